@@ -1,0 +1,115 @@
+# libaccel. See README.md; `make help` lists the targets.
+#
+# CUDA is needed for its headers alone: it is opened at run time.
+
+BUILD     ?= build
+PREFIX    ?= /usr/local
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+NVCC      := $(shell command -v nvcc 2>/dev/null)
+CUDA_HOME ?= $(firstword $(patsubst %/bin/,%,$(dir $(NVCC))) $(wildcard /usr/local/cuda))
+# Headers of the toolkit, or those that scripts/install-deps has fetched.
+CUDA_INCLUDE ?= $(firstword $(wildcard $(CUDA_HOME)/include) $(wildcard $(BUILD)/cuda/include))
+
+WARN     := -std=c11 -Wall -Wextra -Werror
+CFLAGS   ?= -O2 -g
+# Static thread-local storage: the library is loaded at start, and an access costs one instruction.
+SHIM_CFLAGS := $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden -ftls-model=initial-exec \
+               -fno-semantic-interposition -pthread
+INCLUDES := -I. -Ishim -I$(BUILD)
+SHIM_LDFLAGS := -shared -Wl,-soname,libaccel.so -Wl,-z,relro -Wl,-z,now -Wl,-z,defs \
+                -Wl,-z,noexecstack -Wl,--as-needed
+
+SHIM_SOURCES     := $(wildcard shim/*.c)
+DISPATCH_SOURCES := $(wildcard dispatch/*.c)
+GPU_SOURCES      := $(wildcard gpu/*.c)
+OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(SHIM_SOURCES) $(DISPATCH_SOURCES) $(GPU_SOURCES)) \
+           $(BUILD)/shim/entry_x86_64.o
+
+.PHONY: all build-deps demo test check bench install clean help format format-check
+.DEFAULT_GOAL := all
+
+all: $(BUILD)/libaccel.so
+
+$(BUILD)/libaccel.so: $(OBJECTS) $(BUILD)/symbols.map
+	$(CC) $(SHIM_LDFLAGS) -Wl,--version-script=$(BUILD)/symbols.map -o $@.new $(OBJECTS) -lm -ldl -lpthread
+	mv $@.new $@
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(SHIM_CFLAGS) $(INCLUDES) -MMD -MP -c -o $@ $<
+
+$(BUILD)/%.o: %.S
+	@mkdir -p $(@D)
+	$(CC) $(INCLUDES) -MMD -MP -c -o $@ $<
+
+# gpu/ alone sees CUDA's headers.
+$(patsubst %.c,$(BUILD)/%.o,$(GPU_SOURCES)): INCLUDES += -isystem $(CUDA_INCLUDE)
+$(patsubst %.c,$(BUILD)/%.o,$(GPU_SOURCES)): | cuda-headers
+
+.PHONY: cuda-headers
+cuda-headers:
+	@test -f "$(CUDA_INCLUDE)/cuda.h" -a -f "$(CUDA_INCLUDE)/cublas_v2.h" || { \
+	  echo "make: no CUDA headers (cuda.h, cublas_v2.h); set CUDA_HOME, or run scripts/install-deps build" >&2; exit 1; }
+
+$(BUILD)/symbols.map: symbols.map shim/routines.def shim/manglings.def
+	@mkdir -p $(@D)
+	$(CC) -E -P -x c -I. -o $@ $<
+
+# Entry numbers in the order of the names: see shim/names.c.
+$(BUILD)/names_sorted.inc: shim/routines.def shim/manglings.def
+	@mkdir -p $(@D)
+	printf '#include "shim/manglings.def"\n#define ROUTINE(name, NAME, family, dtype, row_major, flops, args) ACCEL_MANGLINGS(N, name, NAME)\n#define N(abi, width, trust, symbol, sibling) symbol;\n#include "shim/routines.def"\n' \
+	  | $(CC) -E -P -x c -I. - | tr ';' '\n' | sed 's/[[:space:]]//g' | grep . \
+	  | awk '{print $$1, NR - 1}' | LC_ALL=C sort -k1,1 | awk '{print $$2 ","}' > $@
+$(BUILD)/shim/names.o: $(BUILD)/names_sorted.inc
+
+-include $(OBJECTS:.o=.d)
+
+# ---- Tests, benchmark, demo ----
+
+include tests/tests.mk
+-include tests/testgpu/testgpu.mk
+include tests/bench/bench.mk
+
+build-deps:
+	scripts/install-deps build
+
+demo:
+	scripts/install-deps build demo
+	$(MAKE) all
+	scripts/demo
+
+test:
+	scripts/install-deps build test
+	$(MAKE) all test-programs testgpu
+	$(MAKE) check
+
+bench:
+	scripts/install-deps build bench
+	$(MAKE) all bench-programs testgpu
+	tests/bench/bench
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/share/doc/libaccel
+	install -m 755 $(BUILD)/libaccel.so $(DESTDIR)$(PREFIX)/lib/libaccel.so
+	install -m 644 README.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/libaccel/
+
+FORMATTED = $(shell git ls-files '*.c' '*.h' 2>/dev/null)
+format:
+	clang-format -i $(FORMATTED)
+format-check:
+	clang-format --dry-run -Werror $(FORMATTED)
+
+clean:
+	rm -rf $(BUILD)
+
+help:
+	@echo 'make            builds $(BUILD)/libaccel.so (needs the CUDA headers)'
+	@echo 'make demo       installs what is missing, builds, runs a program under libaccel'
+	@echo 'make test       installs what is missing, builds, runs the whole test suite'
+	@echo 'make check      the test suite without installing anything'
+	@echo 'make bench      what the interception costs'
+	@echo 'make install    PREFIX=$(PREFIX) DESTDIR='
+	@echo 'make clean'

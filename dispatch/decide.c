@@ -1,0 +1,183 @@
+#include "decide.h"
+
+#include <math.h>
+
+static const char *const why_names[ACCEL_WHYS] = {
+    [ACCEL_FASTER] = "faster",
+    [ACCEL_FORCED] = "forced",
+    [ACCEL_DEVICE_DATA] = "device_data",
+    [ACCEL_REQUIRED] = "required",
+    [ACCEL_SMALL] = "small",
+    [ACCEL_SLOWER] = "slower",
+    [ACCEL_UNSUPPORTED] = "unsupported",
+    [ACCEL_WORKSPACE_QUERY] = "workspace_query",
+    [ACCEL_BAD_ARGUMENT] = "bad_argument",
+    [ACCEL_EMPTY] = "empty",
+    [ACCEL_OFF] = "off",
+    [ACCEL_USER] = "user",
+    [ACCEL_NO_GPU] = "no_gpu",
+    [ACCEL_WARMING] = "warming",
+    [ACCEL_NO_MEMORY] = "no_memory",
+    [ACCEL_BUSY] = "busy",
+    [ACCEL_ERROR] = "error",
+    [ACCEL_FORKED] = "forked",
+    [ACCEL_VERIFY_FAILED] = "verify_failed",
+};
+
+const char *accel_why_name(enum accel_why why)
+{
+    return why_names[why];
+}
+
+void accel_machine_init(struct accel_machine *machine, int cores)
+{
+    *machine = (struct accel_machine){.gpu = ACCEL_GPU_UNTRIED,
+                                      .gpu_memory = INT64_MAX,
+                                      .up_gbps = 25,
+                                      .down_gbps = 25,
+                                      .launch_ms = 0.03};
+    for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++) {
+        bool is_double = accel_is_double((enum accel_dtype)dtype);
+        machine->cpu_gflops[dtype] = cores * (is_double ? 25.0 : 50.0);
+        machine->gpu_gflops[dtype] = is_double ? 30e3 : 45e3;
+    }
+}
+
+const char *accel_call_fault(const struct accel_call *call)
+{
+    const struct accel_routine *routine = call->routine;
+    if (call->layout == ACCEL_NO_LAYOUT)
+        return "layout";
+    for (int i = 0; i < routine->args; i++) {
+        const struct accel_arg *arg = &routine->arg[i];
+        const struct accel_operand *x = &call->operand[arg->slot];
+        if ((arg->kind == ACCEL_ARG_TRANS && call->flag[arg->slot] == '?') ||
+            (arg->kind == ACCEL_ARG_SIZE && call->size[arg->slot] < 0) ||
+            (arg->kind == ACCEL_ARG_LD && (x->ld < 1 || x->ld < x->rows)))
+            return arg->name;
+    }
+    return NULL;
+}
+
+bool accel_call_empty(const struct accel_call *call)
+{
+    const struct accel_routine *routine = call->routine;
+    for (int i = 0; i < routine->args; i++)
+        if (routine->arg[i].kind == ACCEL_ARG_SIZE && call->size[routine->arg[i].slot] == 0)
+            return true;
+    return call->scalar[ACCEL_alpha].re == 0 && call->scalar[ACCEL_alpha].im == 0;
+}
+
+/* Flags that only OpenBLAS knows (conjugated, not transposed), and extents beyond 2^63 bytes. */
+static bool is_supported(const struct accel_call *call)
+{
+    for (int i = 0; i < ACCEL_FLAGS; i++)
+        if (call->flag[i] == 'R')
+            return false;
+    for (int i = 0; i < ACCEL_MATRICES; i++)
+        if (accel_extent(&call->operand[i], call->routine->dtype) < 0)
+            return false;
+    return true;
+}
+
+static void estimate(struct accel_decision *decision, const struct accel_call *call,
+                     const struct accel_machine *machine)
+{
+    enum accel_dtype dtype = call->routine->dtype;
+    double flops = call->routine->flops(call);
+    double up = 0, down = 0;
+    const struct accel_complex *beta = &call->scalar[ACCEL_beta];
+    for (int i = 0; i < ACCEL_MATRICES; i++) {
+        const struct accel_operand *x = &call->operand[i];
+        if (x->place != ACCEL_HOST && x->place != ACCEL_REMOTE)
+            continue;
+        double bytes = (double)x->rows * (double)x->cols * (double)accel_dtype_size(dtype);
+        if (x->access & ACCEL_WRITE)
+            down += bytes;
+        if (x->access == ACCEL_READ || beta->re != 0 || beta->im != 0)
+            up += bytes;
+    }
+    decision->est_cpu_ms = flops / machine->cpu_gflops[dtype] * 1e-6;
+    decision->est_gpu_ms = machine->launch_ms + flops / machine->gpu_gflops[dtype] * 1e-6 +
+                           up / machine->up_gbps * 1e-6 + down / machine->down_gbps * 1e-6;
+}
+
+static bool on_device(const struct accel_call *call)
+{
+    for (int i = 0; i < ACCEL_MATRICES; i++)
+        if (call->operand[i].place == ACCEL_DEVICE || call->operand[i].place == ACCEL_REMOTE)
+            return true;
+    return false;
+}
+
+static bool below_gate(const struct accel_call *call, const struct accel_machine *machine)
+{
+    uint64_t gate = accel_decide_gate(machine);
+    for (int i = 0; i < ACCEL_SIZES; i++)
+        if ((uint64_t)call->size[i] >= gate)
+            return false;
+    return true;
+}
+
+static struct accel_decision on_cpu(struct accel_decision decision, enum accel_why why)
+{
+    decision.gpu = false;
+    decision.why = why;
+    return decision;
+}
+
+static struct accel_decision on_gpu(struct accel_decision decision, enum accel_why why)
+{
+    decision.gpu = true;
+    decision.why = why;
+    return decision;
+}
+
+struct accel_decision accel_decide(const struct accel_call *call, const struct accel_machine *machine,
+                                   const struct accel_settings *settings)
+{
+    struct accel_decision decision = {0};
+    if (!settings->on)
+        return on_cpu(decision, ACCEL_OFF);
+    if (accel_call_fault(call))
+        return on_cpu(decision, ACCEL_BAD_ARGUMENT);
+    bool device_data = on_device(call);
+    if (accel_call_empty(call) && !device_data)
+        return on_cpu(decision, ACCEL_EMPTY);
+    if (!is_supported(call))
+        return on_cpu(decision, ACCEL_UNSUPPORTED);
+    estimate(&decision, call, machine);
+    if (settings->policy == ACCEL_POLICY_CPU)
+        return on_cpu(decision, ACCEL_USER);
+
+    switch (machine->gpu) {
+    case ACCEL_GPU_ABSENT:
+        return on_cpu(decision, ACCEL_NO_GPU);
+    case ACCEL_GPU_FAILED:
+        return on_cpu(decision, ACCEL_ERROR);
+    case ACCEL_GPU_FORKED:
+        return on_cpu(decision, ACCEL_FORKED);
+    case ACCEL_GPU_UNTRIED:
+    case ACCEL_GPU_READY:
+        break;
+    }
+    if (device_data) /* whatever its size: the CPU could not read it */
+        return on_gpu(decision, ACCEL_DEVICE_DATA);
+    if (settings->policy == ACCEL_POLICY_GPU)
+        return on_gpu(decision, ACCEL_FORCED);
+    if (below_gate(call, machine))
+        return on_cpu(decision, ACCEL_SMALL);
+    if (decision.est_gpu_ms >= decision.est_cpu_ms)
+        return on_cpu(decision, ACCEL_SLOWER);
+    /* Anything goes through in tiles, but tiles this small would not pay. */
+    if (machine->gpu_memory < 16 << 20)
+        return on_cpu(decision, ACCEL_NO_MEMORY);
+    return on_gpu(decision, ACCEL_FASTER);
+}
+
+uint64_t accel_decide_gate(const struct accel_machine *machine)
+{
+    double flops = machine->launch_ms * 1e6 * machine->cpu_gflops[ACCEL_COMPLEX128];
+    double n = cbrt(flops / 8);
+    return n < 1 ? 1 : n > 1024 ? 1024 : (uint64_t)n;
+}

@@ -1,0 +1,352 @@
+#define _GNU_SOURCE
+#include "dispatch.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "decide.h"
+#include "gpu/gpu.h"
+#include "log.h"
+#include "output.h"
+#include "say.h"
+
+static struct accel_settings settings;
+
+/* `machine` changes under the lock: once when CUDA starts, once if the GPU is given up. Readers copy it
+ * under the lock as well; the state alone is read without. */
+static pthread_mutex_t machine_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER; /* held while CUDA starts */
+static struct accel_machine machine;
+static _Atomic int gpu_state = ACCEL_GPU_UNTRIED;
+static char gpu_name[16] = "gpu0", gpu_cpu_name[24] = "gpu0+cpu";
+
+/* The program has a CUDA context of its own: any pointer may be a device pointer. Stays set. */
+static atomic_bool program_uses_cuda;
+
+void dispatch_start(void)
+{
+    cpu_set_t set;
+    int cores = 1;
+    settings_read(&settings);
+    if (!settings.on)
+        return;
+    output_find_rank();
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        cores = CPU_COUNT(&set);
+    accel_machine_init(&machine, cores);
+}
+
+bool dispatch_is_on(void)
+{
+    return settings.on;
+}
+
+const char *dispatch_original_libraries(void)
+{
+    return settings.original;
+}
+
+void dispatch_end(void)
+{
+    if (settings.on && settings.summary)
+        summary_print(&settings);
+}
+
+static enum accel_gpu_state state(void)
+{
+    return (enum accel_gpu_state)atomic_load_explicit(&gpu_state, memory_order_acquire);
+}
+
+static struct accel_machine machine_now(void)
+{
+    pthread_mutex_lock(&machine_lock);
+    struct accel_machine copy = machine;
+    pthread_mutex_unlock(&machine_lock);
+    copy.gpu = state();
+    return copy;
+}
+
+struct dispatch_attention dispatch_attention(void)
+{
+    static _Atomic uint64_t gate; /* of the current machine; recomputed when the state changes */
+    static _Atomic int gate_state = -1;
+    struct dispatch_attention attention = {DISPATCH_SEE_NOTHING, UINT64_MAX};
+    enum accel_gpu_state now = state();
+    if (!settings.on)
+        return attention;
+    if (settings.log != ACCEL_LOG_OFF || settings.summary) {
+        attention.level = DISPATCH_SEE_ALL;
+    } else if (settings.policy == ACCEL_POLICY_CPU || now == ACCEL_GPU_ABSENT ||
+               now == ACCEL_GPU_FAILED || now == ACCEL_GPU_FORKED) {
+        return attention;
+    } else if (settings.policy == ACCEL_POLICY_GPU || atomic_load(&program_uses_cuda)) {
+        attention.level = DISPATCH_SEE_ALL;
+    } else {
+        attention.level = DISPATCH_SEE_LARGE;
+        if (atomic_load(&gate_state) != (int)now) {
+            struct accel_machine copy = machine_now();
+            atomic_store(&gate, accel_decide_gate(&copy));
+            atomic_store(&gate_state, (int)now);
+        }
+        attention.gate = atomic_load(&gate);
+    }
+    return attention;
+}
+
+/* ---- The GPU's life ---- */
+
+static void set_state(enum accel_gpu_state to)
+{
+    atomic_store_explicit(&gpu_state, (int)to, memory_order_release);
+}
+
+/* Starts CUDA, once. Its threads must not take the program's signals: they inherit this thread's mask,
+ * which blocks all meanwhile. */
+static void start_gpu(void)
+{
+    const struct gpu_config config = {settings.cuda_dir, settings.memory_share,
+                                      settings.memory_bytes};
+    struct gpu_info info;
+    sigset_t all, before;
+    pthread_mutex_lock(&start_lock);
+    if (state() == ACCEL_GPU_UNTRIED) {
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        bool ready = gpu_start(&config, &info);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        if (ready) {
+            pthread_mutex_lock(&machine_lock);
+            /* Large products reach about 70 % of the nominal peak. */
+            for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++)
+                machine.gpu_gflops[dtype] =
+                    0.7 * info.gflops[accel_is_double((enum accel_dtype)dtype)];
+            machine.up_gbps = machine.down_gbps = 10; /* one staging thread, PCIe 4 */
+            machine.gpu_memory = info.memory_bytes;
+            gpu_name[3] = gpu_cpu_name[3] = (char)('0' + info.index % 10);
+            pthread_mutex_unlock(&machine_lock);
+        } else if (settings.policy == ACCEL_POLICY_GPU || settings.log != ACCEL_LOG_OFF) {
+            accel_say("no GPU is used: %s", gpu_failure());
+        }
+        set_state(ready ? ACCEL_GPU_READY : ACCEL_GPU_ABSENT);
+    }
+    pthread_mutex_unlock(&start_lock);
+}
+
+static void give_up_gpu(void)
+{
+    int ready = ACCEL_GPU_READY;
+    if (atomic_compare_exchange_strong(&gpu_state, &ready, ACCEL_GPU_FAILED))
+        accel_say("%s is left alone from here on, the CPU computes: %s", gpu_name, gpu_failure());
+    gpu_trim();
+}
+
+static _Noreturn void stop_program(const struct dispatch_caller *caller)
+{
+    accel_say("%s: the GPU failed (%s) after it had overwritten a matrix of the program; the result "
+              "cannot be made right, so the program is stopped",
+              caller->symbol, gpu_failure());
+    abort();
+}
+
+/* ---- One call ---- */
+
+struct running {
+    const struct dispatch_caller *caller;
+    bool log_moves;
+};
+
+static void run_original(void *context, const struct accel_call *part)
+{
+    const struct running *running = context;
+    running->caller->original(running->caller->context, part);
+}
+
+static void on_event(void *context, const struct gpu_event *event)
+{
+    const struct running *running = context;
+    log_event(&settings, running->caller->symbol, event);
+}
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static void locate_operands(struct accel_call *call)
+{
+    for (int i = 0; i < ACCEL_MATRICES; i++)
+        if (call->operand[i].ptr)
+            call->operand[i].place = gpu_locate(call->operand[i].ptr);
+}
+
+static bool host_can_read(const struct accel_call *call)
+{
+    for (int i = 0; i < ACCEL_MATRICES; i++)
+        if (call->operand[i].place == ACCEL_DEVICE || call->operand[i].place == ACCEL_REMOTE)
+            return false;
+    return true;
+}
+
+/* The original on copies of those operands that are in device memory: the GPU has refused a call that
+ * the CPU cannot see. False where that cannot be done. */
+static bool run_on_copies(const struct accel_call *call, const struct dispatch_caller *caller)
+{
+    struct accel_call copy = *call;
+    enum accel_dtype dtype = call->routine->dtype;
+    void *memory[ACCEL_MATRICES] = {NULL};
+    bool right = true;
+    for (int i = 0; right && i < ACCEL_MATRICES; i++) {
+        const struct accel_operand *x = &call->operand[i];
+        if (x->place != ACCEL_DEVICE && x->place != ACCEL_REMOTE)
+            continue;
+        memory[i] = malloc((size_t)accel_bytes(x, dtype) + 1);
+        right = memory[i] && gpu_fetch(memory[i], x, dtype);
+        copy.operand[i].ptr = memory[i];
+        copy.operand[i].ld = x->rows > 0 ? x->rows : 1;
+    }
+    if (right) {
+        caller->original(caller->context, &copy);
+        for (int i = 0; right && i < ACCEL_MATRICES; i++)
+            if (memory[i] && (call->operand[i].access & ACCEL_WRITE))
+                right = gpu_store(&call->operand[i], memory[i], dtype);
+    }
+    for (int i = 0; i < ACCEL_MATRICES; i++)
+        free(memory[i]);
+    return right;
+}
+
+/* Runs on the GPU. True when the result is there; the record says where it came from. */
+static bool run_on_gpu(const struct accel_call *call, const struct dispatch_caller *caller,
+                       struct accel_record *record)
+{
+    struct running running = {caller, settings.log == ACCEL_LOG_MOVES};
+    struct gpu_host host = {run_original, running.log_moves ? on_event : NULL, &running, 0, 0};
+    enum gpu_status status = gpu_run(call, &host);
+    record->up_bytes = host.up_bytes;
+    record->down_bytes = host.down_bytes;
+    switch (status) {
+    case GPU_OK:
+        record->ran = gpu_name;
+        return true;
+    case GPU_NO_MEMORY:
+        record->why = ACCEL_NO_MEMORY;
+        break;
+    case GPU_UNSUPPORTED:
+        record->why = ACCEL_UNSUPPORTED;
+        break;
+    case GPU_ERROR:
+        record->why = ACCEL_ERROR;
+        give_up_gpu();
+        break;
+    case GPU_FINISHED_ELSE:
+        record->why = ACCEL_ERROR;
+        record->ran = gpu_cpu_name;
+        give_up_gpu();
+        return true;
+    case GPU_LOST:
+        stop_program(caller);
+    }
+    if (host_can_read(call))
+        return false;
+    if (!run_on_copies(call, caller))
+        stop_program(caller);
+    record->ran = "cpu";
+    return true;
+}
+
+static void settle(const struct accel_record *record)
+{
+    if (settings.log != ACCEL_LOG_OFF)
+        log_decision(&settings, record);
+    if (settings.summary)
+        summary_count(record);
+}
+
+bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller)
+{
+    settings_complain();
+    struct accel_machine now = machine_now();
+    /* Device pointers can only exist where the program has a context. */
+    if (settings.policy != ACCEL_POLICY_CPU &&
+        (now.gpu == ACCEL_GPU_UNTRIED || now.gpu == ACCEL_GPU_READY) &&
+        !atomic_load(&program_uses_cuda) && gpu_program_uses_cuda())
+        atomic_store(&program_uses_cuda, true);
+    bool may_be_device = atomic_load(&program_uses_cuda);
+    if (now.gpu == ACCEL_GPU_UNTRIED &&
+        (may_be_device || accel_decide(call, &now, &settings).gpu)) {
+        start_gpu();
+        now = machine_now();
+    }
+    bool valid = !accel_call_fault(call);
+    if (now.gpu == ACCEL_GPU_READY) {
+        if (may_be_device && valid)
+            locate_operands(call);
+        now.gpu_memory = gpu_memory_available();
+    }
+
+    const struct accel_decision decision = accel_decide(call, &now, &settings);
+    struct accel_record record = {.call = call,
+                                  .symbol = caller->symbol,
+                                  .why = decision.why,
+                                  .ran = "cpu",
+                                  .est_cpu_ms = decision.est_cpu_ms,
+                                  .est_gpu_ms = decision.est_gpu_ms,
+                                  .ms = -1};
+    bool recorded = settings.log != ACCEL_LOG_OFF || settings.summary;
+    double start = recorded ? now_ms() : 0;
+    if (decision.gpu) {
+        if (run_on_gpu(call, caller, &record)) {
+            record.ms = recorded ? now_ms() - start : 0;
+            settle(&record);
+            return true;
+        }
+        record.ran = "cpu";
+    }
+    if (!recorded)
+        return false;
+    if (!valid) {
+        /* The original may leave by longjmp or by an exception from its error handler: nothing of ours
+         * may be on the stack then. */
+        settle(&record);
+        return false;
+    }
+    start = now_ms();
+    caller->forward(caller->context);
+    record.ms = now_ms() - start;
+    settle(&record);
+    return true;
+}
+
+void dispatch_fork_prepare(void)
+{
+    pthread_mutex_lock(&start_lock);
+    pthread_mutex_lock(&machine_lock);
+    gpu_fork_prepare();
+    output_fork_prepare();
+}
+
+void dispatch_fork_parent(void)
+{
+    output_fork_done();
+    gpu_fork_done(false);
+    pthread_mutex_unlock(&machine_lock);
+    pthread_mutex_unlock(&start_lock);
+}
+
+void dispatch_fork_child(void)
+{
+    output_fork_done();
+    if (state() == ACCEL_GPU_READY || state() == ACCEL_GPU_FAILED)
+        set_state(ACCEL_GPU_FORKED);
+    gpu_fork_done(state() == ACCEL_GPU_FORKED);
+    pthread_mutex_unlock(&machine_lock);
+    pthread_mutex_unlock(&start_lock);
+}

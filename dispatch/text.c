@@ -1,0 +1,104 @@
+#include "text.h"
+
+#include <string.h>
+
+void text_start(struct accel_text *text, char *buffer, size_t size)
+{
+    text->at = buffer;
+    text->size = size;
+    text->length = 0;
+}
+
+void text_char(struct accel_text *text, char c)
+{
+    if (text->length < text->size)
+        text->at[text->length++] = c;
+}
+
+void text_string(struct accel_text *text, const char *s)
+{
+    while (*s)
+        text_char(text, *s++);
+}
+
+void text_padded(struct accel_text *text, const char *s, int width)
+{
+    int length = (int)strlen(s);
+    for (int i = length; i < width; i++)
+        text_char(text, ' ');
+    text_string(text, s);
+    for (int i = length; i < -width; i++)
+        text_char(text, ' ');
+}
+
+static void put_digits(struct accel_text *text, uint64_t value, int at_least)
+{
+    char digits[24];
+    int n = 0;
+    do {
+        digits[n++] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value || n < at_least);
+    while (n)
+        text_char(text, digits[--n]);
+}
+
+void text_integer(struct accel_text *text, int64_t value)
+{
+    if (value < 0)
+        text_char(text, '-');
+    put_digits(text, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 1);
+}
+
+void text_decimal(struct accel_text *text, double value)
+{
+    if (value < 0) {
+        text_char(text, '-');
+        value = -value;
+    }
+    if (!(value >= 5e-7)) {
+        text_char(text, '0');
+        return;
+    }
+    if (value > 1e15) {
+        put_digits(text, value < 1e19 ? (uint64_t)value : UINT64_MAX, 1);
+        return;
+    }
+    int decimals = 0;
+    uint64_t scale = 1;
+    while (decimals < 6 && value * (double)scale < 999.95) {
+        decimals++;
+        scale *= 10;
+    }
+    uint64_t fixed = (uint64_t)(value * (double)scale + 0.5);
+    while (decimals && fixed % 10 == 0) {
+        decimals--;
+        fixed /= 10;
+        scale /= 10;
+    }
+    put_digits(text, fixed / scale, 1);
+    if (decimals) {
+        text_char(text, '.');
+        put_digits(text, fixed % scale, decimals);
+    }
+}
+
+void text_json_string(struct accel_text *text, const char *s)
+{
+    static const char hex[] = "0123456789abcdef";
+    text_char(text, '"');
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c == '"' || c == '\\') {
+            text_char(text, '\\');
+            text_char(text, (char)c);
+        } else if (c < 0x20) {
+            text_string(text, "\\u00");
+            text_char(text, hex[c >> 4]);
+            text_char(text, hex[c & 15]);
+        } else {
+            text_char(text, (char)c);
+        }
+    }
+    text_char(text, '"');
+}

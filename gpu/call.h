@@ -1,0 +1,141 @@
+/*
+ * The canonical call: the one form in which every layer sees a call, whatever ABI it came through.
+ * Column-major, 64-bit sizes, flags as upper-case letters, operands with shape and access.
+ * Plain data; nothing here knows ELF or CUDA.
+ */
+#ifndef ACCEL_CALL_H
+#define ACCEL_CALL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum accel_dtype { ACCEL_FLOAT32, ACCEL_FLOAT64, ACCEL_COMPLEX64, ACCEL_COMPLEX128, ACCEL_DTYPES };
+
+static inline bool accel_is_complex(enum accel_dtype dtype)
+{
+    return dtype == ACCEL_COMPLEX64 || dtype == ACCEL_COMPLEX128;
+}
+
+static inline bool accel_is_double(enum accel_dtype dtype)
+{
+    return dtype == ACCEL_FLOAT64 || dtype == ACCEL_COMPLEX128;
+}
+
+/* Bytes of one element. */
+static inline size_t accel_dtype_size(enum accel_dtype dtype)
+{
+    return (accel_is_double(dtype) ? 8u : 4u) * (accel_is_complex(dtype) ? 2u : 1u);
+}
+
+/* One family is one mathematical operation over the four types, and one function in gpu/. */
+enum accel_family { ACCEL_GEMM, ACCEL_FAMILIES };
+
+/* Where an argument's value stands in the canonical call, by kind. */
+enum accel_size { ACCEL_m, ACCEL_n, ACCEL_k, ACCEL_SIZES };
+enum accel_flag { ACCEL_transa, ACCEL_transb, ACCEL_FLAGS, ACCEL_noflag = ACCEL_FLAGS };
+enum accel_scalar { ACCEL_alpha, ACCEL_beta, ACCEL_SCALARS };
+enum accel_matrix { ACCEL_a, ACCEL_b, ACCEL_c, ACCEL_MATRICES };
+
+enum accel_kind { ACCEL_ARG_TRANS, ACCEL_ARG_SIZE, ACCEL_ARG_SCALAR, ACCEL_ARG_MATRIX, ACCEL_ARG_LD };
+
+enum accel_access { ACCEL_READ = 1, ACCEL_WRITE = 2, ACCEL_READWRITE = 3 };
+
+/* One argument of a routine, in the order of its Fortran interface. */
+struct accel_arg {
+    char name[8];          /* the routine's own name for it: what the log prints */
+    enum accel_kind kind;
+    uint8_t slot;          /* index by kind: accel_size, accel_flag, accel_scalar, accel_matrix
+                              (an LD has the index of its matrix) */
+    uint8_t access;        /* matrices: enum accel_access */
+    uint8_t rows, cols;    /* matrices: op(X) has shape size[rows] x size[cols] ... */
+    uint8_t transposed_by; /* ... and is stored transposed unless flag[transposed_by] is 'N' */
+};
+
+#define ACCEL_ARGS_MAX 16
+
+/* How a CBLAS row-major call becomes a column-major one. */
+enum accel_row_major {
+    ACCEL_SWAP_A_B, /* C' = op(B)' op(A)': exchange the operands, their flags, and m with n */
+};
+
+enum accel_layout {
+    ACCEL_COLUMN_MAJOR,
+    ACCEL_ROW_MAJOR,
+    ACCEL_NO_LAYOUT /* the caller's value names none */
+};
+
+struct accel_call;
+
+/* A row of the routine table (shim/routines.def). Constant. */
+struct accel_routine {
+    char name[16]; /* lower case, without any mangling */
+    enum accel_family family;
+    enum accel_dtype dtype;
+    enum accel_row_major row_major;
+    /* Real floating-point operations of the call (a complex multiply-add counts 8, a real one 2). */
+    double (*flops)(const struct accel_call *call);
+    int args;
+    struct accel_arg arg[ACCEL_ARGS_MAX];
+};
+
+/* Where an operand's bytes are. */
+enum accel_place {
+    ACCEL_HOST,    /* only the host may touch it; pinned host memory too */
+    ACCEL_DEVICE,  /* memory of the device in use: kernels may, the host may not */
+    ACCEL_MANAGED, /* both may */
+    ACCEL_REMOTE   /* memory of another device: can be copied, not used in place */
+};
+
+/* A matrix as it is stored: column-major, rows x cols elements, ld elements from one column to the
+ * next (LAPACK's leading dimension, ld >= max(1, rows)). The memory is the caller's. */
+struct accel_operand {
+    void *ptr;
+    int64_t rows, cols, ld;
+    enum accel_access access;
+    enum accel_place place;
+};
+
+/* Real scalars use the first member; float32 scalars are widened, which loses nothing. */
+struct accel_complex {
+    double re, im;
+};
+
+struct accel_call {
+    const struct accel_routine *routine;
+    enum accel_layout layout;  /* the caller's; everything below but `given` is column-major */
+    int64_t size[ACCEL_SIZES]; /* 0 where the routine has no such size */
+    char flag[ACCEL_FLAGS];    /* 'N', 'T', 'C'; 'R' (conjugate, not transposed) as OpenBLAS has it;
+                                  '?' where the caller's value names nothing */
+    struct accel_complex scalar[ACCEL_SCALARS];
+    struct accel_operand operand[ACCEL_MATRICES];
+    /* What the caller passed, by argument: a size or leading dimension, or a flag's letter. */
+    int64_t given[ACCEL_ARGS_MAX];
+};
+
+/* a * b and a + b for sizes; false when the result does not fit. */
+static inline bool accel_mul(int64_t a, int64_t b, int64_t *product)
+{
+    return !__builtin_mul_overflow(a, b, product);
+}
+
+/* Bytes from the first to behind the last element of an operand; -1 where that overflows. */
+static inline int64_t accel_extent(const struct accel_operand *x, enum accel_dtype dtype)
+{
+    int64_t last, bytes;
+    if (x->rows == 0 || x->cols == 0)
+        return 0;
+    if (!accel_mul(x->cols - 1, x->ld, &last) || __builtin_add_overflow(last, x->rows, &last) ||
+        !accel_mul(last, (int64_t)accel_dtype_size(dtype), &bytes))
+        return -1;
+    return bytes;
+}
+
+/* Bytes of the elements themselves, without what lies between the columns; < 2^63 wherever the
+ * extent is. */
+static inline int64_t accel_bytes(const struct accel_operand *x, enum accel_dtype dtype)
+{
+    return x->rows * x->cols * (int64_t)accel_dtype_size(dtype);
+}
+
+#endif

@@ -1,0 +1,183 @@
+#define _GNU_SOURCE
+#include "cuda_api.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "find_cuda.h"
+
+struct cuda_api cuda_api;
+
+static char reason[256];
+static bool tried, opened;
+
+#define DRIVER_SONAME "libcuda.so.1"
+
+/* By preference: what this build was made for first. */
+static const int majors[] = {13, 12};
+
+enum need { OPTIONAL, REQUIRED };
+
+struct wanted {
+    const char *name;
+    enum need need;
+    void *slot; /* a function pointer in cuda_api */
+};
+
+#define STRING_(x) #x
+#define STRING(x)  STRING_(x)
+
+#define DRIVER(function, need) {STRING(function), need, &cuda_api.function##_p},
+#define CUBLAS(function, need)
+static const struct wanted driver_functions[] = {
+#include "cuda_functions.def"
+};
+#undef DRIVER
+#undef CUBLAS
+
+#define DRIVER(function, need)
+#define CUBLAS(function, need) {STRING(function), need, &cuda_api.function##_p},
+static const struct wanted cublas_functions[] = {
+#include "cuda_functions.def"
+};
+#undef DRIVER
+#undef CUBLAS
+
+#define LENGTH(array) (sizeof(array) / sizeof *(array))
+
+/* Fills the slots; returns the name of a required function that is missing, or NULL. */
+static const char *fill(void *library, const struct wanted *wanted, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        void *function = dlsym(library, wanted[i].name);
+        if (!function && wanted[i].need == REQUIRED)
+            return wanted[i].name;
+        memcpy(wanted[i].slot, &function, sizeof function);
+    }
+    return NULL;
+}
+
+void *cuda_api_loaded_driver(void)
+{
+    return dlopen(DRIVER_SONAME, RTLD_NOLOAD | RTLD_LAZY);
+}
+
+static void *open_in(const char *dir, const char *soname)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/%s", dir, soname) >= (int)sizeof path)
+        return NULL;
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+static void *open_driver(const char *first_dir)
+{
+    void *library = cuda_api_loaded_driver();
+    if (!library && first_dir)
+        library = open_in(first_dir, DRIVER_SONAME);
+    if (!library)
+        library = dlopen(DRIVER_SONAME, RTLD_NOW | RTLD_LOCAL);
+    if (!library) /* WSL, containers without ldconfig */
+        library = open_in("/usr/lib/wsl/lib", DRIVER_SONAME);
+    if (!library)
+        library = open_in("/usr/local/nvidia/lib64", DRIVER_SONAME);
+    return library;
+}
+
+struct cublas_search {
+    int driver_version; /* major * 1000 + minor * 10 */
+    void *library;
+};
+
+/* cuBLAS of a major version needs a driver of that major version (CUDA's compatibility rule). */
+static bool try_folder(const char *folder, void *context)
+{
+    struct cublas_search *search = context;
+    char name[32];
+    for (size_t i = 0; !search->library && i < LENGTH(majors); i++) {
+        if (search->driver_version < majors[i] * 1000)
+            continue;
+        /* libcublas finds libcublasLt beside itself only where the folder is on a search path; loaded
+         * before, it is found by its name. */
+        snprintf(name, sizeof name, "libcublasLt.so.%d", majors[i]);
+        void *lt = open_in(folder, name);
+        snprintf(name, sizeof name, "libcublas.so.%d", majors[i]);
+        search->library = open_in(folder, name);
+        if (!search->library && lt)
+            dlclose(lt);
+    }
+    return search->library != NULL;
+}
+
+static void *open_cublas(const char *first_dir, int driver_version)
+{
+    struct cublas_search search = {driver_version, NULL};
+    char name[32];
+    for (int flags = RTLD_NOLOAD | RTLD_NOW;; flags = RTLD_NOW | RTLD_LOCAL) {
+        for (size_t i = 0; !search.library && i < LENGTH(majors); i++) {
+            if (driver_version < majors[i] * 1000)
+                continue;
+            snprintf(name, sizeof name, "libcublas.so.%d", majors[i]);
+            search.library = dlopen(name, flags);
+        }
+        if (search.library || !(flags & RTLD_NOLOAD))
+            break;
+        if (first_dir && try_folder(first_dir, &search))
+            break;
+    }
+    if (!search.library)
+        find_cuda_folders(try_folder, &search);
+    return search.library;
+}
+
+static bool open_all(const char *first_dir)
+{
+    void *driver = open_driver(first_dir);
+    if (!driver) {
+        snprintf(reason, sizeof reason, DRIVER_SONAME " (the NVIDIA driver) was not found");
+        return false;
+    }
+    const char *missing = fill(driver, driver_functions, LENGTH(driver_functions));
+    if (missing) {
+        snprintf(reason, sizeof reason, DRIVER_SONAME " has no %s: the driver is too old", missing);
+        return false;
+    }
+    int version = 0;
+    CUresult result = CUDA(cuInit)(0);
+    if (result != CUDA_SUCCESS) {
+        const char *name = NULL;
+        CUDA(cuGetErrorName)(result, &name);
+        snprintf(reason, sizeof reason, "cuInit: %s", name ? name : "unknown error");
+        return false;
+    }
+    CUDA(cuDriverGetVersion)(&version);
+    void *cublas = open_cublas(first_dir, version);
+    if (!cublas) {
+        snprintf(reason, sizeof reason,
+                 "libcublas.so.13 or .12, fit for a driver of CUDA %d.%d, was not found",
+                 version / 1000, version % 1000 / 10);
+        return false;
+    }
+    missing = fill(cublas, cublas_functions, LENGTH(cublas_functions));
+    if (missing) {
+        snprintf(reason, sizeof reason, "libcublas has no %s", missing);
+        return false;
+    }
+    return true;
+}
+
+const char *cuda_api_open(const char *first_dir)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    if (!tried) {
+        tried = true;
+        opened = open_all(first_dir);
+        dlerror();
+    }
+    pthread_mutex_unlock(&lock);
+    return opened ? NULL : reason;
+}

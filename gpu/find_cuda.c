@@ -1,0 +1,89 @@
+#define _GNU_SOURCE
+#include <glob.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "find_cuda.h"
+
+struct search {
+    bool (*visit)(const char *, void *);
+    void *context;
+    bool done;
+};
+
+/* Visits what matches root + pattern, the highest name last found first: cuda-13 before cuda-12. */
+static void try_pattern(struct search *search, const char *root, const char *pattern)
+{
+    char path[PATH_MAX];
+    glob_t found;
+    if (search->done || !root || !*root ||
+        snprintf(path, sizeof path, "%s%s", root, pattern) >= (int)sizeof path)
+        return;
+    if (glob(path, GLOB_ONLYDIR, NULL, &found) != 0)
+        return;
+    for (size_t i = found.gl_pathc; i-- > 0 && !search->done;)
+        search->done = search->visit(found.gl_pathv[i], search->context);
+    globfree(&found);
+}
+
+/* A Python or conda environment by its root. The wheels of CUDA 13 share one folder (nvidia/cu13), those
+ * of CUDA 12 have one a library. */
+static void try_environment(struct search *search, const char *root)
+{
+    try_pattern(search, root, "/lib/python3*/site-packages/nvidia/cu[0-9]*/lib");
+    try_pattern(search, root, "/lib/python3*/site-packages/nvidia/cublas/lib");
+    try_pattern(search, root, "/lib/python3*/dist-packages/nvidia/cu[0-9]*/lib");
+    try_pattern(search, root, "/lib/python3*/dist-packages/nvidia/cublas/lib");
+    try_pattern(search, root, "/targets/x86_64-linux/lib");
+    try_pattern(search, root, "/lib");
+}
+
+/* root of bin/program: the folder above bin. */
+static void try_program(struct search *search, const char *program)
+{
+    char path[PATH_MAX];
+    if (!program || strlen(program) >= sizeof path)
+        return;
+    strcpy(path, program);
+    for (int up = 0; up < 2; up++) {
+        char *slash = strrchr(path, '/');
+        if (!slash)
+            return;
+        *slash = 0;
+    }
+    if (path[0] && strcmp(path, "/usr") != 0) /* the linker knows /usr/lib */
+        try_environment(search, path);
+}
+
+void find_cuda_folders(bool (*visit)(const char *folder, void *context), void *context)
+{
+    struct search search = {visit, context, false};
+    char self[PATH_MAX];
+    /* The interpreter of a virtual environment is a link; the path it was started by lies inside, the
+     * file it leads to outside. */
+    try_program(&search, (const char *)getauxval(AT_EXECFN));
+    try_environment(&search, getenv("VIRTUAL_ENV"));
+    try_environment(&search, getenv("CONDA_PREFIX"));
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n > 0) {
+        self[n] = 0;
+        try_program(&search, self);
+    }
+    try_pattern(&search, getenv("CUDA_HOME"), "/lib64");
+    try_pattern(&search, getenv("CUDA_PATH"), "/lib64");
+    try_pattern(&search, "/usr/local", "/cuda/lib64");
+    try_pattern(&search, "/usr/local", "/cuda-*/lib64");
+    try_pattern(&search, "/opt", "/cuda*/lib64");
+    try_pattern(&search, "/opt/nvidia/hpc_sdk/Linux_x86_64", "/*/math_libs/lib64");
+    try_pattern(&search, "/usr/lib", "/wsl/lib");
+    try_pattern(&search, getenv("HOME"), "/.local/lib/python3*/site-packages/nvidia/cu[0-9]*/lib");
+    try_pattern(&search, getenv("HOME"), "/.local/lib/python3*/site-packages/nvidia/cublas/lib");
+    try_pattern(&search, "/usr/local",
+                "/lib/python3*/dist-packages/nvidia/cu[0-9]*/lib");
+    try_pattern(&search, "/usr/local", "/lib/python3*/dist-packages/nvidia/cublas/lib");
+}

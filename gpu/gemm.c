@@ -1,0 +1,378 @@
+/*
+ * C := alpha op(A) op(B) + beta C on the device, in tiles where the operands do not fit: tiles of C are
+ * computed one after the other, each as a sum over panels of k.
+ */
+#include <limits.h>
+
+#include "run.h"
+
+/* The smallest tile: below this, memory is short for something else. */
+#define TILE_MIN 64
+
+struct gemm {
+    struct gpu_work *work;
+    const struct accel_operand *a, *b, *c;
+    int64_t m, n, k;
+    int64_t mt, nt, kt; /* tile sizes */
+    /* Device memory for tiles of the operands that are not in place, and what is in it. */
+    CUdeviceptr memory_a, memory_b, memory_c;
+    int64_t a_row, a_col, b_row, b_col; /* -1: nothing yet */
+};
+
+static bool transposed(char flag)
+{
+    return flag != 'N';
+}
+
+/* ---- Tile sizes ---- */
+
+static int64_t tile_bytes(const struct gemm *g, const struct accel_operand *x, int64_t rows,
+                          int64_t cols)
+{
+    enum accel_dtype dtype = g->work->call->routine->dtype;
+    return gpu_in_place(x)
+               ? 0
+               : gpu_device_ld(rows, dtype) * cols * (int64_t)accel_dtype_size(dtype);
+}
+
+static int64_t bytes_a(const struct gemm *g)
+{
+    bool t = transposed(g->work->call->flag[ACCEL_transa]);
+    return tile_bytes(g, g->a, t ? g->kt : g->mt, t ? g->mt : g->kt);
+}
+
+static int64_t bytes_b(const struct gemm *g)
+{
+    bool t = transposed(g->work->call->flag[ACCEL_transb]);
+    return tile_bytes(g, g->b, t ? g->nt : g->kt, t ? g->kt : g->nt);
+}
+
+static int64_t bytes_c(const struct gemm *g)
+{
+    return tile_bytes(g, g->c, g->mt, g->nt);
+}
+
+static int64_t bytes_all(const struct gemm *g)
+{
+    return bytes_a(g) + bytes_b(g) + bytes_c(g);
+}
+
+static int64_t half(int64_t size)
+{
+    return (size + 1) / 2;
+}
+
+/* Halves the size whose halving frees most, until the tiles fit. n before m before k where they are
+ * equal: then A stays on the device for all tiles, and no product is split into a sum. */
+static bool fit_tiles(struct gemm *g, int64_t available)
+{
+    int64_t *const sizes[] = {&g->nt, &g->mt, &g->kt};
+    while (bytes_all(g) > available) {
+        int64_t *best = NULL, least = bytes_all(g);
+        for (int i = 0; i < 3; i++) {
+            int64_t size = *sizes[i];
+            if (size <= TILE_MIN)
+                continue;
+            *sizes[i] = half(size);
+            if (bytes_all(g) < least) {
+                least = bytes_all(g);
+                best = sizes[i];
+            }
+            *sizes[i] = size;
+        }
+        if (!best)
+            return false;
+        *best = half(*best);
+    }
+    return true;
+}
+
+static void give_back(struct gpu_work *work)
+{
+    while (work->blocks > 0)
+        pool_put(work->block[--work->blocks]);
+}
+
+static enum gpu_status get_memory(struct gemm *g)
+{
+    const int64_t bytes[] = {bytes_a(g), bytes_b(g), bytes_c(g)};
+    CUdeviceptr *const memory[] = {&g->memory_a, &g->memory_b, &g->memory_c};
+    enum gpu_status status = GPU_OK;
+    for (int i = 0; status == GPU_OK && i < 3; i++)
+        if (bytes[i])
+            status = gpu_work_get(g->work, bytes[i], memory[i]);
+    if (status == GPU_NO_MEMORY)
+        give_back(g->work); /* nothing has been put on the stream with them */
+    return status;
+}
+
+/* Chooses tile sizes and gets the memory for them. Other threads and programs take memory meanwhile, so
+ * what was available may be gone: then with half of it, and so on. */
+static enum gpu_status prepare_tiles(struct gemm *g)
+{
+    const int64_t most = INT_MAX / 64 * 64; /* without the 64-bit functions */
+    enum gpu_status status = GPU_NO_MEMORY;
+    int64_t available = INT64_MAX;
+    for (int attempt = 0; attempt < 8 && status == GPU_NO_MEMORY; attempt++) {
+        g->mt = g->m;
+        g->nt = g->n;
+        g->kt = g->k;
+        if (!CUDA(cublasDgemm_v2_64)) {
+            g->mt = g->mt < most ? g->mt : most;
+            g->nt = g->nt < most ? g->nt : most;
+            g->kt = g->kt < most ? g->kt : most;
+        }
+        if (!fit_tiles(g, available))
+            return GPU_NO_MEMORY;
+        status = get_memory(g);
+        /* Whole operands are tried first, without asking the driver what is free. The blocks' sizes are
+         * rounded up by at most an eighth. */
+        available = attempt == 0 ? pool_available() / 9 * 8 : available / 2;
+    }
+    return status;
+}
+
+/* ---- The products ---- */
+
+static cublasOperation_t operation(char flag)
+{
+    return flag == 'N' ? CUBLAS_OP_N : flag == 'T' ? CUBLAS_OP_T : CUBLAS_OP_C;
+}
+
+/* Calls one of cuBLAS's four functions, with 64-bit integers where it has them. */
+#define PRODUCT(type, letter)                                                                      \
+    CUDA(cublas##letter##gemm_v2_64)                                                               \
+    ? gpu_check_cublas(CUDA(cublas##letter##gemm_v2_64)(                                           \
+                           lane->cublas, operation(call->flag[ACCEL_transa]),                      \
+                           operation(call->flag[ACCEL_transb]), m, n, k, (const type *)alpha,      \
+                           (const type *)(uintptr_t)a.ptr, a.ld,                                   \
+                           (const type *)(uintptr_t)b.ptr, b.ld, (const type *)beta,               \
+                           (type *)(uintptr_t)c.ptr, c.ld),                                        \
+                       "cublas" #letter "gemm")                                                    \
+    : gpu_check_cublas(CUDA(cublas##letter##gemm_v2)(                                              \
+                           lane->cublas, operation(call->flag[ACCEL_transa]),                      \
+                           operation(call->flag[ACCEL_transb]), (int)m, (int)n, (int)k,            \
+                           (const type *)alpha, (const type *)(uintptr_t)a.ptr, (int)a.ld,         \
+                           (const type *)(uintptr_t)b.ptr, (int)b.ld, (const type *)beta,          \
+                           (type *)(uintptr_t)c.ptr, (int)c.ld),                                   \
+                       "cublas" #letter "gemm")
+
+static enum gpu_status product(const struct gpu_work *work, int64_t m, int64_t n, int64_t k,
+                               struct gpu_tile a, struct gpu_tile b, struct accel_complex beta_value,
+                               struct gpu_tile c)
+{
+    const struct accel_call *call = work->call;
+    const struct gpu_lane *lane = work->lane;
+    const double doubles[] = {call->scalar[ACCEL_alpha].re, call->scalar[ACCEL_alpha].im,
+                              beta_value.re, beta_value.im};
+    const float floats[] = {(float)doubles[0], (float)doubles[1], (float)doubles[2],
+                            (float)doubles[3]};
+    bool is_double = accel_is_double(call->routine->dtype);
+    const void *alpha = is_double ? (const void *)&doubles[0] : &floats[0];
+    const void *beta = is_double ? (const void *)&doubles[2] : &floats[2];
+    enum gpu_status status;
+    switch (call->routine->dtype) {
+    case ACCEL_FLOAT32:
+        status = PRODUCT(float, S);
+        break;
+    case ACCEL_FLOAT64:
+        status = PRODUCT(double, D);
+        break;
+    case ACCEL_COMPLEX64:
+        status = PRODUCT(cuComplex, C);
+        break;
+    default:
+        status = PRODUCT(cuDoubleComplex, Z);
+    }
+    return status;
+}
+
+/* op(x)'s part [row, row + rows) x [col, col + cols), on the device: where it is, or copied into the
+ * tile's memory unless it is there already. */
+static enum gpu_status operand_tile(struct gemm *g, const struct accel_operand *x, char flag,
+                                    int64_t row, int64_t col, int64_t rows, int64_t cols,
+                                    CUdeviceptr memory, int64_t *kept_row, int64_t *kept_col,
+                                    struct gpu_tile *tile)
+{
+    enum accel_dtype dtype = g->work->call->routine->dtype;
+    bool t = transposed(flag);
+    int64_t stored_row = t ? col : row, stored_col = t ? row : col;
+    int64_t stored_rows = t ? cols : rows, stored_cols = t ? rows : cols;
+    int64_t bytes = stored_rows * stored_cols * (int64_t)accel_dtype_size(dtype);
+    if (gpu_in_place(x)) {
+        *tile = gpu_work_in_place(g->work, x, stored_row, stored_col);
+        gpu_work_event(g->work, GPU_EVENT_IN_PLACE, x, stored_rows, stored_cols, bytes);
+        return GPU_OK;
+    }
+    *tile = (struct gpu_tile){memory, gpu_device_ld(stored_rows, dtype)};
+    if (*kept_row == row && *kept_col == col) {
+        gpu_work_event(g->work, GPU_EVENT_KEPT, x, stored_rows, stored_cols, bytes);
+        return GPU_OK;
+    }
+    enum gpu_status status = gpu_work_upload(g->work, x, stored_row, stored_col, stored_rows,
+                                             stored_cols, *tile);
+    *kept_row = row;
+    *kept_col = col;
+    return status;
+}
+
+static bool is_zero(struct accel_complex z)
+{
+    return z.re == 0 && z.im == 0;
+}
+
+/* One tile of C: everything but the way back. *launched: whether C has been given to a kernel. */
+static enum gpu_status compute_tile(struct gemm *g, int64_t row, int64_t col, int64_t rows,
+                                    int64_t cols, struct gpu_tile *c, bool *launched)
+{
+    const struct accel_call *call = g->work->call;
+    enum accel_dtype dtype = call->routine->dtype;
+    const struct accel_complex one = {1, 0};
+    enum gpu_status status = GPU_OK;
+    *c = gpu_in_place(g->c) ? gpu_work_in_place(g->work, g->c, row, col)
+                            : (struct gpu_tile){g->memory_c, gpu_device_ld(rows, dtype)};
+    if (gpu_in_place(g->c))
+        gpu_work_event(g->work, GPU_EVENT_IN_PLACE, g->c, rows, cols,
+                       rows * cols * (int64_t)accel_dtype_size(dtype));
+    else if (!is_zero(call->scalar[ACCEL_beta]))
+        status = gpu_work_upload(g->work, g->c, row, col, rows, cols, *c);
+    /* k = 0 where alpha is 0: then A and B are not to be read, and cuBLAS scales C alone. */
+    int64_t p = 0;
+    do {
+        int64_t depth = g->kt < g->k - p ? g->kt : g->k - p;
+        struct gpu_tile a = *c, b = *c;
+        if (status == GPU_OK && depth > 0)
+            status = operand_tile(g, g->a, call->flag[ACCEL_transa], row, p, rows, depth,
+                                  g->memory_a, &g->a_row, &g->a_col, &a);
+        if (status == GPU_OK && depth > 0)
+            status = operand_tile(g, g->b, call->flag[ACCEL_transb], p, col, depth, cols,
+                                  g->memory_b, &g->b_row, &g->b_col, &b);
+        if (depth == 0) /* their leading dimensions are checked all the same */
+            a.ld = b.ld = rows > cols ? rows : cols;
+        if (status == GPU_OK) {
+            status = product(g->work, rows, cols, depth, a, b,
+                             p == 0 ? call->scalar[ACCEL_beta] : one, *c);
+            *launched = *launched || status == GPU_OK;
+        }
+        p += depth;
+    } while (status == GPU_OK && p < g->k);
+    return status;
+}
+
+/* ---- What the device did not do ---- */
+
+/* The part [row, row + rows) x [col, col + cols) of C, by the original. */
+static void part_by_original(const struct gemm *g, int64_t row, int64_t col, int64_t rows,
+                             int64_t cols)
+{
+    struct accel_call part = *g->work->call;
+    int64_t size = (int64_t)accel_dtype_size(part.routine->dtype);
+    struct accel_operand *a = &part.operand[ACCEL_a], *b = &part.operand[ACCEL_b],
+                         *c = &part.operand[ACCEL_c];
+    bool ta = transposed(part.flag[ACCEL_transa]), tb = transposed(part.flag[ACCEL_transb]);
+    if (rows == 0 || cols == 0)
+        return;
+    part.size[ACCEL_m] = rows;
+    part.size[ACCEL_n] = cols;
+    a->ptr = (char *)a->ptr + (ta ? row * a->ld : row) * size;
+    b->ptr = (char *)b->ptr + (tb ? col : col * b->ld) * size;
+    c->ptr = (char *)c->ptr + (row + col * c->ld) * size;
+    *(ta ? &a->cols : &a->rows) = rows;
+    *(tb ? &b->rows : &b->cols) = cols;
+    c->rows = rows;
+    c->cols = cols;
+    g->work->host->original(g->work->host->context, &part);
+}
+
+/* Tiles are computed down the columns of tiles. Of the tile at (row, col), done_cols columns and done_rows
+ * rows of the next are in place, of those before it everything, of those behind it nothing. */
+static void rest_by_original(const struct gemm *g, int64_t row, int64_t col, int64_t done_cols,
+                             int64_t done_rows)
+{
+    int64_t rows = g->mt < g->m - row ? g->mt : g->m - row;
+    int64_t cols = g->nt < g->n - col ? g->nt : g->n - col;
+    if (done_rows > 0) {
+        part_by_original(g, row + done_rows, col + done_cols, rows - done_rows, 1);
+        done_cols++;
+    }
+    part_by_original(g, row, col + done_cols, rows, cols - done_cols);
+    part_by_original(g, row + rows, col, g->m - row - rows, cols);
+    part_by_original(g, 0, col + cols, g->m, g->n - col - cols);
+}
+
+static bool host_readable(const struct accel_operand *x)
+{
+    return x->place == ACCEL_HOST || x->place == ACCEL_MANAGED;
+}
+
+/* What a failure on the way means: nothing was written, or the original can do the rest, or neither. */
+static enum gpu_status after_failure(const struct gemm *g, enum gpu_status status, int64_t row,
+                                     int64_t col, int64_t done_cols, int64_t done_rows, bool damaged)
+{
+    bool overwrites = is_zero(g->work->call->scalar[ACCEL_beta]);
+    bool nothing_done = row == 0 && col == 0 && done_cols == 0 && done_rows == 0;
+    if (!damaged && nothing_done)
+        return status;
+    /* A kernel that may still be writing to C where the program has it: nobody else can, then. */
+    if (damaged && CUDA(cuStreamSynchronize)(g->work->lane->stream) != CUDA_SUCCESS)
+        return GPU_LOST;
+    if (overwrites && host_readable(g->a) && host_readable(g->b) && host_readable(g->c)) {
+        /* C was not needed: whatever is in it now, all of it can be computed. */
+        part_by_original(g, 0, 0, g->m, g->n);
+        return GPU_FINISHED_ELSE;
+    }
+    if (damaged || !host_readable(g->a) || !host_readable(g->b) || !host_readable(g->c))
+        return GPU_LOST;
+    rest_by_original(g, row, col, done_cols, done_rows);
+    return GPU_FINISHED_ELSE;
+}
+
+enum gpu_status gpu_gemm(struct gpu_work *work)
+{
+    const struct accel_call *call = work->call;
+    struct gemm g = {.work = work,
+                     .a = &call->operand[ACCEL_a],
+                     .b = &call->operand[ACCEL_b],
+                     .c = &call->operand[ACCEL_c],
+                     .m = call->size[ACCEL_m],
+                     .n = call->size[ACCEL_n],
+                     .k = is_zero(call->scalar[ACCEL_alpha]) ? 0 : call->size[ACCEL_k],
+                     .a_row = -1,
+                     .b_row = -1};
+    if (g.m == 0 || g.n == 0)
+        return GPU_OK;
+    if (!CUDA(cublasDgemm_v2_64) &&
+        ((gpu_in_place(g.a) && g.a->ld > INT_MAX) || (gpu_in_place(g.b) && g.b->ld > INT_MAX) ||
+         (gpu_in_place(g.c) && g.c->ld > INT_MAX)))
+        return GPU_UNSUPPORTED;
+    enum gpu_status status = prepare_tiles(&g);
+    for (int64_t col = 0; status == GPU_OK && col < g.n; col += g.nt) {
+        int64_t cols = g.nt < g.n - col ? g.nt : g.n - col;
+        for (int64_t row = 0; status == GPU_OK && row < g.m; row += g.mt) {
+            int64_t rows = g.mt < g.m - row ? g.mt : g.m - row;
+            int64_t done_cols = 0, done_rows = 0;
+            struct gpu_tile c;
+            bool launched = false;
+            status = compute_tile(&g, row, col, rows, cols, &c, &launched);
+            if (gpu_in_place(g.c)) {
+                /* The caller may look at C as soon as we return. */
+                if (launched) {
+                    enum gpu_status end = GPU_CHECK(cuStreamSynchronize, work->lane->stream);
+                    status = status == GPU_OK ? end : status;
+                }
+            } else if (status == GPU_OK) {
+                status = gpu_work_download(work, g.c, row, col, rows, cols, c, &done_cols,
+                                           &done_rows);
+                if (status == GPU_OK && g.c->place == ACCEL_REMOTE) {
+                    launched = true;
+                    status = GPU_CHECK(cuStreamSynchronize, work->lane->stream);
+                }
+            }
+            if (status == GPU_OK)
+                continue;
+            bool damaged = launched && g.c->place != ACCEL_HOST;
+            return after_failure(&g, status, row, col, done_cols, done_rows, damaged);
+        }
+    }
+    return status;
+}

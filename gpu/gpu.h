@@ -1,0 +1,95 @@
+/*
+ * The GPU: finding and starting CUDA, and running canonical calls on it. Knows CUDA alone. Thread-safe
+ * unless said otherwise. No function leaves a trace in the calling thread's CUDA state: contexts are
+ * pushed and popped, the capture mode is exchanged and put back.
+ */
+#ifndef ACCEL_GPU_H
+#define ACCEL_GPU_H
+
+#include "call.h"
+
+struct gpu_config {
+    const char *cuda_dir; /* look for the CUDA libraries here first; NULL: nowhere special */
+    double memory_share;  /* of the device's memory that may be used, where memory_bytes is 0 */
+    int64_t memory_bytes;
+};
+
+struct gpu_info {
+    char name[64];
+    int index;            /* the device's CUDA ordinal */
+    int64_t memory_bytes; /* what may be used of it */
+    double gflops[2];     /* nominal peak: [0] single, [1] double precision, in 10^9 operations/s */
+};
+
+enum gpu_status {
+    GPU_OK,
+    GPU_NO_MEMORY,     /* nothing was written; may go better another time */
+    GPU_UNSUPPORTED,   /* nothing was written; this cuBLAS cannot do it */
+    GPU_ERROR,         /* nothing was written; the device is left alone from now on */
+    GPU_FINISHED_ELSE, /* the device failed on the way and is left alone from now on; what it had not
+                          done the original has: the result is complete */
+    GPU_LOST           /* the device failed, and what it had overwritten cannot be made right */
+};
+
+enum gpu_event_kind {
+    GPU_EVENT_H2D,      /* host to device */
+    GPU_EVENT_D2H,      /* device to host */
+    GPU_EVENT_IN_PLACE, /* used where it is: device or managed memory */
+    GPU_EVENT_KEPT,     /* a tile that was on the device already */
+    GPU_EVENT_ALLOCATE  /* the memory pool grew */
+};
+
+struct gpu_event {
+    enum gpu_event_kind kind;
+    const char *operand; /* "a", "b", "c"; NULL where it is none */
+    int64_t rows, cols, bytes;
+};
+
+/* What a running call needs of the layer above, and what it reports. */
+struct gpu_host {
+    /* Runs a part of the call on the CPU. */
+    void (*original)(void *context, const struct accel_call *part);
+    /* NULL: not wanted. */
+    void (*event)(void *context, const struct gpu_event *event);
+    void *context;
+    int64_t up_bytes, down_bytes; /* filled */
+};
+
+/* Opens CUDA and takes the device's primary context. Returns false where there is no usable GPU, with
+ * the reason in gpu_failure(). Call it once; the calling thread's signals should be blocked, since CUDA
+ * starts threads. */
+bool gpu_start(const struct gpu_config *config, struct gpu_info *info);
+
+/* The reason for the last GPU_ERROR, GPU_LOST or failed start: one line, constant or static memory. */
+const char *gpu_failure(void);
+
+/* Whether the program itself has loaded CUDA, and has a context that device pointers could belong to.
+ * Works before gpu_start(). */
+bool gpu_program_uses_cuda(void);
+
+/* Where the memory at a pointer is. Only after gpu_start() succeeded. */
+enum accel_place gpu_locate(const void *ptr);
+
+/* Bytes of device memory that a call could get now: an estimate. */
+int64_t gpu_memory_available(void);
+
+/* Runs a valid, non-empty call. Blocks until the result is where the caller expects it. */
+enum gpu_status gpu_run(const struct accel_call *call, struct gpu_host *host);
+
+/* Copies an operand to or from packed host memory (ld = rows), for the CPU's use where the GPU has
+ * refused it. Returns false where that fails. */
+bool gpu_fetch(void *host, const struct accel_operand *x, enum accel_dtype dtype);
+bool gpu_store(const struct accel_operand *x, const void *host, enum accel_dtype dtype);
+
+/* Frees what lies idle: the memory pool's blocks, streams, handles. */
+void gpu_trim(void);
+
+/* Frees everything; no call may be running. For tests: a process that ends leaves it to the driver, which
+ * may be gone before us. */
+void gpu_stop(void);
+
+/* Around fork(): in the child, no CUDA function is called again. */
+void gpu_fork_prepare(void);
+void gpu_fork_done(bool child);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * The argument adapters: between a caller's registers and stack in one of the ABIs and the canonical
+ * call, both ways. Driven by the routine table; no routine is named here. Pure functions of their
+ * arguments, any thread.
+ */
+#ifndef ACCEL_ADAPTER_H
+#define ACCEL_ADAPTER_H
+
+#include "entry.h"
+#include "names.h"
+
+/* Reads the caller's arguments. width is the provider's INTEGER width in bits, 32 or 64. Flags and
+ * sizes that are wrong are passed on as they are: see accel_call_fault(). */
+void accel_adapter_read(struct accel_call *call, const struct accel_routine *routine,
+                        enum accel_abi abi, int width, const struct accel_frame *frame);
+
+/* How many 8-byte words of stack arguments a call has, the hidden CHARACTER lengths not counted. */
+size_t accel_adapter_stack_words(const struct accel_routine *routine, enum accel_abi abi);
+
+/* Calls the original with the caller's own arguments once more. Hidden lengths are passed as 1: C
+ * callers leave them out, and a gfortran-built callee may reuse their stack slots (GCC PR 90329). */
+void accel_adapter_forward(void *original, const struct accel_routine *routine, enum accel_abi abi,
+                           const struct accel_frame *frame);
+
+/* Calls the original with a canonical call (column-major), such as a part of the caller's. */
+void accel_adapter_call(void *original, enum accel_abi abi, int width, const struct accel_call *call);
+
+#endif

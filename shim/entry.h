@@ -1,0 +1,111 @@
+/*
+ * The entry points: what the assembler (entry_x86_64.S) and the C side share.
+ *
+ * Every exported name is `jmp *slot`. Its slot leads to one of
+ *   the original        when nothing can pay: registers and stack are as the caller left them
+ *   the by-caller stub  the same where callers have different originals: the return address picks one
+ *   the gate            any size at or above accel_gate goes on to the slow stub, else to `forward`
+ *   the slow stub       saves the argument registers and asks accel_enter()
+ *
+ * Bound entries are the same for function pointers handed out by dlsym(): a pool of identical stubs
+ * whose routine and original are set when one is handed out.
+ */
+#ifndef ACCEL_ENTRY_H
+#define ACCEL_ENTRY_H
+
+#define ACCEL_BOUND_ENTRIES 1024
+
+#define ACCEL_ENTRIES_MAX 8192 /* exported and bound together; below the 2^16 of a site's key */
+
+/* Code layout of a bound entry, in bytes. */
+#define ACCEL_BOUND_BLOCK 64
+#define ACCEL_BOUND_SLOW  16
+#define ACCEL_BOUND_GATE  32
+
+/* struct accel_slots */
+#define ACCEL_SLOT_ENTER   0
+#define ACCEL_SLOT_FORWARD 8
+#define ACCEL_SLOT_SLOW    16
+#define ACCEL_SLOT_COMPARE 24
+#define ACCEL_SLOTS_SIZE   32
+
+/* The call-site table that the by-caller stub reads: 2^ACCEL_SITE_BITS places. */
+#define ACCEL_SITE_BITS        12
+#define ACCEL_SITE_HASH        0x5bd1e995 /* odd, any well-mixed 31-bit constant */
+#define ACCEL_SITE_ENTRY_SHIFT 48         /* user addresses are below 2^47 */
+
+/* struct accel_frame */
+#define ACCEL_FRAME_XMM  48
+#define ACCEL_FRAME_SIZE 200
+
+#ifndef __ASSEMBLER__
+
+#    include <stdatomic.h>
+#    include <stddef.h>
+#    include <stdint.h>
+
+/* Written under the resolver's lock, read by the stubs without one. */
+struct accel_slots {
+    _Atomic(void *) enter;   /* where the entry jumps */
+    _Atomic(void *) forward; /* the way to the original */
+    _Atomic(void *) slow;    /* this entry's slow stub */
+    _Atomic(void *) compare; /* bound entries: the compare part of the routine's gate */
+};
+
+/* The argument registers at the entry, then the caller's stack. */
+struct accel_frame {
+    uint64_t gpr[6]; /* rdi rsi rdx rcx r8 r9 */
+    double xmm[8][2];
+    uint64_t unused[3];
+    uintptr_t ret; /* return address: who called */
+    uint64_t stack[];
+};
+
+_Static_assert(offsetof(struct accel_frame, xmm) == ACCEL_FRAME_XMM, "frame layout");
+_Static_assert(offsetof(struct accel_frame, ret) == ACCEL_FRAME_SIZE, "frame layout");
+_Static_assert(offsetof(struct accel_slots, forward) == ACCEL_SLOT_FORWARD, "slot layout");
+_Static_assert(offsetof(struct accel_slots, slow) == ACCEL_SLOT_SLOW, "slot layout");
+_Static_assert(offsetof(struct accel_slots, compare) == ACCEL_SLOT_COMPARE, "slot layout");
+_Static_assert(sizeof(struct accel_slots) == ACCEL_SLOTS_SIZE, "slot layout");
+
+/* Exported entries, in the order of the routine table, then of the manglings. */
+extern struct accel_slots accel_slots[];
+extern struct accel_slots accel_bound_slots[ACCEL_BOUND_ENTRIES];
+extern const char accel_blocks[];       /* code of the exported entries */
+extern const char accel_bound_blocks[]; /* code of the bound entries */
+extern const uint32_t accel_entry_count;
+
+/* Where an exported entry's parts are: offsets from accel_blocks. */
+extern const struct accel_code {
+    uint32_t enter, slow, gate, compare, gate_bycaller, bycaller;
+} accel_code[];
+
+/* A size at or above this goes to the slow stub; as unsigned, so that negative sizes do, too. */
+extern _Atomic uint64_t accel_gate;
+
+/* key = return address + entry << ACCEL_SITE_ENTRY_SHIFT, 0 = free. A key is written after its target
+ * and cleared before it; the stub reads the key, the target, and the key again. */
+extern _Atomic uint64_t accel_site_key[1 << ACCEL_SITE_BITS];
+extern _Atomic(void *) accel_site_target[1 << ACCEL_SITE_BITS];
+
+/* Where the tail jump of the dlsym hook goes. */
+extern _Atomic(void *) accel_real_dlsym;
+
+/* Called by the slow stubs: returns the address to jump to with everything as the caller left it, or
+ * NULL when the call has been done. */
+void *accel_enter(uint32_t entry, struct accel_frame *frame);
+
+struct accel_dlsym_answer {
+    uint64_t known; /* 0: jump to the real dlsym */
+    void *address;
+};
+
+/* Called by the exported dlsym. */
+struct accel_dlsym_answer accel_dlsym_hook(void *handle, const char *name, uintptr_t ret);
+
+/* Calls fn with the given argument registers and `words` stack arguments (System V ABI). */
+void accel_invoke(void *fn, const uint64_t gpr[6], const double xmm[8][2], size_t words,
+                  const uint64_t *stack);
+
+#endif
+#endif

@@ -1,0 +1,356 @@
+/*
+ * Entry points for x86-64, System V ABI: https://gitlab.com/x86-psABIs/x86-64-ABI, section 3.2.3.
+ * Registers used before the original is reached: rax, r10, r11 (none carries an argument here) and
+ * flags.
+ */
+#include "entry.h"
+#include "manglings.def"
+
+#define DTYPE_COMPLEX_FLOAT32    0
+#define DTYPE_COMPLEX_FLOAT64    0
+#define DTYPE_COMPLEX_COMPLEX64  1
+#define DTYPE_COMPLEX_COMPLEX128 1
+#define ABI_CBLAS_FORTRAN        0
+#define ABI_CBLAS_CBLAS          1
+
+/* ---- The gate's comparison of one argument; position counts INTEGER-class arguments from 1. ---- */
+
+.macro compare_reg reg64, reg32
+    .if cblas
+        .if width64
+            cmp %r11, %\reg64
+        .else
+            cmp %r11d, %\reg32
+        .endif
+    .else
+        .if width64
+            cmp %r11, (%\reg64)
+        .else
+            cmp %r11d, (%\reg64)
+        .endif
+    .endif
+.endm
+
+.macro compare_stack
+    .if cblas
+        .if width64
+            cmp %r11, 8*(position-6)(%rsp)
+        .else
+            cmp %r11d, 8*(position-6)(%rsp)
+        .endif
+    .else
+        mov 8*(position-6)(%rsp), %r10
+        compare_reg r10, r10d
+    .endif
+.endm
+
+.macro arg_word
+    .set position, position + 1
+.endm
+
+.macro arg_scalar
+    .if cblas & !is_complex
+    .else
+        .set position, position + 1
+    .endif
+.endm
+
+.macro arg_size
+    .set position, position + 1
+    .if position == 1
+        compare_reg rdi, edi
+    .elseif position == 2
+        compare_reg rsi, esi
+    .elseif position == 3
+        compare_reg rdx, edx
+    .elseif position == 4
+        compare_reg rcx, ecx
+    .elseif position == 5
+        compare_reg r8, r8d
+    .elseif position == 6
+        compare_reg r9, r9d
+    .else
+        compare_stack
+    .endif
+    jae 9f
+.endm
+
+/* ---- One exported entry. gate_args is redefined for every routine. ---- */
+
+.macro entry symbol
+    .balign 16
+    .globl \symbol
+    .type \symbol, @function
+\symbol:
+    jmp *accel_slots + ACCEL_SLOTS_SIZE*index + ACCEL_SLOT_ENTER(%rip)
+    .size \symbol, . - \symbol
+
+.Lslow\@:
+    mov $index, %eax
+    jmp slow_common
+
+    /* One original for all callers. */
+.Lgate\@:
+    lea accel_slots + ACCEL_SLOTS_SIZE*index(%rip), %rax
+.Lcompare\@:
+    mov accel_gate(%rip), %r11
+    .set position, cblas
+    gate_args
+    jmp *ACCEL_SLOT_FORWARD(%rax)
+9:  jmp *ACCEL_SLOT_SLOW(%rax)
+
+    /* The original depends on the caller: gate, then look-up. */
+.Lgate_bycaller\@:
+    mov accel_gate(%rip), %r11
+    .set position, cblas
+    gate_args
+.Lbycaller\@:
+    movabs $(index << ACCEL_SITE_ENTRY_SHIFT), %r11
+    add (%rsp), %r11
+    imul $ACCEL_SITE_HASH, %r11d, %r10d
+    shr $(32 - ACCEL_SITE_BITS), %r10d
+    lea accel_site_key(%rip), %rax
+    lea (%rax,%r10,8), %rax
+    cmp %r11, (%rax)
+    jne .Lslow\@
+    /* The target between two looks at the key: see entry.h. */
+    mov accel_site_target - accel_site_key(%rax), %r10
+    cmp %r11, (%rax)
+    jne .Lslow\@
+    jmp *%r10
+9:  jmp .Lslow\@
+
+    .pushsection .data.accel_slots, "aw", @progbits
+    .quad .Lslow\@, 0, 0, 0
+    .popsection
+    .pushsection .rodata.accel_code, "a", @progbits
+    .long \symbol - accel_blocks, .Lslow\@ - accel_blocks, .Lgate\@ - accel_blocks
+    .long .Lcompare\@ - accel_blocks, .Lgate_bycaller\@ - accel_blocks, .Lbycaller\@ - accel_blocks
+    .popsection
+    .set index, index + 1
+.endm
+
+#define TRANS(x)                          arg_word;
+#define SIZE(x)                           arg_size;
+#define SCALAR(x)                         arg_scalar;
+#define MATRIX(x, access, rows, cols, by) arg_word;
+#define LD(x, matrix)                     arg_word;
+
+#define ENTRY(abi, width, trust, symbol, sibling)                                                  \
+    .set cblas, ABI_CBLAS_##abi;                                                                   \
+    .set width64, width == 64;                                                                     \
+    entry symbol;
+
+#define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
+    .set is_complex, DTYPE_COMPLEX_##dtype;                                                        \
+    .macro gate_args;                                                                              \
+    args;                                                                                          \
+    .endm;                                                                                         \
+    ACCEL_MANGLINGS(ENTRY, name, NAME)                                                             \
+    .purgem gate_args;
+
+    .section .rodata.accel_code, "a", @progbits
+    .balign 8
+    .globl accel_code
+    .hidden accel_code
+    .type accel_code, @object
+accel_code:
+
+    .section .data.accel_slots, "aw", @progbits
+    .balign 64
+    .globl accel_slots
+    .hidden accel_slots
+    .type accel_slots, @object
+accel_slots:
+
+    .text
+    .balign 64
+    .globl accel_blocks
+    .hidden accel_blocks
+    .type accel_blocks, @object
+accel_blocks:
+    .cfi_startproc
+    .set index, 0
+#include "routines.def"
+    .cfi_endproc
+
+    .section .rodata
+    .balign 4
+    .globl accel_entry_count
+    .hidden accel_entry_count
+    .type accel_entry_count, @object
+    .size accel_entry_count, 4
+accel_entry_count:
+    .long index
+
+/* ---- The pool of bound entries; their indexes follow the exported ones'. ---- */
+
+.macro bound_entry
+.Lbound\@:
+    jmp *accel_bound_slots + ACCEL_SLOTS_SIZE*bound + ACCEL_SLOT_ENTER(%rip)
+    .org .Lbound\@ + ACCEL_BOUND_SLOW
+    mov $(index + bound), %eax
+    jmp slow_common
+    .org .Lbound\@ + ACCEL_BOUND_GATE
+    lea accel_bound_slots + ACCEL_SLOTS_SIZE*bound(%rip), %rax
+    jmp *ACCEL_SLOT_COMPARE(%rax)
+    .org .Lbound\@ + ACCEL_BOUND_BLOCK
+    .set bound, bound + 1
+.endm
+
+    .text
+    .balign 64
+    .globl accel_bound_blocks
+    .hidden accel_bound_blocks
+    .type accel_bound_blocks, @object
+accel_bound_blocks:
+    .cfi_startproc
+    .set bound, 0
+    .rept ACCEL_BOUND_ENTRIES
+    bound_entry
+    .endr
+    .cfi_endproc
+
+    .macro zeroed symbol, bytes
+    .globl \symbol
+    .hidden \symbol
+    .type \symbol, @object
+    .size \symbol, (\bytes)
+\symbol:
+    .zero (\bytes)
+    .endm
+
+    .bss
+    .balign 64
+    zeroed accel_bound_slots, ACCEL_BOUND_ENTRIES*ACCEL_SLOTS_SIZE
+    zeroed accel_site_key, 8<<ACCEL_SITE_BITS
+    zeroed accel_site_target, 8<<ACCEL_SITE_BITS
+    zeroed accel_gate, 8
+    zeroed accel_real_dlsym, 8
+
+/* ---- eax = entry. Saves the argument registers as struct accel_frame. ---- */
+
+    .text
+    .balign 16
+    .type slow_common, @function
+slow_common:
+    .cfi_startproc
+    sub $ACCEL_FRAME_SIZE, %rsp
+    .cfi_adjust_cfa_offset ACCEL_FRAME_SIZE
+    mov %rdi, 0(%rsp)
+    mov %rsi, 8(%rsp)
+    mov %rdx, 16(%rsp)
+    mov %rcx, 24(%rsp)
+    mov %r8, 32(%rsp)
+    mov %r9, 40(%rsp)
+    movaps %xmm0, ACCEL_FRAME_XMM+0(%rsp)
+    movaps %xmm1, ACCEL_FRAME_XMM+16(%rsp)
+    movaps %xmm2, ACCEL_FRAME_XMM+32(%rsp)
+    movaps %xmm3, ACCEL_FRAME_XMM+48(%rsp)
+    movaps %xmm4, ACCEL_FRAME_XMM+64(%rsp)
+    movaps %xmm5, ACCEL_FRAME_XMM+80(%rsp)
+    movaps %xmm6, ACCEL_FRAME_XMM+96(%rsp)
+    movaps %xmm7, ACCEL_FRAME_XMM+112(%rsp)
+    mov %eax, %edi
+    mov %rsp, %rsi
+    call accel_enter
+    mov %rax, %r11
+    mov 0(%rsp), %rdi
+    mov 8(%rsp), %rsi
+    mov 16(%rsp), %rdx
+    mov 24(%rsp), %rcx
+    mov 32(%rsp), %r8
+    mov 40(%rsp), %r9
+    movaps ACCEL_FRAME_XMM+0(%rsp), %xmm0
+    movaps ACCEL_FRAME_XMM+16(%rsp), %xmm1
+    movaps ACCEL_FRAME_XMM+32(%rsp), %xmm2
+    movaps ACCEL_FRAME_XMM+48(%rsp), %xmm3
+    movaps ACCEL_FRAME_XMM+64(%rsp), %xmm4
+    movaps ACCEL_FRAME_XMM+80(%rsp), %xmm5
+    movaps ACCEL_FRAME_XMM+96(%rsp), %xmm6
+    movaps ACCEL_FRAME_XMM+112(%rsp), %xmm7
+    add $ACCEL_FRAME_SIZE, %rsp
+    .cfi_adjust_cfa_offset -ACCEL_FRAME_SIZE
+    test %r11, %r11
+    jz 1f
+    jmp *%r11
+1:  ret
+    .cfi_endproc
+    .size slow_common, . - slow_common
+
+/* ---- void accel_invoke(fn, gpr, xmm, words, stack) ---- */
+
+    .balign 16
+    .globl accel_invoke
+    .hidden accel_invoke
+    .type accel_invoke, @function
+accel_invoke:
+    .cfi_startproc
+    push %rbp
+    .cfi_def_cfa_offset 16
+    .cfi_offset %rbp, -16
+    mov %rsp, %rbp
+    .cfi_def_cfa_register %rbp
+    lea 1(%rcx), %rax
+    and $-2, %rax
+    shl $3, %rax
+    sub %rax, %rsp
+1:  test %rcx, %rcx
+    jz 2f
+    dec %rcx
+    mov (%r8,%rcx,8), %rax
+    mov %rax, (%rsp,%rcx,8)
+    jmp 1b
+2:  mov %rdi, %r11
+    mov %rsi, %rax
+    movups 0(%rdx), %xmm0
+    movups 16(%rdx), %xmm1
+    movups 32(%rdx), %xmm2
+    movups 48(%rdx), %xmm3
+    movups 64(%rdx), %xmm4
+    movups 80(%rdx), %xmm5
+    movups 96(%rdx), %xmm6
+    movups 112(%rdx), %xmm7
+    mov 0(%rax), %rdi
+    mov 8(%rax), %rsi
+    mov 16(%rax), %rdx
+    mov 24(%rax), %rcx
+    mov 32(%rax), %r8
+    mov 40(%rax), %r9
+    xor %eax, %eax
+    call *%r11
+    leave
+    .cfi_def_cfa %rsp, 8
+    ret
+    .cfi_endproc
+    .size accel_invoke, . - accel_invoke
+
+/*
+ * ---- dlsym: the real one judges its caller by the return address (RTLD_NEXT, RTLD_DEFAULT), so a name
+ * that is none of ours leaves here by a tail jump. ----
+ */
+
+    .balign 16
+    .globl dlsym
+    .type dlsym, @function
+dlsym:
+    .cfi_startproc
+    sub $24, %rsp
+    .cfi_adjust_cfa_offset 24
+    mov %rdi, (%rsp)
+    mov %rsi, 8(%rsp)
+    mov 24(%rsp), %rdx
+    call accel_dlsym_hook
+    mov (%rsp), %rdi
+    mov 8(%rsp), %rsi
+    add $24, %rsp
+    .cfi_adjust_cfa_offset -24
+    test %rax, %rax
+    jz 1f
+    mov %rdx, %rax
+    ret
+1:  jmp *accel_real_dlsym(%rip)
+    .cfi_endproc
+    .size dlsym, . - dlsym
+
+    .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,48 @@
+/*
+ * The two functions of the dynamic linker that libaccel stands in front of: dlsym, because programs bind
+ * BLAS by look-up (ctypes, JNI, plug-ins), and dlclose, because what was found may go.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+
+#include "dispatch/dispatch.h"
+#include "slots.h"
+
+/* What a program would have found for an exported name without us. */
+static void *find_without_us(void *handle, uint32_t entry, uintptr_t ret)
+{
+    const char *name = accel_names[entry].symbol;
+    if (handle != RTLD_DEFAULT) {
+        void *found = accel_real_lookup(handle, name);
+        if (!found || !accel_is_own(found))
+            return found;
+        ret = 0; /* a handle of the global scope: the caller's own scope is no part of it */
+    }
+    /* We come first in the global scope. A program that looks whether there is a BLAS at all must not
+     * find one in us. The second look-up leaves the message for dlerror(). */
+    void *found = accel_resolve_scopes(entry, ret);
+    return found ? found : accel_real_lookup(RTLD_NEXT, name);
+}
+
+struct accel_dlsym_answer accel_dlsym_hook(void *handle, const char *name, uintptr_t ret)
+{
+    struct accel_dlsym_answer answer = {0, NULL};
+    accel_resolve_init();
+    int entry = accel_name_find(name);
+    /* RTLD_NEXT is relative to the caller, who asks for what comes after himself: the real dlsym gives
+     * us where we are that. */
+    if (entry < 0 || handle == RTLD_NEXT)
+        return answer;
+    answer.known = 1;
+    answer.address = find_without_us(handle, (uint32_t)entry, ret);
+    if (answer.address && dispatch_is_on())
+        answer.address = accel_slots_bind((uint32_t)entry, answer.address);
+    return answer;
+}
+
+__attribute__((visibility("default"))) int dlclose(void *handle)
+{
+    int result = accel_real_dlclose(handle);
+    accel_slots_drop_if_unloaded();
+    return result;
+}

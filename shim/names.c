@@ -1,0 +1,90 @@
+#include "names.h"
+
+#include <string.h>
+
+#include "entry.h"
+#include "manglings.def"
+
+/* ---- The routine table as C data ---- */
+
+#define ROUTINE(name, NAME, family, dtype, row_major, flop_count, args)                            \
+    static double flops_##name(const struct accel_call *call)                                      \
+    {                                                                                              \
+        double m = (double)call->size[ACCEL_m], n = (double)call->size[ACCEL_n],                   \
+               k = (double)call->size[ACCEL_k];                                                    \
+        return (flop_count) * (accel_is_complex(ACCEL_##dtype) ? 4 : 1);                           \
+    }
+#include "routines.def"
+#undef ROUTINE
+
+#define TRANS(x)  {#x, ACCEL_ARG_TRANS, ACCEL_##x, 0, 0, 0, 0},
+#define SIZE(x)   {#x, ACCEL_ARG_SIZE, ACCEL_##x, 0, 0, 0, 0},
+#define SCALAR(x) {#x, ACCEL_ARG_SCALAR, ACCEL_##x, 0, 0, 0, 0},
+#define MATRIX(x, access, rows, cols, by)                                                          \
+    {#x, ACCEL_ARG_MATRIX, ACCEL_##x, ACCEL_##access, ACCEL_##rows, ACCEL_##cols, ACCEL_##by},
+#define LD(x, matrix) {#x, ACCEL_ARG_LD, ACCEL_##matrix, 0, 0, 0, 0},
+#define COUNT(...)    (int)(sizeof((struct accel_arg[]){__VA_ARGS__}) / sizeof(struct accel_arg))
+
+#define ROUTINE(name, NAME, family, dtype, row_major, flop_count, args)                            \
+    {#name,          ACCEL_##family, ACCEL_##dtype, ACCEL_##row_major,                             \
+     flops_##name, COUNT(args),    {args}},
+const struct accel_routine accel_routines[] = {
+#include "routines.def"
+};
+#undef ROUTINE
+
+const uint32_t accel_routine_count = sizeof accel_routines / sizeof accel_routines[0];
+
+/* ---- Every name of every routine ---- */
+
+#define NAME_PAIR(abi, width, trust, symbol, sibling) {#symbol, #sibling},
+#define ROUTINE(name, NAME, family, dtype, row_major, flop_count, args)                            \
+    ACCEL_MANGLINGS(NAME_PAIR, name, NAME)
+const struct accel_name accel_names[] = {
+#include "routines.def"
+};
+#undef ROUTINE
+
+const uint32_t accel_name_count = sizeof accel_names / sizeof accel_names[0];
+
+/* isamax is in every BLAS, and tells the width at little cost: see resolve.c. */
+#define MANGLING(abi, width, trust, symbol, sibling) {ACCEL_ABI_##abi, width, trust, #sibling},
+static const struct accel_mangling manglings[] = {ACCEL_MANGLINGS(MANGLING, isamax, ISAMAX)};
+
+enum { MANGLINGS = sizeof manglings / sizeof manglings[0] };
+
+const struct accel_mangling *accel_name_mangling(uint32_t entry)
+{
+    return &manglings[entry % MANGLINGS];
+}
+
+const struct accel_routine *accel_name_routine(uint32_t entry)
+{
+    return &accel_routines[entry / MANGLINGS];
+}
+
+/* Entry numbers in the order of strcmp(); made by the Makefile from the same table. */
+static const uint16_t sorted[] = {
+#include "names_sorted.inc"
+};
+_Static_assert(sizeof sorted / sizeof sorted[0] == sizeof accel_names / sizeof accel_names[0],
+               "names_sorted.inc does not match the routine table");
+
+_Static_assert(sizeof sorted / sizeof sorted[0] + ACCEL_BOUND_ENTRIES <= ACCEL_ENTRIES_MAX,
+               "too many names");
+
+int accel_name_find(const char *symbol)
+{
+    size_t low = 0, high = sizeof sorted / sizeof sorted[0];
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = strcmp(symbol, accel_names[sorted[middle]].symbol);
+        if (order == 0)
+            return sorted[middle];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return -1;
+}

@@ -1,0 +1,284 @@
+#define _GNU_SOURCE
+#include "resolve.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dispatch/say.h"
+
+/* RTLD_NEXT and dlsym's own version: glibc moved dlsym into libc.so.6 as GLIBC_2.34; before that it
+ * is in libdl under the architecture's baseline. */
+static const char *const dlsym_versions[] = {"GLIBC_2.34", "GLIBC_2.2.5"};
+
+typedef void *(*dlsym_function)(void *, const char *);
+
+static const char *extra_libraries;
+
+void accel_resolve_set_extra(const char *list)
+{
+    extra_libraries = list;
+}
+
+static const struct link_map *object_of(const void *address)
+{
+    Dl_info info;
+    struct link_map *map = NULL;
+    if (!dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP))
+        return NULL;
+    return map;
+}
+
+static const struct link_map *own_object(void)
+{
+    static _Atomic(const struct link_map *) own;
+    const struct link_map *map = atomic_load_explicit(&own, memory_order_acquire);
+    if (!map) {
+        map = object_of(accel_blocks);
+        atomic_store_explicit(&own, map, memory_order_release);
+    }
+    return map;
+}
+
+bool accel_is_own(const void *address)
+{
+    return object_of(address) == own_object();
+}
+
+void accel_resolve_init(void)
+{
+    if (atomic_load_explicit(&accel_real_dlsym, memory_order_acquire))
+        return;
+    void *real = NULL;
+    for (size_t i = 0; !real && i < sizeof dlsym_versions / sizeof *dlsym_versions; i++)
+        real = dlvsym(RTLD_NEXT, "dlsym", dlsym_versions[i]);
+    atomic_store_explicit(&accel_real_dlsym, real, memory_order_release);
+}
+
+void *accel_real_lookup(void *handle, const char *name)
+{
+    accel_resolve_init();
+    void *real = atomic_load_explicit(&accel_real_dlsym, memory_order_acquire);
+    dlsym_function lookup;
+    memcpy(&lookup, &real, sizeof lookup);
+    void *found = lookup(handle, name);
+    /* Not merely `return lookup(...)`: as a tail jump it would be our caller that asks. */
+    __asm__ volatile("" : "+r"(found));
+    return found;
+}
+
+int accel_real_dlclose(void *handle)
+{
+    static _Atomic(void *) real;
+    void *function = atomic_load_explicit(&real, memory_order_acquire);
+    if (!function) {
+        function = accel_real_lookup(RTLD_NEXT, "dlclose");
+        atomic_store_explicit(&real, function, memory_order_release);
+    }
+    int (*close_function)(void *);
+    memcpy(&close_function, &function, sizeof close_function);
+    return close_function(handle);
+}
+
+/* A handle of a loaded object, by the linker's own name for it, to be closed. NULL for the vdso. */
+static void *handle_of(const char *name)
+{
+    return dlopen(name[0] ? name : NULL, RTLD_NOLOAD | RTLD_LAZY);
+}
+
+static void *lookup_in(const char *object, const char *name)
+{
+    void *handle = handle_of(object);
+    if (!handle)
+        return NULL;
+    void *found = accel_real_lookup(handle, name);
+    accel_real_dlclose(handle);
+    return found && !accel_is_own(found) ? found : NULL;
+}
+
+/* ---- What a provider is ---- */
+
+/* isamax of three elements, with a size whose lower half is 3 and which is negative as 64 bits:
+ * an LP64 provider finds the third, an ILP64 one sees n < 0 and returns 0.
+ * After libblastrampoline, src/autodetection.c. */
+static const int64_t probe_n = (int64_t)0xffffffff00000003;
+
+static int probe_width(void *isamax, enum accel_abi abi)
+{
+    static const float x[3] = {1, 2, 3};
+    const int64_t one = 1;
+    int third;
+    uint32_t index;
+    if (abi == ACCEL_ABI_FORTRAN) {
+        int64_t (*f)(const int64_t *, const float *, const int64_t *);
+        memcpy(&f, &isamax, sizeof f);
+        index = (uint32_t)f(&probe_n, x, &one);
+        third = 3;
+    } else {
+        size_t (*f)(int64_t, const float *, int64_t);
+        memcpy(&f, &isamax, sizeof f);
+        index = (uint32_t)f(probe_n, x, 1);
+        third = 2;
+    }
+    return index == (uint32_t)third ? 32 : index == 0 ? 64 : 0;
+}
+
+/* The INTEGER width of the library that defines function, 0 where it cannot be told. */
+static int width_of(uint32_t entry, void *function)
+{
+    const struct accel_mangling *mangling = accel_name_mangling(entry);
+    const struct accel_name *name = &accel_names[entry];
+    const struct link_map *object = object_of(function);
+    if (!object)
+        return 0;
+    if (!mangling->trusted) {
+        void *sibling = lookup_in(object->l_name, name->sibling);
+        if (!sibling || object_of(sibling) != object)
+            return 0;
+    }
+    if (mangling->width)
+        return mangling->width;
+    void *isamax = lookup_in(object->l_name, mangling->probe);
+    if (isamax)
+        return probe_width(isamax, mangling->abi);
+    /* A library that has only part of BLAS: the Fortran name, then the one that it would call. */
+    isamax = lookup_in(object->l_name, "isamax_");
+    if (!isamax) {
+        isamax = accel_real_lookup(RTLD_NEXT, "isamax_");
+        dlerror();
+    }
+    return isamax && !accel_is_own(isamax) ? probe_width(isamax, ACCEL_ABI_FORTRAN) : 0;
+}
+
+static const struct accel_original *make_original(uint32_t entry, void *function, bool global)
+{
+    struct accel_original *original = malloc(sizeof *original);
+    if (original)
+        *original = (struct accel_original){function, width_of(entry, function), global};
+    return original;
+}
+
+const struct accel_original *accel_resolve_known(uint32_t entry, void *function)
+{
+    const struct accel_original *original = make_original(entry, function, false);
+    dlerror();
+    return original;
+}
+
+/* ---- The four stages ---- */
+
+static void *from_caller_scope(const char *name, uintptr_t ret)
+{
+    /* The byte before the return address is in the call instruction, the one at it may not be in the
+     * same function, nor in any. */
+    const struct link_map *caller = object_of((const void *)(ret - 1));
+    if (!caller || caller == own_object())
+        return NULL;
+    return lookup_in(caller->l_name, name);
+}
+
+#define OBJECTS_MAX 2048
+
+struct objects {
+    int count;
+    char *name[OBJECTS_MAX];
+};
+
+static int collect_object(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct objects *objects = data;
+    (void)size;
+    if (objects->count == OBJECTS_MAX)
+        return 1;
+    objects->name[objects->count] = strdup(info->dlpi_name);
+    if (objects->name[objects->count])
+        objects->count++;
+    return 0;
+}
+
+/* Every provider of the name among the loaded objects; the only one, or the first of several that have
+ * the same INTEGER width. *ambiguous where they differ, and nothing tells which is meant. */
+static void *from_loaded_objects(uint32_t entry, bool *ambiguous)
+{
+    struct objects *objects = malloc(sizeof *objects);
+    void *first = NULL;
+    int width = 0;
+    *ambiguous = false;
+    if (!objects)
+        return NULL;
+    objects->count = 0;
+    dl_iterate_phdr(collect_object, objects);
+    for (int i = 0; i < objects->count; i++) {
+        void *found = lookup_in(objects->name[i], accel_names[entry].symbol);
+        if (found && found != first) {
+            int w = width_of(entry, found);
+            if (!first) {
+                first = found;
+                width = w;
+            } else if (w != width) {
+                *ambiguous = true;
+            }
+        }
+        free(objects->name[i]);
+    }
+    free(objects);
+    return first;
+}
+
+static void *from_extra_libraries(const char *name)
+{
+    char path[4096];
+    const char *at = extra_libraries;
+    while (at && *at) {
+        size_t length = strcspn(at, ":");
+        if (length > 0 && length < sizeof path) {
+            memcpy(path, at, length);
+            path[length] = 0;
+            void *handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+            void *found = handle ? accel_real_lookup(handle, name) : NULL;
+            if (found && !accel_is_own(found))
+                return found; /* stays loaded: it is in use from now on */
+            if (!handle)
+                accel_say("ACCEL_ORIGINAL: %s cannot be opened", path);
+            else
+                accel_real_dlclose(handle);
+        }
+        at += length + (at[length] == ':');
+    }
+    return NULL;
+}
+
+static void *from_global_scope(const char *name)
+{
+    void *found = accel_real_lookup(RTLD_NEXT, name);
+    return found && !accel_is_own(found) ? found : NULL;
+}
+
+void *accel_resolve_scopes(uint32_t entry, uintptr_t ret)
+{
+    const char *name = accel_names[entry].symbol;
+    void *found = from_global_scope(name);
+    return found || !ret ? found : from_caller_scope(name, ret);
+}
+
+const struct accel_original *accel_resolve(uint32_t entry, uintptr_t ret)
+{
+    const char *name = accel_names[entry].symbol;
+    const struct accel_original *original = NULL;
+    bool ambiguous = false;
+    void *found = from_global_scope(name);
+    if (found) {
+        original = make_original(entry, found, true);
+    } else if ((found = from_caller_scope(name, ret)) ||
+               ((found = from_loaded_objects(entry, &ambiguous)) && !ambiguous) ||
+               (found = from_extra_libraries(name))) {
+        original = make_original(entry, found, false);
+    } else if (ambiguous) {
+        accel_say("%s: several libraries define it with different INTEGER widths and nothing tells "
+                  "which one the caller means; set ACCEL_ORIGINAL to the right one",
+                  name);
+    }
+    dlerror(); /* the program's next dlerror() is not about our look-ups */
+    return original;
+}

@@ -1,0 +1,44 @@
+/*
+ * The caller's original: the function that the dynamic linker would have bound for this caller if
+ * libaccel were not there. In this order, each for a reason of its own:
+ *   1. the global scope after us (RTLD_NEXT): what a program's start-up libraries define wins natively
+ *   2. the calling object's own scope: a BLAS that came in with dlopen(RTLD_LOCAL), as in Python
+ *   3. the loaded objects one by one: a function pointer that was handed out, a tail call
+ *   4. ACCEL_ORIGINAL
+ * Never an address inside libaccel itself.
+ */
+#ifndef ACCEL_RESOLVE_H
+#define ACCEL_RESOLVE_H
+
+#include "entry.h"
+#include "names.h"
+
+/* One provider's function under one name. Never freed: another thread may hold it. */
+struct accel_original {
+    void *function;
+    int width;   /* bits of INTEGER: 32 or 64; 0: not known to be BLAS, only to be jumped to */
+    bool global; /* found by stage 1: the same for every caller */
+};
+
+/* Finds the original of exported entry `entry` for the code at return address `ret`; NULL where there
+ * is none. Takes the dynamic linker's locks: hold none of ours. Thread-safe. */
+const struct accel_original *accel_resolve(uint32_t entry, uintptr_t ret);
+
+/* Stages 1 and 2 alone, 2 only where ret is not 0: what a look-up without libaccel would find. */
+void *accel_resolve_scopes(uint32_t entry, uintptr_t ret);
+
+/* What an exported name is when its original is already known (found by dlsym). Thread-safe. */
+const struct accel_original *accel_resolve_known(uint32_t entry, void *function);
+
+/* The real dlsym: the address, found once; a look-up by it counts as one by libaccel. */
+void accel_resolve_init(void);
+void *accel_real_lookup(void *handle, const char *name);
+int accel_real_dlclose(void *handle);
+
+/* Whether an address lies in libaccel. */
+bool accel_is_own(const void *address);
+
+/* ACCEL_ORIGINAL: a colon-separated list of libraries; the string must stay. */
+void accel_resolve_set_extra(const char *list);
+
+#endif

@@ -1,0 +1,329 @@
+#define _GNU_SOURCE
+#include "slots.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "dispatch/say.h"
+
+#define SITES (1 << ACCEL_SITE_BITS)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Exported entries: whether one has been called, and its original where that is the same for all
+ * callers. */
+static bool resolved[ACCEL_ENTRIES_MAX];
+static _Atomic(const struct accel_original *) global_original[ACCEL_ENTRIES_MAX];
+
+/* Beside the site table: the same places, for the slow path. */
+static _Atomic(const struct accel_original *) site_original[SITES];
+static int sites_used;
+
+static struct {
+    uint32_t exported;
+    unsigned long long unloads; /* as of the look-up */
+    _Atomic(const struct accel_original *) original;
+} bound[ACCEL_BOUND_ENTRIES];
+static int bound_used;
+static bool bound_full_said;
+
+/* Objects that have called: (object, entry) -> original; saves the look-up for further call sites. */
+static struct {
+    const void *object;
+    uint32_t entry;
+    const struct accel_original *original;
+} caller[1024];
+static int callers;
+
+/* What the slots were last set for; UNSET when an entry has come in since. */
+#define UNSET UINT64_MAX
+static _Atomic uint64_t published = UNSET;
+static unsigned long long unloads_seen;
+
+static bool is_bound(uint32_t entry)
+{
+    return entry >= accel_entry_count;
+}
+
+uint32_t accel_slots_exported(uint32_t entry)
+{
+    return is_bound(entry) ? bound[entry - accel_entry_count].exported : entry;
+}
+
+static void *code(uint32_t offset)
+{
+    return (void *)(uintptr_t)(accel_blocks + offset);
+}
+
+static void *bound_code(uint32_t index, size_t offset)
+{
+    return (void *)(uintptr_t)(accel_bound_blocks + (size_t)index * ACCEL_BOUND_BLOCK + offset);
+}
+
+/* ---- The call-site table ---- */
+
+static uint64_t site_key(uint32_t entry, uintptr_t ret)
+{
+    return ret + ((uint64_t)entry << ACCEL_SITE_ENTRY_SHIFT);
+}
+
+/* As in the by-caller stub. */
+static uint32_t site_place(uint64_t key)
+{
+    return ((uint32_t)key * ACCEL_SITE_HASH) >> (32 - ACCEL_SITE_BITS);
+}
+
+#define PROBES 16
+
+static const struct accel_original *site_find(uint64_t key)
+{
+    for (uint32_t i = 0; i < PROBES; i++) {
+        uint32_t at = (site_place(key) + i) % SITES;
+        if (atomic_load_explicit(&accel_site_key[at], memory_order_acquire) == key) {
+            const struct accel_original *original =
+                atomic_load_explicit(&site_original[at], memory_order_acquire);
+            if (atomic_load_explicit(&accel_site_key[at], memory_order_acquire) == key)
+                return original;
+        }
+    }
+    return NULL;
+}
+
+static void site_insert(uint64_t key, const struct accel_original *original)
+{
+    for (uint32_t i = 0; i < PROBES; i++) {
+        uint32_t at = (site_place(key) + i) % SITES;
+        uint64_t there = atomic_load_explicit(&accel_site_key[at], memory_order_relaxed);
+        if (there == key)
+            return;
+        if (there)
+            continue;
+        atomic_store_explicit(&site_original[at], original, memory_order_release);
+        atomic_store_explicit(&accel_site_target[at], original->function, memory_order_release);
+        atomic_store_explicit(&accel_site_key[at], key, memory_order_release);
+        sites_used++;
+        return;
+    }
+    /* No place: this caller takes the slow path, which is right, too. */
+}
+
+/* ---- Slots ---- */
+
+static uint64_t attention_key(struct dispatch_attention attention)
+{
+    return (uint64_t)attention.level << 56 | (attention.gate & ((1ull << 56) - 1));
+}
+
+/* Sets where an entry jumps. A name that may mean something else goes through no gate, which would
+ * read its arguments as BLAS's. */
+static void set_slot(struct accel_slots *slots, void *forward, void *gate, void *slow,
+                     const struct accel_mangling *mangling, enum dispatch_level level)
+{
+    atomic_store_explicit(&slots->forward, forward, memory_order_release);
+    atomic_store_explicit(&slots->slow, slow, memory_order_release);
+    void *enter = level == DISPATCH_SEE_NOTHING                       ? forward
+                  : level == DISPATCH_SEE_LARGE && mangling->trusted ? gate
+                                                                      : slow;
+    atomic_store_explicit(&slots->enter, enter, memory_order_release);
+}
+
+static void publish_exported(uint32_t entry, enum dispatch_level level)
+{
+    const struct accel_original *global =
+        atomic_load_explicit(&global_original[entry], memory_order_relaxed);
+    const struct accel_code *at = &accel_code[entry];
+    set_slot(&accel_slots[entry], global ? global->function : code(at->bycaller),
+             code(global ? at->gate : at->gate_bycaller), code(at->slow),
+             accel_name_mangling(entry), level);
+}
+
+static void publish_bound(uint32_t index, enum dispatch_level level)
+{
+    uint32_t exported = bound[index].exported;
+    struct accel_slots *slots = &accel_bound_slots[index];
+    const struct accel_original *original =
+        atomic_load_explicit(&bound[index].original, memory_order_relaxed);
+    atomic_store_explicit(&slots->compare, code(accel_code[exported].compare), memory_order_release);
+    set_slot(slots, original->function, bound_code(index, ACCEL_BOUND_GATE),
+             bound_code(index, ACCEL_BOUND_SLOW), accel_name_mangling(exported),
+             original->width ? level : DISPATCH_SEE_NOTHING);
+}
+
+void accel_slots_follow(struct dispatch_attention attention)
+{
+    if (atomic_load_explicit(&published, memory_order_acquire) == attention_key(attention))
+        return;
+    pthread_mutex_lock(&lock);
+    atomic_store_explicit(&accel_gate, attention.gate, memory_order_release);
+    for (uint32_t i = 0; i < accel_entry_count; i++)
+        if (resolved[i])
+            publish_exported(i, attention.level);
+    for (int i = 0; i < bound_used; i++)
+        publish_bound((uint32_t)i, attention.level);
+    atomic_store_explicit(&published, attention_key(attention), memory_order_release);
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- Originals ---- */
+
+static int first_unloads(struct dl_phdr_info *info, size_t size, void *data)
+{
+    if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
+        *(unsigned long long *)data = info->dlpi_subs;
+    return 1;
+}
+
+static unsigned long long count_unloads(void)
+{
+    unsigned long long unloads = 0;
+    dl_iterate_phdr(first_unloads, &unloads);
+    return unloads;
+}
+
+void accel_slots_drop_if_unloaded(void)
+{
+    unsigned long long unloads = count_unloads();
+    pthread_mutex_lock(&lock);
+    if (unloads != unloads_seen) {
+        unloads_seen = unloads;
+        for (uint32_t i = 0; i < accel_entry_count; i++) {
+            if (!resolved[i])
+                continue;
+            resolved[i] = false;
+            atomic_store_explicit(&accel_slots[i].enter, code(accel_code[i].slow),
+                                  memory_order_release);
+            atomic_store_explicit(&global_original[i], NULL, memory_order_release);
+        }
+        for (int i = 0; sites_used && i < SITES; i++) {
+            atomic_store_explicit(&accel_site_key[i], 0, memory_order_release);
+            atomic_store_explicit(&site_original[i], NULL, memory_order_release);
+        }
+        sites_used = 0;
+        callers = 0;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static const void *object_of(uintptr_t ret)
+{
+    Dl_info info;
+    return dladdr((const void *)(ret - 1), &info) ? info.dli_fbase : NULL;
+}
+
+static const struct accel_original *known_caller(const void *object, uint32_t entry)
+{
+    const struct accel_original *original = NULL;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; object && !original && i < callers; i++)
+        if (caller[i].object == object && caller[i].entry == entry)
+            original = caller[i].original;
+    pthread_mutex_unlock(&lock);
+    return original;
+}
+
+static _Noreturn void no_original(uint32_t entry)
+{
+    accel_say("symbol lookup error: undefined symbol: %s", accel_names[entry].symbol);
+    _exit(127); /* as the dynamic linker does */
+}
+
+const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret)
+{
+    if (is_bound(entry))
+        return atomic_load_explicit(&bound[entry - accel_entry_count].original,
+                                    memory_order_acquire);
+    const struct accel_original *original =
+        atomic_load_explicit(&global_original[entry], memory_order_acquire);
+    if (original)
+        return original;
+    uint64_t key = site_key(entry, ret);
+    original = site_find(key);
+    if (original)
+        return original;
+
+    /* Not under our lock: the look-ups take the dynamic linker's, and a constructor that runs under
+     * that one may be on its way to ours. */
+    const void *object = object_of(ret);
+    original = known_caller(object, entry);
+    if (!original) {
+        original = accel_resolve(entry, ret);
+        accel_slots_drop_if_unloaded();
+    }
+    if (!original)
+        no_original(entry);
+    pthread_mutex_lock(&lock);
+    if (original->global && !resolved[entry]) {
+        atomic_store_explicit(&global_original[entry], original, memory_order_release);
+    } else {
+        site_insert(key, original);
+        if (object && callers < (int)(sizeof caller / sizeof caller[0])) {
+            caller[callers].object = object;
+            caller[callers].entry = entry;
+            caller[callers++].original = original;
+        }
+    }
+    if (!resolved[entry]) {
+        resolved[entry] = true;
+        atomic_store_explicit(&published, UNSET, memory_order_release);
+    }
+    pthread_mutex_unlock(&lock);
+    return original;
+}
+
+/* The place of a bound function, bound_used where it has none. Under the lock. */
+static int bound_place(uint32_t entry, const void *function)
+{
+    int at = 0;
+    while (at < bound_used &&
+           (bound[at].exported != entry ||
+            atomic_load_explicit(&bound[at].original, memory_order_relaxed)->function != function))
+        at++;
+    return at;
+}
+
+void *accel_slots_bind(uint32_t entry, void *function)
+{
+    pthread_mutex_lock(&lock);
+    int at = bound_place(entry, function);
+    bool current = at < bound_used && bound[at].unloads == unloads_seen;
+    unsigned long long unloads = unloads_seen;
+    pthread_mutex_unlock(&lock);
+    if (current)
+        return bound_code((uint32_t)at, 0);
+
+    const struct accel_original *original = accel_resolve_known(entry, function);
+    if (!original || !original->width)
+        return function; /* not known to be BLAS: the program gets what it asked for */
+    void *pointer = function;
+    pthread_mutex_lock(&lock);
+    at = bound_place(entry, function);
+    if (at < ACCEL_BOUND_ENTRIES) {
+        bound[at].exported = entry;
+        bound[at].unloads = unloads;
+        atomic_store_explicit(&bound[at].original, original, memory_order_release);
+        if (at == bound_used) {
+            publish_bound((uint32_t)at, DISPATCH_SEE_ALL); /* until a call has settled the level */
+            bound_used++;
+        }
+        atomic_store_explicit(&published, UNSET, memory_order_release);
+        pointer = bound_code((uint32_t)at, 0);
+    } else if (!bound_full_said) {
+        bound_full_said = true;
+        accel_say("dlsym has handed out %d functions; further ones are not seen by libaccel",
+                  ACCEL_BOUND_ENTRIES);
+    }
+    pthread_mutex_unlock(&lock);
+    return pointer;
+}
+
+void accel_slots_fork_prepare(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void accel_slots_fork_done(void)
+{
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,32 @@
+/*
+ * What the entries' stubs read: slots, gate and call-site table; filled here, under one lock.
+ */
+#ifndef ACCEL_SLOTS_H
+#define ACCEL_SLOTS_H
+
+#include "dispatch/dispatch.h"
+#include "resolve.h"
+
+/* The original for an entry (exported or bound) and a return address, from what is known; resolves it
+ * on the first call of a caller. Ends the process with a message where there is none: there is nothing
+ * to call, and without libaccel the dynamic linker would have ended it as well. */
+const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret);
+
+/* The exported entry behind an entry number: a bound entry's own name. */
+uint32_t accel_slots_exported(uint32_t entry);
+
+/* Lets the entries follow what the dispatcher wants to see; cheap when nothing changed. */
+void accel_slots_follow(struct dispatch_attention attention);
+
+/* A function pointer for `function`, found by dlsym under an exported name: a bound entry, the same
+ * for the same function. `function` itself when the pool is used up or memory is short. */
+void *accel_slots_bind(uint32_t entry, void *function);
+
+/* Forgets what may have gone with an unloaded object. */
+void accel_slots_drop_if_unloaded(void);
+
+/* Around fork(): the lock is free in the child. */
+void accel_slots_fork_prepare(void);
+void accel_slots_fork_done(void);
+
+#endif
