@@ -25,7 +25,7 @@ SHIM_SOURCES     := $(wildcard shim/*.c)
 DISPATCH_SOURCES := $(wildcard dispatch/*.c)
 GPU_SOURCES      := $(wildcard gpu/*.c)
 OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(SHIM_SOURCES) $(DISPATCH_SOURCES) $(GPU_SOURCES)) \
-           $(BUILD)/shim/entry_x86_64.o
+           $(patsubst %.S,$(BUILD)/%.o,$(wildcard shim/*.S))
 
 .PHONY: all build-deps demo test check bench install clean help format format-check
 .DEFAULT_GOAL := all
@@ -33,7 +33,7 @@ OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(SHIM_SOURCES) $(DISPATCH_SOURCES) $(GPU
 all: $(BUILD)/libaccel.so
 
 $(BUILD)/libaccel.so: $(OBJECTS) $(BUILD)/symbols.map
-	$(CC) $(SHIM_LDFLAGS) -Wl,--version-script=$(BUILD)/symbols.map -o $@.new $(OBJECTS) -lm -ldl -lpthread
+	$(CC) $(SHIM_LDFLAGS) -Wl,--version-script=$(BUILD)/symbols.map -o $@.new $(OBJECTS) -ldl -lpthread
 	mv $@.new $@
 
 $(BUILD)/%.o: %.c
@@ -70,7 +70,7 @@ $(BUILD)/shim/names.o: $(BUILD)/names_sorted.inc
 # ---- Tests, benchmark, demo ----
 
 include tests/tests.mk
--include tests/testgpu/testgpu.mk
+include tests/testgpu/testgpu.mk
 include tests/bench/bench.mk
 
 build-deps:

@@ -1,7 +1,5 @@
 #include "decide.h"
 
-#include <math.h>
-
 static const char *const why_names[ACCEL_WHYS] = {
     [ACCEL_FASTER] = "faster",
     [ACCEL_FORCED] = "forced",
@@ -178,6 +176,8 @@ struct accel_decision accel_decide(const struct accel_call *call, const struct a
 uint64_t accel_decide_gate(const struct accel_machine *machine)
 {
     double flops = machine->launch_ms * 1e6 * machine->cpu_gflops[ACCEL_COMPLEX128];
-    double n = cbrt(flops / 8);
-    return n < 1 ? 1 : n > 1024 ? 1024 : (uint64_t)n;
+    uint64_t n = 1;
+    while (n < 1024 && 8.0 * (double)((n + 1) * (n + 1) * (n + 1)) <= flops)
+        n++;
+    return n;
 }

@@ -106,6 +106,7 @@ void settings_read(struct accel_settings *settings)
     if (getauxval(AT_SECURE))
         return; /* somebody else's environment: off */
     settings->on = read_choice("ACCEL", "0,1", 1) == 1;
+    settings->original = read_string("ACCEL_ORIGINAL", "paths separated by colons");
     if (!settings->on)
         return;
     settings->log = levels[read_choice("ACCEL_LOG", "0,1,2,json", 0)];
@@ -113,7 +114,6 @@ void settings_read(struct accel_settings *settings)
     settings->summary = read_choice("ACCEL_SUMMARY", "0,1", 0) == 1;
     settings->policy = policies[read_choice("ACCEL_POLICY", "auto,gpu,cpu", 0)];
     settings->cuda_dir = read_string("ACCEL_CUDA_DIR", "a folder");
-    settings->original = read_string("ACCEL_ORIGINAL", "paths separated by colons");
     read_memory(settings);
 }
 

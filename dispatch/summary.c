@@ -83,9 +83,9 @@ void summary_print(const struct accel_settings *settings)
     struct accel_text text;
     bool any = false;
     text_start(&text, buffer, sizeof buffer);
-    text_string(&text, "accel summary pid=");
+    text_string(&text, "accel: summary pid=");
     text_integer(&text, getpid());
-    text_string(&text, "\naccel ");
+    text_string(&text, "\naccel: ");
     text_padded(&text, "symbol", -24);
     text_padded(&text, "ran", -10);
     text_padded(&text, "why", -14);
@@ -114,7 +114,7 @@ void summary_print(const struct accel_settings *settings)
             break;
         struct row *row = &rows[next];
         any = true;
-        text_string(&text, "accel ");
+        text_string(&text, "accel: ");
         text_padded(&text, atomic_load(&row->symbol), -24);
         text_padded(&text, row->ran, -10);
         text_padded(&text, accel_why_name(row->why), -14);
@@ -126,7 +126,7 @@ void summary_print(const struct accel_settings *settings)
         last = next;
     }
     if (atomic_load(&others)) {
-        text_string(&text, "accel further calls: ");
+        text_string(&text, "accel: further calls: ");
         text_integer(&text, atomic_load(&others));
         text_char(&text, '\n');
     }

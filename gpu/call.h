@@ -90,6 +90,7 @@ enum accel_place {
 /* A matrix as it is stored: column-major, rows x cols elements, ld elements from one column to the
  * next (LAPACK's leading dimension, ld >= max(1, rows)). The memory is the caller's. */
 struct accel_operand {
+    const char *name; /* the caller's name for it */
     void *ptr;
     int64_t rows, cols, ld;
     enum accel_access access;

@@ -12,15 +12,9 @@ int64_t gpu_device_ld(int64_t rows, enum accel_dtype dtype)
 void gpu_work_event(struct gpu_work *work, enum gpu_event_kind kind, const struct accel_operand *x,
                     int64_t rows, int64_t cols, int64_t bytes)
 {
-    const struct accel_routine *routine = work->call->routine;
-    struct gpu_event event = {kind, NULL, rows, cols, bytes};
-    if (!work->host->event)
-        return;
-    for (int i = 0; x && i < routine->args; i++)
-        if (routine->arg[i].kind == ACCEL_ARG_MATRIX &&
-            &work->call->operand[routine->arg[i].slot] == x)
-            event.operand = routine->arg[i].name;
-    work->host->event(work->host->context, &event);
+    const struct gpu_event event = {kind, x ? x->name : NULL, rows, cols, bytes};
+    if (work->host->event)
+        work->host->event(work->host->context, &event);
 }
 
 enum gpu_status gpu_work_get(struct gpu_work *work, int64_t bytes, CUdeviceptr *block)

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "dispatch/decide.h"
+
 /* Values of the CBLAS enumerations: the reference cblas.h; 114 is OpenBLAS's CblasConjNoTrans. */
 enum { CBLAS_ROW_MAJOR = 101, CBLAS_COL_MAJOR = 102, CBLAS_TRANS_FIRST = 111 };
 static const char cblas_trans[] = {'N', 'T', 'C', 'R'};
@@ -145,6 +147,7 @@ void accel_adapter_read(struct accel_call *call, const struct accel_routine *rou
                     load_scalar((const void *)(uintptr_t)next_word(&r), routine->dtype);
             break;
         case ACCEL_ARG_MATRIX:
+            call->operand[arg->slot].name = arg->name;
             call->operand[arg->slot].ptr = (void *)(uintptr_t)next_word(&r);
             break;
         case ACCEL_ARG_LD:
@@ -155,6 +158,44 @@ void accel_adapter_read(struct accel_call *call, const struct accel_routine *rou
     if (call->layout == ACCEL_ROW_MAJOR)
         to_column_major(call);
     shape_operands(call);
+}
+
+/* A 32-bit integer may be the last thing before an unmapped page. */
+static bool can_read_wide(const struct accel_routine *routine, enum accel_abi abi,
+                          const struct accel_frame *frame)
+{
+    struct reader r = {frame, 0, 0};
+    if (abi == ACCEL_ABI_CBLAS)
+        return true;
+    for (int i = 0; i < routine->args; i++) {
+        uint64_t word = next_word(&r);
+        bool integer =
+            routine->arg[i].kind == ACCEL_ARG_SIZE || routine->arg[i].kind == ACCEL_ARG_LD;
+        if (integer && word % 4096 > 4096 - 8)
+            return false;
+    }
+    return true;
+}
+
+bool accel_adapter_is_wide(const struct accel_routine *routine, enum accel_abi abi,
+                           const struct accel_frame *frame)
+{
+    const int64_t address_space = (int64_t)1 << 47;
+    struct accel_call call;
+    bool beyond = false;
+    if (!can_read_wide(routine, abi, frame))
+        return false;
+    accel_adapter_read(&call, routine, abi, 64, frame);
+    if (accel_call_fault(&call))
+        return false;
+    for (int i = 0; i < ACCEL_MATRICES; i++) {
+        int64_t extent = accel_extent(&call.operand[i], routine->dtype);
+        if (extent < 0 || extent >= address_space)
+            return false;
+    }
+    for (int i = 0; i < routine->args; i++)
+        beyond = beyond || call.given[i] > INT32_MAX;
+    return beyond;
 }
 
 static int count_words(const struct accel_routine *routine, enum accel_abi abi)

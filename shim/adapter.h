@@ -14,6 +14,12 @@
 void accel_adapter_read(struct accel_call *call, const struct accel_routine *routine,
                         enum accel_abi abi, int width, const struct accel_frame *frame);
 
+/* Whether a call whose INTEGER width is not known can only be an ILP64 one: read with 64-bit integers it is
+ * valid, its matrices fit an address space, and a size or leading dimension is beyond 32 bits. Where no
+ * value is, both readings are the same call. */
+bool accel_adapter_is_wide(const struct accel_routine *routine, enum accel_abi abi,
+                           const struct accel_frame *frame);
+
 /* How many 8-byte words of stack arguments a call has, the hidden CHARACTER lengths not counted. */
 size_t accel_adapter_stack_words(const struct accel_routine *routine, enum accel_abi abi);
 

@@ -151,11 +151,11 @@ static int width_of(uint32_t entry, void *function)
     return isamax && !accel_is_own(isamax) ? probe_width(isamax, ACCEL_ABI_FORTRAN) : 0;
 }
 
-static const struct accel_original *make_original(uint32_t entry, void *function, bool global)
+static struct accel_original *make_original(uint32_t entry, void *function, bool global)
 {
     struct accel_original *original = malloc(sizeof *original);
     if (original)
-        *original = (struct accel_original){function, width_of(entry, function), global};
+        *original = (struct accel_original){function, width_of(entry, function), global, NULL};
     return original;
 }
 
@@ -197,33 +197,30 @@ static int collect_object(struct dl_phdr_info *info, size_t size, void *data)
     return 0;
 }
 
-/* Every provider of the name among the loaded objects; the only one, or the first of several that have
- * the same INTEGER width. *ambiguous where they differ, and nothing tells which is meant. */
-static void *from_loaded_objects(uint32_t entry, bool *ambiguous)
+/* The first provider of the name among the loaded objects, and *wide: the first ILP64 one where both
+ * widths are there, else NULL. */
+static void *from_loaded_objects(uint32_t entry, void **wide)
 {
     struct objects *objects = malloc(sizeof *objects);
-    void *first = NULL;
-    int width = 0;
-    *ambiguous = false;
+    void *by_width[3] = {NULL}; /* unknown, 32, 64 */
+    *wide = NULL;
     if (!objects)
         return NULL;
     objects->count = 0;
     dl_iterate_phdr(collect_object, objects);
     for (int i = 0; i < objects->count; i++) {
         void *found = lookup_in(objects->name[i], accel_names[entry].symbol);
-        if (found && found != first) {
-            int w = width_of(entry, found);
-            if (!first) {
-                first = found;
-                width = w;
-            } else if (w != width) {
-                *ambiguous = true;
-            }
+        if (found && found != by_width[0] && found != by_width[1] && found != by_width[2]) {
+            int w = width_of(entry, found) / 32;
+            if (!by_width[w])
+                by_width[w] = found;
         }
         free(objects->name[i]);
     }
     free(objects);
-    return first;
+    if (by_width[1] && by_width[2])
+        *wide = by_width[2];
+    return by_width[1] ? by_width[1] : by_width[2] ? by_width[2] : by_width[0];
 }
 
 static void *from_extra_libraries(const char *name)
@@ -265,20 +262,24 @@ void *accel_resolve_scopes(uint32_t entry, uintptr_t ret)
 const struct accel_original *accel_resolve(uint32_t entry, uintptr_t ret)
 {
     const char *name = accel_names[entry].symbol;
-    const struct accel_original *original = NULL;
-    bool ambiguous = false;
+    bool global = false;
+    void *wide = NULL;
     void *found = from_global_scope(name);
-    if (found) {
-        original = make_original(entry, found, true);
-    } else if ((found = from_caller_scope(name, ret)) ||
-               ((found = from_loaded_objects(entry, &ambiguous)) && !ambiguous) ||
-               (found = from_extra_libraries(name))) {
-        original = make_original(entry, found, false);
-    } else if (ambiguous) {
-        accel_say("%s: several libraries define it with different INTEGER widths and nothing tells "
-                  "which one the caller means; set ACCEL_ORIGINAL to the right one",
-                  name);
+    if (found)
+        global = true;
+    else if (!(found = from_caller_scope(name, ret))) {
+        found = from_loaded_objects(entry, &wide);
+        if (!found || wide) {
+            void *extra = from_extra_libraries(name);
+            if (extra) {
+                found = extra;
+                wide = NULL;
+            }
+        }
     }
+    struct accel_original *original = found ? make_original(entry, found, global) : NULL;
+    if (original && wide)
+        original->wide = make_original(entry, wide, false);
     dlerror(); /* the program's next dlerror() is not about our look-ups */
     return original;
 }

@@ -18,6 +18,10 @@ struct accel_original {
     void *function;
     int width;   /* bits of INTEGER: 32 or 64; 0: not known to be BLAS, only to be jumped to */
     bool global; /* found by stage 1: the same for every caller */
+    /* Stage 3 found an LP64 provider, which this is, and an ILP64 one, and nothing tells whose caller
+     * this is; else NULL. An LP64 function serves both kinds of callers (the lower half of a 64-bit size
+     * comes first) unless a size is beyond 32 bits: see accel_adapter_is_wide(). */
+    const struct accel_original *wide;
 };
 
 /* Finds the original of exported entry `entry` for the code at return address `ret`; NULL where there

@@ -37,17 +37,20 @@ static _Thread_local const struct accel_frame *current __attribute__((tls_model(
 static void *enter(uint32_t entry, struct accel_frame *frame)
 {
     const struct accel_original *original = accel_slots_original(entry, frame->ret);
+    uint32_t exported = accel_slots_exported(entry);
+    const struct accel_routine *routine = accel_name_routine(exported);
+    enum accel_abi abi = accel_name_mangling(exported)->abi;
+    if (original->wide && accel_adapter_is_wide(routine, abi, frame))
+        original = original->wide;
     if (current && frame < current)
         return original->function;
     accel_slots_follow(dispatch_attention());
     if (!dispatch_is_on() || !original->width)
         return original->function;
 
-    uint32_t exported = accel_slots_exported(entry);
-    struct passage passage = {original, accel_name_routine(exported),
-                              accel_name_mangling(exported)->abi, frame};
+    struct passage passage = {original, routine, abi, frame};
     struct accel_call call;
-    accel_adapter_read(&call, passage.routine, passage.abi, original->width, frame);
+    accel_adapter_read(&call, routine, abi, original->width, frame);
     const struct dispatch_caller caller = {accel_names[exported].symbol, forward, call_original,
                                            &passage};
     current = frame;

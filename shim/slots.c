@@ -257,7 +257,8 @@ const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret)
     if (original->global && !resolved[entry]) {
         atomic_store_explicit(&global_original[entry], original, memory_order_release);
     } else {
-        site_insert(key, original);
+        if (!original->wide) /* else every call is looked at */
+            site_insert(key, original);
         if (object && callers < (int)(sizeof caller / sizeof caller[0])) {
             caller[callers].object = object;
             caller[callers].entry = entry;

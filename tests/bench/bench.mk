@@ -1,0 +1,23 @@
+# The programs that tests/bench/bench times, built into $(BUILD)/bench.
+BENCH := $(BUILD)/bench
+BENCH_PROGRAMS := $(addprefix $(BENCH)/,call_dgemm call_dgemm_local libcall_dgemm.so spawn)
+BENCH_CC = $(CC) $(WARN) -O2
+
+bench-programs: $(BENCH_PROGRAMS)
+.PHONY: bench-programs
+
+$(BENCH):
+	mkdir -p $@
+
+$(BENCH)/call_dgemm: tests/bench/call_main.c tests/bench/call_dgemm.c tests/bench/call_dgemm.h | $(BENCH)
+	$(BENCH_CC) $(filter %.c,$^) -o $@ -lblas
+
+# No BLAS among its own libraries: it comes with the one it opens.
+$(BENCH)/call_dgemm_local: tests/bench/call_main.c tests/bench/call_dgemm.h | $(BENCH)
+	$(BENCH_CC) -DLOCAL_SCOPE '-Wl,-rpath,$$ORIGIN' $< -o $@ -ldl
+
+$(BENCH)/libcall_dgemm.so: tests/bench/call_dgemm.c tests/bench/call_dgemm.h | $(BENCH)
+	$(BENCH_CC) -fPIC -shared $< -o $@ -lblas
+
+$(BENCH)/spawn: tests/bench/spawn.c | $(BENCH)
+	$(BENCH_CC) $< -o $@

@@ -1,0 +1,23 @@
+#!/usr/bin/python3 -B
+"""SciPy of Debian and from PyPI."""
+
+from harness import DEBIAN_PYTHON, VENV_PYTHON, WORK, Product, main
+
+
+def products(prefix):
+    return [
+        Product(prefix + "dgemm_", 210, 230, 170),
+        Product(prefix + "dgemm_", 205, 225, 165),
+        Product(prefix + "zgemm_", 200, 220, 160),
+        Product(prefix + "sgemm_", 155, 215, 195),
+        # The number of products depends on the version's choice of the approximant.
+        Product(prefix + "dgemm_", 150, 150, 150, times=None),
+        Product(prefix + "zgemm_", 140, 140, 140, times=None),
+    ]
+
+
+script = [str(WORK / "scipy_products.py"), "@OUT@"]
+main(
+    ("SciPy of Debian", [DEBIAN_PYTHON, *script], products("")),
+    ("SciPy wheel", [VENV_PYTHON, *script], products("scipy_")),
+)

@@ -1,0 +1,35 @@
+#!/usr/bin/python3 -B
+"""Each caller reaches its own BLAS: dlopen(RTLD_LOCAL), two integer widths under the same names, pointers that
+were handed out, tail calls, dlclose, ACCEL_ORIGINAL."""
+
+from common import LOG, NO_GPU, SHIM, TEST_GPU, TESTS, Tap, lines_for, said, start
+
+CASES = ["local", "two", "pointer", "pointer64", "tail", "tail-two", "dlclose", "global", "original"]
+MODES = {
+    "ACCEL=0": {**SHIM, "ACCEL": "0"},
+    "no GPU": NO_GPU,
+    "no GPU, logged": {**NO_GPU, **LOG},
+    "test GPU": {**TEST_GPU, **LOG},
+}
+
+tap = Tap()
+for case in CASES:
+    extra = {"ACCEL_ORIGINAL": "libblas.so.3"} if case == "original" else {}
+    if case != "original":  # there is nothing to find without libaccel
+        native = start("scopes", case, TESTS)
+        tap.ok(native.returncode == 0, f"{case}: right without libaccel", native.stdout)
+    for mode, env in MODES.items():
+        done = start("scopes", case, TESTS, env={**env, **extra})
+        good = done.returncode == 0 and "right" in done.stdout and not said(done)
+        tap.ok(good, f"{case}, {mode}", done.returncode, done.stdout, done.stderr[-500:])
+        if mode == "test GPU":
+            elsewhere = [f for f in lines_for(done) if f["ran"] != "gpu0"]
+            tap.ok(lines_for(done) and not elsewhere, f"{case}: all products ran on the test GPU", *elsewhere[:5])
+
+# A symbol that nobody has: what the dynamic linker would have said.
+done = start("scopes", "original", TESTS, env=NO_GPU)
+tap.ok(done.returncode == 127 and "undefined symbol: dgemm_" in done.stderr, "no original at all", done.stderr)
+done = start("scopes", "original", TESTS, env={**NO_GPU, "ACCEL_ORIGINAL": "/no/such/library.so:libblas.so.3"})
+named = "ACCEL_ORIGINAL: /no/such/library.so cannot be opened" in done.stderr
+tap.ok(done.returncode == 0 and named, "ACCEL_ORIGINAL with a wrong path: named, the next is used", done.stderr)
+tap.done()

@@ -1,0 +1,309 @@
+/* Copies and fills. All of them are operations; the synchronous ones wait for theirs. */
+#include <string.h>
+#include "driver.h"
+
+enum { PITCH_MAX = 0x7fffffff };
+
+struct side {
+    bool device;
+    uintptr_t address;
+    size_t pitch;
+};
+
+struct copy {
+    struct side from, to;
+    size_t width, rows;
+};
+
+static size_t extent(const struct side *side, size_t width, size_t rows)
+{
+    return width == 0 || rows == 0 ? 0 : (rows - 1) * side->pitch + width;
+}
+
+static void count(const struct copy *copy)
+{
+    uint64_t bytes = (uint64_t)copy->width * copy->rows;
+    testgpu_lock();
+    if (copy->from.device && copy->to.device)
+        copied.device_to_device += bytes;
+    else if (copy->from.device)
+        copied.device_to_host += bytes;
+    else if (copy->to.device)
+        copied.host_to_device += bytes;
+    else
+        copied.host_to_host += bytes;
+    testgpu_unlock();
+}
+
+static char *reach(struct testgpu_run *run, const struct side *side, size_t bytes)
+{
+    if (!side->device)
+        return (char *)side->address;
+    return testgpu_reach(run, (CUdeviceptr)side->address, bytes);
+}
+
+static CUresult run_copy(struct testgpu_run *run, void *argument)
+{
+    struct copy *copy = argument;
+    if (copy->width == 0 || copy->rows == 0)
+        return CUDA_SUCCESS;
+    const char *from = reach(run, &copy->from, extent(&copy->from, copy->width, copy->rows));
+    char *to = reach(run, &copy->to, extent(&copy->to, copy->width, copy->rows));
+    if (from == NULL || to == NULL)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    for (size_t row = 0; row < copy->rows; row++)
+        memmove(to + row * copy->to.pitch, from + row * copy->from.pitch, copy->width);
+    count(copy);
+    return CUDA_SUCCESS;
+}
+
+/* A device address where the call says host memory would be a crash inside the real library. */
+static CUresult check_sides(const struct copy *copy)
+{
+    const struct side *sides[] = {&copy->from, &copy->to};
+    for (int i = 0; i < 2 && copy->width != 0 && copy->rows != 0; i++) {
+        if (sides[i]->address == 0)
+            return CUDA_ERROR_INVALID_VALUE;
+        if (!sides[i]->device && testgpu_is_device_address((void *)sides[i]->address)) {
+            testgpu_fault("device_pointer_as_host", "address=%#llx",
+                          (unsigned long long)sides[i]->address);
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+static struct operation *copy_operation(const struct copy *copy)
+{
+    struct operation *operation = operation_new("copy", run_copy, copy, sizeof *copy);
+    if (operation == NULL)
+        return NULL;
+    operation->counted = true;
+    const struct side *sides[] = {&copy->from, &copy->to};
+    for (int i = 0; i < 2; i++) {
+        if (sides[i]->device)
+            continue;
+        operation->host[i] = sides[i]->address;
+        operation->host_end[i] = sides[i]->address + extent(sides[i], copy->width, copy->rows);
+    }
+    return operation;
+}
+
+static CUresult put(struct operation *operation, CUstream handle, bool wait)
+{
+    if (operation == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    testgpu_lock();
+    CUresult code;
+    CUstream stream = stream_of(handle, &code);
+    if (stream == NULL) {
+        operation_release(operation);
+    } else if (capture_active(stream)) {
+        capture_dropped(stream);
+        operation_release(operation);
+    } else {
+        struct operation *kept = NULL;
+        code = stream_put(stream, operation, wait ? &kept : NULL);
+        if (kept != NULL) {
+            code = operation_wait(kept, stream->object.context);
+            operation_release(kept);
+        }
+    }
+    testgpu_unlock();
+    return code;
+}
+
+static CUresult put_copy(const struct copy *copy, CUstream stream, bool wait)
+{
+    CUresult code = check_sides(copy);
+    return code != CUDA_SUCCESS ? code : put(copy_operation(copy), stream, wait);
+}
+
+static struct side host(const void *address)
+{
+    return (struct side){.address = (uintptr_t)address};
+}
+
+static struct side device(CUdeviceptr address)
+{
+    return (struct side){.device = true, .address = (uintptr_t)address};
+}
+
+/* Unified addressing: what the address is decides. */
+static struct side unified(CUdeviceptr address)
+{
+    struct side side = {.address = (uintptr_t)address};
+    testgpu_lock();
+    struct allocation *a = allocation_at((uintptr_t)address);
+    side.device = testgpu_is_device_address((void *)(uintptr_t)address) ||
+                  (a != NULL && a->kind == MEMORY_MANAGED);
+    testgpu_unlock();
+    return side;
+}
+
+static CUresult copy_line(struct side to, struct side from, size_t bytes, CUstream stream,
+                          bool wait)
+{
+    struct copy copy = {.from = from, .to = to, .width = bytes, .rows = 1};
+    return put_copy(&copy, stream, wait);
+}
+
+enum { NOW = TESTGPU_CONTEXT | TESTGPU_UNSAFE, LATER = TESTGPU_CONTEXT };
+
+CUresult CUDAAPI cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes)
+{
+    DRIVER_ENTER(NOW, "to=%#llx from=%p bytes=%zu", to, from, bytes);
+    TESTGPU_RETURN(copy_line(device(to), host(from), bytes, NULL, true));
+}
+
+CUresult CUDAAPI cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes)
+{
+    DRIVER_ENTER(NOW, "to=%p from=%#llx bytes=%zu", to, from, bytes);
+    TESTGPU_RETURN(copy_line(host(to), device(from), bytes, NULL, true));
+}
+
+/* CUDA: no synchronisation on the host's side between two places on the device. */
+CUresult CUDAAPI cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes)
+{
+    DRIVER_ENTER(NOW, "to=%#llx from=%#llx bytes=%zu", to, from, bytes);
+    TESTGPU_RETURN(copy_line(device(to), device(from), bytes, NULL, false));
+}
+
+CUresult CUDAAPI cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
+{
+    DRIVER_ENTER(NOW, "to=%#llx from=%#llx bytes=%zu", to, from, bytes);
+    struct side there = unified(to);
+    struct side here = unified(from);
+    TESTGPU_RETURN(copy_line(there, here, bytes, NULL, !(there.device && here.device)));
+}
+
+CUresult CUDAAPI cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+{
+    DRIVER_ENTER(LATER, "to=%#llx from=%p bytes=%zu stream=%p", to, from, bytes, (void *)stream);
+    TESTGPU_RETURN(copy_line(device(to), host(from), bytes, stream, false));
+}
+
+CUresult CUDAAPI cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    DRIVER_ENTER(LATER, "to=%p from=%#llx bytes=%zu stream=%p", to, from, bytes, (void *)stream);
+    TESTGPU_RETURN(copy_line(host(to), device(from), bytes, stream, false));
+}
+
+CUresult CUDAAPI cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    DRIVER_ENTER(LATER, "to=%#llx from=%#llx bytes=%zu stream=%p", to, from, bytes, (void *)stream);
+    TESTGPU_RETURN(copy_line(device(to), device(from), bytes, stream, false));
+}
+
+CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    DRIVER_ENTER(LATER, "to=%#llx from=%#llx bytes=%zu stream=%p", to, from, bytes, (void *)stream);
+    TESTGPU_RETURN(copy_line(unified(to), unified(from), bytes, stream, false));
+}
+
+static CUresult plane_side(struct side *side, CUmemorytype type, const void *host_address,
+                           CUdeviceptr device_address, size_t pitch, size_t x, size_t y)
+{
+    switch (type) {
+    case CU_MEMORYTYPE_HOST:
+        *side = host(host_address);
+        break;
+    case CU_MEMORYTYPE_DEVICE:
+        *side = device(device_address);
+        break;
+    case CU_MEMORYTYPE_UNIFIED:
+        *side = unified(device_address);
+        break;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    side->pitch = pitch;
+    if (side->address != 0)
+        side->address += y * pitch + x;
+    return CUDA_SUCCESS;
+}
+
+static CUresult copy_plane(const CUDA_MEMCPY2D *plane, CUstream stream, bool wait)
+{
+    if (plane == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct copy copy = {.width = plane->WidthInBytes, .rows = plane->Height};
+    CUresult code = plane_side(&copy.from, plane->srcMemoryType, plane->srcHost, plane->srcDevice,
+                               plane->srcPitch, plane->srcXInBytes, plane->srcY);
+    if (code == CUDA_SUCCESS)
+        code = plane_side(&copy.to, plane->dstMemoryType, plane->dstHost, plane->dstDevice,
+                          plane->dstPitch, plane->dstXInBytes, plane->dstY);
+    if (code != CUDA_SUCCESS)
+        return code;
+    if (plane->srcPitch > PITCH_MAX || plane->dstPitch > PITCH_MAX)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (copy.rows > 1 && (plane->srcPitch < plane->srcXInBytes + copy.width ||
+                          plane->dstPitch < plane->dstXInBytes + copy.width))
+        return CUDA_ERROR_INVALID_VALUE;
+    return put_copy(&copy, stream, wait && !(copy.from.device && copy.to.device));
+}
+
+#define PLANE_FORMAT "width=%zu height=%zu from_pitch=%zu to_pitch=%zu"
+#define PLANE_ARGUMENTS(P)                                                                         \
+    (P) != NULL ? (P)->WidthInBytes : 0, (P) != NULL ? (P)->Height : 0,                            \
+        (P) != NULL ? (P)->srcPitch : 0, (P) != NULL ? (P)->dstPitch : 0
+
+CUresult CUDAAPI cuMemcpy2D(const CUDA_MEMCPY2D *plane)
+{
+    DRIVER_ENTER(NOW, PLANE_FORMAT, PLANE_ARGUMENTS(plane));
+    TESTGPU_RETURN(copy_plane(plane, NULL, true));
+}
+
+CUresult CUDAAPI cuMemcpy2DUnaligned(const CUDA_MEMCPY2D *plane)
+{
+    DRIVER_ENTER(NOW, PLANE_FORMAT, PLANE_ARGUMENTS(plane));
+    TESTGPU_RETURN(copy_plane(plane, NULL, true));
+}
+
+CUresult CUDAAPI cuMemcpy2DAsync(const CUDA_MEMCPY2D *plane, CUstream stream)
+{
+    DRIVER_ENTER(LATER, PLANE_FORMAT " stream=%p", PLANE_ARGUMENTS(plane), (void *)stream);
+    TESTGPU_RETURN(copy_plane(plane, stream, false));
+}
+
+struct fill {
+    CUdeviceptr address;
+    size_t bytes;
+    unsigned char value;
+};
+
+static CUresult run_fill(struct testgpu_run *run, void *argument)
+{
+    struct fill *fill = argument;
+    if (fill->bytes == 0)
+        return CUDA_SUCCESS;
+    char *to = testgpu_reach(run, fill->address, fill->bytes);
+    if (to == NULL)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    memset(to, fill->value, fill->bytes);
+    return CUDA_SUCCESS;
+}
+
+static CUresult put_fill(CUdeviceptr address, unsigned char value, size_t bytes, CUstream stream)
+{
+    struct fill fill = {.address = address, .bytes = bytes, .value = value};
+    struct operation *operation = operation_new("fill", run_fill, &fill, sizeof fill);
+    if (operation != NULL)
+        operation->counted = true;
+    return put(operation, stream, false);
+}
+
+/* CUDA: asynchronous for the host. */
+CUresult CUDAAPI cuMemsetD8(CUdeviceptr address, unsigned char value, size_t bytes)
+{
+    DRIVER_ENTER(NOW, "address=%#llx value=%u bytes=%zu", address, value, bytes);
+    TESTGPU_RETURN(put_fill(address, value, bytes, NULL));
+}
+
+CUresult CUDAAPI cuMemsetD8Async(CUdeviceptr address, unsigned char value, size_t bytes,
+                                 CUstream stream)
+{
+    DRIVER_ENTER(LATER, "address=%#llx value=%u bytes=%zu stream=%p", address, value, bytes,
+                 (void *)stream);
+    TESTGPU_RETURN(put_fill(address, value, bytes, stream));
+}

@@ -1,0 +1,47 @@
+/* Inside the stand-in for libcublas. */
+#ifndef TESTGPU_CUBLAS_H
+#define TESTGPU_CUBLAS_H
+
+#include "testgpu.h"
+#include <cublas_v2.h>
+
+extern const struct testgpu_library cublas_library;
+
+#define CUBLAS_ENTER(FLAGS, ...) TESTGPU_ENTER(cublas_library, FLAGS, __VA_ARGS__)
+
+struct cublasContext {
+    struct testgpu_object object;
+    CUstream stream;
+    cublasMath_t math;
+    cublasPointerMode_t pointers;
+    cublasAtomicsMode_t atomics;
+    CUdeviceptr workspace;
+    size_t workspace_bytes;
+    unsigned users; /* threads inside a call with this handle */
+};
+
+/* A call takes the handle for its time; two threads in one handle are a fault. */
+cublasStatus_t handle_take(cublasHandle_t handle);
+void handle_give(cublasHandle_t handle);
+
+enum precision { SINGLE, DOUBLE, COMPLEX, DOUBLE_COMPLEX };
+
+size_t element_bytes(enum precision precision);
+
+struct gemm {
+    enum precision precision;
+    char transa, transb;
+    int m, n, k, lda, ldb, ldc;
+    CUdeviceptr a, b, c;
+    bool device_scalars;
+    CUdeviceptr alpha_address, beta_address;
+    unsigned char alpha[16], beta[16];
+    CUdeviceptr workspace;
+    size_t workspace_bytes;
+};
+
+/* C := alpha op(A) op(B) + beta C on host bytes; beta zero reads no C; a and b
+ * are NULL where alpha or k is zero. */
+void compute_gemm(const struct gemm *gemm, const void *a, const void *b, void *c);
+
+#endif

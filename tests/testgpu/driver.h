@@ -1,0 +1,193 @@
+/* Inside the stand-in for libcuda.so.1. "With the lock": testgpu_lock() is held by the caller. */
+#ifndef TESTGPU_DRIVER_H
+#define TESTGPU_DRIVER_H
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <time.h>
+#include "testgpu.h"
+
+extern const struct testgpu_library driver_library;
+
+#define DRIVER_ENTER(FLAGS, ...) TESTGPU_ENTER(driver_library, FLAGS, __VA_ARGS__)
+
+enum { DEVICES_MAX = 16, PINS_MAX = 16 };
+
+struct driver {
+    pthread_mutex_t lock;
+    pthread_cond_t progress; /* an operation ended, work arrived, a pin was dropped */
+    bool initialised;
+    bool forked;
+    bool exiting;
+};
+extern struct driver driver;
+
+struct settings {
+    size_t memory;
+    int devices;
+    unsigned delay_us;
+    uint64_t seed;
+    bool early_end;
+    const char *report;
+    const char *trace;
+};
+extern struct settings settings;
+void settings_read(void);
+void end_at_exit(void);
+/* The path with %p replaced by the process id. */
+void settings_path(const char *pattern, char *path, size_t size);
+
+/* A small generator, so that a run can be repeated with TESTGPU_SEED. */
+uint64_t random_next(uint64_t *state);
+void random_pause(uint64_t *state);
+
+/* fault.c */
+void injections_read(void);
+bool injection_for_call(const struct testgpu_function *function, bool allocates, int *code);
+bool injection_for_operation(CUresult *code);
+bool error_is_sticky(int code);
+void set_where(const char *where);
+void faults_forget(void);
+unsigned long faults_count(void);
+void faults_print(int file);
+void injections_print(int file);
+void fault_locks(bool take);
+
+/* names.c */
+bool error_by_name(const char *name, int *code);
+
+/* report.c */
+void report_function(struct testgpu_function *function);
+void report_kernel(const char *name);
+void report_forget(void);
+void report_write(void);
+void trace_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void append_line(int file, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+struct copied {
+    uint64_t host_to_device, device_to_host, device_to_device, host_to_host;
+};
+extern struct copied copied;
+
+/* context.c */
+struct CUctx_st {
+    struct testgpu_object object;
+    int device;
+    unsigned flags;
+    bool primary;
+    CUresult error; /* sticky: every later call in the context gives it */
+    CUstream legacy;
+    size_t taken; /* memory of library handles */
+    int running;  /* copies and kernels at this moment */
+};
+extern struct testgpu_pool contexts;
+void context_fail(CUcontext context, CUresult code);
+/* The context's error; once it has been told, nothing of the context runs any more. */
+CUresult context_error(CUcontext context);
+CUresult context_new(CUcontext *context, int device, unsigned flags);
+void context_end(CUcontext context);
+bool context_is(CUcontext context, enum testgpu_state state);
+
+/* device.c */
+struct device {
+    int physical;
+    size_t used;
+    uintptr_t base, end, cursor;
+    CUcontext primary;
+    unsigned primary_uses;
+    unsigned primary_flags;
+};
+extern struct device devices[DEVICES_MAX];
+extern int device_count;
+bool device_is(CUdevice device);
+
+/* memory.c */
+enum memory_kind { MEMORY_DEVICE, MEMORY_MANAGED, MEMORY_PINNED, MEMORY_REGISTERED };
+
+struct allocation {
+    enum memory_kind kind;
+    uintptr_t address;
+    size_t bytes;
+    char *backing; /* where the bytes really are */
+    size_t mapped;
+    CUcontext context;
+    unsigned pins; /* running operations that touch it */
+    bool ending;
+    unsigned long long id;
+    struct allocation *next;
+};
+extern struct allocation *allocations;
+struct allocation *allocation_at(uintptr_t address);
+void memory_reserve(struct device *device);
+void memory_end_of_context(CUcontext context);
+
+/* stream.c */
+struct operation {
+    struct operation *next; /* in its stream */
+    const char *name;
+    bool counted; /* a copy or a kernel, not a mark in the stream */
+    bool kernel;
+    unsigned references;
+    bool finished;
+    struct timespec finished_at;
+    struct operation **awaited;
+    size_t awaited_count;
+    uintptr_t host[2], host_end[2]; /* host ranges a copy reads and writes */
+    testgpu_run_function *run;
+    void *argument;
+};
+
+struct testgpu_run {
+    CUcontext context;
+    struct allocation *pinned[PINS_MAX];
+    int pins;
+};
+
+struct CUstream_st {
+    struct testgpu_object object;
+    unsigned flags;
+    int priority;
+    bool legacy;
+    bool working; /* its thread runs */
+    struct operation *first, *last;
+    struct operation *latest; /* the newest operation, finished or not */
+    uint64_t random;
+    CUstreamCaptureStatus capture;
+    CUstreamCaptureMode capture_mode;
+    pthread_t capture_thread;
+    size_t captured;
+};
+extern struct testgpu_pool streams;
+
+struct operation *operation_new(const char *name, testgpu_run_function *run, const void *argument,
+                                size_t bytes);
+void operation_await(struct operation *operation, struct operation *awaited);
+void operation_release(struct operation *operation);
+/* With the lock; takes the operation over. Keeps a reference in *kept for the caller if asked. */
+CUresult stream_put(CUstream stream, struct operation *operation, struct operation **kept);
+CUresult operation_wait(struct operation *operation, CUcontext context);
+/* The stream a handle means for the current context; NULL when it means none (*code says why). */
+CUstream stream_of(CUstream handle, CUresult *code);
+CUstream stream_new(CUcontext context, unsigned flags, int priority, bool legacy);
+void stream_end(CUstream stream);
+bool stream_idle(const struct CUstream_st *stream);
+size_t streams_pending(void);
+void streams_await(CUcontext context);
+bool streams_await_host(uintptr_t address, uintptr_t end);
+
+/* event.c */
+extern struct testgpu_pool events;
+void events_end_of_context(CUcontext context);
+
+/* capture.c */
+extern struct testgpu_pool graphs;
+/* Whether a potentially unsafe call is forbidden now; spoils the captures that forbid it. */
+bool capture_forbids(void);
+/* Whether the stream captures; work put on it is then recorded and never runs. */
+bool capture_active(const struct CUstream_st *stream);
+void capture_spoil(CUstream stream);
+bool capture_spoil_blocking(CUcontext context);
+void capture_dropped(CUstream stream);
+void capture_abandon(CUstream stream);
+
+#endif

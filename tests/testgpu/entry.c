@@ -1,0 +1,100 @@
+/* What every call passes on its way in and out. */
+#include <stdio.h>
+#include "driver.h"
+
+const struct testgpu_library driver_library = {
+    .not_initialised = CUDA_ERROR_NOT_INITIALIZED,
+    .deinitialised = CUDA_ERROR_DEINITIALIZED,
+    .no_context = CUDA_ERROR_INVALID_CONTEXT,
+    .context_failed = TESTGPU_CONTEXT_ERROR,
+    .capturing = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+    .unknown = CUDA_ERROR_UNKNOWN,
+    .out_of_memory = CUDA_ERROR_OUT_OF_MEMORY,
+};
+
+/* With the lock. */
+static int check_context(const struct testgpu_library *library, bool needed)
+{
+    CUcontext context = testgpu_current();
+    if (context == NULL) {
+        if (!needed)
+            return 0;
+        testgpu_fault("no_context", "the thread has no current context");
+        return library->no_context;
+    }
+    if (!context->object.alive) {
+        testgpu_fault("destroyed_context", "the current context has been destroyed");
+        return library->context_failed == TESTGPU_CONTEXT_ERROR ? CUDA_ERROR_CONTEXT_IS_DESTROYED
+                                                                : library->context_failed;
+    }
+    CUresult error = context_error(context);
+    if (error == CUDA_SUCCESS || library->context_failed == TESTGPU_CONTEXT_ERROR)
+        return (int)error;
+    return library->context_failed;
+}
+
+/* With the lock. */
+static int refusal(struct testgpu_function *function, unsigned flags)
+{
+    const struct testgpu_library *library = function->library;
+    if (driver.exiting)
+        return library->deinitialised;
+    if (driver.forked) {
+        testgpu_fault("forked", "called in the child of a process that had initialised");
+        return library->not_initialised;
+    }
+    int code;
+    if (!(flags & TESTGPU_TEXT) &&
+        injection_for_call(function, (flags & TESTGPU_ALLOCATES) != 0, &code)) {
+        CUcontext context = testgpu_current();
+        if (library == &driver_library && error_is_sticky(code) && context != NULL)
+            context_fail(context, (CUresult)code);
+        if (context != NULL)
+            context_error(context);
+        return code;
+    }
+    if (!(flags & TESTGPU_ANYTIME) && !driver.initialised)
+        return library->not_initialised;
+    if (flags & (TESTGPU_CONTEXT | TESTGPU_ANY_CONTEXT)) {
+        code = check_context(library, (flags & TESTGPU_CONTEXT) != 0);
+        if (code != 0)
+            return code;
+    }
+    if ((flags & TESTGPU_UNSAFE) && capture_forbids()) {
+        testgpu_fault("unsafe_in_capture", "not allowed while a stream is captured");
+        return library->capturing;
+    }
+    return 0;
+}
+
+int testgpu_enter(struct testgpu_call *call, unsigned flags, const char *format, ...)
+{
+    struct testgpu_function *function = call->function;
+    call->arguments[0] = '\0';
+    if (settings.trace != NULL) {
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(call->arguments, sizeof call->arguments, format, arguments);
+        va_end(arguments);
+    }
+    set_where(function->name);
+    testgpu_lock();
+    report_function(function);
+    function->calls++;
+    int code = refusal(function, flags);
+    testgpu_unlock();
+    return code == 0 || (flags & TESTGPU_TEXT) ? 0 : testgpu_leave(call, code);
+}
+
+int testgpu_leave(struct testgpu_call *call, int code)
+{
+    if (code != 0 &&
+        !(call->function->library == &driver_library && code == CUDA_ERROR_NOT_READY)) {
+        testgpu_lock();
+        call->function->failed++;
+        testgpu_unlock();
+    }
+    if (settings.trace != NULL)
+        trace_line("%s(%s) = %d", call->function->name, call->arguments, code);
+    return code;
+}

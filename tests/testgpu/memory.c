@@ -1,0 +1,376 @@
+/*
+ * Device, managed and pinned memory. Device addresses come out of a reservation that nobody can
+ * read or write; their bytes lie elsewhere. Addresses are used again as late as possible, so that a
+ * stale one points at nothing.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "driver.h"
+
+enum { POISON = 0xff, ALIGNMENT = 512, GUARD = 4096, POISON_FILE = 4 << 20 };
+
+struct allocation *allocations;
+static unsigned long long newest_id;
+
+static size_t round_up(size_t bytes, size_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+void memory_reserve(struct device *device)
+{
+    size_t least = settings.memory + (settings.memory / 4) + (1u << 20);
+    size_t bytes = (size_t)64 << 30;
+    while (bytes < 4 * settings.memory)
+        bytes *= 2;
+    for (;;) {
+        void *start =
+            mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (start != MAP_FAILED) {
+            device->base = device->cursor = (uintptr_t)start;
+            device->end = device->base + bytes;
+            return;
+        }
+        bytes /= 2;
+        if (bytes < least) {
+            fprintf(stderr, "testgpu: cannot reserve %zu bytes of addresses\n", least);
+            abort();
+        }
+    }
+}
+
+bool testgpu_is_device_address(const void *address)
+{
+    for (int i = 0; i < device_count; i++)
+        if ((uintptr_t)address >= devices[i].base && (uintptr_t)address < devices[i].end)
+            return true;
+    return false;
+}
+
+/* With the lock. An address at the very end of an allocation is still its own. */
+struct allocation *allocation_at(uintptr_t address)
+{
+    struct allocation *touching = NULL;
+    for (struct allocation *a = allocations; a != NULL; a = a->next) {
+        if (address < a->address || address > a->address + a->bytes)
+            continue;
+        if (address < a->address + a->bytes)
+            return a;
+        touching = a;
+    }
+    return touching;
+}
+
+/*
+ * Poisoned memory without touching it: private mappings of one poisoned file, so that a pool of
+ * most of the device costs nothing until it is used.
+ */
+static char *map_poisoned(size_t bytes)
+{
+    static int file = -1;
+    char *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start == MAP_FAILED)
+        return NULL;
+    if (bytes >= POISON_FILE && file < 0) {
+        file = memfd_create("testgpu poison", MFD_CLOEXEC);
+        char *poison = malloc(POISON_FILE);
+        if (file < 0 || poison == NULL) {
+            fprintf(stderr, "testgpu: no memory for poison\n");
+            abort();
+        }
+        memset(poison, POISON, POISON_FILE);
+        if (write(file, poison, POISON_FILE) != POISON_FILE)
+            abort();
+        free(poison);
+    }
+    size_t done = 0;
+    for (; bytes - done >= POISON_FILE; done += POISON_FILE)
+        if (mmap(start + done, POISON_FILE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, file,
+                 0) == MAP_FAILED)
+            abort();
+    memset(start + done, POISON, bytes - done);
+    return start;
+}
+
+/* With the lock. */
+static struct allocation *allocation_new(enum memory_kind kind, size_t bytes)
+{
+    struct allocation *a = calloc(1, sizeof *a);
+    if (a == NULL)
+        return NULL;
+    a->kind = kind;
+    a->bytes = bytes;
+    if (kind != MEMORY_REGISTERED) {
+        a->mapped = round_up(bytes, 4096);
+        a->backing = map_poisoned(a->mapped);
+        if (a->backing == NULL) {
+            free(a);
+            return NULL;
+        }
+        a->address = (uintptr_t)a->backing;
+    }
+    a->context = testgpu_current();
+    a->id = ++newest_id;
+    a->next = allocations;
+    allocations = a;
+    return a;
+}
+
+/* With the lock. */
+static void allocation_end(struct allocation *a)
+{
+    if (a->kind == MEMORY_DEVICE)
+        devices[a->context->device].used -= round_up(a->bytes, ALIGNMENT);
+    struct allocation **link = &allocations;
+    while (*link != a)
+        link = &(*link)->next;
+    *link = a->next;
+    if (a->backing != NULL)
+        munmap(a->backing, a->mapped);
+    free(a);
+}
+
+/* With the lock, which is let go while running operations leave the allocation. */
+static void allocation_free(struct allocation *a)
+{
+    a->ending = true;
+    while (a->pins > 0 && !driver.exiting)
+        pthread_cond_wait(&driver.progress, &driver.lock);
+    if (a->pins == 0)
+        allocation_end(a);
+}
+
+/* With the lock. */
+void memory_end_of_context(CUcontext context)
+{
+    struct allocation *next;
+    for (struct allocation *a = allocations; a != NULL; a = next) {
+        next = a->next;
+        if (a->context == context && a->pins == 0)
+            allocation_end(a);
+    }
+}
+
+/* With the lock: a free range of device addresses. 0: none. */
+static uintptr_t place(struct device *device, size_t bytes)
+{
+    bool wrapped = false;
+    uintptr_t start = device->cursor;
+    for (;;) {
+        if (start + bytes + GUARD > device->end) {
+            if (wrapped)
+                return 0;
+            wrapped = true;
+            start = device->base;
+        }
+        struct allocation *in_the_way = NULL;
+        for (struct allocation *a = allocations; a != NULL && in_the_way == NULL; a = a->next)
+            if (a->kind == MEMORY_DEVICE && start < a->address + a->bytes + GUARD &&
+                a->address < start + bytes + GUARD)
+                in_the_way = a;
+        if (in_the_way == NULL)
+            break;
+        start = round_up(in_the_way->address + in_the_way->bytes + GUARD, ALIGNMENT);
+    }
+    device->cursor = round_up(start + bytes + GUARD, ALIGNMENT);
+    return start;
+}
+
+static CUresult allocate_device(CUdeviceptr *address, size_t bytes)
+{
+    struct device *device = &devices[testgpu_current()->device];
+    if (bytes > settings.memory || round_up(bytes, ALIGNMENT) > settings.memory - device->used)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    uintptr_t start = place(device, bytes);
+    struct allocation *a = start != 0 ? allocation_new(MEMORY_DEVICE, bytes) : NULL;
+    if (a == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    a->address = start;
+    device->used += round_up(bytes, ALIGNMENT);
+    *address = start;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemGetInfo(size_t *available, size_t *total)
+{
+    DRIVER_ENTER(TESTGPU_CONTEXT, "-");
+    if (available == NULL || total == NULL)
+        TESTGPU_RETURN(CUDA_ERROR_INVALID_VALUE);
+    testgpu_lock();
+    *available = settings.memory - devices[testgpu_current()->device].used;
+    *total = settings.memory;
+    testgpu_unlock();
+    TESTGPU_RETURN(CUDA_SUCCESS);
+}
+
+CUresult CUDAAPI cuMemAlloc(CUdeviceptr *address, size_t bytes)
+{
+    DRIVER_ENTER(TESTGPU_CONTEXT | TESTGPU_UNSAFE | TESTGPU_ALLOCATES, "bytes=%zu", bytes);
+    if (address == NULL || bytes == 0)
+        TESTGPU_RETURN(CUDA_ERROR_INVALID_VALUE);
+    testgpu_lock();
+    CUresult code = allocate_device(address, bytes);
+    testgpu_unlock();
+    TESTGPU_RETURN(code);
+}
+
+CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned int flags)
+{
+    DRIVER_ENTER(TESTGPU_CONTEXT | TESTGPU_UNSAFE | TESTGPU_ALLOCATES, "bytes=%zu flags=%u", bytes,
+                 flags);
+    if (address == NULL || bytes == 0 ||
+        (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+        TESTGPU_RETURN(CUDA_ERROR_INVALID_VALUE);
+    testgpu_lock();
+    struct allocation *a = allocation_new(MEMORY_MANAGED, bytes);
+    if (a != NULL)
+        *address = a->address;
+    testgpu_unlock();
+    TESTGPU_RETURN(a != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+/* CUDA waits here for queued work; this does not, so that work which comes too late is seen. */
+CUresult CUDAAPI cuMemFree(CUdeviceptr address)
+{
+    DRIVER_ENTER(TESTGPU_CONTEXT | TESTGPU_UNSAFE, "address=%#llx", address);
+    if (address == 0)
+        TESTGPU_RETURN(CUDA_SUCCESS);
+    CUresult code = CUDA_SUCCESS;
+    testgpu_lock();
+    struct allocation *a = allocation_at((uintptr_t)address);
+    if (a == NULL || a->address != address || a->ending ||
+        (a->kind != MEMORY_DEVICE && a->kind != MEMORY_MANAGED)) {
+        testgpu_fault("free_of_unknown_pointer", "address=%#llx", address);
+        code = CUDA_ERROR_INVALID_VALUE;
+    } else if (a->kind == MEMORY_DEVICE && a->context != testgpu_current()) {
+        testgpu_fault("pointer_of_another_context", "address=%#llx", address);
+        code = CUDA_ERROR_INVALID_VALUE;
+    } else {
+        allocation_free(a);
+    }
+    testgpu_unlock();
+    TESTGPU_RETURN(code);
+}
+
+static CUresult allocate_pinned(void **address, size_t bytes)
+{
+    if (address == NULL || bytes == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    testgpu_lock();
+    struct allocation *a = allocation_new(MEMORY_PINNED, bytes);
+    if (a != NULL)
+        *address = a->backing;
+    testgpu_unlock();
+    return a != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult CUDAAPI cuMemHostAlloc(void **address, size_t bytes, unsigned int flags)
+{
+    DRIVER_ENTER(TESTGPU_CONTEXT | TESTGPU_UNSAFE | TESTGPU_ALLOCATES, "bytes=%zu flags=%u", bytes,
+                 flags);
+    if (flags & ~(unsigned)(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP |
+                            CU_MEMHOSTALLOC_WRITECOMBINED))
+        TESTGPU_RETURN(CUDA_ERROR_INVALID_VALUE);
+    TESTGPU_RETURN(allocate_pinned(address, bytes));
+}
+
+CUresult CUDAAPI cuMemAllocHost(void **address, size_t bytes)
+{
+    DRIVER_ENTER(TESTGPU_CONTEXT | TESTGPU_UNSAFE | TESTGPU_ALLOCATES, "bytes=%zu", bytes);
+    TESTGPU_RETURN(allocate_pinned(address, bytes));
+}
+
+CUresult CUDAAPI cuMemFreeHost(void *address)
+{
+    DRIVER_ENTER(TESTGPU_CONTEXT | TESTGPU_UNSAFE, "address=%p", address);
+    if (address == NULL)
+        TESTGPU_RETURN(CUDA_SUCCESS);
+    CUresult code = CUDA_SUCCESS;
+    testgpu_lock();
+    struct allocation *a = allocation_at((uintptr_t)address);
+    if (a == NULL || a->address != (uintptr_t)address || a->kind != MEMORY_PINNED || a->ending) {
+        testgpu_fault("free_of_unknown_pointer", "address=%p", address);
+        code = CUDA_ERROR_INVALID_VALUE;
+    } else {
+        a->ending = true;
+        if (streams_await_host(a->address, a->address + a->bytes))
+            testgpu_fault("host_memory_freed_in_use", "address=%p: a queued copy uses it", address);
+        allocation_free(a);
+    }
+    testgpu_unlock();
+    TESTGPU_RETURN(code);
+}
+
+CUresult CUDAAPI cuMemHostRegister(void *address, size_t bytes, unsigned int flags)
+{
+    DRIVER_ENTER(TESTGPU_CONTEXT | TESTGPU_UNSAFE | TESTGPU_ALLOCATES,
+                 "address=%p bytes=%zu flags=%u", address, bytes, flags);
+    if (address == NULL || bytes == 0)
+        TESTGPU_RETURN(CUDA_ERROR_INVALID_VALUE);
+    CUresult code = CUDA_SUCCESS;
+    uintptr_t start = (uintptr_t)address;
+    testgpu_lock();
+    for (struct allocation *a = allocations; a != NULL; a = a->next)
+        if (start < a->address + a->bytes && a->address < start + bytes)
+            code = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    if (code == CUDA_SUCCESS) {
+        struct allocation *a = allocation_new(MEMORY_REGISTERED, bytes);
+        if (a != NULL)
+            a->address = start;
+        else
+            code = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    testgpu_unlock();
+    TESTGPU_RETURN(code);
+}
+
+CUresult CUDAAPI cuMemHostUnregister(void *address)
+{
+    DRIVER_ENTER(TESTGPU_CONTEXT | TESTGPU_UNSAFE, "address=%p", address);
+    CUresult code = CUDA_SUCCESS;
+    testgpu_lock();
+    struct allocation *a = allocation_at((uintptr_t)address);
+    if (a == NULL || a->address != (uintptr_t)address || a->kind != MEMORY_REGISTERED) {
+        testgpu_fault("unregister_of_unknown_pointer", "address=%p", address);
+        code = CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    } else {
+        a->ending = true;
+        if (streams_await_host(a->address, a->address + a->bytes))
+            testgpu_fault("host_memory_freed_in_use", "address=%p: a queued copy uses it", address);
+        allocation_free(a);
+    }
+    testgpu_unlock();
+    TESTGPU_RETURN(code);
+}
+
+void *testgpu_reach(struct testgpu_run *run, CUdeviceptr address, size_t bytes)
+{
+    char *reached = NULL;
+    uintptr_t start = (uintptr_t)address;
+    testgpu_lock();
+    struct allocation *a = allocation_at(start);
+    if (a == NULL || (a->ending && a->pins == 0)) {
+        testgpu_fault("illegal_address", "address=%#llx bytes=%zu: in no live allocation", address,
+                      bytes);
+    } else if (bytes > a->address + a->bytes - start) {
+        testgpu_fault("illegal_address",
+                      "address=%#llx bytes=%zu: leaves its allocation of %zu bytes at %#llx",
+                      address, bytes, a->bytes, (unsigned long long)a->address);
+    } else if (a->kind == MEMORY_DEVICE && a->context != run->context) {
+        testgpu_fault(a->context->device != run->context->device ? "pointer_of_another_device"
+                                                                 : "pointer_of_another_context",
+                      "address=%#llx", address);
+    } else if (run->pins == PINS_MAX) {
+        testgpu_fault("too_many_operands", "address=%#llx", address);
+    } else {
+        a->pins++;
+        run->pinned[run->pins++] = a;
+        reached = a->kind == MEMORY_DEVICE ? a->backing + (start - a->address) : (char *)start;
+    }
+    testgpu_unlock();
+    return reached;
+}

@@ -1,0 +1,527 @@
+/* The stand-in for cuBLAS. */
+#include <complex.h>
+#include <dlfcn.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include "test_testgpu.h"
+
+/* What a program's own BLAS looks like from a library in it. The stand-in must not come here. */
+void dgemm_(void);
+void dgemm_(void)
+{
+    abort();
+}
+void cblas_dgemm(void);
+void cblas_dgemm(void)
+{
+    abort();
+}
+
+enum { M = 13, N = 9, K = 11, LD = 17, AREA = LD * LD };
+
+struct fixture {
+    CUstream stream;
+    cublasHandle_t handle;
+    CUdeviceptr a, b, c;
+};
+
+static int set_up(struct fixture *f)
+{
+    begin();
+    OK(cuStreamCreate(&f->stream, CU_STREAM_NON_BLOCKING));
+    BLAS_OK(cublasCreate(&f->handle));
+    BLAS_OK(cublasSetStream(f->handle, f->stream));
+    OK(cuMemAlloc(&f->a, AREA * sizeof(double complex)));
+    OK(cuMemAlloc(&f->b, AREA * sizeof(double complex)));
+    OK(cuMemAlloc(&f->c, AREA * sizeof(double complex)));
+    return 0;
+}
+
+static int tear_down(struct fixture *f)
+{
+    BLAS_OK(cublasDestroy(f->handle));
+    OK(cuStreamDestroy(f->stream));
+    OK(cuMemFree(f->a));
+    OK(cuMemFree(f->b));
+    OK(cuMemFree(f->c));
+    OK(cuDevicePrimaryCtxRelease(0));
+    return 0;
+}
+
+static double noise(void)
+{
+    static unsigned state = 1;
+    state = state * 1664525u + 1013904223u;
+    return (double)(state >> 8) / (1 << 24) - 0.5;
+}
+
+static double complex element(const double complex *x, cublasOperation_t operation, int row,
+                              int column)
+{
+    if (operation == CUBLAS_OP_N)
+        return x[column * LD + row];
+    double complex value = x[row * LD + column];
+    return operation == CUBLAS_OP_C ? conj(value) : value;
+}
+
+static void naive(cublasOperation_t ta, cublasOperation_t tb, double complex alpha,
+                  const double complex *a, const double complex *b, double complex beta,
+                  double complex *c)
+{
+    for (int j = 0; j < N; j++)
+        for (int i = 0; i < M; i++) {
+            double complex sum = 0;
+            for (int l = 0; l < K; l++)
+                sum += element(a, ta, i, l) * element(b, tb, l, j);
+            c[j * LD + i] = alpha * sum + (beta != 0 ? beta * c[j * LD + i] : 0);
+        }
+}
+
+enum type { S, D, C, Z };
+
+static size_t narrow(enum type type, const double complex *x, void *out, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (type == S)
+            ((float *)out)[i] = (float)creal(x[i]);
+        else if (type == D)
+            ((double *)out)[i] = creal(x[i]);
+        else if (type == C)
+            ((float complex *)out)[i] = (float complex)x[i];
+        else
+            ((double complex *)out)[i] = x[i];
+    }
+    static const size_t bytes[] = {4, 8, 8, 16};
+    return count * bytes[type];
+}
+
+static double complex widen(enum type type, const void *x, size_t at)
+{
+    switch (type) {
+    case S:
+        return ((const float *)x)[at];
+    case D:
+        return ((const double *)x)[at];
+    case C:
+        return ((const float complex *)x)[at];
+    default:
+        return ((const double complex *)x)[at];
+    }
+}
+
+#define CALL(SUFFIX)                                                                               \
+    switch (type) {                                                                                \
+    case S:                                                                                        \
+        return cublasSgemm##SUFFIX(f->handle, ta, tb, M, N, K, alpha, (void *)f->a, LD,            \
+                                   (void *)f->b, LD, beta, (void *)f->c, LD);                      \
+    case D:                                                                                        \
+        return cublasDgemm##SUFFIX(f->handle, ta, tb, M, N, K, alpha, (void *)f->a, LD,            \
+                                   (void *)f->b, LD, beta, (void *)f->c, LD);                      \
+    case C:                                                                                        \
+        return cublasCgemm##SUFFIX(f->handle, ta, tb, M, N, K, alpha, (void *)f->a, LD,            \
+                                   (void *)f->b, LD, beta, (void *)f->c, LD);                      \
+    default:                                                                                       \
+        return cublasZgemm##SUFFIX(f->handle, ta, tb, M, N, K, alpha, (void *)f->a, LD,            \
+                                   (void *)f->b, LD, beta, (void *)f->c, LD);                      \
+    }
+
+static cublasStatus_t call(struct fixture *f, enum type type, bool wide, cublasOperation_t ta,
+                           cublasOperation_t tb, const void *alpha, const void *beta)
+{
+    if (wide)
+        CALL(_64)
+    CALL()
+}
+
+static int one_gemm(struct fixture *f, enum type type, bool wide, cublasOperation_t ta,
+                    cublasOperation_t tb, double complex alpha, double complex beta)
+{
+    static double complex a[AREA], b[AREA], c[AREA];
+    static double complex packed[AREA];
+    double complex scalars[2];
+    bool real = type == S || type == D;
+    for (int i = 0; i < AREA; i++) {
+        a[i] = noise() + (real ? 0 : noise() * I);
+        b[i] = noise() + (real ? 0 : noise() * I);
+        c[i] = beta != 0 ? noise() + (real ? 0 : noise() * I) : (double complex)NAN;
+    }
+    OK(cuMemcpyHtoD(f->a, packed, narrow(type, a, packed, AREA)));
+    OK(cuMemcpyHtoD(f->b, packed, narrow(type, b, packed, AREA)));
+    OK(cuMemcpyHtoD(f->c, packed, narrow(type, c, packed, AREA)));
+    narrow(type, &alpha, &scalars[0], 1);
+    narrow(type, &beta, &scalars[1], 1);
+    BLAS_OK(call(f, type, wide, ta, tb, &scalars[0], &scalars[1]));
+    memset(scalars, 0xff, sizeof scalars); /* read at the call */
+    OK(cuStreamSynchronize(f->stream));
+    naive(ta, tb, alpha, a, b, beta, c);
+    OK(cuMemcpyDtoH(packed, f->c, narrow(type, c, packed, AREA)));
+    double bound = 16 * K * (type == S || type == C ? 1.2e-7 : 2.3e-16) * 4;
+    for (int j = 0; j < LD; j++)
+        for (int i = 0; i < LD; i++) {
+            double complex got = widen(type, packed, (size_t)(j * LD + i));
+            double complex want = c[j * LD + i];
+            if (i < M && j < N)
+                CHECK(cabs(got - want) <= bound);
+            else if (beta == 0)
+                CHECK(isnan(creal(got)));
+            else
+                CHECK(cabs(got - want) <= 1e-7);
+        }
+    return 0;
+}
+
+static int gemm_right(void)
+{
+    struct fixture f;
+    CHECK(set_up(&f) == 0);
+    for (int type = S; type <= Z; type++)
+        for (int wide = 0; wide < 2; wide++)
+            for (int ta = CUBLAS_OP_N; ta <= CUBLAS_OP_C; ta++)
+                for (int tb = CUBLAS_OP_N; tb <= CUBLAS_OP_C; tb++) {
+                    bool real = type == S || type == D;
+                    double complex alpha = 0.75 + (real ? 0 : 0.5 * I);
+                    double complex beta = -0.5 + (real ? 0 : 0.25 * I);
+                    CHECK(one_gemm(&f, type, wide, ta, tb, alpha, beta) == 0);
+                    CHECK(one_gemm(&f, type, wide, ta, tb, alpha, 0) == 0);
+                    CHECK(one_gemm(&f, type, wide, ta, tb, 0, beta) == 0);
+                }
+    return tear_down(&f);
+}
+
+/* alpha zero or k zero: A and B are not looked at, wherever they point. */
+static int gemm_reads_no_more(void)
+{
+    struct fixture f;
+    CHECK(set_up(&f) == 0);
+    double c[4] = {1, 2, 3, 4}, zero = 0, two = 2, one = 1;
+    OK(cuMemcpyHtoD(f.c, c, sizeof c));
+    BLAS_OK(cublasDgemm(f.handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 5, &zero, NULL, 2, NULL, 5, &two,
+                        (double *)f.c, 2));
+    BLAS_OK(cublasDgemm(f.handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 0, &one, NULL, 2, NULL, 1, &two,
+                        (double *)f.c, 2));
+    BLAS_OK(cublasDgemm(f.handle, CUBLAS_OP_N, CUBLAS_OP_N, 0, 2, 5, &one, NULL, 1, NULL, 5, &two,
+                        NULL, 1));
+    OK(cuStreamSynchronize(f.stream));
+    OK(cuMemcpyDtoH(c, f.c, sizeof c));
+    CHECK(c[0] == 4 && c[1] == 8 && c[2] == 12 && c[3] == 16);
+    return tear_down(&f);
+}
+
+static int gemm_checks(void)
+{
+    struct fixture f;
+    CHECK(set_up(&f) == 0);
+    double one = 1, *x = (double *)f.a;
+    const cublasOperation_t n = CUBLAS_OP_N, t = CUBLAS_OP_T;
+    const cublasStatus_t invalid = CUBLAS_STATUS_INVALID_VALUE;
+    CHECK(cublasDgemm(f.handle, n, n, -1, 2, 2, &one, x, 2, x, 2, &one, x, 2) == invalid);
+    CHECK(cublasDgemm(f.handle, n, n, 3, 2, 2, &one, x, 2, x, 2, &one, x, 3) == invalid);
+    CHECK(cublasDgemm(f.handle, t, n, 3, 2, 2, &one, x, 1, x, 2, &one, x, 3) == invalid);
+    CHECK(cublasDgemm(f.handle, n, t, 2, 3, 2, &one, x, 2, x, 2, &one, x, 2) == invalid);
+    CHECK(cublasDgemm(f.handle, n, n, 3, 2, 2, &one, x, 3, x, 2, &one, x, 2) == invalid);
+    CHECK(cublasDgemm(f.handle, n, n, 0, 0, 0, &one, x, 0, x, 1, &one, x, 1) == invalid);
+    CHECK(cublasDgemm(f.handle, 7, n, 1, 1, 1, &one, x, 1, x, 1, &one, x, 1) == invalid);
+    CHECK(cublasDgemm(f.handle, n, n, 1, 1, 1, NULL, x, 1, x, 1, &one, x, 1) == invalid);
+    CHECK(cublasDgemm(NULL, n, n, 1, 1, 1, &one, x, 1, x, 1, &one, x, 1) ==
+          CUBLAS_STATUS_NOT_INITIALIZED);
+    return tear_down(&f);
+}
+
+static int gemm_out_of_bounds(void)
+{
+    struct fixture f;
+    CHECK(set_up(&f) == 0);
+    CUdeviceptr small;
+    double one = 1;
+    OK(cuMemAlloc(&small, 5 * sizeof(double)));
+    /* 2 by 2 with ld 3 ends at the fifth element, exactly the allocation's end. */
+    BLAS_OK(cublasDgemm(f.handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 1, &one, (double *)f.a, 2,
+                        (double *)f.b, 1, &one, (double *)small, 3));
+    OK(cuStreamSynchronize(f.stream));
+    BLAS_OK(cublasDgemm(f.handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 1, &one, (double *)f.a, 2,
+                        (double *)f.b, 1, &one, (double *)small, 4));
+    CHECK(cuStreamSynchronize(f.stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
+    CHECK(cublasSetStream(f.handle, NULL) == CUBLAS_STATUS_EXECUTION_FAILED);
+    return 0;
+}
+
+/* Host memory that CUDA does not know is no operand. */
+static int gemm_of_host_memory(void)
+{
+    struct fixture f;
+    CHECK(set_up(&f) == 0);
+    double one = 1, host = 1;
+    BLAS_OK(cublasDgemm(f.handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, &host, 1, (double *)f.b,
+                        1, &one, (double *)f.c, 1));
+    CHECK(cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS);
+    return 0;
+}
+
+static int device_scalars(void)
+{
+    struct fixture f;
+    CHECK(set_up(&f) == 0);
+    double in[3] = {3, 0, 5}, out, *x = (double *)f.a;
+    struct gate gate;
+    CHECK(cublasDgemm(f.handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, x, x, 1, x, 1, x, x, 1) ==
+          CUBLAS_STATUS_INVALID_VALUE);
+    BLAS_OK(cublasSetPointerMode(f.handle, CUBLAS_POINTER_MODE_DEVICE));
+    OK(gate_close(&gate, f.stream));
+    OK(cuMemcpyHtoDAsync(f.a, in, sizeof in, f.stream));
+    BLAS_OK(cublasDgemm(f.handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, x, x + 2, 1, x + 2, 1, x + 1,
+                        (double *)f.c, 1));
+    gate_open(&gate);
+    OK(cuStreamSynchronize(f.stream));
+    OK(cuMemcpyDtoH(&out, f.c, sizeof out));
+    CHECK(out == 75);
+    return tear_down(&f);
+}
+
+static int spoiled(void)
+{
+    struct fixture f;
+    CHECK(set_up(&f) == 0);
+    double one = 1, zero = 0, out[4], ones[4] = {1, 1, 1, 1};
+    OK(cuMemcpyHtoD(f.a, ones, sizeof ones));
+    for (int i = 0; i < 3; i++) {
+        BLAS_OK(cublasDgemm(f.handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 2, &one, (double *)f.a, 2,
+                            (double *)f.a, 2, &zero, (double *)f.c, 2));
+        OK(cuStreamSynchronize(f.stream));
+        OK(cuMemcpyDtoH(out, f.c, sizeof out));
+        CHECK(out[0] + out[1] + out[2] + out[3] == (i == 1 ? 9 : 8));
+    }
+    return tear_down(&f);
+}
+
+static int workspace_is_written(void)
+{
+    struct fixture f;
+    CHECK(set_up(&f) == 0);
+    double one = 1;
+    char back = 0;
+    OK(cuMemsetD8Async(f.b, 0, 1024, f.stream));
+    BLAS_OK(cublasSetWorkspace(f.handle, (void *)f.b, 1024));
+    CHECK(cublasSetWorkspace(f.handle, (void *)(f.b + 8), 8) == CUBLAS_STATUS_INVALID_VALUE);
+    BLAS_OK(cublasDgemm(f.handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, (double *)f.a, 1,
+                        (double *)f.a, 1, &one, (double *)f.c, 1));
+    OK(cuStreamSynchronize(f.stream));
+    OK(cuMemcpyDtoH(&back, f.b + 1023, 1));
+    CHECK(back == (char)0xff);
+    return tear_down(&f);
+}
+
+static int wrong_handles(void)
+{
+    struct fixture f;
+    CHECK(set_up(&f) == 0);
+    CUcontext other;
+    cudaStream_t stream;
+    OK(cuCtxCreate(&other, NULL, 0, 0));
+    CHECK(cublasGetStream(f.handle, &stream) == CUBLAS_STATUS_EXECUTION_FAILED);
+    OK(cuCtxDestroy(other));
+    BLAS_OK(cublasGetStream(f.handle, &stream));
+    CHECK(stream == f.stream);
+    BLAS_OK(cublasDestroy(f.handle));
+    CHECK(cublasGetStream(f.handle, &stream) == CUBLAS_STATUS_NOT_INITIALIZED);
+    BLAS_OK(cublasCreate(&f.handle));
+    BLAS_OK(cublasSetStream(f.handle, f.stream));
+    OK(cuStreamDestroy(f.stream));
+    double one = 1;
+    CHECK(cublasDgemm(f.handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, (double *)f.a, 1,
+                      (double *)f.a, 1, &one, (double *)f.c, 1) == CUBLAS_STATUS_EXECUTION_FAILED);
+    return 0;
+}
+
+struct user {
+    CUcontext context;
+    cublasHandle_t handle;
+};
+
+static void *use_handle(void *data)
+{
+    struct user *user = data;
+    cudaStream_t stream;
+    cuCtxPushCurrent(user->context);
+    for (int i = 0; i < 20000; i++)
+        cublasGetStream(user->handle, &stream);
+    return NULL;
+}
+
+static int handle_in_two_threads(void)
+{
+    struct user user = {.context = begin()};
+    pthread_t threads[4];
+    BLAS_OK(cublasCreate(&user.handle));
+    for (int i = 0; i < 4; i++)
+        CHECK(pthread_create(&threads[i], NULL, use_handle, &user) == 0);
+    for (int i = 0; i < 4; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    return 0;
+}
+
+static int one_handle_per_thread(void)
+{
+    CUcontext context = begin();
+    struct user users[4];
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++) {
+        users[i].context = context;
+        BLAS_OK(cublasCreate(&users[i].handle));
+        CHECK(pthread_create(&threads[i], NULL, use_handle, &users[i]) == 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        CHECK(pthread_join(threads[i], NULL) == 0);
+        BLAS_OK(cublasDestroy(users[i].handle));
+    }
+    return 0;
+}
+
+enum { TOGETHER = 4, ROUNDS = 25, SIDE = 24 };
+
+/* Every thread has its streams and its handle: copies in on one, kernel on the other, and back. */
+static int multiply_again_and_again(CUcontext context)
+{
+    static const double one = 1, zero = 0;
+    double host[SIDE * SIDE], back[SIDE * SIDE];
+    CUstream copies, kernels;
+    CUevent copied, computed;
+    CUdeviceptr a, c;
+    cublasHandle_t handle;
+    OK(cuCtxPushCurrent(context));
+    OK(cuStreamCreate(&copies, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamCreate(&kernels, CU_STREAM_NON_BLOCKING));
+    OK(cuEventCreate(&copied, CU_EVENT_DISABLE_TIMING));
+    OK(cuEventCreate(&computed, CU_EVENT_DISABLE_TIMING));
+    BLAS_OK(cublasCreate(&handle));
+    BLAS_OK(cublasSetStream(handle, kernels));
+    for (int round = 0; round < ROUNDS; round++) {
+        OK(cuMemAlloc(&a, sizeof host));
+        OK(cuMemAlloc(&c, sizeof host));
+        for (int i = 0; i < SIDE * SIDE; i++)
+            host[i] = round;
+        OK(cuMemcpyHtoDAsync(a, host, sizeof host, copies));
+        OK(cuEventRecord(copied, copies));
+        OK(cuStreamWaitEvent(kernels, copied, 0));
+        BLAS_OK(cublasDgemm(handle, CUBLAS_OP_N, CUBLAS_OP_T, SIDE, SIDE, SIDE, &one, (double *)a,
+                            SIDE, (double *)a, SIDE, &zero, (double *)c, SIDE));
+        OK(cuEventRecord(computed, kernels));
+        OK(cuStreamWaitEvent(copies, computed, 0));
+        OK(cuMemcpyDtoHAsync(back, c, sizeof back, copies));
+        OK(cuStreamSynchronize(copies));
+        for (int i = 0; i < SIDE * SIDE; i++)
+            CHECK(back[i] == (double)SIDE * round * round);
+        OK(cuMemFree(a));
+        OK(cuMemFree(c));
+    }
+    BLAS_OK(cublasDestroy(handle));
+    OK(cuEventDestroy(copied));
+    OK(cuEventDestroy(computed));
+    OK(cuStreamDestroy(copies));
+    OK(cuStreamDestroy(kernels));
+    OK(cuCtxPopCurrent(NULL));
+    return 0;
+}
+
+static void *multiply_in_thread(void *context)
+{
+    return (void *)(intptr_t)multiply_again_and_again(context);
+}
+
+static int threads_together(void)
+{
+    CUcontext context = begin();
+    pthread_t threads[TOGETHER];
+    for (int i = 0; i < TOGETHER; i++)
+        CHECK(pthread_create(&threads[i], NULL, multiply_in_thread, context) == 0);
+    for (int i = 0; i < TOGETHER; i++) {
+        void *failed = NULL;
+        CHECK(pthread_join(threads[i], &failed) == 0 && failed == NULL);
+    }
+    OK(cuDevicePrimaryCtxRelease(0));
+    return 0;
+}
+
+static int facts(void)
+{
+    cublasHandle_t handle;
+    int version;
+    cublasMath_t math;
+    begin();
+    BLAS_OK(cublasCreate(&handle));
+    BLAS_OK(cublasGetVersion(handle, &version));
+    CHECK(version == 130100);
+    BLAS_OK(cublasGetProperty(MAJOR_VERSION, &version));
+    CHECK(version == 13);
+    BLAS_OK(cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH));
+    BLAS_OK(cublasGetMathMode(handle, &math));
+    CHECK(math == CUBLAS_PEDANTIC_MATH);
+    BLAS_OK(cublasSetAtomicsMode(handle, CUBLAS_ATOMICS_ALLOWED));
+    CHECK(strcmp(cublasGetStatusName(CUBLAS_STATUS_ALLOC_FAILED), "CUBLAS_STATUS_ALLOC_FAILED") ==
+          0);
+    CHECK(strlen(cublasGetStatusString(CUBLAS_STATUS_ALLOC_FAILED)) > 0);
+    BLAS_OK(cublasDestroy(handle));
+    return 0;
+}
+
+/* The other major version, opened the way a program would, beside its own driver library. */
+static int older_library(void)
+{
+    char path[4096];
+    Dl_info own;
+    CHECK(dladdr((void *)(uintptr_t)cublasCreate, &own) != 0);
+    const char *end = strstr(own.dli_fname, "/testgpu/");
+    CHECK(end != NULL);
+    snprintf(path, sizeof path, "%.*s/testgpu-cuda12/libcublas.so.12", (int)(end - own.dli_fname),
+             own.dli_fname);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    CHECK(library != NULL);
+    int version = 0;
+    cublasStatus_t (*property)(libraryPropertyType, int *);
+    *(void **)&property = dlsym(library, "cublasGetProperty");
+    BLAS_OK(property(MAJOR_VERSION, &version));
+    CHECK(version == 12);
+    static const char *const missing[] = {"cublasDgemm_v2_64", "cublasSetWorkspace_v2",
+                                          "cublasGetStatusName", "cublasGetStatusString"};
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
+        void *found = dlsym(library, missing[i]);
+        CHECK(found == NULL);
+    }
+    return 0;
+}
+
+const struct scenario blas_scenarios[] = {
+    {"gemm_right",
+     gemm_right,
+     {0},
+     {"kernels gemm=216\n", "call name=cublasZgemm_v2_64 n=27 failed=0",
+      "leaked device_bytes=0 device_allocations=0 host_allocations=0 streams=0 events=0 "
+      "handles=0 contexts=0"}},
+    {"gemm_reads_no_more", gemm_reads_no_more, {0}, {"kernels gemm=2\n"}},
+    {"gemm_checks", gemm_checks, {0}, {"fault what=unknown_handle", "faults n=1\n"}},
+    {"gemm_out_of_bounds",
+     gemm_out_of_bounds,
+     {0},
+     {"fault what=illegal_address where=gemm", "faults n=1\n"}},
+    {"gemm_of_host_memory", gemm_of_host_memory, {0}, {"fault what=illegal_address where=gemm"}},
+    {"device_scalars", device_scalars, {0}, {"fault what=device_pointer_as_host", "faults n=1\n"}},
+    {"spoiled", spoiled, {"TESTGPU_WRONG=2"}, {"planted wrong=2 matched=3 fired=1"}},
+    {"workspace_is_written", workspace_is_written, {0}, {0}},
+    {"wrong_handles",
+     wrong_handles,
+     {0},
+     {"fault what=handle_of_another_context", "fault what=destroyed_handle",
+      "fault what=destroyed_stream", "faults n=3\n"}},
+    {"handle_in_two_threads",
+     handle_in_two_threads,
+     {"TESTGPU_DELAY_US=1"},
+     {"fault what=handle_in_two_threads"}},
+    {"one_handle_per_thread", one_handle_per_thread, {0}, {0}},
+    {"threads_together", threads_together, {0}, {"kernels gemm=100\n", "handles=0 contexts=0"}},
+    {"facts", facts, {0}, {0}},
+    {"older_library", older_library, {0}, {0}},
+    {0},
+};

@@ -1,0 +1,140 @@
+/*
+ * What the stand-in libraries share. libcuda.so.1 holds all state; libcublas (and whatever is added
+ * beside it) enters calls, puts kernels on streams and reaches device bytes through these names.
+ *
+ * A new routine needs: an exported function whose first line is TESTGPU_ENTER, its parameter
+ * checks, and testgpu_enqueue() with a closure that calls testgpu_reach() for each operand and
+ * computes.
+ */
+#ifndef TESTGPU_H
+#define TESTGPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cuda.h>
+
+/* How a library spells the refusals that any of its functions may give. */
+struct testgpu_library {
+    int not_initialised;
+    int deinitialised;
+    int no_context;
+    int context_failed; /* TESTGPU_CONTEXT_ERROR: the error that broke the context */
+    int capturing;
+    int unknown;
+    int out_of_memory;
+};
+
+#define TESTGPU_CONTEXT_ERROR (-1)
+
+enum {
+    TESTGPU_ANYTIME = 1 << 0,     /* works before cuInit */
+    TESTGPU_CONTEXT = 1 << 1,     /* needs a current context */
+    TESTGPU_ANY_CONTEXT = 1 << 2, /* reports a failed context where one is current, needs none */
+    TESTGPU_UNSAFE = 1 << 3,      /* breaks a stream capture */
+    TESTGPU_ALLOCATES = 1 << 4,   /* a planted failure means: out of memory */
+    TESTGPU_TEXT = 1 << 5,        /* returns text, so no failure can be planted */
+};
+
+struct testgpu_function {
+    const char *name;
+    const struct testgpu_library *library;
+    struct testgpu_function *next;
+    unsigned long calls;
+    unsigned long failed;
+    bool listed;
+};
+
+struct testgpu_call {
+    struct testgpu_function *function;
+    char arguments[256];
+};
+
+/* 0: go on; otherwise the code the call is refused with. */
+int testgpu_enter(struct testgpu_call *call, unsigned flags, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+int testgpu_leave(struct testgpu_call *call, int code);
+
+#define TESTGPU_ENTER(LIBRARY, FLAGS, ...)                                                         \
+    static struct testgpu_function function_ = {.name = __func__, .library = &(LIBRARY)};          \
+    struct testgpu_call call_ = {.function = &function_};                                          \
+    do {                                                                                           \
+        int refused_ = testgpu_enter(&call_, (FLAGS), __VA_ARGS__);                                \
+        if (refused_ != 0)                                                                         \
+            return refused_;                                                                       \
+    } while (0)
+
+#define TESTGPU_RETURN(CODE) return testgpu_leave(&call_, (CODE))
+
+/* One lock over all state of the test GPU; never held while an operation computes. */
+void testgpu_lock(void);
+void testgpu_unlock(void);
+
+/* Records a misuse, under the name of the call or operation this thread is in. Any time. */
+void testgpu_fault(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * Handles. Their memory is never reused, so that a handle used after its end is told from a live
+ * one and from a stray pointer. All with the lock held.
+ */
+struct testgpu_object {
+    bool alive;
+    CUcontext context;
+};
+
+enum { TESTGPU_POOL_CHUNK = 128, TESTGPU_POOL_CHUNKS = 16384 };
+
+struct testgpu_pool {
+    const char *name; /* the key in the report's line of leaks */
+    size_t size;
+    char *chunks[TESTGPU_POOL_CHUNKS];
+    size_t used;
+    struct testgpu_pool *next;
+    bool listed;
+};
+
+enum testgpu_state { TESTGPU_STRAY, TESTGPU_ENDED, TESTGPU_ALIVE };
+
+void *testgpu_object_new(struct testgpu_pool *pool, CUcontext context);
+void *testgpu_object_at(struct testgpu_pool *pool, size_t index);
+enum testgpu_state testgpu_object_state(const struct testgpu_pool *pool, const void *object);
+
+/* The calling thread's context, alive or not; NULL when there is none. */
+CUcontext testgpu_current(void);
+
+/* Device memory that belongs to a library's handle: counted, not addressable. With the lock held.
+ */
+bool testgpu_take_memory(CUcontext context, size_t bytes);
+void testgpu_return_memory(CUcontext context, size_t bytes);
+
+/* Whether the address lies where device memory is handed out. */
+bool testgpu_is_device_address(const void *address);
+
+/* CUDA_SUCCESS, or why this stream cannot be used with the current context. With the lock held. */
+CUresult testgpu_check_stream(CUstream stream);
+
+/* An operation while it runs, on its stream's thread. */
+struct testgpu_run;
+typedef CUresult testgpu_run_function(struct testgpu_run *run, void *argument);
+
+/* Puts a kernel on the stream; the argument is copied. */
+CUresult testgpu_enqueue(CUstream stream, const char *kernel, testgpu_run_function *function,
+                         const void *argument, size_t bytes);
+
+/*
+ * The bytes behind a device address, which stay until the operation ends. NULL when the range is
+ * not wholly inside one live allocation of the stream's context; the fault is then recorded, and
+ * the operation returns CUDA_ERROR_ILLEGAL_ADDRESS.
+ */
+void *testgpu_reach(struct testgpu_run *run, CUdeviceptr address, size_t bytes);
+
+/* Waits for all work of the context. */
+CUresult testgpu_synchronise(CUcontext context);
+
+/* Whether TESTGPU_WRONG asks for this gemm's result to be wrong. */
+bool testgpu_spoils_gemm(void);
+
+/* A pause inside a call, so that two threads in one handle meet. */
+void testgpu_linger(void);
+
+#endif

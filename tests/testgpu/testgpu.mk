@@ -1,0 +1,68 @@
+# Stand-ins for the CUDA libraries, for machines without a GPU: tests only, never installed.
+# Usable on its own: make -f tests/testgpu/testgpu.mk testgpu
+
+BUILD ?= build
+CUDA_INCLUDE ?= /usr/local/cuda/include
+WARN ?= -std=c11 -Wall -Wextra -Werror
+OPENBLAS_STATIC ?= $(firstword $(wildcard \
+    /usr/lib/$(shell $(CC) -print-multiarch)/openblas-pthread/libopenblas.a \
+    /usr/lib/$(shell $(CC) -print-multiarch)/libopenblas.a /usr/lib64/libopenblas.a))
+
+TESTGPU_SRC := tests/testgpu
+TESTGPU_CFLAGS = $(WARN) -O2 -g -fPIC -pthread -D_GNU_SOURCE -isystem $(CUDA_INCLUDE) $(TESTGPU_EXTRA)
+TESTGPU_LDFLAGS = -shared -pthread -Wl,-z,defs -Wl,-z,nodelete -Wl,--as-needed -Wl,-Bsymbolic \
+    -Wl,--exclude-libs,ALL $(TESTGPU_EXTRA)
+TESTGPU_HEADERS := $(wildcard $(TESTGPU_SRC)/*.h)
+
+TESTGPU_CUDA := $(patsubst %,$(BUILD)/testgpu/obj/%.o, capture context copy device entry event \
+    fault lifetime memory names pointer report settings stream)
+TESTGPU_CUBLAS_PARTS := cublas_compute cublas_gemm cublas_handle cublas_status
+TESTGPU_CUBLAS := $(TESTGPU_CUBLAS_PARTS:%=$(BUILD)/testgpu/obj/%.o)
+TESTGPU_CUBLAS_12 := $(TESTGPU_CUBLAS_PARTS:%=$(BUILD)/testgpu-cuda12/obj/%.o)
+TESTGPU_TESTS := $(patsubst $(TESTGPU_SRC)/%.c,$(BUILD)/testgpu/obj/%.o,$(wildcard $(TESTGPU_SRC)/test_*.c))
+
+.PHONY: testgpu test-testgpu
+testgpu: $(BUILD)/testgpu/libcuda.so.1 $(BUILD)/testgpu/libcublas.so.13 \
+    $(BUILD)/testgpu-cuda12/libcuda.so.1 $(BUILD)/testgpu-cuda12/libcublas.so.12
+
+$(BUILD)/testgpu/obj/%.o: $(TESTGPU_SRC)/%.c $(TESTGPU_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(TESTGPU_CFLAGS) -DTESTGPU_CUBLAS_MAJOR=13 -c -o $@ $<
+
+$(BUILD)/testgpu-cuda12/obj/%.o: $(TESTGPU_SRC)/%.c $(TESTGPU_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(TESTGPU_CFLAGS) -DTESTGPU_CUBLAS_MAJOR=12 -c -o $@ $<
+
+$(BUILD)/testgpu/libcuda.so.1: $(TESTGPU_CUDA) $(TESTGPU_SRC)/libcuda.map
+	$(CC) $(TESTGPU_LDFLAGS) -Wl,-soname,libcuda.so.1 \
+	    -Wl,--version-script=$(TESTGPU_SRC)/libcuda.map -o $@.new $(TESTGPU_CUDA)
+	mv $@.new $@
+
+$(BUILD)/testgpu-cuda12/libcuda.so.1: $(BUILD)/testgpu/libcuda.so.1
+	@mkdir -p $(@D)
+	cp $< $@.new
+	mv $@.new $@
+
+# The wrapped getenv keeps the stand-in's own BLAS from reading the program's settings.
+define testgpu_link_cublas
+	@test -n "$(OPENBLAS_STATIC)" || { echo "libopenblas.a not found: set OPENBLAS_STATIC" >&2; false; }
+	$(CC) $(TESTGPU_LDFLAGS) -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' -Wl,--enable-new-dtags \
+	    -Wl,--wrap=getenv -Wl,--version-script=$(TESTGPU_SRC)/libcublas.map \
+	    -o $@.new $(filter %.o,$^) -Wl,--push-state,--no-as-needed $(filter %/libcuda.so.1,$^) \
+	    -Wl,--pop-state $(OPENBLAS_STATIC) -lm
+	mv $@.new $@
+endef
+
+$(BUILD)/testgpu/libcublas.so.13: $(TESTGPU_CUBLAS) $(BUILD)/testgpu/libcuda.so.1 $(TESTGPU_SRC)/libcublas.map
+	$(testgpu_link_cublas)
+
+$(BUILD)/testgpu-cuda12/libcublas.so.12: $(TESTGPU_CUBLAS_12) $(BUILD)/testgpu-cuda12/libcuda.so.1 $(TESTGPU_SRC)/libcublas.map
+	$(testgpu_link_cublas)
+
+$(BUILD)/tests/test_testgpu: $(TESTGPU_TESTS) $(BUILD)/testgpu/libcuda.so.1 $(BUILD)/testgpu/libcublas.so.13
+	@mkdir -p $(@D)
+	$(CC) -pthread $(TESTGPU_EXTRA) -o $@ $(TESTGPU_TESTS) -L$(BUILD)/testgpu -l:libcublas.so.13 \
+	    -l:libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu' -rdynamic -lcmocka -lm -ldl
+
+test-testgpu: $(BUILD)/tests/test_testgpu
+	CMOCKA_MESSAGE_OUTPUT=TAP $<

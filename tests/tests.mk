@@ -1,0 +1,67 @@
+# What the test suite builds. `make check` runs it all under prove.
+
+TESTS      := $(BUILD)/tests
+TEST_FLAGS := -std=gnu11 -Wall -Wextra -Werror -O2 -g -I. -Itests/shim -I$(BUILD)
+
+TEST_PROGRAMS := $(addprefix $(TESTS)/,random_products random_products64 scopes forks lookups \
+                   bad_arguments bad_arguments_longjmp cuda_program \
+                   libcaller_lp64.so libcaller_ilp64.so libcaller_none.so \
+                   test_text test_settings test_decide test_adapter test_names test_gpu \
+                   test_testgpu)
+
+.PHONY: test-programs
+test-programs: $(TEST_PROGRAMS)
+
+$(TESTS)/.made:
+	@mkdir -p $(TESTS)
+	@touch $@
+$(TEST_PROGRAMS): $(TESTS)/.made tests/tests.mk
+
+# Programs and libraries as users have them: linked to the system's BLAS, by its generic name.
+PRODUCTS := tests/shim/products.c cpu_ref/gemm.c
+$(TESTS)/random_products: tests/shim/random_products.c $(PRODUCTS) tests/shim/products.h
+	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c,$^) -l:libblas.so.3 -lm -lpthread
+$(TESTS)/random_products64: tests/shim/random_products.c $(PRODUCTS) tests/shim/products.h
+	$(CC) $(TEST_FLAGS) -DTEST_ILP64 -o $@ $(filter %.c,$^) -l:libblas64.so.3 -lm -lpthread
+$(TESTS)/cuda_program: tests/shim/cuda_program.c $(PRODUCTS) tests/shim/products.h | testgpu
+	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $(filter %.c,$^) -l:libblas.so.3 \
+	  $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu' -lm -lpthread
+$(TESTS)/scopes: tests/shim/scopes.c
+	$(CC) $(TEST_FLAGS) -o $@ $< -ldl -lpthread
+$(TESTS)/lookups: tests/shim/lookups.c
+	$(CC) $(TEST_FLAGS) -o $@ $< -ldl
+$(TESTS)/forks: tests/shim/forks.c
+	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3
+$(TESTS)/bad_arguments: tests/shim/bad_arguments.c
+	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3
+$(TESTS)/bad_arguments_longjmp: tests/shim/bad_arguments.c
+	$(CC) $(TEST_FLAGS) -DTEST_XERBLA -rdynamic -o $@ $< -l:libblas.so.3
+$(TESTS)/libcaller_lp64.so: tests/shim/caller.c
+	$(CC) $(TEST_FLAGS) -shared -fPIC -o $@ $< -l:libblas.so.3
+$(TESTS)/libcaller_ilp64.so: tests/shim/caller.c
+	$(CC) $(TEST_FLAGS) -DTEST_ILP64 -shared -fPIC -o $@ $< -l:libblas64.so.3
+$(TESTS)/libcaller_none.so: tests/shim/caller.c
+	$(CC) $(TEST_FLAGS) -shared -fPIC -o $@ $<
+
+# Unit tests: the layers' own objects, and cmocka.
+DISPATCH_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(DISPATCH_SOURCES))
+GPU_OBJECTS      := $(patsubst %.c,$(BUILD)/%.o,$(GPU_SOURCES))
+SHIM_TABLE       := $(BUILD)/shim/names.o $(BUILD)/shim/adapter.o $(BUILD)/shim/invoke_x86_64.o
+UNIT_LIBS        := -lcmocka -lm -ldl -lpthread
+
+$(TESTS)/test_text: tests/unit/test_text.c $(DISPATCH_OBJECTS) $(GPU_OBJECTS)
+$(TESTS)/test_settings: tests/unit/test_settings.c $(DISPATCH_OBJECTS) $(GPU_OBJECTS)
+$(TESTS)/test_decide: tests/unit/test_decide.c $(DISPATCH_OBJECTS) $(GPU_OBJECTS) $(BUILD)/shim/names.o
+$(TESTS)/test_names: tests/unit/test_names.c $(BUILD)/shim/names.o
+$(TESTS)/test_adapter: tests/unit/test_adapter.c $(SHIM_TABLE) $(DISPATCH_OBJECTS) $(GPU_OBJECTS)
+$(TESTS)/test_gpu: tests/unit/test_gpu.c cpu_ref/gemm.c $(GPU_OBJECTS) $(BUILD)/shim/names.o | testgpu
+$(TESTS)/test_gpu: TEST_FLAGS += -isystem $(CUDA_INCLUDE) -Igpu
+$(TESTS)/test_gpu: UNIT_LIBS += $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu'
+$(addprefix $(TESTS)/,test_text test_settings test_decide test_names test_adapter test_gpu):
+	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o,$^) $(UNIT_LIBS)
+
+# One prove run over everything, two at a time. CHECK=... for some of it.
+CHECK ?= $(wildcard tests/shim/test_*.py) $(wildcard tests/programs/test_*.py) tests/unit/run
+.PHONY: check
+check:
+	BUILD=$(BUILD) prove -j2 --timer $(CHECK)

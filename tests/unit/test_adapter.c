@@ -1,0 +1,218 @@
+/*
+ * The adapters, for every exported name: a canonical call goes out through accel_adapter_call() to a function
+ * that records its registers and stack, comes back in through accel_adapter_read(), and must be the same.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "shim/adapter.h"
+
+/* Stands in for a BLAS function: keeps what it was called with. The frame has the entry's layout, with the
+ * return address before the stack arguments. By-reference arguments live in the caller's frame, so they are
+ * read while the call is under way. */
+static struct {
+    const struct accel_routine *routine;
+    enum accel_abi abi;
+    int width;
+    struct accel_call seen;
+    uint64_t words[64];
+} record;
+
+void test_record(const struct accel_frame *frame)
+{
+    memcpy(record.words, frame->stack, sizeof record.words);
+    accel_adapter_read(&record.seen, record.routine, record.abi, record.width, frame);
+}
+
+void test_callee(void);
+__asm__(".text\n"
+        "test_callee:\n"
+        "    sub $200, %rsp\n"
+        "    mov %rdi, 0(%rsp)\n"
+        "    mov %rsi, 8(%rsp)\n"
+        "    mov %rdx, 16(%rsp)\n"
+        "    mov %rcx, 24(%rsp)\n"
+        "    mov %r8, 32(%rsp)\n"
+        "    mov %r9, 40(%rsp)\n"
+        "    movaps %xmm0, 48(%rsp)\n"
+        "    movaps %xmm1, 64(%rsp)\n"
+        "    mov %rsp, %rdi\n"
+        "    call test_record\n"
+        "    add $200, %rsp\n"
+        "    ret\n");
+
+static struct accel_call sample(const struct accel_routine *routine)
+{
+    static const char flags[] = "NTC";
+    struct accel_call call = {.routine = routine, .layout = ACCEL_COLUMN_MAJOR};
+    bool is_double = accel_is_double(routine->dtype), is_complex = accel_is_complex(routine->dtype);
+    for (int i = 0; i < routine->args; i++) {
+        const struct accel_arg *arg = &routine->arg[i];
+        switch (arg->kind) {
+        case ACCEL_ARG_TRANS:
+            call.flag[arg->slot] = flags[i % 3];
+            call.given[i] = call.flag[arg->slot];
+            break;
+        case ACCEL_ARG_SIZE:
+            call.given[i] = call.size[arg->slot] = 100 + i;
+            break;
+        case ACCEL_ARG_SCALAR:
+            call.scalar[arg->slot].re = is_double ? 0.1 * i : (float)(0.1 * i);
+            call.scalar[arg->slot].im = is_complex ? -3.5 * i : 0;
+            break;
+        case ACCEL_ARG_MATRIX:
+            call.operand[arg->slot].name = arg->name;
+            call.operand[arg->slot].ptr = (void *)(uintptr_t)(0x1000 * (i + 1));
+            call.operand[arg->slot].access = (enum accel_access)arg->access;
+            break;
+        case ACCEL_ARG_LD:
+            call.given[i] = call.operand[arg->slot].ld = 1000 + i;
+            break;
+        }
+    }
+    /* Shapes follow from the rest. */
+    for (int i = 0; i < routine->args; i++) {
+        const struct accel_arg *arg = &routine->arg[i];
+        if (arg->kind != ACCEL_ARG_MATRIX)
+            continue;
+        bool t = arg->transposed_by != ACCEL_noflag && call.flag[arg->transposed_by] != 'N';
+        call.operand[arg->slot].rows = call.size[t ? arg->cols : arg->rows];
+        call.operand[arg->slot].cols = call.size[t ? arg->rows : arg->cols];
+    }
+    return call;
+}
+
+static void there_and_back(void **state)
+{
+    (void)state;
+    for (uint32_t entry = 0; entry < accel_name_count; entry++)
+        for (int width = 32; width <= 64; width += 32) {
+            const struct accel_mangling *mangling = accel_name_mangling(entry);
+            record.routine = accel_name_routine(entry);
+            record.abi = mangling->abi;
+            record.width = width;
+            struct accel_call call = sample(record.routine);
+            if (width == 64 && record.routine->family == ACCEL_GEMM)
+                call.given[2] = call.size[ACCEL_m] = call.operand[ACCEL_a].rows =
+                    call.operand[ACCEL_c].rows = ((int64_t)5 << 32) + 7;
+            accel_adapter_call((void *)(uintptr_t)test_callee, record.abi, width, &call);
+            assert_memory_equal(&record.seen, &call, sizeof call);
+        }
+}
+
+static void hidden_lengths_are_one(void **state)
+{
+    (void)state;
+    for (uint32_t entry = 0; entry < accel_name_count; entry++) {
+        record.routine = accel_name_routine(entry);
+        record.abi = accel_name_mangling(entry)->abi;
+        record.width = 32;
+        if (record.abi != ACCEL_ABI_FORTRAN)
+            continue;
+        struct accel_call call = sample(record.routine);
+        accel_adapter_call((void *)(uintptr_t)test_callee, record.abi, 32, &call);
+        size_t at = accel_adapter_stack_words(record.routine, record.abi);
+        for (int i = 0; i < record.routine->args; i++)
+            if (record.routine->arg[i].kind == ACCEL_ARG_TRANS)
+                assert_int_equal(record.words[at++], 1);
+    }
+}
+
+/* A caller's frame: Fortran, all by reference. */
+struct fortran_frame {
+    struct accel_frame frame;
+    uint64_t stack[16];
+};
+
+static void forwarding_keeps_the_callers_words(void **state)
+{
+    static const char ta = 't', tb = 'x';
+    static const int32_t m = 3, n = -4, k = 5, lda = 6, ldb = 7, ldc = 8;
+    static const double alpha = 2, beta = 3;
+    struct fortran_frame f = {{.gpr = {0}}, {0}};
+    const void *const words[] = {&ta,  &tb,   &m,          &n,   &k,    &alpha,     &f,
+                                 &lda, &f.stack, &ldb, &beta, &f.frame, &ldc};
+    (void)state;
+    for (int i = 0; i < 13; i++)
+        *(i < 6 ? &f.frame.gpr[i] : &f.stack[i - 6]) = (uintptr_t)words[i];
+    f.stack[7] = f.stack[8] = 0xdeadbeef; /* a C caller passes no lengths: something else is there */
+    int entry = accel_name_find("dgemm_");
+    record.routine = accel_name_routine((uint32_t)entry);
+    record.abi = ACCEL_ABI_FORTRAN;
+    record.width = 32;
+    accel_adapter_forward((void *)(uintptr_t)test_callee, record.routine, record.abi, &f.frame);
+    assert_int_equal(record.seen.flag[ACCEL_transa], 'T');
+    assert_int_equal(record.seen.flag[ACCEL_transb], '?');
+    assert_int_equal(record.seen.size[ACCEL_n], -4);
+    assert_memory_equal(record.words, f.stack, 7 * sizeof f.stack[0]);
+    assert_int_equal(record.words[7], 1);
+    assert_int_equal(record.words[8], 1);
+}
+
+static void row_major_is_the_exchanged_product(void **state)
+{
+    /* cblas_dgemm(RowMajor, Trans, NoTrans, m=2, n=3, k=4, 1.5, A, 5, B, 6, 2.5, C, 7) */
+    struct fortran_frame f = {{.gpr = {101, 112, 111, 2, 3, 4}, .xmm = {{1.5}, {2.5}}},
+                              {0xA0, 5, 0xB0, 6, 0xC0, 7}};
+    struct accel_call call;
+    (void)state;
+    int entry = accel_name_find("cblas_dgemm");
+    accel_adapter_read(&call, accel_name_routine((uint32_t)entry), ACCEL_ABI_CBLAS, 32, &f.frame);
+    assert_int_equal(call.layout, ACCEL_ROW_MAJOR);
+    assert_int_equal(call.size[ACCEL_m], 3);
+    assert_int_equal(call.size[ACCEL_n], 2);
+    assert_int_equal(call.size[ACCEL_k], 4);
+    assert_int_equal(call.flag[ACCEL_transa], 'N');
+    assert_int_equal(call.flag[ACCEL_transb], 'T');
+    assert_ptr_equal(call.operand[ACCEL_a].ptr, (void *)0xB0);
+    assert_string_equal(call.operand[ACCEL_a].name, "b"); /* as the caller calls it */
+    assert_int_equal(call.operand[ACCEL_a].rows, 3);
+    assert_int_equal(call.operand[ACCEL_a].cols, 4);
+    assert_int_equal(call.operand[ACCEL_b].rows, 2);
+    assert_int_equal(call.operand[ACCEL_b].cols, 4);
+    assert_int_equal(call.operand[ACCEL_b].ld, 5);
+    assert_true(call.scalar[ACCEL_alpha].re == 1.5 && call.scalar[ACCEL_beta].re == 2.5);
+    assert_int_equal(call.given[2], 2); /* the log has the caller's own */
+    assert_int_equal(call.given[3], 3);
+}
+
+static void widths_are_told_apart_only_beyond_32_bits(void **state)
+{
+    static char matrix[8];
+    static const double one = 1;
+    int entry = accel_name_find("dgemm_");
+    const struct accel_routine *routine = accel_name_routine((uint32_t)entry);
+    struct {
+        _Alignas(8) int32_t low;
+        int32_t high;
+    } m = {2, 0}, n = {2, 0}, k = {2, 0}, ld = {2, 0};
+    struct fortran_frame f = {
+        {.gpr = {(uintptr_t) "N", (uintptr_t) "N", (uintptr_t)&m, (uintptr_t)&n, (uintptr_t)&k,
+                 (uintptr_t)&one}},
+        {(uintptr_t)matrix, (uintptr_t)&ld, (uintptr_t)matrix, (uintptr_t)&ld, (uintptr_t)&one,
+         (uintptr_t)matrix, (uintptr_t)&ld}};
+    (void)state;
+    assert_false(accel_adapter_is_wide(routine, ACCEL_ABI_FORTRAN, &f.frame)); /* either way */
+    m.high = 1;
+    assert_false(accel_adapter_is_wide(routine, ACCEL_ABI_FORTRAN, &f.frame)); /* lda < m: garbage */
+    ld.high = 1;
+    assert_true(accel_adapter_is_wide(routine, ACCEL_ABI_FORTRAN, &f.frame)); /* m, lda > 2^32 */
+    ld.high = 0x7fffffff;
+    assert_false(accel_adapter_is_wide(routine, ACCEL_ABI_FORTRAN, &f.frame)); /* no such memory */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(there_and_back),
+        cmocka_unit_test(hidden_lengths_are_one),
+        cmocka_unit_test(forwarding_keeps_the_callers_words),
+        cmocka_unit_test(row_major_is_the_exchanged_product),
+        cmocka_unit_test(widths_are_told_apart_only_beyond_32_bits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,236 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "dispatch/decide.h"
+#include "shim/names.h"
+
+static const struct accel_settings defaults = {.on = true, .memory_share = 0.8};
+
+static const struct accel_routine *routine(const char *name)
+{
+    for (uint32_t i = 0; i < accel_routine_count; i++)
+        if (strcmp(accel_routines[i].name, name) == 0)
+            return &accel_routines[i];
+    fail_msg("no routine %s", name);
+    return NULL;
+}
+
+static struct accel_call product(const char *name, int64_t m, int64_t n, int64_t k)
+{
+    struct accel_call call = {.routine = routine(name), .size = {m, n, k}, .flag = {'N', 'N'}};
+    call.scalar[ACCEL_alpha].re = 1;
+    call.operand[ACCEL_a] =
+        (struct accel_operand){.rows = m, .cols = k, .ld = m > 0 ? m : 1, .access = ACCEL_READ};
+    call.operand[ACCEL_b] =
+        (struct accel_operand){.rows = k, .cols = n, .ld = k > 0 ? k : 1, .access = ACCEL_READ};
+    call.operand[ACCEL_c] =
+        (struct accel_operand){.rows = m, .cols = n, .ld = m > 0 ? m : 1, .access = ACCEL_READWRITE};
+    return call;
+}
+
+static struct accel_machine machine(enum accel_gpu_state state)
+{
+    struct accel_machine m;
+    accel_machine_init(&m, 4);
+    m.gpu = state;
+    m.gpu_memory = (int64_t)1 << 34;
+    return m;
+}
+
+#define assert_decision(call, machine, settings, on_gpu, reason)                                   \
+    do {                                                                                           \
+        const struct accel_decision d_ = accel_decide(call, machine, settings);                    \
+        assert_string_equal(accel_why_name(d_.why), accel_why_name(reason));                       \
+        assert_int_equal(d_.gpu, on_gpu);                                                          \
+    } while (0)
+
+static void sizes(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_call tiny = product("dgemm", 8, 8, 8), large = product("dgemm", 4000, 4000, 4000),
+                      skinny = product("dgemm", 4000, 1, 4000);
+    (void)state;
+    assert_decision(&tiny, &ready, &defaults, false, ACCEL_SMALL);
+    assert_decision(&large, &ready, &defaults, true, ACCEL_FASTER);
+    /* As many bytes as operations: moving them costs more. */
+    assert_decision(&skinny, &ready, &defaults, false, ACCEL_SLOWER);
+}
+
+static void place_changes_the_cost(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_call call = product("dgemm", 4000, 1, 4000);
+    (void)state;
+    for (int i = 0; i < ACCEL_MATRICES; i++)
+        call.operand[i].place = ACCEL_MANAGED;
+    assert_decision(&call, &ready, &defaults, true, ACCEL_FASTER);
+}
+
+static void device_data_goes_where_it_is(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_call call = product("sgemm", 2, 2, 2);
+    (void)state;
+    call.operand[ACCEL_b].place = ACCEL_DEVICE;
+    assert_decision(&call, &ready, &defaults, true, ACCEL_DEVICE_DATA);
+    call.size[ACCEL_k] = 0; /* C is to be scaled, and the CPU may not reach it */
+    assert_decision(&call, &ready, &defaults, true, ACCEL_DEVICE_DATA);
+}
+
+static void policies(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_settings s = defaults;
+    struct accel_call tiny = product("zgemm", 1, 1, 1), large = product("zgemm", 4000, 4000, 4000);
+    (void)state;
+    s.policy = ACCEL_POLICY_GPU;
+    assert_decision(&tiny, &ready, &s, true, ACCEL_FORCED);
+    s.policy = ACCEL_POLICY_CPU;
+    assert_decision(&large, &ready, &s, false, ACCEL_USER);
+    s.on = false;
+    assert_decision(&large, &ready, &s, false, ACCEL_OFF);
+}
+
+static void gpu_states(void **state)
+{
+    static const struct {
+        enum accel_gpu_state gpu;
+        bool on_gpu;
+        enum accel_why why;
+    } expected[] = {{ACCEL_GPU_UNTRIED, true, ACCEL_FORCED},
+                    {ACCEL_GPU_READY, true, ACCEL_FORCED},
+                    {ACCEL_GPU_ABSENT, false, ACCEL_NO_GPU},
+                    {ACCEL_GPU_FAILED, false, ACCEL_ERROR},
+                    {ACCEL_GPU_FORKED, false, ACCEL_FORKED}};
+    struct accel_settings s = defaults;
+    struct accel_call call = product("cgemm", 10, 10, 10);
+    (void)state;
+    s.policy = ACCEL_POLICY_GPU;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        struct accel_machine m = machine(expected[i].gpu);
+        assert_decision(&call, &m, &s, expected[i].on_gpu, expected[i].why);
+    }
+}
+
+static void nothing_to_compute(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_settings s = defaults;
+    (void)state;
+    s.policy = ACCEL_POLICY_GPU;
+    for (int i = 0; i < 3; i++) {
+        struct accel_call call = product("dgemm", i == 0 ? 0 : 5, i == 1 ? 0 : 5, i == 2 ? 0 : 5);
+        assert_decision(&call, &ready, &s, false, ACCEL_EMPTY);
+    }
+    struct accel_call scaled = product("dgemm", 5, 5, 5);
+    scaled.scalar[ACCEL_alpha].re = 0;
+    assert_decision(&scaled, &ready, &s, false, ACCEL_EMPTY);
+    scaled.scalar[ACCEL_alpha].im = 1;
+    assert_decision(&scaled, &ready, &s, true, ACCEL_FORCED);
+}
+
+static void bad_arguments(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_call call;
+    (void)state;
+#define FAULT(change, name)                                                                        \
+    do {                                                                                           \
+        call = product("dgemm", 5, 6, 7);                                                          \
+        change;                                                                                    \
+        assert_string_equal(accel_call_fault(&call), name);                                        \
+        assert_decision(&call, &ready, &defaults, false, ACCEL_BAD_ARGUMENT);                      \
+    } while (0)
+    FAULT(call.layout = ACCEL_NO_LAYOUT, "layout");
+    FAULT(call.flag[ACCEL_transa] = '?', "transa");
+    FAULT(call.flag[ACCEL_transb] = '?', "transb");
+    FAULT(call.size[ACCEL_m] = -1, "m");
+    FAULT(call.size[ACCEL_n] = -1, "n");
+    FAULT(call.size[ACCEL_k] = INT64_MIN, "k");
+    FAULT(call.operand[ACCEL_a].ld = 4, "lda");
+    FAULT(call.operand[ACCEL_b].ld = 6, "ldb");
+    FAULT(call.operand[ACCEL_c].ld = 0, "ldc");
+    call = product("dgemm", 0, 0, 0);
+    assert_null(accel_call_fault(&call)); /* but a leading dimension of 0 is wrong even then */
+    call.operand[ACCEL_c].ld = 0;
+    assert_string_equal(accel_call_fault(&call), "ldc");
+}
+
+static void unsupported(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_call call = product("dgemm", 5, 6, 7);
+    (void)state;
+    call.flag[ACCEL_transb] = 'R'; /* OpenBLAS's conjugate without transposition */
+    assert_decision(&call, &ready, &defaults, false, ACCEL_UNSUPPORTED);
+    call = product("zgemm", INT64_MAX / 2, 1, INT64_MAX / 2); /* sizes whose bytes overflow */
+    assert_decision(&call, &ready, &defaults, false, ACCEL_UNSUPPORTED);
+}
+
+static void no_memory(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_call large = product("dgemm", 4000, 4000, 4000);
+    (void)state;
+    ready.gpu_memory = 1 << 20;
+    assert_decision(&large, &ready, &defaults, false, ACCEL_NO_MEMORY);
+}
+
+/* What the gate lets pass without a look must be what the decision would call small. */
+static void gate_agrees_with_decision(void **state)
+{
+    (void)state;
+    for (int cores = 1; cores <= 256; cores *= 4) {
+        struct accel_machine ready;
+        accel_machine_init(&ready, cores);
+        ready.gpu = ACCEL_GPU_READY;
+        int64_t below = (int64_t)accel_decide_gate(&ready) - 1;
+        assert_in_range(below, 1, 1024);
+        for (uint32_t i = 0; i < accel_routine_count; i++) {
+            struct accel_call call = product(accel_routines[i].name, below, below, below);
+            assert_decision(&call, &ready, &defaults, false, ACCEL_SMALL);
+            struct accel_machine free_transfers = ready;
+            free_transfers.up_gbps = free_transfers.down_gbps = 1e9;
+            const struct accel_decision d = accel_decide(&call, &free_transfers, &defaults);
+            assert_true(d.est_cpu_ms <= d.est_gpu_ms);
+        }
+    }
+}
+
+static void operation_counts(void **state)
+{
+    struct accel_call d = product("dgemm", 2, 3, 5), z = product("zgemm", 2, 3, 5);
+    (void)state;
+    assert_true(d.routine->flops(&d) == 60);
+    assert_true(z.routine->flops(&z) == 240);
+}
+
+static void names_of_reasons(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ACCEL_WHYS; i++)
+        assert_non_null(accel_why_name((enum accel_why)i));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes),
+        cmocka_unit_test(place_changes_the_cost),
+        cmocka_unit_test(device_data_goes_where_it_is),
+        cmocka_unit_test(policies),
+        cmocka_unit_test(gpu_states),
+        cmocka_unit_test(nothing_to_compute),
+        cmocka_unit_test(bad_arguments),
+        cmocka_unit_test(unsupported),
+        cmocka_unit_test(no_memory),
+        cmocka_unit_test(gate_agrees_with_decision),
+        cmocka_unit_test(operation_counts),
+        cmocka_unit_test(names_of_reasons),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

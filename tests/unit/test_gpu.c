@@ -1,0 +1,329 @@
+/*
+ * gpu/ by itself, on the test GPU: results, tiles, places, memory that is kept and given back.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <cuda.h>
+#include <stdlib.h>
+
+#include "cpu_ref/gemm.h"
+#include "gpu/cuda_api.h"
+#include "gpu/gpu.h"
+#include "gpu/pool.h"
+#include "shim/names.h"
+
+static struct gpu_info info;
+
+static int start(void **state)
+{
+    const char *build = getenv("BUILD");
+    char dir[4096];
+    (void)state;
+    strcpy(dir, build ? build : "build");
+    strcat(dir, "/testgpu");
+    const struct gpu_config config = {dir, 0.5, 0};
+    if (!gpu_start(&config, &info)) {
+        print_error("gpu_start: %s\n", gpu_failure());
+        return -1;
+    }
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    gpu_stop();
+    return 0;
+}
+
+static void device_is_described(void **state)
+{
+    (void)state;
+    assert_string_equal(info.name, "Test GPU");
+    assert_int_equal(info.index, 0);
+    assert_int_equal(info.memory_bytes, 512 << 20); /* half of its 1 GiB, as configured */
+    assert_true(info.gflops[0] > 1000 && info.gflops[1] == info.gflops[0] / 2);
+}
+
+/* ---- Products ---- */
+
+struct product {
+    struct accel_call call;
+    void *before;
+    struct gpu_host host;
+    int original_calls, kept, allocated, in_place;
+};
+
+static void on_original(void *context, const struct accel_call *part)
+{
+    struct product *p = context;
+    (void)part;
+    p->original_calls++;
+}
+
+static void on_event(void *context, const struct gpu_event *event)
+{
+    struct product *p = context;
+    p->kept += event->kind == GPU_EVENT_KEPT;
+    p->allocated += event->kind == GPU_EVENT_ALLOCATE;
+    p->in_place += event->kind == GPU_EVENT_IN_PLACE;
+}
+
+static const struct accel_routine *routine(enum accel_dtype dtype)
+{
+    for (uint32_t i = 0; i < accel_routine_count; i++)
+        if (accel_routines[i].family == ACCEL_GEMM && accel_routines[i].dtype == dtype)
+            return &accel_routines[i];
+    return NULL;
+}
+
+static void *random_matrix(int64_t rows, int64_t cols, enum accel_dtype dtype)
+{
+    size_t count = (size_t)(rows * cols) * (accel_is_complex(dtype) ? 2 : 1);
+    void *x = malloc((size_t)(rows * cols) * accel_dtype_size(dtype) + 16);
+    for (size_t i = 0; i < count; i++) {
+        double value = 2.0 * rand() / RAND_MAX - 1;
+        if (accel_is_double(dtype))
+            ((double *)x)[i] = value;
+        else
+            ((float *)x)[i] = (float)value;
+    }
+    return x;
+}
+
+static void make(struct product *p, enum accel_dtype dtype, char ta, char tb, int64_t m, int64_t n,
+                 int64_t k, double beta)
+{
+    memset(p, 0, sizeof *p);
+    struct accel_call *call = &p->call;
+    call->routine = routine(dtype);
+    call->flag[ACCEL_transa] = ta;
+    call->flag[ACCEL_transb] = tb;
+    call->size[ACCEL_m] = m;
+    call->size[ACCEL_n] = n;
+    call->size[ACCEL_k] = k;
+    call->scalar[ACCEL_alpha] = (struct accel_complex){-1.25, 0};
+    call->scalar[ACCEL_beta] = (struct accel_complex){beta, 0};
+    int64_t ar = ta == 'N' ? m : k, ac = ta == 'N' ? k : m, br = tb == 'N' ? k : n,
+            bc = tb == 'N' ? n : k;
+    call->operand[ACCEL_a] = (struct accel_operand){
+        "a", random_matrix(ar, ac, dtype), ar, ac, ar, ACCEL_READ, ACCEL_HOST};
+    call->operand[ACCEL_b] = (struct accel_operand){
+        "b", random_matrix(br, bc, dtype), br, bc, br, ACCEL_READ, ACCEL_HOST};
+    call->operand[ACCEL_c] = (struct accel_operand){
+        "c", random_matrix(m, n, dtype), m, n, m, ACCEL_READWRITE, ACCEL_HOST};
+    size_t bytes = (size_t)accel_bytes(&call->operand[ACCEL_c], dtype);
+    p->before = malloc(bytes + 1);
+    memcpy(p->before, call->operand[ACCEL_c].ptr, bytes);
+    p->host = (struct gpu_host){on_original, on_event, p, 0, 0};
+}
+
+static void destroy(struct product *p)
+{
+    for (int i = 0; i < ACCEL_MATRICES; i++)
+        free(p->call.operand[i].ptr);
+    free(p->before);
+}
+
+static void right(const struct product *p)
+{
+    assert_true(cpu_ref_gemm_ratio(&p->call, p->before) <= CPU_REF_THRESHOLD);
+    assert_int_equal(p->original_calls, 0);
+}
+
+static void all_types_and_flags(void **state)
+{
+    static const char flags[] = "NTC";
+    (void)state;
+    for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++)
+        for (int i = 0; i < 18; i++) {
+            struct product p;
+            make(&p, (enum accel_dtype)dtype, flags[i % 3], flags[i / 3 % 3], 33, 17, 29, i / 9);
+            assert_int_equal(gpu_run(&p.call, &p.host), GPU_OK);
+            right(&p);
+            destroy(&p);
+        }
+}
+
+static void bytes_are_counted(void **state)
+{
+    struct product p;
+    (void)state;
+    make(&p, ACCEL_FLOAT64, 'N', 'N', 10, 20, 30, 0);
+    assert_int_equal(gpu_run(&p.call, &p.host), GPU_OK);
+    assert_int_equal(p.host.up_bytes, 8 * (10 * 30 + 30 * 20)); /* beta = 0: C is not read */
+    assert_int_equal(p.host.down_bytes, 8 * 10 * 20);
+    destroy(&p);
+    make(&p, ACCEL_FLOAT64, 'N', 'N', 10, 20, 30, 1);
+    assert_int_equal(gpu_run(&p.call, &p.host), GPU_OK);
+    assert_int_equal(p.host.up_bytes, 8 * (10 * 30 + 30 * 20 + 10 * 20));
+    destroy(&p);
+}
+
+static void memory_is_kept(void **state)
+{
+    struct product p;
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        make(&p, ACCEL_FLOAT32, 'N', 'T', 200, 210, 220, 1);
+        assert_int_equal(gpu_run(&p.call, &p.host), GPU_OK);
+        right(&p);
+        if (i > 0)
+            assert_int_equal(p.allocated, 0);
+        destroy(&p);
+    }
+}
+
+/* Columns longer than a staging slot (1 MiB), and many short ones. */
+static void long_and_short_columns(void **state)
+{
+    struct product p;
+    (void)state;
+    make(&p, ACCEL_FLOAT32, 'N', 'N', 300000, 2, 2, 1);
+    assert_int_equal(gpu_run(&p.call, &p.host), GPU_OK);
+    right(&p);
+    destroy(&p);
+    make(&p, ACCEL_COMPLEX128, 'T', 'C', 1, 30000, 3, 1);
+    assert_int_equal(gpu_run(&p.call, &p.host), GPU_OK);
+    right(&p);
+    destroy(&p);
+}
+
+/* Operands of some 10 MB with a tenth of that to put them in. */
+static void tiles(void **state)
+{
+    static const char flags[] = "NTC";
+    const int64_t budget = gpu_device.budget;
+    (void)state;
+    gpu_trim();
+    for (int i = 0; i < 9; i++) {
+        struct product p;
+        gpu_device.budget = 400 << 10;
+        make(&p, ACCEL_FLOAT64, flags[i % 3], flags[i / 3], i % 2 ? 700 : 150, i % 2 ? 90 : 260,
+             i % 4 ? 240 : 1100, 0.5);
+        assert_int_equal(gpu_run(&p.call, &p.host), GPU_OK);
+        right(&p);
+        /* More went up than the operands have: they went in parts. */
+        assert_true(p.host.up_bytes > 400 << 10);
+        destroy(&p);
+    }
+    gpu_device.budget = budget;
+}
+
+static void a_stays_while_columns_pass(void **state)
+{
+    const int64_t budget = gpu_device.budget;
+    struct product p;
+    (void)state;
+    gpu_trim();
+    gpu_device.budget = 300 << 10;
+    make(&p, ACCEL_FLOAT64, 'N', 'N', 100, 1000, 100, 0); /* A: 80 kB, B and C: 800 kB each */
+    assert_int_equal(gpu_run(&p.call, &p.host), GPU_OK);
+    right(&p);
+    assert_true(p.kept > 0);
+    assert_int_equal(p.host.up_bytes, 8 * (100 * 100 + 100 * 1000)); /* each byte once */
+    destroy(&p);
+    gpu_device.budget = budget;
+}
+
+static void too_little_memory(void **state)
+{
+    const int64_t budget = gpu_device.budget;
+    struct product p;
+    (void)state;
+    gpu_trim();
+    gpu_device.budget = 4096;
+    make(&p, ACCEL_FLOAT64, 'N', 'N', 100, 100, 100, 1);
+    assert_int_equal(gpu_run(&p.call, &p.host), GPU_NO_MEMORY);
+    assert_memory_equal(p.call.operand[ACCEL_c].ptr, p.before, 8 * 100 * 100);
+    destroy(&p);
+    gpu_device.budget = budget;
+    make(&p, ACCEL_FLOAT64, 'N', 'N', 100, 100, 100, 1); /* and the next call is fine */
+    assert_int_equal(gpu_run(&p.call, &p.host), GPU_OK);
+    right(&p);
+    destroy(&p);
+}
+
+static void alpha_zero_reads_nothing(void **state)
+{
+    struct product p;
+    (void)state;
+    make(&p, ACCEL_FLOAT64, 'N', 'N', 40, 30, 20, 2);
+    p.call.scalar[ACCEL_alpha].re = 0;
+    void *a = p.call.operand[ACCEL_a].ptr, *b = p.call.operand[ACCEL_b].ptr;
+    p.call.operand[ACCEL_a].ptr = p.call.operand[ACCEL_b].ptr = NULL;
+    assert_int_equal(gpu_run(&p.call, &p.host), GPU_OK);
+    assert_int_equal(p.host.up_bytes, 8 * 40 * 30);
+    p.call.operand[ACCEL_a].ptr = a;
+    p.call.operand[ACCEL_b].ptr = b;
+    right(&p);
+    destroy(&p);
+}
+
+static void places(void **state)
+{
+    struct gpu_scope scope;
+    CUdeviceptr device = 0, managed = 0;
+    int host = 0;
+    (void)state;
+    assert_int_equal(gpu_enter(&scope), GPU_OK);
+    CUdeviceptr block;
+    bool grew;
+    assert_int_equal(pool_get(1000, &block, &grew), GPU_OK);
+    assert_int_equal(cuMemAlloc(&device, 1000), CUDA_SUCCESS);
+    assert_int_equal(cuMemAllocManaged(&managed, 1000, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+    assert_int_equal(gpu_locate(&host), ACCEL_HOST);
+    assert_int_equal(gpu_locate((void *)(uintptr_t)(device + 500)), ACCEL_DEVICE);
+    assert_int_equal(gpu_locate((void *)(uintptr_t)(managed + 500)), ACCEL_MANAGED);
+    cuMemFree(device);
+    cuMemFree(managed);
+    pool_put(block);
+    gpu_leave(&scope);
+}
+
+static void device_memory_for_the_cpu(void **state)
+{
+    struct gpu_scope scope;
+    CUdeviceptr device = 0;
+    double out[12], back[6], expected[] = {0, 1, 4, 5, 8, 9};
+    (void)state;
+    for (int i = 0; i < 12; i++)
+        out[i] = i;
+    assert_int_equal(gpu_enter(&scope), GPU_OK);
+    assert_int_equal(cuMemAlloc(&device, sizeof out), CUDA_SUCCESS);
+    assert_int_equal(cuMemcpyHtoD(device, out, sizeof out), CUDA_SUCCESS);
+    const struct accel_operand x = {"a", (void *)(uintptr_t)device, 2, 3, 4, ACCEL_READ, ACCEL_DEVICE};
+    assert_true(gpu_fetch(back, &x, ACCEL_FLOAT64));
+    assert_memory_equal(back, expected, sizeof expected);
+    for (int i = 0; i < 6; i++)
+        back[i] = -1;
+    assert_true(gpu_store(&x, back, ACCEL_FLOAT64));
+    assert_int_equal(cuMemcpyDtoH(out, device, sizeof out), CUDA_SUCCESS);
+    for (int i = 0; i < 12; i++)
+        assert_true(out[i] == (i % 4 < 2 ? -1 : i)); /* what lies between the columns stays */
+    cuMemFree(device);
+    gpu_leave(&scope);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(device_is_described),
+        cmocka_unit_test(all_types_and_flags),
+        cmocka_unit_test(bytes_are_counted),
+        cmocka_unit_test(memory_is_kept),
+        cmocka_unit_test(long_and_short_columns),
+        cmocka_unit_test(tiles),
+        cmocka_unit_test(a_stays_while_columns_pass),
+        cmocka_unit_test(too_little_memory),
+        cmocka_unit_test(alpha_zero_reads_nothing),
+        cmocka_unit_test(places),
+        cmocka_unit_test(device_memory_for_the_cpu),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}

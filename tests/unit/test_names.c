@@ -1,0 +1,71 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "shim/names.h"
+
+static void every_name_is_found(void **state)
+{
+    (void)state;
+    assert_true(accel_name_count > 0);
+    for (uint32_t i = 0; i < accel_name_count; i++)
+        assert_int_equal(accel_name_find(accel_names[i].symbol), i);
+}
+
+static void other_names_are_not(void **state)
+{
+    static const char *const others[] = {"",       "a",       "dgemm__", "dgem",   "zzzz",
+                                         "daxpy_", "malloc",  "dlsym",   "Dgemm_", "dgemm_ ",
+                                         "cblas_", "scipy_dgemm", "DGEMM__"};
+    (void)state;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_int_equal(accel_name_find(others[i]), -1);
+}
+
+/* The table of names that users' programs call: the field's manglings, spelled out once. */
+static void manglings(void **state)
+{
+    static const struct {
+        const char *symbol;
+        enum accel_abi abi;
+        int width;
+        bool trusted;
+        const char *probe;
+    } expected[] = {
+        {"dgemm_", ACCEL_ABI_FORTRAN, 0, true, "isamax_"},
+        {"dgemm", ACCEL_ABI_FORTRAN, 0, false, "isamax_"},
+        {"DGEMM", ACCEL_ABI_FORTRAN, 0, false, "isamax_"},
+        {"dgemm_64_", ACCEL_ABI_FORTRAN, 64, true, "isamax_64_"},
+        {"scipy_dgemm_", ACCEL_ABI_FORTRAN, 32, true, "scipy_isamax_"},
+        {"scipy_dgemm_64_", ACCEL_ABI_FORTRAN, 64, true, "scipy_isamax_64_"},
+        {"cblas_dgemm", ACCEL_ABI_CBLAS, 0, true, "cblas_isamax"},
+        {"cblas_dgemm64_", ACCEL_ABI_CBLAS, 64, true, "cblas_isamax64_"},
+        {"cblas_dgemm_64", ACCEL_ABI_CBLAS, 64, true, "cblas_isamax_64"},
+        {"scipy_cblas_dgemm", ACCEL_ABI_CBLAS, 32, true, "scipy_cblas_isamax"},
+        {"scipy_cblas_dgemm64_", ACCEL_ABI_CBLAS, 64, true, "scipy_cblas_isamax64_"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        int entry = accel_name_find(expected[i].symbol);
+        assert_true(entry >= 0);
+        const struct accel_mangling *m = accel_name_mangling((uint32_t)entry);
+        assert_int_equal(m->abi, expected[i].abi);
+        assert_int_equal(m->width, expected[i].width);
+        assert_int_equal(m->trusted, expected[i].trusted);
+        assert_string_equal(m->probe, expected[i].probe);
+        assert_string_equal(accel_name_routine((uint32_t)entry)->name, "dgemm");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_name_is_found),
+        cmocka_unit_test(other_names_are_not),
+        cmocka_unit_test(manglings),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

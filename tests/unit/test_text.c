@@ -1,0 +1,96 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "dispatch/text.h"
+
+static const char *decimal(double value)
+{
+    static char buffer[64];
+    struct accel_text text;
+    text_start(&text, buffer, sizeof buffer - 1);
+    text_decimal(&text, value);
+    buffer[text.length] = 0;
+    return buffer;
+}
+
+static void decimals(void **state)
+{
+    (void)state;
+    assert_string_equal(decimal(0), "0");
+    assert_string_equal(decimal(NAN), "0");
+    assert_string_equal(decimal(4e-7), "0");
+    assert_string_equal(decimal(6e-7), "0.000001");
+    assert_string_equal(decimal(0.0123456), "0.01235");
+    assert_string_equal(decimal(9.8), "9.8");
+    assert_string_equal(decimal(9.99996), "10");
+    assert_string_equal(decimal(134.217728), "134.2");
+    assert_string_equal(decimal(999.96), "1000");
+    assert_string_equal(decimal(123456.7), "123457");
+    assert_string_equal(decimal(-2.5), "-2.5");
+    assert_string_equal(decimal(1e18), "1000000000000000000");
+    assert_string_equal(decimal(INFINITY), "18446744073709551615");
+}
+
+static void integers(void **state)
+{
+    char buffer[64];
+    struct accel_text text;
+    (void)state;
+    text_start(&text, buffer, sizeof buffer);
+    text_integer(&text, INT64_MIN);
+    text_char(&text, ' ');
+    text_integer(&text, 0);
+    text_char(&text, ' ');
+    text_integer(&text, INT64_MAX);
+    assert_memory_equal(buffer, "-9223372036854775808 0 9223372036854775807", text.length);
+}
+
+static void cut_at_the_end(void **state)
+{
+    char buffer[8] = "-------";
+    struct accel_text text;
+    (void)state;
+    text_start(&text, buffer, 4);
+    text_string(&text, "abcdefgh");
+    assert_int_equal(text.length, 4);
+    assert_string_equal(buffer, "abcd---");
+}
+
+static void json_strings(void **state)
+{
+    char buffer[64];
+    struct accel_text text;
+    (void)state;
+    text_start(&text, buffer, sizeof buffer);
+    text_json_string(&text, "a\"b\\c\n");
+    assert_int_equal(text.length, strlen("\"a\\\"b\\\\c\\u000a\""));
+    assert_memory_equal(buffer, "\"a\\\"b\\\\c\\u000a\"", text.length);
+}
+
+static void padding(void **state)
+{
+    char buffer[64];
+    struct accel_text text;
+    (void)state;
+    text_start(&text, buffer, sizeof buffer);
+    text_padded(&text, "ab", 4);
+    text_padded(&text, "cd", -4);
+    text_padded(&text, "too long", 3);
+    assert_memory_equal(buffer, "  abcd  too long", text.length);
+    assert_int_equal(text.length, 16);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(decimals),     cmocka_unit_test(integers), cmocka_unit_test(cut_at_the_end),
+        cmocka_unit_test(json_strings), cmocka_unit_test(padding),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
