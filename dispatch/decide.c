@@ -131,7 +131,8 @@ static struct accel_decision on_gpu(struct accel_decision decision, enum accel_w
     return decision;
 }
 
-struct accel_decision accel_decide(const struct accel_call *call, const struct accel_machine *machine,
+struct accel_decision accel_decide(const struct accel_call *call,
+                                   const struct accel_machine *machine,
                                    const struct accel_settings *settings)
 {
     struct accel_decision decision = {0};

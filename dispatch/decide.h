@@ -46,11 +46,11 @@ enum accel_gpu_state {
 /* What the decision knows of the machine. Rates are of the whole process. */
 struct accel_machine {
     enum accel_gpu_state gpu;
-    int64_t gpu_memory;               /* bytes that may be had on the device */
-    double cpu_gflops[ACCEL_DTYPES];  /* 10^9 real operations a second */
+    int64_t gpu_memory;              /* bytes that may be had on the device */
+    double cpu_gflops[ACCEL_DTYPES]; /* 10^9 real operations a second */
     double gpu_gflops[ACCEL_DTYPES];
-    double up_gbps, down_gbps;        /* 10^9 bytes a second, host to device and back */
-    double launch_ms;                 /* the least that a call on the GPU costs */
+    double up_gbps, down_gbps; /* 10^9 bytes a second, host to device and back */
+    double launch_ms;          /* the least that a call on the GPU costs */
 };
 
 struct accel_decision {
@@ -63,11 +63,12 @@ struct accel_decision {
  * with 256-bit vectors at half its peak). Until CUDA is up, the GPU's are those of a fast one. */
 void accel_machine_init(struct accel_machine *machine, int cores);
 
-struct accel_decision accel_decide(const struct accel_call *call, const struct accel_machine *machine,
+struct accel_decision accel_decide(const struct accel_call *call,
+                                   const struct accel_machine *machine,
                                    const struct accel_settings *settings);
 
-/* The size below which no call of any routine can pay: where a cube of complex numbers takes the CPU as
- * long as a launch takes the GPU. */
+/* The size below which no call of any routine can pay: where a cube of complex numbers takes the
+ * CPU as long as a launch takes the GPU. */
 uint64_t accel_decide_gate(const struct accel_machine *machine);
 
 /* What is wrong with a call's arguments by the rules of the reference BLAS, or NULL. */

@@ -18,8 +18,8 @@
 
 static struct accel_settings settings;
 
-/* `machine` changes under the lock: once when CUDA starts, once if the GPU is given up. Readers copy it
- * under the lock as well; the state alone is read without. */
+/* `machine` changes under the lock: once when CUDA starts, once if the GPU is given up. Readers
+ * copy it under the lock as well; the state alone is read without. */
 static pthread_mutex_t machine_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER; /* held while CUDA starts */
 static struct accel_machine machine;
@@ -83,9 +83,13 @@ struct dispatch_attention dispatch_attention(void)
     if (settings.log != ACCEL_LOG_OFF || settings.summary) {
         attention.level = DISPATCH_SEE_ALL;
     } else if (settings.policy == ACCEL_POLICY_CPU || now == ACCEL_GPU_ABSENT ||
-               now == ACCEL_GPU_FAILED || now == ACCEL_GPU_FORKED) {
+               now == ACCEL_GPU_FORKED) {
         return attention;
-    } else if (settings.policy == ACCEL_POLICY_GPU || atomic_load(&program_uses_cuda)) {
+    } else if (atomic_load(&program_uses_cuda)) {
+        attention.level = DISPATCH_SEE_ALL;
+    } else if (now == ACCEL_GPU_FAILED) {
+        return attention;
+    } else if (settings.policy == ACCEL_POLICY_GPU) {
         attention.level = DISPATCH_SEE_ALL;
     } else {
         attention.level = DISPATCH_SEE_LARGE;
@@ -106,8 +110,8 @@ static void set_state(enum accel_gpu_state to)
     atomic_store_explicit(&gpu_state, (int)to, memory_order_release);
 }
 
-/* Starts CUDA, once. Its threads must not take the program's signals: they inherit this thread's mask,
- * which blocks all meanwhile. */
+/* Starts CUDA, once. Its threads must not take the program's signals: they inherit this thread's
+ * mask, which blocks all meanwhile. */
 static void start_gpu(void)
 {
     const struct gpu_config config = {settings.cuda_dir, settings.memory_share,
@@ -146,11 +150,14 @@ static void give_up_gpu(void)
     gpu_trim();
 }
 
+/* Where no right result can be had: the device has failed after it had overwritten a matrix of the
+ * program, or with a matrix that is nowhere else. */
 static _Noreturn void stop_program(const struct dispatch_caller *caller)
 {
-    accel_say("%s: the GPU failed (%s) after it had overwritten a matrix of the program; the result "
-              "cannot be made right, so the program is stopped",
-              caller->symbol, gpu_failure());
+    accel_say(
+        "%s: the GPU failed (%s) with a matrix of the program on it; the result cannot be made "
+        "right, so the program is stopped",
+        caller->symbol, gpu_failure());
     abort();
 }
 
@@ -195,8 +202,8 @@ static bool host_can_read(const struct accel_call *call)
     return true;
 }
 
-/* The original on copies of those operands that are in device memory: the GPU has refused a call that
- * the CPU cannot see. False where that cannot be done. */
+/* The original on copies of those operands that are in device memory: the GPU has refused a call
+ * that the CPU cannot see. False where that cannot be done. */
 static bool run_on_copies(const struct accel_call *call, const struct dispatch_caller *caller)
 {
     struct accel_call copy = *call;
@@ -232,6 +239,7 @@ static bool run_on_gpu(const struct accel_call *call, const struct dispatch_call
     enum gpu_status status = gpu_run(call, &host);
     record->up_bytes = host.up_bytes;
     record->down_bytes = host.down_bytes;
+    record->ran = "cpu";
     switch (status) {
     case GPU_OK:
         record->ran = gpu_name;
@@ -254,12 +262,7 @@ static bool run_on_gpu(const struct accel_call *call, const struct dispatch_call
     case GPU_LOST:
         stop_program(caller);
     }
-    if (host_can_read(call))
-        return false;
-    if (!run_on_copies(call, caller))
-        stop_program(caller);
-    record->ran = "cpu";
-    return true;
+    return false;
 }
 
 static void settle(const struct accel_record *record)
@@ -286,11 +289,10 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
         now = machine_now();
     }
     bool valid = !accel_call_fault(call);
-    if (now.gpu == ACCEL_GPU_READY) {
-        if (may_be_device && valid)
-            locate_operands(call);
+    if (may_be_device && valid && (now.gpu == ACCEL_GPU_READY || now.gpu == ACCEL_GPU_FAILED))
+        locate_operands(call);
+    if (now.gpu == ACCEL_GPU_READY)
         now.gpu_memory = gpu_memory_available();
-    }
 
     const struct accel_decision decision = accel_decide(call, &now, &settings);
     struct accel_record record = {.call = call,
@@ -302,25 +304,26 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
                                   .ms = -1};
     bool recorded = settings.log != ACCEL_LOG_OFF || settings.summary;
     double start = recorded ? now_ms() : 0;
-    if (decision.gpu) {
-        if (run_on_gpu(call, caller, &record)) {
-            record.ms = recorded ? now_ms() - start : 0;
-            settle(&record);
-            return true;
-        }
-        record.ran = "cpu";
+    if (decision.gpu && run_on_gpu(call, caller, &record)) {
+        record.ms = recorded ? now_ms() - start : 0;
+        settle(&record);
+        return true;
     }
-    if (!recorded)
-        return false;
     if (!valid) {
-        /* The original may leave by longjmp or by an exception from its error handler: nothing of ours
-         * may be on the stack then. */
+        /* The original may leave by longjmp or by an exception from its error handler: nothing of
+         * ours may be on the stack then. */
         settle(&record);
         return false;
     }
-    start = now_ms();
-    caller->forward(caller->context);
-    record.ms = now_ms() - start;
+    bool readable = host_can_read(call);
+    if (readable && !recorded)
+        return false;
+    start = recorded ? now_ms() : 0;
+    if (readable)
+        caller->forward(caller->context);
+    else if (!run_on_copies(call, caller))
+        stop_program(caller);
+    record.ms = recorded ? now_ms() - start : 0;
     settle(&record);
     return true;
 }

@@ -1,6 +1,7 @@
 /*
- * The dispatcher: takes canonical calls, decides, runs them on the GPU or has the caller's original run
- * them, and logs. Knows neither ELF nor CUDA. All functions are thread-safe unless said otherwise.
+ * The dispatcher: takes canonical calls, decides, runs them on the GPU or has the caller's original
+ * run them, and logs. Knows neither ELF nor CUDA. All functions are thread-safe unless said
+ * otherwise.
  */
 #ifndef ACCEL_DISPATCH_H
 #define ACCEL_DISPATCH_H
@@ -20,14 +21,14 @@ struct dispatch_attention {
 
 /* How the dispatcher reaches back to whoever called. */
 struct dispatch_caller {
-    const char *symbol; /* the name that was called; constant */
+    const char *symbol;             /* the name that was called; constant */
     void (*forward)(void *context); /* the original, with the caller's own arguments */
     void (*original)(void *context, const struct accel_call *call); /* the original, with these */
     void *context;
 };
 
-/* Reads the environment, once, before anything else here; from a constructor. In an AT_SECURE process
- * it reads nothing and turns everything off. */
+/* Reads the environment, once, before anything else here; from a constructor. In an AT_SECURE
+ * process it reads nothing and turns everything off. */
 void dispatch_start(void);
 
 /* Prints the summary, if asked for; from a destructor. Calls no CUDA: the driver may be gone. */
@@ -42,9 +43,9 @@ const char *dispatch_original_libraries(void);
 /* Which calls are worth bringing here, as of now. Cheap. */
 struct dispatch_attention dispatch_attention(void);
 
-/* Decides a call and sees it through. Returns true when it has been done, false when the original is
- * still to be called. Ends the process with a message where a result can no longer be made right (the
- * device was lost after it had overwritten the caller's matrix). */
+/* Decides a call and sees it through. Returns true when it has been done, false when the original
+ * is still to be called. Ends the process with a message where a result can no longer be made right
+ * (the device was lost after it had overwritten the caller's matrix). */
 bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller);
 
 /* Around fork(): in the child, calls run on the CPU if the GPU was in use in the parent. */

@@ -68,7 +68,8 @@ static void field_process(struct line *line)
     field_integer(line, "tid", gettid());
 }
 
-/* The CHARACTER arguments as the caller gave them, then the sizes, under the routine's own names. */
+/* The CHARACTER arguments as the caller gave them, then the sizes, under the routine's own names.
+ */
 static void field_arguments(struct line *line, const struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;

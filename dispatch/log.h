@@ -1,6 +1,6 @@
 /*
- * The log: one line and one write() for each decision, in text or JSON (ACCEL_LOG, ACCEL_LOG_FILE), and
- * the summary at exit. No malloc, no stdio. Thread-safe.
+ * The log: one line and one write() for each decision, in text or JSON (ACCEL_LOG, ACCEL_LOG_FILE),
+ * and the summary at exit. No malloc, no stdio. Thread-safe.
  */
 #ifndef ACCEL_LOG_H
 #define ACCEL_LOG_H
@@ -14,7 +14,7 @@ struct accel_record {
     enum accel_why why;
     const char *ran; /* "cpu", "gpu0", "gpu0+cpu" */
     double est_cpu_ms, est_gpu_ms;
-    double ms;            /* what the call took; negative where it was not timed */
+    double ms; /* what the call took; negative where it was not timed */
     int64_t up_bytes, down_bytes;
 };
 

@@ -10,9 +10,9 @@
 void output_write(int fd, const char *bytes, size_t length);
 
 /* Writes to the log: the file of this pattern (%p pid, %h host, %r MPI or Slurm rank, %% a percent
- * sign; NULL: stderr), opened at the first use, in a child process once more where the pattern has %p.
- * A file that cannot be opened is named once on stderr, which is then used. Nothing is written where
- * the program has closed the descriptor and reused its number. Thread-safe. */
+ * sign; NULL: stderr), opened at the first use, in a child process once more where the pattern has
+ * %p. A file that cannot be opened is named once on stderr, which is then used. Nothing is written
+ * where the program has closed the descriptor and reused its number. Thread-safe. */
 void output_log(const char *pattern, const char *bytes, size_t length);
 
 /* The rank for %r: reads the environment, so from dispatch_start(). */

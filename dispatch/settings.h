@@ -16,7 +16,7 @@ struct accel_settings {
     const char *log_file; /* a pattern, NULL: stderr */
     bool summary;
     enum accel_policy policy;
-    double memory_share;  /* of the device memory that may be used; used where memory_bytes is 0 */
+    double memory_share; /* of the device memory that may be used; used where memory_bytes is 0 */
     int64_t memory_bytes;
     const char *cuda_dir; /* NULL: none */
     const char *original; /* NULL: none */

@@ -1,6 +1,6 @@
 /*
- * Text built in a fixed buffer: no malloc, no stdio, no locale. What does not fit is cut. Not shared
- * between threads.
+ * Text built in a fixed buffer: no malloc, no stdio, no locale. What does not fit is cut. Not
+ * shared between threads.
  */
 #ifndef ACCEL_TEXT_H
 #define ACCEL_TEXT_H
@@ -20,7 +20,8 @@ void text_string(struct accel_text *text, const char *s);
 /* Padded with spaces to `width`: on the left where it is positive, else on the right. */
 void text_padded(struct accel_text *text, const char *s, int width);
 void text_integer(struct accel_text *text, int64_t value);
-/* Four significant digits, at most six decimals, no exponent; "0" for what is below that, and for NaN. */
+/* Four significant digits, at most six decimals, no exponent; "0" for what is below that, and for
+ * NaN. */
 void text_decimal(struct accel_text *text, double value);
 /* A string with the characters escaped that JSON wants escaped, in quotes. */
 void text_json_string(struct accel_text *text, const char *s);

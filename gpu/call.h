@@ -37,13 +37,19 @@ enum accel_flag { ACCEL_transa, ACCEL_transb, ACCEL_FLAGS, ACCEL_noflag = ACCEL_
 enum accel_scalar { ACCEL_alpha, ACCEL_beta, ACCEL_SCALARS };
 enum accel_matrix { ACCEL_a, ACCEL_b, ACCEL_c, ACCEL_MATRICES };
 
-enum accel_kind { ACCEL_ARG_TRANS, ACCEL_ARG_SIZE, ACCEL_ARG_SCALAR, ACCEL_ARG_MATRIX, ACCEL_ARG_LD };
+enum accel_kind {
+    ACCEL_ARG_TRANS,
+    ACCEL_ARG_SIZE,
+    ACCEL_ARG_SCALAR,
+    ACCEL_ARG_MATRIX,
+    ACCEL_ARG_LD
+};
 
 enum accel_access { ACCEL_READ = 1, ACCEL_WRITE = 2, ACCEL_READWRITE = 3 };
 
 /* One argument of a routine, in the order of its Fortran interface. */
 struct accel_arg {
-    char name[8];          /* the routine's own name for it: what the log prints */
+    char name[8]; /* the routine's own name for it: what the log prints */
     enum accel_kind kind;
     uint8_t slot;          /* index by kind: accel_size, accel_flag, accel_scalar, accel_matrix
                               (an LD has the index of its matrix) */
@@ -73,7 +79,8 @@ struct accel_routine {
     enum accel_family family;
     enum accel_dtype dtype;
     enum accel_row_major row_major;
-    /* Real floating-point operations of the call (a complex multiply-add counts 8, a real one 2). */
+    /* Real floating-point operations of the call (a complex multiply-add counts 8, a real one 2).
+     */
     double (*flops)(const struct accel_call *call);
     int args;
     struct accel_arg arg[ACCEL_ARGS_MAX];

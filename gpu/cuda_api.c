@@ -100,8 +100,8 @@ static bool try_folder(const char *folder, void *context)
     for (size_t i = 0; !search->library && i < LENGTH(majors); i++) {
         if (search->driver_version < majors[i] * 1000)
             continue;
-        /* libcublas finds libcublasLt beside itself only where the folder is on a search path; loaded
-         * before, it is found by its name. */
+        /* libcublas finds libcublasLt beside itself only where the folder is on a search path;
+         * loaded before, it is found by its name. */
         snprintf(name, sizeof name, "libcublasLt.so.%d", majors[i]);
         void *lt = open_in(folder, name);
         snprintf(name, sizeof name, "libcublas.so.%d", majors[i]);

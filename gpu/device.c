@@ -50,8 +50,8 @@ enum gpu_status gpu_check_cublas(cublasStatus_t status, const char *function)
         return GPU_OK;
     if (status == CUBLAS_STATUS_ALLOC_FAILED)
         return GPU_NO_MEMORY;
-    keep_failure(function, CUDA(cublasGetStatusName) ? CUDA(cublasGetStatusName)(status)
-                                                     : "cuBLAS failed");
+    keep_failure(function,
+                 CUDA(cublasGetStatusName) ? CUDA(cublasGetStatusName)(status) : "cuBLAS failed");
     return GPU_ERROR;
 }
 
@@ -87,8 +87,8 @@ static int attribute(CUdevice_attribute which)
     return CUDA(cuDeviceGetAttribute)(&value, which, gpu_device.device) == CUDA_SUCCESS ? value : 0;
 }
 
-/* Single-precision units per multiprocessor: CUDA C++ Programming Guide, table "Throughput of Native
- * Arithmetic Instructions" (32-bit floating-point add, multiply, multiply-add). */
+/* Single-precision units per multiprocessor: CUDA C++ Programming Guide, table "Throughput of
+ * Native Arithmetic Instructions" (32-bit floating-point add, multiply, multiply-add). */
 static int units_per_multiprocessor(int major, int minor)
 {
     bool half = (major == 6 && minor == 0) || major == 7 || (major == 8 && minor == 0);
@@ -138,9 +138,8 @@ static enum gpu_status open_device(const struct gpu_config *config, struct gpu_i
         CUDA(cuDevicePrimaryCtxRelease)(gpu_device.device);
         return status;
     }
-    gpu_device.budget = config->memory_bytes
-                            ? config->memory_bytes
-                            : (int64_t)((double)total * config->memory_share);
+    gpu_device.budget = config->memory_bytes ? config->memory_bytes
+                                             : (int64_t)((double)total * config->memory_share);
     info->memory_bytes = gpu_device.budget;
     nominal_rates(info);
     return GPU_OK;
@@ -201,8 +200,7 @@ enum accel_place gpu_locate(const void *ptr)
         return ACCEL_HOST;
     /* Succeeds for any pointer, with zeros for one that CUDA does not know (CUDA driver API,
      * cuPointerGetAttributes). */
-    CUresult result =
-        CUDA(cuPointerGetAttributes)(3, wanted, values, (CUdeviceptr)(uintptr_t)ptr);
+    CUresult result = CUDA(cuPointerGetAttributes)(3, wanted, values, (CUdeviceptr)(uintptr_t)ptr);
     gpu_leave(&scope);
     if (result != CUDA_SUCCESS)
         return ACCEL_HOST;

@@ -1,5 +1,6 @@
 /*
- * The device in use, inside gpu/: its context, its failures, the way in and out of CUDA for one call.
+ * The device in use, inside gpu/: its context, its failures, the way in and out of CUDA for one
+ * call.
  */
 #ifndef ACCEL_DEVICE_H
 #define ACCEL_DEVICE_H
@@ -11,7 +12,7 @@ struct gpu_device {
     CUdevice device;
     CUcontext context; /* the primary one, shared with the program if it uses the runtime API */
     int ordinal;
-    int64_t budget;    /* bytes of its memory that we may use */
+    int64_t budget; /* bytes of its memory that we may use */
 };
 
 /* Set by gpu_start(), constant afterwards. */
@@ -28,13 +29,14 @@ struct gpu_scope {
 enum gpu_status gpu_enter(struct gpu_scope *scope);
 void gpu_leave(const struct gpu_scope *scope);
 
-/* The status that a result means: out of memory is one that passes, all else is final and is kept for
- * gpu_failure(). */
+/* The status that a result means: out of memory is one that passes, all else is final and is kept
+ * for gpu_failure(). */
 enum gpu_status gpu_check(CUresult result, const char *function);
 enum gpu_status gpu_check_cublas(cublasStatus_t status, const char *function);
 
 /* Call a function of the table (cuda_functions.def) and take its status. */
-#define GPU_CHECK(function, ...)        gpu_check(cuda_api.function##_p(__VA_ARGS__), #function)
-#define GPU_CHECK_CUBLAS(function, ...) gpu_check_cublas(cuda_api.function##_p(__VA_ARGS__), #function)
+#define GPU_CHECK(function, ...) gpu_check(cuda_api.function##_p(__VA_ARGS__), #function)
+#define GPU_CHECK_CUBLAS(function, ...)                                                            \
+    gpu_check_cublas(cuda_api.function##_p(__VA_ARGS__), #function)
 
 #endif

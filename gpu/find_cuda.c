@@ -31,8 +31,8 @@ static void try_pattern(struct search *search, const char *root, const char *pat
     globfree(&found);
 }
 
-/* A Python or conda environment by its root. The wheels of CUDA 13 share one folder (nvidia/cu13), those
- * of CUDA 12 have one a library. */
+/* A Python or conda environment by its root. The wheels of CUDA 13 share one folder (nvidia/cu13),
+ * those of CUDA 12 have one a library. */
 static void try_environment(struct search *search, const char *root)
 {
     try_pattern(search, root, "/lib/python3*/site-packages/nvidia/cu[0-9]*/lib");
@@ -64,8 +64,8 @@ void find_cuda_folders(bool (*visit)(const char *folder, void *context), void *c
 {
     struct search search = {visit, context, false};
     char self[PATH_MAX];
-    /* The interpreter of a virtual environment is a link; the path it was started by lies inside, the
-     * file it leads to outside. */
+    /* The interpreter of a virtual environment is a link; the path it was started by lies inside,
+     * the file it leads to outside. */
     try_program(&search, (const char *)getauxval(AT_EXECFN));
     try_environment(&search, getenv("VIRTUAL_ENV"));
     try_environment(&search, getenv("CONDA_PREFIX"));
@@ -83,7 +83,6 @@ void find_cuda_folders(bool (*visit)(const char *folder, void *context), void *c
     try_pattern(&search, "/usr/lib", "/wsl/lib");
     try_pattern(&search, getenv("HOME"), "/.local/lib/python3*/site-packages/nvidia/cu[0-9]*/lib");
     try_pattern(&search, getenv("HOME"), "/.local/lib/python3*/site-packages/nvidia/cublas/lib");
-    try_pattern(&search, "/usr/local",
-                "/lib/python3*/dist-packages/nvidia/cu[0-9]*/lib");
+    try_pattern(&search, "/usr/local", "/lib/python3*/dist-packages/nvidia/cu[0-9]*/lib");
     try_pattern(&search, "/usr/local", "/lib/python3*/dist-packages/nvidia/cublas/lib");
 }

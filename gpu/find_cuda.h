@@ -1,6 +1,6 @@
 /*
- * Where users have the CUDA libraries, beyond what the dynamic linker finds: toolkits, PyPI wheels in the
- * Python environment of the running program, conda.
+ * Where users have the CUDA libraries, beyond what the dynamic linker finds: toolkits, PyPI wheels
+ * in the Python environment of the running program, conda.
  */
 #ifndef ACCEL_FIND_CUDA_H
 #define ACCEL_FIND_CUDA_H

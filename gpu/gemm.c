@@ -1,6 +1,6 @@
 /*
- * C := alpha op(A) op(B) + beta C on the device, in tiles where the operands do not fit: tiles of C are
- * computed one after the other, each as a sum over panels of k.
+ * C := alpha op(A) op(B) + beta C on the device, in tiles where the operands do not fit: tiles of C
+ * are computed one after the other, each as a sum over panels of k.
  */
 #include <limits.h>
 
@@ -30,9 +30,8 @@ static int64_t tile_bytes(const struct gemm *g, const struct accel_operand *x, i
                           int64_t cols)
 {
     enum accel_dtype dtype = g->work->call->routine->dtype;
-    return gpu_in_place(x)
-               ? 0
-               : gpu_device_ld(rows, dtype) * cols * (int64_t)accel_dtype_size(dtype);
+    return gpu_in_place(x) ? 0
+                           : gpu_device_ld(rows, dtype) * cols * (int64_t)accel_dtype_size(dtype);
 }
 
 static int64_t bytes_a(const struct gemm *g)
@@ -106,8 +105,8 @@ static enum gpu_status get_memory(struct gemm *g)
     return status;
 }
 
-/* Chooses tile sizes and gets the memory for them. Other threads and programs take memory meanwhile, so
- * what was available may be gone: then with half of it, and so on. */
+/* Chooses tile sizes and gets the memory for them. Other threads and programs take memory
+ * meanwhile, so what was available may be gone: then with half of it, and so on. */
 static enum gpu_status prepare_tiles(struct gemm *g)
 {
     const int64_t most = INT_MAX / 64 * 64; /* without the 64-bit functions */
@@ -125,8 +124,8 @@ static enum gpu_status prepare_tiles(struct gemm *g)
         if (!fit_tiles(g, available))
             return GPU_NO_MEMORY;
         status = get_memory(g);
-        /* Whole operands are tried first, without asking the driver what is free. The blocks' sizes are
-         * rounded up by at most an eighth. */
+        /* Whole operands are tried first, without asking the driver what is free. The blocks' sizes
+         * are rounded up by at most an eighth. */
         available = attempt == 0 ? pool_available() / 9 * 8 : available / 2;
     }
     return status;
@@ -145,9 +144,8 @@ static cublasOperation_t operation(char flag)
     ? gpu_check_cublas(CUDA(cublas##letter##gemm_v2_64)(                                           \
                            lane->cublas, operation(call->flag[ACCEL_transa]),                      \
                            operation(call->flag[ACCEL_transb]), m, n, k, (const type *)alpha,      \
-                           (const type *)(uintptr_t)a.ptr, a.ld,                                   \
-                           (const type *)(uintptr_t)b.ptr, b.ld, (const type *)beta,               \
-                           (type *)(uintptr_t)c.ptr, c.ld),                                        \
+                           (const type *)(uintptr_t)a.ptr, a.ld, (const type *)(uintptr_t)b.ptr,   \
+                           b.ld, (const type *)beta, (type *)(uintptr_t)c.ptr, c.ld),              \
                        "cublas" #letter "gemm")                                                    \
     : gpu_check_cublas(CUDA(cublas##letter##gemm_v2)(                                              \
                            lane->cublas, operation(call->flag[ACCEL_transa]),                      \
@@ -158,8 +156,8 @@ static cublasOperation_t operation(char flag)
                        "cublas" #letter "gemm")
 
 static enum gpu_status product(const struct gpu_work *work, int64_t m, int64_t n, int64_t k,
-                               struct gpu_tile a, struct gpu_tile b, struct accel_complex beta_value,
-                               struct gpu_tile c)
+                               struct gpu_tile a, struct gpu_tile b,
+                               struct accel_complex beta_value, struct gpu_tile c)
 {
     const struct accel_call *call = work->call;
     const struct gpu_lane *lane = work->lane;
@@ -187,8 +185,8 @@ static enum gpu_status product(const struct gpu_work *work, int64_t m, int64_t n
     return status;
 }
 
-/* op(x)'s part [row, row + rows) x [col, col + cols), on the device: where it is, or copied into the
- * tile's memory unless it is there already. */
+/* op(x)'s part [row, row + rows) x [col, col + cols), on the device: where it is, or copied into
+ * the tile's memory unless it is there already. */
 static enum gpu_status operand_tile(struct gemm *g, const struct accel_operand *x, char flag,
                                     int64_t row, int64_t col, int64_t rows, int64_t cols,
                                     CUdeviceptr memory, int64_t *kept_row, int64_t *kept_col,
@@ -209,8 +207,8 @@ static enum gpu_status operand_tile(struct gemm *g, const struct accel_operand *
         gpu_work_event(g->work, GPU_EVENT_KEPT, x, stored_rows, stored_cols, bytes);
         return GPU_OK;
     }
-    enum gpu_status status = gpu_work_upload(g->work, x, stored_row, stored_col, stored_rows,
-                                             stored_cols, *tile);
+    enum gpu_status status =
+        gpu_work_upload(g->work, x, stored_row, stored_col, stored_rows, stored_cols, *tile);
     *kept_row = row;
     *kept_col = col;
     return status;
@@ -284,8 +282,9 @@ static void part_by_original(const struct gemm *g, int64_t row, int64_t col, int
     g->work->host->original(g->work->host->context, &part);
 }
 
-/* Tiles are computed down the columns of tiles. Of the tile at (row, col), done_cols columns and done_rows
- * rows of the next are in place, of those before it everything, of those behind it nothing. */
+/* Tiles are computed down the columns of tiles. Of the tile at (row, col), done_cols columns and
+ * done_rows rows of the next are in place, of those before it everything, of those behind it
+ * nothing. */
 static void rest_by_original(const struct gemm *g, int64_t row, int64_t col, int64_t done_cols,
                              int64_t done_rows)
 {
@@ -305,9 +304,11 @@ static bool host_readable(const struct accel_operand *x)
     return x->place == ACCEL_HOST || x->place == ACCEL_MANAGED;
 }
 
-/* What a failure on the way means: nothing was written, or the original can do the rest, or neither. */
+/* What a failure on the way means: nothing was written, or the original can do the rest, or
+ * neither. */
 static enum gpu_status after_failure(const struct gemm *g, enum gpu_status status, int64_t row,
-                                     int64_t col, int64_t done_cols, int64_t done_rows, bool damaged)
+                                     int64_t col, int64_t done_cols, int64_t done_rows,
+                                     bool damaged)
 {
     bool overwrites = is_zero(g->work->call->scalar[ACCEL_beta]);
     bool nothing_done = row == 0 && col == 0 && done_cols == 0 && done_rows == 0;
@@ -361,8 +362,8 @@ enum gpu_status gpu_gemm(struct gpu_work *work)
                     status = status == GPU_OK ? end : status;
                 }
             } else if (status == GPU_OK) {
-                status = gpu_work_download(work, g.c, row, col, rows, cols, c, &done_cols,
-                                           &done_rows);
+                status =
+                    gpu_work_download(work, g.c, row, col, rows, cols, c, &done_cols, &done_rows);
                 if (status == GPU_OK && g.c->place == ACCEL_REMOTE) {
                     launched = true;
                     status = GPU_CHECK(cuStreamSynchronize, work->lane->stream);

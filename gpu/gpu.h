@@ -1,7 +1,7 @@
 /*
- * The GPU: finding and starting CUDA, and running canonical calls on it. Knows CUDA alone. Thread-safe
- * unless said otherwise. No function leaves a trace in the calling thread's CUDA state: contexts are
- * pushed and popped, the capture mode is exchanged and put back.
+ * The GPU: finding and starting CUDA, and running canonical calls on it. Knows CUDA alone.
+ * Thread-safe unless said otherwise. No function leaves a trace in the calling thread's CUDA state:
+ * contexts are pushed and popped, the capture mode is exchanged and put back.
  */
 #ifndef ACCEL_GPU_H
 #define ACCEL_GPU_H
@@ -26,8 +26,8 @@ enum gpu_status {
     GPU_NO_MEMORY,     /* nothing was written; may go better another time */
     GPU_UNSUPPORTED,   /* nothing was written; this cuBLAS cannot do it */
     GPU_ERROR,         /* nothing was written; the device is left alone from now on */
-    GPU_FINISHED_ELSE, /* the device failed on the way and is left alone from now on; what it had not
-                          done the original has: the result is complete */
+    GPU_FINISHED_ELSE, /* the device failed on the way and is left alone from now on; what it had
+                          not done the original has: the result is complete */
     GPU_LOST           /* the device failed, and what it had overwritten cannot be made right */
 };
 
@@ -55,16 +55,17 @@ struct gpu_host {
     int64_t up_bytes, down_bytes; /* filled */
 };
 
-/* Opens CUDA and takes the device's primary context. Returns false where there is no usable GPU, with
- * the reason in gpu_failure(). Call it once; the calling thread's signals should be blocked, since CUDA
- * starts threads. */
+/* Opens CUDA and takes the device's primary context. Returns false where there is no usable GPU,
+ * with the reason in gpu_failure(). Call it once; the calling thread's signals should be blocked,
+ * since CUDA starts threads. */
 bool gpu_start(const struct gpu_config *config, struct gpu_info *info);
 
-/* The reason for the last GPU_ERROR, GPU_LOST or failed start: one line, constant or static memory. */
+/* The reason for the last GPU_ERROR, GPU_LOST or failed start: one line, constant or static memory.
+ */
 const char *gpu_failure(void);
 
-/* Whether the program itself has loaded CUDA, and has a context that device pointers could belong to.
- * Works before gpu_start(). */
+/* Whether the program itself has loaded CUDA, and has a context that device pointers could belong
+ * to. Works before gpu_start(). */
 bool gpu_program_uses_cuda(void);
 
 /* Where the memory at a pointer is. Only after gpu_start() succeeded. */
@@ -84,8 +85,8 @@ bool gpu_store(const struct accel_operand *x, const void *host, enum accel_dtype
 /* Frees what lies idle: the memory pool's blocks, streams, handles. */
 void gpu_trim(void);
 
-/* Frees everything; no call may be running. For tests: a process that ends leaves it to the driver, which
- * may be gone before us. */
+/* Frees everything; no call may be running. For tests: a process that ends leaves it to the driver,
+ * which may be gone before us. */
 void gpu_stop(void);
 
 /* Around fork(): in the child, no CUDA function is called again. */

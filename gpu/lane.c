@@ -88,7 +88,8 @@ void lane_release(struct gpu_lane *lane, bool broken)
     pthread_mutex_lock(&lock);
     lane->used = false;
     if (broken) {
-        /* Calls on a failed device only fail again, and what was under way may still use the slots. */
+        /* Calls on a failed device only fail again, and what was under way may still use the slots.
+         */
         exists[lane - lanes] = false;
         memset(lane, 0, sizeof *lane);
     }
@@ -161,8 +162,8 @@ static enum gpu_status mark_slot(struct gpu_lane *lane, int slot)
     return status;
 }
 
-/* A rectangle goes in pieces that fit a slot: some whole columns, or a part of one that is longer than
- * a slot. On the device a piece is one contiguous run. */
+/* A rectangle goes in pieces that fit a slot: some whole columns, or a part of one that is longer
+ * than a slot. On the device a piece is one contiguous run. */
 struct piece {
     int64_t col, cols, row, rows;
 };

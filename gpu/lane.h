@@ -1,10 +1,11 @@
 /*
- * A lane: what one calling thread needs to use the device. A stream, a cuBLAS handle, and a ring of pinned
- * slots through which host memory goes up and down. Lanes are few and go from call to call.
+ * A lane: what one calling thread needs to use the device. A stream, a cuBLAS handle, and a ring of
+ * pinned slots through which host memory goes up and down. Lanes are few and go from call to call.
  *
- * The device never reads or writes the caller's host memory by itself: a thread of the program packs
- * columns into a slot, or unpacks them from one that has arrived. So a copy that fails has not half
- * overwritten anything, and nothing of ours is pending on the caller's memory after the call.
+ * The device never reads or writes the caller's host memory by itself: a thread of the program
+ * packs columns into a slot, or unpacks them from one that has arrived. So a copy that fails has
+ * not half overwritten anything, and nothing of ours is pending on the caller's memory after the
+ * call.
  */
 #ifndef ACCEL_LANE_H
 #define ACCEL_LANE_H
@@ -40,14 +41,14 @@ struct lane_rectangle {
     int64_t size;           /* bytes of one */
 };
 
-/* Copies a rectangle to device memory with leading dimension device_ld, in stream order. Returns when the
- * host memory has been read. */
+/* Copies a rectangle to device memory with leading dimension device_ld, in stream order. Returns
+ * when the host memory has been read. */
 enum gpu_status lane_upload(struct gpu_lane *lane, CUdeviceptr device, int64_t device_ld,
                             const struct lane_rectangle *from);
 
-/* Copies device memory to a rectangle, after what is on the stream. Returns when it is written. On a
- * failure, *done_rows and *done_cols tell what has been written: done_cols whole columns and done_rows of
- * the next; nothing else has been touched. */
+/* Copies device memory to a rectangle, after what is on the stream. Returns when it is written. On
+ * a failure, *done_rows and *done_cols tell what has been written: done_cols whole columns and
+ * done_rows of the next; nothing else has been touched. */
 enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle *to,
                               CUdeviceptr device, int64_t device_ld, int64_t *done_cols,
                               int64_t *done_rows);

@@ -14,7 +14,8 @@ static int count;
 static int64_t total;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Sizes that recur: 1/8 steps between powers of two, so that a block serves calls of similar size. */
+/* Sizes that recur: 1/8 steps between powers of two, so that a block serves calls of similar size.
+ */
 static int64_t round_size(int64_t bytes)
 {
     int64_t step = 4096;

@@ -44,9 +44,9 @@ struct gpu_tile gpu_work_in_place(struct gpu_work *work, const struct accel_oper
 }
 
 /* Between our device's memory and another device's, by the driver: it finds out which is which. */
-static enum gpu_status copy_remote(struct gpu_work *work, const struct accel_operand *x, int64_t row,
-                                   int64_t col, int64_t rows, int64_t cols, struct gpu_tile tile,
-                                   bool up)
+static enum gpu_status copy_remote(struct gpu_work *work, const struct accel_operand *x,
+                                   int64_t row, int64_t col, int64_t rows, int64_t cols,
+                                   struct gpu_tile tile, bool up)
 {
     int64_t size = (int64_t)accel_dtype_size(work->call->routine->dtype);
     CUdeviceptr there = (CUdeviceptr)(uintptr_t)element(x, row, col, size);
@@ -96,8 +96,8 @@ enum gpu_status gpu_work_download(struct gpu_work *work, const struct accel_oper
     return status;
 }
 
-/* Gives back what a call took. What is still under way on the stream must end first; where it cannot be
- * waited for, its memory is left alone. */
+/* Gives back what a call took. What is still under way on the stream must end first; where it
+ * cannot be waited for, its memory is left alone. */
 static void finish(struct gpu_work *work)
 {
     bool quiet = CUDA(cuStreamSynchronize)(work->lane->stream) == CUDA_SUCCESS;
@@ -140,7 +140,8 @@ int64_t gpu_memory_available(void)
 
 /* ---- The CPU's way to device memory, where the GPU has refused a call ---- */
 
-static bool copy_packed(void *host, const struct accel_operand *x, enum accel_dtype dtype, bool fetch)
+static bool copy_packed(void *host, const struct accel_operand *x, enum accel_dtype dtype,
+                        bool fetch)
 {
     struct gpu_scope scope;
     int64_t size = (int64_t)accel_dtype_size(dtype);

@@ -7,8 +7,8 @@
 #include "lane.h"
 #include "pool.h"
 
-/* A family's function: runs a valid, non-empty call on a lane, and returns when the result is in place.
- * What it takes from the pool it leaves to run_finish(). */
+/* A family's function: runs a valid, non-empty call on a lane, and returns when the result is in
+ * place. What it takes from the pool it leaves to run_finish(). */
 struct gpu_work;
 typedef enum gpu_status gpu_function(struct gpu_work *work);
 
@@ -42,8 +42,8 @@ int64_t gpu_device_ld(int64_t rows, enum accel_dtype dtype);
 /* Device memory for the rest of this call. */
 enum gpu_status gpu_work_get(struct gpu_work *work, int64_t bytes, CUdeviceptr *block);
 
-/* The part [row, row + rows) x [col, col + cols) of an operand that is not in place, copied to a tile's
- * memory, or back from it. */
+/* The part [row, row + rows) x [col, col + cols) of an operand that is not in place, copied to a
+ * tile's memory, or back from it. */
 enum gpu_status gpu_work_upload(struct gpu_work *work, const struct accel_operand *x, int64_t row,
                                 int64_t col, int64_t rows, int64_t cols, struct gpu_tile tile);
 enum gpu_status gpu_work_download(struct gpu_work *work, const struct accel_operand *x, int64_t row,

@@ -243,7 +243,8 @@ void accel_adapter_forward(void *original, const struct accel_routine *routine, 
     invoke_words(original, routine, abi, words, frame->xmm);
 }
 
-void accel_adapter_call(void *original, enum accel_abi abi, int width, const struct accel_call *call)
+void accel_adapter_call(void *original, enum accel_abi abi, int width,
+                        const struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
     uint64_t words[WORDS_MAX];

@@ -1,7 +1,7 @@
 /*
- * The argument adapters: between a caller's registers and stack in one of the ABIs and the canonical
- * call, both ways. Driven by the routine table; no routine is named here. Pure functions of their
- * arguments, any thread.
+ * The argument adapters: between a caller's registers and stack in one of the ABIs and the
+ * canonical call, both ways. Driven by the routine table; no routine is named here. Pure functions
+ * of their arguments, any thread.
  */
 #ifndef ACCEL_ADAPTER_H
 #define ACCEL_ADAPTER_H
@@ -14,9 +14,9 @@
 void accel_adapter_read(struct accel_call *call, const struct accel_routine *routine,
                         enum accel_abi abi, int width, const struct accel_frame *frame);
 
-/* Whether a call whose INTEGER width is not known can only be an ILP64 one: read with 64-bit integers it is
- * valid, its matrices fit an address space, and a size or leading dimension is beyond 32 bits. Where no
- * value is, both readings are the same call. */
+/* Whether a call whose INTEGER width is not known can only be an ILP64 one: read with 64-bit
+ * integers it is valid, its matrices fit an address space, and a size or leading dimension is
+ * beyond 32 bits. Where no value is, both readings are the same call. */
 bool accel_adapter_is_wide(const struct accel_routine *routine, enum accel_abi abi,
                            const struct accel_frame *frame);
 
@@ -24,11 +24,13 @@ bool accel_adapter_is_wide(const struct accel_routine *routine, enum accel_abi a
 size_t accel_adapter_stack_words(const struct accel_routine *routine, enum accel_abi abi);
 
 /* Calls the original with the caller's own arguments once more. Hidden lengths are passed as 1: C
- * callers leave them out, and a gfortran-built callee may reuse their stack slots (GCC PR 90329). */
+ * callers leave them out, and a gfortran-built callee may reuse their stack slots (GCC PR 90329).
+ */
 void accel_adapter_forward(void *original, const struct accel_routine *routine, enum accel_abi abi,
                            const struct accel_frame *frame);
 
 /* Calls the original with a canonical call (column-major), such as a part of the caller's. */
-void accel_adapter_call(void *original, enum accel_abi abi, int width, const struct accel_call *call);
+void accel_adapter_call(void *original, enum accel_abi abi, int width,
+                        const struct accel_call *call);
 
 #endif

@@ -3,9 +3,9 @@
  *
  * Every exported name is `jmp *slot`. Its slot leads to one of
  *   the original        when nothing can pay: registers and stack are as the caller left them
- *   the by-caller stub  the same where callers have different originals: the return address picks one
- *   the gate            any size at or above accel_gate goes on to the slow stub, else to `forward`
- *   the slow stub       saves the argument registers and asks accel_enter()
+ *   the by-caller stub  the same where callers have different originals: the return address picks
+ * one the gate            any size at or above accel_gate goes on to the slow stub, else to
+ * `forward` the slow stub       saves the argument registers and asks accel_enter()
  *
  * Bound entries are the same for function pointers handed out by dlsym(): a pool of identical stubs
  * whose routine and original are set when one is handed out.
@@ -83,16 +83,16 @@ extern const struct accel_code {
 /* A size at or above this goes to the slow stub; as unsigned, so that negative sizes do, too. */
 extern _Atomic uint64_t accel_gate;
 
-/* key = return address + entry << ACCEL_SITE_ENTRY_SHIFT, 0 = free. A key is written after its target
- * and cleared before it; the stub reads the key, the target, and the key again. */
+/* key = return address + entry << ACCEL_SITE_ENTRY_SHIFT, 0 = free. A key is written after its
+ * target and cleared before it; the stub reads the key, the target, and the key again. */
 extern _Atomic uint64_t accel_site_key[1 << ACCEL_SITE_BITS];
 extern _Atomic(void *) accel_site_target[1 << ACCEL_SITE_BITS];
 
 /* Where the tail jump of the dlsym hook goes. */
 extern _Atomic(void *) accel_real_dlsym;
 
-/* Called by the slow stubs: returns the address to jump to with everything as the caller left it, or
- * NULL when the call has been done. */
+/* Called by the slow stubs: returns the address to jump to with everything as the caller left it,
+ * or NULL when the call has been done. */
 void *accel_enter(uint32_t entry, struct accel_frame *frame);
 
 struct accel_dlsym_answer {

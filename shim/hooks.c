@@ -1,6 +1,6 @@
 /*
- * The two functions of the dynamic linker that libaccel stands in front of: dlsym, because programs bind
- * BLAS by look-up (ctypes, JNI, plug-ins), and dlclose, because what was found may go.
+ * The two functions of the dynamic linker that libaccel stands in front of: dlsym, because programs
+ * bind BLAS by look-up (ctypes, JNI, plug-ins), and dlclose, because what was found may go.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -12,14 +12,20 @@
 static void *find_without_us(void *handle, uint32_t entry, uintptr_t ret)
 {
     const char *name = accel_names[entry].symbol;
-    if (handle != RTLD_DEFAULT) {
+    if (handle == RTLD_NEXT) {
+        /* The caller comes before us: what is between, then what is behind us. */
+        void *found = accel_resolve_between(name, ret);
+        if (found)
+            return found;
+        ret = 0;
+    } else if (handle != RTLD_DEFAULT) {
         void *found = accel_real_lookup(handle, name);
         if (!found || !accel_is_own(found))
             return found;
         ret = 0; /* a handle of the global scope: the caller's own scope is no part of it */
     }
-    /* We come first in the global scope. A program that looks whether there is a BLAS at all must not
-     * find one in us. The second look-up leaves the message for dlerror(). */
+    /* We come first in the global scope. A program that looks whether there is a BLAS at all must
+     * not find one in us. The second look-up leaves the message for dlerror(). */
     void *found = accel_resolve_scopes(entry, ret);
     return found ? found : accel_real_lookup(RTLD_NEXT, name);
 }
@@ -29,9 +35,8 @@ struct accel_dlsym_answer accel_dlsym_hook(void *handle, const char *name, uintp
     struct accel_dlsym_answer answer = {0, NULL};
     accel_resolve_init();
     int entry = accel_name_find(name);
-    /* RTLD_NEXT is relative to the caller, who asks for what comes after himself: the real dlsym gives
-     * us where we are that. */
-    if (entry < 0 || handle == RTLD_NEXT)
+    /* RTLD_NEXT is relative to the caller: behind us, the real dlsym's answer is never in us. */
+    if (entry < 0 || (handle == RTLD_NEXT && !accel_resolve_is_before_us(ret)))
         return answer;
     answer.known = 1;
     answer.address = find_without_us(handle, (uint32_t)entry, ret);

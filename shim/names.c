@@ -26,8 +26,7 @@
 #define COUNT(...)    (int)(sizeof((struct accel_arg[]){__VA_ARGS__}) / sizeof(struct accel_arg))
 
 #define ROUTINE(name, NAME, family, dtype, row_major, flop_count, args)                            \
-    {#name,          ACCEL_##family, ACCEL_##dtype, ACCEL_##row_major,                             \
-     flops_##name, COUNT(args),    {args}},
+    {#name, ACCEL_##family, ACCEL_##dtype, ACCEL_##row_major, flops_##name, COUNT(args), {args}},
 const struct accel_routine accel_routines[] = {
 #include "routines.def"
 };

@@ -1,6 +1,6 @@
 /*
- * The exported names and what each says about the call: built from the routine table and the manglings.
- * Constant data; any thread may read it.
+ * The exported names and what each says about the call: built from the routine table and the
+ * manglings. Constant data; any thread may read it.
  */
 #ifndef ACCEL_NAMES_H
 #define ACCEL_NAMES_H
@@ -34,8 +34,8 @@ extern const uint32_t accel_routine_count;
 const struct accel_mangling *accel_name_mangling(uint32_t entry);
 const struct accel_routine *accel_name_routine(uint32_t entry);
 
-/* Entry number of an exported name, -1 where it is none. Allocates nothing: the dlsym hook runs inside
- * other libraries' allocators. */
+/* Entry number of an exported name, -1 where it is none. Allocates nothing: the dlsym hook runs
+ * inside other libraries' allocators. */
 int accel_name_find(const char *symbol);
 
 #endif

@@ -170,8 +170,8 @@ const struct accel_original *accel_resolve_known(uint32_t entry, void *function)
 
 static void *from_caller_scope(const char *name, uintptr_t ret)
 {
-    /* The byte before the return address is in the call instruction, the one at it may not be in the
-     * same function, nor in any. */
+    /* The byte before the return address is in the call instruction, the one at it may not be in
+     * the same function, nor in any. */
     const struct link_map *caller = object_of((const void *)(ret - 1));
     if (!caller || caller == own_object())
         return NULL;
@@ -197,8 +197,8 @@ static int collect_object(struct dl_phdr_info *info, size_t size, void *data)
     return 0;
 }
 
-/* The first provider of the name among the loaded objects, and *wide: the first ILP64 one where both
- * widths are there, else NULL. */
+/* The first provider of the name among the loaded objects, and *wide: the first ILP64 one where
+ * both widths are there, else NULL. */
 static void *from_loaded_objects(uint32_t entry, void **wide)
 {
     struct objects *objects = malloc(sizeof *objects);
@@ -257,6 +257,26 @@ void *accel_resolve_scopes(uint32_t entry, uintptr_t ret)
     const char *name = accel_names[entry].symbol;
     void *found = from_global_scope(name);
     return found || !ret ? found : from_caller_scope(name, ret);
+}
+
+bool accel_resolve_is_before_us(uintptr_t ret)
+{
+    const struct link_map *caller = object_of((const void *)(ret - 1));
+    const struct link_map *map = own_object()->l_prev;
+    while (map && map != caller)
+        map = map->l_prev;
+    return map != NULL;
+}
+
+void *accel_resolve_between(const char *name, uintptr_t ret)
+{
+    const struct link_map *map = object_of((const void *)(ret - 1));
+    for (map = map->l_next; map && map != own_object(); map = map->l_next) {
+        void *found = lookup_in(map->l_name, name);
+        if (found && object_of(found) == map)
+            return found;
+    }
+    return NULL;
 }
 
 const struct accel_original *accel_resolve(uint32_t entry, uintptr_t ret)

@@ -30,8 +30,8 @@ static void call_original(void *context, const struct accel_call *call)
 }
 
 /* The frame of the call that this thread is deciding or running. A call that comes in deeper on the
- * stack is part of it (a CBLAS that calls the Fortran name) and is not decided again. A frame that the
- * program left by longjmp is recognised by its place: it is not above the new one. */
+ * stack is part of it (a CBLAS that calls the Fortran name) and is not decided again. A frame that
+ * the program left by longjmp is recognised by its place: it is not above the new one. */
 static _Thread_local const struct accel_frame *current __attribute__((tls_model("initial-exec")));
 
 static void *enter(uint32_t entry, struct accel_frame *frame)

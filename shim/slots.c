@@ -29,7 +29,8 @@ static struct {
 static int bound_used;
 static bool bound_full_said;
 
-/* Objects that have called: (object, entry) -> original; saves the look-up for further call sites. */
+/* Objects that have called: (object, entry) -> original; saves the look-up for further call sites.
+ */
 static struct {
     const void *object;
     uint32_t entry;
@@ -123,9 +124,9 @@ static void set_slot(struct accel_slots *slots, void *forward, void *gate, void 
 {
     atomic_store_explicit(&slots->forward, forward, memory_order_release);
     atomic_store_explicit(&slots->slow, slow, memory_order_release);
-    void *enter = level == DISPATCH_SEE_NOTHING                       ? forward
+    void *enter = level == DISPATCH_SEE_NOTHING                      ? forward
                   : level == DISPATCH_SEE_LARGE && mangling->trusted ? gate
-                                                                      : slow;
+                                                                     : slow;
     atomic_store_explicit(&slots->enter, enter, memory_order_release);
 }
 
@@ -145,7 +146,8 @@ static void publish_bound(uint32_t index, enum dispatch_level level)
     struct accel_slots *slots = &accel_bound_slots[index];
     const struct accel_original *original =
         atomic_load_explicit(&bound[index].original, memory_order_relaxed);
-    atomic_store_explicit(&slots->compare, code(accel_code[exported].compare), memory_order_release);
+    atomic_store_explicit(&slots->compare, code(accel_code[exported].compare),
+                          memory_order_release);
     set_slot(slots, original->function, bound_code(index, ACCEL_BOUND_GATE),
              bound_code(index, ACCEL_BOUND_SLOW), accel_name_mangling(exported),
              original->width ? level : DISPATCH_SEE_NOTHING);

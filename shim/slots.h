@@ -7,9 +7,9 @@
 #include "dispatch/dispatch.h"
 #include "resolve.h"
 
-/* The original for an entry (exported or bound) and a return address, from what is known; resolves it
- * on the first call of a caller. Ends the process with a message where there is none: there is nothing
- * to call, and without libaccel the dynamic linker would have ended it as well. */
+/* The original for an entry (exported or bound) and a return address, from what is known; resolves
+ * it on the first call of a caller. Ends the process with a message where there is none: there is
+ * nothing to call, and without libaccel the dynamic linker would have ended it as well. */
 const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret);
 
 /* The exported entry behind an entry number: a bound entry's own name. */

@@ -1,6 +1,6 @@
 /*
- * bad_arguments: calls with wrong arguments, through Fortran and CBLAS. What the original says is its own.
- * Prints what it set, so that a call that wrote something shows.
+ * bad_arguments: calls with wrong arguments, through Fortran and CBLAS. What the original says is
+ * its own. Prints what it set, so that a call that wrote something shows.
  */
 #include <setjmp.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /*
- * A library that calls BLAS, built in several ways: with 32- or 64-bit integers, linked to a BLAS or not.
+ * A library that calls BLAS, built in several ways: with 32- or 64-bit integers, linked to a BLAS
+ * or not.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -31,7 +32,8 @@ int caller_product(int n)
         a[i] = 1;
         c[i] = -1;
     }
-    dgemm_("N", "N", &size.n, &size.n, &size.n, &one, a, &size.n, a, &size.n, &zero, c, &size.n, 1, 1);
+    dgemm_("N", "N", &size.n, &size.n, &size.n, &one, a, &size.n, a, &size.n, &zero, c, &size.n, 1,
+           1);
     for (int i = 0; i < n * n; i++)
         wrong += c[i] != n;
     return wrong;

@@ -1,7 +1,7 @@
 /*
  * cuda_program [-i interface] [-s seed] [-c count] [-n size]: a program that uses CUDA itself
- * and passes host, device and managed memory to BLAS, mixed in one call. Its own state must stay as it was,
- * and a graph capture of another thread must survive.
+ * and passes host, device and managed memory to BLAS, mixed in one call. Its own state must stay as
+ * it was, and a graph capture of another thread must survive.
  */
 #include <cuda.h>
 #include <pthread.h>
@@ -99,7 +99,8 @@ int main(int argc, char **argv)
     MUST(cuThreadExchangeStreamCaptureMode(&mode));
     MUST(cuCtxGetCurrent(&after));
 
-    /* Host operands alone: a sound program does not touch device memory of its own during a capture. */
+    /* Host operands alone: a sound program does not touch device memory of its own during a
+     * capture. */
     pthread_t thread;
     void *captured;
     pthread_barrier_init(&capture_started, NULL, 2);

@@ -1,6 +1,6 @@
 /*
- * forks before|after: a product in the child of a fork, made before or after the parent's first one.
- * Both print the sum of their results.
+ * forks before|after: a product in the child of a fork, made before or after the parent's first
+ * one. Both print the sum of their results.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,7 @@
 /*
- * lookups: what dlsym and dlerror answer, in every way of asking. Its output must not depend on libaccel:
- * addresses are named by the object that they really lead to, and called where they are a product.
+ * lookups: what dlsym and dlerror answer, in every way of asking. Its output must not depend on
+ * libaccel: addresses are named by the object that they really lead to, and called where they are a
+ * product.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

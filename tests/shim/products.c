@@ -24,7 +24,8 @@ static fortran_gemm *const fortran[] = {sgemm_, dgemm_, cgemm_, zgemm_};
 /* As C programs have it that know nothing of hidden lengths. */
 typedef void no_lengths_gemm(const char *, const char *, const blas_int *, const blas_int *,
                              const blas_int *, const void *, const void *, const blas_int *,
-                             const void *, const blas_int *, const void *, void *, const blas_int *);
+                             const void *, const blas_int *, const void *, void *,
+                             const blas_int *);
 
 #define CBLAS(name, scalar)                                                                        \
     void name(int, int, int, blas_int, blas_int, blas_int, scalar, const void *, blas_int,         \
@@ -129,7 +130,8 @@ static void call_blas(enum test_interface interface, enum accel_dtype dtype, cha
                       const struct matrix *a, const struct matrix *b, const double beta[2],
                       const struct matrix *c)
 {
-    float alpha32[2] = {(float)alpha[0], (float)alpha[1]}, beta32[2] = {(float)beta[0], (float)beta[1]};
+    float alpha32[2] = {(float)alpha[0], (float)alpha[1]},
+          beta32[2] = {(float)beta[0], (float)beta[1]};
     const void *pa = accel_is_double(dtype) ? (const void *)alpha : alpha32;
     const void *pb = accel_is_double(dtype) ? (const void *)beta : beta32;
     blas_int lda = (blas_int)a->ld, ldb = (blas_int)b->ld, ldc = (blas_int)c->ld;
@@ -144,7 +146,12 @@ static void call_blas(enum test_interface interface, enum accel_dtype dtype, cha
         return;
     }
     int layout = interface == TEST_CBLAS_ROW ? 101 : 102;
-    int cta = ta == 'N' ? 111 : ta == 'T' ? 112 : 113, ctb = tb == 'N' ? 111 : tb == 'T' ? 112 : 113;
+    int cta = ta == 'N'   ? 111
+              : ta == 'T' ? 112
+                          : 113,
+        ctb = tb == 'N'   ? 111
+              : tb == 'T' ? 112
+                          : 113;
     switch (dtype) {
     case ACCEL_FLOAT32:
         cblas_sgemm(layout, cta, ctb, m, n, k, alpha32[0], a->first, lda, b->first, ldb, beta32[0],
@@ -236,15 +243,16 @@ static bool one_product(enum test_interface interface, enum accel_dtype dtype, i
     void *before = packed_copy(&c, dtype);
     double ratio = cpu_ref_gemm_ratio(&call, before);
     bool right_result = ratio <= CPU_REF_THRESHOLD;
-    bool right_memory = untouched(&a, dtype, true) && untouched(&b, dtype, true) &&
-                        untouched(&c, dtype, false);
+    bool right_memory =
+        untouched(&a, dtype, true) && untouched(&b, dtype, true) && untouched(&c, dtype, false);
     if (!right_result || !right_memory)
-        fprintf(stderr,
-                "wrong: %cgemm interface %d %c%c m=%ld n=%ld k=%ld lda=%ld ldb=%ld ldc=%ld alpha=%g "
-                "beta=%g seed=%u: ratio %g, memory %s\n",
-                type_names[dtype], interface, ta, tb, (long)m, (long)n, (long)k, (long)a.ld,
-                (long)b.ld, (long)c.ld, alpha[0], beta[0], first_seed, ratio,
-                right_memory ? "untouched" : "touched");
+        fprintf(
+            stderr,
+            "wrong: %cgemm interface %d %c%c m=%ld n=%ld k=%ld lda=%ld ldb=%ld ldc=%ld alpha=%g "
+            "beta=%g seed=%u: ratio %g, memory %s\n",
+            type_names[dtype], interface, ta, tb, (long)m, (long)n, (long)k, (long)a.ld, (long)b.ld,
+            (long)c.ld, alpha[0], beta[0], first_seed, ratio,
+            right_memory ? "untouched" : "touched");
     free(before);
     release(&a);
     release(&b);

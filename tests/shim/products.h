@@ -1,6 +1,6 @@
 /*
- * Random products through a program's own BLAS calls, each checked against cpu_ref: the result within the
- * bound, everything else in memory untouched.
+ * Random products through a program's own BLAS calls, each checked against cpu_ref: the result
+ * within the bound, everything else in memory untouched.
  */
 #ifndef ACCEL_TEST_PRODUCTS_H
 #define ACCEL_TEST_PRODUCTS_H
@@ -29,12 +29,12 @@ struct test_memory {
     void (*release)(void *where);
 };
 
-/* Returns the number of products that went wrong; each is described on stderr. memory: for A, B and C, NULL
- * for host memory. Thread-safe. */
+/* Returns the number of products that went wrong; each is described on stderr. memory: for A, B and
+ * C, NULL for host memory. Thread-safe. */
 int test_products(const struct test_options *options, const struct test_memory *memory[3]);
 
-/* Parses "-i interface -s seed -c count -n size"; ends the program on anything else. Returns what is
- * left. */
+/* Parses "-i interface -s seed -c count -n size"; ends the program on anything else. Returns what
+ * is left. */
 int test_options_read(struct test_options *options, int argc, char **argv);
 
 #endif

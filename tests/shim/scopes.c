@@ -1,6 +1,6 @@
 /*
- * scopes WHAT FOLDER: a program without a BLAS of its own, that gets at several by dlopen(RTLD_LOCAL).
- * Prints one line a check; exit status 1 if one failed.
+ * scopes WHAT FOLDER: a program without a BLAS of its own, that gets at several by
+ * dlopen(RTLD_LOCAL). Prints one line a check; exit status 1 if one failed.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -34,17 +34,17 @@ static void check(bool good, const char *what)
 
 typedef int product_function(int n);
 typedef void gemm32(const char *, const char *, const int32_t *, const int32_t *, const int32_t *,
-                    const double *, const double *, const int32_t *, const double *, const int32_t *,
-                    const double *, double *, const int32_t *, size_t, size_t);
+                    const double *, const double *, const int32_t *, const double *,
+                    const int32_t *, const double *, double *, const int32_t *, size_t, size_t);
 typedef void gemm64(const char *, const char *, const int64_t *, const int64_t *, const int64_t *,
-                    const double *, const double *, const int64_t *, const double *, const int64_t *,
-                    const double *, double *, const int64_t *, size_t, size_t);
+                    const double *, const double *, const int64_t *, const double *,
+                    const int64_t *, const double *, double *, const int64_t *, size_t, size_t);
 
 static const double one = 1, zero = 0;
 static const double two[4] = {1, 1, 1, 1};
 
-/* Calls through a pointer from this program, which has no BLAS in its scope. Garbage follows the 32-bit
- * integers. */
+/* Calls through a pointer from this program, which has no BLAS in its scope. Garbage follows the
+ * 32-bit integers. */
 static bool call32(void *function)
 {
     gemm32 *gemm = (gemm32 *)(uintptr_t)function;
@@ -126,7 +126,8 @@ int main(int argc, char **argv)
             check(call64(dlsym(ilp64, "caller_tail")), "ILP64 tail call beside LP64");
         }
     } else if (strcmp(what, "dlclose") == 0) {
-        /* The same addresses may hold another library, with another integer width, the next time. */
+        /* The same addresses may hold another library, with another integer width, the next time.
+         */
         for (int i = 0; i < 20; i++) {
             void *handle = load(i % 2 ? "libcaller_ilp64.so" : "libcaller_lp64.so");
             check(product_of(handle)(4) == 0, "after dlclose");

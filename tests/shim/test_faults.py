@@ -12,7 +12,7 @@ tap = Tap()
 WORKLOADS = {
     # Few and small, so that the sweep is short; operands in one piece, then in tiles of C and of k.
     "whole": (["-c", 1, "-n", 60, "-s", 5], {}),
-    "tiles": (["-c", 1, "-n", 160, "-s", 11], {"ACCEL_MEMORY": "220K"}),
+    "tiles": (["-c", 1, "-n", 160, "-s", 19], {"ACCEL_MEMORY": "150K"}),
 }
 
 

@@ -1,6 +1,7 @@
 /*
- * The adapters, for every exported name: a canonical call goes out through accel_adapter_call() to a function
- * that records its registers and stack, comes back in through accel_adapter_read(), and must be the same.
+ * The adapters, for every exported name: a canonical call goes out through accel_adapter_call() to
+ * a function that records its registers and stack, comes back in through accel_adapter_read(), and
+ * must be the same.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,9 +12,9 @@
 
 #include "shim/adapter.h"
 
-/* Stands in for a BLAS function: keeps what it was called with. The frame has the entry's layout, with the
- * return address before the stack arguments. By-reference arguments live in the caller's frame, so they are
- * read while the call is under way. */
+/* Stands in for a BLAS function: keeps what it was called with. The frame has the entry's layout,
+ * with the return address before the stack arguments. By-reference arguments live in the caller's
+ * frame, so they are read while the call is under way. */
 static struct {
     const struct accel_routine *routine;
     enum accel_abi abi;
@@ -134,12 +135,13 @@ static void forwarding_keeps_the_callers_words(void **state)
     static const int32_t m = 3, n = -4, k = 5, lda = 6, ldb = 7, ldc = 8;
     static const double alpha = 2, beta = 3;
     struct fortran_frame f = {{.gpr = {0}}, {0}};
-    const void *const words[] = {&ta,  &tb,   &m,          &n,   &k,    &alpha,     &f,
+    const void *const words[] = {&ta,  &tb,      &m,   &n,    &k,       &alpha, &f,
                                  &lda, &f.stack, &ldb, &beta, &f.frame, &ldc};
     (void)state;
     for (int i = 0; i < 13; i++)
         *(i < 6 ? &f.frame.gpr[i] : &f.stack[i - 6]) = (uintptr_t)words[i];
-    f.stack[7] = f.stack[8] = 0xdeadbeef; /* a C caller passes no lengths: something else is there */
+    f.stack[7] = f.stack[8] =
+        0xdeadbeef; /* a C caller passes no lengths: something else is there */
     int entry = accel_name_find("dgemm_");
     record.routine = accel_name_routine((uint32_t)entry);
     record.abi = ACCEL_ABI_FORTRAN;
@@ -190,15 +192,15 @@ static void widths_are_told_apart_only_beyond_32_bits(void **state)
         _Alignas(8) int32_t low;
         int32_t high;
     } m = {2, 0}, n = {2, 0}, k = {2, 0}, ld = {2, 0};
-    struct fortran_frame f = {
-        {.gpr = {(uintptr_t) "N", (uintptr_t) "N", (uintptr_t)&m, (uintptr_t)&n, (uintptr_t)&k,
-                 (uintptr_t)&one}},
-        {(uintptr_t)matrix, (uintptr_t)&ld, (uintptr_t)matrix, (uintptr_t)&ld, (uintptr_t)&one,
-         (uintptr_t)matrix, (uintptr_t)&ld}};
+    struct fortran_frame f = {{.gpr = {(uintptr_t) "N", (uintptr_t) "N", (uintptr_t)&m,
+                                       (uintptr_t)&n, (uintptr_t)&k, (uintptr_t)&one}},
+                              {(uintptr_t)matrix, (uintptr_t)&ld, (uintptr_t)matrix, (uintptr_t)&ld,
+                               (uintptr_t)&one, (uintptr_t)matrix, (uintptr_t)&ld}};
     (void)state;
     assert_false(accel_adapter_is_wide(routine, ACCEL_ABI_FORTRAN, &f.frame)); /* either way */
     m.high = 1;
-    assert_false(accel_adapter_is_wide(routine, ACCEL_ABI_FORTRAN, &f.frame)); /* lda < m: garbage */
+    assert_false(
+        accel_adapter_is_wide(routine, ACCEL_ABI_FORTRAN, &f.frame)); /* lda < m: garbage */
     ld.high = 1;
     assert_true(accel_adapter_is_wide(routine, ACCEL_ABI_FORTRAN, &f.frame)); /* m, lda > 2^32 */
     ld.high = 0x7fffffff;

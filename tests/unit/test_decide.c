@@ -27,8 +27,8 @@ static struct accel_call product(const char *name, int64_t m, int64_t n, int64_t
         (struct accel_operand){.rows = m, .cols = k, .ld = m > 0 ? m : 1, .access = ACCEL_READ};
     call.operand[ACCEL_b] =
         (struct accel_operand){.rows = k, .cols = n, .ld = k > 0 ? k : 1, .access = ACCEL_READ};
-    call.operand[ACCEL_c] =
-        (struct accel_operand){.rows = m, .cols = n, .ld = m > 0 ? m : 1, .access = ACCEL_READWRITE};
+    call.operand[ACCEL_c] = (struct accel_operand){
+        .rows = m, .cols = n, .ld = m > 0 ? m : 1, .access = ACCEL_READWRITE};
     return call;
 }
 

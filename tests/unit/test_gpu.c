@@ -297,7 +297,8 @@ static void device_memory_for_the_cpu(void **state)
     assert_int_equal(gpu_enter(&scope), GPU_OK);
     assert_int_equal(cuMemAlloc(&device, sizeof out), CUDA_SUCCESS);
     assert_int_equal(cuMemcpyHtoD(device, out, sizeof out), CUDA_SUCCESS);
-    const struct accel_operand x = {"a", (void *)(uintptr_t)device, 2, 3, 4, ACCEL_READ, ACCEL_DEVICE};
+    const struct accel_operand x = {"a",         (void *)(uintptr_t)device, 2, 3, 4, ACCEL_READ,
+                                    ACCEL_DEVICE};
     assert_true(gpu_fetch(back, &x, ACCEL_FLOAT64));
     assert_memory_equal(back, expected, sizeof expected);
     for (int i = 0; i < 6; i++)
@@ -313,16 +314,11 @@ static void device_memory_for_the_cpu(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(device_is_described),
-        cmocka_unit_test(all_types_and_flags),
-        cmocka_unit_test(bytes_are_counted),
-        cmocka_unit_test(memory_is_kept),
-        cmocka_unit_test(long_and_short_columns),
-        cmocka_unit_test(tiles),
-        cmocka_unit_test(a_stays_while_columns_pass),
-        cmocka_unit_test(too_little_memory),
-        cmocka_unit_test(alpha_zero_reads_nothing),
-        cmocka_unit_test(places),
+        cmocka_unit_test(device_is_described),        cmocka_unit_test(all_types_and_flags),
+        cmocka_unit_test(bytes_are_counted),          cmocka_unit_test(memory_is_kept),
+        cmocka_unit_test(long_and_short_columns),     cmocka_unit_test(tiles),
+        cmocka_unit_test(a_stays_while_columns_pass), cmocka_unit_test(too_little_memory),
+        cmocka_unit_test(alpha_zero_reads_nothing),   cmocka_unit_test(places),
         cmocka_unit_test(device_memory_for_the_cpu),
     };
     return cmocka_run_group_tests(tests, start, stop);

@@ -17,8 +17,8 @@ static void every_name_is_found(void **state)
 
 static void other_names_are_not(void **state)
 {
-    static const char *const others[] = {"",       "a",       "dgemm__", "dgem",   "zzzz",
-                                         "daxpy_", "malloc",  "dlsym",   "Dgemm_", "dgemm_ ",
+    static const char *const others[] = {"",       "a",           "dgemm__", "dgem",   "zzzz",
+                                         "daxpy_", "malloc",      "dlsym",   "Dgemm_", "dgemm_ ",
                                          "cblas_", "scipy_dgemm", "DGEMM__"};
     (void)state;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)

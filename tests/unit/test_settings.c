@@ -10,8 +10,9 @@
 
 #include "dispatch/settings.h"
 
-static const char *const names[] = {"ACCEL",         "ACCEL_LOG",    "ACCEL_LOG_FILE", "ACCEL_SUMMARY",
-                                    "ACCEL_POLICY",  "ACCEL_MEMORY", "ACCEL_CUDA_DIR", "ACCEL_ORIGINAL"};
+static const char *const names[] = {"ACCEL",          "ACCEL_LOG",     "ACCEL_LOG_FILE",
+                                    "ACCEL_SUMMARY",  "ACCEL_POLICY",  "ACCEL_MEMORY",
+                                    "ACCEL_CUDA_DIR", "ACCEL_ORIGINAL"};
 
 static int clear(void **state)
 {
@@ -93,11 +94,11 @@ static void bad_values(void **state)
 {
     static const struct {
         const char *name, *value;
-    } bad[] = {{"ACCEL", "yes"},         {"ACCEL_LOG", "3"},       {"ACCEL_LOG", "json,"},
-               {"ACCEL_POLICY", "auto,"}, {"ACCEL_SUMMARY", "on"},  {"ACCEL_MEMORY", "0%"},
-               {"ACCEL_MEMORY", "101%"}, {"ACCEL_MEMORY", "-1G"},   {"ACCEL_MEMORY", "1X"},
-               {"ACCEL_MEMORY", "nan"},  {"ACCEL_MEMORY", "0x10"},  {"ACCEL_MEMORY", "1GB"},
-               {"ACCEL_MEMORY", " 1G"},  {"ACCEL_MEMORY", "99999999T"}};
+    } bad[] = {{"ACCEL", "yes"},          {"ACCEL_LOG", "3"},           {"ACCEL_LOG", "json,"},
+               {"ACCEL_POLICY", "auto,"}, {"ACCEL_SUMMARY", "on"},      {"ACCEL_MEMORY", "0%"},
+               {"ACCEL_MEMORY", "101%"},  {"ACCEL_MEMORY", "-1G"},      {"ACCEL_MEMORY", "1X"},
+               {"ACCEL_MEMORY", "nan"},   {"ACCEL_MEMORY", "0x10"},     {"ACCEL_MEMORY", "1GB"},
+               {"ACCEL_MEMORY", " 1G"},   {"ACCEL_MEMORY", "99999999T"}};
     char text[8192];
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -134,8 +135,10 @@ static void nothing_is_read_when_off(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(defaults, clear),   cmocka_unit_test_setup(choices, clear),
-        cmocka_unit_test_setup(memory, clear),     cmocka_unit_test_setup(bad_values, clear),
+        cmocka_unit_test_setup(defaults, clear),
+        cmocka_unit_test_setup(choices, clear),
+        cmocka_unit_test_setup(memory, clear),
+        cmocka_unit_test_setup(bad_values, clear),
         cmocka_unit_test_setup(nothing_is_read_when_off, clear),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

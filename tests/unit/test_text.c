@@ -89,8 +89,9 @@ static void padding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decimals),     cmocka_unit_test(integers), cmocka_unit_test(cut_at_the_end),
-        cmocka_unit_test(json_strings), cmocka_unit_test(padding),
+        cmocka_unit_test(decimals),       cmocka_unit_test(integers),
+        cmocka_unit_test(cut_at_the_end), cmocka_unit_test(json_strings),
+        cmocka_unit_test(padding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
