@@ -178,7 +178,7 @@ uint64_t accel_decide_gate(const struct accel_machine *machine)
 {
     double flops = machine->launch_ms * 1e6 * machine->cpu_gflops[ACCEL_COMPLEX128];
     uint64_t n = 1;
-    while (n < 1024 && 8.0 * (double)((n + 1) * (n + 1) * (n + 1)) <= flops)
-        n++;
+    while (n < 1024 && 8.0 * (double)(2 * n) * (double)(2 * n) * (double)(2 * n) <= flops)
+        n *= 2;
     return n;
 }

@@ -13,34 +13,43 @@
 #define ABI_CBLAS_FORTRAN        0
 #define ABI_CBLAS_CBLAS          1
 
-/* ---- The gate's comparison of one argument; position counts INTEGER-class arguments from 1. ---- */
+/*
+ * ---- The gate collects the sizes with OR in r11 and compares once: a size at or above the gate makes the OR
+ * so, too. (The OR of smaller ones may be above it; the slow stub then finds that out.) position counts the
+ * INTEGER-class arguments from 1. ----
+ */
 
-.macro compare_reg reg64, reg32
-    .if cblas
+.macro collect operand64, operand32
+    .if first_size
         .if width64
-            cmp %r11, %\reg64
+            mov \operand64, %r11
         .else
-            cmp %r11d, %\reg32
+            mov \operand32, %r11d
         .endif
     .else
         .if width64
-            cmp %r11, (%\reg64)
+            or \operand64, %r11
         .else
-            cmp %r11d, (%\reg64)
+            or \operand32, %r11d
         .endif
+    .endif
+    .set first_size, 0
+.endm
+
+.macro collect_register reg64, reg32
+    .if cblas
+        collect %\reg64, %\reg32
+    .else
+        collect (%\reg64), (%\reg64)
     .endif
 .endm
 
-.macro compare_stack
+.macro collect_stack
     .if cblas
-        .if width64
-            cmp %r11, 8*(position-6)(%rsp)
-        .else
-            cmp %r11d, 8*(position-6)(%rsp)
-        .endif
+        collect 8*(position-6)(%rsp), 8*(position-6)(%rsp)
     .else
         mov 8*(position-6)(%rsp), %r10
-        compare_reg r10, r10d
+        collect (%r10), (%r10)
     .endif
 .endm
 
@@ -58,19 +67,31 @@
 .macro arg_size
     .set position, position + 1
     .if position == 1
-        compare_reg rdi, edi
+        collect_register rdi, edi
     .elseif position == 2
-        compare_reg rsi, esi
+        collect_register rsi, esi
     .elseif position == 3
-        compare_reg rdx, edx
+        collect_register rdx, edx
     .elseif position == 4
-        compare_reg rcx, ecx
+        collect_register rcx, ecx
     .elseif position == 5
-        compare_reg r8, r8d
+        collect_register r8, r8d
     .elseif position == 6
-        compare_reg r9, r9d
+        collect_register r9, r9d
     .else
-        compare_stack
+        collect_stack
+    .endif
+.endm
+
+/* Goes to label 9 if a size is at or above the gate. */
+.macro gate_sizes
+    .set position, cblas
+    .set first_size, 1
+    gate_args
+    .if width64
+        cmp accel_gate(%rip), %r11
+    .else
+        cmp accel_gate(%rip), %r11d
     .endif
     jae 9f
 .endm
@@ -93,17 +114,13 @@
 .Lgate\@:
     lea accel_slots + ACCEL_SLOTS_SIZE*index(%rip), %rax
 .Lcompare\@:
-    mov accel_gate(%rip), %r11
-    .set position, cblas
-    gate_args
+    gate_sizes
     jmp *ACCEL_SLOT_FORWARD(%rax)
 9:  jmp *ACCEL_SLOT_SLOW(%rax)
 
     /* The original depends on the caller: gate, then look-up. */
 .Lgate_bycaller\@:
-    mov accel_gate(%rip), %r11
-    .set position, cblas
-    gate_args
+    gate_sizes
 .Lbycaller\@:
     movabs $(index << ACCEL_SITE_ENTRY_SHIFT), %r11
     add (%rsp), %r11
