@@ -6,7 +6,7 @@ TEST_FLAGS := -std=gnu11 -Wall -Wextra -Werror -O2 -g -I. -Itests/shim -I$(BUILD
 TEST_PROGRAMS := $(addprefix $(TESTS)/,random_products random_products64 scopes forks lookups \
                    bad_arguments bad_arguments_longjmp cuda_program \
                    libcaller_lp64.so libcaller_ilp64.so libcaller_none.so \
-                   test_text test_settings test_decide test_adapter test_names test_gpu \
+                   test_text test_settings test_decide test_adapter test_names test_gpu test_find_cuda \
                    test_testgpu)
 
 .PHONY: test-programs
@@ -54,14 +54,15 @@ $(TESTS)/test_settings: tests/unit/test_settings.c $(DISPATCH_OBJECTS) $(GPU_OBJ
 $(TESTS)/test_decide: tests/unit/test_decide.c $(DISPATCH_OBJECTS) $(GPU_OBJECTS) $(BUILD)/shim/names.o
 $(TESTS)/test_names: tests/unit/test_names.c $(BUILD)/shim/names.o
 $(TESTS)/test_adapter: tests/unit/test_adapter.c $(SHIM_TABLE) $(DISPATCH_OBJECTS) $(GPU_OBJECTS)
+$(TESTS)/test_find_cuda: tests/unit/test_find_cuda.c $(BUILD)/gpu/find_cuda.o
 $(TESTS)/test_gpu: tests/unit/test_gpu.c cpu_ref/gemm.c $(GPU_OBJECTS) $(BUILD)/shim/names.o | testgpu
 $(TESTS)/test_gpu: TEST_FLAGS += -isystem $(CUDA_INCLUDE) -Igpu
 $(TESTS)/test_gpu: UNIT_LIBS += $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu'
-$(addprefix $(TESTS)/,test_text test_settings test_decide test_names test_adapter test_gpu):
+$(addprefix $(TESTS)/,test_text test_settings test_decide test_names test_adapter test_gpu test_find_cuda):
 	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o,$^) $(UNIT_LIBS)
 
 # One prove run over everything, two at a time. CHECK=... for some of it.
-CHECK ?= $(wildcard tests/shim/test_*.py) $(wildcard tests/programs/test_*.py) tests/unit/run
+CHECK ?= $(wildcard tests/shim/test_*.py) $(wildcard tests/programs/test_*.py) tests/unit/run tests/style/run
 .PHONY: check
 check:
 	BUILD=$(BUILD) prove -j2 --timer $(CHECK)

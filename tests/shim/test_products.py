@@ -42,6 +42,16 @@ for width, program in PROGRAMS.items():
 right("8 threads, hidden behind one another", "random_products", ["-c", 10, "-n", 100, 8],
       {**TEST_GPU, "TESTGPU_DELAY_US": "2000"}, True)
 
+# Other libraries as the original; a CBLAS that calls the Fortran name is decided once.
+FOLDERS = {"reference": "blas", "BLIS": "blis-pthread", "OpenBLAS": "openblas-pthread"}
+for library, folder in FOLDERS.items():
+    for interface in ("fortran", "cblas-column", "cblas-row"):
+        for mode, env in {"no GPU": NO_GPU, "test GPU": TEST_GPU}.items():
+            path = {"LD_LIBRARY_PATH": f"/usr/lib/x86_64-linux-gnu/{folder}"}
+            lines = right(f"{library}, {interface}, {mode}", "random_products", ["-i", interface, "-c", 10],
+                          {**env, **path}, env is TEST_GPU)
+            tap.ok(len(lines) == 40, f"{library}, {interface}, {mode}: each call decided once", len(lines))
+
 # Tiles: what may be used holds a part of the operands; the device is smaller than they are.
 for name, extra in {"ACCEL_MEMORY": {"ACCEL_MEMORY": "400K"}, "a small device": {"TESTGPU_MEMORY": "5M"}}.items():
     for interface in ("fortran", "cblas-row"):
