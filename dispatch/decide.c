@@ -49,7 +49,7 @@ const char *accel_call_fault(const struct accel_call *call)
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
         const struct accel_operand *x = &call->operand[arg->slot];
-        if ((arg->kind == ACCEL_ARG_TRANS && call->flag[arg->slot] == '?') ||
+        if ((arg->kind == ACCEL_ARG_FLAG && call->flag[arg->slot] == '?') ||
             (arg->kind == ACCEL_ARG_SIZE && call->size[arg->slot] < 0) ||
             (arg->kind == ACCEL_ARG_LD && (x->ld < 1 || x->ld < x->rows)))
             return arg->name;
@@ -84,7 +84,6 @@ static void estimate(struct accel_decision *decision, const struct accel_call *c
     enum accel_dtype dtype = call->routine->dtype;
     double flops = call->routine->flops(call);
     double up = 0, down = 0;
-    const struct accel_complex *beta = &call->scalar[ACCEL_beta];
     for (int i = 0; i < ACCEL_MATRICES; i++) {
         const struct accel_operand *x = &call->operand[i];
         if (x->place != ACCEL_HOST && x->place != ACCEL_REMOTE)
@@ -92,7 +91,7 @@ static void estimate(struct accel_decision *decision, const struct accel_call *c
         double bytes = (double)x->rows * (double)x->cols * (double)accel_dtype_size(dtype);
         if (x->access & ACCEL_WRITE)
             down += bytes;
-        if (x->access == ACCEL_READ || beta->re != 0 || beta->im != 0)
+        if (accel_is_read(call, x))
             up += bytes;
     }
     decision->est_cpu_ms = flops / machine->cpu_gflops[dtype] * 1e-6;

@@ -76,7 +76,7 @@ static void field_arguments(struct line *line, const struct accel_call *call)
     char flags[2 * ACCEL_ARGS_MAX + 1];
     int n = 0;
     for (int i = 0; i < routine->args; i++) {
-        if (routine->arg[i].kind != ACCEL_ARG_TRANS)
+        if (routine->arg[i].kind != ACCEL_ARG_FLAG)
             continue;
         flags[n++] = (char)call->given[i];
         flags[n++] = ',';

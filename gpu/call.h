@@ -29,18 +29,39 @@ static inline size_t accel_dtype_size(enum accel_dtype dtype)
 }
 
 /* One family is one mathematical operation over the four types, and one function in gpu/. */
-enum accel_family { ACCEL_GEMM, ACCEL_FAMILIES };
+enum accel_family {
+    ACCEL_GEMM,  /* C := alpha op(A) op(B) + beta C */
+    ACCEL_SYMM,  /* C := alpha A B + beta C or alpha B A + beta C, A symmetric */
+    ACCEL_HEMM,  /* the same, A Hermitian */
+    ACCEL_SYRK,  /* C := alpha op(A) op(A)' + beta C, a triangle of C */
+    ACCEL_HERK,  /* C := alpha op(A) op(A)^H + beta C, alpha and beta real */
+    ACCEL_SYR2K, /* C := alpha (op(A) op(B)' + op(B) op(A)') + beta C */
+    ACCEL_HER2K, /* C := alpha op(A) op(B)^H + conj(alpha) op(B) op(A)^H + beta C, beta real */
+    ACCEL_TRMM,  /* B := alpha op(A) B or alpha B op(A), A triangular */
+    ACCEL_TRSM,  /* B := the X with op(A) X = alpha B or X op(A) = alpha B */
+    ACCEL_FAMILIES
+};
 
 /* Where an argument's value stands in the canonical call, by kind. */
-enum accel_size { ACCEL_m, ACCEL_n, ACCEL_k, ACCEL_SIZES };
-enum accel_flag { ACCEL_transa, ACCEL_transb, ACCEL_FLAGS, ACCEL_noflag = ACCEL_FLAGS };
+enum accel_size { ACCEL_m, ACCEL_n, ACCEL_k, ACCEL_SIZES, ACCEL_order = ACCEL_SIZES };
+enum accel_flag {
+    ACCEL_transa,
+    ACCEL_transb,
+    ACCEL_side,
+    ACCEL_uplo,
+    ACCEL_trans,
+    ACCEL_diag,
+    ACCEL_FLAGS,
+    ACCEL_noflag = ACCEL_FLAGS
+};
 enum accel_scalar { ACCEL_alpha, ACCEL_beta, ACCEL_SCALARS };
 enum accel_matrix { ACCEL_a, ACCEL_b, ACCEL_c, ACCEL_MATRICES };
 
 enum accel_kind {
-    ACCEL_ARG_TRANS,
+    ACCEL_ARG_FLAG,
     ACCEL_ARG_SIZE,
     ACCEL_ARG_SCALAR,
+    ACCEL_ARG_REAL, /* a scalar that is real in a complex routine, too */
     ACCEL_ARG_MATRIX,
     ACCEL_ARG_LD
 };
@@ -56,13 +77,16 @@ struct accel_arg {
     uint8_t access;        /* matrices: enum accel_access */
     uint8_t rows, cols;    /* matrices: op(X) has shape size[rows] x size[cols] ... */
     uint8_t transposed_by; /* ... and is stored transposed unless flag[transposed_by] is 'N' */
+    char allowed[4];       /* flags: the letters there are */
 };
 
 #define ACCEL_ARGS_MAX 16
 
 /* How a CBLAS row-major call becomes a column-major one. */
 enum accel_row_major {
-    ACCEL_SWAP_A_B, /* C' = op(B)' op(A)': exchange the operands, their flags, and m with n */
+    ACCEL_SWAP_A_B,  /* C' = op(B)' op(A)': exchange the operands, their flags, and m with n */
+    ACCEL_FLIP_SIDE, /* C' = B' A': the other side and triangle, exchange m with n */
+    ACCEL_FLIP_TRANS /* C' = C: the other triangle and transposition; C = C^H: alpha conjugated */
 };
 
 enum accel_layout {
@@ -113,13 +137,39 @@ struct accel_call {
     const struct accel_routine *routine;
     enum accel_layout layout;  /* the caller's; everything below but `given` is column-major */
     int64_t size[ACCEL_SIZES]; /* 0 where the routine has no such size */
-    char flag[ACCEL_FLAGS];    /* 'N', 'T', 'C'; 'R' (conjugate, not transposed) as OpenBLAS has it;
-                                  '?' where the caller's value names nothing */
+    char flag[ACCEL_FLAGS];    /* a letter of those allowed; 'R' for a transposition that OpenBLAS
+                                  alone    has (conjugate, not transposed); '?' for what names nothing */
     struct accel_complex scalar[ACCEL_SCALARS];
     struct accel_operand operand[ACCEL_MATRICES];
     /* What the caller passed, by argument: a size or leading dimension, or a flag's letter. */
     int64_t given[ACCEL_ARGS_MAX];
 };
+
+/* A size of the call, or its `order`: of the square matrix that stands at `side`. */
+static inline int64_t accel_call_size(const struct accel_call *call, int which)
+{
+    if (which == ACCEL_order)
+        which = call->flag[ACCEL_side] == 'R' ? ACCEL_n : ACCEL_m;
+    return call->size[which];
+}
+
+/* Whether the routine takes this scalar. */
+static inline bool accel_has_scalar(const struct accel_routine *routine, enum accel_scalar scalar)
+{
+    for (int i = 0; i < routine->args; i++)
+        if ((routine->arg[i].kind == ACCEL_ARG_SCALAR || routine->arg[i].kind == ACCEL_ARG_REAL) &&
+            routine->arg[i].slot == scalar)
+            return true;
+    return false;
+}
+
+/* Whether an operand's old contents enter the result: an input does, an output unless beta is 0. */
+static inline bool accel_is_read(const struct accel_call *call, const struct accel_operand *x)
+{
+    const struct accel_complex *beta = &call->scalar[ACCEL_beta];
+    return x->access == ACCEL_READ || !accel_has_scalar(call->routine, ACCEL_beta) ||
+           beta->re != 0 || beta->im != 0;
+}
 
 /* a * b and a + b for sizes; false when the result does not fit. */
 static inline bool accel_mul(int64_t a, int64_t b, int64_t *product)

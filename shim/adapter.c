@@ -4,9 +4,22 @@
 
 #include "dispatch/decide.h"
 
-/* Values of the CBLAS enumerations: the reference cblas.h; 114 is OpenBLAS's CblasConjNoTrans. */
-enum { CBLAS_ROW_MAJOR = 101, CBLAS_COL_MAJOR = 102, CBLAS_TRANS_FIRST = 111 };
-static const char cblas_trans[] = {'N', 'T', 'C', 'R'};
+enum { CBLAS_ROW_MAJOR = 101, CBLAS_COL_MAJOR = 102 };
+
+/* Values of the CBLAS enumerations (the reference cblas.h): the letters from `first` on, by flag. R
+ * is OpenBLAS's CblasConjNoTrans, 114. */
+static const struct {
+    int first;
+    const char *letters;
+} cblas_flags[ACCEL_FLAGS] = {
+    [ACCEL_transa] = {111, "NTCR"}, [ACCEL_transb] = {111, "NTCR"}, [ACCEL_trans] = {111, "NTCR"},
+    [ACCEL_uplo] = {121, "UL"},     [ACCEL_diag] = {131, "NU"},     [ACCEL_side] = {141, "LR"},
+};
+
+static bool is_trans(int flag)
+{
+    return flag == ACCEL_transa || flag == ACCEL_transb || flag == ACCEL_trans;
+}
 
 /* The System V rule for our argument types: INTEGER-class words fill six registers, then the stack;
  * real scalars fill xmm0-7, which no BLAS routine exhausts. */
@@ -21,9 +34,19 @@ static uint64_t next_word(struct reader *r)
     return i < 6 ? r->frame->gpr[i] : r->frame->stack[i - 6];
 }
 
-static bool by_value(enum accel_abi abi, const struct accel_routine *routine)
+static bool by_value(enum accel_abi abi, const struct accel_routine *routine, enum accel_kind kind)
 {
-    return abi == ACCEL_ABI_CBLAS && !accel_is_complex(routine->dtype);
+    return abi == ACCEL_ABI_CBLAS &&
+           (kind == ACCEL_ARG_REAL ||
+            (kind == ACCEL_ARG_SCALAR && !accel_is_complex(routine->dtype)));
+}
+
+/* The type in which a scalar argument is passed. */
+static enum accel_dtype scalar_dtype(const struct accel_routine *routine, enum accel_kind kind)
+{
+    if (kind == ACCEL_ARG_REAL)
+        return accel_is_double(routine->dtype) ? ACCEL_FLOAT64 : ACCEL_FLOAT32;
+    return routine->dtype;
 }
 
 static struct accel_complex load_scalar(const void *p, enum accel_dtype dtype)
@@ -68,17 +91,22 @@ static int64_t read_integer(struct reader *r, enum accel_abi abi, int width)
     return *(const int32_t *)(uintptr_t)word;
 }
 
-static char read_trans(struct reader *r, enum accel_abi abi)
+static char read_flag(struct reader *r, enum accel_abi abi, const struct accel_arg *arg)
 {
     uint64_t word = next_word(r);
+    char letter;
     if (abi == ACCEL_ABI_CBLAS) {
-        int32_t value = (int32_t)word - CBLAS_TRANS_FIRST;
-        return value >= 0 && value < (int32_t)sizeof cblas_trans ? cblas_trans[value] : '?';
+        const char *letters = cblas_flags[arg->slot].letters;
+        int64_t value = (int64_t)(int32_t)word - cblas_flags[arg->slot].first;
+        letter = value >= 0 && value < (int64_t)strlen(letters) ? letters[value] : '?';
+    } else {
+        letter = *(const char *)(uintptr_t)word;
+        if (letter >= 'a' && letter <= 'z')
+            letter = (char)(letter - 'a' + 'A');
     }
-    char letter = *(const char *)(uintptr_t)word;
-    if (letter >= 'a' && letter <= 'z')
-        letter = (char)(letter - 'a' + 'A');
-    return letter == 'N' || letter == 'T' || letter == 'C' || letter == 'R' ? letter : '?';
+    if (letter == 'R' && is_trans(arg->slot))
+        return 'R';
+    return letter && strchr(arg->allowed, letter) ? letter : '?';
 }
 
 /* Shapes of the operands as they are stored, from the sizes and flags. */
@@ -92,25 +120,52 @@ static void shape_operands(struct accel_call *call)
         struct accel_operand *x = &call->operand[arg->slot];
         char flag = arg->transposed_by == ACCEL_noflag ? 'N' : call->flag[arg->transposed_by];
         bool transposed = flag != 'N' && flag != 'R';
-        x->rows = call->size[transposed ? arg->cols : arg->rows];
-        x->cols = call->size[transposed ? arg->rows : arg->cols];
+        x->rows = accel_call_size(call, transposed ? arg->cols : arg->rows);
+        x->cols = accel_call_size(call, transposed ? arg->rows : arg->cols);
         x->access = (enum accel_access)arg->access;
     }
 }
 
+static void exchange_sizes(struct accel_call *call)
+{
+    int64_t m = call->size[ACCEL_m];
+    call->size[ACCEL_m] = call->size[ACCEL_n];
+    call->size[ACCEL_n] = m;
+}
+
+/* The other one of two letters; what is neither stays wrong. */
+static void flip(char *flag, char one, char other)
+{
+    *flag = *flag == one ? other : *flag == other ? one : *flag;
+}
+
 static void to_column_major(struct accel_call *call)
 {
-    switch (call->routine->row_major) {
+    const struct accel_routine *routine = call->routine;
+    switch (routine->row_major) {
     case ACCEL_SWAP_A_B: {
         struct accel_operand a = call->operand[ACCEL_a];
         char transa = call->flag[ACCEL_transa];
-        int64_t m = call->size[ACCEL_m];
         call->operand[ACCEL_a] = call->operand[ACCEL_b];
         call->operand[ACCEL_b] = a;
         call->flag[ACCEL_transa] = call->flag[ACCEL_transb];
         call->flag[ACCEL_transb] = transa;
-        call->size[ACCEL_m] = call->size[ACCEL_n];
-        call->size[ACCEL_n] = m;
+        exchange_sizes(call);
+        break;
+    }
+    case ACCEL_FLIP_SIDE:
+        flip(&call->flag[ACCEL_side], 'L', 'R');
+        flip(&call->flag[ACCEL_uplo], 'U', 'L');
+        exchange_sizes(call);
+        break;
+    case ACCEL_FLIP_TRANS: {
+        bool hermitian = routine->family == ACCEL_HERK || routine->family == ACCEL_HER2K;
+        if (!hermitian && call->flag[ACCEL_trans] == 'C') /* of a real matrix */
+            call->flag[ACCEL_trans] = 'T';
+        flip(&call->flag[ACCEL_trans], 'N', hermitian ? 'C' : 'T');
+        flip(&call->flag[ACCEL_uplo], 'U', 'L');
+        if (hermitian)
+            call->scalar[ACCEL_alpha].im = -call->scalar[ACCEL_alpha].im;
         break;
     }
     }
@@ -132,20 +187,21 @@ void accel_adapter_read(struct accel_call *call, const struct accel_routine *rou
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
         switch (arg->kind) {
-        case ACCEL_ARG_TRANS:
-            call->flag[arg->slot] = read_trans(&r, abi);
+        case ACCEL_ARG_FLAG:
+            call->flag[arg->slot] = read_flag(&r, abi, arg);
             call->given[i] = call->flag[arg->slot];
             break;
         case ACCEL_ARG_SIZE:
             call->given[i] = call->size[arg->slot] = read_integer(&r, abi, width);
             break;
         case ACCEL_ARG_SCALAR:
-            if (by_value(abi, routine))
-                call->scalar[arg->slot] = load_scalar(frame->xmm[r.reals++], routine->dtype);
-            else
-                call->scalar[arg->slot] =
-                    load_scalar((const void *)(uintptr_t)next_word(&r), routine->dtype);
+        case ACCEL_ARG_REAL: {
+            const void *at = by_value(abi, routine, arg->kind)
+                                 ? (const void *)frame->xmm[r.reals++]
+                                 : (const void *)(uintptr_t)next_word(&r);
+            call->scalar[arg->slot] = load_scalar(at, scalar_dtype(routine, arg->kind));
             break;
+        }
         case ACCEL_ARG_MATRIX:
             call->operand[arg->slot].name = arg->name;
             call->operand[arg->slot].ptr = (void *)(uintptr_t)next_word(&r);
@@ -202,7 +258,7 @@ static int count_words(const struct accel_routine *routine, enum accel_abi abi)
 {
     int words = abi == ACCEL_ABI_CBLAS ? 1 : 0;
     for (int i = 0; i < routine->args; i++)
-        if (routine->arg[i].kind != ACCEL_ARG_SCALAR || !by_value(abi, routine))
+        if (!by_value(abi, routine, routine->arg[i].kind))
             words++;
     return words;
 }
@@ -217,7 +273,7 @@ static int count_characters(const struct accel_routine *routine)
 {
     int n = 0;
     for (int i = 0; i < routine->args; i++)
-        n += routine->arg[i].kind == ACCEL_ARG_TRANS;
+        n += routine->arg[i].kind == ACCEL_ARG_FLAG;
     return n;
 }
 
@@ -268,17 +324,21 @@ void accel_adapter_call(void *original, enum accel_abi abi, int width,
             words[n++] = (uintptr_t)call->operand[arg->slot].ptr;
             continue;
         case ACCEL_ARG_SCALAR:
-            if (by_value(abi, routine)) {
-                store_scalar(xmm[reals++], call->scalar[arg->slot], routine->dtype);
+        case ACCEL_ARG_REAL:
+            if (by_value(abi, routine, arg->kind)) {
+                store_scalar(xmm[reals++], call->scalar[arg->slot],
+                             scalar_dtype(routine, arg->kind));
                 continue;
             }
-            store_scalar(value[i].scalar, call->scalar[arg->slot], routine->dtype);
+            store_scalar(value[i].scalar, call->scalar[arg->slot],
+                         scalar_dtype(routine, arg->kind));
             words[n++] = (uintptr_t)&value[i];
             continue;
-        case ACCEL_ARG_TRANS:
+        case ACCEL_ARG_FLAG:
             if (abi == ACCEL_ABI_CBLAS) {
-                const char *at = memchr(cblas_trans, call->flag[arg->slot], sizeof cblas_trans);
-                words[n++] = (uint64_t)(CBLAS_TRANS_FIRST + (at - cblas_trans));
+                const char *letters = cblas_flags[arg->slot].letters;
+                const char *at = strchr(letters, call->flag[arg->slot]);
+                words[n++] = (uint64_t)(cblas_flags[arg->slot].first + (at - letters));
             } else {
                 value[i].letter = call->flag[arg->slot];
                 words[n++] = (uintptr_t)&value[i];

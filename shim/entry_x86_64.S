@@ -64,6 +64,12 @@
     .endif
 .endm
 
+.macro arg_real
+    .if !cblas
+        .set position, position + 1
+    .endif
+.endm
+
 .macro arg_size
     .set position, position + 1
     .if position == 1
@@ -147,9 +153,10 @@
     .set index, index + 1
 .endm
 
-#define TRANS(x)                          arg_word;
+#define FLAG(x, letters)                  arg_word;
 #define SIZE(x)                           arg_size;
 #define SCALAR(x)                         arg_scalar;
+#define REAL(x)                           arg_real;
 #define MATRIX(x, access, rows, cols, by) arg_word;
 #define LD(x, matrix)                     arg_word;
 

@@ -11,18 +11,21 @@
     static double flops_##name(const struct accel_call *call)                                      \
     {                                                                                              \
         double m = (double)call->size[ACCEL_m], n = (double)call->size[ACCEL_n],                   \
-               k = (double)call->size[ACCEL_k];                                                    \
+               k = (double)call->size[ACCEL_k],                                                    \
+               order = (double)accel_call_size(call, ACCEL_order);                                 \
+        (void)m, (void)k, (void)order;                                                             \
         return (flop_count) * (accel_is_complex(ACCEL_##dtype) ? 4 : 1);                           \
     }
 #include "routines.def"
 #undef ROUTINE
 
-#define TRANS(x)  {#x, ACCEL_ARG_TRANS, ACCEL_##x, 0, 0, 0, 0},
-#define SIZE(x)   {#x, ACCEL_ARG_SIZE, ACCEL_##x, 0, 0, 0, 0},
-#define SCALAR(x) {#x, ACCEL_ARG_SCALAR, ACCEL_##x, 0, 0, 0, 0},
+#define FLAG(x, letters) {#x, ACCEL_ARG_FLAG, ACCEL_##x, 0, 0, 0, 0, letters},
+#define SIZE(x)          {#x, ACCEL_ARG_SIZE, ACCEL_##x, 0, 0, 0, 0, ""},
+#define SCALAR(x)        {#x, ACCEL_ARG_SCALAR, ACCEL_##x, 0, 0, 0, 0, ""},
+#define REAL(x)          {#x, ACCEL_ARG_REAL, ACCEL_##x, 0, 0, 0, 0, ""},
 #define MATRIX(x, access, rows, cols, by)                                                          \
-    {#x, ACCEL_ARG_MATRIX, ACCEL_##x, ACCEL_##access, ACCEL_##rows, ACCEL_##cols, ACCEL_##by},
-#define LD(x, matrix) {#x, ACCEL_ARG_LD, ACCEL_##matrix, 0, 0, 0, 0},
+    {#x, ACCEL_ARG_MATRIX, ACCEL_##x, ACCEL_##access, ACCEL_##rows, ACCEL_##cols, ACCEL_##by, ""},
+#define LD(x, matrix) {#x, ACCEL_ARG_LD, ACCEL_##matrix, 0, 0, 0, 0, ""},
 #define COUNT(...)    (int)(sizeof((struct accel_arg[]){__VA_ARGS__}) / sizeof(struct accel_arg))
 
 #define ROUTINE(name, NAME, family, dtype, row_major, flop_count, args)                            \

@@ -48,14 +48,13 @@ __asm__(".text\n"
 
 static struct accel_call sample(const struct accel_routine *routine)
 {
-    static const char flags[] = "NTC";
     struct accel_call call = {.routine = routine, .layout = ACCEL_COLUMN_MAJOR};
     bool is_double = accel_is_double(routine->dtype), is_complex = accel_is_complex(routine->dtype);
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
         switch (arg->kind) {
-        case ACCEL_ARG_TRANS:
-            call.flag[arg->slot] = flags[i % 3];
+        case ACCEL_ARG_FLAG:
+            call.flag[arg->slot] = arg->allowed[(size_t)i % strlen(arg->allowed)];
             call.given[i] = call.flag[arg->slot];
             break;
         case ACCEL_ARG_SIZE:
@@ -64,6 +63,9 @@ static struct accel_call sample(const struct accel_routine *routine)
         case ACCEL_ARG_SCALAR:
             call.scalar[arg->slot].re = is_double ? 0.1 * i : (float)(0.1 * i);
             call.scalar[arg->slot].im = is_complex ? -3.5 * i : 0;
+            break;
+        case ACCEL_ARG_REAL:
+            call.scalar[arg->slot].re = is_double ? 0.3 * i : (float)(0.3 * i);
             break;
         case ACCEL_ARG_MATRIX:
             call.operand[arg->slot].name = arg->name;
@@ -81,8 +83,8 @@ static struct accel_call sample(const struct accel_routine *routine)
         if (arg->kind != ACCEL_ARG_MATRIX)
             continue;
         bool t = arg->transposed_by != ACCEL_noflag && call.flag[arg->transposed_by] != 'N';
-        call.operand[arg->slot].rows = call.size[t ? arg->cols : arg->rows];
-        call.operand[arg->slot].cols = call.size[t ? arg->rows : arg->cols];
+        call.operand[arg->slot].rows = accel_call_size(&call, t ? arg->cols : arg->rows);
+        call.operand[arg->slot].cols = accel_call_size(&call, t ? arg->rows : arg->cols);
     }
     return call;
 }
@@ -118,7 +120,7 @@ static void hidden_lengths_are_one(void **state)
         accel_adapter_call((void *)(uintptr_t)test_callee, record.abi, 32, &call);
         size_t at = accel_adapter_stack_words(record.routine, record.abi);
         for (int i = 0; i < record.routine->args; i++)
-            if (record.routine->arg[i].kind == ACCEL_ARG_TRANS)
+            if (record.routine->arg[i].kind == ACCEL_ARG_FLAG)
                 assert_int_equal(record.words[at++], 1);
     }
 }
