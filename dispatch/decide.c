@@ -66,14 +66,16 @@ bool accel_call_empty(const struct accel_call *call)
     return call->scalar[ACCEL_alpha].re == 0 && call->scalar[ACCEL_alpha].im == 0;
 }
 
-/* Flags that only OpenBLAS knows (conjugated, not transposed), and extents beyond 2^63 bytes. */
+/* Not: flags that only OpenBLAS knows (conjugated, not transposed), memory that our kernels do not reach, and
+ * extents beyond 2^63 bytes. */
 static bool is_supported(const struct accel_call *call)
 {
-    for (int i = 0; i < ACCEL_FLAGS; i++)
-        if (call->flag[i] == 'R')
-            return false;
+    if (call->flag[ACCEL_transa] == 'R' || call->flag[ACCEL_transb] == 'R' ||
+        call->flag[ACCEL_trans] == 'R')
+        return false;
     for (int i = 0; i < ACCEL_MATRICES; i++)
-        if (accel_extent(&call->operand[i], call->routine->dtype) < 0)
+        if (call->operand[i].place == ACCEL_REMOTE ||
+            accel_extent(&call->operand[i], call->routine->dtype) < 0)
             return false;
     return true;
 }
@@ -86,7 +88,7 @@ static void estimate(struct accel_decision *decision, const struct accel_call *c
     double up = 0, down = 0;
     for (int i = 0; i < ACCEL_MATRICES; i++) {
         const struct accel_operand *x = &call->operand[i];
-        if (x->place != ACCEL_HOST && x->place != ACCEL_REMOTE)
+        if (x->place != ACCEL_HOST)
             continue;
         double bytes = (double)x->rows * (double)x->cols * (double)accel_dtype_size(dtype);
         if (x->access & ACCEL_WRITE)
@@ -102,7 +104,7 @@ static void estimate(struct accel_decision *decision, const struct accel_call *c
 static bool on_device(const struct accel_call *call)
 {
     for (int i = 0; i < ACCEL_MATRICES; i++)
-        if (call->operand[i].place == ACCEL_DEVICE || call->operand[i].place == ACCEL_REMOTE)
+        if (call->operand[i].place == ACCEL_DEVICE)
             return true;
     return false;
 }
@@ -155,6 +157,8 @@ struct accel_decision accel_decide(const struct accel_call *call,
         return on_cpu(decision, ACCEL_ERROR);
     case ACCEL_GPU_FORKED:
         return on_cpu(decision, ACCEL_FORKED);
+    case ACCEL_GPU_STARTING:
+        return on_cpu(decision, ACCEL_WARMING);
     case ACCEL_GPU_UNTRIED:
     case ACCEL_GPU_READY:
         break;

@@ -37,6 +37,7 @@ const char *accel_why_name(enum accel_why why);
 
 enum accel_gpu_state {
     ACCEL_GPU_UNTRIED, /* CUDA has not been started; the figures are those of a fast GPU */
+    ACCEL_GPU_STARTING,
     ACCEL_GPU_READY,
     ACCEL_GPU_ABSENT,
     ACCEL_GPU_FAILED, /* left alone for good */

@@ -17,6 +17,8 @@
 #include "say.h"
 
 static struct accel_settings settings;
+static uint64_t gate;     /* depends on the CPU alone */
+static atomic_bool ready; /* the settings have been read */
 
 /* `machine` changes under the lock: once when CUDA starts, once if the GPU is given up. Readers
  * copy it under the lock as well; the state alone is read without. */
@@ -31,30 +33,37 @@ static atomic_bool program_uses_cuda;
 
 void dispatch_start(void)
 {
+    static atomic_flag begun = ATOMIC_FLAG_INIT;
     cpu_set_t set;
     int cores = 1;
-    settings_read(&settings);
-    if (!settings.on)
+    if (atomic_flag_test_and_set(&begun))
         return;
-    output_find_rank();
+    settings_read(&settings);
+    output_start();
     if (sched_getaffinity(0, sizeof set, &set) == 0)
         cores = CPU_COUNT(&set);
     accel_machine_init(&machine, cores);
+    gate = accel_decide_gate(&machine);
+    atomic_store_explicit(&ready, true, memory_order_release);
 }
 
+/* Off as well while they are being read: that is at start-up, when the program has one thread. */
 bool dispatch_is_on(void)
 {
-    return settings.on;
+    if (!atomic_load_explicit(&ready, memory_order_acquire))
+        dispatch_start();
+    return atomic_load_explicit(&ready, memory_order_acquire) && settings.on;
 }
 
 const char *dispatch_original_libraries(void)
 {
+    dispatch_is_on();
     return settings.original;
 }
 
 void dispatch_end(void)
 {
-    if (settings.on && settings.summary)
+    if (dispatch_is_on() && settings.summary)
         summary_print(&settings);
 }
 
@@ -74,12 +83,10 @@ static struct accel_machine machine_now(void)
 
 struct dispatch_attention dispatch_attention(void)
 {
-    static _Atomic uint64_t gate; /* of the current machine; recomputed when the state changes */
-    static _Atomic int gate_state = -1;
     struct dispatch_attention attention = {DISPATCH_SEE_NOTHING, UINT64_MAX};
-    enum accel_gpu_state now = state();
-    if (!settings.on)
+    if (!dispatch_is_on())
         return attention;
+    enum accel_gpu_state now = state();
     if (settings.log != ACCEL_LOG_OFF || settings.summary) {
         attention.level = DISPATCH_SEE_ALL;
     } else if (settings.policy == ACCEL_POLICY_CPU || now == ACCEL_GPU_ABSENT ||
@@ -93,12 +100,7 @@ struct dispatch_attention dispatch_attention(void)
         attention.level = DISPATCH_SEE_ALL;
     } else {
         attention.level = DISPATCH_SEE_LARGE;
-        if (atomic_load(&gate_state) != (int)now) {
-            struct accel_machine copy = machine_now();
-            atomic_store(&gate, accel_decide_gate(&copy));
-            atomic_store(&gate_state, (int)now);
-        }
-        attention.gate = atomic_load(&gate);
+        attention.gate = gate;
     }
     return attention;
 }
@@ -110,21 +112,26 @@ static void set_state(enum accel_gpu_state to)
     atomic_store_explicit(&gpu_state, (int)to, memory_order_release);
 }
 
-/* Starts CUDA, once. Its threads must not take the program's signals: they inherit this thread's
- * mask, which blocks all meanwhile. */
-static void start_gpu(void)
+/* Starts CUDA, once. Its threads must not take the program's signals: they inherit this thread's mask,
+ * which blocks all meanwhile. Another thread that starts it already is waited for only if asked: that thread
+ * may need the dynamic linker's lock, which this one may hold. */
+static void start_gpu(bool wait)
 {
     const struct gpu_config config = {settings.cuda_dir, settings.memory_share,
                                       settings.memory_bytes};
     struct gpu_info info;
     sigset_t all, before;
-    pthread_mutex_lock(&start_lock);
+    if (wait)
+        pthread_mutex_lock(&start_lock);
+    else if (pthread_mutex_trylock(&start_lock) != 0)
+        return;
     if (state() == ACCEL_GPU_UNTRIED) {
+        set_state(ACCEL_GPU_STARTING);
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
-        bool ready = gpu_start(&config, &info);
+        bool started = gpu_start(&config, &info);
         pthread_sigmask(SIG_SETMASK, &before, NULL);
-        if (ready) {
+        if (started) {
             pthread_mutex_lock(&machine_lock);
             /* Large products reach about 70 % of the nominal peak. */
             for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++)
@@ -137,7 +144,7 @@ static void start_gpu(void)
         } else if (settings.policy == ACCEL_POLICY_GPU || settings.log != ACCEL_LOG_OFF) {
             accel_say("no GPU is used: %s", gpu_failure());
         }
-        set_state(ready ? ACCEL_GPU_READY : ACCEL_GPU_ABSENT);
+        set_state(started ? ACCEL_GPU_READY : ACCEL_GPU_ABSENT);
     }
     pthread_mutex_unlock(&start_lock);
 }
@@ -145,7 +152,7 @@ static void start_gpu(void)
 static void give_up_gpu(void)
 {
     int ready = ACCEL_GPU_READY;
-    if (atomic_compare_exchange_strong(&gpu_state, &ready, ACCEL_GPU_FAILED))
+    if (atomic_compare_exchange_strong(&gpu_state, &ready, ACCEL_GPU_FAILED) && !gpu_is_gone())
         accel_say("%s is left alone from here on, the CPU computes: %s", gpu_name, gpu_failure());
     gpu_trim();
 }
@@ -187,11 +194,12 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static void locate_operands(struct accel_call *call)
+static bool all_on_host(const struct accel_call *call)
 {
     for (int i = 0; i < ACCEL_MATRICES; i++)
-        if (call->operand[i].ptr)
-            call->operand[i].place = gpu_locate(call->operand[i].ptr);
+        if (call->operand[i].place != ACCEL_HOST)
+            return false;
+    return true;
 }
 
 static bool host_can_read(const struct accel_call *call)
@@ -259,6 +267,10 @@ static bool run_on_gpu(const struct accel_call *call, const struct dispatch_call
         record->ran = gpu_cpu_name;
         give_up_gpu();
         return true;
+    case GPU_SHORT_ELSE:
+        record->why = ACCEL_NO_MEMORY;
+        record->ran = gpu_cpu_name;
+        return true;
     case GPU_LOST:
         stop_program(caller);
     }
@@ -277,22 +289,31 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
 {
     settings_complain();
     struct accel_machine now = machine_now();
-    /* Device pointers can only exist where the program has a context. */
-    if (settings.policy != ACCEL_POLICY_CPU &&
-        (now.gpu == ACCEL_GPU_UNTRIED || now.gpu == ACCEL_GPU_READY) &&
-        !atomic_load(&program_uses_cuda) && gpu_program_uses_cuda())
-        atomic_store(&program_uses_cuda, true);
-    bool may_be_device = atomic_load(&program_uses_cuda);
-    if (now.gpu == ACCEL_GPU_UNTRIED &&
-        (may_be_device || accel_decide(call, &now, &settings).gpu)) {
-        start_gpu();
+    if (now.gpu == ACCEL_GPU_READY && !gpu_is_own_process()) {
+        /* Forked without the handlers: _Fork(), clone(). */
+        dispatch_fork_child();
         now = machine_now();
     }
     bool valid = !accel_call_fault(call);
-    if (may_be_device && valid && (now.gpu == ACCEL_GPU_READY || now.gpu == ACCEL_GPU_FAILED))
-        locate_operands(call);
-    if (now.gpu == ACCEL_GPU_READY)
-        now.gpu_memory = gpu_memory_available();
+    /* Device pointers can only exist where the program has a context, though not in each of its threads. */
+    bool may_start = now.gpu == ACCEL_GPU_UNTRIED || now.gpu == ACCEL_GPU_STARTING;
+    if (settings.policy != ACCEL_POLICY_CPU && (may_start || now.gpu == ACCEL_GPU_READY) &&
+        !atomic_load(&program_uses_cuda) && gpu_program_uses_cuda(caller->loads))
+        atomic_store(&program_uses_cuda, true);
+    if (valid && (now.gpu == ACCEL_GPU_READY || now.gpu == ACCEL_GPU_FAILED ||
+                  (may_start && atomic_load(&program_uses_cuda)))) {
+        gpu_locate(call->operand, ACCEL_MATRICES);
+        if (!all_on_host(call))
+            atomic_store(&program_uses_cuda, true);
+    }
+    bool on_device = !host_can_read(call);
+    if ((now.gpu == ACCEL_GPU_UNTRIED && (on_device || accel_decide(call, &now, &settings).gpu)) ||
+        (now.gpu == ACCEL_GPU_STARTING && (on_device || settings.policy == ACCEL_POLICY_GPU))) {
+        start_gpu(on_device || settings.policy == ACCEL_POLICY_GPU);
+        now = machine_now();
+        if (on_device) /* whose context they belong to is known only now */
+            gpu_locate(call->operand, ACCEL_MATRICES);
+    }
 
     const struct accel_decision decision = accel_decide(call, &now, &settings);
     struct accel_record record = {.call = call,
@@ -328,28 +349,25 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
     return true;
 }
 
-void dispatch_fork_prepare(void)
+void dispatch_not_blas(const char *symbol)
 {
-    pthread_mutex_lock(&start_lock);
-    pthread_mutex_lock(&machine_lock);
-    gpu_fork_prepare();
-    output_fork_prepare();
-}
-
-void dispatch_fork_parent(void)
-{
-    output_fork_done();
-    gpu_fork_done(false);
-    pthread_mutex_unlock(&machine_lock);
-    pthread_mutex_unlock(&start_lock);
+    static const struct accel_routine no_routine = {.args = 0};
+    const struct accel_call call = {.routine = &no_routine};
+    const struct accel_record record = {
+        .call = &call, .symbol = symbol, .why = ACCEL_UNSUPPORTED, .ran = "cpu", .ms = -1};
+    settings_complain();
+    settle(&record);
 }
 
 void dispatch_fork_child(void)
 {
-    output_fork_done();
-    if (state() == ACCEL_GPU_READY || state() == ACCEL_GPU_FAILED)
+    enum accel_gpu_state was = state();
+    pthread_mutex_init(&machine_lock, NULL);
+    pthread_mutex_init(&start_lock, NULL);
+    if (was != ACCEL_GPU_UNTRIED && was != ACCEL_GPU_ABSENT) {
         set_state(ACCEL_GPU_FORKED);
-    gpu_fork_done(state() == ACCEL_GPU_FORKED);
-    pthread_mutex_unlock(&machine_lock);
-    pthread_mutex_unlock(&start_lock);
+        gpu_fork_child();
+    }
+    output_fork_child();
+    summary_fork_child();
 }

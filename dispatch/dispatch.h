@@ -22,13 +22,14 @@ struct dispatch_attention {
 /* How the dispatcher reaches back to whoever called. */
 struct dispatch_caller {
     const char *symbol;             /* the name that was called; constant */
+    unsigned long long loads;       /* changes when the program has loaded something */
     void (*forward)(void *context); /* the original, with the caller's own arguments */
     void (*original)(void *context, const struct accel_call *call); /* the original, with these */
     void *context;
 };
 
-/* Reads the environment, once, before anything else here; from a constructor. In an AT_SECURE
- * process it reads nothing and turns everything off. */
+/* Reads the environment, once: from a constructor, or at the first question before that. In an
+ * AT_SECURE process it reads nothing and turns everything off. */
 void dispatch_start(void);
 
 /* Prints the summary, if asked for; from a destructor. Calls no CUDA: the driver may be gone. */
@@ -48,9 +49,11 @@ struct dispatch_attention dispatch_attention(void);
  * (the device was lost after it had overwritten the caller's matrix). */
 bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller);
 
-/* Around fork(): in the child, calls run on the CPU if the GPU was in use in the parent. */
-void dispatch_fork_prepare(void);
-void dispatch_fork_parent(void);
+/* Logs that a name has been called which is not BLAS here, or whose integers cannot be told. */
+void dispatch_not_blas(const char *symbol);
+
+/* In the child of a fork: calls run on the CPU if the GPU was in use, or starting, in the parent. Nothing is
+ * locked before a fork: a lock could be held by a thread that waits for this one. */
 void dispatch_fork_child(void);
 
 #endif

@@ -48,9 +48,33 @@ static pid_t opened_by;
 static dev_t log_dev;
 static ino_t log_ino;
 static char rank_text[24] = "0";
+static bool has_stderr;
+static dev_t stderr_dev;
+static ino_t stderr_ino;
 
-void output_find_rank(void)
+static bool same_file(int fd, dev_t dev, ino_t ino)
 {
+    struct stat st;
+    return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
+}
+
+void output_stderr(const char *bytes, size_t length)
+{
+    int saved = errno;
+    if (has_stderr && same_file(STDERR_FILENO, stderr_dev, stderr_ino))
+        output_write(STDERR_FILENO, bytes, length);
+    errno = saved;
+}
+
+void output_start(void)
+{
+    struct stat st;
+    if (fstat(STDERR_FILENO, &st) == 0) {
+        has_stderr = true;
+        stderr_dev = st.st_dev;
+        stderr_ino = st.st_ino;
+    }
+
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
                                         "SLURM_PROCID"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -117,6 +141,7 @@ static void open_output(const char *pattern)
 {
     char path[PATH_MAX];
     int fd = -1;
+    bool again = opened && opened_by == getpid();
     opened = true;
     opened_by = getpid();
     if (pattern) {
@@ -124,14 +149,15 @@ static void open_output(const char *pattern)
             errno = ENAMETOOLONG;
         else
             fd = open_log(path);
-        if (fd < 0)
+        if (fd < 0 && !again)
             accel_say("ACCEL_LOG_FILE: %s cannot be opened (%s); the log goes to stderr", pattern,
                       strerrorname_np(errno));
     }
     /* A number of its own, high up: programs close and reuse the low ones. */
-    log_fd = fcntl(fd < 0 ? STDERR_FILENO : fd, F_DUPFD_CLOEXEC, 200);
+    int from = fd >= 0 ? fd : same_file(STDERR_FILENO, stderr_dev, stderr_ino) ? STDERR_FILENO : -1;
+    log_fd = fcntl(from, F_DUPFD_CLOEXEC, 200);
     if (log_fd < 0) /* too few descriptors allowed */
-        log_fd = fcntl(fd < 0 ? STDERR_FILENO : fd, F_DUPFD_CLOEXEC, 3);
+        log_fd = fcntl(from, F_DUPFD_CLOEXEC, 3);
     if (fd >= 0)
         close(fd);
     struct stat st;
@@ -141,35 +167,39 @@ static void open_output(const char *pattern)
     }
 }
 
-static bool still_ours(void)
+/* Under the lock. */
+static void write_log(const char *pattern, const char *bytes, size_t length)
 {
-    struct stat st;
-    return log_fd >= 0 && fstat(log_fd, &st) == 0 && st.st_dev == log_dev && st.st_ino == log_ino;
+    bool ours = same_file(log_fd, log_dev, log_ino);
+    bool child = opened && pattern && strstr(pattern, "%p") && opened_by != getpid();
+    if (child && ours)
+        close(log_fd);
+    if (!opened || child || (pattern && !ours)) {
+        open_output(pattern);
+        ours = same_file(log_fd, log_dev, log_ino);
+    }
+    if (ours)
+        output_write(log_fd, bytes, length);
 }
 
 void output_log(const char *pattern, const char *bytes, size_t length)
 {
     int saved = errno;
     pthread_mutex_lock(&lock);
-    if (opened && pattern && strstr(pattern, "%p") && opened_by != getpid()) {
-        if (still_ours())
-            close(log_fd);
-        opened = false;
-    }
-    if (!opened)
-        open_output(pattern);
-    if (still_ours())
-        output_write(log_fd, bytes, length);
+    write_log(pattern, bytes, length);
     pthread_mutex_unlock(&lock);
     errno = saved;
 }
 
-void output_fork_prepare(void)
+void output_log_at_exit(const char *pattern, const char *bytes, size_t length)
 {
-    pthread_mutex_lock(&lock);
+    if (pthread_mutex_trylock(&lock) != 0)
+        return;
+    write_log(pattern, bytes, length);
+    pthread_mutex_unlock(&lock);
 }
 
-void output_fork_done(void)
+void output_fork_child(void)
 {
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_init(&lock, NULL);
 }

@@ -1,7 +1,6 @@
 #include "say.h"
 
 #include <stdarg.h>
-#include <unistd.h>
 
 #include "text.h"
 #include "output.h"
@@ -28,5 +27,5 @@ void accel_say(const char *format, ...)
     va_end(args);
     text.size++;
     text_char(&text, '\n');
-    output_write(STDERR_FILENO, text.at, text.length);
+    output_stderr(text.at, text.length);
 }

@@ -1,10 +1,12 @@
 #define _GNU_SOURCE
 #include "settings.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <unistd.h>
 
 #include "say.h"
 
@@ -32,10 +34,11 @@ static const char *keep(const char *value)
 
 static void complain(const char *name, const char *value, const char *allowed)
 {
-    const char *copy = keep(value);
+    char start[100] = "";
+    strncat(start, value, sizeof start - 1);
+    const char *copy = keep(start);
     if (complaint_count < (int)(sizeof complaints / sizeof *complaints))
-        complaints[complaint_count++] =
-            (struct complaint){name, copy ? copy : "(its value, which is too long)", allowed};
+        complaints[complaint_count++] = (struct complaint){name, copy ? copy : "…", allowed};
 }
 
 /* The place of the value in a list of words separated by commas, `unset` where the variable is not
@@ -68,6 +71,27 @@ static const char *read_string(const char *name, const char *allowed)
     if (!copy)
         complain(name, value, allowed);
     return copy;
+}
+
+/* A path that stays the same when the program changes its folder. A percent sign in the folder's own name is
+ * doubled: the path is a pattern. */
+static const char *from_here(const char *path)
+{
+    char here[PATH_MAX], full[2 * PATH_MAX];
+    size_t n = 0;
+    if (!path || path[0] == '/' || !getcwd(here, sizeof here))
+        return path;
+    for (const char *c = here; *c; c++) {
+        full[n++] = *c;
+        if (*c == '%')
+            full[n++] = '%';
+    }
+    full[n++] = '/';
+    if (n + strlen(path) >= sizeof full)
+        return path;
+    strcpy(full + n, path);
+    const char *kept = keep(full);
+    return kept ? kept : path;
 }
 
 /* "80%", or bytes with an optional K, M, G or T (powers of 1024). */
@@ -110,7 +134,7 @@ void settings_read(struct accel_settings *settings)
     if (!settings->on)
         return;
     settings->log = levels[read_choice("ACCEL_LOG", "0,1,2,json", 0)];
-    settings->log_file = read_string("ACCEL_LOG_FILE", "a path");
+    settings->log_file = from_here(read_string("ACCEL_LOG_FILE", "a path"));
     settings->summary = read_choice("ACCEL_SUMMARY", "0,1", 0) == 1;
     settings->policy = policies[read_choice("ACCEL_POLICY", "auto,gpu,cpu", 0)];
     settings->cuda_dir = read_string("ACCEL_CUDA_DIR", "a folder");

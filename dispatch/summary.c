@@ -57,17 +57,7 @@ void summary_count(const struct accel_record *record)
     atomic_fetch_add(&row->down_bytes, record->down_bytes);
 }
 
-static void column_integer(struct accel_text *text, int64_t value, int width)
-{
-    char buffer[32];
-    struct accel_text cell;
-    text_start(&cell, buffer, sizeof buffer - 1);
-    text_integer(&cell, value);
-    buffer[cell.length] = 0;
-    text_padded(text, buffer, width);
-}
-
-static void column_decimal(struct accel_text *text, double value, int width)
+static void column(struct accel_text *text, double value, int width)
 {
     char buffer[32];
     struct accel_text cell;
@@ -75,6 +65,19 @@ static void column_decimal(struct accel_text *text, double value, int width)
     text_decimal(&cell, value);
     buffer[cell.length] = 0;
     text_padded(text, buffer, width);
+}
+
+void summary_fork_child(void)
+{
+    for (int i = 0; i < ROWS; i++) {
+        atomic_store(&rows[i].symbol, NULL);
+        atomic_store(&rows[i].ready, false);
+        atomic_store(&rows[i].calls, 0);
+        atomic_store(&rows[i].nanoseconds, 0);
+        atomic_store(&rows[i].up_bytes, 0);
+        atomic_store(&rows[i].down_bytes, 0);
+    }
+    atomic_store(&others, 0);
 }
 
 void summary_print(const struct accel_settings *settings)
@@ -118,10 +121,10 @@ void summary_print(const struct accel_settings *settings)
         text_padded(&text, atomic_load(&row->symbol), -24);
         text_padded(&text, row->ran, -10);
         text_padded(&text, accel_why_name(row->why), -14);
-        column_integer(&text, atomic_load(&row->calls), 12);
-        column_decimal(&text, (double)atomic_load(&row->nanoseconds) * 1e-6, 12);
-        column_decimal(&text, (double)atomic_load(&row->up_bytes) * 1e-6, 12);
-        column_decimal(&text, (double)atomic_load(&row->down_bytes) * 1e-6, 12);
+        column(&text, (double)atomic_load(&row->calls), 12);
+        column(&text, (double)atomic_load(&row->nanoseconds) * 1e-6, 12);
+        column(&text, (double)atomic_load(&row->up_bytes) * 1e-6, 12);
+        column(&text, (double)atomic_load(&row->down_bytes) * 1e-6, 12);
         text_char(&text, '\n');
         last = next;
     }
@@ -131,5 +134,5 @@ void summary_print(const struct accel_settings *settings)
         text_char(&text, '\n');
     }
     if (any) /* most processes that inherit the settings call nothing */
-        output_log(settings->log_file, buffer, text.length);
+        output_log_at_exit(settings->log_file, buffer, text.length);
 }

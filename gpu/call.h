@@ -115,7 +115,7 @@ enum accel_place {
     ACCEL_HOST,    /* only the host may touch it; pinned host memory too */
     ACCEL_DEVICE,  /* memory of the device in use: kernels may, the host may not */
     ACCEL_MANAGED, /* both may */
-    ACCEL_REMOTE   /* memory of another device: can be copied, not used in place */
+    ACCEL_REMOTE   /* memory of another device or context: can be copied, not used */
 };
 
 /* A matrix as it is stored: column-major, rows x cols elements, ld elements from one column to the
@@ -137,8 +137,9 @@ struct accel_call {
     const struct accel_routine *routine;
     enum accel_layout layout;  /* the caller's; everything below but `given` is column-major */
     int64_t size[ACCEL_SIZES]; /* 0 where the routine has no such size */
-    char flag[ACCEL_FLAGS];    /* a letter of those allowed; 'R' for a transposition that OpenBLAS
-                                  alone    has (conjugate, not transposed); '?' for what names nothing */
+    /* A letter of those allowed; 'R' for a transposition that OpenBLAS alone has (conjugate, not
+     * transposed); '?' for what names nothing. */
+    char flag[ACCEL_FLAGS];
     struct accel_complex scalar[ACCEL_SCALARS];
     struct accel_operand operand[ACCEL_MATRICES];
     /* What the caller passed, by argument: a size or leading dimension, or a flag's letter. */

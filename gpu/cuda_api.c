@@ -89,8 +89,14 @@ static void *open_driver(const char *first_dir)
 
 struct cublas_search {
     int driver_version; /* major * 1000 + minor * 10 */
+    int newest;         /* major version that still has code for this device */
     void *library;
 };
+
+static bool fits(const struct cublas_search *search, int major)
+{
+    return search->driver_version >= major * 1000 && major <= search->newest;
+}
 
 /* cuBLAS of a major version needs a driver of that major version (CUDA's compatibility rule). */
 static bool try_folder(const char *folder, void *context)
@@ -98,7 +104,7 @@ static bool try_folder(const char *folder, void *context)
     struct cublas_search *search = context;
     char name[32];
     for (size_t i = 0; !search->library && i < LENGTH(majors); i++) {
-        if (search->driver_version < majors[i] * 1000)
+        if (!fits(search, majors[i]))
             continue;
         /* libcublas finds libcublasLt beside itself only where the folder is on a search path;
          * loaded before, it is found by its name. */
@@ -112,25 +118,46 @@ static bool try_folder(const char *folder, void *context)
     return search->library != NULL;
 }
 
-static void *open_cublas(const char *first_dir, int driver_version)
+static void try_linker(struct cublas_search *search, int flags)
 {
-    struct cublas_search search = {driver_version, NULL};
     char name[32];
-    for (int flags = RTLD_NOLOAD | RTLD_NOW;; flags = RTLD_NOW | RTLD_LOCAL) {
-        for (size_t i = 0; !search.library && i < LENGTH(majors); i++) {
-            if (driver_version < majors[i] * 1000)
-                continue;
-            snprintf(name, sizeof name, "libcublas.so.%d", majors[i]);
-            search.library = dlopen(name, flags);
-        }
-        if (search.library || !(flags & RTLD_NOLOAD))
-            break;
-        if (first_dir && try_folder(first_dir, &search))
-            break;
+    for (size_t i = 0; !search->library && i < LENGTH(majors); i++) {
+        if (!fits(search, majors[i]))
+            continue;
+        snprintf(name, sizeof name, "libcublas.so.%d", majors[i]);
+        search->library = dlopen(name, flags);
     }
+}
+
+/* The program's own environment comes before the system's copy: the program may open its own later, and would be
+ * given ours by its name. */
+static void *open_cublas(const char *first_dir, int driver_version, int newest)
+{
+    struct cublas_search search = {driver_version, newest, NULL};
+    try_linker(&search, RTLD_NOLOAD | RTLD_NOW);
+    if (!search.library && first_dir)
+        try_folder(first_dir, &search);
     if (!search.library)
-        find_cuda_folders(try_folder, &search);
+        find_cuda_environment(try_folder, &search);
+    if (!search.library)
+        try_linker(&search, RTLD_NOW | RTLD_LOCAL);
+    if (!search.library)
+        find_cuda_system(try_folder, &search);
     return search.library;
+}
+
+/* CUDA 13 has no code for devices before compute capability 7.5 (CUDA 13.0 release notes). */
+static int newest_for_device(void)
+{
+    CUdevice device;
+    int major = 0, minor = 0;
+    if (CUDA(cuDeviceGet)(&device, 0) != CUDA_SUCCESS ||
+        CUDA(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) !=
+            CUDA_SUCCESS ||
+        CUDA(cuDeviceGetAttribute)(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device) !=
+            CUDA_SUCCESS)
+        return majors[0];
+    return major * 10 + minor < 75 ? 12 : majors[0];
 }
 
 static bool open_all(const char *first_dir)
@@ -154,11 +181,12 @@ static bool open_all(const char *first_dir)
         return false;
     }
     CUDA(cuDriverGetVersion)(&version);
-    void *cublas = open_cublas(first_dir, version);
+    void *cublas = open_cublas(first_dir, version, newest_for_device());
     if (!cublas) {
-        snprintf(reason, sizeof reason,
-                 "libcublas.so.13 or .12, fit for a driver of CUDA %d.%d, was not found",
-                 version / 1000, version % 1000 / 10);
+        snprintf(
+            reason, sizeof reason,
+            "libcublas.so.13 or .12, fit for the device and a driver of CUDA %d.%d, was not found",
+            version / 1000, version % 1000 / 10);
         return false;
     }
     missing = fill(cublas, cublas_functions, LENGTH(cublas_functions));

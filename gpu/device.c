@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lane.h"
 #include "pool.h"
@@ -13,6 +14,8 @@
 struct gpu_device gpu_device;
 
 static atomic_bool started;
+static _Atomic pid_t started_by;
+static atomic_bool gone; /* the driver has been unloaded */
 static atomic_bool dead; /* the child of a fork: CUDA does not work here */
 
 /* The first failure is the one that tells; later ones follow from it. */
@@ -39,6 +42,8 @@ enum gpu_status gpu_check(CUresult result, const char *function)
         return GPU_OK;
     if (result == CUDA_ERROR_OUT_OF_MEMORY)
         return GPU_NO_MEMORY;
+    if (result == CUDA_ERROR_DEINITIALIZED)
+        atomic_store(&gone, true);
     CUDA(cuGetErrorName)(result, &name);
     keep_failure(function, name);
     return GPU_ERROR;
@@ -155,60 +160,110 @@ bool gpu_start(const struct gpu_config *config, struct gpu_info *info)
     enum gpu_status status = open_device(config, info);
     if (status == GPU_NO_MEMORY)
         keep_failure("the CUDA context", "out of memory");
+    atomic_store(&started_by, getpid());
     atomic_store(&started, status == GPU_OK);
     return status == GPU_OK;
 }
 
-bool gpu_program_uses_cuda(void)
+bool gpu_is_gone(void)
+{
+    return atomic_load(&gone);
+}
+
+bool gpu_is_own_process(void)
+{
+    return getpid() == atomic_load_explicit(&started_by, memory_order_relaxed);
+}
+
+/* The functions that tell, of the program's own copy of the driver. */
+static struct {
+    CUresult (*get_current)(CUcontext *);
+    CUresult (*get_state)(CUdevice, unsigned *, int *);
+    CUresult (*get_attributes)(unsigned, CUpointer_attribute *, void **, CUdeviceptr);
+} program;
+static atomic_bool program_has_driver;
+
+/* A look for the driver costs system calls, so there is one each time something was loaded. */
+static bool find_program_driver(unsigned long long loads)
+{
+    static _Atomic unsigned long long last = ~0ull;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    if (atomic_load_explicit(&program_has_driver, memory_order_acquire))
+        return true;
+    if (atomic_load_explicit(&last, memory_order_acquire) == loads)
+        return false;
+    void *driver = cuda_api_loaded_driver(); /* stays loaded then: a handle is held */
+    dlerror();
+    if (driver) {
+        void *current = dlsym(driver, "cuCtxGetCurrent");
+        void *primary_state = dlsym(driver, "cuDevicePrimaryCtxGetState");
+        void *attributes = dlsym(driver, "cuPointerGetAttributes");
+        if (current && primary_state && attributes) {
+            pthread_mutex_lock(&lock);
+            memcpy(&program.get_current, &current, sizeof current);
+            memcpy(&program.get_state, &primary_state, sizeof primary_state);
+            memcpy(&program.get_attributes, &attributes, sizeof attributes);
+            atomic_store_explicit(&program_has_driver, true, memory_order_release);
+            pthread_mutex_unlock(&lock);
+        }
+    }
+    atomic_store_explicit(&last, loads, memory_order_release);
+    return atomic_load_explicit(&program_has_driver, memory_order_acquire);
+}
+
+bool gpu_program_uses_cuda(unsigned long long loads)
 {
     CUcontext context = NULL;
+    unsigned flags;
+    int active = 0;
     if (atomic_load(&dead))
         return false;
     if (atomic_load(&started))
         return CUDA(cuCtxGetCurrent)(&context) == CUDA_SUCCESS && context;
-
     /* Not yet our CUDA: the program's, through its own copy, and only where it is in use. */
-    void *driver = cuda_api_loaded_driver();
-    bool uses = false;
-    if (driver) {
-        CUresult (*get_current)(CUcontext *);
-        CUresult (*get_state)(CUdevice, unsigned *, int *);
-        void *current_function = dlsym(driver, "cuCtxGetCurrent");
-        void *state_function = dlsym(driver, "cuDevicePrimaryCtxGetState");
-        memcpy(&get_current, &current_function, sizeof get_current);
-        memcpy(&get_state, &state_function, sizeof get_state);
-        unsigned flags;
-        int active = 0;
-        uses = (get_current && get_current(&context) == CUDA_SUCCESS && context) ||
-               (get_state && get_state(0, &flags, &active) == CUDA_SUCCESS && active);
-        dlclose(driver);
-    }
-    return uses;
+    return find_program_driver(loads) &&
+           ((program.get_current(&context) == CUDA_SUCCESS && context) ||
+            (program.get_state(0, &flags, &active) == CUDA_SUCCESS && active));
 }
 
-enum accel_place gpu_locate(const void *ptr)
+typedef CUresult pointer_attributes(unsigned, CUpointer_attribute *, void **, CUdeviceptr);
+
+static enum accel_place locate(pointer_attributes *attributes, CUcontext ours, const void *ptr)
 {
-    struct gpu_scope scope;
     CUmemorytype type = (CUmemorytype)0;
     unsigned managed = 0;
+    CUcontext context = NULL;
     int ordinal = -1;
     CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                    CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                    CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_CONTEXT,
                                     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
-    void *values[] = {&type, &managed, &ordinal};
-    if (gpu_enter(&scope) != GPU_OK)
-        return ACCEL_HOST;
+    void *values[] = {&type, &managed, &context, &ordinal};
     /* Succeeds for any pointer, with zeros for one that CUDA does not know (CUDA driver API,
      * cuPointerGetAttributes). */
-    CUresult result = CUDA(cuPointerGetAttributes)(3, wanted, values, (CUdeviceptr)(uintptr_t)ptr);
-    gpu_leave(&scope);
-    if (result != CUDA_SUCCESS)
+    if (attributes(4, wanted, values, (CUdeviceptr)(uintptr_t)ptr) != CUDA_SUCCESS)
         return ACCEL_HOST;
     if (managed)
         return ACCEL_MANAGED;
-    if (type == CU_MEMORYTYPE_DEVICE)
-        return ordinal == gpu_device.ordinal ? ACCEL_DEVICE : ACCEL_REMOTE;
-    return ACCEL_HOST;
+    if (type != CU_MEMORYTYPE_DEVICE)
+        return ACCEL_HOST;
+    /* Memory of another context is out of our kernels' reach, on the same device, too. Pool allocations have
+     * none, and belong to the device. */
+    return (!ours || context == ours || !context) && ordinal == gpu_device.ordinal ? ACCEL_DEVICE
+                                                                                   : ACCEL_REMOTE;
+}
+
+void gpu_locate(struct accel_operand *operands, int count)
+{
+    struct gpu_scope scope;
+    bool ours = atomic_load(&started);
+    if (ours ? gpu_enter(&scope) != GPU_OK : !atomic_load(&program_has_driver))
+        return;
+    for (int i = 0; i < count; i++)
+        if (operands[i].ptr)
+            operands[i].place = locate(ours ? CUDA(cuPointerGetAttributes) : program.get_attributes,
+                                       ours ? gpu_device.context : NULL, operands[i].ptr);
+    if (ours)
+        gpu_leave(&scope);
 }
 
 /* ---- End, fork ---- */
@@ -230,18 +285,8 @@ void gpu_stop(void)
         CUDA(cuDevicePrimaryCtxRelease)(gpu_device.device);
 }
 
-void gpu_fork_prepare(void)
+void gpu_fork_child(void)
 {
-    pthread_mutex_lock(&failure_lock);
-    lane_fork_prepare();
-    pool_fork_prepare();
-}
-
-void gpu_fork_done(bool child)
-{
-    pool_fork_done();
-    lane_fork_done();
-    pthread_mutex_unlock(&failure_lock);
-    if (child)
-        atomic_store(&dead, true);
+    atomic_store(&dead, true);
+    pthread_mutex_init(&failure_lock, NULL);
 }

@@ -34,6 +34,12 @@ void gpu_leave(const struct gpu_scope *scope);
 enum gpu_status gpu_check(CUresult result, const char *function);
 enum gpu_status gpu_check_cublas(cublasStatus_t status, const char *function);
 
+/* The status of a call that the original has finished after this one. */
+static inline enum gpu_status gpu_finished_else(enum gpu_status status)
+{
+    return status == GPU_NO_MEMORY ? GPU_SHORT_ELSE : GPU_FINISHED_ELSE;
+}
+
 /* Call a function of the table (cuda_functions.def) and take its status. */
 #define GPU_CHECK(function, ...) gpu_check(cuda_api.function##_p(__VA_ARGS__), #function)
 #define GPU_CHECK_CUBLAS(function, ...)                                                            \

@@ -47,8 +47,8 @@ static void try_environment(struct search *search, const char *root)
 static void try_program(struct search *search, const char *program)
 {
     char path[PATH_MAX];
-    if (!program || strlen(program) >= sizeof path)
-        return;
+    if (!program || program[0] != '/' || strlen(program) >= sizeof path)
+        return; /* a relative one may mean another place by now */
     strcpy(path, program);
     for (int up = 0; up < 2; up++) {
         char *slash = strrchr(path, '/');
@@ -60,7 +60,7 @@ static void try_program(struct search *search, const char *program)
         try_environment(search, path);
 }
 
-void find_cuda_folders(bool (*visit)(const char *folder, void *context), void *context)
+void find_cuda_environment(bool (*visit)(const char *folder, void *context), void *context)
 {
     struct search search = {visit, context, false};
     char self[PATH_MAX];
@@ -74,6 +74,11 @@ void find_cuda_folders(bool (*visit)(const char *folder, void *context), void *c
         self[n] = 0;
         try_program(&search, self);
     }
+}
+
+void find_cuda_system(bool (*visit)(const char *folder, void *context), void *context)
+{
+    struct search search = {visit, context, false};
     try_pattern(&search, getenv("CUDA_HOME"), "/lib64");
     try_pattern(&search, getenv("CUDA_PATH"), "/lib64");
     try_pattern(&search, "/usr/local", "/cuda/lib64");

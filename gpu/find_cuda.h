@@ -7,7 +7,11 @@
 
 #include <stdbool.h>
 
-/* Calls `visit` with each existing folder, best first, until it returns true. */
-void find_cuda_folders(bool (*visit)(const char *folder, void *context), void *context);
+/* Call `visit` with each existing folder, best first, until it returns true. The environment of the running
+ * program: its own (as of how it was started), VIRTUAL_ENV, CONDA_PREFIX. */
+void find_cuda_environment(bool (*visit)(const char *folder, void *context), void *context);
+
+/* Toolkits, the user's own packages, the system's. */
+void find_cuda_system(bool (*visit)(const char *folder, void *context), void *context);
 
 #endif

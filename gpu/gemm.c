@@ -4,7 +4,7 @@
  */
 #include <limits.h>
 
-#include "run.h"
+#include "kernels.h"
 
 /* The smallest tile: below this, memory is short for something else. */
 #define TILE_MIN 64
@@ -86,12 +86,6 @@ static bool fit_tiles(struct gemm *g, int64_t available)
     return true;
 }
 
-static void give_back(struct gpu_work *work)
-{
-    while (work->blocks > 0)
-        pool_put(work->block[--work->blocks]);
-}
-
 static enum gpu_status get_memory(struct gemm *g)
 {
     const int64_t bytes[] = {bytes_a(g), bytes_b(g), bytes_c(g)};
@@ -101,7 +95,7 @@ static enum gpu_status get_memory(struct gemm *g)
         if (bytes[i])
             status = gpu_work_get(g->work, bytes[i], memory[i]);
     if (status == GPU_NO_MEMORY)
-        give_back(g->work); /* nothing has been put on the stream with them */
+        gpu_work_give_back(g->work); /* nothing has been put on the stream with them */
     return status;
 }
 
@@ -116,7 +110,7 @@ static enum gpu_status prepare_tiles(struct gemm *g)
         g->mt = g->m;
         g->nt = g->n;
         g->kt = g->k;
-        if (!CUDA(cublasDgemm_v2_64)) {
+        if (!kernels_fit(INT64_MAX)) {
             g->mt = g->mt < most ? g->mt : most;
             g->nt = g->nt < most ? g->nt : most;
             g->kt = g->kt < most ? g->kt : most;
@@ -132,58 +126,6 @@ static enum gpu_status prepare_tiles(struct gemm *g)
 }
 
 /* ---- The products ---- */
-
-static cublasOperation_t operation(char flag)
-{
-    return flag == 'N' ? CUBLAS_OP_N : flag == 'T' ? CUBLAS_OP_T : CUBLAS_OP_C;
-}
-
-/* Calls one of cuBLAS's four functions, with 64-bit integers where it has them. */
-#define PRODUCT(type, letter)                                                                      \
-    CUDA(cublas##letter##gemm_v2_64)                                                               \
-    ? gpu_check_cublas(CUDA(cublas##letter##gemm_v2_64)(                                           \
-                           lane->cublas, operation(call->flag[ACCEL_transa]),                      \
-                           operation(call->flag[ACCEL_transb]), m, n, k, (const type *)alpha,      \
-                           (const type *)(uintptr_t)a.ptr, a.ld, (const type *)(uintptr_t)b.ptr,   \
-                           b.ld, (const type *)beta, (type *)(uintptr_t)c.ptr, c.ld),              \
-                       "cublas" #letter "gemm")                                                    \
-    : gpu_check_cublas(CUDA(cublas##letter##gemm_v2)(                                              \
-                           lane->cublas, operation(call->flag[ACCEL_transa]),                      \
-                           operation(call->flag[ACCEL_transb]), (int)m, (int)n, (int)k,            \
-                           (const type *)alpha, (const type *)(uintptr_t)a.ptr, (int)a.ld,         \
-                           (const type *)(uintptr_t)b.ptr, (int)b.ld, (const type *)beta,          \
-                           (type *)(uintptr_t)c.ptr, (int)c.ld),                                   \
-                       "cublas" #letter "gemm")
-
-static enum gpu_status product(const struct gpu_work *work, int64_t m, int64_t n, int64_t k,
-                               struct gpu_tile a, struct gpu_tile b,
-                               struct accel_complex beta_value, struct gpu_tile c)
-{
-    const struct accel_call *call = work->call;
-    const struct gpu_lane *lane = work->lane;
-    const double doubles[] = {call->scalar[ACCEL_alpha].re, call->scalar[ACCEL_alpha].im,
-                              beta_value.re, beta_value.im};
-    const float floats[] = {(float)doubles[0], (float)doubles[1], (float)doubles[2],
-                            (float)doubles[3]};
-    bool is_double = accel_is_double(call->routine->dtype);
-    const void *alpha = is_double ? (const void *)&doubles[0] : &floats[0];
-    const void *beta = is_double ? (const void *)&doubles[2] : &floats[2];
-    enum gpu_status status;
-    switch (call->routine->dtype) {
-    case ACCEL_FLOAT32:
-        status = PRODUCT(float, S);
-        break;
-    case ACCEL_FLOAT64:
-        status = PRODUCT(double, D);
-        break;
-    case ACCEL_COMPLEX64:
-        status = PRODUCT(cuComplex, C);
-        break;
-    default:
-        status = PRODUCT(cuDoubleComplex, Z);
-    }
-    return status;
-}
 
 /* op(x)'s part [row, row + rows) x [col, col + cols), on the device: where it is, or copied into
  * the tile's memory unless it is there already. */
@@ -219,9 +161,9 @@ static bool is_zero(struct accel_complex z)
     return z.re == 0 && z.im == 0;
 }
 
-/* One tile of C: everything but the way back. *launched: whether C has been given to a kernel. */
+/* One tile of C: everything but the way back. */
 static enum gpu_status compute_tile(struct gemm *g, int64_t row, int64_t col, int64_t rows,
-                                    int64_t cols, struct gpu_tile *c, bool *launched)
+                                    int64_t cols, struct gpu_tile *c)
 {
     const struct accel_call *call = g->work->call;
     enum accel_dtype dtype = call->routine->dtype;
@@ -247,11 +189,10 @@ static enum gpu_status compute_tile(struct gemm *g, int64_t row, int64_t col, in
                                   g->memory_b, &g->b_row, &g->b_col, &b);
         if (depth == 0) /* their leading dimensions are checked all the same */
             a.ld = b.ld = rows > cols ? rows : cols;
-        if (status == GPU_OK) {
-            status = product(g->work, rows, cols, depth, a, b,
-                             p == 0 ? call->scalar[ACCEL_beta] : one, *c);
-            *launched = *launched || status == GPU_OK;
-        }
+        if (status == GPU_OK)
+            status = kernel_gemm(g->work, call->flag[ACCEL_transa], call->flag[ACCEL_transb], rows,
+                                 cols, depth, call->scalar[ACCEL_alpha], a, b,
+                                 p == 0 ? call->scalar[ACCEL_beta] : one, *c);
         p += depth;
     } while (status == GPU_OK && p < g->k);
     return status;
@@ -299,33 +240,27 @@ static void rest_by_original(const struct gemm *g, int64_t row, int64_t col, int
     part_by_original(g, 0, col + cols, g->m, g->n - col - cols);
 }
 
-static bool host_readable(const struct accel_operand *x)
-{
-    return x->place == ACCEL_HOST || x->place == ACCEL_MANAGED;
-}
-
-/* What a failure on the way means: nothing was written, or the original can do the rest, or
- * neither. */
+/* What a failure on the way means: nothing was written, or the original can do the rest, or neither. damaged: C
+ * is where the program has it, and a kernel may have changed it. */
 static enum gpu_status after_failure(const struct gemm *g, enum gpu_status status, int64_t row,
                                      int64_t col, int64_t done_cols, int64_t done_rows,
                                      bool damaged)
 {
-    bool overwrites = is_zero(g->work->call->scalar[ACCEL_beta]);
     bool nothing_done = row == 0 && col == 0 && done_cols == 0 && done_rows == 0;
     if (!damaged && nothing_done)
         return status;
-    /* A kernel that may still be writing to C where the program has it: nobody else can, then. */
-    if (damaged && CUDA(cuStreamSynchronize)(g->work->lane->stream) != CUDA_SUCCESS)
+    if (!gpu_work_host_readable(g->work))
         return GPU_LOST;
-    if (overwrites && host_readable(g->a) && host_readable(g->b) && host_readable(g->c)) {
-        /* C was not needed: whatever is in it now, all of it can be computed. */
+    if (!damaged) {
+        rest_by_original(g, row, col, done_cols, done_rows);
+    } else {
+        /* Where C was not needed, all of it can be computed, once nobody else writes to it. */
+        if (!is_zero(g->work->call->scalar[ACCEL_beta]) ||
+            CUDA(cuStreamSynchronize)(g->work->lane->stream) != CUDA_SUCCESS)
+            return GPU_LOST;
         part_by_original(g, 0, 0, g->m, g->n);
-        return GPU_FINISHED_ELSE;
     }
-    if (damaged || !host_readable(g->a) || !host_readable(g->b) || !host_readable(g->c))
-        return GPU_LOST;
-    rest_by_original(g, row, col, done_cols, done_rows);
-    return GPU_FINISHED_ELSE;
+    return gpu_finished_else(status);
 }
 
 enum gpu_status gpu_gemm(struct gpu_work *work)
@@ -342,10 +277,9 @@ enum gpu_status gpu_gemm(struct gpu_work *work)
                      .b_row = -1};
     if (g.m == 0 || g.n == 0)
         return GPU_OK;
-    if (!CUDA(cublasDgemm_v2_64) &&
-        ((gpu_in_place(g.a) && g.a->ld > INT_MAX) || (gpu_in_place(g.b) && g.b->ld > INT_MAX) ||
-         (gpu_in_place(g.c) && g.c->ld > INT_MAX)))
-        return GPU_UNSUPPORTED;
+    for (int i = 0; i < ACCEL_MATRICES; i++)
+        if (gpu_in_place(&call->operand[i]) && !kernels_fit(call->operand[i].ld))
+            return GPU_UNSUPPORTED;
     enum gpu_status status = prepare_tiles(&g);
     for (int64_t col = 0; status == GPU_OK && col < g.n; col += g.nt) {
         int64_t cols = g.nt < g.n - col ? g.nt : g.n - col;
@@ -353,26 +287,16 @@ enum gpu_status gpu_gemm(struct gpu_work *work)
             int64_t rows = g.mt < g.m - row ? g.mt : g.m - row;
             int64_t done_cols = 0, done_rows = 0;
             struct gpu_tile c;
-            bool launched = false;
-            status = compute_tile(&g, row, col, rows, cols, &c, &launched);
-            if (gpu_in_place(g.c)) {
-                /* The caller may look at C as soon as we return. */
-                if (launched) {
-                    enum gpu_status end = GPU_CHECK(cuStreamSynchronize, work->lane->stream);
-                    status = status == GPU_OK ? end : status;
-                }
-            } else if (status == GPU_OK) {
+            status = compute_tile(&g, row, col, rows, cols, &c);
+            if (!gpu_in_place(g.c) && status == GPU_OK)
                 status =
                     gpu_work_download(work, g.c, row, col, rows, cols, c, &done_cols, &done_rows);
-                if (status == GPU_OK && g.c->place == ACCEL_REMOTE) {
-                    launched = true;
-                    status = GPU_CHECK(cuStreamSynchronize, work->lane->stream);
-                }
-            }
-            if (status == GPU_OK)
-                continue;
-            bool damaged = launched && g.c->place != ACCEL_HOST;
-            return after_failure(&g, status, row, col, done_cols, done_rows, damaged);
+            else if (gpu_in_place(g.c) && status == GPU_OK)
+                /* The caller may look at C as soon as we return. */
+                status = GPU_CHECK(cuStreamSynchronize, work->lane->stream);
+            if (status != GPU_OK)
+                return after_failure(&g, status, row, col, done_cols, done_rows,
+                                     gpu_in_place(g.c) && work->launched);
         }
     }
     return status;

@@ -23,12 +23,13 @@ struct gpu_info {
 
 enum gpu_status {
     GPU_OK,
-    GPU_NO_MEMORY,     /* nothing was written; may go better another time */
-    GPU_UNSUPPORTED,   /* nothing was written; this cuBLAS cannot do it */
-    GPU_ERROR,         /* nothing was written; the device is left alone from now on */
-    GPU_FINISHED_ELSE, /* the device failed on the way and is left alone from now on; what it had
-                          not done the original has: the result is complete */
-    GPU_LOST           /* the device failed, and what it had overwritten cannot be made right */
+    GPU_NO_MEMORY,   /* nothing was written; may go better another time */
+    GPU_UNSUPPORTED, /* nothing was written; this cuBLAS cannot do it */
+    GPU_ERROR,       /* nothing was written; the device is left alone from now on */
+    GPU_FINISHED_ELSE, /* the device failed on the way and is left alone from now on; what it had not done
+                          the original has: the result is complete */
+    GPU_SHORT_ELSE, /* the same where memory ran short on the way, which may pass */
+    GPU_LOST        /* the device failed, and what it had overwritten cannot be made right */
 };
 
 enum gpu_event_kind {
@@ -65,14 +66,19 @@ bool gpu_start(const struct gpu_config *config, struct gpu_info *info);
 const char *gpu_failure(void);
 
 /* Whether the program itself has loaded CUDA, and has a context that device pointers could belong
- * to. Works before gpu_start(). */
-bool gpu_program_uses_cuda(void);
+ * to. Works before gpu_start(). loads: a number that changes when something is loaded; without that,
+ * what was not there is not looked for again. */
+bool gpu_program_uses_cuda(unsigned long long loads);
 
-/* Where the memory at a pointer is. Only after gpu_start() succeeded. */
-enum accel_place gpu_locate(const void *ptr);
+/* Whether this is the process that called gpu_start(). */
+bool gpu_is_own_process(void);
 
-/* Bytes of device memory that a call could get now: an estimate. */
-int64_t gpu_memory_available(void);
+/* Fills in where each operand is that has a pointer. Through the program's own copy of the driver before
+ * gpu_start(); where neither is there, all are in host memory. */
+void gpu_locate(struct accel_operand *operands, int count);
+
+/* Whether the driver has been unloaded: the process is ending, and failures are no news. */
+bool gpu_is_gone(void);
 
 /* Runs a valid, non-empty call. Blocks until the result is where the caller expects it. */
 enum gpu_status gpu_run(const struct accel_call *call, struct gpu_host *host);
@@ -89,8 +95,7 @@ void gpu_trim(void);
  * which may be gone before us. */
 void gpu_stop(void);
 
-/* Around fork(): in the child, no CUDA function is called again. */
-void gpu_fork_prepare(void);
-void gpu_fork_done(bool child);
+/* In the child of a fork: no CUDA function is called again. */
+void gpu_fork_child(void);
 
 #endif

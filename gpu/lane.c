@@ -1,5 +1,7 @@
 #include "lane.h"
 
+#include "pool.h"
+
 #include <pthread.h>
 #include <string.h>
 
@@ -29,13 +31,28 @@ static void destroy(struct gpu_lane *lane)
     memset(lane, 0, sizeof *lane);
 }
 
+/* cublasCreate() answers NOT_INITIALIZED where its own allocations fail, too. */
+static enum gpu_status create_cublas(struct gpu_lane *lane)
+{
+    cublasStatus_t result = CUDA(cublasCreate_v2)(&lane->cublas);
+    if (result == CUBLAS_STATUS_NOT_INITIALIZED || result == CUBLAS_STATUS_ALLOC_FAILED) {
+        lane->cublas = NULL;
+        pool_trim();
+        result = CUDA(cublasCreate_v2)(&lane->cublas);
+    }
+    if (result != CUBLAS_STATUS_SUCCESS)
+        lane->cublas = NULL;
+    return result == CUBLAS_STATUS_NOT_INITIALIZED ? GPU_NO_MEMORY
+                                                   : gpu_check_cublas(result, "cublasCreate");
+}
+
 static enum gpu_status create(struct gpu_lane *lane)
 {
     enum gpu_status status;
     memset(lane, 0, sizeof *lane);
     if ((status = GPU_CHECK(cuStreamCreate, &lane->stream, CU_STREAM_NON_BLOCKING)) != GPU_OK ||
         (status = GPU_CHECK(cuEventCreate, &lane->joined, CU_EVENT_DISABLE_TIMING)) != GPU_OK ||
-        (status = GPU_CHECK_CUBLAS(cublasCreate_v2, &lane->cublas)) != GPU_OK ||
+        (status = create_cublas(lane)) != GPU_OK ||
         (status = GPU_CHECK_CUBLAS(cublasSetStream_v2, lane->cublas, lane->stream)) != GPU_OK)
         destroy(lane);
     return status;
@@ -78,6 +95,8 @@ enum gpu_status lane_acquire(struct gpu_lane **lane)
     if (status == GPU_OK) {
         lanes[at].used = true;
         *lane = &lanes[at];
+    } else {
+        pthread_cond_broadcast(&released); /* those that wait shall find that out, too */
     }
     pthread_mutex_unlock(&lock);
     return status;
@@ -105,16 +124,7 @@ void lane_free_idle(void)
             destroy(&lanes[i]);
             exists[i] = false;
         }
-    pthread_mutex_unlock(&lock);
-}
-
-void lane_fork_prepare(void)
-{
-    pthread_mutex_lock(&lock);
-}
-
-void lane_fork_done(void)
-{
+    pthread_cond_broadcast(&released);
     pthread_mutex_unlock(&lock);
 }
 
@@ -289,6 +299,9 @@ enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle
 
 enum gpu_status lane_join_default_stream(struct gpu_lane *lane)
 {
-    enum gpu_status status = GPU_CHECK(cuEventRecord, lane->joined, CU_STREAM_LEGACY);
+    CUresult result = CUDA(cuEventRecord)(lane->joined, CU_STREAM_LEGACY);
+    if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+        return GPU_OK; /* another stream captures: then nothing can be put on the default stream */
+    enum gpu_status status = gpu_check(result, "cuEventRecord");
     return status == GPU_OK ? GPU_CHECK(cuStreamWaitEvent, lane->stream, lane->joined, 0) : status;
 }

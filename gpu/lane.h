@@ -59,7 +59,4 @@ enum gpu_status lane_join_default_stream(struct gpu_lane *lane);
 /* Destroys the lanes that nobody uses. */
 void lane_free_idle(void);
 
-void lane_fork_prepare(void);
-void lane_fork_done(void);
-
 #endif

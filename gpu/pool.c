@@ -116,13 +116,3 @@ void pool_trim(void)
     free_idle();
     pthread_mutex_unlock(&lock);
 }
-
-void pool_fork_prepare(void)
-{
-    pthread_mutex_lock(&lock);
-}
-
-void pool_fork_done(void)
-{
-    pthread_mutex_unlock(&lock);
-}

@@ -21,7 +21,4 @@ int64_t pool_available(void);
 /* Gives all idle blocks back to the driver. */
 void pool_trim(void);
 
-void pool_fork_prepare(void);
-void pool_fork_done(void);
-
 #endif

@@ -1,7 +1,14 @@
 #include "run.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 /* One entry a family: all that a new one needs to add here. */
-static gpu_function *const functions[ACCEL_FAMILIES] = {[ACCEL_GEMM] = gpu_gemm};
+static gpu_function *const functions[ACCEL_FAMILIES] = {
+    [ACCEL_GEMM] = gpu_gemm,    [ACCEL_SYMM] = gpu_square, [ACCEL_HEMM] = gpu_square,
+    [ACCEL_SYRK] = gpu_rank_k,  [ACCEL_HERK] = gpu_rank_k, [ACCEL_SYR2K] = gpu_rank_k,
+    [ACCEL_HER2K] = gpu_rank_k, [ACCEL_TRMM] = gpu_square, [ACCEL_TRSM] = gpu_square,
+};
 
 int64_t gpu_device_ld(int64_t rows, enum accel_dtype dtype)
 {
@@ -43,32 +50,13 @@ struct gpu_tile gpu_work_in_place(struct gpu_work *work, const struct accel_oper
     return (struct gpu_tile){(CUdeviceptr)(uintptr_t)element(x, row, col, size), x->ld};
 }
 
-/* Between our device's memory and another device's, by the driver: it finds out which is which. */
-static enum gpu_status copy_remote(struct gpu_work *work, const struct accel_operand *x,
-                                   int64_t row, int64_t col, int64_t rows, int64_t cols,
-                                   struct gpu_tile tile, bool up)
-{
-    int64_t size = (int64_t)accel_dtype_size(work->call->routine->dtype);
-    CUdeviceptr there = (CUdeviceptr)(uintptr_t)element(x, row, col, size);
-    CUDA_MEMCPY2D copy = {
-        .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
-        .srcDevice = up ? there : tile.ptr,
-        .srcPitch = (size_t)((up ? x->ld : tile.ld) * size),
-        .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
-        .dstDevice = up ? tile.ptr : there,
-        .dstPitch = (size_t)((up ? tile.ld : x->ld) * size),
-        .WidthInBytes = (size_t)(rows * size),
-        .Height = (size_t)cols,
-    };
-    return GPU_CHECK(cuMemcpy2DAsync, &copy, work->lane->stream);
-}
-
 enum gpu_status gpu_work_upload(struct gpu_work *work, const struct accel_operand *x, int64_t row,
                                 int64_t col, int64_t rows, int64_t cols, struct gpu_tile tile)
 {
     int64_t size = (int64_t)accel_dtype_size(work->call->routine->dtype);
-    if (x->place == ACCEL_REMOTE)
-        return copy_remote(work, x, row, col, rows, cols, tile, true);
+    const struct accel_complex *alpha = &work->call->scalar[ACCEL_alpha];
+    if (x->access == ACCEL_READ && alpha->re == 0 && alpha->im == 0)
+        return GPU_OK; /* not to be read; nor will cuBLAS */
     const struct lane_rectangle from = {element(x, row, col, size), rows, cols, x->ld, size};
     enum gpu_status status = lane_upload(work->lane, tile.ptr, tile.ld, &from);
     if (status == GPU_OK) {
@@ -84,8 +72,6 @@ enum gpu_status gpu_work_download(struct gpu_work *work, const struct accel_oper
 {
     int64_t size = (int64_t)accel_dtype_size(work->call->routine->dtype);
     *done_cols = *done_rows = 0;
-    if (x->place == ACCEL_REMOTE)
-        return copy_remote(work, x, row, col, rows, cols, tile, false);
     const struct lane_rectangle to = {element(x, row, col, size), rows, cols, x->ld, size};
     enum gpu_status status =
         lane_download(work->lane, &to, tile.ptr, tile.ld, done_cols, done_rows);
@@ -94,6 +80,55 @@ enum gpu_status gpu_work_download(struct gpu_work *work, const struct accel_oper
         gpu_work_event(work, GPU_EVENT_D2H, x, rows, cols, rows * cols * size);
     }
     return status;
+}
+
+#define PANEL_BYTES ((int64_t)64 << 20)
+
+int64_t gpu_work_panel(const struct gpu_work *work, int64_t length)
+{
+    int64_t bytes = length * (int64_t)accel_dtype_size(work->call->routine->dtype);
+    return bytes < PANEL_BYTES ? PANEL_BYTES / (bytes > 0 ? bytes : 1) : 1;
+}
+
+enum gpu_status gpu_work_write_back(struct gpu_work *work, const struct accel_operand *x,
+                                    int64_t row, int64_t col, int64_t rows, int64_t cols,
+                                    struct gpu_tile tile, char uplo)
+{
+    int64_t size = (int64_t)accel_dtype_size(work->call->routine->dtype);
+    int64_t done_cols, done_rows;
+    struct accel_operand whole = *x;
+    whole.ptr = malloc((size_t)(rows * cols * size) + 1);
+    whole.ld = rows;
+    if (!whole.ptr)
+        return GPU_NO_MEMORY;
+    whole.place = ACCEL_HOST;
+    enum gpu_status status =
+        gpu_work_download(work, &whole, 0, 0, rows, cols, tile, &done_cols, &done_rows);
+    for (int64_t j = 0; status == GPU_OK && j < cols; j++) {
+        int64_t first = uplo == 'L' ? j : 0;
+        int64_t last = uplo == 'U' ? rows - cols + j + 1 : rows;
+        if (first < last)
+            memcpy(element(x, row + first, col + j, size), element(&whole, first, j, size),
+                   (size_t)((last - first) * size));
+    }
+    free(whole.ptr);
+    return status;
+}
+
+void gpu_work_give_back(struct gpu_work *work)
+{
+    while (work->blocks > 0)
+        pool_put(work->block[--work->blocks]);
+}
+
+bool gpu_work_host_readable(const struct gpu_work *work)
+{
+    for (int i = 0; i < ACCEL_MATRICES; i++) {
+        enum accel_place place = work->call->operand[i].place;
+        if (place != ACCEL_HOST && place != ACCEL_MANAGED)
+            return false;
+    }
+    return true;
 }
 
 /* Gives back what a call took. What is still under way on the stream must end first; where it
@@ -133,42 +168,38 @@ enum gpu_status gpu_run(const struct accel_call *call, struct gpu_host *host)
     return status;
 }
 
-int64_t gpu_memory_available(void)
-{
-    return gpu_device.budget;
-}
-
 /* ---- The CPU's way to device memory, where the GPU has refused a call ---- */
 
+/* In the context that the memory belongs to, and in the order of its default stream, which the program may have
+ * work on. */
 static bool copy_packed(void *host, const struct accel_operand *x, enum accel_dtype dtype,
                         bool fetch)
 {
     struct gpu_scope scope;
     int64_t size = (int64_t)accel_dtype_size(dtype);
-    CUDA_MEMCPY2D copy = {.WidthInBytes = (size_t)(x->rows * size), .Height = (size_t)x->cols};
-    size_t packed = copy.WidthInBytes, pitch = (size_t)(x->ld * size);
+    CUcontext owner = NULL, popped;
+    CUpointer_attribute wanted = CU_POINTER_ATTRIBUTE_CONTEXT;
+    void *value = &owner;
     CUdeviceptr there = (CUdeviceptr)(uintptr_t)x->ptr;
     if (x->rows == 0 || x->cols == 0)
         return true;
-    if (fetch) {
-        copy.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
-        copy.srcDevice = there;
-        copy.srcPitch = pitch;
-        copy.dstMemoryType = CU_MEMORYTYPE_HOST;
-        copy.dstHost = host;
-        copy.dstPitch = packed;
-    } else {
-        copy.srcMemoryType = CU_MEMORYTYPE_HOST;
-        copy.srcHost = host;
-        copy.srcPitch = packed;
-        copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
-        copy.dstDevice = there;
-        copy.dstPitch = pitch;
-    }
     if (gpu_enter(&scope) != GPU_OK)
         return false;
-    bool copied = CUDA(cuMemcpy2DAsync)(&copy, CU_STREAM_LEGACY) == CUDA_SUCCESS &&
-                  CUDA(cuStreamSynchronize)(CU_STREAM_LEGACY) == CUDA_SUCCESS;
+    if (CUDA(cuPointerGetAttributes)(1, &wanted, &value, there) != CUDA_SUCCESS || !owner)
+        owner = gpu_device.context;
+    bool copied = CUDA(cuCtxPushCurrent)(owner) == CUDA_SUCCESS;
+    if (copied) {
+        /* Column by column where they are not adjacent: a 2-D copy has a largest pitch. */
+        bool adjacent = x->ld == x->rows;
+        size_t bytes = (size_t)(x->rows * (adjacent ? x->cols : 1) * size);
+        for (int64_t j = 0; copied && j < (adjacent ? 1 : x->cols); j++) {
+            char *at = (char *)host + j * x->rows * size;
+            CUdeviceptr from = there + (CUdeviceptr)(j * x->ld * size);
+            copied = (fetch ? CUDA(cuMemcpyDtoH)(at, from, bytes)
+                            : CUDA(cuMemcpyHtoD)(from, at, bytes)) == CUDA_SUCCESS;
+        }
+        CUDA(cuCtxPopCurrent)(&popped);
+    }
     gpu_leave(&scope);
     return copied;
 }

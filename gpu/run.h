@@ -12,7 +12,9 @@
 struct gpu_work;
 typedef enum gpu_status gpu_function(struct gpu_work *work);
 
-gpu_function gpu_gemm;
+gpu_function gpu_gemm;   /* gemm */
+gpu_function gpu_square; /* symm, hemm, trmm, trsm */
+gpu_function gpu_rank_k; /* syrk, herk, syr2k, her2k */
 
 #define WORK_BLOCKS 8
 
@@ -22,6 +24,7 @@ struct gpu_work {
     struct gpu_lane *lane;
     CUdeviceptr block[WORK_BLOCKS];
     int blocks;
+    bool launched; /* a kernel of this call has been put on the stream */
 };
 
 /* A part of an operand on the device. */
@@ -49,6 +52,22 @@ enum gpu_status gpu_work_upload(struct gpu_work *work, const struct accel_operan
 enum gpu_status gpu_work_download(struct gpu_work *work, const struct accel_operand *x, int64_t row,
                                   int64_t col, int64_t rows, int64_t cols, struct gpu_tile tile,
                                   int64_t *done_cols, int64_t *done_rows);
+
+/* The same way back, but all or nothing: what has not arrived whole is not written at all. uplo: 0, or the triangle ('U', 'L') that alone is written; then the first (L) or the last
+ * (U) cols rows of the part are those on the diagonal. The part should be small, since it passes through
+ * memory of its own. */
+enum gpu_status gpu_work_write_back(struct gpu_work *work, const struct accel_operand *x,
+                                    int64_t row, int64_t col, int64_t rows, int64_t cols,
+                                    struct gpu_tile tile, char uplo);
+
+/* How many columns (or rows) of `length` elements make such a part: at least one. */
+int64_t gpu_work_panel(const struct gpu_work *work, int64_t length);
+
+/* Puts the blocks back that gpu_work_get() has got; nothing on the stream may use them. */
+void gpu_work_give_back(struct gpu_work *work);
+
+/* Whether the CPU can read all operands. */
+bool gpu_work_host_readable(const struct gpu_work *work);
 
 /* An operand's part where it is. */
 struct gpu_tile gpu_work_in_place(struct gpu_work *work, const struct accel_operand *x, int64_t row,

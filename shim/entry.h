@@ -3,9 +3,9 @@
  *
  * Every exported name is `jmp *slot`. Its slot leads to one of
  *   the original        when nothing can pay: registers and stack are as the caller left them
- *   the by-caller stub  the same where callers have different originals: the return address picks
- * one the gate            any size at or above accel_gate goes on to the slow stub, else to
- * `forward` the slow stub       saves the argument registers and asks accel_enter()
+ *   the by-caller stub  the same where callers have different originals: by return address
+ *   the gate            a size at or above accel_gate goes to the slow stub, else to `forward`
+ *   the slow stub       saves the argument registers and asks accel_enter()
  *
  * Bound entries are the same for function pointers handed out by dlsym(): a pool of identical stubs
  * whose routine and original are set when one is handed out.
@@ -30,12 +30,13 @@
 #define ACCEL_SLOTS_SIZE   32
 
 /* The call-site table that the by-caller stub reads: 2^ACCEL_SITE_BITS places. */
-#define ACCEL_SITE_BITS        12
+#define ACCEL_SITE_BITS        14
 #define ACCEL_SITE_HASH        0x5bd1e995 /* odd, any well-mixed 31-bit constant */
 #define ACCEL_SITE_ENTRY_SHIFT 48         /* user addresses are below 2^47 */
 
 /* struct accel_frame */
 #define ACCEL_FRAME_XMM  48
+#define ACCEL_FRAME_RAX  176
 #define ACCEL_FRAME_SIZE 200
 
 #ifndef __ASSEMBLER__
@@ -56,7 +57,8 @@ struct accel_slots {
 struct accel_frame {
     uint64_t gpr[6]; /* rdi rsi rdx rcx r8 r9 */
     double xmm[8][2];
-    uint64_t unused[3];
+    uint64_t rax; /* of a variadic function that is not BLAS: the number of vector registers */
+    uint64_t unused[2];
     uintptr_t ret; /* return address: who called */
     uint64_t stack[];
 };
@@ -77,10 +79,11 @@ extern const uint32_t accel_entry_count;
 
 /* Where an exported entry's parts are: offsets from accel_blocks. */
 extern const struct accel_code {
-    uint32_t enter, slow, gate, compare, gate_bycaller, bycaller;
+    uint32_t slow, gate, compare, gate_bycaller, bycaller;
 } accel_code[];
 
-/* A size at or above this goes to the slow stub; as unsigned, so that negative sizes do, too. */
+/* A power of two, or 0, or UINT64_MAX: a size at or above it goes to the slow stub; as unsigned, so that
+ * negative sizes do, too. */
 extern _Atomic uint64_t accel_gate;
 
 /* key = return address + entry << ACCEL_SITE_ENTRY_SHIFT, 0 = free. A key is written after its

@@ -15,8 +15,8 @@
 
 /*
  * ---- The gate collects the sizes with OR in r11 and compares once: a size at or above the gate makes the OR
- * so, too. (The OR of smaller ones may be above it; the slow stub then finds that out.) position counts the
- * INTEGER-class arguments from 1. ----
+ * so, and since the gate is a power of two, nothing else does. position counts the INTEGER-class arguments
+ * from 1. ----
  */
 
 .macro collect operand64, operand32
@@ -113,7 +113,7 @@
     .size \symbol, . - \symbol
 
 .Lslow\@:
-    mov $index, %eax
+    mov $index, %r11d
     jmp slow_common
 
     /* One original for all callers. */
@@ -147,7 +147,7 @@
     .quad .Lslow\@, 0, 0, 0
     .popsection
     .pushsection .rodata.accel_code, "a", @progbits
-    .long \symbol - accel_blocks, .Lslow\@ - accel_blocks, .Lgate\@ - accel_blocks
+    .long .Lslow\@ - accel_blocks, .Lgate\@ - accel_blocks
     .long .Lcompare\@ - accel_blocks, .Lgate_bycaller\@ - accel_blocks, .Lbycaller\@ - accel_blocks
     .popsection
     .set index, index + 1
@@ -213,7 +213,7 @@ accel_entry_count:
 .Lbound\@:
     jmp *accel_bound_slots + ACCEL_SLOTS_SIZE*bound + ACCEL_SLOT_ENTER(%rip)
     .org .Lbound\@ + ACCEL_BOUND_SLOW
-    mov $(index + bound), %eax
+    mov $(index + bound), %r11d
     jmp slow_common
     .org .Lbound\@ + ACCEL_BOUND_GATE
     lea accel_bound_slots + ACCEL_SLOTS_SIZE*bound(%rip), %rax
@@ -252,7 +252,7 @@ accel_bound_blocks:
     zeroed accel_gate, 8
     zeroed accel_real_dlsym, 8
 
-/* ---- eax = entry. Saves the argument registers as struct accel_frame. ---- */
+/* ---- r11d = entry. Saves the argument registers as struct accel_frame. ---- */
 
     .text
     .balign 16
@@ -275,10 +275,12 @@ slow_common:
     movaps %xmm5, ACCEL_FRAME_XMM+80(%rsp)
     movaps %xmm6, ACCEL_FRAME_XMM+96(%rsp)
     movaps %xmm7, ACCEL_FRAME_XMM+112(%rsp)
-    mov %eax, %edi
+    mov %rax, ACCEL_FRAME_RAX(%rsp)
+    mov %r11d, %edi
     mov %rsp, %rsi
     call accel_enter
     mov %rax, %r11
+    mov ACCEL_FRAME_RAX(%rsp), %rax
     mov 0(%rsp), %rdi
     mov 8(%rsp), %rsi
     mov 16(%rsp), %rdx

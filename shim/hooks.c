@@ -8,7 +8,8 @@
 #include "dispatch/dispatch.h"
 #include "slots.h"
 
-/* What a program would have found for an exported name without us. */
+/* What a program would have found for an exported name without us. What comes before us in the global scope (the
+ * program's own, another preload) is found by the real look-up. */
 static void *find_without_us(void *handle, uint32_t entry, uintptr_t ret)
 {
     const char *name = accel_names[entry].symbol;
@@ -18,11 +19,12 @@ static void *find_without_us(void *handle, uint32_t entry, uintptr_t ret)
         if (found)
             return found;
         ret = 0;
-    } else if (handle != RTLD_DEFAULT) {
+    } else {
         void *found = accel_real_lookup(handle, name);
-        if (!found || !accel_is_own(found))
+        if (!accel_is_own(found) && (found || handle != RTLD_DEFAULT))
             return found;
-        ret = 0; /* a handle of the global scope: the caller's own scope is no part of it */
+        if (handle != RTLD_DEFAULT)
+            ret = 0; /* a handle of the global scope: the caller's own scope is no part of it */
     }
     /* We come first in the global scope. A program that looks whether there is a BLAS at all must
      * not find one in us. The second look-up leaves the message for dlerror(). */

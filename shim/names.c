@@ -1,7 +1,5 @@
 #include "names.h"
 
-#include <string.h>
-
 #include "entry.h"
 #include "manglings.def"
 
@@ -75,12 +73,23 @@ _Static_assert(sizeof sorted / sizeof sorted[0] == sizeof accel_names / sizeof a
 _Static_assert(sizeof sorted / sizeof sorted[0] + ACCEL_BOUND_ENTRIES <= ACCEL_ENTRIES_MAX,
                "too many names");
 
+/* strcmp() by hand: a program's own strcmp (a sanitizer's, say) may not be ready where the dynamic linker is
+ * asked for the first names, or may itself call dlsym. */
+static int compare(const char *a, const char *b)
+{
+    while (*a && *a == *b) {
+        a++;
+        b++;
+    }
+    return (unsigned char)*a - (unsigned char)*b;
+}
+
 int accel_name_find(const char *symbol)
 {
     size_t low = 0, high = sizeof sorted / sizeof sorted[0];
     while (low < high) {
         size_t middle = (low + high) / 2;
-        int order = strcmp(symbol, accel_names[sorted[middle]].symbol);
+        int order = compare(symbol, accel_names[sorted[middle]].symbol);
         if (order == 0)
             return sorted[middle];
         if (order < 0)

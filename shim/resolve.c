@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dispatch/dispatch.h"
 #include "dispatch/say.h"
 
 /* RTLD_NEXT and dlsym's own version: glibc moved dlsym into libc.so.6 as GLIBC_2.34; before that it
@@ -14,14 +15,7 @@ static const char *const dlsym_versions[] = {"GLIBC_2.34", "GLIBC_2.2.5"};
 
 typedef void *(*dlsym_function)(void *, const char *);
 
-static const char *extra_libraries;
-
-void accel_resolve_set_extra(const char *list)
-{
-    extra_libraries = list;
-}
-
-static const struct link_map *object_of(const void *address)
+const struct link_map *accel_object_of(const void *address)
 {
     Dl_info info;
     struct link_map *map = NULL;
@@ -35,7 +29,7 @@ static const struct link_map *own_object(void)
     static _Atomic(const struct link_map *) own;
     const struct link_map *map = atomic_load_explicit(&own, memory_order_acquire);
     if (!map) {
-        map = object_of(accel_blocks);
+        map = accel_object_of(accel_blocks);
         atomic_store_explicit(&own, map, memory_order_release);
     }
     return map;
@@ -43,7 +37,7 @@ static const struct link_map *own_object(void)
 
 bool accel_is_own(const void *address)
 {
-    return object_of(address) == own_object();
+    return accel_object_of(address) == own_object();
 }
 
 void accel_resolve_init(void)
@@ -129,12 +123,12 @@ static int width_of(uint32_t entry, void *function)
 {
     const struct accel_mangling *mangling = accel_name_mangling(entry);
     const struct accel_name *name = &accel_names[entry];
-    const struct link_map *object = object_of(function);
+    const struct link_map *object = accel_object_of(function);
     if (!object)
         return 0;
     if (!mangling->trusted) {
         void *sibling = lookup_in(object->l_name, name->sibling);
-        if (!sibling || object_of(sibling) != object)
+        if (!sibling || accel_object_of(sibling) != object)
             return 0;
     }
     if (mangling->width)
@@ -172,7 +166,7 @@ static void *from_caller_scope(const char *name, uintptr_t ret)
 {
     /* The byte before the return address is in the call instruction, the one at it may not be in
      * the same function, nor in any. */
-    const struct link_map *caller = object_of((const void *)(ret - 1));
+    const struct link_map *caller = accel_object_of((const void *)(ret - 1));
     if (!caller || caller == own_object())
         return NULL;
     return lookup_in(caller->l_name, name);
@@ -226,7 +220,8 @@ static void *from_loaded_objects(uint32_t entry, void **wide)
 static void *from_extra_libraries(const char *name)
 {
     char path[4096];
-    const char *at = extra_libraries;
+    const char *at = dispatch_original_libraries();
+    static atomic_bool said;
     while (at && *at) {
         size_t length = strcspn(at, ":");
         if (length > 0 && length < sizeof path) {
@@ -236,10 +231,10 @@ static void *from_extra_libraries(const char *name)
             void *found = handle ? accel_real_lookup(handle, name) : NULL;
             if (found && !accel_is_own(found))
                 return found; /* stays loaded: it is in use from now on */
-            if (!handle)
-                accel_say("ACCEL_ORIGINAL: %s cannot be opened", path);
-            else
+            if (handle)
                 accel_real_dlclose(handle);
+            else if (!atomic_exchange(&said, true))
+                accel_say("ACCEL_ORIGINAL: %s cannot be opened", path);
         }
         at += length + (at[length] == ':');
     }
@@ -261,7 +256,7 @@ void *accel_resolve_scopes(uint32_t entry, uintptr_t ret)
 
 bool accel_resolve_is_before_us(uintptr_t ret)
 {
-    const struct link_map *caller = object_of((const void *)(ret - 1));
+    const struct link_map *caller = accel_object_of((const void *)(ret - 1));
     const struct link_map *map = own_object()->l_prev;
     while (map && map != caller)
         map = map->l_prev;
@@ -270,10 +265,10 @@ bool accel_resolve_is_before_us(uintptr_t ret)
 
 void *accel_resolve_between(const char *name, uintptr_t ret)
 {
-    const struct link_map *map = object_of((const void *)(ret - 1));
+    const struct link_map *map = accel_object_of((const void *)(ret - 1));
     for (map = map->l_next; map && map != own_object(); map = map->l_next) {
         void *found = lookup_in(map->l_name, name);
-        if (found && object_of(found) == map)
+        if (found && accel_object_of(found) == map)
             return found;
     }
     return NULL;
@@ -300,6 +295,6 @@ const struct accel_original *accel_resolve(uint32_t entry, uintptr_t ret)
     struct accel_original *original = found ? make_original(entry, found, global) : NULL;
     if (original && wide)
         original->wide = make_original(entry, wide, false);
-    dlerror(); /* the program's next dlerror() is not about our look-ups */
+    dlerror(); /* what our look-ups have left there is not for the program */
     return original;
 }

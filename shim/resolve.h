@@ -1,8 +1,7 @@
 /*
  * The caller's original: the function that the dynamic linker would have bound for this caller if
  * libaccel were not there. In this order, each for a reason of its own:
- *   1. the global scope after us (RTLD_NEXT): what a program's start-up libraries define wins
- * natively
+ *   1. the global scope after us (RTLD_NEXT): what start-up libraries define wins natively
  *   2. the calling object's own scope: a BLAS that came in with dlopen(RTLD_LOCAL), as in Python
  *   3. the loaded objects one by one: a function pointer that was handed out, a tail call
  *   4. ACCEL_ORIGINAL
@@ -14,7 +13,8 @@
 #include "entry.h"
 #include "names.h"
 
-/* One provider's function under one name. Never freed: another thread may hold it. */
+/* One provider's function under one name. Once it is in a table it is never freed: another thread may hold
+ * it. */
 struct accel_original {
     void *function;
     int width;   /* bits of INTEGER: 32 or 64; 0: not known to be BLAS, only to be jumped to */
@@ -46,10 +46,9 @@ void accel_resolve_init(void);
 void *accel_real_lookup(void *handle, const char *name);
 int accel_real_dlclose(void *handle);
 
-/* Whether an address lies in libaccel. */
+/* Whether an address lies in libaccel; the object that an address lies in, NULL for none. */
+struct link_map;
 bool accel_is_own(const void *address);
-
-/* ACCEL_ORIGINAL: a colon-separated list of libraries; the string must stay. */
-void accel_resolve_set_extra(const char *list);
+const struct link_map *accel_object_of(const void *address);
 
 #endif

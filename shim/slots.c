@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "dispatch/say.h"
@@ -107,7 +108,12 @@ static void site_insert(uint64_t key, const struct accel_original *original)
         sites_used++;
         return;
     }
-    /* No place: this caller takes the slow path, which is right, too. */
+    /* All taken: the first one gives way. A stub that is reading it sees the key change. */
+    uint32_t at = site_place(key);
+    atomic_store_explicit(&accel_site_key[at], 0, memory_order_release);
+    atomic_store_explicit(&site_original[at], original, memory_order_release);
+    atomic_store_explicit(&accel_site_target[at], original->function, memory_order_release);
+    atomic_store_explicit(&accel_site_key[at], key, memory_order_release);
 }
 
 /* ---- Slots ---- */
@@ -130,6 +136,12 @@ static void set_slot(struct accel_slots *slots, void *forward, void *gate, void 
     atomic_store_explicit(&slots->enter, enter, memory_order_release);
 }
 
+/* A name that is not BLAS here is nothing to us, unless a log shall show that. */
+static bool is_logged(enum dispatch_level level)
+{
+    return level == DISPATCH_SEE_ALL;
+}
+
 static void publish_exported(uint32_t entry, enum dispatch_level level)
 {
     const struct accel_original *global =
@@ -137,7 +149,8 @@ static void publish_exported(uint32_t entry, enum dispatch_level level)
     const struct accel_code *at = &accel_code[entry];
     set_slot(&accel_slots[entry], global ? global->function : code(at->bycaller),
              code(global ? at->gate : at->gate_bycaller), code(at->slow),
-             accel_name_mangling(entry), level);
+             accel_name_mangling(entry),
+             global && !global->width && !is_logged(level) ? DISPATCH_SEE_NOTHING : level);
 }
 
 static void publish_bound(uint32_t index, enum dispatch_level level)
@@ -153,11 +166,13 @@ static void publish_bound(uint32_t index, enum dispatch_level level)
              original->width ? level : DISPATCH_SEE_NOTHING);
 }
 
-void accel_slots_follow(struct dispatch_attention attention)
+void accel_slots_follow(void)
 {
-    if (atomic_load_explicit(&published, memory_order_acquire) == attention_key(attention))
+    if (atomic_load_explicit(&published, memory_order_acquire) ==
+        attention_key(dispatch_attention()))
         return;
     pthread_mutex_lock(&lock);
+    const struct dispatch_attention attention = dispatch_attention();
     atomic_store_explicit(&accel_gate, attention.gate, memory_order_release);
     for (uint32_t i = 0; i < accel_entry_count; i++)
         if (resolved[i])
@@ -174,6 +189,13 @@ static int first_unloads(struct dl_phdr_info *info, size_t size, void *data)
 {
     if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
         *(unsigned long long *)data = info->dlpi_subs;
+    return 1;
+}
+
+static int first_loads(struct dl_phdr_info *info, size_t size, void *data)
+{
+    if (size >= offsetof(struct dl_phdr_info, dlpi_adds) + sizeof info->dlpi_adds)
+        *(unsigned long long *)data = info->dlpi_adds;
     return 1;
 }
 
@@ -206,12 +228,6 @@ void accel_slots_drop_if_unloaded(void)
         callers = 0;
     }
     pthread_mutex_unlock(&lock);
-}
-
-static const void *object_of(uintptr_t ret)
-{
-    Dl_info info;
-    return dladdr((const void *)(ret - 1), &info) ? info.dli_fbase : NULL;
 }
 
 static const struct accel_original *known_caller(const void *object, uint32_t entry)
@@ -247,9 +263,10 @@ const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret)
 
     /* Not under our lock: the look-ups take the dynamic linker's, and a constructor that runs under
      * that one may be on its way to ours. */
-    const void *object = object_of(ret);
+    const void *object = accel_object_of((const void *)(ret - 1));
     original = known_caller(object, entry);
-    if (!original) {
+    bool known = original != NULL;
+    if (!known) {
         original = accel_resolve(entry, ret);
         accel_slots_drop_if_unloaded();
     }
@@ -261,7 +278,7 @@ const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret)
     } else {
         if (!original->wide) /* else every call is looked at */
             site_insert(key, original);
-        if (object && callers < (int)(sizeof caller / sizeof caller[0])) {
+        if (!known && object && callers < (int)(sizeof caller / sizeof caller[0])) {
             caller[callers].object = object;
             caller[callers].entry = entry;
             caller[callers++].original = original;
@@ -297,13 +314,16 @@ void *accel_slots_bind(uint32_t entry, void *function)
         return bound_code((uint32_t)at, 0);
 
     const struct accel_original *original = accel_resolve_known(entry, function);
-    if (!original || !original->width)
+    if (!original || !original->width) {
+        free((void *)(uintptr_t)original);
         return function; /* not known to be BLAS: the program gets what it asked for */
+    }
     void *pointer = function;
     pthread_mutex_lock(&lock);
     at = bound_place(entry, function);
     if (at < ACCEL_BOUND_ENTRIES) {
-        bound[at].exported = entry;
+        if (at == bound_used)
+            bound[at].exported = entry;
         bound[at].unloads = unloads;
         atomic_store_explicit(&bound[at].original, original, memory_order_release);
         if (at == bound_used) {
@@ -321,12 +341,15 @@ void *accel_slots_bind(uint32_t entry, void *function)
     return pointer;
 }
 
-void accel_slots_fork_prepare(void)
+void accel_slots_fork_child(void)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_init(&lock, NULL);
+    atomic_store_explicit(&published, UNSET, memory_order_release);
 }
 
-void accel_slots_fork_done(void)
+unsigned long long accel_slots_count_loads(void)
 {
-    pthread_mutex_unlock(&lock);
+    unsigned long long loads = 0;
+    dl_iterate_phdr(first_loads, &loads);
+    return loads;
 }

@@ -16,7 +16,7 @@ const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret)
 uint32_t accel_slots_exported(uint32_t entry);
 
 /* Lets the entries follow what the dispatcher wants to see; cheap when nothing changed. */
-void accel_slots_follow(struct dispatch_attention attention);
+void accel_slots_follow(void);
 
 /* A function pointer for `function`, found by dlsym under an exported name: a bound entry, the same
  * for the same function. `function` itself when the pool is used up or memory is short. */
@@ -25,8 +25,11 @@ void *accel_slots_bind(uint32_t entry, void *function);
 /* Forgets what may have gone with an unloaded object. */
 void accel_slots_drop_if_unloaded(void);
 
-/* Around fork(): the lock is free in the child. */
-void accel_slots_fork_prepare(void);
-void accel_slots_fork_done(void);
+/* How many objects have been loaded so far: tells whether a look at them again can find something new. */
+unsigned long long accel_slots_count_loads(void);
+
+/* In the child of a fork. The tables are written so that what another thread had half done there does not
+ * show; taking the lock before the fork instead could wait for a thread that waits for this one. */
+void accel_slots_fork_child(void);
 
 #endif

@@ -10,7 +10,9 @@ TEST_PROGRAMS := $(addprefix $(TESTS)/,random_products random_products64 scopes 
                    test_testgpu)
 
 .PHONY: test-programs
-test-programs: $(TEST_PROGRAMS)
+test-programs: $(TEST_PROGRAMS) reference-programs
+
+include tests/reference/reference.mk
 
 $(TESTS)/.made:
 	@mkdir -p $(TESTS)
@@ -62,7 +64,7 @@ $(addprefix $(TESTS)/,test_text test_settings test_decide test_names test_adapte
 	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o,$^) $(UNIT_LIBS)
 
 # One prove run over everything, two at a time. CHECK=... for some of it.
-CHECK ?= $(wildcard tests/shim/test_*.py) $(wildcard tests/programs/test_*.py) tests/unit/run tests/style/run
+CHECK ?= $(wildcard tests/shim/test_*.py) $(wildcard tests/programs/test_*.py) $(wildcard tests/reference/test_*.py) tests/unit/run tests/style/run
 .PHONY: check
 check:
 	BUILD=$(BUILD) prove -j2 --timer $(CHECK)

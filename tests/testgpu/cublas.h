@@ -24,24 +24,4 @@ struct cublasContext {
 cublasStatus_t handle_take(cublasHandle_t handle);
 void handle_give(cublasHandle_t handle);
 
-enum precision { SINGLE, DOUBLE, COMPLEX, DOUBLE_COMPLEX };
-
-size_t element_bytes(enum precision precision);
-
-struct gemm {
-    enum precision precision;
-    char transa, transb;
-    int m, n, k, lda, ldb, ldc;
-    CUdeviceptr a, b, c;
-    bool device_scalars;
-    CUdeviceptr alpha_address, beta_address;
-    unsigned char alpha[16], beta[16];
-    CUdeviceptr workspace;
-    size_t workspace_bytes;
-};
-
-/* C := alpha op(A) op(B) + beta C on host bytes; beta zero reads no C; a and b
- * are NULL where alpha or k is zero. */
-void compute_gemm(const struct gemm *gemm, const void *a, const void *b, void *c);
-
 #endif

@@ -172,7 +172,7 @@ bool injection_for_operation(CUresult *code)
     return fired;
 }
 
-bool testgpu_spoils_gemm(void)
+bool testgpu_spoils_kernel(void)
 {
     pthread_mutex_lock(&fault_lock);
     bool spoils = wrong.nth != 0 && fires(&wrong);

@@ -1,5 +1,4 @@
 /* The stand-in for cuBLAS. */
-#include <complex.h>
 #include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
@@ -23,42 +22,6 @@ void cblas_dgemm(void)
 
 enum { M = 13, N = 9, K = 11, LD = 17, AREA = LD * LD };
 
-struct fixture {
-    CUstream stream;
-    cublasHandle_t handle;
-    CUdeviceptr a, b, c;
-};
-
-static int set_up(struct fixture *f)
-{
-    begin();
-    OK(cuStreamCreate(&f->stream, CU_STREAM_NON_BLOCKING));
-    BLAS_OK(cublasCreate(&f->handle));
-    BLAS_OK(cublasSetStream(f->handle, f->stream));
-    OK(cuMemAlloc(&f->a, AREA * sizeof(double complex)));
-    OK(cuMemAlloc(&f->b, AREA * sizeof(double complex)));
-    OK(cuMemAlloc(&f->c, AREA * sizeof(double complex)));
-    return 0;
-}
-
-static int tear_down(struct fixture *f)
-{
-    BLAS_OK(cublasDestroy(f->handle));
-    OK(cuStreamDestroy(f->stream));
-    OK(cuMemFree(f->a));
-    OK(cuMemFree(f->b));
-    OK(cuMemFree(f->c));
-    OK(cuDevicePrimaryCtxRelease(0));
-    return 0;
-}
-
-static double noise(void)
-{
-    static unsigned state = 1;
-    state = state * 1664525u + 1013904223u;
-    return (double)(state >> 8) / (1 << 24) - 0.5;
-}
-
 static double complex element(const double complex *x, cublasOperation_t operation, int row,
                               int column)
 {
@@ -79,38 +42,6 @@ static void naive(cublasOperation_t ta, cublasOperation_t tb, double complex alp
                 sum += element(a, ta, i, l) * element(b, tb, l, j);
             c[j * LD + i] = alpha * sum + (beta != 0 ? beta * c[j * LD + i] : 0);
         }
-}
-
-enum type { S, D, C, Z };
-
-static size_t narrow(enum type type, const double complex *x, void *out, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (type == S)
-            ((float *)out)[i] = (float)creal(x[i]);
-        else if (type == D)
-            ((double *)out)[i] = creal(x[i]);
-        else if (type == C)
-            ((float complex *)out)[i] = (float complex)x[i];
-        else
-            ((double complex *)out)[i] = x[i];
-    }
-    static const size_t bytes[] = {4, 8, 8, 16};
-    return count * bytes[type];
-}
-
-static double complex widen(enum type type, const void *x, size_t at)
-{
-    switch (type) {
-    case S:
-        return ((const float *)x)[at];
-    case D:
-        return ((const double *)x)[at];
-    case C:
-        return ((const float complex *)x)[at];
-    default:
-        return ((const double complex *)x)[at];
-    }
 }
 
 #define CALL(SUFFIX)                                                                               \
@@ -484,8 +415,12 @@ static int older_library(void)
     *(void **)&property = dlsym(library, "cublasGetProperty");
     BLAS_OK(property(MAJOR_VERSION, &version));
     CHECK(version == 12);
-    static const char *const missing[] = {"cublasDgemm_v2_64", "cublasSetWorkspace_v2",
+    static const char *const missing[] = {"cublasDgemm_v2_64",   "cublasChemm_v2_64",
+                                          "cublasSsyr2k_v2_64",  "cublasDtrmm_v2_64",
+                                          "cublasDgeam_64",      "cublasSetWorkspace_v2",
                                           "cublasGetStatusName", "cublasGetStatusString"};
+    CHECK(dlsym(library, "cublasChemm_v2") != NULL);
+    CHECK(dlsym(library, "cublasDgeam") != NULL);
     for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
         void *found = dlsym(library, missing[i]);
         CHECK(found == NULL);

@@ -39,8 +39,9 @@ void gate_open(struct gate *gate)
     sem_post(&gate->open);
 }
 
-static const struct scenario *const tables[] = {memory_scenarios, stream_scenarios, fault_scenarios,
-                                                blas_scenarios};
+static const struct scenario *const tables[] = {memory_scenarios, stream_scenarios,
+                                                fault_scenarios,  blas_scenarios,
+                                                level3_scenarios, level3_rule_scenarios};
 
 static const struct scenario *find(const char *name)
 {

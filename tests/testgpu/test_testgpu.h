@@ -3,6 +3,7 @@
 #ifndef TEST_TESTGPU_H
 #define TEST_TESTGPU_H
 
+#include <complex.h>
 #include <semaphore.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,6 +22,8 @@ extern const struct scenario memory_scenarios[];
 extern const struct scenario stream_scenarios[];
 extern const struct scenario fault_scenarios[];
 extern const struct scenario blas_scenarios[];
+extern const struct scenario level3_scenarios[];
+extern const struct scenario level3_rule_scenarios[];
 
 #define CHECK(CONDITION)                                                                           \
     do {                                                                                           \
@@ -41,5 +44,23 @@ struct gate {
 };
 CUresult gate_close(struct gate *gate, CUstream stream);
 void gate_open(struct gate *gate);
+
+/* What a test of the BLAS needs: a handle that works on a stream, and room for three matrices. */
+enum { ROOM = 32 * 32 }; /* elements, of the largest type */
+
+struct fixture {
+    CUstream stream;
+    cublasHandle_t handle;
+    CUdeviceptr a, b, c;
+};
+int set_up(struct fixture *fixture);
+int tear_down(struct fixture *fixture);
+
+/* Values are kept as the largest type has them, and made a type's own for the device. */
+enum type { S, D, C, Z };
+double noise(void); /* from -0.5 to 0.5, the same in every run */
+size_t type_bytes(enum type type);
+size_t narrow(enum type type, const double complex *x, void *out, size_t count); /* bytes */
+double complex widen(enum type type, const void *x, size_t at);
 
 #endif

@@ -131,8 +131,8 @@ void *testgpu_reach(struct testgpu_run *run, CUdeviceptr address, size_t bytes);
 /* Waits for all work of the context. */
 CUresult testgpu_synchronise(CUcontext context);
 
-/* Whether TESTGPU_WRONG asks for this gemm's result to be wrong. */
-bool testgpu_spoils_gemm(void);
+/* Whether TESTGPU_WRONG asks for this kernel's result to be wrong. */
+bool testgpu_spoils_kernel(void);
 
 /* A pause inside a call, so that two threads in one handle meet. */
 void testgpu_linger(void);

@@ -16,7 +16,8 @@ TESTGPU_HEADERS := $(wildcard $(TESTGPU_SRC)/*.h)
 
 TESTGPU_CUDA := $(patsubst %,$(BUILD)/testgpu/obj/%.o, capture context copy device entry event \
     fault lifetime memory names pointer report settings stream)
-TESTGPU_CUBLAS_PARTS := cublas_compute cublas_gemm cublas_handle cublas_status
+TESTGPU_CUBLAS_PARTS := cublas_compute cublas_geam cublas_gemm cublas_handle \
+    cublas_level3 cublas_matrix cublas_status cublas_symm cublas_syrk cublas_triangular
 TESTGPU_CUBLAS := $(TESTGPU_CUBLAS_PARTS:%=$(BUILD)/testgpu/obj/%.o)
 TESTGPU_CUBLAS_12 := $(TESTGPU_CUBLAS_PARTS:%=$(BUILD)/testgpu-cuda12/obj/%.o)
 TESTGPU_TESTS := $(patsubst $(TESTGPU_SRC)/%.c,$(BUILD)/testgpu/obj/%.o,$(wildcard $(TESTGPU_SRC)/test_*.c))

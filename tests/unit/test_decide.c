@@ -101,11 +101,10 @@ static void gpu_states(void **state)
         enum accel_gpu_state gpu;
         bool on_gpu;
         enum accel_why why;
-    } expected[] = {{ACCEL_GPU_UNTRIED, true, ACCEL_FORCED},
-                    {ACCEL_GPU_READY, true, ACCEL_FORCED},
-                    {ACCEL_GPU_ABSENT, false, ACCEL_NO_GPU},
-                    {ACCEL_GPU_FAILED, false, ACCEL_ERROR},
-                    {ACCEL_GPU_FORKED, false, ACCEL_FORKED}};
+    } expected[] = {
+        {ACCEL_GPU_UNTRIED, true, ACCEL_FORCED}, {ACCEL_GPU_STARTING, false, ACCEL_WARMING},
+        {ACCEL_GPU_READY, true, ACCEL_FORCED},   {ACCEL_GPU_ABSENT, false, ACCEL_NO_GPU},
+        {ACCEL_GPU_FAILED, false, ACCEL_ERROR},  {ACCEL_GPU_FORKED, false, ACCEL_FORKED}};
     struct accel_settings s = defaults;
     struct accel_call call = product("cgemm", 10, 10, 10);
     (void)state;

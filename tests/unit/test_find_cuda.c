@@ -61,7 +61,9 @@ static void search(int stop_at)
 {
     seen.count = 0;
     seen.stop_at = stop_at;
-    find_cuda_folders(note, NULL);
+    find_cuda_environment(note, NULL);
+    if (stop_at == 0)
+        find_cuda_system(note, NULL);
 }
 
 static int setup(void **state)
@@ -173,7 +175,7 @@ int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "print") == 0) {
         setup(NULL);
-        find_cuda_folders(print, NULL);
+        find_cuda_environment(print, NULL);
         return 0;
     }
     const struct CMUnitTest tests[] = {

@@ -277,9 +277,15 @@ static void places(void **state)
     assert_int_equal(pool_get(1000, &block, &grew), GPU_OK);
     assert_int_equal(cuMemAlloc(&device, 1000), CUDA_SUCCESS);
     assert_int_equal(cuMemAllocManaged(&managed, 1000, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
-    assert_int_equal(gpu_locate(&host), ACCEL_HOST);
-    assert_int_equal(gpu_locate((void *)(uintptr_t)(device + 500)), ACCEL_DEVICE);
-    assert_int_equal(gpu_locate((void *)(uintptr_t)(managed + 500)), ACCEL_MANAGED);
+    struct accel_operand x[] = {{.ptr = &host},
+                                {.ptr = (void *)(uintptr_t)(device + 500)},
+                                {.ptr = (void *)(uintptr_t)(managed + 500)},
+                                {.ptr = NULL}};
+    gpu_locate(x, 4);
+    assert_int_equal(x[0].place, ACCEL_HOST);
+    assert_int_equal(x[1].place, ACCEL_DEVICE);
+    assert_int_equal(x[2].place, ACCEL_MANAGED);
+    assert_int_equal(x[3].place, ACCEL_HOST);
     cuMemFree(device);
     cuMemFree(managed);
     pool_put(block);

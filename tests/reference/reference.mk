@@ -1,0 +1,26 @@
+# The reference BLAS and CBLAS test programs for Level 3 (scripts/fetch-reference-tests), linked to the
+# system's shared BLAS as users' programs are.
+
+REFERENCE        := $(BUILD)/lapack
+REFERENCE_TESTS  := $(TESTS)/reference
+REFERENCE_LEVELS := 3
+REFERENCE_FLAGS  := -O1 -w -std=legacy
+
+REFERENCE_PROGRAMS := $(foreach l,$(REFERENCE_LEVELS),$(foreach t,s d c z, \
+                        $(REFERENCE_TESTS)/x$(t)blat$(l) $(REFERENCE_TESTS)/cblas_x$(t)blat$(l)))
+
+.PHONY: reference-programs
+reference-programs: $(REFERENCE_PROGRAMS)
+
+$(REFERENCE)/.complete:
+	scripts/fetch-reference-tests
+
+$(REFERENCE_TESTS)/cblas_x%: tests/reference/cblas_globals.c $(REFERENCE)/.complete
+	@mkdir -p $(@D)/obj-$*
+	cd $(@D)/obj-$* && $(CC) -O1 -w -DADD_ -I$(CURDIR)/$(REFERENCE)/CBLAS/include -c $(CURDIR)/$< \
+	  $(foreach f,c_$(subst blat,blas,$*) c_$(subst blat,,$*)chke auxiliary c_xerbla,$(CURDIR)/$(REFERENCE)/CBLAS/testing/$(f).c)
+	gfortran $(REFERENCE_FLAGS) -o $@ $(REFERENCE)/CBLAS/testing/c_$*.f $(@D)/obj-$*/*.o -l:libblas.so.3
+
+$(REFERENCE_TESTS)/x%: $(REFERENCE)/.complete
+	@mkdir -p $(@D)
+	gfortran $(REFERENCE_FLAGS) -o $@ $(REFERENCE)/BLAS/TESTING/$*.f -l:libblas.so.3

@@ -1,0 +1,193 @@
+/* A Level 3 call: its checks, then a kernel on the handle's stream. */
+#include <limits.h>
+#include <string.h>
+#include "cublas_level3.h"
+
+static bool has(const struct level3 *x, unsigned trait)
+{
+    return (x->routine->traits & trait) != 0;
+}
+
+static enum precision alpha_precision(const struct level3 *x)
+{
+    return precision_of_scalar(x->precision, has(x, REAL_ALPHA));
+}
+
+static enum precision beta_precision(const struct level3 *x)
+{
+    return precision_of_scalar(x->precision, has(x, REAL_BETA));
+}
+
+static const void *scalar_from_device(struct testgpu_run *run, const void *at, size_t bytes)
+{
+    return testgpu_reach(run, (CUdeviceptr)(uintptr_t)at, bytes);
+}
+
+static CUresult read_scalars(struct testgpu_run *run, struct level3 *x)
+{
+    size_t bytes = element_bytes(alpha_precision(x));
+    const void *scalar = scalar_from_device(run, x->alpha_at, bytes);
+    if (scalar == NULL)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    memcpy(x->alpha, scalar, bytes);
+    if (!has(x, HAS_BETA))
+        return CUDA_SUCCESS;
+    bytes = element_bytes(beta_precision(x));
+    scalar = scalar_from_device(run, x->beta_at, bytes);
+    if (scalar == NULL)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    memcpy(x->beta, scalar, bytes);
+    return CUDA_SUCCESS;
+}
+
+/* A workspace holds whatever the library likes. */
+static CUresult scribble(struct testgpu_run *run, const struct level3 *x)
+{
+    if (x->workspace == 0 || x->workspace_bytes == 0)
+        return CUDA_SUCCESS;
+    char *workspace = testgpu_reach(run, x->workspace, x->workspace_bytes);
+    if (workspace == NULL)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    memset(workspace, 0xff, x->workspace_bytes < 65536 ? x->workspace_bytes : 65536);
+    return CUDA_SUCCESS;
+}
+
+/* To an element that every part has. */
+static void add_one(const struct level3 *x, char *c)
+{
+    char *at = c + ((size_t)(x->c.columns / 2) * (size_t)x->c.ld + (size_t)(x->c.rows / 2)) *
+                       element_bytes(x->precision);
+    float single;
+    double twice;
+    if (x->precision == SINGLE || x->precision == COMPLEX) {
+        memcpy(&single, at, sizeof single);
+        single += 1;
+        memcpy(at, &single, sizeof single);
+    } else {
+        memcpy(&twice, at, sizeof twice);
+        twice += 1;
+        memcpy(at, &twice, sizeof twice);
+    }
+}
+
+static void check_apart(const struct level3 *x, const struct matrix *input)
+{
+    const struct matrix *c = &x->c;
+    if (has(x, IN_PLACE) && input->address == c->address && input->ld == c->ld &&
+        input->rows == c->rows && input->columns == c->columns && input->part == c->part)
+        return;
+    if (matrices_overlap(input, c, element_bytes(x->precision)))
+        testgpu_fault("overlapping_matrices", "input=%#llx ld=%lld result=%#llx ld=%lld",
+                      input->address, (long long)input->ld, c->address, (long long)c->ld);
+}
+
+static CUresult reach_input(struct testgpu_run *run, const struct level3 *x,
+                            const struct matrix *input, bool wanted, const void **bytes)
+{
+    *bytes = NULL;
+    size_t size = matrix_bytes(input, element_bytes(x->precision));
+    if (!wanted || size == 0)
+        return CUDA_SUCCESS;
+    *bytes = testgpu_reach(run, input->address, size);
+    if (*bytes == NULL)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    check_apart(x, input);
+    return CUDA_SUCCESS;
+}
+
+static CUresult run_level3(struct testgpu_run *run, void *argument)
+{
+    struct level3 *x = argument;
+    const void *a, *b;
+    if (x->device_scalars && read_scalars(run, x) != CUDA_SUCCESS)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (scribble(run, x) != CUDA_SUCCESS)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    bool with_alpha = !is_zero(x->alpha, alpha_precision(x));
+    bool with_b = has(x, BETA_OF_B) ? !is_zero(x->beta, beta_precision(x)) : with_alpha;
+    if (reach_input(run, x, &x->a, with_alpha, &a) != CUDA_SUCCESS ||
+        reach_input(run, x, &x->b, with_b, &b) != CUDA_SUCCESS)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    char *c = testgpu_reach(run, x->c.address, matrix_bytes(&x->c, element_bytes(x->precision)));
+    if (c == NULL)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    x->routine->compute(x, a, b, c);
+    if (testgpu_spoils_kernel())
+        add_one(x, c);
+    return CUDA_SUCCESS;
+}
+
+static bool fits(const struct matrix *matrix)
+{
+    return matrix->ld >= (matrix->rows > 1 ? matrix->rows : 1);
+}
+
+static bool is_valid(struct level3 *x)
+{
+    if ((unsigned)x->side > CUBLAS_SIDE_RIGHT || (unsigned)x->uplo > CUBLAS_FILL_MODE_UPPER ||
+        (unsigned)x->diag > CUBLAS_DIAG_UNIT || (unsigned)x->transa > CUBLAS_OP_C ||
+        (unsigned)x->transb > CUBLAS_OP_C || x->m < 0 || x->n < 0 || x->k < 0)
+        return false;
+    if (!x->routine->describe(x))
+        return false;
+    if (!fits(&x->a) || (has(x, HAS_B) && !fits(&x->b)) || !fits(&x->c))
+        return false;
+    return x->alpha_at != NULL && (!has(x, HAS_BETA) || x->beta_at != NULL);
+}
+
+static bool is_too_large(const struct level3 *x)
+{
+    const int64_t sizes[] = {x->m, x->n, x->k, x->a.ld, x->b.ld, x->c.ld};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i] > INT_MAX)
+            return true;
+    return false;
+}
+
+static cublasStatus_t put_scalars(struct level3 *x, cublasPointerMode_t mode)
+{
+    x->device_scalars = mode == CUBLAS_POINTER_MODE_DEVICE;
+    if (x->device_scalars)
+        return CUBLAS_STATUS_SUCCESS;
+    if (testgpu_is_device_address(x->alpha_at) || testgpu_is_device_address(x->beta_at)) {
+        testgpu_fault("device_pointer_as_host", "alpha=%p beta=%p", x->alpha_at, x->beta_at);
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    memcpy(x->alpha, x->alpha_at, element_bytes(alpha_precision(x)));
+    if (!has(x, HAS_BETA))
+        return CUBLAS_STATUS_SUCCESS;
+    memcpy(x->beta, x->beta_at, element_bytes(beta_precision(x)));
+    if (!has(x, BETA_OF_B) && x->c.address == 0 && !is_one(x->beta, beta_precision(x)))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t put_level3(cublasHandle_t handle, struct level3 *x)
+{
+    if (!is_valid(x))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    if (is_too_large(x)) {
+        testgpu_fault("beyond_the_test_gpu", "a size beyond 32 bits");
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
+    if (x->c.rows == 0 || x->c.columns == 0)
+        return CUBLAS_STATUS_SUCCESS;
+    cublasStatus_t status = put_scalars(x, handle->pointers);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return status;
+    x->workspace = handle->workspace;
+    x->workspace_bytes = handle->workspace_bytes;
+    if (testgpu_enqueue(handle->stream, x->routine->name, run_level3, x, sizeof *x) != CUDA_SUCCESS)
+        return CUBLAS_STATUS_EXECUTION_FAILED;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t level3(cublasHandle_t handle, struct level3 *call)
+{
+    cublasStatus_t status = handle_take(handle);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return status;
+    status = put_level3(handle, call);
+    handle_give(handle);
+    return status;
+}

@@ -1,0 +1,126 @@
+/*
+ * What the Level 3 routines of the stand-in for libcublas share. A routine is a struct routine, a
+ * form that gives its functions their parameters, and ALL_TYPES or COMPLEX_TYPES of that form.
+ */
+#ifndef TESTGPU_CUBLAS_LEVEL3_H
+#define TESTGPU_CUBLAS_LEVEL3_H
+
+#include "cublas.h"
+
+enum precision { SINGLE, DOUBLE, COMPLEX, DOUBLE_COMPLEX };
+
+size_t element_bytes(enum precision precision);
+
+/* Of a triangle, the other one is neither read nor written. */
+enum part { WHOLE, LOWER, UPPER };
+
+struct matrix {
+    CUdeviceptr address;
+    int64_t ld;
+    int64_t rows, columns;
+    enum part part;
+};
+
+struct level3;
+
+enum {
+    HAS_B = 1 << 0,
+    HAS_BETA = 1 << 1,
+    HERMITIAN = 1 << 2,
+    REAL_ALPHA = 1 << 3,
+    REAL_BETA = 1 << 4,
+    IN_PLACE = 1 << 5, /* the result may be one of the inputs */
+    BETA_OF_B = 1 << 6 /* beta is B's factor, not the result's */
+};
+
+struct routine {
+    const char *name;
+    unsigned traits;
+    /* Gives the matrices their sizes and parts; false where the parameters do not fit together. */
+    bool (*describe)(struct level3 *call);
+    /* On host bytes. An input is NULL where its factor is zero or it has no elements. */
+    void (*compute)(const struct level3 *call, const void *a, const void *b, void *c);
+};
+
+/* A call, first as its caller made it; what a routine has not stays zero, which all allow. */
+struct level3 {
+    const struct routine *routine;
+    enum precision precision;
+    cublasSideMode_t side;
+    cublasFillMode_t uplo;
+    cublasDiagType_t diag;
+    cublasOperation_t transa, transb;
+    int64_t m, n, k;
+    struct matrix a, b, c; /* c: the result, also where that is the caller's B */
+    const void *alpha_at, *beta_at;
+    bool device_scalars;
+    unsigned char alpha[16], beta[16];
+    CUdeviceptr workspace;
+    size_t workspace_bytes;
+};
+
+cublasStatus_t level3(cublasHandle_t handle, struct level3 *call);
+
+/* cublas_matrix.c */
+void set_shape(struct matrix *matrix, int64_t rows, int64_t columns, enum part part);
+/* Rows *first up to *end of a column are in the matrix's part. */
+void part_of_column(const struct matrix *matrix, int64_t column, int64_t *first, int64_t *end);
+size_t matrix_bytes(const struct matrix *matrix, size_t element);
+bool matrices_overlap(const struct matrix *one, const struct matrix *other, size_t element);
+bool is_transposed(cublasOperation_t operation);
+enum part part_of(cublasFillMode_t uplo);
+int64_t order_of_a(const struct level3 *call);
+enum precision precision_of_scalar(enum precision precision, bool real);
+bool is_zero(const unsigned char *scalar, enum precision precision);
+bool is_one(const unsigned char *scalar, enum precision precision);
+
+/* cublas_compute.c */
+void compute_gemm(const struct level3 *call, const void *a, const void *b, void *c);
+void compute_symm(const struct level3 *call, const void *a, const void *b, void *c);
+void compute_syrk(const struct level3 *call, const void *a, const void *b, void *c);
+void compute_syr2k(const struct level3 *call, const void *a, const void *b, void *c);
+void compute_trmm(const struct level3 *call, const void *a, const void *b, void *c);
+void compute_trsm(const struct level3 *call, const void *a, const void *b, void *c);
+
+/* An exported function's body after it has put its parameters into a struct level3. */
+#define LEVEL3(HANDLE, CALL)                                                                       \
+    CUBLAS_ENTER(TESTGPU_CONTEXT,                                                                  \
+                 "handle=%p trans=%d,%d m=%lld n=%lld k=%lld a=%#llx lda=%lld b=%#llx ldb=%lld "   \
+                 "c=%#llx ldc=%lld side=%d uplo=%d diag=%d",                                       \
+                 (void *)(HANDLE), (int)(CALL).transa, (int)(CALL).transb, (long long)(CALL).m,    \
+                 (long long)(CALL).n, (long long)(CALL).k, (CALL).a.address,                       \
+                 (long long)(CALL).a.ld, (CALL).b.address, (long long)(CALL).b.ld,                 \
+                 (CALL).c.address, (long long)(CALL).c.ld, (int)(CALL).side, (int)(CALL).uplo,     \
+                 (int)(CALL).diag);                                                                \
+    TESTGPU_RETURN(level3(HANDLE, &(CALL)))
+
+#define MATRIX(ADDRESS, LD)                                                                        \
+    {                                                                                              \
+        .address = (CUdeviceptr)(uintptr_t)(ADDRESS), .ld = (LD)                                   \
+    }
+
+/* FORM(name, type of sizes, type of elements, their real type, precision, routine) */
+#define REAL_TYPES_(FORM, WORD, TAIL, INTEGER, ROUTINE)                                            \
+    FORM(cublasS##WORD##TAIL, INTEGER, float, float, SINGLE, ROUTINE)                              \
+    FORM(cublasD##WORD##TAIL, INTEGER, double, double, DOUBLE, ROUTINE)
+#define COMPLEX_TYPES_(FORM, WORD, TAIL, INTEGER, ROUTINE)                                         \
+    FORM(cublasC##WORD##TAIL, INTEGER, cuComplex, float, COMPLEX, ROUTINE)                         \
+    FORM(cublasZ##WORD##TAIL, INTEGER, cuDoubleComplex, double, DOUBLE_COMPLEX, ROUTINE)
+
+/* The functions of a routine for each type, TAIL at the end of their names. */
+#if TESTGPU_CUBLAS_MAJOR >= 13
+#    define COMPLEX_TYPES(FORM, WORD, TAIL, ROUTINE)                                               \
+        COMPLEX_TYPES_(FORM, WORD, TAIL, int, ROUTINE)                                             \
+        COMPLEX_TYPES_(FORM, WORD, TAIL##_64, int64_t, ROUTINE)
+#    define ALL_TYPES(FORM, WORD, TAIL, ROUTINE)                                                   \
+        REAL_TYPES_(FORM, WORD, TAIL, int, ROUTINE)                                                \
+        REAL_TYPES_(FORM, WORD, TAIL##_64, int64_t, ROUTINE)                                       \
+        COMPLEX_TYPES(FORM, WORD, TAIL, ROUTINE)
+#else
+#    define COMPLEX_TYPES(FORM, WORD, TAIL, ROUTINE) COMPLEX_TYPES_(FORM, WORD, TAIL, int, ROUTINE)
+#    define ALL_TYPES(FORM, WORD, TAIL, ROUTINE)                                                   \
+        REAL_TYPES_(FORM, WORD, TAIL, int, ROUTINE)                                                \
+        COMPLEX_TYPES(FORM, WORD, TAIL, ROUTINE)
+#endif
+
+#endif
