@@ -302,6 +302,8 @@ enum gpu_status gpu_square(struct gpu_work *work)
     s.out = s.triangular ? s.in : &call->operand[ACCEL_c];
     s.order = call->size[s.left ? ACCEL_m : ACCEL_n];
     s.free = call->size[s.left ? ACCEL_n : ACCEL_m];
+    if (s.order == 0 || s.free == 0)
+        return GPU_OK;
     if (!kernels_fit_call(call))
         return GPU_UNSUPPORTED;
     enum gpu_status status = prepare(&s);

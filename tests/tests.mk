@@ -3,7 +3,7 @@
 TESTS      := $(BUILD)/tests
 TEST_FLAGS := -std=gnu11 -Wall -Wextra -Werror -O2 -g -I. -Itests/shim -I$(BUILD)
 
-TEST_PROGRAMS := $(addprefix $(TESTS)/,random_products random_products64 scopes forks lookups \
+TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 scopes forks lookups \
                    bad_arguments bad_arguments_longjmp cuda_program \
                    libcaller_lp64.so libcaller_ilp64.so libcaller_none.so \
                    test_text test_settings test_decide test_adapter test_names test_gpu test_find_cuda \
@@ -20,12 +20,13 @@ $(TESTS)/.made:
 $(TEST_PROGRAMS): $(TESTS)/.made tests/tests.mk
 
 # Programs and libraries as users have them: linked to the system's BLAS, by its generic name.
-PRODUCTS := tests/shim/products.c cpu_ref/gemm.c
-$(TESTS)/random_products: tests/shim/random_products.c $(PRODUCTS) tests/shim/products.h
+CALLS := tests/shim/calls.c cpu_ref/level3.c cpu_ref/gemm.c
+CALLS_HEADERS := tests/shim/calls.h cpu_ref/level3.h cpu_ref/gemm.h gpu/call.h
+$(TESTS)/random_calls: tests/shim/random_calls.c $(CALLS) $(CALLS_HEADERS)
 	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c,$^) -l:libblas.so.3 -lm -lpthread
-$(TESTS)/random_products64: tests/shim/random_products.c $(PRODUCTS) tests/shim/products.h
+$(TESTS)/random_calls64: tests/shim/random_calls.c $(CALLS) $(CALLS_HEADERS)
 	$(CC) $(TEST_FLAGS) -DTEST_ILP64 -o $@ $(filter %.c,$^) -l:libblas64.so.3 -lm -lpthread
-$(TESTS)/cuda_program: tests/shim/cuda_program.c $(PRODUCTS) tests/shim/products.h | testgpu
+$(TESTS)/cuda_program: tests/shim/cuda_program.c $(CALLS) $(CALLS_HEADERS) | testgpu
 	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $(filter %.c,$^) -l:libblas.so.3 \
 	  $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu' -lm -lpthread
 $(TESTS)/scopes: tests/shim/scopes.c

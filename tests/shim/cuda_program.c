@@ -1,5 +1,5 @@
 /*
- * cuda_program [-i interface] [-s seed] [-c count] [-n size]: a program that uses CUDA itself
+ * cuda_program [-i interface] [-s seed] [-c count] [-n size] [-r routines]: a program that uses CUDA itself
  * and passes host, device and managed memory to BLAS, mixed in one call. Its own state must stay as
  * it was, and a graph capture of another thread must survive.
  */
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "products.h"
+#include "calls.h"
 
 #define MUST(call)                                                                                 \
     do {                                                                                           \
@@ -55,8 +55,8 @@ static void cuda_release(void *where)
 static const struct test_memory device = {device_put, device_get, cuda_release};
 static const struct test_memory managed = {managed_put, managed_get, cuda_release};
 
-/* A stream that is capturing, in the strictest mode, while the products run. */
-static pthread_barrier_t capture_started, products_done;
+/* A stream that is capturing, in the strictest mode, while the calls run. */
+static pthread_barrier_t capture_started, calls_done;
 
 static void *capture(void *argument)
 {
@@ -66,7 +66,7 @@ static void *capture(void *argument)
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     pthread_barrier_wait(&capture_started);
-    pthread_barrier_wait(&products_done);
+    pthread_barrier_wait(&calls_done);
     CUresult result = cuStreamEndCapture(stream, &graph);
     if (graph)
         cuGraphDestroy(graph);
@@ -91,7 +91,7 @@ int main(int argc, char **argv)
     for (int mix = 0; mix < 27; mix++) {
         const struct test_memory *memory[3] = {kinds[mix % 3], kinds[mix / 3 % 3], kinds[mix / 9]};
         options.seed += 1;
-        wrong += test_products(&options, memory);
+        wrong += test_calls(&options, memory);
     }
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
     MUST(cuThreadExchangeStreamCaptureMode(&mode));
@@ -104,15 +104,15 @@ int main(int argc, char **argv)
     pthread_t thread;
     void *captured;
     pthread_barrier_init(&capture_started, NULL, 2);
-    pthread_barrier_init(&products_done, NULL, 2);
+    pthread_barrier_init(&calls_done, NULL, 2);
     pthread_create(&thread, NULL, capture, context);
     pthread_barrier_wait(&capture_started);
     options.max_size *= 4; /* the pool has to grow */
-    wrong += test_products(&options, NULL);
-    pthread_barrier_wait(&products_done);
+    wrong += test_calls(&options, NULL);
+    pthread_barrier_wait(&calls_done);
     pthread_join(thread, &captured);
 
-    printf("%d products wrong\n", wrong);
+    printf("%d calls wrong\n", wrong);
     printf("context %s\n", after == context ? "kept" : "changed");
     printf("capture mode %s\n", mode_kept ? "kept" : "changed");
     printf("capture %s\n", captured ? "broken" : "kept");

@@ -65,15 +65,15 @@ for program in ("bad_arguments", "bad_arguments_longjmp"):
 # ---- A program that uses CUDA itself: host, device and managed operands mixed; its state; a capture ----
 
 for mode, env in {"auto": {"ACCEL_POLICY": "auto"}, "gpu": {}, "delays": {"TESTGPU_DELAY_US": "1000"},
-                  "tiles": {"ACCEL_MEMORY": "60K"}, "silent": {"ACCEL_LOG": "0", "ACCEL_POLICY": "auto"}}.items():
-    done = start("cuda_program", "-c", 4, env={**TEST_GPU, **LOG, "TESTGPU_REPORT": "/dev/stderr", **env})
+                  "tiles": {"ACCEL_MEMORY": "100K"}, "silent": {"ACCEL_LOG": "0", "ACCEL_POLICY": "auto"}}.items():
+    done = start("cuda_program", "-c", 1, env={**TEST_GPU, **LOG, "TESTGPU_REPORT": "/dev/stderr", **env})
     tap.ok(done.returncode == 0, f"a program with CUDA of its own, {mode}", done.stdout, done.stderr[-800:])
     tap.ok("context kept" in done.stdout and "mode kept" in done.stdout, f"its context and capture mode, {mode}", done.stdout)
     tap.ok("capture kept" in done.stdout, f"another thread's capture survives, {mode}", done.stdout)
     tap.ok("testgpu faults n=0" in done.stderr, f"no misuse of CUDA, {mode}",
            *[line for line in done.stderr.splitlines() if "fault" in line][:5])
-done = start("cuda_program", "-c", 4, env={**TEST_GPU, "ACCEL_POLICY": "auto", "ACCEL_LOG": "2"})
-tap.ok(lines_for(start("cuda_program", "-c", 4, env={**TEST_GPU, "ACCEL_POLICY": "auto", **LOG}), why="device_data"),
+done = start("cuda_program", "-c", 1, env={**TEST_GPU, "ACCEL_POLICY": "auto", "ACCEL_LOG": "2"})
+tap.ok(lines_for(start("cuda_program", "-c", 1, env={**TEST_GPU, "ACCEL_POLICY": "auto", **LOG}), why="device_data"),
        "calls on device memory go where it is")
 tap.ok(re.search(r"event=in_place operand=[abc]", done.stderr), "and it is used in place")
 

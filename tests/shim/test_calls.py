@@ -5,7 +5,7 @@ touched. Sizes with 0 and 1, all flags, ld > rows, NaN in what must not be read,
 
 import re
 
-from common import LOG, NO_GPU, PLAIN, ROOT, TEST_GPU, Tap, lines_for, said, start
+from common import BUILD, LOG, NO_GPU, PLAIN, ROOT, TEST_GPU, Tap, lines_for, said, start
 
 INTERFACES = ["fortran", "no-lengths", "cblas-column", "cblas-row"]
 PROGRAMS = {"LP64": "random_calls", "ILP64": "random_calls64"}
@@ -70,6 +70,11 @@ for name, extra in {"ACCEL_MEMORY": {"ACCEL_MEMORY": "400K"}, "a small device": 
     for interface in ("fortran", "cblas-row"):
         right(f"tiles, {name}, {interface}", "random_calls", ["-i", interface, "-c", 8, "-n", 200],
               {**TEST_GPU, **extra}, 8)
+
+# A cuBLAS without the 64-bit functions; a device that does everything at once, and one that is slow.
+for name, extra in {"CUDA 12, 32-bit functions alone": {"ACCEL_CUDA_DIR": str(BUILD / "testgpu-cuda12")},
+                    "no delays": {"TESTGPU_DELAY_US": "0"}, "long delays": {"TESTGPU_DELAY_US": "2000"}}.items():
+    right(name, "random_calls", ["-c", 5], {**TEST_GPU, **extra}, 5)
 
 # A planted fault must be seen: the check itself is checked.
 done = start("random_calls", "-c", 10, env={**TEST_GPU, "TESTGPU_WRONG": "3"})

@@ -13,7 +13,7 @@ from pathlib import Path
 from common import BUILD, LOG, NO_GPU, SHIM, TEST_GPU, TESTS, Tap, clean_env, parse_log, said, start
 
 tap = Tap()
-PROGRAM = ["random_products", "-i", "cblas-row", "-c", 2, "-n", 30]
+PROGRAM = ["random_calls", "-i", "cblas-row", "-c", 2, "-n", 30, "-r", "?gemm"]
 KEYS = "pid tid sym args layout m n k ran why est_cpu_ms est_gpu_ms ms up_mb down_mb".split()
 
 
@@ -47,7 +47,7 @@ kinds = {re.search(r"event=(\w+)", line)[1] for line in events}
 tap.ok({"h2d", "d2h", "allocate"} <= kinds, "ACCEL_LOG=2 shows what moved", *events[:5])
 
 # One decision, one write(): lines of 8 threads never mix, even in a pipe.
-done = start("random_products", "-c", 50, "-n", 8, 8, env={**TEST_GPU, **LOG, "TESTGPU_DELAY_US": "0"})
+done = start("random_calls", "-c", 50, "-n", 8, "-r", "?gemm", 8, env={**TEST_GPU, **LOG, "TESTGPU_DELAY_US": "0"})
 good = [line for line in done.stderr.splitlines() if re.fullmatch(r"accel( [a-z_]+=\S+)+", line)]
 tap.ok(len(good) == len(done.stderr.splitlines()) == 8 * 4 * 50, "lines of 8 threads do not mix")
 
@@ -110,7 +110,7 @@ done = start("/bin/true", env={**SHIM, "ACCEL_LOG": "3"})
 tap.ok(done.stderr == "", "and none in programs that call nothing")
 for name, env in {"no GPU": NO_GPU, "test GPU": {**TEST_GPU, "ACCEL_POLICY": "auto"}}.items():
     done = start(*PROGRAM, env=env)
-    tap.ok(done.stderr == "" and done.stdout == "8 products, 0 wrong\n", f"{name}: silent unless asked", done.stderr)
+    tap.ok(done.stderr == "" and done.stdout == "8 calls, 0 wrong\n", f"{name}: silent unless asked", done.stderr)
 done = start(*PROGRAM, env={**NO_GPU, "ACCEL_POLICY": "gpu"})
 tap.ok(len(said(done)) == 1 and "no GPU is used" in said(done)[0], "no GPU where one was asked for: said once")
 done = start(*PROGRAM, env={**TEST_GPU, "ACCEL_POLICY": "cpu", **LOG})
@@ -123,7 +123,7 @@ if os.geteuid() == 0:
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         program = Path(folder, "products")
-        program.write_bytes((TESTS / "random_products").read_bytes())
+        program.write_bytes((TESTS / "random_calls").read_bytes())
         library = Path("/usr/lib/x86_64-linux-gnu/libaccel-at-secure-test.so")
         try:
             # The linker preloads into a setuid program only from its own folders, and only setuid libraries.
@@ -133,14 +133,14 @@ if os.geteuid() == 0:
             log = Path(folder, "log")
             env = {**clean_env(folder), **TEST_GPU, **LOG, "LD_PRELOAD": library.name, "ACCEL_LOG_FILE": str(log),
                    "ACCEL_SUMMARY": "1"}
-            seen = subprocess.run([str(program), "-c", "2"], env=env, user=65534, group=65534, extra_groups=[],
+            seen = subprocess.run([str(program), "-c", "2", "-r", "?gemm"], env=env, user=65534, group=65534, extra_groups=[],
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             tap.ok(seen.returncode == 0 and "0 wrong" in seen.stdout, "a setuid program runs", seen.stderr)
             tap.ok(seen.stderr == "" and not log.exists(), "and libaccel neither reads nor writes there", seen.stderr)
             # That the library was there at all: the same, without the setuid bit.
             program.chmod(0o755)
             env["ACCEL_LOG_FILE"] = "/dev/stderr"
-            seen = subprocess.run([str(program), "-c", "2"], env={**env, "ACCEL_POLICY": "auto"}, stdout=subprocess.PIPE,
+            seen = subprocess.run([str(program), "-c", "2", "-r", "?gemm"], env={**env, "ACCEL_POLICY": "auto"}, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True)
             tap.ok("accel pid=" in seen.stderr, "as it does without the setuid bit", seen.stderr)
         finally:
