@@ -330,13 +330,13 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
         settle(&record);
         return true;
     }
-    if (!valid) {
+    bool readable = host_can_read(call);
+    if (!valid || (readable && record.why == ACCEL_UNSUPPORTED)) {
         /* The original may leave by longjmp or by an exception from its error handler: nothing of
          * ours may be on the stack then. */
         settle(&record);
         return false;
     }
-    bool readable = host_can_read(call);
     if (readable && !recorded)
         return false;
     start = recorded ? now_ms() : 0;

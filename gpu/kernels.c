@@ -59,13 +59,27 @@ static enum gpu_status launched(struct gpu_work *work, cublasStatus_t result, co
     return gpu_check_cublas(result, function);
 }
 
+/* For what cuBLAS itself allocates: what lies idle in our pool, once our own work is done. */
+static bool make_room(const struct gpu_work *work)
+{
+    if (CUDA(cuStreamSynchronize)(work->lane->stream) != CUDA_SUCCESS)
+        return false;
+    pool_trim();
+    return true;
+}
+
 /* One cuBLAS function of four: T is its element type, P(x) the scalar x's address. */
 #define TRY(function, ...)                                                                         \
-    status = launched(work,                                                                        \
-                      cuda_api.function##_64_p                                                     \
-                          ? cuda_api.function##_64_p(work->lane->cublas, __VA_ARGS__)              \
-                          : cuda_api.function##_p(work->lane->cublas, __VA_ARGS__),                \
-                      #function)
+    do {                                                                                           \
+        cublasStatus_t result;                                                                     \
+        int attempt = 0;                                                                           \
+        do                                                                                         \
+            result = cuda_api.function##_64_p                                                      \
+                         ? cuda_api.function##_64_p(work->lane->cublas, __VA_ARGS__)               \
+                         : cuda_api.function##_p(work->lane->cublas, __VA_ARGS__);                 \
+        while (result == CUBLAS_STATUS_ALLOC_FAILED && attempt++ == 0 && make_room(work));         \
+        status = launched(work, result, #function);                                                \
+    } while (0)
 #define SINGLE(x) (const void *)(x).as_float
 #define DOUBLE(x) (const void *)(x).as_double
 

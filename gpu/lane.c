@@ -299,9 +299,12 @@ enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle
 
 enum gpu_status lane_join_default_stream(struct gpu_lane *lane)
 {
-    CUresult result = CUDA(cuEventRecord)(lane->joined, CU_STREAM_LEGACY);
-    if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
-        return GPU_OK; /* another stream captures: then nothing can be put on the default stream */
-    enum gpu_status status = gpu_check(result, "cuEventRecord");
+    CUstreamCaptureStatus capture;
+    /* While another stream captures, nothing can be put on the default stream, and to try it would break the
+     * capture; this question does not (CUDA driver API, cuStreamIsCapturing). */
+    if (CUDA(cuStreamIsCapturing) && CUDA(cuStreamIsCapturing)(CU_STREAM_LEGACY, &capture) ==
+                                         CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+        return GPU_OK;
+    enum gpu_status status = GPU_CHECK(cuEventRecord, lane->joined, CU_STREAM_LEGACY);
     return status == GPU_OK ? GPU_CHECK(cuStreamWaitEvent, lane->stream, lane->joined, 0) : status;
 }

@@ -42,7 +42,9 @@ struct accel_dlsym_answer accel_dlsym_hook(void *handle, const char *name, uintp
         return answer;
     answer.known = 1;
     answer.address = find_without_us(handle, (uint32_t)entry, ret);
-    if (answer.address && dispatch_is_on())
+    /* What comes before us is never reached through us, so the program gets it as it is. */
+    if (answer.address && dispatch_is_on() &&
+        !accel_resolve_is_before_us((uintptr_t)answer.address + 1))
         answer.address = accel_slots_bind((uint32_t)entry, answer.address);
     return answer;
 }

@@ -40,7 +40,8 @@ def verdicts(output):
 
 
 for library, folder in LIBRARIES.items():
-    path = {"LD_LIBRARY_PATH": f"/usr/lib/x86_64-linux-gnu/{folder}"}
+    # BLIS's threads spin while they wait for each other: slow beside other work.
+    path = {"LD_LIBRARY_PATH": f"/usr/lib/x86_64-linux-gnu/{folder}", "BLIS_NUM_THREADS": "1"}
     for interface in ("Fortran", "CBLAS"):
         for letter in "sdcz":
             name = f"{library}, {interface}, {letter}"

@@ -69,6 +69,11 @@ tap.ok(len(lines_for(done, why="no_memory")) == 1 and lines_for(done, ran="gpu0"
        done.stderr[-600:])
 tap.ok(not said(done), "and nothing is said of it but in the log", *said(done))
 
+# More threads than there are lanes wait for one when the device fails.
+done = start("random_calls", "-c", 2, "-r", "?gemm", 40, timeout=120,
+             env={**TEST_GPU, "TESTGPU_FAIL": "async:60=CUDA_ERROR_LAUNCH_FAILED"})
+tap.ok(done.returncode == 0 and "0 wrong" in done.stdout, "40 threads: none waits for ever", done.stdout, done.stderr[-500:])
+
 # With 8 threads under way when the device fails.
 for fault in ("cuEventSynchronize:40+", "cublasDgemm:5", "async:60=CUDA_ERROR_LAUNCH_FAILED", "cuMemAlloc:6+"):
     done = start("random_calls", "-c", 5, 8, env={**TEST_GPU, "TESTGPU_FAIL": fault, "ACCEL_LOG": "1"})

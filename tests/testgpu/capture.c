@@ -75,6 +75,17 @@ bool capture_spoil_blocking(CUcontext context)
     return spoiled;
 }
 
+static bool captured_blocking(CUcontext context)
+{
+    for (size_t i = 0; capturing > 0 && i < streams.used; i++) {
+        CUstream stream = testgpu_object_at(&streams, i);
+        if (stream->object.context == context && capture_active(stream) &&
+            !(stream->flags & CU_STREAM_NON_BLOCKING))
+            return true;
+    }
+    return false;
+}
+
 CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
     DRIVER_ENTER(0, "mode=%d", mode != NULL ? (int)*mode : -1);
@@ -150,7 +161,8 @@ CUresult CUDAAPI cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *sta
     testgpu_lock();
     CUresult code;
     CUstream stream = stream_of(handle, &code);
-    if (stream != NULL && stream->legacy && capture_spoil_blocking(stream->object.context))
+    /* The question alone does not break the capture, as the driver's documentation has it. */
+    if (stream != NULL && stream->legacy && captured_blocking(stream->object.context))
         code = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     else if (stream != NULL)
         *status = stream->capture;
