@@ -154,7 +154,8 @@ static void give_up_gpu(void)
     int ready = ACCEL_GPU_READY;
     if (atomic_compare_exchange_strong(&gpu_state, &ready, ACCEL_GPU_FAILED) && !gpu_is_gone())
         accel_say("%s is left alone from here on, the CPU computes: %s", gpu_name, gpu_failure());
-    gpu_trim();
+    if (!gpu_is_gone())
+        gpu_trim();
 }
 
 /* Where no right result can be had: the device has failed after it had overwritten a matrix of the

@@ -302,8 +302,8 @@ enum gpu_status lane_join_default_stream(struct gpu_lane *lane)
     CUstreamCaptureStatus capture;
     /* While another stream captures, nothing can be put on the default stream, and to try it would break the
      * capture; this question does not (CUDA driver API, cuStreamIsCapturing). */
-    if (CUDA(cuStreamIsCapturing) && CUDA(cuStreamIsCapturing)(CU_STREAM_LEGACY, &capture) ==
-                                         CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+    if (CUDA(cuStreamIsCapturing) &&
+        CUDA(cuStreamIsCapturing)(CU_STREAM_LEGACY, &capture) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
         return GPU_OK;
     enum gpu_status status = GPU_CHECK(cuEventRecord, lane->joined, CU_STREAM_LEGACY);
     return status == GPU_OK ? GPU_CHECK(cuStreamWaitEvent, lane->stream, lane->joined, 0) : status;
