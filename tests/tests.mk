@@ -3,7 +3,7 @@
 TESTS      := $(BUILD)/tests
 TEST_FLAGS := -std=gnu11 -Wall -Wextra -Werror -O2 -g -I. -Itests/shim -I$(BUILD)
 
-TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 scopes forks lookups \
+TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 scopes forks lookups start_up libearly.so \
                    bad_arguments bad_arguments_longjmp cuda_program \
                    libcaller_lp64.so libcaller_ilp64.so libcaller_none.so \
                    test_text test_settings test_decide test_adapter test_names test_gpu test_find_cuda \
@@ -33,6 +33,10 @@ $(TESTS)/scopes: tests/shim/scopes.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -ldl -lpthread
 $(TESTS)/lookups: tests/shim/lookups.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -ldl
+$(TESTS)/libearly.so: tests/shim/early.c
+	$(CC) $(TEST_FLAGS) -shared -fPIC -o $@ $< -l:libblas.so.3
+$(TESTS)/start_up: tests/shim/start_up.c $(TESTS)/libearly.so
+	$(CC) $(TEST_FLAGS) -o $@ $< -L$(TESTS) -learly -l:libblas.so.3 -Wl,-rpath,'$$ORIGIN'
 $(TESTS)/forks: tests/shim/forks.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3
 $(TESTS)/bad_arguments: tests/shim/bad_arguments.c

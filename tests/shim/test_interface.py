@@ -148,6 +148,28 @@ if os.geteuid() == 0:
 else:
     print("ok - # SKIP a setuid program: needs root to make one")
 
+# ---- Programs that come early, or rearrange their surroundings ----
+
+done = start("start_up", "early", env={**TEST_GPU, **LOG})
+tap.ok(done.returncode == 0 and len(parse_log(done.stderr)) == 2, "a constructor that runs before ours is seen, too", done.stderr)
+with tempfile.TemporaryDirectory() as folder:
+    environment = {**clean_env(folder), **TEST_GPU, **LOG, "ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "ACCEL_MEMORY": "lots"}
+    program = str(TESTS / "start_up")
+    seen = subprocess.run(["/bin/sh", "-c", 'exec "$0" stderr 2>&-', program], cwd=folder, stdout=subprocess.PIPE,
+                          env={**environment, "ACCEL_POLICY": "cpu"})  # CUDA opens files of its own
+    tap.ok(seen.returncode == 0 and Path(folder, "data").read_bytes() == b"", "nothing is written to a file that took stderr's place",
+           seen.returncode, Path(folder, "data").read_bytes()[:200])
+    seen = subprocess.run([program, "folder"], env={**environment, "ACCEL_LOG_FILE": "a%%.log"}, cwd=folder, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE)
+    tap.ok(Path(folder, "a%.log").exists(), "a relative ACCEL_LOG_FILE is meant from where the program was started")
+    seen = subprocess.run([program, "closed"], env={**environment, "ACCEL_LOG_FILE": "log"}, cwd=folder, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE)
+    tap.ok(len(parse_log(Path(folder, "log").read_text())) >= 2, "a log that the program closes is opened again")
+done = start("forks", "after", env={**NO_GPU, "ACCEL_SUMMARY": "1"})
+counts = sorted(sum(int(line.split()[4]) for line in part.splitlines()[2:] if line.startswith("accel: "))
+                for part in done.stderr.split("accel: summary")[1:])
+tap.ok(counts == [2, 2], "parent and child each count their own calls", done.stderr)
+
 # ---- The built file ----
 
 names = subprocess.run(["nm", "-D", "--defined-only", str(BUILD / "libaccel.so")], stdout=subprocess.PIPE, text=True).stdout
