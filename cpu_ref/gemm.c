@@ -1,28 +1,10 @@
 #include "gemm.h"
 
-#include <complex.h>
-#include <math.h>
-#include <string.h>
-
-typedef long double complex value;
+#include "element.h"
 
 double cpu_ref_epsilon(enum accel_dtype dtype)
 {
     return accel_is_double(dtype) ? 0x1p-52 : 0x1p-23;
-}
-
-static value load(const void *at, int64_t index, enum accel_dtype dtype)
-{
-    switch (dtype) {
-    case ACCEL_FLOAT32:
-        return ((const float *)at)[index];
-    case ACCEL_FLOAT64:
-        return ((const double *)at)[index];
-    case ACCEL_COMPLEX64:
-        return ((const float complex *)at)[index];
-    default:
-        return ((const double complex *)at)[index];
-    }
 }
 
 /* Element (row, col) of op(x). */
@@ -33,17 +15,6 @@ static value element(const struct accel_operand *x, char flag, int64_t row, int6
     int64_t index = transposed ? row * x->ld + col : col * x->ld + row;
     value z = load(x->ptr, index, dtype);
     return flag == 'C' || flag == 'R' ? conjl(z) : z;
-}
-
-/* The magnitude that the tests use: |re| + |im|. */
-static long double magnitude(value z)
-{
-    return fabsl(creall(z)) + fabsl(cimagl(z));
-}
-
-static bool is_finite(value z)
-{
-    return isfinite(creall(z)) && isfinite(cimagl(z));
 }
 
 double cpu_ref_gemm_ratio(const struct accel_call *call, const void *before)

@@ -1,38 +1,10 @@
 #include "level3.h"
 
-#include <complex.h>
-#include <math.h>
-
-typedef long double complex value;
-
-static value load(const void *at, int64_t index, enum accel_dtype dtype)
-{
-    switch (dtype) {
-    case ACCEL_FLOAT32:
-        return ((const float *)at)[index];
-    case ACCEL_FLOAT64:
-        return ((const double *)at)[index];
-    case ACCEL_COMPLEX64:
-        return ((const float complex *)at)[index];
-    default:
-        return ((const double complex *)at)[index];
-    }
-}
+#include "element.h"
 
 static value scalar(const struct accel_call *call, enum accel_scalar which)
 {
     return call->scalar[which].re + call->scalar[which].im * (value)_Complex_I;
-}
-
-/* The magnitude that the tests use: |re| + |im|. */
-static long double magnitude(value z)
-{
-    return fabsl(creall(z)) + fabsl(cimagl(z));
-}
-
-static bool is_finite(value z)
-{
-    return isfinite(creall(z)) && isfinite(cimagl(z));
 }
 
 /* ---- Matrices as they enter a product ---- */

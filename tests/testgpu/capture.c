@@ -59,31 +59,30 @@ bool capture_forbids(void)
     return forbidden;
 }
 
-/* Work on the legacy stream would order itself with captured blocking streams. */
+/* The next blocking stream of the context, from *at on, that is being captured: work on the legacy stream would be
+ * ordered with it. */
+static CUstream captured_blocking(CUcontext context, size_t *at)
+{
+    while (capturing > 0 && *at < streams.used) {
+        CUstream stream = testgpu_object_at(&streams, (*at)++);
+        if (stream->object.context == context && capture_active(stream) &&
+            !(stream->flags & CU_STREAM_NON_BLOCKING))
+            return stream;
+    }
+    return NULL;
+}
+
 bool capture_spoil_blocking(CUcontext context)
 {
     bool spoiled = false;
-    for (size_t i = 0; capturing > 0 && i < streams.used; i++) {
-        CUstream stream = testgpu_object_at(&streams, i);
-        if (stream->object.context == context && capture_active(stream) &&
-            !(stream->flags & CU_STREAM_NON_BLOCKING)) {
-            testgpu_fault("legacy_in_capture", "stream=%p is being captured", (void *)stream);
-            capture_spoil(stream);
-            spoiled = true;
-        }
+    CUstream stream;
+    size_t at = 0;
+    while ((stream = captured_blocking(context, &at)) != NULL) {
+        testgpu_fault("legacy_in_capture", "stream=%p is being captured", (void *)stream);
+        capture_spoil(stream);
+        spoiled = true;
     }
     return spoiled;
-}
-
-static bool captured_blocking(CUcontext context)
-{
-    for (size_t i = 0; capturing > 0 && i < streams.used; i++) {
-        CUstream stream = testgpu_object_at(&streams, i);
-        if (stream->object.context == context && capture_active(stream) &&
-            !(stream->flags & CU_STREAM_NON_BLOCKING))
-            return true;
-    }
-    return false;
 }
 
 CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
@@ -162,7 +161,8 @@ CUresult CUDAAPI cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *sta
     CUresult code;
     CUstream stream = stream_of(handle, &code);
     /* The question alone does not break the capture, as the driver's documentation has it. */
-    if (stream != NULL && stream->legacy && captured_blocking(stream->object.context))
+    size_t at = 0;
+    if (stream != NULL && stream->legacy && captured_blocking(stream->object.context, &at))
         code = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     else if (stream != NULL)
         *status = stream->capture;

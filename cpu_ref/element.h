@@ -1,0 +1,39 @@
+/*
+ * Elements of the four types in higher precision. Pure functions.
+ */
+#ifndef ACCEL_CPU_REF_ELEMENT_H
+#define ACCEL_CPU_REF_ELEMENT_H
+
+#include <complex.h>
+#include <math.h>
+
+#include "gpu/call.h"
+
+typedef long double complex value;
+
+static inline value load(const void *at, int64_t index, enum accel_dtype dtype)
+{
+    switch (dtype) {
+    case ACCEL_FLOAT32:
+        return ((const float *)at)[index];
+    case ACCEL_FLOAT64:
+        return ((const double *)at)[index];
+    case ACCEL_COMPLEX64:
+        return ((const float complex *)at)[index];
+    default:
+        return ((const double complex *)at)[index];
+    }
+}
+
+/* The magnitude that the reference tests use: |re| + |im|. */
+static inline long double magnitude(value z)
+{
+    return fabsl(creall(z)) + fabsl(cimagl(z));
+}
+
+static inline bool is_finite(value z)
+{
+    return isfinite(creall(z)) && isfinite(cimagl(z));
+}
+
+#endif
