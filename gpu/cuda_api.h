@@ -23,9 +23,9 @@ extern struct cuda_api cuda_api;
 #define CUDA(function) cuda_api.function##_p
 
 /* Opens the driver and cuBLAS and fills the table: the copies that the program has loaded, then
- * those in first_dir (NULL: none), where the linker finds them, in the folders of find_cuda.h.
- * Sticky: the first result holds. Returns NULL, or the reason why there is no CUDA, in static
- * memory. */
+ * those in first_dir (NULL: none), in the program's environment, where the linker finds them, in the
+ * system's folders (find_cuda.h). Sticky: the first result holds. Returns NULL, or the reason why
+ * there is no CUDA, in static memory. */
 const char *cuda_api_open(const char *first_dir);
 
 /* The driver's library if it is loaded already, opened by us or by the program, else NULL. */

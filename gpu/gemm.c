@@ -90,13 +90,7 @@ static enum gpu_status get_memory(struct gemm *g)
 {
     const int64_t bytes[] = {bytes_a(g), bytes_b(g), bytes_c(g)};
     CUdeviceptr *const memory[] = {&g->memory_a, &g->memory_b, &g->memory_c};
-    enum gpu_status status = GPU_OK;
-    for (int i = 0; status == GPU_OK && i < 3; i++)
-        if (bytes[i])
-            status = gpu_work_get(g->work, bytes[i], memory[i]);
-    if (status == GPU_NO_MEMORY)
-        gpu_work_give_back(g->work); /* nothing has been put on the stream with them */
-    return status;
+    return gpu_work_get(g->work, 3, bytes, memory);
 }
 
 /* Chooses tile sizes and gets the memory for them. Other threads and programs take memory

@@ -69,13 +69,7 @@ static enum gpu_status get_memory(struct rank_k *g)
 {
     const int64_t bytes[] = {factor_bytes(g, g->a), factor_bytes(g, g->b), panel_bytes(g)};
     CUdeviceptr *const memory[] = {&g->memory_a, &g->memory_b, &g->memory_c};
-    enum gpu_status status = GPU_OK;
-    for (int i = 0; status == GPU_OK && i < 3; i++)
-        if (bytes[i])
-            status = gpu_work_get(g->work, bytes[i], memory[i]);
-    if (status == GPU_NO_MEMORY)
-        gpu_work_give_back(g->work);
-    return status;
+    return gpu_work_get(g->work, 3, bytes, memory);
 }
 
 static enum gpu_status prepare(struct rank_k *g)

@@ -24,18 +24,33 @@ void gpu_work_event(struct gpu_work *work, enum gpu_event_kind kind, const struc
         work->host->event(work->host->context, &event);
 }
 
-enum gpu_status gpu_work_get(struct gpu_work *work, int64_t bytes, CUdeviceptr *block)
+static void give_back(struct gpu_work *work)
 {
-    bool grew;
-    if (work->blocks == WORK_BLOCKS)
-        return GPU_NO_MEMORY;
-    enum gpu_status status = pool_get(bytes, block, &grew);
-    if (status != GPU_OK)
-        return status;
-    work->block[work->blocks++] = *block;
-    if (grew)
-        gpu_work_event(work, GPU_EVENT_ALLOCATE, NULL, 0, 0, bytes);
-    return GPU_OK;
+    while (work->blocks > 0)
+        pool_put(work->block[--work->blocks]);
+}
+
+enum gpu_status gpu_work_get(struct gpu_work *work, int count, const int64_t *bytes,
+                             CUdeviceptr *const *blocks)
+{
+    enum gpu_status status = GPU_OK;
+    for (int i = 0; status == GPU_OK && i < count; i++) {
+        bool grew;
+        if (bytes[i] == 0)
+            continue;
+        if (work->blocks == WORK_BLOCKS)
+            status = GPU_NO_MEMORY;
+        else
+            status = pool_get(bytes[i], blocks[i], &grew);
+        if (status != GPU_OK)
+            break;
+        work->block[work->blocks++] = *blocks[i];
+        if (grew)
+            gpu_work_event(work, GPU_EVENT_ALLOCATE, NULL, 0, 0, bytes[i]);
+    }
+    if (status == GPU_NO_MEMORY)
+        give_back(work);
+    return status;
 }
 
 static char *element(const struct accel_operand *x, int64_t row, int64_t col, int64_t size)
@@ -115,12 +130,6 @@ enum gpu_status gpu_work_write_back(struct gpu_work *work, const struct accel_op
     return status;
 }
 
-void gpu_work_give_back(struct gpu_work *work)
-{
-    while (work->blocks > 0)
-        pool_put(work->block[--work->blocks]);
-}
-
 bool gpu_work_host_readable(const struct gpu_work *work)
 {
     for (int i = 0; i < ACCEL_MATRICES; i++) {
@@ -136,8 +145,8 @@ bool gpu_work_host_readable(const struct gpu_work *work)
 static void finish(struct gpu_work *work)
 {
     bool quiet = CUDA(cuStreamSynchronize)(work->lane->stream) == CUDA_SUCCESS;
-    for (int i = 0; quiet && i < work->blocks; i++)
-        pool_put(work->block[i]);
+    if (quiet)
+        give_back(work);
     lane_release(work->lane, !quiet);
 }
 

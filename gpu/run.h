@@ -8,7 +8,7 @@
 #include "pool.h"
 
 /* A family's function: runs a valid, non-empty call on a lane, and returns when the result is in
- * place. What it takes from the pool it leaves to run_finish(). */
+ * place. What it takes from the pool it leaves to gpu_run(). */
 struct gpu_work;
 typedef enum gpu_status gpu_function(struct gpu_work *work);
 
@@ -42,8 +42,10 @@ static inline bool gpu_in_place(const struct accel_operand *x)
 /* Leading dimension of a copy on the device: whole 64-byte lines, but for a single short column. */
 int64_t gpu_device_ld(int64_t rows, enum accel_dtype dtype);
 
-/* Device memory for the rest of this call. */
-enum gpu_status gpu_work_get(struct gpu_work *work, int64_t bytes, CUdeviceptr *block);
+/* Device memory for the rest of this call: blocks of these sizes (0: none is wanted), all or, with
+ * GPU_NO_MEMORY, none of them. Before anything of the call is on the stream. */
+enum gpu_status gpu_work_get(struct gpu_work *work, int count, const int64_t *bytes,
+                             CUdeviceptr *const *blocks);
 
 /* The part [row, row + rows) x [col, col + cols) of an operand that is not in place, copied to a
  * tile's memory, or back from it. */
@@ -53,18 +55,16 @@ enum gpu_status gpu_work_download(struct gpu_work *work, const struct accel_oper
                                   int64_t col, int64_t rows, int64_t cols, struct gpu_tile tile,
                                   int64_t *done_cols, int64_t *done_rows);
 
-/* The same way back, but all or nothing: what has not arrived whole is not written at all. uplo: 0, or the triangle ('U', 'L') that alone is written; then the first (L) or the last
- * (U) cols rows of the part are those on the diagonal. The part should be small, since it passes through
- * memory of its own. */
+/* The same way back, but all or nothing: what has not arrived whole is not written at all. uplo: 0, or
+ * the triangle ('U', 'L') that alone is written; then the first (L) or the last (U) cols rows of the
+ * part are those on the diagonal. The part should be small, since it passes through memory of its
+ * own. */
 enum gpu_status gpu_work_write_back(struct gpu_work *work, const struct accel_operand *x,
                                     int64_t row, int64_t col, int64_t rows, int64_t cols,
                                     struct gpu_tile tile, char uplo);
 
 /* How many columns (or rows) of `length` elements make such a part: at least one. */
 int64_t gpu_work_panel(const struct gpu_work *work, int64_t length);
-
-/* Puts the blocks back that gpu_work_get() has got; nothing on the stream may use them. */
-void gpu_work_give_back(struct gpu_work *work);
 
 /* Whether the CPU can read all operands. */
 bool gpu_work_host_readable(const struct gpu_work *work);

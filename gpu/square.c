@@ -74,16 +74,10 @@ static bool fit(struct square *s, int64_t available)
 
 static enum gpu_status get_memory(struct square *s)
 {
-    enum gpu_status status = GPU_OK;
-    if (block_bytes(s))
-        status = gpu_work_get(s->work, block_bytes(s), &s->memory_a);
-    if (status == GPU_OK && panel_bytes(s, s->out))
-        status = gpu_work_get(s->work, panel_bytes(s, s->out), &s->memory_out);
-    if (status == GPU_OK && !s->triangular && panel_bytes(s, s->in))
-        status = gpu_work_get(s->work, panel_bytes(s, s->in), &s->memory_in);
-    if (status == GPU_NO_MEMORY)
-        gpu_work_give_back(s->work);
-    return status;
+    const int64_t bytes[] = {block_bytes(s), panel_bytes(s, s->out),
+                             s->triangular ? 0 : panel_bytes(s, s->in)};
+    CUdeviceptr *const memory[] = {&s->memory_a, &s->memory_out, &s->memory_in};
+    return gpu_work_get(s->work, 3, bytes, memory);
 }
 
 static enum gpu_status prepare(struct square *s)

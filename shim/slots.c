@@ -30,8 +30,7 @@ static struct {
 static int bound_used;
 static bool bound_full_said;
 
-/* Objects that have called: (object, entry) -> original; saves the look-up for further call sites.
- */
+/* Objects that have called: (object, entry) -> original; saves look-ups for further call sites. */
 static struct {
     const void *object;
     uint32_t entry;
@@ -185,30 +184,34 @@ void accel_slots_follow(void)
 
 /* ---- Originals ---- */
 
-static int first_unloads(struct dl_phdr_info *info, size_t size, void *data)
+/* The dynamic linker's counts of loads and unloads come with every object; the first has them. */
+struct object_counts {
+    unsigned long long loads, unloads;
+};
+
+static int first_object(struct dl_phdr_info *info, size_t size, void *data)
 {
+    struct object_counts *counts = data;
     if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
-        *(unsigned long long *)data = info->dlpi_subs;
+        *counts = (struct object_counts){info->dlpi_adds, info->dlpi_subs};
     return 1;
 }
 
-static int first_loads(struct dl_phdr_info *info, size_t size, void *data)
+static struct object_counts count_objects(void)
 {
-    if (size >= offsetof(struct dl_phdr_info, dlpi_adds) + sizeof info->dlpi_adds)
-        *(unsigned long long *)data = info->dlpi_adds;
-    return 1;
+    struct object_counts counts = {0, 0};
+    dl_iterate_phdr(first_object, &counts);
+    return counts;
 }
 
-static unsigned long long count_unloads(void)
+unsigned long long accel_slots_count_loads(void)
 {
-    unsigned long long unloads = 0;
-    dl_iterate_phdr(first_unloads, &unloads);
-    return unloads;
+    return count_objects().loads;
 }
 
 void accel_slots_drop_if_unloaded(void)
 {
-    unsigned long long unloads = count_unloads();
+    unsigned long long unloads = count_objects().unloads;
     pthread_mutex_lock(&lock);
     if (unloads != unloads_seen) {
         unloads_seen = unloads;
@@ -345,11 +348,4 @@ void accel_slots_fork_child(void)
 {
     pthread_mutex_init(&lock, NULL);
     atomic_store_explicit(&published, UNSET, memory_order_release);
-}
-
-unsigned long long accel_slots_count_loads(void)
-{
-    unsigned long long loads = 0;
-    dl_iterate_phdr(first_loads, &loads);
-    return loads;
 }
