@@ -33,6 +33,8 @@ void accel_machine_init(struct accel_machine *machine, int cores)
                                       .gpu_memory = INT64_MAX,
                                       .up_gbps = 25,
                                       .down_gbps = 25,
+                                      .cpu_gbps = cores < 20 ? 10.0 * cores : 200,
+                                      .gpu_gbps = 2000,
                                       .launch_ms = 0.03};
     for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++) {
         bool is_double = accel_is_double((enum accel_dtype)dtype);
@@ -41,19 +43,36 @@ void accel_machine_init(struct accel_machine *machine, int cores)
     }
 }
 
+static bool is_faulty(const struct accel_call *call, int i)
+{
+    const struct accel_arg *arg = &call->routine->arg[i];
+    const struct accel_operand *x = &call->operand[arg->slot];
+    switch (arg->kind) {
+    case ACCEL_ARG_FLAG:
+        return call->flag[arg->slot] == '?';
+    case ACCEL_ARG_SIZE:
+        return call->size[arg->slot] < 0;
+    case ACCEL_ARG_LD:
+        return x->ld < 1 || x->ld < x->rows;
+    case ACCEL_ARG_INC:
+        return x->inc == 0;
+    case ACCEL_ARG_BATCH:
+        return call->batch < 0;
+    case ACCEL_ARG_GROUPS:
+        return call->groups < 0;
+    default:
+        return false;
+    }
+}
+
 const char *accel_call_fault(const struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
     if (call->layout == ACCEL_NO_LAYOUT)
         return "layout";
-    for (int i = 0; i < routine->args; i++) {
-        const struct accel_arg *arg = &routine->arg[i];
-        const struct accel_operand *x = &call->operand[arg->slot];
-        if ((arg->kind == ACCEL_ARG_FLAG && call->flag[arg->slot] == '?') ||
-            (arg->kind == ACCEL_ARG_SIZE && call->size[arg->slot] < 0) ||
-            (arg->kind == ACCEL_ARG_LD && (x->ld < 1 || x->ld < x->rows)))
-            return arg->name;
-    }
+    for (int i = 0; i < routine->args; i++)
+        if (is_faulty(call, i))
+            return routine->arg[i].name;
     return NULL;
 }
 
@@ -63,42 +82,69 @@ bool accel_call_empty(const struct accel_call *call)
     for (int i = 0; i < routine->args; i++)
         if (routine->arg[i].kind == ACCEL_ARG_SIZE && call->size[routine->arg[i].slot] == 0)
             return true;
-    return call->scalar[ACCEL_alpha].re == 0 && call->scalar[ACCEL_alpha].im == 0;
+    return call->batch == 0 ||
+           (call->scalar[ACCEL_alpha].re == 0 && call->scalar[ACCEL_alpha].im == 0 &&
+            accel_has_scalar(routine, ACCEL_alpha));
+}
+
+/* Where the matrices of a batch overlap as only inputs may, or are not in the order of their numbers, the
+ * products depend on each other, or their extent cannot be told. */
+static bool is_separate(const struct accel_operand *x, int64_t batch)
+{
+    int64_t one = accel_extent(x, 1);
+    if (x->array || batch <= 1)
+        return true;
+    return x->stride >= 0 &&
+           (!(x->access & ACCEL_WRITE) || x->stride >= one / (int64_t)accel_dtype_size(x->dtype));
 }
 
 /* Not: flags that only OpenBLAS knows (conjugated, not transposed), memory that our kernels do not reach, and
  * extents beyond 2^63 bytes. */
 static bool is_supported(const struct accel_call *call)
 {
+    bool level2 = accel_is_level2(call->routine->family); /* knows how to conjugate */
     if (call->flag[ACCEL_transa] == 'R' || call->flag[ACCEL_transb] == 'R' ||
-        call->flag[ACCEL_trans] == 'R')
+        (call->flag[ACCEL_trans] == 'R' && !level2))
         return false;
-    for (int i = 0; i < ACCEL_MATRICES; i++)
-        if (call->operand[i].place == ACCEL_REMOTE ||
-            accel_extent(&call->operand[i], call->routine->dtype) < 0)
+    for (int i = 0; i < ACCEL_MATRICES; i++) {
+        const struct accel_operand *x = &call->operand[i];
+        if (x->place == ACCEL_REMOTE || accel_extent(x, x->array ? 1 : call->batch) < 0 ||
+            !is_separate(x, call->batch))
             return false;
+    }
     return true;
 }
 
+/* Each side is bound by its arithmetic or by its memory, whichever takes longer. */
 static void estimate(struct accel_decision *decision, const struct accel_call *call,
                      const struct accel_machine *machine)
 {
     enum accel_dtype dtype = call->routine->dtype;
     double flops = call->routine->flops(call);
-    double up = 0, down = 0;
+    double up = 0, down = 0, touched = 0;
     for (int i = 0; i < ACCEL_MATRICES; i++) {
         const struct accel_operand *x = &call->operand[i];
+        double bytes = (double)x->rows * (double)x->cols * (double)accel_dtype_size(x->dtype) *
+                       (double)call->batch;
+        touched += bytes;
         if (x->place != ACCEL_HOST)
             continue;
-        double bytes = (double)x->rows * (double)x->cols * (double)accel_dtype_size(dtype);
         if (x->access & ACCEL_WRITE)
             down += bytes;
         if (accel_is_read(call, x))
             up += bytes;
     }
-    decision->est_cpu_ms = flops / machine->cpu_gflops[dtype] * 1e-6;
-    decision->est_gpu_ms = machine->launch_ms + flops / machine->gpu_gflops[dtype] * 1e-6 +
+    double cpu = flops / machine->cpu_gflops[dtype], cpu_memory = touched / machine->cpu_gbps;
+    double gpu = flops / machine->gpu_gflops[dtype], gpu_memory = touched / machine->gpu_gbps;
+    decision->est_cpu_ms = (cpu > cpu_memory ? cpu : cpu_memory) * 1e-6;
+    decision->est_gpu_ms = machine->launch_ms + (gpu > gpu_memory ? gpu : gpu_memory) * 1e-6 +
                            up / machine->up_gbps * 1e-6 + down / machine->down_gbps * 1e-6;
+}
+
+/* Level 2 moves as many bytes as it computes: its matrix must be there already. */
+static bool must_move(const struct accel_call *call)
+{
+    return accel_is_level2(call->routine->family) && call->operand[ACCEL_a].place == ACCEL_HOST;
 }
 
 static bool on_device(const struct accel_call *call)
@@ -109,11 +155,13 @@ static bool on_device(const struct accel_call *call)
     return false;
 }
 
+/* As the entries' gate has it, which must be cheap: how many products a batch has does not count, and of the
+ * grouped ones, whose sizes are in arrays, m and n alone do. */
 static bool below_gate(const struct accel_call *call, const struct accel_machine *machine)
 {
     uint64_t gate = accel_decide_gate(machine);
     for (int i = 0; i < ACCEL_SIZES; i++)
-        if ((uint64_t)call->size[i] >= gate)
+        if ((uint64_t)call->size[i] >= gate && !(i == ACCEL_k && call->operand[ACCEL_a].array))
             return false;
     return true;
 }
@@ -169,7 +217,7 @@ struct accel_decision accel_decide(const struct accel_call *call,
         return on_gpu(decision, ACCEL_FORCED);
     if (below_gate(call, machine))
         return on_cpu(decision, ACCEL_SMALL);
-    if (decision.est_gpu_ms >= decision.est_cpu_ms)
+    if (must_move(call) || decision.est_gpu_ms >= decision.est_cpu_ms)
         return on_cpu(decision, ACCEL_SLOWER);
     /* Anything goes through in tiles, but tiles this small would not pay. */
     if (machine->gpu_memory < 16 << 20)

@@ -51,6 +51,7 @@ struct accel_machine {
     double cpu_gflops[ACCEL_DTYPES]; /* 10^9 real operations a second */
     double gpu_gflops[ACCEL_DTYPES];
     double up_gbps, down_gbps; /* 10^9 bytes a second, host to device and back */
+    double cpu_gbps, gpu_gbps; /* of their own memories */
     double launch_ms;          /* the least that a call on the GPU costs */
 };
 
@@ -61,7 +62,8 @@ struct accel_decision {
 };
 
 /* CPU rates are nominal: 25 Gflop/s a core in double precision, 50 in single (a core of about 3 GHz
- * with 256-bit vectors at half its peak). Until CUDA is up, the GPU's are those of a fast one. */
+ * with 256-bit vectors at half its peak), 10 GB/s a core up to 200. Until CUDA is up, the GPU's are those of
+ * a fast one. */
 void accel_machine_init(struct accel_machine *machine, int cores);
 
 struct accel_decision accel_decide(const struct accel_call *call,

@@ -211,31 +211,76 @@ static bool host_can_read(const struct accel_call *call)
     return true;
 }
 
+/* ---- The original on copies ---- */
+
+/* An operand's matrices, packed one behind the other in memory of our own. */
+struct copy {
+    const struct accel_operand *from;
+    int64_t matrices;
+    char *memory;
+    void **array; /* to each, where the operand has such */
+};
+
+/* Copies an operand's matrices here (fetch) or back. */
+static bool copy_matrices(const struct copy *copy, bool fetch)
+{
+    bool right = true;
+    for (int64_t i = 0; right && i < copy->matrices; i++) {
+        struct accel_operand one = *copy->from;
+        void *packed = copy->memory + i * accel_bytes(&one);
+        one.ptr = accel_matrix_of(copy->from, i);
+        one.array = NULL;
+        right = fetch ? gpu_fetch(packed, &one) : gpu_store(&one, packed);
+    }
+    return right;
+}
+
+/* Makes x such a copy. */
+static bool make_copy(struct copy *copy, struct accel_operand *x, int64_t batch)
+{
+    int64_t bytes = 0, pointers = 0;
+    copy->matrices = batch;
+    if (!accel_mul(accel_bytes(x), batch, &bytes) ||
+        !accel_mul((int64_t)sizeof(void *), x->array ? batch : 0, &pointers))
+        return false;
+    copy->memory = malloc((size_t)bytes + 1);
+    copy->array = malloc((size_t)pointers + 1);
+    if (!copy->memory || !copy->array || !copy_matrices(copy, true))
+        return false;
+    for (int64_t i = 0; x->array && i < batch; i++)
+        copy->array[i] = copy->memory + i * accel_bytes(x);
+    x->ptr = copy->memory;
+    x->array = x->array ? copy->array : NULL;
+    x->ld = x->rows > 0 ? x->rows : 1;
+    x->inc = (x->inc > 0) - (x->inc < 0);
+    x->stride = x->rows * x->cols;
+    return true;
+}
+
 /* The original on copies of those operands that are in device memory: the GPU has refused a call
  * that the CPU cannot see. False where that cannot be done. */
 static bool run_on_copies(const struct accel_call *call, const struct dispatch_caller *caller)
 {
-    struct accel_call copy = *call;
-    enum accel_dtype dtype = call->routine->dtype;
-    void *memory[ACCEL_MATRICES] = {NULL};
+    struct accel_call on_copies = *call;
+    struct copy copies[ACCEL_MATRICES] = {{0}};
     bool right = true;
     for (int i = 0; right && i < ACCEL_MATRICES; i++) {
         const struct accel_operand *x = &call->operand[i];
         if (x->place != ACCEL_DEVICE && x->place != ACCEL_REMOTE)
             continue;
-        memory[i] = malloc((size_t)accel_bytes(x, dtype) + 1);
-        right = memory[i] && gpu_fetch(memory[i], x, dtype);
-        copy.operand[i].ptr = memory[i];
-        copy.operand[i].ld = x->rows > 0 ? x->rows : 1;
+        copies[i].from = x;
+        right = make_copy(&copies[i], &on_copies.operand[i], call->batch);
     }
     if (right) {
-        caller->original(caller->context, &copy);
+        caller->original(caller->context, &on_copies);
         for (int i = 0; right && i < ACCEL_MATRICES; i++)
-            if (memory[i] && (call->operand[i].access & ACCEL_WRITE))
-                right = gpu_store(&call->operand[i], memory[i], dtype);
+            if (copies[i].from && (copies[i].from->access & ACCEL_WRITE))
+                right = copy_matrices(&copies[i], false);
     }
-    for (int i = 0; i < ACCEL_MATRICES; i++)
-        free(memory[i]);
+    for (int i = 0; i < ACCEL_MATRICES; i++) {
+        free(copies[i].memory);
+        free(copies[i].array);
+    }
     return right;
 }
 
@@ -286,37 +331,62 @@ static void settle(const struct accel_record *record)
         summary_count(record);
 }
 
-bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller)
+/* Then the original is not to be called with all that the caller passed. */
+static bool call_is_part(const struct accel_call *call)
 {
-    settings_complain();
+    return call->groups > 1;
+}
+
+/* Finds out where the operands are, and decides; CUDA is started if that would pay. */
+static struct accel_decision survey_and_decide(struct accel_call *call,
+                                               const struct dispatch_caller *caller)
+{
     struct accel_machine now = machine_now();
     if (now.gpu == ACCEL_GPU_READY && !gpu_is_own_process()) {
         /* Forked without the handlers: _Fork(), clone(). */
         dispatch_fork_child();
         now = machine_now();
     }
-    bool valid = !accel_call_fault(call);
     /* Device pointers can only exist where the program has a context, though not in each of its threads. */
     bool may_start = now.gpu == ACCEL_GPU_UNTRIED || now.gpu == ACCEL_GPU_STARTING;
     if (settings.policy != ACCEL_POLICY_CPU && (may_start || now.gpu == ACCEL_GPU_READY) &&
         !atomic_load(&program_uses_cuda) && gpu_program_uses_cuda(caller->loads))
         atomic_store(&program_uses_cuda, true);
-    if (valid && (now.gpu == ACCEL_GPU_READY || now.gpu == ACCEL_GPU_FAILED ||
-                  (may_start && atomic_load(&program_uses_cuda)))) {
-        gpu_locate(call->operand, ACCEL_MATRICES);
+    if ((now.gpu == ACCEL_GPU_READY || now.gpu == ACCEL_GPU_FAILED ||
+         (may_start && atomic_load(&program_uses_cuda))) &&
+        !accel_call_fault(call)) {
+        gpu_locate(call->operand, ACCEL_MATRICES, call->batch);
         if (!all_on_host(call))
             atomic_store(&program_uses_cuda, true);
     }
     bool on_device = !host_can_read(call);
-    if ((now.gpu == ACCEL_GPU_UNTRIED && (on_device || accel_decide(call, &now, &settings).gpu)) ||
+    struct accel_decision decision = accel_decide(call, &now, &settings);
+    if ((now.gpu == ACCEL_GPU_UNTRIED && (on_device || decision.gpu)) ||
         (now.gpu == ACCEL_GPU_STARTING && (on_device || settings.policy == ACCEL_POLICY_GPU))) {
         start_gpu(on_device || settings.policy == ACCEL_POLICY_GPU);
         now = machine_now();
         if (on_device) /* whose context they belong to is known only now */
-            gpu_locate(call->operand, ACCEL_MATRICES);
+            gpu_locate(call->operand, ACCEL_MATRICES, call->batch);
+        decision = accel_decide(call, &now, &settings);
     }
+    return decision;
+}
 
-    const struct accel_decision decision = accel_decide(call, &now, &settings);
+bool dispatch_would_run(struct accel_call *call, const struct dispatch_caller *caller)
+{
+    const struct accel_decision decision = survey_and_decide(call, caller);
+    return !host_can_read(call) || decision.gpu;
+}
+
+bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller)
+{
+    settings_complain();
+    struct accel_decision decision = survey_and_decide(call, caller);
+    bool valid = decision.why != ACCEL_BAD_ARGUMENT;
+    if (decision.gpu && !caller->forward) { /* become ready since the caller asked */
+        decision.gpu = false;
+        decision.why = ACCEL_WARMING;
+    }
     struct accel_record record = {.call = call,
                                   .symbol = caller->symbol,
                                   .why = decision.why,
@@ -332,13 +402,14 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
         return true;
     }
     bool readable = host_can_read(call);
-    if (!valid || (readable && record.why == ACCEL_UNSUPPORTED)) {
+    if (!valid || !caller->forward ||
+        (readable && record.why == ACCEL_UNSUPPORTED && !call_is_part(call))) {
         /* The original may leave by longjmp or by an exception from its error handler: nothing of
          * ours may be on the stack then. */
         settle(&record);
         return false;
     }
-    if (readable && !recorded)
+    if (readable && !recorded && !call_is_part(call))
         return false;
     start = recorded ? now_ms() : 0;
     if (readable)

@@ -21,9 +21,11 @@ struct dispatch_attention {
 
 /* How the dispatcher reaches back to whoever called. */
 struct dispatch_caller {
-    const char *symbol;             /* the name that was called; constant */
-    unsigned long long loads;       /* changes when the program has loaded something */
-    void (*forward)(void *context); /* the original, with the caller's own arguments */
+    const char *symbol;       /* the name that was called; constant */
+    unsigned long long loads; /* changes when the program has loaded something */
+    /* The original, with the caller's own arguments. NULL: the caller will do that for this call and others at
+     * once, where it does not run on the GPU. */
+    void (*forward)(void *context);
     void (*original)(void *context, const struct accel_call *call); /* the original, with these */
     void *context;
 };
@@ -43,6 +45,9 @@ const char *dispatch_original_libraries(void);
 
 /* Which calls are worth bringing here, as of now. Cheap. */
 struct dispatch_attention dispatch_attention(void);
+
+/* Whether a call would run on the GPU, as of now. */
+bool dispatch_would_run(struct accel_call *call, const struct dispatch_caller *caller);
 
 /* Decides a call and sees it through. Returns true when it has been done, false when the original
  * is still to be called. Ends the process with a message where a result can no longer be made right

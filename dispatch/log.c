@@ -87,9 +87,13 @@ static void field_arguments(struct line *line, const struct accel_call *call)
     }
     if (call->layout == ACCEL_ROW_MAJOR)
         field_string(line, "layout", "row");
-    for (int i = 0; i < routine->args; i++)
-        if (routine->arg[i].kind == ACCEL_ARG_SIZE)
+    for (int i = 0; i < routine->args; i++) {
+        enum accel_kind kind = routine->arg[i].kind;
+        if (kind == ACCEL_ARG_SIZE || kind == ACCEL_ARG_BATCH || kind == ACCEL_ARG_GROUPS)
             field_integer(line, routine->arg[i].name, call->given[i]);
+    }
+    if (call->groups > 1)
+        field_integer(line, "group", call->group + 1);
 }
 
 void log_decision(const struct accel_settings *settings, const struct accel_record *record)

@@ -10,7 +10,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum accel_dtype { ACCEL_FLOAT32, ACCEL_FLOAT64, ACCEL_COMPLEX64, ACCEL_COMPLEX128, ACCEL_DTYPES };
+/* A routine is of one of the four types of BLAS; an operand may also be of a narrower one. */
+enum accel_dtype {
+    ACCEL_FLOAT32,
+    ACCEL_FLOAT64,
+    ACCEL_COMPLEX64,
+    ACCEL_COMPLEX128,
+    ACCEL_DTYPES,
+    ACCEL_BFLOAT16 = ACCEL_DTYPES, /* the upper half of a float32 */
+    ACCEL_SAME                     /* in the table: the routine's own */
+};
 
 static inline bool accel_is_complex(enum accel_dtype dtype)
 {
@@ -25,25 +34,53 @@ static inline bool accel_is_double(enum accel_dtype dtype)
 /* Bytes of one element. */
 static inline size_t accel_dtype_size(enum accel_dtype dtype)
 {
+    if (dtype == ACCEL_BFLOAT16)
+        return 2;
     return (accel_is_double(dtype) ? 8u : 4u) * (accel_is_complex(dtype) ? 2u : 1u);
 }
 
 /* One family is one mathematical operation over the four types, and one function in gpu/. */
 enum accel_family {
-    ACCEL_GEMM,  /* C := alpha op(A) op(B) + beta C */
-    ACCEL_SYMM,  /* C := alpha A B + beta C or alpha B A + beta C, A symmetric */
-    ACCEL_HEMM,  /* the same, A Hermitian */
-    ACCEL_SYRK,  /* C := alpha op(A) op(A)' + beta C, a triangle of C */
-    ACCEL_HERK,  /* C := alpha op(A) op(A)^H + beta C, alpha and beta real */
-    ACCEL_SYR2K, /* C := alpha (op(A) op(B)' + op(B) op(A)') + beta C */
-    ACCEL_HER2K, /* C := alpha op(A) op(B)^H + conj(alpha) op(B) op(A)^H + beta C, beta real */
-    ACCEL_TRMM,  /* B := alpha op(A) B or alpha B op(A), A triangular */
-    ACCEL_TRSM,  /* B := the X with op(A) X = alpha B or X op(A) = alpha B */
+    ACCEL_GEMM,       /* C := alpha op(A) op(B) + beta C */
+    ACCEL_SYMM,       /* C := alpha A B + beta C or alpha B A + beta C, A symmetric */
+    ACCEL_HEMM,       /* the same, A Hermitian */
+    ACCEL_SYRK,       /* C := alpha op(A) op(A)' + beta C, a triangle of C */
+    ACCEL_HERK,       /* C := alpha op(A) op(A)^H + beta C, alpha and beta real */
+    ACCEL_SYR2K,      /* C := alpha (op(A) op(B)' + op(B) op(A)') + beta C */
+    ACCEL_HER2K,      /* C := alpha op(A) op(B)^H + conj(alpha) op(B) op(A)^H + beta C, beta real */
+    ACCEL_TRMM,       /* B := alpha op(A) B or alpha B op(A), A triangular */
+    ACCEL_TRSM,       /* B := the X with op(A) X = alpha B or X op(A) = alpha B */
+    ACCEL_GEMMT,      /* a triangle of C := alpha op(A) op(B) + beta C */
+    ACCEL_GEMM3M,     /* gemm of complex matrices by three real products */
+    ACCEL_GEMM_BATCH, /* many gemms of one shape */
+    /* Level 2: they touch as many elements as they compute. */
+    ACCEL_GEMV, /* y := alpha op(A) x + beta y */
+    ACCEL_SYMV, /* y := alpha A x + beta y, A symmetric */
+    ACCEL_HEMV, /* the same, A Hermitian */
+    ACCEL_TRMV, /* x := op(A) x, A triangular */
+    ACCEL_TRSV, /* x := the y with op(A) y = x */
+    ACCEL_GER,  /* A := alpha x y' + A */
+    ACCEL_GERC, /* A := alpha x y^H + A */
+    ACCEL_SYR,  /* A := alpha x x' + A, a triangle of A */
+    ACCEL_HER,  /* A := alpha x x^H + A, alpha real */
+    ACCEL_SYR2, /* A := alpha (x y' + y x') + A */
+    ACCEL_HER2, /* A := alpha x y^H + conj(alpha) y x^H + A */
     ACCEL_FAMILIES
 };
 
+static inline bool accel_is_level2(enum accel_family family)
+{
+    return family >= ACCEL_GEMV;
+}
+
 /* Where an argument's value stands in the canonical call, by kind. */
-enum accel_size { ACCEL_m, ACCEL_n, ACCEL_k, ACCEL_SIZES, ACCEL_order = ACCEL_SIZES };
+enum accel_size {
+    ACCEL_m,
+    ACCEL_n,
+    ACCEL_k,
+    ACCEL_SIZES,
+    ACCEL_order = ACCEL_SIZES /* of the square matrix that stands at `side` */
+};
 enum accel_flag {
     ACCEL_transa,
     ACCEL_transb,
@@ -55,7 +92,8 @@ enum accel_flag {
     ACCEL_noflag = ACCEL_FLAGS
 };
 enum accel_scalar { ACCEL_alpha, ACCEL_beta, ACCEL_SCALARS };
-enum accel_matrix { ACCEL_a, ACCEL_b, ACCEL_c, ACCEL_MATRICES };
+/* Matrices, and the vectors of Level 2. */
+enum accel_matrix { ACCEL_a, ACCEL_b, ACCEL_c, ACCEL_x, ACCEL_y, ACCEL_MATRICES };
 
 enum accel_kind {
     ACCEL_ARG_FLAG,
@@ -63,30 +101,43 @@ enum accel_kind {
     ACCEL_ARG_SCALAR,
     ACCEL_ARG_REAL, /* a scalar that is real in a complex routine, too */
     ACCEL_ARG_MATRIX,
-    ACCEL_ARG_LD
+    ACCEL_ARG_VECTOR,
+    ACCEL_ARG_LD,
+    ACCEL_ARG_INC, /* of a vector: from one element to the next, negative for the reverse order */
+    ACCEL_ARG_STRIDE, /* of a batch: from one matrix to the next */
+    ACCEL_ARG_BATCH,  /* how many products */
+    ACCEL_ARG_GROUPS  /* how many groups of products: the length of the arrays */
 };
 
 enum accel_access { ACCEL_READ = 1, ACCEL_WRITE = 2, ACCEL_READWRITE = 3 };
 
 /* One argument of a routine, in the order of its Fortran interface. */
 struct accel_arg {
-    char name[8]; /* the routine's own name for it: what the log prints */
+    char name[12]; /* the routine's own name for it: what the log prints */
     enum accel_kind kind;
-    uint8_t slot;          /* index by kind: accel_size, accel_flag, accel_scalar, accel_matrix
-                              (an LD has the index of its matrix) */
-    uint8_t access;        /* matrices: enum accel_access */
-    uint8_t rows, cols;    /* matrices: op(X) has shape size[rows] x size[cols] ... */
-    uint8_t transposed_by; /* ... and is stored transposed unless flag[transposed_by] is 'N' */
-    char allowed[4];       /* flags: the letters there are */
+    bool array;         /* one for each group of a batch; matrices: for each product */
+    uint8_t slot;       /* index by kind: accel_size, accel_flag, accel_scalar, accel_matrix
+                              (an LD, INC or STRIDE has the index of its matrix) */
+    uint8_t access;     /* matrices: enum accel_access */
+    uint8_t rows, cols; /* matrices: op(X) has shape size[rows] x size[cols] ... */
+    uint8_t
+        transposed_by; /* ... and is stored transposed unless flag[transposed_by] is 'N'; vectors:
+                              size[rows] elements, or size[cols] */
+    uint8_t dtype;     /* matrices: enum accel_dtype */
+    char allowed[4];   /* flags: the letters there are */
 };
 
-#define ACCEL_ARGS_MAX 16
+#define ACCEL_ARGS_MAX 18
 
 /* How a CBLAS row-major call becomes a column-major one. */
 enum accel_row_major {
-    ACCEL_SWAP_A_B,  /* C' = op(B)' op(A)': exchange the operands, their flags, and m with n */
-    ACCEL_FLIP_SIDE, /* C' = B' A': the other side and triangle, exchange m with n */
-    ACCEL_FLIP_TRANS /* C' = C: the other triangle and transposition; C = C^H: alpha conjugated */
+    ACCEL_SWAP_A_B,   /* C' = op(B)' op(A)': exchange the operands, their flags, and m with n; the
+                         other triangle */
+    ACCEL_FLIP_SIDE,  /* C' = B' A': the other side and triangle, exchange m with n */
+    ACCEL_FLIP_TRANS, /* C' = C: the other triangle and transposition; C = C^H: alpha conjugated */
+    ACCEL_TRANSPOSE,  /* Level 2: A' for A: exchange m with n, the other triangle and transposition;
+                         where that would be a conjugation alone, it is one: see `conjugated` */
+    ACCEL_SWAP_X_Y    /* A' = y x': exchange the vectors, m with n; A = x y^H: conjugated */
 };
 
 enum accel_layout {
@@ -99,7 +150,7 @@ struct accel_call;
 
 /* A row of the routine table (shim/routines.def). Constant. */
 struct accel_routine {
-    char name[16]; /* lower case, without any mangling */
+    char name[24]; /* lower case, without any mangling */
     enum accel_family family;
     enum accel_dtype dtype;
     enum accel_row_major row_major;
@@ -119,13 +170,20 @@ enum accel_place {
 };
 
 /* A matrix as it is stored: column-major, rows x cols elements, ld elements from one column to the
- * next (LAPACK's leading dimension, ld >= max(1, rows)). The memory is the caller's. */
+ * next (LAPACK's leading dimension, ld >= max(1, rows)). The memory is the caller's.
+ * A vector is a matrix of one row with ld = |inc|. In a batch this is the first matrix; the others
+ * follow by stride, or stand in the array. */
 struct accel_operand {
     const char *name; /* the caller's name for it */
     void *ptr;
     int64_t rows, cols, ld;
+    int64_t inc; /* vectors: as the caller has it; 0: not a vector */
+    int64_t
+        stride; /* elements from one matrix of a batch to the next; 0 for the inputs: the same */
+    void *const *array; /* pointers to the matrices of a batch, where it has such; the caller's */
+    enum accel_dtype dtype;
     enum accel_access access;
-    enum accel_place place;
+    enum accel_place place; /* of a batch's matrices, the least favourable one */
 };
 
 /* Real scalars use the first member; float32 scalars are widened, which loses nothing. */
@@ -140,9 +198,15 @@ struct accel_call {
     /* A letter of those allowed; 'R' for a transposition that OpenBLAS alone has (conjugate, not
      * transposed); '?' for what names nothing. */
     char flag[ACCEL_FLAGS];
+    /* Level 2, from row-major calls: A stands for its conjugate, or, where A is written, the products of
+     * x and y for theirs. (gemv, trmv and trsv have trans = 'R' instead.) */
+    bool conjugated;
     struct accel_complex scalar[ACCEL_SCALARS];
     struct accel_operand operand[ACCEL_MATRICES];
-    /* What the caller passed, by argument: a size or leading dimension, or a flag's letter. */
+    int64_t batch; /* products; 1 but for the batched routines */
+    int64_t group,
+        groups; /* this is group `group` of so many; 0 of 1 but for the grouped batches */
+    /* What the caller passed, by argument: a number or a flag's letter; of arrays, this group's. */
     int64_t given[ACCEL_ARGS_MAX];
 };
 
@@ -168,8 +232,8 @@ static inline bool accel_has_scalar(const struct accel_routine *routine, enum ac
 static inline bool accel_is_read(const struct accel_call *call, const struct accel_operand *x)
 {
     const struct accel_complex *beta = &call->scalar[ACCEL_beta];
-    return x->access == ACCEL_READ || !accel_has_scalar(call->routine, ACCEL_beta) ||
-           beta->re != 0 || beta->im != 0;
+    return x->access == ACCEL_READ || beta->re != 0 || beta->im != 0 ||
+           !accel_has_scalar(call->routine, ACCEL_beta);
 }
 
 /* a * b and a + b for sizes; false when the result does not fit. */
@@ -178,23 +242,32 @@ static inline bool accel_mul(int64_t a, int64_t b, int64_t *product)
     return !__builtin_mul_overflow(a, b, product);
 }
 
-/* Bytes from the first to behind the last element of an operand; -1 where that overflows. */
-static inline int64_t accel_extent(const struct accel_operand *x, enum accel_dtype dtype)
+/* Bytes from the first to behind the last element of an operand, of a batch's first matrix where they stand
+ * in an array; -1 where that overflows. batch: products of the call. */
+static inline int64_t accel_extent(const struct accel_operand *x, int64_t batch)
 {
-    int64_t last, bytes;
-    if (x->rows == 0 || x->cols == 0)
+    int64_t last, bytes, before = 0;
+    if (x->rows == 0 || x->cols == 0 || batch == 0)
         return 0;
     if (!accel_mul(x->cols - 1, x->ld, &last) || __builtin_add_overflow(last, x->rows, &last) ||
-        !accel_mul(last, (int64_t)accel_dtype_size(dtype), &bytes))
+        !accel_mul(batch - 1, x->stride, &before) || __builtin_add_overflow(last, before, &last) ||
+        !accel_mul(last, (int64_t)accel_dtype_size(x->dtype), &bytes))
         return -1;
     return bytes;
 }
 
-/* Bytes of the elements themselves, without what lies between the columns; < 2^63 wherever the
+/* Bytes of the elements of one matrix, without what lies between the columns; < 2^63 wherever the
  * extent is. */
-static inline int64_t accel_bytes(const struct accel_operand *x, enum accel_dtype dtype)
+static inline int64_t accel_bytes(const struct accel_operand *x)
 {
-    return x->rows * x->cols * (int64_t)accel_dtype_size(dtype);
+    return x->rows * x->cols * (int64_t)accel_dtype_size(x->dtype);
+}
+
+/* Matrix i of a batch's operand. */
+static inline void *accel_matrix_of(const struct accel_operand *x, int64_t i)
+{
+    return x->array ? x->array[i]
+                    : (char *)x->ptr + i * x->stride * (int64_t)accel_dtype_size(x->dtype);
 }
 
 #endif

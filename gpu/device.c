@@ -252,16 +252,32 @@ static enum accel_place locate(pointer_attributes *attributes, CUcontext ours, c
                                                                                    : ACCEL_REMOTE;
 }
 
-void gpu_locate(struct accel_operand *operands, int count)
+/* What serves all matrices of a batch: if the host may touch each, the host does; where only kernels may, or
+ * neither all, they are copied. */
+static enum accel_place together(enum accel_place one, enum accel_place other)
+{
+    bool host = one == ACCEL_HOST || other == ACCEL_HOST;
+    bool device = one == ACCEL_DEVICE || other == ACCEL_DEVICE;
+    if (one == ACCEL_REMOTE || other == ACCEL_REMOTE || (host && device))
+        return ACCEL_REMOTE;
+    return host ? ACCEL_HOST : device ? ACCEL_DEVICE : ACCEL_MANAGED;
+}
+
+void gpu_locate(struct accel_operand *operands, int count, int64_t batch)
 {
     struct gpu_scope scope;
     bool ours = atomic_load(&started);
     if (ours ? gpu_enter(&scope) != GPU_OK : !atomic_load(&program_has_driver))
         return;
-    for (int i = 0; i < count; i++)
-        if (operands[i].ptr)
-            operands[i].place = locate(ours ? CUDA(cuPointerGetAttributes) : program.get_attributes,
-                                       ours ? gpu_device.context : NULL, operands[i].ptr);
+    for (int i = 0; i < count; i++) {
+        struct accel_operand *x = &operands[i];
+        for (int64_t j = 0; x->ptr && j < (x->array ? batch : 1); j++) {
+            enum accel_place place =
+                locate(ours ? CUDA(cuPointerGetAttributes) : program.get_attributes,
+                       ours ? gpu_device.context : NULL, x->array ? x->array[j] : x->ptr);
+            x->place = j == 0 ? place : together(x->place, place);
+        }
+    }
     if (ours)
         gpu_leave(&scope);
 }

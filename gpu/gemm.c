@@ -26,29 +26,21 @@ static bool transposed(char flag)
 
 /* ---- Tile sizes ---- */
 
-static int64_t tile_bytes(const struct gemm *g, const struct accel_operand *x, int64_t rows,
-                          int64_t cols)
-{
-    enum accel_dtype dtype = g->work->call->routine->dtype;
-    return gpu_in_place(x) ? 0
-                           : gpu_device_ld(rows, dtype) * cols * (int64_t)accel_dtype_size(dtype);
-}
-
 static int64_t bytes_a(const struct gemm *g)
 {
     bool t = transposed(g->work->call->flag[ACCEL_transa]);
-    return tile_bytes(g, g->a, t ? g->kt : g->mt, t ? g->mt : g->kt);
+    return gpu_tile_bytes(g->a, t ? g->kt : g->mt, t ? g->mt : g->kt);
 }
 
 static int64_t bytes_b(const struct gemm *g)
 {
     bool t = transposed(g->work->call->flag[ACCEL_transb]);
-    return tile_bytes(g, g->b, t ? g->nt : g->kt, t ? g->kt : g->nt);
+    return gpu_tile_bytes(g->b, t ? g->nt : g->kt, t ? g->kt : g->nt);
 }
 
 static int64_t bytes_c(const struct gemm *g)
 {
-    return tile_bytes(g, g->c, g->mt, g->nt);
+    return gpu_tile_bytes(g->c, g->mt, g->nt);
 }
 
 static int64_t bytes_all(const struct gemm *g)
@@ -86,37 +78,24 @@ static bool fit_tiles(struct gemm *g, int64_t available)
     return true;
 }
 
-static enum gpu_status get_memory(struct gemm *g)
+static int plan_tiles(void *plan, int64_t available, struct gpu_need need[WORK_BLOCKS])
 {
-    const int64_t bytes[] = {bytes_a(g), bytes_b(g), bytes_c(g)};
-    CUdeviceptr *const memory[] = {&g->memory_a, &g->memory_b, &g->memory_c};
-    return gpu_work_get(g->work, 3, bytes, memory);
-}
-
-/* Chooses tile sizes and gets the memory for them. Other threads and programs take memory
- * meanwhile, so what was available may be gone: then with half of it, and so on. */
-static enum gpu_status prepare_tiles(struct gemm *g)
-{
+    struct gemm *g = plan;
     const int64_t most = INT_MAX / 64 * 64; /* without the 64-bit functions */
-    enum gpu_status status = GPU_NO_MEMORY;
-    int64_t available = INT64_MAX;
-    for (int attempt = 0; attempt < 8 && status == GPU_NO_MEMORY; attempt++) {
-        g->mt = g->m;
-        g->nt = g->n;
-        g->kt = g->k;
-        if (!kernels_fit(INT64_MAX)) {
-            g->mt = g->mt < most ? g->mt : most;
-            g->nt = g->nt < most ? g->nt : most;
-            g->kt = g->kt < most ? g->kt : most;
-        }
-        if (!fit_tiles(g, available))
-            return GPU_NO_MEMORY;
-        status = get_memory(g);
-        /* Whole operands are tried first, without asking the driver what is free. The blocks' sizes
-         * are rounded up by at most an eighth. */
-        available = attempt == 0 ? pool_available() / 9 * 8 : available / 2;
+    g->mt = g->m;
+    g->nt = g->n;
+    g->kt = g->k;
+    if (!kernels_fit(INT64_MAX)) {
+        g->mt = g->mt < most ? g->mt : most;
+        g->nt = g->nt < most ? g->nt : most;
+        g->kt = g->kt < most ? g->kt : most;
     }
-    return status;
+    if (!fit_tiles(g, available))
+        return -1;
+    need[0] = (struct gpu_need){bytes_a(g), &g->memory_a};
+    need[1] = (struct gpu_need){bytes_b(g), &g->memory_b};
+    need[2] = (struct gpu_need){bytes_c(g), &g->memory_c};
+    return 3;
 }
 
 /* ---- The products ---- */
@@ -128,26 +107,11 @@ static enum gpu_status operand_tile(struct gemm *g, const struct accel_operand *
                                     CUdeviceptr memory, int64_t *kept_row, int64_t *kept_col,
                                     struct gpu_tile *tile)
 {
-    enum accel_dtype dtype = g->work->call->routine->dtype;
-    bool t = transposed(flag);
-    int64_t stored_row = t ? col : row, stored_col = t ? row : col;
-    int64_t stored_rows = t ? cols : rows, stored_cols = t ? rows : cols;
-    int64_t bytes = stored_rows * stored_cols * (int64_t)accel_dtype_size(dtype);
-    if (gpu_in_place(x)) {
-        *tile = gpu_work_in_place(g->work, x, stored_row, stored_col);
-        gpu_work_event(g->work, GPU_EVENT_IN_PLACE, x, stored_rows, stored_cols, bytes);
-        return GPU_OK;
-    }
-    *tile = (struct gpu_tile){memory, gpu_device_ld(stored_rows, dtype)};
-    if (*kept_row == row && *kept_col == col) {
-        gpu_work_event(g->work, GPU_EVENT_KEPT, x, stored_rows, stored_cols, bytes);
-        return GPU_OK;
-    }
-    enum gpu_status status =
-        gpu_work_upload(g->work, x, stored_row, stored_col, stored_rows, stored_cols, *tile);
+    bool t = transposed(flag), kept = *kept_row == row && *kept_col == col;
     *kept_row = row;
     *kept_col = col;
-    return status;
+    return gpu_work_tile(g->work, x, t ? col : row, t ? row : col, t ? cols : rows, t ? rows : cols,
+                         memory, kept ? GPU_TILE_KEPT : GPU_TILE_COPIED, tile);
 }
 
 static bool is_zero(struct accel_complex z)
@@ -160,16 +124,10 @@ static enum gpu_status compute_tile(struct gemm *g, int64_t row, int64_t col, in
                                     int64_t cols, struct gpu_tile *c)
 {
     const struct accel_call *call = g->work->call;
-    enum accel_dtype dtype = call->routine->dtype;
     const struct accel_complex one = {1, 0};
-    enum gpu_status status = GPU_OK;
-    *c = gpu_in_place(g->c) ? gpu_work_in_place(g->work, g->c, row, col)
-                            : (struct gpu_tile){g->memory_c, gpu_device_ld(rows, dtype)};
-    if (gpu_in_place(g->c))
-        gpu_work_event(g->work, GPU_EVENT_IN_PLACE, g->c, rows, cols,
-                       rows * cols * (int64_t)accel_dtype_size(dtype));
-    else if (!is_zero(call->scalar[ACCEL_beta]))
-        status = gpu_work_upload(g->work, g->c, row, col, rows, cols, *c);
+    enum gpu_status status =
+        gpu_work_tile(g->work, g->c, row, col, rows, cols, g->memory_c,
+                      is_zero(call->scalar[ACCEL_beta]) ? GPU_TILE_UNREAD : GPU_TILE_COPIED, c);
     /* k = 0 where alpha is 0: then A and B are not to be read, and cuBLAS scales C alone. */
     int64_t p = 0;
     do {
@@ -199,7 +157,6 @@ static void part_by_original(const struct gemm *g, int64_t row, int64_t col, int
                              int64_t cols)
 {
     struct accel_call part = *g->work->call;
-    int64_t size = (int64_t)accel_dtype_size(part.routine->dtype);
     struct accel_operand *a = &part.operand[ACCEL_a], *b = &part.operand[ACCEL_b],
                          *c = &part.operand[ACCEL_c];
     bool ta = transposed(part.flag[ACCEL_transa]), tb = transposed(part.flag[ACCEL_transb]);
@@ -207,9 +164,9 @@ static void part_by_original(const struct gemm *g, int64_t row, int64_t col, int
         return;
     part.size[ACCEL_m] = rows;
     part.size[ACCEL_n] = cols;
-    a->ptr = (char *)a->ptr + (ta ? row * a->ld : row) * size;
-    b->ptr = (char *)b->ptr + (tb ? col : col * b->ld) * size;
-    c->ptr = (char *)c->ptr + (row + col * c->ld) * size;
+    a->ptr = gpu_element(a, ta ? 0 : row, ta ? row : 0);
+    b->ptr = gpu_element(b, tb ? col : 0, tb ? 0 : col);
+    c->ptr = gpu_element(c, row, col);
     *(ta ? &a->cols : &a->rows) = rows;
     *(tb ? &b->rows : &b->cols) = cols;
     c->rows = rows;
@@ -274,7 +231,7 @@ enum gpu_status gpu_gemm(struct gpu_work *work)
     for (int i = 0; i < ACCEL_MATRICES; i++)
         if (gpu_in_place(&call->operand[i]) && !kernels_fit(call->operand[i].ld))
             return GPU_UNSUPPORTED;
-    enum gpu_status status = prepare_tiles(&g);
+    enum gpu_status status = gpu_work_prepare(work, plan_tiles, &g);
     for (int64_t col = 0; status == GPU_OK && col < g.n; col += g.nt) {
         int64_t cols = g.nt < g.n - col ? g.nt : g.n - col;
         for (int64_t row = 0; status == GPU_OK && row < g.m; row += g.mt) {

@@ -73,9 +73,10 @@ bool gpu_program_uses_cuda(unsigned long long loads);
 /* Whether this is the process that called gpu_start(). */
 bool gpu_is_own_process(void);
 
-/* Fills in where each operand is that has a pointer. Through the program's own copy of the driver before
+/* Fills in where each operand is that has a pointer; of a batch with pointers of its own, see
+ * accel_operand. batch: products of the call. Through the program's own copy of the driver before
  * gpu_start(); where neither is there, all are in host memory. */
-void gpu_locate(struct accel_operand *operands, int count);
+void gpu_locate(struct accel_operand *operands, int count, int64_t batch);
 
 /* Whether the driver has been unloaded: the process is ending, and failures are no news. */
 bool gpu_is_gone(void);
@@ -83,10 +84,10 @@ bool gpu_is_gone(void);
 /* Runs a valid, non-empty call. Blocks until the result is where the caller expects it. */
 enum gpu_status gpu_run(const struct accel_call *call, struct gpu_host *host);
 
-/* Copies an operand to or from packed host memory (ld = rows), for the CPU's use where the GPU has
- * refused it. Returns false where that fails. */
-bool gpu_fetch(void *host, const struct accel_operand *x, enum accel_dtype dtype);
-bool gpu_store(const struct accel_operand *x, const void *host, enum accel_dtype dtype);
+/* Copies one matrix, wherever it is, to or from packed host memory (ld = rows), for the CPU's use where the
+ * GPU has refused it. Returns false where that fails. */
+bool gpu_fetch(void *host, const struct accel_operand *x);
+bool gpu_store(const struct accel_operand *x, const void *host);
 
 /* Frees what lies idle: the memory pool's blocks, streams, handles. */
 void gpu_trim(void);

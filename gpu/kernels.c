@@ -1,4 +1,4 @@
-#include "kernels.h"
+#include "cublas_call.h"
 
 #include <limits.h>
 
@@ -18,38 +18,7 @@ bool kernels_fit_call(const struct accel_call *call)
     return true;
 }
 
-static cublasOperation_t operation(char flag)
-{
-    return flag == 'N' ? CUBLAS_OP_N : flag == 'T' ? CUBLAS_OP_T : CUBLAS_OP_C;
-}
-
-static cublasFillMode_t fill(char uplo)
-{
-    return uplo == 'U' ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
-}
-
-static cublasSideMode_t at_side(char side)
-{
-    return side == 'L' ? CUBLAS_SIDE_LEFT : CUBLAS_SIDE_RIGHT;
-}
-
-static cublasDiagType_t diagonal(char diag)
-{
-    return diag == 'U' ? CUBLAS_DIAG_UNIT : CUBLAS_DIAG_NON_UNIT;
-}
-
-/* A scalar in both precisions; a real routine reads the first part. */
-struct scalar {
-    double as_double[2];
-    float as_float[2];
-};
-
-static struct scalar make_scalar(struct accel_complex z)
-{
-    return (struct scalar){{z.re, z.im}, {(float)z.re, (float)z.im}};
-}
-
-static enum gpu_status launched(struct gpu_work *work, cublasStatus_t result, const char *function)
+enum gpu_status cublas_launched(struct gpu_work *work, cublasStatus_t result, const char *function)
 {
     /* The other failures do not prove that nothing ran: a call may launch several kernels. */
     if (result != CUBLAS_STATUS_INVALID_VALUE && result != CUBLAS_STATUS_NOT_INITIALIZED &&
@@ -59,8 +28,7 @@ static enum gpu_status launched(struct gpu_work *work, cublasStatus_t result, co
     return gpu_check_cublas(result, function);
 }
 
-/* For what cuBLAS itself allocates: what lies idle in our pool, once our own work is done. */
-static bool make_room(const struct gpu_work *work)
+bool cublas_make_room(const struct gpu_work *work)
 {
     if (CUDA(cuStreamSynchronize)(work->lane->stream) != CUDA_SUCCESS)
         return false;
@@ -68,38 +36,23 @@ static bool make_room(const struct gpu_work *work)
     return true;
 }
 
-/* One cuBLAS function of four: T is its element type, P(x) the scalar x's address. */
-#define TRY(function, ...)                                                                         \
-    do {                                                                                           \
-        cublasStatus_t result;                                                                     \
-        int attempt = 0;                                                                           \
-        do                                                                                         \
-            result = cuda_api.function##_64_p                                                      \
-                         ? cuda_api.function##_64_p(work->lane->cublas, __VA_ARGS__)               \
-                         : cuda_api.function##_p(work->lane->cublas, __VA_ARGS__);                 \
-        while (result == CUBLAS_STATUS_ALLOC_FAILED && attempt++ == 0 && make_room(work));         \
-        status = launched(work, result, #function);                                                \
-    } while (0)
-#define SINGLE(x) (const void *)(x).as_float
-#define DOUBLE(x) (const void *)(x).as_double
-
-#define CASE(dtype, function, arguments, type, scalar_at)                                          \
-    case dtype: {                                                                                  \
-        typedef type T;                                                                            \
-        TRY(function, arguments(scalar_at));                                                       \
-        break;                                                                                     \
-    }
-#define REAL_CASES(op, arguments)                                                                  \
-    CASE(ACCEL_FLOAT32, cublasS##op##_v2, arguments, float, SINGLE)                                \
-    CASE(ACCEL_FLOAT64, cublasD##op##_v2, arguments, double, DOUBLE)
-#define COMPLEX_CASES(op, arguments)                                                               \
-    CASE(ACCEL_COMPLEX64, cublasC##op##_v2, arguments, cuComplex, SINGLE)                          \
-    CASE(ACCEL_COMPLEX128, cublasZ##op##_v2, arguments, cuDoubleComplex, DOUBLE)
-
-#define IN(tile)  (const T *)(uintptr_t)(tile).ptr, (tile).ld
-#define OUT(tile) (T *)(uintptr_t)(tile).ptr, (tile).ld
-
-#define DTYPE(work) ((work)->call->routine->dtype)
+/* bfloat16 factors, and all else in single precision. */
+static enum gpu_status gemm_of_bfloat16(struct gpu_work *work, char transa, char transb, int64_t m,
+                                        int64_t n, int64_t k, struct scalar alpha,
+                                        struct gpu_tile a, struct gpu_tile b, struct scalar beta,
+                                        struct gpu_tile c)
+{
+    typedef void T;
+    enum gpu_status status = GPU_UNSUPPORTED;
+#define TYPED(tile, type) (T *)(uintptr_t)(tile).ptr, type, (tile).ld
+    if (CUDA(cublasGemmEx))
+        TRY(EITHER(cublasGemmEx, operation(transa), operation(transb), m, n, k, alpha.as_float,
+                   TYPED(a, CUDA_R_16BF), TYPED(b, CUDA_R_16BF), beta.as_float,
+                   TYPED(c, CUDA_R_32F), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+            "cublasGemmEx");
+#undef TYPED
+    return status;
+}
 
 enum gpu_status kernel_gemm(struct gpu_work *work, char transa, char transb, int64_t m, int64_t n,
                             int64_t k, struct accel_complex alpha, struct gpu_tile a,
@@ -109,87 +62,94 @@ enum gpu_status kernel_gemm(struct gpu_work *work, char transa, char transb, int
     enum gpu_status status = GPU_ERROR;
 #define ARGUMENTS(P)                                                                               \
     operation(transa), operation(transb), m, n, k, P(al), IN(a), IN(b), P(be), OUT(c)
-    switch (DTYPE(work)) {
-        REAL_CASES(gemm, ARGUMENTS)
-        COMPLEX_CASES(gemm, ARGUMENTS)
-    case ACCEL_DTYPES:
-        break;
-    }
+    if (work->call->operand[ACCEL_a].dtype == ACCEL_BFLOAT16)
+        return gemm_of_bfloat16(work, transa, transb, m, n, k, al, a, b, be, c);
+    if (work->call->routine->family == ACCEL_GEMM3M && CUDA(cublasCgemm3m) && CUDA(cublasZgemm3m))
+        SWITCH(COMPLEX_CASES(gemm3m, ARGUMENTS))
+    else
+        SWITCH(REAL_CASES(gemm_v2, ARGUMENTS) COMPLEX_CASES(gemm_v2, ARGUMENTS))
 #undef ARGUMENTS
     return status;
 }
 
-enum gpu_status kernel_symm(struct gpu_work *work, char side, char uplo, int64_t m, int64_t n,
-                            struct accel_complex alpha, struct gpu_tile a, struct gpu_tile b,
-                            struct accel_complex beta, struct gpu_tile c)
+enum gpu_status kernel_gemm_strided(struct gpu_work *work, int64_t batch, struct gpu_tile a,
+                                    int64_t stride_a, struct gpu_tile b, int64_t stride_b,
+                                    struct gpu_tile c, int64_t stride_c)
+{
+    const struct accel_call *call = work->call;
+    const struct scalar al = make_scalar(call->scalar[ACCEL_alpha]),
+                        be = make_scalar(call->scalar[ACCEL_beta]);
+    cublasOperation_t op_a = operation(call->flag[ACCEL_transa]),
+                      op_b = operation(call->flag[ACCEL_transb]);
+    int64_t m = call->size[ACCEL_m], n = call->size[ACCEL_n], k = call->size[ACCEL_k];
+    enum gpu_status status = GPU_ERROR;
+#define ARGUMENTS(P)                                                                               \
+    op_a, op_b, m, n, k, P(al), IN(a), stride_a, IN(b), stride_b, P(be), OUT(c), stride_c, batch
+    SWITCH(REAL_CASES(gemmStridedBatched, ARGUMENTS) COMPLEX_CASES(gemmStridedBatched, ARGUMENTS))
+#undef ARGUMENTS
+    return status;
+}
+
+enum gpu_status kernel_gemm_array(struct gpu_work *work, int64_t batch, struct gpu_tile a,
+                                  struct gpu_tile b, struct gpu_tile c)
+{
+    const struct accel_call *call = work->call;
+    const struct scalar al = make_scalar(call->scalar[ACCEL_alpha]),
+                        be = make_scalar(call->scalar[ACCEL_beta]);
+    cublasOperation_t op_a = operation(call->flag[ACCEL_transa]),
+                      op_b = operation(call->flag[ACCEL_transb]);
+    int64_t m = call->size[ACCEL_m], n = call->size[ACCEL_n], k = call->size[ACCEL_k];
+    enum gpu_status status = GPU_ERROR;
+#define POINTERS_IN(tile)  (const T *const *)(uintptr_t)(tile).ptr, (tile).ld
+#define POINTERS_OUT(tile) (T *const *)(uintptr_t)(tile).ptr, (tile).ld
+#define ARGUMENTS(P)                                                                               \
+    op_a, op_b, m, n, k, P(al), POINTERS_IN(a), POINTERS_IN(b), P(be), POINTERS_OUT(c), batch
+    SWITCH(REAL_CASES(gemmBatched, ARGUMENTS) COMPLEX_CASES(gemmBatched, ARGUMENTS))
+#undef ARGUMENTS
+    return status;
+}
+
+enum gpu_status kernel_symm(struct gpu_work *work, bool hermitian, char side, char uplo, int64_t m,
+                            int64_t n, struct accel_complex alpha, struct gpu_tile a,
+                            struct gpu_tile b, struct accel_complex beta, struct gpu_tile c)
 {
     const struct scalar al = make_scalar(alpha), be = make_scalar(beta);
     enum gpu_status status = GPU_ERROR;
 #define ARGUMENTS(P) at_side(side), fill(uplo), m, n, P(al), IN(a), IN(b), P(be), OUT(c)
-    if (work->call->routine->family == ACCEL_HEMM) {
-        switch (DTYPE(work)) {
-            COMPLEX_CASES(hemm, ARGUMENTS)
-        default:
-            break;
-        }
-    } else {
-        switch (DTYPE(work)) {
-            REAL_CASES(symm, ARGUMENTS)
-            COMPLEX_CASES(symm, ARGUMENTS)
-        case ACCEL_DTYPES:
-            break;
-        }
-    }
+    if (hermitian)
+        SWITCH(COMPLEX_CASES(hemm_v2, ARGUMENTS))
+    else
+        SWITCH(REAL_CASES(symm_v2, ARGUMENTS) COMPLEX_CASES(symm_v2, ARGUMENTS))
 #undef ARGUMENTS
     return status;
 }
 
-enum gpu_status kernel_syrk(struct gpu_work *work, char uplo, char trans, int64_t n, int64_t k,
-                            struct accel_complex alpha, struct gpu_tile a,
+enum gpu_status kernel_syrk(struct gpu_work *work, bool hermitian, char uplo, char trans, int64_t n,
+                            int64_t k, struct accel_complex alpha, struct gpu_tile a,
                             struct accel_complex beta, struct gpu_tile c)
 {
     const struct scalar al = make_scalar(alpha), be = make_scalar(beta);
     enum gpu_status status = GPU_ERROR;
 #define ARGUMENTS(P) fill(uplo), operation(trans), n, k, P(al), IN(a), P(be), OUT(c)
-    if (work->call->routine->family == ACCEL_HERK) {
-        switch (DTYPE(work)) {
-            COMPLEX_CASES(herk, ARGUMENTS)
-        default:
-            break;
-        }
-    } else {
-        switch (DTYPE(work)) {
-            REAL_CASES(syrk, ARGUMENTS)
-            COMPLEX_CASES(syrk, ARGUMENTS)
-        case ACCEL_DTYPES:
-            break;
-        }
-    }
+    if (hermitian)
+        SWITCH(COMPLEX_CASES(herk_v2, ARGUMENTS))
+    else
+        SWITCH(REAL_CASES(syrk_v2, ARGUMENTS) COMPLEX_CASES(syrk_v2, ARGUMENTS))
 #undef ARGUMENTS
     return status;
 }
 
-enum gpu_status kernel_syr2k(struct gpu_work *work, char uplo, char trans, int64_t n, int64_t k,
-                             struct accel_complex alpha, struct gpu_tile a, struct gpu_tile b,
-                             struct accel_complex beta, struct gpu_tile c)
+enum gpu_status kernel_syr2k(struct gpu_work *work, bool hermitian, char uplo, char trans,
+                             int64_t n, int64_t k, struct accel_complex alpha, struct gpu_tile a,
+                             struct gpu_tile b, struct accel_complex beta, struct gpu_tile c)
 {
     const struct scalar al = make_scalar(alpha), be = make_scalar(beta);
     enum gpu_status status = GPU_ERROR;
 #define ARGUMENTS(P) fill(uplo), operation(trans), n, k, P(al), IN(a), IN(b), P(be), OUT(c)
-    if (work->call->routine->family == ACCEL_HER2K) {
-        switch (DTYPE(work)) {
-            COMPLEX_CASES(her2k, ARGUMENTS)
-        default:
-            break;
-        }
-    } else {
-        switch (DTYPE(work)) {
-            REAL_CASES(syr2k, ARGUMENTS)
-            COMPLEX_CASES(syr2k, ARGUMENTS)
-        case ACCEL_DTYPES:
-            break;
-        }
-    }
+    if (hermitian)
+        SWITCH(COMPLEX_CASES(her2k_v2, ARGUMENTS))
+    else
+        SWITCH(REAL_CASES(syr2k_v2, ARGUMENTS) COMPLEX_CASES(syr2k_v2, ARGUMENTS))
 #undef ARGUMENTS
     return status;
 }
@@ -203,12 +163,7 @@ enum gpu_status kernel_trmm(struct gpu_work *work, char side, char uplo, char tr
 /* cuBLAS's trmm has a result of its own, which may be B (cuBLAS, cublas<t>trmm). */
 #define ARGUMENTS(P)                                                                               \
     at_side(side), fill(uplo), operation(trans), diagonal(diag), m, n, P(al), IN(a), IN(b), OUT(b)
-    switch (DTYPE(work)) {
-        REAL_CASES(trmm, ARGUMENTS)
-        COMPLEX_CASES(trmm, ARGUMENTS)
-    case ACCEL_DTYPES:
-        break;
-    }
+    SWITCH(REAL_CASES(trmm_v2, ARGUMENTS) COMPLEX_CASES(trmm_v2, ARGUMENTS))
 #undef ARGUMENTS
     return status;
 }
@@ -221,12 +176,44 @@ enum gpu_status kernel_trsm(struct gpu_work *work, char side, char uplo, char tr
     enum gpu_status status = GPU_ERROR;
 #define ARGUMENTS(P)                                                                               \
     at_side(side), fill(uplo), operation(trans), diagonal(diag), m, n, P(al), IN(a), OUT(b)
-    switch (DTYPE(work)) {
-        REAL_CASES(trsm, ARGUMENTS)
-        COMPLEX_CASES(trsm, ARGUMENTS)
-    case ACCEL_DTYPES:
-        break;
+    SWITCH(REAL_CASES(trsm_v2, ARGUMENTS) COMPLEX_CASES(trsm_v2, ARGUMENTS))
+#undef ARGUMENTS
+    return status;
+}
+
+/* These have no 64-bit form, and no scalars. */
+#define PACK_CASE(dtype, function, arguments, type)                                                \
+    case dtype: {                                                                                  \
+        typedef type T;                                                                            \
+        TRY(CUDA(function)(work->lane->cublas, fill(uplo), (int)n, arguments()), #function);       \
+        break;                                                                                     \
     }
+#define PACK_CASES(op, arguments)                                                                  \
+    PACK_CASE(ACCEL_FLOAT32, cublasS##op, arguments, float)                                        \
+    PACK_CASE(ACCEL_FLOAT64, cublasD##op, arguments, double)                                       \
+    PACK_CASE(ACCEL_COMPLEX64, cublasC##op, arguments, cuComplex)                                  \
+    PACK_CASE(ACCEL_COMPLEX128, cublasZ##op, arguments, cuDoubleComplex)
+
+enum gpu_status kernel_pack_triangle(struct gpu_work *work, char uplo, int64_t n, struct gpu_tile a,
+                                     CUdeviceptr packed)
+{
+    enum gpu_status status = GPU_ERROR;
+    if (a.ld > INT_MAX)
+        return GPU_UNSUPPORTED;
+#define ARGUMENTS() (const T *)(uintptr_t)a.ptr, (int)a.ld, (T *)(uintptr_t)packed
+    SWITCH(PACK_CASES(trttp, ARGUMENTS))
+#undef ARGUMENTS
+    return status;
+}
+
+enum gpu_status kernel_unpack_triangle(struct gpu_work *work, char uplo, int64_t n,
+                                       CUdeviceptr packed, struct gpu_tile a)
+{
+    enum gpu_status status = GPU_ERROR;
+    if (a.ld > INT_MAX)
+        return GPU_UNSUPPORTED;
+#define ARGUMENTS() (const T *)(uintptr_t)packed, (T *)(uintptr_t)a.ptr, (int)a.ld
+    SWITCH(PACK_CASES(tpttr, ARGUMENTS))
 #undef ARGUMENTS
     return status;
 }

@@ -1,10 +1,10 @@
 /*
- * cuBLAS's Level-3 functions over the four types: one function each. Operands are on the device; the work
+ * cuBLAS's functions over the four types: one function each. Operands are on the device; the work
  * is put on the lane's stream. Scalars are read before the return. The 64-bit functions are used where this
  * cuBLAS has them; see kernels_fit(). A launch is noted in the work.
  *
- * Shapes, flags and the other arguments are those of the BLAS routine of the same name, flags as letters
- * (N T C, L R, U L, N U).
+ * The type is that of the call under way. Shapes, flags and the other arguments are those of the BLAS routine of
+ * the same name, flags as letters (N T C, L R, U L, N U).
  */
 #ifndef ACCEL_KERNELS_H
 #define ACCEL_KERNELS_H
@@ -20,18 +20,25 @@ enum gpu_status kernel_gemm(struct gpu_work *work, char transa, char transb, int
                             int64_t k, struct accel_complex alpha, struct gpu_tile a,
                             struct gpu_tile b, struct accel_complex beta, struct gpu_tile c);
 
-/* symm or hemm, by the call's family. */
-enum gpu_status kernel_symm(struct gpu_work *work, char side, char uplo, int64_t m, int64_t n,
-                            struct accel_complex alpha, struct gpu_tile a, struct gpu_tile b,
-                            struct accel_complex beta, struct gpu_tile c);
+/* The call's own flags, scalars and sizes, `batch` times: matrices at regular distances, in elements, or tiles that are
+ * device arrays of pointers to matrices on the device. */
+enum gpu_status kernel_gemm_strided(struct gpu_work *work, int64_t batch, struct gpu_tile a,
+                                    int64_t stride_a, struct gpu_tile b, int64_t stride_b,
+                                    struct gpu_tile c, int64_t stride_c);
+enum gpu_status kernel_gemm_array(struct gpu_work *work, int64_t batch, struct gpu_tile a,
+                                  struct gpu_tile b, struct gpu_tile c);
 
-/* syrk or herk, and syr2k or her2k, by the call's family. */
-enum gpu_status kernel_syrk(struct gpu_work *work, char uplo, char trans, int64_t n, int64_t k,
-                            struct accel_complex alpha, struct gpu_tile a,
+/* hermitian: hemm, herk, her2k. */
+enum gpu_status kernel_symm(struct gpu_work *work, bool hermitian, char side, char uplo, int64_t m,
+                            int64_t n, struct accel_complex alpha, struct gpu_tile a,
+                            struct gpu_tile b, struct accel_complex beta, struct gpu_tile c);
+
+enum gpu_status kernel_syrk(struct gpu_work *work, bool hermitian, char uplo, char trans, int64_t n,
+                            int64_t k, struct accel_complex alpha, struct gpu_tile a,
                             struct accel_complex beta, struct gpu_tile c);
-enum gpu_status kernel_syr2k(struct gpu_work *work, char uplo, char trans, int64_t n, int64_t k,
-                             struct accel_complex alpha, struct gpu_tile a, struct gpu_tile b,
-                             struct accel_complex beta, struct gpu_tile c);
+enum gpu_status kernel_syr2k(struct gpu_work *work, bool hermitian, char uplo, char trans,
+                             int64_t n, int64_t k, struct accel_complex alpha, struct gpu_tile a,
+                             struct gpu_tile b, struct accel_complex beta, struct gpu_tile c);
 
 /* B := alpha op(A) B or alpha B op(A), in place. */
 enum gpu_status kernel_trmm(struct gpu_work *work, char side, char uplo, char trans, char diag,
@@ -40,5 +47,47 @@ enum gpu_status kernel_trmm(struct gpu_work *work, char side, char uplo, char tr
 enum gpu_status kernel_trsm(struct gpu_work *work, char side, char uplo, char trans, char diag,
                             int64_t m, int64_t n, struct accel_complex alpha, struct gpu_tile a,
                             struct gpu_tile b);
+
+/* The triangle uplo of an n x n matrix, from and to LAPACK's packed storage: n (n + 1) / 2 elements. Nothing else of
+ * the matrix is touched. GPU_UNSUPPORTED where ld is beyond 32 bits. */
+enum gpu_status kernel_pack_triangle(struct gpu_work *work, char uplo, int64_t n, struct gpu_tile a,
+                                     CUdeviceptr packed);
+enum gpu_status kernel_unpack_triangle(struct gpu_work *work, char uplo, int64_t n,
+                                       CUdeviceptr packed, struct gpu_tile a);
+
+/* ---- Level 2. Conjugated forms that it lacks come from Level 3, and want vectors with inc > 0: trans = R, and all
+ * where the call is `conjugated`. ---- */
+
+/* A vector on the device; as in BLAS, with inc < 0 its first element comes last in memory. */
+struct gpu_vector {
+    CUdeviceptr ptr; /* its lowest address */
+    int64_t inc;
+};
+
+enum gpu_status kernel_gemv(struct gpu_work *work, char trans, int64_t m, int64_t n,
+                            struct accel_complex alpha, struct gpu_tile a, struct gpu_vector x,
+                            struct accel_complex beta, struct gpu_vector y);
+
+/* A := alpha x y' + A, alpha x y^H + A, or alpha conj(x) y' + A. */
+enum gpu_outer { GPU_PLAIN, GPU_CONJUGATED_Y, GPU_CONJUGATED_X };
+enum gpu_status kernel_ger(struct gpu_work *work, enum gpu_outer outer, int64_t m, int64_t n,
+                           struct accel_complex alpha, struct gpu_vector x, struct gpu_vector y,
+                           struct gpu_tile a);
+
+/* symv or hemv, syr or her, syr2 or her2: by the type. */
+enum gpu_status kernel_symv(struct gpu_work *work, char uplo, int64_t n, struct accel_complex alpha,
+                            struct gpu_tile a, struct gpu_vector x, struct accel_complex beta,
+                            struct gpu_vector y);
+enum gpu_status kernel_syr(struct gpu_work *work, char uplo, int64_t n, struct accel_complex alpha,
+                           struct gpu_vector x, struct gpu_tile a);
+enum gpu_status kernel_syr2(struct gpu_work *work, char uplo, int64_t n, struct accel_complex alpha,
+                            struct gpu_vector x, struct gpu_vector y, struct gpu_tile a);
+
+enum gpu_status kernel_trmv(struct gpu_work *work, char uplo, char trans, char diag, int64_t n,
+                            struct gpu_tile a, struct gpu_vector x);
+enum gpu_status kernel_trsv(struct gpu_work *work, char uplo, char trans, char diag, int64_t n,
+                            struct gpu_tile a, struct gpu_vector x);
+enum gpu_status kernel_copy(struct gpu_work *work, int64_t n, struct gpu_vector x,
+                            struct gpu_vector y);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * syrk, herk, syr2k, her2k: a triangle of C := alpha op(A) op(A)' + beta C and its relatives.
+ * syrk, herk, syr2k, her2k, gemmt: a triangle of C := alpha op(A) op(A)' + beta C and its relatives.
  *
  * C goes through in panels of columns that begin on the diagonal: a triangle, and the rectangle below or above it.
  * They are taken in the order in which what is left is always a triangle that begins (uplo = L) or ends (U) with the
@@ -10,54 +10,82 @@
 
 #define BLOCK_MIN 64
 
+/* gemmt's triangles, for which cuBLAS has nothing, are halved down to this; these blocks are computed whole. */
+#define WHOLE_BLOCK 256
+
+/* A or B, seen as n x k. */
+struct factor {
+    const struct accel_operand *x; /* NULL: there is none */
+    bool across;                   /* stored k x n */
+    CUdeviceptr memory;
+};
+
 struct rank_k {
     struct gpu_work *work;
     const struct accel_call *call;
-    const struct accel_operand *a, *b, *c; /* b: NULL for syrk and herk */
-    bool hermitian, transposed, lower;
+    struct factor a, b; /* b: not for syrk and herk */
+    const struct accel_operand *c;
+    bool hermitian, general, lower; /* general: gemmt */
+    char left_op, right_op;         /* of the factors of a product of two */
     int64_t n, k;
     int64_t width, depth; /* columns of C and parts of k that are taken at once */
-    CUdeviceptr memory_a, memory_b, memory_c;
-    int64_t kept; /* the part of k that memory_a and memory_b hold, -1: none */
+    CUdeviceptr memory_c;
+    CUdeviceptr whole, packed; /* a block of C on the diagonal, and its triangle: gemmt in place */
+    int64_t kept;              /* the part of k that the factors' memory holds, -1: none */
 };
 
 static const struct accel_complex one = {1, 0};
 
 /* ---- Memory ---- */
 
-static int64_t tile_bytes(const struct rank_k *g, const struct accel_operand *x, int64_t rows,
-                          int64_t cols)
+static int64_t factor_bytes(const struct rank_k *g, const struct factor *f)
 {
-    enum accel_dtype dtype = g->call->routine->dtype;
-    return !x || gpu_in_place(x)
-               ? 0
-               : gpu_device_ld(rows, dtype) * cols * (int64_t)accel_dtype_size(dtype);
+    if (!f->x)
+        return 0;
+    return f->across ? gpu_tile_bytes(f->x, g->depth, g->n) : gpu_tile_bytes(f->x, g->n, g->depth);
 }
 
-static int64_t factor_bytes(const struct rank_k *g, const struct accel_operand *x)
+static int64_t factors_bytes(const struct rank_k *g)
 {
-    return g->transposed ? tile_bytes(g, x, g->depth, g->n) : tile_bytes(g, x, g->n, g->depth);
+    return factor_bytes(g, &g->a) + factor_bytes(g, &g->b);
 }
 
 static int64_t panel_bytes(const struct rank_k *g)
 {
-    return tile_bytes(g, g->c, g->n, g->width);
+    return gpu_tile_bytes(g->c, g->n, g->width);
+}
+
+static int64_t block_size(const struct rank_k *g)
+{
+    return g->n < WHOLE_BLOCK ? g->n : WHOLE_BLOCK;
+}
+
+static int64_t whole_bytes(const struct rank_k *g)
+{
+    int64_t n = block_size(g);
+    return g->general && gpu_in_place(g->c) ? gpu_device_ld(n, g->c->dtype) * n * gpu_size_of(g->c)
+                                            : 0;
+}
+
+static int64_t packed_bytes(const struct rank_k *g)
+{
+    int64_t n = block_size(g);
+    return whole_bytes(g) ? n * (n + 1) / 2 * gpu_size_of(g->c) : 0;
 }
 
 static int64_t all_bytes(const struct rank_k *g)
 {
-    return factor_bytes(g, g->a) + factor_bytes(g, g->b) + panel_bytes(g);
+    return factors_bytes(g) + panel_bytes(g) + whole_bytes(g) + packed_bytes(g);
 }
 
 static bool fit(struct rank_k *g, int64_t available)
 {
     while (all_bytes(g) > available) {
-        int64_t factors = factor_bytes(g, g->a) + factor_bytes(g, g->b);
         bool narrow = panel_bytes(g) > 0 && g->width > 1 &&
-                      (panel_bytes(g) >= factors || g->depth <= BLOCK_MIN);
+                      (panel_bytes(g) >= factors_bytes(g) || g->depth <= BLOCK_MIN);
         if (narrow)
             g->width = (g->width + 1) / 2;
-        else if (factors > 0 && g->depth > 1)
+        else if (factors_bytes(g) > 0 && g->depth > 1)
             g->depth = (g->depth + 1) / 2;
         else
             return false;
@@ -65,72 +93,142 @@ static bool fit(struct rank_k *g, int64_t available)
     return true;
 }
 
-static enum gpu_status get_memory(struct rank_k *g)
+static int plan_panels(void *plan, int64_t available, struct gpu_need need[WORK_BLOCKS])
 {
-    const int64_t bytes[] = {factor_bytes(g, g->a), factor_bytes(g, g->b), panel_bytes(g)};
-    CUdeviceptr *const memory[] = {&g->memory_a, &g->memory_b, &g->memory_c};
-    return gpu_work_get(g->work, 3, bytes, memory);
-}
-
-static enum gpu_status prepare(struct rank_k *g)
-{
-    enum gpu_status status = GPU_NO_MEMORY;
-    int64_t available = INT64_MAX, widest = gpu_work_panel(g->work, g->n);
-    for (int attempt = 0; attempt < 8 && status == GPU_NO_MEMORY; attempt++) {
-        g->width = gpu_in_place(g->c) || g->n < widest ? g->n : widest;
-        g->depth = g->k;
-        if (!fit(g, available))
-            return GPU_NO_MEMORY;
-        status = get_memory(g);
-        available = attempt == 0 ? pool_available() / 9 * 8 : available / 2;
-    }
-    return status;
+    struct rank_k *g = plan;
+    int64_t widest = gpu_work_panel(g->n, gpu_size_of(g->c));
+    g->width = gpu_in_place(g->c) || g->n < widest ? g->n : widest;
+    g->depth = g->k;
+    if (!fit(g, available))
+        return -1;
+    need[0] = (struct gpu_need){factor_bytes(g, &g->a), &g->a.memory};
+    need[1] = (struct gpu_need){factor_bytes(g, &g->b), &g->b.memory};
+    need[2] = (struct gpu_need){panel_bytes(g), &g->memory_c};
+    need[3] = (struct gpu_need){whole_bytes(g), &g->whole};
+    need[4] = (struct gpu_need){packed_bytes(g), &g->packed};
+    return 5;
 }
 
 /* ---- One panel ---- */
 
-/* The part [at, at + depth) of k of op(x), all its rows: they serve all panels. */
-static enum gpu_status load_factor(struct rank_k *g, const struct accel_operand *x, int64_t at,
-                                   int64_t depth, CUdeviceptr memory, struct gpu_tile *tile)
+/* The part [at, at + depth) of k of a factor, all its rows: they serve all panels. */
+static enum gpu_status load_factor(struct rank_k *g, const struct factor *f, int64_t at,
+                                   int64_t depth, struct gpu_tile *tile)
 {
-    enum accel_dtype dtype = g->call->routine->dtype;
-    int64_t row = g->transposed ? at : 0, col = g->transposed ? 0 : at;
-    int64_t rows = g->transposed ? depth : g->n, cols = g->transposed ? g->n : depth;
-    int64_t bytes = rows * cols * (int64_t)accel_dtype_size(dtype);
-    if (gpu_in_place(x)) {
-        *tile = gpu_work_in_place(g->work, x, row, col);
-        gpu_work_event(g->work, GPU_EVENT_IN_PLACE, x, rows, cols, bytes);
-        return GPU_OK;
-    }
-    *tile = (struct gpu_tile){memory, gpu_device_ld(rows, dtype)};
-    if (g->kept == at) {
-        gpu_work_event(g->work, GPU_EVENT_KEPT, x, rows, cols, bytes);
-        return GPU_OK;
-    }
-    return gpu_work_upload(g->work, x, row, col, rows, cols, *tile);
+    int64_t row = f->across ? at : 0, col = f->across ? 0 : at;
+    int64_t rows = f->across ? depth : g->n, cols = f->across ? g->n : depth;
+    return gpu_work_tile(g->work, f->x, row, col, rows, cols, f->memory,
+                         g->kept == at ? GPU_TILE_KEPT : GPU_TILE_COPIED, tile);
 }
 
-/* The factor's rows from `skip` on. */
-static struct gpu_tile from_row(const struct rank_k *g, struct gpu_tile x, int64_t skip)
+/* A factor on the device, from a row on. */
+struct part {
+    struct gpu_tile tile;
+    bool across;
+};
+
+static struct gpu_tile advance(const struct rank_k *g, struct gpu_tile x, int64_t row, int64_t col)
 {
-    int64_t size = (int64_t)accel_dtype_size(g->call->routine->dtype);
-    x.ptr += (CUdeviceptr)((g->transposed ? skip * x.ld : skip) * size);
+    x.ptr += (CUdeviceptr)((row + col * x.ld) * gpu_size_of(g->c));
     return x;
 }
 
-/* C[rows of x] += alpha op(x) op(y)', a rectangle beside the diagonal. */
+static struct part from_row(const struct rank_k *g, struct part x, int64_t skip)
+{
+    x.tile = advance(g, x.tile, x.across ? 0 : skip, x.across ? skip : 0);
+    return x;
+}
+
+/* C[rows of x, rows of y] := alpha x y' + beta C, a rectangle beside the diagonal. */
 static enum gpu_status rectangle(const struct rank_k *g, int64_t m, int64_t n, int64_t depth,
-                                 struct accel_complex alpha, struct gpu_tile x, struct gpu_tile y,
+                                 struct accel_complex alpha, struct part x, struct part y,
                                  struct accel_complex beta, struct gpu_tile c)
 {
-    char dash = g->hermitian ? 'C' : 'T';
-    return g->transposed ? kernel_gemm(g->work, dash, 'N', m, n, depth, alpha, x, y, beta, c)
-                         : kernel_gemm(g->work, 'N', dash, m, n, depth, alpha, x, y, beta, c);
+    return kernel_gemm(g->work, g->left_op, g->right_op, m, n, depth, alpha, x.tile, y.tile, beta,
+                       c);
+}
+
+/* A block of gemmt on the diagonal. Where C is the program's own, its other triangle is not to be written: the block
+ * is computed elsewhere, and its triangle goes there and back in packed form. */
+static enum gpu_status whole_block(const struct rank_k *g, int64_t n, int64_t depth,
+                                   const struct part *a, const struct part *b,
+                                   struct accel_complex beta, struct gpu_tile c)
+{
+    struct accel_complex alpha = g->call->scalar[ACCEL_alpha];
+    struct gpu_tile block = {g->whole, gpu_device_ld(n, g->c->dtype)};
+    char uplo = g->lower ? 'L' : 'U';
+    enum gpu_status status = GPU_OK;
+    if (!gpu_in_place(g->c))
+        return rectangle(g, n, n, depth, alpha, *a, *b, beta, c);
+    if (beta.re != 0 || beta.im != 0) {
+        status = kernel_pack_triangle(g->work, uplo, n, c, g->packed);
+        if (status == GPU_OK)
+            status = kernel_unpack_triangle(g->work, uplo, n, g->packed, block);
+    }
+    if (status == GPU_OK)
+        status = rectangle(g, n, n, depth, alpha, *a, *b, beta, block);
+    if (status == GPU_OK)
+        status = kernel_pack_triangle(g->work, uplo, n, block, g->packed);
+    return status == GPU_OK ? kernel_unpack_triangle(g->work, uplo, n, g->packed, c) : status;
+}
+
+/* gemmt's triangle: two smaller ones and the square between them. */
+static enum gpu_status general_triangle(const struct rank_k *g, int64_t n, int64_t depth,
+                                        struct part a, struct part b, struct accel_complex beta,
+                                        struct gpu_tile c)
+{
+    int64_t upper = n / 2;
+    if (n <= WHOLE_BLOCK)
+        return whole_block(g, n, depth, &a, &b, beta, c);
+    struct part a_low = from_row(g, a, upper), b_low = from_row(g, b, upper);
+    enum gpu_status status = general_triangle(g, upper, depth, a, b, beta, c);
+    if (status == GPU_OK)
+        status =
+            general_triangle(g, n - upper, depth, a_low, b_low, beta, advance(g, c, upper, upper));
+    if (status != GPU_OK)
+        return status;
+    struct accel_complex alpha = g->call->scalar[ACCEL_alpha];
+    return g->lower ? rectangle(g, n - upper, upper, depth, alpha, a_low, b, beta,
+                                advance(g, c, upper, 0))
+                    : rectangle(g, upper, n - upper, depth, alpha, a, b_low, beta,
+                                advance(g, c, 0, upper));
 }
 
 static struct accel_complex conjugate(struct accel_complex z)
 {
     return (struct accel_complex){z.re, -z.im};
+}
+
+/* The triangle of a panel. */
+static enum gpu_status triangle(const struct rank_k *g, int64_t n, int64_t depth, struct part a,
+                                struct part b, struct accel_complex beta, struct gpu_tile c)
+{
+    struct accel_complex alpha = g->call->scalar[ACCEL_alpha];
+    char uplo = g->lower ? 'L' : 'U';
+    char trans = g->call->flag[ACCEL_trans];
+    if (g->general)
+        return general_triangle(g, n, depth, a, b, beta, c);
+    if (trans != 'N') /* of a real matrix, C is T */
+        trans = g->hermitian ? 'C' : 'T';
+    if (!g->b.x)
+        return kernel_syrk(g->work, g->hermitian, uplo, trans, n, depth, alpha, a.tile, beta, c);
+    return kernel_syr2k(g->work, g->hermitian, uplo, trans, n, depth, alpha, a.tile, b.tile, beta,
+                        c);
+}
+
+/* What is beside it: m rows of the factors by n that are the triangle's. */
+static enum gpu_status beside(const struct rank_k *g, int64_t m, int64_t n, int64_t depth,
+                              const struct part rest[2], const struct part own[2],
+                              struct accel_complex beta, struct gpu_tile c)
+{
+    struct accel_complex alpha = g->call->scalar[ACCEL_alpha];
+    bool two = g->b.x && !g->general;
+    enum gpu_status status =
+        rectangle(g, m, n, depth, alpha, rest[0], own[g->b.x ? 1 : 0], beta, c);
+    if (status == GPU_OK && two)
+        status = rectangle(g, m, n, depth, g->hermitian ? conjugate(alpha) : alpha, rest[1], own[0],
+                           one, c);
+    return status;
 }
 
 /*
@@ -140,66 +238,43 @@ static struct accel_complex conjugate(struct accel_complex z)
 static enum gpu_status compute_panel(struct rank_k *g, int64_t row, int64_t rows, int64_t width,
                                      struct gpu_tile c)
 {
-    const struct accel_call *call = g->call;
-    int64_t size = (int64_t)accel_dtype_size(call->routine->dtype);
-    int64_t beside = rows - width; /* rows of the rectangle */
-    int64_t triangle_at = g->lower ? 0 : beside, rectangle_at = g->lower ? width : 0;
-    char uplo = g->lower ? 'L' : 'U';
-    char trans = !g->transposed ? 'N' : g->hermitian ? 'C' : 'T';
-    struct accel_complex alpha = call->scalar[ACCEL_alpha];
-    struct gpu_tile triangle = c, beside_c = c;
+    int64_t rest = rows - width; /* rows of the rectangle */
+    int64_t triangle_at = g->lower ? 0 : rest, rectangle_at = g->lower ? width : 0;
     enum gpu_status status = GPU_OK;
-    triangle.ptr += (CUdeviceptr)(triangle_at * size);
-    beside_c.ptr += (CUdeviceptr)(rectangle_at * size);
     int64_t at = 0;
     do { /* at least once: with k = 0, C is scaled */
         int64_t depth = g->depth < g->k - at ? g->depth : g->k - at;
-        struct accel_complex beta = at == 0 ? call->scalar[ACCEL_beta] : one;
-        struct gpu_tile a = {c.ptr, g->n + depth}, b = a;
+        struct accel_complex beta = at == 0 ? g->call->scalar[ACCEL_beta] : one;
+        struct gpu_tile none = {c.ptr, g->n + depth};
+        struct part factor[2] = {{none, g->a.across}, {none, g->b.across}};
         if (depth > 0)
-            status = load_factor(g, g->a, at, depth, g->memory_a, &a);
-        if (status == GPU_OK && depth > 0 && g->b)
-            status = load_factor(g, g->b, at, depth, g->memory_b, &b);
+            status = load_factor(g, &g->a, at, depth, &factor[0].tile);
+        if (status == GPU_OK && depth > 0 && g->b.x)
+            status = load_factor(g, &g->b, at, depth, &factor[1].tile);
         if (status != GPU_OK)
             break;
         g->kept = at;
         at += depth;
-        struct gpu_tile a_triangle = from_row(g, a, row + triangle_at);
-        struct gpu_tile a_rest = from_row(g, a, row + rectangle_at);
-        if (!g->b) {
-            status =
-                kernel_syrk(g->work, uplo, trans, width, depth, alpha, a_triangle, beta, triangle);
-            if (status == GPU_OK && beside > 0)
-                status =
-                    rectangle(g, beside, width, depth, alpha, a_rest, a_triangle, beta, beside_c);
-            continue;
+        struct part own[2], others[2];
+        for (int i = 0; i < 2; i++) {
+            own[i] = from_row(g, factor[i], row + triangle_at);
+            others[i] = from_row(g, factor[i], row + rectangle_at);
         }
-        struct gpu_tile b_triangle = from_row(g, b, row + triangle_at);
-        struct gpu_tile b_rest = from_row(g, b, row + rectangle_at);
-        status = kernel_syr2k(g->work, uplo, trans, width, depth, alpha, a_triangle, b_triangle,
-                              beta, triangle);
-        if (status == GPU_OK && beside > 0)
-            status = rectangle(g, beside, width, depth, alpha, a_rest, b_triangle, beta, beside_c);
-        if (status == GPU_OK && beside > 0)
-            status = rectangle(g, beside, width, depth, g->hermitian ? conjugate(alpha) : alpha,
-                               b_rest, a_triangle, one, beside_c);
+        status = triangle(g, width, depth, own[0], own[1], beta, advance(g, c, triangle_at, 0));
+        if (status == GPU_OK && rest > 0)
+            status =
+                beside(g, rest, width, depth, others, own, beta, advance(g, c, rectangle_at, 0));
     } while (status == GPU_OK && at < g->k);
     return status;
 }
 
 static enum gpu_status run_panel(struct rank_k *g, int64_t col, int64_t width, bool *damaged)
 {
-    enum accel_dtype dtype = g->call->routine->dtype;
     int64_t row = g->lower ? col : 0, rows = g->lower ? g->n - col : col + width;
-    struct gpu_tile c = {g->memory_c, gpu_device_ld(rows, dtype)};
-    enum gpu_status status = GPU_OK;
-    if (gpu_in_place(g->c)) {
-        c = gpu_work_in_place(g->work, g->c, row, col);
-        gpu_work_event(g->work, GPU_EVENT_IN_PLACE, g->c, rows, width,
-                       rows * width * (int64_t)accel_dtype_size(dtype));
-    } else if (accel_is_read(g->call, g->c)) {
-        status = gpu_work_upload(g->work, g->c, row, col, rows, width, c);
-    }
+    struct gpu_tile c;
+    enum gpu_status status =
+        gpu_work_tile(g->work, g->c, row, col, rows, width, g->memory_c,
+                      accel_is_read(g->call, g->c) ? GPU_TILE_COPIED : GPU_TILE_UNREAD, &c);
     if (status == GPU_OK)
         status = compute_panel(g, row, rows, width, c);
     *damaged = gpu_in_place(g->c) && g->work->launched;
@@ -215,17 +290,17 @@ static enum gpu_status run_panel(struct rank_k *g, int64_t col, int64_t width, b
 static void rest_by_original(const struct rank_k *g, int64_t col)
 {
     struct accel_call part = *g->call;
-    int64_t size = (int64_t)accel_dtype_size(part.routine->dtype);
     int64_t first = g->lower ? col : 0, n = g->lower ? g->n - col : col;
-    struct accel_operand *const factors[] = {&part.operand[ACCEL_a], &part.operand[ACCEL_b]};
+    const struct factor *const factors[] = {&g->a, &g->b};
     struct accel_operand *c = &part.operand[ACCEL_c];
     part.size[ACCEL_n] = n;
-    for (int i = 0; i < (g->b ? 2 : 1); i++) {
-        struct accel_operand *x = factors[i];
-        x->ptr = (char *)x->ptr + (g->transposed ? first * x->ld : first) * size;
-        *(g->transposed ? &x->cols : &x->rows) = n;
+    for (int i = 0; i < (g->b.x ? 2 : 1); i++) {
+        struct accel_operand *x = &part.operand[i == 0 ? ACCEL_a : ACCEL_b];
+        bool across = factors[i]->across;
+        x->ptr = gpu_element(x, across ? 0 : first, across ? first : 0);
+        *(across ? &x->cols : &x->rows) = n;
     }
-    c->ptr = (char *)c->ptr + (first + first * c->ld) * size;
+    c->ptr = gpu_element(c, first, first);
     c->rows = c->cols = n;
     g->work->host->original(g->work->host->context, &part);
 }
@@ -234,21 +309,34 @@ enum gpu_status gpu_rank_k(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
     enum accel_family family = call->routine->family;
-    bool two = family == ACCEL_SYR2K || family == ACCEL_HER2K;
+    bool general = family == ACCEL_GEMMT;
+    bool two = general || family == ACCEL_SYR2K || family == ACCEL_HER2K;
+    bool hermitian = family == ACCEL_HERK || family == ACCEL_HER2K;
+    char dash = hermitian ? 'C' : 'T';
+    bool across_a = call->flag[general ? ACCEL_transa : ACCEL_trans] != 'N';
     struct rank_k g = {.work = work,
                        .call = call,
-                       .a = &call->operand[ACCEL_a],
-                       .b = two ? &call->operand[ACCEL_b] : NULL,
+                       .a = {&call->operand[ACCEL_a], across_a, 0},
+                       .b = {two ? &call->operand[ACCEL_b] : NULL,
+                             general ? call->flag[ACCEL_transb] == 'N' : across_a, 0},
                        .c = &call->operand[ACCEL_c],
-                       .hermitian = family == ACCEL_HERK || family == ACCEL_HER2K,
-                       .transposed = call->flag[ACCEL_trans] != 'N',
+                       .hermitian = hermitian,
+                       .general = general,
                        .lower = call->flag[ACCEL_uplo] == 'L',
+                       .left_op = general    ? call->flag[ACCEL_transa]
+                                  : across_a ? dash
+                                             : 'N',
+                       .right_op = general    ? call->flag[ACCEL_transb]
+                                   : across_a ? 'N'
+                                              : dash,
                        .n = call->size[ACCEL_n],
                        .k = call->size[ACCEL_k],
                        .kept = -1};
+    if (g.n == 0)
+        return GPU_OK;
     if (!kernels_fit_call(call))
         return GPU_UNSUPPORTED;
-    enum gpu_status status = prepare(&g);
+    enum gpu_status status = gpu_work_prepare(work, plan_panels, &g);
     for (int64_t done = 0; status == GPU_OK && done < g.n; done += g.width) {
         int64_t width = g.width < g.n - done ? g.width : g.n - done;
         int64_t col = g.lower ? done : g.n - done - width;

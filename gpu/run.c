@@ -8,6 +8,11 @@ static gpu_function *const functions[ACCEL_FAMILIES] = {
     [ACCEL_GEMM] = gpu_gemm,    [ACCEL_SYMM] = gpu_square, [ACCEL_HEMM] = gpu_square,
     [ACCEL_SYRK] = gpu_rank_k,  [ACCEL_HERK] = gpu_rank_k, [ACCEL_SYR2K] = gpu_rank_k,
     [ACCEL_HER2K] = gpu_rank_k, [ACCEL_TRMM] = gpu_square, [ACCEL_TRSM] = gpu_square,
+    [ACCEL_GEMMT] = gpu_rank_k, [ACCEL_GEMM3M] = gpu_gemm, [ACCEL_GEMM_BATCH] = gpu_gemm_batch,
+    [ACCEL_GEMV] = gpu_level2,  [ACCEL_SYMV] = gpu_level2, [ACCEL_HEMV] = gpu_level2,
+    [ACCEL_TRMV] = gpu_level2,  [ACCEL_TRSV] = gpu_level2, [ACCEL_GER] = gpu_level2,
+    [ACCEL_GERC] = gpu_level2,  [ACCEL_SYR] = gpu_level2,  [ACCEL_HER] = gpu_level2,
+    [ACCEL_SYR2] = gpu_level2,  [ACCEL_HER2] = gpu_level2,
 };
 
 int64_t gpu_device_ld(int64_t rows, enum accel_dtype dtype)
@@ -30,49 +35,87 @@ static void give_back(struct gpu_work *work)
         pool_put(work->block[--work->blocks]);
 }
 
-enum gpu_status gpu_work_get(struct gpu_work *work, int count, const int64_t *bytes,
-                             CUdeviceptr *const *blocks)
+/* All, or none of them. */
+static enum gpu_status get_memory(struct gpu_work *work, const struct gpu_need *need, int needs)
 {
     enum gpu_status status = GPU_OK;
-    for (int i = 0; status == GPU_OK && i < count; i++) {
+    for (int i = 0; status == GPU_OK && i < needs; i++) {
         bool grew;
-        if (bytes[i] == 0)
+        if (need[i].bytes == 0)
             continue;
-        if (work->blocks == WORK_BLOCKS)
-            status = GPU_NO_MEMORY;
-        else
-            status = pool_get(bytes[i], blocks[i], &grew);
+        status = pool_get(need[i].bytes, need[i].memory, &grew);
         if (status != GPU_OK)
             break;
-        work->block[work->blocks++] = *blocks[i];
+        work->block[work->blocks++] = *need[i].memory;
         if (grew)
-            gpu_work_event(work, GPU_EVENT_ALLOCATE, NULL, 0, 0, bytes[i]);
+            gpu_work_event(work, GPU_EVENT_ALLOCATE, NULL, 0, 0, need[i].bytes);
     }
     if (status == GPU_NO_MEMORY)
         give_back(work);
     return status;
 }
 
-static char *element(const struct accel_operand *x, int64_t row, int64_t col, int64_t size)
+/* Other threads and programs take memory meanwhile, so what was available may be gone: then with half of it, and
+ * so on. All is tried first, without asking the driver what is free; the blocks' sizes are rounded up by at
+ * most an eighth. */
+enum gpu_status gpu_work_prepare(struct gpu_work *work, gpu_plan *make, void *plan)
 {
-    return (char *)x->ptr + (col * x->ld + row) * size;
+    enum gpu_status status = GPU_NO_MEMORY;
+    int64_t available = INT64_MAX;
+    for (int attempt = 0; attempt < 8 && status == GPU_NO_MEMORY; attempt++) {
+        struct gpu_need need[WORK_BLOCKS] = {{0, NULL}};
+        int needs = make(plan, available, need);
+        if (needs < 0)
+            return GPU_NO_MEMORY;
+        status = get_memory(work, need, needs);
+        available = attempt == 0 ? pool_available() / 9 * 8 : available / 2;
+    }
+    return status;
 }
 
-struct gpu_tile gpu_work_in_place(struct gpu_work *work, const struct accel_operand *x, int64_t row,
-                                  int64_t col)
+struct gpu_tile gpu_in_place_tile(const struct accel_operand *x, int64_t row, int64_t col)
 {
-    int64_t size = (int64_t)accel_dtype_size(work->call->routine->dtype);
-    return (struct gpu_tile){(CUdeviceptr)(uintptr_t)element(x, row, col, size), x->ld};
+    return (struct gpu_tile){(CUdeviceptr)(uintptr_t)gpu_element(x, row, col), x->ld};
+}
+
+int64_t gpu_tile_bytes(const struct accel_operand *x, int64_t rows, int64_t cols)
+{
+    return gpu_in_place(x) ? 0 : gpu_device_ld(rows, x->dtype) * cols * gpu_size_of(x);
+}
+
+enum gpu_status gpu_work_tile(struct gpu_work *work, const struct accel_operand *x, int64_t row,
+                              int64_t col, int64_t rows, int64_t cols, CUdeviceptr memory,
+                              enum gpu_tile_state state, struct gpu_tile *tile)
+{
+    int64_t bytes = rows * cols * gpu_size_of(x);
+    if (gpu_in_place(x)) {
+        *tile = gpu_in_place_tile(x, row, col);
+        gpu_work_event(work, GPU_EVENT_IN_PLACE, x, rows, cols, bytes);
+        return GPU_OK;
+    }
+    *tile = (struct gpu_tile){memory, gpu_device_ld(rows, x->dtype)};
+    if (state == GPU_TILE_KEPT)
+        gpu_work_event(work, GPU_EVENT_KEPT, x, rows, cols, bytes);
+    if (state != GPU_TILE_COPIED)
+        return GPU_OK;
+    return gpu_work_upload(work, x, row, col, rows, cols, *tile);
+}
+
+/* With alpha = 0, inputs are not to be read; nor will cuBLAS. */
+static bool is_wanted(const struct accel_call *call, const struct accel_operand *x)
+{
+    const struct accel_complex *alpha = &call->scalar[ACCEL_alpha];
+    return x->access != ACCEL_READ || !accel_has_scalar(call->routine, ACCEL_alpha) ||
+           alpha->re != 0 || alpha->im != 0;
 }
 
 enum gpu_status gpu_work_upload(struct gpu_work *work, const struct accel_operand *x, int64_t row,
                                 int64_t col, int64_t rows, int64_t cols, struct gpu_tile tile)
 {
-    int64_t size = (int64_t)accel_dtype_size(work->call->routine->dtype);
-    const struct accel_complex *alpha = &work->call->scalar[ACCEL_alpha];
-    if (x->access == ACCEL_READ && alpha->re == 0 && alpha->im == 0)
-        return GPU_OK; /* not to be read; nor will cuBLAS */
-    const struct lane_rectangle from = {element(x, row, col, size), rows, cols, x->ld, size};
+    int64_t size = gpu_size_of(x);
+    if (!is_wanted(work->call, x))
+        return GPU_OK;
+    const struct lane_rectangle from = {gpu_element(x, row, col), rows, cols, x->ld, size};
     enum gpu_status status = lane_upload(work->lane, tile.ptr, tile.ld, &from);
     if (status == GPU_OK) {
         work->host->up_bytes += rows * cols * size;
@@ -85,9 +128,9 @@ enum gpu_status gpu_work_download(struct gpu_work *work, const struct accel_oper
                                   int64_t col, int64_t rows, int64_t cols, struct gpu_tile tile,
                                   int64_t *done_cols, int64_t *done_rows)
 {
-    int64_t size = (int64_t)accel_dtype_size(work->call->routine->dtype);
+    int64_t size = gpu_size_of(x);
     *done_cols = *done_rows = 0;
-    const struct lane_rectangle to = {element(x, row, col, size), rows, cols, x->ld, size};
+    const struct lane_rectangle to = {gpu_element(x, row, col), rows, cols, x->ld, size};
     enum gpu_status status =
         lane_download(work->lane, &to, tile.ptr, tile.ld, done_cols, done_rows);
     if (status == GPU_OK) {
@@ -97,11 +140,67 @@ enum gpu_status gpu_work_download(struct gpu_work *work, const struct accel_oper
     return status;
 }
 
+/* ---- Vectors ---- */
+
+/* In the order of its elements, one a column; contiguous ones in one column. */
+static struct lane_rectangle vector_rectangle(const struct accel_operand *x)
+{
+    int64_t size = gpu_size_of(x), n = x->cols;
+    if (x->inc == 1)
+        return (struct lane_rectangle){x->ptr, n, 1, n, size};
+    char *first = (char *)x->ptr + (x->inc < 0 ? (1 - n) * x->inc * size : 0);
+    return (struct lane_rectangle){first, 1, n, x->inc, size};
+}
+
+enum gpu_status gpu_work_upload_vector(struct gpu_work *work, const struct accel_operand *x,
+                                       CUdeviceptr device)
+{
+    const struct lane_rectangle from = vector_rectangle(x);
+    if (!is_wanted(work->call, x))
+        return GPU_OK;
+    enum gpu_status status = lane_upload(work->lane, device, from.rows, &from);
+    if (status == GPU_OK) {
+        work->host->up_bytes += accel_bytes(x);
+        gpu_work_event(work, GPU_EVENT_H2D, x, 1, x->cols, accel_bytes(x));
+    }
+    return status;
+}
+
+enum gpu_status gpu_work_write_vector(struct gpu_work *work, const struct accel_operand *x,
+                                      CUdeviceptr device)
+{
+    const struct lane_rectangle there = vector_rectangle(x);
+    int64_t size = gpu_size_of(x), n = x->cols, done_cols, done_rows;
+    struct lane_rectangle here = {malloc((size_t)(n * size) + 1), n, 1, n, size};
+    if (!here.host)
+        return GPU_NO_MEMORY;
+    enum gpu_status status = lane_download(work->lane, &here, device, n, &done_cols, &done_rows);
+    if (status == GPU_OK) {
+        for (int64_t j = 0; j < there.cols; j++)
+            memcpy(there.host + j * there.ld * size, here.host + j * there.rows * size,
+                   (size_t)(there.rows * size));
+        work->host->down_bytes += accel_bytes(x);
+        gpu_work_event(work, GPU_EVENT_D2H, x, 1, n, accel_bytes(x));
+    }
+    free(here.host);
+    return status;
+}
+
+enum gpu_status gpu_work_give_back(struct gpu_work *work)
+{
+    enum gpu_status status = GPU_CHECK(cuStreamSynchronize, work->lane->stream);
+    if (status == GPU_OK)
+        give_back(work);
+    return status;
+}
+
+/* ---- Panels ---- */
+
 #define PANEL_BYTES ((int64_t)64 << 20)
 
-int64_t gpu_work_panel(const struct gpu_work *work, int64_t length)
+int64_t gpu_work_panel(int64_t length, int64_t size)
 {
-    int64_t bytes = length * (int64_t)accel_dtype_size(work->call->routine->dtype);
+    int64_t bytes = length * size;
     return bytes < PANEL_BYTES ? PANEL_BYTES / (bytes > 0 ? bytes : 1) : 1;
 }
 
@@ -109,7 +208,7 @@ enum gpu_status gpu_work_write_back(struct gpu_work *work, const struct accel_op
                                     int64_t row, int64_t col, int64_t rows, int64_t cols,
                                     struct gpu_tile tile, char uplo)
 {
-    int64_t size = (int64_t)accel_dtype_size(work->call->routine->dtype);
+    int64_t size = gpu_size_of(x);
     int64_t done_cols, done_rows;
     struct accel_operand whole = *x;
     whole.ptr = malloc((size_t)(rows * cols * size) + 1);
@@ -123,7 +222,7 @@ enum gpu_status gpu_work_write_back(struct gpu_work *work, const struct accel_op
         int64_t first = uplo == 'L' ? j : 0;
         int64_t last = uplo == 'U' ? rows - cols + j + 1 : rows;
         if (first < last)
-            memcpy(element(x, row + first, col + j, size), element(&whole, first, j, size),
+            memcpy(gpu_element(x, row + first, col + j), gpu_element(&whole, first, j),
                    (size_t)((last - first) * size));
     }
     free(whole.ptr);
@@ -181,23 +280,31 @@ enum gpu_status gpu_run(const struct accel_call *call, struct gpu_host *host)
 
 /* In the context that the memory belongs to, and in the order of its default stream, which the program may have
  * work on. */
-static bool copy_packed(void *host, const struct accel_operand *x, enum accel_dtype dtype,
-                        bool fetch)
+static bool copy_packed(void *host, const struct accel_operand *x, bool fetch)
 {
     struct gpu_scope scope;
-    int64_t size = (int64_t)accel_dtype_size(dtype);
+    int64_t size = gpu_size_of(x);
     CUcontext owner = NULL, popped;
     CUpointer_attribute wanted = CU_POINTER_ATTRIBUTE_CONTEXT;
     void *value = &owner;
     CUdeviceptr there = (CUdeviceptr)(uintptr_t)x->ptr;
+    struct accel_operand here = *x; /* of a batch that is mixed, the host's, too */
+    here.array = NULL;
     if (x->rows == 0 || x->cols == 0)
         return true;
+    gpu_locate(&here, 1, 1);
     if (gpu_enter(&scope) != GPU_OK)
         return false;
     if (CUDA(cuPointerGetAttributes)(1, &wanted, &value, there) != CUDA_SUCCESS || !owner)
         owner = gpu_device.context;
-    bool copied = CUDA(cuCtxPushCurrent)(owner) == CUDA_SUCCESS;
-    if (copied) {
+    bool by_host = here.place == ACCEL_HOST;
+    bool copied = by_host || CUDA(cuCtxPushCurrent)(owner) == CUDA_SUCCESS;
+    if (by_host) {
+        for (int64_t j = 0; j < x->cols; j++) {
+            char *at = (char *)host + j * x->rows * size, *from = (char *)x->ptr + j * x->ld * size;
+            memcpy(fetch ? at : from, fetch ? from : at, (size_t)(x->rows * size));
+        }
+    } else if (copied) {
         /* Column by column where they are not adjacent: a 2-D copy has a largest pitch. */
         bool adjacent = x->ld == x->rows;
         size_t bytes = (size_t)(x->rows * (adjacent ? x->cols : 1) * size);
@@ -213,12 +320,12 @@ static bool copy_packed(void *host, const struct accel_operand *x, enum accel_dt
     return copied;
 }
 
-bool gpu_fetch(void *host, const struct accel_operand *x, enum accel_dtype dtype)
+bool gpu_fetch(void *host, const struct accel_operand *x)
 {
-    return copy_packed(host, x, dtype, true);
+    return copy_packed(host, x, true);
 }
 
-bool gpu_store(const struct accel_operand *x, const void *host, enum accel_dtype dtype)
+bool gpu_store(const struct accel_operand *x, const void *host)
 {
-    return copy_packed((void *)(uintptr_t)host, x, dtype, false);
+    return copy_packed((void *)(uintptr_t)host, x, false);
 }

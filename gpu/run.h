@@ -12,9 +12,11 @@
 struct gpu_work;
 typedef enum gpu_status gpu_function(struct gpu_work *work);
 
-gpu_function gpu_gemm;   /* gemm */
-gpu_function gpu_square; /* symm, hemm, trmm, trsm */
-gpu_function gpu_rank_k; /* syrk, herk, syr2k, her2k */
+gpu_function gpu_gemm;       /* gemm, gemm3m */
+gpu_function gpu_gemm_batch; /* many gemms of one shape */
+gpu_function gpu_square;     /* symm, hemm, trmm, trsm */
+gpu_function gpu_rank_k;     /* syrk, herk, syr2k, her2k, gemmt */
+gpu_function gpu_level2;     /* gemv, symv, hemv, trmv, trsv; ger, syr, her, syr2, her2 */
 
 #define WORK_BLOCKS 8
 
@@ -39,13 +41,48 @@ static inline bool gpu_in_place(const struct accel_operand *x)
     return x->place == ACCEL_DEVICE || x->place == ACCEL_MANAGED;
 }
 
+/* Bytes of an operand's element, and its element (row, col). */
+static inline int64_t gpu_size_of(const struct accel_operand *x)
+{
+    return (int64_t)accel_dtype_size(x->dtype);
+}
+static inline void *gpu_element(const struct accel_operand *x, int64_t row, int64_t col)
+{
+    return (char *)x->ptr + (col * x->ld + row) * gpu_size_of(x);
+}
+
 /* Leading dimension of a copy on the device: whole 64-byte lines, but for a single short column. */
 int64_t gpu_device_ld(int64_t rows, enum accel_dtype dtype);
 
-/* Device memory for the rest of this call: blocks of these sizes (0: none is wanted), all or, with
- * GPU_NO_MEMORY, none of them. Before anything of the call is on the stream. */
-enum gpu_status gpu_work_get(struct gpu_work *work, int count, const int64_t *bytes,
-                             CUdeviceptr *const *blocks);
+/* What a call takes of device memory, for gpu_work_prepare(). */
+struct gpu_need {
+    int64_t bytes; /* 0: none is wanted */
+    CUdeviceptr *memory;
+};
+
+/* Chooses what is taken at once so that all of it is at most `available` bytes, as much as possible with
+ * INT64_MAX, and fills in the needs; returns their number, or -1 where it cannot be made small enough. */
+typedef int gpu_plan(void *plan, int64_t available, struct gpu_need need[WORK_BLOCKS]);
+
+/* Device memory for the rest of this call, after a plan that is made smaller until it fits; GPU_NO_MEMORY where
+ * it does not. Before anything of the call is on the stream. */
+enum gpu_status gpu_work_prepare(struct gpu_work *work, gpu_plan *make, void *plan);
+
+/* Device bytes for a copy of a part of an operand; 0 where it is used in place. */
+int64_t gpu_tile_bytes(const struct accel_operand *x, int64_t rows, int64_t cols);
+
+/* How a part of an operand comes to the device. */
+enum gpu_tile_state {
+    GPU_TILE_COPIED, /* uploaded, unless it is used in place */
+    GPU_TILE_KEPT,   /* it is in the memory already */
+    GPU_TILE_UNREAD  /* only to be written */
+};
+
+/* The part [row, row + rows) x [col, col + cols) of an operand on the device: where it is, or in
+ * `memory`. */
+enum gpu_status gpu_work_tile(struct gpu_work *work, const struct accel_operand *x, int64_t row,
+                              int64_t col, int64_t rows, int64_t cols, CUdeviceptr memory,
+                              enum gpu_tile_state state, struct gpu_tile *tile);
 
 /* The part [row, row + rows) x [col, col + cols) of an operand that is not in place, copied to a
  * tile's memory, or back from it. */
@@ -63,15 +100,23 @@ enum gpu_status gpu_work_write_back(struct gpu_work *work, const struct accel_op
                                     int64_t row, int64_t col, int64_t rows, int64_t cols,
                                     struct gpu_tile tile, char uplo);
 
-/* How many columns (or rows) of `length` elements make such a part: at least one. */
-int64_t gpu_work_panel(const struct gpu_work *work, int64_t length);
+/* A vector that is not in place, to device memory with inc = 1 and back; back all or nothing, too. */
+enum gpu_status gpu_work_upload_vector(struct gpu_work *work, const struct accel_operand *x,
+                                       CUdeviceptr device);
+enum gpu_status gpu_work_write_vector(struct gpu_work *work, const struct accel_operand *x,
+                                      CUdeviceptr device);
+
+/* Gives back the device memory of a call's part, once its work is done. */
+enum gpu_status gpu_work_give_back(struct gpu_work *work);
+
+/* How many columns (or rows) of `length` elements of `size` bytes make such a part: at least one. */
+int64_t gpu_work_panel(int64_t length, int64_t size);
 
 /* Whether the CPU can read all operands. */
 bool gpu_work_host_readable(const struct gpu_work *work);
 
 /* An operand's part where it is. */
-struct gpu_tile gpu_work_in_place(struct gpu_work *work, const struct accel_operand *x, int64_t row,
-                                  int64_t col);
+struct gpu_tile gpu_in_place_tile(const struct accel_operand *x, int64_t row, int64_t col);
 
 void gpu_work_event(struct gpu_work *work, enum gpu_event_kind kind, const struct accel_operand *x,
                     int64_t rows, int64_t cols, int64_t bytes);

@@ -35,18 +35,12 @@ static const struct accel_complex one = {1, 0}, minus_one = {-1, 0};
 
 static int64_t panel_bytes(const struct square *s, const struct accel_operand *x)
 {
-    enum accel_dtype dtype = s->call->routine->dtype;
-    int64_t rows = s->left ? s->order : s->width, cols = s->left ? s->width : s->order;
-    return gpu_in_place(x) ? 0
-                           : gpu_device_ld(rows, dtype) * cols * (int64_t)accel_dtype_size(dtype);
+    return gpu_tile_bytes(x, s->left ? s->order : s->width, s->left ? s->width : s->order);
 }
 
 static int64_t block_bytes(const struct square *s)
 {
-    enum accel_dtype dtype = s->call->routine->dtype;
-    return gpu_in_place(s->a)
-               ? 0
-               : gpu_device_ld(s->block, dtype) * s->block * (int64_t)accel_dtype_size(dtype);
+    return gpu_tile_bytes(s->a, s->block, s->block);
 }
 
 static int64_t all_bytes(const struct square *s)
@@ -72,27 +66,18 @@ static bool fit(struct square *s, int64_t available)
     return all_bytes(s) <= available;
 }
 
-static enum gpu_status get_memory(struct square *s)
+static int plan_blocks(void *plan, int64_t available, struct gpu_need need[WORK_BLOCKS])
 {
-    const int64_t bytes[] = {block_bytes(s), panel_bytes(s, s->out),
-                             s->triangular ? 0 : panel_bytes(s, s->in)};
-    CUdeviceptr *const memory[] = {&s->memory_a, &s->memory_out, &s->memory_in};
-    return gpu_work_get(s->work, 3, bytes, memory);
-}
-
-static enum gpu_status prepare(struct square *s)
-{
-    enum gpu_status status = GPU_NO_MEMORY;
-    int64_t available = INT64_MAX, widest = gpu_work_panel(s->work, s->order);
-    for (int attempt = 0; attempt < 8 && status == GPU_NO_MEMORY; attempt++) {
-        s->block = s->order;
-        s->width = gpu_in_place(s->out) || s->free < widest ? s->free : widest;
-        if (!fit(s, available))
-            return GPU_NO_MEMORY;
-        status = get_memory(s);
-        available = attempt == 0 ? pool_available() / 9 * 8 : available / 2;
-    }
-    return status;
+    struct square *s = plan;
+    int64_t widest = gpu_work_panel(s->order, (int64_t)accel_dtype_size(s->call->routine->dtype));
+    s->block = s->order;
+    s->width = gpu_in_place(s->out) || s->free < widest ? s->free : widest;
+    if (!fit(s, available))
+        return -1;
+    need[0] = (struct gpu_need){block_bytes(s), &s->memory_a};
+    need[1] = (struct gpu_need){panel_bytes(s, s->out), &s->memory_out};
+    need[2] = (struct gpu_need){s->triangular ? 0 : panel_bytes(s, s->in), &s->memory_in};
+    return 3;
 }
 
 /* ---- Blocks ---- */
@@ -106,22 +91,11 @@ static int64_t block_size(const struct square *s, int64_t first)
 static enum gpu_status stored_block(struct square *s, int64_t row, int64_t col,
                                     struct gpu_tile *tile)
 {
-    enum accel_dtype dtype = s->call->routine->dtype;
-    int64_t rows = block_size(s, row), cols = block_size(s, col);
-    int64_t bytes = rows * cols * (int64_t)accel_dtype_size(dtype);
-    if (gpu_in_place(s->a)) {
-        *tile = gpu_work_in_place(s->work, s->a, row, col);
-        gpu_work_event(s->work, GPU_EVENT_IN_PLACE, s->a, rows, cols, bytes);
-        return GPU_OK;
-    }
-    *tile = (struct gpu_tile){s->memory_a, gpu_device_ld(rows, dtype)};
-    if (s->a_row == row && s->a_col == col) {
-        gpu_work_event(s->work, GPU_EVENT_KEPT, s->a, rows, cols, bytes);
-        return GPU_OK;
-    }
+    bool kept = s->a_row == row && s->a_col == col;
     s->a_row = row;
     s->a_col = col;
-    return gpu_work_upload(s->work, s->a, row, col, rows, cols, *tile);
+    return gpu_work_tile(s->work, s->a, row, col, block_size(s, row), block_size(s, col),
+                         s->memory_a, kept ? GPU_TILE_KEPT : GPU_TILE_COPIED, tile);
 }
 
 /* The part of a panel that block row (or column) `at` of A meets. */
@@ -174,7 +148,8 @@ static enum gpu_status on_diagonal(struct square *s, int64_t i, const struct pan
     case ACCEL_TRSM:
         return kernel_trsm(s->work, side, s->uplo, s->trans, s->diag, m, n, alpha, a, y);
     default:
-        return kernel_symm(s->work, side, s->uplo, m, n, alpha, a, x, beta, y);
+        return kernel_symm(s->work, s->call->routine->family == ACCEL_HEMM, side, s->uplo, m, n,
+                           alpha, a, x, beta, y);
     }
 }
 
@@ -229,17 +204,10 @@ static enum gpu_status triangular_panel(struct square *s, const struct panel *pa
 static enum gpu_status load(struct square *s, const struct accel_operand *x, bool read,
                             const struct panel *panel, CUdeviceptr memory, struct gpu_tile *tile)
 {
-    enum accel_dtype dtype = s->call->routine->dtype;
     int64_t row = s->left ? 0 : panel->first, col = s->left ? panel->first : 0;
     int64_t rows = s->left ? s->order : panel->width, cols = s->left ? panel->width : s->order;
-    if (gpu_in_place(x)) {
-        *tile = gpu_work_in_place(s->work, x, row, col);
-        gpu_work_event(s->work, GPU_EVENT_IN_PLACE, x, rows, cols,
-                       rows * cols * (int64_t)accel_dtype_size(dtype));
-        return GPU_OK;
-    }
-    *tile = (struct gpu_tile){memory, gpu_device_ld(rows, dtype)};
-    return read ? gpu_work_upload(s->work, x, row, col, rows, cols, *tile) : GPU_OK;
+    return gpu_work_tile(s->work, x, row, col, rows, cols, memory,
+                         read ? GPU_TILE_COPIED : GPU_TILE_UNREAD, tile);
 }
 
 /* *damaged: the caller's own memory may have been changed, and the panel is not finished. */
@@ -268,12 +236,11 @@ static enum gpu_status run_panel(struct square *s, struct panel *panel, bool *da
 static void rest_by_original(const struct square *s, int64_t first)
 {
     struct accel_call part = *s->call;
-    int64_t size = (int64_t)accel_dtype_size(part.routine->dtype);
     struct accel_operand *const rectangles[] = {&part.operand[ACCEL_b], &part.operand[ACCEL_c]};
     part.size[s->left ? ACCEL_n : ACCEL_m] -= first;
     for (int i = 0; i < (s->triangular ? 1 : 2); i++) {
         struct accel_operand *x = rectangles[i];
-        x->ptr = (char *)x->ptr + (s->left ? first * x->ld : first) * size;
+        x->ptr = gpu_element(x, s->left ? 0 : first, s->left ? first : 0);
         *(s->left ? &x->cols : &x->rows) -= first;
     }
     s->work->host->original(s->work->host->context, &part);
@@ -300,7 +267,7 @@ enum gpu_status gpu_square(struct gpu_work *work)
         return GPU_OK;
     if (!kernels_fit_call(call))
         return GPU_UNSUPPORTED;
-    enum gpu_status status = prepare(&s);
+    enum gpu_status status = gpu_work_prepare(work, plan_blocks, &s);
     for (int64_t first = 0; status == GPU_OK && first < s.free; first += s.width) {
         struct panel panel = {.first = first,
                               .width = s.width < s.free - first ? s.width : s.free - first};

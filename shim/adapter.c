@@ -34,11 +34,13 @@ static uint64_t next_word(struct reader *r)
     return i < 6 ? r->frame->gpr[i] : r->frame->stack[i - 6];
 }
 
-static bool by_value(enum accel_abi abi, const struct accel_routine *routine, enum accel_kind kind)
+/* Whether a scalar comes in a vector register. */
+static bool by_value(enum accel_abi abi, const struct accel_routine *routine,
+                     const struct accel_arg *arg)
 {
-    return abi == ACCEL_ABI_CBLAS &&
-           (kind == ACCEL_ARG_REAL ||
-            (kind == ACCEL_ARG_SCALAR && !accel_is_complex(routine->dtype)));
+    return abi == ACCEL_ABI_CBLAS && !arg->array &&
+           (arg->kind == ACCEL_ARG_REAL ||
+            (arg->kind == ACCEL_ARG_SCALAR && !accel_is_complex(routine->dtype)));
 }
 
 /* The type in which a scalar argument is passed. */
@@ -81,26 +83,35 @@ static void store_scalar(void *p, struct accel_complex z, enum accel_dtype dtype
         memcpy(p, f, accel_dtype_size(dtype));
 }
 
-static int64_t read_integer(struct reader *r, enum accel_abi abi, int width)
+/* INTEGER number `index` of an array; a single one is the first of one. */
+static int64_t load_integer(uint64_t word, int width, int64_t index)
 {
-    uint64_t word = next_word(r);
-    if (abi == ACCEL_ABI_CBLAS)
-        return width == 64 ? (int64_t)word : (int32_t)word;
     if (width == 64)
-        return *(const int64_t *)(uintptr_t)word;
-    return *(const int32_t *)(uintptr_t)word;
+        return ((const int64_t *)(uintptr_t)word)[index];
+    return ((const int32_t *)(uintptr_t)word)[index];
 }
 
-static char read_flag(struct reader *r, enum accel_abi abi, const struct accel_arg *arg)
+static int64_t read_integer(struct reader *r, const struct accel_arg *arg, enum accel_abi abi,
+                            int width, int64_t group)
+{
+    uint64_t word = next_word(r);
+    if (abi == ACCEL_ABI_CBLAS && !arg->array)
+        return width == 64 ? (int64_t)word : (int32_t)word;
+    return load_integer(word, width, arg->array ? group : 0);
+}
+
+static char read_flag(struct reader *r, enum accel_abi abi, const struct accel_arg *arg,
+                      int64_t group)
 {
     uint64_t word = next_word(r);
     char letter;
     if (abi == ACCEL_ABI_CBLAS) {
         const char *letters = cblas_flags[arg->slot].letters;
-        int64_t value = (int64_t)(int32_t)word - cblas_flags[arg->slot].first;
+        int32_t code = arg->array ? ((const int32_t *)(uintptr_t)word)[group] : (int32_t)word;
+        int64_t value = (int64_t)code - cblas_flags[arg->slot].first;
         letter = value >= 0 && value < (int64_t)strlen(letters) ? letters[value] : '?';
     } else {
-        letter = *(const char *)(uintptr_t)word;
+        letter = ((const char *)(uintptr_t)word)[arg->array ? group : 0];
         if (letter >= 'a' && letter <= 'z')
             letter = (char)(letter - 'a' + 'A');
     }
@@ -109,25 +120,52 @@ static char read_flag(struct reader *r, enum accel_abi abi, const struct accel_a
     return letter && strchr(arg->allowed, letter) ? letter : '?';
 }
 
+static struct accel_complex read_scalar(struct reader *r, const struct accel_routine *routine,
+                                        const struct accel_arg *arg, enum accel_abi abi,
+                                        int64_t group)
+{
+    enum accel_dtype dtype = scalar_dtype(routine, arg->kind);
+    if (by_value(abi, routine, arg))
+        return load_scalar(r->frame->xmm[r->reals++], dtype);
+    const char *at = (const char *)(uintptr_t)next_word(r);
+    return load_scalar(at + (arg->array ? group * (int64_t)accel_dtype_size(dtype) : 0), dtype);
+}
+
 /* Shapes of the operands as they are stored, from the sizes and flags. */
 static void shape_operands(struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
-        if (arg->kind != ACCEL_ARG_MATRIX)
+        if (arg->kind != ACCEL_ARG_MATRIX && arg->kind != ACCEL_ARG_VECTOR)
             continue;
         struct accel_operand *x = &call->operand[arg->slot];
         char flag = arg->transposed_by == ACCEL_noflag ? 'N' : call->flag[arg->transposed_by];
         bool transposed = flag != 'N' && flag != 'R';
-        x->rows = accel_call_size(call, transposed ? arg->cols : arg->rows);
-        x->cols = accel_call_size(call, transposed ? arg->rows : arg->cols);
+        bool matrix = arg->kind == ACCEL_ARG_MATRIX;
+        int64_t first = accel_call_size(call, transposed ? arg->cols : arg->rows);
+        x->rows = matrix ? first : 1;
+        x->cols = matrix ? accel_call_size(call, transposed ? arg->rows : arg->cols) : first;
         x->access = (enum accel_access)arg->access;
+        x->dtype = arg->dtype == ACCEL_SAME ? routine->dtype : (enum accel_dtype)arg->dtype;
     }
 }
 
+/* ---- Row-major calls ---- */
+
+static bool has_size(const struct accel_routine *routine, enum accel_size size)
+{
+    for (int i = 0; i < routine->args; i++)
+        if (routine->arg[i].kind == ACCEL_ARG_SIZE && routine->arg[i].slot == size)
+            return true;
+    return false;
+}
+
+/* m and n, where the routine has both. */
 static void exchange_sizes(struct accel_call *call)
 {
+    if (!has_size(call->routine, ACCEL_m))
+        return;
     int64_t m = call->size[ACCEL_m];
     call->size[ACCEL_m] = call->size[ACCEL_n];
     call->size[ACCEL_n] = m;
@@ -139,17 +177,43 @@ static void flip(char *flag, char one, char other)
     *flag = *flag == one ? other : *flag == other ? one : *flag;
 }
 
-static void to_column_major(struct accel_call *call)
+static void exchange_operands(struct accel_call *call, enum accel_matrix one,
+                              enum accel_matrix other)
+{
+    struct accel_operand old = call->operand[one];
+    call->operand[one] = call->operand[other];
+    call->operand[other] = old;
+}
+
+static bool is_hermitian(enum accel_family family)
+{
+    return family == ACCEL_HEMM || family == ACCEL_HERK || family == ACCEL_HER2K ||
+           family == ACCEL_HEMV || family == ACCEL_HER || family == ACCEL_HER2;
+}
+
+/* Between N and T; a conjugated transposition becomes a conjugation. */
+static void transpose(struct accel_call *call)
+{
+    char *trans = &call->flag[ACCEL_trans];
+    if (!accel_is_complex(call->routine->dtype) && *trans == 'C')
+        *trans = 'T';
+    if (*trans == 'N' || *trans == 'T')
+        flip(trans, 'N', 'T');
+    else
+        flip(trans, 'C', 'R');
+}
+
+/* From row-major to column-major and back, but for a real C, which stays T. */
+static void change_layout(struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
     switch (routine->row_major) {
     case ACCEL_SWAP_A_B: {
-        struct accel_operand a = call->operand[ACCEL_a];
         char transa = call->flag[ACCEL_transa];
-        call->operand[ACCEL_a] = call->operand[ACCEL_b];
-        call->operand[ACCEL_b] = a;
         call->flag[ACCEL_transa] = call->flag[ACCEL_transb];
         call->flag[ACCEL_transb] = transa;
+        exchange_operands(call, ACCEL_a, ACCEL_b);
+        flip(&call->flag[ACCEL_uplo], 'U', 'L');
         exchange_sizes(call);
         break;
     }
@@ -159,7 +223,7 @@ static void to_column_major(struct accel_call *call)
         exchange_sizes(call);
         break;
     case ACCEL_FLIP_TRANS: {
-        bool hermitian = routine->family == ACCEL_HERK || routine->family == ACCEL_HER2K;
+        bool hermitian = is_hermitian(routine->family);
         if (!hermitian && call->flag[ACCEL_trans] == 'C') /* of a real matrix */
             call->flag[ACCEL_trans] = 'T';
         flip(&call->flag[ACCEL_trans], 'N', hermitian ? 'C' : 'T');
@@ -168,52 +232,167 @@ static void to_column_major(struct accel_call *call)
             call->scalar[ACCEL_alpha].im = -call->scalar[ACCEL_alpha].im;
         break;
     }
+    case ACCEL_TRANSPOSE:
+        transpose(call);
+        flip(&call->flag[ACCEL_uplo], 'U', 'L');
+        exchange_sizes(call);
+        call->conjugated = is_hermitian(routine->family);
+        break;
+    case ACCEL_SWAP_X_Y:
+        exchange_operands(call, ACCEL_x, ACCEL_y);
+        exchange_sizes(call);
+        call->conjugated = routine->family == ACCEL_GERC;
+        break;
+    }
+}
+
+/* ---- From the caller to the canonical call ---- */
+
+/* The caller's word for argument i of a routine that has no scalar by value. */
+static uint64_t word_of(const struct accel_frame *frame, enum accel_abi abi, int i)
+{
+    struct reader r = {frame, i + (abi == ACCEL_ABI_CBLAS ? 1 : 0), 0};
+    return next_word(&r);
+}
+
+int64_t accel_adapter_groups(const struct accel_routine *routine, enum accel_abi abi, int width,
+                             const struct accel_frame *frame)
+{
+    for (int i = 0; routine->family == ACCEL_GEMM_BATCH && i < routine->args; i++)
+        if (routine->arg[i].kind == ACCEL_ARG_GROUPS) {
+            uint64_t word = word_of(frame, abi, i);
+            if (abi == ACCEL_ABI_FORTRAN)
+                return load_integer(word, width, 0);
+            return width == 64 ? (int64_t)word : (int32_t)word;
+        }
+    return 1;
+}
+
+/* Matrices before those of a group. */
+static int64_t matrices_before(const struct accel_routine *routine, enum accel_abi abi, int width,
+                               const struct accel_frame *frame, int64_t group)
+{
+    int64_t before = 0;
+    for (int i = 0; group > 0 && i < routine->args; i++)
+        if (routine->arg[i].kind == ACCEL_ARG_BATCH)
+            for (int64_t g = 0; g < group; g++) {
+                int64_t size = load_integer(word_of(frame, abi, i), width, g);
+                before += size > 0 ? size : 0;
+            }
+    return before;
+}
+
+static void read_vector_inc(struct accel_operand *x, int64_t inc)
+{
+    x->inc = inc;
+    x->ld = inc < 0 ? -(inc + (inc == INT64_MIN)) : inc;
+}
+
+static void read_argument(struct accel_call *call, struct reader *r, int i, enum accel_abi abi,
+                          int width, int64_t matrices)
+{
+    const struct accel_arg *arg = &call->routine->arg[i];
+    struct accel_operand *x = &call->operand[arg->slot];
+    switch (arg->kind) {
+    case ACCEL_ARG_FLAG:
+        call->given[i] = call->flag[arg->slot] = read_flag(r, abi, arg, call->group);
+        return;
+    case ACCEL_ARG_SCALAR:
+    case ACCEL_ARG_REAL:
+        call->scalar[arg->slot] = read_scalar(r, call->routine, arg, abi, call->group);
+        return;
+    case ACCEL_ARG_MATRIX:
+    case ACCEL_ARG_VECTOR:
+        x->name = arg->name;
+        x->ptr = (void *)(uintptr_t)next_word(r);
+        if (arg->array)
+            x->array = (void *const *)x->ptr + matrices;
+        return;
+    default:
+        break;
+    }
+    int64_t value = read_integer(r, arg, abi, width, call->group);
+    call->given[i] = value;
+    switch (arg->kind) {
+    case ACCEL_ARG_SIZE:
+        call->size[arg->slot] = value;
+        break;
+    case ACCEL_ARG_LD:
+        x->ld = value;
+        break;
+    case ACCEL_ARG_INC:
+        read_vector_inc(x, value);
+        break;
+    case ACCEL_ARG_STRIDE:
+        x->stride = value;
+        break;
+    case ACCEL_ARG_BATCH:
+        call->batch = value;
+        break;
+    default: /* the number of groups is known */
+        break;
+    }
+}
+
+/* A batch of no groups, or fewer: its arrays have nothing to be read. */
+static void read_no_groups(struct accel_call *call)
+{
+    call->batch = 0;
+    for (int i = 0; i < call->routine->args; i++) {
+        const struct accel_arg *arg = &call->routine->arg[i];
+        if (arg->kind == ACCEL_ARG_FLAG)
+            call->given[i] = call->flag[arg->slot] = arg->allowed[0];
+        if (arg->kind == ACCEL_ARG_LD)
+            call->operand[arg->slot].ld = 1;
+        if (arg->kind == ACCEL_ARG_GROUPS)
+            call->given[i] = call->groups;
     }
 }
 
 void accel_adapter_read(struct accel_call *call, const struct accel_routine *routine,
-                        enum accel_abi abi, int width, const struct accel_frame *frame)
+                        enum accel_abi abi, int width, const struct accel_frame *frame,
+                        int64_t group)
 {
     struct reader r = {frame, 0, 0};
     memset(call, 0, sizeof *call);
     call->routine = routine;
     call->layout = ACCEL_COLUMN_MAJOR;
+    call->batch = 1;
+    call->group = group;
+    call->groups = accel_adapter_groups(routine, abi, width, frame);
     if (abi == ACCEL_ABI_CBLAS) {
         int32_t layout = (int32_t)next_word(&r);
         call->layout = layout == CBLAS_COL_MAJOR   ? ACCEL_COLUMN_MAJOR
                        : layout == CBLAS_ROW_MAJOR ? ACCEL_ROW_MAJOR
                                                    : ACCEL_NO_LAYOUT;
     }
-    for (int i = 0; i < routine->args; i++) {
-        const struct accel_arg *arg = &routine->arg[i];
-        switch (arg->kind) {
-        case ACCEL_ARG_FLAG:
-            call->flag[arg->slot] = read_flag(&r, abi, arg);
-            call->given[i] = call->flag[arg->slot];
-            break;
-        case ACCEL_ARG_SIZE:
-            call->given[i] = call->size[arg->slot] = read_integer(&r, abi, width);
-            break;
-        case ACCEL_ARG_SCALAR:
-        case ACCEL_ARG_REAL: {
-            const void *at = by_value(abi, routine, arg->kind)
-                                 ? (const void *)frame->xmm[r.reals++]
-                                 : (const void *)(uintptr_t)next_word(&r);
-            call->scalar[arg->slot] = load_scalar(at, scalar_dtype(routine, arg->kind));
-            break;
-        }
-        case ACCEL_ARG_MATRIX:
-            call->operand[arg->slot].name = arg->name;
-            call->operand[arg->slot].ptr = (void *)(uintptr_t)next_word(&r);
-            break;
-        case ACCEL_ARG_LD:
-            call->given[i] = call->operand[arg->slot].ld = read_integer(&r, abi, width);
-            break;
-        }
+    if (call->groups < 1) {
+        read_no_groups(call);
+    } else {
+        int64_t matrices = matrices_before(routine, abi, width, frame, group);
+        for (int i = 0; i < routine->args; i++)
+            read_argument(call, &r, i, abi, width, matrices);
     }
+    for (int i = 0; i < ACCEL_MATRICES; i++)
+        if (call->operand[i].array)
+            call->operand[i].ptr = call->batch > 0 ? call->operand[i].array[0] : NULL;
     if (call->layout == ACCEL_ROW_MAJOR)
-        to_column_major(call);
+        change_layout(call);
     shape_operands(call);
+}
+
+static bool is_integer(enum accel_kind kind)
+{
+    return kind == ACCEL_ARG_SIZE || kind == ACCEL_ARG_LD || kind == ACCEL_ARG_INC ||
+           kind == ACCEL_ARG_STRIDE || kind == ACCEL_ARG_BATCH || kind == ACCEL_ARG_GROUPS;
+}
+
+static bool has_arrays(const struct accel_routine *routine)
+{
+    for (int i = 0; i < routine->args; i++)
+        if (routine->arg[i].array)
+            return true;
+    return false;
 }
 
 /* A 32-bit integer may be the last thing before an unmapped page. */
@@ -225,9 +404,7 @@ static bool can_read_wide(const struct accel_routine *routine, enum accel_abi ab
         return true;
     for (int i = 0; i < routine->args; i++) {
         uint64_t word = next_word(&r);
-        bool integer =
-            routine->arg[i].kind == ACCEL_ARG_SIZE || routine->arg[i].kind == ACCEL_ARG_LD;
-        if (integer && word % 4096 > 4096 - 8)
+        if (is_integer(routine->arg[i].kind) && word % 4096 > 4096 - 8)
             return false;
     }
     return true;
@@ -239,18 +416,19 @@ bool accel_adapter_is_wide(const struct accel_routine *routine, enum accel_abi a
     const int64_t address_space = (int64_t)1 << 47;
     struct accel_call call;
     bool beyond = false;
-    if (!can_read_wide(routine, abi, frame))
+    /* Arrays of 32-bit integers are not to be read as others: they would lead to other matrices. */
+    if (has_arrays(routine) || !can_read_wide(routine, abi, frame))
         return false;
-    accel_adapter_read(&call, routine, abi, 64, frame);
+    accel_adapter_read(&call, routine, abi, 64, frame, 0);
     if (accel_call_fault(&call))
         return false;
     for (int i = 0; i < ACCEL_MATRICES; i++) {
-        int64_t extent = accel_extent(&call.operand[i], routine->dtype);
+        int64_t extent = accel_extent(&call.operand[i], call.batch);
         if (extent < 0 || extent >= address_space)
             return false;
     }
     for (int i = 0; i < routine->args; i++)
-        beyond = beyond || call.given[i] > INT32_MAX;
+        beyond = beyond || call.given[i] > INT32_MAX || call.given[i] < INT32_MIN;
     return beyond;
 }
 
@@ -258,7 +436,7 @@ static int count_words(const struct accel_routine *routine, enum accel_abi abi)
 {
     int words = abi == ACCEL_ABI_CBLAS ? 1 : 0;
     for (int i = 0; i < routine->args; i++)
-        if (!by_value(abi, routine, routine->arg[i].kind))
+        if (!by_value(abi, routine, &routine->arg[i]))
             words++;
     return words;
 }
@@ -299,67 +477,103 @@ void accel_adapter_forward(void *original, const struct accel_routine *routine, 
     invoke_words(original, routine, abi, words, frame->xmm);
 }
 
+/* What an argument that is passed by reference points to. */
+union accel_value {
+    int64_t i64;
+    int32_t i32;
+    char letter;
+    double scalar[2];
+    void *matrix;
+};
+
+/* The integer that an argument has. */
+static int64_t integer_of(const struct accel_call *call, const struct accel_arg *arg)
+{
+    const struct accel_operand *x = &call->operand[arg->slot];
+    switch (arg->kind) {
+    case ACCEL_ARG_SIZE:
+        return call->size[arg->slot];
+    case ACCEL_ARG_LD:
+        return x->ld;
+    case ACCEL_ARG_INC:
+        return x->inc;
+    case ACCEL_ARG_STRIDE:
+        return x->stride;
+    case ACCEL_ARG_BATCH:
+        return call->batch;
+    default: /* groups */
+        return 1;
+    }
+}
+
+/* The word for an argument; what is passed by reference is put into *value. */
+static uint64_t word_for(const struct accel_call *call, const struct accel_arg *arg,
+                         enum accel_abi abi, int width, union accel_value *value)
+{
+    const struct accel_operand *x = &call->operand[arg->slot];
+    bool reference = abi == ACCEL_ABI_FORTRAN || arg->array;
+    int64_t integer;
+    switch (arg->kind) {
+    case ACCEL_ARG_MATRIX:
+    case ACCEL_ARG_VECTOR:
+        if (!arg->array)
+            return (uintptr_t)x->ptr;
+        if (x->array)
+            return (uintptr_t)x->array;
+        value->matrix = x->ptr; /* one product of a batch */
+        return (uintptr_t)&value->matrix;
+    case ACCEL_ARG_SCALAR:
+    case ACCEL_ARG_REAL:
+        store_scalar(value->scalar, call->scalar[arg->slot],
+                     scalar_dtype(call->routine, arg->kind));
+        return (uintptr_t)value;
+    case ACCEL_ARG_FLAG:
+        if (abi == ACCEL_ABI_FORTRAN) {
+            value->letter = call->flag[arg->slot];
+            return (uintptr_t)value;
+        } else {
+            const char *letters = cblas_flags[arg->slot].letters;
+            const char *at = strchr(letters, call->flag[arg->slot]);
+            value->i32 = (int32_t)(cblas_flags[arg->slot].first + (at - letters));
+            return arg->array ? (uintptr_t)value : (uint64_t)value->i32;
+        }
+    default:
+        integer = integer_of(call, arg);
+        if (!reference)
+            return (uint64_t)integer;
+        if (width == 64)
+            value->i64 = integer;
+        else
+            value->i32 = (int32_t)integer;
+        return (uintptr_t)value;
+    }
+}
+
 void accel_adapter_call(void *original, enum accel_abi abi, int width,
                         const struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
     uint64_t words[WORDS_MAX];
     double xmm[8][2] = {{0}};
-    /* What the by-reference arguments point to. */
-    union {
-        int64_t i64;
-        int32_t i32;
-        char letter;
-        double scalar[2];
-    } value[ACCEL_ARGS_MAX];
+    union accel_value value[ACCEL_ARGS_MAX];
+    struct accel_call row_major;
     int n = 0, reals = 0;
 
+    /* What is conjugated in column-major order has no name there but OpenBLAS's. */
+    bool rows = call->layout == ACCEL_ROW_MAJOR && accel_is_level2(routine->family);
+    if (rows) {
+        row_major = *call;
+        change_layout(&row_major);
+        call = &row_major;
+    }
     if (abi == ACCEL_ABI_CBLAS)
-        words[n++] = CBLAS_COL_MAJOR;
+        words[n++] = rows ? CBLAS_ROW_MAJOR : CBLAS_COL_MAJOR;
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
-        int64_t integer = 0;
-        switch (arg->kind) {
-        case ACCEL_ARG_MATRIX:
-            words[n++] = (uintptr_t)call->operand[arg->slot].ptr;
-            continue;
-        case ACCEL_ARG_SCALAR:
-        case ACCEL_ARG_REAL:
-            if (by_value(abi, routine, arg->kind)) {
-                store_scalar(xmm[reals++], call->scalar[arg->slot],
-                             scalar_dtype(routine, arg->kind));
-                continue;
-            }
-            store_scalar(value[i].scalar, call->scalar[arg->slot],
-                         scalar_dtype(routine, arg->kind));
-            words[n++] = (uintptr_t)&value[i];
-            continue;
-        case ACCEL_ARG_FLAG:
-            if (abi == ACCEL_ABI_CBLAS) {
-                const char *letters = cblas_flags[arg->slot].letters;
-                const char *at = strchr(letters, call->flag[arg->slot]);
-                words[n++] = (uint64_t)(cblas_flags[arg->slot].first + (at - letters));
-            } else {
-                value[i].letter = call->flag[arg->slot];
-                words[n++] = (uintptr_t)&value[i];
-            }
-            continue;
-        case ACCEL_ARG_SIZE:
-            integer = call->size[arg->slot];
-            break;
-        case ACCEL_ARG_LD:
-            integer = call->operand[arg->slot].ld;
-            break;
-        }
-        if (abi == ACCEL_ABI_CBLAS) {
-            words[n++] = (uint64_t)integer;
-        } else {
-            if (width == 64)
-                value[i].i64 = integer;
-            else
-                value[i].i32 = (int32_t)integer;
-            words[n++] = (uintptr_t)&value[i];
-        }
+        if (by_value(abi, routine, arg))
+            store_scalar(xmm[reals++], call->scalar[arg->slot], scalar_dtype(routine, arg->kind));
+        else
+            words[n++] = word_for(call, arg, abi, width, &value[i]);
     }
     invoke_words(original, routine, abi, words, (const double(*)[2])xmm);
 }

@@ -9,10 +9,16 @@
 #include "entry.h"
 #include "names.h"
 
-/* Reads the caller's arguments. width is the provider's INTEGER width in bits, 32 or 64. Flags and
- * sizes that are wrong are passed on as they are: see accel_call_fault(). */
+/* Reads the caller's arguments. width is the provider's INTEGER width in bits, 32 or 64. group: which of the
+ * groups that accel_adapter_groups() counts; 0 where that is less than 1. Flags and sizes that are wrong are
+ * passed on as they are: see accel_call_fault(). */
 void accel_adapter_read(struct accel_call *call, const struct accel_routine *routine,
-                        enum accel_abi abi, int width, const struct accel_frame *frame);
+                        enum accel_abi abi, int width, const struct accel_frame *frame,
+                        int64_t group);
+
+/* How many groups of products a call has, as its caller says; 1 for what is no grouped batch. */
+int64_t accel_adapter_groups(const struct accel_routine *routine, enum accel_abi abi, int width,
+                             const struct accel_frame *frame);
 
 /* Whether a call whose INTEGER width is not known can only be an ILP64 one: read with 64-bit
  * integers it is valid, its matrices fit an address space, and a size or leading dimension is
@@ -29,7 +35,8 @@ size_t accel_adapter_stack_words(const struct accel_routine *routine, enum accel
 void accel_adapter_forward(void *original, const struct accel_routine *routine, enum accel_abi abi,
                            const struct accel_frame *frame);
 
-/* Calls the original with a canonical call (column-major), such as a part of the caller's. */
+/* Calls the original with a canonical call, such as a part of the caller's or one of its groups. The operands
+ * of a batch are where `array` says, or, for one product, at `ptr`. */
 void accel_adapter_call(void *original, enum accel_abi abi, int width,
                         const struct accel_call *call);
 

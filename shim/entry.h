@@ -29,9 +29,9 @@
 #define ACCEL_SLOT_COMPARE 24
 #define ACCEL_SLOTS_SIZE   32
 
-/* The call-site table that the by-caller stub reads: 2^ACCEL_SITE_BITS places. */
+/* The call-site table that the by-caller stubs read: 2^ACCEL_SITE_BITS places, and one behind them. */
 #define ACCEL_SITE_BITS        14
-#define ACCEL_SITE_HASH        0x5bd1e995 /* odd, any well-mixed 31-bit constant */
+#define ACCEL_SITE_HASH        0x5bd1e995 /* odd, any well-mixed 31-bit constant: 64-bit products */
 #define ACCEL_SITE_ENTRY_SHIFT 48         /* user addresses are below 2^47 */
 
 /* struct accel_frame */
@@ -79,7 +79,7 @@ extern const uint32_t accel_entry_count;
 
 /* Where an exported entry's parts are: offsets from accel_blocks. */
 extern const struct accel_code {
-    uint32_t slow, gate, compare, gate_bycaller, bycaller;
+    uint32_t slow, gate, compare, gate_bycaller, bycaller, bycaller_gate;
 } accel_code[];
 
 /* A power of two, or 0, or UINT64_MAX: a size at or above it goes to the slow stub; as unsigned, so that
@@ -88,8 +88,8 @@ extern _Atomic uint64_t accel_gate;
 
 /* key = return address + entry << ACCEL_SITE_ENTRY_SHIFT, 0 = free. A key is written after its
  * target and cleared before it; the stub reads the key, the target, and the key again. */
-extern _Atomic uint64_t accel_site_key[1 << ACCEL_SITE_BITS];
-extern _Atomic(void *) accel_site_target[1 << ACCEL_SITE_BITS];
+extern _Atomic uint64_t accel_site_key[(1 << ACCEL_SITE_BITS) + 1];
+extern _Atomic(void *) accel_site_target[(1 << ACCEL_SITE_BITS) + 1];
 
 /* Where the tail jump of the dlsym hook goes. */
 extern _Atomic(void *) accel_real_dlsym;

@@ -89,10 +89,54 @@
     .endif
 .endm
 
+/*
+ * Arrays of sizes may have no elements, so they are read once the number of groups is known, which is a later
+ * argument. More than one group goes to the slow stub, which looks at all; of one, m and n count, which are among
+ * the registers.
+ */
+.macro arg_sizes
+    .set position, position + 1
+    .if first_array == 0
+        .set first_array, position
+    .elseif second_array == 0
+        .set second_array, position
+    .endif
+.endm
+
+.macro collect_array at
+    .if \at == 3
+        collect (%rdx), (%rdx)
+    .elseif \at == 4
+        collect (%rcx), (%rcx)
+    .elseif \at == 5
+        collect (%r8), (%r8)
+    .else
+        .error "an array of sizes in another place"
+    .endif
+.endm
+
+.macro arg_groups
+    .set position, position + 1
+    .if position <= 6
+        .error "the number of groups is expected on the stack"
+    .endif
+    .if cblas
+        cmpl $1, 8*(position-6)(%rsp)
+    .else
+        mov 8*(position-6)(%rsp), %r10
+        cmpl $1, (%r10)
+    .endif
+    jne 9f
+    collect_array first_array
+    collect_array second_array
+.endm
+
 /* Goes to label 9 if a size is at or above the gate. */
 .macro gate_sizes
     .set position, cblas
     .set first_size, 1
+    .set first_array, 0
+    .set second_array, 0
     gate_args
     .if width64
         cmp accel_gate(%rip), %r11
@@ -100,6 +144,34 @@
         cmp accel_gate(%rip), %r11d
     .endif
     jae 9f
+.endm
+
+/*
+ * ---- The original of this call site, to rax: at its place in the table, or at the next. The target is read
+ * between two looks at the key: see entry.h. ----
+ */
+
+.macro find_site missing
+    movabs $(index << ACCEL_SITE_ENTRY_SHIFT), %r11
+    add (%rsp), %r11
+    imul $ACCEL_SITE_HASH, %r11, %r10
+    shr $(64 - ACCEL_SITE_BITS), %r10
+    lea accel_site_key(%rip), %rax
+    lea (%rax,%r10,8), %r10
+    cmp %r11, (%r10)
+    jne 8f
+    mov accel_site_target - accel_site_key(%r10), %rax
+    cmp %r11, (%r10)
+    jne \missing
+.endm
+
+/* Where find_site goes on. */
+.macro find_second_site missing
+8:  cmp %r11, 8(%r10)
+    jne \missing
+    mov accel_site_target - accel_site_key + 8(%r10), %rax
+    cmp %r11, 8(%r10)
+    jne \missing
 .endm
 
 /* ---- One exported entry. gate_args is redefined for every routine. ---- */
@@ -128,19 +200,21 @@
 .Lgate_bycaller\@:
     gate_sizes
 .Lbycaller\@:
-    movabs $(index << ACCEL_SITE_ENTRY_SHIFT), %r11
-    add (%rsp), %r11
-    imul $ACCEL_SITE_HASH, %r11d, %r10d
-    shr $(32 - ACCEL_SITE_BITS), %r10d
-    lea accel_site_key(%rip), %rax
-    lea (%rax,%r10,8), %rax
-    cmp %r11, (%rax)
-    jne .Lslow\@
-    /* The target between two looks at the key: see entry.h. */
-    mov accel_site_target - accel_site_key(%rax), %r10
-    cmp %r11, (%rax)
-    jne .Lslow\@
-    jmp *%r10
+    find_site .Lslow\@
+    jmp *%rax
+9:  jmp .Lslow\@
+    find_second_site .Lslow\@
+    jmp *%rax
+
+    /* The same where only the look-up tells that this is BLAS and has sizes. */
+.Lbycaller_gate\@:
+    find_site .Lslow\@
+    gate_sizes
+    jmp *%rax
+9:  jmp .Lslow\@
+    find_second_site .Lslow\@
+    gate_sizes
+    jmp *%rax
 9:  jmp .Lslow\@
 
     .pushsection .data.accel_slots, "aw", @progbits
@@ -149,16 +223,29 @@
     .pushsection .rodata.accel_code, "a", @progbits
     .long .Lslow\@ - accel_blocks, .Lgate\@ - accel_blocks
     .long .Lcompare\@ - accel_blocks, .Lgate_bycaller\@ - accel_blocks, .Lbycaller\@ - accel_blocks
+    .long .Lbycaller_gate\@ - accel_blocks
     .popsection
     .set index, index + 1
 .endm
 
-#define FLAG(x, letters)                  arg_word;
-#define SIZE(x)                           arg_size;
-#define SCALAR(x)                         arg_scalar;
-#define REAL(x)                           arg_real;
-#define MATRIX(x, access, rows, cols, by) arg_word;
-#define LD(x, matrix)                     arg_word;
+#define FLAG(x, letters)                         arg_word;
+#define SIZE(x)                                  arg_size;
+#define SCALAR(x)                                arg_scalar;
+#define REAL(x)                                  arg_real;
+#define MATRIX(x, access, rows, cols, by)        arg_word;
+#define NARROW(x, dtype, access, rows, cols, by) arg_word;
+#define VECTOR(x, access, length, other, by)     arg_word;
+#define LD(x, matrix)                            arg_word;
+#define INC(x, vector)                           arg_word;
+#define STRIDE(x, matrix)                        arg_word;
+#define BATCH(x)                                 arg_word;
+#define FLAGS(x, letters)                        arg_word;
+#define SIZES(x)                                 arg_sizes;
+#define SCALARS(x)                               arg_word;
+#define MATRICES(x, access, rows, cols, by)      arg_word;
+#define LDS(x, matrix)                           arg_word;
+#define BATCHES(x)                               arg_word;
+#define GROUPS(x)                                arg_groups;
 
 #define ENTRY(abi, width, trust, symbol, sibling)                                                  \
     .set cblas, ABI_CBLAS_##abi;                                                                   \
@@ -247,8 +334,8 @@ accel_bound_blocks:
     .bss
     .balign 64
     zeroed accel_bound_slots, ACCEL_BOUND_ENTRIES*ACCEL_SLOTS_SIZE
-    zeroed accel_site_key, 8<<ACCEL_SITE_BITS
-    zeroed accel_site_target, 8<<ACCEL_SITE_BITS
+    zeroed accel_site_key, (8<<ACCEL_SITE_BITS) + 8 /* one more, always free: the last one's next */
+    zeroed accel_site_target, (8<<ACCEL_SITE_BITS) + 8
     zeroed accel_gate, 8
     zeroed accel_real_dlsym, 8
 

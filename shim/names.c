@@ -10,21 +10,41 @@
     {                                                                                              \
         double m = (double)call->size[ACCEL_m], n = (double)call->size[ACCEL_n],                   \
                k = (double)call->size[ACCEL_k],                                                    \
-               order = (double)accel_call_size(call, ACCEL_order);                                 \
-        (void)m, (void)k, (void)order;                                                             \
+               order = (double)accel_call_size(call, ACCEL_order), batch = (double)call->batch;    \
+        (void)m, (void)k, (void)order, (void)batch;                                                \
         return (flop_count) * (accel_is_complex(ACCEL_##dtype) ? 4 : 1);                           \
     }
 #include "routines.def"
 #undef ROUTINE
 
-#define FLAG(x, letters) {#x, ACCEL_ARG_FLAG, ACCEL_##x, 0, 0, 0, 0, letters},
-#define SIZE(x)          {#x, ACCEL_ARG_SIZE, ACCEL_##x, 0, 0, 0, 0, ""},
-#define SCALAR(x)        {#x, ACCEL_ARG_SCALAR, ACCEL_##x, 0, 0, 0, 0, ""},
-#define REAL(x)          {#x, ACCEL_ARG_REAL, ACCEL_##x, 0, 0, 0, 0, ""},
-#define MATRIX(x, access, rows, cols, by)                                                          \
-    {#x, ACCEL_ARG_MATRIX, ACCEL_##x, ACCEL_##access, ACCEL_##rows, ACCEL_##cols, ACCEL_##by, ""},
-#define LD(x, matrix) {#x, ACCEL_ARG_LD, ACCEL_##matrix, 0, 0, 0, 0, ""},
-#define COUNT(...)    (int)(sizeof((struct accel_arg[]){__VA_ARGS__}) / sizeof(struct accel_arg))
+#define ARG(x, kind, array, slot)   {#x, ACCEL_ARG_##kind, array, ACCEL_##slot, 0, 0, 0, 0, 0, ""},
+#define FLAG_ARG(x, array, letters) {#x, ACCEL_ARG_FLAG, array, ACCEL_##x, 0, 0, 0, 0, 0, letters},
+#define OPERAND(x, kind, array, dtype, access, rows, cols, by)                                     \
+    {#x,           ACCEL_ARG_##kind, array,      ACCEL_##x,     ACCEL_##access,                    \
+     ACCEL_##rows, ACCEL_##cols,     ACCEL_##by, ACCEL_##dtype, ""},
+
+#define FLAG(x, letters)                  FLAG_ARG(x, false, letters)
+#define SIZE(x)                           ARG(x, SIZE, false, x)
+#define SCALAR(x)                         ARG(x, SCALAR, false, x)
+#define REAL(x)                           ARG(x, REAL, false, x)
+#define MATRIX(x, access, rows, cols, by) OPERAND(x, MATRIX, false, SAME, access, rows, cols, by)
+#define NARROW(x, dtype, access, rows, cols, by)                                                   \
+    OPERAND(x, MATRIX, false, dtype, access, rows, cols, by)
+#define VECTOR(x, access, length, other, by)                                                       \
+    OPERAND(x, VECTOR, false, SAME, access, length, other, by)
+#define LD(x, matrix)                       ARG(x, LD, false, matrix)
+#define INC(x, vector)                      ARG(x, INC, false, vector)
+#define STRIDE(x, matrix)                   ARG(x, STRIDE, false, matrix)
+#define BATCH(x)                            ARG(x, BATCH, false, a)
+#define GROUPS(x)                           ARG(x, GROUPS, false, a)
+#define FLAGS(x, letters)                   FLAG_ARG(x, true, letters)
+#define SIZES(x)                            ARG(x, SIZE, true, x)
+#define SCALARS(x)                          ARG(x, SCALAR, true, x)
+#define MATRICES(x, access, rows, cols, by) OPERAND(x, MATRIX, true, SAME, access, rows, cols, by)
+#define LDS(x, matrix)                      ARG(x, LD, true, matrix)
+#define BATCHES(x)                          ARG(x, BATCH, true, a)
+
+#define COUNT(...) (int)(sizeof((struct accel_arg[]){__VA_ARGS__}) / sizeof(struct accel_arg))
 
 #define ROUTINE(name, NAME, family, dtype, row_major, flop_count, args)                            \
     {#name, ACCEL_##family, ACCEL_##dtype, ACCEL_##row_major, flops_##name, COUNT(args), {args}},

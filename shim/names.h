@@ -21,8 +21,8 @@ struct accel_mangling {
 };
 
 struct accel_name {
-    char symbol[32];
-    char sibling[32]; /* the name that the same library must define as well, if not trusted */
+    char symbol[40];
+    char sibling[40]; /* the name that the same library must define as well, if not trusted */
 };
 
 /* Entry numbers run routine by routine, within one mangling by mangling. */

@@ -7,8 +7,32 @@
 #include <unistd.h>
 
 #include "adapter.h"
+#include "dispatch/decide.h"
 #include "dispatch/dispatch.h"
 #include "slots.h"
+
+/* What of the program's thread is put aside while libaccel works, and is as it was where the program's own code
+ * runs. BLAS is no cancellation point, but a log's write() is: a thread that ended there would keep our locks. Our
+ * arithmetic, and CUDA's, sets no floating-point flag of the program and meets none of its traps (feenableexcept(3));
+ * MXCSR has both, and its reset value masks all. */
+struct program_state {
+    int cancel_state;
+    uint32_t mxcsr;
+};
+
+static void put_aside(struct program_state *state)
+{
+    const uint32_t masked = 0x1f80;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state->cancel_state);
+    state->mxcsr = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr(masked);
+}
+
+static void put_back(const struct program_state *state)
+{
+    __builtin_ia32_ldmxcsr(state->mxcsr);
+    pthread_setcancelstate(state->cancel_state, NULL);
+}
 
 /* One call on its way: what dispatch's callbacks need. */
 struct passage {
@@ -16,23 +40,27 @@ struct passage {
     const struct accel_routine *routine;
     enum accel_abi abi;
     const struct accel_frame *frame;
-    int cancel_state; /* the program's */
+    struct program_state *program;
+    const struct accel_call *group; /* one of several: then `forward` is for it alone */
 };
 
 static void forward(void *context)
 {
     const struct passage *p = context;
-    pthread_setcancelstate(p->cancel_state, NULL);
-    accel_adapter_forward(p->original->function, p->routine, p->abi, p->frame);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    put_back(p->program);
+    if (p->group)
+        accel_adapter_call(p->original->function, p->abi, p->original->width, p->group);
+    else
+        accel_adapter_forward(p->original->function, p->routine, p->abi, p->frame);
+    put_aside(p->program);
 }
 
 static void call_original(void *context, const struct accel_call *call)
 {
     const struct passage *p = context;
-    pthread_setcancelstate(p->cancel_state, NULL);
+    put_back(p->program);
     accel_adapter_call(p->original->function, p->abi, p->original->width, call);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    put_aside(p->program);
 }
 
 /* The frame of the call that this thread is deciding or running. A call that comes in deeper on the
@@ -40,7 +68,33 @@ static void call_original(void *context, const struct accel_call *call)
  * program left by longjmp is recognised by its place: it is not above the new one. */
 static _Thread_local const struct accel_frame *current __attribute__((tls_model("initial-exec")));
 
-static void *enter(uint32_t entry, struct accel_frame *frame, int cancel_state)
+/* A batch of several groups, each of which is decided for itself. Where all stay with the original, or one is
+ * wrong, it is the original's as a whole. */
+static bool run_groups(struct passage *passage, struct dispatch_caller *caller, int64_t groups)
+{
+    const struct accel_original *original = passage->original;
+    bool whole = true;
+    for (int64_t g = 0; g < groups; g++) {
+        struct accel_call call;
+        accel_adapter_read(&call, passage->routine, passage->abi, original->width, passage->frame,
+                           g);
+        if (accel_call_fault(&call))
+            return dispatch_call(&call, caller);
+        whole = whole && !dispatch_would_run(&call, caller);
+    }
+    if (whole)
+        caller->forward = NULL;
+    for (int64_t g = 0; g < groups; g++) {
+        struct accel_call call;
+        accel_adapter_read(&call, passage->routine, passage->abi, original->width, passage->frame,
+                           g);
+        passage->group = &call;
+        dispatch_call(&call, caller);
+    }
+    return !whole;
+}
+
+static void *enter(uint32_t entry, struct accel_frame *frame, struct program_state *program)
 {
     const struct accel_original *original = accel_slots_original(entry, frame->ret);
     uint32_t exported = accel_slots_exported(entry);
@@ -58,16 +112,22 @@ static void *enter(uint32_t entry, struct accel_frame *frame, int cancel_state)
         return original->function;
     }
 
-    struct passage passage = {original, routine, abi, frame, cancel_state};
-    struct accel_call call;
-    accel_adapter_read(&call, routine, abi, original->width, frame);
-    const struct dispatch_caller caller = {.symbol = accel_names[exported].symbol,
-                                           .loads = accel_slots_count_loads(),
-                                           .forward = forward,
-                                           .original = call_original,
-                                           .context = &passage};
+    struct passage passage = {original, routine, abi, frame, program, NULL};
+    struct dispatch_caller caller = {.symbol = accel_names[exported].symbol,
+                                     .loads = accel_slots_count_loads(),
+                                     .forward = forward,
+                                     .original = call_original,
+                                     .context = &passage};
+    int64_t groups = accel_adapter_groups(routine, abi, original->width, frame);
+    bool done;
     current = frame;
-    bool done = dispatch_call(&call, &caller);
+    if (groups > 1) {
+        done = run_groups(&passage, &caller, groups);
+    } else {
+        struct accel_call call;
+        accel_adapter_read(&call, routine, abi, original->width, frame, 0);
+        done = dispatch_call(&call, &caller);
+    }
     current = NULL;
     accel_slots_follow();
     return done ? NULL : original->function;
@@ -76,11 +136,10 @@ static void *enter(uint32_t entry, struct accel_frame *frame, int cancel_state)
 void *accel_enter(uint32_t entry, struct accel_frame *frame)
 {
     int saved = errno; /* BLAS leaves it alone */
-    int cancel_state;
-    /* BLAS is no cancellation point, but a log's write() is: a thread that ended there would keep our locks. */
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    void *target = enter(entry, frame, cancel_state);
-    pthread_setcancelstate(cancel_state, NULL);
+    struct program_state program;
+    put_aside(&program);
+    void *target = enter(entry, frame, &program);
+    put_back(&program);
     errno = saved;
     return target;
 }

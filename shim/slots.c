@@ -73,7 +73,7 @@ static uint64_t site_key(uint32_t entry, uintptr_t ret)
 /* As in the by-caller stub. */
 static uint32_t site_place(uint64_t key)
 {
-    return ((uint32_t)key * ACCEL_SITE_HASH) >> (32 - ACCEL_SITE_BITS);
+    return (uint32_t)((key * ACCEL_SITE_HASH) >> (64 - ACCEL_SITE_BITS));
 }
 
 #define PROBES 16
@@ -122,16 +122,15 @@ static uint64_t attention_key(struct dispatch_attention attention)
     return (uint64_t)attention.level << 56 | (attention.gate & ((1ull << 56) - 1));
 }
 
-/* Sets where an entry jumps. A name that may mean something else goes through no gate, which would
- * read its arguments as BLAS's. */
+/* Sets where an entry jumps. */
 static void set_slot(struct accel_slots *slots, void *forward, void *gate, void *slow,
-                     const struct accel_mangling *mangling, enum dispatch_level level)
+                     enum dispatch_level level)
 {
     atomic_store_explicit(&slots->forward, forward, memory_order_release);
     atomic_store_explicit(&slots->slow, slow, memory_order_release);
-    void *enter = level == DISPATCH_SEE_NOTHING                      ? forward
-                  : level == DISPATCH_SEE_LARGE && mangling->trusted ? gate
-                                                                     : slow;
+    void *enter = level == DISPATCH_SEE_NOTHING ? forward
+                  : level == DISPATCH_SEE_LARGE ? gate
+                                                : slow;
     atomic_store_explicit(&slots->enter, enter, memory_order_release);
 }
 
@@ -141,28 +140,41 @@ static bool is_logged(enum dispatch_level level)
     return level == DISPATCH_SEE_ALL;
 }
 
+/* What Level 2 gains by it is not in its size. */
+static enum dispatch_level level_for(uint32_t exported, enum dispatch_level level)
+{
+    bool by_place = accel_is_level2(accel_name_routine(exported)->family);
+    return by_place && level == DISPATCH_SEE_LARGE ? DISPATCH_SEE_NOTHING : level;
+}
+
 static void publish_exported(uint32_t entry, enum dispatch_level level)
 {
+    level = level_for(entry, level);
     const struct accel_original *global =
         atomic_load_explicit(&global_original[entry], memory_order_relaxed);
     const struct accel_code *at = &accel_code[entry];
+    /* A gate reads the arguments, which a name that may mean something else must first be known to have. */
+    bool trusted = accel_name_mangling(entry)->trusted;
+    if (global && !global->width)
+        level = is_logged(level) ? DISPATCH_SEE_ALL : DISPATCH_SEE_NOTHING;
     set_slot(&accel_slots[entry], global ? global->function : code(at->bycaller),
-             code(global ? at->gate : at->gate_bycaller), code(at->slow),
-             accel_name_mangling(entry),
-             global && !global->width && !is_logged(level) ? DISPATCH_SEE_NOTHING : level);
+             code(global    ? at->gate
+                  : trusted ? at->gate_bycaller
+                            : at->bycaller_gate),
+             code(at->slow), level);
 }
 
 static void publish_bound(uint32_t index, enum dispatch_level level)
 {
     uint32_t exported = bound[index].exported;
+    level = level_for(exported, level);
     struct accel_slots *slots = &accel_bound_slots[index];
     const struct accel_original *original =
         atomic_load_explicit(&bound[index].original, memory_order_relaxed);
     atomic_store_explicit(&slots->compare, code(accel_code[exported].compare),
                           memory_order_release);
     set_slot(slots, original->function, bound_code(index, ACCEL_BOUND_GATE),
-             bound_code(index, ACCEL_BOUND_SLOW), accel_name_mangling(exported),
-             original->width ? level : DISPATCH_SEE_NOTHING);
+             bound_code(index, ACCEL_BOUND_SLOW), original->width ? level : DISPATCH_SEE_NOTHING);
 }
 
 void accel_slots_follow(void)
@@ -279,7 +291,8 @@ const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret)
     if (original->global && !resolved[entry]) {
         atomic_store_explicit(&global_original[entry], original, memory_order_release);
     } else {
-        if (!original->wide) /* else every call is looked at */
+        /* Where both widths are there, every call is looked at. And a gate behind the look-up must find BLAS. */
+        if (!original->wide && (original->width || accel_name_mangling(entry)->trusted))
             site_insert(key, original);
         if (!known && object && callers < (int)(sizeof caller / sizeof caller[0])) {
             caller[callers].object = object;

@@ -1,9 +1,9 @@
-# The reference BLAS and CBLAS test programs for Level 3 (scripts/fetch-reference-tests), linked to the
+# The reference BLAS and CBLAS test programs of Levels 2 and 3 (scripts/fetch-reference-tests), linked to the
 # system's shared BLAS as users' programs are.
 
 REFERENCE        := $(BUILD)/lapack
 REFERENCE_TESTS  := $(TESTS)/reference
-REFERENCE_LEVELS := 3
+REFERENCE_LEVELS := 2 3
 REFERENCE_FLAGS  := -O1 -w -std=legacy
 
 REFERENCE_PROGRAMS := $(foreach l,$(REFERENCE_LEVELS),$(foreach t,s d c z, \

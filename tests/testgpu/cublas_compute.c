@@ -1,8 +1,8 @@
-/* The arithmetic, by an OpenBLAS inside this library that no other library can see or replace. */
+/* The arithmetic of Level 3, by an OpenBLAS inside this library that no other library can see or
+ * replace. */
 #include <complex.h>
-#include <pthread.h>
 #include <string.h>
-#include "cublas_level3.h"
+#include "cublas_compute.h"
 
 typedef void gemm_routine(const char *transa, const char *transb, const int *m, const int *n,
                           const int *k, const void *alpha, const void *a, const int *lda,
@@ -39,18 +39,17 @@ char *__wrap_getenv(const char *name)
     return strcmp(name, "OPENBLAS_NUM_THREADS") == 0 ? one : NULL;
 }
 
-/* A call in Fortran's words. */
-struct words {
-    char side, uplo, diag, transa, transb;
-    int m, n, k, lda, ldb, ldc;
-};
-
 static char letter(cublasOperation_t operation)
 {
     return operation == CUBLAS_OP_N ? 'N' : operation == CUBLAS_OP_T ? 'T' : 'C';
 }
 
-static struct words words_of(const struct level3 *x)
+static int signed_ld(const struct matrix *matrix)
+{
+    return (int)(matrix->backwards ? -matrix->ld : matrix->ld);
+}
+
+struct words words_of(const struct blas_call *x)
 {
     return (struct words){
         .side = x->side == CUBLAS_SIDE_LEFT ? 'L' : 'R',
@@ -61,20 +60,10 @@ static struct words words_of(const struct level3 *x)
         .m = (int)x->m,
         .n = (int)x->n,
         .k = (int)x->k,
-        .lda = (int)x->a.ld,
-        .ldb = (int)x->b.ld,
-        .ldc = (int)x->c.ld,
+        .lda = signed_ld(&x->a),
+        .ldb = signed_ld(&x->b),
+        .ldc = signed_ld(&x->c),
     };
-}
-
-static bool is_hermitian(const struct level3 *x)
-{
-    return (x->routine->traits & HERMITIAN) != 0;
-}
-
-static bool has_real_beta(const struct level3 *x)
-{
-    return (x->routine->traits & REAL_BETA) != 0;
 }
 
 #define LEAVE(ELEMENT)            (void)(ELEMENT)
@@ -104,25 +93,17 @@ SCALE(scale_double_complex, double complex, double complex, LEAVE)
 SCALE(scale_hermitian, float complex, float, MAKE_REAL_SINGLE)
 SCALE(scale_double_hermitian, double complex, double, MAKE_REAL_DOUBLE)
 
-/* What is left of a routine whose inputs do not count: OpenBLAS would read them, or crash. */
-static void scale(const struct level3 *x, void *c)
+void scale(const struct blas_call *x, void *c)
 {
     static void (*const ways[][4])(const struct matrix *, const void *, void *) = {
         {scale_single, scale_double, scale_complex, scale_double_complex},
         {NULL, NULL, scale_hermitian, scale_double_hermitian}};
-    ways[has_real_beta(x)][x->precision](&x->c, x->beta, c);
+    ways[has(x, REAL_BETA)][x->precision](&x->c, x->beta, c);
 }
 
-static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
-#define ALONE(ROUTINE, ...)                                                                        \
-    do {                                                                                           \
-        pthread_mutex_lock(&one_at_a_time);                                                        \
-        (ROUTINE)(__VA_ARGS__);                                                                    \
-        pthread_mutex_unlock(&one_at_a_time);                                                      \
-    } while (0)
-
-void compute_gemm(const struct level3 *x, const void *a, const void *b, void *c)
+void compute_gemm(const struct blas_call *x, const void *a, const void *b, void *c)
 {
     static gemm_routine *const routines[] = {sgemm_, dgemm_, cgemm_, zgemm_};
     struct words w = words_of(x);
@@ -133,7 +114,7 @@ void compute_gemm(const struct level3 *x, const void *a, const void *b, void *c)
               b, &w.ldb, x->beta, c, &w.ldc, 1, 1);
 }
 
-void compute_symm(const struct level3 *x, const void *a, const void *b, void *c)
+void compute_symm(const struct blas_call *x, const void *a, const void *b, void *c)
 {
     static symm_routine *const routines[][4] = {{ssymm_, dsymm_, csymm_, zsymm_},
                                                 {NULL, NULL, chemm_, zhemm_}};
@@ -141,11 +122,11 @@ void compute_symm(const struct level3 *x, const void *a, const void *b, void *c)
     if (a == NULL || b == NULL)
         scale(x, c);
     else
-        ALONE(routines[is_hermitian(x)][x->precision], &w.side, &w.uplo, &w.m, &w.n, x->alpha, a,
+        ALONE(routines[has(x, HERMITIAN)][x->precision], &w.side, &w.uplo, &w.m, &w.n, x->alpha, a,
               &w.lda, b, &w.ldb, x->beta, c, &w.ldc, 1, 1);
 }
 
-void compute_syrk(const struct level3 *x, const void *a, const void *b, void *c)
+void compute_syrk(const struct blas_call *x, const void *a, const void *b, void *c)
 {
     static syrk_routine *const routines[][4] = {{ssyrk_, dsyrk_, csyrk_, zsyrk_},
                                                 {NULL, NULL, cherk_, zherk_}};
@@ -154,11 +135,11 @@ void compute_syrk(const struct level3 *x, const void *a, const void *b, void *c)
     if (a == NULL)
         scale(x, c);
     else
-        ALONE(routines[is_hermitian(x)][x->precision], &w.uplo, &w.transa, &w.n, &w.k, x->alpha, a,
-              &w.lda, x->beta, c, &w.ldc, 1, 1);
+        ALONE(routines[has(x, HERMITIAN)][x->precision], &w.uplo, &w.transa, &w.n, &w.k, x->alpha,
+              a, &w.lda, x->beta, c, &w.ldc, 1, 1);
 }
 
-void compute_syr2k(const struct level3 *x, const void *a, const void *b, void *c)
+void compute_syr2k(const struct blas_call *x, const void *a, const void *b, void *c)
 {
     static syr2k_routine *const routines[][4] = {{ssyr2k_, dsyr2k_, csyr2k_, zsyr2k_},
                                                  {NULL, NULL, cher2k_, zher2k_}};
@@ -166,12 +147,12 @@ void compute_syr2k(const struct level3 *x, const void *a, const void *b, void *c
     if (a == NULL || b == NULL)
         scale(x, c);
     else
-        ALONE(routines[is_hermitian(x)][x->precision], &w.uplo, &w.transa, &w.n, &w.k, x->alpha, a,
-              &w.lda, b, &w.ldb, x->beta, c, &w.ldc, 1, 1);
+        ALONE(routines[has(x, HERMITIAN)][x->precision], &w.uplo, &w.transa, &w.n, &w.k, x->alpha,
+              a, &w.lda, b, &w.ldb, x->beta, c, &w.ldc, 1, 1);
 }
 
 /* From B, or from nowhere: zeros. */
-static void fill(const struct level3 *x, const char *b, char *c)
+static void fill(const struct blas_call *x, const char *b, char *c)
 {
     size_t element = element_bytes(x->precision);
     size_t height = (size_t)x->m * element;
@@ -184,7 +165,7 @@ static void fill(const struct level3 *x, const char *b, char *c)
     }
 }
 
-void compute_trmm(const struct level3 *x, const void *a, const void *b, void *c)
+void compute_trmm(const struct blas_call *x, const void *a, const void *b, void *c)
 {
     static triangular_routine *const routines[] = {strmm_, dtrmm_, ctrmm_, ztrmm_};
     struct words w = words_of(x);
@@ -195,7 +176,7 @@ void compute_trmm(const struct level3 *x, const void *a, const void *b, void *c)
               &w.lda, c, &w.ldc, 1, 1, 1, 1);
 }
 
-void compute_trsm(const struct level3 *x, const void *a, const void *b, void *c)
+void compute_trsm(const struct blas_call *x, const void *a, const void *b, void *c)
 {
     static triangular_routine *const routines[] = {strsm_, dtrsm_, ctrsm_, ztrsm_};
     struct words w = words_of(x);

@@ -1,17 +1,17 @@
 /* geam, cuBLAS's own sum of two matrices: C := alpha op(A) + beta op(B). */
 #include <complex.h>
 #include <string.h>
-#include "cublas_level3.h"
+#include "cublas_routine.h"
 
 /* The result may be an input that is not transposed and has the result's leading dimension. */
-static bool is_in_place(const struct level3 *x, const struct matrix *input,
+static bool is_in_place(const struct blas_call *x, const struct matrix *input,
                         cublasOperation_t operation)
 {
     return input->address == 0 || input->address != x->c.address ||
            (operation == CUBLAS_OP_N && input->ld == x->c.ld);
 }
 
-static bool describe(struct level3 *x)
+static bool describe(struct blas_call *x)
 {
     bool a = is_transposed(x->transa);
     bool b = is_transposed(x->transb);
@@ -33,7 +33,7 @@ static bool describe(struct level3 *x)
         TYPE value = matrix[is_transposed(operation) ? i * ld + j : j * ld + i];                   \
         return factor * (operation == CUBLAS_OP_C ? CONJUGATE(value) : value);                     \
     }                                                                                              \
-    static void TYPE##_geam(const struct level3 *x, const TYPE *a, const TYPE *b, TYPE *c)         \
+    static void TYPE##_geam(const struct blas_call *x, const TYPE *a, const TYPE *b, TYPE *c)      \
     {                                                                                              \
         TYPE alpha, beta;                                                                          \
         memcpy(&alpha, x->alpha, sizeof alpha);                                                    \
@@ -51,7 +51,7 @@ ARITHMETIC(double, SAME)
 ARITHMETIC(complex_float, conjf)
 ARITHMETIC(complex_double, conj)
 
-static void compute(const struct level3 *x, const void *a, const void *b, void *c)
+static void compute(const struct blas_call *x, const void *a, const void *b, void *c)
 {
     switch (x->precision) {
     case SINGLE:
@@ -78,7 +78,7 @@ static const struct routine geam = {"geam", HAS_B | HAS_BETA | BETA_OF_B | IN_PL
         INTEGER n, const ELEMENT *alpha, const ELEMENT *a, INTEGER lda, const ELEMENT *beta,       \
         const ELEMENT *b, INTEGER ldb, ELEMENT *c, INTEGER ldc)                                    \
     {                                                                                              \
-        struct level3 x = {                                                                        \
+        struct blas_call x = {                                                                     \
             .routine = &(ROUTINE),                                                                 \
             .precision = PRECISION,                                                                \
             .transa = transa,                                                                      \
@@ -91,7 +91,7 @@ static const struct routine geam = {"geam", HAS_B | HAS_BETA | BETA_OF_B | IN_PL
             .alpha_at = alpha,                                                                     \
             .beta_at = beta,                                                                       \
         };                                                                                         \
-        LEVEL3(handle, x);                                                                         \
+        BLAS_CALL(handle, x);                                                                      \
     }
 
 ALL_TYPES(GEAM, geam, , geam)

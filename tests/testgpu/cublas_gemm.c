@@ -1,7 +1,7 @@
-/* gemm. */
-#include "cublas_level3.h"
+/* gemm, and gemm3m, which rounds otherwise on the device. */
+#include "cublas_gemm.h"
 
-static bool describe(struct level3 *x)
+bool describe_gemm(struct blas_call *x)
 {
     bool a = is_transposed(x->transa);
     bool b = is_transposed(x->transb);
@@ -11,7 +11,8 @@ static bool describe(struct level3 *x)
     return true;
 }
 
-static const struct routine gemm = {"gemm", HAS_B | HAS_BETA, describe, compute_gemm};
+static const struct routine gemm = {"gemm", HAS_B | HAS_BETA, describe_gemm, compute_gemm};
+static const struct routine gemm3m = {"gemm3m", HAS_B | HAS_BETA, describe_gemm, compute_gemm};
 
 #define GEMM(NAME, INTEGER, ELEMENT, REAL, PRECISION, ROUTINE)                                     \
     cublasStatus_t CUBLASWINAPI NAME(                                                              \
@@ -19,21 +20,9 @@ static const struct routine gemm = {"gemm", HAS_B | HAS_BETA, describe, compute_
         INTEGER n, INTEGER k, const ELEMENT *alpha, const ELEMENT *a, INTEGER lda,                 \
         const ELEMENT *b, INTEGER ldb, const ELEMENT *beta, ELEMENT *c, INTEGER ldc)               \
     {                                                                                              \
-        struct level3 x = {                                                                        \
-            .routine = &(ROUTINE),                                                                 \
-            .precision = PRECISION,                                                                \
-            .transa = transa,                                                                      \
-            .transb = transb,                                                                      \
-            .m = m,                                                                                \
-            .n = n,                                                                                \
-            .k = k,                                                                                \
-            .a = MATRIX(a, lda),                                                                   \
-            .b = MATRIX(b, ldb),                                                                   \
-            .c = MATRIX(c, ldc),                                                                   \
-            .alpha_at = alpha,                                                                     \
-            .beta_at = beta,                                                                       \
-        };                                                                                         \
-        LEVEL3(handle, x);                                                                         \
+        struct blas_call x = {GEMM_FIELDS(PRECISION, ROUTINE)};                                    \
+        BLAS_CALL(handle, x);                                                                      \
     }
 
 ALL_TYPES(GEMM, gemm, _v2, gemm)
+COMPLEX_TYPES(GEMM, gemm3m, , gemm3m)

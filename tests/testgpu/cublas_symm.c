@@ -1,7 +1,7 @@
 /* symm and hemm. */
-#include "cublas_level3.h"
+#include "cublas_compute.h"
 
-static bool describe(struct level3 *x)
+static bool describe(struct blas_call *x)
 {
     set_shape(&x->a, order_of_a(x), order_of_a(x), part_of(x->uplo));
     set_shape(&x->b, x->m, x->n, WHOLE);
@@ -18,7 +18,7 @@ static const struct routine hemm = {"hemm", HAS_B | HAS_BETA | HERMITIAN, descri
         const ELEMENT *alpha, const ELEMENT *a, INTEGER lda, const ELEMENT *b, INTEGER ldb,        \
         const ELEMENT *beta, ELEMENT *c, INTEGER ldc)                                              \
     {                                                                                              \
-        struct level3 x = {                                                                        \
+        struct blas_call x = {                                                                     \
             .routine = &(ROUTINE),                                                                 \
             .precision = PRECISION,                                                                \
             .side = side,                                                                          \
@@ -31,7 +31,7 @@ static const struct routine hemm = {"hemm", HAS_B | HAS_BETA | HERMITIAN, descri
             .alpha_at = alpha,                                                                     \
             .beta_at = beta,                                                                       \
         };                                                                                         \
-        LEVEL3(handle, x);                                                                         \
+        BLAS_CALL(handle, x);                                                                      \
     }
 
 ALL_TYPES(SYMM, symm, _v2, symm)

@@ -1,15 +1,15 @@
 /* syrk, herk, syr2k and her2k. */
-#include "cublas_level3.h"
+#include "cublas_compute.h"
 
 /* What the complex ones have of the two transpositions is the one that keeps the result's kind. */
-static bool is_known(const struct level3 *x)
+static bool is_known(const struct blas_call *x)
 {
     bool complex_type = x->precision == COMPLEX || x->precision == DOUBLE_COMPLEX;
     bool hermitian = (x->routine->traits & HERMITIAN) != 0;
     return !complex_type || x->transa != (hermitian ? CUBLAS_OP_T : CUBLAS_OP_C);
 }
 
-static bool describe(struct level3 *x)
+static bool describe(struct blas_call *x)
 {
     bool a = is_transposed(x->transa);
     set_shape(&x->a, a ? x->k : x->n, a ? x->n : x->k, WHOLE);
@@ -18,7 +18,7 @@ static bool describe(struct level3 *x)
     return is_known(x);
 }
 
-static bool describe_one(struct level3 *x)
+static bool describe_one(struct blas_call *x)
 {
     bool known = describe(x);
     set_shape(&x->b, 0, 0, WHOLE);
@@ -42,8 +42,8 @@ static const struct routine her2k = {"her2k", HAS_B | HAS_BETA | HERMITIAN | REA
                                      const SCALAR *alpha, const ELEMENT *a, INTEGER lda,           \
                                      const SCALAR *beta, ELEMENT *c, INTEGER ldc)                  \
     {                                                                                              \
-        struct level3 x = {FIRST_FIELDS(PRECISION, ROUTINE)};                                      \
-        LEVEL3(handle, x);                                                                         \
+        struct blas_call x = {FIRST_FIELDS(PRECISION, ROUTINE)};                                   \
+        BLAS_CALL(handle, x);                                                                      \
     }
 
 #define RANK_2K(NAME, INTEGER, ELEMENT, BETA, PRECISION, ROUTINE)                                  \
@@ -52,8 +52,8 @@ static const struct routine her2k = {"her2k", HAS_B | HAS_BETA | HERMITIAN | REA
         INTEGER k, const ELEMENT *alpha, const ELEMENT *a, INTEGER lda, const ELEMENT *b,          \
         INTEGER ldb, const BETA *beta, ELEMENT *c, INTEGER ldc)                                    \
     {                                                                                              \
-        struct level3 x = {FIRST_FIELDS(PRECISION, ROUTINE), .b = MATRIX(b, ldb)};                 \
-        LEVEL3(handle, x);                                                                         \
+        struct blas_call x = {FIRST_FIELDS(PRECISION, ROUTINE), .b = MATRIX(b, ldb)};              \
+        BLAS_CALL(handle, x);                                                                      \
     }
 
 #define SYRK(NAME, INTEGER, ELEMENT, REAL, PRECISION, ROUTINE)                                     \

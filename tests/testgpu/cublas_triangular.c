@@ -1,14 +1,14 @@
 /* trmm, with a result of its own that may be B, and trsm, whose result is B. */
-#include "cublas_level3.h"
+#include "cublas_compute.h"
 
-static bool describe_trsm(struct level3 *x)
+static bool describe_trsm(struct blas_call *x)
 {
     set_shape(&x->a, order_of_a(x), order_of_a(x), part_of(x->uplo));
     set_shape(&x->c, x->m, x->n, WHOLE);
     return true;
 }
 
-static bool describe_trmm(struct level3 *x)
+static bool describe_trmm(struct blas_call *x)
 {
     set_shape(&x->b, x->m, x->n, WHOLE);
     return describe_trsm(x);
@@ -29,16 +29,16 @@ static const struct routine trsm = {"trsm", 0, describe_trsm, compute_trsm};
     cublasStatus_t CUBLASWINAPI NAME(FIRST_PARAMETERS(INTEGER, ELEMENT), const ELEMENT *b,         \
                                      INTEGER ldb, ELEMENT *c, INTEGER ldc)                         \
     {                                                                                              \
-        struct level3 x = {FIRST_FIELDS(PRECISION, ROUTINE), .b = MATRIX(b, ldb),                  \
-                           .c = MATRIX(c, ldc)};                                                   \
-        LEVEL3(handle, x);                                                                         \
+        struct blas_call x = {FIRST_FIELDS(PRECISION, ROUTINE), .b = MATRIX(b, ldb),               \
+                              .c = MATRIX(c, ldc)};                                                \
+        BLAS_CALL(handle, x);                                                                      \
     }
 
 #define TRSM(NAME, INTEGER, ELEMENT, REAL, PRECISION, ROUTINE)                                     \
     cublasStatus_t CUBLASWINAPI NAME(FIRST_PARAMETERS(INTEGER, ELEMENT), ELEMENT *b, INTEGER ldb)  \
     {                                                                                              \
-        struct level3 x = {FIRST_FIELDS(PRECISION, ROUTINE), .c = MATRIX(b, ldb)};                 \
-        LEVEL3(handle, x);                                                                         \
+        struct blas_call x = {FIRST_FIELDS(PRECISION, ROUTINE), .c = MATRIX(b, ldb)};              \
+        BLAS_CALL(handle, x);                                                                      \
     }
 
 ALL_TYPES(TRMM, trmm, _v2, trmm)

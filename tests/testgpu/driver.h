@@ -11,7 +11,7 @@ extern const struct testgpu_library driver_library;
 
 #define DRIVER_ENTER(FLAGS, ...) TESTGPU_ENTER(driver_library, FLAGS, __VA_ARGS__)
 
-enum { DEVICES_MAX = 16, PINS_MAX = 16 };
+enum { DEVICES_MAX = 16 };
 
 struct driver {
     pthread_mutex_t lock;
@@ -139,8 +139,8 @@ struct operation {
 
 struct testgpu_run {
     CUcontext context;
-    struct allocation *pinned[PINS_MAX];
-    int pins;
+    struct allocation **pinned;
+    size_t pins, room;
 };
 
 struct CUstream_st {

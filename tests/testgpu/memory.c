@@ -347,6 +347,19 @@ CUresult CUDAAPI cuMemHostUnregister(void *address)
     TESTGPU_RETURN(code);
 }
 
+/* With the lock. */
+static void pin(struct testgpu_run *run, struct allocation *a)
+{
+    if (run->pins == run->room) {
+        run->room = 2 * run->room + 16;
+        run->pinned = realloc(run->pinned, run->room * sizeof *run->pinned);
+        if (run->pinned == NULL)
+            abort();
+    }
+    a->pins++;
+    run->pinned[run->pins++] = a;
+}
+
 void *testgpu_reach(struct testgpu_run *run, CUdeviceptr address, size_t bytes)
 {
     char *reached = NULL;
@@ -364,11 +377,8 @@ void *testgpu_reach(struct testgpu_run *run, CUdeviceptr address, size_t bytes)
         testgpu_fault(a->context->device != run->context->device ? "pointer_of_another_device"
                                                                  : "pointer_of_another_context",
                       "address=%#llx", address);
-    } else if (run->pins == PINS_MAX) {
-        testgpu_fault("too_many_operands", "address=%#llx", address);
     } else {
-        a->pins++;
-        run->pinned[run->pins++] = a;
+        pin(run, a);
         reached = a->kind == MEMORY_DEVICE ? a->backing + (start - a->address) : (char *)start;
     }
     testgpu_unlock();

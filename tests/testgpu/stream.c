@@ -97,8 +97,9 @@ static void execute(CUstream stream, struct operation *operation)
     code = operation->run(&run, operation->argument);
     testgpu_lock();
     context->running -= operation->counted;
-    for (int i = 0; i < run.pins; i++)
+    for (size_t i = 0; i < run.pins; i++)
         run.pinned[i]->pins--;
+    free(run.pinned);
     if (code != CUDA_SUCCESS)
         context_fail(context, code);
 }

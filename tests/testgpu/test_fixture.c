@@ -31,6 +31,22 @@ double noise(void)
     return (double)(state >> 8) / (1 << 24) - 0.5;
 }
 
+double complex value(enum type type)
+{
+    double real = noise();
+    return is_real(type) ? real : real + noise() * I;
+}
+
+bool is_real(enum type type)
+{
+    return type == S || type == D;
+}
+
+double rounding(enum type type)
+{
+    return type == S || type == C ? 1.2e-7 : 2.3e-16;
+}
+
 size_t type_bytes(enum type type)
 {
     static const size_t bytes[] = {4, 8, 8, 16};
@@ -64,4 +80,14 @@ double complex widen(enum type type, const void *x, size_t at)
     default:
         return ((const double complex *)x)[at];
     }
+}
+
+bool count_up(int *digits, const int *bases, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (++digits[i] < bases[i])
+            return true;
+        digits[i] = 0;
+    }
+    return false;
 }

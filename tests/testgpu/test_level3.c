@@ -18,12 +18,6 @@ struct task {
     double complex alpha, beta;
 };
 
-static double complex value(enum type type)
-{
-    double real = noise();
-    return type == S || type == D ? real : real + noise() * I;
-}
-
 static bool in_triangle(const struct trial *t, int row, int column)
 {
     return t->uplo == CUBLAS_FILL_MODE_LOWER ? row >= column : row <= column;
@@ -197,7 +191,7 @@ static int compare(const struct task *task, const char *before, const char *afte
     static struct matrix got;
     const struct trial *t = &task->call;
     size_t bytes = type_bytes(t->type);
-    double bound = 400 * (t->type == S || t->type == C ? 1.2e-7 : 2.3e-16);
+    double bound = 400 * rounding(t->type);
     bool solves = t->kind == TRSM && task->alpha != 0;
     got.ld = LDC;
     for (size_t i = 0; i < AREA; i++)
@@ -269,7 +263,7 @@ static int perform_all_ways(struct fixture *f, struct task *task)
 static int all_scalars(struct fixture *f, struct task *task)
 {
     struct trial *t = &task->call;
-    bool real = t->type == S || t->type == D;
+    bool real = is_real(t->type);
     double complex alpha = 0.75 + (real || has_real_scalar(t->kind, false) ? 0 : 0.5 * I);
     double complex beta = -0.5 + (real || has_real_scalar(t->kind, true) ? 0 : 0.25 * I);
     const double complex pairs[][2] = {{alpha, beta}, {alpha, 0}, {0, beta}, {0, 0}, {alpha, 1}};
@@ -299,7 +293,7 @@ static int all_sizes(struct fixture *f, struct task *task)
 /* Not the combinations that the kind does not have. */
 static bool is_call(const struct trial *t)
 {
-    bool real = t->type == S || t->type == D;
+    bool real = is_real(t->type);
     if ((real && is_hermitian(t->kind)) || (t->side != 0 && !has_side(t->kind)) ||
         (t->uplo != 0 && t->kind == GEAM) || (t->diag != 0 && !has_diagonal(t->kind)) ||
         (t->ta != 0 && !has_operation(t->kind)) || (t->tb != 0 && t->kind != GEAM))
@@ -307,17 +301,6 @@ static bool is_call(const struct trial *t)
     if (is_rank_update(t->kind) && !real)
         return t->ta != (is_hermitian(t->kind) ? CUBLAS_OP_T : CUBLAS_OP_C);
     return true;
-}
-
-/* The numbers from 0 as a number of digits with these bases; false after the last. */
-static bool count_up(int *digits, const int *bases, size_t length)
-{
-    for (size_t i = 0; i < length; i++) {
-        if (++digits[i] < bases[i])
-            return true;
-        digits[i] = 0;
-    }
-    return false;
 }
 
 static int all_of(enum kind kind)

@@ -1,5 +1,6 @@
 /* Calls a Level 3 routine by its kind, type and width. */
 #include "test_level3.h"
+#include "test_calls.h"
 
 bool has_side(enum kind kind)
 {
@@ -40,22 +41,6 @@ bool has_real_scalar(enum kind kind, bool beta)
 {
     return kind == HERK || (kind == HER2K && beta);
 }
-
-#define COMPLEX_ONES(WORD, TAIL, ...)                                                              \
-    return t->type == C ? cublasC##WORD##TAIL(__VA_ARGS__) : cublasZ##WORD##TAIL(__VA_ARGS__)
-#define ALL_ONES(WORD, TAIL, ...)                                                                  \
-    if (t->type == S)                                                                              \
-        return cublasS##WORD##TAIL(__VA_ARGS__);                                                   \
-    if (t->type == D)                                                                              \
-        return cublasD##WORD##TAIL(__VA_ARGS__);                                                   \
-    COMPLEX_ONES(WORD, TAIL, __VA_ARGS__)
-
-#define CASE(KIND, ONES, WORD, TAIL, ...)                                                          \
-    case KIND:                                                                                     \
-        if (t->wide) {                                                                             \
-            ONES(WORD, TAIL##_64, __VA_ARGS__);                                                    \
-        }                                                                                          \
-        ONES(WORD, TAIL, __VA_ARGS__)
 
 cublasStatus_t call(cublasHandle_t handle, const struct trial *t)
 {

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include "test_testgpu.h"
 
-enum { SCENARIOS_MAX = 128, REPORT_MAX = 1 << 16 };
+enum { SCENARIOS_MAX = 256, REPORT_MAX = 1 << 16 };
 
 CUcontext begin(void)
 {
@@ -39,9 +39,10 @@ void gate_open(struct gate *gate)
     sem_post(&gate->open);
 }
 
-static const struct scenario *const tables[] = {memory_scenarios, stream_scenarios,
-                                                fault_scenarios,  blas_scenarios,
-                                                level3_scenarios, level3_rule_scenarios};
+static const struct scenario *const tables[] = {
+    memory_scenarios,  stream_scenarios,       fault_scenarios,   blas_scenarios,
+    level3_scenarios,  level3_rule_scenarios,  level2_scenarios,  level2_rule_scenarios,
+    batched_scenarios, batched_rule_scenarios, gemm_ex_scenarios, packed_scenarios};
 
 static const struct scenario *find(const char *name)
 {

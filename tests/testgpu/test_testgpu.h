@@ -24,6 +24,12 @@ extern const struct scenario fault_scenarios[];
 extern const struct scenario blas_scenarios[];
 extern const struct scenario level3_scenarios[];
 extern const struct scenario level3_rule_scenarios[];
+extern const struct scenario level2_scenarios[];
+extern const struct scenario level2_rule_scenarios[];
+extern const struct scenario batched_scenarios[];
+extern const struct scenario batched_rule_scenarios[];
+extern const struct scenario gemm_ex_scenarios[];
+extern const struct scenario packed_scenarios[];
 
 #define CHECK(CONDITION)                                                                           \
     do {                                                                                           \
@@ -59,8 +65,14 @@ int tear_down(struct fixture *fixture);
 /* Values are kept as the largest type has them, and made a type's own for the device. */
 enum type { S, D, C, Z };
 double noise(void); /* from -0.5 to 0.5, the same in every run */
+double complex value(enum type type);
+bool is_real(enum type type);
+double rounding(enum type type);
 size_t type_bytes(enum type type);
 size_t narrow(enum type type, const double complex *x, void *out, size_t count); /* bytes */
 double complex widen(enum type type, const void *x, size_t at);
+
+/* The numbers from 0 as a number of digits with these bases; false after the last. */
+bool count_up(int *digits, const int *bases, size_t length);
 
 #endif

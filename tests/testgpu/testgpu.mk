@@ -16,8 +16,9 @@ TESTGPU_HEADERS := $(wildcard $(TESTGPU_SRC)/*.h)
 
 TESTGPU_CUDA := $(patsubst %,$(BUILD)/testgpu/obj/%.o, capture context copy device entry event \
     fault lifetime memory names pointer report settings stream)
-TESTGPU_CUBLAS_PARTS := cublas_compute cublas_geam cublas_gemm cublas_handle \
-    cublas_level3 cublas_matrix cublas_status cublas_symm cublas_syrk cublas_triangular
+TESTGPU_CUBLAS_PARTS := cublas_batched cublas_compute cublas_compute_level2 cublas_copy \
+    cublas_geam cublas_gemm cublas_gemm_ex cublas_gemv cublas_ger cublas_handle cublas_matrix \
+    cublas_packed cublas_routine cublas_status cublas_symm cublas_syrk cublas_triangular cublas_trmv
 TESTGPU_CUBLAS := $(TESTGPU_CUBLAS_PARTS:%=$(BUILD)/testgpu/obj/%.o)
 TESTGPU_CUBLAS_12 := $(TESTGPU_CUBLAS_PARTS:%=$(BUILD)/testgpu-cuda12/obj/%.o)
 TESTGPU_TESTS := $(patsubst $(TESTGPU_SRC)/%.c,$(BUILD)/testgpu/obj/%.o,$(wildcard $(TESTGPU_SRC)/test_*.c))

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "dispatch/decide.h"
 #include "shim/adapter.h"
 
 /* Stands in for a BLAS function: keeps what it was called with. The frame has the entry's layout,
@@ -26,7 +27,7 @@ static struct {
 void test_record(const struct accel_frame *frame)
 {
     memcpy(record.words, frame->stack, sizeof record.words);
-    accel_adapter_read(&record.seen, record.routine, record.abi, record.width, frame);
+    accel_adapter_read(&record.seen, record.routine, record.abi, record.width, frame, 0);
 }
 
 void test_callee(void);
@@ -48,7 +49,8 @@ __asm__(".text\n"
 
 static struct accel_call sample(const struct accel_routine *routine)
 {
-    struct accel_call call = {.routine = routine, .layout = ACCEL_COLUMN_MAJOR};
+    struct accel_call call = {
+        .routine = routine, .layout = ACCEL_COLUMN_MAJOR, .batch = 1, .groups = 1};
     bool is_double = accel_is_double(routine->dtype), is_complex = accel_is_complex(routine->dtype);
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
@@ -68,21 +70,39 @@ static struct accel_call sample(const struct accel_routine *routine)
             call.scalar[arg->slot].re = is_double ? 0.3 * i : (float)(0.3 * i);
             break;
         case ACCEL_ARG_MATRIX:
+        case ACCEL_ARG_VECTOR:
             call.operand[arg->slot].name = arg->name;
             call.operand[arg->slot].ptr = (void *)(uintptr_t)(0x1000 * (i + 1));
             call.operand[arg->slot].access = (enum accel_access)arg->access;
+            call.operand[arg->slot].dtype =
+                arg->dtype == ACCEL_SAME ? routine->dtype : (enum accel_dtype)arg->dtype;
             break;
         case ACCEL_ARG_LD:
             call.given[i] = call.operand[arg->slot].ld = 1000 + i;
+            break;
+        case ACCEL_ARG_INC:
+            call.given[i] = call.operand[arg->slot].inc = i % 2 ? 1 + i : -1 - i;
+            call.operand[arg->slot].ld = 1 + i;
+            break;
+        case ACCEL_ARG_STRIDE:
+            call.given[i] = call.operand[arg->slot].stride = 100000 + i;
+            break;
+        case ACCEL_ARG_BATCH:
+        case ACCEL_ARG_GROUPS:
+            call.given[i] = 1;
             break;
         }
     }
     /* Shapes follow from the rest. */
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
+        bool t = arg->transposed_by != ACCEL_noflag && call.flag[arg->transposed_by] != 'N';
+        if (arg->kind == ACCEL_ARG_VECTOR) {
+            call.operand[arg->slot].rows = 1;
+            call.operand[arg->slot].cols = accel_call_size(&call, t ? arg->cols : arg->rows);
+        }
         if (arg->kind != ACCEL_ARG_MATRIX)
             continue;
-        bool t = arg->transposed_by != ACCEL_noflag && call.flag[arg->transposed_by] != 'N';
         call.operand[arg->slot].rows = accel_call_size(&call, t ? arg->cols : arg->rows);
         call.operand[arg->slot].cols = accel_call_size(&call, t ? arg->rows : arg->cols);
     }
@@ -103,6 +123,13 @@ static void there_and_back(void **state)
                 call.given[2] = call.size[ACCEL_m] = call.operand[ACCEL_a].rows =
                     call.operand[ACCEL_c].rows = ((int64_t)5 << 32) + 7;
             accel_adapter_call((void *)(uintptr_t)test_callee, record.abi, width, &call);
+            for (int i = 0; i < record.routine->args; i++)
+                if (record.routine->arg[i].kind == ACCEL_ARG_MATRIX) {
+                    /* One product comes as arrays of one. */
+                    struct accel_operand *x = &record.seen.operand[record.routine->arg[i].slot];
+                    assert_int_equal(x->array != NULL, record.routine->arg[i].array);
+                    x->array = NULL;
+                }
             assert_memory_equal(&record.seen, &call, sizeof call);
         }
 }
@@ -165,7 +192,8 @@ static void row_major_is_the_exchanged_product(void **state)
     struct accel_call call;
     (void)state;
     int entry = accel_name_find("cblas_dgemm");
-    accel_adapter_read(&call, accel_name_routine((uint32_t)entry), ACCEL_ABI_CBLAS, 32, &f.frame);
+    accel_adapter_read(&call, accel_name_routine((uint32_t)entry), ACCEL_ABI_CBLAS, 32, &f.frame,
+                       0);
     assert_int_equal(call.layout, ACCEL_ROW_MAJOR);
     assert_int_equal(call.size[ACCEL_m], 3);
     assert_int_equal(call.size[ACCEL_n], 2);
@@ -182,6 +210,88 @@ static void row_major_is_the_exchanged_product(void **state)
     assert_true(call.scalar[ACCEL_alpha].re == 1.5 && call.scalar[ACCEL_beta].re == 2.5);
     assert_int_equal(call.given[2], 2); /* the log has the caller's own */
     assert_int_equal(call.given[3], 3);
+}
+
+/* Level 2 in row-major order, and back: what its caller passed goes out again. */
+static void row_major_level_2_goes_both_ways(void **state)
+{
+    /* cblas_zgemv(RowMajor, ConjTrans, m=2, n=3, alpha, A, 5, x, -1, beta, y, 2) */
+    static const double alpha[2] = {1, 2}, beta[2] = {3, 4};
+    struct fortran_frame f = {{.gpr = {101, 113, 2, 3, (uintptr_t)alpha, 0xA0}},
+                              {5, 0xB0, (uint32_t)-1, (uintptr_t)beta, 0xC0, 2}};
+    struct accel_call call;
+    (void)state;
+    record.routine = accel_name_routine((uint32_t)accel_name_find("cblas_zgemv"));
+    record.abi = ACCEL_ABI_CBLAS;
+    record.width = 32;
+    accel_adapter_read(&call, record.routine, ACCEL_ABI_CBLAS, 32, &f.frame, 0);
+    assert_int_equal(call.flag[ACCEL_trans], 'R');
+    assert_int_equal(call.size[ACCEL_m], 3);
+    assert_int_equal(call.size[ACCEL_n], 2);
+    assert_int_equal(call.operand[ACCEL_a].rows, 3);
+    assert_int_equal(call.operand[ACCEL_a].cols, 2);
+    assert_int_equal(call.operand[ACCEL_x].cols, 2); /* A^H x, A having 2 rows */
+    assert_int_equal(call.operand[ACCEL_y].cols, 3);
+    assert_int_equal(call.operand[ACCEL_x].inc, -1);
+    assert_int_equal(call.operand[ACCEL_x].ld, 1);
+    accel_adapter_call((void *)(uintptr_t)test_callee, ACCEL_ABI_CBLAS, 32, &call);
+    assert_memory_equal(&record.seen, &call, sizeof call);
+
+    /* cblas_zgerc(RowMajor, m=2, n=3, alpha, x, 1, y, 2, A, 4) */
+    struct fortran_frame g = {{.gpr = {101, 2, 3, (uintptr_t)alpha, 0xA0, 1}}, {0xB0, 2, 0xC0, 4}};
+    record.routine = accel_name_routine((uint32_t)accel_name_find("cblas_zgerc"));
+    accel_adapter_read(&call, record.routine, ACCEL_ABI_CBLAS, 32, &g.frame, 0);
+    assert_true(call.conjugated);
+    assert_ptr_equal(call.operand[ACCEL_x].ptr, (void *)0xB0);
+    assert_int_equal(call.operand[ACCEL_x].cols, 3);
+    assert_int_equal(call.operand[ACCEL_a].rows, 3);
+    accel_adapter_call((void *)(uintptr_t)test_callee, ACCEL_ABI_CBLAS, 32, &call);
+    assert_memory_equal(&record.seen, &call, sizeof call);
+}
+
+static void groups_of_a_batch(void **state)
+{
+    /* dgemm_batch_ of three groups, of 2, 0 and 3 products */
+    static const char transa[] = "nTC", transb[] = "NnT";
+    static const int32_t m[] = {1, 2, 3}, n[] = {4, 5, 6}, k[] = {7, 8, 9}, ld[] = {10, 11, 12};
+    static const double alpha[] = {1, 2, 3}, beta[] = {0, 0.5, 1};
+    static void *const matrices[] = {(void *)0x10, (void *)0x20, (void *)0x30, (void *)0x40,
+                                     (void *)0x50};
+    static int32_t groups = 3, size[] = {2, 0, 3};
+    struct fortran_frame f = {{.gpr = {(uintptr_t)transa, (uintptr_t)transb, (uintptr_t)m,
+                                       (uintptr_t)n, (uintptr_t)k, (uintptr_t)alpha}},
+                              {(uintptr_t)matrices, (uintptr_t)ld, (uintptr_t)matrices,
+                               (uintptr_t)ld, (uintptr_t)beta, (uintptr_t)matrices, (uintptr_t)ld,
+                               (uintptr_t)&groups, (uintptr_t)size}};
+    const struct accel_routine *routine =
+        accel_name_routine((uint32_t)accel_name_find("dgemm_batch_"));
+    struct accel_call call;
+    (void)state;
+    assert_int_equal(accel_adapter_groups(routine, ACCEL_ABI_FORTRAN, 32, &f.frame), 3);
+    accel_adapter_read(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, 2);
+    assert_int_equal(call.batch, 3);
+    assert_int_equal(call.flag[ACCEL_transa], 'C');
+    assert_int_equal(call.flag[ACCEL_transb], 'T');
+    assert_int_equal(call.size[ACCEL_m], 3);
+    assert_int_equal(call.operand[ACCEL_b].ld, 12);
+    assert_true(call.scalar[ACCEL_alpha].re == 3 && call.scalar[ACCEL_beta].re == 1);
+    assert_ptr_equal(call.operand[ACCEL_c].array, matrices + 2); /* after the first group's two */
+    assert_ptr_equal(call.operand[ACCEL_c].ptr, (void *)0x30);
+    accel_adapter_read(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, 1);
+    assert_int_equal(call.batch, 0);
+    assert_null(call.operand[ACCEL_a].ptr);
+
+    /* Of no groups, nothing is read. */
+    groups = 0;
+    for (int i = 0; i < 6; i++)
+        f.frame.gpr[i] = 0;
+    accel_adapter_read(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, 0);
+    assert_int_equal(call.groups, 0);
+    assert_int_equal(call.batch, 0);
+    assert_null(accel_call_fault(&call));
+    groups = -1;
+    accel_adapter_read(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, 0);
+    assert_string_equal(accel_call_fault(&call), "group_count");
 }
 
 static void widths_are_told_apart_only_beyond_32_bits(void **state)
@@ -216,6 +326,8 @@ int main(void)
         cmocka_unit_test(hidden_lengths_are_one),
         cmocka_unit_test(forwarding_keeps_the_callers_words),
         cmocka_unit_test(row_major_is_the_exchanged_product),
+        cmocka_unit_test(row_major_level_2_goes_both_ways),
+        cmocka_unit_test(groups_of_a_batch),
         cmocka_unit_test(widths_are_told_apart_only_beyond_32_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

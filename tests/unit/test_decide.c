@@ -21,7 +21,8 @@ static const struct accel_routine *routine(const char *name)
 
 static struct accel_call product(const char *name, int64_t m, int64_t n, int64_t k)
 {
-    struct accel_call call = {.routine = routine(name), .size = {m, n, k}, .flag = {'N', 'N'}};
+    struct accel_call call = {
+        .routine = routine(name), .size = {m, n, k}, .flag = {'N', 'N'}, .batch = 1, .groups = 1};
     call.scalar[ACCEL_alpha].re = 1;
     call.operand[ACCEL_a] =
         (struct accel_operand){.rows = m, .cols = k, .ld = m > 0 ? m : 1, .access = ACCEL_READ};
@@ -29,6 +30,26 @@ static struct accel_call product(const char *name, int64_t m, int64_t n, int64_t
         (struct accel_operand){.rows = k, .cols = n, .ld = k > 0 ? k : 1, .access = ACCEL_READ};
     call.operand[ACCEL_c] = (struct accel_operand){
         .rows = m, .cols = n, .ld = m > 0 ? m : 1, .access = ACCEL_READWRITE};
+    for (int i = 0; i < 3; i++)
+        call.operand[i].dtype = call.routine->dtype;
+    return call;
+}
+
+/* gemv: y := A x + y */
+static struct accel_call times_vector(int64_t m, int64_t n)
+{
+    struct accel_call call = {.routine = routine("dgemv"),
+                              .size = {m, n, 0},
+                              .flag = {[ACCEL_trans] = 'N'},
+                              .batch = 1,
+                              .groups = 1};
+    call.scalar[ACCEL_alpha].re = call.scalar[ACCEL_beta].re = 1;
+    call.operand[ACCEL_a] = (struct accel_operand){
+        .rows = m, .cols = n, .ld = m, .dtype = ACCEL_FLOAT64, .access = ACCEL_READ};
+    call.operand[ACCEL_x] = (struct accel_operand){
+        .rows = 1, .cols = n, .ld = 1, .inc = 1, .dtype = ACCEL_FLOAT64, .access = ACCEL_READ};
+    call.operand[ACCEL_y] = (struct accel_operand){
+        .rows = 1, .cols = m, .ld = 1, .inc = 1, .dtype = ACCEL_FLOAT64, .access = ACCEL_READWRITE};
     return call;
 }
 
@@ -68,6 +89,63 @@ static void place_changes_the_cost(void **state)
     for (int i = 0; i < ACCEL_MATRICES; i++)
         call.operand[i].place = ACCEL_MANAGED;
     assert_decision(&call, &ready, &defaults, true, ACCEL_FASTER);
+}
+
+static void level_2_stays_with_its_matrix(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_settings forced = defaults;
+    struct accel_call call = times_vector(20000, 20000), tiny = times_vector(3, 3);
+    (void)state;
+    /* Whatever the model says of the link. */
+    ready.up_gbps = ready.down_gbps = 1e9;
+    assert_decision(&call, &ready, &defaults, false, ACCEL_SLOWER);
+    call.operand[ACCEL_a].place = ACCEL_MANAGED;
+    assert_decision(&call, &ready, &defaults, true, ACCEL_FASTER);
+    call.operand[ACCEL_a].place = ACCEL_DEVICE;
+    assert_decision(&call, &ready, &defaults, true, ACCEL_DEVICE_DATA);
+    tiny.operand[ACCEL_y].place = ACCEL_DEVICE;
+    assert_decision(&tiny, &ready, &defaults, true, ACCEL_DEVICE_DATA);
+    forced.policy = ACCEL_POLICY_GPU;
+    tiny.operand[ACCEL_y].place = ACCEL_HOST;
+    assert_decision(&tiny, &ready, &forced, true, ACCEL_FORCED);
+    tiny.flag[ACCEL_trans] = 'R'; /* conjugated only */
+    assert_decision(&tiny, &ready, &forced, true, ACCEL_FORCED);
+    tiny.operand[ACCEL_x].inc = 0;
+    assert_decision(&tiny, &ready, &forced, false, ACCEL_BAD_ARGUMENT);
+}
+
+static void batches(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_settings forced = defaults;
+    struct accel_call call = product("dgemm_batch_strided", 100, 100, 100);
+    (void)state;
+    forced.policy = ACCEL_POLICY_GPU;
+    ready.up_gbps = ready.down_gbps = 5;
+    call.batch = 5000;
+    for (int i = 0; i < 3; i++)
+        call.operand[i].stride = 100 * 100;
+    assert_decision(&call, &ready, &defaults, false, ACCEL_SLOWER); /* to be moved */
+    for (int i = 0; i < 3; i++)
+        call.operand[i].place = ACCEL_MANAGED;
+    assert_decision(&call, &ready, &defaults, true, ACCEL_FASTER);
+    call.operand[ACCEL_a].stride = 0;
+    assert_decision(&call, &ready, &defaults, true, ACCEL_FASTER);
+    /* Results that overlap are computed one after the other. */
+    call.operand[ACCEL_c].stride = 100 * 100 - 1;
+    assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
+    call.operand[ACCEL_c].stride = -100 * 100;
+    assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
+    call.batch = 1;
+    assert_decision(&call, &ready, &forced, true, ACCEL_FORCED);
+    call.batch = 0;
+    assert_decision(&call, &ready, &forced, false, ACCEL_EMPTY);
+    call.batch = -1;
+    assert_decision(&call, &ready, &forced, false, ACCEL_BAD_ARGUMENT);
+    call.batch = INT64_MAX / 4;
+    call.operand[ACCEL_c].stride = 100 * 100;
+    assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
 }
 
 static void device_data_goes_where_it_is(void **state)
@@ -190,6 +268,8 @@ static void gate_agrees_with_decision(void **state)
         int64_t below = (int64_t)accel_decide_gate(&ready) - 1;
         assert_in_range(below, 1, 1024);
         for (uint32_t i = 0; i < accel_routine_count; i++) {
+            if (accel_is_level2(accel_routines[i].family))
+                continue; /* has no gate: never before its matrix is there */
             struct accel_call call = product(accel_routines[i].name, below, below, below);
             assert_decision(&call, &ready, &defaults, false, ACCEL_SMALL);
             struct accel_machine free_transfers = ready;
@@ -220,6 +300,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes),
         cmocka_unit_test(place_changes_the_cost),
+        cmocka_unit_test(level_2_stays_with_its_matrix),
+        cmocka_unit_test(batches),
         cmocka_unit_test(device_data_goes_where_it_is),
         cmocka_unit_test(policies),
         cmocka_unit_test(gpu_states),

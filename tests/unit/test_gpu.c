@@ -102,6 +102,7 @@ static void make(struct product *p, enum accel_dtype dtype, char ta, char tb, in
     memset(p, 0, sizeof *p);
     struct accel_call *call = &p->call;
     call->routine = routine(dtype);
+    call->batch = call->groups = 1;
     call->flag[ACCEL_transa] = ta;
     call->flag[ACCEL_transb] = tb;
     call->size[ACCEL_m] = m;
@@ -111,13 +112,28 @@ static void make(struct product *p, enum accel_dtype dtype, char ta, char tb, in
     call->scalar[ACCEL_beta] = (struct accel_complex){beta, 0};
     int64_t ar = ta == 'N' ? m : k, ac = ta == 'N' ? k : m, br = tb == 'N' ? k : n,
             bc = tb == 'N' ? n : k;
-    call->operand[ACCEL_a] = (struct accel_operand){
-        "a", random_matrix(ar, ac, dtype), ar, ac, ar, ACCEL_READ, ACCEL_HOST};
-    call->operand[ACCEL_b] = (struct accel_operand){
-        "b", random_matrix(br, bc, dtype), br, bc, br, ACCEL_READ, ACCEL_HOST};
-    call->operand[ACCEL_c] = (struct accel_operand){
-        "c", random_matrix(m, n, dtype), m, n, m, ACCEL_READWRITE, ACCEL_HOST};
-    size_t bytes = (size_t)accel_bytes(&call->operand[ACCEL_c], dtype);
+    call->operand[ACCEL_a] = (struct accel_operand){.name = "a",
+                                                    .ptr = random_matrix(ar, ac, dtype),
+                                                    .rows = ar,
+                                                    .cols = ac,
+                                                    .ld = ar,
+                                                    .dtype = dtype,
+                                                    .access = ACCEL_READ};
+    call->operand[ACCEL_b] = (struct accel_operand){.name = "b",
+                                                    .ptr = random_matrix(br, bc, dtype),
+                                                    .rows = br,
+                                                    .cols = bc,
+                                                    .ld = br,
+                                                    .dtype = dtype,
+                                                    .access = ACCEL_READ};
+    call->operand[ACCEL_c] = (struct accel_operand){.name = "c",
+                                                    .ptr = random_matrix(m, n, dtype),
+                                                    .rows = m,
+                                                    .cols = n,
+                                                    .ld = m,
+                                                    .dtype = dtype,
+                                                    .access = ACCEL_READWRITE};
+    size_t bytes = (size_t)accel_bytes(&call->operand[ACCEL_c]);
     p->before = malloc(bytes + 1);
     memcpy(p->before, call->operand[ACCEL_c].ptr, bytes);
     p->host = (struct gpu_host){on_original, on_event, p, 0, 0};
@@ -281,11 +297,23 @@ static void places(void **state)
                                 {.ptr = (void *)(uintptr_t)(device + 500)},
                                 {.ptr = (void *)(uintptr_t)(managed + 500)},
                                 {.ptr = NULL}};
-    gpu_locate(x, 4);
+    gpu_locate(x, 4, 1);
     assert_int_equal(x[0].place, ACCEL_HOST);
     assert_int_equal(x[1].place, ACCEL_DEVICE);
     assert_int_equal(x[2].place, ACCEL_MANAGED);
     assert_int_equal(x[3].place, ACCEL_HOST);
+    /* A batch's matrices: what serves them all. */
+    void *const array[] = {&host, x[2].ptr, x[1].ptr, x[2].ptr};
+    struct accel_operand batch = {.ptr = array[0], .array = array};
+    gpu_locate(&batch, 1, 2);
+    assert_int_equal(batch.place, ACCEL_HOST);
+    gpu_locate(&batch, 1, 3);
+    assert_int_equal(batch.place, ACCEL_REMOTE);
+    batch.array = array + 1;
+    gpu_locate(&batch, 1, 1);
+    assert_int_equal(batch.place, ACCEL_MANAGED);
+    gpu_locate(&batch, 1, 3);
+    assert_int_equal(batch.place, ACCEL_DEVICE);
     cuMemFree(device);
     cuMemFree(managed);
     pool_put(block);
@@ -303,13 +331,19 @@ static void device_memory_for_the_cpu(void **state)
     assert_int_equal(gpu_enter(&scope), GPU_OK);
     assert_int_equal(cuMemAlloc(&device, sizeof out), CUDA_SUCCESS);
     assert_int_equal(cuMemcpyHtoD(device, out, sizeof out), CUDA_SUCCESS);
-    const struct accel_operand x = {"a",         (void *)(uintptr_t)device, 2, 3, 4, ACCEL_READ,
-                                    ACCEL_DEVICE};
-    assert_true(gpu_fetch(back, &x, ACCEL_FLOAT64));
+    const struct accel_operand x = {.name = "a",
+                                    .ptr = (void *)(uintptr_t)device,
+                                    .rows = 2,
+                                    .cols = 3,
+                                    .ld = 4,
+                                    .dtype = ACCEL_FLOAT64,
+                                    .access = ACCEL_READ,
+                                    .place = ACCEL_DEVICE};
+    assert_true(gpu_fetch(back, &x));
     assert_memory_equal(back, expected, sizeof expected);
     for (int i = 0; i < 6; i++)
         back[i] = -1;
-    assert_true(gpu_store(&x, back, ACCEL_FLOAT64));
+    assert_true(gpu_store(&x, back));
     assert_int_equal(cuMemcpyDtoH(out, device, sizeof out), CUDA_SUCCESS);
     for (int i = 0; i < 12; i++)
         assert_true(out[i] == (i % 4 < 2 ? -1 : i)); /* what lies between the columns stays */

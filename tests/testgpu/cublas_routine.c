@@ -1,19 +1,19 @@
-/* A Level 3 call: its checks, then a kernel on the handle's stream. */
+/* A BLAS call: its checks, then a kernel on the handle's stream. */
 #include <limits.h>
 #include <string.h>
-#include "cublas_level3.h"
+#include "cublas_routine.h"
 
-static bool has(const struct level3 *x, unsigned trait)
+bool has(const struct blas_call *x, unsigned trait)
 {
     return (x->routine->traits & trait) != 0;
 }
 
-static enum precision alpha_precision(const struct level3 *x)
+static enum precision alpha_precision(const struct blas_call *x)
 {
     return precision_of_scalar(x->precision, has(x, REAL_ALPHA));
 }
 
-static enum precision beta_precision(const struct level3 *x)
+static enum precision beta_precision(const struct blas_call *x)
 {
     return precision_of_scalar(x->precision, has(x, REAL_BETA));
 }
@@ -23,7 +23,7 @@ static const void *scalar_from_device(struct testgpu_run *run, const void *at, s
     return testgpu_reach(run, (CUdeviceptr)(uintptr_t)at, bytes);
 }
 
-static CUresult read_scalars(struct testgpu_run *run, struct level3 *x)
+static CUresult read_scalars(struct testgpu_run *run, struct blas_call *x)
 {
     size_t bytes = element_bytes(alpha_precision(x));
     const void *scalar = scalar_from_device(run, x->alpha_at, bytes);
@@ -41,7 +41,7 @@ static CUresult read_scalars(struct testgpu_run *run, struct level3 *x)
 }
 
 /* A workspace holds whatever the library likes. */
-static CUresult scribble(struct testgpu_run *run, const struct level3 *x)
+static CUresult scribble(struct testgpu_run *run, const struct blas_call *x)
 {
     if (x->workspace == 0 || x->workspace_bytes == 0)
         return CUDA_SUCCESS;
@@ -53,10 +53,10 @@ static CUresult scribble(struct testgpu_run *run, const struct level3 *x)
 }
 
 /* To an element that every part has. */
-static void add_one(const struct level3 *x, char *c)
+static void add_one(const struct blas_call *x, char *c)
 {
-    char *at = c + ((size_t)(x->c.columns / 2) * (size_t)x->c.ld + (size_t)(x->c.rows / 2)) *
-                       element_bytes(x->precision);
+    char *at =
+        c + ((size_t)(x->c.columns / 2) * (size_t)x->c.ld + (size_t)(x->c.rows / 2)) * x->c.element;
     float single;
     double twice;
     if (x->precision == SINGLE || x->precision == COMPLEX) {
@@ -70,22 +70,22 @@ static void add_one(const struct level3 *x, char *c)
     }
 }
 
-static void check_apart(const struct level3 *x, const struct matrix *input)
+static void check_apart(const struct blas_call *x, const struct matrix *input)
 {
     const struct matrix *c = &x->c;
     if (has(x, IN_PLACE) && input->address == c->address && input->ld == c->ld &&
         input->rows == c->rows && input->columns == c->columns && input->part == c->part)
         return;
-    if (matrices_overlap(input, c, element_bytes(x->precision)))
+    if (matrices_overlap(input, c))
         testgpu_fault("overlapping_matrices", "input=%#llx ld=%lld result=%#llx ld=%lld",
                       input->address, (long long)input->ld, c->address, (long long)c->ld);
 }
 
-static CUresult reach_input(struct testgpu_run *run, const struct level3 *x,
+static CUresult reach_input(struct testgpu_run *run, const struct blas_call *x,
                             const struct matrix *input, bool wanted, const void **bytes)
 {
     *bytes = NULL;
-    size_t size = matrix_bytes(input, element_bytes(x->precision));
+    size_t size = matrix_bytes(input);
     if (!wanted || size == 0)
         return CUDA_SUCCESS;
     *bytes = testgpu_reach(run, input->address, size);
@@ -95,26 +95,33 @@ static CUresult reach_input(struct testgpu_run *run, const struct level3 *x,
     return CUDA_SUCCESS;
 }
 
-static CUresult run_level3(struct testgpu_run *run, void *argument)
+CUresult run_one(struct testgpu_run *run, const struct blas_call *x, char **c)
 {
-    struct level3 *x = argument;
     const void *a, *b;
-    if (x->device_scalars && read_scalars(run, x) != CUDA_SUCCESS)
-        return CUDA_ERROR_ILLEGAL_ADDRESS;
-    if (scribble(run, x) != CUDA_SUCCESS)
-        return CUDA_ERROR_ILLEGAL_ADDRESS;
-    bool with_alpha = !is_zero(x->alpha, alpha_precision(x));
+    bool with_alpha = has(x, NO_ALPHA) || !is_zero(x->alpha, alpha_precision(x));
     bool with_b = has(x, BETA_OF_B) ? !is_zero(x->beta, beta_precision(x)) : with_alpha;
     if (reach_input(run, x, &x->a, with_alpha, &a) != CUDA_SUCCESS ||
         reach_input(run, x, &x->b, with_b, &b) != CUDA_SUCCESS)
         return CUDA_ERROR_ILLEGAL_ADDRESS;
-    char *c = testgpu_reach(run, x->c.address, matrix_bytes(&x->c, element_bytes(x->precision)));
-    if (c == NULL)
+    *c = testgpu_reach(run, x->c.address, matrix_bytes(&x->c));
+    if (*c == NULL)
         return CUDA_ERROR_ILLEGAL_ADDRESS;
-    x->routine->compute(x, a, b, c);
-    if (testgpu_spoils_kernel())
-        add_one(x, c);
+    x->routine->compute(x, a, b, *c);
     return CUDA_SUCCESS;
+}
+
+static CUresult run_call(struct testgpu_run *run, void *argument)
+{
+    struct blas_call *x = argument;
+    char *c;
+    if (x->device_scalars && read_scalars(run, x) != CUDA_SUCCESS)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (scribble(run, x) != CUDA_SUCCESS)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    CUresult code = has(x, BATCHED) ? run_batch(run, x, &c) : run_one(run, x, &c);
+    if (code == CUDA_SUCCESS && testgpu_spoils_kernel())
+        add_one(x, c);
+    return code;
 }
 
 static bool fits(const struct matrix *matrix)
@@ -122,30 +129,38 @@ static bool fits(const struct matrix *matrix)
     return matrix->ld >= (matrix->rows > 1 ? matrix->rows : 1);
 }
 
-static bool is_valid(struct level3 *x)
+static void set_elements(struct blas_call *x)
+{
+    x->c.element = element_bytes(x->precision);
+    x->a.element = x->b.element = has(x, BFLOAT_INPUTS) ? 2 : x->c.element;
+}
+
+static bool is_valid(struct blas_call *x)
 {
     if ((unsigned)x->side > CUBLAS_SIDE_RIGHT || (unsigned)x->uplo > CUBLAS_FILL_MODE_UPPER ||
         (unsigned)x->diag > CUBLAS_DIAG_UNIT || (unsigned)x->transa > CUBLAS_OP_C ||
-        (unsigned)x->transb > CUBLAS_OP_C || x->m < 0 || x->n < 0 || x->k < 0)
+        (unsigned)x->transb > CUBLAS_OP_C || x->m < 0 || x->n < 0 || x->k < 0 || x->batch < 0)
         return false;
     if (!x->routine->describe(x))
         return false;
     if (!fits(&x->a) || (has(x, HAS_B) && !fits(&x->b)) || !fits(&x->c))
         return false;
-    return x->alpha_at != NULL && (!has(x, HAS_BETA) || x->beta_at != NULL);
+    return (has(x, NO_ALPHA) || x->alpha_at != NULL) && (!has(x, HAS_BETA) || x->beta_at != NULL);
 }
 
-static bool is_too_large(const struct level3 *x)
+static bool is_too_large(const struct blas_call *x)
 {
-    const int64_t sizes[] = {x->m, x->n, x->k, x->a.ld, x->b.ld, x->c.ld};
+    const int64_t sizes[] = {x->m, x->n, x->k, x->a.ld, x->b.ld, x->c.ld, x->batch};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i] > INT_MAX)
             return true;
     return false;
 }
 
-static cublasStatus_t put_scalars(struct level3 *x, cublasPointerMode_t mode)
+static cublasStatus_t put_scalars(struct blas_call *x, cublasPointerMode_t mode)
 {
+    if (has(x, NO_ALPHA))
+        return CUBLAS_STATUS_SUCCESS;
     x->device_scalars = mode == CUBLAS_POINTER_MODE_DEVICE;
     if (x->device_scalars)
         return CUBLAS_STATUS_SUCCESS;
@@ -162,7 +177,7 @@ static cublasStatus_t put_scalars(struct level3 *x, cublasPointerMode_t mode)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-static cublasStatus_t put_level3(cublasHandle_t handle, struct level3 *x)
+static cublasStatus_t put_call(cublasHandle_t handle, struct blas_call *x)
 {
     if (!is_valid(x))
         return CUBLAS_STATUS_INVALID_VALUE;
@@ -170,24 +185,25 @@ static cublasStatus_t put_level3(cublasHandle_t handle, struct level3 *x)
         testgpu_fault("beyond_the_test_gpu", "a size beyond 32 bits");
         return CUBLAS_STATUS_NOT_SUPPORTED;
     }
-    if (x->c.rows == 0 || x->c.columns == 0)
+    if (x->c.rows == 0 || x->c.columns == 0 || (has(x, BATCHED) && x->batch == 0))
         return CUBLAS_STATUS_SUCCESS;
+    set_elements(x);
     cublasStatus_t status = put_scalars(x, handle->pointers);
     if (status != CUBLAS_STATUS_SUCCESS)
         return status;
     x->workspace = handle->workspace;
     x->workspace_bytes = handle->workspace_bytes;
-    if (testgpu_enqueue(handle->stream, x->routine->name, run_level3, x, sizeof *x) != CUDA_SUCCESS)
+    if (testgpu_enqueue(handle->stream, x->routine->name, run_call, x, sizeof *x) != CUDA_SUCCESS)
         return CUBLAS_STATUS_EXECUTION_FAILED;
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t level3(cublasHandle_t handle, struct level3 *call)
+cublasStatus_t blas_call(cublasHandle_t handle, struct blas_call *call)
 {
     cublasStatus_t status = handle_take(handle);
     if (status != CUBLAS_STATUS_SUCCESS)
         return status;
-    status = put_level3(handle, call);
+    status = put_call(handle, call);
     handle_give(handle);
     return status;
 }

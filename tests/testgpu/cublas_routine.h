@@ -1,9 +1,9 @@
 /*
- * What the Level 3 routines of the stand-in for libcublas share. A routine is a struct routine, a
- * form that gives its functions their parameters, and ALL_TYPES or COMPLEX_TYPES of that form.
+ * What the routines of the stand-in for libcublas share. A routine is a struct routine, a form that
+ * gives its functions their parameters, and ALL_TYPES, REAL_TYPES or COMPLEX_TYPES of that form.
  */
-#ifndef TESTGPU_CUBLAS_LEVEL3_H
-#define TESTGPU_CUBLAS_LEVEL3_H
+#ifndef TESTGPU_CUBLAS_ROUTINE_H
+#define TESTGPU_CUBLAS_ROUTINE_H
 
 #include "cublas.h"
 
@@ -14,14 +14,17 @@ size_t element_bytes(enum precision precision);
 /* Of a triangle, the other one is neither read nor written. */
 enum part { WHOLE, LOWER, UPPER };
 
+/* A vector is a matrix of one row, its elements as far apart as its increment says. */
 struct matrix {
-    CUdeviceptr address;
-    int64_t ld;
+    CUdeviceptr address; /* of gemmBatched: where the addresses are */
+    int64_t ld;          /* a vector's increment, until set_vector has told its sign */
+    bool backwards;
     int64_t rows, columns;
     enum part part;
+    size_t element; /* bytes */
 };
 
-struct level3;
+struct blas_call;
 
 enum {
     HAS_B = 1 << 0,
@@ -29,21 +32,25 @@ enum {
     HERMITIAN = 1 << 2,
     REAL_ALPHA = 1 << 3,
     REAL_BETA = 1 << 4,
-    IN_PLACE = 1 << 5, /* the result may be one of the inputs */
-    BETA_OF_B = 1 << 6 /* beta is B's factor, not the result's */
+    IN_PLACE = 1 << 5,        /* the result may be one of the inputs */
+    BETA_OF_B = 1 << 6,       /* beta is B's factor, not the result's */
+    NO_ALPHA = 1 << 7,        /* nor a beta */
+    BFLOAT_INPUTS = 1 << 8,   /* of 16 bits */
+    BATCHED = 1 << 9,         /* one kernel, several times the operation */
+    POINTER_ARRAYS = 1 << 10, /* BATCHED: the matrices' addresses are in device memory */
 };
 
 struct routine {
     const char *name;
     unsigned traits;
     /* Gives the matrices their sizes and parts; false where the parameters do not fit together. */
-    bool (*describe)(struct level3 *call);
+    bool (*describe)(struct blas_call *call);
     /* On host bytes. An input is NULL where its factor is zero or it has no elements. */
-    void (*compute)(const struct level3 *call, const void *a, const void *b, void *c);
+    void (*compute)(const struct blas_call *call, const void *a, const void *b, void *c);
 };
 
 /* A call, first as its caller made it; what a routine has not stays zero, which all allow. */
-struct level3 {
+struct blas_call {
     const struct routine *routine;
     enum precision precision;
     cublasSideMode_t side;
@@ -51,7 +58,10 @@ struct level3 {
     cublasDiagType_t diag;
     cublasOperation_t transa, transb;
     int64_t m, n, k;
-    struct matrix a, b, c; /* c: the result, also where that is the caller's B */
+    /* c: the result, also where that is the caller's A, B or vector */
+    struct matrix a, b, c;
+    int64_t batch;
+    int64_t stride_a, stride_b, stride_c; /* from one of a batch to the next, in elements */
     const void *alpha_at, *beta_at;
     bool device_scalars;
     unsigned char alpha[16], beta[16];
@@ -59,40 +69,43 @@ struct level3 {
     size_t workspace_bytes;
 };
 
-cublasStatus_t level3(cublasHandle_t handle, struct level3 *call);
+bool has(const struct blas_call *call, unsigned trait);
+cublasStatus_t blas_call(cublasHandle_t handle, struct blas_call *call);
+/* Reaches the operands and computes; *c is the result's bytes. */
+CUresult run_one(struct testgpu_run *run, const struct blas_call *call, char **c);
+
+/* cublas_batched.c: all of a batch; *c is one result's bytes. */
+CUresult run_batch(struct testgpu_run *run, const struct blas_call *call, char **c);
 
 /* cublas_matrix.c */
 void set_shape(struct matrix *matrix, int64_t rows, int64_t columns, enum part part);
+void set_vector(struct matrix *matrix, int64_t length);
+int64_t vector_index(const struct matrix *vector, int64_t i);
 /* Rows *first up to *end of a column are in the matrix's part. */
 void part_of_column(const struct matrix *matrix, int64_t column, int64_t *first, int64_t *end);
-size_t matrix_bytes(const struct matrix *matrix, size_t element);
-bool matrices_overlap(const struct matrix *one, const struct matrix *other, size_t element);
+size_t matrix_bytes(const struct matrix *matrix);
+bool matrices_overlap(const struct matrix *one, const struct matrix *other);
 bool is_transposed(cublasOperation_t operation);
 enum part part_of(cublasFillMode_t uplo);
-int64_t order_of_a(const struct level3 *call);
+int64_t order_of_a(const struct blas_call *call);
 enum precision precision_of_scalar(enum precision precision, bool real);
 bool is_zero(const unsigned char *scalar, enum precision precision);
 bool is_one(const unsigned char *scalar, enum precision precision);
 
-/* cublas_compute.c */
-void compute_gemm(const struct level3 *call, const void *a, const void *b, void *c);
-void compute_symm(const struct level3 *call, const void *a, const void *b, void *c);
-void compute_syrk(const struct level3 *call, const void *a, const void *b, void *c);
-void compute_syr2k(const struct level3 *call, const void *a, const void *b, void *c);
-void compute_trmm(const struct level3 *call, const void *a, const void *b, void *c);
-void compute_trsm(const struct level3 *call, const void *a, const void *b, void *c);
-
-/* An exported function's body after it has put its parameters into a struct level3. */
-#define LEVEL3(HANDLE, CALL)                                                                       \
+#define ENTER_BLAS_CALL(HANDLE, CALL)                                                              \
     CUBLAS_ENTER(TESTGPU_CONTEXT,                                                                  \
                  "handle=%p trans=%d,%d m=%lld n=%lld k=%lld a=%#llx lda=%lld b=%#llx ldb=%lld "   \
-                 "c=%#llx ldc=%lld side=%d uplo=%d diag=%d",                                       \
+                 "c=%#llx ldc=%lld side=%d uplo=%d diag=%d batch=%lld",                            \
                  (void *)(HANDLE), (int)(CALL).transa, (int)(CALL).transb, (long long)(CALL).m,    \
                  (long long)(CALL).n, (long long)(CALL).k, (CALL).a.address,                       \
                  (long long)(CALL).a.ld, (CALL).b.address, (long long)(CALL).b.ld,                 \
                  (CALL).c.address, (long long)(CALL).c.ld, (int)(CALL).side, (int)(CALL).uplo,     \
-                 (int)(CALL).diag);                                                                \
-    TESTGPU_RETURN(level3(HANDLE, &(CALL)))
+                 (int)(CALL).diag, (long long)(CALL).batch)
+
+/* An exported function's body after it has put its parameters into a struct blas_call. */
+#define BLAS_CALL(HANDLE, CALL)                                                                    \
+    ENTER_BLAS_CALL(HANDLE, CALL);                                                                 \
+    TESTGPU_RETURN(blas_call(HANDLE, &(CALL)))
 
 #define MATRIX(ADDRESS, LD)                                                                        \
     {                                                                                              \
@@ -108,19 +121,23 @@ void compute_trsm(const struct level3 *call, const void *a, const void *b, void 
     FORM(cublasZ##WORD##TAIL, INTEGER, cuDoubleComplex, double, DOUBLE_COMPLEX, ROUTINE)
 
 /* The functions of a routine for each type, TAIL at the end of their names. */
+#define NARROW_TYPES(FORM, WORD, TAIL, ROUTINE)                                                    \
+    REAL_TYPES_(FORM, WORD, TAIL, int, ROUTINE)                                                    \
+    COMPLEX_TYPES_(FORM, WORD, TAIL, int, ROUTINE)
+
 #if TESTGPU_CUBLAS_MAJOR >= 13
+#    define REAL_TYPES(FORM, WORD, TAIL, ROUTINE)                                                  \
+        REAL_TYPES_(FORM, WORD, TAIL, int, ROUTINE)                                                \
+        REAL_TYPES_(FORM, WORD, TAIL##_64, int64_t, ROUTINE)
 #    define COMPLEX_TYPES(FORM, WORD, TAIL, ROUTINE)                                               \
         COMPLEX_TYPES_(FORM, WORD, TAIL, int, ROUTINE)                                             \
         COMPLEX_TYPES_(FORM, WORD, TAIL##_64, int64_t, ROUTINE)
-#    define ALL_TYPES(FORM, WORD, TAIL, ROUTINE)                                                   \
-        REAL_TYPES_(FORM, WORD, TAIL, int, ROUTINE)                                                \
-        REAL_TYPES_(FORM, WORD, TAIL##_64, int64_t, ROUTINE)                                       \
-        COMPLEX_TYPES(FORM, WORD, TAIL, ROUTINE)
 #else
+#    define REAL_TYPES(FORM, WORD, TAIL, ROUTINE)    REAL_TYPES_(FORM, WORD, TAIL, int, ROUTINE)
 #    define COMPLEX_TYPES(FORM, WORD, TAIL, ROUTINE) COMPLEX_TYPES_(FORM, WORD, TAIL, int, ROUTINE)
-#    define ALL_TYPES(FORM, WORD, TAIL, ROUTINE)                                                   \
-        REAL_TYPES_(FORM, WORD, TAIL, int, ROUTINE)                                                \
-        COMPLEX_TYPES(FORM, WORD, TAIL, ROUTINE)
 #endif
+#define ALL_TYPES(FORM, WORD, TAIL, ROUTINE)                                                       \
+    REAL_TYPES(FORM, WORD, TAIL, ROUTINE)                                                          \
+    COMPLEX_TYPES(FORM, WORD, TAIL, ROUTINE)
 
 #endif

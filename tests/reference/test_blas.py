@@ -1,0 +1,77 @@
+#!/usr/bin/python3 -B
+"""The reference BLAS and CBLAS test programs of Levels 2 and 3, unchanged, under libaccel: on the test GPU, without a GPU
+and with ACCEL=0, with OpenBLAS, BLIS and reference BLAS as the original. Among their tests are the error exits: bad
+arguments must reach the program's own handler."""
+
+import itertools
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shim"))
+from common import BUILD, NO_GPU, ROOT, SHIM, TEST_GPU, TESTS, Tap, clean_env, parse_log  # noqa: E402
+
+LIBRARIES = {"OpenBLAS": "openblas-pthread", "BLIS": "blis-pthread", "reference": "blas"}
+MODES = {"no GPU": NO_GPU, "ACCEL=0": {**SHIM, "ACCEL": "0"}, "test GPU": {**TEST_GPU, "TESTGPU_DELAY_US": "0"}}
+LAPACK = BUILD / "lapack"
+
+tap = Tap()
+rows = re.findall(r"^ROUTINE\((\w+),", (ROOT / "shim/routines.def").read_text(), re.M)
+
+
+def run(interface, level, letter, env):
+    """Output of a test program: what it prints and the summary file it writes."""
+    if interface == "Fortran":
+        program, data = f"x{letter}blat{level}", LAPACK / f"BLAS/TESTING/{letter}blat{level}.in"
+    else:
+        program, data = f"cblas_x{letter}blat{level}", LAPACK / f"CBLAS/testing/{letter}in{level}"
+    with tempfile.TemporaryDirectory() as folder, open(data) as stdin:
+        done = subprocess.run([str(TESTS / "reference" / program)], stdin=stdin, stdout=subprocess.PIPE, timeout=600,
+                              stderr=subprocess.STDOUT, cwd=folder, env={**clean_env(folder), **env}, text=True)
+        files = {p.name: p.read_text() for p in sorted(Path(folder).iterdir())}
+    log = files.pop("log", "")
+    return done.returncode, done.stdout + "".join(files.values()), log
+
+
+def verdicts(output):
+    return output.count("PASSED THE TESTS OF"), output.count("PASSED THE COMPUTATIONAL TESTS"), \
+        len(re.findall(r"FAIL|NOT DETECTED|SUSPECT|\*{4,}", output))
+
+
+def tested(output):
+    """The routines that a program says it has tested, without CBLAS's prefix."""
+    return {name.lower().removeprefix("cblas_") for name in re.findall(r"(\w+)\s+PASSED THE", output)}
+
+
+# Every routine of the table but the extensions of single libraries.
+left = {r for r in rows if not re.search(r"gemm(t|tr|3m|_batch.*)$|^sbgemm$", r)}
+
+for library, folder in LIBRARIES.items():
+    # BLIS's threads spin while they wait for each other: slow beside other work.
+    path = {"LD_LIBRARY_PATH": f"/usr/lib/x86_64-linux-gnu/{folder}", "BLIS_NUM_THREADS": "1"}
+    for interface, level, letter in itertools.product(("Fortran", "CBLAS"), (2, 3), "sdcz"):
+        name = f"{library}, {interface}, level {level}, {letter}"
+        _, native, _ = run(interface, level, letter, path)
+        passed = verdicts(native)
+        tap.ok(passed[0] + passed[1] >= 6 and not passed[2], f"{name}: passes without libaccel", native[-600:])
+        for mode, env in MODES.items():
+            code, output, log = run(interface, level, letter, {**env, **path, "ACCEL_LOG_FILE": "log",
+                                                               "ACCEL_LOG": "1" if mode == "test GPU" else "0"})
+            tap.ok(code == 0 and verdicts(output) == passed, f"{name}, {mode}: every test passes",
+                   *[line for line in output.splitlines() if re.search("FAIL|NOT DET|SUSP|accel", line)][:5])
+            if mode != "test GPU":
+                tap.ok(output == native, f"{name}, {mode}: the same output")
+                continue
+            lines = parse_log(log)
+            prefix, suffix = ("", "_") if interface == "Fortran" else ("cblas_", "")
+            ran = {f["sym"] for f in lines if f["ran"] == "gpu0"}
+            wanted = tested(native) & set(rows)
+            missing = wanted - {s.removeprefix(prefix).removesuffix(suffix) for s in ran}
+            tap.ok(wanted and not missing, f"{name}: every routine ran on the GPU", "missing:", *sorted(missing))
+            other = {f["why"] for f in lines if f["ran"] != "gpu0"}
+            tap.ok(other <= {"empty", "bad_argument"}, f"{name}: what did not is empty or wrong", *other)
+            left -= wanted
+tap.ok(not left, "every routine of the reference BLAS in the table was tested", *sorted(left))
+tap.done()

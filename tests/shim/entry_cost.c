@@ -1,0 +1,105 @@
+/*
+ * How many instructions of libaccel a forwarded call runs, for every exported name: the processor's trap flag stops at
+ * each, and those are counted that lie in libaccel. Opened by a program as Python opens an extension module, with
+ * entry_provider.c as the BLAS.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "shim/adapter.h"
+#include "shim/manglings.def"
+
+#define DECLARE(abi, width, trust, symbol, sibling) void symbol(void);
+#define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
+    ACCEL_MANGLINGS(DECLARE, name, NAME)
+#include "shim/routines.def"
+#undef ROUTINE
+
+#define ADDRESS(abi, width, trust, symbol, sibling) symbol,
+#define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
+    ACCEL_MANGLINGS(ADDRESS, name, NAME)
+static void (*const entries[])(void) = {
+#include "shim/routines.def"
+};
+#undef ROUTINE
+
+static uintptr_t first, last; /* libaccel's code */
+static volatile long steps;
+
+static int find_libaccel(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size, (void)data;
+    if (!strstr(info->dlpi_name, "libaccel.so"))
+        return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && (info->dlpi_phdr[i].p_flags & PF_X)) {
+            first = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+            last = first + info->dlpi_phdr[i].p_memsz;
+        }
+    return 1;
+}
+
+static void on_trap(int signal, siginfo_t *info, void *context)
+{
+    uintptr_t at = (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+    (void)signal, (void)info;
+    steps += at >= first && at < last;
+}
+
+/* A small call that is valid and not empty. */
+static struct accel_call sample(const struct accel_routine *routine)
+{
+    static double memory[64];
+    struct accel_call call = {.routine = routine,
+                              .layout = ACCEL_COLUMN_MAJOR,
+                              .batch = 1,
+                              .groups = 1,
+                              .size = {1, 1, 1},
+                              .scalar = {{1, 0}, {1, 0}}};
+    for (int i = 0; i < routine->args; i++)
+        if (routine->arg[i].kind == ACCEL_ARG_FLAG)
+            call.flag[routine->arg[i].slot] = routine->arg[i].allowed[0];
+    for (int i = 0; i < ACCEL_MATRICES; i++)
+        call.operand[i] = (struct accel_operand){
+            .ptr = memory, .rows = 1, .cols = 1, .ld = 1, .inc = 1, .stride = 1};
+    return call;
+}
+
+static long count(void (*entry)(void), uint32_t index)
+{
+    const struct accel_mangling *mangling = accel_name_mangling(index);
+    const struct accel_call call = sample(accel_name_routine(index));
+    int width = mangling->width ? mangling->width : 32;
+    void *function;
+    memcpy(&function, &entry, sizeof function);
+    accel_adapter_call(function, mangling->abi, width, &call); /* finds the original */
+    steps = 0;
+    __asm__ volatile("pushfq\n orq $0x100, (%%rsp)\n popfq" ::: "memory", "cc");
+    accel_adapter_call(function, mangling->abi, width, &call);
+    __asm__ volatile("pushfq\n andq $~0x100, (%%rsp)\n popfq" ::: "memory", "cc");
+    return steps;
+}
+
+/* Prints `symbol instructions` for every `step`th name from `from` on. bound: of pointers that dlsym() hands out. */
+int entry_cost(int bound, uint32_t from, uint32_t step);
+int entry_cost(int bound, uint32_t from, uint32_t step)
+{
+    struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+    dl_iterate_phdr(find_libaccel, NULL);
+    sigaction(SIGTRAP, &action, NULL);
+    for (uint32_t i = from; i < accel_name_count; i += step) {
+        void (*entry)(void) = entries[i];
+        if (bound) {
+            void *found = dlsym(RTLD_DEFAULT, accel_names[i].symbol);
+            memcpy(&entry, &found, sizeof entry);
+        }
+        printf("%s %ld\n", accel_names[i].symbol, count(entry, i));
+    }
+    fflush(stdout);
+    return 0;
+}
