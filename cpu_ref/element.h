@@ -1,19 +1,30 @@
 /*
- * Elements of the four types in higher precision. Pure functions.
+ * Elements in higher precision. Pure functions.
  */
 #ifndef ACCEL_CPU_REF_ELEMENT_H
 #define ACCEL_CPU_REF_ELEMENT_H
 
 #include <complex.h>
 #include <math.h>
+#include <string.h>
 
 #include "gpu/call.h"
 
 typedef long double complex value;
 
+static inline float bfloat16(uint16_t upper)
+{
+    uint32_t bits = (uint32_t)upper << 16;
+    float z;
+    memcpy(&z, &bits, sizeof z);
+    return z;
+}
+
 static inline value load(const void *at, int64_t index, enum accel_dtype dtype)
 {
     switch (dtype) {
+    case ACCEL_BFLOAT16:
+        return bfloat16(((const uint16_t *)at)[index]);
     case ACCEL_FLOAT32:
         return ((const float *)at)[index];
     case ACCEL_FLOAT64:

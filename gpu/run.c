@@ -39,6 +39,11 @@ static void give_back(struct gpu_work *work)
 static enum gpu_status get_memory(struct gpu_work *work, const struct gpu_need *need, int needs)
 {
     enum gpu_status status = GPU_OK;
+    int64_t sum = 0;
+    for (int i = 0; i < needs; i++)
+        sum += need[i].bytes;
+    if (sum > gpu_device.budget)
+        return GPU_NO_MEMORY;
     for (int i = 0; status == GPU_OK && i < needs; i++) {
         bool grew;
         if (need[i].bytes == 0)
@@ -55,9 +60,10 @@ static enum gpu_status get_memory(struct gpu_work *work, const struct gpu_need *
     return status;
 }
 
-/* Other threads and programs take memory meanwhile, so what was available may be gone: then with half of it, and
- * so on. All is tried first, without asking the driver what is free; the blocks' sizes are rounded up by at
- * most an eighth. */
+/* All is tried first, without asking the driver what is free; then with what is available, the blocks' sizes being
+ * rounded up by at most an eighth. That may fail where idle blocks are used that are larger than need be, so it is
+ * tried once more without idle blocks. Other threads and programs take memory meanwhile: then with half of it, and
+ * so on. */
 enum gpu_status gpu_work_prepare(struct gpu_work *work, gpu_plan *make, void *plan)
 {
     enum gpu_status status = GPU_NO_MEMORY;
@@ -68,7 +74,9 @@ enum gpu_status gpu_work_prepare(struct gpu_work *work, gpu_plan *make, void *pl
         if (needs < 0)
             return GPU_NO_MEMORY;
         status = get_memory(work, need, needs);
-        available = attempt == 0 ? pool_available() / 9 * 8 : available / 2;
+        if (status == GPU_NO_MEMORY && attempt == 1)
+            pool_trim();
+        available = attempt < 2 ? pool_available() / 9 * 8 : available / 2;
     }
     return status;
 }

@@ -91,7 +91,11 @@ static bool run_groups(struct passage *passage, struct dispatch_caller *caller, 
         passage->group = &call;
         dispatch_call(&call, caller);
     }
-    return !whole;
+    if (whole) {
+        passage->group = NULL;
+        forward(passage);
+    }
+    return true;
 }
 
 static void *enter(uint32_t entry, struct accel_frame *frame, struct program_state *program)

@@ -3,9 +3,10 @@
 TESTS      := $(BUILD)/tests
 TEST_FLAGS := -std=gnu11 -Wall -Wextra -Werror -O2 -g -I. -Itests/shim -I$(BUILD)
 
-TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 scopes forks lookups start_up libearly.so \
+TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so scopes forks lookups start_up libearly.so \
                    bad_arguments bad_arguments_longjmp cuda_program \
                    libcaller_lp64.so libcaller_ilp64.so libcaller_none.so \
+                   fp_state libentry_provider.so libentry_cost.so \
                    test_text test_settings test_decide test_adapter test_names test_gpu test_find_cuda \
                    test_testgpu)
 
@@ -20,15 +21,24 @@ $(TESTS)/.made:
 $(TEST_PROGRAMS): $(TESTS)/.made tests/tests.mk
 
 # Programs and libraries as users have them: linked to the system's BLAS, by its generic name.
-CALLS := tests/shim/calls.c cpu_ref/level3.c cpu_ref/gemm.c
-CALLS_HEADERS := tests/shim/calls.h cpu_ref/level3.h cpu_ref/gemm.h gpu/call.h
+CPU_REF         := $(wildcard cpu_ref/*.c)
+CPU_REF_HEADERS := $(wildcard cpu_ref/*.h) gpu/call.h
+CALLS := $(addprefix tests/shim/,calls.c generator.c interfaces.c matrices.c provider.c) $(CPU_REF) $(BUILD)/shim/names.o
+CALLS_HEADERS := $(addprefix tests/shim/,calls.h cblas_calls.h generator.h interfaces.h matrices.h provider.h) \
+                 $(CPU_REF_HEADERS) shim/names.h shim/routines.def
+# Weak references, to names that the linked BLAS may lack, are for the dynamic linker to bind.
+CALLS_LINK := -Wl,--no-as-needed,-z,dynamic-undefined-weak
 $(TESTS)/random_calls: tests/shim/random_calls.c $(CALLS) $(CALLS_HEADERS)
-	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c,$^) -l:libblas.so.3 -lm -lpthread
+	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o,$^) $(CALLS_LINK) -l:libblas.so.3 -lm -lpthread -ldl
 $(TESTS)/random_calls64: tests/shim/random_calls.c $(CALLS) $(CALLS_HEADERS)
-	$(CC) $(TEST_FLAGS) -DTEST_ILP64 -o $@ $(filter %.c,$^) -l:libblas64.so.3 -lm -lpthread
+	$(CC) $(TEST_FLAGS) -DTEST_ILP64 -o $@ $(filter %.c %.o,$^) $(CALLS_LINK) -l:libblas64.so.3 -lm -lpthread -ldl
+$(TESTS)/liblacking.so: tests/shim/lacking.c tests/shim/interfaces.h gpu/call.h
+	$(CC) $(TEST_FLAGS) -shared -fPIC -o $@ $< -l:libblas.so.3
+$(TESTS)/liblacking64.so: tests/shim/lacking.c tests/shim/interfaces.h gpu/call.h
+	$(CC) $(TEST_FLAGS) -DTEST_ILP64 -shared -fPIC -o $@ $< -l:libblas64.so.3
 $(TESTS)/cuda_program: tests/shim/cuda_program.c $(CALLS) $(CALLS_HEADERS) | testgpu
-	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $(filter %.c,$^) -l:libblas.so.3 \
-	  $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu' -lm -lpthread
+	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $(filter %.c %.o,$^) $(CALLS_LINK) -l:libblas.so.3 \
+	  $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu' -lm -lpthread -ldl
 $(TESTS)/scopes: tests/shim/scopes.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -ldl -lpthread
 $(TESTS)/lookups: tests/shim/lookups.c
@@ -39,6 +49,8 @@ $(TESTS)/start_up: tests/shim/start_up.c $(TESTS)/libearly.so
 	$(CC) $(TEST_FLAGS) -o $@ $< -L$(TESTS) -learly -l:libblas.so.3 -Wl,-rpath,'$$ORIGIN'
 $(TESTS)/forks: tests/shim/forks.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3
+$(TESTS)/fp_state: tests/shim/fp_state.c
+	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3 -lm
 $(TESTS)/bad_arguments: tests/shim/bad_arguments.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3
 $(TESTS)/bad_arguments_longjmp: tests/shim/bad_arguments.c
@@ -49,6 +61,12 @@ $(TESTS)/libcaller_ilp64.so: tests/shim/caller.c
 	$(CC) $(TEST_FLAGS) -DTEST_ILP64 -shared -fPIC -o $@ $< -l:libblas64.so.3
 $(TESTS)/libcaller_none.so: tests/shim/caller.c
 	$(CC) $(TEST_FLAGS) -shared -fPIC -o $@ $<
+
+$(TESTS)/libentry_provider.so: tests/shim/entry_provider.c shim/routines.def shim/manglings.def
+	$(CC) $(TEST_FLAGS) -fno-builtin -shared -fPIC -o $@ $<
+$(TESTS)/libentry_cost.so: tests/shim/entry_cost.c $(BUILD)/shim/names.o $(BUILD)/shim/adapter.o \
+                           $(BUILD)/shim/invoke_x86_64.o $(BUILD)/dispatch/decide.o $(TESTS)/libentry_provider.so
+	$(CC) $(TEST_FLAGS) -fPIC -shared -o $@ $(filter %.c %.o,$^) -L$(TESTS) -lentry_provider -Wl,-rpath,'$$ORIGIN'
 
 # Unit tests: the layers' own objects, and cmocka.
 DISPATCH_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(DISPATCH_SOURCES))
@@ -62,14 +80,19 @@ $(TESTS)/test_decide: tests/unit/test_decide.c $(DISPATCH_OBJECTS) $(GPU_OBJECTS
 $(TESTS)/test_names: tests/unit/test_names.c $(BUILD)/shim/names.o
 $(TESTS)/test_adapter: tests/unit/test_adapter.c $(SHIM_TABLE) $(DISPATCH_OBJECTS) $(GPU_OBJECTS)
 $(TESTS)/test_find_cuda: tests/unit/test_find_cuda.c $(BUILD)/gpu/find_cuda.o
-$(TESTS)/test_gpu: tests/unit/test_gpu.c cpu_ref/gemm.c $(GPU_OBJECTS) $(BUILD)/shim/names.o | testgpu
+$(TESTS)/test_gpu: tests/unit/test_gpu.c $(CPU_REF) $(GPU_OBJECTS) $(BUILD)/shim/names.o | testgpu
 $(TESTS)/test_gpu: TEST_FLAGS += -isystem $(CUDA_INCLUDE) -Igpu
 $(TESTS)/test_gpu: UNIT_LIBS += $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu'
 $(addprefix $(TESTS)/,test_text test_settings test_decide test_names test_adapter test_gpu test_find_cuda):
 	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o,$^) $(UNIT_LIBS)
 
 # One prove run over everything, two at a time. CHECK=... for some of it.
-CHECK ?= $(wildcard tests/shim/test_*.py) $(wildcard tests/programs/test_*.py) $(wildcard tests/reference/test_*.py) tests/unit/run tests/style/run
+CHECK ?= $(wildcard tests/shim/test_*.py) $(wildcard tests/programs/test_*.py) $(wildcard tests/reference/test_*.py) $(wildcard tests/suites/test_*.py) tests/unit/run tests/style/run
 .PHONY: check
 check:
 	BUILD=$(BUILD) prove -j2 --timer $(CHECK)
+
+# The whole of the suites of which tests/suites/test_suites.py runs a part: an hour and more.
+.PHONY: suites
+suites:
+	BUILD=$(BUILD) tests/suites/run --all

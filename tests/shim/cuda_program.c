@@ -89,7 +89,11 @@ int main(int argc, char **argv)
 
     static const struct test_memory *const kinds[] = {NULL, &device, &managed};
     for (int mix = 0; mix < 27; mix++) {
-        const struct test_memory *memory[3] = {kinds[mix % 3], kinds[mix / 3 % 3], kinds[mix / 9]};
+        const struct test_memory *one = kinds[mix % 3], *two = kinds[mix / 3 % 3],
+                                 *three = kinds[mix / 9];
+        const struct test_memory *memory[ACCEL_MATRICES] = {
+            [ACCEL_a] = one, [ACCEL_b] = two, [ACCEL_c] = three, [ACCEL_x] = two, [ACCEL_y] = three,
+        };
         options.seed += 1;
         wrong += test_calls(&options, memory);
     }

@@ -1,5 +1,5 @@
-/* random_calls [-i interface] [-s seed] [-c count] [-n size] [-r routines] [threads]: see calls.h.
- */
+/* random_calls [-i interface] [-s seed] [-c count] [-n size] [-r routines] [-l library] [-p prefix]
+ * [-x suffix] [-f faults] [threads]: see calls.h. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +40,7 @@ int main(int argc, char **argv)
             pthread_join(workers[i].thread, NULL);
         wrong += workers[i].wrong;
     }
+    test_calls_say_lacking(&options);
     printf("%d calls, %d wrong\n", threads * test_calls_count(&options), wrong);
     return wrong != 0;
 }

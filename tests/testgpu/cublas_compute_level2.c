@@ -38,15 +38,34 @@ void compute_gemv(const struct blas_call *call, const void *a, const void *x, vo
               call->beta, y, &w.ldc, 1);
 }
 
+/* OpenBLAS 0.3.21's ssymv reads memory that it has not written where uplo is L: NaN may be there. */
+static float *as_upper(const float *lower, int n, int lda)
+{
+    float *upper = calloc((size_t)n * (size_t)n + 1, sizeof *upper);
+    if (upper == NULL)
+        abort();
+    for (size_t col = 0; col < (size_t)n; col++)
+        for (size_t row = col; row < (size_t)n; row++)
+            upper[row * (size_t)n + col] = lower[col * (size_t)lda + row];
+    return upper;
+}
+
 void compute_symv(const struct blas_call *call, const void *a, const void *x, void *y)
 {
     static symv_routine *const routines[] = {ssymv_, dsymv_, chemv_, zhemv_};
     struct words w = words_of(call);
+    float *upper = NULL;
+    if (a != NULL && call->precision == SINGLE && w.uplo == 'L') {
+        a = upper = as_upper(a, w.n, w.lda);
+        w.uplo = 'U';
+        w.lda = w.n > 0 ? w.n : 1;
+    }
     if (a == NULL)
         scale(call, y);
     else
         ALONE(routines[call->precision], &w.uplo, &w.n, call->alpha, a, &w.lda, x, &w.ldb,
               call->beta, y, &w.ldc, 1);
+    free(upper);
 }
 
 static void rank_one(ger_routine *routine, const struct blas_call *call, const void *x,

@@ -1,0 +1,64 @@
+/*
+ * What a routine computes, in one form for all: out = sum of alpha op(X) op(Y) + beta out. A vector
+ * is a matrix of one row. Pure functions; any thread.
+ */
+#ifndef ACCEL_CPU_REF_EQUATION_H
+#define ACCEL_CPU_REF_EQUATION_H
+
+#include "element.h"
+
+/* A matrix in memory: element (row, col) is ptr[row * row_step + col * col_step]. */
+struct stored {
+    const void *ptr;
+    int64_t row_step, col_step;
+    enum accel_dtype dtype;
+};
+
+enum structure { GENERAL, SYMMETRIC, HERMITIAN, TRIANGULAR, UNIT_TRIANGULAR };
+
+/* op(x), x stored as `structure` says: in the triangle uplo alone unless it is general. */
+struct factor {
+    struct stored stored;
+    char op; /* as a routine's flag */
+    enum structure structure;
+    char uplo;
+};
+
+struct product {
+    value alpha;
+    struct factor x, y;
+};
+
+/* result = sum of the products + beta before; for solving, 0 instead of the result. */
+struct equation {
+    struct product product[2];
+    int products;
+    int64_t inner; /* of the products */
+    value beta;
+    bool solve;
+    struct stored out, before;
+    int64_t rows, cols; /* of the output */
+    char uplo;          /* of the output; 0: all of it is written */
+    bool real_diagonal;
+};
+
+/* The equation of product number `index` of a call (0 but for batches). `layout` and `before` are
+ * those of judge.h. */
+struct equation equation_of(const struct accel_call *call, enum accel_layout layout,
+                            const void *before, int64_t index);
+
+/* Whether (row, col) is in a triangle, the diagonal included. */
+static inline bool in_triangle(char uplo, int64_t row, int64_t col)
+{
+    return uplo == 'U' ? row <= col : row >= col;
+}
+
+value stored_element(const struct stored *x, int64_t row, int64_t col);
+
+/* Element (row, col) of op(x). */
+value factor_element(const struct factor *x, int64_t row, int64_t col);
+
+/* Whether that is one of a triangular matrix's zeros. */
+bool factor_is_empty(const struct factor *x, int64_t row, int64_t col);
+
+#endif
