@@ -186,24 +186,6 @@ static enum accel_matrix output_of(enum accel_family family)
     }
 }
 
-static bool writes_triangle(enum accel_family family)
-{
-    switch (family) {
-    case ACCEL_GEMMT:
-    case ACCEL_SYRK:
-    case ACCEL_HERK:
-    case ACCEL_SYR2K:
-    case ACCEL_HER2K:
-    case ACCEL_SYR:
-    case ACCEL_HER:
-    case ACCEL_SYR2:
-    case ACCEL_HER2:
-        return true;
-    default:
-        return false;
-    }
-}
-
 struct equation equation_of(const struct accel_call *call, enum accel_layout layout,
                             const void *before, int64_t index)
 {
@@ -221,7 +203,7 @@ struct equation equation_of(const struct accel_call *call, enum accel_layout lay
                          .before = old.stored,
                          .rows = out->rows,
                          .cols = out->cols,
-                         .uplo = writes_triangle(family) ? call->flag[ACCEL_uplo] : 0,
+                         .uplo = accel_writes_triangle(family) ? call->flag[ACCEL_uplo] : 0,
                          .beta = scalar(call, ACCEL_beta)};
     switch (family) {
     case ACCEL_GEMM:

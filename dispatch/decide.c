@@ -1,5 +1,8 @@
 #include "decide.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 static const char *const why_names[ACCEL_WHYS] = {
     [ACCEL_FASTER] = "faster",
     [ACCEL_FORCED] = "forced",
@@ -87,25 +90,82 @@ bool accel_call_empty(const struct accel_call *call)
             accel_has_scalar(routine, ACCEL_alpha));
 }
 
-/* Where the matrices of a batch overlap as only inputs may, or are not in the order of their numbers, the
- * products depend on each other, or their extent cannot be told. */
+/* Whether two matrices of one shape, `distance` bytes apart, have an element in common. */
+static bool meet(const struct accel_operand *x, uint64_t distance)
+{
+    uint64_t size = accel_dtype_size(x->dtype), ld = (uint64_t)x->ld;
+    if (distance >= (uint64_t)accel_extent(x, 1))
+        return false;
+    if (distance % size != 0)
+        return true;
+    uint64_t cols = distance / size / ld, rows = distance / size % ld;
+    return rows < (uint64_t)x->rows ||
+           (ld - rows < (uint64_t)x->rows && cols + 1 < (uint64_t)x->cols);
+}
+
+/* Where results of a batch with strides have elements in common, the products depend on each other. */
 static bool is_separate(const struct accel_operand *x, int64_t batch)
 {
-    int64_t one = accel_extent(x, 1);
+    int64_t extent = accel_extent(x, 1), stride;
     if (x->array || batch <= 1)
         return true;
-    return x->stride >= 0 &&
-           (!(x->access & ACCEL_WRITE) || x->stride >= one / (int64_t)accel_dtype_size(x->dtype));
+    if (!accel_mul(x->stride, (int64_t)accel_dtype_size(x->dtype), &stride) || stride < 0)
+        return false;
+    if (!(x->access & ACCEL_WRITE))
+        return true;
+    for (int64_t i = 1; i < batch && (i - 1) * stride < extent; i++)
+        if (meet(x, (uint64_t)(i * stride)))
+            return false;
+    return true;
+}
+
+static int compare_pointers(const void *a, const void *b)
+{
+    uintptr_t x = (uintptr_t) * (void *const *)a, y = (uintptr_t) * (void *const *)b;
+    return (x > y) - (x < y);
+}
+
+/* Whether two of the output's matrices, which are anywhere, have elements in common, each being compared with the
+ * next in memory; or that cannot be told. */
+static bool results_meet(const struct accel_operand *x, int64_t batch)
+{
+    int64_t i = 1;
+    while (i < batch && (uintptr_t)x->array[i] > (uintptr_t)x->array[i - 1] &&
+           !meet(x, (uintptr_t)x->array[i] - (uintptr_t)x->array[i - 1]))
+        i++;
+    if (i >= batch) /* in order, as they mostly are */
+        return false;
+    void **sorted = malloc((size_t)batch * sizeof *sorted);
+    if (!sorted)
+        return true;
+    memcpy(sorted, x->array, (size_t)batch * sizeof *sorted);
+    qsort(sorted, (size_t)batch, sizeof *sorted, compare_pointers);
+    for (i = 1; i < batch && !meet(x, (uintptr_t)sorted[i] - (uintptr_t)sorted[i - 1]); i++)
+        ;
+    free(sorted);
+    return i < batch;
+}
+
+static bool call_overlaps(const struct accel_call *call)
+{
+    for (int i = 0; i < ACCEL_MATRICES; i++) {
+        const struct accel_operand *x = &call->operand[i];
+        if (x->array && (x->access & ACCEL_WRITE) && results_meet(x, call->batch))
+            return true;
+    }
+    return false;
 }
 
 /* Not: flags that only OpenBLAS knows (conjugated, not transposed), memory that our kernels do not reach, and
  * extents beyond 2^63 bytes. */
 static bool is_supported(const struct accel_call *call)
 {
-    bool level2 = accel_is_level2(call->routine->family); /* knows how to conjugate */
-    if (call->flag[ACCEL_transa] == 'R' || call->flag[ACCEL_transb] == 'R' ||
-        (call->flag[ACCEL_trans] == 'R' && !level2))
-        return false;
+    /* OpenBLAS's extension: for others it is an error. Row-major calls of Level 2 become the same. */
+    for (int i = 0; i < call->routine->args; i++) {
+        const struct accel_arg *arg = &call->routine->arg[i];
+        if (arg->kind == ACCEL_ARG_FLAG && arg->slot != ACCEL_side && call->given[i] == 'R')
+            return false;
+    }
     for (int i = 0; i < ACCEL_MATRICES; i++) {
         const struct accel_operand *x = &call->operand[i];
         if (x->place == ACCEL_REMOTE || accel_extent(x, x->array ? 1 : call->batch) < 0 ||
@@ -180,9 +240,9 @@ static struct accel_decision on_gpu(struct accel_decision decision, enum accel_w
     return decision;
 }
 
-struct accel_decision accel_decide(const struct accel_call *call,
-                                   const struct accel_machine *machine,
-                                   const struct accel_settings *settings)
+static struct accel_decision decide(const struct accel_call *call,
+                                    const struct accel_machine *machine,
+                                    const struct accel_settings *settings)
 {
     struct accel_decision decision = {0};
     if (!settings->on)
@@ -223,6 +283,14 @@ struct accel_decision accel_decide(const struct accel_call *call,
     if (machine->gpu_memory < 16 << 20)
         return on_cpu(decision, ACCEL_NO_MEMORY);
     return on_gpu(decision, ACCEL_FASTER);
+}
+
+struct accel_decision accel_decide(const struct accel_call *call,
+                                   const struct accel_machine *machine,
+                                   const struct accel_settings *settings)
+{
+    const struct accel_decision decision = decide(call, machine, settings);
+    return decision.gpu && call_overlaps(call) ? on_cpu(decision, ACCEL_UNSUPPORTED) : decision;
 }
 
 uint64_t accel_decide_gate(const struct accel_machine *machine)

@@ -113,17 +113,29 @@ static void set_state(enum accel_gpu_state to)
 }
 
 /* Starts CUDA, once. Its threads must not take the program's signals: they inherit this thread's mask,
- * which blocks all meanwhile. Another thread that starts it already is waited for only if asked: that thread
- * may need the dynamic linker's lock, which this one may hold. */
-static void start_gpu(bool wait)
+ * which blocks all meanwhile. Another thread that starts it already may need the dynamic linker's lock, which this
+ * one holds where a constructor calls BLAS: it is waited for without end only where there is no other way. */
+enum patience { NO_WAIT, SOME_SECONDS, WITHOUT_END };
+
+static bool lock_start(enum patience patience)
+{
+    struct timespec until;
+    if (patience == NO_WAIT)
+        return pthread_mutex_trylock(&start_lock) == 0;
+    if (patience == WITHOUT_END)
+        return pthread_mutex_lock(&start_lock) == 0;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 30;
+    return pthread_mutex_timedlock(&start_lock, &until) == 0;
+}
+
+static void start_gpu(enum patience patience)
 {
     const struct gpu_config config = {settings.cuda_dir, settings.memory_share,
                                       settings.memory_bytes};
     struct gpu_info info;
     sigset_t all, before;
-    if (wait)
-        pthread_mutex_lock(&start_lock);
-    else if (pthread_mutex_trylock(&start_lock) != 0)
+    if (!lock_start(patience))
         return;
     if (state() == ACCEL_GPU_UNTRIED) {
         set_state(ACCEL_GPU_STARTING);
@@ -176,12 +188,6 @@ struct running {
     bool log_moves;
 };
 
-static void run_original(void *context, const struct accel_call *part)
-{
-    const struct running *running = context;
-    running->caller->original(running->caller->context, part);
-}
-
 static void on_event(void *context, const struct gpu_event *event)
 {
     const struct running *running = context;
@@ -221,8 +227,8 @@ struct copy {
     void **array; /* to each, where the operand has such */
 };
 
-/* Copies an operand's matrices here (fetch) or back. */
-static bool copy_matrices(const struct copy *copy, bool fetch)
+/* Copies an operand's matrices here (fetch) or back: all or a triangle. */
+static bool copy_matrices(const struct copy *copy, bool fetch, char uplo)
 {
     bool right = true;
     for (int64_t i = 0; right && i < copy->matrices; i++) {
@@ -230,7 +236,7 @@ static bool copy_matrices(const struct copy *copy, bool fetch)
         void *packed = copy->memory + i * accel_bytes(&one);
         one.ptr = accel_matrix_of(copy->from, i);
         one.array = NULL;
-        right = fetch ? gpu_fetch(packed, &one) : gpu_store(&one, packed);
+        right = fetch ? gpu_fetch(packed, &one) : gpu_store(&one, packed, uplo);
     }
     return right;
 }
@@ -245,7 +251,7 @@ static bool make_copy(struct copy *copy, struct accel_operand *x, int64_t batch)
         return false;
     copy->memory = malloc((size_t)bytes + 1);
     copy->array = malloc((size_t)pointers + 1);
-    if (!copy->memory || !copy->array || !copy_matrices(copy, true))
+    if (!copy->memory || !copy->array || !copy_matrices(copy, true, 0))
         return false;
     for (int64_t i = 0; x->array && i < batch; i++)
         copy->array[i] = copy->memory + i * accel_bytes(x);
@@ -272,16 +278,27 @@ static bool run_on_copies(const struct accel_call *call, const struct dispatch_c
         right = make_copy(&copies[i], &on_copies.operand[i], call->batch);
     }
     if (right) {
+        enum accel_family family = call->routine->family;
+        char uplo = accel_writes_triangle(family) ? call->flag[ACCEL_uplo] : 0;
         caller->original(caller->context, &on_copies);
         for (int i = 0; right && i < ACCEL_MATRICES; i++)
             if (copies[i].from && (copies[i].from->access & ACCEL_WRITE))
-                right = copy_matrices(&copies[i], false);
+                right = copy_matrices(&copies[i], false, uplo);
     }
     for (int i = 0; i < ACCEL_MATRICES; i++) {
         free(copies[i].memory);
         free(copies[i].array);
     }
     return right;
+}
+
+static bool run_original(void *context, const struct accel_call *part)
+{
+    const struct running *running = context;
+    if (!host_can_read(part))
+        return run_on_copies(part, running->caller);
+    running->caller->original(running->caller->context, part);
+    return true;
 }
 
 /* Runs on the GPU. True when the result is there; the record says where it came from. */
@@ -363,7 +380,9 @@ static struct accel_decision survey_and_decide(struct accel_call *call,
     struct accel_decision decision = accel_decide(call, &now, &settings);
     if ((now.gpu == ACCEL_GPU_UNTRIED && (on_device || decision.gpu)) ||
         (now.gpu == ACCEL_GPU_STARTING && (on_device || settings.policy == ACCEL_POLICY_GPU))) {
-        start_gpu(on_device || settings.policy == ACCEL_POLICY_GPU);
+        start_gpu(on_device                             ? WITHOUT_END
+                  : settings.policy == ACCEL_POLICY_GPU ? SOME_SECONDS
+                                                        : NO_WAIT);
         now = machine_now();
         if (on_device) /* whose context they belong to is known only now */
             gpu_locate(call->operand, ACCEL_MATRICES, call->batch);

@@ -73,6 +73,25 @@ static inline bool accel_is_level2(enum accel_family family)
     return family >= ACCEL_GEMV;
 }
 
+/* Whether only a triangle of the output, which is square, is written. */
+static inline bool accel_writes_triangle(enum accel_family family)
+{
+    switch (family) {
+    case ACCEL_GEMMT:
+    case ACCEL_SYRK:
+    case ACCEL_HERK:
+    case ACCEL_SYR2K:
+    case ACCEL_HER2K:
+    case ACCEL_SYR:
+    case ACCEL_HER:
+    case ACCEL_SYR2:
+    case ACCEL_HER2:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* Where an argument's value stands in the canonical call, by kind. */
 enum accel_size {
     ACCEL_m,

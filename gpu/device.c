@@ -55,6 +55,8 @@ enum gpu_status gpu_check_cublas(cublasStatus_t status, const char *function)
         return GPU_OK;
     if (status == CUBLAS_STATUS_ALLOC_FAILED)
         return GPU_NO_MEMORY;
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH)
+        return GPU_UNSUPPORTED;
     keep_failure(function,
                  CUDA(cublasGetStatusName) ? CUDA(cublasGetStatusName)(status) : "cuBLAS failed");
     return GPU_ERROR;

@@ -37,7 +37,7 @@ enum gpu_status gpu_check_cublas(cublasStatus_t status, const char *function);
 /* The status of a call that the original has finished after this one. */
 static inline enum gpu_status gpu_finished_else(enum gpu_status status)
 {
-    return status == GPU_NO_MEMORY ? GPU_SHORT_ELSE : GPU_FINISHED_ELSE;
+    return status == GPU_ERROR ? GPU_FINISHED_ELSE : GPU_SHORT_ELSE;
 }
 
 /* Call a function of the table (cuda_functions.def) and take its status. */

@@ -153,7 +153,7 @@ static enum gpu_status compute_tile(struct gemm *g, int64_t row, int64_t col, in
 /* ---- What the device did not do ---- */
 
 /* The part [row, row + rows) x [col, col + cols) of C, by the original. */
-static void part_by_original(const struct gemm *g, int64_t row, int64_t col, int64_t rows,
+static bool part_by_original(const struct gemm *g, int64_t row, int64_t col, int64_t rows,
                              int64_t cols)
 {
     struct accel_call part = *g->work->call;
@@ -161,7 +161,7 @@ static void part_by_original(const struct gemm *g, int64_t row, int64_t col, int
                          *c = &part.operand[ACCEL_c];
     bool ta = transposed(part.flag[ACCEL_transa]), tb = transposed(part.flag[ACCEL_transb]);
     if (rows == 0 || cols == 0)
-        return;
+        return true;
     part.size[ACCEL_m] = rows;
     part.size[ACCEL_n] = cols;
     a->ptr = gpu_element(a, ta ? 0 : row, ta ? row : 0);
@@ -171,24 +171,25 @@ static void part_by_original(const struct gemm *g, int64_t row, int64_t col, int
     *(tb ? &b->rows : &b->cols) = cols;
     c->rows = rows;
     c->cols = cols;
-    g->work->host->original(g->work->host->context, &part);
+    return gpu_work_by_original(g->work, &part);
 }
 
 /* Tiles are computed down the columns of tiles. Of the tile at (row, col), done_cols columns and
  * done_rows rows of the next are in place, of those before it everything, of those behind it
  * nothing. */
-static void rest_by_original(const struct gemm *g, int64_t row, int64_t col, int64_t done_cols,
+static bool rest_by_original(const struct gemm *g, int64_t row, int64_t col, int64_t done_cols,
                              int64_t done_rows)
 {
     int64_t rows = g->mt < g->m - row ? g->mt : g->m - row;
     int64_t cols = g->nt < g->n - col ? g->nt : g->n - col;
+    bool right = true;
     if (done_rows > 0) {
-        part_by_original(g, row + done_rows, col + done_cols, rows - done_rows, 1);
+        right = part_by_original(g, row + done_rows, col + done_cols, rows - done_rows, 1);
         done_cols++;
     }
-    part_by_original(g, row, col + done_cols, rows, cols - done_cols);
-    part_by_original(g, row + rows, col, g->m - row - rows, cols);
-    part_by_original(g, 0, col + cols, g->m, g->n - col - cols);
+    return right && part_by_original(g, row, col + done_cols, rows, cols - done_cols) &&
+           part_by_original(g, row + rows, col, g->m - row - rows, cols) &&
+           part_by_original(g, 0, col + cols, g->m, g->n - col - cols);
 }
 
 /* What a failure on the way means: nothing was written, or the original can do the rest, or neither. damaged: C
@@ -200,18 +201,12 @@ static enum gpu_status after_failure(const struct gemm *g, enum gpu_status statu
     bool nothing_done = row == 0 && col == 0 && done_cols == 0 && done_rows == 0;
     if (!damaged && nothing_done)
         return status;
-    if (!gpu_work_host_readable(g->work))
-        return GPU_LOST;
-    if (!damaged) {
-        rest_by_original(g, row, col, done_cols, done_rows);
-    } else {
-        /* Where C was not needed, all of it can be computed, once nobody else writes to it. */
-        if (!is_zero(g->work->call->scalar[ACCEL_beta]) ||
-            CUDA(cuStreamSynchronize)(g->work->lane->stream) != CUDA_SUCCESS)
-            return GPU_LOST;
-        part_by_original(g, 0, 0, g->m, g->n);
-    }
-    return gpu_finished_else(status);
+    /* Where C was not needed, all of it can be computed, once nobody else writes to it. */
+    bool right = !damaged ? rest_by_original(g, row, col, done_cols, done_rows)
+                          : is_zero(g->work->call->scalar[ACCEL_beta]) &&
+                                CUDA(cuStreamSynchronize)(g->work->lane->stream) == CUDA_SUCCESS &&
+                                part_by_original(g, 0, 0, g->m, g->n);
+    return right ? gpu_finished_else(status) : GPU_LOST;
 }
 
 enum gpu_status gpu_gemm(struct gpu_work *work)
@@ -228,6 +223,8 @@ enum gpu_status gpu_gemm(struct gpu_work *work)
                      .b_row = -1};
     if (g.m == 0 || g.n == 0)
         return GPU_OK;
+    if (g.a->dtype == ACCEL_BFLOAT16 && !kernels_have_bfloat16())
+        return GPU_UNSUPPORTED;
     for (int i = 0; i < ACCEL_MATRICES; i++)
         if (gpu_in_place(&call->operand[i]) && !kernels_fit(call->operand[i].ld))
             return GPU_UNSUPPORTED;
@@ -244,7 +241,7 @@ enum gpu_status gpu_gemm(struct gpu_work *work)
                     gpu_work_download(work, g.c, row, col, rows, cols, c, &done_cols, &done_rows);
             else if (gpu_in_place(g.c) && status == GPU_OK)
                 /* The caller may look at C as soon as we return. */
-                status = GPU_CHECK(cuStreamSynchronize, work->lane->stream);
+                status = gpu_work_settle(work);
             if (status != GPU_OK)
                 return after_failure(&g, status, row, col, done_cols, done_rows,
                                      gpu_in_place(g.c) && work->launched);

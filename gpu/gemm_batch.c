@@ -207,7 +207,7 @@ static enum gpu_status run_load(struct batch *g, int64_t first, int64_t count)
                                      stride_of(&g->slots[C]));
     if (status != GPU_OK)
         return status;
-    return g->slots[C].in_place ? GPU_CHECK(cuStreamSynchronize, g->work->lane->stream)
+    return g->slots[C].in_place ? gpu_work_settle(g->work)
                                 : download(g, &g->slots[C], first, count);
 }
 
@@ -233,12 +233,9 @@ static enum gpu_status rest_by_original(const struct batch *g, int64_t done, enu
 {
     if (done == 0)
         return status;
-    if (!gpu_work_host_readable(g->work))
-        return GPU_LOST;
     const struct accel_call part = products_from(g->call, done, g->call->batch - done);
-    if (part.batch > 0)
-        g->work->host->original(g->work->host->context, &part);
-    return gpu_finished_else(status);
+    bool right = part.batch == 0 || gpu_work_by_original(g->work, &part);
+    return right ? gpu_finished_else(status) : GPU_LOST;
 }
 
 /* Product by product, each in tiles if need be. */
@@ -251,12 +248,13 @@ static enum gpu_status one_by_one(struct batch *g)
         work.call = &product;
         work.launched = false;
         status = gpu_gemm(&work);
-        g->work->launched = g->work->launched || work.launched;
         g->work->blocks = work.blocks;
         memcpy(g->work->block, work.block, sizeof work.block);
-        if (status == GPU_OK)
+        if (status == GPU_OK) {
             status = gpu_work_give_back(g->work);
-        else if (status == GPU_FINISHED_ELSE || status == GPU_SHORT_ELSE)
+            if (status != GPU_OK)
+                return rest_by_original(g, i + 1, status);
+        } else if (status == GPU_FINISHED_ELSE || status == GPU_SHORT_ELSE)
             return rest_by_original(g, i + 1, status == GPU_SHORT_ELSE ? GPU_NO_MEMORY : GPU_ERROR);
         else if (status != GPU_LOST)
             return rest_by_original(g, i, status);

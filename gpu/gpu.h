@@ -48,8 +48,9 @@ struct gpu_event {
 
 /* What a running call needs of the layer above, and what it reports. */
 struct gpu_host {
-    /* Runs a part of the call on the CPU. */
-    void (*original)(void *context, const struct accel_call *part);
+    /* Runs a part of the call on the CPU; no kernel may be writing to its operands. Returns false where it cannot
+     * be run, and then nothing was written. */
+    bool (*original)(void *context, const struct accel_call *part);
     /* NULL: not wanted. */
     void (*event)(void *context, const struct gpu_event *event);
     void *context;
@@ -85,9 +86,10 @@ bool gpu_is_gone(void);
 enum gpu_status gpu_run(const struct accel_call *call, struct gpu_host *host);
 
 /* Copies one matrix, wherever it is, to or from packed host memory (ld = rows), for the CPU's use where the
- * GPU has refused it. Returns false where that fails. */
+ * GPU has refused it. uplo: 'U' or 'L', the triangle of a square matrix that alone is written; 0: all. Returns
+ * false where that fails. */
 bool gpu_fetch(void *host, const struct accel_operand *x);
-bool gpu_store(const struct accel_operand *x, const void *host);
+bool gpu_store(const struct accel_operand *x, const void *host, char uplo);
 
 /* Frees what lies idle: the memory pool's blocks, streams, handles. */
 void gpu_trim(void);

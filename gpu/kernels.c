@@ -1,6 +1,7 @@
 #include "cublas_call.h"
 
 #include <limits.h>
+#include <stdatomic.h>
 
 bool kernels_fit(int64_t size)
 {
@@ -36,6 +37,13 @@ bool cublas_make_room(const struct gpu_work *work)
     return true;
 }
 
+static atomic_bool no_bfloat16;
+
+bool kernels_have_bfloat16(void)
+{
+    return CUDA(cublasGemmEx) && !atomic_load(&no_bfloat16);
+}
+
 /* bfloat16 factors, and all else in single precision. */
 static enum gpu_status gemm_of_bfloat16(struct gpu_work *work, char transa, char transb, int64_t m,
                                         int64_t n, int64_t k, struct scalar alpha,
@@ -45,12 +53,14 @@ static enum gpu_status gemm_of_bfloat16(struct gpu_work *work, char transa, char
     typedef void T;
     enum gpu_status status = GPU_UNSUPPORTED;
 #define TYPED(tile, type) (T *)(uintptr_t)(tile).ptr, type, (tile).ld
-    if (CUDA(cublasGemmEx))
+    if (kernels_have_bfloat16())
         TRY(EITHER(cublasGemmEx, operation(transa), operation(transb), m, n, k, alpha.as_float,
                    TYPED(a, CUDA_R_16BF), TYPED(b, CUDA_R_16BF), beta.as_float,
                    TYPED(c, CUDA_R_32F), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
             "cublasGemmEx");
 #undef TYPED
+    if (status == GPU_UNSUPPORTED)
+        atomic_store(&no_bfloat16, true);
     return status;
 }
 
@@ -72,6 +82,13 @@ enum gpu_status kernel_gemm(struct gpu_work *work, char transa, char transb, int
     return status;
 }
 
+/* With alpha = 0 a batch's A and B are not to be read. */
+static int64_t inner_size(const struct accel_call *call)
+{
+    const struct accel_complex *alpha = &call->scalar[ACCEL_alpha];
+    return alpha->re == 0 && alpha->im == 0 ? 0 : call->size[ACCEL_k];
+}
+
 enum gpu_status kernel_gemm_strided(struct gpu_work *work, int64_t batch, struct gpu_tile a,
                                     int64_t stride_a, struct gpu_tile b, int64_t stride_b,
                                     struct gpu_tile c, int64_t stride_c)
@@ -81,7 +98,7 @@ enum gpu_status kernel_gemm_strided(struct gpu_work *work, int64_t batch, struct
                         be = make_scalar(call->scalar[ACCEL_beta]);
     cublasOperation_t op_a = operation(call->flag[ACCEL_transa]),
                       op_b = operation(call->flag[ACCEL_transb]);
-    int64_t m = call->size[ACCEL_m], n = call->size[ACCEL_n], k = call->size[ACCEL_k];
+    int64_t m = call->size[ACCEL_m], n = call->size[ACCEL_n], k = inner_size(call);
     enum gpu_status status = GPU_ERROR;
 #define ARGUMENTS(P)                                                                               \
     op_a, op_b, m, n, k, P(al), IN(a), stride_a, IN(b), stride_b, P(be), OUT(c), stride_c, batch
@@ -98,7 +115,7 @@ enum gpu_status kernel_gemm_array(struct gpu_work *work, int64_t batch, struct g
                         be = make_scalar(call->scalar[ACCEL_beta]);
     cublasOperation_t op_a = operation(call->flag[ACCEL_transa]),
                       op_b = operation(call->flag[ACCEL_transb]);
-    int64_t m = call->size[ACCEL_m], n = call->size[ACCEL_n], k = call->size[ACCEL_k];
+    int64_t m = call->size[ACCEL_m], n = call->size[ACCEL_n], k = inner_size(call);
     enum gpu_status status = GPU_ERROR;
 #define POINTERS_IN(tile)  (const T *const *)(uintptr_t)(tile).ptr, (tile).ld
 #define POINTERS_OUT(tile) (T *const *)(uintptr_t)(tile).ptr, (tile).ld

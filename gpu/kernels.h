@@ -16,6 +16,9 @@
 bool kernels_fit(int64_t size);
 bool kernels_fit_call(const struct accel_call *call);
 
+/* Whether this device's cuBLAS multiplies bfloat16; true until it has said no. */
+bool kernels_have_bfloat16(void);
+
 enum gpu_status kernel_gemm(struct gpu_work *work, char transa, char transb, int64_t m, int64_t n,
                             int64_t k, struct accel_complex alpha, struct gpu_tile a,
                             struct gpu_tile b, struct accel_complex beta, struct gpu_tile c);

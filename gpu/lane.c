@@ -297,13 +297,18 @@ enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle
     return status;
 }
 
-enum gpu_status lane_join_default_stream(struct gpu_lane *lane)
+/* While another stream captures, nothing can be put on the default stream, and to try it would break the
+ * capture; this question does not (CUDA driver API, cuStreamIsCapturing). */
+bool lane_default_stream_is_closed(void)
 {
     CUstreamCaptureStatus capture;
-    /* While another stream captures, nothing can be put on the default stream, and to try it would break the
-     * capture; this question does not (CUDA driver API, cuStreamIsCapturing). */
-    if (CUDA(cuStreamIsCapturing) &&
-        CUDA(cuStreamIsCapturing)(CU_STREAM_LEGACY, &capture) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+    return CUDA(cuStreamIsCapturing) && CUDA(cuStreamIsCapturing)(CU_STREAM_LEGACY, &capture) ==
+                                            CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+}
+
+enum gpu_status lane_join_default_stream(struct gpu_lane *lane)
+{
+    if (lane_default_stream_is_closed())
         return GPU_OK;
     enum gpu_status status = GPU_CHECK(cuEventRecord, lane->joined, CU_STREAM_LEGACY);
     return status == GPU_OK ? GPU_CHECK(cuStreamWaitEvent, lane->stream, lane->joined, 0) : status;

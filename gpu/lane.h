@@ -53,6 +53,9 @@ enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle
                               CUdeviceptr device, int64_t device_ld, int64_t *done_cols,
                               int64_t *done_rows);
 
+/* Whether the current context's default stream can be given nothing, because another stream captures. */
+bool lane_default_stream_is_closed(void);
+
 /* Lets the lane's stream wait for what the program has put on its default stream so far. */
 enum gpu_status lane_join_default_stream(struct gpu_lane *lane);
 

@@ -289,7 +289,7 @@ static enum gpu_status run_strip(struct level2 *g, int64_t done)
     if (status != GPU_OK || g->out)
         return status;
     if (gpu_in_place(g->a))
-        return GPU_CHECK(cuStreamSynchronize, g->work->lane->stream);
+        return gpu_work_settle(g->work);
     return gpu_work_write_back(g->work, g->a, s.row, s.col, s.rows, s.width, s.whole,
                                g->whole   ? 0
                                : g->lower ? 'L'
@@ -304,7 +304,7 @@ static void shorten(struct accel_operand *x, int64_t first, int64_t length)
 }
 
 /* A's columns that are not done, by the original: the last ones, or of an upper triangle the first. */
-static void rest_by_original(const struct level2 *g, int64_t done)
+static bool rest_by_original(const struct level2 *g, int64_t done)
 {
     struct accel_call part = *g->call;
     struct accel_operand *a = &part.operand[ACCEL_a];
@@ -317,7 +317,7 @@ static void rest_by_original(const struct level2 *g, int64_t done)
     }
     if (g->y.x)
         shorten(&part.operand[ACCEL_y], first, length);
-    g->work->host->original(g->work->host->context, &part);
+    return gpu_work_by_original(g->work, &part);
 }
 
 /* y := beta y, without reading anything else: a product of depth 0. */
@@ -333,16 +333,19 @@ static enum gpu_status run_strips(struct level2 *g)
     enum gpu_status status = load_vector(g, &g->x);
     if (status == GPU_OK)
         status = load_vector(g, &g->y);
+    g->work->launched = false; /* into memory of our own */
     int64_t done = 0;
     if (status == GPU_OK && g->nothing_added) {
         status = scale(g);
-        done = g->n;
+        done = status == GPU_OK ? g->n : 0;
     }
     while (status == GPU_OK && done < g->n) {
         status = run_strip(g, done);
         if (status == GPU_OK)
             done += g->width < g->n - done ? g->width : g->n - done;
     }
+    if (g->out && g->out->copied) /* what kernels wrote was ours */
+        g->work->launched = false;
     if (status == GPU_OK && g->out)
         status = store_vector(g, g->out);
     if (status == GPU_OK)
@@ -351,10 +354,7 @@ static enum gpu_status run_strips(struct level2 *g)
         return GPU_LOST;
     if (g->out || done == 0)
         return status; /* nothing was written */
-    if (!gpu_work_host_readable(g->work))
-        return GPU_LOST;
-    rest_by_original(g, done);
-    return gpu_finished_else(status);
+    return rest_by_original(g, done) ? gpu_finished_else(status) : GPU_LOST;
 }
 
 /* Level 3 wants them in the order of their elements. */

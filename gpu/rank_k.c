@@ -6,6 +6,8 @@
  * whole one: so after a failure the original does the rest by one call of its own. Each panel is a sum
  * over parts of k, and is written back whole.
  */
+#include <limits.h>
+
 #include "kernels.h"
 
 #define BLOCK_MIN 64
@@ -158,6 +160,7 @@ static enum gpu_status whole_block(const struct rank_k *g, int64_t n, int64_t de
     struct gpu_tile block = {g->whole, gpu_device_ld(n, g->c->dtype)};
     char uplo = g->lower ? 'L' : 'U';
     enum gpu_status status = GPU_OK;
+    bool launched = g->work->launched;
     if (!gpu_in_place(g->c))
         return rectangle(g, n, n, depth, alpha, *a, *b, beta, c);
     if (beta.re != 0 || beta.im != 0) {
@@ -169,6 +172,7 @@ static enum gpu_status whole_block(const struct rank_k *g, int64_t n, int64_t de
         status = rectangle(g, n, n, depth, alpha, *a, *b, beta, block);
     if (status == GPU_OK)
         status = kernel_pack_triangle(g->work, uplo, n, block, g->packed);
+    g->work->launched = launched; /* C is as it was */
     return status == GPU_OK ? kernel_unpack_triangle(g->work, uplo, n, g->packed, c) : status;
 }
 
@@ -281,13 +285,13 @@ static enum gpu_status run_panel(struct rank_k *g, int64_t col, int64_t width, b
     if (status != GPU_OK)
         return status;
     if (gpu_in_place(g->c))
-        return GPU_CHECK(cuStreamSynchronize, g->work->lane->stream);
+        return gpu_work_settle(g->work);
     return gpu_work_write_back(g->work, g->c, row, col, rows, width, c, g->lower ? 'L' : 'U');
 }
 
 /* The triangle that the panels before have not reached: for lower it begins at column col, for upper it ends
  * before it. */
-static void rest_by_original(const struct rank_k *g, int64_t col)
+static bool rest_by_original(const struct rank_k *g, int64_t col)
 {
     struct accel_call part = *g->call;
     int64_t first = g->lower ? col : 0, n = g->lower ? g->n - col : col;
@@ -302,7 +306,12 @@ static void rest_by_original(const struct rank_k *g, int64_t col)
     }
     c->ptr = gpu_element(c, first, first);
     c->rows = c->cols = n;
-    g->work->host->original(g->work->host->context, &part);
+    return gpu_work_by_original(g->work, &part);
+}
+
+static bool is_zero(struct accel_complex z)
+{
+    return z.re == 0 && z.im == 0;
 }
 
 enum gpu_status gpu_rank_k(struct gpu_work *work)
@@ -330,11 +339,14 @@ enum gpu_status gpu_rank_k(struct gpu_work *work)
                                    : across_a ? 'N'
                                               : dash,
                        .n = call->size[ACCEL_n],
-                       .k = call->size[ACCEL_k],
+                       .k = is_zero(call->scalar[ACCEL_alpha]) ? 0 : call->size[ACCEL_k],
                        .kept = -1};
     if (g.n == 0)
         return GPU_OK;
     if (!kernels_fit_call(call))
+        return GPU_UNSUPPORTED;
+    /* tpttr and trttp have no 64-bit functions. */
+    if (general && gpu_in_place(g.c) && g.c->ld > INT_MAX)
         return GPU_UNSUPPORTED;
     enum gpu_status status = gpu_work_prepare(work, plan_panels, &g);
     for (int64_t done = 0; status == GPU_OK && done < g.n; done += g.width) {
@@ -344,10 +356,8 @@ enum gpu_status gpu_rank_k(struct gpu_work *work)
         status = run_panel(&g, col, width, &damaged);
         if (status == GPU_OK || (done == 0 && !damaged))
             continue;
-        if (damaged || !gpu_work_host_readable(work))
-            return GPU_LOST;
-        rest_by_original(&g, g.lower ? done : g.n - done);
-        return gpu_finished_else(status);
+        bool right = !damaged && rest_by_original(&g, g.lower ? done : g.n - done);
+        return right ? gpu_finished_else(status) : GPU_LOST;
     }
     return status;
 }

@@ -237,14 +237,17 @@ enum gpu_status gpu_work_write_back(struct gpu_work *work, const struct accel_op
     return status;
 }
 
-bool gpu_work_host_readable(const struct gpu_work *work)
+enum gpu_status gpu_work_settle(struct gpu_work *work)
 {
-    for (int i = 0; i < ACCEL_MATRICES; i++) {
-        enum accel_place place = work->call->operand[i].place;
-        if (place != ACCEL_HOST && place != ACCEL_MANAGED)
-            return false;
-    }
-    return true;
+    enum gpu_status status = GPU_CHECK(cuStreamSynchronize, work->lane->stream);
+    if (status == GPU_OK)
+        work->launched = false;
+    return status;
+}
+
+bool gpu_work_by_original(const struct gpu_work *work, const struct accel_call *part)
+{
+    return work->host->original(work->host->context, part);
 }
 
 /* Gives back what a call took. What is still under way on the stream must end first; where it
@@ -286,42 +289,96 @@ enum gpu_status gpu_run(const struct accel_call *call, struct gpu_host *host)
 
 /* ---- The CPU's way to device memory, where the GPU has refused a call ---- */
 
-/* In the context that the memory belongs to, and in the order of its default stream, which the program may have
- * work on. */
-static bool copy_packed(void *host, const struct accel_operand *x, bool fetch)
+/* A copy between packed host memory and a matrix in device memory. */
+struct passage {
+    const struct accel_operand *x;
+    char *host;
+    bool fetch;
+    char uplo;       /* of what is stored, 0: all */
+    CUstream stream; /* where the default stream is closed */
+};
+
+static bool copy_bytes(const struct passage *p, int64_t at, int64_t from, int64_t bytes)
+{
+    CUdeviceptr device = (CUdeviceptr)(uintptr_t)p->x->ptr + (CUdeviceptr)from;
+    char *host = p->host + at;
+    size_t n = (size_t)bytes;
+    CUresult result;
+    if (!p->stream)
+        result =
+            p->fetch ? CUDA(cuMemcpyDtoH)(host, device, n) : CUDA(cuMemcpyHtoD)(device, host, n);
+    else
+        result = p->fetch ? CUDA(cuMemcpyDtoHAsync)(host, device, n, p->stream)
+                          : CUDA(cuMemcpyHtoDAsync)(device, host, n, p->stream);
+    return result == CUDA_SUCCESS;
+}
+
+/* Column by column where they are not adjacent: a 2-D copy has a largest pitch. */
+static bool copy_columns(const struct passage *p)
+{
+    const struct accel_operand *x = p->x;
+    int64_t size = gpu_size_of(x);
+    bool copied = true;
+    if (x->ld == x->rows && !p->uplo)
+        return copy_bytes(p, 0, 0, x->rows * x->cols * size);
+    for (int64_t j = 0; copied && j < x->cols; j++) {
+        int64_t first = p->uplo == 'L' ? j : 0, last = p->uplo == 'U' ? j + 1 : x->rows;
+        copied = copy_bytes(p, (j * x->rows + first) * size, (j * x->ld + first) * size,
+                            (last - first) * size);
+    }
+    return copied;
+}
+
+/* In the current context, in the order of its default stream, which the program may have work on; where another
+ * stream captures, as soon as possible. */
+static bool copy_on_stream(struct passage *p)
+{
+    if (!lane_default_stream_is_closed())
+        return copy_columns(p);
+    if (CUDA(cuStreamCreate)(&p->stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
+        return false;
+    bool copied = copy_columns(p);
+    copied = CUDA(cuStreamSynchronize)(p->stream) == CUDA_SUCCESS && copied;
+    CUDA(cuStreamDestroy)(p->stream);
+    return copied;
+}
+
+/* The host's matrices of a batch that is mixed. */
+static void copy_on_host(const struct passage *p)
+{
+    const struct accel_operand *x = p->x;
+    size_t bytes = (size_t)(x->rows * gpu_size_of(x));
+    for (int64_t j = 0; j < x->cols; j++) {
+        char *at = p->host + j * (int64_t)bytes, *from = gpu_element(x, 0, j);
+        memcpy(p->fetch ? at : from, p->fetch ? from : at, bytes);
+    }
+}
+
+/* In the context that the memory belongs to. */
+static bool copy_packed(struct passage *p)
 {
     struct gpu_scope scope;
-    int64_t size = gpu_size_of(x);
     CUcontext owner = NULL, popped;
     CUpointer_attribute wanted = CU_POINTER_ATTRIBUTE_CONTEXT;
     void *value = &owner;
-    CUdeviceptr there = (CUdeviceptr)(uintptr_t)x->ptr;
-    struct accel_operand here = *x; /* of a batch that is mixed, the host's, too */
+    struct accel_operand here = *p->x;
     here.array = NULL;
-    if (x->rows == 0 || x->cols == 0)
+    if (here.rows == 0 || here.cols == 0)
         return true;
     gpu_locate(&here, 1, 1);
+    if (here.place == ACCEL_HOST) {
+        copy_on_host(p);
+        return true;
+    }
     if (gpu_enter(&scope) != GPU_OK)
         return false;
-    if (CUDA(cuPointerGetAttributes)(1, &wanted, &value, there) != CUDA_SUCCESS || !owner)
+    if (CUDA(cuPointerGetAttributes)(1, &wanted, &value, (CUdeviceptr)(uintptr_t)here.ptr) !=
+            CUDA_SUCCESS ||
+        !owner)
         owner = gpu_device.context;
-    bool by_host = here.place == ACCEL_HOST;
-    bool copied = by_host || CUDA(cuCtxPushCurrent)(owner) == CUDA_SUCCESS;
-    if (by_host) {
-        for (int64_t j = 0; j < x->cols; j++) {
-            char *at = (char *)host + j * x->rows * size, *from = (char *)x->ptr + j * x->ld * size;
-            memcpy(fetch ? at : from, fetch ? from : at, (size_t)(x->rows * size));
-        }
-    } else if (copied) {
-        /* Column by column where they are not adjacent: a 2-D copy has a largest pitch. */
-        bool adjacent = x->ld == x->rows;
-        size_t bytes = (size_t)(x->rows * (adjacent ? x->cols : 1) * size);
-        for (int64_t j = 0; copied && j < (adjacent ? 1 : x->cols); j++) {
-            char *at = (char *)host + j * x->rows * size;
-            CUdeviceptr from = there + (CUdeviceptr)(j * x->ld * size);
-            copied = (fetch ? CUDA(cuMemcpyDtoH)(at, from, bytes)
-                            : CUDA(cuMemcpyHtoD)(from, at, bytes)) == CUDA_SUCCESS;
-        }
+    bool copied = CUDA(cuCtxPushCurrent)(owner) == CUDA_SUCCESS;
+    if (copied) {
+        copied = copy_on_stream(p);
         CUDA(cuCtxPopCurrent)(&popped);
     }
     gpu_leave(&scope);
@@ -330,10 +387,12 @@ static bool copy_packed(void *host, const struct accel_operand *x, bool fetch)
 
 bool gpu_fetch(void *host, const struct accel_operand *x)
 {
-    return copy_packed(host, x, true);
+    struct passage p = {.x = x, .host = host, .fetch = true};
+    return copy_packed(&p);
 }
 
-bool gpu_store(const struct accel_operand *x, const void *host)
+bool gpu_store(const struct accel_operand *x, const void *host, char uplo)
 {
-    return copy_packed((void *)(uintptr_t)host, x, false);
+    struct passage p = {.x = x, .host = (char *)(uintptr_t)host, .uplo = uplo};
+    return copy_packed(&p);
 }

@@ -26,7 +26,8 @@ struct gpu_work {
     struct gpu_lane *lane;
     CUdeviceptr block[WORK_BLOCKS];
     int blocks;
-    bool launched; /* a kernel of this call has been put on the stream */
+    /* Since what was finished last, a kernel has been put on the stream. */
+    bool launched;
 };
 
 /* A part of an operand on the device. */
@@ -106,14 +107,17 @@ enum gpu_status gpu_work_upload_vector(struct gpu_work *work, const struct accel
 enum gpu_status gpu_work_write_vector(struct gpu_work *work, const struct accel_operand *x,
                                       CUdeviceptr device);
 
+/* Waits until what was computed in the program's own memory is there: that part is finished. */
+enum gpu_status gpu_work_settle(struct gpu_work *work);
+
+/* Runs a part of the call by the original. */
+bool gpu_work_by_original(const struct gpu_work *work, const struct accel_call *part);
+
 /* Gives back the device memory of a call's part, once its work is done. */
 enum gpu_status gpu_work_give_back(struct gpu_work *work);
 
 /* How many columns (or rows) of `length` elements of `size` bytes make such a part: at least one. */
 int64_t gpu_work_panel(int64_t length, int64_t size);
-
-/* Whether the CPU can read all operands. */
-bool gpu_work_host_readable(const struct gpu_work *work);
 
 /* An operand's part where it is. */
 struct gpu_tile gpu_in_place_tile(const struct accel_operand *x, int64_t row, int64_t col);

@@ -16,6 +16,7 @@ struct square {
     const struct accel_operand *a, *in, *out; /* in: symm's B; trmm and trsm: the same as out */
     bool left;
     bool triangular;
+    bool nothing_added; /* alpha is 0 */
     char uplo, trans, diag;
     int64_t order, free;  /* of A; of the rectangle's other side */
     int64_t block, width; /* what of them is taken at once */
@@ -201,6 +202,16 @@ static enum gpu_status triangular_panel(struct square *s, const struct panel *pa
     return status;
 }
 
+/* alpha is 0: nothing is read but C for its beta. A product of depth 0. */
+static enum gpu_status scale_panel(struct square *s, const struct panel *panel)
+{
+    const struct accel_complex zero = {0, 0};
+    int64_t rows = s->left ? s->order : panel->width, cols = s->left ? panel->width : s->order;
+    struct gpu_tile any = {panel->out.ptr, rows > cols ? rows : cols};
+    return kernel_gemm(s->work, 'N', 'N', rows, cols, 0, one, any, any,
+                       s->triangular ? zero : s->call->scalar[ACCEL_beta], panel->out);
+}
+
 static enum gpu_status load(struct square *s, const struct accel_operand *x, bool read,
                             const struct panel *panel, CUdeviceptr memory, struct gpu_tile *tile)
 {
@@ -216,16 +227,18 @@ static enum gpu_status run_panel(struct square *s, struct panel *panel, bool *da
     enum gpu_status status =
         load(s, s->out, accel_is_read(s->call, s->out), panel, s->memory_out, &panel->out);
     panel->in = panel->out;
-    if (status == GPU_OK && !s->triangular)
+    if (status == GPU_OK && !s->triangular && !s->nothing_added)
         status = load(s, s->in, true, panel, s->memory_in, &panel->in);
     if (status != GPU_OK)
         return status;
-    status = s->triangular ? triangular_panel(s, panel) : symmetric_panel(s, panel);
+    status = s->nothing_added ? scale_panel(s, panel)
+             : s->triangular  ? triangular_panel(s, panel)
+                              : symmetric_panel(s, panel);
     *damaged = gpu_in_place(s->out) && s->work->launched;
     if (status != GPU_OK)
         return status;
     if (gpu_in_place(s->out))
-        return GPU_CHECK(cuStreamSynchronize, s->work->lane->stream);
+        return gpu_work_settle(s->work);
     /* Panels are narrow: see gpu_work_panel(). */
     return gpu_work_write_back(s->work, s->out, s->left ? 0 : panel->first,
                                s->left ? panel->first : 0, s->left ? s->order : panel->width,
@@ -233,7 +246,7 @@ static enum gpu_status run_panel(struct square *s, struct panel *panel, bool *da
 }
 
 /* The panels from `first` on, by the original. */
-static void rest_by_original(const struct square *s, int64_t first)
+static bool rest_by_original(const struct square *s, int64_t first)
 {
     struct accel_call part = *s->call;
     struct accel_operand *const rectangles[] = {&part.operand[ACCEL_b], &part.operand[ACCEL_c]};
@@ -243,7 +256,7 @@ static void rest_by_original(const struct square *s, int64_t first)
         x->ptr = gpu_element(x, s->left ? 0 : first, s->left ? first : 0);
         *(s->left ? &x->cols : &x->rows) -= first;
     }
-    s->work->host->original(s->work->host->context, &part);
+    return gpu_work_by_original(s->work, &part);
 }
 
 enum gpu_status gpu_square(struct gpu_work *work)
@@ -259,6 +272,8 @@ enum gpu_status gpu_square(struct gpu_work *work)
                        .uplo = call->flag[ACCEL_uplo],
                        .trans = call->flag[ACCEL_trans],
                        .diag = call->flag[ACCEL_diag],
+                       .nothing_added =
+                           call->scalar[ACCEL_alpha].re == 0 && call->scalar[ACCEL_alpha].im == 0,
                        .a_row = -1};
     s.out = s.triangular ? s.in : &call->operand[ACCEL_c];
     s.order = call->size[s.left ? ACCEL_m : ACCEL_n];
@@ -275,10 +290,8 @@ enum gpu_status gpu_square(struct gpu_work *work)
         status = run_panel(&s, &panel, &damaged);
         if (status == GPU_OK || (first == 0 && !damaged))
             continue;
-        if (damaged || !gpu_work_host_readable(work))
-            return GPU_LOST;
-        rest_by_original(&s, first);
-        return gpu_finished_else(status);
+        bool right = !damaged && rest_by_original(&s, first);
+        return right ? gpu_finished_else(status) : GPU_LOST;
     }
     return status;
 }

@@ -268,18 +268,19 @@ int64_t accel_adapter_groups(const struct accel_routine *routine, enum accel_abi
     return 1;
 }
 
-/* Matrices before those of a group. */
-static int64_t matrices_before(const struct accel_routine *routine, enum accel_abi abi, int width,
-                               const struct accel_frame *frame, int64_t group)
+bool accel_adapter_reaches(const struct accel_routine *routine, enum accel_abi abi, int width,
+                           const struct accel_frame *frame, int64_t groups, uint64_t gate)
 {
-    int64_t before = 0;
-    for (int i = 0; group > 0 && i < routine->args; i++)
-        if (routine->arg[i].kind == ACCEL_ARG_BATCH)
-            for (int64_t g = 0; g < group; g++) {
-                int64_t size = load_integer(word_of(frame, abi, i), width, g);
-                before += size > 0 ? size : 0;
-            }
-    return before;
+    for (int i = 0; i < routine->args; i++) {
+        const struct accel_arg *arg = &routine->arg[i];
+        if (arg->kind != ACCEL_ARG_SIZE || arg->slot == ACCEL_k)
+            continue;
+        uint64_t word = word_of(frame, abi, i);
+        for (int64_t g = 0; g < groups; g++)
+            if ((uint64_t)load_integer(word, width, g) >= gate)
+                return true;
+    }
+    return false;
 }
 
 static void read_vector_inc(struct accel_operand *x, int64_t inc)
@@ -351,14 +352,14 @@ static void read_no_groups(struct accel_call *call)
 
 void accel_adapter_read(struct accel_call *call, const struct accel_routine *routine,
                         enum accel_abi abi, int width, const struct accel_frame *frame,
-                        int64_t group)
+                        struct accel_group group)
 {
     struct reader r = {frame, 0, 0};
     memset(call, 0, sizeof *call);
     call->routine = routine;
     call->layout = ACCEL_COLUMN_MAJOR;
     call->batch = 1;
-    call->group = group;
+    call->group = group.number;
     call->groups = accel_adapter_groups(routine, abi, width, frame);
     if (abi == ACCEL_ABI_CBLAS) {
         int32_t layout = (int32_t)next_word(&r);
@@ -369,9 +370,8 @@ void accel_adapter_read(struct accel_call *call, const struct accel_routine *rou
     if (call->groups < 1) {
         read_no_groups(call);
     } else {
-        int64_t matrices = matrices_before(routine, abi, width, frame, group);
         for (int i = 0; i < routine->args; i++)
-            read_argument(call, &r, i, abi, width, matrices);
+            read_argument(call, &r, i, abi, width, group.products);
     }
     for (int i = 0; i < ACCEL_MATRICES; i++)
         if (call->operand[i].array)
@@ -419,7 +419,7 @@ bool accel_adapter_is_wide(const struct accel_routine *routine, enum accel_abi a
     /* Arrays of 32-bit integers are not to be read as others: they would lead to other matrices. */
     if (has_arrays(routine) || !can_read_wide(routine, abi, frame))
         return false;
-    accel_adapter_read(&call, routine, abi, 64, frame, 0);
+    accel_adapter_read(&call, routine, abi, 64, frame, (struct accel_group){0, 0});
     if (accel_call_fault(&call))
         return false;
     for (int i = 0; i < ACCEL_MATRICES; i++) {

@@ -9,16 +9,25 @@
 #include "entry.h"
 #include "names.h"
 
-/* Reads the caller's arguments. width is the provider's INTEGER width in bits, 32 or 64. group: which of the
- * groups that accel_adapter_groups() counts; 0 where that is less than 1. Flags and sizes that are wrong are
- * passed on as they are: see accel_call_fault(). */
+/* One of the groups that accel_adapter_groups() counts; {0, 0} where that is less than 1. */
+struct accel_group {
+    int64_t number;
+    int64_t products; /* of the groups before it: the sum of their `batch`, where positive */
+};
+
+/* Reads the caller's arguments. width is the provider's INTEGER width in bits, 32 or 64. Flags and sizes
+ * that are wrong are passed on as they are: see accel_call_fault(). */
 void accel_adapter_read(struct accel_call *call, const struct accel_routine *routine,
                         enum accel_abi abi, int width, const struct accel_frame *frame,
-                        int64_t group);
+                        struct accel_group group);
 
 /* How many groups of products a call has, as its caller says; 1 for what is no grouped batch. */
 int64_t accel_adapter_groups(const struct accel_routine *routine, enum accel_abi abi, int width,
                              const struct accel_frame *frame);
+
+/* Whether m or n of some group is at or above the gate, as the entries ask it of calls of one group. */
+bool accel_adapter_reaches(const struct accel_routine *routine, enum accel_abi abi, int width,
+                           const struct accel_frame *frame, int64_t groups, uint64_t gate);
 
 /* Whether a call whose INTEGER width is not known can only be an ILP64 one: read with 64-bit
  * integers it is valid, its matrices fit an address space, and a size or leading dimension is

@@ -29,10 +29,15 @@
 #define ACCEL_SLOT_COMPARE 24
 #define ACCEL_SLOTS_SIZE   32
 
-/* The call-site table that the by-caller stubs read: 2^ACCEL_SITE_BITS places, and one behind them. */
-#define ACCEL_SITE_BITS        14
-#define ACCEL_SITE_HASH        0x5bd1e995 /* odd, any well-mixed 31-bit constant: 64-bit products */
-#define ACCEL_SITE_ENTRY_SHIFT 48         /* user addresses are below 2^47 */
+/* The call-site table that the by-caller stubs read. A call's place is the upper ACCEL_SITE_BITS of
+ * the 32-bit product of its return address and ACCEL_SITE_HASH, plus its entry's own offset, for many
+ * entries may be called from one place; or the next. */
+#define ACCEL_SITE_BITS          14
+#define ACCEL_SITE_HASH          0x5bd1e995 /* odd, any well-mixed 31-bit constant */
+#define ACCEL_SITE_OFFSETS       0x2000     /* a power of two */
+#define ACCEL_SITE_OFFSET(entry) (((entry)*9) & (ACCEL_SITE_OFFSETS - 1))
+#define ACCEL_SITES              ((1 << ACCEL_SITE_BITS) + ACCEL_SITE_OFFSETS)
+#define ACCEL_SITE_ENTRY_SHIFT   48 /* user addresses are below 2^47 */
 
 /* struct accel_frame */
 #define ACCEL_FRAME_XMM  48
@@ -88,8 +93,8 @@ extern _Atomic uint64_t accel_gate;
 
 /* key = return address + entry << ACCEL_SITE_ENTRY_SHIFT, 0 = free. A key is written after its
  * target and cleared before it; the stub reads the key, the target, and the key again. */
-extern _Atomic uint64_t accel_site_key[(1 << ACCEL_SITE_BITS) + 1];
-extern _Atomic(void *) accel_site_target[(1 << ACCEL_SITE_BITS) + 1];
+extern _Atomic uint64_t accel_site_key[ACCEL_SITES];
+extern _Atomic(void *) accel_site_target[ACCEL_SITES];
 
 /* Where the tail jump of the dlsym hook goes. */
 extern _Atomic(void *) accel_real_dlsym;

@@ -154,9 +154,9 @@
 .macro find_site missing
     movabs $(index << ACCEL_SITE_ENTRY_SHIFT), %r11
     add (%rsp), %r11
-    imul $ACCEL_SITE_HASH, %r11, %r10
-    shr $(64 - ACCEL_SITE_BITS), %r10
-    lea accel_site_key(%rip), %rax
+    imul $ACCEL_SITE_HASH, %r11d, %r10d
+    shr $(32 - ACCEL_SITE_BITS), %r10d
+    lea accel_site_key + 8*ACCEL_SITE_OFFSET(index)(%rip), %rax
     lea (%rax,%r10,8), %r10
     cmp %r11, (%r10)
     jne 8f
@@ -334,8 +334,8 @@ accel_bound_blocks:
     .bss
     .balign 64
     zeroed accel_bound_slots, ACCEL_BOUND_ENTRIES*ACCEL_SLOTS_SIZE
-    zeroed accel_site_key, (8<<ACCEL_SITE_BITS) + 8 /* one more, always free: the last one's next */
-    zeroed accel_site_target, (8<<ACCEL_SITE_BITS) + 8
+    zeroed accel_site_key, 8*ACCEL_SITES
+    zeroed accel_site_target, 8*ACCEL_SITES
     zeroed accel_gate, 8
     zeroed accel_real_dlsym, 8
 

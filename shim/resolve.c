@@ -118,6 +118,19 @@ static int probe_width(void *isamax, enum accel_abi abi)
     return index == (uint32_t)third ? 32 : index == 0 ? 64 : 0;
 }
 
+/* As the names in other manglings say that the library has: scipy-openblas 0.3.31 has its batches under plain
+ * names alone. */
+static int width_of_others(const struct link_map *object)
+{
+    for (uint32_t i = 0; i < accel_name_count / accel_routine_count; i++) {
+        const struct accel_mangling *mangling = accel_name_mangling(i);
+        void *isamax = mangling->width ? lookup_in(object->l_name, mangling->probe) : NULL;
+        if (isamax && accel_object_of(isamax) == object)
+            return mangling->width;
+    }
+    return 0;
+}
+
 /* The INTEGER width of the library that defines function, 0 where it cannot be told. */
 static int width_of(uint32_t entry, void *function)
 {
@@ -139,6 +152,9 @@ static int width_of(uint32_t entry, void *function)
     /* A library that has only part of BLAS: the Fortran name, then the one that it would call. */
     isamax = lookup_in(object->l_name, "isamax_");
     if (!isamax) {
+        int width = width_of_others(object);
+        if (width)
+            return width;
         isamax = accel_real_lookup(RTLD_NEXT, "isamax_");
         dlerror();
     }

@@ -68,26 +68,29 @@ static void call_original(void *context, const struct accel_call *call)
  * program left by longjmp is recognised by its place: it is not above the new one. */
 static _Thread_local const struct accel_frame *current __attribute__((tls_model("initial-exec")));
 
+static void read_group(struct accel_call *call, const struct passage *p, struct accel_group *group)
+{
+    accel_adapter_read(call, p->routine, p->abi, p->original->width, p->frame, *group);
+    group->number++;
+    group->products += call->batch > 0 ? call->batch : 0;
+}
+
 /* A batch of several groups, each of which is decided for itself. Where all stay with the original, or one is
  * wrong, it is the original's as a whole. */
 static bool run_groups(struct passage *passage, struct dispatch_caller *caller, int64_t groups)
 {
-    const struct accel_original *original = passage->original;
+    struct accel_call call;
     bool whole = true;
-    for (int64_t g = 0; g < groups; g++) {
-        struct accel_call call;
-        accel_adapter_read(&call, passage->routine, passage->abi, original->width, passage->frame,
-                           g);
+    for (struct accel_group g = {0, 0}; g.number < groups;) {
+        read_group(&call, passage, &g);
         if (accel_call_fault(&call))
             return dispatch_call(&call, caller);
         whole = whole && !dispatch_would_run(&call, caller);
     }
     if (whole)
         caller->forward = NULL;
-    for (int64_t g = 0; g < groups; g++) {
-        struct accel_call call;
-        accel_adapter_read(&call, passage->routine, passage->abi, original->width, passage->frame,
-                           g);
+    for (struct accel_group g = {0, 0}; g.number < groups;) {
+        read_group(&call, passage, &g);
         passage->group = &call;
         dispatch_call(&call, caller);
     }
@@ -96,6 +99,16 @@ static bool run_groups(struct passage *passage, struct dispatch_caller *caller, 
         forward(passage);
     }
     return true;
+}
+
+/* The gate of the entries is for calls of one group. */
+static bool is_small(const struct passage *p, int64_t groups)
+{
+    const struct dispatch_attention attention = dispatch_attention();
+    return attention.level == DISPATCH_SEE_NOTHING ||
+           (attention.level == DISPATCH_SEE_LARGE &&
+            !accel_adapter_reaches(p->routine, p->abi, p->original->width, p->frame, groups,
+                                   attention.gate));
 }
 
 static void *enter(uint32_t entry, struct accel_frame *frame, struct program_state *program)
@@ -124,12 +137,14 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
                                      .context = &passage};
     int64_t groups = accel_adapter_groups(routine, abi, original->width, frame);
     bool done;
+    if (groups > 1 && is_small(&passage, groups))
+        return original->function;
     current = frame;
     if (groups > 1) {
         done = run_groups(&passage, &caller, groups);
     } else {
         struct accel_call call;
-        accel_adapter_read(&call, routine, abi, original->width, frame, 0);
+        accel_adapter_read(&call, routine, abi, original->width, frame, (struct accel_group){0, 0});
         done = dispatch_call(&call, &caller);
     }
     current = NULL;

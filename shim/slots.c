@@ -9,8 +9,6 @@
 
 #include "dispatch/say.h"
 
-#define SITES (1 << ACCEL_SITE_BITS)
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Exported entries: whether one has been called, and its original where that is the same for all
@@ -19,8 +17,8 @@ static bool resolved[ACCEL_ENTRIES_MAX];
 static _Atomic(const struct accel_original *) global_original[ACCEL_ENTRIES_MAX];
 
 /* Beside the site table: the same places, for the slow path. */
-static _Atomic(const struct accel_original *) site_original[SITES];
-static int sites_used;
+static _Atomic(const struct accel_original *) site_original[ACCEL_SITES];
+static bool sites_used;
 
 static struct {
     uint32_t exported;
@@ -31,12 +29,12 @@ static int bound_used;
 static bool bound_full_said;
 
 /* Objects that have called: (object, entry) -> original; saves look-ups for further call sites. */
-static struct {
+static struct caller {
     const void *object;
     uint32_t entry;
     const struct accel_original *original;
-} caller[1024];
-static int callers;
+} * caller;
+static size_t callers, callers_max;
 
 /* What the slots were last set for; UNSET when an entry has come in since. */
 #define UNSET UINT64_MAX
@@ -73,15 +71,22 @@ static uint64_t site_key(uint32_t entry, uintptr_t ret)
 /* As in the by-caller stub. */
 static uint32_t site_place(uint64_t key)
 {
-    return (uint32_t)((key * ACCEL_SITE_HASH) >> (64 - ACCEL_SITE_BITS));
+    return ((uint32_t)key * ACCEL_SITE_HASH >> (32 - ACCEL_SITE_BITS)) +
+           ACCEL_SITE_OFFSET((uint32_t)(key >> ACCEL_SITE_ENTRY_SHIFT));
 }
 
+/* The stub looks at two places, the slow path at some more. */
 #define PROBES 16
+
+static uint32_t next_place(uint32_t at)
+{
+    return (at + 1) % ACCEL_SITES;
+}
 
 static const struct accel_original *site_find(uint64_t key)
 {
-    for (uint32_t i = 0; i < PROBES; i++) {
-        uint32_t at = (site_place(key) + i) % SITES;
+    uint32_t at = site_place(key);
+    for (int i = 0; i < PROBES; i++, at = next_place(at)) {
         if (atomic_load_explicit(&accel_site_key[at], memory_order_acquire) == key) {
             const struct accel_original *original =
                 atomic_load_explicit(&site_original[at], memory_order_acquire);
@@ -92,27 +97,29 @@ static const struct accel_original *site_find(uint64_t key)
     return NULL;
 }
 
-static void site_insert(uint64_t key, const struct accel_original *original)
+static void site_set(uint32_t at, uint64_t key, const struct accel_original *original)
 {
-    for (uint32_t i = 0; i < PROBES; i++) {
-        uint32_t at = (site_place(key) + i) % SITES;
-        uint64_t there = atomic_load_explicit(&accel_site_key[at], memory_order_relaxed);
-        if (there == key)
-            return;
-        if (there)
-            continue;
-        atomic_store_explicit(&site_original[at], original, memory_order_release);
-        atomic_store_explicit(&accel_site_target[at], original->function, memory_order_release);
-        atomic_store_explicit(&accel_site_key[at], key, memory_order_release);
-        sites_used++;
-        return;
-    }
-    /* All taken: the first one gives way. A stub that is reading it sees the key change. */
-    uint32_t at = site_place(key);
     atomic_store_explicit(&accel_site_key[at], 0, memory_order_release);
     atomic_store_explicit(&site_original[at], original, memory_order_release);
     atomic_store_explicit(&accel_site_target[at], original->function, memory_order_release);
     atomic_store_explicit(&accel_site_key[at], key, memory_order_release);
+}
+
+static void site_insert(uint64_t key, const struct accel_original *original)
+{
+    uint32_t at = site_place(key);
+    sites_used = true;
+    for (int i = 0; i < PROBES; i++, at = next_place(at)) {
+        uint64_t there = atomic_load_explicit(&accel_site_key[at], memory_order_relaxed);
+        if (there == key)
+            return;
+        if (!there) {
+            site_set(at, key, original);
+            return;
+        }
+    }
+    /* All taken: the first one gives way. A stub that is reading it sees the key change. */
+    site_set(site_place(key), key, original);
 }
 
 /* ---- Slots ---- */
@@ -235,11 +242,11 @@ void accel_slots_drop_if_unloaded(void)
                                   memory_order_release);
             atomic_store_explicit(&global_original[i], NULL, memory_order_release);
         }
-        for (int i = 0; sites_used && i < SITES; i++) {
+        for (int i = 0; sites_used && i < ACCEL_SITES; i++) {
             atomic_store_explicit(&accel_site_key[i], 0, memory_order_release);
             atomic_store_explicit(&site_original[i], NULL, memory_order_release);
         }
-        sites_used = 0;
+        sites_used = false;
         callers = 0;
     }
     pthread_mutex_unlock(&lock);
@@ -249,11 +256,26 @@ static const struct accel_original *known_caller(const void *object, uint32_t en
 {
     const struct accel_original *original = NULL;
     pthread_mutex_lock(&lock);
-    for (int i = 0; object && !original && i < callers; i++)
+    for (size_t i = 0; object && !original && i < callers; i++)
         if (caller[i].object == object && caller[i].entry == entry)
             original = caller[i].original;
     pthread_mutex_unlock(&lock);
     return original;
+}
+
+/* Under the lock. Without memory, it is looked up again. */
+static void remember_caller(const void *object, uint32_t entry,
+                            const struct accel_original *original)
+{
+    if (callers == callers_max) {
+        size_t more = callers_max ? 2 * callers_max : 64;
+        struct caller *grown = realloc(caller, more * sizeof *grown);
+        if (!grown)
+            return;
+        caller = grown;
+        callers_max = more;
+    }
+    caller[callers++] = (struct caller){object, entry, original};
 }
 
 static _Noreturn void no_original(uint32_t entry)
@@ -294,11 +316,8 @@ const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret)
         /* Where both widths are there, every call is looked at. And a gate behind the look-up must find BLAS. */
         if (!original->wide && (original->width || accel_name_mangling(entry)->trusted))
             site_insert(key, original);
-        if (!known && object && callers < (int)(sizeof caller / sizeof caller[0])) {
-            caller[callers].object = object;
-            caller[callers].entry = entry;
-            caller[callers++].original = original;
-        }
+        if (!known && object)
+            remember_caller(object, entry, original);
     }
     if (!resolved[entry]) {
         resolved[entry] = true;

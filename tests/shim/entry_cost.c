@@ -11,6 +11,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "entry_cost.h"
 #include "shim/adapter.h"
 #include "shim/manglings.def"
 
@@ -85,20 +86,43 @@ static long count(void (*entry)(void), uint32_t index)
     return steps;
 }
 
-/* Prints `symbol instructions` for every `step`th name from `from` on. bound: of pointers that dlsym() hands out. */
-int entry_cost(int bound, uint32_t from, uint32_t step);
-int entry_cost(int bound, uint32_t from, uint32_t step)
+static void start_counting(void)
 {
     struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
     dl_iterate_phdr(find_libaccel, NULL);
     sigaction(SIGTRAP, &action, NULL);
-    for (uint32_t i = from; i < accel_name_count; i += step) {
+}
+
+/* Prints `symbol instructions` for every name. bound: of pointers that dlsym() hands out. */
+int entry_cost(int bound);
+int entry_cost(int bound)
+{
+    start_counting();
+    for (uint32_t i = 0; i < accel_name_count; i++) {
         void (*entry)(void) = entries[i];
         if (bound) {
             void *found = dlsym(RTLD_DEFAULT, accel_names[i].symbol);
             memcpy(&entry, &found, sizeof entry);
         }
         printf("%s %ld\n", accel_names[i].symbol, count(entry, i));
+    }
+    fflush(stdout);
+    return 0;
+}
+
+/* Prints `place instructions` for every call site, when all have been used. */
+int call_site_cost(void);
+int call_site_cost(void)
+{
+    start_counting();
+    for (int site = 0; site < CALL_SITES; site++)
+        call_site(site);
+    for (int site = 0; site < CALL_SITES; site++) {
+        steps = 0;
+        __asm__ volatile("pushfq\n orq $0x100, (%%rsp)\n popfq" ::: "memory", "cc");
+        call_site(site);
+        __asm__ volatile("pushfq\n andq $~0x100, (%%rsp)\n popfq" ::: "memory", "cc");
+        printf("%d %ld\n", site, steps);
     }
     fflush(stdout);
     return 0;

@@ -6,9 +6,10 @@ import re
 import tempfile
 from pathlib import Path
 
-from common import TEST_GPU, Tap, lines_for, said, start
+from common import TEST_GPU, TESTS, Tap, lines_for, said, start
 
 tap = Tap()
+LACKING = ["-l", TESTS / "liblacking.so", "-f", "y"]
 WORKLOADS = {
     # Few and small, so that the sweep is short; operands in one piece, then in tiles and panels. The last number:
     # every which call is made to fail.
@@ -16,13 +17,20 @@ WORKLOADS = {
     "gemm in tiles": (["-c", 1, "-n", 160, "-s", 19, "-r", "?gemm"], {"ACCEL_MEMORY": "100K"}, 1),
     "double precision": (["-c", 1, "-n", 40, "-s", 3, "-r", "d*"], {}, 7),
     "complex in panels": (["-c", 1, "-n", 120, "-s", 7, "-r", "[z]*"], {"ACCEL_MEMORY": "120K"}, 17),
+    "level 2 in strips": (["-c", 3, "-n", 150, "-s", 2, "-r", "[cd]@(ge|he|sy|tr)@(mv|r|rc|r2|sv)"],
+                          {"ACCEL_MEMORY": "40K"}, 23),
+    "batches": ([*LACKING, "-c", 3, "-n", 60, "-s", 4, "-r", "[dc]gemm_batch*"], {}, 3),
+    "batches in loads and tiles": ([*LACKING, "-c", 3, "-n", 60, "-s", 4, "-r", "[dc]gemm_batch*"],
+                                   {"ACCEL_MEMORY": "60K"}, 17),
+    "gemmt, bfloat16": ([*LACKING, "-c", 2, "-n", 150, "-s", 6, "-r", "@([sz]gemmt|sbgemm)"],
+                        {"ACCEL_MEMORY": "60K"}, 11),
 }
 
 
-def count(arguments, extra):
+def count(arguments, extra, program="random_calls"):
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report")
-        start("random_calls", *arguments, env={**TEST_GPU, **extra, "TESTGPU_REPORT": str(report)})
+        start(program, *arguments, env={**TEST_GPU, **extra, "TESTGPU_REPORT": str(report)})
         text = report.read_text()
     calls = {name: int(n) for name, n in re.findall(r"call name=(\S+) n=(\d+)", text)}
     return calls, sum(calls.values())
@@ -62,6 +70,37 @@ for workload, (arguments, extra, step) in WORKLOADS.items():
         sweep(f"{workload}, {code} while it runs", arguments, extra,
               [f"async:{n}={code}" for n in range(1, operations + 5, step)])
 tap.ok(begun > 0, "some calls were begun on the GPU and finished on the CPU")
+
+# A program whose operands are in device and managed memory, or in part. Short of memory, every result is right and
+# nothing stops the program; where the device fails, it is right, or the program is stopped.
+for name, arguments, extra in (
+    ("Level 3", ["-n", 40, "-r", "[dz]@(gemm|symm|syrk|her2k|trsm|trmm)"], {"ACCEL_MEMORY": "60K"}),
+    ("Level 2", ["-n", 40, "-r", "[dz]@(gemv|hemv|trsv|ger|her2)", "-i", "cblas-row"], {}),
+    ("batches", [*LACKING, "-n", 40, "-r", "[dz]gemm_batch*"], {"ACCEL_MEMORY": "60K"}),
+    ("gemmt, bfloat16", [*LACKING, "-n", 40, "-r", "@([dz]gemmt|sbgemm)"], {}),
+):
+    arguments = ["-c", 1, *arguments]
+    calls, total = count(arguments, extra, "cuda_program")
+    short = [f"cuMemAlloc:{n}{more}" for n in range(1, calls["cuMemAlloc_v2"] + 1, 7) for more in ("", "+")]
+    for function in (f for f in calls if re.match("cublas([SDCZ]|GemmEx)", f)):
+        for n in range(1, calls[function] + 1, calls[function] // 2 + 1):
+            once, twice = (f"{function}:{i}=CUBLAS_STATUS_ALLOC_FAILED" for i in (n, n + 1))
+            short += [once, f"{once},{twice}"]
+    # But where a pointer cannot be asked for its memory, nobody knows that it is not the host's.
+    lost = [f"{f}:{n}" for f in calls if f not in ("cuPointerGetAttributes", "cuCtxPushCurrent_v2")
+            for n in (calls[f] // 2 + 1, calls[f])]
+    for kind, faults, may_stop in ("short of memory", short, False), ("a failure", lost, True):
+        bad, stopped = [], 0
+        for fault in faults:
+            done = start("cuda_program", *arguments, env={**TEST_GPU, **extra, "TESTGPU_FAIL": fault, "TESTGPU_DELAY_US": "0"})
+            is_stopped = "cannot be made right" in done.stderr
+            stopped += is_stopped
+            own = done.returncode == 3  # the program's own calls fail, too; and without a GPU, it crashes as ever
+            own = own or "no GPU is used" in done.stderr
+            if not (own or "\n0 calls wrong" in "\n" + done.stdout or is_stopped and may_stop):
+                bad.append(f"{fault}: {done.returncode} {done.stdout} {done.stderr[-400:]}")
+        tap.ok(len(faults) > 10 and not bad,
+               f"device operands, {name}, {kind}: {len(faults)} faults, {stopped} stopped, none wrong", *bad[:4])
 
 # Out of memory passes: the GPU stays in use.
 done = start("random_calls", "-c", 6, "-s", 3, "-r", "?gemm", env={**TEST_GPU, "TESTGPU_FAIL": "cuMemHostAlloc:1", "ACCEL_LOG": "1"})

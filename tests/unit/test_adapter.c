@@ -27,7 +27,8 @@ static struct {
 void test_record(const struct accel_frame *frame)
 {
     memcpy(record.words, frame->stack, sizeof record.words);
-    accel_adapter_read(&record.seen, record.routine, record.abi, record.width, frame, 0);
+    accel_adapter_read(&record.seen, record.routine, record.abi, record.width, frame,
+                       (struct accel_group){0, 0});
 }
 
 void test_callee(void);
@@ -193,7 +194,7 @@ static void row_major_is_the_exchanged_product(void **state)
     (void)state;
     int entry = accel_name_find("cblas_dgemm");
     accel_adapter_read(&call, accel_name_routine((uint32_t)entry), ACCEL_ABI_CBLAS, 32, &f.frame,
-                       0);
+                       (struct accel_group){0, 0});
     assert_int_equal(call.layout, ACCEL_ROW_MAJOR);
     assert_int_equal(call.size[ACCEL_m], 3);
     assert_int_equal(call.size[ACCEL_n], 2);
@@ -224,7 +225,8 @@ static void row_major_level_2_goes_both_ways(void **state)
     record.routine = accel_name_routine((uint32_t)accel_name_find("cblas_zgemv"));
     record.abi = ACCEL_ABI_CBLAS;
     record.width = 32;
-    accel_adapter_read(&call, record.routine, ACCEL_ABI_CBLAS, 32, &f.frame, 0);
+    accel_adapter_read(&call, record.routine, ACCEL_ABI_CBLAS, 32, &f.frame,
+                       (struct accel_group){0, 0});
     assert_int_equal(call.flag[ACCEL_trans], 'R');
     assert_int_equal(call.size[ACCEL_m], 3);
     assert_int_equal(call.size[ACCEL_n], 2);
@@ -240,7 +242,8 @@ static void row_major_level_2_goes_both_ways(void **state)
     /* cblas_zgerc(RowMajor, m=2, n=3, alpha, x, 1, y, 2, A, 4) */
     struct fortran_frame g = {{.gpr = {101, 2, 3, (uintptr_t)alpha, 0xA0, 1}}, {0xB0, 2, 0xC0, 4}};
     record.routine = accel_name_routine((uint32_t)accel_name_find("cblas_zgerc"));
-    accel_adapter_read(&call, record.routine, ACCEL_ABI_CBLAS, 32, &g.frame, 0);
+    accel_adapter_read(&call, record.routine, ACCEL_ABI_CBLAS, 32, &g.frame,
+                       (struct accel_group){0, 0});
     assert_true(call.conjugated);
     assert_ptr_equal(call.operand[ACCEL_x].ptr, (void *)0xB0);
     assert_int_equal(call.operand[ACCEL_x].cols, 3);
@@ -268,7 +271,7 @@ static void groups_of_a_batch(void **state)
     struct accel_call call;
     (void)state;
     assert_int_equal(accel_adapter_groups(routine, ACCEL_ABI_FORTRAN, 32, &f.frame), 3);
-    accel_adapter_read(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, 2);
+    accel_adapter_read(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, (struct accel_group){2, 2});
     assert_int_equal(call.batch, 3);
     assert_int_equal(call.flag[ACCEL_transa], 'C');
     assert_int_equal(call.flag[ACCEL_transb], 'T');
@@ -277,7 +280,7 @@ static void groups_of_a_batch(void **state)
     assert_true(call.scalar[ACCEL_alpha].re == 3 && call.scalar[ACCEL_beta].re == 1);
     assert_ptr_equal(call.operand[ACCEL_c].array, matrices + 2); /* after the first group's two */
     assert_ptr_equal(call.operand[ACCEL_c].ptr, (void *)0x30);
-    accel_adapter_read(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, 1);
+    accel_adapter_read(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, (struct accel_group){1, 2});
     assert_int_equal(call.batch, 0);
     assert_null(call.operand[ACCEL_a].ptr);
 
@@ -285,12 +288,12 @@ static void groups_of_a_batch(void **state)
     groups = 0;
     for (int i = 0; i < 6; i++)
         f.frame.gpr[i] = 0;
-    accel_adapter_read(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, 0);
+    accel_adapter_read(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, (struct accel_group){0, 0});
     assert_int_equal(call.groups, 0);
     assert_int_equal(call.batch, 0);
     assert_null(accel_call_fault(&call));
     groups = -1;
-    accel_adapter_read(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, 0);
+    accel_adapter_read(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, (struct accel_group){0, 0});
     assert_string_equal(accel_call_fault(&call), "group_count");
 }
 

@@ -109,7 +109,7 @@ static void level_2_stays_with_its_matrix(void **state)
     forced.policy = ACCEL_POLICY_GPU;
     tiny.operand[ACCEL_y].place = ACCEL_HOST;
     assert_decision(&tiny, &ready, &forced, true, ACCEL_FORCED);
-    tiny.flag[ACCEL_trans] = 'R'; /* conjugated only */
+    tiny.flag[ACCEL_trans] = 'R'; /* of a row-major call with 'C' */
     assert_decision(&tiny, &ready, &forced, true, ACCEL_FORCED);
     tiny.operand[ACCEL_x].inc = 0;
     assert_decision(&tiny, &ready, &forced, false, ACCEL_BAD_ARGUMENT);
@@ -135,6 +135,12 @@ static void batches(void **state)
     /* Results that overlap are computed one after the other. */
     call.operand[ACCEL_c].stride = 100 * 100 - 1;
     assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
+    call.operand[ACCEL_c].ld = 5000 * 100; /* beside one another in one matrix */
+    call.operand[ACCEL_c].stride = 100;
+    assert_decision(&call, &ready, &forced, true, ACCEL_FORCED);
+    call.operand[ACCEL_c].ld--;
+    assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
+    call.operand[ACCEL_c].ld = 100;
     call.operand[ACCEL_c].stride = -100 * 100;
     assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
     call.batch = 1;
@@ -145,6 +151,31 @@ static void batches(void **state)
     assert_decision(&call, &ready, &forced, false, ACCEL_BAD_ARGUMENT);
     call.batch = INT64_MAX / 4;
     call.operand[ACCEL_c].stride = 100 * 100;
+    assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
+}
+
+static void batches_with_pointers(void **state)
+{
+    static double c[4 * 9];
+    void *pointers[] = {c + 27, c, c + 18, c + 9};
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_settings forced = defaults;
+    struct accel_call call = product("dgemm_batch", 3, 3, 3);
+    (void)state;
+    forced.policy = ACCEL_POLICY_GPU;
+    call.batch = 4;
+    for (int i = 0; i < 3; i++)
+        call.operand[i].array = pointers;
+    assert_decision(&call, &ready, &forced, true, ACCEL_FORCED);
+    pointers[3] = c + 10;
+    assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
+    pointers[3] = c;
+    assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
+    call.operand[ACCEL_c].ld = 12; /* a row of blocks in one matrix */
+    for (int i = 0; i < 4; i++)
+        pointers[i] = c + 3 * i;
+    assert_decision(&call, &ready, &forced, true, ACCEL_FORCED);
+    pointers[2] = c + 5;
     assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
 }
 
@@ -242,7 +273,11 @@ static void unsupported(void **state)
     struct accel_machine ready = machine(ACCEL_GPU_READY);
     struct accel_call call = product("dgemm", 5, 6, 7);
     (void)state;
-    call.flag[ACCEL_transb] = 'R'; /* OpenBLAS's conjugate without transposition */
+    call.given[1] = call.flag[ACCEL_transb] = 'R'; /* OpenBLAS's conjugate without transposition */
+    assert_decision(&call, &ready, &defaults, false, ACCEL_UNSUPPORTED);
+    call = product("dgemv", 5, 6, 0);
+    call.operand[ACCEL_x].inc = call.operand[ACCEL_y].inc = 1;
+    call.given[0] = call.flag[ACCEL_trans] = 'R';
     assert_decision(&call, &ready, &defaults, false, ACCEL_UNSUPPORTED);
     call = product("zgemm", INT64_MAX / 2, 1, INT64_MAX / 2); /* sizes whose bytes overflow */
     assert_decision(&call, &ready, &defaults, false, ACCEL_UNSUPPORTED);
@@ -308,6 +343,7 @@ int main(void)
         cmocka_unit_test(nothing_to_compute),
         cmocka_unit_test(bad_arguments),
         cmocka_unit_test(unsupported),
+        cmocka_unit_test(batches_with_pointers),
         cmocka_unit_test(no_memory),
         cmocka_unit_test(gate_agrees_with_decision),
         cmocka_unit_test(operation_counts),

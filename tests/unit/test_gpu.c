@@ -59,11 +59,12 @@ struct product {
     int original_calls, kept, allocated, in_place;
 };
 
-static void on_original(void *context, const struct accel_call *part)
+static bool on_original(void *context, const struct accel_call *part)
 {
     struct product *p = context;
     (void)part;
     p->original_calls++;
+    return true;
 }
 
 static void on_event(void *context, const struct gpu_event *event)
@@ -343,7 +344,7 @@ static void device_memory_for_the_cpu(void **state)
     assert_memory_equal(back, expected, sizeof expected);
     for (int i = 0; i < 6; i++)
         back[i] = -1;
-    assert_true(gpu_store(&x, back));
+    assert_true(gpu_store(&x, back, 0));
     assert_int_equal(cuMemcpyDtoH(out, device, sizeof out), CUDA_SUCCESS);
     for (int i = 0; i < 12; i++)
         assert_true(out[i] == (i % 4 < 2 ? -1 : i)); /* what lies between the columns stays */
