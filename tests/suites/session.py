@@ -24,9 +24,11 @@ MODES = {
     "libaccel": {**TEST_GPU, "TESTGPU_DELAY_US": "0", "ACCEL_SUMMARY": "1"},
 }
 SAME = {
-    # One thread to a product, so that results do not depend on what else the machine does; the suites' own
-    # threads (OMP) are two: calls of several threads at once are wanted.
+    # One thread to a product, so that results do not depend on what else the machine does, and the runs, which go at
+    # once, do not wait for each other. scikit-learn's tests set OpenBLAS's number of threads to that of joblib's CPUs.
     "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "LOKY_MAX_CPU_COUNT": "1",
     # Which tests have memory enough must not depend on the moment.
     "NPY_AVAILABLE_MEM": "2GB",
     "SCIPY_AVAILABLE_MEM": "2GB",

@@ -1,6 +1,6 @@
 """What is run of each suite. Paths are below site-packages."""
 
-# Tests that call BLAS, for every `make check`: some minutes in all.
+# Tests that call BLAS, for every `make check`: about six minutes in all.
 SMALL = {
     "numpy": [
         "numpy/linalg",
@@ -18,7 +18,31 @@ SMALL = {
         "numpy/_core/tests/test_regression.py",
     ],
     "scipy.linalg": ["scipy/linalg"],
-    "sklearn": [],
+    "sklearn": [
+        "sklearn/cluster/tests/test_k_means.py",
+        "sklearn/covariance",
+        "sklearn/cross_decomposition",
+        "sklearn/decomposition/tests/test_factor_analysis.py",
+        "sklearn/decomposition/tests/test_fastica.py",
+        "sklearn/decomposition/tests/test_incremental_pca.py",
+        "sklearn/decomposition/tests/test_nmf.py",
+        "sklearn/decomposition/tests/test_truncated_svd.py",
+        "sklearn/gaussian_process/tests/test_gpr.py",
+        "sklearn/gaussian_process/tests/test_kernels.py",
+        "sklearn/linear_model/tests/test_base.py",
+        "sklearn/linear_model/tests/test_least_angle.py",
+        "sklearn/linear_model/tests/test_ridge.py",
+        "sklearn/manifold/tests/test_locally_linear.py",
+        "sklearn/metrics/tests/test_pairwise.py",
+        "sklearn/mixture",
+        "sklearn/neighbors/tests/test_nca.py",
+        "sklearn/neural_network",
+        "sklearn/tests/test_discriminant_analysis.py",
+        "sklearn/tests/test_kernel_approximation.py",
+        "sklearn/tests/test_kernel_ridge.py",
+        "sklearn/tests/test_random_projection.py",
+        "sklearn/utils/tests/test_extmath.py",
+    ],
 }
 
 ALL = {
