@@ -33,8 +33,8 @@
  * the 32-bit product of its return address and ACCEL_SITE_HASH, plus its entry's own offset, for many
  * entries may be called from one place; or the next. */
 #define ACCEL_SITE_BITS          14
-#define ACCEL_SITE_HASH          0x5bd1e995 /* odd, any well-mixed 31-bit constant */
-#define ACCEL_SITE_OFFSETS       0x2000     /* a power of two */
+#define ACCEL_SITE_HASH          0x9e3779b1 /* 2^32 / the golden ratio: sites at regular distances spread */
+#define ACCEL_SITE_OFFSETS       0x2000 /* a power of two */
 #define ACCEL_SITE_OFFSET(entry) (((entry)*9) & (ACCEL_SITE_OFFSETS - 1))
 #define ACCEL_SITES              ((1 << ACCEL_SITE_BITS) + ACCEL_SITE_OFFSETS)
 #define ACCEL_SITE_ENTRY_SHIFT   48 /* user addresses are below 2^47 */
