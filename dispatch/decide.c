@@ -125,25 +125,37 @@ static int compare_pointers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Whether two of the output's matrices, which are anywhere, have elements in common, each being compared with the
- * next in memory; or that cannot be told. */
+/* Matrices that begin within another one's extent and are compared with it: blocks of a large matrix. */
+#define NEIGHBOURS_MAX 256
+
+/* Whether matrices in the order of their addresses have elements in common, or that cannot be told. */
+static bool ordered_meet(const struct accel_operand *x, void *const *array, int64_t batch)
+{
+    const uintptr_t extent = (uintptr_t)accel_extent(x, 1);
+    for (int64_t i = 0; i < batch; i++)
+        for (int64_t j = i + 1; j < batch && (uintptr_t)array[j] - (uintptr_t)array[i] < extent;
+             j++)
+            if (j - i > NEIGHBOURS_MAX || meet(x, (uintptr_t)array[j] - (uintptr_t)array[i]))
+                return true;
+    return false;
+}
+
+/* The same of matrices in any order. */
 static bool results_meet(const struct accel_operand *x, int64_t batch)
 {
     int64_t i = 1;
-    while (i < batch && (uintptr_t)x->array[i] > (uintptr_t)x->array[i - 1] &&
-           !meet(x, (uintptr_t)x->array[i] - (uintptr_t)x->array[i - 1]))
+    while (i < batch && (uintptr_t)x->array[i] > (uintptr_t)x->array[i - 1])
         i++;
-    if (i >= batch) /* in order, as they mostly are */
-        return false;
+    if (i >= batch) /* as they mostly are */
+        return ordered_meet(x, x->array, batch);
     void **sorted = malloc((size_t)batch * sizeof *sorted);
     if (!sorted)
         return true;
     memcpy(sorted, x->array, (size_t)batch * sizeof *sorted);
     qsort(sorted, (size_t)batch, sizeof *sorted, compare_pointers);
-    for (i = 1; i < batch && !meet(x, (uintptr_t)sorted[i] - (uintptr_t)sorted[i - 1]); i++)
-        ;
+    bool result = ordered_meet(x, sorted, batch);
     free(sorted);
-    return i < batch;
+    return result;
 }
 
 static bool call_overlaps(const struct accel_call *call)

@@ -117,6 +117,9 @@ static void set_state(enum accel_gpu_state to)
  * one holds where a constructor calls BLAS: it is waited for without end only where there is no other way. */
 enum patience { NO_WAIT, SOME_SECONDS, WITHOUT_END };
 
+/* Somebody has waited in vain. */
+static atomic_bool start_is_slow;
+
 static bool lock_start(enum patience patience)
 {
     struct timespec until;
@@ -124,9 +127,14 @@ static bool lock_start(enum patience patience)
         return pthread_mutex_trylock(&start_lock) == 0;
     if (patience == WITHOUT_END)
         return pthread_mutex_lock(&start_lock) == 0;
+    if (atomic_load(&start_is_slow))
+        return pthread_mutex_trylock(&start_lock) == 0;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += 30;
-    return pthread_mutex_timedlock(&start_lock, &until) == 0;
+    bool locked = pthread_mutex_timedlock(&start_lock, &until) == 0;
+    if (!locked)
+        atomic_store(&start_is_slow, true);
+    return locked;
 }
 
 static void start_gpu(enum patience patience)
@@ -209,85 +217,68 @@ static bool all_on_host(const struct accel_call *call)
     return true;
 }
 
+static bool host_can_reach(const struct accel_operand *x)
+{
+    return x->place != ACCEL_DEVICE && x->place != ACCEL_REMOTE;
+}
+
 static bool host_can_read(const struct accel_call *call)
 {
     for (int i = 0; i < ACCEL_MATRICES; i++)
-        if (call->operand[i].place == ACCEL_DEVICE || call->operand[i].place == ACCEL_REMOTE)
+        if (!host_can_reach(&call->operand[i]))
             return false;
     return true;
 }
 
 /* ---- The original on copies ---- */
 
-/* An operand's matrices, packed one behind the other in memory of our own. */
-struct copy {
-    const struct accel_operand *from;
-    int64_t matrices;
-    char *memory;
-    void **array; /* to each, where the operand has such */
-};
-
-/* Copies an operand's matrices here (fetch) or back: all or a triangle. */
-static bool copy_matrices(const struct copy *copy, bool fetch, char uplo)
+/* Makes x a packed copy in memory of our own; NULL where that cannot be done. */
+static void *make_copy(struct accel_operand *x)
 {
+    void *memory = malloc((size_t)accel_bytes(x) + 1);
+    if (!memory)
+        return NULL;
+    if (!gpu_fetch(memory, x)) {
+        free(memory);
+        return NULL;
+    }
+    x->ptr = memory;
+    x->ld = x->rows > 0 ? x->rows : 1;
+    x->inc = (x->inc > 0) - (x->inc < 0);
+    return memory;
+}
+
+/* The original on copies of those operands that are in device memory; no batch of several. */
+static bool run_one_on_copies(const struct accel_call *call, const struct dispatch_caller *caller)
+{
+    struct accel_call on_copies = *call;
+    void *copies[ACCEL_MATRICES] = {NULL};
+    enum accel_family family = call->routine->family;
+    char uplo = accel_writes_triangle(family) ? call->flag[ACCEL_uplo] : 0;
     bool right = true;
-    for (int64_t i = 0; right && i < copy->matrices; i++) {
-        struct accel_operand one = *copy->from;
-        void *packed = copy->memory + i * accel_bytes(&one);
-        one.ptr = accel_matrix_of(copy->from, i);
-        one.array = NULL;
-        right = fetch ? gpu_fetch(packed, &one) : gpu_store(&one, packed, uplo);
+    for (int i = 0; right && i < ACCEL_MATRICES; i++)
+        if (!host_can_reach(&call->operand[i]))
+            right = (copies[i] = make_copy(&on_copies.operand[i])) != NULL;
+    if (right)
+        caller->original(caller->context, &on_copies);
+    for (int i = 0; i < ACCEL_MATRICES; i++) {
+        if (right && copies[i] && (call->operand[i].access & ACCEL_WRITE))
+            right = gpu_store(&call->operand[i], copies[i], uplo);
+        free(copies[i]);
     }
     return right;
 }
 
-/* Makes x such a copy. */
-static bool make_copy(struct copy *copy, struct accel_operand *x, int64_t batch)
-{
-    int64_t bytes = 0, pointers = 0;
-    copy->matrices = batch;
-    if (!accel_mul(accel_bytes(x), batch, &bytes) ||
-        !accel_mul((int64_t)sizeof(void *), x->array ? batch : 0, &pointers))
-        return false;
-    copy->memory = malloc((size_t)bytes + 1);
-    copy->array = malloc((size_t)pointers + 1);
-    if (!copy->memory || !copy->array || !copy_matrices(copy, true, 0))
-        return false;
-    for (int64_t i = 0; x->array && i < batch; i++)
-        copy->array[i] = copy->memory + i * accel_bytes(x);
-    x->ptr = copy->memory;
-    x->array = x->array ? copy->array : NULL;
-    x->ld = x->rows > 0 ? x->rows : 1;
-    x->inc = (x->inc > 0) - (x->inc < 0);
-    x->stride = x->rows * x->cols;
-    return true;
-}
-
-/* The original on copies of those operands that are in device memory: the GPU has refused a call
- * that the CPU cannot see. False where that cannot be done. */
+/* The GPU has refused a call that the CPU cannot see. Products of a batch one after the other: they may be refused
+ * for depending on each other. False where it cannot be done. */
 static bool run_on_copies(const struct accel_call *call, const struct dispatch_caller *caller)
 {
-    struct accel_call on_copies = *call;
-    struct copy copies[ACCEL_MATRICES] = {{0}};
     bool right = true;
-    for (int i = 0; right && i < ACCEL_MATRICES; i++) {
-        const struct accel_operand *x = &call->operand[i];
-        if (x->place != ACCEL_DEVICE && x->place != ACCEL_REMOTE)
-            continue;
-        copies[i].from = x;
-        right = make_copy(&copies[i], &on_copies.operand[i], call->batch);
-    }
-    if (right) {
-        enum accel_family family = call->routine->family;
-        char uplo = accel_writes_triangle(family) ? call->flag[ACCEL_uplo] : 0;
-        caller->original(caller->context, &on_copies);
-        for (int i = 0; right && i < ACCEL_MATRICES; i++)
-            if (copies[i].from && (copies[i].from->access & ACCEL_WRITE))
-                right = copy_matrices(&copies[i], false, uplo);
-    }
-    for (int i = 0; i < ACCEL_MATRICES; i++) {
-        free(copies[i].memory);
-        free(copies[i].array);
+    if (call->routine->family != ACCEL_GEMM_BATCH)
+        return run_one_on_copies(call, caller);
+    for (int64_t i = 0; right && i < call->batch; i++) {
+        const struct accel_call product = accel_products_of(call, i, 1);
+        right = run_one_on_copies(&product, caller);
     }
     return right;
 }

@@ -289,4 +289,20 @@ static inline void *accel_matrix_of(const struct accel_operand *x, int64_t i)
                     : (char *)x->ptr + i * x->stride * (int64_t)accel_dtype_size(x->dtype);
 }
 
+/* Some products of a batch as a call of their own. */
+static inline struct accel_call accel_products_of(const struct accel_call *call, int64_t first,
+                                                  int64_t count)
+{
+    struct accel_call part = *call;
+    part.batch = count;
+    for (int i = 0; i < ACCEL_MATRICES; i++) {
+        struct accel_operand *x = &part.operand[i];
+        if (!x->ptr)
+            continue;
+        x->ptr = accel_matrix_of(&call->operand[i], first);
+        x->array = x->array && count > 1 ? x->array + first : NULL;
+    }
+    return part;
+}
+
 #endif

@@ -213,27 +213,12 @@ static enum gpu_status run_load(struct batch *g, int64_t first, int64_t count)
 
 /* ---- The whole batch ---- */
 
-/* The products from `first` on, as a call. */
-static struct accel_call products_from(const struct accel_call *call, int64_t first, int64_t count)
-{
-    struct accel_call part = *call;
-    part.batch = count;
-    for (int i = 0; i < ACCEL_MATRICES; i++) {
-        struct accel_operand *x = &part.operand[i];
-        if (!x->ptr)
-            continue;
-        x->ptr = accel_matrix_of(&call->operand[i], first);
-        x->array = x->array && count > 1 ? x->array + first : NULL;
-    }
-    return part;
-}
-
 /* After a failure with the first `done` products finished and nothing of the others written. */
 static enum gpu_status rest_by_original(const struct batch *g, int64_t done, enum gpu_status status)
 {
     if (done == 0)
         return status;
-    const struct accel_call part = products_from(g->call, done, g->call->batch - done);
+    const struct accel_call part = accel_products_of(g->call, done, g->call->batch - done);
     bool right = part.batch == 0 || gpu_work_by_original(g->work, &part);
     return right ? gpu_finished_else(status) : GPU_LOST;
 }
@@ -243,7 +228,7 @@ static enum gpu_status one_by_one(struct batch *g)
 {
     enum gpu_status status = GPU_OK;
     for (int64_t i = 0; status == GPU_OK && i < g->call->batch; i++) {
-        const struct accel_call product = products_from(g->call, i, 1);
+        const struct accel_call product = accel_products_of(g->call, i, 1);
         struct gpu_work work = *g->work;
         work.call = &product;
         work.launched = false;

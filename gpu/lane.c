@@ -42,8 +42,12 @@ static enum gpu_status create_cublas(struct gpu_lane *lane)
     }
     if (result != CUBLAS_STATUS_SUCCESS)
         lane->cublas = NULL;
-    return result == CUBLAS_STATUS_NOT_INITIALIZED ? GPU_NO_MEMORY
-                                                   : gpu_check_cublas(result, "cublasCreate");
+    if (result == CUBLAS_STATUS_NOT_INITIALIZED)
+        return GPU_NO_MEMORY;
+    /* A device that cuBLAS does not know is of no use; it can be lacking for single functions alone. */
+    if (result == CUBLAS_STATUS_NOT_SUPPORTED || result == CUBLAS_STATUS_ARCH_MISMATCH)
+        result = CUBLAS_STATUS_INTERNAL_ERROR;
+    return gpu_check_cublas(result, "cublasCreate");
 }
 
 static enum gpu_status create(struct gpu_lane *lane)

@@ -354,32 +354,28 @@ static void copy_on_host(const struct passage *p)
     }
 }
 
-/* In the context that the memory belongs to. */
+/* On the host, or in the context that the memory belongs to. */
 static bool copy_packed(struct passage *p)
 {
     struct gpu_scope scope;
     CUcontext owner = NULL, popped;
-    CUpointer_attribute wanted = CU_POINTER_ATTRIBUTE_CONTEXT;
-    void *value = &owner;
-    struct accel_operand here = *p->x;
-    here.array = NULL;
-    if (here.rows == 0 || here.cols == 0)
+    CUmemorytype type = (CUmemorytype)0;
+    CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_CONTEXT, CU_POINTER_ATTRIBUTE_MEMORY_TYPE};
+    void *values[] = {&owner, &type};
+    if (p->x->rows == 0 || p->x->cols == 0)
         return true;
-    gpu_locate(&here, 1, 1);
-    if (here.place == ACCEL_HOST) {
-        copy_on_host(p);
-        return true;
-    }
     if (gpu_enter(&scope) != GPU_OK)
         return false;
-    if (CUDA(cuPointerGetAttributes)(1, &wanted, &value, (CUdeviceptr)(uintptr_t)here.ptr) !=
-            CUDA_SUCCESS ||
-        !owner)
-        owner = gpu_device.context;
-    bool copied = CUDA(cuCtxPushCurrent)(owner) == CUDA_SUCCESS;
-    if (copied) {
-        copied = copy_on_stream(p);
-        CUDA(cuCtxPopCurrent)(&popped);
+    bool copied = CUDA(cuPointerGetAttributes)(2, wanted, values,
+                                               (CUdeviceptr)(uintptr_t)p->x->ptr) == CUDA_SUCCESS;
+    if (copied && type != CU_MEMORYTYPE_DEVICE) {
+        copy_on_host(p);
+    } else if (copied) { /* without an owner: of a pool, which belongs to the device */
+        copied = CUDA(cuCtxPushCurrent)(owner ? owner : gpu_device.context) == CUDA_SUCCESS;
+        if (copied) {
+            copied = copy_on_stream(p);
+            CUDA(cuCtxPopCurrent)(&popped);
+        }
     }
     gpu_leave(&scope);
     return copied;

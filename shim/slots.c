@@ -379,5 +379,8 @@ void *accel_slots_bind(uint32_t entry, void *function)
 void accel_slots_fork_child(void)
 {
     pthread_mutex_init(&lock, NULL);
+    /* The parent's other thread may have been about to move them. */
+    caller = NULL;
+    callers = callers_max = 0;
     atomic_store_explicit(&published, UNSET, memory_order_release);
 }

@@ -89,6 +89,7 @@ for name, arguments, extra in (
     # But where a pointer cannot be asked for its memory, nobody knows that it is not the host's.
     lost = [f"{f}:{n}" for f in calls if f not in ("cuPointerGetAttributes", "cuCtxPushCurrent_v2")
             for n in (calls[f] // 2 + 1, calls[f])]
+    lost += [f"async:{n}=CUDA_ERROR_LAUNCH_FAILED" for n in range(1, total // 4, total // 60)]
     for kind, faults, may_stop in ("short of memory", short, False), ("a failure", lost, True):
         bad, stopped = [], 0
         for fault in faults:

@@ -177,6 +177,9 @@ static void batches_with_pointers(void **state)
     assert_decision(&call, &ready, &forced, true, ACCEL_FORCED);
     pointers[2] = c + 5;
     assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
+    pointers[2] = c + 12; /* the first one's second column; not the second one's */
+    pointers[3] = c + 18;
+    assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
 }
 
 static void device_data_goes_where_it_is(void **state)
