@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from common import BUILD, LOG, NO_GPU, SHIM, TEST_GPU, TESTS, Tap, clean_env, parse_log, said, start
+from common import BUILD, LOG, NO_GPU, ROOT, SHIM, TEST_GPU, TESTS, Tap, clean_env, parse_log, said, start
 
 tap = Tap()
 PROGRAM = ["random_calls", "-i", "cblas-row", "-c", 2, "-n", 30, "-r", "?gemm"]
@@ -176,7 +176,8 @@ names = subprocess.run(["nm", "-D", "--defined-only", str(BUILD / "libaccel.so")
 exported = {line.split()[-1] for line in names.splitlines()}
 wanted = set(re.findall(r"(\w+);", (BUILD / "symbols.map").read_text().split("local:")[0]))
 tap.ok(exported == wanted and len(wanted) > 40, "only the intended names are exported", exported ^ wanted)
-shape = re.compile(r"(scipy_)?(cblas_)?[sdcz][a-z0-9]{3,8}(_|64_|_64|_64_)?|[SDCZ][A-Z0-9]{3,8}|dlsym|dlclose")
+routines = "|".join(re.findall(r"(?m)^ROUTINE\((\w+),", (ROOT / "shim/routines.def").read_text()))
+shape = re.compile(rf"(scipy_)?(cblas_)?({routines})(_|64_|_64|_64_)?|({routines.upper()})|dlsym|dlclose")
 tap.ok(all(shape.fullmatch(name) for name in exported), "and they are BLAS names in the known manglings")
 dynamic = subprocess.run(["readelf", "-d", str(BUILD / "libaccel.so")], stdout=subprocess.PIPE, text=True).stdout
 needed = re.findall(r"NEEDED.*\[(.*)\]", dynamic)
