@@ -110,6 +110,7 @@ help:
 	@echo 'make demo       installs what is missing, builds, runs a program under libaccel'
 	@echo 'make test       installs what is missing, builds, runs the whole test suite'
 	@echo 'make check      the test suite without installing anything'
+	@echo 'make suites     all of NumPy, scipy.linalg and scikit-learn tests, with and without libaccel (an hour)'
 	@echo 'make bench      what the interception costs'
 	@echo 'make install    PREFIX=$(PREFIX) DESTDIR='
 	@echo 'make clean'
