@@ -85,9 +85,7 @@ bool accel_call_empty(const struct accel_call *call)
     for (int i = 0; i < routine->args; i++)
         if (routine->arg[i].kind == ACCEL_ARG_SIZE && call->size[routine->arg[i].slot] == 0)
             return true;
-    return call->batch == 0 ||
-           (call->scalar[ACCEL_alpha].re == 0 && call->scalar[ACCEL_alpha].im == 0 &&
-            accel_has_scalar(routine, ACCEL_alpha));
+    return call->batch == 0 || accel_adds_nothing(call);
 }
 
 /* Whether two matrices of one shape, `distance` bytes apart, have an element in common. */
@@ -121,8 +119,8 @@ static bool is_separate(const struct accel_operand *x, int64_t batch)
 
 static int compare_pointers(const void *a, const void *b)
 {
-    uintptr_t x = (uintptr_t) * (void *const *)a, y = (uintptr_t) * (void *const *)b;
-    return (x > y) - (x < y);
+    void *const *x = a, *const *y = b;
+    return ((uintptr_t)x[0] > (uintptr_t)y[0]) - ((uintptr_t)x[0] < (uintptr_t)y[0]);
 }
 
 /* Matrices that begin within another one's extent and are compared with it: blocks of a large matrix. */

@@ -123,11 +123,9 @@ static atomic_bool start_is_slow;
 static bool lock_start(enum patience patience)
 {
     struct timespec until;
-    if (patience == NO_WAIT)
-        return pthread_mutex_trylock(&start_lock) == 0;
     if (patience == WITHOUT_END)
         return pthread_mutex_lock(&start_lock) == 0;
-    if (atomic_load(&start_is_slow))
+    if (patience == NO_WAIT || atomic_load(&start_is_slow))
         return pthread_mutex_trylock(&start_lock) == 0;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += 30;

@@ -73,6 +73,22 @@ static inline bool accel_is_level2(enum accel_family family)
     return family >= ACCEL_GEMV;
 }
 
+/* Whether the matrix of which a triangle counts is Hermitian. */
+static inline bool accel_is_hermitian(enum accel_family family)
+{
+    switch (family) {
+    case ACCEL_HEMM:
+    case ACCEL_HERK:
+    case ACCEL_HER2K:
+    case ACCEL_HEMV:
+    case ACCEL_HER:
+    case ACCEL_HER2:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* Whether only a triangle of the output, which is square, is written. */
 static inline bool accel_writes_triangle(enum accel_family family)
 {
@@ -237,6 +253,16 @@ static inline int64_t accel_call_size(const struct accel_call *call, int which)
     return call->size[which];
 }
 
+static inline bool accel_is_zero(struct accel_complex z)
+{
+    return z.re == 0 && z.im == 0;
+}
+
+static inline struct accel_complex accel_conjugate(struct accel_complex z)
+{
+    return (struct accel_complex){z.re, -z.im};
+}
+
 /* Whether the routine takes this scalar. */
 static inline bool accel_has_scalar(const struct accel_routine *routine, enum accel_scalar scalar)
 {
@@ -247,11 +273,16 @@ static inline bool accel_has_scalar(const struct accel_routine *routine, enum ac
     return false;
 }
 
+/* Whether alpha is 0: then inputs are not to be read, and the output keeps beta times its contents alone. */
+static inline bool accel_adds_nothing(const struct accel_call *call)
+{
+    return accel_has_scalar(call->routine, ACCEL_alpha) && accel_is_zero(call->scalar[ACCEL_alpha]);
+}
+
 /* Whether an operand's old contents enter the result: an input does, an output unless beta is 0. */
 static inline bool accel_is_read(const struct accel_call *call, const struct accel_operand *x)
 {
-    const struct accel_complex *beta = &call->scalar[ACCEL_beta];
-    return x->access == ACCEL_READ || beta->re != 0 || beta->im != 0 ||
+    return x->access == ACCEL_READ || !accel_is_zero(call->scalar[ACCEL_beta]) ||
            !accel_has_scalar(call->routine, ACCEL_beta);
 }
 

@@ -114,20 +114,15 @@ static enum gpu_status operand_tile(struct gemm *g, const struct accel_operand *
                          memory, kept ? GPU_TILE_KEPT : GPU_TILE_COPIED, tile);
 }
 
-static bool is_zero(struct accel_complex z)
-{
-    return z.re == 0 && z.im == 0;
-}
-
 /* One tile of C: everything but the way back. */
 static enum gpu_status compute_tile(struct gemm *g, int64_t row, int64_t col, int64_t rows,
                                     int64_t cols, struct gpu_tile *c)
 {
     const struct accel_call *call = g->work->call;
     const struct accel_complex one = {1, 0};
-    enum gpu_status status =
-        gpu_work_tile(g->work, g->c, row, col, rows, cols, g->memory_c,
-                      is_zero(call->scalar[ACCEL_beta]) ? GPU_TILE_UNREAD : GPU_TILE_COPIED, c);
+    enum gpu_status status = gpu_work_tile(
+        g->work, g->c, row, col, rows, cols, g->memory_c,
+        accel_is_zero(call->scalar[ACCEL_beta]) ? GPU_TILE_UNREAD : GPU_TILE_COPIED, c);
     /* k = 0 where alpha is 0: then A and B are not to be read, and cuBLAS scales C alone. */
     int64_t p = 0;
     do {
@@ -203,7 +198,7 @@ static enum gpu_status after_failure(const struct gemm *g, enum gpu_status statu
         return status;
     /* Where C was not needed, all of it can be computed, once nobody else writes to it. */
     bool right = !damaged ? rest_by_original(g, row, col, done_cols, done_rows)
-                          : is_zero(g->work->call->scalar[ACCEL_beta]) &&
+                          : accel_is_zero(g->work->call->scalar[ACCEL_beta]) &&
                                 CUDA(cuStreamSynchronize)(g->work->lane->stream) == CUDA_SUCCESS &&
                                 part_by_original(g, 0, 0, g->m, g->n);
     return right ? gpu_finished_else(status) : GPU_LOST;
@@ -218,7 +213,7 @@ enum gpu_status gpu_gemm(struct gpu_work *work)
                      .c = &call->operand[ACCEL_c],
                      .m = call->size[ACCEL_m],
                      .n = call->size[ACCEL_n],
-                     .k = is_zero(call->scalar[ACCEL_alpha]) ? 0 : call->size[ACCEL_k],
+                     .k = accel_adds_nothing(call) ? 0 : call->size[ACCEL_k],
                      .a_row = -1,
                      .b_row = -1};
     if (g.m == 0 || g.n == 0)

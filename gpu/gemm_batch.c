@@ -152,9 +152,7 @@ static enum gpu_status download(struct batch *g, const struct slots *s, int64_t 
 
 static bool is_needed(const struct batch *g, const struct slots *s)
 {
-    const struct accel_complex *alpha = &g->call->scalar[ACCEL_alpha];
-    return s->x->access & ACCEL_WRITE ? accel_is_read(g->call, s->x)
-                                      : alpha->re != 0 || alpha->im != 0;
+    return s->x->access & ACCEL_WRITE ? accel_is_read(g->call, s->x) : !accel_adds_nothing(g->call);
 }
 
 /* Matrix number `product`, which is number `i` of its load, on the device. */

@@ -48,8 +48,8 @@ struct gpu_event {
 
 /* What a running call needs of the layer above, and what it reports. */
 struct gpu_host {
-    /* Runs a part of the call on the CPU; no kernel may be writing to its operands. Returns false where it cannot
-     * be run, and then nothing was written. */
+    /* Runs a part of the call on the CPU; no kernel may be writing to its operands. Returns false where that
+     * fails; what its output then holds is not known. */
     bool (*original)(void *context, const struct accel_call *part);
     /* NULL: not wanted. */
     void (*event)(void *context, const struct gpu_event *event);

@@ -85,8 +85,7 @@ enum gpu_status kernel_gemm(struct gpu_work *work, char transa, char transb, int
 /* With alpha = 0 a batch's A and B are not to be read. */
 static int64_t inner_size(const struct accel_call *call)
 {
-    const struct accel_complex *alpha = &call->scalar[ACCEL_alpha];
-    return alpha->re == 0 && alpha->im == 0 ? 0 : call->size[ACCEL_k];
+    return accel_adds_nothing(call) ? 0 : call->size[ACCEL_k];
 }
 
 enum gpu_status kernel_gemm_strided(struct gpu_work *work, int64_t batch, struct gpu_tile a,

@@ -110,7 +110,7 @@ static enum gpu_status store_vector(struct level2 *g, const struct vector *v)
         return gpu_work_write_vector(g->work, x, v->at.ptr);
     if (v->copied)
         status = kernel_copy(g->work, x->cols, v->at, there);
-    return status == GPU_OK ? GPU_CHECK(cuStreamSynchronize, g->work->lane->stream) : status;
+    return status == GPU_OK ? gpu_work_settle(g->work) : status;
 }
 
 /* ---- The families: one strip ---- */
@@ -121,10 +121,16 @@ static struct accel_complex beta_of(const struct level2 *g, const struct strip *
     return s->first ? g->call->scalar[ACCEL_beta] : one;
 }
 
+/* Whether A, perhaps conjugated, is not transposed. */
+static bool is_across(const struct level2 *g)
+{
+    return g->trans == 'N' || g->trans == 'R';
+}
+
 static enum gpu_status gemv_strip(const struct level2 *g, const struct strip *s)
 {
     struct accel_complex alpha = g->call->scalar[ACCEL_alpha];
-    bool across = g->trans == 'N' || g->trans == 'R'; /* every strip adds to all of y */
+    bool across = is_across(g); /* every strip adds to all of y */
     struct gpu_vector x = across ? part_of(g, &g->x, s->col, s->width) : g->x.at;
     struct gpu_vector y = across ? g->y.at : part_of(g, &g->y, s->col, s->width);
     struct accel_complex beta = across ? beta_of(g, s) : g->call->scalar[ACCEL_beta];
@@ -144,7 +150,7 @@ static enum gpu_status ger_strip(const struct level2 *g, const struct strip *s)
 static enum gpu_status symv_strip(const struct level2 *g, const struct strip *s)
 {
     struct accel_complex alpha = g->call->scalar[ACCEL_alpha], beta = beta_of(g, s);
-    bool hermitian = g->call->routine->family == ACCEL_HEMV, conjugated = g->call->conjugated;
+    bool hermitian = accel_is_hermitian(g->call->routine->family), conjugated = g->call->conjugated;
     struct gpu_vector x = part_of(g, &g->x, s->col, s->width);
     struct gpu_vector y = part_of(g, &g->y, s->col, s->width);
     enum gpu_status status =
@@ -165,7 +171,7 @@ static enum gpu_status symv_strip(const struct level2 *g, const struct strip *s)
 static enum gpu_status triangular_strip(const struct level2 *g, const struct strip *s)
 {
     bool solve = g->call->routine->family == ACCEL_TRSV;
-    bool across = g->trans == 'N' || g->trans == 'R';
+    bool across = is_across(g);
     char uplo = g->lower ? 'L' : 'U', diag = g->call->flag[ACCEL_diag];
     struct gpu_vector x = part_of(g, &g->x, s->col, s->width);
     struct gpu_vector x_rest = part_of(g, &g->x, s->beside, s->rest);
@@ -181,11 +187,6 @@ static enum gpu_status triangular_strip(const struct level2 *g, const struct str
                                  s->rectangle, across ? x : x_rest, one, across ? x_rest : x);
     }
     return status;
-}
-
-static struct accel_complex conjugate(struct accel_complex z)
-{
-    return (struct accel_complex){z.re, -z.im};
 }
 
 static enum gpu_status syr_strip(const struct level2 *g, const struct strip *s)
@@ -207,12 +208,12 @@ static enum gpu_status syr_strip(const struct level2 *g, const struct strip *s)
 static enum gpu_status syr2_strip(const struct level2 *g, const struct strip *s)
 {
     struct accel_complex alpha = g->call->scalar[ACCEL_alpha], other = alpha, first = alpha;
-    bool conjugated = g->call->conjugated, hermitian = g->call->routine->family == ACCEL_HER2;
+    bool conjugated = g->call->conjugated, hermitian = accel_is_hermitian(g->call->routine->family);
     enum gpu_outer outer = !hermitian   ? GPU_PLAIN
                            : conjugated ? GPU_CONJUGATED_X
                                         : GPU_CONJUGATED_Y;
     if (hermitian)
-        *(conjugated ? &first : &other) = conjugate(alpha);
+        *(conjugated ? &first : &other) = accel_conjugate(alpha);
     struct gpu_vector x = part_of(g, &g->x, s->col, s->width);
     struct gpu_vector y = part_of(g, &g->y, s->col, s->width);
     enum gpu_status status =
@@ -254,7 +255,7 @@ static enum gpu_status compute_strip(const struct level2 *g, const struct strip 
 /* From the first column on, or from the last. */
 static bool ascending(const struct level2 *g)
 {
-    bool across = g->trans == 'N' || g->trans == 'R';
+    bool across = is_across(g);
     switch (g->call->routine->family) {
     case ACCEL_TRMV:
         return g->lower != across;
@@ -375,10 +376,8 @@ enum gpu_status gpu_level2(struct gpu_work *work)
                        .a = &call->operand[ACCEL_a],
                        .whole = family == ACCEL_GEMV || family == ACCEL_GER || family == ACCEL_GERC,
                        .lower = call->flag[ACCEL_uplo] == 'L',
+                       .nothing_added = accel_adds_nothing(call),
                        .trans = call->flag[ACCEL_trans]};
-    const struct accel_complex *alpha = &call->scalar[ACCEL_alpha];
-    g.nothing_added =
-        accel_has_scalar(call->routine, ACCEL_alpha) && alpha->re == 0 && alpha->im == 0;
     g.x = vector_of(&g, ACCEL_x);
     g.y = vector_of(&g, ACCEL_y);
     g.m = g.a->rows;

@@ -163,7 +163,7 @@ static enum gpu_status whole_block(const struct rank_k *g, int64_t n, int64_t de
     bool launched = g->work->launched;
     if (!gpu_in_place(g->c))
         return rectangle(g, n, n, depth, alpha, *a, *b, beta, c);
-    if (beta.re != 0 || beta.im != 0) {
+    if (!accel_is_zero(beta)) {
         status = kernel_pack_triangle(g->work, uplo, n, c, g->packed);
         if (status == GPU_OK)
             status = kernel_unpack_triangle(g->work, uplo, n, g->packed, block);
@@ -198,11 +198,6 @@ static enum gpu_status general_triangle(const struct rank_k *g, int64_t n, int64
                                 advance(g, c, 0, upper));
 }
 
-static struct accel_complex conjugate(struct accel_complex z)
-{
-    return (struct accel_complex){z.re, -z.im};
-}
-
 /* The triangle of a panel. */
 static enum gpu_status triangle(const struct rank_k *g, int64_t n, int64_t depth, struct part a,
                                 struct part b, struct accel_complex beta, struct gpu_tile c)
@@ -230,8 +225,8 @@ static enum gpu_status beside(const struct rank_k *g, int64_t m, int64_t n, int6
     enum gpu_status status =
         rectangle(g, m, n, depth, alpha, rest[0], own[g->b.x ? 1 : 0], beta, c);
     if (status == GPU_OK && two)
-        status = rectangle(g, m, n, depth, g->hermitian ? conjugate(alpha) : alpha, rest[1], own[0],
-                           one, c);
+        status = rectangle(g, m, n, depth, g->hermitian ? accel_conjugate(alpha) : alpha, rest[1],
+                           own[0], one, c);
     return status;
 }
 
@@ -309,18 +304,13 @@ static bool rest_by_original(const struct rank_k *g, int64_t col)
     return gpu_work_by_original(g->work, &part);
 }
 
-static bool is_zero(struct accel_complex z)
-{
-    return z.re == 0 && z.im == 0;
-}
-
 enum gpu_status gpu_rank_k(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
     enum accel_family family = call->routine->family;
     bool general = family == ACCEL_GEMMT;
     bool two = general || family == ACCEL_SYR2K || family == ACCEL_HER2K;
-    bool hermitian = family == ACCEL_HERK || family == ACCEL_HER2K;
+    bool hermitian = accel_is_hermitian(family);
     char dash = hermitian ? 'C' : 'T';
     bool across_a = call->flag[general ? ACCEL_transa : ACCEL_trans] != 'N';
     struct rank_k g = {.work = work,
@@ -339,7 +329,7 @@ enum gpu_status gpu_rank_k(struct gpu_work *work)
                                    : across_a ? 'N'
                                               : dash,
                        .n = call->size[ACCEL_n],
-                       .k = is_zero(call->scalar[ACCEL_alpha]) ? 0 : call->size[ACCEL_k],
+                       .k = accel_adds_nothing(call) ? 0 : call->size[ACCEL_k],
                        .kept = -1};
     if (g.n == 0)
         return GPU_OK;

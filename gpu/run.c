@@ -109,12 +109,9 @@ enum gpu_status gpu_work_tile(struct gpu_work *work, const struct accel_operand 
     return gpu_work_upload(work, x, row, col, rows, cols, *tile);
 }
 
-/* With alpha = 0, inputs are not to be read; nor will cuBLAS. */
 static bool is_wanted(const struct accel_call *call, const struct accel_operand *x)
 {
-    const struct accel_complex *alpha = &call->scalar[ACCEL_alpha];
-    return x->access != ACCEL_READ || !accel_has_scalar(call->routine, ACCEL_alpha) ||
-           alpha->re != 0 || alpha->im != 0;
+    return x->access != ACCEL_READ || !accel_adds_nothing(call);
 }
 
 enum gpu_status gpu_work_upload(struct gpu_work *work, const struct accel_operand *x, int64_t row,

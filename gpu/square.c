@@ -272,8 +272,7 @@ enum gpu_status gpu_square(struct gpu_work *work)
                        .uplo = call->flag[ACCEL_uplo],
                        .trans = call->flag[ACCEL_trans],
                        .diag = call->flag[ACCEL_diag],
-                       .nothing_added =
-                           call->scalar[ACCEL_alpha].re == 0 && call->scalar[ACCEL_alpha].im == 0,
+                       .nothing_added = accel_adds_nothing(call),
                        .a_row = -1};
     s.out = s.triangular ? s.in : &call->operand[ACCEL_c];
     s.order = call->size[s.left ? ACCEL_m : ACCEL_n];

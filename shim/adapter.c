@@ -185,12 +185,6 @@ static void exchange_operands(struct accel_call *call, enum accel_matrix one,
     call->operand[other] = old;
 }
 
-static bool is_hermitian(enum accel_family family)
-{
-    return family == ACCEL_HEMM || family == ACCEL_HERK || family == ACCEL_HER2K ||
-           family == ACCEL_HEMV || family == ACCEL_HER || family == ACCEL_HER2;
-}
-
 /* Between N and T; a conjugated transposition becomes a conjugation. */
 static void transpose(struct accel_call *call)
 {
@@ -223,7 +217,7 @@ static void change_layout(struct accel_call *call)
         exchange_sizes(call);
         break;
     case ACCEL_FLIP_TRANS: {
-        bool hermitian = is_hermitian(routine->family);
+        bool hermitian = accel_is_hermitian(routine->family);
         if (!hermitian && call->flag[ACCEL_trans] == 'C') /* of a real matrix */
             call->flag[ACCEL_trans] = 'T';
         flip(&call->flag[ACCEL_trans], 'N', hermitian ? 'C' : 'T');
@@ -236,7 +230,7 @@ static void change_layout(struct accel_call *call)
         transpose(call);
         flip(&call->flag[ACCEL_uplo], 'U', 'L');
         exchange_sizes(call);
-        call->conjugated = is_hermitian(routine->family);
+        call->conjugated = accel_is_hermitian(routine->family);
         break;
     case ACCEL_SWAP_X_Y:
         exchange_operands(call, ACCEL_x, ACCEL_y);

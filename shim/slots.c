@@ -29,11 +29,12 @@ static int bound_used;
 static bool bound_full_said;
 
 /* Objects that have called: (object, entry) -> original; saves look-ups for further call sites. */
-static struct caller {
+struct caller {
     const void *object;
     uint32_t entry;
     const struct accel_original *original;
-} * caller;
+};
+static struct caller *caller;
 static size_t callers, callers_max;
 
 /* What the slots were last set for; UNSET when an entry has come in since. */

@@ -20,12 +20,6 @@ static bool has_flag(const struct accel_routine *routine, enum accel_flag flag)
     return false;
 }
 
-static bool is_hermitian(enum accel_family family)
-{
-    return family == ACCEL_HEMM || family == ACCEL_HERK || family == ACCEL_HER2K ||
-           family == ACCEL_HEMV || family == ACCEL_HER || family == ACCEL_HER2;
-}
-
 static bool is_solver(enum accel_family family)
 {
     return family == ACCEL_TRSM || family == ACCEL_TRSV;
@@ -101,20 +95,15 @@ static void pick_call(struct accel_call *call, int max_size, unsigned *seed)
 
 /* ---- Operands ---- */
 
-static bool is_zero(struct accel_complex z)
-{
-    return z.re == 0 && z.im == 0;
-}
-
 /* Whether what an operand holds enters the result. */
 static bool is_read(const struct accel_call *call, bool output)
 {
     const struct accel_routine *routine = call->routine;
-    bool no_alpha = accel_has_scalar(routine, ACCEL_alpha) && is_zero(call->scalar[ACCEL_alpha]);
+    bool no_alpha = accel_adds_nothing(call);
     if (!output)
         return !no_alpha;
     if (accel_has_scalar(routine, ACCEL_beta))
-        return !is_zero(call->scalar[ACCEL_beta]);
+        return !accel_is_zero(call->scalar[ACCEL_beta]);
     return !no_alpha || accel_is_level2(routine->family);
 }
 
@@ -150,7 +139,7 @@ static void make_matrix(struct random_call *x, int g, const struct accel_arg *ar
                          .unit = triangle && call->flag[ACCEL_diag] == 'U',
                          .nan = !is_read(call, output) && !may_be_read(call, output),
                          .output = output,
-                         .real_diagonal = triangle && is_hermitian(routine->family),
+                         .real_diagonal = triangle && accel_is_hermitian(routine->family),
                          .solvable = triangle && is_solver(routine->family),
                          .kind = kind};
     shape(m, call, arg);

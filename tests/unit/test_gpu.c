@@ -11,7 +11,7 @@
 #include <cuda.h>
 #include <stdlib.h>
 
-#include "cpu_ref/gemm.h"
+#include "cpu_ref/judge.h"
 #include "gpu/cuda_api.h"
 #include "gpu/gpu.h"
 #include "gpu/pool.h"
@@ -149,7 +149,7 @@ static void destroy(struct product *p)
 
 static void right(const struct product *p)
 {
-    assert_true(cpu_ref_gemm_ratio(&p->call, p->before) <= CPU_REF_THRESHOLD);
+    assert_true(cpu_ref_ratio(&p->call, ACCEL_COLUMN_MAJOR, p->before) <= CPU_REF_THRESHOLD);
     assert_int_equal(p->original_calls, 0);
 }
 
