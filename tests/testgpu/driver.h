@@ -19,6 +19,8 @@ struct driver {
     bool initialised;
     bool forked;
     bool exiting;
+    bool no_kernels; /* libcublas is gone: none is begun any more */
+    size_t kernels;  /* being run */
 };
 extern struct driver driver;
 

@@ -31,6 +31,7 @@ static void after_fork_in_child(void)
 {
     fault_locks(false);
     pthread_cond_init(&driver.progress, NULL);
+    driver.kernels = 0;
     if (driver.initialised) {
         driver.forked = true;
         faults_forget();
@@ -48,6 +49,15 @@ static void end(void)
         pthread_cond_broadcast(&driver.progress);
         report_write();
     }
+    testgpu_unlock();
+}
+
+void testgpu_end_kernels(void)
+{
+    testgpu_lock();
+    driver.no_kernels = true;
+    while (driver.kernels > 0)
+        pthread_cond_wait(&driver.progress, &driver.lock);
     testgpu_unlock();
 }
 

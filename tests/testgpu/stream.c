@@ -87,8 +87,11 @@ static void execute(CUstream stream, struct operation *operation)
     }
     if (operation->run == NULL)
         return;
+    if (operation->kernel && driver.no_kernels)
+        return;
     if (operation->kernel)
         report_kernel(operation->name);
+    driver.kernels += operation->kernel;
     context->running += operation->counted;
     testgpu_unlock();
     set_where(operation->name);
@@ -97,6 +100,7 @@ static void execute(CUstream stream, struct operation *operation)
     code = operation->run(&run, operation->argument);
     testgpu_lock();
     context->running -= operation->counted;
+    driver.kernels -= operation->kernel;
     for (size_t i = 0; i < run.pins; i++)
         run.pinned[i]->pins--;
     free(run.pinned);

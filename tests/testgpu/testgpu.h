@@ -68,6 +68,8 @@ int testgpu_leave(struct testgpu_call *call, int code);
 
 /* One lock over all state of the test GPU; never held while an operation computes. */
 void testgpu_lock(void);
+/* Waits for the kernels that are being run; no more is begun. */
+void testgpu_end_kernels(void);
 void testgpu_unlock(void);
 
 /* Records a misuse, under the name of the call or operation this thread is in. Any time. */

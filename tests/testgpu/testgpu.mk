@@ -17,7 +17,7 @@ TESTGPU_HEADERS := $(wildcard $(TESTGPU_SRC)/*.h)
 TESTGPU_CUDA := $(patsubst %,$(BUILD)/testgpu/obj/%.o, capture context copy device entry event \
     fault lifetime memory names pointer report settings stream)
 TESTGPU_CUBLAS_PARTS := cublas_batched cublas_compute cublas_compute_level2 cublas_copy \
-    cublas_geam cublas_gemm cublas_gemm_ex cublas_gemv cublas_ger cublas_handle cublas_matrix \
+    cublas_end cublas_geam cublas_gemm cublas_gemm_ex cublas_gemv cublas_ger cublas_handle cublas_matrix \
     cublas_packed cublas_routine cublas_status cublas_symm cublas_syrk cublas_triangular cublas_trmv
 TESTGPU_CUBLAS := $(TESTGPU_CUBLAS_PARTS:%=$(BUILD)/testgpu/obj/%.o)
 TESTGPU_CUBLAS_12 := $(TESTGPU_CUBLAS_PARTS:%=$(BUILD)/testgpu-cuda12/obj/%.o)
@@ -50,8 +50,8 @@ define testgpu_link_cublas
 	@test -n "$(OPENBLAS_STATIC)" || { echo "libopenblas.a not found: set OPENBLAS_STATIC" >&2; false; }
 	$(CC) $(TESTGPU_LDFLAGS) -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' -Wl,--enable-new-dtags \
 	    -Wl,--wrap=getenv -Wl,--version-script=$(TESTGPU_SRC)/libcublas.map \
-	    -o $@.new $(filter %.o,$^) -Wl,--push-state,--no-as-needed $(filter %/libcuda.so.1,$^) \
-	    -Wl,--pop-state $(OPENBLAS_STATIC) -lm
+	    -o $@.new $(filter-out %/cublas_end.o,$(filter %.o,$^)) -Wl,--push-state,--no-as-needed $(filter %/libcuda.so.1,$^) \
+	    -Wl,--pop-state $(OPENBLAS_STATIC) -lm $(filter %/cublas_end.o,$^)
 	mv $@.new $@
 endef
 
