@@ -50,17 +50,17 @@ $(patsubst %.c,$(BUILD)/%.o,$(GPU_SOURCES)): | cuda-headers
 
 .PHONY: cuda-headers
 cuda-headers:
-	@test -f "$(CUDA_INCLUDE)/cuda.h" -a -f "$(CUDA_INCLUDE)/cublas_v2.h" || { \
-	  echo "make: no CUDA headers (cuda.h, cublas_v2.h); set CUDA_HOME, or run scripts/install-deps build" >&2; exit 1; }
+	@test -f "$(CUDA_INCLUDE)/cuda.h" -a -f "$(CUDA_INCLUDE)/cublas_v2.h" -a -f "$(CUDA_INCLUDE)/cusolverDn.h" || { \
+	  echo "make: no CUDA headers (cuda.h, cublas_v2.h, cusolverDn.h); set CUDA_HOME, or run scripts/install-deps build" >&2; exit 1; }
 
-$(BUILD)/symbols.map: symbols.map shim/routines.def shim/manglings.def
+$(BUILD)/symbols.map: symbols.map shim/routines.def shim/lapack.def shim/manglings.def
 	@mkdir -p $(@D)
 	$(CC) -E -P -x c -I. -o $@ $<
 
 # Entry numbers in the order of the names: see shim/names.c.
-$(BUILD)/names_sorted.inc: shim/routines.def shim/manglings.def
+$(BUILD)/names_sorted.inc: shim/routines.def shim/lapack.def shim/manglings.def
 	@mkdir -p $(@D)
-	printf '#include "shim/manglings.def"\n#define ROUTINE(name, NAME, family, dtype, row_major, flops, args) ACCEL_MANGLINGS(N, name, NAME)\n#define N(abi, width, trust, symbol, sibling) symbol;\n#include "shim/routines.def"\n' \
+	printf '#include "shim/manglings.def"\n#define ROUTINE(name, NAME, family, dtype, row_major, flops, args) ACCEL_MANGLINGS(N, name, NAME)\n#define LAPACK(name, NAME, family, dtype, flops, args) ACCEL_LAPACK_MANGLINGS(N, name, NAME)\n#define N(abi, width, trust, symbol, sibling) symbol;\n#include "shim/routines.def"\n' \
 	  | $(CC) -E -P -x c -I. - | tr ';' '\n' | sed 's/[[:space:]]//g' | grep . \
 	  | awk '{print $$1, NR - 1}' | LC_ALL=C sort -k1,1 | awk '{print $$2 ","}' > $@
 $(BUILD)/shim/names.o: $(BUILD)/names_sorted.inc

@@ -262,7 +262,7 @@ struct equation equation_of(const struct accel_call *call, enum accel_layout lay
         e.real_diagonal = family == ACCEL_HER2;
         rank_1(&e, &from, e.real_diagonal, true, ACCEL_y);
         break;
-    case ACCEL_FAMILIES:
+    default: /* of BLAS alone */
         break;
     }
     if (family == ACCEL_TRSM || family == ACCEL_TRSV) {

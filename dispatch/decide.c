@@ -1,5 +1,7 @@
 #include "decide.h"
 
+#include "lapack_rules.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,12 +78,14 @@ const char *accel_call_fault(const struct accel_call *call)
     for (int i = 0; i < routine->args; i++)
         if (is_faulty(call, i))
             return routine->arg[i].name;
-    return NULL;
+    return accel_is_lapack(routine->family) ? lapack_fault(call) : NULL;
 }
 
 bool accel_call_empty(const struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
+    if (accel_is_lapack(routine->family))
+        return lapack_is_empty(call);
     for (int i = 0; i < routine->args; i++)
         if (routine->arg[i].kind == ACCEL_ARG_SIZE && call->size[routine->arg[i].slot] == 0)
             return true;
@@ -170,6 +174,8 @@ static bool call_overlaps(const struct accel_call *call)
  * extents beyond 2^63 bytes. */
 static bool is_supported(const struct accel_call *call)
 {
+    if (accel_is_lapack(call->routine->family) && !lapack_is_supported(call))
+        return false;
     /* OpenBLAS's extension: for others it is an error. Row-major calls of Level 2 become the same. */
     for (int i = 0; i < call->routine->args; i++) {
         const struct accel_arg *arg = &call->routine->arg[i];
@@ -205,16 +211,17 @@ static void estimate(struct accel_decision *decision, const struct accel_call *c
             up += bytes;
     }
     double cpu = flops / machine->cpu_gflops[dtype], cpu_memory = touched / machine->cpu_gbps;
-    double gpu = flops / machine->gpu_gflops[dtype], gpu_memory = touched / machine->gpu_gbps;
+    double share = accel_is_lapack(call->routine->family) ? lapack_gpu_share(call) : 1;
+    double gpu = flops / (share * machine->gpu_gflops[dtype]),
+           gpu_memory = touched / machine->gpu_gbps;
     decision->est_cpu_ms = (cpu > cpu_memory ? cpu : cpu_memory) * 1e-6;
     decision->est_gpu_ms = machine->launch_ms + (gpu > gpu_memory ? gpu : gpu_memory) * 1e-6 +
                            up / machine->up_gbps * 1e-6 + down / machine->down_gbps * 1e-6;
 }
 
-/* Level 2 moves as many bytes as it computes: its matrix must be there already. */
 static bool must_move(const struct accel_call *call)
 {
-    return accel_is_level2(call->routine->family) && call->operand[ACCEL_a].place == ACCEL_HOST;
+    return accel_only_moves(call->routine->family) && call->operand[ACCEL_a].place == ACCEL_HOST;
 }
 
 static bool on_device(const struct accel_call *call)
@@ -230,7 +237,7 @@ static bool on_device(const struct accel_call *call)
 static bool below_gate(const struct accel_call *call, const struct accel_machine *machine)
 {
     uint64_t gate = accel_decide_gate(machine);
-    for (int i = 0; i < ACCEL_SIZES; i++)
+    for (int i = 0; i < ACCEL_DIMENSIONS; i++)
         if ((uint64_t)call->size[i] >= gate && !(i == ACCEL_k && call->operand[ACCEL_a].array))
             return false;
     return true;
@@ -257,10 +264,12 @@ static struct accel_decision decide(const struct accel_call *call,
     struct accel_decision decision = {0};
     if (!settings->on)
         return on_cpu(decision, ACCEL_OFF);
+    if (accel_is_lapack(call->routine->family) && lapack_is_query(call))
+        return on_cpu(decision, ACCEL_WORKSPACE_QUERY);
     if (accel_call_fault(call))
         return on_cpu(decision, ACCEL_BAD_ARGUMENT);
     bool device_data = on_device(call);
-    if (accel_call_empty(call) && !device_data)
+    if (accel_call_empty(call) && (!device_data || accel_is_lapack(call->routine->family)))
         return on_cpu(decision, ACCEL_EMPTY);
     if (!is_supported(call))
         return on_cpu(decision, ACCEL_UNSUPPORTED);

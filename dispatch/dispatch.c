@@ -303,6 +303,7 @@ static bool run_on_gpu(const struct accel_call *call, const struct dispatch_call
     switch (status) {
     case GPU_OK:
         record->ran = gpu_name;
+        caller->succeed(caller->context);
         return true;
     case GPU_NO_MEMORY:
         record->why = ACCEL_NO_MEMORY;

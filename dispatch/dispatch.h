@@ -27,6 +27,7 @@ struct dispatch_caller {
      * once, where it does not run on the GPU. */
     void (*forward)(void *context);
     void (*original)(void *context, const struct accel_call *call); /* the original, with these */
+    void (*succeed)(void *context); /* tells the program that the GPU has done the call */
     void *context;
 };
 

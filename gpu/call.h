@@ -18,7 +18,12 @@ enum accel_dtype {
     ACCEL_COMPLEX128,
     ACCEL_DTYPES,
     ACCEL_BFLOAT16 = ACCEL_DTYPES, /* the upper half of a float32 */
-    ACCEL_SAME                     /* in the table: the routine's own */
+    ACCEL_INT32,                   /* LAPACK's INTEGER arrays: pivots, counts */
+    ACCEL_INT64,
+    /* in the table: */
+    ACCEL_SAME,    /* the routine's own */
+    ACCEL_REALS,   /* its real counterpart: eigenvalues, singular values */
+    ACCEL_INTEGERS /* the provider's INTEGER */
 };
 
 static inline bool accel_is_complex(enum accel_dtype dtype)
@@ -31,11 +36,19 @@ static inline bool accel_is_double(enum accel_dtype dtype)
     return dtype == ACCEL_FLOAT64 || dtype == ACCEL_COMPLEX128;
 }
 
+/* The type of norms, eigenvalues and singular values. */
+static inline enum accel_dtype accel_real_dtype(enum accel_dtype dtype)
+{
+    return accel_is_double(dtype) ? ACCEL_FLOAT64 : ACCEL_FLOAT32;
+}
+
 /* Bytes of one element. */
 static inline size_t accel_dtype_size(enum accel_dtype dtype)
 {
     if (dtype == ACCEL_BFLOAT16)
         return 2;
+    if (dtype == ACCEL_INT32 || dtype == ACCEL_INT64)
+        return dtype == ACCEL_INT64 ? 8 : 4;
     return (accel_is_double(dtype) ? 8u : 4u) * (accel_is_complex(dtype) ? 2u : 1u);
 }
 
@@ -65,12 +78,61 @@ enum accel_family {
     ACCEL_HER,  /* A := alpha x x^H + A, alpha real */
     ACCEL_SYR2, /* A := alpha (x y' + y x') + A */
     ACCEL_HER2, /* A := alpha x y^H + conj(alpha) y x^H + A */
+    /* LAPACK: what each does is in its documentation (https://www.netlib.org/lapack/explore-html/). sy, or, and he,
+     * un are one family where the type tells them apart. */
+    ACCEL_GETRF,
+    ACCEL_GETRS,
+    ACCEL_GESV,
+    ACCEL_GETRI,
+    ACCEL_POTRF,
+    ACCEL_POTRS,
+    ACCEL_POSV,
+    ACCEL_POTRI,
+    ACCEL_LAUUM,
+    ACCEL_TRTRS,
+    ACCEL_TRTRI,
+    ACCEL_SYTRF,
+    ACCEL_SYTRS,
+    ACCEL_SYSV,
+    ACCEL_HETRF,
+    ACCEL_HETRS,
+    ACCEL_HESV,
+    ACCEL_GEQRF,
+    ACCEL_ORGQR, /* ungqr */
+    ACCEL_ORMQR, /* unmqr */
+    ACCEL_GELS,
+    ACCEL_GELSS,
+    ACCEL_GELSD,
+    ACCEL_GELSY,
+    ACCEL_SYEV, /* heev, and so on */
+    ACCEL_SYEVD,
+    ACCEL_SYEVR,
+    ACCEL_SYEVX,
+    ACCEL_SYGV,
+    ACCEL_SYGVD,
+    ACCEL_SYGVX,
+    ACCEL_GESVD,
+    ACCEL_GESDD,
+    ACCEL_GEEV,
+    ACCEL_LASWP,
+    ACCEL_LACPY,
     ACCEL_FAMILIES
 };
 
+static inline bool accel_is_lapack(enum accel_family family)
+{
+    return family >= ACCEL_GETRF;
+}
+
 static inline bool accel_is_level2(enum accel_family family)
 {
-    return family >= ACCEL_GEMV;
+    return family >= ACCEL_GEMV && !accel_is_lapack(family);
+}
+
+/* Whether a routine moves as many bytes as it computes: it pays only where its matrix is there already. */
+static inline bool accel_only_moves(enum accel_family family)
+{
+    return accel_is_level2(family) || family == ACCEL_LASWP || family == ACCEL_LACPY;
 }
 
 /* Whether the matrix of which a triangle counts is Hermitian. */
@@ -113,8 +175,34 @@ enum accel_size {
     ACCEL_m,
     ACCEL_n,
     ACCEL_k,
+    ACCEL_nrhs,
+    ACCEL_DIMENSIONS, /* the shapes come from those before; what follows can have any value */
+    ACCEL_itype = ACCEL_DIMENSIONS,
+    ACCEL_il,
+    ACCEL_iu,
+    ACCEL_k1,
+    ACCEL_k2,
+    ACCEL_incx,
+    ACCEL_lwork,
+    ACCEL_lrwork,
+    ACCEL_liwork,
     ACCEL_SIZES,
-    ACCEL_order = ACCEL_SIZES /* of the square matrix that stands at `side` */
+    /* What follows from them and from the flags: accel_call_size(). */
+    ACCEL_order = ACCEL_SIZES, /* of the square matrix that stands at `side` */
+    ACCEL_one,
+    ACCEL_minmn,
+    ACCEL_maxmn,
+    ACCEL_urows, /* left singular vectors in U */
+    ACCEL_ucols,
+    ACCEL_vtrows, /* right ones in VT */
+    ACCEL_vtcols,
+    ACCEL_zrows, /* eigenvectors in Z */
+    ACCEL_zcols,
+    ACCEL_supports, /* where the vectors are not zero: two numbers for each */
+    ACCEL_vlorder,  /* left and right eigenvectors */
+    ACCEL_vrorder,
+    ACCEL_lda_,  /* laswp tells of its matrix only how far its columns are apart */
+    ACCEL_swaps, /* and has its exchanges at intervals */
 };
 enum accel_flag {
     ACCEL_transa,
@@ -123,12 +211,26 @@ enum accel_flag {
     ACCEL_uplo,
     ACCEL_trans,
     ACCEL_diag,
+    ACCEL_jobz,
+    ACCEL_range,
+    ACCEL_jobu,
+    ACCEL_jobvt,
+    ACCEL_jobvl,
+    ACCEL_jobvr,
     ACCEL_FLAGS,
     ACCEL_noflag = ACCEL_FLAGS
 };
-enum accel_scalar { ACCEL_alpha, ACCEL_beta, ACCEL_SCALARS };
-/* Matrices, and the vectors of Level 2. */
-enum accel_matrix { ACCEL_a, ACCEL_b, ACCEL_c, ACCEL_x, ACCEL_y, ACCEL_MATRICES };
+enum accel_scalar {
+    ACCEL_alpha,
+    ACCEL_beta,
+    ACCEL_vl,
+    ACCEL_vu,
+    ACCEL_abstol,
+    ACCEL_rcond,
+    ACCEL_SCALARS
+};
+/* Matrices, and the vectors of Level 2 and of LAPACK; LAPACK's count of what was found. */
+enum accel_matrix { ACCEL_a, ACCEL_b, ACCEL_c, ACCEL_x, ACCEL_y, ACCEL_found, ACCEL_MATRICES };
 
 enum accel_kind {
     ACCEL_ARG_FLAG,
@@ -141,8 +243,21 @@ enum accel_kind {
     ACCEL_ARG_INC, /* of a vector: from one element to the next, negative for the reverse order */
     ACCEL_ARG_STRIDE, /* of a batch: from one matrix to the next */
     ACCEL_ARG_BATCH,  /* how many products */
-    ACCEL_ARG_GROUPS  /* how many groups of products: the length of the arrays */
+    ACCEL_ARG_GROUPS, /* how many groups of products: the length of the arrays */
+    /* of LAPACK: */
+    ACCEL_ARG_INTEGER, /* an INTEGER that is not a size */
+    /* in the Fortran interface alone: */
+    ACCEL_ARG_WORK,  /* workspace, which the GPU does not need */
+    ACCEL_ARG_LWORK, /* INTEGER length of one, -1: a question */
+    ACCEL_ARG_INFO,
+    /* in LAPACKE alone: */
+    ACCEL_ARG_EXTRA /* an array that nothing is written to on success */
 };
+
+static inline bool accel_is_fortran_only(enum accel_kind kind)
+{
+    return kind == ACCEL_ARG_WORK || kind == ACCEL_ARG_LWORK || kind == ACCEL_ARG_INFO;
+}
 
 enum accel_access { ACCEL_READ = 1, ACCEL_WRITE = 2, ACCEL_READWRITE = 3 };
 
@@ -159,10 +274,10 @@ struct accel_arg {
         transposed_by; /* ... and is stored transposed unless flag[transposed_by] is 'N'; vectors:
                               size[rows] elements, or size[cols] */
     uint8_t dtype;     /* matrices: enum accel_dtype */
-    char allowed[4];   /* flags: the letters there are */
+    char allowed[6];   /* flags: the letters there are; with a * any other one will do */
 };
 
-#define ACCEL_ARGS_MAX 18
+#define ACCEL_ARGS_MAX 24
 
 /* How a CBLAS row-major call becomes a column-major one. */
 enum accel_row_major {
@@ -172,7 +287,8 @@ enum accel_row_major {
     ACCEL_FLIP_TRANS, /* C' = C: the other triangle and transposition; C = C^H: alpha conjugated */
     ACCEL_TRANSPOSE,  /* Level 2: A' for A: exchange m with n, the other triangle and transposition;
                          where that would be a conjugation alone, it is one: see `conjugated` */
-    ACCEL_SWAP_X_Y    /* A' = y x': exchange the vectors, m with n; A = x y^H: conjugated */
+    ACCEL_SWAP_X_Y,   /* A' = y x': exchange the vectors, m with n; A = x y^H: conjugated */
+    ACCEL_TO_FORTRAN  /* LAPACKE: the original transposes, and calls the Fortran name */
 };
 
 enum accel_layout {
@@ -229,6 +345,8 @@ struct accel_complex {
 struct accel_call {
     const struct accel_routine *routine;
     enum accel_layout layout;  /* the caller's; everything below but `given` is column-major */
+    int width;                 /* bits of the provider's INTEGER */
+    bool has_work;             /* LAPACK: the caller has passed workspace */
     int64_t size[ACCEL_SIZES]; /* 0 where the routine has no such size */
     /* A letter of those allowed; 'R' for a transposition that OpenBLAS alone has (conjugate, not
      * transposed); '?' for what names nothing. */
@@ -241,16 +359,105 @@ struct accel_call {
     int64_t batch; /* products; 1 but for the batched routines */
     int64_t group,
         groups; /* this is group `group` of so many; 0 of 1 but for the grouped batches */
-    /* What the caller passed, by argument: a number or a flag's letter; of arrays, this group's. */
+    /* What the caller passed, by argument: a number or a flag's letter; of arrays, this group's; of
+     * workspace and INFO, the address. */
     int64_t given[ACCEL_ARGS_MAX];
 };
 
-/* A size of the call, or its `order`: of the square matrix that stands at `side`. */
+static inline int64_t accel_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t accel_max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* gesdd has one flag for both sides; O: the vectors of the longer side come into A, the others into their
+ * own matrix, all of them. */
+static inline char accel_job_of(const struct accel_call *call, enum accel_flag job)
+{
+    char both = call->flag[ACCEL_jobz];
+    if (call->routine->family != ACCEL_GESDD)
+        return call->flag[job];
+    if (both != 'O')
+        return both;
+    return (call->size[ACCEL_m] >= call->size[ACCEL_n]) == (job == ACCEL_jobu) ? 'O' : 'A';
+}
+
+/* How many vectors a job asks for in a matrix of their own: all of them, or as many as singular values. */
+static inline int64_t accel_vectors(char job, int64_t all, int64_t values)
+{
+    return job == 'A' ? all : job == 'S' ? values : 0;
+}
+
+static inline int64_t accel_swaps(const struct accel_call *call)
+{
+    int64_t k1 = call->size[ACCEL_k1], k2 = call->size[ACCEL_k2], inc = call->size[ACCEL_incx],
+            length;
+    if (inc == 0 || k1 < 1 || k2 < k1 || inc == INT64_MIN ||
+        __builtin_mul_overflow(k2 - k1, inc < 0 ? -inc : inc, &length))
+        return 0;
+    return length < INT64_MAX - k1 ? k1 + length : 0;
+}
+
+/* The shapes of LAPACK's matrices, as its documentation has them for each routine's flags. */
+static inline int64_t accel_lapack_size(const struct accel_call *call, int which)
+{
+    int64_t m = call->size[ACCEL_m], n = call->size[ACCEL_n];
+    bool wantz = call->flag[ACCEL_jobz] == 'V';
+    switch (which) {
+    case ACCEL_one:
+        return 1;
+    case ACCEL_minmn:
+        return accel_min(m, n);
+    case ACCEL_maxmn:
+        return accel_max(m, n);
+    case ACCEL_ucols:
+    case ACCEL_urows: {
+        int64_t cols = accel_vectors(accel_job_of(call, ACCEL_jobu), m, accel_min(m, n));
+        return which == ACCEL_ucols ? cols : cols > 0 ? m : 0;
+    }
+    case ACCEL_vtcols:
+    case ACCEL_vtrows: {
+        int64_t rows = accel_vectors(accel_job_of(call, ACCEL_jobvt), n, accel_min(m, n));
+        return which == ACCEL_vtrows ? rows : rows > 0 ? n : 0;
+    }
+    case ACCEL_zrows:
+        return wantz ? n : 0;
+    case ACCEL_zcols:
+        return !wantz                           ? 0
+               : call->flag[ACCEL_range] == 'I' ? call->size[ACCEL_iu] - call->size[ACCEL_il] + 1
+                                                : n;
+    case ACCEL_supports:
+        return 2 * accel_lapack_size(call, ACCEL_zcols);
+    case ACCEL_vlorder:
+        return call->flag[ACCEL_jobvl] == 'V' ? n : 0;
+    case ACCEL_vrorder:
+        return call->flag[ACCEL_jobvr] == 'V' ? n : 0;
+    case ACCEL_lda_:
+        return call->operand[ACCEL_a].ld;
+    default:
+        return accel_swaps(call);
+    }
+}
+
+/* A size of the call, or one that follows from its sizes and flags. */
 static inline int64_t accel_call_size(const struct accel_call *call, int which)
 {
     if (which == ACCEL_order)
         which = call->flag[ACCEL_side] == 'R' ? ACCEL_n : ACCEL_m;
-    return call->size[which];
+    return which < ACCEL_SIZES ? call->size[which] : accel_lapack_size(call, which);
+}
+
+/* Whether a flag that asks for vectors is set. */
+static inline bool accel_wants_vectors(const struct accel_call *call)
+{
+    for (int job = ACCEL_jobz; job < ACCEL_FLAGS; job++)
+        if (job != ACCEL_range && call->flag[job] && call->flag[job] != 'N')
+            return true;
+    return false;
 }
 
 static inline bool accel_is_zero(struct accel_complex z)
@@ -261,6 +468,14 @@ static inline bool accel_is_zero(struct accel_complex z)
 static inline struct accel_complex accel_conjugate(struct accel_complex z)
 {
     return (struct accel_complex){z.re, -z.im};
+}
+
+static inline bool accel_has_size(const struct accel_routine *routine, enum accel_size size)
+{
+    for (int i = 0; i < routine->args; i++)
+        if (routine->arg[i].kind == ACCEL_ARG_SIZE && routine->arg[i].slot == size)
+            return true;
+    return false;
 }
 
 /* Whether the routine takes this scalar. */

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,8 +17,12 @@ static bool tried, opened;
 
 #define DRIVER_SONAME "libcuda.so.1"
 
-/* By preference: what this build was made for first. */
+/* By preference: what this build was made for first. cuSOLVER has a number of its own. */
 static const int majors[] = {13, 12};
+static int cusolver_major(int cuda_major)
+{
+    return cuda_major - 1;
+}
 
 enum need { OPTIONAL, REQUIRED };
 
@@ -32,6 +37,7 @@ struct wanted {
 
 #define DRIVER(function, need) {STRING(function), need, &cuda_api.function##_p},
 #define CUBLAS(function, need)
+#define CUSOLVER(function, need)
 static const struct wanted driver_functions[] = {
 #include "cuda_functions.def"
 };
@@ -43,8 +49,17 @@ static const struct wanted driver_functions[] = {
 static const struct wanted cublas_functions[] = {
 #include "cuda_functions.def"
 };
+#undef CUBLAS
+#undef CUSOLVER
+
+#define CUBLAS(function, need)
+#define CUSOLVER(function, need) {STRING(function), need, &cuda_api.function##_p},
+static const struct wanted cusolver_functions[] = {
+#include "cuda_functions.def"
+};
 #undef DRIVER
 #undef CUBLAS
+#undef CUSOLVER
 
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 
@@ -91,6 +106,7 @@ struct cublas_search {
     int driver_version; /* major * 1000 + minor * 10 */
     int newest;         /* major version that still has code for this device */
     void *library;
+    int major; /* of the library */
 };
 
 static bool fits(const struct cublas_search *search, int major)
@@ -112,6 +128,7 @@ static bool try_folder(const char *folder, void *context)
         void *lt = open_in(folder, name);
         snprintf(name, sizeof name, "libcublas.so.%d", majors[i]);
         search->library = open_in(folder, name);
+        search->major = majors[i];
         if (!search->library && lt)
             dlclose(lt);
     }
@@ -126,14 +143,15 @@ static void try_linker(struct cublas_search *search, int flags)
             continue;
         snprintf(name, sizeof name, "libcublas.so.%d", majors[i]);
         search->library = dlopen(name, flags);
+        search->major = majors[i];
     }
 }
 
 /* The program's own environment comes before the system's copy: the program may open its own later, and would be
  * given ours by its name. */
-static void *open_cublas(const char *first_dir, int driver_version, int newest)
+static struct cublas_search open_cublas(const char *first_dir, int driver_version, int newest)
 {
-    struct cublas_search search = {driver_version, newest, NULL};
+    struct cublas_search search = {driver_version, newest, NULL, 0};
     try_linker(&search, RTLD_NOLOAD | RTLD_NOW);
     if (!search.library && first_dir)
         try_folder(first_dir, &search);
@@ -143,7 +161,7 @@ static void *open_cublas(const char *first_dir, int driver_version, int newest)
         try_linker(&search, RTLD_NOW | RTLD_LOCAL);
     if (!search.library)
         find_cuda_system(try_folder, &search);
-    return search.library;
+    return search;
 }
 
 /* CUDA 13 has no code for devices before compute capability 7.5 (CUDA 13.0 release notes). */
@@ -159,6 +177,8 @@ static int newest_for_device(void)
         return majors[0];
     return major * 10 + minor < 75 ? 12 : majors[0];
 }
+
+static struct cublas_search cublas;
 
 static bool open_all(const char *first_dir)
 {
@@ -181,20 +201,82 @@ static bool open_all(const char *first_dir)
         return false;
     }
     CUDA(cuDriverGetVersion)(&version);
-    void *cublas = open_cublas(first_dir, version, newest_for_device());
-    if (!cublas) {
+    cublas = open_cublas(first_dir, version, newest_for_device());
+    if (!cublas.library) {
         snprintf(
             reason, sizeof reason,
             "libcublas.so.13 or .12, fit for the device and a driver of CUDA %d.%d, was not found",
             version / 1000, version % 1000 / 10);
         return false;
     }
-    missing = fill(cublas, cublas_functions, LENGTH(cublas_functions));
+    missing = fill(cublas.library, cublas_functions, LENGTH(cublas_functions));
     if (missing) {
         snprintf(reason, sizeof reason, "libcublas has no %s", missing);
         return false;
     }
     return true;
+}
+
+/* ---- cuSOLVER ---- */
+
+struct cusolver_search {
+    char name[32];
+    void *library;
+};
+
+static bool try_cusolver_folder(const char *folder, void *context)
+{
+    struct cusolver_search *search = context;
+    search->library = open_in(folder, search->name);
+    return search->library != NULL;
+}
+
+/* Beside cuBLAS, or, in the wheels of CUDA 12, in a folder of its own beside cuBLAS's. */
+static void try_beside_cublas(struct cusolver_search *search)
+{
+    struct link_map *map = NULL;
+    char folder[PATH_MAX];
+    if (dlinfo(cublas.library, RTLD_DI_LINKMAP, &map) != 0 || !map || !strchr(map->l_name, '/') ||
+        strlen(map->l_name) + sizeof "/../../cusolver/lib" > sizeof folder)
+        return;
+    strcpy(folder, map->l_name);
+    char *end = strrchr(folder, '/');
+    *end = 0;
+    if (!try_cusolver_folder(folder, search)) {
+        strcpy(end, "/../../cusolver/lib");
+        try_cusolver_folder(folder, search);
+    }
+}
+
+static bool open_cusolver(void)
+{
+    struct cusolver_search search = {.library = NULL};
+    snprintf(search.name, sizeof search.name, "libcusolver.so.%d", cusolver_major(cublas.major));
+    search.library = dlopen(search.name, RTLD_NOLOAD | RTLD_NOW);
+    if (!search.library)
+        try_beside_cublas(&search);
+    if (!search.library)
+        find_cuda_environment(try_cusolver_folder, &search);
+    if (!search.library)
+        search.library = dlopen(search.name, RTLD_NOW | RTLD_LOCAL);
+    if (!search.library)
+        find_cuda_system(try_cusolver_folder, &search);
+    return search.library && !fill(search.library, cusolver_functions, LENGTH(cusolver_functions));
+}
+
+bool cuda_api_open_cusolver(void)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static bool tried_cusolver, has_cusolver;
+    pthread_mutex_lock(&lock);
+    if (!tried_cusolver) {
+        tried_cusolver = true;
+        has_cusolver = open_cusolver();
+        dlerror();
+    }
+    bool has = has_cusolver;
+    pthread_mutex_unlock(&lock);
+    return has;
 }
 
 const char *cuda_api_open(const char *first_dir)

@@ -6,14 +6,17 @@
 
 #include <cuda.h>
 #include <cublas_v2.h>
+#include <cusolverDn.h>
 #include <stdbool.h>
 
 struct cuda_api {
-#define DRIVER(function, need) __typeof__(&function) function##_p;
-#define CUBLAS(function, need) __typeof__(&function) function##_p;
+#define DRIVER(function, need)   __typeof__(&function) function##_p;
+#define CUBLAS(function, need)   __typeof__(&function) function##_p;
+#define CUSOLVER(function, need) __typeof__(&function) function##_p;
 #include "cuda_functions.def"
 #undef DRIVER
 #undef CUBLAS
+#undef CUSOLVER
 };
 
 /* Filled by cuda_api_open(), constant afterwards. */
@@ -27,6 +30,10 @@ extern struct cuda_api cuda_api;
  * system's folders (find_cuda.h). Sticky: the first result holds. Returns NULL, or the reason why
  * there is no CUDA, in static memory. */
 const char *cuda_api_open(const char *first_dir);
+
+/* Opens the cuSOLVER that belongs to the cuBLAS in use, at the first call: most programs need none. Returns whether there
+ * is one. After cuda_api_open() has succeeded; thread-safe, sticky. */
+bool cuda_api_open_cusolver(void);
 
 /* The driver's library if it is loaded already, opened by us or by the program, else NULL. */
 void *cuda_api_loaded_driver(void);

@@ -62,6 +62,27 @@ enum gpu_status gpu_check_cublas(cublasStatus_t status, const char *function)
     return GPU_ERROR;
 }
 
+/* cuSOLVER has no names for them. What it does not take it leaves untouched: sizes beyond 32 bits, say. */
+enum gpu_status gpu_check_cusolver(cusolverStatus_t status, const char *function)
+{
+    char number[24];
+    switch (status) {
+    case CUSOLVER_STATUS_SUCCESS:
+        return GPU_OK;
+    case CUSOLVER_STATUS_ALLOC_FAILED:
+        return GPU_NO_MEMORY;
+    case CUSOLVER_STATUS_NOT_SUPPORTED:
+    case CUSOLVER_STATUS_ARCH_MISMATCH:
+    case CUSOLVER_STATUS_MATRIX_TYPE_NOT_SUPPORTED:
+    case CUSOLVER_STATUS_INVALID_VALUE:
+        return GPU_UNSUPPORTED;
+    default:
+        snprintf(number, sizeof number, "cuSOLVER status %d", (int)status);
+        keep_failure(function, number);
+        return GPU_ERROR;
+    }
+}
+
 enum gpu_status gpu_enter(struct gpu_scope *scope)
 {
     scope->mode_exchanged = false;

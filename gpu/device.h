@@ -33,6 +33,7 @@ void gpu_leave(const struct gpu_scope *scope);
  * for gpu_failure(). */
 enum gpu_status gpu_check(CUresult result, const char *function);
 enum gpu_status gpu_check_cublas(cublasStatus_t status, const char *function);
+enum gpu_status gpu_check_cusolver(cusolverStatus_t status, const char *function);
 
 /* The status of a call that the original has finished after this one. */
 static inline enum gpu_status gpu_finished_else(enum gpu_status status)
@@ -44,5 +45,7 @@ static inline enum gpu_status gpu_finished_else(enum gpu_status status)
 #define GPU_CHECK(function, ...) gpu_check(cuda_api.function##_p(__VA_ARGS__), #function)
 #define GPU_CHECK_CUBLAS(function, ...)                                                            \
     gpu_check_cublas(cuda_api.function##_p(__VA_ARGS__), #function)
+#define GPU_CHECK_CUSOLVER(function, ...)                                                          \
+    gpu_check_cusolver(cuda_api.function##_p(__VA_ARGS__), #function)
 
 #endif

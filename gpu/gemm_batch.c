@@ -113,7 +113,7 @@ static void pack(const struct batch *g, const struct slots *s, int64_t first, in
 
 static struct lane_rectangle staged(const struct batch *g, const struct slots *s, int64_t count)
 {
-    return (struct lane_rectangle){g->staging, s->elements, count, s->elements, gpu_size_of(s->x)};
+    return lane_whole(g->staging, s->elements, count, s->elements, gpu_size_of(s->x));
 }
 
 static enum gpu_status upload(struct batch *g, const struct slots *s, int64_t first, int64_t count)
@@ -170,7 +170,8 @@ static int64_t stride_of(const struct slots *s)
 
 static enum gpu_status multiply_array(struct batch *g, int64_t first, int64_t count)
 {
-    const struct lane_rectangle from = {g->staging, 3 * count, 1, 3 * count, sizeof(CUdeviceptr)};
+    const struct lane_rectangle from =
+        lane_whole(g->staging, 3 * count, 1, 3 * count, sizeof(CUdeviceptr));
     CUdeviceptr *pointers = (CUdeviceptr *)(void *)g->staging;
     struct gpu_tile tiles[3];
     for (int x = 0; x < 3; x++) {

@@ -10,7 +10,7 @@ bool kernels_fit(int64_t size)
 
 bool kernels_fit_call(const struct accel_call *call)
 {
-    for (int i = 0; i < ACCEL_SIZES; i++)
+    for (int i = 0; i < ACCEL_DIMENSIONS; i++)
         if (!kernels_fit(call->size[i]))
             return false;
     for (int i = 0; i < ACCEL_MATRICES; i++)

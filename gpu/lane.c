@@ -17,6 +17,10 @@ static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
 
 static void destroy(struct gpu_lane *lane)
 {
+    if (lane->params)
+        CUDA(cusolverDnDestroyParams)(lane->params);
+    if (lane->cusolver)
+        CUDA(cusolverDnDestroy)(lane->cusolver);
     if (lane->cublas)
         CUDA(cublasDestroy_v2)(lane->cublas);
     for (int i = 0; i < LANE_SLOTS; i++)
@@ -48,6 +52,36 @@ static enum gpu_status create_cublas(struct gpu_lane *lane)
     if (result == CUBLAS_STATUS_NOT_SUPPORTED || result == CUBLAS_STATUS_ARCH_MISMATCH)
         result = CUBLAS_STATUS_INTERNAL_ERROR;
     return gpu_check_cublas(result, "cublasCreate");
+}
+
+/* Its first use loads kernels, which may want room. */
+enum gpu_status lane_use_cusolver(struct gpu_lane *lane)
+{
+    enum gpu_status status = GPU_OK;
+    if (lane->params)
+        return GPU_OK;
+    if (!cuda_api_open_cusolver())
+        return GPU_UNSUPPORTED;
+    for (int attempt = 0; !lane->cusolver && attempt < 2; attempt++) {
+        cusolverStatus_t result = CUDA(cusolverDnCreate)(&lane->cusolver);
+        if (result == CUSOLVER_STATUS_SUCCESS)
+            break;
+        lane->cusolver = NULL;
+        status = result == CUSOLVER_STATUS_NOT_INITIALIZED
+                     ? GPU_NO_MEMORY
+                     : gpu_check_cusolver(result, "cusolverDnCreate");
+        if (status != GPU_NO_MEMORY)
+            break;
+        pool_trim();
+    }
+    if (!lane->cusolver)
+        return status;
+    status = GPU_CHECK_CUSOLVER(cusolverDnSetStream, lane->cusolver, lane->stream);
+    if (status == GPU_OK)
+        status = GPU_CHECK_CUSOLVER(cusolverDnCreateParams, &lane->params);
+    if (status != GPU_OK)
+        lane->params = NULL;
+    return status;
 }
 
 static enum gpu_status create(struct gpu_lane *lane)
@@ -221,24 +255,79 @@ static char *piece_host(const struct lane_rectangle *r, const struct piece *piec
     return r->host + ((piece->col + col) * r->ld + piece->row) * r->size;
 }
 
+/* Of column `col` of a piece: the rows of the piece that are meant. */
+struct rows {
+    int64_t first, last;
+};
+
+static struct rows rows_of(const struct lane_rectangle *r, const struct piece *piece, int64_t col)
+{
+    int64_t diagonal = piece->col + col - piece->row;
+    struct rows rows = {0, piece->rows};
+    if (r->uplo == 'U' || r->uplo == 'u')
+        rows.last = diagonal + (r->uplo == 'U');
+    if (r->uplo == 'L' || r->uplo == 'l')
+        rows.first = diagonal + (r->uplo == 'l');
+    rows.first = rows.first < 0 ? 0 : rows.first < piece->rows ? rows.first : piece->rows;
+    rows.last = rows.last < rows.first    ? rows.first
+                : rows.last < piece->rows ? rows.last
+                                          : piece->rows;
+    return rows;
+}
+
+static void look_at(struct lane_scan *scan, const char *at, int64_t bytes)
+{
+    if (scan->bytes == 8) {
+        uint64_t largest = scan->largest, x;
+        for (int64_t i = 0; i < bytes; i += 8) {
+            memcpy(&x, at + i, 8);
+            x &= INT64_MAX;
+            largest = x > largest ? x : largest;
+        }
+        scan->largest = largest;
+    } else {
+        uint32_t largest = (uint32_t)scan->largest, x;
+        for (int64_t i = 0; i < bytes; i += 4) {
+            memcpy(&x, at + i, 4);
+            x &= INT32_MAX;
+            largest = x > largest ? x : largest;
+        }
+        scan->largest = largest;
+    }
+}
+
 static void pack(char *slot, const struct lane_rectangle *r, const struct piece *piece,
                  int64_t device_ld)
 {
-    if (r->ld == device_ld && piece->rows == device_ld) {
-        memcpy(slot, piece_host(r, piece, 0), (size_t)(piece->cols * piece->rows * r->size));
+    if (r->ld == device_ld && piece->rows == device_ld && !r->uplo) {
+        int64_t bytes = piece->cols * piece->rows * r->size;
+        memcpy(slot, piece_host(r, piece, 0), (size_t)bytes);
+        if (r->scan)
+            look_at(r->scan, slot, bytes);
         return;
     }
-    for (int64_t col = 0; col < piece->cols; col++)
-        memcpy(slot + col * device_ld * r->size, piece_host(r, piece, col),
-               (size_t)(piece->rows * r->size));
+    for (int64_t col = 0; col < piece->cols; col++) {
+        const struct rows rows = rows_of(r, piece, col);
+        char *to = slot + col * device_ld * r->size;
+        int64_t bytes = (rows.last - rows.first) * r->size;
+        memset(to, 0, (size_t)(rows.first * r->size));
+        memcpy(to + rows.first * r->size, piece_host(r, piece, col) + rows.first * r->size,
+               (size_t)bytes);
+        memset(to + rows.last * r->size, 0, (size_t)((piece->rows - rows.last) * r->size));
+        if (r->scan)
+            look_at(r->scan, to + rows.first * r->size, bytes);
+    }
 }
 
 static void unpack(const struct lane_rectangle *r, const struct piece *piece, const char *slot,
                    int64_t device_ld)
 {
-    for (int64_t col = 0; col < piece->cols; col++)
-        memcpy(piece_host(r, piece, col), slot + col * device_ld * r->size,
-               (size_t)(piece->rows * r->size));
+    for (int64_t col = 0; col < piece->cols; col++) {
+        const struct rows rows = rows_of(r, piece, col);
+        memcpy(piece_host(r, piece, col) + rows.first * r->size,
+               slot + (col * device_ld + rows.first) * r->size,
+               (size_t)((rows.last - rows.first) * r->size));
+    }
 }
 
 enum gpu_status lane_upload(struct gpu_lane *lane, CUdeviceptr device, int64_t device_ld,

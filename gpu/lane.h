@@ -10,6 +10,8 @@
 #ifndef ACCEL_LANE_H
 #define ACCEL_LANE_H
 
+#include <cusolverDn.h>
+
 #include "device.h"
 
 #define LANE_SLOTS      4
@@ -18,6 +20,8 @@
 struct gpu_lane {
     CUstream stream; /* non-blocking: the program's default stream does not wait for it */
     cublasHandle_t cublas;
+    cusolverDnHandle_t cusolver; /* NULL until needed */
+    cusolverDnParams_t params;
     CUevent joined; /* the program's default stream, where operands lie on the device */
     char *staging;  /* LANE_SLOTS slots, NULL until needed */
     struct lane_slot {
@@ -34,12 +38,34 @@ enum gpu_status lane_acquire(struct gpu_lane **lane);
 /* broken: the device failed meanwhile; what the lane holds is left to the driver. */
 void lane_release(struct gpu_lane *lane, bool broken);
 
+/* cuSOLVER's handle of a lane; GPU_UNSUPPORTED where there is no cuSOLVER. */
+enum gpu_status lane_use_cusolver(struct gpu_lane *lane);
+
+/* What has been seen of the floating-point numbers that went up. */
+struct lane_scan {
+    int bytes; /* of one number: 4 or 8 */
+    uint64_t
+        largest; /* the largest magnitude's bits, which are in the order of the magnitudes: IEEE 754; those of an
+                         infinity and of NaNs are above all others */
+};
+
 /* A rectangle of the caller's host memory, column-major. */
 struct lane_rectangle {
     char *host;
     int64_t rows, cols, ld; /* elements */
     int64_t size;           /* bytes of one */
+    /* Of a triangle that begins at the first element alone: U, L; u, l: without its diagonal. Up, zeros go beside
+     * it. 0: all. */
+    char uplo;
+    struct lane_scan *scan; /* NULL: none */
 };
+
+/* All of it, not looked at. */
+static inline struct lane_rectangle lane_whole(void *host, int64_t rows, int64_t cols, int64_t ld,
+                                               int64_t size)
+{
+    return (struct lane_rectangle){host, rows, cols, ld, size, 0, NULL};
+}
 
 /* Copies a rectangle to device memory with leading dimension device_ld, in stream order. Returns
  * when the host memory has been read. */

@@ -1,18 +1,38 @@
-#include "run.h"
+#include "solver.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* One entry a family: all that a new one needs to add here. */
 static gpu_function *const functions[ACCEL_FAMILIES] = {
-    [ACCEL_GEMM] = gpu_gemm,    [ACCEL_SYMM] = gpu_square, [ACCEL_HEMM] = gpu_square,
-    [ACCEL_SYRK] = gpu_rank_k,  [ACCEL_HERK] = gpu_rank_k, [ACCEL_SYR2K] = gpu_rank_k,
-    [ACCEL_HER2K] = gpu_rank_k, [ACCEL_TRMM] = gpu_square, [ACCEL_TRSM] = gpu_square,
-    [ACCEL_GEMMT] = gpu_rank_k, [ACCEL_GEMM3M] = gpu_gemm, [ACCEL_GEMM_BATCH] = gpu_gemm_batch,
-    [ACCEL_GEMV] = gpu_level2,  [ACCEL_SYMV] = gpu_level2, [ACCEL_HEMV] = gpu_level2,
-    [ACCEL_TRMV] = gpu_level2,  [ACCEL_TRSV] = gpu_level2, [ACCEL_GER] = gpu_level2,
-    [ACCEL_GERC] = gpu_level2,  [ACCEL_SYR] = gpu_level2,  [ACCEL_HER] = gpu_level2,
-    [ACCEL_SYR2] = gpu_level2,  [ACCEL_HER2] = gpu_level2,
+    [ACCEL_GEMM] = gpu_gemm,         [ACCEL_SYMM] = gpu_square,
+    [ACCEL_HEMM] = gpu_square,       [ACCEL_SYRK] = gpu_rank_k,
+    [ACCEL_HERK] = gpu_rank_k,       [ACCEL_SYR2K] = gpu_rank_k,
+    [ACCEL_HER2K] = gpu_rank_k,      [ACCEL_TRMM] = gpu_square,
+    [ACCEL_TRSM] = gpu_square,       [ACCEL_GEMMT] = gpu_rank_k,
+    [ACCEL_GEMM3M] = gpu_gemm,       [ACCEL_GEMM_BATCH] = gpu_gemm_batch,
+    [ACCEL_GEMV] = gpu_level2,       [ACCEL_SYMV] = gpu_level2,
+    [ACCEL_HEMV] = gpu_level2,       [ACCEL_TRMV] = gpu_level2,
+    [ACCEL_TRSV] = gpu_level2,       [ACCEL_GER] = gpu_level2,
+    [ACCEL_GERC] = gpu_level2,       [ACCEL_SYR] = gpu_level2,
+    [ACCEL_HER] = gpu_level2,        [ACCEL_SYR2] = gpu_level2,
+    [ACCEL_HER2] = gpu_level2,       [ACCEL_GETRF] = gpu_lu,
+    [ACCEL_GETRS] = gpu_lu,          [ACCEL_GESV] = gpu_lu,
+    [ACCEL_GETRI] = gpu_lu,          [ACCEL_POTRF] = gpu_cholesky,
+    [ACCEL_POTRS] = gpu_cholesky,    [ACCEL_POSV] = gpu_cholesky,
+    [ACCEL_POTRI] = gpu_cholesky,    [ACCEL_LAUUM] = gpu_cholesky,
+    [ACCEL_TRTRS] = gpu_triangular,  [ACCEL_TRTRI] = gpu_triangular,
+    [ACCEL_SYTRF] = gpu_indefinite,  [ACCEL_SYTRS] = gpu_indefinite,
+    [ACCEL_SYSV] = gpu_indefinite,   [ACCEL_GEQRF] = gpu_qr,
+    [ACCEL_ORGQR] = gpu_qr,          [ACCEL_ORMQR] = gpu_qr,
+    [ACCEL_GELS] = gpu_gels,         [ACCEL_GELSS] = gpu_gelsd,
+    [ACCEL_GELSD] = gpu_gelsd,       [ACCEL_SYEV] = gpu_symmetric,
+    [ACCEL_SYEVD] = gpu_symmetric,   [ACCEL_SYEVR] = gpu_symmetric,
+    [ACCEL_SYEVX] = gpu_symmetric,   [ACCEL_SYGV] = gpu_generalized,
+    [ACCEL_SYGVD] = gpu_generalized, [ACCEL_SYGVX] = gpu_generalized,
+    [ACCEL_GESVD] = gpu_svd,         [ACCEL_GESDD] = gpu_svd,
+    [ACCEL_GEEV] = gpu_geev,         [ACCEL_LASWP] = gpu_copies,
+    [ACCEL_LACPY] = gpu_copies,
 };
 
 int64_t gpu_device_ld(int64_t rows, enum accel_dtype dtype)
@@ -120,7 +140,8 @@ enum gpu_status gpu_work_upload(struct gpu_work *work, const struct accel_operan
     int64_t size = gpu_size_of(x);
     if (!is_wanted(work->call, x))
         return GPU_OK;
-    const struct lane_rectangle from = {gpu_element(x, row, col), rows, cols, x->ld, size};
+    const struct lane_rectangle from =
+        lane_whole(gpu_element(x, row, col), rows, cols, x->ld, size);
     enum gpu_status status = lane_upload(work->lane, tile.ptr, tile.ld, &from);
     if (status == GPU_OK) {
         work->host->up_bytes += rows * cols * size;
@@ -135,7 +156,7 @@ enum gpu_status gpu_work_download(struct gpu_work *work, const struct accel_oper
 {
     int64_t size = gpu_size_of(x);
     *done_cols = *done_rows = 0;
-    const struct lane_rectangle to = {gpu_element(x, row, col), rows, cols, x->ld, size};
+    const struct lane_rectangle to = lane_whole(gpu_element(x, row, col), rows, cols, x->ld, size);
     enum gpu_status status =
         lane_download(work->lane, &to, tile.ptr, tile.ld, done_cols, done_rows);
     if (status == GPU_OK) {
@@ -152,9 +173,9 @@ static struct lane_rectangle vector_rectangle(const struct accel_operand *x)
 {
     int64_t size = gpu_size_of(x), n = x->cols;
     if (x->inc == 1)
-        return (struct lane_rectangle){x->ptr, n, 1, n, size};
+        return lane_whole(x->ptr, n, 1, n, size);
     char *first = (char *)x->ptr + (x->inc < 0 ? (1 - n) * x->inc * size : 0);
-    return (struct lane_rectangle){first, 1, n, x->inc, size};
+    return lane_whole(first, 1, n, x->inc, size);
 }
 
 enum gpu_status gpu_work_upload_vector(struct gpu_work *work, const struct accel_operand *x,
@@ -176,7 +197,7 @@ enum gpu_status gpu_work_write_vector(struct gpu_work *work, const struct accel_
 {
     const struct lane_rectangle there = vector_rectangle(x);
     int64_t size = gpu_size_of(x), n = x->cols, done_cols, done_rows;
-    struct lane_rectangle here = {malloc((size_t)(n * size) + 1), n, 1, n, size};
+    struct lane_rectangle here = lane_whole(malloc((size_t)(n * size) + 1), n, 1, n, size);
     if (!here.host)
         return GPU_NO_MEMORY;
     enum gpu_status status = lane_download(work->lane, &here, device, n, &done_cols, &done_rows);
@@ -269,6 +290,8 @@ enum gpu_status gpu_run(const struct accel_call *call, struct gpu_host *host)
 {
     struct gpu_work work = {.call = call, .host = host};
     struct gpu_scope scope;
+    if (!functions[call->routine->family])
+        return GPU_UNSUPPORTED;
     enum gpu_status status = gpu_enter(&scope);
     if (status != GPU_OK)
         return status;

@@ -18,7 +18,7 @@ gpu_function gpu_square;     /* symm, hemm, trmm, trsm */
 gpu_function gpu_rank_k;     /* syrk, herk, syr2k, her2k, gemmt */
 gpu_function gpu_level2;     /* gemv, symv, hemv, trmv, trsv; ger, syr, her, syr2, her2 */
 
-#define WORK_BLOCKS 8
+#define WORK_BLOCKS 24
 
 struct gpu_work {
     const struct accel_call *call;

@@ -28,6 +28,13 @@ struct reader {
     int words, reals;
 };
 
+/* Whether an interface has an argument of that kind. */
+static bool is_passed(enum accel_abi abi, const struct accel_arg *arg)
+{
+    return abi == ACCEL_ABI_LAPACKE ? !accel_is_fortran_only(arg->kind)
+                                    : arg->kind != ACCEL_ARG_EXTRA;
+}
+
 static uint64_t next_word(struct reader *r)
 {
     int i = r->words++;
@@ -38,7 +45,7 @@ static uint64_t next_word(struct reader *r)
 static bool by_value(enum accel_abi abi, const struct accel_routine *routine,
                      const struct accel_arg *arg)
 {
-    return abi == ACCEL_ABI_CBLAS && !arg->array &&
+    return abi != ACCEL_ABI_FORTRAN && !arg->array &&
            (arg->kind == ACCEL_ARG_REAL ||
             (arg->kind == ACCEL_ARG_SCALAR && !accel_is_complex(routine->dtype)));
 }
@@ -95,7 +102,7 @@ static int64_t read_integer(struct reader *r, const struct accel_arg *arg, enum 
                             int width, int64_t group)
 {
     uint64_t word = next_word(r);
-    if (abi == ACCEL_ABI_CBLAS && !arg->array)
+    if (abi != ACCEL_ABI_FORTRAN && !arg->array)
         return width == 64 ? (int64_t)word : (int32_t)word;
     return load_integer(word, width, arg->array ? group : 0);
 }
@@ -111,13 +118,16 @@ static char read_flag(struct reader *r, enum accel_abi abi, const struct accel_a
         int64_t value = (int64_t)code - cblas_flags[arg->slot].first;
         letter = value >= 0 && value < (int64_t)strlen(letters) ? letters[value] : '?';
     } else {
-        letter = ((const char *)(uintptr_t)word)[arg->array ? group : 0];
+        letter = abi == ACCEL_ABI_LAPACKE ? (char)word
+                                          : ((const char *)(uintptr_t)word)[arg->array ? group : 0];
         if (letter >= 'a' && letter <= 'z')
             letter = (char)(letter - 'a' + 'A');
     }
     if (letter == 'R' && is_trans(arg->slot))
         return 'R';
-    return letter && strchr(arg->allowed, letter) ? letter : '?';
+    if (letter && strchr(arg->allowed, letter))
+        return letter;
+    return strchr(arg->allowed, '*') ? '*' : '?';
 }
 
 static struct accel_complex read_scalar(struct reader *r, const struct accel_routine *routine,
@@ -129,6 +139,21 @@ static struct accel_complex read_scalar(struct reader *r, const struct accel_rou
         return load_scalar(r->frame->xmm[r->reals++], dtype);
     const char *at = (const char *)(uintptr_t)next_word(r);
     return load_scalar(at + (arg->array ? group * (int64_t)accel_dtype_size(dtype) : 0), dtype);
+}
+
+/* An operand's type, of those that the table names. */
+static enum accel_dtype dtype_of(const struct accel_call *call, const struct accel_arg *arg)
+{
+    switch ((enum accel_dtype)arg->dtype) {
+    case ACCEL_SAME:
+        return call->routine->dtype;
+    case ACCEL_REALS:
+        return accel_real_dtype(call->routine->dtype);
+    case ACCEL_INTEGERS:
+        return call->width == 64 ? ACCEL_INT64 : ACCEL_INT32;
+    default:
+        return (enum accel_dtype)arg->dtype;
+    }
 }
 
 /* Shapes of the operands as they are stored, from the sizes and flags. */
@@ -147,24 +172,16 @@ static void shape_operands(struct accel_call *call)
         x->rows = matrix ? first : 1;
         x->cols = matrix ? accel_call_size(call, transposed ? arg->rows : arg->cols) : first;
         x->access = (enum accel_access)arg->access;
-        x->dtype = arg->dtype == ACCEL_SAME ? routine->dtype : (enum accel_dtype)arg->dtype;
+        x->dtype = dtype_of(call, arg);
     }
 }
 
 /* ---- Row-major calls ---- */
 
-static bool has_size(const struct accel_routine *routine, enum accel_size size)
-{
-    for (int i = 0; i < routine->args; i++)
-        if (routine->arg[i].kind == ACCEL_ARG_SIZE && routine->arg[i].slot == size)
-            return true;
-    return false;
-}
-
 /* m and n, where the routine has both. */
 static void exchange_sizes(struct accel_call *call)
 {
-    if (!has_size(call->routine, ACCEL_m))
+    if (!accel_has_size(call->routine, ACCEL_m))
         return;
     int64_t m = call->size[ACCEL_m];
     call->size[ACCEL_m] = call->size[ACCEL_n];
@@ -237,6 +254,8 @@ static void change_layout(struct accel_call *call)
         exchange_sizes(call);
         call->conjugated = routine->family == ACCEL_GERC;
         break;
+    case ACCEL_TO_FORTRAN:
+        break;
     }
 }
 
@@ -245,7 +264,7 @@ static void change_layout(struct accel_call *call)
 /* The caller's word for argument i of a routine that has no scalar by value. */
 static uint64_t word_of(const struct accel_frame *frame, enum accel_abi abi, int i)
 {
-    struct reader r = {frame, i + (abi == ACCEL_ABI_CBLAS ? 1 : 0), 0};
+    struct reader r = {frame, i + (abi != ACCEL_ABI_FORTRAN ? 1 : 0), 0};
     return next_word(&r);
 }
 
@@ -296,10 +315,17 @@ static void read_argument(struct accel_call *call, struct reader *r, int i, enum
     case ACCEL_ARG_REAL:
         call->scalar[arg->slot] = read_scalar(r, call->routine, arg, abi, call->group);
         return;
+    case ACCEL_ARG_WORK:
+    case ACCEL_ARG_INFO:
+    case ACCEL_ARG_EXTRA:
+        call->given[i] = (int64_t)next_word(r);
+        return;
     case ACCEL_ARG_MATRIX:
     case ACCEL_ARG_VECTOR:
         x->name = arg->name;
         x->ptr = (void *)(uintptr_t)next_word(r);
+        if (arg->kind == ACCEL_ARG_VECTOR)
+            x->ld = x->inc = 1; /* unless an increment follows */
         if (arg->array)
             x->array = (void *const *)x->ptr + matrices;
         return;
@@ -310,6 +336,8 @@ static void read_argument(struct accel_call *call, struct reader *r, int i, enum
     call->given[i] = value;
     switch (arg->kind) {
     case ACCEL_ARG_SIZE:
+    case ACCEL_ARG_INTEGER:
+    case ACCEL_ARG_LWORK:
         call->size[arg->slot] = value;
         break;
     case ACCEL_ARG_LD:
@@ -352,10 +380,12 @@ void accel_adapter_read(struct accel_call *call, const struct accel_routine *rou
     memset(call, 0, sizeof *call);
     call->routine = routine;
     call->layout = ACCEL_COLUMN_MAJOR;
+    call->width = width;
+    call->has_work = abi == ACCEL_ABI_FORTRAN;
     call->batch = 1;
     call->group = group.number;
     call->groups = accel_adapter_groups(routine, abi, width, frame);
-    if (abi == ACCEL_ABI_CBLAS) {
+    if (abi != ACCEL_ABI_FORTRAN) {
         int32_t layout = (int32_t)next_word(&r);
         call->layout = layout == CBLAS_COL_MAJOR   ? ACCEL_COLUMN_MAJOR
                        : layout == CBLAS_ROW_MAJOR ? ACCEL_ROW_MAJOR
@@ -365,7 +395,8 @@ void accel_adapter_read(struct accel_call *call, const struct accel_routine *rou
         read_no_groups(call);
     } else {
         for (int i = 0; i < routine->args; i++)
-            read_argument(call, &r, i, abi, width, group.products);
+            if (is_passed(abi, &routine->arg[i]))
+                read_argument(call, &r, i, abi, width, group.products);
     }
     for (int i = 0; i < ACCEL_MATRICES; i++)
         if (call->operand[i].array)
@@ -375,10 +406,24 @@ void accel_adapter_read(struct accel_call *call, const struct accel_routine *rou
     shape_operands(call);
 }
 
+void accel_adapter_succeed(const struct accel_routine *routine, enum accel_abi abi, int width,
+                           struct accel_frame *frame)
+{
+    if (abi == ACCEL_ABI_LAPACKE)
+        frame->rax = 0;
+    for (int i = 0; abi == ACCEL_ABI_FORTRAN && i < routine->args; i++) {
+        if (routine->arg[i].kind != ACCEL_ARG_INFO)
+            continue;
+        void *info = (void *)(uintptr_t)word_of(frame, abi, i);
+        memset(info, 0, (size_t)width / 8);
+    }
+}
+
 static bool is_integer(enum accel_kind kind)
 {
     return kind == ACCEL_ARG_SIZE || kind == ACCEL_ARG_LD || kind == ACCEL_ARG_INC ||
-           kind == ACCEL_ARG_STRIDE || kind == ACCEL_ARG_BATCH || kind == ACCEL_ARG_GROUPS;
+           kind == ACCEL_ARG_STRIDE || kind == ACCEL_ARG_BATCH || kind == ACCEL_ARG_GROUPS ||
+           kind == ACCEL_ARG_INTEGER || kind == ACCEL_ARG_LWORK;
 }
 
 static bool has_arrays(const struct accel_routine *routine)
@@ -394,9 +439,11 @@ static bool can_read_wide(const struct accel_routine *routine, enum accel_abi ab
                           const struct accel_frame *frame)
 {
     struct reader r = {frame, 0, 0};
-    if (abi == ACCEL_ABI_CBLAS)
+    if (abi != ACCEL_ABI_FORTRAN)
         return true;
     for (int i = 0; i < routine->args; i++) {
+        if (!is_passed(abi, &routine->arg[i]))
+            continue;
         uint64_t word = next_word(&r);
         if (is_integer(routine->arg[i].kind) && word % 4096 > 4096 - 8)
             return false;
@@ -422,15 +469,16 @@ bool accel_adapter_is_wide(const struct accel_routine *routine, enum accel_abi a
             return false;
     }
     for (int i = 0; i < routine->args; i++)
-        beyond = beyond || call.given[i] > INT32_MAX || call.given[i] < INT32_MIN;
+        if (is_integer(routine->arg[i].kind))
+            beyond = beyond || call.given[i] > INT32_MAX || call.given[i] < INT32_MIN;
     return beyond;
 }
 
 static int count_words(const struct accel_routine *routine, enum accel_abi abi)
 {
-    int words = abi == ACCEL_ABI_CBLAS ? 1 : 0;
+    int words = abi != ACCEL_ABI_FORTRAN ? 1 : 0;
     for (int i = 0; i < routine->args; i++)
-        if (!by_value(abi, routine, &routine->arg[i]))
+        if (is_passed(abi, &routine->arg[i]) && !by_value(abi, routine, &routine->arg[i]))
             words++;
     return words;
 }
@@ -452,23 +500,23 @@ static int count_characters(const struct accel_routine *routine)
 /* Words of a whole call: the layout, the arguments, a hidden length for each CHARACTER argument. */
 #define WORDS_MAX (1 + 2 * ACCEL_ARGS_MAX)
 
-static void invoke_words(void *original, const struct accel_routine *routine, enum accel_abi abi,
-                         uint64_t words[WORDS_MAX], const double xmm[8][2])
+static uint64_t invoke_words(void *original, const struct accel_routine *routine,
+                             enum accel_abi abi, uint64_t words[WORDS_MAX], const double xmm[8][2])
 {
     size_t n = (size_t)count_words(routine, abi);
     if (abi == ACCEL_ABI_FORTRAN)
         for (int i = count_characters(routine); i > 0; i--)
             words[n++] = 1;
-    accel_invoke(original, words, xmm, n > 6 ? n - 6 : 0, words + 6);
+    return accel_invoke(original, words, xmm, n > 6 ? n - 6 : 0, words + 6);
 }
 
-void accel_adapter_forward(void *original, const struct accel_routine *routine, enum accel_abi abi,
-                           const struct accel_frame *frame)
+uint64_t accel_adapter_forward(void *original, const struct accel_routine *routine,
+                               enum accel_abi abi, const struct accel_frame *frame)
 {
     uint64_t words[WORDS_MAX];
     memcpy(words, frame->gpr, sizeof frame->gpr);
     memcpy(words + 6, frame->stack, accel_adapter_stack_words(routine, abi) * sizeof words[0]);
-    invoke_words(original, routine, abi, words, frame->xmm);
+    return invoke_words(original, routine, abi, words, frame->xmm);
 }
 
 /* What an argument that is passed by reference points to. */
@@ -486,6 +534,8 @@ static int64_t integer_of(const struct accel_call *call, const struct accel_arg 
     const struct accel_operand *x = &call->operand[arg->slot];
     switch (arg->kind) {
     case ACCEL_ARG_SIZE:
+    case ACCEL_ARG_INTEGER:
+    case ACCEL_ARG_LWORK:
         return call->size[arg->slot];
     case ACCEL_ARG_LD:
         return x->ld;
@@ -501,13 +551,18 @@ static int64_t integer_of(const struct accel_call *call, const struct accel_arg 
 }
 
 /* The word for an argument; what is passed by reference is put into *value. */
-static uint64_t word_for(const struct accel_call *call, const struct accel_arg *arg,
-                         enum accel_abi abi, int width, union accel_value *value)
+static uint64_t word_for(const struct accel_call *call, int i, enum accel_abi abi, int width,
+                         union accel_value *value)
 {
+    const struct accel_arg *arg = &call->routine->arg[i];
     const struct accel_operand *x = &call->operand[arg->slot];
     bool reference = abi == ACCEL_ABI_FORTRAN || arg->array;
     int64_t integer;
     switch (arg->kind) {
+    case ACCEL_ARG_WORK:
+    case ACCEL_ARG_INFO:
+    case ACCEL_ARG_EXTRA:
+        return (uint64_t)call->given[i];
     case ACCEL_ARG_MATRIX:
     case ACCEL_ARG_VECTOR:
         if (!arg->array)
@@ -525,6 +580,8 @@ static uint64_t word_for(const struct accel_call *call, const struct accel_arg *
         if (abi == ACCEL_ABI_FORTRAN) {
             value->letter = call->flag[arg->slot];
             return (uintptr_t)value;
+        } else if (abi == ACCEL_ABI_LAPACKE) {
+            return (unsigned char)call->flag[arg->slot];
         } else {
             const char *letters = cblas_flags[arg->slot].letters;
             const char *at = strchr(letters, call->flag[arg->slot]);
@@ -543,8 +600,8 @@ static uint64_t word_for(const struct accel_call *call, const struct accel_arg *
     }
 }
 
-void accel_adapter_call(void *original, enum accel_abi abi, int width,
-                        const struct accel_call *call)
+uint64_t accel_adapter_call(void *original, enum accel_abi abi, int width,
+                            const struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
     uint64_t words[WORDS_MAX];
@@ -560,14 +617,16 @@ void accel_adapter_call(void *original, enum accel_abi abi, int width,
         change_layout(&row_major);
         call = &row_major;
     }
-    if (abi == ACCEL_ABI_CBLAS)
+    if (abi != ACCEL_ABI_FORTRAN)
         words[n++] = rows ? CBLAS_ROW_MAJOR : CBLAS_COL_MAJOR;
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
+        if (!is_passed(abi, arg))
+            continue;
         if (by_value(abi, routine, arg))
             store_scalar(xmm[reals++], call->scalar[arg->slot], scalar_dtype(routine, arg->kind));
         else
-            words[n++] = word_for(call, arg, abi, width, &value[i]);
+            words[n++] = word_for(call, i, abi, width, &value[i]);
     }
-    invoke_words(original, routine, abi, words, (const double(*)[2])xmm);
+    return invoke_words(original, routine, abi, words, (const double(*)[2])xmm);
 }

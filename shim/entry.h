@@ -13,7 +13,7 @@
 #ifndef ACCEL_ENTRY_H
 #define ACCEL_ENTRY_H
 
-#define ACCEL_BOUND_ENTRIES 1024
+#define ACCEL_BOUND_ENTRIES 3072
 
 #define ACCEL_ENTRIES_MAX 8192 /* exported and bound together; below the 2^16 of a site's key */
 
@@ -111,9 +111,10 @@ struct accel_dlsym_answer {
 /* Called by the exported dlsym. */
 struct accel_dlsym_answer accel_dlsym_hook(void *handle, const char *name, uintptr_t ret);
 
-/* Calls fn with the given argument registers and `words` stack arguments (System V ABI). */
-void accel_invoke(void *fn, const uint64_t gpr[6], const double xmm[8][2], size_t words,
-                  const uint64_t *stack);
+/* Calls fn with the given argument registers and `words` stack arguments (System V ABI); returns what it
+ * leaves in rax. */
+uint64_t accel_invoke(void *fn, const uint64_t gpr[6], const double xmm[8][2], size_t words,
+                      const uint64_t *stack);
 
 #endif
 #endif

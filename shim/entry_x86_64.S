@@ -12,6 +12,10 @@
 #define DTYPE_COMPLEX_COMPLEX128 1
 #define ABI_CBLAS_FORTRAN        0
 #define ABI_CBLAS_CBLAS          1
+#define ABI_CBLAS_LAPACKE        1
+#define ABI_LAPACKE_FORTRAN      0
+#define ABI_LAPACKE_CBLAS        0
+#define ABI_LAPACKE_LAPACKE      1
 
 /*
  * ---- The gate collects the sizes with OR in r11 and compares once: a size at or above the gate makes the OR
@@ -60,6 +64,19 @@
 .macro arg_scalar
     .if cblas & !is_complex
     .else
+        .set position, position + 1
+    .endif
+.endm
+
+/* Of the Fortran interface alone, of LAPACKE alone. */
+.macro arg_fortran
+    .if !lapacke
+        .set position, position + 1
+    .endif
+.endm
+
+.macro arg_lapacke
+    .if lapacke
         .set position, position + 1
     .endif
 .endm
@@ -246,19 +263,32 @@
 #define LDS(x, matrix)                           arg_word;
 #define BATCHES(x)                               arg_word;
 #define GROUPS(x)                                arg_groups;
+#define OTHER(x, slot, access, rows, cols)       arg_word;
+#define ARRAY(x, slot, dtype, access, length)    arg_word;
+#define COUNT(x)                                 arg_word;
+#define INTEGER(x)                               arg_word;
+#define WORK(x)                                  arg_fortran;
+#define LWORK(x)                                 arg_fortran;
+#define INFO(x)                                  arg_fortran;
+#define EXTRA(x)                                 arg_lapacke;
 
 #define ENTRY(abi, width, trust, symbol, sibling)                                                  \
     .set cblas, ABI_CBLAS_##abi;                                                                   \
+    .set lapacke, ABI_LAPACKE_##abi;                                                               \
     .set width64, width == 64;                                                                     \
     entry symbol;
 
-#define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
+#define ENTRIES(manglings, name, NAME, dtype, args)                                                \
     .set is_complex, DTYPE_COMPLEX_##dtype;                                                        \
     .macro gate_args;                                                                              \
     args;                                                                                          \
     .endm;                                                                                         \
-    ACCEL_MANGLINGS(ENTRY, name, NAME)                                                             \
+    manglings(ENTRY, name, NAME)                                                                   \
     .purgem gate_args;
+#define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
+    ENTRIES(ACCEL_MANGLINGS, name, NAME, dtype, args)
+#define LAPACK(name, NAME, family, dtype, flops, args)                                             \
+    ENTRIES(ACCEL_LAPACK_MANGLINGS, name, NAME, dtype, args)
 
     .section .rodata.accel_code, "a", @progbits
     .balign 8

@@ -1,5 +1,5 @@
 /*
- * void accel_invoke(fn, gpr, xmm, words, stack): a call with argument registers and stack words given as
+ * uint64_t accel_invoke(fn, gpr, xmm, words, stack): a call with argument registers and stack words given as
  * data. System V ABI for x86-64.
  */
     .text

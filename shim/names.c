@@ -5,17 +5,23 @@
 
 /* ---- The routine table as C data ---- */
 
-#define ROUTINE(name, NAME, family, dtype, row_major, flop_count, args)                            \
+#define FLOPS(name, dtype, flop_count)                                                             \
     static double flops_##name(const struct accel_call *call)                                      \
     {                                                                                              \
         double m = (double)call->size[ACCEL_m], n = (double)call->size[ACCEL_n],                   \
                k = (double)call->size[ACCEL_k],                                                    \
-               order = (double)accel_call_size(call, ACCEL_order), batch = (double)call->batch;    \
-        (void)m, (void)k, (void)order, (void)batch;                                                \
+               order = (double)accel_call_size(call, ACCEL_order), batch = (double)call->batch,    \
+               nrhs = (double)call->size[ACCEL_nrhs], mn = m < n ? m : n, mx = m < n ? n : m,      \
+               vectors = accel_wants_vectors(call) ? 1 : 0;                                        \
+        (void)m, (void)k, (void)order, (void)batch, (void)nrhs, (void)mn, (void)mx, (void)vectors; \
         return (flop_count) * (accel_is_complex(ACCEL_##dtype) ? 4 : 1);                           \
     }
+#define ROUTINE(name, NAME, family, dtype, row_major, flop_count, args)                            \
+    FLOPS(name, dtype, flop_count)
+#define LAPACK(name, NAME, family, dtype, flop_count, args) FLOPS(name, dtype, flop_count)
 #include "routines.def"
 #undef ROUTINE
+#undef LAPACK
 
 #define ARG(x, kind, array, slot)   {#x, ACCEL_ARG_##kind, array, ACCEL_##slot, 0, 0, 0, 0, 0, ""},
 #define FLAG_ARG(x, array, letters) {#x, ACCEL_ARG_FLAG, array, ACCEL_##x, 0, 0, 0, 0, 0, letters},
@@ -43,15 +49,30 @@
 #define MATRICES(x, access, rows, cols, by) OPERAND(x, MATRIX, true, SAME, access, rows, cols, by)
 #define LDS(x, matrix)                      ARG(x, LD, true, matrix)
 #define BATCHES(x)                          ARG(x, BATCH, true, a)
+/* The same for an operand under another name than its slot's. */
+#define NAMED(x, kind, slot, dtype, access, rows, cols)                                            \
+    {#x,           ACCEL_ARG_##kind, false,        ACCEL_##slot,  ACCEL_##access,                  \
+     ACCEL_##rows, ACCEL_##cols,     ACCEL_noflag, ACCEL_##dtype, ""},
+#define OTHER(x, slot, access, rows, cols)    NAMED(x, MATRIX, slot, SAME, access, rows, cols)
+#define ARRAY(x, slot, dtype, access, length) NAMED(x, VECTOR, slot, dtype, access, length, length)
+#define COUNT(x)                              NAMED(x, VECTOR, found, INTEGERS, WRITE, one, one)
+#define INTEGER(x)                            ARG(x, INTEGER, false, x)
+#define WORK(x)                               ARG(x, WORK, false, a)
+#define LWORK(x)                              ARG(x, LWORK, false, x)
+#define INFO(x)                               ARG(x, INFO, false, a)
+#define EXTRA(x)                              ARG(x, EXTRA, false, a)
 
-#define COUNT(...) (int)(sizeof((struct accel_arg[]){__VA_ARGS__}) / sizeof(struct accel_arg))
+#define LENGTH(...) (int)(sizeof((struct accel_arg[]){__VA_ARGS__}) / sizeof(struct accel_arg))
 
 #define ROUTINE(name, NAME, family, dtype, row_major, flop_count, args)                            \
-    {#name, ACCEL_##family, ACCEL_##dtype, ACCEL_##row_major, flops_##name, COUNT(args), {args}},
+    {#name, ACCEL_##family, ACCEL_##dtype, ACCEL_##row_major, flops_##name, LENGTH(args), {args}},
+#define LAPACK(name, NAME, family, dtype, flop_count, args)                                        \
+    {#name, ACCEL_##family, ACCEL_##dtype, ACCEL_TO_FORTRAN, flops_##name, LENGTH(args), {args}},
 const struct accel_routine accel_routines[] = {
 #include "routines.def"
 };
 #undef ROUTINE
+#undef LAPACK
 
 const uint32_t accel_routine_count = sizeof accel_routines / sizeof accel_routines[0];
 
@@ -60,22 +81,29 @@ const uint32_t accel_routine_count = sizeof accel_routines / sizeof accel_routin
 #define NAME_PAIR(abi, width, trust, symbol, sibling) {#symbol, #sibling},
 #define ROUTINE(name, NAME, family, dtype, row_major, flop_count, args)                            \
     ACCEL_MANGLINGS(NAME_PAIR, name, NAME)
+#define LAPACK(name, NAME, family, dtype, flop_count, args)                                        \
+    ACCEL_LAPACK_MANGLINGS(NAME_PAIR, name, NAME)
 const struct accel_name accel_names[] = {
 #include "routines.def"
 };
 #undef ROUTINE
+#undef LAPACK
 
 const uint32_t accel_name_count = sizeof accel_names / sizeof accel_names[0];
 
-/* isamax is in every BLAS, and tells the width at little cost: see resolve.c. */
+/* isamax is in every BLAS, and tells the width at little cost: see resolve.c. LAPACKE has none. */
 #define MANGLING(abi, width, trust, symbol, sibling) {ACCEL_ABI_##abi, width, trust, #sibling},
 static const struct accel_mangling manglings[] = {ACCEL_MANGLINGS(MANGLING, isamax, ISAMAX)};
+static const struct accel_mangling lapack_manglings[] = {
+    ACCEL_LAPACK_MANGLINGS(MANGLING, isamax, ISAMAX)};
 
 enum { MANGLINGS = sizeof manglings / sizeof manglings[0] };
+_Static_assert(sizeof manglings == sizeof lapack_manglings, "entries are counted alike");
 
 const struct accel_mangling *accel_name_mangling(uint32_t entry)
 {
-    return &manglings[entry % MANGLINGS];
+    bool lapack = accel_is_lapack(accel_name_routine(entry)->family);
+    return &(lapack ? lapack_manglings : manglings)[entry % MANGLINGS];
 }
 
 const struct accel_routine *accel_name_routine(uint32_t entry)

@@ -9,7 +9,8 @@
 
 enum accel_abi {
     ACCEL_ABI_FORTRAN, /* by reference; one hidden size_t length per CHARACTER argument, last */
-    ACCEL_ABI_CBLAS    /* layout first; integers, enums and real scalars by value */
+    ACCEL_ABI_CBLAS,   /* layout first; integers, enums and real scalars by value */
+    ACCEL_ABI_LAPACKE /* the same with char for CHARACTER; neither workspace nor INFO, which is returned */
 };
 
 /* What a mangling says: a row of manglings.def. */

@@ -39,34 +39,57 @@ struct passage {
     const struct accel_original *original;
     const struct accel_routine *routine;
     enum accel_abi abi;
-    const struct accel_frame *frame;
+    struct accel_frame *frame;
     struct program_state *program;
     const struct accel_call *group; /* one of several: then `forward` is for it alone */
 };
-
-static void forward(void *context)
-{
-    const struct passage *p = context;
-    put_back(p->program);
-    if (p->group)
-        accel_adapter_call(p->original->function, p->abi, p->original->width, p->group);
-    else
-        accel_adapter_forward(p->original->function, p->routine, p->abi, p->frame);
-    put_aside(p->program);
-}
-
-static void call_original(void *context, const struct accel_call *call)
-{
-    const struct passage *p = context;
-    put_back(p->program);
-    accel_adapter_call(p->original->function, p->abi, p->original->width, call);
-    put_aside(p->program);
-}
 
 /* The frame of the call that this thread is deciding or running. A call that comes in deeper on the
  * stack is part of it (a CBLAS that calls the Fortran name) and is not decided again. A frame that the
  * program left by longjmp is recognised by its place: it is not above the new one. */
 static _Thread_local const struct accel_frame *current __attribute__((tls_model("initial-exec")));
+
+static void to_program(const struct passage *p)
+{
+    /* What a LAPACK routine on the CPU calls inside is decided on its own. */
+    if (accel_is_lapack(p->routine->family))
+        current = NULL;
+    put_back(p->program);
+}
+
+static void from_program(const struct passage *p, uint64_t returned)
+{
+    put_aside(p->program);
+    current = p->frame;
+    if (p->abi == ACCEL_ABI_LAPACKE)
+        p->frame->rax = returned;
+}
+
+static void forward(void *context)
+{
+    const struct passage *p = context;
+    uint64_t returned;
+    to_program(p);
+    if (p->group)
+        returned = accel_adapter_call(p->original->function, p->abi, p->original->width, p->group);
+    else
+        returned = accel_adapter_forward(p->original->function, p->routine, p->abi, p->frame);
+    from_program(p, returned);
+}
+
+static void succeed(void *context)
+{
+    const struct passage *p = context;
+    accel_adapter_succeed(p->routine, p->abi, p->original->width, p->frame);
+}
+
+static void call_original(void *context, const struct accel_call *call)
+{
+    const struct passage *p = context;
+    to_program(p);
+    uint64_t returned = accel_adapter_call(p->original->function, p->abi, p->original->width, call);
+    from_program(p, returned);
+}
 
 static void read_group(struct accel_call *call, const struct passage *p, struct accel_group *group)
 {
@@ -134,6 +157,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
                                      .loads = accel_slots_count_loads(),
                                      .forward = forward,
                                      .original = call_original,
+                                     .succeed = succeed,
                                      .context = &passage};
     int64_t groups = accel_adapter_groups(routine, abi, original->width, frame);
     bool done;

@@ -151,7 +151,7 @@ static bool is_logged(enum dispatch_level level)
 /* What Level 2 gains by it is not in its size. */
 static enum dispatch_level level_for(uint32_t exported, enum dispatch_level level)
 {
-    bool by_place = accel_is_level2(accel_name_routine(exported)->family);
+    bool by_place = accel_only_moves(accel_name_routine(exported)->family);
     return by_place && level == DISPATCH_SEE_LARGE ? DISPATCH_SEE_NOTHING : level;
 }
 

@@ -198,6 +198,8 @@ static bool one_call(const struct test_options *options, uint32_t routine, blas_
 
 static bool is_wanted(const struct test_options *options, uint32_t routine)
 {
+    if (accel_is_lapack(accel_routines[routine].family)) /* tests/lapack has those */
+        return false;
     return fnmatch(options->routines, accel_routines[routine].name, FNM_EXTMATCH) == 0;
 }
 

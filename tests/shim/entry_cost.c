@@ -18,16 +18,20 @@
 #define DECLARE(abi, width, trust, symbol, sibling) void symbol(void);
 #define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
     ACCEL_MANGLINGS(DECLARE, name, NAME)
+#define LAPACK(name, NAME, family, dtype, flops, args) ACCEL_LAPACK_MANGLINGS(DECLARE, name, NAME)
 #include "shim/routines.def"
 #undef ROUTINE
+#undef LAPACK
 
 #define ADDRESS(abi, width, trust, symbol, sibling) symbol,
 #define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
     ACCEL_MANGLINGS(ADDRESS, name, NAME)
+#define LAPACK(name, NAME, family, dtype, flops, args) ACCEL_LAPACK_MANGLINGS(ADDRESS, name, NAME)
 static void (*const entries[])(void) = {
 #include "shim/routines.def"
 };
 #undef ROUTINE
+#undef LAPACK
 
 static uintptr_t first, last; /* libaccel's code */
 static volatile long steps;

@@ -6,6 +6,7 @@
     void symbol(void) {}
 #define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
     ACCEL_MANGLINGS(DEFINE, name, NAME)
+#define LAPACK(name, NAME, family, dtype, flops, args) ACCEL_LAPACK_MANGLINGS(DEFINE, name, NAME)
 #include "shim/routines.def"
 
 /* Tells, where a name does not, that integers are of 32 bits: finds the third of the probe's three. */

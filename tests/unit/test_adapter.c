@@ -21,12 +21,13 @@ static struct {
     enum accel_abi abi;
     int width;
     struct accel_call seen;
-    uint64_t words[64];
+    uint64_t words[6 + 64]; /* all that the interface passes as integers and addresses */
 } record;
 
 void test_record(const struct accel_frame *frame)
 {
-    memcpy(record.words, frame->stack, sizeof record.words);
+    memcpy(record.words, frame->gpr, sizeof frame->gpr);
+    memcpy(record.words + 6, frame->stack, sizeof record.words - sizeof frame->gpr);
     accel_adapter_read(&record.seen, record.routine, record.abi, record.width, frame,
                        (struct accel_group){0, 0});
 }
@@ -43,15 +44,35 @@ __asm__(".text\n"
         "    mov %r9, 40(%rsp)\n"
         "    movaps %xmm0, 48(%rsp)\n"
         "    movaps %xmm1, 64(%rsp)\n"
+        "    movaps %xmm2, 80(%rsp)\n"
         "    mov %rsp, %rdi\n"
         "    call test_record\n"
         "    add $200, %rsp\n"
         "    ret\n");
 
-static struct accel_call sample(const struct accel_routine *routine)
+static enum accel_dtype dtype_of(const struct accel_routine *routine, const struct accel_arg *arg,
+                                 int width)
 {
-    struct accel_call call = {
-        .routine = routine, .layout = ACCEL_COLUMN_MAJOR, .batch = 1, .groups = 1};
+    switch ((enum accel_dtype)arg->dtype) {
+    case ACCEL_SAME:
+        return routine->dtype;
+    case ACCEL_REALS:
+        return accel_is_double(routine->dtype) ? ACCEL_FLOAT64 : ACCEL_FLOAT32;
+    case ACCEL_INTEGERS:
+        return width == 64 ? ACCEL_INT64 : ACCEL_INT32;
+    default:
+        return (enum accel_dtype)arg->dtype;
+    }
+}
+
+static struct accel_call sample(const struct accel_routine *routine, enum accel_abi abi, int width)
+{
+    struct accel_call call = {.routine = routine,
+                              .layout = ACCEL_COLUMN_MAJOR,
+                              .batch = 1,
+                              .groups = 1,
+                              .width = width,
+                              .has_work = abi == ACCEL_ABI_FORTRAN};
     bool is_double = accel_is_double(routine->dtype), is_complex = accel_is_complex(routine->dtype);
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
@@ -75,8 +96,20 @@ static struct accel_call sample(const struct accel_routine *routine)
             call.operand[arg->slot].name = arg->name;
             call.operand[arg->slot].ptr = (void *)(uintptr_t)(0x1000 * (i + 1));
             call.operand[arg->slot].access = (enum accel_access)arg->access;
-            call.operand[arg->slot].dtype =
-                arg->dtype == ACCEL_SAME ? routine->dtype : (enum accel_dtype)arg->dtype;
+            call.operand[arg->slot].dtype = dtype_of(routine, arg, width);
+            if (arg->kind == ACCEL_ARG_VECTOR)
+                call.operand[arg->slot].ld = call.operand[arg->slot].inc = 1;
+            break;
+        case ACCEL_ARG_LWORK:
+        case ACCEL_ARG_INTEGER:
+            if (arg->kind == ACCEL_ARG_INTEGER || abi == ACCEL_ABI_FORTRAN)
+                call.given[i] = call.size[arg->slot] = 100 + i;
+            break;
+        case ACCEL_ARG_WORK:
+        case ACCEL_ARG_INFO:
+        case ACCEL_ARG_EXTRA:
+            if ((arg->kind == ACCEL_ARG_EXTRA) == (abi == ACCEL_ABI_LAPACKE))
+                call.given[i] = 0x10000 * (i + 1);
             break;
         case ACCEL_ARG_LD:
             call.given[i] = call.operand[arg->slot].ld = 1000 + i;
@@ -119,7 +152,7 @@ static void there_and_back(void **state)
             record.routine = accel_name_routine(entry);
             record.abi = mangling->abi;
             record.width = width;
-            struct accel_call call = sample(record.routine);
+            struct accel_call call = sample(record.routine, record.abi, width);
             if (width == 64 && record.routine->family == ACCEL_GEMM)
                 call.given[2] = call.size[ACCEL_m] = call.operand[ACCEL_a].rows =
                     call.operand[ACCEL_c].rows = ((int64_t)5 << 32) + 7;
@@ -144,9 +177,11 @@ static void hidden_lengths_are_one(void **state)
         record.width = 32;
         if (record.abi != ACCEL_ABI_FORTRAN)
             continue;
-        struct accel_call call = sample(record.routine);
+        struct accel_call call = sample(record.routine, record.abi, 32);
         accel_adapter_call((void *)(uintptr_t)test_callee, record.abi, 32, &call);
-        size_t at = accel_adapter_stack_words(record.routine, record.abi);
+        size_t at = 0;
+        for (int i = 0; i < record.routine->args; i++)
+            at += record.routine->arg[i].kind != ACCEL_ARG_EXTRA;
         for (int i = 0; i < record.routine->args; i++)
             if (record.routine->arg[i].kind == ACCEL_ARG_FLAG)
                 assert_int_equal(record.words[at++], 1);
@@ -180,9 +215,9 @@ static void forwarding_keeps_the_callers_words(void **state)
     assert_int_equal(record.seen.flag[ACCEL_transa], 'T');
     assert_int_equal(record.seen.flag[ACCEL_transb], '?');
     assert_int_equal(record.seen.size[ACCEL_n], -4);
-    assert_memory_equal(record.words, f.stack, 7 * sizeof f.stack[0]);
-    assert_int_equal(record.words[7], 1);
-    assert_int_equal(record.words[8], 1);
+    assert_memory_equal(record.words + 6, f.stack, 7 * sizeof f.stack[0]);
+    assert_int_equal(record.words[13], 1);
+    assert_int_equal(record.words[14], 1);
 }
 
 static void row_major_is_the_exchanged_product(void **state)
@@ -250,6 +285,25 @@ static void row_major_level_2_goes_both_ways(void **state)
     assert_int_equal(call.operand[ACCEL_a].rows, 3);
     accel_adapter_call((void *)(uintptr_t)test_callee, ACCEL_ABI_CBLAS, 32, &call);
     assert_memory_equal(&record.seen, &call, sizeof call);
+}
+
+/* dgesvd_ and LAPACKE_dgesvd have their own ways to say that all went well. */
+static void success_is_told(void **state)
+{
+    static const int entries = 2;
+    static const char *const names[] = {"dgesvd_", "LAPACKE_dgesvd"};
+    (void)state;
+    for (int i = 0; i < entries; i++) {
+        int64_t info = -1;
+        struct fortran_frame f = {{.gpr = {0}, .rax = 7}, {0}};
+        uint32_t entry = (uint32_t)accel_name_find(names[i]);
+        enum accel_abi abi = accel_name_mangling(entry)->abi;
+        f.stack[13 - 6] = (uintptr_t)&info; /* the 14th argument */
+        accel_adapter_succeed(accel_name_routine(entry), abi, 32, &f.frame);
+        assert_int_equal((int32_t)info, abi == ACCEL_ABI_FORTRAN ? 0 : -1);
+        assert_int_equal((int32_t)(info >> 32), -1);
+        assert_int_equal(f.frame.rax, abi == ACCEL_ABI_FORTRAN ? 7 : 0);
+    }
 }
 
 static void groups_of_a_batch(void **state)
@@ -330,6 +384,7 @@ int main(void)
         cmocka_unit_test(forwarding_keeps_the_callers_words),
         cmocka_unit_test(row_major_is_the_exchanged_product),
         cmocka_unit_test(row_major_level_2_goes_both_ways),
+        cmocka_unit_test(success_is_told),
         cmocka_unit_test(groups_of_a_batch),
         cmocka_unit_test(widths_are_told_apart_only_beyond_32_bits),
     };

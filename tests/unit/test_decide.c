@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "dispatch/decide.h"
+#include "dispatch/lapack_rules.h"
 #include "shim/names.h"
 
 static const struct accel_settings defaults = {.on = true, .memory_share = 0.8};
@@ -306,9 +307,14 @@ static void gate_agrees_with_decision(void **state)
         int64_t below = (int64_t)accel_decide_gate(&ready) - 1;
         assert_in_range(below, 1, 1024);
         for (uint32_t i = 0; i < accel_routine_count; i++) {
-            if (accel_is_level2(accel_routines[i].family))
+            if (accel_only_moves(accel_routines[i].family))
                 continue; /* has no gate: never before its matrix is there */
             struct accel_call call = product(accel_routines[i].name, below, below, below);
+            call.size[ACCEL_nrhs] = accel_is_lapack(accel_routines[i].family) ? below : 0;
+            call.size[ACCEL_itype] = 1;
+            call.flag[ACCEL_jobvl] = 'N';
+            if (!lapack_is_supported(&call))
+                continue;
             assert_decision(&call, &ready, &defaults, false, ACCEL_SMALL);
             struct accel_machine free_transfers = ready;
             free_transfers.up_gbps = free_transfers.down_gbps = 1e9;

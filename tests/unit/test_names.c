@@ -46,6 +46,12 @@ static void manglings(void **state)
         {"cblas_dgemm_64", ACCEL_ABI_CBLAS, 64, true, "cblas_isamax_64"},
         {"scipy_cblas_dgemm", ACCEL_ABI_CBLAS, 32, true, "scipy_cblas_isamax"},
         {"scipy_cblas_dgemm64_", ACCEL_ABI_CBLAS, 64, true, "scipy_cblas_isamax64_"},
+        {"dgesv_", ACCEL_ABI_FORTRAN, 0, true, "isamax_"},
+        {"scipy_dgesv_64_", ACCEL_ABI_FORTRAN, 64, true, "scipy_isamax_64_"},
+        {"LAPACKE_dgesv", ACCEL_ABI_LAPACKE, 0, true, "LAPACKE_isamax"},
+        {"LAPACKE_dgesv64_", ACCEL_ABI_LAPACKE, 64, true, "LAPACKE_isamax64_"},
+        {"LAPACKE_dgesv_64", ACCEL_ABI_LAPACKE, 64, true, "LAPACKE_isamax_64"},
+        {"scipy_LAPACKE_dgesv64_", ACCEL_ABI_LAPACKE, 64, true, "scipy_LAPACKE_isamax64_"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
@@ -56,7 +62,8 @@ static void manglings(void **state)
         assert_int_equal(m->width, expected[i].width);
         assert_int_equal(m->trusted, expected[i].trusted);
         assert_string_equal(m->probe, expected[i].probe);
-        assert_string_equal(accel_name_routine((uint32_t)entry)->name, "dgemm");
+        const char *name = accel_name_routine((uint32_t)entry)->name;
+        assert_string_equal(name, strstr(expected[i].symbol, "gesv") ? "dgesv" : "dgemm");
     }
 }
 

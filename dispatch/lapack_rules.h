@@ -1,0 +1,28 @@
+/*
+ * What LAPACK asks of a call beyond what the routine table says: the arguments that depend on each other, the least
+ * lengths of workspace, and when there is nothing to do. After the documentation of each routine
+ * (https://www.netlib.org/lapack/explore-html/). Pure functions.
+ */
+#ifndef ACCEL_LAPACK_RULES_H
+#define ACCEL_LAPACK_RULES_H
+
+#include "gpu/call.h"
+
+/* The argument that is wrong, or NULL: then it is not the original's to complain. For calls whose flags, sizes and
+ * leading dimensions are right, and which are no workspace query. */
+const char *lapack_fault(const struct accel_call *call);
+
+/* Whether one of the lengths of workspace is -1. */
+bool lapack_is_query(const struct accel_call *call);
+
+/* Whether the routine returns at once. */
+bool lapack_is_empty(const struct accel_call *call);
+
+/* Whether the GPU's libraries have it, with these flags. */
+bool lapack_is_supported(const struct accel_call *call);
+
+/* The part of its best rate that the GPU reaches: factorisations wait for their panels, and iterations for the
+ * reduction to a condensed form, half of which is matrix-vector products. */
+double lapack_gpu_share(const struct accel_call *call);
+
+#endif

@@ -1,0 +1,515 @@
+#include "solver.h"
+
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cublas_call.h"
+
+bool solver_note(struct solver *s, enum gpu_status status)
+{
+    if (s->status == GPU_OK)
+        s->status = status;
+    return s->status == GPU_OK;
+}
+
+/* ---- Memory ---- */
+
+static CUdeviceptr take(struct solver *s, int64_t bytes)
+{
+    struct gpu_work *work = s->work;
+    CUdeviceptr memory = 0;
+    bool grew;
+    if (!solver_is_well(s) || bytes == 0)
+        return 0;
+    if (work->blocks == WORK_BLOCKS) {
+        solver_note(s, GPU_UNSUPPORTED);
+        return 0;
+    }
+    if (!solver_note(s, pool_get(bytes, &memory, &grew)))
+        return 0;
+    work->block[work->blocks++] = memory;
+    if (grew)
+        gpu_work_event(work, GPU_EVENT_ALLOCATE, NULL, 0, 0, bytes);
+    return memory;
+}
+
+static int64_t element(struct array x)
+{
+    return (int64_t)accel_dtype_size(x.dtype);
+}
+
+static struct array make_array(struct solver *s, int64_t rows, int64_t cols, enum accel_dtype dtype)
+{
+    struct array x = {0, rows, cols, rows > 0 ? gpu_device_ld(rows, dtype) : 1, dtype};
+    int64_t elements, bytes;
+    if (!accel_mul(x.ld, cols, &elements) || !accel_mul(elements, element(x), &bytes))
+        solver_note(s, GPU_NO_MEMORY);
+    else
+        x.ptr = take(s, bytes);
+    return x;
+}
+
+struct array solver_array(struct solver *s, int64_t rows, int64_t cols)
+{
+    return make_array(s, rows, cols, s->dtype);
+}
+
+struct array solver_vector(struct solver *s, int64_t n, enum accel_dtype dtype)
+{
+    return make_array(s, n, 1, dtype);
+}
+
+struct array solver_reals(struct solver *s, int64_t n)
+{
+    return solver_vector(s, n, s->real);
+}
+
+struct array solver_zeros(struct solver *s, int64_t rows, int64_t cols)
+{
+    struct array x = solver_array(s, rows, cols);
+    if (solver_is_well(s) && x.ptr)
+        solver_note(s, GPU_CHECK(cuMemsetD8Async, x.ptr, 0, (size_t)(x.ld * cols * element(x)),
+                                 s->work->lane->stream));
+    return x;
+}
+
+struct array solver_part(struct array x, int64_t row, int64_t col, int64_t rows, int64_t cols)
+{
+    CUdeviceptr at = x.ptr + (CUdeviceptr)((col * x.ld + row) * element(x));
+    return (struct array){at, rows, cols, x.ld, x.dtype};
+}
+
+struct array solver_work(struct solver *s, size_t bytes)
+{
+    struct array x = {0, (int64_t)bytes, 1, (int64_t)bytes, s->dtype};
+    if (bytes > (size_t)INT64_MAX)
+        solver_note(s, GPU_NO_MEMORY);
+    else
+        x.ptr = take(s, (int64_t)bytes);
+    return x;
+}
+
+void *solver_host_work(struct solver *s, size_t bytes)
+{
+    if (!solver_is_well(s) || bytes == 0)
+        return NULL;
+    if (s->host && (solver_note(s, gpu_work_settle(s->work)))) {
+        free(s->host); /* of the step before */
+        s->host = NULL;
+    }
+    if (!s->host)
+        s->host = malloc(bytes);
+    if (!s->host)
+        solver_note(s, GPU_NO_MEMORY);
+    return s->host;
+}
+
+/* ---- Begin ---- */
+
+void solver_begin(struct solver *s, struct gpu_work *work)
+{
+    static const cudaDataType types[ACCEL_DTYPES] = {[ACCEL_FLOAT32] = CUDA_R_32F,
+                                                     [ACCEL_FLOAT64] = CUDA_R_64F,
+                                                     [ACCEL_COMPLEX64] = CUDA_C_32F,
+                                                     [ACCEL_COMPLEX128] = CUDA_C_64F};
+    enum accel_dtype dtype = work->call->routine->dtype;
+    *s = (struct solver){.work = work, .dtype = dtype, .real = accel_real_dtype(dtype)};
+    s->type = types[s->dtype];
+    s->real_type = types[s->real];
+    if (solver_note(s, lane_use_cusolver(work->lane)))
+        s->info = take(s, sizeof(int));
+}
+
+/* ---- Up ---- */
+
+/* An operand as host memory: a vector is one column. */
+static struct lane_rectangle rectangle_of(const struct accel_operand *x)
+{
+    if (x->inc)
+        return lane_whole(x->ptr, x->cols, 1, x->cols, gpu_size_of(x));
+    return lane_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
+}
+
+/* A packed copy of what is not in host memory; to be freed. */
+static void *fetch(struct solver *s, const struct accel_operand *x)
+{
+    void *copy = malloc((size_t)accel_bytes(x) + 1);
+    if (!copy)
+        solver_note(s, GPU_NO_MEMORY);
+    else if (!gpu_fetch(copy, x))
+        solver_note(s, GPU_ERROR);
+    return copy;
+}
+
+/* The magnitude whose bits have been found, and infinity for NaNs too. */
+static double magnitude(const struct lane_scan *scan)
+{
+    double largest = 0;
+    float single;
+    uint32_t bits = (uint32_t)scan->largest;
+    if (scan->bytes == 8) {
+        memcpy(&largest, &scan->largest, 8);
+    } else {
+        memcpy(&single, &bits, 4);
+        largest = single;
+    }
+    return largest == largest ? largest : 1.0 / 0.0;
+}
+
+void solver_upload_to(struct solver *s, struct array to, const struct accel_operand *x,
+                      int64_t rows, int64_t cols, char uplo)
+{
+    struct lane_scan scan = {accel_is_double(s->dtype) ? 8 : 4, 0};
+    struct lane_rectangle from = rectangle_of(x);
+    void *copy = NULL;
+    if (!solver_is_well(s) || rows == 0 || cols == 0)
+        return;
+    if (x->place != ACCEL_HOST) {
+        from.host = copy = fetch(s, x);
+        from.ld = from.rows;
+    }
+    from.rows = rows;
+    from.cols = cols;
+    from.uplo = uplo;
+    from.scan = &scan;
+    if (solver_is_well(s) && solver_note(s, lane_upload(s->work->lane, to.ptr, to.ld, &from))) {
+        double largest = magnitude(&scan);
+        s->largest = largest > s->largest ? largest : s->largest;
+        s->work->host->up_bytes += rows * cols * from.size;
+        gpu_work_event(s->work, GPU_EVENT_H2D, x, rows, cols, rows * cols * from.size);
+        /* LAPACK's answers to NaNs are its own: the iteration's end, the pivot, INFO. */
+        if (!(largest <= DBL_MAX))
+            solver_note(s, GPU_UNSUPPORTED);
+    }
+    free(copy);
+}
+
+struct array solver_upload(struct solver *s, const struct accel_operand *x, char uplo)
+{
+    const struct lane_rectangle whole = rectangle_of(x);
+    struct array to = make_array(s, whole.rows, whole.cols, x->dtype);
+    solver_upload_to(s, to, x, whole.rows, whole.cols, uplo);
+    return to;
+}
+
+void solver_put(struct solver *s, struct array to, const void *from)
+{
+    const struct lane_rectangle there =
+        lane_whole((char *)(uintptr_t)from, to.rows, to.cols, to.rows, element(to));
+    if (solver_is_well(s))
+        solver_note(s, lane_upload(s->work->lane, to.ptr, to.ld, &there));
+}
+
+struct array solver_upload_pivots(struct solver *s, const struct accel_operand *x, int64_t limit,
+                                  bool with_signs)
+{
+    struct array to = solver_vector(s, x->cols, ACCEL_INT64);
+    void *copy = NULL;
+    if (!solver_is_well(s))
+        return to;
+    if (x->place != ACCEL_HOST)
+        copy = fetch(s, x);
+    int64_t *pivots = malloc((size_t)x->cols * sizeof *pivots + 1);
+    if (!pivots)
+        solver_note(s, GPU_NO_MEMORY);
+    const void *from = copy ? copy : x->ptr;
+    for (int64_t i = 0; solver_is_well(s) && i < x->cols; i++) {
+        pivots[i] =
+            x->dtype == ACCEL_INT64 ? ((const int64_t *)from)[i] : ((const int32_t *)from)[i];
+        if (pivots[i] > limit || pivots[i] == 0 || pivots[i] < (with_signs ? -limit : 1))
+            solver_note(s, GPU_UNSUPPORTED);
+    }
+    solver_put(s, to, pivots);
+    if (solver_is_well(s)) {
+        s->work->host->up_bytes += accel_bytes(x);
+        gpu_work_event(s->work, GPU_EVENT_H2D, x, 1, x->cols, accel_bytes(x));
+    }
+    free(pivots);
+    free(copy);
+    return to;
+}
+
+static bool is_zero_at(const char *at, int64_t size)
+{
+    static const char zeros[2][16] = {{0}};
+    char bits[16];
+    memcpy(bits, at, (size_t)size);
+    /* Signs do not count: the highest bit of each part. (Of a double that is taken for two floats, one more bit:
+     * then the original sees that it is none.) */
+    int64_t part = size == 16 ? 8 : 4;
+    for (int64_t i = part; i <= size; i += part)
+        bits[i - 1] = (char)(bits[i - 1] & 0x7f);
+    return memcmp(bits, zeros, (size_t)size) == 0;
+}
+
+bool solver_has_zero(const struct solver *s, const void *values, int64_t count)
+{
+    int64_t size = (int64_t)accel_dtype_size(s->dtype);
+    for (int64_t i = 0; i < count; i++)
+        if (is_zero_at((const char *)values + i * size, size))
+            return true;
+    return false;
+}
+
+void solver_refuse_zero_diagonal(struct solver *s, const struct accel_operand *x)
+{
+    int64_t n = accel_min(x->rows, x->cols), size = gpu_size_of(x), ld = x->ld;
+    void *copy = NULL;
+    if (!solver_is_well(s))
+        return;
+    if (x->place != ACCEL_HOST) {
+        copy = fetch(s, x);
+        ld = x->rows;
+    }
+    const char *from = copy ? copy : x->ptr;
+    for (int64_t i = 0; solver_is_well(s) && i < n; i++)
+        if (is_zero_at(from + i * (ld + 1) * size, size))
+            solver_note(s, GPU_UNSUPPORTED);
+    free(copy);
+}
+
+/* LAPACK scales where a norm is beyond sqrt(safe minimum) / eps or its inverse: ?syev, ?gesvd, ?geev, ?gels. */
+void solver_refuse_extremes(struct solver *s)
+{
+    bool is_double = accel_is_double(s->dtype);
+    double smallest = is_double ? 6.7e-139 : 9.1e-13, largest = 1 / smallest;
+    if (solver_is_well(s) && !(s->largest > smallest && s->largest < largest))
+        solver_note(s, GPU_UNSUPPORTED);
+}
+
+/* ---- Down ---- */
+
+static void get_rectangle(struct solver *s, const struct lane_rectangle *to, struct array from)
+{
+    int64_t done_cols, done_rows;
+    if (solver_is_well(s))
+        solver_note(s, lane_download(s->work->lane, to, from.ptr, from.ld, &done_cols, &done_rows));
+}
+
+void solver_get(struct solver *s, void *to, struct array from)
+{
+    const struct lane_rectangle there =
+        lane_whole(to, from.rows, from.cols, from.rows, element(from));
+    get_rectangle(s, &there, from);
+}
+
+void solver_require_success(struct solver *s)
+{
+    int32_t info = 0;
+    solver_get(s, &info, (struct array){s->info, 1, 1, 1, ACCEL_INT32});
+    if (info != 0)
+        solver_note(s, GPU_UNSUPPORTED);
+}
+
+/* ---- Results ---- */
+
+static void add_result(struct solver *s, struct result result)
+{
+    if (result.from.rows == 0 || result.from.cols == 0 || !solver_is_well(s))
+        return;
+    if (s->results == RESULTS_MAX)
+        solver_note(s, GPU_UNSUPPORTED);
+    else
+        s->result[s->results++] = result;
+}
+
+void solver_return(struct solver *s, const struct accel_operand *to, struct array from, char uplo)
+{
+    add_result(s, (struct result){to, from, 0, 0, uplo, false});
+}
+
+void solver_return_at(struct solver *s, const struct accel_operand *to, int64_t row, int64_t col,
+                      struct array from)
+{
+    add_result(s, (struct result){to, from, row, col, 0, false});
+}
+
+void solver_return_pivots(struct solver *s, const struct accel_operand *to, struct array from)
+{
+    add_result(s, (struct result){to, from, 0, 0, 0, true});
+}
+
+void solver_return_integers(struct solver *s, const struct accel_operand *to, int64_t count,
+                            int64_t even, int64_t odd)
+{
+    if (!solver_is_well(s) || count == 0)
+        return;
+    int64_t *values = malloc((size_t)count * sizeof *values);
+    if (!values || s->lists == INTEGERS_MAX) {
+        solver_note(s, GPU_NO_MEMORY);
+        free(values);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        values[i] = i % 2 ? odd : even;
+    s->integers[s->lists++] = (struct integers){to, values, count};
+}
+
+/* Where it goes in host memory. */
+static struct lane_rectangle place_of(const struct result *r)
+{
+    struct lane_rectangle to = rectangle_of(r->to);
+    to.host += (r->col * to.ld + r->row) * to.size;
+    to.rows = r->from.rows;
+    to.cols = r->from.cols;
+    to.uplo = r->uplo;
+    return to;
+}
+
+/* Above this a result comes straight to its place. */
+#define STAGED_BYTES ((int64_t)16 << 20)
+
+static bool is_staged(const struct result *r)
+{
+    return r->integers || r->to->place != ACCEL_HOST ||
+           r->from.rows * r->from.cols * element(r->from) <= STAGED_BYTES;
+}
+
+static bool is_input(const struct result *r)
+{
+    return r->to->access != ACCEL_WRITE;
+}
+
+/* Those that are inputs come last: until then the original can still have the call. */
+static void write_in_place(struct solver *s, const struct result *r)
+{
+    const struct lane_rectangle to = place_of(r);
+    int64_t done_cols, done_rows;
+    if (is_staged(r) || !solver_is_well(s))
+        return;
+    enum gpu_status status =
+        lane_download(s->work->lane, &to, r->from.ptr, r->from.ld, &done_cols, &done_rows);
+    s->touched = s->touched || (is_input(r) && (done_cols > 0 || done_rows > 0));
+    solver_note(s, status != GPU_OK && s->touched ? GPU_LOST : status);
+}
+
+static void narrow(void *to, const int64_t *from, int64_t n, enum accel_dtype dtype)
+{
+    for (int64_t i = 0; i < n; i++) {
+        int32_t low = (int32_t)from[i];
+        if (dtype == ACCEL_INT64)
+            memcpy((char *)to + i * 8, &from[i], 8);
+        else
+            memcpy((char *)to + i * 4, &low, 4);
+    }
+}
+
+/* From packed memory to host memory. */
+static void unpack(const struct result *r, const char *from)
+{
+    const struct lane_rectangle to = place_of(r);
+    for (int64_t j = 0; j < to.cols; j++) {
+        int64_t first = to.uplo == 'L' ? j : to.uplo == 'l' ? j + 1 : 0;
+        int64_t last = to.uplo == 'U' ? j + 1 : to.uplo == 'u' ? j : to.rows;
+        last = accel_min(last, to.rows);
+        if (first < last)
+            memcpy(to.host + (j * to.ld + first) * to.size, from + (j * to.rows + first) * to.size,
+                   (size_t)((last - first) * to.size));
+    }
+}
+
+/* To memory of another place: what is written there, between what stays. */
+static bool store(const struct result *r, const char *from)
+{
+    struct accel_operand part = *r->to;
+    part.ptr = (char *)part.ptr + (r->col * part.ld + r->row) * gpu_size_of(&part);
+    if (part.inc) {
+        part.cols = r->from.rows;
+    } else {
+        part.rows = r->from.rows;
+        part.cols = r->from.cols;
+    }
+    if (r->uplo == 'u' || r->uplo == 'l')
+        return false; /* gpu_store() knows no such triangle */
+    return gpu_store(&part, from, r->uplo);
+}
+
+static void deliver_staged(struct solver *s, void *staged[RESULTS_MAX])
+{
+    for (int i = 0; i < s->results && solver_is_well(s); i++) {
+        const struct result *r = &s->result[i];
+        if (!staged[i])
+            continue;
+        s->touched = s->touched || is_input(r);
+        if (r->to->place == ACCEL_HOST && r->integers)
+            narrow(r->to->ptr, staged[i], r->from.rows, r->to->dtype);
+        else if (r->to->place == ACCEL_HOST)
+            unpack(r, staged[i]);
+        else {
+            if (r->integers)
+                narrow(staged[i], staged[i], r->from.rows, r->to->dtype);
+            if (!store(r, staged[i]))
+                solver_note(s, s->touched ? GPU_LOST : GPU_ERROR);
+        }
+    }
+}
+
+static void deliver_integers(struct solver *s)
+{
+    for (int i = 0; i < s->lists && solver_is_well(s); i++) {
+        const struct integers *list = &s->integers[i];
+        struct accel_operand part = *list->to;
+        part.cols = list->count;
+        if (part.place == ACCEL_HOST) {
+            narrow(part.ptr, list->values, list->count, part.dtype);
+        } else {
+            narrow(list->values, list->values, list->count, part.dtype);
+            if (!gpu_store(&part, list->values, 0))
+                solver_note(s, s->touched ? GPU_LOST : GPU_ERROR);
+        }
+    }
+}
+
+/* A matrix that is stored where no triangle without its diagonal can be. */
+static void refuse_strict_stores(struct solver *s)
+{
+    for (int i = 0; i < s->results; i++)
+        if (s->result[i].to->place != ACCEL_HOST && strchr("ul", s->result[i].uplo) &&
+            s->result[i].uplo)
+            solver_note(s, GPU_UNSUPPORTED);
+}
+
+static void deliver(struct solver *s)
+{
+    void *staged[RESULTS_MAX] = {NULL};
+    refuse_strict_stores(s);
+    for (int i = 0; i < s->results && solver_is_well(s); i++) {
+        const struct result *r = &s->result[i];
+        if (!is_staged(r))
+            continue;
+        staged[i] = malloc((size_t)(r->from.rows * r->from.cols * element(r->from)) + 1);
+        if (!staged[i])
+            solver_note(s, GPU_NO_MEMORY);
+        solver_get(s, staged[i], r->from);
+    }
+    for (int inputs = 0; inputs < 2; inputs++)
+        for (int i = 0; i < s->results; i++)
+            if (is_input(&s->result[i]) == inputs)
+                write_in_place(s, &s->result[i]);
+    deliver_staged(s, staged);
+    deliver_integers(s);
+    for (int i = 0; i < s->results; i++) {
+        const struct result *r = &s->result[i];
+        int64_t bytes = r->from.rows * r->from.cols * element(r->from);
+        free(staged[i]);
+        if (!solver_is_well(s))
+            continue;
+        s->work->host->down_bytes += bytes;
+        gpu_work_event(s->work, GPU_EVENT_D2H, r->to, r->from.rows, r->from.cols, bytes);
+    }
+}
+
+enum gpu_status solver_end(struct solver *s)
+{
+    if (solver_is_well(s))
+        solver_note(s, gpu_work_settle(s->work));
+    if (solver_is_well(s))
+        deliver(s);
+    for (int i = 0; i < s->lists; i++)
+        free(s->integers[i].values);
+    /* What still runs may use it: then it is left alone. */
+    if (s->host && CUDA(cuStreamSynchronize)(s->work->lane->stream) == CUDA_SUCCESS)
+        free(s->host);
+    return s->status;
+}

@@ -1,0 +1,163 @@
+/*
+ * What the LAPACK families share. They work on copies: the program's matrices come up, the whole driver runs on the
+ * device, and only when cuSOLVER has said that all is well do results go back. So wherever something is not as it
+ * should be, the original runs on untouched input: a singular or indefinite matrix (whose INFO is LAPACK's own then), a
+ * NaN or an infinity, an iteration that does not converge, a device that fails.
+ *
+ * Functions of this file go through the status in the solver: after a failure they do nothing.
+ */
+#ifndef ACCEL_SOLVER_H
+#define ACCEL_SOLVER_H
+
+#include "kernels.h"
+
+gpu_function gpu_lu;          /* getrf, getrs, gesv, getri */
+gpu_function gpu_cholesky;    /* potrf, potrs, posv, potri, lauum */
+gpu_function gpu_triangular;  /* trtrs, trtri */
+gpu_function gpu_indefinite;  /* sytrf, sytrs, sysv */
+gpu_function gpu_qr;          /* geqrf, orgqr, ormqr */
+gpu_function gpu_gels;        /* gels */
+gpu_function gpu_gelsd;       /* gelsd, gelss */
+gpu_function gpu_symmetric;   /* syev, syevd, syevr, syevx */
+gpu_function gpu_generalized; /* sygv, sygvd, sygvx */
+gpu_function gpu_svd;         /* gesvd, gesdd */
+gpu_function gpu_geev;        /* geev */
+gpu_function gpu_copies;      /* lacpy, laswp */
+
+/* A matrix on the device; a vector is one column. */
+struct array {
+    CUdeviceptr ptr;
+    int64_t rows, cols, ld;
+    enum accel_dtype dtype;
+};
+
+/* A result that waits for the others. */
+struct result {
+    const struct accel_operand *to;
+    struct array from;
+    int64_t row, col; /* where it begins in `to` */
+    char uplo;        /* 0: all; U, L: a triangle; u, l: without its diagonal */
+    bool integers;    /* int64 on the device, the program's INTEGER on the host */
+};
+
+#define RESULTS_MAX 8
+
+/* Integers that the host knows. */
+struct integers {
+    const struct accel_operand *to;
+    int64_t *values, count;
+};
+
+#define INTEGERS_MAX 2
+
+struct solver {
+    struct gpu_work *work;
+    enum gpu_status status;
+    enum accel_dtype dtype, real;
+    cudaDataType type, real_type;
+    CUdeviceptr info; /* an int */
+    /* Of the inputs so far: the largest magnitude of a part, and whether all are finite. */
+    double largest;
+    struct result result[RESULTS_MAX];
+    int results;
+    struct integers integers[INTEGERS_MAX];
+    int lists;
+    bool touched; /* what a result has overwritten was an input */
+    void *host;   /* cuSOLVER's workspace on the host */
+};
+
+/* Begins and ends a family's function. GPU_UNSUPPORTED without cuSOLVER. solver_end() gives the results to the program
+ * where all went well, and returns the status. */
+void solver_begin(struct solver *s, struct gpu_work *work);
+enum gpu_status solver_end(struct solver *s);
+
+/* Notes a failure, unless there is one; returns whether all is well. */
+bool solver_note(struct solver *s, enum gpu_status status);
+static inline bool solver_is_well(const struct solver *s)
+{
+    return s->status == GPU_OK;
+}
+
+/* Device memory for a matrix, as it is found; or with zeros. */
+struct array solver_array(struct solver *s, int64_t rows, int64_t cols);
+struct array solver_zeros(struct solver *s, int64_t rows, int64_t cols);
+struct array solver_reals(struct solver *s, int64_t n);
+struct array solver_vector(struct solver *s, int64_t n, enum accel_dtype dtype);
+
+/* Rows and columns of a matrix that are another one. */
+struct array solver_part(struct array x, int64_t row, int64_t col, int64_t rows, int64_t cols);
+
+/* A copy of the first rows x cols elements of an operand in an array of at least that shape. uplo: 0; or U, L, a
+ * triangle with zeros beside it; u, l: the same with zeros on its diagonal, too. */
+struct array solver_upload(struct solver *s, const struct accel_operand *x, char uplo);
+void solver_upload_to(struct solver *s, struct array to, const struct accel_operand *x,
+                      int64_t rows, int64_t cols, char uplo);
+
+/* LAPACK's pivots 1 .. limit (-limit .. limit where signs have a meaning) as int64. Others are GPU_UNSUPPORTED. */
+struct array solver_upload_pivots(struct solver *s, const struct accel_operand *x, int64_t limit,
+                                  bool with_signs);
+
+/* Whether a triangular matrix of the program has a zero on its diagonal: the original's to report. */
+void solver_refuse_zero_diagonal(struct solver *s, const struct accel_operand *x);
+
+/* Leaves to the original what it would scale before an iteration, and a matrix of zeros. */
+void solver_refuse_extremes(struct solver *s);
+
+/* The transposition of the routine's type that is an adjoint: T or C. */
+static inline char solver_adjoint(const struct solver *s)
+{
+    return accel_is_complex(s->dtype) ? 'C' : 'T';
+}
+
+/* Host memory and an array of the same elements, one way and the other, in order; both return when it is done. */
+void solver_put(struct solver *s, struct array to, const void *from);
+void solver_get(struct solver *s, void *to, struct array from);
+
+/* Workspace of so many bytes on the device and on the host. */
+struct array solver_work(struct solver *s, size_t bytes);
+void *solver_host_work(struct solver *s, size_t bytes);
+
+/* Waits for the device, and leaves the call to the original unless INFO is 0. */
+void solver_require_success(struct solver *s);
+
+/* Results: given to the program at the end. */
+void solver_return(struct solver *s, const struct accel_operand *to, struct array from, char uplo);
+void solver_return_at(struct solver *s, const struct accel_operand *to, int64_t row, int64_t col,
+                      struct array from);
+void solver_return_pivots(struct solver *s, const struct accel_operand *to, struct array from);
+
+/* The first `count` elements of an INTEGER array: one value for the even, one for the odd indexes. */
+void solver_return_integers(struct solver *s, const struct accel_operand *to, int64_t count,
+                            int64_t even, int64_t odd);
+
+/* Between matrices on the device: to := op(from), of one shape; the upper triangle alone, zeros below. */
+void solver_copy(struct solver *s, struct array to, struct array from);
+void solver_transpose(struct solver *s, struct array to, struct array from);
+struct array solver_upper(struct solver *s, struct array from);
+
+/* The diagonal, in order, to host memory. */
+void solver_get_diagonal(struct solver *s, void *to, struct array a);
+
+/* Whether one of `count` elements in host memory is zero. */
+bool solver_has_zero(const struct solver *s, const void *values, int64_t count);
+
+/* The diagonal of a matrix of zeros := values[i], real ones, or 1 where there are none. */
+void solver_set_diagonal(struct solver *s, struct array a, const double *values);
+
+/* cuBLAS on arrays. */
+void solver_gemm(struct solver *s, char transa, char transb, struct array a, struct array b,
+                 struct array c);
+void solver_trsm(struct solver *s, char uplo, char trans, char diag, struct array a,
+                 struct array b);
+
+/* ---- Steps that several families have. They overwrite their operands as LAPACK's do. ---- */
+
+void solver_geqrf(struct solver *s, struct array a, struct array tau);
+/* c := op(Q) c */
+void solver_ormqr(struct solver *s, char side, char trans, struct array a, struct array tau,
+                  struct array c);
+/* Of a with rows >= cols, which is destroyed; jobs: N, S, A. */
+void solver_gesvd(struct solver *s, char jobu, char jobvt, struct array a, struct array values,
+                  struct array u, struct array vt);
+
+#endif

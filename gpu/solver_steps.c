@@ -1,0 +1,139 @@
+#include "cusolver_call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct accel_complex one = {1, 0}, zero = {0, 0};
+
+static struct gpu_tile tile_of(struct array x)
+{
+    return (struct gpu_tile){x.ptr, x.ld};
+}
+
+/* ---- Between arrays ---- */
+
+void solver_copy(struct solver *s, struct array to, struct array from)
+{
+    size_t size = accel_dtype_size(from.dtype);
+    CUDA_MEMCPY2D plane;
+    if (from.rows == 0 || from.cols == 0)
+        return;
+    memset(&plane, 0, sizeof plane);
+    plane.srcMemoryType = plane.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    plane.srcDevice = from.ptr;
+    plane.dstDevice = to.ptr;
+    plane.srcPitch = (size_t)from.ld * size;
+    plane.dstPitch = (size_t)to.ld * size;
+    plane.WidthInBytes = (size_t)from.rows * size;
+    plane.Height = (size_t)from.cols;
+    if (solver_is_well(s))
+        solver_note(s, GPU_CHECK(cuMemcpy2DAsync, &plane, s->work->lane->stream));
+}
+
+void solver_transpose(struct solver *s, struct array to, struct array from)
+{
+    struct gpu_work *work = s->work;
+    const cublasOperation_t op = accel_is_complex(s->dtype) ? CUBLAS_OP_C : CUBLAS_OP_T;
+    const struct scalar scale = make_scalar(one), none = make_scalar(zero);
+    enum gpu_status status = GPU_OK;
+    if (!solver_is_well(s) || from.rows == 0 || from.cols == 0)
+        return;
+#define GEAM(P)                                                                                    \
+    op, CUBLAS_OP_N, to.rows, to.cols, P(scale), (const T *)(uintptr_t)from.ptr, from.ld, P(none), \
+        (const T *)(uintptr_t)to.ptr, to.ld, (T *)(uintptr_t)to.ptr, to.ld
+    SWITCH(REAL_CASES(geam, GEAM) COMPLEX_CASES(geam, GEAM))
+    solver_note(s, status);
+}
+
+struct array solver_upper(struct solver *s, struct array from)
+{
+    int64_t n = from.cols;
+    struct array to = solver_zeros(s, n, n), packed = solver_array(s, n * (n + 1) / 2, 1);
+    if (solver_is_well(s))
+        solver_note(s, kernel_pack_triangle(s->work, 'U', n, tile_of(from), packed.ptr));
+    if (solver_is_well(s))
+        solver_note(s, kernel_unpack_triangle(s->work, 'U', n, packed.ptr, tile_of(to)));
+    return to;
+}
+
+static void store_real(char *at, double value, enum accel_dtype dtype)
+{
+    float single = (float)value;
+    if (accel_is_double(dtype))
+        memcpy(at, &value, sizeof value);
+    else
+        memcpy(at, &single, sizeof single);
+}
+
+void solver_set_diagonal(struct solver *s, struct array a, const double *values)
+{
+    int64_t n = accel_min(a.rows, a.cols), size = (int64_t)accel_dtype_size(s->dtype);
+    struct array vector = solver_array(s, n, 1);
+    char *host = calloc((size_t)n + 1, (size_t)size);
+    if (!host)
+        solver_note(s, GPU_NO_MEMORY);
+    for (int64_t i = 0; host && i < n; i++)
+        store_real(host + i * size, values ? values[i] : 1, s->dtype);
+    if (host)
+        solver_put(s, vector, host);
+    free(host);
+    if (solver_is_well(s))
+        solver_note(s, kernel_copy(s->work, n, (struct gpu_vector){vector.ptr, 1},
+                                   (struct gpu_vector){a.ptr, a.ld + 1}));
+}
+
+void solver_get_diagonal(struct solver *s, void *to, struct array a)
+{
+    int64_t n = accel_min(a.rows, a.cols);
+    struct array vector = solver_array(s, n, 1);
+    if (solver_is_well(s))
+        solver_note(s, kernel_copy(s->work, n, (struct gpu_vector){a.ptr, a.ld + 1},
+                                   (struct gpu_vector){vector.ptr, 1}));
+    solver_get(s, to, vector);
+}
+
+/* ---- cuBLAS ---- */
+
+void solver_gemm(struct solver *s, char transa, char transb, struct array a, struct array b,
+                 struct array c)
+{
+    int64_t k = transa == 'N' ? a.cols : a.rows;
+    if (solver_is_well(s) && c.rows > 0 && c.cols > 0)
+        solver_note(s, kernel_gemm(s->work, transa, transb, c.rows, c.cols, k, one, tile_of(a),
+                                   tile_of(b), zero, tile_of(c)));
+}
+
+void solver_trsm(struct solver *s, char uplo, char trans, char diag, struct array a, struct array b)
+{
+    if (solver_is_well(s) && b.rows > 0 && b.cols > 0)
+        solver_note(s, kernel_trsm(s->work, 'L', uplo, trans, diag, b.rows, b.cols, one, tile_of(a),
+                                   tile_of(b)));
+}
+
+/* ---- Steps ---- */
+
+void solver_geqrf(struct solver *s, struct array a, struct array tau)
+{
+    GENERIC(s, cusolverDnXgeqrf, SOLVER_PARAMS(s), a.rows, a.cols, s->type, MATRIX(a), s->type,
+            AT(tau), s->type);
+    solver_require_success(s);
+}
+
+void solver_ormqr(struct solver *s, char side, char trans, struct array a, struct array tau,
+                  struct array c)
+{
+    if (c.rows > 0 && c.cols > 0 &&
+        solver_fits_int(s, accel_max(c.rows, c.cols), accel_max(a.ld, c.ld)))
+        LEGACY(s, ormqr, unmqr, at_side(side), operation(trans), (int)c.rows, (int)c.cols,
+               (int)a.cols, TYPED(a), VALUES(tau), TYPED(c));
+    solver_require_success(s);
+}
+
+void solver_gesvd(struct solver *s, char jobu, char jobvt, struct array a, struct array values,
+                  struct array u, struct array vt)
+{
+    GENERIC(s, cusolverDnXgesvd, SOLVER_PARAMS(s), (signed char)jobu, (signed char)jobvt, a.rows,
+            a.cols, s->type, MATRIX(a), s->real_type, AT(values), s->type, MATRIX(u), s->type,
+            MATRIX(vt), s->type);
+    solver_require_success(s);
+}
