@@ -30,15 +30,6 @@ syrk_routine ssyrk_, dsyrk_, csyrk_, zsyrk_, cherk_, zherk_;
 syr2k_routine ssyr2k_, dsyr2k_, csyr2k_, zsyr2k_, cher2k_, zher2k_;
 triangular_routine strmm_, dtrmm_, ctrmm_, ztrmm_, strsm_, dtrsm_, ctrsm_, ztrsm_;
 
-char *__wrap_getenv(const char *name);
-
-/* OpenBLAS's getenv: it gets no settings of the program's, and starts no threads. */
-char *__wrap_getenv(const char *name)
-{
-    static char one[] = "1";
-    return strcmp(name, "OPENBLAS_NUM_THREADS") == 0 ? one : NULL;
-}
-
 static char letter(cublasOperation_t operation)
 {
     return operation == CUBLAS_OP_N ? 'N' : operation == CUBLAS_OP_T ? 'T' : 'C';
@@ -100,8 +91,6 @@ void scale(const struct blas_call *x, void *c)
         {NULL, NULL, scale_hermitian, scale_double_hermitian}};
     ways[has(x, REAL_BETA)][x->precision](&x->c, x->beta, c);
 }
-
-pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
 void compute_gemm(const struct blas_call *x, const void *a, const void *b, void *c)
 {

@@ -2,8 +2,8 @@
 #ifndef TESTGPU_CUBLAS_COMPUTE_H
 #define TESTGPU_CUBLAS_COMPUTE_H
 
-#include <pthread.h>
 #include "cublas_routine.h"
+#include "openblas.h"
 
 /* cublas_compute.c */
 void compute_gemm(const struct blas_call *call, const void *a, const void *b, void *c);
@@ -32,14 +32,5 @@ struct words words_of(const struct blas_call *call);
 
 /* What is left of a routine whose inputs do not count: OpenBLAS would read them, or crash. */
 void scale(const struct blas_call *call, void *c);
-
-extern pthread_mutex_t one_at_a_time;
-
-#define ALONE(ROUTINE, ...)                                                                        \
-    do {                                                                                           \
-        pthread_mutex_lock(&one_at_a_time);                                                        \
-        (ROUTINE)(__VA_ARGS__);                                                                    \
-        pthread_mutex_unlock(&one_at_a_time);                                                      \
-    } while (0)
 
 #endif

@@ -52,24 +52,6 @@ static CUresult scribble(struct testgpu_run *run, const struct blas_call *x)
     return CUDA_SUCCESS;
 }
 
-/* To an element that every part has. */
-static void add_one(const struct blas_call *x, char *c)
-{
-    char *at =
-        c + ((size_t)(x->c.columns / 2) * (size_t)x->c.ld + (size_t)(x->c.rows / 2)) * x->c.element;
-    float single;
-    double twice;
-    if (x->precision == SINGLE || x->precision == COMPLEX) {
-        memcpy(&single, at, sizeof single);
-        single += 1;
-        memcpy(at, &single, sizeof single);
-    } else {
-        memcpy(&twice, at, sizeof twice);
-        twice += 1;
-        memcpy(at, &twice, sizeof twice);
-    }
-}
-
 static void check_apart(const struct blas_call *x, const struct matrix *input)
 {
     const struct matrix *c = &x->c;
@@ -120,7 +102,7 @@ static CUresult run_call(struct testgpu_run *run, void *argument)
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     CUresult code = has(x, BATCHED) ? run_batch(run, x, &c) : run_one(run, x, &c);
     if (code == CUDA_SUCCESS && testgpu_spoils_kernel())
-        add_one(x, c);
+        add_one(&x->c, x->precision, c);
     return code;
 }
 

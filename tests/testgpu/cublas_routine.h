@@ -6,23 +6,7 @@
 #define TESTGPU_CUBLAS_ROUTINE_H
 
 #include "cublas.h"
-
-enum precision { SINGLE, DOUBLE, COMPLEX, DOUBLE_COMPLEX };
-
-size_t element_bytes(enum precision precision);
-
-/* Of a triangle, the other one is neither read nor written. */
-enum part { WHOLE, LOWER, UPPER };
-
-/* A vector is a matrix of one row, its elements as far apart as its increment says. */
-struct matrix {
-    CUdeviceptr address; /* of gemmBatched: where the addresses are */
-    int64_t ld;          /* a vector's increment, until set_vector has told its sign */
-    bool backwards;
-    int64_t rows, columns;
-    enum part part;
-    size_t element; /* bytes */
-};
+#include "matrix.h"
 
 struct blas_call;
 
@@ -78,17 +62,10 @@ CUresult run_one(struct testgpu_run *run, const struct blas_call *call, char **c
 CUresult run_batch(struct testgpu_run *run, const struct blas_call *call, char **c);
 
 /* cublas_matrix.c */
-void set_shape(struct matrix *matrix, int64_t rows, int64_t columns, enum part part);
 void set_vector(struct matrix *matrix, int64_t length);
 int64_t vector_index(const struct matrix *vector, int64_t i);
-/* Rows *first up to *end of a column are in the matrix's part. */
-void part_of_column(const struct matrix *matrix, int64_t column, int64_t *first, int64_t *end);
-size_t matrix_bytes(const struct matrix *matrix);
-bool matrices_overlap(const struct matrix *one, const struct matrix *other);
 bool is_transposed(cublasOperation_t operation);
-enum part part_of(cublasFillMode_t uplo);
 int64_t order_of_a(const struct blas_call *call);
-enum precision precision_of_scalar(enum precision precision, bool real);
 bool is_zero(const unsigned char *scalar, enum precision precision);
 bool is_one(const unsigned char *scalar, enum precision precision);
 
@@ -106,11 +83,6 @@ bool is_one(const unsigned char *scalar, enum precision precision);
 #define BLAS_CALL(HANDLE, CALL)                                                                    \
     ENTER_BLAS_CALL(HANDLE, CALL);                                                                 \
     TESTGPU_RETURN(blas_call(HANDLE, &(CALL)))
-
-#define MATRIX(ADDRESS, LD)                                                                        \
-    {                                                                                              \
-        .address = (CUdeviceptr)(uintptr_t)(ADDRESS), .ld = (LD)                                   \
-    }
 
 /* FORM(name, type of sizes, type of elements, their real type, precision, routine) */
 #define REAL_TYPES_(FORM, WORD, TAIL, INTEGER, ROUTINE)                                            \

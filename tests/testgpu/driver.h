@@ -19,7 +19,7 @@ struct driver {
     bool initialised;
     bool forked;
     bool exiting;
-    bool no_kernels; /* libcublas is gone: none is begun any more */
+    bool no_kernels; /* an OpenBLAS is gone: none is begun any more */
     size_t kernels;  /* being run */
 };
 extern struct driver driver;

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "driver.h"
 
-enum { KERNELS_MAX = 32 };
+enum { KERNELS_MAX = 64 };
 
 struct copied copied;
 static struct testgpu_function *functions;
@@ -174,12 +174,10 @@ static void print_living(int file, bool failed)
 
 static void print_kernels(int file)
 {
-    char line[1024];
-    int used = snprintf(line, sizeof line, "testgpu kernels");
+    append_line(file, "testgpu kernels");
     for (size_t i = 0; i < KERNELS_MAX && kernels[i].name != NULL; i++)
-        used += snprintf(line + used, sizeof line - (size_t)used, " %s=%lu", kernels[i].name,
-                         kernels[i].runs);
-    append_line(file, "%s\n", line);
+        append_line(file, " %s=%lu", kernels[i].name, kernels[i].runs);
+    append_line(file, "\n");
 }
 
 static void print_report(int file)

@@ -366,6 +366,19 @@ CUresult testgpu_enqueue(CUstream handle, const char *kernel, testgpu_run_functi
     return code;
 }
 
+CUresult testgpu_await(CUstream handle)
+{
+    testgpu_lock();
+    CUresult code;
+    CUstream stream = stream_of(handle, &code);
+    if (stream != NULL) {
+        await_latest(stream);
+        code = driver.exiting ? CUDA_ERROR_DEINITIALIZED : context_error(stream->object.context);
+    }
+    testgpu_unlock();
+    return code;
+}
+
 static CUresult create(CUstream *stream, unsigned flags, int priority)
 {
     if (stream == NULL || (flags != CU_STREAM_DEFAULT && flags != CU_STREAM_NON_BLOCKING))

@@ -1,6 +1,6 @@
 /*
- * What the stand-in libraries share. libcuda.so.1 holds all state; libcublas (and whatever is added
- * beside it) enters calls, puts kernels on streams and reaches device bytes through these names.
+ * What the stand-in libraries share. libcuda.so.1 holds all state; libcublas and
+ * libcusolver enter calls, put kernels on streams and reach device bytes through these names.
  *
  * A new routine needs: an exported function whose first line is TESTGPU_ENTER, its parameter
  * checks, and testgpu_enqueue() with a closure that calls testgpu_reach() for each operand and
@@ -129,6 +129,9 @@ CUresult testgpu_enqueue(CUstream stream, const char *kernel, testgpu_run_functi
  * the operation returns CUDA_ERROR_ILLEGAL_ADDRESS.
  */
 void *testgpu_reach(struct testgpu_run *run, CUdeviceptr address, size_t bytes);
+
+/* Waits for what is on the stream. */
+CUresult testgpu_await(CUstream stream);
 
 /* Waits for all work of the context. */
 CUresult testgpu_synchronise(CUcontext context);

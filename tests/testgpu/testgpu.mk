@@ -17,15 +17,22 @@ TESTGPU_HEADERS := $(wildcard $(TESTGPU_SRC)/*.h)
 TESTGPU_CUDA := $(patsubst %,$(BUILD)/testgpu/obj/%.o, capture context copy device entry event \
     fault lifetime memory names pointer report settings stream)
 TESTGPU_CUBLAS_PARTS := cublas_batched cublas_compute cublas_compute_level2 cublas_copy \
-    cublas_end cublas_geam cublas_gemm cublas_gemm_ex cublas_gemv cublas_ger cublas_handle cublas_matrix \
-    cublas_packed cublas_routine cublas_status cublas_symm cublas_syrk cublas_triangular cublas_trmv
+    cublas_geam cublas_gemm cublas_gemm_ex cublas_gemv cublas_ger cublas_handle cublas_matrix \
+    cublas_packed cublas_routine cublas_status cublas_symm cublas_syrk cublas_triangular cublas_trmv \
+    matrix openblas
 TESTGPU_CUBLAS := $(TESTGPU_CUBLAS_PARTS:%=$(BUILD)/testgpu/obj/%.o)
 TESTGPU_CUBLAS_12 := $(TESTGPU_CUBLAS_PARTS:%=$(BUILD)/testgpu-cuda12/obj/%.o)
+TESTGPU_SOLVER_PARTS := solver_cholesky solver_eigen solver_geev solver_gesvd solver_handle \
+    solver_indefinite solver_lapack solver_lu solver_operand solver_qr solver_routine solver_syevd \
+    solver_sygvd solver_triangular matrix openblas
+TESTGPU_SOLVER := $(TESTGPU_SOLVER_PARTS:%=$(BUILD)/testgpu/obj/%.o)
+TESTGPU_SOLVER_12 := $(TESTGPU_SOLVER_PARTS:%=$(BUILD)/testgpu-cuda12/obj/%.o)
 TESTGPU_TESTS := $(patsubst $(TESTGPU_SRC)/%.c,$(BUILD)/testgpu/obj/%.o,$(wildcard $(TESTGPU_SRC)/test_*.c))
 
 .PHONY: testgpu test-testgpu
 testgpu: $(BUILD)/testgpu/libcuda.so.1 $(BUILD)/testgpu/libcublas.so.13 \
-    $(BUILD)/testgpu-cuda12/libcuda.so.1 $(BUILD)/testgpu-cuda12/libcublas.so.12
+    $(BUILD)/testgpu/libcusolver.so.12 $(BUILD)/testgpu-cuda12/libcuda.so.1 \
+    $(BUILD)/testgpu-cuda12/libcublas.so.12 $(BUILD)/testgpu-cuda12/libcusolver.so.11
 
 $(BUILD)/testgpu/obj/%.o: $(TESTGPU_SRC)/%.c $(TESTGPU_HEADERS)
 	@mkdir -p $(@D)
@@ -45,26 +52,34 @@ $(BUILD)/testgpu-cuda12/libcuda.so.1: $(BUILD)/testgpu/libcuda.so.1
 	cp $< $@.new
 	mv $@.new $@
 
-# The wrapped getenv keeps the stand-in's own BLAS from reading the program's settings.
-define testgpu_link_cublas
+# The wrapped getenv keeps the stand-in's own BLAS from reading the program's settings. openblas.o is
+# linked last, so that it is the first to be ended.
+define testgpu_link
 	@test -n "$(OPENBLAS_STATIC)" || { echo "libopenblas.a not found: set OPENBLAS_STATIC" >&2; false; }
 	$(CC) $(TESTGPU_LDFLAGS) -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' -Wl,--enable-new-dtags \
-	    -Wl,--wrap=getenv -Wl,--version-script=$(TESTGPU_SRC)/libcublas.map \
-	    -o $@.new $(filter-out %/cublas_end.o,$(filter %.o,$^)) -Wl,--push-state,--no-as-needed $(filter %/libcuda.so.1,$^) \
-	    -Wl,--pop-state $(OPENBLAS_STATIC) -lm $(filter %/cublas_end.o,$^)
+	    -Wl,--wrap=getenv -Wl,--version-script=$(filter %.map,$^) \
+	    -o $@.new $(filter-out %/openblas.o,$(filter %.o,$^)) -Wl,--push-state,--no-as-needed $(filter %/libcuda.so.1,$^) \
+	    -Wl,--pop-state $(OPENBLAS_STATIC) -lm $(filter %/openblas.o,$^)
 	mv $@.new $@
 endef
 
 $(BUILD)/testgpu/libcublas.so.13: $(TESTGPU_CUBLAS) $(BUILD)/testgpu/libcuda.so.1 $(TESTGPU_SRC)/libcublas.map
-	$(testgpu_link_cublas)
+	$(testgpu_link)
 
 $(BUILD)/testgpu-cuda12/libcublas.so.12: $(TESTGPU_CUBLAS_12) $(BUILD)/testgpu-cuda12/libcuda.so.1 $(TESTGPU_SRC)/libcublas.map
-	$(testgpu_link_cublas)
+	$(testgpu_link)
 
-$(BUILD)/tests/test_testgpu: $(TESTGPU_TESTS) $(BUILD)/testgpu/libcuda.so.1 $(BUILD)/testgpu/libcublas.so.13
+$(BUILD)/testgpu/libcusolver.so.12: $(TESTGPU_SOLVER) $(BUILD)/testgpu/libcuda.so.1 $(TESTGPU_SRC)/libcusolver.map
+	$(testgpu_link)
+
+$(BUILD)/testgpu-cuda12/libcusolver.so.11: $(TESTGPU_SOLVER_12) $(BUILD)/testgpu-cuda12/libcuda.so.1 $(TESTGPU_SRC)/libcusolver.map
+	$(testgpu_link)
+
+$(BUILD)/tests/test_testgpu: $(TESTGPU_TESTS) $(BUILD)/testgpu/libcuda.so.1 $(BUILD)/testgpu/libcublas.so.13 \
+    $(BUILD)/testgpu/libcusolver.so.12
 	@mkdir -p $(@D)
 	$(CC) -pthread $(TESTGPU_EXTRA) -o $@ $(TESTGPU_TESTS) -L$(BUILD)/testgpu -l:libcublas.so.13 \
-	    -l:libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu' -rdynamic -lcmocka -lm -ldl
+	    -l:libcusolver.so.12 -l:libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu' -rdynamic -lcmocka -lm -ldl
 
 test-testgpu: $(BUILD)/tests/test_testgpu
 	CMOCKA_MESSAGE_OUTPUT=TAP $<

@@ -1,0 +1,239 @@
+/* A call of cuSOLVER: its checks, then a kernel on the handle's stream. */
+#include <limits.h>
+#include <string.h>
+#include "solver_routine.h"
+
+static bool has(const struct solver_call *x, unsigned trait)
+{
+    return (x->routine->traits & trait) != 0;
+}
+
+/* The reason of a refusal that a caller could otherwise not tell from others. */
+static cusolverStatus_t refuse(const char *what, const void *address, size_t bytes, size_t needed)
+{
+    testgpu_fault(what, "address=%p bytes=%zu needed=%zu", address, bytes, needed);
+    return CUSOLVER_STATUS_INVALID_VALUE;
+}
+
+static struct matrix workspace_of(const struct solver_call *x)
+{
+    struct matrix work = {.address = x->work, .ld = (int64_t)x->work_bytes, .element = 1};
+    set_shape(&work, (int64_t)x->work_bytes, 1, WHOLE);
+    return work;
+}
+
+static void check_apart(const struct solver_call *x)
+{
+    struct matrix all[OPERANDS + 1];
+    memcpy(all, x->at, sizeof x->at);
+    all[OPERANDS] = workspace_of(x);
+    for (int i = 0; i <= OPERANDS; i++)
+        for (int j = 0; j < i; j++)
+            if (matrix_bytes(&all[i]) > 0 && matrix_bytes(&all[j]) > 0 &&
+                matrices_overlap(&all[i], &all[j]))
+                testgpu_fault("overlapping_operands", "%#llx and %#llx", all[i].address,
+                              all[j].address);
+}
+
+/* From the last: pivots are read before the matrices that they are of. */
+static CUresult reach_operands(struct testgpu_run *run, struct solver_call *x, void **at)
+{
+    for (int i = OPERANDS - 1; i >= 0; i--) {
+        size_t bytes = matrix_bytes(&x->at[i]);
+        if (bytes == 0)
+            continue;
+        at[i] = testgpu_reach(run, x->at[i].address, bytes);
+        if (at[i] == NULL)
+            return CUDA_ERROR_ILLEGAL_ADDRESS;
+        if (i == PIVOTS && x->routine->read_pivots != NULL && !x->routine->read_pivots(x, at[i])) {
+            testgpu_fault("bad_pivots", "pivots=%#llx", x->at[i].address);
+            return CUDA_ERROR_ILLEGAL_ADDRESS;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+static void scribble(const struct solver_call *x, void *work)
+{
+    if (work != NULL)
+        memset(work, 0xff, x->work_bytes);
+    if (x->host_work != NULL)
+        memset(x->host_work, 0xff, x->host_bytes);
+}
+
+/* The workspaces hold whatever the library likes, before the results are there and after. */
+static CUresult run_call(struct testgpu_run *run, void *argument)
+{
+    struct solver_call *x = argument;
+    void *at[OPERANDS] = {NULL};
+    void *work = NULL;
+    if (reach_operands(run, x, at) != CUDA_SUCCESS)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (x->work_bytes > 0) {
+        work = testgpu_reach(run, x->work, x->work_bytes);
+        if (work == NULL)
+            return CUDA_ERROR_ILLEGAL_ADDRESS;
+    }
+    check_apart(x);
+    scribble(x, work);
+    int info = x->routine->compute(x, at);
+    if (!has(x, NO_INFO))
+        memcpy(at[INFO], &info, sizeof info);
+    if (testgpu_spoils_kernel())
+        add_one(&x->at[x->routine->result], x->precision, at[x->routine->result]);
+    scribble(x, work);
+    return CUDA_SUCCESS;
+}
+
+static bool read_type(struct solver_call *x)
+{
+    static const cudaDataType types[] = {CUDA_R_32F, CUDA_R_64F, CUDA_C_32F, CUDA_C_64F};
+    for (int i = SINGLE; i <= DOUBLE_COMPLEX; i++)
+        if (x->type == types[i]) {
+            x->precision = (enum precision)i;
+            return x->compute_type == x->type;
+        }
+    return false;
+}
+
+/* At least 1 also of a matrix that is not looked at, as in LAPACK. */
+static bool leading_dimensions_fit(const struct solver_call *x)
+{
+    for (int i = 0; i < OPERANDS; i++)
+        if (x->at[i].element != 0 && x->at[i].ld < larger(1, x->at[i].rows))
+            return false;
+    return true;
+}
+
+static bool is_valid(struct solver_call *x)
+{
+    return read_type(x) && (unsigned)x->side <= CUBLAS_SIDE_RIGHT &&
+           (unsigned)x->uplo <= CUBLAS_FILL_MODE_UPPER && (unsigned)x->diag <= CUBLAS_DIAG_UNIT &&
+           (unsigned)x->trans <= CUBLAS_OP_C && (unsigned)x->jobz <= CUSOLVER_EIG_MODE_VECTOR &&
+           x->m >= 0 && x->n >= 0 && x->routine->describe(x) && leading_dimensions_fit(x);
+}
+
+static bool is_too_large(const struct solver_call *x)
+{
+    const int64_t sizes[] = {x->m, x->n, x->k, x->at[A].ld, x->at[B].ld, x->at[VT].ld};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i] > INT_MAX)
+            return true;
+    return false;
+}
+
+static size_t work_needed(const struct solver_call *x)
+{
+    return x->routine->room != NULL ? (size_t)x->routine->room(x) * element_bytes(x->precision) : 0;
+}
+
+static size_t host_work_needed(const struct solver_call *x)
+{
+    return has(x, HOST_WORK) ? 64 + 8 * (size_t)(x->m + x->n) : 0;
+}
+
+static cusolverStatus_t check(struct solver_call *x)
+{
+    if (has(x, HAS_PARAMS)) {
+        cusolverStatus_t status = solver_check_params(x->params);
+        if (status != CUSOLVER_STATUS_SUCCESS)
+            return status;
+    }
+    if (!is_valid(x))
+        return CUSOLVER_STATUS_INVALID_VALUE;
+    if (is_too_large(x) || work_needed(x) / element_bytes(x->precision) > INT_MAX) {
+        testgpu_fault("beyond_the_test_gpu", "a size beyond 32 bits");
+        return CUSOLVER_STATUS_NOT_SUPPORTED;
+    }
+    return CUSOLVER_STATUS_SUCCESS;
+}
+
+static cusolverStatus_t check_work(const struct solver_call *x)
+{
+    size_t needed = work_needed(x);
+    if (x->work_bytes < needed || (x->work_bytes > 0 && x->work == 0))
+        return refuse("workspace_too_small", (void *)x->work, x->work_bytes, needed);
+    needed = host_work_needed(x);
+    if (x->host_bytes < needed || (x->host_bytes > 0 && x->host_work == NULL))
+        return refuse("workspace_too_small", x->host_work, x->host_bytes, needed);
+    if (testgpu_is_device_address(x->host_work))
+        return refuse("device_pointer_as_host", x->host_work, x->host_bytes, needed);
+    const void *found = x->found64 != NULL ? (void *)x->found64 : (void *)x->found;
+    if (testgpu_is_device_address(found))
+        return refuse("device_pointer_as_host", found, 0, 0);
+    return CUSOLVER_STATUS_SUCCESS;
+}
+
+static cusolverStatus_t check_addresses(const struct solver_call *x)
+{
+    for (int i = 0; i < OPERANDS; i++)
+        if (matrix_bytes(&x->at[i]) > 0 && x->at[i].address == 0) {
+            if (i != PIVOTS)
+                return CUSOLVER_STATUS_INVALID_VALUE;
+            testgpu_fault("beyond_the_test_gpu", "no pivots: a factorization without pivoting");
+            return CUSOLVER_STATUS_NOT_SUPPORTED;
+        }
+    return CUSOLVER_STATUS_SUCCESS;
+}
+
+static bool is_empty(const struct solver_call *x)
+{
+    return matrix_bytes(&x->at[x->routine->result]) == 0;
+}
+
+static cusolverStatus_t put_call(cusolverDnHandle_t handle, struct solver_call *x)
+{
+    cusolverStatus_t status = check(x);
+    if (status != CUSOLVER_STATUS_SUCCESS || is_empty(x))
+        return status;
+    if (!has(x, NO_INFO))
+        set_list(x, INFO, 1, sizeof(int));
+    status = check_work(x);
+    if (status == CUSOLVER_STATUS_SUCCESS)
+        status = check_addresses(x);
+    if (status != CUSOLVER_STATUS_SUCCESS)
+        return status;
+    if (testgpu_enqueue(handle->stream, x->routine->name, run_call, x, sizeof *x) != CUDA_SUCCESS)
+        return CUSOLVER_STATUS_EXECUTION_FAILED;
+    if ((x->found != NULL || x->found64 != NULL) && testgpu_await(handle->stream) != CUDA_SUCCESS)
+        return CUSOLVER_STATUS_EXECUTION_FAILED;
+    return CUSOLVER_STATUS_SUCCESS;
+}
+
+cusolverStatus_t solver_call(cusolverDnHandle_t handle, struct solver_call *call)
+{
+    cusolverStatus_t status = solver_take(handle);
+    if (status != CUSOLVER_STATUS_SUCCESS)
+        return status;
+    status = put_call(handle, call);
+    solver_give(handle);
+    return status;
+}
+
+cusolverStatus_t solver_sizes(cusolverDnHandle_t handle, struct solver_call *call, size_t *device,
+                              size_t *host)
+{
+    if (device == NULL || host == NULL)
+        return CUSOLVER_STATUS_INVALID_VALUE;
+    cusolverStatus_t status = solver_take(handle);
+    if (status != CUSOLVER_STATUS_SUCCESS)
+        return status;
+    status = check(call);
+    solver_give(handle);
+    if (status != CUSOLVER_STATUS_SUCCESS)
+        return status;
+    *device = work_needed(call);
+    *host = host_work_needed(call);
+    return status;
+}
+
+cusolverStatus_t solver_size(cusolverDnHandle_t handle, struct solver_call *call, int *elements)
+{
+    size_t device, host;
+    if (elements == NULL)
+        return CUSOLVER_STATUS_INVALID_VALUE;
+    cusolverStatus_t status = solver_sizes(handle, call, &device, &host);
+    if (status == CUSOLVER_STATUS_SUCCESS)
+        *elements = (int)(device / element_bytes(call->precision));
+    return status;
+}
