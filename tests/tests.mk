@@ -65,7 +65,7 @@ $(TESTS)/libcaller_none.so: tests/shim/caller.c
 $(TESTS)/libentry_provider.so: tests/shim/entry_provider.c shim/routines.def shim/manglings.def
 	$(CC) $(TEST_FLAGS) -fno-builtin -shared -fPIC -o $@ $<
 $(TESTS)/libentry_cost.so: tests/shim/entry_cost.c tests/shim/call_sites.c $(BUILD)/shim/names.o $(BUILD)/shim/adapter.o \
-                           $(BUILD)/shim/invoke_x86_64.o $(BUILD)/dispatch/decide.o $(TESTS)/libentry_provider.so
+                           $(BUILD)/shim/invoke_x86_64.o $(BUILD)/dispatch/decide.o $(BUILD)/dispatch/lapack_rules.o $(TESTS)/libentry_provider.so
 	$(CC) $(TEST_FLAGS) -fPIC -shared -o $@ $(filter %.c %.o,$^) -L$(TESTS) -lentry_provider -Wl,-rpath,'$$ORIGIN'
 
 # Unit tests: the layers' own objects, and cmocka.

@@ -49,12 +49,30 @@ static int find_libaccel(struct dl_phdr_info *info, size_t size, void *data)
     return 1;
 }
 
+#define TRAP_FLAG 0x100
+
+/* Counts until the call has left libaccel: each step costs a signal. */
 static void on_trap(int signal, siginfo_t *info, void *context)
 {
-    uintptr_t at = (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+    greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+    uintptr_t at = (uintptr_t)registers[REG_RIP];
     (void)signal, (void)info;
-    steps += at >= first && at < last;
+    if (at >= first && at < last)
+        steps++;
+    else if (steps > 0)
+        registers[REG_EFL] &= ~(greg_t)TRAP_FLAG;
 }
+
+/* Leads to the function at step_target with the arguments and the stack of its own caller, stepping. */
+void step_into(void);
+__attribute__((visibility("hidden"))) void *step_target;
+__asm__(".text\n"
+        ".hidden step_into\n"
+        "step_into:\n"
+        "    pushfq\n"
+        "    orq $0x100, (%rsp)\n"
+        "    popfq\n"
+        "    jmp *step_target(%rip)\n");
 
 /* A small call that is valid and not empty. */
 static struct accel_call sample(const struct accel_routine *routine)
@@ -84,9 +102,8 @@ static long count(void (*entry)(void), uint32_t index)
     memcpy(&function, &entry, sizeof function);
     accel_adapter_call(function, mangling->abi, width, &call); /* finds the original */
     steps = 0;
-    __asm__ volatile("pushfq\n orq $0x100, (%%rsp)\n popfq" ::: "memory", "cc");
-    accel_adapter_call(function, mangling->abi, width, &call);
-    __asm__ volatile("pushfq\n andq $~0x100, (%%rsp)\n popfq" ::: "memory", "cc");
+    step_target = function;
+    accel_adapter_call((void *)(uintptr_t)step_into, mangling->abi, width, &call);
     return steps;
 }
 
