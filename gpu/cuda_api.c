@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -234,12 +233,14 @@ static bool try_cusolver_folder(const char *folder, void *context)
 /* Beside cuBLAS, or, in the wheels of CUDA 12, in a folder of its own beside cuBLAS's. */
 static void try_beside_cublas(struct cusolver_search *search)
 {
-    struct link_map *map = NULL;
     char folder[PATH_MAX];
-    if (dlinfo(cublas.library, RTLD_DI_LINKMAP, &map) != 0 || !map || !strchr(map->l_name, '/') ||
-        strlen(map->l_name) + sizeof "/../../cusolver/lib" > sizeof folder)
+    Dl_info info;
+    void *function;
+    memcpy(&function, &CUDA(cublasCreate_v2), sizeof function);
+    if (!dladdr(function, &info) || !strchr(info.dli_fname, '/') ||
+        strlen(info.dli_fname) + sizeof "/../../cusolver/lib" > sizeof folder)
         return;
-    strcpy(folder, map->l_name);
+    strcpy(folder, info.dli_fname);
     char *end = strrchr(folder, '/');
     *end = 0;
     if (!try_cusolver_folder(folder, search)) {

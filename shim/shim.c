@@ -9,6 +9,7 @@
 #include "adapter.h"
 #include "dispatch/decide.h"
 #include "dispatch/dispatch.h"
+#include "dispatch/lapack_rules.h"
 #include "slots.h"
 
 /* What of the program's thread is put aside while libaccel works, and is as it was where the program's own code
@@ -42,6 +43,7 @@ struct passage {
     struct accel_frame *frame;
     struct program_state *program;
     const struct accel_call *group; /* one of several: then `forward` is for it alone */
+    bool inner_count;               /* what the original calls inside is decided on its own */
 };
 
 /* The frame of the call that this thread is deciding or running. A call that comes in deeper on the
@@ -51,8 +53,7 @@ static _Thread_local const struct accel_frame *current __attribute__((tls_model(
 
 static void to_program(const struct passage *p)
 {
-    /* What a LAPACK routine on the CPU calls inside is decided on its own. */
-    if (accel_is_lapack(p->routine->family))
+    if (p->inner_count)
         current = NULL;
     put_back(p->program);
 }
@@ -152,7 +153,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
         return original->function;
     }
 
-    struct passage passage = {original, routine, abi, frame, program, NULL};
+    struct passage passage = {original, routine, abi, frame, program, NULL, false};
     struct dispatch_caller caller = {.symbol = accel_names[exported].symbol,
                                      .loads = accel_slots_count_loads(),
                                      .forward = forward,
@@ -169,6 +170,8 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
     } else {
         struct accel_call call;
         accel_adapter_read(&call, routine, abi, original->width, frame, (struct accel_group){0, 0});
+        /* A LAPACK driver's inner calls; its questions for workspace ask no more than themselves. */
+        passage.inner_count = accel_is_lapack(routine->family) && !lapack_is_query(&call);
         done = dispatch_call(&call, &caller);
     }
     current = NULL;
