@@ -14,6 +14,7 @@ TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so
 test-programs: $(TEST_PROGRAMS) reference-programs
 
 include tests/reference/reference.mk
+include tests/lapack/lapack.mk
 
 $(TESTS)/.made:
 	@mkdir -p $(TESTS)
@@ -87,7 +88,8 @@ $(addprefix $(TESTS)/,test_text test_settings test_decide test_names test_adapte
 	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o,$^) $(UNIT_LIBS)
 
 # One prove run over everything, two at a time. CHECK=... for some of it.
-CHECK ?= $(wildcard tests/shim/test_*.py) $(wildcard tests/programs/test_*.py) $(wildcard tests/reference/test_*.py) $(wildcard tests/suites/test_*.py) tests/unit/run tests/style/run
+CHECK ?= $(wildcard tests/shim/test_*.py) $(wildcard tests/programs/test_*.py) $(wildcard tests/reference/test_*.py) $(wildcard tests/lapack/test_*.py) \
+         $(wildcard tests/suites/test_*.py) tests/unit/run tests/style/run
 .PHONY: check
 check:
 	BUILD=$(BUILD) prove -j2 --timer $(CHECK)
