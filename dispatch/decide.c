@@ -290,6 +290,10 @@ static struct accel_decision decide(const struct accel_call *call,
     case ACCEL_GPU_READY:
         break;
     }
+    /* BLAS goes through in tiles, LAPACK does not. */
+    if (accel_is_lapack(call->routine->family) && !accel_only_moves(call->routine->family) &&
+        lapack_gpu_bytes(call) > (double)machine->gpu_memory)
+        return on_cpu(decision, ACCEL_NO_MEMORY);
     if (device_data) /* whatever its size: the CPU could not read it */
         return on_gpu(decision, ACCEL_DEVICE_DATA);
     if (settings->policy == ACCEL_POLICY_GPU)

@@ -249,6 +249,41 @@ bool lapack_is_supported(const struct accel_call *call)
     }
 }
 
+/* The reduction to a condensed form, and then the iteration. */
+static bool is_iteration(enum accel_family family)
+{
+    switch (family) {
+    case ACCEL_SYEV:
+    case ACCEL_SYEVD:
+    case ACCEL_SYEVR:
+    case ACCEL_SYEVX:
+    case ACCEL_SYGV:
+    case ACCEL_SYGVD:
+    case ACCEL_SYGVX:
+    case ACCEL_GESVD:
+    case ACCEL_GESDD:
+    case ACCEL_GELSD:
+    case ACCEL_GELSS:
+    case ACCEL_GEEV:
+        return true;
+    default:
+        return false;
+    }
+}
+
+double lapack_gpu_bytes(const struct accel_call *call)
+{
+    double sum = 0, first = 0;
+    for (int i = 0; i < ACCEL_MATRICES; i++) {
+        const struct accel_operand *x = &call->operand[i];
+        double bytes =
+            x->ptr ? (double)x->rows * (double)x->cols * (double)accel_dtype_size(x->dtype) : 0;
+        sum += bytes;
+        first = i == ACCEL_a ? bytes : first;
+    }
+    return is_iteration(call->routine->family) ? sum + first : sum;
+}
+
 double lapack_gpu_share(const struct accel_call *call)
 {
     int64_t m = call->size[ACCEL_m], n = call->size[ACCEL_n];
@@ -262,27 +297,13 @@ double lapack_gpu_share(const struct accel_call *call)
     case ACCEL_ORMQR:
         half = 2048;
         break;
-    case ACCEL_SYEV:
-    case ACCEL_SYEVD:
-    case ACCEL_SYEVR:
-    case ACCEL_SYEVX:
-    case ACCEL_SYGV:
-    case ACCEL_SYGVD:
-    case ACCEL_SYGVX:
-    case ACCEL_GESVD:
-    case ACCEL_GESDD:
-    case ACCEL_GELSD:
-    case ACCEL_GELSS:
-    case ACCEL_GEEV:
-        half = 32768;
-        break;
     case ACCEL_GEQRF:
     case ACCEL_ORGQR:
     case ACCEL_GELS:
         half = 16384;
         break;
     default:
-        half = 8192;
+        half = is_iteration(call->routine->family) ? 32768 : 8192;
     }
     return order / (order + half);
 }

@@ -21,6 +21,9 @@ bool lapack_is_empty(const struct accel_call *call);
 /* Whether the GPU's libraries have it, with these flags. */
 bool lapack_is_supported(const struct accel_call *call);
 
+/* Bytes that the GPU needs at least: copies of all operands, and as much as A again for the iterations. */
+double lapack_gpu_bytes(const struct accel_call *call);
+
 /* The part of its best rate that the GPU reaches: factorisations wait for their panels, and iterations for the
  * reduction to a condensed form, half of which is matrix-vector products. */
 double lapack_gpu_share(const struct accel_call *call);
