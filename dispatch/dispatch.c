@@ -251,8 +251,6 @@ static bool run_one_on_copies(const struct accel_call *call, const struct dispat
 {
     struct accel_call on_copies = *call;
     void *copies[ACCEL_MATRICES] = {NULL};
-    enum accel_family family = call->routine->family;
-    char uplo = accel_writes_triangle(family) ? call->flag[ACCEL_uplo] : 0;
     bool right = true;
     for (int i = 0; right && i < ACCEL_MATRICES; i++)
         if (!host_can_reach(&call->operand[i]))
@@ -261,7 +259,7 @@ static bool run_one_on_copies(const struct accel_call *call, const struct dispat
         caller->original(caller->context, &on_copies);
     for (int i = 0; i < ACCEL_MATRICES; i++) {
         if (right && copies[i] && (call->operand[i].access & ACCEL_WRITE))
-            right = gpu_store(&call->operand[i], copies[i], uplo);
+            right = gpu_store(&call->operand[i], copies[i], accel_triangle_of(call, i));
         free(copies[i]);
     }
     return right;

@@ -497,8 +497,36 @@ static inline bool accel_adds_nothing(const struct accel_call *call)
 /* Whether an operand's old contents enter the result: an input does, an output unless beta is 0. */
 static inline bool accel_is_read(const struct accel_call *call, const struct accel_operand *x)
 {
+    if (x->access == ACCEL_WRITE)
+        return false;
     return x->access == ACCEL_READ || !accel_is_zero(call->scalar[ACCEL_beta]) ||
            !accel_has_scalar(call->routine, ACCEL_beta);
+}
+
+/* The triangle of operand i that alone is written, or 0. */
+static inline char accel_triangle_of(const struct accel_call *call, int i)
+{
+    char uplo = call->flag[ACCEL_uplo];
+    switch (call->routine->family) {
+    case ACCEL_POTRF:
+    case ACCEL_POSV:
+    case ACCEL_POTRI:
+    case ACCEL_LAUUM:
+    case ACCEL_TRTRI:
+    case ACCEL_SYTRF:
+    case ACCEL_SYSV:
+    case ACCEL_HETRF:
+    case ACCEL_HESV:
+        return i == ACCEL_a ? uplo : 0;
+    case ACCEL_SYGV:
+    case ACCEL_SYGVD:
+    case ACCEL_SYGVX:
+        return i == ACCEL_b ? uplo : 0;
+    case ACCEL_LACPY:
+        return uplo == '*' ? 0 : uplo;
+    default:
+        return accel_writes_triangle(call->routine->family) ? uplo : 0;
+    }
 }
 
 /* a * b and a + b for sizes; false when the result does not fit. */

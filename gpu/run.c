@@ -342,9 +342,10 @@ static bool copy_columns(const struct passage *p)
     if (x->ld == x->rows && !p->uplo)
         return copy_bytes(p, 0, 0, x->rows * x->cols * size);
     for (int64_t j = 0; copied && j < x->cols; j++) {
-        int64_t first = p->uplo == 'L' ? j : 0, last = p->uplo == 'U' ? j + 1 : x->rows;
-        copied = copy_bytes(p, (j * x->rows + first) * size, (j * x->ld + first) * size,
-                            (last - first) * size);
+        int64_t first = p->uplo == 'L' ? j : 0;
+        int64_t last = p->uplo == 'U' ? accel_min(j + 1, x->rows) : x->rows;
+        copied = first >= last || copy_bytes(p, (j * x->rows + first) * size,
+                                             (j * x->ld + first) * size, (last - first) * size);
     }
     return copied;
 }
