@@ -431,7 +431,8 @@ static inline int64_t accel_lapack_size(const struct accel_call *call, int which
                : call->flag[ACCEL_range] == 'I' ? call->size[ACCEL_iu] - call->size[ACCEL_il] + 1
                                                 : n;
     case ACCEL_supports:
-        return 2 * accel_lapack_size(call, ACCEL_zcols);
+        return accel_lapack_size(call, ACCEL_zcols) == n && call->flag[ACCEL_range] != 'V' ? 2 * n
+                                                                                           : 0;
     case ACCEL_vlorder:
         return call->flag[ACCEL_jobvl] == 'V' ? n : 0;
     case ACCEL_vrorder:

@@ -28,9 +28,12 @@ static void return_range(struct solver *s, struct array w, struct array vectors,
         return;
     solver_return_at(s, &call->operand[ACCEL_c], 0, 0,
                      solver_part(vectors, 0, 0, vectors.rows, found));
-    if (call->routine->family == ACCEL_SYEVR) /* a vector may have elements everywhere */
-        solver_return_integers(s, extra, 2 * found, 1, vectors.rows);
-    else /* none has failed */
+    /* A vector may have elements everywhere. Of a part of the spectrum LAPACK does not say, and programs have no room
+     * for it (SciPy). */
+    if (call->routine->family == ACCEL_SYEVR && call->flag[ACCEL_range] != 'V' &&
+        found == vectors.rows)
+        solver_return_integers(s, extra, 2 * found, 1, found);
+    else if (call->routine->family != ACCEL_SYEVR) /* none has failed */
         solver_return_integers(s, extra, found, 0, 0);
 }
 

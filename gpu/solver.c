@@ -165,6 +165,12 @@ void solver_upload_to(struct solver *s, struct array to, const struct accel_oper
     void *copy = NULL;
     if (!solver_is_well(s) || rows == 0 || cols == 0)
         return;
+    if (rows < to.rows) { /* what comes up in one run covers whole columns */
+        struct array part = make_array(s, rows, cols, to.dtype);
+        solver_upload_to(s, part, x, rows, cols, uplo);
+        solver_copy(s, to, part);
+        return;
+    }
     if (x->place != ACCEL_HOST) {
         from.host = copy = fetch(s, x);
         from.ld = from.rows;

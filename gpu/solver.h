@@ -87,9 +87,10 @@ struct array solver_vector(struct solver *s, int64_t n, enum accel_dtype dtype);
 /* Rows and columns of a matrix that are another one. */
 struct array solver_part(struct array x, int64_t row, int64_t col, int64_t rows, int64_t cols);
 
-/* A copy of the first rows x cols elements of an operand in an array of at least that shape. uplo: 0; or U, L, a
+/* A copy of an operand, or of its first rows x cols elements. uplo: 0; or U, L, a
  * triangle with zeros beside it; u, l: the same with zeros on its diagonal, too. */
 struct array solver_upload(struct solver *s, const struct accel_operand *x, char uplo);
+/* The same to an array of at least that shape, of whose elements others stay. */
 void solver_upload_to(struct solver *s, struct array to, const struct accel_operand *x,
                       int64_t rows, int64_t cols, char uplo);
 
