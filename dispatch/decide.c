@@ -75,6 +75,8 @@ const char *accel_call_fault(const struct accel_call *call)
     const struct accel_routine *routine = call->routine;
     if (call->layout == ACCEL_NO_LAYOUT)
         return "layout";
+    if (call->layout == ACCEL_ROW_MAJOR && accel_is_lapack(routine->family))
+        return NULL; /* its shapes are not these; it is not ours */
     for (int i = 0; i < routine->args; i++)
         if (is_faulty(call, i))
             return routine->arg[i].name;
@@ -264,10 +266,10 @@ static struct accel_decision decide(const struct accel_call *call,
     struct accel_decision decision = {0};
     if (!settings->on)
         return on_cpu(decision, ACCEL_OFF);
-    if (accel_is_lapack(call->routine->family) && lapack_is_query(call))
-        return on_cpu(decision, ACCEL_WORKSPACE_QUERY);
     if (accel_call_fault(call))
         return on_cpu(decision, ACCEL_BAD_ARGUMENT);
+    if (accel_is_lapack(call->routine->family) && lapack_is_query(call))
+        return on_cpu(decision, ACCEL_WORKSPACE_QUERY);
     bool device_data = on_device(call);
     if (accel_call_empty(call) && (!device_data || accel_is_lapack(call->routine->family)))
         return on_cpu(decision, ACCEL_EMPTY);

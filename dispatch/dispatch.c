@@ -230,13 +230,14 @@ static bool host_can_read(const struct accel_call *call)
 
 /* ---- The original on copies ---- */
 
-/* Makes x a packed copy in memory of our own; NULL where that cannot be done. */
+/* Makes x a packed copy in memory of our own; NULL where that cannot be done. What is only written is not
+ * fetched: there may be less of it than could be written. */
 static void *make_copy(struct accel_operand *x)
 {
-    void *memory = malloc((size_t)accel_bytes(x) + 1);
+    void *memory = calloc((size_t)accel_bytes(x) + 1, 1);
     if (!memory)
         return NULL;
-    if (!gpu_fetch(memory, x)) {
+    if (x->access != ACCEL_WRITE && !gpu_fetch(memory, x)) {
         free(memory);
         return NULL;
     }
@@ -244,6 +245,27 @@ static void *make_copy(struct accel_operand *x)
     x->ld = x->rows > 0 ? x->rows : 1;
     x->inc = (x->inc > 0) - (x->inc < 0);
     return memory;
+}
+
+/* The part of operand i that a range of eigenvalues has written. */
+static struct accel_operand written_part(const struct accel_call *on_copies,
+                                         const struct accel_call *call, int i)
+{
+    struct accel_operand x = call->operand[i];
+    const struct accel_operand *found = &on_copies->operand[ACCEL_found];
+    if (call->flag[ACCEL_range] && (i == ACCEL_c || i == ACCEL_x)) {
+        int64_t m = found->dtype == ACCEL_INT64 ? *(const int64_t *)found->ptr
+                                                : *(const int32_t *)found->ptr;
+        x.cols = m < 0 ? 0 : m < x.cols ? m : x.cols;
+    }
+    return x;
+}
+
+static bool store_copy(const struct accel_call *on_copies, const struct accel_call *call, int i,
+                       const void *copy)
+{
+    const struct accel_operand x = written_part(on_copies, call, i);
+    return gpu_store(&x, copy, accel_triangle_of(call, i));
 }
 
 /* The original on copies of those operands that are in device memory; no batch of several. */
@@ -259,7 +281,7 @@ static bool run_one_on_copies(const struct accel_call *call, const struct dispat
         caller->original(caller->context, &on_copies);
     for (int i = 0; i < ACCEL_MATRICES; i++) {
         if (right && copies[i] && (call->operand[i].access & ACCEL_WRITE))
-            right = gpu_store(&call->operand[i], copies[i], accel_triangle_of(call, i));
+            right = store_copy(&on_copies, call, i, copies[i]);
         free(copies[i]);
     }
     return right;
@@ -342,6 +364,12 @@ static bool call_is_part(const struct accel_call *call)
     return call->groups > 1;
 }
 
+/* What LAPACKE is passed in row-major order it passes on to the Fortran name, as other matrices. */
+static bool is_rows_of_lapack(const struct accel_call *call)
+{
+    return call->layout == ACCEL_ROW_MAJOR && accel_is_lapack(call->routine->family);
+}
+
 /* Finds out where the operands are, and decides; CUDA is started if that would pay. */
 static struct accel_decision survey_and_decide(struct accel_call *call,
                                                const struct dispatch_caller *caller)
@@ -359,7 +387,7 @@ static struct accel_decision survey_and_decide(struct accel_call *call,
         atomic_store(&program_uses_cuda, true);
     if ((now.gpu == ACCEL_GPU_READY || now.gpu == ACCEL_GPU_FAILED ||
          (may_start && atomic_load(&program_uses_cuda))) &&
-        !accel_call_fault(call)) {
+        !accel_call_fault(call) && !is_rows_of_lapack(call)) {
         gpu_locate(call->operand, ACCEL_MATRICES, call->batch);
         if (!all_on_host(call))
             atomic_store(&program_uses_cuda, true);

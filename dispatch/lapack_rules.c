@@ -67,7 +67,7 @@ static int64_t reduced(const struct accel_call *call, int64_t mn, int64_t mx)
 static int64_t gelss_work(const struct accel_call *call, bool complex, int64_t mn, int64_t mx)
 {
     int64_t rows = reduced(call, mn, mx), nrhs = call->size[ACCEL_nrhs];
-    return complex ? 2 * mn + accel_max(rows, nrhs)
+    return complex ? 2 * mn + accel_max(mx, nrhs)
                    : accel_max(3 * mn + accel_max(rows, nrhs), 5 * mn);
 }
 
@@ -75,8 +75,10 @@ static int64_t gelss_work(const struct accel_call *call, bool complex, int64_t m
 static int64_t gelsd_work(const struct accel_call *call, bool complex, int64_t mn, int64_t mx)
 {
     const int64_t smallest = 25;
-    int64_t nrhs = call->size[ACCEL_nrhs], rows = reduced(call, mn, mx), levels = 0;
-    for (int64_t part = mn / (smallest + 1); part > 0; part /= 2)
+    int64_t nrhs = call->size[ACCEL_nrhs], rows = reduced(call, mn, mx);
+    int64_t levels =
+        2 * mn > smallest + 1; /* INT(LOG2(mn / (smallest + 1))) + 1, and INT cuts off towards 0 */
+    for (int64_t part = mn / (smallest + 1); part > 1; part /= 2)
         levels++;
     if (complex)
         return 2 * mn + accel_max(rows, mn * nrhs);
@@ -92,7 +94,8 @@ static struct lengths least_lengths(const struct accel_call *call)
     bool complex = accel_is_complex(call->routine->dtype), vectors = accel_wants_vectors(call);
     int64_t m = call->size[ACCEL_m], n = call->size[ACCEL_n], nrhs = call->size[ACCEL_nrhs];
     int64_t mn = accel_min(m, n), mx = accel_max(m, n);
-    switch (call->routine->family) {
+    enum accel_family family = call->routine->family;
+    switch (family) {
     case ACCEL_GETRI:
     case ACCEL_GEQRF:
     case ACCEL_ORGQR:
@@ -112,13 +115,14 @@ static struct lengths least_lengths(const struct accel_call *call)
     case ACCEL_SYGVD:
         return divide_and_conquer(complex, vectors, n);
     case ACCEL_SYEVR:
-        if (n <= 1)
-            return (struct lengths){1, 1, 1};
         return complex ? (struct lengths){2 * n, 24 * n, 10 * n}
                        : (struct lengths){26 * n, 0, 10 * n};
     case ACCEL_SYEVX:
     case ACCEL_SYGVX:
-        return (struct lengths){n <= 1 ? 1 : complex ? 2 * n : 8 * n, 0, 0};
+        return (struct lengths){n <= 1 && family == ACCEL_SYEVX ? 1
+                                : complex                       ? 2 * n
+                                                                : 8 * n,
+                                0, 0};
     case ACCEL_GESVD:
         return (struct lengths){gesvd_work(call, complex, mn, mx), 0, 0};
     case ACCEL_GESDD:
@@ -191,7 +195,7 @@ static const char *shape_fault(const struct accel_call *call)
 const char *lapack_fault(const struct accel_call *call)
 {
     const char *fault = shape_fault(call);
-    return fault ? fault : short_workspace(call);
+    return fault || lapack_is_query(call) ? fault : short_workspace(call);
 }
 
 bool lapack_is_query(const struct accel_call *call)
@@ -231,6 +235,11 @@ bool lapack_is_empty(const struct accel_call *call)
 bool lapack_is_supported(const struct accel_call *call)
 {
     int64_t nrhs = call->size[ACCEL_nrhs];
+    if (call->layout == ACCEL_ROW_MAJOR) /* LAPACKE's: it transposes, and calls the Fortran name */
+        return false;
+    for (int i = ACCEL_vl; i < ACCEL_SCALARS; i++)
+        if (isnan(call->scalar[i].re))
+            return false;
     switch (call->routine->family) {
     case ACCEL_HETRF: /* cuSOLVER's sytrf is for symmetric matrices */
     case ACCEL_HETRS:
@@ -245,7 +254,7 @@ bool lapack_is_supported(const struct accel_call *call)
     case ACCEL_GEEV: /* left eigenvectors: cuSOLVER documentation, cusolverDnXgeev */
         return call->flag[ACCEL_jobvl] == 'N';
     default:
-        return call->layout != ACCEL_ROW_MAJOR;
+        return true;
     }
 }
 

@@ -8,8 +8,8 @@
 
 #include "gpu/call.h"
 
-/* The argument that is wrong, or NULL: then it is not the original's to complain. For calls whose flags, sizes and
- * leading dimensions are right, and which are no workspace query. */
+/* The argument that the original would complain of, or NULL. For calls whose flags, sizes and leading dimensions are
+ * right. The lengths of workspace are those that LAPACK 3.11 asks for; of a workspace query they do not count. */
 const char *lapack_fault(const struct accel_call *call);
 
 /* Whether one of the lengths of workspace is -1. */

@@ -402,6 +402,13 @@ static inline int64_t accel_swaps(const struct accel_call *call)
     return length < INT64_MAX - k1 ? k1 + length : 0;
 }
 
+/* Eigenvalues of a range by index; 0 where it is none. */
+static inline int64_t accel_range_length(const struct accel_call *call)
+{
+    int64_t il = call->size[ACCEL_il], iu = call->size[ACCEL_iu];
+    return il >= 1 && iu >= il && iu <= call->size[ACCEL_n] ? iu - il + 1 : 0;
+}
+
 /* The shapes of LAPACK's matrices, as its documentation has them for each routine's flags. */
 static inline int64_t accel_lapack_size(const struct accel_call *call, int which)
 {
@@ -427,12 +434,12 @@ static inline int64_t accel_lapack_size(const struct accel_call *call, int which
     case ACCEL_zrows:
         return wantz ? n : 0;
     case ACCEL_zcols:
-        return !wantz                           ? 0
-               : call->flag[ACCEL_range] == 'I' ? call->size[ACCEL_iu] - call->size[ACCEL_il] + 1
-                                                : n;
+        return !wantz ? 0 : call->flag[ACCEL_range] == 'I' ? accel_range_length(call) : n;
     case ACCEL_supports:
-        return accel_lapack_size(call, ACCEL_zcols) == n && call->flag[ACCEL_range] != 'V' ? 2 * n
-                                                                                           : 0;
+        return accel_lapack_size(call, ACCEL_zcols) == n && n < INT64_MAX / 2 &&
+                       call->flag[ACCEL_range] != 'V'
+                   ? 2 * n
+                   : 0;
     case ACCEL_vlorder:
         return call->flag[ACCEL_jobvl] == 'V' ? n : 0;
     case ACCEL_vrorder:

@@ -1,5 +1,6 @@
 #include "adapter.h"
 
+#include <float.h>
 #include <string.h>
 
 #include "dispatch/decide.h"
@@ -302,11 +303,26 @@ static void read_vector_inc(struct accel_operand *x, int64_t inc)
     x->ld = inc < 0 ? -(inc + (inc == INT64_MIN)) : inc;
 }
 
+/* Whether LAPACK reads an argument: of the bounds of a range only those of its kind, and others may be NULL. */
+static bool is_read(const struct accel_call *call, const struct accel_arg *arg)
+{
+    char range = call->flag[ACCEL_range];
+    if (arg->kind == ACCEL_ARG_REAL && (arg->slot == ACCEL_vl || arg->slot == ACCEL_vu))
+        return range == 'V';
+    if (arg->kind == ACCEL_ARG_INTEGER && (arg->slot == ACCEL_il || arg->slot == ACCEL_iu))
+        return range == 'I';
+    return true;
+}
+
 static void read_argument(struct accel_call *call, struct reader *r, int i, enum accel_abi abi,
                           int width, int64_t matrices)
 {
     const struct accel_arg *arg = &call->routine->arg[i];
     struct accel_operand *x = &call->operand[arg->slot];
+    if (abi == ACCEL_ABI_FORTRAN && !is_read(call, arg)) {
+        next_word(r);
+        return;
+    }
     switch (arg->kind) {
     case ACCEL_ARG_FLAG:
         call->given[i] = call->flag[arg->slot] = read_flag(r, abi, arg, call->group);
@@ -406,16 +422,39 @@ void accel_adapter_read(struct accel_call *call, const struct accel_routine *rou
     shape_operands(call);
 }
 
+/* LAPACK leaves in the first element of a workspace what length would be best; what was passed will do. */
+static void store_length(void *work, const struct accel_routine *routine,
+                         const struct accel_arg *arg, int width, int64_t length)
+{
+    struct accel_complex z = {(double)length, 0};
+    int32_t narrow = (int32_t)length;
+    if (arg->slot == ACCEL_liwork) {
+        if (width == 64)
+            memcpy(work, &length, sizeof length);
+        else
+            memcpy(work, &narrow, sizeof narrow);
+        return;
+    }
+    /* Rounded up, as a program will round it down. */
+    if (!accel_is_double(routine->dtype) && (double)(float)z.re < z.re)
+        z.re = z.re * (1 + (double)FLT_EPSILON);
+    store_scalar(work, z,
+                 arg->slot == ACCEL_lrwork ? accel_real_dtype(routine->dtype) : routine->dtype);
+}
+
 void accel_adapter_succeed(const struct accel_routine *routine, enum accel_abi abi, int width,
                            struct accel_frame *frame)
 {
     if (abi == ACCEL_ABI_LAPACKE)
         frame->rax = 0;
     for (int i = 0; abi == ACCEL_ABI_FORTRAN && i < routine->args; i++) {
-        if (routine->arg[i].kind != ACCEL_ARG_INFO)
-            continue;
-        void *info = (void *)(uintptr_t)word_of(frame, abi, i);
-        memset(info, 0, (size_t)width / 8);
+        const struct accel_arg *arg = &routine->arg[i];
+        uint64_t word = word_of(frame, abi, i);
+        if (arg->kind == ACCEL_ARG_INFO)
+            memset((void *)(uintptr_t)word, 0, (size_t)width / 8);
+        if (arg->kind == ACCEL_ARG_LWORK)
+            store_length((void *)(uintptr_t)word_of(frame, abi, i - 1), routine, arg, width,
+                         load_integer(word, width, 0));
     }
 }
 
@@ -424,6 +463,12 @@ static bool is_integer(enum accel_kind kind)
     return kind == ACCEL_ARG_SIZE || kind == ACCEL_ARG_LD || kind == ACCEL_ARG_INC ||
            kind == ACCEL_ARG_STRIDE || kind == ACCEL_ARG_BATCH || kind == ACCEL_ARG_GROUPS ||
            kind == ACCEL_ARG_INTEGER || kind == ACCEL_ARG_LWORK;
+}
+
+/* A length, or what tells where an operand's elements are: nonsense where it is read too wide. */
+static bool is_shape(enum accel_kind kind)
+{
+    return is_integer(kind) && kind != ACCEL_ARG_INTEGER && kind != ACCEL_ARG_LWORK;
 }
 
 static bool has_arrays(const struct accel_routine *routine)
@@ -469,7 +514,7 @@ bool accel_adapter_is_wide(const struct accel_routine *routine, enum accel_abi a
             return false;
     }
     for (int i = 0; i < routine->args; i++)
-        if (is_integer(routine->arg[i].kind))
+        if (is_shape(routine->arg[i].kind))
             beyond = beyond || call.given[i] > INT32_MAX || call.given[i] < INT32_MIN;
     return beyond;
 }

@@ -31,14 +31,15 @@ bool accel_adapter_reaches(const struct accel_routine *routine, enum accel_abi a
 
 /* Whether a call whose INTEGER width is not known can only be an ILP64 one: read with 64-bit
  * integers it is valid, its matrices fit an address space, and a size or leading dimension is
- * beyond 32 bits. Where no value is, both readings are the same call. */
+ * beyond 32 bits. Where no value is, both readings are the same call of BLAS; LAPACK writes integers, too. */
 bool accel_adapter_is_wide(const struct accel_routine *routine, enum accel_abi abi,
                            const struct accel_frame *frame);
 
 /* How many 8-byte words of stack arguments a call has, the hidden CHARACTER lengths not counted. */
 size_t accel_adapter_stack_words(const struct accel_routine *routine, enum accel_abi abi);
 
-/* Tells a caller of LAPACK that its call has been done: INFO = 0. */
+/* Tells a caller of LAPACK that its call has been done: INFO = 0, and in the first element of each workspace a length
+ * that is enough. */
 void accel_adapter_succeed(const struct accel_routine *routine, enum accel_abi abi, int width,
                            struct accel_frame *frame);
 

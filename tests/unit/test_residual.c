@@ -420,7 +420,7 @@ static void eigen(void **state)
     }
 }
 
-/* A = T D T^H and B = T T^H for itype 1 have eigenvectors T^-H; for 2 and 3 B's inverse stands in A. */
+/* A = T D T^H and B = T T^H for itype 1 have eigenvectors T^-H; for 2 and 3 A has T^-1. */
 static void generalized(void **state)
 {
     static const double values[] = {-2, 1, 3, 4};

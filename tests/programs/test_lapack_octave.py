@@ -1,0 +1,53 @@
+#!/usr/bin/python3 -B
+"""GNU Octave: its linear algebra on the GPU."""
+
+from harness import WORK
+from lapack import main
+
+# Not on the GPU: condition numbers (?gecon, ?pocon, ?trcon), which cost little beside the factorisation.
+EXPECTED = {
+    "solve": "getrf getrs",
+    "divide": "getrf getrs",
+    "solve_spd": "potrf potrs",
+    "solve_triangular": "trtrs",
+    "inv_triangular": "trtri",
+    "inv": "getrf getri",
+    "inv_spd": "potrf potri",
+    "det": "getrf",
+    "lu": "getrf",
+    "chol": "potrf",
+    "chol_refused": "-potrf",  # not positive definite: how far it came, LAPACK itself says
+    "cholinv": "potrf potri",
+    "chol2inv": "potrf potri",
+    "qr": "geqrf orgqr",
+    "qr_economy": "geqrf orgqr",
+    "qr_r": "geqrf",
+    "qr_pivoting": "orgqr",  # after ?geqp3, which cuSOLVER lacks
+    "solve_rectangular": "gelsd",
+    "svd_gesvd": "gesvd",
+    "svd_values_gesvd": "gesvd",
+    "svd_gesdd": "gesdd",
+    "svd_values_gesdd": "gesdd",
+    "pinv": "gesvd",
+    "lscov": "gesvd",
+    "ols": "potrf trtrs",
+    "norm_2": "gesvd",
+    "rank_null_orth": "gesvd",
+    "eig_symmetric": "syev",
+    "eig_symmetric_values": "syev",
+    "eig_generalized": "potrf sygv",
+    "eig_generalized_values": "potrf sygv",
+    "eig": "",  # ?geevx, which balances
+    "eig_values": "",
+    "eig_left": "",
+    "eig_generalized_full": "potrf potrs",  # and ?ggev
+    "schur": "",  # ?geesx
+    "hess": "",  # ?gehrd
+    "sqrtm": "",  # ?geesx
+    "expm": "getrf getrs",
+    "sylvester": "",  # ?geesx, ?trsyl
+    "polyfit": "orgqr trtrs",  # after ?geqp3
+    "roots": "",  # ?geevx
+}
+
+main(("Octave", ["octave-cli", "--quiet", "--norc", "--no-history", str(WORK / "lapack.m")], EXPECTED))

@@ -1,0 +1,81 @@
+#!/usr/bin/python3 -B
+"""SciPy of Debian and from PyPI: scipy.linalg and scipy.linalg.lapack on the GPU."""
+
+from harness import DEBIAN_PYTHON, VENV_PYTHON, WORK
+from lapack import main
+
+EXPECTED = {
+    "lu_factor": "getrf",
+    "lu_solve": "getrs",
+    "lu": "getrf",
+    "solve": "getrf getrs",
+    "solve_transposed": "getrf getrs",
+    "inv": "getrf getri",
+    "det": "getrf",
+    "cholesky": "potrf",
+    "cho_factor": "potrf",
+    "cho_solve": "potrs",
+    "solve_triangular": "trtrs",
+    "ldl": "sytrf",
+    "ldl_hermitian": "-hetrf",  # cuSOLVER has no indefinite factorisation of Hermitian matrices
+    "qr": "geqrf orgqr",
+    "qr_r": "geqrf",
+    "qr_pivoting": "orgqr",  # after ?geqp3, which cuSOLVER lacks
+    "qr_multiply": "geqrf ormqr",
+    "rq": "",  # ?gerqf and ?orgrq
+    "eigh": "syevr",
+    "eigh_types": "sygvd",
+    "eig": "geev",
+    "eig_left": "-geev",  # cuSOLVER has no left eigenvectors
+    "eigvals": "geev",
+    "svd_gesdd": "gesdd",
+    "svdvals_gesdd": "gesdd",
+    "svd_gesvd": "gesvd",
+    "svdvals_gesvd": "gesvd",
+    "pinv": "gesdd",
+    "null_space": "gesdd",
+    "lstsq_gelsd": "gelsd",
+    "lstsq_gelss": "gelss",
+    "lstsq_gelsy": "-gelsy",  # it pivots columns, which cuSOLVER does not
+    "polar": "gesdd",
+    "expm": "getrf getrs",
+    "sqrtm": "",  # the Schur form: ?gees
+    "schur": "",
+    "hessenberg": "",  # ?gehrd
+    "solve_sylvester": "",  # ?gees, ?trsyl
+    "gesv": "gesv",
+    "getri": "getrf getri",
+    "posv": "posv",
+    "potri": "potrf potri",
+    "lauum": "lauum",
+    "trtri": "trtri",
+    "trtrs": "trtrs",
+    "sysv": "sysv",
+    "gels": "gels",
+    "ormqr": "geqrf orgqr ormqr",
+    **{f"{what}_{driver}": "sy" + driver for what in ("eigh", "eigvalsh") for driver in ("ev", "evd", "evr", "evx")},
+    **{f"{what}_{driver}": "sy" + driver for what in ("eigh", "eigvalsh") for driver in ("gv", "gvd", "gvx")},
+    **{f"{what}_{driver}": "sy" + driver for what in ("eigh_index", "eigvalsh_index", "eigh_value")
+       for driver in ("evr", "evx")},
+    "eigh_index_gvx": "sygvx",
+}
+# SciPy 1.10 solves with the drivers.
+DEBIAN = {**EXPECTED, "solve_pos": "posv", "solve_sym": "sysv", "solve_her": "-hesv -hetrf -hetrs", "pinvh": "syevr"}
+# SciPy 1.17 factors, and tries a structure before it looks for another.
+WHEEL = {
+    **EXPECTED,
+    "solve_pos": "potrf potrs",
+    "solve_sym": "sytrf sytrs",
+    "solve_her": "-hetrf -hetrs",
+    "inv_pos": "potrf potri",
+    "inv_sym": "sytrf",
+    "inv_her": "-hetrf -hetrs",
+    "pinvh": "syev",
+    "sytrs": "sytrf sytrs",
+}
+
+script = [str(WORK / "scipy_lapack.py")]
+main(
+    ("SciPy of Debian", [DEBIAN_PYTHON, *script], DEBIAN),
+    ("SciPy wheel", [VENV_PYTHON, *script], WHEEL),
+)

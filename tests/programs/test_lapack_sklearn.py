@@ -1,0 +1,37 @@
+#!/usr/bin/python3 -B
+"""scikit-learn of Debian and from PyPI: fits that are linear algebra, in SciPy's LAPACK and NumPy's, on the GPU."""
+
+from harness import DEBIAN_PYTHON, VENV_PYTHON, WORK
+from lapack import main
+
+
+def expected(solve, inverse, pinvh):
+    """What SciPy's solve(assume_a="pos"), inv and pinvh call."""
+    return {
+        "linear_regression": "gelsd",
+        "linear_regression_weighted": "gelsd",
+        "ridge_cholesky": solve,
+        "ridge_svd": "gesdd",
+        "ridge_wide": solve,
+        "kernel_ridge": solve,
+        "bayesian_ridge": "gesdd",
+        "pca": "gesdd",
+        "kernel_pca": "syevr",
+        "factor_analysis": "gesdd " + inverse,
+        "covariance": pinvh,
+        "gaussian_process": "potrf potrs",
+        "gaussian_process_deviation": "trtrs",
+        "mixture_full": "potrf trtrs",
+        "mixture_tied": "potrf trtrs",
+        "lda_svd": "gesdd",
+        "lda_lsqr": "gelsd",
+        "lda_eigen": "sygvd",
+        "qda": "gesdd",
+    }
+
+
+script = [str(WORK / "sklearn_lapack.py")]
+main(
+    ("scikit-learn of Debian", [DEBIAN_PYTHON, *script], expected("posv", "getrf getri", "syevr")),
+    ("scikit-learn wheel", [VENV_PYTHON, *script], expected("potrf potrs", "getrf getri", "syev")),
+)

@@ -1,0 +1,182 @@
+#!/usr/bin/python3 -B
+"""The reference LAPACK test programs, unchanged, under libaccel: on the test GPU, without a GPU and with ACCEL=0, with
+OpenBLAS's LAPACK and the reference one as the original. Without arguments, sizes and paths are fewer than in the stock
+inputs; with --all, every stock input is run as it is (an hour). Further arguments choose: OpenBLAS d svd."""
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shim"))
+from common import BUILD, NO_GPU, ROOT, SHIM, TEST_GPU, Tap, clean_env  # noqa: E402
+
+ALL = "--all" in sys.argv[1:]
+CHOSEN = set(sys.argv[1:]) - {"--all"}
+LIBRARIES = {"OpenBLAS": ("openblas-pthread",), "reference": ("lapack", "blas")}
+# Millions of calls: a table at the end in place of their lines.
+MODES = {"no GPU": NO_GPU, "ACCEL=0": {**SHIM, "ACCEL": "0"},
+         "test GPU": {**TEST_GPU, "TESTGPU_DELAY_US": "0", "ACCEL_SUMMARY": "1", "ACCEL_LOG_FILE": "log"}}
+TESTING = BUILD / "lapack/TESTING"
+
+# Stock inputs; a ? stands for the type. The first ones are for routines of the table.
+INPUTS = ["?test", "?test_rfp", "sep", "svd", "?ed", "?sg"]
+OTHERS = ["se2", "nep", "?ec", "?gg", "?gd", "?sb", "?bal", "?bak", "?gbal", "?gbak", "?bb", "glm", "gqr", "gsv", "csd",
+          "lse"]
+PROGRAMS = {"?test": "LIN/xlintst", "?test_rfp": "LIN/xlintstrf"}
+
+# cuSOLVER has no QR factorisation with column pivoting, and no Bunch-Kaufman one of Hermitian matrices.
+CPU_ONLY = r"(gelsy|hetrf|hetrs|hesv)$"
+# No test program calls these with bad arguments.
+NEVER_WRONG = r"(lauum|laswp|lacpy|(sy|he)gv[dx]?)$"
+tap = Tap()
+rows = set(re.findall(r"^LAPACK\((\w+),", (ROOT / "shim/lapack.def").read_text(), re.M))
+
+
+def shrink(lines, at, *values):
+    """Other values for the parameters whose number is in line `at`."""
+    lines[at:at + 1 + len(values)] = [str(len(values[0].split())), *values]
+
+
+def data(name, letter):
+    """What a program reads: the stock input, or less."""
+    lines = (TESTING / f"{name.replace('?', letter)}.in").read_text().splitlines()
+    if ALL:
+        pass
+    elif name == "?test":
+        # The paths that call routines of the table.
+        lines = lines[:16] + [p for p in lines[16:] if p[1:3] in "GE PO SY HE TR QR LS".split()]
+        shrink(lines, 1, "0 1 2 5 33")
+        shrink(lines, 3, "0 1 2 5 33")
+        shrink(lines, 5, "1 7")
+        shrink(lines, 7, "3", "0")
+        shrink(lines, 10, "50")
+    elif name == "?test_rfp":
+        # Larger ones are ill-conditioned enough to fail with some of OpenBLAS's kernels.
+        shrink(lines, 1, "0 1 2 5 6 11")
+    elif name == "sep":
+        shrink(lines, 1, "0 1 2 5 20")
+        shrink(lines, 3, "3", "2", "0")
+    elif name == "svd":
+        shrink(lines, 1, "0 1 3 1 10 16 20", "3 1 1 2 16 10 20")
+        shrink(lines, 4, "3", "2", "0", "2")
+    elif name == "?sg":
+        shrink(lines, 1, "0 1 2 5 16")
+        shrink(lines, 3, "3", "2", "1")
+    elif name == "?ed":
+        first = next(i for i, line in enumerate(lines) if line[1:3] == "EV")
+        lines = lines[first:first + 9]
+        shrink(lines, 1, "0 1 2 5 20")
+    return "\n".join(lines) + "\n"
+
+
+def run(library, letter, name, env):
+    """Exit status and output of a test program, and libaccel's table of what ran where."""
+    program = TESTING / PROGRAMS.get(name, "EIG/xeigtst")
+    path = ":".join(f"/usr/lib/x86_64-linux-gnu/{folder}" for folder in LIBRARIES[library])
+    with tempfile.TemporaryDirectory() as folder:
+        full = {**clean_env(folder), **env, "LD_LIBRARY_PATH": path, "OPENBLAS_NUM_THREADS": "1"}
+        done = subprocess.run([f"{program}{letter}"], input=data(name, letter), stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, cwd=folder, env=full, text=True, errors="replace", timeout=3600)
+        log = Path(folder, "log")
+        table = log.read_text() if log.exists() else ""
+    return done.returncode, re.sub(r"(?m)^.*Total time used.*\n", "", done.stdout), table
+
+
+def verdicts(output):
+    """What is tested -> how many of its tests failed, and were run."""
+    found = Counter()
+    passed = r"All tests for (?:the )?(.*?) +passed(?: the threshold)?(?: \( *(\d+) tests run)?"
+    for what, number in re.findall(passed, output):
+        found[what.removesuffix(" routines"), "run"] += int(number or 1)
+    for what, failed, number in re.findall(r"(?m)^ *(.*?): +(\d+) +out of +(\d+)", output):
+        found[what, "failed"] += int(failed)
+        found[what, "run"] += int(number)
+    found["error exits", "run"] = output.count("passed the tests of the error exits")
+    return +found
+
+
+def value_less(line):
+    return re.sub(r"(=|\bis) *[-+.\dDE*NaInfity]+$", r"\1", line.strip())
+
+
+def reports(output):
+    """The lines about single tests, less the values, and about error exits."""
+    marks = r"\*{3}|test ?\( *\d|result +\d|failed test|Failure in|returned|INFO|error exits"
+    return Counter(value_less(line) for line in output.splitlines() if re.search(marks, line))
+
+
+def unequal(output):
+    """Of the tests of ?geev, those that want the same bits with and without vectors: with left ones it is the CPU's."""
+    part = output.partition("EV -- ")[2].partition("EV: ")[0]
+    return [value_less(line) for line in part.splitlines() if re.search(r"test\( [567]\)=", line)]
+
+
+def uncounted(output):
+    """Of the tests of balancing, which count nothing: all but the example with the largest error."""
+    return [line for line in output.splitlines() if "largest" not in line]
+
+
+def worst(output):
+    """The largest error, in units of the precision."""
+    found = re.search(r"largest test error += +(\S+)", output)
+    return float(found[1].replace("D", "E")) if found else float("inf")
+
+
+def complete(output):
+    return "End of tests" in output
+
+
+def parse(table):
+    """(routine, ran, why) of the table at the end of a run."""
+    found = re.findall(r"(?m)^accel: (\S+) +((?:cpu|gpu)\S*) +([a-z_]+) +\d+ ", table)
+    return {(symbol.removesuffix("_"), ran, why) for symbol, ran, why in found}
+
+
+def check(job):
+    library, letter, name = job
+    native = run(library, letter, name, {})
+    # The test GPU computes with OpenBLAS: what fails natively with that one may fail there.
+    kernels = native if library == "OpenBLAS" else run("OpenBLAS", letter, name, {})
+    return job, native, kernels, {m: run(library, letter, name, e) for m, e in MODES.items()}
+
+
+seen = {library: set() for library in LIBRARIES}
+jobs = [(library, letter, name) for library in LIBRARIES for letter in "sdcz" for name in INPUTS + OTHERS * ALL
+        if CHOSEN <= {library, letter, name}]
+with ThreadPoolExecutor(2) as pool:
+    for (library, letter, name), (code, native, _), (_, kernels, _), results in pool.map(check, jobs):
+        label = f"{library}, {letter}, {name.replace('?', letter)}"
+        passed, known = verdicts(native), verdicts(kernels)
+        tap.ok(code == 0 and complete(native), f"{label}: runs without libaccel", native[-600:])
+        for what, word in passed:
+            if word == "failed":
+                tap.note(f"{what}: {passed[what, word]} of {passed[what, 'run']} tests fail without libaccel")
+        for mode in ("no GPU", "ACCEL=0"):
+            tap.ok(results[mode][:2] == (code, native), f"{label}, {mode}: the same output", results[mode][1][-600:])
+        code, output, table = results["test GPU"]
+        tap.ok(code == 0 and complete(output), f"{label}, test GPU: runs", code, output[-600:])
+        new = reports(output) - (reports(native) | reports(kernels))
+        got = verdicts(output)
+        if name == "?ed":
+            new -= Counter(unequal(output))
+            for counts, text in ((passed, native), (known, kernels), (got, output)):
+                counts.subtract({(f"{letter.upper()}EV", word): len(unequal(text)) for word in ("failed", "run")})
+        worse = [f"{' '.join(key)}: {got[key]}, not {passed[key]}" for key in passed | got
+                 if got[key] > max(passed[key], known[key]) or key[1] == "run" and got[key] != passed[key]]
+        if not passed and (uncounted(output) != uncounted(native) or worst(output) > max(1, 2 * worst(native))):
+            worse = [output]
+        tap.ok(not worse and not new, f"{label}, test GPU: no further failure", *worse, *new)
+        decisions = parse(table)
+        other = [d for d in decisions if d[1:] != ("gpu0", "forced")
+                 and d[2] not in ("empty", "bad_argument", "workspace_query", "unsupported")]
+        tap.ok(not other, f"{label}, test GPU: nothing failed on the GPU", *other)
+        seen[library] |= {(symbol, why) for symbol, _, why in decisions}
+for library in LIBRARIES if not CHOSEN else []:
+    for why, exceptions in (("forced", CPU_ONLY), ("bad_argument", NEVER_WRONG)):
+        missing = {r for r in rows if (r, why) not in seen[library] and not re.search(exceptions, r)}
+        tap.ok(not missing, f"{library}: every routine in the log, why={why}", *sorted(missing))
+tap.done()
