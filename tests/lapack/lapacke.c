@@ -167,6 +167,57 @@ static void singular_values(void)
     expect(info == 0 && worst < 1e-12, "zgesdd", worst);
 }
 
+/* What has its own shapes in rows: as in columns, of the transposed arrays. */
+static void rows_and_columns(void)
+{
+    FIND(dgelsd, int, lapack_int, lapack_int, lapack_int, double *, lapack_int, double *,
+         lapack_int, double *, double, lapack_int *);
+    FIND(dgeev, int, char, char, lapack_int, double *, lapack_int, double *, double *, double *,
+         lapack_int, double *, lapack_int);
+    FIND(dgeqrf, int, lapack_int, lapack_int, double *, lapack_int, double *);
+    FIND(dorgqr, int, lapack_int, lapack_int, lapack_int, double *, lapack_int, const double *);
+    enum { M = N - 5 };
+    static double a[2][N * LD], b[2][N * LD], w[2][N], wi[N], tau[N];
+    static const int layouts[] = {COL_MAJOR, ROW_MAJOR};
+    double worst[3] = {0, 0, 0};
+    lapack_int info = 0, rank;
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++) {
+            a[0][at(COL_MAJOR, i, j)] = a[1][at(ROW_MAJOR, i, j)] = uniform() + (i == j) * (i + 1);
+            b[0][at(COL_MAJOR, i, j)] = b[1][at(ROW_MAJOR, i, j)] = uniform();
+        }
+    static double kept[2][N * LD];
+    memcpy(kept, a, sizeof a);
+    for (int l = 0; l < 2; l++)
+        info |= dgelsd(layouts[l], N, M, NRHS, a[l], LD, b[l], LD, w[l], -1, &rank);
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < NRHS; j++)
+            worst[0] = fmax(worst[0], fabs(b[0][at(COL_MAJOR, i, j)] - b[1][at(ROW_MAJOR, i, j)]));
+    expect(info == 0 && worst[0] < 1e-11, "dgelsd, rows as columns", worst[0]);
+    memcpy(a, kept, sizeof a);
+    for (int l = 0; l < 2; l++)
+        info |= dgeev(layouts[l], 'N', 'V', N, a[l], LD, w[l], wi, NULL, N, b[l], LD);
+    for (int j = 0; j < N; j++) { /* A v = w v, of the real ones */
+        for (int i = 0; wi[j] == 0 && i < N; i++)
+            for (int l = 0; l < 2; l++) {
+                double sum = -w[l][j] * b[l][at(layouts[l], i, j)];
+                for (int k = 0; k < N; k++)
+                    sum += kept[l][at(layouts[l], i, k)] * b[l][at(layouts[l], k, j)];
+                worst[1] = fmax(worst[1], fabs(sum));
+            }
+    }
+    expect(info == 0 && worst[1] < 1e-10, "dgeev, rows as columns", worst[1]);
+    memcpy(a, kept, sizeof a);
+    for (int l = 0; l < 2; l++) {
+        info |= dgeqrf(layouts[l], N, M, a[l], LD, tau);
+        info |= dorgqr(layouts[l], N, M, M, a[l], LD, tau);
+    }
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < M; j++)
+            worst[2] = fmax(worst[2], fabs(a[0][at(COL_MAJOR, i, j)] - a[1][at(ROW_MAJOR, i, j)]));
+    expect(info == 0 && worst[2] < 1e-12, "dorgqr, rows as columns", worst[2]);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 4)
@@ -183,5 +234,6 @@ int main(int argc, char **argv)
     singular_and_nan();
     range_of_eigenvalues();
     singular_values();
+    rows_and_columns();
     return wrong != 0;
 }

@@ -1,0 +1,32 @@
+#!/usr/bin/python3 -B
+"""What programs count on in LAPACK's Fortran interface beside the results."""
+
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shim"))
+from common import LOG, NO_GPU, TEST_GPU, Tap, lines_for, said, start  # noqa: E402
+
+tap = Tap()
+LIBRARIES = {"OpenBLAS": (["lengths"], {}), "reference LAPACK": ([], {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/lapack:/usr/lib/x86_64-linux-gnu/blas"})}
+
+
+def lengths(text):
+    return re.findall("(?m)^least.*", text)
+
+
+for name, (arguments, library) in LIBRARIES.items():
+    plain = start("fortran_calls", *arguments, env=library)
+    tap.ok(plain.returncode == 0 and len(lengths(plain.stdout)) == 14 * len(arguments), f"{name}: right without libaccel", plain.stdout[-600:])
+    for kind, env in ("no GPU", NO_GPU), ("ACCEL=0", {**TEST_GPU, "ACCEL": "0"}):
+        done = start("fortran_calls", *arguments, env={**library, **env})
+        tap.ok(done.returncode == 0 and done.stdout == plain.stdout and not done.stderr, f"{name}, {kind}: the same",
+               done.stdout[-600:], done.stderr[-300:])
+    done = start("fortran_calls", *arguments, env={**library, **TEST_GPU, **LOG, "TESTGPU_DELAY_US": "0"})
+    tap.ok(done.returncode == 0 and not said(done), f"{name}, test GPU: right", done.returncode, done.stdout[-600:], *said(done))
+    tap.ok(lengths(done.stdout) == lengths(plain.stdout), f"{name}, test GPU: it asks for as much workspace as the library",
+           *lengths(plain.stdout), *lengths(done.stdout))
+    for routine in "dsyevr_", "dgesvd_", "sgeqrf_", "zheevd_", "dgelsd_", "zgelss_":
+        tap.ok(lines_for(done, sym=routine, ran="gpu0"), f"{name}, test GPU: {routine} runs there")
+tap.done()
