@@ -7,7 +7,7 @@ TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so
                    bad_arguments bad_arguments_longjmp cuda_program \
                    libcaller_lp64.so libcaller_ilp64.so libcaller_none.so \
                    fp_state libentry_provider.so libentry_cost.so \
-                   test_text test_settings test_decide test_adapter test_names test_gpu test_find_cuda \
+                   test_text test_settings test_decide test_adapter test_names test_gpu test_find_cuda test_residual \
                    test_testgpu)
 
 .PHONY: test-programs
@@ -81,10 +81,11 @@ $(TESTS)/test_decide: tests/unit/test_decide.c $(DISPATCH_OBJECTS) $(GPU_OBJECTS
 $(TESTS)/test_names: tests/unit/test_names.c $(BUILD)/shim/names.o
 $(TESTS)/test_adapter: tests/unit/test_adapter.c $(SHIM_TABLE) $(DISPATCH_OBJECTS) $(GPU_OBJECTS)
 $(TESTS)/test_find_cuda: tests/unit/test_find_cuda.c $(BUILD)/gpu/find_cuda.o
+$(TESTS)/test_residual: tests/unit/test_residual.c $(CPU_REF) $(CPU_REF_HEADERS)
 $(TESTS)/test_gpu: tests/unit/test_gpu.c $(CPU_REF) $(GPU_OBJECTS) $(BUILD)/shim/names.o | testgpu
 $(TESTS)/test_gpu: TEST_FLAGS += -isystem $(CUDA_INCLUDE) -Igpu
 $(TESTS)/test_gpu: UNIT_LIBS += $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu'
-$(addprefix $(TESTS)/,test_text test_settings test_decide test_names test_adapter test_gpu test_find_cuda):
+$(addprefix $(TESTS)/,test_text test_settings test_decide test_names test_adapter test_gpu test_find_cuda test_residual):
 	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o,$^) $(UNIT_LIBS)
 
 # One prove run over everything, two at a time. CHECK=... for some of it.

@@ -1,6 +1,6 @@
 # Programs that call LAPACK, for the tests beside this file. They are linked to the system's LAPACK, by its generic name.
 
-LAPACK_PROGRAMS := $(addprefix $(TESTS)/,lapacke lapacke64 device_lapack)
+LAPACK_PROGRAMS := $(addprefix $(TESTS)/,lapacke lapacke64 device_lapack fortran_calls random_lapack random_lapack64)
 test-programs: $(LAPACK_PROGRAMS)
 $(LAPACK_PROGRAMS): $(TESTS)/.made tests/lapack/lapack.mk
 
@@ -8,6 +8,19 @@ $(TESTS)/lapacke: tests/lapack/lapacke.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -ldl -lm
 $(TESTS)/lapacke64: tests/lapack/lapacke.c
 	$(CC) $(TEST_FLAGS) -DTEST_ILP64 -o $@ $< -ldl -lm
+$(TESTS)/fortran_calls: tests/lapack/fortran_calls.c
+	$(CC) $(TEST_FLAGS) -o $@ $< -l:liblapack.so.3 -lm
 $(TESTS)/device_lapack: tests/lapack/device_lapack.c | testgpu
 	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $< -l:liblapack.so.3 $(BUILD)/testgpu/libcuda.so.1 \
 	  -Wl,-rpath,'$$ORIGIN/../testgpu' -lm
+
+# Random calls of LAPACK: see random_lapack.c.
+LAPACK_CASES := $(addprefix tests/lapack/,random_lapack.c test.c library.c arrays.c sources.c linear.c orthogonal.c \
+                  spectral.c singular.c) $(wildcard cpu_ref/*.c)
+LAPACK_CASES_HEADERS := $(wildcard tests/lapack/*.h cpu_ref/*.h) gpu/call.h
+# Weak references, to names that the linked LAPACK may lack, are for the dynamic linker to bind.
+LAPACK_LINK := -Wl,--no-as-needed,-z,dynamic-undefined-weak
+$(TESTS)/random_lapack: $(LAPACK_CASES) $(LAPACK_CASES_HEADERS)
+	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c,$^) $(LAPACK_LINK) -l:liblapack.so.3 -l:libblas.so.3 -lm -lpthread -ldl
+$(TESTS)/random_lapack64: $(LAPACK_CASES) $(LAPACK_CASES_HEADERS)
+	$(CC) $(TEST_FLAGS) -DTEST_ILP64 -o $@ $(filter %.c,$^) $(LAPACK_LINK) -l:liblapack64.so.3 -l:libblas64.so.3 -lm -lpthread -ldl
