@@ -247,15 +247,31 @@ static void *make_copy(struct accel_operand *x)
     return memory;
 }
 
+static int64_t integer_at(const struct accel_operand *x, int64_t i)
+{
+    return x->dtype == ACCEL_INT64 ? ((const int64_t *)x->ptr)[i] : ((const int32_t *)x->ptr)[i];
+}
+
+/* laswp does not say how many rows its matrix has: those that it exchanges. Once the exchanges are in host memory. */
+static int64_t rows_of_laswp(const struct accel_call *call)
+{
+    int64_t k1 = call->size[ACCEL_k1], k2 = call->size[ACCEL_k2], inc = call->size[ACCEL_incx];
+    int64_t rows = k2;
+    for (int64_t k = k1; k <= k2; k++)
+        rows = accel_max(
+            rows, integer_at(&call->operand[ACCEL_x], k1 - 1 + (k - k1) * (inc < 0 ? -inc : inc)));
+    return accel_min(rows, call->operand[ACCEL_a].ld);
+}
+
 /* The part of operand i that a range of eigenvalues has written. */
 static struct accel_operand written_part(const struct accel_call *on_copies,
                                          const struct accel_call *call, int i)
 {
     struct accel_operand x = call->operand[i];
+    x.rows = on_copies->operand[i].rows;
     const struct accel_operand *found = &on_copies->operand[ACCEL_found];
     if (call->flag[ACCEL_range] && (i == ACCEL_c || i == ACCEL_x)) {
-        int64_t m = found->dtype == ACCEL_INT64 ? *(const int64_t *)found->ptr
-                                                : *(const int32_t *)found->ptr;
+        int64_t m = integer_at(found, 0);
         x.cols = m < 0 ? 0 : m < x.cols ? m : x.cols;
     }
     return x;
@@ -274,9 +290,12 @@ static bool run_one_on_copies(const struct accel_call *call, const struct dispat
     struct accel_call on_copies = *call;
     void *copies[ACCEL_MATRICES] = {NULL};
     bool right = true;
-    for (int i = 0; right && i < ACCEL_MATRICES; i++)
+    for (int i = ACCEL_MATRICES; right && i-- > 0;) { /* the matrices last */
+        if (i == ACCEL_a && call->routine->family == ACCEL_LASWP)
+            on_copies.operand[i].rows = rows_of_laswp(&on_copies);
         if (!host_can_reach(&call->operand[i]))
             right = (copies[i] = make_copy(&on_copies.operand[i])) != NULL;
+    }
     if (right)
         caller->original(caller->context, &on_copies);
     for (int i = 0; i < ACCEL_MATRICES; i++) {

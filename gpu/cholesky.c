@@ -40,6 +40,8 @@ enum gpu_status gpu_cholesky(struct gpu_work *work)
     solver_begin(&s, work);
     if (family == ACCEL_POTRI)
         solver_refuse_zero_diagonal(&s, a);
+    if (family == ACCEL_POTRF || family == ACCEL_POSV)
+        solver_refuse_imaginary_diagonal(&s, a);
     struct array factored = solver_upload(&s, a, uplo);
     if (family == ACCEL_POTRF || family == ACCEL_POSV)
         factor(&s, uplo, factored);

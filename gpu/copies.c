@@ -1,5 +1,5 @@
 /*
- * lacpy, laswp: what a chain on the device needs between its steps. In device memory they work in place.
+ * lacpy, laswp: what a chain on the device needs between its steps. What is in device memory does not leave it.
  */
 #include "cusolver_call.h"
 
@@ -49,8 +49,7 @@ static int32_t *read_swaps(struct solver *s, int64_t *last)
         if (row < 1 || row > call->operand[ACCEL_a].ld || row > INT_MAX)
             solver_note(s, GPU_UNSUPPORTED);
         else
-            swaps[k - 1] = (int32_t)row;
-        *last = accel_max(*last, row);
+            *last = accel_max(*last, swaps[k - 1] = (int32_t)row);
     }
     free(copy);
     return swaps;
@@ -90,6 +89,7 @@ static void exchange_rows(struct solver *s, struct array a, struct array swaps)
             exchange(s, a, swaps, k, k);
 }
 
+/* On a copy, so that what fails on the way has exchanged nothing. */
 static enum gpu_status swap_rows(struct solver *s)
 {
     const struct accel_call *call = s->work->call;
@@ -100,19 +100,23 @@ static enum gpu_status swap_rows(struct solver *s)
     if (rows)
         solver_put(s, swaps, rows);
     free(rows);
-    if (gpu_in_place(a)) {
-        bool began = solver_is_well(s);
-        struct array there = in_place(a);
-        there.rows = last;
-        exchange_rows(s, there, swaps);
-        enum gpu_status status = solver_end(s);
-        return began && status == GPU_ERROR ? GPU_LOST : status;
-    }
-    struct array copy = solver_array(s, last, a->cols);
-    solver_upload_to(s, copy, a, last, a->cols, 0);
+    struct array copy = solver_array(s, last, a->cols), there = in_place(a);
+    there.rows = last;
+    if (gpu_in_place(a))
+        solver_copy(s, copy, there);
+    else
+        solver_upload_to(s, copy, a, last, a->cols, 0);
     exchange_rows(s, copy, swaps);
-    solver_return(s, a, copy, 0);
-    return solver_end(s);
+    if (!gpu_in_place(a)) {
+        solver_return(s, a, copy, 0);
+        return solver_end(s);
+    }
+    if (solver_is_well(s))
+        solver_note(s, gpu_work_settle(s->work));
+    bool ready = solver_is_well(s);
+    solver_copy(s, there, copy);
+    enum gpu_status status = solver_end(s);
+    return ready && status != GPU_OK ? GPU_LOST : status;
 }
 
 enum gpu_status gpu_copies(struct gpu_work *work)

@@ -178,6 +178,7 @@ static int newest_for_device(void)
 }
 
 static struct cublas_search cublas;
+static const char *first_folder; /* constant once CUDA is open */
 
 static bool open_all(const char *first_dir)
 {
@@ -256,6 +257,8 @@ static bool open_cusolver(void)
     search.library = dlopen(search.name, RTLD_NOLOAD | RTLD_NOW);
     if (!search.library)
         try_beside_cublas(&search);
+    if (!search.library && first_folder)
+        try_cusolver_folder(first_folder, &search);
     if (!search.library)
         find_cuda_environment(try_cusolver_folder, &search);
     if (!search.library)
@@ -286,6 +289,7 @@ const char *cuda_api_open(const char *first_dir)
     pthread_mutex_lock(&lock);
     if (!tried) {
         tried = true;
+        first_folder = first_dir;
         opened = open_all(first_dir);
         dlerror();
     }

@@ -27,7 +27,7 @@ extern struct cuda_api cuda_api;
 
 /* Opens the driver and cuBLAS and fills the table: the copies that the program has loaded, then
  * those in first_dir (NULL: none), in the program's environment, where the linker finds them, in the
- * system's folders (find_cuda.h). Sticky: the first result holds. Returns NULL, or the reason why
+ * system's folders (find_cuda.h). first_dir stays. Sticky: the first result holds. Returns NULL, or the reason why
  * there is no CUDA, in static memory. */
 const char *cuda_api_open(const char *first_dir);
 

@@ -1,7 +1,7 @@
 /*
  * For the LAPACK families' sources alone: cuSOLVER's functions in the solver's terms. SOLVE() is for a function that
  * takes what it wants after the handle; LEGACY() for one of four by type, whose sizes are 32 bits; GENERIC() for those of
- * any type with their two workspaces. What may be missing is to be asked for before.
+ * any type with their two workspaces. A function that this cuSOLVER lacks is GPU_UNSUPPORTED.
  */
 #ifndef ACCEL_CUSOLVER_CALL_H
 #define ACCEL_CUSOLVER_CALL_H
@@ -28,6 +28,8 @@
 
 #define SOLVE(s, function, ...)                                                                    \
     do {                                                                                           \
+        if (!cuda_api.function##_p)                                                                \
+            solver_note(s, GPU_UNSUPPORTED);                                                       \
         if (solver_is_well(s))                                                                     \
             solver_note(s, GPU_CHECK_CUSOLVER(function, SOLVER_HANDLE(s), __VA_ARGS__));           \
     } while (0)

@@ -4,6 +4,9 @@
  */
 #include "cusolver_call.h"
 
+#include <float.h>
+#include <math.h>
+
 static cusolverEigMode_t mode(char job)
 {
     return job == 'V' ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
@@ -26,8 +29,7 @@ static void return_range(struct solver *s, struct array w, struct array vectors,
     solver_return(s, &call->operand[ACCEL_x], solver_part(w, 0, 0, found, 1), 0);
     if (!wanted)
         return;
-    solver_return_at(s, &call->operand[ACCEL_c], 0, 0,
-                     solver_part(vectors, 0, 0, vectors.rows, found));
+    solver_return(s, &call->operand[ACCEL_c], solver_part(vectors, 0, 0, vectors.rows, found), 0);
     /* A vector may have elements everywhere. Of a part of the spectrum LAPACK does not say, and programs have no room
      * for it (SciPy). */
     if (call->routine->family == ACCEL_SYEVR && call->flag[ACCEL_range] != 'V' &&
@@ -50,11 +52,18 @@ static void solve_all(struct solver *s, struct array a, struct array w)
 static int64_t solve_range(struct solver *s, struct array a, struct array w)
 {
     const struct accel_call *call = s->work->call;
-    double lower = call->scalar[ACCEL_vl].re, upper = call->scalar[ACCEL_vu].re;
+    /* No eigenvalue is larger (Gershgorin); programs say infinity where they mean no bound. */
+    double bound = 2 * (double)a.rows * s->largest;
+    double lower = fmax(call->scalar[ACCEL_vl].re, -bound);
+    double upper = fmin(call->scalar[ACCEL_vu].re, bound);
     float lower_single = (float)lower, upper_single = (float)upper;
     void *vl = s->real == ACCEL_FLOAT64 ? (void *)&lower : &lower_single;
     void *vu = s->real == ACCEL_FLOAT64 ? (void *)&upper : &upper_single;
     int64_t found = 0;
+    if (call->flag[ACCEL_range] == 'V' && !(lower < upper)) { /* all beyond, or beside it */
+        solver_note(s, GPU_UNSUPPORTED);
+        return 0;
+    }
     GENERIC(s, cusolverDnXsyevdx, SOLVER_PARAMS(s), mode(call->flag[ACCEL_jobz]),
             range_of(call->flag[ACCEL_range]), fill(call->flag[ACCEL_uplo]), a.rows, s->type,
             MATRIX(a), vl, vu, call->size[ACCEL_il], call->size[ACCEL_iu], &found, s->real_type,
@@ -70,6 +79,7 @@ enum gpu_status gpu_symmetric(struct gpu_work *work)
     char range = call->flag[ACCEL_range];
     struct solver s;
     solver_begin(&s, work);
+    solver_refuse_imaginary_diagonal(&s, a);
     struct array vectors = solver_upload(&s, a, call->flag[ACCEL_uplo]);
     struct array w = solver_reals(&s, vectors.rows);
     int64_t found = vectors.rows;
@@ -116,6 +126,11 @@ enum gpu_status gpu_generalized(struct gpu_work *work)
     char uplo = call->flag[ACCEL_uplo];
     struct solver s;
     solver_begin(&s, work);
+    solver_refuse_imaginary_diagonal(&s, a);
+    solver_refuse_imaginary_diagonal(&s, b);
+    if (call->flag[ACCEL_range] == 'V' &&
+        !(fabs(call->scalar[ACCEL_vl].re) <= DBL_MAX && fabs(call->scalar[ACCEL_vu].re) <= DBL_MAX))
+        solver_note(&s, GPU_UNSUPPORTED);
     struct array vectors = solver_upload(&s, a, uplo);
     solver_refuse_extremes(&s);
     struct array factor = solver_upload(&s, b, uplo), w = solver_reals(&s, vectors.rows);
@@ -140,7 +155,7 @@ enum gpu_status gpu_geev(struct gpu_work *work)
     bool complex = accel_is_complex(call->routine->dtype);
     struct solver s;
     solver_begin(&s, work);
-    if (!CUDA(cusolverDnXgeev) || !CUDA(cusolverDnXgeev_bufferSize))
+    if (!CUDA(cusolverDnXgeev)) /* before anything goes up */
         solver_note(&s, GPU_UNSUPPORTED);
     struct array a = solver_upload(&s, &call->operand[ACCEL_a], 0);
     int64_t n = a.rows, wanted = call->flag[ACCEL_jobvr] == 'V' ? n : 0;

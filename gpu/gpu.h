@@ -86,7 +86,7 @@ bool gpu_is_gone(void);
 enum gpu_status gpu_run(const struct accel_call *call, struct gpu_host *host);
 
 /* Copies one matrix, wherever it is, to or from packed host memory (ld = rows), for the CPU's use where the
- * GPU has refused it. uplo: 'U' or 'L', the triangle of a square matrix that alone is written; 0: all. Returns
+ * GPU has refused it. uplo: 'U' or 'L', the triangle that alone is written, 'u' or 'l', the same without its diagonal; 0: all. Returns
  * false where that fails. */
 bool gpu_fetch(void *host, const struct accel_operand *x);
 bool gpu_store(const struct accel_operand *x, const void *host, char uplo);

@@ -58,10 +58,6 @@ static void solve(struct solver *s, char uplo, struct array a, struct array pivo
 {
     if (b.cols == 0)
         return;
-    if (!CUDA(cusolverDnXsytrs) || !CUDA(cusolverDnXsytrs_bufferSize)) {
-        solver_note(s, GPU_UNSUPPORTED);
-        return;
-    }
     GENERIC(s, cusolverDnXsytrs, fill(uplo), a.rows, b.cols, s->type, MATRIX(a), PIVOTS(pivots),
             s->type, MATRIX(b));
     solver_require_success(s);

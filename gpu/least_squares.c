@@ -150,7 +150,7 @@ static void return_vectors(struct solver *s, const struct accel_operand *a, stru
                            struct array u, struct array vt)
 {
     if (!f.wide) {
-        solver_return_at(s, a, 0, 0, vt);
+        solver_return(s, a, vt, 0);
         return;
     }
     struct array left = solver_zeros(s, f.qr.rows, f.qr.cols),
@@ -158,7 +158,7 @@ static void return_vectors(struct solver *s, const struct accel_operand *a, stru
     solver_copy(s, solver_part(left, 0, 0, u.rows, u.cols), u);
     solver_ormqr(s, 'L', 'N', f.qr, f.tau, left);
     solver_transpose(s, rows, left);
-    solver_return_at(s, a, 0, 0, rows);
+    solver_return(s, a, rows, 0);
 }
 
 enum gpu_status gpu_gelsd(struct gpu_work *work)

@@ -258,6 +258,8 @@ enum gpu_status gpu_work_write_back(struct gpu_work *work, const struct accel_op
 enum gpu_status gpu_work_settle(struct gpu_work *work)
 {
     enum gpu_status status = GPU_CHECK(cuStreamSynchronize, work->lane->stream);
+    if (status == GPU_NO_MEMORY) /* of what was computed nothing is known */
+        status = GPU_ERROR;
     if (status == GPU_OK)
         work->launched = false;
     return status;
@@ -342,8 +344,10 @@ static bool copy_columns(const struct passage *p)
     if (x->ld == x->rows && !p->uplo)
         return copy_bytes(p, 0, 0, x->rows * x->cols * size);
     for (int64_t j = 0; copied && j < x->cols; j++) {
-        int64_t first = p->uplo == 'L' ? j : 0;
-        int64_t last = p->uplo == 'U' ? accel_min(j + 1, x->rows) : x->rows;
+        int64_t first = p->uplo == 'L' ? j : p->uplo == 'l' ? j + 1 : 0;
+        int64_t last = p->uplo == 'U'   ? accel_min(j + 1, x->rows)
+                       : p->uplo == 'u' ? accel_min(j, x->rows)
+                                        : x->rows;
         copied = first >= last || copy_bytes(p, (j * x->rows + first) * size,
                                              (j * x->ld + first) * size, (last - first) * size);
     }

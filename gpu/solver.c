@@ -258,7 +258,10 @@ bool solver_has_zero(const struct solver *s, const void *values, int64_t count)
     return false;
 }
 
-void solver_refuse_zero_diagonal(struct solver *s, const struct accel_operand *x)
+/* Leaves a call to the original where an element of the diagonal is as told: its real part, or its imaginary one,
+ * zero or not. */
+static void look_at_diagonal(struct solver *s, const struct accel_operand *x,
+                             bool (*refuses)(const char *at, int64_t size))
 {
     int64_t n = accel_min(x->rows, x->cols), size = gpu_size_of(x), ld = x->ld;
     void *copy = NULL;
@@ -270,9 +273,25 @@ void solver_refuse_zero_diagonal(struct solver *s, const struct accel_operand *x
     }
     const char *from = copy ? copy : x->ptr;
     for (int64_t i = 0; solver_is_well(s) && i < n; i++)
-        if (is_zero_at(from + i * (ld + 1) * size, size))
+        if (refuses(from + i * (ld + 1) * size, size))
             solver_note(s, GPU_UNSUPPORTED);
     free(copy);
+}
+
+void solver_refuse_zero_diagonal(struct solver *s, const struct accel_operand *x)
+{
+    look_at_diagonal(s, x, is_zero_at);
+}
+
+static bool has_imaginary_part(const char *at, int64_t size)
+{
+    return !is_zero_at(at + size / 2, size / 2);
+}
+
+void solver_refuse_imaginary_diagonal(struct solver *s, const struct accel_operand *x)
+{
+    if (accel_is_complex(s->dtype))
+        look_at_diagonal(s, x, has_imaginary_part);
 }
 
 /* LAPACK scales where a norm is beyond sqrt(safe minimum) / eps or its inverse: ?syev, ?gesvd, ?geev, ?gels. */
@@ -322,18 +341,12 @@ static void add_result(struct solver *s, struct result result)
 
 void solver_return(struct solver *s, const struct accel_operand *to, struct array from, char uplo)
 {
-    add_result(s, (struct result){to, from, 0, 0, uplo, false});
-}
-
-void solver_return_at(struct solver *s, const struct accel_operand *to, int64_t row, int64_t col,
-                      struct array from)
-{
-    add_result(s, (struct result){to, from, row, col, 0, false});
+    add_result(s, (struct result){to, from, uplo, false});
 }
 
 void solver_return_pivots(struct solver *s, const struct accel_operand *to, struct array from)
 {
-    add_result(s, (struct result){to, from, 0, 0, 0, true});
+    add_result(s, (struct result){to, from, 0, true});
 }
 
 void solver_return_integers(struct solver *s, const struct accel_operand *to, int64_t count,
@@ -356,7 +369,6 @@ void solver_return_integers(struct solver *s, const struct accel_operand *to, in
 static struct lane_rectangle place_of(const struct result *r)
 {
     struct lane_rectangle to = rectangle_of(r->to);
-    to.host += (r->col * to.ld + r->row) * to.size;
     to.rows = r->from.rows;
     to.cols = r->from.cols;
     to.uplo = r->uplo;
@@ -395,7 +407,7 @@ static void narrow(void *to, const int64_t *from, int64_t n, enum accel_dtype dt
     for (int64_t i = 0; i < n; i++) {
         int32_t low = (int32_t)from[i];
         if (dtype == ACCEL_INT64)
-            memcpy((char *)to + i * 8, &from[i], 8);
+            memmove((char *)to + i * 8, &from[i], 8);
         else
             memcpy((char *)to + i * 4, &low, 4);
     }
@@ -419,15 +431,12 @@ static void unpack(const struct result *r, const char *from)
 static bool store(const struct result *r, const char *from)
 {
     struct accel_operand part = *r->to;
-    part.ptr = (char *)part.ptr + (r->col * part.ld + r->row) * gpu_size_of(&part);
     if (part.inc) {
         part.cols = r->from.rows;
     } else {
         part.rows = r->from.rows;
         part.cols = r->from.cols;
     }
-    if (r->uplo == 'u' || r->uplo == 'l')
-        return false; /* gpu_store() knows no such triangle */
     return gpu_store(&part, from, r->uplo);
 }
 
@@ -467,19 +476,9 @@ static void deliver_integers(struct solver *s)
     }
 }
 
-/* A matrix that is stored where no triangle without its diagonal can be. */
-static void refuse_strict_stores(struct solver *s)
-{
-    for (int i = 0; i < s->results; i++)
-        if (s->result[i].to->place != ACCEL_HOST && strchr("ul", s->result[i].uplo) &&
-            s->result[i].uplo)
-            solver_note(s, GPU_UNSUPPORTED);
-}
-
 static void deliver(struct solver *s)
 {
     void *staged[RESULTS_MAX] = {NULL};
-    refuse_strict_stores(s);
     for (int i = 0; i < s->results && solver_is_well(s); i++) {
         const struct result *r = &s->result[i];
         if (!is_staged(r))

@@ -1,6 +1,7 @@
 /*
  * What the LAPACK families share. They work on copies: the program's matrices come up, the whole driver runs on the
- * device, and only when cuSOLVER has said that all is well do results go back. So wherever something is not as it
+ * device, and only when cuSOLVER has said that all is well do results go back. (lacpy and laswp in device memory alone
+ * do without the way through the host.) So wherever something is not as it
  * should be, the original runs on untouched input: a singular or indefinite matrix (whose INFO is LAPACK's own then), a
  * NaN or an infinity, an iteration that does not converge, a device that fails.
  *
@@ -35,9 +36,8 @@ struct array {
 struct result {
     const struct accel_operand *to;
     struct array from;
-    int64_t row, col; /* where it begins in `to` */
-    char uplo;        /* 0: all; U, L: a triangle; u, l: without its diagonal */
-    bool integers;    /* int64 on the device, the program's INTEGER on the host */
+    char uplo;     /* 0: all; U, L: a triangle; u, l: without its diagonal */
+    bool integers; /* int64 on the device, the program's INTEGER on the host */
 };
 
 #define RESULTS_MAX 8
@@ -101,6 +101,9 @@ struct array solver_upload_pivots(struct solver *s, const struct accel_operand *
 /* Whether a triangular matrix of the program has a zero on its diagonal: the original's to report. */
 void solver_refuse_zero_diagonal(struct solver *s, const struct accel_operand *x);
 
+/* LAPACK does not look at the imaginary parts of a Hermitian matrix's diagonal: cuSOLVER is not said not to. */
+void solver_refuse_imaginary_diagonal(struct solver *s, const struct accel_operand *x);
+
 /* Leaves to the original what it would scale before an iteration, and a matrix of zeros. */
 void solver_refuse_extremes(struct solver *s);
 
@@ -121,10 +124,8 @@ void *solver_host_work(struct solver *s, size_t bytes);
 /* Waits for the device, and leaves the call to the original unless INFO is 0. */
 void solver_require_success(struct solver *s);
 
-/* Results: given to the program at the end. */
+/* Results: given to the program at the end. Of `to` the first rows and columns, as many as `from` has. */
 void solver_return(struct solver *s, const struct accel_operand *to, struct array from, char uplo);
-void solver_return_at(struct solver *s, const struct accel_operand *to, int64_t row, int64_t col,
-                      struct array from);
 void solver_return_pivots(struct solver *s, const struct accel_operand *to, struct array from);
 
 /* The first `count` elements of an INTEGER array: one value for the even, one for the odd indexes. */

@@ -18,6 +18,10 @@ void solver_copy(struct solver *s, struct array to, struct array from)
     CUDA_MEMCPY2D plane;
     if (from.rows == 0 || from.cols == 0)
         return;
+    if ((from.ld | to.ld) > INT_MAX / 16) { /* CU_DEVICE_ATTRIBUTE_MAX_PITCH */
+        solver_note(s, GPU_UNSUPPORTED);
+        return;
+    }
     memset(&plane, 0, sizeof plane);
     plane.srcMemoryType = plane.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     plane.srcDevice = from.ptr;

@@ -88,8 +88,8 @@ enum gpu_status gpu_svd(struct gpu_work *work)
     }
     solver_return(&s, &call->operand[ACCEL_x], values, 0);
     if (jobu != 'N')
-        solver_return_at(&s, jobu == 'O' ? a : &call->operand[ACCEL_b], 0, 0, v.u);
+        solver_return(&s, jobu == 'O' ? a : &call->operand[ACCEL_b], v.u, 0);
     if (jobvt != 'N')
-        solver_return_at(&s, jobvt == 'O' ? a : &call->operand[ACCEL_c], 0, 0, v.vt);
+        solver_return(&s, jobvt == 'O' ? a : &call->operand[ACCEL_c], v.vt, 0);
     return solver_end(&s);
 }
