@@ -54,8 +54,9 @@ static int64_t solve_range(struct solver *s, struct array a, struct array w)
     const struct accel_call *call = s->work->call;
     /* No eigenvalue is larger (Gershgorin); programs say infinity where they mean no bound. */
     double bound = 2 * (double)a.rows * s->largest;
-    double lower = fmax(call->scalar[ACCEL_vl].re, -bound);
-    double upper = fmin(call->scalar[ACCEL_vu].re, bound);
+    double lower = call->scalar[ACCEL_vl].re, upper = call->scalar[ACCEL_vu].re;
+    lower = lower < -bound ? -bound : lower;
+    upper = upper > bound ? bound : upper;
     float lower_single = (float)lower, upper_single = (float)upper;
     void *vl = s->real == ACCEL_FLOAT64 ? (void *)&lower : &lower_single;
     void *vu = s->real == ACCEL_FLOAT64 ? (void *)&upper : &upper_single;
