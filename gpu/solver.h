@@ -1,9 +1,9 @@
 /*
  * What the LAPACK families share. They work on copies: the program's matrices come up, the whole driver runs on the
- * device, and only when cuSOLVER has said that all is well do results go back. (lacpy and laswp in device memory alone
- * do without the way through the host.) So wherever something is not as it
- * should be, the original runs on untouched input: a singular or indefinite matrix (whose INFO is LAPACK's own then), a
- * NaN or an infinity, an iteration that does not converge, a device that fails.
+ * device, and only when cuSOLVER has said that all is well do results go back. So wherever something is not as it should
+ * be, the original runs on untouched input: a singular or indefinite matrix (whose INFO is LAPACK's own then), a NaN or
+ * an infinity, an iteration that does not converge, a device that fails. Operands in device memory come through host
+ * memory, but for lacpy and laswp, which would be nothing then.
  *
  * Functions of this file go through the status in the solver: after a failure they do nothing.
  */
@@ -56,8 +56,7 @@ struct solver {
     enum accel_dtype dtype, real;
     cudaDataType type, real_type;
     CUdeviceptr info; /* an int */
-    /* Of the inputs so far: the largest magnitude of a part, and whether all are finite. */
-    double largest;
+    double largest;   /* of the inputs so far, of real and imaginary parts */
     struct result result[RESULTS_MAX];
     int results;
     struct integers integers[INTEGERS_MAX];
@@ -87,10 +86,10 @@ struct array solver_vector(struct solver *s, int64_t n, enum accel_dtype dtype);
 /* Rows and columns of a matrix that are another one. */
 struct array solver_part(struct array x, int64_t row, int64_t col, int64_t rows, int64_t cols);
 
-/* A copy of an operand, or of its first rows x cols elements. uplo: 0; or U, L, a
- * triangle with zeros beside it; u, l: the same with zeros on its diagonal, too. */
+/* A copy of an operand. uplo: 0; or U, L, a triangle with zeros beside it; u, l: the same with zeros on its diagonal,
+ * too. What is not finite is GPU_UNSUPPORTED. */
 struct array solver_upload(struct solver *s, const struct accel_operand *x, char uplo);
-/* The same to an array of at least that shape, of whose elements others stay. */
+/* The same of its first rows x cols elements, to an array of at least that shape whose other elements stay. */
 void solver_upload_to(struct solver *s, struct array to, const struct accel_operand *x,
                       int64_t rows, int64_t cols, char uplo);
 
@@ -98,10 +97,10 @@ void solver_upload_to(struct solver *s, struct array to, const struct accel_oper
 struct array solver_upload_pivots(struct solver *s, const struct accel_operand *x, int64_t limit,
                                   bool with_signs);
 
-/* Whether a triangular matrix of the program has a zero on its diagonal: the original's to report. */
+/* A zero on a triangular matrix's diagonal is the original's to report. */
 void solver_refuse_zero_diagonal(struct solver *s, const struct accel_operand *x);
 
-/* LAPACK does not look at the imaginary parts of a Hermitian matrix's diagonal: cuSOLVER is not said not to. */
+/* LAPACK ignores the imaginary parts of a Hermitian matrix's diagonal; cuSOLVER's documentation does not say so. */
 void solver_refuse_imaginary_diagonal(struct solver *s, const struct accel_operand *x);
 
 /* Leaves to the original what it would scale before an iteration, and a matrix of zeros. */

@@ -1,6 +1,6 @@
 /*
  * gesvd, gesdd. cuSOLVER's wants rows >= columns: a wide matrix is transposed, and so are its vectors. A matrix much
- * longer than wide is reduced to its R first, which is what takes the least time (LAPACK's path 1 to 9).
+ * longer than wide is reduced to its R first, as LAPACK does: the bidiagonal form of R costs less than that of the whole.
  */
 #include "cusolver_call.h"
 
