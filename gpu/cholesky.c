@@ -40,10 +40,10 @@ enum gpu_status gpu_cholesky(struct gpu_work *work)
     solver_begin(&s, work);
     if (family == ACCEL_POTRI)
         solver_refuse_zero_diagonal(&s, a);
-    if (family == ACCEL_POTRF || family == ACCEL_POSV)
-        solver_refuse_imaginary_diagonal(&s, a);
-    struct array factored = solver_upload(&s, a, uplo);
-    if (family == ACCEL_POTRF || family == ACCEL_POSV)
+    bool hermitian = family == ACCEL_POTRF || family == ACCEL_POSV; /* else a factor */
+    struct array factored =
+        hermitian ? solver_upload_hermitian(&s, a, uplo) : solver_upload(&s, a, uplo);
+    if (hermitian)
         factor(&s, uplo, factored);
     if (family == ACCEL_POTRI || family == ACCEL_LAUUM)
         multiply(&s, family, uplo, factored);

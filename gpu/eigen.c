@@ -80,8 +80,7 @@ enum gpu_status gpu_symmetric(struct gpu_work *work)
     char range = call->flag[ACCEL_range];
     struct solver s;
     solver_begin(&s, work);
-    solver_refuse_imaginary_diagonal(&s, a);
-    struct array vectors = solver_upload(&s, a, call->flag[ACCEL_uplo]);
+    struct array vectors = solver_upload_hermitian(&s, a, call->flag[ACCEL_uplo]);
     struct array w = solver_reals(&s, vectors.rows);
     int64_t found = vectors.rows;
     solver_refuse_extremes(&s);
@@ -127,14 +126,12 @@ enum gpu_status gpu_generalized(struct gpu_work *work)
     char uplo = call->flag[ACCEL_uplo];
     struct solver s;
     solver_begin(&s, work);
-    solver_refuse_imaginary_diagonal(&s, a);
-    solver_refuse_imaginary_diagonal(&s, b);
     if (call->flag[ACCEL_range] == 'V' &&
         !(fabs(call->scalar[ACCEL_vl].re) <= DBL_MAX && fabs(call->scalar[ACCEL_vu].re) <= DBL_MAX))
         solver_note(&s, GPU_UNSUPPORTED);
-    struct array vectors = solver_upload(&s, a, uplo);
+    struct array vectors = solver_upload_hermitian(&s, a, uplo);
     solver_refuse_extremes(&s);
-    struct array factor = solver_upload(&s, b, uplo), w = solver_reals(&s, vectors.rows);
+    struct array factor = solver_upload_hermitian(&s, b, uplo), w = solver_reals(&s, vectors.rows);
     int64_t found = solve_two(&s, vectors, factor, w);
     if (call->routine->family == ACCEL_SYGVX) {
         return_range(&s, w, vectors, found);

@@ -275,27 +275,6 @@ static struct rows rows_of(const struct lane_rectangle *r, const struct piece *p
     return rows;
 }
 
-static void look_at(struct lane_scan *scan, const char *at, int64_t bytes)
-{
-    if (scan->bytes == 8) {
-        uint64_t largest = scan->largest, x;
-        for (int64_t i = 0; i < bytes; i += 8) {
-            memcpy(&x, at + i, 8);
-            x &= INT64_MAX;
-            largest = x > largest ? x : largest;
-        }
-        scan->largest = largest;
-    } else {
-        uint32_t largest = (uint32_t)scan->largest, x;
-        for (int64_t i = 0; i < bytes; i += 4) {
-            memcpy(&x, at + i, 4);
-            x &= INT32_MAX;
-            largest = x > largest ? x : largest;
-        }
-        scan->largest = largest;
-    }
-}
-
 static void pack(char *slot, const struct lane_rectangle *r, const struct piece *piece,
                  int64_t device_ld)
 {
@@ -303,7 +282,7 @@ static void pack(char *slot, const struct lane_rectangle *r, const struct piece 
         int64_t bytes = piece->cols * piece->rows * r->size;
         memcpy(slot, piece_host(r, piece, 0), (size_t)bytes);
         if (r->scan)
-            look_at(r->scan, slot, bytes);
+            gpu_scan_numbers(r->scan, slot, bytes);
         return;
     }
     for (int64_t col = 0; col < piece->cols; col++) {
@@ -314,8 +293,11 @@ static void pack(char *slot, const struct lane_rectangle *r, const struct piece 
         memcpy(to + rows.first * r->size, piece_host(r, piece, col) + rows.first * r->size,
                (size_t)bytes);
         memset(to + rows.last * r->size, 0, (size_t)((piece->rows - rows.last) * r->size));
+        int64_t diagonal = piece->col + col - piece->row;
+        if (r->hermitian && diagonal >= rows.first && diagonal < rows.last)
+            memset(to + diagonal * r->size + r->size / 2, 0, (size_t)(r->size / 2));
         if (r->scan)
-            look_at(r->scan, to + rows.first * r->size, bytes);
+            gpu_scan_numbers(r->scan, to + rows.first * r->size, bytes);
     }
 }
 

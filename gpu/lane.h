@@ -13,6 +13,7 @@
 #include <cusolverDn.h>
 
 #include "device.h"
+#include "scan.h"
 
 #define LANE_SLOTS      4
 #define LANE_SLOT_BYTES (1 << 20) /* stays within the last-level cache with the others */
@@ -41,14 +42,6 @@ void lane_release(struct gpu_lane *lane, bool broken);
 /* cuSOLVER's handle of a lane; GPU_UNSUPPORTED where there is no cuSOLVER. */
 enum gpu_status lane_use_cusolver(struct gpu_lane *lane);
 
-/* What has been seen of the floating-point numbers that went up. */
-struct lane_scan {
-    int bytes; /* of one number: 4 or 8 */
-    uint64_t
-        largest; /* the largest magnitude's bits, which are in the order of the magnitudes: IEEE 754; those of an
-                         infinity and of NaNs are above all others */
-};
-
 /* A rectangle of the caller's host memory, column-major. */
 struct lane_rectangle {
     char *host;
@@ -57,14 +50,15 @@ struct lane_rectangle {
     /* Of a triangle that begins at the first element alone: U, L; u, l: without its diagonal. Up, zeros go beside
      * it. 0: all. */
     char uplo;
-    struct lane_scan *scan; /* NULL: none */
+    bool hermitian;        /* up, with zeros for the imaginary parts of the triangle's diagonal */
+    struct gpu_scan *scan; /* takes a look at what goes up; NULL: none */
 };
 
 /* All of it, not looked at. */
 static inline struct lane_rectangle lane_whole(void *host, int64_t rows, int64_t cols, int64_t ld,
                                                int64_t size)
 {
-    return (struct lane_rectangle){host, rows, cols, ld, size, 0, NULL};
+    return (struct lane_rectangle){host, rows, cols, ld, size, 0, false, NULL};
 }
 
 /* Copies a rectangle to device memory with leading dimension device_ld, in stream order. Returns

@@ -1,6 +1,5 @@
 #include "solver.h"
 
-#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,60 +141,64 @@ static void *fetch(struct solver *s, const struct accel_operand *x)
     return copy;
 }
 
-/* The magnitude whose bits have been found, and infinity for NaNs too. */
-static double magnitude(const struct lane_scan *scan)
+/* The first columns of an array of as many rows as come. */
+static void upload_columns(struct solver *s, struct array to, const struct accel_operand *x,
+                           struct lane_rectangle from)
 {
-    double largest = 0;
-    float single;
-    uint32_t bits = (uint32_t)scan->largest;
-    if (scan->bytes == 8) {
-        memcpy(&largest, &scan->largest, 8);
-    } else {
-        memcpy(&single, &bits, 4);
-        largest = single;
-    }
-    return largest == largest ? largest : 1.0 / 0.0;
-}
-
-void solver_upload_to(struct solver *s, struct array to, const struct accel_operand *x,
-                      int64_t rows, int64_t cols, char uplo)
-{
-    struct lane_scan scan = {accel_is_double(s->dtype) ? 8 : 4, 0};
-    struct lane_rectangle from = rectangle_of(x);
+    struct gpu_scan scan = {accel_is_double(s->dtype), true, 0};
+    int64_t bytes = from.rows * from.cols * from.size;
     void *copy = NULL;
-    if (!solver_is_well(s) || rows == 0 || cols == 0)
+    if (!solver_is_well(s) || bytes == 0)
         return;
-    if (rows < to.rows) { /* what comes up in one run covers whole columns */
-        struct array part = make_array(s, rows, cols, to.dtype);
-        solver_upload_to(s, part, x, rows, cols, uplo);
-        solver_copy(s, to, part);
-        return;
-    }
     if (x->place != ACCEL_HOST) {
         from.host = copy = fetch(s, x);
-        from.ld = from.rows;
+        from.ld = rectangle_of(x).rows;
     }
-    from.rows = rows;
-    from.cols = cols;
-    from.uplo = uplo;
     from.scan = &scan;
     if (solver_is_well(s) && solver_note(s, lane_upload(s->work->lane, to.ptr, to.ld, &from))) {
-        double largest = magnitude(&scan);
-        s->largest = largest > s->largest ? largest : s->largest;
-        s->work->host->up_bytes += rows * cols * from.size;
-        gpu_work_event(s->work, GPU_EVENT_H2D, x, rows, cols, rows * cols * from.size);
+        s->largest = scan.largest > s->largest ? scan.largest : s->largest;
+        s->work->host->up_bytes += bytes;
+        gpu_work_event(s->work, GPU_EVENT_H2D, x, from.rows, from.cols, bytes);
         /* LAPACK's answers to NaNs are its own: the iteration's end, the pivot, INFO. */
-        if (!(largest <= DBL_MAX))
+        if (!scan.finite)
             solver_note(s, GPU_UNSUPPORTED);
     }
     free(copy);
 }
 
+void solver_upload_to(struct solver *s, struct array to, const struct accel_operand *x,
+                      int64_t rows, int64_t cols, char uplo)
+{
+    struct lane_rectangle from = rectangle_of(x);
+    from.rows = rows;
+    from.cols = cols;
+    from.uplo = uplo;
+    if (rows == to.rows) {
+        upload_columns(s, to, x, from);
+        return;
+    }
+    /* What comes up in one run covers whole columns. */
+    struct array part = make_array(s, rows, cols, to.dtype);
+    upload_columns(s, part, x, from);
+    solver_copy(s, to, part);
+}
+
 struct array solver_upload(struct solver *s, const struct accel_operand *x, char uplo)
 {
-    const struct lane_rectangle whole = rectangle_of(x);
-    struct array to = make_array(s, whole.rows, whole.cols, x->dtype);
-    solver_upload_to(s, to, x, whole.rows, whole.cols, uplo);
+    struct lane_rectangle from = rectangle_of(x);
+    struct array to = make_array(s, from.rows, from.cols, x->dtype);
+    from.uplo = uplo;
+    upload_columns(s, to, x, from);
+    return to;
+}
+
+struct array solver_upload_hermitian(struct solver *s, const struct accel_operand *x, char uplo)
+{
+    struct lane_rectangle from = rectangle_of(x);
+    struct array to = make_array(s, from.rows, from.cols, x->dtype);
+    from.uplo = uplo;
+    from.hermitian = accel_is_complex(s->dtype);
+    upload_columns(s, to, x, from);
     return to;
 }
 
@@ -258,10 +261,7 @@ bool solver_has_zero(const struct solver *s, const void *values, int64_t count)
     return false;
 }
 
-/* Leaves a call to the original where an element of the diagonal is as told: its real part, or its imaginary one,
- * zero or not. */
-static void look_at_diagonal(struct solver *s, const struct accel_operand *x,
-                             bool (*refuses)(const char *at, int64_t size))
+void solver_refuse_zero_diagonal(struct solver *s, const struct accel_operand *x)
 {
     int64_t n = accel_min(x->rows, x->cols), size = gpu_size_of(x), ld = x->ld;
     void *copy = NULL;
@@ -273,25 +273,9 @@ static void look_at_diagonal(struct solver *s, const struct accel_operand *x,
     }
     const char *from = copy ? copy : x->ptr;
     for (int64_t i = 0; solver_is_well(s) && i < n; i++)
-        if (refuses(from + i * (ld + 1) * size, size))
+        if (is_zero_at(from + i * (ld + 1) * size, size))
             solver_note(s, GPU_UNSUPPORTED);
     free(copy);
-}
-
-void solver_refuse_zero_diagonal(struct solver *s, const struct accel_operand *x)
-{
-    look_at_diagonal(s, x, is_zero_at);
-}
-
-static bool has_imaginary_part(const char *at, int64_t size)
-{
-    return !is_zero_at(at + size / 2, size / 2);
-}
-
-void solver_refuse_imaginary_diagonal(struct solver *s, const struct accel_operand *x)
-{
-    if (accel_is_complex(s->dtype))
-        look_at_diagonal(s, x, has_imaginary_part);
 }
 
 /* LAPACK scales where a norm is beyond sqrt(safe minimum) / eps or its inverse: ?syev, ?gesvd, ?geev, ?gels. */

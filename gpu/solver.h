@@ -93,15 +93,16 @@ struct array solver_upload(struct solver *s, const struct accel_operand *x, char
 void solver_upload_to(struct solver *s, struct array to, const struct accel_operand *x,
                       int64_t rows, int64_t cols, char uplo);
 
+/* The same of a triangle of a symmetric or Hermitian matrix: LAPACK does not look at the imaginary parts of its diagonal,
+ * which become 0. */
+struct array solver_upload_hermitian(struct solver *s, const struct accel_operand *x, char uplo);
+
 /* LAPACK's pivots 1 .. limit (-limit .. limit where signs have a meaning) as int64. Others are GPU_UNSUPPORTED. */
 struct array solver_upload_pivots(struct solver *s, const struct accel_operand *x, int64_t limit,
                                   bool with_signs);
 
 /* A zero on a triangular matrix's diagonal is the original's to report. */
 void solver_refuse_zero_diagonal(struct solver *s, const struct accel_operand *x);
-
-/* LAPACK ignores the imaginary parts of a Hermitian matrix's diagonal; cuSOLVER's documentation does not say so. */
-void solver_refuse_imaginary_diagonal(struct solver *s, const struct accel_operand *x);
 
 /* Leaves to the original what it would scale before an iteration, and a matrix of zeros. */
 void solver_refuse_extremes(struct solver *s);
