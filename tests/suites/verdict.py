@@ -25,10 +25,15 @@ def covers(paths, name):
     return any(name == path or name.startswith((path + "/", path + "::")) for path in paths)
 
 
+def is_same(one, other):
+    """A test that its own suite expects to fail, and lets pass, says nothing by either: rounding decides."""
+    return one == other or {one, other} == {"xfailed", "xpassed"}
+
+
 def different(native, libaccel):
     """The ids whose outcomes differ, a missing one being an outcome too."""
     names = native.outcomes.keys() | libaccel.outcomes.keys()
-    return sorted(name for name in names if native.outcomes.get(name) != libaccel.outcomes.get(name))
+    return sorted(name for name in names if not is_same(native.outcomes.get(name), libaccel.outcomes.get(name)))
 
 
 def settle(native, libaccel, differing, run_again):
