@@ -309,7 +309,7 @@ struct accel_routine {
      */
     double (*flops)(const struct accel_call *call);
     int args;
-    struct accel_arg arg[ACCEL_ARGS_MAX];
+    const struct accel_arg *arg; /* apart: what the dynamic linker has to write to stays small */
 };
 
 /* Where an operand's bytes are. */

@@ -62,12 +62,22 @@
 #define INFO(x)                               ARG(x, INFO, false, a)
 #define EXTRA(x)                              ARG(x, EXTRA, false, a)
 
-#define LENGTH(...) (int)(sizeof((struct accel_arg[]){__VA_ARGS__}) / sizeof(struct accel_arg))
+#define ROUTINE(name, NAME, family, dtype, row_major, flop_count, args)                            \
+    static const struct accel_arg args_##name[] = {args};
+#define LAPACK(name, NAME, family, dtype, flop_count, args)                                        \
+    static const struct accel_arg args_##name[] = {args};
+#include "routines.def"
+#undef ROUTINE
+#undef LAPACK
+
+#define LENGTH(name) (int)(sizeof args_##name / sizeof args_##name[0])
 
 #define ROUTINE(name, NAME, family, dtype, row_major, flop_count, args)                            \
-    {#name, ACCEL_##family, ACCEL_##dtype, ACCEL_##row_major, flops_##name, LENGTH(args), {args}},
+    {#name,        ACCEL_##family, ACCEL_##dtype, ACCEL_##row_major,                               \
+     flops_##name, LENGTH(name),   args_##name},
 #define LAPACK(name, NAME, family, dtype, flop_count, args)                                        \
-    {#name, ACCEL_##family, ACCEL_##dtype, ACCEL_TO_FORTRAN, flops_##name, LENGTH(args), {args}},
+    {#name,        ACCEL_##family, ACCEL_##dtype, ACCEL_TO_FORTRAN,                                \
+     flops_##name, LENGTH(name),   args_##name},
 const struct accel_routine accel_routines[] = {
 #include "routines.def"
 };
