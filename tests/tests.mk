@@ -37,7 +37,7 @@ $(TESTS)/liblacking.so: tests/shim/lacking.c tests/shim/interfaces.h gpu/call.h
 	$(CC) $(TEST_FLAGS) -shared -fPIC -o $@ $< -l:libblas.so.3
 $(TESTS)/liblacking64.so: tests/shim/lacking.c tests/shim/interfaces.h gpu/call.h
 	$(CC) $(TEST_FLAGS) -DTEST_ILP64 -shared -fPIC -o $@ $< -l:libblas64.so.3
-$(TESTS)/cuda_program: tests/shim/cuda_program.c $(CALLS) $(CALLS_HEADERS) | testgpu
+$(TESTS)/cuda_program: tests/shim/cuda_program.c tests/shim/must.h $(CALLS) $(CALLS_HEADERS) | testgpu
 	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $(filter %.c %.o,$^) $(CALLS_LINK) -l:libblas.so.3 \
 	  $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu' -lm -lpthread -ldl
 $(TESTS)/scopes: tests/shim/scopes.c

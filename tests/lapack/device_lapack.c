@@ -2,21 +2,13 @@
  * A program that uses CUDA itself and passes host, device and managed memory to LAPACK, mixed in one call: as with host
  * memory alone.
  */
-#include <cuda.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MUST(call)                                                                                 \
-    do {                                                                                           \
-        CUresult result_ = (call);                                                                 \
-        if (result_ != CUDA_SUCCESS) {                                                             \
-            fprintf(stderr, "%s: %d\n", #call, (int)result_);                                      \
-            exit(3);                                                                               \
-        }                                                                                          \
-    } while (0)
+#include "must.h"
 
 enum { N = 20, LD = 23, NRHS = 6, BUFFERS = 3, LENGTH = LD * N };
 enum place { HOST, DEVICE, MANAGED, PLACES };

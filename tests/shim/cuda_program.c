@@ -3,7 +3,6 @@
  * and passes host, device and managed memory to BLAS, mixed in one call. Its own state must stay as
  * it was, and a graph capture of another thread must survive.
  */
-#include <cuda.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,15 +10,7 @@
 #include <string.h>
 
 #include "calls.h"
-
-#define MUST(call)                                                                                 \
-    do {                                                                                           \
-        CUresult result_ = (call);                                                                 \
-        if (result_ != CUDA_SUCCESS) {                                                             \
-            fprintf(stderr, "%s: %d\n", #call, (int)result_);                                      \
-            exit(3);                                                                               \
-        }                                                                                          \
-    } while (0)
+#include "must.h"
 
 static void *device_put(const void *bytes, size_t size)
 {
