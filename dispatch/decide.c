@@ -75,7 +75,7 @@ const char *accel_call_fault(const struct accel_call *call)
     const struct accel_routine *routine = call->routine;
     if (call->layout == ACCEL_NO_LAYOUT)
         return "layout";
-    if (call->layout == ACCEL_ROW_MAJOR && accel_is_lapack(routine->family))
+    if (accel_is_rows_of_lapack(call))
         return NULL; /* its shapes are not these; it is not ours */
     for (int i = 0; i < routine->args; i++)
         if (is_faulty(call, i))

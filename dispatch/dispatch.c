@@ -383,12 +383,6 @@ static bool call_is_part(const struct accel_call *call)
     return call->groups > 1;
 }
 
-/* What LAPACKE is passed in row-major order it passes on to the Fortran name, as other matrices. */
-static bool is_rows_of_lapack(const struct accel_call *call)
-{
-    return call->layout == ACCEL_ROW_MAJOR && accel_is_lapack(call->routine->family);
-}
-
 /* Finds out where the operands are, and decides; CUDA is started if that would pay. */
 static struct accel_decision survey_and_decide(struct accel_call *call,
                                                const struct dispatch_caller *caller)
@@ -406,7 +400,7 @@ static struct accel_decision survey_and_decide(struct accel_call *call,
         atomic_store(&program_uses_cuda, true);
     if ((now.gpu == ACCEL_GPU_READY || now.gpu == ACCEL_GPU_FAILED ||
          (may_start && atomic_load(&program_uses_cuda))) &&
-        !accel_call_fault(call) && !is_rows_of_lapack(call)) {
+        !accel_call_fault(call) && !accel_is_rows_of_lapack(call)) {
         gpu_locate(call->operand, ACCEL_MATRICES, call->batch);
         if (!all_on_host(call))
             atomic_store(&program_uses_cuda, true);

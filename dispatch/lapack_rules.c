@@ -1,7 +1,6 @@
 #include "lapack_rules.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- The least workspace ---- */
 
@@ -34,8 +33,7 @@ static int64_t gesvd_work(const struct accel_call *call, bool complex, int64_t m
     char longer = call->flag[tall ? ACCEL_jobu : ACCEL_jobvt];
     if (complex)
         return is_tall(mx, mn) && longer == 'N' ? 3 * mn : 2 * mn + mx;
-    return is_tall(mx, mn) && longer == 'N' ? accel_max(4 * mn, 5 * mn)
-                                            : accel_max(3 * mn + mx, 5 * mn);
+    return is_tall(mx, mn) && longer == 'N' ? 5 * mn : accel_max(3 * mn + mx, 5 * mn);
 }
 
 /* As the code of LAPACK has it from 3.7 on, which asks for less than the documentation. */
@@ -235,7 +233,7 @@ bool lapack_is_empty(const struct accel_call *call)
 bool lapack_is_supported(const struct accel_call *call)
 {
     int64_t nrhs = call->size[ACCEL_nrhs];
-    if (call->layout == ACCEL_ROW_MAJOR) /* LAPACKE's: it transposes, and calls the Fortran name */
+    if (accel_is_rows_of_lapack(call))
         return false;
     for (int i = ACCEL_vl; i < ACCEL_SCALARS; i++)
         if (isnan(call->scalar[i].re))

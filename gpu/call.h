@@ -364,6 +364,13 @@ struct accel_call {
     int64_t given[ACCEL_ARGS_MAX];
 };
 
+/* What LAPACKE is passed in row-major order it transposes, and passes on to the Fortran name as other matrices: that
+ * call is decided, this one is the original's. */
+static inline bool accel_is_rows_of_lapack(const struct accel_call *call)
+{
+    return call->layout == ACCEL_ROW_MAJOR && accel_is_lapack(call->routine->family);
+}
+
 static inline int64_t accel_min(int64_t a, int64_t b)
 {
     return a < b ? a : b;
