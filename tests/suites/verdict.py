@@ -26,7 +26,9 @@ def covers(paths, name):
 
 
 def is_same(one, other):
-    """A test that its own suite expects to fail, and lets pass, says nothing by either: rounding decides."""
+    """A test that its own suite expects to fail, and lets pass, says nothing by either. scikit-learn's test_lml_gradient
+    (difference quotients with a step of 1e-9) passes 21 or 23 times of 65 without libaccel, by OpenBLAS's kernels alone
+    (OPENBLAS_CORETYPE Sandybridge, Haswell): no list of such tests holds on every machine."""
     return one == other or {one, other} == {"xfailed", "xpassed"}
 
 
