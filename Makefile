@@ -30,7 +30,7 @@ OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(SHIM_SOURCES) $(DISPATCH_SOURCES) $(GPU
 .PHONY: all build-deps demo test check bench install clean help format format-check
 .DEFAULT_GOAL := all
 
-all: $(BUILD)/libaccel.so
+all: $(BUILD)/libaccel.so $(BUILD)/accel
 
 $(BUILD)/libaccel.so: $(OBJECTS) $(BUILD)/symbols.map
 	$(CC) $(SHIM_LDFLAGS) -Wl,--version-script=$(BUILD)/symbols.map -o $@.new $(OBJECTS) -ldl -lpthread
@@ -67,6 +67,8 @@ $(BUILD)/shim/names.o: $(BUILD)/names_sorted.inc
 
 -include $(OBJECTS:.o=.d)
 
+include tool/tool.mk
+
 # ---- Tests, benchmark, demo ----
 
 include tests/tests.mk
@@ -92,8 +94,9 @@ bench:
 	tests/bench/bench
 
 install: all
-	install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/share/doc/libaccel
+	install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/doc/libaccel
 	install -m 755 $(BUILD)/libaccel.so $(DESTDIR)$(PREFIX)/lib/libaccel.so
+	install -m 755 $(BUILD)/accel $(DESTDIR)$(PREFIX)/bin/accel
 	install -m 644 README.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/libaccel/
 
 FORMATTED = $(shell git ls-files '*.c' '*.h' 2>/dev/null)
@@ -106,7 +109,7 @@ clean:
 	rm -rf $(BUILD)
 
 help:
-	@echo 'make            builds $(BUILD)/libaccel.so (needs the CUDA headers)'
+	@echo 'make            builds $(BUILD)/libaccel.so and $(BUILD)/accel (needs the CUDA headers)'
 	@echo 'make demo       installs what is missing, builds, runs a program under libaccel'
 	@echo 'make test       installs what is missing, builds, runs the whole test suite'
 	@echo 'make check      the test suite without installing anything'

@@ -32,20 +32,40 @@ const char *accel_why_name(enum accel_why why)
     return why_names[why];
 }
 
-void accel_machine_init(struct accel_machine *machine, int cores)
+struct model_rates accel_nominal_cpu(int threads)
+{
+    struct model_rates rates = {.gbps = threads < 20 ? 10.0 * threads : 200};
+    for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++)
+        rates.gflops[dtype] = threads * (accel_is_double((enum accel_dtype)dtype) ? 25.0 : 50.0);
+    return rates;
+}
+
+struct model_rates accel_gpu_of_peaks(const double peak_gflops[2], double memory_gbps)
+{
+    struct model_rates rates = {.gbps = memory_gbps};
+    for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++)
+        rates.gflops[dtype] = 0.7 * peak_gflops[accel_is_double((enum accel_dtype)dtype)];
+    return rates;
+}
+
+struct model_rates accel_nominal_gpu(void)
+{
+    const double peak_gflops[2] = {60e3, 40e3};
+    return accel_gpu_of_peaks(peak_gflops, 2000);
+}
+
+void accel_machine_init(struct accel_machine *machine, const struct model_curve *cpu_curve,
+                        const struct model_curve *gpu_curve)
 {
     *machine = (struct accel_machine){.gpu = ACCEL_GPU_UNTRIED,
                                       .gpu_memory = INT64_MAX,
-                                      .up_gbps = 25,
-                                      .down_gbps = 25,
-                                      .cpu_gbps = cores < 20 ? 10.0 * cores : 200,
-                                      .gpu_gbps = 2000,
-                                      .launch_ms = 0.03};
-    for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++) {
-        bool is_double = accel_is_double((enum accel_dtype)dtype);
-        machine->cpu_gflops[dtype] = cores * (is_double ? 25.0 : 50.0);
-        machine->gpu_gflops[dtype] = is_double ? 30e3 : 45e3;
-    }
+                                      .gate = accel_decide_gate(),
+                                      .cpu_curve = cpu_curve,
+                                      .gpu_curve = gpu_curve,
+                                      .up_gbps = ACCEL_COPY_GBPS,
+                                      .down_gbps = ACCEL_COPY_GBPS,
+                                      .cpu_slowdown = 1,
+                                      .gpu_slowdown = 1};
 }
 
 static bool is_faulty(const struct accel_call *call, int i)
@@ -193,32 +213,21 @@ static bool is_supported(const struct accel_call *call)
     return true;
 }
 
-/* Each side is bound by its arithmetic or by its memory, whichever takes longer. */
+double accel_gpu_ms(const struct model_work *work, const struct accel_machine *machine)
+{
+    return machine->gpu_slowdown *
+           (model_ms(machine->gpu_curve, work) + work->up_bytes / machine->up_gbps * 1e-6 +
+            work->down_bytes / machine->down_gbps * 1e-6);
+}
+
 static void estimate(struct accel_decision *decision, const struct accel_call *call,
                      const struct accel_machine *machine)
 {
-    enum accel_dtype dtype = call->routine->dtype;
-    double flops = call->routine->flops(call);
-    double up = 0, down = 0, touched = 0;
-    for (int i = 0; i < ACCEL_MATRICES; i++) {
-        const struct accel_operand *x = &call->operand[i];
-        double bytes = (double)x->rows * (double)x->cols * (double)accel_dtype_size(x->dtype) *
-                       (double)call->batch;
-        touched += bytes;
-        if (x->place != ACCEL_HOST)
-            continue;
-        if (x->access & ACCEL_WRITE)
-            down += bytes;
-        if (accel_is_read(call, x))
-            up += bytes;
-    }
-    double cpu = flops / machine->cpu_gflops[dtype], cpu_memory = touched / machine->cpu_gbps;
-    double share = accel_is_lapack(call->routine->family) ? lapack_gpu_share(call) : 1;
-    double gpu = flops / (share * machine->gpu_gflops[dtype]),
-           gpu_memory = touched / machine->gpu_gbps;
-    decision->est_cpu_ms = (cpu > cpu_memory ? cpu : cpu_memory) * 1e-6;
-    decision->est_gpu_ms = machine->launch_ms + (gpu > gpu_memory ? gpu : gpu_memory) * 1e-6 +
-                           up / machine->up_gbps * 1e-6 + down / machine->down_gbps * 1e-6;
+    struct model_work work;
+    model_work_of(call, &work);
+    decision->est_cpu_ms = machine->cpu_slowdown * model_ms(machine->cpu_curve, &work);
+    decision->est_own_ms = accel_gpu_ms(&work, machine);
+    decision->est_gpu_ms = decision->est_own_ms + machine->gpu_wait_ms;
 }
 
 static bool must_move(const struct accel_call *call)
@@ -238,9 +247,9 @@ static bool on_device(const struct accel_call *call)
  * grouped ones, whose sizes are in arrays, m and n alone do. */
 static bool below_gate(const struct accel_call *call, const struct accel_machine *machine)
 {
-    uint64_t gate = accel_decide_gate(machine);
     for (int i = 0; i < ACCEL_DIMENSIONS; i++)
-        if ((uint64_t)call->size[i] >= gate && !(i == ACCEL_k && call->operand[ACCEL_a].array))
+        if ((uint64_t)call->size[i] >= machine->gate &&
+            !(i == ACCEL_k && call->operand[ACCEL_a].array))
             return false;
     return true;
 }
@@ -259,6 +268,47 @@ static struct accel_decision on_gpu(struct accel_decision decision, enum accel_w
     return decision;
 }
 
+/* What keeps a valid call from the GPU, whatever it would gain; ACCEL_WHYS: nothing does. */
+static enum accel_why obstacle(const struct accel_call *call, const struct accel_machine *machine)
+{
+    switch (machine->gpu) {
+    case ACCEL_GPU_ABSENT:
+        return ACCEL_NO_GPU;
+    case ACCEL_GPU_FAILED:
+        return ACCEL_ERROR;
+    case ACCEL_GPU_FORKED:
+        return ACCEL_FORKED;
+    default:
+        break;
+    }
+    /* BLAS goes through in tiles, LAPACK does not. */
+    if (accel_is_lapack(call->routine->family) && !accel_only_moves(call->routine->family) &&
+        lapack_gpu_bytes(call) > (double)machine->gpu_memory)
+        return ACCEL_NO_MEMORY;
+    return ACCEL_WHYS;
+}
+
+/* By the estimates alone. */
+static struct accel_decision weigh(struct accel_decision decision, const struct accel_call *call,
+                                   const struct accel_machine *machine, bool required)
+{
+    if (below_gate(call, machine))
+        return on_cpu(decision, ACCEL_SMALL);
+    if (must_move(call) || decision.est_own_ms >= decision.est_cpu_ms)
+        return on_cpu(decision, ACCEL_SLOWER);
+    /* Anything goes through in tiles, but tiles this small would not pay. */
+    if (machine->gpu_memory < 16 << 20)
+        return on_cpu(decision, ACCEL_NO_MEMORY);
+    bool busy = decision.est_gpu_ms >= decision.est_cpu_ms;
+    if (required && (busy || machine->lost || machine->full))
+        return on_gpu(decision, ACCEL_REQUIRED);
+    if (machine->lost)
+        return on_cpu(decision, ACCEL_SLOWER);
+    if (machine->full)
+        return on_cpu(decision, ACCEL_NO_MEMORY);
+    return busy ? on_cpu(decision, ACCEL_BUSY) : on_gpu(decision, ACCEL_FASTER);
+}
+
 static struct accel_decision decide(const struct accel_call *call,
                                     const struct accel_machine *machine,
                                     const struct accel_settings *settings)
@@ -273,41 +323,25 @@ static struct accel_decision decide(const struct accel_call *call,
     bool device_data = on_device(call);
     if (accel_call_empty(call) && (!device_data || accel_is_lapack(call->routine->family)))
         return on_cpu(decision, ACCEL_EMPTY);
+    estimate(&decision, call, machine);
     if (!is_supported(call))
         return on_cpu(decision, ACCEL_UNSUPPORTED);
-    estimate(&decision, call, machine);
     if (settings->policy == ACCEL_POLICY_CPU)
         return on_cpu(decision, ACCEL_USER);
-
-    switch (machine->gpu) {
-    case ACCEL_GPU_ABSENT:
-        return on_cpu(decision, ACCEL_NO_GPU);
-    case ACCEL_GPU_FAILED:
-        return on_cpu(decision, ACCEL_ERROR);
-    case ACCEL_GPU_FORKED:
-        return on_cpu(decision, ACCEL_FORKED);
-    case ACCEL_GPU_STARTING:
-        return on_cpu(decision, ACCEL_WARMING);
-    case ACCEL_GPU_UNTRIED:
-    case ACCEL_GPU_READY:
-        break;
-    }
-    /* BLAS goes through in tiles, LAPACK does not. */
-    if (accel_is_lapack(call->routine->family) && !accel_only_moves(call->routine->family) &&
-        lapack_gpu_bytes(call) > (double)machine->gpu_memory)
-        return on_cpu(decision, ACCEL_NO_MEMORY);
+    if (!device_data && pattern_matches(&settings->cpu_routines, call->routine))
+        return on_cpu(decision, ACCEL_USER);
+    enum accel_why why = obstacle(call, machine);
+    if (why != ACCEL_WHYS)
+        return on_cpu(decision, why);
     if (device_data) /* whatever its size: the CPU could not read it */
         return on_gpu(decision, ACCEL_DEVICE_DATA);
-    if (settings->policy == ACCEL_POLICY_GPU)
-        return on_gpu(decision, ACCEL_FORCED);
-    if (below_gate(call, machine))
-        return on_cpu(decision, ACCEL_SMALL);
-    if (must_move(call) || decision.est_gpu_ms >= decision.est_cpu_ms)
-        return on_cpu(decision, ACCEL_SLOWER);
-    /* Anything goes through in tiles, but tiles this small would not pay. */
-    if (machine->gpu_memory < 16 << 20)
-        return on_cpu(decision, ACCEL_NO_MEMORY);
-    return on_gpu(decision, ACCEL_FASTER);
+    if (settings->policy == ACCEL_POLICY_GPU ||
+        pattern_matches(&settings->gpu_routines, call->routine))
+        decision = on_gpu(decision, ACCEL_FORCED);
+    else
+        decision = weigh(decision, call, machine, settings->require_gpu);
+    return decision.gpu && machine->gpu == ACCEL_GPU_STARTING ? on_cpu(decision, ACCEL_WARMING)
+                                                              : decision;
 }
 
 struct accel_decision accel_decide(const struct accel_call *call,
@@ -318,11 +352,44 @@ struct accel_decision accel_decide(const struct accel_call *call,
     return decision.gpu && call_overlaps(call) ? on_cpu(decision, ACCEL_UNSUPPORTED) : decision;
 }
 
-uint64_t accel_decide_gate(const struct accel_machine *machine)
+bool accel_is_fallback(const struct accel_call *call, const struct accel_machine *machine,
+                       const struct accel_settings *settings, enum accel_why why)
 {
-    double flops = machine->launch_ms * 1e6 * machine->cpu_gflops[ACCEL_COMPLEX128];
+    switch (why) {
+    case ACCEL_NO_GPU:
+    case ACCEL_WARMING:
+    case ACCEL_NO_MEMORY:
+    case ACCEL_BUSY:
+    case ACCEL_ERROR:
+    case ACCEL_FORKED:
+    case ACCEL_VERIFY_FAILED:
+    case ACCEL_UNSUPPORTED:
+        break;
+    default:
+        return false;
+    }
+    if (settings->policy == ACCEL_POLICY_CPU ||
+        pattern_matches(&settings->cpu_routines, call->routine))
+        return false;
+    if (settings->policy == ACCEL_POLICY_GPU ||
+        pattern_matches(&settings->gpu_routines, call->routine) || on_device(call))
+        return true;
+    struct accel_decision decision = {0};
+    struct accel_machine able = *machine;
+    able.gpu_memory = INT64_MAX;
+    estimate(&decision, call, &able);
+    return weigh(decision, call, &able, true).gpu;
+}
+
+uint64_t accel_decide_gate(void)
+{
+    const struct model_rates cpu = accel_nominal_cpu(1);
     uint64_t n = 1;
-    while (n < 1024 && 8.0 * (double)(2 * n) * (double)(2 * n) * (double)(2 * n) <= flops)
-        n *= 2;
-    return n;
+    for (;; n *= 2) {
+        double size = 2 * (double)n, elements = size * size, bytes = 16 * elements;
+        double cpu_ms = 8 * size * elements / cpu.gflops[ACCEL_COMPLEX128] * 1e-6;
+        double gpu_ms = ACCEL_LAUNCH_MS + 4 * bytes / ACCEL_COPY_GBPS * 1e-6;
+        if (cpu_ms >= gpu_ms)
+            return n;
+    }
 }

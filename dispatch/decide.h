@@ -4,7 +4,7 @@
 #ifndef ACCEL_DECIDE_H
 #define ACCEL_DECIDE_H
 
-#include "gpu/call.h"
+#include "model.h"
 #include "settings.h"
 
 /* A closed set: what the log's `why` may say. */
@@ -44,35 +44,60 @@ enum accel_gpu_state {
     ACCEL_GPU_FORKED  /* this is the child of a process that used it */
 };
 
-/* What the decision knows of the machine. Rates are of the whole process. */
+/* What the decision knows of the machine, at the moment of a call. */
 struct accel_machine {
     enum accel_gpu_state gpu;
-    int64_t gpu_memory;              /* bytes that may be had on the device */
-    double cpu_gflops[ACCEL_DTYPES]; /* 10^9 real operations a second */
-    double gpu_gflops[ACCEL_DTYPES];
+    int64_t gpu_memory; /* bytes that may be had on the device */
+    uint64_t gate;      /* accel_decide_gate(), with nominal figures: what the entries ask */
+    /* Of the call's routine, by the caller's library with its threads, and on the GPU. */
+    const struct model_curve *cpu_curve, *gpu_curve;
     double up_gbps, down_gbps; /* 10^9 bytes a second, host to device and back */
-    double cpu_gbps, gpu_gbps; /* of their own memories */
-    double launch_ms;          /* the least that a call on the GPU costs */
+    double cpu_slowdown;       /* >= 1: more threads compute than there are cores */
+    double gpu_slowdown;       /* >= 1: processes that share the device do the same */
+    double gpu_wait_ms;        /* what the device has to do for others */
+    bool lost; /* calls from this place were slower on the GPU than the CPU would have been */
+    bool full; /* the last call of this size found no device memory, a moment ago */
 };
 
 struct accel_decision {
     bool gpu;
     enum accel_why why;
-    double est_cpu_ms, est_gpu_ms; /* 0 where they were not needed */
+    double est_cpu_ms, est_gpu_ms; /* 0 where there is nothing to estimate */
+    double est_own_ms;             /* of est_gpu_ms, without what is waited for */
 };
 
-/* CPU rates are nominal: 25 Gflop/s a core in double precision, 50 in single (a core of about 3 GHz
- * with 256-bit vectors at half its peak), 10 GB/s a core up to 200. Until CUDA is up, the GPU's are those of
- * a fast one. */
-void accel_machine_init(struct accel_machine *machine, int cores);
+/* Nominal figures of a CPU, for as many threads as compute: 25 Gflop/s each in double precision, 50 in single (a core of
+ * about 3 GHz with 256-bit vectors at half its peak), 10 GB/s each up to 200. */
+struct model_rates accel_nominal_cpu(int threads);
+
+/* Of a fast GPU, as long as none is known; of one whose peaks are known: 10^9 operations a second, [0] in single, [1] in
+ * double precision, of which large products reach 70 %. */
+struct model_rates accel_nominal_gpu(void);
+struct model_rates accel_gpu_of_peaks(const double peak_gflops[2], double memory_gbps);
+
+/* What a call costs at least, nominally: three copies, a kernel and a wait. */
+#define ACCEL_LAUNCH_MS 0.06
+/* What one thread stages from pageable memory, nominally. */
+#define ACCEL_COPY_GBPS 10.0
+
+/* A machine with nothing on it, and these figures. */
+void accel_machine_init(struct accel_machine *machine, const struct model_curve *cpu_curve,
+                        const struct model_curve *gpu_curve);
 
 struct accel_decision accel_decide(const struct accel_call *call,
                                    const struct accel_machine *machine,
                                    const struct accel_settings *settings);
 
-/* The size below which no call of any routine can pay: where a cube of complex numbers takes the
- * CPU as long as a launch takes the GPU. */
-uint64_t accel_decide_gate(const struct accel_machine *machine);
+/* Milliseconds that a call takes on the GPU once it is its turn: the copies, and the curve. */
+double accel_gpu_ms(const struct model_work *work, const struct accel_machine *machine);
+
+/* Whether a call that stays on the CPU should have been on the GPU and could not: what ACCEL_REQUIRE=gpu forbids. */
+bool accel_is_fallback(const struct accel_call *call, const struct accel_machine *machine,
+                       const struct accel_settings *settings, enum accel_why why);
+
+/* The size below which no call of any routine can pay: a power of two. As long as every size is below it, a cube of complex
+ * numbers takes one thread of the CPU less than the GPU, with nominal figures. */
+uint64_t accel_decide_gate(void);
 
 /* What is wrong with a call's arguments by the rules of the reference BLAS, or NULL. */
 const char *accel_call_fault(const struct accel_call *call);

@@ -11,39 +11,62 @@
 #include <unistd.h>
 
 #include "decide.h"
+#include "estimate.h"
+#include "figures.h"
 #include "gpu/gpu.h"
+#include "load.h"
 #include "log.h"
 #include "output.h"
+#include "ranks.h"
 #include "say.h"
+#include "sites.h"
+#include "start.h"
 
 static struct accel_settings settings;
-static uint64_t gate;     /* depends on the CPU alone */
-static atomic_bool ready; /* the settings have been read */
+static struct accel_ranks ranks;
+static int cores;
+static struct accel_machine nominal; /* with nothing on it */
+static atomic_bool ready;            /* the settings have been read */
 
-/* `machine` changes under the lock: once when CUDA starts, once if the GPU is given up. Readers
- * copy it under the lock as well; the state alone is read without. */
-static pthread_mutex_t machine_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER; /* held while CUDA starts */
-static struct accel_machine machine;
-static _Atomic int gpu_state = ACCEL_GPU_UNTRIED;
-static char gpu_name[16] = "gpu0", gpu_cpu_name[24] = "gpu0+cpu";
+/* Whether a decision may depend on what happens while the program runs: how busy the machine is, what free memory there
+ * is, how calls fared, what was learned. Not under MPI, whose ranks may need the same results bit for bit, and not
+ * where the user wants the same runs again. Constant. */
+static bool adapts;
 
 /* The program has a CUDA context of its own: any pointer may be a device pointer. Stays set. */
 static atomic_bool program_uses_cuda;
 
+/* The last call that found no device memory: until when others as large are not tried. */
+static _Atomic int64_t full_until_ms, full_bytes;
+enum { FULL_MS = 1000 };
+
+static void prepare_machine(void)
+{
+    cpu_set_t set;
+    cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    accel_machine_init(&nominal, NULL, NULL);
+    ranks_read(&ranks);
+    bool wait = settings.start_given ? settings.start == ACCEL_START_WAIT : ranks.mpi;
+    adapts = !wait;
+    if (settings.devices.kind == ACCEL_DEVICES_NONE)
+        settings.policy = ACCEL_POLICY_CPU;
+    figures_start(&settings, cores, adapts);
+    start_prepare(&settings, &ranks, wait);
+    if (settings.estimate)
+        estimate_start(&settings);
+}
+
 void dispatch_start(void)
 {
     static atomic_flag begun = ATOMIC_FLAG_INIT;
-    cpu_set_t set;
-    int cores = 1;
     if (atomic_flag_test_and_set(&begun))
         return;
     settings_read(&settings);
-    output_start();
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        cores = CPU_COUNT(&set);
-    accel_machine_init(&machine, cores);
-    gate = accel_decide_gate(&machine);
+    if (settings.on) {
+        settings_check_routines(&settings, accel_routines, accel_routine_count);
+        output_start();
+        prepare_machine();
+    }
     atomic_store_explicit(&ready, true, memory_order_release);
 }
 
@@ -63,22 +86,12 @@ const char *dispatch_original_libraries(void)
 
 void dispatch_end(void)
 {
-    if (dispatch_is_on() && settings.summary)
+    if (!dispatch_is_on())
+        return;
+    if (settings.summary)
         summary_print(&settings);
-}
-
-static enum accel_gpu_state state(void)
-{
-    return (enum accel_gpu_state)atomic_load_explicit(&gpu_state, memory_order_acquire);
-}
-
-static struct accel_machine machine_now(void)
-{
-    pthread_mutex_lock(&machine_lock);
-    struct accel_machine copy = machine;
-    pthread_mutex_unlock(&machine_lock);
-    copy.gpu = state();
-    return copy;
+    figures_end();
+    estimate_end();
 }
 
 struct dispatch_attention dispatch_attention(void)
@@ -86,94 +99,24 @@ struct dispatch_attention dispatch_attention(void)
     struct dispatch_attention attention = {DISPATCH_SEE_NOTHING, UINT64_MAX};
     if (!dispatch_is_on())
         return attention;
-    enum accel_gpu_state now = state();
-    if (settings.log != ACCEL_LOG_OFF || settings.summary) {
+    enum accel_gpu_state now = start_state();
+    bool none = now == ACCEL_GPU_ABSENT || now == ACCEL_GPU_FORKED || now == ACCEL_GPU_FAILED;
+    if (settings.log != ACCEL_LOG_OFF || settings.summary || estimate_is_on()) {
         attention.level = DISPATCH_SEE_ALL;
-    } else if (settings.policy == ACCEL_POLICY_CPU || now == ACCEL_GPU_ABSENT ||
-               now == ACCEL_GPU_FORKED) {
+    } else if (settings.policy == ACCEL_POLICY_CPU ||
+               (none && !settings.require_gpu && now != ACCEL_GPU_FAILED)) {
         return attention;
     } else if (atomic_load(&program_uses_cuda)) {
         attention.level = DISPATCH_SEE_ALL;
-    } else if (now == ACCEL_GPU_FAILED) {
+    } else if (none && !settings.require_gpu) {
         return attention;
-    } else if (settings.policy == ACCEL_POLICY_GPU) {
+    } else if (settings.policy == ACCEL_POLICY_GPU || settings.gpu_routines.text) {
         attention.level = DISPATCH_SEE_ALL;
     } else {
         attention.level = DISPATCH_SEE_LARGE;
-        attention.gate = gate;
+        attention.gate = nominal.gate;
     }
     return attention;
-}
-
-/* ---- The GPU's life ---- */
-
-static void set_state(enum accel_gpu_state to)
-{
-    atomic_store_explicit(&gpu_state, (int)to, memory_order_release);
-}
-
-/* Starts CUDA, once. Its threads must not take the program's signals: they inherit this thread's mask,
- * which blocks all meanwhile. Another thread that starts it already may need the dynamic linker's lock, which this
- * one holds where a constructor calls BLAS: it is waited for without end only where there is no other way. */
-enum patience { NO_WAIT, SOME_SECONDS, WITHOUT_END };
-
-/* Somebody has waited in vain. */
-static atomic_bool start_is_slow;
-
-static bool lock_start(enum patience patience)
-{
-    struct timespec until;
-    if (patience == WITHOUT_END)
-        return pthread_mutex_lock(&start_lock) == 0;
-    if (patience == NO_WAIT || atomic_load(&start_is_slow))
-        return pthread_mutex_trylock(&start_lock) == 0;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 30;
-    bool locked = pthread_mutex_timedlock(&start_lock, &until) == 0;
-    if (!locked)
-        atomic_store(&start_is_slow, true);
-    return locked;
-}
-
-static void start_gpu(enum patience patience)
-{
-    const struct gpu_config config = {settings.cuda_dir, settings.memory_share,
-                                      settings.memory_bytes};
-    struct gpu_info info;
-    sigset_t all, before;
-    if (!lock_start(patience))
-        return;
-    if (state() == ACCEL_GPU_UNTRIED) {
-        set_state(ACCEL_GPU_STARTING);
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        bool started = gpu_start(&config, &info);
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-        if (started) {
-            pthread_mutex_lock(&machine_lock);
-            /* Large products reach about 70 % of the nominal peak. */
-            for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++)
-                machine.gpu_gflops[dtype] =
-                    0.7 * info.gflops[accel_is_double((enum accel_dtype)dtype)];
-            machine.up_gbps = machine.down_gbps = 10; /* one staging thread, PCIe 4 */
-            machine.gpu_memory = info.memory_bytes;
-            gpu_name[3] = gpu_cpu_name[3] = (char)('0' + info.index % 10);
-            pthread_mutex_unlock(&machine_lock);
-        } else if (settings.policy == ACCEL_POLICY_GPU || settings.log != ACCEL_LOG_OFF) {
-            accel_say("no GPU is used: %s", gpu_failure());
-        }
-        set_state(started ? ACCEL_GPU_READY : ACCEL_GPU_ABSENT);
-    }
-    pthread_mutex_unlock(&start_lock);
-}
-
-static void give_up_gpu(void)
-{
-    int ready = ACCEL_GPU_READY;
-    if (atomic_compare_exchange_strong(&gpu_state, &ready, ACCEL_GPU_FAILED) && !gpu_is_gone())
-        accel_say("%s is left alone from here on, the CPU computes: %s", gpu_name, gpu_failure());
-    if (!gpu_is_gone())
-        gpu_trim();
 }
 
 /* Where no right result can be had: the device has failed after it had overwritten a matrix of the
@@ -185,6 +128,16 @@ static _Noreturn void stop_program(const struct dispatch_caller *caller)
         "right, so the program is stopped",
         caller->symbol, gpu_failure());
     abort();
+}
+
+/* ACCEL_REQUIRE=gpu. */
+static _Noreturn void end_program(const struct dispatch_caller *caller, enum accel_why why)
+{
+    bool reason = why == ACCEL_NO_GPU || why == ACCEL_ERROR;
+    accel_say("%s would run on the CPU (why=%s%s%s), and ACCEL_REQUIRE=gpu is set: the program is "
+              "ended",
+              caller->symbol, accel_why_name(why), reason ? ": " : "", reason ? gpu_failure() : "");
+    _exit(1);
 }
 
 /* ---- One call ---- */
@@ -329,39 +282,85 @@ static bool run_original(void *context, const struct accel_call *part)
     return true;
 }
 
+/* What is known of a call when it is decided. */
+struct situation {
+    const struct dispatch_library *library;
+    int threads; /* of that library */
+    uint64_t site;
+    struct model_work work;
+    struct accel_decision decision;
+    bool fallback; /* which ACCEL_REQUIRE forbids */
+};
+
+static int64_t bytes_moved(const struct model_work *work)
+{
+    return (int64_t)(work->up_bytes + work->down_bytes);
+}
+
+static bool device_is_full(const struct model_work *work)
+{
+    int64_t until = atomic_load_explicit(&full_until_ms, memory_order_relaxed);
+    return until > 0 && (double)until > now_ms() && bytes_moved(work) >= atomic_load(&full_bytes);
+}
+
+static void note_full(const struct model_work *work)
+{
+    atomic_store(&full_bytes, bytes_moved(work));
+    atomic_store(&full_until_ms, (int64_t)now_ms() + FULL_MS);
+}
+
+/* A call has run on the GPU because that was thought to be faster. */
+static void judge(const struct accel_call *call, const struct situation *situation, double ms,
+                  const struct dispatch_caller *caller)
+{
+    const struct accel_decision *decision = &situation->decision;
+    if (!adapts || decision->why != ACCEL_FASTER)
+        return;
+    if (decision->est_gpu_ms == decision->est_own_ms) /* it had the device for itself */
+        figures_learn_gpu(call, ms);
+    if (sites_note(situation->site, ms, decision->est_cpu_ms) && settings.log != ACCEL_LOG_OFF)
+        log_pinned(&settings, caller->symbol, ms, decision->est_cpu_ms);
+}
+
 /* Runs on the GPU. True when the result is there; the record says where it came from. */
-static bool run_on_gpu(const struct accel_call *call, const struct dispatch_caller *caller,
-                       struct accel_record *record)
+static bool run_on_gpu(const struct accel_call *call, const struct situation *situation,
+                       const struct dispatch_caller *caller, struct accel_record *record)
 {
     struct running running = {caller, settings.log == ACCEL_LOG_MOVES};
     struct gpu_host host = {run_original, running.log_moves ? on_event : NULL, &running, 0, 0};
+    double start = now_ms();
+    int number = load_enter_gpu(situation->decision.est_own_ms);
     enum gpu_status status = gpu_run(call, &host);
+    load_leave_gpu(number);
     record->up_bytes = host.up_bytes;
     record->down_bytes = host.down_bytes;
     record->ran = "cpu";
     switch (status) {
     case GPU_OK:
-        record->ran = gpu_name;
+        record->ran = start_gpu_name();
         caller->succeed(caller->context);
+        judge(call, situation, now_ms() - start, caller);
         return true;
     case GPU_NO_MEMORY:
         record->why = ACCEL_NO_MEMORY;
+        note_full(&situation->work);
         break;
     case GPU_UNSUPPORTED:
         record->why = ACCEL_UNSUPPORTED;
         break;
     case GPU_ERROR:
         record->why = ACCEL_ERROR;
-        give_up_gpu();
+        start_give_up();
         break;
     case GPU_FINISHED_ELSE:
         record->why = ACCEL_ERROR;
-        record->ran = gpu_cpu_name;
-        give_up_gpu();
+        record->ran = start_gpu_cpu_name();
+        start_give_up();
         return true;
     case GPU_SHORT_ELSE:
         record->why = ACCEL_NO_MEMORY;
-        record->ran = gpu_cpu_name;
+        record->ran = start_gpu_cpu_name();
+        note_full(&situation->work);
         return true;
     case GPU_LOST:
         stop_program(caller);
@@ -383,72 +382,211 @@ static bool call_is_part(const struct accel_call *call)
     return call->groups > 1;
 }
 
-/* Finds out where the operands are, and decides; CUDA is started if that would pay. */
-static struct accel_decision survey_and_decide(struct accel_call *call,
-                                               const struct dispatch_caller *caller)
+/* ---- Deciding ---- */
+
+static void decide_now(const struct accel_call *call, struct situation *situation)
 {
-    struct accel_machine now = machine_now();
-    if (now.gpu == ACCEL_GPU_READY && !gpu_is_own_process()) {
+    const bool valid = call->batch >= 0;
+    struct accel_machine machine = nominal;
+    machine.gpu = estimate_is_on() ? ACCEL_GPU_READY : start_state();
+    if (machine.gpu == ACCEL_GPU_READY) {
+        const struct gpu_info *gpu = start_gpu();
+        machine.gpu_memory = estimate_is_on() ? estimate_memory() : gpu->memory_bytes;
+        machine.gpu_slowdown = gpu->sharers > 1 ? gpu->sharers : 1;
+    }
+    model_work_of(call, &situation->work);
+    if (adapts && valid) {
+        double demand = (double)(load_cpu_calls() + 1) * situation->threads;
+        machine.cpu_slowdown = demand > cores ? demand / cores : 1;
+        if (situation->threads > cores) /* what was measured of the library was so, too */
+            machine.cpu_slowdown = load_cpu_calls() + 1;
+        machine.gpu_wait_ms = load_gpu_ms();
+        machine.lost = sites_lost(situation->site);
+        machine.full = device_is_full(&situation->work);
+    }
+    figures_borrow(&machine, call->routine, situation->library, situation->threads);
+    situation->decision = accel_decide(call, &machine, &settings);
+    bool ends = settings.require_gpu && !situation->decision.gpu &&
+                accel_is_fallback(call, &machine, &settings, situation->decision.why);
+    figures_give_back();
+    situation->fallback = ends;
+}
+
+/* Whether the call cannot be run on the CPU while CUDA starts. */
+static bool must_have_gpu(const struct accel_call *call)
+{
+    return !host_can_read(call) || start_waits() || settings.require_gpu ||
+           settings.policy == ACCEL_POLICY_GPU ||
+           pattern_matches(&settings.gpu_routines, call->routine);
+}
+
+/* The call would gain by a GPU that has not been started. */
+static void see_to_gpu(const struct accel_call *call, struct situation *situation)
+{
+    const struct accel_decision *decision = &situation->decision;
+    if (must_have_gpu(call)) {
+        start_now(host_can_read(call) ? START_SOME_SECONDS : START_WITHOUT_END, situation->library);
+        if (!host_can_read(call)) /* whose context they belong to is known only now */
+            gpu_locate(((struct accel_call *)(uintptr_t)call)->operand, ACCEL_MATRICES,
+                       call->batch);
+        decide_now(call, situation);
+    } else if (decision->gpu) {
+        start_note_gain(decision->est_cpu_ms - decision->est_own_ms, situation->library);
+        situation->decision.gpu = false;
+        situation->decision.why = start_state() == ACCEL_GPU_ABSENT ? ACCEL_NO_GPU : ACCEL_WARMING;
+    }
+}
+
+/* Without a GPU, calls shall not come here for nothing; finding that out costs a few looks for files. */
+static void rule_out_gpu(const struct situation *situation)
+{
+    static atomic_bool looked;
+    const struct gpu_config config = {.cuda_dir = settings.cuda_dir};
+    bool large = situation->decision.gpu || situation->decision.why == ACCEL_SLOWER;
+    if (!large || settings.policy == ACCEL_POLICY_GPU || settings.gpu_routines.text ||
+        settings.require_gpu || atomic_exchange(&looked, true) || gpu_may_exist(&config))
+        return;
+    start_rule_out();
+    if (settings.log != ACCEL_LOG_OFF)
+        accel_say("no GPU is used: this machine has no NVIDIA device");
+}
+
+/* Finds out where the operands are. */
+static void locate(struct accel_call *call, const struct dispatch_caller *caller)
+{
+    enum accel_gpu_state now = start_state();
+    if (now == ACCEL_GPU_READY && !gpu_is_own_process()) {
         /* Forked without the handlers: _Fork(), clone(). */
         dispatch_fork_child();
-        now = machine_now();
+        now = start_state();
     }
     /* Device pointers can only exist where the program has a context, though not in each of its threads. */
-    bool may_start = now.gpu == ACCEL_GPU_UNTRIED || now.gpu == ACCEL_GPU_STARTING;
-    if (settings.policy != ACCEL_POLICY_CPU && (may_start || now.gpu == ACCEL_GPU_READY) &&
+    bool may_start = now == ACCEL_GPU_UNTRIED || now == ACCEL_GPU_STARTING;
+    if (settings.policy != ACCEL_POLICY_CPU && (may_start || now == ACCEL_GPU_READY) &&
         !atomic_load(&program_uses_cuda) && gpu_program_uses_cuda(caller->loads))
         atomic_store(&program_uses_cuda, true);
-    if ((now.gpu == ACCEL_GPU_READY || now.gpu == ACCEL_GPU_FAILED ||
+    if ((now == ACCEL_GPU_READY || now == ACCEL_GPU_FAILED ||
          (may_start && atomic_load(&program_uses_cuda))) &&
         !accel_call_fault(call) && !accel_is_rows_of_lapack(call)) {
         gpu_locate(call->operand, ACCEL_MATRICES, call->batch);
         if (!all_on_host(call))
             atomic_store(&program_uses_cuda, true);
     }
-    bool on_device = !host_can_read(call);
-    struct accel_decision decision = accel_decide(call, &now, &settings);
-    if ((now.gpu == ACCEL_GPU_UNTRIED && (on_device || decision.gpu)) ||
-        (now.gpu == ACCEL_GPU_STARTING && (on_device || settings.policy == ACCEL_POLICY_GPU))) {
-        start_gpu(on_device                             ? WITHOUT_END
-                  : settings.policy == ACCEL_POLICY_GPU ? SOME_SECONDS
-                                                        : NO_WAIT);
-        now = machine_now();
-        if (on_device) /* whose context they belong to is known only now */
-            gpu_locate(call->operand, ACCEL_MATRICES, call->batch);
-        decision = accel_decide(call, &now, &settings);
+}
+
+/* Decides, and has CUDA started if that would pay. */
+static void survey(struct accel_call *call, const struct dispatch_caller *caller,
+                   struct situation *situation)
+{
+    if (!estimate_is_on())
+        locate(call, caller);
+    situation->library = caller->library(caller->context);
+    situation->threads = situation->library->threads(situation->library);
+    situation->site = sites_key(caller->site, call);
+    decide_now(call, situation);
+    if (estimate_is_on())
+        return;
+    if (start_state() == ACCEL_GPU_UNTRIED) {
+        rule_out_gpu(situation);
+        if (start_state() == ACCEL_GPU_ABSENT)
+            decide_now(call, situation);
     }
-    return decision;
+    enum accel_gpu_state now = start_state();
+    bool starting = now == ACCEL_GPU_UNTRIED || now == ACCEL_GPU_STARTING;
+    if (starting && (situation->decision.gpu || situation->decision.why == ACCEL_WARMING))
+        see_to_gpu(call, situation);
 }
 
 bool dispatch_would_run(struct accel_call *call, const struct dispatch_caller *caller)
 {
-    const struct accel_decision decision = survey_and_decide(call, caller);
-    return !host_can_read(call) || decision.gpu;
+    struct situation situation;
+    survey(call, caller, &situation);
+    return !host_can_read(call) || situation.decision.gpu;
+}
+
+/* ---- Seeing it through ---- */
+
+/* A call that computes on this thread is counted already: LAPACK calls BLAS. */
+static _Thread_local bool computes __attribute__((tls_model("initial-exec")));
+
+/* The original, with the caller's own arguments; how long it took is learned from. Returns milliseconds. */
+static double run_forward(const struct accel_call *call, const struct situation *situation,
+                          const struct dispatch_caller *caller)
+{
+    bool counted = !computes;
+    bool alone = counted && load_enter_cpu() == 1;
+    computes = true;
+    double start = now_ms();
+    caller->forward(caller->context);
+    double ms = now_ms() - start;
+    if (counted) {
+        computes = false;
+        alone = alone && load_cpu_calls() == 1;
+        load_leave_cpu();
+    }
+    if (alone && adapts && situation->decision.est_cpu_ms > 0)
+        figures_learn_cpu(call, situation->library, situation->threads, ms);
+    return ms;
+}
+
+/* Below this a call's time is not worth knowing: taking it would cost more than it could gain. */
+#define WORTH_MS 0.05
+
+static bool is_worth_watching(const struct situation *situation)
+{
+    return adapts && situation->decision.est_cpu_ms > WORTH_MS && start_state() != ACCEL_GPU_ABSENT;
+}
+
+/* accel estimate: all runs on the CPU. What runs inside a call that the GPU would have run is a part of it. */
+static bool run_for_estimate(const struct accel_call *call, const struct situation *situation,
+                             const struct dispatch_caller *caller, struct accel_record *record)
+{
+    static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
+    if (inside || !caller->forward)
+        return false;
+    if (record->why == ACCEL_BAD_ARGUMENT || record->why == ACCEL_UNSUPPORTED)
+        return false; /* as below */
+    inside = situation->decision.gpu;
+    double start = now_ms();
+    caller->forward(caller->context);
+    record->ms = now_ms() - start;
+    inside = false;
+    if (situation->decision.gpu)
+        record->why = ACCEL_NO_GPU;
+    estimate_count(call->routine, &situation->decision, record->ms);
+    settle(record);
+    return true;
 }
 
 bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller)
 {
+    struct situation situation;
     settings_complain();
-    struct accel_decision decision = survey_and_decide(call, caller);
-    bool valid = decision.why != ACCEL_BAD_ARGUMENT;
-    if (decision.gpu && !caller->forward) { /* become ready since the caller asked */
-        decision.gpu = false;
-        decision.why = ACCEL_WARMING;
+    survey(call, caller, &situation);
+    const struct accel_decision *decision = &situation.decision;
+    bool valid = decision->why != ACCEL_BAD_ARGUMENT;
+    if (decision->gpu && !caller->forward) { /* become ready since the caller asked */
+        situation.decision.gpu = false;
+        situation.decision.why = ACCEL_WARMING;
     }
     struct accel_record record = {.call = call,
                                   .symbol = caller->symbol,
-                                  .why = decision.why,
+                                  .why = decision->why,
                                   .ran = "cpu",
-                                  .est_cpu_ms = decision.est_cpu_ms,
-                                  .est_gpu_ms = decision.est_gpu_ms,
+                                  .est_cpu_ms = decision->est_cpu_ms,
+                                  .est_gpu_ms = decision->est_gpu_ms,
                                   .ms = -1};
     bool recorded = settings.log != ACCEL_LOG_OFF || settings.summary;
+    if (estimate_is_on() && run_for_estimate(call, &situation, caller, &record))
+        return true;
     double start = recorded ? now_ms() : 0;
-    if (decision.gpu && run_on_gpu(call, caller, &record)) {
+    if (decision->gpu && !estimate_is_on() && run_on_gpu(call, &situation, caller, &record)) {
         record.ms = recorded ? now_ms() - start : 0;
         settle(&record);
         return true;
     }
+    if (situation.fallback || (settings.require_gpu && decision->gpu && !estimate_is_on()))
+        end_program(caller, record.why);
     bool readable = host_can_read(call);
     if (!valid || !caller->forward ||
         (readable && record.why == ACCEL_UNSUPPORTED && !call_is_part(call))) {
@@ -457,14 +595,16 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
         settle(&record);
         return false;
     }
-    if (readable && !recorded && !call_is_part(call))
+    if (readable && !recorded && !call_is_part(call) && !is_worth_watching(&situation))
         return false;
-    start = recorded ? now_ms() : 0;
-    if (readable)
-        caller->forward(caller->context);
-    else if (!run_on_copies(call, caller))
-        stop_program(caller);
-    record.ms = recorded ? now_ms() - start : 0;
+    if (readable) {
+        record.ms = run_forward(call, &situation, caller);
+    } else {
+        start = now_ms();
+        if (!run_on_copies(call, caller))
+            stop_program(caller);
+        record.ms = now_ms() - start;
+    }
     settle(&record);
     return true;
 }
@@ -481,13 +621,11 @@ void dispatch_not_blas(const char *symbol)
 
 void dispatch_fork_child(void)
 {
-    enum accel_gpu_state was = state();
-    pthread_mutex_init(&machine_lock, NULL);
-    pthread_mutex_init(&start_lock, NULL);
-    if (was != ACCEL_GPU_UNTRIED && was != ACCEL_GPU_ABSENT) {
-        set_state(ACCEL_GPU_FORKED);
-        gpu_fork_child();
-    }
+    start_fork_child();
+    figures_fork_child();
+    load_fork_child();
+    sites_fork_child();
     output_fork_child();
     summary_fork_child();
+    estimate_fork_child();
 }

@@ -19,9 +19,21 @@ struct dispatch_attention {
     uint64_t gate; /* elements; for DISPATCH_SEE_LARGE */
 };
 
+/* A CPU library, as its callers' originals lie in it. Constant, but for what threads() answers; thread-safe. */
+struct dispatch_library {
+    const char *name; /* what a calibration knows it by: its file's name and size */
+    /* How many threads it computes with, as it is set now; at least 1. */
+    int (*threads)(const struct dispatch_library *library);
+    /* Runs a call of BLAS. False where it has no such routine. */
+    bool (*run)(const struct dispatch_library *library, const struct accel_call *call);
+};
+
 /* How the dispatcher reaches back to whoever called. */
 struct dispatch_caller {
-    const char *symbol;       /* the name that was called; constant */
+    const char *symbol; /* the name that was called; constant */
+    uintptr_t site;     /* where from: the return address */
+    /* The library that has the original; never NULL. */
+    const struct dispatch_library *(*library)(void *context);
     unsigned long long loads; /* changes when the program has loaded something */
     /* The original, with the caller's own arguments. NULL: the caller will do that for this call and others at
      * once, where it does not run on the GPU. */

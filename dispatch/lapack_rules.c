@@ -291,26 +291,26 @@ double lapack_gpu_bytes(const struct accel_call *call)
     return is_iteration(call->routine->family) ? sum + first : sum;
 }
 
-double lapack_gpu_share(const struct accel_call *call)
+struct lapack_nominal lapack_nominal(enum accel_family family)
 {
-    int64_t m = call->size[ACCEL_m], n = call->size[ACCEL_n];
-    double order = (double)(accel_has_size(call->routine, ACCEL_m) ? accel_min(m, n) : n);
-    double half;
-    switch (call->routine->family) {
+    if (!accel_is_lapack(family))
+        return (struct lapack_nominal){1, 1, 0};
+    switch (family) {
     case ACCEL_GETRS:
     case ACCEL_POTRS:
     case ACCEL_TRTRS:
     case ACCEL_SYTRS:
+        return (struct lapack_nominal){0.7, 0.7, 0.0005};
     case ACCEL_ORMQR:
-        half = 2048;
-        break;
     case ACCEL_GEQRF:
     case ACCEL_ORGQR:
     case ACCEL_GELS:
-        half = 16384;
-        break;
+        return (struct lapack_nominal){0.5, 0.4, 0.008};
+    case ACCEL_GEEV: /* the Hessenberg form, and QR steps that hardly fill a GPU */
+        return (struct lapack_nominal){0.15, 0.01, 0.2};
     default:
-        half = is_iteration(call->routine->family) ? 32768 : 8192;
+        if (is_iteration(family)) /* half of it is products of a matrix with a vector */
+            return (struct lapack_nominal){0.15, 0.03, 0.06};
+        return (struct lapack_nominal){0.6, 0.6, 0.003};
     }
-    return order / (order + half);
 }

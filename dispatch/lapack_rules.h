@@ -24,8 +24,12 @@ bool lapack_is_supported(const struct accel_call *call);
 /* Bytes that the GPU needs at least: copies of all operands, and as much as A again for the iterations. */
 double lapack_gpu_bytes(const struct accel_call *call);
 
-/* The part of its best rate that the GPU reaches: factorisations wait for their panels, and iterations for the
- * reduction to a condensed form, half of which is matrix-vector products. */
-double lapack_gpu_share(const struct accel_call *call);
+/* Nominal figures of a family, for machines where nothing was measured: the shares of a large product's rate that its
+ * operations reach, and what each step of the order costs the GPU, whose panels wait for each other. For what is no
+ * LAPACK: 1, 1 and 0. */
+struct lapack_nominal {
+    double cpu_share, gpu_share, gpu_step_ms;
+};
+struct lapack_nominal lapack_nominal(enum accel_family family);
 
 #endif

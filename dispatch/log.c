@@ -140,3 +140,16 @@ void log_event(const struct accel_settings *settings, const char *symbol,
     field_decimal(&line, "mb", (double)event->bytes * 1e-6);
     line_end(&line, settings);
 }
+
+void log_pinned(const struct accel_settings *settings, const char *symbol, double gpu_ms,
+                double cpu_ms)
+{
+    struct line line;
+    line_start(&line, settings->log == ACCEL_LOG_JSON);
+    field_process(&line);
+    field_string(&line, "sym", symbol);
+    field_string(&line, "event", "pinned");
+    field_decimal(&line, "ms", gpu_ms);
+    field_decimal(&line, "est_cpu_ms", cpu_ms);
+    line_end(&line, settings);
+}

@@ -24,6 +24,10 @@ void log_decision(const struct accel_settings *settings, const struct accel_reco
 void log_event(const struct accel_settings *settings, const char *symbol,
                const struct gpu_event *event);
 
+/* Calls from one place have lost on the GPU, and stay on the CPU from here on. */
+void log_pinned(const struct accel_settings *settings, const char *symbol, double gpu_ms,
+                double cpu_ms);
+
 /* Counts a decision for the summary. */
 void summary_count(const struct accel_record *record);
 

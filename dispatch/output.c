@@ -7,12 +7,12 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "ranks.h"
 #include "say.h"
 #include "text.h"
 
@@ -47,7 +47,7 @@ static bool opened;
 static pid_t opened_by;
 static dev_t log_dev;
 static ino_t log_ino;
-static char rank_text[24] = "0";
+static struct accel_ranks ranks;
 static bool has_stderr;
 static dev_t stderr_dev;
 static ino_t stderr_ino;
@@ -74,16 +74,7 @@ void output_start(void)
         stderr_dev = st.st_dev;
         stderr_ino = st.st_ino;
     }
-
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
-                                        "SLURM_PROCID"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *value = getenv(names[i]);
-        if (value && *value && strlen(value) < sizeof rank_text) {
-            strcpy(rank_text, value);
-            return;
-        }
-    }
+    ranks_read(&ranks);
 }
 
 static bool expand(const char *pattern, char *path, size_t size)
@@ -107,7 +98,7 @@ static bool expand(const char *pattern, char *path, size_t size)
             text_string(&text, host);
             break;
         case 'r':
-            text_string(&text, rank_text);
+            text_integer(&text, ranks.rank);
             break;
         case '%':
             text_char(&text, '%');

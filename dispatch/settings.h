@@ -1,5 +1,5 @@
 /*
- * The settings, from the environment. Read once at start; constant afterwards.
+ * The settings, from the environment and the config files. Read once at start; constant afterwards.
  */
 #ifndef ACCEL_SETTINGS_H
 #define ACCEL_SETTINGS_H
@@ -7,8 +7,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "pattern.h"
+
 enum accel_log_level { ACCEL_LOG_OFF, ACCEL_LOG_DECISIONS, ACCEL_LOG_MOVES, ACCEL_LOG_JSON };
 enum accel_policy { ACCEL_POLICY_AUTO, ACCEL_POLICY_GPU, ACCEL_POLICY_CPU };
+enum accel_start { ACCEL_START_BACKGROUND, ACCEL_START_WAIT };
+
+/* Which devices may be used, by CUDA's numbers. */
+enum accel_devices_kind { ACCEL_DEVICES_AUTO, ACCEL_DEVICES_NONE, ACCEL_DEVICES_LIST };
+#define ACCEL_DEVICES_MAX 64
+struct accel_devices {
+    enum accel_devices_kind kind;
+    int count; /* of a list: at least 1, each once, 0 to ACCEL_DEVICES_MAX - 1, in the user's order */
+    int number[ACCEL_DEVICES_MAX];
+};
 
 struct accel_settings {
     bool on;
@@ -16,15 +28,43 @@ struct accel_settings {
     const char *log_file; /* a pattern, NULL: stderr */
     bool summary;
     enum accel_policy policy;
+    struct accel_pattern gpu_routines, cpu_routines; /* always there; never there */
+    bool require_gpu;
+    enum accel_start start;
+    bool start_given; /* by the user */
+    bool learn;
+    struct accel_devices devices;
     double memory_share; /* of the device memory that may be used; used where memory_bytes is 0 */
     int64_t memory_bytes;
+    const char *model;    /* the calibration's path; NULL: there is no place for one */
+    bool model_given;     /* by the user */
     const char *cuda_dir; /* NULL: none */
     const char *original; /* NULL: none */
+    /* For the tool's own use: */
+    const char *estimate;     /* a GPU's name, NULL: none */
+    const char *estimate_dir; /* NULL: none */
 };
 
-/* Fills `settings` from the environment; values that cannot be read keep their default and are
- * remembered for settings_complain(). Not thread-safe; strings are copied. */
+/* What beside the environment decides. */
+struct settings_sources {
+    const char *system_file; /* the config file behind all others; NULL: none */
+    const char *program;     /* the executable's name, for ACCEL_EXCLUDE; empty: not known */
+    bool secure;             /* the environment is somebody else's: nothing is read, all is off */
+};
+
+/* Fills `settings` from the environment, the file that ACCEL_CONFIG names, the user's and the system's, name by
+ * name. Values that cannot be read keep their default and are remembered for settings_complain(). Where `on`
+ * is false, because of ACCEL or ACCEL_EXCLUDE, `original` alone is set. Not thread-safe; strings are copied, and
+ * stay valid until the next call, which starts afresh. Keeps errno. */
+void settings_read_from(struct accel_settings *settings, const struct settings_sources *sources);
+
+/* The same with /etc/accel.conf, this program, and AT_SECURE. */
 void settings_read(struct accel_settings *settings);
+
+/* Remembers for settings_complain() what in gpu_routines and cpu_routines matches none of the `count` routines.
+ * After settings_read(); not thread-safe. */
+void settings_check_routines(const struct accel_settings *settings,
+                             const struct accel_routine *routines, uint32_t count);
 
 /* Names each value that could not be read, with what is allowed; once. Thread-safe. */
 void settings_complain(void);

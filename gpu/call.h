@@ -312,6 +312,10 @@ struct accel_routine {
     const struct accel_arg *arg; /* apart: what the dynamic linker has to write to stays small */
 };
 
+/* All of them, in the order of the table. */
+extern const struct accel_routine accel_routines[];
+extern const uint32_t accel_routine_count;
+
 /* Where an operand's bytes are. */
 enum accel_place {
     ACCEL_HOST,    /* only the host may touch it; pinned host memory too */

@@ -10,6 +10,7 @@
 #include "find_cuda.h"
 
 struct cuda_api cuda_api;
+atomic_bool cuda_api_ending;
 
 static char reason[256];
 static bool tried, opened;
@@ -198,6 +199,10 @@ static bool open_all(const char *first_dir)
         const char *name = NULL;
         CUDA(cuGetErrorName)(result, &name);
         snprintf(reason, sizeof reason, "cuInit: %s", name ? name : "unknown error");
+        return false;
+    }
+    if (atomic_load(&cuda_api_ending)) {
+        snprintf(reason, sizeof reason, "the program has ended");
         return false;
     }
     CUDA(cuDriverGetVersion)(&version);

@@ -7,6 +7,7 @@
 #include <cuda.h>
 #include <cublas_v2.h>
 #include <cusolverDn.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 struct cuda_api {
@@ -30,6 +31,10 @@ extern struct cuda_api cuda_api;
  * system's folders (find_cuda.h). first_dir stays. Sticky: the first result holds. Returns NULL, or the reason why
  * there is no CUDA, in static memory. */
 const char *cuda_api_open(const char *first_dir);
+
+/* Set when the process ends: libraries are opened one by one, and no further ones then. Who ends the process waits for the
+ * dynamic linker's lock, which each takes. */
+extern atomic_bool cuda_api_ending;
 
 /* Opens the cuSOLVER that belongs to the cuBLAS in use, at the first call: most programs need none. Returns whether there
  * is one. After cuda_api_open() has succeeded; thread-safe, sticky. */

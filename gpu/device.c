@@ -2,6 +2,7 @@
 #include "device.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -136,6 +137,45 @@ static void nominal_rates(struct gpu_info *info)
     info->gflops[1] = info->gflops[0] / (ratio > 0 ? ratio : 64);
 }
 
+/* CUDA_VISIBLE_DEVICES has chosen and ordered them already. */
+static bool choose_device(const struct gpu_config *config, int count, struct gpu_info *info)
+{
+    int usable = config->device_count > 0 ? config->device_count : count;
+    int size = config->local_size > 0 ? config->local_size : 1, rank = config->local_rank % usable;
+    info->index = config->device_count > 0 ? config->devices[rank] : rank;
+    info->sharers = (size + usable - 1) / usable;
+    if (info->index < count)
+        return true;
+    pthread_mutex_lock(&failure_lock);
+    snprintf(failure, sizeof failure, "there is no device %d, but %d from 0 on", info->index,
+             count);
+    pthread_mutex_unlock(&failure_lock);
+    return false;
+}
+
+/* Versions as a calibration tells them apart; 0 where they cannot be had. */
+static void read_versions(struct gpu_info *info)
+{
+    CUDA(cuDriverGetVersion)(&info->cuda_version);
+    int part[3] = {0};
+    for (int i = 0; CUDA(cublasGetProperty) && i < 3; i++)
+        CUDA(cublasGetProperty)((libraryPropertyType)i, &part[i]);
+    info->cublas_version = part[0] * 10000 + part[1] * 100 + part[2];
+}
+
+static void read_id(struct gpu_info *info)
+{
+    CUuuid uuid = {{0}};
+    static const char hex[] = "0123456789abcdef";
+    if (CUDA(cuDeviceGetUuid))
+        CUDA(cuDeviceGetUuid)(&uuid, gpu_device.device);
+    for (int i = 0; i < 16; i++) {
+        info->id[2 * i] = hex[(unsigned char)uuid.bytes[i] >> 4];
+        info->id[2 * i + 1] = hex[(unsigned char)uuid.bytes[i] & 15];
+    }
+    info->id[32] = 0;
+}
+
 static enum gpu_status open_device(const struct gpu_config *config, struct gpu_info *info)
 {
     int count = 0;
@@ -148,9 +188,10 @@ static enum gpu_status open_device(const struct gpu_config *config, struct gpu_i
         keep_failure("cuDeviceGetCount", "no device");
         return GPU_ERROR;
     }
-    /* CUDA_VISIBLE_DEVICES has chosen and ordered them. */
-    gpu_device.ordinal = info->index = 0;
-    if ((status = GPU_CHECK(cuDeviceGet, &gpu_device.device, 0)) != GPU_OK ||
+    if (!choose_device(config, count, info))
+        return GPU_ERROR;
+    gpu_device.ordinal = info->index;
+    if ((status = GPU_CHECK(cuDeviceGet, &gpu_device.device, info->index)) != GPU_OK ||
         (status = GPU_CHECK(cuDeviceGetName, info->name, sizeof info->name, gpu_device.device)) !=
             GPU_OK ||
         (status = GPU_CHECK(cuDeviceTotalMem, &total, gpu_device.device)) != GPU_OK ||
@@ -166,16 +207,41 @@ static enum gpu_status open_device(const struct gpu_config *config, struct gpu_i
         CUDA(cuDevicePrimaryCtxRelease)(gpu_device.device);
         return status;
     }
-    gpu_device.budget = config->memory_bytes ? config->memory_bytes
-                                             : (int64_t)((double)total * config->memory_share);
+    gpu_device.budget = config->memory_bytes
+                            ? config->memory_bytes
+                            : (int64_t)((double)total * config->memory_share / info->sharers);
     info->memory_bytes = gpu_device.budget;
     nominal_rates(info);
+    read_versions(info);
+    read_id(info);
     return GPU_OK;
+}
+
+bool gpu_may_exist(const struct gpu_config *config)
+{
+    /* The driver's devices: Linux, Windows Subsystem for Linux, Tegra. Whoever says where CUDA is has one. */
+    static const char *const nodes[] = {"/dev/nvidiactl", "/dev/nvidia0",    "/dev/dxg",
+                                        "/dev/nvgpu",     "/dev/nvhost-gpu", "/dev/nvmap"};
+    int saved = errno;
+    bool may = config->cuda_dir != NULL;
+    for (size_t i = 0; !may && i < sizeof nodes / sizeof *nodes; i++)
+        may = access(nodes[i], F_OK) == 0;
+    errno = saved;
+    if (!may && cuda_api_loaded_driver()) /* the program has it from somewhere */
+        may = true;
+    return may;
+}
+
+void gpu_end(void)
+{
+    atomic_store(&cuda_api_ending, true);
 }
 
 bool gpu_start(const struct gpu_config *config, struct gpu_info *info)
 {
     const char *reason = cuda_api_open(config->cuda_dir);
+    if (!reason && atomic_load(&cuda_api_ending))
+        reason = "the program has ended";
     if (reason) {
         snprintf(failure, sizeof failure, "%s", reason);
         return false;
@@ -234,19 +300,26 @@ static bool find_program_driver(unsigned long long loads)
     return atomic_load_explicit(&program_has_driver, memory_order_acquire);
 }
 
+/* Of any device. */
+static bool any_context_active(void)
+{
+    unsigned flags;
+    int active = 0;
+    for (CUdevice i = 0; !active && program.get_state(i, &flags, &active) == CUDA_SUCCESS; i++)
+        continue;
+    return active;
+}
+
 bool gpu_program_uses_cuda(unsigned long long loads)
 {
     CUcontext context = NULL;
-    unsigned flags;
-    int active = 0;
     if (atomic_load(&dead))
         return false;
     if (atomic_load(&started))
         return CUDA(cuCtxGetCurrent)(&context) == CUDA_SUCCESS && context;
     /* Not yet our CUDA: the program's, through its own copy, and only where it is in use. */
     return find_program_driver(loads) &&
-           ((program.get_current(&context) == CUDA_SUCCESS && context) ||
-            (program.get_state(0, &flags, &active) == CUDA_SUCCESS && active));
+           ((program.get_current(&context) == CUDA_SUCCESS && context) || any_context_active());
 }
 
 typedef CUresult pointer_attributes(unsigned, CUpointer_attribute *, void **, CUdeviceptr);

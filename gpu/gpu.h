@@ -12,13 +12,21 @@ struct gpu_config {
     const char *cuda_dir; /* look for the CUDA libraries here first; NULL: nowhere special */
     double memory_share;  /* of the device's memory that may be used, where memory_bytes is 0 */
     int64_t memory_bytes;
+    /* CUDA's numbers of the devices that may be used, and how many there are; 0: all. The processes of one program on this
+     * machine take them in turn: this one is number `local_rank` of `local_size`. */
+    const int *devices;
+    int device_count;
+    int local_rank, local_size;
 };
 
 struct gpu_info {
     char name[64];
+    char id[40];          /* tells this device from others of this machine */
     int index;            /* the device's CUDA ordinal */
-    int64_t memory_bytes; /* what may be used of it */
+    int sharers;          /* processes of this program that use it, at least 1 */
+    int64_t memory_bytes; /* what may be used of it by this process */
     double gflops[2];     /* nominal peak: [0] single, [1] double precision, in 10^9 operations/s */
+    int cuda_version, cublas_version; /* of the driver (13000) and of cuBLAS (130100) */
 };
 
 enum gpu_status {
@@ -62,6 +70,9 @@ struct gpu_host {
  * since CUDA starts threads. */
 bool gpu_start(const struct gpu_config *config, struct gpu_info *info);
 
+/* Whether this machine may have a GPU: false where there is none for certain. Cheap: nothing is loaded. */
+bool gpu_may_exist(const struct gpu_config *config);
+
 /* The reason for the last GPU_ERROR, GPU_LOST or failed start: one line, constant or static memory.
  */
 const char *gpu_failure(void);
@@ -82,6 +93,9 @@ void gpu_locate(struct accel_operand *operands, int count, int64_t batch);
 /* Whether the driver has been unloaded: the process is ending, and failures are no news. */
 bool gpu_is_gone(void);
 
+/* The process ends: gpu_start(), if it is under way on another thread, goes no further than the step it is at. */
+void gpu_end(void);
+
 /* Runs a valid, non-empty call. Blocks until the result is where the caller expects it. */
 enum gpu_status gpu_run(const struct accel_call *call, struct gpu_host *host);
 
@@ -90,6 +104,10 @@ enum gpu_status gpu_run(const struct accel_call *call, struct gpu_host *host);
  * false where that fails. */
 bool gpu_fetch(void *host, const struct accel_operand *x);
 bool gpu_store(const struct accel_operand *x, const void *host, char uplo);
+
+/* Rates of copies of large operands from host memory to the device and back, in 10^9 bytes a second: as gpu_run() makes
+ * them, the best of some. Takes a tenth of a second. False where that fails. */
+bool gpu_measure_copies(double *up_gbps, double *down_gbps);
 
 /* Frees what lies idle: the memory pool's blocks, streams, handles. */
 void gpu_trim(void);

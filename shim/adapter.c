@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "dispatch/decide.h"
+#include "dispatch/shape.h"
 
 enum { CBLAS_ROW_MAJOR = 101, CBLAS_COL_MAJOR = 102 };
 
@@ -140,41 +141,6 @@ static struct accel_complex read_scalar(struct reader *r, const struct accel_rou
         return load_scalar(r->frame->xmm[r->reals++], dtype);
     const char *at = (const char *)(uintptr_t)next_word(r);
     return load_scalar(at + (arg->array ? group * (int64_t)accel_dtype_size(dtype) : 0), dtype);
-}
-
-/* An operand's type, of those that the table names. */
-static enum accel_dtype dtype_of(const struct accel_call *call, const struct accel_arg *arg)
-{
-    switch ((enum accel_dtype)arg->dtype) {
-    case ACCEL_SAME:
-        return call->routine->dtype;
-    case ACCEL_REALS:
-        return accel_real_dtype(call->routine->dtype);
-    case ACCEL_INTEGERS:
-        return call->width == 64 ? ACCEL_INT64 : ACCEL_INT32;
-    default:
-        return (enum accel_dtype)arg->dtype;
-    }
-}
-
-/* Shapes of the operands as they are stored, from the sizes and flags. */
-static void shape_operands(struct accel_call *call)
-{
-    const struct accel_routine *routine = call->routine;
-    for (int i = 0; i < routine->args; i++) {
-        const struct accel_arg *arg = &routine->arg[i];
-        if (arg->kind != ACCEL_ARG_MATRIX && arg->kind != ACCEL_ARG_VECTOR)
-            continue;
-        struct accel_operand *x = &call->operand[arg->slot];
-        char flag = arg->transposed_by == ACCEL_noflag ? 'N' : call->flag[arg->transposed_by];
-        bool transposed = flag != 'N' && flag != 'R';
-        bool matrix = arg->kind == ACCEL_ARG_MATRIX;
-        int64_t first = accel_call_size(call, transposed ? arg->cols : arg->rows);
-        x->rows = matrix ? first : 1;
-        x->cols = matrix ? accel_call_size(call, transposed ? arg->rows : arg->cols) : first;
-        x->access = (enum accel_access)arg->access;
-        x->dtype = dtype_of(call, arg);
-    }
 }
 
 /* ---- Row-major calls ---- */

@@ -29,8 +29,6 @@ struct accel_name {
 /* Entry numbers run routine by routine, within one mangling by mangling. */
 extern const struct accel_name accel_names[];
 extern const uint32_t accel_name_count;
-extern const struct accel_routine accel_routines[];
-extern const uint32_t accel_routine_count;
 
 const struct accel_mangling *accel_name_mangling(uint32_t entry);
 const struct accel_routine *accel_name_routine(uint32_t entry);

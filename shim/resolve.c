@@ -165,7 +165,8 @@ static struct accel_original *make_original(uint32_t entry, void *function, bool
 {
     struct accel_original *original = malloc(sizeof *original);
     if (original)
-        *original = (struct accel_original){function, width_of(entry, function), global, NULL};
+        *original = (struct accel_original){
+            .function = function, .width = width_of(entry, function), .global = global};
     return original;
 }
 

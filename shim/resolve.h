@@ -10,6 +10,7 @@
 #ifndef ACCEL_RESOLVE_H
 #define ACCEL_RESOLVE_H
 
+#include "dispatch/dispatch.h"
 #include "entry.h"
 #include "names.h"
 
@@ -23,6 +24,7 @@ struct accel_original {
      * caller this is; else NULL. An LP64 function serves both kinds of callers (the lower half of a
      * 64-bit size comes first) unless a size is beyond 32 bits: see accel_adapter_is_wide(). */
     const struct accel_original *wide;
+    _Atomic(const struct dispatch_library *) library; /* NULL until asked for: see library.h */
 };
 
 /* Finds the original of exported entry `entry` for the code at return address `ret`; NULL where

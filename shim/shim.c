@@ -10,6 +10,7 @@
 #include "dispatch/decide.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/lapack_rules.h"
+#include "library.h"
 #include "slots.h"
 
 /* What of the program's thread is put aside while libaccel works, and is as it was where the program's own code
@@ -92,6 +93,12 @@ static void call_original(void *context, const struct accel_call *call)
     from_program(p, returned);
 }
 
+static const struct dispatch_library *library(void *context)
+{
+    const struct passage *p = context;
+    return accel_library_of(p->original);
+}
+
 static void read_group(struct accel_call *call, const struct passage *p, struct accel_group *group)
 {
     accel_adapter_read(call, p->routine, p->abi, p->original->width, p->frame, *group);
@@ -155,6 +162,8 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
 
     struct passage passage = {original, routine, abi, frame, program, NULL, false};
     struct dispatch_caller caller = {.symbol = accel_names[exported].symbol,
+                                     .site = frame->ret,
+                                     .library = library,
                                      .loads = accel_slots_count_loads(),
                                      .forward = forward,
                                      .original = call_original,
@@ -193,6 +202,7 @@ void *accel_enter(uint32_t entry, struct accel_frame *frame)
 static void fork_child(void)
 {
     accel_slots_fork_child();
+    accel_library_fork_child();
     dispatch_fork_child();
 }
 

@@ -7,14 +7,15 @@ TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so
                    bad_arguments bad_arguments_longjmp cuda_program \
                    libcaller_lp64.so libcaller_ilp64.so libcaller_none.so \
                    fp_state libentry_provider.so libentry_cost.so \
-                   test_text test_settings test_decide test_adapter test_names test_gpu test_find_cuda test_residual \
+                   test_text test_settings test_pattern test_ranks test_decide test_model test_model_file test_adapter test_names test_gpu test_find_cuda test_residual \
                    test_testgpu)
 
 .PHONY: test-programs
-test-programs: $(TEST_PROGRAMS) reference-programs
+test-programs: $(TEST_PROGRAMS) reference-programs $(BUILD)/regret/replay
 
 include tests/reference/reference.mk
 include tests/lapack/lapack.mk
+include tests/regret/regret.mk
 
 $(TESTS)/.made:
 	@mkdir -p $(TESTS)
@@ -66,7 +67,7 @@ $(TESTS)/libcaller_none.so: tests/shim/caller.c
 $(TESTS)/libentry_provider.so: tests/shim/entry_provider.c shim/routines.def shim/manglings.def
 	$(CC) $(TEST_FLAGS) -fno-builtin -shared -fPIC -o $@ $<
 $(TESTS)/libentry_cost.so: tests/shim/entry_cost.c tests/shim/call_sites.c $(BUILD)/shim/names.o $(BUILD)/shim/adapter.o \
-                           $(BUILD)/shim/invoke_x86_64.o $(BUILD)/dispatch/decide.o $(BUILD)/dispatch/lapack_rules.o $(TESTS)/libentry_provider.so
+                           $(BUILD)/shim/invoke_x86_64.o $(patsubst %,$(BUILD)/dispatch/%.o,decide model shape lapack_rules pattern) $(TESTS)/libentry_provider.so
 	$(CC) $(TEST_FLAGS) -fPIC -shared -o $@ $(filter %.c %.o,$^) -L$(TESTS) -lentry_provider -Wl,-rpath,'$$ORIGIN'
 
 # Unit tests: the layers' own objects, and cmocka.
@@ -75,9 +76,13 @@ GPU_OBJECTS      := $(patsubst %.c,$(BUILD)/%.o,$(GPU_SOURCES))
 SHIM_TABLE       := $(BUILD)/shim/names.o $(BUILD)/shim/adapter.o $(BUILD)/shim/invoke_x86_64.o
 UNIT_LIBS        := -lcmocka -lm -ldl -lpthread
 
-$(TESTS)/test_text: tests/unit/test_text.c $(DISPATCH_OBJECTS) $(GPU_OBJECTS)
-$(TESTS)/test_settings: tests/unit/test_settings.c $(DISPATCH_OBJECTS) $(GPU_OBJECTS)
+$(TESTS)/test_text: tests/unit/test_text.c $(BUILD)/dispatch/text.o
+$(TESTS)/test_settings: tests/unit/test_settings.c $(patsubst %,$(BUILD)/dispatch/%.o,settings config pattern ranks output say text) $(BUILD)/shim/names.o
+$(TESTS)/test_pattern: tests/unit/test_pattern.c $(BUILD)/dispatch/pattern.o $(BUILD)/shim/names.o
+$(TESTS)/test_ranks: tests/unit/test_ranks.c $(BUILD)/dispatch/ranks.o
 $(TESTS)/test_decide: tests/unit/test_decide.c $(DISPATCH_OBJECTS) $(GPU_OBJECTS) $(BUILD)/shim/names.o
+$(TESTS)/test_model: tests/unit/test_model.c $(patsubst %,$(BUILD)/dispatch/%.o,decide model shape lapack_rules known_gpus pattern) $(BUILD)/shim/names.o
+$(TESTS)/test_model_file: tests/unit/test_model_file.c $(patsubst %,$(BUILD)/dispatch/%.o,model model_file shape lapack_rules text) $(BUILD)/shim/names.o
 $(TESTS)/test_names: tests/unit/test_names.c $(BUILD)/shim/names.o
 $(TESTS)/test_adapter: tests/unit/test_adapter.c $(SHIM_TABLE) $(DISPATCH_OBJECTS) $(GPU_OBJECTS)
 $(TESTS)/test_find_cuda: tests/unit/test_find_cuda.c $(BUILD)/gpu/find_cuda.o
@@ -85,12 +90,12 @@ $(TESTS)/test_residual: tests/unit/test_residual.c $(CPU_REF) $(CPU_REF_HEADERS)
 $(TESTS)/test_gpu: tests/unit/test_gpu.c $(CPU_REF) $(GPU_OBJECTS) $(BUILD)/shim/names.o | testgpu
 $(TESTS)/test_gpu: TEST_FLAGS += -isystem $(CUDA_INCLUDE) -Igpu
 $(TESTS)/test_gpu: UNIT_LIBS += $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu'
-$(addprefix $(TESTS)/,test_text test_settings test_decide test_names test_adapter test_gpu test_find_cuda test_residual):
+$(addprefix $(TESTS)/,test_text test_settings test_pattern test_ranks test_decide test_model test_model_file test_names test_adapter test_gpu test_find_cuda test_residual):
 	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o,$^) $(UNIT_LIBS)
 
 # One prove run over everything, two at a time. CHECK=... for some of it.
 CHECK ?= $(wildcard tests/shim/test_*.py) $(wildcard tests/programs/test_*.py) $(wildcard tests/reference/test_*.py) $(wildcard tests/lapack/test_*.py) \
-         $(wildcard tests/suites/test_*.py) tests/unit/run tests/style/run
+         $(wildcard tests/suites/test_*.py) $(wildcard tests/regret/test_*.py) $(wildcard tests/tool/test_*.py) tests/unit/run tests/style/run
 .PHONY: check
 check:
 	BUILD=$(BUILD) prove -j2 --timer $(CHECK)

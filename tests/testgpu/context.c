@@ -123,6 +123,12 @@ static CUresult check_handle(CUcontext context)
     }
 }
 
+/* With the lock, which is let go meanwhile. */
+static CUresult start(void)
+{
+    return speed_start(&driver.has_started, 9) ? CUDA_SUCCESS : CUDA_ERROR_DEINITIALIZED;
+}
+
 static CUresult create(CUcontext *context, unsigned flags, CUdevice device)
 {
     if (context == NULL)
@@ -130,7 +136,9 @@ static CUresult create(CUcontext *context, unsigned flags, CUdevice device)
     if (!device_is(device))
         return CUDA_ERROR_INVALID_DEVICE;
     testgpu_lock();
-    CUresult code = context_new(context, device, flags);
+    CUresult code = start();
+    if (code == CUDA_SUCCESS)
+        code = context_new(context, device, flags);
     if (code == CUDA_SUCCESS)
         code = push(*context);
     testgpu_unlock();
@@ -265,9 +273,9 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice number)
     if (!device_is(number))
         TESTGPU_RETURN(CUDA_ERROR_INVALID_DEVICE);
     struct device *device = &devices[number];
-    CUresult code = CUDA_SUCCESS;
     testgpu_lock();
-    if (device->primary_uses == 0) {
+    CUresult code = start();
+    if (code == CUDA_SUCCESS && device->primary_uses == 0) {
         code = context_new(&device->primary, number, device->primary_flags);
         if (code == CUDA_SUCCESS)
             device->primary->primary = true;

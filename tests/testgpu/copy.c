@@ -2,7 +2,7 @@
 #include <string.h>
 #include "driver.h"
 
-enum { PITCH_MAX = 0x7fffffff };
+enum { PITCH_MAX = 0x7fffffff, ALWAYS_MOVED = 4096 };
 
 struct side {
     bool device;
@@ -42,6 +42,12 @@ static char *reach(struct testgpu_run *run, const struct side *side, size_t byte
     return testgpu_reach(run, (CUdeviceptr)side->address, bytes);
 }
 
+/* What is small tells of success, and is always there. */
+static bool is_moved(size_t bytes)
+{
+    return settings.data || bytes <= ALWAYS_MOVED;
+}
+
 static CUresult run_copy(struct testgpu_run *run, void *argument)
 {
     struct copy *copy = argument;
@@ -51,7 +57,8 @@ static CUresult run_copy(struct testgpu_run *run, void *argument)
     char *to = reach(run, &copy->to, extent(&copy->to, copy->width, copy->rows));
     if (from == NULL || to == NULL)
         return CUDA_ERROR_ILLEGAL_ADDRESS;
-    for (size_t row = 0; row < copy->rows; row++)
+    bool moves = is_moved(copy->width * copy->rows);
+    for (size_t row = 0; row < copy->rows && moves; row++)
         memmove(to + row * copy->to.pitch, from + row * copy->from.pitch, copy->width);
     count(copy);
     return CUDA_SUCCESS;
@@ -73,12 +80,26 @@ static CUresult check_sides(const struct copy *copy)
     return CUDA_SUCCESS;
 }
 
+/* Inside the device every byte is read and written. */
+static void set_speed(struct operation *operation, const struct copy *copy)
+{
+    size_t bytes = copy->width * copy->rows;
+    struct testgpu_cost inside = {.bytes = 2 * (double)bytes};
+    if (copy->from.device && copy->to.device)
+        speed_of_kernel(operation, &inside);
+    else if (copy->from.device)
+        speed_of_copy(operation, ENGINE_DOWN, bytes);
+    else if (copy->to.device)
+        speed_of_copy(operation, ENGINE_UP, bytes);
+}
+
 static struct operation *copy_operation(const struct copy *copy)
 {
     struct operation *operation = operation_new("copy", run_copy, copy, sizeof *copy);
     if (operation == NULL)
         return NULL;
     operation->counted = true;
+    set_speed(operation, copy);
     const struct side *sides[] = {&copy->from, &copy->to};
     for (int i = 0; i < 2; i++) {
         if (sides[i]->device)
@@ -280,7 +301,8 @@ static CUresult run_fill(struct testgpu_run *run, void *argument)
     char *to = testgpu_reach(run, fill->address, fill->bytes);
     if (to == NULL)
         return CUDA_ERROR_ILLEGAL_ADDRESS;
-    memset(to, fill->value, fill->bytes);
+    if (is_moved(fill->bytes))
+        memset(to, fill->value, fill->bytes);
     return CUDA_SUCCESS;
 }
 
@@ -288,8 +310,11 @@ static CUresult put_fill(CUdeviceptr address, unsigned char value, size_t bytes,
 {
     struct fill fill = {.address = address, .bytes = bytes, .value = value};
     struct operation *operation = operation_new("fill", run_fill, &fill, sizeof fill);
-    if (operation != NULL)
+    struct testgpu_cost cost = {.bytes = (double)bytes};
+    if (operation != NULL) {
         operation->counted = true;
+        speed_of_kernel(operation, &cost);
+    }
     return put(operation, stream, false);
 }
 

@@ -70,7 +70,7 @@ static void compute(const struct blas_call *x, const void *a, const void *b, voi
 }
 
 static const struct routine geam = {"geam", HAS_B | HAS_BETA | BETA_OF_B | IN_PLACE, describe,
-                                    compute};
+                                    compute, NULL};
 
 #define GEAM(NAME, INTEGER, ELEMENT, REAL, PRECISION, ROUTINE)                                     \
     cublasStatus_t CUBLASWINAPI NAME(                                                              \

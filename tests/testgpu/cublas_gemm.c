@@ -1,5 +1,6 @@
 /* gemm, and gemm3m, which rounds otherwise on the device. */
 #include "cublas_gemm.h"
+#include "cublas_cost.h"
 
 bool describe_gemm(struct blas_call *x)
 {
@@ -11,8 +12,10 @@ bool describe_gemm(struct blas_call *x)
     return true;
 }
 
-static const struct routine gemm = {"gemm", HAS_B | HAS_BETA, describe_gemm, compute_gemm};
-static const struct routine gemm3m = {"gemm3m", HAS_B | HAS_BETA, describe_gemm, compute_gemm};
+static const struct routine gemm = {"gemm", HAS_B | HAS_BETA, describe_gemm, compute_gemm,
+                                    operations_of_gemm};
+static const struct routine gemm3m = {"gemm3m", HAS_B | HAS_BETA, describe_gemm, compute_gemm,
+                                      operations_of_gemm};
 
 #define GEMM(NAME, INTEGER, ELEMENT, REAL, PRECISION, ROUTINE)                                     \
     cublasStatus_t CUBLASWINAPI NAME(                                                              \

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cublas_gemm.h"
+#include "cublas_cost.h"
 
 /* A bfloat16 is the upper half of a float. */
 static float *widen(const struct matrix *matrix, const uint16_t *from)
@@ -31,7 +32,7 @@ static void compute(const struct blas_call *x, const void *a, const void *b, voi
 }
 
 static const struct routine gemm_ex = {"gemm_ex", HAS_B | HAS_BETA | BFLOAT_INPUTS, describe_gemm,
-                                       compute};
+                                       compute, operations_of_gemm};
 
 #define GEMM_EX(NAME, INTEGER)                                                                     \
     cublasStatus_t CUBLASWINAPI NAME(                                                              \

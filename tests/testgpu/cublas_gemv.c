@@ -20,10 +20,10 @@ static bool describe_symv(struct blas_call *x)
     return true;
 }
 
-static const struct routine gemv = {"gemv", HAS_B | HAS_BETA, describe_gemv, compute_gemv};
-static const struct routine symv = {"symv", HAS_B | HAS_BETA, describe_symv, compute_symv};
+static const struct routine gemv = {"gemv", HAS_B | HAS_BETA, describe_gemv, compute_gemv, NULL};
+static const struct routine symv = {"symv", HAS_B | HAS_BETA, describe_symv, compute_symv, NULL};
 static const struct routine hemv = {"hemv", HAS_B | HAS_BETA | HERMITIAN, describe_symv,
-                                    compute_symv};
+                                    compute_symv, NULL};
 
 #define LAST_PARAMETERS(INTEGER, ELEMENT)                                                          \
     INTEGER n, const ELEMENT *alpha, const ELEMENT *a, INTEGER lda, const ELEMENT *x,              \

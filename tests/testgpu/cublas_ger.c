@@ -24,13 +24,13 @@ static bool describe_syr(struct blas_call *x)
     return true;
 }
 
-static const struct routine ger = {"ger", HAS_B, describe_ger, compute_ger};
-static const struct routine geru = {"geru", HAS_B, describe_ger, compute_ger};
-static const struct routine gerc = {"gerc", HAS_B, describe_ger, compute_gerc};
-static const struct routine syr = {"syr", 0, describe_syr, compute_syr};
-static const struct routine her = {"her", HERMITIAN | REAL_ALPHA, describe_syr, compute_syr};
-static const struct routine syr2 = {"syr2", HAS_B, describe_syr2, compute_syr2};
-static const struct routine her2 = {"her2", HAS_B | HERMITIAN, describe_syr2, compute_syr2};
+static const struct routine ger = {"ger", HAS_B, describe_ger, compute_ger, NULL};
+static const struct routine geru = {"geru", HAS_B, describe_ger, compute_ger, NULL};
+static const struct routine gerc = {"gerc", HAS_B, describe_ger, compute_gerc, NULL};
+static const struct routine syr = {"syr", 0, describe_syr, compute_syr, NULL};
+static const struct routine her = {"her", HERMITIAN | REAL_ALPHA, describe_syr, compute_syr, NULL};
+static const struct routine syr2 = {"syr2", HAS_B, describe_syr2, compute_syr2, NULL};
+static const struct routine her2 = {"her2", HAS_B | HERMITIAN, describe_syr2, compute_syr2, NULL};
 
 #define COMMON_FIELDS(PRECISION, ROUTINE)                                                          \
     .routine = &(ROUTINE), .precision = (PRECISION), .n = n, .a = MATRIX(x, incx),                 \

@@ -52,8 +52,8 @@ static void unpack(const struct blas_call *x, const void *packed, const void *no
     }
 }
 
-static const struct routine trttp = {"trttp", NO_ALPHA, describe_trttp, pack};
-static const struct routine tpttr = {"tpttr", NO_ALPHA, describe_tpttr, unpack};
+static const struct routine trttp = {"trttp", NO_ALPHA, describe_trttp, pack, NULL};
+static const struct routine tpttr = {"tpttr", NO_ALPHA, describe_tpttr, unpack, NULL};
 
 #define COMMON_FIELDS(PRECISION, ROUTINE)                                                          \
     .routine = &(ROUTINE), .precision = (PRECISION), .uplo = uplo, .n = n

@@ -1,7 +1,7 @@
 /* A BLAS call: its checks, then a kernel on the handle's stream. */
 #include <limits.h>
 #include <string.h>
-#include "cublas_routine.h"
+#include "cublas_cost.h"
 
 bool has(const struct blas_call *x, unsigned trait)
 {
@@ -43,7 +43,7 @@ static CUresult read_scalars(struct testgpu_run *run, struct blas_call *x)
 /* A workspace holds whatever the library likes. */
 static CUresult scribble(struct testgpu_run *run, const struct blas_call *x)
 {
-    if (x->workspace == 0 || x->workspace_bytes == 0)
+    if (x->workspace == 0 || x->workspace_bytes == 0 || !testgpu_computes())
         return CUDA_SUCCESS;
     char *workspace = testgpu_reach(run, x->workspace, x->workspace_bytes);
     if (workspace == NULL)
@@ -88,7 +88,8 @@ CUresult run_one(struct testgpu_run *run, const struct blas_call *x, char **c)
     *c = testgpu_reach(run, x->c.address, matrix_bytes(&x->c));
     if (*c == NULL)
         return CUDA_ERROR_ILLEGAL_ADDRESS;
-    x->routine->compute(x, a, b, *c);
+    if (testgpu_computes())
+        x->routine->compute(x, a, b, *c);
     return CUDA_SUCCESS;
 }
 
@@ -101,7 +102,7 @@ static CUresult run_call(struct testgpu_run *run, void *argument)
     if (scribble(run, x) != CUDA_SUCCESS)
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     CUresult code = has(x, BATCHED) ? run_batch(run, x, &c) : run_one(run, x, &c);
-    if (code == CUDA_SUCCESS && testgpu_spoils_kernel())
+    if (code == CUDA_SUCCESS && testgpu_computes() && testgpu_spoils_kernel())
         add_one(&x->c, x->precision, c);
     return code;
 }
@@ -175,7 +176,9 @@ static cublasStatus_t put_call(cublasHandle_t handle, struct blas_call *x)
         return status;
     x->workspace = handle->workspace;
     x->workspace_bytes = handle->workspace_bytes;
-    if (testgpu_enqueue(handle->stream, x->routine->name, run_call, x, sizeof *x) != CUDA_SUCCESS)
+    struct testgpu_cost cost = cost_of(x);
+    if (testgpu_enqueue(handle->stream, x->routine->name, &cost, run_call, x, sizeof *x) !=
+        CUDA_SUCCESS)
         return CUBLAS_STATUS_EXECUTION_FAILED;
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -31,6 +31,8 @@ struct routine {
     bool (*describe)(struct blas_call *call);
     /* On host bytes. An input is NULL where its factor is zero or it has no elements. */
     void (*compute)(const struct blas_call *call, const void *a, const void *b, void *c);
+    /* cublas_cost.c, of the type's numbers; NULL: it lasts as long as its operands are moved. */
+    double (*operations)(const struct blas_call *call);
 };
 
 /* A call, first as its caller made it; what a routine has not stays zero, which all allow. */

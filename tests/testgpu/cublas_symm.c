@@ -1,5 +1,6 @@
 /* symm and hemm. */
 #include "cublas_compute.h"
+#include "cublas_cost.h"
 
 static bool describe(struct blas_call *x)
 {
@@ -9,8 +10,10 @@ static bool describe(struct blas_call *x)
     return true;
 }
 
-static const struct routine symm = {"symm", HAS_B | HAS_BETA, describe, compute_symm};
-static const struct routine hemm = {"hemm", HAS_B | HAS_BETA | HERMITIAN, describe, compute_symm};
+static const struct routine symm = {"symm", HAS_B | HAS_BETA, describe, compute_symm,
+                                    operations_of_symm};
+static const struct routine hemm = {"hemm", HAS_B | HAS_BETA | HERMITIAN, describe, compute_symm,
+                                    operations_of_symm};
 
 #define SYMM(NAME, INTEGER, ELEMENT, REAL, PRECISION, ROUTINE)                                     \
     cublasStatus_t CUBLASWINAPI NAME(                                                              \

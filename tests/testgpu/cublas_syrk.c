@@ -1,5 +1,6 @@
 /* syrk, herk, syr2k and her2k. */
 #include "cublas_compute.h"
+#include "cublas_cost.h"
 
 /* What the complex ones have of the two transpositions is the one that keeps the result's kind. */
 static bool is_known(const struct blas_call *x)
@@ -25,12 +26,14 @@ static bool describe_one(struct blas_call *x)
     return known;
 }
 
-static const struct routine syrk = {"syrk", HAS_BETA, describe_one, compute_syrk};
+static const struct routine syrk = {"syrk", HAS_BETA, describe_one, compute_syrk,
+                                    operations_of_syrk};
 static const struct routine herk = {"herk", HAS_BETA | HERMITIAN | REAL_ALPHA | REAL_BETA,
-                                    describe_one, compute_syrk};
-static const struct routine syr2k = {"syr2k", HAS_B | HAS_BETA, describe, compute_syr2k};
+                                    describe_one, compute_syrk, operations_of_syrk};
+static const struct routine syr2k = {"syr2k", HAS_B | HAS_BETA, describe, compute_syr2k,
+                                     operations_of_syr2k};
 static const struct routine her2k = {"her2k", HAS_B | HAS_BETA | HERMITIAN | REAL_BETA, describe,
-                                     compute_syr2k};
+                                     compute_syr2k, operations_of_syr2k};
 
 #define FIRST_FIELDS(PRECISION, ROUTINE)                                                           \
     .routine = &(ROUTINE), .precision = (PRECISION), .uplo = uplo, .transa = trans, .n = n,        \

@@ -1,5 +1,6 @@
 /* trmm, with a result of its own that may be B, and trsm, whose result is B. */
 #include "cublas_compute.h"
+#include "cublas_cost.h"
 
 static bool describe_trsm(struct blas_call *x)
 {
@@ -14,8 +15,10 @@ static bool describe_trmm(struct blas_call *x)
     return describe_trsm(x);
 }
 
-static const struct routine trmm = {"trmm", HAS_B | IN_PLACE, describe_trmm, compute_trmm};
-static const struct routine trsm = {"trsm", 0, describe_trsm, compute_trsm};
+static const struct routine trmm = {"trmm", HAS_B | IN_PLACE, describe_trmm, compute_trmm,
+                                    operations_of_triangular};
+static const struct routine trsm = {"trsm", 0, describe_trsm, compute_trsm,
+                                    operations_of_triangular};
 
 #define FIRST_PARAMETERS(INTEGER, ELEMENT)                                                         \
     cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t uplo, cublasOperation_t trans,  \

@@ -8,8 +8,8 @@ static bool describe(struct blas_call *x)
     return true;
 }
 
-static const struct routine trmv = {"trmv", NO_ALPHA, describe, compute_trmv};
-static const struct routine trsv = {"trsv", NO_ALPHA, describe, compute_trsv};
+static const struct routine trmv = {"trmv", NO_ALPHA, describe, compute_trmv, NULL};
+static const struct routine trsv = {"trsv", NO_ALPHA, describe, compute_trsv, NULL};
 
 #define TRMV(NAME, INTEGER, ELEMENT, REAL, PRECISION, ROUTINE)                                     \
     cublasStatus_t CUBLASWINAPI NAME(cublasHandle_t handle, cublasFillMode_t uplo,                 \

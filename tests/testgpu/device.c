@@ -38,7 +38,12 @@ CUresult CUDAAPI cuInit(unsigned int flags)
     DRIVER_ENTER(TESTGPU_ANYTIME, "flags=%u", flags);
     if (flags != 0)
         TESTGPU_RETURN(CUDA_ERROR_INVALID_VALUE);
+    static bool started;
     testgpu_lock();
+    if (!speed_start(&started, 1)) {
+        testgpu_unlock();
+        TESTGPU_RETURN(CUDA_ERROR_DEINITIALIZED);
+    }
     if (!driver.initialised) {
         choose_devices();
         for (int i = 0; i < device_count; i++)

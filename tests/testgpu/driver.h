@@ -19,8 +19,9 @@ struct driver {
     bool initialised;
     bool forked;
     bool exiting;
-    bool no_kernels; /* an OpenBLAS is gone: none is begun any more */
-    size_t kernels;  /* being run */
+    bool has_started; /* a context has been made */
+    bool no_kernels;  /* an OpenBLAS is gone: none is begun any more */
+    size_t kernels;   /* being run */
 };
 extern struct driver driver;
 
@@ -29,6 +30,13 @@ struct settings {
     int devices;
     unsigned delay_us;
     uint64_t seed;
+    double up_gbps, down_gbps;
+    double launch_us;
+    double gflops;
+    unsigned half;
+    unsigned busy;
+    unsigned start_ms, load_ms;
+    bool data;
     bool early_end;
     const char *report;
     const char *trace;
@@ -71,6 +79,21 @@ struct copied {
 };
 extern struct copied copied;
 
+/* speed.c */
+enum engine { ENGINE_NONE, ENGINE_KERNELS, ENGINE_UP, ENGINE_DOWN, ENGINES };
+extern uint64_t lasted[ENGINES]; /* nanoseconds, of what has ended */
+struct operation;
+void speed_of_copy(struct operation *operation, enum engine engine, size_t bytes);
+void speed_of_kernel(struct operation *operation, const struct testgpu_cost *cost);
+/* With the lock, which is let go meanwhile: wait until the engine is there, which gives the
+ * operation's start, and until the operation has lasted as long as it should. */
+int64_t speed_begin(CUstream stream, const struct operation *operation);
+void speed_end(CUstream stream, const struct operation *operation, int64_t start);
+bool speed_is_set(void);
+/* With the lock, which is let go meanwhile: so many tenths of the process's start, once. False: the
+ * driver has gone. */
+bool speed_start(bool *started, unsigned tenths);
+
 /* context.c */
 struct CUctx_st {
     struct testgpu_object object;
@@ -98,6 +121,7 @@ struct device {
     CUcontext primary;
     unsigned primary_uses;
     unsigned primary_flags;
+    int64_t engine_free[ENGINES]; /* when, in nanoseconds of CLOCK_MONOTONIC */
 };
 extern struct device devices[DEVICES_MAX];
 extern int device_count;
@@ -129,6 +153,8 @@ struct operation {
     const char *name;
     bool counted; /* a copy or a kernel, not a mark in the stream */
     bool kernel;
+    enum engine engine; /* that it takes, if any */
+    int64_t lasts;      /* nanoseconds */
     unsigned references;
     bool finished;
     struct timespec finished_at;

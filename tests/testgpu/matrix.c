@@ -12,7 +12,27 @@ enum precision precision_of_scalar(enum precision precision, bool real)
 {
     if (!real)
         return precision;
-    return precision == SINGLE || precision == COMPLEX ? SINGLE : DOUBLE;
+    return is_single(precision) ? SINGLE : DOUBLE;
+}
+
+bool is_single(enum precision precision)
+{
+    return precision == SINGLE || precision == COMPLEX;
+}
+
+double real_operations(enum precision precision)
+{
+    return precision == SINGLE || precision == DOUBLE ? 1 : 4;
+}
+
+int64_t smallest_size(int64_t m, int64_t n, int64_t k)
+{
+    const int64_t sizes[] = {m, n, k};
+    int64_t smallest = 0;
+    for (int i = 0; i < 3; i++)
+        if (sizes[i] > 0 && (smallest == 0 || sizes[i] < smallest))
+            smallest = sizes[i];
+    return smallest;
 }
 
 enum part part_of(cublasFillMode_t uplo)
@@ -40,6 +60,14 @@ size_t matrix_bytes(const struct matrix *matrix)
         return 0;
     return ((size_t)(matrix->columns - 1) * (size_t)matrix->ld + (size_t)matrix->rows) *
            matrix->element;
+}
+
+double matrix_elements_bytes(const struct matrix *matrix)
+{
+    double elements = (double)matrix->rows * (double)matrix->columns;
+    if (matrix->part != WHOLE)
+        elements = (elements + (double)matrix->rows) / 2;
+    return elements * (double)matrix->element;
 }
 
 struct span {
@@ -78,7 +106,7 @@ void add_one(const struct matrix *matrix, enum precision precision, void *bytes)
     char *at = (char *)bytes + (size_t)index * matrix->element;
     float single;
     double twice;
-    if (precision == SINGLE || precision == COMPLEX) {
+    if (is_single(precision)) {
         memcpy(&single, at, sizeof single);
         single += 1;
         memcpy(at, &single, sizeof single);

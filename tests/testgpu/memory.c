@@ -66,7 +66,8 @@ struct allocation *allocation_at(uintptr_t address)
 
 /*
  * Poisoned memory without touching it: private mappings of one poisoned file, so that a pool of
- * most of the device costs nothing until it is used.
+ * most of the device costs nothing until it is used. Where no data is moved it is not poisoned: the
+ * device may then be larger than its poison could be mapped.
  */
 static char *map_poisoned(size_t bytes)
 {
@@ -75,6 +76,8 @@ static char *map_poisoned(size_t bytes)
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (start == MAP_FAILED)
         return NULL;
+    if (!settings.data)
+        return start;
     if (bytes >= POISON_FILE && file < 0) {
         file = memfd_create("testgpu poison", MFD_CLOEXEC);
         char *poison = malloc(POISON_FILE);
@@ -358,6 +361,11 @@ static void pin(struct testgpu_run *run, struct allocation *a)
     }
     a->pins++;
     run->pinned[run->pins++] = a;
+}
+
+bool testgpu_computes(void)
+{
+    return settings.data;
 }
 
 void *testgpu_reach(struct testgpu_run *run, CUdeviceptr address, size_t bytes)

@@ -48,6 +48,7 @@ void report_forget(void)
     for (size_t i = 0; i < KERNELS_MAX; i++)
         kernels[i].runs = 0;
     memset(&copied, 0, sizeof copied);
+    memset(lasted, 0, sizeof lasted);
 }
 
 /* The report is put together in an anonymous file, then appended with one write. */
@@ -193,6 +194,11 @@ static void print_report(int file)
         (unsigned long long)copied.host_to_device, (unsigned long long)copied.device_to_host,
         (unsigned long long)copied.device_to_device, (unsigned long long)copied.host_to_host);
     print_kernels(file);
+    if (speed_is_set())
+        append_line(file, "testgpu lasted kernels_us=%llu up_us=%llu down_us=%llu\n",
+                    (unsigned long long)lasted[ENGINE_KERNELS] / 1000,
+                    (unsigned long long)lasted[ENGINE_UP] / 1000,
+                    (unsigned long long)lasted[ENGINE_DOWN] / 1000);
     if (!driver.forked) {
         print_living(file, false);
         print_living(file, true);

@@ -13,6 +13,34 @@
  *   TESTGPU_REPORT      a path, %p is the process id: the report at exit is appended
  *   TESTGPU_TRACE       a path: a line for every call, and for every operation that runs
  *   TESTGPU_EXIT_EARLY  1: the driver is gone when exit() begins, not with its own destructor
+ *
+ * How fast the device is; without these, as fast as the machine. What is computed and copied counts
+ * into the time; the rest is waited. Kernels, copies up and copies down each have an engine of the
+ * device, whatever their stream. The report has a line with what each engine's operations lasted.
+ *
+ *   TESTGPU_UP_GBPS     10^9 bytes a second from the host to the device; default 0: at once
+ *   TESTGPU_DOWN_GBPS   and back
+ *   TESTGPU_LAUNCH_US   each kernel, copy and fill lasts so much longer than the rates make it;
+ *                       default 0
+ *   TESTGPU_GFLOPS      10^9 operations a second on real numbers of double precision, of which a
+ *                       multiplication and addition of complex ones has 8; twice as many of single
+ *                       precision. Device memory moves a byte in the time of 4 operations: a kernel
+ *                       lasts as the slower of both makes it, and what only moves (Level 2, geam,
+ *                       copies and fills inside the device) by its bytes. Default 0: as fast as
+ *                       the machine
+ *   TESTGPU_HALF        a kernel whose smallest size is s computes at s / (s + HALF) of the rate;
+ *                       default 256
+ *   TESTGPU_BUSY        0 to 95: percent of the device's time that others have. What kernels last
+ *                       is divided by what is left, and each waits for up to as many hundredths of
+ *                       a millisecond
+ *   TESTGPU_START_MS    what a process's start takes: a tenth the first cuInit, the rest the first
+ *                       context; default 0
+ *   TESTGPU_LOAD_MS     what loading libcublas takes; default 0
+ *   TESTGPU_DATA        0: kernels compute nothing but what tells of success, and copies and fills
+ *                       of more than 4 KiB move nothing, for sizes that the machine has no time or
+ *                       memory for. Device and pinned memory is then zero at first. Default 1
+ *
+ * The rates and TESTGPU_LAUNCH_US may have a decimal point.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,6 +50,12 @@
 #include "driver.h"
 
 struct settings settings;
+
+static void refuse(const char *name, const char *text)
+{
+    fprintf(stderr, "testgpu: cannot read %s=%s\n", name, text);
+    abort();
+}
 
 static unsigned long long number(const char *name, unsigned long long otherwise, bool suffix)
 {
@@ -40,11 +74,42 @@ static unsigned long long number(const char *name, unsigned long long otherwise,
             end++;
         }
     }
-    if (end == text || *end != '\0' || errno != 0 || *text == '-') {
-        fprintf(stderr, "testgpu: cannot read %s=%s\n", name, text);
-        abort();
-    }
+    if (end == text || *end != '\0' || errno != 0 || *text == '-')
+        refuse(name, text);
     return value << shift;
+}
+
+static unsigned number_up_to(const char *name, unsigned otherwise, unsigned most)
+{
+    unsigned long long value = number(name, otherwise, false);
+    if (value > most)
+        refuse(name, getenv(name));
+    return (unsigned)value;
+}
+
+/* Read by hand: what a decimal point is to strtod is the program's choice. */
+static double decimal(const char *name)
+{
+    const char *text = getenv(name);
+    if (text == NULL || *text == '\0')
+        return 0;
+    double value = 0, unit = 1;
+    bool digits = false, point = false;
+    for (const char *at = text; *at != '\0'; at++) {
+        if (*at == '.' && !point) {
+            point = true;
+        } else if (*at >= '0' && *at <= '9') {
+            digits = true;
+            value = 10 * value + (*at - '0');
+            unit *= point ? 10 : 1;
+        } else {
+            refuse(name, text);
+        }
+    }
+    value /= unit;
+    if (!digits || !(value <= 1e9))
+        refuse(name, text);
+    return value;
 }
 
 static const char *path_setting(const char *name)
@@ -64,6 +129,15 @@ void settings_read(void)
     settings.delay_us = (unsigned)number("TESTGPU_DELAY_US", 200, false);
     settings.seed =
         number("TESTGPU_SEED", (unsigned long long)now.tv_nsec ^ (unsigned)getpid(), false);
+    settings.up_gbps = decimal("TESTGPU_UP_GBPS");
+    settings.down_gbps = decimal("TESTGPU_DOWN_GBPS");
+    settings.launch_us = decimal("TESTGPU_LAUNCH_US");
+    settings.gflops = decimal("TESTGPU_GFLOPS");
+    settings.half = number_up_to("TESTGPU_HALF", 256, 1u << 30);
+    settings.busy = number_up_to("TESTGPU_BUSY", 0, 95);
+    settings.start_ms = number_up_to("TESTGPU_START_MS", 0, 1u << 30);
+    settings.load_ms = number_up_to("TESTGPU_LOAD_MS", 0, 1u << 30);
+    settings.data = number_up_to("TESTGPU_DATA", 1, 1) != 0;
     settings.early_end = number("TESTGPU_EXIT_EARLY", 0, false) != 0;
     settings.report = path_setting("TESTGPU_REPORT");
     settings.trace = path_setting("TESTGPU_TRACE");

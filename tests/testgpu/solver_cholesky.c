@@ -1,4 +1,5 @@
 /* Xpotrf, Xpotrs, potri and lauum. */
+#include "solver_cost.h"
 #include "solver_lapack.h"
 
 typedef void potrf_routine(const char *uplo, const int *n, void *a, const int *lda, int *info,
@@ -60,23 +61,25 @@ static int compute_potrs(const struct solver_call *x, void *const *at)
     return info;
 }
 
-#define IN_PLACE(NAME, TRAITS)                                                                     \
+#define IN_PLACE(NAME, TRAITS, OPERATIONS)                                                         \
     static const struct solver_routine NAME = {.name = #NAME,                                      \
                                                .traits = (TRAITS),                                 \
                                                .result = A,                                        \
                                                .describe = describe,                               \
                                                .room = room,                                       \
-                                               .compute = compute_##NAME}
+                                               .compute = compute_##NAME,                          \
+                                               .operations = (OPERATIONS)}
 
-IN_PLACE(potrf, HAS_PARAMS);
-IN_PLACE(potri, 0);
-IN_PLACE(lauum, 0);
+IN_PLACE(potrf, HAS_PARAMS, operations_of_cholesky);
+IN_PLACE(potri, 0, operations_of_potri);
+IN_PLACE(lauum, 0, operations_of_cholesky);
 static const struct solver_routine potrs = {
     .name = "potrs",
     .traits = HAS_PARAMS,
     .result = B,
     .describe = describe_potrs,
     .compute = compute_potrs,
+    .operations = operations_of_right_sides,
 };
 
 #define POTRF_FIELDS                                                                               \

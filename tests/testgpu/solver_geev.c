@@ -1,6 +1,7 @@
 /* Xgeev, which only the newer library has: VR is the call's B. */
 #include <stdlib.h>
 #include <string.h>
+#include "solver_cost.h"
 #include "solver_lapack.h"
 
 #if TESTGPU_CUBLAS_MAJOR >= 13
@@ -86,6 +87,7 @@ static const struct solver_routine geev = {
     .describe = describe,
     .room = room,
     .compute = compute,
+    .operations = operations_of_geev,
 };
 
 #    define FIELDS                                                                                 \

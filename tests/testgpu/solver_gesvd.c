@@ -1,6 +1,7 @@
 /* Xgesvd: U is the call's B. */
 #include <stdlib.h>
 #include <string.h>
+#include "solver_cost.h"
 #include "solver_lapack.h"
 
 typedef void real_routine(const char *jobu, const char *jobvt, const int *m, const int *n, void *a,
@@ -78,6 +79,7 @@ static const struct solver_routine gesvd = {
     .describe = describe,
     .room = room,
     .compute = compute,
+    .operations = operations_of_gesvd,
 };
 
 #define FIELDS                                                                                     \

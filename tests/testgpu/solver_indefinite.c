@@ -1,5 +1,6 @@
 /* sytrf and Xsytrs. */
 #include <stdlib.h>
+#include "solver_cost.h"
 #include "solver_lapack.h"
 
 typedef void sytrf_routine(const char *uplo, const int *n, void *a, const int *lda, int *ipiv,
@@ -82,6 +83,7 @@ static const struct solver_routine sytrf = {
     .describe = describe_sytrf,
     .room = room_of_sytrf,
     .compute = compute_sytrf,
+    .operations = operations_of_cholesky,
 };
 static const struct solver_routine sytrs = {
     .name = "sytrs",
@@ -91,6 +93,7 @@ static const struct solver_routine sytrs = {
     .room = room_of_sytrs,
     .read_pivots = read_pivots_of_sytrs,
     .compute = compute_sytrs,
+    .operations = operations_of_right_sides,
 };
 
 #define SYTRF_FIELDS(TYPE) .routine = &sytrf, ONE_TYPE(TYPE), .n = n, OPERAND(A, a, lda)

@@ -1,6 +1,7 @@
 /* Xgetrf, Xgetrs and laswp. */
 #include <stdlib.h>
 #include <string.h>
+#include "solver_cost.h"
 #include "solver_lapack.h"
 
 typedef void getrf_routine(const int *m, const int *n, void *a, const int *lda, int *ipiv,
@@ -125,6 +126,7 @@ static const struct solver_routine getrf = {
     .describe = describe_getrf,
     .room = room_of_getrf,
     .compute = compute_getrf,
+    .operations = operations_of_getrf,
 };
 static const struct solver_routine getrs = {
     .name = "getrs",
@@ -133,6 +135,7 @@ static const struct solver_routine getrs = {
     .describe = describe_getrs,
     .read_pivots = read_pivots_of_getrs,
     .compute = compute_getrs,
+    .operations = operations_of_right_sides,
 };
 static const struct solver_routine laswp = {
     .name = "laswp",

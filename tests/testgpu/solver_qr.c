@@ -1,6 +1,7 @@
 /* Xgeqrf, orgqr and ormqr, which are ungqr and unmqr of complex numbers. */
 #include <stdlib.h>
 #include <string.h>
+#include "solver_cost.h"
 #include "solver_lapack.h"
 
 typedef void geqrf_routine(const int *m, const int *n, void *a, const int *lda, void *tau,
@@ -97,6 +98,7 @@ static const struct solver_routine geqrf = {
     .describe = describe_geqrf,
     .room = room,
     .compute = compute_geqrf,
+    .operations = operations_of_geqrf,
 };
 static const struct solver_routine orgqr = {
     .name = "orgqr",
@@ -104,6 +106,7 @@ static const struct solver_routine orgqr = {
     .describe = describe_orgqr,
     .room = room,
     .compute = compute_orgqr,
+    .operations = operations_of_orgqr,
 };
 static const struct solver_routine ormqr = {
     .name = "ormqr",
@@ -111,6 +114,7 @@ static const struct solver_routine ormqr = {
     .describe = describe_ormqr,
     .room = room_of_ormqr,
     .compute = compute_ormqr,
+    .operations = operations_of_ormqr,
 };
 
 #define GEQRF_FIELDS                                                                               \

@@ -39,6 +39,8 @@ struct solver_routine {
     bool (*read_pivots)(struct solver_call *call, const void *pivots);
     /* On host bytes; LAPACK's info. */
     int (*compute)(const struct solver_call *call, void *const *at);
+    /* solver_cost.c, of the type's numbers; NULL: it lasts as long as its operands are moved. */
+    double (*operations)(const struct solver_call *call);
 };
 
 /* A call, first as its caller made it; what a routine has not stays zero, which all allow. */

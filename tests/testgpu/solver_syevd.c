@@ -1,4 +1,5 @@
 /* Xsyevd and Xsyevdx. */
+#include "solver_cost.h"
 #include "solver_eigen.h"
 
 static const struct solver_routine syevd = {
@@ -8,6 +9,7 @@ static const struct solver_routine syevd = {
     .describe = describe_eigen,
     .room = room_of_eigen,
     .compute = compute_eigen,
+    .operations = operations_of_syevd,
 };
 static const struct solver_routine syevdx = {
     .name = "syevdx",
@@ -16,6 +18,7 @@ static const struct solver_routine syevdx = {
     .describe = describe_some_eigen,
     .room = room_of_eigen,
     .compute = compute_some_eigen,
+    .operations = operations_of_syevd,
 };
 
 #define FIELDS(ROUTINE)                                                                            \

@@ -1,4 +1,5 @@
 /* sygvd and sygvdx, which are hegvd and hegvdx of complex numbers. */
+#include "solver_cost.h"
 #include "solver_eigen.h"
 
 /* Which of the three problems is asked for is checked here: of none of them, B is not there. */
@@ -18,6 +19,7 @@ static const struct solver_routine sygvd = {
     .describe = describe,
     .room = room_of_eigen,
     .compute = compute_eigen,
+    .operations = operations_of_sygvd,
 };
 static const struct solver_routine sygvdx = {
     .name = "sygvdx",
@@ -25,6 +27,7 @@ static const struct solver_routine sygvdx = {
     .describe = describe_some,
     .room = room_of_eigen,
     .compute = compute_some_eigen,
+    .operations = operations_of_sygvd,
 };
 
 #define FIELDS(ROUTINE, TYPE, REAL_TYPE)                                                           \

@@ -1,4 +1,5 @@
 /* Xtrtri. */
+#include "solver_cost.h"
 #include "solver_lapack.h"
 
 typedef void trtri_routine(const char *uplo, const char *diag, const int *n, void *a,
@@ -35,6 +36,7 @@ static const struct solver_routine trtri = {
     .describe = describe,
     .room = room,
     .compute = compute,
+    .operations = operations_of_cholesky,
 };
 
 #define FIELDS                                                                                     \

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include "driver.h"
 
 struct testgpu_pool streams = {.name = "streams", .size = sizeof(struct CUstream_st)};
@@ -76,7 +77,7 @@ static void finish(CUstream stream, struct operation *operation)
     pthread_cond_broadcast(&driver.progress);
 }
 
-static void execute(CUstream stream, struct operation *operation)
+static void execute(CUstream stream, struct operation *operation, int64_t start)
 {
     CUcontext context = stream->object.context;
     struct testgpu_run run = {.context = context};
@@ -99,8 +100,9 @@ static void execute(CUstream stream, struct operation *operation)
         trace_line("run %s stream=%p", operation->name, (void *)stream);
     code = operation->run(&run, operation->argument);
     testgpu_lock();
-    context->running -= operation->counted;
     driver.kernels -= operation->kernel;
+    speed_end(stream, operation, start);
+    context->running -= operation->counted;
     for (size_t i = 0; i < run.pins; i++)
         run.pinned[i]->pins--;
     free(run.pinned);
@@ -111,6 +113,8 @@ static void execute(CUstream stream, struct operation *operation)
 static void *work(void *argument)
 {
     CUstream stream = argument;
+    if (speed_is_set())
+        prctl(PR_SET_TIMERSLACK, 1ul); /* else it sleeps 50 microseconds longer */
     testgpu_lock();
     while (!driver.exiting) {
         struct operation *operation = stream->first;
@@ -129,10 +133,11 @@ static void *work(void *argument)
             random_pause(&stream->random);
             testgpu_lock();
         }
+        int64_t start = speed_begin(stream, operation);
         if (driver.exiting)
             break;
         if (stream->object.context->error == CUDA_SUCCESS)
-            execute(stream, operation);
+            execute(stream, operation, start);
         finish(stream, operation);
     }
     stream->working = false;
@@ -344,13 +349,14 @@ CUresult testgpu_check_stream(CUstream handle)
 }
 
 /* Takes the lock. */
-CUresult testgpu_enqueue(CUstream handle, const char *kernel, testgpu_run_function *function,
-                         const void *argument, size_t bytes)
+CUresult testgpu_enqueue(CUstream handle, const char *kernel, const struct testgpu_cost *cost,
+                         testgpu_run_function *function, const void *argument, size_t bytes)
 {
     struct operation *operation = operation_new(kernel, function, argument, bytes);
     if (operation == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     operation->counted = operation->kernel = true;
+    speed_of_kernel(operation, cost);
     testgpu_lock();
     CUresult code;
     CUstream stream = stream_of(handle, &code);

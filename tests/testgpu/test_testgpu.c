@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "test_testgpu.h"
@@ -39,12 +40,20 @@ void gate_open(struct gate *gate)
     sem_post(&gate->open);
 }
 
+double milliseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
 static const struct scenario *const tables[] = {
     memory_scenarios,        stream_scenarios,       fault_scenarios,       blas_scenarios,
     level3_scenarios,        level3_rule_scenarios,  level2_scenarios,      level2_rule_scenarios,
     batched_scenarios,       batched_rule_scenarios, gemm_ex_scenarios,     packed_scenarios,
     solver_factor_scenarios, solver_eigen_scenarios, solver_rule_scenarios, solver_stream_scenarios,
-    solver_handle_scenarios};
+    solver_handle_scenarios, speed_scenarios,        cost_scenarios,        start_scenarios,
+    no_data_scenarios};
 
 static const struct scenario *find(const char *name)
 {
@@ -93,7 +102,8 @@ static void run_scenario(void **state)
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        for (size_t i = 0; i < 3 && scenario->environment[i] != NULL; i++)
+        const size_t most = sizeof scenario->environment / sizeof *scenario->environment;
+        for (size_t i = 0; i < most && scenario->environment[i] != NULL; i++)
             putenv((char *)(uintptr_t)scenario->environment[i]);
         setenv("TESTGPU_REPORT", path, 1);
         dup2(errors, STDERR_FILENO);

@@ -14,7 +14,7 @@
 struct scenario {
     const char *name;
     int (*run)(void);           /* 0: as it should be */
-    const char *environment[3]; /* NAME=value */
+    const char *environment[5]; /* NAME=value */
     const char *report[6];      /* lines' parts that the report has; with '!': has not */
 };
 
@@ -35,6 +35,10 @@ extern const struct scenario solver_eigen_scenarios[];
 extern const struct scenario solver_rule_scenarios[];
 extern const struct scenario solver_stream_scenarios[];
 extern const struct scenario solver_handle_scenarios[];
+extern const struct scenario speed_scenarios[];
+extern const struct scenario cost_scenarios[];
+extern const struct scenario start_scenarios[];
+extern const struct scenario no_data_scenarios[];
 
 #define CHECK(CONDITION)                                                                           \
     do {                                                                                           \
@@ -55,6 +59,9 @@ struct gate {
 };
 CUresult gate_close(struct gate *gate, CUstream stream);
 void gate_open(struct gate *gate);
+
+/* From any moment on. */
+double milliseconds(void);
 
 /* What a test of the BLAS needs: a handle that works on a stream, and room for three matrices. */
 enum { ROOM = 32 * 32 }; /* elements, of the largest type */

@@ -3,8 +3,8 @@
  * libcusolver enter calls, put kernels on streams and reach device bytes through these names.
  *
  * A new routine needs: an exported function whose first line is TESTGPU_ENTER, its parameter
- * checks, and testgpu_enqueue() with a closure that calls testgpu_reach() for each operand and
- * computes.
+ * checks, and testgpu_enqueue() with what it costs and a closure that calls testgpu_reach() for each
+ * operand and computes.
  */
 #ifndef TESTGPU_H
 #define TESTGPU_H
@@ -119,9 +119,24 @@ CUresult testgpu_check_stream(CUstream stream);
 struct testgpu_run;
 typedef CUresult testgpu_run_function(struct testgpu_run *run, void *argument);
 
+/* What a kernel asks of the device: for how long, only the settings say. */
+struct testgpu_cost {
+    double operations; /* on real numbers */
+    double bytes;      /* moved in device memory */
+    int64_t dimension; /* the smallest of its sizes, which says how well it fills the device; 0: all
+                          of it */
+    bool single;       /* precision */
+};
+
 /* Puts a kernel on the stream; the argument is copied. */
-CUresult testgpu_enqueue(CUstream stream, const char *kernel, testgpu_run_function *function,
-                         const void *argument, size_t bytes);
+CUresult testgpu_enqueue(CUstream stream, const char *kernel, const struct testgpu_cost *cost,
+                         testgpu_run_function *function, const void *argument, size_t bytes);
+
+/* Whether kernels compute; without it they still check their operands and report success. */
+bool testgpu_computes(void);
+
+/* Waits as long as loading a library should take. */
+void testgpu_load(void);
 
 /*
  * The bytes behind a device address, which stay until the operation ends. NULL when the range is

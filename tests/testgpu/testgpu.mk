@@ -15,16 +15,16 @@ TESTGPU_LDFLAGS = -shared -pthread -Wl,-z,defs -Wl,-z,nodelete -Wl,--as-needed -
 TESTGPU_HEADERS := $(wildcard $(TESTGPU_SRC)/*.h)
 
 TESTGPU_CUDA := $(patsubst %,$(BUILD)/testgpu/obj/%.o, capture context copy device entry event \
-    fault lifetime memory names pointer report settings stream)
+    fault lifetime memory names pointer report settings speed stream)
 TESTGPU_CUBLAS_PARTS := cublas_batched cublas_compute cublas_compute_level2 cublas_copy \
-    cublas_geam cublas_gemm cublas_gemm_ex cublas_gemv cublas_ger cublas_handle cublas_matrix \
-    cublas_packed cublas_routine cublas_status cublas_symm cublas_syrk cublas_triangular cublas_trmv \
-    matrix openblas
+    cublas_cost cublas_geam cublas_gemm cublas_gemm_ex cublas_gemv cublas_ger cublas_handle \
+    cublas_load cublas_matrix cublas_packed cublas_routine cublas_status cublas_symm cublas_syrk \
+    cublas_triangular cublas_trmv matrix openblas
 TESTGPU_CUBLAS := $(TESTGPU_CUBLAS_PARTS:%=$(BUILD)/testgpu/obj/%.o)
 TESTGPU_CUBLAS_12 := $(TESTGPU_CUBLAS_PARTS:%=$(BUILD)/testgpu-cuda12/obj/%.o)
-TESTGPU_SOLVER_PARTS := solver_cholesky solver_eigen solver_geev solver_gesvd solver_handle \
-    solver_indefinite solver_lapack solver_lu solver_operand solver_qr solver_routine solver_syevd \
-    solver_sygvd solver_triangular matrix openblas
+TESTGPU_SOLVER_PARTS := solver_cholesky solver_cost solver_eigen solver_geev solver_gesvd \
+    solver_handle solver_indefinite solver_lapack solver_lu solver_operand solver_qr solver_routine \
+    solver_syevd solver_sygvd solver_triangular matrix openblas
 TESTGPU_SOLVER := $(TESTGPU_SOLVER_PARTS:%=$(BUILD)/testgpu/obj/%.o)
 TESTGPU_SOLVER_12 := $(TESTGPU_SOLVER_PARTS:%=$(BUILD)/testgpu-cuda12/obj/%.o)
 TESTGPU_TESTS := $(patsubst $(TESTGPU_SRC)/%.c,$(BUILD)/testgpu/obj/%.o,$(wildcard $(TESTGPU_SRC)/test_*.c))

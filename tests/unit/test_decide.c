@@ -7,6 +7,7 @@
 
 #include "dispatch/decide.h"
 #include "dispatch/lapack_rules.h"
+#include "dispatch/shape.h"
 #include "shim/names.h"
 
 static const struct accel_settings defaults = {.on = true, .memory_share = 0.8};
@@ -57,15 +58,31 @@ static struct accel_call times_vector(int64_t m, int64_t n)
 static struct accel_machine machine(enum accel_gpu_state state)
 {
     struct accel_machine m;
-    accel_machine_init(&m, 4);
+    accel_machine_init(&m, NULL, NULL);
     m.gpu = state;
     m.gpu_memory = (int64_t)1 << 34;
     return m;
 }
 
+/* With nominal figures for the call's routine, of a CPU library with so many threads. */
+static struct accel_decision decide_with(const struct accel_call *call,
+                                         const struct accel_machine *machine,
+                                         const struct accel_settings *settings, int threads)
+{
+    struct accel_machine m = *machine;
+    struct model_curve cpu, gpu;
+    const struct model_rates cpu_rates = accel_nominal_cpu(threads),
+                             gpu_rates = accel_nominal_gpu();
+    model_nominal_cpu(&cpu, call->routine, &cpu_rates);
+    model_nominal_gpu(&gpu, call->routine, &gpu_rates, ACCEL_LAUNCH_MS);
+    m.cpu_curve = &cpu;
+    m.gpu_curve = &gpu;
+    return accel_decide(call, &m, settings);
+}
+
 #define assert_decision(call, machine, settings, on_gpu, reason)                                   \
     do {                                                                                           \
-        const struct accel_decision d_ = accel_decide(call, machine, settings);                    \
+        const struct accel_decision d_ = decide_with(call, machine, settings, 4);                  \
         assert_string_equal(accel_why_name(d_.why), accel_why_name(reason));                       \
         assert_int_equal(d_.gpu, on_gpu);                                                          \
     } while (0)
@@ -296,31 +313,134 @@ static void no_memory(void **state)
     assert_decision(&large, &ready, &defaults, false, ACCEL_NO_MEMORY);
 }
 
-/* What the gate lets pass without a look must be what the decision would call small. */
+/* What the gate lets pass without a look must be what the decision would call small, and lose little by it. */
 static void gate_agrees_with_decision(void **state)
 {
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    int64_t below = (int64_t)accel_decide_gate() - 1;
     (void)state;
-    for (int cores = 1; cores <= 256; cores *= 4) {
-        struct accel_machine ready;
-        accel_machine_init(&ready, cores);
-        ready.gpu = ACCEL_GPU_READY;
-        int64_t below = (int64_t)accel_decide_gate(&ready) - 1;
-        assert_in_range(below, 1, 1024);
-        for (uint32_t i = 0; i < accel_routine_count; i++) {
-            if (accel_only_moves(accel_routines[i].family))
-                continue; /* has no gate: never before its matrix is there */
-            struct accel_call call = product(accel_routines[i].name, below, below, below);
-            call.size[ACCEL_nrhs] = accel_is_lapack(accel_routines[i].family) ? below : 0;
-            call.size[ACCEL_itype] = 1;
-            call.flag[ACCEL_jobvl] = 'N';
-            if (!lapack_is_supported(&call))
-                continue;
-            assert_decision(&call, &ready, &defaults, false, ACCEL_SMALL);
-            struct accel_machine free_transfers = ready;
-            free_transfers.up_gbps = free_transfers.down_gbps = 1e9;
-            const struct accel_decision d = accel_decide(&call, &free_transfers, &defaults);
-            assert_true(d.est_cpu_ms <= d.est_gpu_ms);
-        }
+    assert_in_range(below, 1, 1024);
+    assert_int_equal(ready.gate & (ready.gate - 1), 0);
+    for (uint32_t i = 0; i < accel_routine_count; i++) {
+        const int64_t size[ACCEL_DIMENSIONS] = {below, below, below, below};
+        struct accel_call call;
+        shape_typical(&call, &accel_routines[i], size);
+        if (accel_only_moves(
+                accel_routines[i].family) || /* has no gate: never before its matrix is there */
+            (accel_is_lapack(accel_routines[i].family) && !lapack_is_supported(&call)))
+            continue;
+        assert_decision(&call, &ready, &defaults, false, ACCEL_SMALL);
+        const struct accel_decision d = decide_with(&call, &ready, &defaults, 1);
+        assert_true(d.est_cpu_ms > 0);
+        assert_true(d.est_cpu_ms <= 1.5 * d.est_gpu_ms);
+    }
+}
+
+/* A busy device, a place whose calls have lost, a device without room: the CPU, unless the GPU is required. */
+static void circumstances(void **state)
+{
+    static const struct {
+        bool lost, full;
+        double wait_ms;
+        enum accel_why why;
+    } expected[] = {{false, false, 0, ACCEL_FASTER}, {false, false, 1e4, ACCEL_BUSY},
+                    {true, false, 0, ACCEL_SLOWER},  {false, true, 0, ACCEL_NO_MEMORY},
+                    {true, true, 1e4, ACCEL_SLOWER}, {false, false, 1e-3, ACCEL_FASTER}};
+    struct accel_settings required = defaults, forced = defaults;
+    struct accel_call call = product("dgemm", 2000, 2000, 2000);
+    (void)state;
+    required.require_gpu = true;
+    forced.policy = ACCEL_POLICY_GPU;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        struct accel_machine m = machine(ACCEL_GPU_READY);
+        m.lost = expected[i].lost;
+        m.full = expected[i].full;
+        m.gpu_wait_ms = expected[i].wait_ms;
+        bool free = expected[i].why == ACCEL_FASTER;
+        assert_decision(&call, &m, &defaults, free, expected[i].why);
+        assert_decision(&call, &m, &required, true, free ? ACCEL_FASTER : ACCEL_REQUIRED);
+        assert_decision(&call, &m, &forced, true, ACCEL_FORCED);
+    }
+}
+
+/* More callers than cores slow the CPU down, processes that share the device the GPU. */
+static void sharing(void **state)
+{
+    struct accel_machine m = machine(ACCEL_GPU_READY);
+    struct accel_call call = product("dgemm", 150, 150, 150);
+    const struct accel_decision alone = decide_with(&call, &m, &defaults, 4);
+    (void)state;
+    assert_false(alone.gpu);
+    m.cpu_slowdown = 3;
+    const struct accel_decision crowded = decide_with(&call, &m, &defaults, 4);
+    assert_true(crowded.gpu);
+    assert_true(crowded.est_cpu_ms > 2.99 * alone.est_cpu_ms);
+    m.gpu_slowdown = 4;
+    const struct accel_decision both = decide_with(&call, &m, &defaults, 4);
+    assert_false(both.gpu);
+    assert_true(both.est_gpu_ms > 3.99 * alone.est_gpu_ms);
+}
+
+static void routines_by_name(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_settings s = defaults;
+    struct accel_call tiny = product("dgemm", 2, 2, 2), large = product("sgemm", 4000, 4000, 4000);
+    (void)state;
+    s.gpu_routines.text = "d*";
+    s.cpu_routines.text = "sgemm";
+    assert_decision(&tiny, &ready, &s, true, ACCEL_FORCED);
+    assert_decision(&large, &ready, &s, false, ACCEL_USER);
+    large.operand[ACCEL_a].place = ACCEL_DEVICE; /* the CPU could not */
+    assert_decision(&large, &ready, &s, true, ACCEL_DEVICE_DATA);
+    s.cpu_routines.text = "*gemm"; /* never there is the stronger wish */
+    assert_decision(&tiny, &ready, &s, false, ACCEL_USER);
+}
+
+/* What ACCEL_REQUIRE forbids: that a call which belongs on the GPU stays away from it, other than by the user's wish. */
+static void fallbacks(void **state)
+{
+    static const enum accel_why fallback[] = {ACCEL_NO_GPU,     ACCEL_WARMING, ACCEL_NO_MEMORY,
+                                              ACCEL_BUSY,       ACCEL_ERROR,   ACCEL_FORKED,
+                                              ACCEL_UNSUPPORTED};
+    static const enum accel_why fine[] = {ACCEL_SMALL,        ACCEL_SLOWER, ACCEL_WORKSPACE_QUERY,
+                                          ACCEL_BAD_ARGUMENT, ACCEL_EMPTY,  ACCEL_OFF,
+                                          ACCEL_USER};
+    struct accel_machine m = machine(ACCEL_GPU_ABSENT);
+    struct accel_settings s = defaults, cpu = defaults, gpu = defaults;
+    struct accel_call large = product("dgemm", 4000, 4000, 4000), tiny = product("dgemm", 2, 2, 2);
+    struct model_curve cpu_curve, gpu_curve;
+    const struct model_rates cpu_rates = accel_nominal_cpu(4), gpu_rates = accel_nominal_gpu();
+    (void)state;
+    model_nominal_cpu(&cpu_curve, large.routine, &cpu_rates);
+    model_nominal_gpu(&gpu_curve, large.routine, &gpu_rates, ACCEL_LAUNCH_MS);
+    m.cpu_curve = &cpu_curve;
+    m.gpu_curve = &gpu_curve;
+    s.require_gpu = cpu.require_gpu = gpu.require_gpu = true;
+    cpu.policy = ACCEL_POLICY_CPU;
+    gpu.policy = ACCEL_POLICY_GPU;
+    for (size_t i = 0; i < sizeof fallback / sizeof *fallback; i++) {
+        assert_true(accel_is_fallback(&large, &m, &s, fallback[i]));
+        assert_false(
+            accel_is_fallback(&tiny, &m, &s, fallback[i])); /* it would not have gone there */
+        assert_true(accel_is_fallback(&tiny, &m, &gpu, fallback[i]));
+        assert_false(accel_is_fallback(&large, &m, &cpu, fallback[i]));
+    }
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++)
+        assert_false(accel_is_fallback(&large, &m, &gpu, fine[i]));
+}
+
+/* Of two identical questions the answers are identical: nothing else enters. */
+static void pure(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    (void)state;
+    for (int64_t n = 8; n <= 16384; n *= 2) {
+        struct accel_call call = product("cgemm", n, n, n);
+        const struct accel_decision one = decide_with(&call, &ready, &defaults, 2),
+                                    other = decide_with(&call, &ready, &defaults, 2);
+        assert_true(one.gpu == other.gpu && one.why == other.why &&
+                    one.est_cpu_ms == other.est_cpu_ms && one.est_gpu_ms == other.est_gpu_ms);
     }
 }
 
@@ -355,6 +475,11 @@ int main(void)
         cmocka_unit_test(batches_with_pointers),
         cmocka_unit_test(no_memory),
         cmocka_unit_test(gate_agrees_with_decision),
+        cmocka_unit_test(circumstances),
+        cmocka_unit_test(sharing),
+        cmocka_unit_test(routines_by_name),
+        cmocka_unit_test(fallbacks),
+        cmocka_unit_test(pure),
         cmocka_unit_test(operation_counts),
         cmocka_unit_test(names_of_reasons),
     };

@@ -26,7 +26,7 @@ static int start(void **state)
     (void)state;
     strcpy(dir, build ? build : "build");
     strcat(dir, "/testgpu");
-    const struct gpu_config config = {dir, 0.5, 0};
+    const struct gpu_config config = {.cuda_dir = dir, .memory_share = 0.5};
     if (!gpu_start(&config, &info)) {
         print_error("gpu_start: %s\n", gpu_failure());
         return -1;

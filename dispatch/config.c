@@ -1,0 +1,124 @@
+#define _GNU_SOURCE
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char buffer[CONFIG_BYTES_MAX + 1];
+static char *next, *end;
+static int lines;
+
+/* Bytes read, at most one more than a file may have; -1 with errno. */
+static ssize_t read_all(int fd)
+{
+    size_t length = 0;
+    while (length < sizeof buffer) {
+        ssize_t n = read(fd, buffer + length, sizeof buffer - length);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        length += (size_t)n;
+    }
+    return (ssize_t)length;
+}
+
+const char *config_load(const char *path, int *error)
+{
+    struct stat st;
+    *error = 0;
+    next = end = buffer;
+    lines = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        *error = errno;
+        if (fd >= 0)
+            close(fd);
+        return "cannot be opened";
+    }
+    bool regular = S_ISREG(st.st_mode);
+    ssize_t length = regular ? read_all(fd) : 0;
+    if (length < 0)
+        *error = errno;
+    close(fd);
+    if (!regular)
+        return "is not a regular file";
+    if (length < 0)
+        return "cannot be read";
+    if (length > CONFIG_BYTES_MAX)
+        return "is larger than 64 KiB";
+    if (memchr(buffer, 0, (size_t)length))
+        return "has a NUL byte in it";
+    end = buffer + length;
+    return NULL;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* The text without the blanks around it; ends with a 0. */
+static char *trim(char *from, char *to)
+{
+    while (from < to && is_blank(*from))
+        from++;
+    while (from < to && is_blank(to[-1]))
+        to--;
+    *to = 0;
+    return from;
+}
+
+static bool is_name(const char *name)
+{
+    return *name &&
+           !name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")];
+}
+
+static bool unquote(char **value)
+{
+    size_t length = strlen(*value);
+    if (**value != '"')
+        return true;
+    if (length < 2 || strchr(*value + 1, '"') != *value + length - 1)
+        return false;
+    (*value)[length - 1] = 0;
+    ++*value;
+    return true;
+}
+
+bool config_next(struct config_line *line)
+{
+    while (next < end) {
+        char *stop = memchr(next, '\n', (size_t)(end - next));
+        if (!stop)
+            stop = end;
+        char *text = trim(next, stop);
+        next = stop + 1;
+        lines++;
+        if (!*text || *text == '#')
+            continue;
+        *line = (struct config_line){.number = lines, .value = text};
+        char *equals = strchr(text, '=');
+        if (!equals)
+            return true;
+        char *value = trim(equals + 1, text + strlen(text)), *name_end = equals;
+        while (name_end > text && is_blank(name_end[-1]))
+            name_end--;
+        char cut = *name_end;
+        *name_end = 0;
+        if (is_name(text) && unquote(&value)) {
+            line->name = text;
+            line->value = value;
+        } else {
+            *name_end = cut;
+        }
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,581 @@
+#define _GNU_SOURCE
+#include "figures.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "known_gpus.h"
+#include "model_file.h"
+#include "say.h"
+#include "shape.h"
+#include "text.h"
+
+/* A side's curves: made at their first use. */
+struct profile {
+    char key[MODEL_KEY_BYTES];
+    bool measured; /* the calibration has a section: */
+    struct model_section section;
+    double threads_ratio; /* of the section's threads to those that are meant */
+    bool learns, learned, probed;
+    struct model_rates rates; /* nominal ones */
+    double up_gbps, down_gbps, launch_ms;
+    atomic_bool *made; /* by routine */
+    struct model_curve *curve;
+    /* of a CPU library: */
+    const struct dispatch_library *library;
+    int threads;
+};
+
+static const struct accel_settings *settings;
+static int cores;
+static bool learning;
+
+/* Held while curves are made or changed; and by a borrower, where they may change. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local bool holds __attribute__((tls_model("initial-exec")));
+
+static bool opened;
+static struct model_file file; /* no text: there is none */
+
+/* Libraries times their numbers of threads. One more is nominal. */
+enum { CPU_PROFILES = 16 };
+static struct profile cpu_profile[CPU_PROFILES];
+static _Atomic int cpu_profiles;
+static struct profile gpu_profiles[2]; /* before and after it is known */
+static struct profile *_Atomic gpu_profile;
+
+void figures_start(const struct accel_settings *with, int cores_there, bool learning_allowed)
+{
+    settings = with;
+    cores = cores_there;
+    learning = learning_allowed;
+}
+
+/* ---- The calibration ---- */
+
+static void say_foreign(const char *key)
+{
+    accel_say("the calibration %s has nothing for %s: built-in figures are used; `accel calibrate` "
+              "measures this machine",
+              settings->model, key);
+}
+
+/* Under the lock. A file that is of no use here is named once. */
+static void open_file(void)
+{
+    char key[MODEL_KEY_BYTES];
+    struct model_section section;
+    if (opened)
+        return;
+    opened = true;
+    if (!settings->model)
+        return;
+    const char *wrong = model_file_open(&file, settings->model);
+    if (wrong && (wrong != model_file_missing || settings->model_given))
+        accel_say("the calibration %s is not used: %s", settings->model, wrong);
+    if (!file.text)
+        return;
+    model_cpu_prefix(key);
+    if (!model_file_find(&file, key, true, &section))
+        say_foreign(key + 1);
+}
+
+static bool make_room(struct profile *p)
+{
+    size_t bytes = accel_routine_count * (sizeof *p->curve + sizeof *p->made);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return false;
+    p->curve = memory;
+    p->made = (atomic_bool *)(p->curve + accel_routine_count);
+    return true;
+}
+
+/* The section of the library whose number of threads is nearest: the rates go with it. */
+static void find_cpu_section(struct profile *p)
+{
+    const char *name = p->library->name;
+    double best = 0;
+    model_cpu_key(p->key, name, p->threads);
+    p->threads_ratio = 1;
+    if (!file.text || (p->measured = model_file_find(&file, p->key, false, &p->section)))
+        return;
+    for (int threads = 1; threads <= 1024; threads *= 2) {
+        const int tried[] = {threads, threads + threads / 2, threads == 1 ? cores : 1};
+        for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
+            char key[MODEL_KEY_BYTES];
+            struct model_section section;
+            double ratio = (double)tried[i] / p->threads, away = ratio < 1 ? 1 / ratio : ratio;
+            model_cpu_key(key, name, tried[i]);
+            if ((best > 0 && away >= best) || !model_file_find(&file, key, false, &section))
+                continue;
+            best = away;
+            p->measured = true;
+            p->section = section;
+            p->threads_ratio = ratio;
+        }
+    }
+}
+
+/* Under the lock; NULL where there is no room. */
+static struct profile *add_cpu(const struct dispatch_library *library, int threads)
+{
+    int count = atomic_load(&cpu_profiles);
+    struct profile *p = &cpu_profile[count];
+    open_file();
+    if (count == CPU_PROFILES || !make_room(p))
+        return NULL;
+    p->library = library;
+    p->threads = threads;
+    find_cpu_section(p);
+    if (file.text && !p->measured && (settings->model_given || settings->log != ACCEL_LOG_OFF)) {
+        char prefix[MODEL_KEY_BYTES];
+        struct model_section any;
+        model_cpu_prefix(prefix);
+        if (model_file_find(&file, prefix, true, &any)) /* else that has been said */
+            say_foreign(p->key);
+    }
+    p->learns = settings->learn || (learning && !p->measured);
+    p->rates = accel_nominal_cpu(threads < cores ? threads : cores);
+    atomic_store(&cpu_profiles, count + 1);
+    return p;
+}
+
+static struct profile *find_cpu(const struct dispatch_library *library, int threads)
+{
+    int count = atomic_load(&cpu_profiles);
+    for (int i = 0; i < count; i++)
+        if (cpu_profile[i].library == library && cpu_profile[i].threads == threads)
+            return &cpu_profile[i];
+    return NULL;
+}
+
+static struct profile *cpu_of(const struct dispatch_library *library, int threads)
+{
+    struct profile *p = find_cpu(library, threads);
+    if (p)
+        return p;
+    pthread_mutex_lock(&lock);
+    p = find_cpu(library, threads);
+    if (!p)
+        p = add_cpu(library, threads);
+    pthread_mutex_unlock(&lock);
+    return p ? p : &cpu_profile[0];
+}
+
+/* Until the GPU is known, it is the one that was calibrated, or a fast one. */
+static struct profile *gpu_of(void)
+{
+    struct profile *p = atomic_load(&gpu_profile);
+    if (p)
+        return p;
+    pthread_mutex_lock(&lock);
+    p = atomic_load(&gpu_profile);
+    if (!p && make_room(&gpu_profiles[0])) {
+        p = &gpu_profiles[0];
+        open_file();
+        p->measured = file.text && model_file_find(&file, "[gpu ", true, &p->section);
+        p->rates = accel_nominal_gpu();
+        atomic_store(&gpu_profile, p);
+    }
+    pthread_mutex_unlock(&lock);
+    return p;
+}
+
+/* ---- Curves ---- */
+
+static bool is_gpu(const struct profile *p)
+{
+    return !p->library;
+}
+
+/* Under the lock. */
+static void make_curve(struct profile *p, uint32_t index)
+{
+    const struct accel_routine *routine = &accel_routines[index];
+    struct model_curve *curve = &p->curve[index];
+    if (is_gpu(p))
+        model_nominal_gpu(curve, routine, &p->rates,
+                          p->launch_ms > 0 ? p->launch_ms : ACCEL_LAUNCH_MS);
+    else
+        model_nominal_cpu(curve, routine, &p->rates);
+    if (p->measured && model_section_curve(&p->section, routine, curve) && !is_gpu(p)) {
+        curve->ms[MODEL_STEP] *= p->threads_ratio;
+        curve->ms[MODEL_ELEMENT] *= p->threads_ratio;
+        curve->ms[MODEL_OPERATION] *= p->threads_ratio;
+    }
+    atomic_store_explicit(&p->made[index], true, memory_order_release);
+}
+
+static const struct model_curve *curve_of(struct profile *p, uint32_t index)
+{
+    if (!atomic_load_explicit(&p->made[index], memory_order_acquire)) {
+        if (!holds)
+            pthread_mutex_lock(&lock);
+        if (!atomic_load_explicit(&p->made[index], memory_order_relaxed))
+            make_curve(p, index);
+        if (!holds)
+            pthread_mutex_unlock(&lock);
+    }
+    return &p->curve[index];
+}
+
+/* Without memory for any. */
+static const struct model_curve no_curve;
+
+static void set_rates(struct accel_machine *machine, const struct profile *gpu)
+{
+    double up = 0, down = 0;
+    if (gpu && gpu->measured) {
+        up = model_section_value(&gpu->section, "up_gbps");
+        down = model_section_value(&gpu->section, "down_gbps");
+    }
+    machine->up_gbps = up > 0 ? up : gpu && gpu->up_gbps > 0 ? gpu->up_gbps : ACCEL_COPY_GBPS;
+    machine->down_gbps = down > 0                    ? down
+                         : gpu && gpu->down_gbps > 0 ? gpu->down_gbps
+                                                     : ACCEL_COPY_GBPS;
+}
+
+void figures_borrow(struct accel_machine *machine, const struct accel_routine *routine,
+                    const struct dispatch_library *library, int threads)
+{
+    uint32_t index = (uint32_t)(routine - accel_routines);
+    struct profile *cpu = cpu_of(library, threads), *gpu = gpu_of();
+    if (cpu->learns || (gpu && gpu->learns)) {
+        pthread_mutex_lock(&lock);
+        holds = true;
+    }
+    machine->cpu_curve = cpu->curve ? curve_of(cpu, index) : &no_curve;
+    machine->gpu_curve = gpu ? curve_of(gpu, index) : &no_curve;
+    set_rates(machine, gpu);
+}
+
+void figures_give_back(void)
+{
+    if (holds) {
+        holds = false;
+        pthread_mutex_unlock(&lock);
+    }
+}
+
+/* ---- The GPU ---- */
+
+void figures_set_gpu(const struct gpu_info *info)
+{
+    struct profile *p = &gpu_profiles[1];
+    const struct known_gpu *known = known_gpu_find(info->name);
+    pthread_mutex_lock(&lock);
+    if (make_room(p)) {
+        open_file();
+        model_gpu_key(p->key, info->name, info->cuda_version, info->cublas_version);
+        p->measured = file.text && model_file_find(&file, p->key, false, &p->section);
+        if (file.text && !p->measured)
+            say_foreign(p->key);
+        p->learns = settings->learn || (learning && !p->measured);
+        p->rates = accel_gpu_of_peaks(info->gflops, 2000);
+        if (known) {
+            const double peaks[2] = {1e3 * known->tflops[0], 1e3 * known->tflops[1]};
+            p->rates = accel_gpu_of_peaks(peaks, known->memory_gbps);
+            p->up_gbps = known->up_gbps;
+            p->down_gbps = known->down_gbps;
+        }
+        atomic_store(&gpu_profile, p);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+bool figures_set_gpu_named(const char *name, int64_t *memory_bytes)
+{
+    struct profile *p = &gpu_profiles[1];
+    const struct known_gpu *known = known_gpu_find(name);
+    bool found = false;
+    pthread_mutex_lock(&lock);
+    if (make_room(p)) {
+        char prefix[MODEL_KEY_BYTES];
+        open_file();
+        model_gpu_prefix(prefix, name);
+        p->measured = file.text && model_file_find(&file, prefix, true, &p->section);
+        p->rates = accel_nominal_gpu();
+        if (known) {
+            const double peaks[2] = {1e3 * known->tflops[0], 1e3 * known->tflops[1]};
+            p->rates = accel_gpu_of_peaks(peaks, known->memory_gbps);
+            p->up_gbps = known->up_gbps;
+            p->down_gbps = known->down_gbps;
+        }
+        *memory_bytes = known ? (int64_t)(known->memory_gb * 1e9) : 0;
+        found = p->measured || known;
+        if (found)
+            atomic_store(&gpu_profile, p);
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+/* ---- Learning ---- */
+
+bool figures_learn_of_cpu(const struct dispatch_library *library, int threads)
+{
+    return cpu_of(library, threads)->learns;
+}
+
+bool figures_learn_of_gpu(void)
+{
+    const struct profile *p = gpu_of();
+    return p && p->learns;
+}
+
+static void learn(struct profile *p, const struct accel_call *call, const struct model_work *work,
+                  double ms)
+{
+    uint32_t index = (uint32_t)(call->routine - accel_routines);
+    curve_of(p, index);
+    pthread_mutex_lock(&lock);
+    model_learn(&p->curve[index], work, ms);
+    p->learned = true;
+    pthread_mutex_unlock(&lock);
+}
+
+void figures_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
+                       int threads, double ms)
+{
+    struct profile *p = cpu_of(library, threads);
+    struct model_work work;
+    if (!p->learns || !p->curve)
+        return;
+    model_work_of(call, &work);
+    learn(p, call, &work, ms);
+}
+
+void figures_learn_gpu(const struct accel_call *call, double ms)
+{
+    struct profile *p = gpu_of();
+    struct model_work work;
+    struct accel_machine rates;
+    if (!p || !p->learns)
+        return;
+    model_work_of(call, &work);
+    set_rates(&rates, p);
+    double copies = work.up_bytes / rates.up_gbps * 1e-6 + work.down_bytes / rates.down_gbps * 1e-6;
+    /* The copies take what they take; a call that was faster than they are thought to be leaves next to nothing. */
+    learn(p, call, &work, ms - copies > ms / 10 ? ms - copies : ms / 10);
+}
+
+/* ---- The probe ---- */
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static const struct accel_routine *product_in_double(void)
+{
+    for (uint32_t i = 0; i < accel_routine_count; i++)
+        if (accel_routines[i].family == ACCEL_GEMM && accel_routines[i].dtype == ACCEL_FLOAT64)
+            return &accel_routines[i];
+    return NULL;
+}
+
+/* The best of three products of order n, in 10^9 operations a second; 0 where the library has none. */
+static double time_product(const struct dispatch_library *library, int64_t n)
+{
+    const struct accel_routine *routine = product_in_double();
+    const int64_t size[ACCEL_DIMENSIONS] = {n, n, n, 0};
+    double best = 0;
+    struct accel_call call;
+    double *memory = routine ? calloc((size_t)(3 * n * n), sizeof *memory) : NULL;
+    if (!memory)
+        return 0;
+    for (int64_t i = 0; i < 3 * n * n; i++)
+        memory[i] = 1 / (double)(i % 61 + 1);
+    shape_typical(&call, routine, size);
+    call.scalar[ACCEL_beta].re = 0;
+    for (int i = ACCEL_a; i <= ACCEL_c; i++)
+        call.operand[i].ptr = memory + i * n * n;
+    for (int run = 0; run < 4; run++) { /* the first one warms up */
+        double start = now_ms();
+        if (!library->run(library, &call))
+            break;
+        double gflops = routine->flops(&call) * 1e-6 / (now_ms() - start);
+        if (run > 0 && gflops > best)
+            best = gflops;
+    }
+    free(memory);
+    return best;
+}
+
+void figures_probe(const struct dispatch_library *library)
+{
+    struct profile *p = cpu_of(library, library->threads(library));
+    if (!p->learns || p->measured || p->probed || p->library != library)
+        return;
+    double gflops = time_product(library, 96);
+    if (gflops >
+        4) /* a fast library shows what it can at larger sizes, and a slow one takes longer for them */
+        gflops = time_product(library, 288);
+    pthread_mutex_lock(&lock);
+    p->probed = true;
+    if (gflops > 0) {
+        double ratio = gflops / p->rates.gflops[ACCEL_FLOAT64];
+        for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++)
+            p->rates.gflops[dtype] *= ratio;
+        /* What was learned meanwhile is of real calls, and stays. */
+        for (uint32_t i = 0; i < accel_routine_count; i++)
+            if (atomic_load(&p->made[i]) && p->curve[i].points == 0)
+                make_curve(p, i);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- ACCEL_LEARN=1: back to the file ---- */
+
+struct body {
+    char *bytes;
+    size_t length, size;
+    bool failed;
+};
+
+static void append(struct body *body, const char *bytes, size_t length)
+{
+    if (body->length + length + 1 > body->size) {
+        size_t size = 2 * (body->length + length) + 4096;
+        char *grown = realloc(body->bytes, size);
+        if (!grown) {
+            body->failed = true;
+            return;
+        }
+        body->bytes = grown;
+        body->size = size;
+    }
+    memcpy(body->bytes + body->length, bytes, length);
+    body->length += length;
+    body->bytes[body->length] = 0;
+}
+
+/* Sizes from their logarithms, as model_work_of() makes them. */
+static int64_t size_at(float place)
+{
+    int64_t whole = (int64_t)place;
+    return (int64_t)((double)((int64_t)1 << whole) * (1 + ((double)place - (double)whole)) + 0.5);
+}
+
+static void append_point(struct body *body, const struct accel_routine *routine,
+                         const struct model_curve *curve, const struct model_point *point)
+{
+    int64_t size[ACCEL_DIMENSIONS] = {0};
+    char buffer[128];
+    struct accel_text text;
+    struct accel_call call;
+    struct model_work work;
+    bool first = true;
+    text_start(&text, buffer, sizeof buffer);
+    text_char(&text, ' ');
+    for (int i = 0; i < ACCEL_DIMENSIONS; i++) {
+        if (!accel_has_size(routine, (enum accel_size)i))
+            continue;
+        size[i] = size_at(point->place[i]);
+        if (!first)
+            text_char(&text, 'x');
+        text_integer(&text, size[i]);
+        first = false;
+    }
+    shape_typical(&call, routine, size);
+    model_work_of(&call, &work);
+    double ms = 0;
+    for (int i = 0; i < MODEL_TERMS; i++)
+        ms += curve->ms[i] * work.term[i];
+    text_char(&text, ':');
+    text_decimal(&text, ms * (double)point->ratio);
+    if (ms * (double)point->ratio >= 1e-6)
+        append(body, buffer, text.length);
+}
+
+static void append_curve(struct body *body, const struct accel_routine *routine,
+                         const struct model_curve *curve)
+{
+    size_t before = body->length;
+    append(body, routine->name, strlen(routine->name));
+    size_t empty = body->length;
+    for (int i = 0; i < curve->points; i++)
+        if (curve->point[i].place[ACCEL_DIMENSIONS] == 0) /* a batch has no line */
+            append_point(body, routine, curve, &curve->point[i]);
+    if (body->length == empty)
+        body->length = before;
+    else
+        append(body, "\n", 1);
+}
+
+static void append_rates(struct body *body, const struct profile *p)
+{
+    struct accel_machine rates;
+    char buffer[96];
+    struct accel_text text;
+    set_rates(&rates, p);
+    text_start(&text, buffer, sizeof buffer);
+    text_string(&text, "up_gbps=");
+    text_decimal(&text, rates.up_gbps);
+    text_string(&text, "\ndown_gbps=");
+    text_decimal(&text, rates.down_gbps);
+    text_char(&text, '\n');
+    append(body, buffer, text.length);
+}
+
+/* The whole section: what was measured and is unchanged, too. */
+static bool compose(struct body *body, struct profile *p)
+{
+    *body = (struct body){NULL, 0, 0, false};
+    if (is_gpu(p))
+        append_rates(body, p);
+    for (uint32_t i = 0; i < accel_routine_count; i++) {
+        curve_of(p, i);
+        append_curve(body, &accel_routines[i], &p->curve[i]);
+    }
+    return !body->failed && body->length > 0;
+}
+
+void figures_end(void)
+{
+    const char *keys[CPU_PROFILES + 1], *bodies[CPU_PROFILES + 1];
+    struct body body[CPU_PROFILES + 1];
+    int count = 0;
+    if (!settings || !settings->learn || !settings->model || pthread_mutex_trylock(&lock) != 0)
+        return;
+    holds = true;
+    for (int i = 0; i <= atomic_load(&cpu_profiles); i++) {
+        struct profile *p =
+            i < atomic_load(&cpu_profiles) ? &cpu_profile[i] : atomic_load(&gpu_profile);
+        if (!p || !p->learned || !p->key[0])
+            continue;
+        if (p->threads_ratio > 0 && p->threads_ratio != 1)
+            continue; /* its points are another section's */
+        if (compose(&body[count], p)) {
+            keys[count] = p->key;
+            bodies[count] = body[count].bytes;
+            count++;
+        } else {
+            free(body[count].bytes);
+        }
+    }
+    const char *wrong =
+        count > 0 ? model_file_put(settings->model, keys, bodies, count, false) : NULL;
+    if (wrong)
+        accel_say("what was learned is not kept in %s: %s (%s)", settings->model, wrong,
+                  strerrordesc_np(errno));
+    for (int i = 0; i < count; i++)
+        free(body[i].bytes);
+    holds = false;
+    pthread_mutex_unlock(&lock);
+}
+
+void figures_fork_child(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    holds = false;
+}

@@ -1,0 +1,105 @@
+#include "known_gpus.h"
+
+#include <string.h>
+
+/*
+ * NVIDIA's data sheets: dense, no sparsity; double precision by tensor cores where there are such (cuBLAS uses them), single
+ * precision without (TF32 is not the caller's precision). Copies: PCIe 3 staged by one thread about 8, PCIe 4 and 5, whose
+ * limit is that thread, 10; NVLink-C2C 15.
+ */
+const struct known_gpu known_gpus[] = {
+    /* name              single  double  memory GB/s  GB   up  down */
+    {"B200", {75, 37}, 7700, 180, 10, 10},
+    {"GH200", {67, 67}, 4000, 96, 15, 15},
+    {"H200 NVL", {60, 60}, 4800, 141, 10, 10},
+    {"H200", {67, 67}, 4800, 141, 10, 10},
+    {"H100 NVL", {60, 60}, 3900, 94, 10, 10},
+    {"H100 PCIe", {51, 51}, 2000, 80, 10, 10},
+    {"H100", {67, 67}, 3350, 80, 10, 10},
+    {"A100 80GB", {19.5, 19.5}, 1935, 80, 10, 10},
+    {"A100 40GB", {19.5, 19.5}, 1555, 40, 10, 10},
+    {"A100", {19.5, 19.5}, 1555, 40, 10, 10},
+    {"A30", {10.3, 10.3}, 933, 24, 10, 10},
+    {"A40", {37.4, 0.584}, 696, 48, 10, 10},
+    {"A10", {31.2, 0.487}, 600, 24, 10, 10},
+    {"L40S", {91.6, 1.43}, 864, 48, 10, 10},
+    {"L40", {90.5, 1.41}, 864, 48, 10, 10},
+    {"L4", {30.3, 0.473}, 300, 24, 10, 10},
+    {"V100 PCIe", {14, 7}, 900, 16, 8, 8},
+    {"V100", {15.7, 7.8}, 900, 16, 8, 8},
+    {"P100 PCIe", {9.3, 4.7}, 732, 16, 8, 8},
+    {"P100", {10.6, 5.3}, 732, 16, 8, 8},
+    {"T4", {8.1, 0.253}, 320, 16, 8, 8},
+    {"RTX 6000 Ada", {91.1, 1.42}, 960, 48, 10, 10},
+    {"RTX PRO 6000", {125, 1.95}, 1792, 96, 10, 10},
+    {"RTX A6000", {38.7, 0.605}, 768, 48, 10, 10},
+    {"RTX 5090", {104.8, 1.64}, 1792, 32, 10, 10},
+    {"RTX 4090", {82.6, 1.29}, 1008, 24, 10, 10},
+    {"RTX 3090", {35.6, 0.556}, 936, 24, 10, 10},
+    {NULL, {0, 0}, 0, 0, 0, 0},
+};
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Letters and digits; "A100-SXM4-40GB" is three words. */
+static bool is_part(char c)
+{
+    c = lower(c);
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+/* The next word of a text, which moves on behind it; its length, 0 at the end. */
+static size_t next_word(const char **text, const char **word)
+{
+    while (**text && !is_part(**text))
+        (*text)++;
+    *word = *text;
+    while (is_part(**text))
+        (*text)++;
+    return (size_t)(*text - *word);
+}
+
+static bool has_word(const char *text, const char *word, size_t length)
+{
+    const char *there;
+    size_t n;
+    while ((n = next_word(&text, &there)) > 0) {
+        size_t i = 0;
+        while (i < n && i < length && lower(there[i]) == lower(word[i]))
+            i++;
+        if (i == n && i == length)
+            return true;
+    }
+    return false;
+}
+
+/* How many words a text has, or 0 where one of them is not in the other. */
+static int words_in(const char *text, const char *other)
+{
+    const char *word;
+    size_t n;
+    int words = 0;
+    while ((n = next_word(&text, &word)) > 0) {
+        if (!has_word(other, word, n))
+            return 0;
+        words++;
+    }
+    return words;
+}
+
+const struct known_gpu *known_gpu_find(const char *name)
+{
+    const struct known_gpu *best = NULL;
+    int most = 0;
+    for (const struct known_gpu *gpu = known_gpus; gpu->name; gpu++) {
+        int words = words_in(gpu->name, name);
+        if (words > most) {
+            most = words;
+            best = gpu;
+        }
+    }
+    return best;
+}

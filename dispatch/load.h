@@ -1,0 +1,29 @@
+/*
+ * Who else computes: this process's calls on the CPU, and what the GPU has to do for all threads and processes of this user.
+ * Processes see each other by a page of shared memory for each device. All functions are thread-safe.
+ */
+#ifndef ACCEL_LOAD_H
+#define ACCEL_LOAD_H
+
+#include <stdbool.h>
+
+/* From here on, processes that use the device of this name are seen, and see this one. Where the page cannot be had, this
+ * process sees itself alone. Once. */
+void load_start(const char *device);
+
+/* A call begins on the GPU that is thought to take so long; returns its number for load_leave_gpu(). */
+int load_enter_gpu(double ms);
+void load_leave_gpu(int number);
+
+/* Milliseconds that the device needs for the calls on it, if they take as long as they are thought to. */
+double load_gpu_ms(void);
+
+/* Calls of this process on the CPU that are known of; with this one. */
+int load_enter_cpu(void);
+void load_leave_cpu(void);
+int load_cpu_calls(void);
+
+/* In the child of a fork: it is on the CPU alone. */
+void load_fork_child(void);
+
+#endif

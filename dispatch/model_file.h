@@ -1,0 +1,73 @@
+/*
+ * The calibration on disk. Text, for people to read:
+ *
+ *     accel-model 1
+ *     [cpu "AMD EPYC 9654 96-Core Processor" threads=16 library="libopenblasp-r0.3.21.so 36384320"]
+ *     ROUTINE 64x64x64:0.0101 512x512x512:1.02
+ *     [gpu "NVIDIA H200" cuda=13.0 cublas=130100]
+ *     up_gbps=21.3
+ *     down_gbps=19.9
+ *     ROUTINE 64x64x64:0.0210 512x512x512:0.0324
+ *     checksum=0123456789abcdef
+ *
+ * The first line is the format's version. A section's header is its key: figures of another machine, library or thread
+ * count are another section, and sections of several machines stand side by side. Its lines are values, and for a
+ * routine the calls that were measured: the sizes m, n, k, nrhs that the routine has, and milliseconds (on the GPU
+ * without the copies of operands). The checksum is XXH3, 64 bits, of all before its line.
+ *
+ * Not thread-safe, but for different files.
+ */
+#ifndef ACCEL_MODEL_FILE_H
+#define ACCEL_MODEL_FILE_H
+
+#include <stddef.h>
+
+#include "model.h"
+
+enum { MODEL_KEY_BYTES = 320 };
+
+struct model_file {
+    char *text; /* in memory of the file's own */
+    size_t length;
+};
+
+/* A section's lines, within the file's memory. */
+struct model_section {
+    const char *text;
+    size_t length;
+};
+
+/* Reads a file. Returns NULL, or what is wrong with it, as constant text: `missing` points to that text where there is no
+ * such file. Only a file that is whole is read: model_file_close() it then. */
+const char *model_file_open(struct model_file *file, const char *path);
+extern const char model_file_missing[];
+void model_file_close(struct model_file *file);
+
+/* The headers, with what tells this CPU; cuda_version as the driver says it (13000), cublas_version too. */
+void model_cpu_key(char key[MODEL_KEY_BYTES], const char *library, int threads);
+void model_gpu_key(char key[MODEL_KEY_BYTES], const char *name, int cuda_version,
+                   int cublas_version);
+
+/* What the key of every section for this CPU, or a GPU of this name, begins with. */
+void model_cpu_prefix(char key[MODEL_KEY_BYTES]);
+void model_gpu_prefix(char key[MODEL_KEY_BYTES], const char *name);
+
+/* The section of a key, or, with `prefix`, the first whose key begins so. False where there is none. */
+bool model_file_find(const struct model_file *file, const char *key, bool prefix,
+                     struct model_section *section);
+
+/* A value of a section, 0 where it has none. */
+double model_section_value(const struct model_section *section, const char *name);
+
+/* Makes a routine's curve from its line. False where the section has none, or not in the sizes of the routine. */
+bool model_section_curve(const struct model_section *section, const struct accel_routine *routine,
+                         struct model_curve *curve);
+
+/* Replaces or adds sections (keys and bodies, whose lines end in a newline), and keeps the others of a file that is whole. The
+ * new file is written aside, and renamed; folders that are missing are made. Returns NULL, or what failed, as constant
+ * text, with errno: the old file then stays. patient: another process may be at it, which is waited for up to some
+ * seconds, or else 20 ms. */
+const char *model_file_put(const char *path, const char *const keys[], const char *const bodies[],
+                           int count, bool patient);
+
+#endif

@@ -1,0 +1,78 @@
+#include "shape.h"
+
+#include <string.h>
+
+/* An operand's type, of those that the table names. */
+static enum accel_dtype dtype_of(const struct accel_call *call, const struct accel_arg *arg)
+{
+    switch ((enum accel_dtype)arg->dtype) {
+    case ACCEL_SAME:
+        return call->routine->dtype;
+    case ACCEL_REALS:
+        return accel_real_dtype(call->routine->dtype);
+    case ACCEL_INTEGERS:
+        return call->width == 64 ? ACCEL_INT64 : ACCEL_INT32;
+    default:
+        return (enum accel_dtype)arg->dtype;
+    }
+}
+
+/* Shapes of the operands as they are stored, from the sizes and flags. */
+void shape_operands(struct accel_call *call)
+{
+    const struct accel_routine *routine = call->routine;
+    for (int i = 0; i < routine->args; i++) {
+        const struct accel_arg *arg = &routine->arg[i];
+        if (arg->kind != ACCEL_ARG_MATRIX && arg->kind != ACCEL_ARG_VECTOR)
+            continue;
+        struct accel_operand *x = &call->operand[arg->slot];
+        char flag = arg->transposed_by == ACCEL_noflag ? 'N' : call->flag[arg->transposed_by];
+        bool transposed = flag != 'N' && flag != 'R';
+        bool matrix = arg->kind == ACCEL_ARG_MATRIX;
+        int64_t first = accel_call_size(call, transposed ? arg->cols : arg->rows);
+        x->rows = matrix ? first : 1;
+        x->cols = matrix ? accel_call_size(call, transposed ? arg->rows : arg->cols) : first;
+        x->access = (enum accel_access)arg->access;
+        x->dtype = dtype_of(call, arg);
+    }
+}
+
+/* The letter of a flag that programs mostly pass. */
+static char typical_flag(const struct accel_arg *arg)
+{
+    switch (arg->slot) {
+    case ACCEL_uplo:
+        return 'L';
+    case ACCEL_side:
+        return 'L';
+    case ACCEL_range:
+        return 'A';
+    case ACCEL_jobz:
+    case ACCEL_jobu:
+    case ACCEL_jobvt:
+        return strchr(arg->allowed, 'S') ? 'S' : 'V';
+    case ACCEL_jobvr:
+        return 'V';
+    default:
+        return 'N';
+    }
+}
+
+void shape_typical(struct accel_call *call, const struct accel_routine *routine,
+                   const int64_t size[ACCEL_DIMENSIONS])
+{
+    *call = (struct accel_call){.routine = routine, .width = 32, .batch = 1, .groups = 1};
+    call->scalar[ACCEL_alpha].re = call->scalar[ACCEL_beta].re = 1;
+    for (int i = 0; i < routine->args; i++) {
+        const struct accel_arg *arg = &routine->arg[i];
+        if (arg->kind == ACCEL_ARG_FLAG)
+            call->given[i] = call->flag[arg->slot] = typical_flag(arg);
+        if (arg->kind == ACCEL_ARG_SIZE && arg->slot < ACCEL_DIMENSIONS)
+            call->given[i] = call->size[arg->slot] = size[arg->slot];
+        if (arg->kind == ACCEL_ARG_INTEGER && arg->slot == ACCEL_itype)
+            call->given[i] = call->size[arg->slot] = 1;
+    }
+    shape_operands(call);
+    for (int i = 0; i < ACCEL_MATRICES; i++)
+        call->operand[i].ld = accel_max(1, call->operand[i].rows);
+}

@@ -1,0 +1,24 @@
+/*
+ * Places in the program that call a routine with matrices of about one shape, and how their calls fared on the GPU. A place
+ * whose calls lose there is sent back to the CPU for good: a wrong estimate then costs a few calls, not the program's time.
+ * Thread-safe.
+ */
+#ifndef ACCEL_SITES_H
+#define ACCEL_SITES_H
+
+#include "model.h"
+
+/* The number of a place: its return address, the routine, and the class of the shape (each size by its power of two). */
+uint64_t sites_key(uintptr_t site, const struct accel_call *call);
+
+/* Whether the place has been sent back. */
+bool sites_lost(uint64_t key);
+
+/* A call from there took so long on the GPU (milliseconds), and would have taken the CPU so long. Returns true where that sends
+ * the place back. */
+bool sites_note(uint64_t key, double gpu_ms, double cpu_ms);
+
+/* In the child of a fork: no lock is held. */
+void sites_fork_child(void);
+
+#endif

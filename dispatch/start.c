@@ -1,0 +1,229 @@
+#define _GNU_SOURCE
+#include "start.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "figures.h"
+#include "load.h"
+#include "say.h"
+#include "shape.h"
+
+static const struct accel_settings *settings;
+static const struct accel_ranks *ranks;
+static bool waits;
+
+static _Atomic int state = ACCEL_GPU_UNTRIED;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while CUDA starts */
+static struct gpu_info info;
+static char gpu_name[16] = "gpu0", gpu_cpu_name[24] = "gpu0+cpu";
+
+static _Atomic int64_t gain_us; /* of the calls seen so far */
+static atomic_bool threaded;    /* the thread has been made, or there can be none */
+static atomic_bool slow;        /* somebody has waited in vain */
+
+void start_prepare(const struct accel_settings *with, const struct accel_ranks *with_ranks,
+                   bool wait)
+{
+    settings = with;
+    ranks = with_ranks;
+    waits = wait;
+}
+
+enum accel_gpu_state start_state(void)
+{
+    return (enum accel_gpu_state)atomic_load_explicit(&state, memory_order_acquire);
+}
+
+static void set_state(enum accel_gpu_state to)
+{
+    atomic_store_explicit(&state, (int)to, memory_order_release);
+}
+
+const struct gpu_info *start_gpu(void)
+{
+    return &info;
+}
+
+const char *start_gpu_name(void)
+{
+    return gpu_name;
+}
+
+const char *start_gpu_cpu_name(void)
+{
+    return gpu_cpu_name;
+}
+
+bool start_waits(void)
+{
+    return waits;
+}
+
+static struct gpu_config config_of(void)
+{
+    const bool listed = settings->devices.kind == ACCEL_DEVICES_LIST;
+    return (struct gpu_config){.cuda_dir = settings->cuda_dir,
+                               .memory_share = settings->memory_share,
+                               .memory_bytes = settings->memory_bytes,
+                               .devices = listed ? settings->devices.number : NULL,
+                               .device_count = listed ? settings->devices.count : 0,
+                               .local_rank = ranks->local_rank,
+                               .local_size = ranks->local_size};
+}
+
+static bool lock_start(enum start_patience patience)
+{
+    struct timespec until;
+    if (patience == START_WITHOUT_END)
+        return pthread_mutex_lock(&lock) == 0;
+    if (patience == START_NO_WAIT || atomic_load(&slow))
+        return pthread_mutex_trylock(&lock) == 0;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 30;
+    bool locked = pthread_mutex_timedlock(&lock, &until) == 0;
+    if (!locked)
+        atomic_store(&slow, true);
+    return locked;
+}
+
+/* The first product of a type loads cuBLAS's kernels, which takes longer than most calls. Nobody shall wait for that, or
+ * be judged by it. */
+static void warm_up(void)
+{
+    enum { N = 64 };
+    static double memory[3 * N * N];
+    for (uint32_t i = 0; i < accel_routine_count; i++) {
+        const int64_t size[ACCEL_DIMENSIONS] = {N, N, N, 0};
+        struct gpu_host host = {NULL, NULL, NULL, 0, 0};
+        struct accel_call call;
+        if (accel_routines[i].family != ACCEL_GEMM || accel_is_complex(accel_routines[i].dtype))
+            continue;
+        shape_typical(&call, &accel_routines[i], size);
+        call.scalar[ACCEL_beta].re = 0;
+        for (int x = ACCEL_a; x <= ACCEL_c; x++)
+            call.operand[x].ptr = memory + x * N * N;
+        gpu_run(&call, &host); /* what fails here fails again where it matters */
+    }
+}
+
+static void start_cuda(const struct dispatch_library *library, bool background)
+{
+    const struct gpu_config config = config_of();
+    if (gpu_start(&config, &info)) {
+        gpu_name[3] = gpu_cpu_name[3] = (char)('0' + info.index % 10);
+        load_start(info.id);
+        figures_set_gpu(&info);
+        if (background && start_state() == ACCEL_GPU_STARTING) {
+            warm_up();
+            if (library)
+                figures_probe(library);
+        }
+        set_state(ACCEL_GPU_READY);
+    } else {
+        if (settings->policy == ACCEL_POLICY_GPU || settings->log != ACCEL_LOG_OFF)
+            accel_say("no GPU is used: %s", gpu_failure());
+        set_state(ACCEL_GPU_ABSENT);
+    }
+}
+
+/* CUDA's threads must not take the program's signals: they inherit this thread's mask, which blocks all meanwhile. Another
+ * thread that starts it already may need the dynamic linker's lock, which this one holds where a constructor calls BLAS: it
+ * is waited for without end only where there is no other way. */
+void start_now(enum start_patience patience, const struct dispatch_library *library)
+{
+    sigset_t all, before;
+    if (!lock_start(patience))
+        return;
+    if (start_state() == ACCEL_GPU_UNTRIED) {
+        set_state(ACCEL_GPU_STARTING);
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        start_cuda(library, false);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- On a thread of its own ---- */
+
+/* An exit handler comes before the dynamic linker's end, which takes the lock that loading a library holds. */
+static void start_end(void)
+{
+    gpu_end();
+}
+
+static void *run_thread(void *argument)
+{
+    int none;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &none);
+    pthread_setname_np(pthread_self(), "accel-start");
+    pthread_mutex_lock(&lock);
+    if (start_state() == ACCEL_GPU_STARTING)
+        start_cuda(argument, true);
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+static bool make_thread(const struct dispatch_library *library)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t all, before;
+    if (pthread_attr_init(&attributes) != 0)
+        return false;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool made = pthread_create(&thread, &attributes, run_thread, (void *)(uintptr_t)library) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return made;
+}
+
+void start_note_gain(double gain_ms, const struct dispatch_library *library)
+{
+    int untried = ACCEL_GPU_UNTRIED;
+    int64_t us = gain_ms < 1e6 ? (int64_t)(gain_ms * 1e3) : (int64_t)1e9;
+    if (atomic_fetch_add(&gain_us, us) + us < (int64_t)(START_GAIN_MS * 1e3) ||
+        atomic_load(&threaded) ||
+        !atomic_compare_exchange_strong(&state, &untried, ACCEL_GPU_STARTING))
+        return;
+    int saved = errno;
+    atomic_store(&threaded, true);
+    atexit(start_end);
+    /* A process that may have no more threads: the calls that ask for the GPU by force still start it. */
+    if (!make_thread(library))
+        set_state(ACCEL_GPU_UNTRIED);
+    errno = saved;
+}
+
+void start_rule_out(void)
+{
+    int untried = ACCEL_GPU_UNTRIED;
+    atomic_compare_exchange_strong(&state, &untried, ACCEL_GPU_ABSENT);
+}
+
+void start_give_up(void)
+{
+    int ready = ACCEL_GPU_READY;
+    if (atomic_compare_exchange_strong(&state, &ready, ACCEL_GPU_FAILED) && !gpu_is_gone())
+        accel_say("%s is left alone from here on, the CPU computes: %s", gpu_name, gpu_failure());
+    if (!gpu_is_gone())
+        gpu_trim();
+}
+
+void start_fork_child(void)
+{
+    enum accel_gpu_state was = start_state();
+    pthread_mutex_init(&lock, NULL);
+    if (was != ACCEL_GPU_UNTRIED && was != ACCEL_GPU_ABSENT) {
+        set_state(ACCEL_GPU_FORKED);
+        gpu_fork_child();
+    }
+}

@@ -1,0 +1,52 @@
+/*
+ * The GPU's life as the dispatcher sees it: not tried, starting, ready, absent, failed. CUDA takes a second or so to
+ * start, which no program shall wait for: it is started on a thread of its own, once the calls seen so far would have gained
+ * by it. All functions are thread-safe unless said otherwise.
+ */
+#ifndef ACCEL_START_H
+#define ACCEL_START_H
+
+#include "decide.h"
+#include "dispatch.h"
+#include "gpu/gpu.h"
+#include "ranks.h"
+
+/* Once. Both stay. wait: whoever asks for the GPU waits for it. */
+void start_prepare(const struct accel_settings *settings, const struct accel_ranks *ranks,
+                   bool wait);
+
+enum accel_gpu_state start_state(void);
+
+/* What is known of the GPU; constant, once the state has been ACCEL_GPU_READY. */
+const struct gpu_info *start_gpu(void);
+
+/* "gpu0", "gpu0+cpu": what the log says of it. */
+const char *start_gpu_name(void);
+const char *start_gpu_cpu_name(void);
+
+/* A call has been seen that would gain so much (milliseconds). Starts CUDA on its own thread when calls together would gain
+ * START_GAIN_MS: less than that is no program that CUDA could serve. `library` is timed there, too. */
+#define START_GAIN_MS 50.0
+void start_note_gain(double gain_ms, const struct dispatch_library *library);
+
+/* Starts CUDA on the calling thread, or waits for the thread that does. */
+enum start_patience {
+    START_NO_WAIT,      /* another thread is at it: not now */
+    START_SOME_SECONDS, /* it may be waiting for the dynamic linker's lock, which this one may hold */
+    START_WITHOUT_END   /* there is no other way */
+};
+void start_now(enum start_patience patience, const struct dispatch_library *library);
+
+/* Whether a call waits for CUDA (ACCEL_START=wait, MPI), rather than being run on the CPU meanwhile. */
+bool start_waits(void);
+
+/* No GPU will be tried: there is none on this machine for certain, or it is not to be used. */
+void start_rule_out(void);
+
+/* The GPU has failed: from here on it is left alone. */
+void start_give_up(void);
+
+/* In the child of a fork. */
+void start_fork_child(void);
+
+#endif

@@ -1,0 +1,176 @@
+#define _GNU_SOURCE
+#include "library.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "adapter.h"
+
+struct library {
+    struct dispatch_library base;
+    char name[200];
+    char *path; /* the dynamic linker's */
+    _Atomic(void *) threads;
+    struct library *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct library *libraries; /* never freed */
+
+static int one_thread(const struct dispatch_library *library)
+{
+    (void)library;
+    return 1;
+}
+
+static bool run_nothing(const struct dispatch_library *library, const struct accel_call *call)
+{
+    (void)library;
+    (void)call;
+    return false;
+}
+
+static const struct dispatch_library unknown = {"unknown", one_thread, run_nothing};
+
+/* OpenBLAS in all its manglings, MKL, BLIS; then what OpenMP says, where a library is built on it. All return an integer of
+ * 32 bits, or one of 64 whose lower half is it. */
+static const char *const thread_functions[] = {
+    "openblas_get_num_threads",          "openblas_get_num_threads64_",
+    "openblas_get_num_threads_64",       "scipy_openblas_get_num_threads",
+    "scipy_openblas_get_num_threads64_", "MKL_Get_Max_Threads",
+    "bli_thread_get_num_threads",        "omp_get_max_threads"};
+
+static int count_threads(const struct dispatch_library *base)
+{
+    const struct library *library = (const struct library *)base;
+    void *found = atomic_load_explicit(&library->threads, memory_order_acquire);
+    int (*function)(void);
+    if (!found)
+        return 1;
+    memcpy(&function, &found, sizeof function);
+    int threads = function();
+    return threads > 0 ? threads : 1; /* BLIS says -1 where nothing is set */
+}
+
+static void *find_threads(void *handle)
+{
+    void *found = NULL;
+    for (size_t i = 0; !found && i < sizeof thread_functions / sizeof *thread_functions; i++)
+        found = accel_real_lookup(handle, thread_functions[i]);
+    return found;
+}
+
+/* The routine's Fortran name in the library, in whatever mangling it has. */
+static const struct accel_original *find_routine(const struct library *library,
+                                                 const struct accel_routine *routine)
+{
+    const struct accel_original *original = NULL;
+    uint32_t names = accel_name_count / accel_routine_count;
+    uint32_t first = (uint32_t)(routine - accel_routines) * names;
+    void *handle = dlopen(library->path[0] ? library->path : NULL, RTLD_NOLOAD | RTLD_LAZY);
+    if (!handle)
+        return NULL;
+    for (uint32_t i = first; !original && i < first + names; i++) {
+        if (accel_name_mangling(i)->abi != ACCEL_ABI_FORTRAN)
+            continue;
+        void *function = accel_real_lookup(handle, accel_names[i].symbol);
+        if (!function || accel_is_own(function))
+            continue;
+        original = accel_resolve_known(i, function);
+        if (original && !original->width) {
+            free((void *)(uintptr_t)original);
+            original = NULL;
+        }
+    }
+    accel_real_dlclose(handle);
+    dlerror();
+    return original;
+}
+
+static bool run(const struct dispatch_library *base, const struct accel_call *call)
+{
+    const struct accel_original *original =
+        find_routine((const struct library *)base, call->routine);
+    if (!original)
+        return false;
+    accel_adapter_call(original->function, ACCEL_ABI_FORTRAN, original->width, call);
+    free((void *)(uintptr_t)original);
+    return true;
+}
+
+/* "libopenblasp-r0.3.21.so 36384320": the file that the name leads to, and its bytes. */
+static void name_library(struct library *library)
+{
+    char real[PATH_MAX];
+    struct stat st = {.st_size = 0};
+    const char *path = library->path[0] ? library->path : "/proc/self/exe";
+    int saved = errno;
+    if (!realpath(path, real))
+        snprintf(real, sizeof real, "%s", path);
+    stat(real, &st);
+    const char *slash = strrchr(real, '/');
+    snprintf(library->name, sizeof library->name, "%.150s %lld", slash ? slash + 1 : real,
+             (long long)st.st_size);
+    errno = saved;
+}
+
+/* Under the lock. */
+static struct library *library_of(const struct link_map *object)
+{
+    struct library *library = libraries;
+    while (library && strcmp(library->path, object->l_name) != 0)
+        library = library->next;
+    if (library)
+        return library;
+    library = calloc(1, sizeof *library);
+    if (!library)
+        return NULL;
+    library->path = strdup(object->l_name);
+    if (!library->path) {
+        free(library);
+        return NULL;
+    }
+    name_library(library);
+    library->base = (struct dispatch_library){library->name, count_threads, run};
+    library->next = libraries;
+    libraries = library;
+    return library;
+}
+
+const struct dispatch_library *accel_library_of(const struct accel_original *original)
+{
+    struct accel_original *own = (struct accel_original *)(uintptr_t)original;
+    const struct dispatch_library *known =
+        atomic_load_explicit(&own->library, memory_order_acquire);
+    if (known)
+        return known;
+    const struct link_map *object = accel_object_of(original->function);
+    if (!object)
+        return &unknown;
+    /* The dynamic linker's locks before ours. */
+    void *handle = dlopen(object->l_name[0] ? object->l_name : NULL, RTLD_NOLOAD | RTLD_LAZY);
+    void *threads = handle ? find_threads(handle) : NULL;
+    if (handle)
+        accel_real_dlclose(handle);
+    dlerror();
+    pthread_mutex_lock(&lock);
+    struct library *library = library_of(object);
+    if (library) /* loaded anew, perhaps, and elsewhere */
+        atomic_store_explicit(&library->threads, threads, memory_order_release);
+    pthread_mutex_unlock(&lock);
+    known = library ? &library->base : &unknown;
+    atomic_store_explicit(&own->library, known, memory_order_release);
+    return known;
+}
+
+void accel_library_fork_child(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}

@@ -1,0 +1,18 @@
+/*
+ * The CPU library that an original lies in: what a calibration knows it by, how many threads it computes with, and calls
+ * of its own. Thread-safe; takes the dynamic linker's locks.
+ */
+#ifndef ACCEL_LIBRARY_H
+#define ACCEL_LIBRARY_H
+
+#include "dispatch/dispatch.h"
+#include "resolve.h"
+
+/* Never NULL: of a library that cannot be told, or where there is no memory, one with a single thread. What is returned
+ * stays, also when the library is unloaded; then it is not to be asked, as the originals are not to be called. */
+const struct dispatch_library *accel_library_of(const struct accel_original *original);
+
+/* In the child of a fork. */
+void accel_library_fork_child(void);
+
+#endif

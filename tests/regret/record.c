@@ -1,0 +1,146 @@
+/* Usage: record cpu|gpu [SECONDS]
+ *
+ * Times every routine that the GPU has, in three shapes with sizes from 8 to 16384, by the system's libraries or by
+ * libaccel's GPU side, and prints a line for each: routine, sizes, milliseconds (on the GPU with the copies). A time that
+ * begins with ~ was not measured, because one call would take longer than SECONDS (0.15) or more memory than there is: it is
+ * the largest measured one's times what operations it has more, and what its copies take. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dispatch/model.h"
+#include "dispatch/shape.h"
+#include "tool/survey.h"
+#include "tool/workload.h"
+
+enum { LEAST = 8, MOST = 16384, SHAPES = 3, RUNS = 3 };
+
+/* What is known of one shape of a routine on one side. */
+struct last {
+    double flops, bytes, ms, copies_ms;
+};
+
+struct recorder {
+    struct library library;
+    struct workload_memory memory;
+    double most_ms, up_gbps, down_gbps;
+};
+
+static void size_of(int64_t size[ACCEL_DIMENSIONS], int shape, int64_t s)
+{
+    int64_t part = accel_max(8, s / 16);
+    const int64_t sizes[SHAPES][ACCEL_DIMENSIONS] = {
+        {s, s, s, s}, {s, s, part, 1}, {s, part, part, part}};
+    memcpy(size, sizes[shape], sizeof sizes[shape]);
+}
+
+/* Shapes that are the same for a routine are recorded once. */
+static bool is_new(const struct accel_routine *routine, int shape)
+{
+    bool m = accel_has_size(routine, ACCEL_m);
+    bool inner = accel_has_size(routine, ACCEL_k) || accel_has_size(routine, ACCEL_nrhs);
+    return shape == 0 || (shape == 1 ? inner : m || accel_has_size(routine, ACCEL_nrhs));
+}
+
+/* The best of a few runs after one that warms up; negative where it fails. */
+static double best_ms(struct recorder *r, const struct accel_routine *routine,
+                      const int64_t size[ACCEL_DIMENSIONS], const struct library_function *function)
+{
+    struct workload workload;
+    struct gpu_host host;
+    enum gpu_status status;
+    double best = -1, sum = 0;
+    if (!workload_make(&workload, &r->memory, routine, size, function))
+        return -1;
+    for (int run = 0; run <= RUNS && (run < 2 || sum < r->most_ms); run++) {
+        double ms =
+            function ? workload_cpu_ms(&workload) : workload_gpu_ms(&workload, &host, &status);
+        if (ms < 0)
+            return -1;
+        sum += ms;
+        if (run > 0 && (best < 0 || ms < best))
+            best = ms;
+    }
+    return best;
+}
+
+/* Prints one time. */
+static void record(struct recorder *r, struct last *last, const struct accel_routine *routine,
+                   const int64_t size[ACCEL_DIMENSIONS], const struct library_function *function)
+{
+    struct accel_call call;
+    struct model_work work;
+    shape_typical(&call, routine, size);
+    model_work_of(&call, &work);
+    double flops = work.term[MODEL_OPERATION];
+    double copies =
+        function ? 0 : (work.up_bytes / r->up_gbps + work.down_bytes / r->down_gbps) * 1e-6;
+    double bytes = work.term[MODEL_ELEMENT] * 1e6 * (double)accel_dtype_size(routine->dtype);
+    double more = last->flops > 0 ? flops / last->flops : 1;
+    double predicted = last->ms > 0 ? (last->ms - last->copies_ms) * more + copies : 0;
+    double ms = -1;
+    if (predicted < r->most_ms && bytes < 1e9)
+        ms = best_ms(r, routine, size, function);
+    if (ms > 0) {
+        /* The copies take no longer than the whole. */
+        double share = copies < 0.95 * ms ? copies : 0.95 * ms;
+        *last = (struct last){flops, bytes, ms, share};
+        printf(" %.6g", ms);
+    } else {
+        printf(predicted > 0 ? " ~%.6g" : " -", predicted);
+    }
+}
+
+static void record_shapes(struct recorder *r, const struct accel_routine *routine,
+                          const struct library_function *function)
+{
+    for (int shape = 0; shape < SHAPES; shape++) {
+        struct last last = {0};
+        for (int64_t s = LEAST; is_new(routine, shape) && s <= MOST; s *= 2) {
+            int64_t size[ACCEL_DIMENSIONS];
+            char mark = ' ';
+            size_of(size, shape, s);
+            printf("%s", routine->name);
+            for (int d = 0; d < ACCEL_DIMENSIONS; d++)
+                if (accel_has_size(routine, (enum accel_size)d)) {
+                    printf("%c%lld", mark, (long long)size[d]);
+                    mark = 'x';
+                }
+            record(r, &last, routine, size, function);
+            printf("\n");
+            fflush(stdout);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct recorder r = {.most_ms = 150, .up_gbps = 1, .down_gbps = 1};
+    bool on_gpu = argc > 1 && strcmp(argv[1], "gpu") == 0;
+    const struct gpu_config config = {.cuda_dir = getenv("ACCEL_CUDA_DIR"), .memory_share = 0.8};
+    struct gpu_info info;
+    if (argc < 2 || (!on_gpu && strcmp(argv[1], "cpu") != 0)) {
+        fprintf(stderr, "usage: record cpu|gpu [SECONDS]\n");
+        return 2;
+    }
+    if (argc > 2)
+        r.most_ms = 1e3 * atof(argv[2]);
+    const char *wrong = library_open(&r.library, NULL);
+    if (wrong || !workload_memory_open(&r.memory, (size_t)3 << 30)) {
+        fprintf(stderr, "record: %s\n", wrong ? wrong : "no memory");
+        return 1;
+    }
+    if (on_gpu && (!gpu_start(&config, &info) || !gpu_measure_copies(&r.up_gbps, &r.down_gbps))) {
+        fprintf(stderr, "record: no GPU: %s\n", gpu_failure());
+        return 1;
+    }
+    for (uint32_t i = 0; i < accel_routine_count; i++) {
+        struct library_function function;
+        if (workload_is_for(&accel_routines[i]) &&
+            library_find(&r.library, &accel_routines[i], &function))
+            record_shapes(&r, &accel_routines[i], on_gpu ? NULL : &function);
+    }
+    return 0;
+}

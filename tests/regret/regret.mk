@@ -1,0 +1,18 @@
+# What the decisions cost: a recording of times (make regret), and its replay.
+
+REGRET := $(BUILD)/regret
+
+regret-programs: $(REGRET)/record $(REGRET)/replay
+.PHONY: regret-programs regret
+
+$(REGRET)/record: tests/regret/record.c $(filter-out $(BUILD)/tool/accel.o,$(TOOL_OBJECTS)) $(TOOL_SHARED)
+	@mkdir -p $(@D)
+	$(CC) $(WARN) -O2 -I. -I$(BUILD) -o $@ $(filter %.c %.o,$^) -lm -ldl -lpthread
+$(REGRET)/replay: tests/regret/replay.c $(patsubst %,$(BUILD)/dispatch/%.o,decide model model_file shape lapack_rules pattern text) $(BUILD)/shim/names.o
+	@mkdir -p $(@D)
+	$(CC) $(WARN) -O2 -I. -o $@ $(filter %.c %.o,$^)
+
+# Calibrates, records and replays: on the GPU of this machine, or else on the test GPU as three devices. An hour at most, on a
+# machine that has nothing else to do; the recordings are kept.
+regret: all regret-programs testgpu
+	tests/regret/record-all

@@ -1,0 +1,168 @@
+/* Usage: replay TIMES MODEL
+ *
+ * Decides every call of a recording (record.c) with the figures of a model file, as libaccel would with a GPU that has
+ * nothing else to do, and adds up what the chosen sides took. Prints a table; exit status 1 where the sum is more than 1.05
+ * times that of the better sides, or a call more than 1.5 times its better one. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dispatch/decide.h"
+#include "dispatch/model_file.h"
+#include "dispatch/shape.h"
+
+static const double most_sum = 1.05, most_call = 1.5;
+
+struct sums {
+    long calls, extrapolated, on_gpu, gpu_better, wrong;
+    double chosen, best, cpu, gpu;
+    double worst;
+    char worst_call[128];
+};
+
+static const struct accel_routine *routine_of(const char *name)
+{
+    for (uint32_t i = 0; i < accel_routine_count; i++)
+        if (strcmp(accel_routines[i].name, name) == 0)
+            return &accel_routines[i];
+    return NULL;
+}
+
+/* The routine's line in whichever of the sections has it: the CPU's libraries have one each. */
+static bool find_curve(const struct model_file *file, const char *prefix,
+                       const struct accel_routine *routine, struct model_curve *curve)
+{
+    struct model_file rest = *file;
+    struct model_section section;
+    while (model_file_find(&rest, prefix, true, &section)) {
+        if (model_section_curve(&section, routine, curve))
+            return true;
+        const char *end = section.text + section.length;
+        rest.length -= (size_t)(end - rest.text);
+        rest.text = (char *)(size_t)end;
+    }
+    return false;
+}
+
+static bool read_sizes(const char *text, const struct accel_routine *routine,
+                       int64_t size[ACCEL_DIMENSIONS])
+{
+    memset(size, 0, ACCEL_DIMENSIONS * sizeof *size);
+    for (int i = 0; i < ACCEL_DIMENSIONS; i++) {
+        char *end;
+        if (!accel_has_size(routine, (enum accel_size)i))
+            continue;
+        size[i] = strtoll(text, &end, 10);
+        if (end == text)
+            return false;
+        text = *end == 'x' ? end + 1 : end;
+    }
+    return *text == 0;
+}
+
+/* Negative where the call has no time. */
+static double read_time(const char *text, bool *extrapolated)
+{
+    if (*text == '~') {
+        *extrapolated = true;
+        text++;
+    }
+    return *text == '-' ? -1 : atof(text);
+}
+
+static struct accel_decision decide(const struct accel_call *call, const struct model_file *file)
+{
+    static const struct accel_settings settings = {.on = true};
+    static const struct accel_routine *last;
+    static struct model_curve cpu, gpu;
+    struct accel_machine machine;
+    struct model_section section;
+    if (call->routine != last) { /* a recording has all calls of a routine together */
+        const struct model_rates cpu_rates = accel_nominal_cpu(1), gpu_rates = accel_nominal_gpu();
+        last = call->routine;
+        model_nominal_cpu(&cpu, call->routine, &cpu_rates);
+        model_nominal_gpu(&gpu, call->routine, &gpu_rates, ACCEL_LAUNCH_MS);
+        if (!find_curve(file, "[cpu ", call->routine, &cpu) ||
+            !find_curve(file, "[gpu ", call->routine, &gpu))
+            fprintf(stderr, "replay: %s is not in the model\n", call->routine->name);
+    }
+    accel_machine_init(&machine, &cpu, &gpu);
+    machine.gpu = ACCEL_GPU_READY;
+    if (model_file_find(file, "[gpu ", true, &section)) {
+        machine.up_gbps = model_section_value(&section, "up_gbps");
+        machine.down_gbps = model_section_value(&section, "down_gbps");
+    }
+    return accel_decide(call, &machine, &settings);
+}
+
+static void count(struct sums *sums, const char *line, const struct accel_decision *decision,
+                  double cpu_ms, double gpu_ms)
+{
+    double best = cpu_ms < gpu_ms ? cpu_ms : gpu_ms, chosen = decision->gpu ? gpu_ms : cpu_ms;
+    sums->calls++;
+    sums->on_gpu += decision->gpu;
+    sums->gpu_better += gpu_ms < cpu_ms;
+    sums->chosen += chosen;
+    sums->best += best;
+    sums->cpu += cpu_ms;
+    sums->gpu += gpu_ms;
+    if (chosen > most_call * best) {
+        sums->wrong++;
+        printf("# %.2f times the better side: %.*s, thought %.4g and %.4g ms (%s)\n", chosen / best,
+               (int)strcspn(line, "\n"), line, decision->est_cpu_ms, decision->est_gpu_ms,
+               accel_why_name(decision->why));
+    }
+    if (chosen > sums->worst * best) {
+        sums->worst = chosen / best;
+        snprintf(sums->worst_call, sizeof sums->worst_call, "%.*s", (int)strcspn(line, "\n"), line);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct model_file file;
+    struct sums sums = {.worst = 1};
+    char line[256];
+    FILE *times = argc == 3 ? fopen(argv[1], "r") : NULL;
+    if (!times) {
+        fprintf(stderr, "usage: replay TIMES MODEL\n");
+        return 2;
+    }
+    const char *wrong = model_file_open(&file, argv[2]);
+    if (wrong) {
+        fprintf(stderr, "replay: %s: %s\n", argv[2], wrong);
+        return 2;
+    }
+    while (fgets(line, sizeof line, times)) {
+        char name[32], sizes[80], cpu[32], gpu[32];
+        int64_t size[ACCEL_DIMENSIONS];
+        bool extrapolated = false;
+        struct accel_call call;
+        if (line[0] == '#' || sscanf(line, "%31s %79s %31s %31s", name, sizes, cpu, gpu) != 4)
+            continue;
+        const struct accel_routine *routine = routine_of(name);
+        if (!routine || !read_sizes(sizes, routine, size)) {
+            fprintf(stderr, "replay: %s: not a call: %s", argv[1], line);
+            return 2;
+        }
+        double cpu_ms = read_time(cpu, &extrapolated), gpu_ms = read_time(gpu, &extrapolated);
+        if (cpu_ms < 0 || gpu_ms < 0)
+            continue;
+        shape_typical(&call, routine, size);
+        const struct accel_decision decision = decide(&call, &file);
+        count(&sums, line, &decision, cpu_ms, gpu_ms);
+        sums.extrapolated += extrapolated;
+    }
+    fclose(times);
+    model_file_close(&file);
+    double ratio = sums.best > 0 ? sums.chosen / sums.best : 0;
+    printf("%ld calls (%ld with a time that is extrapolated), better on the GPU %ld, chosen for it "
+           "%ld\n",
+           sums.calls, sums.extrapolated, sums.gpu_better, sums.on_gpu);
+    printf("all on the CPU %.1f s, all on the GPU %.1f s, the better of the two %.1f s, as chosen "
+           "%.1f s\n",
+           sums.cpu * 1e-3, sums.gpu * 1e-3, sums.best * 1e-3, sums.chosen * 1e-3);
+    printf("sum over better %.4f (<= %.2f), calls beyond %.1f times %ld, worst %.2f (%s)\n", ratio,
+           most_sum, most_call, sums.wrong, sums.worst, sums.worst_call);
+    return sums.calls > 0 && ratio <= most_sum && sums.wrong == 0 ? 0 : 1;
+}

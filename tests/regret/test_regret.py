@@ -1,0 +1,35 @@
+#!/usr/bin/python3 -B
+"""What the decisions cost, replayed from recorded times: of the test GPU as a fast, a slow and a busy device, and of each real
+GPU whose recording is kept. The goals are in replay.c. Nothing is timed here: the same files give the same result."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
+from harness import BUILD, ROOT, Tap  # noqa: E402
+
+REPLAY = BUILD / "regret/replay"
+FOLDERS = (ROOT / "tests/regret/recorded", ROOT / "docs/measurements/regret")
+
+tap = Tap()
+
+
+def replay(times, model):
+    return subprocess.run([REPLAY, times, model], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+recordings = sorted(path for folder in FOLDERS for path in folder.glob("*.times"))
+names = {path.stem for path in recordings}
+tap.ok({"fast", "slow", "busy"} <= names, "the recordings of the test GPU are there", *sorted(names))
+for path in recordings:
+    done = replay(path, path.with_suffix(".model"))
+    tap.ok(done.returncode == 0, f"{path.stem}: {done.stdout.splitlines()[-1] if done.stdout else 'nothing'}",
+           *done.stdout.splitlines())
+
+# A model of another device does not pass: the replay can fail.
+fast, slow = (FOLDERS[0] / name for name in ("fast", "slow"))
+done = replay(slow.with_suffix(".times"), fast.with_suffix(".model"))
+tap.ok(done.returncode == 1, "the slow device with the fast one's figures misses the goals", done.stdout[-500:])
+
+tap.done()

@@ -1,0 +1,112 @@
+#!/usr/bin/python3 -B
+"""The settings through real processes: config files and their precedence, programs that are left alone, ranks."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from common import LOG, NO_GPU, SHIM, TESTS, Tap, lines_for, parse_log, said, start
+
+tap = Tap()
+PROGRAM = ["random_calls", "-c", 2, "-n", 30, "-r", "dgemm"]
+native = start(*PROGRAM)
+tap.ok(native.returncode == 0 and native.stdout and not native.stderr, "the program, without libaccel", native.stderr)
+
+
+def same(done):
+    return (done.returncode, done.stdout) == (native.returncode, native.stdout)
+
+
+def is_json(done):
+    return done.stderr.startswith('{"')
+
+
+with tempfile.TemporaryDirectory() as home:
+    user = Path(home, ".config/accel/accel.conf")
+    user.parent.mkdir(parents=True)
+    named = Path(home, "named.conf")
+    env = {**NO_GPU, "HOME": home}
+
+    # ---- Where a setting comes from ----
+
+    done = start(*PROGRAM, env=env)
+    tap.ok(same(done) and done.stderr == "", "no config file: silent", done.stderr)
+    user.write_text("# every decision\nACCEL_LOG = 1\n")
+    done = start(*PROGRAM, env=env)
+    tap.ok(same(done) and lines_for(done) and not said(done), "ACCEL_LOG in ~/.config/accel/accel.conf", done.stderr)
+    done = start(*PROGRAM, env={**env, "HOME": "/nowhere", "XDG_CONFIG_HOME": home + "/.config"})
+    tap.ok(same(done) and lines_for(done), "the same in XDG_CONFIG_HOME", done.stderr)
+    named.write_text("ACCEL_LOG=json\n")
+    done = start(*PROGRAM, env={**env, "ACCEL_CONFIG": str(named)})
+    tap.ok(same(done) and is_json(done), "the file of ACCEL_CONFIG goes before the user's", done.stderr)
+    done = start(*PROGRAM, env={**env, "ACCEL_CONFIG": str(named), "ACCEL_LOG": "0"})
+    tap.ok(same(done) and done.stderr == "", "the environment goes before both", done.stderr)
+    named.write_text("ACCEL_SUMMARY=1\n")
+    done = start(*PROGRAM, env={**env, "ACCEL_CONFIG": str(named)})
+    tap.ok(same(done) and "accel: summary" in done.stderr and lines_for(done), "name by name", done.stderr)
+    named.write_text("ACCEL=0\n")
+    done = start(*PROGRAM, env={**env, "ACCEL_CONFIG": str(named)})
+    tap.ok(same(done) and done.stderr == "", "ACCEL=0 in a file", done.stderr)
+
+    # ---- What cannot be read is said once, and all else is used ----
+
+    user.write_text("ACCEL_LOG=1\nACCEL_LOGG=1\nfast please\nACCEL_POLICY=fast\nACCEL_SUMMARY=1\n")
+    done = start(*PROGRAM, env=env)
+    bad = [line for line in said(done) if line.startswith(f"accel: {user}:")]
+    tap.ok(same(done), "a bad config file: same stdout and exit status", done.stdout)
+    tap.ok(len(bad) == 3 and bad[0].startswith(f"accel: {user}:2: ACCEL_LOGG is no setting; allowed: ACCEL,")
+           and bad[1:] == [
+               f"accel: {user}:3: fast please is not understood; allowed: NAME=value; the line is ignored",
+               f"accel: {user}:4: ACCEL_POLICY=fast is not understood; allowed: auto,gpu,cpu; the default is used"],
+           "each bad line is named once, with file and line", done.stderr)
+    tap.ok(lines_for(done) and "accel: summary" in done.stderr, "the good lines are used", done.stderr)
+    done = start("/bin/true", env=env)
+    tap.ok(done.returncode == 0 and done.stderr == "", "nothing in programs that call nothing", done.stderr)
+    user.unlink()
+
+    done = start(*PROGRAM, env={**env, **LOG, "ACCEL_CONFIG": home + "/none"})
+    tap.ok(same(done) and said(done) == [
+        f"accel: ACCEL_CONFIG={home}/none cannot be opened (No such file or directory); it is ignored"],
+           "a file that ACCEL_CONFIG names is missed", done.stderr)
+    fifo = home + "/fifo"
+    os.mkfifo(fifo)
+    done = start(*PROGRAM, env={**env, "ACCEL_CONFIG": fifo}, timeout=60)
+    tap.ok(same(done) and len(said(done)) == 1, "a FIFO is not waited for", done.stderr)
+
+    # ---- Programs that are left alone ----
+
+    for name in ("bash", "mpiexec.hydra", "job"):
+        shutil.copy(TESTS / "random_calls", Path(home, name))
+    as_bash, as_job = [[home + "/" + name, *PROGRAM[1:]] for name in ("bash", "job")]
+    tap.ok(lines_for(start(*as_job, env={**env, **LOG})), "a program of any name is accelerated")
+    for name in ("bash", "mpiexec.hydra"):
+        done = start(home + "/" + name, *PROGRAM[1:], env={**env, **LOG, "ACCEL_POLICY": "wrong"})
+        tap.ok(same(done) and done.stderr == "", f"one named {name} is left alone", done.stderr)
+    done = start(*as_bash, env={**env, **LOG, "ACCEL_EXCLUDE": "job"})
+    tap.ok(same(done) and lines_for(done), "ACCEL_EXCLUDE replaces the default", done.stderr)
+    for program in as_bash, as_job:
+        done = start(*program, env={**env, **LOG, "ACCEL_EXCLUDE": "default,j?b"})
+        tap.ok(same(done) and done.stderr == "", "or adds to it", done.stderr)
+    os.unlink(home + "/bash")
+    for shell in ("/bin/bash", "/bin/sh"):
+        script = f"{TESTS}/random_calls -c 2 -n 30 -r dgemm; exit $?"
+        done = start(shell, "-c", script, env={**env, **LOG})
+        tap.ok(same(done) and len({line["pid"] for line in lines_for(done)}) == 1,
+               f"what {shell} starts is accelerated", done.stderr)
+
+    # ---- Ranks ----
+
+    if shutil.which("mpirun"):
+        root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        done = start(shutil.which("mpirun"), "--oversubscribe", "--bind-to", "none", "-np", 2, TESTS / "random_calls", *PROGRAM[1:],
+                     env={**env, **LOG, **root, "TMPDIR": home, "ACCEL_LOG_FILE": home + "/log.%r"})
+        logs = sorted(path.name for path in Path(home).glob("log.*"))
+        tap.ok(done.returncode == 0 and logs == ["log.0", "log.1"], "%r is the rank that mpirun gives", logs, done.stderr)
+        tap.ok(all(parse_log(Path(home, log).read_text()) for log in logs), "each has its own log")
+    else:
+        tap.ok(True, "# SKIP no mpirun")
+
+done = start("/bin/bash", "-c", "exit 3", env={**SHIM, **LOG})
+tap.ok(done.returncode == 3 and done.stderr == "", "a shell's exit status stays")
+tap.done()

@@ -1,0 +1,90 @@
+/*
+ * What the routines cost: multiplications and additions of the type's numbers. The sources are
+ * LAPACK Working Note 41, "Installation Guide for LAPACK", and for the iterations Golub and Van
+ * Loan, Matrix Computations.
+ */
+#include "solver_cost.h"
+
+static double cube(int64_t n)
+{
+    return (double)n * (double)n * (double)n;
+}
+
+static double with_vectors(const struct solver_call *x, double without, double more)
+{
+    return x->jobz == CUSOLVER_EIG_MODE_VECTOR ? without + more : without;
+}
+
+double operations_of_cholesky(const struct solver_call *x)
+{
+    return cube(x->n) / 3;
+}
+
+double operations_of_potri(const struct solver_call *x)
+{
+    return 2 * cube(x->n) / 3;
+}
+
+double operations_of_right_sides(const struct solver_call *x)
+{
+    return 2 * (double)x->n * (double)x->n * (double)x->k;
+}
+
+double operations_of_getrf(const struct solver_call *x)
+{
+    double m = (double)x->m, n = (double)x->n, least = (double)smaller(x->m, x->n);
+    return 2 * least * (m * n - (m + n) * least / 2 + least * least / 3);
+}
+
+double operations_of_geqrf(const struct solver_call *x)
+{
+    double least = (double)smaller(x->m, x->n), most = (double)larger(x->m, x->n);
+    return 2 * least * least * (most - least / 3);
+}
+
+double operations_of_orgqr(const struct solver_call *x)
+{
+    double m = (double)x->m, n = (double)x->n, k = (double)x->k;
+    return 4 * k * (m * n - (m + n) * k / 2 + k * k / 3);
+}
+
+double operations_of_ormqr(const struct solver_call *x)
+{
+    bool left = x->side == CUBLAS_SIDE_LEFT;
+    double order = (double)(left ? x->m : x->n), other = (double)(left ? x->n : x->m);
+    double k = (double)x->k;
+    return 2 * other * k * (2 * order - k);
+}
+
+double operations_of_syevd(const struct solver_call *x)
+{
+    return with_vectors(x, 4, 8) * cube(x->n) / 3;
+}
+
+double operations_of_sygvd(const struct solver_call *x)
+{
+    return with_vectors(x, 11, 8) * cube(x->n) / 3;
+}
+
+double operations_of_gesvd(const struct solver_call *x)
+{
+    double m = (double)x->m, n = (double)x->n;
+    bool vectors = x->jobu != 'N' || x->jobvt != 'N';
+    return n * n * (4 * m - 4 * n / 3 + (vectors ? 10 * m + 8 * n : 0));
+}
+
+double operations_of_geev(const struct solver_call *x)
+{
+    return with_vectors(x, 10, 15) * cube(x->n);
+}
+
+struct testgpu_cost cost_of(const struct solver_call *x)
+{
+    struct testgpu_cost cost = {.dimension = smallest_size(x->m, x->n, x->k),
+                                .single = is_single(x->precision)};
+    for (int i = 0; i < OPERANDS; i++)
+        cost.bytes += matrix_elements_bytes(&x->at[i]);
+    if (x->routine->operations != NULL)
+        cost.operations = x->routine->operations(x) * real_operations(x->precision);
+    return cost;
+}

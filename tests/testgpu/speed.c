@@ -1,0 +1,144 @@
+/*
+ * How long operations last. A device has an engine for what it computes or moves in its own memory
+ * and one for the copies of each direction; each does one operation at a time, in the order in
+ * which they come. An operation's engine is taken from the end of the one before, as the settings
+ * have it and not as late as its thread woke up, so that delays of the machine do not add up.
+ */
+#include <errno.h>
+#include "driver.h"
+
+/* The end of a pause is watched: a sleeping thread is woken too late for a few microseconds. */
+enum { WATCHED_NS = 80000 };
+
+static const double longest_ns = 1e15;
+
+/* Operations of double precision in the time in which device memory moves a byte. */
+static const double operations_per_byte = 4;
+
+uint64_t lasted[ENGINES];
+
+static int64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+static void sleep_until(int64_t when)
+{
+    int64_t early = when - WATCHED_NS;
+    struct timespec time = {.tv_sec = early / 1000000000, .tv_nsec = early % 1000000000};
+    while (now() < early && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL) == EINTR)
+        continue;
+    while (now() < when)
+        continue;
+}
+
+/* With the lock, which is let go: the process may fork or end meanwhile, and nobody waits. */
+static void pause_until(int64_t when)
+{
+    if (when <= now())
+        return;
+    testgpu_unlock();
+    sleep_until(when);
+    testgpu_lock();
+}
+
+/* What is left to a process of a device that is somebody else's for a part of the time. */
+static double stretch(void)
+{
+    return 100.0 / (100 - settings.busy);
+}
+
+static void set_duration(struct operation *operation, enum engine engine, double ns)
+{
+    ns += 1e3 * settings.launch_us;
+    if (engine == ENGINE_KERNELS)
+        ns *= stretch();
+    operation->lasts = (int64_t)(ns < longest_ns ? ns : longest_ns);
+    if (ns > 0 || (engine == ENGINE_KERNELS && settings.busy != 0))
+        operation->engine = engine;
+}
+
+void speed_of_copy(struct operation *operation, enum engine engine, size_t bytes)
+{
+    double rate = engine == ENGINE_UP ? settings.up_gbps : settings.down_gbps;
+    set_duration(operation, engine, rate != 0 ? (double)bytes / rate : 0);
+}
+
+void speed_of_kernel(struct operation *operation, const struct testgpu_cost *cost)
+{
+    double ns = 0;
+    if (settings.gflops != 0) {
+        double rate = settings.gflops * (cost->single ? 2 : 1);
+        if (cost->dimension > 0)
+            rate *= (double)cost->dimension / ((double)cost->dimension + settings.half);
+        double computing = cost->operations / rate;
+        double moving = cost->bytes * operations_per_byte / settings.gflops;
+        ns = computing > moving ? computing : moving;
+    }
+    set_duration(operation, ENGINE_KERNELS, ns);
+}
+
+static int64_t *engine_of(CUstream stream, const struct operation *operation)
+{
+    return &devices[stream->object.context->device].engine_free[operation->engine];
+}
+
+static int64_t wait_for_others(CUstream stream, const struct operation *operation)
+{
+    if (settings.busy == 0 || operation->engine != ENGINE_KERNELS)
+        return 0;
+    return (int64_t)((random_next(&stream->random) >> 16) % (10000ull * settings.busy + 1));
+}
+
+int64_t speed_begin(CUstream stream, const struct operation *operation)
+{
+    if (operation->engine == ENGINE_NONE)
+        return 0;
+    int64_t *engine_free = engine_of(stream, operation);
+    int64_t start = now();
+    if (start < *engine_free)
+        start = *engine_free;
+    start += wait_for_others(stream, operation);
+    *engine_free = start + operation->lasts;
+    pause_until(start);
+    return start;
+}
+
+void speed_end(CUstream stream, const struct operation *operation, int64_t start)
+{
+    if (operation->engine == ENGINE_NONE)
+        return;
+    pthread_cond_broadcast(&driver.progress); /* the kernel is no longer being run */
+    int64_t lasts = operation->lasts;
+    if (operation->kernel && settings.gflops == 0) {
+        int64_t computed = (int64_t)((double)(now() - start) * stretch());
+        lasts = lasts < computed ? computed : lasts;
+    }
+    pause_until(start + lasts);
+    int64_t *engine_free = engine_of(stream, operation);
+    if (*engine_free < start + lasts)
+        *engine_free = start + lasts;
+    lasted[operation->engine] += (uint64_t)lasts;
+}
+
+bool speed_is_set(void)
+{
+    return settings.up_gbps != 0 || settings.down_gbps != 0 || settings.launch_us != 0 ||
+           settings.gflops != 0 || settings.busy != 0;
+}
+
+bool speed_start(bool *started, unsigned tenths)
+{
+    if (settings.start_ms != 0 && !*started)
+        pause_until(now() + (int64_t)settings.start_ms * 100000 * tenths);
+    *started = true;
+    return !driver.exiting;
+}
+
+void testgpu_load(void)
+{
+    if (settings.load_ms != 0)
+        sleep_until(now() + (int64_t)settings.load_ms * 1000000);
+}

@@ -1,0 +1,185 @@
+#!/usr/bin/python3 -B
+"""accel calibrate: a file with a line for each routine that each library has and that the GPU can run, with numbers that
+make sense; without a GPU, with a GPU that fails, with libraries of other names and integers; what it refuses."""
+
+import ctypes
+import os
+import re
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shim"))
+from common import BUILD, NO_GPU, ROOT, SHIM, Tap, start  # noqa: E402
+
+SYSTEM = Path("/usr/lib/x86_64-linux-gnu")
+SITE = next((BUILD / "venv/lib").glob("python3*/site-packages"))
+ACCEL = str(BUILD / "accel")
+HIDDEN = {"CUDA_VISIBLE_DEVICES": NO_GPU["CUDA_VISIBLE_DEVICES"]}
+GPU = {"ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "LD_LIBRARY_PATH": str(BUILD / "testgpu"), "TESTGPU_DELAY_US": "0"}
+
+# What the GPU could have and gain by: see workload_is_for().
+BLAS = {name: family for name, family in re.findall(r"(?m)^ROUTINE\((\w+), *\w+, *(\w+)", (ROOT / "shim/routines.def").read_text())}
+LAPACK = re.findall(r"(?m)^LAPACK\((\w+),", (ROOT / "shim/lapack.def").read_text())
+LEVEL2 = set("GEMV SYMV HEMV TRMV TRSV GER GERC SYR HER SYR2 HER2".split())
+ROUTINES = {r for r, family in BLAS.items() if family not in LEVEL2}
+ROUTINES |= {r for r in LAPACK if not re.fullmatch(r".(gelsy|hetr[fs]|hesv|laswp|lacpy)", r)}
+
+tap = Tap()
+
+
+def read(path):
+    """The sections of a file: header -> {name: what follows}; None where it is none."""
+    text = Path(path).read_text()
+    head, *lines = text.splitlines()
+    if head != "accel-model 1" or not lines[-1].startswith("checksum="):
+        return None
+    sections = {}
+    for line in lines[:-1]:
+        if line.startswith("["):
+            here = sections[line] = {}
+        else:
+            name, rest = re.split("[= ]", line, maxsplit=1)
+            here[name] = rest
+    return sections
+
+
+def routines(section):
+    return {name for name in section if not name.endswith("_gbps")}
+
+
+def wrong_lines(section):
+    """Lines that are not sizes and positive numbers, or whose sizes come twice."""
+    wrong = []
+    for name in routines(section):
+        calls = [call.split(":") for call in section[name].split(" ")]
+        sizes = [size for size, *_ in calls]
+        fits = all(re.fullmatch(r"\d+(x\d+)*", size) and len(ms) == 1 and re.fullmatch(r"\d+(\.\d+)?", ms[0]) and
+                   float(ms[0]) > 0 for size, *ms in calls)
+        if not fits or len(set(sizes)) != len(sizes) or len(calls) < 3:
+            wrong.append(f"{name} {section[name]}")
+    return wrong
+
+
+def calibrate(folder, *arguments, env, seconds=3):
+    began = time.monotonic()
+    done = start(ACCEL, "calibrate", f"--seconds={seconds}", *arguments, env={"HOME": folder, **env})
+    return done, time.monotonic() - began
+
+
+def lacking(paths):
+    """The routines that libraries lack under the plain Fortran names."""
+    libraries = [ctypes.CDLL(str(path)) for path in paths]
+    return {r for r in ROUTINES if not any(hasattr(library, r + "_") for library in libraries)}
+
+
+with tempfile.TemporaryDirectory() as folder:
+    model = Path(folder, ".cache/accel/model")
+
+    # Test GPU, the usual libraries, the usual place.
+    done, took = calibrate(folder, env=GPU)
+    tap.ok(done.returncode == 0 and not done.stderr, "test GPU: runs", done.returncode, done.stderr)
+    tap.ok(took < 8, "test GPU: in about the time that was asked for", took)
+    found = read(model) or {}
+    cpu, gpu = ([h for h in found if h.startswith(f"[{side} ")] for side in ("cpu", "gpu"))
+    tap.ok(len(gpu) == 1 and re.fullmatch(r'\[gpu "[^"]+" cuda=\d+\.\d+ cublas=\d{6}\]', gpu[0]), "test GPU: one section", *found)
+    tap.ok(cpu and all(re.fullmatch(r'\[cpu "[^"]+" threads=2 library="lib(blas|lapack)\.so\S* \d+"\]', h) for h in cpu),
+           "libraries: sections", *found)
+    section = found[gpu[0]] if gpu else {}
+    tap.ok(routines(section) == ROUTINES, "test GPU: a line for each routine", *(routines(section) ^ ROUTINES))
+    tap.ok(all(float(section.get(rate, 0)) > 0 for rate in ("up_gbps", "down_gbps")), "test GPU: rates of copies")
+    there = [name for h in cpu for name in routines(found[h])]
+    wanted = ROUTINES - lacking(["libblas.so.3", "liblapack.so.3"])
+    tap.ok(sorted(there) == sorted(wanted), "libraries: one line for each routine", *(set(there) ^ wanted))
+    for header, section in found.items():
+        tap.ok(not wrong_lines(section), f"{header}: sizes and times", *wrong_lines(section))
+    tap.ok(str(model) in done.stdout and all(h in done.stdout for h in found) and "copies: " in done.stdout and
+           re.search(r"dgemm of order \d+ on the CPU: [\d.]+ Gflop/s\ndgemm of order \d+ on the GPU: [\d.]+ Gflop/s\n"
+                     r"dgemm is faster on the [CG]PU ", done.stdout), "test GPU: says what it has found", done.stdout)
+
+    # No GPU: what was there stays.
+    before = read(model)
+    done, _ = calibrate(folder, env=HIDDEN, seconds=1)
+    tap.ok(done.returncode == 0 and not done.stderr and "no GPU was measured: " in done.stdout, "no GPU: runs, and says why", done.stdout,
+           done.stderr)
+    after = read(model)
+    tap.ok(after and gpu and after.keys() == before.keys() and after[gpu[0]] == before[gpu[0]], "no GPU: the GPU's section stays")
+
+    # A GPU that fails on the way has no section.
+    one = str(Path(folder, "one"))
+    done, _ = calibrate(folder, "--output", one, env={**GPU, "TESTGPU_FAIL": "cuMemcpyHtoDAsync:800+=CUDA_ERROR_ILLEGAL_ADDRESS"},
+                        seconds=1)
+    tap.ok(done.returncode == 0 and "no GPU was measured: " in done.stdout and "CUDA_ERROR_ILLEGAL_ADDRESS" in done.stdout,
+           "a GPU that fails: says so", done.returncode, done.stdout, done.stderr)
+    tap.ok(all(h.startswith("[cpu ") for h in read(one) or {"none": 0}), "a GPU that fails: the libraries alone")
+
+    # Other libraries, each with its own section in one file.
+    other = Path(folder, "other")
+    for name, (paths, width) in {
+        "reference": ([SYSTEM / "blas/libblas.so.3", SYSTEM / "lapack/liblapack.so.3"], 32),
+        "ILP64": ([SYSTEM / "libblas64.so.3", SYSTEM / "liblapack64.so.3"], 64),
+        "NumPy's OpenBLAS, ILP64": ([next(SITE.glob("numpy.libs/libscipy_openblas64_-*"))], 64),
+        "SciPy's OpenBLAS": ([next(SITE.glob("scipy.libs/libscipy_openblas-*"))], 32),
+        "BLIS": ([SYSTEM / "libblis.so.4"], 32),
+    }.items():
+        before = read(other) if other.exists() else {}
+        done, _ = calibrate(folder, "--library", ",".join(map(str, paths)), env={**HIDDEN, "ACCEL_MODEL": str(other)}, seconds=1)
+        after = read(other) or {}
+        new = {h: after[h] for h in after.keys() - before.keys()}
+        tap.ok(done.returncode == 0 and not done.stderr and len(new) == len(paths), f"{name}: a section for each library", done.stderr,
+               *after)
+        tap.ok(all(any(f'"{path.resolve().name} {path.stat().st_size}"' in h for h in new) for path in paths), f"{name}: keys", *new)
+        tap.ok(all(after.get(h) == before[h] for h in before), f"{name}: the others stay")
+        lines = {r for section in new.values() for r in routines(section)}
+        tap.ok("dgemm" in lines and (name == "BLIS" or "zgesdd" in lines), f"{name}: routines", *lines)
+        tap.ok(not any(wrong_lines(section) for section in new.values()), f"{name}: sizes and times")
+
+    # Where the file goes.
+    done, _ = calibrate(folder, env={**HIDDEN, "XDG_CACHE_HOME": f"{folder}/cache"}, seconds=1)
+    tap.ok(read(f"{folder}/cache/accel/model"), "XDG_CACHE_HOME", done.stdout, done.stderr)
+
+    # What is refused: one line, which says what is allowed; nothing is written.
+    for arguments, words in {
+        ("--seconds=0",): "1 to 3600",
+        ("--seconds=1e2",): "1 to 3600",
+        ("--seconds=soon",): "1 to 3600",
+        ("--memory=1M",): "16M to 1024G",
+        ("--memory=2X",): "16M to 1024G",
+        ("--library=/no/such.so",): "/no/such.so",
+        ("--library=",): "path",
+        ("--output=",): "path",
+        ("dgemm",): "--help",
+    }.items():
+        nothing = Path(folder, "nothing")
+        done = start(ACCEL, "calibrate", *arguments, env={"HOME": folder, "ACCEL_MODEL": str(nothing)})
+        tap.ok(done.returncode == 2 and words in done.stderr and done.stderr.count("\n") == 1 and not done.stdout and
+               not nothing.exists(), f"refused: {' '.join(arguments)}", done.returncode, done.stderr)
+    for arguments in ((), ("measure",)):
+        done = start(ACCEL, *arguments)
+        tap.ok(done.returncode == 2 and "calibrate" in done.stderr and done.stderr.count("\n") == 1, f"refused: accel {' '.join(arguments)}",
+               done.stderr)
+    done = start(ACCEL, "calibrate", "--no-such")
+    tap.ok(done.returncode == 2 and "--no-such" in done.stderr, "refused: an option that there is not", done.stderr)
+    for arguments in (("--help",), ("calibrate", "--help")):
+        done = start(ACCEL, *arguments)
+        tap.ok(done.returncode == 0 and "Usage: accel" in done.stdout and not done.stderr, f"accel {' '.join(arguments)}", done.stdout)
+
+    # A file that cannot be written, before anything is measured: also for root.
+    closed = Path(folder, "closed")
+    closed.mkdir()
+    for path in (closed, Path("/proc/no/model"), model / "below"):
+        old = model.read_bytes()
+        began = time.monotonic()
+        done = start(ACCEL, "calibrate", "--output", path, env=HIDDEN)
+        tap.ok(done.returncode == 1 and str(path) in done.stderr and done.stderr.count("\n") == 1 and not done.stdout and
+               time.monotonic() - began < 10 and model.read_bytes() == old, f"not written: {path.name}", done.returncode, done.stderr)
+    done = start(ACCEL, "calibrate", env={"HOME": ""})
+    tap.ok(done.returncode == 1 and done.stderr.count("\n") == 1, "no place for the file", done.stderr)
+
+    # Itself preloaded, libaccel would be measured.
+    done = start(ACCEL, "calibrate", env={**SHIM, "HOME": folder})
+    tap.ok(done.returncode == 1 and "preloaded" in done.stderr, "under libaccel", done.stderr)
+    left = [name for name in os.listdir(model.parent) if name != "model"]
+    tap.ok(not left, "nothing is left beside the file", *left)
+tap.done()

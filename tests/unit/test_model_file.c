@@ -1,0 +1,287 @@
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "dispatch/model_file.h"
+
+static char folder[] = "/tmp/accel-model-XXXXXX";
+static char path[64];
+
+static const struct accel_routine *routine(const char *name)
+{
+    for (uint32_t i = 0; i < accel_routine_count; i++)
+        if (strcmp(accel_routines[i].name, name) == 0)
+            return &accel_routines[i];
+    fail_msg("no routine %s", name);
+    return NULL;
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) && snprintf(path, sizeof path, "%s/model", folder) > 0 ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    char command[128];
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command);
+}
+
+static const char *put(const char *key, const char *body)
+{
+    return model_file_put(path, &key, &body, 1, true);
+}
+
+static void assert_wrong(const char *part)
+{
+    struct model_file file;
+    const char *wrong = model_file_open(&file, path);
+    assert_non_null(wrong);
+    assert_null(file.text);
+    if (!strstr(wrong, part))
+        fail_msg("\"%s\" does not say \"%s\"", wrong, part);
+}
+
+static void keys(void **state)
+{
+    char key[MODEL_KEY_BYTES], prefix[MODEL_KEY_BYTES], long_name[1000];
+    (void)state;
+    model_cpu_key(key, "libx.so 12", 16);
+    model_cpu_prefix(prefix);
+    assert_memory_equal(key, prefix, strlen(prefix));
+    assert_non_null(strstr(key, " threads=16 library=\"libx.so 12\"]"));
+    model_gpu_key(key, "NVIDIA \"x\"\n]", 13010, 130100);
+    assert_string_equal(key, "[gpu \"NVIDIA _x__]\" cuda=13.1 cublas=130100]");
+    memset(long_name, 'n', sizeof long_name - 1);
+    long_name[sizeof long_name - 1] = 0;
+    model_cpu_key(key, long_name, 1);
+    assert_true(strlen(key) < sizeof key);
+    assert_int_equal(key[strlen(key) - 1], ']');
+}
+
+static void written_and_read(void **state)
+{
+    struct model_file file;
+    struct model_section section;
+    struct model_curve curve = {.points = 0};
+    (void)state;
+    unlink(path);
+    assert_ptr_equal(model_file_open(&file, path), model_file_missing);
+    assert_null(put("[cpu \"one\"]", "dgemm 64x64x64:0.5 128x128x128:2.5\ndgetrf 10x20:1\n"));
+    assert_null(put("[gpu \"two\"]", "up_gbps=21.5\ndown_gbps=19\ndgemm 8x8x8:0.02\n"));
+    assert_null(put("[cpu \"three\"]", "dgemm 64x64x64:7\n"));
+    assert_null(
+        put("[cpu \"one\"]", "dgemm 64x64x64:0.75 128x128x128:3\n")); /* in place of the old */
+    assert_null(model_file_open(&file, path));
+    assert_true(model_file_find(&file, "[cpu \"one\"]", false, &section));
+    assert_true(model_section_curve(&section, routine("dgemm"), &curve));
+    assert_int_equal(curve.points, 2);
+    assert_false(model_section_curve(&section, routine("dgetrf"), &curve));
+    assert_false(model_section_curve(&section, routine("sgemm"), &curve));
+    assert_true(model_section_value(&section, "up_gbps") == 0);
+    assert_true(model_file_find(&file, "[gpu \"tw", true, &section));
+    assert_false(model_file_find(&file, "[gpu \"tw", false, &section));
+    assert_true(model_section_value(&section, "up_gbps") == 21.5);
+    assert_true(model_section_value(&section, "down_gbps") == 19);
+    assert_false(model_file_find(&file, "[gpu \"none\"]", false, &section));
+    model_file_close(&file);
+}
+
+/* Lines that no writer of ours makes are no figures, and do no harm. */
+static void lines_that_are_none(void **state)
+{
+    static const char *const bodies[] = {
+        "dgemm 64x64:1\n",
+        "dgemm 64x64x64x64:1\n",
+        "dgemm 64x64x64\n",
+        "dgemm 64x64x64:\n",
+        "dgemm 64x64x64:0\n",
+        "dgemm 64x64x64:-1\n",
+        "dgemm \n",
+        "dgemm\n",
+        "dgemm 64x64x64:1e5\n",
+        "dgemm 64x64x64:nan\n",
+        "dgemm 0x1x1:1\n",
+        "dgemm x:1\n",
+        "dgemm 64x64x64:1 \n",
+        "dgemm 64x64x64:1  64x64x64:1\n",
+        "dgemm 99999999999999999999x1x1:1\n",
+        "dgemm 9999999999x1x1:1\n",
+        "dgemm 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 "
+        "1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 "
+        "1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1\n"};
+    (void)state;
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        struct model_file file;
+        struct model_section section;
+        struct model_curve curve = {.points = 0};
+        unlink(path);
+        assert_null(put("[cpu \"one\"]", bodies[i]));
+        assert_null(model_file_open(&file, path));
+        assert_true(model_file_find(&file, "[cpu \"one\"]", false, &section));
+        if (model_section_curve(&section, routine("dgemm"), &curve))
+            fail_msg("taken: %s", bodies[i]);
+        model_file_close(&file);
+    }
+}
+
+static char *read_whole(size_t *length)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY);
+    assert_true(fd >= 0 && fstat(fd, &st) == 0);
+    char *bytes = malloc((size_t)st.st_size);
+    assert_non_null(bytes);
+    assert_int_equal(read(fd, bytes, (size_t)st.st_size), st.st_size);
+    close(fd);
+    *length = (size_t)st.st_size;
+    return bytes;
+}
+
+static void write_whole(const char *bytes, size_t length)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, bytes, length), length);
+    close(fd);
+}
+
+/* Every byte changed in every bit, every length cut, every byte left out: the damage is always seen. */
+static void every_byte_damaged(void **state)
+{
+    size_t length;
+    (void)state;
+    unlink(path);
+    assert_null(put("[cpu \"one\"]", "dgemm 64x64x64:0.5 128x128x128:2.5\n"));
+    assert_null(put("[gpu \"two\"]", "up_gbps=21.5\ndgemm 8x8x8:0.02\n"));
+    char *bytes = read_whole(&length);
+    struct model_file file;
+    for (size_t i = 0; i < length; i++) {
+        for (int bit = 0; bit < 8; bit++) {
+            bytes[i] ^= (char)(1 << bit);
+            write_whole(bytes, length);
+            assert_non_null(model_file_open(&file, path));
+            bytes[i] ^= (char)(1 << bit);
+        }
+        write_whole(bytes, i);
+        assert_non_null(model_file_open(&file, path));
+        char *less = malloc(length);
+        memcpy(less, bytes, i);
+        memcpy(less + i, bytes + i + 1, length - i - 1);
+        write_whole(less, length - 1);
+        assert_non_null(model_file_open(&file, path));
+        free(less);
+    }
+    write_whole(bytes, length);
+    assert_null(model_file_open(&file, path)); /* it was whole all along */
+    model_file_close(&file);
+    free(bytes);
+}
+
+static void other_files(void **state)
+{
+    (void)state;
+    write_whole("accel-model 2\nchecksum=0123456789abcdef\n", 40);
+    assert_wrong("another version");
+    write_whole("hello\n", 6);
+    assert_wrong("no calibration");
+    write_whole("", 0);
+    assert_wrong("length");
+    write_whole("accel-model 1\nchecksum=0123456789abcdef\n", 40);
+    assert_wrong("checksum");
+    unlink(path);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_wrong("regular");
+    rmdir(path);
+    assert_int_equal(mkfifo(path, 0600), 0); /* does not wait for a writer */
+    assert_wrong("regular");
+    unlink(path);
+    assert_int_equal(symlink(path, path), 0);
+    assert_wrong("opened");
+    unlink(path);
+}
+
+/* A damaged file is replaced, folders are made; where nothing can be written the old file stays. */
+static void putting(void **state)
+{
+    struct model_file file;
+    const char *key = "[cpu \"one\"]", *body = "dgemm 64x64x64:1\n";
+    char deep[96];
+    (void)state;
+    write_whole("hello\n", 6);
+    assert_null(put(key, body));
+    assert_null(model_file_open(&file, path));
+    model_file_close(&file);
+    snprintf(deep, sizeof deep, "%s/a/b/model", folder);
+    assert_null(model_file_put(deep, &key, &body, 1, true));
+    assert_null(model_file_open(&file, deep));
+    model_file_close(&file);
+    snprintf(deep, sizeof deep, "%s/model/below", folder); /* below a file */
+    assert_non_null(model_file_put(deep, &key, &body, 1, true));
+    assert_int_equal(errno, ENOTDIR);
+    assert_null(model_file_open(&file, path));
+    model_file_close(&file);
+    unlink(path);
+    assert_int_equal(mkdir(path, 0700), 0); /* nothing can be renamed to it */
+    assert_non_null(model_file_put(path, &key, &body, 1, true));
+    assert_int_equal(rmdir(path), 0);
+    snprintf(deep, sizeof deep, "ls %s/model.* >/dev/null 2>&1", folder);
+    assert_int_not_equal(system(deep), 0); /* nothing is left aside */
+}
+
+/* Processes that write at the same time: none loses what another one wrote. */
+static void many_writers(void **state)
+{
+    enum { WRITERS = 12 };
+    (void)state;
+    unlink(path);
+    for (int i = 0; i < WRITERS; i++) {
+        if (fork() == 0) {
+            char key[32];
+            snprintf(key, sizeof key, "[cpu \"%d\"]", i);
+            _exit(put(key, "dgemm 64x64x64:1\n") ? 1 : 0);
+        }
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        int status;
+        assert_true(wait(&status) > 0);
+        assert_int_equal(status, 0);
+    }
+    struct model_file file;
+    assert_null(model_file_open(&file, path));
+    for (int i = 0; i < WRITERS; i++) {
+        char key[32];
+        struct model_section section;
+        snprintf(key, sizeof key, "[cpu \"%d\"]", i);
+        assert_true(model_file_find(&file, key, false, &section));
+    }
+    model_file_close(&file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keys),
+        cmocka_unit_test(written_and_read),
+        cmocka_unit_test(lines_that_are_none),
+        cmocka_unit_test(every_byte_damaged),
+        cmocka_unit_test(other_files),
+        cmocka_unit_test(putting),
+        cmocka_unit_test(many_writers),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

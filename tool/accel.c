@@ -1,0 +1,77 @@
+/*
+ * accel: what users do with libaccel beside preloading it. Each command reads its own options.
+ */
+#include <argp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calibrate.h"
+#include "estimate.h"
+
+static const struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    {"calibrate", calibrate_command},
+    {"estimate", estimate_command},
+};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static const char doc[] =
+    "What goes with libaccel.so.\v"
+    "Commands:\n"
+    "  calibrate   measure this machine's libraries and GPU, for the decisions\n"
+    "  estimate    run a program on the CPU, and say what a GPU would have run of it\n"
+    "\n"
+    "`accel COMMAND --help` tells a command's options.";
+
+static void list_commands(void)
+{
+    for (int i = 0; i < COMMANDS; i++)
+        fprintf(stderr, " %s", commands[i].name);
+    fputc('\n', stderr);
+}
+
+struct choice {
+    const struct command *command;
+    int at; /* its place among the arguments */
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct choice *choice = state->input;
+    switch (key) {
+    case ARGP_KEY_ARG:
+        for (int i = 0; i < COMMANDS; i++)
+            if (strcmp(arg, commands[i].name) == 0)
+                choice->command = &commands[i];
+        if (!choice->command) {
+            fprintf(stderr, "accel: %s: there is no such command; allowed:", arg);
+            list_commands();
+            exit(2);
+        }
+        choice->at = state->next - 1;
+        state->next = state->argc; /* what follows is the command's */
+        return 0;
+    case ARGP_KEY_NO_ARGS:
+        fprintf(stderr, "accel: no command is given; allowed:");
+        list_commands();
+        exit(2);
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct argp argp = {.parser = parse, .args_doc = "COMMAND [OPTION...]", .doc = doc};
+    struct choice choice = {NULL, 0};
+    char name[64];
+    argp_err_exit_status = 2;
+    if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &choice) != 0 || !choice.command)
+        return 2;
+    snprintf(name, sizeof name, "accel %s", choice.command->name);
+    argv[choice.at] = name;
+    return choice.command->run(argc - choice.at, argv + choice.at);
+}

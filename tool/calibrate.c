@@ -1,0 +1,219 @@
+#define _GNU_SOURCE
+#include "calibrate.h"
+
+#include <argp.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report.h"
+
+/* ---- Options ---- */
+
+struct options {
+    double seconds;
+    size_t memory;
+    const char *library, *output;
+};
+
+static const double least_seconds = 1, most_seconds = 3600;
+static const double least_memory = 16 << 20, most_memory = 1ull << 40;
+
+static const struct argp_option known[] = {
+    {"seconds", 's', "N", 0, "time to spend (50); 1 to 3600", 0},
+    {"memory", 'm', "SIZE", 0, "most memory for operands (512M); 16M to 1024G", 0},
+    {"library", 'l', "PATH[,PATH]", 0,
+     "the BLAS and LAPACK to measure (libblas.so.3,liblapack.so.3 as the dynamic linker finds "
+     "them)",
+     0},
+    {"output", 'o', "PATH", 0,
+     "the file to write (ACCEL_MODEL, or accel/model in XDG_CACHE_HOME or ~/.cache); sections of "
+     "other libraries and "
+     "machines in it stay",
+     0},
+    {0}};
+
+static const char doc[] = "Measures how long the CPU and the GPU take for each routine, and writes "
+                          "it to a file that libaccel decides "
+                          "from.\vThe machine should have nothing else to do meanwhile. The "
+                          "libraries run with the threads that their own "
+                          "variables ask for (OPENBLAS_NUM_THREADS, OMP_NUM_THREADS ...): the file "
+                          "says how many, and is used by programs that "
+                          "have as many. Without a GPU the libraries alone are measured. "
+                          "ACCEL_CUDA_DIR is where CUDA is looked for first.";
+
+static void __attribute__((noreturn))
+refuse(const char *option, const char *value, const char *allowed)
+{
+    fprintf(stderr, "accel: --%s=%s: allowed is %s\n", option, value, allowed);
+    exit(2);
+}
+
+/* Plain decimals: strtod knows more than we mean. */
+static bool read_number(const char *text, double *number, char **end)
+{
+    *number = strtod(text, end);
+    return *end != text && strspn(text, "0123456789.") == (size_t)(*end - text);
+}
+
+static double read_seconds(const char *text)
+{
+    char *end;
+    double number;
+    if (!read_number(text, &number, &end) || *end || number < least_seconds ||
+        number > most_seconds)
+        refuse("seconds", text, "a number from 1 to 3600");
+    return number;
+}
+
+static size_t read_memory(const char *text)
+{
+    static const char units[] = "KMG";
+    char *end;
+    double number;
+    bool plain = read_number(text, &number, &end);
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    for (const char *u = units; unit && u <= unit; u++)
+        number *= 1024;
+    if (!plain || (*end && (!unit || end[1])) || number < least_memory || number > most_memory)
+        refuse("memory", text, "a size from 16M to 1024G, such as 512M or 2G");
+    return (size_t)number;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct options *options = state->input;
+    switch (key) {
+    case 's':
+        options->seconds = read_seconds(arg);
+        return 0;
+    case 'm':
+        options->memory = read_memory(arg);
+        return 0;
+    case 'l':
+        options->library = arg;
+        return 0;
+    case 'o':
+        if (!*arg)
+            refuse("output", arg, "a path");
+        options->output = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        fprintf(stderr, "accel: %s: calibrate takes options alone, see --help\n", arg);
+        exit(2);
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* ---- The file ---- */
+
+static bool output_path(char path[PATH_MAX], const struct options *options)
+{
+    const char *model = getenv("ACCEL_MODEL"), *cache = getenv("XDG_CACHE_HOME"),
+               *home = getenv("HOME");
+    int length = -1;
+    if (options->output)
+        length = snprintf(path, PATH_MAX, "%s", options->output);
+    else if (model && *model)
+        length = snprintf(path, PATH_MAX, "%s", model);
+    else if (cache &&
+             *cache == '/') /* others are to be ignored: XDG Base Directory Specification */
+        length = snprintf(path, PATH_MAX, "%s/accel/model", cache);
+    else if (home && *home)
+        length = snprintf(path, PATH_MAX, "%s/.cache/accel/model", home);
+    return length >= 0 && length < PATH_MAX;
+}
+
+/* Adds sections to the file; none, before a minute is spent: whether it can be written. */
+static int write_sections(const char *path, const struct sections *sections)
+{
+    const char *keys[SECTIONS_MAX], *bodies[SECTIONS_MAX];
+    for (int i = 0; i < sections->count; i++) {
+        keys[i] = sections->key[i];
+        bodies[i] = sections->body[i];
+    }
+    const char *wrong = model_file_put(path, keys, bodies, sections->count, true);
+    if (!wrong)
+        return 0;
+    fprintf(stderr, "accel: %s: %s: %s\n", path, wrong, strerror(errno));
+    return 1;
+}
+
+/* ---- The command ---- */
+
+static int fail(const char *what, const char *why)
+{
+    fprintf(stderr, "accel: %s: %s\n", what, why);
+    return 1;
+}
+
+static void show_progress(const struct survey_track *track, const struct survey_shape *shape,
+                          double spent)
+{
+    fprintf(stderr, "\r\033[K%3.0f %%  %s  %s %lld", fmin(100, 100 * spent),
+            track->gpu ? "GPU" : "CPU", track->routine->name, (long long)shape->size[ACCEL_n]);
+}
+
+static int run_survey(struct survey *survey, const char *path, const struct gpu_info *info)
+{
+    bool terminal = isatty(STDERR_FILENO);
+    struct sections sections;
+    int status = 1;
+    survey_run(survey, terminal ? show_progress : NULL);
+    if (terminal)
+        fputs("\r\033[K", stderr);
+    if (!sections_make(&sections, survey, survey->gpu ? info : NULL))
+        fail("no memory", "for the sections of the file");
+    else if (sections.count == 0)
+        fail("nothing was measured", "the libraries have none of the routines");
+    else if ((status = write_sections(path, &sections)) == 0)
+        report_print(path, &sections, survey, survey->gpu ? NULL : gpu_failure());
+    sections_free(&sections);
+    return status;
+}
+
+int calibrate_command(int argc, char **argv)
+{
+    const struct argp argp = {.options = known, .parser = parse, .doc = doc};
+    struct options options = {.seconds = 50, .memory = 512 << 20};
+    char path[PATH_MAX];
+    struct library library;
+    struct gpu_info info;
+    const struct sections none = {.count = 0};
+    const double start = survey_now();
+    if (argp_parse(&argp, argc, argv, 0, NULL, &options) != 0)
+        return 2;
+    if (!output_path(path, &options))
+        return fail("no file to write", "--output, ACCEL_MODEL, XDG_CACHE_HOME and HOME name none");
+    /* It would be measured in place of the libraries. */
+    if (dlopen("libaccel.so", RTLD_NOLOAD | RTLD_LAZY))
+        return fail("libaccel is preloaded here", "run this command without it");
+    const char *wrong = library_open(&library, options.library);
+    if (wrong) {
+        fail("--library", wrong);
+        return options.library ? 2 : 1;
+    }
+    if (write_sections(path, &none) != 0)
+        return 1;
+
+    struct survey survey = {.library = &library, .deadline = start + options.seconds};
+    const char *cuda_dir = getenv("ACCEL_CUDA_DIR");
+    const struct gpu_config config = {.cuda_dir = cuda_dir && *cuda_dir ? cuda_dir : NULL,
+                                      .memory_share = 0.8};
+    survey.gpu =
+        gpu_start(&config, &info) && gpu_measure_copies(&survey.up_gbps, &survey.down_gbps);
+    if (!workload_memory_open(&survey.memory, options.memory))
+        return fail("--memory", strerror(errno));
+    if (!survey_open(&survey))
+        return fail("no memory", strerror(errno));
+    int status = run_survey(&survey, path, &info);
+    survey_close(&survey);
+    workload_memory_close(&survey.memory);
+    return status;
+}

@@ -1,0 +1,168 @@
+#define _GNU_SOURCE
+#include "library.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- Opening ---- */
+
+static const char *open_listed(struct library *library, const char *paths)
+{
+    static char failure[PATH_MAX + 256];
+    char path[PATH_MAX];
+    while (*paths) {
+        size_t length = strcspn(paths, ",");
+        if (library->count == LIBRARIES_MAX || length == 0 || length >= sizeof path) {
+            snprintf(failure, sizeof failure, "%.80s: one to %d paths, separated by commas", paths,
+                     LIBRARIES_MAX);
+            return failure;
+        }
+        memcpy(path, paths, length);
+        path[length] = 0;
+        void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (!handle) {
+            snprintf(failure, sizeof failure, "%s", dlerror());
+            return failure;
+        }
+        library->handle[library->count++] = handle;
+        paths += length + (paths[length] == ',');
+    }
+    return library->count > 0 ? NULL : "no path is given";
+}
+
+const char *library_open(struct library *library, const char *paths)
+{
+    static const char *const usual[] = {"libblas.so.3", "liblapack.so.3"};
+    library->count = 0;
+    if (paths)
+        return open_listed(library, paths);
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+        void *handle = dlopen(usual[i], RTLD_NOW | RTLD_LOCAL);
+        if (handle)
+            library->handle[library->count++] = handle;
+    }
+    return library->count > 0 ? NULL
+                              : "the dynamic linker finds neither libblas.so.3 nor liblapack.so.3; "
+                                "name a library with --library";
+}
+
+/* ---- Finding ---- */
+
+static const struct link_map *object_of(const void *address)
+{
+    Dl_info info;
+    struct link_map *map = NULL;
+    return dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
+}
+
+static const struct link_map *object_of_handle(void *handle)
+{
+    struct link_map *map = NULL;
+    return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 ? map : NULL;
+}
+
+/* isamax of three elements, with a size whose lower half is 3 and which is negative as 64 bits: see probe_width() in
+ * shim/resolve.c. */
+static int probe_width(void *isamax)
+{
+    static const float x[3] = {1, 2, 3};
+    const int64_t n = (int64_t)0xffffffff00000003, one = 1;
+    int64_t (*f)(const int64_t *, const float *, const int64_t *);
+    memcpy(&f, &isamax, sizeof f);
+    uint32_t index = (uint32_t)f(&n, x, &one);
+    return index == 3 ? 32 : index == 0 ? 64 : 0;
+}
+
+static int width_of(void *handle, const struct accel_mangling *mangling)
+{
+    if (mangling->width)
+        return mangling->width;
+    void *isamax = dlsym(handle, mangling->probe);
+    if (!isamax)
+        isamax = dlsym(handle, "isamax_");
+    return isamax ? probe_width(isamax) : 0;
+}
+
+/* own: in the very object of the handle, not in one that it is linked to. */
+static bool find_in(void *handle, bool own, const struct accel_routine *routine,
+                    struct library_function *function)
+{
+    const uint32_t manglings = accel_name_count / accel_routine_count;
+    const uint32_t first = (uint32_t)(routine - accel_routines) * manglings;
+    for (uint32_t entry = first; entry < first + manglings; entry++) {
+        const struct accel_mangling *mangling = accel_name_mangling(entry);
+        const struct accel_name *name = &accel_names[entry];
+        void *found = mangling->abi == ACCEL_ABI_FORTRAN ? dlsym(handle, name->symbol) : NULL;
+        if (!found || (own && object_of(found) != object_of_handle(handle)))
+            continue;
+        void *sibling = mangling->trusted ? found : dlsym(handle, name->sibling);
+        if (!sibling || object_of(sibling) != object_of(found))
+            continue;
+        *function = (struct library_function){found, width_of(handle, mangling)};
+        if (function->width)
+            return true;
+    }
+    return false;
+}
+
+/* A libblas may be linked to a library that has LAPACK as well: programs get it from where they name it. */
+bool library_find(const struct library *library, const struct accel_routine *routine,
+                  struct library_function *function)
+{
+    for (int own = 1; own >= 0; own--)
+        for (int i = 0; i < library->count; i++)
+            if (find_in(library->handle[i], own, routine, function))
+                return true;
+    return false;
+}
+
+/* ---- What it is ---- */
+
+const void *library_object(const void *function)
+{
+    return object_of(function);
+}
+
+void library_name(char name[LIBRARY_NAME_BYTES], const void *function)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    const struct link_map *object = object_of(function);
+    if (!object || !realpath(object->l_name, path) || stat(path, &st) != 0) {
+        strcpy(name, "unknown");
+        return;
+    }
+    const char *slash = strrchr(path, '/');
+    snprintf(name, LIBRARY_NAME_BYTES, "%.255s %lld", slash + 1, (long long)st.st_size);
+}
+
+int library_threads(const void *function)
+{
+    static const char *const names[] = {"openblas_get_num_threads",
+                                        "openblas_get_num_threads64_",
+                                        "scipy_openblas_get_num_threads",
+                                        "scipy_openblas_get_num_threads64_",
+                                        "MKL_Get_Max_Threads",
+                                        "bli_thread_get_num_threads",
+                                        "flexiblas_get_num_threads",
+                                        "omp_get_max_threads"};
+    const struct link_map *object = object_of(function);
+    void *handle = object ? dlopen(object->l_name, RTLD_NOLOAD | RTLD_LAZY) : NULL;
+    void *found = NULL;
+    int (*threads)(void);
+    for (size_t i = 0; !found && i < sizeof names / sizeof *names; i++) {
+        found = handle ? dlsym(handle, names[i]) : NULL;
+        if (!found)
+            found = dlsym(RTLD_DEFAULT, names[i]);
+    }
+    memcpy(&threads, &found, sizeof threads);
+    int count = found ? threads() : 1;
+    if (handle)
+        dlclose(handle);
+    return count > 0 ? count : 1;
+}

@@ -1,0 +1,39 @@
+/*
+ * The BLAS and LAPACK libraries that are measured: a routine's Fortran function under whatever name they have it, and
+ * what tells one library from another.
+ */
+#ifndef ACCEL_TOOL_LIBRARY_H
+#define ACCEL_TOOL_LIBRARY_H
+
+#include "shim/names.h"
+
+enum { LIBRARIES_MAX = 8, LIBRARY_NAME_BYTES = 280 };
+
+struct library {
+    void *handle[LIBRARIES_MAX];
+    int count;
+};
+
+struct library_function {
+    void *address;
+    int width; /* bits of INTEGER */
+};
+
+/* paths: separated by commas; NULL: those that the dynamic linker has as libblas.so.3 and liblapack.so.3. They stay
+ * open. Returns NULL, or what is wrong, in static memory. */
+const char *library_open(struct library *library, const char *paths);
+
+/* False where the libraries lack the routine, or its integers cannot be told. */
+bool library_find(const struct library *library, const struct accel_routine *routine,
+                  struct library_function *function);
+
+/* The object that a function lies in: the same pointer for the functions of one. */
+const void *library_object(const void *function);
+
+/* The base name of that object's real path, and its size in bytes. */
+void library_name(char name[LIBRARY_NAME_BYTES], const void *function);
+
+/* How many threads that object, or what it is linked to, would use; 1 where it does not say. */
+int library_threads(const void *function);
+
+#endif

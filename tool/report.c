@@ -1,0 +1,87 @@
+#include "report.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static const struct survey_track *find_track(const struct survey *survey, enum accel_family family,
+                                             enum accel_dtype dtype, bool gpu)
+{
+    for (int i = 0; i < survey->tracks; i++) {
+        const struct survey_track *x = &survey->track[i];
+        if (x->routine->family == family && x->routine->dtype == dtype && x->gpu == gpu)
+            return x;
+    }
+    return NULL;
+}
+
+/* The largest square that was measured below `limit`; NULL: none. */
+static const struct survey_shape *largest_square(const struct survey_track *track, double limit)
+{
+    const struct survey_shape *best = NULL;
+    for (int i = 0; track && i < track->shapes; i++)
+        if (track->shape[i].kind == SURVEY_SQUARE && track->shape[i].ms > 0 &&
+            track->shape[i].flops < limit)
+            best = &track->shape[i];
+    return best;
+}
+
+static void report_rate(const struct survey_track *track)
+{
+    const struct survey_shape *x = largest_square(track, INFINITY);
+    if (x)
+        printf("%s of order %lld on the %s: %.4g Gflop/s\n", track->routine->name,
+               (long long)x->size[ACCEL_n], track->gpu ? "GPU" : "CPU",
+               x->flops / x->model_ms * 1e-6);
+}
+
+/* The order from which on a square product is faster on the GPU, copies included: between the largest one that is not
+ * and the next, by their logarithms. */
+static void report_crossover(const struct survey_track *cpu, const struct survey_track *gpu)
+{
+    double limit = INFINITY, order = 0, above = 0;
+    const struct survey_shape *x, *y;
+    if (!cpu || !gpu)
+        return;
+    const char *name = cpu->routine->name;
+    while ((x = largest_square(cpu, limit)) && (y = largest_square(gpu, limit))) {
+        if (x->flops != y->flops) { /* one side has come further */
+            limit = fmax(x->flops, y->flops);
+            continue;
+        }
+        double gain = log(x->ms / y->ms), n = (double)x->size[ACCEL_n];
+        if (gain <= 0) {
+            if (order > 0)
+                printf("%s is faster on the GPU from order %.0f on, copies included\n", name,
+                       exp(log(n) + log(order / n) * -gain / (above - gain)));
+            else
+                printf("%s is faster on the CPU up to order %.0f, copies to the GPU included\n",
+                       name, n);
+            return;
+        }
+        order = n;
+        above = gain;
+        limit = x->flops;
+    }
+    if (order > 0)
+        printf("%s is faster on the GPU from order %.0f on, copies included\n", name, order);
+}
+
+void report_print(const char *path, const struct sections *sections, const struct survey *survey,
+                  const char *no_gpu)
+{
+    const struct survey_track *cpu = find_track(survey, ACCEL_GEMM, ACCEL_FLOAT64, false),
+                              *gpu = find_track(survey, ACCEL_GEMM, ACCEL_FLOAT64, true);
+    printf("%s\n", path);
+    for (int i = 0; i < sections->count; i++)
+        printf("%s: %d routines\n", sections->key[i], sections->routines[i]);
+    if (no_gpu)
+        printf("no GPU was measured: %s\n", no_gpu);
+    else
+        printf("copies: %.1f GB/s to the GPU, %.1f GB/s back\n", survey->up_gbps,
+               survey->down_gbps);
+    report_rate(cpu);
+    if (no_gpu)
+        return;
+    report_rate(gpu);
+    report_crossover(cpu, gpu);
+}

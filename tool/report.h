@@ -1,0 +1,13 @@
+/*
+ * What a calibration says at its end: the file, its sections, and what they mean for a square product.
+ */
+#ifndef ACCEL_TOOL_REPORT_H
+#define ACCEL_TOOL_REPORT_H
+
+#include "sections.h"
+
+/* no_gpu: why no GPU was measured; NULL: one was. */
+void report_print(const char *path, const struct sections *sections, const struct survey *survey,
+                  const char *no_gpu);
+
+#endif

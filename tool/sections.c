@@ -1,0 +1,101 @@
+#define _GNU_SOURCE
+#include "sections.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A decimal with four digits that count: the file has no exponents. */
+static void put_ms(FILE *to, double ms)
+{
+    int digits = 3;
+    for (double x = ms; x < 1 && digits < 9; x *= 10)
+        digits++;
+    for (double x = ms; x >= 10 && digits > 0; x /= 10)
+        digits--;
+    fprintf(to, "%.*f", digits, ms);
+}
+
+static void put_shape(FILE *to, const struct survey_track *track, const struct survey_shape *shape)
+{
+    char mark = ' ';
+    for (int i = 0; i < ACCEL_DIMENSIONS; i++)
+        if (accel_has_size(track->routine, (enum accel_size)i)) {
+            fprintf(to, "%c%lld", mark, (long long)shape->size[i]);
+            mark = 'x';
+        }
+    fputc(':', to);
+    put_ms(to, shape->model_ms);
+}
+
+/* A routine's line, if anything was measured. */
+static bool put_track(FILE *to, const struct survey_track *track)
+{
+    bool any = false;
+    for (const struct survey_shape *x = track->shape; x < track->shape + track->shapes; x++) {
+        if (x->ms <= 0)
+            continue;
+        if (!any)
+            fputs(track->routine->name, to);
+        any = true;
+        put_shape(to, track, x);
+    }
+    if (any)
+        fputc('\n', to);
+    return any;
+}
+
+/* object: of the CPU's functions, NULL: the GPU's tracks. */
+static bool add_section(struct sections *sections, const struct survey *survey, const void *object)
+{
+    int at = sections->count;
+    size_t size;
+    FILE *to = open_memstream(&sections->body[at], &size);
+    if (!to)
+        return false;
+    if (!object)
+        fprintf(to, "up_gbps=%.2f\ndown_gbps=%.2f\n", survey->up_gbps, survey->down_gbps);
+    sections->routines[at] = 0;
+    for (int i = 0; i < survey->tracks; i++) {
+        const struct survey_track *track = &survey->track[i];
+        if (track->gpu ? !object : object && library_object(track->function.address) == object)
+            sections->routines[at] += put_track(to, track);
+    }
+    sections->count++;
+    return fclose(to) == 0 && sections->body[at];
+}
+
+static bool add_library(struct sections *sections, const struct survey *survey,
+                        const struct survey_track *track)
+{
+    char name[LIBRARY_NAME_BYTES], key[MODEL_KEY_BYTES];
+    library_name(name, track->function.address);
+    model_cpu_key(key, name, library_threads(track->function.address));
+    for (int i = 0; i < sections->count; i++)
+        if (strcmp(sections->key[i], key) == 0)
+            return true;
+    if (sections->count == SECTIONS_MAX - 1) /* the last is the GPU's */
+        return true;
+    strcpy(sections->key[sections->count], key);
+    return add_section(sections, survey, library_object(track->function.address));
+}
+
+bool sections_make(struct sections *sections, const struct survey *survey,
+                   const struct gpu_info *gpu)
+{
+    memset(sections, 0, sizeof *sections);
+    for (int i = 0; i < survey->tracks; i++)
+        if (!survey->track[i].gpu && !add_library(sections, survey, &survey->track[i]))
+            return false;
+    if (!gpu)
+        return true;
+    model_gpu_key(sections->key[sections->count], gpu->name, gpu->cuda_version,
+                  gpu->cublas_version);
+    return add_section(sections, survey, NULL);
+}
+
+void sections_free(struct sections *sections)
+{
+    for (int i = 0; i < SECTIONS_MAX; i++)
+        free(sections->body[i]);
+}

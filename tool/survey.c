@@ -1,0 +1,214 @@
+#define _GNU_SOURCE
+#include "survey.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "dispatch/shape.h"
+
+/* ---- Shapes ---- */
+
+/* Evenly by their logarithms; none is a power of two, which some libraries are slower at. */
+static const int64_t orders[] = {12, 40, 128, 400, 1200, 3600};
+enum { ORDERS = sizeof orders / sizeof *orders };
+
+enum {
+    LEAST_SHAPES = 3, /* that are measured at any rate */
+    RUNS = 5,         /* of short ones, after one that warms up */
+    LEAST_INNER = 4
+};
+
+/* Square, or a part of that in the sizes that are short. Tall: one size is long, with one right-hand side. */
+static void sizes_of(int64_t size[ACCEL_DIMENSIONS], const struct accel_routine *routine,
+                     enum survey_kind kind, int64_t s)
+{
+    int64_t part = s / 32;
+    int64_t inner = accel_max(LEAST_INNER, part), sides = accel_max(1, part);
+    bool has_m = accel_has_size(routine, ACCEL_m), has_k = accel_has_size(routine, ACCEL_k);
+    const int64_t sizes[SURVEY_KINDS][ACCEL_DIMENSIONS] = {
+        [SURVEY_SQUARE] = {s, s, s, s},
+        [SURVEY_SKINNY] = {s, s, inner, sides},
+        [SURVEY_TALL] = {s, has_m || has_k ? inner : s, has_m ? inner : s, 1},
+    };
+    for (int i = 0; i < ACCEL_DIMENSIONS; i++)
+        size[i] = accel_has_size(routine, (enum accel_size)i) ? sizes[kind][i] : 0;
+}
+
+/* Kinds may be the same for a routine, or for small sizes. */
+static void add_shape(struct survey_track *track, enum survey_kind kind, int64_t s)
+{
+    struct survey_shape *shape = &track->shape[track->shapes];
+    struct accel_call call;
+    *shape = (struct survey_shape){.kind = kind};
+    sizes_of(shape->size, track->routine, kind, s);
+    for (const struct survey_shape *x = track->shape; x < shape; x++)
+        if (memcmp(x->size, shape->size, sizeof x->size) == 0)
+            return;
+    shape_typical(&call, track->routine, shape->size);
+    shape->flops = track->routine->flops(&call);
+    track->shapes++;
+}
+
+static int by_flops(const void *a, const void *b)
+{
+    const struct survey_shape *x = a, *y = b;
+    return (x->flops > y->flops) - (x->flops < y->flops);
+}
+
+static void make_track(struct survey_track *track, const struct accel_routine *routine, bool gpu)
+{
+    *track = (struct survey_track){.routine = routine, .gpu = gpu};
+    for (int kind = 0; kind < SURVEY_KINDS; kind++)
+        for (int i = 0; i < ORDERS; i++)
+            add_shape(track, (enum survey_kind)kind, orders[i]);
+    qsort(track->shape, (size_t)track->shapes, sizeof *track->shape, by_flops);
+}
+
+bool survey_open(struct survey *survey)
+{
+    survey->tracks = 0;
+    survey->track = calloc(2 * accel_routine_count, sizeof *survey->track);
+    for (uint32_t i = 0; survey->track && i < accel_routine_count; i++) {
+        const struct accel_routine *routine = &accel_routines[i];
+        struct library_function function;
+        if (!workload_is_for(routine))
+            continue;
+        if (library_find(survey->library, routine, &function)) {
+            make_track(&survey->track[survey->tracks], routine, false);
+            survey->track[survey->tracks++].function = function;
+        }
+        if (survey->gpu)
+            make_track(&survey->track[survey->tracks++], routine, true);
+    }
+    return survey->track;
+}
+
+void survey_close(struct survey *survey)
+{
+    free(survey->track);
+    survey->track = NULL;
+}
+
+/* ---- What a shape will take ---- */
+
+/* By the operations, from what was measured last, of the same kind where there is such. */
+static double predicted_ms(const struct survey_track *track, const struct survey_shape *shape)
+{
+    const struct survey_shape *from = NULL;
+    for (const struct survey_shape *x = track->shape; x < shape; x++)
+        if (x->ms > 0 && (!from || x->kind == shape->kind || from->kind != shape->kind))
+            from = x;
+    return from ? from->ms * shape->flops / from->flops : 0;
+}
+
+static double cost_ms(const struct survey_track *track, double limit_ms)
+{
+    const struct survey_shape *shape = &track->shape[track->next];
+    double run = predicted_ms(track, shape);
+    if (track->next < LEAST_SHAPES)
+        return 0;
+    return run + (RUNS * run < limit_ms ? RUNS * run : limit_ms);
+}
+
+/* ---- Measuring ---- */
+
+/* The GPU's time less what the copies take at the measured rates. Where they take almost all of it, the difference says
+ * little: no call is faster than a smaller one of its kind. */
+static double without_copies(const struct survey *survey, const struct survey_track *track,
+                             const struct survey_shape *shape, double ms,
+                             const struct gpu_host *host)
+{
+    double rest = ms - (double)host->up_bytes / survey->up_gbps * 1e-6 -
+                  (double)host->down_bytes / survey->down_gbps * 1e-6;
+    double least = 0.02 * ms;
+    for (const struct survey_shape *x = track->shape; x < shape; x++)
+        if (x->kind == shape->kind && x->model_ms > least)
+            least = x->model_ms;
+    return rest > least ? rest : least < ms ? least : ms;
+}
+
+/* One run; negative where it fails. A GPU that has failed is out. */
+static double run_once(struct survey *survey, struct survey_track *track, struct workload *workload,
+                       struct gpu_host *host)
+{
+    if (!track->gpu)
+        return workload_cpu_ms(workload);
+    enum gpu_status status;
+    double ms = workload_gpu_ms(workload, host, &status);
+    if (status == GPU_UNSUPPORTED)
+        track->next = track->shapes;
+    else if (status != GPU_OK && status != GPU_NO_MEMORY)
+        survey->gpu = false;
+    return ms;
+}
+
+/* The best of some runs, fewer where they are long: until limit_ms are spent. */
+static void measure(struct survey *survey, struct survey_track *track, double limit_ms)
+{
+    struct survey_shape *shape = &track->shape[track->next++];
+    struct workload workload;
+    struct gpu_host host;
+    double best = 0, sum = 0;
+    bool warm = predicted_ms(track, shape) > limit_ms;
+    if (!workload_make(&workload, &survey->memory, track->routine, shape->size,
+                       track->gpu ? NULL : &track->function) ||
+        (!warm && run_once(survey, track, &workload, &host) < 0))
+        return;
+    for (int i = 0; i < RUNS && (i == 0 || sum < limit_ms); i++) {
+        double ms = run_once(survey, track, &workload, &host);
+        if (ms < 0)
+            return;
+        sum += ms;
+        best = i == 0 || ms < best ? ms : best;
+    }
+    const double least = 1e-6; /* the clock's step */
+    shape->ms = best > least ? best : least;
+    shape->model_ms =
+        track->gpu ? without_copies(survey, track, shape, shape->ms, &host) : shape->ms;
+}
+
+double survey_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* The track of a side whose next shape is the cheapest; NULL where there is none. */
+static struct survey_track *cheapest(const struct survey *survey, bool gpu, double limit_ms,
+                                     double *cost)
+{
+    struct survey_track *best = NULL;
+    for (int i = 0; i < survey->tracks; i++) {
+        struct survey_track *track = &survey->track[i];
+        if (track->next == track->shapes || track->gpu != gpu || (gpu && !survey->gpu))
+            continue;
+        double ms = cost_ms(track, limit_ms);
+        if (!best || ms < *cost) {
+            best = track;
+            *cost = ms;
+        }
+    }
+    return best;
+}
+
+/* The GPU first: a library's threads go on waiting for work for a while, and would be in its way. */
+void survey_run(struct survey *survey,
+                void (*progress)(const struct survey_track *track, const struct survey_shape *shape,
+                                 double spent))
+{
+    const double start = survey_now(), seconds = survey->deadline - start;
+    const double limit_ms = fmax(seconds, 1); /* a thousandth of it */
+    for (int gpu = 1; gpu >= 0; gpu--) {
+        double deadline = gpu ? start + seconds / 2 : survey->deadline, cost = 0, now;
+        struct survey_track *track;
+        while ((track = cheapest(survey, gpu, limit_ms, &cost)) &&
+               ((now = survey_now()) + cost * 1e-3 <= deadline || cost == 0)) {
+            if (progress)
+                progress(track, &track->shape[track->next], (now - start) / seconds);
+            measure(survey, track, limit_ms);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+/*
+ * The measurements of a calibration: calls of every routine in several shapes, on the CPU and on the GPU, in a given
+ * time, half of it at most for the GPU. What is cheapest comes first, whatever it is a call of, so that all routines get
+ * as far as the time allows, and what cheap ones do not need the others have.
+ */
+#ifndef ACCEL_TOOL_SURVEY_H
+#define ACCEL_TOOL_SURVEY_H
+
+#include "workload.h"
+
+enum { SURVEY_SHAPES = 18 };
+
+enum survey_kind { SURVEY_SQUARE, SURVEY_SKINNY, SURVEY_TALL, SURVEY_KINDS };
+
+struct survey_shape {
+    enum survey_kind kind;
+    int64_t size[ACCEL_DIMENSIONS]; /* 0 where the routine has none */
+    double flops;
+    double ms;       /* what it took, copies included; 0: not measured */
+    double model_ms; /* without the copies */
+};
+
+/* One routine on one side. */
+struct survey_track {
+    const struct accel_routine *routine;
+    bool gpu;
+    struct library_function function;         /* the CPU's */
+    struct survey_shape shape[SURVEY_SHAPES]; /* in the order of their operations */
+    int shapes, next;
+};
+
+struct survey {
+    const struct library *library;
+    bool gpu; /* false from when it fails */
+    double up_gbps, down_gbps;
+    double deadline; /* by survey_now(); the smallest shapes are measured anyway */
+    struct workload_memory memory;
+    struct survey_track *track;
+    int tracks;
+};
+
+/* Seconds of a clock that only goes forward. */
+double survey_now(void);
+
+/* Makes the tracks of the library's routines, and of the GPU's where there is one. False without memory. */
+bool survey_open(struct survey *survey);
+void survey_close(struct survey *survey);
+
+/* Measures. progress: told of each shape before it is measured, with the share of the time that is spent; NULL: not
+ * wanted. */
+void survey_run(struct survey *survey,
+                void (*progress)(const struct survey_track *track, const struct survey_shape *shape,
+                                 double spent));
+
+#endif

@@ -1,0 +1,12 @@
+# build/accel: the command-line tool.
+
+TOOL_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tool/*.c))
+# What it has of the library: the routine table with its adapters, the model, the GPU.
+TOOL_SHARED  := $(addprefix $(BUILD)/shim/,names.o adapter.o invoke_x86_64.o) \
+                $(patsubst %.c,$(BUILD)/%.o,$(DISPATCH_SOURCES) $(GPU_SOURCES))
+
+$(BUILD)/accel: $(TOOL_OBJECTS) $(TOOL_SHARED)
+	$(CC) -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--as-needed -o $@.new $^ -lm -ldl -lpthread
+	mv $@.new $@
+
+-include $(TOOL_OBJECTS:.o=.d)

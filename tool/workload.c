@@ -1,0 +1,218 @@
+#define _GNU_SOURCE
+#include "workload.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "dispatch/lapack_rules.h"
+#include "dispatch/shape.h"
+#include "fill.h"
+#include "shim/adapter.h"
+
+/* ---- Memory ---- */
+
+bool workload_memory_open(struct workload_memory *memory, size_t size)
+{
+    void *base = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    *memory = (struct workload_memory){base == MAP_FAILED ? NULL : base, size, 0};
+    return memory->base;
+}
+
+void workload_memory_close(struct workload_memory *memory)
+{
+    munmap(memory->base, memory->size);
+    memory->base = NULL;
+}
+
+/* Memory for so many elements, of at least a cache line; NULL where there is no more. */
+static void *take(struct workload_memory *memory, int64_t count, size_t element)
+{
+    const int64_t line = 64;
+    int64_t bytes;
+    if (!accel_mul(count, (int64_t)element, &bytes) ||
+        bytes > (int64_t)(memory->size - memory->used) - 2 * line)
+        return NULL;
+    char *at = memory->base + memory->used;
+    memory->used += (size_t)((bytes + 2 * line - 1) / line * line);
+    return at;
+}
+
+/* ---- Workspace ---- */
+
+/* Elements that a workspace without a length needs at least; each counts 8 bytes. After the documentation of rwork and
+ * iwork in LAPACK's drivers: those of the divide and conquer for singular values have squares, of gelsd logarithms. */
+static int64_t fixed_length(const struct accel_call *call)
+{
+    bool has_m = accel_has_size(call->routine, ACCEL_m);
+    int64_t n = call->size[ACCEL_n], m = has_m ? call->size[ACCEL_m] : n,
+            nrhs = call->size[ACCEL_nrhs];
+    int64_t mn = accel_min(m, n), mx = accel_max(m, n), length = 200 * mx + 1000;
+    if (call->routine->family == ACCEL_GESDD)
+        length += 5 * mn * mn + 2 * mx * mn;
+    if (nrhs > 0)
+        length += (mn + 75) * nrhs;
+    return length;
+}
+
+/* The length that a query has left in the first element of a workspace. Those of float are rounded. */
+static int64_t wanted_length(const struct accel_call *call, uint8_t slot, const void *work)
+{
+    bool is_double = accel_is_double(call->routine->dtype);
+    double real;
+    float f;
+    int32_t narrow;
+    int64_t wide;
+    memcpy(&f, work, sizeof f);
+    memcpy(&real, work, sizeof real);
+    memcpy(&narrow, work, sizeof narrow);
+    memcpy(&wide, work, sizeof wide);
+    if (slot == ACCEL_liwork)
+        return call->width == 64 ? wide : narrow;
+    real = is_double ? real : ceil((double)f * (1 + 0x1p-22));
+    return real >= 1 && real < 1e12 ? (int64_t)real : 1;
+}
+
+static size_t element_of(const struct accel_call *call, uint8_t slot)
+{
+    enum accel_dtype dtype = call->routine->dtype;
+    return slot == ACCEL_liwork   ? (size_t)call->width / 8
+           : slot == ACCEL_lrwork ? accel_dtype_size(accel_real_dtype(dtype))
+                                  : accel_dtype_size(dtype);
+}
+
+static bool succeeds(struct workload *workload)
+{
+    const struct accel_call *call = &workload->call;
+    workload->info = accel_is_lapack(call->routine->family) ? -1 : 0;
+    accel_adapter_call(workload->function, ACCEL_ABI_FORTRAN, call->width, call);
+    return (call->width == 64 ? workload->info : (int32_t)workload->info) == 0;
+}
+
+/* A length stands behind its workspace. */
+static bool has_length(const struct accel_routine *routine, int i)
+{
+    return i + 1 < routine->args && routine->arg[i + 1].kind == ACCEL_ARG_LWORK;
+}
+
+static bool make_workspace(struct workload *workload, struct workload_memory *memory)
+{
+    struct accel_call *call = &workload->call;
+    const struct accel_routine *routine = call->routine;
+    double answer[ACCEL_ARGS_MAX][2] = {{0}};
+    bool asks = false;
+    for (int i = 0; i < routine->args; i++) {
+        if (routine->arg[i].kind == ACCEL_ARG_INFO)
+            call->given[i] = (int64_t)(intptr_t)&workload->info;
+        if (routine->arg[i].kind == ACCEL_ARG_WORK)
+            call->given[i] = (int64_t)(intptr_t)answer[i];
+        if (routine->arg[i].kind == ACCEL_ARG_LWORK) {
+            call->size[routine->arg[i].slot] = -1;
+            asks = true;
+        }
+    }
+    if (asks && !succeeds(workload))
+        return false;
+    for (int i = 0; i < routine->args; i++) {
+        if (routine->arg[i].kind != ACCEL_ARG_WORK)
+            continue;
+        void *work;
+        if (has_length(routine, i)) {
+            uint8_t slot = routine->arg[i + 1].slot;
+            call->size[slot] = wanted_length(call, slot, answer[i]);
+            call->given[i + 1] = call->size[slot];
+            work = take(memory, call->size[slot], element_of(call, slot));
+        } else {
+            work = take(memory, fixed_length(call), 8);
+        }
+        if (!work)
+            return false;
+        call->given[i] = (int64_t)(intptr_t)work;
+    }
+    return true;
+}
+
+/* ---- The call ---- */
+
+bool workload_is_for(const struct accel_routine *routine)
+{
+    const int64_t size[ACCEL_DIMENSIONS] = {16, 16, 16, 16};
+    struct accel_call call;
+    shape_typical(&call, routine, size);
+    return !accel_only_moves(routine->family) &&
+           (!accel_is_lapack(routine->family) || lapack_is_supported(&call));
+}
+
+bool workload_make(struct workload *workload, struct workload_memory *memory,
+                   const struct accel_routine *routine, const int64_t size[ACCEL_DIMENSIONS],
+                   const struct library_function *function)
+{
+    struct accel_call *call = &workload->call;
+    workload->function = function ? function->address : NULL;
+    workload->filled = false;
+    memory->used = 0;
+    shape_typical(call, routine, size);
+    call->width = function ? function->width : 32;
+    call->has_work = function;
+    call->scalar[ACCEL_rcond].re = -1; /* the type's own precision */
+    shape_operands(call);
+    for (int i = 0; i < routine->args; i++) {
+        const struct accel_arg *arg = &routine->arg[i];
+        struct accel_operand *x = &call->operand[arg->slot];
+        if (arg->kind != ACCEL_ARG_MATRIX && arg->kind != ACCEL_ARG_VECTOR)
+            continue;
+        x->name = arg->name;
+        x->inc = arg->kind == ACCEL_ARG_VECTOR ? 1 : 0;
+        x->stride = x->ld * x->cols;
+        x->ptr = take(memory, x->rows * x->cols, accel_dtype_size(x->dtype));
+        if (!x->ptr)
+            return false;
+    }
+    return !function || make_workspace(workload, memory);
+}
+
+static void refill(struct workload *workload)
+{
+    for (int i = 0; i < ACCEL_MATRICES; i++) {
+        const struct accel_operand *x = &workload->call.operand[i];
+        if (x->ptr && (!workload->filled || (x->access & ACCEL_WRITE)))
+            fill_operand(&workload->call, (enum accel_matrix)i);
+    }
+    workload->filled = true;
+}
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+double workload_cpu_ms(struct workload *workload)
+{
+    refill(workload);
+    double start = now_ms();
+    bool good = succeeds(workload);
+    double ms = now_ms() - start;
+    return good ? ms : -1;
+}
+
+/* A part that the GPU has failed to do is not measured on the CPU instead. */
+static bool refuse(void *context, const struct accel_call *part)
+{
+    (void)context;
+    (void)part;
+    return false;
+}
+
+double workload_gpu_ms(struct workload *workload, struct gpu_host *host, enum gpu_status *status)
+{
+    *host = (struct gpu_host){.original = refuse};
+    refill(workload);
+    double start = now_ms();
+    *status = gpu_run(&workload->call, host);
+    double ms = now_ms() - start;
+    return *status == GPU_OK ? ms : -1;
+}
