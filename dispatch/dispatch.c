@@ -316,9 +316,11 @@ static void judge(const struct accel_call *call, const struct situation *situati
     const struct accel_decision *decision = &situation->decision;
     if (!adapts || decision->why != ACCEL_FASTER)
         return;
-    if (decision->est_gpu_ms == decision->est_own_ms) /* it had the device for itself */
+    enum sites_verdict verdict = sites_note(situation->site, ms, decision->est_cpu_ms);
+    bool alone = decision->est_gpu_ms == decision->est_own_ms; /* it had the device for itself */
+    if (alone && (verdict != SITES_EARLY || ms < decision->est_own_ms))
         figures_learn_gpu(call, ms);
-    if (sites_note(situation->site, ms, decision->est_cpu_ms) && settings.log != ACCEL_LOG_OFF)
+    if (verdict == SITES_SENT_BACK && settings.log != ACCEL_LOG_OFF)
         log_pinned(&settings, caller->symbol, ms, decision->est_cpu_ms);
 }
 
@@ -395,6 +397,8 @@ static void decide_now(const struct accel_call *call, struct situation *situatio
         machine.gpu_slowdown = gpu->sharers > 1 ? gpu->sharers : 1;
     }
     model_work_of(call, &situation->work);
+    if (adapts && machine.gpu == ACCEL_GPU_READY && load_cpu_calls() == 0)
+        figures_probe(situation->library, situation->threads);
     if (adapts && valid) {
         double demand = (double)(load_cpu_calls() + 1) * situation->threads;
         machine.cpu_slowdown = demand > cores ? demand / cores : 1;
@@ -425,13 +429,13 @@ static void see_to_gpu(const struct accel_call *call, struct situation *situatio
 {
     const struct accel_decision *decision = &situation->decision;
     if (must_have_gpu(call)) {
-        start_now(host_can_read(call) ? START_SOME_SECONDS : START_WITHOUT_END, situation->library);
+        start_now(host_can_read(call) ? START_SOME_SECONDS : START_WITHOUT_END);
         if (!host_can_read(call)) /* whose context they belong to is known only now */
             gpu_locate(((struct accel_call *)(uintptr_t)call)->operand, ACCEL_MATRICES,
                        call->batch);
         decide_now(call, situation);
     } else if (decision->gpu) {
-        start_note_gain(decision->est_cpu_ms - decision->est_own_ms, situation->library);
+        start_note_gain(decision->est_cpu_ms - decision->est_own_ms);
         situation->decision.gpu = false;
         situation->decision.why = start_state() == ACCEL_GPU_ABSENT ? ACCEL_NO_GPU : ACCEL_WARMING;
     }
@@ -455,7 +459,7 @@ static void rule_out_gpu(const struct situation *situation)
 static void locate(struct accel_call *call, const struct dispatch_caller *caller)
 {
     enum accel_gpu_state now = start_state();
-    if (now == ACCEL_GPU_READY && !gpu_is_own_process()) {
+    if ((now == ACCEL_GPU_READY || now == ACCEL_GPU_STARTING) && !start_is_own_process()) {
         /* Forked without the handlers: _Fork(), clone(). */
         dispatch_fork_child();
         now = start_state();

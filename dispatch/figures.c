@@ -22,7 +22,8 @@ struct profile {
     bool measured; /* the calibration has a section: */
     struct model_section section;
     double threads_ratio; /* of the section's threads to those that are meant */
-    bool learns, learned, probed;
+    bool learns, learned;
+    atomic_bool probed;
     struct model_rates rates; /* nominal ones */
     double up_gbps, down_gbps, launch_ms;
     atomic_bool *made; /* by routine */
@@ -59,8 +60,13 @@ void figures_start(const struct accel_settings *with, int cores_there, bool lear
 
 /* ---- The calibration ---- */
 
+/* Under the lock; once: a file of another machine lacks all that this one has. */
 static void say_foreign(const char *key)
 {
+    static bool said;
+    if (said)
+        return;
+    said = true;
     accel_say("the calibration %s has nothing for %s: built-in figures are used; `accel calibrate` "
               "measures this machine",
               settings->model, key);
@@ -77,7 +83,8 @@ static void open_file(void)
     if (!settings->model)
         return;
     const char *wrong = model_file_open(&file, settings->model);
-    if (wrong && (wrong != model_file_missing || settings->model_given))
+    /* Where it is to be learned, it is made at the end. */
+    if (wrong && (wrong != model_file_missing || (settings->model_given && !settings->learn)))
         accel_say("the calibration %s is not used: %s", settings->model, wrong);
     if (!file.text)
         return;
@@ -383,7 +390,7 @@ static const struct accel_routine *product_in_double(void)
     return NULL;
 }
 
-/* The best of three products of order n, in 10^9 operations a second; 0 where the library has none. */
+/* The best of two products of order n, in 10^9 operations a second; 0 where the library has none. */
 static double time_product(const struct dispatch_library *library, int64_t n)
 {
     const struct accel_routine *routine = product_in_double();
@@ -399,7 +406,7 @@ static double time_product(const struct dispatch_library *library, int64_t n)
     call.scalar[ACCEL_beta].re = 0;
     for (int i = ACCEL_a; i <= ACCEL_c; i++)
         call.operand[i].ptr = memory + i * n * n;
-    for (int run = 0; run < 4; run++) { /* the first one warms up */
+    for (int run = 0; run < 3; run++) { /* the first one warms up */
         double start = now_ms();
         if (!library->run(library, &call))
             break;
@@ -411,17 +418,25 @@ static double time_product(const struct dispatch_library *library, int64_t n)
     return best;
 }
 
-void figures_probe(const struct dispatch_library *library)
+/* About a millisecond each at the nominal rate: many threads show what they can at larger sizes alone. */
+static int64_t probe_size(int threads)
 {
-    struct profile *p = cpu_of(library, library->threads(library));
-    if (!p->learns || p->measured || p->probed || p->library != library)
+    int64_t n = 224;
+    while (n < 640 && (n + 32) * (n + 32) * (n + 32) < (int64_t)12500000 * threads)
+        n += 32;
+    return n;
+}
+
+void figures_probe(const struct dispatch_library *library, int threads)
+{
+    struct profile *p = cpu_of(library, threads);
+    if (!p->learns || p->measured || p->library != library || p->threads != threads ||
+        atomic_load_explicit(&p->probed, memory_order_relaxed) || atomic_exchange(&p->probed, true))
         return;
     double gflops = time_product(library, 96);
-    if (gflops >
-        4) /* a fast library shows what it can at larger sizes, and a slow one takes longer for them */
-        gflops = time_product(library, 288);
+    if (gflops > 4) /* a slow library would take too long */
+        gflops = time_product(library, probe_size(threads));
     pthread_mutex_lock(&lock);
-    p->probed = true;
     if (gflops > 0) {
         double ratio = gflops / p->rates.gflops[ACCEL_FLOAT64];
         for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++)
@@ -488,12 +503,10 @@ static void append_point(struct body *body, const struct accel_routine *routine,
     }
     shape_typical(&call, routine, size);
     model_work_of(&call, &work);
-    double ms = 0;
-    for (int i = 0; i < MODEL_TERMS; i++)
-        ms += curve->ms[i] * work.term[i];
+    double ms = model_point_ms(curve, point, &work);
     text_char(&text, ':');
-    text_decimal(&text, ms * (double)point->ratio);
-    if (ms * (double)point->ratio >= 1e-6)
+    text_decimal(&text, ms);
+    if (ms >= 1e-6)
         append(body, buffer, text.length);
 }
 
@@ -506,10 +519,12 @@ static void append_curve(struct body *body, const struct accel_routine *routine,
     for (int i = 0; i < curve->points; i++)
         if (curve->point[i].place[ACCEL_DIMENSIONS] == 0) /* a batch has no line */
             append_point(body, routine, curve, &curve->point[i]);
-    if (body->length == empty)
-        body->length = before;
-    else
+    if (body->length > empty) {
         append(body, "\n", 1);
+    } else if (body->bytes) {
+        body->length = before;
+        body->bytes[before] = 0;
+    }
 }
 
 static void append_rates(struct body *body, const struct profile *p)

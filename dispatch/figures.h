@@ -36,8 +36,10 @@ void figures_learn_cpu(const struct accel_call *call, const struct dispatch_libr
                        int threads, double ms);
 void figures_learn_gpu(const struct accel_call *call, double ms);
 
-/* Times a product by the library, some milliseconds, where no calibration knows it; once for each library. */
-void figures_probe(const struct dispatch_library *library);
+/* Times products by the library, for some milliseconds, where no calibration knows it; once for each library and number of
+ * threads. On a thread of the program, in a call of that library: it then is neither unloaded nor ended meanwhile, as it could be
+ * under another thread; and forks are not safe while it computes. */
+void figures_probe(const struct dispatch_library *library, int threads);
 
 /* ACCEL_LEARN=1: writes what was learned to the calibration's file; from a destructor. */
 void figures_end(void);

@@ -51,12 +51,14 @@ static void page_path(char *path, size_t size, const char *device)
     path[text.length] = 0;
 }
 
-/* Somebody else's file, a link, or one that others may write to, is not trusted. */
+/* Somebody else's file, a link, or one that others may write to, is not trusted; one of another length is another
+ * version's. Its memory is taken now: a file system that is full is met here, and not at a write into the page. */
 static bool is_ours(int fd)
 {
     struct stat st;
     return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-           (st.st_mode & 077) == 0 && (st.st_size == PAGE || ftruncate(fd, PAGE) == 0);
+           (st.st_mode & 077) == 0 && (st.st_size == PAGE || st.st_size == 0) &&
+           posix_fallocate(fd, 0, PAGE) == 0;
 }
 
 void load_start(const char *device)
@@ -97,39 +99,44 @@ void load_leave_gpu(int number)
     struct entry *entries = atomic_load(&page);
     if (number < 0)
         return;
-    atomic_store(&entries[number].end_us, 0);
-    /* It may have been entered before the page was there. */
+    /* Whoever took this one for dead may have given it to somebody else. */
     int32_t self = (int32_t)getpid();
     atomic_compare_exchange_strong(&entries[number].owner, &self, 0);
 }
 
 /* A process that was killed leaves its calls behind. */
-static void clear_if_dead(struct entry *entry)
+static bool is_dead(struct entry *entry, int32_t owner)
 {
-    int32_t owner = atomic_load(&entry->owner);
     int saved = errno;
-    if (owner > 0 && kill(owner, 0) != 0 && errno == ESRCH)
-        atomic_compare_exchange_strong(&entry->owner, &owner, 0);
+    bool dead = owner <= 0 || (kill(owner, 0) != 0 && errno == ESRCH);
     errno = saved;
+    if (dead)
+        atomic_compare_exchange_strong(&entry->owner, &owner, 0);
+    return dead;
 }
 
 double load_gpu_ms(void)
 {
-    const int64_t overdue_us = 10000000;
     struct entry *entries = atomic_load(&page);
-    int64_t now = 0, sum = 0;
+    int32_t self = 0;
+    int64_t now = 0;
+    double sum = 0;
     for (int i = 0; i < ENTRIES; i++) {
-        if (atomic_load_explicit(&entries[i].owner, memory_order_relaxed) == 0)
+        int32_t owner = atomic_load_explicit(&entries[i].owner, memory_order_relaxed);
+        if (owner == 0)
             continue;
-        if (now == 0)
+        if (self == 0) {
+            self = (int32_t)getpid();
             now = now_us();
-        int64_t left = atomic_load_explicit(&entries[i].end_us, memory_order_relaxed) - now;
+        }
+        if (owner != self && is_dead(&entries[i], owner))
+            continue;
+        double left =
+            (double)atomic_load_explicit(&entries[i].end_us, memory_order_relaxed) - (double)now;
         if (left > 0)
             sum += left;
-        else if (left < -overdue_us)
-            clear_if_dead(&entries[i]);
     }
-    return (double)sum * 1e-3;
+    return sum * 1e-3;
 }
 
 /* ---- The CPU ---- */

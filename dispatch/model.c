@@ -4,18 +4,30 @@
 
 #include "lapack_rules.h"
 
-/* ---- What a call asks for ---- */
+/* ---- Logarithms ---- */
 
-/* Exact at powers of two, linear in between: distances need no more. */
+/* To the base 2, of a positive number: exact at the powers, linear in between, which is as good as the curve is. */
 static float log2_of(double x)
 {
     uint64_t bits;
-    if (!(x > 1))
-        return 0;
     memcpy(&bits, &x, sizeof bits);
     return (float)((int64_t)(bits >> 52) - 1023) +
            (float)(bits & (((uint64_t)1 << 52) - 1)) / (float)((uint64_t)1 << 52);
 }
+
+/* Its inverse, for what can be a ratio. */
+static double power_of_2(double y)
+{
+    const double most = 100;
+    y = y > most ? most : y > -most ? y : -most;
+    int64_t whole = (int64_t)y - (y < 0);
+    uint64_t bits = (uint64_t)(whole + 1023) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return power * (1 + (y - (double)whole));
+}
+
+/* ---- What a call asks for ---- */
 
 /* The smallest size; of LAPACK, how many columns are eliminated one after the other. A size that the routine does not have
  * is 0. */
@@ -86,13 +98,19 @@ static double weight_of(double distance_squared)
 
 double model_ms(const struct model_curve *curve, const struct model_work *work)
 {
-    double weights = weight_of(9), ratios = weights;
+    double weights = weight_of(9), logarithms = 0;
     for (int i = 0; i < curve->points; i++) {
         double weight = weight_of(distance2(&curve->point[i], work));
         weights += weight;
-        ratios += weight * (double)curve->point[i].ratio;
+        logarithms += weight * (double)curve->point[i].log2_ratio;
     }
-    return sum_of(curve->ms, work) * ratios / weights;
+    return sum_of(curve->ms, work) * power_of_2(logarithms / weights);
+}
+
+double model_point_ms(const struct model_curve *curve, const struct model_point *point,
+                      const struct model_work *work)
+{
+    return sum_of(curve->ms, work) * power_of_2((double)point->log2_ratio);
 }
 
 /* ---- Fitting ---- */
@@ -202,7 +220,7 @@ static void add_point(struct model_curve *curve, const struct model_work *work, 
     struct model_point *point = &curve->point[curve->points++];
     double sum = sum_of(curve->ms, work);
     memcpy(point->place, work->place, sizeof point->place);
-    point->ratio = sum > 0 ? (float)(ms / sum) : 1;
+    point->log2_ratio = sum > 0 ? log2_of(ms / sum) : 0;
     point->runs = 1;
 }
 
@@ -239,7 +257,7 @@ void model_learn(struct model_curve *curve, const struct model_work *work, doubl
         const float most = 8;      /* runs that count: the machine may change */
         if (nearest->runs < most)
             nearest->runs++;
-        nearest->ratio += ((float)(ms / sum) - nearest->ratio) / nearest->runs;
+        nearest->log2_ratio += (log2_of(ms / sum) - nearest->log2_ratio) / nearest->runs;
     } else if (curve->points < MODEL_POINTS) {
         add_point(curve, work, ms);
     } else {

@@ -8,7 +8,7 @@
  *     each element of its operands                   (memory; the ramp at small and skinny shapes)
  *     each operation                                 (the rate)
  * times a correction, which is what the measured calls nearest to it (by the logarithms of its sizes) took over
- * that sum. So a curve passes through what was measured, and goes on beyond it by the rates.
+ * that sum, on the geometric mean. So a curve passes through what was measured, and goes on beyond it by the rates.
  */
 #ifndef ACCEL_MODEL_H
 #define ACCEL_MODEL_H
@@ -31,8 +31,8 @@ struct model_work {
 /* A call that was measured. */
 struct model_point {
     float place[MODEL_SIZES];
-    float ratio; /* what it took, over the sum of the terms */
-    float runs;  /* that went into the ratio */
+    float log2_ratio; /* of what it took to the sum of the terms */
+    float runs;       /* that went into it */
 };
 
 /* One routine on one side. */
@@ -46,6 +46,10 @@ void model_work_of(const struct accel_call *call, struct model_work *work);
 
 /* Milliseconds; without the copies of operands. */
 double model_ms(const struct model_curve *curve, const struct model_work *work);
+
+/* What a point stands for: the milliseconds of a call of these terms. */
+double model_point_ms(const struct model_curve *curve, const struct model_point *point,
+                      const struct model_work *work);
 
 /* Makes a curve from measured calls (count >= 1, the times positive): the terms that fit them best by their relative
  * errors, and the calls as points, of which at most MODEL_POINTS are kept. */

@@ -14,10 +14,12 @@ static struct place {
 } places[PLACES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what is not atomic */
 
-/* Runs before a judgement, and by how much they have to lose: what is measured is noisy. The first run sets up what others
- * use: it counts only where it is long. */
-enum { RUNS_LEAST = 2 };
-static const double margin = 1.25, long_ms = 100;
+/* Runs before a judgement, and by how much they have to lose: what is measured is noisy. A loss of long_ms is enough without
+ * more runs. The first run sets up what others use, and does not count: it loads kernels, and libraries. What the process
+ * has lost so in long ones has an end. */
+enum { RUNS_LEAST = 3 };
+static const double margin = 1.25, long_ms = 100, setup_most_ms = 2000;
+static double setup_ms;
 
 /* splitmix64's last steps (Steele, Lea and Flood, 2014): every bit depends on every other one. */
 static uint64_t mixed(uint64_t x)
@@ -59,26 +61,40 @@ bool sites_lost(uint64_t key)
            atomic_load_explicit(&place->lost, memory_order_relaxed);
 }
 
-bool sites_note(uint64_t key, double gpu_ms, double cpu_ms)
+/* Under the lock. */
+static bool is_setup(const struct place *place, double loss_ms)
 {
-    bool lost = false;
+    if (place->runs > 1)
+        return false;
+    if (loss_ms <= long_ms)
+        return true;
+    if (setup_ms + loss_ms > setup_most_ms)
+        return false;
+    setup_ms += loss_ms;
+    return true;
+}
+
+enum sites_verdict sites_note(uint64_t key, double gpu_ms, double cpu_ms)
+{
+    enum sites_verdict verdict = SITES_USUAL;
     pthread_mutex_lock(&lock);
     struct place *place = find(key);
     if (place) {
-        bool first = atomic_load(&place->key) == 0;
         atomic_store_explicit(&place->key, key, memory_order_release);
         place->runs++;
-        if (!first || gpu_ms > cpu_ms + long_ms) {
+        if (!is_setup(place, gpu_ms - cpu_ms)) {
             place->gpu_ms += gpu_ms;
             place->cpu_ms += cpu_ms;
         }
-        lost = (place->runs > RUNS_LEAST || (first && place->gpu_ms > 0)) &&
-               place->gpu_ms > margin * place->cpu_ms && !atomic_load(&place->lost);
-        if (lost)
-            atomic_store(&place->lost, true);
+        bool enough = place->runs >= RUNS_LEAST || place->gpu_ms - place->cpu_ms > long_ms;
+        if (enough && place->gpu_ms > margin * place->cpu_ms &&
+            !atomic_exchange(&place->lost, true))
+            verdict = SITES_SENT_BACK;
+        else if (place->runs < RUNS_LEAST)
+            verdict = SITES_EARLY;
     }
     pthread_mutex_unlock(&lock);
-    return lost;
+    return verdict;
 }
 
 void sites_fork_child(void)

@@ -14,9 +14,13 @@ uint64_t sites_key(uintptr_t site, const struct accel_call *call);
 /* Whether the place has been sent back. */
 bool sites_lost(uint64_t key);
 
-/* A call from there took so long on the GPU (milliseconds), and would have taken the CPU so long. Returns true where that sends
- * the place back. */
-bool sites_note(uint64_t key, double gpu_ms, double cpu_ms);
+/* A call from there took so long on the GPU (milliseconds), and would have taken the CPU so long. */
+enum sites_verdict {
+    SITES_EARLY, /* one of the first runs, which set up what others use: they say little */
+    SITES_USUAL,
+    SITES_SENT_BACK /* by this one */
+};
+enum sites_verdict sites_note(uint64_t key, double gpu_ms, double cpu_ms);
 
 /* In the child of a fork: no lock is held. */
 void sites_fork_child(void);

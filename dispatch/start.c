@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "figures.h"
 #include "load.h"
@@ -26,6 +27,9 @@ static char gpu_name[16] = "gpu0", gpu_cpu_name[24] = "gpu0+cpu";
 static _Atomic int64_t gain_us; /* of the calls seen so far */
 static atomic_bool threaded;    /* the thread has been made, or there can be none */
 static atomic_bool slow;        /* somebody has waited in vain */
+static atomic_bool handled;     /* exit() tells us */
+static atomic_bool ending;      /* the process ends */
+static _Atomic pid_t starter;   /* the process that starts CUDA */
 
 void start_prepare(const struct accel_settings *with, const struct accel_ranks *with_ranks,
                    bool wait)
@@ -108,25 +112,46 @@ static void warm_up(void)
         call.scalar[ACCEL_beta].re = 0;
         for (int x = ACCEL_a; x <= ACCEL_c; x++)
             call.operand[x].ptr = memory + x * N * N;
-        gpu_run(&call, &host); /* what fails here fails again where it matters */
+        if (!atomic_load(&ending))
+            gpu_run(&call, &host); /* what fails here fails again where it matters */
     }
 }
 
-static void start_cuda(const struct dispatch_library *library, bool background)
+/* An exit handler comes before the dynamic linker's end, which takes the lock that loading a library holds. */
+static void start_end(void)
+{
+    atomic_store(&ending, true);
+    gpu_end();
+}
+
+/* UNTRIED to STARTING, once. */
+static bool begin(void)
+{
+    int untried = ACCEL_GPU_UNTRIED;
+    if (start_state() != ACCEL_GPU_UNTRIED)
+        return false;
+    atomic_store(&starter, getpid());
+    if (!atomic_compare_exchange_strong(&state, &untried, ACCEL_GPU_STARTING))
+        return false;
+    if (!atomic_exchange(&handled, true))
+        atexit(start_end);
+    return true;
+}
+
+/* Under the lock. */
+static void start_cuda(bool background)
 {
     const struct gpu_config config = config_of();
     if (gpu_start(&config, &info)) {
         gpu_name[3] = gpu_cpu_name[3] = (char)('0' + info.index % 10);
         load_start(info.id);
         figures_set_gpu(&info);
-        if (background && start_state() == ACCEL_GPU_STARTING) {
+        if (background)
             warm_up();
-            if (library)
-                figures_probe(library);
-        }
         set_state(ACCEL_GPU_READY);
     } else {
-        if (settings->policy == ACCEL_POLICY_GPU || settings->log != ACCEL_LOG_OFF)
+        bool asked = settings->policy == ACCEL_POLICY_GPU || settings->log != ACCEL_LOG_OFF;
+        if (asked && !atomic_load(&ending))
             accel_say("no GPU is used: %s", gpu_failure());
         set_state(ACCEL_GPU_ABSENT);
     }
@@ -135,16 +160,16 @@ static void start_cuda(const struct dispatch_library *library, bool background)
 /* CUDA's threads must not take the program's signals: they inherit this thread's mask, which blocks all meanwhile. Another
  * thread that starts it already may need the dynamic linker's lock, which this one holds where a constructor calls BLAS: it
  * is waited for without end only where there is no other way. */
-void start_now(enum start_patience patience, const struct dispatch_library *library)
+void start_now(enum start_patience patience)
 {
     sigset_t all, before;
     if (!lock_start(patience))
         return;
-    if (start_state() == ACCEL_GPU_UNTRIED) {
-        set_state(ACCEL_GPU_STARTING);
+    /* Where it is starting, and the lock is here, the thread that was made for it has not come to it yet. */
+    if (begin() || start_state() == ACCEL_GPU_STARTING) {
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
-        start_cuda(library, false);
+        start_cuda(false);
         pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
     pthread_mutex_unlock(&lock);
@@ -152,25 +177,20 @@ void start_now(enum start_patience patience, const struct dispatch_library *libr
 
 /* ---- On a thread of its own ---- */
 
-/* An exit handler comes before the dynamic linker's end, which takes the lock that loading a library holds. */
-static void start_end(void)
+static void *run_thread(void *unused)
 {
-    gpu_end();
-}
-
-static void *run_thread(void *argument)
-{
+    (void)unused;
     int none;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &none);
     pthread_setname_np(pthread_self(), "accel-start");
     pthread_mutex_lock(&lock);
     if (start_state() == ACCEL_GPU_STARTING)
-        start_cuda(argument, true);
+        start_cuda(true);
     pthread_mutex_unlock(&lock);
     return NULL;
 }
 
-static bool make_thread(const struct dispatch_library *library)
+static bool make_thread(void)
 {
     pthread_attr_t attributes;
     pthread_t thread;
@@ -180,26 +200,22 @@ static bool make_thread(const struct dispatch_library *library)
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool made = pthread_create(&thread, &attributes, run_thread, (void *)(uintptr_t)library) == 0;
+    bool made = pthread_create(&thread, &attributes, run_thread, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     return made;
 }
 
-void start_note_gain(double gain_ms, const struct dispatch_library *library)
+void start_note_gain(double gain_ms)
 {
-    int untried = ACCEL_GPU_UNTRIED;
     int64_t us = gain_ms < 1e6 ? (int64_t)(gain_ms * 1e3) : (int64_t)1e9;
     if (atomic_fetch_add(&gain_us, us) + us < (int64_t)(START_GAIN_MS * 1e3) ||
-        atomic_load(&threaded) ||
-        !atomic_compare_exchange_strong(&state, &untried, ACCEL_GPU_STARTING))
+        atomic_exchange(&threaded, true) || !begin())
         return;
-    int saved = errno;
-    atomic_store(&threaded, true);
-    atexit(start_end);
+    int saved = errno, starting = ACCEL_GPU_STARTING;
     /* A process that may have no more threads: the calls that ask for the GPU by force still start it. */
-    if (!make_thread(library))
-        set_state(ACCEL_GPU_UNTRIED);
+    if (!make_thread())
+        atomic_compare_exchange_strong(&state, &starting, ACCEL_GPU_UNTRIED);
     errno = saved;
 }
 
@@ -218,10 +234,16 @@ void start_give_up(void)
         gpu_trim();
 }
 
+bool start_is_own_process(void)
+{
+    return getpid() == atomic_load_explicit(&starter, memory_order_relaxed);
+}
+
 void start_fork_child(void)
 {
     enum accel_gpu_state was = start_state();
     pthread_mutex_init(&lock, NULL);
+    atomic_store(&threaded, false);
     if (was != ACCEL_GPU_UNTRIED && was != ACCEL_GPU_ABSENT) {
         set_state(ACCEL_GPU_FORKED);
         gpu_fork_child();

@@ -25,9 +25,9 @@ const char *start_gpu_name(void);
 const char *start_gpu_cpu_name(void);
 
 /* A call has been seen that would gain so much (milliseconds). Starts CUDA on its own thread when calls together would gain
- * START_GAIN_MS: less than that is no program that CUDA could serve. `library` is timed there, too. */
+ * START_GAIN_MS: less than that is no program that CUDA could serve. */
 #define START_GAIN_MS 50.0
-void start_note_gain(double gain_ms, const struct dispatch_library *library);
+void start_note_gain(double gain_ms);
 
 /* Starts CUDA on the calling thread, or waits for the thread that does. */
 enum start_patience {
@@ -35,7 +35,7 @@ enum start_patience {
     START_SOME_SECONDS, /* it may be waiting for the dynamic linker's lock, which this one may hold */
     START_WITHOUT_END   /* there is no other way */
 };
-void start_now(enum start_patience patience, const struct dispatch_library *library);
+void start_now(enum start_patience patience);
 
 /* Whether a call waits for CUDA (ACCEL_START=wait, MPI), rather than being run on the CPU meanwhile. */
 bool start_waits(void);
@@ -45,6 +45,9 @@ void start_rule_out(void);
 
 /* The GPU has failed: from here on it is left alone. */
 void start_give_up(void);
+
+/* Whether this is the process in which CUDA was started, or is starting. */
+bool start_is_own_process(void);
 
 /* In the child of a fork. */
 void start_fork_child(void);

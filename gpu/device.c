@@ -15,7 +15,6 @@
 struct gpu_device gpu_device;
 
 static atomic_bool started;
-static _Atomic pid_t started_by;
 static atomic_bool gone; /* the driver has been unloaded */
 static atomic_bool dead; /* the child of a fork: CUDA does not work here */
 
@@ -249,7 +248,6 @@ bool gpu_start(const struct gpu_config *config, struct gpu_info *info)
     enum gpu_status status = open_device(config, info);
     if (status == GPU_NO_MEMORY)
         keep_failure("the CUDA context", "out of memory");
-    atomic_store(&started_by, getpid());
     atomic_store(&started, status == GPU_OK);
     return status == GPU_OK;
 }
@@ -257,11 +255,6 @@ bool gpu_start(const struct gpu_config *config, struct gpu_info *info)
 bool gpu_is_gone(void)
 {
     return atomic_load(&gone);
-}
-
-bool gpu_is_own_process(void)
-{
-    return getpid() == atomic_load_explicit(&started_by, memory_order_relaxed);
 }
 
 /* The functions that tell, of the program's own copy of the driver. */

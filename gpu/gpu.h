@@ -82,9 +82,6 @@ const char *gpu_failure(void);
  * what was not there is not looked for again. */
 bool gpu_program_uses_cuda(unsigned long long loads);
 
-/* Whether this is the process that called gpu_start(). */
-bool gpu_is_own_process(void);
-
 /* Fills in where each operand is that has a pointer; of a batch with pointers of its own, see
  * accel_operand. batch: products of the call. Through the program's own copy of the driver before
  * gpu_start(); where neither is there, all are in host memory. */

@@ -222,7 +222,8 @@ enum gpu_status gpu_work_give_back(struct gpu_work *work)
 
 /* ---- Panels ---- */
 
-#define PANEL_BYTES ((int64_t)64 << 20)
+/* A buffer of this size is one that malloc() keeps: of larger ones each page is a fault, each time. */
+#define PANEL_BYTES ((int64_t)16 << 20)
 
 int64_t gpu_work_panel(int64_t length, int64_t size)
 {

@@ -3,7 +3,7 @@
 TESTS      := $(BUILD)/tests
 TEST_FLAGS := -std=gnu11 -Wall -Wextra -Werror -O2 -g -I. -Itests/shim -I$(BUILD)
 
-TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so scopes forks lookups start_up libearly.so \
+TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so scopes forks forks_anytime signals steps put_model damage lookups start_up libearly.so \
                    bad_arguments bad_arguments_longjmp cuda_program \
                    libcaller_lp64.so libcaller_ilp64.so libcaller_none.so \
                    fp_state libentry_provider.so libentry_cost.so \
@@ -51,6 +51,16 @@ $(TESTS)/start_up: tests/shim/start_up.c $(TESTS)/libearly.so
 	$(CC) $(TEST_FLAGS) -o $@ $< -L$(TESTS) -learly -l:libblas.so.3 -Wl,-rpath,'$$ORIGIN'
 $(TESTS)/forks: tests/shim/forks.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3
+$(TESTS)/forks_anytime: tests/shim/forks_anytime.c
+	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3 -lpthread
+$(TESTS)/signals: tests/shim/signals.c
+	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3 -lpthread
+$(TESTS)/steps: tests/shim/steps.c
+	$(CC) $(TEST_FLAGS) -fopenmp -o $@ $< -l:liblapack.so.3 -l:libblas.so.3 -lm -lpthread
+$(TESTS)/damage: tests/shim/damage.c
+	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3
+$(TESTS)/put_model: tests/shim/put_model.c $(patsubst %,$(BUILD)/dispatch/%.o,model model_file shape lapack_rules text) $(BUILD)/shim/names.o
+	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o,$^) -lm
 $(TESTS)/fp_state: tests/shim/fp_state.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3 -lm
 $(TESTS)/bad_arguments: tests/shim/bad_arguments.c

@@ -15,7 +15,7 @@ static const int64_t orders[] = {12, 40, 128, 400, 1200, 3600};
 enum { ORDERS = sizeof orders / sizeof *orders };
 
 enum {
-    LEAST_SHAPES = 3, /* that are measured at any rate */
+    LEAST_ORDER = 40, /* up to what a square of this asks for, shapes are measured at any rate */
     RUNS = 5,         /* of short ones, after one that warms up */
     LEAST_INNER = 4
 };
@@ -64,6 +64,9 @@ static void make_track(struct survey_track *track, const struct accel_routine *r
         for (int i = 0; i < ORDERS; i++)
             add_shape(track, (enum survey_kind)kind, orders[i]);
     qsort(track->shape, (size_t)track->shapes, sizeof *track->shape, by_flops);
+    for (int i = 0; i < track->shapes; i++)
+        if (track->shape[i].kind == SURVEY_SQUARE && track->shape[i].size[ACCEL_n] <= LEAST_ORDER)
+            track->least = i + 1;
 }
 
 bool survey_open(struct survey *survey)
@@ -107,7 +110,7 @@ static double cost_ms(const struct survey_track *track, double limit_ms)
 {
     const struct survey_shape *shape = &track->shape[track->next];
     double run = predicted_ms(track, shape);
-    if (track->next < LEAST_SHAPES)
+    if (track->next < track->least)
         return 0;
     return run + (RUNS * run < limit_ms ? RUNS * run : limit_ms);
 }
@@ -200,7 +203,7 @@ void survey_run(struct survey *survey,
                                  double spent))
 {
     const double start = survey_now(), seconds = survey->deadline - start;
-    const double limit_ms = fmax(seconds, 1); /* a thousandth of it */
+    const double limit_ms = fmax(0.4 * seconds, 1); /* 20 ms of 50 s */
     for (int gpu = 1; gpu >= 0; gpu--) {
         double deadline = gpu ? start + seconds / 2 : survey->deadline, cost = 0, now;
         struct survey_track *track;

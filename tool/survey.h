@@ -27,6 +27,7 @@ struct survey_track {
     struct library_function function;         /* the CPU's */
     struct survey_shape shape[SURVEY_SHAPES]; /* in the order of their operations */
     int shapes, next;
+    int least; /* that are measured at any rate */
 };
 
 struct survey {

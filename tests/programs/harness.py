@@ -73,7 +73,7 @@ def parse_log(text):
     """The decision lines among text, as dictionaries; ValueError for a line that breaks the format."""
     lines = []
     for line in text.splitlines():
-        if not line.startswith("accel "):
+        if not line.startswith("accel ") or " event=" in line:
             continue
         fields = dict(word.split("=", 1) for word in line.split()[1:])
         if not re.fullmatch(r"cpu|gpu\d+(\+gpu\d+)*(\+cpu)?", fields.get("ran", "")):

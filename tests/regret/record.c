@@ -1,6 +1,6 @@
-/* Usage: record cpu|gpu [SECONDS]
+/* Usage: record cpu|gpu [SECONDS [ROUTINE]]
  *
- * Times every routine that the GPU has, in three shapes with sizes from 8 to 16384, by the system's libraries or by
+ * Times every routine that the GPU has (or one), in three shapes with sizes from 8 to 16384, by the system's libraries or by
  * libaccel's GPU side, and prints a line for each: routine, sizes, milliseconds (on the GPU with the copies). A time that
  * begins with ~ was not measured, because one call would take longer than SECONDS (0.15) or more memory than there is: it is
  * the largest measured one's times what operations it has more, and what its copies take. */
@@ -19,7 +19,8 @@ enum { LEAST = 8, MOST = 16384, SHAPES = 3, RUNS = 3 };
 
 /* What is known of one shape of a routine on one side. */
 struct last {
-    double flops, bytes, ms, copies_ms;
+    double flops, ms, copies_ms;
+    bool failed; /* it cannot be had */
 };
 
 struct recorder {
@@ -80,16 +81,22 @@ static void record(struct recorder *r, struct last *last, const struct accel_rou
     double bytes = work.term[MODEL_ELEMENT] * 1e6 * (double)accel_dtype_size(routine->dtype);
     double more = last->flops > 0 ? flops / last->flops : 1;
     double predicted = last->ms > 0 ? (last->ms - last->copies_ms) * more + copies : 0;
-    double ms = -1;
-    if (predicted < r->most_ms && bytes < 1e9)
-        ms = best_ms(r, routine, size, function);
-    if (ms > 0) {
+    if (predicted < r->most_ms && bytes < 1e9 && !last->failed) {
+        double ms = best_ms(r, routine, size, function);
+        if (ms < 0) {
+            last->failed = true;
+            fprintf(stderr, "record: %s is not recorded: it fails\n", routine->name);
+            printf(" -");
+            return;
+        }
         /* The copies take no longer than the whole. */
         double share = copies < 0.95 * ms ? copies : 0.95 * ms;
-        *last = (struct last){flops, bytes, ms, share};
+        *last = (struct last){flops, ms, share, false};
         printf(" %.6g", ms);
+    } else if (last->failed) {
+        printf(" -");
     } else {
-        printf(predicted > 0 ? " ~%.6g" : " -", predicted);
+        printf(" ~%.6g", predicted);
     }
 }
 
@@ -138,6 +145,8 @@ int main(int argc, char **argv)
     }
     for (uint32_t i = 0; i < accel_routine_count; i++) {
         struct library_function function;
+        if (argc > 3 && strcmp(argv[3], accel_routines[i].name) != 0)
+            continue;
         if (workload_is_for(&accel_routines[i]) &&
             library_find(&r.library, &accel_routines[i], &function))
             record_shapes(&r, &accel_routines[i], on_gpu ? NULL : &function);

@@ -23,14 +23,14 @@ void context_fail(CUcontext context, CUresult code)
 {
     if (context->error == CUDA_SUCCESS)
         context->error = code;
-    pthread_cond_broadcast(&driver.progress);
+    progress_made();
 }
 
 /* With the lock, which is let go while what runs ends. */
 CUresult context_error(CUcontext context)
 {
     while (context->error != CUDA_SUCCESS && context->running > 0 && !driver.exiting)
-        pthread_cond_wait(&driver.progress, &driver.lock);
+        progress_await();
     return context->error;
 }
 

@@ -2,7 +2,7 @@
 #include <string.h>
 #include "driver.h"
 
-enum { PITCH_MAX = 0x7fffffff, ALWAYS_MOVED = 4096 };
+enum { PITCH_MAX = 0x7fffffff, ALWAYS_MOVED = 256 << 10 };
 
 struct side {
     bool device;

@@ -17,7 +17,7 @@ static void compute(const struct blas_call *x, const void *from, const void *non
                (const char *)from + (size_t)vector_index(&x->a, i) * x->a.element, x->c.element);
 }
 
-static const struct routine copy = {"copy", NO_ALPHA, describe, compute, NULL};
+static const struct routine copy = {"copy", NO_ALPHA | ONLY_MOVES, describe, compute, NULL};
 
 #define COPY(NAME, INTEGER, ELEMENT, REAL, PRECISION, ROUTINE)                                     \
     cublasStatus_t CUBLASWINAPI NAME(cublasHandle_t handle, INTEGER n, const ELEMENT *x,           \

@@ -19,6 +19,7 @@ enum {
     IN_PLACE = 1 << 5,        /* the result may be one of the inputs */
     BETA_OF_B = 1 << 6,       /* beta is B's factor, not the result's */
     NO_ALPHA = 1 << 7,        /* nor a beta */
+    ONLY_MOVES = 1 << 11,     /* done also where nothing is computed */
     BFLOAT_INPUTS = 1 << 8,   /* of 16 bits */
     BATCHED = 1 << 9,         /* one kernel, several times the operation */
     POINTER_ARRAYS = 1 << 10, /* BATCHED: the matrices' addresses are in device memory */

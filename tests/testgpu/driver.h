@@ -15,7 +15,8 @@ enum { DEVICES_MAX = 16 };
 
 struct driver {
     pthread_mutex_t lock;
-    pthread_cond_t progress; /* an operation ended, work arrived, a pin was dropped */
+    pthread_cond_t progress;    /* an operation ended, work arrived, a pin was dropped */
+    _Atomic unsigned long news; /* how often there was such progress */
     bool initialised;
     bool forked;
     bool exiting;
@@ -80,6 +81,10 @@ struct copied {
 extern struct copied copied;
 
 /* speed.c */
+/* With the lock, which is let go meanwhile. Where speeds are set the waiting thread watches for a while before it sleeps, as
+ * CUDA's own do: a thread that sleeps is woken later than a call lasts. */
+void progress_made(void);
+void progress_await(void);
 enum engine { ENGINE_NONE, ENGINE_KERNELS, ENGINE_UP, ENGINE_DOWN, ENGINES };
 extern uint64_t lasted[ENGINES]; /* nanoseconds, of what has ended */
 struct operation;

@@ -46,7 +46,7 @@ static void end(void)
     testgpu_lock();
     if (!driver.exiting) {
         driver.exiting = true;
-        pthread_cond_broadcast(&driver.progress);
+        progress_made();
         report_write();
     }
     testgpu_unlock();
@@ -57,7 +57,7 @@ void testgpu_end_kernels(void)
     testgpu_lock();
     driver.no_kernels = true;
     while (driver.kernels > 0)
-        pthread_cond_wait(&driver.progress, &driver.lock);
+        progress_await();
     testgpu_unlock();
 }
 

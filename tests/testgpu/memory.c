@@ -99,6 +99,11 @@ static char *map_poisoned(size_t bytes)
     return start;
 }
 
+/* Before and behind an allocation there is memory to be read: kernels of OpenBLAS 0.3.21 (symv of a lower triangle,
+ * cgemv_n_PRESCOTT) read some bytes more than the matrix has, and do nothing with them. What a caller gives us that is not its
+ * own is told by its address, which is another one. */
+enum { MARGIN = 4096 };
+
 /* With the lock. */
 static struct allocation *allocation_new(enum memory_kind kind, size_t bytes)
 {
@@ -108,12 +113,13 @@ static struct allocation *allocation_new(enum memory_kind kind, size_t bytes)
     a->kind = kind;
     a->bytes = bytes;
     if (kind != MEMORY_REGISTERED) {
-        a->mapped = round_up(bytes, 4096);
+        a->mapped = round_up(bytes, 4096) + 2 * MARGIN;
         a->backing = map_poisoned(a->mapped);
         if (a->backing == NULL) {
             free(a);
             return NULL;
         }
+        a->backing += MARGIN;
         a->address = (uintptr_t)a->backing;
     }
     a->context = testgpu_current();
@@ -133,7 +139,7 @@ static void allocation_end(struct allocation *a)
         link = &(*link)->next;
     *link = a->next;
     if (a->backing != NULL)
-        munmap(a->backing, a->mapped);
+        munmap(a->backing - MARGIN, a->mapped);
     free(a);
 }
 
@@ -142,7 +148,7 @@ static void allocation_free(struct allocation *a)
 {
     a->ending = true;
     while (a->pins > 0 && !driver.exiting)
-        pthread_cond_wait(&driver.progress, &driver.lock);
+        progress_await();
     if (a->pins == 0)
         allocation_end(a);
 }

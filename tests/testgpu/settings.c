@@ -20,8 +20,8 @@
  *
  *   TESTGPU_UP_GBPS     10^9 bytes a second from the host to the device; default 0: at once
  *   TESTGPU_DOWN_GBPS   and back
- *   TESTGPU_LAUNCH_US   each kernel, copy and fill lasts so much longer than the rates make it;
- *                       default 0
+ *   TESTGPU_LAUNCH_US   each kernel, copy and fill lasts so much longer than the rates make it, a routine of
+ *                       cuSOLVER for each kernel of its chain; default 0
  *   TESTGPU_GFLOPS      10^9 operations a second on real numbers of double precision, of which a
  *                       multiplication and addition of complex ones has 8; twice as many of single
  *                       precision. Device memory moves a byte in the time of 4 operations: a kernel
@@ -37,7 +37,7 @@
  *                       context; default 0
  *   TESTGPU_LOAD_MS     what loading libcublas takes; default 0
  *   TESTGPU_DATA        0: kernels compute nothing but what tells of success, and copies and fills
- *                       of more than 4 KiB move nothing, for sizes that the machine has no time or
+ *                       of more than 256 KiB move nothing, for sizes that the machine has no time or
  *                       memory for. Device and pinned memory is then zero at first. Default 1
  *
  * The rates and TESTGPU_LAUNCH_US may have a decimal point.

@@ -78,10 +78,26 @@ double operations_of_geev(const struct solver_call *x)
     return with_vectors(x, 10, 15) * cube(x->n);
 }
 
+/* A reduction to a condensed form is a chain of kernels, two a column at least; the QR steps of a matrix without symmetry are
+ * more of them. A factorisation waits for each panel of some 32 columns. */
+static double launches_of(const struct solver_call *x, int64_t columns)
+{
+    double (*operations)(const struct solver_call *) = x->routine->operations;
+    if (operations == NULL || operations == operations_of_right_sides)
+        return 1;
+    if (operations == operations_of_geev)
+        return 4 * (double)columns;
+    if (operations == operations_of_syevd || operations == operations_of_sygvd ||
+        operations == operations_of_gesvd)
+        return 2 * (double)columns;
+    return 1 + (double)(columns / 32);
+}
+
 struct testgpu_cost cost_of(const struct solver_call *x)
 {
     struct testgpu_cost cost = {.dimension = smallest_size(x->m, x->n, x->k),
                                 .single = is_single(x->precision)};
+    cost.launches = launches_of(x, cost.dimension);
     for (int i = 0; i < OPERANDS; i++)
         cost.bytes += matrix_elements_bytes(&x->at[i]);
     if (x->routine->operations != NULL)

@@ -39,6 +39,8 @@ struct solver_routine {
     bool (*read_pivots)(struct solver_call *call, const void *pivots);
     /* On host bytes; LAPACK's info. */
     int (*compute)(const struct solver_call *call, void *const *at);
+    /* What a success that computes nothing leaves beside its info, where a caller judges by that; NULL: nothing. */
+    void (*pretend)(const struct solver_call *call, void *const *at);
     /* solver_cost.c, of the type's numbers; NULL: it lasts as long as its operands are moved. */
     double (*operations)(const struct solver_call *call);
 };

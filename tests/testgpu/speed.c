@@ -5,10 +5,11 @@
  * have it and not as late as its thread woke up, so that delays of the machine do not add up.
  */
 #include <errno.h>
+#include <sched.h>
 #include "driver.h"
 
 /* The end of a pause is watched: a sleeping thread is woken too late for a few microseconds. */
-enum { WATCHED_NS = 80000 };
+enum { WATCHED_NS = 80000, AWAITED_NS = 400000 };
 
 static const double longest_ns = 1e15;
 
@@ -32,6 +33,26 @@ static void sleep_until(int64_t when)
         continue;
     while (now() < when)
         continue;
+}
+
+void progress_made(void)
+{
+    driver.news++;
+    pthread_cond_broadcast(&driver.progress);
+}
+
+void progress_await(void)
+{
+    unsigned long seen = driver.news;
+    if (speed_is_set()) {
+        int64_t until = now() + AWAITED_NS;
+        testgpu_unlock();
+        while (driver.news == seen && now() < until)
+            sched_yield();
+        testgpu_lock();
+    }
+    if (driver.news == seen)
+        pthread_cond_wait(&driver.progress, &driver.lock);
 }
 
 /* With the lock, which is let go: the process may fork or end meanwhile, and nobody waits. */
@@ -68,14 +89,14 @@ void speed_of_copy(struct operation *operation, enum engine engine, size_t bytes
 
 void speed_of_kernel(struct operation *operation, const struct testgpu_cost *cost)
 {
-    double ns = 0;
+    double ns = cost->launches > 1 ? 1e3 * settings.launch_us * (cost->launches - 1) : 0;
     if (settings.gflops != 0) {
         double rate = settings.gflops * (cost->single ? 2 : 1);
         if (cost->dimension > 0)
             rate *= (double)cost->dimension / ((double)cost->dimension + settings.half);
         double computing = cost->operations / rate;
         double moving = cost->bytes * operations_per_byte / settings.gflops;
-        ns = computing > moving ? computing : moving;
+        ns += computing > moving ? computing : moving;
     }
     set_duration(operation, ENGINE_KERNELS, ns);
 }
@@ -110,7 +131,7 @@ void speed_end(CUstream stream, const struct operation *operation, int64_t start
 {
     if (operation->engine == ENGINE_NONE)
         return;
-    pthread_cond_broadcast(&driver.progress); /* the kernel is no longer being run */
+    progress_made(); /* the kernel is no longer being run */
     int64_t lasts = operation->lasts;
     if (operation->kernel && settings.gflops == 0) {
         int64_t computed = (int64_t)((double)(now() - start) * stretch());

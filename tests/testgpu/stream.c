@@ -74,7 +74,7 @@ static void finish(CUstream stream, struct operation *operation)
         operation_release(operation->awaited[i]);
     operation->awaited_count = 0;
     operation_release(operation);
-    pthread_cond_broadcast(&driver.progress);
+    progress_made();
 }
 
 static void execute(CUstream stream, struct operation *operation, int64_t start)
@@ -121,11 +121,11 @@ static void *work(void *argument)
         if (operation == NULL) {
             if (!stream->object.alive)
                 break;
-            pthread_cond_wait(&driver.progress, &driver.lock);
+            progress_await();
             continue;
         }
         if (!ready(operation)) {
-            pthread_cond_wait(&driver.progress, &driver.lock);
+            progress_await();
             continue;
         }
         if (operation->counted) {
@@ -206,14 +206,14 @@ CUresult stream_put(CUstream stream, struct operation *operation, struct operati
         *kept = operation;
         operation->references++;
     }
-    pthread_cond_broadcast(&driver.progress);
+    progress_made();
     return CUDA_SUCCESS;
 }
 
 CUresult operation_wait(struct operation *operation, CUcontext context)
 {
     while (operation != NULL && !operation->finished && !driver.exiting)
-        pthread_cond_wait(&driver.progress, &driver.lock);
+        progress_await();
     return driver.exiting ? CUDA_ERROR_DEINITIALIZED : context_error(context);
 }
 
@@ -298,7 +298,7 @@ void stream_end(CUstream stream)
 {
     capture_abandon(stream);
     stream->object.alive = false;
-    pthread_cond_broadcast(&driver.progress);
+    progress_made();
 }
 
 static CUresult check_alive(CUstream stream)

@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 #include "test_solver.h"
 
-enum { SMALL_BLOCK = 4096 };
+enum { SMALL_BLOCK = 256 << 10 };
 
 static int copies(void)
 {
@@ -137,7 +137,7 @@ static int large_memory(void)
 #define NO_DATA "TESTGPU_DATA=0"
 
 const struct scenario no_data_scenarios[] = {
-    {"no_data_in_copies", copies, {NO_DATA}, {"h2d_bytes=8193 "}},
+    {"no_data_in_copies", copies, {NO_DATA}, {"h2d_bytes=524289 "}},
     {"no_data_in_kernels", kernels, {NO_DATA}, {"kernels gemm=1", " gemv=1"}},
     {"no_data_in_a_batch", batch, {NO_DATA}, {"gemm_batched=1"}},
     {"no_data_and_an_illegal_operand", illegal_operand, {NO_DATA}, {"fault what=illegal_address"}},

@@ -125,6 +125,7 @@ struct testgpu_cost {
     double bytes;      /* moved in device memory */
     int64_t dimension; /* the smallest of its sizes, which says how well it fills the device; 0: all
                           of it */
+    double launches;   /* kernels that it is made of, one after the other; 0: one */
     bool single;       /* precision */
 };
 

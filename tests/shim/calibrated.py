@@ -1,0 +1,47 @@
+"""Calibrations for the tests: what they say of this machine's libraries and of the test GPU is made up."""
+
+import re
+from pathlib import Path
+
+from common import SHIM, TEST_GPU, said, start
+
+AUTO = {**TEST_GPU, "ACCEL_POLICY": "auto"}
+ROUTINES = {"dgemm": "{0}x{0}x{0}", "dgesv": "{0}x1"}
+
+
+def put(path, sections):
+    """Writes a calibration of these sections alone: key -> text."""
+    Path(path).unlink(missing_ok=True)
+    done = start("put_model", path, *[text for section in sections.items() for text in section])
+    assert done.returncode == 0, done.stderr
+
+
+def key_that_is_missed(folder, sections, step, env):
+    """What a run says that the calibration has nothing for."""
+    path = f"{folder}/key"
+    put(path, sections)
+    done = start("steps", step, env={**AUTO, "ACCEL_START": "wait", "ACCEL_MODEL": path, **env})
+    return re.search(r" has nothing for (.*): built-in", said(done)[0]).group(1)
+
+
+def keys(folder, env={}):
+    """The keys of the libraries that the programs call, with the threads of env, and of the test GPU."""
+    cpu = key_that_is_missed(folder, {'[gpu "none"]': ""}, "dgemm:400:1", env)
+    nothing = {f'[{cpu} threads=0 library="none"]': ""}
+    blas = key_that_is_missed(folder, nothing, "dgemm:400:1", env)
+    lapack = key_that_is_missed(folder, nothing, "solve:400:1", env)
+    gpu = key_that_is_missed(folder, {blas: ""}, "dgemm:400:1", env)
+    return {"blas": blas, "lapack": lapack, "gpu": gpu}
+
+
+def lines(ms):
+    """Lines of a section in which a call of order n takes ms * n / 500 milliseconds."""
+    orders = (50, 100, 500, 1000)
+    return "".join(
+        f"{name} {' '.join(f'{size.format(n)}:{ms * n / 500:.6f}' for n in orders)}\n" for name, size in ROUTINES.items())
+
+
+def calibrate(path, keys, cpu_ms, gpu_ms):
+    """Calls of order 500 take so long on the CPU and on the GPU."""
+    put(path, {keys["blas"]: lines(cpu_ms), keys["lapack"]: lines(cpu_ms),
+               keys["gpu"]: f"up_gbps=100\ndown_gbps=100\n{lines(gpu_ms)}"})

@@ -1,0 +1,91 @@
+#!/usr/bin/python3 -B
+"""accel estimate: what a GPU that is not there would have run. The program runs on the CPU as without it."""
+
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shim"))
+from common import BUILD, Tap, start  # noqa: E402
+
+TOOL = str(BUILD / "accel")
+PYTHON = "/usr/bin/python3"
+PROGRAM = """
+import os, sys, numpy as np
+a = np.random.default_rng(1).random((900, 900))
+b = a @ a
+x = np.linalg.solve(a, b)
+small = a[:40, :40].copy()
+for i in range(50):
+    small @ small
+print("sum %.6e" % b.sum())
+"""
+FORKS = "import os\nfor i in range(2):\n  if os.fork() == 0:\n    import numpy as n; n.ones((700, 700)) @ n.ones((700, 700)); raise SystemExit(0)\n" \
+        "[os.wait() for i in range(2)]"
+
+tap = Tap()
+
+
+def estimate(*arguments, env=None, folder=None):
+    extra = dict(env or {})
+    if folder:
+        extra["TMPDIR"] = folder
+    return start(TOOL, "estimate", *arguments, env=extra)
+
+
+def rows(done):
+    """The table: routine -> (calls, on the CPU, GPU calls, were, would be, saved, not paid, lost by)."""
+    found = {}
+    for line in done.stderr.splitlines():
+        match = re.fullmatch(r"(\w+)((?: +-?[\d.]+){8})", line)
+        if match:
+            found[match[1]] = [float(word) for word in match[2].split()]
+    return found
+
+
+with tempfile.TemporaryDirectory() as folder:
+    plain = start(PYTHON, "-c", PROGRAM)
+    report = Path(folder, "report")
+    with_gpu = {"ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "LD_LIBRARY_PATH": str(BUILD / "testgpu"), "TESTGPU_REPORT": str(report)}
+    done = estimate("--gpu", "H200", "--", PYTHON, "-c", PROGRAM, env=with_gpu, folder=folder)
+    table = rows(done)
+    tap.ok(done.returncode == 0 and done.stdout == plain.stdout, "the program's output is bit for bit its own", done.stdout, done.stderr)
+    tap.ok({"dgemm", "dgesv", "all"} <= table.keys(), "its routines are in the table", done.stderr)
+    tap.ok(table.get("dgemm", [0])[0] == 51 and table["dgemm"][2] == 1, "51 products, of which one would have paid", done.stderr)
+    tap.ok(table.get("dgesv", [0, 0, 0])[2] == 1, "and the solution", done.stderr)
+    sums = [sum(table[name][i] for name in table if name != "all") for i in range(8)] if table else []
+    tap.ok(table and all(abs(a - b) < 0.005 * len(table) for a, b in zip(sums, table["all"])), "the last row is the sum", done.stderr)
+    tap.ok(table and abs(table["all"][3] - table["all"][4] - table["all"][5]) < 0.003, "saved is what they were less what they would be",
+           done.stderr)
+    tap.ok("built-in figures" in done.stderr and "1 process," in done.stderr, "it says whose figures, and how many processes", done.stderr)
+    tap.ok(not report.exists(), "no CUDA was started, though it was there")
+    tap.ok(os.listdir(folder) == [], "nothing is left in TMPDIR", *os.listdir(folder))
+
+    done = estimate("--gpu", "V100", "--", PYTHON, "-c", FORKS, folder=folder)
+    tap.ok(done.returncode == 0 and rows(done).get("dgemm", [0])[0] == 2 and "2 processes," in done.stderr,
+           "the calls of children are added up", done.stderr)
+
+    # Figures that make every call lose: the table says so.
+    model = Path(folder, "model")
+    done = start(TOOL, "calibrate", "--seconds", "1", "--output", model,
+                 env={**with_gpu, "TESTGPU_DELAY_US": "0", "TESTGPU_GFLOPS": "0.5", "TESTGPU_DATA": "0"})
+    name = re.search(r'\[gpu "([^"]+)"', model.read_text())[1] if model.exists() else "?"
+    done = estimate("--gpu", name, "--model", model, "--", PYTHON, "-c", PROGRAM, folder=folder)
+    tap.ok(done.returncode == 0 and "measured figures" in done.stderr and rows(done).get("dgemm", [0, 0, 1])[2] == 0,
+           "a slow GPU of the calibration would have got no product", done.stderr)
+
+    for arguments, status, text in (
+            (("--gpu", "Foo", "--", "true"), 2, "Foo is not known; allowed"),
+            (("--", "true"), 2, "is not known; allowed"),
+            (("--gpu", "H200"), 2, "no program"),
+            (("--gpu", "H200", "--shim", "/none", "--", "true"), 2, "libaccel.so is not there"),
+            (("--gpu", "H200", "--", "/no/such/program"), 127, "/no/such/program"),
+            (("--gpu", "H200", "--", "sh", "-c", "exit 7"), 7, "no call of BLAS"),
+            (("--gpu", "H200", "--", "sh", "-c", "kill -9 $$"), 137, "no call of BLAS")):
+        done = estimate(*arguments, folder=folder)
+        tap.ok(done.returncode == status and text in done.stderr, f"{' '.join(arguments)}: {status}, {text}", done.returncode, done.stderr)
+    done = estimate("--gpu", "H200", "--", "true", env={"TMPDIR": "/no/such/folder"})
+    tap.ok(done.returncode == 126 and "folder" in done.stderr, "without a folder for the counts: one line, 126", done.stderr)
+tap.done()
