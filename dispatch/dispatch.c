@@ -50,7 +50,8 @@ static void prepare_machine(void)
     adapts = !wait;
     if (settings.devices.kind == ACCEL_DEVICES_NONE)
         settings.policy = ACCEL_POLICY_CPU;
-    figures_start(&settings, cores, adapts);
+    figures_start(&settings, cores, adapts, ranks.mpi && ranks.rank > 0);
+    load_prepare();
     start_prepare(&settings, &ranks, wait);
     if (settings.estimate)
         estimate_start(&settings);
@@ -91,7 +92,6 @@ void dispatch_end(void)
     if (settings.summary)
         summary_print(&settings);
     figures_end();
-    estimate_end();
 }
 
 struct dispatch_attention dispatch_attention(void)
@@ -397,7 +397,8 @@ static void decide_now(const struct accel_call *call, struct situation *situatio
         machine.gpu_slowdown = gpu->sharers > 1 ? gpu->sharers : 1;
     }
     model_work_of(call, &situation->work);
-    if (adapts && machine.gpu == ACCEL_GPU_READY && load_cpu_calls() == 0)
+    if (adapts && machine.gpu == ACCEL_GPU_READY && settings.policy == ACCEL_POLICY_AUTO &&
+        load_cpu_calls() == 0 && !estimate_is_on())
         figures_probe(situation->library, situation->threads);
     if (adapts && valid) {
         double demand = (double)(load_cpu_calls() + 1) * situation->threads;
@@ -441,18 +442,41 @@ static void see_to_gpu(const struct accel_call *call, struct situation *situatio
     }
 }
 
-/* Without a GPU, calls shall not come here for nothing; finding that out costs a few looks for files. */
-static void rule_out_gpu(const struct situation *situation)
+/* As the entries ask it. */
+static bool is_large(const struct accel_call *call)
+{
+    for (int i = 0; i < ACCEL_DIMENSIONS; i++)
+        if ((uint64_t)call->size[i] >= nominal.gate)
+            return true;
+    return false;
+}
+
+/* Without a GPU, calls shall not come here for nothing, and no figures are read; finding that out costs a few looks for
+ * files. */
+static void rule_out_gpu(const struct accel_call *call)
 {
     static atomic_bool looked;
     const struct gpu_config config = {.cuda_dir = settings.cuda_dir};
-    bool large = situation->decision.gpu || situation->decision.why == ACCEL_SLOWER;
-    if (!large || settings.policy == ACCEL_POLICY_GPU || settings.gpu_routines.text ||
+    if (start_state() != ACCEL_GPU_UNTRIED || !is_large(call) ||
+        settings.policy != ACCEL_POLICY_AUTO || settings.gpu_routines.text ||
         settings.require_gpu || atomic_exchange(&looked, true) || gpu_may_exist(&config))
         return;
     start_rule_out();
     if (settings.log != ACCEL_LOG_OFF)
         accel_say("no GPU is used: this machine has no NVIDIA device");
+}
+
+/* Whether a call takes the CPU less, at a billion operations and bytes a second, than a look at it and a launch take: a column
+ * of a few rows is above the gate by its length. Then it is not worth a decision, if nobody wants to see one. */
+static bool is_trifle(const struct accel_call *call)
+{
+    double sum = call->routine->flops(call);
+    if (settings.log != ACCEL_LOG_OFF || settings.summary || settings.policy != ACCEL_POLICY_AUTO ||
+        settings.gpu_routines.text || estimate_is_on() || atomic_load(&program_uses_cuda))
+        return false;
+    for (int i = 0; i < ACCEL_MATRICES; i++)
+        sum += (double)call->operand[i].rows * (double)call->operand[i].cols * 8;
+    return sum * 1e-6 < ACCEL_LAUNCH_MS / 2 && sum >= 0 && call->batch == 1;
 }
 
 /* Finds out where the operands are. */
@@ -467,7 +491,7 @@ static void locate(struct accel_call *call, const struct dispatch_caller *caller
     /* Device pointers can only exist where the program has a context, though not in each of its threads. */
     bool may_start = now == ACCEL_GPU_UNTRIED || now == ACCEL_GPU_STARTING;
     if (settings.policy != ACCEL_POLICY_CPU && (may_start || now == ACCEL_GPU_READY) &&
-        !atomic_load(&program_uses_cuda) && gpu_program_uses_cuda(caller->loads))
+        !atomic_load(&program_uses_cuda) && gpu_program_uses_cuda(caller->loads()))
         atomic_store(&program_uses_cuda, true);
     if ((now == ACCEL_GPU_READY || now == ACCEL_GPU_FAILED ||
          (may_start && atomic_load(&program_uses_cuda))) &&
@@ -482,19 +506,16 @@ static void locate(struct accel_call *call, const struct dispatch_caller *caller
 static void survey(struct accel_call *call, const struct dispatch_caller *caller,
                    struct situation *situation)
 {
-    if (!estimate_is_on())
+    if (!estimate_is_on()) {
+        rule_out_gpu(call);
         locate(call, caller);
+    }
     situation->library = caller->library(caller->context);
     situation->threads = situation->library->threads(situation->library);
     situation->site = sites_key(caller->site, call);
     decide_now(call, situation);
     if (estimate_is_on())
         return;
-    if (start_state() == ACCEL_GPU_UNTRIED) {
-        rule_out_gpu(situation);
-        if (start_state() == ACCEL_GPU_ABSENT)
-            decide_now(call, situation);
-    }
     enum accel_gpu_state now = start_state();
     bool starting = now == ACCEL_GPU_UNTRIED || now == ACCEL_GPU_STARTING;
     if (starting && (situation->decision.gpu || situation->decision.why == ACCEL_WARMING))
@@ -510,21 +531,28 @@ bool dispatch_would_run(struct accel_call *call, const struct dispatch_caller *c
 
 /* ---- Seeing it through ---- */
 
-/* A call that computes on this thread is counted already: LAPACK calls BLAS. */
-static _Thread_local bool computes __attribute__((tls_model("initial-exec")));
+/* Where on its stack this thread is computing a call that is counted, NULL: nowhere. What is called inside, deeper on the
+ * stack, is a part of it: LAPACK calls BLAS. One that the program has left by longjmp is recognised by its place. */
+static _Thread_local const char *computes __attribute__((tls_model("initial-exec")));
 
 /* The original, with the caller's own arguments; how long it took is learned from. Returns milliseconds. */
 static double run_forward(const struct accel_call *call, const struct situation *situation,
                           const struct dispatch_caller *caller)
 {
+    const char *here = __builtin_frame_address(0);
+    if (computes && here >= computes) {
+        computes = NULL;
+        load_leave_cpu();
+    }
     bool counted = !computes;
     bool alone = counted && load_enter_cpu() == 1;
-    computes = true;
+    if (counted)
+        computes = here;
     double start = now_ms();
     caller->forward(caller->context);
     double ms = now_ms() - start;
     if (counted) {
-        computes = false;
+        computes = NULL;
         alone = alone && load_cpu_calls() == 1;
         load_leave_cpu();
     }
@@ -566,6 +594,8 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
 {
     struct situation situation;
     settings_complain();
+    if (is_trifle(call) && caller->forward && !call_is_part(call))
+        return false;
     survey(call, caller, &situation);
     const struct accel_decision *decision = &situation.decision;
     bool valid = decision->why != ACCEL_BAD_ARGUMENT;
@@ -589,7 +619,10 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
         settle(&record);
         return true;
     }
-    if (situation.fallback || (settings.require_gpu && decision->gpu && !estimate_is_on()))
+    /* A matrix that the GPU has tried, and that only the program's LAPACK can speak about, is no fallback. */
+    bool refused = record.why == ACCEL_UNSUPPORTED && record.up_bytes > 0;
+    if (!estimate_is_on() &&
+        (situation.fallback || (settings.require_gpu && decision->gpu && !refused)))
         end_program(caller, record.why);
     bool readable = host_can_read(call);
     if (!valid || !caller->forward ||

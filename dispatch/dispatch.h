@@ -34,7 +34,8 @@ struct dispatch_caller {
     uintptr_t site;     /* where from: the return address */
     /* The library that has the original; never NULL. */
     const struct dispatch_library *(*library)(void *context);
-    unsigned long long loads; /* changes when the program has loaded something */
+    unsigned long long (*loads)(
+        void); /* a number that changes when the program has loaded something */
     /* The original, with the caller's own arguments. NULL: the caller will do that for this call and others at
      * once, where it does not run on the GPU. */
     void (*forward)(void *context);
@@ -43,11 +44,11 @@ struct dispatch_caller {
     void *context;
 };
 
-/* Reads the environment, once: from a constructor, or at the first question before that. In an
+/* Reads the environment and the config files, once: from a constructor, or at the first question before that. In an
  * AT_SECURE process it reads nothing and turns everything off. */
 void dispatch_start(void);
 
-/* Prints the summary, if asked for; from a destructor. Calls no CUDA: the driver may be gone. */
+/* Prints the summary and writes what is kept, if asked for; from a destructor. Calls no CUDA: the driver may be gone. */
 void dispatch_end(void);
 
 /* false: ACCEL=0. */

@@ -19,43 +19,50 @@
 /* A side's curves: made at their first use. */
 struct profile {
     char key[MODEL_KEY_BYTES];
+    bool gpu;
     bool measured; /* the calibration has a section: */
     struct model_section section;
     double threads_ratio; /* of the section's threads to those that are meant */
-    bool learns, learned;
+    bool learned;
     atomic_bool probed;
-    struct model_rates rates; /* nominal ones */
-    double up_gbps, down_gbps, launch_ms;
-    atomic_bool *made; /* by routine */
+    struct model_rates rates; /* where the calibration has no others */
+    double up_gbps, down_gbps;
+    /* by routine: */
+    _Atomic unsigned char *made; /* enum made */
     struct model_curve *curve;
     /* of a CPU library: */
     const struct dispatch_library *library;
     int threads;
 };
 
+/* A curve that is calibrated stays as it is, unless ACCEL_LEARN asks for more. */
+enum made { NOT_MADE, NOMINAL, CALIBRATED };
+
 static const struct accel_settings *settings;
 static int cores;
-static bool learning;
+static bool learning, quiet;
 
-/* Held while curves are made or changed; and by a borrower, where they may change. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Written under while curves are made or changed; read under by a borrower, where they may change. */
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static _Thread_local bool holds __attribute__((tls_model("initial-exec")));
 
 static bool opened;
 static struct model_file file; /* no text: there is none */
 
-/* Libraries times their numbers of threads. One more is nominal. */
-enum { CPU_PROFILES = 16 };
-static struct profile cpu_profile[CPU_PROFILES];
+/* Libraries times their numbers of threads. What is beyond has nominal figures, which are not learned. */
+enum { CPU_PROFILES = 64 };
+static struct profile cpu_profile[CPU_PROFILES], cpu_beyond;
 static _Atomic int cpu_profiles;
 static struct profile gpu_profiles[2]; /* before and after it is known */
 static struct profile *_Atomic gpu_profile;
 
-void figures_start(const struct accel_settings *with, int cores_there, bool learning_allowed)
+void figures_start(const struct accel_settings *with, int cores_there, bool learning_allowed,
+                   bool be_quiet)
 {
     settings = with;
     cores = cores_there;
     learning = learning_allowed;
+    quiet = be_quiet;
 }
 
 /* ---- The calibration ---- */
@@ -64,7 +71,7 @@ void figures_start(const struct accel_settings *with, int cores_there, bool lear
 static void say_foreign(const char *key)
 {
     static bool said;
-    if (said)
+    if (said || quiet)
         return;
     said = true;
     accel_say("the calibration %s has nothing for %s: built-in figures are used; `accel calibrate` "
@@ -84,7 +91,8 @@ static void open_file(void)
         return;
     const char *wrong = model_file_open(&file, settings->model);
     /* Where it is to be learned, it is made at the end. */
-    if (wrong && (wrong != model_file_missing || (settings->model_given && !settings->learn)))
+    if (wrong && !quiet &&
+        (wrong != model_file_missing || (settings->model_given && !settings->learn)))
         accel_say("the calibration %s is not used: %s", settings->model, wrong);
     if (!file.text)
         return;
@@ -100,34 +108,65 @@ static bool make_room(struct profile *p)
     if (memory == MAP_FAILED)
         return false;
     p->curve = memory;
-    p->made = (atomic_bool *)(p->curve + accel_routine_count);
+    p->made = (_Atomic unsigned char *)(p->curve + accel_routine_count);
     return true;
 }
 
-/* The section of the library whose number of threads is nearest: the rates go with it. */
+/* The section of the library whose number of threads is nearest: its rates are taken for as many times the threads. */
 static void find_cpu_section(struct profile *p)
 {
-    const char *name = p->library->name;
+    char prefix[MODEL_KEY_BYTES];
+    struct model_file rest = file;
+    struct model_section section;
+    int threads;
     double best = 0;
-    model_cpu_key(p->key, name, p->threads);
+    model_cpu_key(p->key, p->library->name, p->threads);
+    model_cpu_prefix(prefix);
     p->threads_ratio = 1;
-    if (!file.text || (p->measured = model_file_find(&file, p->key, false, &p->section)))
-        return;
-    for (int threads = 1; threads <= 1024; threads *= 2) {
-        const int tried[] = {threads, threads + threads / 2, threads == 1 ? cores : 1};
-        for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
-            char key[MODEL_KEY_BYTES];
-            struct model_section section;
-            double ratio = (double)tried[i] / p->threads, away = ratio < 1 ? 1 / ratio : ratio;
-            model_cpu_key(key, name, tried[i]);
-            if ((best > 0 && away >= best) || !model_file_find(&file, key, false, &section))
-                continue;
-            best = away;
-            p->measured = true;
-            p->section = section;
-            p->threads_ratio = ratio;
-        }
+    while (file.text && model_file_next_cpu(&rest, prefix, p->library->name, &threads, &section)) {
+        double ratio = (double)threads / p->threads, away = ratio < 1 ? 1 / ratio : ratio;
+        if (best > 0 && away >= best)
+            continue;
+        best = away;
+        p->measured = true;
+        p->section = section;
+        p->threads_ratio = ratio;
     }
+}
+
+static const struct accel_routine *product_in_double(void)
+{
+    for (uint32_t i = 0; i < accel_routine_count; i++)
+        if (accel_routines[i].family == ACCEL_GEMM && accel_routines[i].dtype == ACCEL_FLOAT64)
+            return &accel_routines[i];
+    return NULL;
+}
+
+static void scale_rates(struct model_rates *rates, double gflops)
+{
+    double ratio = gflops / rates->gflops[ACCEL_FLOAT64];
+    for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++)
+        rates->gflops[dtype] *= ratio;
+}
+
+/* Routines that a section has not go by its products. False where it has none of these either. */
+static bool rates_of_section(struct profile *p)
+{
+    const struct accel_routine *routine = product_in_double();
+    const int64_t size[ACCEL_DIMENSIONS] = {512, 512, 512, 0};
+    struct model_curve curve;
+    struct accel_call call;
+    struct model_work work;
+    if (!p->measured || !routine)
+        return false;
+    model_nominal_cpu(&curve, routine, &p->rates);
+    if (!model_section_curve(&p->section, routine, &curve))
+        return false;
+    shape_typical(&call, routine, size);
+    model_work_of(&call, &work);
+    scale_rates(&p->rates,
+                work.term[MODEL_OPERATION] * 1e3 / (p->threads_ratio * model_ms(&curve, &work)));
+    return true;
 }
 
 /* Under the lock; NULL where there is no room. */
@@ -140,18 +179,24 @@ static struct profile *add_cpu(const struct dispatch_library *library, int threa
         return NULL;
     p->library = library;
     p->threads = threads;
-    find_cpu_section(p);
-    if (file.text && !p->measured && (settings->model_given || settings->log != ACCEL_LOG_OFF)) {
-        char prefix[MODEL_KEY_BYTES];
-        struct model_section any;
-        model_cpu_prefix(prefix);
-        if (model_file_find(&file, prefix, true, &any)) /* else that has been said */
-            say_foreign(p->key);
-    }
-    p->learns = settings->learn || (learning && !p->measured);
     p->rates = accel_nominal_cpu(threads < cores ? threads : cores);
+    find_cpu_section(p);
+    if (file.text && !p->measured && settings->log != ACCEL_LOG_OFF)
+        say_foreign(p->key);
+    if (rates_of_section(p))
+        atomic_store(&p->probed, true);
     atomic_store(&cpu_profiles, count + 1);
     return p;
+}
+
+/* Under the lock; NULL where there is no memory. */
+static struct profile *profile_beyond(void)
+{
+    if (!cpu_beyond.curve && make_room(&cpu_beyond)) {
+        cpu_beyond.rates = accel_nominal_cpu(cores);
+        atomic_store(&cpu_beyond.probed, true);
+    }
+    return &cpu_beyond;
 }
 
 static struct profile *find_cpu(const struct dispatch_library *library, int threads)
@@ -168,67 +213,75 @@ static struct profile *cpu_of(const struct dispatch_library *library, int thread
     struct profile *p = find_cpu(library, threads);
     if (p)
         return p;
-    pthread_mutex_lock(&lock);
+    pthread_rwlock_wrlock(&lock);
     p = find_cpu(library, threads);
     if (!p)
         p = add_cpu(library, threads);
-    pthread_mutex_unlock(&lock);
-    return p ? p : &cpu_profile[0];
+    if (!p)
+        p = profile_beyond();
+    pthread_rwlock_unlock(&lock);
+    return p;
 }
 
-/* Until the GPU is known, it is the one that was calibrated, or a fast one. */
+/* Until the GPU is known, it is thought to be a fast one: it is started to see. The calibration may have several, of other
+ * machines, of which any could keep it from that. */
 static struct profile *gpu_of(void)
 {
     struct profile *p = atomic_load(&gpu_profile);
     if (p)
         return p;
-    pthread_mutex_lock(&lock);
+    pthread_rwlock_wrlock(&lock);
     p = atomic_load(&gpu_profile);
     if (!p && make_room(&gpu_profiles[0])) {
         p = &gpu_profiles[0];
-        open_file();
-        p->measured = file.text && model_file_find(&file, "[gpu ", true, &p->section);
+        p->gpu = true;
         p->rates = accel_nominal_gpu();
         atomic_store(&gpu_profile, p);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_rwlock_unlock(&lock);
     return p;
 }
 
 /* ---- Curves ---- */
-
-static bool is_gpu(const struct profile *p)
-{
-    return !p->library;
-}
 
 /* Under the lock. */
 static void make_curve(struct profile *p, uint32_t index)
 {
     const struct accel_routine *routine = &accel_routines[index];
     struct model_curve *curve = &p->curve[index];
-    if (is_gpu(p))
-        model_nominal_gpu(curve, routine, &p->rates,
-                          p->launch_ms > 0 ? p->launch_ms : ACCEL_LAUNCH_MS);
+    enum made made = NOMINAL;
+    if (p->gpu)
+        model_nominal_gpu(curve, routine, &p->rates, ACCEL_LAUNCH_MS);
     else
         model_nominal_cpu(curve, routine, &p->rates);
-    if (p->measured && model_section_curve(&p->section, routine, curve) && !is_gpu(p)) {
-        curve->ms[MODEL_STEP] *= p->threads_ratio;
-        curve->ms[MODEL_ELEMENT] *= p->threads_ratio;
-        curve->ms[MODEL_OPERATION] *= p->threads_ratio;
+    if (p->measured && model_section_curve(&p->section, routine, curve)) {
+        made = CALIBRATED;
+        if (!p->gpu && p->threads_ratio != 1) {
+            curve->ms[MODEL_STEP] *= p->threads_ratio;
+            curve->ms[MODEL_ELEMENT] *= p->threads_ratio;
+            curve->ms[MODEL_OPERATION] *= p->threads_ratio;
+            made = NOMINAL; /* of other threads: a better guess */
+        }
     }
-    atomic_store_explicit(&p->made[index], true, memory_order_release);
+    atomic_store_explicit(&p->made[index], (unsigned char)made, memory_order_release);
 }
 
+static bool learns(const struct profile *p, uint32_t index)
+{
+    if (p == &cpu_beyond || !p->curve)
+        return false;
+    return settings->learn ||
+           (learning && atomic_load_explicit(&p->made[index], memory_order_relaxed) != CALIBRATED);
+}
+
+/* Not while this thread holds the lock. */
 static const struct model_curve *curve_of(struct profile *p, uint32_t index)
 {
-    if (!atomic_load_explicit(&p->made[index], memory_order_acquire)) {
-        if (!holds)
-            pthread_mutex_lock(&lock);
-        if (!atomic_load_explicit(&p->made[index], memory_order_relaxed))
+    if (atomic_load_explicit(&p->made[index], memory_order_acquire) == NOT_MADE) {
+        pthread_rwlock_wrlock(&lock);
+        if (atomic_load_explicit(&p->made[index], memory_order_relaxed) == NOT_MADE)
             make_curve(p, index);
-        if (!holds)
-            pthread_mutex_unlock(&lock);
+        pthread_rwlock_unlock(&lock);
     }
     return &p->curve[index];
 }
@@ -254,20 +307,20 @@ void figures_borrow(struct accel_machine *machine, const struct accel_routine *r
 {
     uint32_t index = (uint32_t)(routine - accel_routines);
     struct profile *cpu = cpu_of(library, threads), *gpu = gpu_of();
-    if (cpu->learns || (gpu && gpu->learns)) {
-        pthread_mutex_lock(&lock);
-        holds = true;
-    }
     machine->cpu_curve = cpu->curve ? curve_of(cpu, index) : &no_curve;
     machine->gpu_curve = gpu ? curve_of(gpu, index) : &no_curve;
     set_rates(machine, gpu);
+    if (learns(cpu, index) || (gpu && learns(gpu, index))) {
+        pthread_rwlock_rdlock(&lock);
+        holds = true;
+    }
 }
 
 void figures_give_back(void)
 {
     if (holds) {
         holds = false;
-        pthread_mutex_unlock(&lock);
+        pthread_rwlock_unlock(&lock);
     }
 }
 
@@ -277,14 +330,14 @@ void figures_set_gpu(const struct gpu_info *info)
 {
     struct profile *p = &gpu_profiles[1];
     const struct known_gpu *known = known_gpu_find(info->name);
-    pthread_mutex_lock(&lock);
+    pthread_rwlock_wrlock(&lock);
     if (make_room(p)) {
         open_file();
         model_gpu_key(p->key, info->name, info->cuda_version, info->cublas_version);
         p->measured = file.text && model_file_find(&file, p->key, false, &p->section);
         if (file.text && !p->measured)
             say_foreign(p->key);
-        p->learns = settings->learn || (learning && !p->measured);
+        p->gpu = true;
         p->rates = accel_gpu_of_peaks(info->gflops, 2000);
         if (known) {
             const double peaks[2] = {1e3 * known->tflops[0], 1e3 * known->tflops[1]};
@@ -294,7 +347,7 @@ void figures_set_gpu(const struct gpu_info *info)
         }
         atomic_store(&gpu_profile, p);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_rwlock_unlock(&lock);
 }
 
 bool figures_set_gpu_named(const char *name, int64_t *memory_bytes)
@@ -302,12 +355,11 @@ bool figures_set_gpu_named(const char *name, int64_t *memory_bytes)
     struct profile *p = &gpu_profiles[1];
     const struct known_gpu *known = known_gpu_find(name);
     bool found = false;
-    pthread_mutex_lock(&lock);
+    pthread_rwlock_wrlock(&lock);
     if (make_room(p)) {
-        char prefix[MODEL_KEY_BYTES];
         open_file();
-        model_gpu_prefix(prefix, name);
-        p->measured = file.text && model_file_find(&file, prefix, true, &p->section);
+        p->gpu = true;
+        p->measured = file.text && model_file_find_gpu(&file, name, &p->section);
         p->rates = accel_nominal_gpu();
         if (known) {
             const double peaks[2] = {1e3 * known->tflops[0], 1e3 * known->tflops[1]};
@@ -320,32 +372,23 @@ bool figures_set_gpu_named(const char *name, int64_t *memory_bytes)
         if (found)
             atomic_store(&gpu_profile, p);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_rwlock_unlock(&lock);
     return found;
 }
 
 /* ---- Learning ---- */
-
-bool figures_learn_of_cpu(const struct dispatch_library *library, int threads)
-{
-    return cpu_of(library, threads)->learns;
-}
-
-bool figures_learn_of_gpu(void)
-{
-    const struct profile *p = gpu_of();
-    return p && p->learns;
-}
 
 static void learn(struct profile *p, const struct accel_call *call, const struct model_work *work,
                   double ms)
 {
     uint32_t index = (uint32_t)(call->routine - accel_routines);
     curve_of(p, index);
-    pthread_mutex_lock(&lock);
+    if (!learns(p, index))
+        return;
+    pthread_rwlock_wrlock(&lock);
     model_learn(&p->curve[index], work, ms);
     p->learned = true;
-    pthread_mutex_unlock(&lock);
+    pthread_rwlock_unlock(&lock);
 }
 
 void figures_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
@@ -353,7 +396,7 @@ void figures_learn_cpu(const struct accel_call *call, const struct dispatch_libr
 {
     struct profile *p = cpu_of(library, threads);
     struct model_work work;
-    if (!p->learns || !p->curve)
+    if (!p->curve)
         return;
     model_work_of(call, &work);
     learn(p, call, &work, ms);
@@ -364,7 +407,7 @@ void figures_learn_gpu(const struct accel_call *call, double ms)
     struct profile *p = gpu_of();
     struct model_work work;
     struct accel_machine rates;
-    if (!p || !p->learns)
+    if (!p)
         return;
     model_work_of(call, &work);
     set_rates(&rates, p);
@@ -382,13 +425,8 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static const struct accel_routine *product_in_double(void)
-{
-    for (uint32_t i = 0; i < accel_routine_count; i++)
-        if (accel_routines[i].family == ACCEL_GEMM && accel_routines[i].dtype == ACCEL_FLOAT64)
-            return &accel_routines[i];
-    return NULL;
-}
+/* After a run of so long there is no further one. */
+#define PROBE_MOST_MS 5.0
 
 /* The best of two products of order n, in 10^9 operations a second; 0 where the library has none. */
 static double time_product(const struct dispatch_library *library, int64_t n)
@@ -413,6 +451,10 @@ static double time_product(const struct dispatch_library *library, int64_t n)
         double gflops = routine->flops(&call) * 1e-6 / (now_ms() - start);
         if (run > 0 && gflops > best)
             best = gflops;
+        if (now_ms() - start > PROBE_MOST_MS) { /* slower than thought: that is known now */
+            best = gflops > best ? gflops : best;
+            break;
+        }
     }
     free(memory);
     return best;
@@ -430,23 +472,21 @@ static int64_t probe_size(int threads)
 void figures_probe(const struct dispatch_library *library, int threads)
 {
     struct profile *p = cpu_of(library, threads);
-    if (!p->learns || p->measured || p->library != library || p->threads != threads ||
-        atomic_load_explicit(&p->probed, memory_order_relaxed) || atomic_exchange(&p->probed, true))
+    if (!learning || !p->curve || atomic_load_explicit(&p->probed, memory_order_relaxed) ||
+        atomic_exchange(&p->probed, true))
         return;
     double gflops = time_product(library, 96);
     if (gflops > 4) /* a slow library would take too long */
         gflops = time_product(library, probe_size(threads));
-    pthread_mutex_lock(&lock);
+    pthread_rwlock_wrlock(&lock);
     if (gflops > 0) {
-        double ratio = gflops / p->rates.gflops[ACCEL_FLOAT64];
-        for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++)
-            p->rates.gflops[dtype] *= ratio;
+        scale_rates(&p->rates, gflops);
         /* What was learned meanwhile is of real calls, and stays. */
         for (uint32_t i = 0; i < accel_routine_count; i++)
-            if (atomic_load(&p->made[i]) && p->curve[i].points == 0)
+            if (atomic_load(&p->made[i]) == NOMINAL && p->curve[i].points == 0)
                 make_curve(p, i);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_rwlock_unlock(&lock);
 }
 
 /* ---- ACCEL_LEARN=1: back to the file ---- */
@@ -495,7 +535,7 @@ static void append_point(struct body *body, const struct accel_routine *routine,
     for (int i = 0; i < ACCEL_DIMENSIONS; i++) {
         if (!accel_has_size(routine, (enum accel_size)i))
             continue;
-        size[i] = size_at(point->place[i]);
+        size[i] = accel_min(size_at(point->place[i]), INT32_MAX); /* as much as is read */
         if (!first)
             text_char(&text, 'x');
         text_integer(&text, size[i]);
@@ -546,10 +586,11 @@ static void append_rates(struct body *body, const struct profile *p)
 static bool compose(struct body *body, struct profile *p)
 {
     *body = (struct body){NULL, 0, 0, false};
-    if (is_gpu(p))
+    if (p->gpu)
         append_rates(body, p);
     for (uint32_t i = 0; i < accel_routine_count; i++) {
-        curve_of(p, i);
+        if (atomic_load(&p->made[i]) == NOT_MADE)
+            make_curve(p, i);
         append_curve(body, &accel_routines[i], &p->curve[i]);
     }
     return !body->failed && body->length > 0;
@@ -560,9 +601,8 @@ void figures_end(void)
     const char *keys[CPU_PROFILES + 1], *bodies[CPU_PROFILES + 1];
     struct body body[CPU_PROFILES + 1];
     int count = 0;
-    if (!settings || !settings->learn || !settings->model || pthread_mutex_trylock(&lock) != 0)
+    if (!settings || !settings->learn || !settings->model || pthread_rwlock_trywrlock(&lock) != 0)
         return;
-    holds = true;
     for (int i = 0; i <= atomic_load(&cpu_profiles); i++) {
         struct profile *p =
             i < atomic_load(&cpu_profiles) ? &cpu_profile[i] : atomic_load(&gpu_profile);
@@ -585,12 +625,11 @@ void figures_end(void)
                   strerrordesc_np(errno));
     for (int i = 0; i < count; i++)
         free(body[i].bytes);
-    holds = false;
-    pthread_mutex_unlock(&lock);
+    pthread_rwlock_unlock(&lock);
 }
 
 void figures_fork_child(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    pthread_rwlock_init(&lock, NULL);
     holds = false;
 }

@@ -12,7 +12,7 @@
 
 /* Once, before anything else; reads no file yet. learning: figures that no calibration has are refined by what is
  * measured; with settings->learn all are. The settings stay. */
-void figures_start(const struct accel_settings *settings, int cores, bool learning);
+void figures_start(const struct accel_settings *settings, int cores, bool learning, bool quiet);
 
 /* Sets the machine's curves and rates for a routine, called by way of this library with so many threads. They
  * stay as they are until figures_give_back(): whoever has them must do that soon, without a call of the program's. */
@@ -26,10 +26,6 @@ void figures_set_gpu(const struct gpu_info *info);
 /* The same of one that is only known by name, for what it would do. False where there is neither a calibration of
  * such a GPU nor anything known of it. *memory_bytes: what it has, 0: not known. */
 bool figures_set_gpu_named(const char *name, int64_t *memory_bytes);
-
-/* Whether what is measured would change anything: for a library and the GPU. */
-bool figures_learn_of_cpu(const struct dispatch_library *library, int threads);
-bool figures_learn_of_gpu(void);
 
 /* A call has been measured: alone on the CPU library's threads; on the GPU, with its copies. */
 void figures_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -37,13 +38,21 @@ static int64_t now_us(void)
 
 /* ---- The page ---- */
 
+static char folder[PATH_MAX - 128];
+
+void load_prepare(void)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    bool usable = runtime && runtime[0] == '/' && strlen(runtime) < sizeof folder;
+    strcpy(folder, usable ? runtime : "/dev/shm");
+}
+
 /* The user's own folder, or else a name with the user in it where all can write. */
 static void page_path(char *path, size_t size, const char *device)
 {
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
     struct accel_text text;
     text_start(&text, path, size - 1);
-    text_string(&text, runtime && runtime[0] == '/' ? runtime : "/dev/shm");
+    text_string(&text, folder);
     text_string(&text, "/accel-");
     text_integer(&text, (int64_t)geteuid());
     text_char(&text, '-');

@@ -7,6 +7,9 @@
 
 #include <stdbool.h>
 
+/* Notes where the page would be, from the environment: once, at the program's start. */
+void load_prepare(void);
+
 /* From here on, processes that use the device of this name are seen, and see this one. Where the page cannot be had, this
  * process sees itself alone. Once. */
 void load_start(const char *device);

@@ -202,7 +202,7 @@ static bool best_terms(double best[MODEL_TERMS], const struct model_work *works,
     return found;
 }
 
-/* What was measured last still had the ramp in it, but no machine is twice as fast beyond. */
+/* What was measured last still had the ramp and the steps in it, but no machine is ten times as fast beyond. */
 static double least_ms_per_operation(const struct model_work *works, const double *measured,
                                      int count)
 {
@@ -212,7 +212,25 @@ static double least_ms_per_operation(const struct model_work *works, const doubl
         if (gflop > 0 && (least == 0 || measured[p] / gflop < least))
             least = measured[p] / gflop;
     }
-    return least / 2;
+    return least / 10;
+}
+
+/* Few points, or all of about one size, do not tell the terms apart: then those that the curve has stay, and the points
+ * correct them. */
+static bool tells_terms(const struct model_curve *curve, const struct model_work *works, int count)
+{
+    const int least_points = 5;
+    const double least_spread = 50;
+    double least = 0, most = 0;
+    for (int p = 0; p < count; p++) {
+        double operations = works[p].term[MODEL_OPERATION];
+        least = p == 0 || operations < least ? operations : least;
+        most = operations > most ? operations : most;
+    }
+    bool has_terms = false;
+    for (int i = 0; i < MODEL_TERMS; i++)
+        has_terms = has_terms || curve->ms[i] > 0;
+    return !has_terms || (count >= least_points && most >= least_spread * least);
 }
 
 static void add_point(struct model_curve *curve, const struct model_work *work, double ms)
@@ -228,7 +246,7 @@ void model_fit(struct model_curve *curve, const struct model_work *works, const 
                int count)
 {
     double terms[MODEL_TERMS];
-    if (best_terms(terms, works, ms, count)) {
+    if (tells_terms(curve, works, count) && best_terms(terms, works, ms, count)) {
         double least = least_ms_per_operation(works, ms, count);
         if (terms[MODEL_OPERATION] < least)
             terms[MODEL_OPERATION] = least;
@@ -240,32 +258,48 @@ void model_fit(struct model_curve *curve, const struct model_work *works, const 
         add_point(curve, &works[p], ms[p]);
 }
 
-void model_learn(struct model_curve *curve, const struct model_work *work, double ms)
+static struct model_point *nearest_point(struct model_curve *curve, const struct model_work *work,
+                                         double *distance_squared)
 {
     struct model_point *nearest = NULL;
-    double least = 0, sum = sum_of(curve->ms, work);
     for (int i = 0; i < curve->points; i++) {
         double d = distance2(&curve->point[i], work);
-        if (!nearest || d < least) {
+        if (!nearest || d < *distance_squared) {
             nearest = &curve->point[i];
-            least = d;
+            *distance_squared = d;
         }
     }
+    return nearest;
+}
+
+/* A run is slow for many reasons, and fast for one alone. */
+static void refine_point(struct model_point *point, float log2_ratio)
+{
+    const float most = 8; /* runs that count: the machine may change */
+    if (point->runs < most)
+        point->runs++;
+    point->log2_ratio +=
+        (log2_ratio - point->log2_ratio) / (log2_ratio < point->log2_ratio ? 1 : point->runs);
+}
+
+void model_learn(struct model_curve *curve, const struct model_work *work, double ms)
+{
+    double distance, sum = sum_of(curve->ms, work), thought = model_ms(curve, work);
+    struct model_point *nearest = nearest_point(curve, work, &distance);
     if (!(sum > 0) || !(ms > 0))
         return;
-    if (nearest && least < 0.05) { /* the same size, by a fifth or so */
-        const float most = 8;      /* runs that count: the machine may change */
-        if (nearest->runs < most)
-            nearest->runs++;
-        nearest->log2_ratio += (log2_of(ms / sum) - nearest->log2_ratio) / nearest->runs;
-    } else if (curve->points < MODEL_POINTS) {
-        add_point(curve, work, ms);
-    } else {
-        int points = curve->points;
-        curve->points = (int)(nearest - curve->point);
-        add_point(curve, work, ms);
-        curve->points = points;
+    if (nearest && distance < 0.05) { /* the same size, by a fifth or so */
+        refine_point(nearest, log2_of(ms / sum));
+        return;
     }
+    if (ms > 2 * thought) /* what it did first, it may have done for the first time */
+        ms = 2 * thought;
+    int points = curve->points;
+    if (points == MODEL_POINTS) /* in its place */
+        curve->points = (int)(nearest - curve->point);
+    add_point(curve, work, ms);
+    if (points == MODEL_POINTS)
+        curve->points = points;
 }
 
 /* ---- Nominal figures ---- */

@@ -18,7 +18,7 @@
 enum model_term { MODEL_CALL, MODEL_STEP, MODEL_ELEMENT, MODEL_OPERATION, MODEL_TERMS };
 
 /* m n k nrhs and the products of a batch */
-enum { MODEL_SIZES = ACCEL_DIMENSIONS + 1, MODEL_POINTS = 24 };
+enum { MODEL_SIZES = ACCEL_DIMENSIONS + 1, MODEL_POINTS = 32 };
 
 /* What a call asks of a machine. */
 struct model_work {
@@ -52,11 +52,12 @@ double model_point_ms(const struct model_curve *curve, const struct model_point 
                       const struct model_work *work);
 
 /* Makes a curve from measured calls (count >= 1, the times positive): the terms that fit them best by their relative
- * errors, and the calls as points, of which at most MODEL_POINTS are kept. */
+ * errors, and the calls as points, of which at most MODEL_POINTS are kept. Where they are too few to tell the terms, those
+ * stay that the curve has (nominal ones; all 0: none). */
 void model_fit(struct model_curve *curve, const struct model_work *works, const double *ms,
                int count);
 
-/* One more call has been measured. */
+/* One more call has been measured. What is faster than was thought is believed at once, what is slower by and by. */
 void model_learn(struct model_curve *curve, const struct model_work *work, double ms);
 
 /* ---- Where nothing was measured ---- */

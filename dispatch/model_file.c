@@ -158,14 +158,6 @@ void model_cpu_prefix(char key[MODEL_KEY_BYTES])
     key[text.length] = 0;
 }
 
-void model_gpu_prefix(char key[MODEL_KEY_BYTES], const char *name)
-{
-    struct accel_text text;
-    start_key(&text, key, "[gpu ");
-    put_name(&text, name);
-    key[text.length] = 0;
-}
-
 void model_cpu_key(char key[MODEL_KEY_BYTES], const char *library, int threads)
 {
     struct accel_text text;
@@ -223,21 +215,34 @@ static bool begins(const struct line *line, const char *with)
     return line->length >= n && memcmp(line->at, with, n) == 0;
 }
 
-bool model_file_find(const struct model_file *file, const char *key, bool prefix,
-                     struct model_section *section)
+/* The next section whose key begins so; `rest` is then what follows it. */
+static bool next_section(struct model_file *rest, const char *prefix, struct line *header,
+                         struct model_section *section)
 {
-    const char *at = file->text, *end = file->text + file->length;
+    const char *at = rest->text, *end = at + rest->length;
     struct line line;
-    while (next_line(&at, end, &line)) {
-        if (!is_header(&line) || !begins(&line, key) || (!prefix && line.length != strlen(key)))
+    while (next_line(&at, end, header)) {
+        if (!is_header(header) || !begins(header, prefix))
             continue;
         section->text = at;
         const char *next = at;
         while (next_line(&next, end, &line) && !is_header(&line))
             at = next;
         section->length = (size_t)(at - section->text);
+        *rest = (struct model_file){(char *)(uintptr_t)at, (size_t)(end - at)};
         return true;
     }
+    return false;
+}
+
+bool model_file_find(const struct model_file *file, const char *key, bool prefix,
+                     struct model_section *section)
+{
+    struct model_file rest = *file;
+    struct line header;
+    while (next_section(&rest, key, &header, section))
+        if (prefix || header.length == strlen(key))
+            return true;
     return false;
 }
 
@@ -299,6 +304,57 @@ static bool take_char(struct line *line, char c)
     line->at++;
     line->length--;
     return true;
+}
+
+/* What follows, if the line begins so. */
+static bool take_text(struct line *line, const char *text)
+{
+    if (!begins(line, text))
+        return false;
+    line->at += strlen(text);
+    line->length -= strlen(text);
+    return true;
+}
+
+bool model_file_next_cpu(struct model_file *rest, const char *prefix, const char *library,
+                         int *threads, struct model_section *section)
+{
+    char end[MODEL_KEY_BYTES];
+    struct accel_text text;
+    struct line header;
+    int64_t count;
+    start_key(&text, end, " library=");
+    put_name(&text, library);
+    end_key(&text, end);
+    while (next_section(rest, prefix, &header, section)) {
+        bool right = take_text(&header, prefix) && take_text(&header, " threads=") &&
+                     take_integer(&header, &count) && count >= 1 && count <= 1 << 20;
+        if (right && take_text(&header, end) && header.length == 0) {
+            *threads = (int)count;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool model_file_find_gpu(const struct model_file *file, const char *name,
+                         struct model_section *section)
+{
+    struct model_file rest = *file;
+    struct line header;
+    while (next_section(&rest, "[gpu \"", &header, section)) {
+        char found[MODEL_KEY_BYTES];
+        take_text(&header, "[gpu \"");
+        const char *quote = memchr(header.at, '"', header.length);
+        size_t length = quote ? (size_t)(quote - header.at) : 0;
+        if (length == 0 || length >= sizeof found)
+            continue;
+        memcpy(found, header.at, length);
+        found[length] = 0;
+        if (strcasestr(found, name))
+            return true;
+    }
+    return false;
 }
 
 double model_section_value(const struct model_section *section, const char *name)
@@ -446,6 +502,8 @@ static const char *write_aside(const char *path, const struct grown *g)
     if (fd < 0)
         return "the file cannot be made";
     bool written = write_all(fd, g->text, g->length) && fchmod(fd, 0644) == 0;
+    written =
+        written && fsync(fd) == 0; /* else a crash could leave the new name without its text */
     written = close(fd) == 0 && written;
     if (!written || rename(aside, path) != 0) {
         int saved = errno;

@@ -48,13 +48,21 @@ void model_cpu_key(char key[MODEL_KEY_BYTES], const char *library, int threads);
 void model_gpu_key(char key[MODEL_KEY_BYTES], const char *name, int cuda_version,
                    int cublas_version);
 
-/* What the key of every section for this CPU, or a GPU of this name, begins with. */
+/* What the key of every section for this CPU begins with. */
 void model_cpu_prefix(char key[MODEL_KEY_BYTES]);
-void model_gpu_prefix(char key[MODEL_KEY_BYTES], const char *name);
 
 /* The section of a key, or, with `prefix`, the first whose key begins so. False where there is none. */
 bool model_file_find(const struct model_file *file, const char *key, bool prefix,
                      struct model_section *section);
+
+/* The next section of this CPU (its prefix) and a library, whatever its threads; `rest` begins as a copy of the file, and is
+ * then what follows. */
+bool model_file_next_cpu(struct model_file *rest, const char *prefix, const char *library,
+                         int *threads, struct model_section *section);
+
+/* The first section of a GPU in whose name this one is, in any case: "h200" is in "NVIDIA H200". */
+bool model_file_find_gpu(const struct model_file *file, const char *name,
+                         struct model_section *section);
 
 /* A value of a section, 0 where it has none. */
 double model_section_value(const struct model_section *section, const char *name);

@@ -14,6 +14,7 @@
 #include "load.h"
 #include "say.h"
 #include "shape.h"
+#include "text.h"
 
 static const struct accel_settings *settings;
 static const struct accel_ranks *ranks;
@@ -86,7 +87,7 @@ static bool lock_start(enum start_patience patience)
     struct timespec until;
     if (patience == START_WITHOUT_END)
         return pthread_mutex_lock(&lock) == 0;
-    if (patience == START_NO_WAIT || atomic_load(&slow))
+    if (atomic_load(&slow))
         return pthread_mutex_trylock(&lock) == 0;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += 30;
@@ -94,6 +95,14 @@ static bool lock_start(enum start_patience patience)
     if (!locked)
         atomic_store(&slow, true);
     return locked;
+}
+
+/* What the GPU does not do of it is not done. */
+static bool refuse(void *context, const struct accel_call *part)
+{
+    (void)context;
+    (void)part;
+    return false;
 }
 
 /* The first product of a type loads cuBLAS's kernels, which takes longer than most calls. Nobody shall wait for that, or
@@ -104,7 +113,7 @@ static void warm_up(void)
     static double memory[3 * N * N];
     for (uint32_t i = 0; i < accel_routine_count; i++) {
         const int64_t size[ACCEL_DIMENSIONS] = {N, N, N, 0};
-        struct gpu_host host = {NULL, NULL, NULL, 0, 0};
+        struct gpu_host host = {refuse, NULL, NULL, 0, 0};
         struct accel_call call;
         if (accel_routines[i].family != ACCEL_GEMM || accel_is_complex(accel_routines[i].dtype))
             continue;
@@ -138,19 +147,32 @@ static bool begin(void)
     return true;
 }
 
+/* "gpu12", and "gpu12+cpu". */
+static void name_gpu(int index)
+{
+    struct accel_text text;
+    text_start(&text, gpu_name, sizeof gpu_name - 1);
+    text_string(&text, "gpu");
+    text_integer(&text, index);
+    gpu_name[text.length] = 0;
+    strcpy(gpu_cpu_name, gpu_name);
+    strcat(gpu_cpu_name, "+cpu");
+}
+
 /* Under the lock. */
 static void start_cuda(bool background)
 {
     const struct gpu_config config = config_of();
     if (gpu_start(&config, &info)) {
-        gpu_name[3] = gpu_cpu_name[3] = (char)('0' + info.index % 10);
+        name_gpu(info.index);
         load_start(info.id);
         figures_set_gpu(&info);
         if (background)
             warm_up();
         set_state(ACCEL_GPU_READY);
     } else {
-        bool asked = settings->policy == ACCEL_POLICY_GPU || settings->log != ACCEL_LOG_OFF;
+        bool asked = settings->policy == ACCEL_POLICY_GPU || settings->log != ACCEL_LOG_OFF ||
+                     settings->devices.kind == ACCEL_DEVICES_LIST;
         if (asked && !atomic_load(&ending))
             accel_say("no GPU is used: %s", gpu_failure());
         set_state(ACCEL_GPU_ABSENT);

@@ -31,7 +31,6 @@ void start_note_gain(double gain_ms);
 
 /* Starts CUDA on the calling thread, or waits for the thread that does. */
 enum start_patience {
-    START_NO_WAIT,      /* another thread is at it: not now */
     START_SOME_SECONDS, /* it may be waiting for the dynamic linker's lock, which this one may hold */
     START_WITHOUT_END   /* there is no other way */
 };

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "adapter.h"
+#include "threads.h"
 
 struct library {
     struct dispatch_library base;
@@ -39,14 +40,6 @@ static bool run_nothing(const struct dispatch_library *library, const struct acc
 
 static const struct dispatch_library unknown = {"unknown", one_thread, run_nothing};
 
-/* OpenBLAS in all its manglings, MKL, BLIS; then what OpenMP says, where a library is built on it. All return an integer of
- * 32 bits, or one of 64 whose lower half is it. */
-static const char *const thread_functions[] = {
-    "openblas_get_num_threads",          "openblas_get_num_threads64_",
-    "openblas_get_num_threads_64",       "scipy_openblas_get_num_threads",
-    "scipy_openblas_get_num_threads64_", "MKL_Get_Max_Threads",
-    "bli_thread_get_num_threads",        "omp_get_max_threads"};
-
 static int count_threads(const struct dispatch_library *base)
 {
     const struct library *library = (const struct library *)base;
@@ -62,8 +55,8 @@ static int count_threads(const struct dispatch_library *base)
 static void *find_threads(void *handle)
 {
     void *found = NULL;
-    for (size_t i = 0; !found && i < sizeof thread_functions / sizeof *thread_functions; i++)
-        found = accel_real_lookup(handle, thread_functions[i]);
+    for (int i = 0; !found && accel_thread_functions[i]; i++)
+        found = accel_real_lookup(handle, accel_thread_functions[i]);
     return found;
 }
 

@@ -164,7 +164,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
     struct dispatch_caller caller = {.symbol = accel_names[exported].symbol,
                                      .site = frame->ret,
                                      .library = library,
-                                     .loads = accel_slots_count_loads(),
+                                     .loads = accel_slots_count_loads,
                                      .forward = forward,
                                      .original = call_original,
                                      .succeed = succeed,
@@ -206,7 +206,7 @@ static void fork_child(void)
     dispatch_fork_child();
 }
 
-/* Reads variables, and no more: most processes that inherit the preload never call BLAS. Other libraries'
+/* Reads variables and the config files, and no more: most processes that inherit the preload never call BLAS. Other libraries'
  * constructors may have called BLAS before. */
 __attribute__((constructor)) static void start(void)
 {

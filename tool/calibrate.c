@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dispatch/settings.h"
 #include "report.h"
 
 /* ---- Options ---- */
@@ -113,21 +114,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 /* ---- The file ---- */
 
-static bool output_path(char path[PATH_MAX], const struct options *options)
+/* As the programs' settings have it. */
+static bool output_path(char path[PATH_MAX], const struct options *options,
+                        const struct accel_settings *settings)
 {
-    const char *model = getenv("ACCEL_MODEL"), *cache = getenv("XDG_CACHE_HOME"),
-               *home = getenv("HOME");
-    int length = -1;
-    if (options->output)
-        length = snprintf(path, PATH_MAX, "%s", options->output);
-    else if (model && *model)
-        length = snprintf(path, PATH_MAX, "%s", model);
-    else if (cache &&
-             *cache == '/') /* others are to be ignored: XDG Base Directory Specification */
-        length = snprintf(path, PATH_MAX, "%s/accel/model", cache);
-    else if (home && *home)
-        length = snprintf(path, PATH_MAX, "%s/.cache/accel/model", home);
-    return length >= 0 && length < PATH_MAX;
+    const char *model = options->output ? options->output : settings->model;
+    return model && snprintf(path, PATH_MAX, "%s", model) < PATH_MAX;
 }
 
 /* Adds sections to the file; none, before a minute is spent: whether it can be written. */
@@ -182,6 +174,7 @@ int calibrate_command(int argc, char **argv)
 {
     const struct argp argp = {.options = known, .parser = parse, .doc = doc};
     struct options options = {.seconds = 50, .memory = 512 << 20};
+    struct accel_settings settings;
     char path[PATH_MAX];
     struct library library;
     struct gpu_info info;
@@ -189,7 +182,9 @@ int calibrate_command(int argc, char **argv)
     const double start = survey_now();
     if (argp_parse(&argp, argc, argv, 0, NULL, &options) != 0)
         return 2;
-    if (!output_path(path, &options))
+    settings_read(&settings);
+    settings_complain();
+    if (!output_path(path, &options, &settings))
         return fail("no file to write", "--output, ACCEL_MODEL, XDG_CACHE_HOME and HOME name none");
     /* It would be measured in place of the libraries. */
     if (dlopen("libaccel.so", RTLD_NOLOAD | RTLD_LAZY))
@@ -203,9 +198,11 @@ int calibrate_command(int argc, char **argv)
         return 1;
 
     struct survey survey = {.library = &library, .deadline = start + options.seconds};
-    const char *cuda_dir = getenv("ACCEL_CUDA_DIR");
-    const struct gpu_config config = {.cuda_dir = cuda_dir && *cuda_dir ? cuda_dir : NULL,
-                                      .memory_share = 0.8};
+    const bool listed = settings.devices.kind == ACCEL_DEVICES_LIST;
+    const struct gpu_config config = {.cuda_dir = settings.cuda_dir,
+                                      .memory_share = 0.8,
+                                      .devices = listed ? settings.devices.number : NULL,
+                                      .device_count = listed ? settings.devices.count : 0};
     survey.gpu =
         gpu_start(&config, &info) && gpu_measure_copies(&survey.up_gbps, &survey.down_gbps);
     if (!workload_memory_open(&survey.memory, options.memory))

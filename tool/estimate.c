@@ -15,8 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dispatch/estimate.h"
 #include "dispatch/known_gpus.h"
 #include "dispatch/model_file.h"
+#include "dispatch/settings.h"
 
 struct options {
     const char *gpu, *model, *shim;
@@ -63,16 +65,14 @@ static void list_gpus(void)
     fputc('\n', stderr);
 }
 
-/* Whether a calibration has a GPU of exactly this name. */
+/* Whether the calibration has this GPU. */
 static bool is_calibrated(const struct options *options)
 {
-    char prefix[MODEL_KEY_BYTES];
     struct model_file file;
     struct model_section section;
     if (!options->model || model_file_open(&file, options->model) != NULL)
         return false;
-    model_gpu_prefix(prefix, options->gpu);
-    bool has = model_file_find(&file, prefix, true, &section);
+    bool has = model_file_find_gpu(&file, options->gpu, &section);
     model_file_close(&file);
     return has;
 }
@@ -102,7 +102,11 @@ static void set_environment(const struct options *options, const char *shim, con
     if (others && *others && asprintf(&preload, "%s:%s", shim, others) < 0)
         preload = NULL;
     setenv("LD_PRELOAD", preload ? preload : shim, 1);
+    /* What is asked is what the GPU would do if it were let. */
     setenv("ACCEL", "1", 1);
+    setenv("ACCEL_POLICY", "auto", 1);
+    setenv("ACCEL_DEVICES", "auto", 1);
+    setenv("ACCEL_REQUIRE", "", 1);
     setenv("ACCEL_ESTIMATE", options->gpu, 1);
     setenv("ACCEL_ESTIMATE_DIR", folder, 1);
     if (options->model)
@@ -134,33 +138,16 @@ static int run_program(const struct options *options, const char *shim, const ch
 /* ---- What it has left ---- */
 
 struct row {
-    char name[32];
-    int64_t calls, gpu_calls, lost_calls;
-    double cpu_ms, gpu_cpu_ms, est_gpu_ms, lost_ms;
+    const char *name;
+    struct estimate_sums sums;
 };
 
 struct table {
-    struct row *row;
-    int rows;
+    struct row *row; /* one for each routine */
     int processes;
 };
 
-static struct row *row_of(struct table *table, const char *name)
-{
-    for (int i = 0; i < table->rows; i++)
-        if (strcmp(table->row[i].name, name) == 0)
-            return &table->row[i];
-    struct row *grown = realloc(table->row, (size_t)(table->rows + 1) * sizeof *grown);
-    if (!grown)
-        return NULL;
-    table->row = grown;
-    struct row *row = &grown[table->rows++];
-    memset(row, 0, sizeof *row);
-    snprintf(row->name, sizeof row->name, "%s", name);
-    return row;
-}
-
-static void add(struct row *sum, const struct row *one)
+static void add(struct estimate_sums *sum, const struct estimate_sums *one)
 {
     sum->calls += one->calls;
     sum->gpu_calls += one->gpu_calls;
@@ -171,28 +158,28 @@ static void add(struct row *sum, const struct row *one)
     sum->lost_ms += one->lost_ms;
 }
 
+static bool make_table(struct table *table)
+{
+    table->processes = 0;
+    table->row = calloc(accel_routine_count, sizeof *table->row);
+    for (uint32_t i = 0; table->row && i < accel_routine_count; i++)
+        table->row[i].name = accel_routines[i].name;
+    return table->row;
+}
+
 static void read_process(struct table *table, const char *path)
 {
     FILE *file = fopen(path, "re");
-    char line[256];
+    struct estimate_sums one;
+    uint32_t i = 0;
     if (!file)
         return;
     table->processes++;
-    while (fgets(line, sizeof line, file)) {
-        struct row one;
-        long long calls, gpu_calls, lost_calls;
-        if (sscanf(line, "%31s %lld %lf %lld %lf %lf %lld %lf", one.name, &calls, &one.cpu_ms,
-                   &gpu_calls, &one.gpu_cpu_ms, &one.est_gpu_ms, &lost_calls, &one.lost_ms) != 8) {
-            fprintf(stderr, "accel estimate: a process left a line cut short; it is not counted\n");
-            continue;
-        }
-        one.calls = calls;
-        one.gpu_calls = gpu_calls;
-        one.lost_calls = lost_calls;
-        struct row *row = row_of(table, one.name);
-        if (row)
-            add(row, &one);
-    }
+    for (; i < accel_routine_count && fread(&one, sizeof one, 1, file) == 1; i++)
+        add(&table->row[i].sums, &one);
+    if (i < accel_routine_count)
+        fprintf(stderr, "accel estimate: %s is of another version of libaccel.so, or cut short\n",
+                path);
     fclose(file);
 }
 
@@ -217,15 +204,16 @@ static void read_folder(struct table *table, const char *folder)
 static int by_cpu_time(const void *a, const void *b)
 {
     const struct row *x = a, *y = b;
-    return (x->cpu_ms < y->cpu_ms) - (x->cpu_ms > y->cpu_ms);
+    return (x->sums.cpu_ms < y->sums.cpu_ms) - (x->sums.cpu_ms > y->sums.cpu_ms);
 }
 
-static void print_row(const struct row *r)
+static void print_row(const struct row *row)
 {
-    fprintf(stderr, "%-12s %10lld %10.3f %10lld %10.3f %10.3f %10.3f %10lld %10.3f\n", r->name,
-            (long long)r->calls, r->cpu_ms * 1e-3, (long long)r->gpu_calls, r->gpu_cpu_ms * 1e-3,
-            r->est_gpu_ms * 1e-3, (r->gpu_cpu_ms - r->est_gpu_ms) * 1e-3, (long long)r->lost_calls,
-            r->lost_ms * 1e-3);
+    const struct estimate_sums *s = &row->sums;
+    fprintf(stderr, "%-12s %10lld %10.3f %10lld %10.3f %10.3f %10.3f %10lld %10.3f\n", row->name,
+            (long long)s->calls, s->cpu_ms * 1e-3, (long long)s->gpu_calls, s->gpu_cpu_ms * 1e-3,
+            s->est_gpu_ms * 1e-3, (s->gpu_cpu_ms - s->est_gpu_ms) * 1e-3, (long long)s->lost_calls,
+            s->lost_ms * 1e-3);
 }
 
 static void print_table(struct table *table, const struct options *options, bool calibrated,
@@ -234,22 +222,23 @@ static void print_table(struct table *table, const struct options *options, bool
     struct row sum = {.name = "all"};
     fprintf(stderr, "\naccel estimate: what a GPU (%s, %s figures) would have run, in seconds\n",
             options->gpu, calibrated ? "measured" : "built-in");
-    if (table->rows == 0) {
+    if (table->processes == 0) {
         fprintf(stderr, "no call of BLAS or LAPACK was seen\n");
         return;
     }
     fprintf(stderr, "%-12s %10s %10s %10s %10s %10s %10s %10s %10s\n", "", "calls", "on the CPU",
             "GPU calls", "were", "would be", "saved", "not paid", "lost by");
-    qsort(table->row, (size_t)table->rows, sizeof *table->row, by_cpu_time);
-    for (int i = 0; i < table->rows; i++) {
+    qsort(table->row, accel_routine_count, sizeof *table->row, by_cpu_time);
+    for (uint32_t i = 0; i < accel_routine_count && table->row[i].sums.calls > 0; i++) {
         print_row(&table->row[i]);
-        add(&sum, &table->row[i]);
+        add(&sum.sums, &table->row[i].sums);
     }
     print_row(&sum);
-    double saved = (sum.gpu_cpu_ms - sum.est_gpu_ms) * 1e-3;
+    double saved = (sum.sums.gpu_cpu_ms - sum.sums.est_gpu_ms) * 1e-3;
     fprintf(stderr,
-            "%d process%s, %.3f s in all; %.3f s less, less CUDA's start of 0.3 to 1 s, which the "
-            "program does not wait for\n",
+            "%d process%s, %.3f s in all; %.3f s less, as far as calls come one after the other, "
+            "and less "
+            "what runs on the CPU while CUDA starts (0.3 to 1 s)\n",
             table->processes, table->processes == 1 ? "" : "es", seconds, saved);
 }
 
@@ -269,8 +258,9 @@ int estimate_command(int argc, char **argv)
         .doc =
             "Runs a program on the CPU, and tells on stderr what a GPU would have run of it, and "
             "the time that it would have saved."};
-    struct options options = {.model = getenv("ACCEL_MODEL")};
-    char shim[PATH_MAX], folder[PATH_MAX];
+    struct accel_settings settings;
+    struct options options = {NULL, NULL, NULL, NULL};
+    char shim[PATH_MAX], folder[PATH_MAX], whole[PATH_MAX], model[PATH_MAX];
     const char *tmp = getenv("TMPDIR");
     if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &options) != 0)
         return 2;
@@ -279,6 +269,12 @@ int estimate_command(int argc, char **argv)
                 "accel estimate: no program is given: accel estimate --gpu NAME -- PROGRAM\n");
         return 2;
     }
+    settings_read(&settings);
+    settings_complain();
+    if (!options.model)
+        options.model = settings.model;
+    if (options.model && realpath(options.model, model)) /* the program may change its folder */
+        options.model = model;
     bool calibrated = options.gpu && is_calibrated(&options);
     if (!options.gpu || (!calibrated && !known_gpu_find(options.gpu))) {
         fprintf(stderr,
@@ -288,24 +284,27 @@ int estimate_command(int argc, char **argv)
         list_gpus();
         return 2;
     }
-    if (options.shim ? snprintf(shim, sizeof shim, "%s", options.shim) >= (int)sizeof shim ||
-                           access(shim, R_OK) != 0
+    if (options.shim ? !realpath(options.shim, shim) || access(shim, R_OK) != 0
                      : !find_shim(shim)) {
         fprintf(stderr, "accel estimate: libaccel.so is not there; --shim says where it is\n");
         return 2;
     }
     if (snprintf(folder, sizeof folder, "%s/accel-estimate-XXXXXX", tmp && *tmp ? tmp : "/tmp") >=
             (int)sizeof folder ||
-        !mkdtemp(folder)) {
+        !mkdtemp(folder) || !realpath(folder, whole)) {
         fprintf(stderr, "accel estimate: a folder for the counts cannot be made: %s\n",
                 strerror(errno));
         return 126;
     }
-    struct table table = {NULL, 0, 0};
+    struct table table;
+    if (!make_table(&table)) {
+        fprintf(stderr, "accel estimate: %s\n", strerror(errno));
+        return 126;
+    }
     double start = now();
-    int status = run_program(&options, shim, folder);
+    int status = run_program(&options, shim, whole);
     double seconds = now() - start;
-    read_folder(&table, folder);
+    read_folder(&table, whole);
     if (status != 127)
         print_table(&table, &options, calibrated, seconds);
     free(table.row);

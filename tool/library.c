@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "shim/threads.h"
+
 /* ---- Opening ---- */
 
 static const char *open_listed(struct library *library, const char *paths)
@@ -143,23 +145,12 @@ void library_name(char name[LIBRARY_NAME_BYTES], const void *function)
 
 int library_threads(const void *function)
 {
-    static const char *const names[] = {"openblas_get_num_threads",
-                                        "openblas_get_num_threads64_",
-                                        "scipy_openblas_get_num_threads",
-                                        "scipy_openblas_get_num_threads64_",
-                                        "MKL_Get_Max_Threads",
-                                        "bli_thread_get_num_threads",
-                                        "flexiblas_get_num_threads",
-                                        "omp_get_max_threads"};
     const struct link_map *object = object_of(function);
     void *handle = object ? dlopen(object->l_name, RTLD_NOLOAD | RTLD_LAZY) : NULL;
     void *found = NULL;
     int (*threads)(void);
-    for (size_t i = 0; !found && i < sizeof names / sizeof *names; i++) {
-        found = handle ? dlsym(handle, names[i]) : NULL;
-        if (!found)
-            found = dlsym(RTLD_DEFAULT, names[i]);
-    }
+    for (int i = 0; handle && !found && accel_thread_functions[i]; i++)
+        found = dlsym(handle, accel_thread_functions[i]);
     memcpy(&threads, &found, sizeof threads);
     int count = found ? threads() : 1;
     if (handle)

@@ -11,12 +11,12 @@
 /* ---- Shapes ---- */
 
 /* Evenly by their logarithms; none is a power of two, which some libraries are slower at. */
-static const int64_t orders[] = {12, 40, 128, 400, 1200, 3600};
+static const int64_t orders[] = {12, 24, 48, 96, 192, 384, 800, 1600, 3200};
 enum { ORDERS = sizeof orders / sizeof *orders };
 
 enum {
-    LEAST_ORDER = 40, /* up to what a square of this asks for, shapes are measured at any rate */
-    RUNS = 5,         /* of short ones, after one that warms up */
+    LEAST_ORDER = 48, /* up to what a square of this asks for, shapes are measured at any rate */
+    RUNS = 10,        /* of short ones, after one that warms up */
     LEAST_INNER = 4
 };
 
@@ -96,14 +96,27 @@ void survey_close(struct survey *survey)
 
 /* ---- What a shape will take ---- */
 
-/* By the operations, from what was measured last, of the same kind where there is such. */
+/* From the last two of the same kind that were measured: small shapes grow by less than their operations do, and a
+ * larger one by a little more than they did. Without such, from what was measured last, by the operations. */
 static double predicted_ms(const struct survey_track *track, const struct survey_shape *shape)
 {
-    const struct survey_shape *from = NULL;
-    for (const struct survey_shape *x = track->shape; x < shape; x++)
-        if (x->ms > 0 && (!from || x->kind == shape->kind || from->kind != shape->kind))
-            from = x;
-    return from ? from->ms * shape->flops / from->flops : 0;
+    const struct survey_shape *last = NULL, *before = NULL, *other = NULL;
+    for (const struct survey_shape *x = track->shape; x < shape; x++) {
+        if (x->ms <= 0)
+            continue;
+        other = x;
+        if (x->kind == shape->kind) {
+            before = last;
+            last = x;
+        }
+    }
+    const struct survey_shape *from = last ? last : other;
+    if (!from)
+        return 0;
+    double growth = 1;
+    if (before && last->flops > before->flops)
+        growth = log(last->ms / before->ms) / log(last->flops / before->flops) + 0.25;
+    return from->ms * pow(shape->flops / from->flops, fmin(fmax(growth, 0.25), 1.1));
 }
 
 static double cost_ms(const struct survey_track *track, double limit_ms)
@@ -203,7 +216,7 @@ void survey_run(struct survey *survey,
                                  double spent))
 {
     const double start = survey_now(), seconds = survey->deadline - start;
-    const double limit_ms = fmax(0.4 * seconds, 1); /* 20 ms of 50 s */
+    const double limit_ms = fmax(0.12 * seconds, 1); /* 6 ms of 50 s */
     for (int gpu = 1; gpu >= 0; gpu--) {
         double deadline = gpu ? start + seconds / 2 : survey->deadline, cost = 0, now;
         struct survey_track *track;

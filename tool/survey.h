@@ -8,7 +8,7 @@
 
 #include "workload.h"
 
-enum { SURVEY_SHAPES = 18 };
+enum { SURVEY_SHAPES = 27 };
 
 enum survey_kind { SURVEY_SQUARE, SURVEY_SKINNY, SURVEY_TALL, SURVEY_KINDS };
 

@@ -2,9 +2,10 @@
  *
  * Times every routine that the GPU has (or one), in three shapes with sizes from 8 to 16384, by the system's libraries or by
  * libaccel's GPU side, and prints a line for each: routine, sizes, milliseconds (on the GPU with the copies). A time that
- * begins with ~ was not measured, because one call would take longer than SECONDS (0.15) or more memory than there is: it is
- * the largest measured one's times what operations it has more, and what its copies take. */
+ * begins with ~ was not measured, because one call would take longer than SECONDS (0.25) or more memory than there is: it is
+ * what the two largest measured ones say of the operations and the steps, and what its copies take. */
 #define _GNU_SOURCE
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +16,12 @@
 #include "tool/survey.h"
 #include "tool/workload.h"
 
-enum { LEAST = 8, MOST = 16384, SHAPES = 3, RUNS = 3 };
+enum { LEAST = 8, MOST = 16384, SHAPES = 3, RUNS = 12 };
 
-/* What is known of one shape of a routine on one side. */
+/* The last two calls of one shape of a routine that were measured on one side: operations, and milliseconds without the
+ * copies. */
 struct last {
-    double flops, ms, copies_ms;
+    double flops[2], ms[2];
     bool failed; /* it cannot be had */
 };
 
@@ -55,7 +57,7 @@ static double best_ms(struct recorder *r, const struct accel_routine *routine,
     double best = -1, sum = 0;
     if (!workload_make(&workload, &r->memory, routine, size, function))
         return -1;
-    for (int run = 0; run <= RUNS && (run < 2 || sum < r->most_ms); run++) {
+    for (int run = 0; run <= RUNS && (run < 3 || sum < r->most_ms / 10); run++) {
         double ms =
             function ? workload_cpu_ms(&workload) : workload_gpu_ms(&workload, &host, &status);
         if (ms < 0)
@@ -65,6 +67,24 @@ static double best_ms(struct recorder *r, const struct accel_routine *routine,
             best = ms;
     }
     return best;
+}
+
+/* Part of the time grows with the operations, and part with the order, as steps that wait for each other do: what the last two
+ * say of both. */
+static double extrapolated_ms(const struct last *last, double flops)
+{
+    double steps[2] = {cbrt(last->flops[0]), cbrt(last->flops[1])};
+    if (last->ms[1] <= 0)
+        return 0;
+    double per_flop = last->ms[1] / last->flops[1], per_step = 0;
+    if (last->ms[0] > 0) {
+        double scale = steps[0] / steps[1];
+        double rest = last->ms[1] - last->ms[0] / scale,
+               more = last->flops[1] - last->flops[0] / scale;
+        per_flop = more > 0 ? fmax(rest / more, 0.1 * per_flop) : per_flop;
+        per_step = fmax(0, (last->ms[1] - per_flop * last->flops[1]) / steps[1]);
+    }
+    return per_flop * flops + per_step * cbrt(flops);
 }
 
 /* Prints one time. */
@@ -79,8 +99,7 @@ static void record(struct recorder *r, struct last *last, const struct accel_rou
     double copies =
         function ? 0 : (work.up_bytes / r->up_gbps + work.down_bytes / r->down_gbps) * 1e-6;
     double bytes = work.term[MODEL_ELEMENT] * 1e6 * (double)accel_dtype_size(routine->dtype);
-    double more = last->flops > 0 ? flops / last->flops : 1;
-    double predicted = last->ms > 0 ? (last->ms - last->copies_ms) * more + copies : 0;
+    double predicted = extrapolated_ms(last, flops) + copies;
     if (predicted < r->most_ms && bytes < 1e9 && !last->failed) {
         double ms = best_ms(r, routine, size, function);
         if (ms < 0) {
@@ -89,9 +108,10 @@ static void record(struct recorder *r, struct last *last, const struct accel_rou
             printf(" -");
             return;
         }
-        /* The copies take no longer than the whole. */
-        double share = copies < 0.95 * ms ? copies : 0.95 * ms;
-        *last = (struct last){flops, ms, share, false};
+        last->flops[0] = last->flops[1];
+        last->ms[0] = last->ms[1];
+        last->flops[1] = flops;
+        last->ms[1] = ms - fmin(copies, 0.95 * ms); /* they take no longer than the whole */
         printf(" %.6g", ms);
     } else if (last->failed) {
         printf(" -");
@@ -124,7 +144,7 @@ static void record_shapes(struct recorder *r, const struct accel_routine *routin
 
 int main(int argc, char **argv)
 {
-    struct recorder r = {.most_ms = 150, .up_gbps = 1, .down_gbps = 1};
+    struct recorder r = {.most_ms = 250, .up_gbps = 1, .down_gbps = 1};
     bool on_gpu = argc > 1 && strcmp(argv[1], "gpu") == 0;
     const struct gpu_config config = {.cuda_dir = getenv("ACCEL_CUDA_DIR"), .memory_share = 0.8};
     struct gpu_info info;

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from common import SHIM, TEST_GPU, said, start
+from common import LOG, TEST_GPU, said, start
 
 AUTO = {**TEST_GPU, "ACCEL_POLICY": "auto"}
 ROUTINES = {"dgemm": "{0}x{0}x{0}", "dgesv": "{0}x1"}
@@ -20,7 +20,7 @@ def key_that_is_missed(folder, sections, step, env):
     """What a run says that the calibration has nothing for."""
     path = f"{folder}/key"
     put(path, sections)
-    done = start("steps", step, env={**AUTO, "ACCEL_START": "wait", "ACCEL_MODEL": path, **env})
+    done = start("steps", step, env={**AUTO, **LOG, "ACCEL_START": "wait", "ACCEL_MODEL": path, **env})
     return re.search(r" has nothing for (.*): built-in", said(done)[0]).group(1)
 
 
@@ -36,7 +36,7 @@ def keys(folder, env={}):
 
 def lines(ms):
     """Lines of a section in which a call of order n takes ms * n / 500 milliseconds."""
-    orders = (50, 100, 500, 1000)
+    orders = (50, 100, 200, 300, 400, 500, 600, 700, 1000, 2000)
     return "".join(
         f"{name} {' '.join(f'{size.format(n)}:{ms * n / 500:.6f}' for n in orders)}\n" for name, size in ROUTINES.items())
 

@@ -230,30 +230,40 @@ static bool libcuda_is_there(void)
     return there;
 }
 
-static bool accel_is_starting(void)
+/* The first thread of libaccel's name, or 0; CUDA's threads, which it makes, have that name too. */
+static pid_t starting_thread(void)
 {
     char path[300], name[64];
-    bool starting = false;
+    pid_t first = 0;
     DIR *tasks = opendir("/proc/self/task");
     struct dirent *entry;
     while (tasks && (entry = readdir(tasks))) {
+        pid_t thread = atoi(entry->d_name);
         snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
         FILE *file = fopen(path, "r");
-        starting = starting ||
-                   (file && fgets(name, sizeof name, file) && strcmp(name, "accel-start\n") == 0);
+        if (file && fgets(name, sizeof name, file) && strcmp(name, "accel-start\n") == 0 &&
+            (first == 0 || thread < first))
+            first = thread;
         if (file)
             fclose(file);
     }
     if (tasks)
         closedir(tasks);
-    return starting;
+    return first;
 }
 
-/* For a minute at most. */
+/* Whoever comes when libcuda is there may take another thread for the first one, and waits for a while only. */
 static void await_cuda(bool started)
 {
-    for (int i = 0; i < 12000 && !(libcuda_is_there() && !(started && accel_is_starting())); i++)
+    bool late = libcuda_is_there(), there = late;
+    pid_t first = started ? starting_thread() : 0, now = first;
+    for (int i = 0; i < (late ? 300 : 6000) && !(there && (!started || now != first)); i++) {
         pause_ms(5);
+        there = libcuda_is_there();
+        now = started ? starting_thread() : 0;
+        if (first == 0)
+            first = now;
+    }
 }
 
 static void *exit_thread(void *unused)

@@ -55,7 +55,7 @@ with tempfile.TemporaryDirectory() as folder:
     # ---- A wrong estimate ----
 
     slow = {"TESTGPU_GFLOPS": "1", "TESTGPU_UP_GBPS": "0.5"}
-    done = start("steps", "dgemm:500:20", "started", "dgemm:500:40", env={**env, **slow})
+    done = start("steps", "dgemm:500:100", "started", "dgemm:500:40", env={**env, **slow})
     seen = ran(lines_for(done))
     tap.ok(ok(done) and 1 <= seen.count(("gpu0", "faster")) <= 5 and set(seen[-30:]) == {("cpu", "slower")},
            "built-in figures, a slow GPU: after a few runs on the CPU", seen, done.stdout)

@@ -103,8 +103,14 @@ with tempfile.TemporaryDirectory() as folder:
 
     # ---- Signals ----
 
+    def threads_env(count):
+        """A BLAS with so many threads, and a calibration of it."""
+        own = {"OPENBLAS_NUM_THREADS": count}
+        calibrate(f"{model}-{count}", keys(folder, own), 1000, 1)
+        return {**env, **own, "ACCEL_MODEL": f"{model}-{count}"}
+
     for mode, extra in {"background": {}, "wait": {"ACCEL_START": "wait"}}.items():
-        done = start("signals", 2500, env={**env, "TESTGPU_START_MS": "700", "OPENBLAS_NUM_THREADS": "1", **extra})
+        done = start("signals", 2500, env={**threads_env("1"), "TESTGPU_START_MS": "700", **extra})
         tap.ok(done.returncode == 0 and done.stdout == "alarms came, interrupts came, elsewhere 0\nawaited came, unwanted 0, a pause is "
                "interrupted\nother threads seen, open 0\n", f"signals come to the program's own threads, {mode}", done.stdout)
         tap.ok(reasons(done)[-1] == ("gpu0", "faster"), f"while and after CUDA starts, {mode}", runs(reasons(done)))
@@ -113,9 +119,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     # A BLAS with threads of its own may not be in use on another thread when the process forks.
     for mode, blas_threads in {"main": "2", "thread": "1"}.items():
-        own = {**env, "ACCEL_MODEL": folder + "/forks", "OPENBLAS_NUM_THREADS": blas_threads}
-        calibrate(own["ACCEL_MODEL"], keys(folder, {"OPENBLAS_NUM_THREADS": blas_threads}), 1000, 1)
-        done = start("forks_anytime", 300, 60, mode, 1500, env={**own, "TESTGPU_START_MS": "300", "TESTGPU_LOAD_MS": "300"})
+        done = start("forks_anytime", 300, 60, mode, 1500, env={**threads_env(blas_threads), "TESTGPU_START_MS": "300", "TESTGPU_LOAD_MS": "300"})
         pids = [f["pid"] for f in lines_for(done)]
         parent = max(set(pids), key=pids.count)
         children = [reasons(done, pid) for pid in set(pids) - {parent}]

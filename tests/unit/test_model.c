@@ -109,7 +109,7 @@ static void curve_passes_through_the_points(void **state)
     }
 }
 
-/* The rate of operations is never thought to be more than twice what was measured: beyond the measured sizes it decides. */
+/* The rate of operations is never thought to be more than ten times what was measured: beyond the measured sizes it decides. */
 static void rates_are_not_made_up(void **state)
 {
     struct model_work works[3];
@@ -121,7 +121,7 @@ static void rates_are_not_made_up(void **state)
     model_fit(&curve, works, ms, 3);
     const struct model_work large = work_of("dgemm", 16384, 16384, 16384);
     double measured = works[2].term[MODEL_OPERATION] / 1; /* Gflop in a millisecond */
-    assert_true(model_ms(&curve, &large) >= 0.99 * large.term[MODEL_OPERATION] / (2 * measured));
+    assert_true(model_ms(&curve, &large) >= 0.99 * large.term[MODEL_OPERATION] / (10 * measured));
 }
 
 static void learning(void **state)
@@ -134,23 +134,25 @@ static void learning(void **state)
     (void)state;
     model_nominal_cpu(&curve, routine("dgemm"), &rates);
     double before = model_ms(&curve, &work), far_before = model_ms(&curve, &far);
-    model_learn(&curve, &work, 3 * before);
-    assert_near(model_ms(&curve, &work), 3 * before, 0.05);
+    /* One slow run is not the truth; several are. */
+    model_learn(&curve, &work, 100 * before);
+    assert_true(model_ms(&curve, &work) < 2.1 * before);
+    for (int i = 0; i < 40; i++)
+        model_learn(&curve, &work, 3 * before);
+    assert_near(model_ms(&curve, &work), 3 * before, 0.1);
     assert_near(model_ms(&curve, &near), 3 * before, 0.15);
     assert_true(model_ms(&curve, &far) < 1.5 * far_before);
-    /* It follows, but not at once: one slow run is not the truth. */
-    for (int i = 0; i < 8; i++)
-        model_learn(&curve, &work, 3 * before);
     model_learn(&curve, &work, 30 * before);
     assert_true(model_ms(&curve, &work) < 7 * before);
-    for (int i = 0; i < 100; i++)
-        model_learn(&curve, &work, before);
+    /* A fast run is one that the machine can do. */
+    model_learn(&curve, &work, before);
     assert_near(model_ms(&curve, &work), before, 0.05);
     assert_int_equal(curve.points, 1);
     /* More sizes than there is room for. */
     for (int64_t n = 4; n < 4 * 3 * MODEL_POINTS; n += 2) {
         const struct model_work other = work_of("dgemm", n * n, n, 2);
-        model_learn(&curve, &other, 1);
+        for (int run = 0; run < 60; run++)
+            model_learn(&curve, &other, 1);
         assert_true(curve.points <= MODEL_POINTS);
         assert_near(model_ms(&curve, &other), 1, 0.3);
     }
@@ -160,6 +162,21 @@ static void learning(void **state)
     model_learn(&curve, &work, NAN);
     model_learn(&curve, &work, -1);
     assert_memory_equal(&same, &curve, sizeof curve);
+}
+
+/* Few points, or points of one size, leave the terms as they were: what is far from them is not made up. */
+static void few_points_correct(void **state)
+{
+    const struct model_rates rates = accel_nominal_gpu();
+    const struct model_work small = work_of("dgemm", 500, 500, 500),
+                            large = work_of("dgemm", 8000, 8000, 8000);
+    struct model_curve curve;
+    (void)state;
+    model_nominal_gpu(&curve, routine("dgemm"), &rates, ACCEL_LAUNCH_MS);
+    double before = model_ms(&curve, &large), ms = 0.4;
+    model_fit(&curve, &small, &ms, 1);
+    assert_near(model_ms(&curve, &small), 0.4, 0.05);
+    assert_true(model_ms(&curve, &large) < 3 * before);
 }
 
 /* Every routine, at sizes from 1 to 2^20, on both sides: finite, positive, and not less for more. */
@@ -250,6 +267,7 @@ int main(void)
         cmocka_unit_test(curve_passes_through_the_points),
         cmocka_unit_test(rates_are_not_made_up),
         cmocka_unit_test(learning),
+        cmocka_unit_test(few_points_correct),
         cmocka_unit_test(nominal_times_grow),
         cmocka_unit_test(typical_calls_are_right),
         cmocka_unit_test(gpus_by_name),

@@ -104,26 +104,22 @@ static void written_and_read(void **state)
 /* Lines that no writer of ours makes are no figures, and do no harm. */
 static void lines_that_are_none(void **state)
 {
-    static const char *const bodies[] = {
-        "dgemm 64x64:1\n",
-        "dgemm 64x64x64x64:1\n",
-        "dgemm 64x64x64\n",
-        "dgemm 64x64x64:\n",
-        "dgemm 64x64x64:0\n",
-        "dgemm 64x64x64:-1\n",
-        "dgemm \n",
-        "dgemm\n",
-        "dgemm 64x64x64:1e5\n",
-        "dgemm 64x64x64:nan\n",
-        "dgemm 0x1x1:1\n",
-        "dgemm x:1\n",
-        "dgemm 64x64x64:1 \n",
-        "dgemm 64x64x64:1  64x64x64:1\n",
-        "dgemm 99999999999999999999x1x1:1\n",
-        "dgemm 9999999999x1x1:1\n",
-        "dgemm 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 "
-        "1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1 "
-        "1x1x1:1 1x1x1:1 1x1x1:1 1x1x1:1\n"};
+    static const char *const bodies[] = {"dgemm 64x64:1\n",
+                                         "dgemm 64x64x64x64:1\n",
+                                         "dgemm 64x64x64\n",
+                                         "dgemm 64x64x64:\n",
+                                         "dgemm 64x64x64:0\n",
+                                         "dgemm 64x64x64:-1\n",
+                                         "dgemm \n",
+                                         "dgemm\n",
+                                         "dgemm 64x64x64:1e5\n",
+                                         "dgemm 64x64x64:nan\n",
+                                         "dgemm 0x1x1:1\n",
+                                         "dgemm x:1\n",
+                                         "dgemm 64x64x64:1 \n",
+                                         "dgemm 64x64x64:1  64x64x64:1\n",
+                                         "dgemm 99999999999999999999x1x1:1\n",
+                                         "dgemm 9999999999x1x1:1\n"};
     (void)state;
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
         struct model_file file;
@@ -135,6 +131,28 @@ static void lines_that_are_none(void **state)
         assert_true(model_file_find(&file, "[cpu \"one\"]", false, &section));
         if (model_section_curve(&section, routine("dgemm"), &curve))
             fail_msg("taken: %s", bodies[i]);
+        model_file_close(&file);
+    }
+}
+
+/* Of more points than a curve has room for none is taken: whoever wrote that is not we. */
+static void too_many_points(void **state)
+{
+    char body[16 * (MODEL_POINTS + 2)] = "dgemm";
+    struct model_file file;
+    struct model_section section;
+    struct model_curve curve = {.points = 0};
+    (void)state;
+    for (int extra = 0; extra < 2; extra++) {
+        body[5] = 0;
+        for (int i = 0; i < MODEL_POINTS + extra; i++)
+            sprintf(body + strlen(body), " %dx1x1:1", i + 1);
+        strcat(body, "\n");
+        unlink(path);
+        assert_null(put("[cpu \"one\"]", body));
+        assert_null(model_file_open(&file, path));
+        assert_true(model_file_find(&file, "[cpu \"one\"]", false, &section));
+        assert_int_equal(model_section_curve(&section, routine("dgemm"), &curve), extra == 0);
         model_file_close(&file);
     }
 }
@@ -278,6 +296,7 @@ int main(void)
         cmocka_unit_test(keys),
         cmocka_unit_test(written_and_read),
         cmocka_unit_test(lines_that_are_none),
+        cmocka_unit_test(too_many_points),
         cmocka_unit_test(every_byte_damaged),
         cmocka_unit_test(other_files),
         cmocka_unit_test(putting),
