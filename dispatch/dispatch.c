@@ -457,7 +457,7 @@ static void rule_out_gpu(const struct accel_call *call)
 {
     static atomic_bool looked;
     const struct gpu_config config = {.cuda_dir = settings.cuda_dir};
-    if (start_state() != ACCEL_GPU_UNTRIED || !is_large(call) ||
+    if (start_state() != ACCEL_GPU_UNTRIED || !is_large(call) || estimate_is_on() ||
         settings.policy != ACCEL_POLICY_AUTO || settings.gpu_routines.text ||
         settings.require_gpu || atomic_exchange(&looked, true) || gpu_may_exist(&config))
         return;
@@ -466,17 +466,12 @@ static void rule_out_gpu(const struct accel_call *call)
         accel_say("no GPU is used: this machine has no NVIDIA device");
 }
 
-/* Whether a call takes the CPU less, at a billion operations and bytes a second, than a look at it and a launch take: a column
- * of a few rows is above the gate by its length. Then it is not worth a decision, if nobody wants to see one. */
-static bool is_trifle(const struct accel_call *call)
+/* Device pointers can only exist where the program has a context, though not in each of its threads. */
+static bool sees_cuda(const struct dispatch_caller *caller)
 {
-    double sum = call->routine->flops(call);
-    if (settings.log != ACCEL_LOG_OFF || settings.summary || settings.policy != ACCEL_POLICY_AUTO ||
-        settings.gpu_routines.text || estimate_is_on() || atomic_load(&program_uses_cuda))
-        return false;
-    for (int i = 0; i < ACCEL_MATRICES; i++)
-        sum += (double)call->operand[i].rows * (double)call->operand[i].cols * 8;
-    return sum * 1e-6 < ACCEL_LAUNCH_MS / 2 && sum >= 0 && call->batch == 1;
+    if (!atomic_load(&program_uses_cuda) && gpu_program_uses_cuda(caller->loads()))
+        atomic_store(&program_uses_cuda, true);
+    return atomic_load(&program_uses_cuda);
 }
 
 /* Finds out where the operands are. */
@@ -488,11 +483,9 @@ static void locate(struct accel_call *call, const struct dispatch_caller *caller
         dispatch_fork_child();
         now = start_state();
     }
-    /* Device pointers can only exist where the program has a context, though not in each of its threads. */
     bool may_start = now == ACCEL_GPU_UNTRIED || now == ACCEL_GPU_STARTING;
-    if (settings.policy != ACCEL_POLICY_CPU && (may_start || now == ACCEL_GPU_READY) &&
-        !atomic_load(&program_uses_cuda) && gpu_program_uses_cuda(caller->loads()))
-        atomic_store(&program_uses_cuda, true);
+    if (settings.policy != ACCEL_POLICY_CPU && (may_start || now == ACCEL_GPU_READY))
+        sees_cuda(caller);
     if ((now == ACCEL_GPU_READY || now == ACCEL_GPU_FAILED ||
          (may_start && atomic_load(&program_uses_cuda))) &&
         !accel_call_fault(call) && !accel_is_rows_of_lapack(call)) {
@@ -502,14 +495,26 @@ static void locate(struct accel_call *call, const struct dispatch_caller *caller
     }
 }
 
+/* Whether a call takes the CPU less, at a billion operations and bytes a second, than a look at it and a launch take: a column
+ * of a few rows is above the gate by its length. Then it is not worth a decision, if nobody wants to see one, and no operand can
+ * be in device memory. */
+static bool is_trifle(const struct accel_call *call, const struct dispatch_caller *caller)
+{
+    double sum = call->routine->flops(call);
+    if (settings.log != ACCEL_LOG_OFF || settings.summary || settings.policy != ACCEL_POLICY_AUTO ||
+        settings.gpu_routines.text || estimate_is_on() || call->batch != 1)
+        return false;
+    for (int i = 0; i < ACCEL_MATRICES; i++)
+        sum += (double)call->operand[i].rows * (double)call->operand[i].cols * 8;
+    return sum * 1e-6 < ACCEL_LAUNCH_MS / 2 && sum >= 0 && !sees_cuda(caller);
+}
+
 /* Decides, and has CUDA started if that would pay. */
 static void survey(struct accel_call *call, const struct dispatch_caller *caller,
                    struct situation *situation)
 {
-    if (!estimate_is_on()) {
-        rule_out_gpu(call);
+    if (!estimate_is_on())
         locate(call, caller);
-    }
     situation->library = caller->library(caller->context);
     situation->threads = situation->library->threads(situation->library);
     situation->site = sites_key(caller->site, call);
@@ -525,6 +530,7 @@ static void survey(struct accel_call *call, const struct dispatch_caller *caller
 bool dispatch_would_run(struct accel_call *call, const struct dispatch_caller *caller)
 {
     struct situation situation;
+    rule_out_gpu(call);
     survey(call, caller, &situation);
     return !host_can_read(call) || situation.decision.gpu;
 }
@@ -594,7 +600,9 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
 {
     struct situation situation;
     settings_complain();
-    if (is_trifle(call) && caller->forward && !call_is_part(call))
+    rule_out_gpu(call);
+    if (caller->forward && !call_is_part(call) &&
+        (dispatch_attention().level == DISPATCH_SEE_NOTHING || is_trifle(call, caller)))
         return false;
     survey(call, caller, &situation);
     const struct accel_decision *decision = &situation.decision;

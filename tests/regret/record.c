@@ -2,7 +2,7 @@
  *
  * Times every routine that the GPU has (or one), in three shapes with sizes from 8 to 16384, by the system's libraries or by
  * libaccel's GPU side, and prints a line for each: routine, sizes, milliseconds (on the GPU with the copies). A time that
- * begins with ~ was not measured, because one call would take longer than SECONDS (0.25) or more memory than there is: it is
+ * begins with ~ was not measured, because one call would take longer than SECONDS (0.15) or more memory than there is: it is
  * what the two largest measured ones say of the operations and the steps, and what its copies take. */
 #define _GNU_SOURCE
 #include <math.h>
@@ -144,7 +144,7 @@ static void record_shapes(struct recorder *r, const struct accel_routine *routin
 
 int main(int argc, char **argv)
 {
-    struct recorder r = {.most_ms = 250, .up_gbps = 1, .down_gbps = 1};
+    struct recorder r = {.most_ms = 150, .up_gbps = 1, .down_gbps = 1};
     bool on_gpu = argc > 1 && strcmp(argv[1], "gpu") == 0;
     const struct gpu_config config = {.cuda_dir = getenv("ACCEL_CUDA_DIR"), .memory_share = 0.8};
     struct gpu_info info;

@@ -1,0 +1,49 @@
+#!/usr/bin/python3 -B
+"""Which figures are used: a calibration of several machines, of routines in part, of no use here."""
+
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+from calibrated import AUTO, calibrate, keys, lines, put  # noqa: E402
+from common import LOG, NO_GPU, Tap, lines_for, said, start  # noqa: E402
+
+tap = Tap()
+WAIT = {"ACCEL_START": "wait"}
+
+with tempfile.TemporaryDirectory() as folder:
+    model = f"{folder}/model"
+    known = keys(folder)
+    env = {**AUTO, **LOG, **WAIT, "ACCEL_MODEL": model}
+
+    # A home folder that machines share: the first GPU in the file is a slow one, and is not here.
+    put(model, {'[gpu "Slow" cuda=1.0 cublas=1]': f"up_gbps=1\ndown_gbps=1\n{lines(1e5)}", known["blas"]: lines(100),
+                known["gpu"]: f"up_gbps=100\ndown_gbps=100\n{lines(1)}"})
+    done = start("steps", "dgemm:500:3", env=env)
+    tap.ok(done.returncode == 0 and {f["ran"] for f in lines_for(done)} == {"gpu0"} and not said(done),
+           "another machine's slow GPU keeps nothing from this one's", done.stderr)
+
+    # Few points: what is far from them is not made up.
+    put(model, {known["blas"]: lines(100), known["gpu"]: "up_gbps=10\ndown_gbps=10\ndgemm 100x100x100:0.4\n"})
+    done = start("steps", "dgemm:500:1", env=env)
+    estimates = [float(f["est_gpu_ms"]) for f in lines_for(done)]
+    tap.ok(estimates and max(estimates) < 10, "one measured call of order 100 does not make one of 500 take a hundred times as long", done.stderr)
+
+    # A calibration that has not this machine is named where it is used, and is not read where there is no GPU.
+    put(model, {'[cpu "other" threads=1 library="x 1"]': lines(1)})
+    done = start("steps", "dgemm:500:3", env={**NO_GPU, "ACCEL_MODEL": model})
+    tap.ok(done.returncode == 0 and done.stderr == "", "without a GPU nothing is said of a calibration", done.stderr)
+    done = start("steps", "dgemm:500:3", env={**AUTO, **WAIT, "ACCEL_MODEL": model})
+    tap.ok(len(said(done)) == 1, "with one it is named once", done.stderr)
+    ranks = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_LOCAL_RANK": "1"}
+    done = start("steps", "dgemm:500:3", env={**AUTO, "ACCEL_MODEL": model, **ranks})
+    tap.ok(done.returncode == 0 and not said(done), "of several ranks the first one alone speaks", done.stderr)
+
+    # Devices: the number in the log is CUDA's; one that is not there is named.
+    calibrate(model, known, 100, 1)
+    done = start("steps", "dgemm:500:1", env={**env, "TESTGPU_DEVICES": "4", "ACCEL_DEVICES": "3"})
+    tap.ok({f["ran"] for f in lines_for(done)} == {"gpu3"}, "ACCEL_DEVICES=3 of four", done.stderr)
+    done = start("steps", "dgemm:500:1", env={**AUTO, **WAIT, "ACCEL_MODEL": model, "ACCEL_DEVICES": "3"})
+    tap.ok(done.returncode == 0 and len(said(done)) == 1 and "no device 3" in said(done)[0], "ACCEL_DEVICES=3 of one is named", done.stderr)
+
+tap.done()
