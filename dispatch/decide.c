@@ -288,13 +288,16 @@ static enum accel_why obstacle(const struct accel_call *call, const struct accel
     return ACCEL_WHYS;
 }
 
+/* Estimates are not exact: what the GPU would gain less than a tenth at is left where it is. */
+#define GAIN 0.9
+
 /* By the estimates alone. */
 static struct accel_decision weigh(struct accel_decision decision, const struct accel_call *call,
                                    const struct accel_machine *machine, bool required)
 {
     if (below_gate(call, machine))
         return on_cpu(decision, ACCEL_SMALL);
-    if (must_move(call) || decision.est_own_ms >= decision.est_cpu_ms)
+    if (must_move(call) || decision.est_own_ms >= GAIN * decision.est_cpu_ms)
         return on_cpu(decision, ACCEL_SLOWER);
     /* Anything goes through in tiles, but tiles this small would not pay. */
     if (machine->gpu_memory < 16 << 20)

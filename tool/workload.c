@@ -173,11 +173,13 @@ bool workload_make(struct workload *workload, struct workload_memory *memory,
     return !function || make_workspace(workload, memory);
 }
 
-static void refill(struct workload *workload)
+/* destroyed: LAPACK may have used a matrix as workspace that the table, which says what a caller gets back, has as one that is
+ * only read. */
+static void refill(struct workload *workload, bool destroyed)
 {
     for (int i = 0; i < ACCEL_MATRICES; i++) {
         const struct accel_operand *x = &workload->call.operand[i];
-        if (x->ptr && (!workload->filled || (x->access & ACCEL_WRITE)))
+        if (x->ptr && (!workload->filled || destroyed || (x->access & ACCEL_WRITE)))
             fill_operand(&workload->call, (enum accel_matrix)i);
     }
     workload->filled = true;
@@ -192,7 +194,7 @@ static double now_ms(void)
 
 double workload_cpu_ms(struct workload *workload)
 {
-    refill(workload);
+    refill(workload, accel_is_lapack(workload->call.routine->family));
     double start = now_ms();
     bool good = succeeds(workload);
     double ms = now_ms() - start;
@@ -210,7 +212,7 @@ static bool refuse(void *context, const struct accel_call *part)
 double workload_gpu_ms(struct workload *workload, struct gpu_host *host, enum gpu_status *status)
 {
     *host = (struct gpu_host){.original = refuse};
-    refill(workload);
+    refill(workload, false);
     double start = now_ms();
     *status = gpu_run(&workload->call, host);
     double ms = now_ms() - start;

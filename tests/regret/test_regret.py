@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 """What the decisions cost, replayed from recorded times: of the test GPU as a fast, a slow and a busy device, and of each real
-GPU whose recording is kept. The goals are in replay.c. Nothing is timed here: the same files give the same result."""
+GPU whose recording is kept. What is asked is in replay.c. Nothing is timed here: the same files give the same result."""
 
 import subprocess
 import sys
