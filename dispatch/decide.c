@@ -213,20 +213,15 @@ static bool is_supported(const struct accel_call *call)
     return true;
 }
 
-double accel_gpu_ms(const struct model_work *work, const struct accel_machine *machine)
-{
-    return machine->gpu_slowdown *
-           (model_ms(machine->gpu_curve, work) + work->up_bytes / machine->up_gbps * 1e-6 +
-            work->down_bytes / machine->down_gbps * 1e-6);
-}
-
 static void estimate(struct accel_decision *decision, const struct accel_call *call,
                      const struct accel_machine *machine)
 {
     struct model_work work;
     model_work_of(call, &work);
     decision->est_cpu_ms = machine->cpu_slowdown * model_ms(machine->cpu_curve, &work);
-    decision->est_own_ms = accel_gpu_ms(&work, machine);
+    decision->est_own_ms =
+        machine->gpu_slowdown * (model_ms(machine->gpu_curve, &work) +
+                                 model_copies_ms(&work, machine->up_gbps, machine->down_gbps));
     decision->est_gpu_ms = decision->est_own_ms + machine->gpu_wait_ms;
 }
 

@@ -88,9 +88,6 @@ struct accel_decision accel_decide(const struct accel_call *call,
                                    const struct accel_machine *machine,
                                    const struct accel_settings *settings);
 
-/* Milliseconds that a call takes on the GPU once it is its turn: the copies, and the curve. */
-double accel_gpu_ms(const struct model_work *work, const struct accel_machine *machine);
-
 /* Whether a call that stays on the CPU should have been on the GPU and could not: what ACCEL_REQUIRE=gpu forbids. */
 bool accel_is_fallback(const struct accel_call *call, const struct accel_machine *machine,
                        const struct accel_settings *settings, enum accel_why why);

@@ -285,27 +285,28 @@ static bool run_original(void *context, const struct accel_call *part)
 /* What is known of a call when it is decided. */
 struct situation {
     const struct dispatch_library *library;
-    int threads; /* of that library */
-    uint64_t site;
-    struct model_work work;
+    int threads;   /* of that library */
+    uint64_t site; /* where a decision may depend on how calls fared */
     struct accel_decision decision;
     bool fallback; /* which ACCEL_REQUIRE forbids */
 };
 
-static int64_t bytes_moved(const struct model_work *work)
+static int64_t bytes_moved(const struct accel_call *call)
 {
-    return (int64_t)(work->up_bytes + work->down_bytes);
+    struct model_work work;
+    model_work_of(call, &work);
+    return (int64_t)(work.up_bytes + work.down_bytes);
 }
 
-static bool device_is_full(const struct model_work *work)
+static bool device_is_full(const struct accel_call *call)
 {
     int64_t until = atomic_load_explicit(&full_until_ms, memory_order_relaxed);
-    return until > 0 && (double)until > now_ms() && bytes_moved(work) >= atomic_load(&full_bytes);
+    return until > 0 && (double)until > now_ms() && bytes_moved(call) >= atomic_load(&full_bytes);
 }
 
-static void note_full(const struct model_work *work)
+static void note_full(const struct accel_call *call)
 {
-    atomic_store(&full_bytes, bytes_moved(work));
+    atomic_store(&full_bytes, bytes_moved(call));
     atomic_store(&full_until_ms, (int64_t)now_ms() + FULL_MS);
 }
 
@@ -345,7 +346,7 @@ static bool run_on_gpu(const struct accel_call *call, const struct situation *si
         return true;
     case GPU_NO_MEMORY:
         record->why = ACCEL_NO_MEMORY;
-        note_full(&situation->work);
+        note_full(call);
         break;
     case GPU_UNSUPPORTED:
         record->why = ACCEL_UNSUPPORTED;
@@ -362,7 +363,7 @@ static bool run_on_gpu(const struct accel_call *call, const struct situation *si
     case GPU_SHORT_ELSE:
         record->why = ACCEL_NO_MEMORY;
         record->ran = start_gpu_cpu_name();
-        note_full(&situation->work);
+        note_full(call);
         return true;
     case GPU_LOST:
         stop_program(caller);
@@ -396,7 +397,6 @@ static void decide_now(const struct accel_call *call, struct situation *situatio
         machine.gpu_memory = estimate_is_on() ? estimate_memory() : gpu->memory_bytes;
         machine.gpu_slowdown = gpu->sharers > 1 ? gpu->sharers : 1;
     }
-    model_work_of(call, &situation->work);
     if (adapts && machine.gpu == ACCEL_GPU_READY && settings.policy == ACCEL_POLICY_AUTO &&
         load_cpu_calls() == 0 && !estimate_is_on())
         figures_probe(situation->library, situation->threads);
@@ -405,9 +405,11 @@ static void decide_now(const struct accel_call *call, struct situation *situatio
         machine.cpu_slowdown = demand > cores ? demand / cores : 1;
         if (situation->threads > cores) /* what was measured of the library was so, too */
             machine.cpu_slowdown = load_cpu_calls() + 1;
+    }
+    if (adapts && valid && machine.gpu == ACCEL_GPU_READY) {
         machine.gpu_wait_ms = load_gpu_ms();
         machine.lost = sites_lost(situation->site);
-        machine.full = device_is_full(&situation->work);
+        machine.full = device_is_full(call);
     }
     figures_borrow(&machine, call->routine, situation->library, situation->threads);
     situation->decision = accel_decide(call, &machine, &settings);
@@ -517,7 +519,7 @@ static void survey(struct accel_call *call, const struct dispatch_caller *caller
         locate(call, caller);
     situation->library = caller->library(caller->context);
     situation->threads = situation->library->threads(situation->library);
-    situation->site = sites_key(caller->site, call);
+    situation->site = adapts ? sites_key(caller->site, call) : 0;
     decide_now(call, situation);
     if (estimate_is_on())
         return;

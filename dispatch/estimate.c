@@ -1,11 +1,9 @@
 #define _GNU_SOURCE
 #include "estimate.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "known_gpus.h"
 #include "model_file.h"
@@ -223,6 +222,15 @@ static struct profile *cpu_of(const struct dispatch_library *library, int thread
     return p;
 }
 
+/* Under the lock. */
+static bool make_gpu(struct profile *p, struct model_rates rates)
+{
+    p->gpu = true;
+    p->rates = rates;
+    p->up_gbps = p->down_gbps = ACCEL_COPY_GBPS;
+    return make_room(p);
+}
+
 /* Until the GPU is known, it is thought to be a fast one: it is started to see. The calibration may have several, of other
  * machines, of which any could keep it from that. */
 static struct profile *gpu_of(void)
@@ -232,10 +240,8 @@ static struct profile *gpu_of(void)
         return p;
     pthread_rwlock_wrlock(&lock);
     p = atomic_load(&gpu_profile);
-    if (!p && make_room(&gpu_profiles[0])) {
+    if (!p && make_gpu(&gpu_profiles[0], accel_nominal_gpu())) {
         p = &gpu_profiles[0];
-        p->gpu = true;
-        p->rates = accel_nominal_gpu();
         atomic_store(&gpu_profile, p);
     }
     pthread_rwlock_unlock(&lock);
@@ -289,19 +295,6 @@ static const struct model_curve *curve_of(struct profile *p, uint32_t index)
 /* Without memory for any. */
 static const struct model_curve no_curve;
 
-static void set_rates(struct accel_machine *machine, const struct profile *gpu)
-{
-    double up = 0, down = 0;
-    if (gpu && gpu->measured) {
-        up = model_section_value(&gpu->section, "up_gbps");
-        down = model_section_value(&gpu->section, "down_gbps");
-    }
-    machine->up_gbps = up > 0 ? up : gpu && gpu->up_gbps > 0 ? gpu->up_gbps : ACCEL_COPY_GBPS;
-    machine->down_gbps = down > 0                    ? down
-                         : gpu && gpu->down_gbps > 0 ? gpu->down_gbps
-                                                     : ACCEL_COPY_GBPS;
-}
-
 void figures_borrow(struct accel_machine *machine, const struct accel_routine *routine,
                     const struct dispatch_library *library, int threads)
 {
@@ -309,7 +302,10 @@ void figures_borrow(struct accel_machine *machine, const struct accel_routine *r
     struct profile *cpu = cpu_of(library, threads), *gpu = gpu_of();
     machine->cpu_curve = cpu->curve ? curve_of(cpu, index) : &no_curve;
     machine->gpu_curve = gpu ? curve_of(gpu, index) : &no_curve;
-    set_rates(machine, gpu);
+    if (gpu) {
+        machine->up_gbps = gpu->up_gbps;
+        machine->down_gbps = gpu->down_gbps;
+    }
     if (learns(cpu, index) || (gpu && learns(gpu, index))) {
         pthread_rwlock_rdlock(&lock);
         holds = true;
@@ -326,26 +322,35 @@ void figures_give_back(void)
 
 /* ---- The GPU ---- */
 
+/* Under the lock: its rates, of what is known of it, and of the calibration where that has it. */
+static void set_gpu(struct profile *p, const struct known_gpu *known)
+{
+    if (known) {
+        const double peaks[2] = {1e3 * known->tflops[0], 1e3 * known->tflops[1]};
+        p->rates = accel_gpu_of_peaks(peaks, known->memory_gbps);
+        p->up_gbps = known->up_gbps;
+        p->down_gbps = known->down_gbps;
+    }
+    if (p->measured) {
+        double up = model_section_value(&p->section, "up_gbps");
+        double down = model_section_value(&p->section, "down_gbps");
+        p->up_gbps = up > 0 ? up : p->up_gbps;
+        p->down_gbps = down > 0 ? down : p->down_gbps;
+    }
+    atomic_store(&gpu_profile, p);
+}
+
 void figures_set_gpu(const struct gpu_info *info)
 {
     struct profile *p = &gpu_profiles[1];
-    const struct known_gpu *known = known_gpu_find(info->name);
     pthread_rwlock_wrlock(&lock);
-    if (make_room(p)) {
+    if (make_gpu(p, accel_gpu_of_peaks(info->gflops, 2000))) {
         open_file();
         model_gpu_key(p->key, info->name, info->cuda_version, info->cublas_version);
         p->measured = file.text && model_file_find(&file, p->key, false, &p->section);
         if (file.text && !p->measured)
             say_foreign(p->key);
-        p->gpu = true;
-        p->rates = accel_gpu_of_peaks(info->gflops, 2000);
-        if (known) {
-            const double peaks[2] = {1e3 * known->tflops[0], 1e3 * known->tflops[1]};
-            p->rates = accel_gpu_of_peaks(peaks, known->memory_gbps);
-            p->up_gbps = known->up_gbps;
-            p->down_gbps = known->down_gbps;
-        }
-        atomic_store(&gpu_profile, p);
+        set_gpu(p, known_gpu_find(info->name));
     }
     pthread_rwlock_unlock(&lock);
 }
@@ -356,21 +361,13 @@ bool figures_set_gpu_named(const char *name, int64_t *memory_bytes)
     const struct known_gpu *known = known_gpu_find(name);
     bool found = false;
     pthread_rwlock_wrlock(&lock);
-    if (make_room(p)) {
+    if (make_gpu(p, accel_nominal_gpu())) {
         open_file();
-        p->gpu = true;
         p->measured = file.text && model_file_find_gpu(&file, name, &p->section);
-        p->rates = accel_nominal_gpu();
-        if (known) {
-            const double peaks[2] = {1e3 * known->tflops[0], 1e3 * known->tflops[1]};
-            p->rates = accel_gpu_of_peaks(peaks, known->memory_gbps);
-            p->up_gbps = known->up_gbps;
-            p->down_gbps = known->down_gbps;
-        }
         *memory_bytes = known ? (int64_t)(known->memory_gb * 1e9) : 0;
         found = p->measured || known;
         if (found)
-            atomic_store(&gpu_profile, p);
+            set_gpu(p, known);
     }
     pthread_rwlock_unlock(&lock);
     return found;
@@ -406,12 +403,10 @@ void figures_learn_gpu(const struct accel_call *call, double ms)
 {
     struct profile *p = gpu_of();
     struct model_work work;
-    struct accel_machine rates;
     if (!p)
         return;
     model_work_of(call, &work);
-    set_rates(&rates, p);
-    double copies = work.up_bytes / rates.up_gbps * 1e-6 + work.down_bytes / rates.down_gbps * 1e-6;
+    double copies = model_copies_ms(&work, p->up_gbps, p->down_gbps);
     /* The copies take what they take; a call that was faster than they are thought to be leaves next to nothing. */
     learn(p, call, &work, ms - copies > ms / 10 ? ms - copies : ms / 10);
 }
@@ -569,15 +564,13 @@ static void append_curve(struct body *body, const struct accel_routine *routine,
 
 static void append_rates(struct body *body, const struct profile *p)
 {
-    struct accel_machine rates;
     char buffer[96];
     struct accel_text text;
-    set_rates(&rates, p);
     text_start(&text, buffer, sizeof buffer);
     text_string(&text, "up_gbps=");
-    text_decimal(&text, rates.up_gbps);
+    text_decimal(&text, p->up_gbps);
     text_string(&text, "\ndown_gbps=");
-    text_decimal(&text, rates.down_gbps);
+    text_decimal(&text, p->down_gbps);
     text_char(&text, '\n');
     append(body, buffer, text.length);
 }

@@ -123,6 +123,11 @@ double model_ms(const struct model_curve *curve, const struct model_work *work)
     return sum_of(curve->ms, work) * power_of_2(logarithms / weights);
 }
 
+double model_copies_ms(const struct model_work *work, double up_gbps, double down_gbps)
+{
+    return work->up_bytes / up_gbps * 1e-6 + work->down_bytes / down_gbps * 1e-6;
+}
+
 double model_point_ms(const struct model_curve *curve, const struct model_point *point,
                       const struct model_work *work)
 {

@@ -47,6 +47,9 @@ void model_work_of(const struct accel_call *call, struct model_work *work);
 /* Milliseconds; without the copies of operands. */
 double model_ms(const struct model_curve *curve, const struct model_work *work);
 
+/* Milliseconds of the copies, at so many 10^9 bytes a second up and down. */
+double model_copies_ms(const struct model_work *work, double up_gbps, double down_gbps);
+
 /* What a point stands for: the milliseconds of a call of these terms. */
 double model_point_ms(const struct model_curve *curve, const struct model_point *point,
                       const struct model_work *work);

@@ -96,8 +96,7 @@ static void record(struct recorder *r, struct last *last, const struct accel_rou
     shape_typical(&call, routine, size);
     model_work_of(&call, &work);
     double flops = work.term[MODEL_OPERATION];
-    double copies =
-        function ? 0 : (work.up_bytes / r->up_gbps + work.down_bytes / r->down_gbps) * 1e-6;
+    double copies = function ? 0 : model_copies_ms(&work, r->up_gbps, r->down_gbps);
     double bytes = work.term[MODEL_ELEMENT] * 1e6 * (double)accel_dtype_size(routine->dtype);
     double predicted = extrapolated_ms(last, flops) + copies;
     if (predicted < r->most_ms && bytes < 1e9 && !last->failed) {
