@@ -7,12 +7,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "decide.h"
 #include "estimate.h"
 #include "figures.h"
+#include "gpu/clock.h"
 #include "gpu/gpu.h"
 #include "load.h"
 #include "log.h"
@@ -151,13 +151,6 @@ static void on_event(void *context, const struct gpu_event *event)
 {
     const struct running *running = context;
     log_event(&settings, running->caller->symbol, event);
-}
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
 static bool all_on_host(const struct accel_call *call)
@@ -301,13 +294,14 @@ static int64_t bytes_moved(const struct accel_call *call)
 static bool device_is_full(const struct accel_call *call)
 {
     int64_t until = atomic_load_explicit(&full_until_ms, memory_order_relaxed);
-    return until > 0 && (double)until > now_ms() && bytes_moved(call) >= atomic_load(&full_bytes);
+    return until > 0 && (double)until > accel_now_ms() &&
+           bytes_moved(call) >= atomic_load(&full_bytes);
 }
 
 static void note_full(const struct accel_call *call)
 {
     atomic_store(&full_bytes, bytes_moved(call));
-    atomic_store(&full_until_ms, (int64_t)now_ms() + FULL_MS);
+    atomic_store(&full_until_ms, (int64_t)accel_now_ms() + FULL_MS);
 }
 
 /* A call has run on the GPU because that was thought to be faster. */
@@ -331,7 +325,7 @@ static bool run_on_gpu(const struct accel_call *call, const struct situation *si
 {
     struct running running = {caller, settings.log == ACCEL_LOG_MOVES};
     struct gpu_host host = {run_original, running.log_moves ? on_event : NULL, &running, 0, 0};
-    double start = now_ms();
+    double start = accel_now_ms();
     int number = load_enter_gpu(situation->decision.est_own_ms);
     enum gpu_status status = gpu_run(call, &host);
     load_leave_gpu(number);
@@ -342,7 +336,7 @@ static bool run_on_gpu(const struct accel_call *call, const struct situation *si
     case GPU_OK:
         record->ran = start_gpu_name();
         caller->succeed(caller->context);
-        judge(call, situation, now_ms() - start, caller);
+        judge(call, situation, accel_now_ms() - start, caller);
         return true;
     case GPU_NO_MEMORY:
         record->why = ACCEL_NO_MEMORY;
@@ -556,9 +550,9 @@ static double run_forward(const struct accel_call *call, const struct situation 
     bool alone = counted && load_enter_cpu() == 1;
     if (counted)
         computes = here;
-    double start = now_ms();
+    double start = accel_now_ms();
     caller->forward(caller->context);
-    double ms = now_ms() - start;
+    double ms = accel_now_ms() - start;
     if (counted) {
         computes = NULL;
         alone = alone && load_cpu_calls() == 1;
@@ -587,9 +581,9 @@ static bool run_for_estimate(const struct accel_call *call, const struct situati
     if (record->why == ACCEL_BAD_ARGUMENT || record->why == ACCEL_UNSUPPORTED)
         return false; /* as below */
     inside = situation->decision.gpu;
-    double start = now_ms();
+    double start = accel_now_ms();
     caller->forward(caller->context);
-    record->ms = now_ms() - start;
+    record->ms = accel_now_ms() - start;
     inside = false;
     if (situation->decision.gpu)
         record->why = ACCEL_NO_GPU;
@@ -623,9 +617,9 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
     bool recorded = settings.log != ACCEL_LOG_OFF || settings.summary;
     if (estimate_is_on() && run_for_estimate(call, &situation, caller, &record))
         return true;
-    double start = recorded ? now_ms() : 0;
+    double start = recorded ? accel_now_ms() : 0;
     if (decision->gpu && !estimate_is_on() && run_on_gpu(call, &situation, caller, &record)) {
-        record.ms = recorded ? now_ms() - start : 0;
+        record.ms = recorded ? accel_now_ms() - start : 0;
         settle(&record);
         return true;
     }
@@ -647,10 +641,10 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
     if (readable) {
         record.ms = run_forward(call, &situation, caller);
     } else {
-        start = now_ms();
+        start = accel_now_ms();
         if (!run_on_copies(call, caller))
             stop_program(caller);
-        record.ms = now_ms() - start;
+        record.ms = accel_now_ms() - start;
     }
     settle(&record);
     return true;

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
+#include "gpu/clock.h"
+#include "grown.h"
 #include "known_gpus.h"
 #include "model_file.h"
 #include "say.h"
@@ -413,13 +414,6 @@ void figures_learn_gpu(const struct accel_call *call, double ms)
 
 /* ---- The probe ---- */
 
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
 /* After a run of so long there is no further one. */
 #define PROBE_MOST_MS 5.0
 
@@ -440,13 +434,13 @@ static double time_product(const struct dispatch_library *library, int64_t n)
     for (int i = ACCEL_a; i <= ACCEL_c; i++)
         call.operand[i].ptr = memory + i * n * n;
     for (int run = 0; run < 3; run++) { /* the first one warms up */
-        double start = now_ms();
+        double start = accel_now_ms();
         if (!library->run(library, &call))
             break;
-        double gflops = routine->flops(&call) * 1e-6 / (now_ms() - start);
+        double gflops = routine->flops(&call) * 1e-6 / (accel_now_ms() - start);
         if (run > 0 && gflops > best)
             best = gflops;
-        if (now_ms() - start > PROBE_MOST_MS) { /* slower than thought: that is known now */
+        if (accel_now_ms() - start > PROBE_MOST_MS) { /* slower than thought: that is known now */
             best = gflops > best ? gflops : best;
             break;
         }
@@ -486,29 +480,6 @@ void figures_probe(const struct dispatch_library *library, int threads)
 
 /* ---- ACCEL_LEARN=1: back to the file ---- */
 
-struct body {
-    char *bytes;
-    size_t length, size;
-    bool failed;
-};
-
-static void append(struct body *body, const char *bytes, size_t length)
-{
-    if (body->length + length + 1 > body->size) {
-        size_t size = 2 * (body->length + length) + 4096;
-        char *grown = realloc(body->bytes, size);
-        if (!grown) {
-            body->failed = true;
-            return;
-        }
-        body->bytes = grown;
-        body->size = size;
-    }
-    memcpy(body->bytes + body->length, bytes, length);
-    body->length += length;
-    body->bytes[body->length] = 0;
-}
-
 /* Sizes from their logarithms, as model_work_of() makes them. */
 static int64_t size_at(float place)
 {
@@ -516,7 +487,7 @@ static int64_t size_at(float place)
     return (int64_t)((double)((int64_t)1 << whole) * (1 + ((double)place - (double)whole)) + 0.5);
 }
 
-static void append_point(struct body *body, const struct accel_routine *routine,
+static void append_point(struct grown *body, const struct accel_routine *routine,
                          const struct model_curve *curve, const struct model_point *point)
 {
     int64_t size[ACCEL_DIMENSIONS] = {0};
@@ -542,27 +513,27 @@ static void append_point(struct body *body, const struct accel_routine *routine,
     text_char(&text, ':');
     text_decimal(&text, ms);
     if (ms >= 1e-6)
-        append(body, buffer, text.length);
+        grown_add(body, buffer, text.length);
 }
 
-static void append_curve(struct body *body, const struct accel_routine *routine,
+static void append_curve(struct grown *body, const struct accel_routine *routine,
                          const struct model_curve *curve)
 {
     size_t before = body->length;
-    append(body, routine->name, strlen(routine->name));
+    grown_string(body, routine->name);
     size_t empty = body->length;
     for (int i = 0; i < curve->points; i++)
         if (curve->point[i].place[ACCEL_DIMENSIONS] == 0) /* a batch has no line */
             append_point(body, routine, curve, &curve->point[i]);
     if (body->length > empty) {
-        append(body, "\n", 1);
-    } else if (body->bytes) {
+        grown_string(body, "\n");
+    } else if (body->text) {
         body->length = before;
-        body->bytes[before] = 0;
+        body->text[before] = 0;
     }
 }
 
-static void append_rates(struct body *body, const struct profile *p)
+static void append_rates(struct grown *body, const struct profile *p)
 {
     char buffer[96];
     struct accel_text text;
@@ -572,13 +543,13 @@ static void append_rates(struct body *body, const struct profile *p)
     text_string(&text, "\ndown_gbps=");
     text_decimal(&text, p->down_gbps);
     text_char(&text, '\n');
-    append(body, buffer, text.length);
+    grown_add(body, buffer, text.length);
 }
 
 /* The whole section: what was measured and is unchanged, too. */
-static bool compose(struct body *body, struct profile *p)
+static bool compose(struct grown *body, struct profile *p)
 {
-    *body = (struct body){NULL, 0, 0, false};
+    *body = (struct grown){NULL, 0, 0, false};
     if (p->gpu)
         append_rates(body, p);
     for (uint32_t i = 0; i < accel_routine_count; i++) {
@@ -592,7 +563,7 @@ static bool compose(struct body *body, struct profile *p)
 void figures_end(void)
 {
     const char *keys[CPU_PROFILES + 1], *bodies[CPU_PROFILES + 1];
-    struct body body[CPU_PROFILES + 1];
+    struct grown body[CPU_PROFILES + 1];
     int count = 0;
     if (!settings || !settings->learn || !settings->model || pthread_rwlock_trywrlock(&lock) != 0)
         return;
@@ -605,10 +576,10 @@ void figures_end(void)
             continue; /* its points are another section's */
         if (compose(&body[count], p)) {
             keys[count] = p->key;
-            bodies[count] = body[count].bytes;
+            bodies[count] = body[count].text;
             count++;
         } else {
-            free(body[count].bytes);
+            free(body[count].text);
         }
     }
     const char *wrong =
@@ -617,7 +588,7 @@ void figures_end(void)
         accel_say("what was learned is not kept in %s: %s (%s)", settings->model, wrong,
                   strerrordesc_np(errno));
     for (int i = 0; i < count; i++)
-        free(body[i].bytes);
+        free(body[i].text);
     pthread_rwlock_unlock(&lock);
 }
 

@@ -17,6 +17,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "grown.h"
 #include "shape.h"
 #include "text.h"
 
@@ -409,29 +410,6 @@ bool model_section_curve(const struct model_section *section, const struct accel
 
 /* ---- Writing ---- */
 
-/* A file that grows. */
-struct grown {
-    char *text;
-    size_t length, size;
-    bool failed;
-};
-
-static void grow(struct grown *g, const char *bytes, size_t length)
-{
-    if (g->length + length > g->size) {
-        size_t size = 2 * (g->length + length) + 4096;
-        char *text = realloc(g->text, size);
-        if (!text) {
-            g->failed = true;
-            return;
-        }
-        g->text = text;
-        g->size = size;
-    }
-    memcpy(g->text + g->length, bytes, length);
-    g->length += length;
-}
-
 static bool is_among(const struct line *line, const char *const keys[], int count)
 {
     for (int i = 0; i < count; i++)
@@ -450,8 +428,8 @@ static void keep_others(struct grown *g, const struct model_file *old, const cha
         if (is_header(&line))
             kept = !is_among(&line, keys, count);
         if (kept) {
-            grow(g, line.at, line.length);
-            grow(g, "\n", 1);
+            grown_add(g, line.at, line.length);
+            grown_string(g, "\n");
         }
     }
 }
@@ -460,20 +438,20 @@ static void compose(struct grown *g, const struct model_file *old, const char *c
                     const char *const bodies[], int count)
 {
     char digits[CHECKSUM_DIGITS];
-    grow(g, version_line, sizeof version_line - 1);
+    grown_string(g, version_line);
     if (old->text)
         keep_others(g, old, keys, count);
     for (int i = 0; i < count; i++) {
-        grow(g, keys[i], strlen(keys[i]));
-        grow(g, "\n", 1);
-        grow(g, bodies[i], strlen(bodies[i]));
+        grown_string(g, keys[i]);
+        grown_string(g, "\n");
+        grown_string(g, bodies[i]);
     }
     if (g->failed)
         return;
     put_checksum(digits, g->text, g->length);
-    grow(g, checksum_name, sizeof checksum_name - 1);
-    grow(g, digits, sizeof digits);
-    grow(g, "\n", 1);
+    grown_string(g, checksum_name);
+    grown_add(g, digits, sizeof digits);
+    grown_string(g, "\n");
 }
 
 static bool write_all(int fd, const char *text, size_t length)

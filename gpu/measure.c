@@ -1,22 +1,15 @@
 /*
  * How fast operands come up to the device and go back.
  */
+#include "clock.h"
 #include "lane.h"
 #include "pool.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 enum { ROWS = 2048, COLS = 2048, ATTEMPTS = 4 }; /* of doubles: 32 MB; the first attempt warms up */
 
 static const double megabytes = (double)ROWS * COLS * sizeof(double) * 1e-6;
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
 
 /* The best of some copies, in milliseconds. */
 static enum gpu_status time_copies(struct gpu_lane *lane, CUdeviceptr device, char *host,
@@ -27,14 +20,14 @@ static enum gpu_status time_copies(struct gpu_lane *lane, CUdeviceptr device, ch
     enum gpu_status status = GPU_OK;
     *up_ms = *down_ms = 1e30;
     for (int i = 0; status == GPU_OK && i < ATTEMPTS; i++) {
-        double start = now_ms();
+        double start = accel_now_ms();
         status = lane_upload(lane, device, ROWS, &r);
         if (status == GPU_OK)
             status = GPU_CHECK(cuStreamSynchronize, lane->stream);
-        double up = now_ms();
+        double up = accel_now_ms();
         if (status == GPU_OK)
             status = lane_download(lane, &r, device, ROWS, &done_cols, &done_rows);
-        double down = now_ms();
+        double down = accel_now_ms();
         if (i == 0)
             continue;
         *up_ms = up - start < *up_ms ? up - start : *up_ms;

@@ -2,21 +2,17 @@
 #include "library.h"
 
 #include <dlfcn.h>
-#include <errno.h>
-#include <limits.h>
 #include <link.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "adapter.h"
-#include "threads.h"
+#include "provider.h"
 
 struct library {
     struct dispatch_library base;
-    char name[200];
+    char name[ACCEL_PROVIDER_NAME_BYTES];
     char *path; /* the dynamic linker's */
     _Atomic(void *) threads;
     struct library *next;
@@ -98,22 +94,6 @@ static bool run(const struct dispatch_library *base, const struct accel_call *ca
     return true;
 }
 
-/* "libopenblasp-r0.3.21.so 36384320": the file that the name leads to, and its bytes. */
-static void name_library(struct library *library)
-{
-    char real[PATH_MAX];
-    struct stat st = {.st_size = 0};
-    const char *path = library->path[0] ? library->path : "/proc/self/exe";
-    int saved = errno;
-    if (!realpath(path, real))
-        snprintf(real, sizeof real, "%s", path);
-    stat(real, &st);
-    const char *slash = strrchr(real, '/');
-    snprintf(library->name, sizeof library->name, "%.150s %lld", slash ? slash + 1 : real,
-             (long long)st.st_size);
-    errno = saved;
-}
-
 /* Under the lock. */
 static struct library *library_of(const struct link_map *object)
 {
@@ -130,7 +110,7 @@ static struct library *library_of(const struct link_map *object)
         free(library);
         return NULL;
     }
-    name_library(library);
+    accel_provider_name(library->name, library->path);
     library->base = (struct dispatch_library){library->name, count_threads, run};
     library->next = libraries;
     libraries = library;

@@ -8,6 +8,7 @@
 
 #include "dispatch/dispatch.h"
 #include "dispatch/say.h"
+#include "provider.h"
 
 /* RTLD_NEXT and dlsym's own version: glibc moved dlsym into libc.so.6 as GLIBC_2.34; before that it
  * is in libdl under the architecture's baseline. */
@@ -93,31 +94,6 @@ static void *lookup_in(const char *object, const char *name)
 
 /* ---- What a provider is ---- */
 
-/* isamax of three elements, with a size whose lower half is 3 and which is negative as 64 bits:
- * an LP64 provider finds the third, an ILP64 one sees n < 0 and returns 0.
- * After libblastrampoline, src/autodetection.c. */
-static const int64_t probe_n = (int64_t)0xffffffff00000003;
-
-static int probe_width(void *isamax, enum accel_abi abi)
-{
-    static const float x[3] = {1, 2, 3};
-    const int64_t one = 1;
-    int third;
-    uint32_t index;
-    if (abi == ACCEL_ABI_FORTRAN) {
-        int64_t (*f)(const int64_t *, const float *, const int64_t *);
-        memcpy(&f, &isamax, sizeof f);
-        index = (uint32_t)f(&probe_n, x, &one);
-        third = 3;
-    } else {
-        size_t (*f)(int64_t, const float *, int64_t);
-        memcpy(&f, &isamax, sizeof f);
-        index = (uint32_t)f(probe_n, x, 1);
-        third = 2;
-    }
-    return index == (uint32_t)third ? 32 : index == 0 ? 64 : 0;
-}
-
 /* As the names in other manglings say that the library has: scipy-openblas 0.3.31 has its batches under plain
  * names alone. */
 static int width_of_others(const struct link_map *object)
@@ -148,7 +124,7 @@ static int width_of(uint32_t entry, void *function)
         return mangling->width;
     void *isamax = lookup_in(object->l_name, mangling->probe);
     if (isamax)
-        return probe_width(isamax, mangling->abi);
+        return accel_provider_width(isamax, mangling->abi);
     /* A library that has only part of BLAS: the Fortran name, then the one that it would call. */
     isamax = lookup_in(object->l_name, "isamax_");
     if (!isamax) {
@@ -158,7 +134,7 @@ static int width_of(uint32_t entry, void *function)
         isamax = accel_real_lookup(RTLD_NEXT, "isamax_");
         dlerror();
     }
-    return isamax && !accel_is_own(isamax) ? probe_width(isamax, ACCEL_ABI_FORTRAN) : 0;
+    return isamax && !accel_is_own(isamax) ? accel_provider_width(isamax, ACCEL_ABI_FORTRAN) : 0;
 }
 
 static struct accel_original *make_original(uint32_t entry, void *function, bool global)

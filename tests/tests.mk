@@ -3,11 +3,12 @@
 TESTS      := $(BUILD)/tests
 TEST_FLAGS := -std=gnu11 -Wall -Wextra -Werror -O2 -g -I. -Itests/shim -I$(BUILD)
 
+UNIT_TESTS    := test_text test_settings test_config test_pattern test_ranks test_decide test_model test_model_file test_names test_adapter test_gpu test_find_cuda test_residual
 TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so scopes forks forks_anytime signals steps put_model damage lookups start_up libearly.so \
                    bad_arguments bad_arguments_longjmp cuda_program \
                    libcaller_lp64.so libcaller_ilp64.so libcaller_none.so \
                    fp_state libentry_provider.so libentry_cost.so \
-                   test_text test_settings test_pattern test_ranks test_decide test_model test_model_file test_adapter test_names test_gpu test_find_cuda test_residual \
+                   $(UNIT_TESTS) \
                    test_testgpu)
 
 .PHONY: test-programs
@@ -59,7 +60,7 @@ $(TESTS)/steps: tests/shim/steps.c
 	$(CC) $(TEST_FLAGS) -fopenmp -o $@ $< -l:liblapack.so.3 -l:libblas.so.3 -lm -lpthread
 $(TESTS)/damage: tests/shim/damage.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3
-$(TESTS)/put_model: tests/shim/put_model.c $(patsubst %,$(BUILD)/dispatch/%.o,model model_file shape lapack_rules text) $(BUILD)/shim/names.o
+$(TESTS)/put_model: tests/shim/put_model.c $(patsubst %,$(BUILD)/dispatch/%.o,model model_file grown shape lapack_rules text) $(BUILD)/shim/names.o
 	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o,$^) -lm
 $(TESTS)/fp_state: tests/shim/fp_state.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3 -lm
@@ -87,12 +88,13 @@ SHIM_TABLE       := $(BUILD)/shim/names.o $(BUILD)/shim/adapter.o $(BUILD)/shim/
 UNIT_LIBS        := -lcmocka -lm -ldl -lpthread
 
 $(TESTS)/test_text: tests/unit/test_text.c $(BUILD)/dispatch/text.o
-$(TESTS)/test_settings: tests/unit/test_settings.c $(patsubst %,$(BUILD)/dispatch/%.o,settings config pattern ranks output say text) $(BUILD)/shim/names.o
-$(TESTS)/test_pattern: tests/unit/test_pattern.c $(BUILD)/dispatch/pattern.o $(BUILD)/shim/names.o
-$(TESTS)/test_ranks: tests/unit/test_ranks.c $(BUILD)/dispatch/ranks.o
-$(TESTS)/test_decide: tests/unit/test_decide.c $(DISPATCH_OBJECTS) $(GPU_OBJECTS) $(BUILD)/shim/names.o
-$(TESTS)/test_model: tests/unit/test_model.c $(patsubst %,$(BUILD)/dispatch/%.o,decide model shape lapack_rules known_gpus pattern) $(BUILD)/shim/names.o
-$(TESTS)/test_model_file: tests/unit/test_model_file.c $(patsubst %,$(BUILD)/dispatch/%.o,model model_file shape lapack_rules text) $(BUILD)/shim/names.o
+$(addprefix $(TESTS)/,test_settings test_config): $(TESTS)/%: tests/unit/%.c tests/unit/settings_fixture.c tests/unit/settings_fixture.h tests/unit/environment.h \
+                  $(patsubst %,$(BUILD)/dispatch/%.o,settings config pattern ranks output say text) $(BUILD)/shim/names.o
+$(TESTS)/test_pattern: tests/unit/test_pattern.c tests/unit/routine.h $(BUILD)/dispatch/pattern.o $(BUILD)/shim/names.o
+$(TESTS)/test_ranks: tests/unit/test_ranks.c tests/unit/environment.h $(BUILD)/dispatch/ranks.o
+$(TESTS)/test_decide: tests/unit/test_decide.c tests/unit/routine.h $(DISPATCH_OBJECTS) $(GPU_OBJECTS) $(BUILD)/shim/names.o
+$(TESTS)/test_model: tests/unit/test_model.c tests/unit/routine.h $(patsubst %,$(BUILD)/dispatch/%.o,decide model shape lapack_rules known_gpus pattern) $(BUILD)/shim/names.o
+$(TESTS)/test_model_file: tests/unit/test_model_file.c tests/unit/routine.h $(patsubst %,$(BUILD)/dispatch/%.o,model model_file grown shape lapack_rules text) $(BUILD)/shim/names.o
 $(TESTS)/test_names: tests/unit/test_names.c $(BUILD)/shim/names.o
 $(TESTS)/test_adapter: tests/unit/test_adapter.c $(SHIM_TABLE) $(DISPATCH_OBJECTS) $(GPU_OBJECTS)
 $(TESTS)/test_find_cuda: tests/unit/test_find_cuda.c $(BUILD)/gpu/find_cuda.o
@@ -100,7 +102,7 @@ $(TESTS)/test_residual: tests/unit/test_residual.c $(CPU_REF) $(CPU_REF_HEADERS)
 $(TESTS)/test_gpu: tests/unit/test_gpu.c $(CPU_REF) $(GPU_OBJECTS) $(BUILD)/shim/names.o | testgpu
 $(TESTS)/test_gpu: TEST_FLAGS += -isystem $(CUDA_INCLUDE) -Igpu
 $(TESTS)/test_gpu: UNIT_LIBS += $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu'
-$(addprefix $(TESTS)/,test_text test_settings test_pattern test_ranks test_decide test_model test_model_file test_names test_adapter test_gpu test_find_cuda test_residual):
+$(addprefix $(TESTS)/,$(UNIT_TESTS)):
 	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o,$^) $(UNIT_LIBS)
 
 # One prove run over everything, two at a time. CHECK=... for some of it.

@@ -145,9 +145,10 @@ static int fail(const char *what, const char *why)
     return 1;
 }
 
-static void show_progress(const struct survey_track *track, const struct survey_shape *shape,
-                          double spent)
+static void show_progress(const struct survey *survey, const struct survey_track *track,
+                          const struct survey_shape *shape)
 {
+    double spent = (survey_now() - survey->start) / (survey->deadline - survey->start);
     fprintf(stderr, "\r\033[K%3.0f %%  %s  %s %lld", fmin(100, 100 * spent),
             track->gpu ? "GPU" : "CPU", track->routine->name, (long long)shape->size[ACCEL_n]);
 }
@@ -197,7 +198,8 @@ int calibrate_command(int argc, char **argv)
     if (write_sections(path, &none) != 0)
         return 1;
 
-    struct survey survey = {.library = &library, .deadline = start + options.seconds};
+    struct survey survey = {
+        .library = &library, .start = start, .deadline = start + options.seconds};
     const bool listed = settings.devices.kind == ACCEL_DEVICES_LIST;
     const struct gpu_config config = {.cuda_dir = settings.cuda_dir,
                                       .memory_share = 0.8,

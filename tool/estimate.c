@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dispatch/estimate.h"
 #include "dispatch/known_gpus.h"
 #include "dispatch/model_file.h"
 #include "dispatch/settings.h"
+#include "gpu/clock.h"
 
 struct options {
     const char *gpu, *model, *shim;
@@ -242,13 +242,6 @@ static void print_table(struct table *table, const struct options *options, bool
             table->processes, table->processes == 1 ? "" : "es", seconds, saved);
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 int estimate_command(int argc, char **argv)
 {
     const struct argp argp = {
@@ -301,9 +294,9 @@ int estimate_command(int argc, char **argv)
         fprintf(stderr, "accel estimate: %s\n", strerror(errno));
         return 126;
     }
-    double start = now();
+    const double start_ms = accel_now_ms();
     int status = run_program(&options, shim, whole);
-    double seconds = now() - start;
+    double seconds = 1e-3 * (accel_now_ms() - start_ms);
     read_folder(&table, whole);
     if (status != 127)
         print_table(&table, &options, calibrated, seconds);

@@ -7,9 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "shim/threads.h"
+#include "shim/provider.h"
 
 /* ---- Opening ---- */
 
@@ -68,18 +67,6 @@ static const struct link_map *object_of_handle(void *handle)
     return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 ? map : NULL;
 }
 
-/* isamax of three elements, with a size whose lower half is 3 and which is negative as 64 bits: see probe_width() in
- * shim/resolve.c. */
-static int probe_width(void *isamax)
-{
-    static const float x[3] = {1, 2, 3};
-    const int64_t n = (int64_t)0xffffffff00000003, one = 1;
-    int64_t (*f)(const int64_t *, const float *, const int64_t *);
-    memcpy(&f, &isamax, sizeof f);
-    uint32_t index = (uint32_t)f(&n, x, &one);
-    return index == 3 ? 32 : index == 0 ? 64 : 0;
-}
-
 static int width_of(void *handle, const struct accel_mangling *mangling)
 {
     if (mangling->width)
@@ -87,7 +74,7 @@ static int width_of(void *handle, const struct accel_mangling *mangling)
     void *isamax = dlsym(handle, mangling->probe);
     if (!isamax)
         isamax = dlsym(handle, "isamax_");
-    return isamax ? probe_width(isamax) : 0;
+    return isamax ? accel_provider_width(isamax, ACCEL_ABI_FORTRAN) : 0;
 }
 
 /* own: in the very object of the handle, not in one that it is linked to. */
@@ -130,17 +117,13 @@ const void *library_object(const void *function)
     return object_of(function);
 }
 
-void library_name(char name[LIBRARY_NAME_BYTES], const void *function)
+void library_name(char name[ACCEL_PROVIDER_NAME_BYTES], const void *function)
 {
-    char path[PATH_MAX];
-    struct stat st;
     const struct link_map *object = object_of(function);
-    if (!object || !realpath(object->l_name, path) || stat(path, &st) != 0) {
+    if (object)
+        accel_provider_name(name, object->l_name);
+    else
         strcpy(name, "unknown");
-        return;
-    }
-    const char *slash = strrchr(path, '/');
-    snprintf(name, LIBRARY_NAME_BYTES, "%.255s %lld", slash + 1, (long long)st.st_size);
 }
 
 int library_threads(const void *function)

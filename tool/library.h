@@ -5,9 +5,9 @@
 #ifndef ACCEL_TOOL_LIBRARY_H
 #define ACCEL_TOOL_LIBRARY_H
 
-#include "shim/names.h"
+#include "shim/provider.h"
 
-enum { LIBRARIES_MAX = 8, LIBRARY_NAME_BYTES = 280 };
+enum { LIBRARIES_MAX = 8 };
 
 struct library {
     void *handle[LIBRARIES_MAX];
@@ -30,8 +30,8 @@ bool library_find(const struct library *library, const struct accel_routine *rou
 /* The object that a function lies in: the same pointer for the functions of one. */
 const void *library_object(const void *function);
 
-/* The base name of that object's real path, and its size in bytes. */
-void library_name(char name[LIBRARY_NAME_BYTES], const void *function);
+/* That object's name in a model file. */
+void library_name(char name[ACCEL_PROVIDER_NAME_BYTES], const void *function);
 
 /* How many threads that object, or what it is linked to, would use; 1 where it does not say. */
 int library_threads(const void *function);

@@ -68,7 +68,7 @@ static bool add_section(struct sections *sections, const struct survey *survey, 
 static bool add_library(struct sections *sections, const struct survey *survey,
                         const struct survey_track *track)
 {
-    char name[LIBRARY_NAME_BYTES], key[MODEL_KEY_BYTES];
+    char name[ACCEL_PROVIDER_NAME_BYTES], key[MODEL_KEY_BYTES];
     library_name(name, track->function.address);
     model_cpu_key(key, name, library_threads(track->function.address));
     for (int i = 0; i < sections->count; i++)

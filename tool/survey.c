@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "dispatch/shape.h"
+#include "gpu/clock.h"
 
 /* ---- Shapes ---- */
 
@@ -130,21 +131,6 @@ static double cost_ms(const struct survey_track *track, double limit_ms)
 
 /* ---- Measuring ---- */
 
-/* The GPU's time less what the copies take at the measured rates. Where they take almost all of it, the difference says
- * little: no call is faster than a smaller one of its kind. */
-static double without_copies(const struct survey *survey, const struct survey_track *track,
-                             const struct survey_shape *shape, double ms,
-                             const struct gpu_host *host)
-{
-    double rest = ms - (double)host->up_bytes / survey->up_gbps * 1e-6 -
-                  (double)host->down_bytes / survey->down_gbps * 1e-6;
-    double least = 0.02 * ms;
-    for (const struct survey_shape *x = track->shape; x < shape; x++)
-        if (x->kind == shape->kind && x->model_ms > least)
-            least = x->model_ms;
-    return rest > least ? rest : least < ms ? least : ms;
-}
-
 /* One run; negative where it fails. A GPU that has failed is out. */
 static double run_once(struct survey *survey, struct survey_track *track, struct workload *workload,
                        struct gpu_host *host)
@@ -160,14 +146,14 @@ static double run_once(struct survey *survey, struct survey_track *track, struct
     return ms;
 }
 
-/* The best of some runs, fewer where they are long: until limit_ms are spent. */
-static void measure(struct survey *survey, struct survey_track *track, double limit_ms)
+/* The best of some runs, fewer where they are long: until limit_ms are spent. What it was measured at before stays, if that is
+ * less: other work makes a time longer, never shorter. */
+static void measure(struct survey *survey, struct survey_track *track, struct survey_shape *shape,
+                    bool warm, double limit_ms)
 {
-    struct survey_shape *shape = &track->shape[track->next++];
     struct workload workload;
     struct gpu_host host;
     double best = 0, sum = 0;
-    bool warm = predicted_ms(track, shape) > limit_ms;
     if (!workload_make(&workload, &survey->memory, track->routine, shape->size,
                        track->gpu ? NULL : &track->function) ||
         (!warm && run_once(survey, track, &workload, &host) < 0))
@@ -179,17 +165,16 @@ static void measure(struct survey *survey, struct survey_track *track, double li
         sum += ms;
         best = i == 0 || ms < best ? ms : best;
     }
-    const double least = 1e-6; /* the clock's step */
-    shape->ms = best > least ? best : least;
-    shape->model_ms =
-        track->gpu ? without_copies(survey, track, shape, shape->ms, &host) : shape->ms;
+    best = fmax(best, 1e-6); /* the clock's step */
+    shape->ms = shape->ms > 0 ? fmin(shape->ms, best) : best;
+    if (track->gpu)
+        shape->copies_ms = 1e-6 * ((double)host.up_bytes / survey->up_gbps +
+                                   (double)host.down_bytes / survey->down_gbps);
 }
 
 double survey_now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+    return accel_now_ms() * 1e-3;
 }
 
 /* The track of a side whose next shape is the cheapest; NULL where there is none. */
@@ -210,21 +195,90 @@ static struct survey_track *cheapest(const struct survey *survey, bool gpu, doub
     return best;
 }
 
-/* The GPU first: a library's threads go on waiting for work for a while, and would be in its way. */
-void survey_run(struct survey *survey,
-                void (*progress)(const struct survey_track *track, const struct survey_shape *shape,
-                                 double spent))
+/* What is cheapest comes first, whatever it is a call of. */
+static void go_on(struct survey *survey, bool gpu, double limit_ms, double deadline,
+                  survey_progress *progress)
 {
-    const double start = survey_now(), seconds = survey->deadline - start;
-    const double limit_ms = fmax(0.12 * seconds, 1); /* 6 ms of 50 s */
-    for (int gpu = 1; gpu >= 0; gpu--) {
-        double deadline = gpu ? start + seconds / 2 : survey->deadline, cost = 0, now;
-        struct survey_track *track;
-        while ((track = cheapest(survey, gpu, limit_ms, &cost)) &&
-               ((now = survey_now()) + cost * 1e-3 <= deadline || cost == 0)) {
-            if (progress)
-                progress(track, &track->shape[track->next], (now - start) / seconds);
-            measure(survey, track, limit_ms);
-        }
+    struct survey_track *track;
+    double cost = 0;
+    while ((track = cheapest(survey, gpu, limit_ms, &cost)) &&
+           (survey_now() + cost * 1e-3 <= deadline || cost == 0)) {
+        struct survey_shape *shape = &track->shape[track->next++];
+        progress(survey, track, shape);
+        measure(survey, track, shape, predicted_ms(track, shape) > limit_ms, limit_ms);
     }
+}
+
+struct measured {
+    struct survey_track *track;
+    struct survey_shape *shape;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct measured *x = a, *y = b;
+    return (x->shape->ms > y->shape->ms) - (x->shape->ms < y->shape->ms);
+}
+
+/* Once more, some time after the first: the short ones, which other work of the machine disturbs most, before the long ones. */
+static void repeat(struct survey *survey, bool gpu, double limit_ms, double deadline,
+                   survey_progress *progress)
+{
+    struct measured *list = malloc((size_t)survey->tracks * SURVEY_SHAPES * sizeof *list);
+    int count = 0;
+    if (!list)
+        return;
+    for (struct survey_track *track = survey->track; track < survey->track + survey->tracks;
+         track++)
+        for (int i = 0; track->gpu == gpu && i < track->shapes; i++)
+            if (track->shape[i].ms > 0)
+                list[count++] = (struct measured){track, &track->shape[i]};
+    qsort(list, (size_t)count, sizeof *list, by_time);
+    for (const struct measured *x = list; x < list + count && (!gpu || survey->gpu); x++) {
+        double ms = x->shape->ms;
+        if (survey_now() + 1e-3 * (ms + fmin(RUNS * ms, limit_ms)) > deadline)
+            break;
+        progress(survey, x->track, x->shape);
+        measure(survey, x->track, x->shape, ms > limit_ms, limit_ms);
+    }
+    free(list);
+}
+
+/* The GPU's time less what the copies take at the measured rates. Where they take almost all of it, the difference says
+ * little: no call is faster than a smaller one of its kind. */
+static void subtract_copies(struct survey_track *track)
+{
+    double least[SURVEY_KINDS] = {0};
+    for (struct survey_shape *shape = track->shape; shape < track->shape + track->shapes; shape++) {
+        double floor = fmax(least[shape->kind], 0.02 * shape->ms);
+        shape->model_ms = fmin(fmax(shape->ms - shape->copies_ms, floor), shape->ms);
+        least[shape->kind] = fmax(least[shape->kind], shape->model_ms);
+    }
+}
+
+static void no_progress(const struct survey *survey, const struct survey_track *track,
+                        const struct survey_shape *shape)
+{
+    (void)survey;
+    (void)track;
+    (void)shape;
+}
+
+/* The GPU first: a library's threads go on waiting for work for a while, and would be in its way. */
+void survey_run(struct survey *survey, survey_progress *progress)
+{
+    const double start = survey->start, seconds = survey->deadline - start;
+    const double limit_ms = fmax(0.08 * seconds, 1); /* 4 ms of 50 s */
+    if (!progress)
+        progress = no_progress;
+    go_on(survey, true, limit_ms, start + 0.4 * seconds, progress);
+    go_on(survey, false, limit_ms, start + 0.75 * seconds, progress);
+    if (survey->gpu) {
+        const struct timespec wait = {.tv_nsec = 200000000};
+        nanosleep(&wait, NULL);
+        repeat(survey, true, limit_ms, start + 0.88 * seconds, progress);
+    }
+    repeat(survey, false, limit_ms, survey->deadline, progress);
+    for (int i = 0; i < survey->tracks; i++)
+        subtract_copies(&survey->track[i]);
 }

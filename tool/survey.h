@@ -1,7 +1,8 @@
 /*
  * The measurements of a calibration: calls of every routine in several shapes, on the CPU and on the GPU, in a given
  * time, half of it at most for the GPU. What is cheapest comes first, whatever it is a call of, so that all routines get
- * as far as the time allows, and what cheap ones do not need the others have.
+ * as far as the time allows, and what cheap ones do not need the others have. In the last quarter of the time what was
+ * measured is measured again, the cheapest first: the lesser time counts.
  */
 #ifndef ACCEL_TOOL_SURVEY_H
 #define ACCEL_TOOL_SURVEY_H
@@ -16,8 +17,9 @@ struct survey_shape {
     enum survey_kind kind;
     int64_t size[ACCEL_DIMENSIONS]; /* 0 where the routine has none */
     double flops;
-    double ms;       /* what it took, copies included; 0: not measured */
-    double model_ms; /* without the copies */
+    double ms;        /* what it took, copies included; 0: not measured */
+    double copies_ms; /* what those should take, at the measured rates */
+    double model_ms;  /* without the copies */
 };
 
 /* One routine on one side. */
@@ -34,7 +36,7 @@ struct survey {
     const struct library *library;
     bool gpu; /* false from when it fails */
     double up_gbps, down_gbps;
-    double deadline; /* by survey_now(); the smallest shapes are measured anyway */
+    double start, deadline; /* by survey_now(); the smallest shapes are measured anyway */
     struct workload_memory memory;
     struct survey_track *track;
     int tracks;
@@ -47,10 +49,11 @@ double survey_now(void);
 bool survey_open(struct survey *survey);
 void survey_close(struct survey *survey);
 
-/* Measures. progress: told of each shape before it is measured, with the share of the time that is spent; NULL: not
- * wanted. */
-void survey_run(struct survey *survey,
-                void (*progress)(const struct survey_track *track, const struct survey_shape *shape,
-                                 double spent));
+/* Told of each shape before it is measured. */
+typedef void survey_progress(const struct survey *survey, const struct survey_track *track,
+                             const struct survey_shape *shape);
+
+/* Measures. progress: NULL where it is not wanted. */
+void survey_run(struct survey *survey, survey_progress *progress);
 
 #endif

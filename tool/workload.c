@@ -4,11 +4,11 @@
 #include <math.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "dispatch/lapack_rules.h"
 #include "dispatch/shape.h"
 #include "fill.h"
+#include "gpu/clock.h"
 #include "shim/adapter.h"
 
 /* ---- Memory ---- */
@@ -185,19 +185,12 @@ static void refill(struct workload *workload, bool destroyed)
     workload->filled = true;
 }
 
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
 double workload_cpu_ms(struct workload *workload)
 {
     refill(workload, accel_is_lapack(workload->call.routine->family));
-    double start = now_ms();
+    double start = accel_now_ms();
     bool good = succeeds(workload);
-    double ms = now_ms() - start;
+    double ms = accel_now_ms() - start;
     return good ? ms : -1;
 }
 
@@ -213,8 +206,8 @@ double workload_gpu_ms(struct workload *workload, struct gpu_host *host, enum gp
 {
     *host = (struct gpu_host){.original = refuse};
     refill(workload, false);
-    double start = now_ms();
+    double start = accel_now_ms();
     *status = gpu_run(&workload->call, host);
-    double ms = now_ms() - start;
+    double ms = accel_now_ms() - start;
     return *status == GPU_OK ? ms : -1;
 }

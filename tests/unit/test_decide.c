@@ -9,17 +9,9 @@
 #include "dispatch/lapack_rules.h"
 #include "dispatch/shape.h"
 #include "shim/names.h"
+#include "routine.h"
 
 static const struct accel_settings defaults = {.on = true, .memory_share = 0.8};
-
-static const struct accel_routine *routine(const char *name)
-{
-    for (uint32_t i = 0; i < accel_routine_count; i++)
-        if (strcmp(accel_routines[i].name, name) == 0)
-            return &accel_routines[i];
-    fail_msg("no routine %s", name);
-    return NULL;
-}
 
 static struct accel_call product(const char *name, int64_t m, int64_t n, int64_t k)
 {

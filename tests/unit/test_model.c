@@ -10,15 +10,7 @@
 #include "dispatch/known_gpus.h"
 #include "dispatch/model.h"
 #include "dispatch/shape.h"
-
-static const struct accel_routine *routine(const char *name)
-{
-    for (uint32_t i = 0; i < accel_routine_count; i++)
-        if (strcmp(accel_routines[i].name, name) == 0)
-            return &accel_routines[i];
-    fail_msg("no routine %s", name);
-    return NULL;
-}
+#include "routine.h"
 
 static struct model_work work_of(const char *name, int64_t m, int64_t n, int64_t k)
 {

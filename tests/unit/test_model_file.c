@@ -14,18 +14,10 @@
 #include <cmocka.h>
 
 #include "dispatch/model_file.h"
+#include "routine.h"
 
 static char folder[] = "/tmp/accel-model-XXXXXX";
 static char path[64];
-
-static const struct accel_routine *routine(const char *name)
-{
-    for (uint32_t i = 0; i < accel_routine_count; i++)
-        if (strcmp(accel_routines[i].name, name) == 0)
-            return &accel_routines[i];
-    fail_msg("no routine %s", name);
-    return NULL;
-}
 
 static int make_folder(void **state)
 {

@@ -7,15 +7,7 @@
 
 #include "dispatch/pattern.h"
 #include "shim/names.h"
-
-static const struct accel_routine *routine(const char *name)
-{
-    for (uint32_t i = 0; i < accel_routine_count; i++)
-        if (strcmp(accel_routines[i].name, name) == 0)
-            return &accel_routines[i];
-    fail_msg("no routine %s", name);
-    return NULL;
-}
+#include "routine.h"
 
 static bool matches(const char *text, const char *name)
 {

@@ -7,19 +7,14 @@
 #include <cmocka.h>
 
 #include "dispatch/ranks.h"
+#include "environment.h"
 
 /* The ranks in an environment of these variables alone: NAME=value, separated by spaces. */
 static struct accel_ranks ranks_with(const char *variables)
 {
     static char copy[1000];
     struct accel_ranks ranks;
-    static char format[16]; /* cmocka's own, in which the runner reads the results */
-    const char *wanted = getenv("CMOCKA_MESSAGE_OUTPUT");
-    if (wanted)
-        strncpy(format, wanted, sizeof format - 1);
-    clearenv();
-    if (format[0])
-        setenv("CMOCKA_MESSAGE_OUTPUT", format, 1);
+    clear_environment();
     strcpy(copy, variables);
     for (char *word = strtok(copy, " "); word; word = strtok(NULL, " ")) {
         char *equals = strchr(word, '=');
