@@ -41,17 +41,6 @@ int make_folder(void **state)
     return 0;
 }
 
-int remove_folder(void **state)
-{
-    char path[PATH_MAX];
-    (void)state;
-    print(path, sizeof path, "%s/.config/accel", folder);
-    rmdir(path);
-    *strrchr(path, '/') = 0;
-    rmdir(path);
-    return rmdir(folder);
-}
-
 int clear(void **state)
 {
     (void)state;
@@ -62,6 +51,17 @@ int clear(void **state)
     unlink(systems);
     sources = (struct settings_sources){.system_file = systems, .program = "test"};
     return 0;
+}
+
+int remove_folder(void **state)
+{
+    char path[PATH_MAX];
+    clear(state);
+    print(path, sizeof path, "%s/.config/accel", folder);
+    rmdir(path);
+    *strrchr(path, '/') = 0;
+    rmdir(path);
+    return rmdir(folder);
 }
 
 struct accel_settings read_now(void)

@@ -380,7 +380,7 @@ int main(void)
         cmocka_unit_test_setup(secure, clear),
         cmocka_unit_test_setup(excluded_programs, clear),
         cmocka_unit_test_setup(real_sources, clear),
-        cmocka_unit_test_setup_teardown(routines, clear, clear),
+        cmocka_unit_test_setup(routines, clear),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
