@@ -200,20 +200,21 @@ static double error_of(const double ms[MODEL_TERMS], const struct model_work *wo
     return sum;
 }
 
-/* The best of all sets of terms. There are few; and the rate of operations is the one that counts beyond what was
- * measured, so that it is always among them. */
+/* The best of all sets of terms: there are few. One that explains no more than the measurements are worth is left out: what it
+ * was made of is noise, and beyond the measured sizes it would grow. */
 static bool best_terms(double best[MODEL_TERMS], const struct model_work *works,
                        const double *measured, int count)
 {
+    const double worth = 0.02; /* of the sum of squared errors */
     const struct normal normal = normal_of(works, measured, count);
-    bool operations = normal.a[MODEL_OPERATION][MODEL_OPERATION] > 0, found = false;
+    bool found = false;
     double least = 0;
     for (unsigned set = 1; set < 1u << MODEL_TERMS; set++) {
         double ms[MODEL_TERMS];
-        if ((operations && !(set & 1u << MODEL_OPERATION)) || __builtin_popcount(set) > count ||
-            !solve(&normal, set, ms))
+        int terms = __builtin_popcount(set);
+        if (terms > count || !solve(&normal, set, ms))
             continue;
-        double error = error_of(ms, works, measured, count);
+        double error = error_of(ms, works, measured, count) + worth * terms;
         if (!found || error < least) {
             found = true;
             least = error;
@@ -240,7 +241,7 @@ static double least_ms_per_operation(const struct model_work *works, const doubl
  * correct them. */
 static bool tells_terms(const struct model_curve *curve, const struct model_work *works, int count)
 {
-    const int least_points = 5;
+    const int least_points = 4;
     const double least_spread = 50;
     double least = 0, most = 0;
     for (int p = 0; p < count; p++) {

@@ -116,6 +116,21 @@ static void rates_are_not_made_up(void **state)
     assert_true(model_ms(&curve, &large) >= 0.99 * large.term[MODEL_OPERATION] / (10 * measured));
 }
 
+/* A tenth more or less in what was measured of times that grow with the order says nothing of the operations. */
+static void noise_is_no_rate(void **state)
+{
+    struct model_work works[5];
+    struct model_curve curve = {.points = 0};
+    const double ms[5] = {1.105, 2.291, 4.242, 7.67, 15.77};
+    (void)state;
+    for (int p = 0; p < 5; p++)
+        works[p] = work_of("ssyev", 0, (int64_t)12 << p, 0);
+    model_fit(&curve, works, ms, 5);
+    const struct model_work beyond = work_of("ssyev", 0, 512, 0);
+    assert_true(model_ms(&curve, &beyond) > 35);
+    assert_true(model_ms(&curve, &beyond) < 85);
+}
+
 static void learning(void **state)
 {
     const struct model_rates rates = accel_nominal_cpu(2);
@@ -258,6 +273,7 @@ int main(void)
         cmocka_unit_test(fit_finds_the_terms),
         cmocka_unit_test(curve_passes_through_the_points),
         cmocka_unit_test(rates_are_not_made_up),
+        cmocka_unit_test(noise_is_no_rate),
         cmocka_unit_test(learning),
         cmocka_unit_test(few_points_correct),
         cmocka_unit_test(nominal_times_grow),
