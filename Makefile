@@ -24,7 +24,9 @@ SHIM_LDFLAGS := -shared -Wl,-soname,libaccel.so -Wl,-z,relro -Wl,-z,now -Wl,-z,d
 SHIM_SOURCES     := $(wildcard shim/*.c)
 DISPATCH_SOURCES := $(wildcard dispatch/*.c)
 GPU_SOURCES      := $(wildcard gpu/*.c)
-OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(SHIM_SOURCES) $(DISPATCH_SOURCES) $(GPU_SOURCES)) \
+# What checks results while programs run; the rest of cpu_ref/ is for tests.
+CPU_REF_SOURCES  := $(patsubst %,cpu_ref/%.c,apply equation judge verify verify_lapack)
+OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(SHIM_SOURCES) $(DISPATCH_SOURCES) $(GPU_SOURCES) $(CPU_REF_SOURCES)) \
            $(patsubst %.S,$(BUILD)/%.o,$(wildcard shim/*.S))
 
 .PHONY: all build-deps demo test check bench install clean help format format-check
@@ -47,6 +49,9 @@ $(BUILD)/%.o: %.S
 # gpu/ alone sees CUDA's headers.
 $(patsubst %.c,$(BUILD)/%.o,$(GPU_SOURCES)): INCLUDES += -isystem $(CUDA_INCLUDE)
 $(patsubst %.c,$(BUILD)/%.o,$(GPU_SOURCES)): | cuda-headers
+
+# Square roots are instructions: libm is not needed for them. Loops over columns are worth vectors.
+$(patsubst %.c,$(BUILD)/%.o,$(CPU_REF_SOURCES)): SHIM_CFLAGS += -O3 -fno-math-errno
 
 .PHONY: cuda-headers
 cuda-headers:

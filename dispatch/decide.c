@@ -276,6 +276,8 @@ static enum accel_why obstacle(const struct accel_call *call, const struct accel
     default:
         break;
     }
+    if (machine->distrusted)
+        return ACCEL_VERIFY_FAILED;
     /* BLAS goes through in tiles, LAPACK does not. */
     if (accel_is_lapack(call->routine->family) && !accel_only_moves(call->routine->family) &&
         lapack_gpu_bytes(call) > (double)machine->gpu_memory)
@@ -283,8 +285,8 @@ static enum accel_why obstacle(const struct accel_call *call, const struct accel
     return ACCEL_WHYS;
 }
 
-/* Estimates are not exact: what the GPU would gain less than a tenth at is left where it is. */
-#define GAIN 0.9
+/* Estimates are not exact: what the GPU would gain less than a twentieth at is left where it is. */
+#define GAIN 0.95
 
 /* By the estimates alone. */
 static struct accel_decision weigh(struct accel_decision decision, const struct accel_call *call,

@@ -55,8 +55,9 @@ struct accel_machine {
     double cpu_slowdown;       /* >= 1: more threads compute than there are cores */
     double gpu_slowdown;       /* >= 1: processes that share the device do the same */
     double gpu_wait_ms;        /* what the device has to do for others */
-    bool lost; /* calls from this place were slower on the GPU than the CPU would have been */
-    bool full; /* the last call of this size found no device memory, a moment ago */
+    bool lost;       /* calls from this place were slower on the GPU than the CPU would have been */
+    bool distrusted; /* results of the routine were wrong on this GPU */
+    bool full;       /* the last call of this size found no device memory, a moment ago */
 };
 
 struct accel_decision {

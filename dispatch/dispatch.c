@@ -21,6 +21,8 @@
 #include "say.h"
 #include "sites.h"
 #include "start.h"
+#include "text.h"
+#include "verify.h"
 
 static struct accel_settings settings;
 static struct accel_ranks ranks;
@@ -319,25 +321,75 @@ static void judge(const struct accel_call *call, const struct situation *situati
         log_pinned(&settings, caller->symbol, ms, decision->est_cpu_ms);
 }
 
+/* A result of the GPU is wrong. */
+static void say_wrong(const struct dispatch_caller *caller, double ratio, const char *outcome)
+{
+    char times[32];
+    struct accel_text text;
+    text_start(&text, times, sizeof times - 1);
+    text_decimal(&text, ratio);
+    times[text.length] = 0;
+    accel_say("%s: verification: the GPU's result is wrong, %s times what rounding may do; %s",
+              caller->symbol, times, outcome);
+}
+
+/* Whether what the GPU has left may stand; if not, all is as it was before the call. */
+static bool may_stand(const struct verification *verification, const struct accel_call *call,
+                      const struct dispatch_caller *caller, struct accel_record *record)
+{
+    record->verify = verify_judge(verification, call);
+    if (!(record->verify > 1))
+        return true;
+    switch (settings.verify_action) {
+    case ACCEL_VERIFY_WARN:
+        say_wrong(caller, record->verify, "it is kept (ACCEL_VERIFY_ACTION=warn)");
+        return true;
+    case ACCEL_VERIFY_ABORT:
+        say_wrong(caller, record->verify, "the program is stopped (ACCEL_VERIFY_ACTION=abort)");
+        abort();
+    default:
+        say_wrong(caller, record->verify,
+                  "the CPU computes it anew, and all further calls of the routine");
+    }
+    verify_distrust(call->routine);
+    if (!verify_restore(verification, call))
+        stop_program(caller);
+    record->why = ACCEL_VERIFY_FAILED;
+    record->ran = "cpu";
+    return false;
+}
+
 /* Runs on the GPU. True when the result is there; the record says where it came from. */
 static bool run_on_gpu(const struct accel_call *call, const struct situation *situation,
                        const struct dispatch_caller *caller, struct accel_record *record)
 {
     struct running running = {caller, settings.log == ACCEL_LOG_MOVES};
     struct gpu_host host = {run_original, running.log_moves ? on_event : NULL, &running, 0, 0};
+    struct verification verification;
+    bool stands = true;
+    verify_begin(&verification, call, &settings);
     double start = accel_now_ms();
     int number = load_enter_gpu(situation->decision.est_own_ms);
     enum gpu_status status = gpu_run(call, &host);
     load_leave_gpu(number);
+    record->ms = accel_now_ms() - start;
     record->up_bytes = host.up_bytes;
     record->down_bytes = host.down_bytes;
     record->ran = "cpu";
+    if (status == GPU_OK)
+        record->ran = start_gpu_name();
+    else if (status == GPU_FINISHED_ELSE || status == GPU_SHORT_ELSE)
+        record->ran = start_gpu_cpu_name();
+    if (verification.on && strcmp(record->ran, "cpu") != 0)
+        stands = may_stand(&verification, call, caller, record);
+    verify_end(&verification);
     switch (status) {
     case GPU_OK:
-        record->ran = start_gpu_name();
-        caller->succeed(caller->context);
-        judge(call, situation, accel_now_ms() - start, caller);
-        return true;
+        if (stands) {
+            caller->succeed(caller->context);
+            judge(call, situation, record->ms, caller);
+        }
+        return stands;
     case GPU_NO_MEMORY:
         record->why = ACCEL_NO_MEMORY;
         note_full(call);
@@ -350,15 +402,13 @@ static bool run_on_gpu(const struct accel_call *call, const struct situation *si
         start_give_up();
         break;
     case GPU_FINISHED_ELSE:
-        record->why = ACCEL_ERROR;
-        record->ran = start_gpu_cpu_name();
+        record->why = stands ? ACCEL_ERROR : record->why;
         start_give_up();
-        return true;
+        return stands;
     case GPU_SHORT_ELSE:
-        record->why = ACCEL_NO_MEMORY;
-        record->ran = start_gpu_cpu_name();
+        record->why = stands ? ACCEL_NO_MEMORY : record->why;
         note_full(call);
-        return true;
+        return stands;
     case GPU_LOST:
         stop_program(caller);
     }
@@ -405,6 +455,7 @@ static void decide_now(const struct accel_call *call, struct situation *situatio
         machine.lost = sites_lost(situation->site);
         machine.full = device_is_full(call);
     }
+    machine.distrusted = verify_distrusts(call->routine);
     figures_borrow(&machine, call->routine, situation->library, situation->threads);
     situation->decision = accel_decide(call, &machine, &settings);
     bool ends = settings.require_gpu && !situation->decision.gpu &&
@@ -613,16 +664,16 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
                                   .ran = "cpu",
                                   .est_cpu_ms = decision->est_cpu_ms,
                                   .est_gpu_ms = decision->est_gpu_ms,
-                                  .ms = -1};
+                                  .ms = -1,
+                                  .verify = VERIFY_NOT_ASKED};
     bool recorded = settings.log != ACCEL_LOG_OFF || settings.summary;
     if (estimate_is_on() && run_for_estimate(call, &situation, caller, &record))
         return true;
-    double start = recorded ? accel_now_ms() : 0;
     if (decision->gpu && !estimate_is_on() && run_on_gpu(call, &situation, caller, &record)) {
-        record.ms = recorded ? accel_now_ms() - start : 0;
         settle(&record);
         return true;
     }
+    record.ms = -1;
     /* A matrix that the GPU has tried, and that only the program's LAPACK can speak about, is no fallback. */
     bool refused = record.why == ACCEL_UNSUPPORTED && record.up_bytes > 0;
     if (!estimate_is_on() &&
@@ -641,7 +692,7 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
     if (readable) {
         record.ms = run_forward(call, &situation, caller);
     } else {
-        start = accel_now_ms();
+        double start = accel_now_ms();
         if (!run_on_copies(call, caller))
             stop_program(caller);
         record.ms = accel_now_ms() - start;
@@ -654,8 +705,12 @@ void dispatch_not_blas(const char *symbol)
 {
     static const struct accel_routine no_routine = {.args = 0};
     const struct accel_call call = {.routine = &no_routine};
-    const struct accel_record record = {
-        .call = &call, .symbol = symbol, .why = ACCEL_UNSUPPORTED, .ran = "cpu", .ms = -1};
+    const struct accel_record record = {.call = &call,
+                                        .symbol = symbol,
+                                        .why = ACCEL_UNSUPPORTED,
+                                        .ran = "cpu",
+                                        .ms = -1,
+                                        .verify = VERIFY_NOT_ASKED};
     settings_complain();
     settle(&record);
 }

@@ -5,6 +5,7 @@
 
 #include "output.h"
 #include "text.h"
+#include "verify.h"
 
 /* One line under way: the same fields as text (key=value) and as JSON. */
 struct line {
@@ -115,6 +116,10 @@ void log_decision(const struct accel_settings *settings, const struct accel_reco
         field_decimal(&line, "up_mb", (double)record->up_bytes * 1e-6);
         field_decimal(&line, "down_mb", (double)record->down_bytes * 1e-6);
     }
+    if (record->verify >= 0)
+        field_decimal(&line, "verify", record->verify);
+    else if (record->verify > VERIFY_NOT_ASKED)
+        field_string(&line, "verify", "unknown");
     line_end(&line, settings);
 }
 

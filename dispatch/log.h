@@ -16,6 +16,7 @@ struct accel_record {
     double est_cpu_ms, est_gpu_ms;
     double ms; /* what the call took; negative where it was not timed */
     int64_t up_bytes, down_bytes;
+    double verify; /* VERIFY_NOT_ASKED, or what verify_judge() says */
 };
 
 void log_decision(const struct accel_settings *settings, const struct accel_record *record);

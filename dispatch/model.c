@@ -224,9 +224,10 @@ static bool best_terms(double best[MODEL_TERMS], const struct model_work *works,
     return found;
 }
 
-/* What was measured last still had the ramp and the steps in it, but no machine is ten times as fast beyond. */
+/* What was measured last still had the ramp and the steps in it; but no CPU is ten times as fast beyond, and no GPU a hundred
+ * times. */
 static double least_ms_per_operation(const struct model_work *works, const double *measured,
-                                     int count)
+                                     int count, bool device)
 {
     double least = 0;
     for (int p = 0; p < count; p++) {
@@ -234,7 +235,7 @@ static double least_ms_per_operation(const struct model_work *works, const doubl
         if (gflop > 0 && (least == 0 || measured[p] / gflop < least))
             least = measured[p] / gflop;
     }
-    return least / 10;
+    return least / (device ? 100 : 10);
 }
 
 /* Few points, or all of about one size, do not tell the terms apart: then those that the curve has stay, and the points
@@ -269,7 +270,7 @@ void model_fit(struct model_curve *curve, const struct model_work *works, const 
 {
     double terms[MODEL_TERMS];
     if (tells_terms(curve, works, count) && best_terms(terms, works, ms, count)) {
-        double least = least_ms_per_operation(works, ms, count);
+        double least = least_ms_per_operation(works, ms, count, curve->device);
         if (terms[MODEL_OPERATION] < least)
             terms[MODEL_OPERATION] = least;
         memcpy(curve->ms, terms, sizeof terms);
@@ -352,7 +353,7 @@ void model_nominal_gpu(struct model_curve *curve, const struct accel_routine *ro
                        const struct model_rates *rates, double launch_ms)
 {
     const struct lapack_nominal nominal = lapack_nominal(routine->family);
-    *curve = (struct model_curve){.points = 0};
+    *curve = (struct model_curve){.device = true};
     curve->ms[MODEL_CALL] = launch_ms;
     curve->ms[MODEL_STEP] = nominal.gpu_step_ms;
     curve->ms[MODEL_ELEMENT] = ms_per_element(routine, rates->gbps);

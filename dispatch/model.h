@@ -38,6 +38,7 @@ struct model_point {
 /* One routine on one side. */
 struct model_curve {
     double ms[MODEL_TERMS]; /* milliseconds for one of each */
+    bool device;            /* of a GPU, which small calls do not fill */
     int points;
     struct model_point point[MODEL_POINTS];
 };

@@ -310,6 +310,38 @@ static enum outcome read_devices(struct reading *reading, const struct setting *
     return UNDERSTOOD;
 }
 
+/* "off", "all", "sample:N": each, or every N-th one. */
+static enum outcome read_verify(struct reading *reading, const struct setting *setting,
+                                const char *value)
+{
+    static const char sample[] = "sample:";
+    uint64_t every = strcmp(value, "all") == 0;
+    (void)setting;
+    if (strncmp(value, sample, sizeof sample - 1) == 0) {
+        for (value += sizeof sample - 1; *value >= '0' && *value <= '9' && every < 1000000000;
+             value++)
+            every = every * 10 + (uint64_t)(*value - '0');
+        if (*value || every == 0)
+            return NOT_UNDERSTOOD;
+    } else if (every == 0 && strcmp(value, "off") != 0) {
+        return NOT_UNDERSTOOD;
+    }
+    reading->settings->verify_every = every;
+    return UNDERSTOOD;
+}
+
+static enum outcome read_verify_action(struct reading *reading, const struct setting *setting,
+                                       const char *value)
+{
+    static const enum accel_verify_action actions[] = {ACCEL_VERIFY_WARN, ACCEL_VERIFY_CPU,
+                                                       ACCEL_VERIFY_ABORT};
+    int place = choice(setting, value);
+    if (place < 0)
+        return NOT_UNDERSTOOD;
+    reading->settings->verify_action = actions[place];
+    return UNDERSTOOD;
+}
+
 /* Programs that compute nothing themselves, and start those that do. */
 static const char excluded_programs[] =
     "sh,bash,rbash,dash,ash,zsh,zsh-*,ksh,ksh93,mksh,pdksh,yash,csh,tcsh,fish,busybox,"
@@ -347,6 +379,8 @@ static const struct setting table[] = {
     {"ACCEL_DEVICES", "auto, none, or numbers of devices such as 0,2, each once", read_devices, 0,
      false},
     {"ACCEL_MEMORY", "a share such as 80%, or a size such as 500M or 12G", read_memory, 0, false},
+    {"ACCEL_VERIFY", "off, all, or sample:N with N from 1 to 9999999999", read_verify, 0, false},
+    {"ACCEL_VERIFY_ACTION", "warn,cpu,abort", read_verify_action, 0, false},
     {"ACCEL_MODEL", "a path", read_model, FIELD(model), false},
     {"ACCEL_EXCLUDE", "names of programs", read_exclude, 0, false},
     {"ACCEL_CUDA_DIR", "a folder", read_string, FIELD(cuda_dir), false},

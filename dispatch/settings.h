@@ -12,6 +12,7 @@
 enum accel_log_level { ACCEL_LOG_OFF, ACCEL_LOG_DECISIONS, ACCEL_LOG_MOVES, ACCEL_LOG_JSON };
 enum accel_policy { ACCEL_POLICY_AUTO, ACCEL_POLICY_GPU, ACCEL_POLICY_CPU };
 enum accel_start { ACCEL_START_BACKGROUND, ACCEL_START_WAIT };
+enum accel_verify_action { ACCEL_VERIFY_WARN, ACCEL_VERIFY_CPU, ACCEL_VERIFY_ABORT };
 
 /* Which devices may be used, by CUDA's numbers. */
 enum accel_devices_kind { ACCEL_DEVICES_AUTO, ACCEL_DEVICES_NONE, ACCEL_DEVICES_LIST };
@@ -36,6 +37,8 @@ struct accel_settings {
     struct accel_devices devices;
     double memory_share; /* of the device memory that may be used; used where memory_bytes is 0 */
     int64_t memory_bytes;
+    uint64_t verify_every; /* every so manieth result of the GPU is checked; 0: none */
+    enum accel_verify_action verify_action;
     const char *model;    /* the calibration's path; NULL: there is no place for one */
     bool model_given;     /* by the user */
     const char *cuda_dir; /* NULL: none */

@@ -21,29 +21,31 @@ enum {
     LEAST_INNER = 4
 };
 
-/* Square, or a part of that in the sizes that are short. Tall: one size is long, with one right-hand side. */
+/* Square, or a part of that in the sizes that are short. Tall: one size is long, with one right-hand side; beside a tall matrix
+ * every other time with as many as it has columns. */
 static void sizes_of(int64_t size[ACCEL_DIMENSIONS], const struct accel_routine *routine,
-                     enum survey_kind kind, int64_t s)
+                     enum survey_kind kind, int order)
 {
-    int64_t part = s / 32;
+    int64_t s = orders[order], part = s / 32;
     int64_t inner = accel_max(LEAST_INNER, part), sides = accel_max(1, part);
     bool has_m = accel_has_size(routine, ACCEL_m), has_k = accel_has_size(routine, ACCEL_k);
     const int64_t sizes[SURVEY_KINDS][ACCEL_DIMENSIONS] = {
         [SURVEY_SQUARE] = {s, s, s, s},
         [SURVEY_SKINNY] = {s, s, inner, sides},
-        [SURVEY_TALL] = {s, has_m || has_k ? inner : s, has_m ? inner : s, 1},
+        [SURVEY_TALL] = {s, has_m || has_k ? inner : s, has_m ? inner : s,
+                         has_m && order % 2 ? inner : 1},
     };
     for (int i = 0; i < ACCEL_DIMENSIONS; i++)
         size[i] = accel_has_size(routine, (enum accel_size)i) ? sizes[kind][i] : 0;
 }
 
 /* Kinds may be the same for a routine, or for small sizes. */
-static void add_shape(struct survey_track *track, enum survey_kind kind, int64_t s)
+static void add_shape(struct survey_track *track, enum survey_kind kind, int order)
 {
     struct survey_shape *shape = &track->shape[track->shapes];
     struct accel_call call;
     *shape = (struct survey_shape){.kind = kind};
-    sizes_of(shape->size, track->routine, kind, s);
+    sizes_of(shape->size, track->routine, kind, order);
     for (const struct survey_shape *x = track->shape; x < shape; x++)
         if (memcmp(x->size, shape->size, sizeof x->size) == 0)
             return;
@@ -63,7 +65,7 @@ static void make_track(struct survey_track *track, const struct accel_routine *r
     *track = (struct survey_track){.routine = routine, .gpu = gpu};
     for (int kind = 0; kind < SURVEY_KINDS; kind++)
         for (int i = 0; i < ORDERS; i++)
-            add_shape(track, (enum survey_kind)kind, orders[i]);
+            add_shape(track, (enum survey_kind)kind, i);
     qsort(track->shape, (size_t)track->shapes, sizeof *track->shape, by_flops);
     for (int i = 0; i < track->shapes; i++)
         if (track->shape[i].kind == SURVEY_SQUARE && track->shape[i].size[ACCEL_n] <= LEAST_ORDER)
@@ -146,19 +148,23 @@ static double run_once(struct survey *survey, struct survey_track *track, struct
     return ms;
 }
 
-/* The best of some runs, fewer where they are long: until limit_ms are spent. What it was measured at before stays, if that is
- * less: other work makes a time longer, never shorter. */
+/* The best of some runs, fewer where they are long: until limit_ms are spent, or, where it took far longer than expected_ms, a
+ * second and a third one. What it was measured at before stays, if that is less: other work makes a time longer, never
+ * shorter. */
 static void measure(struct survey *survey, struct survey_track *track, struct survey_shape *shape,
-                    bool warm, double limit_ms)
+                    double expected_ms, double limit_ms)
 {
     struct workload workload;
     struct gpu_host host;
     double best = 0, sum = 0;
+    bool is_short = expected_ms <= limit_ms;
     if (!workload_make(&workload, &survey->memory, track->routine, shape->size,
                        track->gpu ? NULL : &track->function) ||
-        (!warm && run_once(survey, track, &workload, &host) < 0))
+        (is_short && run_once(survey, track, &workload, &host) < 0)) /* warms up */
         return;
-    for (int i = 0; i < RUNS && (i == 0 || sum < limit_ms); i++) {
+    for (int i = 0; i < RUNS && (i == 0 || sum < limit_ms ||
+                                 (i < 3 && best > 1.5 * expected_ms && expected_ms > 0));
+         i++) {
         double ms = run_once(survey, track, &workload, &host);
         if (ms < 0)
             return;
@@ -205,7 +211,7 @@ static void go_on(struct survey *survey, bool gpu, double limit_ms, double deadl
            (survey_now() + cost * 1e-3 <= deadline || cost == 0)) {
         struct survey_shape *shape = &track->shape[track->next++];
         progress(survey, track, shape);
-        measure(survey, track, shape, predicted_ms(track, shape) > limit_ms, limit_ms);
+        measure(survey, track, shape, predicted_ms(track, shape), limit_ms);
     }
 }
 
@@ -239,7 +245,7 @@ static void repeat(struct survey *survey, bool gpu, double limit_ms, double dead
         if (survey_now() + 1e-3 * (ms + fmin(RUNS * ms, limit_ms)) > deadline)
             break;
         progress(survey, x->track, x->shape);
-        measure(survey, x->track, x->shape, ms > limit_ms, limit_ms);
+        measure(survey, x->track, x->shape, ms, limit_ms);
     }
     free(list);
 }

@@ -3,7 +3,7 @@
 TOOL_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tool/*.c))
 # What it has of the library: the routine table with its adapters, the model, the GPU.
 TOOL_SHARED  := $(addprefix $(BUILD)/shim/,names.o adapter.o invoke_x86_64.o provider.o) \
-                $(patsubst %.c,$(BUILD)/%.o,$(DISPATCH_SOURCES) $(GPU_SOURCES))
+                $(patsubst %.c,$(BUILD)/%.o,$(DISPATCH_SOURCES) $(GPU_SOURCES) $(CPU_REF_SOURCES))
 
 $(BUILD)/accel: $(TOOL_OBJECTS) $(TOOL_SHARED)
 	$(CC) -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--as-needed -o $@.new $^ -lm -ldl -lpthread

@@ -17,6 +17,8 @@ static const double most_sum = 1.05, most_call = 1.5;
 struct sums {
     long calls, on_gpu, gpu_better;
     double chosen, best, cpu, gpu;
+    double most_lost; /* by one call */
+    char call[128];
 };
 
 struct worst {
@@ -100,8 +102,13 @@ static struct accel_decision decide(const struct accel_call *call, const struct 
     return accel_decide(call, &machine, &settings);
 }
 
-static void count(struct sums *sums, bool on_gpu, double cpu_ms, double gpu_ms)
+static void count(struct sums *sums, const char *line, bool on_gpu, double cpu_ms, double gpu_ms)
 {
+    double lost = on_gpu ? gpu_ms - cpu_ms : cpu_ms - gpu_ms;
+    if (lost > sums->most_lost) {
+        sums->most_lost = lost;
+        snprintf(sums->call, sizeof sums->call, "%.*s", (int)strcspn(line, "\n"), line);
+    }
     sums->calls++;
     sums->on_gpu += on_gpu;
     sums->gpu_better += gpu_ms < cpu_ms;
@@ -133,9 +140,11 @@ static bool report(const char *which, const struct sums *sums)
     double ratio = sums->best > 0 ? sums->chosen / sums->best : 0;
     printf("%s: %ld calls, better on the GPU %ld, chosen for it %ld; all on the CPU %.4g s, all on "
            "the GPU "
-           "%.4g s, the better of the two %.4g s, as chosen %.4g s: %.4f times (<= %.2f)\n",
+           "%.4g s, the better of the two %.4g s, as chosen %.4g s, most lost by %s: %.4f times "
+           "(<= %.2f)\n",
            which, sums->calls, sums->gpu_better, sums->on_gpu, sums->cpu * 1e-3, sums->gpu * 1e-3,
-           sums->best * 1e-3, sums->chosen * 1e-3, ratio, most_sum);
+           sums->best * 1e-3, sums->chosen * 1e-3, sums->call[0] ? sums->call : "none", ratio,
+           most_sum);
     return sums->calls > 0 && ratio <= most_sum;
 }
 
@@ -172,9 +181,9 @@ int main(int argc, char **argv)
             continue;
         shape_typical(&call, routine, size);
         const struct accel_decision decision = decide(&call, &file);
-        count(&all, decision.gpu, cpu_ms, gpu_ms);
+        count(&all, line, decision.gpu, cpu_ms, gpu_ms);
         if (!extrapolated) {
-            count(&measured, decision.gpu, cpu_ms, gpu_ms);
+            count(&measured, line, decision.gpu, cpu_ms, gpu_ms);
             judge(&worst, line, &decision, cpu_ms, gpu_ms);
         }
     }

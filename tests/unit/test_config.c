@@ -120,7 +120,8 @@ static void bad_lines(void **state)
         print(expected, sizeof expected,
               "accel: %s:2: %s is no setting; allowed: ACCEL,ACCEL_LOG,ACCEL_LOG_FILE,"
               "ACCEL_SUMMARY,ACCEL_POLICY,ACCEL_GPU,ACCEL_CPU,ACCEL_REQUIRE,ACCEL_START,"
-              "ACCEL_LEARN,ACCEL_DEVICES,ACCEL_MEMORY,ACCEL_MODEL,ACCEL_EXCLUDE,ACCEL_CUDA_DIR,"
+              "ACCEL_LEARN,ACCEL_DEVICES,ACCEL_MEMORY,ACCEL_VERIFY,ACCEL_VERIFY_ACTION,ACCEL_MODEL,"
+              "ACCEL_EXCLUDE,ACCEL_CUDA_DIR,"
               "ACCEL_ORIGINAL; the line is ignored\n",
               systems, unknown[i]);
         assert_string_equal(complaints(), expected);

@@ -15,6 +15,7 @@ static bool same_settings(const struct accel_settings *a, const struct accel_set
            !a->cpu_routines.text == !b->cpu_routines.text && a->require_gpu == b->require_gpu &&
            a->start == b->start && a->start_given == b->start_given && a->learn == b->learn &&
            a->devices.kind == b->devices.kind && a->devices.count == b->devices.count &&
+           a->verify_every == b->verify_every && a->verify_action == b->verify_action &&
            a->memory_share == b->memory_share && a->memory_bytes == b->memory_bytes &&
            a->model_given == b->model_given && !a->cuda_dir == !b->cuda_dir &&
            !a->original == !b->original && !a->estimate == !b->estimate &&
@@ -41,11 +42,27 @@ static void defaults(void **state)
 /* An empty value is the default. */
 static void empty_values(void **state)
 {
-    static const char *const names[] = {
-        "ACCEL",         "ACCEL_LOG",      "ACCEL_LOG_FILE", "ACCEL_SUMMARY",     "ACCEL_POLICY",
-        "ACCEL_GPU",     "ACCEL_CPU",      "ACCEL_REQUIRE",  "ACCEL_START",       "ACCEL_LEARN",
-        "ACCEL_DEVICES", "ACCEL_MEMORY",   "ACCEL_MODEL",    "ACCEL_EXCLUDE",     "ACCEL_CUDA_DIR",
-        "ACCEL_CONFIG",  "ACCEL_ORIGINAL", "ACCEL_ESTIMATE", "ACCEL_ESTIMATE_DIR"};
+    static const char *const names[] = {"ACCEL",
+                                        "ACCEL_LOG",
+                                        "ACCEL_LOG_FILE",
+                                        "ACCEL_SUMMARY",
+                                        "ACCEL_POLICY",
+                                        "ACCEL_GPU",
+                                        "ACCEL_CPU",
+                                        "ACCEL_REQUIRE",
+                                        "ACCEL_START",
+                                        "ACCEL_LEARN",
+                                        "ACCEL_DEVICES",
+                                        "ACCEL_MEMORY",
+                                        "ACCEL_MODEL",
+                                        "ACCEL_EXCLUDE",
+                                        "ACCEL_CUDA_DIR",
+                                        "ACCEL_CONFIG",
+                                        "ACCEL_ORIGINAL",
+                                        "ACCEL_ESTIMATE",
+                                        "ACCEL_ESTIMATE_DIR",
+                                        "ACCEL_VERIFY",
+                                        "ACCEL_VERIFY_ACTION"};
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct accel_settings s = read_with(names[i], "");
@@ -71,6 +88,12 @@ static void choices(void **state)
     assert_false(read_with("ACCEL_SUMMARY", "0").summary);
     assert_true(read_with("ACCEL_LEARN", "1").learn);
     assert_false(read_with("ACCEL_LEARN", "0").learn);
+    assert_int_equal(read_with("ACCEL_VERIFY", "off").verify_every, 0);
+    assert_int_equal(read_with("ACCEL_VERIFY", "all").verify_every, 1);
+    assert_int_equal(read_with("ACCEL_VERIFY", "sample:250").verify_every, 250);
+    assert_int_equal(read_with("ACCEL_VERIFY_ACTION", "warn").verify_action, ACCEL_VERIFY_WARN);
+    assert_int_equal(read_with("ACCEL_VERIFY_ACTION", "cpu").verify_action, ACCEL_VERIFY_CPU);
+    assert_int_equal(read_with("ACCEL_VERIFY_ACTION", "abort").verify_action, ACCEL_VERIFY_ABORT);
     assert_true(read_with("ACCEL_REQUIRE", "gpu").require_gpu);
     assert_int_equal(read_with("ACCEL_START", "wait").start, ACCEL_START_WAIT);
     assert_true(read_with("ACCEL_START", "wait").start_given);
@@ -155,7 +178,8 @@ static void devices(void **state)
 static void bad_values(void **state)
 {
     static const char devices[] = "auto, none, or numbers of devices such as 0,2, each once",
-                      memory[] = "a share such as 80%, or a size such as 500M or 12G";
+                      memory[] = "a share such as 80%, or a size such as 500M or 12G",
+                      verify[] = "off, all, or sample:N with N from 1 to 9999999999";
     static const struct {
         const char *name, *value, *allowed;
     } bad[] = {{"ACCEL", "yes", "0,1"},
@@ -189,7 +213,16 @@ static void bad_values(void **state)
                {"ACCEL_MEMORY", "0x10", memory},
                {"ACCEL_MEMORY", "1GB", memory},
                {"ACCEL_MEMORY", " 1G", memory},
-               {"ACCEL_MEMORY", "99999999T", memory}};
+               {"ACCEL_MEMORY", "99999999T", memory},
+               {"ACCEL_VERIFY", "1", verify},
+               {"ACCEL_VERIFY", "sample", verify},
+               {"ACCEL_VERIFY", "sample:", verify},
+               {"ACCEL_VERIFY", "sample:0", verify},
+               {"ACCEL_VERIFY", "sample:-1", verify},
+               {"ACCEL_VERIFY", "sample:10%", verify},
+               {"ACCEL_VERIFY", "sample:99999999999999999999", verify},
+               {"ACCEL_VERIFY", "allofthem", verify},
+               {"ACCEL_VERIFY_ACTION", "stop", "warn,cpu,abort"}};
     char expected[500], text[500];
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -1,0 +1,148 @@
+#include "apply.h"
+
+/* Columns are widened in pieces of so many doubles, which stay in the first-level cache. */
+enum { PIECE = 512 };
+
+/* Elements from (row, col) on, as doubles. */
+static void widen(const struct view *x, int64_t row, int64_t col, int64_t elements, double *to)
+{
+    const int64_t parts = parts_of(x->dtype), first = (col * x->ld + row) * parts,
+                  count = elements * parts;
+    if (x->dtype == ACCEL_BFLOAT16) {
+        for (int64_t i = 0; i < count; i++)
+            to[i] = (double)bfloat16(((const uint16_t *)x->ptr)[first + i]);
+    } else if (accel_is_double(x->dtype)) {
+        memcpy(to, (const double *)x->ptr + first, (size_t)count * sizeof *to);
+    } else {
+        for (int64_t i = 0; i < count; i++)
+            to[i] = (double)((const float *)x->ptr)[first + i];
+    }
+}
+
+/* y := y + s x, x conjugated where sign is -1 */
+static void add_column(int64_t parts, int64_t n, const double *x, double sign, const double *s,
+                       double *y)
+{
+    if (parts == 1) {
+        for (int64_t i = 0; i < n; i++)
+            y[i] += x[i] * s[0];
+        return;
+    }
+    for (int64_t i = 0; i < 2 * n; i += 2) {
+        double re = x[i], im = sign * x[i + 1];
+        y[i] += re * s[0] - im * s[1];
+        y[i + 1] += re * s[1] + im * s[0];
+    }
+}
+
+/* sum := sum + x' y, x conjugated where sign is -1 */
+static void add_dot(int64_t parts, int64_t n, const double *x, double sign, const double *y,
+                    double *sum)
+{
+    double re = 0, im = 0;
+    if (parts == 1) {
+        for (int64_t i = 0; i < n; i++)
+            re += x[i] * y[i];
+        sum[0] += re;
+        return;
+    }
+    for (int64_t i = 0; i < 2 * n; i += 2) {
+        re += x[i] * y[i] - sign * x[i + 1] * y[i + 1];
+        im += x[i] * y[i + 1] + sign * x[i + 1] * y[i];
+    }
+    sum[0] += re;
+    sum[1] += im;
+}
+
+/* The rows of a column that are stored, but for the diagonal of what is not general. */
+static void stored_rows(const struct view *x, int64_t col, int64_t *from, int64_t *to)
+{
+    bool general = x->structure == GENERAL;
+    *from = general || x->uplo == 'U' ? 0 : accel_min(col + 1, x->rows);
+    *to = general || x->uplo != 'U' ? x->rows : accel_min(col, x->rows);
+}
+
+static bool is_mirrored(const struct view *x)
+{
+    return x->structure == SYMMETRIC || x->structure == HERMITIAN;
+}
+
+/* Of the diagonal of what is not general; the conjugate where sign is -1. */
+static void diagonal_element(const struct view *x, int64_t i, double sign, double *to)
+{
+    to[0] = 1;
+    to[1] = 0;
+    if (x->structure == UNIT_TRIANGULAR)
+        return;
+    widen(x, i, i, 1, to);
+    to[1] = parts_of(x->dtype) == 1 || x->structure == HERMITIAN ? 0 : sign * to[1];
+}
+
+void apply(const struct view *x, char op, const double *in, double *out)
+{
+    const int64_t parts = parts_of(x->dtype);
+    const double sign = op == 'C' || op == 'R' ? -1 : 1;
+    const bool mirrored = is_mirrored(x), across = op == 'T' || op == 'C';
+    /* What is stored in (i, j) stands in (j, i) as well, conjugated if Hermitian; op(X) may exchange the two. */
+    const double other = x->structure == HERMITIAN ? -sign : sign;
+    const double here = mirrored && across ? other : sign, there = across ? sign : other;
+    double piece[PIECE];
+    for (int64_t col = 0; col < x->cols; col++) {
+        int64_t from, to;
+        stored_rows(x, col, &from, &to);
+        for (int64_t row = from; row < to; row += PIECE / 2) {
+            int64_t n = accel_min(PIECE / 2, to - row);
+            widen(x, row, col, n, piece);
+            if (!across || mirrored)
+                add_column(parts, n, piece, here, in + col * parts, out + row * parts);
+            if (across || mirrored)
+                add_dot(parts, n, piece, there, in + row * parts, out + col * parts);
+        }
+        if (x->structure != GENERAL && col < x->rows) {
+            double d[2];
+            diagonal_element(x, col, sign, d);
+            add_column(parts, 1, d, 1, in + col * parts, out + col * parts);
+        }
+    }
+}
+
+double add_squares(const struct view *x, char op, double *out)
+{
+    const int64_t parts = parts_of(x->dtype);
+    const bool mirrored = is_mirrored(x), across = op == 'T' || op == 'C';
+    double piece[PIECE], sum = 0;
+    for (int64_t col = 0; col < x->cols; col++) {
+        int64_t from, to;
+        stored_rows(x, col, &from, &to);
+        for (int64_t row = from; row < to; row += PIECE / 2) {
+            int64_t n = accel_min(PIECE / 2, to - row);
+            widen(x, row, col, n, piece);
+            for (int64_t i = 0; i < n; i++) {
+                double square = piece[parts * i] * piece[parts * i];
+                if (parts == 2)
+                    square += piece[2 * i + 1] * piece[2 * i + 1];
+                sum += mirrored ? 2 * square : square;
+                if (!out)
+                    continue;
+                if (!across || mirrored)
+                    out[row + i] += square;
+                if (across || mirrored)
+                    out[col] += square;
+            }
+        }
+        if (x->structure != GENERAL && col < x->rows) {
+            double d[2];
+            diagonal_element(x, col, 1, d);
+            double square = d[0] * d[0] + d[1] * d[1];
+            sum += square;
+            if (out)
+                out[col] += square;
+        }
+    }
+    return sum;
+}
+
+double sum_of_squares(const struct view *x)
+{
+    return add_squares(x, 'N', NULL);
+}

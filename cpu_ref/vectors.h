@@ -1,0 +1,107 @@
+/*
+ * For the checks of results alone: their vectors, in one block of memory that is freed as a whole, and their bounds.
+ */
+#ifndef ACCEL_CPU_REF_VECTORS_H
+#define ACCEL_CPU_REF_VECTORS_H
+
+#include <float.h>
+#include <stdlib.h>
+
+#include "apply.h"
+#include "verify.h"
+
+/* The elements of a random vector have magnitudes from 1 to 2. */
+#define RANDOM_MOST 2.0
+
+struct vectors {
+    double *memory;
+    int64_t length, used; /* doubles */
+    uint64_t random;
+};
+
+/* Room for `count` vectors of up to n elements, complex or not. False without memory. */
+static inline bool vectors_open(struct vectors *v, int64_t count, int64_t n, uint64_t seed)
+{
+    int64_t length;
+    *v = (struct vectors){.random = seed * 2 + 1};
+    if (!accel_mul(count, 2 * (n + 1), &length) || length > INT64_MAX / 8)
+        return false;
+    v->length = length;
+    v->memory = malloc((size_t)length * sizeof(double));
+    return v->memory;
+}
+
+static inline void vectors_close(struct vectors *v)
+{
+    free(v->memory);
+}
+
+/* A vector of n doubles, all zero. */
+static inline double *vector_zero(struct vectors *v, int64_t n)
+{
+    double *x = v->memory + v->used;
+    v->used += n;
+    memset(x, 0, (size_t)n * sizeof *x);
+    return x;
+}
+
+/* Uniform in [0, 1): xorshift64* (S. Vigna, An experimental exploration of Marsaglia's xorshift generators). */
+static inline double random_next(struct vectors *v)
+{
+    v->random ^= v->random >> 12;
+    v->random ^= v->random << 25;
+    v->random ^= v->random >> 27;
+    return (double)((v->random * 0x2545f4914f6cdd1du) >> 11) * 0x1p-53;
+}
+
+/* n elements of a type, real: of either sign, from 1 to RANDOM_MOST in magnitude. */
+static inline double *vector_random(struct vectors *v, int64_t n, enum accel_dtype dtype)
+{
+    int64_t parts = parts_of(dtype);
+    double *x = vector_zero(v, n * parts);
+    for (int64_t i = 0; i < n; i++) {
+        double z = 1 + random_next(v);
+        x[i * parts] = random_next(v) < 0.5 ? -z : z;
+    }
+    return x;
+}
+
+static inline double dot_self(const double *x, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += x[i] * x[i];
+    return sum;
+}
+
+static inline double unit_roundoff(enum accel_dtype dtype)
+{
+    return accel_is_double(dtype) ? 0x1p-53 : 0x1p-24;
+}
+
+/* The largest number of a type. */
+static inline double most_of(enum accel_dtype dtype)
+{
+    return accel_is_double(dtype) ? DBL_MAX : (double)FLT_MAX;
+}
+
+static inline bool is_number(double x)
+{
+    return x - x == 0;
+}
+
+/* Without libm, which libaccel.so does not need. */
+static inline double greater_of(double x, double y)
+{
+    return x > y ? x : y;
+}
+
+/* An error over its bound; both are squares. */
+static inline double ratio_of_squares(double error, double bound)
+{
+    if (error == 0)
+        return 0;
+    return is_number(error) && bound > 0 ? sqrt(error / bound) : INFINITY;
+}
+
+#endif

@@ -1,0 +1,210 @@
+#define _GNU_SOURCE
+#include "verify.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu_ref/verify.h"
+#include "gpu/gpu.h"
+#include "say.h"
+
+/* By routine, a bit each. */
+enum { WORDS = 16 };
+static _Atomic uint64_t distrusted[WORDS];
+static _Atomic uint64_t calls; /* that could have been verified */
+
+static uint32_t index_of(const struct accel_routine *routine)
+{
+    return (uint32_t)(routine - accel_routines);
+}
+
+void verify_distrust(const struct accel_routine *routine)
+{
+    uint32_t i = index_of(routine);
+    if (i < WORDS * 64)
+        atomic_fetch_or(&distrusted[i / 64], (uint64_t)1 << i % 64);
+}
+
+bool verify_distrusts(const struct accel_routine *routine)
+{
+    uint32_t i = index_of(routine);
+    return i < WORDS * 64 &&
+           (atomic_load_explicit(&distrusted[i / 64], memory_order_relaxed) >> i % 64 & 1);
+}
+
+/* ---- Copies ---- */
+
+static bool host_can_read(const struct accel_operand *x)
+{
+    return x->place == ACCEL_HOST || x->place == ACCEL_MANAGED;
+}
+
+static int64_t count_of(const struct accel_call *call, const struct accel_operand *x)
+{
+    bool batch = call->routine->family == ACCEL_GEMM_BATCH;
+    return batch && (x->access & ACCEL_WRITE) ? call->batch : 1;
+}
+
+/* Matrix i of an operand. */
+static struct accel_operand matrix_of(const struct accel_operand *x, int64_t i)
+{
+    struct accel_operand y = *x;
+    if (i > 0 || x->array)
+        y.ptr = accel_matrix_of(x, i);
+    y.array = NULL;
+    return y;
+}
+
+/* One behind the other, packed. NULL without memory, or where the device fails. */
+static void *copy_of(const struct accel_operand *x, int64_t count)
+{
+    int64_t bytes;
+    if (accel_bytes(x) < 0 || !accel_mul(accel_bytes(x), count, &bytes) || bytes == INT64_MAX)
+        return NULL;
+    char *copy = malloc((size_t)bytes + 1);
+    for (int64_t i = 0; copy && i < count; i++) {
+        const struct accel_operand matrix = matrix_of(x, i);
+        if (!gpu_fetch(copy + i * accel_bytes(x), &matrix)) {
+            free(copy);
+            return NULL;
+        }
+    }
+    return copy;
+}
+
+/* ---- A call ---- */
+
+static bool is_due(const struct accel_settings *settings)
+{
+    if (settings->verify_every == 0)
+        return false;
+    return (atomic_fetch_add(&calls, 1) + 1) % settings->verify_every == 0;
+}
+
+static void say_no_memory(void)
+{
+    static atomic_bool said;
+    if (!atomic_exchange(&said, true))
+        accel_say(
+            "verification: there is no memory for a copy of what a call overwrites; such calls "
+            "are not verified");
+}
+
+/* laswp says of its matrix no more than how far its columns are apart: there may be less of it. */
+static bool is_known(const struct accel_call *call)
+{
+    return call->routine->family != ACCEL_LASWP;
+}
+
+void verify_begin(struct verification *verification, const struct accel_call *call,
+                  const struct accel_settings *settings)
+{
+    *verification = (struct verification){.on = is_due(settings)};
+    if (!is_known(call))
+        return;
+    for (int i = 0; verification->on && i < ACCEL_MATRICES; i++) {
+        const struct accel_operand *x = &call->operand[i];
+        if (!x->ptr || !(x->access & ACCEL_WRITE) || !accel_is_read(call, x) || accel_bytes(x) == 0)
+            continue;
+        verification->before[i] = copy_of(x, count_of(call, x));
+        if (!verification->before[i]) {
+            say_no_memory();
+            verify_end(verification);
+        }
+    }
+}
+
+void verify_end(struct verification *verification)
+{
+    for (int i = 0; i < ACCEL_MATRICES; i++)
+        free(verification->before[i]);
+    *verification = (struct verification){.on = false};
+}
+
+/* The operands of a batch that stand in arrays stay where they are: the first one says where all are. */
+static bool fetch_operand(struct accel_operand *x, void **copy)
+{
+    *copy = NULL;
+    if (!x->ptr || accel_bytes(x) == 0 || host_can_read(x))
+        return true;
+    *copy = copy_of(x, 1);
+    if (!*copy)
+        return false;
+    x->ptr = *copy;
+    x->ld = accel_max(x->rows, 1);
+    x->inc = (x->inc > 0) - (x->inc < 0);
+    x->place = ACCEL_HOST;
+    return true;
+}
+
+/* How many of the columns there are of what a range of eigenvalues has written. */
+static void trim(struct accel_call *call)
+{
+    const struct accel_operand *m = &call->operand[ACCEL_found];
+    if (!m->ptr || !call->flag[ACCEL_range])
+        return;
+    int64_t found =
+        m->dtype == ACCEL_INT64 ? *(const int64_t *)m->ptr : (int64_t) * (const int32_t *)m->ptr;
+    struct accel_operand *z = &call->operand[ACCEL_c], *w = &call->operand[ACCEL_x];
+    z->cols = accel_min(z->cols, accel_max(found, 0));
+    w->cols = accel_min(w->cols, accel_max(found, 0));
+}
+
+/* One call whose operands the host reads, or has copies of. */
+static double judge_one(const struct accel_call *call, void *const before[ACCEL_MATRICES])
+{
+    static _Atomic uint64_t seed;
+    struct accel_call on_host = *call;
+    void *copies[ACCEL_MATRICES] = {NULL};
+    bool there = true;
+    for (int i = ACCEL_MATRICES;
+         there && i-- > 0;) { /* the count of what was found before the rest */
+        if (i == ACCEL_y)     /* the count is there */
+            trim(&on_host);
+        there = fetch_operand(&on_host.operand[i], &copies[i]);
+    }
+    double ratio = CPU_REF_NOT_JUDGED;
+    if (there)
+        ratio = cpu_ref_verify(&on_host, (const void *const *)before, atomic_fetch_add(&seed, 1));
+    for (int i = 0; i < ACCEL_MATRICES; i++)
+        free(copies[i]);
+    return ratio;
+}
+
+double verify_judge(const struct verification *verification, const struct accel_call *call)
+{
+    const double most = 1e9;
+    double worst = 0;
+    if (!verification->on)
+        return VERIFY_NOT_ASKED;
+    if (!is_known(call))
+        return CPU_REF_NOT_JUDGED;
+    bool batch = call->routine->family == ACCEL_GEMM_BATCH;
+    int64_t products = batch ? call->batch : 1;
+    for (int64_t i = 0; i < products && worst >= 0; i++) {
+        const struct accel_call product = batch ? accel_products_of(call, i, 1) : *call;
+        void *before[ACCEL_MATRICES];
+        for (int k = 0; k < ACCEL_MATRICES; k++) {
+            char *saved = verification->before[k];
+            before[k] = saved ? saved + i * accel_bytes(&call->operand[k]) : NULL;
+        }
+        double ratio = judge_one(&product, before);
+        worst = ratio < 0 ? ratio : ratio > worst ? ratio : worst;
+    }
+    return worst < most ? worst : most;
+}
+
+bool verify_restore(const struct verification *verification, const struct accel_call *call)
+{
+    for (int i = 0; i < ACCEL_MATRICES; i++) {
+        const struct accel_operand *x = &call->operand[i];
+        const char *saved = verification->before[i];
+        for (int64_t k = 0; saved && k < count_of(call, x); k++) {
+            const struct accel_operand matrix = matrix_of(x, k);
+            if (!gpu_store(&matrix, saved + k * accel_bytes(x), accel_triangle_of(call, i)))
+                return false;
+        }
+    }
+    return true;
+}
