@@ -90,6 +90,13 @@ static inline bool is_number(double x)
     return x - x == 0;
 }
 
+/* Whether the squares of products of matrices with this norm are numbers of full precision, and so are the products. */
+static inline bool is_moderate(enum accel_dtype dtype, double norm)
+{
+    const double most = accel_is_double(dtype) ? 1e60 : 1e25;
+    return norm == 0 || (norm < most && norm > 1 / most);
+}
+
 /* Without libm, which libaccel.so does not need. */
 static inline double greater_of(double x, double y)
 {

@@ -130,24 +130,21 @@ static bool is_in_range(const struct test *test, const struct equation *e)
     return is_number(test->inputs);
 }
 
-static bool has_zero_on_diagonal(const struct view *a)
-{
-    for (int64_t i = 0; a->structure == TRIANGULAR && i < a->rows; i++)
-        if (load(a->ptr, i * (a->ld + 1), a->dtype) == 0)
-            return true;
-    return false;
-}
-
-/* A solution that is no number is wrong where what it was made of are numbers, and nothing was divided by zero. */
-static bool is_solution_lost(const struct equation *e)
+/* A solution is judged where its matrix and right-hand sides are of moderate size; a NaN in it is wrong then. */
+static double judge_solution(const struct test *test, const struct equation *e, double worst)
 {
     const struct product *p = &e->product[0];
     const bool left = p->x.structure != GENERAL;
     const struct view out = result_view(e, &e->out), old = result_view(e, &e->before),
                       a = left ? view_of(&p->x, e->rows, e->inner)
                                : view_of(&p->y, e->inner, e->cols);
-    return !is_number(sum_of_squares(&out)) &&
-           is_number(sum_of_squares(&old) + sum_of_squares(&a)) && !has_zero_on_diagonal(&a);
+    const double size = sqrt(sum_of_squares(&out));
+    if (!is_moderate(test->dtype, sqrt(sum_of_squares(&old))) ||
+        !is_moderate(test->dtype, sqrt(sum_of_squares(&a))))
+        return CPU_REF_NOT_JUDGED;
+    if (isnan(size))
+        return INFINITY;
+    return is_moderate(test->dtype, size) ? worst : CPU_REF_NOT_JUDGED;
 }
 
 static double judge_equation(struct test *test, const struct equation *e)
@@ -171,9 +168,9 @@ static double judge_equation(struct test *test, const struct equation *e)
         apply(&out, 'N', test->r, test->sides);
     double worst = worst_of(test, e);
     test->vectors.used = used;
-    if (!in_range)
-        return e->solve && is_solution_lost(e) ? INFINITY : CPU_REF_NOT_JUDGED;
-    return worst;
+    if (e->solve)
+        return judge_solution(test, e, worst);
+    return in_range ? worst : CPU_REF_NOT_JUDGED;
 }
 
 /* ---- A triangle of a product that is no symmetric matrix ---- */
@@ -253,23 +250,21 @@ static int output_of(const struct accel_call *call)
     return ACCEL_c;
 }
 
-static bool is_finite_operand(const struct accel_operand *x, const void *ptr, int64_t ld)
-{
-    const struct view view = {ptr, x->rows, x->cols, ld, x->dtype, GENERAL, 0};
-    return !ptr || is_number(sum_of_squares(&view));
-}
-
 /* Level 2 costs no more than its test: every element. */
 static double judge_all(const struct accel_call *call, const void *before)
 {
-    int output = output_of(call);
-    for (int i = 0; i < ACCEL_MATRICES; i++) {
-        const struct accel_operand *x = &call->operand[i];
-        if (i != output && x->ptr && !is_finite_operand(x, x->ptr, x->ld))
-            return CPU_REF_NOT_JUDGED;
+    const struct equation e = equation_of(call, ACCEL_COLUMN_MAJOR, before, 0);
+    double inputs = 0;
+    for (int i = 0; i < e.products; i++) {
+        const struct view x = view_of(&e.product[i].x, e.rows, e.inner),
+                          y = view_of(&e.product[i].y, e.inner, e.cols);
+        inputs += (e.solve ? 0 : sum_of_squares(&x)) + sum_of_squares(&y);
     }
-    const struct accel_operand *out = &call->operand[output];
-    if (!is_finite_operand(out, before, accel_max(out->rows, 1)))
+    if (e.beta != 0) {
+        const struct view old = result_view(&e, &e.before);
+        inputs += sum_of_squares(&old);
+    }
+    if (!is_number(inputs))
         return CPU_REF_NOT_JUDGED;
     return cpu_ref_ratio(call, ACCEL_COLUMN_MAJOR, before) / CPU_REF_THRESHOLD;
 }

@@ -8,6 +8,7 @@ struct test {
     int64_t parts, order; /* the largest size, by which rounding grows */
     struct vectors vectors;
     double worst; /* of the ratios so far; CPU_REF_NOT_JUDGED: none */
+    bool open;    /* there was one that could not be told */
 };
 
 /* ---- Operands ---- */
@@ -127,9 +128,11 @@ static double *times_values(struct test *t, const struct accel_operand *values, 
 
 /* ---- Judging ---- */
 
+/* What cannot be judged in part is not judged, unless another part of it is wrong. */
 static void note(struct test *t, double ratio)
 {
-    t->worst = ratio > t->worst || ratio != ratio ? ratio : t->worst;
+    t->open = t->open || ratio < 0;
+    t->worst = ratio > t->worst || isnan(ratio) ? ratio : t->worst;
 }
 
 static double tolerance(const struct test *t)
@@ -139,11 +142,14 @@ static double tolerance(const struct test *t)
            (threshold * n * unit_roundoff(t->dtype) + 2 * (n + 16) * 0x1p-53 * sqrt(n));
 }
 
-/* The length of a residual against a scale. Where that is no number, the matrices that went in are not, or their products. */
+/* The length of a residual against a scale. A result so large that its norm is beyond what can be told is not judged; a NaN in
+ * one is wrong, since there was none in what it was made of. */
 static double ratio_of(const struct test *t, const double *residual, int64_t n, double scale)
 {
-    double bound = tolerance(t) * scale;
-    return ratio_of_squares(dot_self(residual, n * t->parts), bound * bound);
+    double bound = tolerance(t) * scale, error = dot_self(residual, n * t->parts);
+    if (!is_moderate(t->dtype, scale))
+        return isnan(scale) && isnan(error) ? INFINITY : CPU_REF_NOT_JUDGED;
+    return ratio_of_squares(error, bound * bound);
 }
 
 static void judge(struct test *t, const double *residual, int64_t n, double scale)
@@ -869,8 +875,8 @@ static void judge_call(struct test *t)
     }
 }
 
-/* Inputs that are no numbers, or so large that their squares are not, are the original's business. */
-static bool are_inputs_numbers(const struct test *t)
+/* Inputs that are no numbers, very large or very small are the original's business. */
+static bool are_inputs_moderate(const struct test *t)
 {
     for (int i = ACCEL_a; i <= ACCEL_c; i++) {
         const struct accel_operand *x = &t->call->operand[i];
@@ -880,7 +886,7 @@ static bool are_inputs_numbers(const struct test *t)
         const char uplo = i == ACCEL_a ? t->call->flag[ACCEL_uplo] : 0;
         if (uplo == 'U' || uplo == 'L')
             view = shaped(view, SYMMETRIC, uplo);
-        if (!is_number(sum_of_squares(&view)))
+        if (!is_moderate(t->dtype, norm(&view)))
             return false;
     }
     return true;
@@ -896,9 +902,11 @@ double cpu_ref_verify_lapack(const struct accel_call *call,
                      .worst = CPU_REF_NOT_JUDGED};
     for (int i = 0; i < ACCEL_DIMENSIONS; i++)
         t.order = accel_max(t.order, call->size[i]);
-    if (!are_inputs_numbers(&t) || !vectors_open(&t.vectors, 24, t.order, seed))
+    if (!are_inputs_moderate(&t) || !vectors_open(&t.vectors, 24, t.order, seed))
         return CPU_REF_NOT_JUDGED;
     judge_call(&t);
     vectors_close(&t.vectors);
-    return t.worst != t.worst ? INFINITY : t.worst;
+    if (isnan(t.worst))
+        return INFINITY;
+    return t.open && t.worst <= 1 ? CPU_REF_NOT_JUDGED : t.worst;
 }
