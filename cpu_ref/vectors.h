@@ -91,10 +91,15 @@ static inline bool is_number(double x)
 }
 
 /* Whether the squares of products of matrices with this norm are numbers of full precision, and so are the products. */
+static inline double least_moderate(enum accel_dtype dtype)
+{
+    return accel_is_double(dtype) ? 1e-60 : 1e-25;
+}
+
 static inline bool is_moderate(enum accel_dtype dtype, double norm)
 {
-    const double most = accel_is_double(dtype) ? 1e60 : 1e25;
-    return norm == 0 || (norm < most && norm > 1 / most);
+    const double least = least_moderate(dtype);
+    return norm == 0 || (norm < 1 / least && norm > least);
 }
 
 /* Without libm, which libaccel.so does not need. */

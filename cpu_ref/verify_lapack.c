@@ -146,10 +146,12 @@ static double tolerance(const struct test *t)
  * one is wrong, since there was none in what it was made of. */
 static double ratio_of(const struct test *t, const double *residual, int64_t n, double scale)
 {
-    double bound = tolerance(t) * scale, error = dot_self(residual, n * t->parts);
-    if (!is_moderate(t->dtype, scale))
-        return isnan(scale) && isnan(error) ? INFINITY : CPU_REF_NOT_JUDGED;
-    return ratio_of_squares(error, bound * bound);
+    const double least = tolerance(t) * least_moderate(t->dtype), bound = tolerance(t) * scale,
+                 error = dot_self(residual, n * t->parts);
+    if (is_moderate(t->dtype, scale))
+        return ratio_of_squares(error, bound * bound);
+    bool far = scale < 1 && error > least * least; /* whatever is lost in so small numbers */
+    return far || (isnan(scale) && isnan(error)) ? INFINITY : CPU_REF_NOT_JUDGED;
 }
 
 static void judge(struct test *t, const double *residual, int64_t n, double scale)
@@ -875,18 +877,18 @@ static void judge_call(struct test *t)
     }
 }
 
-/* Inputs that are no numbers, very large or very small are the original's business. */
-static bool are_inputs_moderate(const struct test *t)
+/* Inputs that are no numbers, or very large, are the original's business. */
+static bool are_inputs_numbers(const struct test *t)
 {
     for (int i = ACCEL_a; i <= ACCEL_c; i++) {
         const struct accel_operand *x = &t->call->operand[i];
         if (!x->ptr || x->access == ACCEL_WRITE || x->dtype > ACCEL_BFLOAT16)
             continue;
         struct view view = input(t, (enum accel_matrix)i);
-        const char uplo = i == ACCEL_a ? t->call->flag[ACCEL_uplo] : 0;
+        const char uplo = i == ACCEL_a ? t->call->flag[ACCEL_uplo] : accel_triangle_of(t->call, i);
         if (uplo == 'U' || uplo == 'L')
             view = shaped(view, SYMMETRIC, uplo);
-        if (!is_moderate(t->dtype, norm(&view)))
+        if (!(norm(&view) < 1 / least_moderate(t->dtype)))
             return false;
     }
     return true;
@@ -902,7 +904,7 @@ double cpu_ref_verify_lapack(const struct accel_call *call,
                      .worst = CPU_REF_NOT_JUDGED};
     for (int i = 0; i < ACCEL_DIMENSIONS; i++)
         t.order = accel_max(t.order, call->size[i]);
-    if (!are_inputs_moderate(&t) || !vectors_open(&t.vectors, 24, t.order, seed))
+    if (!are_inputs_numbers(&t) || !vectors_open(&t.vectors, 24, t.order, seed))
         return CPU_REF_NOT_JUDGED;
     judge_call(&t);
     vectors_close(&t.vectors);

@@ -45,10 +45,21 @@ for name, program, arguments in (("BLAS", "random_calls", [*BLAS, "-c", 12]), ("
     by_routine = collections.defaultdict(lambda: [0, 0])
     for f in lines:
         by_routine[f["sym"]][f["verify"] == "unknown"] += 1
-    never = [sym for sym, (known, unknown) in by_routine.items() if unknown > 3 and not known and not re.search(MAY_BE_UNKNOWN, sym)]
+    never = [sym for sym, (known, unknown) in by_routine.items() if unknown > 8 and not known and not re.search(MAY_BE_UNKNOWN, sym)]
     tap.ok(not never, f"{name}: of every routine some are judged", *never)
 
 # ---- A planted element ----
+
+
+def wrong_routines(done):
+    """Routines whose results the program has found to be wrong."""
+    return set(re.findall(r"(?m)^wrong: (?:\S+ )?([sdcz]\w+)[ :]", done.stderr))
+
+
+def not_judged(done):
+    """Routines of which a result was not judged, and those of whose results not everything is (README)."""
+    unknown = {re.sub(r"^cblas_|_\w*$", "", f["sym"]) for f in verified(done) if f["verify"] == "unknown"}
+    return unknown | {r for r in wrong_routines(done) if re.search("gels|laswp", r)}
 
 
 def wrong_results(done):
@@ -56,24 +67,24 @@ def wrong_results(done):
     return int(found[1]) if found else -1
 
 
-total = missed = harmless = 0
-for name, program, arguments, step in (("BLAS", "random_calls", [*BLAS, "-c", 1], 9), ("LAPACK", "random_lapack", [*LAPACK, "-c", 1], 23)):
-    bad, caught, kernels = [], 0, 0
-    for nth in range(1, 100000, step):
+for name, program, arguments, kernels in (("BLAS", "random_calls", [*BLAS, "-c", 1], range(1, 80, 2)),
+                                          ("LAPACK", "random_lapack", [*LAPACK, "-c", 1], range(1, 1600, 31))):
+    bad, caught, unknown = [], 0, 0
+    for nth in kernels:
         plain = start(program, *arguments, env={**GPU, "TESTGPU_WRONG": str(nth)})
-        if "TESTGPU_WRONG" in plain.stderr:  # beyond the last kernel
-            break
-        kernels += 1
         if wrong_results(plain) == 0:
             continue  # where the routine does not look, or within what is allowed
         done = start(program, *arguments, env={**ALL, "ACCEL_VERIFY_ACTION": "cpu", "TESTGPU_WRONG": str(nth)})
         failed = lines_for(done, why="verify_failed")
+        if wrong_routines(done) and wrong_routines(done) <= not_judged(done):
+            unknown += 1
+            continue
         caught += 1
         if wrong_results(done) != 0 or not failed or "verification: the GPU's result is wrong" not in done.stderr:
             bad.append(f"{nth}: {plain.stdout[-80:]} {plain.stderr[-300:]} then {done.stdout[-80:]} {done.stderr[-200:]}")
-        if nth > 9 * 60 and program == "random_calls":
-            break
-    tap.ok(caught > 20 and not bad, f"{name}: {caught} wrong results of {kernels} planted, all found and computed anew", *bad[:4])
+    tap.note(f"{name}: {unknown} were in results that cannot be judged")
+    tap.ok(caught > 8 and caught > 3 * unknown and not bad, f"{name}: {caught} wrong results of {len(kernels)} planted elements, all found and computed anew",
+           *bad[:4])
 
 # ---- The actions ----
 
