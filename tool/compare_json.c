@@ -1,6 +1,6 @@
 /*
  * JSON by structure: the same members whatever their order, the same elements, whatever white space is between them.
- * It is held in memory as a whole.
+ * Each run's is held in memory as a whole, at about a hundred bytes a number.
  */
 #include <errno.h>
 #include <json-c/json.h>

@@ -430,6 +430,40 @@ def real_programs():
         expect("NumPy: the calls of all processes count", done, SAME)
 
 
+def octave():
+    """Octave's own text: matrices, complex numbers, what cancels."""
+    source = ("A = reshape(mod((1:10000) * 7919, 1009), 100, 100) / 1009 + 50 * eye(100);"
+              "x = A \\ ones(100, 1); x(1:4)', disp(sum(x)), A(1:3, 1:3) * (1 + 2i), [norm(A * inv(A)), log(-1)]")
+    with tempfile.TemporaryDirectory() as folder:
+        program = ["octave-cli", "--norc", "-q", "--eval", source]
+        gpu = {**TEST_GPU, "ACCEL_POLICY": "gpu"}
+        done = diff(folder, ("--expect", "*getrf* on gpu >= 1", "--expect", "*gemm* on gpu >= 1"), program, env=gpu)
+        expect("Octave on the test GPU: the same", done, SAME, "stdout (text): ok; 16 numbers")
+        expect("Octave: a planted fault", diff(folder, (), program, env={**gpu, "TESTGPU_WRONG": "1+"}), DIFFERS, "stdout (text): DIFFERS")
+
+
+def lists():
+    """scripts/diff-programs: a list of programs."""
+    script = str(ROOT / "scripts/diff-programs")
+    with tempfile.TemporaryDirectory() as folder:
+        def run_list(lines):
+            Path(folder, "list").write_text(lines)
+            return subprocess.run([script, "list"], cwd=folder, env={**environment(folder), "BUILD": os.path.relpath(BUILD, ROOT)}, text=True,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+
+        good = "# programs\n\none: -- echo '1  2'\ntwo: --output x -- sh -c 'echo 1 > x; echo \"two:\"'\n"
+        done = run_list(good)
+        tap.ok(done.returncode == SAME and done.stdout == "ok 1 - one\nok 2 - two\n1..2\n", "a list of programs: TAP", done.stdout, done.stderr)
+        differing = "three: -- sh -c 'case $LD_PRELOAD in *accel*) echo 1 ;; *) echo 2 ;; esac'\n"
+        done = run_list(good + differing + "four: -- echo")
+        expect("a list of programs, of which one differs", done, DIFFERS, "not ok 3 - three\n# accel diff: sh -c", "#   line 1, column 1: 2, ", "ok 4 - four",
+               "1..4")
+        expect("and one fails", run_list("zero: -- false\n" + differing), FAILED, "not ok 1 - zero", "not ok 2 - three")
+        expect("a line that is none", run_list("echo\n"), FAILED, "diff-programs: echo: allowed: NAME: ")
+        done = subprocess.run([script, "none"], cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        expect("no list", done, FAILED, "usage: ")
+
+
 def readme_example():
     """The CI file in the README, as it is written there."""
     lines = (ROOT / "README.md").read_text().splitlines()
@@ -455,6 +489,6 @@ def readme_example():
         tap.ok(Path(folder, "accel-diff/3-with/decisions.json").exists(), "README: and leaves what it says")
 
 
-for part in (text, csv, json, npy, matrix_market, files, programs, real_programs, readme_example):
+for part in (text, csv, json, npy, matrix_market, files, programs, real_programs, octave, lists, readme_example):
     part()
 tap.done()
