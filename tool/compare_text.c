@@ -55,18 +55,22 @@ static const char *gap(const struct text_line *line, size_t i, size_t *length)
     return line->text + start;
 }
 
-/* Whether the lines are the same but for the values of their numbers. */
-static bool same_structure(const struct text_line *a, const struct text_line *b)
+/* Whether the lines are the same but for the values of their numbers; else, where their text parts. */
+static bool same_structure(const struct text_line *a, const struct text_line *b, size_t *a_at,
+                           size_t *b_at)
 {
-    if (a->numbers != b->numbers)
-        return false;
-    for (size_t i = 0; i <= a->numbers; i++) {
-        size_t a_length, b_length;
+    for (size_t i = 0;; i++) {
+        size_t a_length, b_length, same = 0;
         const char *x = gap(a, i, &a_length), *y = gap(b, i, &b_length);
-        if (a_length != b_length || memcmp(x, y, a_length) != 0)
+        while (same < a_length && same < b_length && x[same] == y[same])
+            same++;
+        *a_at = (size_t)(x - a->text) + same;
+        *b_at = (size_t)(y - b->text) + same;
+        if (same < a_length || same < b_length || (i == a->numbers) != (i == b->numbers))
             return false;
+        if (i == a->numbers)
+            return true;
     }
-    return true;
 }
 
 /* Integers that are too long for their values to tell them apart are told apart by their digits. */
@@ -81,21 +85,41 @@ static void tell_apart(const struct text_line *a, const struct text_line *b, siz
         number->part[0].value = nextafterl(number->part[0].value, INFINITY);
 }
 
+enum { SHOWN_MAX = 60 };
+
 static int shown_length(size_t length)
 {
-    enum { SHOWN_MAX = 60 };
-    while (length && length > SHOWN_MAX)
-        length = SHOWN_MAX;
-    return (int)length;
+    return length < SHOWN_MAX ? (int)length : SHOWN_MAX;
 }
 
-/* Without the line's end. */
-static int shown_line(const struct text_line *line)
+/* A part of a line, with its end and what cannot be seen otherwise in C's notation. */
+static const char *visible(char shown[4 * SHOWN_MAX + 1], const struct text_line *line, size_t from)
 {
-    size_t length = line->length;
-    if (length && line->text[length - 1] == '\n')
-        length--;
-    return shown_length(length);
+    static const char letters[] = "\n\r\t\"\\", escapes[] = "nrt\"\\";
+    char *at = shown;
+    for (size_t i = from; i < line->length && i < from + SHOWN_MAX; i++) {
+        unsigned char c = (unsigned char)line->text[i];
+        const char *letter = c ? strchr(letters, c) : NULL;
+        if (letter)
+            at += sprintf(at, "\\%c", escapes[letter - letters]);
+        else if (c < ' ' || c == 127)
+            at += sprintf(at, "\\x%02x", c);
+        else
+            *at++ = (char)c;
+    }
+    *at = 0;
+    return shown;
+}
+
+/* From a little before the place where they part. */
+static void show_text(struct tally *tally, const char *place, const struct text_line *a,
+                      const struct text_line *b, size_t a_at, size_t b_at)
+{
+    char x[4 * SHOWN_MAX + 1], y[4 * SHOWN_MAX + 1];
+    size_t before = a_at < b_at ? a_at : b_at;
+    before = before < SHOWN_MAX / 2 ? before : SHOWN_MAX / 2;
+    tally_show(tally, "%s, column %zu: \"%s\", with libaccel \"%s\"", place, a_at + 1,
+               visible(x, a, a_at - before), visible(y, b, b_at - before));
 }
 
 static void show_number(struct tally *tally, const char *place, const struct text_line *a,
@@ -111,15 +135,15 @@ static void show_number(struct tally *tally, const char *place, const struct tex
 void text_line_compare(struct tally *tally, const struct text_line *a, const struct text_line *b,
                        const struct text_line *noise, const char *place)
 {
-    bool is_noisy = noise && !same_structure(a, noise);
+    size_t a_at, b_at;
     if (a->length == b->length && memcmp(a->text, b->text, a->length) == 0) {
         tally_same(tally, (int64_t)a->numbers);
         return;
     }
-    if (!same_structure(a, b)) {
+    bool is_noisy = noise && !same_structure(a, noise, &a_at, &b_at);
+    if (!same_structure(a, b, &a_at, &b_at)) {
         if (tally_text(tally, is_noisy && tally->aligned))
-            tally_show(tally, "%s: \"%.*s\", with libaccel \"%.*s\"", place, shown_line(a), a->text,
-                       shown_line(b), b->text);
+            show_text(tally, place, a, b, a_at, b_at);
         return;
     }
     for (size_t i = 0; i < a->numbers; i++) {
@@ -207,10 +231,10 @@ static bool reader_next(struct reader *reader)
 static void compare_ends(struct tally *tally, const struct reader *a, const struct reader *b)
 {
     const struct reader *longer = a->ended ? b : a;
+    char shown[4 * SHOWN_MAX + 1];
     if (tally_text(tally, false))
-        tally_show(tally, "line %lld: \"%.*s\" is there %s libaccel alone", (long long)longer->at,
-                   shown_line(&longer->scanned), longer->scanned.text,
-                   longer == a ? "without" : "with");
+        tally_show(tally, "line %lld: \"%s\" is there %s libaccel alone", (long long)longer->at,
+                   visible(shown, &longer->scanned, 0), longer == a ? "without" : "with");
 }
 
 /* One pass over two files, beside which a third one tells the noise. */

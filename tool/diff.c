@@ -250,8 +250,8 @@ static void print_run(const struct runs *runs, enum run run, int status)
 {
     int threads = run == RUN_SHIM ? runs->threads[RUN_PLAIN] : runs->threads[run];
     printf("  %-16s  %d BLAS thread%s, %.2f s, exit status %d\n",
-           run == RUN_SHIM ? "with libaccel" : "without libaccel", threads,
-           threads == 1 ? " " : "s", runs->seconds[run], status);
+           run == RUN_SHIM ? "with libaccel" : "without libaccel", threads, threads == 1 ? "" : "s",
+           runs->seconds[run], status);
 }
 
 static void print_decisions(const struct decisions *decisions)

@@ -93,10 +93,10 @@ def text():
     same("text: the last of four digits may be rounded otherwise", "0.3333\n", "0.3333\n", "0.3334\n")
     differs("text: the last of three may not", "0.333\n", "0.333\n", "0.334\n")
     same("text: spaces beside numbers mean nothing", "[ 1.5  -2.0 ]\n", "[ 1.5  -2.0 ]\n", "[1.5 -2.0]\n")
-    differs("text: others do", "a  b 1\n", "a  b 1\n", "a b 1\n", says=('line 1: "a  b 1", with libaccel "a b 1"',))
+    differs("text: others do", "a  b 1\n", "a  b 1\n", "a b 1\n", says=(r'line 1, column 3: "a  b 1\n", with libaccel "a b 1\n"',))
     differs("text: words", "fine 1\n", "fine 1\n", "bad 1\n")
     same("text: words that differ without libaccel, too", "at host-a 1.5\n", "at host-b 1.5\n", "at host-c 1.5\n")
-    differs("text: a line more", plain, plain, plain + "5\n", says=('line 4: "5" is there with libaccel alone',))
+    differs("text: a line more", plain, plain, plain + "5\n", says=(r'line 4: "5\n" is there with libaccel alone',))
     differs("text: a line less", plain, plain, "n = 12\n", says=("is there without libaccel alone",))
     expect("text: runs that have not the same lines are no noise floor", runs("a\n1.5\n", "1.75\n", "a\n1.75\n"), DIFFERS,
            "have not the same lines")
@@ -113,7 +113,10 @@ def text():
     differs("text: nor any 64 bits", *["1234567890123456789012345\n"] * 2, "1234567890123456789012346\n")
     same("text: dates", *["on 2024-01-31 at 12:34:56 by v1.2.3\n"] * 3)
     differs("text: another date", *["on 2024-01-31\n"] * 2, "on 2024-01-30\n", says=("column 12: 31, with libaccel 30",))
-    differs("text: no end of line", "a\n", "a\n", "a")
+    differs("text: no end of line", "a\n", "a\n", "a", says=(r'line 1, column 2: "a\n", with libaccel "a"',))
+    differs("text: a line's other end", "1\n", "1\n", "1\r\n", says=(r'"1\n", with libaccel "1\r\n"',))
+    differs("text: far along a line", *["x" * 200 + " 1 end"] * 2, "x" * 200 + " 1 And",
+            says=("line 1, column 204: \"" + "x" * 27 + " 1 end\", with",))
     damaged("text: a NUL", ("1\n", b"1\0\n"), ("stdout of the run with libaccel: line 1: there is a NUL",))
     expect("text: the first few differences", runs("1\n" * 20, "1\n" * 20, "2\n" * 20, options=("--show", "3")), DIFFERS,
            "line 3, column", "and 17 more")
@@ -127,7 +130,7 @@ def csv():
     table = "name,x,y\nfirst,1.5,-2\nsecond,,3.25e2\n"
     same("csv: the same", table, table, table.replace("3.25e2", "325.0"), name="out.csv")
     differs("csv: a cell", table, table, table.replace("-2", "-3"), name="out.csv", says=("out.csv (csv): DIFFERS", "line 2, column 11: -2"))
-    differs("csv: an empty cell is not 0", table, table, table.replace(",,", ",0,"), name="out.csv", says=("line 3: ",))
+    differs("csv: an empty cell is not 0", table, table, table.replace(",,", ",0,"), name="out.csv", says=('line 3, column 8: "second,,3',))
     differs("csv: columns of tabs", "1\t\t2\n", "1\t\t2\n", "1\t2\n", name="out.csv")
 
 
@@ -143,7 +146,7 @@ def json():
     differs("json: an element more", first, first, other.replace("[1.0", "[1.0,1"), name="out.json", says=(".a: 3 elements, with libaccel 4",))
     differs("json: another type", first, first, other.replace("null", "0"), name="out.json", says=(".a[2].b: null, with libaccel int",))
     differs("json: true or false", first, first, other.replace("true", "false"), name="out.json", says=(".t: true, with libaccel false",))
-    differs("json: a string", first, first, other.replace("took", "gave"), name="out.json", says=('.s: "took',))
+    differs("json: a string", first, first, other.replace("took", "gave"), name="out.json", says=('.s, column 1: "took',))
     differs("json: a number in a string", first, first, other.replace("1.5 s", "1.7 s"), name="out.json", says=(".s, column 6: 1.5",))
     differs("json: NaN or not", first, first, other.replace("NaN", "1"), name="out.json", says=(".x: nan, with libaccel 1",))
     same("json: --ignore takes paths", first, first, other.replace("2.50", "7"), name="out.json", options=("--ignore", r"^\.a\[1\]$"))
