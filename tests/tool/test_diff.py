@@ -152,6 +152,7 @@ def json():
     same("json: --ignore takes paths", first, first, other.replace("2.50", "7"), name="out.json", options=("--ignore", r"^\.a\[1\]$"))
     same("json: noise", '{"x": 1.000001}', '{"x": 1.000002}', '{"x": 1.000005}', name="out.json")
     same("json: stdout", '{"x": 1, "y": 2}', '{"x": 1, "y": 2}', '{"y": 2, "x": 1}', options=("--stdout", "json"))
+    same("json: of a whole page", first, first, other.ljust(4096), name="out.json")
     damaged("json: cut short", (first, first[:-9]), ("cut short", "out.json of the run with libaccel"), name="out.json")
     damaged("json: no comma", (first, '{"a": 1\n "b": 2}'), ("line 2: not JSON",), name="out.json")
     damaged("json: more behind it", (first, first + "\n]"), ("line 2: not JSON",), name="out.json")
@@ -205,6 +206,9 @@ def npy():
     differs("npy: another shape", *[saved(np.ones((2, 3)))] * 2, saved(np.ones((3, 2))), name="o.npy",
             says=("f8 (2, 3), with libaccel f8 (3, 2)",))
     differs("npy: another type", *[saved(np.ones(3))] * 2, saved(np.ones(3, "f4")), name="o.npy", says=("f8 (3), with libaccel f4 (3)",))
+    page = saved(np.arange(496.0))
+    tap.ok(len(page) == 4096, "npy: a whole page")
+    same("npy: of a whole page", page, page, page, name="o.npy")
     good = saved(np.ones(3))
     for label, content, says in (
             ("cut short", good[:-1], "23 bytes of data, where 3 elements need 24"),
@@ -428,6 +432,10 @@ def real_programs():
             expect(f"NumPy: expect {wrong}", done, DIFFERS, f"expect {wrong}: NOT MET; ", "expect *gemm* on gpu >= 1: ok; 1")
         done = diff(folder, (*options, "--expect", "* on cpu == 2"), program, env={"CUDA_VISIBLE_DEVICES": "-1"})
         expect("NumPy without a GPU: bit for bit", done, SAME, "40000 numbers, 0 differ, 0 by more", "nothing ran on the GPU")
+        done = diff(folder, (*options, "--expect", "*gemm* on cpu == 1", "--expect", "*gemm* why error == 1", "--expect", "*gemm* on gpu == 0"), program,
+                    env={**gpu, "TESTGPU_FAIL": "cublasDgemm_v2:1"})
+        expect("NumPy: a GPU that fails", done, SAME, "left alone from here on")
+        expect("NumPy: a summary in the log does not count", diff(folder, (*options, *met), program, env={**gpu, "ACCEL_SUMMARY": "1"}), SAME)
         twice = f"import os, sys\nif os.fork() == 0:\n  os.execv('{PYTHON}', ['{PYTHON}', '-c', {NUMPY!r}])\nos.wait()\n" + NUMPY
         done = diff(folder, (*options, "--expect", "*gemm* on gpu == 2"), [PYTHON, "-c", twice], env=gpu)
         expect("NumPy: the calls of all processes count", done, SAME)
