@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "calibrate.h"
+#include "diff.h"
 #include "estimate.h"
 
 static const struct command {
@@ -14,6 +15,7 @@ static const struct command {
     int (*run)(int argc, char **argv);
 } commands[] = {
     {"calibrate", calibrate_command},
+    {"diff", diff_command},
     {"estimate", estimate_command},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -22,6 +24,7 @@ static const char doc[] =
     "What goes with libaccel.so.\v"
     "Commands:\n"
     "  calibrate   measure this machine's libraries and GPU, for the decisions\n"
+    "  diff        run a program with and without libaccel, and compare what it writes\n"
     "  estimate    run a program on the CPU, and say what a GPU would have run of it\n"
     "\n"
     "`accel COMMAND --help` tells a command's options.";

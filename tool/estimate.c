@@ -19,6 +19,7 @@
 #include "dispatch/model_file.h"
 #include "dispatch/settings.h"
 #include "gpu/clock.h"
+#include "preload.h"
 
 struct options {
     const char *gpu, *model, *shim;
@@ -79,29 +80,9 @@ static bool is_calibrated(const struct options *options)
 
 /* ---- The program ---- */
 
-/* Beside this program as it is built, or in the lib folder of where it is installed. */
-static bool find_shim(char path[PATH_MAX])
-{
-    static const char *const places[] = {"libaccel.so", "../lib/libaccel.so"};
-    char own[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
-    if (n <= 0)
-        return false;
-    own[n] = 0;
-    *strrchr(own, '/') = 0;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (snprintf(path, PATH_MAX, "%s/%s", own, places[i]) < PATH_MAX && access(path, R_OK) == 0)
-            return true;
-    return false;
-}
-
 static void set_environment(const struct options *options, const char *shim, const char *folder)
 {
-    const char *others = getenv("LD_PRELOAD");
-    char *preload = NULL;
-    if (others && *others && asprintf(&preload, "%s:%s", shim, others) < 0)
-        preload = NULL;
-    setenv("LD_PRELOAD", preload ? preload : shim, 1);
+    preload_set(shim);
     /* What is asked is what the GPU would do if it were let. */
     setenv("ACCEL", "1", 1);
     setenv("ACCEL_POLICY", "auto", 1);
@@ -277,8 +258,7 @@ int estimate_command(int argc, char **argv)
         list_gpus();
         return 2;
     }
-    if (options.shim ? !realpath(options.shim, shim) || access(shim, R_OK) != 0
-                     : !find_shim(shim)) {
+    if (!preload_find(shim, options.shim)) {
         fprintf(stderr, "accel estimate: libaccel.so is not there; --shim says where it is\n");
         return 2;
     }

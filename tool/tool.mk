@@ -5,8 +5,11 @@ TOOL_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tool/*.c))
 TOOL_SHARED  := $(addprefix $(BUILD)/shim/,names.o adapter.o invoke_x86_64.o provider.o) \
                 $(patsubst %.c,$(BUILD)/%.o,$(DISPATCH_SOURCES) $(GPU_SOURCES) $(CPU_REF_SOURCES))
 
+# json-c reads JSON. It is linked statically: the tool needs libc alone, as the library does.
+JSON_C_LIBS ?= -l:libjson-c.a
+
 $(BUILD)/accel: $(TOOL_OBJECTS) $(TOOL_SHARED)
-	$(CC) -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--as-needed -o $@.new $^ -lm -ldl -lpthread
+	$(CC) -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--as-needed -o $@.new $^ $(JSON_C_LIBS) -lm -ldl -lpthread
 	mv $@.new $@
 
 -include $(TOOL_OBJECTS:.o=.d)

@@ -1,0 +1,156 @@
+#define _GNU_SOURCE
+#include "compare.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char *const run_names[RUNS] = {
+    "the run without libaccel", "the run with another number of threads", "the run with libaccel"};
+
+static const struct format formats[] = {
+    {"text", compare_text}, {"csv", compare_text},          {"json", compare_json},
+    {"npy", compare_npy},   {"mtx", compare_matrix_market}, {"bytes", compare_bytes},
+};
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+const struct format *format_find(const char *name, size_t length)
+{
+    for (int i = 0; i < FORMATS; i++)
+        if (strlen(formats[i].name) == length && memcmp(formats[i].name, name, length) == 0)
+            return &formats[i];
+    return NULL;
+}
+
+const char *format_list(void)
+{
+    return "text, csv, json, npy, mtx, bytes";
+}
+
+const struct format *format_guess(const char *name, const char *path)
+{
+    static const struct {
+        const char *start, *format;
+    } starts[] = {{"\x93NUMPY", "npy"}, {"%%MatrixMarket", "mtx"}};
+    char first[16] = "";
+    FILE *file = fopen(path, "re");
+    if (file && fread(first, 1, sizeof first - 1, file) > 0)
+        for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+            if (strncasecmp(first, starts[i].start, strlen(starts[i].start)) == 0)
+                name = starts[i].format;
+    if (file)
+        fclose(file);
+    const char *point = strrchr(name, '.');
+    const char *end = point ? point + 1 : name;
+    for (int i = 0; i < FORMATS; i++)
+        if (strcasecmp(end, formats[i].name) == 0)
+            return &formats[i];
+    return &formats[0];
+}
+
+bool compared_fault(const struct compared *compared, enum run run, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "accel diff: %s of %s: ", compared->name, run_names[run]);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    return false;
+}
+
+bool compared_ignores(const struct compared *compared, const char *line)
+{
+    for (size_t i = 0; i < compared->ignored_count; i++)
+        if (regexec(&compared->ignored[i], line, 0, NULL, 0) == 0)
+            return true;
+    return false;
+}
+
+static bool read_all(int fd, char *bytes, size_t length)
+{
+    size_t done = 0;
+    while (done < length) {
+        ssize_t n = read(fd, bytes + done, length - done);
+        if (n == 0)
+            errno = EIO; /* it has become shorter */
+        if (n <= 0)
+            return false;
+        done += (size_t)n;
+    }
+    return true;
+}
+
+/* Mapped, so that a large file costs no memory; read where it ends with a page, as the NUL must fit. */
+bool contents_open(struct contents *contents, const struct compared *compared, enum run run)
+{
+    struct stat status;
+    *contents = (struct contents){NULL, 0, false};
+    int fd = open(compared->path[run], O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &status) != 0)
+        goto failed;
+    contents->length = (size_t)status.st_size;
+    if (contents->length % (size_t)sysconf(_SC_PAGESIZE) != 0) {
+        contents->bytes = mmap(NULL, contents->length, PROT_READ, MAP_PRIVATE, fd, 0);
+        contents->mapped = contents->bytes != MAP_FAILED;
+    }
+    if (!contents->mapped) {
+        contents->bytes = malloc(contents->length + 1);
+        if (!contents->bytes || !read_all(fd, contents->bytes, contents->length)) {
+            free(contents->bytes);
+            contents->bytes = NULL;
+            goto failed;
+        }
+        contents->bytes[contents->length] = 0;
+    }
+    close(fd);
+    return true;
+failed:
+    compared_fault(compared, run, "%s", strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return false;
+}
+
+void contents_close(struct contents *contents)
+{
+    if (contents->mapped)
+        munmap(contents->bytes, contents->length);
+    else
+        free(contents->bytes);
+    *contents = (struct contents){NULL, 0, false};
+}
+
+/* The first byte that is not the same, or where the shorter one ends. */
+static bool find_difference(const struct contents *a, const struct contents *b, size_t *at)
+{
+    size_t n = a->length < b->length ? a->length : b->length;
+    for (*at = 0; *at < n && a->bytes[*at] == b->bytes[*at];)
+        ++*at;
+    return *at < n || a->length != b->length;
+}
+
+bool compare_bytes(struct tally *tally, const struct compared *compared)
+{
+    struct contents run[RUNS] = {{NULL, 0, false}};
+    size_t at;
+    bool good = true;
+    for (int i = 0; i < RUNS && good; i++)
+        good = contents_open(&run[i], compared, i);
+    if (good && find_difference(&run[RUN_PLAIN], &run[RUN_THREADS], &at))
+        tally_text(tally, false);
+    tally->measures_noise = false;
+    if (good && find_difference(&run[RUN_PLAIN], &run[RUN_SHIM], &at) && tally_text(tally, false))
+        tally_show(tally, "byte %zu is the first that differs; %zu bytes, with libaccel %zu",
+                   at + 1, run[RUN_PLAIN].length, run[RUN_SHIM].length);
+    for (int i = 0; i < RUNS; i++)
+        contents_close(&run[i]);
+    return good;
+}

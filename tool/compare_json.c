@@ -1,0 +1,269 @@
+/*
+ * JSON by structure: the same members whatever their order, the same elements, whatever white space is between them.
+ * Each run's is held in memory as a whole, at about a hundred bytes a number.
+ */
+#include <errno.h>
+#include <json-c/json.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compare.h"
+#include "compare_text.h"
+#include "dispatch/grown.h"
+
+enum { DEPTH_MAX = 1000 };
+
+/* ---- Reading ---- */
+
+static long long line_of(const struct contents *contents, size_t at)
+{
+    long long line = 1;
+    for (size_t i = 0; i < at && i < contents->length; i++)
+        line += contents->bytes[i] == '\n';
+    return line;
+}
+
+static bool read_json(struct json_object **root, const struct compared *compared, enum run run)
+{
+    struct contents contents;
+    bool good = false;
+    if (!contents_open(&contents, compared, run))
+        return false;
+    struct json_tokener *tokener = json_tokener_new_ex(DEPTH_MAX);
+    if (contents.length >= INT_MAX) {
+        compared_fault(compared, run, "%zu bytes; allowed: less than %d", contents.length, INT_MAX);
+    } else if (!tokener) {
+        compared_fault(compared, run, "%s", strerror(ENOMEM));
+    } else {
+        json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
+        /* With the NUL behind it, which ends a number. */
+        *root = json_tokener_parse_ex(tokener, contents.bytes, (int)contents.length + 1);
+        enum json_tokener_error error = json_tokener_get_error(tokener);
+        good = error == json_tokener_success;
+        if (!good && json_tokener_get_parse_end(tokener) == contents.length)
+            compared_fault(compared, run, "the JSON is cut short");
+        else if (!good)
+            compared_fault(compared, run, "line %lld: not JSON: %s",
+                           line_of(&contents, json_tokener_get_parse_end(tokener)),
+                           json_tokener_error_desc(error));
+    }
+    if (tokener)
+        json_tokener_free(tokener);
+    contents_close(&contents);
+    return good;
+}
+
+/* ---- Comparing ---- */
+
+struct walk {
+    struct tally *tally;
+    const struct compared *compared;
+    enum run second;   /* that the first is compared with */
+    struct grown path; /* of what is compared: .a[3].b */
+    bool failed;       /* no memory, or a number that cannot be compared: said on stderr */
+};
+
+static void no_memory(struct walk *walk)
+{
+    if (!walk->failed)
+        compared_fault(walk->compared, walk->second, "%s", strerror(ENOMEM));
+    walk->failed = true;
+}
+
+static const char *path_of(const struct walk *walk)
+{
+    return walk->path.length ? walk->path.text : ".";
+}
+
+static bool is_number(const struct json_object *value)
+{
+    return json_object_is_type(value, json_type_int) ||
+           json_object_is_type(value, json_type_double);
+}
+
+/* A number, and its text. Of a real one that is as it was written. */
+static void read_number(struct number *number, char text[NUMBER_TEXT_BYTES],
+                        struct json_object *value)
+{
+    const char *written =
+        json_object_is_type(value, json_type_double) ? json_object_get_userdata(value) : NULL;
+    if (written && number_is(written, strlen(written), number)) {
+        snprintf(text, NUMBER_TEXT_BYTES, "%s", written);
+        return;
+    }
+    *number = (struct number){.integer = json_object_is_type(value, json_type_int)};
+    if (!number->integer)
+        number->part[0].value = (long double)json_object_get_double(value);
+    else if (json_object_get_int64(value) < 0)
+        number->part[0].value = (long double)json_object_get_int64(value);
+    else
+        number->part[0].value = (long double)json_object_get_uint64(value);
+    number_print(text, number, &precision_double);
+}
+
+/* json-c keeps an integer of more than 64 bits as the last one that it has. */
+static bool is_too_long(struct json_object *value)
+{
+    return json_object_is_type(value, json_type_int) &&
+           (json_object_get_uint64(value) == UINT64_MAX ||
+            json_object_get_int64(value) == INT64_MIN);
+}
+
+static void compare_numbers(struct walk *walk, struct json_object *a, struct json_object *b,
+                            struct json_object *noise)
+{
+    struct number x, y, z;
+    char x_text[NUMBER_TEXT_BYTES], y_text[NUMBER_TEXT_BYTES], z_text[NUMBER_TEXT_BYTES];
+    if (is_too_long(a) || is_too_long(b)) {
+        walk->failed = true;
+        compared_fault(walk->compared, is_too_long(a) ? RUN_PLAIN : walk->second,
+                       "%s: an integer of 64 bits or more; allowed: shorter ones", path_of(walk));
+        return;
+    }
+    read_number(&x, x_text, a);
+    read_number(&y, y_text, b);
+    if (is_number(noise))
+        read_number(&z, z_text, noise);
+    if (tally_number(walk->tally, &x, &y, is_number(noise) ? &z : NULL))
+        tally_show_number(walk->tally, path_of(walk), x_text, y_text);
+}
+
+/* As text is: numbers within strings are numbers. */
+static void compare_strings(struct walk *walk, struct json_object *a, struct json_object *b,
+                            struct json_object *noise)
+{
+    struct json_object *value[RUNS] = {a, noise, b};
+    struct text_line line[RUNS] = {{NULL, 0, NULL, 0, 0}};
+    bool has_noise = json_object_is_type(noise, json_type_string);
+    for (int i = 0; i < RUNS; i++)
+        if (json_object_is_type(value[i], json_type_string) &&
+            !text_line_scan(&line[i], json_object_get_string(value[i]),
+                            (size_t)json_object_get_string_len(value[i])))
+            no_memory(walk);
+    if (!walk->failed)
+        text_line_compare(walk->tally, &line[RUN_PLAIN], &line[RUN_SHIM],
+                          has_noise ? &line[RUN_THREADS] : NULL, path_of(walk));
+    for (int i = 0; i < RUNS; i++)
+        text_line_free(&line[i]);
+}
+
+/* What the noise has at the same place; NULL: nothing. */
+static struct json_object *member(struct json_object *object, const char *key)
+{
+    struct json_object *value = NULL;
+    if (json_object_is_type(object, json_type_object))
+        json_object_object_get_ex(object, key, &value);
+    return value;
+}
+
+static struct json_object *element(struct json_object *array, size_t i)
+{
+    return json_object_is_type(array, json_type_array) ? json_object_array_get_idx(array, i) : NULL;
+}
+
+static void compare_values(struct walk *walk, struct json_object *a, struct json_object *b,
+                           struct json_object *noise);
+
+/* Goes on with what lies one step further. */
+static void step(struct walk *walk, const char *name, bool quoted, struct json_object *a,
+                 struct json_object *b, struct json_object *noise, bool has_a, bool has_b)
+{
+    size_t length = walk->path.length;
+    grown_string(&walk->path, quoted ? "." : "[");
+    grown_string(&walk->path, name);
+    grown_string(&walk->path, quoted ? "" : "]");
+    if (walk->path.failed)
+        no_memory(walk);
+    else if (compared_ignores(walk->compared, walk->path.text))
+        ;
+    else if (has_a && has_b)
+        compare_values(walk, a, b, noise);
+    else if (tally_text(walk->tally, false))
+        tally_show(walk->tally, "%s is there %s libaccel alone", path_of(walk),
+                   has_a ? "without" : "with");
+    if (!walk->path.failed) {
+        walk->path.length = length;
+        walk->path.text[length] = 0;
+    }
+}
+
+static void compare_objects(struct walk *walk, struct json_object *a, struct json_object *b,
+                            struct json_object *noise)
+{
+    json_object_object_foreach(a, key, value)
+    {
+        if (walk->failed)
+            return;
+        struct json_object *other = NULL;
+        bool has = json_object_object_get_ex(b, key, &other);
+        step(walk, key, true, value, other, member(noise, key), true, has);
+    }
+    json_object_object_foreach(b, other_key, other_value)
+    {
+        if (!json_object_object_get_ex(a, other_key, NULL))
+            step(walk, other_key, true, NULL, other_value, NULL, false, true);
+    }
+}
+
+static void compare_arrays(struct walk *walk, struct json_object *a, struct json_object *b,
+                           struct json_object *noise)
+{
+    size_t a_length = json_object_array_length(a), b_length = json_object_array_length(b);
+    for (size_t i = 0; i < a_length && i < b_length && !walk->failed; i++) {
+        char name[24];
+        snprintf(name, sizeof name, "%zu", i);
+        step(walk, name, false, json_object_array_get_idx(a, i), json_object_array_get_idx(b, i),
+             element(noise, i), true, true);
+    }
+    if (a_length != b_length &&
+        tally_text(walk->tally, json_object_is_type(noise, json_type_array) &&
+                                    json_object_array_length(noise) != a_length))
+        tally_show(walk->tally, "%s: %zu elements, with libaccel %zu", path_of(walk), a_length,
+                   b_length);
+}
+
+static void compare_values(struct walk *walk, struct json_object *a, struct json_object *b,
+                           struct json_object *noise)
+{
+    enum json_type type = json_object_get_type(a);
+    if (is_number(a) && is_number(b))
+        compare_numbers(walk, a, b, noise);
+    else if (type != json_object_get_type(b)) {
+        if (tally_text(walk->tally, false))
+            tally_show(walk->tally, "%s: %s, with libaccel %s", path_of(walk),
+                       json_type_to_name(type), json_type_to_name(json_object_get_type(b)));
+    } else if (type == json_type_object)
+        compare_objects(walk, a, b, noise);
+    else if (type == json_type_array)
+        compare_arrays(walk, a, b, noise);
+    else if (type == json_type_string)
+        compare_strings(walk, a, b, noise);
+    else if (type == json_type_boolean &&
+             json_object_get_boolean(a) != json_object_get_boolean(b) &&
+             tally_text(walk->tally, false))
+        tally_show(walk->tally, "%s: %s, with libaccel %s", path_of(walk),
+                   json_object_get_boolean(a) ? "true" : "false",
+                   json_object_get_boolean(b) ? "true" : "false");
+}
+
+bool compare_json(struct tally *tally, const struct compared *compared)
+{
+    struct json_object *root[RUNS] = {NULL};
+    struct walk walk = {.tally = tally, .compared = compared, .second = RUN_THREADS};
+    bool good = true;
+    for (int i = 0; i < RUNS && good; i++)
+        good = read_json(&root[i], compared, i);
+    if (good)
+        compare_values(&walk, root[RUN_PLAIN], root[RUN_THREADS], NULL);
+    tally->measures_noise = false;
+    walk.second = RUN_SHIM;
+    if (good && !walk.failed)
+        compare_values(&walk, root[RUN_PLAIN], root[RUN_SHIM], root[RUN_THREADS]);
+    for (int i = 0; i < RUNS; i++)
+        json_object_put(root[i]);
+    free(walk.path.text);
+    return good && !walk.failed;
+}

@@ -1,0 +1,438 @@
+#define _GNU_SOURCE
+#include "diff.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "expect.h"
+#include "keep.h"
+#include "outputs.h"
+#include "preload.h"
+#include "runs.h"
+
+enum { SAME = 0, DIFFERS = 1, FAILED = 2 };
+
+struct options {
+    struct tolerances allowed;
+    const struct format *stdout_format; /* NULL: it is not compared */
+    struct output *outputs;
+    int output_count;
+    regex_t *ignored;
+    int ignored_count;
+    struct expectation *expectations;
+    int expectation_count;
+    int threads, show;
+    const char *keep, *shim;
+    char **program;
+};
+
+/* ---- Options ---- */
+
+enum { SHIM_KEY = 0x100, STDOUT_KEY, NOISE_KEY };
+
+static const struct argp_option rows[] = {
+    {"output", 'o', "[FORMAT:]FILE", 0,
+     "a file that each run writes, to be compared; FORMAT (default: by its first bytes, then by "
+     "its "
+     "name): text, csv, json, npy, mtx (Matrix Market), bytes. May be given again",
+     0},
+    {"stdout", STDOUT_KEY, "FORMAT", 0, "what stdout is (default: text); none: it is not compared",
+     0},
+    {"ignore", 'i', "REGEX", 0,
+     "leaves out lines of text that match (POSIX, extended), and members of JSON whose path "
+     "(.a.b[3]) "
+     "does. May be given again",
+     0},
+    {"expect", 'e', "EXPECTATION", 0,
+     "what the decisions have to be: 'SYMBOL on gpu|cpu OP N' or 'SYMBOL why REASON OP N', as in "
+     "'*gemm* on gpu >= 1'. SYMBOL is a name that is called, or a glob; OP one of >= <= == != > <. "
+     "May be given again",
+     0},
+    {"rtol", 'r', "X", 0, "allows a difference of X times the larger number", 1},
+    {"atol", 'a', "X", 0, "allows a difference of X", 1},
+    {"ulp", 'u', "N", 0,
+     "allows a difference of N units in the last place (of a double, in text; by an array's own "
+     "type)",
+     1},
+    {"noise", NOISE_KEY, "X", 0, "how many times the noise floor is allowed (default: 10)", 1},
+    {"threads", 't', "N", 0,
+     "BLAS threads of the second run (default: 1, or 2 where there is one as it is)", 2},
+    {"show", 'n', "N", 0, "prints the first N differences of each file (default: 5)", 2},
+    {"keep", 'k', "FOLDER", 0, "keeps what the runs have written, and the decisions", 2},
+    {"shim", SHIM_KEY, "PATH", 0, "libaccel.so (default: the one that belongs to this tool)", 2},
+    {0}};
+
+static const char doc[] =
+    "Runs a program without libaccel, again with another number of BLAS threads, and with "
+    "libaccel, and "
+    "compares what it writes number by number.\v"
+    "The two runs without libaccel are the noise floor: so much the program differs from itself. "
+    "A number passes if --rtol, --atol or --ulp allows its difference, where any of them is given. "
+    "Without them it passes if any of these does:\n"
+    "  * half of the digits of its type are the same (1.5e-08 of a double, and in text)\n"
+    "  * it differs by no more than --noise times what it differs without libaccel\n"
+    "  * in text and JSON: by --noise times the largest relative difference without libaccel, "
+    "differences above 1e-4 left out as they are not rounding; or by one unit of the last digit, "
+    "where "
+    "four or more were printed\n"
+    "  * in arrays (npy, mtx), relative to the largest number: by --noise times the noise, or "
+    "three "
+    "quarters of the digits (1.8e-12) are the same\n"
+    "Integers have to be the same, but for --noise and what is given. Two NaNs are the same, so "
+    "are 0 "
+    "and -0; a NaN or an infinity never passes for anything else. Text between numbers is compared "
+    "exactly, but for spaces beside a number, and for lines that differ without libaccel, too.\n"
+    "\n"
+    "ACCEL_... settings are those of the run with libaccel; ACCEL_START is `wait' there unless it "
+    "is set, "
+    "ACCEL_LOG is accel's. Each run gets the same stdin, which is read to its end before (from a "
+    "terminal nothing is read); `</dev/null' where there is none to wait for. Each run must write "
+    "its "
+    "files anew: they are set aside after it, and those of the last one stay.\n"
+    "\n"
+    "Exit status: 0 where all passes, 1 where something differs or an expectation is not met, 2 "
+    "where "
+    "nothing can be said: wrong options, a program that fails without libaccel, files that cannot "
+    "be "
+    "read.";
+
+static bool fault(const char *option, const char *value, const char *allowed)
+{
+    fprintf(stderr, "accel diff: %s %s: allowed: %s\n", option, value, allowed);
+    return false;
+}
+
+static bool read_tolerance(const char *option, const char *text, double *value)
+{
+    char *end;
+    *value = strtod(text, &end);
+    return (end != text && !*end && isfinite(*value) && *value >= 0) ||
+           fault(option, text, "a number, 0 or more");
+}
+
+static bool read_count(const char *option, const char *text, int least, int *value)
+{
+    char *end;
+    errno = 0;
+    long n = strtol(text, &end, 10);
+    *value = (int)n;
+    return (end != text && !*end && !errno && n >= least && n <= 100000) ||
+           fault(option, text, least ? "1 to 100000" : "0 to 100000");
+}
+
+/* One more at the end of an array. */
+static void *grow(void *array, int count, size_t size)
+{
+    void *more = realloc(array, ((size_t)count + 1) * size);
+    if (!more) {
+        fprintf(stderr, "accel diff: %s\n", strerror(ENOMEM));
+        exit(FAILED);
+    }
+    return more;
+}
+
+static bool add_output(struct options *options, const char *text)
+{
+    options->outputs = grow(options->outputs, options->output_count, sizeof *options->outputs);
+    output_name(&options->outputs[options->output_count++], text);
+    return true;
+}
+
+static bool add_ignored(struct options *options, const char *text)
+{
+    options->ignored = grow(options->ignored, options->ignored_count, sizeof *options->ignored);
+    int error = regcomp(&options->ignored[options->ignored_count], text, REG_EXTENDED | REG_NOSUB);
+    if (error) {
+        char why[200];
+        regerror(error, NULL, why, sizeof why);
+        fprintf(stderr,
+                "accel diff: --ignore %s: %s; allowed: a POSIX extended regular expression\n", text,
+                why);
+        return false;
+    }
+    options->ignored_count++;
+    return true;
+}
+
+static bool add_expectation(struct options *options, const char *text)
+{
+    options->expectations =
+        grow(options->expectations, options->expectation_count, sizeof *options->expectations);
+    return expect_parse(&options->expectations[options->expectation_count++], text);
+}
+
+static bool read_stdout_format(struct options *options, const char *text)
+{
+    options->stdout_format = format_find(text, strlen(text));
+    if (options->stdout_format || strcmp(text, "none") == 0)
+        return true;
+    fprintf(stderr, "accel diff: --stdout %s: allowed: %s, none\n", text, format_list());
+    return false;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct options *options = state->input;
+    bool good = true;
+    switch (key) {
+    case 'o':
+        good = add_output(options, arg);
+        break;
+    case STDOUT_KEY:
+        good = read_stdout_format(options, arg);
+        break;
+    case 'i':
+        good = add_ignored(options, arg);
+        break;
+    case 'e':
+        good = add_expectation(options, arg);
+        break;
+    case 'r':
+        good = read_tolerance("--rtol", arg, &options->allowed.relative);
+        break;
+    case 'a':
+        good = read_tolerance("--atol", arg, &options->allowed.absolute);
+        break;
+    case 'u':
+        good = read_tolerance("--ulp", arg, &options->allowed.ulp);
+        break;
+    case NOISE_KEY:
+        good = read_tolerance("--noise", arg, &options->allowed.noise);
+        break;
+    case 't':
+        good = read_count("--threads", arg, 1, &options->threads);
+        break;
+    case 'n':
+        good = read_count("--show", arg, 0, &options->show);
+        break;
+    case 'k':
+        options->keep = arg;
+        break;
+    case SHIM_KEY:
+        options->shim = arg;
+        break;
+    case ARGP_KEY_ARG:
+        options->program = state->argv + state->next - 1;
+        state->next = state->argc; /* what follows is the program's */
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return good ? 0 : EINVAL;
+}
+
+static void free_options(struct options *options)
+{
+    for (int i = 0; i < options->ignored_count; i++)
+        regfree(&options->ignored[i]);
+    free(options->ignored);
+    free(options->outputs);
+    free(options->expectations);
+}
+
+/* ---- The runs ---- */
+
+/* In one line, whatever is in the arguments. */
+static void print_program(char *const *program)
+{
+    printf("accel diff:");
+    for (; *program; program++) {
+        putchar(' ');
+        for (const char *c = *program; *c; c++)
+            putchar(*c == '\n' || *c == '\r' || *c == '\t' ? ' ' : *c);
+    }
+    putchar('\n');
+}
+
+static void print_run(const struct runs *runs, enum run run, int status)
+{
+    int threads = run == RUN_SHIM ? runs->threads[RUN_PLAIN] : runs->threads[run];
+    printf("  %-16s  %d BLAS thread%s, %.2f s, exit status %d\n",
+           run == RUN_SHIM ? "with libaccel" : "without libaccel", threads, threads == 1 ? "" : "s",
+           runs->seconds[run], status);
+}
+
+static void print_decisions(const struct decisions *decisions)
+{
+    const char *before = " (";
+    printf("  decisions         %lld on the GPU, %lld on the CPU", (long long)decisions->on_gpu,
+           (long long)decisions->on_cpu);
+    for (int i = 0; i < ACCEL_WHYS; i++)
+        if (decisions->why[i]) {
+            printf("%s%s %lld", before, accel_why_name((enum accel_why)i),
+                   (long long)decisions->why[i]);
+            before = ", ";
+        }
+    printf("%s\n", *before == ',' ? ")" : "");
+    if (decisions->on_gpu == 0)
+        printf("  nothing ran on the GPU: this says nothing about what would come from there\n");
+}
+
+/* All of the runs. A run that fails without libaccel says nothing; one that fails with it is a difference. */
+static int run_program(struct options *options, struct runs *runs)
+{
+    print_program(options->program);
+    for (enum run run = 0; run < RUNS; run++) {
+        int status = runs_program(runs, run);
+        if (runs_signal() || status < 0)
+            return FAILED;
+        print_run(runs, run, status);
+        if (!outputs_take(options->outputs, options->output_count, run))
+            return FAILED;
+        if (status == 0)
+            continue;
+        if (run == RUN_SHIM) {
+            printf("\nexit status: DIFFERS: 0, with libaccel %d\n", status);
+            return DIFFERS;
+        }
+        fprintf(stderr, "accel diff: %s: %s ends with status %d; allowed: 0\n", options->program[0],
+                run_names[run], status);
+        return FAILED;
+    }
+    return SAME;
+}
+
+/* ---- Comparing ---- */
+
+static int compare(const struct options *options, const struct compared *compared,
+                   const struct format *format)
+{
+    struct tally tally;
+    tally_start(&tally, &options->allowed, options->show);
+    bool good = format->compare(&tally, compared);
+    if (good)
+        tally_print(&tally, compared->name, format->name);
+    int result = !good ? FAILED : tally_failed(&tally) ? DIFFERS : SAME;
+    tally_free(&tally);
+    return result;
+}
+
+static int compare_stdout(const struct options *options, const struct runs *runs)
+{
+    if (!options->stdout_format)
+        return SAME;
+    struct compared compared = {.name = "stdout",
+                                .ignored = options->ignored,
+                                .ignored_count = (size_t)options->ignored_count};
+    for (int i = 0; i < RUNS; i++)
+        compared.path[i] = runs->output[i];
+    return compare(options, &compared, options->stdout_format);
+}
+
+static int compare_output(const struct options *options, const struct output *output)
+{
+    struct compared compared = {.name = output->name,
+                                .ignored = options->ignored,
+                                .ignored_count = (size_t)options->ignored_count};
+    for (int i = 0; i < RUNS; i++)
+        compared.path[i] = output->path[i];
+    for (enum run run = 0; run < RUN_SHIM; run++)
+        if (!output->written[run]) {
+            compared_fault(&compared, run, "it is not written");
+            return FAILED;
+        }
+    if (!output->written[RUN_SHIM]) {
+        printf("\n%s: DIFFERS: it is not written with libaccel\n", output->name);
+        return DIFFERS;
+    }
+    return compare(options, &compared,
+                   output->format ? output->format
+                                  : format_guess(output->name, output->path[RUN_PLAIN]));
+}
+
+static int check_expectations(const struct options *options)
+{
+    int result = SAME;
+    if (options->expectation_count)
+        printf("\n");
+    for (int i = 0; i < options->expectation_count; i++) {
+        const struct expectation *e = &options->expectations[i];
+        printf("expect %s: %s; %lld\n", e->text, expect_is_met(e) ? "ok" : "NOT MET",
+               (long long)e->seen);
+        if (!expect_is_met(e))
+            result = DIFFERS;
+    }
+    return result;
+}
+
+static int worse(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+static int compare_all(const struct options *options, const struct runs *runs)
+{
+    struct decisions decisions;
+    if (!expect_count(&decisions, options->expectations, options->expectation_count,
+                      runs->decisions))
+        return FAILED;
+    print_decisions(&decisions);
+    int result = compare_stdout(options, runs);
+    for (int i = 0; i < options->output_count; i++)
+        result = worse(result, compare_output(options, &options->outputs[i]));
+    return worse(result, check_expectations(options));
+}
+
+/* With the folder for the runs, and what was there before set aside. */
+static int run_and_compare(struct options *options, struct runs *runs)
+{
+    if (options->keep && !keep_open(options->keep, options->outputs, options->output_count))
+        return FAILED;
+    int result = run_program(options, runs);
+    if (runs_signal())
+        return FAILED;
+    if (result == SAME)
+        result = compare_all(options, runs);
+    if (options->keep && !keep_copy(options->keep, runs, options->outputs, options->output_count))
+        result = FAILED;
+    printf("\naccel diff: %s\n", result == SAME      ? "the same, within what is allowed"
+                                 : result == DIFFERS ? "DIFFERS"
+                                                     : "nothing can be said");
+    return result;
+}
+
+static int diff(struct options *options)
+{
+    char shim[PATH_MAX];
+    if (!preload_find(shim, options->shim)) {
+        fprintf(stderr, "accel diff: libaccel.so is not there; --shim says where it is\n");
+        return FAILED;
+    }
+    struct runs runs = {
+        .program = options->program, .shim = shim, .threads = {0, options->threads}};
+    int result = FAILED;
+    if (!runs_open(&runs))
+        return FAILED;
+    if (!runs_signal() && outputs_open(options->outputs, options->output_count)) {
+        result = run_and_compare(options, &runs);
+        outputs_close(options->outputs, options->output_count, runs.made == RUNS && !runs_signal());
+    }
+    fflush(stdout);
+    runs_close(&runs);
+    return result;
+}
+
+int diff_command(int argc, char **argv)
+{
+    const struct argp argp = {
+        .options = rows, .parser = parse, .args_doc = "-- PROGRAM [ARGUMENT...]", .doc = doc};
+    struct options options = {
+        .allowed = {-1, -1, -1, 10}, .stdout_format = format_find("text", 4), .show = 5};
+    int result = FAILED;
+    if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &options) == 0) {
+        if (options.program)
+            result = diff(&options);
+        else
+            fprintf(stderr, "accel diff: no program is given: accel diff [OPTION...] -- PROGRAM\n");
+    }
+    if (ferror(stdout)) {
+        fprintf(stderr, "accel diff: the report cannot be written\n");
+        result = FAILED;
+    }
+    free_options(&options);
+    return result;
+}

@@ -1,0 +1,152 @@
+#define _GNU_SOURCE
+#include "expect.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/names.h"
+
+/* ---- Reading an expectation ---- */
+
+static bool fault(const char *text, const char *part, const char *what)
+{
+    fprintf(stderr,
+            "accel diff: --expect '%s': %s%s%s; allowed: 'SYMBOL on gpu|cpu OP N', 'SYMBOL why "
+            "REASON OP N', OP one of >= <= == != > <\n",
+            text, part, *part ? " " : "", what);
+    return false;
+}
+
+static bool is_exported(const char *glob)
+{
+    for (uint32_t i = 0; i < accel_name_count; i++)
+        if (fnmatch(glob, accel_names[i].symbol, 0) == 0)
+            return true;
+    return false;
+}
+
+static bool find_reason(enum accel_why *why, const char *name)
+{
+    for (int i = 0; i < ACCEL_WHYS; i++)
+        if (strcmp(accel_why_name((enum accel_why)i), name) == 0) {
+            *why = (enum accel_why)i;
+            return true;
+        }
+    return false;
+}
+
+static bool is_relation(const char *text)
+{
+    static const char *const relations[] = {">=", "<=", "==", "!=", ">", "<"};
+    for (size_t i = 0; i < sizeof relations / sizeof *relations; i++)
+        if (strcmp(text, relations[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool fault_reason(const char *text, const char *name)
+{
+    fprintf(stderr, "accel diff: --expect '%s': %s is no reason; allowed:", text, name);
+    for (int i = 0; i < ACCEL_WHYS; i++)
+        fprintf(stderr, " %s", accel_why_name((enum accel_why)i));
+    fputc('\n', stderr);
+    return false;
+}
+
+bool expect_parse(struct expectation *expectation, const char *text)
+{
+    char verb[16] = "", place[32] = "", number[24] = "", more[2] = "", *end;
+    *expectation = (struct expectation){.text = text};
+    int read = sscanf(text, " %127s %15s %31[a-z_] %2[<>=!] %23s %1s", expectation->symbol, verb,
+                      place, expectation->relation, number, more);
+    if (read != 5)
+        return fault(text, "", read > 5 ? "there is more than five words" : "not five words");
+    errno = 0;
+    expectation->wanted = strtoll(number, &end, 10);
+    if (*end || errno || expectation->wanted < 0)
+        return fault(text, number, "is no count");
+    if (!is_relation(expectation->relation))
+        return fault(text, expectation->relation, "is no relation");
+    if (!is_exported(expectation->symbol))
+        return fault(text, expectation->symbol, "names nothing that libaccel intercepts");
+    expectation->by_reason = strcmp(verb, "why") == 0;
+    if (expectation->by_reason)
+        return find_reason(&expectation->why, place) || fault_reason(text, place);
+    if (strcmp(verb, "on") != 0)
+        return fault(text, verb, "is neither on nor why");
+    expectation->on_gpu = strcmp(place, "gpu") == 0;
+    return expectation->on_gpu || strcmp(place, "cpu") == 0 ||
+           fault(text, place, "is neither gpu nor cpu");
+}
+
+/* ---- Counting ---- */
+
+static const char *field(struct json_object *line, const char *key)
+{
+    struct json_object *value;
+    return json_object_object_get_ex(line, key, &value) ? json_object_get_string(value) : NULL;
+}
+
+static void count_decision(struct decisions *decisions, struct expectation *expectations, int count,
+                           struct json_object *line)
+{
+    const char *symbol = field(line, "sym"), *ran = field(line, "ran"), *why = field(line, "why");
+    enum accel_why reason = ACCEL_FASTER;
+    if (!symbol || !ran || !why) /* an event */
+        return;
+    bool on_gpu = strstr(ran, "cpu") == NULL, known = find_reason(&reason, why);
+    decisions->on_gpu += on_gpu;
+    decisions->on_cpu += !on_gpu;
+    if (known)
+        decisions->why[reason]++;
+    for (int i = 0; i < count; i++) {
+        struct expectation *e = &expectations[i];
+        bool counts = e->by_reason ? known && e->why == reason : e->on_gpu == on_gpu;
+        if (counts && fnmatch(e->symbol, symbol, 0) == 0)
+            e->seen++;
+    }
+}
+
+bool expect_count(struct decisions *decisions, struct expectation *expectations, int count,
+                  const char *path)
+{
+    char *line = NULL;
+    size_t size = 0;
+    bool good = true;
+    FILE *file = fopen(path, "re");
+    *decisions = (struct decisions){.on_gpu = 0};
+    if (!file && errno == ENOENT)
+        return true;
+    while (file && good && getline(&line, &size, file) >= 0) {
+        struct json_object *object = json_tokener_parse(line);
+        if (json_object_is_type(object, json_type_object))
+            count_decision(decisions, expectations, count, object);
+        else if (line[0] == '{') /* else a summary, or an error of the program's own */
+            good = false;
+        json_object_put(object);
+    }
+    if (!file || !good || ferror(file))
+        fprintf(stderr, "accel diff: the decisions cannot be read: %s\n",
+                good ? strerror(errno) : line);
+    good = good && file && !ferror(file);
+    free(line);
+    if (file)
+        fclose(file);
+    return good;
+}
+
+bool expect_is_met(const struct expectation *e)
+{
+    const char *relation = e->relation;
+    bool equal = e->seen == e->wanted;
+    if (strcmp(relation, "==") == 0)
+        return equal;
+    if (strcmp(relation, "!=") == 0)
+        return !equal;
+    return (relation[1] == '=' && equal) ||
+           (relation[0] == '>' ? e->seen > e->wanted : e->seen < e->wanted);
+}

@@ -1,0 +1,81 @@
+#include "keep.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char *const run_folders[RUNS] = {"1-without", "2-threads", "3-with"};
+
+static bool fault(const char *path)
+{
+    fprintf(stderr, "accel diff: --keep: %s: %s\n", path, strerror(errno));
+    return false;
+}
+
+static const char *base_name(const struct output *output)
+{
+    return strrchr(output->path[RUN_SHIM], '/') + 1;
+}
+
+static bool make_folder(const char *path)
+{
+    return mkdir(path, 0777) == 0 || errno == EEXIST || fault(path);
+}
+
+bool keep_open(const char *folder, const struct output *outputs, int count)
+{
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j <= i; j++)
+            if (strcmp(base_name(&outputs[i]), j < i ? base_name(&outputs[j]) : "stdout") == 0) {
+                fprintf(stderr,
+                        "accel diff: --keep: two files would be %s; allowed: each name once\n",
+                        base_name(&outputs[i]));
+                return false;
+            }
+    bool good = make_folder(folder);
+    for (int run = 0; run < RUNS && good; run++) {
+        char path[PATH_MAX];
+        if (snprintf(path, sizeof path, "%s/%s", folder, run_folders[run]) >= (int)sizeof path) {
+            errno = ENAMETOOLONG;
+            return fault(folder);
+        }
+        good = make_folder(path);
+    }
+    return good;
+}
+
+static bool copy(const char *from, const char *folder, enum run run, const char *name)
+{
+    char path[PATH_MAX], buffer[65536];
+    size_t n;
+    if (snprintf(path, sizeof path, "%s/%s/%s", folder, run_folders[run], name) >=
+        (int)sizeof path) {
+        errno = ENAMETOOLONG;
+        return fault(name);
+    }
+    FILE *in = fopen(from, "re"), *out = in ? fopen(path, "we") : NULL;
+    bool good = out, absent = !in && errno == ENOENT;
+    while (good && (n = fread(buffer, 1, sizeof buffer, in)) > 0)
+        good = fwrite(buffer, 1, n, out) == n;
+    good = good && !ferror(in);
+    if (out)
+        good = fclose(out) == 0 && good;
+    if (!good && !absent)
+        fault(in ? path : from);
+    if (in)
+        fclose(in);
+    return good || absent;
+}
+
+bool keep_copy(const char *folder, const struct runs *runs, const struct output *outputs, int count)
+{
+    bool good = copy(runs->decisions, folder, RUN_SHIM, "decisions.json");
+    for (enum run run = 0; run < RUNS; run++) {
+        good = copy(runs->output[run], folder, run, "stdout") && good;
+        for (int i = 0; i < count; i++)
+            if (outputs[i].written[run])
+                good = copy(outputs[i].path[run], folder, run, base_name(&outputs[i])) && good;
+    }
+    return good;
+}

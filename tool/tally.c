@@ -1,0 +1,331 @@
+#define _GNU_SOURCE
+#include "tally.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct precision precision_half = {11, -13}, precision_single = {24, -125},
+                       precision_double = {53, -1021}, precision_extended = {64, -16381};
+
+/* Noise that is larger than this is not rounding: a time, a random number, what is left where numbers cancel. It counts
+ * for its own number alone. */
+static const double ROUNDING_MAX = 1e-4;
+/* A unit of the last digit is taken for rounding where so many digits were printed. */
+enum { DIGITS_MIN = 4 };
+
+/* ---- How far apart two numbers are ---- */
+
+static long double unit_in_last_place(long double x, const struct precision *precision)
+{
+    int exponent = precision->least;
+    if (x > 0)
+        frexpl(x, &exponent);
+    return ldexpl(1, (exponent > precision->least ? exponent : precision->least) - precision->bits);
+}
+
+static bool same_value(long double a, long double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
+static bool is_finite(const struct number *number)
+{
+    return isfinite(number->part[0].value) && isfinite(number->part[1].value);
+}
+
+static long double modulus(const struct number *number)
+{
+    return number->complex ? hypotl(number->part[0].value, number->part[1].value)
+                           : fabsl(number->part[0].value);
+}
+
+struct distance distance_between(const struct number *a, const struct number *b,
+                                 const struct precision *precision)
+{
+    struct distance distance = {0, 0, 0};
+    long double re = a->part[0].value - b->part[0].value;
+    long double im = a->part[1].value - b->part[1].value;
+    if (same_value(a->part[0].value, b->part[0].value) &&
+        same_value(a->part[1].value, b->part[1].value))
+        return distance;
+    if (!is_finite(a) || !is_finite(b))
+        return (struct distance){INFINITY, INFINITY, INFINITY};
+    long double larger = fmaxl(modulus(a), modulus(b));
+    distance.absolute = a->complex || b->complex ? hypotl(re, im) : fabsl(re);
+    distance.relative = distance.absolute / larger;
+    distance.ulp = a->integer && b->integer
+                       ? distance.absolute
+                       : distance.absolute / unit_in_last_place(larger, precision);
+    return distance;
+}
+
+/* ---- What is allowed ---- */
+
+static double half_of_the_digits(const struct tally *tally)
+{
+    return exp2(0.5 * (1 - tally->precision.bits));
+}
+
+static double three_quarters_of_the_digits(const struct tally *tally)
+{
+    return exp2(0.75 * (1 - tally->precision.bits));
+}
+
+static bool within_given(const struct tolerances *allowed, const struct distance *distance)
+{
+    return (allowed->relative >= 0 && distance->relative <= (long double)allowed->relative) ||
+           (allowed->absolute >= 0 && distance->absolute <= (long double)allowed->absolute) ||
+           (allowed->ulp >= 0 && distance->ulp <= (long double)allowed->ulp);
+}
+
+/* Whether two printed numbers may be one that was rounded up and down: the finer of the two says what was printed. */
+static bool within_last_digit(const struct number_part *a, const struct number_part *b)
+{
+    if (a->value == b->value)
+        return true;
+    const struct number_part *finer = a->last < b->last ? a : b;
+    if (a->last == b->last && b->digits > a->digits)
+        finer = b;
+    return finer->digits >= DIGITS_MIN &&
+           fabsl(a->value - b->value) <= 1.000001L * powl(10, finer->last);
+}
+
+static double relative_allowed(const struct tally *tally)
+{
+    double noise = tally->allowed->noise * (tally->scale > 0 ? 0 : tally->rounding);
+    return fmax(half_of_the_digits(tally), noise);
+}
+
+/* Of an array, relative to its largest magnitude. */
+static double scaled_allowed(const struct tally *tally)
+{
+    return fmax(three_quarters_of_the_digits(tally), tally->allowed->noise * tally->rounding);
+}
+
+static bool within_default(const struct tally *tally, const struct number *a,
+                           const struct number *b, const struct number *noise,
+                           const struct distance *distance)
+{
+    if (noise) {
+        long double own = distance_between(a, noise, &tally->precision).absolute;
+        if (isfinite(own) && distance->absolute <= (long double)tally->allowed->noise * own)
+            return true;
+    }
+    if (a->integer && b->integer)
+        return false;
+    return distance->relative <= (long double)relative_allowed(tally) ||
+           distance->absolute <= tally->scale * (long double)scaled_allowed(tally) ||
+           (within_last_digit(&a->part[0], &b->part[0]) &&
+            within_last_digit(&a->part[1], &b->part[1]));
+}
+
+static bool is_given(const struct tolerances *allowed)
+{
+    return allowed->relative >= 0 || allowed->absolute >= 0 || allowed->ulp >= 0;
+}
+
+static bool is_allowed(const struct tally *tally, const struct number *a, const struct number *b,
+                       const struct number *noise, const struct distance *distance)
+{
+    if (!isfinite(distance->absolute))
+        return false;
+    if (is_given(tally->allowed))
+        return within_given(tally->allowed, distance);
+    return within_default(tally, a, b, tally->aligned ? noise : NULL, distance);
+}
+
+/* ---- Counting ---- */
+
+void tally_start(struct tally *tally, const struct tolerances *allowed, int show)
+{
+    *tally = (struct tally){.allowed = allowed,
+                            .precision = precision_double,
+                            .measures_noise = true,
+                            .aligned = true,
+                            .show = show};
+    tally->shown = calloc((size_t)show + 1, sizeof *tally->shown);
+    if (!tally->shown)
+        tally->show = 0;
+}
+
+void tally_free(struct tally *tally)
+{
+    for (int i = 0; i < tally->shown_count; i++)
+        free(tally->shown[i]);
+    free(tally->shown);
+}
+
+static struct tally_sum *sum_of(struct tally *tally)
+{
+    return tally->measures_noise ? &tally->noise : &tally->with;
+}
+
+static void add_noise(struct tally *tally, const struct distance *distance)
+{
+    long double relative =
+        tally->scale > 0 ? distance->absolute / tally->scale : distance->relative;
+    if (relative > (long double)ROUNDING_MAX)
+        tally->unsteady++;
+    else
+        tally->rounding = fmax(tally->rounding, (double)relative);
+}
+
+bool tally_number(struct tally *tally, const struct number *a, const struct number *b,
+                  const struct number *noise)
+{
+    struct tally_sum *sum = sum_of(tally);
+    sum->numbers++;
+    tally->last = distance_between(a, b, &tally->precision);
+    if (tally->last.absolute == 0)
+        return false;
+    sum->differ++;
+    sum->worst.absolute = fmaxl(sum->worst.absolute, tally->last.absolute);
+    sum->worst.relative = fmaxl(sum->worst.relative, tally->last.relative);
+    sum->worst.ulp = fmaxl(sum->worst.ulp, tally->last.ulp);
+    if (tally->measures_noise) {
+        add_noise(tally, &tally->last);
+        return false;
+    }
+    if (is_allowed(tally, a, b, noise, &tally->last))
+        return false;
+    tally->beyond++;
+    if (tally->shown_count < tally->show)
+        return true;
+    tally->not_shown++;
+    return false;
+}
+
+bool tally_text(struct tally *tally, bool noisy)
+{
+    if (noisy && !tally->measures_noise) {
+        tally->noisy_texts++;
+        return false;
+    }
+    sum_of(tally)->texts++;
+    if (tally->measures_noise)
+        return false;
+    if (tally->shown_count < tally->show)
+        return true;
+    tally->not_shown++;
+    return false;
+}
+
+void tally_same(struct tally *tally, int64_t count)
+{
+    sum_of(tally)->numbers += count;
+}
+
+void tally_show(struct tally *tally, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *line = NULL;
+    if (vasprintf(&line, format, arguments) >= 0)
+        tally->shown[tally->shown_count++] = line;
+    va_end(arguments);
+}
+
+void tally_show_number(struct tally *tally, const char *place, const char *a, const char *b)
+{
+    tally_show(tally, "%s: %s, with libaccel %s (absolute %.3Lg, relative %.3Lg, %.3Lg ULP)", place,
+               a, b, tally->last.absolute, tally->last.relative, tally->last.ulp);
+}
+
+bool tally_failed(const struct tally *tally)
+{
+    return tally->beyond > 0 || tally->with.texts > 0;
+}
+
+/* ---- Printing ---- */
+
+static const char *plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static void print_allowed(const struct tally *tally)
+{
+    const struct tolerances *allowed = tally->allowed;
+    const char *between = "";
+    printf("  allowed       ");
+    if (is_given(allowed)) {
+        const struct {
+            const char *name;
+            double value;
+        } given[] = {{"absolute", allowed->absolute},
+                     {"relative", allowed->relative},
+                     {"ULP", allowed->ulp}};
+        for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+            if (given[i].value >= 0) {
+                printf("%s%s %.3g", between, given[i].name, given[i].value);
+                between = ", or ";
+            }
+        printf("\n");
+        return;
+    }
+    printf("relative %.3g", relative_allowed(tally));
+    if (tally->scale > 0)
+        printf(", or absolute %.3Lg (%.3g of the largest number)",
+               tally->scale * (long double)scaled_allowed(tally), scaled_allowed(tally));
+    printf(", or %.3g times the number's own noise\n", allowed->noise);
+}
+
+static void print_measure(const char *name, long double with, long double noise)
+{
+    printf("  %-10s  %14.4Lg  %14.4Lg\n", name, with, noise);
+}
+
+void tally_print(const struct tally *tally, const char *name, const char *format)
+{
+    const struct tally_sum *with = &tally->with, *noise = &tally->noise;
+    printf("\n%s (%s): %s", name, format, tally_failed(tally) ? "DIFFERS" : "ok");
+    printf("; %lld number%s, %lld differ%s, %lld by more than allowed", (long long)with->numbers,
+           plural(with->numbers), (long long)with->differ, with->differ == 1 ? "s" : "",
+           (long long)tally->beyond);
+    if (with->texts)
+        printf("; %lld difference%s of text or structure", (long long)with->texts,
+               plural(with->texts));
+    printf("\n");
+    for (int i = 0; i < tally->shown_count; i++)
+        printf("  %s\n", tally->shown[i]);
+    if (tally->not_shown)
+        printf("  and %lld more\n", (long long)tally->not_shown);
+    if (with->differ || noise->differ) {
+        printf("  worst       with libaccel     noise floor\n");
+        print_measure("absolute", with->worst.absolute, noise->worst.absolute);
+        print_measure("relative", with->worst.relative, noise->worst.relative);
+        print_measure("ULP", with->worst.ulp, noise->worst.ulp);
+        print_allowed(tally);
+    }
+    if (!tally->aligned)
+        printf(
+            "  the two runs without libaccel have not the same lines: no noise is allowed for\n");
+    if (tally->unsteady)
+        printf("  %lld number%s differ%s by more than rounding without libaccel, too: "
+               "see --ignore\n",
+               (long long)tally->unsteady, plural(tally->unsteady),
+               tally->unsteady == 1 ? "s" : "");
+    if (tally->noisy_texts)
+        printf("  %lld difference%s of text without libaccel, too: not held against it\n",
+               (long long)tally->noisy_texts, plural(tally->noisy_texts));
+}
+
+/* The digits that tell a number from its neighbours. */
+static int digits_of(const struct precision *precision)
+{
+    return 2 + (int)(0.30103 * precision->bits);
+}
+
+void number_print(char text[NUMBER_TEXT_BYTES], const struct number *number,
+                  const struct precision *precision)
+{
+    int digits = number->integer ? 21 : digits_of(precision);
+    if (number->complex)
+        snprintf(text, NUMBER_TEXT_BYTES, "%.*Lg%+.*Lgi", digits, number->part[0].value, digits,
+                 number->part[1].value);
+    else
+        snprintf(text, NUMBER_TEXT_BYTES, "%.*Lg", digits, number->part[0].value);
+}
