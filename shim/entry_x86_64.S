@@ -237,7 +237,7 @@
     .pushsection .data.accel_slots, "aw", @progbits
     .quad .Lslow\@, 0, 0, 0
     .popsection
-    .pushsection .rodata.accel_code, "a", @progbits
+    .pushsection accel_tables, "a", @progbits
     .long .Lslow\@ - accel_blocks, .Lgate\@ - accel_blocks
     .long .Lcompare\@ - accel_blocks, .Lgate_bycaller\@ - accel_blocks, .Lbycaller\@ - accel_blocks
     .long .Lbycaller_gate\@ - accel_blocks
@@ -290,7 +290,7 @@
 #define LAPACK(name, NAME, family, dtype, flops, args)                                             \
     ENTRIES(ACCEL_LAPACK_MANGLINGS, name, NAME, dtype, args)
 
-    .section .rodata.accel_code, "a", @progbits
+    .section accel_tables, "a", @progbits
     .balign 8
     .globl accel_code
     .hidden accel_code
@@ -304,7 +304,8 @@ accel_code:
     .type accel_slots, @object
 accel_slots:
 
-    .text
+    /* Behind all other code: what a program's start runs lies close together, and little of the file becomes resident. */
+    .section accel_entries, "ax", @progbits
     .balign 64
     .globl accel_blocks
     .hidden accel_blocks

@@ -93,7 +93,7 @@ const uint32_t accel_routine_count = sizeof accel_routines / sizeof accel_routin
     ACCEL_MANGLINGS(NAME_PAIR, name, NAME)
 #define LAPACK(name, NAME, family, dtype, flop_count, args)                                        \
     ACCEL_LAPACK_MANGLINGS(NAME_PAIR, name, NAME)
-const struct accel_name accel_names[] = {
+__attribute__((section("accel_tables"))) const struct accel_name accel_names[] = {
 #include "routines.def"
 };
 #undef ROUTINE
@@ -122,7 +122,7 @@ const struct accel_routine *accel_name_routine(uint32_t entry)
 }
 
 /* Entry numbers in the order of strcmp(); made by the Makefile from the same table. */
-static const uint16_t sorted[] = {
+__attribute__((section("accel_tables"))) static const uint16_t sorted[] = {
 #include "names_sorted.inc"
 };
 _Static_assert(sizeof sorted / sizeof sorted[0] == sizeof accel_names / sizeof accel_names[0],
