@@ -349,7 +349,7 @@ static const struct setting table[] = {
     {"ACCEL_MEMORY", "a share such as 80%, or a size such as 500M or 12G", read_memory, 0, false},
     {"ACCEL_MODEL", "a path", read_model, FIELD(model), false},
     {"ACCEL_EXCLUDE", "names of programs", read_exclude, 0, false},
-    {"ACCEL_CUDA_DIR", "a folder", read_string, FIELD(cuda_dir), false},
+    {"ACCEL_CUDA_DIR", "a folder", read_path, FIELD(cuda_dir), false},
     {"ACCEL_ORIGINAL", "paths separated by colons", read_string, FIELD(original), false},
     {"ACCEL_ESTIMATE", "the name of a GPU", read_string, FIELD(estimate), true},
     {"ACCEL_ESTIMATE_DIR", "a folder", read_path, FIELD(estimate_dir), true},

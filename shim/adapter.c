@@ -308,7 +308,7 @@ static void read_argument(struct accel_call *call, struct reader *r, int i, enum
         x->ptr = (void *)(uintptr_t)next_word(r);
         if (arg->kind == ACCEL_ARG_VECTOR)
             x->ld = x->inc = 1; /* unless an increment follows */
-        if (arg->array)
+        if (arg->array && x->ptr)
             x->array = (void *const *)x->ptr + matrices;
         return;
     default:

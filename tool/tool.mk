@@ -6,7 +6,7 @@ TOOL_SHARED  := $(addprefix $(BUILD)/shim/,names.o adapter.o invoke_x86_64.o pro
                 $(patsubst %.c,$(BUILD)/%.o,$(DISPATCH_SOURCES) $(GPU_SOURCES))
 
 $(BUILD)/accel: $(TOOL_OBJECTS) $(TOOL_SHARED)
-	$(CC) -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--as-needed -o $@.new $^ -lm -ldl -lpthread
+	$(CC) $(SANITIZE_FLAGS) -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--as-needed -o $@.new $^ -lm -ldl -lpthread
 	mv $@.new $@
 
 -include $(TOOL_OBJECTS:.o=.d)

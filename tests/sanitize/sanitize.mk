@@ -1,0 +1,18 @@
+# A part of the suite under gcc's sanitizers, each in a build folder of its own.
+
+# Their runtimes look functions up when they start, by the dlsym that is ours, and before their own memory is there: what is
+# called then is not instrumented.
+$(addprefix $(BUILD)/shim/,hooks.o names.o resolve.o): SANITIZE_FLAGS :=
+
+.PHONY: sanitize asan tsan sanitized-programs
+sanitized-programs: all testgpu $(TEST_PROGRAMS) $(LAPACK_PROGRAMS)
+
+sanitize: asan tsan
+asan:
+	scripts/install-deps build test
+	$(MAKE) BUILD=build-asan SANITIZE=address,undefined CFLAGS='-O1 -g' sanitized-programs
+	tests/sanitize/run address build-asan
+tsan:
+	scripts/install-deps build test
+	$(MAKE) BUILD=build-tsan SANITIZE=thread CFLAGS='-O1 -g' sanitized-programs
+	tests/sanitize/run thread build-tsan
