@@ -155,6 +155,19 @@ static bool expand(const char *pattern, char *path, size_t size)
     return true;
 }
 
+/* One line about the log's file, in which a long path leaves room for what is wrong. */
+static void say_of_file(const char *pattern, const char *what, const char *wrong,
+                        const char *outcome)
+{
+    char buffer[404];
+    struct accel_text shown;
+    bool whole = strlen(pattern) < sizeof buffer - 4;
+    text_start(&shown, buffer, sizeof buffer - 4);
+    text_string(&shown, pattern);
+    strcpy(buffer + shown.length, whole ? "" : "…");
+    accel_say("ACCEL_LOG_FILE: %s cannot be %s (%s); %s", buffer, what, wrong, outcome);
+}
+
 /* The file of a pattern, or -1: what keeps it from being opened is said once. */
 static int open_named(const char *pattern)
 {
@@ -163,8 +176,7 @@ static int open_named(const char *pattern)
     int fd = expand(pattern, path, sizeof path) ? log_file_open(path, &wrong) : -1;
     if (fd < 0 && named_by != getpid()) {
         named_by = getpid();
-        accel_say("ACCEL_LOG_FILE: %s cannot be opened (%s); the log goes to stderr", pattern,
-                  wrong);
+        say_of_file(pattern, "opened", wrong, "the log goes to stderr");
     }
     return fd;
 }
@@ -211,8 +223,7 @@ static void write_log(const char *pattern, const char *bytes, size_t length)
     int error = ours ? put_line(bytes, length) : 0;
     if (error != 0 && !log_is_stderr && !full_said) {
         full_said = true;
-        accel_say("ACCEL_LOG_FILE: %s cannot be written (%s); lines of the log are lost", pattern,
-                  strerrordesc_np(error));
+        say_of_file(pattern, "written", strerrordesc_np(error), "lines of the log are lost");
     }
 }
 

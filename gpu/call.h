@@ -479,6 +479,12 @@ static inline bool accel_wants_vectors(const struct accel_call *call)
     return false;
 }
 
+/* The operand that an argument is, or tells of; of all other arguments, the first one, for nothing. */
+static inline int accel_operand_of(const struct accel_arg *arg)
+{
+    return arg->slot < ACCEL_MATRICES ? arg->slot : 0;
+}
+
 static inline bool accel_is_zero(struct accel_complex z)
 {
     return z.re == 0 && z.im == 0;

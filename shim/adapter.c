@@ -284,7 +284,7 @@ static void read_argument(struct accel_call *call, struct reader *r, int i, enum
                           int width, int64_t matrices)
 {
     const struct accel_arg *arg = &call->routine->arg[i];
-    struct accel_operand *x = &call->operand[arg->slot];
+    struct accel_operand *x = &call->operand[accel_operand_of(arg)];
     if (abi == ACCEL_ABI_FORTRAN && !is_read(call, arg)) {
         next_word(r);
         return;
@@ -542,7 +542,7 @@ union accel_value {
 /* The integer that an argument has. */
 static int64_t integer_of(const struct accel_call *call, const struct accel_arg *arg)
 {
-    const struct accel_operand *x = &call->operand[arg->slot];
+    const struct accel_operand *x = &call->operand[accel_operand_of(arg)];
     switch (arg->kind) {
     case ACCEL_ARG_SIZE:
     case ACCEL_ARG_INTEGER:
@@ -566,7 +566,7 @@ static uint64_t word_for(const struct accel_call *call, int i, enum accel_abi ab
                          union accel_value *value)
 {
     const struct accel_arg *arg = &call->routine->arg[i];
-    const struct accel_operand *x = &call->operand[arg->slot];
+    const struct accel_operand *x = &call->operand[accel_operand_of(arg)];
     bool reference = abi == ACCEL_ABI_FORTRAN || arg->array;
     int64_t integer;
     switch (arg->kind) {

@@ -3,7 +3,7 @@
 TESTS      := $(BUILD)/tests
 TEST_FLAGS := -std=gnu11 -Wall -Wextra -Werror -O2 -g -I. -Itests/shim -I$(BUILD) $(SANITIZE_FLAGS)
 
-UNIT_TESTS    := test_text test_settings test_config test_pattern test_ranks test_decide test_model test_model_file test_names test_adapter test_gpu test_find_cuda test_residual
+UNIT_TESTS    := test_text test_settings test_config test_pattern test_ranks test_decide test_model test_model_file test_names test_adapter test_gpu test_find_cuda test_residual test_load
 TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so scopes forks forks_anytime turmoil signals handlers surroundings steps put_model damage lookups start_up libearly.so \
                    bad_arguments bad_arguments_longjmp cuda_program \
                    libcaller_lp64.so libcaller_ilp64.so libcaller_none.so \
@@ -102,6 +102,7 @@ $(TESTS)/test_ranks: tests/unit/test_ranks.c tests/unit/environment.h $(BUILD)/d
 $(TESTS)/test_decide: tests/unit/test_decide.c tests/unit/routine.h $(DISPATCH_OBJECTS) $(GPU_OBJECTS) $(BUILD)/shim/names.o
 $(TESTS)/test_model: tests/unit/test_model.c tests/unit/routine.h $(patsubst %,$(BUILD)/dispatch/%.o,decide model shape lapack_rules known_gpus pattern) $(BUILD)/shim/names.o
 $(TESTS)/test_model_file: tests/unit/test_model_file.c tests/unit/routine.h $(patsubst %,$(BUILD)/dispatch/%.o,model model_file grown held_signals shape lapack_rules text) $(BUILD)/shim/names.o
+$(TESTS)/test_load: tests/unit/test_load.c $(patsubst %,$(BUILD)/dispatch/%.o,load held_signals text)
 $(TESTS)/test_names: tests/unit/test_names.c $(BUILD)/shim/names.o
 $(TESTS)/test_adapter: tests/unit/test_adapter.c $(SHIM_TABLE) $(DISPATCH_OBJECTS) $(GPU_OBJECTS)
 $(TESTS)/test_find_cuda: tests/unit/test_find_cuda.c $(BUILD)/gpu/find_cuda.o

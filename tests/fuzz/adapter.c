@@ -264,7 +264,7 @@ static void check_shapes(const struct accel_call *call)
         FUZZ_CHECK(call->size[i] >= 0 || i > ACCEL_DIMENSIONS);
     for (int i = 0; i < call->routine->args; i++) {
         const struct accel_arg *arg = &call->routine->arg[i];
-        const struct accel_operand *x = &call->operand[arg->slot];
+        const struct accel_operand *x = &call->operand[accel_operand_of(arg)];
         if (arg->kind != ACCEL_ARG_MATRIX && arg->kind != ACCEL_ARG_VECTOR)
             continue;
         FUZZ_CHECK(x->rows >= 0 && x->cols >= 0 && x->ld >= 1 && x->ld >= x->rows);

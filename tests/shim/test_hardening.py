@@ -128,20 +128,8 @@ for mode, env in MODES.items():
     done = surroundings("multiply:9", "status", env={**env, "ACCEL_LOG_FILE": "/dev/full"})
     tap.ok(done.returncode == 0 and said(done) == ["accel: ACCEL_LOG_FILE: /dev/full cannot be written (No space left on device); lines of the "
                                                    "log are lost"], f"a full disk is said once, {mode}", done.stderr)
-os.makedirs(folder + "/run", mode=0o700)
-done = surroundings("bytes:0", "multiply:2", "status", env={**MODES["test GPU"], "ACCEL_POLICY": "auto", "ACCEL_START": "wait", "ACCEL_LEARN": "1",
-                                                            "ACCEL_GPU": "dgemm", "ACCEL_MODEL": folder + "/model", "XDG_RUNTIME_DIR": folder + "/run"})
-tap.ok(done.returncode == 0 and done.stdout == "0 pending, 0 blocked, 0 handled\n", "files of no length: the page that processes share",
-       done.returncode, done.stdout, done.stderr)
-done = start("steps", "dgemm:300:4", "dgemm:500:4", env={**TEST_GPU, "ACCEL_POLICY": "auto", "ACCEL_LEARN": "1", "ACCEL_MODEL": folder + "/model"})
-tap.ok(done.returncode == 0 and os.path.getsize(folder + "/model") > 100, "a calibration is learned", done.stderr)
-before = Path(folder, "model").read_bytes()
-limited = 'ulimit -f 0; exec "$0" "$@"'
-done = start("/bin/bash", "-c", limited, TESTS / "steps", "dgemm:300:4", "dgemm:500:4",
-             env={**TEST_GPU, "ACCEL_POLICY": "auto", "ACCEL_LEARN": "1", "ACCEL_MODEL": folder + "/model"})
-tap.ok(done.returncode == 0 and len(said(done)) == 1 and "(File too large)" in said(done)[0] and Path(folder, "model").read_bytes() == before
-       and not list(Path(folder).glob("model.*")), "where it cannot be kept, that is said, and the old one stays", done.returncode, done.stderr)
-done = start("/bin/bash", "-c", limited, TESTS / "steps", "dgemm:300:4", env={**TEST_GPU, "ACCEL_ESTIMATE": "H200", "ACCEL_ESTIMATE_DIR": folder})
+done = start("/bin/bash", "-c", 'ulimit -f 0; exec "$0" "$@"', TESTS / "steps", "dgemm:300:4",
+             env={**TEST_GPU, "ACCEL_ESTIMATE": "H200", "ACCEL_ESTIMATE_DIR": folder})
 tap.ok(done.returncode == 0, "an estimate that cannot be kept", done.returncode, done.stderr)
 
 small = folder + "/small"
@@ -220,14 +208,16 @@ tap.ok(native.returncode == 0 and "WRONG" not in native.stdout, "handlers of eve
 for mode, env in MODES.items():
     for logged, extra in {"silent": {}, "logged": {**LOG, "ACCEL_LOG_FILE": log}}.items():
         done = start("handlers", env={**env, **extra, "OPENBLAS_NUM_THREADS": "1"})
-        tap.ok((done.returncode, done.stdout, done.stderr) == (0, native.stdout, ""), f"the same with it, {mode}, {logged}",
+        own = [line for line in done.stderr.splitlines() if not line.startswith("accel: no GPU is used: ")]
+        tap.ok((done.returncode, done.stdout, own) == (0, native.stdout, []), f"the same with it, {mode}, {logged}",
                done.returncode, *[line for line in done.stdout.splitlines() if "WRONG" in line], done.stderr)
 
-# ---- Threads, fork, dlopen, dlclose ----
+# ---- Threads, fork, dlopen, dlclose: with the reference BLAS, for the child of a fork may wait for OpenBLAS's locks for ever ----
 
+REFERENCE = {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/blas:/usr/lib/x86_64-linux-gnu/blas64"}
 for mode, env in {"without libaccel": {}, "no GPU": NO_GPU, "no GPU, logged": {**NO_GPU, **LOG}, "test GPU": MODES["test GPU"],
                   "test GPU, logged": {**MODES["test GPU"], **LOG, "ACCEL_LOG_FILE": folder + "/log.%p"}}.items():
-    done = start("turmoil", 2500, TESTS, env={**env, "OPENBLAS_NUM_THREADS": "1"}, timeout=200)
+    done = start("turmoil", 2500, TESTS, env={**env, **REFERENCE}, timeout=200)
     did = [int(n) for n in re.findall(r": (\d+), 0 wrong", done.stdout)]
     own = [line for line in done.stderr.splitlines() if not line.startswith("accel ")]
     tap.ok(done.returncode == 0 and len(did) == 4 and min(did) > 5 and not own, f"threads, fork, dlopen and dlclose at once, {mode}",
