@@ -565,7 +565,7 @@ static inline bool accel_mul(int64_t a, int64_t b, int64_t *product)
 static inline int64_t accel_extent(const struct accel_operand *x, int64_t batch)
 {
     int64_t last, bytes, before = 0;
-    if (x->rows == 0 || x->cols == 0 || batch == 0)
+    if (x->rows <= 0 || x->cols <= 0 || batch <= 0)
         return 0;
     if (!accel_mul(x->cols - 1, x->ld, &last) || __builtin_add_overflow(last, x->rows, &last) ||
         !accel_mul(batch - 1, x->stride, &before) || __builtin_add_overflow(last, before, &last) ||

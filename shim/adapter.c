@@ -415,10 +415,12 @@ void accel_adapter_succeed(const struct accel_routine *routine, enum accel_abi a
         frame->rax = 0;
     for (int i = 0; abi == ACCEL_ABI_FORTRAN && i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
+        if (arg->kind != ACCEL_ARG_INFO && arg->kind != ACCEL_ARG_LWORK)
+            continue; /* which may not be passed at all */
         uint64_t word = word_of(frame, abi, i);
         if (arg->kind == ACCEL_ARG_INFO)
             memset((void *)(uintptr_t)word, 0, (size_t)width / 8);
-        if (arg->kind == ACCEL_ARG_LWORK)
+        else
             store_length((void *)(uintptr_t)word_of(frame, abi, i - 1), routine, arg, width,
                          load_integer(word, width, 0));
     }

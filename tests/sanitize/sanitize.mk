@@ -5,14 +5,14 @@
 $(addprefix $(BUILD)/shim/,hooks.o names.o resolve.o): SANITIZE_FLAGS :=
 
 .PHONY: sanitize asan tsan sanitized-programs
-sanitized-programs: all testgpu $(TEST_PROGRAMS) $(LAPACK_PROGRAMS)
+sanitized-programs: all testgpu $(TEST_PROGRAMS)
 
 sanitize: asan tsan
 asan:
 	scripts/install-deps build test
-	$(MAKE) BUILD=build-asan SANITIZE=address,undefined CFLAGS='-O1 -g' sanitized-programs
+	$(MAKE) BUILD=build-asan CUDA_INCLUDE=$(CUDA_INCLUDE) SANITIZE=address,undefined CFLAGS='-O1 -g' sanitized-programs
 	tests/sanitize/run address build-asan
 tsan:
 	scripts/install-deps build test
-	$(MAKE) BUILD=build-tsan SANITIZE=thread CFLAGS='-O1 -g' sanitized-programs
+	$(MAKE) BUILD=build-tsan CUDA_INCLUDE=$(CUDA_INCLUDE) SANITIZE=thread CFLAGS='-O1 -g' sanitized-programs
 	tests/sanitize/run thread build-tsan
