@@ -117,7 +117,7 @@ help:
 	@echo 'make demo       installs what is missing, builds, runs a program under libaccel'
 	@echo 'make test       installs what is missing, builds, runs the whole test suite'
 	@echo 'make check      the test suite without installing anything'
-	@echo 'make sanitize   the suite, in part, under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer'
+	@echo 'make sanitize   the suite, in part, under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make fuzz       clang'\''s libFuzzer on settings, config files, calibrations and arguments (FUZZ_SECONDS=60 each)'
 	@echo 'make suites     all of NumPy, scipy.linalg and scikit-learn tests, with and without libaccel (an hour)'
 	@echo 'make bench      what the interception costs'

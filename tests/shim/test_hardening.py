@@ -215,9 +215,9 @@ for mode, env in MODES.items():
 # ---- Threads, fork, dlopen, dlclose: with the reference BLAS, for the child of a fork may wait for OpenBLAS's locks for ever ----
 
 REFERENCE = {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/blas:/usr/lib/x86_64-linux-gnu/blas64"}
-for mode, env in {"without libaccel": {}, "no GPU": NO_GPU, "no GPU, logged": {**NO_GPU, **LOG}, "test GPU": MODES["test GPU"],
+for mode, env in {"without libaccel": {}, "no GPU": NO_GPU, "no GPU, logged": {**NO_GPU, **LOG, "ACCEL_POLICY": "cpu"}, "test GPU": MODES["test GPU"],
                   "test GPU, logged": {**MODES["test GPU"], **LOG, "ACCEL_LOG_FILE": folder + "/log.%p"}}.items():
-    done = start("turmoil", 2500, TESTS, env={**env, **REFERENCE}, timeout=200)
+    done = start("turmoil", 2500, TESTS, env={**env, **REFERENCE}, timeout=100)
     did = [int(n) for n in re.findall(r": (\d+), 0 wrong", done.stdout)]
     own = [line for line in done.stderr.splitlines() if not line.startswith("accel ")]
     tap.ok(done.returncode == 0 and len(did) == 4 and min(did) > 5 and not own, f"threads, fork, dlopen and dlclose at once, {mode}",

@@ -1,7 +1,7 @@
 /*
  * turmoil MS FOLDER: for so long, all at once: threads that multiply, by the linked BLAS; threads that open a library which
  * is linked to a BLAS (RTLD_LOCAL, 32- and 64-bit integers), multiply by it and close it; one that looks names up; and one
- * that forks children, which multiply, or execute another program. A child or a thread that takes 60 s ends the program
+ * that forks children, which multiply, or execute another program. A child or a thread that takes 20 s ends the program
  * with status 3. Prints how many products each kind has done, and how many were wrong.
  */
 #define _GNU_SOURCE
@@ -32,6 +32,8 @@ enum { N = 16, THREADS = 8 };
 static const char *folder;
 static atomic_bool ending;
 static atomic_int done[KINDS], wrong[KINDS];
+/* No fork while a library is being loaded or unloaded: the dynamic linker of the child would be left in the middle of it. */
+static pthread_rwlock_t linker = PTHREAD_RWLOCK_INITIALIZER;
 static _Atomic long beats[THREADS]; /* when each thread was last alive, in seconds */
 
 static long now_s(void)
@@ -70,14 +72,19 @@ static bool load(int round)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/libcaller_%s.so", folder, round % 3 ? "lp64" : "ilp64");
+    pthread_rwlock_rdlock(&linker);
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    pthread_rwlock_unlock(&linker);
     int (*product)(int);
     if (!handle)
         return false;
     void *found = dlsym(handle, "caller_product");
     memcpy(&product, &found, sizeof product);
     bool right = found && product(1 + round % N) == 0 && product(N) == 0;
-    return dlclose(handle) == 0 && right;
+    pthread_rwlock_rdlock(&linker);
+    right = dlclose(handle) == 0 && right;
+    pthread_rwlock_unlock(&linker);
+    return right;
 }
 
 static bool look_up(int round)
@@ -93,7 +100,7 @@ static bool see_to_child(pid_t child)
 {
     int status = -1;
     for (int waited = 0; waitpid(child, &status, WNOHANG) == 0; waited += 2) {
-        if (waited > 60000) {
+        if (waited > 10000) {
             fprintf(stderr, "a child hangs\n");
             kill(child, SIGKILL);
             _exit(3);
@@ -108,7 +115,10 @@ static bool see_to_child(pid_t child)
 static bool make_child(int round)
 {
     static char *const other[] = {"/bin/true", NULL};
+    pthread_rwlock_wrlock(&linker);
     pid_t child = fork();
+    if (child != 0)
+        pthread_rwlock_unlock(&linker);
     if (child == 0 && round % 4 == 0) {
         execve(other[0], other, environ);
         _exit(4);
@@ -139,7 +149,7 @@ static void *run(void *number)
 static void watch(void)
 {
     for (int i = 0; i < THREADS; i++)
-        if (now_s() - atomic_load(&beats[i]) > 60) {
+        if (now_s() - atomic_load(&beats[i]) > 20) {
             fprintf(stderr, "a thread hangs: %s\n", names[kinds[i]]);
             _exit(3);
         }
