@@ -17,6 +17,9 @@ CFLAGS   ?= -O2 -g
 # Static thread-local storage: the library is loaded at start, and an access costs one instruction.
 SHIM_CFLAGS := $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden -ftls-model=initial-exec \
                -fno-semantic-interposition -pthread
+# See tests/sanitize/sanitize.mk.
+SANITIZE       ?=
+SANITIZE_FLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 INCLUDES := -I. -Ishim -I$(BUILD)
 SHIM_LDFLAGS := -shared -Wl,-soname,libaccel.so -Wl,-z,relro -Wl,-z,now -Wl,-z,defs \
                 -Wl,-z,noexecstack -Wl,--as-needed
@@ -35,12 +38,12 @@ OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(SHIM_SOURCES) $(DISPATCH_SOURCES) $(GPU
 all: $(BUILD)/libaccel.so $(BUILD)/accel
 
 $(BUILD)/libaccel.so: $(OBJECTS) $(BUILD)/symbols.map
-	$(CC) $(SHIM_LDFLAGS) -Wl,--version-script=$(BUILD)/symbols.map -o $@.new $(OBJECTS) -ldl -lpthread
+	$(CC) $(SHIM_LDFLAGS) $(SANITIZE_FLAGS) -Wl,--version-script=$(BUILD)/symbols.map -o $@.new $(OBJECTS) -ldl -lpthread
 	mv $@.new $@
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(SHIM_CFLAGS) $(INCLUDES) -MMD -MP -c -o $@ $<
+	$(CC) $(SHIM_CFLAGS) $(SANITIZE_FLAGS) $(INCLUDES) -MMD -MP -c -o $@ $<
 
 $(BUILD)/%.o: %.S
 	@mkdir -p $(@D)
@@ -79,6 +82,7 @@ include tool/tool.mk
 include tests/tests.mk
 include tests/testgpu/testgpu.mk
 include tests/bench/bench.mk
+include tests/sanitize/sanitize.mk
 
 build-deps:
 	scripts/install-deps build
@@ -118,6 +122,8 @@ help:
 	@echo 'make demo       installs what is missing, builds, runs a program under libaccel'
 	@echo 'make test       installs what is missing, builds, runs the whole test suite'
 	@echo 'make check      the test suite without installing anything'
+	@echo 'make sanitize   the suite, in part, under AddressSanitizer and UndefinedBehaviorSanitizer'
+	@echo 'make fuzz       clang'\''s libFuzzer on settings, config files, calibrations and arguments (FUZZ_SECONDS=60 each)'
 	@echo 'make suites     all of NumPy, scipy.linalg and scikit-learn tests, with and without libaccel (an hour)'
 	@echo 'make bench      what the interception costs'
 	@echo 'make install    PREFIX=$(PREFIX) DESTDIR='

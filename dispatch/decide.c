@@ -71,7 +71,7 @@ void accel_machine_init(struct accel_machine *machine, const struct model_curve 
 static bool is_faulty(const struct accel_call *call, int i)
 {
     const struct accel_arg *arg = &call->routine->arg[i];
-    const struct accel_operand *x = &call->operand[arg->slot];
+    const struct accel_operand *x = &call->operand[accel_operand_of(arg)];
     switch (arg->kind) {
     case ACCEL_ARG_FLAG:
         return call->flag[arg->slot] == '?';

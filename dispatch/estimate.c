@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "figures.h"
+#include "held_signals.h"
 #include "say.h"
 #include "text.h"
 
@@ -47,6 +48,7 @@ static struct estimate_sums *open_sums(void)
     const size_t bytes = accel_routine_count * sizeof *sums;
     char path[PATH_MAX];
     struct accel_text text;
+    struct held_signals held;
     void *pages = MAP_FAILED;
     if (!settings->estimate_dir)
         return NULL;
@@ -56,7 +58,10 @@ static struct estimate_sums *open_sums(void)
     text_integer(&text, getpid());
     path[text.length] = 0;
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd >= 0 && posix_fallocate(fd, 0, (off_t)bytes) == 0)
+    signals_hold(&held);
+    bool room = fd >= 0 && posix_fallocate(fd, 0, (off_t)bytes) == 0;
+    signals_release(&held, !room);
+    if (room)
         pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (fd >= 0)
         close(fd);

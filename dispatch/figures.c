@@ -90,9 +90,11 @@ static void open_file(void)
     if (!settings->model)
         return;
     const char *wrong = model_file_open(&file, settings->model);
-    /* Where it is to be learned, it is made at the end. */
-    if (wrong && !quiet &&
-        (wrong != model_file_missing || (settings->model_given && !settings->learn)))
+    /* Where it is to be learned, it is made at the end. HOME stays another user's in programs that change the user. */
+    bool expected = wrong == model_file_missing
+                        ? !settings->model_given || settings->learn
+                        : wrong == model_file_closed && !settings->model_given;
+    if (wrong && !quiet && !expected)
         accel_say("the calibration %s is not used: %s", settings->model, wrong);
     if (!file.text)
         return;

@@ -9,6 +9,9 @@ struct lengths {
     int64_t work, rwork, iwork;
 };
 
+/* Sizes beyond these are those of no matrix: a side of a square one, and of any. With them, no length overflows. */
+static const int64_t square_most = (int64_t)1 << 29, side_most = (int64_t)1 << 58;
+
 /* From here on, the long side is reduced to the short one by QR first (ilaenv, ISPEC = 6). */
 static bool is_tall(int64_t longer, int64_t shorter)
 {
@@ -64,7 +67,7 @@ static int64_t reduced(const struct accel_call *call, int64_t mn, int64_t mx)
 
 static int64_t gelss_work(const struct accel_call *call, bool complex, int64_t mn, int64_t mx)
 {
-    int64_t rows = reduced(call, mn, mx), nrhs = call->size[ACCEL_nrhs];
+    int64_t rows = reduced(call, mn, mx), nrhs = accel_min(call->size[ACCEL_nrhs], side_most);
     return complex ? 2 * mn + accel_max(mx, nrhs)
                    : accel_max(3 * mn + accel_max(rows, nrhs), 5 * mn);
 }
@@ -73,7 +76,8 @@ static int64_t gelss_work(const struct accel_call *call, bool complex, int64_t m
 static int64_t gelsd_work(const struct accel_call *call, bool complex, int64_t mn, int64_t mx)
 {
     const int64_t smallest = 25;
-    int64_t nrhs = call->size[ACCEL_nrhs], rows = reduced(call, mn, mx);
+    int64_t nrhs = accel_min(call->size[ACCEL_nrhs], side_most / accel_max(1, mn));
+    int64_t rows = reduced(call, mn, mx);
     int64_t levels =
         2 * mn > smallest + 1; /* INT(LOG2(mn / (smallest + 1))) + 1, and INT cuts off towards 0 */
     for (int64_t part = mn / (smallest + 1); part > 1; part /= 2)
@@ -90,8 +94,10 @@ static int64_t gelsd_work(const struct accel_call *call, bool complex, int64_t m
 static struct lengths least_lengths(const struct accel_call *call)
 {
     bool complex = accel_is_complex(call->routine->dtype), vectors = accel_wants_vectors(call);
-    int64_t m = call->size[ACCEL_m], n = call->size[ACCEL_n], nrhs = call->size[ACCEL_nrhs];
-    int64_t mn = accel_min(m, n), mx = accel_max(m, n);
+    int64_t m = accel_min(call->size[ACCEL_m], side_most),
+            n = accel_min(call->size[ACCEL_n], side_most),
+            nrhs = accel_min(call->size[ACCEL_nrhs], side_most);
+    int64_t mn = accel_min(accel_min(m, n), square_most), mx = accel_max(m, n);
     enum accel_family family = call->routine->family;
     switch (family) {
     case ACCEL_GETRI:
@@ -111,7 +117,7 @@ static struct lengths least_lengths(const struct accel_call *call)
         return (struct lengths){complex ? 2 * n - 1 : 3 * n - 1, 0, 0};
     case ACCEL_SYEVD:
     case ACCEL_SYGVD:
-        return divide_and_conquer(complex, vectors, n);
+        return divide_and_conquer(complex, vectors, accel_min(n, square_most));
     case ACCEL_SYEVR:
         return complex ? (struct lengths){2 * n, 24 * n, 10 * n}
                        : (struct lengths){26 * n, 0, 10 * n};

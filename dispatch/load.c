@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "held_signals.h"
 #include "text.h"
 
 /* A call on the device. Free where no process owns it. */
@@ -61,13 +62,22 @@ static void page_path(char *path, size_t size, const char *device)
 }
 
 /* Somebody else's file, a link, or one that others may write to, is not trusted; one of another length is another
- * version's. Its memory is taken now: a file system that is full is met here, and not at a write into the page. */
+ * version's. */
 static bool is_ours(int fd)
 {
     struct stat st;
     return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-           (st.st_mode & 077) == 0 && (st.st_size == PAGE || st.st_size == 0) &&
-           posix_fallocate(fd, 0, PAGE) == 0;
+           (st.st_mode & 077) == 0 && (st.st_size == PAGE || st.st_size == 0);
+}
+
+/* Its memory is taken now: a file system that is full is met here, and not at a write into the page. */
+static bool has_room(int fd)
+{
+    struct held_signals held;
+    signals_hold(&held);
+    bool room = posix_fallocate(fd, 0, PAGE) == 0;
+    signals_release(&held, !room);
+    return room;
 }
 
 void load_start(const char *device)
@@ -76,7 +86,7 @@ void load_start(const char *device)
     int saved = errno;
     page_path(path, sizeof path, device);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-    if (fd >= 0 && is_ours(fd)) {
+    if (fd >= 0 && is_ours(fd) && has_room(fd)) {
         void *memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (memory != MAP_FAILED)
             atomic_store(&page, memory);

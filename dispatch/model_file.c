@@ -18,6 +18,7 @@
 #include <xxhash.h>
 
 #include "grown.h"
+#include "held_signals.h"
 #include "shape.h"
 #include "text.h"
 
@@ -26,6 +27,7 @@ static const char checksum_name[] = "checksum=";
 enum { CHECKSUM_DIGITS = 16 };
 
 const char model_file_missing[] = "there is no such file";
+const char model_file_closed[] = "it may not be opened";
 
 /* Of a hundred libraries on ten machines. */
 #define FILE_MOST ((size_t)64 << 20)
@@ -99,7 +101,9 @@ const char *model_file_open(struct model_file *file, const char *path)
     *file = (struct model_file){NULL, 0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
-        return errno == ENOENT || errno == ENOTDIR ? model_file_missing : "it cannot be opened";
+        return errno == ENOENT || errno == ENOTDIR ? model_file_missing
+               : errno == EACCES || errno == EPERM ? model_file_closed
+                                                   : "it cannot be opened";
     const char *wrong = read_file(file, fd);
     close(fd);
     return wrong;
@@ -479,7 +483,11 @@ static const char *write_aside(const char *path, const struct grown *g)
     int fd = mkostemp(aside, O_CLOEXEC);
     if (fd < 0)
         return "the file cannot be made";
-    bool written = write_all(fd, g->text, g->length) && fchmod(fd, 0644) == 0;
+    struct held_signals held;
+    signals_hold(&held);
+    bool written = write_all(fd, g->text, g->length);
+    signals_release(&held, !written);
+    written = written && fchmod(fd, 0644) == 0;
     written =
         written && fsync(fd) == 0; /* else a crash could leave the new name without its text */
     written = close(fd) == 0 && written;

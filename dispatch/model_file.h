@@ -37,10 +37,10 @@ struct model_section {
     size_t length;
 };
 
-/* Reads a file. Returns NULL, or what is wrong with it, as constant text: `missing` points to that text where there is no
- * such file. Only a file that is whole is read: model_file_close() it then. */
+/* Reads a file. Returns NULL, or what is wrong with it, as constant text: model_file_missing where there is no such file,
+ * model_file_closed where this user may not read it. Only a file that is whole is read: model_file_close() it then. */
 const char *model_file_open(struct model_file *file, const char *path);
-extern const char model_file_missing[];
+extern const char model_file_missing[], model_file_closed[];
 void model_file_close(struct model_file *file);
 
 /* The headers, with what tells this CPU; cuda_version as the driver says it (13000), cublas_version too. */

@@ -5,37 +5,97 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "held_signals.h"
+#include "log_file.h"
 #include "ranks.h"
 #include "say.h"
 #include "text.h"
 
-void output_write(int fd, const char *bytes, size_t length)
+/* ---- Files ---- */
+
+/* What tells a file from all others. A file system may give the number of a file that was deleted to the next one, so
+ * the time when it was made is a part of it, where the system knows that. */
+struct identity {
+    dev_t dev;
+    ino_t ino;
+    int64_t seconds;
+    uint32_t nanoseconds;
+};
+
+static bool identify(int fd, struct identity *identity)
+{
+    struct statx stx;
+    struct stat st;
+    *identity = (struct identity){0, 0, 0, 0};
+    if (fd < 0)
+        return false;
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stx) == 0) {
+        identity->dev = makedev(stx.stx_dev_major, stx.stx_dev_minor);
+        identity->ino = stx.stx_ino;
+        if (stx.stx_mask & STATX_BTIME) {
+            identity->seconds = stx.stx_btime.tv_sec;
+            identity->nanoseconds = stx.stx_btime.tv_nsec;
+        }
+        return true;
+    }
+    /* Sandboxes may not allow it. */
+    if (fstat(fd, &st) != 0)
+        return false;
+    identity->dev = st.st_dev;
+    identity->ino = st.st_ino;
+    return true;
+}
+
+static bool is_file(int fd, const struct identity *wanted)
+{
+    struct identity is;
+    return identify(fd, &is) && is.dev == wanted->dev && is.ino == wanted->ino &&
+           is.seconds == wanted->seconds && is.nanoseconds == wanted->nanoseconds;
+}
+
+/* Returns 0, or an errno value where something was not written; *written tells how much was. In one write(2), unless the
+ * system takes less. */
+static int write_all(int fd, const char *bytes, size_t length, size_t *written)
+{
+    struct held_signals held;
+    int error = 0;
+    *written = 0;
+    signals_hold(&held);
+    while (*written < length && error == 0) {
+        ssize_t n = write(fd, bytes + *written, length - *written);
+        if (n > 0)
+            *written += (size_t)n;
+        else if (n == 0)
+            error = EIO;
+        else if (errno != EINTR)
+            error = errno;
+    }
+    signals_release(&held, error != 0);
+    return error;
+}
+
+/* ---- stderr ---- */
+
+static bool has_stderr;
+static struct identity stderr_file;
+
+static bool is_stderr_there(void)
+{
+    return has_stderr && is_file(STDERR_FILENO, &stderr_file);
+}
+
+void output_stderr(const char *bytes, size_t length)
 {
     int saved = errno;
-    sigset_t pipe_set, before, pending;
-    /* A closed pipe would kill a program that never wrote to it: the signal is held back, and taken
-     * off again if it is ours. */
-    sigemptyset(&pipe_set);
-    sigaddset(&pipe_set, SIGPIPE);
-    sigemptyset(&pending);
-    sigpending(&pending);
-    pthread_sigmask(SIG_BLOCK, &pipe_set, &before);
-    ssize_t n;
-    do
-        n = write(fd, bytes, length);
-    while (n < 0 && errno == EINTR);
-    if (n < 0 && errno == EPIPE && !sigismember(&pending, SIGPIPE)) {
-        const struct timespec none = {0, 0};
-        sigtimedwait(&pipe_set, NULL, &none);
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    size_t written;
+    if (is_stderr_there())
+        write_all(STDERR_FILENO, bytes, length, &written);
     errno = saved;
 }
 
@@ -43,37 +103,17 @@ void output_write(int fd, const char *bytes, size_t length)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int log_fd = -1;
-static bool opened;
-static pid_t opened_by;
-static dev_t log_dev;
-static ino_t log_ino;
+static struct identity log_file;
+static bool log_is_stderr;
+static pid_t opened_by,
+    named_by; /* processes: that opened it; that said that it could not be opened */
+static bool full_said;
+static bool cut; /* a line, at its end */
 static struct accel_ranks ranks;
-static bool has_stderr;
-static dev_t stderr_dev;
-static ino_t stderr_ino;
-
-static bool same_file(int fd, dev_t dev, ino_t ino)
-{
-    struct stat st;
-    return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
-}
-
-void output_stderr(const char *bytes, size_t length)
-{
-    int saved = errno;
-    if (has_stderr && same_file(STDERR_FILENO, stderr_dev, stderr_ino))
-        output_write(STDERR_FILENO, bytes, length);
-    errno = saved;
-}
 
 void output_start(void)
 {
-    struct stat st;
-    if (fstat(STDERR_FILENO, &st) == 0) {
-        has_stderr = true;
-        stderr_dev = st.st_dev;
-        stderr_ino = st.st_ino;
-    }
+    has_stderr = identify(STDERR_FILENO, &stderr_file);
     ranks_read(&ranks);
 }
 
@@ -115,62 +155,76 @@ static bool expand(const char *pattern, char *path, size_t size)
     return true;
 }
 
-/* A symbolic link is followed only where its owner could do as much without it: /dev/stderr, or the
- * user's own. Somebody else's, in a shared folder, is not. */
-static int open_log(const char *path)
+/* One line about the log's file, in which a long path leaves room for what is wrong. */
+static void say_of_file(const char *pattern, const char *what, const char *wrong,
+                        const char *outcome)
 {
-    const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY;
-    struct stat link;
-    int fd = open(path, flags | O_NOFOLLOW, 0666);
-    if (fd < 0 && errno == ELOOP && lstat(path, &link) == 0 &&
-        (link.st_uid == 0 || link.st_uid == geteuid()))
-        fd = open(path, flags, 0666);
+    char buffer[404];
+    struct accel_text shown;
+    bool whole = strlen(pattern) < sizeof buffer - 4;
+    text_start(&shown, buffer, sizeof buffer - 4);
+    text_string(&shown, pattern);
+    strcpy(buffer + shown.length, whole ? "" : "…");
+    accel_say("ACCEL_LOG_FILE: %s cannot be %s (%s); %s", buffer, what, wrong, outcome);
+}
+
+/* The file of a pattern, or -1: what keeps it from being opened is said once. */
+static int open_named(const char *pattern)
+{
+    char path[PATH_MAX];
+    const char *wrong = "File name too long";
+    int fd = expand(pattern, path, sizeof path) ? log_file_open(path, &wrong) : -1;
+    if (fd < 0 && named_by != getpid()) {
+        named_by = getpid();
+        say_of_file(pattern, "opened", wrong, "the log goes to stderr");
+    }
     return fd;
 }
 
 static void open_output(const char *pattern)
 {
-    char path[PATH_MAX];
-    int fd = -1;
-    bool again = opened && opened_by == getpid();
-    opened = true;
+    int fd = pattern ? open_named(pattern) : -1;
     opened_by = getpid();
-    if (pattern) {
-        if (!expand(pattern, path, sizeof path))
-            errno = ENAMETOOLONG;
-        else
-            fd = open_log(path);
-        if (fd < 0 && !again)
-            accel_say("ACCEL_LOG_FILE: %s cannot be opened (%s); the log goes to stderr", pattern,
-                      strerrorname_np(errno));
-    }
+    cut = false;
+    log_is_stderr = fd < 0;
     /* A number of its own, high up: programs close and reuse the low ones. */
-    int from = fd >= 0 ? fd : same_file(STDERR_FILENO, stderr_dev, stderr_ino) ? STDERR_FILENO : -1;
+    int from = fd >= 0 ? fd : is_stderr_there() ? STDERR_FILENO : -1;
     log_fd = fcntl(from, F_DUPFD_CLOEXEC, 200);
     if (log_fd < 0) /* too few descriptors allowed */
         log_fd = fcntl(from, F_DUPFD_CLOEXEC, 3);
     if (fd >= 0)
         close(fd);
-    struct stat st;
-    if (log_fd >= 0 && fstat(log_fd, &st) == 0) {
-        log_dev = st.st_dev;
-        log_ino = st.st_ino;
-    }
+    identify(log_fd, &log_file);
+}
+
+/* What was cut is no line, and shall not spoil the next one. Returns 0 or an errno value. */
+static int put_line(const char *bytes, size_t length)
+{
+    size_t written;
+    int error = cut ? write_all(log_fd, "\n", 1, &written) : 0;
+    if (error != 0)
+        return error;
+    error = write_all(log_fd, bytes, length, &written);
+    cut = written > 0 && written < length;
+    return error;
 }
 
 /* Under the lock. */
 static void write_log(const char *pattern, const char *bytes, size_t length)
 {
-    bool ours = same_file(log_fd, log_dev, log_ino);
-    bool child = opened && pattern && strstr(pattern, "%p") && opened_by != getpid();
+    bool ours = is_file(log_fd, &log_file);
+    bool child = opened_by && pattern && strstr(pattern, "%p") && opened_by != getpid();
     if (child && ours)
         close(log_fd);
-    if (!opened || child || (pattern && !ours)) {
+    if (!opened_by || child || (pattern && !ours)) {
         open_output(pattern);
-        ours = same_file(log_fd, log_dev, log_ino);
+        ours = is_file(log_fd, &log_file);
     }
-    if (ours)
-        output_write(log_fd, bytes, length);
+    int error = ours ? put_line(bytes, length) : 0;
+    if (error != 0 && !log_is_stderr && !full_said) {
+        full_said = true;
+        say_of_file(pattern, "written", strerrordesc_np(error), "lines of the log are lost");
+    }
 }
 
 void output_log(const char *pattern, const char *bytes, size_t length)

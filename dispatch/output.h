@@ -6,18 +6,15 @@
 
 #include <stddef.h>
 
-/* One write(2), without raising SIGPIPE; what cannot be written is dropped. Keeps errno. */
-void output_write(int fd, const char *bytes, size_t length);
-
-/* The same to stderr; nothing where the program was started without one, or has put something else in
- * its place. */
+/* To stderr, without raising SIGPIPE or SIGXFSZ; what cannot be written is dropped. Nothing where the program was started
+ * without a stderr, or has put something else in its place. Keeps errno. */
 void output_stderr(const char *bytes, size_t length);
 
 /* Writes to the log: the file of this pattern (%p pid, %h host, %r MPI or Slurm rank, %% a percent
  * sign; NULL: stderr), opened at the first use, in a child process once more where the pattern has
  * %p, and again where the program has closed it. A file that cannot be opened is named once on
- * stderr, which is then used. Nothing is written to a descriptor whose number the program has reused.
- * Thread-safe. */
+ * stderr, which is then used; one that cannot be written, too, and what is lost is lost. Nothing is
+ * written to a descriptor whose number the program has reused. Keeps errno. Thread-safe. */
 void output_log(const char *pattern, const char *bytes, size_t length);
 
 /* The same at exit, where another thread, or this one in a signal handler, may be at it for ever: then

@@ -383,7 +383,7 @@ static const struct setting table[] = {
     {"ACCEL_VERIFY_ACTION", "warn,cpu,abort", read_verify_action, 0, false},
     {"ACCEL_MODEL", "a path", read_model, FIELD(model), false},
     {"ACCEL_EXCLUDE", "names of programs", read_exclude, 0, false},
-    {"ACCEL_CUDA_DIR", "a folder", read_string, FIELD(cuda_dir), false},
+    {"ACCEL_CUDA_DIR", "a folder", read_path, FIELD(cuda_dir), false},
     {"ACCEL_ORIGINAL", "paths separated by colons", read_string, FIELD(original), false},
     {"ACCEL_ESTIMATE", "the name of a GPU", read_string, FIELD(estimate), true},
     {"ACCEL_ESTIMATE_DIR", "a folder", read_path, FIELD(estimate_dir), true},

@@ -479,6 +479,12 @@ static inline bool accel_wants_vectors(const struct accel_call *call)
     return false;
 }
 
+/* The operand that an argument is, or tells of; of all other arguments, the first one, for nothing. */
+static inline int accel_operand_of(const struct accel_arg *arg)
+{
+    return arg->slot < ACCEL_MATRICES ? arg->slot : 0;
+}
+
 static inline bool accel_is_zero(struct accel_complex z)
 {
     return z.re == 0 && z.im == 0;
@@ -559,7 +565,7 @@ static inline bool accel_mul(int64_t a, int64_t b, int64_t *product)
 static inline int64_t accel_extent(const struct accel_operand *x, int64_t batch)
 {
     int64_t last, bytes, before = 0;
-    if (x->rows == 0 || x->cols == 0 || batch == 0)
+    if (x->rows <= 0 || x->cols <= 0 || batch <= 0)
         return 0;
     if (!accel_mul(x->cols - 1, x->ld, &last) || __builtin_add_overflow(last, x->rows, &last) ||
         !accel_mul(batch - 1, x->stride, &before) || __builtin_add_overflow(last, before, &last) ||

@@ -284,7 +284,7 @@ static void read_argument(struct accel_call *call, struct reader *r, int i, enum
                           int width, int64_t matrices)
 {
     const struct accel_arg *arg = &call->routine->arg[i];
-    struct accel_operand *x = &call->operand[arg->slot];
+    struct accel_operand *x = &call->operand[accel_operand_of(arg)];
     if (abi == ACCEL_ABI_FORTRAN && !is_read(call, arg)) {
         next_word(r);
         return;
@@ -308,7 +308,7 @@ static void read_argument(struct accel_call *call, struct reader *r, int i, enum
         x->ptr = (void *)(uintptr_t)next_word(r);
         if (arg->kind == ACCEL_ARG_VECTOR)
             x->ld = x->inc = 1; /* unless an increment follows */
-        if (arg->array)
+        if (arg->array && x->ptr)
             x->array = (void *const *)x->ptr + matrices;
         return;
     default:
@@ -415,10 +415,12 @@ void accel_adapter_succeed(const struct accel_routine *routine, enum accel_abi a
         frame->rax = 0;
     for (int i = 0; abi == ACCEL_ABI_FORTRAN && i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
+        if (arg->kind != ACCEL_ARG_INFO && arg->kind != ACCEL_ARG_LWORK)
+            continue; /* which may not be passed at all */
         uint64_t word = word_of(frame, abi, i);
         if (arg->kind == ACCEL_ARG_INFO)
             memset((void *)(uintptr_t)word, 0, (size_t)width / 8);
-        if (arg->kind == ACCEL_ARG_LWORK)
+        else
             store_length((void *)(uintptr_t)word_of(frame, abi, i - 1), routine, arg, width,
                          load_integer(word, width, 0));
     }
@@ -542,7 +544,7 @@ union accel_value {
 /* The integer that an argument has. */
 static int64_t integer_of(const struct accel_call *call, const struct accel_arg *arg)
 {
-    const struct accel_operand *x = &call->operand[arg->slot];
+    const struct accel_operand *x = &call->operand[accel_operand_of(arg)];
     switch (arg->kind) {
     case ACCEL_ARG_SIZE:
     case ACCEL_ARG_INTEGER:
@@ -566,7 +568,7 @@ static uint64_t word_for(const struct accel_call *call, int i, enum accel_abi ab
                          union accel_value *value)
 {
     const struct accel_arg *arg = &call->routine->arg[i];
-    const struct accel_operand *x = &call->operand[arg->slot];
+    const struct accel_operand *x = &call->operand[accel_operand_of(arg)];
     bool reference = abi == ACCEL_ABI_FORTRAN || arg->array;
     int64_t integer;
     switch (arg->kind) {

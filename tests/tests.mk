@@ -1,10 +1,10 @@
 # What the test suite builds. `make check` runs it all under prove.
 
 TESTS      := $(BUILD)/tests
-TEST_FLAGS := -std=gnu11 -Wall -Wextra -Werror -O2 -g -I. -Itests/shim -I$(BUILD)
+TEST_FLAGS := -std=gnu11 -Wall -Wextra -Werror -O2 -g -I. -Itests/shim -I$(BUILD) $(SANITIZE_FLAGS)
 
-UNIT_TESTS    := test_text test_settings test_config test_pattern test_ranks test_decide test_model test_model_file test_names test_adapter test_gpu test_find_cuda test_residual test_verify test_number test_tally
-TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so scopes forks forks_anytime signals steps put_model damage lookups start_up libearly.so \
+UNIT_TESTS    := test_text test_settings test_config test_pattern test_ranks test_decide test_model test_model_file test_names test_adapter test_gpu test_find_cuda test_residual test_verify test_number test_tally test_load
+TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so scopes forks forks_anytime signals steps put_model damage lookups start_up libearly.so turmoil handlers surroundings \
                    bad_arguments bad_arguments_longjmp cuda_program \
                    libcaller_lp64.so libcaller_ilp64.so libcaller_none.so \
                    fp_state libentry_provider.so libentry_cost.so \
@@ -17,6 +17,7 @@ test-programs: $(TEST_PROGRAMS) reference-programs $(BUILD)/regret/replay
 include tests/reference/reference.mk
 include tests/lapack/lapack.mk
 include tests/regret/regret.mk
+include tests/fuzz/fuzz.mk
 
 $(TESTS)/.made:
 	@mkdir -p $(TESTS)
@@ -56,11 +57,17 @@ $(TESTS)/forks_anytime: tests/shim/forks_anytime.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3 -lpthread
 $(TESTS)/signals: tests/shim/signals.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3 -lpthread
+$(TESTS)/turmoil: tests/shim/turmoil.c
+	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3 -ldl -lpthread
+$(TESTS)/handlers: tests/shim/handlers.c
+	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3 -lpthread
+$(TESTS)/surroundings: tests/shim/surroundings.c
+	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3
 $(TESTS)/steps: tests/shim/steps.c
 	$(CC) $(TEST_FLAGS) -fopenmp -o $@ $< -l:liblapack.so.3 -l:libblas.so.3 -lm -lpthread
 $(TESTS)/damage: tests/shim/damage.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3
-$(TESTS)/put_model: tests/shim/put_model.c $(patsubst %,$(BUILD)/dispatch/%.o,model model_file grown shape lapack_rules text) $(BUILD)/shim/names.o
+$(TESTS)/put_model: tests/shim/put_model.c $(patsubst %,$(BUILD)/dispatch/%.o,model model_file grown held_signals shape lapack_rules text) $(BUILD)/shim/names.o
 	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o,$^) -lm
 $(TESTS)/fp_state: tests/shim/fp_state.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3 -lm
@@ -89,12 +96,13 @@ UNIT_LIBS        := -lcmocka -lm -ldl -lpthread
 
 $(TESTS)/test_text: tests/unit/test_text.c $(BUILD)/dispatch/text.o
 $(addprefix $(TESTS)/,test_settings test_config): $(TESTS)/%: tests/unit/%.c tests/unit/settings_fixture.c tests/unit/settings_fixture.h tests/unit/environment.h \
-                  $(patsubst %,$(BUILD)/dispatch/%.o,settings config pattern ranks output say text) $(BUILD)/shim/names.o
+                  $(patsubst %,$(BUILD)/dispatch/%.o,settings config pattern ranks output held_signals log_file say text) $(BUILD)/shim/names.o
 $(TESTS)/test_pattern: tests/unit/test_pattern.c tests/unit/routine.h $(BUILD)/dispatch/pattern.o $(BUILD)/shim/names.o
 $(TESTS)/test_ranks: tests/unit/test_ranks.c tests/unit/environment.h $(BUILD)/dispatch/ranks.o
 $(TESTS)/test_decide: tests/unit/test_decide.c tests/unit/routine.h $(DISPATCH_OBJECTS) $(GPU_OBJECTS) $(BUILD)/shim/names.o
 $(TESTS)/test_model: tests/unit/test_model.c tests/unit/routine.h $(patsubst %,$(BUILD)/dispatch/%.o,decide model shape lapack_rules known_gpus pattern) $(BUILD)/shim/names.o
-$(TESTS)/test_model_file: tests/unit/test_model_file.c tests/unit/routine.h $(patsubst %,$(BUILD)/dispatch/%.o,model model_file grown shape lapack_rules text) $(BUILD)/shim/names.o
+$(TESTS)/test_model_file: tests/unit/test_model_file.c tests/unit/routine.h $(patsubst %,$(BUILD)/dispatch/%.o,model model_file grown held_signals shape lapack_rules text) $(BUILD)/shim/names.o
+$(TESTS)/test_load: tests/unit/test_load.c $(patsubst %,$(BUILD)/dispatch/%.o,load held_signals text)
 $(TESTS)/test_names: tests/unit/test_names.c $(BUILD)/shim/names.o
 $(TESTS)/test_adapter: tests/unit/test_adapter.c $(SHIM_TABLE) $(DISPATCH_OBJECTS) $(GPU_OBJECTS)
 $(TESTS)/test_find_cuda: tests/unit/test_find_cuda.c $(BUILD)/gpu/find_cuda.o
@@ -110,7 +118,7 @@ $(addprefix $(TESTS)/,$(UNIT_TESTS)):
 
 # One prove run over everything, two at a time. CHECK=... for some of it.
 CHECK ?= $(wildcard tests/shim/test_*.py) $(wildcard tests/programs/test_*.py) $(wildcard tests/reference/test_*.py) $(wildcard tests/lapack/test_*.py) \
-         $(wildcard tests/suites/test_*.py) $(wildcard tests/regret/test_*.py) $(wildcard tests/tool/test_*.py) tests/unit/run tests/style/run
+         $(wildcard tests/suites/test_*.py) $(wildcard tests/regret/test_*.py) $(wildcard tests/tool/test_*.py) $(wildcard tests/fuzz/test_*.py) tests/unit/run tests/style/run
 .PHONY: check
 check:
 	BUILD=$(BUILD) prove -j2 --timer $(CHECK)

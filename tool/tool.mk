@@ -9,7 +9,7 @@ TOOL_SHARED  := $(addprefix $(BUILD)/shim/,names.o adapter.o invoke_x86_64.o pro
 JSON_C_LIBS ?= -l:libjson-c.a
 
 $(BUILD)/accel: $(TOOL_OBJECTS) $(TOOL_SHARED)
-	$(CC) -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--as-needed -o $@.new $^ $(JSON_C_LIBS) -lm -ldl -lpthread
+	$(CC) $(SANITIZE_FLAGS) -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--as-needed -o $@.new $^ $(JSON_C_LIBS) -lm -ldl -lpthread
 	mv $@.new $@
 
 -include $(TOOL_OBJECTS:.o=.d)

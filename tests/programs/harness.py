@@ -23,7 +23,8 @@ WORK = Path(__file__).resolve().parent / "work"
 DEBIAN_PYTHON = "/usr/bin/python3"
 VENV_PYTHON = str(BUILD / "venv/bin/python")
 
-SHIM = {"LD_PRELOAD": str(BUILD / "libaccel.so")}
+# A sanitizer's runtime comes before all others: see tests/sanitize/run.
+SHIM = {"LD_PRELOAD": ":".join([*filter(None, [os.environ.get("SANITIZER_RUNTIME")]), str(BUILD / "libaccel.so")])}
 # A real GPU of this machine is hidden by the driver's own variable.
 NO_GPU = {**SHIM, "CUDA_VISIBLE_DEVICES": "-1"}
 TEST_GPU = {**SHIM, "ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "ACCEL_POLICY": "gpu"}

@@ -8,7 +8,7 @@ regret-programs: $(REGRET)/record $(REGRET)/replay
 $(REGRET)/record: tests/regret/record.c $(filter-out $(BUILD)/tool/accel.o,$(TOOL_OBJECTS)) $(TOOL_SHARED)
 	@mkdir -p $(@D)
 	$(CC) $(WARN) -O2 -I. -I$(BUILD) -o $@ $(filter %.c %.o,$^) -lm -ldl -lpthread
-$(REGRET)/replay: tests/regret/replay.c $(patsubst %,$(BUILD)/dispatch/%.o,decide model model_file grown shape lapack_rules pattern text) $(BUILD)/shim/names.o
+$(REGRET)/replay: tests/regret/replay.c $(patsubst %,$(BUILD)/dispatch/%.o,decide model model_file grown held_signals shape lapack_rules pattern text) $(BUILD)/shim/names.o
 	@mkdir -p $(@D)
 	$(CC) $(WARN) -O2 -I. -o $@ $(filter %.c %.o,$^)
 

@@ -67,7 +67,7 @@ with tempfile.TemporaryDirectory() as folder:
     done = start(*PROGRAM, env={**TEST_GPU, **LOG, "ACCEL_LOG_FILE": str(target)})
     tap.ok(target.read_text().startswith("before\naccel "), "a log file is appended to")
     done = start(*PROGRAM, env={**TEST_GPU, **LOG, "ACCEL_LOG_FILE": folder + "/none/log"})
-    tap.ok(len(said(done)) == 1 and "ACCEL_LOG_FILE" in said(done)[0] and "ENOENT" in said(done)[0],
+    tap.ok(len(said(done)) == 1 and "ACCEL_LOG_FILE" in said(done)[0] and "(No such file or directory)" in said(done)[0],
            "a log file that cannot be opened is named once", *said(done))
     tap.ok(len(parse_log(done.stderr)) == 8, "and the log goes to stderr")
     if os.geteuid() == 0:
@@ -76,7 +76,7 @@ with tempfile.TemporaryDirectory() as folder:
         os.lchown(link, 65534, 65534)
         length = target.stat().st_size
         done = start(*PROGRAM, env={**TEST_GPU, **LOG, "ACCEL_LOG_FILE": str(link)})
-        tap.ok(target.stat().st_size == length and "ELOOP" in done.stderr, "another user's link is not followed")
+        tap.ok(target.stat().st_size == length and "symbolic link" in done.stderr, "another user's link is not followed")
     else:
         print("ok - # SKIP another user's link: needs root to make one")
 

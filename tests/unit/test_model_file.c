@@ -2,12 +2,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -282,6 +284,41 @@ static void many_writers(void **state)
     model_file_close(&file);
 }
 
+/* In a process of its own: its status, or the signal that has ended it. */
+static int put_with_limit(rlim_t bytes)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        const struct rlimit limit = {bytes, bytes};
+        setrlimit(RLIMIT_FSIZE, &limit);
+        const char *wrong = put("[cpu \"two\"]", "dgemm 8x8x8:1\n");
+        sigset_t pending;
+        sigpending(&pending);
+        _exit(!sigisemptyset(&pending) ? 3 : !wrong ? 0 : errno == EFBIG ? 1 : 2);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void a_limit_on_files(void **state)
+{
+    struct model_file file;
+    struct model_section section;
+    (void)state;
+    unlink(path);
+    assert_null(put("[cpu \"one\"]", "dgemm 64x64x64:0.75\n"));
+    assert_int_equal(put_with_limit(20), 1);
+    assert_null(model_file_open(&file, path)); /* the old one */
+    assert_true(model_file_find(&file, "[cpu \"one\"]", false, &section));
+    assert_false(model_file_find(&file, "[cpu \"two\"]", false, &section));
+    model_file_close(&file);
+    assert_int_equal(put_with_limit(2000), 0);
+    assert_null(model_file_open(&file, path));
+    assert_true(model_file_find(&file, "[cpu \"two\"]", false, &section));
+    model_file_close(&file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +330,7 @@ int main(void)
         cmocka_unit_test(other_files),
         cmocka_unit_test(putting),
         cmocka_unit_test(many_writers),
+        cmocka_unit_test(a_limit_on_files),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,0 +1,37 @@
+#define _GNU_SOURCE
+#include "held_signals.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+static const int held_numbers[] = {SIGPIPE, SIGXFSZ};
+enum { HELD = sizeof held_numbers / sizeof *held_numbers };
+
+void signals_hold(struct held_signals *held)
+{
+    int saved = errno;
+    sigset_t set;
+    sigemptyset(&set);
+    for (int i = 0; i < HELD; i++)
+        sigaddset(&set, held_numbers[i]);
+    sigemptyset(&held->pending);
+    sigpending(&held->pending);
+    pthread_sigmask(SIG_BLOCK, &set, &held->before);
+    errno = saved;
+}
+
+void signals_release(const struct held_signals *held, bool failed)
+{
+    const struct timespec none = {0, 0};
+    int saved = errno;
+    for (int i = 0; failed && i < HELD; i++) {
+        sigset_t one;
+        sigemptyset(&one);
+        sigaddset(&one, held_numbers[i]);
+        if (!sigismember(&held->pending, held_numbers[i]))
+            sigtimedwait(&one, NULL, &none);
+    }
+    pthread_sigmask(SIG_SETMASK, &held->before, NULL);
+    errno = saved;
+}

@@ -1,0 +1,96 @@
+#define _GNU_SOURCE
+#include "log_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool is_trusted(uid_t owner)
+{
+    return owner == 0 || owner == geteuid();
+}
+
+/* A descriptor of the folder, and the name in it; -1 with errno. */
+static int open_folder(const char *path, const char **name)
+{
+    const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) : 0;
+    *name = slash ? slash + 1 : path;
+    if (!**name) {
+        errno = EISDIR;
+        return -1;
+    }
+    if (length >= sizeof folder) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(folder, path, length);
+    folder[length] = 0;
+    return open(length > 0 ? folder : slash ? "/" : ".", flags);
+}
+
+/* Whether nobody but root and this user can have put the link there, nor can put another one in its place: not where all
+ * may write, unless the folder's sticky bit keeps names to their owners. */
+static bool may_follow(int folder, const char *name)
+{
+    struct stat st, link;
+    return fstat(folder, &st) == 0 && fstatat(folder, name, &link, AT_SYMLINK_NOFOLLOW) == 0 &&
+           (!(st.st_mode & S_IWOTH) || (st.st_mode & S_ISVTX)) && S_ISLNK(link.st_mode) &&
+           is_trusted(link.st_uid) && link.st_nlink == 1;
+}
+
+static const char *objection(int folder, int fd)
+{
+    struct stat st, file;
+    if (fstat(folder, &st) != 0 || fstat(fd, &file) != 0)
+        return "its owner cannot be told";
+    if (!(st.st_mode & S_IWOTH))
+        return NULL;
+    if (!is_trusted(file.st_uid))
+        return "it is another user's, in a folder where all may write";
+    return file.st_nlink > 1 ? "it has several names, in a folder where all may write" : NULL;
+}
+
+/* Waits for nothing: neither for the reader of a FIFO nor for a device. */
+static int open_in(int folder, const char *name, const char **wrong)
+{
+    const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+    int fd = openat(folder, name, flags | O_NOFOLLOW, 0666);
+    bool link = fd < 0 && errno == ELOOP;
+    if (link && !may_follow(folder, name)) {
+        *wrong = "it is a symbolic link that another user may have made";
+        return -1;
+    }
+    if (link)
+        fd = openat(folder, name, flags, 0666);
+    if (fd < 0) {
+        *wrong = errno == ENXIO ? "nobody reads from it" : strerrordesc_np(errno);
+        return -1;
+    }
+    *wrong = link ? NULL : objection(folder, fd);
+    if (*wrong) {
+        close(fd);
+        return -1;
+    }
+    fcntl(fd, F_SETFL, O_APPEND); /* from here on, a slow reader is waited for */
+    return fd;
+}
+
+int log_file_open(const char *path, const char **wrong)
+{
+    const char *name;
+    int folder = open_folder(path, &name);
+    if (folder < 0) {
+        *wrong = strerrordesc_np(errno);
+        return -1;
+    }
+    int fd = open_in(folder, name, wrong);
+    close(folder);
+    return fd;
+}

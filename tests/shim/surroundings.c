@@ -1,0 +1,146 @@
+/*
+ * surroundings STEP...: products, and between them what a program may do to its own surroundings. One after the other:
+ *
+ *   multiply[:COUNT]    products, whose results are compared
+ *   close:FROM          closes all descriptors from this number on
+ *   take:PATH           opens a file of its own, new and empty, under every number that is free
+ *   fill:PATH, unlink:PATH   a file that takes all the room there is; removes one
+ *   chdir:PATH, chroot:PATH
+ *   user:ID             gives up root for this user
+ *   files:N, bytes:N    the limits on open files, and on the size of a file
+ *   fork                the rest in a child process, whose status this one takes over
+ *   run:COMMAND         by the shell
+ *   status              tells on stdout what the signals are: those pending, and whether one is handled or blocked
+ *
+ * The exit status is 1 where a product is wrong, and 2 where a step cannot be done.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void dgemm_(const char *, const char *, const int32_t *, const int32_t *, const int32_t *,
+            const double *, const double *, const int32_t *, const double *, const int32_t *,
+            const double *, double *, const int32_t *, size_t, size_t);
+
+enum { N = 8 };
+
+/* Of matrices of ones. */
+static bool multiply(void)
+{
+    const int32_t n = N;
+    const double one = 1, zero = 0;
+    double a[N * N], c[N * N];
+    bool right = true;
+    for (int i = 0; i < N * N; i++)
+        a[i] = 1;
+    dgemm_("N", "N", &n, &n, &n, &one, a, &n, a, &n, &zero, c, &n, 1, 1);
+    for (int i = 0; i < N * N; i++)
+        right = right && c[i] == N;
+    return right;
+}
+
+static bool take(const char *path)
+{
+    struct rlimit limit;
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0600);
+    if (fd < 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return false;
+    for (int other = 0; other < 1024 && (rlim_t)other < limit.rlim_cur; other++)
+        if (other != fd && fcntl(other, F_GETFD) < 0 && dup2(fd, other) < 0)
+            return false;
+    return true;
+}
+
+static bool fill(const char *path)
+{
+    static const char zeros[512];
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (fd < 0)
+        return false;
+    while (write(fd, zeros, sizeof zeros) > 0)
+        ;
+    return close(fd) == 0;
+}
+
+static bool become(uid_t user)
+{
+    return setgroups(0, NULL) == 0 && setgid(user) == 0 && setuid(user) == 0 && setuid(0) != 0;
+}
+
+static bool limit(int what, const char *value)
+{
+    const struct rlimit limit = {strtoul(value, NULL, 10), strtoul(value, NULL, 10)};
+    return setrlimit(what, &limit) == 0;
+}
+
+static bool in_child(void)
+{
+    int status;
+    pid_t child = fork();
+    if (child <= 0)
+        return child == 0;
+    exit(waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 3);
+}
+
+static bool tell_signals(void)
+{
+    sigset_t pending, blocked;
+    int pendings = 0, blockeds = 0, handled = 0;
+    sigpending(&pending);
+    sigprocmask(SIG_BLOCK, NULL, &blocked);
+    for (int number = 1; number < SIGRTMIN; number++) {
+        struct sigaction action;
+        pendings += sigismember(&pending, number);
+        blockeds += sigismember(&blocked, number);
+        handled += sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_DFL &&
+                   action.sa_handler != SIG_IGN;
+    }
+    return printf("%d pending, %d blocked, %d handled\n", pendings, blockeds, handled) > 0 &&
+           fflush(stdout) == 0;
+}
+
+/* Whether the step could be done. */
+static bool step(const char *name, const char *value, int *wrong)
+{
+    if (strcmp(name, "multiply") == 0) {
+        for (int i = 0; i < (*value ? atoi(value) : 1); i++)
+            *wrong += !multiply();
+        return true;
+    }
+    return strcmp(name, "close") == 0    ? close_range((unsigned)atoi(value), ~0u, 0) == 0
+           : strcmp(name, "take") == 0   ? take(value)
+           : strcmp(name, "fill") == 0   ? fill(value)
+           : strcmp(name, "unlink") == 0 ? unlink(value) == 0
+           : strcmp(name, "chdir") == 0  ? chdir(value) == 0
+           : strcmp(name, "chroot") == 0 ? chroot(value) == 0 && chdir("/") == 0
+           : strcmp(name, "user") == 0   ? become((uid_t)atoi(value))
+           : strcmp(name, "files") == 0  ? limit(RLIMIT_NOFILE, value)
+           : strcmp(name, "bytes") == 0  ? limit(RLIMIT_FSIZE, value)
+           : strcmp(name, "fork") == 0   ? in_child()
+           : strcmp(name, "run") == 0    ? system(value) == 0
+           : strcmp(name, "status") == 0 ? tell_signals()
+                                         : false;
+}
+
+int main(int argc, char **argv)
+{
+    int wrong = 0;
+    for (int i = 1; i < argc; i++) {
+        char *colon = strchr(argv[i], ':');
+        if (colon)
+            *colon = 0;
+        if (!step(argv[i], colon ? colon + 1 : "", &wrong))
+            return 2;
+    }
+    return wrong != 0;
+}
