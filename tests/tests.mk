@@ -1,7 +1,7 @@
 # What the test suite builds. `make check` runs it all under prove.
 
 TESTS      := $(BUILD)/tests
-TEST_FLAGS := -std=gnu11 -Wall -Wextra -Werror -O2 -g -I. -Itests/shim -I$(BUILD)
+TEST_FLAGS := -std=gnu11 -Wall -Wextra $(WERROR) -O2 -g -I. -Itests/shim -I$(BUILD)
 
 UNIT_TESTS    := test_text test_settings test_config test_pattern test_ranks test_decide test_model test_model_file test_names test_adapter test_gpu test_find_cuda test_residual
 TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so scopes forks forks_anytime signals steps put_model damage lookups start_up libearly.so \
@@ -17,6 +17,7 @@ test-programs: $(TEST_PROGRAMS) reference-programs $(BUILD)/regret/replay
 include tests/reference/reference.mk
 include tests/lapack/lapack.mk
 include tests/regret/regret.mk
+include tests/proof/proof.mk
 
 $(TESTS)/.made:
 	@mkdir -p $(TESTS)
@@ -39,7 +40,7 @@ $(TESTS)/liblacking.so: tests/shim/lacking.c tests/shim/interfaces.h gpu/call.h
 	$(CC) $(TEST_FLAGS) -shared -fPIC -o $@ $< -l:libblas.so.3
 $(TESTS)/liblacking64.so: tests/shim/lacking.c tests/shim/interfaces.h gpu/call.h
 	$(CC) $(TEST_FLAGS) -DTEST_ILP64 -shared -fPIC -o $@ $< -l:libblas64.so.3
-$(TESTS)/cuda_program: tests/shim/cuda_program.c tests/shim/must.h $(CALLS) $(CALLS_HEADERS) | testgpu
+$(TESTS)/cuda_program: tests/shim/cuda_program.c tests/shim/must.h $(CALLS) $(CALLS_HEADERS) | $(BUILD)/testgpu/libcuda.so.1
 	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $(filter %.c %.o,$^) $(CALLS_LINK) -l:libblas.so.3 \
 	  $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu' -lm -lpthread -ldl
 $(TESTS)/scopes: tests/shim/scopes.c
@@ -99,7 +100,7 @@ $(TESTS)/test_names: tests/unit/test_names.c $(BUILD)/shim/names.o
 $(TESTS)/test_adapter: tests/unit/test_adapter.c $(SHIM_TABLE) $(DISPATCH_OBJECTS) $(GPU_OBJECTS)
 $(TESTS)/test_find_cuda: tests/unit/test_find_cuda.c $(BUILD)/gpu/find_cuda.o
 $(TESTS)/test_residual: tests/unit/test_residual.c $(CPU_REF) $(CPU_REF_HEADERS)
-$(TESTS)/test_gpu: tests/unit/test_gpu.c $(CPU_REF) $(GPU_OBJECTS) $(BUILD)/shim/names.o | testgpu
+$(TESTS)/test_gpu: tests/unit/test_gpu.c $(CPU_REF) $(GPU_OBJECTS) $(BUILD)/shim/names.o | $(BUILD)/testgpu/libcuda.so.1
 $(TESTS)/test_gpu: TEST_FLAGS += -isystem $(CUDA_INCLUDE) -Igpu
 $(TESTS)/test_gpu: UNIT_LIBS += $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu'
 $(addprefix $(TESTS)/,$(UNIT_TESTS)):
@@ -107,7 +108,7 @@ $(addprefix $(TESTS)/,$(UNIT_TESTS)):
 
 # One prove run over everything, two at a time. CHECK=... for some of it.
 CHECK ?= $(wildcard tests/shim/test_*.py) $(wildcard tests/programs/test_*.py) $(wildcard tests/reference/test_*.py) $(wildcard tests/lapack/test_*.py) \
-         $(wildcard tests/suites/test_*.py) $(wildcard tests/regret/test_*.py) $(wildcard tests/tool/test_*.py) tests/unit/run tests/style/run
+         $(wildcard tests/suites/test_*.py) $(wildcard tests/regret/test_*.py) $(wildcard tests/tool/test_*.py) $(wildcard tests/proof/test_*.py) tests/unit/run tests/style/run
 .PHONY: check
 check:
 	BUILD=$(BUILD) prove -j2 --timer $(CHECK)
