@@ -20,6 +20,8 @@ step_build() {
 
 # ---- Jobs: some at once, each with what is left of the step's time ----
 
+folder= # of a job: for its files
+
 # Most of a check's time is the CPU's, which computes what the result should be.
 jobs_at_once() { echo $((cores < 8 ? cores : 8)); }
 
@@ -68,7 +70,7 @@ limited() {
     timeout -k 2 $((step_end > SECONDS ? step_end - SECONDS : 1)) "$@"
     status=$?
     if [ $status -eq 124 ] || [ $status -eq 137 ]; then
-        echo "not finished in the step's time"
+        echo "not finished in the step's time" >&2
         [ -z "${folder:-}" ] || : > "$folder/cut"
     fi
     return $status
@@ -306,13 +308,17 @@ step_sanitizer() {
 # ---- The machine ----
 
 step_measure() {
-    local begun=$SECONDS
-    if limited "$build/proof/measure" ${quick:+--quick} > "$parts/measures.tsv" 2> "$logs/measure"; then
-        check measure "the machine" ok $((SECONDS - begun)) ""
-    else
+    local begun=$SECONDS status
+    limited "$build/proof/measure" ${quick:+--quick} > "$parts/measures.tsv" 2> "$logs/measure"
+    status=$?
+    case $status in
+    0) check measure "the machine" ok $((SECONDS - begun)) "" ;;
+    124 | 137) check measure "the machine" failed $((SECONDS - begun)) "not finished in the step's time" ;;
+    *)
         cp "$logs/measure" "$logs/failed-measure"
-        check measure "the machine" failed $((SECONDS - begun)) "$(tail -n 1 "$logs/measure")"
-    fi
+        check measure "the machine" failed $((SECONDS - begun)) "exit status $status $(tail -n 1 "$logs/measure")"
+        ;;
+    esac
     awk -F '\t' '$2 == "-" { print "not measured: " $1 ": " $3 }' "$parts/measures.tsv" | while read -r line; do say "$line"; done
     # What nothing can be judged without.
     awk -F '\t' '$2 != "-" { print $1 }' "$parts/measures.tsv" > "$logs/measured"

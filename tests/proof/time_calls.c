@@ -1,8 +1,9 @@
 /*
- * time_calls: an ordinary program that calls BLAS and LAPACK on host memory. For each line "ROUTINE N" on stdin it makes one
- * call on square matrices of order N and answers with a line on stdout:
+ * time_calls: an ordinary program that calls BLAS and LAPACK on host memory. For each line "ROUTINE N" on stdin it calls
+ * the routine on square matrices of order N, as often as fits into 30 ms, but nine times at most, and answers with a line on
+ * stdout:
  *     milliseconds figure operations bytes_in bytes_out
- * figure: a number that does not depend on who computed the result (a sum, a logarithm of a determinant) but for rounding.
+ * milliseconds: the median of the calls, as of a program that calls again and again. figure: a number that does not depend on who computed the result (a sum, a logarithm of a determinant) but for rounding.
  * operations: what the usual algorithm needs at least, of those on real numbers; bytes_in, bytes_out:
  * what the call must read and write. Inputs are made once for a routine and an order, and copied before each call where the
  * call overwrites them; "prepare ROUTINE N" makes them, and is answered by "ready". A line that is not understood, or memory that cannot be had, is answered by "error WHY".
@@ -330,21 +331,42 @@ static bool make(struct data *d, const struct routine *routine, int n)
     return d->pivots != NULL;
 }
 
-static void answer(struct data *d)
+static double one_call(struct data *d)
 {
-    const struct routine *r = d->routine;
-    double n = d->n;
     if (d->source)
         memcpy(d->x, d->source, d->bytes);
     d->info = 0;
     double start = accel_now_ms();
-    r->call(d);
-    double ms = accel_now_ms() - start;
-    if (d->info != 0)
-        printf("error info %d\n", d->info);
-    else
-        printf("%.6f %.17g %.6g %.6g %.6g\n", ms, r->figure(d), r->operations * n * n * n,
-               r->elements_in * n * n * r->item, r->elements * n * n * r->item);
+    d->routine->call(d);
+    return accel_now_ms() - start;
+}
+
+enum { MOST_CALLS = 9 };
+static const double most_ms = 30;
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void answer(struct data *d)
+{
+    const struct routine *r = d->routine;
+    double n = d->n, ms[MOST_CALLS], sum = 0;
+    int calls = 0;
+    while (calls < MOST_CALLS && (calls == 0 || sum + sum / calls < most_ms)) {
+        ms[calls] = one_call(d);
+        sum += ms[calls++];
+        if (d->info != 0) {
+            printf("error info %d\n", d->info);
+            return;
+        }
+    }
+    qsort(ms, (size_t)calls, sizeof *ms, compare);
+    double median = (ms[(calls - 1) / 2] + ms[calls / 2]) / 2;
+    printf("%.6f %.17g %.6g %.6g %.6g\n", median, r->figure(d), r->operations * n * n * n,
+           r->elements_in * n * n * r->item, r->elements * n * n * r->item);
 }
 
 static const struct routine *find(const char *name)

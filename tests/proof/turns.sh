@@ -1,7 +1,7 @@
-# Times calls by processes that take turns: sourced by scripts/gpu-proof, whose functions now, say, check and environment it uses.
+# Times calls by processes that take turns: sourced by scripts/gpu-proof, whose `now`, `check` and `left_out` it uses.
 #
 # Each player is build/proof/time_calls, with another library in LD_PRELOAD or none. Per routine and order: all make their
-# inputs, each makes one call that warms up and is not counted, then one after the other, as often as its time allows; who
+# inputs, each has a turn that warms up and is not counted, then one after the other, as often as the time allows; who
 # begins changes from round to round. Numbers that must agree between players are compared.
 
 declare -A player_to player_from player_pid player_lost
@@ -18,11 +18,16 @@ start_player() {
     player_from[$name]=$from
 }
 
+# NVBLAS is not what is proved: what goes wrong with it is said, and is no failure.
+player_failed() {
+    check timings "$1" "$([ "$1" = nvblas ] && echo "not here" || echo failed)" 0 "$2"
+}
+
 lose_player() {
     local name=$1 why=$2
     player_lost[$name]=$why
     kill -9 "${player_pid[$name]}" 2> /dev/null
-    check timings "$name" failed 0 "$why; $(tail -n 2 "$turns/$name.err" | tr '\n\t' '  ')"
+    player_failed "$name" "$why; $(tail -n 2 "$turns/$name.err" | tr '\n\t' '  ')"
 }
 
 # tell NAME REQUEST, then hear NAME SECONDS: the answer is in $answer. False where the player is lost.
@@ -31,21 +36,18 @@ tell() {
 }
 
 hear() {
+    local status
     answer=
     [ -z "${player_lost[$1]:-}" ] || return 1
-    if ! read -r -t "$2" answer <&"${player_from[$1]}"; then
-        if kill -0 "${player_pid[$1]}" 2> /dev/null; then
-            lose_player "$1" "no answer within $2 s to $request"
-        else
-            lose_player "$1" "it has ended at $request"
-        fi
-        return 1
+    read -r -t "$2" answer <&"${player_from[$1]}"
+    status=$?
+    if [ $status -gt 128 ]; then
+        lose_player "$1" "no answer within $2 s to $request"
+    elif [ $status -ne 0 ]; then
+        lose_player "$1" "it has ended at $request"
     fi
-    case $answer in error*)
-        check timings "$1: $request" failed 0 "$answer"
-        return 1
-        ;;
-    esac
+    case $status:$answer in 0:error*) player_failed "$1" "$request: $answer" ;; esac
+    case $status:$answer in 0:error* | [1-9]*) return 1 ;; esac
 }
 
 stop_players() {
@@ -107,7 +109,7 @@ time_call() {
                 cpu_ms=$ms reference=${reference:-$figure}
                 [ "$round" -gt 0 ] || rounds=$(awk -v ms="$ms" -v most="$most_rounds" 'BEGIN { r = ms < 100 ? 5 : ms < 1000 ? 3 : 1; print r < most ? r : most }')
             elif [ -n "$reference" ] && ! figures_agree "$reference" "$figure" "$([ "${routine:0:1}" = s ] && echo 1 || echo 0)"; then
-                check timings "$name: $request" failed 0 "its figure is $figure, the CPU's $reference"
+                player_failed "$name" "$request: its figure is $figure, the CPU's $reference"
             fi
             if [ "$round" -gt 0 ]; then
                 read -ra decision <<< "$(decision_of "$name" "$routine")"
