@@ -125,7 +125,7 @@ step_unit() {
 
 # Each result is judged by the program itself, against its own computation in higher precision.
 random_job() {
-    on_gpu "$build/tests/$@" > "$folder/out" 2> "$folder/err" || {
+    on_gpu "$build/tests/$1" "${@:2}" > "$folder/out" 2> "$folder/err" || {
         tail -n 20 "$folder/err"
         tail -n 1 "$folder/out"
         return 1
@@ -163,7 +163,7 @@ random_lapack_job() {
 # Programs with memory of their own on the device.
 device_job() {
     limited env LD_PRELOAD="$build/libaccel.so $driver" ACCEL_POLICY=gpu ACCEL_SUMMARY=1 ACCEL_LOG_FILE="$folder/table" \
-        OPENBLAS_NUM_THREADS=1 "$build/tests/$@" || return 1
+        OPENBLAS_NUM_THREADS=1 "$build/tests/$1" "${@:2}" || return 1
     all_on_gpu
 }
 
@@ -282,7 +282,7 @@ sanitizer_job() {
     local sanitizer=$1 log=$folder/out
     shift
     limited "$sanitizer" --tool memcheck --target-processes all --error-exitcode 9 env LD_PRELOAD="$build/libaccel.so" ACCEL_POLICY=gpu \
-        ACCEL_SUMMARY=1 ACCEL_LOG_FILE="$folder/table" OPENBLAS_NUM_THREADS=1 "$build/tests/$@" > "$log" 2>&1
+        ACCEL_SUMMARY=1 ACCEL_LOG_FILE="$folder/table" OPENBLAS_NUM_THREADS=1 "$build/tests/$1" "${@:2}" > "$log" 2>&1
     local status=$?
     if grep -q 'Device not supported' "$log"; then
         echo "compute-sanitizer does not support this device"
