@@ -7,7 +7,7 @@ step_build() {
     local -a settings=(BUILD="$build" CUDA_HOME="$cuda" CUDA_INCLUDE="$cuda/include" WERROR= CC="${CC:-gcc}")
     [ -z "$regret" ] || settings+=(regret-programs)
     # Only the C tests are built here: those in Fortran are in the bundle, and the test GPU needs a static OpenBLAS.
-    if timeout -k 5 $((step_end - SECONDS)) "$make" -s -j "$cores" "${settings[@]}" all proof-programs > "$log" 2>&1; then
+    if limited "$make" -s -j "$cores" "${settings[@]}" all proof-programs > "$log" 2>&1; then
         warnings=$(grep -c 'warning:' "$log")
         step_note="$warnings warnings"
         check build "libaccel and the tests" ok $((SECONDS - begun)) "$step_note"
@@ -67,7 +67,9 @@ run_job() {
 # limited COMMAND…: for as long as the step may last; what that cuts short is marked, because it is no failure.
 limited() {
     local status
-    timeout -k 2 $((step_end > SECONDS ? step_end - SECONDS : 1)) "$@"
+    # Waited for, so that a signal is answered at once.
+    timeout -k 2 $((step_end > SECONDS ? step_end - SECONDS : 1)) "$@" <&0 &
+    wait $!
     status=$?
     if [ $status -eq 124 ] || [ $status -eq 137 ]; then
         echo "not finished in the step's time" >&2
