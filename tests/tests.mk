@@ -1,7 +1,7 @@
 # What the test suite builds. `make check` runs it all under prove.
 
 TESTS      := $(BUILD)/tests
-TEST_FLAGS := -std=gnu11 -Wall -Wextra -Werror -O2 -g -I. -Itests/shim -I$(BUILD) $(SANITIZE_FLAGS)
+TEST_FLAGS := -std=gnu11 -Wall -Wextra $(WERROR) -O2 -g -I. -Itests/shim -I$(BUILD) $(SANITIZE_FLAGS)
 
 UNIT_TESTS    := test_text test_settings test_config test_pattern test_ranks test_decide test_model test_model_file test_names test_adapter test_gpu test_find_cuda test_residual test_verify test_number test_tally test_load
 TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so scopes forks forks_anytime signals steps put_model damage lookups start_up libearly.so turmoil handlers surroundings \
@@ -18,6 +18,7 @@ include tests/reference/reference.mk
 include tests/lapack/lapack.mk
 include tests/regret/regret.mk
 include tests/fuzz/fuzz.mk
+include tests/proof/proof.mk
 
 $(TESTS)/.made:
 	@mkdir -p $(TESTS)
@@ -40,7 +41,7 @@ $(TESTS)/liblacking.so: tests/shim/lacking.c tests/shim/interfaces.h gpu/call.h
 	$(CC) $(TEST_FLAGS) -shared -fPIC -o $@ $< -l:libblas.so.3
 $(TESTS)/liblacking64.so: tests/shim/lacking.c tests/shim/interfaces.h gpu/call.h
 	$(CC) $(TEST_FLAGS) -DTEST_ILP64 -shared -fPIC -o $@ $< -l:libblas64.so.3
-$(TESTS)/cuda_program: tests/shim/cuda_program.c tests/shim/must.h $(CALLS) $(CALLS_HEADERS) | testgpu
+$(TESTS)/cuda_program: tests/shim/cuda_program.c tests/shim/must.h $(CALLS) $(CALLS_HEADERS) | $(BUILD)/testgpu/libcuda.so.1
 	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $(filter %.c %.o,$^) $(CALLS_LINK) -l:libblas.so.3 \
 	  $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu' -lm -lpthread -ldl
 $(TESTS)/scopes: tests/shim/scopes.c
@@ -110,7 +111,7 @@ $(TESTS)/test_residual: tests/unit/test_residual.c $(CPU_REF) $(CPU_REF_HEADERS)
 $(TESTS)/test_verify: tests/unit/test_verify.c tests/unit/routine.h $(CPU_REF) $(CPU_REF_HEADERS) $(patsubst %,$(BUILD)/dispatch/%.o,shape lapack_rules) $(BUILD)/shim/names.o
 $(TESTS)/test_number: tests/unit/test_number.c $(BUILD)/tool/number.o
 $(TESTS)/test_tally: tests/unit/test_tally.c $(BUILD)/tool/tally.o $(BUILD)/tool/number.o
-$(TESTS)/test_gpu: tests/unit/test_gpu.c $(CPU_REF) $(GPU_OBJECTS) $(BUILD)/shim/names.o | testgpu
+$(TESTS)/test_gpu: tests/unit/test_gpu.c $(CPU_REF) $(GPU_OBJECTS) $(BUILD)/shim/names.o | $(BUILD)/testgpu/libcuda.so.1
 $(TESTS)/test_gpu: TEST_FLAGS += -isystem $(CUDA_INCLUDE) -Igpu
 $(TESTS)/test_gpu: UNIT_LIBS += $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu'
 $(addprefix $(TESTS)/,$(UNIT_TESTS)):
@@ -118,7 +119,7 @@ $(addprefix $(TESTS)/,$(UNIT_TESTS)):
 
 # One prove run over everything, two at a time. CHECK=... for some of it.
 CHECK ?= $(wildcard tests/shim/test_*.py) $(wildcard tests/programs/test_*.py) $(wildcard tests/reference/test_*.py) $(wildcard tests/lapack/test_*.py) \
-         $(wildcard tests/suites/test_*.py) $(wildcard tests/regret/test_*.py) $(wildcard tests/tool/test_*.py) $(wildcard tests/fuzz/test_*.py) tests/unit/run tests/style/run
+         $(wildcard tests/suites/test_*.py) $(wildcard tests/regret/test_*.py) $(wildcard tests/tool/test_*.py) $(wildcard tests/fuzz/test_*.py) $(wildcard tests/proof/test_*.py) tests/unit/run tests/style/run
 .PHONY: check
 check:
 	BUILD=$(BUILD) prove -j2 --timer $(CHECK)

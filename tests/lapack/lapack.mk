@@ -10,7 +10,7 @@ $(TESTS)/lapacke64: tests/lapack/lapacke.c
 	$(CC) $(TEST_FLAGS) -DTEST_ILP64 -o $@ $< -ldl -lm
 $(TESTS)/fortran_calls: tests/lapack/fortran_calls.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:liblapack.so.3 -lm
-$(TESTS)/device_lapack: tests/lapack/device_lapack.c tests/shim/must.h | testgpu
+$(TESTS)/device_lapack: tests/lapack/device_lapack.c tests/shim/must.h | $(BUILD)/testgpu/libcuda.so.1
 	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $< -l:liblapack.so.3 $(BUILD)/testgpu/libcuda.so.1 \
 	  -Wl,-rpath,'$$ORIGIN/../testgpu' -lm
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shim"))
 from common import BUILD, NO_GPU, ROOT, SHIM, TEST_GPU, Tap, clean_env  # noqa: E402
+from inputs import INPUTS, OTHERS, PROGRAMS, data  # noqa: E402
 
 ALL = "--all" in sys.argv[1:]
 CHOSEN = set(sys.argv[1:]) - {"--all"}
@@ -22,12 +23,6 @@ MODES = {"no GPU": NO_GPU, "ACCEL=0": {**SHIM, "ACCEL": "0"},
          "test GPU": {**TEST_GPU, "TESTGPU_DELAY_US": "0", "ACCEL_SUMMARY": "1", "ACCEL_LOG_FILE": "log"}}
 TESTING = BUILD / "lapack/TESTING"
 
-# Stock inputs; a ? stands for the type. The first ones are for routines of the table.
-INPUTS = ["?test", "?test_rfp", "sep", "svd", "?ed", "?sg"]
-OTHERS = ["se2", "nep", "?ec", "?gg", "?gd", "?sb", "?bal", "?bak", "?gbal", "?gbak", "?bb", "glm", "gqr", "gsv", "csd",
-          "lse"]
-PROGRAMS = {"?test": "LIN/xlintst", "?test_rfp": "LIN/xlintstrf"}
-
 # cuSOLVER has no QR factorisation with column pivoting, and no Bunch-Kaufman one of Hermitian matrices.
 CPU_ONLY = r"(gelsy|hetrf|hetrs|hesv)$"
 # No test program calls these with bad arguments.
@@ -36,50 +31,13 @@ tap = Tap()
 rows = set(re.findall(r"^LAPACK\((\w+),", (ROOT / "shim/lapack.def").read_text(), re.M))
 
 
-def shrink(lines, at, *values):
-    """Other values for the parameters whose number is in line `at`."""
-    lines[at:at + 1 + len(values)] = [str(len(values[0].split())), *values]
-
-
-def data(name, letter):
-    """What a program reads: the stock input, or less."""
-    lines = (TESTING / f"{name.replace('?', letter)}.in").read_text().splitlines()
-    if ALL:
-        pass
-    elif name == "?test":
-        # The paths that call routines of the table.
-        lines = lines[:16] + [p for p in lines[16:] if p[1:3] in "GE PO SY HE TR QR LS".split()]
-        shrink(lines, 1, "0 1 2 5 33")
-        shrink(lines, 3, "0 1 2 5 33")
-        shrink(lines, 5, "1 7")
-        shrink(lines, 7, "3", "0")
-        shrink(lines, 10, "50")
-    elif name == "?test_rfp":
-        # Larger ones are ill-conditioned enough to fail with some of OpenBLAS's kernels.
-        shrink(lines, 1, "0 1 2 5 6 11")
-    elif name == "sep":
-        shrink(lines, 1, "0 1 2 5 20")
-        shrink(lines, 3, "3", "2", "0")
-    elif name == "svd":
-        shrink(lines, 1, "0 1 3 1 10 16 20", "3 1 1 2 16 10 20")
-        shrink(lines, 4, "3", "2", "0", "2")
-    elif name == "?sg":
-        shrink(lines, 1, "0 1 2 5 16")
-        shrink(lines, 3, "3", "2", "1")
-    elif name == "?ed":
-        first = next(i for i, line in enumerate(lines) if line[1:3] == "EV")
-        lines = lines[first:first + 9]
-        shrink(lines, 1, "0 1 2 5 20")
-    return "\n".join(lines) + "\n"
-
-
 def run(library, letter, name, env):
     """Exit status and output of a test program, and libaccel's table of what ran where."""
     program = TESTING / PROGRAMS.get(name, "EIG/xeigtst")
     path = ":".join(f"/usr/lib/x86_64-linux-gnu/{folder}" for folder in LIBRARIES[library])
     with tempfile.TemporaryDirectory() as folder:
         full = {**clean_env(folder), **env, "LD_LIBRARY_PATH": path, "OPENBLAS_NUM_THREADS": "1"}
-        done = subprocess.run([f"{program}{letter}"], input=data(name, letter), stdout=subprocess.PIPE,
+        done = subprocess.run([f"{program}{letter}"], input=data(TESTING, name, letter, ALL), stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, cwd=folder, env=full, text=True, errors="replace", timeout=3600)
         log = Path(folder, "log")
         table = log.read_text() if log.exists() else ""

@@ -1,5 +1,6 @@
 /*
- * gpu/ by itself, on the test GPU: results, tiles, places, memory that is kept and given back.
+ * gpu/ by itself, on the test GPU: results, tiles, places, memory that is kept and given back. With TEST_REAL_GPU set, on
+ * whatever GPU is found, in ACCEL_CUDA_DIR first.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +10,7 @@
 #include <cmocka.h>
 
 #include <cuda.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "cpu_ref/judge.h"
@@ -18,15 +20,17 @@
 #include "shim/names.h"
 
 static struct gpu_info info;
+static bool real;
 
 static int start(void **state)
 {
     const char *build = getenv("BUILD");
     char dir[4096];
     (void)state;
-    strcpy(dir, build ? build : "build");
-    strcat(dir, "/testgpu");
-    const struct gpu_config config = {.cuda_dir = dir, .memory_share = 0.5};
+    real = getenv("TEST_REAL_GPU") != NULL;
+    snprintf(dir, sizeof dir, "%s/testgpu", build ? build : "build");
+    const struct gpu_config config = {.cuda_dir = real ? getenv("ACCEL_CUDA_DIR") : dir,
+                                      .memory_share = 0.5};
     if (!gpu_start(&config, &info)) {
         print_error("gpu_start: %s\n", gpu_failure());
         return -1;
@@ -44,6 +48,11 @@ static int stop(void **state)
 static void device_is_described(void **state)
 {
     (void)state;
+    if (real) {
+        assert_true(info.name[0] && info.memory_bytes > 0);
+        assert_true(info.gflops[0] > 0 && info.gflops[1] > 0);
+        return;
+    }
     assert_string_equal(info.name, "Test GPU");
     assert_int_equal(info.index, 0);
     assert_int_equal(info.memory_bytes, 512 << 20); /* half of its 1 GiB, as configured */

@@ -1,0 +1,399 @@
+# The steps of scripts/gpu-proof but the times: each says its results by `check`. Sourced by it.
+
+# ---- Building ----
+
+step_build() {
+    local begun=$SECONDS log=$logs/build warnings
+    local -a settings=(BUILD="$build" CUDA_HOME="$cuda" CUDA_INCLUDE="$cuda/include" WERROR= CC="${CC:-gcc}")
+    [ -z "$regret" ] || settings+=(regret-programs)
+    # Only the C tests are built here: those in Fortran are in the bundle, and the test GPU needs a static OpenBLAS.
+    if limited "$make" -s -j "$cores" "${settings[@]}" all proof-programs > "$log" 2>&1; then
+        warnings=$(grep -c 'warning:' "$log")
+        step_note="$warnings warnings"
+        check build "libaccel and the tests" ok $((SECONDS - begun)) "$step_note"
+    else
+        cp "$log" "$logs/failed-build"
+        check build "libaccel and the tests" failed $((SECONDS - begun)) "$(grep -E 'error|Error' "$log" | head -n 1)"
+        tail -n 20 "$log"
+    fi
+}
+
+# ---- Jobs: some at once, each with what is left of the step's time ----
+
+folder= # of a job: for its files
+
+# Most of a check's time is the CPU's, which computes what the result should be.
+jobs_at_once() { echo $((cores < 8 ? cores : 8)); }
+
+# run_jobs NAME COMMAND NAME COMMAND…: a command is a function with words, which puts its note on stdout's last line and returns 0
+# where all is right, 3 where what it needs is not here.
+run_jobs() {
+    local name command number=0
+    while [ $# -gt 0 ]; do
+        name=$1 command=$2
+        shift 2
+        while [ "$(jobs -rp | wc -l)" -ge "$(jobs_at_once)" ]; do wait -n; done
+        if [ $((step_end - SECONDS)) -lt 3 ]; then
+            left_out "$step_name" "$name" "no time is left"
+            continue
+        fi
+        number=$((number + 1))
+        run_job "$name" "$command" "$logs/$step_name-$number" &
+    done
+    wait
+}
+
+run_job() {
+    local name=$1 log=$3 begun=$SECONDS status words
+    read -ra words <<< "$2"
+    folder=$log.files
+    mkdir -p "$folder"
+    "${words[@]}" > "$log" 2>&1
+    status=$?
+    if [ -e "$folder/cut" ]; then
+        left_out "$step_name" "$name" "not finished after $((SECONDS - begun)) s, when the step's time was over"
+        return
+    fi
+    case $status in
+    0) check "$step_name" "$name" ok $((SECONDS - begun)) "$(tail -n 1 "$log")" ;;
+    3) check "$step_name" "$name" "not here" $((SECONDS - begun)) "$(tail -n 1 "$log")" ;;
+    *)
+        { echo "==== $step_name: $name" && tail -c 20000 "$log"; } > "$logs/failed-$(basename "$log")"
+        check "$step_name" "$name" failed $((SECONDS - begun)) "$(tail -n 1 "$log")"
+        ;;
+    esac
+}
+
+# limited COMMAND…: for as long as the step may last; what that cuts short is marked, because it is no failure.
+limited() {
+    local status
+    # Waited for, so that a signal is answered at once.
+    timeout -k 2 $((step_end > SECONDS ? step_end - SECONDS : 1)) "$@" <&0 &
+    wait $!
+    status=$?
+    if [ $status -eq 124 ] || [ $status -eq 137 ]; then
+        echo "not finished in the step's time" >&2
+        [ -z "${folder:-}" ] || : > "$folder/cut"
+    fi
+    return $status
+}
+
+# A program under libaccel, all on the GPU, with a table of what ran where in $folder/table.
+on_gpu() {
+    limited env LD_PRELOAD="$build/libaccel.so" ACCEL_POLICY=gpu ACCEL_SUMMARY=1 ACCEL_LOG_FILE="$folder/table" OPENBLAS_NUM_THREADS=1 "$@"
+}
+
+# The table of a run: something ran on the GPU, and nothing stayed away but what must. Prints how much, or what is wrong.
+all_on_gpu() {
+    [ -s "$folder/table" ] || { echo "libaccel has decided nothing" && return 1; }
+    awk '$1 == "accel:" && $3 ~ /^gpu[0-9]+$/ { gpu += $5 }
+         $1 == "accel:" && ($3 == "cpu" || $3 ~ /\+cpu$/) {
+             if ($4 ~ /^(empty|bad_argument|workspace_query|unsupported|user)$/) cpu += $5
+             else { wrong += $5; if (!first) first = $2 " ran=" $3 " why=" $4 } }
+         END {
+             if (wrong) print wrong " calls were not on the GPU: " first
+             else if (!gpu) print "nothing ran on the GPU"
+             else print gpu " calls on the GPU, " cpu + 0 " that must not be"
+             exit wrong || !gpu }' "$folder/table"
+}
+
+# ---- Unit tests ----
+
+unit_job() {
+    local program=$1 output plan seen
+    output=$(limited env CMOCKA_MESSAGE_OUTPUT=TAP TEST_REAL_GPU=1 LD_PRELOAD="${2:-}" "$program")
+    local status=$?
+    printf '%s\n' "$output"
+    plan=$(printf '%s\n' "$output" | sed -n 's/^1\.\.\([0-9]*\)$/\1/p')
+    seen=$(printf '%s\n' "$output" | grep -c -E '^ok')
+    echo "$seen of ${plan:-no} tests"
+    [ $status -eq 0 ] && [ "${plan:-none}" = "$seen" ]
+}
+
+step_unit() {
+    local program
+    local -a list=()
+    for program in "$build"/tests/test_*; do
+        case $program in
+        *.d | */test_testgpu) continue ;; # that one is about the test GPU itself
+        */test_gpu) list+=("test_gpu" "unit_job $program $driver") ;;
+        *) list+=("${program##*/}" "unit_job $program") ;;
+        esac
+    done
+    run_jobs "${list[@]}"
+}
+
+# ---- Random calls ----
+
+# Each result is judged by the program itself, against its own computation in higher precision.
+random_job() {
+    on_gpu "$build/tests/$1" "${@:2}" > "$folder/out" 2> "$folder/err" || {
+        tail -n 20 "$folder/err"
+        tail -n 1 "$folder/out"
+        return 1
+    }
+    echo "$(tail -n 1 "$folder/out"); $(all_on_gpu)"
+    all_on_gpu > /dev/null
+}
+
+# Of LAPACK INFO must be what it is without libaccel, too; what the CPU's library gets wrong itself is counted, and no failure.
+random_lapack_job() {
+    local program=$build/tests/$1
+    shift
+    limited env OPENBLAS_NUM_THREADS=1 "$program" "$@" -o "$folder/native" > "$folder/out" 2>&1
+    on_gpu "$program" "$@" -o "$folder/gpu" > "$folder/out" 2> "$folder/err"
+    if ! tail -n 1 "$folder/out" | grep -q 'cases, .* calls, '; then
+        tail -n 3 "$folder/err"
+        echo "it has not come to its end: $(tail -n 1 "$folder/out")"
+        return 1
+    fi
+    awk -F ' [|] ' 'NR == FNR { outcome[$1] = $2; native += $2 ~ /WRONG/; next }
+        !($1 in outcome) { missing++; next }
+        { calls++; was = outcome[$1]; now = $2
+          if (now ~ /WRONG/ && was !~ /WRONG/) { print "wrong: " $0; wrong++ }
+          sub(/ .*/, "", was); sub(/ .*/, "", now)
+          if (was != now) { print "without libaccel " was ": " $0; other++ } }
+        END { print calls + 0 " calls, " wrong + 0 " wrong (" native + 0 " without libaccel), " other + 0 " other INFOs, " missing + 0 " not made without libaccel"
+              exit wrong || other || missing || !calls }' "$folder/native" "$folder/gpu" > "$folder/comparison" || {
+        cat "$folder/comparison"
+        return 1
+    }
+    echo "$(tail -n 1 "$folder/comparison"); $(all_on_gpu)"
+    all_on_gpu > /dev/null
+}
+
+# Programs with memory of their own on the device.
+device_job() {
+    limited env LD_PRELOAD="$build/libaccel.so $driver" ACCEL_POLICY=gpu ACCEL_SUMMARY=1 ACCEL_LOG_FILE="$folder/table" \
+        OPENBLAS_NUM_THREADS=1 "$build/tests/$1" "${@:2}" || return 1
+    all_on_gpu
+}
+
+# LAPACKE's names have nothing behind them.
+lapacke_job() { device_job lapacke liblapacke.so.3 LAPACKE_ ""; }
+
+step_random() {
+    local count=150 lapack=20 larger=160 largest=300 interface width
+    local -a list=()
+    [ -z "$few" ] || count=3 lapack=1 larger=40 largest=100
+    # Those that take longest first. -f: what Debian's OpenBLAS is known to get wrong.
+    list+=("device memory" "device_job cuda_program -f y -c $((few ? 1 : 5))"
+        "device memory, LAPACK" "device_job device_lapack"
+        "Fortran calls" "device_job fortran_calls"
+        "LAPACKE" lapacke_job
+        "larger" "random_job random_calls -f y -n $largest -s $RANDOM -c 2"
+        "LAPACK" "random_lapack_job random_lapack -f tyesmv -s $RANDOM -c $lapack"
+        "LAPACK, ILP64" "random_lapack_job random_lapack64 -f tyesmv -s $RANDOM -c $lapack"
+        "LAPACK, larger" "random_lapack_job random_lapack -f tyesmv -s $RANDOM -n $larger -c 1")
+    for interface in fortran no-lengths cblas-column cblas-row; do
+        for width in "" 64; do
+            list+=("$interface${width:+, ILP64}" "random_job random_calls$width -l $build/tests/liblacking$width.so -f y -i $interface -s $RANDOM -c $count")
+        done
+    done
+    list+=("8 threads" "random_job random_calls -f y -n 60 -s $RANDOM -c $((count / 10 + 1)) 8")
+    run_jobs "${list[@]}"
+}
+
+# ---- The reference test programs ----
+
+blas_job() {
+    mkdir "$folder/run"
+    (cd "$folder/run" && on_gpu "$kit/blas/$1" < "$kit/blas/$1.in") > "$folder/out" 2>&1 || {
+        tail -n 5 "$folder/out"
+        return 1
+    }
+    # The Fortran ones write a file.
+    cat "$folder"/run/* >> "$folder/out" 2> /dev/null
+    local passed wrong
+    passed=$(grep -cE 'PASSED THE (COMPUTATIONAL )?TESTS' "$folder/out")
+    wrong=$(grep -cE 'FAIL|NOT DETECTED|SUSPECT|\*\*\*\*' "$folder/out")
+    grep -E 'FAIL|NOT DETECTED|SUSPECT' "$folder/out" | head -n 5
+    echo "$passed passed, $wrong not; $(all_on_gpu)"
+    [ "$passed" -ge 6 ] && [ "$wrong" -eq 0 ] && all_on_gpu > /dev/null
+}
+
+step_blas() {
+    local level letter
+    local -a list=()
+    for level in 3 2; do
+        for letter in d s z c; do
+            [ -z "$few" ] || [ "$letter$level" = d3 ] || continue
+            list+=("x${letter}blat$level" "blas_job x${letter}blat$level" "cblas_x${letter}blat$level" "blas_job cblas_x${letter}blat$level")
+        done
+    done
+    run_jobs "${list[@]}"
+}
+
+# Of what a LAPACK test program prints: a line for each thing that is tested, with how many tests failed and were run. Of those of
+# ?geev, some ask for the same bits with and without left vectors, which are the CPU's: they count, as run ones too, only where
+# they fail, and are left out.
+verdicts() {
+    awk '/All tests for .* passed/ {
+             what = $0; sub(/.*All tests for (the )?/, "", what); sub(/ +passed.*/, "", what); sub(/ routines$/, "", what)
+             n = $0; if (!sub(/.*\( */, "", n)) n = 1; run[what] += n + 0; next }
+         /EV -- / { unequal = 0 }
+         /test\( [567]\)=/ { unequal++ }
+         /: +[0-9]+ +out of +[0-9]+/ {
+             what = $0; sub(/: +[0-9]+ +out of.*/, "", what); sub(/^ +/, "", what)
+             less = what ~ /EV$/ ? unequal : 0
+             n = $0; sub(/.*: +/, "", n); failed[what] += n - less
+             sub(/.*out of +/, "", n); run[what] += n - less; next }
+         /passed the tests of the error exits/ { run["error exits"]++ }
+         /End of tests/ { run["programs that ended"]++ }
+         END { for (what in run) print what "\t" failed[what] + 0 "\t" run[what] }' "$1" | sort
+}
+
+# With libaccel no more may fail than without, and as many tests are run. BLAS stays on the CPU: it makes nine calls of ten, and has
+# had its own tests.
+lapack_job() {
+    local program=$kit/lapack/$1 data=$kit/lapack/$2
+    (cd "$folder" && limited env OPENBLAS_NUM_THREADS=1 "$program" < "$data") > "$folder/native" 2>&1
+    (cd "$folder" && on_gpu env ACCEL_CPU='blas2:*,blas3:*' "$program" < "$data") > "$folder/out" 2>&1 || {
+        tail -n 5 "$folder/out"
+        return 1
+    }
+    verdicts "$folder/native" > "$folder/verdicts.native"
+    verdicts "$folder/out" > "$folder/verdicts.gpu"
+    awk -F '\t' 'NR == FNR { failed[$1] = $2; run[$1] = $3; all += $3; next }
+        { seen[$1] = 1; tests += $3; bad += $2; known += failed[$1]
+          if (run[$1] != $3 || $2 > failed[$1]) { print "not as without libaccel: " $1 ": " $2 " of " $3 " failed, without " failed[$1] + 0 " of " run[$1] + 0; wrong = 1 } }
+        END { for (what in run) if (!(what in seen)) { print "missing: " what; wrong = 1 }
+              print tests + 0 " tests, " bad + 0 " failed, " known + 0 " without libaccel"; exit wrong || !tests }' \
+        "$folder/verdicts.native" "$folder/verdicts.gpu" > "$folder/comparison" || {
+        grep -E '\*\*\*|test ?\( *[0-9]' "$folder/out" | head -n 10
+        tail -n 1 "$folder/comparison"
+        head -n 4 "$folder/comparison"
+        return 1
+    }
+    echo "$(tail -n 1 "$folder/comparison"); $(all_on_gpu)"
+    all_on_gpu > /dev/null
+}
+
+step_lapack() {
+    local program data
+    local -a list=()
+    while read -r program data; do
+        case $few:$program in :* | 1:xlintstd) list+=("${data%.in}" "lapack_job $program $data") ;; esac
+    done < "$kit/lapack/list"
+    run_jobs "${list[@]}"
+}
+
+# ---- compute-sanitizer ----
+
+sanitizer_job() {
+    local sanitizer=$1 log=$folder/out
+    shift
+    limited "$sanitizer" --tool memcheck --target-processes all --error-exitcode 9 env LD_PRELOAD="$build/libaccel.so" ACCEL_POLICY=gpu \
+        ACCEL_SUMMARY=1 ACCEL_LOG_FILE="$folder/table" OPENBLAS_NUM_THREADS=1 "$build/tests/$1" "${@:2}" > "$log" 2>&1
+    local status=$?
+    if grep -q 'Device not supported' "$log"; then
+        echo "compute-sanitizer does not support this device"
+        return 3
+    fi
+    grep -E '^=+ (Invalid|Error|Program hit)' "$log" | sort | uniq -c | head -n 10
+    [ $status -eq 0 ] || tail -n 5 "$log"
+    echo "$(grep 'ERROR SUMMARY' "$log" | sed 's/^=* *//'); $(all_on_gpu)"
+    [ $status -eq 0 ] && all_on_gpu > /dev/null
+}
+
+step_sanitizer() {
+    local sanitizer
+    sanitizer=$(command -v compute-sanitizer || ls "$cuda/bin/compute-sanitizer" "$cuda"/compute-sanitizer/compute-sanitizer 2> /dev/null | head -n 1)
+    if [ -z "$sanitizer" ]; then
+        check sanitizer memcheck "not here" 0 "the toolkit has no compute-sanitizer"
+        return
+    fi
+    run_jobs "BLAS" "sanitizer_job $sanitizer random_calls -f y -n 30 -c 1" \
+        "LAPACK" "sanitizer_job $sanitizer random_lapack -f tyesmv -n 20 -c 1 -r d*"
+}
+
+# ---- The machine ----
+
+step_measure() {
+    local begun=$SECONDS status
+    limited "$build/proof/measure" ${quick:+--quick} > "$parts/measures.tsv" 2> "$logs/measure"
+    status=$?
+    case $status in
+    0) check measure "the machine" ok $((SECONDS - begun)) "" ;;
+    124 | 137) check measure "the machine" failed $((SECONDS - begun)) "not finished in the step's time" ;;
+    *)
+        cp "$logs/measure" "$logs/failed-measure"
+        check measure "the machine" failed $((SECONDS - begun)) "exit status $status $(tail -n 1 "$logs/measure")"
+        ;;
+    esac
+    awk -F '\t' '$2 == "-" { print "not measured: " $1 ": " $3 }' "$parts/measures.tsv" | while read -r line; do say "$line"; done
+    # What nothing can be judged without.
+    awk -F '\t' '$2 != "-" { print $1 }' "$parts/measures.tsv" > "$logs/measured"
+    local name
+    for name in pinned_up pinned_down dgemm_peak sgemm_peak zgemm_peak; do
+        grep -qx "$name" "$logs/measured" || check measure "$name" failed 0 "it was not measured"
+    done
+}
+
+step_calibrate() {
+    local begun=$SECONDS time=$((step_end - SECONDS - 10))
+    [ -z "$quick" ] || time=2
+    if [ "$time" -lt 1 ]; then
+        left_out calibrate "accel calibrate" "no time is left"
+    elif limited "$build/accel" calibrate --seconds "$time" --output "$work/model" > "$logs/calibrate" 2>&1 && grep -q '^\[gpu' "$work/model"; then
+        cp "$work/model" "$out/accel.model"
+        check calibrate "accel calibrate" ok $((SECONDS - begun)) ""
+    else
+        rm -f "$work/model"
+        cp "$logs/calibrate" "$logs/failed-calibrate"
+        check calibrate "accel calibrate" failed $((SECONDS - begun)) "$(tail -n 1 "$logs/calibrate")"
+    fi
+}
+
+# ---- Times ----
+
+step_timings() {
+    local nvblas='' folder before after
+    local -a cpu=(env OPENBLAS_NUM_THREADS="$cores") accel model=()
+    players=(cpu libaccel libaccel_gpu)
+    [ ! -s "$work/model" ] || model=(ACCEL_MODEL="$work/model")
+    accel=("${cpu[@]}" LD_PRELOAD="$build/libaccel.so" ACCEL_START=wait ACCEL_LOG=1 "${model[@]}")
+    start_player cpu "${cpu[@]}" "$build/proof/time_calls"
+    start_player libaccel "${accel[@]}" ACCEL_LOG_FILE="$turns/libaccel.log" "$build/proof/time_calls"
+    start_player libaccel_gpu "${accel[@]}" ACCEL_POLICY=gpu ACCEL_LOG_FILE="$turns/libaccel_gpu.log" "$build/proof/time_calls"
+    for folder in "$cuda/lib64" "$cuda/lib" "$cuda/targets/x86_64-linux/lib"; do
+        [ -n "$nvblas" ] || nvblas=$(ls "$folder"/libnvblas.so.1? 2> /dev/null | head -n 1)
+    done
+    if [ -n "$test_gpu" ]; then
+        check timings NVBLAS "not here" 0 "it needs a real GPU"
+    elif [ -z "$nvblas" ]; then
+        check timings NVBLAS "not here" 0 "the toolkit has no libnvblas.so"
+    else
+        printf 'NVBLAS_LOGFILE %s\nNVBLAS_CPU_BLAS_LIB %s\nNVBLAS_GPU_LIST 0\n' "$turns/nvblas.log" "$kit/lib/libopenblas.so.0" > "$turns/nvblas.conf"
+        players+=(nvblas)
+        start_player nvblas "${cpu[@]}" LD_PRELOAD="$nvblas" NVBLAS_CONFIG_FILE="$turns/nvblas.conf" "$build/proof/time_calls"
+    fi
+    before=$(wc -l < "$parts/checks.tsv")
+    # shellcheck disable=SC2086
+    time_calls $sizes
+    after=$(tail -n +$((before + 1)) "$parts/checks.tsv" | grep -c "$(printf '\tfailed\t')")
+    stop_players
+    step_note="$(cut -f 1,2 "$parts/timings.tsv" | sort -u | wc -l) calls"
+    if [ ! -s "$parts/timings.tsv" ]; then
+        check timings "calls" failed 0 "none was timed"
+    elif ! grep -q "$(printf '\tlibaccel_gpu\t.*\tgpu0\t')" "$parts/timings.tsv"; then
+        check timings "calls" failed 0 "none ran on the GPU"
+    elif [ "$after" -eq 0 ]; then
+        check timings "calls" ok 0 "$step_note"
+    fi
+    tail -n 3 "$turns"/*.err | sed '/^$/d' > "$logs/timings-errors"
+}
+
+# ---- What the decisions lose ----
+
+step_regret() {
+    local begun=$SECONDS
+    if ! command -v python3 > /dev/null; then
+        check regret record-all "not here" 0 "it needs python3"
+    elif limited python3 -B tests/regret/record-all "$out/regret" > "$logs/regret" 2>&1; then
+        check regret record-all ok $((SECONDS - begun)) "$(tail -n 1 "$logs/regret")"
+    else
+        cp "$logs/regret" "$logs/failed-regret"
+        check regret record-all failed $((SECONDS - begun)) "$(tail -n 1 "$logs/regret")"
+    fi
+}

@@ -1,0 +1,130 @@
+#define _GNU_SOURCE
+#include "driver.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cuda cuda;
+
+static CUcontext context;
+static CUdevice device;
+static char failure[512];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- Failures ---- */
+
+static void fail(const char *function, const char *why)
+{
+    pthread_mutex_lock(&lock);
+    if (!failure[0])
+        snprintf(failure, sizeof failure, "%s%s%s", function, *function ? ": " : "", why);
+    pthread_mutex_unlock(&lock);
+}
+
+bool driver_is_ok(CUresult result, const char *function)
+{
+    const char *name = NULL;
+    if (result == CUDA_SUCCESS)
+        return true;
+    if (!cuda.cuGetErrorName || cuda.cuGetErrorName(result, &name) != CUDA_SUCCESS || !name)
+        name = "an unknown error";
+    fail(function, name);
+    return false;
+}
+
+bool cublas_is_ok(cublasStatus_t status, const char *function)
+{
+    char text[32];
+    if (status == CUBLAS_STATUS_SUCCESS)
+        return true;
+    snprintf(text, sizeof text, "status %d", (int)status);
+    fail(function, text);
+    return false;
+}
+
+const char *driver_failure(void)
+{
+    return failure;
+}
+
+void driver_forget(void)
+{
+    failure[0] = 0;
+}
+
+/* ---- Opening ---- */
+
+static void *open_library(const char *name)
+{
+    const char *folder = getenv("ACCEL_CUDA_DIR");
+    char path[PATH_MAX];
+    void *handle = NULL;
+    if (folder && *folder && snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path)
+        handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    return handle ? handle : dlopen(name, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* Looks a function up and stores its address; false where it is required and not there. */
+static bool look_up(void *library, const char *name, void *address, bool required)
+{
+    void *found = dlsym(library, name);
+    memcpy(address, &found, sizeof found);
+    if (!found && required)
+        fail(name, "the library has no such function");
+    return found || !required;
+}
+
+#define NAME(x)             #x
+#define LOOK_UP(name, need) good = look_up(library, NAME(name), &cuda.name, need) && good;
+#define REQUIRED(name)      LOOK_UP(name, true)
+#define OPTIONAL(name)      LOOK_UP(name, false)
+
+bool driver_open(void)
+{
+    bool good = true;
+    void *library = open_library("libcuda.so.1");
+    if (!library) {
+        fail("", dlerror());
+        return false;
+    }
+    DRIVER_REQUIRED(REQUIRED)
+    DRIVER_OPTIONAL(OPTIONAL)
+    return good;
+}
+
+bool driver_open_cublas(void)
+{
+    bool good = true;
+    void *library = open_library("libcublas.so.13");
+    if (!library)
+        library = open_library("libcublas.so.12");
+    if (!library) {
+        fail("", dlerror());
+        return false;
+    }
+    CUBLAS_REQUIRED(REQUIRED)
+    return good;
+}
+
+/* ---- The context ---- */
+
+bool driver_enter(void)
+{
+    if (!context && !(CUDA_OK(cuInit, 0) && CUDA_OK(cuDeviceGet, &device, 0) &&
+                      CUDA_OK(cuDevicePrimaryCtxRetain, &context, device)))
+        return false;
+    return CUDA_OK(cuCtxSetCurrent, context);
+}
+
+void driver_stop(void)
+{
+    if (!context)
+        return;
+    CUDA_OK(cuCtxSetCurrent, NULL);
+    CUDA_OK(cuDevicePrimaryCtxRelease, device);
+    context = NULL;
+}

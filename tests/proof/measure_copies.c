@@ -1,0 +1,166 @@
+/*
+ * Copies between host and device: of pinned memory, one way and both, of pageable memory as the driver makes them, and what
+ * pinning costs.
+ */
+#include "driver.h"
+#include "gpu/clock.h"
+#include "measure.h"
+
+#include <stdio.h>
+
+enum { ATTEMPTS = 6 }; /* the first one warms up; the best counts */
+
+struct pair {
+    CUdeviceptr device[2];
+    void *host[2];
+    CUstream stream[2];
+    size_t size;
+};
+
+enum direction { UP = 1, DOWN = 2 };
+
+static bool open_pair(struct pair *p, size_t size)
+{
+    *p = (struct pair){.size = size};
+    for (int i = 0; i < 2; i++)
+        if (!CUDA_OK(cuMemAlloc, &p->device[i], size) ||
+            !CUDA_OK(cuMemHostAlloc, &p->host[i], size, 0) ||
+            !CUDA_OK(cuStreamCreate, &p->stream[i], CU_STREAM_NON_BLOCKING) ||
+            !CUDA_OK(cuMemsetD8Async, p->device[i], 1, size, p->stream[i]) ||
+            !CUDA_OK(cuStreamSynchronize, p->stream[i]))
+            return false;
+    return true;
+}
+
+static void close_pair(struct pair *p)
+{
+    for (int i = 0; i < 2; i++) {
+        if (p->stream[i])
+            CUDA_OK(cuStreamDestroy, p->stream[i]);
+        if (p->host[i])
+            CUDA_OK(cuMemFreeHost, p->host[i]);
+        if (p->device[i])
+            CUDA_OK(cuMemFree, p->device[i]);
+    }
+}
+
+/* Milliseconds of the best of some copies of `size` bytes, in the directions; negative for a failure. */
+static double copy_ms(struct pair *p, int directions, size_t size)
+{
+    double best = -1;
+    for (int i = 0; i < ATTEMPTS; i++) {
+        double start = accel_now_ms();
+        if ((directions & UP &&
+             !CUDA_OK(cuMemcpyHtoDAsync, p->device[0], p->host[0], size, p->stream[0])) ||
+            (directions & DOWN &&
+             !CUDA_OK(cuMemcpyDtoHAsync, p->host[1], p->device[1], size, p->stream[1])) ||
+            !CUDA_OK(cuStreamSynchronize, p->stream[0]) ||
+            !CUDA_OK(cuStreamSynchronize, p->stream[1]))
+            return -1;
+        double ms = accel_now_ms() - start;
+        if (i > 0 && (best < 0 || ms < best))
+            best = ms;
+    }
+    return best;
+}
+
+static void report_rate(const char *name, double ms, size_t bytes)
+{
+    if (ms > 0)
+        report(name, (double)bytes * 1e-6 / ms, "GB/s");
+    else
+        report_missing(name, "");
+}
+
+static void measure_pinned(bool quick)
+{
+    struct pair p;
+    const size_t size = quick ? 8 << 20 : 256 << 20, small = 4096;
+    if (open_pair(&p, size)) {
+        report_rate("pinned_up", copy_ms(&p, UP, size), size);
+        report_rate("pinned_down", copy_ms(&p, DOWN, size), size);
+        report_rate("pinned_both", copy_ms(&p, UP | DOWN, size), 2 * size);
+        double up = copy_ms(&p, UP, small), down = copy_ms(&p, DOWN, small);
+        if (up > 0 && down > 0) {
+            report("small_copy_up", up * 1e3, "us");
+            report("small_copy_down", down * 1e3, "us");
+        } else {
+            report_missing("small_copy_up", "");
+        }
+    } else {
+        report_missing("pinned_up", "");
+    }
+    close_pair(&p);
+}
+
+static void measure_pageable(bool quick)
+{
+    const size_t size = quick ? 8 << 20 : 256 << 20;
+    double best[2] = {-1, -1};
+    CUdeviceptr device = 0;
+    void *host = touched_memory(size, false);
+    bool good = host && CUDA_OK(cuMemAlloc, &device, size);
+    for (int i = 0; good && i < ATTEMPTS; i++) {
+        double start = accel_now_ms();
+        good = CUDA_OK(cuMemcpyHtoD, device, host, size);
+        double up = accel_now_ms();
+        good = good && CUDA_OK(cuMemcpyDtoH, host, device, size);
+        double ms[2] = {up - start, accel_now_ms() - up};
+        for (int d = 0; d < 2; d++)
+            if (i > 0 && (best[d] < 0 || ms[d] < best[d]))
+                best[d] = ms[d];
+    }
+    if (good) {
+        report_rate("pageable_up", best[0], size);
+        report_rate("pageable_down", best[1], size);
+    } else {
+        report_missing("pageable_up", host ? "" : "no memory");
+    }
+    if (device)
+        CUDA_OK(cuMemFree, device);
+    if (host)
+        touched_memory_free(host, size);
+}
+
+void measure_copies(bool quick)
+{
+    measure_pinned(quick);
+    measure_pageable(quick);
+}
+
+/* ---- Pinning ---- */
+
+static void measure_registering(const char *kind, bool huge, size_t size)
+{
+    char name[64];
+    void *host = touched_memory(size, huge);
+    snprintf(name, sizeof name, "pin_%s_pages", kind);
+    if (!host) {
+        report_missing(name, "no memory");
+        return;
+    }
+    double start = accel_now_ms();
+    if (CUDA_OK(cuMemHostRegister, host, size, 0)) {
+        double pinned = accel_now_ms();
+        report(name, (pinned - start) / ((double)size * 1e-9), "ms/GB");
+        snprintf(name, sizeof name, "unpin_%s_pages", kind);
+        if (CUDA_OK(cuMemHostUnregister, host))
+            report(name, (accel_now_ms() - pinned) / ((double)size * 1e-9), "ms/GB");
+        else
+            report_missing(name, "");
+    } else {
+        report_missing(name, "");
+    }
+    touched_memory_free(host, size);
+}
+
+void measure_pinning(bool quick)
+{
+    const size_t size = quick ? 16 << 20 : 1 << 30;
+    if (!cuda.cuMemHostRegister || !cuda.cuMemHostUnregister) {
+        report_missing("pin_small_pages", "the driver has no cuMemHostRegister");
+        return;
+    }
+    measure_registering("small", false, size);
+    measure_registering("huge", true, size);
+}

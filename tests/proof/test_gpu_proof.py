@@ -1,0 +1,138 @@
+#!/usr/bin/python3 -B
+"""scripts/gpu-bundle and scripts/gpu-proof, on the test GPU and in an empty environment: the bundle has what a bare machine needs; the
+report has all parts, and its ratios are those of its measurements; what fails is in it, makes the exit status 1, and
+stops nothing else; what is refused is refused in one line."""
+
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
+from harness import BUILD, ROOT, Tap  # noqa: E402
+
+STEPS = "build unit measure random blas lapack sanitizer calibrate timings".split()
+CALLS = {c: x for x, c in enumerate("dgemm sgemm zgemm dsyrk dtrsm dgetrf dpotrf dgeqrf dsyevd dgesdd".split())}
+# Of an order n: operations over n cubed, elements read and written over n squared, bytes of an element.
+WORK = {"dgemm": (2, 2, 1, 8), "sgemm": (2, 2, 1, 4), "zgemm": (8, 2, 1, 16), "dsyrk": (1, 1, 0.5, 8), "dgetrf": (2 / 3, 1, 1, 8)}
+MEASURES = ["start_driver", "start_context", "start_cublas_load", "start_cublas_handle", "pinned_up", "pinned_down", "pinned_both",
+            "pageable_up", "pageable_down", "pin_small_pages", "pin_huge_pages", "fill_and_wait", "sgemm_peak", "dgemm_peak",
+            "zgemm_peak", *(f"staged_{way}_{threads}_threads" for way in ("up", "down") for threads in (1, 2, 4, 8, 16))]
+
+tap = Tap()
+
+
+def proof(folder, *arguments, env={}):
+    """gpu-proof in an environment of its own; its results go to folder/out."""
+    full = {"PATH": "/usr/bin:/bin", "HOME": str(folder), **{k: os.environ[k] for k in ("CUDA_HOME",) if k in os.environ}, **env}
+    done = subprocess.run([str(ROOT / "scripts/gpu-proof"), "--quick", "--build", str(BUILD), "--bundle", str(folder / "bundle.tar.gz"),
+                           "--out", str(folder / "out"), *map(str, arguments)], env=full, cwd=folder, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
+    found = sorted((folder / "out").glob("*.json"))
+    return done, json.loads(found[-1].read_text()) if found else {}
+
+
+def near(a, b):
+    return a is not None and b is not None and abs(a - b) <= 1e-6 * abs(b)
+
+
+def check_bundle(path):
+    tap.ok(path.stat().st_size < 60e6, "the bundle has less than 60 MB", path.stat().st_size)
+    with tarfile.open(path) as archive:
+        names = {m.name.removeprefix("./") for m in archive}
+        manifest = archive.extractfile("./manifest").read().decode()
+    wanted = ["bin/make", "lib/libopenblas.so.0", "lib/libopenblas64.so.0", "lib/libblas.so.3", "lib/liblapack.so.3", "lib/liblapacke.so.3",
+              "lib/libgfortran.so.5", "lib/libcmocka.so", "include/cmocka.h", "include/xxhash.h", "blas/xdblat3", "blas/cblas_xzblat2",
+              "blas/cblas_xzblat2.in", "lapack/list", "lapack/xlintstd", "lapack/xeigtstz", "licenses/libopenblas0-pthread"]
+    tap.ok(not set(wanted) - names, "it has libraries, headers, make and the reference programs", *sorted(set(wanted) - names))
+    tap.ok(re.search(r"(?m)^glibc 2\.\d+\n", manifest) and re.search(r"(?m)^sources [0-9a-f]{16}$", manifest), "its manifest says what it asks for", manifest)
+
+
+def check_report(folder, done, report):
+    tap.ok(done.returncode == 0, "all steps on the test GPU: exit status 0", done.returncode, done.stdout[-3000:])
+    tap.ok(report.get("format") == "accel-gpu-proof 1" and report["machine"].get("gpu") == "Test GPU", "the report names format and GPU")
+    missing = {"date", "commit", "sources", "cpu", "cores", "kernel", "glibc", "compiler", "openblas"} - {k for k, v in report["machine"].items() if v}
+    tap.ok(not missing, "and the machine", *missing)
+    steps = {s["step"]: s["status"] for s in report["steps"]}
+    tap.ok(list(steps) == STEPS, "every step is in it", *steps)
+    # There is no compute-sanitizer for the test GPU.
+    tap.ok(all(status == ("not here" if step == "sanitizer" and status != "ok" else "ok") for step, status in steps.items()), "and went well", steps)
+    lacking = [m for m in MEASURES if not (report["measures"].get(m) or {}).get("value", 0) > 0]
+    tap.ok(not lacking, "every measure that the test GPU allows is a number", *lacking)
+    tap.ok(report["measures"]["launch"]["value"] is None and "cuModuleLoadData" in report["measures"]["launch"]["why"],
+           "what it does not allow is named, with the reason", report["measures"].get("launch"))
+    tap.ok("write_tracking" in report["measures"], "write tracking is judged", *report["measures"])
+    tap.ok({(t["routine"], t["n"]) for t in report["timings"]} == {(c, n) for c in CALLS for n in (64, 128)}, "every call is timed",
+           *[(t["routine"], t["n"]) for t in report["timings"]])
+    tap.ok("NVBLAS" in {c["check"] for c in report["checks"] if c["status"] == "not here"}, "NVBLAS, which needs a real GPU, is said to be missing")
+    check_numbers(report)
+    names = sorted(p.name for p in (folder / "out").iterdir())
+    tap.ok(len(names) <= 8 and "accel.model" in names and "gpu-proof.log" in names, "few files, the calibration among them", *names)
+    text = next((folder / "out").glob("Test-GPU-*.md")).read_text()
+    rows = re.findall(r"(?m)^\| `(\w+)` \| (\d+) \|", text)
+    tap.ok(len(rows) == len(report["timings"]), "a row for each call in the Markdown table", *rows)
+    tap.ok(all(re.search(rf"(?m)^{c} +128 ", done.stdout) for c in CALLS), "and on the terminal")
+
+
+def check_numbers(report):
+    wrong = []
+    measures = {name: m["value"] for name, m in report["measures"].items()}
+    for t in report["timings"]:
+        name, n = t["routine"], t["n"]
+        medians = {p: statistics.median(t[p]["runs"]) if t[p] else None for p in ("cpu", "libaccel", "libaccel_gpu", "nvblas")}
+        floor = {"up_ms": t["bytes_in"] / measures["pinned_up"] * 1e-6, "down_ms": t["bytes_out"] / measures["pinned_down"] * 1e-6,
+                 "operations_ms": t["operations"] / measures[name[0] + "gemm_peak"] * 1e-6}
+        floor["ms"] = max(floor.values())
+        good = all(near(t[p]["ms"], medians[p]) for p in ("cpu", "libaccel", "libaccel_gpu")) and t["nvblas"] is None
+        good = good and all(near(t["floor"][part], value) for part, value in floor.items())
+        good = good and near(t["ratio"]["cpu_over_libaccel"], medians["cpu"] / medians["libaccel"])
+        good = good and near(t["ratio"]["libaccel_over_floor"], medians["libaccel"] / floor["ms"]) and t["ratio"]["nvblas_over_libaccel"] is None
+        if name in WORK:
+            flops, into, out, size = WORK[name]
+            good = good and all(abs(a - b) <= 1e-4 * b for a, b in ((t["operations"], flops * n**3), (t["bytes_in"], into * n * n * size),
+                                                                     (t["bytes_out"], out * n * n * size)))
+        if not good or t["libaccel_gpu"]["ran"] != "gpu0" or t["libaccel_gpu"]["why"] != "forced":
+            wrong.append(json.dumps(t))
+    tap.ok(report["timings"] and not wrong, "medians, floors and ratios follow from the measurements", *wrong[:3])
+
+
+def check_failures(folder, test_gpu):
+    # From the ninth on, one element of each result is wrong.
+    done, report = proof(folder, "--test-gpu", test_gpu, "--only", "random,blas", env={"TESTGPU_WRONG": "9+"})
+    failed = [(c["step"], c["check"]) for c in report["checks"] if c["status"] == "failed"]
+    steps = {s["step"]: s["status"] for s in report["steps"]}
+    tap.ok(done.returncode == 1 and ("random", "fortran") in failed and steps.get("random") == "failed", "wrong results: exit status 1, and which", done.returncode, failed)
+    tap.ok(list(steps) == ["build", "random", "blas"], "and the rest goes on", steps)
+    tap.ok("failed: random: fortran" in done.stdout and (folder / "out/failures.log").exists(), "what failed is said at the end", done.stdout[-800:])
+
+    done, report = proof(folder, "--test-gpu", test_gpu, "--only", "blas", env={"TESTGPU_FAIL": "cuStreamCreate:1+"})
+    failed = [c["note"] for c in report["checks"] if c["step"] == "blas" and c["status"] == "failed"]
+    tap.ok(done.returncode == 1 and failed and all("on the GPU" in note for note in failed), "programs that went to the CPU have proved nothing", done.returncode, *failed)
+
+    done, report = proof(folder, "--test-gpu", test_gpu, env={"TESTGPU_FAIL": "cuInit:1+"})
+    tap.ok(done.returncode == 1 and "no GPU: cuInit" in done.stdout and report["checks"][-1]["status"] == "failed", "no GPU: exit status 1, and why", done.stdout[-500:])
+
+
+def check_refusals(folder):
+    for arguments, said in ((["--seconds", "5"], "60 to 36000"), (["--seconds", "soon"], "60 to 36000"), (["--only", "unit,tests"], "--only tests: allowed are"),
+                            (["--bundle", "/nowhere"], "make gpu-bundle"), (["--test-gpu", str(folder)], "no libcuda.so.1"), (["--out"], "needs a value")):
+        done, _ = proof(folder, *arguments)
+        tap.ok(done.returncode == 2 and said in done.stdout and done.stdout.count("\n") == 1, f"{' '.join(arguments)}: refused in one line", done.stdout)
+
+
+with tempfile.TemporaryDirectory() as name:
+    folder = Path(name)
+    (folder / "out").mkdir()
+    packed = subprocess.run([str(ROOT / "scripts/gpu-bundle"), str(folder / "bundle.tar.gz")], env={**os.environ, "BUILD": str(BUILD)},
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if tap.ok(packed.returncode == 0, "the bundle is packed", packed.stdout):
+        check_bundle(folder / "bundle.tar.gz")
+        check_report(folder, *proof(folder, "--test-gpu", BUILD / "testgpu"))
+        check_failures(folder, BUILD / "testgpu")
+        check_refusals(folder)
+tap.done()

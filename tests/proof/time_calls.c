@@ -1,0 +1,415 @@
+/*
+ * time_calls: an ordinary program that calls BLAS and LAPACK on host memory. For each line "ROUTINE N" on stdin it calls
+ * the routine on square matrices of order N, as often as fits into 30 ms, but nine times at most, and answers with a line on
+ * stdout:
+ *     milliseconds figure operations bytes_in bytes_out
+ * milliseconds: the median of the calls, as of a program that calls again and again. figure: a number that does not depend on who computed the result (a sum, a logarithm of a determinant) but for rounding.
+ * operations: what the usual algorithm needs at least, of those on real numbers; bytes_in, bytes_out:
+ * what the call must read and write. Inputs are made once for a routine and an order, and copied before each call where the
+ * call overwrites them; "prepare ROUTINE N" makes them, and is answered by "ready". A line that is not understood, or memory that cannot be had, is answered by "error WHY".
+ * "quit", or the end of stdin, ends it.
+ *
+ * It stays, so that processes with other libraries in LD_PRELOAD can take turns without starting anew.
+ */
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/clock.h"
+
+/* Behind the last argument: the hidden lengths of CHARACTER arguments. */
+#define GEMM(letter)                                                                               \
+    extern void letter##gemm_(const char *, const char *, const int *, const int *, const int *,   \
+                              const void *, const void *, const int *, const void *, const int *,  \
+                              const void *, void *, const int *, size_t, size_t);
+GEMM(s)
+GEMM(d)
+GEMM(z)
+extern void dsyrk_(const char *, const char *, const int *, const int *, const double *,
+                   const double *, const int *, const double *, double *, const int *, size_t,
+                   size_t);
+extern void dtrsm_(const char *, const char *, const char *, const char *, const int *, const int *,
+                   const double *, const double *, const int *, double *, const int *, size_t,
+                   size_t, size_t, size_t);
+extern void dgetrf_(const int *, const int *, double *, const int *, int *, int *);
+extern void dpotrf_(const char *, const int *, double *, const int *, int *, size_t);
+extern void dgeqrf_(const int *, const int *, double *, const int *, double *, double *,
+                    const int *, int *);
+extern void dsyevd_(const char *, const char *, const int *, double *, const int *, double *,
+                    double *, const int *, int *, const int *, int *, size_t, size_t);
+extern void dgesdd_(const char *, const int *, const int *, double *, const int *, double *,
+                    double *, const int *, double *, const int *, double *, const int *, int *,
+                    int *, size_t);
+
+/* The matrices of one routine and order. */
+struct data {
+    const struct routine *routine;
+    int n;
+    size_t bytes; /* of a matrix */
+    char *source; /* what x is made of before each call; NULL: the call leaves its inputs alone */
+    char *x, *y, *z;   /* y and z where the routine has more */
+    double *values;    /* n of them: tau, eigenvalues, singular values */
+    int *pivots, info; /* pivots: n, and LAPACK's integer workspace */
+    double *work;
+    int lwork, liwork;
+};
+
+struct routine {
+    const char *name;
+    int item;                                 /* bytes of an element */
+    int matrices;                             /* 1: x; 2: and y; 3: and z */
+    double operations, elements_in, elements; /* times n cubed, n squared, n squared */
+    bool (*prepare)(struct data *);           /* contents; false for no memory */
+    void (*call)(struct data *);
+    double (*figure)(const struct data *);
+};
+
+static const double one[2] = {1, 0}, zero[2] = {0, 0};
+static const float single_one = 1, single_zero = 0;
+
+/* ---- Contents ---- */
+
+enum { SEED = 88172645 };
+static uint64_t state; /* SEED before each set of inputs: those of all processes are the same */
+
+static double uniform(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (double)(state >> 11) / 9007199254740992.0 - 0.5;
+}
+
+static void fill(const struct data *d, char *matrix)
+{
+    size_t item = d->routine->item == 4 ? 4 : 8;
+    for (size_t i = 0; i < d->bytes / item; i++) {
+        double value = uniform();
+        float single = (float)value;
+        memcpy(matrix + i * item, item == 4 ? (const void *)&single : (const void *)&value, item);
+    }
+}
+
+static double *diagonal(const struct data *d, char *matrix, int i)
+{
+    return (double *)(void *)matrix + (size_t)i * (size_t)d->n + i;
+}
+
+/* The diagonal outweighs the rest: well-conditioned, and with a symmetric triangle positive definite. */
+static void strengthen(const struct data *d, char *matrix)
+{
+    for (int i = 0; i < d->n; i++)
+        *diagonal(d, matrix, i) = d->n + uniform();
+}
+
+static bool product(struct data *d)
+{
+    fill(d, d->x);
+    fill(d, d->y);
+    return true;
+}
+
+static bool one_matrix(struct data *d)
+{
+    fill(d, d->x);
+    return true;
+}
+
+static bool keep_source(struct data *d)
+{
+    d->source = malloc(d->bytes);
+    if (d->source)
+        memcpy(d->source, d->x, d->bytes);
+    return d->source != NULL;
+}
+
+static bool overwritten(struct data *d)
+{
+    fill(d, d->x);
+    return keep_source(d);
+}
+
+static bool definite(struct data *d)
+{
+    fill(d, d->x);
+    strengthen(d, d->x);
+    return keep_source(d);
+}
+
+/* y is triangular, x the right sides. */
+static bool triangular(struct data *d)
+{
+    fill(d, d->y);
+    strengthen(d, d->y);
+    return overwritten(d);
+}
+
+static bool with_workspace(struct data *d)
+{
+    double size = 0;
+    int integers = 0;
+    if (!overwritten(d))
+        return false;
+    d->work = &size;
+    d->pivots = &integers;
+    d->lwork = d->liwork = -1;
+    d->routine->call(d);
+    d->lwork = (int)size;
+    /* dgesdd has 8 n integers and says nothing of them. */
+    d->liwork = integers > 8 * d->n ? integers : 8 * d->n;
+    d->work = malloc((size_t)d->lwork * sizeof *d->work);
+    d->pivots = malloc((size_t)d->liwork * sizeof *d->pivots);
+    return d->work && d->pivots;
+}
+
+/* ---- Calls ---- */
+
+static void sgemm(struct data *d)
+{
+    sgemm_("N", "N", &d->n, &d->n, &d->n, &single_one, d->x, &d->n, d->y, &d->n, &single_zero, d->z,
+           &d->n, 1, 1);
+}
+
+static void dgemm(struct data *d)
+{
+    dgemm_("N", "N", &d->n, &d->n, &d->n, one, d->x, &d->n, d->y, &d->n, zero, d->z, &d->n, 1, 1);
+}
+
+static void zgemm(struct data *d)
+{
+    zgemm_("N", "N", &d->n, &d->n, &d->n, one, d->x, &d->n, d->y, &d->n, zero, d->z, &d->n, 1, 1);
+}
+
+static double *doubles(char *matrix)
+{
+    return (double *)(void *)matrix;
+}
+
+static void dsyrk(struct data *d)
+{
+    dsyrk_("L", "N", &d->n, &d->n, one, doubles(d->x), &d->n, zero, doubles(d->y), &d->n, 1, 1);
+}
+
+static void dtrsm(struct data *d)
+{
+    dtrsm_("L", "L", "N", "N", &d->n, &d->n, one, doubles(d->y), &d->n, doubles(d->x), &d->n, 1, 1,
+           1, 1);
+}
+
+static void dgetrf(struct data *d)
+{
+    dgetrf_(&d->n, &d->n, doubles(d->x), &d->n, d->pivots, &d->info);
+}
+
+static void dpotrf(struct data *d)
+{
+    dpotrf_("L", &d->n, doubles(d->x), &d->n, &d->info, 1);
+}
+
+static void dgeqrf(struct data *d)
+{
+    dgeqrf_(&d->n, &d->n, doubles(d->x), &d->n, d->values, d->work, &d->lwork, &d->info);
+}
+
+static void dsyevd(struct data *d)
+{
+    dsyevd_("V", "L", &d->n, doubles(d->x), &d->n, d->values, d->work, &d->lwork, d->pivots,
+            &d->liwork, &d->info, 1, 1);
+}
+
+static void dgesdd(struct data *d)
+{
+    dgesdd_("S", &d->n, &d->n, doubles(d->x), &d->n, d->values, doubles(d->y), &d->n, doubles(d->z),
+            &d->n, d->work, &d->lwork, d->pivots, &d->info, 1);
+}
+
+/* ---- Figures ---- */
+
+/* The sum of the absolute values of a matrix, of its lower triangle, or of some values. */
+static double sum_of(const double *values, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += fabs(values[i]);
+    return sum;
+}
+
+static double sum_of_z(const struct data *d)
+{
+    const float *single = (const float *)(const void *)d->z;
+    double sum = 0;
+    if (d->routine->item != 4)
+        return sum_of(doubles(d->z), d->bytes / sizeof(double));
+    for (size_t i = 0; i < d->bytes / sizeof *single; i++)
+        sum += fabs((double)single[i]);
+    return sum;
+}
+
+static double sum_of_x(const struct data *d)
+{
+    return sum_of(doubles(d->x), d->bytes / sizeof(double));
+}
+
+static double sum_of_triangle(const struct data *d)
+{
+    double sum = 0;
+    for (int i = 0; i < d->n; i++)
+        sum += sum_of(diagonal(d, d->y, i), (size_t)(d->n - i));
+    return sum;
+}
+
+static double logarithms(const struct data *d)
+{
+    double sum = 0;
+    for (int i = 0; i < d->n; i++)
+        sum += log(fabs(*diagonal(d, d->x, i)));
+    return sum;
+}
+
+static double sum_of_values(const struct data *d)
+{
+    return sum_of(d->values, (size_t)d->n);
+}
+
+/* Of the eigenvalue problem: 4/3 for the tridiagonal matrix, 2 for the vectors; of the singular values: 8/3 and 4. */
+static const struct routine routines[] = {
+    {"sgemm", 4, 3, 2, 2, 1, product, sgemm, sum_of_z},
+    {"dgemm", 8, 3, 2, 2, 1, product, dgemm, sum_of_z},
+    {"zgemm", 16, 3, 8, 2, 1, product, zgemm, sum_of_z},
+    {"dsyrk", 8, 2, 1, 1, 0.5, one_matrix, dsyrk, sum_of_triangle},
+    {"dtrsm", 8, 2, 1, 1.5, 1, triangular, dtrsm, sum_of_x},
+    {"dgetrf", 8, 1, 2.0 / 3, 1, 1, overwritten, dgetrf, logarithms},
+    {"dpotrf", 8, 1, 1.0 / 3, 0.5, 0.5, definite, dpotrf, logarithms},
+    {"dgeqrf", 8, 1, 4.0 / 3, 1, 1, with_workspace, dgeqrf, logarithms},
+    {"dsyevd", 8, 1, 10.0 / 3, 0.5, 1, with_workspace, dsyevd, sum_of_values},
+    {"dgesdd", 8, 3, 20.0 / 3, 1, 2, with_workspace, dgesdd, sum_of_values},
+};
+
+/* ---- Requests ---- */
+
+static void discard(struct data *d)
+{
+    free(d->source);
+    free(d->x);
+    free(d->y);
+    free(d->z);
+    free(d->values);
+    free(d->pivots);
+    free(d->work);
+    memset(d, 0, sizeof *d);
+}
+
+/* Memory that is written once, as a program's is: what the call would find untouched costs it page faults. */
+static char *new_matrix(const struct data *d)
+{
+    char *matrix = malloc(d->bytes);
+    if (matrix)
+        memset(matrix, 0, d->bytes);
+    return matrix;
+}
+
+static bool make(struct data *d, const struct routine *routine, int n)
+{
+    discard(d);
+    state = SEED;
+    d->routine = routine;
+    d->n = n;
+    d->bytes = (size_t)n * (size_t)n * (size_t)routine->item;
+    d->x = new_matrix(d);
+    d->y = routine->matrices > 1 ? new_matrix(d) : NULL;
+    d->z = routine->matrices > 2 ? new_matrix(d) : NULL;
+    d->values = malloc((size_t)n * sizeof *d->values);
+    if (!d->x || !d->values || (routine->matrices > 1 && !d->y) || (routine->matrices > 2 && !d->z))
+        return false;
+    if (!routine->prepare(d))
+        return false;
+    if (!d->pivots)
+        d->pivots = malloc((size_t)n * sizeof *d->pivots);
+    return d->pivots != NULL;
+}
+
+static double one_call(struct data *d)
+{
+    if (d->source)
+        memcpy(d->x, d->source, d->bytes);
+    d->info = 0;
+    double start = accel_now_ms();
+    d->routine->call(d);
+    return accel_now_ms() - start;
+}
+
+enum { MOST_CALLS = 9 };
+static const double most_ms = 30;
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void answer(struct data *d)
+{
+    const struct routine *r = d->routine;
+    double n = d->n, ms[MOST_CALLS], sum = 0;
+    int calls = 0;
+    while (calls < MOST_CALLS && (calls == 0 || sum + sum / calls < most_ms)) {
+        ms[calls] = one_call(d);
+        sum += ms[calls++];
+        if (d->info != 0) {
+            printf("error info %d\n", d->info);
+            return;
+        }
+    }
+    qsort(ms, (size_t)calls, sizeof *ms, compare);
+    double median = (ms[(calls - 1) / 2] + ms[calls / 2]) / 2;
+    printf("%.6f %.17g %.6g %.6g %.6g\n", median, r->figure(d), r->operations * n * n * n,
+           r->elements_in * n * n * r->item, r->elements * n * n * r->item);
+}
+
+static const struct routine *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof routines / sizeof *routines; i++)
+        if (strcmp(routines[i].name, name) == 0)
+            return &routines[i];
+    return NULL;
+}
+
+/* One request; what is wrong with it, or NULL. */
+static const char *handle(const char *line, struct data *data)
+{
+    const bool prepare = strncmp(line, "prepare ", 8) == 0;
+    const struct routine *routine;
+    char name[32];
+    int n;
+    if (sscanf(prepare ? line + 8 : line, "%31s %d", name, &n) != 2 || n < 1 || n > 32768)
+        return "expected ROUTINE N with N from 1 to 32768";
+    routine = find(name);
+    if (!routine)
+        return "no such routine";
+    if ((data->routine != routine || data->n != n) && !make(data, routine, n)) {
+        discard(data);
+        return "no memory";
+    }
+    if (prepare)
+        printf("ready\n");
+    else
+        answer(data);
+    return NULL;
+}
+
+int main(void)
+{
+    char line[128];
+    struct data data = {0};
+    while (fgets(line, sizeof line, stdin) && strcmp(line, "quit\n") != 0) {
+        const char *wrong = handle(line, &data);
+        if (wrong)
+            printf("error %s\n", wrong);
+        fflush(stdout);
+    }
+    discard(&data);
+    return 0;
+}

@@ -1,0 +1,157 @@
+# Times calls by processes that take turns: sourced by scripts/gpu-proof, whose `now`, `check` and `left_out` it uses.
+#
+# Each player is build/proof/time_calls, with another library in LD_PRELOAD or none. Per routine and order: all make their
+# inputs, each has a turn that warms up and is not counted, then one after the other, as often as the time allows; who
+# begins changes from round to round. Numbers that must agree between players are compared.
+
+declare -A player_to player_from player_pid player_lost
+
+# start_player NAME COMMAND…: the command is time_calls behind its environment.
+start_player() {
+    local name=$1 to from
+    shift
+    mkfifo "$turns/$name.in" "$turns/$name.out"
+    "$@" < "$turns/$name.in" > "$turns/$name.out" 2> "$turns/$name.err" &
+    player_pid[$name]=$!
+    exec {to}> "$turns/$name.in" {from}< "$turns/$name.out"
+    player_to[$name]=$to
+    player_from[$name]=$from
+}
+
+# NVBLAS is not what is proved: what goes wrong with it is said, and is no failure.
+player_failed() {
+    check timings "$1" "$([ "$1" = nvblas ] && echo "not here" || echo failed)" 0 "$2"
+}
+
+lose_player() {
+    local name=$1 why=$2
+    player_lost[$name]=$why
+    kill -9 "${player_pid[$name]}" 2> /dev/null
+    player_failed "$name" "$why; $(tail -n 2 "$turns/$name.err" | tr '\n\t' '  ')"
+}
+
+# tell NAME REQUEST, then hear NAME SECONDS: the answer is in $answer. False where the player is lost.
+tell() {
+    [ -z "${player_lost[$1]:-}" ] && printf '%s\n' "$2" >&"${player_to[$1]}"
+}
+
+hear() {
+    local status
+    answer=
+    [ -z "${player_lost[$1]:-}" ] || return 1
+    read -r -t "$2" answer <&"${player_from[$1]}"
+    status=$?
+    if [ $status -gt 128 ]; then
+        lose_player "$1" "no answer within $2 s to $request"
+    elif [ $status -ne 0 ]; then
+        lose_player "$1" "it has ended at $request"
+    fi
+    case $status:$answer in 0:error*) player_failed "$1" "$request: $answer" ;; esac
+    case $status:$answer in 0:error* | [1-9]*) return 1 ;; esac
+}
+
+stop_players() {
+    local name to from
+    for name in "${players[@]}"; do
+        tell "$name" quit 2> /dev/null
+        to=${player_to[$name]} from=${player_from[$name]}
+        exec {to}>&- {from}<&-
+    done
+    sleep 0.5
+    for name in "${players[@]}"; do
+        kill -9 "${player_pid[$name]}" 2> /dev/null
+        wait "${player_pid[$name]}" 2> /dev/null
+    done
+}
+
+# Where libaccel's last call of a routine ran, and why: "gpu0 faster".
+decision_of() {
+    [ -s "$turns/$1.log" ] || return 0
+    grep -F "sym=${2}_ " "$turns/$1.log" | tail -n 1 | sed -n 's/.* ran=\([^ ]*\) why=\([^ ]*\).*/\1 \2/p'
+}
+
+# Whether two figures agree: to 8 digits, to 4 in single precision.
+figures_agree() {
+    awk -v a="$1" -v b="$2" -v single="$3" 'BEGIN {
+        d = a - b; if (d < 0) d = -d
+        m = a < 0 ? -a : a
+        exit !(d <= (single ? 1e-4 : 1e-8) * m + 1e-30) }'
+}
+
+# time_call ROUTINE N: all rounds of all players. Sets cpu_ms, of the last call on the CPU. Returns 1 where nobody can make
+# the call, 2 where time has run out.
+time_call() {
+    local routine=$1 n=$2 name round rounds figure first at ms operations in out reference='' limit
+    local -a preparing=() playing=() decision
+    request="$routine $n"
+    limit=$((step_end - $(now) + 5))
+    cpu_ms=
+    for name in "${players[@]}"; do
+        # NVBLAS has Level 3 alone.
+        case $name:$routine in nvblas:*rf | nvblas:*dd | nvblas:*evd) continue ;; esac
+        [ -z "${player_lost[$name]:-}" ] && tell "$name" "prepare $request" && preparing+=("$name")
+    done
+    for name in "${preparing[@]}"; do
+        hear "$name" "$limit" && playing+=("$name")
+    done
+    [ ${#playing[@]} -gt 0 ] || return 1
+    rounds=1
+    for ((round = 0; round <= rounds; round++)); do
+        for ((at = 0; at < ${#playing[@]}; at++)); do
+            first=$(((at + round) % ${#playing[@]}))
+            name=${playing[first]}
+            sleep 0.03 # OpenBLAS's threads spin a while after a call
+            limit=$((step_end - $(now) + 5))
+            [ "$limit" -gt 1 ] || return 2
+            tell "$name" "$request" && hear "$name" "$limit" || continue
+            read -r ms figure operations in out <<< "$answer"
+            if [ "$name" = cpu ]; then
+                cpu_ms=$ms reference=${reference:-$figure}
+                [ "$round" -gt 0 ] || rounds=$(awk -v ms="$ms" -v most="$most_rounds" 'BEGIN { r = ms < 100 ? 5 : ms < 1000 ? 3 : 1; print r < most ? r : most }')
+            elif [ -n "$reference" ] && ! figures_agree "$reference" "$figure" "$([ "${routine:0:1}" = s ] && echo 1 || echo 0)"; then
+                player_failed "$name" "$request: its figure is $figure, the CPU's $reference"
+            fi
+            if [ "$round" -gt 0 ]; then
+                read -ra decision <<< "$(decision_of "$name" "$routine")"
+                printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$routine" "$n" "$name" "$round" "$ms" "$operations" "$in" "$out" \
+                    "${decision[0]:-}" "${decision[1]:-}" >> "$parts/timings.tsv"
+            fi
+        done
+    done
+    return 0
+}
+
+# time_calls SIZES…: every routine at the sizes, the small ones of all first. What would take too long is left out.
+time_calls() {
+    local n routine estimate left
+    local -a all=(dgemm sgemm zgemm dsyrk dtrsm dgetrf dpotrf dgeqrf dsyevd dgesdd)
+    local -A last_ms last_n
+    for n in "$@"; do
+        for routine in "${all[@]}"; do
+            left=$((step_end - $(now)))
+            estimate=$(awk -v ms="${last_ms[$routine]:-0}" -v ratio="$n/${last_n[$routine]:-$n}" 'BEGIN {
+                split(ratio, r, "/"); q = r[1] / r[2]; printf "%d", ms * q * q * q / 1000 + 0.5 }')
+            if [ "$estimate" -gt "$most_call_seconds" ]; then
+                left_out "timings" "$routine $n" "one call would take the CPU about $estimate s"
+            elif ! fits_memory "$n"; then
+                left_out "timings" "$routine $n" "this machine has too little memory"
+            elif [ "$left" -lt $((4 + 4 * estimate)) ]; then
+                left_out "timings" "$routine $n" "no time is left"
+            elif [ -n "${player_lost[cpu]:-}" ]; then
+                left_out "timings" "$routine $n" "the CPU's process is lost"
+            else
+                time_call "$routine" "$n"
+                case $? in
+                1) check timings "$routine $n" failed 0 "nobody could make the call" ;;
+                2) left_out timings "$routine $n" "time has run out on the way" ;;
+                esac
+                [ -z "$cpu_ms" ] || { last_ms[$routine]=$cpu_ms last_n[$routine]=$n; }
+            fi
+        done
+    done
+}
+
+# Four processes have up to four matrices each, of 16 bytes an element.
+fits_memory() {
+    awk -v n="$1" '/^MemAvailable:/ { exit !(256 * n * n < $2 * 1024 * 0.7) }' /proc/meminfo
+}

@@ -1,0 +1,46 @@
+"""What the reference LAPACK test programs read: the stock inputs, or fewer sizes and paths of them."""
+
+from pathlib import Path
+
+# Stock inputs; a ? stands for the type. The first ones are for routines of the table.
+INPUTS = ["?test", "?test_rfp", "sep", "svd", "?ed", "?sg"]
+OTHERS = ["se2", "nep", "?ec", "?gg", "?gd", "?sb", "?bal", "?bak", "?gbal", "?gbak", "?bb", "glm", "gqr", "gsv", "csd",
+          "lse"]
+PROGRAMS = {"?test": "LIN/xlintst", "?test_rfp": "LIN/xlintstrf"}
+
+
+def shrink(lines, at, *values):
+    """Other values for the parameters whose number is in line `at`."""
+    lines[at:at + 1 + len(values)] = [str(len(values[0].split())), *values]
+
+
+def data(testing, name, letter, stock=False):
+    """What a program reads: the stock input in the folder `testing`, or less."""
+    lines = (Path(testing) / f"{name.replace('?', letter)}.in").read_text().splitlines()
+    if stock:
+        pass
+    elif name == "?test":
+        # The paths that call routines of the table.
+        lines = lines[:16] + [p for p in lines[16:] if p[1:3] in "GE PO SY HE TR QR LS".split()]
+        shrink(lines, 1, "0 1 2 5 33")
+        shrink(lines, 3, "0 1 2 5 33")
+        shrink(lines, 5, "1 7")
+        shrink(lines, 7, "3", "0")
+        shrink(lines, 10, "50")
+    elif name == "?test_rfp":
+        # Larger ones are ill-conditioned enough to fail with some of OpenBLAS's kernels.
+        shrink(lines, 1, "0 1 2 5 6 11")
+    elif name == "sep":
+        shrink(lines, 1, "0 1 2 5 20")
+        shrink(lines, 3, "3", "2", "0")
+    elif name == "svd":
+        shrink(lines, 1, "0 1 3 1 10 16 20", "3 1 1 2 16 10 20")
+        shrink(lines, 4, "3", "2", "0", "2")
+    elif name == "?sg":
+        shrink(lines, 1, "0 1 2 5 16")
+        shrink(lines, 3, "3", "2", "1")
+    elif name == "?ed":
+        first = next(i for i, line in enumerate(lines) if line[1:3] == "EV")
+        lines = lines[first:first + 9]
+        shrink(lines, 1, "0 1 2 5 20")
+    return "\n".join(lines) + "\n"
