@@ -113,6 +113,7 @@ help:
 	@echo 'make demo       installs what is missing, builds, runs a program under libaccel'
 	@echo 'make test       installs what is missing, builds, runs the whole test suite'
 	@echo 'make check      the test suite without installing anything'
+	@echo 'make faults     each CUDA call made to fail, by routine family, and a table (some minutes)'
 	@echo 'make suites     all of NumPy, scipy.linalg and scikit-learn tests, with and without libaccel (an hour)'
 	@echo 'make bench      what the interception costs'
 	@echo 'make install    PREFIX=$(PREFIX) DESTDIR='

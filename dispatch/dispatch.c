@@ -329,6 +329,7 @@ static bool run_on_gpu(const struct accel_call *call, const struct situation *si
     int number = load_enter_gpu(situation->decision.est_own_ms);
     enum gpu_status status = gpu_run(call, &host);
     load_leave_gpu(number);
+    start_tidy();
     record->up_bytes = host.up_bytes;
     record->down_bytes = host.down_bytes;
     record->ran = "cpu";
@@ -434,7 +435,9 @@ static void see_to_gpu(const struct accel_call *call, struct situation *situatio
     } else if (decision->gpu) {
         start_note_gain(decision->est_cpu_ms - decision->est_own_ms);
         situation->decision.gpu = false;
-        situation->decision.why = start_state() == ACCEL_GPU_ABSENT ? ACCEL_NO_GPU : ACCEL_WARMING;
+        situation->decision.why = start_state() == ACCEL_GPU_ABSENT || start_has_no_thread()
+                                      ? ACCEL_NO_GPU
+                                      : ACCEL_WARMING;
     }
 }
 

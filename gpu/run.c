@@ -258,9 +258,8 @@ enum gpu_status gpu_work_write_back(struct gpu_work *work, const struct accel_op
 
 enum gpu_status gpu_work_settle(struct gpu_work *work)
 {
-    enum gpu_status status = GPU_CHECK(cuStreamSynchronize, work->lane->stream);
-    if (status == GPU_NO_MEMORY) /* of what was computed nothing is known */
-        status = GPU_ERROR;
+    /* On a failure, of what was computed nothing is known. */
+    enum gpu_status status = GPU_CHECK_FINAL(cuStreamSynchronize, work->lane->stream);
     if (status == GPU_OK)
         work->launched = false;
     return status;

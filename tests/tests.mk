@@ -17,6 +17,7 @@ test-programs: $(TEST_PROGRAMS) reference-programs $(BUILD)/regret/replay
 include tests/reference/reference.mk
 include tests/lapack/lapack.mk
 include tests/regret/regret.mk
+include tests/faults/faults.mk
 
 $(TESTS)/.made:
 	@mkdir -p $(TESTS)
