@@ -120,13 +120,15 @@ struct dispatch_attention dispatch_attention(void)
 }
 
 /* Where no right result can be had: the device has failed after it had overwritten a matrix of the
- * program, or with a matrix that is nowhere else. */
+ * program, or with a matrix that is nowhere else; or there is no memory in which the CPU could see such a one. */
 static _Noreturn void stop_program(const struct dispatch_caller *caller)
 {
+    bool failed = gpu_has_failure();
     accel_say(
-        "%s: the GPU failed (%s) with a matrix of the program on it; the result cannot be made "
-        "right, so the program is stopped",
-        caller->symbol, gpu_failure());
+        "%s: %s%s%s with a matrix of the program on the GPU; the result cannot be made right, so "
+        "the program is stopped",
+        caller->symbol, failed ? "the GPU failed (" : "no memory is left",
+        failed ? gpu_failure() : "", failed ? ")" : "");
     abort();
 }
 

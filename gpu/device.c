@@ -30,6 +30,14 @@ static void keep_failure(const char *function, const char *name)
     pthread_mutex_unlock(&failure_lock);
 }
 
+bool gpu_has_failure(void)
+{
+    pthread_mutex_lock(&failure_lock);
+    bool has = failure[0] != 0;
+    pthread_mutex_unlock(&failure_lock);
+    return has;
+}
+
 const char *gpu_failure(void)
 {
     return failure[0] ? failure : "no reason known";

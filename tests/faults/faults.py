@@ -110,15 +110,15 @@ def plan(report, most, start_up=False):
     for function, count in report.calls.items():
         if TEXT.match(function) or (START.match(function) and not start_up):
             continue
-        lib, numbers = library(function), uses(count, most)
-        for n in numbers:
-            kind = "no memory" if ALLOCATES.match(function) else "once"
-            yield Fault(kind, f"{function}:{n}", function, False)
-            yield Fault("no memory" if kind == "no memory" else "for good", f"{function}:{n}+", function, True)
+        lib, few = library(function), uses(count, min(most, 3))
+        allocates = ALLOCATES.match(function)
+        for n in uses(count, most):
+            yield Fault("no memory" if allocates else "once", f"{function}:{n}", function, False)
             if lib == "CUDA":
                 yield Fault("sticky", f"{function}:{n}=CUDA_ERROR_LAUNCH_FAILED", function, True)
-        few = uses(count, min(most, 3))
-        if lib == "CUDA" and not ALLOCATES.match(function):
+        for n in few:
+            yield Fault("no memory" if allocates else "for good", f"{function}:{n}+", function, True)
+        if lib == "CUDA" and not allocates:
             for n in few:
                 yield Fault("no memory", f"{function}:{n}=CUDA_ERROR_OUT_OF_MEMORY", function, False)
         elif lib != "CUDA" and not SETS_UP.search(function):

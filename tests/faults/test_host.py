@@ -22,6 +22,9 @@ WORKLOADS = {
     "figures, memory": ("steps", ["dgemm:300:4", "solve:300:2"], {"ACCEL_POLICY": "auto", "ACCEL_START": "wait"}, "malloc"),
 }
 
+# What could not be remembered is looked up again, and both stay.
+TWICE = 8
+
 tap = Tap()
 folder = tempfile.TemporaryDirectory(prefix="accel-plant-")
 HOME = {"XDG_CACHE_HOME": folder.name, "XDG_RUNTIME_DIR": folder.name}
@@ -56,7 +59,7 @@ for name, (program, arguments, env, function) in WORKLOADS.items():
             return Outcome(fault, "stopped", [line for line in done.stderr.splitlines() if "cannot be made right" in line][0], 0)
         if not is_right(done) or report.misuse:
             return Outcome(fault, "wrong", f"{fault.plant}: {done.returncode} {done.stdout[-200:]} {done.stderr[-300:]} {report.misuse[:2]}", 0)
-        if left > usual:
+        if left > usual + TWICE:
             return Outcome(fault, "wrong", f"{fault.plant}: {left} blocks are left, not {usual}", 0)
         elsewhere = [f for f in parse_log(done.stderr) if f["why"] in ("no_memory", "unsupported", "error")]
         return Outcome(fault, "missed" if calls[function][1] == 0 else "recovered" if elsewhere or said(done) else "absorbed", "", 0)
