@@ -88,6 +88,13 @@ test:
 	$(MAKE) all test-programs testgpu
 	$(MAKE) check
 
+# Programs of the test suite and some more, and a table of what they compute.
+.PHONY: regress
+regress:
+	scripts/install-deps build test regress
+	$(MAKE) all test-programs testgpu
+	BUILD=$(BUILD) tests/regress/run
+
 bench:
 	scripts/install-deps build bench
 	$(MAKE) all bench-programs testgpu
@@ -114,6 +121,7 @@ help:
 	@echo 'make test       installs what is missing, builds, runs the whole test suite'
 	@echo 'make check      the test suite without installing anything'
 	@echo 'make faults     each CUDA call made to fail, by routine family, and a table (some minutes)'
+	@echo 'make regress    real programs without a GPU and with the test GPU, and a table of their numbers'
 	@echo 'make suites     all of NumPy, scipy.linalg and scikit-learn tests, with and without libaccel (an hour)'
 	@echo 'make bench      what the interception costs'
 	@echo 'make install    PREFIX=$(PREFIX) DESTDIR='
