@@ -99,10 +99,14 @@ def in_device_memory(tap, family, routine):
     does not call is made to fail. A device that fails with the program's matrices on it stops the program."""
     workload = Workload("cuda_program", [*BLAS_OF, "-c", 1, "-n", 20, "-r", routine], {})
     done, baseline, lines = decisions(workload)
+    check_in_device_memory(tap, family, routine, workload, done, baseline, lines)
+
+
+def check_in_device_memory(tap, family, routine, workload, done, baseline, lines):
     if not tap.ok(done.returncode == 0 and on_gpu(lines), f"{family}: {routine} runs where its operands are", done.stdout, done.stderr[-300:]):
         return
     faults = [Fault("device data", f"{name}:{n}{more}", name, bool(more)) for name, count in baseline.calls.items()
-              if name.startswith(("cublas", "cuEvent", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuStreamWait"))
+              if name.startswith(("cublas", "cusolver", "cuEvent", "cuMemcpy2D", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuStreamWait"))
               and "Destroy" not in name and "Get" not in name for n in uses(count, 3)[1:] for more in ("", "+")]
     report_on(tap, f"{family}, operands in device memory, {routine}", family, sweep(faults, device_attempt(workload)), least=8)
 
@@ -143,6 +147,10 @@ def lapack_family(tap, number, family, routines):
         return
     # INFO of each call is in the last line.
     check(tap, f"{family}, {routine}", family, found, 4, start_up=number == 0, expected=found[1].stdout.splitlines()[-1])
+    workload = Workload("device_lapack", ["d" + routine[1:]], {})
+    done, baseline, lines = decisions(workload)
+    if "combinations" in done.stdout:
+        check_in_device_memory(tap, family, "d" + routine[1:], workload, done, baseline, lines)
 
 
 # ---- All ----
