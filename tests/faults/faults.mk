@@ -1,4 +1,5 @@
-# Faults, by family: `make faults` runs all fault tests and prints a table. `make check` runs those of tests/shim and tests/lapack.
+# Faults, by family: `make faults` runs the tests of this folder and prints a table. `make check` runs those of tests/shim
+# and tests/lapack.
 
 FAULT_PROGRAMS := $(addprefix $(TESTS)/,libplant.so write_back parts libparts.so)
 test-programs: $(FAULT_PROGRAMS)

@@ -114,9 +114,9 @@ def plan(report, most, start_up=False):
         allocates = ALLOCATES.match(function)
         for n in uses(count, most):
             yield Fault("no memory" if allocates else "once", f"{function}:{n}", function, False)
+        for n in few:
             if lib == "CUDA":
                 yield Fault("sticky", f"{function}:{n}=CUDA_ERROR_LAUNCH_FAILED", function, True)
-        for n in few:
             yield Fault("no memory" if allocates else "for good", f"{function}:{n}+", function, True)
         if lib == "CUDA" and not allocates:
             for n in few:
