@@ -99,6 +99,13 @@ test:
 	$(MAKE) all test-programs testgpu
 	$(MAKE) check
 
+# Programs of the test suite and some more, and a table of what they compute.
+.PHONY: regress
+regress:
+	scripts/install-deps build test regress
+	$(MAKE) all test-programs testgpu
+	BUILD=$(BUILD) tests/regress/run
+
 bench:
 	scripts/install-deps build bench
 	$(MAKE) all bench-programs testgpu
@@ -126,6 +133,8 @@ help:
 	@echo 'make check      the test suite without installing anything'
 	@echo 'make sanitize   the suite, in part, under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make fuzz       clang'\''s libFuzzer on settings, config files, calibrations and arguments (FUZZ_SECONDS=60 each)'
+	@echo 'make faults     each CUDA call made to fail, by routine family, and a table (some minutes)'
+	@echo 'make regress    real programs without a GPU and with the test GPU, and a table of their numbers'
 	@echo 'make suites     all of NumPy, scipy.linalg and scikit-learn tests, with and without libaccel (an hour)'
 	@echo 'make bench      what the interception costs'
 	@echo 'make gpu-bundle packs what scripts/gpu-proof takes along to a machine with a GPU and no network'

@@ -122,13 +122,15 @@ struct dispatch_attention dispatch_attention(void)
 }
 
 /* Where no right result can be had: the device has failed after it had overwritten a matrix of the
- * program, or with a matrix that is nowhere else. */
+ * program, or with a matrix that is nowhere else; or there is no memory in which the CPU could see such a one. */
 static _Noreturn void stop_program(const struct dispatch_caller *caller)
 {
+    bool failed = gpu_has_failure();
     accel_say(
-        "%s: the GPU failed (%s) with a matrix of the program on it; the result cannot be made "
-        "right, so the program is stopped",
-        caller->symbol, gpu_failure());
+        "%s: %s%s%s with a matrix of the program on the GPU; the result cannot be made right, so "
+        "the program is stopped",
+        caller->symbol, failed ? "the GPU failed (" : "no memory is left",
+        failed ? gpu_failure() : "", failed ? ")" : "");
     abort();
 }
 
@@ -373,6 +375,7 @@ static bool run_on_gpu(const struct accel_call *call, const struct situation *si
     enum gpu_status status = gpu_run(call, &host);
     load_leave_gpu(number);
     record->ms = accel_now_ms() - start;
+    start_tidy();
     record->up_bytes = host.up_bytes;
     record->down_bytes = host.down_bytes;
     record->ran = "cpu";
@@ -485,7 +488,9 @@ static void see_to_gpu(const struct accel_call *call, struct situation *situatio
     } else if (decision->gpu) {
         start_note_gain(decision->est_cpu_ms - decision->est_own_ms);
         situation->decision.gpu = false;
-        situation->decision.why = start_state() == ACCEL_GPU_ABSENT ? ACCEL_NO_GPU : ACCEL_WARMING;
+        situation->decision.why = start_state() == ACCEL_GPU_ABSENT || start_has_no_thread()
+                                      ? ACCEL_NO_GPU
+                                      : ACCEL_WARMING;
     }
 }
 

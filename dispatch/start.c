@@ -27,6 +27,7 @@ static char gpu_name[16] = "gpu0", gpu_cpu_name[24] = "gpu0+cpu";
 
 static _Atomic int64_t gain_us; /* of the calls seen so far */
 static atomic_bool threaded;    /* the thread has been made, or there can be none */
+static atomic_bool threadless;  /* there can be none */
 static atomic_bool slow;        /* somebody has waited in vain */
 static atomic_bool handled;     /* exit() tells us */
 static atomic_bool ending;      /* the process ends */
@@ -236,9 +237,18 @@ void start_note_gain(double gain_ms)
         return;
     int saved = errno, starting = ACCEL_GPU_STARTING;
     /* A process that may have no more threads: the calls that ask for the GPU by force still start it. */
-    if (!make_thread())
+    if (!make_thread()) {
         atomic_compare_exchange_strong(&state, &starting, ACCEL_GPU_UNTRIED);
+        atomic_store(&threadless, true);
+        if (settings->log != ACCEL_LOG_OFF)
+            accel_say("no GPU is used: there can be no thread that starts CUDA");
+    }
     errno = saved;
+}
+
+bool start_has_no_thread(void)
+{
+    return atomic_load_explicit(&threadless, memory_order_relaxed);
 }
 
 void start_rule_out(void)
@@ -252,7 +262,12 @@ void start_give_up(void)
     int ready = ACCEL_GPU_READY;
     if (atomic_compare_exchange_strong(&state, &ready, ACCEL_GPU_FAILED) && !gpu_is_gone())
         accel_say("%s is left alone from here on, the CPU computes: %s", gpu_name, gpu_failure());
-    if (!gpu_is_gone())
+    start_tidy();
+}
+
+void start_tidy(void)
+{
+    if (start_state() == ACCEL_GPU_FAILED && !gpu_is_gone())
         gpu_trim();
 }
 
@@ -266,6 +281,7 @@ void start_fork_child(void)
     enum accel_gpu_state was = start_state();
     pthread_mutex_init(&lock, NULL);
     atomic_store(&threaded, false);
+    atomic_store(&threadless, false);
     if (was != ACCEL_GPU_UNTRIED && was != ACCEL_GPU_ABSENT) {
         set_state(ACCEL_GPU_FORKED);
         gpu_fork_child();

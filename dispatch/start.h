@@ -29,6 +29,9 @@ const char *start_gpu_cpu_name(void);
 #define START_GAIN_MS 50.0
 void start_note_gain(double gain_ms);
 
+/* Whether that thread could not be made, and will not be. */
+bool start_has_no_thread(void);
+
 /* Starts CUDA on the calling thread, or waits for the thread that does. */
 enum start_patience {
     START_SOME_SECONDS, /* it may be waiting for the dynamic linker's lock, which this one may hold */
@@ -44,6 +47,9 @@ void start_rule_out(void);
 
 /* The GPU has failed: from here on it is left alone. */
 void start_give_up(void);
+
+/* After a call on the GPU: where another thread has given it up meanwhile, what this call has left idle is freed. */
+void start_tidy(void);
 
 /* Whether this is the process in which CUDA was started, or is starting. */
 bool start_is_own_process(void);

@@ -113,10 +113,10 @@ static enum gpu_status swap_rows(struct solver *s)
     }
     if (solver_is_well(s))
         solver_note(s, gpu_work_settle(s->work));
-    bool ready = solver_is_well(s);
     solver_copy(s, there, copy);
+    bool begun = solver_is_well(s); /* what was refused has written nothing */
     enum gpu_status status = solver_end(s);
-    return ready && status != GPU_OK ? GPU_LOST : status;
+    return begun && status != GPU_OK ? GPU_LOST : status;
 }
 
 enum gpu_status gpu_copies(struct gpu_work *work)

@@ -30,6 +30,14 @@ static void keep_failure(const char *function, const char *name)
     pthread_mutex_unlock(&failure_lock);
 }
 
+bool gpu_has_failure(void)
+{
+    pthread_mutex_lock(&failure_lock);
+    bool has = failure[0] != 0;
+    pthread_mutex_unlock(&failure_lock);
+    return has;
+}
+
 const char *gpu_failure(void)
 {
     return failure[0] ? failure : "no reason known";
@@ -37,11 +45,14 @@ const char *gpu_failure(void)
 
 enum gpu_status gpu_check(CUresult result, const char *function)
 {
+    return result == CUDA_ERROR_OUT_OF_MEMORY ? GPU_NO_MEMORY : gpu_check_final(result, function);
+}
+
+enum gpu_status gpu_check_final(CUresult result, const char *function)
+{
     const char *name = NULL;
     if (result == CUDA_SUCCESS)
         return GPU_OK;
-    if (result == CUDA_ERROR_OUT_OF_MEMORY)
-        return GPU_NO_MEMORY;
     if (result == CUDA_ERROR_DEINITIALIZED)
         atomic_store(&gone, true);
     CUDA(cuGetErrorName)(result, &name);
@@ -88,9 +99,9 @@ enum gpu_status gpu_enter(struct gpu_scope *scope)
     scope->mode_exchanged = false;
     if (atomic_load(&dead))
         return GPU_ERROR;
-    enum gpu_status status = GPU_CHECK(cuCtxPushCurrent, gpu_device.context);
+    enum gpu_status status = GPU_CHECK_FINAL(cuCtxPushCurrent, gpu_device.context);
     if (status != GPU_OK)
-        return status == GPU_NO_MEMORY ? GPU_ERROR : status;
+        return status;
     scope->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     if (CUDA(cuThreadExchangeStreamCaptureMode))
         scope->mode_exchanged =

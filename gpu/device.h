@@ -32,6 +32,8 @@ void gpu_leave(const struct gpu_scope *scope);
 /* The status that a result means: out of memory is one that passes, all else is final and is kept
  * for gpu_failure(). */
 enum gpu_status gpu_check(CUresult result, const char *function);
+/* The same where running out of memory is no answer: waiting, entering. It is final, too. */
+enum gpu_status gpu_check_final(CUresult result, const char *function);
 enum gpu_status gpu_check_cublas(cublasStatus_t status, const char *function);
 enum gpu_status gpu_check_cusolver(cusolverStatus_t status, const char *function);
 
@@ -43,6 +45,8 @@ static inline enum gpu_status gpu_finished_else(enum gpu_status status)
 
 /* Call a function of the table (cuda_functions.def) and take its status. */
 #define GPU_CHECK(function, ...) gpu_check(cuda_api.function##_p(__VA_ARGS__), #function)
+#define GPU_CHECK_FINAL(function, ...)                                                             \
+    gpu_check_final(cuda_api.function##_p(__VA_ARGS__), #function)
 #define GPU_CHECK_CUBLAS(function, ...)                                                            \
     gpu_check_cublas(cuda_api.function##_p(__VA_ARGS__), #function)
 #define GPU_CHECK_CUSOLVER(function, ...)                                                          \

@@ -76,6 +76,7 @@ bool gpu_may_exist(const struct gpu_config *config);
 /* The reason for the last GPU_ERROR, GPU_LOST or failed start: one line, constant or static memory.
  */
 const char *gpu_failure(void);
+bool gpu_has_failure(void); /* whether there is one */
 
 /* Whether the program itself has loaded CUDA, and has a context that device pointers could belong
  * to. Works before gpu_start(). loads: a number that changes when something is loaded; without that,

@@ -197,10 +197,10 @@ static enum gpu_status wait_slot(struct gpu_lane *lane, int slot)
 {
     if (!lane->slot[slot].pending)
         return GPU_OK;
-    enum gpu_status status = GPU_CHECK(cuEventSynchronize, lane->slot[slot].done);
+    enum gpu_status status = GPU_CHECK_FINAL(cuEventSynchronize, lane->slot[slot].done);
     if (status == GPU_OK)
         lane->slot[slot].pending = false;
-    return status == GPU_NO_MEMORY ? GPU_ERROR : status;
+    return status;
 }
 
 static enum gpu_status mark_slot(struct gpu_lane *lane, int slot)

@@ -258,9 +258,8 @@ enum gpu_status gpu_work_write_back(struct gpu_work *work, const struct accel_op
 
 enum gpu_status gpu_work_settle(struct gpu_work *work)
 {
-    enum gpu_status status = GPU_CHECK(cuStreamSynchronize, work->lane->stream);
-    if (status == GPU_NO_MEMORY) /* of what was computed nothing is known */
-        status = GPU_ERROR;
+    /* On a failure, of what was computed nothing is known. */
+    enum gpu_status status = GPU_CHECK_FINAL(cuStreamSynchronize, work->lane->stream);
     if (status == GPU_OK)
         work->launched = false;
     return status;
@@ -326,14 +325,14 @@ static bool copy_bytes(const struct passage *p, int64_t at, int64_t from, int64_
     CUdeviceptr device = (CUdeviceptr)(uintptr_t)p->x->ptr + (CUdeviceptr)from;
     char *host = p->host + at;
     size_t n = (size_t)bytes;
-    CUresult result;
+    enum gpu_status status;
     if (!p->stream)
-        result =
-            p->fetch ? CUDA(cuMemcpyDtoH)(host, device, n) : CUDA(cuMemcpyHtoD)(device, host, n);
+        status = p->fetch ? GPU_CHECK_FINAL(cuMemcpyDtoH, host, device, n)
+                          : GPU_CHECK_FINAL(cuMemcpyHtoD, device, host, n);
     else
-        result = p->fetch ? CUDA(cuMemcpyDtoHAsync)(host, device, n, p->stream)
-                          : CUDA(cuMemcpyHtoDAsync)(device, host, n, p->stream);
-    return result == CUDA_SUCCESS;
+        status = p->fetch ? GPU_CHECK_FINAL(cuMemcpyDtoHAsync, host, device, n, p->stream)
+                          : GPU_CHECK_FINAL(cuMemcpyHtoDAsync, device, host, n, p->stream);
+    return status == GPU_OK;
 }
 
 /* Column by column where they are not adjacent: a 2-D copy has a largest pitch. */
@@ -361,10 +360,10 @@ static bool copy_on_stream(struct passage *p)
 {
     if (!lane_default_stream_is_closed())
         return copy_columns(p);
-    if (CUDA(cuStreamCreate)(&p->stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
+    if (GPU_CHECK_FINAL(cuStreamCreate, &p->stream, CU_STREAM_NON_BLOCKING) != GPU_OK)
         return false;
     bool copied = copy_columns(p);
-    copied = CUDA(cuStreamSynchronize)(p->stream) == CUDA_SUCCESS && copied;
+    copied = GPU_CHECK_FINAL(cuStreamSynchronize, p->stream) == GPU_OK && copied;
     CUDA(cuStreamDestroy)(p->stream);
     return copied;
 }
@@ -392,12 +391,12 @@ static bool copy_packed(struct passage *p)
         return true;
     if (gpu_enter(&scope) != GPU_OK)
         return false;
-    bool copied = CUDA(cuPointerGetAttributes)(2, wanted, values,
-                                               (CUdeviceptr)(uintptr_t)p->x->ptr) == CUDA_SUCCESS;
+    bool copied = GPU_CHECK_FINAL(cuPointerGetAttributes, 2, wanted, values,
+                                  (CUdeviceptr)(uintptr_t)p->x->ptr) == GPU_OK;
     if (copied && type != CU_MEMORYTYPE_DEVICE) {
         copy_on_host(p);
     } else if (copied) { /* without an owner: of a pool, which belongs to the device */
-        copied = CUDA(cuCtxPushCurrent)(owner ? owner : gpu_device.context) == CUDA_SUCCESS;
+        copied = GPU_CHECK_FINAL(cuCtxPushCurrent, owner ? owner : gpu_device.context) == GPU_OK;
         if (copied) {
             copied = copy_on_stream(p);
             CUDA(cuCtxPopCurrent)(&popped);

@@ -74,7 +74,7 @@ static const struct accel_original *find_routine(const struct library *library,
             continue;
         original = accel_resolve_known(i, function);
         if (original && !original->width) {
-            free((void *)(uintptr_t)original);
+            accel_original_free(original);
             original = NULL;
         }
     }
@@ -90,7 +90,7 @@ static bool run(const struct dispatch_library *base, const struct accel_call *ca
     if (!original)
         return false;
     accel_adapter_call(original->function, ACCEL_ABI_FORTRAN, original->width, call);
-    free((void *)(uintptr_t)original);
+    accel_original_free(original);
     return true;
 }
 

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,18 +138,55 @@ static int width_of(uint32_t entry, void *function)
     return isamax && !accel_is_own(isamax) ? accel_provider_width(isamax, ACCEL_ABI_FORTRAN) : 0;
 }
 
-static struct accel_original *make_original(uint32_t entry, void *function, bool global)
+/* Where memory has run out, a call still needs its original. These are never given back, and one that is there already
+ * serves again. */
+#define RESERVE 512
+static struct accel_original reserve[RESERVE];
+static int reserved;
+static pthread_mutex_t reserve_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct accel_original *from_reserve(const struct accel_original *wanted)
 {
-    struct accel_original *original = malloc(sizeof *original);
-    if (original)
-        *original = (struct accel_original){
-            .function = function, .width = width_of(entry, function), .global = global};
+    struct accel_original *original = NULL;
+    pthread_mutex_lock(&reserve_lock);
+    for (int i = 0; !original && i < reserved; i++)
+        if (reserve[i].function == wanted->function && reserve[i].width == wanted->width &&
+            reserve[i].global == wanted->global && reserve[i].wide == wanted->wide)
+            original = &reserve[i];
+    if (!original && reserved < RESERVE) {
+        original = &reserve[reserved++];
+        *original = *wanted;
+    }
+    pthread_mutex_unlock(&reserve_lock);
     return original;
+}
+
+static const struct accel_original *make_original(uint32_t entry, void *function, bool global,
+                                                  const struct accel_original *wide)
+{
+    const struct accel_original wanted = {
+        .function = function, .width = width_of(entry, function), .global = global, .wide = wide};
+    struct accel_original *original = malloc(sizeof *original);
+    if (!original)
+        return from_reserve(&wanted);
+    *original = wanted;
+    return original;
+}
+
+void accel_original_free(const struct accel_original *original)
+{
+    if (original < reserve || original >= reserve + RESERVE)
+        free((void *)(uintptr_t)original);
+}
+
+void accel_resolve_fork_child(void)
+{
+    pthread_mutex_init(&reserve_lock, NULL);
 }
 
 const struct accel_original *accel_resolve_known(uint32_t entry, void *function)
 {
-    const struct accel_original *original = make_original(entry, function, false);
+    const struct accel_original *original = make_original(entry, function, false, NULL);
     dlerror();
     return original;
 }
@@ -165,22 +203,25 @@ static void *from_caller_scope(const char *name, uintptr_t ret)
     return lookup_in(caller->l_name, name);
 }
 
-#define OBJECTS_MAX 2048
-
+/* The names of some of the loaded objects, one behind the other. Without memory of ours: there may be none. */
 struct objects {
-    int count;
-    char *name[OBJECTS_MAX];
+    int first, seen, next; /* numbers in the order of loading */
+    size_t used;
+    char text[8192]; /* a name is a path */
 };
 
 static int collect_object(struct dl_phdr_info *info, size_t size, void *data)
 {
     struct objects *objects = data;
+    size_t length = strlen(info->dlpi_name) + 1;
     (void)size;
-    if (objects->count == OBJECTS_MAX)
+    if (objects->seen++ < objects->first)
+        return 0;
+    if (objects->used + length > sizeof objects->text)
         return 1;
-    objects->name[objects->count] = strdup(info->dlpi_name);
-    if (objects->name[objects->count])
-        objects->count++;
+    memcpy(objects->text + objects->used, info->dlpi_name, length);
+    objects->used += length;
+    objects->next = objects->seen;
     return 0;
 }
 
@@ -188,23 +229,24 @@ static int collect_object(struct dl_phdr_info *info, size_t size, void *data)
  * both widths are there, else NULL. */
 static void *from_loaded_objects(uint32_t entry, void **wide)
 {
-    struct objects *objects = malloc(sizeof *objects);
+    struct objects objects;
     void *by_width[3] = {NULL}; /* unknown, 32, 64 */
     *wide = NULL;
-    if (!objects)
-        return NULL;
-    objects->count = 0;
-    dl_iterate_phdr(collect_object, objects);
-    for (int i = 0; i < objects->count; i++) {
-        void *found = lookup_in(objects->name[i], accel_names[entry].symbol);
-        if (found && found != by_width[0] && found != by_width[1] && found != by_width[2]) {
+    objects.next = 0;
+    do {
+        objects.first = objects.next;
+        objects.seen = 0;
+        objects.used = 0;
+        dl_iterate_phdr(collect_object, &objects);
+        for (size_t at = 0; at < objects.used; at += strlen(objects.text + at) + 1) {
+            void *found = lookup_in(objects.text + at, accel_names[entry].symbol);
+            if (!found || found == by_width[0] || found == by_width[1] || found == by_width[2])
+                continue;
             int w = width_of(entry, found) / 32;
             if (!by_width[w])
                 by_width[w] = found;
         }
-        free(objects->name[i]);
-    }
-    free(objects);
+    } while (objects.used > 0);
     if (by_width[1] && by_width[2])
         *wide = by_width[2];
     return by_width[1] ? by_width[1] : by_width[2] ? by_width[2] : by_width[0];
@@ -285,9 +327,9 @@ const struct accel_original *accel_resolve(uint32_t entry, uintptr_t ret)
             }
         }
     }
-    struct accel_original *original = found ? make_original(entry, found, global) : NULL;
-    if (original && wide)
-        original->wide = make_original(entry, wide, false);
+    const struct accel_original *ilp64 = wide ? make_original(entry, wide, false, NULL) : NULL;
+    const struct accel_original *original =
+        found ? make_original(entry, found, global, ilp64) : NULL;
     dlerror(); /* what our look-ups have left there is not for the program */
     return original;
 }

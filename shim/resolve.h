@@ -43,6 +43,12 @@ void *accel_resolve_between(const char *name, uintptr_t ret);
 /* What an exported name is when its original is already known (found by dlsym). Thread-safe. */
 const struct accel_original *accel_resolve_known(uint32_t entry, void *function);
 
+/* Gives back one that accel_resolve_known() has returned and nobody else has; NULL is nothing. Thread-safe. */
+void accel_original_free(const struct accel_original *original);
+
+/* In the child of a fork. */
+void accel_resolve_fork_child(void);
+
 /* The real dlsym: the address, found once; a look-up by it counts as one by libaccel. */
 void accel_resolve_init(void);
 void *accel_real_lookup(void *handle, const char *name);

@@ -201,6 +201,7 @@ void *accel_enter(uint32_t entry, struct accel_frame *frame)
 
 static void fork_child(void)
 {
+    accel_resolve_fork_child();
     accel_slots_fork_child();
     accel_library_fork_child();
     dispatch_fork_child();

@@ -351,7 +351,7 @@ void *accel_slots_bind(uint32_t entry, void *function)
 
     const struct accel_original *original = accel_resolve_known(entry, function);
     if (!original || !original->width) {
-        free((void *)(uintptr_t)original);
+        accel_original_free(original);
         return function; /* not known to be BLAS: the program gets what it asked for */
     }
     void *pointer = function;

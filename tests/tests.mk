@@ -19,6 +19,7 @@ include tests/lapack/lapack.mk
 include tests/regret/regret.mk
 include tests/fuzz/fuzz.mk
 include tests/proof/proof.mk
+include tests/faults/faults.mk
 
 $(TESTS)/.made:
 	@mkdir -p $(TESTS)

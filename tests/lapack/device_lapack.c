@@ -1,6 +1,6 @@
 /*
- * A program that uses CUDA itself and passes host, device and managed memory to LAPACK, mixed in one call: as with host
- * memory alone.
+ * device_lapack [NAME]: a program that uses CUDA itself and passes host, device and managed memory to LAPACK, mixed in one call: as with host
+ * memory alone. NAME: of the cases, those that begin with it.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -183,17 +183,23 @@ static int check(size_t which)
     return wrong;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    const char *wanted = argc > 1 ? argv[1] : "";
     CUdevice device;
     CUcontext context, current;
-    int wrong = 0;
+    int wrong = 0, found = 0;
     MUST(cuInit(0));
     MUST(cuDeviceGet(&device, 0));
     MUST(cuDevicePrimaryCtxRetain(&context, device));
     MUST(cuCtxPushCurrent(context));
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        wrong += check(i);
+        if (strncmp(cases[i].name, wanted, strlen(wanted)) == 0) {
+            wrong += check(i);
+            found++;
+        }
+    if (!found)
+        return 2;
     MUST(cuCtxGetCurrent(&current));
     printf("%d wrong\n", wrong + (current != context));
     return wrong != 0;

@@ -8,6 +8,7 @@ asks for equality. Output is TAP.
 """
 
 import array
+import json
 import os
 import re
 import shutil
@@ -182,8 +183,23 @@ def decisions(tap, name, text, ran, why, products):
     return lines
 
 
+def record(tap, program, mode, failed, lines, comparisons, worst, floor, limit):
+    """A line for the table of `make regress`. failed: how many tests had failed before. lines: decisions, None where there was no
+    log. worst, floor: the largest difference with libaccel, and without it between two numbers of threads; limit: what is allowed.
+    All three in the same unit."""
+    path = os.environ.get("REGRESS_RECORD")
+    if not path:
+        return
+    entry = {"program": program, "mode": mode, "calls": None if lines is None else len(lines),
+             "gpu": 0 if lines is None else sum(f["ran"] == "gpu0" for f in lines),
+             "comparisons": comparisons, "worst": worst, "floor": floor, "limit": limit, "good": tap.failed == failed}
+    with open(path, "a") as out:  # one write: several tests append
+        out.write(json.dumps(entry) + "\n")
+
+
 def check(tap, name, argv, products):
     """All runs of one program."""
+    failed = tap.failed
     plain = run(argv, {})
     if not tap.ok(plain.rc == 0 and results(plain.stdout), f"{name}: runs", plain.stderr, plain.stdout):
         return
@@ -200,7 +216,10 @@ def check(tap, name, argv, products):
     same_bytes(tap, f"{name}, no GPU, logged", plain, logged)
     lines = decisions(tap, f"{name}, no GPU", logged.stderr, "cpu", "no_gpu", products)
     tap.ok(lines and all(f["ran"] == "cpu" for f in lines), f"{name}, no GPU: nothing ran elsewhere")
+    spread = max(floor.values(), default=0.0)
+    record(tap, name, "no GPU", failed, lines, len(plain.files), 0.0, spread, 0)
 
+    failed = tap.failed
     gpu = run(argv, {**TEST_GPU, "ACCEL_LOG": "1", "ACCEL_LOG_FILE": "@HOME@/log.%p"})
     tap.ok(gpu.rc == 0, f"{name}, test GPU: runs", gpu.rc, gpu.stderr)
     same = without_digests(gpu.stdout) == without_digests(plain.stdout)
@@ -208,9 +227,11 @@ def check(tap, name, argv, products):
     lines = decisions(tap, f"{name}, test GPU", gpu.log, "gpu0", "forced", products)
     bad = [f for f in lines if f["why"] in FAILURES]
     tap.ok(lines and not bad, f"{name}, test GPU: no failures", *bad)
-    for row, distance, good in compare(plain, gpu):
+    rows = compare(plain, gpu)
+    for row, distance, good in rows:
         tap.ok(good, f"{name}, test GPU: {row} within bounds", f"{distance:.3g} of {THRESHOLD} (eps * scale)")
         tap.note(f"{distance:.3g} of {THRESHOLD} (eps * scale); 1 thread against 2: {floor[row]:.3g}")
+    record(tap, name, "test GPU", failed, lines, len(rows), max((row[1] for row in rows), default=0.0), spread, THRESHOLD)
 
 
 def main(*programs):

@@ -11,7 +11,7 @@ What a case has to show is a list of routines, without type, in the real types' 
 
 import re
 
-from harness import FAILURES, NO_GPU, ROOT, SHIM, TEST_GPU, Tap, parse_log, run, same_bytes
+from harness import FAILURES, NO_GPU, ROOT, SHIM, TEST_GPU, Tap, parse_log, record, run, same_bytes
 
 LIMIT = 30
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -85,11 +85,12 @@ def decided(tap, name, case, lines, expected):
 
 def check(tap, name, argv, expected, extra):
     """All runs of one program. expected: case, without the type that it may begin with -> routines."""
+    failed, program = tap.failed, name
     plain = run(argv, {**ONE_THREAD, **extra})
     cases, others = by_case(plain.stderr)
     if not tap.ok(plain.rc == 0 and cases, f"{name}: runs", plain.stderr[-3000:]):
         return
-    residuals(tap, name, plain.stdout)
+    floor = max(residuals(tap, name, plain.stdout).values(), default=0.0)
     same_bytes(tap, f"{name}, again", plain, run(argv, {**ONE_THREAD, **extra}))
 
     for label, env in (("no GPU", NO_GPU), ("ACCEL=0", {**SHIM, "ACCEL": "0"})):
@@ -97,6 +98,9 @@ def check(tap, name, argv, expected, extra):
         same_bytes(tap, f"{name}, {label}", plain, silent)
         tap.ok(silent.stderr == plain.stderr, f"{name}, {label}: same stderr", silent.stderr[-2000:])
 
+    record(tap, program + ", LAPACK", "no GPU", failed, None, len(plain.stdout.splitlines()), 0.0, floor, 0)
+
+    failed = tap.failed
     gpu = run(argv, {**ONE_THREAD, **extra, **TEST_GPU, "ACCEL_LOG": "1"})
     if not tap.ok(gpu.rc == 0, f"{name}, test GPU: runs", gpu.rc, gpu.stderr[-3000:]):
         return
@@ -119,6 +123,7 @@ def check(tap, name, argv, expected, extra):
            *({bare(case) for case in cases} ^ set(expected)))
     for case in cases:
         decided(tap, name, case, seen.get(case, []), expected.get(bare(case), ""))
+    record(tap, program + ", LAPACK", "test GPU", failed, all_lines, len(gpu.stdout.splitlines()), max(worst.values(), default=0.0), floor, LIMIT)
 
 
 def main(*programs):

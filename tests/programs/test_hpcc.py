@@ -3,7 +3,7 @@
 
 import re
 
-from harness import FAILURES, NO_GPU, SHIM, TEST_GPU, Product, Tap, decisions, run, same_bytes
+from harness import FAILURES, NO_GPU, SHIM, TEST_GPU, Product, Tap, decisions, record, run, same_bytes
 
 INPUT = """HPLinpack benchmark input file
 
@@ -98,12 +98,20 @@ def main():
     lines = decisions(tap, "hpcc, no GPU", logged.log, "cpu", "no_gpu", PRODUCTS)
     tap.ok(lines and all(f["ran"] == "cpu" for f in lines), "hpcc, no GPU: nothing ran elsewhere")
 
+    answers = len(plain.files["answer"].splitlines())
+    record(tap, "hpcc", "no GPU", 0, lines, answers, 0.0, 0.0, 0)
+
+    failed = tap.failed
     gpu, text = hpcc({**TEST_GPU, **to_file})
     passed(tap, "hpcc, test GPU", gpu, text)
     tap.ok(gpu.stdout == plain.stdout, "hpcc, test GPU: same stdout", gpu.stdout)
     lines = decisions(tap, "hpcc, test GPU", gpu.log, "gpu0", "forced", PRODUCTS)
     tap.ok(len({f["pid"] for f in lines}) == 2, "hpcc, test GPU: both ranks decided")
     tap.ok(not [f for f in lines if f["why"] in FAILURES], "hpcc, test GPU: no failures")
+    # HPL's own residual of the solution, of which it allows 16.
+    residuals = [float(x) for x in re.findall(r"(?m)^\|\|Ax-b\|\|.*= +(\S+) +\.+ PASSED$", text)]
+    floors = [float(x) for x in re.findall(r"\|\|Ax-b\|\|.*= +(\S+) +\.+ PASSED", plain.files["answer"].decode())]
+    record(tap, "hpcc", "test GPU", failed, lines, len(residuals), max(residuals, default=float("inf")), max(floors, default=0.0), 16)
     tap.done()
 
 

@@ -9,7 +9,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from harness import FAILURES, NO_GPU, SHIM, TEST_GPU, Tap, parse_log, run, same_bytes
+from harness import FAILURES, NO_GPU, SHIM, TEST_GPU, Tap, parse_log, record, run, same_bytes
 from lapack import IDLE, ONE_THREAD, routine
 
 ATOM = """ &input
@@ -72,6 +72,7 @@ def pw(folder, points, env):
 
 
 def check(tap, folder, name, points, solved):
+    failed, program = tap.failed, f"Quantum ESPRESSO, {name}"
     plain = pw(folder, points, {})
     energy = re.search(r"(?m)^! +total energy += +(\S+) Ry", plain.stdout)
     converged = "convergence has been achieved" in plain.stdout and "Total force" in plain.stdout
@@ -88,6 +89,9 @@ def check(tap, folder, name, points, solved):
         same_bytes(tap, f"{name}, {label}", plain, silent)
         tap.ok(silent.stderr == plain.stderr, f"{name}, {label}: same stderr", silent.stderr)
 
+    record(tap, program, "no GPU", failed, None, len(lines), 0.0, 0.0, 0)
+
+    failed, compared = tap.failed, len(firm)
     gpu = pw(folder, points, {**TEST_GPU, "ACCEL_LOG": "1", "ACCEL_LOG_FILE": "@HOME@/log.%p"})
     found = gpu.stdout.splitlines()
     tap.ok(gpu.rc == 0 and len(found) == len(lines), f"{name}, test GPU: runs", gpu.rc, gpu.stderr, gpu.stdout[-1500:])
@@ -103,6 +107,7 @@ def check(tap, folder, name, points, solved):
     tap.ok(not others, f"{name}, test GPU: so did every routine of the table", *others)
     bad = [f for f in parse_log(gpu.log) if f["why"] in FAILURES]
     tap.ok(not bad, f"{name}, test GPU: no failures", *bad)
+    record(tap, program, "test GPU", failed, lines, compared, 0.0 if not differ else float("inf"), 0.0, 0)
     largest = max((int(f["n"]) for f in lines if routine(f["sym"]).startswith("sygv")), default=0)
     tap.note(f"{name}: {len(lines)} LAPACK calls on the GPU, eigenproblems of up to {largest}")
 

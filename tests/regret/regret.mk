@@ -5,7 +5,7 @@ REGRET := $(BUILD)/regret
 regret-programs: $(REGRET)/record $(REGRET)/replay
 .PHONY: regret-programs regret
 
-$(REGRET)/record: tests/regret/record.c $(filter-out $(BUILD)/tool/accel.o,$(TOOL_OBJECTS)) $(TOOL_SHARED)
+$(REGRET)/record: tests/regret/record.c $(patsubst %,$(BUILD)/tool/%.o,fill library survey workload) $(TOOL_SHARED)
 	@mkdir -p $(@D)
 	$(CC) $(WARN) -O2 -I. -I$(BUILD) -o $@ $(filter %.c %.o,$^) -lm -ldl -lpthread
 $(REGRET)/replay: tests/regret/replay.c $(patsubst %,$(BUILD)/dispatch/%.o,decide model model_file grown held_signals shape lapack_rules pattern text) $(BUILD)/shim/names.o

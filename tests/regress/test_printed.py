@@ -1,0 +1,99 @@
+#!/usr/bin/python3 -B
+"""Programs of Debian whose printed numbers are compared: MOPAC (semi-empirical quantum chemistry), xtb (tight binding), CVXOPT (convex
+optimisation). Without libaccel with one thread and with two, which is the noise floor; with it and no GPU; with the test GPU."""
+
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
+from harness import DEBIAN_PYTHON, FAILURES, NO_GPU, TEST_GPU, Tap, parse_log, record, run  # noqa: E402
+
+from compare import compare  # noqa: E402
+
+ONE, TWO = ({"OPENBLAS_NUM_THREADS": n, "OMP_NUM_THREADS": n} for n in "12")
+LOG = {"ACCEL_LOG": "1", "ACCEL_LOG_FILE": "@HOME@/log.%p"}
+CVXOPT = str(Path(__file__).resolve().parent / "cvxopt_problems.py")
+
+# Ethanol: x, y and z in Ångström.
+ATOMS = """C  0.00  0.00  0.00
+C  1.51  0.00  0.00
+O  2.05  1.30  0.05
+H -0.38  1.02  0.02
+H -0.36 -0.52  0.89
+H -0.37 -0.51 -0.90
+H  1.90 -0.52  0.88
+H  1.89 -0.53 -0.89
+H  3.01  1.25  0.01
+"""
+FREE = re.sub(r"(?m)(-?\d+\.\d+)", r"\1 1", ATOMS)  # MOPAC: each coordinate is one that may change
+
+
+def shell(script, text):
+    """A program that wants a file, `text`, in its folder."""
+    return ["sh", "-c", f'printf %s "$0" > "$1"; {script}', text]
+
+
+def mopac(done):
+    """Energies, charges, orbitals; not the time, the version's licence or the date."""
+    text = done.files.get("m.out", b"").decode()
+    return re.sub(r"(?m)^.*(SECONDS|TIME|DATE|20\d\d|THREADS).*$", "", text)
+
+
+def xtb(done):
+    """The energies and the orbitals after the iteration, whose own steps are noise towards its end."""
+    found = re.search(r"(?s)Orbital Energies and Occupations(.*?)\| *HOMO-LUMO GAP.*?$", done.stdout)
+    summary = re.findall(r"(?m)^ *\| (?:TOTAL ENERGY|HOMO-LUMO GAP|GRADIENT NORM).*$", done.stdout)
+    charges = done.files.get("charges", b"").decode()
+    body = re.split(r"-{10,}\s*total:|finished run", found[1])[0] if found else ""
+    return "\n".join([body, *summary, charges])
+
+
+def printed(done):
+    return done.stdout
+
+
+# name, argv, what of its output is compared, routines of which some call must be on the GPU, at least so many numbers
+PROGRAMS = (
+    ("MOPAC", [*shell("mopac m.mop", "PM7 1SCF GRADIENTS VECTORS THREADS=1\nethanol\n\n" + FREE), "m.mop"], mopac, {"dgemm_", "dsyevd_"}, 200),
+    ("xtb", [*shell("xtb m.xyz --gfn 2", "9\nethanol\n" + ATOMS), "m.xyz"], xtb, {"dgemm_", "dsygvd_", "dsysv_"}, 40),
+    ("CVXOPT", [DEBIAN_PYTHON, CVXOPT], printed, {"dgemm_", "dpotrf_", "dsyrk_"}, 100),
+)
+
+
+def check(tap, name, argv, text_of, routines, least):
+    failed = tap.failed
+    plain, again, other = run(argv, ONE), run(argv, ONE), run(argv, TWO)
+    text = text_of(plain)
+    if not tap.ok(plain.rc == 0 and compare(text, text).numbers >= least, f"{name}: runs", plain.rc, plain.stderr[-500:], text[-1000:]):
+        return
+    tap.ok(text_of(again) == text, f"{name}: prints the same again")
+    floor = compare(text, text_of(other), bound=1.0).worst
+
+    without = run(argv, {**ONE, **NO_GPU, **LOG})
+    tap.ok(without.rc == 0 and text_of(without) == text, f"{name}, no GPU: the same in every digit")
+    lines = parse_log(without.log)
+    tap.ok(lines and {f["ran"] for f in lines} == {"cpu"}, f"{name}, no GPU: all on the CPU")
+    record(tap, name, "no GPU", failed, lines, compare(text, text).numbers, 0.0, floor, 0)
+
+    failed = tap.failed
+    gpu = run(argv, {**ONE, **TEST_GPU, **LOG})
+    lines = parse_log(gpu.log)
+    found = compare(text, text_of(gpu), bound=16 * floor)
+    tap.ok(gpu.rc == 0 and found.good, f"{name}, test GPU: {found.numbers} numbers alike: {found.worst:.2g}, by threads alone {floor:.2g}",
+           gpu.rc, found.where, gpu.stderr[-500:])
+    on_gpu = {f["sym"] for f in lines if f["ran"] == "gpu0"}
+    tap.ok(routines <= on_gpu, f"{name}, test GPU: {', '.join(sorted(routines))} on the GPU", sorted(on_gpu))
+    bad = [f for f in lines if f["why"] in FAILURES]
+    tap.ok(not bad, f"{name}, test GPU: no failures", *bad[:5])
+    record(tap, name, "test GPU", failed, lines, found.numbers, found.worst, floor, 16 * floor)
+
+
+tap = Tap()
+for program in PROGRAMS:
+    check(tap, *program)
+# The comparison itself is checked: kernels with one wrong element each must be seen.
+name, argv, text_of = PROGRAMS[0][:3]
+spoilt = run(argv, {**ONE, **TEST_GPU, "TESTGPU_WRONG": "1+"})
+tap.ok(not compare(text_of(run(argv, ONE)), text_of(spoilt), bound=1e-6).good, f"{name}: wrong results are noticed")
+tap.done()
