@@ -368,7 +368,6 @@ static bool run_on_gpu(const struct accel_call *call, const struct situation *si
     struct running running = {caller, settings.log == ACCEL_LOG_MOVES};
     struct gpu_host host = {run_original, running.log_moves ? on_event : NULL, &running, 0, 0};
     struct verification verification;
-    bool stands = true;
     verify_begin(&verification, call, &settings);
     double start = accel_now_ms();
     int number = load_enter_gpu(situation->decision.est_own_ms);
@@ -383,8 +382,10 @@ static bool run_on_gpu(const struct accel_call *call, const struct situation *si
         record->ran = start_gpu_name();
     else if (status == GPU_FINISHED_ELSE || status == GPU_SHORT_ELSE)
         record->ran = start_gpu_cpu_name();
-    if (verification.on && strcmp(record->ran, "cpu") != 0)
-        stands = may_stand(&verification, call, caller, record);
+    const bool finished =
+        status == GPU_OK || status == GPU_FINISHED_ELSE || status == GPU_SHORT_ELSE;
+    const bool stands =
+        !finished || !verification.on || may_stand(&verification, call, caller, record);
     verify_end(&verification);
     switch (status) {
     case GPU_OK:

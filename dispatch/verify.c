@@ -122,7 +122,7 @@ void verify_end(struct verification *verification)
     *verification = (struct verification){.on = false};
 }
 
-/* The operands of a batch that stand in arrays stay where they are: the first one says where all are. */
+/* Makes x a packed copy in memory of our own, where the host cannot read it. */
 static bool fetch_operand(struct accel_operand *x, void **copy)
 {
     *copy = NULL;
