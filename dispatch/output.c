@@ -184,7 +184,6 @@ static int open_named(const char *pattern)
 static void open_output(const char *pattern)
 {
     int fd = pattern ? open_named(pattern) : -1;
-    opened_by = getpid();
     cut = false;
     log_is_stderr = fd < 0;
     /* A number of its own, high up: programs close and reuse the low ones. */
@@ -195,6 +194,7 @@ static void open_output(const char *pattern)
     if (fd >= 0)
         close(fd);
     identify(log_fd, &log_file);
+    opened_by = getpid();
 }
 
 /* What was cut is no line, and shall not spoil the next one. Returns 0 or an errno value. */
@@ -216,7 +216,9 @@ static void write_log(const char *pattern, const char *bytes, size_t length)
     bool child = opened_by && pattern && strstr(pattern, "%p") && opened_by != getpid();
     if (child && ours)
         close(log_fd);
-    if (!opened_by || child || (pattern && !ours)) {
+    /* A child's descriptors are copied before its memory: one that another thread opened meanwhile is in this alone. */
+    bool lost = !ours && opened_by != getpid();
+    if (lost || child || (pattern && !ours)) {
         open_output(pattern);
         ours = is_file(log_fd, &log_file);
     }

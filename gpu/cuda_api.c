@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "find_cuda.h"
+#include "linker.h"
 
 struct cuda_api cuda_api;
 atomic_bool cuda_api_ending;
@@ -75,9 +76,24 @@ static const char *fill(void *library, const struct wanted *wanted, size_t count
     return NULL;
 }
 
+static void *open_library(const char *name, int flags)
+{
+    linker_enter();
+    void *library = dlopen(name, flags);
+    linker_leave();
+    return library;
+}
+
+static void close_library(void *library)
+{
+    linker_enter();
+    dlclose(library);
+    linker_leave();
+}
+
 void *cuda_api_loaded_driver(void)
 {
-    return dlopen(DRIVER_SONAME, RTLD_NOLOAD | RTLD_LAZY);
+    return open_library(DRIVER_SONAME, RTLD_NOLOAD | RTLD_LAZY);
 }
 
 static void *open_in(const char *dir, const char *soname)
@@ -85,7 +101,7 @@ static void *open_in(const char *dir, const char *soname)
     char path[PATH_MAX];
     if (snprintf(path, sizeof path, "%s/%s", dir, soname) >= (int)sizeof path)
         return NULL;
-    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    return open_library(path, RTLD_NOW | RTLD_LOCAL);
 }
 
 static void *open_driver(const char *first_dir)
@@ -94,7 +110,7 @@ static void *open_driver(const char *first_dir)
     if (!library && first_dir)
         library = open_in(first_dir, DRIVER_SONAME);
     if (!library)
-        library = dlopen(DRIVER_SONAME, RTLD_NOW | RTLD_LOCAL);
+        library = open_library(DRIVER_SONAME, RTLD_NOW | RTLD_LOCAL);
     if (!library) /* WSL, containers without ldconfig */
         library = open_in("/usr/lib/wsl/lib", DRIVER_SONAME);
     if (!library)
@@ -130,7 +146,7 @@ static bool try_folder(const char *folder, void *context)
         search->library = open_in(folder, name);
         search->major = majors[i];
         if (!search->library && lt)
-            dlclose(lt);
+            close_library(lt);
     }
     return search->library != NULL;
 }
@@ -142,7 +158,7 @@ static void try_linker(struct cublas_search *search, int flags)
         if (!fits(search, majors[i]))
             continue;
         snprintf(name, sizeof name, "libcublas.so.%d", majors[i]);
-        search->library = dlopen(name, flags);
+        search->library = open_library(name, flags);
         search->major = majors[i];
     }
 }
@@ -259,7 +275,7 @@ static bool open_cusolver(void)
 {
     struct cusolver_search search = {.library = NULL};
     snprintf(search.name, sizeof search.name, "libcusolver.so.%d", cusolver_major(cublas.major));
-    search.library = dlopen(search.name, RTLD_NOLOAD | RTLD_NOW);
+    search.library = open_library(search.name, RTLD_NOLOAD | RTLD_NOW);
     if (!search.library)
         try_beside_cublas(&search);
     if (!search.library && first_folder)
@@ -267,7 +283,7 @@ static bool open_cusolver(void)
     if (!search.library)
         find_cuda_environment(try_cusolver_folder, &search);
     if (!search.library)
-        search.library = dlopen(search.name, RTLD_NOW | RTLD_LOCAL);
+        search.library = open_library(search.name, RTLD_NOW | RTLD_LOCAL);
     if (!search.library)
         find_cuda_system(try_cusolver_folder, &search);
     return search.library && !fill(search.library, cusolver_functions, LENGTH(cusolver_functions));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "adapter.h"
+#include "gpu/linker.h"
 #include "provider.h"
 
 struct library {
@@ -63,9 +64,12 @@ static const struct accel_original *find_routine(const struct library *library,
     const struct accel_original *original = NULL;
     uint32_t names = accel_name_count / accel_routine_count;
     uint32_t first = (uint32_t)(routine - accel_routines) * names;
+    linker_enter();
     void *handle = dlopen(library->path[0] ? library->path : NULL, RTLD_NOLOAD | RTLD_LAZY);
-    if (!handle)
+    if (!handle) {
+        linker_leave();
         return NULL;
+    }
     for (uint32_t i = first; !original && i < first + names; i++) {
         if (accel_name_mangling(i)->abi != ACCEL_ABI_FORTRAN)
             continue;
@@ -79,6 +83,7 @@ static const struct accel_original *find_routine(const struct library *library,
         }
     }
     accel_real_dlclose(handle);
+    linker_leave();
     dlerror();
     return original;
 }
@@ -128,10 +133,12 @@ const struct dispatch_library *accel_library_of(const struct accel_original *ori
     if (!object)
         return &unknown;
     /* The dynamic linker's locks before ours. */
+    linker_enter();
     void *handle = dlopen(object->l_name[0] ? object->l_name : NULL, RTLD_NOLOAD | RTLD_LAZY);
     void *threads = handle ? find_threads(handle) : NULL;
     if (handle)
         accel_real_dlclose(handle);
+    linker_leave();
     dlerror();
     pthread_mutex_lock(&lock);
     struct library *library = library_of(object);

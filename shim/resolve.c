@@ -9,6 +9,7 @@
 
 #include "dispatch/dispatch.h"
 #include "dispatch/say.h"
+#include "gpu/linker.h"
 #include "provider.h"
 
 /* RTLD_NEXT and dlsym's own version: glibc moved dlsym into libc.so.6 as GLIBC_2.34; before that it
@@ -42,11 +43,22 @@ bool accel_is_own(const void *address)
     return accel_object_of(address) == own_object();
 }
 
+/* The linker's own r_debug: a program may have a copy of it, which is not kept. */
+static _Atomic(const struct r_debug *) linker_state;
+
+bool accel_resolve_maps(void)
+{
+    const struct r_debug *state = atomic_load_explicit(&linker_state, memory_order_acquire);
+    return state && *(const volatile int *)&state->r_state != RT_CONSISTENT;
+}
+
 void accel_resolve_init(void)
 {
     if (atomic_load_explicit(&accel_real_dlsym, memory_order_acquire))
         return;
     void *real = NULL;
+    atomic_store_explicit(&linker_state, dlvsym(RTLD_NEXT, "_r_debug", "GLIBC_2.2.5"),
+                          memory_order_release);
     for (size_t i = 0; !real && i < sizeof dlsym_versions / sizeof *dlsym_versions; i++)
         real = dlvsym(RTLD_NEXT, "dlsym", dlsym_versions[i]);
     atomic_store_explicit(&accel_real_dlsym, real, memory_order_release);
@@ -85,11 +97,14 @@ static void *handle_of(const char *name)
 
 static void *lookup_in(const char *object, const char *name)
 {
+    void *found = NULL;
+    linker_enter();
     void *handle = handle_of(object);
-    if (!handle)
-        return NULL;
-    void *found = accel_real_lookup(handle, name);
-    accel_real_dlclose(handle);
+    if (handle) {
+        found = accel_real_lookup(handle, name);
+        accel_real_dlclose(handle);
+    }
+    linker_leave();
     return found && !accel_is_own(found) ? found : NULL;
 }
 
@@ -237,7 +252,9 @@ static void *from_loaded_objects(uint32_t entry, void **wide)
         objects.first = objects.next;
         objects.seen = 0;
         objects.used = 0;
+        linker_enter();
         dl_iterate_phdr(collect_object, &objects);
+        linker_leave();
         for (size_t at = 0; at < objects.used; at += strlen(objects.text + at) + 1) {
             void *found = lookup_in(objects.text + at, accel_names[entry].symbol);
             if (!found || found == by_width[0] || found == by_width[1] || found == by_width[2])
@@ -262,7 +279,9 @@ static void *from_extra_libraries(const char *name)
         if (length > 0 && length < sizeof path) {
             memcpy(path, at, length);
             path[length] = 0;
+            linker_enter();
             void *handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+            linker_leave();
             void *found = handle ? accel_real_lookup(handle, name) : NULL;
             if (found && !accel_is_own(found))
                 return found; /* stays loaded: it is in use from now on */

@@ -49,6 +49,9 @@ void accel_original_free(const struct accel_original *original);
 /* In the child of a fork. */
 void accel_resolve_fork_child(void);
 
+/* Whether the dynamic linker is mapping or unmapping objects now (r_debug, link.h). Thread-safe. */
+bool accel_resolve_maps(void);
+
 /* The real dlsym: the address, found once; a look-up by it counts as one by libaccel. */
 void accel_resolve_init(void);
 void *accel_real_lookup(void *handle, const char *name);

@@ -10,7 +10,9 @@
 #include "dispatch/decide.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/lapack_rules.h"
+#include "gpu/linker.h"
 #include "library.h"
+#include "resolve.h"
 #include "slots.h"
 
 /* What of the program's thread is put aside while libaccel works, and is as it was where the program's own code
@@ -199,8 +201,14 @@ void *accel_enter(uint32_t entry, struct accel_frame *frame)
     return target;
 }
 
+static void before_fork(void)
+{
+    linker_before_fork(accel_resolve_maps);
+}
+
 static void fork_child(void)
 {
+    linker_fork_child();
     accel_resolve_fork_child();
     accel_slots_fork_child();
     accel_library_fork_child();
@@ -212,7 +220,7 @@ static void fork_child(void)
 __attribute__((constructor)) static void start(void)
 {
     dispatch_start();
-    pthread_atfork(NULL, NULL, fork_child);
+    pthread_atfork(before_fork, linker_after_fork, fork_child);
 }
 
 __attribute__((destructor)) static void end(void)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "dispatch/say.h"
+#include "gpu/linker.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -220,7 +221,9 @@ static int first_object(struct dl_phdr_info *info, size_t size, void *data)
 static struct object_counts count_objects(void)
 {
     struct object_counts counts = {0, 0};
+    linker_enter();
     dl_iterate_phdr(first_object, &counts);
+    linker_leave();
     return counts;
 }
 

@@ -1,11 +1,14 @@
 /*
- * forks_anytime N ROUNDS thread|main MS: products of order N on the main thread, and meanwhile on a thread of its own, or
- * between them, a child in each round: a fork whose child computes, one that executes another program, a vfork, a
- * posix_spawn. A child that takes 30 s is ended, and so is the program, with status 3. Then products until MS have passed.
+ * forks_anytime N ROUNDS thread|main|crowd MS: products of order N on the main thread, and meanwhile on a thread of its own,
+ * or between them, a child in each round: a fork whose child computes, one that executes another program, a vfork, a
+ * posix_spawn. A crowd is of children that all compute, each forked within 2 ms of the one before, which goes on; there are
+ * products all the while. A child that takes 30 s is ended, and so is the program, with status 3. Then products until MS have
+ * passed.
  */
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,6 +27,7 @@ extern char **environ;
 
 static int32_t n;
 static int rounds, wrong;
+static atomic_bool crowd_done;
 static char *const other[] = {"/bin/true", NULL};
 
 static void pause_ms(long ms)
@@ -32,22 +36,21 @@ static void pause_ms(long ms)
     nanosleep(&pause, NULL);
 }
 
-/* Of matrices of ones. */
+/* Of matrices of ones. They are kept: one who allocates is stopped while another forks, and shall not be. */
 static bool multiply(void)
 {
+    static _Thread_local double *a;
     const double one = 1, zero = 0;
     size_t elements = (size_t)n * (size_t)n;
-    double *a = calloc(2 * elements, sizeof *a);
     bool right = true;
-    if (!a)
+    if (!a && !(a = malloc(2 * elements * sizeof *a)))
         abort();
     double *c = a + elements;
     for (size_t i = 0; i < elements; i++)
-        a[i] = 1;
+        a[i] = 1, c[i] = 0;
     dgemm_("N", "N", &n, &n, &n, &one, a, &n, a, &n, &zero, c, &n, 1, 1);
     for (size_t i = 0; right && i < elements; i++)
         right = c[i] == n;
-    free(a);
     return right;
 }
 
@@ -88,10 +91,9 @@ static pid_t start_child(int round)
     return child;
 }
 
-static void see_to_child(int round)
+static void await_child(int round, pid_t child)
 {
     int status = -1;
-    pid_t child = start_child(round);
     if (child < 0) {
         wrong++;
         return;
@@ -113,7 +115,25 @@ static void see_to_child(int round)
 static void *make_children(void *unused)
 {
     for (int round = 0; round < rounds; round++)
-        see_to_child(round);
+        await_child(round, start_child(round));
+    return unused;
+}
+
+static void *make_crowd(void *unused)
+{
+    pid_t *child = calloc((size_t)rounds, sizeof *child);
+    if (!child)
+        abort();
+    for (int round = 0; round < rounds; round++) {
+        const struct timespec pause = {0, random() % 2000000};
+        nanosleep(&pause, NULL);
+        if ((child[round] = fork()) == 0)
+            compute_in_child(round);
+    }
+    for (int round = 0; round < rounds; round++)
+        await_child(round, child[round]);
+    free(child);
+    atomic_store(&crowd_done, true);
     return unused;
 }
 
@@ -124,13 +144,14 @@ int main(int argc, char **argv)
         return 2;
     n = atoi(argv[1]);
     rounds = atoi(argv[2]);
-    bool threaded = strcmp(argv[3], "thread") == 0;
-    if (threaded && pthread_create(&thread, NULL, make_children, NULL) != 0)
+    bool crowd = strcmp(argv[3], "crowd") == 0, threaded = crowd || strcmp(argv[3], "thread") == 0;
+    srandom((unsigned)getpid());
+    if (threaded && pthread_create(&thread, NULL, crowd ? make_crowd : make_children, NULL) != 0)
         return 2;
-    for (int round = 0; round < rounds; round++) {
+    for (int round = 0; round < rounds || (crowd && !atomic_load(&crowd_done)); round++) {
         wrong += !multiply();
         if (!threaded)
-            see_to_child(round);
+            await_child(round, start_child(round));
     }
     if (threaded)
         pthread_join(thread, NULL);

@@ -18,6 +18,22 @@ char *__wrap_getenv(const char *name)
     return strcmp(name, "OPENBLAS_NUM_THREADS") == 0 ? one : NULL;
 }
 
+static void before_fork(void)
+{
+    pthread_mutex_lock(&one_at_a_time);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&one_at_a_time);
+}
+
+/* A child's exit ends OpenBLAS there, which takes the lock that its routines take. */
+__attribute__((constructor)) static void begin(void)
+{
+    pthread_atfork(before_fork, after_fork, after_fork);
+}
+
 __attribute__((destructor)) static void end_kernels(void)
 {
     testgpu_end_kernels();

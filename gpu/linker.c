@@ -1,0 +1,69 @@
+#include "linker.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "clock.h"
+
+/* Threads. Sequentially consistent: of one that comes in and one that forks, one sees the other. */
+static atomic_int inside, forking;
+static _Thread_local int depth __attribute__((tls_model("initial-exec")));
+
+static void pause_shortly(void)
+{
+    const struct timespec pause = {0, 50000};
+    nanosleep(&pause, NULL);
+}
+
+static void await_forks(void)
+{
+    int saved = errno;
+    double until = accel_now_ms() + 1000;
+    while (atomic_load(&forking) > 0 && accel_now_ms() < until) {
+        atomic_fetch_sub(&inside, 1);
+        pause_shortly();
+        atomic_fetch_add(&inside, 1);
+    }
+    errno = saved;
+}
+
+void linker_enter(void)
+{
+    if (depth++ > 0)
+        return;
+    atomic_fetch_add(&inside, 1);
+    if (atomic_load(&forking) > 0)
+        await_forks();
+}
+
+void linker_leave(void)
+{
+    if (--depth == 0)
+        atomic_fetch_sub(&inside, 1);
+}
+
+void linker_before_fork(bool (*maps)(void))
+{
+    int own = depth > 0; /* a constructor that forks, in a library that this thread loads */
+    atomic_fetch_add(&forking, 1);
+    if (atomic_load(&inside) <= own)
+        return;
+    int saved = errno;
+    double start = accel_now_ms(), waited = 0;
+    while (atomic_load(&inside) > own && (waited < 10 || (waited < 1000 && maps()))) {
+        pause_shortly();
+        waited = accel_now_ms() - start;
+    }
+    errno = saved;
+}
+
+void linker_after_fork(void)
+{
+    atomic_fetch_sub(&forking, 1);
+}
+
+void linker_fork_child(void)
+{
+    atomic_store(&forking, 0);
+    atomic_store(&inside, depth > 0);
+}

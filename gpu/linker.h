@@ -1,0 +1,25 @@
+/*
+ * The dynamic linker's work and the program's forks, apart from each other.
+ *
+ * glibc gives a forked child the linker as another thread has left it in the middle of its work: in 2.36, dl_iterate_phdr() in
+ * such a child waits for a lock without an owner (dl_load_write_lock is not made anew by fork(), as dl_load_lock is), and
+ * dlopen() finds lists half made. So a fork waits until libaccel's own work with the linker is done, and that does not begin
+ * while a fork is under way. No lock is held over either: each waits for a bounded time, for what it waits for may itself need
+ * what the other has (an allocator's lock, or the linker's).
+ */
+#ifndef ACCEL_LINKER_H
+#define ACCEL_LINKER_H
+
+#include <stdbool.h>
+
+/* Around each use of dlopen() and dl_iterate_phdr(); within another pair they are nothing. Thread-safe; errno stays. */
+void linker_enter(void);
+void linker_leave(void);
+
+/* For pthread_atfork(3). Before a fork: waits for the other threads' work; for 10 ms, and after that for no more than 1 s while
+ * the linker maps what it loads, as maps() tells: the rest of a load does a child no harm. */
+void linker_before_fork(bool (*maps)(void));
+void linker_after_fork(void);
+void linker_fork_child(void);
+
+#endif
