@@ -86,9 +86,9 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(busy and float(busy[0]["est_gpu_ms"]) > float(busy[0]["est_cpu_ms"]) > 2000, "as the estimates say", *busy)
 
     def two(name, env_a, env_b, kill, expected):
-        begun, go = folder + f"/{name}-begun", folder + f"/{name}-go"
-        a = background([*READY, f"write:{begun}", "dgemm:600:1"], {**shared, **env_a})
-        b = background([*READY, f"await:{go}", "dgemm:600:1"], {**shared, **env_b})
+        ready, begun, go = (f"{folder}/{name}-{what}" for what in ("ready", "begun", "go"))
+        a = background([*READY, f"await:{ready}", f"write:{begun}", "dgemm:600:1"], {**shared, **env_a})
+        b = background([*READY, f"write:{ready}", f"await:{go}", "dgemm:600:1"], {**shared, **env_b})
         await_file(begun)
         time.sleep(0.3)
         if kill:
