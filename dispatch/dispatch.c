@@ -504,13 +504,14 @@ static bool is_large(const struct accel_call *call)
     return false;
 }
 
-/* Without a GPU, calls shall not come here for nothing, and no figures are read; finding that out costs a few looks for
- * files. */
+/* Without a GPU, calls shall not come here for nothing, nor pass a gate, and no figures are read; finding that out costs a few
+ * looks for files. In a log, calls that no GPU would get are small, and no more is said of them. */
 static void rule_out_gpu(const struct accel_call *call)
 {
     static atomic_bool looked;
     const struct gpu_config config = {.cuda_dir = settings.cuda_dir};
-    if (start_state() != ACCEL_GPU_UNTRIED || !is_large(call) || estimate_is_on() ||
+    bool seen = settings.log != ACCEL_LOG_OFF || settings.summary;
+    if (start_state() != ACCEL_GPU_UNTRIED || (seen && !is_large(call)) || estimate_is_on() ||
         settings.policy != ACCEL_POLICY_AUTO || settings.gpu_routines.text ||
         settings.require_gpu || atomic_exchange(&looked, true) || gpu_may_exist(&config))
         return;

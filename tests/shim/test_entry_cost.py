@@ -1,8 +1,10 @@
 #!/usr/bin/python3 -B
 """What libaccel adds to a forwarded call, in instructions, for every exported name: at most 20, however its original is
-found, and one jump with ACCEL=0."""
+found, and one jump with ACCEL=0 or on a machine without a GPU."""
 
-from common import BUILD, NO_GPU, SHIM, TESTS, Tap, start
+import glob
+
+from common import BUILD, NO_GPU, SHIM, TEST_GPU, TESTS, Tap, start
 
 tap = Tap()
 LIMIT = 20
@@ -10,10 +12,12 @@ PROVIDER = TESTS / "libentry_provider.so"
 # Opened by an interpreter with RTLD_LOCAL, as extension modules are; the provider comes with it or was there before.
 OPEN = f"import ctypes; ctypes.CDLL('{TESTS / 'libentry_cost.so'}').%s"
 GLOBAL = {"LD_PRELOAD": f"{BUILD / 'libaccel.so'} {PROVIDER}"}
+GPU = {**TEST_GPU, "ACCEL_POLICY": "auto"}
 CONFIGURATIONS = {
-    "one BLAS for all callers": ({**NO_GPU, **GLOBAL}, 0, LIMIT),
-    "each caller its own BLAS": (NO_GPU, 0, LIMIT),
-    "function pointers from dlsym": ({**NO_GPU, **GLOBAL}, 1, LIMIT),
+    "one BLAS for all callers": ({**GPU, **GLOBAL}, 0, LIMIT),
+    "each caller its own BLAS": (GPU, 0, LIMIT),
+    "function pointers from dlsym": ({**GPU, **GLOBAL}, 1, LIMIT),
+    "no GPU, each its own": (NO_GPU, 0, LIMIT),
     "ACCEL=0, one BLAS": ({**SHIM, **GLOBAL, "ACCEL": "0"}, 0, 1),
     "ACCEL=0, each its own": ({**SHIM, "ACCEL": "0"}, 0, LIMIT),
 }
@@ -28,6 +32,11 @@ def count(name, what, env, limit, least):
            done.stderr, *[f"{place}: {n}" for place, n in counts.items() if not 0 < n <= limit][:20])
 
 
+if glob.glob("/dev/nvidia*") + glob.glob("/dev/dxg"):
+    tap.note("no GPU, one BLAS: left out, this machine has a GPU's device files")
+else:
+    CONFIGURATIONS["no GPU, one BLAS"] = ({**NO_GPU, **GLOBAL}, 0, 1)
+    CONFIGURATIONS["no GPU, function pointers from dlsym"] = ({**NO_GPU, **GLOBAL}, 1, 1)
 for name, (env, bound, limit) in CONFIGURATIONS.items():
     # All calls come from one place.
     count(f"{name}, all names", f"entry_cost({bound})", env, limit, 300)
