@@ -293,10 +293,12 @@ static bool find_program_driver(unsigned long long loads)
         void *attributes = dlsym(driver, "cuPointerGetAttributes");
         if (current && primary_state && attributes) {
             pthread_mutex_lock(&lock);
-            memcpy(&program.get_current, &current, sizeof current);
-            memcpy(&program.get_state, &primary_state, sizeof primary_state);
-            memcpy(&program.get_attributes, &attributes, sizeof attributes);
-            atomic_store_explicit(&program_has_driver, true, memory_order_release);
+            if (!atomic_load_explicit(&program_has_driver, memory_order_relaxed)) {
+                memcpy(&program.get_current, &current, sizeof current);
+                memcpy(&program.get_state, &primary_state, sizeof primary_state);
+                memcpy(&program.get_attributes, &attributes, sizeof attributes);
+                atomic_store_explicit(&program_has_driver, true, memory_order_release);
+            }
             pthread_mutex_unlock(&lock);
         }
     }
