@@ -30,7 +30,8 @@ SHIM_SOURCES     := $(wildcard shim/*.c)
 DISPATCH_SOURCES := $(wildcard dispatch/*.c)
 GPU_SOURCES      := $(wildcard gpu/*.c)
 # What checks results while programs run; the rest of cpu_ref/ is for tests.
-CPU_REF_SOURCES  := $(patsubst %,cpu_ref/%.c,apply equation judge verify verify_lapack)
+CPU_REF_SOURCES  := $(patsubst %,cpu_ref/%.c,apply equation judge verify verify_lapack verify_test \
+                      verify_factored verify_qr verify_eigen verify_singular)
 OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(SHIM_SOURCES) $(DISPATCH_SOURCES) $(GPU_SOURCES) $(CPU_REF_SOURCES)) \
            $(patsubst %.S,$(BUILD)/%.o,$(wildcard shim/*.S))
 

@@ -1,0 +1,304 @@
+#include "verify_test.h"
+
+/* ---- Factorizations, as operators ---- */
+
+static void exchange(const struct test *t, double *x, int64_t i, int64_t j)
+{
+    for (int64_t part = 0; part < t->parts; part++) {
+        double old = x[i * t->parts + part];
+        x[i * t->parts + part] = x[j * t->parts + part];
+        x[j * t->parts + part] = old;
+    }
+}
+
+static struct view lower_of(const struct view *lu)
+{
+    struct view l = view_part(lu, 0, lu->rows, 0, accel_min(lu->rows, lu->cols));
+    return view_shaped(l, UNIT_TRIANGULAR, 'L');
+}
+
+struct view factored_upper(const struct view *lu)
+{
+    struct view u = view_part(lu, 0, accel_min(lu->rows, lu->cols), 0, lu->cols);
+    return view_shaped(u, TRIANGULAR, 'U');
+}
+
+/* A = P' L U: the exchanges one after the other make P A. */
+static double *lu_times(struct test *t, const struct factored *f, char op, const double *in)
+{
+    const struct view l = lower_of(&f->lu), u = factored_upper(&f->lu);
+    const int64_t swaps = accel_min(f->lu.rows, f->lu.cols);
+    if (op == 'N') {
+        double *y = test_times(t, &l, 'N', test_times(t, &u, 'N', in));
+        for (int64_t i = swaps; i-- > 0;)
+            exchange(t, y, i, operand_integer(f->exchanges, i) - 1);
+        return y;
+    }
+    double *x = test_new_vector(t, f->lu.rows);
+    memcpy(x, in, (size_t)(f->lu.rows * t->parts) * sizeof *x);
+    for (int64_t i = 0; i < swaps; i++)
+        exchange(t, x, i, operand_integer(f->exchanges, i) - 1);
+    return test_times(t, &u, op, test_times(t, &l, op, x));
+}
+
+/* False, and the result wrong, where the exchanges name no rows. */
+static bool open_lu(struct test *t, struct factored *f, struct view lu)
+{
+    const struct view l = lower_of(&lu), u = factored_upper(&lu);
+    *f = (struct factored){lu, &t->call->operand[ACCEL_x], lu_times, view_norm(&l) * view_norm(&u)};
+    for (int64_t i = 0; i < accel_min(lu.rows, lu.cols); i++)
+        if (operand_integer(f->exchanges, i) <= i || operand_integer(f->exchanges, i) > lu.rows) {
+            test_note(t, INFINITY);
+            return false;
+        }
+    return true;
+}
+
+/* A = U^H U or L L^H; Hermitian, so op says nothing but in its conjugate. */
+static double *cholesky_times(struct test *t, const struct factored *f, char op, const double *in)
+{
+    bool upper = f->lu.uplo == 'U';
+    (void)op;
+    return test_times(t, &f->lu, upper ? 'C' : 'N', test_times(t, &f->lu, upper ? 'N' : 'C', in));
+}
+
+void factored_open_cholesky(struct test *t, struct factored *f, struct view factor)
+{
+    factor = view_shaped(factor, TRIANGULAR, t->call->flag[ACCEL_uplo]);
+    double square = sum_of_squares(&factor);
+    *f = (struct factored){factor, NULL, cholesky_times, square};
+}
+
+/* The blocks of D, of one or two columns, in the order in which they were eliminated (back: in the other one). From column k on;
+ * returns the next block's, or one beyond the matrix. */
+struct block {
+    int64_t first, size, exchange;
+};
+
+static bool next_block(const struct factored *f, bool upwards, int64_t *k, struct block *block)
+{
+    int64_t n = f->lu.rows;
+    if (*k < 0 || *k >= n)
+        return false;
+    int64_t pivot = operand_integer(f->exchanges, *k), size = pivot > 0 ? 1 : 2;
+    *block = (struct block){upwards ? *k : *k - size + 1, size, (pivot > 0 ? pivot : -pivot) - 1};
+    *k += upwards ? size : -size;
+    return true;
+}
+
+static bool are_blocks_right(const struct factored *f)
+{
+    int64_t k = 0, n = f->lu.rows;
+    struct block block;
+    while (next_block(f, true, &k, &block)) {
+        if (block.exchange < 0 || block.exchange >= n || block.first + block.size > n)
+            return false;
+        if (block.size == 2 && operand_integer(f->exchanges, block.first + 1) !=
+                                   operand_integer(f->exchanges, block.first))
+            return false;
+    }
+    return true;
+}
+
+/* The rows and columns of a block's multipliers. */
+static struct view multipliers(const struct factored *f, const struct block *block)
+{
+    int64_t behind = block->first + block->size;
+    struct view x = view_shaped(f->lu, GENERAL, 0);
+    return f->lu.uplo == 'U'
+               ? view_part(&x, 0, block->first, block->first, block->size)
+               : view_part(&x, behind, f->lu.rows - behind, block->first, block->size);
+}
+
+static int64_t pivot_of(const struct factored *f, const struct block *block)
+{
+    return f->lu.uplo == 'U' ? block->first : block->first + block->size - 1;
+}
+
+/* A = U D U' or U D U^H, U a product of exchanges and columns. */
+static double *ldl_times(struct test *t, const struct factored *f, char op, const double *in)
+{
+    const bool upper = f->lu.uplo == 'U', hermitian = f->lu.structure == HERMITIAN;
+    const int64_t n = f->lu.rows, parts = t->parts;
+    double *y = test_new_vector(t, n), *z = test_new_vector(t, n);
+    struct block block;
+    (void)op;
+    memcpy(y, in, (size_t)(n * parts) * sizeof *y);
+    for (int64_t k = upper ? n - 1 : 0; next_block(f, !upper, &k, &block);) {
+        const struct view x = multipliers(f, &block);
+        exchange(t, y, pivot_of(f, &block), block.exchange);
+        apply(&x, hermitian ? 'C' : 'T', y + (upper ? 0 : block.first + block.size) * parts,
+              y + block.first * parts);
+    }
+    for (int64_t k = 0; next_block(f, true, &k, &block);) {
+        const struct view d = view_part(&f->lu, block.first, block.size, block.first, block.size);
+        apply(&d, 'N', y + block.first * parts, z + block.first * parts);
+    }
+    for (int64_t k = upper ? 0 : n - 1; next_block(f, upper, &k, &block);) {
+        const struct view x = multipliers(f, &block);
+        apply(&x, 'N', z + block.first * parts, z + (upper ? 0 : block.first + block.size) * parts);
+        exchange(t, z, pivot_of(f, &block), block.exchange);
+    }
+    return z;
+}
+
+static bool open_ldl(struct test *t, struct factored *f, struct view factor)
+{
+    factor = test_mirrored(t, factor);
+    *f = (struct factored){factor, &t->call->operand[ACCEL_x], ldl_times, 0};
+    if (!are_blocks_right(f)) {
+        test_note(t, INFINITY);
+        return false;
+    }
+    /* Of U D U', which is nowhere as a matrix: about |A| times the length of a random element. */
+    const int64_t used = t->vectors.used;
+    const double *y = ldl_times(t, f, 'N', test_random_vector(t, factor.cols));
+    f->norm = view_norm(&factor) + sqrt(dot_self(y, factor.rows * t->parts));
+    t->vectors.used = used;
+    return true;
+}
+
+/* A matrix as it is stored. */
+static double *plain_times(struct test *t, const struct factored *f, char op, const double *in)
+{
+    return test_times(t, &f->lu, op, in);
+}
+
+struct factored factored_plain(struct view a)
+{
+    return (struct factored){a, NULL, plain_times, view_norm(&a)};
+}
+
+/* ---- What holds of them ---- */
+
+void factored_judge_same(struct test *t, const struct factored *given, const struct factored *made)
+{
+    const int64_t used = t->vectors.used;
+    const double *r = test_random_vector(t, given->lu.cols);
+    double *y = given->times(t, given, 'N', r);
+    test_subtract(t, y, made->times(t, made, 'N', r), given->lu.rows);
+    test_judge(t, y, given->lu.rows, given->norm);
+    t->vectors.used = used;
+}
+
+/* op(A) X = B */
+static void judge_solution(struct test *t, const struct factored *a, char op)
+{
+    const int64_t used = t->vectors.used;
+    const struct view x = test_result(t, ACCEL_b), b = test_input(t, ACCEL_b);
+    const double *r = test_random_vector(t, x.cols);
+    double *y = a->times(t, a, op, test_times(t, &x, 'N', r));
+    test_subtract(t, y, test_times(t, &b, 'N', r), x.rows);
+    test_judge(t, y, x.rows, a->norm * view_norm(&x) + view_norm(&b));
+    t->vectors.used = used;
+}
+
+/* A X = 1 or X A = 1: implementations differ in the side that they solve from. */
+static void judge_inverse(struct test *t, const struct factored *a, const struct view *x)
+{
+    const int64_t used = t->vectors.used, n = x->rows;
+    const double scale = a->norm * view_norm(x), *r = test_random_vector(t, n);
+    double *right = a->times(t, a, 'N', test_times(t, x, 'N', r)),
+           *left = test_times(t, x, 'N', a->times(t, a, 'N', r));
+    test_subtract(t, right, r, n);
+    test_subtract(t, left, r, n);
+    double one = test_ratio_of(t, right, n, scale), other = test_ratio_of(t, left, n, scale);
+    test_note(t, one < other ? one : other);
+    t->vectors.used = used;
+}
+
+/* ---- The families ---- */
+
+void factored_judge_linear(struct test *t)
+{
+    const struct view a = test_input(t, ACCEL_a), made = test_result(t, ACCEL_a);
+    struct factored f, given;
+    switch (t->call->routine->family) {
+    case ACCEL_GETRF:
+    case ACCEL_GESV:
+        given = factored_plain(a);
+        if (!open_lu(t, &f, made))
+            return;
+        factored_judge_same(t, &given, &f);
+        if (t->call->routine->family == ACCEL_GESV)
+            judge_solution(t, &given, 'N');
+        return;
+    case ACCEL_GETRS:
+        if (open_lu(t, &f, a))
+            judge_solution(t, &f, t->call->flag[ACCEL_trans]);
+        return;
+    case ACCEL_GETRI:
+        if (open_lu(t, &f, a))
+            judge_inverse(t, &f, &made);
+        return;
+    case ACCEL_POTRF:
+    case ACCEL_POSV:
+        given = factored_plain(test_mirrored(t, a));
+        factored_open_cholesky(t, &f, made);
+        factored_judge_same(t, &given, &f);
+        if (t->call->routine->family == ACCEL_POSV)
+            judge_solution(t, &given, 'N');
+        return;
+    case ACCEL_POTRS:
+        factored_open_cholesky(t, &f, a);
+        judge_solution(t, &f, 'N');
+        return;
+    case ACCEL_POTRI: {
+        const struct view inverse = test_mirrored(t, made);
+        factored_open_cholesky(t, &f, a);
+        judge_inverse(t, &f, &inverse);
+        return;
+    }
+    default:
+        return;
+    }
+}
+
+static struct view triangle(const struct test *t, struct view x)
+{
+    return view_shaped(x, t->call->flag[ACCEL_diag] == 'U' ? UNIT_TRIANGULAR : TRIANGULAR,
+                       t->call->flag[ACCEL_uplo]);
+}
+
+void factored_judge_triangular(struct test *t)
+{
+    const struct view a = triangle(t, test_input(t, ACCEL_a)),
+                      made = triangle(t, test_result(t, ACCEL_a));
+    const struct factored given = factored_plain(a);
+    switch (t->call->routine->family) {
+    case ACCEL_TRTRS:
+        judge_solution(t, &given, t->call->flag[ACCEL_trans]);
+        return;
+    case ACCEL_TRTRI:
+        judge_inverse(t, &given, &made);
+        return;
+    default: { /* lauum: U U^H, L^H L */
+        const struct view square = test_mirrored(t, made);
+        const bool upper = a.uplo == 'U';
+        const double *r = test_random_vector(t, a.cols);
+        double *y = test_times(t, &square, 'N', r);
+        test_subtract(t, y,
+                      test_times(t, &a, upper ? 'N' : 'C', test_times(t, &a, upper ? 'C' : 'N', r)),
+                      a.rows);
+        test_judge(t, y, a.rows, given.norm * given.norm);
+    }
+    }
+}
+
+void factored_judge_indefinite(struct test *t)
+{
+    const struct view a = test_input(t, ACCEL_a);
+    const struct factored given = factored_plain(test_mirrored(t, a));
+    const enum accel_family family = t->call->routine->family;
+    struct factored f;
+    const bool solves = family == ACCEL_SYTRS || family == ACCEL_HETRS;
+    if (!open_ldl(t, &f, solves ? a : test_result(t, ACCEL_a)))
+        return;
+    if (solves) {
+        judge_solution(t, &f, 'N');
+        return;
+    }
+    factored_judge_same(t, &given, &f);
+    if (family == ACCEL_SYSV || family == ACCEL_HESV)
+        judge_solution(t, &given, 'N');
+}

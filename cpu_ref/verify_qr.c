@@ -1,0 +1,88 @@
+#include "verify_test.h"
+
+/* ---- Orthogonal factors ---- */
+
+/* x := op(Q) x, Q = H(1) ... H(k), each 1 - tau v v^H with v in the columns of qr. */
+static void reflect(struct test *t, const struct view *qr, int64_t k, char op, double *x)
+{
+    const struct accel_operand *tau = &t->call->operand[ACCEL_x];
+    for (int64_t step = 0; step < k; step++) {
+        int64_t i = op == 'N' ? k - 1 - step : step;
+        const struct view v = view_part(qr, i + 1, qr->rows - i - 1, i, 1);
+        const value factor = load(tau->ptr, i, t->dtype);
+        double *head = x + i * t->parts, *tail = head + t->parts, sum[2] = {head[0], 0};
+        if (t->parts == 2)
+            sum[1] = head[1];
+        apply(&v, 'C', tail, sum);
+        value s = -(op == 'N' ? factor : conjl(factor)) * (sum[0] + sum[1] * (value)_Complex_I);
+        sum[0] = (double)creall(s);
+        sum[1] = (double)cimagl(s);
+        for (int64_t p = 0; p < t->parts; p++)
+            head[p] += sum[p];
+        apply(&v, 'N', sum, tail);
+    }
+}
+
+void qr_judge(struct test *t)
+{
+    const struct view a = test_input(t, ACCEL_a), qr = test_result(t, ACCEL_a),
+                      r = factored_upper(&qr);
+    const int64_t inner = accel_min(a.rows, a.cols);
+    const double *x = test_random_vector(t, a.cols);
+    double *y = test_times(t, &a, 'N', x), *z = test_new_vector(t, a.rows);
+    apply(&r, 'N', x, z);
+    reflect(t, &qr, inner, 'N', z);
+    test_subtract(t, y, z, a.rows);
+    test_judge(t, y, a.rows, view_norm(&a));
+}
+
+void qr_judge_generated(struct test *t)
+{
+    const struct view qr = test_input(t, ACCEL_a), q = test_result(t, ACCEL_a);
+    const double *x = test_random_vector(t, q.cols);
+    double *y = test_times(t, &q, 'N', x), *z = test_new_vector(t, q.rows);
+    memcpy(z, x, (size_t)(q.cols * t->parts) * sizeof *z);
+    reflect(t, &qr, t->call->size[ACCEL_k], 'N', z);
+    test_subtract(t, y, z, q.rows);
+    test_judge(t, y, q.rows, 1);
+}
+
+void qr_judge_applied(struct test *t)
+{
+    const struct view qr = test_input(t, ACCEL_a), c = test_input(t, ACCEL_c),
+                      got = test_result(t, ACCEL_c);
+    const bool left = t->call->flag[ACCEL_side] == 'L';
+    const char op = t->call->flag[ACCEL_trans];
+    double *x = test_random_vector(t, c.cols), *y = test_times(t, &got, 'N', x);
+    if (!left)
+        reflect(t, &qr, qr.cols, op, x);
+    double *z = test_times(t, &c, 'N', x);
+    if (left)
+        reflect(t, &qr, qr.cols, op, z);
+    test_subtract(t, y, z, c.rows);
+    test_judge(t, y, c.rows, view_norm(&c));
+}
+
+/* ---- Least squares ---- */
+
+void qr_judge_least_squares(struct test *t)
+{
+    const struct view a = test_input(t, ACCEL_a), all_b = test_input(t, ACCEL_b),
+                      all_x = test_result(t, ACCEL_b);
+    const char op = t->call->flag[ACCEL_trans] ? t->call->flag[ACCEL_trans] : 'N';
+    const int64_t rows = op == 'N' ? a.rows : a.cols, cols = op == 'N' ? a.cols : a.rows;
+    const struct view b = view_part(&all_b, 0, rows, 0, all_b.cols),
+                      x = view_part(&all_x, 0, cols, 0, all_x.cols);
+    const double size = view_norm(&a), *r = test_random_vector(t, b.cols);
+    double *y = test_times(t, &b, 'N', r), scale = size * view_norm(&x) + view_norm(&b);
+    test_subtract(t, y, test_times(t, &a, op, test_times(t, &x, 'N', r)), rows);
+    bool by_values = t->call->operand[ACCEL_found].ptr;
+    bool full =
+        !by_values || operand_integer(&t->call->operand[ACCEL_found], 0) == accel_min(rows, cols);
+    if (rows <= cols && full) {
+        test_judge(t, y, rows, scale);
+    } else {
+        double rest = full ? 0 : greater_of(t->call->scalar[ACCEL_rcond].re, 0) / test_tolerance(t);
+        test_judge(t, test_times(t, &a, op == 'N' ? 'C' : 'N', y), cols, size * scale * (1 + rest));
+    }
+}

@@ -1,0 +1,156 @@
+/*
+ * For the checks of LAPACK's results alone (verify_lapack.c and what it leads to): a call under test, what is multiplied and
+ * compared for it, and the checks of each kind of result. Residuals are taken times a random vector r.
+ *
+ * Matrices are views of the call's memory or of what it held before, column-major, read and never written; nothing is kept beyond
+ * the test. Vectors are the test's (vectors.h), `parts` doubles for each element: they end with it, or earlier where
+ * `vectors.used` is set back, and there is room for as many as cpu_ref_verify_lapack() opens. A test is one
+ * thread's; with a test of its own each, any thread. What takes no test, or a const one, changes nothing but the vector that it is
+ * given.
+ */
+#ifndef ACCEL_CPU_REF_VERIFY_TEST_H
+#define ACCEL_CPU_REF_VERIFY_TEST_H
+
+#include "vectors.h"
+
+/* The call under test. Vectors are as long as the longer of its sizes. */
+struct test {
+    const struct accel_call *call;
+    const void *const *before;
+    enum accel_dtype dtype;
+    int64_t parts, order; /* the largest size, by which rounding grows */
+    struct vectors vectors;
+    double worst; /* of the ratios so far; CPU_REF_NOT_JUDGED: none */
+    bool open;    /* there was one that could not be told */
+};
+
+/* ---- Operands (verify_test.c) ---- */
+
+/* A matrix of the call as it is now, GENERAL, in the shape of the operand. */
+struct view test_result(const struct test *t, enum accel_matrix which);
+
+/* As it was before the call; one that is not written, as it is. */
+struct view test_input(const struct test *t, enum accel_matrix which);
+
+/* A square one, of which the call's triangle is stored: symmetric, or Hermitian where the type or the routine is. */
+struct view test_mirrored(const struct test *t, struct view x);
+
+/* The same memory with another structure. */
+struct view view_shaped(struct view x, enum structure structure, char uplo);
+
+/* rows x cols of it, from (row, col) on; the structure stays. */
+struct view view_part(const struct view *x, int64_t row, int64_t rows, int64_t col, int64_t cols);
+
+/* The Frobenius norm. */
+double view_norm(const struct view *x);
+
+/* Element i of a vector of the call: of real numbers, of integers of either size. */
+double operand_real(const struct accel_operand *x, int64_t i);
+int64_t operand_integer(const struct accel_operand *x, int64_t i);
+
+/* ---- Vectors (verify_test.c) ---- */
+
+/* n elements, all zero, or random ones (vector_random()). */
+double *test_new_vector(struct test *t, int64_t n);
+double *test_random_vector(struct test *t, int64_t n);
+
+/* op(X) in, a new vector. op: as apply()'s. */
+double *test_times(struct test *t, const struct view *x, char op, const double *in);
+
+/* The n elements times those of a real vector of the call, or their squares (power 2): a new vector. */
+double *test_times_values(struct test *t, const struct accel_operand *values, const double *in,
+                          int64_t n, int power);
+
+/* x := x - y, n elements. */
+void test_subtract(const struct test *t, double *x, const double *y, int64_t n);
+
+/* ---- Judging (verify_test.c) ---- */
+
+/* What cannot be judged in part is not judged, unless another part of it is wrong. */
+void test_note(struct test *t, double ratio);
+
+/* What rounding may add up to, for each unit of a scale. */
+double test_tolerance(const struct test *t);
+
+/* The length of a residual of n elements against a scale. A result so large that its norm is beyond what can be told is not
+ * judged (CPU_REF_NOT_JUDGED); a NaN in one is wrong, since there was none in what it was made of. */
+double test_ratio_of(const struct test *t, const double *residual, int64_t n, double scale);
+
+/* The same, noted. */
+void test_judge(struct test *t, const double *residual, int64_t n, double scale);
+
+/* One number against another. */
+void test_judge_number(struct test *t, double error, double scale);
+
+/* Q^H Q r = r for the columns of Q, Q Q^H r = r for its rows. */
+void test_judge_columns(struct test *t, const struct view *q);
+void test_judge_rows(struct test *t, const struct view *q);
+
+/* ---- Factored matrices (verify_factored.c) ---- */
+
+/* Whatever stands for a square or rectangular matrix as its factors do. */
+struct factored {
+    struct view lu;                        /* L and U, U or L, U and D */
+    const struct accel_operand *exchanges; /* LU, LDL */
+    /* op(A) in, a new vector. */
+    double *(*times)(struct test *t, const struct factored *f, char op, const double *in);
+    double norm;
+};
+
+/* The upper triangle or trapezoid of what LU or QR leaves, min(rows, cols) x cols. */
+struct view factored_upper(const struct view *lu);
+
+/* A matrix as it is stored. */
+struct factored factored_plain(struct view a);
+
+/* f := U^H U or L L^H, the factor in the call's triangle. */
+void factored_open_cholesky(struct test *t, struct factored *f, struct view factor);
+
+/* Both are the same matrix, whose norm is that of the one that was given. */
+void factored_judge_same(struct test *t, const struct factored *given, const struct factored *made);
+
+/* Factors by LU or Cholesky, and the solutions and inverses by them (getrf, potrf and so on). */
+void factored_judge_linear(struct test *t);
+
+/* Solutions by a triangle, its inverse, its square (trtrs, trtri, lauum). */
+void factored_judge_triangular(struct test *t);
+
+/* Factors by LDL, and the solutions by them (sytrf, hetrf and so on). */
+void factored_judge_indefinite(struct test *t);
+
+/* ---- Orthogonal factors and least squares (verify_qr.c) ---- */
+
+/* geqrf: A = Q R */
+void qr_judge(struct test *t);
+
+/* orgqr: the columns of Q that the reflectors make. */
+void qr_judge_generated(struct test *t);
+
+/* ormqr: op(Q) C or C op(Q). */
+void qr_judge_applied(struct test *t);
+
+/* gels and others: op(A)^H (b - op(A) x) = 0; where the system has a solution, b - op(A) x itself. Singular values that count as
+ * zero leave what belongs to them: rcond |A| |b|. */
+void qr_judge_least_squares(struct test *t);
+
+/* ---- Eigenvalues (verify_eigen.c) ---- */
+
+/* syev and others: A Z = Z W. */
+void eigen_judge(struct test *t);
+
+/* sygv and others: A Z = B Z W, A B Z = Z W, B A Z = Z W; Z^H B Z = 1, or Z Z^H = B. The values alone are not judged, but for
+ * B's factor. */
+void eigen_judge_generalized(struct test *t);
+
+/* geev: A V = V W. */
+void eigen_judge_nonsymmetric(struct test *t);
+
+/* ---- Singular values (verify_singular.c) ---- */
+
+/* The min(rows, cols) values of A alone: their squares add up to that of the matrix. */
+void singular_judge_values(struct test *t, const struct view *a);
+
+/* gesvd, gesdd: A V = U S; with one side alone A A^H U = U S^2 or A^H A V = V S^2. */
+void singular_judge(struct test *t);
+
+#endif
