@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "copies.h"
 #include "decide.h"
 #include "estimate.h"
 #include "figures.h"
@@ -165,116 +166,11 @@ static bool all_on_host(const struct accel_call *call)
     return true;
 }
 
-static bool host_can_reach(const struct accel_operand *x)
-{
-    return x->place != ACCEL_DEVICE && x->place != ACCEL_REMOTE;
-}
-
-static bool host_can_read(const struct accel_call *call)
-{
-    for (int i = 0; i < ACCEL_MATRICES; i++)
-        if (!host_can_reach(&call->operand[i]))
-            return false;
-    return true;
-}
-
-/* ---- The original on copies ---- */
-
-/* Makes x a packed copy in memory of our own; NULL where that cannot be done. What is only written is not
- * fetched: there may be less of it than could be written. */
-static void *make_copy(struct accel_operand *x)
-{
-    void *memory = calloc((size_t)accel_bytes(x) + 1, 1);
-    if (!memory)
-        return NULL;
-    if (x->access != ACCEL_WRITE && !gpu_fetch(memory, x)) {
-        free(memory);
-        return NULL;
-    }
-    x->ptr = memory;
-    x->ld = x->rows > 0 ? x->rows : 1;
-    x->inc = (x->inc > 0) - (x->inc < 0);
-    return memory;
-}
-
-static int64_t integer_at(const struct accel_operand *x, int64_t i)
-{
-    return x->dtype == ACCEL_INT64 ? ((const int64_t *)x->ptr)[i] : ((const int32_t *)x->ptr)[i];
-}
-
-/* laswp does not say how many rows its matrix has: those that it exchanges. Once the exchanges are in host memory. */
-static int64_t rows_of_laswp(const struct accel_call *call)
-{
-    int64_t k1 = call->size[ACCEL_k1], k2 = call->size[ACCEL_k2], inc = call->size[ACCEL_incx];
-    int64_t rows = k2;
-    for (int64_t k = k1; k <= k2; k++)
-        rows = accel_max(
-            rows, integer_at(&call->operand[ACCEL_x], k1 - 1 + (k - k1) * (inc < 0 ? -inc : inc)));
-    return accel_min(rows, call->operand[ACCEL_a].ld);
-}
-
-/* The part of operand i that a range of eigenvalues has written. */
-static struct accel_operand written_part(const struct accel_call *on_copies,
-                                         const struct accel_call *call, int i)
-{
-    struct accel_operand x = call->operand[i];
-    x.rows = on_copies->operand[i].rows;
-    const struct accel_operand *found = &on_copies->operand[ACCEL_found];
-    if (call->flag[ACCEL_range] && (i == ACCEL_c || i == ACCEL_x)) {
-        int64_t m = integer_at(found, 0);
-        x.cols = m < 0 ? 0 : m < x.cols ? m : x.cols;
-    }
-    return x;
-}
-
-static bool store_copy(const struct accel_call *on_copies, const struct accel_call *call, int i,
-                       const void *copy)
-{
-    const struct accel_operand x = written_part(on_copies, call, i);
-    return gpu_store(&x, copy, accel_triangle_of(call, i));
-}
-
-/* The original on copies of those operands that are in device memory; no batch of several. */
-static bool run_one_on_copies(const struct accel_call *call, const struct dispatch_caller *caller)
-{
-    struct accel_call on_copies = *call;
-    void *copies[ACCEL_MATRICES] = {NULL};
-    bool right = true;
-    for (int i = ACCEL_MATRICES; right && i-- > 0;) { /* the matrices last */
-        if (i == ACCEL_a && call->routine->family == ACCEL_LASWP)
-            on_copies.operand[i].rows = rows_of_laswp(&on_copies);
-        if (!host_can_reach(&call->operand[i]))
-            right = (copies[i] = make_copy(&on_copies.operand[i])) != NULL;
-    }
-    if (right)
-        caller->original(caller->context, &on_copies);
-    for (int i = 0; i < ACCEL_MATRICES; i++) {
-        if (right && copies[i] && (call->operand[i].access & ACCEL_WRITE))
-            right = store_copy(&on_copies, call, i, copies[i]);
-        free(copies[i]);
-    }
-    return right;
-}
-
-/* The GPU has refused a call that the CPU cannot see. Products of a batch one after the other: they may be refused
- * for depending on each other. False where it cannot be done. */
-static bool run_on_copies(const struct accel_call *call, const struct dispatch_caller *caller)
-{
-    bool right = true;
-    if (call->routine->family != ACCEL_GEMM_BATCH)
-        return run_one_on_copies(call, caller);
-    for (int64_t i = 0; right && i < call->batch; i++) {
-        const struct accel_call product = accel_products_of(call, i, 1);
-        right = run_one_on_copies(&product, caller);
-    }
-    return right;
-}
-
 static bool run_original(void *context, const struct accel_call *part)
 {
     const struct running *running = context;
-    if (!host_can_read(part))
-        return run_on_copies(part, running->caller);
+    if (!copies_host_can_read(part))
+        return copies_run(part, running->caller);
     running->caller->original(running->caller->context, part);
     return true;
 }
@@ -471,7 +367,7 @@ static void decide_now(const struct accel_call *call, struct situation *situatio
 /* Whether the call cannot be run on the CPU while CUDA starts. */
 static bool must_have_gpu(const struct accel_call *call)
 {
-    return !host_can_read(call) || start_waits() || settings.require_gpu ||
+    return !copies_host_can_read(call) || start_waits() || settings.require_gpu ||
            settings.policy == ACCEL_POLICY_GPU ||
            pattern_matches(&settings.gpu_routines, call->routine);
 }
@@ -481,8 +377,8 @@ static void see_to_gpu(const struct accel_call *call, struct situation *situatio
 {
     const struct accel_decision *decision = &situation->decision;
     if (must_have_gpu(call)) {
-        start_now(host_can_read(call) ? START_SOME_SECONDS : START_WITHOUT_END);
-        if (!host_can_read(call)) /* whose context they belong to is known only now */
+        start_now(copies_host_can_read(call) ? START_SOME_SECONDS : START_WITHOUT_END);
+        if (!copies_host_can_read(call)) /* whose context they belong to is known only now */
             gpu_locate(((struct accel_call *)(uintptr_t)call)->operand, ACCEL_MATRICES,
                        call->batch);
         decide_now(call, situation);
@@ -586,7 +482,7 @@ bool dispatch_would_run(struct accel_call *call, const struct dispatch_caller *c
     struct situation situation;
     rule_out_gpu(call);
     survey(call, caller, &situation);
-    return !host_can_read(call) || situation.decision.gpu;
+    return !copies_host_can_read(call) || situation.decision.gpu;
 }
 
 /* ---- Seeing it through ---- */
@@ -686,7 +582,7 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
     if (!estimate_is_on() &&
         (situation.fallback || (settings.require_gpu && decision->gpu && !refused)))
         end_program(caller, record.why);
-    bool readable = host_can_read(call);
+    bool readable = copies_host_can_read(call);
     if (!valid || !caller->forward ||
         (readable && record.why == ACCEL_UNSUPPORTED && !call_is_part(call))) {
         /* The original may leave by longjmp or by an exception from its error handler: nothing of
@@ -700,7 +596,7 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
         record.ms = run_forward(call, &situation, caller);
     } else {
         double start = accel_now_ms();
-        if (!run_on_copies(call, caller))
+        if (!copies_run(call, caller))
             stop_program(caller);
         record.ms = accel_now_ms() - start;
     }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "copies.h"
 #include "cpu_ref/verify.h"
 #include "gpu/gpu.h"
 #include "say.h"
@@ -34,11 +35,6 @@ bool verify_distrusts(const struct accel_routine *routine)
 }
 
 /* ---- Copies ---- */
-
-static bool host_can_read(const struct accel_operand *x)
-{
-    return x->place == ACCEL_HOST || x->place == ACCEL_MANAGED;
-}
 
 static int64_t count_of(const struct accel_call *call, const struct accel_operand *x)
 {
@@ -126,14 +122,12 @@ void verify_end(struct verification *verification)
 static bool fetch_operand(struct accel_operand *x, void **copy)
 {
     *copy = NULL;
-    if (!x->ptr || accel_bytes(x) == 0 || host_can_read(x))
+    if (!x->ptr || accel_bytes(x) == 0 || copies_host_can_reach(x))
         return true;
     *copy = copy_of(x, 1);
     if (!*copy)
         return false;
-    x->ptr = *copy;
-    x->ld = accel_max(x->rows, 1);
-    x->inc = (x->inc > 0) - (x->inc < 0);
+    copies_put(x, *copy);
     x->place = ACCEL_HOST;
     return true;
 }
@@ -141,14 +135,10 @@ static bool fetch_operand(struct accel_operand *x, void **copy)
 /* How many of the columns there are of what a range of eigenvalues has written. */
 static void trim(struct accel_call *call)
 {
-    const struct accel_operand *m = &call->operand[ACCEL_found];
-    if (!m->ptr || !call->flag[ACCEL_range])
+    if (!call->operand[ACCEL_found].ptr)
         return;
-    int64_t found =
-        m->dtype == ACCEL_INT64 ? *(const int64_t *)m->ptr : (int64_t) * (const int32_t *)m->ptr;
-    struct accel_operand *z = &call->operand[ACCEL_c], *w = &call->operand[ACCEL_x];
-    z->cols = accel_min(z->cols, accel_max(found, 0));
-    w->cols = accel_min(w->cols, accel_max(found, 0));
+    call->operand[ACCEL_c].cols = copies_written_cols(call, ACCEL_c);
+    call->operand[ACCEL_x].cols = copies_written_cols(call, ACCEL_x);
 }
 
 /* One call whose operands the host reads, or has copies of. */

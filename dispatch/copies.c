@@ -1,0 +1,118 @@
+#define _GNU_SOURCE
+#include "copies.h"
+
+#include <stdlib.h>
+
+#include "gpu/gpu.h"
+
+bool copies_host_can_reach(const struct accel_operand *x)
+{
+    return x->place != ACCEL_DEVICE && x->place != ACCEL_REMOTE;
+}
+
+bool copies_host_can_read(const struct accel_call *call)
+{
+    for (int i = 0; i < ACCEL_MATRICES; i++)
+        if (!copies_host_can_reach(&call->operand[i]))
+            return false;
+    return true;
+}
+
+void copies_put(struct accel_operand *x, void *memory)
+{
+    x->ptr = memory;
+    x->ld = x->rows > 0 ? x->rows : 1;
+    x->inc = (x->inc > 0) - (x->inc < 0);
+}
+
+/* Makes x a packed copy in memory of our own; NULL where that cannot be done. What is only written is not
+ * fetched: there may be less of it than could be written. */
+static void *make_copy(struct accel_operand *x)
+{
+    void *memory = calloc((size_t)accel_bytes(x) + 1, 1);
+    if (!memory)
+        return NULL;
+    if (x->access != ACCEL_WRITE && !gpu_fetch(memory, x)) {
+        free(memory);
+        return NULL;
+    }
+    copies_put(x, memory);
+    return memory;
+}
+
+static int64_t integer_at(const struct accel_operand *x, int64_t i)
+{
+    return x->dtype == ACCEL_INT64 ? ((const int64_t *)x->ptr)[i] : ((const int32_t *)x->ptr)[i];
+}
+
+/* laswp does not say how many rows its matrix has: those that it exchanges. Once the exchanges are in host memory. */
+static int64_t rows_of_laswp(const struct accel_call *call)
+{
+    int64_t k1 = call->size[ACCEL_k1], k2 = call->size[ACCEL_k2], inc = call->size[ACCEL_incx];
+    int64_t rows = k2;
+    for (int64_t k = k1; k <= k2; k++)
+        rows = accel_max(
+            rows, integer_at(&call->operand[ACCEL_x], k1 - 1 + (k - k1) * (inc < 0 ? -inc : inc)));
+    return accel_min(rows, call->operand[ACCEL_a].ld);
+}
+
+int64_t copies_written_cols(const struct accel_call *call, int i)
+{
+    const struct accel_operand *found = &call->operand[ACCEL_found];
+    int64_t cols = call->operand[i].cols;
+    if (!call->flag[ACCEL_range] || (i != ACCEL_c && i != ACCEL_x))
+        return cols;
+    int64_t m = integer_at(found, 0);
+    return m < 0 ? 0 : m < cols ? m : cols;
+}
+
+/* The part of operand i that a range of eigenvalues has written. */
+static struct accel_operand written_part(const struct accel_call *on_copies,
+                                         const struct accel_call *call, int i)
+{
+    struct accel_operand x = call->operand[i];
+    x.rows = on_copies->operand[i].rows;
+    x.cols = copies_written_cols(on_copies, i);
+    return x;
+}
+
+static bool store_copy(const struct accel_call *on_copies, const struct accel_call *call, int i,
+                       const void *copy)
+{
+    const struct accel_operand x = written_part(on_copies, call, i);
+    return gpu_store(&x, copy, accel_triangle_of(call, i));
+}
+
+/* The original on copies of those operands that are in device memory; no batch of several. */
+static bool run_one_on_copies(const struct accel_call *call, const struct dispatch_caller *caller)
+{
+    struct accel_call on_copies = *call;
+    void *copies[ACCEL_MATRICES] = {NULL};
+    bool right = true;
+    for (int i = ACCEL_MATRICES; right && i-- > 0;) { /* the matrices last */
+        if (i == ACCEL_a && call->routine->family == ACCEL_LASWP)
+            on_copies.operand[i].rows = rows_of_laswp(&on_copies);
+        if (!copies_host_can_reach(&call->operand[i]))
+            right = (copies[i] = make_copy(&on_copies.operand[i])) != NULL;
+    }
+    if (right)
+        caller->original(caller->context, &on_copies);
+    for (int i = 0; i < ACCEL_MATRICES; i++) {
+        if (right && copies[i] && (call->operand[i].access & ACCEL_WRITE))
+            right = store_copy(&on_copies, call, i, copies[i]);
+        free(copies[i]);
+    }
+    return right;
+}
+
+bool copies_run(const struct accel_call *call, const struct dispatch_caller *caller)
+{
+    bool right = true;
+    if (call->routine->family != ACCEL_GEMM_BATCH)
+        return run_one_on_copies(call, caller);
+    for (int64_t i = 0; right && i < call->batch; i++) {
+        const struct accel_call product = accel_products_of(call, i, 1);
+        right = run_one_on_copies(&product, caller);
+    }
+    return right;
+}

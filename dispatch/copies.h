@@ -1,0 +1,27 @@
+/*
+ * The original on copies: operands that the host cannot reach are copied to host memory, packed, the caller's original runs on
+ * the copies, and what it has written is put back. All functions are thread-safe.
+ */
+#ifndef ACCEL_COPIES_H
+#define ACCEL_COPIES_H
+
+#include "dispatch.h"
+
+/* Whether the host can read and write an operand where it is, as gpu_locate() has found it; all operands of a call. */
+bool copies_host_can_reach(const struct accel_operand *x);
+bool copies_host_can_read(const struct accel_call *call);
+
+/* Runs the original of a valid call, for one that the GPU has refused and the CPU cannot see. Operands have any shape, and those
+ * that the host can reach are not copied; the copies are freed. Products of a batch one after the other: they may be refused for
+ * depending on each other. False without memory, or where the device fails: what was put back before that stays. */
+bool copies_run(const struct accel_call *call, const struct dispatch_caller *caller);
+
+/* Makes x the packed copy of itself in `memory`, which remains the caller's: rows x cols elements with ld = max(1, rows), of a
+ * vector with inc = 1 or -1. Its place stays as it is. */
+void copies_put(struct accel_operand *x, void *memory);
+
+/* How many columns operand i of a valid call has that are written: of those that a range of eigenvalues fills (c, x), as many as
+ * were found, at most all; of others all. With a range, operand `found` has a pointer, to host memory. */
+int64_t copies_written_cols(const struct accel_call *call, int i);
+
+#endif
