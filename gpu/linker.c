@@ -36,6 +36,17 @@ void linker_enter(void)
         await_forks();
 }
 
+bool linker_enter_now(void)
+{
+    if (depth++ > 0)
+        return true;
+    atomic_fetch_add(&inside, 1);
+    bool free = atomic_load(&forking) == 0;
+    if (!free)
+        linker_leave();
+    return free;
+}
+
 void linker_leave(void)
 {
     if (--depth == 0)

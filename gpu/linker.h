@@ -12,8 +12,10 @@
 
 #include <stdbool.h>
 
-/* Around each use of dlopen() and dl_iterate_phdr(); within another pair they are nothing. Thread-safe; errno stays. */
+/* Around each use of dlopen() and dl_iterate_phdr(); within another pair they are nothing. Thread-safe; errno stays. The second
+ * does not wait: false, and nothing to leave, while a fork is under way. */
 void linker_enter(void);
+bool linker_enter_now(void);
 void linker_leave(void);
 
 /* For pthread_atfork(3). Before a fork: waits for the other threads' work; for 10 ms, and after that for no more than 1 s while

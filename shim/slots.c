@@ -218,23 +218,31 @@ static int first_object(struct dl_phdr_info *info, size_t size, void *data)
     return 1;
 }
 
-static struct object_counts count_objects(void)
+unsigned long long accel_slots_count_loads(void)
+{
+    static _Atomic unsigned long long last;
+    struct object_counts counts = {0, 0};
+    /* Asked in each call, which shall not wait for a program that forks again and again: the next one asks anew. */
+    if (!linker_enter_now())
+        return atomic_load_explicit(&last, memory_order_relaxed);
+    dl_iterate_phdr(first_object, &counts);
+    linker_leave();
+    atomic_store_explicit(&last, counts.loads, memory_order_relaxed);
+    return counts.loads;
+}
+
+static unsigned long long count_unloads(void)
 {
     struct object_counts counts = {0, 0};
     linker_enter();
     dl_iterate_phdr(first_object, &counts);
     linker_leave();
-    return counts;
-}
-
-unsigned long long accel_slots_count_loads(void)
-{
-    return count_objects().loads;
+    return counts.unloads;
 }
 
 void accel_slots_drop_if_unloaded(void)
 {
-    unsigned long long unloads = count_objects().unloads;
+    unsigned long long unloads = count_unloads();
     pthread_mutex_lock(&lock);
     if (unloads != unloads_seen) {
         unloads_seen = unloads;
