@@ -447,7 +447,7 @@ static inline int64_t accel_lapack_size(const struct accel_call *call, int which
     case ACCEL_zcols:
         return !wantz ? 0 : call->flag[ACCEL_range] == 'I' ? accel_range_length(call) : n;
     case ACCEL_supports:
-        return accel_lapack_size(call, ACCEL_zcols) == n && n < INT64_MAX / 2 &&
+        return accel_lapack_size(call, ACCEL_zcols) == n && n > 0 && n < INT64_MAX / 2 &&
                        call->flag[ACCEL_range] != 'V'
                    ? 2 * n
                    : 0;
