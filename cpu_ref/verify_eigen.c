@@ -6,7 +6,7 @@ static int64_t found(const struct test *t)
 {
     const struct accel_operand *m = &t->call->operand[ACCEL_found];
     int64_t n = t->call->size[ACCEL_n];
-    return m->ptr && t->call->flag[ACCEL_range] ? accel_min(accel_max(operand_integer(m, 0), 0), n)
+    return m->ptr && t->call->flag[ACCEL_range] ? accel_min(accel_max(accel_integer(m, 0), 0), n)
                                                 : n;
 }
 

@@ -31,13 +31,13 @@ static double *lu_times(struct test *t, const struct factored *f, char op, const
     if (op == 'N') {
         double *y = test_times(t, &l, 'N', test_times(t, &u, 'N', in));
         for (int64_t i = swaps; i-- > 0;)
-            exchange(t, y, i, operand_integer(f->exchanges, i) - 1);
+            exchange(t, y, i, accel_integer(f->exchanges, i) - 1);
         return y;
     }
     double *x = test_new_vector(t, f->lu.rows);
     memcpy(x, in, (size_t)(f->lu.rows * t->parts) * sizeof *x);
     for (int64_t i = 0; i < swaps; i++)
-        exchange(t, x, i, operand_integer(f->exchanges, i) - 1);
+        exchange(t, x, i, accel_integer(f->exchanges, i) - 1);
     return test_times(t, &u, op, test_times(t, &l, op, x));
 }
 
@@ -47,7 +47,7 @@ static bool open_lu(struct test *t, struct factored *f, struct view lu)
     const struct view l = lower_of(&lu), u = factored_upper(&lu);
     *f = (struct factored){lu, &t->call->operand[ACCEL_x], lu_times, view_norm(&l) * view_norm(&u)};
     for (int64_t i = 0; i < accel_min(lu.rows, lu.cols); i++)
-        if (operand_integer(f->exchanges, i) <= i || operand_integer(f->exchanges, i) > lu.rows) {
+        if (accel_integer(f->exchanges, i) <= i || accel_integer(f->exchanges, i) > lu.rows) {
             test_note(t, INFINITY);
             return false;
         }
@@ -80,7 +80,7 @@ static bool next_block(const struct factored *f, bool upwards, int64_t *k, struc
     int64_t n = f->lu.rows;
     if (*k < 0 || *k >= n)
         return false;
-    int64_t pivot = operand_integer(f->exchanges, *k), size = pivot > 0 ? 1 : 2;
+    int64_t pivot = accel_integer(f->exchanges, *k), size = pivot > 0 ? 1 : 2;
     *block = (struct block){upwards ? *k : *k - size + 1, size, (pivot > 0 ? pivot : -pivot) - 1};
     *k += upwards ? size : -size;
     return true;
@@ -93,8 +93,8 @@ static bool are_blocks_right(const struct factored *f)
     while (next_block(f, true, &k, &block)) {
         if (block.exchange < 0 || block.exchange >= n || block.first + block.size > n)
             return false;
-        if (block.size == 2 && operand_integer(f->exchanges, block.first + 1) !=
-                                   operand_integer(f->exchanges, block.first))
+        if (block.size == 2 && accel_integer(f->exchanges, block.first + 1) !=
+                                   accel_integer(f->exchanges, block.first))
             return false;
     }
     return true;

@@ -78,7 +78,7 @@ void qr_judge_least_squares(struct test *t)
     test_subtract(t, y, test_times(t, &a, op, test_times(t, &x, 'N', r)), rows);
     bool by_values = t->call->operand[ACCEL_found].ptr;
     bool full =
-        !by_values || operand_integer(&t->call->operand[ACCEL_found], 0) == accel_min(rows, cols);
+        !by_values || accel_integer(&t->call->operand[ACCEL_found], 0) == accel_min(rows, cols);
     if (rows <= cols && full) {
         test_judge(t, y, rows, scale);
     } else {

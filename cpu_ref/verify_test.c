@@ -53,12 +53,6 @@ double operand_real(const struct accel_operand *x, int64_t i)
                                      : (double)((const float *)x->ptr)[i];
 }
 
-int64_t operand_integer(const struct accel_operand *x, int64_t i)
-{
-    return x->dtype == ACCEL_INT64 ? ((const int64_t *)x->ptr)[i]
-                                   : (int64_t)((const int32_t *)x->ptr)[i];
-}
-
 /* ---- Vectors ---- */
 
 double *test_new_vector(struct test *t, int64_t n)

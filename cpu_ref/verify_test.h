@@ -44,9 +44,8 @@ struct view view_part(const struct view *x, int64_t row, int64_t rows, int64_t c
 /* The Frobenius norm. */
 double view_norm(const struct view *x);
 
-/* Element i of a vector of the call: of real numbers, of integers of either size. */
+/* Element i of a vector of the call, of real numbers. */
 double operand_real(const struct accel_operand *x, int64_t i);
-int64_t operand_integer(const struct accel_operand *x, int64_t i);
 
 /* ---- Vectors (verify_test.c) ---- */
 

@@ -40,19 +40,14 @@ static void *make_copy(struct accel_operand *x)
     return memory;
 }
 
-static int64_t integer_at(const struct accel_operand *x, int64_t i)
-{
-    return x->dtype == ACCEL_INT64 ? ((const int64_t *)x->ptr)[i] : ((const int32_t *)x->ptr)[i];
-}
-
 /* laswp does not say how many rows its matrix has: those that it exchanges. Once the exchanges are in host memory. */
 static int64_t rows_of_laswp(const struct accel_call *call)
 {
     int64_t k1 = call->size[ACCEL_k1], k2 = call->size[ACCEL_k2], inc = call->size[ACCEL_incx];
     int64_t rows = k2;
     for (int64_t k = k1; k <= k2; k++)
-        rows = accel_max(
-            rows, integer_at(&call->operand[ACCEL_x], k1 - 1 + (k - k1) * (inc < 0 ? -inc : inc)));
+        rows = accel_max(rows, accel_integer(&call->operand[ACCEL_x],
+                                             k1 - 1 + (k - k1) * (inc < 0 ? -inc : inc)));
     return accel_min(rows, call->operand[ACCEL_a].ld);
 }
 
@@ -62,7 +57,7 @@ int64_t copies_written_cols(const struct accel_call *call, int i)
     int64_t cols = call->operand[i].cols;
     if (!call->flag[ACCEL_range] || (i != ACCEL_c && i != ACCEL_x))
         return cols;
-    int64_t m = integer_at(found, 0);
+    int64_t m = accel_integer(found, 0);
     return m < 0 ? 0 : m < cols ? m : cols;
 }
 

@@ -375,6 +375,17 @@ static inline bool accel_is_rows_of_lapack(const struct accel_call *call)
     return call->layout == ACCEL_ROW_MAJOR && accel_is_lapack(call->routine->family);
 }
 
+/* Element i of an array of integers of either size; of an operand in memory that the CPU reads. */
+static inline int64_t accel_integer_at(enum accel_dtype dtype, const void *array, int64_t i)
+{
+    return dtype == ACCEL_INT64 ? ((const int64_t *)array)[i] : ((const int32_t *)array)[i];
+}
+
+static inline int64_t accel_integer(const struct accel_operand *x, int64_t i)
+{
+    return accel_integer_at(x->dtype, x->ptr, i);
+}
+
 static inline int64_t accel_min(int64_t a, int64_t b)
 {
     return a < b ? a : b;

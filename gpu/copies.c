@@ -44,8 +44,7 @@ static int32_t *read_swaps(struct solver *s, int64_t *last)
         solver_note(s, GPU_ERROR);
     for (int64_t k = k1; solver_is_well(s) && k <= k2; k++) {
         int64_t at = k1 - 1 + (k - k1) * inc;
-        int64_t row =
-            ipiv->dtype == ACCEL_INT64 ? ((const int64_t *)from)[at] : ((const int32_t *)from)[at];
+        int64_t row = accel_integer_at(ipiv->dtype, from, at);
         if (row < 1 || row > call->operand[ACCEL_a].ld || row > INT_MAX)
             solver_note(s, GPU_UNSUPPORTED);
         else

@@ -224,8 +224,7 @@ struct array solver_upload_pivots(struct solver *s, const struct accel_operand *
         solver_note(s, GPU_NO_MEMORY);
     const void *from = copy ? copy : x->ptr;
     for (int64_t i = 0; solver_is_well(s) && i < x->cols; i++) {
-        pivots[i] =
-            x->dtype == ACCEL_INT64 ? ((const int64_t *)from)[i] : ((const int32_t *)from)[i];
+        pivots[i] = accel_integer_at(x->dtype, from, i);
         if (pivots[i] > limit || pivots[i] == 0 || pivots[i] < (with_signs ? -limit : 1))
             solver_note(s, GPU_UNSUPPORTED);
     }

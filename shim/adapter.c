@@ -95,9 +95,8 @@ static void store_scalar(void *p, struct accel_complex z, enum accel_dtype dtype
 /* INTEGER number `index` of an array; a single one is the first of one. */
 static int64_t load_integer(uint64_t word, int width, int64_t index)
 {
-    if (width == 64)
-        return ((const int64_t *)(uintptr_t)word)[index];
-    return ((const int32_t *)(uintptr_t)word)[index];
+    return accel_integer_at(width == 64 ? ACCEL_INT64 : ACCEL_INT32, (const void *)(uintptr_t)word,
+                            index);
 }
 
 static int64_t read_integer(struct reader *r, const struct accel_arg *arg, enum accel_abi abi,

@@ -54,7 +54,7 @@
 struct accel_slots {
     _Atomic(void *) enter;   /* where the entry jumps */
     _Atomic(void *) forward; /* the way to the original */
-    _Atomic(void *) slow;    /* this entry's slow stub */
+    _Atomic(void *) slow;    /* bound entries: their slow stub */
     _Atomic(void *) compare; /* bound entries: the compare part of the routine's gate */
 };
 

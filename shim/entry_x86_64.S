@@ -201,13 +201,16 @@
     jmp *accel_slots + ACCEL_SLOTS_SIZE*index + ACCEL_SLOT_ENTER(%rip)
     .size \symbol, . - \symbol
 
+    /* One original for all callers. Right behind the symbol's jump: the same cache line mostly. */
+.Lgate\@:
+    gate_sizes
+    jmp *accel_slots + ACCEL_SLOTS_SIZE*index + ACCEL_SLOT_FORWARD(%rip)
+9:
 .Lslow\@:
     mov $index, %r11d
     jmp slow_common
 
-    /* One original for all callers. */
-.Lgate\@:
-    lea accel_slots + ACCEL_SLOTS_SIZE*index(%rip), %rax
+    /* The same for bound entries: rax has their slots. */
 .Lcompare\@:
     gate_sizes
     jmp *ACCEL_SLOT_FORWARD(%rax)

@@ -136,7 +136,6 @@ static void set_slot(struct accel_slots *slots, void *forward, void *gate, void 
                      enum dispatch_level level)
 {
     atomic_store_explicit(&slots->forward, forward, memory_order_release);
-    atomic_store_explicit(&slots->slow, slow, memory_order_release);
     void *enter = level == DISPATCH_SEE_NOTHING ? forward
                   : level == DISPATCH_SEE_LARGE ? gate
                                                 : slow;
@@ -182,6 +181,7 @@ static void publish_bound(uint32_t index, enum dispatch_level level)
         atomic_load_explicit(&bound[index].original, memory_order_relaxed);
     atomic_store_explicit(&slots->compare, code(accel_code[exported].compare),
                           memory_order_release);
+    atomic_store_explicit(&slots->slow, bound_code(index, ACCEL_BOUND_SLOW), memory_order_release);
     set_slot(slots, original->function, bound_code(index, ACCEL_BOUND_GATE),
              bound_code(index, ACCEL_BOUND_SLOW), original->width ? level : DISPATCH_SEE_NOTHING);
 }

@@ -1,4 +1,5 @@
-/* Usage: call_dgemm CALLS M N K [cblas]; prints nanoseconds per call.
+/* Usage: call_dgemm CALLS M N K [cblas] [turns]; prints nanoseconds per call. With "turns" it does so once for each line
+ * that it reads, so that two such programs can take turns on one CPU.
  *
  * Built with LOCAL_SCOPE the program has no BLAS of its own: it opens libcall_dgemm.so from its own
  * folder with RTLD_LOCAL, as CPython opens extension modules, and only that library's scope has it.
@@ -47,16 +48,24 @@ static double *filled(long count)
 int main(int argc, char **argv)
 {
     if (argc < 5) {
-        fprintf(stderr, "usage: %s CALLS M N K [cblas]\n", argv[0]);
+        fprintf(stderr, "usage: %s CALLS M N K [cblas] [turns]\n", argv[0]);
         return 2;
     }
     call_fn call = find_call();
     long calls = atol(argv[1]);
     int m = atoi(argv[2]), n = atoi(argv[3]), k = atoi(argv[4]);
     bool cblas = argc > 5 && strcmp(argv[5], "cblas") == 0;
+    bool turns = strcmp(argv[argc - 1], "turns") == 0;
     double *a = filled((long)m * k), *b = filled((long)k * n), *c = filled((long)m * n);
 
-    printf("%.3f\n", call(calls, cblas, m, n, k, a, b, c));
+    if (!turns)
+        printf("%.3f\n", call(calls, cblas, m, n, k, a, b, c));
+    for (int next; turns && (next = getchar()) != EOF;) {
+        if (next == '\n') {
+            printf("%.3f\n", call(calls, cblas, m, n, k, a, b, c));
+            fflush(stdout);
+        }
+    }
     free(a);
     free(b);
     free(c);

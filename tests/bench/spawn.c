@@ -1,16 +1,21 @@
 /* Usage: spawn PAIRS PRELOAD PROGRAM [ARG...]
  *
  * Runs PROGRAM in turn without and with LD_PRELOAD=PRELOAD and prints for each pair both wall times
- * in microseconds. In C because an interpreter's own fork costs more than what is measured. */
+ * in microseconds. What PROGRAM prints goes to /dev/null. In C because an interpreter's own fork costs more than what is
+ * measured. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 extern char **environ;
+
+static posix_spawn_file_actions_t quiet;
 
 static double run(char **argv, char **env)
 {
@@ -19,7 +24,7 @@ static double run(char **argv, char **env)
     int status;
 
     clock_gettime(CLOCK_MONOTONIC, &start);
-    if (posix_spawn(&pid, argv[0], NULL, NULL, argv, env) || waitpid(pid, &status, 0) != pid ||
+    if (posix_spawn(&pid, argv[0], &quiet, NULL, argv, env) || waitpid(pid, &status, 0) != pid ||
         status != 0) {
         fprintf(stderr, "spawn: %s does not run\n", argv[0]);
         exit(1);
@@ -50,8 +55,12 @@ int main(int argc, char **argv)
         return 2;
     }
     char *variable;
-    if (asprintf(&variable, "LD_PRELOAD=%s", argv[2]) < 0)
+    if (posix_spawn_file_actions_init(&quiet) ||
+        posix_spawn_file_actions_addopen(&quiet, STDOUT_FILENO, "/dev/null", O_WRONLY, 0) ||
+        asprintf(&variable, "LD_PRELOAD=%s", argv[2]) < 0) {
+        perror("spawn");
         return 1;
+    }
     unsetenv("LD_PRELOAD");
     char **with = extended(variable);
 
@@ -61,5 +70,6 @@ int main(int argc, char **argv)
     }
     free(with);
     free(variable);
+    posix_spawn_file_actions_destroy(&quiet);
     return 0;
 }

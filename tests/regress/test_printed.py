@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -B
-"""Programs of Debian whose printed numbers are compared: MOPAC (semi-empirical quantum chemistry), xtb (tight binding), CVXOPT (convex
-optimisation). Without libaccel with one thread and with two, which is the noise floor; with it and no GPU; with the test GPU."""
+"""Programs of Debian whose printed numbers are compared: MOPAC (semi-empirical quantum chemistry), xtb (tight binding), Elk (crystals,
+augmented plane waves), CVXOPT (convex optimisation), Octave's control theory (SLICOT), R's mgcv (additive models), statsmodels
+(regressions). Without libaccel with one thread and with two, which is the noise floor; with it and no GPU; with the test GPU."""
 
 import re
 import sys
@@ -13,7 +14,7 @@ from compare import compare  # noqa: E402
 
 ONE, TWO = ({"OPENBLAS_NUM_THREADS": n, "OMP_NUM_THREADS": n} for n in "12")
 LOG = {"ACCEL_LOG": "1", "ACCEL_LOG_FILE": "@HOME@/log.%p"}
-CVXOPT = str(Path(__file__).resolve().parent / "cvxopt_problems.py")
+HERE = Path(__file__).resolve().parent
 
 # Ethanol: x, y and z in Ångström.
 ATOMS = """C  0.00  0.00  0.00
@@ -27,6 +28,31 @@ H  1.89 -0.53 -0.89
 H  3.01  1.25  0.01
 """
 FREE = re.sub(r"(?m)(-?\d+\.\d+)", r"\1 1", ATOMS)  # MOPAC: each coordinate is one that may change
+
+
+# Silicon; lengths in Bohr. A block ends with an empty line.
+SILICON = """tasks
+  0
+
+avec
+  5.13 5.13 0
+  5.13 0 5.13
+  0 5.13 5.13
+
+sppath
+  '/usr/share/elk-lapw/species/'
+
+atoms
+  1
+  'Si.in'
+  2
+  0.0 0.0 0.0
+  0.25 0.25 0.25
+
+ngridk
+  2 2 2
+
+"""
 
 
 def shell(script, text):
@@ -49,6 +75,11 @@ def xtb(done):
     return "\n".join([body, *summary, charges])
 
 
+def elk(done):
+    """The energy of each iteration, the states at the end."""
+    return "\n".join(done.files.get(name, b"").decode() for name in ("TOTENERGY.OUT", "EIGVAL.OUT"))
+
+
 def printed(done):
     return done.stdout
 
@@ -57,7 +88,11 @@ def printed(done):
 PROGRAMS = (
     ("MOPAC", [*shell("mopac m.mop", "PM7 1SCF GRADIENTS VECTORS THREADS=1\nethanol\n\n" + FREE), "m.mop"], mopac, {"dgemm_", "dsyevd_"}, 200),
     ("xtb", [*shell("xtb m.xyz --gfn 2", "9\nethanol\n" + ATOMS), "m.xyz"], xtb, {"dgemm_", "dsygvd_", "dsysv_"}, 40),
-    ("CVXOPT", [DEBIAN_PYTHON, CVXOPT], printed, {"dgemm_", "dpotrf_", "dsyrk_"}, 100),
+    ("Elk", [*shell("elk-lapw", SILICON), "elk.in"], elk, {"dgemm_", "dsygvx_", "zgemm_"}, 80),
+    ("CVXOPT", [DEBIAN_PYTHON, str(HERE / "cvxopt_problems.py")], printed, {"dgemm_", "dpotrf_", "dsyrk_"}, 100),
+    ("Octave control", ["octave-cli", "--no-gui", "-q", str(HERE / "control.m")], printed, {"dgemm_"}, 400),
+    ("R mgcv", ["Rscript", str(HERE / "additive_models.R")], printed, {"dgemm_"}, 150),
+    ("statsmodels", [DEBIAN_PYTHON, str(HERE / "regressions.py")], printed, {"dgemm_", "dgesdd_"}, 600),
 )
 
 
