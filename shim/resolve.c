@@ -10,6 +10,7 @@
 #include "dispatch/dispatch.h"
 #include "dispatch/say.h"
 #include "gpu/linker.h"
+#include "objects.h"
 #include "provider.h"
 
 /* RTLD_NEXT and dlsym's own version: glibc moved dlsym into libc.so.6 as GLIBC_2.34; before that it
@@ -123,21 +124,8 @@ static int width_of_others(const struct link_map *object)
     return 0;
 }
 
-/* The INTEGER width of the library that defines function, 0 where it cannot be told. */
-static int width_of(uint32_t entry, void *function)
+static int probed_width(const struct accel_mangling *mangling, const struct link_map *object)
 {
-    const struct accel_mangling *mangling = accel_name_mangling(entry);
-    const struct accel_name *name = &accel_names[entry];
-    const struct link_map *object = accel_object_of(function);
-    if (!object)
-        return 0;
-    if (!mangling->trusted) {
-        void *sibling = lookup_in(object->l_name, name->sibling);
-        if (!sibling || accel_object_of(sibling) != object)
-            return 0;
-    }
-    if (mangling->width)
-        return mangling->width;
     void *isamax = lookup_in(object->l_name, mangling->probe);
     if (isamax)
         return accel_provider_width(isamax, mangling->abi);
@@ -151,6 +139,59 @@ static int width_of(uint32_t entry, void *function)
         dlerror();
     }
     return isamax && !accel_is_own(isamax) ? accel_provider_width(isamax, ACCEL_ABI_FORTRAN) : 0;
+}
+
+/*
+ * What was found of the last few libraries: a look-up in one that came in as another's dependency takes the linker some
+ * hundred microseconds, and each of its names would need it. What a name was probed by is the same for all of an interface.
+ */
+static struct {
+    const struct link_map *object;
+    const char *probe;
+    unsigned long long
+        unloads; /* at that time: an object's place may be another's after the next */
+    int width;
+} known[16];
+static unsigned known_next;
+static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int probed_width_once(const struct accel_mangling *mangling, const struct link_map *object)
+{
+    const unsigned long long unloads = accel_objects_unloads();
+    int width = -1;
+    pthread_mutex_lock(&known_lock);
+    for (size_t i = 0; width < 0 && i < sizeof known / sizeof *known; i++)
+        if (known[i].object == object && known[i].unloads == unloads &&
+            known[i].probe == mangling->probe)
+            width = known[i].width;
+    pthread_mutex_unlock(&known_lock);
+    if (width >= 0)
+        return width;
+    width = probed_width(mangling, object);
+    pthread_mutex_lock(&known_lock);
+    unsigned at = known_next++ % (sizeof known / sizeof *known);
+    known[at].object = object;
+    known[at].probe = mangling->probe;
+    known[at].unloads = unloads;
+    known[at].width = width;
+    pthread_mutex_unlock(&known_lock);
+    return width;
+}
+
+/* The INTEGER width of the library that defines function, 0 where it cannot be told. */
+static int width_of(uint32_t entry, void *function)
+{
+    const struct accel_mangling *mangling = accel_name_mangling(entry);
+    const struct accel_name *name = &accel_names[entry];
+    const struct link_map *object = accel_object_of(function);
+    if (!object)
+        return 0;
+    if (!mangling->trusted) {
+        void *sibling = lookup_in(object->l_name, name->sibling);
+        if (!sibling || accel_object_of(sibling) != object)
+            return 0;
+    }
+    return mangling->width ? mangling->width : probed_width_once(mangling, object);
 }
 
 /* Where memory has run out, a call still needs its original. These are never given back, and one that is there already
@@ -197,6 +238,7 @@ void accel_original_free(const struct accel_original *original)
 void accel_resolve_fork_child(void)
 {
     pthread_mutex_init(&reserve_lock, NULL);
+    pthread_mutex_init(&known_lock, NULL);
 }
 
 const struct accel_original *accel_resolve_known(uint32_t entry, void *function)
@@ -218,43 +260,15 @@ static void *from_caller_scope(const char *name, uintptr_t ret)
     return lookup_in(caller->l_name, name);
 }
 
-/* The names of some of the loaded objects, one behind the other. Without memory of ours: there may be none. */
-struct objects {
-    int first, seen, next; /* numbers in the order of loading */
-    size_t used;
-    char text[8192]; /* a name is a path */
-};
-
-static int collect_object(struct dl_phdr_info *info, size_t size, void *data)
-{
-    struct objects *objects = data;
-    size_t length = strlen(info->dlpi_name) + 1;
-    (void)size;
-    if (objects->seen++ < objects->first)
-        return 0;
-    if (objects->used + length > sizeof objects->text)
-        return 1;
-    memcpy(objects->text + objects->used, info->dlpi_name, length);
-    objects->used += length;
-    objects->next = objects->seen;
-    return 0;
-}
-
 /* The first provider of the name among the loaded objects, and *wide: the first ILP64 one where
  * both widths are there, else NULL. */
 static void *from_loaded_objects(uint32_t entry, void **wide)
 {
-    struct objects objects;
+    struct accel_objects objects = {.next = 0};
     void *by_width[3] = {NULL}; /* unknown, 32, 64 */
     *wide = NULL;
-    objects.next = 0;
     do {
-        objects.first = objects.next;
-        objects.seen = 0;
-        objects.used = 0;
-        linker_enter();
-        dl_iterate_phdr(collect_object, &objects);
-        linker_leave();
+        accel_objects_defining(accel_names[entry].symbol, objects.next, &objects);
         for (size_t at = 0; at < objects.used; at += strlen(objects.text + at) + 1) {
             void *found = lookup_in(objects.text + at, accel_names[entry].symbol);
             if (!found || found == by_width[0] || found == by_width[1] || found == by_width[2])

@@ -12,6 +12,7 @@
 #include "dispatch/lapack_rules.h"
 #include "gpu/linker.h"
 #include "library.h"
+#include "objects.h"
 #include "resolve.h"
 #include "slots.h"
 
@@ -166,7 +167,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
     struct dispatch_caller caller = {.symbol = accel_names[exported].symbol,
                                      .site = frame->ret,
                                      .library = library,
-                                     .loads = accel_slots_count_loads,
+                                     .loads = accel_objects_loads,
                                      .forward = forward,
                                      .original = call_original,
                                      .succeed = succeed,

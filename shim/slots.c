@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "dispatch/say.h"
-#include "gpu/linker.h"
+#include "objects.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -205,44 +205,9 @@ void accel_slots_follow(void)
 
 /* ---- Originals ---- */
 
-/* The dynamic linker's counts of loads and unloads come with every object; the first has them. */
-struct object_counts {
-    unsigned long long loads, unloads;
-};
-
-static int first_object(struct dl_phdr_info *info, size_t size, void *data)
-{
-    struct object_counts *counts = data;
-    if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
-        *counts = (struct object_counts){info->dlpi_adds, info->dlpi_subs};
-    return 1;
-}
-
-unsigned long long accel_slots_count_loads(void)
-{
-    static _Atomic unsigned long long last;
-    struct object_counts counts = {0, 0};
-    /* Asked in each call, which shall not wait for a program that forks again and again: the next one asks anew. */
-    if (!linker_enter_now())
-        return atomic_load_explicit(&last, memory_order_relaxed);
-    dl_iterate_phdr(first_object, &counts);
-    linker_leave();
-    atomic_store_explicit(&last, counts.loads, memory_order_relaxed);
-    return counts.loads;
-}
-
-static unsigned long long count_unloads(void)
-{
-    struct object_counts counts = {0, 0};
-    linker_enter();
-    dl_iterate_phdr(first_object, &counts);
-    linker_leave();
-    return counts.unloads;
-}
-
 void accel_slots_drop_if_unloaded(void)
 {
-    unsigned long long unloads = count_unloads();
+    unsigned long long unloads = accel_objects_unloads();
     pthread_mutex_lock(&lock);
     if (unloads != unloads_seen) {
         unloads_seen = unloads;

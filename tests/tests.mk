@@ -3,7 +3,7 @@
 TESTS      := $(BUILD)/tests
 TEST_FLAGS := -std=gnu11 -Wall -Wextra $(WERROR) -O2 -g -I. -Itests/shim -I$(BUILD) $(SANITIZE_FLAGS)
 
-UNIT_TESTS    := test_text test_settings test_config test_pattern test_ranks test_decide test_model test_model_file test_names test_adapter test_gpu test_find_cuda test_residual test_verify test_number test_tally test_load test_linker
+UNIT_TESTS    := test_text test_settings test_config test_pattern test_ranks test_decide test_model test_model_file test_names test_adapter test_gpu test_find_cuda test_residual test_verify test_number test_tally test_load test_linker test_objects
 TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so scopes forks forks_anytime signals steps put_model damage lookups start_up libearly.so turmoil handlers surroundings \
                    bad_arguments bad_arguments_longjmp cuda_program \
                    libcaller_lp64.so libcaller_ilp64.so libcaller_none.so \
@@ -112,6 +112,9 @@ $(TESTS)/test_residual: tests/unit/test_residual.c $(CPU_REF) $(CPU_REF_HEADERS)
 $(TESTS)/test_verify: tests/unit/test_verify.c tests/unit/routine.h $(CPU_REF) $(CPU_REF_HEADERS) $(patsubst %,$(BUILD)/dispatch/%.o,shape lapack_rules) $(BUILD)/shim/names.o
 $(TESTS)/test_number: tests/unit/test_number.c $(BUILD)/tool/number.o
 $(TESTS)/test_linker: tests/unit/test_linker.c $(BUILD)/gpu/linker.o
+$(TESTS)/test_objects: tests/unit/test_objects.c $(BUILD)/shim/objects.o $(BUILD)/gpu/linker.o | $(TESTS)/libhashed_gnu.so $(TESTS)/libhashed_sysv.so
+$(TESTS)/libhashed_%.so: tests/unit/hashed.c | $(TESTS)/.made
+	$(CC) $(TEST_FLAGS) -shared -fPIC -Wl,--hash-style=$* -o $@ $<
 $(TESTS)/test_tally: tests/unit/test_tally.c $(BUILD)/tool/tally.o $(BUILD)/tool/number.o
 $(TESTS)/test_gpu: tests/unit/test_gpu.c $(CPU_REF) $(GPU_OBJECTS) $(BUILD)/shim/names.o | $(BUILD)/testgpu/libcuda.so.1
 $(TESTS)/test_gpu: TEST_FLAGS += -isystem $(CUDA_INCLUDE) -Igpu

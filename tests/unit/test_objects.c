@@ -1,0 +1,150 @@
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/objects.h"
+
+/* A library beside the test. */
+static void *open_beside(const char *name)
+{
+    char path[PATH_MAX], self[PATH_MAX];
+    assert_non_null(realpath("/proc/self/exe", self));
+    *strrchr(self, '/') = 0;
+    assert_true(snprintf(path, sizeof path, "%s/%s", self, name) < (int)sizeof path);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(library);
+    return library;
+}
+
+/* Whether the object of a handle defines a symbol, by its hash table. */
+static bool defines(void *handle, const char *symbol)
+{
+    struct link_map *map;
+    assert_int_equal(dlinfo(handle, RTLD_DI_LINKMAP, &map), 0);
+    return accel_object_defines(map->l_addr, map->l_ld, symbol);
+}
+
+static void check_hash_table(const char *name)
+{
+    void *library = open_beside(name);
+    for (const char *x = "abcde"; *x; x++) {
+        for (const char *y = "0123456789"; *y; y++) {
+            char symbol[] = "hashed_xy";
+            symbol[7] = *x;
+            symbol[8] = *y;
+            assert_int_equal(defines(library, symbol), *y < '2');
+        }
+    }
+    assert_false(defines(library, "rand")); /* it is in the table, but another's */
+    assert_false(defines(library, ""));
+    dlclose(library);
+}
+
+static void test_gnu_hash(void **state)
+{
+    (void)state;
+    check_hash_table("libhashed_gnu.so");
+}
+
+static void test_older_hash(void **state)
+{
+    (void)state;
+    check_hash_table("libhashed_sysv.so");
+}
+
+static void test_the_c_library_is_found_as_by_dlsym(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"qsort",     "malloc", "memcpy", "getenv", "strtold",
+                                        "nanosleep", "dgemm_", "nonono", "qsort_", "cblas_dgemm"};
+    void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
+    assert_non_null(libc);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_int_equal(defines(libc, names[i]), dlsym(libc, names[i]) != NULL);
+    dlclose(libc);
+}
+
+/* How many objects define a symbol, and the last part of one's name. */
+static int count_defining(const char *symbol, char *last, size_t size)
+{
+    struct accel_objects objects = {.next = 0};
+    int count = 0;
+    do {
+        accel_objects_defining(symbol, objects.next, &objects);
+        for (size_t at = 0; at < objects.used; at += strlen(objects.text + at) + 1, count++) {
+            const char *slash = strrchr(objects.text + at, '/');
+            snprintf(last, size, "%s", slash ? slash + 1 : objects.text + at);
+        }
+    } while (objects.used > 0);
+    return count;
+}
+
+static void test_only_those_that_define_it_are_listed(void **state)
+{
+    (void)state;
+    char last[64] = "";
+    assert_int_equal(count_defining("hashed_a0", last, sizeof last), 0);
+    void *one = open_beside("libhashed_gnu.so");
+    assert_int_equal(count_defining("hashed_a0", last, sizeof last), 1);
+    assert_string_equal(last, "libhashed_gnu.so");
+    void *other = open_beside("libhashed_sysv.so");
+    assert_int_equal(count_defining("hashed_a0", last, sizeof last), 2);
+    dlclose(one);
+    assert_int_equal(count_defining("hashed_a0", last, sizeof last), 1);
+    assert_string_equal(last, "libhashed_sysv.so");
+    dlclose(other);
+    assert_int_equal(count_defining("gnu_get_libc_version", last, sizeof last), 1);
+    assert_string_equal(last, "libc.so.6");
+    /* The kernel's object has addresses of another kind. */
+    assert_true(count_defining("__vdso_clock_gettime", last, sizeof last) <= 1);
+}
+
+/* More names than go into one part. */
+static void test_parts(void **state)
+{
+    (void)state;
+    struct accel_objects objects;
+    char last[64];
+    accel_objects_defining("gnu_get_libc_version", 0, &objects);
+    assert_true(objects.used > 0);
+    int next = objects.next;
+    accel_objects_defining("gnu_get_libc_version", next, &objects);
+    assert_int_equal(objects.used, 0);
+    accel_objects_defining("gnu_get_libc_version", next - 1, &objects);
+    assert_int_equal(objects.next, next);
+    assert_int_equal(count_defining("no such name", last, sizeof last), 0);
+}
+
+static void test_loads_and_unloads_are_counted(void **state)
+{
+    (void)state;
+    unsigned long long loads = accel_objects_loads(), unloads = accel_objects_unloads();
+    void *library = open_beside("libhashed_gnu.so");
+    assert_int_equal(accel_objects_loads(), loads + 1);
+    assert_int_equal(accel_objects_unloads(), unloads);
+    dlclose(library);
+    assert_int_equal(accel_objects_loads(), loads + 1);
+    assert_int_equal(accel_objects_unloads(), unloads + 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gnu_hash),
+        cmocka_unit_test(test_older_hash),
+        cmocka_unit_test(test_the_c_library_is_found_as_by_dlsym),
+        cmocka_unit_test(test_only_those_that_define_it_are_listed),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_loads_and_unloads_are_counted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
