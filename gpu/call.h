@@ -572,17 +572,18 @@ static inline bool accel_mul(int64_t a, int64_t b, int64_t *product)
 }
 
 /* Bytes from the first to behind the last element of an operand, of a batch's first matrix where they stand
- * in an array; -1 where that overflows. batch: products of the call. */
+ * in an array; -1 where that overflows, if only for a matrix of a batch of none. batch: products of the call. */
 static inline int64_t accel_extent(const struct accel_operand *x, int64_t batch)
 {
     int64_t last, bytes, before = 0;
-    if (x->rows <= 0 || x->cols <= 0 || batch <= 0)
+    if (x->rows <= 0 || x->cols <= 0)
         return 0;
     if (!accel_mul(x->cols - 1, x->ld, &last) || __builtin_add_overflow(last, x->rows, &last) ||
-        !accel_mul(batch - 1, x->stride, &before) || __builtin_add_overflow(last, before, &last) ||
+        !accel_mul(batch > 1 ? batch - 1 : 0, x->stride, &before) ||
+        __builtin_add_overflow(last, before, &last) ||
         !accel_mul(last, (int64_t)accel_dtype_size(x->dtype), &bytes))
         return -1;
-    return bytes;
+    return batch > 0 ? bytes : 0;
 }
 
 /* Bytes of the elements of one matrix, without what lies between the columns; < 2^63 wherever the
