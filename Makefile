@@ -100,12 +100,13 @@ test:
 	$(MAKE) all test-programs testgpu
 	$(MAKE) check
 
-# Programs of the test suite and some more, and a table of what they compute.
+# Programs of the test suite and some more, and a table of what they compute. REGRESS=... for some of it.
+REGRESS ?=
 .PHONY: regress
 regress:
 	scripts/install-deps build test regress
 	$(MAKE) all test-programs testgpu
-	BUILD=$(BUILD) tests/regress/run
+	BUILD=$(BUILD) tests/regress/run $(REGRESS)
 
 bench:
 	scripts/install-deps build bench

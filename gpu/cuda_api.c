@@ -93,7 +93,10 @@ static void close_library(void *library)
 
 void *cuda_api_loaded_driver(void)
 {
-    return open_library(DRIVER_SONAME, RTLD_NOLOAD | RTLD_LAZY);
+    void *library = open_library(DRIVER_SONAME, RTLD_NOLOAD | RTLD_LAZY);
+    if (!library)
+        dlerror(); /* that it is not there is no error, least of all the program's */
+    return library;
 }
 
 static void *open_in(const char *dir, const char *soname)

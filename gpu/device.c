@@ -286,7 +286,6 @@ static bool find_program_driver(unsigned long long loads)
     if (atomic_load_explicit(&last, memory_order_acquire) == loads)
         return false;
     void *driver = cuda_api_loaded_driver(); /* stays loaded then: a handle is held */
-    dlerror();
     if (driver) {
         void *current = dlsym(driver, "cuCtxGetCurrent");
         void *primary_state = dlsym(driver, "cuDevicePrimaryCtxGetState");
@@ -300,6 +299,8 @@ static bool find_program_driver(unsigned long long loads)
                 atomic_store_explicit(&program_has_driver, true, memory_order_release);
             }
             pthread_mutex_unlock(&lock);
+        } else {
+            dlerror(); /* an old driver; not the program's error */
         }
     }
     atomic_store_explicit(&last, loads, memory_order_release);

@@ -28,7 +28,8 @@ static void use(const char *what, void *function)
     const double one = 1, zero = 0, a[4] = {1, 2, 3, 4};
     double c[4] = {0};
     ((gemm *)(uintptr_t)function)("N", "N", &n, &n, &n, &one, a, &n, a, &n, &zero, c, &n, 1, 1);
-    printf("%g %g %g %g%s\n", c[0], c[1], c[2], c[3], error ? " and a message" : "");
+    printf("%g %g %g %g%s%s\n", c[0], c[1], c[2], c[3], error ? " and a message" : "",
+           dlerror() ? ", the call left one" : "");
 }
 
 static const char *object(void *address)
