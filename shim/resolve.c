@@ -148,9 +148,8 @@ static int probed_width(const struct accel_mangling *mangling, const struct link
 static struct {
     const struct link_map *object;
     const char *probe;
-    unsigned long long
-        unloads; /* at that time: an object's place may be another's after the next */
-    int width;
+    unsigned long long unloads; /* at that time: after one, the place may be another object's */
+    int width;                  /* never 0: a library that comes later may tell */
 } known[16];
 static unsigned known_next;
 static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -158,16 +157,18 @@ static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
 static int probed_width_once(const struct accel_mangling *mangling, const struct link_map *object)
 {
     const unsigned long long unloads = accel_objects_unloads();
-    int width = -1;
+    int width = 0;
     pthread_mutex_lock(&known_lock);
-    for (size_t i = 0; width < 0 && i < sizeof known / sizeof *known; i++)
+    for (size_t i = 0; !width && i < sizeof known / sizeof *known; i++)
         if (known[i].object == object && known[i].unloads == unloads &&
             known[i].probe == mangling->probe)
             width = known[i].width;
     pthread_mutex_unlock(&known_lock);
-    if (width >= 0)
+    if (width)
         return width;
     width = probed_width(mangling, object);
+    if (!width)
+        return 0;
     pthread_mutex_lock(&known_lock);
     unsigned at = known_next++ % (sizeof known / sizeof *known);
     known[at].object = object;
