@@ -127,7 +127,11 @@ static bool meet(const struct accel_operand *x, uint64_t distance)
            (ld - rows < (uint64_t)x->rows && cols + 1 < (uint64_t)x->cols);
 }
 
-/* Where results of a batch with strides have elements in common, the products depend on each other. */
+/* Matrices of a batch with strides that begin within the first one's extent and are compared with it: those that lie beside
+ * one another in a large matrix. */
+#define BESIDE_MAX 65536
+
+/* Where results of a batch with strides have elements in common, or that cannot be told, the products depend on each other. */
 static bool is_separate(const struct accel_operand *x, int64_t batch)
 {
     int64_t extent = accel_extent(x, 1), stride;
@@ -138,7 +142,7 @@ static bool is_separate(const struct accel_operand *x, int64_t batch)
     if (!(x->access & ACCEL_WRITE))
         return true;
     for (int64_t i = 1; i < batch && (i - 1) * stride < extent; i++)
-        if (meet(x, (uint64_t)(i * stride)))
+        if (i > BESIDE_MAX || meet(x, (uint64_t)(i * stride)))
             return false;
     return true;
 }

@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include <string.h>
+#include <unistd.h>
 
 #include "dispatch/ranks.h"
 #include "dispatch/settings.h"
@@ -15,17 +16,24 @@ static int names_a_file(const char *name)
            strcmp(name, "XDG_CONFIG_HOME") == 0;
 }
 
+/* Not by setenv(), which keeps all values that it has ever had. The variables stay in the text. */
+static char *variables[1024];
+
 static void set_environment(char *text)
 {
-    clearenv();
-    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+    size_t count = 0;
+    for (char *line = strtok(text, "\n"); line && count + 1 < sizeof variables / sizeof *variables;
+         line = strtok(NULL, "\n")) {
         char *equals = strchr(line, '=');
         if (!equals || equals == line)
             continue;
         *equals = 0;
         if (!names_a_file(line))
-            setenv(line, equals + 1, 1);
+            variables[count++] = line;
+        *equals = '=';
     }
+    variables[count] = NULL;
+    environ = variables;
 }
 
 static void check_devices(const struct accel_devices *devices)
@@ -57,10 +65,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(text, data, size);
     text[size] = 0;
     set_environment(text);
-    free(text); /* the settings have copies */
     settings_read_from(&settings, &sources);
     check_ranks();
-    clearenv();
+    variables[0] = NULL;
+    free(text); /* the settings have copies */
     FUZZ_CHECK(settings.memory_share > 0 && settings.memory_share <= 1);
     FUZZ_CHECK(settings.memory_bytes >= 0);
     FUZZ_CHECK(settings.on || (!settings.log && !settings.log_file && !settings.summary));

@@ -150,6 +150,14 @@ static void batches(void **state)
     assert_decision(&call, &ready, &forced, true, ACCEL_FORCED);
     call.operand[ACCEL_c].ld--;
     assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
+    /* Not all of them are looked at. */
+    call.operand[ACCEL_c].ld = INT64_MAX / 1600;
+    assert_decision(&call, &ready, &forced, true, ACCEL_FORCED);
+    call.batch = INT64_MAX / 160000;
+    for (int i = 0; i < 2; i++)
+        call.operand[i].stride = 0;
+    assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
+    call.batch = 5000;
     call.operand[ACCEL_c].ld = 100;
     call.operand[ACCEL_c].stride = -100 * 100;
     assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
