@@ -368,8 +368,10 @@ def programs():
         for number, name in ((signal.SIGINT, "SIGINT"), (signal.SIGTERM, "SIGTERM")):
             Path(folder, "out.txt").write_text("precious\n")
             script = "echo 1 > out.txt; echo begun >&2; exec sleep 50"
+            # What runs in a shell's background ignores SIGINT, and so would accel.
             process = subprocess.Popen([TOOL, "diff", "--output", "out.txt", "--", "sh", "-c", script], cwd=folder, env=environment(folder),
-                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                       preexec_fn=lambda asked=number: signal.signal(asked, signal.SIG_DFL))
             process.stderr.readline()
             started = time.monotonic()
             process.send_signal(number)
