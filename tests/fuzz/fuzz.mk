@@ -1,6 +1,7 @@
 # Fuzzers: `make fuzz` lets clang's libFuzzer look for inputs; what it has found is replayed by the ordinary tests.
 
 FUZZ_SECONDS ?= 60
+FUZZ_SEED    ?= 0
 FUZZ_BUILD   ?= build-fuzz
 FUZZ_FLAGS   := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 
@@ -27,4 +28,4 @@ fuzz-programs: $(addprefix $(BUILD)/fuzz/,$(FUZZ_TARGETS))
 fuzz:
 	scripts/install-deps fuzz
 	$(MAKE) BUILD=$(FUZZ_BUILD) CC=clang CFLAGS='-O1 -g -fsanitize=fuzzer-no-link $(FUZZ_FLAGS)' fuzz-programs
-	FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run $(addprefix $(FUZZ_BUILD)/fuzz/,$(FUZZ_TARGETS))
+	FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_SEED=$(FUZZ_SEED) tests/fuzz/run $(addprefix $(FUZZ_BUILD)/fuzz/,$(FUZZ_TARGETS))
