@@ -82,7 +82,9 @@ static int count_defining(const char *symbol, char *last, size_t size)
         accel_objects_defining(symbol, objects.next, &objects);
         for (size_t at = 0; at < objects.used; at += strlen(objects.text + at) + 1, count++) {
             const char *slash = strrchr(objects.text + at, '/');
-            snprintf(last, size, "%s", slash ? slash + 1 : objects.text + at);
+            const char *name = slash ? slash + 1 : objects.text + at;
+            assert_true(strlen(name) < size);
+            strcpy(last, name);
         }
     } while (objects.used > 0);
     return count;
