@@ -22,8 +22,13 @@ def reasons(stderr):
     return Counter(re.findall(r"ran=\S+ why=\S+", stderr))
 
 
+# A call that comes while another thread looks for the GPU or starts it does not wait: a few may be on the CPU with `warming`.
+FEW = 8
+
+
 def all_on_the_cpu(stderr):
-    return reasons(stderr) == {"ran=cpu why=no_gpu": CALLS}
+    found = reasons(stderr)
+    return found["ran=cpu why=no_gpu"] + found["ran=cpu why=warming"] == CALLS and found["ran=cpu why=warming"] <= FEW
 
 
 def started_meanwhile(stderr):
@@ -32,7 +37,8 @@ def started_meanwhile(stderr):
 
 
 def all_on_the_gpu(stderr):
-    return re.search(rf"(?m)^accel: dgemm_ +gpu0 +forced +{CALLS} ", stderr)
+    found = re.search(r"(?m)^accel: dgemm_ +gpu0 +forced +(\d+) ", stderr)
+    return found and CALLS - FEW <= int(found[1]) <= CALLS
 
 
 def left_alone(stderr):
