@@ -475,6 +475,8 @@ static void survey(struct accel_call *call, const struct dispatch_caller *caller
     bool starting = now == ACCEL_GPU_UNTRIED || now == ACCEL_GPU_STARTING;
     if (starting && (situation->decision.gpu || situation->decision.why == ACCEL_WARMING))
         see_to_gpu(call, situation);
+    else if (situation->decision.gpu && now != ACCEL_GPU_READY)
+        decide_now(call, situation); /* another thread has found none since the decision */
 }
 
 bool dispatch_would_run(struct accel_call *call, const struct dispatch_caller *caller)
