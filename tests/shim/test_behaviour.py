@@ -100,4 +100,9 @@ for place, env in {"gpu": {**TEST_GPU, **LOG}, "cpu": {**NO_GPU, **LOG}}.items()
     ran = {line["ran"] for line in lines_for(done)}
     tap.ok(done.returncode == 0 and ran == {"gpu0" if place == "gpu" else "cpu"},
            f"floating-point state, on the {place}: the program's own", done.stdout, done.stderr)
+# ---- Threads whose first calls come while one of them finds that there is no GPU ----
+
+ended = [start("steps", "threads:4:200:2", env={**NO_GPU, **LOG, "OPENBLAS_NUM_THREADS": "1"}).returncode for _ in range(100)]
+tap.ok(set(ended) == {0}, "no GPU, first calls of four threads at once", *ended)
+
 tap.done()
