@@ -110,7 +110,7 @@ static void test_only_those_that_define_it_are_listed(void **state)
     assert_true(count_defining("__vdso_clock_gettime", last, sizeof last) <= 1);
 }
 
-/* More names than go into one part. */
+/* A part begins behind the last object of the one before. */
 static void test_parts(void **state)
 {
     (void)state;
