@@ -160,9 +160,9 @@ bool workload_make(struct workload *workload, struct workload_memory *memory,
     shape_operands(call);
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
-        struct accel_operand *x = &call->operand[arg->slot];
         if (arg->kind != ACCEL_ARG_MATRIX && arg->kind != ACCEL_ARG_VECTOR)
             continue;
+        struct accel_operand *x = &call->operand[arg->slot];
         x->name = arg->name;
         x->inc = arg->kind == ACCEL_ARG_VECTOR ? 1 : 0;
         x->stride = x->ld * x->cols;

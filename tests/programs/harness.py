@@ -24,8 +24,10 @@ WORK = Path(__file__).resolve().parent / "work"
 DEBIAN_PYTHON = "/usr/bin/python3"
 VENV_PYTHON = str(BUILD / "venv/bin/python")
 
-# A sanitizer's runtime comes before all others: see tests/sanitize/run.
-SHIM = {"LD_PRELOAD": ":".join([*filter(None, [os.environ.get("SANITIZER_RUNTIME")]), str(BUILD / "libaccel.so")])}
+# A sanitizer's runtime comes before all others, with libaccel and without it: see tests/sanitize/run.
+RUNTIME = [*filter(None, [os.environ.get("SANITIZER_RUNTIME")])]
+UNDER_TSAN = any("libtsan" in path for path in RUNTIME)
+SHIM = {"LD_PRELOAD": ":".join([*RUNTIME, str(BUILD / "libaccel.so")])}
 # A real GPU of this machine is hidden by the driver's own variable.
 NO_GPU = {**SHIM, "CUDA_VISIBLE_DEVICES": "-1"}
 TEST_GPU = {**SHIM, "ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "ACCEL_POLICY": "gpu"}
@@ -66,6 +68,9 @@ class Tap:
     def note(self, text):
         print("# " + text)
 
+    def skip(self, name, why):
+        self.ok(True, f"{name} # SKIP {why}")
+
     def done(self):
         print(f"1..{self.count}")
         sys.exit(1 if self.failed else 0)
@@ -90,6 +95,8 @@ def clean_env(home):
     env = {k: v for k, v in os.environ.items() if not k.startswith(("ACCEL", "XDG_", "OMP_", "OPENBLAS_"))}
     for name in ("LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "PYTHONPATH"):
         env.pop(name, None)
+    if RUNTIME:
+        env.update(LD_PRELOAD=":".join(RUNTIME))
     env.update(HOME=home, LC_ALL="C.UTF-8", PYTHONHASHSEED="0", PYTHONDONTWRITEBYTECODE="1")
     # Two threads everywhere: the number of threads changes the rounding.
     env.update(OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2")

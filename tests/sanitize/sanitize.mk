@@ -1,21 +1,33 @@
-# A part of the suite under gcc's AddressSanitizer and UndefinedBehaviorSanitizer, and under its ThreadSanitizer, each in a build folder of
-# its own.
+# The suite under gcc's AddressSanitizer and UndefinedBehaviorSanitizer, and under its ThreadSanitizer, each in a build folder of
+# its own. CHECK=... for some of it, LESS=... for all but some.
+LESS ?=
 
 # Their runtimes look functions up when they start, by the dlsym that is ours, and before their own memory is there: what is
 # called then is not instrumented.
 $(addprefix $(BUILD)/shim/,hooks.o names.o resolve.o): SANITIZE_FLAGS :=
 
-.PHONY: sanitize asan tsan sanitized-programs
-sanitized-programs: all testgpu $(TEST_PROGRAMS) $(addprefix $(TESTS)/replay_,$(FUZZ_TARGETS))
+# Not under AddressSanitizer: what a build has in it, exports and needs (it has more), how many instructions a call takes, the
+# sources' style, and what tests the scripts that run packages' own tests.
+ASAN_CHECK := $(filter-out tests/shim/test_interface.py tests/shim/test_entry_cost.py tests/style/run tests/suites/% tests/proof/% $(LESS),$(CHECK))
+# Under ThreadSanitizer: what has threads, and none of the programs whose own libraries it would judge.
+TSAN_CHECK := $(if $(filter command line,$(origin CHECK)),$(CHECK),tests/unit/run tests/sanitize/test_threads.py \
+                $(addprefix tests/shim/test_,scopes.py hardening.py devices.py start.py))
 
+.PHONY: sanitize asan tsan
 sanitize:
 	$(MAKE) asan
 	$(MAKE) tsan
+# sanitized(folder, kind, flags, tests): what was fetched for the tests serves here, too.
+, := ,
+define sanitized
+	scripts/install-deps build test
+	mkdir -p $(1)
+	ln -sfn $(abspath $(BUILD))/venv $(1)/venv
+	ln -sfn $(abspath $(BUILD))/lapack $(1)/lapack
+	$(MAKE) BUILD=$(1) CUDA_INCLUDE=$(CUDA_INCLUDE) SANITIZE=$(3) CFLAGS='-O1 -g' all test-programs testgpu
+	tests/sanitize/run $(1) $(2) $(4)
+endef
 asan:
-	scripts/install-deps build test
-	$(MAKE) BUILD=build-asan CUDA_INCLUDE=$(CUDA_INCLUDE) SANITIZE=address,undefined CFLAGS='-O1 -g' sanitized-programs
-	tests/sanitize/run build-asan address
+	$(call sanitized,build-asan,address,address$(,)undefined,$(ASAN_CHECK))
 tsan:
-	scripts/install-deps build test
-	$(MAKE) BUILD=build-tsan CUDA_INCLUDE=$(CUDA_INCLUDE) SANITIZE=thread CFLAGS='-O1 -g' sanitized-programs
-	tests/sanitize/run build-tsan thread
+	$(call sanitized,build-tsan,thread,thread,$(TSAN_CHECK))
