@@ -10,17 +10,47 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shim/objects.h"
+
+static void path_beside(const char *name, char path[PATH_MAX])
+{
+    char self[PATH_MAX];
+    assert_non_null(realpath("/proc/self/exe", self));
+    *strrchr(self, '/') = 0;
+    assert_true(snprintf(path, PATH_MAX, "%s/%s", self, name) < PATH_MAX);
+}
 
 /* A library beside the test. */
 static void *open_beside(const char *name)
 {
-    char path[PATH_MAX], self[PATH_MAX];
-    assert_non_null(realpath("/proc/self/exe", self));
-    *strrchr(self, '/') = 0;
-    assert_true(snprintf(path, sizeof path, "%s/%s", self, name) < (int)sizeof path);
+    char path[PATH_MAX];
+    path_beside(name, path);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(library);
+    return library;
+}
+
+/* The same library once more: an object of its own, whose name has 200 letters and more. */
+static void *open_copy(const char *name, int number)
+{
+    static char contents[1 << 18];
+    char path[PATH_MAX], copy[256];
+    path_beside(name, path);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t size = fread(contents, 1, sizeof contents, file);
+    assert_true(feof(file));
+    fclose(file);
+    snprintf(copy, sizeof copy, "copy_%0200d_%d.so", number, (int)getpid());
+    path_beside(copy, path);
+    file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(contents, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    remove(path);
     assert_non_null(library);
     return library;
 }
@@ -126,6 +156,24 @@ static void test_parts(void **state)
     assert_int_equal(count_defining("no such name", last, sizeof last), 0);
 }
 
+/* None is lost or listed twice where one part ends and the next begins. */
+static void test_many_parts(void **state)
+{
+    (void)state;
+    enum { COPIES = 100 };
+    void *copies[COPIES];
+    char last[PATH_MAX];
+    for (int i = 0; i < COPIES; i++)
+        copies[i] = open_copy("libhashed_gnu.so", i);
+    struct accel_objects objects;
+    accel_objects_defining("hashed_a0", 0, &objects);
+    assert_in_range(objects.used, sizeof objects.text * 3 / 4, sizeof objects.text);
+    assert_int_equal(count_defining("hashed_a0", last, sizeof last), COPIES);
+    for (int i = 0; i < COPIES; i++)
+        assert_int_equal(dlclose(copies[i]), 0);
+    assert_int_equal(count_defining("hashed_a0", last, sizeof last), 0);
+}
+
 static void test_loads_and_unloads_are_counted(void **state)
 {
     (void)state;
@@ -146,6 +194,7 @@ int main(void)
         cmocka_unit_test(test_the_c_library_is_found_as_by_dlsym),
         cmocka_unit_test(test_only_those_that_define_it_are_listed),
         cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_many_parts),
         cmocka_unit_test(test_loads_and_unloads_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
