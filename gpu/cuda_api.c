@@ -81,6 +81,8 @@ static void *open_library(const char *name, int flags)
     linker_enter();
     void *library = dlopen(name, flags);
     linker_leave();
+    if (library && !(flags & RTLD_NOLOAD))
+        linker_await_forks();
     return library;
 }
 

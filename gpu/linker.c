@@ -53,6 +53,12 @@ void linker_leave(void)
         atomic_fetch_sub(&inside, 1);
 }
 
+void linker_await_forks(void)
+{
+    linker_enter();
+    linker_leave();
+}
+
 void linker_before_fork(bool (*maps)(void))
 {
     int own = depth > 0; /* a constructor that forks, in a library that this thread loads */

@@ -18,6 +18,10 @@ void linker_enter(void);
 bool linker_enter_now(void);
 void linker_leave(void);
 
+/* Waits for the forks that are under way, for 1 s at most, after a library was loaded and before it is called: if it has asked for
+ * pthread_atfork(3) since a fork began, that fork will not call it, and the child would find a lock taken that is held now. */
+void linker_await_forks(void);
+
 /* For pthread_atfork(3). Before a fork: waits for the other threads' work; for 10 ms, and after that for no more than 1 s while
  * the linker maps what it loads, as maps() tells: the rest of a load does a child no harm. */
 void linker_before_fork(bool (*maps)(void));

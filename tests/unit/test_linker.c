@@ -172,15 +172,23 @@ static void *enter_while_forking(void *early)
     return NULL;
 }
 
-static void test_enter_waits_for_a_fork(void **state)
+static void *await_forks(void *early)
 {
-    (void)state;
+    atomic_store(&is_inside, true);
+    errno = EDOM;
+    linker_await_forks();
+    *(bool *)early = !atomic_load(&forked) || errno != EDOM;
+    return NULL;
+}
+
+static void check_waits_for_a_fork(void *(*waits)(void *early))
+{
     pthread_t thread;
     bool early = false;
     atomic_store(&is_inside, false);
     atomic_store(&forked, false);
     linker_before_fork(maps_not);
-    assert_int_equal(pthread_create(&thread, NULL, enter_while_forking, &early), 0);
+    assert_int_equal(pthread_create(&thread, NULL, waits, &early), 0);
     while (!atomic_load(&is_inside))
         sched_yield();
     usleep(20000);
@@ -188,6 +196,23 @@ static void test_enter_waits_for_a_fork(void **state)
     linker_after_fork();
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_false(early);
+}
+
+static void test_enter_waits_for_a_fork(void **state)
+{
+    (void)state;
+    check_waits_for_a_fork(enter_while_forking);
+}
+
+/* A fork that waited for a library to be loaded goes first. */
+static void test_a_loaded_library_waits_for_forks(void **state)
+{
+    (void)state;
+    check_waits_for_a_fork(await_forks);
+    atomic_store(&asked, 0);
+    linker_before_fork(maps_not); /* and leaves nobody inside */
+    linker_after_fork();
+    assert_int_equal(atomic_load(&asked), 0);
 }
 
 /* The threads that were inside are not there; the fork is over. */
@@ -228,6 +253,7 @@ int main(void)
         cmocka_unit_test(test_enter_now_is_refused_while_forking),
         cmocka_unit_test(test_work_within_work_goes_on_while_forking),
         cmocka_unit_test(test_enter_waits_for_a_fork),
+        cmocka_unit_test(test_a_loaded_library_waits_for_forks),
         cmocka_unit_test(test_child_starts_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
