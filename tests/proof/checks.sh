@@ -115,7 +115,7 @@ step_unit() {
     local -a list=()
     for program in "$build"/tests/test_*; do
         case $program in
-        *.d | */test_testgpu) continue ;; # that one is about the test GPU itself
+        *.d | */test_testgpu | */test_cuda_api) continue ;; # these are about the test GPU itself, and need it
         */test_gpu) list+=("test_gpu" "unit_job $program $driver") ;;
         *) list+=("${program##*/}" "unit_job $program") ;;
         esac
