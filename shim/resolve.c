@@ -23,7 +23,7 @@ typedef void *(*dlsym_function)(void *, const char *);
  * library's: 0.15 ms in OpenBLAS. */
 static _Atomic(void *) find_object;
 
-static const struct link_map *found_object(const void *address)
+static struct link_map *found_object(const void *address)
 {
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
     void *function = atomic_load_explicit(&find_object, memory_order_acquire);
@@ -40,7 +40,7 @@ static const struct link_map *found_object(const void *address)
 const struct link_map *accel_object_of(const void *address)
 {
     Dl_info info;
-    struct link_map *map = (struct link_map *)(uintptr_t)found_object(address);
+    struct link_map *map = found_object(address);
     if (map)
         return map;
     if (!dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP))

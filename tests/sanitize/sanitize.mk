@@ -7,11 +7,11 @@ LESS ?=
 $(addprefix $(BUILD)/shim/,hooks.o names.o resolve.o): SANITIZE_FLAGS :=
 
 # Not under AddressSanitizer: what a build has in it, exports and needs (it has more), how many instructions a call takes, the
-# sources' style, and what tests the scripts that run packages' own tests.
+# sources' style, and scripts that make builds or run packages' own tests.
 ASAN_CHECK := $(filter-out tests/shim/test_interface.py tests/shim/test_entry_cost.py tests/style/run tests/suites/% tests/proof/% $(LESS),$(CHECK))
 # Under ThreadSanitizer: what has threads, and none of the programs whose own libraries it would judge.
-TSAN_CHECK := $(if $(filter command line,$(origin CHECK)),$(CHECK),tests/unit/run tests/sanitize/test_threads.py \
-                $(addprefix tests/shim/test_,scopes.py hardening.py devices.py start.py))
+TSAN_CHECK := $(if $(filter file,$(origin CHECK)),tests/unit/run tests/sanitize/test_threads.py \
+                $(addprefix tests/shim/test_,scopes.py hardening.py devices.py start.py),$(CHECK))
 
 .PHONY: sanitize asan tsan
 sanitize:

@@ -134,5 +134,5 @@ with tempfile.TemporaryDirectory() as folder:
         tap.ok(all(s == runs[0] for s in runs) and not [s for s in runs[0] if "warming" in s], "the same decisions on each rank and in each run",
                *runs)
     else:
-        tap.ok(True, "# SKIP no mpirun")
+        tap.skip("ranks", "no mpirun")
 tap.done()

@@ -105,7 +105,7 @@ with tempfile.TemporaryDirectory() as home:
         tap.ok(done.returncode == 0 and logs == ["log.0", "log.1"], "%r is the rank that mpirun gives", logs, done.stderr)
         tap.ok(all(parse_log(Path(home, log).read_text()) for log in logs), "each has its own log")
     else:
-        tap.ok(True, "# SKIP no mpirun")
+        tap.skip("ranks", "no mpirun")
 
 done = start("/bin/bash", "-c", "exit 3", env={**SHIM, **LOG})
 tap.ok(done.returncode == 3 and done.stderr == "", "a shell's exit status stays")
