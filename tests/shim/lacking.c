@@ -20,9 +20,22 @@
 #define BYTES_d    8
 #define BYTES_c    8
 #define BYTES_z    16
+#define AT_s(x)    (&(x))
+#define AT_d(x)    (&(x))
+#define AT_c(x)    (x)
+#define AT_z(x)    (x)
 
 #define INT  const blas_int *
 #define CHAR const char *
+
+/* s- and dgemm of OpenBLAS 0.3.21 read A and B with alpha = 0 (small matrices, AVX-512); these routines must not, and ask for a
+ * product of no columns then. */
+static blas_int depth(const void *alpha, size_t bytes, blas_int k)
+{
+    static const char zero[BYTES_z];
+    return memcmp(alpha, zero, bytes) == 0 ? 0 : k;
+}
+#define DEPTH(t, alpha, k) depth(alpha, BYTES_##t, k)
 
 #define FORTRAN(t)                                                                                 \
     void t##gemm_(CHAR, CHAR, INT, INT, INT, const void *, const void *, INT, const void *, INT,   \
@@ -36,9 +49,10 @@
     {                                                                                              \
         for (blas_int g = 0; g < *group_count; g++)                                                \
             for (blas_int i = 0; i < group_size[g]; i++)                                           \
-                t##gemm_(transa + g, transb + g, m + g, n + g, k + g, alpha + g * BYTES_##t, *a++, \
-                         lda + g, *b++, ldb + g, beta + g * BYTES_##t, *c++, ldc + g, length_a,    \
-                         length_b);                                                                \
+                t##gemm_(transa + g, transb + g, m + g, n + g,                                     \
+                         &(blas_int){DEPTH(t, alpha + g * BYTES_##t, k[g])},                       \
+                         alpha + g * BYTES_##t, *a++, lda + g, *b++, ldb + g,                      \
+                         beta + g * BYTES_##t, *c++, ldc + g, length_a, length_b);                 \
     }                                                                                              \
     void t##gemm_batch_strided_(CHAR, CHAR, INT, INT, INT, const void *, const char *, INT, INT,   \
                                 const char *, INT, INT, const void *, char *, INT, INT, INT,       \
@@ -49,9 +63,9 @@
                                 INT batch_size, size_t length_a, size_t length_b)                  \
     {                                                                                              \
         for (blas_int i = 0; i < *batch_size; i++)                                                 \
-            t##gemm_(transa, transb, m, n, k, alpha, a + i * *stridea * BYTES_##t, lda,            \
-                     b + i * *strideb * BYTES_##t, ldb, beta, c + i * *stridec * BYTES_##t, ldc,   \
-                     length_a, length_b);                                                          \
+            t##gemm_(transa, transb, m, n, &(blas_int){DEPTH(t, alpha, *k)}, alpha,                \
+                     a + i * *stridea * BYTES_##t, lda, b + i * *strideb * BYTES_##t, ldb, beta,   \
+                     c + i * *stridec * BYTES_##t, ldc, length_a, length_b);                       \
     }
 
 #define CBLAS(t)                                                                                   \
@@ -67,7 +81,8 @@
     {                                                                                              \
         for (blas_int g = 0; g < group_count; g++)                                                 \
             for (blas_int i = 0; i < group_size[g]; i++)                                           \
-                cblas_##t##gemm(layout, transa[g], transb[g], m[g], n[g], k[g],                    \
+                cblas_##t##gemm(layout, transa[g], transb[g], m[g], n[g],                          \
+                                DEPTH(t, alpha + g * BYTES_##t, k[g]),                             \
                                 PASS_##t(alpha + g * BYTES_##t), *a++, lda[g], *b++, ldb[g],       \
                                 PASS_##t(beta + g * BYTES_##t), *c++, ldc[g]);                     \
     }                                                                                              \
@@ -81,9 +96,9 @@
                                        blas_int stridec, blas_int batch_size)                      \
     {                                                                                              \
         for (blas_int i = 0; i < batch_size; i++)                                                  \
-            cblas_##t##gemm(layout, transa, transb, m, n, k, alpha, a + i * stridea * BYTES_##t,   \
-                            lda, b + i * strideb * BYTES_##t, ldb, beta,                           \
-                            c + i * stridec * BYTES_##t, ldc);                                     \
+            cblas_##t##gemm(layout, transa, transb, m, n, DEPTH(t, AT_##t(alpha), k), alpha,       \
+                            a + i * stridea * BYTES_##t, lda, b + i * strideb * BYTES_##t, ldb,    \
+                            beta, c + i * stridec * BYTES_##t, ldc);                               \
     }
 
 /* ---- gemmt, and LAPACK's name for it: one triangle of a whole product ---- */
@@ -121,8 +136,8 @@ static size_t extent(blas_int rows, blas_int cols, blas_int ld)
     {                                                                                              \
         char *whole = copy_of(c, extent(*n, *n, *ldc) * BYTES_##t);                                \
         (void)length;                                                                              \
-        t##gemm_(transa, transb, n, n, k, alpha, a, lda, b, ldb, beta, whole, ldc, length_a,       \
-                 length_b);                                                                        \
+        t##gemm_(transa, transb, n, n, &(blas_int){DEPTH(t, alpha, *k)}, alpha, a, lda, b, ldb,    \
+                 beta, whole, ldc, length_a, length_b);                                            \
         put_triangle(c, whole, *n, *ldc, *uplo == 'U' || *uplo == 'u', BYTES_##t);                 \
         free(whole);                                                                               \
     }                                                                                              \
@@ -133,7 +148,8 @@ static size_t extent(blas_int rows, blas_int cols, blas_int ld)
                          REAL_##t beta, char *c, blas_int ldc)                                     \
     {                                                                                              \
         char *whole = copy_of(c, extent(n, n, ldc) * BYTES_##t);                                   \
-        cblas_##t##gemm(layout, transa, transb, n, n, k, alpha, a, lda, b, ldb, beta, whole, ldc); \
+        cblas_##t##gemm(layout, transa, transb, n, n, DEPTH(t, AT_##t(alpha), k), alpha, a, lda,   \
+                        b, ldb, beta, whole, ldc);                                                 \
         put_triangle(c, whole, n, ldc, (uplo == 121) == (layout == 102), BYTES_##t);               \
         free(whole);                                                                               \
     }
@@ -169,7 +185,8 @@ void cblas_sbgemm(int layout, int transa, int transb, blas_int m, blas_int n, bl
     int tall_a = (transa == 111) == (layout == 102), tall_b = (transb == 111) == (layout == 102);
     float *a32 = floats_of(a, tall_a ? m : k, tall_a ? k : m, lda);
     float *b32 = floats_of(b, tall_b ? k : n, tall_b ? n : k, ldb);
-    cblas_sgemm(layout, transa, transb, m, n, k, alpha, a32, lda, b32, ldb, beta, c, ldc);
+    cblas_sgemm(layout, transa, transb, m, n, DEPTH(s, &alpha, k), alpha, a32, lda, b32, ldb, beta,
+                c, ldc);
     free(a32);
     free(b32);
 }
