@@ -9,7 +9,8 @@
 #define LANES_MAX 8
 
 static struct gpu_lane lanes[LANES_MAX];
-static bool exists[LANES_MAX];
+/* CHANGING: being made or destroyed, by a thread that does not hold the lock meanwhile. */
+static enum { NONE, CHANGING, IDLE, USED } state[LANES_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
 
@@ -96,20 +97,24 @@ static enum gpu_status create(struct gpu_lane *lane)
     return status;
 }
 
-static int find_lane(bool existing)
+/* The first in a state, or -1. */
+static int find_lane(int wanted)
 {
     for (int i = 0; i < LANES_MAX; i++)
-        if (exists[i] == existing && !lanes[i].used)
+        if ((int)state[i] == wanted)
             return i;
     return -1;
 }
 
-static bool any_used(void)
+/* Under the lock, which is let go: a handle takes long to make, and other threads may have a lane to take or to give back. */
+static enum gpu_status create_unlocked(int at)
 {
-    for (int i = 0; i < LANES_MAX; i++)
-        if (exists[i] && lanes[i].used)
-            return true;
-    return false;
+    state[at] = CHANGING;
+    pthread_mutex_unlock(&lock);
+    enum gpu_status status = create(&lanes[at]);
+    pthread_mutex_lock(&lock);
+    state[at] = status == GPU_OK ? IDLE : NONE;
+    return status;
 }
 
 enum gpu_status lane_acquire(struct gpu_lane **lane)
@@ -118,20 +123,22 @@ enum gpu_status lane_acquire(struct gpu_lane **lane)
     pthread_mutex_lock(&lock);
     int at;
     for (;;) {
-        if ((at = find_lane(true)) >= 0)
+        if ((at = find_lane(IDLE)) >= 0)
             break;
-        at = find_lane(false);
+        at = find_lane(NONE);
         if (at >= 0) {
-            status = create(&lanes[at]);
-            exists[at] = status == GPU_OK;
+            status = create_unlocked(at);
             /* No room for one more: one of those that are at work will be free. */
-            if (status != GPU_NO_MEMORY || !any_used())
+            if (status != GPU_NO_MEMORY || (find_lane(USED) < 0 && find_lane(CHANGING) < 0))
                 break;
+            status = GPU_OK;
+            if (find_lane(IDLE) >= 0)
+                continue;
         }
         pthread_cond_wait(&released, &lock);
     }
     if (status == GPU_OK) {
-        lanes[at].used = true;
+        state[at] = USED;
         *lane = &lanes[at];
     } else {
         pthread_cond_broadcast(&released); /* those that wait shall find that out, too */
@@ -143,25 +150,27 @@ enum gpu_status lane_acquire(struct gpu_lane **lane)
 void lane_release(struct gpu_lane *lane, bool broken)
 {
     pthread_mutex_lock(&lock);
-    lane->used = false;
     if (broken) {
         /* Calls on a failed device only fail again, and what was under way may still use the slots.
          */
-        exists[lane - lanes] = false;
         memset(lane, 0, sizeof *lane);
     }
+    state[lane - lanes] = broken ? NONE : IDLE;
     pthread_cond_signal(&released);
     pthread_mutex_unlock(&lock);
 }
 
 void lane_free_idle(void)
 {
+    int at;
     pthread_mutex_lock(&lock);
-    for (int i = 0; i < LANES_MAX; i++)
-        if (exists[i] && !lanes[i].used) {
-            destroy(&lanes[i]);
-            exists[i] = false;
-        }
+    while ((at = find_lane(IDLE)) >= 0) {
+        state[at] = CHANGING;
+        pthread_mutex_unlock(&lock);
+        destroy(&lanes[at]);
+        pthread_mutex_lock(&lock);
+        state[at] = NONE;
+    }
     pthread_cond_broadcast(&released);
     pthread_mutex_unlock(&lock);
 }

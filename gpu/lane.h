@@ -30,10 +30,10 @@ struct gpu_lane {
         bool pending;
     } slot[LANE_SLOTS];
     int next;
-    bool used;
 };
 
-/* Waits for a free lane where there are as many as there may be. Our context must be current. */
+/* Waits for a free lane where there are as many as there may be, and never for another thread's to be made. Our context must be
+ * current. */
 enum gpu_status lane_acquire(struct gpu_lane **lane);
 
 /* broken: the device failed meanwhile; what the lane holds is left to the driver. */

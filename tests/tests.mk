@@ -3,7 +3,7 @@
 TESTS      := $(BUILD)/tests
 TEST_FLAGS := -std=gnu11 -Wall -Wextra $(WERROR) -O2 -g -I. -Itests/shim -I$(BUILD) $(SANITIZE_FLAGS)
 
-UNIT_TESTS    := test_text test_settings test_config test_pattern test_ranks test_decide test_model test_model_file test_names test_adapter test_gpu test_cuda_api test_find_cuda test_residual test_verify test_number test_tally test_load test_linker test_objects
+UNIT_TESTS    := test_text test_settings test_config test_pattern test_ranks test_decide test_model test_model_file test_names test_adapter test_gpu test_cuda_api test_find_cuda test_residual test_verify test_number test_tally test_load test_linker test_objects test_lane
 TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so scopes forks forks_anytime signals steps put_model damage lookups start_up libearly.so turmoil handlers surroundings \
                    bad_arguments bad_arguments_longjmp cuda_program \
                    libcaller_lp64.so libcaller_ilp64.so libcaller_none.so \
@@ -119,8 +119,8 @@ $(TESTS)/test_tally: tests/unit/test_tally.c $(BUILD)/tool/tally.o $(BUILD)/tool
 $(TESTS)/test_gpu: tests/unit/test_gpu.c $(CPU_REF) $(GPU_OBJECTS) $(BUILD)/shim/names.o | $(BUILD)/testgpu/libcuda.so.1
 $(TESTS)/test_gpu: TEST_FLAGS += -isystem $(CUDA_INCLUDE) -Igpu
 $(TESTS)/test_gpu: UNIT_LIBS += $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu'
-$(TESTS)/test_cuda_api: tests/unit/test_cuda_api.c $(GPU_OBJECTS) $(BUILD)/shim/names.o | $(BUILD)/testgpu/libcuda.so.1
-$(TESTS)/test_cuda_api: TEST_FLAGS += -isystem $(CUDA_INCLUDE) -Igpu
+$(addprefix $(TESTS)/,test_cuda_api test_lane): $(TESTS)/%: tests/unit/%.c $(GPU_OBJECTS) $(BUILD)/shim/names.o | $(BUILD)/testgpu/libcuda.so.1
+$(addprefix $(TESTS)/,test_cuda_api test_lane): TEST_FLAGS += -isystem $(CUDA_INCLUDE) -Igpu
 $(addprefix $(TESTS)/,$(UNIT_TESTS)):
 	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o,$^) $(UNIT_LIBS)
 

@@ -1,0 +1,98 @@
+/* A thread for which a lane is free does not wait until another thread's has been made: see gpu/lane.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "gpu/lane.h"
+
+static __typeof__(&cublasCreate_v2) real_create;
+static sem_t creating, go_on;
+static atomic_bool created;
+
+/* Goes on when it may, or after some seconds, so that a test that fails has an end. */
+static cublasStatus_t CUBLASWINAPI create_slowly(cublasHandle_t *handle)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 5;
+    sem_post(&creating);
+    sem_timedwait(&go_on, &until);
+    atomic_store(&created, true);
+    return real_create(handle);
+}
+
+static void *acquire(void *unused)
+{
+    struct gpu_scope scope;
+    struct gpu_lane *lane = NULL;
+    (void)unused;
+    if (gpu_enter(&scope) != GPU_OK)
+        return NULL;
+    if (lane_acquire(&lane) == GPU_OK)
+        lane_release(lane, false);
+    gpu_leave(&scope);
+    return lane;
+}
+
+static void test_a_free_lane_is_not_waited_for(void **state)
+{
+    struct gpu_scope scope;
+    struct gpu_lane *first, *again;
+    pthread_t thread;
+    void *other;
+    (void)state;
+    assert_int_equal(gpu_enter(&scope), GPU_OK);
+    assert_int_equal(lane_acquire(&first), GPU_OK);
+    real_create = CUDA(cublasCreate_v2);
+    CUDA(cublasCreate_v2) = create_slowly;
+    assert_int_equal(pthread_create(&thread, NULL, acquire, NULL), 0);
+    sem_wait(&creating);
+    lane_release(first, false);
+    assert_int_equal(lane_acquire(&again), GPU_OK);
+    bool waited = atomic_load(&created);
+    sem_post(&go_on);
+    lane_release(again, false);
+    assert_int_equal(pthread_join(thread, &other), 0);
+    CUDA(cublasCreate_v2) = real_create;
+    gpu_leave(&scope);
+    assert_ptr_equal(again, first);
+    assert_non_null(other);
+    assert_false(waited);
+}
+
+static int start(void **state)
+{
+    const char *build = getenv("BUILD");
+    struct gpu_info info;
+    char dir[4096];
+    (void)state;
+    snprintf(dir, sizeof dir, "%s/testgpu", build ? build : "build");
+    const struct gpu_config config = {.cuda_dir = dir, .memory_share = 0.5};
+    sem_init(&creating, 0, 0);
+    sem_init(&go_on, 0, 0);
+    return gpu_start(&config, &info) ? 0 : -1;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    gpu_stop();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_free_lane_is_not_waited_for),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
