@@ -137,19 +137,26 @@ static bool find_difference(const struct contents *a, const struct contents *b, 
     return *at < n || a->length != b->length;
 }
 
+static void compare_contents(struct tally *tally, const struct contents *a,
+                             const struct contents *b)
+{
+    size_t at;
+    if (find_difference(a, b, &at) && tally_text(tally))
+        tally_show(tally, "byte %zu is the first that differs; %zu bytes, %s %zu", at + 1,
+                   a->length, tally_second(tally), b->length);
+}
+
 bool compare_bytes(struct tally *tally, const struct compared *compared)
 {
     struct contents run[RUNS] = {{NULL, 0, false}};
-    size_t at;
     bool good = true;
     for (int i = 0; i < RUNS && good; i++)
         good = contents_open(&run[i], compared, i);
-    if (good && find_difference(&run[RUN_PLAIN], &run[RUN_THREADS], &at))
-        tally_text(tally, false);
+    if (good)
+        compare_contents(tally, &run[RUN_PLAIN], &run[RUN_THREADS]);
     tally->measures_noise = false;
-    if (good && find_difference(&run[RUN_PLAIN], &run[RUN_SHIM], &at) && tally_text(tally, false))
-        tally_show(tally, "byte %zu is the first that differs; %zu bytes, with libaccel %zu",
-                   at + 1, run[RUN_PLAIN].length, run[RUN_SHIM].length);
+    if (good)
+        compare_contents(tally, &run[RUN_PLAIN], &run[RUN_SHIM]);
     for (int i = 0; i < RUNS; i++)
         contents_close(&run[i]);
     return good;

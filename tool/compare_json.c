@@ -181,9 +181,9 @@ static void step(struct walk *walk, const char *name, bool quoted, struct json_o
         ;
     else if (has_a && has_b)
         compare_values(walk, a, b, noise);
-    else if (tally_text(walk->tally, false))
-        tally_show(walk->tally, "%s is there %s libaccel alone", path_of(walk),
-                   has_a ? "without" : "with");
+    else if (tally_text(walk->tally))
+        tally_show(walk->tally, "%s is there %s alone", path_of(walk),
+                   has_a ? tally_first(walk->tally) : tally_second(walk->tally));
     if (!walk->path.failed) {
         walk->path.length = length;
         walk->path.text[length] = 0;
@@ -218,11 +218,9 @@ static void compare_arrays(struct walk *walk, struct json_object *a, struct json
         step(walk, name, false, json_object_array_get_idx(a, i), json_object_array_get_idx(b, i),
              element(noise, i), true, true);
     }
-    if (a_length != b_length &&
-        tally_text(walk->tally, json_object_is_type(noise, json_type_array) &&
-                                    json_object_array_length(noise) != a_length))
-        tally_show(walk->tally, "%s: %zu elements, with libaccel %zu", path_of(walk), a_length,
-                   b_length);
+    if (a_length != b_length && tally_text(walk->tally))
+        tally_show(walk->tally, "%s: %zu elements, %s %zu", path_of(walk), a_length,
+                   tally_second(walk->tally), b_length);
 }
 
 static void compare_values(struct walk *walk, struct json_object *a, struct json_object *b,
@@ -232,9 +230,9 @@ static void compare_values(struct walk *walk, struct json_object *a, struct json
     if (is_number(a) && is_number(b))
         compare_numbers(walk, a, b, noise);
     else if (type != json_object_get_type(b)) {
-        if (tally_text(walk->tally, false))
-            tally_show(walk->tally, "%s: %s, with libaccel %s", path_of(walk),
-                       json_type_to_name(type), json_type_to_name(json_object_get_type(b)));
+        if (tally_text(walk->tally))
+            tally_show(walk->tally, "%s: %s, %s %s", path_of(walk), json_type_to_name(type),
+                       tally_second(walk->tally), json_type_to_name(json_object_get_type(b)));
     } else if (type == json_type_object)
         compare_objects(walk, a, b, noise);
     else if (type == json_type_array)
@@ -242,10 +240,9 @@ static void compare_values(struct walk *walk, struct json_object *a, struct json
     else if (type == json_type_string)
         compare_strings(walk, a, b, noise);
     else if (type == json_type_boolean &&
-             json_object_get_boolean(a) != json_object_get_boolean(b) &&
-             tally_text(walk->tally, false))
-        tally_show(walk->tally, "%s: %s, with libaccel %s", path_of(walk),
-                   json_object_get_boolean(a) ? "true" : "false",
+             json_object_get_boolean(a) != json_object_get_boolean(b) && tally_text(walk->tally))
+        tally_show(walk->tally, "%s: %s, %s %s", path_of(walk),
+                   json_object_get_boolean(a) ? "true" : "false", tally_second(walk->tally),
                    json_object_get_boolean(b) ? "true" : "false");
 }
 

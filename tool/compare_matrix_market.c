@@ -329,9 +329,9 @@ static void compare_matrices(struct tally *tally, const struct matrix *a, const 
 {
     if (same_size(a, b))
         compare_entries(tally, a, b, noise && same_size(a, noise) ? noise : NULL);
-    else if (tally_text(tally, false))
-        tally_show(tally, "%lld x %lld, with libaccel %lld x %lld", (long long)a->rows,
-                   (long long)a->columns, (long long)b->rows, (long long)b->columns);
+    else if (tally_text(tally))
+        tally_show(tally, "%lld x %lld, %s %lld x %lld", (long long)a->rows, (long long)a->columns,
+                   tally_second(tally), (long long)b->rows, (long long)b->columns);
 }
 
 static long double largest(const struct matrix *matrix)

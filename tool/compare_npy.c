@@ -372,11 +372,11 @@ static void compare_arrays(struct tally *tally, const struct array *a, const str
         compare_elements(tally, a, b, noise && same_kind(a, noise) ? noise : NULL);
         return;
     }
-    if (!tally_text(tally, false))
+    if (!tally_text(tally))
         return;
     print_kind(x, a);
     print_kind(y, b);
-    tally_show(tally, "%s, with libaccel %s", x, y);
+    tally_show(tally, "%s, %s %s", x, tally_second(tally), y);
 }
 
 bool compare_npy(struct tally *tally, const struct compared *compared)

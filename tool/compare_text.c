@@ -118,8 +118,8 @@ static void show_text(struct tally *tally, const char *place, const struct text_
     char x[4 * SHOWN_MAX + 1], y[4 * SHOWN_MAX + 1];
     size_t before = a_at < b_at ? a_at : b_at;
     before = before < SHOWN_MAX / 2 ? before : SHOWN_MAX / 2;
-    tally_show(tally, "%s, column %zu: \"%s\", with libaccel \"%s\"", place, a_at + 1,
-               visible(x, a, a_at - before), visible(y, b, b_at - before));
+    tally_show(tally, "%s, column %zu: \"%s\", %s \"%s\"", place, a_at + 1,
+               visible(x, a, a_at - before), tally_second(tally), visible(y, b, b_at - before));
 }
 
 static void show_number(struct tally *tally, const char *place, const struct text_line *a,
@@ -140,17 +140,17 @@ void text_line_compare(struct tally *tally, const struct text_line *a, const str
         tally_same(tally, (int64_t)a->numbers);
         return;
     }
-    bool is_noisy = noise && !same_structure(a, noise, &a_at, &b_at);
+    if (noise && !same_structure(a, noise, &a_at, &b_at))
+        noise = NULL;
     if (!same_structure(a, b, &a_at, &b_at)) {
-        if (tally_text(tally, is_noisy && tally->aligned))
+        if (tally_text(tally))
             show_text(tally, place, a, b, a_at, b_at);
         return;
     }
     for (size_t i = 0; i < a->numbers; i++) {
         struct number number = b->number[i];
         tell_apart(a, b, i, &number);
-        if (tally_number(tally, &a->number[i], &number,
-                         noise && !is_noisy ? &noise->number[i] : NULL))
+        if (tally_number(tally, &a->number[i], &number, noise ? &noise->number[i] : NULL))
             show_number(tally, place, a, b, i);
     }
 }
@@ -232,9 +232,10 @@ static void compare_ends(struct tally *tally, const struct reader *a, const stru
 {
     const struct reader *longer = a->ended ? b : a;
     char shown[4 * SHOWN_MAX + 1];
-    if (tally_text(tally, false))
-        tally_show(tally, "line %lld: \"%s\" is there %s libaccel alone", (long long)longer->at,
-                   visible(shown, &longer->scanned, 0), longer == a ? "without" : "with");
+    if (tally_text(tally))
+        tally_show(tally, "line %lld: \"%s\" is there %s alone", (long long)longer->at,
+                   visible(shown, &longer->scanned, 0),
+                   longer == a ? tally_first(tally) : tally_second(tally));
 }
 
 /* One pass over two files, beside which a third one tells the noise. */
@@ -251,11 +252,8 @@ static bool pass(struct tally *tally, const struct compared *compared, enum run 
         good = !a.failed && !b.failed && !c.failed;
         if (!good)
             break;
-        if (has_a != has_b) {
+        if (has_a != has_b)
             compare_ends(tally, &a, &b);
-            if (tally->measures_noise)
-                tally->aligned = false;
-        }
         if (!has_a || !has_b)
             break;
         char place[64];
@@ -273,8 +271,6 @@ bool compare_text(struct tally *tally, const struct compared *compared)
 {
     if (!pass(tally, compared, RUN_THREADS, false))
         return false;
-    if (!tally->aligned)
-        tally->rounding = 0;
     tally->measures_noise = false;
     return pass(tally, compared, RUN_SHIM, true);
 }

@@ -18,6 +18,7 @@ enum { SAME = 0, DIFFERS = 1, FAILED = 2 };
 
 struct options {
     struct tolerances allowed;
+    bool no_numbers;                    /* may be all that there is */
     const struct format *stdout_format; /* NULL: it is not compared */
     struct output *outputs;
     int output_count;
@@ -32,7 +33,7 @@ struct options {
 
 /* ---- Options ---- */
 
-enum { SHIM_KEY = 0x100, STDOUT_KEY, NOISE_KEY };
+enum { SHIM_KEY = 0x100, STDOUT_KEY, NOISE_KEY, NO_NUMBERS_KEY };
 
 static const struct argp_option rows[] = {
     {"output", 'o', "[FORMAT:]FILE", 0,
@@ -59,6 +60,8 @@ static const struct argp_option rows[] = {
      "type)",
      1},
     {"noise", NOISE_KEY, "X", 0, "how many times the noise floor is allowed (default: 10)", 1},
+    {"allow-no-numbers", NO_NUMBERS_KEY, NULL, 0,
+     "passes where nothing that is compared has a number; without it, that is status 2", 1},
     {"threads", 't', "N", 0,
      "BLAS threads of the second run (default: 1, or 2 where there is one as it is)", 2},
     {"show", 'n', "N", 0, "prints the first N differences of each file (default: 5)", 2},
@@ -71,21 +74,29 @@ static const char doc[] =
     "libaccel, and "
     "compares what it writes number by number.\v"
     "The two runs without libaccel are the noise floor: so much the program differs from itself. "
+    "They may differ by rounding alone; otherwise the program is not repeatable, and nothing can "
+    "be said. It is rounding if any of these is so:\n"
+    "  * --rtol, --atol or --ulp allows it\n"
+    "  * reals differ by 1e-4 of the larger one at most, or by half of the digits of a type that "
+    "has fewer\n"
+    "  * where numbers cancel: in text and JSON, they differ by 1.8e-12 at most; in arrays, half "
+    "of "
+    "the digits of the largest number are the same\n"
+    "  * in text and JSON, by one unit of the last digit, where four or more were printed\n"
+    "Integers and text have to be the same in both. --ignore leaves out lines that are not.\n"
+    "\n"
     "A number passes if --rtol, --atol or --ulp allows its difference, where any of them is given. "
     "Without them it passes if any of these does:\n"
     "  * half of the digits of its type are the same (1.5e-08 of a double, and in text)\n"
     "  * it differs by no more than --noise times what it differs without libaccel\n"
-    "  * in text and JSON: by --noise times the largest relative difference without libaccel, "
-    "differences above 1e-4 left out as they are not rounding; or by one unit of the last digit, "
-    "where "
-    "four or more were printed\n"
+    "  * in text and JSON: by --noise times the largest relative difference without libaccel up "
+    "to 1e-4; or by one unit of the last digit, where four or more were printed\n"
     "  * in arrays (npy, mtx), relative to the largest number: by --noise times the noise, or "
     "three "
     "quarters of the digits (1.8e-12) are the same\n"
-    "Integers have to be the same, but for --noise and what is given. Two NaNs are the same, so "
-    "are 0 "
+    "Integers have to be the same, except for what is given. Two NaNs are the same, so are 0 "
     "and -0; a NaN or an infinity never passes for anything else. Text between numbers is compared "
-    "exactly, but for spaces beside a number, and for lines that differ without libaccel, too.\n"
+    "exactly, except for spaces beside a number.\n"
     "\n"
     "ACCEL_... settings are those of the run with libaccel; ACCEL_START is `wait' there unless it "
     "is set, "
@@ -96,9 +107,9 @@ static const char doc[] =
     "\n"
     "Exit status: 0 where all passes, 1 where something differs or an expectation is not met, 2 "
     "where "
-    "nothing can be said: wrong options, a program that fails without libaccel, files that cannot "
-    "be "
-    "read.";
+    "nothing can be said: wrong options, a program that fails without libaccel or is not "
+    "repeatable, files that cannot be read, no number in all that is compared (files of FORMAT "
+    "bytes need none).";
 
 static bool fault(const char *option, const char *value, const char *allowed)
 {
@@ -203,6 +214,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case NOISE_KEY:
         good = read_tolerance("--noise", arg, &options->allowed.noise);
         break;
+    case NO_NUMBERS_KEY:
+        options->no_numbers = true;
+        break;
     case 't':
         good = read_count("--threads", arg, 1, &options->threads);
         break;
@@ -298,20 +312,29 @@ static int run_program(struct options *options, struct runs *runs)
 
 /* ---- Comparing ---- */
 
+static int worse(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+/* *numbers: how many have been compared, is added to; bytes that were asked for count as well. */
 static int compare(const struct options *options, const struct compared *compared,
-                   const struct format *format)
+                   const struct format *format, int64_t *numbers)
 {
     struct tally tally;
     tally_start(&tally, &options->allowed, options->show);
     bool good = format->compare(&tally, compared);
     if (good)
         tally_print(&tally, compared->name, format->name);
-    int result = !good ? FAILED : tally_failed(&tally) ? DIFFERS : SAME;
+    int result = !good || !tally_repeatable(&tally) ? FAILED
+                 : tally_failed(&tally)             ? DIFFERS
+                                                    : SAME;
+    *numbers += tally.with.numbers + (format->compare == compare_bytes);
     tally_free(&tally);
     return result;
 }
 
-static int compare_stdout(const struct options *options, const struct runs *runs)
+static int compare_stdout(const struct options *options, const struct runs *runs, int64_t *numbers)
 {
     if (!options->stdout_format)
         return SAME;
@@ -320,10 +343,11 @@ static int compare_stdout(const struct options *options, const struct runs *runs
                                 .ignored_count = (size_t)options->ignored_count};
     for (int i = 0; i < RUNS; i++)
         compared.path[i] = runs->output[i];
-    return compare(options, &compared, options->stdout_format);
+    return compare(options, &compared, options->stdout_format, numbers);
 }
 
-static int compare_output(const struct options *options, const struct output *output)
+static int compare_output(const struct options *options, const struct output *output,
+                          int64_t *numbers)
 {
     struct compared compared = {.name = output->name,
                                 .ignored = options->ignored,
@@ -341,7 +365,8 @@ static int compare_output(const struct options *options, const struct output *ou
     }
     return compare(options, &compared,
                    output->format ? output->format
-                                  : format_guess(output->name, output->path[RUN_PLAIN]));
+                                  : format_guess(output->name, output->path[RUN_PLAIN]),
+                   numbers);
 }
 
 static int check_expectations(const struct options *options)
@@ -359,11 +384,6 @@ static int check_expectations(const struct options *options)
     return result;
 }
 
-static int worse(int a, int b)
-{
-    return a > b ? a : b;
-}
-
 static int compare_all(const struct options *options, const struct runs *runs)
 {
     struct decisions decisions;
@@ -371,9 +391,15 @@ static int compare_all(const struct options *options, const struct runs *runs)
                       runs->decisions))
         return FAILED;
     print_decisions(&decisions);
-    int result = compare_stdout(options, runs);
+    int64_t numbers = 0;
+    int result = compare_stdout(options, runs, &numbers);
     for (int i = 0; i < options->output_count; i++)
-        result = worse(result, compare_output(options, &options->outputs[i]));
+        result = worse(result, compare_output(options, &options->outputs[i], &numbers));
+    if (result == SAME && numbers == 0 && !options->no_numbers) {
+        printf("\nnothing that is compared has a number: see --output; --allow-no-numbers where "
+               "that is meant\n");
+        result = FAILED;
+    }
     return worse(result, check_expectations(options));
 }
 

@@ -10,8 +10,7 @@
 const struct precision precision_half = {11, -13}, precision_single = {24, -125},
                        precision_double = {53, -1021}, precision_extended = {64, -16381};
 
-/* Noise that is larger than this is not rounding: a time, a random number, what is left where numbers cancel. It counts
- * for its own number alone. */
+/* Relative noise that is larger than this, and than half of the digits, is not rounding: a time, a random number. */
 static const double ROUNDING_MAX = 1e-4;
 /* A unit of the last digit is taken for rounding where so many digits were printed. */
 enum { DIGITS_MIN = 4 };
@@ -93,6 +92,25 @@ static bool within_last_digit(const struct number_part *a, const struct number_p
            fabsl(a->value - b->value) <= 1.000001L * powl(10, finer->last);
 }
 
+static bool within_last_digits(const struct number *a, const struct number *b)
+{
+    return within_last_digit(&a->part[0], &b->part[0]) &&
+           within_last_digit(&a->part[1], &b->part[1]);
+}
+
+/* Whether a real number may differ so by the order of its operations alone: relative to itself, or, where numbers cancel, to
+ * what it is left of. That is at least the largest number of an array; 1 in text, where it cannot be told. */
+static bool is_rounding(const struct tally *tally, const struct number *a, const struct number *b,
+                        const struct distance *distance)
+{
+    if (!isfinite(distance->absolute) || (a->integer && b->integer))
+        return distance->absolute == 0;
+    double half = half_of_the_digits(tally);
+    long double left = tally->scale > 0 ? tally->scale * half : three_quarters_of_the_digits(tally);
+    return distance->relative <= (long double)fmax(ROUNDING_MAX, half) ||
+           distance->absolute <= left;
+}
+
 static double relative_allowed(const struct tally *tally)
 {
     double noise = tally->allowed->noise * (tally->scale > 0 ? 0 : tally->rounding);
@@ -109,17 +127,17 @@ static bool within_default(const struct tally *tally, const struct number *a,
                            const struct number *b, const struct number *noise,
                            const struct distance *distance)
 {
-    if (noise) {
-        long double own = distance_between(a, noise, &tally->precision).absolute;
-        if (isfinite(own) && distance->absolute <= (long double)tally->allowed->noise * own)
-            return true;
-    }
     if (a->integer && b->integer)
         return false;
+    if (noise) {
+        struct distance own = distance_between(a, noise, &tally->precision);
+        if (is_rounding(tally, a, noise, &own) &&
+            distance->absolute <= (long double)tally->allowed->noise * own.absolute)
+            return true;
+    }
     return distance->relative <= (long double)relative_allowed(tally) ||
            distance->absolute <= tally->scale * (long double)scaled_allowed(tally) ||
-           (within_last_digit(&a->part[0], &b->part[0]) &&
-            within_last_digit(&a->part[1], &b->part[1]));
+           within_last_digits(a, b);
 }
 
 static bool is_given(const struct tolerances *allowed)
@@ -134,28 +152,44 @@ static bool is_allowed(const struct tally *tally, const struct number *a, const 
         return false;
     if (is_given(tally->allowed))
         return within_given(tally->allowed, distance);
-    return within_default(tally, a, b, tally->aligned ? noise : NULL, distance);
+    return within_default(tally, a, b, noise, distance);
+}
+
+/* Without libaccel: rounding, or what is allowed with it as well. */
+static bool is_repeated(const struct tally *tally, const struct number *a, const struct number *b,
+                        const struct distance *distance)
+{
+    if (is_rounding(tally, a, b, distance))
+        return true;
+    if (!isfinite(distance->absolute))
+        return false;
+    return (is_given(tally->allowed) && within_given(tally->allowed, distance)) ||
+           (!(a->integer && b->integer) && within_last_digits(a, b));
 }
 
 /* ---- Counting ---- */
 
 void tally_start(struct tally *tally, const struct tolerances *allowed, int show)
 {
-    *tally = (struct tally){.allowed = allowed,
-                            .precision = precision_double,
-                            .measures_noise = true,
-                            .aligned = true,
-                            .show = show};
-    tally->shown = calloc((size_t)show + 1, sizeof *tally->shown);
-    if (!tally->shown)
+    *tally = (struct tally){
+        .allowed = allowed, .precision = precision_double, .measures_noise = true, .show = show};
+    tally->noise.shown = calloc((size_t)show + 1, sizeof *tally->noise.shown);
+    tally->with.shown = calloc((size_t)show + 1, sizeof *tally->with.shown);
+    if (!tally->noise.shown || !tally->with.shown)
         tally->show = 0;
+}
+
+static void free_shown(struct tally_sum *sum)
+{
+    for (int i = 0; i < sum->shown_count; i++)
+        free(sum->shown[i]);
+    free(sum->shown);
 }
 
 void tally_free(struct tally *tally)
 {
-    for (int i = 0; i < tally->shown_count; i++)
-        free(tally->shown[i]);
-    free(tally->shown);
+    free_shown(&tally->noise);
+    free_shown(&tally->with);
 }
 
 static struct tally_sum *sum_of(struct tally *tally)
@@ -167,10 +201,17 @@ static void add_noise(struct tally *tally, const struct distance *distance)
 {
     long double relative =
         tally->scale > 0 ? distance->absolute / tally->scale : distance->relative;
-    if (relative > (long double)ROUNDING_MAX)
-        tally->unsteady++;
-    else
+    if (relative <= (long double)fmax(ROUNDING_MAX, half_of_the_digits(tally)))
         tally->rounding = fmax(tally->rounding, (double)relative);
+}
+
+/* Whether a line is wanted for one more. */
+static bool is_shown(const struct tally *tally, struct tally_sum *sum)
+{
+    if (sum->shown_count < tally->show)
+        return true;
+    sum->not_shown++;
+    return false;
 }
 
 bool tally_number(struct tally *tally, const struct number *a, const struct number *b,
@@ -185,32 +226,20 @@ bool tally_number(struct tally *tally, const struct number *a, const struct numb
     sum->worst.absolute = fmaxl(sum->worst.absolute, tally->last.absolute);
     sum->worst.relative = fmaxl(sum->worst.relative, tally->last.relative);
     sum->worst.ulp = fmaxl(sum->worst.ulp, tally->last.ulp);
-    if (tally->measures_noise) {
+    if (tally->measures_noise)
         add_noise(tally, &tally->last);
+    if (tally->measures_noise ? is_repeated(tally, a, b, &tally->last)
+                              : is_allowed(tally, a, b, noise, &tally->last))
         return false;
-    }
-    if (is_allowed(tally, a, b, noise, &tally->last))
-        return false;
-    tally->beyond++;
-    if (tally->shown_count < tally->show)
-        return true;
-    tally->not_shown++;
-    return false;
+    sum->beyond++;
+    return is_shown(tally, sum);
 }
 
-bool tally_text(struct tally *tally, bool noisy)
+bool tally_text(struct tally *tally)
 {
-    if (noisy && !tally->measures_noise) {
-        tally->noisy_texts++;
-        return false;
-    }
-    sum_of(tally)->texts++;
-    if (tally->measures_noise)
-        return false;
-    if (tally->shown_count < tally->show)
-        return true;
-    tally->not_shown++;
-    return false;
+    struct tally_sum *sum = sum_of(tally);
+    sum->texts++;
+    return is_shown(tally, sum);
 }
 
 void tally_same(struct tally *tally, int64_t count)
@@ -222,21 +251,37 @@ void tally_show(struct tally *tally, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
+    struct tally_sum *sum = sum_of(tally);
     char *line = NULL;
     if (vasprintf(&line, format, arguments) >= 0)
-        tally->shown[tally->shown_count++] = line;
+        sum->shown[sum->shown_count++] = line;
     va_end(arguments);
 }
 
 void tally_show_number(struct tally *tally, const char *place, const char *a, const char *b)
 {
-    tally_show(tally, "%s: %s, with libaccel %s (absolute %.3Lg, relative %.3Lg, %.3Lg ULP)", place,
-               a, b, tally->last.absolute, tally->last.relative, tally->last.ulp);
+    tally_show(tally, "%s: %s, %s %s (absolute %.3Lg, relative %.3Lg, %.3Lg ULP)", place, a,
+               tally_second(tally), b, tally->last.absolute, tally->last.relative, tally->last.ulp);
+}
+
+const char *tally_first(const struct tally *tally)
+{
+    return tally->measures_noise ? "with the usual threads" : "without libaccel";
+}
+
+const char *tally_second(const struct tally *tally)
+{
+    return tally->measures_noise ? "with other threads" : "with libaccel";
 }
 
 bool tally_failed(const struct tally *tally)
 {
-    return tally->beyond > 0 || tally->with.texts > 0;
+    return tally->with.beyond > 0 || tally->with.texts > 0;
+}
+
+bool tally_repeatable(const struct tally *tally)
+{
+    return tally->noise.beyond == 0 && tally->noise.texts == 0;
 }
 
 /* ---- Printing ---- */
@@ -278,21 +323,39 @@ static void print_measure(const char *name, long double with, long double noise)
     printf("  %-10s  %14.4Lg  %14.4Lg\n", name, with, noise);
 }
 
+static void print_counts(const struct tally_sum *sum, const char *than)
+{
+    printf("%lld number%s, %lld differ%s, %lld by more than %s", (long long)sum->numbers,
+           plural(sum->numbers), (long long)sum->differ, sum->differ == 1 ? "s" : "",
+           (long long)sum->beyond, than);
+    if (sum->texts)
+        printf("; %lld difference%s of text or structure", (long long)sum->texts,
+               plural(sum->texts));
+    printf("\n");
+}
+
+static void print_shown(const struct tally_sum *sum)
+{
+    for (int i = 0; i < sum->shown_count; i++)
+        printf("  %s\n", sum->shown[i]);
+    if (sum->not_shown)
+        printf("  and %lld more\n", (long long)sum->not_shown);
+}
+
 void tally_print(const struct tally *tally, const char *name, const char *format)
 {
     const struct tally_sum *with = &tally->with, *noise = &tally->noise;
-    printf("\n%s (%s): %s", name, format, tally_failed(tally) ? "DIFFERS" : "ok");
-    printf("; %lld number%s, %lld differ%s, %lld by more than allowed", (long long)with->numbers,
-           plural(with->numbers), (long long)with->differ, with->differ == 1 ? "s" : "",
-           (long long)tally->beyond);
-    if (with->texts)
-        printf("; %lld difference%s of text or structure", (long long)with->texts,
-               plural(with->texts));
-    printf("\n");
-    for (int i = 0; i < tally->shown_count; i++)
-        printf("  %s\n", tally->shown[i]);
-    if (tally->not_shown)
-        printf("  and %lld more\n", (long long)tally->not_shown);
+    if (!tally_repeatable(tally)) {
+        printf("\n%s (%s): NOT REPEATABLE without libaccel; ", name, format);
+        print_counts(noise, "rounding");
+        print_shown(noise);
+        printf("  --ignore leaves out lines of text and members of JSON, --rtol and --atol allow "
+               "more\n");
+        return;
+    }
+    printf("\n%s (%s): %s; ", name, format, tally_failed(tally) ? "DIFFERS" : "ok");
+    print_counts(with, "allowed");
+    print_shown(with);
     if (with->differ || noise->differ) {
         printf("  worst       with libaccel     noise floor\n");
         print_measure("absolute", with->worst.absolute, noise->worst.absolute);
@@ -300,17 +363,6 @@ void tally_print(const struct tally *tally, const char *name, const char *format
         print_measure("ULP", with->worst.ulp, noise->worst.ulp);
         print_allowed(tally);
     }
-    if (!tally->aligned)
-        printf(
-            "  the two runs without libaccel have not the same lines: no noise is allowed for\n");
-    if (tally->unsteady)
-        printf("  %lld number%s differ%s by more than rounding without libaccel, too: "
-               "see --ignore\n",
-               (long long)tally->unsteady, plural(tally->unsteady),
-               tally->unsteady == 1 ? "s" : "");
-    if (tally->noisy_texts)
-        printf("  %lld difference%s of text without libaccel, too: not held against it\n",
-               (long long)tally->noisy_texts, plural(tally->noisy_texts));
 }
 
 /* The digits that tell a number from its neighbours. */

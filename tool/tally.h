@@ -39,8 +39,13 @@ struct distance distance_between(const struct number *a, const struct number *b,
 /* How two runs compare. */
 struct tally_sum {
     int64_t numbers, differ;
+    int64_t
+        beyond; /* numbers that differ by more than allowed; without libaccel, by more than rounding */
     int64_t texts;         /* that differ: text between numbers, structure */
     struct distance worst; /* of each measure */
+    char **shown;          /* lines that say what is beyond, and which texts; allocated */
+    int shown_count;
+    int64_t not_shown;
 };
 
 struct tally {
@@ -49,18 +54,12 @@ struct tally {
     long double scale;   /* of an array, its largest magnitude; 0: numbers of many kinds */
     bool measures_noise; /* in the first of the two comparisons */
     struct tally_sum noise, with;
-    int64_t beyond;      /* numbers that differ by more than allowed */
-    int64_t unsteady;    /* numbers whose noise is not rounding */
-    int64_t noisy_texts; /* that differ without libaccel as well: not held against it */
-    bool aligned;        /* whether the noise of a single number can be told */
-    double rounding;     /* the largest relative noise that may be rounding */
-    char **shown;        /* lines; allocated */
-    int show, shown_count;
-    int64_t not_shown;
+    double rounding;      /* the largest relative noise that may be rounding */
+    int show;             /* lines of each comparison */
     struct distance last; /* that tally_number() has seen */
 };
 
-/* show: how many differences are kept for printing. */
+/* show: how many differences of each comparison are kept for printing. */
 void tally_start(struct tally *tally, const struct tolerances *allowed, int show);
 void tally_free(struct tally *tally);
 
@@ -70,14 +69,22 @@ bool tally_number(struct tally *tally, const struct number *a, const struct numb
                   const struct number *noise);
 void tally_show_number(struct tally *tally, const char *place, const char *a, const char *b);
 
-/* Anything else that differs; noisy: it does without libaccel, too. True where tally_show() is wanted. */
-bool tally_text(struct tally *tally, bool noisy);
+/* Anything else that differs. True where tally_show() is wanted. */
+bool tally_text(struct tally *tally);
 __attribute__((format(printf, 2, 3))) void tally_show(struct tally *tally, const char *format, ...);
+
+/* For these lines: how the two runs were made, as in "1, with libaccel 2". */
+const char *tally_first(const struct tally *tally);
+const char *tally_second(const struct tally *tally);
 
 /* Numbers that are the same bit for bit. */
 void tally_same(struct tally *tally, int64_t count);
 
+/* More than allowed differs with libaccel. */
 bool tally_failed(const struct tally *tally);
+
+/* The runs without libaccel are the same but for rounding: otherwise nothing can be said of the one with it. */
+bool tally_repeatable(const struct tally *tally);
 
 /* The result: counts, the worst beside the noise floor, what is allowed, and the differences that were kept. */
 void tally_print(const struct tally *tally, const char *name, const char *format);
