@@ -347,13 +347,13 @@ void figures_set_gpu(const struct gpu_info *info)
 {
     struct profile *p = &gpu_profiles[1];
     pthread_rwlock_wrlock(&lock);
-    if (make_gpu(p, accel_gpu_of_peaks(info->gflops, 2000))) {
+    if (make_gpu(p, accel_gpu_of_peaks(info->nominal.gflops, info->nominal.memory_gbps))) {
         open_file();
         model_gpu_key(p->key, info->name, info->cuda_version, info->cublas_version);
         p->measured = file.text && model_file_find(&file, p->key, false, &p->section);
         if (file.text && !p->measured)
             say_foreign(p->key);
-        set_gpu(p, known_gpu_find(info->name));
+        set_gpu(p, known_gpu_whole(info->name));
     }
     pthread_rwlock_unlock(&lock);
 }
@@ -361,7 +361,9 @@ void figures_set_gpu(const struct gpu_info *info)
 bool figures_set_gpu_named(const char *name, int64_t *memory_bytes)
 {
     struct profile *p = &gpu_profiles[1];
-    const struct known_gpu *known = known_gpu_find(name);
+    const struct known_gpu *card = known_gpu_find(name);
+    const struct known_gpu slice = card ? known_gpu_slice(card, name) : (struct known_gpu){0};
+    const struct known_gpu *known = card ? &slice : NULL;
     bool found = false;
     pthread_rwlock_wrlock(&lock);
     if (make_gpu(p, accel_nominal_gpu())) {

@@ -9,6 +9,9 @@
  */
 const struct known_gpu known_gpus[] = {
     /* name              single  double  memory GB/s  GB   up  down */
+    {"GB300", {80, 1.3}, 8000, 279, 15, 15},
+    {"B300", {75, 1.3}, 8000, 270, 10, 10},
+    {"GB200", {80, 40}, 8000, 186, 15, 15},
     {"B200", {75, 37}, 7700, 180, 10, 10},
     {"GH200", {67, 67}, 4000, 96, 15, 15},
     {"H200 NVL", {60, 60}, 4800, 141, 10, 10},
@@ -16,6 +19,8 @@ const struct known_gpu known_gpus[] = {
     {"H100 NVL", {60, 60}, 3900, 94, 10, 10},
     {"H100 PCIe", {51, 51}, 2000, 80, 10, 10},
     {"H100", {67, 67}, 3350, 80, 10, 10},
+    {"H800", {67, 1}, 3350, 80, 10, 10},
+    {"H20", {44, 1}, 4000, 96, 10, 10},
     {"A100 80GB", {19.5, 19.5}, 1935, 80, 10, 10},
     {"A100 40GB", {19.5, 19.5}, 1555, 40, 10, 10},
     {"A100", {19.5, 19.5}, 1555, 40, 10, 10},
@@ -102,4 +107,64 @@ const struct known_gpu *known_gpu_find(const char *name)
         }
     }
     return best;
+}
+
+/* ---- Whole cards and instances ---- */
+
+/* "80GB", "480GB", "144G": the number; 0 for another word. */
+static double gigabytes(const char *word, size_t length)
+{
+    double value = 0;
+    size_t i = 0;
+    for (; i < length && word[i] >= '0' && word[i] <= '9'; i++)
+        value = 10 * value + (word[i] - '0');
+    bool unit = (length == i + 1 || (length == i + 2 && lower(word[i + 1]) == 'b')) &&
+                lower(word[i]) == 'g';
+    return i > 0 && unit ? value : 0;
+}
+
+/* Makers, and what a card is mounted on or sold as, which changes little. */
+static bool is_decoration(const char *word, size_t length)
+{
+    static const char words[] =
+        "NVIDIA Tesla GeForce SXM SXM2 SXM3 SXM4 SXM5 SXM6 PCIe HBM2 HBM2e HBM3 HBM3e "
+        "Generation Blackwell Workstation Server Edition";
+    return has_word(words, word, length) || gigabytes(word, length) > 0;
+}
+
+const struct known_gpu *known_gpu_whole(const char *name)
+{
+    const struct known_gpu *gpu = known_gpu_find(name);
+    const char *word;
+    size_t length;
+    while (gpu && (length = next_word(&name, &word)) > 0)
+        if (!has_word(gpu->name, word, length) && !is_decoration(word, length))
+            gpu = NULL;
+    return gpu;
+}
+
+/* A profile is "3g.71gb": three of seven parts of the multiprocessors, of which an eighth or so is lost to the cut, and a
+ * memory of its own, with its share of the bus. */
+struct known_gpu known_gpu_slice(const struct known_gpu *card, const char *name)
+{
+    struct known_gpu slice = *card;
+    const char *word;
+    size_t length;
+    if (!has_word(name, "MIG", 3))
+        return slice;
+    while ((length = next_word(&name, &word)) > 0) {
+        double parts = length == 2 && lower(word[1]) == 'g' ? gigabytes(word, length) : 0;
+        if (!(parts > 0) || *name != '.')
+            continue;
+        double share = parts < 7 ? parts / 8 : 1;
+        for (int i = 0; i < 2; i++)
+            slice.tflops[i] *= share;
+        length = next_word(&name, &word);
+        double memory = gigabytes(word, length);
+        if (memory > 0 && memory < card->memory_gb) {
+            slice.memory_gbps *= memory / card->memory_gb;
+            slice.memory_gb = memory;
+        }
+    }
+    return slice;
 }

@@ -21,6 +21,13 @@ struct known_gpu {
  * none. */
 const struct known_gpu *known_gpu_find(const char *name);
 
+/* The same of a name that CUDA gives, where it is that of the whole card: NULL for a MIG instance, a vGPU, a laptop's chip
+ * or another card whose name begins alike. */
+const struct known_gpu *known_gpu_whole(const char *name);
+
+/* What a MIG instance of the card has, by its profile in the name ("H200 MIG 1g.18gb"); without one, what the card has. */
+struct known_gpu known_gpu_slice(const struct known_gpu *card, const char *name);
+
 /* All of them, ending with a name of NULL. */
 extern const struct known_gpu known_gpus[];
 

@@ -126,25 +126,17 @@ static int attribute(CUdevice_attribute which)
     return CUDA(cuDeviceGetAttribute)(&value, which, gpu_device.device) == CUDA_SUCCESS ? value : 0;
 }
 
-/* Single-precision units per multiprocessor: CUDA C++ Programming Guide, table "Throughput of
- * Native Arithmetic Instructions" (32-bit floating-point add, multiply, multiply-add). */
-static int units_per_multiprocessor(int major, int minor)
+static struct nominal_rates rates_of_device(void)
 {
-    bool half = (major == 6 && minor == 0) || major == 7 || (major == 8 && minor == 0);
-    return half ? 64 : 128;
-}
-
-static void nominal_rates(struct gpu_info *info)
-{
-    double clock_khz = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
-    int units = units_per_multiprocessor(attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
-                                         attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
-    int ratio = attribute(CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO);
-    int processors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-    info->gflops[0] = 2e-6 * clock_khz * units * processors;
-    if (info->gflops[0] <= 0)
-        info->gflops[0] = 5e3; /* an attribute is missing: a slow GPU */
-    info->gflops[1] = info->gflops[0] / (ratio > 0 ? ratio : 64);
+    const struct nominal_attributes attributes = {
+        .major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+        .minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+        .processors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+        .clock_khz = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
+        .memory_clock_khz = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
+        .bus_bits = attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH),
+        .single_to_double = attribute(CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO)};
+    return nominal_rates(&attributes);
 }
 
 /* CUDA_VISIBLE_DEVICES has chosen and ordered them already. */
@@ -221,7 +213,7 @@ static enum gpu_status open_device(const struct gpu_config *config, struct gpu_i
                             ? config->memory_bytes
                             : (int64_t)((double)total * config->memory_share / info->sharers);
     info->memory_bytes = gpu_device.budget;
-    nominal_rates(info);
+    info->nominal = rates_of_device();
     read_versions(info);
     read_id(info);
     return GPU_OK;

@@ -7,6 +7,7 @@
 #define ACCEL_GPU_H
 
 #include "call.h"
+#include "nominal.h"
 
 struct gpu_config {
     const char *cuda_dir; /* look for the CUDA libraries here first; NULL: nowhere special */
@@ -25,7 +26,7 @@ struct gpu_info {
     int index;            /* the device's CUDA ordinal */
     int sharers;          /* processes of this program that use it, at least 1 */
     int64_t memory_bytes; /* what may be used of it by this process */
-    double gflops[2];     /* nominal peak: [0] single, [1] double precision, in 10^9 operations/s */
+    struct nominal_rates nominal;
     int cuda_version, cublas_version; /* of the driver (13000) and of cuBLAS (130100) */
 };
 

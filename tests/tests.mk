@@ -3,7 +3,7 @@
 TESTS      := $(BUILD)/tests
 TEST_FLAGS := -std=gnu11 -Wall -Wextra $(WERROR) -O2 -g -I. -Itests/shim -I$(BUILD) $(SANITIZE_FLAGS)
 
-UNIT_TESTS    := test_text test_settings test_config test_pattern test_ranks test_decide test_model test_model_file test_names test_adapter test_gpu test_cuda_api test_find_cuda test_residual test_verify test_number test_tally test_load test_linker test_objects test_lane
+UNIT_TESTS    := test_text test_settings test_config test_pattern test_ranks test_decide test_model test_nominal test_model_file test_names test_adapter test_gpu test_cuda_api test_find_cuda test_residual test_verify test_number test_tally test_load test_linker test_objects test_lane
 TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so scopes forks forks_anytime signals steps put_model damage lookups start_up libearly.so turmoil handlers surroundings \
                    bad_arguments bad_arguments_longjmp cuda_program \
                    libcaller_lp64.so libcaller_ilp64.so libcaller_none.so \
@@ -100,6 +100,7 @@ $(TESTS)/test_text: tests/unit/test_text.c $(BUILD)/dispatch/text.o
 $(addprefix $(TESTS)/,test_settings test_config): $(TESTS)/%: tests/unit/%.c tests/unit/settings_fixture.c tests/unit/settings_fixture.h tests/unit/environment.h \
                   $(patsubst %,$(BUILD)/dispatch/%.o,settings config pattern ranks output held_signals log_file say text) $(BUILD)/shim/names.o
 $(TESTS)/test_pattern: tests/unit/test_pattern.c tests/unit/routine.h $(BUILD)/dispatch/pattern.o $(BUILD)/shim/names.o
+$(TESTS)/test_nominal: tests/unit/test_nominal.c $(BUILD)/gpu/nominal.o
 $(TESTS)/test_ranks: tests/unit/test_ranks.c tests/unit/environment.h $(BUILD)/dispatch/ranks.o
 $(TESTS)/test_decide: tests/unit/test_decide.c tests/unit/routine.h $(DISPATCH_OBJECTS) $(GPU_OBJECTS) $(BUILD)/shim/names.o
 $(TESTS)/test_model: tests/unit/test_model.c tests/unit/routine.h $(patsubst %,$(BUILD)/dispatch/%.o,decide model shape lapack_rules known_gpus pattern) $(BUILD)/shim/names.o

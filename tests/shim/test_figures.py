@@ -46,4 +46,30 @@ with tempfile.TemporaryDirectory() as folder:
     done = start("steps", "dgemm:500:1", env={**AUTO, **WAIT, "ACCEL_MODEL": model, "ACCEL_DEVICES": "3"})
     tap.ok(done.returncode == 0 and len(said(done)) == 1 and "no device 3" in said(done)[0], "ACCEL_DEVICES=3 of one is named", done.stderr)
 
+    # Without a calibration: from the device's attributes, whatever its name is alike.
+    processors, bus, major, minor, ratio = 16, 37, 75, 76, 87  # cuda.h's numbers
+    H100 = {processors: 132, bus: 5120, major: 9, minor: 0, ratio: 2}
+
+    def kernel_ms(name, **changes):
+        """What a product of order 3000 is thought to take, less the copies."""
+        numbers = {**H100, **{globals()[k]: v for k, v in changes.items()}}
+        done = start("steps", "dgemm:3000:1", env={**AUTO, **LOG, **WAIT, "ACCEL_MODEL": folder + "/none", "TESTGPU_NAME": name, "TESTGPU_DATA": "0",
+                     "TESTGPU_ATTRIBUTES": ",".join(f"{k}={v}" for k, v in numbers.items())})
+        found = [float(f["est_gpu_ms"]) for f in lines_for(done)]
+        return found[0] - 3 * 8 * 3000**2 / 10e6 if found else 0
+
+    whole = kernel_ms("NVIDIA Sample")
+    tap.ok(0.9 < kernel_ms("NVIDIA H100 80GB HBM3") / whole < 1.1, "a whole card: by its name as by its attributes")
+    for name, expected, changes in (
+        ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", 132 / 16, {"processors": 16, "bus": 640}),  # a slice is not the card
+        ("GRID H100-10C", 132 / 16, {"processors": 16}),
+        ("NVIDIA H200 MIG 1g.18gb", 132 / 16, {"processors": 16, "bus": 768}),
+        ("NVIDIA Other", 64, {"major": 8, "minor": 9}),  # by capability: double precision is a sixty-fourth
+        ("NVIDIA Other", 64, {"major": 12, "minor": 0, "ratio": 0}),
+        ("NVIDIA Other", 2, {"major": 10, "minor": 0}),
+        ("NVIDIA Other", 64, {"ratio": 64}),
+    ):
+        slower = kernel_ms(name, **changes) / whole
+        tap.ok(0.85 * expected < slower < 1.15 * expected, f"{name} {changes}: {slower:.1f} times as slow as an H100, of {expected:.1f}")
+
 tap.done()

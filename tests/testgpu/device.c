@@ -93,7 +93,7 @@ CUresult CUDAAPI cuDeviceGetName(char *name, int length, CUdevice device)
         TESTGPU_RETURN(CUDA_ERROR_INVALID_VALUE);
     if (!device_is(device))
         TESTGPU_RETURN(CUDA_ERROR_INVALID_DEVICE);
-    snprintf(name, (size_t)length, "Test GPU");
+    snprintf(name, (size_t)length, "%s", settings.name != NULL ? settings.name : "Test GPU");
     TESTGPU_RETURN(CUDA_SUCCESS);
 }
 
@@ -133,6 +133,9 @@ CUresult CUDAAPI cuDeviceGetPCIBusId(char *text, int length, CUdevice device)
 
 static int attribute(CUdevice_attribute attribute, CUdevice device)
 {
+    for (int i = 0; i < settings.attributes; i++)
+        if (settings.attribute[i].which == (int)attribute)
+            return settings.attribute[i].value;
     switch ((int)attribute) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
         return 9;

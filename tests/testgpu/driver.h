@@ -26,9 +26,16 @@ struct driver {
 };
 extern struct driver driver;
 
+enum { ATTRIBUTES_MAX = 16 };
+
 struct settings {
     size_t memory;
     int devices;
+    const char *name; /* NULL: the usual one */
+    struct attribute_setting {
+        int which, value;
+    } attribute[ATTRIBUTES_MAX + 1];
+    int attributes;
     unsigned delay_us;
     uint64_t seed;
     double up_gbps, down_gbps;

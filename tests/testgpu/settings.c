@@ -4,6 +4,9 @@
  *
  *   TESTGPU_MEMORY      bytes of each device, with K, M or G; default 1G
  *   TESTGPU_DEVICES     how many, default 1; CUDA_VISIBLE_DEVICES chooses among them by number
+ *   TESTGPU_NAME        of each device, default "Test GPU"
+ *   TESTGPU_ATTRIBUTES  NUMBER=VALUE,...: what cuDeviceGetAttribute() answers of these, rather than
+ *                       what an H100 has; the numbers are cuda.h's
  *   TESTGPU_DELAY_US    each copy and kernel starts up to so much later, default 200; 0: at once
  *   TESTGPU_SEED        of the delays; the report says which was used
  *   TESTGPU_FAIL        FUNCTION:N[+][=CODE],...: the N-th call (+: and all after it) fails; *:N
@@ -118,6 +121,25 @@ static const char *path_setting(const char *name)
     return text != NULL && *text != '\0' ? strdup(text) : NULL;
 }
 
+/* NUMBER=VALUE,... */
+static void read_attributes(void)
+{
+    const char *text = getenv("TESTGPU_ATTRIBUTES");
+    const char *at = text != NULL ? text : "";
+    while (*at != '\0') {
+        char *end;
+        struct attribute_setting *one = &settings.attribute[settings.attributes];
+        one->which = (int)strtol(at, &end, 10);
+        if (end == at || *end != '=' || settings.attributes++ == ATTRIBUTES_MAX)
+            refuse("TESTGPU_ATTRIBUTES", text);
+        at = end + 1;
+        one->value = (int)strtol(at, &end, 10);
+        if (end == at || (*end != ',' && *end != '\0'))
+            refuse("TESTGPU_ATTRIBUTES", text);
+        at = *end == ',' ? end + 1 : end;
+    }
+}
+
 void settings_read(void)
 {
     struct timespec now;
@@ -139,6 +161,8 @@ void settings_read(void)
     settings.load_ms = number_up_to("TESTGPU_LOAD_MS", 0, 1u << 30);
     settings.data = number_up_to("TESTGPU_DATA", 1, 1) != 0;
     settings.early_end = number("TESTGPU_EXIT_EARLY", 0, false) != 0;
+    settings.name = path_setting("TESTGPU_NAME");
+    read_attributes();
     settings.report = path_setting("TESTGPU_REPORT");
     settings.trace = path_setting("TESTGPU_TRACE");
 }

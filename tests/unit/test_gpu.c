@@ -50,13 +50,16 @@ static void device_is_described(void **state)
     (void)state;
     if (real) {
         assert_true(info.name[0] && info.memory_bytes > 0);
-        assert_true(info.gflops[0] > 0 && info.gflops[1] > 0);
+        assert_true(info.nominal.gflops[0] > 0 && info.nominal.gflops[1] > 0);
         return;
     }
     assert_string_equal(info.name, "Test GPU");
     assert_int_equal(info.index, 0);
     assert_int_equal(info.memory_bytes, 512 << 20); /* half of its 1 GiB, as configured */
-    assert_true(info.gflops[0] > 1000 && info.gflops[1] == info.gflops[0] / 2);
+    /* Its attributes are those of an H100. */
+    assert_true(info.nominal.gflops[0] > 66000 && info.nominal.gflops[0] < 68000);
+    assert_true(info.nominal.gflops[1] == info.nominal.gflops[0]);
+    assert_true(info.nominal.memory_gbps > 3300 && info.nominal.memory_gbps < 3400);
 }
 
 /* ---- Products ---- */

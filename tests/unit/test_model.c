@@ -266,6 +266,55 @@ static void gpus_by_name(void **state)
     }
 }
 
+static void whole_cards_by_exact_name(void **state)
+{
+    static const char *const whole[] = {"NVIDIA H200",
+                                        "NVIDIA H100 80GB HBM3",
+                                        "NVIDIA H100 PCIe",
+                                        "NVIDIA A100-SXM4-40GB",
+                                        "NVIDIA A100 80GB PCIe",
+                                        "NVIDIA GH200 480GB",
+                                        "Tesla V100-SXM2-32GB",
+                                        "NVIDIA GeForce RTX 4090",
+                                        "NVIDIA RTX 6000 Ada Generation",
+                                        "NVIDIA GB200",
+                                        "NVIDIA H20",
+                                        "NVIDIA RTX PRO 6000 Blackwell Server Edition"};
+    /* An instance, a vGPU, and other cards. */
+    static const char *const others[] = {"NVIDIA H200 MIG 1g.18gb",
+                                         "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
+                                         "GRID A100-10C",
+                                         "NVIDIA A40-24Q",
+                                         "NVIDIA A100-3-20C",
+                                         "NVIDIA A10G",
+                                         "NVIDIA H200 NVL-2-35C",
+                                         "NVIDIA GeForce RTX 4090 Laptop GPU",
+                                         "NVIDIA GeForce RTX 4090 D",
+                                         "NVIDIA GB10",
+                                         "Test GPU"};
+    (void)state;
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+        assert_non_null(known_gpu_whole(whole[i]));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_null(known_gpu_whole(others[i]));
+}
+
+static void slices_by_profile(void **state)
+{
+    const struct known_gpu *card = known_gpu_find("NVIDIA H200 MIG 1g.18gb");
+    (void)state;
+    assert_string_equal(card->name, "H200");
+    struct known_gpu slice = known_gpu_slice(card, "NVIDIA H200 MIG 1g.18gb");
+    assert_true(slice.tflops[1] == card->tflops[1] / 8 && slice.memory_gb == 18);
+    assert_true(slice.memory_gbps > 600 && slice.memory_gbps < 620);
+    slice = known_gpu_slice(card, "h200 mig 3g.71gb");
+    assert_true(slice.tflops[0] == card->tflops[0] * 3 / 8 && slice.memory_gb == 71);
+    slice = known_gpu_slice(card, "H200 MIG 7g.141gb");
+    assert_true(slice.tflops[0] == card->tflops[0] && slice.memory_gbps == card->memory_gbps);
+    slice = known_gpu_slice(card, "NVIDIA H200");
+    assert_memory_equal(&slice, card, sizeof slice);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +328,8 @@ int main(void)
         cmocka_unit_test(nominal_times_grow),
         cmocka_unit_test(typical_calls_are_right),
         cmocka_unit_test(gpus_by_name),
+        cmocka_unit_test(whole_cards_by_exact_name),
+        cmocka_unit_test(slices_by_profile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
