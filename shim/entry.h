@@ -105,7 +105,7 @@ void *accel_enter(uint32_t entry, struct accel_frame *frame);
 
 struct accel_dlsym_answer {
     uint64_t known; /* 0: jump to the real dlsym */
-    void *address;
+    void *address;  /* the answer, or the name to look up */
 };
 
 /* Called by the exported dlsym. */

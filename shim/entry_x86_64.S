@@ -438,18 +438,17 @@ dlsym:
     sub $24, %rsp
     .cfi_adjust_cfa_offset 24
     mov %rdi, (%rsp)
-    mov %rsi, 8(%rsp)
     mov 24(%rsp), %rdx
     call accel_dlsym_hook
     mov (%rsp), %rdi
-    mov 8(%rsp), %rsi
     add $24, %rsp
     .cfi_adjust_cfa_offset -24
     test %rax, %rax
     jz 1f
     mov %rdx, %rax
     ret
-1:  jmp *accel_real_dlsym(%rip)
+1:  mov %rdx, %rsi
+    jmp *accel_real_dlsym(%rip)
     .cfi_endproc
     .size dlsym, . - dlsym
 

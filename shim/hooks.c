@@ -1,12 +1,34 @@
 /*
- * The two functions of the dynamic linker that libaccel stands in front of: dlsym, because programs
- * bind BLAS by look-up (ctypes, JNI, plug-ins), and dlclose, because what was found may go.
+ * The three functions of the dynamic linker that libaccel stands in front of: dlsym, because programs bind BLAS by look-up (ctypes,
+ * JNI, plug-ins), dlclose, because what was found may go, and dlerror, because of what dlsym leaves for it.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <string.h>
 
 #include "dispatch/dispatch.h"
+#include "keep.h"
 #include "slots.h"
+
+/* Behind a name that is nowhere but in libaccel: the real dlsym looks that up in the program's own way, does not find it, and
+ * leaves the message that there would be without libaccel, but for this, which the dlerror below takes away. */
+#define UNKNOWN " (seen by libaccel)"
+
+/* The name for one such look-up, until the thread's next one. */
+static _Thread_local char unknown_name[sizeof accel_names->symbol + sizeof UNKNOWN]
+    __attribute__((tls_model("initial-exec")));
+
+static struct accel_dlsym_answer look_up_really(const char *name)
+{
+    return (struct accel_dlsym_answer){0, (void *)(uintptr_t)name};
+}
+
+static struct accel_dlsym_answer find_nothing(const char *name)
+{
+    strcpy(unknown_name, name);
+    strcat(unknown_name, UNKNOWN);
+    return look_up_really(unknown_name);
+}
 
 /* What a program would have found for an exported name without us. What comes before us in the global scope (the
  * program's own, another preload) is found by the real look-up. */
@@ -27,31 +49,44 @@ static void *find_without_us(void *handle, uint32_t entry, uintptr_t ret)
             ret = 0; /* a handle of the global scope: the caller's own scope is no part of it */
     }
     /* We come first in the global scope. A program that looks whether there is a BLAS at all must
-     * not find one in us. The second look-up leaves the message for dlerror(). */
-    void *found = accel_resolve_scopes(entry, ret);
-    return found ? found : accel_real_lookup(RTLD_NEXT, name);
+     * not find one in us. */
+    return accel_resolve_scopes(entry, ret);
 }
 
 struct accel_dlsym_answer accel_dlsym_hook(void *handle, const char *name, uintptr_t ret)
 {
-    struct accel_dlsym_answer answer = {0, NULL};
     accel_resolve_init();
     int entry = accel_name_find(name);
     /* RTLD_NEXT is relative to the caller: behind us, the real dlsym's answer is never in us. */
     if (entry < 0 || (handle == RTLD_NEXT && !accel_resolve_is_before_us(ret)))
-        return answer;
-    answer.known = 1;
-    answer.address = find_without_us(handle, (uint32_t)entry, ret);
+        return look_up_really(name);
+    void *found = find_without_us(handle, (uint32_t)entry, ret);
+    if (!found)
+        return find_nothing(name);
     /* What comes before us is never reached through us, so the program gets it as it is. */
-    if (answer.address && dispatch_is_on() &&
-        !accel_resolve_is_before_us((uintptr_t)answer.address + 1))
-        answer.address = accel_slots_bind((uint32_t)entry, answer.address);
-    return answer;
+    if (accel_resolve_is_before_us((uintptr_t)found + 1))
+        return (struct accel_dlsym_answer){1, found};
+    if (handle == RTLD_DEFAULT)
+        accel_keep((const void *)(ret - 1), found); /* as the real one does */
+    if (dispatch_is_on())
+        found = accel_slots_bind((uint32_t)entry, found);
+    return (struct accel_dlsym_answer){1, found};
 }
 
 __attribute__((visibility("default"))) int dlclose(void *handle)
 {
+    accel_keep_bound();
     int result = accel_real_dlclose(handle);
+    accel_keep_release();
     accel_slots_drop_if_unloaded();
     return result;
+}
+
+__attribute__((visibility("default"))) char *dlerror(void)
+{
+    char *message = accel_real_dlerror();
+    const size_t length = message ? strlen(message) : 0, added = strlen(UNKNOWN);
+    if (length > added && strcmp(message + length - added, UNKNOWN) == 0)
+        message[length - added] = 0;
+    return message;
 }

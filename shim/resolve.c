@@ -10,6 +10,7 @@
 #include "dispatch/dispatch.h"
 #include "dispatch/say.h"
 #include "gpu/linker.h"
+#include "keep.h"
 #include "objects.h"
 #include "provider.h"
 
@@ -110,6 +111,19 @@ int accel_real_dlclose(void *handle)
     int (*close_function)(void *);
     memcpy(&close_function, &function, sizeof close_function);
     return close_function(handle);
+}
+
+char *accel_real_dlerror(void)
+{
+    static _Atomic(void *) real;
+    void *function = atomic_load_explicit(&real, memory_order_acquire);
+    if (!function) {
+        function = (void *)(uintptr_t)accel_objects_function("dlerror", own_object()->l_ld);
+        atomic_store_explicit(&real, function, memory_order_release);
+    }
+    char *(*error_function)(void);
+    memcpy(&error_function, &function, sizeof error_function);
+    return error_function ? error_function() : NULL;
 }
 
 /* A handle of a loaded object, by the linker's own name for it, to be closed. NULL for the vdso. */
@@ -368,9 +382,10 @@ const struct accel_original *accel_resolve(uint32_t entry, uintptr_t ret)
     bool global = false;
     void *wide = NULL;
     void *found = from_global_scope(name);
-    if (found)
+    if (found) {
         global = true;
-    else if (!(found = from_caller_scope(name, ret))) {
+        accel_keep((const void *)(ret - 1), found);
+    } else if (!(found = from_caller_scope(name, ret))) {
         found = from_loaded_objects(entry, &wide);
         if (!found || wide) {
             void *extra = from_extra_libraries(name);

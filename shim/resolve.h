@@ -57,6 +57,9 @@ void accel_resolve_init(void);
 void *accel_real_lookup(void *handle, const char *name);
 int accel_real_dlclose(void *handle);
 
+/* The real dlerror; asking for it loses no message. Thread-safe. */
+char *accel_real_dlerror(void);
+
 /* Whether an address lies in libaccel; the object that an address lies in, NULL for none. */
 struct link_map;
 bool accel_is_own(const void *address);

@@ -11,6 +11,7 @@
 #include "dispatch/dispatch.h"
 #include "dispatch/lapack_rules.h"
 #include "gpu/linker.h"
+#include "keep.h"
 #include "library.h"
 #include "objects.h"
 #include "resolve.h"
@@ -212,6 +213,7 @@ static void fork_child(void)
     linker_fork_child();
     accel_resolve_fork_child();
     accel_slots_fork_child();
+    accel_keep_fork_child();
     accel_library_fork_child();
     dispatch_fork_child();
 }
@@ -221,6 +223,7 @@ static void fork_child(void)
 __attribute__((constructor)) static void start(void)
 {
     dispatch_start();
+    accel_objects_start();
     pthread_atfork(before_fork, linker_after_fork, fork_child);
 }
 

@@ -42,6 +42,7 @@ static size_t callers, callers_max;
 #define UNSET UINT64_MAX
 static _Atomic uint64_t published = UNSET;
 static unsigned long long unloads_seen;
+static _Atomic unsigned long long originals; /* found so far */
 
 static bool is_bound(uint32_t entry)
 {
@@ -255,6 +256,18 @@ static void remember_caller(const void *object, uint32_t entry,
     caller[callers++] = (struct caller){object, entry, original};
 }
 
+bool accel_slots_calls(uint32_t entry, const void *function)
+{
+    const struct accel_original *original =
+        atomic_load_explicit(&global_original[entry], memory_order_acquire);
+    return original && original->function == function;
+}
+
+unsigned long long accel_slots_originals(void)
+{
+    return atomic_load_explicit(&originals, memory_order_acquire);
+}
+
 static _Noreturn void no_original(uint32_t entry)
 {
     accel_say("symbol lookup error: undefined symbol: %s", accel_names[entry].symbol);
@@ -296,6 +309,7 @@ const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret)
         if (!known && object)
             remember_caller(object, entry, original);
     }
+    atomic_fetch_add_explicit(&originals, 1, memory_order_acq_rel);
     if (!resolved[entry]) {
         resolved[entry] = true;
         atomic_store_explicit(&published, UNSET, memory_order_release);

@@ -15,6 +15,10 @@ const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret)
 /* The exported entry behind an entry number: a bound entry's own name. */
 uint32_t accel_slots_exported(uint32_t entry);
 
+/* Whether calls of an entry go to that function, whoever calls; how often an original has been found so far. Thread-safe. */
+bool accel_slots_calls(uint32_t entry, const void *function);
+unsigned long long accel_slots_originals(void);
+
 /* Lets the entries follow what the dispatcher wants to see; cheap when nothing changed. */
 void accel_slots_follow(void);
 

@@ -19,9 +19,8 @@ static void use(const char *what, void *function)
     const char *error = dlerror();
     printf("%s: ", what);
     if (!function) {
-        /* The message names the object that asked; what follows the colon is the same for all. */
-        const char *colon = error ? strrchr(error, ':') : NULL;
-        printf("none (%s)\n", colon ? colon + 2 : "no message");
+        printf("none (%s)", error ? error : "no message");
+        printf("%s\n", dlerror() ? ", twice" : "");
         return;
     }
     const int32_t n = 2;
@@ -41,12 +40,50 @@ static const char *object(void *address)
     return slash ? slash + 1 : info.dli_fname;
 }
 
-int main(void)
+/* A library that asks: which is not linked to a BLAS. */
+static void ask_elsewhere(const char *path)
 {
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *(*look_up)(void *, const char *);
+    void *found = library ? dlsym(library, "asker_look_up") : NULL;
+    if (!found) {
+        printf("%s\n", dlerror());
+        return;
+    }
+    memcpy(&look_up, &found, sizeof look_up);
+    use("a library, default", look_up(RTLD_DEFAULT, "dgesv_"));
+    use("a library, next", look_up(RTLD_NEXT, "dgesv_"));
+    use("a library, its own handle", look_up(library, "dgesv_"));
+    use("a library, the program's handle", look_up(dlopen(NULL, RTLD_NOW), "dgesv_"));
+}
+
+/* What comes after a look-up that failed makes its message go, or stay. */
+static void fail_and_go_on(void *self)
+{
+    dlsym(RTLD_DEFAULT, "cblas_dgemm");
+    dlsym(self, "qsort");
+    use("after one that was found", NULL);
+    dlsym(RTLD_DEFAULT, "cblas_dgemm");
+    dlclose(dlopen(NULL, RTLD_NOW));
+    use("after dlopen and dlclose", NULL);
+    dlopen("/no/such/library.so", RTLD_NOW);
+    use("of dlopen", NULL);
+    dlsym(RTLD_DEFAULT, "cblas_dgemm");
+    dlsym(self, "no_such_name");
+    use("of another name", NULL);
+}
+
+int main(int argc, char **argv)
+{
+    dlopen("/no/such/library.so", RTLD_NOW);
+    use("the first message", NULL);
     void *self = dlopen(NULL, RTLD_NOW);
     use("default, nothing loaded", dlsym(RTLD_DEFAULT, "dgemm_"));
     use("next, nothing loaded", dlsym(RTLD_NEXT, "dgemm_64_"));
     use("self, nothing loaded", dlsym(self, "dgemm_"));
+    if (argc > 1)
+        ask_elsewhere(argv[1]);
+    fail_and_go_on(self);
     void *blas = dlopen("libblas.so.3", RTLD_NOW | RTLD_LOCAL);
     if (!blas)
         return 2;
@@ -61,7 +98,7 @@ int main(void)
     printf("another name, next: %s\n", object(dlsym(RTLD_NEXT, "qsort")));
     printf("no such name: %s\n", object(dlsym(RTLD_DEFAULT, "no_such_name")));
     const char *message = dlerror();
-    printf("message: %s\n", message ? strrchr(message, ':') : "none");
+    printf("message: %s\n", message ? message : "none");
     printf("message, again: %s\n", dlerror() ? "there" : "none");
     if (!dlopen("libblas.so.3", RTLD_NOW | RTLD_GLOBAL))
         return 2;

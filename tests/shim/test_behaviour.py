@@ -3,7 +3,7 @@
 
 import re
 
-from common import BUILD, LOG, NO_GPU, SHIM, TEST_GPU, Tap, lines_for, parse_log, said, start
+from common import BUILD, LOG, NO_GPU, SHIM, TEST_GPU, TESTS, Tap, lines_for, parse_log, said, start
 
 tap = Tap()
 
@@ -35,13 +35,15 @@ tap.ok("fault what=forked" not in done.stderr and "testgpu" in done.stderr, "the
 
 # ---- dlsym ----
 
-native = start("lookups")
-tap.ok(native.returncode == 0 and native.stdout.count("7 10 15 22") == 4, "look-ups without libaccel", native.stdout)
+ASKER = TESTS / "libasker.so"
+native = start("lookups", ASKER)
+tap.ok(native.returncode == 0 and native.stdout.count("7 10 15 22") == 4 and f"{ASKER}: undefined symbol: dgesv_)" in native.stdout
+       and f"none ({TESTS}/lookups: undefined symbol: dgemm_)" in native.stdout, "look-ups without libaccel", native.stdout)
 for mode, env in {"no GPU": NO_GPU, "ACCEL=0": {**SHIM, "ACCEL": "0"}, "test GPU": TEST_GPU, "logged": {**NO_GPU, **LOG}}.items():
-    done = start("lookups", env=env)
-    tap.ok(done.stdout == native.stdout and done.returncode == 0, f"look-ups answer the same, {mode}",
+    done = start("lookups", ASKER, env=env)
+    tap.ok(done.stdout == native.stdout and done.returncode == 0, f"look-ups answer the same, and dlerror() names the same object, {mode}",
            native.stdout, "---", done.stdout)
-done = start("lookups", env={**TEST_GPU, **LOG})
+done = start("lookups", ASKER, env={**TEST_GPU, **LOG})
 products = native.stdout.count("7 10 15 22")
 tap.ok(len(lines_for(done, sym="dgemm_", ran="gpu0", m="2")) == products, "a function found by dlsym is seen", done.stderr)
 

@@ -26,6 +26,18 @@ for case in CASES:
             elsewhere = [f for f in lines_for(done) if f["ran"] != "gpu0"]
             tap.ok(lines_for(done) and not elsewhere, f"{case}: all products ran on the test GPU", *elsewhere[:5])
 
+# ---- A provider is closed while objects need it (glibc keeps it for those that are bound to it), and goes when none does ----
+
+REFERENCE = "/usr/lib/x86_64-linux-gnu/blas"
+for case in "not-called", "called", "called-lazily", "two", "again", "unneeded", "looked-up", "inner":
+    places = {"LD_LIBRARY_PATH": REFERENCE} if case == "inner" else {}
+    native = start("plug_ins", case, TESTS, REFERENCE + "/libblas.so.3", env=places)
+    tap.ok(native.returncode == 0 and "WRONG" not in native.stdout, f"dlclose of a provider, {case}: right without libaccel", native.stdout, native.stderr)
+    for mode, env in MODES.items():
+        done = start("plug_ins", case, TESTS, REFERENCE + "/libblas.so.3", env={**env, **places})
+        tap.ok((done.returncode, done.stdout) == (0, native.stdout) and not said(done), f"dlclose of a provider, {case}, {mode}: the same",
+               done.returncode, done.stdout, done.stderr[-500:], "---", native.stdout)
+
 # A symbol that nobody has: what the dynamic linker would have said.
 done = start("scopes", "original", TESTS, env=NO_GPU)
 tap.ok(done.returncode == 127 and "undefined symbol: dgemm_" in done.stderr, "no original at all", done.stderr)
