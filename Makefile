@@ -16,6 +16,8 @@ CUDA_INCLUDE ?= $(firstword $(wildcard $(CUDA_HOME)/include) $(wildcard $(BUILD)
 WERROR   ?= -Werror
 WARN     := -std=c11 -Wall -Wextra $(WERROR)
 CFLAGS   ?= -O2 -g
+# Compilers at a time, of what is built for a test.
+JOBS     ?= $(shell nproc)
 # Static thread-local storage: the library is loaded at start, and an access costs one instruction.
 SHIM_CFLAGS := $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden -ftls-model=initial-exec \
                -fno-semantic-interposition -pthread
@@ -35,7 +37,7 @@ CPU_REF_SOURCES  := $(patsubst %,cpu_ref/%.c,apply equation judge verify verify_
 OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(SHIM_SOURCES) $(DISPATCH_SOURCES) $(GPU_SOURCES) $(CPU_REF_SOURCES)) \
            $(patsubst %.S,$(BUILD)/%.o,$(wildcard shim/*.S))
 
-.PHONY: all build-deps demo test check bench install clean help format format-check
+.PHONY: all build-deps demo test test-all check bench install clean help format format-check
 .DEFAULT_GOAL := all
 
 all: $(BUILD)/libaccel.so $(BUILD)/accel
@@ -97,15 +99,17 @@ demo:
 
 test:
 	scripts/install-deps build test
-	$(MAKE) all test-programs testgpu
+	$(MAKE) -j$(JOBS) all test-programs testgpu
 	$(MAKE) check
+test-all:
+	$(MAKE) test TEST_LONG=1
 
 # Programs of the test suite and some more, and a table of what they compute. REGRESS=... for some of it.
 REGRESS ?=
 .PHONY: regress
 regress:
 	scripts/install-deps build test regress
-	$(MAKE) all test-programs testgpu
+	$(MAKE) -j$(JOBS) all test-programs testgpu
 	BUILD=$(BUILD) tests/regress/run $(REGRESS)
 
 bench:
@@ -131,7 +135,8 @@ clean:
 help:
 	@echo 'make            builds $(BUILD)/libaccel.so and $(BUILD)/accel (needs the CUDA headers)'
 	@echo 'make demo       installs what is missing, builds, runs a program under libaccel'
-	@echo 'make test       installs what is missing, builds, runs the whole test suite'
+	@echo 'make test       installs what is missing, builds, runs the test suite (a quarter of an hour)'
+	@echo 'make test-all   the same with what takes long (half an hour)'
 	@echo 'make check      the test suite without installing anything'
 	@echo 'make sanitize   the suite, in part, under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make fuzz       clang'\''s libFuzzer on settings, config files, calibrations and arguments (FUZZ_SECONDS=60 each)'

@@ -129,12 +129,16 @@ $(addprefix $(TESTS)/,test_cuda_api test_lane): TEST_FLAGS += -isystem $(CUDA_IN
 $(addprefix $(TESTS)/,$(UNIT_TESTS)):
 	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o,$^) $(UNIT_LIBS)
 
-# One prove run over everything, two at a time. CHECK=... for some of it.
-CHECK ?= $(wildcard tests/shim/test_*.py) $(wildcard tests/programs/test_*.py) $(wildcard tests/reference/test_*.py) $(wildcard tests/lapack/test_*.py) \
-         $(wildcard tests/suites/test_*.py) $(wildcard tests/regret/test_*.py) $(wildcard tests/tool/test_*.py) $(wildcard tests/fuzz/test_*.py) $(wildcard tests/proof/test_*.py) tests/unit/run tests/style/run
+# One prove run, two at a time. CHECK=... for some of it. TEST_LONG=1, which `make test-all` sets, asks tests that have a short form
+# and a long one for the long one; tests/ci/parts lists them, and which tests `make test` has not at all.
+TEST_FOLDERS  := shim programs reference lapack suites regret tool fuzz proof ci build
+ALL_TESTS     := $(foreach folder,$(TEST_FOLDERS),$(wildcard tests/$(folder)/test_*.py)) tests/unit/run tests/style/run
+TESTS_NOT_OFTEN := $(shell awk -F ' *[|] *' '$$2 == "none" && $$3 ~ /^tests\// { print $$3 }' tests/ci/parts)
+TEST_LONG     ?=
+CHECK         ?= $(if $(filter 1,$(TEST_LONG)),$(ALL_TESTS),$(filter-out $(TESTS_NOT_OFTEN),$(ALL_TESTS)))
 .PHONY: check
 check:
-	BUILD=$(BUILD) prove -j2 --timer $(CHECK)
+	BUILD=$(BUILD) TEST_LONG=$(TEST_LONG) prove -j2 --timer $(CHECK)
 
 # The whole of the suites of which tests/suites/test_suites.py runs a part: an hour and more.
 .PHONY: suites

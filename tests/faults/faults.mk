@@ -1,4 +1,4 @@
-# Faults, by family: `make faults` runs the tests of this folder and prints a table. `make check` runs those of tests/shim
+# Faults, by family: `make faults` runs the tests of this folder (FAULTS=... some of them) and prints a table. `make check` runs those of tests/shim
 # and tests/lapack.
 
 FAULT_PROGRAMS := $(addprefix $(TESTS)/,libplant.so write_back parts libparts.so)
@@ -15,6 +15,7 @@ $(TESTS)/libparts.so: tests/faults/parts.c
 $(TESTS)/parts: tests/faults/parts.c $(TESTS)/libparts.so
 	$(CC) $(TEST_FLAGS) -o $@ $< -L$(TESTS) -lparts -Wl,--no-as-needed -l:libblas.so.3 -Wl,-rpath,'$$ORIGIN'
 
+FAULTS ?=
 .PHONY: faults
 faults: all test-programs testgpu
-	BUILD=$(BUILD) tests/faults/run
+	BUILD=$(BUILD) tests/faults/run $(FAULTS)

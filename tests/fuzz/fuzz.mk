@@ -27,5 +27,5 @@ test-programs: $(addprefix $(TESTS)/replay_,$(FUZZ_TARGETS))
 fuzz-programs: $(addprefix $(BUILD)/fuzz/,$(FUZZ_TARGETS))
 fuzz:
 	scripts/install-deps fuzz
-	$(MAKE) BUILD=$(FUZZ_BUILD) CC=clang CFLAGS='-O1 -g -fsanitize=fuzzer-no-link $(FUZZ_FLAGS)' fuzz-programs
+	$(MAKE) -j$(JOBS) BUILD=$(FUZZ_BUILD) CC=clang CFLAGS='-O1 -g -fsanitize=fuzzer-no-link $(FUZZ_FLAGS)' fuzz-programs
 	FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_SEED=$(FUZZ_SEED) tests/fuzz/run $(addprefix $(FUZZ_BUILD)/fuzz/,$(FUZZ_TARGETS))

@@ -24,6 +24,9 @@ WORK = Path(__file__).resolve().parent / "work"
 DEBIAN_PYTHON = "/usr/bin/python3"
 VENV_PYTHON = str(BUILD / "venv/bin/python")
 
+# Set by `make test-all`: tests that have a short form and a long one take the long one.
+LONG = os.environ.get("TEST_LONG") == "1"
+
 # A sanitizer's runtime comes before all others, with libaccel and without it: see tests/sanitize/run.
 RUNTIME = [*filter(None, [os.environ.get("SANITIZER_RUNTIME")])]
 UNDER_TSAN = any("libtsan" in path for path in RUNTIME)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 """The reference LAPACK test programs, unchanged, under libaccel: on the test GPU, without a GPU and with ACCEL=0, with
-OpenBLAS's LAPACK and the reference one as the original. Without arguments, sizes and paths are fewer than in the stock
+OpenBLAS's LAPACK and, with TEST_LONG=1, the reference one as the original. Without arguments, sizes and paths are fewer than in the stock
 inputs; with --all, every stock input is run as it is (an hour). Further arguments choose: OpenBLAS d svd."""
 
 import re
@@ -12,12 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shim"))
-from common import BUILD, NO_GPU, ROOT, SHIM, TEST_GPU, Tap, clean_env  # noqa: E402
+from common import BUILD, LONG, NO_GPU, ROOT, SHIM, TEST_GPU, Tap, clean_env  # noqa: E402
 from inputs import INPUTS, OTHERS, PROGRAMS, data  # noqa: E402
 
 ALL = "--all" in sys.argv[1:]
 CHOSEN = set(sys.argv[1:]) - {"--all"}
-LIBRARIES = {"OpenBLAS": ("openblas-pthread",), "reference": ("lapack", "blas")}
+LIBRARIES = {"OpenBLAS": ("openblas-pthread",), **({"reference": ("lapack", "blas")} if LONG or len(sys.argv) > 1 else {})}
 # Millions of calls: a table at the end in place of their lines.
 MODES = {"no GPU": NO_GPU, "ACCEL=0": {**SHIM, "ACCEL": "0"},
          "test GPU": {**TEST_GPU, "TESTGPU_DELAY_US": "0", "ACCEL_SUMMARY": "1", "ACCEL_LOG_FILE": "log"}}

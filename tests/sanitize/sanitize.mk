@@ -1,6 +1,5 @@
 # The suite under gcc's AddressSanitizer and UndefinedBehaviorSanitizer, and under its ThreadSanitizer, each in a build folder of
-# its own. CHECK=... for some of it, LESS=... for all but some.
-LESS ?=
+# its own. CHECK=... for some of it.
 
 # Their runtimes look functions up when they start, by the dlsym that is ours, and before their own memory is there: what is
 # called then is not instrumented.
@@ -8,7 +7,7 @@ $(addprefix $(BUILD)/shim/,hooks.o names.o resolve.o): SANITIZE_FLAGS :=
 
 # Not under AddressSanitizer: what a build has in it, exports and needs (it has more), how many instructions a call takes, the
 # sources' style, and scripts that make builds or run packages' own tests.
-ASAN_CHECK := $(filter-out tests/shim/test_interface.py tests/shim/test_entry_cost.py tests/style/run tests/suites/% tests/proof/% $(LESS),$(CHECK))
+ASAN_CHECK := $(filter-out tests/shim/test_interface.py tests/shim/test_entry_cost.py tests/style/run tests/suites/% tests/proof/% tests/ci/% tests/build/%,$(CHECK))
 # Under ThreadSanitizer: what has threads, and none of the programs whose own libraries it would judge.
 TSAN_CHECK := $(if $(filter file,$(origin CHECK)),tests/unit/run tests/sanitize/test_threads.py \
                 $(addprefix tests/shim/test_,scopes.py hardening.py devices.py start.py),$(CHECK))
@@ -24,7 +23,7 @@ define sanitized
 	mkdir -p $(1)
 	ln -sfn $(abspath $(BUILD))/venv $(1)/venv
 	ln -sfn $(abspath $(BUILD))/lapack $(1)/lapack
-	$(MAKE) BUILD=$(1) CUDA_INCLUDE=$(CUDA_INCLUDE) SANITIZE=$(3) CFLAGS='-O1 -g' all test-programs testgpu
+	$(MAKE) -j$(JOBS) BUILD=$(1) CUDA_INCLUDE=$(CUDA_INCLUDE) SANITIZE=$(3) CFLAGS='-O1 -g' all test-programs testgpu
 	tests/sanitize/run $(1) $(2) $(4)
 endef
 asan:

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
-from harness import BUILD, NO_GPU, ROOT, RUNTIME, SHIM, TEST_GPU, UNDER_TSAN, Tap, clean_env, parse_log  # noqa: E402,F401
+from harness import BUILD, LONG, NO_GPU, ROOT, RUNTIME, SHIM, TEST_GPU, UNDER_TSAN, Tap, clean_env, parse_log  # noqa: E402,F401
 
 TESTS = BUILD / "tests"
 PLAIN = {}

@@ -1,6 +1,6 @@
 """What is run of each suite. Paths are below site-packages."""
 
-# Tests that call BLAS, for every `make check`: about six minutes in all.
+# Tests that call BLAS, for `make test-all`: about six minutes in all. `make test` takes those of NumPy.
 SMALL = {
     "numpy": [
         "numpy/linalg",
