@@ -15,6 +15,7 @@ struct library {
     struct dispatch_library base;
     char name[ACCEL_PROVIDER_NAME_BYTES];
     char *path; /* the dynamic linker's */
+    Lmid_t space;
     _Atomic(void *) threads;
     struct library *next;
 };
@@ -65,7 +66,8 @@ static const struct accel_original *find_routine(const struct library *library,
     uint32_t names = accel_name_count / accel_routine_count;
     uint32_t first = (uint32_t)(routine - accel_routines) * names;
     linker_enter();
-    void *handle = dlopen(library->path[0] ? library->path : NULL, RTLD_NOLOAD | RTLD_LAZY);
+    void *handle =
+        dlmopen(library->space, library->path[0] ? library->path : NULL, RTLD_NOLOAD | RTLD_LAZY);
     if (!handle) {
         linker_leave();
         return NULL;
@@ -100,10 +102,10 @@ static bool run(const struct dispatch_library *base, const struct accel_call *ca
 }
 
 /* Under the lock. */
-static struct library *library_of(const struct link_map *object)
+static struct library *library_of(const struct link_map *object, Lmid_t space)
 {
     struct library *library = libraries;
-    while (library && strcmp(library->path, object->l_name) != 0)
+    while (library && (library->space != space || strcmp(library->path, object->l_name) != 0))
         library = library->next;
     if (library)
         return library;
@@ -115,6 +117,7 @@ static struct library *library_of(const struct link_map *object)
         free(library);
         return NULL;
     }
+    library->space = space;
     accel_provider_name(library->name, library->path);
     library->base = (struct dispatch_library){library->name, count_threads, run};
     library->next = libraries;
@@ -134,14 +137,17 @@ const struct dispatch_library *accel_library_of(const struct accel_original *ori
         return &unknown;
     /* The dynamic linker's locks before ours. */
     linker_enter();
-    void *handle = dlopen(object->l_name[0] ? object->l_name : NULL, RTLD_NOLOAD | RTLD_LAZY);
+    void *handle = accel_resolve_handle(object);
     void *threads = handle ? find_threads(handle) : NULL;
+    Lmid_t space = LM_ID_BASE;
+    if (handle)
+        dlinfo(handle, RTLD_DI_LMID, &space);
     if (handle)
         accel_real_dlclose(handle);
     linker_leave();
     dlerror();
     pthread_mutex_lock(&lock);
-    struct library *library = library_of(object);
+    struct library *library = library_of(object, space);
     if (library) /* loaded anew, perhaps, and elsewhere */
         atomic_store_explicit(&library->threads, threads, memory_order_release);
     pthread_mutex_unlock(&lock);

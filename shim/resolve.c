@@ -126,23 +126,60 @@ char *accel_real_dlerror(void)
     return error_function ? error_function() : NULL;
 }
 
-/* A handle of a loaded object, by the linker's own name for it, to be closed. NULL for the vdso. */
-static void *handle_of(const char *name)
+/* The namespace of an object (dlmopen), LM_ID_NEWLM where it cannot be told. */
+static Lmid_t namespace_of(const struct link_map *object)
 {
-    return dlopen(name[0] ? name : NULL, RTLD_NOLOAD | RTLD_LAZY);
+    Lmid_t space = LM_ID_NEWLM;
+    /* glibc's handles are link maps. */
+    if (dlinfo((void *)(uintptr_t)object, RTLD_DI_LMID, &space) != 0)
+        return LM_ID_NEWLM;
+    return space;
 }
 
-static void *lookup_in(const char *object, const char *name)
+static bool is_in_our_namespace(const struct link_map *object)
 {
-    void *found = NULL;
-    linker_enter();
-    void *handle = handle_of(object);
-    if (handle) {
-        found = accel_real_lookup(handle, name);
+    return namespace_of(object) == namespace_of(own_object());
+}
+
+void *accel_resolve_handle(const struct link_map *object)
+{
+    const Lmid_t space = namespace_of(object);
+    if (space == LM_ID_NEWLM)
+        return NULL;
+    void *handle =
+        dlmopen(space, object->l_name[0] ? object->l_name : NULL, RTLD_NOLOAD | RTLD_LAZY);
+    if (handle && handle != object) {
         accel_real_dlclose(handle);
+        return NULL;
     }
-    linker_leave();
+    return handle;
+}
+
+/* Under linker_enter(). Closes the handle; NULL is none. */
+static void *lookup_by(void *handle, const char *name)
+{
+    if (!handle)
+        return NULL;
+    void *found = accel_real_lookup(handle, name);
+    accel_real_dlclose(handle);
     return found && !accel_is_own(found) ? found : NULL;
+}
+
+static void *lookup_in(const struct link_map *object, const char *name)
+{
+    linker_enter();
+    void *found = lookup_by(accel_resolve_handle(object), name);
+    linker_leave();
+    return found;
+}
+
+/* By the linker's name for an object of our own namespace. */
+static void *lookup_in_named(const char *object, const char *name)
+{
+    linker_enter();
+    void *found = lookup_by(dlopen(object[0] ? object : NULL, RTLD_NOLOAD | RTLD_LAZY), name);
+    linker_leave();
+    return found;
 }
 
 /* ---- What a provider is ---- */
@@ -153,7 +190,7 @@ static int width_of_others(const struct link_map *object)
 {
     for (uint32_t i = 0; i < accel_name_count / accel_routine_count; i++) {
         const struct accel_mangling *mangling = accel_name_mangling(i);
-        void *isamax = mangling->width ? lookup_in(object->l_name, mangling->probe) : NULL;
+        void *isamax = mangling->width ? lookup_in(object, mangling->probe) : NULL;
         if (isamax && accel_object_of(isamax) == object)
             return mangling->width;
     }
@@ -162,14 +199,15 @@ static int width_of_others(const struct link_map *object)
 
 static int probed_width(const struct accel_mangling *mangling, const struct link_map *object)
 {
-    void *isamax = lookup_in(object->l_name, mangling->probe);
+    void *isamax = lookup_in(object, mangling->probe);
     if (isamax)
         return accel_provider_width(isamax, mangling->abi);
     /* A library that has only part of BLAS: the Fortran name, then the one that it would call. */
-    isamax = lookup_in(object->l_name, "isamax_");
+    isamax = lookup_in(object, "isamax_");
     if (!isamax) {
         int width = width_of_others(object);
-        if (width)
+        /* Another namespace's libraries call none of ours. */
+        if (width || !is_in_our_namespace(object))
             return width;
         isamax = accel_real_lookup(RTLD_NEXT, "isamax_");
         dlerror();
@@ -289,9 +327,10 @@ static void *from_caller_scope(const char *name, uintptr_t ret)
     /* The byte before the return address is in the call instruction, the one at it may not be in
      * the same function, nor in any. */
     const struct link_map *caller = accel_object_of((const void *)(ret - 1));
-    if (!caller || caller == own_object())
+    /* Code of another namespace is not bound to us: it has a pointer that one of ours handed out. */
+    if (!caller || caller == own_object() || !is_in_our_namespace(caller))
         return NULL;
-    return lookup_in(caller->l_name, name);
+    return lookup_in(caller, name);
 }
 
 /* The first provider of the name among the loaded objects, and *wide: the first ILP64 one where
@@ -304,7 +343,7 @@ static void *from_loaded_objects(uint32_t entry, void **wide)
     do {
         accel_objects_defining(accel_names[entry].symbol, objects.next, &objects);
         for (size_t at = 0; at < objects.used; at += strlen(objects.text + at) + 1) {
-            void *found = lookup_in(objects.text + at, accel_names[entry].symbol);
+            void *found = lookup_in_named(objects.text + at, accel_names[entry].symbol);
             if (!found || found == by_width[0] || found == by_width[1] || found == by_width[2])
                 continue;
             int w = width_of(entry, found) / 32;
@@ -369,7 +408,7 @@ void *accel_resolve_between(const char *name, uintptr_t ret)
 {
     const struct link_map *map = accel_object_of((const void *)(ret - 1));
     for (map = map->l_next; map && map != own_object(); map = map->l_next) {
-        void *found = lookup_in(map->l_name, name);
+        void *found = lookup_in(map, name);
         if (found && accel_object_of(found) == map)
             return found;
     }

@@ -65,4 +65,8 @@ struct link_map;
 bool accel_is_own(const void *address);
 const struct link_map *accel_object_of(const void *address);
 
+/* A handle of a loaded object, from inside its own namespace (dlmopen), where its name means it; to be closed by accel_real_dlclose().
+ * NULL where there is none: the vdso's. The caller sees to it that the object stays, and calls linker_enter(). */
+void *accel_resolve_handle(const struct link_map *object);
+
 #endif

@@ -38,6 +38,20 @@ for case in "not-called", "called", "called-lazily", "two", "again", "unneeded",
         tap.ok((done.returncode, done.stdout) == (0, native.stdout) and not said(done), f"dlclose of a provider, {case}, {mode}: the same",
                done.returncode, done.stdout, done.stderr[-500:], "---", native.stdout)
 
+# ---- dlmopen: a provider in a namespace of its own, beside one whose integers are of another width ----
+
+LP64, ILP64 = "libopenblas.so.0", "libopenblas64.so.0"
+for base, space, width in ((LP64, ILP64, 64), (ILP64, LP64, 32), (LP64, LP64, 32), (ILP64, ILP64, 64), ("-", LP64, 32), ("-", ILP64, 64)):
+    name = f"dlmopen of {space} beside {base}"
+    native = start("namespaces", base, space, width)
+    tap.ok(native.returncode == 0, f"{name}: right without libaccel", native.stdout, native.stderr)
+    for mode, env in MODES.items():
+        done = start("namespaces", base, space, width, env=env)
+        tap.ok((done.returncode, done.stdout) == (0, native.stdout) and not said(done), f"{name}, {mode}", done.returncode, done.stdout,
+               done.stderr[-500:])
+        if mode == "test GPU":
+            tap.ok([f["ran"] for f in lines_for(done)] == ["gpu0", "gpu0"], f"{name}: on the test GPU", done.stderr[-500:])
+
 # A symbol that nobody has: what the dynamic linker would have said.
 done = start("scopes", "original", TESTS, env=NO_GPU)
 tap.ok(done.returncode == 127 and "undefined symbol: dgemm_" in done.stderr, "no original at all", done.stderr)
