@@ -104,7 +104,8 @@ struct dispatch_attention dispatch_attention(void)
         return attention;
     enum accel_gpu_state now = start_state();
     bool none = now == ACCEL_GPU_ABSENT || now == ACCEL_GPU_FORKED || now == ACCEL_GPU_FAILED;
-    if (settings.log != ACCEL_LOG_OFF || settings.summary || estimate_is_on()) {
+    if (settings.log != ACCEL_LOG_OFF || settings.summary || estimate_is_on() ||
+        settings.broken_promise || settings_wait_to_complain()) {
         attention.level = DISPATCH_SEE_ALL;
     } else if (settings.policy == ACCEL_POLICY_CPU ||
                (none && !settings.require_gpu && now != ACCEL_GPU_FAILED)) {
@@ -143,6 +144,21 @@ static _Noreturn void end_program(const struct dispatch_caller *caller, enum acc
               "ended",
               caller->symbol, accel_why_name(why), reason ? ": " : "", reason ? gpu_failure() : "");
     _exit(1);
+}
+
+/* What is wrong with the settings is said at the first call of BLAS: the environment is inherited by shells, launchers and
+ * tools, which nothing was promised of. */
+static void complain(void)
+{
+    static atomic_bool done;
+    if (settings.broken_promise) {
+        settings_complain();
+        _exit(1);
+    }
+    if (atomic_load_explicit(&done, memory_order_relaxed) || atomic_exchange(&done, true))
+        return;
+    settings_complain();
+    figures_complain();
 }
 
 /* ---- One call ---- */
@@ -551,7 +567,7 @@ static bool run_for_estimate(const struct accel_call *call, const struct situati
 bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller)
 {
     struct situation situation;
-    settings_complain();
+    complain();
     rule_out_gpu(call);
     if (caller->forward && !call_is_part(call) &&
         (dispatch_attention().level == DISPATCH_SEE_NOTHING || is_trifle(call, caller)))
@@ -616,7 +632,7 @@ void dispatch_not_blas(const char *symbol)
                                         .ran = "cpu",
                                         .ms = -1,
                                         .verify = VERIFY_NOT_ASKED};
-    settings_complain();
+    complain();
     settle(&record);
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "gpu/clock.h"
 #include "grown.h"
@@ -79,6 +80,24 @@ static void say_foreign(const char *key)
               settings->model, key);
 }
 
+/* Once. Where it is to be learned, it is made at the end. */
+static void say_missing(void)
+{
+    static atomic_bool said;
+    if (!quiet && settings->model_given && !settings->learn && !atomic_exchange(&said, true))
+        accel_say("no calibration at %s (ACCEL_MODEL); built-in figures are used (run `accel "
+                  "calibrate`)",
+                  settings->model);
+}
+
+/* The file is opened where there is a GPU. That the user's own word about it is wrong is said without one, too. */
+void figures_complain(void)
+{
+    if (settings->model && access(settings->model, F_OK) != 0 &&
+        (errno == ENOENT || errno == ENOTDIR))
+        say_missing();
+}
+
 /* Under the lock. A file that is of no use here is named once. */
 static void open_file(void)
 {
@@ -90,11 +109,11 @@ static void open_file(void)
     if (!settings->model)
         return;
     const char *wrong = model_file_open(&file, settings->model);
-    /* Where it is to be learned, it is made at the end. HOME stays another user's in programs that change the user. */
-    bool expected = wrong == model_file_missing
-                        ? !settings->model_given || settings->learn
-                        : wrong == model_file_closed && !settings->model_given;
-    if (wrong && !quiet && !expected)
+    /* HOME stays another user's in programs that change the user. */
+    bool expected = wrong == model_file_closed && !settings->model_given;
+    if (wrong == model_file_missing)
+        say_missing();
+    else if (wrong && !quiet && !expected)
         accel_say("the calibration %s is not used: %s", settings->model, wrong);
     if (!file.text)
         return;

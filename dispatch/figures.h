@@ -14,6 +14,9 @@
  * measured; with settings->learn all are. The settings stay. */
 void figures_start(const struct accel_settings *settings, int cores, bool learning, bool quiet);
 
+/* Says that the calibration that the user has named is not there. Once. */
+void figures_complain(void);
+
 /* Sets the machine's curves and rates for a routine, called by way of this library with so many threads. They
  * stay as they are until figures_give_back(): whoever has them must do that soon, without a call of the program's. */
 void figures_borrow(struct accel_machine *machine, const struct accel_routine *routine,

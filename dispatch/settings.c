@@ -3,15 +3,16 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "complaints.h"
 #include "config.h"
-#include "say.h"
+#include "spelling.h"
 #include "text.h"
 
 /* Copies of the strings: a program may overwrite its environment (setproctitle). */
@@ -29,69 +30,6 @@ static const char *keep(const char *value)
     return copy;
 }
 
-/* ---- Complaints ---- */
-
-#define COMPLAINTS_MAX 16
-#define VALUE_SHOWN    300
-#define PATH_SHOWN     400
-static char complaints[COMPLAINTS_MAX][1000];
-static int complaint_count; /* of all, also of those that are not kept */
-static atomic_bool complained;
-
-/* Where a value comes from. */
-struct place {
-    const char *file; /* NULL: the environment */
-    int line;         /* 0: the whole file */
-};
-
-/* Without control characters: files may be damaged. */
-static void put_shown(struct accel_text *text, const char *s, int limit)
-{
-    for (; *s && limit > 0; s++, limit--)
-        text_char(text, (unsigned char)*s < ' ' || *s == 127 ? '?' : *s);
-    if (*s)
-        text_string(text, "…");
-}
-
-/* "PLACE: NAME=VALUE" and the rest; NAME may be empty, VALUE may be NULL. */
-static void complain(struct place place, const char *name, const char *value, const char *problem,
-                     const char *detail, const char *outcome)
-{
-    struct accel_text text;
-    if (complaint_count++ >= COMPLAINTS_MAX)
-        return;
-    char *line = complaints[complaint_count - 1];
-    text_start(&text, line, sizeof complaints[0] - 1);
-    if (place.file) {
-        put_shown(&text, place.file, PATH_SHOWN);
-        if (place.line) {
-            text_char(&text, ':');
-            text_integer(&text, place.line);
-        }
-        text_string(&text, *name || value ? ": " : "");
-    }
-    put_shown(&text, name, VALUE_SHOWN);
-    if (value) {
-        text_string(&text, *name ? "=" : "");
-        put_shown(&text, value, VALUE_SHOWN);
-    }
-    text_string(&text, problem);
-    text_string(&text, detail);
-    text_string(&text, outcome);
-    line[text.length] = 0;
-}
-
-void settings_complain(void)
-{
-    if (complaint_count == 0 || atomic_exchange(&complained, true))
-        return;
-    for (int i = 0; i < complaint_count && i < COMPLAINTS_MAX; i++)
-        accel_say("%s", complaints[i]);
-    if (complaint_count > COMPLAINTS_MAX)
-        accel_say("and so on: %d more of the settings are not understood",
-                  complaint_count - COMPLAINTS_MAX);
-}
-
 /* ---- How values are read ---- */
 
 enum outcome { UNDERSTOOD, NOT_UNDERSTOOD, NO_ROOM };
@@ -100,41 +38,107 @@ struct reading {
     struct accel_settings *settings;
     const char *program;
     bool excluded;
+    const char *config;          /* ACCEL_CONFIG; NULL: none */
+    struct complaint_place from; /* the value that is being read */
 };
+
+enum scope { ANYWHERE, ENVIRONMENT, INTERNAL }; /* the last two: in the environment alone */
 
 /* A setting's name, and how its value is read. */
 struct setting {
     const char *name;
-    const char *allowed; /* for complaints; of choices: the words, separated by commas */
+    const char *
+        allowed; /* for complaints; of choices: the words, separated by commas, other words for one by bars */
     enum outcome (*read)(struct reading *reading, const struct setting *setting, const char *value);
-    size_t field;  /* of struct accel_settings */
-    bool internal; /* in the environment alone */
+    size_t field; /* of struct accel_settings */
+    enum scope scope;
+    bool promise; /* a program must not go on if the value cannot be read */
 };
+
+/* Other words for the same. */
+#define NO  "0|off|no|false"
+#define YES "1|on|yes|true"
 
 static void *field_of(struct reading *reading, const struct setting *setting)
 {
     return (char *)reading->settings + setting->field;
 }
 
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Whether the first n characters are the same, in upper or lower case. */
+static bool begins_with(const char *value, const char *word, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (lower(value[i]) != lower(word[i]))
+            return false;
+    return true;
+}
+
 /* The value's place among the words, or -1. */
-static int choice(const struct setting *setting, const char *value)
+static int choice(const char *words, const char *value)
 {
     size_t length = strlen(value);
-    int place = 0;
-    for (const char *word = setting->allowed;; place++) {
-        size_t n = strcspn(word, ",");
-        if (n == length && strncmp(word, value, n) == 0)
+    for (int place = 0;;) {
+        size_t n = strcspn(words, ",|");
+        if (n == length && begins_with(value, words, n))
             return place;
-        if (!word[n])
+        if (!words[n])
             return -1;
-        word += n + 1;
+        place += words[n] == ',';
+        words += n + 1;
     }
+}
+
+/* As text for complaints: of each choice the first word. */
+static const char *first_words(const char *words, char *shown, size_t size)
+{
+    struct accel_text text;
+    text_start(&text, shown, size - 1);
+    for (bool other = false; *words; words++) {
+        other = *words == '|' || (other && *words != ',');
+        if (!other)
+            text_char(&text, *words);
+    }
+    shown[text.length] = 0;
+    return shown;
+}
+
+/* " cannot be opened (No such file or directory)" */
+static const char *fault_text(const char *fault, int error, char *to, size_t size)
+{
+    struct accel_text text;
+    text_start(&text, to, size - 1);
+    text_char(&text, ' ');
+    text_string(&text, fault);
+    if (error) {
+        const char *description = strerrordesc_np(error);
+        text_string(&text, " (");
+        text_string(&text, description ? description : "unknown error");
+        text_char(&text, ')');
+    }
+    to[text.length] = 0;
+    return to;
+}
+
+/* Remembers that what a setting names cannot be used. */
+static void miss(const struct reading *reading, const struct setting *setting, const char *path,
+                 int error)
+{
+    char problem[100];
+    complaints_add(
+        &(struct complaint){reading->from, setting->name, path,
+                            fault_text("cannot be opened", error, problem, sizeof problem), "",
+                            "; it is ignored", false});
 }
 
 static enum outcome read_switch(struct reading *reading, const struct setting *setting,
                                 const char *value)
 {
-    int place = choice(setting, value);
+    int place = choice(setting->allowed, value);
     if (place < 0)
         return NOT_UNDERSTOOD;
     *(bool *)field_of(reading, setting) = place == 1;
@@ -146,7 +150,7 @@ static enum outcome read_log(struct reading *reading, const struct setting *sett
 {
     static const enum accel_log_level levels[] = {ACCEL_LOG_OFF, ACCEL_LOG_DECISIONS,
                                                   ACCEL_LOG_MOVES, ACCEL_LOG_JSON};
-    int place = choice(setting, value);
+    int place = choice(setting->allowed, value);
     if (place < 0)
         return NOT_UNDERSTOOD;
     reading->settings->log = levels[place];
@@ -158,7 +162,7 @@ static enum outcome read_policy(struct reading *reading, const struct setting *s
 {
     static const enum accel_policy policies[] = {ACCEL_POLICY_AUTO, ACCEL_POLICY_GPU,
                                                  ACCEL_POLICY_CPU};
-    int place = choice(setting, value);
+    int place = choice(setting->allowed, value);
     if (place < 0)
         return NOT_UNDERSTOOD;
     reading->settings->policy = policies[place];
@@ -168,7 +172,7 @@ static enum outcome read_policy(struct reading *reading, const struct setting *s
 static enum outcome read_start(struct reading *reading, const struct setting *setting,
                                const char *value)
 {
-    int place = choice(setting, value);
+    int place = choice(setting->allowed, value);
     if (place < 0)
         return NOT_UNDERSTOOD;
     reading->settings->start = place == 0 ? ACCEL_START_BACKGROUND : ACCEL_START_WAIT;
@@ -179,8 +183,9 @@ static enum outcome read_start(struct reading *reading, const struct setting *se
 static enum outcome read_require(struct reading *reading, const struct setting *setting,
                                  const char *value)
 {
-    reading->settings->require_gpu = choice(setting, value) == 0;
-    return reading->settings->require_gpu ? UNDERSTOOD : NOT_UNDERSTOOD;
+    int place = choice(setting->allowed, value);
+    reading->settings->require_gpu = place == 0;
+    return place < 0 ? NOT_UNDERSTOOD : UNDERSTOOD;
 }
 
 static enum outcome read_string(struct reading *reading, const struct setting *setting,
@@ -245,6 +250,46 @@ static enum outcome read_path_pattern(struct reading *reading, const struct sett
     return read_path_as(reading, setting, value, true);
 }
 
+/* A folder that is not there is missed at once: nothing else tells that it was meant. */
+static enum outcome read_folder(struct reading *reading, const struct setting *setting,
+                                const char *value)
+{
+    struct stat st;
+    enum outcome outcome = read_path(reading, setting, value);
+    if (stat(value, &st) != 0)
+        miss(reading, setting, value, errno);
+    else if (!S_ISDIR(st.st_mode))
+        miss(reading, setting, value, ENOTDIR);
+    return outcome;
+}
+
+/* Paths separated by colons. A name without a slash is the dynamic linker's to find, when it is needed. */
+static enum outcome read_originals(struct reading *reading, const struct setting *setting,
+                                   const char *value)
+{
+    char path[PATH_MAX];
+    for (const char *at = value; *at;) {
+        size_t length = strcspn(at, ":");
+        if (length < sizeof path && memchr(at, '/', length)) {
+            memcpy(path, at, length);
+            path[length] = 0;
+            if (access(path, R_OK) != 0)
+                miss(reading, setting, path, errno);
+        }
+        at += length + (at[length] == ':');
+    }
+    return read_string(reading, setting, value);
+}
+
+/* It is read at once. */
+static enum outcome read_config(struct reading *reading, const struct setting *setting,
+                                const char *value)
+{
+    (void)setting;
+    reading->config = value;
+    return UNDERSTOOD;
+}
+
 static enum outcome read_model(struct reading *reading, const struct setting *setting,
                                const char *value)
 {
@@ -253,30 +298,40 @@ static enum outcome read_model(struct reading *reading, const struct setting *se
     return outcome;
 }
 
-/* "80%", or bytes with an optional K, M, G or T (powers of 1024). */
+/* What a unit's letter stands for, with or without "B" or "iB": K, M, G, T are powers of 1024. 0: it is none. */
+static double unit_of(const char *unit)
+{
+    static const char letters[] = "kmgt";
+    const char *letter = *unit ? strchr(letters, lower(*unit)) : NULL;
+    double factor = 1;
+    if (letter && choice("|b|ib", unit + 1) < 0)
+        return 0;
+    for (const char *l = letters; letter && l <= letter; l++)
+        factor *= 1024;
+    return letter ? factor : !*unit;
+}
+
+/* "80%", or a size. A small number of bytes is meant as something else. */
 static enum outcome read_memory(struct reading *reading, const struct setting *setting,
                                 const char *value)
 {
-    static const char units[] = "KMGT";
     struct accel_settings *settings = reading->settings;
     char *end;
     (void)setting;
     double number = strtod(value, &end);
     /* strtod knows more than we mean: signs, spaces, hexadecimal, inf, nan. */
-    bool plain = strspn(value, "0123456789.") == (size_t)(end - value) && end != value;
-    if (plain && strcmp(end, "%") == 0 && number > 0 && number <= 100) {
+    if (end == value || strspn(value, "0123456789.") != (size_t)(end - value))
+        return NOT_UNDERSTOOD;
+    end += strspn(end, " ");
+    if (strcmp(end, "%") == 0 && number > 0 && number <= 100) {
         settings->memory_share = number / 100;
         return UNDERSTOOD;
     }
-    const char *unit = *end ? strchr(units, *end) : NULL;
-    if (unit)
-        for (const char *u = units; u <= unit; u++)
-            number *= 1024;
-    if (plain && number >= 1 && number < 9e18 && (!*end || (unit && !end[1]))) {
-        settings->memory_bytes = (int64_t)number;
-        return UNDERSTOOD;
-    }
-    return NOT_UNDERSTOOD;
+    number *= unit_of(end);
+    if (!(number >= (*end ? 1024 : 1 << 20) && number < 9e18))
+        return NOT_UNDERSTOOD;
+    settings->memory_bytes = (int64_t)number;
+    return UNDERSTOOD;
 }
 
 static enum outcome read_devices(struct reading *reading, const struct setting *setting,
@@ -285,9 +340,10 @@ static enum outcome read_devices(struct reading *reading, const struct setting *
     struct accel_devices devices = {.kind = ACCEL_DEVICES_LIST};
     bool seen[ACCEL_DEVICES_MAX] = {false};
     (void)setting;
-    if (strcmp(value, "auto") == 0 || strcmp(value, "none") == 0) {
+    int word = choice("auto,none", value);
+    if (word >= 0) {
         reading->settings->devices =
-            (struct accel_devices){.kind = *value == 'a' ? ACCEL_DEVICES_AUTO : ACCEL_DEVICES_NONE};
+            (struct accel_devices){.kind = word == 0 ? ACCEL_DEVICES_AUTO : ACCEL_DEVICES_NONE};
         return UNDERSTOOD;
     }
     for (;; value++) {
@@ -315,15 +371,16 @@ static enum outcome read_verify(struct reading *reading, const struct setting *s
                                 const char *value)
 {
     static const char sample[] = "sample:";
-    uint64_t every = strcmp(value, "all") == 0;
+    int word = choice(NO ",all", value);
+    uint64_t every = word == 1;
     (void)setting;
-    if (strncmp(value, sample, sizeof sample - 1) == 0) {
+    if (begins_with(value, sample, sizeof sample - 1)) {
         for (value += sizeof sample - 1; *value >= '0' && *value <= '9' && every < 1000000000;
              value++)
             every = every * 10 + (uint64_t)(*value - '0');
         if (*value || every == 0)
             return NOT_UNDERSTOOD;
-    } else if (every == 0 && strcmp(value, "off") != 0) {
+    } else if (word < 0) {
         return NOT_UNDERSTOOD;
     }
     reading->settings->verify_every = every;
@@ -335,7 +392,7 @@ static enum outcome read_verify_action(struct reading *reading, const struct set
 {
     static const enum accel_verify_action actions[] = {ACCEL_VERIFY_WARN, ACCEL_VERIFY_CPU,
                                                        ACCEL_VERIFY_ABORT};
-    int place = choice(setting, value);
+    int place = choice(setting->allowed, value);
     if (place < 0)
         return NOT_UNDERSTOOD;
     reading->settings->verify_action = actions[place];
@@ -366,33 +423,37 @@ static enum outcome read_exclude(struct reading *reading, const struct setting *
 #define FIELD(name) offsetof(struct accel_settings, name)
 
 static const struct setting table[] = {
-    {"ACCEL", "0,1", read_switch, FIELD(on), false},
-    {"ACCEL_LOG", "0,1,2,json", read_log, 0, false},
-    {"ACCEL_LOG_FILE", "a path", read_path_pattern, FIELD(log_file), false},
-    {"ACCEL_SUMMARY", "0,1", read_switch, FIELD(summary), false},
-    {"ACCEL_POLICY", "auto,gpu,cpu", read_policy, 0, false},
-    {"ACCEL_GPU", "names of routines", read_routines, FIELD(gpu_routines), false},
-    {"ACCEL_CPU", "names of routines", read_routines, FIELD(cpu_routines), false},
-    {"ACCEL_REQUIRE", "gpu", read_require, 0, false},
-    {"ACCEL_START", "background,wait", read_start, 0, false},
-    {"ACCEL_LEARN", "0,1", read_switch, FIELD(learn), false},
+    {"ACCEL", NO "," YES, read_switch, FIELD(on), ANYWHERE, false},
+    {"ACCEL_LOG", NO "," YES ",2,json", read_log, 0, ANYWHERE, false},
+    {"ACCEL_LOG_FILE", "a path", read_path_pattern, FIELD(log_file), ANYWHERE, false},
+    {"ACCEL_SUMMARY", NO "," YES, read_switch, FIELD(summary), ANYWHERE, false},
+    {"ACCEL_POLICY", "auto,gpu,cpu", read_policy, 0, ANYWHERE, false},
+    {"ACCEL_GPU", "names of routines", read_routines, FIELD(gpu_routines), ANYWHERE, false},
+    {"ACCEL_CPU", "names of routines", read_routines, FIELD(cpu_routines), ANYWHERE, false},
+    {"ACCEL_REQUIRE", "gpu,off|0|no|false", read_require, 0, ANYWHERE, true},
+    {"ACCEL_START", "background,wait", read_start, 0, ANYWHERE, false},
+    {"ACCEL_LEARN", NO "," YES, read_switch, FIELD(learn), ANYWHERE, false},
     {"ACCEL_DEVICES", "auto, none, or numbers of devices such as 0,2, each once", read_devices, 0,
+     ANYWHERE, false},
+    {"ACCEL_MEMORY", "a share such as 80%, or a size such as 500M or 12G", read_memory, 0, ANYWHERE,
      false},
-    {"ACCEL_MEMORY", "a share such as 80%, or a size such as 500M or 12G", read_memory, 0, false},
-    {"ACCEL_VERIFY", "off, all, or sample:N with N from 1 to 9999999999", read_verify, 0, false},
-    {"ACCEL_VERIFY_ACTION", "warn,cpu,abort", read_verify_action, 0, false},
-    {"ACCEL_MODEL", "a path", read_model, FIELD(model), false},
-    {"ACCEL_EXCLUDE", "names of programs", read_exclude, 0, false},
-    {"ACCEL_CUDA_DIR", "a folder", read_path, FIELD(cuda_dir), false},
-    {"ACCEL_ORIGINAL", "paths separated by colons", read_string, FIELD(original), false},
-    {"ACCEL_ESTIMATE", "the name of a GPU", read_string, FIELD(estimate), true},
-    {"ACCEL_ESTIMATE_DIR", "a folder", read_path, FIELD(estimate_dir), true},
+    {"ACCEL_VERIFY", "off, all, or sample:N with N from 1 to 9999999999", read_verify, 0, ANYWHERE,
+     true},
+    {"ACCEL_VERIFY_ACTION", "warn,cpu,abort", read_verify_action, 0, ANYWHERE, true},
+    {"ACCEL_MODEL", "a path", read_model, FIELD(model), ANYWHERE, false},
+    {"ACCEL_EXCLUDE", "names of programs", read_exclude, 0, ANYWHERE, false},
+    {"ACCEL_CONFIG", "a path", read_config, 0, ENVIRONMENT, false},
+    {"ACCEL_CUDA_DIR", "a folder", read_folder, FIELD(cuda_dir), ANYWHERE, false},
+    {"ACCEL_ORIGINAL", "paths separated by colons", read_originals, FIELD(original), ANYWHERE,
+     false},
+    {"ACCEL_ESTIMATE", "the name of a GPU", read_string, FIELD(estimate), INTERNAL, false},
+    {"ACCEL_ESTIMATE_DIR", "a folder", read_path, FIELD(estimate_dir), INTERNAL, false},
 };
 #define SETTINGS ((int)(sizeof table / sizeof *table))
 
 /* Which settings have been found, and where. */
 static bool found[SETTINGS];
-static struct place places[SETTINGS];
+static struct complaint_place places[SETTINGS];
 
 static int setting_named(const char *name)
 {
@@ -402,40 +463,77 @@ static int setting_named(const char *name)
     return -1;
 }
 
+/* The setting that a wrong name is most like. */
+static const char *nearest_name(const char *name)
+{
+    const char *nearest = NULL;
+    int least = INT_MAX;
+    for (int i = 0; i < SETTINGS; i++) {
+        int distance = spelling_distance(name, table[i].name);
+        if (table[i].scope == INTERNAL || distance >= least)
+            continue;
+        least = distance;
+        nearest = table[i].name;
+    }
+    return nearest;
+}
+
+static void complain_of_name(struct complaint_place place, const char *name, const char *outcome)
+{
+    complaints_add(&(struct complaint){place, name, NULL,
+                                       " is no setting of this version; the nearest is ",
+                                       nearest_name(name), outcome, false});
+}
+
 /* Takes a value from the highest place that has one. An empty one is the default. */
-static void take(struct reading *reading, int i, const char *value, struct place place)
+static void take(struct reading *reading, int i, const char *value, struct complaint_place place)
 {
     const struct setting *setting = &table[i];
+    const char *problem = " is not understood; allowed: ";
+    char words[100];
     if (found[i])
         return;
     found[i] = true;
-    places[i] = place;
+    places[i] = reading->from = place;
     enum outcome outcome = *value ? setting->read(reading, setting, value) : UNDERSTOOD;
-    if (outcome == NOT_UNDERSTOOD)
-        complain(place, setting->name, value, " is not understood; allowed: ", setting->allowed,
-                 "; the default is used");
-    else if (outcome == NO_ROOM)
-        complain(place, setting->name, value,
-                 " is too long: there is room for 16 KiB in all settings", "",
-                 "; the default is used");
+    if (outcome == UNDERSTOOD)
+        return;
+    if (outcome == NO_ROOM)
+        problem = " is too long: there is room for 16 KiB in all settings";
+    reading->settings->broken_promise |= setting->promise;
+    complaints_add(&(struct complaint){
+        place, setting->name, value, problem,
+        outcome == NO_ROOM ? "" : first_words(setting->allowed, words, sizeof words),
+        setting->promise ? "; the program ends at its first call of BLAS" : "; the default is used",
+        setting->promise});
+}
+
+/* ---- The environment ---- */
+
+static void read_environment(struct reading *reading)
+{
+    static const char prefix[] = "ACCEL_";
+    const struct complaint_place here = {NULL, 0};
+    char name[100];
+    for (int i = 0; i < SETTINGS; i++) {
+        const char *value = getenv(table[i].name);
+        if (value)
+            take(reading, i, value, here);
+    }
+    for (char **variable = environ; variable && *variable; variable++) {
+        size_t length = strcspn(*variable, "=");
+        if (strncmp(*variable, prefix, sizeof prefix - 1) != 0)
+            continue;
+        if (length >= sizeof name) /* of which no setting's name has as much */
+            length = sizeof name - 1;
+        memcpy(name, *variable, length);
+        name[length] = 0;
+        if (setting_named(name) < 0)
+            complain_of_name(here, name, "; it is ignored");
+    }
 }
 
 /* ---- Config files ---- */
-
-static const char *setting_names(void)
-{
-    static char names[512];
-    struct accel_text text;
-    text_start(&text, names, sizeof names - 1);
-    for (int i = 0; i < SETTINGS; i++) {
-        if (table[i].internal)
-            continue;
-        text_string(&text, text.length ? "," : "");
-        text_string(&text, table[i].name);
-    }
-    names[text.length] = 0;
-    return names;
-}
 
 enum expected { NAMED_BY_USER, USERS_OWN, SYSTEMS };
 
@@ -452,27 +550,17 @@ static void read_file(struct reading *reading, const char *path, enum expected e
     const char *values[SETTINGS] = {NULL};
     int numbers[SETTINGS], error;
     struct config_line line;
-    struct place place = {path, 0};
+    struct complaint_place place = {path, 0};
     const char *fault = config_load(path, &error);
     if (fault) {
         char problem[100];
-        struct accel_text text;
+        const bool is_named = expected == NAMED_BY_USER;
         if (may_lack(expected, error))
             return;
-        text_start(&text, problem, sizeof problem - 1);
-        text_char(&text, ' ');
-        text_string(&text, fault);
-        if (error) {
-            const char *description = strerrordesc_np(error);
-            text_string(&text, " (");
-            text_string(&text, description ? description : "unknown error");
-            text_char(&text, ')');
-        }
-        problem[text.length] = 0;
-        if (expected == NAMED_BY_USER)
-            complain((struct place){NULL, 0}, "ACCEL_CONFIG", path, problem, "", "; it is ignored");
-        else
-            complain(place, "", NULL, problem, "", "; it is ignored");
+        fault_text(fault, error, problem, sizeof problem);
+        complaints_add(&(struct complaint){is_named ? (struct complaint_place){NULL, 0} : place,
+                                           is_named ? "ACCEL_CONFIG" : NULL, is_named ? path : NULL,
+                                           problem, "", "; it is ignored", false});
         return;
     }
     place.file = keep(path);
@@ -482,11 +570,15 @@ static void read_file(struct reading *reading, const char *path, enum expected e
         place.line = line.number;
         int i = line.name ? setting_named(line.name) : -1;
         if (!line.name) {
-            complain(place, "", line.value, " is not understood; allowed: ", "NAME=value",
-                     "; the line is ignored");
-        } else if (i < 0 || table[i].internal) {
-            complain(place, line.name, NULL, " is no setting; allowed: ", setting_names(),
-                     "; the line is ignored");
+            complaints_add(&(struct complaint){place, NULL, line.value,
+                                               " is not understood; allowed: ", "NAME=value",
+                                               "; the line is ignored", false});
+        } else if (i >= 0 && table[i].scope == ENVIRONMENT) {
+            complaints_add(&(struct complaint){place, line.name, NULL,
+                                               " counts in the environment alone", "",
+                                               "; the line is ignored", false});
+        } else if (i < 0 || table[i].scope == INTERNAL) {
+            complain_of_name(place, line.name, "; the line is ignored");
         } else {
             values[i] = line.value;
             numbers[i] = line.number;
@@ -494,7 +586,7 @@ static void read_file(struct reading *reading, const char *path, enum expected e
     }
     for (int i = 0; i < SETTINGS; i++)
         if (values[i])
-            take(reading, i, values[i], (struct place){place.file, numbers[i]});
+            take(reading, i, values[i], (struct complaint_place){place.file, numbers[i]});
 }
 
 /* A path within a folder that a variable names, or within `folder` of HOME. False: there is none. */
@@ -525,11 +617,9 @@ static bool user_path(const char *variable, const char *folder, const char *name
 static void read_files(struct reading *reading, const char *system_file)
 {
     char users_own[PATH_MAX];
-    const char *named = getenv("ACCEL_CONFIG");
+    const char *named = reading->config ? reading->config : "";
     bool has_own =
         user_path("XDG_CONFIG_HOME", ".config", "accel/accel.conf", users_own, sizeof users_own);
-    if (!named)
-        named = "";
     if (*named)
         read_file(reading, named, NAMED_BY_USER);
     if (has_own && strcmp(users_own, named) != 0)
@@ -543,17 +633,15 @@ static void read_files(struct reading *reading, const char *system_file)
 static void read_all(struct accel_settings *settings, const struct settings_sources *sources)
 {
     char path[PATH_MAX];
-    struct reading reading = {settings, sources->program,
-                              pattern_lists("default", excluded_programs, sources->program)};
-    for (int i = 0; i < SETTINGS; i++) {
-        const char *value = getenv(table[i].name);
-        if (value)
-            take(&reading, i, value, (struct place){NULL, 0});
-    }
+    struct reading reading = {.settings = settings,
+                              .program = sources->program,
+                              .excluded =
+                                  pattern_lists("default", excluded_programs, sources->program)};
+    read_environment(&reading);
     read_files(&reading, sources->system_file);
     if (!settings->on || reading.excluded) {
         *settings = (struct accel_settings){.memory_share = 0.8, .original = settings->original};
-        complaint_count = 0;
+        complaints_clear();
         return;
     }
     if (!settings->model && user_path("XDG_CACHE_HOME", ".cache", "accel/model", path, sizeof path))
@@ -564,8 +652,7 @@ void settings_read_from(struct accel_settings *settings, const struct settings_s
 {
     int saved = errno;
     arena_used = 0;
-    complaint_count = 0;
-    atomic_store(&complained, false);
+    complaints_clear();
     memset(found, 0, sizeof found);
     *settings = (struct accel_settings){.on = !sources->secure, .memory_share = 0.8};
     if (settings->on)
@@ -604,10 +691,20 @@ void settings_check_routines(const struct accel_settings *settings,
         const struct accel_pattern *pattern;
     } checked[] = {{"ACCEL_GPU", &settings->gpu_routines}, {"ACCEL_CPU", &settings->cpu_routines}};
     for (size_t i = 0; i < sizeof checked / sizeof *checked; i++) {
-        char item[VALUE_SHOWN];
+        char item[300];
         const char *fault = pattern_fault(checked[i].pattern, routines, count, item, sizeof item);
         if (fault)
-            complain(places[setting_named(checked[i].name)], checked[i].name, item, ": ", fault,
-                     "");
+            complaints_add(&(struct complaint){places[setting_named(checked[i].name)],
+                                               checked[i].name, item, ": ", fault, "", false});
     }
+}
+
+bool settings_wait_to_complain(void)
+{
+    return complaints_wait();
+}
+
+void settings_complain(void)
+{
+    complaints_say();
 }

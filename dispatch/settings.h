@@ -43,6 +43,9 @@ struct accel_settings {
     bool model_given;     /* by the user */
     const char *cuda_dir; /* NULL: none */
     const char *original; /* NULL: none */
+    /* A value that promises something (that all runs on the GPU, that results are checked) cannot be read: the program
+     * must not call BLAS. */
+    bool broken_promise;
     /* For the tool's own use: */
     const char *estimate;     /* a GPU's name, NULL: none */
     const char *estimate_dir; /* NULL: none */
@@ -69,7 +72,11 @@ void settings_read(struct accel_settings *settings);
 void settings_check_routines(const struct accel_settings *settings,
                              const struct accel_routine *routines, uint32_t count);
 
-/* Names each value that could not be read, with what is allowed; once. Thread-safe. */
+/* Whether there is something to say that has not been said. Thread-safe, cheap. */
+bool settings_wait_to_complain(void);
+
+/* Names each value that could not be read, with what is allowed, each name that is no setting, with the nearest that is one,
+ * and each file or folder that is missed; once. Thread-safe. */
 void settings_complain(void);
 
 #endif

@@ -104,7 +104,7 @@ UNIT_LIBS        := -lcmocka -lm -ldl -lpthread
 
 $(TESTS)/test_text: tests/unit/test_text.c $(BUILD)/dispatch/text.o
 $(addprefix $(TESTS)/,test_settings test_config): $(TESTS)/%: tests/unit/%.c tests/unit/settings_fixture.c tests/unit/settings_fixture.h tests/unit/environment.h \
-                  $(patsubst %,$(BUILD)/dispatch/%.o,settings config pattern ranks output held_signals log_file say text) $(BUILD)/shim/names.o
+                  $(patsubst %,$(BUILD)/dispatch/%.o,settings complaints spelling config pattern ranks output held_signals log_file say text) $(BUILD)/shim/names.o
 $(TESTS)/test_pattern: tests/unit/test_pattern.c tests/unit/routine.h $(BUILD)/dispatch/pattern.o $(BUILD)/shim/names.o
 $(TESTS)/test_nominal: tests/unit/test_nominal.c $(BUILD)/gpu/nominal.o
 $(TESTS)/test_ranks: tests/unit/test_ranks.c tests/unit/environment.h $(BUILD)/dispatch/ranks.o

@@ -2,11 +2,12 @@
 """The settings through real processes: config files and their precedence, programs that are left alone, ranks."""
 
 import os
+import re
 import shutil
 import tempfile
 from pathlib import Path
 
-from common import LOG, NO_GPU, SHIM, TESTS, Tap, lines_for, parse_log, said, start
+from common import LOG, NO_GPU, ROOT, SHIM, TEST_GPU, TESTS, Tap, lines_for, parse_log, said, start
 
 tap = Tap()
 PROGRAM = ["random_calls", "-c", 2, "-n", 30, "-r", "dgemm"]
@@ -55,8 +56,8 @@ with tempfile.TemporaryDirectory() as home:
     done = start(*PROGRAM, env=env)
     bad = [line for line in said(done) if line.startswith(f"accel: {user}:")]
     tap.ok(same(done), "a bad config file: same stdout and exit status", done.stdout)
-    tap.ok(len(bad) == 3 and bad[0].startswith(f"accel: {user}:2: ACCEL_LOGG is no setting; allowed: ACCEL,")
-           and bad[1:] == [
+    tap.ok(len(bad) == 3 and bad == [
+               f"accel: {user}:2: ACCEL_LOGG is no setting of this version; the nearest is ACCEL_LOG; the line is ignored",
                f"accel: {user}:3: fast please is not understood; allowed: NAME=value; the line is ignored",
                f"accel: {user}:4: ACCEL_POLICY=fast is not understood; allowed: auto,gpu,cpu; the default is used"],
            "each bad line is named once, with file and line", done.stderr)
@@ -73,6 +74,58 @@ with tempfile.TemporaryDirectory() as home:
     os.mkfifo(fifo)
     done = start(*PROGRAM, env={**env, "ACCEL_CONFIG": fifo}, timeout=60)
     tap.ok(same(done) and len(said(done)) == 1, "a FIFO is not waited for", done.stderr)
+
+    # ---- A promise that cannot be kept: the program ends before a result of BLAS gets out ----
+
+    names = {"ACCEL_REQUIRE": ("1", "gpu,off"), "ACCEL_VERIFY": ("on", "off, all, or sample:N with N from 1 to 9999999999"),
+             "ACCEL_VERIFY_ACTION": ("stop", "warn,cpu,abort")}
+    message = "is not understood; allowed: {}; the program ends at its first call of BLAS"
+    for name, (value, allowed) in names.items():
+        for mode, gpu in (("no GPU", {}), ("test GPU", TEST_GPU)):
+            done = start(*PROGRAM, env={**env, **gpu, name: value})
+            tap.ok(done.returncode == 1 and done.stdout == "" and said(done) == [f"accel: {name}={value} {message.format(allowed)}"],
+                   f"{name}={value}, {mode}: the program ends with the message", done.returncode, done.stdout, done.stderr)
+    user.write_text("\nACCEL_REQUIRE = yes\n")
+    done = start(*PROGRAM, env=env)
+    tap.ok(done.returncode == 1 and said(done) == [f"accel: {user}:2: ACCEL_REQUIRE=yes {message.format('gpu,off')}"],
+           "the same of a config file", done.returncode, done.stderr)
+    user.unlink()
+    promise = {**env, "ACCEL_REQUIRE": "1", "ACCEL_VERIFY": "on"}
+    done = start("/bin/bash", "-c", "ls / >/dev/null && exit 3", env=promise)
+    tap.ok(done.returncode == 3 and done.stderr == "", "shells, and what calls no BLAS, are not ended", done.returncode, done.stderr)
+    by_lookup = """import ctypes
+n, one, x = ctypes.byref(ctypes.c_int(1)), ctypes.byref(ctypes.c_double(1)), ctypes.byref(ctypes.c_double(1))
+ctypes.CDLL("libblas.so.3").dgemm_(b"N", b"N", n, n, n, one, x, n, x, n, one, x, n)
+print("went on")"""
+    done = start("/usr/bin/python3", "-c", by_lookup, env=promise)
+    tap.ok(done.returncode == 1 and done.stdout == "" and len(said(done)) == 2, "a small call that is bound by dlsym ends the program, too",
+           done.returncode, done.stdout, done.stderr)
+    done = start(*PROGRAM, env={**promise, "ACCEL": "0"})
+    tap.ok(same(done) and done.stderr == "", "nor is a program with ACCEL=0", done.returncode, done.stderr)
+    done = start("surroundings", "fork", "multiply", env=promise)
+    tap.ok(done.returncode == 1 and len(said(done)) == 2, "in a child: its exit status tells the parent", done.returncode, done.stderr)
+    done = start("surroundings", "close:0", "multiply", env=promise)
+    tap.ok(done.returncode == 1 and done.stderr == "", "without a stderr, the exit status alone tells", done.returncode, done.stderr)
+
+    # ---- Names that are no settings, and what is not there ----
+
+    done = start(*PROGRAM, env={**env, "ACCEL_VERFIY": "all", "ACCEL_HOME": "/opt/x", "ACCEL_PRECISION": "tf32"})
+    ignored = [re.match(r"accel: (ACCEL_\w+) is no setting of this version; the nearest is ACCEL_\w+; it is ignored$", line)
+               for line in said(done)]
+    tap.ok(same(done) and all(ignored) and sorted(m[1] for m in ignored) == ["ACCEL_HOME", "ACCEL_PRECISION", "ACCEL_VERFIY"]
+           and "ACCEL_VERFIY is no setting of this version; the nearest is ACCEL_VERIFY;" in done.stderr,
+           "unknown names in the environment are named once, with the nearest one", done.stderr)
+    for name, value, expected in (
+            ("ACCEL_MODEL", "/none/model", "no calibration at /none/model (ACCEL_MODEL); built-in figures are used (run `accel calibrate`)"),
+            ("ACCEL_CUDA_DIR", "/none", "ACCEL_CUDA_DIR=/none cannot be opened (No such file or directory); it is ignored"),
+            ("ACCEL_ORIGINAL", "/none/libblas.so", "ACCEL_ORIGINAL=/none/libblas.so cannot be opened (No such file or directory); it is ignored"),
+            ("ACCEL_MEMORY", "12", "ACCEL_MEMORY=12 is not understood; allowed: a share such as 80%, or a size such as 500M or 12G; the default is used")):
+        for mode, gpu in (("no GPU", {}), ("test GPU", {**TEST_GPU, "ACCEL_POLICY": "auto", "ACCEL_START": "wait"})):
+            done = start("steps", "dgemm:600:3", env={**env, **gpu, name: value})
+            own = [line for line in said(done) if not line.startswith("accel: no GPU is used: ")]
+            tap.ok(done.returncode == 0 and own == ["accel: " + expected], f"{name}={value}, {mode}: named once", done.returncode, done.stderr)
+    done = start(*PROGRAM, env={**env, "ACCEL_MODEL": home + "/new", "ACCEL_LEARN": "yes"})
+    tap.ok(same(done) and done.stderr == "", "a calibration that is to be learned is not missed", done.stderr)
 
     # ---- Programs that are left alone ----
 
@@ -106,6 +159,15 @@ with tempfile.TemporaryDirectory() as home:
         tap.ok(all(parse_log(Path(home, log).read_text()) for log in logs), "each has its own log")
     else:
         tap.skip("ranks", "no mpirun")
+
+# ---- The README's table and the program's ----
+
+source = (ROOT / "dispatch/settings.c").read_text()
+rows = dict(re.findall(r'^    \{"(ACCEL\w*)",.*?\b(ANYWHERE|ENVIRONMENT|INTERNAL)\b', source, re.M | re.S))
+table = re.search(r"^\| variable \|.*?\n\n", (ROOT / "README.md").read_text(), re.M | re.S)[0]
+documented = [name for row in table.strip().splitlines() for name in re.findall(r"`(ACCEL\w*)`", row.split("|")[1])]
+tap.ok(len(rows) > 15 and sorted(documented) == sorted(name for name, scope in rows.items() if scope != "INTERNAL"),
+       "README.md has each setting, and no others", sorted(documented), rows)
 
 done = start("/bin/bash", "-c", "exit 3", env={**SHIM, **LOG})
 tap.ok(done.returncode == 3 and done.stderr == "", "a shell's exit status stays")

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "settings_fixture.h"
 
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static bool same_settings(const struct accel_settings *a, const struct accel_set
            a->memory_share == b->memory_share && a->memory_bytes == b->memory_bytes &&
            a->model_given == b->model_given && !a->cuda_dir == !b->cuda_dir &&
            !a->original == !b->original && !a->estimate == !b->estimate &&
-           !a->estimate_dir == !b->estimate_dir;
+           !a->estimate_dir == !b->estimate_dir && a->broken_promise == b->broken_promise;
 }
 
 static const struct accel_settings standard = {.on = true, .memory_share = 0.8};
@@ -102,10 +103,132 @@ static void choices(void **state)
     assert_string_equal(read_with("ACCEL_GPU", "dgemm,lapack:*").gpu_routines.text,
                         "dgemm,lapack:*");
     assert_string_equal(read_with("ACCEL_CPU", "[sd]*").cpu_routines.text, "[sd]*");
-    assert_string_equal(read_with("ACCEL_CUDA_DIR", "/opt/cuda").cuda_dir, "/opt/cuda");
+    assert_string_equal(read_with("ACCEL_CUDA_DIR", "/usr").cuda_dir, "/usr");
     assert_string_equal(read_with("ACCEL_ORIGINAL", "a:b").original, "a:b");
     assert_string_equal(read_with("ACCEL_ESTIMATE", "H100").estimate, "H100");
     assert_string_equal(complaints(), "");
+}
+
+/* Other words for the same, and upper and lower case. */
+static void other_words(void **state)
+{
+    static const char *const yes[] = {"1", "on", "yes", "true", "On", "YES", "tRUE"},
+                             *const no[] = {"0", "off", "no", "false", "OFF", "No", "falsE"};
+    (void)state;
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++) {
+        assert_true(read_with("ACCEL", yes[i]).on);
+        assert_false(read_with("ACCEL", no[i]).on);
+        assert_true(read_with("ACCEL_SUMMARY", yes[i]).summary);
+        assert_false(read_with("ACCEL_SUMMARY", no[i]).summary);
+        assert_true(read_with("ACCEL_LEARN", yes[i]).learn);
+        assert_int_equal(read_with("ACCEL_LOG", yes[i]).log, ACCEL_LOG_DECISIONS);
+        assert_int_equal(read_with("ACCEL_LOG", no[i]).log, ACCEL_LOG_OFF);
+        assert_int_equal(read_with("ACCEL_VERIFY", no[i]).verify_every, 0);
+        assert_string_equal(complaints(), "");
+        assert_false(read_with("ACCEL_REQUIRE", no[i]).require_gpu);
+        assert_string_equal(complaints(), "");
+    }
+    assert_int_equal(read_with("ACCEL_LOG", "JSON").log, ACCEL_LOG_JSON);
+    assert_int_equal(read_with("ACCEL_POLICY", "GPU").policy, ACCEL_POLICY_GPU);
+    assert_true(read_with("ACCEL_REQUIRE", "Gpu").require_gpu);
+    assert_int_equal(read_with("ACCEL_START", "Wait").start, ACCEL_START_WAIT);
+    assert_int_equal(read_with("ACCEL_DEVICES", "None").devices.kind, ACCEL_DEVICES_NONE);
+    assert_int_equal(read_with("ACCEL_VERIFY", "ALL").verify_every, 1);
+    assert_int_equal(read_with("ACCEL_VERIFY", "Sample:7").verify_every, 7);
+    assert_int_equal(read_with("ACCEL_VERIFY_ACTION", "ABORT").verify_action, ACCEL_VERIFY_ABORT);
+    assert_string_equal(complaints(), "");
+}
+
+/* A setting that promises something, and cannot be read. */
+static void broken_promises(void **state)
+{
+    static const char *const broken[][2] = {{"ACCEL_REQUIRE", "1"},
+                                            {"ACCEL_VERIFY", "on"},
+                                            {"ACCEL_VERIFY", "1"},
+                                            {"ACCEL_VERIFY_ACTION", "stop"}};
+    char text[2000] = "";
+    (void)state;
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        assert_true(read_with(broken[i][0], broken[i][1]).broken_promise);
+        assert_non_null(strstr(complaints(), "; the program ends at its first call of BLAS\n"));
+    }
+    assert_false(read_with("ACCEL_REQUIRE", "").broken_promise);
+    assert_false(read_with("ACCEL_LOG", "wrong").broken_promise);
+    /* Not where libaccel is off, or leaves the program alone. */
+    setenv("ACCEL_REQUIRE", "1", 1);
+    setenv("ACCEL", "0", 1);
+    assert_false(read_now().broken_promise);
+    assert_string_equal(complaints(), "");
+    setenv("ACCEL", "1", 1);
+    sources.program = "bash";
+    assert_false(read_now().broken_promise);
+    assert_string_equal(complaints(), "");
+    /* It is said, however much else is wrong. */
+    for (int i = 0; i < 40; i++)
+        strcat(text, "wrong\n");
+    strcat(text, "ACCEL_REQUIRE=1\nACCEL_VERIFY=on\n");
+    assert_true(read_file(text).broken_promise);
+    const char *said = complaints();
+    assert_non_null(strstr(said, ":41: ACCEL_REQUIRE=1 is not understood; allowed: gpu,off; the "
+                                 "program ends at its first call of BLAS\n"));
+    assert_non_null(strstr(said, ":42: ACCEL_VERIFY=on is not understood"));
+    assert_int_equal(lines_of(said), 17);
+}
+
+/* Names in the environment that begin like ours. */
+static void unknown_names(void **state)
+{
+    static const char *const unknown[][2] = {
+        {"ACCEL_LOGG", "ACCEL_LOG"},         {"ACCEL_REQUIRES", "ACCEL_REQUIRE"},
+        {"ACCEL_VERFIY", "ACCEL_VERIFY"},    {"ACCEL_LOGFILE", "ACCEL_LOG_FILE"},
+        {"ACCEL_CUDADIR", "ACCEL_CUDA_DIR"}, {"ACCEL_policy", "ACCEL_POLICY"}};
+    char expected[300];
+    (void)state;
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+        struct accel_settings s = read_with(unknown[i][0], "1");
+        assert_true(same_settings(&s, &standard));
+        print(expected, sizeof expected,
+              "accel: %s is no setting of this version; the nearest is %s; it is ignored\n",
+              unknown[i][0], unknown[i][1]);
+        assert_string_equal(complaints(), expected);
+    }
+    read_with("ACCEL_HOME", "/opt/somebody/elses");
+    assert_int_equal(lines_of(complaints()), 1);
+    read_with("ACCELERATE", "1");
+    assert_string_equal(complaints(), "");
+    read_with("ACCEL_ESTIMATE", "H100"); /* the tool's own */
+    assert_string_equal(complaints(), "");
+    environ = NULL;
+    read_now();
+    assert_string_equal(complaints(), "");
+}
+
+/* Files and folders that a setting names, and that are not there. */
+static void missing_files(void **state)
+{
+    char path[PATH_MAX], expected[2 * PATH_MAX];
+    (void)state;
+    assert_string_equal(read_with("ACCEL_CUDA_DIR", "/none/x").cuda_dir, "/none/x");
+    assert_string_equal(complaints(), "accel: ACCEL_CUDA_DIR=/none/x cannot be opened (No such "
+                                      "file or directory); it is ignored\n");
+    read_with("ACCEL_CUDA_DIR", "/dev/null");
+    assert_string_equal(complaints(), "accel: ACCEL_CUDA_DIR=/dev/null cannot be opened (Not a "
+                                      "directory); it is ignored\n");
+    write_file(named, "");
+    print(path, sizeof path, "libblas.so.3:%s:/none/liba.so::./none/libb.so", named);
+    setenv("ACCEL_CUDA_DIR", "/", 1);
+    setenv("ACCEL_ORIGINAL", path, 1);
+    assert_string_equal(read_now().original, path);
+    assert_string_equal(complaints(), "accel: ACCEL_ORIGINAL=/none/liba.so cannot be opened (No "
+                                      "such file or directory); it is ignored\n"
+                                      "accel: ACCEL_ORIGINAL=./none/libb.so cannot be opened (No "
+                                      "such file or directory); it is ignored\n");
+    read_file("\nACCEL_CUDA_DIR = /none\n");
+    print(expected, sizeof expected,
+          "accel: %s:2: ACCEL_CUDA_DIR=/none cannot be opened (No such file or directory); it is "
+          "ignored\n",
+          systems);
+    assert_string_equal(complaints(), expected);
 }
 
 static void paths(void **state)
@@ -149,11 +272,16 @@ static void memory(void **state)
     (void)state;
     assert_true(read_with("ACCEL_MEMORY", "50%").memory_share == 0.5);
     assert_int_equal(read_with("ACCEL_MEMORY", "50%").memory_bytes, 0);
-    assert_int_equal(read_with("ACCEL_MEMORY", "4096").memory_bytes, 4096);
+    assert_int_equal(read_with("ACCEL_MEMORY", "1048576").memory_bytes, 1 << 20);
     assert_int_equal(read_with("ACCEL_MEMORY", "3K").memory_bytes, 3 << 10);
     assert_int_equal(read_with("ACCEL_MEMORY", "1.5M").memory_bytes, 3 << 19);
     assert_int_equal(read_with("ACCEL_MEMORY", "2G").memory_bytes, (int64_t)2 << 30);
     assert_int_equal(read_with("ACCEL_MEMORY", "1T").memory_bytes, (int64_t)1 << 40);
+    static const char *const four[] = {"4G", "4g", "4GB", "4gb", "4GiB", "4gIb", "4 GB", "4096M"};
+    for (size_t i = 0; i < sizeof four / sizeof *four; i++)
+        assert_int_equal(read_with("ACCEL_MEMORY", four[i]).memory_bytes, (int64_t)4 << 30);
+    assert_true(read_with("ACCEL_MEMORY", "25 %").memory_share == 0.25);
+    assert_string_equal(complaints(), "");
 }
 
 static void devices(void **state)
@@ -182,17 +310,19 @@ static void bad_values(void **state)
                       verify[] = "off, all, or sample:N with N from 1 to 9999999999";
     static const struct {
         const char *name, *value, *allowed;
-    } bad[] = {{"ACCEL", "yes", "0,1"},
+    } bad[] = {{"ACCEL", "maybe", "0,1"},
                {"ACCEL_LOG", "3", "0,1,2,json"},
                {"ACCEL_LOG", "json,", "0,1,2,json"},
                {"ACCEL_LOG", "0,1", "0,1,2,json"},
-               {"ACCEL_LOG", "JSON", "0,1,2,json"},
+               {"ACCEL_LOG", "0|off", "0,1,2,json"},
+               {"ACCEL_LOG", "jsonl", "0,1,2,json"},
+               {"ACCEL_LOG", "js", "0,1,2,json"},
                {"ACCEL_POLICY", "auto,", "auto,gpu,cpu"},
-               {"ACCEL_SUMMARY", "on", "0,1"},
-               {"ACCEL_REQUIRE", "cpu", "gpu"},
-               {"ACCEL_REQUIRE", "1", "gpu"},
+               {"ACCEL_SUMMARY", "2", "0,1"},
+               {"ACCEL_REQUIRE", "cpu", "gpu,off"},
+               {"ACCEL_REQUIRE", "1", "gpu,off"},
                {"ACCEL_START", "0", "background,wait"},
-               {"ACCEL_LEARN", "yes", "0,1"},
+               {"ACCEL_LEARN", "y", "0,1"},
                {"ACCEL_DEVICES", "all", devices},
                {"ACCEL_DEVICES", "0,", devices},
                {"ACCEL_DEVICES", ",0", devices},
@@ -211,10 +341,17 @@ static void bad_values(void **state)
                {"ACCEL_MEMORY", "1X", memory},
                {"ACCEL_MEMORY", "nan", memory},
                {"ACCEL_MEMORY", "0x10", memory},
-               {"ACCEL_MEMORY", "1GB", memory},
+               {"ACCEL_MEMORY", "1GBs", memory},
+               {"ACCEL_MEMORY", "1B", memory},
+               {"ACCEL_MEMORY", "1iB", memory},
+               {"ACCEL_MEMORY", "12", memory},
+               {"ACCEL_MEMORY", "80", memory},
+               {"ACCEL_MEMORY", "40000", memory},
+               {"ACCEL_MEMORY", "0.5K", memory},
                {"ACCEL_MEMORY", " 1G", memory},
                {"ACCEL_MEMORY", "99999999T", memory},
                {"ACCEL_VERIFY", "1", verify},
+               {"ACCEL_VERIFY", "on", verify},
                {"ACCEL_VERIFY", "sample", verify},
                {"ACCEL_VERIFY", "sample:", verify},
                {"ACCEL_VERIFY", "sample:0", verify},
@@ -226,19 +363,22 @@ static void bad_values(void **state)
     char expected[500], text[500];
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct accel_settings s = read_with(bad[i].name, bad[i].value);
-        assert_true(same_settings(&s, &standard));
-        print(expected, sizeof expected,
-              "accel: %s=%s is not understood; allowed: %s; the default is used\n", bad[i].name,
-              bad[i].value, bad[i].allowed);
+        const bool promise = strncmp(bad[i].name, "ACCEL_REQUIRE", 13) == 0 ||
+                             strncmp(bad[i].name, "ACCEL_VERIFY", 12) == 0;
+        const char *outcome =
+            promise ? "the program ends at its first call of BLAS" : "the default is used";
+        struct accel_settings s = read_with(bad[i].name, bad[i].value), unread = standard;
+        unread.broken_promise = promise;
+        assert_true(same_settings(&s, &unread));
+        print(expected, sizeof expected, "accel: %s=%s is not understood; allowed: %s; %s\n",
+              bad[i].name, bad[i].value, bad[i].allowed, outcome);
         assert_string_equal(complaints(), expected);
         /* The same in a file, whose name and line are said. Blanks around a value mean nothing there. */
         print(text, sizeof text, "# here:\n%s = \"%s\"\n", bad[i].name, bad[i].value);
         s = read_file(text);
-        assert_true(same_settings(&s, &standard));
-        print(expected, sizeof expected,
-              "accel: %s:2: %s=%s is not understood; allowed: %s; the default is used\n", systems,
-              bad[i].name, bad[i].value, bad[i].allowed);
+        assert_true(same_settings(&s, &unread));
+        print(expected, sizeof expected, "accel: %s:2: %s=%s is not understood; allowed: %s; %s\n",
+              systems, bad[i].name, bad[i].value, bad[i].allowed, outcome);
         assert_string_equal(complaints(), expected);
     }
     read_with("ACCEL_LOG", "a\nb\x1b[2J");
@@ -253,8 +393,8 @@ static void what_does_not_fit(void **state)
     static char value[20000];
     (void)state;
     memset(value, 'a', sizeof value - 1);
-    static const char *const names[] = {"ACCEL_LOG_FILE", "ACCEL_GPU",      "ACCEL_MODEL",
-                                        "ACCEL_CUDA_DIR", "ACCEL_ORIGINAL", "ACCEL_ESTIMATE"};
+    static const char *const names[] = {"ACCEL_LOG_FILE", "ACCEL_GPU", "ACCEL_MODEL",
+                                        "ACCEL_ORIGINAL", "ACCEL_ESTIMATE"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct accel_settings s = read_with(names[i], value);
         assert_true(same_settings(&s, &standard));
@@ -404,6 +544,10 @@ int main(void)
         cmocka_unit_test_setup(defaults, clear),
         cmocka_unit_test_setup(empty_values, clear),
         cmocka_unit_test_setup(choices, clear),
+        cmocka_unit_test_setup(other_words, clear),
+        cmocka_unit_test_setup(broken_promises, clear),
+        cmocka_unit_test_setup(unknown_names, clear),
+        cmocka_unit_test_setup(missing_files, clear),
         cmocka_unit_test_setup(paths, clear),
         cmocka_unit_test_setup(memory, clear),
         cmocka_unit_test_setup(devices, clear),

@@ -1,0 +1,37 @@
+#define _GNU_SOURCE
+#include "spelling.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+enum { LONGEST = 64 };
+
+static char upper(char c)
+{
+    return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+}
+
+static int least(int a, int b, int c)
+{
+    int ab = a < b ? a : b;
+    return ab < c ? ab : c;
+}
+
+/* Levenshtein's: row i has the distances of the first i characters of `a` to each beginning of `b`. */
+int spelling_distance(const char *a, const char *b)
+{
+    int row[LONGEST + 1], rows = (int)strnlen(a, LONGEST), columns = (int)strnlen(b, LONGEST);
+    for (int j = 0; j <= columns; j++)
+        row[j] = j;
+    for (int i = 1; i <= rows; i++) {
+        int diagonal = row[0]; /* of the row before */
+        row[0] = i;
+        for (int j = 1; j <= columns; j++) {
+            bool differ = upper(a[i - 1]) != upper(b[j - 1]);
+            int distance = least(row[j] + 1, row[j - 1] + 1, diagonal + differ);
+            diagonal = row[j];
+            row[j] = distance;
+        }
+    }
+    return row[columns];
+}
