@@ -169,7 +169,7 @@ static const char *range_fault(const struct accel_call *call)
     return range == 'I' && (iu < accel_min(n, il) || iu > n) ? "iu" : NULL;
 }
 
-static const char *shape_fault(const struct accel_call *call)
+static const char *dependent_fault(const struct accel_call *call)
 {
     int64_t m = call->size[ACCEL_m], n = call->size[ACCEL_n], k = call->size[ACCEL_k];
     switch (call->routine->family) {
@@ -193,13 +193,34 @@ static const char *shape_fault(const struct accel_call *call)
     default:
         break;
     }
-    return call->flag[ACCEL_range] ? range_fault(call) : NULL;
+    return NULL;
+}
+
+const char *lapack_shape_fault(const struct accel_call *call)
+{
+    const char *fault = dependent_fault(call);
+    return fault || lapack_is_query(call) ? fault : short_workspace(call);
 }
 
 const char *lapack_fault(const struct accel_call *call)
 {
-    const char *fault = shape_fault(call);
-    return fault || lapack_is_query(call) ? fault : short_workspace(call);
+    const char *fault = dependent_fault(call);
+    if (!fault && call->flag[ACCEL_range])
+        fault = range_fault(call);
+    return fault ? fault : lapack_shape_fault(call);
+}
+
+bool lapack_looks_at(const struct accel_call *call, const struct accel_arg *arg)
+{
+    char range = call->flag[ACCEL_range];
+    if (arg->kind == ACCEL_ARG_INTEGER)
+        return (arg->slot != ACCEL_il && arg->slot != ACCEL_iu) || range == 'I';
+    if (arg->slot == ACCEL_vl || arg->slot == ACCEL_vu)
+        return range == 'V' && call->size[ACCEL_n] > 0;
+    if (lapack_fault(call) || lapack_is_query(call) || lapack_is_empty(call))
+        return false;
+    /* The one eigenvalue of a matrix of order 1 needs no tolerance. */
+    return arg->slot != ACCEL_abstol || call->size[ACCEL_n] > 1;
 }
 
 bool lapack_is_query(const struct accel_call *call)

@@ -12,6 +12,13 @@
  * right. The lengths of workspace are those that LAPACK 3.11 asks for; of a workspace query they do not count. */
 const char *lapack_fault(const struct accel_call *call);
 
+/* The same without the range of eigenvalues, of which nothing is looked at. */
+const char *lapack_shape_fault(const struct accel_call *call);
+
+/* Whether LAPACK looks at a scalar, or at an INTEGER that is no size, of a call without such a fault. What stands behind
+ * the argument need not be there. A value that only some matrices make LAPACK look at (rcond) counts. */
+bool lapack_looks_at(const struct accel_call *call, const struct accel_arg *arg);
+
 /* Whether one of the lengths of workspace is -1. */
 bool lapack_is_query(const struct accel_call *call);
 

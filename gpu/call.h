@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* A routine is of one of the four types of BLAS; an operand may also be of a narrower one. */
 enum accel_dtype {
@@ -375,10 +376,14 @@ static inline bool accel_is_rows_of_lapack(const struct accel_call *call)
     return call->layout == ACCEL_ROW_MAJOR && accel_is_lapack(call->routine->family);
 }
 
-/* Element i of an array of integers of either size; of an operand in memory that the CPU reads. */
+/* Element i of an array of integers of either size, at any address; of an operand in memory that the CPU reads. */
 static inline int64_t accel_integer_at(enum accel_dtype dtype, const void *array, int64_t i)
 {
-    return dtype == ACCEL_INT64 ? ((const int64_t *)array)[i] : ((const int32_t *)array)[i];
+    int64_t wide;
+    int32_t narrow;
+    if (dtype == ACCEL_INT64)
+        return memcpy(&wide, (const char *)array + i * 8, 8), wide;
+    return memcpy(&narrow, (const char *)array + i * 4, 4), narrow;
 }
 
 static inline int64_t accel_integer(const struct accel_operand *x, int64_t i)

@@ -5,6 +5,7 @@
 
 #include "dispatch/decide.h"
 #include "dispatch/shape.h"
+#include "row_major.h"
 
 enum { CBLAS_ROW_MAJOR = 101, CBLAS_COL_MAJOR = 102 };
 
@@ -99,28 +100,49 @@ static int64_t load_integer(uint64_t word, int width, int64_t index)
                             index);
 }
 
-static int64_t read_integer(struct reader *r, const struct accel_arg *arg, enum accel_abi abi,
-                            int width, int64_t group)
+/* A caller's call: where each argument is found. Behind its words there may be nothing to be read. */
+struct passed {
+    const struct accel_routine *routine;
+    enum accel_abi abi;
+    int width;
+    struct accel_group group;
+    uint64_t word[ACCEL_ARGS_MAX]; /* of a scalar by value, the address of its register */
+};
+
+static void find_words(struct passed *p, struct reader *r)
 {
-    uint64_t word = next_word(r);
-    if (abi != ACCEL_ABI_FORTRAN && !arg->array)
-        return width == 64 ? (int64_t)word : (int32_t)word;
-    return load_integer(word, width, arg->array ? group : 0);
+    for (int i = 0; i < p->routine->args; i++) {
+        const struct accel_arg *arg = &p->routine->arg[i];
+        if (!is_passed(p->abi, arg))
+            continue;
+        p->word[i] =
+            by_value(p->abi, p->routine, arg) ? (uintptr_t)r->frame->xmm[r->reals++] : next_word(r);
+    }
 }
 
-static char read_flag(struct reader *r, enum accel_abi abi, const struct accel_arg *arg,
-                      int64_t group)
+static int64_t read_integer(const struct passed *p, int i)
 {
-    uint64_t word = next_word(r);
+    const struct accel_arg *arg = &p->routine->arg[i];
+    if (p->abi != ACCEL_ABI_FORTRAN && !arg->array)
+        return p->width == 64 ? (int64_t)p->word[i] : (int32_t)p->word[i];
+    return load_integer(p->word[i], p->width, arg->array ? p->group.number : 0);
+}
+
+static char read_flag(const struct passed *p, int i)
+{
+    const struct accel_arg *arg = &p->routine->arg[i];
+    const uint64_t word = p->word[i];
     char letter;
-    if (abi == ACCEL_ABI_CBLAS) {
+    if (p->abi == ACCEL_ABI_CBLAS) {
         const char *letters = cblas_flags[arg->slot].letters;
-        int32_t code = arg->array ? ((const int32_t *)(uintptr_t)word)[group] : (int32_t)word;
+        int32_t code =
+            (int32_t)(arg->array ? load_integer(word, 32, p->group.number) : (int64_t)word);
         int64_t value = (int64_t)code - cblas_flags[arg->slot].first;
         letter = value >= 0 && value < (int64_t)strlen(letters) ? letters[value] : '?';
     } else {
-        letter = abi == ACCEL_ABI_LAPACKE ? (char)word
-                                          : ((const char *)(uintptr_t)word)[arg->array ? group : 0];
+        letter = p->abi == ACCEL_ABI_LAPACKE
+                     ? (char)word
+                     : ((const char *)(uintptr_t)word)[arg->array ? p->group.number : 0];
         if (letter >= 'a' && letter <= 'z')
             letter = (char)(letter - 'a' + 'A');
     }
@@ -131,98 +153,13 @@ static char read_flag(struct reader *r, enum accel_abi abi, const struct accel_a
     return strchr(arg->allowed, '*') ? '*' : '?';
 }
 
-static struct accel_complex read_scalar(struct reader *r, const struct accel_routine *routine,
-                                        const struct accel_arg *arg, enum accel_abi abi,
-                                        int64_t group)
+static struct accel_complex read_scalar(const struct passed *p, int i)
 {
-    enum accel_dtype dtype = scalar_dtype(routine, arg->kind);
-    if (by_value(abi, routine, arg))
-        return load_scalar(r->frame->xmm[r->reals++], dtype);
-    const char *at = (const char *)(uintptr_t)next_word(r);
-    return load_scalar(at + (arg->array ? group * (int64_t)accel_dtype_size(dtype) : 0), dtype);
-}
-
-/* ---- Row-major calls ---- */
-
-/* m and n, where the routine has both. */
-static void exchange_sizes(struct accel_call *call)
-{
-    if (!accel_has_size(call->routine, ACCEL_m))
-        return;
-    int64_t m = call->size[ACCEL_m];
-    call->size[ACCEL_m] = call->size[ACCEL_n];
-    call->size[ACCEL_n] = m;
-}
-
-/* The other one of two letters; what is neither stays wrong. */
-static void flip(char *flag, char one, char other)
-{
-    *flag = *flag == one ? other : *flag == other ? one : *flag;
-}
-
-static void exchange_operands(struct accel_call *call, enum accel_matrix one,
-                              enum accel_matrix other)
-{
-    struct accel_operand old = call->operand[one];
-    call->operand[one] = call->operand[other];
-    call->operand[other] = old;
-}
-
-/* Between N and T; a conjugated transposition becomes a conjugation. */
-static void transpose(struct accel_call *call)
-{
-    char *trans = &call->flag[ACCEL_trans];
-    if (!accel_is_complex(call->routine->dtype) && *trans == 'C')
-        *trans = 'T';
-    if (*trans == 'N' || *trans == 'T')
-        flip(trans, 'N', 'T');
-    else
-        flip(trans, 'C', 'R');
-}
-
-/* From row-major to column-major and back, but for a real C, which stays T. */
-static void change_layout(struct accel_call *call)
-{
-    const struct accel_routine *routine = call->routine;
-    switch (routine->row_major) {
-    case ACCEL_SWAP_A_B: {
-        char transa = call->flag[ACCEL_transa];
-        call->flag[ACCEL_transa] = call->flag[ACCEL_transb];
-        call->flag[ACCEL_transb] = transa;
-        exchange_operands(call, ACCEL_a, ACCEL_b);
-        flip(&call->flag[ACCEL_uplo], 'U', 'L');
-        exchange_sizes(call);
-        break;
-    }
-    case ACCEL_FLIP_SIDE:
-        flip(&call->flag[ACCEL_side], 'L', 'R');
-        flip(&call->flag[ACCEL_uplo], 'U', 'L');
-        exchange_sizes(call);
-        break;
-    case ACCEL_FLIP_TRANS: {
-        bool hermitian = accel_is_hermitian(routine->family);
-        if (!hermitian && call->flag[ACCEL_trans] == 'C') /* of a real matrix */
-            call->flag[ACCEL_trans] = 'T';
-        flip(&call->flag[ACCEL_trans], 'N', hermitian ? 'C' : 'T');
-        flip(&call->flag[ACCEL_uplo], 'U', 'L');
-        if (hermitian)
-            call->scalar[ACCEL_alpha].im = -call->scalar[ACCEL_alpha].im;
-        break;
-    }
-    case ACCEL_TRANSPOSE:
-        transpose(call);
-        flip(&call->flag[ACCEL_uplo], 'U', 'L');
-        exchange_sizes(call);
-        call->conjugated = accel_is_hermitian(routine->family);
-        break;
-    case ACCEL_SWAP_X_Y:
-        exchange_operands(call, ACCEL_x, ACCEL_y);
-        exchange_sizes(call);
-        call->conjugated = routine->family == ACCEL_GERC;
-        break;
-    case ACCEL_TO_FORTRAN:
-        break;
-    }
+    const struct accel_arg *arg = &p->routine->arg[i];
+    enum accel_dtype dtype = scalar_dtype(p->routine, arg->kind);
+    const char *at = (const char *)(uintptr_t)p->word[i];
+    return load_scalar(at + (arg->array ? p->group.number * (int64_t)accel_dtype_size(dtype) : 0),
+                       dtype);
 }
 
 /* ---- From the caller to the canonical call ---- */
@@ -268,52 +205,70 @@ static void read_vector_inc(struct accel_operand *x, int64_t inc)
     x->ld = inc < 0 ? -(inc + (inc == INT64_MIN)) : inc;
 }
 
-/* Whether LAPACK reads an argument: of the bounds of a range only those of its kind, and others may be NULL. */
-static bool is_read(const struct accel_call *call, const struct accel_arg *arg)
-{
-    char range = call->flag[ACCEL_range];
-    if (arg->kind == ACCEL_ARG_REAL && (arg->slot == ACCEL_vl || arg->slot == ACCEL_vu))
-        return range == 'V';
-    if (arg->kind == ACCEL_ARG_INTEGER && (arg->slot == ACCEL_il || arg->slot == ACCEL_iu))
-        return range == 'I';
-    return true;
-}
+/*
+ * BLAS and LAPACK look at their flags and sizes first. Where one of these is wrong, or there is nothing to compute, they
+ * read no more, and what else is passed by reference may be NULL: so everything is read in this order.
+ */
+enum reading {
+    READ_FIRST,  /* flags, sizes, and addresses, which are not followed */
+    READ_SHAPES, /* where the elements of operands are */
+    READ_VALUES  /* what only a call that computes something looks at */
+};
 
-static void read_argument(struct accel_call *call, struct reader *r, int i, enum accel_abi abi,
-                          int width, int64_t matrices)
+static enum reading reading_of(const struct accel_arg *arg)
 {
-    const struct accel_arg *arg = &call->routine->arg[i];
-    struct accel_operand *x = &call->operand[accel_operand_of(arg)];
-    if (abi == ACCEL_ABI_FORTRAN && !is_read(call, arg)) {
-        next_word(r);
-        return;
-    }
     switch (arg->kind) {
-    case ACCEL_ARG_FLAG:
-        call->given[i] = call->flag[arg->slot] = read_flag(r, abi, arg, call->group);
-        return;
     case ACCEL_ARG_SCALAR:
     case ACCEL_ARG_REAL:
-        call->scalar[arg->slot] = read_scalar(r, call->routine, arg, abi, call->group);
-        return;
-    case ACCEL_ARG_WORK:
-    case ACCEL_ARG_INFO:
-    case ACCEL_ARG_EXTRA:
-        call->given[i] = (int64_t)next_word(r);
-        return;
-    case ACCEL_ARG_MATRIX:
-    case ACCEL_ARG_VECTOR:
-        x->name = arg->name;
-        x->ptr = (void *)(uintptr_t)next_word(r);
-        if (arg->kind == ACCEL_ARG_VECTOR)
-            x->ld = x->inc = 1; /* unless an increment follows */
-        if (arg->array && x->ptr)
-            x->array = (void *const *)x->ptr + matrices;
-        return;
+        return READ_VALUES;
+    case ACCEL_ARG_LD:
+    case ACCEL_ARG_INC:
+    case ACCEL_ARG_STRIDE:
+        return READ_SHAPES;
+    case ACCEL_ARG_INTEGER:
+        return arg->slot == ACCEL_il || arg->slot == ACCEL_iu ? READ_VALUES : READ_SHAPES;
     default:
-        break;
+        return READ_FIRST;
     }
-    int64_t value = read_integer(r, arg, abi, width, call->group);
+}
+
+static void read_address(struct accel_call *call, const struct passed *p, int i)
+{
+    const struct accel_arg *arg = &p->routine->arg[i];
+    struct accel_operand *x = &call->operand[arg->slot];
+    x->name = arg->name;
+    x->ptr = (void *)(uintptr_t)p->word[i];
+    x->ld = 1; /* unless one follows */
+    x->inc = arg->kind == ACCEL_ARG_VECTOR;
+    if (arg->array && x->ptr)
+        x->array = (void *const *)x->ptr + p->group.products;
+}
+
+/* What is passed by value is there in any case. */
+static void read_value(struct accel_call *call, const struct passed *p, int i)
+{
+    const struct accel_arg *arg = &p->routine->arg[i];
+    struct accel_complex *scalar = &call->scalar[arg->slot];
+    bool by_reference = p->abi == ACCEL_ABI_FORTRAN || arg->array ||
+                        (arg->kind == ACCEL_ARG_SCALAR && accel_is_complex(p->routine->dtype));
+    if (by_reference && !accel_call_looks_at(call, arg))
+        return;
+    if (arg->kind == ACCEL_ARG_INTEGER) {
+        call->given[i] = call->size[arg->slot] = read_integer(p, i);
+        return;
+    }
+    *scalar = read_scalar(p, i);
+    /* In row-major order, C = C^H. */
+    if (call->layout == ACCEL_ROW_MAJOR && arg->slot == ACCEL_alpha &&
+        p->routine->row_major == ACCEL_FLIP_TRANS && accel_is_hermitian(p->routine->family))
+        scalar->im = -scalar->im;
+}
+
+static void read_integer_argument(struct accel_call *call, const struct passed *p, int i)
+{
+    const struct accel_arg *arg = &p->routine->arg[i];
+    struct accel_operand *x = &call->operand[accel_operand_of(arg)];
+    int64_t value = read_integer(p, i);
     call->given[i] = value;
     switch (arg->kind) {
     case ACCEL_ARG_SIZE:
@@ -338,6 +293,52 @@ static void read_argument(struct accel_call *call, struct reader *r, int i, enum
     }
 }
 
+static void read_argument(struct accel_call *call, const struct passed *p, int i)
+{
+    const struct accel_arg *arg = &p->routine->arg[i];
+    switch (arg->kind) {
+    case ACCEL_ARG_FLAG:
+        call->given[i] = call->flag[arg->slot] = read_flag(p, i);
+        break;
+    case ACCEL_ARG_WORK:
+    case ACCEL_ARG_INFO:
+    case ACCEL_ARG_EXTRA:
+        call->given[i] = (int64_t)p->word[i];
+        break;
+    case ACCEL_ARG_MATRIX:
+    case ACCEL_ARG_VECTOR:
+        read_address(call, p, i);
+        break;
+    default:
+        read_integer_argument(call, p, i);
+    }
+}
+
+static void read_arguments(struct accel_call *call, const struct passed *p, enum reading which)
+{
+    for (int i = 0; i < p->routine->args; i++) {
+        const struct accel_arg *arg = &p->routine->arg[i];
+        if (!is_passed(p->abi, arg) || reading_of(arg) != which)
+            continue;
+        if (which == READ_VALUES)
+            read_value(call, p, i);
+        else
+            read_argument(call, p, i);
+    }
+}
+
+/* Whether a flag or a size is wrong whatever the others are. */
+static bool is_wrong_at_once(const struct accel_call *call)
+{
+    for (int i = 0; i < call->routine->args; i++) {
+        const struct accel_arg *arg = &call->routine->arg[i];
+        if ((arg->kind == ACCEL_ARG_FLAG && call->flag[arg->slot] == '?') ||
+            (arg->kind == ACCEL_ARG_SIZE && call->size[arg->slot] < 0))
+            return true;
+    }
+    return false;
+}
+
 /* A batch of no groups, or fewer: its arrays have nothing to be read. */
 static void read_no_groups(struct accel_call *call)
 {
@@ -353,38 +354,58 @@ static void read_no_groups(struct accel_call *call)
     }
 }
 
-void accel_adapter_read(struct accel_call *call, const struct accel_routine *routine,
-                        enum accel_abi abi, int width, const struct accel_frame *frame,
-                        struct accel_group group)
+/* All but the values, which may not be there. */
+static void read_shapes(struct accel_call *call, struct passed *p, const struct accel_frame *frame)
 {
     struct reader r = {frame, 0, 0};
     memset(call, 0, sizeof *call);
-    call->routine = routine;
+    call->routine = p->routine;
     call->layout = ACCEL_COLUMN_MAJOR;
-    call->width = width;
-    call->has_work = abi == ACCEL_ABI_FORTRAN;
+    call->width = p->width;
+    call->has_work = p->abi == ACCEL_ABI_FORTRAN;
     call->batch = 1;
-    call->group = group.number;
-    call->groups = accel_adapter_groups(routine, abi, width, frame);
-    if (abi != ACCEL_ABI_FORTRAN) {
+    call->group = p->group.number;
+    call->groups = accel_adapter_groups(p->routine, p->abi, p->width, frame);
+    if (p->abi != ACCEL_ABI_FORTRAN) {
         int32_t layout = (int32_t)next_word(&r);
         call->layout = layout == CBLAS_COL_MAJOR   ? ACCEL_COLUMN_MAJOR
                        : layout == CBLAS_ROW_MAJOR ? ACCEL_ROW_MAJOR
                                                    : ACCEL_NO_LAYOUT;
     }
+    find_words(p, &r);
     if (call->groups < 1) {
         read_no_groups(call);
     } else {
-        for (int i = 0; i < routine->args; i++)
-            if (is_passed(abi, &routine->arg[i]))
-                read_argument(call, &r, i, abi, width, group.products);
+        read_arguments(call, p, READ_FIRST);
+        if (!is_wrong_at_once(call))
+            read_arguments(call, p, READ_SHAPES);
     }
+    if (call->layout == ACCEL_ROW_MAJOR)
+        row_major_exchange(call);
+    shape_operands(call);
+}
+
+/* The first of an operand's matrices, where there is one that has elements. */
+static void read_first_matrix(const struct accel_call *call, struct accel_operand *x)
+{
+    bool any = call->batch > 0 && x->rows > 0 && x->cols > 0 && !accel_call_shape_fault(call) &&
+               !accel_call_touches_nothing(call);
+    x->ptr = any ? x->array[0] : NULL;
+}
+
+void accel_adapter_read(struct accel_call *call, const struct accel_routine *routine,
+                        enum accel_abi abi, int width, const struct accel_frame *frame,
+                        struct accel_group group)
+{
+    struct passed p = {.routine = routine, .abi = abi, .width = width, .group = group};
+    read_shapes(call, &p, frame);
     for (int i = 0; i < ACCEL_MATRICES; i++)
         if (call->operand[i].array)
-            call->operand[i].ptr = call->batch > 0 ? call->operand[i].array[0] : NULL;
-    if (call->layout == ACCEL_ROW_MAJOR)
-        change_layout(call);
-    shape_operands(call);
+            read_first_matrix(call, &call->operand[i]);
+    if (call->groups >= 1)
+        read_arguments(call, &p, READ_VALUES);
+    if (call->flag[ACCEL_range] == 'I') /* how many vectors there are is known now */
+        shape_operands(call);
 }
 
 /* LAPACK leaves in the first element of a workspace what length would be best; what was passed will do. */
@@ -472,8 +493,9 @@ bool accel_adapter_is_wide(const struct accel_routine *routine, enum accel_abi a
     /* Arrays of 32-bit integers are not to be read as others: they would lead to other matrices. */
     if (has_arrays(routine) || !can_read_wide(routine, abi, frame))
         return false;
-    accel_adapter_read(&call, routine, abi, 64, frame, (struct accel_group){0, 0});
-    if (accel_call_fault(&call))
+    struct passed p = {.routine = routine, .abi = abi, .width = 64};
+    read_shapes(&call, &p, frame);
+    if (accel_call_shape_fault(&call))
         return false;
     for (int i = 0; i < ACCEL_MATRICES; i++) {
         int64_t extent = accel_extent(&call.operand[i], call.batch);
@@ -626,7 +648,7 @@ uint64_t accel_adapter_call(void *original, enum accel_abi abi, int width,
     bool rows = call->layout == ACCEL_ROW_MAJOR && accel_is_level2(routine->family);
     if (rows) {
         row_major = *call;
-        change_layout(&row_major);
+        row_major_exchange(&row_major);
         call = &row_major;
     }
     if (abi != ACCEL_ABI_FORTRAN)

@@ -7,6 +7,7 @@ UNIT_TESTS    := test_text test_settings test_config test_pattern test_ranks tes
 TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so scopes forks forks_anytime signals steps put_model damage lookups start_up libearly.so turmoil handlers surroundings \
                    bad_arguments bad_arguments_longjmp cuda_program \
                    libcaller_lp64.so libcaller_ilp64.so libcaller_none.so libcaller_none_too.so plug_ins libasker.so namespaces \
+                   unread \
                    fp_state libentry_provider.so libentry_cost.so \
                    $(UNIT_TESTS) \
                    test_testgpu)
@@ -77,6 +78,8 @@ $(TESTS)/bad_arguments: tests/shim/bad_arguments.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3
 $(TESTS)/bad_arguments_longjmp: tests/shim/bad_arguments.c
 	$(CC) $(TEST_FLAGS) -DTEST_XERBLA -rdynamic -o $@ $< -l:libblas.so.3
+$(TESTS)/unread: tests/shim/unread.c $(BUILD)/shim/names.o $(BUILD)/shim/invoke_x86_64.o
+	$(CC) $(TEST_FLAGS) -rdynamic -o $@ $(filter %.c %.o,$^) -ldl
 $(TESTS)/libcaller_lp64.so: tests/shim/caller.c
 	$(CC) $(TEST_FLAGS) -shared -fPIC -o $@ $< -l:libblas.so.3
 $(TESTS)/libcaller_ilp64.so: tests/shim/caller.c
@@ -92,14 +95,14 @@ $(TESTS)/libcaller_none.so $(TESTS)/libcaller_none_too.so: tests/shim/caller.c
 
 $(TESTS)/libentry_provider.so: tests/shim/entry_provider.c shim/routines.def shim/manglings.def
 	$(CC) $(TEST_FLAGS) -fno-builtin -shared -fPIC -o $@ $<
-$(TESTS)/libentry_cost.so: tests/shim/entry_cost.c tests/shim/call_sites.c $(BUILD)/shim/names.o $(BUILD)/shim/adapter.o \
+$(TESTS)/libentry_cost.so: tests/shim/entry_cost.c tests/shim/call_sites.c $(BUILD)/shim/names.o $(BUILD)/shim/adapter.o $(BUILD)/shim/row_major.o \
                            $(BUILD)/shim/invoke_x86_64.o $(patsubst %,$(BUILD)/dispatch/%.o,decide model shape lapack_rules pattern) $(TESTS)/libentry_provider.so
 	$(CC) $(TEST_FLAGS) -fPIC -shared -o $@ $(filter %.c %.o,$^) -L$(TESTS) -lentry_provider -Wl,-rpath,'$$ORIGIN'
 
 # Unit tests: the layers' own objects, and cmocka.
 DISPATCH_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(DISPATCH_SOURCES) $(CPU_REF_SOURCES))
 GPU_OBJECTS      := $(patsubst %.c,$(BUILD)/%.o,$(GPU_SOURCES))
-SHIM_TABLE       := $(BUILD)/shim/names.o $(BUILD)/shim/adapter.o $(BUILD)/shim/invoke_x86_64.o
+SHIM_TABLE       := $(BUILD)/shim/names.o $(BUILD)/shim/adapter.o $(BUILD)/shim/row_major.o $(BUILD)/shim/invoke_x86_64.o
 UNIT_LIBS        := -lcmocka -lm -ldl -lpthread
 
 $(TESTS)/test_text: tests/unit/test_text.c $(BUILD)/dispatch/text.o

@@ -2,7 +2,7 @@
 
 TOOL_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tool/*.c))
 # What it has of the library: the routine table with its adapters, the model, the GPU.
-TOOL_SHARED  := $(addprefix $(BUILD)/shim/,names.o adapter.o invoke_x86_64.o provider.o) \
+TOOL_SHARED  := $(addprefix $(BUILD)/shim/,names.o adapter.o row_major.o invoke_x86_64.o provider.o) \
                 $(patsubst %.c,$(BUILD)/%.o,$(DISPATCH_SOURCES) $(GPU_SOURCES) $(CPU_REF_SOURCES))
 
 # json-c reads JSON. It is linked statically: the tool needs libc alone, as the library does.

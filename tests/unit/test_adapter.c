@@ -115,10 +115,12 @@ static struct accel_call sample(const struct accel_routine *routine, enum accel_
             if (arg->kind == ACCEL_ARG_VECTOR)
                 call.operand[arg->slot].ld = call.operand[arg->slot].inc = 1;
             break;
-        case ACCEL_ARG_LWORK:
+        case ACCEL_ARG_LWORK: /* enough: of a call that is wrong, scalars are not read */
+            if (abi == ACCEL_ABI_FORTRAN)
+                call.given[i] = call.size[arg->slot] = 100000000 + i;
+            break;
         case ACCEL_ARG_INTEGER:
-            if (arg->kind == ACCEL_ARG_INTEGER || abi == ACCEL_ABI_FORTRAN)
-                call.given[i] = call.size[arg->slot] = 100 + i;
+            call.given[i] = call.size[arg->slot] = arg->slot == ACCEL_itype ? 1 : 90 + i;
             break;
         case ACCEL_ARG_WORK:
         case ACCEL_ARG_INFO:
@@ -168,9 +170,12 @@ static void there_and_back(void **state)
             record.abi = mangling->abi;
             record.width = width;
             struct accel_call call = sample(record.routine, record.abi, width);
-            if (width == 64 && record.routine->family == ACCEL_GEMM)
+            if (width == 64 && record.routine->family == ACCEL_GEMM) {
                 call.given[2] = call.size[ACCEL_m] = call.operand[ACCEL_a].rows =
                     call.operand[ACCEL_c].rows = ((int64_t)5 << 32) + 7;
+                call.given[7] = call.operand[ACCEL_a].ld = (int64_t)6 << 32;
+                call.given[12] = call.operand[ACCEL_c].ld = (int64_t)7 << 32;
+            }
             accel_adapter_call((void *)(uintptr_t)test_callee, record.abi, width, &call);
             for (int i = 0; i < record.routine->args; i++)
                 if (record.routine->arg[i].kind == ACCEL_ARG_MATRIX) {
@@ -374,7 +379,6 @@ static void groups_of_a_batch(void **state)
 static void widths_are_told_apart_only_beyond_32_bits(void **state)
 {
     static char matrix[8];
-    static const double one = 1;
     int entry = accel_name_find("dgemm_");
     const struct accel_routine *routine = accel_name_routine((uint32_t)entry);
     struct {
@@ -382,9 +386,9 @@ static void widths_are_told_apart_only_beyond_32_bits(void **state)
         int32_t high;
     } m = {2, 0}, n = {2, 0}, k = {2, 0}, ld = {2, 0};
     struct fortran_frame f = {{.gpr = {(uintptr_t) "N", (uintptr_t) "N", (uintptr_t)&m,
-                                       (uintptr_t)&n, (uintptr_t)&k, (uintptr_t)&one}},
+                                       (uintptr_t)&n, (uintptr_t)&k, 0}}, /* scalars do not count */
                               {(uintptr_t)matrix, (uintptr_t)&ld, (uintptr_t)matrix, (uintptr_t)&ld,
-                               (uintptr_t)&one, (uintptr_t)matrix, (uintptr_t)&ld}};
+                               0, (uintptr_t)matrix, (uintptr_t)&ld}};
     (void)state;
     assert_false(accel_adapter_is_wide(routine, ACCEL_ABI_FORTRAN, &f.frame)); /* either way */
     m.high = 1;

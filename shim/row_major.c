@@ -1,0 +1,79 @@
+#include "row_major.h"
+
+/* m and n, where the routine has both. */
+static void exchange_sizes(struct accel_call *call)
+{
+    if (!accel_has_size(call->routine, ACCEL_m))
+        return;
+    int64_t m = call->size[ACCEL_m];
+    call->size[ACCEL_m] = call->size[ACCEL_n];
+    call->size[ACCEL_n] = m;
+}
+
+/* The other one of two letters; what is neither stays wrong. */
+static void flip(char *flag, char one, char other)
+{
+    *flag = *flag == one ? other : *flag == other ? one : *flag;
+}
+
+static void exchange_operands(struct accel_call *call, enum accel_matrix one,
+                              enum accel_matrix other)
+{
+    struct accel_operand old = call->operand[one];
+    call->operand[one] = call->operand[other];
+    call->operand[other] = old;
+}
+
+/* Between N and T; a conjugated transposition becomes a conjugation. */
+static void transpose(struct accel_call *call)
+{
+    char *trans = &call->flag[ACCEL_trans];
+    if (!accel_is_complex(call->routine->dtype) && *trans == 'C')
+        *trans = 'T';
+    if (*trans == 'N' || *trans == 'T')
+        flip(trans, 'N', 'T');
+    else
+        flip(trans, 'C', 'R');
+}
+
+void row_major_exchange(struct accel_call *call)
+{
+    const struct accel_routine *routine = call->routine;
+    switch (routine->row_major) {
+    case ACCEL_SWAP_A_B: {
+        char transa = call->flag[ACCEL_transa];
+        call->flag[ACCEL_transa] = call->flag[ACCEL_transb];
+        call->flag[ACCEL_transb] = transa;
+        exchange_operands(call, ACCEL_a, ACCEL_b);
+        flip(&call->flag[ACCEL_uplo], 'U', 'L');
+        exchange_sizes(call);
+        break;
+    }
+    case ACCEL_FLIP_SIDE:
+        flip(&call->flag[ACCEL_side], 'L', 'R');
+        flip(&call->flag[ACCEL_uplo], 'U', 'L');
+        exchange_sizes(call);
+        break;
+    case ACCEL_FLIP_TRANS: {
+        bool hermitian = accel_is_hermitian(routine->family);
+        if (!hermitian && call->flag[ACCEL_trans] == 'C') /* of a real matrix */
+            call->flag[ACCEL_trans] = 'T';
+        flip(&call->flag[ACCEL_trans], 'N', hermitian ? 'C' : 'T');
+        flip(&call->flag[ACCEL_uplo], 'U', 'L');
+        break;
+    }
+    case ACCEL_TRANSPOSE:
+        transpose(call);
+        flip(&call->flag[ACCEL_uplo], 'U', 'L');
+        exchange_sizes(call);
+        call->conjugated = accel_is_hermitian(routine->family);
+        break;
+    case ACCEL_SWAP_X_Y:
+        exchange_operands(call, ACCEL_x, ACCEL_y);
+        exchange_sizes(call);
+        call->conjugated = routine->family == ACCEL_GERC;
+        break;
+    case ACCEL_TO_FORTRAN:
+        break;
+    }
+}
