@@ -117,6 +117,14 @@ static void open_file(void)
         accel_say("the calibration %s is not used: %s", settings->model, wrong);
     if (!file.text)
         return;
+    if (!model_file_has_sections(&file)) { /* nothing that was measured is lost */
+        model_file_close(&file);
+        if (!quiet && settings->log != ACCEL_LOG_OFF)
+            accel_say("the calibration %s is empty; built-in figures are used (run `accel "
+                      "calibrate`)",
+                      settings->model);
+        return;
+    }
     model_cpu_prefix(key);
     if (!model_file_find(&file, key, true, &section))
         say_foreign(key + 1);

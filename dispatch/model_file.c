@@ -362,6 +362,12 @@ bool model_file_find_gpu(const struct model_file *file, const char *name,
     return false;
 }
 
+bool model_file_has_sections(const struct model_file *file)
+{
+    struct model_section section;
+    return model_file_find(file, "[", true, &section);
+}
+
 double model_section_value(const struct model_section *section, const char *name)
 {
     struct line line;
@@ -472,15 +478,24 @@ static bool write_all(int fd, const char *text, size_t length)
     return true;
 }
 
-static const char *write_aside(const char *path, const struct grown *g)
+static int open_draft(char aside[PATH_MAX], const char *path)
 {
-    char aside[PATH_MAX];
     struct accel_text text;
-    text_start(&text, aside, sizeof aside - 1);
+    text_start(&text, aside, PATH_MAX - 1);
     text_string(&text, path);
     text_string(&text, ".XXXXXX");
     aside[text.length] = 0;
-    int fd = mkostemp(aside, O_CLOEXEC);
+    return mkostemp(aside, O_CLOEXEC);
+}
+
+/* keep: in place of the old file; otherwise it is a try, of which nothing stays, and where the file system can, it has no
+ * name. */
+static const char *write_aside(const char *path, int folder, const struct grown *g, bool keep)
+{
+    char aside[PATH_MAX] = "";
+    int fd = keep ? -1 : openat(folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0)
+        fd = open_draft(aside, path);
     if (fd < 0)
         return "the file cannot be made";
     struct held_signals held;
@@ -488,16 +503,25 @@ static const char *write_aside(const char *path, const struct grown *g)
     bool written = write_all(fd, g->text, g->length);
     signals_release(&held, !written);
     written = written && fchmod(fd, 0644) == 0;
-    written =
-        written && fsync(fd) == 0; /* else a crash could leave the new name without its text */
+    if (keep) /* else a crash could leave the new name without its text */
+        written = written && fsync(fd) == 0;
     written = close(fd) == 0 && written;
-    if (!written || rename(aside, path) != 0) {
-        int saved = errno;
+    bool moved = written && keep && rename(aside, path) == 0;
+    int saved = errno;
+    if (!moved && aside[0])
         unlink(aside);
-        errno = saved;
-        return "the file cannot be written";
-    }
-    return NULL;
+    errno = saved;
+    return moved || (written && !keep) ? NULL : "the file cannot be written";
+}
+
+/* A draft would not get its name. */
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
+        return false;
+    errno = EISDIR;
+    return true;
 }
 
 /* Opens the folder of a path, and makes it and those above it where need be. */
@@ -547,13 +571,15 @@ const char *model_file_put(const char *path, const char *const keys[], const cha
     const char *wrong = NULL;
     if (!lock_folder(folder, patient)) {
         wrong = "another process writes it";
+    } else if (is_folder(path)) {
+        wrong = "the file cannot be written";
     } else {
         model_file_open(&old, path); /* one that is damaged is replaced */
         compose(&g, &old, keys, bodies, count);
         model_file_close(&old);
         if (g.failed)
             errno = ENOMEM;
-        wrong = g.failed ? "there is no memory for it" : write_aside(path, &g);
+        wrong = g.failed ? "there is no memory for it" : write_aside(path, folder, &g, count > 0);
     }
     int saved = errno;
     free(g.text);

@@ -55,6 +55,9 @@ void model_cpu_prefix(char key[MODEL_KEY_BYTES]);
 bool model_file_find(const struct model_file *file, const char *key, bool prefix,
                      struct model_section *section);
 
+/* Whether there is any section: a file without one says nothing of any machine. */
+bool model_file_has_sections(const struct model_file *file);
+
 /* The next section of this CPU (its prefix) and a library, whatever its threads; `rest` begins as a copy of the file, and is
  * then what follows. */
 bool model_file_next_cpu(struct model_file *rest, const char *prefix, const char *library,
@@ -73,7 +76,8 @@ bool model_section_curve(const struct model_section *section, const struct accel
 
 /* Replaces or adds sections (keys and bodies, whose lines end in a newline), and keeps the others of a file that is whole. The
  * new file is written aside, and renamed; folders that are missing are made. Returns NULL, or what failed, as constant
- * text, with errno: the old file then stays. patient: another process may be at it, which is waited for up to some
+ * text, with errno: the old file then stays. Of no sections it tries whether it could, and leaves all as it was, except for
+ * folders. patient: another process may be at it, which is waited for up to some
  * seconds, or else 20 ms. */
 const char *model_file_put(const char *path, const char *const keys[], const char *const bodies[],
                            int count, bool patient);

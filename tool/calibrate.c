@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +123,35 @@ static bool output_path(char path[PATH_MAX], const struct options *options,
     return model && snprintf(path, PATH_MAX, "%s", model) < PATH_MAX;
 }
 
-/* Adds sections to the file; none, before a minute is spent: whether it can be written. */
+/* What ends the program waits until a file has its name: no draft is left beside it. By handlers, as a library's threads
+ * have no mask of ours. */
+static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+enum { ENDING = sizeof ending / sizeof *ending };
+static volatile sig_atomic_t asked;
+
+static void ask(int number)
+{
+    asked = number;
+}
+
+static void hold_off(struct sigaction before[ENDING])
+{
+    struct sigaction action = {.sa_handler = ask, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < ENDING; i++)
+        if (sigaction(ending[i], NULL, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
+            sigaction(ending[i], &action, NULL);
+}
+
+static void let_go(const struct sigaction before[ENDING])
+{
+    for (int i = 0; i < ENDING; i++)
+        sigaction(ending[i], &before[i], NULL);
+    if (asked)
+        raise(asked);
+}
+
+/* Adds sections to the file; none, before a minute is spent: whether it can be written, which changes nothing. */
 static int write_sections(const char *path, const struct sections *sections)
 {
     const char *keys[SECTIONS_MAX], *bodies[SECTIONS_MAX];
@@ -130,10 +159,14 @@ static int write_sections(const char *path, const struct sections *sections)
         keys[i] = sections->key[i];
         bodies[i] = sections->body[i];
     }
+    struct sigaction before[ENDING];
+    hold_off(before);
     const char *wrong = model_file_put(path, keys, bodies, sections->count, true);
+    int error = errno;
+    let_go(before);
     if (!wrong)
         return 0;
-    fprintf(stderr, "accel: %s: %s: %s\n", path, wrong, strerror(errno));
+    fprintf(stderr, "accel: %s: %s: %s\n", path, wrong, strerror(error));
     return 1;
 }
 
@@ -165,8 +198,11 @@ static int run_survey(struct survey *survey, const char *path, const struct gpu_
         fail("no memory", "for the sections of the file");
     else if (sections.count == 0)
         fail("nothing was measured", "the libraries have none of the routines");
-    else if ((status = write_sections(path, &sections)) == 0)
+    else if ((status = write_sections(path, &sections)) == 0) {
         report_print(path, &sections, survey, survey->gpu ? NULL : gpu_failure());
+        if (fflush(stdout) != 0)
+            status = fail("the report cannot be written", strerror(errno));
+    }
     sections_free(&sections);
     return status;
 }

@@ -52,7 +52,6 @@ with tempfile.TemporaryDirectory() as folder:
         "of another GPU": {known["blas"]: lines(1), known["lapack"]: lines(1), '[gpu "Other" cuda=13.0 cublas=130100]': lines(1000)},
         "of another driver": {known["blas"]: lines(1000), known["lapack"]: lines(1000), known["gpu"].replace("cuda=13", "cuda=12"): lines(1)},
         "of nothing that is here": {'[cpu "Other" threads=2 library="x 1"]': lines(1), '[gpu "Other" cuda=13.0 cublas=130100]': lines(1)},
-        "empty": {},
     }
 
     def said_once(name, env, line="the calibration "):

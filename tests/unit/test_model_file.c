@@ -251,6 +251,19 @@ static void putting(void **state)
     assert_int_equal(mkdir(path, 0700), 0); /* nothing can be renamed to it */
     assert_non_null(model_file_put(path, &key, &body, 1, true));
     assert_int_equal(rmdir(path), 0);
+    /* Of no sections: a try, which leaves all as it was. */
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_non_null(model_file_put(path, NULL, NULL, 0, true));
+    assert_int_equal(errno, EISDIR);
+    assert_int_equal(rmdir(path), 0);
+    assert_null(model_file_put(path, NULL, NULL, 0, true));
+    assert_ptr_equal(model_file_open(&file, path), model_file_missing);
+    assert_null(put(key, body));
+    assert_null(model_file_put(path, NULL, NULL, 0, true));
+    assert_null(model_file_open(&file, path));
+    assert_true(model_file_has_sections(&file));
+    model_file_close(&file);
+    unlink(path);
     snprintf(deep, sizeof deep, "ls %s/model.* >/dev/null 2>&1", folder);
     assert_int_not_equal(system(deep), 0); /* nothing is left aside */
 }

@@ -109,9 +109,45 @@ static void default_tolerance(void **state)
     /* Neither integers nor NaNs are nearly the same. */
     assert_false(
         passes(standard, 0, integer(1000000000), integer(1000000000), integer(1000000001)));
-    assert_true(passes(standard, 0, integer(12), integer(13), integer(14)));
+    assert_false(passes(standard, 0, integer(12), integer(13), integer(14)));
     assert_false(passes(standard, 0, one, real(NAN), real(INFINITY)));
     assert_false(passes(standard, 0, one, one, real(NAN)));
+}
+
+/* Whether the run with another number of threads is the first one but for rounding. */
+static bool repeats(struct tolerances allowed, long double scale, struct number a, struct number b)
+{
+    struct tally tally;
+    tally_start(&tally, &allowed, 0);
+    tally.scale = scale;
+    tally_number(&tally, &a, &b, NULL);
+    bool repeatable = tally_repeatable(&tally);
+    tally_free(&tally);
+    return repeatable;
+}
+
+static void repeatable(void **state)
+{
+    struct tolerances tenth = {0.1, -1, -1, 10}, none = {0, -1, -1, 10};
+    (void)state;
+    assert_true(repeats(standard, 0, real(1), real(1 + 9e-5L)));
+    assert_false(repeats(standard, 0, real(1), real(1 + 2e-4L)));
+    assert_false(repeats(standard, 0, real(0.8L), real(5)));
+    /* What is left where numbers cancel: of 1 in text, of the largest number in an array. */
+    assert_true(repeats(standard, 0, real(1e-16L), real(-3e-16L)));
+    assert_false(repeats(standard, 0, real(1e-11L), real(-3e-11L)));
+    assert_true(repeats(standard, 100, real(1e-9L), real(1e-6L)));
+    assert_false(repeats(standard, 100, real(1e-9L), real(2e-6L)));
+    assert_false(repeats(standard, 1e-11L, real(1e-13L), real(3e-13L)));
+    assert_false(repeats(standard, 0, integer(100000), integer(100001)));
+    assert_false(repeats(standard, 0, real(NAN), real(1)));
+    assert_true(repeats(standard, 0, real(NAN), real(NAN)));
+    assert_true(repeats(standard, 0, text("0.3333"), text("0.3334")));
+    assert_false(repeats(standard, 0, text("0.333"), text("0.334")));
+    /* What is given allows more, never less. */
+    assert_true(repeats(tenth, 0, real(1), real(1.05L)));
+    assert_false(repeats(tenth, 0, real(1), real(1.2L)));
+    assert_true(repeats(none, 0, real(1), real(1 + 1e-12L)));
 }
 
 static void last_digit(void **state)
@@ -148,8 +184,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(distances),         cmocka_unit_test(special_values),
-        cmocka_unit_test(default_tolerance), cmocka_unit_test(last_digit),
-        cmocka_unit_test(given_tolerances),
+        cmocka_unit_test(default_tolerance), cmocka_unit_test(repeatable),
+        cmocka_unit_test(last_digit),        cmocka_unit_test(given_tolerances),
     };
     return cmocka_run_group_tests_name("tally", tests, NULL, NULL);
 }
