@@ -57,8 +57,8 @@ bool cublas_make_room(const struct gpu_work *work);
 
 /* Of the function's two widths. */
 #define EITHER(function, ...)                                                                      \
-    (cuda_api.function##_64_p ? cuda_api.function##_64_p(work->lane->cublas, __VA_ARGS__)          \
-                              : cuda_api.function##_p(work->lane->cublas, __VA_ARGS__))
+    (cuda_api.function##_64_p ? cuda_api.function##_64_p(lane_cublas(work->lane), __VA_ARGS__)     \
+                              : cuda_api.function##_p(lane_cublas(work->lane), __VA_ARGS__))
 
 #define SINGLE(x) (const void *)(x).as_float
 #define DOUBLE(x) (const void *)(x).as_double

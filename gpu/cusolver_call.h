@@ -11,7 +11,7 @@
 #include "cublas_call.h"
 #include "solver.h"
 
-#define SOLVER_HANDLE(s) (s)->work->lane->cusolver
+#define SOLVER_HANDLE(s) lane_cusolver((s)->work->lane)
 #define SOLVER_PARAMS(s) (s)->work->lane->params
 #define SOLVER_INFO(s)   (int *)(uintptr_t)(s)->info
 

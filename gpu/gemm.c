@@ -199,7 +199,7 @@ static enum gpu_status after_failure(const struct gemm *g, enum gpu_status statu
     /* Where C was not needed, all of it can be computed, once nobody else writes to it. */
     bool right = !damaged ? rest_by_original(g, row, col, done_cols, done_rows)
                           : accel_is_zero(g->work->call->scalar[ACCEL_beta]) &&
-                                CUDA(cuStreamSynchronize)(g->work->lane->stream) == CUDA_SUCCESS &&
+                                lane_wait(g->work->lane) == GPU_OK &&
                                 part_by_original(g, 0, 0, g->m, g->n);
     return right ? gpu_finished_else(status) : GPU_LOST;
 }

@@ -31,7 +31,7 @@ enum gpu_status cublas_launched(struct gpu_work *work, cublasStatus_t result, co
 
 bool cublas_make_room(const struct gpu_work *work)
 {
-    if (CUDA(cuStreamSynchronize)(work->lane->stream) != CUDA_SUCCESS)
+    if (lane_wait(work->lane) != GPU_OK)
         return false;
     pool_trim();
     return true;
@@ -201,7 +201,7 @@ enum gpu_status kernel_trsm(struct gpu_work *work, char side, char uplo, char tr
 #define PACK_CASE(dtype, function, arguments, type)                                                \
     case dtype: {                                                                                  \
         typedef type T;                                                                            \
-        TRY(CUDA(function)(work->lane->cublas, fill(uplo), (int)n, arguments()), #function);       \
+        TRY(CUDA(function)(lane_cublas(work->lane), fill(uplo), (int)n, arguments()), #function);  \
         break;                                                                                     \
     }
 #define PACK_CASES(op, arguments)                                                                  \

@@ -31,6 +31,8 @@ static void destroy(struct gpu_lane *lane)
         CUDA(cuEventDestroy)(lane->joined);
     if (lane->staging)
         CUDA(cuMemFreeHost)(lane->staging);
+    if (lane->landing)
+        CUDA(cuMemFreeHost)(lane->landing);
     if (lane->stream)
         CUDA(cuStreamDestroy)(lane->stream);
     memset(lane, 0, sizeof *lane);
@@ -175,210 +177,20 @@ void lane_free_idle(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- Staging ---- */
+/* ---- The stream ---- */
 
-static enum gpu_status prepare_staging(struct gpu_lane *lane)
+enum gpu_status lane_wait(struct gpu_lane *lane)
 {
-    void *memory = NULL;
-    if (lane->staging)
+    if (lane->quiet)
         return GPU_OK;
-    for (int i = 0; i < LANE_SLOTS; i++) {
-        if (lane->slot[i].done)
-            continue;
-        enum gpu_status status =
-            GPU_CHECK(cuEventCreate, &lane->slot[i].done, CU_EVENT_DISABLE_TIMING);
-        if (status != GPU_OK)
-            return status;
-    }
-    enum gpu_status status =
-        GPU_CHECK(cuMemHostAlloc, &memory, (size_t)LANE_SLOTS * LANE_SLOT_BYTES, 0);
-    if (status == GPU_OK)
-        lane->staging = memory;
-    return status;
-}
-
-static char *slot_memory(struct gpu_lane *lane, int slot)
-{
-    return lane->staging + (size_t)slot * LANE_SLOT_BYTES;
-}
-
-static enum gpu_status wait_slot(struct gpu_lane *lane, int slot)
-{
-    if (!lane->slot[slot].pending)
-        return GPU_OK;
-    enum gpu_status status = GPU_CHECK_FINAL(cuEventSynchronize, lane->slot[slot].done);
-    if (status == GPU_OK)
-        lane->slot[slot].pending = false;
-    return status;
-}
-
-static enum gpu_status mark_slot(struct gpu_lane *lane, int slot)
-{
-    enum gpu_status status = GPU_CHECK(cuEventRecord, lane->slot[slot].done, lane->stream);
-    lane->slot[slot].pending = status == GPU_OK;
-    return status;
-}
-
-/* A rectangle goes in pieces that fit a slot: some whole columns, or a part of one that is longer
- * than a slot. On the device a piece is one contiguous run. */
-struct piece {
-    int64_t col, cols, row, rows;
-};
-
-static bool next_piece(struct piece *piece, const struct lane_rectangle *r, int64_t device_ld)
-{
-    int64_t fit = LANE_SLOT_BYTES / r->size; /* elements */
-    int64_t col = piece->col + piece->cols, row = 0;
-    if (piece->cols == 1 && piece->row + piece->rows < r->rows) {
-        col = piece->col;
-        row = piece->row + piece->rows;
-    }
-    if (col >= r->cols || r->rows == 0)
-        return false;
-    piece->col = col;
-    piece->row = row;
-    if (device_ld <= fit) {
-        piece->rows = r->rows;
-        piece->cols = fit / device_ld < r->cols - col ? fit / device_ld : r->cols - col;
-    } else {
-        piece->cols = 1;
-        piece->rows = fit < r->rows - row ? fit : r->rows - row;
-    }
-    return true;
-}
-
-/* Elements from the first to the last of a piece, as it lies on the device. */
-static int64_t piece_length(const struct piece *piece, int64_t device_ld)
-{
-    return (piece->cols - 1) * device_ld + piece->rows;
-}
-
-static CUdeviceptr piece_device(CUdeviceptr device, const struct piece *piece, int64_t device_ld,
-                                int64_t size)
-{
-    return device + (CUdeviceptr)((piece->col * device_ld + piece->row) * size);
-}
-
-static char *piece_host(const struct lane_rectangle *r, const struct piece *piece, int64_t col)
-{
-    return r->host + ((piece->col + col) * r->ld + piece->row) * r->size;
-}
-
-/* Of column `col` of a piece: the rows of the piece that are meant. */
-struct rows {
-    int64_t first, last;
-};
-
-static struct rows rows_of(const struct lane_rectangle *r, const struct piece *piece, int64_t col)
-{
-    int64_t diagonal = piece->col + col - piece->row;
-    struct rows rows = {0, piece->rows};
-    if (r->uplo == 'U' || r->uplo == 'u')
-        rows.last = diagonal + (r->uplo == 'U');
-    if (r->uplo == 'L' || r->uplo == 'l')
-        rows.first = diagonal + (r->uplo == 'l');
-    rows.first = rows.first < 0 ? 0 : rows.first < piece->rows ? rows.first : piece->rows;
-    rows.last = rows.last < rows.first    ? rows.first
-                : rows.last < piece->rows ? rows.last
-                                          : piece->rows;
-    return rows;
-}
-
-static void pack(char *slot, const struct lane_rectangle *r, const struct piece *piece,
-                 int64_t device_ld)
-{
-    if (r->ld == device_ld && piece->rows == device_ld && !r->uplo) {
-        int64_t bytes = piece->cols * piece->rows * r->size;
-        memcpy(slot, piece_host(r, piece, 0), (size_t)bytes);
-        if (r->scan)
-            gpu_scan_numbers(r->scan, slot, bytes);
-        return;
-    }
-    for (int64_t col = 0; col < piece->cols; col++) {
-        const struct rows rows = rows_of(r, piece, col);
-        char *to = slot + col * device_ld * r->size;
-        int64_t bytes = (rows.last - rows.first) * r->size;
-        memset(to, 0, (size_t)(rows.first * r->size));
-        memcpy(to + rows.first * r->size, piece_host(r, piece, col) + rows.first * r->size,
-               (size_t)bytes);
-        memset(to + rows.last * r->size, 0, (size_t)((piece->rows - rows.last) * r->size));
-        int64_t diagonal = piece->col + col - piece->row;
-        if (r->hermitian && diagonal >= rows.first && diagonal < rows.last)
-            memset(to + diagonal * r->size + r->size / 2, 0, (size_t)(r->size / 2));
-        if (r->scan)
-            gpu_scan_numbers(r->scan, to + rows.first * r->size, bytes);
-    }
-}
-
-static void unpack(const struct lane_rectangle *r, const struct piece *piece, const char *slot,
-                   int64_t device_ld)
-{
-    for (int64_t col = 0; col < piece->cols; col++) {
-        const struct rows rows = rows_of(r, piece, col);
-        memcpy(piece_host(r, piece, col) + rows.first * r->size,
-               slot + (col * device_ld + rows.first) * r->size,
-               (size_t)((rows.last - rows.first) * r->size));
-    }
-}
-
-enum gpu_status lane_upload(struct gpu_lane *lane, CUdeviceptr device, int64_t device_ld,
-                            const struct lane_rectangle *from)
-{
-    struct piece piece = {0};
-    enum gpu_status status = prepare_staging(lane);
-    while (status == GPU_OK && next_piece(&piece, from, device_ld)) {
-        int slot = lane->next;
-        lane->next = (slot + 1) % LANE_SLOTS;
-        status = wait_slot(lane, slot);
-        if (status != GPU_OK)
-            break;
-        pack(slot_memory(lane, slot), from, &piece, device_ld);
-        status = GPU_CHECK(cuMemcpyHtoDAsync, piece_device(device, &piece, device_ld, from->size),
-                           slot_memory(lane, slot),
-                           (size_t)(piece_length(&piece, device_ld) * from->size), lane->stream);
-        if (status == GPU_OK)
-            status = mark_slot(lane, slot);
-    }
-    return status;
-}
-
-enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle *to,
-                              CUdeviceptr device, int64_t device_ld, int64_t *done_cols,
-                              int64_t *done_rows)
-{
-    struct piece asked = {0}, written = {0};
-    int in_flight = 0, oldest = lane->next;
-    bool more = true;
-    *done_cols = *done_rows = 0;
-    enum gpu_status status = prepare_staging(lane);
-    for (int i = 0; status == GPU_OK && i < LANE_SLOTS; i++)
-        status = wait_slot(lane, i);
-    while (status == GPU_OK) {
-        while (status == GPU_OK && in_flight < LANE_SLOTS &&
-               (more = more && next_piece(&asked, to, device_ld))) {
-            int slot = (oldest + in_flight) % LANE_SLOTS;
-            status = GPU_CHECK(cuMemcpyDtoHAsync, slot_memory(lane, slot),
-                               piece_device(device, &asked, device_ld, to->size),
-                               (size_t)(piece_length(&asked, device_ld) * to->size), lane->stream);
-            if (status == GPU_OK)
-                status = mark_slot(lane, slot);
-            in_flight += status == GPU_OK;
-        }
-        if (status != GPU_OK || in_flight == 0)
-            break;
-        status = wait_slot(lane, oldest);
-        if (status != GPU_OK)
-            break;
-        next_piece(&written, to, device_ld); /* the same pieces in the same order */
-        unpack(to, &written, slot_memory(lane, oldest), device_ld);
-        bool whole = written.row + written.rows == to->rows;
-        *done_cols = whole ? written.col + written.cols : written.col;
-        *done_rows = whole ? 0 : written.row + written.rows;
-        oldest = (oldest + 1) % LANE_SLOTS;
-        in_flight--;
-    }
-    lane->next = oldest;
-    return status;
+    enum gpu_status status = GPU_CHECK_FINAL(cuStreamSynchronize, lane->stream);
+    if (status != GPU_OK)
+        return status;
+    lane->quiet = true;
+    lane->unmarked = 0;
+    for (int i = 0; i < LANE_SLOTS; i++)
+        lane->slot[i].state = LANE_SLOT_FREE;
+    return GPU_OK;
 }
 
 /* While another stream captures, nothing can be put on the default stream, and to try it would break the
@@ -395,5 +207,6 @@ enum gpu_status lane_join_default_stream(struct gpu_lane *lane)
     if (lane_default_stream_is_closed())
         return GPU_OK;
     enum gpu_status status = GPU_CHECK(cuEventRecord, lane->joined, CU_STREAM_LEGACY);
-    return status == GPU_OK ? GPU_CHECK(cuStreamWaitEvent, lane->stream, lane->joined, 0) : status;
+    return status == GPU_OK ? GPU_CHECK(cuStreamWaitEvent, lane_stream(lane), lane->joined, 0)
+                            : status;
 }

@@ -272,7 +272,8 @@ static struct gpu_tile below(const struct level2 *g, struct gpu_tile x, int64_t 
     return x;
 }
 
-static enum gpu_status run_strip(struct level2 *g, int64_t done)
+/* *written: how many columns of a strip of the result are in place. */
+static enum gpu_status run_strip(struct level2 *g, int64_t done, int64_t *written)
 {
     struct strip s = {.width = g->width < g->n - done ? g->width : g->n - done, .first = done == 0};
     s.col = ascending(g) ? done : g->n - done - s.width;
@@ -291,10 +292,11 @@ static enum gpu_status run_strip(struct level2 *g, int64_t done)
         return status;
     if (gpu_in_place(g->a))
         return gpu_work_settle(g->work);
-    return gpu_work_write_back(g->work, g->a, s.row, s.col, s.rows, s.width, s.whole,
-                               g->whole   ? 0
-                               : g->lower ? 'L'
-                                          : 'U');
+    return gpu_work_write_columns(g->work, g->a, s.row, s.col, s.rows, s.width, s.whole,
+                                  g->whole   ? 0
+                                  : g->lower ? 'L'
+                                             : 'U',
+                                  written);
 }
 
 static void shorten(struct accel_operand *x, int64_t first, int64_t length)
@@ -341,9 +343,11 @@ static enum gpu_status run_strips(struct level2 *g)
         done = status == GPU_OK ? g->n : 0;
     }
     while (status == GPU_OK && done < g->n) {
-        status = run_strip(g, done);
+        int64_t written = 0;
+        status = run_strip(g, done, &written);
         if (status == GPU_OK)
-            done += g->width < g->n - done ? g->width : g->n - done;
+            written = g->width < g->n - done ? g->width : g->n - done;
+        done += written;
     }
     if (g->out && g->out->copied) /* what kernels wrote was ours */
         g->work->launched = false;

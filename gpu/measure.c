@@ -2,8 +2,8 @@
  * How fast operands come up to the device and go back.
  */
 #include "clock.h"
-#include "lane.h"
 #include "pool.h"
+#include "staging.h"
 
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ static enum gpu_status time_copies(struct gpu_lane *lane, CUdeviceptr device, ch
         double start = accel_now_ms();
         status = lane_upload(lane, device, ROWS, &r);
         if (status == GPU_OK)
-            status = GPU_CHECK(cuStreamSynchronize, lane->stream);
+            status = lane_wait(lane);
         double up = accel_now_ms();
         if (status == GPU_OK)
             status = lane_download(lane, &r, device, ROWS, &done_cols, &done_rows);
@@ -47,7 +47,7 @@ static enum gpu_status measure(char *host, double *up_ms, double *down_ms)
     status = pool_get((int64_t)ROWS * COLS * (int64_t)sizeof(double), &device, &grew);
     if (status == GPU_OK)
         status = time_copies(lane, device, host, up_ms, down_ms);
-    bool quiet = CUDA(cuStreamSynchronize)(lane->stream) == CUDA_SUCCESS;
+    bool quiet = lane_wait(lane) == GPU_OK;
     if (quiet && device)
         pool_put(device);
     lane_release(lane, !quiet);

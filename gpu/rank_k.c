@@ -4,7 +4,7 @@
  * C goes through in panels of columns that begin on the diagonal: a triangle, and the rectangle below or above it.
  * They are taken in the order in which what is left is always a triangle that begins (uplo = L) or ends (U) with the
  * whole one: so after a failure the original does the rest by one call of its own. Each panel is a sum
- * over parts of k, and is written back whole.
+ * over parts of k.
  */
 #include <limits.h>
 
@@ -267,7 +267,10 @@ static enum gpu_status compute_panel(struct rank_k *g, int64_t row, int64_t rows
     return status;
 }
 
-static enum gpu_status run_panel(struct rank_k *g, int64_t col, int64_t width, bool *damaged)
+/* *done: how many of the panel's columns are in place, the first (lower) or the last ones. *damaged: the caller's own memory
+ * may have been changed, and the panel is not finished. */
+static enum gpu_status run_panel(struct rank_k *g, int64_t col, int64_t width, int64_t *done,
+                                 bool *damaged)
 {
     int64_t row = g->lower ? col : 0, rows = g->lower ? g->n - col : col + width;
     struct gpu_tile c;
@@ -281,7 +284,8 @@ static enum gpu_status run_panel(struct rank_k *g, int64_t col, int64_t width, b
         return status;
     if (gpu_in_place(g->c))
         return gpu_work_settle(g->work);
-    return gpu_work_write_back(g->work, g->c, row, col, rows, width, c, g->lower ? 'L' : 'U');
+    return gpu_work_write_columns(g->work, g->c, row, col, rows, width, c, g->lower ? 'L' : 'U',
+                                  done);
 }
 
 /* The triangle that the panels before have not reached: for lower it begins at column col, for upper it ends
@@ -342,11 +346,13 @@ enum gpu_status gpu_rank_k(struct gpu_work *work)
     for (int64_t done = 0; status == GPU_OK && done < g.n; done += g.width) {
         int64_t width = g.width < g.n - done ? g.width : g.n - done;
         int64_t col = g.lower ? done : g.n - done - width;
+        int64_t written = 0;
         bool damaged = false;
-        status = run_panel(&g, col, width, &damaged);
-        if (status == GPU_OK || (done == 0 && !damaged))
+        status = run_panel(&g, col, width, &written, &damaged);
+        if (status == GPU_OK || (done + written == 0 && !damaged))
             continue;
-        bool right = !damaged && rest_by_original(&g, g.lower ? done : g.n - done);
+        written += done;
+        bool right = !damaged && rest_by_original(&g, g.lower ? written : g.n - written);
         return right ? gpu_finished_else(status) : GPU_LOST;
     }
     return status;

@@ -1,6 +1,5 @@
 #include "solver.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* One entry a family: all that a new one needs to add here. */
@@ -90,13 +89,14 @@ enum gpu_status gpu_work_prepare(struct gpu_work *work, gpu_plan *make, void *pl
     int64_t available = INT64_MAX;
     for (int attempt = 0; attempt < 8 && status == GPU_NO_MEMORY; attempt++) {
         struct gpu_need need[WORK_BLOCKS] = {{0, NULL}};
+        if (attempt == 2)
+            pool_trim();
+        if (attempt > 0)
+            available = attempt < 3 ? pool_available() / 9 * 8 : available / 2;
         int needs = make(plan, available, need);
         if (needs < 0)
             return GPU_NO_MEMORY;
         status = get_memory(work, need, needs);
-        if (status == GPU_NO_MEMORY && attempt == 1)
-            pool_trim();
-        available = attempt < 2 ? pool_available() / 9 * 8 : available / 2;
     }
     return status;
 }
@@ -196,25 +196,17 @@ enum gpu_status gpu_work_write_vector(struct gpu_work *work, const struct accel_
                                       CUdeviceptr device)
 {
     const struct lane_rectangle there = vector_rectangle(x);
-    int64_t size = gpu_size_of(x), n = x->cols, done_cols, done_rows;
-    struct lane_rectangle here = lane_whole(malloc((size_t)(n * size) + 1), n, 1, n, size);
-    if (!here.host)
-        return GPU_NO_MEMORY;
-    enum gpu_status status = lane_download(work->lane, &here, device, n, &done_cols, &done_rows);
+    enum gpu_status status = lane_download_whole(work->lane, &there, device, there.rows);
     if (status == GPU_OK) {
-        for (int64_t j = 0; j < there.cols; j++)
-            memcpy(there.host + j * there.ld * size, here.host + j * there.rows * size,
-                   (size_t)(there.rows * size));
         work->host->down_bytes += accel_bytes(x);
-        gpu_work_event(work, GPU_EVENT_D2H, x, 1, n, accel_bytes(x));
+        gpu_work_event(work, GPU_EVENT_D2H, x, 1, x->cols, accel_bytes(x));
     }
-    free(here.host);
     return status;
 }
 
 enum gpu_status gpu_work_give_back(struct gpu_work *work)
 {
-    enum gpu_status status = GPU_CHECK(cuStreamSynchronize, work->lane->stream);
+    enum gpu_status status = lane_wait(work->lane);
     if (status == GPU_OK)
         give_back(work);
     return status;
@@ -222,7 +214,7 @@ enum gpu_status gpu_work_give_back(struct gpu_work *work)
 
 /* ---- Panels ---- */
 
-/* A buffer of this size is one that malloc() keeps: of larger ones each page is a fault, each time. */
+/* Of larger ones the original would have much to compute again, and they would not fit a landing. */
 #define PANEL_BYTES ((int64_t)16 << 20)
 
 int64_t gpu_work_panel(int64_t length, int64_t size)
@@ -231,35 +223,48 @@ int64_t gpu_work_panel(int64_t length, int64_t size)
     return bytes < PANEL_BYTES ? PANEL_BYTES / (bytes > 0 ? bytes : 1) : 1;
 }
 
-enum gpu_status gpu_work_write_back(struct gpu_work *work, const struct accel_operand *x,
-                                    int64_t row, int64_t col, int64_t rows, int64_t cols,
-                                    struct gpu_tile tile, char uplo)
+enum gpu_status gpu_work_write_columns(struct gpu_work *work, const struct accel_operand *x,
+                                       int64_t row, int64_t col, int64_t rows, int64_t cols,
+                                       struct gpu_tile tile, char uplo, int64_t *done_cols)
+{
+    int64_t size = gpu_size_of(x), done_rows;
+    struct lane_rectangle to = lane_whole(gpu_element(x, row, col), rows, cols, x->ld, size);
+    enum gpu_status status;
+    *done_cols = 0;
+    to.uplo = uplo;
+    to.backwards = uplo == 'U';
+    to.diagonal = uplo == 'U' ? rows - cols : 0;
+    if (lane_column_fits(tile.ld, size)) {
+        status = lane_download(work->lane, &to, tile.ptr, tile.ld, done_cols, &done_rows);
+    } else {
+        status = lane_download_whole(work->lane, &to, tile.ptr, tile.ld);
+        *done_cols = status == GPU_OK ? cols : 0;
+    }
+    if (status == GPU_OK) {
+        work->host->down_bytes += rows * cols * size;
+        gpu_work_event(work, GPU_EVENT_D2H, x, rows, cols, rows * cols * size);
+    }
+    return status;
+}
+
+enum gpu_status gpu_work_write_whole(struct gpu_work *work, const struct accel_operand *x,
+                                     int64_t row, int64_t col, int64_t rows, int64_t cols,
+                                     struct gpu_tile tile)
 {
     int64_t size = gpu_size_of(x);
-    int64_t done_cols, done_rows;
-    struct accel_operand whole = *x;
-    whole.ptr = malloc((size_t)(rows * cols * size) + 1);
-    whole.ld = rows;
-    if (!whole.ptr)
-        return GPU_NO_MEMORY;
-    whole.place = ACCEL_HOST;
-    enum gpu_status status =
-        gpu_work_download(work, &whole, 0, 0, rows, cols, tile, &done_cols, &done_rows);
-    for (int64_t j = 0; status == GPU_OK && j < cols; j++) {
-        int64_t first = uplo == 'L' ? j : 0;
-        int64_t last = uplo == 'U' ? rows - cols + j + 1 : rows;
-        if (first < last)
-            memcpy(gpu_element(x, row + first, col + j), gpu_element(&whole, first, j),
-                   (size_t)((last - first) * size));
+    const struct lane_rectangle to = lane_whole(gpu_element(x, row, col), rows, cols, x->ld, size);
+    enum gpu_status status = lane_download_whole(work->lane, &to, tile.ptr, tile.ld);
+    if (status == GPU_OK) {
+        work->host->down_bytes += rows * cols * size;
+        gpu_work_event(work, GPU_EVENT_D2H, x, rows, cols, rows * cols * size);
     }
-    free(whole.ptr);
     return status;
 }
 
 enum gpu_status gpu_work_settle(struct gpu_work *work)
 {
     /* On a failure, of what was computed nothing is known. */
-    enum gpu_status status = GPU_CHECK_FINAL(cuStreamSynchronize, work->lane->stream);
+    enum gpu_status status = lane_wait(work->lane);
     if (status == GPU_OK)
         work->launched = false;
     return status;
@@ -274,7 +279,7 @@ bool gpu_work_by_original(const struct gpu_work *work, const struct accel_call *
  * cannot be waited for, its memory is left alone. */
 static void finish(struct gpu_work *work)
 {
-    bool quiet = CUDA(cuStreamSynchronize)(work->lane->stream) == CUDA_SUCCESS;
+    bool quiet = lane_wait(work->lane) == GPU_OK;
     if (quiet)
         give_back(work);
     lane_release(work->lane, !quiet);

@@ -4,8 +4,8 @@
 #ifndef ACCEL_RUN_H
 #define ACCEL_RUN_H
 
-#include "lane.h"
 #include "pool.h"
+#include "staging.h"
 
 /* A family's function: runs a valid, non-empty call on a lane, and returns when the result is in
  * place. What it takes from the pool it leaves to gpu_run(). */
@@ -93,13 +93,17 @@ enum gpu_status gpu_work_download(struct gpu_work *work, const struct accel_oper
                                   int64_t col, int64_t rows, int64_t cols, struct gpu_tile tile,
                                   int64_t *done_cols, int64_t *done_rows);
 
-/* The same way back, but all or nothing: what has not arrived whole is not written at all. uplo: 0, or
- * the triangle ('U', 'L') that alone is written; then the first (L) or the last (U) cols rows of the
- * part are those on the diagonal. The part should be small, since it passes through memory of its
- * own. */
-enum gpu_status gpu_work_write_back(struct gpu_work *work, const struct accel_operand *x,
-                                    int64_t row, int64_t col, int64_t rows, int64_t cols,
-                                    struct gpu_tile tile, char uplo);
+/* The same way back, in whole columns: after a failure *done_cols of them are in place, the first ones, or with uplo 'U'
+ * the last, and nothing else has been touched. uplo: 0, or the triangle ('U', 'L') that alone is written; then the first
+ * (L) or the last (U) cols rows of the part are those on the diagonal. */
+enum gpu_status gpu_work_write_columns(struct gpu_work *work, const struct accel_operand *x,
+                                       int64_t row, int64_t col, int64_t rows, int64_t cols,
+                                       struct gpu_tile tile, char uplo, int64_t *done_cols);
+
+/* The same, all or nothing, for a part whose columns depend on each other. It should be small: see gpu_work_panel(). */
+enum gpu_status gpu_work_write_whole(struct gpu_work *work, const struct accel_operand *x,
+                                     int64_t row, int64_t col, int64_t rows, int64_t cols,
+                                     struct gpu_tile tile);
 
 /* A vector that is not in place, to device memory with inc = 1 and back; back all or nothing, too. */
 enum gpu_status gpu_work_upload_vector(struct gpu_work *work, const struct accel_operand *x,

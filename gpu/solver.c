@@ -69,7 +69,7 @@ struct array solver_zeros(struct solver *s, int64_t rows, int64_t cols)
     struct array x = solver_array(s, rows, cols);
     if (solver_is_well(s) && x.ptr)
         solver_note(s, GPU_CHECK(cuMemsetD8Async, x.ptr, 0, (size_t)(x.ld * cols * element(x)),
-                                 s->work->lane->stream));
+                                 lane_stream(s->work->lane)));
     return x;
 }
 
@@ -400,14 +400,8 @@ static void narrow(void *to, const int64_t *from, int64_t n, enum accel_dtype dt
 static void unpack(const struct result *r, const char *from)
 {
     const struct lane_rectangle to = place_of(r);
-    for (int64_t j = 0; j < to.cols; j++) {
-        int64_t first = to.uplo == 'L' ? j : to.uplo == 'l' ? j + 1 : 0;
-        int64_t last = to.uplo == 'U' ? j + 1 : to.uplo == 'u' ? j : to.rows;
-        last = accel_min(last, to.rows);
-        if (first < last)
-            memcpy(to.host + (j * to.ld + first) * to.size, from + (j * to.rows + first) * to.size,
-                   (size_t)((last - first) * to.size));
-    }
+    const struct pack_piece all = {0, to.cols, 0, to.rows};
+    pack_to_host(&to, &all, from, to.rows);
 }
 
 /* To memory of another place: what is written there, between what stays. */
@@ -497,7 +491,7 @@ enum gpu_status solver_end(struct solver *s)
     for (int i = 0; i < s->lists; i++)
         free(s->integers[i].values);
     /* What still runs may use it: then it is left alone. */
-    if (s->host && CUDA(cuStreamSynchronize)(s->work->lane->stream) == CUDA_SUCCESS)
+    if (s->host && lane_wait(s->work->lane) == GPU_OK)
         free(s->host);
     return s->status;
 }

@@ -31,7 +31,7 @@ void solver_copy(struct solver *s, struct array to, struct array from)
     plane.WidthInBytes = (size_t)from.rows * size;
     plane.Height = (size_t)from.cols;
     if (solver_is_well(s))
-        solver_note(s, GPU_CHECK(cuMemcpy2DAsync, &plane, s->work->lane->stream));
+        solver_note(s, GPU_CHECK(cuMemcpy2DAsync, &plane, lane_stream(s->work->lane)));
 }
 
 void solver_transpose(struct solver *s, struct array to, struct array from)

@@ -2,8 +2,8 @@
  * symm, hemm, trmm, trsm: a square matrix A (symmetric, Hermitian, triangular) at one side of a rectangular one.
  *
  * The rectangle goes through in panels along the side that A does not touch: columns where A is at the left, rows
- * where it is at the right. Panels do not depend on each other, and each is written back whole, so after a failure
- * the original does the panels that are left. Where A does not fit beside a panel, it is taken in blocks, of
+ * where it is at the right. Panels do not depend on each other, nor do their columns (rows): so after a failure the
+ * original does those that are left. Where A does not fit beside a panel, it is taken in blocks, of
  * which those of the other triangle are never read.
  */
 #include "kernels.h"
@@ -221,8 +221,10 @@ static enum gpu_status load(struct square *s, const struct accel_operand *x, boo
                          read ? GPU_TILE_COPIED : GPU_TILE_UNREAD, tile);
 }
 
-/* *damaged: the caller's own memory may have been changed, and the panel is not finished. */
-static enum gpu_status run_panel(struct square *s, struct panel *panel, bool *damaged)
+/* *done: how many of the panel's columns or rows are in place. *damaged: the caller's own memory may have been changed, and
+ * the panel is not finished. */
+static enum gpu_status run_panel(struct square *s, struct panel *panel, int64_t *done,
+                                 bool *damaged)
 {
     enum gpu_status status =
         load(s, s->out, accel_is_read(s->call, s->out), panel, s->memory_out, &panel->out);
@@ -239,10 +241,12 @@ static enum gpu_status run_panel(struct square *s, struct panel *panel, bool *da
         return status;
     if (gpu_in_place(s->out))
         return gpu_work_settle(s->work);
-    /* Panels are narrow: see gpu_work_panel(). */
-    return gpu_work_write_back(s->work, s->out, s->left ? 0 : panel->first,
-                               s->left ? panel->first : 0, s->left ? s->order : panel->width,
-                               s->left ? panel->width : s->order, panel->out, 0);
+    /* Columns do not depend on each other where A is at the left, rows where it is at the right. */
+    if (s->left)
+        return gpu_work_write_columns(s->work, s->out, 0, panel->first, s->order, panel->width,
+                                      panel->out, 0, done);
+    return gpu_work_write_whole(s->work, s->out, panel->first, 0, panel->width, s->order,
+                                panel->out);
 }
 
 /* The panels from `first` on, by the original. */
@@ -285,11 +289,12 @@ enum gpu_status gpu_square(struct gpu_work *work)
     for (int64_t first = 0; status == GPU_OK && first < s.free; first += s.width) {
         struct panel panel = {.first = first,
                               .width = s.width < s.free - first ? s.width : s.free - first};
+        int64_t done = 0;
         bool damaged = false;
-        status = run_panel(&s, &panel, &damaged);
-        if (status == GPU_OK || (first == 0 && !damaged))
+        status = run_panel(&s, &panel, &done, &damaged);
+        if (status == GPU_OK || (first + done == 0 && !damaged))
             continue;
-        bool right = !damaged && rest_by_original(&s, first);
+        bool right = !damaged && rest_by_original(&s, first + done);
         return right ? gpu_finished_else(status) : GPU_LOST;
     }
     return status;

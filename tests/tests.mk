@@ -3,7 +3,7 @@
 TESTS      := $(BUILD)/tests
 TEST_FLAGS := -std=gnu11 -Wall -Wextra $(WERROR) -O2 -g -I. -Itests/shim -I$(BUILD) $(SANITIZE_FLAGS)
 
-UNIT_TESTS    := test_text test_settings test_config test_pattern test_ranks test_decide test_model test_nominal test_model_file test_names test_adapter test_gpu test_cuda_api test_find_cuda test_residual test_verify test_number test_tally test_load test_linker test_objects test_lane
+UNIT_TESTS    := test_pack test_text test_settings test_config test_pattern test_ranks test_decide test_model test_nominal test_model_file test_names test_adapter test_gpu test_cuda_api test_find_cuda test_residual test_verify test_number test_tally test_load test_linker test_objects test_lane
 TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so scopes forks forks_anytime signals steps put_model damage lookups start_up libearly.so turmoil handlers surroundings \
                    bad_arguments bad_arguments_longjmp cuda_program \
                    libcaller_lp64.so libcaller_ilp64.so libcaller_none.so libcaller_none_too.so plug_ins libasker.so namespaces \
@@ -126,6 +126,9 @@ $(TESTS)/test_objects: tests/unit/test_objects.c $(BUILD)/shim/objects.o $(BUILD
 $(TESTS)/libhashed_%.so: tests/unit/hashed.c | $(TESTS)/.made
 	$(CC) $(TEST_FLAGS) -shared -fPIC -Wl,--hash-style=$* -o $@ $<
 $(TESTS)/test_tally: tests/unit/test_tally.c $(BUILD)/tool/tally.o $(BUILD)/tool/number.o
+# Calls of libc are counted. The compiler's own checks of memory take their place.
+$(TESTS)/test_pack: tests/unit/test_pack.c $(BUILD)/gpu/pack.o $(BUILD)/gpu/scan.o
+$(TESTS)/test_pack: UNIT_LIBS += -Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset
 $(TESTS)/test_gpu: tests/unit/test_gpu.c $(CPU_REF) $(GPU_OBJECTS) $(BUILD)/shim/names.o | $(BUILD)/testgpu/libcuda.so.1
 $(TESTS)/test_gpu: TEST_FLAGS += -isystem $(CUDA_INCLUDE) -Igpu
 $(TESTS)/test_gpu: UNIT_LIBS += $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu'
