@@ -25,7 +25,7 @@ tap.ok(look(done) == [M * N, 0, 0, 0] and line["ran"] == "gpu0" and tiles >= 8, 
        done.stdout, done.stderr)
 
 faults = [Fault(kind, f"{function}:{n}{code}", function, True)
-          for function in ("cuMemcpyDtoHAsync_v2", "cuEventSynchronize", "cuMemcpyHtoDAsync_v2", "cublasDgemm_v2_64")
+          for function in ("cuMemcpyDtoHAsync_v2", "cuStreamSynchronize", "cuMemcpyHtoDAsync_v2", "cublasDgemm_v2_64")
           for n in uses(baseline.calls[function], 12)
           for kind, code in (("once", ""), ("for good", "+"), ("sticky", "=CUDA_ERROR_LAUNCH_FAILED"))
           if not (kind == "sticky" and function.startswith("cublas"))]

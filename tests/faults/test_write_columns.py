@@ -1,0 +1,29 @@
+#!/usr/bin/python3 -B
+"""Results of symm, trmm, trsm, syrk and ger that take their input's place come straight to it, in whole columns. A device that fails
+on the way leaves the columns that are not there to the CPU, which finds their input untouched."""
+
+from faults import GPU, Fault, Tap, judge, parse_log, report_on, run, sweep
+
+CASES = "dsymm dtrmm dtrsm dger dsyrk-L dsyrk-U".split()
+
+tap = Tap()
+for case in CASES:
+    done, baseline = run("columns", [case], GPU)
+    tap.ok(done.returncode == 0 and [f["ran"] for f in parse_log(done.stderr)] == ["gpu0"], f"{case}: right on the GPU", done.stdout, done.stderr[-500:])
+    down, waits = baseline.calls.get("cuMemcpyDtoHAsync_v2", 0), baseline.calls.get("cuEventSynchronize", 0)
+    tap.ok(down > 1, f"{case}: the result comes down in {down} pieces")
+    faults = [Fault(kind, f"cuMemcpyDtoHAsync:{n}{code}", "cuMemcpyDtoHAsync", True) for n in range(1, down + 1)
+              for kind, code in (("once", ""), ("sticky", "=CUDA_ERROR_LAUNCH_FAILED"), ("no memory", "=CUDA_ERROR_OUT_OF_MEMORY"))]
+    faults += [Fault("once", f"cuEventSynchronize:{n}", "cuEventSynchronize", True) for n in range(1, waits + 1)]
+    faults += [Fault("once", "cuStreamSynchronize:1", "cuStreamSynchronize", True)]
+    faults += [Fault("lost", f"async:{n}=CUDA_ERROR_ECC_UNCORRECTABLE", "async", True) for n in range(1, baseline.operations() + 1)]
+    begun = []
+
+    def attempt(fault):
+        done, report = run("columns", [case], {**GPU, "TESTGPU_FAIL": fault.plant})
+        begun.extend(f for f in parse_log(done.stderr) if f["ran"] == "gpu0+cpu")
+        return judge(fault, done, report, baseline, f"{case}: 0 wrong")
+
+    report_on(tap, case, "results in columns", sweep(faults, attempt), least=8)
+    tap.ok(begun, f"{case}: {len(begun)} runs keep the columns that have come, and the CPU does the rest")
+tap.done()
