@@ -370,6 +370,18 @@ static void set_gpu(struct profile *p, const struct known_gpu *known)
     atomic_store(&gpu_profile, p);
 }
 
+static void choose_svd(const struct profile *p)
+{
+    enum gpu_svd algorithm[GPU_SVD_OCTAVES];
+    for (int i = 0; i < 2 * ACCEL_DTYPES; i++) {
+        enum accel_dtype dtype = (enum accel_dtype)(i / 2);
+        if (!model_section_svd(&p->section, dtype, i % 2, algorithm))
+            continue;
+        for (int octave = 0; octave < GPU_SVD_OCTAVES; octave++)
+            gpu_svd_choose(dtype, i % 2, octave, algorithm[octave]);
+    }
+}
+
 void figures_set_gpu(const struct gpu_info *info)
 {
     struct profile *p = &gpu_profiles[1];
@@ -380,6 +392,8 @@ void figures_set_gpu(const struct gpu_info *info)
         p->measured = file.text && model_file_find(&file, p->key, false, &p->section);
         if (file.text && !p->measured)
             say_foreign(p->key);
+        if (p->measured)
+            choose_svd(p);
         set_gpu(p, known_gpu_whole(info->name));
     }
     pthread_rwlock_unlock(&lock);
@@ -583,6 +597,8 @@ static bool compose(struct grown *body, struct profile *p)
     *body = (struct grown){NULL, 0, 0, false};
     if (p->gpu)
         append_rates(body, p);
+    if (p->gpu && p->measured)
+        model_section_keep_svd(&p->section, body);
     for (uint32_t i = 0; i < accel_routine_count; i++) {
         if (atomic_load(&p->made[i]) == NOT_MADE)
             make_curve(p, i);

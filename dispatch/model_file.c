@@ -17,7 +17,6 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "grown.h"
 #include "held_signals.h"
 #include "shape.h"
 #include "text.h"
@@ -416,6 +415,75 @@ bool model_section_curve(const struct model_section *section, const struct accel
         return false;
     model_fit(curve, works, ms, count);
     return true;
+}
+
+/* ---- Algorithms ---- */
+
+static const char svd_prefix[] = "svd_";
+
+void model_svd_name(char name[MODEL_SVD_NAME_BYTES], enum accel_dtype dtype, bool vectors)
+{
+    static const char letters[ACCEL_DTYPES] = {'s', 'd', 'c', 'z'};
+    struct accel_text text;
+    text_start(&text, name, MODEL_SVD_NAME_BYTES - 1);
+    text_string(&text, svd_prefix);
+    text_char(&text, letters[dtype]);
+    text_string(&text, vectors ? "_vectors" : "_values");
+    name[text.length] = 0;
+}
+
+static bool take_algorithm(struct line *line, enum gpu_svd *algorithm)
+{
+    size_t length = 0;
+    while (length < line->length && line->at[length] != ' ')
+        length++;
+    for (int i = 0; i < GPU_SVDS; i++)
+        if (strlen(gpu_svd_names[i]) == length && memcmp(line->at, gpu_svd_names[i], length) == 0) {
+            line->at += length;
+            line->length -= length;
+            *algorithm = (enum gpu_svd)i;
+            return true;
+        }
+    return false;
+}
+
+bool model_section_svd(const struct model_section *section, enum accel_dtype dtype, bool vectors,
+                       enum gpu_svd algorithm[GPU_SVD_OCTAVES])
+{
+    char name[MODEL_SVD_NAME_BYTES];
+    int nearest[GPU_SVD_OCTAVES];
+    struct line line;
+    for (int octave = 0; octave < GPU_SVD_OCTAVES; octave++)
+        nearest[octave] = GPU_SVD_OCTAVES;
+    model_svd_name(name, dtype, vectors);
+    if (!find_line(section, name, ' ', &line))
+        return false;
+    do {
+        int64_t order;
+        enum gpu_svd named;
+        if (!take_integer(&line, &order) || order < 1 || !take_char(&line, ':') ||
+            !take_algorithm(&line, &named))
+            return false;
+        for (int octave = 0; octave < GPU_SVD_OCTAVES; octave++) {
+            int away = abs(gpu_svd_octave(order) - octave);
+            if (away >= nearest[octave])
+                continue;
+            nearest[octave] = away;
+            algorithm[octave] = named;
+        }
+    } while (take_char(&line, ' '));
+    return line.length == 0;
+}
+
+void model_section_keep_svd(const struct model_section *section, struct grown *body)
+{
+    const char *at = section->text, *end = at + section->length;
+    struct line line;
+    while (next_line(&at, end, &line))
+        if (begins(&line, svd_prefix)) {
+            grown_add(body, line.at, line.length);
+            grown_string(body, "\n");
+        }
 }
 
 /* ---- Writing ---- */

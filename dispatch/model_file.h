@@ -7,13 +7,15 @@
  *     [gpu "NVIDIA H200" cuda=13.0 cublas=130100]
  *     up_gbps=21.3
  *     down_gbps=19.9
+ *     svd_d_vectors 48:gesvdj 800:gesvdp
  *     ROUTINE 64x64x64:0.0210 512x512x512:0.0324
  *     checksum=0123456789abcdef
  *
  * The first line is the format's version. A section's header is its key: figures of another machine, library or thread
  * count are another section, and sections of several machines stand side by side. Its lines are values, and for a
  * routine the calls that were measured: the sizes m, n, k, nrhs that the routine has, and milliseconds (on the GPU
- * without the copies of operands). The checksum is XXH3, 64 bits, of all before its line.
+ * without the copies of operands). `svd_` lines name the algorithm that was the fastest accurate one at each order: of a
+ * type (s d c z), with singular vectors or for the values alone. The checksum is XXH3, 64 bits, of all before its line.
  *
  * Not thread-safe, but for different files.
  */
@@ -22,6 +24,8 @@
 
 #include <stddef.h>
 
+#include "gpu/gpu.h"
+#include "grown.h"
 #include "model.h"
 
 enum { MODEL_KEY_BYTES = 320 };
@@ -73,6 +77,18 @@ double model_section_value(const struct model_section *section, const char *name
 /* Makes a routine's curve from its line. False where the section has none, or not in the sizes of the routine. */
 bool model_section_curve(const struct model_section *section, const struct accel_routine *routine,
                          struct model_curve *curve);
+
+/* Which algorithm each octave of orders gets: that of the measured order nearest to it. False where the section names none, or
+ * not as it should. */
+bool model_section_svd(const struct model_section *section, enum accel_dtype dtype, bool vectors,
+                       enum gpu_svd algorithm[GPU_SVD_OCTAVES]);
+
+/* The name that such a line begins with: "svd_d_vectors". */
+enum { MODEL_SVD_NAME_BYTES = 16 };
+void model_svd_name(char name[MODEL_SVD_NAME_BYTES], enum accel_dtype dtype, bool vectors);
+
+/* Appends such lines as they stand. */
+void model_section_keep_svd(const struct model_section *section, struct grown *body);
 
 /* Replaces or adds sections (keys and bodies, whose lines end in a newline), and keeps the others of a file that is whole. The
  * new file is written aside, and renamed; folders that are missing are made. Returns NULL, or what failed, as constant

@@ -108,6 +108,23 @@ bool gpu_store(const struct accel_operand *x, const void *host, char uplo);
  * them, the best of some. Takes a tenth of a second. False where that fails. */
 bool gpu_measure_copies(double *up_gbps, double *down_gbps);
 
+/* cuSOLVER's algorithms for singular values: QR iteration (Xgesvd), polar decomposition (Xgesvdp), Jacobi rotations (gesvdj).
+ * Which is the fastest depends on the device, the type and the order. */
+enum gpu_svd { GPU_SVD_GESVD, GPU_SVD_GESVDP, GPU_SVD_GESVDJ, GPU_SVDS };
+
+/* As a calibration names them. */
+extern const char *const gpu_svd_names[GPU_SVDS];
+
+/* Orders (a matrix's smaller size) go by octaves: floor(log2(order)), at most the last. */
+enum { GPU_SVD_OCTAVES = 32 };
+int gpu_svd_octave(int64_t order);
+
+/* From now on, matrices of this type (one of the four of BLAS) and octave, with vectors or for their values alone, get this
+ * algorithm; before, all get Xgesvd. Where the chosen one fails, is not in this cuSOLVER, or says that it is not accurate,
+ * Xgesvd has the matrix all the same. */
+void gpu_svd_choose(enum accel_dtype dtype, bool vectors, int octave, enum gpu_svd algorithm);
+enum gpu_svd gpu_svd_chosen(enum accel_dtype dtype, bool vectors, int64_t order);
+
 /* Frees what lies idle: the memory pool's blocks, streams, handles. */
 void gpu_trim(void);
 

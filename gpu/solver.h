@@ -158,7 +158,7 @@ void solver_geqrf(struct solver *s, struct array a, struct array tau);
 /* c := op(Q) c */
 void solver_ormqr(struct solver *s, char side, char trans, struct array a, struct array tau,
                   struct array c);
-/* Of a with rows >= cols, which is destroyed; jobs: N, S, A. */
+/* Of a with rows >= cols, which is destroyed; jobs: N, S, A. By the algorithm that gpu_svd_choose() has set. */
 void solver_gesvd(struct solver *s, char jobu, char jobvt, struct array a, struct array values,
                   struct array u, struct array vt);
 

@@ -132,12 +132,3 @@ void solver_ormqr(struct solver *s, char side, char trans, struct array a, struc
                (int)a.cols, TYPED(a), VALUES(tau), TYPED(c));
     solver_require_success(s);
 }
-
-void solver_gesvd(struct solver *s, char jobu, char jobvt, struct array a, struct array values,
-                  struct array u, struct array vt)
-{
-    GENERIC(s, cusolverDnXgesvd, SOLVER_PARAMS(s), (signed char)jobu, (signed char)jobvt, a.rows,
-            a.cols, s->type, MATRIX(a), s->real_type, AT(values), s->type, MATRIX(u), s->type,
-            MATRIX(vt), s->type);
-    solver_require_success(s);
-}

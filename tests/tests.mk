@@ -70,7 +70,7 @@ $(TESTS)/steps: tests/shim/steps.c
 	$(CC) $(TEST_FLAGS) -fopenmp -o $@ $< -l:liblapack.so.3 -l:libblas.so.3 -lm -lpthread
 $(TESTS)/damage: tests/shim/damage.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3
-$(TESTS)/put_model: tests/shim/put_model.c $(patsubst %,$(BUILD)/dispatch/%.o,model model_file grown held_signals shape lapack_rules text) $(BUILD)/shim/names.o
+$(TESTS)/put_model: tests/shim/put_model.c $(patsubst %,$(BUILD)/dispatch/%.o,model model_file grown held_signals shape lapack_rules text) $(BUILD)/gpu/svd_choice.o $(BUILD)/shim/names.o
 	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o,$^) -lm
 $(TESTS)/fp_state: tests/shim/fp_state.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3 -lm
@@ -113,7 +113,7 @@ $(TESTS)/test_nominal: tests/unit/test_nominal.c $(BUILD)/gpu/nominal.o
 $(TESTS)/test_ranks: tests/unit/test_ranks.c tests/unit/environment.h $(BUILD)/dispatch/ranks.o
 $(TESTS)/test_decide: tests/unit/test_decide.c tests/unit/routine.h $(DISPATCH_OBJECTS) $(GPU_OBJECTS) $(BUILD)/shim/names.o
 $(TESTS)/test_model: tests/unit/test_model.c tests/unit/routine.h $(patsubst %,$(BUILD)/dispatch/%.o,decide model shape lapack_rules known_gpus pattern) $(BUILD)/shim/names.o
-$(TESTS)/test_model_file: tests/unit/test_model_file.c tests/unit/routine.h $(patsubst %,$(BUILD)/dispatch/%.o,model model_file grown held_signals shape lapack_rules text) $(BUILD)/shim/names.o
+$(TESTS)/test_model_file: tests/unit/test_model_file.c tests/unit/routine.h $(patsubst %,$(BUILD)/dispatch/%.o,model model_file grown held_signals shape lapack_rules text) $(BUILD)/gpu/svd_choice.o $(BUILD)/shim/names.o
 $(TESTS)/test_load: tests/unit/test_load.c $(patsubst %,$(BUILD)/dispatch/%.o,load held_signals text)
 $(TESTS)/test_names: tests/unit/test_names.c $(BUILD)/shim/names.o
 $(TESTS)/test_adapter: tests/unit/test_adapter.c $(SHIM_TABLE) $(DISPATCH_OBJECTS) $(GPU_OBJECTS)

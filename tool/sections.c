@@ -53,8 +53,10 @@ static bool add_section(struct sections *sections, const struct survey *survey, 
     FILE *to = open_memstream(&sections->body[at], &size);
     if (!to)
         return false;
-    if (!object)
+    if (!object) {
         fprintf(to, "up_gbps=%.2f\ndown_gbps=%.2f\n", survey->up_gbps, survey->down_gbps);
+        svd_survey_write(&survey->svd, to);
+    }
     sections->routines[at] = 0;
     for (int i = 0; i < survey->tracks; i++) {
         const struct survey_track *track = &survey->track[i];

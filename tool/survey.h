@@ -7,6 +7,7 @@
 #ifndef ACCEL_TOOL_SURVEY_H
 #define ACCEL_TOOL_SURVEY_H
 
+#include "svd_survey.h"
 #include "workload.h"
 
 enum { SURVEY_SHAPES = 27 };
@@ -36,6 +37,7 @@ struct survey {
     const struct library *library;
     bool gpu; /* false from when it fails */
     double up_gbps, down_gbps;
+    struct svd_survey svd;  /* the GPU's */
     double start, deadline; /* by survey_now(); the smallest shapes are measured anyway */
     struct workload_memory memory;
     struct survey_track *track;

@@ -8,7 +8,7 @@ FUZZ_FLAGS   := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZ_TARGETS := settings config model_file adapter
 FUZZ_OBJECTS_settings   := shim/names $(addprefix dispatch/,settings complaints spelling config pattern ranks output held_signals log_file say text)
 FUZZ_OBJECTS_config     := $(FUZZ_OBJECTS_settings)
-FUZZ_OBJECTS_model_file := shim/names $(addprefix dispatch/,decide model model_file grown held_signals shape lapack_rules pattern text)
+FUZZ_OBJECTS_model_file := shim/names gpu/svd_choice $(addprefix dispatch/,decide model model_file grown held_signals shape lapack_rules pattern text)
 FUZZ_OBJECTS_adapter    := $(addprefix shim/,names adapter row_major invoke_x86_64) \
                            $(addprefix dispatch/,decide model shape lapack_rules pattern sites log output held_signals log_file ranks say text)
 

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shim"))
+from calibrated import keys, put  # noqa: E402
 from common import BUILD, NO_GPU, PLAIN, ROOT, SHIM, TEST_GPU, Tap, parse_log, said, start  # noqa: E402
 
 SYSTEM = Path("/usr/lib/x86_64-linux-gnu")
@@ -33,6 +34,7 @@ LAPACKS = {
 # The number of threads changes the rounding; the workspace's best size with it.
 ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "TESTGPU_DELAY_US": "0"}
 
+FOLDER = tempfile.TemporaryDirectory()
 Run = collections.namedtuple("Run", "done cases decisions")
 tap = Tap()
 
@@ -129,6 +131,30 @@ for name, arguments, extra in (
     if "memory" in name:
         tap.ok(any(f["why"] == "no_memory" for f in result.decisions), f"{name}: some too large")
     tap.ok(not said(result.done), f"{name}: nothing to say", *said(result.done))
+
+# Each algorithm for singular values that a calibration can choose, on every kind of matrix: what Xgesvdp perturbs, and what
+# gesvdj does not end with, Xgesvd has.
+SVD = ["-n", 40, "-c", 8, "-r", "?@(gesvd|gesdd|gelss|gelsd)"]
+SVD_KEYS = keys(tempfile.mkdtemp(dir=FOLDER.name))
+for algorithm in ("gesvdp", "gesvdj"):
+    model, report = Path(FOLDER.name, algorithm), Path(FOLDER.name, f"{algorithm}.report")
+    put(model, {SVD_KEYS["blas"]: "", SVD_KEYS["lapack"]: "", SVD_KEYS["gpu"]: "".join(
+        f"svd_{t}_{wanted} 48:{algorithm}\n" for t in "sdcz" for wanted in ("values", "vectors"))})
+    native = run(OPENBLAS, SVD, PLAIN)
+    result = run(OPENBLAS, SVD, {**TEST_GPU, "ACCEL_LOG": "1", "ACCEL_MODEL": str(model), "TESTGPU_REPORT": str(report)})
+    is_right(algorithm, result)
+    same_infos(algorithm, native, result)
+    on_the_gpu(algorithm, result)
+    calls = dict(re.findall(r"call name=cusolverDn(\w+) n=(\d+)", report.read_text()))
+    used = [int(calls.get(name, 0)) for name in (("Xgesvdp",) if algorithm == "gesvdp" else [f"{t}gesvdj" for t in "SDCZ"])]
+    tap.ok(all(used), f"{algorithm}: it was used", used)
+    tap.ok(algorithm != "gesvdp" or int(calls.get("Xgesvd", 0)) > 0, f"{algorithm}: not where it perturbs", calls.get("Xgesvd"))
+    tap.ok(not re.search(r"(?m)^testgpu fault ", report.read_text()), f"{algorithm}: no misuse", report.read_text()[:500])
+    failing = {"TESTGPU_FAIL": "cusolverDnXgesvdp:1+" if algorithm == "gesvdp" else "cusolverDnCreateGesvdjInfo:1+=5"}
+    for what, extra in (("lacks the memory", {"TESTGPU_MEMORY": "3M"}), ("fails", failing)):
+        result = run(OPENBLAS, SVD, {**TEST_GPU, "ACCEL_LOG": "1", "ACCEL_MODEL": str(model), **extra})
+        is_right(f"{algorithm} {what}", result)
+        same_infos(f"{algorithm} {what}", native, result)
 
 native, result = (run(OPENBLAS, ["-n", 24, "-c", 1], env, threads=8) for env in (PLAIN, {**TEST_GPU, "ACCEL_LOG": "1"}))
 is_right("8 threads, without libaccel", native)

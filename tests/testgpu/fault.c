@@ -75,6 +75,24 @@ static void read_injection(const char *text, struct injection *injection)
     }
 }
 
+/* [ROUTINE:]N[+] */
+static void read_wrong(const char *text)
+{
+    const char *colon = strchr(text, ':');
+    const char *number = colon != NULL ? colon + 1 : text;
+    if (colon != NULL && (size_t)(colon - text) >= sizeof wrong.function)
+        unreadable("TESTGPU_WRONG", text);
+    memcpy(wrong.function, text, colon != NULL ? (size_t)(colon - text) : 0);
+    char *end;
+    wrong.nth = strtoul(number, &end, 10);
+    if (*end == '+') {
+        wrong.onwards = true;
+        end++;
+    }
+    if (*end != '\0' || wrong.nth == 0)
+        unreadable("TESTGPU_WRONG", text);
+}
+
 void injections_read(void)
 {
     const char *text = getenv("TESTGPU_FAIL");
@@ -90,16 +108,8 @@ void injections_read(void)
         free(copy);
     }
     text = getenv("TESTGPU_WRONG");
-    if (text != NULL && *text != '\0') {
-        char *end;
-        wrong.nth = strtoul(text, &end, 10);
-        if (*end == '+') {
-            wrong.onwards = true;
-            end++;
-        }
-        if (*end != '\0' || wrong.nth == 0)
-            unreadable("TESTGPU_WRONG", text);
-    }
+    if (text != NULL && *text != '\0')
+        read_wrong(text);
 }
 
 static bool fires(struct injection *injection)
@@ -172,10 +182,12 @@ bool injection_for_operation(CUresult *code)
     return fired;
 }
 
-bool testgpu_spoils_kernel(void)
+bool testgpu_spoils_kernel(const char *routine)
 {
     pthread_mutex_lock(&fault_lock);
-    bool spoils = wrong.nth != 0 && fires(&wrong);
+    bool spoils = wrong.nth != 0 &&
+                  (wrong.function[0] == '\0' || strcmp(wrong.function, routine) == 0) &&
+                  fires(&wrong);
     pthread_mutex_unlock(&fault_lock);
     return spoils;
 }

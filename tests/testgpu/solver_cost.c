@@ -73,6 +73,20 @@ double operations_of_gesvd(const struct solver_call *x)
     return n * n * (4 * m - 4 * n / 3 + (vectors ? 10 * m + 8 * n : 0));
 }
 
+/* Some six steps of a QR decomposition and products each, then syevd of the factor. */
+double operations_of_gesvdp(const struct solver_call *x)
+{
+    double m = (double)x->m, n = (double)x->n;
+    return 6 * 4 * m * n * n + operations_of_syevd(x) + 2 * m * n * n;
+}
+
+/* Some eight sweeps over all pairs of columns. */
+double operations_of_gesvdj(const struct solver_call *x)
+{
+    double m = (double)x->m, n = (double)x->n;
+    return 8 * with_vectors(x, 3, 1) * m * n * n;
+}
+
 double operations_of_geev(const struct solver_call *x)
 {
     return with_vectors(x, 10, 15) * cube(x->n);
@@ -90,6 +104,9 @@ static double launches_of(const struct solver_call *x, int64_t columns)
     if (operations == operations_of_syevd || operations == operations_of_sygvd ||
         operations == operations_of_gesvd)
         return 2 * (double)columns;
+    /* A matrix that fits a multiprocessor's own memory is one kernel; the sweeps of another are one for each two blocks. */
+    if (operations == operations_of_gesvdj)
+        return columns <= 32 ? 1 : 8 * (double)(columns / 32) * (double)(columns / 32);
     return 1 + (double)(columns / 32);
 }
 

@@ -14,6 +14,8 @@ double operations_of_ormqr(const struct solver_call *call);
 double operations_of_syevd(const struct solver_call *call);
 double operations_of_sygvd(const struct solver_call *call);
 double operations_of_gesvd(const struct solver_call *call);
+double operations_of_gesvdp(const struct solver_call *call);
+double operations_of_gesvdj(const struct solver_call *call);
 double operations_of_geev(const struct solver_call *call);
 
 /* Each operand is moved once; workspaces cost nothing. */

@@ -34,7 +34,7 @@ static bool describe(struct solver_call *x)
            x->at[B].ld >= larger(1, x->m) && x->at[VT].ld >= larger(1, x->n);
 }
 
-static int64_t room(const struct solver_call *x)
+int64_t room_of_singular_values(const struct solver_call *x)
 {
     return x->n * x->n + 64 * (x->m + x->n);
 }
@@ -50,24 +50,31 @@ static void leave(const struct solver_call *x, void *const *at)
     destroy(&rest, 0, (char *)at[A] + (size_t)kept * rest.element);
 }
 
-static int compute(const struct solver_call *x, void *const *at)
+int singular_values(const struct solver_call *x, void *const *at, void *vt, int ldvt)
 {
     static real_routine *const reals[] = {REAL_ONES(gesvd)};
     static complex_routine *const complexes[] = {[COMPLEX] = COMPLEX_ONES(gesvd)};
     struct words w = words_of(x);
-    int info = 0, lwork = (int)room(x);
-    if (gives_up(x, A, at, &info))
-        return info;
+    int info = 0, lwork = (int)room_of_singular_values(x);
     void *work = memory(lwork, element_bytes(x->precision));
     void *rwork = memory(5 * x->n, real_bytes(x));
     if (is_complex(x))
         ALONE(complexes[x->precision], &x->jobu, &x->jobvt, &w.m, &w.n, at[A], &w.lda, at[VALUES],
-              at[B], &w.ldb, at[VT], &w.ldvt, work, &lwork, rwork, &info, 1, 1);
+              at[B], &w.ldb, vt, &ldvt, work, &lwork, rwork, &info, 1, 1);
     else
         ALONE(reals[x->precision], &x->jobu, &x->jobvt, &w.m, &w.n, at[A], &w.lda, at[VALUES],
-              at[B], &w.ldb, at[VT], &w.ldvt, work, &lwork, &info, 1, 1);
+              at[B], &w.ldb, vt, &ldvt, work, &lwork, &info, 1, 1);
     free(rwork);
     free(work);
+    return info;
+}
+
+static int compute(const struct solver_call *x, void *const *at)
+{
+    int info = 0;
+    if (gives_up(x, A, at, &info))
+        return info;
+    info = singular_values(x, at, at[VT], (int)x->at[VT].ld);
     leave(x, at);
     return info;
 }
@@ -77,7 +84,7 @@ static const struct solver_routine gesvd = {
     .traits = HAS_PARAMS | HOST_WORK,
     .result = VALUES,
     .describe = describe,
-    .room = room,
+    .room = room_of_singular_values,
     .compute = compute,
     .operations = operations_of_gesvd,
 };

@@ -20,6 +20,14 @@ struct words {
 };
 struct words words_of(const struct solver_call *call);
 
+/*
+ * A = U S V^H by ?gesvd: U to B, the adjoint of V to vt with leading dimension ldvt; jobs and operands are the call's. Returns
+ * LAPACK's info.
+ */
+int singular_values(const struct solver_call *call, void *const *at, void *vt, int ldvt);
+/* Elements of workspace that it takes. */
+int64_t room_of_singular_values(const struct solver_call *call);
+
 /* Never NULL. */
 void *memory(int64_t count, size_t bytes);
 /* The int64_t pivots of the functions with an X as LAPACK's, and back. */

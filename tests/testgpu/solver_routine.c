@@ -70,6 +70,8 @@ static int pretend(const struct solver_call *x, void *const *at)
         *x->found = (int)found;
     if (x->found64 != NULL)
         *x->found64 = found;
+    if (x->perturbation != NULL)
+        *x->perturbation = 0;
     if (x->routine->pretend != NULL)
         x->routine->pretend(x, at);
     return 0;
@@ -80,7 +82,7 @@ static int compute(struct solver_call *x, void **at, void *work)
 {
     scribble(x, work);
     int info = x->routine->compute(x, at);
-    if (testgpu_spoils_kernel())
+    if (testgpu_spoils_kernel(x->routine->name))
         add_one(&x->at[x->routine->result], x->precision, at[x->routine->result]);
     scribble(x, work);
     return info;
@@ -178,9 +180,10 @@ static cusolverStatus_t check_work(const struct solver_call *x)
         return refuse("workspace_too_small", x->host_work, x->host_bytes, needed);
     if (testgpu_is_device_address(x->host_work))
         return refuse("device_pointer_as_host", x->host_work, x->host_bytes, needed);
-    const void *found = x->found64 != NULL ? (void *)x->found64 : (void *)x->found;
-    if (testgpu_is_device_address(found))
-        return refuse("device_pointer_as_host", found, 0, 0);
+    const void *on_host[] = {x->found, x->found64, x->perturbation};
+    for (size_t i = 0; i < sizeof on_host / sizeof *on_host; i++)
+        if (testgpu_is_device_address(on_host[i]))
+            return refuse("device_pointer_as_host", on_host[i], 0, 0);
     return CUSOLVER_STATUS_SUCCESS;
 }
 
@@ -217,7 +220,7 @@ static cusolverStatus_t put_call(cusolverDnHandle_t handle, struct solver_call *
     if (testgpu_enqueue(handle->stream, x->routine->name, &cost, run_call, x, sizeof *x) !=
         CUDA_SUCCESS)
         return CUSOLVER_STATUS_EXECUTION_FAILED;
-    if ((x->found != NULL || x->found64 != NULL) && testgpu_await(handle->stream) != CUDA_SUCCESS)
+    if (waits(x) && testgpu_await(handle->stream) != CUDA_SUCCESS)
         return CUSOLVER_STATUS_EXECUTION_FAILED;
     return CUSOLVER_STATUS_SUCCESS;
 }

@@ -55,6 +55,7 @@ struct solver_call {
     cusolverEigMode_t jobz;
     cusolverEigRange_t range;
     char jobu, jobvt;
+    bool economy;
     cublasSideMode_t side;
     cublasFillMode_t uplo;
     cublasDiagType_t diag;
@@ -65,6 +66,7 @@ struct solver_call {
     /* Where the host gets the number of eigenvalues; the call then waits for its kernel. */
     int *found;
     int64_t *found64;
+    double *perturbation; /* likewise, of gesvdp */
     struct matrix at[OPERANDS];
     CUdeviceptr work;
     size_t work_bytes;
@@ -94,9 +96,13 @@ void destroy(const struct matrix *matrix, int64_t from, void *bytes);
 /* The triangle beside that of the matrix, without its diagonal. */
 void destroy_other(const struct matrix *matrix, void *bytes);
 
-#define FLAGS_OF(CALL)                                                                             \
-    ((CALL).found != NULL || (CALL).found64 != NULL ? TESTGPU_CONTEXT | TESTGPU_UNSAFE             \
-                                                    : TESTGPU_CONTEXT)
+/* Whether a call returns when its kernel has ended: the host gets something. */
+static inline bool waits(const struct solver_call *call)
+{
+    return call->found != NULL || call->found64 != NULL || call->perturbation != NULL;
+}
+
+#define FLAGS_OF(CALL) (waits(&(CALL)) ? TESTGPU_CONTEXT | TESTGPU_UNSAFE : TESTGPU_CONTEXT)
 
 #define ENTER_SOLVER_CALL(HANDLE, CALL)                                                            \
     SOLVER_ENTER(FLAGS_OF(CALL),                                                                   \

@@ -82,6 +82,9 @@ struct eigen {
 int eigen(struct solver *s, struct eigen *e);
 int gesvd(struct solver *s, char jobu, char jobvt, int m, int n, int a, int lda, int values, int u,
           int ldu, int vt, int ldvt);
+/* A in slot 0, values in 2, U in 3, V in 4. */
+int gesvdp(struct solver *s, bool vectors, bool economy, int m, int n, double *perturbation);
+int gesvdj(struct solver *s, bool vectors, bool economy, int m, int n);
 /* mixed: complex values of a real matrix. */
 int geev(struct solver *s, cusolverEigMode_t job, bool mixed, int n, int a, int lda, int values,
          int vr, int ldvr);

@@ -256,6 +256,44 @@ int gesvd(struct solver *s, char jobu, char jobvt, int m, int n, int a, int lda,
                                        ldu, TYPE, AT(vt), ldvt, TYPE, X_WORK));
 }
 
+int gesvdp(struct solver *s, bool vectors, bool economy, int m, int n, double *perturbation)
+{
+    cusolverEigMode_t job = vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
+#define GESVDP                                                                                     \
+    s->handle, s->params, job, economy, m, n, TYPE, AT(0), LD, REAL_TYPE, AT(2), TYPE, AT(3), LD,  \
+        TYPE, AT(4), LD, TYPE
+    if (!provide(s, cusolverDnXgesvdp_bufferSize(GESVDP, SIZES)))
+        return REFUSED;
+    return info_of(s, cusolverDnXgesvdp(GESVDP, X_WORK, perturbation));
+}
+
+int gesvdj(struct solver *s, bool vectors, bool economy, int m, int n)
+{
+    cusolverEigMode_t job = vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
+    cusolverStatus_t status = CUSOLVER_STATUS_NOT_SUPPORTED;
+    gesvdjInfo_t settings;
+    int lwork = 0, info = REFUSED;
+    if (cusolverDnCreateGesvdjInfo(&settings) != CUSOLVER_STATUS_SUCCESS)
+        return REFUSED;
+#define GESVDJ(NAME, ELEMENT, REAL, END, ...)                                                      \
+    cusolverDn##NAME##gesvdj##END(s->handle, job, economy, m, n, (ELEMENT *)AT(0), LD,             \
+                                  (REAL *)AT(2), (ELEMENT *)AT(3), LD, (ELEMENT *)AT(4), LD,       \
+                                  __VA_ARGS__, settings)
+#define ONE(LETTER, ELEMENT, REAL)                                                                 \
+    if (s->type == LETTER) {                                                                       \
+        status = GESVDJ(LETTER, ELEMENT, REAL, _bufferSize, &lwork);                               \
+        if (provide_elements(s, status, lwork))                                                    \
+            info = info_of(s, GESVDJ(LETTER, ELEMENT, REAL, , (ELEMENT *)s->work, lwork, INFO));   \
+    }
+    ONE(S, float, float)
+    ONE(D, double, double)
+    ONE(C, cuComplex, float)
+    ONE(Z, cuDoubleComplex, double)
+    if (cusolverDnDestroyGesvdjInfo(settings) != CUSOLVER_STATUS_SUCCESS)
+        return REFUSED;
+    return info;
+}
+
 int geev(struct solver *s, cusolverEigMode_t job, bool mixed, int n, int a, int lda, int values,
          int vr, int ldvr)
 {

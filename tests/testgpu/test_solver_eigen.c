@@ -186,6 +186,58 @@ static int singular_values(struct solver *s)
     return 0;
 }
 
+/* By a polar decomposition, or by Jacobi rotations: V, not its adjoint; no vectors, but both are overwritten. */
+static int singular_by(struct solver *s, bool polar, bool vectors, bool economy, int m, int n)
+{
+    int columns = economy ? n : m;
+    double perturbation = -1;
+    make(s->type, GENERAL, m, n, a);
+    CHECK(put(s, 0, a, AREA) == 0);
+    for (int i = 0; i < AREA; i++)
+        x[i] = y[i] = gap;
+    CHECK(put(s, 3, x, AREA) == 0 && put(s, 4, y, AREA) == 0);
+    CHECK((polar ? gesvdp(s, vectors, economy, m, n, &perturbation)
+                 : gesvdj(s, vectors, economy, m, n)) == 0);
+    CHECK(!polar || perturbation == 0);
+    CHECK(get(s, 0, b, AREA) == 0 && gap_is_whole(m, n, b) && all_is_gone(m, 0, n, b));
+    CHECK(get(s, 3, x, AREA) == 0 && get(s, 4, y, AREA) == 0);
+    CHECK(gap_is_whole(m, columns, x) && gap_is_whole(n, n, y));
+    CHECK(get_real(s, 2, values, LD) == 0);
+    if (!vectors) {
+        CHECK(all_is_gone(m, 0, columns, x) && all_is_gone(n, 0, n, y));
+        return 0;
+    }
+    multiply(columns, columns, m, CUBLAS_OP_C, x, CUBLAS_OP_N, x, z);
+    unit(columns, v);
+    CHECK(close_to(s->type, columns, columns, z, v));
+    scale(m, n, values, x);
+    multiply(m, n, n, CUBLAS_OP_N, x, CUBLAS_OP_C, y, z);
+    CHECK(close_to(s->type, m, n, z, a));
+    return 0;
+}
+
+/* Two equal columns: Xgesvdp shifts the values, and says so. */
+static int singular_matrix(struct solver *s)
+{
+    double perturbation = 0;
+    make(s->type, GENERAL, M, N, a);
+    memcpy(a + LD, a, M * sizeof *a);
+    CHECK(put(s, 0, a, AREA) == 0);
+    CHECK(gesvdp(s, true, true, M, N, &perturbation) == 0);
+    CHECK(get_real(s, 2, values, LD) == 0);
+    CHECK(perturbation > rounding(s->type) && values[N - 1] >= perturbation);
+    return 0;
+}
+
+static int other_singular_values(struct solver *s)
+{
+    for (int i = 0; i < 8; i++) {
+        CHECK(singular_by(s, i & 1, i & 2, i & 4, M, N) == 0);
+        CHECK(singular_by(s, i & 1, i & 2, i & 4, N, N) == 0);
+    }
+    return singular_matrix(s);
+}
+
 /* LAPACK's two columns of a conjugate pair as the pair. */
 static void unpack(const double complex *w)
 {
@@ -264,6 +316,7 @@ static int not_a_number(struct solver *s)
 FOR_TYPES(eigenvalues)
 FOR_TYPES(no_pair)
 FOR_TYPES(singular_values)
+FOR_TYPES(other_singular_values)
 FOR_TYPES(general)
 FOR_TYPES(not_a_number)
 
@@ -275,6 +328,10 @@ const struct scenario solver_eigen_scenarios[] = {
       "handles=0 contexts=0"}},
     {"solver_no_pair", no_pair_right, {0}, {"sygvd=4 sygvdx=4\n"}},
     {"solver_singular_values", singular_values_right, {0}, {"gesvd=180\n"}},
+    {"solver_other_singular_values",
+     other_singular_values_right,
+     {0},
+     {"gesvdj=32 gesvdp=36\n", "handles=0 contexts=0"}},
     {"solver_general", general_right, {0}, {"geev=12\n"}},
     {"solver_not_a_number", not_a_number_right, {0}, {0}},
     {0},

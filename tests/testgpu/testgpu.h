@@ -152,8 +152,8 @@ CUresult testgpu_await(CUstream stream);
 /* Waits for all work of the context. */
 CUresult testgpu_synchronise(CUcontext context);
 
-/* Whether TESTGPU_WRONG asks for this kernel's result to be wrong. */
-bool testgpu_spoils_kernel(void);
+/* Whether TESTGPU_WRONG asks for the result of this kernel, of that routine, to be wrong. */
+bool testgpu_spoils_kernel(const char *routine);
 
 /* A pause inside a call, so that two threads in one handle meet. */
 void testgpu_linger(void);

@@ -45,8 +45,13 @@ def read(path):
     return sections
 
 
+def svd(section):
+    """Type and what is wanted -> {order: the algorithm for singular values}."""
+    return {name[4:]: dict(entry.split(":") for entry in section[name].split(" ")) for name in section if name.startswith("svd_")}
+
+
 def routines(section):
-    return {name for name in section if not name.endswith("_gbps")}
+    return {name for name in section if not name.endswith("_gbps") and not name.startswith("svd_")}
 
 
 def wrong_lines(section):
@@ -183,4 +188,17 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(done.returncode == 1 and "preloaded" in done.stderr, "under libaccel", done.stderr)
     left = [name for name in os.listdir(model.parent) if name != "model"]
     tap.ok(not left, "nothing is left beside the file", *left)
+
+# Singular values: the fastest algorithm at each order, of those that are accurate. Long chains of kernels are what Xgesvd has.
+SLOW_CHAINS = {**GPU, "TESTGPU_LAUNCH_US": "100", "TESTGPU_GFLOPS": "2000"}
+with tempfile.TemporaryDirectory() as folder:
+    for name, wrong, allowed in (("all accurate", "", {"gesvdp", "gesvdj"}), ("an inaccurate gesvdp", "gesvdp:1+", {"gesvdj"}),
+                                 ("an inaccurate gesvdj", "gesvdj:1+", {"gesvdp"})):
+        path = f"{folder}/{wrong or 'all'}"
+        done, _ = calibrate(folder, f"--output={path}", env={**SLOW_CHAINS, "TESTGPU_WRONG": wrong})
+        chosen = svd(next((section for key, section in (read(path) or {}).items() if key.startswith("[gpu")), {}))
+        tap.ok(set(chosen) == {f"{t}_{w}" for t in "sdcz" for w in ("values", "vectors")} and
+               all(orders and set(orders.values()) <= allowed for orders in chosen.values()),
+               f"singular values, {name}: the fastest of those", done.returncode, done.stderr, chosen)
+
 tap.done()

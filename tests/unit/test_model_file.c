@@ -268,6 +268,58 @@ static void putting(void **state)
     assert_int_not_equal(system(deep), 0); /* nothing is left aside */
 }
 
+/* ---- Algorithms for singular values ---- */
+
+static struct model_section section_of(const char *text)
+{
+    return (struct model_section){text, strlen(text)};
+}
+
+static void svd_of_the_nearest_order(void **state)
+{
+    const struct model_section section = section_of(
+        "up_gbps=3\nsvd_d_vectors 48:gesvdj 192:gesvd 800:gesvdp\nsvd_z_values 64:gesvdp\n");
+    enum gpu_svd algorithm[GPU_SVD_OCTAVES];
+    (void)state;
+    assert_true(model_section_svd(&section, ACCEL_FLOAT64, true, algorithm));
+    assert_int_equal(algorithm[gpu_svd_octave(1)], GPU_SVD_GESVDJ);
+    assert_int_equal(algorithm[gpu_svd_octave(63)], GPU_SVD_GESVDJ);
+    assert_int_equal(algorithm[gpu_svd_octave(128)], GPU_SVD_GESVD);
+    assert_int_equal(algorithm[gpu_svd_octave(255)], GPU_SVD_GESVD);
+    assert_int_equal(algorithm[gpu_svd_octave(512)], GPU_SVD_GESVDP);
+    assert_int_equal(algorithm[gpu_svd_octave(INT64_MAX)], GPU_SVD_GESVDP);
+    assert_true(model_section_svd(&section, ACCEL_COMPLEX128, false, algorithm));
+    for (int octave = 0; octave < GPU_SVD_OCTAVES; octave++)
+        assert_int_equal(algorithm[octave], GPU_SVD_GESVDP);
+    assert_false(model_section_svd(&section, ACCEL_FLOAT64, false, algorithm));
+}
+
+static void svd_lines_that_are_none(void **state)
+{
+    static const char *const wrong[] = {"svd_d_vectors \n",           "svd_d_vectors 48\n",
+                                        "svd_d_vectors 48:\n",        "svd_d_vectors 48:qr\n",
+                                        "svd_d_vectors 0:gesvd\n",    "svd_d_vectors 48:gesvd \n",
+                                        "svd_d_vectors 48:gesvdpp\n", "svd_d_vectors -1:gesvd\n"};
+    enum gpu_svd algorithm[GPU_SVD_OCTAVES];
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const struct model_section section = section_of(wrong[i]);
+        assert_false(model_section_svd(&section, ACCEL_FLOAT64, true, algorithm));
+    }
+}
+
+static void svd_lines_are_kept(void **state)
+{
+    const struct model_section section =
+        section_of("svd_s_values 48:gesvdj\ndgemm 8x8x8:1\nsvd_s_vectors 48:gesvd\n");
+    struct grown body = {NULL, 0, 0, false};
+    (void)state;
+    model_section_keep_svd(&section, &body);
+    grown_add(&body, "", 1);
+    assert_string_equal(body.text, "svd_s_values 48:gesvdj\nsvd_s_vectors 48:gesvd\n");
+    free(body.text);
+}
+
 /* Processes that write at the same time: none loses what another one wrote. */
 static void many_writers(void **state)
 {
@@ -342,6 +394,9 @@ int main(void)
         cmocka_unit_test(every_byte_damaged),
         cmocka_unit_test(other_files),
         cmocka_unit_test(putting),
+        cmocka_unit_test(svd_of_the_nearest_order),
+        cmocka_unit_test(svd_lines_that_are_none),
+        cmocka_unit_test(svd_lines_are_kept),
         cmocka_unit_test(many_writers),
         cmocka_unit_test(a_limit_on_files),
     };

@@ -1,0 +1,233 @@
+#include "svd_survey.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu_ref/verify.h"
+#include "dispatch/model_file.h"
+#include "dispatch/shape.h"
+#include "fill.h"
+#include "gpu/clock.h"
+#include "survey.h"
+
+static const int64_t orders[SVD_ORDERS] = {48, 192, 800, 1600};
+
+enum content { CONTENT_RANDOM, CONTENT_SINGULAR, CONTENT_GRADED, CONTENTS };
+
+enum { RUNS = 3 }; /* after one that warms up */
+
+/* One call to be timed and judged again and again. */
+struct trial {
+    struct workload workload;
+    void *before;   /* the matrix as it was */
+    void *expected; /* its singular values by Xgesvd */
+};
+
+static const struct accel_routine *routine_of(enum accel_dtype dtype)
+{
+    for (uint32_t i = 0; i < accel_routine_count; i++)
+        if (accel_routines[i].family == ACCEL_GESDD && accel_routines[i].dtype == dtype)
+            return &accel_routines[i];
+    return NULL;
+}
+
+/* ---- The matrix ---- */
+
+static void scale_column(const struct accel_operand *a, int64_t column, double by)
+{
+    int64_t numbers = a->rows * (accel_is_complex(a->dtype) ? 2 : 1);
+    for (int64_t i = column * numbers; i < (column + 1) * numbers; i++)
+        if (accel_is_double(a->dtype))
+            ((double *)a->ptr)[i] *= by;
+        else
+            ((float *)a->ptr)[i] *= (float)by;
+}
+
+/* Singular: the second half of the columns is the first once more. Graded: the columns' lengths fall to the type's
+ * resolution. */
+static void fill(const struct trial *trial, enum content content)
+{
+    const struct accel_call *call = &trial->workload.call;
+    const struct accel_operand *a = &call->operand[ACCEL_a];
+    const double eps = accel_is_double(a->dtype) ? DBL_EPSILON : (double)FLT_EPSILON;
+    const int64_t half = a->cols / 2;
+    fill_operand(call, ACCEL_a);
+    if (content == CONTENT_SINGULAR)
+        memcpy((char *)a->ptr + half * a->rows * (int64_t)accel_dtype_size(a->dtype), a->ptr,
+               (size_t)(half * a->rows) * accel_dtype_size(a->dtype));
+    for (int64_t j = 0; content == CONTENT_GRADED && j < a->cols; j++)
+        scale_column(a, j, pow(eps, (double)j / (double)a->cols));
+    memcpy(trial->before, a->ptr, (size_t)accel_bytes(a));
+}
+
+static bool make_trial(struct trial *trial, struct workload_memory *memory, enum accel_dtype dtype,
+                       bool vectors, int64_t order)
+{
+    const struct accel_routine *routine = routine_of(dtype);
+    const int64_t size[ACCEL_DIMENSIONS] = {order, order, 0, 0};
+    struct accel_call *call = &trial->workload.call;
+    *trial = (struct trial){.before = NULL};
+    if (!routine || !workload_make(&trial->workload, memory, routine, size, NULL))
+        return false;
+    call->flag[ACCEL_jobz] = vectors ? 'S' : 'N';
+    shape_operands(call);
+    trial->before = malloc((size_t)accel_bytes(&call->operand[ACCEL_a]));
+    trial->expected = malloc((size_t)accel_bytes(&call->operand[ACCEL_x]));
+    return trial->before && trial->expected;
+}
+
+static void end_trial(struct trial *trial)
+{
+    free(trial->before);
+    free(trial->expected);
+}
+
+/* ---- Running and judging ---- */
+
+static void use(const struct accel_call *call, bool vectors, enum gpu_svd algorithm)
+{
+    const int64_t order = call->size[ACCEL_n];
+    gpu_svd_choose(call->routine->dtype, vectors, gpu_svd_octave(order), algorithm);
+}
+
+/* Milliseconds; infinite where it fails. */
+static double run(struct trial *trial, enum content content)
+{
+    const struct accel_call *call = &trial->workload.call;
+    struct gpu_host host = {0};
+    fill(trial, content);
+    double start = accel_now_ms();
+    return gpu_run(call, &host) == GPU_OK ? accel_now_ms() - start : INFINITY;
+}
+
+static double value_at(const void *values, enum accel_dtype dtype, int64_t i)
+{
+    return accel_is_double(dtype) ? ((const double *)values)[i]
+                                  : (double)((const float *)values)[i];
+}
+
+/* As LAPACK's zdrvbd compares the values of two of its drivers: by 30 n eps times the largest. */
+static bool values_agree(const struct trial *trial)
+{
+    const struct accel_operand *s = &trial->workload.call.operand[ACCEL_x];
+    const double eps = accel_is_double(s->dtype) ? DBL_EPSILON : (double)FLT_EPSILON;
+    const double largest = value_at(trial->expected, s->dtype, 0);
+    for (int64_t i = 0; i < s->cols; i++)
+        if (!(fabs(value_at(s->ptr, s->dtype, i) - value_at(trial->expected, s->dtype, i)) <=
+              30 * (double)s->cols * eps * largest))
+            return false;
+    return true;
+}
+
+/* Whether an algorithm's results pass LAPACK's tests on every kind of matrix. */
+static bool is_accurate(struct trial *trial, bool vectors, enum gpu_svd algorithm)
+{
+    const struct accel_call *call = &trial->workload.call;
+    const struct accel_operand *s = &call->operand[ACCEL_x];
+    const void *before[ACCEL_MATRICES] = {[ACCEL_a] = trial->before};
+    for (int content = 0; content < CONTENTS; content++) {
+        use(call, vectors, GPU_SVD_GESVD);
+        if (isinf(run(trial, (enum content)content)))
+            return false;
+        memcpy(trial->expected, s->ptr, (size_t)accel_bytes(s));
+        use(call, vectors, algorithm);
+        if (isinf(run(trial, (enum content)content)) ||
+            cpu_ref_verify(call, before, (uint64_t)content + 1) > 1 || !values_agree(trial))
+            return false;
+    }
+    return true;
+}
+
+/* The best of some runs; of one that is far behind, the first. */
+static double time_of(struct trial *trial, bool vectors, enum gpu_svd algorithm, double best)
+{
+    double least = INFINITY;
+    use(&trial->workload.call, vectors, algorithm);
+    run(trial, CONTENT_RANDOM);
+    for (int i = 0; i < RUNS && (i == 0 || least < 3 * best); i++)
+        least = fmin(least, run(trial, CONTENT_RANDOM));
+    return least;
+}
+
+static enum gpu_svd fastest(struct trial *trial, bool vectors)
+{
+    enum gpu_svd found = GPU_SVD_GESVD;
+    double best = time_of(trial, vectors, GPU_SVD_GESVD, INFINITY);
+    for (int i = 0; i < GPU_SVDS; i++) {
+        const enum gpu_svd algorithm = (enum gpu_svd)i;
+        if (algorithm == GPU_SVD_GESVD)
+            continue;
+        double ms = time_of(trial, vectors, algorithm, best);
+        /* A twentieth at least, as all decisions. */
+        if (ms < 0.95 * best && is_accurate(trial, vectors, algorithm)) {
+            best = ms;
+            found = algorithm;
+        }
+    }
+    return found;
+}
+
+/* ---- All of them ---- */
+
+/* The nearest of the measured orders, by octaves. */
+static int nearest_order(const struct svd_survey *found, int octave)
+{
+    int nearest = 0;
+    for (int i = 1; i < found->measured; i++)
+        if (abs(gpu_svd_octave(orders[i]) - octave) < abs(gpu_svd_octave(orders[nearest]) - octave))
+            nearest = i;
+    return nearest;
+}
+
+static void tell_gpu(const struct svd_survey *found)
+{
+    for (int octave = 0; found->measured > 0 && octave < GPU_SVD_OCTAVES; octave++)
+        for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++)
+            for (int vectors = 0; vectors < 2; vectors++)
+                gpu_svd_choose((enum accel_dtype)dtype, vectors, octave,
+                               found->algorithm[nearest_order(found, octave)][dtype][vectors]);
+}
+
+void svd_survey_run(struct svd_survey *found, struct workload_memory *memory, double deadline,
+                    void (*progress)(int64_t order))
+{
+    found->measured = 0;
+    double begun = survey_now(), last = 0;
+    for (int i = 0; i < SVD_ORDERS; i++) {
+        /* Cubes grow: the next order takes as many times longer as this one. */
+        double growth = i > 0 ? pow((double)orders[i] / (double)orders[i - 1], 3) : 0;
+        if (i > 0 && survey_now() + fmin(growth, 10) * last > deadline)
+            break;
+        if (progress)
+            progress(orders[i]);
+        bool made = true;
+        for (int j = 0; made && j < 2 * ACCEL_DTYPES; j++) {
+            struct trial trial;
+            made = make_trial(&trial, memory, (enum accel_dtype)(j / 2), j % 2, orders[i]);
+            if (made)
+                found->algorithm[i][j / 2][j % 2] = fastest(&trial, j % 2);
+            end_trial(&trial);
+        }
+        if (!made)
+            break;
+        found->measured = i + 1;
+        last = survey_now() - begun;
+        begun = survey_now();
+    }
+    tell_gpu(found);
+}
+
+void svd_survey_write(const struct svd_survey *found, FILE *to)
+{
+    char name[MODEL_SVD_NAME_BYTES];
+    for (int j = 0; found->measured > 0 && j < 2 * ACCEL_DTYPES; j++) {
+        model_svd_name(name, (enum accel_dtype)(j / 2), j % 2);
+        fputs(name, to);
+        for (int i = 0; i < found->measured; i++)
+            fprintf(to, " %lld:%s", (long long)orders[i],
+                    gpu_svd_names[found->algorithm[i][j / 2][j % 2]]);
+        fputc('\n', to);
+    }
+}
