@@ -341,23 +341,51 @@ bool model_file_next_cpu(struct model_file *rest, const char *prefix, const char
     return false;
 }
 
+bool model_file_next_gpu(struct model_file *rest, char name[MODEL_KEY_BYTES],
+                         struct model_section *section)
+{
+    struct line header;
+    while (next_section(rest, "[gpu \"", &header, section)) {
+        take_text(&header, "[gpu \"");
+        const char *quote = memchr(header.at, '"', header.length);
+        size_t length = quote ? (size_t)(quote - header.at) : 0;
+        if (length == 0 || length >= MODEL_KEY_BYTES)
+            continue;
+        memcpy(name, header.at, length);
+        name[length] = 0;
+        return true;
+    }
+    return false;
+}
+
+static bool is_part(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/* Not within a word: "L4" is not in "L40S". */
+static bool has_words(const char *text, const char *words)
+{
+    size_t length = strlen(words);
+    for (const char *at = text; (at = strcasestr(at, words)); at++) {
+        bool begins = at == text || !is_part(at[-1]) || !is_part(words[0]);
+        bool ends = length == 0 || !is_part(at[length]) || !is_part(words[length - 1]);
+        if (begins && ends)
+            return true;
+        if (!*at)
+            break;
+    }
+    return false;
+}
+
 bool model_file_find_gpu(const struct model_file *file, const char *name,
                          struct model_section *section)
 {
     struct model_file rest = *file;
-    struct line header;
-    while (next_section(&rest, "[gpu \"", &header, section)) {
-        char found[MODEL_KEY_BYTES];
-        take_text(&header, "[gpu \"");
-        const char *quote = memchr(header.at, '"', header.length);
-        size_t length = quote ? (size_t)(quote - header.at) : 0;
-        if (length == 0 || length >= sizeof found)
-            continue;
-        memcpy(found, header.at, length);
-        found[length] = 0;
-        if (strcasestr(found, name))
+    char found[MODEL_KEY_BYTES];
+    while (model_file_next_gpu(&rest, found, section))
+        if (has_words(found, name))
             return true;
-    }
     return false;
 }
 

@@ -67,7 +67,11 @@ bool model_file_has_sections(const struct model_file *file);
 bool model_file_next_cpu(struct model_file *rest, const char *prefix, const char *library,
                          int *threads, struct model_section *section);
 
-/* The first section of a GPU in whose name this one is, in any case: "h200" is in "NVIDIA H200". */
+/* The next section of a GPU, and its name; `rest` begins as a copy of the file, and is then what follows. */
+bool model_file_next_gpu(struct model_file *rest, char name[MODEL_KEY_BYTES],
+                         struct model_section *section);
+
+/* The first section of a GPU in whose name this one is, by whole words, in any case: "h200" is in "NVIDIA H200". */
 bool model_file_find_gpu(const struct model_file *file, const char *name,
                          struct model_section *section);
 

@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "dispatch/estimate.h"
-#include "dispatch/known_gpus.h"
 #include "dispatch/model_file.h"
 #include "dispatch/settings.h"
 #include "gpu/clock.h"
+#include "gpu_names.h"
 #include "preload.h"
 
 struct options {
@@ -31,7 +31,11 @@ struct options {
 enum { SHIM_KEY = 0x100 };
 
 static const struct argp_option rows[] = {
-    {"gpu", 'g', "NAME", 0, "the GPU: one that accel knows, or that the calibration has", 0},
+    {"gpu", 'g', "NAME", 0,
+     "the GPU: one that accel knows, or that the calibration has, as in RTX4090; list: prints "
+     "them, "
+     "and runs nothing",
+     0},
     {"model", 'm', "PATH", 0, "the calibration to use (default: ACCEL_MODEL's)", 0},
     {"shim", SHIM_KEY, "PATH", 0, "libaccel.so (default: the one that belongs to this tool)", 0},
     {0}};
@@ -58,24 +62,33 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-static void list_gpus(void)
+/* As a shell leaves it where no file has a name of one character. */
+static bool is_list(const char *gpu)
 {
-    const char *before = " ";
-    for (const struct known_gpu *gpu = known_gpus; gpu->name; gpu++, before = ", ")
-        fprintf(stderr, "%s%s", before, gpu->name);
-    fputc('\n', stderr);
+    return strcmp(gpu, "list") == 0 || strcmp(gpu, "?") == 0;
 }
 
-/* Whether the calibration has this GPU. */
-static bool is_calibrated(const struct options *options)
+static int list_gpus(const struct model_file *file)
 {
-    struct model_file file;
-    struct model_section section;
-    if (!options->model || model_file_open(&file, options->model) != NULL)
-        return false;
-    bool has = model_file_find_gpu(&file, options->gpu, &section);
-    model_file_close(&file);
-    return has;
+    gpu_names_print(file);
+    if (fflush(stdout) == 0)
+        return 0;
+    fprintf(stderr, "accel estimate: the list cannot be written: %s\n", strerror(errno));
+    return 2;
+}
+
+/* The calibration; where there is none, or, unless it was named, none that can be read, it has no text. False: it is said
+ * what is wrong. */
+static bool open_model(struct model_file *file, const struct options *options, bool named)
+{
+    const char *wrong = options->model ? model_file_open(file, options->model) : NULL;
+    if (!options->model || wrong)
+        *file = (struct model_file){NULL, 0};
+    if (!wrong || !named)
+        return true;
+    fprintf(stderr, "accel estimate: --model %s: %s; allowed: a file of `accel calibrate`\n",
+            options->model, wrong);
+    return false;
 }
 
 /* ---- The program ---- */
@@ -238,26 +251,34 @@ int estimate_command(int argc, char **argv)
     const char *tmp = getenv("TMPDIR");
     if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &options) != 0)
         return 2;
-    if (!options.program) {
-        fprintf(stderr,
-                "accel estimate: no program is given: accel estimate --gpu NAME -- PROGRAM\n");
-        return 2;
-    }
     settings_read(&settings);
     settings_complain();
-    if (!options.model)
+    const bool named = options.model;
+    if (!named)
         options.model = settings.model;
     if (options.model && realpath(options.model, model)) /* the program may change its folder */
         options.model = model;
-    bool calibrated = options.gpu && is_calibrated(&options);
-    if (!options.gpu || (!calibrated && !known_gpu_find(options.gpu))) {
-        fprintf(stderr,
-                "accel estimate: --gpu %s is not known; allowed: a GPU's name in the "
-                "calibration, or one of:",
-                options.gpu ? options.gpu : "(missing)");
-        list_gpus();
+    struct model_file file;
+    struct model_section section;
+    char gpu[MODEL_KEY_BYTES];
+    if (!open_model(&file, &options, named))
         return 2;
+    if (options.gpu && is_list(options.gpu)) {
+        int status = list_gpus(&file);
+        model_file_close(&file);
+        return status;
     }
+    bool right = options.gpu && options.program && gpu_name_find(gpu, options.gpu, &file);
+    bool calibrated = right && file.text && model_file_find_gpu(&file, gpu, &section);
+    model_file_close(&file);
+    if (!options.gpu)
+        fprintf(stderr, "accel estimate: no GPU is given: --gpu NAME; --gpu list prints them\n");
+    else if (!options.program)
+        fprintf(stderr,
+                "accel estimate: no program is given: accel estimate --gpu NAME -- PROGRAM\n");
+    if (!right)
+        return 2;
+    options.gpu = gpu;
     if (!preload_find(shim, options.shim)) {
         fprintf(stderr, "accel estimate: libaccel.so is not there; --shim says where it is\n");
         return 2;

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shim"))
+from calibrated import put  # noqa: E402
 from common import BUILD, Tap, start  # noqa: E402
 
 TOOL = str(BUILD / "accel")
@@ -76,16 +77,44 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(done.returncode == 0 and "measured figures" in done.stderr and rows(done).get("dgemm", [0, 0, 1])[2] == 0,
            "a slow GPU of the calibration would have got no product", done.stderr)
 
+    # The names of GPUs: a list without a program, and however they are written.
+    for word in ("list", "?"):
+        done = estimate("--gpu", word, "--model", model, folder=folder)
+        listed = {line.rsplit(None, 1)[0]: line.rsplit(None, 1)[1] for line in done.stdout.splitlines()}
+        tap.ok(done.returncode == 0 and listed.get("RTX 4090") == "built-in" and listed.get(name) == "measured" and len(listed) > 20 and not done.stderr,
+               f"--gpu {word} lists them, without a program", done.returncode, done.stdout, done.stderr)
+    done = start(TOOL, "estimate", "--gpu", "list", stdout=open("/dev/full", "w"))
+    tap.ok(done.returncode == 2 and done.stderr.count("\n") == 1, "a list that cannot be written", done.stderr)
+    for given, meant in {"RTX4090": "RTX 4090", "rtx-4090": "RTX 4090", "4090": "RTX 4090", "NVIDIA GeForce RTX 4090": "RTX 4090",
+                         "nvidiah100": "H100", "h100pcie": "H100 PCIe", "H100 PCIe": "H100 PCIe", "A100-SXM4-40GB": "A100-SXM4-40GB", "l4": "L4",
+                         "a10080gb": "A100 80GB", name.replace(" ", "").upper(): name}.items():
+        done = estimate("--gpu", given, "--model", model, "--", "true", folder=folder)
+        tap.ok(done.returncode == 0 and f" ({meant}, {'measured' if meant == name else 'built-in'} figures)" in done.stderr, f"--gpu {given}: {meant}",
+               done.returncode, done.stderr)
+    many = Path(folder, "many")
+    put(many, {'[gpu "NVIDIA L40X" cuda=13.0 cublas=1]': "up_gbps=1\ndown_gbps=1\ndgemm 64x64x64:1\n",
+               '[gpu "NVIDIA RTX 4000 Ada" cuda=13.0 cublas=1]': "up_gbps=1\ndown_gbps=1\ndgemm 64x64x64:1\n"})
+    for given, text in {"L4": "(L4, built-in", "rtx4000ada": "(NVIDIA RTX 4000 Ada, measured"}.items():
+        done = estimate("--gpu", given, "--model", many, "--", "true", folder=folder)
+        tap.ok(done.returncode == 0 and text in done.stderr, f"a calibration of an L40X: --gpu {given}", done.stderr)
+
     for arguments, status, text in (
-            (("--gpu", "Foo", "--", "true"), 2, "Foo is not known; allowed"),
-            (("--", "true"), 2, "is not known; allowed"),
+            (("--gpu", "Foo", "--", "true"), 2, "--gpu Foo is not known; allowed: a name that `accel estimate --gpu list` prints\n"),
+            (("--gpu", "RTX4080", "--", "true"), 2, "--gpu RTX4080 is not known; near: RTX "),
+            (("--gpu", "RTX", "--", "true"), 2, "--gpu RTX may be several; near: RTX "),
+            (("--gpu", "-", "--", "true"), 2, "--gpu - is no name"), (("--gpu", "", "--", "true"), 2, "--gpu  is no name"),
+            (("--gpu", "H200", "--model", "/none", "--", "true"), 2, "--model /none: there is no such file; allowed"),
+            (("--gpu", "list", "--model", "/dev/null"), 2, "--model /dev/null: it is no regular file"),
+            (("--", "true"), 2, "no GPU is given: --gpu NAME; --gpu list"),
+            ((), 2, "no GPU is given"),
             (("--gpu", "H200"), 2, "no program"),
             (("--gpu", "H200", "--shim", "/none", "--", "true"), 2, "libaccel.so is not there"),
             (("--gpu", "H200", "--", "/no/such/program"), 127, "/no/such/program"),
             (("--gpu", "H200", "--", "sh", "-c", "exit 7"), 7, "no call of BLAS"),
             (("--gpu", "H200", "--", "sh", "-c", "kill -9 $$"), 137, "no call of BLAS")):
         done = estimate(*arguments, folder=folder)
-        tap.ok(done.returncode == status and text in done.stderr, f"{' '.join(arguments)}: {status}, {text}", done.returncode, done.stderr)
+        tap.ok(done.returncode == status and text in done.stderr and (status != 2 or done.stderr.count("\n") == 1),
+               f"{' '.join(arguments)}: {status}, {text.strip()}", done.returncode, done.stderr)
     done = estimate("--gpu", "H200", "--", "true", env={"TMPDIR": "/no/such/folder"})
     tap.ok(done.returncode == 126 and "folder" in done.stderr, "without a folder for the counts: one line, 126", done.stderr)
 tap.done()

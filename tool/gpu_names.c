@@ -1,0 +1,145 @@
+#include "gpu_names.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "dispatch/known_gpus.h"
+#include "dispatch/spelling.h"
+
+enum { NEAR_MOST = 6 };
+
+/* ---- All of them ---- */
+
+/* Goes through the calibration's, and then through those that are known. */
+struct walk {
+    struct model_file rest;
+    const struct known_gpu *known;
+    bool measured;
+};
+
+static struct walk start(const struct model_file *file)
+{
+    return (struct walk){file ? *file : (struct model_file){NULL, 0}, known_gpus, true};
+}
+
+static bool next(struct walk *walk, char name[MODEL_KEY_BYTES])
+{
+    struct model_section section;
+    if (walk->measured && walk->rest.text && model_file_next_gpu(&walk->rest, name, &section))
+        return true;
+    walk->measured = false;
+    if (!walk->known->name)
+        return false;
+    snprintf(name, MODEL_KEY_BYTES, "%s", walk->known++->name);
+    return true;
+}
+
+void gpu_names_print(const struct model_file *file)
+{
+    struct walk walk = start(file);
+    char name[MODEL_KEY_BYTES];
+    while (next(&walk, name))
+        printf("%-24s %s\n", name, walk.measured ? "measured" : "built-in");
+}
+
+/* ---- Matching ---- */
+
+static bool is_part(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+/* Letters and digits alone, in lower case, without the maker's words in front. */
+static void squeeze(char squeezed[MODEL_KEY_BYTES], const char *name)
+{
+    static const char *const makers[] = {"nvidia", "tesla", "geforce", "quadro"};
+    size_t n = 0;
+    for (; *name && n < MODEL_KEY_BYTES - 1; name++) {
+        char c = *name >= 'A' && *name <= 'Z' ? (char)(*name - 'A' + 'a') : *name;
+        if (is_part(c))
+            squeezed[n++] = c;
+    }
+    squeezed[n] = 0;
+    for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) {
+        size_t length = strlen(makers[i]);
+        if (strncmp(squeezed, makers[i], length) == 0 && squeezed[length])
+            memmove(squeezed, squeezed + length, strlen(squeezed + length) + 1);
+    }
+}
+
+enum match { MATCH_WHOLE, MATCH_PART, MATCH_NEAR };
+
+static bool matches(enum match match, const char *given, const char *name)
+{
+    char squeezed[MODEL_KEY_BYTES];
+    squeeze(squeezed, name);
+    switch (match) {
+    case MATCH_WHOLE:
+        return strcmp(squeezed, given) == 0;
+    case MATCH_PART:
+        return strstr(squeezed, given) != NULL;
+    default:
+        return spelling_distance(squeezed, given) <= 2;
+    }
+}
+
+/* How many names match, the same one in the calibration and known counted once; the first of them. */
+static int count_matches(enum match match, const char *given, const struct model_file *file,
+                         char found[NEAR_MOST][MODEL_KEY_BYTES])
+{
+    struct walk walk = start(file);
+    char name[MODEL_KEY_BYTES], squeezed[MODEL_KEY_BYTES];
+    int count = 0;
+    while (next(&walk, name)) {
+        if (!matches(match, given, name))
+            continue;
+        bool again = false;
+        squeeze(squeezed, name);
+        for (int i = 0; i < count && i < NEAR_MOST; i++)
+            again = again || matches(MATCH_WHOLE, squeezed, found[i]);
+        if (again)
+            continue;
+        if (count < NEAR_MOST)
+            strcpy(found[count], name);
+        count++;
+    }
+    return count;
+}
+
+static bool refuse(const char *given, const char *why, char near[NEAR_MOST][MODEL_KEY_BYTES],
+                   int count)
+{
+    fprintf(stderr, "accel estimate: --gpu %s %s", given, why);
+    for (int i = 0; i < count && i < NEAR_MOST; i++)
+        fprintf(stderr, "%s%s", i ? ", " : "; near: ", near[i]);
+    fprintf(stderr, "%s; allowed: a name that `accel estimate --gpu list` prints\n",
+            count > NEAR_MOST ? " ..." : "");
+    return false;
+}
+
+bool gpu_name_find(char name[MODEL_KEY_BYTES], const char *given, const struct model_file *file)
+{
+    char squeezed[MODEL_KEY_BYTES], found[NEAR_MOST][MODEL_KEY_BYTES];
+    struct model_section section;
+    squeeze(squeezed, given);
+    if (!squeezed[0])
+        return refuse(given, "is no name", found, 0);
+    if (count_matches(MATCH_WHOLE, squeezed, file, found) > 0) {
+        strcpy(name, found[0]);
+        return true;
+    }
+    /* By its words: a name as CUDA has it, which may say more. */
+    if (strlen(given) < MODEL_KEY_BYTES &&
+        (known_gpu_find(given) || (file && model_file_find_gpu(file, given, &section)))) {
+        strcpy(name, given);
+        return true;
+    }
+    int count = count_matches(MATCH_PART, squeezed, file, found);
+    if (count == 1) {
+        strcpy(name, found[0]);
+        return true;
+    }
+    if (count > 1)
+        return refuse(given, "may be several", found, count);
+    return refuse(given, "is not known", found, count_matches(MATCH_NEAR, squeezed, file, found));
+}
