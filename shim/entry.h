@@ -84,7 +84,7 @@ extern const uint32_t accel_entry_count;
 
 /* Where an exported entry's parts are: offsets from accel_blocks. */
 extern const struct accel_code {
-    uint32_t slow, gate, compare, gate_bycaller, bycaller, bycaller_gate;
+    uint32_t slow, gate, compare, bycaller, bycaller_gate;
 } accel_code[];
 
 /* A power of two, or 0, or UINT64_MAX: a size at or above it goes to the slow stub; as unsigned, so that

@@ -216,17 +216,14 @@
     jmp *ACCEL_SLOT_FORWARD(%rax)
 9:  jmp *ACCEL_SLOT_SLOW(%rax)
 
-    /* The original depends on the caller: gate, then look-up. */
-.Lgate_bycaller\@:
-    gate_sizes
+    /* The original depends on the caller. */
 .Lbycaller\@:
     find_site .Lslow\@
     jmp *%rax
-9:  jmp .Lslow\@
     find_second_site .Lslow\@
     jmp *%rax
 
-    /* The same where only the look-up tells that this is BLAS and has sizes. */
+    /* The same, and then the gate: only the look-up tells that this is BLAS and has sizes. */
 .Lbycaller_gate\@:
     find_site .Lslow\@
     gate_sizes
@@ -242,8 +239,7 @@
     .popsection
     .pushsection accel_tables, "a", @progbits
     .long .Lslow\@ - accel_blocks, .Lgate\@ - accel_blocks
-    .long .Lcompare\@ - accel_blocks, .Lgate_bycaller\@ - accel_blocks, .Lbycaller\@ - accel_blocks
-    .long .Lbycaller_gate\@ - accel_blocks
+    .long .Lcompare\@ - accel_blocks, .Lbycaller\@ - accel_blocks, .Lbycaller_gate\@ - accel_blocks
     .popsection
     .set index, index + 1
 .endm

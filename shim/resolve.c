@@ -184,6 +184,19 @@ static void *lookup_in_named(const char *object, const char *name)
 
 /* ---- What a provider is ---- */
 
+/* A library may have functions of its own, with other arguments, under a name or two of these: what has few is not taken for BLAS. */
+enum { NAMES_OF_A_LIBRARY = 8 };
+
+static bool is_library_of(const struct link_map *object, uint32_t entry)
+{
+    const uint32_t manglings = accel_name_count / accel_routine_count;
+    int names = 0;
+    for (uint32_t i = entry % manglings; names < NAMES_OF_A_LIBRARY && i < accel_name_count;
+         i += manglings)
+        names += accel_object_defines(object->l_addr, object->l_ld, accel_names[i].sibling);
+    return names == NAMES_OF_A_LIBRARY;
+}
+
 /* As the names in other manglings say that the library has: scipy-openblas 0.3.31 has its batches under plain
  * names alone. */
 static int width_of_others(const struct link_map *object)
@@ -228,8 +241,9 @@ static struct {
 static unsigned known_next;
 static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static int probed_width_once(const struct accel_mangling *mangling, const struct link_map *object)
+static int probed_width_once(uint32_t entry, const struct link_map *object)
 {
+    const struct accel_mangling *mangling = accel_name_mangling(entry);
     const unsigned long long unloads = accel_objects_unloads();
     int width = 0;
     pthread_mutex_lock(&known_lock);
@@ -240,7 +254,7 @@ static int probed_width_once(const struct accel_mangling *mangling, const struct
     pthread_mutex_unlock(&known_lock);
     if (width)
         return width;
-    width = probed_width(mangling, object);
+    width = is_library_of(object, entry) ? probed_width(mangling, object) : 0;
     if (!width)
         return 0;
     pthread_mutex_lock(&known_lock);
@@ -263,7 +277,7 @@ static int width_of(uint32_t entry, void *function)
         return 0;
     if (!mangling->trusted && !accel_object_defines(object->l_addr, object->l_ld, name->sibling))
         return 0;
-    return mangling->width ? mangling->width : probed_width_once(mangling, object);
+    return mangling->width ? mangling->width : probed_width_once(entry, object);
 }
 
 /* Where memory has run out, a call still needs its original. These are never given back, and one that is there already

@@ -162,15 +162,11 @@ static void publish_exported(uint32_t entry, enum dispatch_level level)
     const struct accel_original *global =
         atomic_load_explicit(&global_original[entry], memory_order_relaxed);
     const struct accel_code *at = &accel_code[entry];
-    /* A gate reads the arguments, which a name that may mean something else must first be known to have. */
-    bool trusted = accel_name_mangling(entry)->trusted;
     if (global && !global->width)
         level = is_logged(level) ? DISPATCH_SEE_ALL : DISPATCH_SEE_NOTHING;
+    /* A gate reads the arguments: behind the look-up where only that tells that they are BLAS's. */
     set_slot(&accel_slots[entry], global ? global->function : code(at->bycaller),
-             code(global    ? at->gate
-                  : trusted ? at->gate_bycaller
-                            : at->bycaller_gate),
-             code(at->slow), level);
+             code(global ? at->gate : at->bycaller_gate), code(at->slow), level);
 }
 
 static void publish_bound(uint32_t index, enum dispatch_level level)
@@ -304,7 +300,7 @@ const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret)
         atomic_store_explicit(&global_original[entry], original, memory_order_release);
     } else {
         /* Where both widths are there, every call is looked at. And a gate behind the look-up must find BLAS. */
-        if (!original->wide && (original->width || accel_name_mangling(entry)->trusted))
+        if (!original->wide && original->width)
             site_insert(key, original);
         if (!known && object)
             remember_caller(object, entry, original);

@@ -6,7 +6,7 @@ TEST_FLAGS := -std=gnu11 -Wall -Wextra $(WERROR) -O2 -g -I. -Itests/shim -I$(BUI
 UNIT_TESTS    := test_pack test_text test_settings test_config test_pattern test_ranks test_decide test_model test_nominal test_model_file test_names test_adapter test_gpu test_cuda_api test_find_cuda test_residual test_verify test_number test_tally test_load test_linker test_objects test_lane
 TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so scopes forks forks_anytime signals steps put_model damage lookups start_up libearly.so turmoil handlers surroundings \
                    bad_arguments bad_arguments_longjmp cuda_program \
-                   libcaller_lp64.so libcaller_ilp64.so libcaller_none.so libcaller_none_too.so plug_ins libasker.so namespaces \
+                   libcaller_lp64.so libcaller_ilp64.so libcaller_none.so libcaller_none_too.so plug_ins libasker.so namespaces libforeign.so libforeign_linked.so foreigners \
                    unread \
                    fp_state libentry_provider.so libentry_cost.so \
                    $(UNIT_TESTS) \
@@ -87,6 +87,12 @@ $(TESTS)/libcaller_ilp64.so: tests/shim/caller.c
 $(TESTS)/libasker.so: tests/shim/asker.c
 	$(CC) $(TEST_FLAGS) -shared -fPIC -o $@ $< -ldl
 $(TESTS)/namespaces: tests/shim/namespaces.c
+	$(CC) $(TEST_FLAGS) -o $@ $< -ldl
+$(TESTS)/libforeign.so: tests/shim/foreign.c
+	$(CC) $(TEST_FLAGS) -shared -fPIC -o $@ $<
+$(TESTS)/libforeign_linked.so: tests/shim/foreign.c
+	$(CC) $(TEST_FLAGS) -shared -fPIC -Wl,--no-as-needed -o $@ $< -l:libblas.so.3
+$(TESTS)/foreigners: tests/shim/foreigners.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -ldl
 $(TESTS)/plug_ins: tests/shim/plug_ins.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -ldl

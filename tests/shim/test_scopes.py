@@ -52,6 +52,21 @@ for base, space, width in ((LP64, ILP64, 64), (ILP64, LP64, 32), (LP64, LP64, 32
         if mode == "test GPU":
             tap.ok([f["ran"] for f in lines_for(done)] == ["gpu0", "gpu0"], f"{name}: on the test GPU", done.stderr[-500:])
 
+# ---- A library's own functions of such names, with other arguments, get them as they are ----
+
+GPU_AUTO = {**MODES["test GPU"], "ACCEL_POLICY": "auto"}
+for library, others in (("libforeign.so", []), ("libforeign.so", ["libcaller_lp64.so"]), ("libforeign_linked.so", []),
+                        ("libforeign_linked.so", ["libcaller_lp64.so", "libcaller_ilp64.so"]),
+                        ("+libforeign.so", [])):
+    paths = [name[: name.index("lib")] + str(TESTS / name.lstrip("+")) for name in [library, *others]]
+    name = f"names of BLAS with other arguments, {' '.join([library, *others])}"
+    native = start("foreigners", *paths)
+    tap.ok(native.returncode == 0, f"{name}: right without libaccel", native.stdout, native.stderr)
+    for mode, env in {**MODES, "test GPU, auto": GPU_AUTO, "test GPU, auto, silent": {**GPU_AUTO, "ACCEL_LOG": "0"}}.items():
+        done = start("foreigners", *paths, env=env)
+        tap.ok((done.returncode, done.stdout) == (0, native.stdout) and not said(done), f"{name}, {mode}", done.returncode, done.stdout,
+               done.stderr[-500:])
+
 # A symbol that nobody has: what the dynamic linker would have said.
 done = start("scopes", "original", TESTS, env=NO_GPU)
 tap.ok(done.returncode == 127 and "undefined symbol: dgemm_" in done.stderr, "no original at all", done.stderr)
