@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,8 +28,6 @@ static _Atomic int64_t gain_us; /* of the calls seen so far */
 static atomic_bool threaded;    /* the thread has been made, or there can be none */
 static atomic_bool threadless;  /* there can be none */
 static atomic_bool slow;        /* somebody has waited in vain */
-static atomic_bool handled;     /* exit() tells us */
-static atomic_bool ending;      /* the process ends */
 static _Atomic pid_t starter;   /* the process that starts CUDA */
 
 void start_prepare(const struct accel_settings *with, const struct accel_ranks *with_ranks,
@@ -122,16 +119,9 @@ static void warm_up(void)
         call.scalar[ACCEL_beta].re = 0;
         for (int x = ACCEL_a; x <= ACCEL_c; x++)
             call.operand[x].ptr = memory + x * N * N;
-        if (!atomic_load(&ending))
+        if (!gpu_is_gone())
             gpu_run(&call, &host); /* what fails here fails again where it matters */
     }
-}
-
-/* An exit handler comes before the dynamic linker's end, which takes the lock that loading a library holds. */
-static void start_end(void)
-{
-    atomic_store(&ending, true);
-    gpu_end();
 }
 
 /* UNTRIED to STARTING, once. */
@@ -141,11 +131,7 @@ static bool begin(void)
     if (start_state() != ACCEL_GPU_UNTRIED)
         return false;
     atomic_store(&starter, getpid());
-    if (!atomic_compare_exchange_strong(&state, &untried, ACCEL_GPU_STARTING))
-        return false;
-    if (!atomic_exchange(&handled, true))
-        atexit(start_end);
-    return true;
+    return atomic_compare_exchange_strong(&state, &untried, ACCEL_GPU_STARTING);
 }
 
 /* "gpu12", and "gpu12+cpu". */
@@ -174,7 +160,7 @@ static void start_cuda(bool background)
     } else {
         bool asked = settings->policy == ACCEL_POLICY_GPU || settings->log != ACCEL_LOG_OFF ||
                      settings->devices.kind == ACCEL_DEVICES_LIST;
-        if (asked && !atomic_load(&ending))
+        if (asked && !gpu_is_gone())
             accel_say("no GPU is used: %s", gpu_failure());
         set_state(ACCEL_GPU_ABSENT);
     }

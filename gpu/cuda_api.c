@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ending.h"
 #include "find_cuda.h"
 #include "linker.h"
 
 struct cuda_api cuda_api;
-atomic_bool cuda_api_ending;
 
 static char reason[256];
 static bool tried, opened;
@@ -89,7 +89,9 @@ static void *open_library(const char *name, int flags)
 static void close_library(void *library)
 {
     linker_enter();
+    ending_before_close();
     dlclose(library);
+    ending_after_close();
     linker_leave();
 }
 
@@ -104,7 +106,7 @@ void *cuda_api_loaded_driver(void)
 static void *open_in(const char *dir, const char *soname)
 {
     char path[PATH_MAX];
-    if (snprintf(path, sizeof path, "%s/%s", dir, soname) >= (int)sizeof path)
+    if (ending_has_begun() || snprintf(path, sizeof path, "%s/%s", dir, soname) >= (int)sizeof path)
         return NULL;
     return open_library(path, RTLD_NOW | RTLD_LOCAL);
 }
@@ -222,7 +224,7 @@ static bool open_all(const char *first_dir)
         snprintf(reason, sizeof reason, "cuInit: %s", name ? name : "unknown error");
         return false;
     }
-    if (atomic_load(&cuda_api_ending)) {
+    if (ending_has_begun()) {
         snprintf(reason, sizeof reason, "the program has ended");
         return false;
     }

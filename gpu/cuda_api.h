@@ -7,7 +7,6 @@
 #include <cuda.h>
 #include <cublas_v2.h>
 #include <cusolverDn.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 
 /* As CUDA 13.0's cusolverDn.h has them; that of 12.4 and older ones lacks them,
@@ -45,13 +44,9 @@ extern struct cuda_api cuda_api;
 
 /* Opens the driver and cuBLAS and fills the table: the copies that the program has loaded, then
  * those in first_dir (NULL: none), in the program's environment, where the linker finds them, in the
- * system's folders (find_cuda.h). first_dir stays. Sticky: the first result holds. Returns NULL, or the reason why
- * there is no CUDA, in static memory. */
+ * system's folders (find_cuda.h). first_dir stays. Sticky: the first result holds; when the process ends, it goes no further than
+ * the library it is at. Returns NULL, or the reason why there is no CUDA, in static memory. */
 const char *cuda_api_open(const char *first_dir);
-
-/* Set when the process ends: libraries are opened one by one, and no further ones then. Who ends the process waits for the
- * dynamic linker's lock, which each takes. */
-extern atomic_bool cuda_api_ending;
 
 /* Opens the cuSOLVER that belongs to the cuBLAS in use, at the first call: most programs need none. Returns whether there
  * is one. After cuda_api_open() has succeeded; thread-safe, sticky. */

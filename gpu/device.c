@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ending.h"
 #include "lane.h"
 #include "pool.h"
 
@@ -97,11 +98,13 @@ enum gpu_status gpu_check_cusolver(cusolverStatus_t status, const char *function
 enum gpu_status gpu_enter(struct gpu_scope *scope)
 {
     scope->mode_exchanged = false;
-    if (atomic_load(&dead))
+    if (atomic_load(&dead) || !ending_enter())
         return GPU_ERROR;
     enum gpu_status status = GPU_CHECK_FINAL(cuCtxPushCurrent, gpu_device.context);
-    if (status != GPU_OK)
+    if (status != GPU_OK) {
+        ending_leave();
         return status;
+    }
     scope->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     if (CUDA(cuThreadExchangeStreamCaptureMode))
         scope->mode_exchanged =
@@ -116,6 +119,7 @@ void gpu_leave(const struct gpu_scope *scope)
     if (scope->mode_exchanged)
         CUDA(cuThreadExchangeStreamCaptureMode)(&mode);
     CUDA(cuCtxPopCurrent)(&ours);
+    ending_leave();
 }
 
 /* ---- Start ---- */
@@ -234,15 +238,10 @@ bool gpu_may_exist(const struct gpu_config *config)
     return may;
 }
 
-void gpu_end(void)
-{
-    atomic_store(&cuda_api_ending, true);
-}
-
-bool gpu_start(const struct gpu_config *config, struct gpu_info *info)
+static bool start(const struct gpu_config *config, struct gpu_info *info)
 {
     const char *reason = cuda_api_open(config->cuda_dir);
-    if (!reason && atomic_load(&cuda_api_ending))
+    if (!reason && ending_has_begun())
         reason = "the program has ended";
     if (reason) {
         snprintf(failure, sizeof failure, "%s", reason);
@@ -255,9 +254,19 @@ bool gpu_start(const struct gpu_config *config, struct gpu_info *info)
     return status == GPU_OK;
 }
 
+bool gpu_start(const struct gpu_config *config, struct gpu_info *info)
+{
+    ending_watch();
+    if (!ending_enter())
+        return false;
+    bool result = start(config, info);
+    ending_leave();
+    return result;
+}
+
 bool gpu_is_gone(void)
 {
-    return atomic_load(&gone);
+    return atomic_load(&gone) || ending_has_begun();
 }
 
 /* The functions that tell, of the program's own copy of the driver. */
@@ -314,11 +323,19 @@ bool gpu_program_uses_cuda(unsigned long long loads)
     CUcontext context = NULL;
     if (atomic_load(&dead))
         return false;
-    if (atomic_load(&started))
-        return CUDA(cuCtxGetCurrent)(&context) == CUDA_SUCCESS && context;
+    if (atomic_load(&started)) {
+        if (!ending_enter())
+            return false;
+        bool has = CUDA(cuCtxGetCurrent)(&context) == CUDA_SUCCESS && context;
+        ending_leave();
+        return has;
+    }
     /* Not yet our CUDA: the program's, through its own copy, and only where it is in use. */
-    return find_program_driver(loads) &&
-           ((program.get_current(&context) == CUDA_SUCCESS && context) || any_context_active());
+    if (!find_program_driver(loads) || !ending_enter())
+        return false;
+    bool uses = (program.get_current(&context) == CUDA_SUCCESS && context) || any_context_active();
+    ending_leave();
+    return uses;
 }
 
 typedef CUresult pointer_attributes(unsigned, CUpointer_attribute *, void **, CUdeviceptr);
@@ -362,7 +379,7 @@ void gpu_locate(struct accel_operand *operands, int count, int64_t batch)
 {
     struct gpu_scope scope;
     bool ours = atomic_load(&started);
-    if (ours ? gpu_enter(&scope) != GPU_OK : !atomic_load(&program_has_driver))
+    if (ours ? gpu_enter(&scope) != GPU_OK : !atomic_load(&program_has_driver) || !ending_enter())
         return;
     for (int i = 0; i < count; i++) {
         struct accel_operand *x = &operands[i];
@@ -375,6 +392,8 @@ void gpu_locate(struct accel_operand *operands, int count, int64_t batch)
     }
     if (ours)
         gpu_leave(&scope);
+    else
+        ending_leave();
 }
 
 /* ---- End, fork ---- */
@@ -398,6 +417,7 @@ void gpu_stop(void)
 
 void gpu_fork_child(void)
 {
+    ending_fork_child();
     atomic_store(&dead, true);
     pthread_mutex_init(&failure_lock, NULL);
 }

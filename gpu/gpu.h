@@ -66,7 +66,8 @@ struct gpu_host {
     int64_t up_bytes, down_bytes; /* filled */
 };
 
-/* Opens CUDA and takes the device's primary context. Returns false where there is no usable GPU,
+/* Opens CUDA and takes the device's primary context. From here on exit() waits for threads that are inside CUDA (ending.h): a start
+ * goes no further then than the step it is at, and all else here fails. Returns false where there is no usable GPU,
  * with the reason in gpu_failure(). Call it once; the calling thread's signals should be blocked,
  * since CUDA starts threads. */
 bool gpu_start(const struct gpu_config *config, struct gpu_info *info);
@@ -89,11 +90,8 @@ bool gpu_program_uses_cuda(unsigned long long loads);
  * gpu_start(); where neither is there, all are in host memory. */
 void gpu_locate(struct accel_operand *operands, int count, int64_t batch);
 
-/* Whether the driver has been unloaded: the process is ending, and failures are no news. */
+/* Whether the driver has been unloaded, or is going to be: the process is ending, and failures are no news. */
 bool gpu_is_gone(void);
-
-/* The process ends: gpu_start(), if it is under way on another thread, goes no further than the step it is at. */
-void gpu_end(void);
 
 /* Runs a valid, non-empty call. Blocks until the result is where the caller expects it. */
 enum gpu_status gpu_run(const struct accel_call *call, struct gpu_host *host);

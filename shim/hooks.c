@@ -1,12 +1,14 @@
 /*
  * The three functions of the dynamic linker that libaccel stands in front of: dlsym, because programs bind BLAS by look-up (ctypes,
- * JNI, plug-ins), dlclose, because what was found may go, and dlerror, because of what dlsym leaves for it.
+ * JNI, plug-ins), dlclose, because what was found may go, and dlerror, because of what dlsym leaves for it; and the C library's
+ * __cxa_atexit, because the handlers that CUDA's libraries register there must not run while a thread of ours is inside them.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <string.h>
 
 #include "dispatch/dispatch.h"
+#include "gpu/ending.h"
 #include "keep.h"
 #include "slots.h"
 
@@ -89,4 +91,20 @@ __attribute__((visibility("default"))) char *dlerror(void)
     if (length > added && strcmp(message + length - added, UNKNOWN) == 0)
         message[length - added] = 0;
     return message;
+}
+
+/* atexit(3) is it, too: that function is linked into each library. */
+__attribute__((visibility("default"))) ending_register_function __cxa_atexit;
+
+int __cxa_atexit(void (*function)(void *), void *argument, void *object)
+{
+    static _Atomic(void *) real;
+    void *found = atomic_load_explicit(&real, memory_order_acquire);
+    if (!found) {
+        found = accel_real_lookup(RTLD_NEXT, "__cxa_atexit");
+        atomic_store_explicit(&real, found, memory_order_release);
+    }
+    ending_register_function *next;
+    memcpy(&next, &found, sizeof next);
+    return ending_register(next, function, argument, object);
 }

@@ -10,6 +10,7 @@
 #include "dispatch/decide.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/lapack_rules.h"
+#include "gpu/ending.h"
 #include "gpu/linker.h"
 #include "keep.h"
 #include "library.h"
@@ -211,6 +212,7 @@ static void before_fork(void)
 static void fork_child(void)
 {
     linker_fork_child();
+    ending_fork_child();
     accel_resolve_fork_child();
     accel_slots_fork_child();
     accel_keep_fork_child();

@@ -6,6 +6,7 @@
  *   during:MS:N           products from the first place for so long
  *   solve:N:COUNT         systems of equations, by dgesv
  *   threads:T:N:COUNT     products, each of T threads COUNT; `team` instead: an OpenMP team's
+ *   beside:N:COUNT        products in a thread that nobody waits for
  *   both:N:COUNT:MS       `dgemm` in a thread, and MS later in this one, too
  *   sleep:MS
  *   write:PATH, await:PATH     makes a file; waits for one
@@ -215,6 +216,15 @@ static void in_both(int32_t n, long count, long ms)
     pthread_join(thread, NULL);
 }
 
+static void start_beside(int32_t n, long count)
+{
+    static struct share share;
+    pthread_t thread;
+    share = (struct share){n, count};
+    if (pthread_create(&thread, NULL, work, &share) != 0)
+        abort();
+}
+
 /* ---- The rest ---- */
 
 static bool libcuda_is_there(void)
@@ -328,6 +338,8 @@ static bool take(const char *step)
         products("other", (int32_t)x[0], x[1], 0, multiply_there);
     else if (is("during", step, &rest))
         products("during", (int32_t)x[1], 0, (double)x[0], multiply_here);
+    else if (is("beside", step, &rest))
+        start_beside((int32_t)x[0], x[1]);
     else if (is("solve", step, &rest))
         solve((int32_t)x[0], x[1]);
     else if (is("threads", step, &rest))

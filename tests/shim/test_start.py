@@ -88,11 +88,13 @@ with tempfile.TemporaryDirectory() as folder:
                f"{name}, {how}: status and output are the program's own", done.returncode, done.stdout, done.stderr)
         tap.ok(took < 8, f"{name}, {how}: it ends at once", took)
 
-    for how in ("return", "exit", "_exit", "abort", "kill"):
+    for how in ("_exit", "abort", "kill"):
         end(how, {"TESTGPU_START_MS": "20000"}, "CUDA starts")
+    for how in ("return", "exit"):
+        end(how, {"TESTGPU_START_MS": "1500"}, "CUDA starts")
     for how in ("return", "exit", "_exit"):
-        end(how, {"TESTGPU_LOAD_MS": "2000"}, "libcublas loads")
-    end("exit", {"TESTGPU_START_MS": "20000", "ACCEL_LOG": "1", "ACCEL_LOG_FILE": folder + "/log"}, "with a log")
+        end(how, {"TESTGPU_LOAD_MS": "1000"}, "a library loads")
+    end("exit", {"TESTGPU_START_MS": "1500", "ACCEL_LOG": "1", "ACCEL_LOG_FILE": folder + "/log"}, "with a log")
     bad = []
     for early in ("0", "1"):
         for i in range(12):

@@ -6,6 +6,7 @@
 #include <cublas_v2.h>
 
 extern const struct testgpu_library cublas_library;
+extern struct testgpu_life cublas_life;
 
 #define CUBLAS_ENTER(FLAGS, ...) TESTGPU_ENTER(cublas_library, FLAGS, __VA_ARGS__)
 

@@ -11,6 +11,7 @@ const struct testgpu_library cublas_library = {
     .capturing = CUBLAS_STATUS_EXECUTION_FAILED,
     .unknown = CUBLAS_STATUS_EXECUTION_FAILED,
     .out_of_memory = CUBLAS_STATUS_ALLOC_FAILED,
+    .life = &cublas_life,
 };
 
 static struct testgpu_pool handles = {.name = "handles", .size = sizeof(struct cublasContext)};

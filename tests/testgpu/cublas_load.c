@@ -1,7 +1,9 @@
-/* How long it takes until libcublas is there. */
-#include "testgpu.h"
+/* How long it takes until libcublas is there, and its end. */
+#include "cublas.h"
+
+struct testgpu_life cublas_life = {.name = "libcublas"};
 
 __attribute__((constructor)) static void load(void)
 {
-    testgpu_load();
+    testgpu_load(&cublas_life);
 }

@@ -52,6 +52,10 @@ struct settings {
 extern struct settings settings;
 void settings_read(void);
 void end_at_exit(void);
+extern struct testgpu_life driver_life;
+/* A call begins and ends. False: the library has ended. */
+bool life_enter(struct testgpu_life *life);
+void life_leave(struct testgpu_life *life);
 /* The path with %p replaced by the process id. */
 void settings_path(const char *pattern, char *path, size_t size);
 
@@ -88,6 +92,7 @@ struct copied {
 extern struct copied copied;
 
 /* speed.c */
+void pause_ms(unsigned ms);
 /* With the lock, which is let go meanwhile. Where speeds are set the waiting thread watches for a while before it sleeps, as
  * CUDA's own do: a thread that sleeps is woken later than a call lasts. */
 void progress_made(void);

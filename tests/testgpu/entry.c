@@ -10,6 +10,7 @@ const struct testgpu_library driver_library = {
     .capturing = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
     .unknown = CUDA_ERROR_UNKNOWN,
     .out_of_memory = CUDA_ERROR_OUT_OF_MEMORY,
+    .life = &driver_life,
 };
 
 /* With the lock. */
@@ -78,6 +79,8 @@ int testgpu_enter(struct testgpu_call *call, unsigned flags, const char *format,
         va_end(arguments);
     }
     set_where(function->name);
+    if (!life_enter(function->library->life) && function->library != &driver_library)
+        testgpu_fault("called_after_exit", "its exit handler has run");
     testgpu_lock();
     report_function(function);
     function->calls++;
@@ -96,5 +99,6 @@ int testgpu_leave(struct testgpu_call *call, int code)
     }
     if (settings.trace != NULL)
         trace_line("%s(%s) = %d", call->function->name, call->arguments, code);
+    life_leave(call->function->library->life);
     return code;
 }

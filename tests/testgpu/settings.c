@@ -38,7 +38,7 @@
  *                       a millisecond
  *   TESTGPU_START_MS    what a process's start takes: a tenth the first cuInit, the rest the first
  *                       context; default 0
- *   TESTGPU_LOAD_MS     what loading libcublas takes; default 0
+ *   TESTGPU_LOAD_MS     what loading each of the three libraries takes; default 0
  *   TESTGPU_DATA        0: kernels compute nothing but what tells of success, and copies and fills
  *                       of more than 256 KiB move nothing, for sizes that the machine has no time or
  *                       memory for. Device and pinned memory is then zero at first. Default 1

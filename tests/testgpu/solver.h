@@ -6,6 +6,7 @@
 #include <cusolverDn.h>
 
 extern const struct testgpu_library solver_library;
+extern struct testgpu_life solver_life;
 
 #define SOLVER_ENTER(FLAGS, ...) TESTGPU_ENTER(solver_library, FLAGS, __VA_ARGS__)
 

@@ -11,6 +11,7 @@ const struct testgpu_library solver_library = {
     .capturing = CUSOLVER_STATUS_EXECUTION_FAILED,
     .unknown = CUSOLVER_STATUS_INTERNAL_ERROR,
     .out_of_memory = CUSOLVER_STATUS_ALLOC_FAILED,
+    .life = &solver_life,
 };
 
 /* Reported as handles too. */

@@ -158,8 +158,8 @@ bool speed_start(bool *started, unsigned tenths)
     return !driver.exiting;
 }
 
-void testgpu_load(void)
+void pause_ms(unsigned ms)
 {
-    if (settings.load_ms != 0)
-        sleep_until(now() + (int64_t)settings.load_ms * 1000000);
+    if (ms != 0)
+        sleep_until(now() + (int64_t)ms * 1000000);
 }

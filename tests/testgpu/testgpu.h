@@ -9,10 +9,27 @@
 #ifndef TESTGPU_H
 #define TESTGPU_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <cuda.h>
+
+/* What of a library may not come together: its load, calls of it, and its exit handler, which the real ones register while they
+ * load, and after which what they had is gone. */
+struct testgpu_life {
+    const char *name;
+    atomic_int inside; /* threads */
+    atomic_bool loading, ended;
+    pthread_t loader;
+    pid_t process;
+};
+
+/* From a library's constructor: registers its handler, and waits as long as loading it should take. The handler reports a load or
+ * a call that another thread is in, and calls of cuBLAS and cuSOLVER after it are reported, too; the driver's own are only refused. */
+void testgpu_load(struct testgpu_life *life);
 
 /* How a library spells the refusals that any of its functions may give. */
 struct testgpu_library {
@@ -23,6 +40,7 @@ struct testgpu_library {
     int capturing;
     int unknown;
     int out_of_memory;
+    struct testgpu_life *life;
 };
 
 #define TESTGPU_CONTEXT_ERROR (-1)
@@ -135,9 +153,6 @@ CUresult testgpu_enqueue(CUstream stream, const char *kernel, const struct testg
 
 /* Whether kernels compute; without it they still check their operands and report success. */
 bool testgpu_computes(void);
-
-/* Waits as long as loading a library should take. */
-void testgpu_load(void);
 
 /*
  * The bytes behind a device address, which stay until the operation ends. NULL when the range is

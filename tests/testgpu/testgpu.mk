@@ -25,7 +25,7 @@ TESTGPU_CUBLAS_PARTS := cublas_batched cublas_compute cublas_compute_level2 cubl
 TESTGPU_CUBLAS := $(TESTGPU_CUBLAS_PARTS:%=$(BUILD)/testgpu/obj/%.o)
 TESTGPU_CUBLAS_12 := $(TESTGPU_CUBLAS_PARTS:%=$(BUILD)/testgpu-cuda12/obj/%.o)
 TESTGPU_SOLVER_PARTS := solver_cholesky solver_cost solver_eigen solver_geev solver_gesvd \
-    solver_handle solver_indefinite solver_lapack solver_lu solver_operand solver_qr solver_routine solver_svd \
+    solver_handle solver_indefinite solver_lapack solver_load solver_lu solver_operand solver_qr solver_routine solver_svd \
     solver_syevd solver_sygvd solver_triangular matrix openblas
 TESTGPU_SOLVER := $(TESTGPU_SOLVER_PARTS:%=$(BUILD)/testgpu/obj/%.o)
 TESTGPU_SOLVER_12 := $(TESTGPU_SOLVER_PARTS:%=$(BUILD)/testgpu-cuda12/obj/%.o)
