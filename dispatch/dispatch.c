@@ -15,6 +15,7 @@
 #include "figures.h"
 #include "gpu/clock.h"
 #include "gpu/gpu.h"
+#include "hold.h"
 #include "load.h"
 #include "log.h"
 #include "output.h"
@@ -475,6 +476,13 @@ static bool is_trifle(const struct accel_call *call, const struct dispatch_calle
     return sum * 1e-6 < ACCEL_LAUNCH_MS / 2 && sum >= 0 && !sees_cuda(caller);
 }
 
+/* Whether CUDA is left to the program; what it has been told to put on the GPU goes there, unless it has been told to wait. */
+static bool is_held(const struct dispatch_caller *caller)
+{
+    bool demanded = settings.policy == ACCEL_POLICY_GPU || settings.require_gpu;
+    return (!demanded || settings.start == ACCEL_START_PROGRAM) && hold_applies(&settings, caller);
+}
+
 /* Decides, and has CUDA started if that would pay. */
 static void survey(struct accel_call *call, const struct dispatch_caller *caller,
                    struct situation *situation)
@@ -489,7 +497,11 @@ static void survey(struct accel_call *call, const struct dispatch_caller *caller
         return;
     enum accel_gpu_state now = start_state();
     bool starting = now == ACCEL_GPU_UNTRIED || now == ACCEL_GPU_STARTING;
-    if (starting && (situation->decision.gpu || situation->decision.why == ACCEL_WARMING))
+    bool wanted = situation->decision.gpu || situation->decision.why == ACCEL_WARMING;
+    if (wanted && now == ACCEL_GPU_UNTRIED && copies_host_can_read(call) && is_held(caller)) {
+        situation->decision.gpu = false;
+        situation->decision.why = ACCEL_NO_GPU;
+    } else if (starting && wanted)
         see_to_gpu(call, situation);
     else if (situation->decision.gpu && now != ACCEL_GPU_READY)
         decide_now(call, situation); /* another thread has found none since the decision */

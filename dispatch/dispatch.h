@@ -36,6 +36,8 @@ struct dispatch_caller {
     const struct dispatch_library *(*library)(void *context);
     unsigned long long (*loads)(
         void); /* a number that changes when the program has loaded something */
+    /* Whether a loaded object's path is such a one. */
+    bool (*loaded)(bool (*is)(const char *path));
     /* The original, with the caller's own arguments. NULL: the caller will do that for this call and others at
      * once, where it does not run on the GPU. */
     void (*forward)(void *context);

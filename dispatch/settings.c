@@ -172,10 +172,12 @@ static enum outcome read_policy(struct reading *reading, const struct setting *s
 static enum outcome read_start(struct reading *reading, const struct setting *setting,
                                const char *value)
 {
+    static const enum accel_start starts[] = {ACCEL_START_BACKGROUND, ACCEL_START_WAIT,
+                                              ACCEL_START_PROGRAM};
     int place = choice(setting->allowed, value);
     if (place < 0)
         return NOT_UNDERSTOOD;
-    reading->settings->start = place == 0 ? ACCEL_START_BACKGROUND : ACCEL_START_WAIT;
+    reading->settings->start = starts[place];
     reading->settings->start_given = true;
     return UNDERSTOOD;
 }
@@ -431,7 +433,7 @@ static const struct setting table[] = {
     {"ACCEL_GPU", "names of routines", read_routines, FIELD(gpu_routines), ANYWHERE, false},
     {"ACCEL_CPU", "names of routines", read_routines, FIELD(cpu_routines), ANYWHERE, false},
     {"ACCEL_REQUIRE", "gpu,off|0|no|false", read_require, 0, ANYWHERE, true},
-    {"ACCEL_START", "background,wait", read_start, 0, ANYWHERE, false},
+    {"ACCEL_START", "background,wait,program", read_start, 0, ANYWHERE, false},
     {"ACCEL_LEARN", NO "," YES, read_switch, FIELD(learn), ANYWHERE, false},
     {"ACCEL_DEVICES", "auto, none, or numbers of devices such as 0,2, each once", read_devices, 0,
      ANYWHERE, false},

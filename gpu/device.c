@@ -338,6 +338,29 @@ bool gpu_program_uses_cuda(unsigned long long loads)
     return uses;
 }
 
+bool gpu_program_has_initialised(unsigned long long loads)
+{
+    CUcontext context;
+    if (!find_program_driver(loads) || !ending_enter())
+        return false;
+    bool has = program.get_current(&context) != CUDA_ERROR_NOT_INITIALIZED;
+    ending_leave();
+    return has;
+}
+
+bool gpu_is_cuda_library(const char *path)
+{
+    static const char *const names[] = {"libcuda.so",     "libcudart.so",    "libcublas.so",
+                                        "libcusolver.so", "libcusparse.so",  "libcufft.so",
+                                        "libcurand.so",   "libcudnn.so",     "libnccl.so",
+                                        "libnvrtc.so",    "libtorch_cuda.so"};
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strncmp(name, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
 typedef CUresult pointer_attributes(unsigned, CUpointer_attribute *, void **, CUdeviceptr);
 
 static enum accel_place locate(pointer_attributes *attributes, CUcontext ours, const void *ptr)

@@ -85,6 +85,12 @@ bool gpu_has_failure(void); /* whether there is one */
  * what was not there is not looked for again. */
 bool gpu_program_uses_cuda(unsigned long long loads);
 
+/* Whether the program itself has initialised CUDA, which its forked children then cannot use. Before gpu_start(). */
+bool gpu_program_has_initialised(unsigned long long loads);
+
+/* Whether a library is the driver, or one that programs use it through. */
+bool gpu_is_cuda_library(const char *path);
+
 /* Fills in where each operand is that has a pointer; of a batch with pointers of its own, see
  * accel_operand. batch: products of the call. Through the program's own copy of the driver before
  * gpu_start(); where neither is there, all are in host memory. */

@@ -7,6 +7,7 @@
 
 /* Threads. Sequentially consistent: of one that comes in and one that forks, one sees the other. */
 static atomic_int inside, forking;
+static atomic_bool forked;
 static _Thread_local int depth __attribute__((tls_model("initial-exec")));
 
 static void pause_shortly(void)
@@ -63,6 +64,7 @@ void linker_before_fork(bool (*maps)(void))
 {
     int own = depth > 0; /* a constructor that forks, in a library that this thread loads */
     atomic_fetch_add(&forking, 1);
+    atomic_store(&forked, true);
     if (atomic_load(&inside) <= own)
         return;
     int saved = errno;
@@ -72,6 +74,11 @@ void linker_before_fork(bool (*maps)(void))
         waited = accel_now_ms() - start;
     }
     errno = saved;
+}
+
+bool linker_has_forked(void)
+{
+    return atomic_load(&forked);
 }
 
 void linker_after_fork(void)

@@ -25,6 +25,9 @@ void linker_await_forks(void);
 /* For pthread_atfork(3). Before a fork: waits for the other threads' work; for 10 ms, and after that for no more than 1 s while
  * the linker maps what it loads, as maps() tells: the rest of a load does a child no harm. */
 void linker_before_fork(bool (*maps)(void));
+/* Whether there has been a fork in this process, or the one it is a child of. */
+bool linker_has_forked(void);
+
 void linker_after_fork(void);
 void linker_fork_child(void);
 

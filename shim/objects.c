@@ -411,3 +411,23 @@ const void *accel_objects_function(const char *name, const ElfW(Dyn) * after)
     linker_leave();
     return function.found;
 }
+
+struct question {
+    bool (*is)(const char *path);
+};
+
+static int answer(struct dl_phdr_info *info, size_t size, void *data)
+{
+    const struct question *question = data;
+    (void)size;
+    return question->is(info->dlpi_name);
+}
+
+bool accel_objects_any(bool (*is)(const char *path))
+{
+    struct question question = {is};
+    linker_enter();
+    int found = dl_iterate_phdr(answer, &question);
+    linker_leave();
+    return found != 0;
+}

@@ -66,4 +66,7 @@ void accel_objects_using(bool (*see)(const char *name, int object, void *data), 
  * that a message that waits for dlerror stays. */
 const void *accel_objects_function(const char *name, const ElfW(Dyn) * after);
 
+/* Whether the path of an object that is loaded is such a one. */
+bool accel_objects_any(bool (*is)(const char *path));
+
 #endif

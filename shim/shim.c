@@ -170,6 +170,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
                                      .site = frame->ret,
                                      .library = library,
                                      .loads = accel_objects_loads,
+                                     .loaded = accel_objects_any,
                                      .forward = forward,
                                      .original = call_original,
                                      .succeed = succeed,

@@ -228,7 +228,7 @@ static void check_damaged(const char *text, size_t size)
     struct accel_settings s = read_now();
     assert_true(s.log <= ACCEL_LOG_JSON && s.policy <= ACCEL_POLICY_CPU);
     assert_true(s.devices.count >= 0 && s.devices.count <= ACCEL_DEVICES_MAX);
-    assert_true(s.devices.kind <= ACCEL_DEVICES_LIST && s.start <= ACCEL_START_WAIT);
+    assert_true(s.devices.kind <= ACCEL_DEVICES_LIST && s.start <= ACCEL_START_PROGRAM);
     assert_true(s.memory_share > 0 && s.memory_share <= 1 && s.memory_bytes >= 0);
     settings_check_routines(&s, accel_routines, accel_routine_count);
     const char *said = complaints();

@@ -99,6 +99,7 @@ static void choices(void **state)
     assert_int_equal(read_with("ACCEL_START", "wait").start, ACCEL_START_WAIT);
     assert_true(read_with("ACCEL_START", "wait").start_given);
     assert_int_equal(read_with("ACCEL_START", "background").start, ACCEL_START_BACKGROUND);
+    assert_int_equal(read_with("ACCEL_START", "program").start, ACCEL_START_PROGRAM);
     assert_true(read_with("ACCEL_START", "background").start_given);
     assert_string_equal(read_with("ACCEL_GPU", "dgemm,lapack:*").gpu_routines.text,
                         "dgemm,lapack:*");
@@ -321,7 +322,7 @@ static void bad_values(void **state)
                {"ACCEL_SUMMARY", "2", "0,1"},
                {"ACCEL_REQUIRE", "cpu", "gpu,off"},
                {"ACCEL_REQUIRE", "1", "gpu,off"},
-               {"ACCEL_START", "0", "background,wait"},
+               {"ACCEL_START", "0", "background,wait,program"},
                {"ACCEL_LEARN", "y", "0,1"},
                {"ACCEL_DEVICES", "all", devices},
                {"ACCEL_DEVICES", "0,", devices},

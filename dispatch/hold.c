@@ -1,0 +1,54 @@
+#include "hold.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "gpu/gpu.h"
+#include "gpu/linker.h"
+#include "say.h"
+
+/* CPython's module behind the package multiprocessing. */
+static bool is_multiprocessing(const char *path)
+{
+    const char *name = strrchr(path, '/');
+    static const char module[] = "_multiprocessing.";
+    return strncmp(name ? name + 1 : path, module, sizeof module - 1) == 0;
+}
+
+/* A walk over the loaded objects: there is one each time something was loaded. */
+static bool may_fork_for_cuda(const struct dispatch_caller *caller, unsigned long long loads)
+{
+    static _Atomic unsigned long long seen = ~0ull;
+    static atomic_bool cuda, forks;
+    if (atomic_load(&seen) != loads) {
+        atomic_store(&cuda, caller->loaded(gpu_is_cuda_library));
+        atomic_store(&forks, caller->loaded(is_multiprocessing));
+        atomic_store(&seen, loads);
+    }
+    return atomic_load(&cuda) && (atomic_load(&forks) || linker_has_forked());
+}
+
+static void say_once(const struct accel_settings *settings)
+{
+    static atomic_bool said;
+    if (settings->log != ACCEL_LOG_OFF && !atomic_exchange(&said, true))
+        accel_say("no GPU is used: a CUDA library is loaded that the program has not started, and "
+                  "its forked children may want "
+                  "to; ACCEL_START=background starts CUDA all the same");
+}
+
+bool hold_applies(const struct accel_settings *settings, const struct dispatch_caller *caller)
+{
+    bool asked = settings->start_given && settings->start == ACCEL_START_PROGRAM;
+    if (settings->start_given && !asked)
+        return false;
+    unsigned long long loads = caller->loads();
+    if (gpu_program_uses_cuda(loads))
+        return false;
+    if (asked)
+        return true;
+    if (!may_fork_for_cuda(caller, loads) || gpu_program_has_initialised(loads))
+        return false;
+    say_once(settings);
+    return true;
+}
