@@ -1,7 +1,7 @@
 /*
  * Entry points for x86-64, System V ABI: https://gitlab.com/x86-psABIs/x86-64-ABI, section 3.2.3.
- * Registers used before the original is reached: rax, r10, r11 (none carries an argument here) and
- * flags.
+ * Registers used before the original is reached: r10, r11, which carry no argument, and flags; rax, which has one where a function
+ * is variadic, only on the way to BLAS.
  */
 #include "entry.h"
 #include "manglings.def"
@@ -218,21 +218,26 @@
 
     /* The original depends on the caller. */
 .Lbycaller\@:
-    find_site .Lslow\@
+    find_site .Lmissed\@
     jmp *%rax
-    find_second_site .Lslow\@
+    find_second_site .Lmissed\@
     jmp *%rax
 
     /* The same, and then the gate: only the look-up tells that this is BLAS and has sizes. */
 .Lbycaller_gate\@:
-    find_site .Lslow\@
+    find_site .Lmissed\@
     gate_sizes
     jmp *%rax
 9:  jmp .Lslow\@
-    find_second_site .Lslow\@
+    find_second_site .Lmissed\@
     gate_sizes
     jmp *%rax
 9:  jmp .Lslow\@
+
+    /* A function that is not BLAS may be variadic: then al is a bound on the number of vector registers with arguments. */
+.Lmissed\@:
+    mov $8, %eax
+    jmp .Lslow\@
 
     .pushsection .data.accel_slots, "aw", @progbits
     .quad .Lslow\@, 0, 0, 0

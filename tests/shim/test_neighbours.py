@@ -1,0 +1,72 @@
+#!/usr/bin/python3 -B
+"""Other libraries that stand between a program and its BLAS, or beside it: preloads before and after libaccel, an auditor of the dynamic
+linker, RTLD_DEEPBIND, functions chosen when they are bound; providers that come and go, and two at once, under load."""
+
+import os
+from pathlib import Path
+
+from common import LOG, NO_GPU, SHIM, TEST_GPU, TESTS, UNDER_TSAN, Tap, lines_for, start
+
+tap = Tap()
+MODES = {"ACCEL=0": {**SHIM, "ACCEL": "0"}, "no GPU": NO_GPU, "test GPU": {**TEST_GPU, "TESTGPU_DELAY_US": "0"},
+         "test GPU, logged": {**TEST_GPU, **LOG, "TESTGPU_DELAY_US": "0"}}
+COUNT = 5000 if os.environ.get("TEST_LONG") == "1" else 100
+LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
+
+
+def compare(name, steps, extra=None, modes=MODES, gpu=True, preloads=(), after=()):
+    """The same output and status with libaccel, beside these preloads, as without it."""
+    extra = extra or {}
+
+    def preload(shim):
+        return {"LD_PRELOAD": ":".join(filter(None, [*map(str, preloads), shim, *map(str, after)]))}
+
+    native = start("neighbours", TESTS, *steps, env={**extra, **preload("")})
+    if not tap.ok(native.returncode == 0 and "WRONG" not in native.stdout, f"{name}: right without libaccel", native.returncode, native.stdout,
+                  native.stderr[-500:]):
+        return
+    for mode, env in modes.items():
+        done = start("neighbours", TESTS, *steps, env={**env, **extra, **preload(env["LD_PRELOAD"])})
+        own = [line for line in done.stderr.splitlines() if not line.startswith("accel ")]
+        tap.ok((done.returncode, done.stdout, own) == (0, native.stdout, native.stderr.splitlines()), f"{name}, {mode}: the same", done.returncode,
+               done.stdout, *own[:10], "---", native.stdout)
+        if gpu and mode == "test GPU, logged":
+            tap.ok(lines_for(done, ran="gpu0"), f"{name}: seen by libaccel", done.stderr[-300:])
+
+
+# ---- How objects are bound ----
+
+LOCAL = ["open:libcaller_lp64.so", "open:libcaller_ilp64.so"]
+compare("RTLD_DEEPBIND", ["linked", "deep:libcaller_lp64.so", "deep:libcaller_ilp64.so"])
+compare("RTLD_DEEPBIND, a library that is linked to no BLAS", ["deep:libcaller_none.so", "linked"])
+compare("functions chosen when they are bound (IFUNC)", ["open:libcaller_ifunc.so", "linked"])
+compare("IFUNC, preloaded", ["linked", *LOCAL], after=[TESTS / "libifunc.so"])
+
+# ---- LD_AUDIT ----
+
+compare("an auditor", ["linked", *LOCAL], {"LD_AUDIT": str(TESTS / "libauditor.so")})
+compare("an auditor that sees what dgemm_ returns", ["linked", *LOCAL], {"LD_AUDIT": str(TESTS / "libauditor.so"), "TEST_PLTEXIT": "1"})
+
+# ---- Other preloads, before libaccel and after it ----
+
+PRELOADS = {"a wrapper of dgemm_": TESTS / "libwrapper.so", "another dlsym": TESTS / "libother_dlsym.so",
+            "jemalloc": LIBRARIES / "libjemalloc.so.2", "tcmalloc": LIBRARIES / "libtcmalloc_minimal.so.4",
+            "libfaketime": LIBRARIES / "faketime/libfaketimeMT.so.1"}
+for name, path in PRELOADS.items():
+    if UNDER_TSAN and "malloc" in name:
+        tap.skip(name, "ThreadSanitizer has an allocator of its own")
+        continue
+    if not tap.ok(path.exists(), f"{name} is there", f"{path}: scripts/install-deps test"):
+        continue
+    for place in "before", "after":
+        compare(f"{name} {place} libaccel", ["linked", *LOCAL, f"load:{COUNT}"], preloads=[path] if place == "before" else [],
+                after=[path] if place == "after" else [], gpu=name != "a wrapper of dgemm_")
+for fake in "2020-01-01 00:00:00", "+0 x1000", "-3000d":
+    compare(f"libfaketime, {fake}", ["linked", *LOCAL, f"load:{COUNT}"], {"FAKETIME": fake}, preloads=[PRELOADS["libfaketime"]])
+
+# ---- Providers that come and go, and two at once, while threads call ----
+
+compare("two providers at once", [f"load:{5 * COUNT}"])
+compare("a provider is closed and opened again", [f"reopen:{COUNT}:{LIBRARIES}/blas/libblas.so.3"])
+
+tap.done()
