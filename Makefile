@@ -3,7 +3,16 @@
 # CUDA is needed for its headers alone: it is opened at run time.
 
 BUILD     ?= build
-PREFIX    ?= /usr/local
+# Where make install puts things, below DESTDIR, by the names of GNU's standards or in capitals.
+PREFIX      ?= /usr/local
+prefix      ?= $(PREFIX)
+exec_prefix ?= $(prefix)
+BINDIR      ?= $(exec_prefix)/bin
+bindir      ?= $(BINDIR)
+LIBDIR      ?= $(exec_prefix)/lib
+libdir      ?= $(LIBDIR)
+datarootdir ?= $(prefix)/share
+docdir      ?= $(datarootdir)/doc/libaccel
 ifeq ($(origin CC),default)
 CC := gcc
 endif
@@ -16,6 +25,9 @@ CUDA_INCLUDE ?= $(firstword $(wildcard $(CUDA_HOME)/include) $(wildcard $(BUILD)
 WERROR   ?= -Werror
 WARN     := -std=c11 -Wall -Wextra $(WERROR)
 CFLAGS   ?= -O2 -g
+# Of all that is compiled, and of all that is linked, the tests' programs too.
+CPPFLAGS ?=
+LDFLAGS  ?=
 # Compilers at a time, of what is built for a test.
 JOBS     ?= $(shell nproc)
 # Static thread-local storage: the library is loaded at start, and an access costs one instruction.
@@ -42,21 +54,34 @@ OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(SHIM_SOURCES) $(DISPATCH_SOURCES) $(GPU
 
 all: $(BUILD)/libaccel.so $(BUILD)/accel
 
-$(BUILD)/libaccel.so: $(OBJECTS) $(BUILD)/symbols.map
-	$(CC) $(SHIM_LDFLAGS) $(SANITIZE_FLAGS) -Wl,--version-script=$(BUILD)/symbols.map -o $@.new $(OBJECTS) -ldl -lpthread
+# $(call flags,NAME,TEXT): NAME.flags has that text; what depends on it is made anew when the text changes. The first one is old: there
+# is nothing yet that was made otherwise.
+same = $(and $(findstring x$(1)x,x$(2)x),$(findstring x$(2)x,x$(1)x))
+define flags
+$(BUILD)/$(1).flags: export FLAGS_TEXT = $(strip $(2))
+$(BUILD)/$(1).flags: $(if $(call same,$(file <$(BUILD)/$(1).flags),$(strip $(2))),,changed-flags)
+	@mkdir -p $$(@D); [ -e $$@ ] || old='-d @0'; printf '%s\n' "$$$$FLAGS_TEXT" >$$@; touch $$$$old $$@
+endef
+.PHONY: changed-flags
+$(eval $(call flags,compile,$(CC) $(WARN) $(CFLAGS) $(CPPFLAGS) $(SANITIZE)))
+$(eval $(call flags,cuda,$(CUDA_INCLUDE)))
+$(eval $(call flags,link,$(LDFLAGS)))
+
+$(BUILD)/libaccel.so: $(OBJECTS) $(BUILD)/symbols.map $(BUILD)/link.flags
+	$(CC) $(CFLAGS) $(LDFLAGS) $(SHIM_LDFLAGS) $(SANITIZE_FLAGS) -Wl,--version-script=$(BUILD)/symbols.map -o $@.new $(OBJECTS) -ldl -lpthread
 	mv $@.new $@
 
-$(BUILD)/%.o: %.c
+$(BUILD)/%.o: %.c $(BUILD)/compile.flags
 	@mkdir -p $(@D)
-	$(CC) $(SHIM_CFLAGS) $(SANITIZE_FLAGS) $(INCLUDES) -MMD -MP -c -o $@ $<
+	$(CC) $(SHIM_CFLAGS) $(SANITIZE_FLAGS) $(INCLUDES) $(CPPFLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/%.o: %.S
+$(BUILD)/%.o: %.S $(BUILD)/compile.flags
 	@mkdir -p $(@D)
-	$(CC) $(INCLUDES) -MMD -MP -c -o $@ $<
+	$(CC) $(INCLUDES) $(CPPFLAGS) -MMD -MP -c -o $@ $<
 
 # gpu/ alone sees CUDA's headers.
 $(patsubst %.c,$(BUILD)/%.o,$(GPU_SOURCES)): INCLUDES += -isystem $(CUDA_INCLUDE)
-$(patsubst %.c,$(BUILD)/%.o,$(GPU_SOURCES)): | cuda-headers
+$(patsubst %.c,$(BUILD)/%.o,$(GPU_SOURCES)): $(BUILD)/cuda.flags | cuda-headers
 
 # Square roots are instructions: libm is not needed for them. Loops over columns are worth vectors.
 $(patsubst %.c,$(BUILD)/%.o,$(CPU_REF_SOURCES)): SHIM_CFLAGS += -O3 -fno-math-errno
@@ -89,6 +114,10 @@ include tests/testgpu/testgpu.mk
 include tests/bench/bench.mk
 include tests/sanitize/sanitize.mk
 
+$(TEST_PROGRAMS) $(LAPACK_PROGRAMS) $(FAULT_PROGRAMS) $(PROOF_PROGRAMS) $(REGRET)/replay $(REGRET)/record $(FUZZ_PROGRAMS): \
+    $(BUILD)/compile.flags $(BUILD)/link.flags
+$(TESTGPU_CUDA) $(TESTGPU_CUBLAS) $(TESTGPU_CUBLAS_12) $(TESTGPU_SOLVER) $(TESTGPU_SOLVER_12) $(TESTGPU_TESTS): $(BUILD)/compile.flags
+
 build-deps:
 	scripts/install-deps build
 
@@ -118,10 +147,10 @@ bench:
 	tests/bench/bench
 
 install: all
-	install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/doc/libaccel
-	install -m 755 $(BUILD)/libaccel.so $(DESTDIR)$(PREFIX)/lib/libaccel.so
-	install -m 755 $(BUILD)/accel $(DESTDIR)$(PREFIX)/bin/accel
-	install -m 644 README.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/libaccel/
+	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(bindir) $(DESTDIR)$(docdir)
+	install -m 755 $(BUILD)/libaccel.so $(DESTDIR)$(libdir)/libaccel.so
+	install -m 755 $(BUILD)/accel $(DESTDIR)$(bindir)/accel
+	install -m 644 README.md LICENSE $(DESTDIR)$(docdir)/
 
 FORMATTED = $(shell git ls-files '*.c' '*.h' 2>/dev/null)
 format:
@@ -137,7 +166,7 @@ help:
 	@echo 'make demo       installs what is missing, builds, runs a program under libaccel'
 	@echo 'make test       installs what is missing, builds, runs the test suite (a quarter of an hour)'
 	@echo 'make test-all   the same with what takes long (half an hour)'
-	@echo 'make check      the test suite without installing anything'
+	@echo 'make check      builds, and runs the test suite without installing anything'
 	@echo 'make sanitize   the suite, in part, under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make fuzz       clang'\''s libFuzzer on settings, config files, calibrations and arguments (FUZZ_SECONDS=60 each)'
 	@echo 'make faults     each CUDA call made to fail, by routine family, and a table (some minutes)'
@@ -145,5 +174,5 @@ help:
 	@echo 'make suites     all of NumPy, scipy.linalg and scikit-learn tests, with and without libaccel (an hour)'
 	@echo 'make bench      what the interception costs'
 	@echo 'make gpu-bundle packs what scripts/gpu-proof takes along to a machine with a GPU and no network'
-	@echo 'make install    PREFIX=$(PREFIX) DESTDIR='
+	@echo 'make install    PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) BINDIR=$(BINDIR) DESTDIR='
 	@echo 'make clean'

@@ -1,7 +1,7 @@
 # What the test suite builds. `make check` runs it all under prove.
 
 TESTS      := $(BUILD)/tests
-TEST_FLAGS := -std=gnu11 -Wall -Wextra $(WERROR) -O2 -g -I. -Itests/shim -I$(BUILD) $(SANITIZE_FLAGS)
+TEST_FLAGS := -std=gnu11 -Wall -Wextra $(WERROR) -O2 -g -I. -Itests/shim -I$(BUILD) $(SANITIZE_FLAGS) $(CPPFLAGS) $(LDFLAGS)
 
 UNIT_TESTS    := test_pack test_text test_settings test_config test_pattern test_ranks test_decide test_model test_nominal test_model_file test_names test_adapter test_gpu test_cuda_api test_find_cuda test_residual test_verify test_number test_tally test_load test_linker test_objects test_lane
 TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so scopes forks forks_anytime signals steps put_model damage lookups start_up libearly.so turmoil handlers surroundings \
@@ -28,12 +28,17 @@ $(TESTS)/.made:
 	@touch $@
 $(TEST_PROGRAMS): $(TESTS)/.made tests/tests.mk
 
+# Small programs that see the layers' own headers are made anew for each of these.
+LAYER_HEADERS := $(wildcard $(addsuffix /*.h,shim dispatch gpu cpu_ref tool) shim/*.def gpu/*.def)
+$(addprefix $(TESTS)/,$(UNIT_TESTS) put_model cuda_program unread libentry_cost.so libentry_provider.so) $(addprefix $(BUILD)/regret/,record replay) $(addprefix $(TESTS)/replay_,settings config model_file adapter): $(LAYER_HEADERS)
+$(addprefix $(TESTS)/,$(UNIT_TESTS)): $(wildcard tests/unit/*.h tests/shim/*.h)
+
 # Programs and libraries as users have them: linked to the system's BLAS, by its generic name.
 CPU_REF         := $(wildcard cpu_ref/*.c)
 CPU_REF_HEADERS := $(wildcard cpu_ref/*.h) gpu/call.h
 CALLS := $(addprefix tests/shim/,calls.c generator.c interfaces.c matrices.c provider.c) $(CPU_REF) $(BUILD)/shim/names.o
 CALLS_HEADERS := $(addprefix tests/shim/,calls.h cblas_calls.h generator.h interfaces.h matrices.h provider.h) \
-                 $(CPU_REF_HEADERS) shim/names.h shim/routines.def
+                 $(CPU_REF_HEADERS) shim/names.h shim/routines.def shim/lapack.def
 # Weak references, to names that the linked BLAS may lack, are for the dynamic linker to bind.
 CALLS_LINK := -Wl,--no-as-needed,-z,dynamic-undefined-weak
 $(TESTS)/random_calls: tests/shim/random_calls.c $(CALLS) $(CALLS_HEADERS)
@@ -108,7 +113,7 @@ $(TESTS)/libcaller_none.so $(TESTS)/libcaller_none_too.so: tests/shim/caller.c
 
 $(TESTS)/libentry_provider.so: tests/shim/entry_provider.c shim/routines.def shim/manglings.def
 	$(CC) $(TEST_FLAGS) -fno-builtin -shared -fPIC -o $@ $<
-$(TESTS)/libentry_cost.so: tests/shim/entry_cost.c tests/shim/call_sites.c $(BUILD)/shim/names.o $(BUILD)/shim/adapter.o $(BUILD)/shim/row_major.o \
+$(TESTS)/libentry_cost.so: tests/shim/entry_cost.c tests/shim/entry_cost.h tests/shim/call_sites.c $(BUILD)/shim/names.o $(BUILD)/shim/adapter.o $(BUILD)/shim/row_major.o \
                            $(BUILD)/shim/invoke_x86_64.o $(patsubst %,$(BUILD)/dispatch/%.o,decide model shape lapack_rules pattern) $(TESTS)/libentry_provider.so
 	$(CC) $(TEST_FLAGS) -fPIC -shared -o $@ $(filter %.c %.o,$^) -L$(TESTS) -lentry_provider -Wl,-rpath,'$$ORIGIN'
 
@@ -158,7 +163,7 @@ TESTS_NOT_OFTEN := $(shell awk -F ' *[|] *' '$$2 == "none" && $$3 ~ /^tests\// {
 TEST_LONG     ?=
 CHECK         ?= $(if $(filter 1,$(TEST_LONG)),$(ALL_TESTS),$(filter-out $(TESTS_NOT_OFTEN),$(ALL_TESTS)))
 .PHONY: check
-check:
+check: all test-programs testgpu
 	BUILD=$(BUILD) TEST_LONG=$(TEST_LONG) prove -j2 --timer $(CHECK)
 
 # The whole of the suites of which tests/suites/test_suites.py runs a part: an hour and more.

@@ -8,6 +8,7 @@
 
 bool preload_find(char path[PATH_MAX], const char *given)
 {
+    /* Beside the tool, or where both have been moved to, or where make install puts it. */
     static const char *const places[] = {"libaccel.so", "../lib/libaccel.so"};
     char own[PATH_MAX];
     if (given)
@@ -20,7 +21,7 @@ bool preload_find(char path[PATH_MAX], const char *given)
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         if (snprintf(path, PATH_MAX, "%s/%s", own, places[i]) < PATH_MAX && access(path, R_OK) == 0)
             return true;
-    return false;
+    return realpath(ACCEL_LIBDIR "/libaccel.so", path) && access(path, R_OK) == 0;
 }
 
 bool preload_set(const char *shim)

@@ -21,7 +21,8 @@ $(BUILD)/fuzz/$(1): tests/fuzz/$(1).c tests/fuzz/fuzz.h $(patsubst %,$(BUILD)/%.
 endef
 $(foreach target,$(FUZZ_TARGETS),$(eval $(call fuzz_target,$(target))))
 
-test-programs: $(addprefix $(TESTS)/replay_,$(FUZZ_TARGETS))
+FUZZ_PROGRAMS := $(addprefix $(TESTS)/replay_,$(FUZZ_TARGETS))
+test-programs: $(FUZZ_PROGRAMS)
 
 .PHONY: fuzz fuzz-programs
 fuzz-programs: $(addprefix $(BUILD)/fuzz/,$(FUZZ_TARGETS))

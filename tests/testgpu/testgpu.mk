@@ -11,8 +11,8 @@ OPENBLAS_STATIC ?= $(firstword $(wildcard \
     /usr/lib/$(shell $(CC) -print-multiarch)/libopenblas.a /usr/lib64/libopenblas.a))
 
 TESTGPU_SRC := tests/testgpu
-TESTGPU_CFLAGS = $(WARN) -O2 -g -fPIC -pthread -D_GNU_SOURCE -isystem $(TESTGPU_CUDA_INCLUDE) $(TESTGPU_EXTRA)
-TESTGPU_LDFLAGS = -shared -pthread -Wl,-z,defs -Wl,-z,nodelete -Wl,--as-needed -Wl,-Bsymbolic \
+TESTGPU_CFLAGS = $(WARN) -O2 -g -fPIC -pthread -D_GNU_SOURCE -isystem $(TESTGPU_CUDA_INCLUDE) $(CPPFLAGS) $(TESTGPU_EXTRA)
+TESTGPU_LDFLAGS = $(LDFLAGS) -shared -pthread -Wl,-z,defs -Wl,-z,nodelete -Wl,--as-needed -Wl,-Bsymbolic \
     -Wl,--exclude-libs,ALL $(TESTGPU_EXTRA)
 TESTGPU_HEADERS := $(wildcard $(TESTGPU_SRC)/*.h)
 
@@ -80,7 +80,7 @@ $(BUILD)/testgpu-cuda12/libcusolver.so.11: $(TESTGPU_SOLVER_12) $(BUILD)/testgpu
 $(BUILD)/tests/test_testgpu: $(TESTGPU_TESTS) $(BUILD)/testgpu/libcuda.so.1 $(BUILD)/testgpu/libcublas.so.13 \
     $(BUILD)/testgpu/libcusolver.so.12
 	@mkdir -p $(@D)
-	$(CC) -pthread $(TESTGPU_EXTRA) -o $@ $(TESTGPU_TESTS) -L$(BUILD)/testgpu -l:libcublas.so.13 \
+	$(CC) -pthread $(LDFLAGS) $(TESTGPU_EXTRA) -o $@ $(TESTGPU_TESTS) -L$(BUILD)/testgpu -l:libcublas.so.13 \
 	    -l:libcusolver.so.12 -l:libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu' -rdynamic -lcmocka -lm -ldl
 
 test-testgpu: $(BUILD)/tests/test_testgpu

@@ -1,0 +1,133 @@
+#!/usr/bin/python3 -B
+"""make check tests what it has built: of every source and every header. Flags of packagers (CPPFLAGS, CFLAGS, LDFLAGS) reach what is compiled and
+linked, and what was made with others is made anew; make install knows GNU's folders, and the installed tool finds its library."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
+from harness import BUILD, ROOT, Tap  # noqa: E402
+
+MARKS = {"CPPFLAGS": "-DMARK_CPP", "CFLAGS": "-O1 -DMARK_C", "LDFLAGS": "-Wl,--defsym=mark=0x77,-z,now"}
+# make check has none of them: measurements, and what make fuzz and make regret alone build.
+NOT_CHECKED = r"tests/bench/|tests/regret/record\.c|tests/fuzz/fuzz\.h"
+tap = Tap()
+
+
+def make(*arguments):
+    # What a make that runs this test has been given is not for this one.
+    lost = {"BUILD", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "CHECK", *MARKS}
+    done = subprocess.run(["make", *map(str, arguments)], cwd=ROOT, env={k: v for k, v in os.environ.items() if k not in lost}, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return done.stdout.replace("\\\n", " "), done.returncode
+
+
+def commands(output):
+    """The compiler's lines, in words, and the target of each."""
+    lines = [shlex.split(line) for line in output.splitlines() if re.match(r"\s*gcc ", line) and " -E " not in line]
+    return [(line[line.index("-o") + 1], line) for line in lines if "-o" in line]
+
+
+def sources_of(*patterns):
+    found = [str(p.relative_to(ROOT)) for pattern in patterns for p in sorted(ROOT.glob(pattern))]
+    return [name for name in found if not re.match(NOT_CHECKED, name)]
+
+
+# ---- What is edited is built before it is tested ----
+
+sources = sources_of("shim/*.[cS]", "dispatch/*.c", "gpu/*.c", "tool/*.c", "cpu_ref/*.c", "tests/*/*.c")
+output, status = make("-n", f"BUILD={BUILD.relative_to(ROOT)}", *(f"-W{name}" for name in sources), "check", "CHECK=THE-TESTS")
+before, _, _ = output.partition("THE-TESTS")
+words = {word.removeprefix(f"{ROOT}/") for line in before.splitlines() for word in line.split()}
+stale = [name for name in sources if name not in words]
+tap.ok(status == 0 and "THE-TESTS" in output and not stale, "make check compiles each source that is newer than what it tests", *stale, output[-600:] * (status != 0))
+
+folder = tempfile.mkdtemp(prefix="make-", dir=BUILD)
+scratch = Path(folder)
+try:
+    # Headers: each that a program's sources include is among what make knows of it.
+    output, _ = make("-pn", "-f", "Makefile", "all", "test-programs", "testgpu", f"BUILD={scratch}")
+    rules = re.findall(rf"(?m)^{scratch}/((?:tests|testgpu|testgpu-cuda12|proof|regret)/[^\s:]+): ([^|\n]+)", output)
+
+    def headers_of(name, seen):
+        text = (ROOT / name).read_text()
+        for included in re.findall(r'(?m)^#\s*include "([^"]+)"', text):
+            places = [Path(name).parent, Path(), *map(Path, ("shim", "gpu", "tests/shim"))]
+            path = next((os.path.normpath(p / included) for p in places if (ROOT / p / included).exists()), None)
+            if path and path not in seen:
+                seen.add(path)
+                headers_of(path, seen)
+        return seen
+
+    lacking = set()
+    for target, prerequisites in rules:
+        known = {os.path.relpath(p, ROOT) if p.startswith("/") else p for p in prerequisites.split()}
+        for name in [p for p in known if p.endswith(".c") and (ROOT / p).exists()]:
+            lacking |= {f"{target}: {header}" for header in sorted(headers_of(name, set()) - known)}
+    tap.ok(len(rules) > 60 and not lacking, "and whatever includes a header that is newer", len(rules), *sorted(lacking))
+
+    # ---- Flags ----
+
+    given = [f"{name}={text}" for name, text in MARKS.items()]
+    output, status = make("-n", f"BUILD={scratch}", *given, "all", "test-programs", "testgpu")
+    lines = [(target, line) for target, line in commands(output) if "reference" not in target and "lapack/" not in target]
+    linked = [(target, line) for target, line in lines if "-c" not in line]
+    compiled = [(target, line) for target, line in lines if any(word.endswith(".c") for word in line)]
+    tap.ok(len(linked) > 60 and all(MARKS["LDFLAGS"] in line for _, line in linked), "LDFLAGS is in whatever is linked", len(linked),
+           *(target for target, line in linked if MARKS["LDFLAGS"] not in line))
+    tap.ok(len(compiled) > 150 and all(MARKS["CPPFLAGS"] in line for _, line in compiled), "CPPFLAGS in whatever is compiled", len(compiled),
+           *(target for target, line in compiled if MARKS["CPPFLAGS"] not in line))
+    ours = [(target, line) for target, line in lines if not re.search("/(tests|testgpu.*|proof|regret)/", target)]
+    tap.ok(len(ours) > 100 and all("-DMARK_C" in line or line[-1].endswith(".S") for _, line in ours), "CFLAGS in the library and the tool", len(ours),
+           *(target for target, line in ours if "-DMARK_C" not in line))
+
+    # A build folder whose objects, and their times, are ours.
+    for part in ("shim", "dispatch", "gpu", "cpu_ref", "tool"):
+        shutil.copytree(BUILD / part, scratch / part)
+    for name in ("symbols.map", "names_sorted.inc", "compile.flags", "cuda.flags", "link.flags", "install.flags"):
+        shutil.copy2(BUILD / name, scratch / name)
+    mark = f"LDFLAGS={MARKS['LDFLAGS']}"
+    output, status = make(f"BUILD={scratch}", mark, "all")
+    again = [target for target, _ in commands(output)]
+    symbols = [subprocess.run(["readelf", "-Ws", scratch / name], stdout=subprocess.PIPE, text=True).stdout for name in ("libaccel.so", "accel")]
+    tap.ok(status == 0 and all(re.search(r"0+77 .* mark$", text, re.M) for text in symbols), "a library and a tool with a packager's LDFLAGS", output[-600:])
+    tap.ok({Path(target).name for target in again} == {"libaccel.so.new", "accel.new"}, "for which nothing was compiled", *again)
+    tap.ok(commands(make("-n", f"BUILD={scratch}", mark, "all")[0]) == [], "the same flags once more: nothing to do", make("-n", f"BUILD={scratch}", mark, "all")[0])
+    tap.ok(len(commands(make("-n", f"BUILD={scratch}", "all")[0])) == 2, "other LDFLAGS: it is linked again")
+    for name in ("CFLAGS", "CPPFLAGS"):
+        output, _ = make("-n", f"BUILD={scratch}", mark, f"{name}={MARKS[name]}", "all")
+        tap.ok(len(commands(output)) > 100, f"other {name}: all is compiled again", len(commands(output)))
+    include = BUILD / "cuda-oldest/include"
+    output, _ = make("-n", f"BUILD={scratch}", mark, f"CUDA_INCLUDE={include}", scratch / "libaccel.so")
+    objects = {str(Path(target).relative_to(scratch).parent) for target, line in commands(output) if "-c" in line}
+    tap.ok(objects == {"gpu"}, "other CUDA headers: gpu/ is compiled again", *objects)
+
+    # ---- Installation ----
+
+    package = scratch / "package"
+    output, status = make(f"BUILD={scratch}", mark, "prefix=/usr", "libdir=/usr/lib/x86_64-linux-gnu", f"DESTDIR={package}", "install")
+    files = {str(p.relative_to(package)) for p in package.rglob("*") if p.is_file()}
+    tap.ok(status == 0 and files == {"usr/bin/accel", "usr/lib/x86_64-linux-gnu/libaccel.so", "usr/share/doc/libaccel/README.md", "usr/share/doc/libaccel/LICENSE"},
+           "prefix, libdir and DESTDIR", *sorted(files), output[-600:])
+    home = scratch / "home"
+    output, status = make(f"BUILD={scratch}", mark, f"PREFIX={home}", f"LIBDIR={home}/lib64", f"BINDIR={home}/sbin", "install")
+    tap.ok(status == 0 and (home / "lib64/libaccel.so").exists() and (home / "sbin/accel").exists(), "PREFIX, LIBDIR, BINDIR", output[-600:])
+
+    def finds():
+        done = subprocess.run([home / "sbin/accel", "diff", "--", "echo", "1.5"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+        return "libaccel.so is not there" not in done.stdout, done.stdout
+
+    found, said = finds()
+    tap.ok(found, "the tool finds the library there", said)
+    (home / "lib64/libaccel.so").rename(home / "libaccel.so")
+    found, said = finds()
+    tap.ok(not found, "and says so where it does not", said)
+finally:
+    shutil.rmtree(scratch, ignore_errors=True)
+tap.done()
