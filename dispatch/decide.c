@@ -324,6 +324,8 @@ static enum accel_why obstacle(const struct accel_call *call, const struct accel
     }
     if (machine->distrusted)
         return ACCEL_VERIFY_FAILED;
+    if (machine->failed)
+        return ACCEL_ERROR;
     /* BLAS goes through in tiles, LAPACK does not. */
     if (accel_is_lapack(call->routine->family) && !accel_only_moves(call->routine->family) &&
         lapack_gpu_bytes(call) > (double)machine->gpu_memory)

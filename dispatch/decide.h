@@ -57,6 +57,7 @@ struct accel_machine {
     double gpu_wait_ms;        /* what the device has to do for others */
     bool lost;       /* calls from this place were slower on the GPU than the CPU would have been */
     bool distrusted; /* results of the routine were wrong on this GPU */
+    bool failed;     /* a library has failed at the routine */
     bool full;       /* the last call of this size found no device memory, a moment ago */
 };
 

@@ -16,6 +16,7 @@
 #include "gpu/clock.h"
 #include "gpu/gpu.h"
 #include "hold.h"
+#include "left_alone.h"
 #include "load.h"
 #include "log.h"
 #include "output.h"
@@ -266,7 +267,7 @@ static bool may_stand(const struct verification *verification, const struct acce
         say_wrong(caller, record->verify,
                   "the CPU computes it anew, and all further calls of the routine");
     }
-    verify_distrust(call->routine);
+    left_alone_add(call->routine, LEFT_WRONG);
     if (!verify_restore(verification, call))
         stop_program(caller);
     record->why = ACCEL_VERIFY_FAILED;
@@ -274,12 +275,49 @@ static bool may_stand(const struct verification *verification, const struct acce
     return false;
 }
 
+static void leave_routine(const struct accel_routine *routine, const char *failure)
+{
+    if (left_alone_add(routine, LEFT_FAILED))
+        accel_say("%s is left to the CPU from here on, %s goes on with other routines: %s",
+                  routine->name, start_gpu_name(), failure);
+}
+
+static void leave_lapack(const char *failure)
+{
+    bool news = false;
+    for (uint32_t i = 0; i < accel_routine_count; i++)
+        if (accel_is_lapack(accel_routines[i].family) &&
+            left_alone_add(&accel_routines[i], LEFT_FAILED))
+            news = true;
+    if (news)
+        accel_say("LAPACK is left to the CPU from here on, %s goes on with BLAS: %s",
+                  start_gpu_name(), failure);
+}
+
+/* What has failed is of no more use. */
+static void leave_alone(const struct accel_call *call, const struct gpu_host *host)
+{
+    switch (host->blame) {
+    case GPU_BLAME_DEVICE:
+        start_give_up();
+        break;
+    case GPU_BLAME_LAPACK:
+        leave_lapack(host->failure);
+        break;
+    case GPU_BLAME_ROUTINE:
+        leave_routine(call->routine, host->failure);
+        break;
+    }
+}
+
 /* Runs on the GPU. True when the result is there; the record says where it came from. */
 static bool run_on_gpu(const struct accel_call *call, const struct situation *situation,
                        const struct dispatch_caller *caller, struct accel_record *record)
 {
     struct running running = {caller, settings.log == ACCEL_LOG_MOVES};
-    struct gpu_host host = {run_original, running.log_moves ? on_event : NULL, &running, 0, 0};
+    struct gpu_host host = {.original = run_original,
+                            .event = running.log_moves ? on_event : NULL,
+                            .context = &running};
     struct verification verification;
     verify_begin(&verification, call, &settings);
     double start = accel_now_ms();
@@ -316,11 +354,11 @@ static bool run_on_gpu(const struct accel_call *call, const struct situation *si
         break;
     case GPU_ERROR:
         record->why = ACCEL_ERROR;
-        start_give_up();
+        leave_alone(call, &host);
         break;
     case GPU_FINISHED_ELSE:
         record->why = stands ? ACCEL_ERROR : record->why;
-        start_give_up();
+        leave_alone(call, &host);
         return stands;
     case GPU_SHORT_ELSE:
         record->why = stands ? ACCEL_NO_MEMORY : record->why;
@@ -372,7 +410,8 @@ static void decide_now(const struct accel_call *call, struct situation *situatio
         machine.lost = sites_lost(situation->site);
         machine.full = device_is_full(call);
     }
-    machine.distrusted = verify_distrusts(call->routine);
+    machine.distrusted = left_alone_has(call->routine, LEFT_WRONG);
+    machine.failed = left_alone_has(call->routine, LEFT_FAILED);
     figures_borrow(&machine, call->routine, situation->library, situation->threads);
     situation->decision = accel_decide(call, &machine, &settings);
     bool ends = settings.require_gpu && !situation->decision.gpu &&

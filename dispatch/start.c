@@ -111,7 +111,7 @@ static void warm_up(void)
     static double memory[3 * N * N];
     for (uint32_t i = 0; i < accel_routine_count; i++) {
         const int64_t size[ACCEL_DIMENSIONS] = {N, N, N, 0};
-        struct gpu_host host = {refuse, NULL, NULL, 0, 0};
+        struct gpu_host host = {.original = refuse};
         struct accel_call call;
         if (accel_routines[i].family != ACCEL_GEMM || accel_is_complex(accel_routines[i].dtype))
             continue;
@@ -150,16 +150,19 @@ static void name_gpu(int index)
 static void start_cuda(bool background)
 {
     const struct gpu_config config = config_of();
+    const bool asked = settings->policy == ACCEL_POLICY_GPU || settings->log != ACCEL_LOG_OFF ||
+                       settings->devices.kind == ACCEL_DEVICES_LIST;
     if (gpu_start(&config, &info)) {
         name_gpu(info.index);
+        if (info.passed_over[0] &&
+            (settings->log != ACCEL_LOG_OFF || settings->devices.kind == ACCEL_DEVICES_LIST))
+            accel_say("%s is used; passed over: %s", gpu_name, info.passed_over);
         load_start(info.id);
         figures_set_gpu(&info);
         if (background)
             warm_up();
         set_state(ACCEL_GPU_READY);
     } else {
-        bool asked = settings->policy == ACCEL_POLICY_GPU || settings->log != ACCEL_LOG_OFF ||
-                     settings->devices.kind == ACCEL_DEVICES_LIST;
         if (asked && !gpu_is_gone())
             accel_say("no GPU is used: %s", gpu_failure());
         set_state(ACCEL_GPU_ABSENT);

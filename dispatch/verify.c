@@ -10,29 +10,7 @@
 #include "gpu/gpu.h"
 #include "say.h"
 
-/* By routine, a bit each. */
-enum { WORDS = 16 };
-static _Atomic uint64_t distrusted[WORDS];
 static _Atomic uint64_t calls; /* that could have been verified */
-
-static uint32_t index_of(const struct accel_routine *routine)
-{
-    return (uint32_t)(routine - accel_routines);
-}
-
-void verify_distrust(const struct accel_routine *routine)
-{
-    uint32_t i = index_of(routine);
-    if (i < WORDS * 64)
-        atomic_fetch_or(&distrusted[i / 64], (uint64_t)1 << i % 64);
-}
-
-bool verify_distrusts(const struct accel_routine *routine)
-{
-    uint32_t i = index_of(routine);
-    return i < WORDS * 64 &&
-           (atomic_load_explicit(&distrusted[i / 64], memory_order_relaxed) >> i % 64 & 1);
-}
 
 /* ---- Copies ---- */
 

@@ -30,8 +30,4 @@ bool verify_restore(const struct verification *verification, const struct accel_
 /* Frees what was saved. */
 void verify_end(struct verification *verification);
 
-/* A routine whose result was wrong is left to the CPU (ACCEL_VERIFY_ACTION=cpu), as long as the process lives. */
-void verify_distrust(const struct accel_routine *routine);
-bool verify_distrusts(const struct accel_routine *routine);
-
 #endif

@@ -245,6 +245,20 @@ static bool open_all(const char *first_dir)
     return true;
 }
 
+void cuda_api_describe_cublas(char *text, size_t size)
+{
+    Dl_info object;
+    void *function;
+    int version[3] = {0}, driver = 0;
+    memcpy(&function, &CUDA(cublasCreate_v2), sizeof function);
+    const char *path = dladdr(function, &object) ? object.dli_fname : "libcublas";
+    for (int i = 0; CUDA(cublasGetProperty) && i < 3; i++)
+        CUDA(cublasGetProperty)((libraryPropertyType)i, &version[i]);
+    CUDA(cuDriverGetVersion)(&driver);
+    snprintf(text, size, "cuBLAS %d.%d.%d, %s, with a driver for CUDA %d.%d", version[0],
+             version[1], version[2], path, driver / 1000, driver % 1000 / 10);
+}
+
 /* ---- cuSOLVER ---- */
 
 struct cusolver_search {

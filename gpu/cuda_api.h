@@ -52,6 +52,10 @@ const char *cuda_api_open(const char *first_dir);
  * is one. After cuda_api_open() has succeeded; thread-safe, sticky. */
 bool cuda_api_open_cusolver(void);
 
+/* Which cuBLAS is in use, with which driver: its file and the versions, for a message. After cuda_api_open() has
+ * succeeded. */
+void cuda_api_describe_cublas(char *text, size_t size);
+
 /* The driver's library if it is loaded already, opened by us or by the program, else NULL. */
 void *cuda_api_loaded_driver(void);
 

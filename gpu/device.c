@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "choose.h"
 #include "ending.h"
 #include "lane.h"
 #include "pool.h"
@@ -16,84 +17,7 @@
 struct gpu_device gpu_device;
 
 static atomic_bool started;
-static atomic_bool gone; /* the driver has been unloaded */
 static atomic_bool dead; /* the child of a fork: CUDA does not work here */
-
-/* The first failure is the one that tells; later ones follow from it. */
-static pthread_mutex_t failure_lock = PTHREAD_MUTEX_INITIALIZER;
-static char failure[256];
-
-static void keep_failure(const char *function, const char *name)
-{
-    pthread_mutex_lock(&failure_lock);
-    if (!failure[0])
-        snprintf(failure, sizeof failure, "%s: %s", function, name ? name : "unknown error");
-    pthread_mutex_unlock(&failure_lock);
-}
-
-bool gpu_has_failure(void)
-{
-    pthread_mutex_lock(&failure_lock);
-    bool has = failure[0] != 0;
-    pthread_mutex_unlock(&failure_lock);
-    return has;
-}
-
-const char *gpu_failure(void)
-{
-    return failure[0] ? failure : "no reason known";
-}
-
-enum gpu_status gpu_check(CUresult result, const char *function)
-{
-    return result == CUDA_ERROR_OUT_OF_MEMORY ? GPU_NO_MEMORY : gpu_check_final(result, function);
-}
-
-enum gpu_status gpu_check_final(CUresult result, const char *function)
-{
-    const char *name = NULL;
-    if (result == CUDA_SUCCESS)
-        return GPU_OK;
-    if (result == CUDA_ERROR_DEINITIALIZED)
-        atomic_store(&gone, true);
-    CUDA(cuGetErrorName)(result, &name);
-    keep_failure(function, name);
-    return GPU_ERROR;
-}
-
-enum gpu_status gpu_check_cublas(cublasStatus_t status, const char *function)
-{
-    if (status == CUBLAS_STATUS_SUCCESS)
-        return GPU_OK;
-    if (status == CUBLAS_STATUS_ALLOC_FAILED)
-        return GPU_NO_MEMORY;
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH)
-        return GPU_UNSUPPORTED;
-    keep_failure(function,
-                 CUDA(cublasGetStatusName) ? CUDA(cublasGetStatusName)(status) : "cuBLAS failed");
-    return GPU_ERROR;
-}
-
-/* cuSOLVER has no names for them. What it does not take it leaves untouched: sizes beyond 32 bits, say. */
-enum gpu_status gpu_check_cusolver(cusolverStatus_t status, const char *function)
-{
-    char number[24];
-    switch (status) {
-    case CUSOLVER_STATUS_SUCCESS:
-        return GPU_OK;
-    case CUSOLVER_STATUS_ALLOC_FAILED:
-        return GPU_NO_MEMORY;
-    case CUSOLVER_STATUS_NOT_SUPPORTED:
-    case CUSOLVER_STATUS_ARCH_MISMATCH:
-    case CUSOLVER_STATUS_MATRIX_TYPE_NOT_SUPPORTED:
-    case CUSOLVER_STATUS_INVALID_VALUE:
-        return GPU_UNSUPPORTED;
-    default:
-        snprintf(number, sizeof number, "cuSOLVER status %d", (int)status);
-        keep_failure(function, number);
-        return GPU_ERROR;
-    }
-}
 
 enum gpu_status gpu_enter(struct gpu_scope *scope)
 {
@@ -122,12 +46,25 @@ void gpu_leave(const struct gpu_scope *scope)
     ending_leave();
 }
 
+bool gpu_memory_is_short(void)
+{
+    const size_t ample = (size_t)512 << 20; /* for a library's workspace and its kernels */
+    size_t free_bytes, total;
+    return CUDA(cuMemGetInfo)(&free_bytes, &total) == CUDA_SUCCESS && free_bytes < ample &&
+           free_bytes < total / 4;
+}
+
 /* ---- Start ---- */
+
+static int attribute_of(CUdevice device, CUdevice_attribute which)
+{
+    int value = 0;
+    return CUDA(cuDeviceGetAttribute)(&value, which, device) == CUDA_SUCCESS ? value : 0;
+}
 
 static int attribute(CUdevice_attribute which)
 {
-    int value = 0;
-    return CUDA(cuDeviceGetAttribute)(&value, which, gpu_device.device) == CUDA_SUCCESS ? value : 0;
+    return attribute_of(gpu_device.device, which);
 }
 
 static struct nominal_rates rates_of_device(void)
@@ -141,22 +78,6 @@ static struct nominal_rates rates_of_device(void)
         .bus_bits = attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH),
         .single_to_double = attribute(CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO)};
     return nominal_rates(&attributes);
-}
-
-/* CUDA_VISIBLE_DEVICES has chosen and ordered them already. */
-static bool choose_device(const struct gpu_config *config, int count, struct gpu_info *info)
-{
-    int usable = config->device_count > 0 ? config->device_count : count;
-    int size = config->local_size > 0 ? config->local_size : 1, rank = config->local_rank % usable;
-    info->index = config->device_count > 0 ? config->devices[rank] : rank;
-    info->sharers = (size + usable - 1) / usable;
-    if (info->index < count)
-        return true;
-    pthread_mutex_lock(&failure_lock);
-    snprintf(failure, sizeof failure, "there is no device %d, but %d from 0 on", info->index,
-             count);
-    pthread_mutex_unlock(&failure_lock);
-    return false;
 }
 
 /* Versions as a calibration tells them apart; 0 where they cannot be had. */
@@ -182,37 +103,130 @@ static void read_id(struct gpu_info *info)
     info->id[32] = 0;
 }
 
-static enum gpu_status open_device(const struct gpu_config *config, struct gpu_info *info)
+/* Takes a device's primary context. */
+static enum gpu_status take_device(int ordinal, struct gpu_info *info, size_t *total,
+                                   size_t *free_bytes)
 {
-    int count = 0;
-    size_t total = 0, free_bytes = 0;
     struct gpu_scope scope;
-    enum gpu_status status = GPU_CHECK(cuDeviceGetCount, &count);
-    if (status != GPU_OK)
-        return status;
-    if (count == 0) {
-        keep_failure("cuDeviceGetCount", "no device");
-        return GPU_ERROR;
-    }
-    if (!choose_device(config, count, info))
-        return GPU_ERROR;
-    gpu_device.ordinal = info->index;
-    if ((status = GPU_CHECK(cuDeviceGet, &gpu_device.device, info->index)) != GPU_OK ||
+    enum gpu_status status;
+    gpu_device.ordinal = ordinal;
+    if ((status = GPU_CHECK(cuDeviceGet, &gpu_device.device, ordinal)) != GPU_OK ||
         (status = GPU_CHECK(cuDeviceGetName, info->name, sizeof info->name, gpu_device.device)) !=
             GPU_OK ||
-        (status = GPU_CHECK(cuDeviceTotalMem, &total, gpu_device.device)) != GPU_OK ||
+        (status = GPU_CHECK(cuDeviceTotalMem, total, gpu_device.device)) != GPU_OK ||
         (status = GPU_CHECK(cuDevicePrimaryCtxRetain, &gpu_device.context, gpu_device.device)) !=
             GPU_OK)
         return status;
     status = gpu_enter(&scope);
     if (status == GPU_OK) {
-        status = GPU_CHECK(cuMemGetInfo, &free_bytes, &total);
+        status = GPU_CHECK(cuMemGetInfo, free_bytes, total);
         gpu_leave(&scope);
     }
-    if (status != GPU_OK) {
+    if (status != GPU_OK)
         CUDA(cuDevicePrimaryCtxRelease)(gpu_device.device);
-        return status;
+    return status;
+}
+
+static int compute_mode(int ordinal)
+{
+    CUdevice device;
+    return CUDA(cuDeviceGet)(&device, ordinal) == CUDA_SUCCESS
+               ? attribute_of(device, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE)
+               : CU_COMPUTEMODE_DEFAULT;
+}
+
+static bool is_allowed(int ordinal)
+{
+    return compute_mode(ordinal) != CU_COMPUTEMODE_PROHIBITED;
+}
+
+/* Of less, nothing could be done. */
+#define LEAST_FREE ((size_t)64 << 20)
+
+static void pass_over(struct gpu_info *info, int ordinal, const char *why)
+{
+    size_t length = strlen(info->passed_over);
+    snprintf(info->passed_over + length, sizeof info->passed_over - length, "%sgpu%d: %s",
+             length ? "; " : "", ordinal, why);
+}
+
+static void pass_over_out(struct gpu_info *info, const struct choice *choice, int there)
+{
+    char why[64];
+    for (int i = 0; i < choice->outs; i++) {
+        if (choice->out[i] < there)
+            snprintf(why, sizeof why, "its compute mode is prohibited");
+        else
+            snprintf(why, sizeof why, "there is no device %d, but %d from 0 on", choice->out[i],
+                     there);
+        pass_over(info, choice->out[i], why);
     }
+}
+
+enum { WHY_BYTES = 256 };
+
+/* GPU_OK where it has been taken. roomy: not where others have its memory. why: of WHY_BYTES. */
+static enum gpu_status try_device(int ordinal, bool roomy, struct gpu_info *info, size_t *total,
+                                  char *why)
+{
+    struct failure outer;
+    size_t free_bytes = 0;
+    failure_begin(&outer);
+    enum gpu_status status = take_device(ordinal, info, total, &free_bytes);
+    snprintf(why, WHY_BYTES, "%.200s%s",
+             status == GPU_NO_MEMORY ? "the CUDA context: out of memory" : failure_noted()->text,
+             compute_mode(ordinal) == CU_COMPUTEMODE_EXCLUSIVE_PROCESS
+                 ? " (its compute mode is exclusive)"
+                 : "");
+    failure_end(&outer);
+    if (status == GPU_OK && roomy && free_bytes < LEAST_FREE) {
+        CUDA(cuDevicePrimaryCtxRelease)(gpu_device.device);
+        snprintf(why, WHY_BYTES, "out of memory: others have all but %zu MB", free_bytes / 1000000);
+        status = GPU_NO_MEMORY;
+    }
+    return status;
+}
+
+/* The first that can be had with room for what is to be done there; or else without. */
+static bool try_devices(const struct choice *choice, struct gpu_info *info, size_t *total)
+{
+    bool scarce[CHOICE_MAX] = {false}, several = choice->count > 1;
+    char why[WHY_BYTES];
+    for (int pass = several ? 0 : 1; pass < 2; pass++)
+        for (int i = 0; i < choice->count; i++) {
+            if (gpu_is_gone())
+                return false;
+            if (several && pass == 1 && !scarce[i])
+                continue;
+            enum gpu_status status = try_device(choice->device[i], pass == 0, info, total, why);
+            if (status == GPU_OK)
+                return true;
+            if (!scarce[i]) /* else it has been said */
+                pass_over(info, choice->device[i], why);
+            scarce[i] = status == GPU_NO_MEMORY;
+        }
+    return false;
+}
+
+static bool open_device(const struct gpu_config *config, struct gpu_info *info)
+{
+    int there = 0;
+    size_t total = 0;
+    struct choice choice;
+    info->passed_over[0] = 0;
+    if (GPU_CHECK_FINAL(cuDeviceGetCount, &there) != GPU_OK)
+        return false;
+    /* CUDA_VISIBLE_DEVICES has chosen and ordered them already. */
+    choose_devices(&choice, config, there, is_allowed);
+    pass_over_out(info, &choice, there);
+    if (!try_devices(&choice, info, &total)) {
+        failure_publish_text(there == 0             ? "cuDeviceGetCount: no device"
+                             : info->passed_over[0] ? info->passed_over
+                                                    : "the program has ended");
+        return false;
+    }
+    info->index = gpu_device.ordinal;
+    info->sharers = choice.sharers;
     gpu_device.budget = config->memory_bytes
                             ? config->memory_bytes
                             : (int64_t)((double)total * config->memory_share / info->sharers);
@@ -220,7 +234,7 @@ static enum gpu_status open_device(const struct gpu_config *config, struct gpu_i
     info->nominal = rates_of_device();
     read_versions(info);
     read_id(info);
-    return GPU_OK;
+    return true;
 }
 
 bool gpu_may_exist(const struct gpu_config *config)
@@ -244,14 +258,12 @@ static bool start(const struct gpu_config *config, struct gpu_info *info)
     if (!reason && ending_has_begun())
         reason = "the program has ended";
     if (reason) {
-        snprintf(failure, sizeof failure, "%s", reason);
+        failure_publish_text(reason);
         return false;
     }
-    enum gpu_status status = open_device(config, info);
-    if (status == GPU_NO_MEMORY)
-        keep_failure("the CUDA context", "out of memory");
-    atomic_store(&started, status == GPU_OK);
-    return status == GPU_OK;
+    bool open = open_device(config, info);
+    atomic_store(&started, open);
+    return open;
 }
 
 bool gpu_start(const struct gpu_config *config, struct gpu_info *info)
@@ -262,11 +274,6 @@ bool gpu_start(const struct gpu_config *config, struct gpu_info *info)
     bool result = start(config, info);
     ending_leave();
     return result;
-}
-
-bool gpu_is_gone(void)
-{
-    return atomic_load(&gone) || ending_has_begun();
 }
 
 /* The functions that tell, of the program's own copy of the driver. */
@@ -442,5 +449,5 @@ void gpu_fork_child(void)
 {
     ending_fork_child();
     atomic_store(&dead, true);
-    pthread_mutex_init(&failure_lock, NULL);
+    failure_fork_child();
 }

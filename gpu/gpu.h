@@ -20,6 +20,8 @@ struct gpu_config {
     int local_rank, local_size;
 };
 
+enum { GPU_FAILURE_BYTES = 512 };
+
 struct gpu_info {
     char name[64];
     char id[40];          /* tells this device from others of this machine */
@@ -27,6 +29,8 @@ struct gpu_info {
     int sharers;          /* processes of this program that use it, at least 1 */
     int64_t memory_bytes; /* what may be used of it by this process */
     struct nominal_rates nominal;
+    char passed_over
+        [GPU_FAILURE_BYTES]; /* devices that came before it and cannot be used, and why; empty: none */
     int cuda_version, cublas_version; /* of the driver (13000) and of cuBLAS (130100) */
 };
 
@@ -34,11 +38,18 @@ enum gpu_status {
     GPU_OK,
     GPU_NO_MEMORY,   /* nothing was written; may go better another time */
     GPU_UNSUPPORTED, /* nothing was written; this cuBLAS cannot do it */
-    GPU_ERROR,       /* nothing was written; the device is left alone from now on */
-    GPU_FINISHED_ELSE, /* the device failed on the way and is left alone from now on; what it had not done
-                          the original has: the result is complete */
+    GPU_ERROR, /* nothing was written; what gpu_host.blame names is to be left alone from now on */
+    GPU_FINISHED_ELSE, /* the same where it failed on the way; what had not been done the original has: the result is
+                          complete */
     GPU_SHORT_ELSE, /* the same where memory ran short on the way, which may pass */
-    GPU_LOST        /* the device failed, and what it had overwritten cannot be made right */
+    GPU_LOST        /* it failed, and what had been overwritten cannot be made right */
+};
+
+/* What is of no more use after a failure. */
+enum gpu_blame {
+    GPU_BLAME_DEVICE, /* its stream or context is broken, or cuBLAS does not start */
+    GPU_BLAME_LAPACK, /* cuSOLVER does not start; BLAS goes on */
+    GPU_BLAME_ROUTINE /* a function of a library fails at this routine, and the device is well */
 };
 
 enum gpu_event_kind {
@@ -64,9 +75,13 @@ struct gpu_host {
     void (*event)(void *context, const struct gpu_event *event);
     void *context;
     int64_t up_bytes, down_bytes; /* filled */
+    /* Filled on GPU_ERROR, GPU_FINISHED_ELSE, GPU_LOST: the second where it is not the device. */
+    enum gpu_blame blame;
+    char failure[GPU_FAILURE_BYTES];
 };
 
-/* Opens CUDA and takes the device's primary context. From here on exit() waits for threads that are inside CUDA (ending.h): a start
+/* Opens CUDA and takes the primary context of the first device that can be had: one that is prohibited, taken by another
+ * process, failing or short of memory is passed over. From here on exit() waits for threads that are inside CUDA (ending.h): a start
  * goes no further then than the step it is at, and all else here fails. Returns false where there is no usable GPU,
  * with the reason in gpu_failure(). Call it once; the calling thread's signals should be blocked,
  * since CUDA starts threads. */
@@ -75,10 +90,9 @@ bool gpu_start(const struct gpu_config *config, struct gpu_info *info);
 /* Whether this machine may have a GPU: false where there is none for certain. Cheap: nothing is loaded. */
 bool gpu_may_exist(const struct gpu_config *config);
 
-/* The reason for the last GPU_ERROR, GPU_LOST or failed start: one line, constant or static memory.
- */
+/* Why the device was given up, or did not start; before that, why a routine was: one line, constant or static memory. */
 const char *gpu_failure(void);
-bool gpu_has_failure(void); /* whether there is one */
+bool gpu_has_failure(void); /* whether the device has failed */
 
 /* Whether the program itself has loaded CUDA, and has a context that device pointers could belong
  * to. Works before gpu_start(). loads: a number that changes when something is loaded; without that,

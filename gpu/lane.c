@@ -3,6 +3,8 @@
 #include "pool.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 /* More threads than this wait: a stream each would only share the copy engines and the device. */
@@ -38,52 +40,73 @@ static void destroy(struct gpu_lane *lane)
     memset(lane, 0, sizeof *lane);
 }
 
-/* cublasCreate() answers NOT_INITIALIZED where its own allocations fail, too. */
+/* The one message for a cuBLAS that does not start: a driver that it does not like answers NOT_INITIALIZED, which says nothing. */
+static enum gpu_status cublas_is_broken(cublasStatus_t result)
+{
+    char answer[GPU_FAILURE_BYTES], library[GPU_FAILURE_BYTES - 80];
+    cuda_api_describe_cublas(library, sizeof library);
+    snprintf(answer, sizeof answer, "%s (%s)",
+             CUDA(cublasGetStatusName) ? CUDA(cublasGetStatusName)(result) : "cuBLAS failed",
+             library);
+    failure_note(FAILURE_DEVICE, "cublasCreate", answer);
+    return GPU_ERROR;
+}
+
+/* Where its own allocations fail it answers NOT_INITIALIZED, too. It can be lacking for single functions; a device that it
+ * does not know is of no use. */
 static enum gpu_status create_cublas(struct gpu_lane *lane)
 {
     cublasStatus_t result = CUDA(cublasCreate_v2)(&lane->cublas);
-    if (result == CUBLAS_STATUS_NOT_INITIALIZED || result == CUBLAS_STATUS_ALLOC_FAILED) {
-        lane->cublas = NULL;
+    if (result != CUBLAS_STATUS_SUCCESS) {
         pool_trim();
         result = CUDA(cublasCreate_v2)(&lane->cublas);
     }
-    if (result != CUBLAS_STATUS_SUCCESS)
-        lane->cublas = NULL;
-    if (result == CUBLAS_STATUS_NOT_INITIALIZED)
+    if (result == CUBLAS_STATUS_SUCCESS)
+        return GPU_OK;
+    lane->cublas = NULL;
+    if (result == CUBLAS_STATUS_ALLOC_FAILED || gpu_memory_is_short())
         return GPU_NO_MEMORY;
-    /* A device that cuBLAS does not know is of no use; it can be lacking for single functions alone. */
-    if (result == CUBLAS_STATUS_NOT_SUPPORTED || result == CUBLAS_STATUS_ARCH_MISMATCH)
-        result = CUBLAS_STATUS_INTERNAL_ERROR;
-    return gpu_check_cublas(result, "cublasCreate");
+    return cublas_is_broken(result);
+}
+
+/* Sticky: cuSOLVER does not start, though there is memory. */
+static atomic_bool cusolver_is_broken;
+
+/* It answers INTERNAL_ERROR or NOT_INITIALIZED where its own allocations fail. */
+static enum gpu_status create_cusolver(struct gpu_lane *lane)
+{
+    cusolverStatus_t result = CUDA(cusolverDnCreate)(&lane->cusolver);
+    if (result != CUSOLVER_STATUS_SUCCESS) {
+        lane_free_idle();
+        pool_trim();
+        result = CUDA(cusolverDnCreate)(&lane->cusolver);
+    }
+    if (result == CUSOLVER_STATUS_SUCCESS)
+        return GPU_OK;
+    lane->cusolver = NULL;
+    if (result == CUSOLVER_STATUS_ALLOC_FAILED || gpu_memory_is_short())
+        return GPU_NO_MEMORY;
+    return gpu_check_cusolver(result, "cusolverDnCreate");
 }
 
 /* Its first use loads kernels, which may want room. */
 enum gpu_status lane_use_cusolver(struct gpu_lane *lane)
 {
-    enum gpu_status status = GPU_OK;
     if (lane->params)
         return GPU_OK;
-    if (!cuda_api_open_cusolver())
+    if (atomic_load(&cusolver_is_broken) || !cuda_api_open_cusolver())
         return GPU_UNSUPPORTED;
-    for (int attempt = 0; !lane->cusolver && attempt < 2; attempt++) {
-        cusolverStatus_t result = CUDA(cusolverDnCreate)(&lane->cusolver);
-        if (result == CUSOLVER_STATUS_SUCCESS)
-            break;
-        lane->cusolver = NULL;
-        status = result == CUSOLVER_STATUS_NOT_INITIALIZED
-                     ? GPU_NO_MEMORY
-                     : gpu_check_cusolver(result, "cusolverDnCreate");
-        if (status != GPU_NO_MEMORY)
-            break;
-        pool_trim();
-    }
-    if (!lane->cusolver)
-        return status;
-    status = GPU_CHECK_CUSOLVER(cusolverDnSetStream, lane->cusolver, lane->stream);
+    enum gpu_status status = lane->cusolver ? GPU_OK : create_cusolver(lane);
+    if (status == GPU_OK)
+        status = GPU_CHECK_CUSOLVER(cusolverDnSetStream, lane->cusolver, lane->stream);
     if (status == GPU_OK)
         status = GPU_CHECK_CUSOLVER(cusolverDnCreateParams, &lane->params);
     if (status != GPU_OK)
         lane->params = NULL;
+    if (status == GPU_ERROR)
+        failure_is_of(FAILURE_CUSOLVER);
+    if (status == GPU_ERROR || status == GPU_UNSUPPORTED)
+        atomic_store(&cusolver_is_broken, true);
     return status;
 }
 

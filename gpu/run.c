@@ -276,13 +276,42 @@ bool gpu_work_by_original(const struct gpu_work *work, const struct accel_call *
 }
 
 /* Gives back what a call took. What is still under way on the stream must end first; where it
- * cannot be waited for, its memory is left alone. */
-static void finish(struct gpu_work *work)
+ * cannot be waited for, its memory is left alone. Returns whether it could. */
+static bool finish(struct gpu_work *work)
 {
+    /* After a library's failure the stream is asked, whatever is thought to be on it. */
+    if (failure_noted()->kind != FAILURE_NONE)
+        work->lane->quiet = false;
     bool quiet = lane_wait(work->lane) == GPU_OK;
     if (quiet)
         give_back(work);
     lane_release(work->lane, !quiet);
+    return quiet;
+}
+
+/* A library that has failed on a stream that still works may have lacked memory, which it does not always say. If there
+ * is some, it fails at this routine, and will the next time. */
+static enum gpu_status judge(enum gpu_status status, bool well, struct gpu_host *host)
+{
+    const struct failure *failure = failure_noted();
+    const bool failed = status == GPU_ERROR || status == GPU_FINISHED_ELSE;
+    if (!failed && status != GPU_LOST)
+        return status;
+    if (failed && well && failure->kind != FAILURE_DEVICE && gpu_memory_is_short()) {
+        pool_trim();
+        return status == GPU_ERROR ? GPU_NO_MEMORY : GPU_SHORT_ELSE;
+    }
+    host->blame = !well || failure->kind == FAILURE_DEVICE || failure->kind == FAILURE_NONE
+                      ? GPU_BLAME_DEVICE
+                  : failure->kind == FAILURE_CUSOLVER ? GPU_BLAME_LAPACK
+                                                      : GPU_BLAME_ROUTINE;
+    if (host->blame == GPU_BLAME_DEVICE || status == GPU_LOST)
+        failure_is_of(FAILURE_DEVICE);
+    else
+        strcpy(host->failure, failure->text);
+    if (failure->text[0])
+        failure_publish(failure);
+    return status;
 }
 
 static bool any_in_place(const struct accel_call *call)
@@ -293,24 +322,37 @@ static bool any_in_place(const struct accel_call *call)
     return false;
 }
 
+static enum gpu_status run_on_lane(struct gpu_work *work, bool *well)
+{
+    enum gpu_status status = lane_acquire(&work->lane);
+    *well = false;
+    if (status != GPU_OK)
+        return status;
+    if (any_in_place(work->call))
+        status = lane_join_default_stream(work->lane);
+    if (status == GPU_OK)
+        status = functions[work->call->routine->family](work);
+    *well = finish(work);
+    return status;
+}
+
 enum gpu_status gpu_run(const struct accel_call *call, struct gpu_host *host)
 {
     struct gpu_work work = {.call = call, .host = host};
     struct gpu_scope scope;
+    struct failure outer;
+    bool well = false;
     if (!functions[call->routine->family])
         return GPU_UNSUPPORTED;
+    failure_begin(&outer);
     enum gpu_status status = gpu_enter(&scope);
-    if (status != GPU_OK)
-        return status;
-    status = lane_acquire(&work.lane);
-    if (status == GPU_OK) {
-        if (any_in_place(call))
-            status = lane_join_default_stream(work.lane);
-        if (status == GPU_OK)
-            status = functions[call->routine->family](&work);
-        finish(&work);
-    }
-    gpu_leave(&scope);
+    bool entered = status == GPU_OK;
+    if (entered)
+        status = run_on_lane(&work, &well);
+    status = judge(status, well, host);
+    if (entered)
+        gpu_leave(&scope);
+    failure_end(&outer);
     return status;
 }
 

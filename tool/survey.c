@@ -141,7 +141,8 @@ static double run_once(struct survey *survey, struct survey_track *track, struct
         return workload_cpu_ms(workload);
     enum gpu_status status;
     double ms = workload_gpu_ms(workload, host, &status);
-    if (status == GPU_UNSUPPORTED)
+    bool routine = status == GPU_ERROR && host->blame != GPU_BLAME_DEVICE;
+    if (status == GPU_UNSUPPORTED || routine)
         track->next = track->shapes;
     else if (status != GPU_OK && status != GPU_NO_MEMORY)
         survey->gpu = false;

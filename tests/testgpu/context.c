@@ -34,9 +34,29 @@ CUresult context_error(CUcontext context)
     return context->error;
 }
 
+/* Why there can be no context on a device (CUDA driver API, cuDevicePrimaryCtxRetain, CUDA_ERROR_DEVICE_UNAVAILABLE). */
+static CUresult refused(int device)
+{
+    switch (settings.mode[devices[device].physical]) {
+    case MODE_TAKEN:
+        return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    case MODE_PROHIBITED:
+        return CUDA_ERROR_UNKNOWN;
+    case MODE_FAILING:
+        return CUDA_ERROR_ECC_UNCORRECTABLE;
+    case MODE_FULL:
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    default:
+        return CUDA_SUCCESS;
+    }
+}
+
 /* With the lock. */
 CUresult context_new(CUcontext *context, int device, unsigned flags)
 {
+    CUresult code = refused(device);
+    if (code != CUDA_SUCCESS)
+        return code;
     CUcontext new = testgpu_object_new(&contexts, NULL);
     if (new == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;

@@ -46,8 +46,10 @@ CUresult CUDAAPI cuInit(unsigned int flags)
     }
     if (!driver.initialised) {
         choose_devices();
-        for (int i = 0; i < device_count; i++)
+        for (int i = 0; i < device_count; i++) {
             memory_reserve(&devices[i]);
+            devices[i].used = settings.taken[devices[i].physical];
+        }
         driver.initialised = device_count > 0;
         if (driver.initialised)
             end_at_exit();
@@ -153,6 +155,16 @@ static int attribute(CUdevice_attribute attribute, CUdevice device)
         return 50 << 20;
     case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO:
         return 2;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
+        switch (settings.mode[devices[device].physical]) {
+        case MODE_EXCLUSIVE:
+        case MODE_TAKEN:
+            return CU_COMPUTEMODE_EXCLUSIVE_PROCESS;
+        case MODE_PROHIBITED:
+            return CU_COMPUTEMODE_PROHIBITED;
+        default:
+            return CU_COMPUTEMODE_DEFAULT;
+        }
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
         return 1024;
     case CU_DEVICE_ATTRIBUTE_WARP_SIZE:

@@ -28,6 +28,16 @@ extern struct driver driver;
 
 enum { ATTRIBUTES_MAX = 16 };
 
+enum device_mode {
+    MODE_DEFAULT,
+    MODE_EXCLUSIVE,
+    MODE_TAKEN,
+    MODE_PROHIBITED,
+    MODE_FAILING,
+    MODE_FULL,
+    MODES
+};
+
 struct settings {
     size_t memory;
     int devices;
@@ -36,6 +46,8 @@ struct settings {
         int which, value;
     } attribute[ATTRIBUTES_MAX + 1];
     int attributes;
+    enum device_mode mode[DEVICES_MAX]; /* by physical number */
+    size_t taken[DEVICES_MAX];
     unsigned delay_us;
     uint64_t seed;
     double up_gbps, down_gbps;

@@ -7,6 +7,9 @@
  *   TESTGPU_NAME        of each device, default "Test GPU"
  *   TESTGPU_ATTRIBUTES  NUMBER=VALUE,...: what cuDeviceGetAttribute() answers of these, rather than
  *                       what an H100 has; the numbers are cuda.h's
+ *   TESTGPU_MODES       MODE,...: of device 0, 1, ...: default; exclusive; taken (exclusive, and another
+ *                       process has it); prohibited; failing; full (there is no memory for a context)
+ *   TESTGPU_TAKEN       bytes,...: of device 0, 1, ..., the memory that other processes have
  *   TESTGPU_DELAY_US    each copy and kernel starts up to so much later, default 200; 0: at once
  *   TESTGPU_SEED        of the delays; the report says which was used
  *   TESTGPU_FAIL        FUNCTION:N[+][=CODE],...: the N-th call (+: and all after it) fails; *:N
@@ -60,11 +63,8 @@ static void refuse(const char *name, const char *text)
     abort();
 }
 
-static unsigned long long number(const char *name, unsigned long long otherwise, bool suffix)
+static unsigned long long number_in(const char *name, const char *text, bool suffix)
 {
-    const char *text = getenv(name);
-    if (text == NULL || *text == '\0')
-        return otherwise;
     char *end;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
@@ -80,6 +80,12 @@ static unsigned long long number(const char *name, unsigned long long otherwise,
     if (end == text || *end != '\0' || errno != 0 || *text == '-')
         refuse(name, text);
     return value << shift;
+}
+
+static unsigned long long number(const char *name, unsigned long long otherwise, bool suffix)
+{
+    const char *text = getenv(name);
+    return text == NULL || *text == '\0' ? otherwise : number_in(name, text, suffix);
 }
 
 static unsigned number_up_to(const char *name, unsigned otherwise, unsigned most)
@@ -119,6 +125,41 @@ static const char *path_setting(const char *name)
 {
     const char *text = getenv(name);
     return text != NULL && *text != '\0' ? strdup(text) : NULL;
+}
+
+/* BYTES,... */
+static void read_taken(void)
+{
+    const char *text = getenv("TESTGPU_TAKEN");
+    char *copy = strdup(text != NULL ? text : ""), *rest = NULL;
+    int i = 0;
+    for (char *word = strtok_r(copy, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
+        if (i == DEVICES_MAX)
+            refuse("TESTGPU_TAKEN", text);
+        settings.taken[i] = number_in("TESTGPU_TAKEN", word, true);
+        if (settings.taken[i++] > settings.memory)
+            refuse("TESTGPU_TAKEN", text);
+    }
+    free(copy);
+}
+
+/* MODE,... */
+static void read_modes(void)
+{
+    static const char *const names[] = {"default",    "exclusive", "taken",
+                                        "prohibited", "failing",   "full"};
+    const char *text = getenv("TESTGPU_MODES");
+    char *copy = strdup(text != NULL ? text : ""), *rest = NULL;
+    int i = 0;
+    for (char *word = strtok_r(copy, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
+        int mode = 0;
+        while (mode < MODES && strcmp(names[mode], word) != 0)
+            mode++;
+        if (mode == MODES || i == DEVICES_MAX)
+            refuse("TESTGPU_MODES", text);
+        settings.mode[i++] = (enum device_mode)mode;
+    }
+    free(copy);
 }
 
 /* NUMBER=VALUE,... */
@@ -163,6 +204,8 @@ void settings_read(void)
     settings.early_end = number("TESTGPU_EXIT_EARLY", 0, false) != 0;
     settings.name = path_setting("TESTGPU_NAME");
     read_attributes();
+    read_modes();
+    read_taken();
     settings.report = path_setting("TESTGPU_REPORT");
     settings.trace = path_setting("TESTGPU_TRACE");
 }

@@ -149,7 +149,7 @@ static void make(struct product *p, enum accel_dtype dtype, char ta, char tb, in
     size_t bytes = (size_t)accel_bytes(&call->operand[ACCEL_c]);
     p->before = malloc(bytes + 1);
     memcpy(p->before, call->operand[ACCEL_c].ptr, bytes);
-    p->host = (struct gpu_host){on_original, on_event, p, 0, 0};
+    p->host = (struct gpu_host){.original = on_original, .event = on_event, .context = p};
 }
 
 static void destroy(struct product *p)
