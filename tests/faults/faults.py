@@ -176,11 +176,13 @@ def judge(fault, done, report, baseline, expected="", may_stop=False):
         return Outcome(fault, "missed", fault.plant, 0)
     reasons = Counter(f["why"] for f in lines)
     given_up = bool(reasons["error"] or reasons["no_gpu"])
-    if len(spoken) != given_up and not (len(spoken) == 1 and "left alone" in spoken[0]):
+    routines = [line for line in spoken if "is left to the CPU from here on" in line]  # what else there is, is about the device
+    device = [line for line in spoken if line not in routines]
+    if bool(spoken) != given_up and not (device and "left alone" in device[0]) or len(device) > 1 or len(set(routines)) < len(routines):
         return wrong(f"{len(spoken)} lines are said")
-    if spoken and not re.search(r"CUDA_ERROR|CUBLAS|cuBLAS|cuSOLVER|out of memory|not found", spoken[0]):
+    if not all(re.search(r"CUDA_ERROR|CUBLAS|cuBLAS|CUSOLVER|cuSOLVER|out of memory|not found", line) for line in spoken):
         return wrong("the line does not say what failed")
-    remains = leak(fault, bool(spoken), report, baseline)
+    remains = leak(fault, bool(device), report, baseline)
     if remains:
         return wrong("left behind: " + remains)
     left_to_cpu = [f for f in lines if f["why"] in ("error", "no_gpu", "no_memory", "unsupported")]
