@@ -275,41 +275,6 @@ static bool may_stand(const struct verification *verification, const struct acce
     return false;
 }
 
-static void leave_routine(const struct accel_routine *routine, const char *failure)
-{
-    if (left_alone_add(routine, LEFT_FAILED))
-        accel_say("%s is left to the CPU from here on, %s goes on with other routines: %s",
-                  routine->name, start_gpu_name(), failure);
-}
-
-static void leave_lapack(const char *failure)
-{
-    bool news = false;
-    for (uint32_t i = 0; i < accel_routine_count; i++)
-        if (accel_is_lapack(accel_routines[i].family) &&
-            left_alone_add(&accel_routines[i], LEFT_FAILED))
-            news = true;
-    if (news)
-        accel_say("LAPACK is left to the CPU from here on, %s goes on with BLAS: %s",
-                  start_gpu_name(), failure);
-}
-
-/* What has failed is of no more use. */
-static void leave_alone(const struct accel_call *call, const struct gpu_host *host)
-{
-    switch (host->blame) {
-    case GPU_BLAME_DEVICE:
-        start_give_up();
-        break;
-    case GPU_BLAME_LAPACK:
-        leave_lapack(host->failure);
-        break;
-    case GPU_BLAME_ROUTINE:
-        leave_routine(call->routine, host->failure);
-        break;
-    }
-}
-
 /* Runs on the GPU. True when the result is there; the record says where it came from. */
 static bool run_on_gpu(const struct accel_call *call, const struct situation *situation,
                        const struct dispatch_caller *caller, struct accel_record *record)
@@ -354,11 +319,11 @@ static bool run_on_gpu(const struct accel_call *call, const struct situation *si
         break;
     case GPU_ERROR:
         record->why = ACCEL_ERROR;
-        leave_alone(call, &host);
+        left_alone_after(call->routine, &host);
         break;
     case GPU_FINISHED_ELSE:
         record->why = stands ? ACCEL_ERROR : record->why;
-        leave_alone(call, &host);
+        left_alone_after(call->routine, &host);
         return stands;
     case GPU_SHORT_ELSE:
         record->why = stands ? ACCEL_NO_MEMORY : record->why;

@@ -1,10 +1,10 @@
 /*
- * Routines of which the GPU is given no more calls. Thread-safe.
+ * What is left alone after a failure: the device, all of LAPACK, or a routine. Thread-safe.
  */
 #ifndef ACCEL_LEFT_ALONE_H
 #define ACCEL_LEFT_ALONE_H
 
-#include "gpu/call.h"
+#include "gpu/gpu.h"
 
 enum left_alone {
     LEFT_WRONG,  /* a result was wrong */
@@ -12,8 +12,12 @@ enum left_alone {
     LEFT_REASONS
 };
 
-/* Returns whether the routine was not left alone before for this reason. */
+/* Leaves a routine alone. Returns whether that is new. */
 bool left_alone_add(const struct accel_routine *routine, enum left_alone reason);
 bool left_alone_has(const struct accel_routine *routine, enum left_alone reason);
+
+/* A call of the routine has failed on the GPU (GPU_ERROR, GPU_FINISHED_ELSE): what is to blame is left alone from here on, and that
+ * is said once. */
+void left_alone_after(const struct accel_routine *routine, const struct gpu_host *host);
 
 #endif
