@@ -525,6 +525,32 @@ bool dispatch_would_run(struct accel_call *call, const struct dispatch_caller *c
  * stack, is a part of it: LAPACK calls BLAS. One that the program has left by longjmp is recognised by its place. */
 static _Thread_local const char *computes __attribute__((tls_model("initial-exec")));
 
+/* A thread that ends within a call (pthread_cancel(3)) is counted no longer. */
+static pthread_key_t computing;
+static bool computing_there;
+
+static void stop_computing(void *unused)
+{
+    (void)unused;
+    if (computes)
+        load_leave_cpu();
+    computes = NULL;
+}
+
+static void make_computing(void)
+{
+    computing_there = pthread_key_create(&computing, stop_computing) == 0;
+}
+
+static void count_computing(const char *here)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    computes = here;
+    pthread_once(&once, make_computing);
+    if (computing_there && !pthread_getspecific(computing))
+        pthread_setspecific(computing, &computes);
+}
+
 /* The original, with the caller's own arguments; how long it took is learned from. Returns milliseconds. */
 static double run_forward(const struct accel_call *call, const struct situation *situation,
                           const struct dispatch_caller *caller)
@@ -537,7 +563,7 @@ static double run_forward(const struct accel_call *call, const struct situation 
     bool counted = !computes;
     bool alone = counted && load_enter_cpu() == 1;
     if (counted)
-        computes = here;
+        count_computing(here);
     double start = accel_now_ms();
     caller->forward(caller->context);
     double ms = accel_now_ms() - start;

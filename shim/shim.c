@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "adapter.h"
@@ -23,22 +24,47 @@
  * arithmetic, and CUDA's, sets no floating-point flag of the program and meets none of its traps (feenableexcept(3));
  * MXCSR has both, and its reset value masks all. */
 struct program_state {
-    int cancel_state;
+    int cancel_state, cancel_type;
     uint32_t mxcsr;
 };
 
-static void put_aside(struct program_state *state)
+static void put_flags_aside(struct program_state *state)
 {
     const uint32_t masked = 0x1f80;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state->cancel_state);
     state->mxcsr = __builtin_ia32_stmxcsr();
     __builtin_ia32_ldmxcsr(masked);
 }
 
-static void put_back(const struct program_state *state)
+static void put_flags_back(const struct program_state *state)
 {
     __builtin_ia32_ldmxcsr(state->mxcsr);
-    pthread_setcancelstate(state->cancel_state, NULL);
+}
+
+/* Of a thread that may be cancelled at any time, while it holds nothing of ours yet. A pthread_cancel() that has begun may send
+ * its signal late, and glibc's handler does not look at the state again, nor at the type within a call that is a cancellation
+ * point (glibc 2.36, nptl/pthread_cancel.c). Such a call waits for that signal before it returns. */
+static void await_cancellation(void)
+{
+    fsync(-1);
+}
+
+static void put_aside(struct program_state *state)
+{
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &state->cancel_type);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state->cancel_state);
+    if (state->cancel_type == PTHREAD_CANCEL_ASYNCHRONOUS &&
+        state->cancel_state == PTHREAD_CANCEL_ENABLE)
+        await_cancellation();
+    put_flags_aside(state);
+}
+
+static void put_back(const struct program_state *state)
+{
+    int ours;
+    put_flags_back(state);
+    pthread_setcancelstate(state->cancel_state, &ours);
+    if (state->cancel_type == PTHREAD_CANCEL_ASYNCHRONOUS)
+        pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &ours);
 }
 
 /* One call on its way: what dispatch's callbacks need. */
@@ -52,35 +78,52 @@ struct passage {
     bool inner_count;               /* what the original calls inside is decided on its own */
 };
 
-/* The frame of the call that this thread is deciding or running. A call that comes in deeper on the
- * stack is part of it (a CBLAS that calls the Fortran name) and is not decided again. A frame that the
- * program left by longjmp is recognised by its place: it is not above the new one. */
-static _Thread_local const struct accel_frame *current __attribute__((tls_model("initial-exec")));
+/* The frame of the call that this thread is deciding or running. A call that comes in deeper on the stack is part of it (a
+ * CBLAS that calls the Fortran name), or comes from a signal handler, perhaps while we hold a lock: it is not decided. A
+ * frame that the program left by longjmp is recognised by its place: it is not above the new one. */
+static _Thread_local const struct accel_frame *volatile current
+    __attribute__((tls_model("initial-exec")));
+
+/* Whether this is a handler on an alternate stack, wherever that lies, which has interrupted what runs at `frame`. */
+static bool interrupts(const struct accel_frame *frame)
+{
+    stack_t stack;
+    if (sigaltstack(NULL, &stack) != 0 || !(stack.ss_flags & SS_ONSTACK))
+        return false;
+    return (uintptr_t)frame - (uintptr_t)stack.ss_sp >= stack.ss_size;
+}
+
+static bool is_part(const struct accel_frame *frame)
+{
+    const struct accel_frame *under_way = current;
+    return under_way && (frame < under_way || interrupts(under_way));
+}
 
 static void to_program(const struct passage *p)
 {
     if (p->inner_count)
         current = NULL;
-    put_back(p->program);
 }
 
 static void from_program(const struct passage *p, uint64_t returned)
 {
-    put_aside(p->program);
     current = p->frame;
     if (p->abi == ACCEL_ABI_LAPACKE)
         p->frame->rax = returned;
 }
 
+/* We hold nothing meanwhile: the thread may be cancelled, where the program allows that. */
 static void forward(void *context)
 {
     const struct passage *p = context;
     uint64_t returned;
     to_program(p);
+    put_back(p->program);
     if (p->group)
         returned = accel_adapter_call(p->original->function, p->abi, p->original->width, p->group);
     else
         returned = accel_adapter_forward(p->original->function, p->routine, p->abi, p->frame);
+    put_aside(p->program);
     from_program(p, returned);
 }
 
@@ -90,11 +133,14 @@ static void succeed(void *context)
     accel_adapter_succeed(p->routine, p->abi, p->original->width, p->frame);
 }
 
+/* A part of the call, while we hold memory and a stream for the rest: the thread is not cancelled before its end. */
 static void call_original(void *context, const struct accel_call *call)
 {
     const struct passage *p = context;
     to_program(p);
+    put_flags_back(p->program);
     uint64_t returned = accel_adapter_call(p->original->function, p->abi, p->original->width, call);
+    put_flags_aside(p->program);
     from_program(p, returned);
 }
 
@@ -147,7 +193,8 @@ static bool is_small(const struct passage *p, int64_t groups)
                                    attention.gate));
 }
 
-static void *enter(uint32_t entry, struct accel_frame *frame, struct program_state *program)
+static void *enter(uint32_t entry, struct accel_frame *frame, struct program_state *program,
+                   bool part)
 {
     const struct accel_original *original = accel_slots_original(entry, frame->ret);
     uint32_t exported = accel_slots_exported(entry);
@@ -155,7 +202,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
     enum accel_abi abi = accel_name_mangling(exported)->abi;
     if (original->wide && accel_adapter_is_wide(routine, abi, frame))
         original = original->wide;
-    if (current && frame < current)
+    if (part)
         return original->function;
     accel_slots_follow();
     if (!dispatch_is_on())
@@ -179,7 +226,6 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
     bool done;
     if (groups > 1 && is_small(&passage, groups))
         return original->function;
-    current = frame;
     if (groups > 1) {
         done = run_groups(&passage, &caller, groups);
     } else {
@@ -189,7 +235,6 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
         passage.inner_count = accel_is_lapack(routine->family) && !lapack_is_query(&call);
         done = dispatch_call(&call, &caller);
     }
-    current = NULL;
     accel_slots_follow();
     return done ? NULL : original->function;
 }
@@ -199,7 +244,12 @@ void *accel_enter(uint32_t entry, struct accel_frame *frame)
     int saved = errno; /* BLAS leaves it alone */
     struct program_state program;
     put_aside(&program);
-    void *target = enter(entry, frame, &program);
+    bool part = is_part(frame);
+    if (!part)
+        current = frame;
+    void *target = enter(entry, frame, &program, part);
+    if (!part)
+        current = NULL;
     put_back(&program);
     errno = saved;
     return target;

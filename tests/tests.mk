@@ -12,6 +12,7 @@ TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so
                    fp_state libentry_provider.so libentry_cost.so \
                    $(UNIT_TESTS) \
                    test_testgpu)
+TEST_PROGRAMS += $(TESTS)/interrupts
 
 .PHONY: test-programs
 test-programs: $(TEST_PROGRAMS) reference-programs $(BUILD)/regret/replay
@@ -69,6 +70,8 @@ $(TESTS)/signals: tests/shim/signals.c
 $(TESTS)/turmoil: tests/shim/turmoil.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3 -ldl -lpthread
 $(TESTS)/handlers: tests/shim/handlers.c
+	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3 -lpthread
+$(TESTS)/interrupts: tests/shim/interrupts.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3 -lpthread
 $(TESTS)/surroundings: tests/shim/surroundings.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3

@@ -1,0 +1,39 @@
+#!/usr/bin/python3 -B
+"""What comes in between a call: handlers that call BLAS themselves, on the thread's stack and on alternate ones; and threads that are
+cancelled, at a point of their own and at any time. With the reference BLAS, which itself can be interrupted like that."""
+
+import os
+import statistics
+import tempfile
+from pathlib import Path
+
+from common import LOG, NO_GPU, TEST_GPU, UNDER_TSAN, Tap, parse_log, start
+
+tap = Tap()
+COUNT = 3000 if os.environ.get("TEST_LONG") else 300
+REFERENCE = {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/blas:/usr/lib/x86_64-linux-gnu/blas64", "TESTGPU_DELAY_US": "0"}
+WHAT = {"handler": "a handler that calls BLAS", "above": "the same on an alternate stack above the thread's", "below": "and below it",
+        "deferred": "pthread_cancel, deferred", "async": "pthread_cancel at any time"}
+
+with tempfile.TemporaryDirectory() as folder:
+    log = folder + "/log"
+    for what, name in WHAT.items():
+        if UNDER_TSAN and what == "async":
+            tap.skip(name, "ThreadSanitizer's runtime may not be cancelled at any time")
+            continue
+        for mode, env in {"without libaccel": {}, "no GPU": NO_GPU, "no GPU, logged": {**NO_GPU, **LOG, "ACCEL_LOG_FILE": log}, "test GPU": TEST_GPU,
+                          "test GPU, logged": {**TEST_GPU, "ACCEL_LOG": "2", "ACCEL_LOG_FILE": log}}.items():
+            Path(log).unlink(missing_ok=True)
+            done = start("interrupts", what, COUNT, env={**env, **REFERENCE}, timeout=100)
+            tap.ok(done.returncode == 0 and f"{COUNT} times, 0 wrong\n" == done.stdout, f"{name}, {mode}", done.returncode, done.stdout, done.stderr)
+            if "logged" not in mode:
+                continue
+            lines = [line for line in parse_log(Path(log).read_text()) if "why" in line]
+            tap.ok(len(lines) >= COUNT // 2, f"{name}, {mode}: the log is whole", len(lines))
+            if what != "async":
+                continue
+            # Threads that have ended within a call do not count as computing: these would be many times what a core does alone.
+            estimates = [float(line["est_cpu_ms"]) for line in lines if "est_cpu_ms" in line and line["m"] == "48"]
+            tap.ok(estimates[-1] < 10 * statistics.median(estimates), f"{name}, {mode}: nor are they thought to compute on",
+                   estimates[-1], statistics.median(estimates))
+tap.done()
