@@ -3,9 +3,10 @@
 linker, RTLD_DEEPBIND, functions chosen when they are bound; providers that come and go, and two at once, under load."""
 
 import os
+import tempfile
 from pathlib import Path
 
-from common import LOG, NO_GPU, SHIM, TEST_GPU, TESTS, UNDER_TSAN, Tap, lines_for, start
+from common import LOG, NO_GPU, SHIM, TEST_GPU, TESTS, UNDER_TSAN, Tap, lines_for, said, start
 
 tap = Tap()
 MODES = {"ACCEL=0": {**SHIM, "ACCEL": "0"}, "no GPU": NO_GPU, "test GPU": {**TEST_GPU, "TESTGPU_DELAY_US": "0"},
@@ -63,6 +64,28 @@ for name, path in PRELOADS.items():
                 after=[path] if place == "after" else [], gpu=name != "a wrapper of dgemm_")
 for fake in "2020-01-01 00:00:00", "+0 x1000", "-3000d":
     compare(f"libfaketime, {fake}", ["linked", *LOCAL, f"load:{COUNT}"], {"FAKETIME": fake}, preloads=[PRELOADS["libfaketime"]])
+
+# NVBLAS with its file: its own messages are about GPUs, which it has none of.
+nvblas = sorted(Path("/usr/local").glob("cuda*/lib*/libnvblas.so.1?"))
+if nvblas:
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder, "nvblas.conf")
+        config.write_text(f"NVBLAS_LOGFILE {folder}/log\nNVBLAS_CPU_BLAS_LIB {LIBRARIES}/libblas.so.3\nNVBLAS_GPU_LIST ALL\n")
+        steps, calm = ["linked", *LOCAL], {"NVBLAS_CONFIG_FILE": str(config), "CUDA_VISIBLE_DEVICES": "-1"}
+
+        def printed(done):
+            return [line for line in done.stdout.splitlines() if not line.startswith("[NVBLAS]")]
+
+        native = start("neighbours", TESTS, *steps, env={**calm, "LD_PRELOAD": str(nvblas[0])})
+        tap.ok(native.returncode == 0 and "WRONG" not in native.stdout, "NVBLAS: right without libaccel", native.stdout, native.stderr[-500:])
+        for mode in "ACCEL=0", "no GPU":
+            shim = MODES[mode]["LD_PRELOAD"]
+            for place, preload in {"before": f"{nvblas[0]}:{shim}", "after": f"{shim}:{nvblas[0]}"}.items():
+                done = start("neighbours", TESTS, *steps, env={**MODES[mode], **calm, "LD_PRELOAD": preload})
+                tap.ok((done.returncode, printed(done)) == (0, printed(native)) and not said(done), f"NVBLAS {place} libaccel, {mode}: the same",
+                       done.returncode, done.stdout, done.stderr[-500:])
+else:
+    tap.skip("NVBLAS", "no libnvblas in a CUDA toolkit under /usr/local")
 
 # ---- Providers that come and go, and two at once, while threads call ----
 
