@@ -228,14 +228,140 @@ static bool results_meet(const struct accel_operand *x, int64_t batch)
     return result;
 }
 
+/* An operand's elements as a matrix; a single column has any leading dimension: 0. */
+struct place {
+    uintptr_t at;
+    uint64_t rows, cols, ld, extent;
+};
+
+static struct place place_of(const struct accel_operand *x, const void *ptr)
+{
+    bool column = x->cols == 1 || (x->rows == 1 && x->ld == 1);
+    return (struct place){.at = (uintptr_t)ptr,
+                          .rows = (uint64_t)(column ? x->rows * x->cols : x->rows),
+                          .cols = (uint64_t)(column ? 1 : x->cols),
+                          .ld = column ? 0 : (uint64_t)x->ld,
+                          .extent = (uint64_t)accel_extent(x, 1)};
+}
+
+/* Whether two matrices with elements of `size` bytes have one in common, or that cannot be told. Blocks of one large
+ * matrix lie within one another's extents, and have none. */
+static bool share(struct place x, struct place y, uint64_t size)
+{
+    if (y.at < x.at)
+        return share(y, x, size);
+    uint64_t distance = y.at - x.at, ld = x.ld ? x.ld : y.ld;
+    if (distance >= x.extent)
+        return false;
+    if (distance % size != 0 || ld == 0 || (x.ld && y.ld && x.ld != y.ld) || x.rows > ld ||
+        y.rows > ld)
+        return true;
+    uint64_t cols = distance / size / ld, rows = distance / size % ld;
+    return (rows < x.rows && cols < x.cols) || (rows + y.rows > ld && cols + 1 < x.cols);
+}
+
+/* The same of all matrices of two operands of a batch with strides. */
+static bool strided_share(const struct accel_operand *x, const struct accel_operand *y,
+                          int64_t batch)
+{
+    const int64_t size = (int64_t)accel_dtype_size(x->dtype);
+    struct place one = place_of(x, x->ptr), other = place_of(y, y->ptr);
+    if (other.at >= one.at + (uintptr_t)accel_extent(x, batch) ||
+        one.at >= other.at + (uintptr_t)accel_extent(y, batch))
+        return false;
+    if (batch > BESIDE_MAX || (y->stride != x->stride && y->stride != 0))
+        return true;
+    for (int64_t i = y->stride ? 1 - batch : 0; i < batch; i++) {
+        struct place moved = one;
+        moved.at += (uintptr_t)(i * x->stride * size);
+        if (share(moved, other, (uint64_t)size))
+            return true;
+    }
+    return false;
+}
+
+/* The same of operands whose matrices stand in arrays. The one's are in the order of their addresses. */
+static bool ordered_share(const struct accel_operand *x, void *const *ordered,
+                          const struct accel_operand *y, int64_t batch)
+{
+    const uintptr_t before = (uintptr_t)accel_extent(x, 1), behind = (uintptr_t)accel_extent(y, 1);
+    for (int64_t j = 0; j < batch; j++) {
+        struct place other = place_of(y, y->array[j]);
+        int64_t low = 0, high = batch;
+        while (low < high) { /* the first that ends behind its begin */
+            int64_t middle = low + (high - low) / 2;
+            if ((uintptr_t)ordered[middle] + before <= other.at)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        for (int64_t i = low; i < batch && (uintptr_t)ordered[i] < other.at + behind; i++)
+            if (i - low > NEIGHBOURS_MAX ||
+                share(place_of(x, ordered[i]), other, accel_dtype_size(x->dtype)))
+                return true;
+    }
+    return false;
+}
+
+static bool arrays_share(const struct accel_operand *x, const struct accel_operand *y,
+                         int64_t batch)
+{
+    void **ordered = malloc((size_t)batch * sizeof *ordered);
+    if (!ordered)
+        return true;
+    memcpy(ordered, x->array, (size_t)batch * sizeof *ordered);
+    qsort(ordered, (size_t)batch, sizeof *ordered, compare_pointers);
+    bool result = ordered_share(x, ordered, y, batch);
+    free(ordered);
+    return result;
+}
+
+static bool operands_share(const struct accel_call *call, const struct accel_operand *x,
+                           const struct accel_operand *y)
+{
+    if (!x->ptr || !y->ptr || accel_extent(x, 1) <= 0 || accel_extent(y, 1) <= 0)
+        return false;
+    if (x->array && y->array)
+        return arrays_share(x, y, call->batch);
+    return !x->array && !y->array && strided_share(x, y, call->batch);
+}
+
+/* Whether what is written is also something else of the call: then what comes out depends on the order in which it is
+ * computed, which is the original's. */
 static bool call_overlaps(const struct accel_call *call)
 {
     for (int i = 0; i < ACCEL_MATRICES; i++) {
         const struct accel_operand *x = &call->operand[i];
-        if (x->array && (x->access & ACCEL_WRITE) && results_meet(x, call->batch))
+        if (!(x->access & ACCEL_WRITE))
+            continue;
+        if (x->array && results_meet(x, call->batch))
             return true;
+        for (int j = 0; j < ACCEL_MATRICES; j++)
+            if (i != j && operands_share(call, x, &call->operand[j]))
+                return true;
     }
     return false;
+}
+
+/* Kernels want elements at multiples of their size; the CPU does not. */
+static bool is_aligned(const struct accel_operand *x, int64_t batch)
+{
+    const uintptr_t size = accel_dtype_size(x->dtype);
+    if (!x->ptr || (x->place != ACCEL_DEVICE && x->place != ACCEL_MANAGED))
+        return true;
+    for (int64_t i = 0; i < (x->array ? batch : 1); i++)
+        if ((uintptr_t)(x->array ? x->array[i] : x->ptr) % size != 0)
+            return false;
+    return true;
+}
+
+/* What only a call that would run on the GPU is looked at for. */
+static bool suits_gpu(const struct accel_call *call)
+{
+    for (int i = 0; i < ACCEL_MATRICES; i++)
+        if (!is_aligned(&call->operand[i], call->batch))
+            return false;
+    return !call_overlaps(call);
 }
 
 /* Not: flags that only OpenBLAS knows (conjugated, not transposed), memory that our kernels do not reach, and
@@ -397,7 +523,7 @@ struct accel_decision accel_decide(const struct accel_call *call,
                                    const struct accel_settings *settings)
 {
     const struct accel_decision decision = decide(call, machine, settings);
-    return decision.gpu && call_overlaps(call) ? on_cpu(decision, ACCEL_UNSUPPORTED) : decision;
+    return decision.gpu && !suits_gpu(call) ? on_cpu(decision, ACCEL_UNSUPPORTED) : decision;
 }
 
 bool accel_is_fallback(const struct accel_call *call, const struct accel_machine *machine,

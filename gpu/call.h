@@ -506,6 +506,11 @@ static inline bool accel_is_zero(struct accel_complex z)
     return z.re == 0 && z.im == 0;
 }
 
+static inline bool accel_is_one(struct accel_complex z)
+{
+    return z.re == 1 && z.im == 0;
+}
+
 static inline struct accel_complex accel_conjugate(struct accel_complex z)
 {
     return (struct accel_complex){z.re, -z.im};

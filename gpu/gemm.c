@@ -16,6 +16,7 @@ struct gemm {
     int64_t mt, nt, kt; /* tile sizes */
     /* Device memory for tiles of the operands that are not in place, and what is in it. */
     CUdeviceptr memory_a, memory_b, memory_c;
+    CUdeviceptr zeros;                  /* where C is scaled alone: k = 0 */
     int64_t a_row, a_col, b_row, b_col; /* -1: nothing yet */
 };
 
@@ -123,25 +124,22 @@ static enum gpu_status compute_tile(struct gemm *g, int64_t row, int64_t col, in
     enum gpu_status status = gpu_work_tile(
         g->work, g->c, row, col, rows, cols, g->memory_c,
         accel_is_zero(call->scalar[ACCEL_beta]) ? GPU_TILE_UNREAD : GPU_TILE_COPIED, c);
-    /* k = 0 where alpha is 0: then A and B are not to be read, and cuBLAS scales C alone. */
-    int64_t p = 0;
-    do {
+    /* Then A and B are not to be read, alpha may be 0. */
+    if (status == GPU_OK && g->k == 0)
+        return kernel_scale(g->work, rows, cols, call->scalar[ACCEL_beta], g->zeros, *c);
+    for (int64_t p = 0; status == GPU_OK && p < g->k; p += g->kt) {
         int64_t depth = g->kt < g->k - p ? g->kt : g->k - p;
-        struct gpu_tile a = *c, b = *c;
-        if (status == GPU_OK && depth > 0)
-            status = operand_tile(g, g->a, call->flag[ACCEL_transa], row, p, rows, depth,
-                                  g->memory_a, &g->a_row, &g->a_col, &a);
-        if (status == GPU_OK && depth > 0)
+        struct gpu_tile a, b;
+        status = operand_tile(g, g->a, call->flag[ACCEL_transa], row, p, rows, depth, g->memory_a,
+                              &g->a_row, &g->a_col, &a);
+        if (status == GPU_OK)
             status = operand_tile(g, g->b, call->flag[ACCEL_transb], p, col, depth, cols,
                                   g->memory_b, &g->b_row, &g->b_col, &b);
-        if (depth == 0) /* their leading dimensions are checked all the same */
-            a.ld = b.ld = rows > cols ? rows : cols;
         if (status == GPU_OK)
             status = kernel_gemm(g->work, call->flag[ACCEL_transa], call->flag[ACCEL_transb], rows,
                                  cols, depth, call->scalar[ACCEL_alpha], a, b,
                                  p == 0 ? call->scalar[ACCEL_beta] : one, *c);
-        p += depth;
-    } while (status == GPU_OK && p < g->k);
+    }
     return status;
 }
 
@@ -223,7 +221,11 @@ enum gpu_status gpu_gemm(struct gpu_work *work)
     for (int i = 0; i < ACCEL_MATRICES; i++)
         if (gpu_in_place(&call->operand[i]) && !kernels_fit(call->operand[i].ld))
             return GPU_UNSUPPORTED;
+    if (g.k == 0 && accel_is_one(call->scalar[ACCEL_beta]))
+        return GPU_OK;
     enum gpu_status status = gpu_work_prepare(work, plan_tiles, &g);
+    if (status == GPU_OK && g.k == 0)
+        status = kernel_zeros(work, accel_max(g.mt, g.nt), &g.zeros);
     for (int64_t col = 0; status == GPU_OK && col < g.n; col += g.nt) {
         int64_t cols = g.nt < g.n - col ? g.nt : g.n - col;
         for (int64_t row = 0; status == GPU_OK && row < g.m; row += g.mt) {

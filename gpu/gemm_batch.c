@@ -22,6 +22,7 @@ struct batch {
     struct slots slots[3];
     int64_t load; /* products that go up together */
     CUdeviceptr pointers;
+    bool scaling;  /* k or alpha is 0: C := beta C, with zeros for A and B */
     char *staging; /* host memory for one operand's slots */
 };
 
@@ -152,7 +153,7 @@ static enum gpu_status download(struct batch *g, const struct slots *s, int64_t 
 
 static bool is_needed(const struct batch *g, const struct slots *s)
 {
-    return s->x->access & ACCEL_WRITE ? accel_is_read(g->call, s->x) : !accel_adds_nothing(g->call);
+    return s->x->access & ACCEL_WRITE ? accel_is_read(g->call, s->x) : !g->scaling;
 }
 
 /* Matrix number `product`, which is number `i` of its load, on the device. */
@@ -182,8 +183,9 @@ static enum gpu_status multiply_array(struct batch *g, int64_t first, int64_t co
         tiles[x].ptr = g->pointers + (CUdeviceptr)(x * count) * sizeof(CUdeviceptr);
     }
     enum gpu_status status = lane_upload(g->work->lane, g->pointers, 3 * count, &from);
-    return status == GPU_OK ? kernel_gemm_array(g->work, count, tiles[A], tiles[B], tiles[C])
-                            : status;
+    return status == GPU_OK
+               ? kernel_gemm_array(g->work, g->scaling, count, tiles[A], tiles[B], tiles[C])
+               : status;
 }
 
 static enum gpu_status run_load(struct batch *g, int64_t first, int64_t count)
@@ -200,7 +202,7 @@ static enum gpu_status run_load(struct batch *g, int64_t first, int64_t count)
     if (status == GPU_OK && needs_pointers(g))
         status = multiply_array(g, first, count);
     else if (status == GPU_OK)
-        status = kernel_gemm_strided(g->work, count, tile_of(&g->slots[A], first, 0),
+        status = kernel_gemm_strided(g->work, g->scaling, count, tile_of(&g->slots[A], first, 0),
                                      stride_of(&g->slots[A]), tile_of(&g->slots[B], first, 0),
                                      stride_of(&g->slots[B]), tile_of(&g->slots[C], first, 0),
                                      stride_of(&g->slots[C]));
@@ -266,7 +268,9 @@ static enum gpu_status run_loads(struct batch *g)
 enum gpu_status gpu_gemm_batch(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
-    struct batch g = {.work = work, .call = call};
+    struct batch g = {.work = work,
+                      .call = call,
+                      .scaling = accel_adds_nothing(call) || call->size[ACCEL_k] == 0};
     static const enum accel_matrix operands[3] = {ACCEL_a, ACCEL_b, ACCEL_c};
     bool host = false;
     for (int i = 0; i < 3; i++) {
@@ -277,9 +281,14 @@ enum gpu_status gpu_gemm_batch(struct gpu_work *work)
                                     .shared = !x->array && x->stride == 0,
                                     .ld = ld,
                                     .elements = ld * (x->cols > 0 ? x->cols : 1)};
-        host = host || !g.slots[i].in_place;
+        if (g.scaling && i != C) /* m x 1 and 1 x n, one for all: see kernel_gemm_strided() */
+            g.slots[i] = (struct slots){
+                .x = x, .shared = true, .ld = i == A ? accel_max(1, call->size[ACCEL_m]) : 1};
+        else
+            host = host || !g.slots[i].in_place;
     }
-    if (call->size[ACCEL_m] == 0 || call->size[ACCEL_n] == 0 || call->batch == 0)
+    if (call->size[ACCEL_m] == 0 || call->size[ACCEL_n] == 0 || call->batch == 0 ||
+        (g.scaling && accel_is_one(call->scalar[ACCEL_beta])))
         return GPU_OK;
     if (!kernels_fit_call(call) || !kernels_fit(call->batch))
         return GPU_UNSUPPORTED;
@@ -288,6 +297,11 @@ enum gpu_status gpu_gemm_batch(struct gpu_work *work)
     if (status == GPU_NO_MEMORY || (status == GPU_OK && host && g.load == 1)) {
         status = status == GPU_OK ? gpu_work_give_back(work) : GPU_OK;
         return status == GPU_OK ? one_by_one(&g) : status;
+    }
+    if (status == GPU_OK && g.scaling) {
+        status = kernel_zeros(work, accel_max(call->size[ACCEL_m], call->size[ACCEL_n]),
+                              &g.slots[A].memory);
+        g.slots[B].memory = g.slots[A].memory;
     }
     return status == GPU_OK ? run_loads(&g) : status;
 }

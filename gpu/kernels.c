@@ -1,7 +1,8 @@
 #include "cublas_call.h"
 
 #include <limits.h>
-#include <stdatomic.h>
+
+static const struct accel_complex one = {1, 0};
 
 bool kernels_fit(int64_t size)
 {
@@ -37,11 +38,15 @@ bool cublas_make_room(const struct gpu_work *work)
     return true;
 }
 
-static atomic_bool no_bfloat16;
-
+/* Devices before compute capability 8.0 refuse all products of bfloat16; others may refuse one shape, which says nothing
+ * of the next. */
 bool kernels_have_bfloat16(void)
 {
-    return CUDA(cublasGemmEx) && !atomic_load(&no_bfloat16);
+    int major = 0;
+    return CUDA(cublasGemmEx) &&
+           CUDA(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                      gpu_device.device) == CUDA_SUCCESS &&
+           major >= 8;
 }
 
 /* bfloat16 factors, and all else in single precision. */
@@ -51,16 +56,13 @@ static enum gpu_status gemm_of_bfloat16(struct gpu_work *work, char transa, char
                                         struct gpu_tile c)
 {
     typedef void T;
-    enum gpu_status status = GPU_UNSUPPORTED;
+    enum gpu_status status;
 #define TYPED(tile, type) (T *)(uintptr_t)(tile).ptr, type, (tile).ld
-    if (kernels_have_bfloat16())
-        TRY(EITHER(cublasGemmEx, operation(transa), operation(transb), m, n, k, alpha.as_float,
-                   TYPED(a, CUDA_R_16BF), TYPED(b, CUDA_R_16BF), beta.as_float,
-                   TYPED(c, CUDA_R_32F), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-            "cublasGemmEx");
+    TRY(EITHER(cublasGemmEx, operation(transa), operation(transb), m, n, k, alpha.as_float,
+               TYPED(a, CUDA_R_16BF), TYPED(b, CUDA_R_16BF), beta.as_float, TYPED(c, CUDA_R_32F),
+               CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+        "cublasGemmEx");
 #undef TYPED
-    if (status == GPU_UNSUPPORTED)
-        atomic_store(&no_bfloat16, true);
     return status;
 }
 
@@ -82,47 +84,128 @@ enum gpu_status kernel_gemm(struct gpu_work *work, char transa, char transb, int
     return status;
 }
 
-/* With alpha = 0 a batch's A and B are not to be read. */
-static int64_t inner_size(const struct accel_call *call)
+/* The factors of a batch's products: op(A), op(B), what is between them, and alpha. */
+struct factors {
+    cublasOperation_t op_a, op_b;
+    int64_t k;
+    struct scalar alpha;
+};
+
+static struct factors factors_of(const struct accel_call *call, bool scaling)
 {
-    return accel_adds_nothing(call) ? 0 : call->size[ACCEL_k];
+    if (scaling)
+        return (struct factors){CUBLAS_OP_N, CUBLAS_OP_N, 1, make_scalar(one)};
+    return (struct factors){operation(call->flag[ACCEL_transa]),
+                            operation(call->flag[ACCEL_transb]), call->size[ACCEL_k],
+                            make_scalar(call->scalar[ACCEL_alpha])};
 }
 
-enum gpu_status kernel_gemm_strided(struct gpu_work *work, int64_t batch, struct gpu_tile a,
-                                    int64_t stride_a, struct gpu_tile b, int64_t stride_b,
-                                    struct gpu_tile c, int64_t stride_c)
+/* The entries of a batch are a dimension of a kernel's grid, which has no more (CUDA C++ Programming Guide, Technical
+ * Specifications per Compute Capability); cuBLAS does not say that it divides longer ones. */
+#define BATCH_MOST 65535
+
+static int64_t part_of_batch(int64_t at, int64_t batch)
+{
+    return batch - at < BATCH_MOST ? batch - at : BATCH_MOST;
+}
+
+static struct gpu_tile advance(struct gpu_tile x, int64_t bytes)
+{
+    x.ptr += (CUdeviceptr)bytes;
+    return x;
+}
+
+static enum gpu_status strided_part(struct gpu_work *work, bool scaling, int64_t batch,
+                                    struct gpu_tile a, int64_t stride_a, struct gpu_tile b,
+                                    int64_t stride_b, struct gpu_tile c, int64_t stride_c)
 {
     const struct accel_call *call = work->call;
-    const struct scalar al = make_scalar(call->scalar[ACCEL_alpha]),
-                        be = make_scalar(call->scalar[ACCEL_beta]);
-    cublasOperation_t op_a = operation(call->flag[ACCEL_transa]),
-                      op_b = operation(call->flag[ACCEL_transb]);
-    int64_t m = call->size[ACCEL_m], n = call->size[ACCEL_n], k = inner_size(call);
+    const struct factors f = factors_of(call, scaling);
+    const struct scalar be = make_scalar(call->scalar[ACCEL_beta]);
+    int64_t m = call->size[ACCEL_m], n = call->size[ACCEL_n];
     enum gpu_status status = GPU_ERROR;
 #define ARGUMENTS(P)                                                                               \
-    op_a, op_b, m, n, k, P(al), IN(a), stride_a, IN(b), stride_b, P(be), OUT(c), stride_c, batch
+    f.op_a, f.op_b, m, n, f.k, P(f.alpha), IN(a), stride_a, IN(b), stride_b, P(be), OUT(c),        \
+        stride_c, batch
     SWITCH(REAL_CASES(gemmStridedBatched, ARGUMENTS) COMPLEX_CASES(gemmStridedBatched, ARGUMENTS))
 #undef ARGUMENTS
     return status;
 }
 
-enum gpu_status kernel_gemm_array(struct gpu_work *work, int64_t batch, struct gpu_tile a,
-                                  struct gpu_tile b, struct gpu_tile c)
+enum gpu_status kernel_gemm_strided(struct gpu_work *work, bool scaling, int64_t batch,
+                                    struct gpu_tile a, int64_t stride_a, struct gpu_tile b,
+                                    int64_t stride_b, struct gpu_tile c, int64_t stride_c)
+{
+    const int64_t size = (int64_t)accel_dtype_size(work->call->routine->dtype);
+    enum gpu_status status = GPU_OK;
+    for (int64_t at = 0; status == GPU_OK && at < batch; at += BATCH_MOST)
+        status = strided_part(
+            work, scaling, part_of_batch(at, batch), advance(a, at * stride_a * size), stride_a,
+            advance(b, at * stride_b * size), stride_b, advance(c, at * stride_c * size), stride_c);
+    return status;
+}
+
+static enum gpu_status array_part(struct gpu_work *work, bool scaling, int64_t batch,
+                                  struct gpu_tile a, struct gpu_tile b, struct gpu_tile c)
 {
     const struct accel_call *call = work->call;
-    const struct scalar al = make_scalar(call->scalar[ACCEL_alpha]),
-                        be = make_scalar(call->scalar[ACCEL_beta]);
-    cublasOperation_t op_a = operation(call->flag[ACCEL_transa]),
-                      op_b = operation(call->flag[ACCEL_transb]);
-    int64_t m = call->size[ACCEL_m], n = call->size[ACCEL_n], k = inner_size(call);
+    const struct factors f = factors_of(call, scaling);
+    const struct scalar be = make_scalar(call->scalar[ACCEL_beta]);
+    int64_t m = call->size[ACCEL_m], n = call->size[ACCEL_n];
     enum gpu_status status = GPU_ERROR;
 #define POINTERS_IN(tile)  (const T *const *)(uintptr_t)(tile).ptr, (tile).ld
 #define POINTERS_OUT(tile) (T *const *)(uintptr_t)(tile).ptr, (tile).ld
 #define ARGUMENTS(P)                                                                               \
-    op_a, op_b, m, n, k, P(al), POINTERS_IN(a), POINTERS_IN(b), P(be), POINTERS_OUT(c), batch
+    f.op_a, f.op_b, m, n, f.k, P(f.alpha), POINTERS_IN(a), POINTERS_IN(b), P(be), POINTERS_OUT(c), \
+        batch
     SWITCH(REAL_CASES(gemmBatched, ARGUMENTS) COMPLEX_CASES(gemmBatched, ARGUMENTS))
 #undef ARGUMENTS
     return status;
+}
+
+enum gpu_status kernel_gemm_array(struct gpu_work *work, bool scaling, int64_t batch,
+                                  struct gpu_tile a, struct gpu_tile b, struct gpu_tile c)
+{
+    enum gpu_status status = GPU_OK;
+    for (int64_t at = 0; status == GPU_OK && at < batch; at += BATCH_MOST) {
+        int64_t skip = at * (int64_t)sizeof(CUdeviceptr);
+        status = array_part(work, scaling, part_of_batch(at, batch), advance(a, skip),
+                            advance(b, skip), advance(c, skip));
+    }
+    return status;
+}
+
+/* ---- Scaling ---- */
+
+enum gpu_status kernel_zeros(struct gpu_work *work, int64_t count, CUdeviceptr *zeros)
+{
+    const int64_t bytes = count * (int64_t)accel_dtype_size(work->call->routine->dtype);
+    bool grew;
+    enum gpu_status status = pool_get(bytes, zeros, &grew);
+    if (status != GPU_OK)
+        return status;
+    work->block[work->blocks++] = *zeros;
+    return GPU_CHECK(cuMemsetD8Async, *zeros, 0, (size_t)bytes, lane_stream(work->lane));
+}
+
+enum gpu_status kernel_scale(struct gpu_work *work, int64_t m, int64_t n, struct accel_complex beta,
+                             CUdeviceptr zeros, struct gpu_tile c)
+{
+    const struct scalar al = make_scalar(one), be = make_scalar(beta);
+    const struct gpu_tile column = {zeros, m}, row = {zeros, 1};
+    enum gpu_status status = GPU_ERROR;
+#define ARGUMENTS(P) CUBLAS_OP_N, CUBLAS_OP_N, m, n, 1, P(al), IN(column), IN(row), P(be), OUT(c)
+    SWITCH(REAL_CASES(gemm_v2, ARGUMENTS) COMPLEX_CASES(gemm_v2, ARGUMENTS))
+#undef ARGUMENTS
+    return status;
+}
+
+enum gpu_status kernel_scale_triangle(struct gpu_work *work, bool hermitian, char uplo, int64_t n,
+                                      struct accel_complex beta, CUdeviceptr zeros,
+                                      struct gpu_tile c)
+{
+    const struct gpu_tile column = {zeros, n};
+    return kernel_syrk(work, hermitian, uplo, 'N', n, 1, one, column, beta, c);
 }
 
 enum gpu_status kernel_symm(struct gpu_work *work, bool hermitian, char side, char uplo, int64_t m,
@@ -197,7 +280,7 @@ enum gpu_status kernel_trsm(struct gpu_work *work, char side, char uplo, char tr
     return status;
 }
 
-/* These have no 64-bit form, and no scalars. */
+/* These have no 64-bit form, and no scalars; the length of what they pack must be an int, too. */
 #define PACK_CASE(dtype, function, arguments, type)                                                \
     case dtype: {                                                                                  \
         typedef type T;                                                                            \
@@ -210,11 +293,13 @@ enum gpu_status kernel_trsm(struct gpu_work *work, char side, char uplo, char tr
     PACK_CASE(ACCEL_COMPLEX64, cublasC##op, arguments, cuComplex)                                  \
     PACK_CASE(ACCEL_COMPLEX128, cublasZ##op, arguments, cuDoubleComplex)
 
+#define PACKED_MOST 65535 /* n (n + 1) / 2 < 2^31 */
+
 enum gpu_status kernel_pack_triangle(struct gpu_work *work, char uplo, int64_t n, struct gpu_tile a,
                                      CUdeviceptr packed)
 {
     enum gpu_status status = GPU_ERROR;
-    if (a.ld > INT_MAX)
+    if (a.ld > INT_MAX || n > PACKED_MOST)
         return GPU_UNSUPPORTED;
 #define ARGUMENTS() (const T *)(uintptr_t)a.ptr, (int)a.ld, (T *)(uintptr_t)packed
     SWITCH(PACK_CASES(trttp, ARGUMENTS))
@@ -226,7 +311,7 @@ enum gpu_status kernel_unpack_triangle(struct gpu_work *work, char uplo, int64_t
                                        CUdeviceptr packed, struct gpu_tile a)
 {
     enum gpu_status status = GPU_ERROR;
-    if (a.ld > INT_MAX)
+    if (a.ld > INT_MAX || n > PACKED_MOST)
         return GPU_UNSUPPORTED;
 #define ARGUMENTS() (const T *)(uintptr_t)packed, (T *)(uintptr_t)a.ptr, (int)a.ld
     SWITCH(PACK_CASES(tpttr, ARGUMENTS))

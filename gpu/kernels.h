@@ -16,7 +16,7 @@
 bool kernels_fit(int64_t size);
 bool kernels_fit_call(const struct accel_call *call);
 
-/* Whether this device's cuBLAS multiplies bfloat16; true until it has said no. */
+/* Whether this device multiplies bfloat16, and this cuBLAS. */
 bool kernels_have_bfloat16(void);
 
 enum gpu_status kernel_gemm(struct gpu_work *work, char transa, char transb, int64_t m, int64_t n,
@@ -24,12 +24,25 @@ enum gpu_status kernel_gemm(struct gpu_work *work, char transa, char transb, int
                             struct gpu_tile b, struct accel_complex beta, struct gpu_tile c);
 
 /* The call's own flags, scalars and sizes, `batch` times: matrices at regular distances, in elements, or tiles that are
- * device arrays of pointers to matrices on the device. */
-enum gpu_status kernel_gemm_strided(struct gpu_work *work, int64_t batch, struct gpu_tile a,
-                                    int64_t stride_a, struct gpu_tile b, int64_t stride_b,
-                                    struct gpu_tile c, int64_t stride_c);
-enum gpu_status kernel_gemm_array(struct gpu_work *work, int64_t batch, struct gpu_tile a,
-                                  struct gpu_tile b, struct gpu_tile c);
+ * device arrays of pointers to matrices on the device. scaling: C := beta C; A is m x 1, B is 1 x n, of zeros. */
+enum gpu_status kernel_gemm_strided(struct gpu_work *work, bool scaling, int64_t batch,
+                                    struct gpu_tile a, int64_t stride_a, struct gpu_tile b,
+                                    int64_t stride_b, struct gpu_tile c, int64_t stride_c);
+enum gpu_status kernel_gemm_array(struct gpu_work *work, bool scaling, int64_t batch,
+                                  struct gpu_tile a, struct gpu_tile b, struct gpu_tile c);
+
+/*
+ * Scaling: C := beta C, where k or alpha is 0. What cuBLAS does then it does not say, so this is a product of depth 1 of
+ * zeros. With beta = 0, C is not read. The zeros are taken from the pool: max(m, n) of the call's type, before anything
+ * is overwritten.
+ */
+enum gpu_status kernel_zeros(struct gpu_work *work, int64_t count, CUdeviceptr *zeros);
+enum gpu_status kernel_scale(struct gpu_work *work, int64_t m, int64_t n, struct accel_complex beta,
+                             CUdeviceptr zeros, struct gpu_tile c);
+/* A triangle alone; hermitian: its diagonal becomes real, and so is beta. */
+enum gpu_status kernel_scale_triangle(struct gpu_work *work, bool hermitian, char uplo, int64_t n,
+                                      struct accel_complex beta, CUdeviceptr zeros,
+                                      struct gpu_tile c);
 
 /* hermitian: hemm, herk, her2k. */
 enum gpu_status kernel_symm(struct gpu_work *work, bool hermitian, char side, char uplo, int64_t m,
@@ -52,7 +65,7 @@ enum gpu_status kernel_trsm(struct gpu_work *work, char side, char uplo, char tr
                             struct gpu_tile b);
 
 /* The triangle uplo of an n x n matrix, from and to LAPACK's packed storage: n (n + 1) / 2 elements. Nothing else of
- * the matrix is touched. GPU_UNSUPPORTED where ld is beyond 32 bits. */
+ * the matrix is touched. GPU_UNSUPPORTED where n is above 65535, or ld beyond 32 bits. */
 enum gpu_status kernel_pack_triangle(struct gpu_work *work, char uplo, int64_t n, struct gpu_tile a,
                                      CUdeviceptr packed);
 enum gpu_status kernel_unpack_triangle(struct gpu_work *work, char uplo, int64_t n,

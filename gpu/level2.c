@@ -323,12 +323,14 @@ static bool rest_by_original(const struct level2 *g, int64_t done)
     return gpu_work_by_original(g->work, &part);
 }
 
-/* y := beta y, without reading anything else: a product of depth 0. */
+/* y := beta y, without reading anything else. */
 static enum gpu_status scale(const struct level2 *g)
 {
-    struct gpu_tile y = {g->y.at.ptr, g->y.at.inc};
-    return kernel_gemm(g->work, 'N', 'N', 1, g->y.x->cols, 0, one, y, y,
-                       g->call->scalar[ACCEL_beta], y);
+    CUdeviceptr zeros;
+    enum gpu_status status = kernel_zeros(g->work, g->y.x->cols, &zeros);
+    return status == GPU_OK ? kernel_scale(g->work, 1, g->y.x->cols, g->call->scalar[ACCEL_beta],
+                                           zeros, (struct gpu_tile){g->y.at.ptr, g->y.at.inc})
+                            : status;
 }
 
 static enum gpu_status run_strips(struct level2 *g)
@@ -390,7 +392,7 @@ enum gpu_status gpu_level2(struct gpu_work *work)
         g.out = g.y.x ? &g.y : &g.x;
     else if (g.nothing_added)
         return GPU_OK;
-    if (g.m == 0 || g.n == 0)
+    if (g.m == 0 || g.n == 0 || (g.nothing_added && accel_is_one(call->scalar[ACCEL_beta])))
         return GPU_OK;
     if (!kernels_fit_call(call))
         return GPU_UNSUPPORTED;

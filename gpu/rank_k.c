@@ -32,6 +32,7 @@ struct rank_k {
     int64_t n, k;
     int64_t width, depth; /* columns of C and parts of k that are taken at once */
     CUdeviceptr memory_c;
+    CUdeviceptr zeros;         /* where C is scaled alone: k = 0 */
     CUdeviceptr whole, packed; /* a block of C on the diagonal, and its triangle: gemmt in place */
     int64_t kept;              /* the part of k that the factors' memory holds, -1: none */
 };
@@ -230,6 +231,18 @@ static enum gpu_status beside(const struct rank_k *g, int64_t m, int64_t n, int6
     return status;
 }
 
+/* A panel of a triangle and the rectangle beside it := beta times itself. */
+static enum gpu_status scale_panel(const struct rank_k *g, int64_t rest, int64_t width,
+                                   struct gpu_tile triangle_c, struct gpu_tile rectangle_c)
+{
+    struct accel_complex beta = g->call->scalar[ACCEL_beta];
+    enum gpu_status status = kernel_scale_triangle(g->work, g->hermitian, g->lower ? 'L' : 'U',
+                                                   width, beta, g->zeros, triangle_c);
+    return status == GPU_OK && rest > 0
+               ? kernel_scale(g->work, rest, width, beta, g->zeros, rectangle_c)
+               : status;
+}
+
 /*
  * The panel of columns [col, col + width): rows [row, row + rows), of which the triangle is `width` rows, first for
  * lower and last for upper.
@@ -240,20 +253,19 @@ static enum gpu_status compute_panel(struct rank_k *g, int64_t row, int64_t rows
     int64_t rest = rows - width; /* rows of the rectangle */
     int64_t triangle_at = g->lower ? 0 : rest, rectangle_at = g->lower ? width : 0;
     enum gpu_status status = GPU_OK;
-    int64_t at = 0;
-    do { /* at least once: with k = 0, C is scaled */
+    if (g->k == 0)
+        return scale_panel(g, rest, width, advance(g, c, triangle_at, 0),
+                           advance(g, c, rectangle_at, 0));
+    for (int64_t at = 0; status == GPU_OK && at < g->k; at += g->depth) {
         int64_t depth = g->depth < g->k - at ? g->depth : g->k - at;
         struct accel_complex beta = at == 0 ? g->call->scalar[ACCEL_beta] : one;
-        struct gpu_tile none = {c.ptr, g->n + depth};
-        struct part factor[2] = {{none, g->a.across}, {none, g->b.across}};
-        if (depth > 0)
-            status = load_factor(g, &g->a, at, depth, &factor[0].tile);
-        if (status == GPU_OK && depth > 0 && g->b.x)
+        struct part factor[2] = {{{0, 1}, g->a.across}, {{0, 1}, g->b.across}};
+        status = load_factor(g, &g->a, at, depth, &factor[0].tile);
+        if (status == GPU_OK && g->b.x)
             status = load_factor(g, &g->b, at, depth, &factor[1].tile);
         if (status != GPU_OK)
             break;
         g->kept = at;
-        at += depth;
         struct part own[2], others[2];
         for (int i = 0; i < 2; i++) {
             own[i] = from_row(g, factor[i], row + triangle_at);
@@ -263,7 +275,7 @@ static enum gpu_status compute_panel(struct rank_k *g, int64_t row, int64_t rows
         if (status == GPU_OK && rest > 0)
             status =
                 beside(g, rest, width, depth, others, own, beta, advance(g, c, rectangle_at, 0));
-    } while (status == GPU_OK && at < g->k);
+    }
     return status;
 }
 
@@ -342,7 +354,11 @@ enum gpu_status gpu_rank_k(struct gpu_work *work)
     /* tpttr and trttp have no 64-bit functions. */
     if (general && gpu_in_place(g.c) && g.c->ld > INT_MAX)
         return GPU_UNSUPPORTED;
+    if (g.k == 0 && accel_is_one(call->scalar[ACCEL_beta]))
+        return GPU_OK;
     enum gpu_status status = gpu_work_prepare(work, plan_panels, &g);
+    if (status == GPU_OK && g.k == 0)
+        status = kernel_zeros(work, g.n, &g.zeros);
     for (int64_t done = 0; status == GPU_OK && done < g.n; done += g.width) {
         int64_t width = g.width < g.n - done ? g.width : g.n - done;
         int64_t col = g.lower ? done : g.n - done - width;

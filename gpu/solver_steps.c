@@ -49,14 +49,24 @@ void solver_transpose(struct solver *s, struct array to, struct array from)
     solver_note(s, status);
 }
 
+/* Columns whose triangle is packed at once: packed storage has a largest order, see kernel_pack_triangle(). */
+#define TRIANGLE_COLUMNS 512
+
 struct array solver_upper(struct solver *s, struct array from)
 {
-    int64_t n = from.cols;
-    struct array to = solver_zeros(s, n, n), packed = solver_array(s, n * (n + 1) / 2, 1);
-    if (solver_is_well(s))
-        solver_note(s, kernel_pack_triangle(s->work, 'U', n, tile_of(from), packed.ptr));
-    if (solver_is_well(s))
-        solver_note(s, kernel_unpack_triangle(s->work, 'U', n, packed.ptr, tile_of(to)));
+    const int64_t n = from.cols, most = accel_min(n, TRIANGLE_COLUMNS);
+    struct array to = solver_zeros(s, n, n), packed = solver_array(s, most * (most + 1) / 2, 1);
+    for (int64_t col = 0; solver_is_well(s) && col < n; col += most) {
+        int64_t cols = accel_min(most, n - col);
+        struct array above = solver_part(from, 0, col, col, cols);
+        struct array on_it = solver_part(from, col, col, cols, cols);
+        solver_copy(s, solver_part(to, 0, col, col, cols), above);
+        if (solver_is_well(s))
+            solver_note(s, kernel_pack_triangle(s->work, 'U', cols, tile_of(on_it), packed.ptr));
+        if (solver_is_well(s))
+            solver_note(s, kernel_unpack_triangle(s->work, 'U', cols, packed.ptr,
+                                                  tile_of(solver_part(to, col, col, cols, cols))));
+    }
     return to;
 }
 

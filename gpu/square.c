@@ -21,6 +21,7 @@ struct square {
     int64_t order, free;  /* of A; of the rectangle's other side */
     int64_t block, width; /* what of them is taken at once */
     CUdeviceptr memory_a, memory_in, memory_out;
+    CUdeviceptr zeros;    /* where nothing is added */
     int64_t a_row, a_col; /* the block in memory_a, -1: none */
 };
 
@@ -202,14 +203,13 @@ static enum gpu_status triangular_panel(struct square *s, const struct panel *pa
     return status;
 }
 
-/* alpha is 0: nothing is read but C for its beta. A product of depth 0. */
+/* alpha is 0: nothing is read except C for its beta. */
 static enum gpu_status scale_panel(struct square *s, const struct panel *panel)
 {
     const struct accel_complex zero = {0, 0};
     int64_t rows = s->left ? s->order : panel->width, cols = s->left ? panel->width : s->order;
-    struct gpu_tile any = {panel->out.ptr, rows > cols ? rows : cols};
-    return kernel_gemm(s->work, 'N', 'N', rows, cols, 0, one, any, any,
-                       s->triangular ? zero : s->call->scalar[ACCEL_beta], panel->out);
+    return kernel_scale(s->work, rows, cols, s->triangular ? zero : s->call->scalar[ACCEL_beta],
+                        s->zeros, panel->out);
 }
 
 static enum gpu_status load(struct square *s, const struct accel_operand *x, bool read,
@@ -285,7 +285,11 @@ enum gpu_status gpu_square(struct gpu_work *work)
         return GPU_OK;
     if (!kernels_fit_call(call))
         return GPU_UNSUPPORTED;
+    if (s.nothing_added && !s.triangular && accel_is_one(call->scalar[ACCEL_beta]))
+        return GPU_OK;
     enum gpu_status status = gpu_work_prepare(work, plan_blocks, &s);
+    if (status == GPU_OK && s.nothing_added)
+        status = kernel_zeros(work, accel_max(s.order, s.width), &s.zeros);
     for (int64_t first = 0; status == GPU_OK && first < s.free; first += s.width) {
         struct panel panel = {.first = first,
                               .width = s.width < s.free - first ? s.width : s.free - first};

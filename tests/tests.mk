@@ -3,12 +3,12 @@
 TESTS      := $(BUILD)/tests
 TEST_FLAGS := -std=gnu11 -Wall -Wextra $(WERROR) -O2 -g -I. -Itests/shim -I$(BUILD) $(SANITIZE_FLAGS) $(CPPFLAGS) $(LDFLAGS)
 
-UNIT_TESTS    := test_pack test_text test_settings test_config test_pattern test_ranks test_decide test_model test_nominal test_model_file test_names test_adapter test_gpu test_cuda_api test_find_cuda test_residual test_verify test_number test_tally test_load test_linker test_objects test_lane
+UNIT_TESTS    := test_pack test_text test_settings test_config test_pattern test_ranks test_decide test_model test_nominal test_model_file test_names test_adapter test_gpu test_cuda_api test_find_cuda test_residual test_verify test_number test_tally test_load test_linker test_objects test_lane test_triangles
 TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so scopes forks forks_anytime signals steps put_model damage lookups start_up libearly.so turmoil handlers surroundings \
                    bad_arguments bad_arguments_longjmp cuda_program \
                    libcaller_lp64.so libcaller_ilp64.so libcaller_none.so libcaller_none_too.so plug_ins libasker.so namespaces libforeign.so libforeign_linked.so foreigners \
                    neighbours libwrapper.so libother_dlsym.so libauditor.so libifunc.so libcaller_ifunc.so \
-                   unread \
+                   unread limits \
                    fp_state libentry_provider.so libentry_cost.so \
                    $(UNIT_TESTS) \
                    test_testgpu)
@@ -87,6 +87,9 @@ $(TESTS)/bad_arguments: tests/shim/bad_arguments.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3
 $(TESTS)/bad_arguments_longjmp: tests/shim/bad_arguments.c
 	$(CC) $(TEST_FLAGS) -DTEST_XERBLA -rdynamic -o $@ $< -l:libblas.so.3
+$(TESTS)/limits: tests/shim/limits.c tests/shim/must.h | $(BUILD)/testgpu/libcuda.so.1
+	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $< -l:liblapack.so.3 -l:libblas.so.3 $(BUILD)/testgpu/libcuda.so.1 \
+	  -Wl,-rpath,'$$ORIGIN/../testgpu' -lm -ldl
 $(TESTS)/unread: tests/shim/unread.c $(BUILD)/shim/names.o $(BUILD)/shim/invoke_x86_64.o
 	$(CC) $(TEST_FLAGS) -rdynamic -o $@ $(filter %.c %.o,$^) -ldl
 $(TESTS)/libcaller_lp64.so: tests/shim/caller.c
@@ -155,6 +158,8 @@ $(TESTS)/test_gpu: TEST_FLAGS += -isystem $(CUDA_INCLUDE) -Igpu
 $(TESTS)/test_gpu: UNIT_LIBS += $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu'
 $(addprefix $(TESTS)/,test_cuda_api test_lane): $(TESTS)/%: tests/unit/%.c $(GPU_OBJECTS) $(BUILD)/shim/names.o | $(BUILD)/testgpu/libcuda.so.1
 $(addprefix $(TESTS)/,test_cuda_api test_lane): TEST_FLAGS += -isystem $(CUDA_INCLUDE) -Igpu
+$(TESTS)/test_triangles: tests/unit/test_triangles.c $(GPU_OBJECTS) $(BUILD)/shim/names.o
+$(TESTS)/test_triangles: TEST_FLAGS += -isystem $(CUDA_INCLUDE) -Igpu
 $(addprefix $(TESTS)/,$(UNIT_TESTS)):
 	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o,$^) $(UNIT_LIBS)
 

@@ -96,6 +96,12 @@ static void check_entries_apart(const struct blas_call *x, const struct arrays *
     free(extents);
 }
 
+/* Entries are a dimension of the grid, which has no more. What cuBLAS makes of more it does not say. */
+bool is_batch_too_long(const struct blas_call *x)
+{
+    return has(x, BATCHED) && x->batch > 65535;
+}
+
 CUresult run_batch(struct testgpu_run *run, const struct blas_call *x, char **c)
 {
     struct arrays arrays = {0};

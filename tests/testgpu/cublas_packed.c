@@ -1,4 +1,5 @@
 /* trttp and tpttr: a triangle packed column by column, and back. */
+#include <limits.h>
 #include <string.h>
 #include "cublas_routine.h"
 
@@ -7,18 +8,27 @@ static int64_t packed_length(int64_t n)
     return n * (n + 1) / 2;
 }
 
+/* Their sizes are int, and so may be what they compute of them. */
+static bool fits_int(int64_t n)
+{
+    if (packed_length(n) <= INT_MAX)
+        return true;
+    testgpu_fault("packed_too_long", "n=%lld", (long long)n);
+    return false;
+}
+
 static bool describe_trttp(struct blas_call *x)
 {
     set_shape(&x->a, x->n, x->n, part_of(x->uplo));
     set_vector(&x->c, packed_length(x->n));
-    return true;
+    return fits_int(x->n);
 }
 
 static bool describe_tpttr(struct blas_call *x)
 {
     set_vector(&x->a, packed_length(x->n));
     set_shape(&x->c, x->n, x->n, part_of(x->uplo));
-    return true;
+    return fits_int(x->n);
 }
 
 /* The columns' parts one after the other; the bytes of each, and where they are in the square. */

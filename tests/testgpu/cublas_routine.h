@@ -63,6 +63,7 @@ CUresult run_one(struct testgpu_run *run, const struct blas_call *call, char **c
 
 /* cublas_batched.c: all of a batch; *c is one result's bytes. */
 CUresult run_batch(struct testgpu_run *run, const struct blas_call *call, char **c);
+bool is_batch_too_long(const struct blas_call *call);
 
 /* cublas_matrix.c */
 void set_vector(struct matrix *matrix, int64_t length);

@@ -57,6 +57,7 @@ struct settings {
     unsigned busy;
     unsigned start_ms, load_ms;
     bool data;
+    bool scales;
     bool early_end;
     const char *report;
     const char *trace;

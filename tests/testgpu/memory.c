@@ -374,6 +374,11 @@ bool testgpu_computes(void)
     return settings.data;
 }
 
+bool testgpu_scales(void)
+{
+    return settings.scales;
+}
+
 void *testgpu_reach(struct testgpu_run *run, CUdeviceptr address, size_t bytes)
 {
     char *reached = NULL;

@@ -45,6 +45,8 @@
  *   TESTGPU_DATA        0: kernels compute nothing but what tells of success, and copies and fills
  *                       of more than 256 KiB move nothing, for sizes that the machine has no time or
  *                       memory for. Device and pinned memory is then zero at first. Default 1
+ *   TESTGPU_SCALES      1: cuBLAS's products scale their result where alpha or k is 0, as in BLAS. Its documentation
+ *                       does not say so. Default 0: they leave it as it is
  *
  * The rates and TESTGPU_LAUNCH_US may have a decimal point.
  */
@@ -201,6 +203,7 @@ void settings_read(void)
     settings.start_ms = number_up_to("TESTGPU_START_MS", 0, 1u << 30);
     settings.load_ms = number_up_to("TESTGPU_LOAD_MS", 0, 1u << 30);
     settings.data = number_up_to("TESTGPU_DATA", 1, 1) != 0;
+    settings.scales = number_up_to("TESTGPU_SCALES", 0, 1) != 0;
     settings.early_end = number("TESTGPU_EXIT_EARLY", 0, false) != 0;
     settings.name = path_setting("TESTGPU_NAME");
     read_attributes();

@@ -207,7 +207,22 @@ static int batched_device_scalars(void)
     return tear_down_batch(&batch);
 }
 
+/* More entries than a kernel's grid has are refused. */
+static int batched_too_long(void)
+{
+    struct batch b;
+    struct trial t;
+    CHECK(set_up_batch(&b) == 0);
+    for (int pointers = 0; pointers < 2; pointers++) {
+        CHECK(batch_trial(&t, pointers, D, &b) == 0);
+        t.count = 65536;
+        CHECK(multiply_batch(b.f.handle, &t) == CUBLAS_STATUS_NOT_SUPPORTED);
+    }
+    return tear_down_batch(&b);
+}
+
 const struct scenario batched_rule_scenarios[] = {
+    {"batched_too_long", batched_too_long, {0}, {"fault what=batch_too_long", "faults n=2\n"}},
     {"batched_checks",
      batched_checks,
      {0},

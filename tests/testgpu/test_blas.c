@@ -119,6 +119,25 @@ static int gemm_right(void)
     return tear_down(&f);
 }
 
+/* Unless it is asked for, nothing is scaled where nothing is added. */
+static int gemm_need_not_scale(void)
+{
+    struct fixture f;
+    CHECK(set_up(&f) == 0);
+    double c[4] = {1, 2, 3, 4}, zero = 0, two = 2, one = 1;
+    OK(cuMemcpyHtoD(f.c, c, sizeof c));
+    BLAS_OK(cublasDgemm(f.handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 5, &zero, NULL, 2, NULL, 5, &two,
+                        (double *)f.c, 2));
+    BLAS_OK(cublasDgemm(f.handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 0, &one, NULL, 2, NULL, 1, &zero,
+                        (double *)f.c, 2));
+    BLAS_OK(cublasDsyrk(f.handle, CUBLAS_FILL_MODE_UPPER, CUBLAS_OP_N, 2, 0, &one, NULL, 2, &two,
+                        (double *)f.c, 2));
+    OK(cuStreamSynchronize(f.stream));
+    OK(cuMemcpyDtoH(c, f.c, sizeof c));
+    CHECK(c[0] == 1 && c[1] == 2 && c[2] == 3 && c[3] == 4);
+    return tear_down(&f);
+}
+
 /* alpha zero or k zero: A and B are not looked at, wherever they point. */
 static int gemm_reads_no_more(void)
 {
@@ -439,6 +458,7 @@ const struct scenario blas_scenarios[] = {
       "call name=cublasCgemm3m_64 n=27 failed=0",
       "leaked device_bytes=0 device_allocations=0 host_allocations=0 streams=0 events=0 "
       "handles=0 contexts=0"}},
+    {"gemm_need_not_scale", gemm_need_not_scale, {"TESTGPU_SCALES=0"}, {0}},
     {"gemm_reads_no_more", gemm_reads_no_more, {0}, {"kernels gemm=2\n"}},
     {"gemm_checks", gemm_checks, {0}, {"fault what=unknown_handle", "faults n=1\n"}},
     {"gemm_out_of_bounds",

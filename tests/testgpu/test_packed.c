@@ -84,6 +84,18 @@ static int packed_checks(void)
     return tear_down(&f);
 }
 
+/* From n = 65536 on, a packed triangle has more elements than an int. */
+static int packed_too_long(void)
+{
+    struct fixture f;
+    CHECK(set_up(&f) == 0);
+    for (int unpack = 0; unpack < 2; unpack++) {
+        const struct trial t = {unpack, S, CUBLAS_FILL_MODE_UPPER, 65536, 65536};
+        CHECK(convert(&f, &t) == CUBLAS_STATUS_INVALID_VALUE);
+    }
+    return tear_down(&f);
+}
+
 /* Of both operands' last element, and one after it. */
 static int reach(bool unpack, int late)
 {
@@ -144,6 +156,7 @@ const struct scenario packed_scenarios[] = {
      {0},
      {"fault what=illegal_address where=trttp", "fault what=illegal_address where=tpttr",
       "faults n=4\n"}},
+    {"packed_too_long", packed_too_long, {0}, {"fault what=packed_too_long", "faults n=2\n"}},
     {"packed_late_and_spoiled",
      packed_late_and_spoiled,
      {"TESTGPU_WRONG=1"},

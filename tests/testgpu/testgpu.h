@@ -154,6 +154,9 @@ CUresult testgpu_enqueue(CUstream stream, const char *kernel, const struct testg
 /* Whether kernels compute; without it they still check their operands and report success. */
 bool testgpu_computes(void);
 
+/* Whether products with a factor or a k of 0 scale their result, as in BLAS; without it they leave it as it is. */
+bool testgpu_scales(void);
+
 /*
  * The bytes behind a device address, which stay until the operation ends. NULL when the range is
  * not wholly inside one live allocation of the stream's context; the fault is then recorded, and

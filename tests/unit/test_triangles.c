@@ -1,0 +1,128 @@
+/*
+ * The upper triangle of a matrix on the device, whose packed form would have more elements than an int: on the test GPU, with
+ * data for an order of some blocks, without for one of 65536.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gpu/kernels.h"
+#include "gpu/solver.h"
+#include "shim/names.h"
+
+static bool start(void)
+{
+    const char *build = getenv("BUILD");
+    char dir[4096];
+    struct gpu_info info;
+    snprintf(dir, sizeof dir, "%s/testgpu", build ? build : "build");
+    const struct gpu_config config = {.cuda_dir = dir, .memory_share = 0.9};
+    return gpu_start(&config, &info);
+}
+
+/* Runs a check in a solver of single precision; returns the solver's status. */
+static enum gpu_status in_solver(void (*check)(struct solver *s, int64_t n), int64_t n)
+{
+    const struct accel_call call = {.routine =
+                                        accel_name_routine((uint32_t)accel_name_find("sgels_"))};
+    struct gpu_host host = {0};
+    struct gpu_work work = {.call = &call, .host = &host};
+    struct gpu_scope scope;
+    struct solver s;
+    if (gpu_enter(&scope) != GPU_OK || lane_acquire(&work.lane) != GPU_OK)
+        return GPU_ERROR;
+    solver_begin(&s, &work);
+    check(&s, n);
+    enum gpu_status status = solver_end(&s);
+    gpu_work_give_back(&work);
+    lane_release(work.lane, false);
+    gpu_leave(&scope);
+    return status;
+}
+
+static void copy_values(struct solver *s, int64_t n)
+{
+    float *from = malloc((size_t)(n * n) * sizeof *from),
+          *to = malloc((size_t)(n * n) * sizeof *to);
+    struct array full = solver_array(s, n, n);
+    assert_true(from && to);
+    for (int64_t i = 0; i < n * n; i++)
+        from[i] = (float)(i % 1009 + 1);
+    solver_put(s, full, from);
+    solver_get(s, to, solver_upper(s, full));
+    assert_int_equal(s->status, GPU_OK);
+    int64_t wrong = 0;
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0; i < n; i++)
+            wrong += to[i + j * n] != (i <= j ? from[i + j * n] : 0);
+    assert_int_equal(wrong, 0);
+    free(from);
+    free(to);
+}
+
+static void the_triangle_is_copied(void **state)
+{
+    static const int64_t orders[] = {1, 100, 511, 512, 513, 1300};
+    (void)state;
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+        assert_int_equal(in_solver(copy_values, orders[i]), GPU_OK);
+}
+
+static void copy_nothing(struct solver *s, int64_t n)
+{
+    solver_upper(s, solver_array(s, n, n));
+}
+
+/* Packed at once, it has 2^31 + 32768 elements. */
+static int without_data(void)
+{
+    setenv("TESTGPU_DATA", "0", 1);
+    setenv("TESTGPU_MEMORY", "64G", 1);
+    return start() && in_solver(copy_nothing, 65536) == GPU_OK ? 0 : 1;
+}
+
+static void a_packed_triangle_is_within_an_int(void **state)
+{
+    const int *status = *state;
+    assert_true(WIFEXITED(*status));
+    assert_int_equal(WEXITSTATUS(*status), 0);
+}
+
+static void longer_ones_are_refused(struct solver *s, int64_t n)
+{
+    const struct gpu_tile tile = {0, n};
+    assert_int_equal(kernel_pack_triangle(s->work, 'U', n, tile, 0), GPU_UNSUPPORTED);
+    assert_int_equal(kernel_unpack_triangle(s->work, 'U', n, 0, tile), GPU_UNSUPPORTED);
+}
+
+static void packing_has_a_largest_order(void **state)
+{
+    (void)state;
+    assert_int_equal(in_solver(longer_ones_are_refused, 65536), GPU_OK);
+}
+
+int main(void)
+{
+    /* The settings are read once in a process. */
+    pid_t child = fork();
+    int status = -1;
+    if (child == 0)
+        _exit(without_data());
+    if (child < 0 || waitpid(child, &status, 0) != child || !start())
+        return 1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(a_packed_triangle_is_within_an_int, &status),
+        cmocka_unit_test(the_triangle_is_copied),
+        cmocka_unit_test(packing_has_a_largest_order),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    gpu_stop();
+    return failed;
+}
