@@ -63,25 +63,25 @@ $(BUILD)/$(1).flags: $(if $(call same,$(file <$(BUILD)/$(1).flags),$(strip $(2))
 	@mkdir -p $$(@D); [ -e $$@ ] || old='-d @0'; printf '%s\n' "$$$$FLAGS_TEXT" >$$@; touch $$$$old $$@
 endef
 .PHONY: changed-flags
-$(eval $(call flags,compile,$(CC) $(WARN) $(CFLAGS) $(CPPFLAGS) $(SANITIZE)))
-$(eval $(call flags,cuda,$(CUDA_INCLUDE)))
+$(eval $(call flags,compiler,$(CC) $(CFLAGS) $(CPPFLAGS) $(SANITIZE)))
+$(eval $(call flags,headers,$(realpath $(CUDA_INCLUDE))))
 $(eval $(call flags,link,$(LDFLAGS)))
 
 $(BUILD)/libaccel.so: $(OBJECTS) $(BUILD)/symbols.map $(BUILD)/link.flags
 	$(CC) $(CFLAGS) $(LDFLAGS) $(SHIM_LDFLAGS) $(SANITIZE_FLAGS) -Wl,--version-script=$(BUILD)/symbols.map -o $@.new $(OBJECTS) -ldl -lpthread
 	mv $@.new $@
 
-$(BUILD)/%.o: %.c $(BUILD)/compile.flags
+$(BUILD)/%.o: %.c $(BUILD)/compiler.flags
 	@mkdir -p $(@D)
 	$(CC) $(SHIM_CFLAGS) $(SANITIZE_FLAGS) $(INCLUDES) $(CPPFLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/%.o: %.S $(BUILD)/compile.flags
+$(BUILD)/%.o: %.S $(BUILD)/compiler.flags
 	@mkdir -p $(@D)
 	$(CC) $(INCLUDES) $(CPPFLAGS) -MMD -MP -c -o $@ $<
 
 # gpu/ alone sees CUDA's headers.
 $(patsubst %.c,$(BUILD)/%.o,$(GPU_SOURCES)): INCLUDES += -isystem $(CUDA_INCLUDE)
-$(patsubst %.c,$(BUILD)/%.o,$(GPU_SOURCES)): $(BUILD)/cuda.flags | cuda-headers
+$(patsubst %.c,$(BUILD)/%.o,$(GPU_SOURCES)): $(BUILD)/headers.flags | cuda-headers
 
 # Square roots are instructions: libm is not needed for them. Loops over columns are worth vectors.
 $(patsubst %.c,$(BUILD)/%.o,$(CPU_REF_SOURCES)): SHIM_CFLAGS += -O3 -fno-math-errno
@@ -115,8 +115,8 @@ include tests/bench/bench.mk
 include tests/sanitize/sanitize.mk
 
 $(TEST_PROGRAMS) $(LAPACK_PROGRAMS) $(FAULT_PROGRAMS) $(PROOF_PROGRAMS) $(REGRET)/replay $(REGRET)/record $(FUZZ_PROGRAMS): \
-    $(BUILD)/compile.flags $(BUILD)/link.flags
-$(TESTGPU_CUDA) $(TESTGPU_CUBLAS) $(TESTGPU_CUBLAS_12) $(TESTGPU_SOLVER) $(TESTGPU_SOLVER_12) $(TESTGPU_TESTS): $(BUILD)/compile.flags
+    $(BUILD)/compiler.flags $(BUILD)/link.flags
+$(TESTGPU_CUDA) $(TESTGPU_CUBLAS) $(TESTGPU_CUBLAS_12) $(TESTGPU_SOLVER) $(TESTGPU_SOLVER_12) $(TESTGPU_TESTS): $(BUILD)/compiler.flags
 
 build-deps:
 	scripts/install-deps build

@@ -90,7 +90,7 @@ try:
     # A build folder whose objects, and their times, are ours.
     for part in ("shim", "dispatch", "gpu", "cpu_ref", "tool"):
         shutil.copytree(BUILD / part, scratch / part)
-    for name in ("symbols.map", "names_sorted.inc", "compile.flags", "cuda.flags", "link.flags", "install.flags"):
+    for name in ("symbols.map", "names_sorted.inc", "compiler.flags", "headers.flags", "link.flags", "install.flags"):
         shutil.copy2(BUILD / name, scratch / name)
     mark = f"LDFLAGS={MARKS['LDFLAGS']}"
     output, status = make(f"BUILD={scratch}", mark, "all")
