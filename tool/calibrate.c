@@ -10,8 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "busy.h"
 #include "dispatch/settings.h"
 #include "report.h"
 
@@ -186,6 +188,29 @@ static void show_progress(const struct survey *survey, const struct survey_track
             track->gpu ? "GPU" : "CPU", track->routine->name, (long long)shape->size[ACCEL_n]);
 }
 
+/* True where it is said. */
+static bool warn_of(double others, int processors, const char *used)
+{
+    if (!busy_is_much(others, processors))
+        return false;
+    fprintf(stderr,
+            "accel: the machine is busy: other processes %s %.1f of %d processor%s; the times that "
+            "are measured may be too long (calibrate again when it has nothing else to do)\n",
+            used, others, processors, processors == 1 ? "" : "s");
+    return true;
+}
+
+/* Before a minute is spent. */
+static bool warn_if_busy(void)
+{
+    const struct timespec moment = {.tv_nsec = 250000000};
+    struct busy before, after;
+    busy_read(&before);
+    nanosleep(&moment, NULL);
+    busy_read(&after);
+    return warn_of(busy_others(&before, &after), after.processors, "use");
+}
+
 static void show_order(int64_t order)
 {
     fprintf(stderr, "\r\033[K  0 %%  GPU  singular values %lld", (long long)order);
@@ -195,6 +220,8 @@ static void show_order(int64_t order)
  * time. */
 static int run_survey(struct survey *survey, const char *path, const struct gpu_info *info)
 {
+    const bool was_busy = warn_if_busy();
+    struct busy before, after;
     bool terminal = isatty(STDERR_FILENO);
     struct sections sections;
     int status = 1;
@@ -202,9 +229,13 @@ static int run_survey(struct survey *survey, const char *path, const struct gpu_
         svd_survey_run(&survey->svd, &survey->memory,
                        survey->start + (survey->deadline - survey->start) / 8,
                        terminal ? show_order : NULL);
+    busy_read(&before);
     survey_run(survey, terminal ? show_progress : NULL);
+    busy_read(&after);
     if (terminal)
         fputs("\r\033[K", stderr);
+    if (!was_busy)
+        warn_of(busy_others(&before, &after), after.processors, "used");
     if (!sections_make(&sections, survey, survey->gpu ? info : NULL))
         fail("no memory", "for the sections of the file");
     else if (sections.count == 0)

@@ -79,6 +79,9 @@ void report_print(const char *path, const struct sections *sections, const struc
     else
         printf("copies: %.1f GB/s to the GPU, %.1f GB/s back\n", survey->up_gbps,
                survey->down_gbps);
+    if (survey->discarded)
+        printf("%d call%s left out, as larger ones took less than half as long\n",
+               survey->discarded, survey->discarded == 1 ? " was" : "s were");
     report_rate(cpu);
     if (no_gpu)
         return;

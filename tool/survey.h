@@ -2,7 +2,8 @@
  * The measurements of a calibration: calls of every routine in several shapes, on the CPU and on the GPU, in a given
  * time, half of it at most for the GPU. What is cheapest comes first, whatever it is a call of, so that all routines get
  * as far as the time allows, and what cheap ones do not need the others have. In the last quarter of the time what was
- * measured is measured again, the cheapest first: the lesser time counts.
+ * measured is measured again, the cheapest first: the lesser time counts. A shape that takes longer than a larger one of its kind
+ * is measured again before that, and left out where it still does.
  */
 #ifndef ACCEL_TOOL_SURVEY_H
 #define ACCEL_TOOL_SURVEY_H
@@ -42,6 +43,7 @@ struct survey {
     struct workload_memory memory;
     struct survey_track *track;
     int tracks;
+    int discarded; /* shapes that took longer than larger ones, each time */
 };
 
 /* Seconds of a clock that only goes forward. */

@@ -62,7 +62,7 @@ def wrong_lines(section):
         sizes = [size for size, *_ in calls]
         fits = all(re.fullmatch(r"\d+(x\d+)*", size) and len(ms) == 1 and re.fullmatch(r"\d+(\.\d+)?", ms[0]) and
                    float(ms[0]) > 0 for size, *ms in calls)
-        if not fits or len(set(sizes)) != len(sizes) or len(calls) < 2:
+        if not fits or len(set(sizes)) != len(sizes):
             wrong.append(f"{name} {section[name]}")
     return wrong
 
@@ -70,6 +70,8 @@ def wrong_lines(section):
 def calibrate(folder, *arguments, env, seconds=3):
     began = time.monotonic()
     done = start(ACCEL, "calibrate", f"--seconds={seconds}", *arguments, env={"HOME": folder, **env})
+    # Other tests may run beside this one.
+    done.stderr = re.sub(r"(?m)^accel: the machine is busy: .*\n", "", done.stderr)
     return done, time.monotonic() - began
 
 
