@@ -336,7 +336,7 @@ void survey_run(struct survey *survey, survey_progress *progress)
     go_on(survey, true, limit_ms, start + 0.4 * seconds, progress);
     retry(survey, true, limit_ms, start + 0.45 * seconds, progress);
     go_on(survey, false, limit_ms, start + 0.75 * seconds, progress);
-    retry(survey, false, limit_ms, start + 0.75 * seconds, progress);
+    retry(survey, false, limit_ms, start + 0.85 * seconds, progress);
     go_on(survey, false, limit_ms, start + 0.75 * seconds,
           progress); /* a wrong one hid larger ones */
     if (survey->gpu) {

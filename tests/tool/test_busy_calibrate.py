@@ -56,7 +56,7 @@ with tempfile.TemporaryDirectory() as folder:
         library = Path(folder, f"libslow{slow}.so")
         subprocess.run(["gcc", "-shared", "-fPIC", f"-DSLOW={slow}", "-x", "c", "-", "-o", library], input=SOURCE, text=True, check=True)
         model = Path(folder, f"model{slow}")
-        done = calibrate(folder, "--library", library, "--output", model)
+        done = calibrate(folder, "--library", library, "--output", model, seconds=4)
         found = calls(model, "dgemm") if model.exists() else {}
         kept = found.get("48x48x48")
         tap.ok(done.returncode == 0 and "800x25x25" in found and (kept is None if says else kept is not None and kept < 50),
