@@ -158,7 +158,7 @@ static long preemptions(void)
 }
 
 /* The best of some runs, fewer where they are long: until limit_ms are spent, and longer where the best was interrupted, or took
- * far longer than expected_ms: three at least, or three times limit_ms. What it was measured at before stays, if that is less: other work makes a time longer, never
+ * far longer than expected_ms: three at least, or three times limit_ms, within the survey's time. What it was measured at before stays, if that is less: other work makes a time longer, never
  * shorter. */
 static void measure(struct survey *survey, struct survey_track *track, struct survey_shape *shape,
                     double expected_ms, double limit_ms)
@@ -182,7 +182,8 @@ static void measure(struct survey *survey, struct survey_track *track, struct su
         if (i > 0 && ms >= best)
             continue;
         best = ms;
-        doubtful = preemptions() > before || (best > 1.5 * expected_ms && expected_ms > 0);
+        doubtful = survey_now() < survey->deadline &&
+                   (preemptions() > before || (best > 1.5 * expected_ms && expected_ms > 0));
     }
     best = fmax(best, 1e-6); /* the clock's step */
     shape->ms = shape->ms > 0 ? fmin(shape->ms, best) : best;
