@@ -394,6 +394,7 @@ static void estimate(struct accel_decision *decision, const struct accel_call *c
     decision->est_own_ms =
         machine->gpu_slowdown * (model_ms(machine->gpu_curve, &work) +
                                  model_copies_ms(&work, machine->up_gbps, machine->down_gbps));
+    decision->est_own_ms += machine->gpu_first_ms;
     decision->est_gpu_ms = decision->est_own_ms + machine->gpu_wait_ms;
 }
 

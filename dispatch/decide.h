@@ -55,6 +55,7 @@ struct accel_machine {
     double cpu_slowdown;       /* >= 1: more threads compute than there are cores */
     double gpu_slowdown;       /* >= 1: processes that share the device do the same */
     double gpu_wait_ms;        /* what the device has to do for others */
+    double gpu_first_ms;       /* what this call, as the first of its kind, has to load there */
     bool lost;       /* calls from this place were slower on the GPU than the CPU would have been */
     bool distrusted; /* results of the routine were wrong on this GPU */
     bool failed;     /* a library has failed at the routine */

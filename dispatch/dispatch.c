@@ -26,6 +26,7 @@
 #include "start.h"
 #include "text.h"
 #include "verify.h"
+#include "warm.h"
 
 static struct accel_settings settings;
 static struct accel_ranks ranks;
@@ -285,11 +286,14 @@ static bool run_on_gpu(const struct accel_call *call, const struct situation *si
                             .context = &running};
     struct verification verification;
     verify_begin(&verification, call, &settings);
+    const bool first = !warm_is(call->routine);
     double start = accel_now_ms();
     int number = load_enter_gpu(situation->decision.est_own_ms);
     enum gpu_status status = gpu_run(call, &host);
     load_leave_gpu(number);
     record->ms = accel_now_ms() - start;
+    if (status == GPU_OK)
+        warm_note(call->routine);
     start_tidy();
     record->up_bytes = host.up_bytes;
     record->down_bytes = host.down_bytes;
@@ -307,7 +311,8 @@ static bool run_on_gpu(const struct accel_call *call, const struct situation *si
     case GPU_OK:
         if (stands) {
             caller->succeed(caller->context);
-            judge(call, situation, record->ms, caller);
+            if (!first && !host.set_up) /* what others use is not this call's to pay */
+                judge(call, situation, record->ms, caller);
         }
         return stands;
     case GPU_NO_MEMORY:
@@ -375,6 +380,8 @@ static void decide_now(const struct accel_call *call, struct situation *situatio
         machine.lost = sites_lost(situation->site);
         machine.full = device_is_full(call);
     }
+    if (start_waits())
+        machine.gpu_first_ms = warm_counted_ms(call->routine);
     machine.distrusted = left_alone_has(call->routine, LEFT_WRONG);
     machine.failed = left_alone_has(call->routine, LEFT_FAILED);
     figures_borrow(&machine, call->routine, situation->library, situation->threads);
@@ -480,6 +487,24 @@ static bool is_trifle(const struct accel_call *call, const struct dispatch_calle
     return sum * 1e-6 < ACCEL_LAUNCH_MS / 2 && sum >= 0 && !sees_cuda(caller);
 }
 
+/* The first call of a routine that would gain has it warmed up, and runs on the CPU as long as that takes; one that gains more than a
+ * warm-up takes does not wait for it. Where calls wait for CUDA, they do so for this, too, once it pays. */
+static void see_to_kernels(const struct accel_call *call, struct accel_decision *decision)
+{
+    if (start_waits() && decision->why == ACCEL_SLOWER)
+        warm_note_gain(call->routine, decision->est_cpu_ms - decision->est_own_ms +
+                                          warm_counted_ms(call->routine));
+    if (!adapts || decision->why != ACCEL_FASTER || start_state() != ACCEL_GPU_READY ||
+        warm_is(call->routine) || settings.require_gpu ||
+        decision->est_cpu_ms - decision->est_gpu_ms > warm_cost_ms(call->routine))
+        return;
+    warm_ask(call->routine);
+    if (warm_is(call->routine))
+        return;
+    decision->gpu = false;
+    decision->why = ACCEL_WARMING;
+}
+
 /* Whether CUDA is left to the program; what it has been told to put on the GPU goes there, unless it has been told to wait. */
 static bool is_held(const struct dispatch_caller *caller)
 {
@@ -509,6 +534,7 @@ static void survey(struct accel_call *call, const struct dispatch_caller *caller
         see_to_gpu(call, situation);
     else if (situation->decision.gpu && now != ACCEL_GPU_READY)
         decide_now(call, situation); /* another thread has found none since the decision */
+    see_to_kernels(call, &situation->decision);
 }
 
 bool dispatch_would_run(struct accel_call *call, const struct dispatch_caller *caller)
@@ -599,8 +625,13 @@ static bool run_for_estimate(const struct accel_call *call, const struct situati
     caller->forward(caller->context);
     record->ms = accel_now_ms() - start;
     inside = false;
-    if (situation->decision.gpu)
+    if (situation->decision.gpu) {
         record->why = ACCEL_NO_GPU;
+        warm_note(call->routine);
+    } else if (start_waits() && record->why == ACCEL_SLOWER) {
+        warm_note_gain(call->routine, record->est_cpu_ms - situation->decision.est_own_ms +
+                                          warm_counted_ms(call->routine));
+    }
     estimate_count(call->routine, &situation->decision, record->ms);
     settle(record);
     return true;
@@ -681,6 +712,7 @@ void dispatch_not_blas(const char *symbol)
 void dispatch_fork_child(void)
 {
     start_fork_child();
+    warm_fork_child();
     figures_fork_child();
     load_fork_child();
     sites_fork_child();

@@ -12,8 +12,8 @@
 #include "figures.h"
 #include "load.h"
 #include "say.h"
-#include "shape.h"
 #include "text.h"
+#include "warm.h"
 
 static const struct accel_settings *settings;
 static const struct accel_ranks *ranks;
@@ -95,33 +95,13 @@ static bool lock_start(enum start_patience patience)
     return locked;
 }
 
-/* What the GPU does not do of it is not done. */
-static bool refuse(void *context, const struct accel_call *part)
-{
-    (void)context;
-    (void)part;
-    return false;
-}
-
 /* The first product of a type loads cuBLAS's kernels, which takes longer than most calls. Nobody shall wait for that, or
- * be judged by it. */
-static void warm_up(void)
+ * be judged by it. Other routines come when they are called (warm.h). */
+static void warm_products(void)
 {
-    enum { N = 64 };
-    static double memory[3 * N * N];
-    for (uint32_t i = 0; i < accel_routine_count; i++) {
-        const int64_t size[ACCEL_DIMENSIONS] = {N, N, N, 0};
-        struct gpu_host host = {.original = refuse};
-        struct accel_call call;
-        if (accel_routines[i].family != ACCEL_GEMM || accel_is_complex(accel_routines[i].dtype))
-            continue;
-        shape_typical(&call, &accel_routines[i], size);
-        call.scalar[ACCEL_beta].re = 0;
-        for (int x = ACCEL_a; x <= ACCEL_c; x++)
-            call.operand[x].ptr = memory + x * N * N;
-        if (!gpu_is_gone())
-            gpu_run(&call, &host); /* what fails here fails again where it matters */
-    }
+    for (uint32_t i = 0; i < accel_routine_count; i++)
+        if (accel_routines[i].family == ACCEL_GEMM && !accel_is_complex(accel_routines[i].dtype))
+            warm_up(&accel_routines[i]);
 }
 
 /* UNTRIED to STARTING, once. */
@@ -160,7 +140,7 @@ static void start_cuda(bool background)
         load_start(info.id);
         figures_set_gpu(&info);
         if (background)
-            warm_up();
+            warm_products();
         set_state(ACCEL_GPU_READY);
     } else {
         if (asked && !gpu_is_gone())
@@ -202,7 +182,7 @@ static void *run_thread(void *unused)
     return NULL;
 }
 
-static bool make_thread(void)
+bool start_thread(void *(*run)(void *))
 {
     pthread_attr_t attributes;
     pthread_t thread;
@@ -212,7 +192,7 @@ static bool make_thread(void)
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool made = pthread_create(&thread, &attributes, run_thread, NULL) == 0;
+    bool made = pthread_create(&thread, &attributes, run, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     return made;
@@ -226,7 +206,7 @@ void start_note_gain(double gain_ms)
         return;
     int saved = errno, starting = ACCEL_GPU_STARTING;
     /* A process that may have no more threads: the calls that ask for the GPU by force still start it. */
-    if (!make_thread()) {
+    if (!start_thread(run_thread)) {
         atomic_compare_exchange_strong(&state, &starting, ACCEL_GPU_UNTRIED);
         atomic_store(&threadless, true);
         if (settings->log != ACCEL_LOG_OFF)

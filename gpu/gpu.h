@@ -75,6 +75,7 @@ struct gpu_host {
     void (*event)(void *context, const struct gpu_event *event);
     void *context;
     int64_t up_bytes, down_bytes; /* filled */
+    bool set_up; /* filled: the call made handles that later ones use, or waited for a library */
     /* Filled on GPU_ERROR, GPU_FINISHED_ELSE, GPU_LOST: the second where it is not the device. */
     enum gpu_blame blame;
     char failure[GPU_FAILURE_BYTES];

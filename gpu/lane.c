@@ -94,6 +94,7 @@ enum gpu_status lane_use_cusolver(struct gpu_lane *lane)
 {
     if (lane->params)
         return GPU_OK;
+    lane->made = true;
     if (atomic_load(&cusolver_is_broken) || !cuda_api_open_cusolver())
         return GPU_UNSUPPORTED;
     enum gpu_status status = lane->cusolver ? GPU_OK : create_cusolver(lane);
@@ -114,6 +115,7 @@ static enum gpu_status create(struct gpu_lane *lane)
 {
     enum gpu_status status;
     memset(lane, 0, sizeof *lane);
+    lane->made = true;
     if ((status = GPU_CHECK(cuStreamCreate, &lane->stream, CU_STREAM_NON_BLOCKING)) != GPU_OK ||
         (status = GPU_CHECK(cuEventCreate, &lane->joined, CU_EVENT_DISABLE_TIMING)) != GPU_OK ||
         (status = create_cublas(lane)) != GPU_OK ||

@@ -34,6 +34,7 @@ struct gpu_lane {
         enum lane_slot_state state;
     } slot[LANE_SLOTS];
     int next;
+    bool made;    /* handles, since it was taken */
     int unmarked; /* since the last wait for the stream: copies without an event of their own */
     bool quiet;   /* nothing has been put on the stream since it was waited for */
 };

@@ -332,6 +332,8 @@ static enum gpu_status run_on_lane(struct gpu_work *work, bool *well)
         status = lane_join_default_stream(work->lane);
     if (status == GPU_OK)
         status = functions[work->call->routine->family](work);
+    work->host->set_up = work->lane->made;
+    work->lane->made = false;
     *well = finish(work);
     return status;
 }

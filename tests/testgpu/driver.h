@@ -55,7 +55,7 @@ struct settings {
     double gflops;
     unsigned half;
     unsigned busy;
-    unsigned start_ms, load_ms;
+    unsigned start_ms, load_ms, first_ms;
     bool data;
     bool scales;
     bool early_end;
@@ -75,6 +75,10 @@ void settings_path(const char *pattern, char *path, size_t size);
 /* A small generator, so that a run can be repeated with TESTGPU_SEED. */
 uint64_t random_next(uint64_t *state);
 void random_pause(uint64_t *state);
+
+/* entry.c */
+/* Waits as long as the first call of the function that this thread is in should take, if this is it. Without the lock. */
+void entry_load_kernels(void);
 
 /* fault.c */
 void injections_read(void);

@@ -68,6 +68,21 @@ static int refusal(struct testgpu_function *function, unsigned flags)
     return 0;
 }
 
+static _Thread_local struct testgpu_function *current; /* what this thread is in */
+
+void entry_load_kernels(void)
+{
+    struct testgpu_function *function = current;
+    if (settings.first_ms == 0 || function == NULL || function->library == &driver_library)
+        return;
+    testgpu_lock();
+    bool first = !function->loaded;
+    function->loaded = true;
+    testgpu_unlock();
+    if (first)
+        pause_ms(settings.first_ms);
+}
+
 int testgpu_enter(struct testgpu_call *call, unsigned flags, const char *format, ...)
 {
     struct testgpu_function *function = call->function;
@@ -79,6 +94,7 @@ int testgpu_enter(struct testgpu_call *call, unsigned flags, const char *format,
         va_end(arguments);
     }
     set_where(function->name);
+    current = function;
     if (!life_enter(function->library->life) && function->library != &driver_library)
         testgpu_fault("called_after_exit", "its exit handler has run");
     testgpu_lock();
@@ -86,6 +102,8 @@ int testgpu_enter(struct testgpu_call *call, unsigned flags, const char *format,
     function->calls++;
     int code = refusal(function, flags);
     testgpu_unlock();
+    if (code == 0 && (flags & TESTGPU_ALLOCATES))
+        entry_load_kernels();
     return code == 0 || (flags & TESTGPU_TEXT) ? 0 : testgpu_leave(call, code);
 }
 

@@ -352,6 +352,7 @@ CUresult testgpu_check_stream(CUstream handle)
 CUresult testgpu_enqueue(CUstream handle, const char *kernel, const struct testgpu_cost *cost,
                          testgpu_run_function *function, const void *argument, size_t bytes)
 {
+    entry_load_kernels();
     struct operation *operation = operation_new(kernel, function, argument, bytes);
     if (operation == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;

@@ -136,14 +136,23 @@ static int load_takes_time(void)
 static int bad_settings(void)
 {
     static const char *const bad[] = {
-        "TESTGPU_UP_GBPS=fast",      "TESTGPU_UP_GBPS=-1",
-        "TESTGPU_DOWN_GBPS=1.2.3",   "TESTGPU_DOWN_GBPS=.",
-        "TESTGPU_GFLOPS=inf",        "TESTGPU_GFLOPS=1e3",
-        "TESTGPU_GFLOPS=1000000001", "TESTGPU_LAUNCH_US=5us",
-        "TESTGPU_HALF=-1",           "TESTGPU_HALF=0.5",
-        "TESTGPU_BUSY=96",           "TESTGPU_BUSY=half",
-        "TESTGPU_START_MS=1s",       "TESTGPU_START_MS=4294967296",
-        "TESTGPU_LOAD_MS=x",         "TESTGPU_DATA=2",
+        "TESTGPU_UP_GBPS=fast",
+        "TESTGPU_UP_GBPS=-1",
+        "TESTGPU_DOWN_GBPS=1.2.3",
+        "TESTGPU_DOWN_GBPS=.",
+        "TESTGPU_GFLOPS=inf",
+        "TESTGPU_GFLOPS=1e3",
+        "TESTGPU_GFLOPS=1000000001",
+        "TESTGPU_LAUNCH_US=5us",
+        "TESTGPU_HALF=-1",
+        "TESTGPU_HALF=0.5",
+        "TESTGPU_BUSY=96",
+        "TESTGPU_BUSY=half",
+        "TESTGPU_START_MS=1s",
+        "TESTGPU_START_MS=4294967296",
+        "TESTGPU_LOAD_MS=x",
+        "TESTGPU_FIRST_MS=-1",
+        "TESTGPU_DATA=2",
         "TESTGPU_DATA=no",
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

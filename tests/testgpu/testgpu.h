@@ -61,6 +61,7 @@ struct testgpu_function {
     unsigned long calls;
     unsigned long failed;
     bool listed;
+    bool loaded; /* its kernels */
 };
 
 struct testgpu_call {
