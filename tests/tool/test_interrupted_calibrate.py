@@ -34,6 +34,11 @@ def interrupt(folder, number, after):
     return process.returncode == -number and said_by_it[0] == ""
 
 
+def lines(done):
+    """How many are said, but that other tests run beside this one."""
+    return sum("the machine is busy" not in line for line in done.stderr.splitlines())
+
+
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder, "accel/model")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
@@ -56,13 +61,13 @@ with tempfile.TemporaryDirectory() as folder:
     for room in (0, len(before) + 100):
         done = start(ACCEL, "calibrate", "--seconds=1", "--library=libblas.so.3", env={**HIDDEN, "XDG_CACHE_HOME": folder},
                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)))
-        tap.ok(done.returncode == 1 and str(path) in done.stderr and done.stderr.count("\n") == 1 and not done.stdout,
+        tap.ok(done.returncode == 1 and str(path) in done.stderr and lines(done) == 1 and not done.stdout,
                f"room for {room} bytes: one line, status 1", done.returncode, done.stderr, done.stdout)
         tap.ok(path.read_bytes() == before and os.listdir(path.parent) == ["model"], f"room for {room} bytes: the calibration before stays",
                *os.listdir(path.parent))
     with open("/dev/full", "w") as full:
         done = start(ACCEL, "calibrate", "--seconds=1", "--library=libblas.so.3", env={**HIDDEN, "XDG_CACHE_HOME": folder}, stdout=full)
-    tap.ok(done.returncode == 1 and "report" in done.stderr and done.stderr.count("\n") == 1, "a report that cannot be written: one line, status 1",
+    tap.ok(done.returncode == 1 and "report" in done.stderr and lines(done) == 1, "a report that cannot be written: one line, status 1",
            done.returncode, done.stderr)
 
     # Without a section.
