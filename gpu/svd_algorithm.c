@@ -112,24 +112,41 @@ static bool by_gesvdj(struct solver *s, const struct svd *x, struct both out)
     return succeeded;
 }
 
+/* A failure of the algorithm alone, with the stream still in order: there is Xgesvd yet. No memory for the copy or the workspace,
+ * or a function that this cuSOLVER lacks, may be otherwise another time; what cuSOLVER fails at is not tried again. */
+static bool can_go_on(struct solver *s, const struct svd *x)
+{
+    if (s->status == GPU_OK || s->status == GPU_NO_MEMORY || s->status == GPU_UNSUPPORTED)
+        return true;
+    if (failure_noted()->kind != FAILURE_LIBRARY || lane_wait(s->work->lane) != GPU_OK)
+        return false;
+    gpu_svd_choose(s->dtype, wants_vectors(x), gpu_svd_octave(x->a.cols), GPU_SVD_GESVD);
+    return true;
+}
+
 /* True where the results are there; else the matrix is as it was, unless the device has failed. */
 static bool by_another(struct solver *s, const struct svd *x, enum gpu_svd algorithm)
 {
+    struct failure outer, own;
+    failure_begin(&outer);
     struct array kept = solver_array(s, x->a.rows, x->a.cols);
     const struct both out = make_both(s, x);
     solver_copy(s, kept, x->a);
-    if (solver_is_well(s) &&
-        (algorithm == GPU_SVD_GESVDP ? by_gesvdp(s, x, out) : by_gesvdj(s, x, out))) {
-        if (x->jobvt != 'N')
-            solver_transpose(s, x->vt, out.v);
-        return solver_is_well(s);
-    }
-    /* No memory for the copy or the workspace, or a function that this cuSOLVER lacks: there is Xgesvd yet. */
-    if (s->status == GPU_NO_MEMORY || s->status == GPU_UNSUPPORTED)
+    bool done = solver_is_well(s) &&
+                (algorithm == GPU_SVD_GESVDP ? by_gesvdp(s, x, out) : by_gesvdj(s, x, out));
+    if (done && x->jobvt != 'N')
+        solver_transpose(s, x->vt, out.v);
+    done = done && solver_is_well(s);
+    if (!done && can_go_on(s, x)) {
         s->status = GPU_OK;
-    if (kept.ptr)
-        solver_copy(s, x->a, kept);
-    return false;
+        if (kept.ptr)
+            solver_copy(s, x->a, kept);
+        own = outer;
+    } else {
+        own = *failure_noted();
+    }
+    failure_end(done ? &outer : &own);
+    return done;
 }
 
 void solver_gesvd(struct solver *s, char jobu, char jobvt, struct array a, struct array values,
