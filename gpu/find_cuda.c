@@ -86,6 +86,7 @@ void find_cuda_system(bool (*visit)(const char *folder, void *context), void *co
     try_pattern(&search, "/opt", "/cuda*/lib64");
     try_pattern(&search, "/opt/nvidia/hpc_sdk/Linux_x86_64", "/*/math_libs/lib64");
     try_pattern(&search, "/usr/lib", "/wsl/lib");
+    try_pattern(&search, "/usr/local/nvidia", "/lib64"); /* containers: the driver */
     try_pattern(&search, getenv("HOME"), "/.local/lib/python3*/site-packages/nvidia/cu[0-9]*/lib");
     try_pattern(&search, getenv("HOME"), "/.local/lib/python3*/site-packages/nvidia/cublas/lib");
     try_pattern(&search, "/usr/local", "/lib/python3*/dist-packages/nvidia/cu[0-9]*/lib");

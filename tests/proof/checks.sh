@@ -21,6 +21,7 @@ step_build() {
 # ---- Jobs: some at once, each with what is left of the step's time ----
 
 folder= # of a job: for its files
+job_number=0
 
 # Most of a check's time is the CPU's, which computes what the result should be.
 jobs_at_once() { echo $((cores < 8 ? cores : 8)); }
@@ -28,7 +29,7 @@ jobs_at_once() { echo $((cores < 8 ? cores : 8)); }
 # run_jobs NAME COMMAND NAME COMMAND…: a command is a function with words, which puts its note on stdout's last line and returns 0
 # where all is right, 3 where what it needs is not here.
 run_jobs() {
-    local name command number=0
+    local name command
     while [ $# -gt 0 ]; do
         name=$1 command=$2
         shift 2
@@ -37,8 +38,8 @@ run_jobs() {
             left_out "$step_name" "$name" "no time is left"
             continue
         fi
-        number=$((number + 1))
-        run_job "$name" "$command" "$logs/$step_name-$number" &
+        job_number=$((job_number + 1))
+        run_job "$name" "$command" "$logs/$step_name-$job_number" &
     done
     wait
 }
@@ -95,6 +96,78 @@ all_on_gpu() {
              else if (!gpu) print "nothing ran on the GPU"
              else print gpu " calls on the GPU, " cpu + 0 " that must not be"
              exit wrong || !gpu }' "$folder/table"
+}
+
+# ---- What a device alone can show ----
+
+# Programs that end whatever libaccel's thread is at: loading CUDA, starting it, nothing any more.
+ending_job() {
+    local ends=0 failed=0 most=3000000 number=40 i delay status
+    [ -z "$few" ] || most=300000 number=6
+    for ((i = 0; i < number; i++)); do
+        [ $((step_end - SECONDS)) -ge 5 ] || break
+        delay=$(((RANDOM * 32768 + RANDOM) % most * i / number))
+        limited env LD_PRELOAD="$build/libaccel.so" OPENBLAS_NUM_THREADS=1 "$build/proof/ending" "$delay" > "$folder/out" 2>&1
+        status=$?
+        ends=$((ends + 1))
+        [ $status -ne 0 ] || continue
+        [ ! -e "$folder/cut" ] || break
+        failed=$((failed + 1))
+        echo "after $delay us: exit status $status $(tail -n 1 "$folder/out")"
+    done
+    echo "$ends programs ended, $failed of them wrongly"
+    [ $failed -eq 0 ] && [ $ends -gt 0 ]
+}
+
+# Operands on the device, sizes of 0 to 2: each routine with a k scales by beta on the GPU with k = 0.
+zero_k_job() {
+    limited env LD_PRELOAD="$build/libaccel.so $driver" ACCEL_POLICY=gpu ACCEL_LOG=1 ACCEL_LOG_FILE="$folder/log" OPENBLAS_NUM_THREADS=1 \
+        "$build/tests/cuda_program" -l "$build/tests/liblacking.so" -f y -n 2 -s "$RANDOM" -c $((few ? 8 : 20)) || return 1
+    awk '{ sym = ran = k = ""
+           for (i = 1; i <= NF; i++) {
+               if ($i ~ /^sym=/) sym = substr($i, 5)
+               if ($i ~ /^ran=/) ran = substr($i, 5)
+               if ($i ~ /^k=/) k = substr($i, 3) }
+           if (k == "") next
+           all[sym] = 1
+           if (k == 0 && ran ~ /^gpu/) { zero[sym] = 1; calls++ } }
+         END { for (sym in all) { n++; if (!(sym in zero)) { print sym ": never with k = 0 on the GPU"; wrong = 1 } }
+               print calls + 0 " calls of " n + 0 " routines with k = 0"; exit wrong || !calls }' "$folder/log"
+}
+
+# sytrf by one and sytrs by the other, both ways; laswp; INFO. ACCEL_CPU keeps some routines on the CPU.
+rules_job() {
+    on_gpu env ACCEL_CPU="$1" "$build/proof/lapack_rules" || return 1
+    all_on_gpu
+}
+
+# The first and the second call of each routine, in ms: first-calls.tsv. Loading and compiling for a type is in the first one.
+first_calls_job() {
+    local program log=$folder/log
+    for program in "random_calls -f y -n 64 -c 2" "random_lapack -f tyesmv -n 24 -c 2 -k well"; do
+        # shellcheck disable=SC2086
+        limited env LD_PRELOAD="$build/libaccel.so" ACCEL_POLICY=gpu ACCEL_LOG=1 ACCEL_LOG_FILE="$log" OPENBLAS_NUM_THREADS=1 \
+            "$build/tests/"$program > "$folder/out" 2>&1 || { tail -n 5 "$folder/out" && return 1; }
+    done
+    awk '{ sym = ran = ms = ""
+           for (i = 1; i <= NF; i++) {
+               if ($i ~ /^sym=/) sym = substr($i, 5)
+               if ($i ~ /^ran=/) ran = substr($i, 5)
+               if ($i ~ /^ms=/) ms = substr($i, 4) }
+           if (ran ~ /^gpu/ && ++seen[sym] == 1) { first[sym] = ms; order[++n] = sym }
+           if (ran ~ /^gpu/ && seen[sym] == 2) second[sym] = ms }
+         END { for (i = 1; i <= n; i++) print order[i] "\t" first[order[i]] "\t" second[order[i]] }' "$log" > "$out/first-calls.tsv"
+    awk -F '\t' '$2 > most { most = $2; worst = $1 " " $2 " ms, then " $3 " ms" }
+                 END { print NR " routines; the slowest first call: " worst; exit !NR }' "$out/first-calls.tsv"
+}
+
+step_device() {
+    # One after the other: times are among them, and what fails first says most.
+    run_jobs "first and second calls" first_calls_job
+    run_jobs "programs that end" ending_job
+    run_jobs "k = 0" zero_k_job "sytrf of the GPU, sytrs of the CPU; laswp; info" "rules_job ?sytrs" \
+        "sytrf of the CPU, sytrs of the GPU" "rules_job ?sytrf" "n = 1" "random_job random_calls -l $build/tests/liblacking.so -f y -n 1 -s $RANDOM -c 30" \
+        "n = 1, LAPACK" "random_lapack_job random_lapack -f tyesmv -n 1 -s $RANDOM -c 6" "capture" "device_job cuda_program -f y -n 20 -c 1"
 }
 
 # ---- Unit tests ----

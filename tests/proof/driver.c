@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "driver.h"
+#include "gpu/find_cuda.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -58,14 +59,41 @@ void driver_forget(void)
 
 /* ---- Opening ---- */
 
+struct search {
+    const char *name;
+    void *handle;
+};
+
+static bool open_in(const char *folder, void *context)
+{
+    struct search *search = context;
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/%s", folder, search->name) < (int)sizeof path)
+        search->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    return search->handle;
+}
+
+/* In libaccel's places, in its order. */
 static void *open_library(const char *name)
 {
     const char *folder = getenv("ACCEL_CUDA_DIR");
-    char path[PATH_MAX];
-    void *handle = NULL;
-    if (folder && *folder && snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path)
-        handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    return handle ? handle : dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    struct search search = {name, NULL};
+    if (folder && *folder && open_in(folder, &search))
+        return search.handle;
+    find_cuda_environment(open_in, &search);
+    if (!search.handle)
+        search.handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!search.handle)
+        find_cuda_system(open_in, &search);
+    return search.handle;
+}
+
+const char *driver_path(void)
+{
+    Dl_info info;
+    void *address;
+    memcpy(&address, &cuda.cuInit, sizeof address);
+    return dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";
 }
 
 /* Looks a function up and stores its address; false where it is required and not there. */

@@ -64,11 +64,14 @@ struct cuda {
 /* Filled by driver_open() and driver_open_cublas(); read only afterwards. */
 extern struct cuda cuda;
 
-/* Open libcuda.so.1, and the newest libcublas, in ACCEL_CUDA_DIR first, then where the dynamic linker looks. They stay
+/* Open libcuda.so.1, and the newest libcublas, where libaccel does (gpu/find_cuda.h), ACCEL_CUDA_DIR first. They stay
  * open. False, with driver_failure() set, where one is not there or lacks a function. Once each, before any thread is
  * started. */
 bool driver_open(void);
 bool driver_open_cublas(void);
+
+/* The file that driver_open() has opened; in static memory. */
+const char *driver_path(void);
 
 /* Makes the device's primary context (of device 0, as CUDA_VISIBLE_DEVICES has it) the calling thread's. Thread-safe after
  * the first call; driver_stop() gives it back. */

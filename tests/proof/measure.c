@@ -2,7 +2,7 @@
  * measure [--quick]: what this machine and its GPU do, beside libaccel: start-up, copies, launches, products, and whether
  * the kernel can tell which pages were written. A line for each figure on stdout: name, value, unit, separated by tabs; a
  * value "-" stands for one that cannot be had, and is followed by the reason. Exit status 1 where there is no GPU.
- * measure --name prints the GPU's name alone.
+ * measure --name prints the GPU's name alone, measure --driver the driver's file.
  */
 #define _GNU_SOURCE
 #include "measure.h"
@@ -129,7 +129,7 @@ bool measure_start(void)
 /* ---- Options ---- */
 
 struct options {
-    bool quick, name;
+    bool quick, name, driver;
 };
 
 static error_t parse(int key, char *value, struct argp_state *state)
@@ -140,6 +140,8 @@ static error_t parse(int key, char *value, struct argp_state *state)
         options->quick = true;
     else if (key == 'n')
         options->name = true;
+    else if (key == 'd')
+        options->driver = true;
     else
         return ARGP_ERR_UNKNOWN;
     return 0;
@@ -158,11 +160,22 @@ static int print_name(void)
     return 0;
 }
 
+static int print_driver(void)
+{
+    if (!driver_open()) {
+        fprintf(stderr, "%s\n", driver_failure());
+        return 1;
+    }
+    printf("%s\n", driver_path());
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static const struct argp_option known[] = {
         {"quick", 'q', NULL, 0, "small sizes, for a machine without a GPU", 0},
         {"name", 'n', NULL, 0, "print the GPU's name alone", 0},
+        {"driver", 'd', NULL, 0, "print the path of the driver's library alone", 0},
         {0}};
     static const struct argp argp = {
         .options = known, .parser = parse, .doc = "Measures this machine and its GPU."};
@@ -171,6 +184,8 @@ int main(int argc, char **argv)
         return 2;
     if (options.name)
         return print_name();
+    if (options.driver)
+        return print_driver();
     measure_tracking(options.quick);
     if (!measure_start())
         return 1;

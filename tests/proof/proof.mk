@@ -1,7 +1,7 @@
 # What scripts/gpu-proof runs beside libaccel: the C tests, which are built on the machine itself, and its own programs.
 
 PROOF          := $(BUILD)/proof
-PROOF_PROGRAMS := $(addprefix $(PROOF)/,measure time_calls)
+PROOF_PROGRAMS := $(addprefix $(PROOF)/,measure time_calls ending lapack_rules)
 PROOF_TESTS    := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so cuda_program \
                     random_lapack random_lapack64 fortran_calls lapacke device_lapack $(UNIT_TESTS))
 
@@ -9,11 +9,13 @@ PROOF_TESTS    := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.s
 proof-programs: $(PROOF_PROGRAMS) $(PROOF_TESTS)
 test-programs: $(PROOF_PROGRAMS)
 
-$(PROOF)/measure: $(wildcard tests/proof/measure*.c) tests/proof/driver.c $(wildcard tests/proof/*.h) gpu/clock.h | cuda-headers
+$(PROOF)/measure: $(wildcard tests/proof/measure*.c) tests/proof/driver.c $(wildcard tests/proof/*.h) gpu/clock.h gpu/find_cuda.h $(BUILD)/gpu/find_cuda.o | cuda-headers
 	@mkdir -p $(@D)
-	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $(filter %.c,$^) -lm -ldl -lpthread
+	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $(filter %.c %.o,$^) -lm -ldl -lpthread
 # Linked as users' programs are: by the generic names of BLAS and LAPACK.
 $(PROOF)/time_calls: tests/proof/time_calls.c gpu/clock.h
+$(addprefix $(PROOF)/,ending lapack_rules): $(PROOF)/%: tests/proof/%.c
+$(addprefix $(PROOF)/,time_calls ending lapack_rules):
 	@mkdir -p $(@D)
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:liblapack.so.3 -l:libblas.so.3 -lm
 

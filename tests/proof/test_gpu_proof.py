@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
 from harness import BUILD, ROOT, Tap  # noqa: E402
 
-STEPS = "build unit measure random blas lapack sanitizer calibrate timings".split()
+STEPS = "build device unit measure random blas lapack sanitizer calibrate timings".split()
 CALLS = {c: x for x, c in enumerate("dgemm sgemm zgemm dsyrk dtrsm dgetrf dpotrf dgeqrf dsyevd dgesdd".split())}
 # Of an order n: operations over n cubed, elements read and written over n squared, bytes of an element.
 WORK = {"dgemm": (2, 2, 1, 8), "sgemm": (2, 2, 1, 4), "zgemm": (8, 2, 1, 16), "dsyrk": (1, 1, 0.5, 8), "dgetrf": (2 / 3, 1, 1, 8)}
@@ -70,9 +70,11 @@ def check_report(folder, done, report):
     tap.ok({(t["routine"], t["n"]) for t in report["timings"]} == {(c, n) for c in CALLS for n in (64, 128)}, "every call is timed",
            *[(t["routine"], t["n"]) for t in report["timings"]])
     tap.ok("NVBLAS" in {c["check"] for c in report["checks"] if c["status"] == "not here"}, "NVBLAS, which needs a real GPU, is said to be missing")
+    device = {c["check"]: c["status"] for c in report["checks"] if c["step"] == "device"}
+    tap.ok(len(device) == 8 and set(device.values()) == {"ok"}, "first calls, exits, k = 0, n = 1, storage, info and capture", device)
     check_numbers(report)
     names = sorted(p.name for p in (folder / "out").iterdir())
-    tap.ok(len(names) <= 8 and "accel.model" in names and "gpu-proof.log" in names, "few files, the calibration among them", *names)
+    tap.ok(len(names) <= 9 and "accel.model" in names and "gpu-proof.log" in names, "few files, the calibration among them", *names)
     text = next((folder / "out").glob("Test-GPU-*.md")).read_text()
     rows = re.findall(r"(?m)^\| `(\w+)` \| (\d+) \|", text)
     tap.ok(len(rows) == len(report["timings"]), "a row for each call in the Markdown table", *rows)
