@@ -11,6 +11,7 @@
 
 #include "choose.h"
 #include "ending.h"
+#include "idle.h"
 #include "lane.h"
 #include "pool.h"
 
@@ -441,6 +442,7 @@ void gpu_trim(void)
 void gpu_stop(void)
 {
     gpu_trim();
+    idle_await();
     if (atomic_exchange(&started, false))
         CUDA(cuDevicePrimaryCtxRelease)(gpu_device.device);
 }

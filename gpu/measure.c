@@ -51,6 +51,8 @@ static enum gpu_status measure(char *host, double *up_ms, double *down_ms)
     if (quiet && device)
         pool_put(device);
     lane_release(lane, !quiet);
+    if (quiet)
+        pool_settle();
     return status;
 }
 

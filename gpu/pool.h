@@ -1,6 +1,7 @@
 /*
- * Device memory, kept across calls: an allocation costs more than a small product (LIBXSTREAM
- * measured 6.7 times at n = 4096). Thread-safe; our context must be current.
+ * Device memory, kept from call to call: an allocation costs more than a small product (LIBXSTREAM
+ * measured 6.7 times at n = 4096). The program may want memory of the device, too, so what lies idle is little, and does not
+ * lie for long. Thread-safe; our context must be current.
  */
 #ifndef ACCEL_POOL_H
 #define ACCEL_POOL_H
@@ -17,6 +18,15 @@ void pool_put(CUdeviceptr block);
 /* Bytes that could be got in blocks: what lies idle and what the driver has left within the budget.
  */
 int64_t pool_available(void);
+
+/* After a call has given its blocks back: idle blocks beyond a small part of what the driver has left go back at once, the others
+ * when they have been idle for a second, or when free memory has become short. */
+void pool_settle(void);
+
+/* For the thread that sees to that (idle.h): whether something is idle; gives back what has been so for long enough, and returns
+ * whether something still is. The second one in our context. */
+bool pool_has_idle(void);
+bool pool_give_back(void);
 
 /* Gives all idle blocks back to the driver. */
 void pool_trim(void);

@@ -353,7 +353,9 @@ enum gpu_status gpu_run(const struct accel_call *call, struct gpu_host *host)
         status = run_on_lane(&work, &well);
     status = judge(status, well, host);
     if (entered)
-        gpu_leave(&scope);
+        if (well)
+            pool_settle();
+    gpu_leave(&scope);
     failure_end(&outer);
     return status;
 }
