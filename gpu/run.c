@@ -352,10 +352,10 @@ enum gpu_status gpu_run(const struct accel_call *call, struct gpu_host *host)
     if (entered)
         status = run_on_lane(&work, &well);
     status = judge(status, well, host);
+    if (well)
+        pool_settle();
     if (entered)
-        if (well)
-            pool_settle();
-    gpu_leave(&scope);
+        gpu_leave(&scope);
     failure_end(&outer);
     return status;
 }

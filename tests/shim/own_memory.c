@@ -141,7 +141,9 @@ static bool has_thread(const char *name)
 static bool thread_ends(void)
 {
     multiply(SMALL);
-    bool there = has_thread("accel-idle");
+    bool there = false; /* it has its name when it has begun */
+    for (int i = 0; i < 200 && !there; i++, pause_ms(2))
+        there = has_thread("accel-idle");
     for (int i = 0; i < 100 && has_thread("accel-idle"); i++)
         pause_ms(100);
     return there && !has_thread("accel-idle");
