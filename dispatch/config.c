@@ -42,7 +42,8 @@ const char *config_load(const char *path, int *error)
         return "cannot be opened";
     }
     bool regular = S_ISREG(st.st_mode), ours = st.st_uid == geteuid() || st.st_uid == 0;
-    ssize_t length = regular && ours ? read_all(fd) : 0;
+    bool open_to_all = st.st_mode & S_IWOTH;
+    ssize_t length = regular && ours && !open_to_all ? read_all(fd) : 0;
     if (length < 0)
         *error = errno;
     close(fd);
@@ -50,6 +51,8 @@ const char *config_load(const char *path, int *error)
         return "is not a regular file";
     if (!ours) /* root with a user's HOME would do what that user likes */
         return "belongs to another user";
+    if (open_to_all) /* a setting may name a library to be loaded */
+        return "may be written by all";
     if (length < 0)
         return "cannot be read";
     if (length > CONFIG_BYTES_MAX)

@@ -85,6 +85,12 @@ bool dispatch_is_on(void)
     return atomic_load_explicit(&ready, memory_order_acquire) && settings.on;
 }
 
+bool dispatch_is_borrowed(void)
+{
+    enum accel_gpu_state now = start_state();
+    return (now == ACCEL_GPU_READY || now == ACCEL_GPU_STARTING) && start_is_borrowed();
+}
+
 const char *dispatch_original_libraries(void)
 {
     dispatch_is_on();

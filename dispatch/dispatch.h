@@ -56,6 +56,9 @@ void dispatch_end(void);
 /* false: ACCEL=0. */
 bool dispatch_is_on(void);
 
+/* Whether this is the child of a vfork(2) of a process that uses the GPU: it must leave that process's memory as it is. */
+bool dispatch_is_borrowed(void);
+
 /* ACCEL_ORIGINAL as it was set, NULL if it was not. */
 const char *dispatch_original_libraries(void);
 

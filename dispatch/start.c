@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -104,12 +105,32 @@ static void warm_products(void)
             warm_up(&accel_routines[i]);
 }
 
+/* A mark that the kernel wipes where memory is copied: it is there in the process that made it, and in the child of a
+ * vfork(2), which has the same memory. Made once, before CUDA starts. */
+static _Atomic(atomic_int *) mark;
+
+static void make_mark(void)
+{
+    const size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return;
+    if (madvise(page, bytes, MADV_WIPEONFORK) != 0) {
+        munmap(page, bytes);
+        return;
+    }
+    atomic_store((atomic_int *)page, 1);
+    atomic_store(&mark, (atomic_int *)page);
+}
+
 /* UNTRIED to STARTING, once. */
 static bool begin(void)
 {
     int untried = ACCEL_GPU_UNTRIED;
     if (start_state() != ACCEL_GPU_UNTRIED)
         return false;
+    if (!atomic_load(&mark))
+        make_mark();
     atomic_store(&starter, getpid());
     return atomic_compare_exchange_strong(&state, &untried, ACCEL_GPU_STARTING);
 }
@@ -243,6 +264,12 @@ void start_tidy(void)
 bool start_is_own_process(void)
 {
     return getpid() == atomic_load_explicit(&starter, memory_order_relaxed);
+}
+
+bool start_is_borrowed(void)
+{
+    atomic_int *here = atomic_load_explicit(&mark, memory_order_acquire);
+    return here && !start_is_own_process() && atomic_load(here) == 1;
 }
 
 void start_fork_child(void)

@@ -205,7 +205,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
     if (part)
         return original->function;
     accel_slots_follow();
-    if (!dispatch_is_on())
+    if (!dispatch_is_on() || dispatch_is_borrowed())
         return original->function;
     if (!original->width) {
         dispatch_not_blas(accel_names[exported].symbol);

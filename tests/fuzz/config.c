@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "dispatch/config.h"
@@ -19,7 +20,8 @@ static const char *file_of(const uint8_t *data, size_t size)
         fd = memfd_create("config", MFD_CLOEXEC);
         snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     }
-    if (fd < 0 || ftruncate(fd, 0) != 0 || pwrite(fd, data, size, 0) != (ssize_t)size)
+    if (fd < 0 || fchmod(fd, 0600) != 0 || ftruncate(fd, 0) != 0 ||
+        pwrite(fd, data, size, 0) != (ssize_t)size)
         abort();
     return path;
 }

@@ -10,21 +10,33 @@
  *   files:N, bytes:N    the limits on open files, and on the size of a file
  *   fork                the rest in a child process, whose status this one takes over
  *   run:COMMAND         by the shell
+ *   spawn:STEP          this program with that one step, by posix_spawn(3); its status counts
+ *   vfork               products in the child of a vfork(2), and then one by exec
+ *   daemon              the rest in the background, as daemon(3) has it
+ *   forbid              of system calls, all that does not compute, read or write fails from here on (seccomp(2))
  *   status              tells on stdout what the signals are: those pending, and whether one is handled or blocked
  *
  * The exit status is 1 where a product is wrong, and 2 where a step cannot be done.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <errno.h>
 #include <grp.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,6 +104,61 @@ static bool in_child(void)
     exit(waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 3);
 }
 
+static bool has_done(pid_t child)
+{
+    int status;
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool spawn(const char *step)
+{
+    char *const arguments[] = {"surroundings", (char *)(uintptr_t)step, NULL};
+    pid_t child;
+    return posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ) == 0 &&
+           has_done(child);
+}
+
+static bool in_vfork_child(void)
+{
+    char *const arguments[] = {"surroundings", "multiply:2", NULL};
+    pid_t child = vfork();
+    if (child == 0) {
+        if (multiply())
+            execve("/proc/self/exe", arguments, environ);
+        _exit(1);
+    }
+    return has_done(child);
+}
+
+/* With EPERM, as the sandboxes of containers have it. */
+static bool forbid(void)
+{
+#define ALLOW(name)                                                                                \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1),                                         \
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        ALLOW(read),
+        ALLOW(write),
+        ALLOW(exit),
+        ALLOW(exit_group),
+        ALLOW(rt_sigreturn),
+        ALLOW(futex),
+        ALLOW(brk),
+        ALLOW(munmap),
+        /* No memory that can be executed. */
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+    };
+    const struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0 &&
+           open("/dev/null", O_RDONLY) < 0;
+}
+
 static bool tell_signals(void)
 {
     sigset_t pending, blocked;
@@ -127,6 +194,10 @@ static bool step(const char *name, const char *value, int *wrong)
            : strcmp(name, "files") == 0  ? limit(RLIMIT_NOFILE, value)
            : strcmp(name, "bytes") == 0  ? limit(RLIMIT_FSIZE, value)
            : strcmp(name, "fork") == 0   ? in_child()
+           : strcmp(name, "spawn") == 0  ? spawn(value)
+           : strcmp(name, "vfork") == 0  ? in_vfork_child()
+           : strcmp(name, "daemon") == 0 ? daemon(1, 0) == 0
+           : strcmp(name, "forbid") == 0 ? forbid()
            : strcmp(name, "run") == 0    ? system(value) == 0
            : strcmp(name, "status") == 0 ? tell_signals()
                                          : false;

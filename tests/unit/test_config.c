@@ -1,6 +1,7 @@
 /* The config files: which counts, what their lines may be, and what is said of those that are not. */
 #include "settings_fixture.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -221,6 +222,44 @@ static void bad_files(void **state)
     assert_int_equal(lines_of(complaints()), 1);
 }
 
+/* Files of other people: those that somebody else could change are not read, whoever names them. */
+static void others_files(void **state)
+{
+    char expected[2 * PATH_MAX];
+    (void)state;
+    write_file(named, "ACCEL_POLICY=gpu\n");
+    chmod(named, 0646);
+    print(expected, sizeof expected,
+          "accel: ACCEL_CONFIG=%s may be written by all; it is ignored\n", named);
+    assert_string_equal(said_of(named), expected);
+    chmod(named, 0664);
+    assert_string_equal(said_of(named), "");
+    assert_int_equal(read_now().policy, ACCEL_POLICY_GPU);
+    /* What a link leads to counts. */
+    clear(NULL);
+    write_file(named, "ACCEL_POLICY=gpu\n");
+    assert_int_equal(symlink(named, users_own), 0);
+    assert_int_equal(read_now().policy, ACCEL_POLICY_GPU);
+    chmod(named, 0666);
+    assert_int_equal(read_now().policy, ACCEL_POLICY_AUTO);
+    print(expected, sizeof expected, "accel: %s may be written by all; it is ignored\n", users_own);
+    assert_string_equal(complaints(), expected);
+    unlink(users_own);
+    if (geteuid() != 0)
+        return; /* only root can give files away */
+    chmod(named, 0600);
+    assert_int_equal(chown(named, 65534, 65534), 0);
+    print(expected, sizeof expected,
+          "accel: ACCEL_CONFIG=%s belongs to another user; it is ignored\n", named);
+    assert_string_equal(said_of(named), expected);
+    assert_int_equal(rename(named, users_own), 0);
+    unsetenv("ACCEL_CONFIG");
+    print(expected, sizeof expected, "accel: %s belongs to another user; it is ignored\n",
+          users_own);
+    read_now();
+    assert_string_equal(complaints(), expected);
+}
+
 /* Whatever a damaged file has in it: every line of complaint is one, and no value is out of its set. */
 static void check_damaged(const char *text, size_t size)
 {
@@ -280,9 +319,9 @@ static void damaged_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(precedence, clear),    cmocka_unit_test_setup(forms, clear),
-        cmocka_unit_test_setup(bad_lines, clear),     cmocka_unit_test_setup(bad_files, clear),
-        cmocka_unit_test_setup(damaged_files, clear),
+        cmocka_unit_test_setup(precedence, clear),   cmocka_unit_test_setup(forms, clear),
+        cmocka_unit_test_setup(bad_lines, clear),    cmocka_unit_test_setup(bad_files, clear),
+        cmocka_unit_test_setup(others_files, clear), cmocka_unit_test_setup(damaged_files, clear),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
