@@ -1,5 +1,7 @@
 #include "judge.h"
 
+#include <float.h>
+
 #include "equation.h"
 
 double cpu_ref_epsilon(enum accel_dtype dtype)
@@ -32,11 +34,22 @@ static void add_product(struct sum *sum, const struct product *product, int64_t 
     sum->scale += magnitude(product->alpha) * scale;
 }
 
+/* A product below the smallest normal number is off by up to the distance of two subnormal ones, eps times that number,
+ * however small it is itself; so is each multiplication with alpha and beta. */
+static long double underflow_of(const struct equation *e)
+{
+    long double smallest = accel_is_double(e->out.dtype) ? DBL_MIN : FLT_MIN, steps = 2;
+    for (int i = 0; i < e->products; i++)
+        steps += (long double)e->inner * (1 + magnitude(e->product[i].alpha));
+    return steps * smallest;
+}
+
 static struct sum right_hand_side(const struct equation *e, value before, int64_t row, int64_t col)
 {
     struct sum sum = {e->beta * before, magnitude(e->beta) * magnitude(before), false};
     for (int i = 0; i < e->products; i++)
         add_product(&sum, &e->product[i], e->inner, row, col);
+    sum.scale += underflow_of(e);
     return sum;
 }
 

@@ -251,8 +251,11 @@ static void read_value(struct accel_call *call, const struct passed *p, int i)
     struct accel_complex *scalar = &call->scalar[arg->slot];
     bool by_reference = p->abi == ACCEL_ABI_FORTRAN || arg->array ||
                         (arg->kind == ACCEL_ARG_SCALAR && accel_is_complex(p->routine->dtype));
-    if (by_reference && !accel_call_looks_at(call, arg))
+    if (by_reference && !accel_call_looks_at(call, arg)) {
+        if (arg->kind != ACCEL_ARG_INTEGER && arg->slot == ACCEL_beta)
+            scalar->re = 1; /* the output stays as it is */
         return;
+    }
     if (arg->kind == ACCEL_ARG_INTEGER) {
         call->given[i] = call->size[arg->slot] = read_integer(p, i);
         return;
