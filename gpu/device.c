@@ -371,7 +371,8 @@ bool gpu_is_cuda_library(const char *path)
 
 typedef CUresult pointer_attributes(unsigned, CUpointer_attribute *, void **, CUdeviceptr);
 
-static enum accel_place locate(pointer_attributes *attributes, CUcontext ours, const void *ptr)
+static bool ask_place(pointer_attributes *attributes, CUcontext ours, const void *ptr,
+                      enum accel_place *place)
 {
     CUmemorytype type = (CUmemorytype)0;
     unsigned managed = 0;
@@ -384,15 +385,34 @@ static enum accel_place locate(pointer_attributes *attributes, CUcontext ours, c
     /* Succeeds for any pointer, with zeros for one that CUDA does not know (CUDA driver API,
      * cuPointerGetAttributes). */
     if (attributes(4, wanted, values, (CUdeviceptr)(uintptr_t)ptr) != CUDA_SUCCESS)
-        return ACCEL_HOST;
+        return false;
+    *place = ACCEL_HOST;
     if (managed)
-        return ACCEL_MANAGED;
-    if (type != CU_MEMORYTYPE_DEVICE)
-        return ACCEL_HOST;
-    /* Memory of another context is out of our kernels' reach, on the same device, too. Pool allocations have
-     * none, and belong to the device. */
-    return (!ours || context == ours || !context) && ordinal == gpu_device.ordinal ? ACCEL_DEVICE
-                                                                                   : ACCEL_REMOTE;
+        *place = ACCEL_MANAGED;
+    else if (type == CU_MEMORYTYPE_DEVICE)
+        /* Memory of another context is out of our kernels' reach, on the same device, too. Pool allocations have
+         * none, and belong to the device. */
+        *place = (!ours || context == ours || !context) && ordinal == gpu_device.ordinal
+                     ? ACCEL_DEVICE
+                     : ACCEL_REMOTE;
+    return true;
+}
+
+/* Of these attributes none depends on the current context, a thread without one is answered, too, and a capture allows the
+ * question: no context is entered for it. The answer is an error where the current context has failed, which may be the
+ * program's own. */
+static enum accel_place locate(bool ours, const void *ptr)
+{
+    struct gpu_scope scope;
+    enum accel_place place = ACCEL_HOST;
+    if (!ours) {
+        ask_place(program.get_attributes, NULL, ptr, &place);
+    } else if (!ask_place(CUDA(cuPointerGetAttributes), gpu_device.context, ptr, &place) &&
+               gpu_enter(&scope) == GPU_OK) {
+        ask_place(CUDA(cuPointerGetAttributes), gpu_device.context, ptr, &place);
+        gpu_leave(&scope);
+    }
+    return place;
 }
 
 /* What serves all matrices of a batch: if the host may touch each, the host does; where only kernels may, or
@@ -408,23 +428,17 @@ static enum accel_place together(enum accel_place one, enum accel_place other)
 
 void gpu_locate(struct accel_operand *operands, int count, int64_t batch)
 {
-    struct gpu_scope scope;
     bool ours = atomic_load(&started);
-    if (ours ? gpu_enter(&scope) != GPU_OK : !atomic_load(&program_has_driver) || !ending_enter())
+    if ((ours ? atomic_load(&dead) : !atomic_load(&program_has_driver)) || !ending_enter())
         return;
     for (int i = 0; i < count; i++) {
         struct accel_operand *x = &operands[i];
         for (int64_t j = 0; x->ptr && j < (x->array ? batch : 1); j++) {
-            enum accel_place place =
-                locate(ours ? CUDA(cuPointerGetAttributes) : program.get_attributes,
-                       ours ? gpu_device.context : NULL, x->array ? x->array[j] : x->ptr);
+            enum accel_place place = locate(ours, x->array ? x->array[j] : x->ptr);
             x->place = j == 0 ? place : together(x->place, place);
         }
     }
-    if (ours)
-        gpu_leave(&scope);
-    else
-        ending_leave();
+    ending_leave();
 }
 
 /* ---- End, fork ---- */

@@ -5,7 +5,7 @@ TEST_FLAGS := -std=gnu11 -Wall -Wextra $(WERROR) -O2 -g -I. -Itests/shim -I$(BUI
 
 UNIT_TESTS    := test_pack test_text test_settings test_config test_pattern test_ranks test_decide test_model test_nominal test_model_file test_names test_adapter test_gpu test_cuda_api test_find_cuda test_residual test_verify test_number test_tally test_load test_linker test_objects test_lane test_triangles
 TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so scopes forks forks_anytime signals steps put_model damage lookups start_up libearly.so turmoil handlers surroundings \
-                   bad_arguments bad_arguments_longjmp own_memory cuda_program \
+                   bad_arguments bad_arguments_longjmp own_memory repeated cuda_program \
                    libcaller_lp64.so libcaller_ilp64.so libcaller_none.so libcaller_none_too.so plug_ins libasker.so namespaces libforeign.so libforeign_linked.so foreigners \
                    neighbours libwrapper.so libother_dlsym.so libauditor.so libifunc.so libcaller_ifunc.so \
                    unread limits \
@@ -56,6 +56,9 @@ $(TESTS)/cuda_program: tests/shim/cuda_program.c tests/shim/must.h $(CALLS) $(CA
 $(TESTS)/own_memory: tests/shim/own_memory.c tests/shim/must.h | $(BUILD)/testgpu/libcuda.so.1
 	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $< -l:libblas.so.3 \
 	  $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu' -lpthread
+$(TESTS)/repeated: tests/shim/repeated.c tests/shim/must.h | $(BUILD)/testgpu/libcuda.so.1
+	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $< -l:libblas.so.3 -l:liblapack.so.3 \
+	  $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu'
 $(TESTS)/scopes: tests/shim/scopes.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -ldl -lpthread
 $(TESTS)/lookups: tests/shim/lookups.c

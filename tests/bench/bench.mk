@@ -1,9 +1,9 @@
 # The programs that tests/bench/bench times, built into $(BUILD)/bench.
 BENCH := $(BUILD)/bench
-BENCH_PROGRAMS := $(addprefix $(BENCH)/,call_dgemm call_dgemm_local libcall_dgemm.so spawn)
+BENCH_PROGRAMS := $(addprefix $(BENCH)/,call_dgemm call_dgemm_local libcall_dgemm.so spawn pack_rates)
 BENCH_CC = $(CC) $(WARN) -O2
 
-bench-programs: $(BENCH_PROGRAMS)
+bench-programs: $(BENCH_PROGRAMS) $(TESTS)/repeated
 .PHONY: bench-programs
 
 $(BENCH):
@@ -21,3 +21,6 @@ $(BENCH)/libcall_dgemm.so: tests/bench/call_dgemm.c tests/bench/call_dgemm.h | $
 
 $(BENCH)/spawn: tests/bench/spawn.c | $(BENCH)
 	$(BENCH_CC) $< -o $@
+
+$(BENCH)/pack_rates: tests/bench/pack_rates.c $(BUILD)/gpu/pack.o $(BUILD)/gpu/scan.o | $(BENCH)
+	$(BENCH_CC) -I. -o $@ $^

@@ -89,8 +89,7 @@ for name, arguments, extra in (
         for n in range(1, calls[function] + 1, calls[function] // 2 + 1):
             once, twice = (f"{function}:{i}=CUBLAS_STATUS_ALLOC_FAILED" for i in (n, n + 1))
             short += [once, f"{once},{twice}"]
-    # But where a pointer cannot be asked for its memory, nobody knows that it is not the host's.
-    lost = [f"{f}:{n}" for f in calls if f not in ("cuPointerGetAttributes", "cuCtxPushCurrent_v2")
+    lost = [f"{f}:{n}" for f in calls
             for n in (calls[f] // 2 + 1, calls[f])]
     lost += [f"async:{n}=CUDA_ERROR_LAUNCH_FAILED" for n in range(1, total // 4, total // 60)]
     for kind, faults, may_stop in ("short of memory", short, False), ("a failure", lost, True):
