@@ -167,7 +167,7 @@ with tempfile.TemporaryDirectory() as folder:
     # ---- A device that fails, and one without memory ----
 
     fast = calibrated(1000, 1)
-    done = start("steps", *READY, "dgemm:400:6", env={**fast, "TESTGPU_FAIL": "cuEventSynchronize:20+"})
+    done = start("steps", *READY, "dgemm:400:6", env={**fast, "TESTGPU_FAIL": "cuStreamSynchronize:8+"})
     seen = ran(lines_for(done)[1:])
     failed = [why for _, why in seen].index("error") if ("cpu", "error") in seen or ("gpu0+cpu", "error") in seen else 0
     tap.ok(ok(done) and failed and set(seen[:failed]) == {("gpu0", "faster")} and set(seen[failed + 1:]) == {("cpu", "error")},
