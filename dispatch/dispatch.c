@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "called.h"
 #include "copies.h"
 #include "decide.h"
 #include "estimate.h"
@@ -61,6 +62,7 @@ static void prepare_machine(void)
     start_prepare(&settings, &ranks, wait);
     if (settings.estimate)
         estimate_start(&settings);
+    called_start(&settings);
 }
 
 void dispatch_start(void)
@@ -113,7 +115,7 @@ struct dispatch_attention dispatch_attention(void)
         return attention;
     enum accel_gpu_state now = start_state();
     bool none = now == ACCEL_GPU_ABSENT || now == ACCEL_GPU_FORKED || now == ACCEL_GPU_FAILED;
-    if (settings.log != ACCEL_LOG_OFF || settings.summary || estimate_is_on() ||
+    if (settings.log != ACCEL_LOG_OFF || settings.summary || estimate_is_on() || called_is_on() ||
         settings.broken_promise || settings_wait_to_complain()) {
         attention.level = DISPATCH_SEE_ALL;
     } else if (settings.policy == ACCEL_POLICY_CPU ||
@@ -546,6 +548,8 @@ static void survey(struct accel_call *call, const struct dispatch_caller *caller
 bool dispatch_would_run(struct accel_call *call, const struct dispatch_caller *caller)
 {
     struct situation situation;
+    if (called_is_on())
+        return false;
     rule_out_gpu(call);
     survey(call, caller, &situation);
     return !copies_host_can_read(call) || situation.decision.gpu;
@@ -646,6 +650,10 @@ static bool run_for_estimate(const struct accel_call *call, const struct situati
 bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller)
 {
     struct situation situation;
+    if (called_is_on()) { /* what is wrong with the settings, the tool says */
+        called_note(caller->library(caller->context), caller->symbol);
+        return false;
+    }
     complain();
     rule_out_gpu(call);
     if (caller->forward && !call_is_part(call) &&
@@ -725,4 +733,5 @@ void dispatch_fork_child(void)
     output_fork_child();
     summary_fork_child();
     estimate_fork_child();
+    called_fork_child();
 }

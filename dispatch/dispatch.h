@@ -22,6 +22,7 @@ struct dispatch_attention {
 /* A CPU library, as its callers' originals lie in it. Constant, but for what threads() answers; thread-safe. */
 struct dispatch_library {
     const char *name; /* what a calibration knows it by: its file's name and size */
+    const char *path; /* the dynamic linker's; empty: the program itself, NULL: not known */
     /* How many threads it computes with, as it is set now; at least 1. */
     int (*threads)(const struct dispatch_library *library);
     /* Runs a call of BLAS. False where it has no such routine. */

@@ -450,6 +450,7 @@ static const struct setting table[] = {
      false},
     {"ACCEL_ESTIMATE", "the name of a GPU", read_string, FIELD(estimate), INTERNAL, false},
     {"ACCEL_ESTIMATE_DIR", "a folder", read_path, FIELD(estimate_dir), INTERNAL, false},
+    {"ACCEL_CALLED", "a path", read_path, FIELD(called), INTERNAL, false},
 };
 #define SETTINGS ((int)(sizeof table / sizeof *table))
 

@@ -49,6 +49,7 @@ struct accel_settings {
     /* For the tool's own use: */
     const char *estimate;     /* a GPU's name, NULL: none */
     const char *estimate_dir; /* NULL: none */
+    const char *called;       /* a file's path, NULL: none */
 };
 
 /* What beside the environment decides. */

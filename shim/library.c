@@ -36,7 +36,7 @@ static bool run_nothing(const struct dispatch_library *library, const struct acc
     return false;
 }
 
-static const struct dispatch_library unknown = {"unknown", one_thread, run_nothing};
+static const struct dispatch_library unknown = {"unknown", NULL, one_thread, run_nothing};
 
 static int count_threads(const struct dispatch_library *base)
 {
@@ -53,8 +53,8 @@ static int count_threads(const struct dispatch_library *base)
 static void *find_threads(void *handle)
 {
     void *found = NULL;
-    for (int i = 0; !found && accel_thread_functions[i]; i++)
-        found = accel_real_lookup(handle, accel_thread_functions[i]);
+    for (int i = 0; !found && accel_thread_functions[i].get; i++)
+        found = accel_real_lookup(handle, accel_thread_functions[i].get);
     return found;
 }
 
@@ -119,7 +119,7 @@ static struct library *library_of(const struct link_map *object, Lmid_t space)
     }
     library->space = space;
     accel_provider_name(library->name, library->path);
-    library->base = (struct dispatch_library){library->name, count_threads, run};
+    library->base = (struct dispatch_library){library->name, library->path, count_threads, run};
     library->next = libraries;
     libraries = library;
     return library;

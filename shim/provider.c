@@ -50,13 +50,14 @@ int accel_provider_width(void *isamax, enum accel_abi abi)
 
 /* Sources: OpenBLAS's cblas.h with its prefixes and suffixes, oneMKL's reference, BLIS's documentation of multithreading,
  * flexiblas_api.h, OpenMP. */
-const char *const accel_thread_functions[] = {"openblas_get_num_threads",
-                                              "openblas_get_num_threads64_",
-                                              "openblas_get_num_threads_64",
-                                              "scipy_openblas_get_num_threads",
-                                              "scipy_openblas_get_num_threads64_",
-                                              "MKL_Get_Max_Threads",
-                                              "bli_thread_get_num_threads",
-                                              "flexiblas_get_num_threads",
-                                              "omp_get_max_threads",
-                                              NULL};
+const struct accel_thread_functions accel_thread_functions[] = {
+    {"openblas_get_num_threads", "openblas_set_num_threads"},
+    {"openblas_get_num_threads64_", "openblas_set_num_threads64_"},
+    {"openblas_get_num_threads_64", "openblas_set_num_threads_64"},
+    {"scipy_openblas_get_num_threads", "scipy_openblas_set_num_threads"},
+    {"scipy_openblas_get_num_threads64_", "scipy_openblas_set_num_threads64_"},
+    {"MKL_Get_Max_Threads", "MKL_Set_Num_Threads"},
+    {"bli_thread_get_num_threads", "bli_thread_set_num_threads"},
+    {"flexiblas_get_num_threads", "flexiblas_set_num_threads"},
+    {"omp_get_max_threads", "omp_set_num_threads"},
+    {NULL, NULL}};

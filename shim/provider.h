@@ -17,9 +17,12 @@ void accel_provider_name(char name[ACCEL_PROVIDER_NAME_BYTES], const char *path)
 /* The bits of INTEGER, 32 or 64, of the library that this isamax (or cblas_isamax) is of; 0 where it answers with neither. */
 int accel_provider_width(void *isamax, enum accel_abi abi);
 
-/* Functions that say how many threads a library computes with: names, ending with NULL, in the order in which they are to be
- * looked for in it and what it is linked to: its own ones first, then what OpenMP says, where it is built on that. All return an
- * integer of 32 bits, or one of 64 whose lower half is it; not above 0 where nothing is set. */
-extern const char *const accel_thread_functions[];
+/* Functions that say how many threads a library computes with, and that set it: names, ending with NULL, in the order in which they
+ * are to be looked for in it and what it is linked to: its own ones first, then what OpenMP says, where it is built on that. The first
+ * return an integer of 32 bits, or one of 64 whose lower half is it, not above 0 where nothing is set; the others take such a one. */
+struct accel_thread_functions {
+    const char *get, *set;
+};
+extern const struct accel_thread_functions accel_thread_functions[];
 
 #endif

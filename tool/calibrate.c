@@ -15,6 +15,7 @@
 
 #include "busy.h"
 #include "dispatch/settings.h"
+#include "program.h"
 #include "report.h"
 
 /* ---- Options ---- */
@@ -23,6 +24,7 @@ struct options {
     double seconds;
     size_t memory;
     const char *library, *output;
+    char **program; /* NULL: none */
 };
 
 static const double least_seconds = 1, most_seconds = 3600;
@@ -44,7 +46,15 @@ static const struct argp_option known[] = {
 
 static const char doc[] = "Measures how long the CPU and the GPU take for each routine, and writes "
                           "it to a file that libaccel decides "
-                          "from.\vThe machine should have nothing else to do meanwhile. The "
+                          "from.\v"
+                          "With a program: it is run to its end first, on the CPU, and the "
+                          "libraries that it and the programs that it starts call are measured, "
+                          "each with as many threads as it had there. What it writes to stdout "
+                          "goes to stderr. Where it fails, what it has called until then is "
+                          "measured, and the exit status is 1; it is 1 as well where a library "
+                          "cannot be opened again. The time is shared by the libraries.\n"
+                          "\n"
+                          "The machine should have nothing else to do meanwhile. The "
                           "libraries run with the threads that their own "
                           "variables ask for (OPENBLAS_NUM_THREADS, OMP_NUM_THREADS ...): the file "
                           "says how many, and is used by programs that "
@@ -108,8 +118,24 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         options->output = arg;
         return 0;
     case ARGP_KEY_ARG:
-        fprintf(stderr, "accel: %s: calibrate takes options alone, see --help\n", arg);
-        exit(2);
+        if (!state->quoted) {
+            fprintf(stderr,
+                    "accel: %s: calibrate takes options, and a program after --; see "
+                    "--help\n",
+                    arg);
+            exit(2);
+        }
+        options->program = state->argv + state->next - 1;
+        state->next = state->argc; /* what follows is the program's */
+        return 0;
+    case ARGP_KEY_END:
+        if (options->program && options->library)
+            refuse("library", options->library, "given without a program, which says itself");
+        if (state->quoted && !options->program) {
+            fprintf(stderr, "accel: no program is given after --; see --help\n");
+            exit(2);
+        }
+        return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }
@@ -216,49 +242,164 @@ static void show_order(int64_t order)
     fprintf(stderr, "\r\033[K  0 %%  GPU  singular values %lld", (long long)order);
 }
 
+/* What is measured: libraries each on their own, the first together with the GPU. */
+struct calibration {
+    struct program_libraries program; /* none: the library is as it is */
+    struct library library[LIBRARIES_MAX];
+    struct program_library seen[LIBRARIES_MAX]; /* of each, where a program was run */
+    struct survey survey[LIBRARIES_MAX];
+    int count;
+    bool whole; /* nothing that was seen is left out */
+    struct sections sections;
+};
+
+/* The threads that the program had; they are said where they cannot be had. */
+static void set_threads(const struct survey *survey, const struct program_library *seen)
+{
+    const struct survey_track *track = survey->track;
+    while (track < survey->track + survey->tracks && track->gpu)
+        track++;
+    if (track == survey->track + survey->tracks) {
+        fprintf(stderr, "accel: %s: it has none of the routines that are measured\n", seen->path);
+        return;
+    }
+    if (library_threads(track->function.address) != seen->threads)
+        library_set_threads(track->function.address, seen->threads);
+    int threads = library_threads(track->function.address);
+    fprintf(stderr, "accel: %s is measured: called as %s, integers of %d bits, %d thread%s\n",
+            seen->path, seen->symbol, track->function.width, threads, threads == 1 ? "" : "s");
+    if (threads != seen->threads)
+        fprintf(stderr, "accel: %s: the program had %d thread%s, which cannot be set here\n",
+                seen->path, seen->threads, seen->threads == 1 ? "" : "s");
+}
+
 /* The algorithms for singular values come first, since the routines are measured with them; they have an eighth of the
  * time. */
-static int run_survey(struct survey *survey, const char *path, const struct gpu_info *info)
+static bool run_survey(struct calibration *calibration, int at, const struct gpu_info *info)
 {
-    const bool was_busy = warn_if_busy();
-    struct busy before, after;
+    struct survey *survey = &calibration->survey[at];
     bool terminal = isatty(STDERR_FILENO);
-    struct sections sections;
-    int status = 1;
+    if (!survey_open(survey))
+        return false;
+    if (calibration->program.count > 0)
+        set_threads(survey, &calibration->seen[at]);
     if (survey->gpu)
         svd_survey_run(&survey->svd, &survey->memory,
                        survey->start + (survey->deadline - survey->start) / 8,
                        terminal ? show_order : NULL);
-    busy_read(&before);
     survey_run(survey, terminal ? show_progress : NULL);
-    busy_read(&after);
     if (terminal)
         fputs("\r\033[K", stderr);
+    return sections_add(&calibration->sections, survey, survey->gpu ? info : NULL);
+}
+
+/* Each library has as much of the time, the GPU as much as one. */
+static bool run_surveys(struct calibration *calibration, double start, double seconds,
+                        const struct gpu_info *info)
+{
+    struct survey *survey = calibration->survey;
+    const bool was_busy = warn_if_busy(), shared = survey->gpu && calibration->count > 1;
+    const double share = seconds / (calibration->count + shared);
+    struct busy before, after;
+    busy_read(&before);
+    for (int i = 0; i < calibration->count; i++) {
+        survey[i].start = i == 0 ? start : survey_now();
+        survey[i].deadline = survey[i].start + (i == 0 && shared ? 2 * share : share);
+        if (!run_survey(calibration, i, info))
+            return false;
+    }
+    busy_read(&after);
     if (!was_busy)
         warn_of(busy_others(&before, &after), after.processors, "used");
-    if (!sections_make(&sections, survey, survey->gpu ? info : NULL))
-        fail("no memory", "for the sections of the file");
-    else if (sections.count == 0)
-        fail("nothing was measured", "the libraries have none of the routines");
-    else if ((status = write_sections(path, &sections)) == 0) {
-        report_print(path, &sections, survey, survey->gpu ? NULL : gpu_failure());
-        if (fflush(stdout) != 0)
-            status = fail("the report cannot be written", strerror(errno));
+    return true;
+}
+
+static int finish(struct calibration *calibration, const char *path)
+{
+    const struct survey *survey = calibration->survey;
+    if (calibration->sections.count == 0)
+        return fail("nothing was measured", "the libraries have none of the routines");
+    if (write_sections(path, &calibration->sections) != 0)
+        return 1;
+    report_print(path, &calibration->sections, survey, calibration->count,
+                 survey->gpu ? NULL : gpu_failure());
+    if (fflush(stdout) != 0)
+        return fail("the report cannot be written", strerror(errno));
+    return calibration->whole ? 0 : 1;
+}
+
+/* Returns the exit status where nothing can be measured, else 0. */
+static int open_libraries(struct calibration *calibration, const struct options *options)
+{
+    const char *wrong;
+    calibration->whole = true;
+    if (!options->program) {
+        calibration->count = 1;
+        wrong = library_open(&calibration->library[0], options->library);
+        if (wrong)
+            fail("--library", wrong);
+        return !wrong ? 0 : options->library ? 2 : 1;
     }
-    sections_free(&sections);
+    const struct program_libraries *program = &calibration->program;
+    if (!program_run(&calibration->program, options->program))
+        return 1;
+    calibration->whole = program->whole;
+    for (int i = 0; i < program->count; i++) {
+        wrong = library_open_own(&calibration->library[calibration->count], program->one[i].path);
+        if (wrong) {
+            fail("a library that the program calls cannot be opened again", wrong);
+            calibration->whole = false;
+        } else {
+            calibration->seen[calibration->count++] = program->one[i];
+        }
+    }
+    return calibration->count > 0 ? 0 : 1;
+}
+
+static void close_all(struct calibration *calibration)
+{
+    for (int i = 0; i < calibration->count; i++)
+        survey_close(&calibration->survey[i]);
+    sections_free(&calibration->sections);
+    program_free(&calibration->program);
+}
+
+static int calibrate(struct calibration *calibration, const struct options *options,
+                     const struct accel_settings *settings, double start, const char *path)
+{
+    struct workload_memory memory;
+    struct gpu_info info;
+    const bool listed = settings->devices.kind == ACCEL_DEVICES_LIST;
+    const struct gpu_config config = {.cuda_dir = settings->cuda_dir,
+                                      .memory_share = 0.8,
+                                      .devices = listed ? settings->devices.number : NULL,
+                                      .device_count = listed ? settings->devices.count : 0};
+    struct survey *first = calibration->survey;
+    first->gpu =
+        gpu_start(&config, &info) && gpu_measure_copies(&first->up_gbps, &first->down_gbps);
+    if (!workload_memory_open(&memory, options->memory))
+        return fail("--memory", strerror(errno));
+    for (int i = 0; i < calibration->count; i++) {
+        calibration->survey[i].library = &calibration->library[i];
+        calibration->survey[i].memory = memory;
+    }
+    int status = run_surveys(calibration, start, options->seconds, &info)
+                     ? finish(calibration, path)
+                     : fail("no memory", "for the measurements");
+    workload_memory_close(&memory);
     return status;
 }
 
 int calibrate_command(int argc, char **argv)
 {
-    const struct argp argp = {.options = known, .parser = parse, .doc = doc};
+    const struct argp argp = {
+        .options = known, .parser = parse, .args_doc = "[-- PROGRAM [ARGUMENT...]]", .doc = doc};
     struct options options = {.seconds = 50, .memory = 512 << 20};
     struct accel_settings settings;
     char path[PATH_MAX];
-    struct library library;
-    struct gpu_info info;
+    struct calibration calibration = {.count = 0};
     const struct sections none = {.count = 0};
-    const double start = survey_now();
+    double start = survey_now();
     if (argp_parse(&argp, argc, argv, 0, NULL, &options) != 0)
         return 2;
     settings_read(&settings);
@@ -268,29 +409,13 @@ int calibrate_command(int argc, char **argv)
     /* It would be measured in place of the libraries. */
     if (dlopen("libaccel.so", RTLD_NOLOAD | RTLD_LAZY))
         return fail("libaccel is preloaded here", "run this command without it");
-    const char *wrong = library_open(&library, options.library);
-    if (wrong) {
-        fail("--library", wrong);
-        return options.library ? 2 : 1;
-    }
     if (write_sections(path, &none) != 0)
         return 1;
-
-    struct survey survey = {
-        .library = &library, .start = start, .deadline = start + options.seconds};
-    const bool listed = settings.devices.kind == ACCEL_DEVICES_LIST;
-    const struct gpu_config config = {.cuda_dir = settings.cuda_dir,
-                                      .memory_share = 0.8,
-                                      .devices = listed ? settings.devices.number : NULL,
-                                      .device_count = listed ? settings.devices.count : 0};
-    survey.gpu =
-        gpu_start(&config, &info) && gpu_measure_copies(&survey.up_gbps, &survey.down_gbps);
-    if (!workload_memory_open(&survey.memory, options.memory))
-        return fail("--memory", strerror(errno));
-    if (!survey_open(&survey))
-        return fail("no memory", strerror(errno));
-    int status = run_survey(&survey, path, &info);
-    survey_close(&survey);
-    workload_memory_close(&survey.memory);
+    int status = open_libraries(&calibration, &options);
+    if (options.program)
+        start = survey_now();
+    if (status == 0)
+        status = calibrate(&calibration, &options, &settings, start, path);
+    close_all(&calibration);
     return status;
 }

@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -93,39 +92,34 @@ static bool open_model(struct model_file *file, const struct options *options, b
 
 /* ---- The program ---- */
 
-static void set_environment(const struct options *options, const char *shim, const char *folder)
+struct run {
+    const struct options *options;
+    const char *folder;
+};
+
+static void set_environment(const void *context)
 {
-    preload_set(shim);
+    const struct run *run = context;
     /* What is asked is what the GPU would do if it were let. */
     setenv("ACCEL", "1", 1);
     setenv("ACCEL_POLICY", "auto", 1);
     setenv("ACCEL_DEVICES", "auto", 1);
     setenv("ACCEL_REQUIRE", "", 1);
-    setenv("ACCEL_ESTIMATE", options->gpu, 1);
-    setenv("ACCEL_ESTIMATE_DIR", folder, 1);
-    if (options->model)
-        setenv("ACCEL_MODEL", options->model, 1);
+    setenv("ACCEL_ESTIMATE", run->options->gpu, 1);
+    setenv("ACCEL_ESTIMATE_DIR", run->folder, 1);
+    if (run->options->model)
+        setenv("ACCEL_MODEL", run->options->model, 1);
 }
 
-/* Runs the program to its end; what the terminal sends is for it alone. */
+/* Its exit status, as a shell has it. */
 static int run_program(const struct options *options, const char *shim, const char *folder)
 {
-    int status = 0;
-    pid_t pid = fork();
-    if (pid < 0) {
-        fprintf(stderr, "accel estimate: %s\n", strerror(errno));
-        return 126;
+    const struct run run = {options, folder};
+    int status = 0, error = preload_run(options->program, shim, set_environment, &run, &status);
+    if (error) {
+        fprintf(stderr, "accel estimate: %s: %s\n", options->program[0], strerror(error));
+        return 127;
     }
-    if (pid == 0) {
-        set_environment(options, shim, folder);
-        execvp(options->program[0], options->program);
-        fprintf(stderr, "accel estimate: %s: %s\n", options->program[0], strerror(errno));
-        _exit(127);
-    }
-    signal(SIGINT, SIG_IGN);
-    signal(SIGQUIT, SIG_IGN);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 

@@ -39,7 +39,7 @@ static const char *open_listed(struct library *library, const char *paths)
 const char *library_open(struct library *library, const char *paths)
 {
     static const char *const usual[] = {"libblas.so.3", "liblapack.so.3"};
-    library->count = 0;
+    *library = (struct library){.count = 0};
     if (paths)
         return open_listed(library, paths);
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
@@ -50,6 +50,13 @@ const char *library_open(struct library *library, const char *paths)
     return library->count > 0 ? NULL
                               : "the dynamic linker finds neither libblas.so.3 nor liblapack.so.3; "
                                 "name a library with --library";
+}
+
+const char *library_open_own(struct library *library, const char *path)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    *library = (struct library){{handle}, handle ? 1 : 0, true};
+    return handle ? NULL : dlerror();
 }
 
 /* ---- Finding ---- */
@@ -103,7 +110,7 @@ static bool find_in(void *handle, bool own, const struct accel_routine *routine,
 bool library_find(const struct library *library, const struct accel_routine *routine,
                   struct library_function *function)
 {
-    for (int own = 1; own >= 0; own--)
+    for (int own = 1; own >= (library->own ? 1 : 0); own--)
         for (int i = 0; i < library->count; i++)
             if (find_in(library->handle[i], own, routine, function))
                 return true;
@@ -126,17 +133,44 @@ void library_name(char name[ACCEL_PROVIDER_NAME_BYTES], const void *function)
         strcpy(name, "unknown");
 }
 
-int library_threads(const void *function)
+/* A handle of the object that a function lies in, NULL: there is none. */
+static void *handle_of(const void *function)
 {
     const struct link_map *object = object_of(function);
-    void *handle = object ? dlopen(object->l_name, RTLD_NOLOAD | RTLD_LAZY) : NULL;
-    void *found = NULL;
+    return object ? dlopen(object->l_name, RTLD_NOLOAD | RTLD_LAZY) : NULL;
+}
+
+/* By those functions which are looked at first, so that what is set is what is then asked. */
+static const struct accel_thread_functions *thread_functions(void *handle)
+{
+    const struct accel_thread_functions *names = accel_thread_functions;
+    while (names->get && !dlsym(handle, names->get))
+        names++;
+    return names->get ? names : NULL;
+}
+
+int library_threads(const void *function)
+{
+    void *handle = handle_of(function);
+    const struct accel_thread_functions *names = handle ? thread_functions(handle) : NULL;
+    void *found = names ? dlsym(handle, names->get) : NULL;
     int (*threads)(void);
-    for (int i = 0; handle && !found && accel_thread_functions[i]; i++)
-        found = dlsym(handle, accel_thread_functions[i]);
     memcpy(&threads, &found, sizeof threads);
     int count = found ? threads() : 1;
     if (handle)
         dlclose(handle);
     return count > 0 ? count : 1;
+}
+
+void library_set_threads(const void *function, int threads)
+{
+    void *handle = handle_of(function);
+    const struct accel_thread_functions *names = handle ? thread_functions(handle) : NULL;
+    void *found = names ? dlsym(handle, names->set) : NULL;
+    void (*set)(int64_t);
+    memcpy(&set, &found, sizeof set);
+    if (found)
+        set(threads); /* whose lower half is the number, where the function takes 32 bits */
+    if (handle)
+        dlclose(handle);
 }

@@ -12,6 +12,7 @@ enum { LIBRARIES_MAX = 8 };
 struct library {
     void *handle[LIBRARIES_MAX];
     int count;
+    bool own; /* without what they are linked to */
 };
 
 struct library_function {
@@ -22,6 +23,9 @@ struct library_function {
 /* paths: separated by commas; NULL: those that the dynamic linker has as libblas.so.3 and liblapack.so.3. They stay
  * open. Returns NULL, or what is wrong, in static memory. */
 const char *library_open(struct library *library, const char *paths);
+
+/* The one at a path, without what it is linked to. It stays open. Returns NULL, or what is wrong, in static memory. */
+const char *library_open_own(struct library *library, const char *path);
 
 /* False where the libraries lack the routine, or its integers cannot be told. */
 bool library_find(const struct library *library, const struct accel_routine *routine,
@@ -35,5 +39,8 @@ void library_name(char name[ACCEL_PROVIDER_NAME_BYTES], const void *function);
 
 /* How many threads that object, or what it is linked to, would use; 1 where it does not say. */
 int library_threads(const void *function);
+
+/* Has it use so many from here on, where it can be told; of OpenMP, for the calling thread. */
+void library_set_threads(const void *function, int threads);
 
 #endif

@@ -1,9 +1,13 @@
 #define _GNU_SOURCE
 #include "preload.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 bool preload_find(char path[PATH_MAX], const char *given)
@@ -35,6 +39,46 @@ bool preload_set(const char *shim)
     bool set = setenv("LD_PRELOAD", preload, 1) == 0;
     free(preload);
     return set;
+}
+
+/* In the child: what fails goes through the pipe, which a program that is started closes. */
+static _Noreturn void become(char **program, const char *shim, void (*prepare)(const void *),
+                             const void *context, int pipe)
+{
+    if (preload_set(shim)) {
+        prepare(context);
+        execvp(program[0], program);
+    }
+    int error = errno;
+    ssize_t written = write(pipe, &error, sizeof error);
+    _exit(written == sizeof error ? 127 : 126);
+}
+
+int preload_run(char **program, const char *shim, void (*prepare)(const void *context),
+                const void *context, int *status)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, interrupt, quit;
+    int ends[2], error = 0;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return errno;
+    pid_t pid = fork();
+    if (pid < 0)
+        error = errno;
+    if (pid == 0)
+        become(program, shim, prepare, context, ends[1]);
+    close(ends[1]);
+    if (pid > 0) {
+        sigaction(SIGINT, &ignore, &interrupt);
+        sigaction(SIGQUIT, &ignore, &quit);
+        if (read(ends[0], &error, sizeof error) != sizeof error)
+            error = 0;
+        while (waitpid(pid, status, 0) < 0 && errno == EINTR)
+            continue;
+        sigaction(SIGINT, &interrupt, NULL);
+        sigaction(SIGQUIT, &quit, NULL);
+    }
+    close(ends[0]);
+    return error;
 }
 
 void preload_remove(void)

@@ -3,14 +3,16 @@
 #include <math.h>
 #include <stdio.h>
 
-static const struct survey_track *find_track(const struct survey *survey, enum accel_family family,
-                                             enum accel_dtype dtype, bool gpu)
+/* A square product in double precision: the first survey's that has it. */
+static const struct survey_track *find_product(const struct survey *survey, int surveys, bool gpu)
 {
-    for (int i = 0; i < survey->tracks; i++) {
-        const struct survey_track *x = &survey->track[i];
-        if (x->routine->family == family && x->routine->dtype == dtype && x->gpu == gpu)
-            return x;
-    }
+    for (const struct survey *end = survey + surveys; survey < end; survey++)
+        for (int i = 0; i < survey->tracks; i++) {
+            const struct survey_track *x = &survey->track[i];
+            if (x->routine->family == ACCEL_GEMM && x->routine->dtype == ACCEL_FLOAT64 &&
+                x->gpu == gpu)
+                return x;
+        }
     return NULL;
 }
 
@@ -67,10 +69,13 @@ static void report_crossover(const struct survey_track *cpu, const struct survey
 }
 
 void report_print(const char *path, const struct sections *sections, const struct survey *survey,
-                  const char *no_gpu)
+                  int surveys, const char *no_gpu)
 {
-    const struct survey_track *cpu = find_track(survey, ACCEL_GEMM, ACCEL_FLOAT64, false),
-                              *gpu = find_track(survey, ACCEL_GEMM, ACCEL_FLOAT64, true);
+    const struct survey_track *cpu = find_product(survey, surveys, false),
+                              *gpu = find_product(survey, surveys, true);
+    int discarded = 0;
+    for (int i = 0; i < surveys; i++)
+        discarded += survey[i].discarded;
     printf("%s\n", path);
     for (int i = 0; i < sections->count; i++)
         printf("%s: %d routines\n", sections->key[i], sections->routines[i]);
@@ -79,9 +84,9 @@ void report_print(const char *path, const struct sections *sections, const struc
     else
         printf("copies: %.1f GB/s to the GPU, %.1f GB/s back\n", survey->up_gbps,
                survey->down_gbps);
-    if (survey->discarded)
-        printf("%d call%s left out, as larger ones took less than half as long\n",
-               survey->discarded, survey->discarded == 1 ? " was" : "s were");
+    if (discarded)
+        printf("%d call%s left out, as larger ones took less than half as long\n", discarded,
+               discarded == 1 ? " was" : "s were");
     report_rate(cpu);
     if (no_gpu)
         return;

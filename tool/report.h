@@ -6,8 +6,8 @@
 
 #include "sections.h"
 
-/* no_gpu: why no GPU was measured; NULL: one was. */
+/* Of so many surveys. no_gpu: why no GPU was measured; NULL: the first of them has one. */
 void report_print(const char *path, const struct sections *sections, const struct survey *survey,
-                  const char *no_gpu);
+                  int surveys, const char *no_gpu);
 
 #endif

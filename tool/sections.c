@@ -82,10 +82,9 @@ static bool add_library(struct sections *sections, const struct survey *survey,
     return add_section(sections, survey, library_object(track->function.address));
 }
 
-bool sections_make(struct sections *sections, const struct survey *survey,
-                   const struct gpu_info *gpu)
+bool sections_add(struct sections *sections, const struct survey *survey,
+                  const struct gpu_info *gpu)
 {
-    memset(sections, 0, sizeof *sections);
     for (int i = 0; i < survey->tracks; i++)
         if (!survey->track[i].gpu && !add_library(sections, survey, &survey->track[i]))
             return false;

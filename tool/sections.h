@@ -17,9 +17,10 @@ struct sections {
     int count;
 };
 
-/* gpu: the one that was measured, NULL: none. False without memory. */
-bool sections_make(struct sections *sections, const struct survey *survey,
-                   const struct gpu_info *gpu);
+/* Adds what a survey has measured to sections that start as all zero; a library that is there with as many threads stays as it is.
+ * gpu: the one that was measured, NULL: none. False without memory. */
+bool sections_add(struct sections *sections, const struct survey *survey,
+                  const struct gpu_info *gpu);
 void sections_free(struct sections *sections);
 
 #endif

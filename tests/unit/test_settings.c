@@ -43,27 +43,13 @@ static void defaults(void **state)
 /* An empty value is the default. */
 static void empty_values(void **state)
 {
-    static const char *const names[] = {"ACCEL",
-                                        "ACCEL_LOG",
-                                        "ACCEL_LOG_FILE",
-                                        "ACCEL_SUMMARY",
-                                        "ACCEL_POLICY",
-                                        "ACCEL_GPU",
-                                        "ACCEL_CPU",
-                                        "ACCEL_REQUIRE",
-                                        "ACCEL_START",
-                                        "ACCEL_LEARN",
-                                        "ACCEL_DEVICES",
-                                        "ACCEL_MEMORY",
-                                        "ACCEL_MODEL",
-                                        "ACCEL_EXCLUDE",
-                                        "ACCEL_CUDA_DIR",
-                                        "ACCEL_CONFIG",
-                                        "ACCEL_ORIGINAL",
-                                        "ACCEL_ESTIMATE",
-                                        "ACCEL_ESTIMATE_DIR",
-                                        "ACCEL_VERIFY",
-                                        "ACCEL_VERIFY_ACTION"};
+    static const char *const names[] = {
+        "ACCEL",          "ACCEL_LOG",          "ACCEL_LOG_FILE",     "ACCEL_SUMMARY",
+        "ACCEL_POLICY",   "ACCEL_GPU",          "ACCEL_CPU",          "ACCEL_REQUIRE",
+        "ACCEL_START",    "ACCEL_LEARN",        "ACCEL_DEVICES",      "ACCEL_MEMORY",
+        "ACCEL_MODEL",    "ACCEL_EXCLUDE",      "ACCEL_CUDA_DIR",     "ACCEL_CONFIG",
+        "ACCEL_ORIGINAL", "ACCEL_ESTIMATE",     "ACCEL_ESTIMATE_DIR", "ACCEL_CALLED",
+        "ACCEL_VERIFY",   "ACCEL_VERIFY_ACTION"};
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct accel_settings s = read_with(names[i], "");
@@ -252,6 +238,7 @@ static void paths(void **state)
     print(path, sizeof path, "%s/50%%p/x.%%p", folder);
     assert_string_equal(read_with("ACCEL_MODEL", "x.%p").model, path);
     assert_string_equal(read_with("ACCEL_ESTIMATE_DIR", "x.%p").estimate_dir, path);
+    assert_string_equal(read_with("ACCEL_CALLED", "x.%p").called, path);
     assert_int_equal(chdir(here), 0);
     rmdir(odd);
 

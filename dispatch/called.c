@@ -1,0 +1,87 @@
+#define _GNU_SOURCE
+#include "called.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "held_signals.h"
+#include "text.h"
+
+static const char *file; /* constant after the start */
+
+/* Those that are in the file. */
+enum { NOTED = 64 };
+static struct {
+    const struct dispatch_library *library;
+    int threads;
+} noted[NOTED];
+static int count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void called_start(const struct accel_settings *settings)
+{
+    file = settings->called;
+}
+
+bool called_is_on(void)
+{
+    return file;
+}
+
+/* A path that means the same in another folder and another process; links in it stay, as a library looks for its own ones
+ * beside the name that it was found by. */
+static const char *whole_path(const char *path, char whole[PATH_MAX])
+{
+    if (!*path)
+        path = "/proc/self/exe"; /* the program itself */
+    else if (*path == '/')
+        return path;
+    return realpath(path, whole) ? whole : path;
+}
+
+/* In one write, so that records of several processes do not mix. */
+static bool write_record(const struct dispatch_library *library, int threads, const char *symbol)
+{
+    char record[PATH_MAX + 300], whole[PATH_MAX];
+    struct accel_text text;
+    struct held_signals held;
+    text_start(&text, record, sizeof record);
+    text_integer(&text, threads);
+    text_char(&text, ' ');
+    text_string(&text, symbol);
+    text_char(&text, ' ');
+    text_string(&text, whole_path(library->path, whole));
+    text_char(&text, '\0');
+    int fd = open(file, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return false;
+    signals_hold(&held);
+    bool written = write(fd, record, text.length) == (ssize_t)text.length;
+    signals_release(&held, !written);
+    close(fd);
+    return written;
+}
+
+void called_note(const struct dispatch_library *library, const char *symbol)
+{
+    int threads = library->threads(library), i = 0;
+    if (!library->path)
+        return;
+    pthread_mutex_lock(&lock);
+    while (i < count && (noted[i].library != library || noted[i].threads != threads))
+        i++;
+    if (i == count && i < NOTED && write_record(library, threads, symbol)) {
+        noted[i].library = library;
+        noted[i].threads = threads;
+        count++;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void called_fork_child(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}

@@ -1,0 +1,23 @@
+/*
+ * accel calibrate -- PROGRAM: everything runs on the CPU, and each CPU library that is called is noted with the number of its
+ * threads. All processes append to one file, ACCEL_CALLED, which the tool has made and reads. Thread-safe except for the start.
+ */
+#ifndef ACCEL_CALLED_H
+#define ACCEL_CALLED_H
+
+#include "dispatch.h"
+#include "settings.h"
+
+/* settings->called is the file, NULL: nothing is noted. */
+void called_start(const struct accel_settings *settings);
+
+bool called_is_on(void);
+
+/* Notes a library and its threads now, with the name that was called; once for each number of threads. A record of the file:
+ * the number, a space, the name, a space, the library's path, a NUL. */
+void called_note(const struct dispatch_library *library, const char *symbol);
+
+/* In the child of a fork. */
+void called_fork_child(void);
+
+#endif

@@ -1,0 +1,150 @@
+#define _GNU_SOURCE
+#include "program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "dispatch/grown.h"
+#include "preload.h"
+
+/* ---- The program ---- */
+
+static void set_environment(const void *context)
+{
+    const char *file = context;
+    setenv("ACCEL", "1", 1);
+    setenv("ACCEL_CALLED", file, 1);
+    /* Nothing is decided. */
+    setenv("ACCEL_LOG", "", 1);
+    setenv("ACCEL_SUMMARY", "", 1);
+    setenv("ACCEL_ESTIMATE", "", 1);
+    dup2(STDERR_FILENO, STDOUT_FILENO); /* the report's alone */
+}
+
+/* ---- What it has left ---- */
+
+static bool read_records(struct grown *records, const char *path)
+{
+    char part[4096];
+    size_t n;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    while ((n = fread(part, 1, sizeof part, file)) > 0)
+        grown_add(records, part, n);
+    bool read = !ferror(file) && !records->failed;
+    fclose(file);
+    return read;
+}
+
+/* False where there is no room. */
+static bool add(struct program_libraries *found, const struct program_library *library)
+{
+    for (int i = 0; i < found->count; i++)
+        if (found->one[i].threads == library->threads &&
+            strcmp(found->one[i].path, library->path) == 0)
+            return true;
+    if (found->count == LIBRARIES_MAX)
+        return false;
+    found->one[found->count++] = *library;
+    return true;
+}
+
+/* "THREADS SYMBOL PATH", each with a NUL. */
+static void list_records(struct program_libraries *found, const struct grown *records)
+{
+    for (char *record = records->text, *end = record + records->length; record < end;) {
+        char *next = record + strlen(record) + 1;
+        char *symbol = strchr(record, ' '), *path = symbol ? strchr(symbol + 1, ' ') : NULL;
+        if (path) {
+            *symbol++ = *path++ = 0;
+            const struct program_library library = {path, symbol, atoi(record)};
+            found->whole = add(found, &library) && found->whole;
+        }
+        record = next;
+    }
+}
+
+/* ---- What is said ---- */
+
+/* "ended with status 3"; NULL: it has not failed. */
+static const char *failure_of(int status, char text[100])
+{
+    if (status == 0)
+        return NULL;
+    if (WIFSIGNALED(status))
+        snprintf(text, 100, "was ended by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(text, 100, "ended with status %d", WEXITSTATUS(status));
+    return text;
+}
+
+static bool say_wrong(const char *program, const char *what, const char *why)
+{
+    fprintf(stderr, "accel: %s %s: %s\n", program, what, why);
+    return false;
+}
+
+static bool judge(struct program_libraries *found, const char *program, int status)
+{
+    char text[100];
+    const char *failure = failure_of(status, text);
+    if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGQUIT))
+        return say_wrong(program, "was interrupted", "nothing is measured");
+    if (found->count == 0 && failure)
+        return say_wrong(program, failure, "it has called no BLAS or LAPACK, nothing is measured");
+    if (found->count == 0)
+        return say_wrong(program, "calls no BLAS or LAPACK that libaccel sees",
+                         "nothing is measured");
+    if (!found->whole)
+        fprintf(stderr,
+                "accel: %s calls more than %d libraries, or with more numbers of threads: the "
+                "first %d are measured\n",
+                program, LIBRARIES_MAX, LIBRARIES_MAX);
+    if (failure)
+        say_wrong(program, failure, "the libraries that it has called until then are measured");
+    found->whole = found->whole && !failure;
+    return true;
+}
+
+bool program_run(struct program_libraries *found, char **program)
+{
+    const char *tmp = getenv("TMPDIR");
+    char shim[PATH_MAX], file[PATH_MAX], whole[PATH_MAX];
+    struct grown records = {0};
+    int status = 0, fd;
+    *found = (struct program_libraries){.whole = true};
+    if (!preload_find(shim, NULL))
+        return say_wrong("libaccel.so", "is not there", "it belongs beside this tool");
+    if (snprintf(file, sizeof file, "%s/accel-called-XXXXXX", tmp && *tmp ? tmp : "/tmp") >=
+            (int)sizeof file ||
+        (fd = mkostemp(file, O_CLOEXEC)) < 0)
+        return say_wrong("a file for the libraries", "cannot be made", strerror(errno));
+    close(fd);
+    fprintf(stderr, "accel: %s is run, to see which libraries it calls\n", program[0]);
+    int error =
+        realpath(file, whole) ? preload_run(program, shim, set_environment, whole, &status) : errno;
+    bool read = !error && read_records(&records, file);
+    int unread = errno;
+    unlink(file);
+    if (error)
+        return say_wrong(program[0], "cannot be started", strerror(error));
+    found->records = records.text;
+    if (!read)
+        return say_wrong("the file for the libraries", "cannot be read", strerror(unread));
+    list_records(found, &records);
+    return judge(found, program[0], status);
+}
+
+void program_free(struct program_libraries *found)
+{
+    free(found->records);
+}
