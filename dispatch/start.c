@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "figures.h"
+#include "gpu/quiet_thread.h"
 #include "load.h"
 #include "say.h"
 #include "text.h"
@@ -203,22 +204,6 @@ static void *run_thread(void *unused)
     return NULL;
 }
 
-bool start_thread(void *(*run)(void *))
-{
-    pthread_attr_t attributes;
-    pthread_t thread;
-    sigset_t all, before;
-    if (pthread_attr_init(&attributes) != 0)
-        return false;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool made = pthread_create(&thread, &attributes, run, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return made;
-}
-
 void start_note_gain(double gain_ms)
 {
     int64_t us = gain_ms < 1e6 ? (int64_t)(gain_ms * 1e3) : (int64_t)1e9;
@@ -227,7 +212,7 @@ void start_note_gain(double gain_ms)
         return;
     int saved = errno, starting = ACCEL_GPU_STARTING;
     /* A process that may have no more threads: the calls that ask for the GPU by force still start it. */
-    if (!start_thread(run_thread)) {
+    if (!quiet_thread(run_thread)) {
         atomic_compare_exchange_strong(&state, &starting, ACCEL_GPU_UNTRIED);
         atomic_store(&threadless, true);
         if (settings->log != ACCEL_LOG_OFF)

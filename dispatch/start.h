@@ -29,9 +29,6 @@ const char *start_gpu_cpu_name(void);
 #define START_GAIN_MS 50.0
 void start_note_gain(double gain_ms);
 
-/* A thread that nobody waits for, and that takes none of the program's signals; nor do those that CUDA makes from it. */
-bool start_thread(void *(*run)(void *));
-
 /* Whether the thread that starts CUDA could not be made, and will not be. */
 bool start_has_no_thread(void);
 

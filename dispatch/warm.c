@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "gpu/gpu.h"
+#include "gpu/quiet_thread.h"
 #include "shape.h"
 #include "start.h"
 
@@ -164,7 +165,7 @@ void warm_ask(const struct accel_routine *routine)
     unsigned char cold = COLD;
     if (!atomic_compare_exchange_strong(&state[index_of(routine)], &cold, ASKED))
         return;
-    if (!atomic_exchange(&working, true) && !start_thread(run_thread)) {
+    if (!atomic_exchange(&working, true) && !quiet_thread(run_thread)) {
         atomic_store(&working, false);
         warm_note(routine);
     }

@@ -3,11 +3,11 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
 
 #include "pool.h"
+#include "quiet_thread.h"
 
 /* From one look at what lies idle to the next. */
 #define LOOK_MS 200
@@ -54,29 +54,13 @@ static void *run_thread(void *unused)
     return NULL;
 }
 
-static bool make_thread(void)
-{
-    pthread_attr_t attributes;
-    pthread_t thread;
-    sigset_t all, before;
-    if (pthread_attr_init(&attributes) != 0)
-        return false;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool made = pthread_create(&thread, &attributes, run_thread, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return made;
-}
-
 void idle_watch(void)
 {
     if (atomic_load(&running))
         return;
     int saved = errno;
     pthread_mutex_lock(&lock);
-    bool made = atomic_load(&running) || make_thread();
+    bool made = atomic_load(&running) || quiet_thread(run_thread);
     atomic_store(&running, made);
     pthread_mutex_unlock(&lock);
     if (!made)

@@ -13,7 +13,7 @@
 #include "slots.h"
 
 /* Behind a name that is nowhere but in libaccel: the real dlsym looks that up in the program's own way, does not find it, and
- * leaves the message that there would be without libaccel, but for this, which the dlerror below takes away. */
+ * leaves the message that there would be without libaccel, with this behind the name; the dlerror below takes it away. */
 #define UNKNOWN " (seen by libaccel)"
 
 /* The name for one such look-up, until the thread's next one. */

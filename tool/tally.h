@@ -83,7 +83,7 @@ void tally_same(struct tally *tally, int64_t count);
 /* More than allowed differs with libaccel. */
 bool tally_failed(const struct tally *tally);
 
-/* The runs without libaccel are the same but for rounding: otherwise nothing can be said of the one with it. */
+/* The runs without libaccel differ by rounding alone: otherwise nothing can be said of the one with it. */
 bool tally_repeatable(const struct tally *tally);
 
 /* The result: counts, the worst beside the noise floor, what is allowed, and the differences that were kept. */

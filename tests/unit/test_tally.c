@@ -114,7 +114,7 @@ static void default_tolerance(void **state)
     assert_false(passes(standard, 0, one, one, real(NAN)));
 }
 
-/* Whether the run with another number of threads is the first one but for rounding. */
+/* Whether the run with another number of threads differs from the first one by rounding alone. */
 static bool repeats(struct tolerances allowed, long double scale, struct number a, struct number b)
 {
     struct tally tally;
