@@ -42,7 +42,7 @@ def all_on_the_gpu(stderr):
 
 
 def left_alone(stderr):
-    return stderr.count("gpu0 is left alone from here on") == 1
+    return stderr.count("dgemm is left to the CPU from here on") == 1
 
 
 with tempfile.TemporaryDirectory() as folder:

@@ -494,7 +494,7 @@ def real_programs():
         expect("NumPy without a GPU: bit for bit", done, SAME, "40000 numbers, 0 differ, 0 by more", "nothing ran on the GPU")
         done = diff(folder, (*options, "--expect", "*gemm* on cpu == 1", "--expect", "*gemm* why error == 1", "--expect", "*gemm* on gpu == 0"), program,
                     env={**gpu, "TESTGPU_FAIL": "cublasDgemm_v2:1"})
-        expect("NumPy: a GPU that fails", done, SAME, "left alone from here on")
+        expect("NumPy: a GPU that fails", done, SAME, "is left to the CPU from here on")
         expect("NumPy: a summary in the log does not count", diff(folder, (*options, *met), program, env={**gpu, "ACCEL_SUMMARY": "1"}), SAME)
         twice = f"import os, sys\nif os.fork() == 0:\n  os.execv('{PYTHON}', ['{PYTHON}', '-c', {NUMPY!r}])\nos.wait()\n" + NUMPY
         done = diff(folder, (*options, "--expect", "*gemm* on gpu == 2"), [PYTHON, "-c", twice], env=gpu)
