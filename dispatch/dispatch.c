@@ -162,7 +162,9 @@ static _Noreturn void end_program(const struct dispatch_caller *caller, enum acc
 static void complain(void)
 {
     static atomic_bool done;
+    static pthread_mutex_t ends = PTHREAD_MUTEX_INITIALIZER;
     if (settings.broken_promise) {
+        pthread_mutex_lock(&ends); /* another thread's end waits for the message */
         settings_complain();
         _exit(1);
     }
@@ -538,6 +540,7 @@ static void survey(struct accel_call *call, const struct dispatch_caller *caller
     if (wanted && now == ACCEL_GPU_UNTRIED && copies_host_can_read(call) && is_held(caller)) {
         situation->decision.gpu = false;
         situation->decision.why = ACCEL_NO_GPU;
+        situation->fallback = settings.require_gpu;
     } else if (starting && wanted)
         see_to_gpu(call, situation);
     else if (situation->decision.gpu && now != ACCEL_GPU_READY)
@@ -684,7 +687,8 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
     record.ms = -1;
     /* A matrix that the GPU has tried, and that only the program's LAPACK can speak about, is no fallback. */
     bool refused = record.why == ACCEL_UNSUPPORTED && record.up_bytes > 0;
-    if (!estimate_is_on() &&
+    /* Nor is a call after exit() has begun, which CUDA is kept out of. */
+    if (!estimate_is_on() && !gpu_is_gone() &&
         (situation.fallback || (settings.require_gpu && decision->gpu && !refused)))
         end_program(caller, record.why);
     bool readable = copies_host_can_read(call);

@@ -381,10 +381,19 @@ static bool has_words(const char *text, const char *words)
 bool model_file_find_gpu(const struct model_file *file, const char *name,
                          struct model_section *section)
 {
+    static const char maker[] = "NVIDIA ";
     struct model_file rest = *file;
     char found[MODEL_KEY_BYTES];
+    while (model_file_next_gpu(&rest, found, section)) {
+        const char *card =
+            strncasecmp(found, maker, sizeof maker - 1) == 0 ? found + sizeof maker - 1 : found;
+        if (strcasecmp(found, name) == 0 || strcasecmp(card, name) == 0)
+            return true;
+    }
+    /* A slice of a card is not the card. */
+    rest = *file;
     while (model_file_next_gpu(&rest, found, section))
-        if (has_words(found, name))
+        if (has_words(found, name) && (!has_words(found, "MIG") || has_words(name, "MIG")))
             return true;
     return false;
 }

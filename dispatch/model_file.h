@@ -71,7 +71,8 @@ bool model_file_next_cpu(struct model_file *rest, const char *prefix, const char
 bool model_file_next_gpu(struct model_file *rest, char name[MODEL_KEY_BYTES],
                          struct model_section *section);
 
-/* The first section of a GPU in whose name this one is, by whole words, in any case: "h200" is in "NVIDIA H200". */
+/* The section of a GPU of this name, in any case, with the maker's or without; or else the first in whose name it is by whole
+ * words: "h200" is in "NVIDIA H200 NVL". A slice (MIG) is meant only where the name says so. */
 bool model_file_find_gpu(const struct model_file *file, const char *name,
                          struct model_section *section);
 

@@ -14,7 +14,7 @@ static atomic_bool begun, late; /* late: somebody has waited in vain */
 static atomic_bool watching;
 static _Atomic pid_t process; /* that watches */
 static _Thread_local int depth __attribute__((tls_model("initial-exec")));
-static _Thread_local bool closing __attribute__((tls_model("initial-exec")));
+static _Thread_local int closing __attribute__((tls_model("initial-exec")));
 
 bool ending_enter(void)
 {
@@ -75,7 +75,7 @@ struct wrapped {
 static void run_wrapped(void *argument)
 {
     struct wrapped *wrapped = argument;
-    if (closing || begin())
+    if ((closing && !ending_has_begun()) || begin())
         wrapped->function(wrapped->argument);
     free(wrapped);
 }
@@ -111,12 +111,12 @@ void ending_watch(void)
 
 void ending_before_close(void)
 {
-    closing = true;
+    closing++;
 }
 
 void ending_after_close(void)
 {
-    closing = false;
+    closing--;
 }
 
 void ending_fork_child(void)

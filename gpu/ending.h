@@ -34,7 +34,7 @@ typedef int ending_register_function(void (*function)(void *), void *argument, v
 int ending_register(ending_register_function *real, void (*function)(void *), void *argument,
                     void *object);
 
-/* Around dlclose() of a library that this thread has loaded: its handlers run, and that is no end. */
+/* Around each dlclose(), also of CUDA's libraries: a library's handlers run where it goes, and that is no end of the process. */
 void ending_before_close(void);
 void ending_after_close(void);
 

@@ -132,14 +132,15 @@ static bool by_another(struct solver *s, const struct svd *x, enum gpu_svd algor
     struct array kept = solver_array(s, x->a.rows, x->a.cols);
     const struct both out = make_both(s, x);
     solver_copy(s, kept, x->a);
-    bool done = solver_is_well(s) &&
-                (algorithm == GPU_SVD_GESVDP ? by_gesvdp(s, x, out) : by_gesvdj(s, x, out));
+    const bool saved = solver_is_well(s);
+    bool done =
+        saved && (algorithm == GPU_SVD_GESVDP ? by_gesvdp(s, x, out) : by_gesvdj(s, x, out));
     if (done && x->jobvt != 'N')
         solver_transpose(s, x->vt, out.v);
     done = done && solver_is_well(s);
     if (!done && can_go_on(s, x)) {
         s->status = GPU_OK;
-        if (kept.ptr)
+        if (saved)
             solver_copy(s, x->a, kept);
         own = outer;
     } else {

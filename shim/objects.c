@@ -11,20 +11,36 @@
 
 struct object_counts {
     unsigned long long loads, unloads;
+    unsigned
+        objects; /* of our namespace; the others are of all of them (glibc 2.36, elf/dl-iteratephdr.c) */
 };
+
+static void take_counts(struct object_counts *counts, const struct dl_phdr_info *info, size_t size)
+{
+    if (size < offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
+        return;
+    counts->loads = info->dlpi_adds;
+    counts->unloads = info->dlpi_subs;
+}
 
 static int first_object(struct dl_phdr_info *info, size_t size, void *data)
 {
-    struct object_counts *counts = data;
-    if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
-        *counts = (struct object_counts){info->dlpi_adds, info->dlpi_subs};
+    take_counts(data, info, size);
     return 1;
+}
+
+static int each_object(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct object_counts *counts = data;
+    take_counts(counts, info, size);
+    counts->objects++;
+    return 0;
 }
 
 unsigned long long accel_objects_loads(void)
 {
     static _Atomic unsigned long long last;
-    struct object_counts counts = {0, 0};
+    struct object_counts counts = {0, 0, 0};
     /* Asked in each call, which shall not wait for a program that forks again and again: the next one asks anew. */
     if (!linker_enter_now())
         return atomic_load_explicit(&last, memory_order_relaxed);
@@ -34,33 +50,31 @@ unsigned long long accel_objects_loads(void)
     return counts.loads;
 }
 
-static struct object_counts count_objects(void)
+static struct object_counts count_objects(int (*count)(struct dl_phdr_info *, size_t, void *))
 {
-    struct object_counts counts = {0, 0};
+    struct object_counts counts = {0, 0, 0};
     linker_enter();
-    dl_iterate_phdr(first_object, &counts);
+    dl_iterate_phdr(count, &counts);
     linker_leave();
     return counts;
 }
 
 unsigned long long accel_objects_unloads(void)
 {
-    return count_objects().unloads;
+    return count_objects(first_object).unloads;
 }
 
 unsigned long long accel_objects_changes(void)
 {
-    const struct object_counts counts = count_objects();
-    return counts.loads + counts.unloads;
+    const struct object_counts counts = count_objects(each_object);
+    return (counts.loads << 24) + counts.objects;
 }
 
 static atomic_uint at_start;
 
 void accel_objects_start(void)
 {
-    const struct object_counts counts = count_objects();
-    atomic_store_explicit(&at_start, (unsigned)(counts.loads - counts.unloads),
-                          memory_order_relaxed);
+    atomic_store_explicit(&at_start, count_objects(each_object).objects, memory_order_relaxed);
 }
 
 unsigned accel_objects_at_start(void)

@@ -9,6 +9,7 @@
 
 #include "dispatch/dispatch.h"
 #include "dispatch/say.h"
+#include "gpu/ending.h"
 #include "gpu/linker.h"
 #include "keep.h"
 #include "objects.h"
@@ -110,7 +111,10 @@ int accel_real_dlclose(void *handle)
     }
     int (*close_function)(void *);
     memcpy(&close_function, &function, sizeof close_function);
-    return close_function(handle);
+    ending_before_close();
+    int result = close_function(handle);
+    ending_after_close();
+    return result;
 }
 
 char *accel_real_dlerror(void)

@@ -23,6 +23,21 @@ extern int part_count;
 
 #ifdef PARTS_BLAS
 
+/* A library is taken for BLAS by eight of its names, and asked by isamax_ for the width of its integers. */
+#    define NEVER_CALLED(name)                                                                     \
+        void name(void);                                                                           \
+        void name(void)                                                                            \
+        {                                                                                          \
+            abort();                                                                               \
+        }
+NEVER_CALLED(sgemm_)
+NEVER_CALLED(cgemm_)
+NEVER_CALLED(zgemm_)
+NEVER_CALLED(dsymm_)
+NEVER_CALLED(dsyrk_)
+NEVER_CALLED(dtrmm_)
+NEVER_CALLED(dtrsm_)
+
 struct part parts[PARTS_MAX];
 int part_count;
 

@@ -60,4 +60,9 @@ else:
         run("no library is loaded, ACCEL_START=program", "", "", {"ACCEL_START": "program"}, FINE, held)
         run("ACCEL_START=program, and the program starts CUDA", "", "own", {"ACCEL_START": "program"}, BROKEN, gpu)
         run("the driver is loaded, and the program starts CUDA", CUDA, "own", {}, BROKEN, gpu)
+
+# A promise is not held back: a program that must have the GPU, and that never starts CUDA.
+done = start("steps", "dgemm:600:1", env={**AUTO, **LOG, "ACCEL_START": "program", "ACCEL_REQUIRE": "gpu"})
+tap.ok(done.returncode == 1 and "ACCEL_REQUIRE=gpu is set" in done.stderr, "ACCEL_START=program, and ACCEL_REQUIRE=gpu: the program is ended",
+       done.returncode, done.stderr[-400:])
 tap.done()

@@ -44,14 +44,16 @@ static void life_end(void *argument)
     atomic_store(&life->ended, true);
 }
 
+/* As the real libraries' handlers: they belong to the library (Itanium C++ ABI, 3.3.6.3). */
 int __cxa_atexit(void (*function)(void *), void *argument, void *object);
+extern void *__dso_handle __attribute__((visibility("hidden")));
 
 void testgpu_load(struct testgpu_life *life)
 {
     life->process = getpid();
     life->loader = pthread_self();
     atomic_store(&life->loading, true);
-    if (__cxa_atexit(life_end, life, NULL) != 0)
+    if (__cxa_atexit(life_end, life, &__dso_handle) != 0)
         abort();
     pause_ms(settings.load_ms);
     atomic_store(&life->loading, false);
