@@ -54,21 +54,34 @@ void failure_publish_text(const char *text)
     publish(of_device, text);
 }
 
-void failure_note(enum failure_kind kind, const char *function, const char *answer)
+static void note(struct failure failure)
 {
-    struct failure failure = {.kind = kind};
-    snprintf(failure.text, sizeof failure.text, "%s: %s", function,
-             answer ? answer : "unknown error");
     if (!noting) {
         failure.kind = FAILURE_DEVICE;
         failure_publish(&failure);
     } else if (noted.kind == FAILURE_NONE) {
         noted = failure;
-    } else if (kind == FAILURE_DEVICE && noted.kind != FAILURE_DEVICE) {
+    } else if (failure.kind == FAILURE_DEVICE && noted.kind != FAILURE_DEVICE) {
         size_t length = strlen(noted.text);
         snprintf(noted.text + length, sizeof noted.text - length, ", then %.200s", failure.text);
         noted.kind = FAILURE_DEVICE;
     }
+}
+
+void failure_note(enum failure_kind kind, const char *function, const char *answer)
+{
+    struct failure failure = {.kind = kind};
+    snprintf(failure.text, sizeof failure.text, "%s: %s", function,
+             answer ? answer : "unknown error");
+    note(failure);
+}
+
+void failure_pass_on(const struct failure *outer)
+{
+    const struct failure own = noted;
+    failure_end(outer);
+    if (own.kind != FAILURE_NONE)
+        note(own);
 }
 
 void failure_is_of(enum failure_kind kind)

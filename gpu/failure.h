@@ -26,6 +26,9 @@ struct failure {
 void failure_begin(struct failure *outer);
 void failure_end(const struct failure *outer);
 
+/* Ends it, and notes what was noted since failure_begin() beside what was before. */
+void failure_pass_on(const struct failure *outer);
+
 /* What this thread has noted. */
 const struct failure *failure_noted(void);
 

@@ -144,9 +144,16 @@ static enum gpu_status create_unlocked(int at)
     return status;
 }
 
+/* One of those that are at work, or being made, will be free. */
+static bool another_will_be_free(void)
+{
+    return find_lane(IDLE) >= 0 || find_lane(USED) >= 0 || find_lane(CHANGING) >= 0;
+}
+
 enum gpu_status lane_acquire(struct gpu_lane **lane)
 {
     enum gpu_status status = GPU_OK;
+    struct failure outer;
     pthread_mutex_lock(&lock);
     int at;
     for (;;) {
@@ -154,10 +161,15 @@ enum gpu_status lane_acquire(struct gpu_lane **lane)
             break;
         at = find_lane(NONE);
         if (at >= 0) {
+            failure_begin(&outer);
             status = create_unlocked(at);
-            /* No room for one more: one of those that are at work will be free. */
-            if (status != GPU_NO_MEMORY || (find_lane(USED) < 0 && find_lane(CHANGING) < 0))
+            if (status == GPU_OK || !another_will_be_free()) {
+                failure_pass_on(&outer);
                 break;
+            }
+            /* That there cannot be one more, for want of memory or of anything else, says nothing of the device: the others
+             * work on it. */
+            failure_end(&outer);
             status = GPU_OK;
             if (find_lane(IDLE) >= 0)
                 continue;

@@ -39,8 +39,8 @@ struct gpu_lane {
     bool quiet;   /* nothing has been put on the stream since it was waited for */
 };
 
-/* Waits for a free lane where there are as many as there may be, and never for another thread's to be made. Our context must be
- * current. */
+/* Waits for a free lane where there are as many as there may be, or where no further one can be made, for whatever reason; and
+ * never for another thread's to be made where one is free. Our context must be current. */
 enum gpu_status lane_acquire(struct gpu_lane **lane);
 
 /* broken: the device failed meanwhile; what the lane holds is left to the driver. */

@@ -1,4 +1,7 @@
-/* A thread for which a lane is free does not wait until another thread's has been made: see gpu/lane.c. */
+/*
+ * Lanes that are slow to be made, or cannot be made: see gpu/lane.c. A thread for which a lane is free does not wait until another
+ * thread's has been made; a further one that cannot be made is no failure of the device.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "gpu/lane.h"
@@ -69,6 +73,88 @@ static void test_a_free_lane_is_not_waited_for(void **state)
     assert_false(waited);
 }
 
+static cublasStatus_t CUBLASWINAPI create_in_vain(cublasHandle_t *handle)
+{
+    (void)handle;
+    sem_post(&creating);
+    return CUBLAS_STATUS_NOT_INITIALIZED;
+}
+
+static CUresult CUDAAPI no_stream(CUstream *stream, unsigned flags)
+{
+    (void)stream;
+    (void)flags;
+    sem_post(&creating);
+    return CUDA_ERROR_UNKNOWN;
+}
+
+static CUresult CUDAAPI no_event(CUevent *event, unsigned flags)
+{
+    (void)event;
+    (void)flags;
+    sem_post(&creating);
+    return CUDA_ERROR_NOT_PERMITTED;
+}
+
+/* One thread has the only lane; another one's cannot be made, though there is memory: it gets the first, once that is free. */
+static void wait_for_the_only_lane(void)
+{
+    struct gpu_scope scope;
+    struct gpu_lane *only;
+    pthread_t thread;
+    void *other;
+    assert_int_equal(gpu_enter(&scope), GPU_OK);
+    assert_int_equal(lane_acquire(&only), GPU_OK);
+    assert_int_equal(pthread_create(&thread, NULL, acquire, NULL), 0);
+    sem_wait(&creating);
+    lane_release(only, false);
+    assert_int_equal(pthread_join(thread, &other), 0);
+    gpu_leave(&scope);
+    assert_ptr_equal(other, only);
+    assert_false(gpu_has_failure());
+}
+
+static void test_a_further_lane_that_cannot_be_made_is_waited_for(void **state)
+{
+    const __typeof__(cuda_api) real = cuda_api;
+    struct gpu_scope scope;
+    struct gpu_lane *lane;
+    (void)state;
+    assert_int_equal(gpu_enter(&scope), GPU_OK);
+    lane_free_idle();
+    assert_int_equal(lane_acquire(&lane), GPU_OK);
+    lane_release(lane, false);
+    gpu_leave(&scope);
+    for (int i = 0; i < 3; i++) {
+        sem_init(&creating, 0, 0);
+        if (i == 0)
+            CUDA(cublasCreate_v2) = create_in_vain;
+        else if (i == 1)
+            CUDA(cuStreamCreate) = no_stream;
+        else
+            CUDA(cuEventCreate) = no_event;
+        wait_for_the_only_lane();
+        cuda_api = real;
+    }
+}
+
+/* The only one is another matter. The last test, since the failure stays. */
+static void test_the_only_lane_that_cannot_be_made_is_a_failure(void **state)
+{
+    const __typeof__(cuda_api) real = cuda_api;
+    struct gpu_scope scope;
+    struct gpu_lane *lane;
+    (void)state;
+    assert_int_equal(gpu_enter(&scope), GPU_OK);
+    lane_free_idle();
+    CUDA(cuStreamCreate) = no_stream;
+    assert_int_equal(lane_acquire(&lane), GPU_ERROR);
+    cuda_api = real;
+    gpu_leave(&scope);
+    assert_true(gpu_has_failure());
+    assert_non_null(strstr(gpu_failure(), "cuStreamCreate: CUDA_ERROR_UNKNOWN"));
+}
+
 static int start(void **state)
 {
     const char *build = getenv("BUILD");
@@ -93,6 +179,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_free_lane_is_not_waited_for),
+        cmocka_unit_test(test_a_further_lane_that_cannot_be_made_is_waited_for),
+        cmocka_unit_test(test_the_only_lane_that_cannot_be_made_is_a_failure),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -268,6 +268,47 @@ static void putting(void **state)
     assert_int_not_equal(system(deep), 0); /* nothing is left aside */
 }
 
+/* ---- A GPU by its name ---- */
+
+/* What is measured of the GPU that a name means. */
+static double speed_of(const char *name)
+{
+    struct model_file file;
+    struct model_section section;
+    assert_null(model_file_open(&file, path));
+    double speed = model_file_find_gpu(&file, name, &section)
+                       ? model_section_value(&section, "up_gbps")
+                       : 0;
+    model_file_close(&file);
+    return speed;
+}
+
+/* Slices of cards stand before the cards. */
+static void a_slice_is_not_the_card(void **state)
+{
+    static const char *const names[] = {"NVIDIA H200 MIG 1g.18gb", "NVIDIA H200 NVL", "NVIDIA H200",
+                                        "NVIDIA A100 MIG 2g.10gb"};
+    static const char *const bodies[] = {"up_gbps=1\n", "up_gbps=2\n", "up_gbps=3\n",
+                                         "up_gbps=4\n"};
+    char text[4][MODEL_KEY_BYTES];
+    const char *in_order[4];
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        model_gpu_key(text[i], names[i], 13000, 130000);
+        in_order[i] = text[i];
+    }
+    assert_null(model_file_put(path, in_order, bodies, 4, true));
+    assert_true(speed_of("H200") == 3); /* not the first that has the word */
+    assert_true(speed_of("nvidia h200") == 3);
+    assert_true(speed_of("H200 NVL") == 2);
+    assert_true(speed_of("h200 mig 1g.18gb") == 1);
+    assert_true(speed_of("MIG 1g.18gb") == 1);
+    assert_true(speed_of("NVL") == 2);
+    assert_true(speed_of("A100") == 0); /* of the card itself nothing is known */
+    assert_true(speed_of("A100 MIG") == 4);
+    unlink(path);
+}
+
 /* ---- Algorithms for singular values ---- */
 
 static struct model_section section_of(const char *text)
@@ -394,6 +435,7 @@ int main(void)
         cmocka_unit_test(every_byte_damaged),
         cmocka_unit_test(other_files),
         cmocka_unit_test(putting),
+        cmocka_unit_test(a_slice_is_not_the_card),
         cmocka_unit_test(svd_of_the_nearest_order),
         cmocka_unit_test(svd_lines_that_are_none),
         cmocka_unit_test(svd_lines_are_kept),
