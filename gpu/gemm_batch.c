@@ -1,7 +1,8 @@
 /*
  * Many products of one shape. Of those whose matrices are on the host, as many as fit go up together, each into a
  * slot of its own; a result is written back once its whole load has arrived. A product that is too large for
- * that is one of gemm.c's.
+ * that is one of gemm.c's. A load is no more than cuBLAS takes at once, also of matrices on the device: after each it is known
+ * what is finished, and the original gets the rest where cuBLAS refuses a later one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +68,7 @@ static int64_t all_bytes(const struct batch *g)
 static int plan_load(void *plan, int64_t available, struct gpu_need need[WORK_BLOCKS])
 {
     struct batch *g = plan;
-    g->load = g->call->batch;
+    g->load = accel_min(g->call->batch, KERNEL_BATCH_MOST);
     for (int i = 0; i < 3; i++)
         if (slot_bytes(&g->slots[i]) > 0) {
             int64_t most = gpu_work_panel(g->slots[i].elements, gpu_size_of(g->slots[i].x));

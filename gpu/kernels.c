@@ -100,22 +100,7 @@ static struct factors factors_of(const struct accel_call *call, bool scaling)
                             make_scalar(call->scalar[ACCEL_alpha])};
 }
 
-/* The entries of a batch are a dimension of a kernel's grid, which has no more (CUDA C++ Programming Guide, Technical
- * Specifications per Compute Capability); cuBLAS does not say that it divides longer ones. */
-#define BATCH_MOST 65535
-
-static int64_t part_of_batch(int64_t at, int64_t batch)
-{
-    return batch - at < BATCH_MOST ? batch - at : BATCH_MOST;
-}
-
-static struct gpu_tile advance(struct gpu_tile x, int64_t bytes)
-{
-    x.ptr += (CUdeviceptr)bytes;
-    return x;
-}
-
-static enum gpu_status strided_part(struct gpu_work *work, bool scaling, int64_t batch,
+enum gpu_status kernel_gemm_strided(struct gpu_work *work, bool scaling, int64_t batch,
                                     struct gpu_tile a, int64_t stride_a, struct gpu_tile b,
                                     int64_t stride_b, struct gpu_tile c, int64_t stride_c)
 {
@@ -132,20 +117,7 @@ static enum gpu_status strided_part(struct gpu_work *work, bool scaling, int64_t
     return status;
 }
 
-enum gpu_status kernel_gemm_strided(struct gpu_work *work, bool scaling, int64_t batch,
-                                    struct gpu_tile a, int64_t stride_a, struct gpu_tile b,
-                                    int64_t stride_b, struct gpu_tile c, int64_t stride_c)
-{
-    const int64_t size = (int64_t)accel_dtype_size(work->call->routine->dtype);
-    enum gpu_status status = GPU_OK;
-    for (int64_t at = 0; status == GPU_OK && at < batch; at += BATCH_MOST)
-        status = strided_part(
-            work, scaling, part_of_batch(at, batch), advance(a, at * stride_a * size), stride_a,
-            advance(b, at * stride_b * size), stride_b, advance(c, at * stride_c * size), stride_c);
-    return status;
-}
-
-static enum gpu_status array_part(struct gpu_work *work, bool scaling, int64_t batch,
+enum gpu_status kernel_gemm_array(struct gpu_work *work, bool scaling, int64_t batch,
                                   struct gpu_tile a, struct gpu_tile b, struct gpu_tile c)
 {
     const struct accel_call *call = work->call;
@@ -160,18 +132,6 @@ static enum gpu_status array_part(struct gpu_work *work, bool scaling, int64_t b
         batch
     SWITCH(REAL_CASES(gemmBatched, ARGUMENTS) COMPLEX_CASES(gemmBatched, ARGUMENTS))
 #undef ARGUMENTS
-    return status;
-}
-
-enum gpu_status kernel_gemm_array(struct gpu_work *work, bool scaling, int64_t batch,
-                                  struct gpu_tile a, struct gpu_tile b, struct gpu_tile c)
-{
-    enum gpu_status status = GPU_OK;
-    for (int64_t at = 0; status == GPU_OK && at < batch; at += BATCH_MOST) {
-        int64_t skip = at * (int64_t)sizeof(CUdeviceptr);
-        status = array_part(work, scaling, part_of_batch(at, batch), advance(a, skip),
-                            advance(b, skip), advance(c, skip));
-    }
     return status;
 }
 

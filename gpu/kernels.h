@@ -23,7 +23,11 @@ enum gpu_status kernel_gemm(struct gpu_work *work, char transa, char transb, int
                             int64_t k, struct accel_complex alpha, struct gpu_tile a,
                             struct gpu_tile b, struct accel_complex beta, struct gpu_tile c);
 
-/* The call's own flags, scalars and sizes, `batch` times: matrices at regular distances, in elements, or tiles that are
+/* The products of a batch are a dimension of a kernel's grid, which has no more (CUDA C++ Programming Guide, Technical
+ * Specifications per Compute Capability); cuBLAS does not say that it divides longer ones. */
+#define KERNEL_BATCH_MOST 65535
+
+/* The call's own flags, scalars and sizes, `batch` times, at most KERNEL_BATCH_MOST: matrices at regular distances, in elements, or tiles that are
  * device arrays of pointers to matrices on the device. scaling: C := beta C; A is m x 1, B is 1 x n, of zeros. */
 enum gpu_status kernel_gemm_strided(struct gpu_work *work, bool scaling, int64_t batch,
                                     struct gpu_tile a, int64_t stride_a, struct gpu_tile b,

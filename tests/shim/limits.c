@@ -1,5 +1,5 @@
 /*
- * limits batch|bfloat16|odd|overlap|far LACKING: calls at the limits of what cuBLAS and a kernel take. LACKING is the library of
+ * limits batch|refused|bfloat16|odd|overlap|far LACKING: calls at the limits of what cuBLAS and a kernel take. LACKING is the library of
  * what the distribution's BLAS lacks. Each result is compared with a plain loop's, or is the caller's to look at. Prints "wrong: NAME"
  * for each that is not right, and "done".
  */
@@ -113,6 +113,50 @@ static void batch(void)
     for (int i = 0; i < MANY; i++)
         right = right && is_product(back[MANY - 1 - i], a[i], 3);
     judge("a long batch with arrays", right);
+}
+
+/* The same in device memory, for a cuBLAS that refuses the second part of each. */
+static void refused(void)
+{
+    static double a[MANY][4], c[MANY][4], back[MANY][4];
+    static const double *as[MANY], *bs[MANY];
+    static double *cs[MANY];
+    static const double b[4] = {3, 0, 0, 3};
+    strided *by_strides;
+    grouped *by_arrays;
+    CUdeviceptr device_a, device_b, device_c;
+    *(void **)&by_strides = find("dgemm_batch_strided_");
+    *(void **)&by_arrays = find("dgemm_batch_");
+    MUST(cuMemAlloc(&device_a, sizeof a));
+    MUST(cuMemAlloc(&device_b, sizeof b));
+    MUST(cuMemAlloc(&device_c, sizeof c));
+    for (int i = 0; i < MANY; i++) {
+        as[i] = (const double *)(uintptr_t)(device_a + (size_t)i * sizeof a[0]);
+        bs[i] = (const double *)(uintptr_t)device_b;
+        cs[i] = (double *)(uintptr_t)(device_c + (size_t)i * sizeof c[0]);
+        for (int j = 0; j < 4; j++) {
+            a[i][j] = i + j;
+            c[i][j] = j - i;
+        }
+    }
+    MUST(cuMemcpyHtoD(device_a, a, sizeof a));
+    MUST(cuMemcpyHtoD(device_b, b, sizeof b));
+    for (int array = 0; array < 2; array++) {
+        bool right = true;
+        MUST(cuMemcpyHtoD(device_c, c, sizeof c));
+        if (array)
+            by_arrays("N", "N", &at_two, &at_two, &at_two, &one, as, &at_two, bs, &at_two, &two, cs,
+                      &at_two, &single, &many, 1, 1);
+        else
+            by_strides("N", "N", &at_two, &at_two, &at_two, &one, as[0], &at_two, &four, bs[0],
+                       &at_two, &nothing, &two, cs[0], &at_two, &four, &many, 1, 1);
+        MUST(cuMemcpyDtoH(back, device_c, sizeof back));
+        for (int i = 0; i < MANY; i++)
+            for (int j = 0; j < 4; j++)
+                right = right && back[i][j] == 3 * a[i][j] + 2 * c[i][j];
+        judge(array ? "arrays, of which a part is refused" : "strides, of which a part is refused",
+              right);
+    }
 }
 
 /* ---- bfloat16: one shape is refused, the next is not ---- */
@@ -288,8 +332,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } parts[] = {
-        {"batch", batch}, {"bfloat16", bfloat16}, {"odd", odd}, {"overlap", overlap}, {"far", far}};
+    } parts[] = {{"batch", batch}, {"refused", refused}, {"bfloat16", bfloat16},
+                 {"odd", odd},     {"overlap", overlap}, {"far", far}};
     CUcontext context;
     lacking = argc > 2 ? dlopen(argv[2], RTLD_NOW | RTLD_LOCAL) : NULL;
     for (size_t i = 0; lacking && i < sizeof parts / sizeof *parts; i++)
@@ -301,6 +345,6 @@ int main(int argc, char **argv)
             printf("done\n");
             return 0;
         }
-    fprintf(stderr, "limits batch|bfloat16|odd|overlap|far LACKING\n");
+    fprintf(stderr, "limits batch|refused|bfloat16|odd|overlap|far LACKING\n");
     return 2;
 }

@@ -38,6 +38,11 @@ tap.ok({"gemm", "gemm3m", "syrk", "syr2k", "herk", "her2k", "gemmt", "gemmtr", "
 done = run("batch")
 tap.ok(len(lines_for(done, ran="gpu0")) == 2, "batch: 70000 products on the GPU, with strides and with arrays", *lines_for(done))
 
+for code in (15, 7):  # not supported; an invalid value, after which the routine is left to the CPU
+    done = run("refused", {"TESTGPU_FAIL": f"cublasDgemmStridedBatched_64:2={code},cublasDgemmBatched_64:2={code}"})
+    lines = [f["ran"] for f in lines_for(done)]
+    tap.ok(lines == ["gpu0+cpu"] * 2, f"refused: of 70000 products in device memory the first 65535 stay, the CPU has the others ({code})", *lines_for(done))
+
 # ---- bfloat16 ----
 
 done = run("bfloat16", {"TESTGPU_FAIL": "cublasGemmEx:1=15"})

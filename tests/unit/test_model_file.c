@@ -276,9 +276,8 @@ static double speed_of(const char *name)
     struct model_file file;
     struct model_section section;
     assert_null(model_file_open(&file, path));
-    double speed = model_file_find_gpu(&file, name, &section)
-                       ? model_section_value(&section, "up_gbps")
-                       : 0;
+    double speed =
+        model_file_find_gpu(&file, name, &section) ? model_section_value(&section, "up_gbps") : 0;
     model_file_close(&file);
     return speed;
 }
