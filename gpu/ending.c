@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -59,41 +60,64 @@ static bool begin(void)
     return atomic_load(&inside) == 0;
 }
 
+/* A handler that waits first. `of_cuda`: it is of a library that a thread may be inside. */
+struct wrapped {
+    void (*function)(void *);
+    void *argument;
+    bool of_cuda;
+};
+
+/* At the process's end, waits; whether nobody is inside. A dlclose() is no end. */
+static bool await_others(void)
+{
+    return (closing && !ending_has_begun()) || begin();
+}
+
+/* Where a thread is inside still, and CUDA hangs, its library is left as it is: the process's end frees all. */
+static void run_wrapped(void *argument)
+{
+    struct wrapped *wrapped = argument;
+    if (await_others() || !wrapped->of_cuda)
+        wrapped->function(wrapped->argument);
+    free(wrapped);
+}
+
+/* One of the program's, without an argument: atexit(3) gives none. */
+static void run_plain(void *function)
+{
+    void (*plain)(void *);
+    memcpy(&plain, &function, sizeof plain);
+    await_others();
+    plain(NULL);
+}
+
 static void handle_exit(void *unused)
 {
     (void)unused;
     begin();
 }
 
-/* A library's own handler. */
-struct wrapped {
-    void (*function)(void *);
-    void *argument;
-};
-
-/* Where a thread is inside still, and CUDA hangs, the library is left as it is: the process's end frees all. */
-static void run_wrapped(void *argument)
-{
-    struct wrapped *wrapped = argument;
-    if ((closing && !ending_has_begun()) || begin())
-        wrapped->function(wrapped->argument);
-    free(wrapped);
-}
-
 int ending_register(ending_register_function *real, void (*function)(void *), void *argument,
                     void *object)
 {
-    struct wrapped *wrapped = depth > 0 && !closing ? malloc(sizeof *wrapped) : NULL;
+    const bool of_cuda = depth > 0 && !closing;
+    if (!of_cuda && !atomic_load_explicit(&watching, memory_order_relaxed))
+        return real(function, argument, object);
+    if (!of_cuda && !argument) {
+        void *plain;
+        memcpy(&plain, &function, sizeof plain);
+        return real(run_plain, plain, object);
+    }
+    struct wrapped *wrapped = malloc(sizeof *wrapped);
     if (wrapped) {
-        *wrapped = (struct wrapped){function, argument};
+        *wrapped = (struct wrapped){function, argument, of_cuda};
         int result = real(run_wrapped, wrapped, object);
         if (result != 0)
             free(wrapped);
         return result;
     }
     int result = real(function, argument, object);
-    if (atomic_load_explicit(&watching, memory_order_relaxed))
-        real(handle_exit, NULL, NULL);
+    real(handle_exit, NULL, NULL);
     return result;
 }
 

@@ -4,8 +4,9 @@
  * exit() runs the handlers that libraries have registered, newest first, and their destructors, beside whatever other threads do: a
  * thread that is inside such a library then uses what its handlers destroy. So each thread enters before it calls CUDA, and whoever runs
  * exit() waits, before the first of those handlers, until all have left; nobody enters after that. The libraries register their handlers
- * while they load and start, after ours (cuBLAS, cuBLASLt and cuSOLVER 13 through __cxa_atexit, as `objdump -T` shows): so those that are
- * registered on a thread that is inside come wrapped in one that waits first, and behind those of other threads ours is registered anew.
+ * while they load and start, after ours (cuBLAS, cuBLASLt and cuSOLVER 13 through __cxa_atexit, as `objdump -T` shows), and a program's own
+ * may reset the device: so each that is registered after ours is wrapped in one that waits first. Those of atexit(3), of which a program
+ * may have many, need no memory for that, and none has more registrations than without libaccel.
  *
  * All functions are thread-safe. Nothing is told, and nobody waits, at _exit(), quick_exit() and abort(), which run no handlers of
  * libraries.

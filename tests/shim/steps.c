@@ -11,6 +11,8 @@
  *   sleep:MS
  *   write:PATH, await:PATH     makes a file; waits for one
  *   opened, started       waits until libcuda is in memory; until libaccel's thread has started CUDA
+ *   handlers:COUNT        so many handlers of exit(); they say in the end whether each has run, newest first
+ *   later:N               a product of order N when exit() runs handlers
  *   maps                  whether libcuda is in memory
  *   end:HOW               return, exit (from another thread), _exit, abort, kill; status 7
  *
@@ -225,6 +227,58 @@ static void start_beside(int32_t n, long count)
         abort();
 }
 
+/* ---- Handlers of exit(): of atexit(3), and those with an argument of C++'s destructors ---- */
+
+int __cxa_atexit(void (*function)(void *), void *argument, void *object);
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
+enum { WITH_ARGUMENT = 100 };
+static long handlers_left;
+static int argument[WITH_ARGUMENT];
+static bool disorder;
+static int32_t later_order;
+
+static void run_plain(void)
+{
+    disorder = disorder || handlers_left < WITH_ARGUMENT;
+    handlers_left--;
+}
+
+static void run_with(void *own)
+{
+    disorder = disorder || own != &argument[--handlers_left];
+}
+
+static void tell_handlers(void)
+{
+    printf("handlers: %s\n", handlers_left == 0 && !disorder ? "right" : "WRONG");
+}
+
+static void add_handlers(long count)
+{
+    bool done = atexit(tell_handlers) == 0;
+    for (int i = 0; i < WITH_ARGUMENT; i++)
+        done = done && __cxa_atexit(run_with, &argument[i], &__dso_handle) == 0;
+    for (long i = 0; i < count; i++)
+        done = done && atexit(run_plain) == 0;
+    if (!done)
+        abort();
+    handlers_left = WITH_ARGUMENT + count;
+}
+
+static void multiply_later(void)
+{
+    products("later", later_order, 1, 0, multiply_here);
+    fflush(stdout);
+}
+
+static void add_product(int32_t n)
+{
+    later_order = n;
+    if (atexit(multiply_later) != 0)
+        abort();
+}
+
 /* ---- The rest ---- */
 
 static bool libcuda_is_there(void)
@@ -348,6 +402,10 @@ static bool take(const char *step)
         in_team((int)x[0], (int32_t)x[1], x[2]);
     else if (is("both", step, &rest))
         in_both((int32_t)x[0], x[1], x[2]);
+    else if (is("handlers", step, &rest))
+        add_handlers(x[0]);
+    else if (is("later", step, &rest))
+        add_product((int32_t)x[0]);
     else if (is("sleep", step, &rest))
         pause_ms(x[0]);
     else if (is("write", step, &rest))

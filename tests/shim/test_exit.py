@@ -6,8 +6,10 @@ import os
 import random
 import tempfile
 
+from pathlib import Path
+
 from calibrated import AUTO, calibrate, keys
-from common import Tap, start
+from common import LOG, TEST_GPU, TESTS, Tap, lines_for, start
 
 tap = Tap()
 seed = int(os.environ.get("TEST_SEED") or random.randrange(10**6))
@@ -42,4 +44,34 @@ with tempfile.TemporaryDirectory() as folder:
     done = start("steps", "dgemm:300:1", "opened", "sleep:500", "end:return", env={**env, "TESTGPU_START_MS": "100000"})
     said = [line for line in done.stderr.splitlines() if "what=exit_while_called where=- detail=\"libcuda:" not in line]
     tap.ok(done.returncode == 7 and not said, "a driver that hangs: the program ends all the same", done.returncode, *said)
+
+# ---- The program's own handlers: they run, newest first, and the C library has no more of them than without libaccel ----
+
+MANY = 100000
+with tempfile.TemporaryDirectory() as folder:
+    counts = {}
+    for name, env in {"without libaccel": {}, "GPU": TEST_GPU}.items():
+        preload = ":".join(filter(None, [env.get("LD_PRELOAD"), str(TESTS / "libregistrations.so")]))
+        done = start("steps", "dgemm:64:2", f"handlers:{MANY}", "end:return",
+                     env={**env, "LD_PRELOAD": preload, "TEST_REGISTRATIONS": folder + "/count"})
+        tap.ok(done.returncode == 7 and "handlers: right" in done.stdout and not done.stderr, f"{MANY} handlers of the program, {name}: each has run",
+               done.returncode, done.stdout, done.stderr)
+        counts[name] = int(Path(folder, "count").read_text())
+    more = counts["GPU"] - counts["without libaccel"]
+    tap.ok(counts["without libaccel"] > MANY and 0 < more < 30, f"{more} registrations are not the program's", counts)
+
+# ---- A library that comes and goes inside a call of cuBLAS: its handler runs, and that is no end of the process ----
+
+done = start("steps", "dgemm:64:5", "solve:64:2", "end:return", env={**TEST_GPU, **LOG, "TESTGPU_HELPER": str(TESTS / "libhandled.so")})
+ran = [line["ran"] for line in lines_for(done)]
+tap.ok(done.returncode == 7 and len(ran) >= 7 and set(ran) == {"gpu0"} and "what=" not in done.stderr,
+       "a dlclose inside CUDA's libraries is no end of the process: further calls run on the GPU", done.returncode, done.stdout, done.stderr)
+
+# ---- A call after exit() has begun is the CPU's, and no broken promise ----
+
+for steps in ["later:64", "dgemm:64:2"], ["dgemm:64:2", "later:64"]:
+    done = start("steps", *steps, "end:return", env={**TEST_GPU, **LOG, "ACCEL_REQUIRE": "gpu"})
+    ran = [line["ran"] for line in lines_for(done)]
+    tap.ok(done.returncode == 7 and ran == ["gpu0", "gpu0", "cpu"] and "later 64: 1 calls, 0 wrong" in done.stdout and "ACCEL_REQUIRE" not in done.stderr,
+           f"ACCEL_REQUIRE=gpu, {' '.join(steps)}: a product in a handler of exit() does not end the program", done.returncode, done.stdout, done.stderr)
 tap.done()

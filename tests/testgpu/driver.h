@@ -56,6 +56,7 @@ struct settings {
     unsigned half;
     unsigned busy;
     unsigned start_ms, load_ms, first_ms;
+    const char *helper;
     bool data;
     bool scales;
     bool early_end;

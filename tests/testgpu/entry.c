@@ -1,4 +1,5 @@
 /* What every call passes on its way in and out. */
+#include <dlfcn.h>
 #include <stdio.h>
 #include "driver.h"
 
@@ -70,9 +71,19 @@ static int refusal(struct testgpu_function *function, unsigned flags)
 
 static _Thread_local struct testgpu_function *current; /* what this thread is in */
 
+/* Real libraries have others that come and go (nvJitLink, compilers of kernels). */
+static void use_helper(void)
+{
+    void *helper = dlopen(settings.helper, RTLD_NOW | RTLD_LOCAL);
+    if (helper == NULL || dlclose(helper) != 0 || dlopen(settings.helper, RTLD_NOLOAD | RTLD_LAZY))
+        testgpu_fault("helper", "%s does not come or go", settings.helper);
+}
+
 void entry_load_kernels(void)
 {
     struct testgpu_function *function = current;
+    if (settings.helper != NULL && function != NULL && function->library != &driver_library)
+        use_helper();
     if (settings.first_ms == 0 || function == NULL || function->library == &driver_library)
         return;
     testgpu_lock();

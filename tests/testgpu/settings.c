@@ -44,6 +44,8 @@
  *   TESTGPU_LOAD_MS     what loading each of the three libraries takes; default 0
  *   TESTGPU_FIRST_MS    what the first call of each function of cuBLAS and cuSOLVER takes that puts a
  *                       kernel on a stream, or makes a handle; default 0
+ *   TESTGPU_HELPER      a path: each call of cuBLAS and cuSOLVER that puts a kernel on a stream, or makes a handle,
+ *                       opens this library and closes it
  *   TESTGPU_DATA        0: kernels compute nothing but what tells of success, and copies and fills
  *                       of more than 256 KiB move nothing, for sizes that the machine has no time or
  *                       memory for. Device and pinned memory is then zero at first. Default 1
@@ -204,6 +206,7 @@ void settings_read(void)
     settings.busy = number_up_to("TESTGPU_BUSY", 0, 95);
     settings.start_ms = number_up_to("TESTGPU_START_MS", 0, 1u << 30);
     settings.load_ms = number_up_to("TESTGPU_LOAD_MS", 0, 1u << 30);
+    settings.helper = path_setting("TESTGPU_HELPER");
     settings.first_ms = number_up_to("TESTGPU_FIRST_MS", 0, 1u << 30);
     settings.data = number_up_to("TESTGPU_DATA", 1, 1) != 0;
     settings.scales = number_up_to("TESTGPU_SCALES", 0, 1) != 0;
