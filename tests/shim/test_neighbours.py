@@ -48,6 +48,16 @@ compare("IFUNC, preloaded", ["linked", *LOCAL], after=[TESTS / "libifunc.so"])
 compare("an auditor", ["linked", *LOCAL], {"LD_AUDIT": str(TESTS / "libauditor.so")})
 compare("an auditor that sees what dgemm_ returns", ["linked", *LOCAL], {"LD_AUDIT": str(TESTS / "libauditor.so"), "TEST_PLTEXIT": "1"})
 
+# The auditor and its libraries are objects of another namespace, and none of those that the program has started with.
+for case in "not-called", "called", "unneeded":
+    steps, audit = (case, TESTS, LIBRARIES / "blas/libblas.so.3"), {"LD_AUDIT": str(TESTS / "libauditor.so")}
+    native = start("plug_ins", *steps, env=audit)
+    tap.ok(native.returncode == 0 and "WRONG" not in native.stdout, f"an auditor, dlclose of a provider, {case}: right without libaccel", native.stdout)
+    for mode, env in MODES.items():
+        done = start("plug_ins", *steps, env={**env, **audit})
+        tap.ok((done.returncode, done.stdout) == (0, native.stdout) and not said(done), f"an auditor, dlclose of a provider, {case}, {mode}: the same",
+               done.returncode, done.stdout, done.stderr[-500:], "---", native.stdout)
+
 # ---- Other preloads, before libaccel and after it ----
 
 PRELOADS = {"a wrapper of dgemm_": TESTS / "libwrapper.so", "another dlsym": TESTS / "libother_dlsym.so",

@@ -4,10 +4,12 @@
 import os
 import re
 import shutil
+import subprocess
 import tempfile
+import time
 from pathlib import Path
 
-from common import LOG, NO_GPU, ROOT, SHIM, TEST_GPU, TESTS, Tap, lines_for, parse_log, said, start
+from common import LOG, NO_GPU, ROOT, SHIM, TEST_GPU, TESTS, Tap, clean_env, lines_for, parse_log, said, start
 
 tap = Tap()
 PROGRAM = ["random_calls", "-c", 2, "-n", 30, "-r", "dgemm"]
@@ -100,6 +102,27 @@ print("went on")"""
     done = start("/usr/bin/python3", "-c", by_lookup, env=promise)
     tap.ok(done.returncode == 1 and done.stdout == "" and len(said(done)) == 2, "a small call that is bound by dlsym ends the program, too",
            done.returncode, done.stdout, done.stderr)
+    # Two threads' first calls: one cannot write its message yet, and the other must not end the program without it.
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    while True:
+        try:
+            os.write(writer, b"\n" * 4096)
+        except BlockingIOError:
+            break
+    os.set_blocking(writer, True)
+    program = subprocess.Popen([TESTS / "steps", "threads:2:64:1"], env={**clean_env(home), **promise, "OPENBLAS_NUM_THREADS": "1"},
+                               stdout=subprocess.DEVNULL, stderr=writer)
+    os.close(writer)
+    asleep = 0
+    while program.poll() is None and asleep < 5:
+        tasks = [Path(task, "stat").read_text().rpartition(")")[2].split()[0] for task in Path(f"/proc/{program.pid}/task").iterdir()]
+        asleep = asleep + 1 if len(tasks) == 3 and set(tasks) == {"S"} else 0
+        time.sleep(0.02)
+    with os.fdopen(reader) as pipe:
+        lines = [line for line in pipe.read().splitlines() if line]
+    tap.ok(program.wait() == 1 and len(lines) == 2 and all("the program ends at its first call of BLAS" in line for line in lines),
+           "two threads' first calls: the program ends with the message", program.returncode, *lines)
     done = start(*PROGRAM, env={**promise, "ACCEL": "0"})
     tap.ok(same(done) and done.stderr == "", "nor is a program with ACCEL=0", done.returncode, done.stderr)
     done = start("surroundings", "fork", "multiply", env=promise)
