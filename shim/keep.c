@@ -166,11 +166,14 @@ static bool next_provider(struct names *names, struct provider *provider)
     return found_map != NULL;
 }
 
-void accel_keep_bound(void)
+static bool is_ours(const char *name)
 {
-    const unsigned long long state = accel_objects_changes() + accel_slots_originals();
-    if (state == atomic_load_explicit(&state_seen, memory_order_acquire))
-        return;
+    return accel_name_find(name) >= 0;
+}
+
+/* The relocations of all objects, which are many, are looked at only where there is a library that may go. */
+static void keep_all_bound(void)
+{
     struct names names = {{0}};
     struct accel_users users = {.next = 0};
     accel_objects_using(note_name, &names, &users);
@@ -185,6 +188,15 @@ void accel_keep_bound(void)
                 keep(users.dynamic[i], &provider.object);
         } while (users.count > 0);
     }
+}
+
+void accel_keep_bound(void)
+{
+    const unsigned long long state = accel_objects_changes() + accel_slots_originals();
+    if (state == atomic_load_explicit(&state_seen, memory_order_acquire))
+        return;
+    if (accel_objects_define(is_ours, accel_objects_at_start()))
+        keep_all_bound();
     atomic_store_explicit(&state_seen, state, memory_order_release);
 }
 

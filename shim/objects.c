@@ -188,6 +188,37 @@ bool accel_object_defines(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char
     return !s.hash || in_hash(&s, symbol) != 0;
 }
 
+/* Whether is() is true of a name that the object defines, or that cannot be told: there is no hash table. The symbols of a GNU hash
+ * table lie bucket by bucket; of the other one, the chains are as many as the symbols. */
+static bool defines_such(const struct symbols *s, bool (*is)(const char *name))
+{
+    if (!s->table || !s->names)
+        return false;
+    if (!s->gnu_hash && !s->hash)
+        return true;
+    const uint32_t chains = s->gnu_hash ? 0 : s->hash[1];
+    for (uint32_t i = 1; i < chains; i++)
+        if (s->table[i].st_shndx != SHN_UNDEF && is(s->names + s->table[i].st_name))
+            return true;
+    if (!s->gnu_hash)
+        return false;
+    const uint32_t count = s->gnu_hash[0], first = s->gnu_hash[1], words = s->gnu_hash[2];
+    const uint32_t *bucket =
+        (const uint32_t *)(const void *)((const ElfW(Addr) *)(const void *)(s->gnu_hash + 4) +
+                                         words);
+    const uint32_t *hashes = bucket + count;
+    for (uint32_t b = 0; b < count; b++) {
+        if (bucket[b] < first)
+            continue;
+        uint32_t i = bucket[b];
+        do {
+            if (s->table[i].st_shndx != SHN_UNDEF && is(s->names + s->table[i].st_name))
+                return true;
+        } while (!(hashes[i++ - first] & 1));
+    }
+    return false;
+}
+
 /* ---- Relocations: the names that an object has the dynamic linker look up ---- */
 
 struct relocations {
@@ -279,6 +310,30 @@ void accel_objects_defining(const char *symbol, int first, struct accel_objects 
     linker_enter();
     dl_iterate_phdr(collect, &search);
     linker_leave();
+}
+
+struct definitions {
+    bool (*is)(const char *name);
+    unsigned first, seen;
+};
+
+static int look_at_definitions(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct definitions *definitions = data;
+    (void)size;
+    if (definitions->seen++ < definitions->first)
+        return 0;
+    const struct symbols s = symbols_of(info->dlpi_addr, dynamic_of(info));
+    return defines_such(&s, definitions->is);
+}
+
+bool accel_objects_define(bool (*is)(const char *name), unsigned first)
+{
+    struct definitions definitions = {is, first, 0};
+    linker_enter();
+    int found = dl_iterate_phdr(look_at_definitions, &definitions);
+    linker_leave();
+    return found != 0;
 }
 
 /* ---- One object ---- */

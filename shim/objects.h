@@ -35,6 +35,10 @@ struct accel_objects {
 /* The first of them from number `first` on; used is 0 after the last. */
 void accel_objects_defining(const char *symbol, int first, struct accel_objects *objects);
 
+/* Whether an object from number `first` on defines a name of which is() is true, or has no hash table that could tell. is() is called
+ * under the dynamic linker's lock: it takes none and allocates nothing. */
+bool accel_objects_define(bool (*is)(const char *name), unsigned first);
+
 /* Whether an object's dynamic symbol table defines a symbol; true where it has no hash table that could tell. The caller sees
  * to it that the object stays. (gABI, chapter 5, "Hash Table"; GNU hash: https://sourceware.org/legacy-ml/binutils/2006-10/msg00377.html) */
 bool accel_object_defines(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char *symbol);

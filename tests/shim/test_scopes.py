@@ -2,7 +2,10 @@
 """Each caller reaches its own BLAS: dlopen(RTLD_LOCAL), two integer widths under the same names, pointers that
 were handed out, tail calls, dlclose, ACCEL_ORIGINAL."""
 
-from common import LOG, NO_GPU, SHIM, TEST_GPU, TESTS, Tap, lines_for, said, start
+import re
+import shutil
+
+from common import LOG, NO_GPU, RUNTIME, SHIM, TEST_GPU, TESTS, Tap, lines_for, said, start
 
 CASES = ["local", "two", "pointer", "pointer64", "tail", "tail-two", "dlclose", "global", "original"]
 MODES = {
@@ -37,6 +40,19 @@ for case in "not-called", "called", "called-lazily", "two", "again", "unneeded",
         done = start("plug_ins", case, TESTS, REFERENCE + "/libblas.so.3", env={**env, **places})
         tap.ok((done.returncode, done.stdout) == (0, native.stdout) and not said(done), f"dlclose of a provider, {case}, {mode}: the same",
                done.returncode, done.stdout, done.stderr[-500:], "---", native.stdout)
+
+# ---- A dlclose where nothing has come that could be kept does not look at what all objects are bound to ----
+
+CLOSES = 10
+OPEN_AND_CLOSE = f"import _ctypes\nfor i in range({CLOSES}): _ctypes.dlclose(_ctypes.dlopen('{TESTS}/libhandled.so', 2))"
+if RUNTIME or not shutil.which("valgrind"):
+    tap.skip("instructions of a dlclose", "a sanitizer, or no valgrind")
+else:
+    done = start(shutil.which("valgrind"), "--tool=callgrind", "--callgrind-out-file=/dev/null", "--toggle-collect=accel_keep_bound", "/usr/bin/python3", "-S",
+                 "-c", OPEN_AND_CLOSE, env=NO_GPU)
+    counted = re.search(r"refs: +([\d,]+)", done.stderr)
+    each = int(counted[1].replace(",", "")) // CLOSES if counted else 0
+    tap.ok(done.returncode == 0 and 100 < each < 50000, f"a dlclose of a library without names of BLAS: {each} instructions", done.stderr[-500:])
 
 # ---- dlmopen: a provider in a namespace of its own, beside one whose integers are of another width ----
 
