@@ -28,6 +28,7 @@ struct profile {
     atomic_bool probed;
     struct model_rates rates; /* where the calibration has no others */
     double up_gbps, down_gbps;
+    struct figures_first first;
     /* by routine: */
     _Atomic unsigned char *made; /* enum made */
     struct model_curve *curve;
@@ -252,12 +253,18 @@ static struct profile *cpu_of(const struct dispatch_library *library, int thread
     return p;
 }
 
+/* cuSOLVER is three libraries, more than 200 MB of files, and takes from half a second, in the page cache, to several. Kernels are
+ * loaded one by one, by the calls that need them first (CUDA's lazy loading), from a library that is open: some tens of
+ * milliseconds for a routine. */
+static const struct figures_first nominal_first = {.kernels_ms = 50, .solver_ms = 500};
+
 /* Under the lock. */
 static bool make_gpu(struct profile *p, struct model_rates rates)
 {
     p->gpu = true;
     p->rates = rates;
     p->up_gbps = p->down_gbps = ACCEL_COPY_GBPS;
+    p->first = nominal_first;
     return make_room(p);
 }
 
@@ -352,6 +359,19 @@ void figures_give_back(void)
 
 /* ---- The GPU ---- */
 
+struct figures_first figures_first_calls(void)
+{
+    const struct profile *gpu = gpu_of();
+    return gpu ? gpu->first : nominal_first;
+}
+
+/* What a section says, or what it has been thought to be. */
+static double value_or(const struct profile *p, const char *name, double otherwise)
+{
+    double value = model_section_value(&p->section, name);
+    return value > 0 ? value : otherwise;
+}
+
 /* Under the lock: its rates, of what is known of it, and of the calibration where that has it. */
 static void set_gpu(struct profile *p, const struct known_gpu *known)
 {
@@ -362,10 +382,10 @@ static void set_gpu(struct profile *p, const struct known_gpu *known)
         p->down_gbps = known->down_gbps;
     }
     if (p->measured) {
-        double up = model_section_value(&p->section, "up_gbps");
-        double down = model_section_value(&p->section, "down_gbps");
-        p->up_gbps = up > 0 ? up : p->up_gbps;
-        p->down_gbps = down > 0 ? down : p->down_gbps;
+        p->up_gbps = value_or(p, "up_gbps", p->up_gbps);
+        p->down_gbps = value_or(p, "down_gbps", p->down_gbps);
+        p->first.kernels_ms = value_or(p, "kernels_ms", p->first.kernels_ms);
+        p->first.solver_ms = value_or(p, "solver_ms", p->first.solver_ms);
     }
     atomic_store(&gpu_profile, p);
 }
@@ -580,15 +600,22 @@ static void append_curve(struct grown *body, const struct accel_routine *routine
 
 static void append_rates(struct grown *body, const struct profile *p)
 {
-    char buffer[96];
-    struct accel_text text;
-    text_start(&text, buffer, sizeof buffer);
-    text_string(&text, "up_gbps=");
-    text_decimal(&text, p->up_gbps);
-    text_string(&text, "\ndown_gbps=");
-    text_decimal(&text, p->down_gbps);
-    text_char(&text, '\n');
-    grown_add(body, buffer, text.length);
+    const struct {
+        const char *name;
+        double value;
+    } line[] = {{"up_gbps=", p->up_gbps},
+                {"down_gbps=", p->down_gbps},
+                {"kernels_ms=", p->first.kernels_ms},
+                {"solver_ms=", p->first.solver_ms}};
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++) {
+        char buffer[64];
+        struct accel_text text;
+        text_start(&text, buffer, sizeof buffer);
+        text_string(&text, line[i].name);
+        text_decimal(&text, line[i].value);
+        text_char(&text, '\n');
+        grown_add(body, buffer, text.length);
+    }
 }
 
 /* The whole section: what was measured and is unchanged, too. */

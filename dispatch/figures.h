@@ -30,6 +30,13 @@ void figures_set_gpu(const struct gpu_info *info);
  * such a GPU nor anything known of it. *memory_bytes: what it has, 0: not known. */
 bool figures_set_gpu_named(const char *name, int64_t *memory_bytes);
 
+/* Milliseconds that first calls take on the GPU beyond the calls themselves: a routine's, which loads its kernels, and LAPACK's,
+ * which opens cuSOLVER besides. */
+struct figures_first {
+    double kernels_ms, solver_ms;
+};
+struct figures_first figures_first_calls(void);
+
 /* A call has been measured: alone on the CPU library's threads; on the GPU, with its copies. */
 void figures_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
                        int threads, double ms);

@@ -7,6 +7,8 @@
  *     [gpu "NVIDIA H200" cuda=13.0 cublas=130100]
  *     up_gbps=21.3
  *     down_gbps=19.9
+ *     kernels_ms=31.2
+ *     solver_ms=740
  *     svd_d_vectors 48:gesvdj 800:gesvdp
  *     ROUTINE 64x64x64:0.0210 512x512x512:0.0324
  *     checksum=0123456789abcdef
@@ -14,7 +16,8 @@
  * The first line is the format's version. A section's header is its key: figures of another machine, library or thread
  * count are another section, and sections of several machines stand side by side. Its lines are values, and for a
  * routine the calls that were measured: the sizes m, n, k, nrhs that the routine has, and milliseconds (on the GPU
- * without the copies of operands). `svd_` lines name the algorithm that was the fastest accurate one at each order: of a
+ * without the copies of operands). `kernels_ms` and `solver_ms` are what a routine's first call takes to load its kernels, and
+ * LAPACK's first to open cuSOLVER. `svd_` lines name the algorithm that was the fastest accurate one at each order: of a
  * type (s d c z), with singular vectors or for the values alone. The checksum is XXH3, 64 bits, of all before its line.
  *
  * Not thread-safe, but for different files.

@@ -6,14 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "figures.h"
 #include "gpu/gpu.h"
 #include "gpu/quiet_thread.h"
 #include "shape.h"
 #include "start.h"
-
-/* cuSOLVER is more than 200 MB of files, and takes from half a second, in the page cache, to several; kernels come from a library that is
- * open. */
-static const double solver_ms = 500, kernels_ms = 50;
 
 enum { ROUTINES = 1024, ORDER = 64 };
 enum { COLD, ASKED, WARM };
@@ -50,13 +47,15 @@ double warm_cost_ms(const struct accel_routine *routine)
 {
     if (warm_is(routine))
         return 0;
-    return kernels_ms + (uses_solver(routine) && !atomic_load(&solver_is_open) ? solver_ms : 0);
+    const struct figures_first first = figures_first_calls();
+    bool opens = uses_solver(routine) && !atomic_load(&solver_is_open);
+    return first.kernels_ms + (opens ? first.solver_ms : 0);
 }
 
 double warm_counted_ms(const struct accel_routine *routine)
 {
     double gained = (double)atomic_load(&gained_us[index_of(routine)]) * 1e-3;
-    double cost = uses_solver(routine) ? warm_cost_ms(routine) : 0;
+    double cost = warm_cost_ms(routine);
     return cost > gained ? cost - gained : 0;
 }
 

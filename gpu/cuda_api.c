@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -64,16 +65,34 @@ static const struct wanted cusolver_functions[] = {
 
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 
-/* Fills the slots; returns the name of a required function that is missing, or NULL. */
-static const char *fill(void *library, const struct wanted *wanted, size_t count)
+enum { FUNCTIONS_MAX = sizeof cuda_api / sizeof(void *) };
+
+/* Looks the functions up; returns the name of a required one that is missing, or NULL. */
+static const char *look_up(void *library, const struct wanted *wanted, size_t count,
+                           void *function[])
 {
     for (size_t i = 0; i < count; i++) {
-        void *function = dlsym(library, wanted[i].name);
-        if (!function && wanted[i].need == REQUIRED)
+        function[i] = dlsym(library, wanted[i].name);
+        if (!function[i] && wanted[i].need == REQUIRED)
             return wanted[i].name;
-        memcpy(wanted[i].slot, &function, sizeof function);
     }
     return NULL;
+}
+
+static void fill(const struct wanted *wanted, size_t count, void *const function[])
+{
+    for (size_t i = 0; i < count; i++)
+        memcpy(wanted[i].slot, &function[i], sizeof function[i]);
+}
+
+/* Both, where no other thread does the same. */
+static const char *look_up_and_fill(void *library, const struct wanted *wanted, size_t count)
+{
+    void *function[FUNCTIONS_MAX];
+    const char *missing = look_up(library, wanted, count, function);
+    if (!missing)
+        fill(wanted, count, function);
+    return missing;
 }
 
 static void *open_library(const char *name, int flags)
@@ -111,6 +130,12 @@ static void *open_in(const char *dir, const char *soname)
     return open_library(path, RTLD_NOW | RTLD_LOCAL);
 }
 
+static bool try_driver_folder(const char *folder, void *library)
+{
+    *(void **)library = open_in(folder, DRIVER_SONAME);
+    return *(void **)library != NULL;
+}
+
 static void *open_driver(const char *first_dir)
 {
     void *library = cuda_api_loaded_driver();
@@ -118,10 +143,8 @@ static void *open_driver(const char *first_dir)
         library = open_in(first_dir, DRIVER_SONAME);
     if (!library)
         library = open_library(DRIVER_SONAME, RTLD_NOW | RTLD_LOCAL);
-    if (!library) /* WSL, containers without ldconfig */
-        library = open_in("/usr/lib/wsl/lib", DRIVER_SONAME);
     if (!library)
-        library = open_in("/usr/local/nvidia/lib64", DRIVER_SONAME);
+        find_cuda_driver(try_driver_folder, &library);
     return library;
 }
 
@@ -211,7 +234,7 @@ static bool open_all(const char *first_dir)
         snprintf(reason, sizeof reason, DRIVER_SONAME " (the NVIDIA driver) was not found");
         return false;
     }
-    const char *missing = fill(driver, driver_functions, LENGTH(driver_functions));
+    const char *missing = look_up_and_fill(driver, driver_functions, LENGTH(driver_functions));
     if (missing) {
         snprintf(reason, sizeof reason, DRIVER_SONAME " has no %s: the driver is too old", missing);
         return false;
@@ -237,7 +260,7 @@ static bool open_all(const char *first_dir)
             version / 1000, version % 1000 / 10);
         return false;
     }
-    missing = fill(cublas.library, cublas_functions, LENGTH(cublas_functions));
+    missing = look_up_and_fill(cublas.library, cublas_functions, LENGTH(cublas_functions));
     if (missing) {
         snprintf(reason, sizeof reason, "libcublas has no %s", missing);
         return false;
@@ -292,7 +315,7 @@ static void try_beside_cublas(struct cusolver_search *search)
     }
 }
 
-static bool open_cusolver(void)
+static void *open_cusolver(void)
 {
     struct cusolver_search search = {.library = NULL};
     snprintf(search.name, sizeof search.name, "libcusolver.so.%d", cusolver_major(cublas.major));
@@ -307,34 +330,41 @@ static bool open_cusolver(void)
         search.library = open_library(search.name, RTLD_NOW | RTLD_LOCAL);
     if (!search.library)
         find_cuda_system(try_cusolver_folder, &search);
-    return search.library && !fill(search.library, cusolver_functions, LENGTH(cusolver_functions));
+    return search.library;
 }
 
+/* No lock is held while the dynamic linker works: it has its own, which this thread may hold already, in a constructor, while
+ * another thread that opens cuSOLVER waits for it. So each thread that finds it unopened opens it; they get the same library, the
+ * later ones once the first has loaded it, and one of them fills the slots. */
 bool cuda_api_open_cusolver(void)
 {
+    enum { UNTRIED, MISSING, THERE };
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static bool tried_cusolver, has_cusolver;
+    static atomic_int state = UNTRIED;
+    void *function[LENGTH(cusolver_functions)];
+    if (atomic_load(&state) != UNTRIED)
+        return atomic_load(&state) == THERE;
+    void *library = open_cusolver();
+    bool there =
+        library && !look_up(library, cusolver_functions, LENGTH(cusolver_functions), function);
+    dlerror();
     pthread_mutex_lock(&lock);
-    if (!tried_cusolver) {
-        tried_cusolver = true;
-        has_cusolver = open_cusolver();
-        dlerror();
+    if (atomic_load(&state) == UNTRIED) {
+        if (there)
+            fill(cusolver_functions, LENGTH(cusolver_functions), function);
+        atomic_store(&state, there ? THERE : MISSING);
     }
-    bool has = has_cusolver;
     pthread_mutex_unlock(&lock);
-    return has;
+    return atomic_load(&state) == THERE;
 }
 
 const char *cuda_api_open(const char *first_dir)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
     if (!tried) {
         tried = true;
         first_folder = first_dir;
         opened = open_all(first_dir);
         dlerror();
     }
-    pthread_mutex_unlock(&lock);
     return opened ? NULL : reason;
 }

@@ -44,7 +44,7 @@ extern struct cuda_api cuda_api;
 
 /* Opens the driver and cuBLAS and fills the table: the copies that the program has loaded, then
  * those in first_dir (NULL: none), in the program's environment, where the linker finds them, in the
- * system's folders (find_cuda.h). first_dir stays. Sticky: the first result holds; when the process ends, it goes no further than
+ * system's folders (find_cuda.h). first_dir stays. By one thread at a time. Sticky: the first result holds; when the process ends, it goes no further than
  * the library it is at. Returns NULL, or the reason why there is no CUDA, in static memory. */
 const char *cuda_api_open(const char *first_dir);
 

@@ -76,6 +76,19 @@ void find_cuda_environment(bool (*visit)(const char *folder, void *context), voi
     }
 }
 
+/* WSL, containers without ldconfig. */
+static void try_driver(struct search *search)
+{
+    try_pattern(search, "/usr/lib", "/wsl/lib");
+    try_pattern(search, "/usr/local/nvidia", "/lib64");
+}
+
+void find_cuda_driver(bool (*visit)(const char *folder, void *context), void *context)
+{
+    struct search search = {visit, context, false};
+    try_driver(&search);
+}
+
 void find_cuda_system(bool (*visit)(const char *folder, void *context), void *context)
 {
     struct search search = {visit, context, false};
@@ -85,8 +98,7 @@ void find_cuda_system(bool (*visit)(const char *folder, void *context), void *co
     try_pattern(&search, "/usr/local", "/cuda-*/lib64");
     try_pattern(&search, "/opt", "/cuda*/lib64");
     try_pattern(&search, "/opt/nvidia/hpc_sdk/Linux_x86_64", "/*/math_libs/lib64");
-    try_pattern(&search, "/usr/lib", "/wsl/lib");
-    try_pattern(&search, "/usr/local/nvidia", "/lib64"); /* containers: the driver */
+    try_driver(&search);
     try_pattern(&search, getenv("HOME"), "/.local/lib/python3*/site-packages/nvidia/cu[0-9]*/lib");
     try_pattern(&search, getenv("HOME"), "/.local/lib/python3*/site-packages/nvidia/cublas/lib");
     try_pattern(&search, "/usr/local", "/lib/python3*/dist-packages/nvidia/cu[0-9]*/lib");

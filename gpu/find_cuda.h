@@ -11,7 +11,10 @@
  * program: its own (as of how it was started), VIRTUAL_ENV, CONDA_PREFIX. */
 void find_cuda_environment(bool (*visit)(const char *folder, void *context), void *context);
 
-/* Toolkits, the user's own packages, the system's. */
+/* Those that have the driver alone. */
+void find_cuda_driver(bool (*visit)(const char *folder, void *context), void *context);
+
+/* Toolkits, those of the driver, the user's own packages, the system's. */
 void find_cuda_system(bool (*visit)(const char *folder, void *context), void *context);
 
 #endif

@@ -6,9 +6,10 @@
 #include "clock.h"
 
 /* Threads. Sequentially consistent: of one that comes in and one that forks, one sees the other. */
-static atomic_int inside, forking;
+static atomic_int inside, iterating, forking;
 static atomic_bool forked;
 static _Thread_local int depth __attribute__((tls_model("initial-exec")));
+static _Thread_local int iterations __attribute__((tls_model("initial-exec")));
 
 static void pause_shortly(void)
 {
@@ -37,7 +38,7 @@ void linker_enter(void)
         await_forks();
 }
 
-bool linker_enter_now(void)
+static bool enter_now(void)
 {
     if (depth++ > 0)
         return true;
@@ -52,6 +53,33 @@ void linker_leave(void)
 {
     if (--depth == 0)
         atomic_fetch_sub(&inside, 1);
+}
+
+static void begin_iteration(void)
+{
+    iterations++;
+    atomic_fetch_add(&iterating, 1);
+}
+
+void linker_enter_iteration(void)
+{
+    linker_enter();
+    begin_iteration();
+}
+
+bool linker_enter_iteration_now(void)
+{
+    if (!enter_now())
+        return false;
+    begin_iteration();
+    return true;
+}
+
+void linker_leave_iteration(void)
+{
+    atomic_fetch_sub(&iterating, 1);
+    iterations--;
+    linker_leave();
 }
 
 void linker_await_forks(void)
@@ -69,7 +97,8 @@ void linker_before_fork(bool (*maps)(void))
         return;
     int saved = errno;
     double start = accel_now_ms(), waited = 0;
-    while (atomic_load(&inside) > own && (waited < 10 || (waited < 1000 && maps()))) {
+    while (atomic_load(&inside) > own &&
+           (waited < 10 || (waited < 1000 && (maps() || atomic_load(&iterating) > iterations)))) {
         pause_shortly();
         waited = accel_now_ms() - start;
     }
@@ -90,4 +119,5 @@ void linker_fork_child(void)
 {
     atomic_store(&forking, 0);
     atomic_store(&inside, depth > 0);
+    atomic_store(&iterating, iterations);
 }

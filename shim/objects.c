@@ -7,6 +7,14 @@
 
 #include "gpu/linker.h"
 
+static int iterate(int (*object)(struct dl_phdr_info *, size_t, void *), void *data)
+{
+    linker_enter_iteration();
+    int result = dl_iterate_phdr(object, data);
+    linker_leave_iteration();
+    return result;
+}
+
 /* ---- Counts: they come with every object, the first has them ---- */
 
 struct object_counts {
@@ -42,10 +50,10 @@ unsigned long long accel_objects_loads(void)
     static _Atomic unsigned long long last;
     struct object_counts counts = {0, 0, 0};
     /* Asked in each call, which shall not wait for a program that forks again and again: the next one asks anew. */
-    if (!linker_enter_now())
+    if (!linker_enter_iteration_now())
         return atomic_load_explicit(&last, memory_order_relaxed);
     dl_iterate_phdr(first_object, &counts);
-    linker_leave();
+    linker_leave_iteration();
     atomic_store_explicit(&last, counts.loads, memory_order_relaxed);
     return counts.loads;
 }
@@ -53,9 +61,7 @@ unsigned long long accel_objects_loads(void)
 static struct object_counts count_objects(int (*count)(struct dl_phdr_info *, size_t, void *))
 {
     struct object_counts counts = {0, 0, 0};
-    linker_enter();
-    dl_iterate_phdr(count, &counts);
-    linker_leave();
+    iterate(count, &counts);
     return counts;
 }
 
@@ -307,9 +313,7 @@ void accel_objects_defining(const char *symbol, int first, struct accel_objects 
     struct search search = {symbol, first, 0, objects};
     objects->used = 0;
     objects->next = first;
-    linker_enter();
-    dl_iterate_phdr(collect, &search);
-    linker_leave();
+    iterate(collect, &search);
 }
 
 struct definitions {
@@ -375,9 +379,7 @@ static int at_place(struct dl_phdr_info *info, size_t size, void *data)
 bool accel_objects_at(const void *address, struct accel_object *object)
 {
     struct place place = {.address = (uintptr_t)address, .object = object};
-    linker_enter();
-    int found = dl_iterate_phdr(at_place, &place);
-    linker_leave();
+    int found = iterate(at_place, &place);
     return found > 0;
 }
 
@@ -391,9 +393,7 @@ static int has_dynamic(struct dl_phdr_info *info, size_t size, void *data)
 bool accel_objects_has(const ElfW(Dyn) * dynamic)
 {
     struct place place = {.dynamic = dynamic};
-    linker_enter();
-    int found = dl_iterate_phdr(has_dynamic, &place);
-    linker_leave();
+    int found = iterate(has_dynamic, &place);
     return found != 0;
 }
 
@@ -439,9 +439,7 @@ void accel_objects_using(bool (*see)(const char *name, int object, void *data), 
 {
     struct use use = {see, data, users, 0};
     users->count = 0;
-    linker_enter();
-    dl_iterate_phdr(collect_user, &use);
-    linker_leave();
+    iterate(collect_user, &use);
 }
 
 /* ---- A function of the libraries behind ours ---- */
@@ -475,9 +473,7 @@ static int function_of(struct dl_phdr_info *info, size_t size, void *data)
 const void *accel_objects_function(const char *name, const ElfW(Dyn) * after)
 {
     struct function function = {name, after, NULL, false};
-    linker_enter();
-    dl_iterate_phdr(function_of, &function);
-    linker_leave();
+    iterate(function_of, &function);
     return function.found;
 }
 
@@ -495,8 +491,6 @@ static int answer(struct dl_phdr_info *info, size_t size, void *data)
 bool accel_objects_any(bool (*is)(const char *path))
 {
     struct question question = {is};
-    linker_enter();
-    int found = dl_iterate_phdr(answer, &question);
-    linker_leave();
+    int found = iterate(answer, &question);
     return found != 0;
 }

@@ -6,7 +6,7 @@ TEST_FLAGS := -std=gnu11 -Wall -Wextra $(WERROR) -O2 -g -I. -Itests/shim -I$(BUI
 UNIT_TESTS    := test_pack test_text test_settings test_config test_pattern test_ranks test_decide test_model test_nominal test_model_file test_names test_adapter test_gpu test_cuda_api test_find_cuda test_residual test_verify test_number test_tally test_load test_linker test_objects test_lane test_triangles
 TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so scopes forks forks_anytime signals steps put_model damage lookups start_up libearly.so turmoil handlers surroundings \
                    bad_arguments bad_arguments_longjmp own_memory repeated cuda_program \
-                   libcaller_lp64.so libcaller_ilp64.so libcaller_none.so libcaller_none_too.so plug_ins libasker.so namespaces libforeign.so libforeign_linked.so foreigners \
+                   libcaller_lp64.so libcaller_ilp64.so libcaller_none.so libcaller_none_too.so plug_ins constructors libat_load.so libasker.so namespaces libforeign.so libforeign_linked.so foreigners \
                    neighbours libregistrations.so libhandled.so libwrapper.so libother_dlsym.so libauditor.so libifunc.so libcaller_ifunc.so \
                    unread limits \
                    fp_state libentry_provider.so libentry_cost.so \
@@ -120,6 +120,10 @@ $(TESTS)/libcaller_ifunc.so: tests/shim/caller.c $(TESTS)/libifunc.so
 	$(CC) $(TEST_FLAGS) -shared -fPIC -o $@ $< -L$(TESTS) -lifunc -Wl,-rpath,'$$ORIGIN'
 $(TESTS)/plug_ins: tests/shim/plug_ins.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -ldl
+$(TESTS)/constructors: tests/shim/constructors.c
+	$(CC) $(TEST_FLAGS) -rdynamic -o $@ $< -l:liblapack.so.3 -l:libblas.so.3 -ldl -lpthread
+$(TESTS)/libat_load.so: tests/shim/at_load.c
+	$(CC) $(TEST_FLAGS) -shared -fPIC -o $@ $<
 $(TESTS)/libcaller_none.so $(TESTS)/libcaller_none_too.so: tests/shim/caller.c
 	$(CC) $(TEST_FLAGS) -shared -fPIC -o $@ $<
 

@@ -5,7 +5,7 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-from calibrated import AUTO, calibrate, keys, lines, put  # noqa: E402
+from calibrated import AUTO, calibrate, gpu_lines, keys, lines, put  # noqa: E402
 from common import LOG, NO_GPU, Tap, lines_for, said, start  # noqa: E402
 
 tap = Tap()
@@ -18,13 +18,13 @@ with tempfile.TemporaryDirectory() as folder:
 
     # A home folder that machines share: the first GPU in the file is a slow one, and is not here.
     put(model, {'[gpu "Slow" cuda=1.0 cublas=1]': f"up_gbps=1\ndown_gbps=1\n{lines(1e5)}", known["blas"]: lines(100),
-                known["gpu"]: f"up_gbps=100\ndown_gbps=100\n{lines(1)}"})
+                known["gpu"]: gpu_lines(1)})
     done = start("steps", "dgemm:500:3", env=env)
     tap.ok(done.returncode == 0 and {f["ran"] for f in lines_for(done)} == {"gpu0"} and not said(done),
            "another machine's slow GPU keeps nothing from this one's", done.stderr)
 
     # Few points: what is far from them is not made up.
-    put(model, {known["blas"]: lines(100), known["gpu"]: "up_gbps=10\ndown_gbps=10\ndgemm 100x100x100:0.4\n"})
+    put(model, {known["blas"]: lines(100), known["gpu"]: "up_gbps=10\ndown_gbps=10\nkernels_ms=0.001\ndgemm 100x100x100:0.4\n"})
     done = start("steps", "dgemm:500:1", env=env)
     estimates = [float(f["est_gpu_ms"]) for f in lines_for(done)]
     tap.ok(estimates and max(estimates) < 10, "one measured call of order 100 does not make one of 500 take a hundred times as long", done.stderr)
@@ -53,7 +53,7 @@ with tempfile.TemporaryDirectory() as folder:
     def kernel_ms(name, **changes):
         """What a product of order 3000 is thought to take, less the copies."""
         numbers = {**H100, **{globals()[k]: v for k, v in changes.items()}}
-        done = start("steps", "dgemm:3000:1", env={**AUTO, **LOG, **WAIT, "ACCEL_MODEL": folder + "/none", "TESTGPU_NAME": name, "TESTGPU_DATA": "0",
+        done = start("steps", "dgemm:3000:1", env={**AUTO, **LOG, "ACCEL_POLICY": "gpu", "ACCEL_MODEL": folder + "/none", "TESTGPU_NAME": name, "TESTGPU_DATA": "0",
                      "TESTGPU_ATTRIBUTES": ",".join(f"{k}={v}" for k, v in numbers.items())})
         found = [float(f["est_gpu_ms"]) for f in lines_for(done)]
         return found[0] - 3 * 8 * 3000**2 / 10e6 if found else 0

@@ -4,7 +4,7 @@
 import tempfile
 
 from calibrated import AUTO, calibrate, keys
-from common import LOG, Tap, lines_for, start
+from common import LOG, TEST_GPU, TESTS, Tap, lines_for, start
 
 tap = Tap()
 
@@ -14,7 +14,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     def solves(steps, settings, cpu_ms):
         """Where the systems of order 500 ran, by a calibration in which they take so long on the CPU, and 1 ms on the GPU."""
-        calibrate(folder + "/model", known, cpu_ms, 1)
+        calibrate(folder + "/model", known, cpu_ms, 1, kernels_ms=50, solver_ms=500)
         done = start("steps", *steps, env={**env, **settings})
         seen = [(f["ran"], f["why"]) for f in lines_for(done, sym="dgesv_")]
         return done, seen
@@ -34,4 +34,28 @@ with tempfile.TemporaryDirectory() as folder:
     estimates = [float(f["est_gpu_ms"]) for f in lines_for(done, sym="dgesv_")]
     tap.ok(seen == 2 * [slower] + 3 * [gpu], "ACCEL_START=wait: what the first call has to load is counted, until calls would have gained as much", *seen)
     tap.ok(len(estimates) == 5 and estimates[0] > estimates[1] > estimates[2] > 50 > 10 > estimates[3] == estimates[4], "and is in its estimate", estimates)
+
+    def products(steps, cpu_ms, **first):
+        """The same of products, with ACCEL_START=wait and these first costs."""
+        calibrate(folder + "/model", known, cpu_ms, 1, **first)
+        done = start("steps", *steps, "maps", env={**env, "ACCEL_START": "wait"})
+        lines = lines_for(done, sym="dgemm_")
+        return done, [(f["ran"], f["why"]) for f in lines], [float(f["est_gpu_ms"]) for f in lines]
+
+    done, seen, estimates = products(["dgemm:500:5"], 20, kernels_ms=50)
+    tap.ok(seen == 2 * [slower] + 3 * [gpu] and " 0 wrong" in done.stdout, "ACCEL_START=wait: what BLAS's first call has to load is counted, too, until "
+           "calls would have gained as much", *seen)
+    tap.ok(len(estimates) == 5 and estimates[0] > 50 > estimates[1] > 25 > estimates[2] > 10 > estimates[3] == estimates[4] > 1,
+           "and is in its estimate, less what was gained", estimates)
+    done, seen, _ = products(["dgemm:500:2"], 20, kernels_ms=50)
+    tap.ok(seen == 2 * [slower] and "libcuda is not there" in done.stdout, "CUDA is not started for less", done.stdout, *seen)
+    done, seen, _ = products(["dgemm:500:40"], 3, kernels_ms=50)
+    tap.ok(seen[:20] == 20 * [slower] and seen[-10:] == 10 * [gpu], "many small gains start it", *seen[::5])
+    done, seen, _ = products(["dgemm:500:15"], 20, kernels_ms=200)
+    tap.ok(seen == 10 * [slower] + 5 * [gpu], "once the GPU is known, the calibration says how much it is", *seen)
+
+done = start("constructors", TESTS / "libat_load.so", env={**TEST_GPU, **LOG})
+seen = [(f["ran"], f["why"]) for f in lines_for(done, sym="dgesv_") if f["why"] != "empty"]
+tap.ok(done.returncode == 0 and done.stdout == "in a constructor: right\nbeside it: right\n" and seen == 2 * [("gpu0", "forced")],
+       "a constructor and another thread both open cuSOLVER: neither waits for the other", done.returncode, done.stdout, *seen)
 tap.done()

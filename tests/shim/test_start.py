@@ -57,11 +57,14 @@ with tempfile.TemporaryDirectory() as folder:
            "a program that would gain too little does not open CUDA", done.stdout)
     tap.ok(set(reasons(done)) == {("cpu", "warming")}, "although each of its calls would pay", reasons(done))
     done = start("steps", "dgemm:200:3", "maps", env={**quiet, "ACCEL_START": "wait"})
-    tap.ok("libcuda is there" in done.stdout and Path(report).exists(), "as ACCEL_START=wait shows", done.stdout)
+    tap.ok("libcuda is not there" in done.stdout and set(reasons(done)) == {("cpu", "slower")}, "nor with ACCEL_START=wait", done.stdout, reasons(done))
+    done = start("steps", "dgemm:1500:1", "dgemm:200:3", "maps", env={**quiet, "ACCEL_START": "wait"})
+    tap.ok("libcuda is there" in done.stdout and Path(report).exists() and set(reasons(done)) == {("gpu0", "faster")},
+           "where one of its calls gains as much as the start wants, it does", done.stdout, reasons(done))
 
     # ---- ACCEL_START=wait: the same decisions each time ----
 
-    steps = ["dgemm:40:2", "dgemm:300:3", "other:700:2", "solve:300:2", "threads:2:150:3", "dgemm:200:1"]
+    steps = ["dgemm:40:2", "dgemm:300:3", "dgemm:1500:1", "dgemm:300:3", "other:700:2", "solve:300:2", "threads:2:150:3", "dgemm:200:1"]
     sequences = []
     for busy in ("0", "80", "30"):
         done = start("steps", *steps, env={**AUTO, **LOG, "ACCEL_START": "wait", "TESTGPU_START_MS": "300", "TESTGPU_BUSY": busy,

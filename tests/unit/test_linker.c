@@ -19,25 +19,38 @@
 static atomic_bool is_inside, shall_leave, has_left;
 static atomic_int asked; /* how often it was asked whether the linker maps */
 
-static void *stay_inside(void *unused)
+static void wait_inside(void)
 {
-    linker_enter();
     atomic_store(&is_inside, true);
     while (!atomic_load(&shall_leave))
         sched_yield();
     atomic_store(&has_left, true);
+}
+
+static void *stay_inside(void *unused)
+{
+    linker_enter();
+    wait_inside();
     linker_leave();
     return unused;
 }
 
-static pthread_t start_inside(void)
+static void *iterate_inside(void *unused)
+{
+    linker_enter_iteration();
+    wait_inside();
+    linker_leave_iteration();
+    return unused;
+}
+
+static pthread_t start(void *(*inside)(void *))
 {
     pthread_t thread;
     atomic_store(&is_inside, false);
     atomic_store(&shall_leave, false);
     atomic_store(&has_left, false);
     atomic_store(&asked, 0);
-    assert_int_equal(pthread_create(&thread, NULL, stay_inside, NULL), 0);
+    assert_int_equal(pthread_create(&thread, NULL, inside, NULL), 0);
     while (!atomic_load(&is_inside))
         sched_yield();
     return thread;
@@ -86,7 +99,7 @@ static void test_fork_with_nobody_inside_does_not_wait(void **state)
 static void test_fork_waits_while_the_linker_maps(void **state)
 {
     (void)state;
-    pthread_t thread = start_inside();
+    pthread_t thread = start(stay_inside);
     errno = EDOM;
     linker_before_fork(maps_until_third);
     assert_true(atomic_load(&has_left));
@@ -98,7 +111,7 @@ static void test_fork_waits_while_the_linker_maps(void **state)
 static void test_fork_goes_on_where_the_linker_does_not_map(void **state)
 {
     (void)state;
-    pthread_t thread = start_inside();
+    pthread_t thread = start(stay_inside);
     linker_before_fork(maps_not);
     assert_false(atomic_load(&has_left));
     assert_int_equal(atomic_load(&asked), 1);
@@ -106,10 +119,39 @@ static void test_fork_goes_on_where_the_linker_does_not_map(void **state)
     end_inside(thread);
 }
 
+static bool maps_not_but_leaves_at_third(void)
+{
+    maps_until_third();
+    return false;
+}
+
+/* It may be off its processor for longer, and no child could ever iterate. */
+static void test_fork_waits_while_a_thread_iterates(void **state)
+{
+    (void)state;
+    pthread_t thread = start(iterate_inside);
+    linker_before_fork(maps_not_but_leaves_at_third);
+    assert_true(atomic_load(&has_left));
+    linker_after_fork();
+    end_inside(thread);
+}
+
+static void test_fork_within_an_iteration_does_not_wait_for_itself(void **state)
+{
+    (void)state;
+    pthread_t thread = start(stay_inside);
+    linker_enter_iteration();
+    linker_before_fork(maps_not);
+    assert_int_equal(atomic_load(&asked), 1);
+    linker_after_fork();
+    linker_leave_iteration();
+    end_inside(thread);
+}
+
 static void test_fork_waits_for_a_bounded_time(void **state)
 {
     (void)state;
-    pthread_t thread = start_inside();
+    pthread_t thread = start(stay_inside);
     linker_before_fork(maps_always);
     assert_false(atomic_load(&has_left));
     assert_true(atomic_load(&asked) > 1);
@@ -135,11 +177,11 @@ static void test_enter_now_is_refused_while_forking(void **state)
     (void)state;
     linker_before_fork(maps_not);
     errno = EDOM;
-    assert_false(linker_enter_now());
+    assert_false(linker_enter_iteration_now());
     assert_int_equal(errno, EDOM);
     linker_after_fork();
-    assert_true(linker_enter_now());
-    linker_leave();
+    assert_true(linker_enter_iteration_now());
+    linker_leave_iteration();
 }
 
 static void test_work_within_work_goes_on_while_forking(void **state)
@@ -147,8 +189,8 @@ static void test_work_within_work_goes_on_while_forking(void **state)
     (void)state;
     linker_enter();
     linker_before_fork(maps_not);
-    assert_true(linker_enter_now());
-    linker_leave();
+    assert_true(linker_enter_iteration_now());
+    linker_leave_iteration();
     linker_enter();
     linker_leave();
     linker_after_fork();
@@ -219,9 +261,9 @@ static void test_a_loaded_library_waits_for_forks(void **state)
 static int in_child(void)
 {
     linker_fork_child();
-    if (!linker_enter_now())
+    if (!linker_enter_iteration_now())
         return 1;
-    linker_leave();
+    linker_leave_iteration();
     atomic_store(&asked, 0);
     linker_before_fork(maps_not);
     return atomic_load(&asked) == 0 ? 0 : 2;
@@ -230,7 +272,7 @@ static int in_child(void)
 static void test_child_starts_anew(void **state)
 {
     (void)state;
-    pthread_t thread = start_inside();
+    pthread_t thread = start(stay_inside);
     linker_before_fork(maps_not);
     pid_t child = fork();
     if (child == 0)
@@ -248,6 +290,8 @@ int main(void)
         cmocka_unit_test(test_fork_with_nobody_inside_does_not_wait),
         cmocka_unit_test(test_fork_waits_while_the_linker_maps),
         cmocka_unit_test(test_fork_goes_on_where_the_linker_does_not_map),
+        cmocka_unit_test(test_fork_waits_while_a_thread_iterates),
+        cmocka_unit_test(test_fork_within_an_iteration_does_not_wait_for_itself),
         cmocka_unit_test(test_fork_waits_for_a_bounded_time),
         cmocka_unit_test(test_fork_within_own_work_does_not_wait_for_itself),
         cmocka_unit_test(test_enter_now_is_refused_while_forking),
