@@ -112,13 +112,13 @@ $(TESTS)/libforeign_linked.so: tests/shim/foreign.c
 	$(CC) $(TEST_FLAGS) -shared -fPIC -Wl,--no-as-needed -o $@ $< -l:libblas.so.3
 $(TESTS)/foreigners: tests/shim/foreigners.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -ldl
-$(TESTS)/neighbours: tests/shim/neighbours.c
+$(TESTS)/neighbours: tests/shim/neighbours.c tests/shim/load.h
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3 -ldl -lpthread
 $(addprefix $(TESTS)/lib,registrations.so handled.so wrapper.so other_dlsym.so auditor.so ifunc.so): $(TESTS)/lib%.so: tests/shim/%.c
 	$(CC) $(TEST_FLAGS) -shared -fPIC -o $@ $< -ldl
 $(TESTS)/libcaller_ifunc.so: tests/shim/caller.c $(TESTS)/libifunc.so
 	$(CC) $(TEST_FLAGS) -shared -fPIC -o $@ $< -L$(TESTS) -lifunc -Wl,-rpath,'$$ORIGIN'
-$(TESTS)/plug_ins: tests/shim/plug_ins.c
+$(TESTS)/plug_ins: tests/shim/plug_ins.c tests/shim/load.h
 	$(CC) $(TEST_FLAGS) -o $@ $< -ldl
 $(TESTS)/constructors: tests/shim/constructors.c
 	$(CC) $(TEST_FLAGS) -rdynamic -o $@ $< -l:liblapack.so.3 -l:libblas.so.3 -ldl -lpthread

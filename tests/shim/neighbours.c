@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "load.h"
+
 typedef void gemm(const char *, const char *, const int32_t *, const int32_t *, const int32_t *,
                   const double *, const double *, const int32_t *, const double *, const int32_t *,
                   const double *, double *, const int32_t *, size_t, size_t);
@@ -61,23 +63,6 @@ static void say(const char *what, int wrong)
     all_wrong += wrong;
 }
 
-static void *load(const char *path, int mode)
-{
-    void *library = dlopen(path, RTLD_NOW | mode);
-    if (!library) {
-        printf("%s\n", dlerror());
-        exit(2);
-    }
-    return library;
-}
-
-static void *load_beside(const char *name, int mode)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return load(path, mode);
-}
-
 typedef int product_function(int);
 
 static product_function *product_of(void *library)
@@ -97,12 +82,12 @@ static void linked(void)
         wrong += multiply(dgemm_, n);
     say("linked", wrong);
     say("looked up", multiply_found(RTLD_DEFAULT));
-    say("looked up in the library", multiply_found(load("libblas.so.3", RTLD_LOCAL)));
+    say("looked up in the library", multiply_found(load("libblas.so.3", RTLD_NOW | RTLD_LOCAL)));
 }
 
 static void opened(const char *name, int mode)
 {
-    product_function *product = product_of(load_beside(name, mode));
+    product_function *product = product_of(load_from(folder, name, RTLD_NOW | mode));
     int wrong = 0;
     for (int n = 1; n <= N; n++)
         wrong += product(n) + multiply(dgemm_, n);
@@ -129,7 +114,7 @@ static void *open_and_close(void *data)
     const struct work *work = data;
     intptr_t wrong = 0;
     for (int i = 0; i < work->count; i++) {
-        void *library = load(work->path, RTLD_LOCAL);
+        void *library = load(work->path, RTLD_NOW | RTLD_LOCAL);
         wrong += multiply_found(library);
         dlclose(library);
     }
@@ -153,8 +138,9 @@ static int run(void *(*kind[THREADS])(void *), struct work work[THREADS])
 
 static void two_under_load(int count)
 {
-    product_function *both[2] = {product_of(load_beside("libcaller_lp64.so", RTLD_LOCAL)),
-                                 product_of(load_beside("libcaller_ilp64.so", RTLD_LOCAL))};
+    product_function *both[2] = {
+        product_of(load_from(folder, "libcaller_lp64.so", RTLD_NOW | RTLD_LOCAL)),
+        product_of(load_from(folder, "libcaller_ilp64.so", RTLD_NOW | RTLD_LOCAL))};
     void *(*kind[THREADS])(void *) = {call, call, call, call};
     struct work work[THREADS];
     for (int i = 0; i < THREADS; i++)
@@ -166,14 +152,15 @@ static void *close_and_reopen(void *data)
 {
     const struct work *work = data;
     for (int i = 0; i < work->count; i++)
-        dlclose(load(work->path, RTLD_GLOBAL));
+        dlclose(load(work->path, RTLD_NOW | RTLD_GLOBAL));
     return NULL;
 }
 
 static void reopen(int count, const char *path)
 {
-    void *blas = load(path, RTLD_GLOBAL);
-    product_function *product = product_of(load_beside("libcaller_none.so", RTLD_LOCAL));
+    void *blas = load(path, RTLD_NOW | RTLD_GLOBAL);
+    product_function *product =
+        product_of(load_from(folder, "libcaller_none.so", RTLD_NOW | RTLD_LOCAL));
     dlclose(blas);
     void *(*kind[THREADS])(void *) = {call, close_and_reopen, open_and_close, open_and_close};
     struct work work[THREADS];

@@ -11,25 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "load.h"
+
 static const char *folder, *provider;
-
-static void *load(const char *path, int mode)
-{
-    void *handle = dlopen(path, mode);
-    if (!handle) {
-        printf("%s\n", dlerror());
-        exit(2);
-    }
-    return handle;
-}
-
-/* Needs dgemm_, and names no library that has it. */
-static void *load_plug_in(const char *name, int mode)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return load(path, mode);
-}
 
 static void use(void *plug_in)
 {
@@ -63,11 +47,11 @@ static bool call(void *function)
     return c == 4;
 }
 
-/* The provider is closed while a plug-in is bound to it. */
+/* The provider is closed while a plug-in is bound to it, which needs dgemm_ and names no library that has it. */
 static void early(int mode, bool called)
 {
     void *blas = load(provider, RTLD_NOW | RTLD_GLOBAL);
-    void *plug_in = load_plug_in("libcaller_none.so", mode);
+    void *plug_in = load_from(folder, "libcaller_none.so", mode);
     if (called)
         use(plug_in);
     unload("the provider", blas);
@@ -78,8 +62,8 @@ static void early(int mode, bool called)
 static void two(void)
 {
     void *blas = load(provider, RTLD_NOW | RTLD_GLOBAL);
-    void *first = load_plug_in("libcaller_none.so", RTLD_NOW);
-    void *second = load_plug_in("libcaller_none_too.so", RTLD_NOW);
+    void *first = load_from(folder, "libcaller_none.so", RTLD_NOW);
+    void *second = load_from(folder, "libcaller_none_too.so", RTLD_NOW);
     unload("the provider", blas);
     use(first);
     unload("the first plug-in", first);
@@ -95,7 +79,7 @@ static void again(void)
 
 static void unneeded(void)
 {
-    void *plug_in = load_plug_in("libcaller_lp64.so", RTLD_NOW); /* has a BLAS of its own */
+    void *plug_in = load_from(folder, "libcaller_lp64.so", RTLD_NOW); /* has a BLAS of its own */
     use(plug_in);
     unload("the provider, which nobody needs", load(provider, RTLD_NOW | RTLD_GLOBAL));
     unload("the provider, which is local", load(provider, RTLD_NOW | RTLD_LOCAL));
@@ -115,8 +99,8 @@ static void looked_up(void)
 /* It is what another library is linked to that is bound. */
 static void inner(void)
 {
-    void *outer = load_plug_in("libcaller_lp64.so", RTLD_NOW | RTLD_GLOBAL);
-    void *plug_in = load_plug_in("libcaller_none.so", RTLD_NOW);
+    void *outer = load_from(folder, "libcaller_lp64.so", RTLD_NOW | RTLD_GLOBAL);
+    void *plug_in = load_from(folder, "libcaller_none.so", RTLD_NOW);
     unload("the library that is linked to the provider", outer);
     use(plug_in);
     unload("the plug-in", plug_in);

@@ -119,42 +119,56 @@ static int gemm_right(void)
     return tear_down(&f);
 }
 
+/* A and B are nowhere; C has 1, 2, 3, 4. */
+static int start_blind(struct fixture *f)
+{
+    const double c[4] = {1, 2, 3, 4};
+    CHECK(set_up(f) == 0);
+    OK(cuMemcpyHtoD(f->c, c, sizeof c));
+    return 0;
+}
+
+/* With two columns. */
+static int blind_gemm(struct fixture *f, int m, int k, double alpha, double beta)
+{
+    const int lda = m ? m : 1, ldb = k ? k : 1;
+    BLAS_OK(cublasDgemm(f->handle, CUBLAS_OP_N, CUBLAS_OP_N, m, 2, k, &alpha, NULL, lda, NULL, ldb,
+                        &beta, m ? (double *)f->c : NULL, lda));
+    return 0;
+}
+
+static int end_blind(struct fixture *f, double factor)
+{
+    double c[4];
+    OK(cuStreamSynchronize(f->stream));
+    OK(cuMemcpyDtoH(c, f->c, sizeof c));
+    for (int i = 0; i < 4; i++)
+        CHECK(c[i] == factor * (i + 1));
+    return tear_down(f);
+}
+
 /* Unless it is asked for, nothing is scaled where nothing is added. */
 static int gemm_need_not_scale(void)
 {
     struct fixture f;
-    CHECK(set_up(&f) == 0);
-    double c[4] = {1, 2, 3, 4}, zero = 0, two = 2, one = 1;
-    OK(cuMemcpyHtoD(f.c, c, sizeof c));
-    BLAS_OK(cublasDgemm(f.handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 5, &zero, NULL, 2, NULL, 5, &two,
-                        (double *)f.c, 2));
-    BLAS_OK(cublasDgemm(f.handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 0, &one, NULL, 2, NULL, 1, &zero,
-                        (double *)f.c, 2));
+    const double one = 1, two = 2;
+    CHECK(start_blind(&f) == 0);
+    CHECK(blind_gemm(&f, 2, 5, 0, 2) == 0);
+    CHECK(blind_gemm(&f, 2, 0, 1, 0) == 0);
     BLAS_OK(cublasDsyrk(f.handle, CUBLAS_FILL_MODE_UPPER, CUBLAS_OP_N, 2, 0, &one, NULL, 2, &two,
                         (double *)f.c, 2));
-    OK(cuStreamSynchronize(f.stream));
-    OK(cuMemcpyDtoH(c, f.c, sizeof c));
-    CHECK(c[0] == 1 && c[1] == 2 && c[2] == 3 && c[3] == 4);
-    return tear_down(&f);
+    return end_blind(&f, 1);
 }
 
 /* alpha zero or k zero: A and B are not looked at, wherever they point. */
 static int gemm_reads_no_more(void)
 {
     struct fixture f;
-    CHECK(set_up(&f) == 0);
-    double c[4] = {1, 2, 3, 4}, zero = 0, two = 2, one = 1;
-    OK(cuMemcpyHtoD(f.c, c, sizeof c));
-    BLAS_OK(cublasDgemm(f.handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 5, &zero, NULL, 2, NULL, 5, &two,
-                        (double *)f.c, 2));
-    BLAS_OK(cublasDgemm(f.handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 0, &one, NULL, 2, NULL, 1, &two,
-                        (double *)f.c, 2));
-    BLAS_OK(cublasDgemm(f.handle, CUBLAS_OP_N, CUBLAS_OP_N, 0, 2, 5, &one, NULL, 1, NULL, 5, &two,
-                        NULL, 1));
-    OK(cuStreamSynchronize(f.stream));
-    OK(cuMemcpyDtoH(c, f.c, sizeof c));
-    CHECK(c[0] == 4 && c[1] == 8 && c[2] == 12 && c[3] == 16);
-    return tear_down(&f);
+    CHECK(start_blind(&f) == 0);
+    CHECK(blind_gemm(&f, 2, 5, 0, 2) == 0);
+    CHECK(blind_gemm(&f, 2, 0, 1, 2) == 0);
+    CHECK(blind_gemm(&f, 0, 5, 1, 2) == 0);
+    return end_blind(&f, 4);
 }
 
 static int gemm_checks(void)

@@ -139,6 +139,18 @@ static int no_pair(struct solver *s)
     return 0;
 }
 
+/* Whether a is U S op(V), of what was taken to x, values and y, and U's columns are orthonormal. */
+static int is_decomposition(struct solver *s, int m, int n, int columns, cublasOperation_t op)
+{
+    multiply(columns, columns, m, CUBLAS_OP_C, x, CUBLAS_OP_N, x, z);
+    unit(columns, v);
+    CHECK(close_to(s->type, columns, columns, z, v));
+    scale(m, n, values, x);
+    multiply(m, n, n, CUBLAS_OP_N, x, op, y, z);
+    CHECK(close_to(s->type, m, n, z, a));
+    return 0;
+}
+
 /* U, of so many columns, is in slot 3 or A; VT in slot 4 or A. */
 static int singular(struct solver *s, char jobu, char jobvt, int m, int n)
 {
@@ -164,13 +176,7 @@ static int singular(struct solver *s, char jobu, char jobvt, int m, int n)
         memcpy(x, b, sizeof x);
     if (jobvt == 'O')
         memcpy(y, b, sizeof y);
-    multiply(columns, columns, m, CUBLAS_OP_C, x, CUBLAS_OP_N, x, z);
-    unit(columns, v);
-    CHECK(close_to(s->type, columns, columns, z, v));
-    scale(m, n, values, x);
-    multiply(m, n, n, CUBLAS_OP_N, x, CUBLAS_OP_N, y, z);
-    CHECK(close_to(s->type, m, n, z, a));
-    return 0;
+    return is_decomposition(s, m, n, columns, CUBLAS_OP_N);
 }
 
 static int singular_values(struct solver *s)
@@ -207,13 +213,7 @@ static int singular_by(struct solver *s, bool polar, bool vectors, bool economy,
         CHECK(all_is_gone(m, 0, columns, x) && all_is_gone(n, 0, n, y));
         return 0;
     }
-    multiply(columns, columns, m, CUBLAS_OP_C, x, CUBLAS_OP_N, x, z);
-    unit(columns, v);
-    CHECK(close_to(s->type, columns, columns, z, v));
-    scale(m, n, values, x);
-    multiply(m, n, n, CUBLAS_OP_N, x, CUBLAS_OP_C, y, z);
-    CHECK(close_to(s->type, m, n, z, a));
-    return 0;
+    return is_decomposition(s, m, n, columns, CUBLAS_OP_C);
 }
 
 /* Two equal columns: Xgesvdp shifts the values, and says so. */
