@@ -334,9 +334,7 @@ static int look_at_definitions(struct dl_phdr_info *info, size_t size, void *dat
 bool accel_objects_define(bool (*is)(const char *name), unsigned first)
 {
     struct definitions definitions = {is, first, 0};
-    linker_enter();
-    int found = dl_iterate_phdr(look_at_definitions, &definitions);
-    linker_leave();
+    int found = iterate(look_at_definitions, &definitions);
     return found != 0;
 }
 
