@@ -52,6 +52,7 @@ static void prepare_machine(void)
     cpu_set_t set;
     cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
     accel_machine_init(&nominal, NULL, NULL);
+    gpu_look_for_devices();
     ranks_read(&ranks);
     bool wait = settings.start_given ? settings.start == ACCEL_START_WAIT : ranks.mpi;
     adapts = !wait;
@@ -438,16 +439,16 @@ static bool is_large(const struct accel_call *call)
     return false;
 }
 
-/* Without a GPU, calls shall not come here for nothing, nor pass a gate, and no figures are read; finding that out costs a few
- * looks for files. In a log, calls that no GPU would get are small, and no more is said of them. */
-static void rule_out_gpu(const struct accel_call *call)
+/* Without a GPU, calls shall not come here for nothing, nor pass a gate, and no figures are read. In a log, calls that no GPU would get are small, and no more is said of them. */
+static void rule_out_gpu(const struct accel_call *call, const struct dispatch_caller *caller)
 {
     static atomic_bool looked;
     const struct gpu_config config = {.cuda_dir = settings.cuda_dir};
     bool seen = settings.log != ACCEL_LOG_OFF || settings.summary;
     if (start_state() != ACCEL_GPU_UNTRIED || (seen && !is_large(call)) || estimate_is_on() ||
         settings.policy != ACCEL_POLICY_AUTO || settings.gpu_routines.text ||
-        settings.require_gpu || atomic_exchange(&looked, true) || gpu_may_exist(&config))
+        settings.require_gpu || atomic_exchange(&looked, true) ||
+        gpu_may_exist(&config, caller->loaded(gpu_is_cuda_library)))
         return;
     start_rule_out();
     if (settings.log != ACCEL_LOG_OFF)
@@ -553,7 +554,7 @@ bool dispatch_would_run(struct accel_call *call, const struct dispatch_caller *c
     struct situation situation;
     if (called_is_on())
         return false;
-    rule_out_gpu(call);
+    rule_out_gpu(call, caller);
     survey(call, caller, &situation);
     return !copies_host_can_read(call) || situation.decision.gpu;
 }
@@ -658,7 +659,7 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
         return false;
     }
     complain();
-    rule_out_gpu(call);
+    rule_out_gpu(call, caller);
     if (caller->forward && !call_is_part(call) &&
         (dispatch_attention().level == DISPATCH_SEE_NOTHING || is_trifle(call, caller)))
         return false;

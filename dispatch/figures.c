@@ -94,7 +94,7 @@ static void say_missing(void)
 /* The file is opened where there is a GPU. That the user's own word about it is wrong is said without one, too. */
 void figures_complain(void)
 {
-    if (settings->model && access(settings->model, F_OK) != 0 &&
+    if (settings->model_given && access(settings->model, F_OK) != 0 &&
         (errno == ENOENT || errno == ENOTDIR))
         say_missing();
 }

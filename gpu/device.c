@@ -238,19 +238,27 @@ static bool open_device(const struct gpu_config *config, struct gpu_info *info)
     return true;
 }
 
-bool gpu_may_exist(const struct gpu_config *config)
+static atomic_bool devices_seen;
+
+void gpu_look_for_devices(void)
 {
-    /* The driver's devices: Linux, Windows Subsystem for Linux, Tegra. Whoever says where CUDA is has one. */
+    /* The driver's: Linux, Windows Subsystem for Linux, Tegra. */
     static const char *const nodes[] = {"/dev/nvidiactl", "/dev/nvidia0",    "/dev/dxg",
                                         "/dev/nvgpu",     "/dev/nvhost-gpu", "/dev/nvmap"};
     int saved = errno;
-    bool may = config->cuda_dir != NULL;
-    for (size_t i = 0; !may && i < sizeof nodes / sizeof *nodes; i++)
-        may = access(nodes[i], F_OK) == 0;
+    bool seen = false;
+    for (size_t i = 0; !seen && i < sizeof nodes / sizeof *nodes; i++)
+        seen = access(nodes[i], F_OK) == 0;
+    atomic_store(&devices_seen, seen);
     errno = saved;
-    if (!may && cuda_api_loaded_driver()) /* the program has it from somewhere */
-        may = true;
-    return may;
+}
+
+bool gpu_may_exist(const struct gpu_config *config, bool has_cuda_library)
+{
+    /* Whoever says where CUDA is has a device; and a program may have the driver from somewhere. For one that is not loaded, dlopen()
+     * looks through all of its folders, RTLD_NOLOAD or not: some fifty system calls. */
+    return config->cuda_dir || atomic_load(&devices_seen) ||
+           (has_cuda_library && cuda_api_loaded_driver());
 }
 
 static bool start(const struct gpu_config *config, struct gpu_info *info)

@@ -88,8 +88,13 @@ struct gpu_host {
  * since CUDA starts threads. */
 bool gpu_start(const struct gpu_config *config, struct gpu_info *info);
 
-/* Whether this machine may have a GPU: false where there is none for certain. Cheap: nothing is loaded. */
-bool gpu_may_exist(const struct gpu_config *config);
+/* Looks for the driver's devices, at the process's start: a sandbox that the program enters before its first call may end it for such a
+ * look. Keeps errno. */
+void gpu_look_for_devices(void);
+
+/* Whether this machine may have a GPU: false where there is none for certain. Cheap: nothing is loaded, and no file is looked for. has_cuda_library:
+ * one is loaded of which gpu_is_cuda_library() is true. Thread-safe; after gpu_look_for_devices(). */
+bool gpu_may_exist(const struct gpu_config *config, bool has_cuda_library);
 
 /* Why the device was given up, or did not start; before that, why a routine was: one line, constant or static memory. */
 const char *gpu_failure(void);

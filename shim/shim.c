@@ -271,7 +271,7 @@ static void fork_child(void)
     dispatch_fork_child();
 }
 
-/* Reads variables and the config files, and no more: most processes that inherit the preload never call BLAS. Other libraries'
+/* Reads variables and the config files, looks for the driver's devices, and no more: most processes that inherit the preload never call BLAS. Other libraries'
  * constructors may have called BLAS before. */
 __attribute__((constructor)) static void start(void)
 {

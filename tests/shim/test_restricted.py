@@ -2,15 +2,17 @@
 """Programs that may do little (seccomp, RLIMIT_NOFILE=3), that make others (vfork, posix_spawn, daemon), logs that are FIFOs, and
 valgrind: calls are right, and nothing ends that would not end without libaccel."""
 
+import glob
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
 import time
 from pathlib import Path
 
-from common import LOG, NO_GPU, RUNTIME, TEST_GPU, TESTS, Tap, clean_env, lines_for, parse_log, said, start
+from common import LOG, NO_GPU, RUNTIME, SHIM, TEST_GPU, TESTS, Tap, clean_env, lines_for, parse_log, said, start
 
 tap = Tap()
 REFERENCE = {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/blas", "OPENBLAS_NUM_THREADS": "1", "TESTGPU_DELAY_US": "0"}
@@ -47,6 +49,18 @@ for limit, name in (("forbid", "seccomp"), ("files:3", "RLIMIT_NOFILE=3")):
                     tap.ok(len(lines_for(done)) >= 20 or len(said(done)) <= 2, f"{name} {when}, {mode}: no more than is to be said", done.stderr[:500])
             done = surroundings(*steps, env=fresh(env))
             tap.ok(done.returncode == 0, f"{name} {when}, {mode}, a log of its own: results are right", done.returncode, done.stderr[:500])
+
+# ---- seccomp that ends the process for anything else, from before the first call on: without a GPU, libaccel asks the system for nothing ----
+
+for mode, env in {"without libaccel": {}, "ACCEL=0": {**SHIM, "ACCEL": "0"}, "no GPU": NO_GPU}.items():
+    if mode == "no GPU" and (RUNTIME or glob.glob("/dev/nvidia*") + glob.glob("/dev/dxg")):
+        tap.skip("seccomp that ends the process, no GPU", "a sanitizer, or this machine has a GPU's device files")
+        continue
+    for steps in (["end-for", "multiply:20"], ["multiply:2", "end-for", "multiply:20"]):
+        done = surroundings(*steps, env=env)
+        tap.ok((done.returncode, done.stderr) == (0, ""), f"seccomp that ends the process, {' '.join(steps)}, {mode}: it lives", done.returncode, done.stderr)
+done = surroundings("end-for", "status", env={})
+tap.ok(done.returncode == -signal.SIGSYS, "seccomp that ends the process: it does", done.returncode)
 
 # ---- vfork, posix_spawn, daemon ----
 
