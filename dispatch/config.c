@@ -10,6 +10,7 @@
 static char buffer[CONFIG_BYTES_MAX + 1];
 static char *next, *end;
 static int lines;
+static bool known; /* what is in it */
 
 /* Bytes read, at most one more than a file may have; -1 with errno. */
 static ssize_t read_all(int fd)
@@ -34,6 +35,7 @@ const char *config_load(const char *path, int *error)
     *error = 0;
     next = end = buffer;
     lines = 0;
+    known = false;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 || fstat(fd, &st) != 0) {
         *error = errno;
@@ -42,25 +44,29 @@ const char *config_load(const char *path, int *error)
         return "cannot be opened";
     }
     bool regular = S_ISREG(st.st_mode), ours = st.st_uid == geteuid() || st.st_uid == 0;
-    bool open_to_all = st.st_mode & S_IWOTH;
-    ssize_t length = regular && ours && !open_to_all ? read_all(fd) : 0;
+    ssize_t length = regular ? read_all(fd) : 0;
     if (length < 0)
         *error = errno;
     close(fd);
     if (!regular)
         return "is not a regular file";
+    known = length >= 0 && length <= CONFIG_BYTES_MAX && !memchr(buffer, 0, (size_t)length);
+    if (known)
+        end = buffer + length;
     if (!ours) /* root with a user's HOME would do what that user likes */
         return "belongs to another user";
-    if (open_to_all) /* a setting may name a library to be loaded */
+    if (st.st_mode & S_IWOTH) /* a setting may name a library to be loaded */
         return "may be written by all";
     if (length < 0)
         return "cannot be read";
     if (length > CONFIG_BYTES_MAX)
         return "is larger than 64 KiB";
-    if (memchr(buffer, 0, (size_t)length))
-        return "has a NUL byte in it";
-    end = buffer + length;
-    return NULL;
+    return known ? NULL : "has a NUL byte in it";
+}
+
+bool config_is_known(void)
+{
+    return known;
 }
 
 static bool is_blank(char c)

@@ -548,6 +548,50 @@ static bool may_lack(enum expected expected, int error)
            (error == ENOENT || error == ENOTDIR || (error == EACCES && expected == USERS_OWN));
 }
 
+/* Whether a setting that promises something may still come from a config file: none that goes before has named it. */
+static bool may_promise(int i)
+{
+    return table[i].promise && !found[i];
+}
+
+/* A promise that a file without effect may hold: the first that it names, or, of one that could not be read, the first there is. NULL for
+ * none. */
+static const char *promise_lost(void)
+{
+    struct config_line line;
+    for (int i = 0; !config_is_known() && i < SETTINGS; i++)
+        if (may_promise(i))
+            return table[i].name;
+    while (config_next(&line)) {
+        int i = line.name && *line.value ? setting_named(line.name) : -1;
+        if (i >= 0 && may_promise(i))
+            return table[i].name;
+    }
+    return NULL;
+}
+
+/* A file has no effect. Where the user has named it, a promise of his may be lost with it, and the program must not go on. No other file
+ * ends a program: who may write a system's or another user's file shall not be able to end what other users run. */
+static void refuse_file(struct reading *reading, const char *path, enum expected expected,
+                        const char *fault, int error)
+{
+    char problem[200];
+    const bool is_named = expected == NAMED_BY_USER;
+    const char *promise = is_named ? promise_lost() : NULL;
+    const char *may = !promise ? "" : config_is_known() ? ", and names " : ", and may hold ";
+    fault_text(fault, error, problem, sizeof problem - 50);
+    strcat(strcat(problem, may), promise ? promise : "");
+    reading->settings->broken_promise |= promise != NULL;
+    complaints_add(&(struct complaint){{is_named ? NULL : path, 0},
+                                       is_named ? "ACCEL_CONFIG" : NULL,
+                                       is_named ? path : NULL,
+                                       problem,
+                                       "",
+                                       promise ? "; the program ends at its first call of BLAS"
+                                               : "; it is ignored",
+                                       promise != NULL});
+}
+
 static void read_file(struct reading *reading, const char *path, enum expected expected)
 {
     const char *values[SETTINGS] = {NULL};
@@ -556,14 +600,8 @@ static void read_file(struct reading *reading, const char *path, enum expected e
     struct complaint_place place = {path, 0};
     const char *fault = config_load(path, &error);
     if (fault) {
-        char problem[100];
-        const bool is_named = expected == NAMED_BY_USER;
-        if (may_lack(expected, error))
-            return;
-        fault_text(fault, error, problem, sizeof problem);
-        complaints_add(&(struct complaint){is_named ? (struct complaint_place){NULL, 0} : place,
-                                           is_named ? "ACCEL_CONFIG" : NULL, is_named ? path : NULL,
-                                           problem, "", "; it is ignored", false});
+        if (!may_lack(expected, error))
+            refuse_file(reading, path, expected, fault, error);
         return;
     }
     place.file = keep(path);

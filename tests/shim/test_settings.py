@@ -68,14 +68,34 @@ with tempfile.TemporaryDirectory() as home:
     tap.ok(done.returncode == 0 and done.stderr == "", "nothing in programs that call nothing", done.stderr)
     user.unlink()
 
-    done = start(*PROGRAM, env={**env, **LOG, "ACCEL_CONFIG": home + "/none"})
-    tap.ok(same(done) and said(done) == [
-        f"accel: ACCEL_CONFIG={home}/none cannot be opened (No such file or directory); it is ignored"],
-           "a file that ACCEL_CONFIG names is missed", done.stderr)
+    # ---- A file that the user names, and that has no effect, may have held a promise ----
+
     fifo = home + "/fifo"
     os.mkfifo(fifo)
-    done = start(*PROGRAM, env={**env, "ACCEL_CONFIG": fifo}, timeout=60)
-    tap.ok(same(done) and len(said(done)) == 1, "a FIFO is not waited for", done.stderr)
+    for path, fault in (home + "/none", "cannot be opened (No such file or directory)"), (fifo, "is not a regular file"):
+        lost = f"accel: ACCEL_CONFIG={path} {fault}, and may hold ACCEL_REQUIRE; the program ends at its first call of BLAS"
+        done = start(*PROGRAM, env={**env, **LOG, "ACCEL_CONFIG": path}, timeout=60)
+        tap.ok(done.returncode == 1 and done.stdout == "" and said(done) == [lost], f"ACCEL_CONFIG names what {fault}: the program ends with the message",
+               done.returncode, done.stderr)
+        done = start("/bin/bash", "-c", "ls / >/dev/null && exit 3", env={**env, "ACCEL_CONFIG": path})
+        tap.ok(done.returncode == 3 and done.stderr == "", "what calls no BLAS goes on", done.returncode, done.stderr)
+    done = start(*PROGRAM, env={**env, "ACCEL_CONFIG": fifo, "ACCEL": "0"}, timeout=60)
+    tap.ok(same(done) and done.stderr == "", "so does a program with ACCEL=0", done.returncode, done.stderr)
+    named.write_text("ACCEL_LOG=1\n")
+    named.chmod(0o666)
+    done = start(*PROGRAM, env={**env, "ACCEL_CONFIG": str(named)})
+    tap.ok(same(done) and done.stderr == f"accel: ACCEL_CONFIG={named} may be written by all; it is ignored\n",
+           "a file that all may write, without a promise: it is ignored", done.returncode, done.stderr)
+    named.write_text("ACCEL_LOG=1\nACCEL_VERIFY=all\n")
+    done = start(*PROGRAM, env={**env, "ACCEL_CONFIG": str(named)})
+    tap.ok(done.returncode == 1 and said(done) == [
+        f"accel: ACCEL_CONFIG={named} may be written by all, and names ACCEL_VERIFY; the program ends at its first call of BLAS"],
+           "with one: the program ends with the message", done.returncode, done.stderr)
+    named.rename(user)
+    done = start(*PROGRAM, env=env)
+    tap.ok(same(done) and said(done) == [f"accel: {user} may be written by all; it is ignored"],
+           "one that nobody has named ends no program: others could end it so", done.returncode, done.stderr)
+    user.unlink()
 
     # ---- A promise that cannot be kept: the program ends before a result of BLAS gets out ----
 

@@ -166,32 +166,42 @@ static void bad_files(void **state)
     static char large[65538];
     (void)state;
     print(expected, sizeof expected,
-          "accel: ACCEL_CONFIG=%s cannot be opened (No such file or directory); it is ignored\n",
+          "accel: ACCEL_CONFIG=%s cannot be opened (No such file or directory), and may hold "
+          "ACCEL_REQUIRE; the program ends at its first call of BLAS\n",
           named);
     assert_string_equal(said_of(named), expected);
-    assert_string_equal(
-        said_of("/dev/null/x"),
-        "accel: ACCEL_CONFIG=/dev/null/x cannot be opened (Not a directory); it is ignored\n");
+    assert_string_equal(said_of("/dev/null/x"),
+                        "accel: ACCEL_CONFIG=/dev/null/x cannot be opened (Not a directory), and "
+                        "may hold ACCEL_REQUIRE; the program ends at its first call of BLAS\n");
     print(expected, sizeof expected,
-          "accel: ACCEL_CONFIG=%s is not a regular file; it is ignored\n", folder);
+          "accel: ACCEL_CONFIG=%s is not a regular file, and may hold ACCEL_REQUIRE; the program "
+          "ends at its first call of BLAS\n",
+          folder);
     assert_string_equal(said_of(folder), expected);
     mkfifo(named, 0600);
     print(expected, sizeof expected,
-          "accel: ACCEL_CONFIG=%s is not a regular file; it is ignored\n", named);
+          "accel: ACCEL_CONFIG=%s is not a regular file, and may hold ACCEL_REQUIRE; the program "
+          "ends at its first call of BLAS\n",
+          named);
     assert_string_equal(said_of(named), expected);
     unlink(named);
     assert_string_equal(said_of("/proc/self/mem"),
                         "accel: ACCEL_CONFIG=/proc/self/mem cannot be read "
-                        "(Input/output error); it is ignored\n");
+                        "(Input/output error), and may hold ACCEL_REQUIRE; the program ends at its "
+                        "first call of BLAS\n");
     write_bytes(named, "ACCEL_POLICY=gpu\n\0\n", 19);
-    print(expected, sizeof expected, "accel: ACCEL_CONFIG=%s has a NUL byte in it; it is ignored\n",
+    print(expected, sizeof expected,
+          "accel: ACCEL_CONFIG=%s has a NUL byte in it, and may hold ACCEL_REQUIRE; the program "
+          "ends at its first call of BLAS\n",
           named);
     assert_string_equal(said_of(named), expected);
     assert_int_equal(read_now().policy, ACCEL_POLICY_AUTO);
     memset(large, '#', sizeof large);
     write_bytes(named, large, 65537);
     print(expected, sizeof expected,
-          "accel: ACCEL_CONFIG=%s is larger than 64 KiB; it is ignored\n", named);
+          "accel: ACCEL_CONFIG=%s is larger than 64 KiB, and may hold ACCEL_REQUIRE; the program "
+          "ends at its first call of BLAS\n",
+          named);
     assert_string_equal(said_of(named), expected);
     memcpy(large + 65519, "\nACCEL_POLICY=gpu", 17);
     write_bytes(named, large, 65536);
@@ -220,6 +230,49 @@ static void bad_files(void **state)
     setenv("ACCEL_CONFIG", systems, 1);
     read_now();
     assert_int_equal(lines_of(complaints()), 1);
+}
+
+/* A file that the user names and that has no effect: a promise that may be in it is not dropped. */
+static void promises_lost(void **state)
+{
+    static const char *const promises[] = {"ACCEL_REQUIRE", "ACCEL_VERIFY", "ACCEL_VERIFY_ACTION"};
+    char expected[2 * PATH_MAX], line[100];
+    (void)state;
+    clear(NULL);
+    said_of(named);
+    assert_true(read_now().broken_promise);
+    for (int i = 0; i < 3; i++) {
+        clear(NULL);
+        print(line, sizeof line, "ACCEL_LOG=2\n%s=cpu\n", promises[i]);
+        write_file(named, line);
+        chmod(named, 0646);
+        print(expected, sizeof expected,
+              "accel: ACCEL_CONFIG=%s may be written by all, and names %s; the program ends at its "
+              "first call of BLAS\n",
+              named, promises[i]);
+        assert_string_equal(said_of(named), expected);
+        assert_true(read_now().broken_promise);
+        /* What the environment says goes before. */
+        setenv(promises[i], "", 1);
+        assert_false(read_now().broken_promise);
+    }
+    clear(NULL);
+    write_file(named, "");
+    chmod(named, 0646);
+    said_of(named);
+    assert_false(read_now().broken_promise);
+    for (int i = 0; i < 3; i++)
+        setenv(promises[i], "", 1);
+    unlink(named);
+    assert_false(read_now().broken_promise);
+    /* Where nobody has named the file, others who can write it could end programs. */
+    clear(NULL);
+    write_file(systems, "ACCEL_REQUIRE=gpu\n");
+    write_file(users_own, "ACCEL_REQUIRE=gpu\n");
+    chmod(systems, 0646);
+    chmod(users_own, 0646);
+    assert_false(read_now().broken_promise || read_now().require_gpu);
+    assert_int_equal(lines_of(complaints()), 2);
 }
 
 /* Files of other people: those that somebody else could change are not read, whoever names them. */
@@ -319,9 +372,10 @@ static void damaged_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(precedence, clear),   cmocka_unit_test_setup(forms, clear),
-        cmocka_unit_test_setup(bad_lines, clear),    cmocka_unit_test_setup(bad_files, clear),
-        cmocka_unit_test_setup(others_files, clear), cmocka_unit_test_setup(damaged_files, clear),
+        cmocka_unit_test_setup(precedence, clear),    cmocka_unit_test_setup(forms, clear),
+        cmocka_unit_test_setup(bad_lines, clear),     cmocka_unit_test_setup(bad_files, clear),
+        cmocka_unit_test_setup(promises_lost, clear), cmocka_unit_test_setup(others_files, clear),
+        cmocka_unit_test_setup(damaged_files, clear),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
