@@ -454,7 +454,7 @@ static enum accel_why obstacle(const struct accel_call *call, const struct accel
     if (machine->failed)
         return ACCEL_ERROR;
     /* BLAS goes through in tiles, LAPACK does not. */
-    if (accel_is_lapack(call->routine->family) && !accel_only_moves(call->routine->family) &&
+    if (accel_uses_solver(call->routine->family) &&
         lapack_gpu_bytes(call) > (double)machine->gpu_memory)
         return ACCEL_NO_MEMORY;
     return ACCEL_WHYS;

@@ -24,11 +24,6 @@ static uint32_t index_of(const struct accel_routine *routine)
     return (uint32_t)(routine - accel_routines) % ROUTINES;
 }
 
-static bool uses_solver(const struct accel_routine *routine)
-{
-    return accel_is_lapack(routine->family) && !accel_only_moves(routine->family);
-}
-
 bool warm_is(const struct accel_routine *routine)
 {
     return atomic_load_explicit(&state[index_of(routine)], memory_order_relaxed) == WARM;
@@ -39,7 +34,7 @@ void warm_note(const struct accel_routine *routine)
     if (warm_is(routine))
         return;
     atomic_store(&state[index_of(routine)], WARM);
-    if (uses_solver(routine))
+    if (accel_uses_solver(routine->family))
         atomic_store(&solver_is_open, true);
 }
 
@@ -48,7 +43,7 @@ double warm_cost_ms(const struct accel_routine *routine)
     if (warm_is(routine))
         return 0;
     const struct figures_first first = figures_first_calls();
-    bool opens = uses_solver(routine) && !atomic_load(&solver_is_open);
+    bool opens = accel_uses_solver(routine->family) && !atomic_load(&solver_is_open);
     return first.kernels_ms + (opens ? first.solver_ms : 0);
 }
 

@@ -136,6 +136,12 @@ static inline bool accel_only_moves(enum accel_family family)
     return accel_is_level2(family) || family == ACCEL_LASWP || family == ACCEL_LACPY;
 }
 
+/* Whether it is cuSOLVER's to compute. */
+static inline bool accel_uses_solver(enum accel_family family)
+{
+    return accel_is_lapack(family) && !accel_only_moves(family);
+}
+
 /* Whether the matrix of which a triangle counts is Hermitian. */
 static inline bool accel_is_hermitian(enum accel_family family)
 {

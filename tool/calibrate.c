@@ -379,6 +379,8 @@ static int calibrate(struct calibration *calibration, const struct options *opti
         gpu_start(&config, &info) && gpu_measure_copies(&first->up_gbps, &first->down_gbps);
     if (!workload_memory_open(&memory, options->memory))
         return fail("--memory", strerror(errno));
+    if (first->gpu)
+        first->first = first_calls_measure(&memory);
     for (int i = 0; i < calibration->count; i++) {
         calibration->survey[i].library = &calibration->library[i];
         calibration->survey[i].memory = memory;

@@ -82,8 +82,10 @@ void report_print(const char *path, const struct sections *sections, const struc
     if (no_gpu)
         printf("no GPU was measured: %s\n", no_gpu);
     else
-        printf("copies: %.1f GB/s to the GPU, %.1f GB/s back\n", survey->up_gbps,
-               survey->down_gbps);
+        printf("copies: %.1f GB/s to the GPU, %.1f GB/s back\n"
+               "first calls: %.3g ms for a routine's kernels, %.3g ms for cuSOLVER\n",
+               survey->up_gbps, survey->down_gbps, survey->first.kernels_ms,
+               survey->first.solver_ms);
     if (discarded)
         printf("%d call%s left out, as larger ones took less than half as long\n", discarded,
                discarded == 1 ? " was" : "s were");

@@ -16,6 +16,16 @@ static void put_ms(FILE *to, double ms)
     fprintf(to, "%.*f", digits, ms);
 }
 
+/* 0: none. */
+static void put_value(FILE *to, const char *name, double ms)
+{
+    if (ms <= 0)
+        return;
+    fprintf(to, "%s=", name);
+    put_ms(to, ms);
+    fputc('\n', to);
+}
+
 static void put_shape(FILE *to, const struct survey_track *track, const struct survey_shape *shape)
 {
     char mark = ' ';
@@ -55,6 +65,8 @@ static bool add_section(struct sections *sections, const struct survey *survey, 
         return false;
     if (!object) {
         fprintf(to, "up_gbps=%.2f\ndown_gbps=%.2f\n", survey->up_gbps, survey->down_gbps);
+        put_value(to, "kernels_ms", survey->first.kernels_ms);
+        put_value(to, "solver_ms", survey->first.solver_ms);
         svd_survey_write(&survey->svd, to);
     }
     sections->routines[at] = 0;

@@ -8,6 +8,7 @@
 #ifndef ACCEL_TOOL_SURVEY_H
 #define ACCEL_TOOL_SURVEY_H
 
+#include "first_calls.h"
 #include "svd_survey.h"
 #include "workload.h"
 
@@ -38,8 +39,9 @@ struct survey {
     const struct library *library;
     bool gpu; /* false from when it fails */
     double up_gbps, down_gbps;
-    struct svd_survey svd;  /* the GPU's */
-    double start, deadline; /* by survey_now(); the smallest shapes are measured anyway */
+    struct first_calls first; /* the GPU's */
+    struct svd_survey svd;    /* the GPU's */
+    double start, deadline;   /* by survey_now(); the smallest shapes are measured anyway */
     struct workload_memory memory;
     struct survey_track *track;
     int tracks;

@@ -51,7 +51,7 @@ def svd(section):
 
 
 def routines(section):
-    return {name for name in section if not name.endswith("_gbps") and not name.startswith("svd_")}
+    return {name for name in section if not name.endswith(("_gbps", "_ms")) and not name.startswith("svd_")}
 
 
 def wrong_lines(section):
@@ -97,6 +97,8 @@ with tempfile.TemporaryDirectory() as folder:
     section = found[gpu[0]] if gpu else {}
     tap.ok(routines(section) == ROUTINES, "test GPU: a line for each routine", *(routines(section) ^ ROUTINES))
     tap.ok(all(float(section.get(rate, 0)) > 0 for rate in ("up_gbps", "down_gbps")), "test GPU: rates of copies")
+    first = {name: float(section.get(name, 0)) for name in ("kernels_ms", "solver_ms")}
+    tap.ok(all(ms > 0 for ms in first.values()) and "first calls: " in done.stdout, "test GPU: what first calls load", first, done.stdout)
     there = [name for h in cpu for name in routines(found[h])]
     wanted = ROUTINES - lacking(["libblas.so.3", "liblapack.so.3"])
     tap.ok(sorted(there) == sorted(wanted), "libraries: one line for each routine", *(set(there) ^ wanted))
@@ -113,6 +115,14 @@ with tempfile.TemporaryDirectory() as folder:
            done.stderr)
     after = read(model)
     tap.ok(after and gpu and after.keys() == before.keys() and after[gpu[0]] == before[gpu[0]], "no GPU: the GPU's section stays")
+
+    # First calls: what the test GPU is told to take for each function, and for a library.
+    slow = str(Path(folder, "slow"))
+    done, _ = calibrate(folder, "--output", slow, env={**GPU, "TESTGPU_FIRST_MS": "40", "TESTGPU_LOAD_MS": "300"}, seconds=1)
+    found = next((s for h, s in (read(slow) or {}).items() if h.startswith("[gpu ")), {})
+    cold = {name: float(found.get(name, 0)) for name in first}
+    tap.ok(first["kernels_ms"] + 15 < cold["kernels_ms"] and cold["solver_ms"] > first["solver_ms"] + 200,
+           "first calls that load much", first, cold)
 
     # A GPU that fails on the way has no section.
     one = str(Path(folder, "one"))
