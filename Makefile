@@ -36,18 +36,26 @@ SHIM_CFLAGS := $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden -ftls-model=initial-e
 # See tests/sanitize/sanitize.mk.
 SANITIZE       ?=
 SANITIZE_FLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
-INCLUDES := -I. -Ishim -I$(BUILD)
+INCLUDES := -I. -I$(BUILD)
 SHIM_LDFLAGS := -shared -Wl,-soname,libaccel.so -Wl,-z,relro -Wl,-z,now -Wl,-z,defs \
                 -Wl,-z,noexecstack -Wl,--as-needed
 
-SHIM_SOURCES     := $(wildcard shim/*.c)
-DISPATCH_SOURCES := $(wildcard dispatch/*.c)
-GPU_SOURCES      := $(wildcard gpu/*.c)
-# What checks results while programs run; the rest of cpu_ref/ is for tests.
-CPU_REF_SOURCES  := $(patsubst %,cpu_ref/%.c,apply equation judge verify verify_lapack verify_test \
-                      verify_factored verify_qr verify_eigen verify_singular)
-OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(SHIM_SOURCES) $(DISPATCH_SOURCES) $(GPU_SOURCES) $(CPU_REF_SOURCES)) \
-           $(patsubst %.S,$(BUILD)/%.o,$(wildcard shim/*.S))
+# The layers, from the lowest up: docs/architecture.md.
+sources           = $(wildcard $(foreach folder,$(1),$(folder)/*.c $(folder)/*.S))
+BASE_SOURCES     := $(call sources,base)
+GPU_SOURCES      := $(call sources,gpu gpu/cuda)
+OPS_SOURCES      := $(call sources,ops ops/blas ops/lapack)
+DISPATCH_SOURCES := $(call sources,report dispatch dispatch/cost)
+SHIM_SOURCES     := $(call sources,shim shim/elf shim/arch/x86_64)
+CPU_REF_SOURCES  := $(call sources,cpu_ref)
+object_of         = $(patsubst %,$(BUILD)/%.o,$(basename $(1)))
+# Of cpu_ref/, what checks results while programs run; the rest is for tests.
+VERIFY_SOURCES   := $(patsubst %,cpu_ref/%.c,apply equation judge verify verify_lapack verify_test verify_factored \
+                      verify_qr verify_eigen verify_singular)
+OBJECTS := $(call object_of,$(BASE_SOURCES) $(GPU_SOURCES) $(OPS_SOURCES) $(DISPATCH_SOURCES) $(SHIM_SOURCES) $(VERIFY_SOURCES))
+# All objects that export nothing: the tool and the tests take from here what they use.
+LAYERS  := $(BUILD)/layers.a
+EXPORTS := $(addprefix $(BUILD)/shim/,shim.o elf/hooks.o arch/x86_64/entry.o)
 
 .PHONY: all build-deps demo test test-all check bench install clean help format format-check
 .DEFAULT_GOAL := all
@@ -79,31 +87,38 @@ $(BUILD)/%.o: %.S $(BUILD)/compiler.flags
 	@mkdir -p $(@D)
 	$(CC) $(INCLUDES) $(CPPFLAGS) -MMD -MP -c -o $@ $<
 
-# gpu/ alone sees CUDA's headers.
-$(patsubst %.c,$(BUILD)/%.o,$(GPU_SOURCES)): INCLUDES += -isystem $(CUDA_INCLUDE)
-$(patsubst %.c,$(BUILD)/%.o,$(GPU_SOURCES)): $(BUILD)/headers.flags | cuda-headers
+LAYER_OBJECTS := $(sort $(filter-out $(EXPORTS),$(OBJECTS)) $(call object_of,$(CPU_REF_SOURCES)))
+$(eval $(call flags,layers,$(notdir $(LAYER_OBJECTS))))
+$(LAYERS): $(LAYER_OBJECTS) $(BUILD)/layers.flags
+	rm -f $@
+	$(AR) rcsT $@ $(LAYER_OBJECTS)
+
+# CUDA's headers are seen by these alone.
+$(call object_of,$(GPU_SOURCES) $(OPS_SOURCES)): INCLUDES += -isystem $(CUDA_INCLUDE)
+$(call object_of,$(GPU_SOURCES) $(OPS_SOURCES)): $(BUILD)/headers.flags | cuda-headers
 
 # Square roots are instructions: libm is not needed for them. Loops over columns are worth vectors.
-$(patsubst %.c,$(BUILD)/%.o,$(CPU_REF_SOURCES)): SHIM_CFLAGS += -O3 -fno-math-errno
+$(call object_of,$(VERIFY_SOURCES)): SHIM_CFLAGS += -O3 -fno-math-errno
 
 .PHONY: cuda-headers
 cuda-headers:
 	@test -f "$(CUDA_INCLUDE)/cuda.h" -a -f "$(CUDA_INCLUDE)/cublas_v2.h" -a -f "$(CUDA_INCLUDE)/cusolverDn.h" || { \
 	  echo "make: no CUDA headers (cuda.h, cublas_v2.h, cusolverDn.h); set CUDA_HOME, or run scripts/install-deps build" >&2; exit 1; }
 
-$(BUILD)/symbols.map: symbols.map shim/routines.def shim/lapack.def shim/manglings.def
+TABLES := ops/blas/blas.def ops/lapack/lapack.def ops/manglings.def
+$(BUILD)/symbols.map: symbols.map $(TABLES)
 	@mkdir -p $(@D)
 	$(CC) -E -P -x c -I. -o $@ $<
 
-# Entry numbers in the order of the names: see shim/names.c.
-$(BUILD)/names_sorted.inc: shim/routines.def shim/lapack.def shim/manglings.def
+# Entry numbers in the order of the names: see ops/names.c.
+$(BUILD)/names_sorted.inc: $(TABLES)
 	@mkdir -p $(@D)
-	printf '#include "shim/manglings.def"\n#define ROUTINE(name, NAME, family, dtype, row_major, flops, args) ACCEL_MANGLINGS(N, name, NAME)\n#define LAPACK(name, NAME, family, dtype, flops, args) ACCEL_LAPACK_MANGLINGS(N, name, NAME)\n#define N(abi, width, trust, symbol, sibling) symbol;\n#include "shim/routines.def"\n' \
+	printf '#include "ops/manglings.def"\n#define ROUTINE(name, NAME, family, dtype, row_major, flops, args) ACCEL_MANGLINGS(N, name, NAME)\n#define LAPACK(name, NAME, family, dtype, flops, args) ACCEL_LAPACK_MANGLINGS(N, name, NAME)\n#define N(abi, width, trust, symbol, sibling) symbol;\n#include "ops/blas/blas.def"\n' \
 	  | $(CC) -E -P -x c -I. - | tr ';' '\n' | sed 's/[[:space:]]//g' | grep . \
 	  | awk '{print $$1, NR - 1}' | LC_ALL=C sort -k1,1 | awk '{print $$2 ","}' > $@
-$(BUILD)/shim/names.o: $(BUILD)/names_sorted.inc
+$(BUILD)/ops/names.o: $(BUILD)/names_sorted.inc
 
--include $(OBJECTS:.o=.d)
+-include $(patsubst %.o,%.d,$(OBJECTS) $(call object_of,$(CPU_REF_SOURCES)))
 
 include tool/tool.mk
 

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gpu/call.h"
+#include "ops/call.h"
 
 typedef long double complex value;
 

@@ -7,7 +7,7 @@
 #ifndef ACCEL_CPU_REF_VERIFY_H
 #define ACCEL_CPU_REF_VERIFY_H
 
-#include "gpu/call.h"
+#include "ops/call.h"
 
 /* What there is to say of a result that is not judged. */
 #define CPU_REF_NOT_JUDGED (-1.0)

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "held_signals.h"
-#include "text.h"
+#include "base/held_signals.h"
+#include "base/text.h"
 
 static const char *file; /* constant after the start */
 

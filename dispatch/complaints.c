@@ -2,8 +2,8 @@
 
 #include <stdatomic.h>
 
-#include "say.h"
-#include "text.h"
+#include "base/say.h"
+#include "base/text.h"
 
 enum { COMPLAINTS_MAX = 16, VALUE_SHOWN = 300, PATH_SHOWN = 400, LINE_BYTES = 1000 };
 

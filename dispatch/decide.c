@@ -1,6 +1,6 @@
 #include "decide.h"
 
-#include "lapack_rules.h"
+#include "ops/lapack/rules.h"
 
 #include <stdlib.h>
 #include <string.h>

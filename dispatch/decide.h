@@ -4,7 +4,7 @@
 #ifndef ACCEL_DECIDE_H
 #define ACCEL_DECIDE_H
 
-#include "model.h"
+#include "dispatch/cost/model.h"
 #include "settings.h"
 
 /* A closed set: what the log's `why` may say. */

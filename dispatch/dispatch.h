@@ -6,7 +6,7 @@
 #ifndef ACCEL_DISPATCH_H
 #define ACCEL_DISPATCH_H
 
-#include "gpu/call.h"
+#include "ops/call.h"
 
 enum dispatch_level {
     DISPATCH_SEE_NOTHING, /* nothing to decide and nothing to log: calls need not come here */

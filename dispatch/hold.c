@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "gpu/gpu.h"
-#include "gpu/linker.h"
-#include "say.h"
+#include "base/linker.h"
+#include "base/say.h"
 
 /* CPython's module behind the package multiprocessing. */
 static bool is_multiprocessing(const char *path)

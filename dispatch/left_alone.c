@@ -2,7 +2,7 @@
 
 #include <stdatomic.h>
 
-#include "say.h"
+#include "base/say.h"
 #include "start.h"
 
 /* By routine, a bit each. */

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gpu/call.h"
+#include "ops/call.h"
 
 struct accel_pattern {
     const char *text; /* somebody else's; NULL: empty, it matches nothing */

@@ -12,8 +12,8 @@
 
 #include "complaints.h"
 #include "config.h"
-#include "spelling.h"
-#include "text.h"
+#include "base/spelling.h"
+#include "base/text.h"
 
 /* Copies of the strings: a program may overwrite its environment (setproctitle). */
 static char arena[16384];

@@ -10,12 +10,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "figures.h"
-#include "gpu/quiet_thread.h"
-#include "load.h"
-#include "say.h"
-#include "text.h"
-#include "warm.h"
+#include "dispatch/cost/figures.h"
+#include "base/quiet_thread.h"
+#include "dispatch/cost/contention.h"
+#include "base/say.h"
+#include "base/text.h"
+#include "dispatch/cost/warm.h"
 
 static const struct accel_settings *settings;
 static const struct accel_ranks *ranks;

@@ -9,7 +9,7 @@
 #include "decide.h"
 #include "dispatch.h"
 #include "gpu/gpu.h"
-#include "ranks.h"
+#include "base/ranks.h"
 
 /* Once. Both stay. wait: whoever asks for the GPU waits for it. */
 void start_prepare(const struct accel_settings *settings, const struct accel_ranks *ranks,

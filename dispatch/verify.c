@@ -8,7 +8,7 @@
 #include "copies.h"
 #include "cpu_ref/verify.h"
 #include "gpu/gpu.h"
-#include "say.h"
+#include "base/say.h"
 
 static _Atomic uint64_t calls; /* that could have been verified */
 

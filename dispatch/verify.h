@@ -4,7 +4,7 @@
 #ifndef ACCEL_VERIFY_H
 #define ACCEL_VERIFY_H
 
-#include "gpu/call.h"
+#include "ops/call.h"
 #include "settings.h"
 
 /* Of a call that is not to be verified; else a ratio, or CPU_REF_NOT_JUDGED (cpu_ref/verify.h). */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "base/clock.h"
 
 /* Sequentially consistent: of a thread that enters and one that ends the process, one sees the other. */
 static atomic_int inside;

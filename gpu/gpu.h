@@ -6,7 +6,7 @@
 #ifndef ACCEL_GPU_H
 #define ACCEL_GPU_H
 
-#include "call.h"
+#include "ops/call.h"
 #include "nominal.h"
 
 struct gpu_config {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "dispatch/decide.h"
-#include "dispatch/shape.h"
+#include "ops/shape.h"
 #include "row_major.h"
 
 enum { CBLAS_ROW_MAJOR = 101, CBLAS_COL_MAJOR = 102 };

@@ -6,8 +6,8 @@
 #ifndef ACCEL_ADAPTER_H
 #define ACCEL_ADAPTER_H
 
-#include "entry.h"
-#include "names.h"
+#include "shim/arch/x86_64/entry.h"
+#include "ops/names.h"
 
 /* One of the groups that accel_adapter_groups() counts; {0, 0} where that is less than 1. */
 struct accel_group {

@@ -4,7 +4,7 @@
 #ifndef ACCEL_ROW_MAJOR_H
 #define ACCEL_ROW_MAJOR_H
 
-#include "gpu/call.h"
+#include "ops/call.h"
 
 /* Exchanges sizes, flags and operands; except for a real C, which stays T, and for scalars: her2k's alpha is conjugated by
  * who reads it. */

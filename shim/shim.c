@@ -10,14 +10,14 @@
 #include "adapter.h"
 #include "dispatch/decide.h"
 #include "dispatch/dispatch.h"
-#include "dispatch/lapack_rules.h"
+#include "ops/lapack/rules.h"
 #include "gpu/ending.h"
-#include "gpu/linker.h"
-#include "keep.h"
-#include "library.h"
-#include "objects.h"
-#include "resolve.h"
-#include "slots.h"
+#include "base/linker.h"
+#include "shim/elf/keep.h"
+#include "shim/elf/library.h"
+#include "shim/elf/objects.h"
+#include "shim/elf/resolve.h"
+#include "shim/elf/slots.h"
 
 /* What of the program's thread is put aside while libaccel works, and is as it was where the program's own code
  * runs. BLAS is no cancellation point, but a log's write() is: a thread that ended there would keep our locks. Our

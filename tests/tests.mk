@@ -1,7 +1,11 @@
 # What the test suite builds. `make check` runs it all under prove.
 
 TESTS      := $(BUILD)/tests
-TEST_FLAGS := -std=gnu11 -Wall -Wextra $(WERROR) -O2 -g -I. -Itests/shim -I$(BUILD) $(SANITIZE_FLAGS) $(CPPFLAGS) $(LDFLAGS)
+of_obj   = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+of_obj64 = $(patsubst %.c,$(BUILD)/obj64/%.o,$(1))
+# Headers are the compiler's to find: it writes them beside the program, or the object where a program has several sources.
+HEADERS_TOO = -MMD -MP -MT $@
+TEST_FLAGS  = -std=gnu11 -Wall -Wextra $(WERROR) -O2 -g -I. -Itests/shim -I$(BUILD) $(HEADERS_TOO) $(SANITIZE_FLAGS) $(CPPFLAGS) $(LDFLAGS)
 
 UNIT_TESTS    := test_pack test_text test_settings test_config test_pattern test_ranks test_decide test_model test_nominal test_model_file test_names test_adapter test_gpu test_cuda_api test_find_cuda test_residual test_verify test_number test_tally test_load test_linker test_objects test_lane test_triangles
 TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so scopes forks forks_anytime signals steps put_model damage lookups start_up libearly.so turmoil handlers surroundings \
@@ -29,34 +33,35 @@ $(TESTS)/.made:
 	@touch $@
 $(TEST_PROGRAMS): $(TESTS)/.made tests/tests.mk
 
-# Small programs that see the layers' own headers are made anew for each of these.
-LAYER_HEADERS := $(wildcard $(addsuffix /*.h,shim dispatch gpu cpu_ref tool) shim/*.def gpu/*.def)
-$(addprefix $(TESTS)/,$(UNIT_TESTS) put_model cuda_program unread libentry_cost.so libentry_provider.so) $(addprefix $(BUILD)/regret/,record replay) $(addprefix $(TESTS)/replay_,settings config model_file adapter): $(LAYER_HEADERS)
-$(addprefix $(TESTS)/,$(UNIT_TESTS)): $(wildcard tests/unit/*.h tests/shim/*.h)
+# Objects of programs with several sources; those in obj64 are for 64-bit integers.
+$(BUILD)/obj/%.o: %.c $(BUILD)/compiler.flags | cuda-headers
+	@mkdir -p $(@D)
+	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -fPIC -c -o $@ $<
+$(BUILD)/obj64/%.o: %.c $(BUILD)/compiler.flags | cuda-headers
+	@mkdir -p $(@D)
+	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -fPIC -DTEST_ILP64 -c -o $@ $<
+.SECONDARY:
+-include $(wildcard $(addsuffix /*.d,$(TESTS) $(BUILD)/proof $(BUILD)/regret $(BUILD)/obj/tests/* $(BUILD)/obj64/tests/*))
 
 # Programs and libraries as users have them: linked to the system's BLAS, by its generic name.
-CPU_REF         := $(wildcard cpu_ref/*.c)
-CPU_REF_HEADERS := $(wildcard cpu_ref/*.h) gpu/call.h
-CALLS := $(addprefix tests/shim/,calls.c generator.c interfaces.c matrices.c provider.c) $(CPU_REF) $(BUILD)/shim/names.o
-CALLS_HEADERS := $(addprefix tests/shim/,calls.h cblas_calls.h generator.h interfaces.h matrices.h provider.h) \
-                 $(CPU_REF_HEADERS) shim/names.h shim/routines.def shim/lapack.def
+CALLS := $(addprefix tests/shim/,calls.c generator.c interfaces.c matrices.c provider.c)
 # Weak references, to names that the linked BLAS may lack, are for the dynamic linker to bind.
 CALLS_LINK := -Wl,--no-as-needed,-z,dynamic-undefined-weak
-$(TESTS)/random_calls: tests/shim/random_calls.c $(CALLS) $(CALLS_HEADERS)
-	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o,$^) $(CALLS_LINK) -l:libblas.so.3 -lm -lpthread -ldl
-$(TESTS)/random_calls64: tests/shim/random_calls.c $(CALLS) $(CALLS_HEADERS)
-	$(CC) $(TEST_FLAGS) -DTEST_ILP64 -o $@ $(filter %.c %.o,$^) $(CALLS_LINK) -l:libblas64.so.3 -lm -lpthread -ldl
-$(TESTS)/liblacking.so: tests/shim/lacking.c tests/shim/interfaces.h gpu/call.h
+$(TESTS)/random_calls: $(call of_obj,tests/shim/random_calls.c $(CALLS)) $(LAYERS)
+	$(CC) $(TEST_FLAGS) -o $@ $(filter %.o %.a,$^) $(CALLS_LINK) -l:libblas.so.3 -lm -lpthread -ldl
+$(TESTS)/random_calls64: $(call of_obj64,tests/shim/random_calls.c $(CALLS)) $(LAYERS)
+	$(CC) $(TEST_FLAGS) -o $@ $(filter %.o %.a,$^) $(CALLS_LINK) -l:libblas64.so.3 -lm -lpthread -ldl
+$(TESTS)/liblacking.so: tests/shim/lacking.c
 	$(CC) $(TEST_FLAGS) -shared -fPIC -o $@ $< -l:libblas.so.3
-$(TESTS)/liblacking64.so: tests/shim/lacking.c tests/shim/interfaces.h gpu/call.h
+$(TESTS)/liblacking64.so: tests/shim/lacking.c
 	$(CC) $(TEST_FLAGS) -DTEST_ILP64 -shared -fPIC -o $@ $< -l:libblas64.so.3
-$(TESTS)/cuda_program: tests/shim/cuda_program.c tests/shim/must.h $(CALLS) $(CALLS_HEADERS) | $(BUILD)/testgpu/libcuda.so.1
-	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $(filter %.c %.o,$^) $(CALLS_LINK) -l:libblas.so.3 \
+$(TESTS)/cuda_program: $(call of_obj,tests/shim/cuda_program.c $(CALLS)) $(LAYERS) | $(BUILD)/testgpu/libcuda.so.1
+	$(CC) $(TEST_FLAGS) -o $@ $(filter %.o %.a,$^) $(CALLS_LINK) -l:libblas.so.3 \
 	  $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu' -lm -lpthread -ldl
-$(TESTS)/own_memory: tests/shim/own_memory.c tests/shim/must.h | $(BUILD)/testgpu/libcuda.so.1
+$(TESTS)/own_memory: tests/shim/own_memory.c | $(BUILD)/testgpu/libcuda.so.1
 	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $< -l:libblas.so.3 \
 	  $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu' -lpthread
-$(TESTS)/repeated: tests/shim/repeated.c tests/shim/must.h | $(BUILD)/testgpu/libcuda.so.1
+$(TESTS)/repeated: tests/shim/repeated.c | $(BUILD)/testgpu/libcuda.so.1
 	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $< -l:libblas.so.3 -l:liblapack.so.3 \
 	  $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu'
 $(TESTS)/scopes: tests/shim/scopes.c
@@ -85,19 +90,19 @@ $(TESTS)/steps: tests/shim/steps.c
 	$(CC) $(TEST_FLAGS) -fopenmp -o $@ $< -l:liblapack.so.3 -l:libblas.so.3 -lm -lpthread
 $(TESTS)/damage: tests/shim/damage.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3
-$(TESTS)/put_model: tests/shim/put_model.c $(patsubst %,$(BUILD)/dispatch/%.o,model model_file grown held_signals shape lapack_rules text) $(BUILD)/gpu/svd_choice.o $(BUILD)/shim/names.o
-	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o,$^) -lm
+$(TESTS)/put_model: tests/shim/put_model.c $(LAYERS)
+	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.a,$^) -lm
 $(TESTS)/fp_state: tests/shim/fp_state.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3 -lm
 $(TESTS)/bad_arguments: tests/shim/bad_arguments.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3
 $(TESTS)/bad_arguments_longjmp: tests/shim/bad_arguments.c
 	$(CC) $(TEST_FLAGS) -DTEST_XERBLA -rdynamic -o $@ $< -l:libblas.so.3
-$(TESTS)/limits: tests/shim/limits.c tests/shim/must.h | $(BUILD)/testgpu/libcuda.so.1
+$(TESTS)/limits: tests/shim/limits.c | $(BUILD)/testgpu/libcuda.so.1
 	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $< -l:liblapack.so.3 -l:libblas.so.3 $(BUILD)/testgpu/libcuda.so.1 \
 	  -Wl,-rpath,'$$ORIGIN/../testgpu' -lm -ldl
-$(TESTS)/unread: tests/shim/unread.c $(BUILD)/shim/names.o $(BUILD)/shim/invoke_x86_64.o
-	$(CC) $(TEST_FLAGS) -rdynamic -o $@ $(filter %.c %.o,$^) -ldl
+$(TESTS)/unread: tests/shim/unread.c $(LAYERS)
+	$(CC) $(TEST_FLAGS) -rdynamic -o $@ $(filter %.c %.a,$^) -ldl
 $(TESTS)/libcaller_lp64.so: tests/shim/caller.c
 	$(CC) $(TEST_FLAGS) -shared -fPIC -o $@ $< -l:libblas.so.3
 $(TESTS)/libcaller_ilp64.so: tests/shim/caller.c
@@ -127,51 +132,25 @@ $(TESTS)/libat_load.so: tests/shim/at_load.c
 $(TESTS)/libcaller_none.so $(TESTS)/libcaller_none_too.so: tests/shim/caller.c
 	$(CC) $(TEST_FLAGS) -shared -fPIC -o $@ $<
 
-$(TESTS)/libentry_provider.so: tests/shim/entry_provider.c shim/routines.def shim/manglings.def
+$(TESTS)/libentry_provider.so: tests/shim/entry_provider.c
 	$(CC) $(TEST_FLAGS) -fno-builtin -shared -fPIC -o $@ $<
-$(TESTS)/libentry_cost.so: tests/shim/entry_cost.c tests/shim/entry_cost.h tests/shim/call_sites.c $(BUILD)/shim/names.o $(BUILD)/shim/adapter.o $(BUILD)/shim/row_major.o \
-                           $(BUILD)/shim/invoke_x86_64.o $(patsubst %,$(BUILD)/dispatch/%.o,decide model shape lapack_rules pattern) $(TESTS)/libentry_provider.so
-	$(CC) $(TEST_FLAGS) -fPIC -shared -o $@ $(filter %.c %.o,$^) -L$(TESTS) -lentry_provider -Wl,-rpath,'$$ORIGIN'
+$(TESTS)/libentry_cost.so: $(call of_obj,tests/shim/entry_cost.c tests/shim/call_sites.c) $(LAYERS) $(TESTS)/libentry_provider.so
+	$(CC) $(TEST_FLAGS) -shared -o $@ $(filter %.o %.a,$^) -L$(TESTS) -lentry_provider -Wl,-rpath,'$$ORIGIN'
 
 # Unit tests: the layers' own objects, and cmocka.
-DISPATCH_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(DISPATCH_SOURCES) $(CPU_REF_SOURCES))
-GPU_OBJECTS      := $(patsubst %.c,$(BUILD)/%.o,$(GPU_SOURCES))
-SHIM_TABLE       := $(BUILD)/shim/names.o $(BUILD)/shim/adapter.o $(BUILD)/shim/row_major.o $(BUILD)/shim/invoke_x86_64.o
-UNIT_LIBS        := -lcmocka -lm -ldl -lpthread
-
-$(TESTS)/test_text: tests/unit/test_text.c $(BUILD)/dispatch/text.o
-$(addprefix $(TESTS)/,test_settings test_config): $(TESTS)/%: tests/unit/%.c tests/unit/settings_fixture.c tests/unit/settings_fixture.h tests/unit/environment.h \
-                  $(patsubst %,$(BUILD)/dispatch/%.o,settings complaints spelling config pattern ranks output held_signals log_file say text) $(BUILD)/shim/names.o
-$(TESTS)/test_pattern: tests/unit/test_pattern.c tests/unit/routine.h $(BUILD)/dispatch/pattern.o $(BUILD)/shim/names.o
-$(TESTS)/test_nominal: tests/unit/test_nominal.c $(BUILD)/gpu/nominal.o
-$(TESTS)/test_ranks: tests/unit/test_ranks.c tests/unit/environment.h $(BUILD)/dispatch/ranks.o
-$(TESTS)/test_decide: tests/unit/test_decide.c tests/unit/routine.h $(DISPATCH_OBJECTS) $(GPU_OBJECTS) $(BUILD)/shim/names.o
-$(TESTS)/test_model: tests/unit/test_model.c tests/unit/routine.h $(patsubst %,$(BUILD)/dispatch/%.o,decide model shape lapack_rules known_gpus pattern) $(BUILD)/shim/names.o
-$(TESTS)/test_model_file: tests/unit/test_model_file.c tests/unit/routine.h $(patsubst %,$(BUILD)/dispatch/%.o,model model_file grown held_signals shape lapack_rules text) $(BUILD)/gpu/svd_choice.o $(BUILD)/shim/names.o
-$(TESTS)/test_load: tests/unit/test_load.c $(patsubst %,$(BUILD)/dispatch/%.o,load held_signals text)
-$(TESTS)/test_names: tests/unit/test_names.c $(BUILD)/shim/names.o
-$(TESTS)/test_adapter: tests/unit/test_adapter.c $(SHIM_TABLE) $(DISPATCH_OBJECTS) $(GPU_OBJECTS)
-$(TESTS)/test_find_cuda: tests/unit/test_find_cuda.c $(BUILD)/gpu/find_cuda.o
-$(TESTS)/test_residual: tests/unit/test_residual.c $(CPU_REF) $(CPU_REF_HEADERS)
-$(TESTS)/test_verify: tests/unit/test_verify.c tests/unit/routine.h $(CPU_REF) $(CPU_REF_HEADERS) $(patsubst %,$(BUILD)/dispatch/%.o,shape lapack_rules) $(BUILD)/shim/names.o
-$(TESTS)/test_number: tests/unit/test_number.c $(BUILD)/tool/number.o
-$(TESTS)/test_linker: tests/unit/test_linker.c $(BUILD)/gpu/linker.o
-$(TESTS)/test_objects: tests/unit/test_objects.c $(BUILD)/shim/objects.o $(BUILD)/gpu/linker.o | $(TESTS)/libhashed_gnu.so $(TESTS)/libhashed_sysv.so
+UNIT_LIBS  = -lcmocka -lm -ldl -lpthread
+$(addprefix $(TESTS)/,$(UNIT_TESTS)): $(TESTS)/%: tests/unit/%.c $(LAYERS)
+	$(CC) $(TEST_FLAGS) -o $@ tests/unit/$*.c $(filter %.o,$^) $(LAYERS) $(UNIT_LIBS)
+$(addprefix $(TESTS)/,test_settings test_config): $(call of_obj,tests/unit/settings_fixture.c)
+$(TESTS)/test_number $(TESTS)/test_tally: $(BUILD)/tool/number.o $(BUILD)/tool/tally.o
+$(TESTS)/test_objects: | $(TESTS)/libhashed_gnu.so $(TESTS)/libhashed_sysv.so
 $(TESTS)/libhashed_%.so: tests/unit/hashed.c | $(TESTS)/.made
 	$(CC) $(TEST_FLAGS) -shared -fPIC -Wl,--hash-style=$* -o $@ $<
-$(TESTS)/test_tally: tests/unit/test_tally.c $(BUILD)/tool/tally.o $(BUILD)/tool/number.o
 # Calls of libc are counted. The compiler's own checks of memory take their place.
-$(TESTS)/test_pack: tests/unit/test_pack.c $(BUILD)/gpu/pack.o $(BUILD)/gpu/scan.o
 $(TESTS)/test_pack: UNIT_LIBS += -Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset
-$(TESTS)/test_gpu: tests/unit/test_gpu.c $(CPU_REF) $(GPU_OBJECTS) $(BUILD)/shim/names.o | $(BUILD)/testgpu/libcuda.so.1
-$(TESTS)/test_gpu: TEST_FLAGS += -isystem $(CUDA_INCLUDE) -Igpu
+$(addprefix $(TESTS)/,test_gpu test_cuda_api test_lane test_triangles): TEST_FLAGS += -isystem $(CUDA_INCLUDE)
+$(addprefix $(TESTS)/,test_gpu test_cuda_api test_lane): | $(BUILD)/testgpu/libcuda.so.1
 $(TESTS)/test_gpu: UNIT_LIBS += $(BUILD)/testgpu/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../testgpu'
-$(addprefix $(TESTS)/,test_cuda_api test_lane): $(TESTS)/%: tests/unit/%.c $(GPU_OBJECTS) $(BUILD)/shim/names.o | $(BUILD)/testgpu/libcuda.so.1
-$(addprefix $(TESTS)/,test_cuda_api test_lane): TEST_FLAGS += -isystem $(CUDA_INCLUDE) -Igpu
-$(TESTS)/test_triangles: tests/unit/test_triangles.c $(GPU_OBJECTS) $(BUILD)/shim/names.o
-$(TESTS)/test_triangles: TEST_FLAGS += -isystem $(CUDA_INCLUDE) -Igpu
-$(addprefix $(TESTS)/,$(UNIT_TESTS)):
-	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o,$^) $(UNIT_LIBS)
 
 # One prove run, two at a time. CHECK=... for some of it. TEST_LONG=1, which `make test-all` sets, asks tests that have a short form
 # and a long one for the long one; tests/ci/parts lists them, and which tests `make test` has not at all.

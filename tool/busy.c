@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "gpu/clock.h"
+#include "base/clock.h"
 
 static double seconds_of(const struct timeval *time)
 {

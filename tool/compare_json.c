@@ -12,7 +12,7 @@
 
 #include "compare.h"
 #include "compare_text.h"
-#include "dispatch/grown.h"
+#include "base/grown.h"
 
 enum { DEPTH_MAX = 1000 };
 

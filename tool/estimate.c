@@ -13,10 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "dispatch/estimate.h"
-#include "dispatch/model_file.h"
+#include "report/estimate.h"
+#include "dispatch/cost/model_file.h"
 #include "dispatch/settings.h"
-#include "gpu/clock.h"
+#include "base/clock.h"
 #include "gpu_names.h"
 #include "preload.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/names.h"
+#include "ops/names.h"
 
 /* ---- Reading an expectation ---- */
 

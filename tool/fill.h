@@ -5,7 +5,7 @@
 #ifndef ACCEL_TOOL_FILL_H
 #define ACCEL_TOOL_FILL_H
 
-#include "gpu/call.h"
+#include "ops/call.h"
 
 /* Fills what the call reads of an operand. Leading dimensions are tight. */
 void fill_operand(const struct accel_call *call, enum accel_matrix which);

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "dispatch/known_gpus.h"
-#include "dispatch/spelling.h"
+#include "dispatch/cost/known_gpus.h"
+#include "base/spelling.h"
 
 enum { NEAR_MOST = 6 };
 

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "dispatch/model_file.h"
+#include "dispatch/cost/model_file.h"
 
 /* Finds the GPU that `given` means, where case, spaces and hyphens do not matter ("rtx4090" is "RTX 4090"), and a part does that
  * is in one name alone ("4090"). name: what the figures are found by. file: NULL where there is no calibration. False

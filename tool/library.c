@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/provider.h"
+#include "shim/elf/provider.h"
 
 /* ---- Opening ---- */
 

@@ -5,7 +5,7 @@
 #ifndef ACCEL_TOOL_LIBRARY_H
 #define ACCEL_TOOL_LIBRARY_H
 
-#include "shim/provider.h"
+#include "shim/elf/provider.h"
 
 enum { LIBRARIES_MAX = 8 };
 

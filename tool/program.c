@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "dispatch/grown.h"
+#include "base/grown.h"
 #include "preload.h"
 
 /* ---- The program ---- */

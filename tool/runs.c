@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gpu/clock.h"
+#include "base/clock.h"
 #include "preload.h"
 
 /* ---- Signals ---- */

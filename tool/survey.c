@@ -7,8 +7,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "dispatch/shape.h"
-#include "gpu/clock.h"
+#include "ops/shape.h"
+#include "base/clock.h"
 
 /* ---- Shapes ---- */
 

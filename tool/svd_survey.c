@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "cpu_ref/verify.h"
-#include "dispatch/model_file.h"
-#include "dispatch/shape.h"
+#include "dispatch/cost/model_file.h"
+#include "ops/shape.h"
 #include "fill.h"
-#include "gpu/clock.h"
+#include "base/clock.h"
 #include "survey.h"
 
 static const int64_t orders[SVD_ORDERS] = {48, 192, 800, 1600};

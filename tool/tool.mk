@@ -1,10 +1,6 @@
 # build/accel: the command-line tool.
 
 TOOL_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tool/*.c))
-# What it has of the library: the routine table with its adapters, the model, the GPU.
-TOOL_SHARED  := $(addprefix $(BUILD)/shim/,names.o adapter.o row_major.o invoke_x86_64.o provider.o) \
-                $(patsubst %.c,$(BUILD)/%.o,$(DISPATCH_SOURCES) $(GPU_SOURCES) $(CPU_REF_SOURCES))
-
 # Where the tool looks for the library, if it is not beside it.
 $(eval $(call flags,install,$(libdir)))
 $(BUILD)/tool/preload.o: $(BUILD)/install.flags
@@ -13,8 +9,8 @@ $(BUILD)/tool/preload.o: INCLUDES += -DACCEL_LIBDIR='"$(libdir)"'
 # json-c reads JSON. It is linked statically: the tool needs libc alone, as the library does.
 JSON_C_LIBS ?= -l:libjson-c.a
 
-$(BUILD)/accel: $(TOOL_OBJECTS) $(TOOL_SHARED) $(BUILD)/link.flags
-	$(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE_FLAGS) -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--as-needed -o $@.new $(filter %.o,$^) $(JSON_C_LIBS) -lm -ldl -lpthread
+$(BUILD)/accel: $(TOOL_OBJECTS) $(LAYERS) $(BUILD)/link.flags
+	$(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE_FLAGS) -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--as-needed -o $@.new $(TOOL_OBJECTS) $(LAYERS) $(JSON_C_LIBS) -lm -ldl -lpthread
 	mv $@.new $@
 
 -include $(TOOL_OBJECTS:.o=.d)

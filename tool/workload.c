@@ -5,10 +5,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "dispatch/lapack_rules.h"
-#include "dispatch/shape.h"
+#include "ops/lapack/rules.h"
+#include "ops/shape.h"
 #include "fill.h"
-#include "gpu/clock.h"
+#include "base/clock.h"
 #include "shim/adapter.h"
 
 /* ---- Memory ---- */

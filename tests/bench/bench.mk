@@ -22,5 +22,5 @@ $(BENCH)/libcall_dgemm.so: tests/bench/call_dgemm.c tests/bench/call_dgemm.h | $
 $(BENCH)/spawn: tests/bench/spawn.c | $(BENCH)
 	$(BENCH_CC) $< -o $@
 
-$(BENCH)/pack_rates: tests/bench/pack_rates.c $(BUILD)/gpu/pack.o $(BUILD)/gpu/scan.o | $(BENCH)
+$(BENCH)/pack_rates: tests/bench/pack_rates.c $(LAYERS) | $(BENCH)
 	$(BENCH_CC) -I. -o $@ $^

@@ -41,7 +41,7 @@ def sources_of(*patterns):
 
 # ---- What is edited is built before it is tested ----
 
-sources = sources_of("shim/*.[cS]", "dispatch/*.c", "gpu/*.c", "tool/*.c", "cpu_ref/*.c", "tests/*/*.c")
+sources = sources_of(*(f"{layer}/**/*.[cS]" for layer in ("base", "gpu", "ops", "report", "dispatch", "shim", "cpu_ref", "tool")), "tests/*/*.c")
 output, status = make("-n", f"BUILD={BUILD.relative_to(ROOT)}", *(f"-W{name}" for name in sources), "check", "CHECK=THE-TESTS")
 before, _, _ = output.partition("THE-TESTS")
 words = {word.removeprefix(f"{ROOT}/") for line in before.splitlines() for word in line.split()}
@@ -52,13 +52,13 @@ folder = tempfile.mkdtemp(prefix="make-", dir=BUILD)
 scratch = Path(folder)
 try:
     # Headers: each that a program's sources include is among what make knows of it.
-    output, _ = make("-pn", "-f", "Makefile", "all", "test-programs", "testgpu", f"BUILD={scratch}")
-    rules = re.findall(rf"(?m)^{scratch}/((?:tests|testgpu|testgpu-cuda12|proof|regret)/[^\s:]+): ([^|\n]+)", output)
+    output, _ = make("-pn", "-f", "Makefile", "all", "test-programs", "testgpu", f"BUILD={BUILD.relative_to(ROOT)}")
+    rules = re.findall(rf"(?m)^{BUILD.relative_to(ROOT)}/((?:obj|obj64|tests|testgpu|testgpu-cuda12|proof)/[^\s:]+): ([^|\n]+)", output)
 
     def headers_of(name, seen):
         text = (ROOT / name).read_text()
         for included in re.findall(r'(?m)^#\s*include "([^"]+)"', text):
-            places = [Path(name).parent, Path(), *map(Path, ("shim", "gpu", "tests/shim"))]
+            places = [Path(name).parent, Path(), Path("tests/shim")]
             path = next((os.path.normpath(p / included) for p in places if (ROOT / p / included).exists()), None)
             if path and path not in seen:
                 seen.add(path)
@@ -88,9 +88,9 @@ try:
            *(target for target, line in ours if "-DMARK_C" not in line))
 
     # A build folder whose objects, and their times, are ours.
-    for part in ("shim", "dispatch", "gpu", "cpu_ref", "tool"):
+    for part in ("base", "gpu", "ops", "report", "dispatch", "shim", "cpu_ref", "tool"):
         shutil.copytree(BUILD / part, scratch / part)
-    for name in ("symbols.map", "names_sorted.inc", "compiler.flags", "headers.flags", "link.flags", "install.flags"):
+    for name in ("symbols.map", "names_sorted.inc", "compiler.flags", "headers.flags", "layers.flags", "link.flags", "install.flags"):
         shutil.copy2(BUILD / name, scratch / name)
     mark = f"LDFLAGS={MARKS['LDFLAGS']}"
     output, status = make(f"BUILD={scratch}", mark, "all")
@@ -105,8 +105,8 @@ try:
         tap.ok(len(commands(output)) > 100, f"other {name}: all is compiled again", len(commands(output)))
     include = BUILD / "cuda-oldest/include"
     output, _ = make("-n", f"BUILD={scratch}", mark, f"CUDA_INCLUDE={include}", scratch / "libaccel.so")
-    objects = {str(Path(target).relative_to(scratch).parent) for target, line in commands(output) if "-c" in line}
-    tap.ok(objects == {"gpu"}, "other CUDA headers: gpu/ is compiled again", *objects)
+    objects = {Path(target).relative_to(scratch).parts[0] for target, line in commands(output) if "-c" in line}
+    tap.ok(objects == {"gpu", "ops"}, "other CUDA headers: gpu/ and ops/ are compiled again", *objects)
 
     # ---- Installation ----
 

@@ -80,7 +80,7 @@ with tempfile.TemporaryDirectory() as name:
     tap.ok(chosen and set(chosen.values()) == {"in turn"}, "without git: the first ones", said)
 
     run(["git", "init", "-q"], whole)
-    commit(whole, 1, "a", "gpu/eigen.c", "tests/suites/x")
+    commit(whole, 1, "a", "ops/lapack/eigen.c", "tests/suites/x")
     first = []
     in_turn, touched = set(), True
     for day in range(3, 3 + len(rows)):

@@ -34,7 +34,7 @@ STOPPED = "cannot be made right"
 
 
 def table():
-    """family -> its routines, of shim/routines.def and of shim/lapack.def."""
+    """family -> its routines, of ops/blas/blas.def and of ops/lapack/lapack.def."""
     found = []
     for file, macro in (("routines.def", "ROUTINE"), ("lapack.def", "LAPACK")):
         rows = defaultdict(list)

@@ -13,7 +13,7 @@ tap = Tap()
 LAPACK = ["-f", "tyesmv", "-k", "@(uniform|well)", "-c", 1, "-n", 20, "-s", 5, "-r", "d@(gesv|potrf|geqrf)"]
 FILES = {"DRIVER": "libcuda.so.1", "CUBLAS": "libcublas.so.13", "CUSOLVER": "libcusolver.so.12"}
 SONAME = {"DRIVER": "libcuda.so.1", "CUBLAS": "libcublas", "CUSOLVER": "libcusolver"}
-TABLE = re.findall(r"(?m)^(DRIVER|CUBLAS|CUSOLVER)\((\w+), (REQUIRED|OPTIONAL)\)", (ROOT / "gpu/cuda_functions.def").read_text())
+TABLE = re.findall(r"(?m)^(DRIVER|CUBLAS|CUSOLVER)\((\w+), (REQUIRED|OPTIONAL)\)", (ROOT / "gpu/cuda/cuda_functions.def").read_text())
 bytes_of = {kind: (BUILD / "testgpu" / file).read_bytes() for kind, file in FILES.items()}
 
 

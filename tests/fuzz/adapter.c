@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "dispatch/decide.h"
-#include "dispatch/lapack_rules.h"
-#include "dispatch/log.h"
-#include "dispatch/sites.h"
+#include "ops/lapack/rules.h"
+#include "report/log.h"
+#include "dispatch/cost/regret.h"
 #include "fuzz.h"
 #include "shim/adapter.h"
 

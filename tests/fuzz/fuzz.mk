@@ -6,18 +6,13 @@ FUZZ_BUILD   ?= build-fuzz
 FUZZ_FLAGS   := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 
 FUZZ_TARGETS := settings config model_file adapter
-FUZZ_OBJECTS_settings   := shim/names $(addprefix dispatch/,settings complaints spelling config pattern ranks output held_signals log_file say text)
-FUZZ_OBJECTS_config     := $(FUZZ_OBJECTS_settings)
-FUZZ_OBJECTS_model_file := shim/names gpu/svd_choice $(addprefix dispatch/,decide model model_file grown held_signals shape lapack_rules pattern text)
-FUZZ_OBJECTS_adapter    := $(addprefix shim/,names adapter row_major invoke_x86_64) \
-                           $(addprefix dispatch/,decide model shape lapack_rules pattern sites log output held_signals log_file ranks say text)
 
 define fuzz_target
-$(TESTS)/replay_$(1): tests/fuzz/$(1).c tests/fuzz/replay.c tests/fuzz/fuzz.h $(patsubst %,$(BUILD)/%.o,$(FUZZ_OBJECTS_$(1))) $(TESTS)/.made
-	$$(CC) $$(TEST_FLAGS) -o $$@ $$(filter %.c %.o,$$^) -lm -lpthread
-$(BUILD)/fuzz/$(1): tests/fuzz/$(1).c tests/fuzz/fuzz.h $(patsubst %,$(BUILD)/%.o,$(FUZZ_OBJECTS_$(1)))
+$(TESTS)/replay_$(1): $(call of_obj,tests/fuzz/$(1).c tests/fuzz/replay.c) $(LAYERS) $(TESTS)/.made
+	$$(CC) $$(TEST_FLAGS) -o $$@ $$(filter %.o %.a,$$^) -lm -ldl -lpthread
+$(BUILD)/fuzz/$(1): tests/fuzz/$(1).c tests/fuzz/fuzz.h $(LAYERS)
 	@mkdir -p $$(@D)
-	$$(CC) $$(TEST_FLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $$@ $$(filter %.c %.o,$$^) -lm -lpthread
+	$$(CC) $$(TEST_FLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $$@ $$(filter %.c %.a,$$^) -lm -ldl -lpthread
 endef
 $(foreach target,$(FUZZ_TARGETS),$(eval $(call fuzz_target,$(target))))
 

@@ -12,8 +12,8 @@
 #include <xxhash.h>
 
 #include "dispatch/decide.h"
-#include "dispatch/model_file.h"
-#include "dispatch/shape.h"
+#include "dispatch/cost/model_file.h"
+#include "ops/shape.h"
 #include "fuzz.h"
 
 static char folder[32], path[64];

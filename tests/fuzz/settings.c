@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dispatch/ranks.h"
+#include "base/ranks.h"
 #include "dispatch/settings.h"
 #include "fuzz.h"
 

@@ -10,17 +10,16 @@ $(TESTS)/lapacke64: tests/lapack/lapacke.c
 	$(CC) $(TEST_FLAGS) -DTEST_ILP64 -o $@ $< -ldl -lm
 $(TESTS)/fortran_calls: tests/lapack/fortran_calls.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:liblapack.so.3 -lm
-$(TESTS)/device_lapack: tests/lapack/device_lapack.c tests/shim/must.h | $(BUILD)/testgpu/libcuda.so.1
+$(TESTS)/device_lapack: tests/lapack/device_lapack.c | $(BUILD)/testgpu/libcuda.so.1
 	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $< -l:liblapack.so.3 $(BUILD)/testgpu/libcuda.so.1 \
 	  -Wl,-rpath,'$$ORIGIN/../testgpu' -lm
 
 # Random calls of LAPACK: see random_lapack.c.
 LAPACK_CASES := $(addprefix tests/lapack/,random_lapack.c test.c library.c arrays.c sources.c linear.c orthogonal.c \
-                  spectral.c singular.c) $(wildcard cpu_ref/*.c)
-LAPACK_CASES_HEADERS := $(wildcard tests/lapack/*.h cpu_ref/*.h) gpu/call.h
+                  spectral.c singular.c)
 # Weak references, to names that the linked LAPACK may lack, are for the dynamic linker to bind.
 LAPACK_LINK := -Wl,--no-as-needed,-z,dynamic-undefined-weak
-$(TESTS)/random_lapack: $(LAPACK_CASES) $(LAPACK_CASES_HEADERS)
-	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c,$^) $(LAPACK_LINK) -l:liblapack.so.3 -l:libblas.so.3 -lm -lpthread -ldl
-$(TESTS)/random_lapack64: $(LAPACK_CASES) $(LAPACK_CASES_HEADERS)
-	$(CC) $(TEST_FLAGS) -DTEST_ILP64 -o $@ $(filter %.c,$^) $(LAPACK_LINK) -l:liblapack64.so.3 -l:libblas64.so.3 -lm -lpthread -ldl
+$(TESTS)/random_lapack: $(call of_obj,$(LAPACK_CASES)) $(LAYERS)
+	$(CC) $(TEST_FLAGS) -o $@ $(filter %.o %.a,$^) $(LAPACK_LINK) -l:liblapack.so.3 -l:libblas.so.3 -lm -lpthread -ldl
+$(TESTS)/random_lapack64: $(call of_obj64,$(LAPACK_CASES)) $(LAYERS)
+	$(CC) $(TEST_FLAGS) -o $@ $(filter %.o %.a,$^) $(LAPACK_LINK) -l:liblapack64.so.3 -l:libblas64.so.3 -lm -lpthread -ldl

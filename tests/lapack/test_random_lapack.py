@@ -16,7 +16,7 @@ from common import BUILD, NO_GPU, PLAIN, ROOT, SHIM, TEST_GPU, Tap, parse_log, s
 
 SYSTEM = Path("/usr/lib/x86_64-linux-gnu")
 SITE = next((BUILD / "venv/lib").glob("python3*/site-packages"))
-TABLE = re.findall(r"(?m)^LAPACK\((\w+),", (ROOT / "shim/lapack.def").read_text())
+TABLE = re.findall(r"(?m)^LAPACK\((\w+),", (ROOT / "ops/lapack/lapack.def").read_text())
 # cuSOLVER has no such routine.
 NOT_ON_GPU = {r for r in TABLE if re.fullmatch(r".(gelsy|hetr[fs]|hesv)", r)}
 

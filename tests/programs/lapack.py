@@ -18,7 +18,7 @@ ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 # Nothing is computed in these calls.
 IDLE = {"workspace_query", "empty", "bad_argument"}
 REAL_NAMES = (("heev", "syev"), ("hegv", "sygv"), ("ungqr", "orgqr"), ("unmqr", "ormqr"))
-TABLE = set(re.findall(r"^LAPACK\((\w+),", (ROOT / "shim/lapack.def").read_text(), re.M))
+TABLE = set(re.findall(r"^LAPACK\((\w+),", (ROOT / "ops/lapack/lapack.def").read_text(), re.M))
 
 
 def routine(sym):

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 
 #include "driver.h"
-#include "gpu/clock.h"
+#include "base/clock.h"
 
 void report(const char *name, double value, const char *unit)
 {

@@ -3,7 +3,7 @@
  * pinning costs.
  */
 #include "driver.h"
-#include "gpu/clock.h"
+#include "base/clock.h"
 #include "measure.h"
 
 #include <stdio.h>

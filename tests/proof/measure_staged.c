@@ -3,7 +3,7 @@
  * last ones are on the bus (field notes, section 6: 1 MiB chunks, three slots a thread).
  */
 #include "driver.h"
-#include "gpu/clock.h"
+#include "base/clock.h"
 #include "measure.h"
 
 #include <pthread.h>

@@ -4,7 +4,7 @@
  * store, a system call that writes, dropped pages and a new mapping do not. Then its costs.
  */
 #define _GNU_SOURCE
-#include "gpu/clock.h"
+#include "base/clock.h"
 #include "measure.h"
 
 #include <errno.h>

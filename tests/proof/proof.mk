@@ -9,11 +9,11 @@ PROOF_TESTS    := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.s
 proof-programs: $(PROOF_PROGRAMS) $(PROOF_TESTS)
 test-programs: $(PROOF_PROGRAMS)
 
-$(PROOF)/measure: $(wildcard tests/proof/measure*.c) tests/proof/driver.c $(wildcard tests/proof/*.h) gpu/clock.h gpu/find_cuda.h $(BUILD)/gpu/find_cuda.o | cuda-headers
+$(PROOF)/measure: $(call of_obj,$(wildcard tests/proof/measure*.c) tests/proof/driver.c) $(LAYERS) | cuda-headers
 	@mkdir -p $(@D)
-	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $(filter %.c %.o,$^) -lm -ldl -lpthread
+	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $(filter %.o %.a,$^) -lm -ldl -lpthread
 # Linked as users' programs are: by the generic names of BLAS and LAPACK.
-$(PROOF)/time_calls: tests/proof/time_calls.c gpu/clock.h
+$(PROOF)/time_calls: tests/proof/time_calls.c
 $(addprefix $(PROOF)/,ending lapack_rules): $(PROOF)/%: tests/proof/%.c
 $(addprefix $(PROOF)/,time_calls ending lapack_rules):
 	@mkdir -p $(@D)

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/clock.h"
+#include "base/clock.h"
 
 /* Behind the last argument: the hidden lengths of CHARACTER arguments. */
 #define GEMM(letter)                                                                               \

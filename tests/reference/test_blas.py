@@ -18,7 +18,7 @@ MODES = {"no GPU": NO_GPU, "ACCEL=0": {**SHIM, "ACCEL": "0"}, "test GPU": {**TES
 LAPACK = BUILD / "lapack"
 
 tap = Tap()
-rows = re.findall(r"^ROUTINE\((\w+),", (ROOT / "shim/routines.def").read_text(), re.M)
+rows = re.findall(r"^ROUTINE\((\w+),", (ROOT / "ops/blas/blas.def").read_text(), re.M)
 
 
 def run(interface, level, letter, env):

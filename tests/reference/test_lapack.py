@@ -28,7 +28,7 @@ CPU_ONLY = r"(gelsy|hetrf|hetrs|hesv)$"
 # No test program calls these with bad arguments.
 NEVER_WRONG = r"(lauum|laswp|lacpy|(sy|he)gv[dx]?)$"
 tap = Tap()
-rows = set(re.findall(r"^LAPACK\((\w+),", (ROOT / "shim/lapack.def").read_text(), re.M))
+rows = set(re.findall(r"^LAPACK\((\w+),", (ROOT / "ops/lapack/lapack.def").read_text(), re.M))
 
 
 def run(library, letter, name, env):

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dispatch/model.h"
-#include "dispatch/shape.h"
+#include "dispatch/cost/model.h"
+#include "ops/shape.h"
 #include "tool/survey.h"
 #include "tool/workload.h"
 

@@ -5,12 +5,12 @@ REGRET := $(BUILD)/regret
 regret-programs: $(REGRET)/record $(REGRET)/replay
 .PHONY: regret-programs regret
 
-$(REGRET)/record: tests/regret/record.c $(patsubst %,$(BUILD)/tool/%.o,fill library survey workload) $(TOOL_SHARED)
+$(REGRET)/record: tests/regret/record.c $(patsubst %,$(BUILD)/tool/%.o,fill library survey workload) $(LAYERS)
 	@mkdir -p $(@D)
-	$(CC) $(WARN) -O2 -I. -I$(BUILD) $(SANITIZE_FLAGS) $(CPPFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -lm -ldl -lpthread
-$(REGRET)/replay: tests/regret/replay.c $(patsubst %,$(BUILD)/dispatch/%.o,decide model model_file grown held_signals shape lapack_rules pattern text) $(BUILD)/gpu/svd_choice.o $(BUILD)/shim/names.o
+	$(CC) $(WARN) $(HEADERS_TOO) -O2 -I. -I$(BUILD) $(SANITIZE_FLAGS) $(CPPFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o %.a,$^) -lm -ldl -lpthread
+$(REGRET)/replay: tests/regret/replay.c $(LAYERS)
 	@mkdir -p $(@D)
-	$(CC) $(WARN) -O2 -I. $(SANITIZE_FLAGS) $(CPPFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^)
+	$(CC) $(WARN) $(HEADERS_TOO) -O2 -I. $(SANITIZE_FLAGS) $(CPPFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.a,$^) -lm -ldl -lpthread
 
 # Calibrates, records and replays: on the GPU of this machine, or else on the test GPU as three devices. An hour at most, on a
 # machine that has nothing else to do; the recordings are kept.

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "dispatch/decide.h"
-#include "dispatch/model_file.h"
-#include "dispatch/shape.h"
+#include "dispatch/cost/model_file.h"
+#include "ops/shape.h"
 
 static const double most_sum = 1.05, most_call = 1.5;
 

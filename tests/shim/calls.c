@@ -9,7 +9,7 @@
 
 #include "cpu_ref/judge.h"
 #include "generator.h"
-#include "shim/names.h"
+#include "ops/names.h"
 
 /* What a provider gets wrong and is not asked for: letters of -f. */
 enum fault {

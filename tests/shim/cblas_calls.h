@@ -5,7 +5,7 @@
 #define ARG(fortran_type, fortran_value, cblas_type, cblas_value) , cblas_type
 #define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
     typedef void JOIN(type_, TYPE, name)(int args);
-#include "shim/routines.def"
+#include "ops/blas/blas.def"
 #undef ARG
 #undef ROUTINE
 
@@ -16,7 +16,7 @@
     {                                                                                              \
         ((JOIN(type_, TYPE, name) *)f)(layout args);                                               \
     }
-#include "shim/routines.def"
+#include "ops/blas/blas.def"
 #undef ARG
 #undef ROUTINE
 

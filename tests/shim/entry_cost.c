@@ -13,13 +13,13 @@
 
 #include "entry_cost.h"
 #include "shim/adapter.h"
-#include "shim/manglings.def"
+#include "ops/manglings.def"
 
 #define DECLARE(abi, width, trust, symbol, sibling) void symbol(void);
 #define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
     ACCEL_MANGLINGS(DECLARE, name, NAME)
 #define LAPACK(name, NAME, family, dtype, flops, args) ACCEL_LAPACK_MANGLINGS(DECLARE, name, NAME)
-#include "shim/routines.def"
+#include "ops/blas/blas.def"
 #undef ROUTINE
 #undef LAPACK
 
@@ -28,7 +28,7 @@
     ACCEL_MANGLINGS(ADDRESS, name, NAME)
 #define LAPACK(name, NAME, family, dtype, flops, args) ACCEL_LAPACK_MANGLINGS(ADDRESS, name, NAME)
 static void (*const entries[])(void) = {
-#include "shim/routines.def"
+#include "ops/blas/blas.def"
 };
 #undef ROUTINE
 #undef LAPACK

@@ -1,5 +1,5 @@
 /* A library with every name of the table, that does nothing: what is left of a call is what libaccel adds. */
-#include "shim/manglings.def"
+#include "ops/manglings.def"
 
 #define DEFINE(abi, width, trust, symbol, sibling)                                                 \
     void symbol(void);                                                                             \
@@ -7,7 +7,7 @@
 #define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
     ACCEL_MANGLINGS(DEFINE, name, NAME)
 #define LAPACK(name, NAME, family, dtype, flops, args) ACCEL_LAPACK_MANGLINGS(DEFINE, name, NAME)
-#include "shim/routines.def"
+#include "ops/blas/blas.def"
 
 /* Tells, where a name does not, that integers are of 32 bits: finds the third of the probe's three. */
 #define THIRD_FORTRAN 3

@@ -1,6 +1,6 @@
 #include "interfaces.h"
 
-#include "shim/names.h"
+#include "ops/names.h"
 
 /*
  * What each kind of argument is: its Fortran type and value, its CBLAS type and value. The table's
@@ -45,7 +45,7 @@
     typedef void fortran_##name##_2(LIST(0 args), size_t, size_t);                                 \
     typedef void fortran_##name##_3(LIST(0 args), size_t, size_t, size_t);                         \
     typedef void fortran_##name##_4(LIST(0 args), size_t, size_t, size_t, size_t);
-#include "shim/routines.def"
+#include "ops/blas/blas.def"
 #undef ARG
 #undef ROUTINE
 
@@ -64,7 +64,7 @@
         if (lengths == 4)                                                                          \
             ((fortran_##name##_4 *)f)(LIST(0 args), 1, 1, 1, 1);                                   \
     }
-#include "shim/routines.def"
+#include "ops/blas/blas.def"
 #undef ARG
 #undef ROUTINE
 
@@ -108,7 +108,7 @@ struct calls {
 #define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
     {fortran_##name, cblas_##dtype##_##name},
 static const struct calls calls[] = {
-#include "shim/routines.def"
+#include "ops/blas/blas.def"
 };
 
 void interface_call(enum test_interface interface, uint32_t routine, blas_function *function,

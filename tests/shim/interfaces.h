@@ -5,7 +5,7 @@
 #ifndef ACCEL_TEST_INTERFACES_H
 #define ACCEL_TEST_INTERFACES_H
 
-#include "gpu/call.h"
+#include "ops/call.h"
 
 #ifdef TEST_ILP64
 typedef int64_t blas_int;

@@ -4,7 +4,7 @@
 #ifndef ACCEL_TEST_MATRICES_H
 #define ACCEL_TEST_MATRICES_H
 
-#include "gpu/call.h"
+#include "ops/call.h"
 
 /* Where operands come from; NULL instead: plain host memory. */
 struct test_memory {

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/names.h"
+#include "ops/names.h"
 
 /* Weak: not every BLAS has every routine. */
 #define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
     extern blas_function name##_ __attribute__((weak));                                            \
     extern blas_function cblas_##name __attribute__((weak));
-#include "shim/routines.def"
+#include "ops/blas/blas.def"
 #undef ROUTINE
 
 /* No table: ld 2.40 leaves weak names that nothing defines at link time to the dynamic linker in
@@ -22,7 +22,7 @@ static blas_function *linked(uint32_t routine, bool cblas)
 #define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
     if (routine-- == 0)                                                                            \
         return cblas ? cblas_##name : name##_;
-#include "shim/routines.def"
+#include "ops/blas/blas.def"
 #undef ROUTINE
     return NULL;
 }

@@ -1,7 +1,7 @@
 /* put_model PATH [KEY BODY]...: a calibration of these sections. A body's lines end in newlines. */
 #include <stdio.h>
 
-#include "dispatch/model_file.h"
+#include "dispatch/cost/model_file.h"
 
 int main(int argc, char **argv)
 {

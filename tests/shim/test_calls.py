@@ -12,7 +12,7 @@ from common import BUILD, LOG, LONG, NO_GPU, PLAIN, ROOT, TEST_GPU, Tap, lines_f
 
 INTERFACES = ["fortran", "no-lengths", "cblas-column", "cblas-row"]
 MODES = {"without libaccel": PLAIN, "no GPU": NO_GPU, "test GPU": TEST_GPU}
-TABLE = re.findall(r"(?m)^ROUTINE\((\w+),", (ROOT / "shim/routines.def").read_text())
+TABLE = re.findall(r"(?m)^ROUTINE\((\w+),", (ROOT / "ops/blas/blas.def").read_text())
 ENOUGH = 2000 if LONG else 150
 
 SYSTEM = Path("/usr/lib/x86_64-linux-gnu")

@@ -176,7 +176,7 @@ names = subprocess.run(["nm", "-D", "--defined-only", str(BUILD / "libaccel.so")
 exported = {line.split()[-1] for line in names.splitlines()}
 wanted = set(re.findall(r"(\w+);", (BUILD / "symbols.map").read_text().split("local:")[0]))
 tap.ok(exported == wanted and len(wanted) > 40, "only the intended names are exported", exported ^ wanted)
-tables = (ROOT / "shim/routines.def").read_text() + (ROOT / "shim/lapack.def").read_text()
+tables = (ROOT / "ops/blas/blas.def").read_text() + (ROOT / "ops/lapack/lapack.def").read_text()
 for kind, prefix in ("ROUTINE", "cblas_"), ("LAPACK", "LAPACKE_"):
     routines = "|".join(re.findall(rf"(?m)^{kind}\((\w+),", tables))
     shape = re.compile(rf"(scipy_)?({prefix})?({routines})(_|64_|_64|_64_)?|({routines.upper()})")

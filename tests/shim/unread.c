@@ -16,8 +16,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "shim/entry.h"
-#include "shim/names.h"
+#include "shim/arch/x86_64/entry.h"
+#include "ops/names.h"
 
 enum { SIZE = 3, LENGTH = 4, STRIDE = 16, BATCH = 2, GROUPS_MOST = 2, WORK = 1 << 16 };
 

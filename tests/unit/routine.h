@@ -4,7 +4,7 @@
 #ifndef ROUTINE_H
 #define ROUTINE_H
 
-#include "gpu/call.h"
+#include "ops/call.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "dispatch/output.h"
+#include "base/output.h"
 #include "environment.h"
 
 char folder[] = "/tmp/accel-settings-XXXXXX";

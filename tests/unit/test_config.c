@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shim/names.h"
+#include "ops/names.h"
 
 static void precedence(void **state)
 {

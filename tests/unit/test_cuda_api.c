@@ -1,4 +1,4 @@
-/* CUDA's libraries are not called while a fork is under way that began before they were loaded: see gpu/linker.h. */
+/* CUDA's libraries are not called while a fork is under way that began before they were loaded: see base/linker.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "gpu/cuda_api.h"
-#include "gpu/linker.h"
+#include "gpu/cuda/cuda_api.h"
+#include "base/linker.h"
 
 static atomic_bool forked;
 

@@ -6,9 +6,9 @@
 #include <cmocka.h>
 
 #include "dispatch/decide.h"
-#include "dispatch/lapack_rules.h"
-#include "dispatch/shape.h"
-#include "shim/names.h"
+#include "ops/lapack/rules.h"
+#include "ops/shape.h"
+#include "ops/names.h"
 #include "routine.h"
 
 static const struct accel_settings defaults = {.on = true, .memory_share = 0.8};

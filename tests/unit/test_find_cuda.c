@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "gpu/find_cuda.h"
+#include "gpu/cuda/find_cuda.h"
 
 static char root[] = "/tmp/accel-find-cuda-XXXXXX";
 

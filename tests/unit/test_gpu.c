@@ -14,10 +14,10 @@
 #include <stdlib.h>
 
 #include "cpu_ref/judge.h"
-#include "gpu/cuda_api.h"
+#include "gpu/cuda/cuda_api.h"
 #include "gpu/gpu.h"
-#include "gpu/pool.h"
-#include "shim/names.h"
+#include "gpu/cuda/pool.h"
+#include "ops/names.h"
 
 static struct gpu_info info;
 static bool real;

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "gpu/lane.h"
+#include "gpu/cuda/lane.h"
 
 static __typeof__(&cublasCreate_v2) real_create;
 static sem_t creating, go_on;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "dispatch/load.h"
+#include "dispatch/cost/contention.h"
 
 static char folder[] = "/tmp/accel-load-XXXXXX";
 static char path[96];

@@ -7,9 +7,9 @@
 #include <cmocka.h>
 
 #include "dispatch/decide.h"
-#include "dispatch/known_gpus.h"
-#include "dispatch/model.h"
-#include "dispatch/shape.h"
+#include "dispatch/cost/known_gpus.h"
+#include "dispatch/cost/model.h"
+#include "ops/shape.h"
 #include "routine.h"
 
 static struct model_work work_of(const char *name, int64_t m, int64_t n, int64_t k)

@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "dispatch/model_file.h"
+#include "dispatch/cost/model_file.h"
 #include "routine.h"
 
 static char folder[] = "/tmp/accel-model-XXXXXX";

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "shim/names.h"
+#include "ops/names.h"
 
 static void every_name_is_found(void **state)
 {

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/objects.h"
+#include "shim/elf/objects.h"
 
 static void path_beside(const char *name, char path[PATH_MAX])
 {

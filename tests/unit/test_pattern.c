@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "dispatch/pattern.h"
-#include "shim/names.h"
+#include "ops/names.h"
 #include "routine.h"
 
 static bool matches(const char *text, const char *name)

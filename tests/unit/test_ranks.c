@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "dispatch/ranks.h"
+#include "base/ranks.h"
 #include "environment.h"
 
 /* The ranks in an environment of these variables alone: NAME=value, separated by spaces. */

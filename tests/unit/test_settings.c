@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shim/names.h"
+#include "ops/names.h"
 
 static bool same_settings(const struct accel_settings *a, const struct accel_settings *b)
 {

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "dispatch/text.h"
+#include "base/text.h"
 
 static const char *decimal(double value)
 {

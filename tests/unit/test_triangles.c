@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gpu/kernels.h"
-#include "gpu/solver.h"
-#include "shim/names.h"
+#include "gpu/cuda/kernels.h"
+#include "gpu/cuda/solver.h"
+#include "ops/names.h"
 
 static bool start(void)
 {

@@ -9,7 +9,7 @@
 
 #include "cpu_ref/apply.h"
 #include "cpu_ref/verify.h"
-#include "dispatch/shape.h"
+#include "ops/shape.h"
 #include "routine.h"
 
 enum { MOST = 12 };

@@ -1,0 +1,184 @@
+#define _GNU_SOURCE
+#include "contention.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/held_signals.h"
+#include "base/text.h"
+
+/* A call on the device. Free where no process owns it. */
+struct entry {
+    _Atomic int32_t owner; /* process */
+    _Atomic int64_t
+        end_us; /* when it is thought to end, on the monotonic clock, which all processes share */
+};
+
+enum { ENTRIES = 64, PAGE = ENTRIES * sizeof(struct entry) };
+
+static struct entry own_page[ENTRIES]; /* where there is no shared one */
+static struct entry *_Atomic page = own_page;
+static _Atomic int cpu_calls;
+
+static int64_t now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+/* ---- The page ---- */
+
+static char folder[PATH_MAX - 128];
+
+void load_prepare(void)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    bool usable = runtime && runtime[0] == '/' && strlen(runtime) < sizeof folder;
+    strcpy(folder, usable ? runtime : "/dev/shm");
+}
+
+/* The user's own folder, or else a name with the user in it where all can write. */
+static void page_path(char *path, size_t size, const char *device)
+{
+    struct accel_text text;
+    text_start(&text, path, size - 1);
+    text_string(&text, folder);
+    text_string(&text, "/accel-");
+    text_integer(&text, (int64_t)geteuid());
+    text_char(&text, '-');
+    text_string(&text, device);
+    path[text.length] = 0;
+}
+
+/* Somebody else's file, a link, or one that others may write to, is not trusted; one of another length is another
+ * version's. */
+static bool is_ours(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+           (st.st_mode & 077) == 0 && (st.st_size == PAGE || st.st_size == 0);
+}
+
+/* Its memory is taken now: a file system that is full is met here, and not at a write into the page. */
+static bool has_room(int fd)
+{
+    struct held_signals held;
+    signals_hold(&held);
+    bool room = posix_fallocate(fd, 0, PAGE) == 0;
+    signals_release(&held, !room);
+    return room;
+}
+
+void load_start(const char *device)
+{
+    char path[PATH_MAX];
+    int saved = errno;
+    page_path(path, sizeof path, device);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (fd >= 0 && is_ours(fd) && has_room(fd)) {
+        void *memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (memory != MAP_FAILED)
+            atomic_store(&page, memory);
+    }
+    if (fd >= 0)
+        close(fd);
+    errno = saved;
+}
+
+/* ---- The GPU ---- */
+
+int load_enter_gpu(double ms)
+{
+    struct entry *entries = atomic_load(&page);
+    int32_t self = (int32_t)getpid();
+    for (int i = 0; i < ENTRIES; i++) {
+        int32_t nobody = 0;
+        if (atomic_load_explicit(&entries[i].owner, memory_order_relaxed) == 0 &&
+            atomic_compare_exchange_strong(&entries[i].owner, &nobody, self)) {
+            atomic_store(&entries[i].end_us, now_us() + (int64_t)((ms < 1e9 ? ms : 1e9) * 1e3));
+            return i;
+        }
+    }
+    return -1;
+}
+
+void load_leave_gpu(int number)
+{
+    struct entry *entries = atomic_load(&page);
+    if (number < 0)
+        return;
+    /* Whoever took this one for dead may have given it to somebody else. */
+    int32_t self = (int32_t)getpid();
+    atomic_compare_exchange_strong(&entries[number].owner, &self, 0);
+}
+
+/* A process that was killed leaves its calls behind. */
+static bool is_dead(struct entry *entry, int32_t owner)
+{
+    int saved = errno;
+    bool dead = owner <= 0 || (kill(owner, 0) != 0 && errno == ESRCH);
+    errno = saved;
+    if (dead)
+        atomic_compare_exchange_strong(&entry->owner, &owner, 0);
+    return dead;
+}
+
+double load_gpu_ms(void)
+{
+    struct entry *entries = atomic_load(&page);
+    int32_t self = 0;
+    int64_t now = 0;
+    double sum = 0;
+    for (int i = 0; i < ENTRIES; i++) {
+        int32_t owner = atomic_load_explicit(&entries[i].owner, memory_order_relaxed);
+        if (owner == 0)
+            continue;
+        if (self == 0) {
+            self = (int32_t)getpid();
+            now = now_us();
+        }
+        if (owner != self && is_dead(&entries[i], owner))
+            continue;
+        double left =
+            (double)atomic_load_explicit(&entries[i].end_us, memory_order_relaxed) - (double)now;
+        if (left > 0)
+            sum += left;
+    }
+    return sum * 1e-3;
+}
+
+/* ---- The CPU ---- */
+
+int load_enter_cpu(void)
+{
+    return atomic_fetch_add(&cpu_calls, 1) + 1;
+}
+
+void load_leave_cpu(void)
+{
+    atomic_fetch_sub(&cpu_calls, 1);
+}
+
+int load_cpu_calls(void)
+{
+    return atomic_load_explicit(&cpu_calls, memory_order_relaxed);
+}
+
+void load_fork_child(void)
+{
+    atomic_store(&page, own_page);
+    for (int i = 0; i < ENTRIES; i++)
+        atomic_store(&own_page[i].owner, 0);
+    atomic_store(&cpu_calls, 0);
+}

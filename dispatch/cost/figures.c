@@ -1,0 +1,673 @@
+#define _GNU_SOURCE
+#include "figures.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/grown.h"
+#include "known_gpus.h"
+#include "model_file.h"
+#include "base/say.h"
+#include "ops/shape.h"
+#include "base/text.h"
+
+/* A side's curves: made at their first use. */
+struct profile {
+    char key[MODEL_KEY_BYTES];
+    bool gpu;
+    bool measured; /* the calibration has a section: */
+    struct model_section section;
+    double threads_ratio; /* of the section's threads to those that are meant */
+    bool learned;
+    atomic_bool probed;
+    struct model_rates rates; /* where the calibration has no others */
+    double up_gbps, down_gbps;
+    struct figures_first first;
+    /* by routine: */
+    _Atomic unsigned char *made; /* enum made */
+    struct model_curve *curve;
+    /* of a CPU library: */
+    const struct dispatch_library *library;
+    int threads;
+};
+
+/* A curve that is calibrated stays as it is, unless ACCEL_LEARN asks for more. */
+enum made { NOT_MADE, NOMINAL, CALIBRATED };
+
+static const struct accel_settings *settings;
+static int cores;
+static bool learning, quiet;
+
+/* Written under while curves are made or changed; read under by a borrower, where they may change. */
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static _Thread_local bool holds __attribute__((tls_model("initial-exec")));
+
+static bool opened;
+static struct model_file file; /* no text: there is none */
+
+/* Libraries times their numbers of threads. What is beyond has nominal figures, which are not learned. */
+enum { CPU_PROFILES = 64 };
+static struct profile cpu_profile[CPU_PROFILES], cpu_beyond;
+static _Atomic int cpu_profiles;
+static struct profile gpu_profiles[2]; /* before and after it is known */
+static struct profile *_Atomic gpu_profile;
+
+void figures_start(const struct accel_settings *with, int cores_there, bool learning_allowed,
+                   bool be_quiet)
+{
+    settings = with;
+    cores = cores_there;
+    learning = learning_allowed;
+    quiet = be_quiet;
+}
+
+/* ---- The calibration ---- */
+
+/* Under the lock; once: a file of another machine lacks all that this one has. */
+static void say_foreign(const char *key)
+{
+    static bool said;
+    if (said || quiet)
+        return;
+    said = true;
+    accel_say("the calibration %s has nothing for %s: built-in figures are used; `accel calibrate` "
+              "measures this machine",
+              settings->model, key);
+}
+
+/* Once. Where it is to be learned, it is made at the end. */
+static void say_missing(void)
+{
+    static atomic_bool said;
+    if (!quiet && settings->model_given && !settings->learn && !atomic_exchange(&said, true))
+        accel_say("no calibration at %s (ACCEL_MODEL); built-in figures are used (run `accel "
+                  "calibrate`)",
+                  settings->model);
+}
+
+/* The file is opened where there is a GPU. That the user's own word about it is wrong is said without one, too. */
+void figures_complain(void)
+{
+    if (settings->model_given && access(settings->model, F_OK) != 0 &&
+        (errno == ENOENT || errno == ENOTDIR))
+        say_missing();
+}
+
+/* Under the lock. A file that is of no use here is named once. */
+static void open_file(void)
+{
+    char key[MODEL_KEY_BYTES];
+    struct model_section section;
+    if (opened)
+        return;
+    opened = true;
+    if (!settings->model)
+        return;
+    const char *wrong = model_file_open(&file, settings->model);
+    /* HOME stays another user's in programs that change the user. */
+    bool expected = wrong == model_file_closed && !settings->model_given;
+    if (wrong == model_file_missing)
+        say_missing();
+    else if (wrong && !quiet && !expected)
+        accel_say("the calibration %s is not used: %s", settings->model, wrong);
+    if (!file.text)
+        return;
+    if (!model_file_has_sections(&file)) { /* nothing that was measured is lost */
+        model_file_close(&file);
+        if (!quiet && settings->log != ACCEL_LOG_OFF)
+            accel_say("the calibration %s is empty; built-in figures are used (run `accel "
+                      "calibrate`)",
+                      settings->model);
+        return;
+    }
+    model_cpu_prefix(key);
+    if (!model_file_find(&file, key, true, &section))
+        say_foreign(key + 1);
+}
+
+static bool make_room(struct profile *p)
+{
+    size_t bytes = accel_routine_count * (sizeof *p->curve + sizeof *p->made);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return false;
+    p->curve = memory;
+    p->made = (_Atomic unsigned char *)(p->curve + accel_routine_count);
+    return true;
+}
+
+/* The section of the library whose number of threads is nearest: its rates are taken for as many times the threads. */
+static void find_cpu_section(struct profile *p)
+{
+    char prefix[MODEL_KEY_BYTES];
+    struct model_file rest = file;
+    struct model_section section;
+    int threads;
+    double best = 0;
+    model_cpu_key(p->key, p->library->name, p->threads);
+    model_cpu_prefix(prefix);
+    p->threads_ratio = 1;
+    while (file.text && model_file_next_cpu(&rest, prefix, p->library->name, &threads, &section)) {
+        double ratio = (double)threads / p->threads, away = ratio < 1 ? 1 / ratio : ratio;
+        if (best > 0 && away >= best)
+            continue;
+        best = away;
+        p->measured = true;
+        p->section = section;
+        p->threads_ratio = ratio;
+    }
+}
+
+static const struct accel_routine *product_in_double(void)
+{
+    for (uint32_t i = 0; i < accel_routine_count; i++)
+        if (accel_routines[i].family == ACCEL_GEMM && accel_routines[i].dtype == ACCEL_FLOAT64)
+            return &accel_routines[i];
+    return NULL;
+}
+
+static void scale_rates(struct model_rates *rates, double gflops)
+{
+    double ratio = gflops / rates->gflops[ACCEL_FLOAT64];
+    for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++)
+        rates->gflops[dtype] *= ratio;
+}
+
+/* Routines that a section has not go by its products. False where it has none of these either. */
+static bool rates_of_section(struct profile *p)
+{
+    const struct accel_routine *routine = product_in_double();
+    const int64_t size[ACCEL_DIMENSIONS] = {512, 512, 512, 0};
+    struct model_curve curve;
+    struct accel_call call;
+    struct model_work work;
+    if (!p->measured || !routine)
+        return false;
+    model_nominal_cpu(&curve, routine, &p->rates);
+    if (!model_section_curve(&p->section, routine, &curve))
+        return false;
+    shape_typical(&call, routine, size);
+    model_work_of(&call, &work);
+    scale_rates(&p->rates,
+                work.term[MODEL_OPERATION] * 1e3 / (p->threads_ratio * model_ms(&curve, &work)));
+    return true;
+}
+
+/* Under the lock; NULL where there is no room. */
+static struct profile *add_cpu(const struct dispatch_library *library, int threads)
+{
+    int count = atomic_load(&cpu_profiles);
+    struct profile *p = &cpu_profile[count];
+    open_file();
+    if (count == CPU_PROFILES || !make_room(p))
+        return NULL;
+    p->library = library;
+    p->threads = threads;
+    p->rates = accel_nominal_cpu(threads < cores ? threads : cores);
+    find_cpu_section(p);
+    if (file.text && !p->measured && settings->log != ACCEL_LOG_OFF)
+        say_foreign(p->key);
+    if (rates_of_section(p))
+        atomic_store(&p->probed, true);
+    atomic_store(&cpu_profiles, count + 1);
+    return p;
+}
+
+/* Under the lock; NULL where there is no memory. */
+static struct profile *profile_beyond(void)
+{
+    if (!cpu_beyond.curve && make_room(&cpu_beyond)) {
+        cpu_beyond.rates = accel_nominal_cpu(cores);
+        atomic_store(&cpu_beyond.probed, true);
+    }
+    return &cpu_beyond;
+}
+
+static struct profile *find_cpu(const struct dispatch_library *library, int threads)
+{
+    int count = atomic_load(&cpu_profiles);
+    for (int i = 0; i < count; i++)
+        if (cpu_profile[i].library == library && cpu_profile[i].threads == threads)
+            return &cpu_profile[i];
+    return NULL;
+}
+
+static struct profile *cpu_of(const struct dispatch_library *library, int threads)
+{
+    struct profile *p = find_cpu(library, threads);
+    if (p)
+        return p;
+    pthread_rwlock_wrlock(&lock);
+    p = find_cpu(library, threads);
+    if (!p)
+        p = add_cpu(library, threads);
+    if (!p)
+        p = profile_beyond();
+    pthread_rwlock_unlock(&lock);
+    return p;
+}
+
+/* cuSOLVER is three libraries, more than 200 MB of files, and takes from half a second, in the page cache, to several. Kernels are
+ * loaded one by one, by the calls that need them first (CUDA's lazy loading), from a library that is open: some tens of
+ * milliseconds for a routine. */
+static const struct figures_first nominal_first = {.kernels_ms = 50, .solver_ms = 500};
+
+/* Under the lock. */
+static bool make_gpu(struct profile *p, struct model_rates rates)
+{
+    p->gpu = true;
+    p->rates = rates;
+    p->up_gbps = p->down_gbps = ACCEL_COPY_GBPS;
+    p->first = nominal_first;
+    return make_room(p);
+}
+
+/* Until the GPU is known, it is thought to be a fast one: it is started to see. The calibration may have several, of other
+ * machines, of which any could keep it from that. */
+static struct profile *gpu_of(void)
+{
+    struct profile *p = atomic_load(&gpu_profile);
+    if (p)
+        return p;
+    pthread_rwlock_wrlock(&lock);
+    p = atomic_load(&gpu_profile);
+    if (!p && make_gpu(&gpu_profiles[0], accel_nominal_gpu())) {
+        p = &gpu_profiles[0];
+        atomic_store(&gpu_profile, p);
+    }
+    pthread_rwlock_unlock(&lock);
+    return p;
+}
+
+/* ---- Curves ---- */
+
+/* Under the lock. */
+static void make_curve(struct profile *p, uint32_t index)
+{
+    const struct accel_routine *routine = &accel_routines[index];
+    struct model_curve *curve = &p->curve[index];
+    enum made made = NOMINAL;
+    if (p->gpu)
+        model_nominal_gpu(curve, routine, &p->rates, ACCEL_LAUNCH_MS);
+    else
+        model_nominal_cpu(curve, routine, &p->rates);
+    if (p->measured && model_section_curve(&p->section, routine, curve)) {
+        made = CALIBRATED;
+        if (!p->gpu && p->threads_ratio != 1) {
+            curve->ms[MODEL_STEP] *= p->threads_ratio;
+            curve->ms[MODEL_ELEMENT] *= p->threads_ratio;
+            curve->ms[MODEL_OPERATION] *= p->threads_ratio;
+            made = NOMINAL; /* of other threads: a better guess */
+        }
+    }
+    atomic_store_explicit(&p->made[index], (unsigned char)made, memory_order_release);
+}
+
+static bool learns(const struct profile *p, uint32_t index)
+{
+    if (p == &cpu_beyond || !p->curve)
+        return false;
+    return settings->learn ||
+           (learning && atomic_load_explicit(&p->made[index], memory_order_relaxed) != CALIBRATED);
+}
+
+/* Not while this thread holds the lock. */
+static const struct model_curve *curve_of(struct profile *p, uint32_t index)
+{
+    if (atomic_load_explicit(&p->made[index], memory_order_acquire) == NOT_MADE) {
+        pthread_rwlock_wrlock(&lock);
+        if (atomic_load_explicit(&p->made[index], memory_order_relaxed) == NOT_MADE)
+            make_curve(p, index);
+        pthread_rwlock_unlock(&lock);
+    }
+    return &p->curve[index];
+}
+
+/* Without memory for any. */
+static const struct model_curve no_curve;
+
+void figures_borrow(struct accel_machine *machine, const struct accel_routine *routine,
+                    const struct dispatch_library *library, int threads)
+{
+    uint32_t index = (uint32_t)(routine - accel_routines);
+    struct profile *cpu = cpu_of(library, threads), *gpu = gpu_of();
+    machine->cpu_curve = cpu->curve ? curve_of(cpu, index) : &no_curve;
+    machine->gpu_curve = gpu ? curve_of(gpu, index) : &no_curve;
+    if (gpu) {
+        machine->up_gbps = gpu->up_gbps;
+        machine->down_gbps = gpu->down_gbps;
+    }
+    if (learns(cpu, index) || (gpu && learns(gpu, index))) {
+        pthread_rwlock_rdlock(&lock);
+        holds = true;
+    }
+}
+
+void figures_give_back(void)
+{
+    if (holds) {
+        holds = false;
+        pthread_rwlock_unlock(&lock);
+    }
+}
+
+/* ---- The GPU ---- */
+
+struct figures_first figures_first_calls(void)
+{
+    const struct profile *gpu = gpu_of();
+    return gpu ? gpu->first : nominal_first;
+}
+
+/* What a section says, or what it has been thought to be. */
+static double value_or(const struct profile *p, const char *name, double otherwise)
+{
+    double value = model_section_value(&p->section, name);
+    return value > 0 ? value : otherwise;
+}
+
+/* Under the lock: its rates, of what is known of it, and of the calibration where that has it. */
+static void set_gpu(struct profile *p, const struct known_gpu *known)
+{
+    if (known) {
+        const double peaks[2] = {1e3 * known->tflops[0], 1e3 * known->tflops[1]};
+        p->rates = accel_gpu_of_peaks(peaks, known->memory_gbps);
+        p->up_gbps = known->up_gbps;
+        p->down_gbps = known->down_gbps;
+    }
+    if (p->measured) {
+        p->up_gbps = value_or(p, "up_gbps", p->up_gbps);
+        p->down_gbps = value_or(p, "down_gbps", p->down_gbps);
+        p->first.kernels_ms = value_or(p, "kernels_ms", p->first.kernels_ms);
+        p->first.solver_ms = value_or(p, "solver_ms", p->first.solver_ms);
+    }
+    atomic_store(&gpu_profile, p);
+}
+
+static void choose_svd(const struct profile *p)
+{
+    enum gpu_svd algorithm[GPU_SVD_OCTAVES];
+    for (int i = 0; i < 2 * ACCEL_DTYPES; i++) {
+        enum accel_dtype dtype = (enum accel_dtype)(i / 2);
+        if (!model_section_svd(&p->section, dtype, i % 2, algorithm))
+            continue;
+        for (int octave = 0; octave < GPU_SVD_OCTAVES; octave++)
+            gpu_svd_choose(dtype, i % 2, octave, algorithm[octave]);
+    }
+}
+
+void figures_set_gpu(const struct gpu_info *info)
+{
+    struct profile *p = &gpu_profiles[1];
+    pthread_rwlock_wrlock(&lock);
+    if (make_gpu(p, accel_gpu_of_peaks(info->nominal.gflops, info->nominal.memory_gbps))) {
+        open_file();
+        model_gpu_key(p->key, info->name, info->cuda_version, info->cublas_version);
+        p->measured = file.text && model_file_find(&file, p->key, false, &p->section);
+        if (file.text && !p->measured)
+            say_foreign(p->key);
+        if (p->measured)
+            choose_svd(p);
+        set_gpu(p, known_gpu_whole(info->name));
+    }
+    pthread_rwlock_unlock(&lock);
+}
+
+bool figures_set_gpu_named(const char *name, int64_t *memory_bytes)
+{
+    struct profile *p = &gpu_profiles[1];
+    const struct known_gpu *card = known_gpu_find(name);
+    const struct known_gpu slice = card ? known_gpu_slice(card, name) : (struct known_gpu){0};
+    const struct known_gpu *known = card ? &slice : NULL;
+    bool found = false;
+    pthread_rwlock_wrlock(&lock);
+    if (make_gpu(p, accel_nominal_gpu())) {
+        open_file();
+        p->measured = file.text && model_file_find_gpu(&file, name, &p->section);
+        *memory_bytes = known ? (int64_t)(known->memory_gb * 1e9) : 0;
+        found = p->measured || known;
+        if (found)
+            set_gpu(p, known);
+    }
+    pthread_rwlock_unlock(&lock);
+    return found;
+}
+
+/* ---- Learning ---- */
+
+static void learn(struct profile *p, const struct accel_call *call, const struct model_work *work,
+                  double ms)
+{
+    uint32_t index = (uint32_t)(call->routine - accel_routines);
+    curve_of(p, index);
+    if (!learns(p, index))
+        return;
+    pthread_rwlock_wrlock(&lock);
+    model_learn(&p->curve[index], work, ms);
+    p->learned = true;
+    pthread_rwlock_unlock(&lock);
+}
+
+void figures_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
+                       int threads, double ms)
+{
+    struct profile *p = cpu_of(library, threads);
+    struct model_work work;
+    if (!p->curve)
+        return;
+    model_work_of(call, &work);
+    learn(p, call, &work, ms);
+}
+
+void figures_learn_gpu(const struct accel_call *call, double ms)
+{
+    struct profile *p = gpu_of();
+    struct model_work work;
+    if (!p)
+        return;
+    model_work_of(call, &work);
+    double copies = model_copies_ms(&work, p->up_gbps, p->down_gbps);
+    /* The copies take what they take; a call that was faster than they are thought to be leaves next to nothing. */
+    learn(p, call, &work, ms - copies > ms / 10 ? ms - copies : ms / 10);
+}
+
+/* ---- The probe ---- */
+
+/* After a run of so long there is no further one. */
+#define PROBE_MOST_MS 5.0
+
+/* The best of two products of order n, in 10^9 operations a second; 0 where the library has none. */
+static double time_product(const struct dispatch_library *library, int64_t n)
+{
+    const struct accel_routine *routine = product_in_double();
+    const int64_t size[ACCEL_DIMENSIONS] = {n, n, n, 0};
+    double best = 0;
+    struct accel_call call;
+    double *memory = routine ? calloc((size_t)(3 * n * n), sizeof *memory) : NULL;
+    if (!memory)
+        return 0;
+    for (int64_t i = 0; i < 3 * n * n; i++)
+        memory[i] = 1 / (double)(i % 61 + 1);
+    shape_typical(&call, routine, size);
+    call.scalar[ACCEL_beta].re = 0;
+    for (int i = ACCEL_a; i <= ACCEL_c; i++)
+        call.operand[i].ptr = memory + i * n * n;
+    for (int run = 0; run < 3; run++) { /* the first one warms up */
+        double start = accel_now_ms();
+        if (!library->run(library, &call))
+            break;
+        double gflops = routine->flops(&call) * 1e-6 / (accel_now_ms() - start);
+        if (run > 0 && gflops > best)
+            best = gflops;
+        if (accel_now_ms() - start > PROBE_MOST_MS) { /* slower than thought: that is known now */
+            best = gflops > best ? gflops : best;
+            break;
+        }
+    }
+    free(memory);
+    return best;
+}
+
+/* About a millisecond each at the nominal rate: many threads show what they can at larger sizes alone. */
+static int64_t probe_size(int threads)
+{
+    int64_t n = 224;
+    while (n < 640 && (n + 32) * (n + 32) * (n + 32) < (int64_t)12500000 * threads)
+        n += 32;
+    return n;
+}
+
+void figures_probe(const struct dispatch_library *library, int threads)
+{
+    struct profile *p = cpu_of(library, threads);
+    if (!learning || !p->curve || atomic_load_explicit(&p->probed, memory_order_relaxed) ||
+        atomic_exchange(&p->probed, true))
+        return;
+    double gflops = time_product(library, 96);
+    if (gflops > 4) /* a slow library would take too long */
+        gflops = time_product(library, probe_size(threads));
+    pthread_rwlock_wrlock(&lock);
+    if (gflops > 0) {
+        scale_rates(&p->rates, gflops);
+        /* What was learned meanwhile is of real calls, and stays. */
+        for (uint32_t i = 0; i < accel_routine_count; i++)
+            if (atomic_load(&p->made[i]) == NOMINAL && p->curve[i].points == 0)
+                make_curve(p, i);
+    }
+    pthread_rwlock_unlock(&lock);
+}
+
+/* ---- ACCEL_LEARN=1: back to the file ---- */
+
+/* Sizes from their logarithms, as model_work_of() makes them. */
+static int64_t size_at(float place)
+{
+    int64_t whole = (int64_t)place;
+    return (int64_t)((double)((int64_t)1 << whole) * (1 + ((double)place - (double)whole)) + 0.5);
+}
+
+static void append_point(struct grown *body, const struct accel_routine *routine,
+                         const struct model_curve *curve, const struct model_point *point)
+{
+    int64_t size[ACCEL_DIMENSIONS] = {0};
+    char buffer[128];
+    struct accel_text text;
+    struct accel_call call;
+    struct model_work work;
+    bool first = true;
+    text_start(&text, buffer, sizeof buffer);
+    text_char(&text, ' ');
+    for (int i = 0; i < ACCEL_DIMENSIONS; i++) {
+        if (!accel_has_size(routine, (enum accel_size)i))
+            continue;
+        size[i] = accel_min(size_at(point->place[i]), INT32_MAX); /* as much as is read */
+        if (!first)
+            text_char(&text, 'x');
+        text_integer(&text, size[i]);
+        first = false;
+    }
+    shape_typical(&call, routine, size);
+    model_work_of(&call, &work);
+    double ms = model_point_ms(curve, point, &work);
+    text_char(&text, ':');
+    text_decimal(&text, ms);
+    if (ms >= 1e-6)
+        grown_add(body, buffer, text.length);
+}
+
+static void append_curve(struct grown *body, const struct accel_routine *routine,
+                         const struct model_curve *curve)
+{
+    size_t before = body->length;
+    grown_string(body, routine->name);
+    size_t empty = body->length;
+    for (int i = 0; i < curve->points; i++)
+        if (curve->point[i].place[ACCEL_DIMENSIONS] == 0) /* a batch has no line */
+            append_point(body, routine, curve, &curve->point[i]);
+    if (body->length > empty) {
+        grown_string(body, "\n");
+    } else if (body->text) {
+        body->length = before;
+        body->text[before] = 0;
+    }
+}
+
+static void append_rates(struct grown *body, const struct profile *p)
+{
+    const struct {
+        const char *name;
+        double value;
+    } line[] = {{"up_gbps=", p->up_gbps},
+                {"down_gbps=", p->down_gbps},
+                {"kernels_ms=", p->first.kernels_ms},
+                {"solver_ms=", p->first.solver_ms}};
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++) {
+        char buffer[64];
+        struct accel_text text;
+        text_start(&text, buffer, sizeof buffer);
+        text_string(&text, line[i].name);
+        text_decimal(&text, line[i].value);
+        text_char(&text, '\n');
+        grown_add(body, buffer, text.length);
+    }
+}
+
+/* The whole section: what was measured and is unchanged, too. */
+static bool compose(struct grown *body, struct profile *p)
+{
+    *body = (struct grown){NULL, 0, 0, false};
+    if (p->gpu)
+        append_rates(body, p);
+    if (p->gpu && p->measured)
+        model_section_keep_svd(&p->section, body);
+    for (uint32_t i = 0; i < accel_routine_count; i++) {
+        if (atomic_load(&p->made[i]) == NOT_MADE)
+            make_curve(p, i);
+        append_curve(body, &accel_routines[i], &p->curve[i]);
+    }
+    return !body->failed && body->length > 0;
+}
+
+void figures_end(void)
+{
+    const char *keys[CPU_PROFILES + 1], *bodies[CPU_PROFILES + 1];
+    struct grown body[CPU_PROFILES + 1];
+    int count = 0;
+    if (!settings || !settings->learn || !settings->model || pthread_rwlock_trywrlock(&lock) != 0)
+        return;
+    for (int i = 0; i <= atomic_load(&cpu_profiles); i++) {
+        struct profile *p =
+            i < atomic_load(&cpu_profiles) ? &cpu_profile[i] : atomic_load(&gpu_profile);
+        if (!p || !p->learned || !p->key[0])
+            continue;
+        if (p->threads_ratio > 0 && p->threads_ratio != 1)
+            continue; /* its points are another section's */
+        if (compose(&body[count], p)) {
+            keys[count] = p->key;
+            bodies[count] = body[count].text;
+            count++;
+        } else {
+            free(body[count].text);
+        }
+    }
+    const char *wrong =
+        count > 0 ? model_file_put(settings->model, keys, bodies, count, false) : NULL;
+    if (wrong)
+        accel_say("what was learned is not kept in %s: %s (%s)", settings->model, wrong,
+                  strerrordesc_np(errno));
+    for (int i = 0; i < count; i++)
+        free(body[i].text);
+    pthread_rwlock_unlock(&lock);
+}
+
+void figures_fork_child(void)
+{
+    pthread_rwlock_init(&lock, NULL);
+    holds = false;
+}

@@ -1,0 +1,361 @@
+#include "model.h"
+
+#include <string.h>
+
+#include "ops/lapack/rules.h"
+
+/* ---- Logarithms ---- */
+
+/* To the base 2, of a positive number: exact at the powers, linear in between, which is as good as the curve is. */
+static float log2_of(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (float)((int64_t)(bits >> 52) - 1023) +
+           (float)(bits & (((uint64_t)1 << 52) - 1)) / (float)((uint64_t)1 << 52);
+}
+
+/* Its inverse, for what can be a ratio. */
+static double power_of_2(double y)
+{
+    const double most = 100;
+    y = y > most ? most : y > -most ? y : -most;
+    int64_t whole = (int64_t)y - (y < 0);
+    uint64_t bits = (uint64_t)(whole + 1023) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return power * (1 + (y - (double)whole));
+}
+
+/* ---- What a call asks for ---- */
+
+/* The smallest size; of LAPACK, how many columns are eliminated one after the other. A size that the routine does not have
+ * is 0. */
+static double steps_of(const struct accel_call *call)
+{
+    int sizes = accel_is_lapack(call->routine->family) ? ACCEL_k : ACCEL_DIMENSIONS;
+    int64_t least = 0;
+    for (int i = 0; i < sizes; i++)
+        if (call->size[i] > 0 && (least == 0 || call->size[i] < least))
+            least = call->size[i];
+    return (double)least;
+}
+
+void model_work_of(const struct accel_call *call, struct model_work *work)
+{
+    double batch = (double)call->batch, elements = 0;
+    *work = (struct model_work){.term = {[MODEL_CALL] = 1}};
+    for (int i = 0; i < ACCEL_MATRICES; i++) {
+        const struct accel_operand *x = &call->operand[i];
+        double count = (double)x->rows * (double)x->cols * batch;
+        if (count <= 0)
+            continue;
+        double bytes = count * (double)accel_dtype_size(x->dtype);
+        elements += count;
+        if (x->place != ACCEL_HOST)
+            continue;
+        if (x->access & ACCEL_WRITE)
+            work->down_bytes += bytes;
+        if (accel_is_read(call, x))
+            work->up_bytes += bytes;
+    }
+    work->term[MODEL_STEP] = steps_of(call) * batch;
+    work->term[MODEL_ELEMENT] = elements * 1e-6;
+    work->term[MODEL_OPERATION] = call->routine->flops(call) * 1e-9;
+    for (int i = 0; i < ACCEL_DIMENSIONS; i++)
+        if (call->size[i] > 1)
+            work->place[i] = log2_of((double)call->size[i]);
+    if (call->batch > 1)
+        work->place[ACCEL_DIMENSIONS] = log2_of(batch);
+}
+
+/* ---- The time ---- */
+
+static double sum_of(const double ms[MODEL_TERMS], const struct model_work *work)
+{
+    double sum = 0;
+    for (int i = 0; i < MODEL_TERMS; i++)
+        sum += ms[i] * work->term[i];
+    return sum;
+}
+
+/* A size that is this far below the largest one (octaves) hardly matters to the time: one right-hand side or eight. */
+enum { FAR_BELOW = 5 };
+
+static double largest_of(const float place[MODEL_SIZES])
+{
+    double largest = 0;
+    for (int i = 0; i < ACCEL_DIMENSIONS; i++)
+        largest = (double)place[i] > largest ? (double)place[i] : largest;
+    return largest;
+}
+
+static double distance2(const struct model_point *point, const struct model_work *work)
+{
+    double least[2] = {largest_of(point->place) - FAR_BELOW, largest_of(work->place) - FAR_BELOW};
+    double sum = 0;
+    for (int i = 0; i < MODEL_SIZES; i++) {
+        double one = (double)point->place[i], other = (double)work->place[i];
+        if (i < ACCEL_DIMENSIONS && one != other) {
+            one = one > least[0] ? one : least[0];
+            other = other > least[1] ? other : least[1];
+        }
+        sum += (one - other) * (one - other);
+    }
+    return sum;
+}
+
+/* Where nothing near was measured the terms alone count: they weigh as much as one point three octaves away. */
+static double weight_of(double distance_squared)
+{
+    double d = distance_squared + 0.02;
+    return 1 / (d * d);
+}
+
+double model_ms(const struct model_curve *curve, const struct model_work *work)
+{
+    double weights = weight_of(9), logarithms = 0;
+    for (int i = 0; i < curve->points; i++) {
+        double weight = weight_of(distance2(&curve->point[i], work));
+        weights += weight;
+        logarithms += weight * (double)curve->point[i].log2_ratio;
+    }
+    return sum_of(curve->ms, work) * power_of_2(logarithms / weights);
+}
+
+double model_copies_ms(const struct model_work *work, double up_gbps, double down_gbps)
+{
+    return work->up_bytes / up_gbps * 1e-6 + work->down_bytes / down_gbps * 1e-6;
+}
+
+double model_point_ms(const struct model_curve *curve, const struct model_point *point,
+                      const struct model_work *work)
+{
+    return sum_of(curve->ms, work) * power_of_2((double)point->log2_ratio);
+}
+
+/* ---- Fitting ---- */
+
+/* Normal equations of the relative errors. */
+struct normal {
+    double a[MODEL_TERMS][MODEL_TERMS], b[MODEL_TERMS];
+};
+
+static struct normal normal_of(const struct model_work *works, const double *ms, int count)
+{
+    struct normal normal = {0};
+    for (int p = 0; p < count; p++)
+        for (int i = 0; i < MODEL_TERMS; i++) {
+            double x = works[p].term[i] / ms[p];
+            normal.b[i] += x;
+            for (int j = 0; j < MODEL_TERMS; j++)
+                normal.a[i][j] += x * works[p].term[j] / ms[p];
+        }
+    return normal;
+}
+
+/* The terms of a set alone, by Gauss's elimination; false where they cannot be told apart, or one is negative. */
+static bool solve(const struct normal *normal, unsigned set, double ms[MODEL_TERMS])
+{
+    double a[MODEL_TERMS][MODEL_TERMS + 1];
+    int index[MODEL_TERMS], n = 0;
+    for (int i = 0; i < MODEL_TERMS; i++)
+        if (set & 1u << i)
+            index[n++] = i;
+    for (int i = 0; i < n; i++) {
+        for (int j = 0; j < n; j++)
+            a[i][j] = normal->a[index[i]][index[j]];
+        a[i][n] = normal->b[index[i]];
+    }
+    for (int i = 0; i < n; i++) {
+        if (!(a[i][i] > 1e-9 * normal->a[index[i]][index[i]]) || !(a[i][i] > 0))
+            return false;
+        for (int r = i + 1; r < n; r++) {
+            double factor = a[r][i] / a[i][i];
+            for (int j = i; j <= n; j++)
+                a[r][j] -= factor * a[i][j];
+        }
+    }
+    memset(ms, 0, MODEL_TERMS * sizeof *ms);
+    for (int i = n; i-- > 0;) {
+        double x = a[i][n];
+        for (int j = i + 1; j < n; j++)
+            x -= a[i][j] * ms[index[j]];
+        x /= a[i][i];
+        if (!(x >= 0))
+            return false;
+        ms[index[i]] = x;
+    }
+    return true;
+}
+
+static double error_of(const double ms[MODEL_TERMS], const struct model_work *works,
+                       const double *measured, int count)
+{
+    double sum = 0;
+    for (int p = 0; p < count; p++) {
+        double e = sum_of(ms, &works[p]) / measured[p] - 1;
+        sum += e * e;
+    }
+    return sum;
+}
+
+/* The best of all sets of terms: there are few. One that explains no more than the measurements are worth is left out: what it
+ * was made of is noise, and beyond the measured sizes it would grow. */
+static bool best_terms(double best[MODEL_TERMS], const struct model_work *works,
+                       const double *measured, int count)
+{
+    const double worth = 0.02; /* of the sum of squared errors */
+    const struct normal normal = normal_of(works, measured, count);
+    bool found = false;
+    double least = 0;
+    for (unsigned set = 1; set < 1u << MODEL_TERMS; set++) {
+        double ms[MODEL_TERMS];
+        int terms = __builtin_popcount(set);
+        if (terms > count || !solve(&normal, set, ms))
+            continue;
+        double error = error_of(ms, works, measured, count) + worth * terms;
+        if (!found || error < least) {
+            found = true;
+            least = error;
+            memcpy(best, ms, sizeof ms);
+        }
+    }
+    return found;
+}
+
+/* What was measured last still had the ramp and the steps in it; but no CPU is ten times as fast beyond, and no GPU a hundred
+ * times. */
+static double least_ms_per_operation(const struct model_work *works, const double *measured,
+                                     int count, bool device)
+{
+    double least = 0;
+    for (int p = 0; p < count; p++) {
+        double gflop = works[p].term[MODEL_OPERATION];
+        if (gflop > 0 && (least == 0 || measured[p] / gflop < least))
+            least = measured[p] / gflop;
+    }
+    return least / (device ? 100 : 10);
+}
+
+/* Few points, or all of about one size, do not tell the terms apart: then those that the curve has stay, and the points
+ * correct them. */
+static bool tells_terms(const struct model_curve *curve, const struct model_work *works, int count)
+{
+    const int least_points = 4;
+    const double least_spread = 50;
+    double least = 0, most = 0;
+    for (int p = 0; p < count; p++) {
+        double operations = works[p].term[MODEL_OPERATION];
+        least = p == 0 || operations < least ? operations : least;
+        most = operations > most ? operations : most;
+    }
+    bool has_terms = false;
+    for (int i = 0; i < MODEL_TERMS; i++)
+        has_terms = has_terms || curve->ms[i] > 0;
+    return !has_terms || (count >= least_points && most >= least_spread * least);
+}
+
+static void add_point(struct model_curve *curve, const struct model_work *work, double ms)
+{
+    struct model_point *point = &curve->point[curve->points++];
+    double sum = sum_of(curve->ms, work);
+    memcpy(point->place, work->place, sizeof point->place);
+    point->log2_ratio = sum > 0 ? log2_of(ms / sum) : 0;
+    point->runs = 1;
+}
+
+void model_fit(struct model_curve *curve, const struct model_work *works, const double *ms,
+               int count)
+{
+    double terms[MODEL_TERMS];
+    if (tells_terms(curve, works, count) && best_terms(terms, works, ms, count)) {
+        double least = least_ms_per_operation(works, ms, count, curve->device);
+        if (terms[MODEL_OPERATION] < least)
+            terms[MODEL_OPERATION] = least;
+        memcpy(curve->ms, terms, sizeof terms);
+    }
+    curve->points = 0;
+    int first = count > MODEL_POINTS ? count - MODEL_POINTS : 0; /* the last are the largest */
+    for (int p = first; p < count; p++)
+        add_point(curve, &works[p], ms[p]);
+}
+
+static struct model_point *nearest_point(struct model_curve *curve, const struct model_work *work,
+                                         double *distance_squared)
+{
+    struct model_point *nearest = NULL;
+    for (int i = 0; i < curve->points; i++) {
+        double d = distance2(&curve->point[i], work);
+        if (!nearest || d < *distance_squared) {
+            nearest = &curve->point[i];
+            *distance_squared = d;
+        }
+    }
+    return nearest;
+}
+
+/* A run is slow for many reasons, and fast for one alone. */
+static void refine_point(struct model_point *point, float log2_ratio)
+{
+    const float most = 8; /* runs that count: the machine may change */
+    if (point->runs < most)
+        point->runs++;
+    point->log2_ratio +=
+        (log2_ratio - point->log2_ratio) / (log2_ratio < point->log2_ratio ? 1 : point->runs);
+}
+
+void model_learn(struct model_curve *curve, const struct model_work *work, double ms)
+{
+    double distance, sum = sum_of(curve->ms, work), thought = model_ms(curve, work);
+    struct model_point *nearest = nearest_point(curve, work, &distance);
+    if (!(sum > 0) || !(ms > 0))
+        return;
+    if (nearest && distance < 0.05) { /* the same size, by a fifth or so */
+        refine_point(nearest, log2_of(ms / sum));
+        return;
+    }
+    if (ms > 2 * thought) /* what it did first, it may have done for the first time */
+        ms = 2 * thought;
+    int points = curve->points;
+    if (points == MODEL_POINTS) /* in its place */
+        curve->points = (int)(nearest - curve->point);
+    add_point(curve, work, ms);
+    if (points == MODEL_POINTS)
+        curve->points = points;
+}
+
+/* ---- Nominal figures ---- */
+
+/* ms for 10^6 elements, and for 10^9 operations */
+static double ms_per_element(const struct accel_routine *routine, double gbps)
+{
+    return (double)accel_dtype_size(routine->dtype) / gbps;
+}
+
+static double ms_per_operation(const struct accel_routine *routine, const struct model_rates *rates,
+                               double share)
+{
+    return 1e3 / (share * rates->gflops[routine->dtype]);
+}
+
+void model_nominal_cpu(struct model_curve *curve, const struct accel_routine *routine,
+                       const struct model_rates *rates)
+{
+    *curve = (struct model_curve){.points = 0};
+    curve->ms[MODEL_CALL] = 0.0005;
+    curve->ms[MODEL_ELEMENT] = ms_per_element(routine, rates->gbps);
+    curve->ms[MODEL_OPERATION] =
+        ms_per_operation(routine, rates, lapack_nominal(routine->family).cpu_share);
+}
+
+void model_nominal_gpu(struct model_curve *curve, const struct accel_routine *routine,
+                       const struct model_rates *rates, double launch_ms)
+{
+    const struct lapack_nominal nominal = lapack_nominal(routine->family);
+    *curve = (struct model_curve){.device = true};
+    curve->ms[MODEL_CALL] = launch_ms;
+    curve->ms[MODEL_STEP] = nominal.gpu_step_ms;
+    curve->ms[MODEL_ELEMENT] = ms_per_element(routine, rates->gbps);
+    curve->ms[MODEL_OPERATION] = ms_per_operation(routine, rates, nominal.gpu_share);
+}

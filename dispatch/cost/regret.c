@@ -1,0 +1,103 @@
+#include "regret.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* A program has a few; where there are more, the first ones are known. */
+enum { PLACES = 4096, PROBES = 8 };
+
+static struct place {
+    _Atomic uint64_t key; /* 0: free */
+    atomic_bool lost;
+    int runs;
+    double gpu_ms, cpu_ms; /* of the runs that count */
+} places[PLACES];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what is not atomic */
+
+/* Runs before a judgement, and by how much they have to lose: what is measured is noisy. A loss of long_ms is enough without
+ * more runs. The first run sets up what others use, and does not count: it loads kernels, and libraries. What the process
+ * has lost so in long ones has an end. */
+enum { RUNS_LEAST = 3 };
+static const double margin = 1.25, long_ms = 100, setup_most_ms = 2000;
+static double setup_ms;
+
+/* splitmix64's last steps (Steele, Lea and Flood, 2014): every bit depends on every other one. */
+static uint64_t mixed(uint64_t x)
+{
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111eb;
+    return x ^ x >> 31;
+}
+
+uint64_t sites_key(uintptr_t site, const struct accel_call *call)
+{
+    uint64_t key = mixed((uint64_t)site) ^ mixed((uint64_t)(uintptr_t)call->routine + 1);
+    for (int i = 0; i <= ACCEL_DIMENSIONS; i++) {
+        int64_t size = i < ACCEL_DIMENSIONS ? call->size[i] : call->batch;
+        uint64_t power = size > 0 ? 64 - (uint64_t)__builtin_clzll((unsigned long long)size) : 0;
+        key = mixed(key + power + 1);
+    }
+    return key ? key : 1;
+}
+
+/* The place of a key; a free one, or NULL where all are taken. */
+static struct place *find(uint64_t key)
+{
+    for (uint64_t i = 0; i < PROBES; i++) {
+        struct place *place = &places[(key + i) % PLACES];
+        uint64_t there = atomic_load_explicit(&place->key, memory_order_acquire);
+        if (there == key || there == 0)
+            return place;
+    }
+    return NULL;
+}
+
+bool sites_lost(uint64_t key)
+{
+    struct place *place = find(key);
+    return place && atomic_load_explicit(&place->key, memory_order_relaxed) == key &&
+           atomic_load_explicit(&place->lost, memory_order_relaxed);
+}
+
+/* Under the lock. */
+static bool is_setup(const struct place *place, double loss_ms)
+{
+    if (place->runs > 1)
+        return false;
+    if (loss_ms <= long_ms)
+        return true;
+    if (setup_ms + loss_ms > setup_most_ms)
+        return false;
+    setup_ms += loss_ms;
+    return true;
+}
+
+enum sites_verdict sites_note(uint64_t key, double gpu_ms, double cpu_ms)
+{
+    enum sites_verdict verdict = SITES_USUAL;
+    pthread_mutex_lock(&lock);
+    struct place *place = find(key);
+    if (place) {
+        atomic_store_explicit(&place->key, key, memory_order_release);
+        place->runs++;
+        if (!is_setup(place, gpu_ms - cpu_ms)) {
+            place->gpu_ms += gpu_ms;
+            place->cpu_ms += cpu_ms;
+        }
+        bool enough = place->runs >= RUNS_LEAST || place->gpu_ms - place->cpu_ms > long_ms;
+        if (enough && place->gpu_ms > margin * place->cpu_ms &&
+            !atomic_exchange(&place->lost, true))
+            verdict = SITES_SENT_BACK;
+        else if (place->runs < RUNS_LEAST)
+            verdict = SITES_EARLY;
+    }
+    pthread_mutex_unlock(&lock);
+    return verdict;
+}
+
+void sites_fork_child(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}

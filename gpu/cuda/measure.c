@@ -1,0 +1,76 @@
+/*
+ * How fast operands come up to the device and go back.
+ */
+#include "base/clock.h"
+#include "pool.h"
+#include "staging.h"
+
+#include <stdlib.h>
+
+enum { ROWS = 2048, COLS = 2048, ATTEMPTS = 4 }; /* of doubles: 32 MB; the first attempt warms up */
+
+static const double megabytes = (double)ROWS * COLS * sizeof(double) * 1e-6;
+
+/* The best of some copies, in milliseconds. */
+static enum gpu_status time_copies(struct gpu_lane *lane, CUdeviceptr device, char *host,
+                                   double *up_ms, double *down_ms)
+{
+    const struct lane_rectangle r = lane_whole(host, ROWS, COLS, ROWS, sizeof(double));
+    int64_t done_cols, done_rows;
+    enum gpu_status status = GPU_OK;
+    *up_ms = *down_ms = 1e30;
+    for (int i = 0; status == GPU_OK && i < ATTEMPTS; i++) {
+        double start = accel_now_ms();
+        status = lane_upload(lane, device, ROWS, &r);
+        if (status == GPU_OK)
+            status = lane_wait(lane);
+        double up = accel_now_ms();
+        if (status == GPU_OK)
+            status = lane_download(lane, &r, device, ROWS, &done_cols, &done_rows);
+        double down = accel_now_ms();
+        if (i == 0)
+            continue;
+        *up_ms = up - start < *up_ms ? up - start : *up_ms;
+        *down_ms = down - up < *down_ms ? down - up : *down_ms;
+    }
+    return status;
+}
+
+static enum gpu_status measure(char *host, double *up_ms, double *down_ms)
+{
+    struct gpu_lane *lane;
+    CUdeviceptr device = 0;
+    bool grew;
+    enum gpu_status status = lane_acquire(&lane);
+    if (status != GPU_OK)
+        return status;
+    status = pool_get((int64_t)ROWS * COLS * (int64_t)sizeof(double), &device, &grew);
+    if (status == GPU_OK)
+        status = time_copies(lane, device, host, up_ms, down_ms);
+    bool quiet = lane_wait(lane) == GPU_OK;
+    if (quiet && device)
+        pool_put(device);
+    lane_release(lane, !quiet);
+    if (quiet)
+        pool_settle();
+    return status;
+}
+
+bool gpu_measure_copies(double *up_gbps, double *down_gbps)
+{
+    struct gpu_scope scope;
+    double up_ms = 0, down_ms = 0;
+    char *host = calloc((size_t)ROWS * COLS, sizeof(double));
+    if (!host || gpu_enter(&scope) != GPU_OK) {
+        free(host);
+        return false;
+    }
+    enum gpu_status status = measure(host, &up_ms, &down_ms);
+    gpu_leave(&scope);
+    free(host);
+    if (status != GPU_OK)
+        return false;
+    *up_gbps = megabytes / up_ms;
+    *down_gbps = megabytes / down_ms;
+    return true;
+}

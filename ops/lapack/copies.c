@@ -1,0 +1,126 @@
+/*
+ * lacpy, laswp: what a chain on the device needs between its steps. What is in device memory does not leave it.
+ */
+#include "gpu/cuda/cusolver_call.h"
+
+#include <stdlib.h>
+
+static struct array in_place(const struct accel_operand *x)
+{
+    return (struct array){(CUdeviceptr)(uintptr_t)x->ptr, x->rows, x->cols, x->ld, x->dtype};
+}
+
+/* ---- lacpy ---- */
+
+static enum gpu_status copy_matrix(struct solver *s)
+{
+    const struct accel_call *call = s->work->call;
+    const struct accel_operand *a = &call->operand[ACCEL_a], *b = &call->operand[ACCEL_b];
+    char uplo = call->flag[ACCEL_uplo] == '*' ? 0 : call->flag[ACCEL_uplo];
+    if (!uplo && gpu_in_place(a) && gpu_in_place(b))
+        solver_copy(s, in_place(b), in_place(a));
+    else
+        solver_return(s, b, solver_upload(s, a, uplo), uplo);
+    return solver_end(s);
+}
+
+/* ---- laswp ---- */
+
+/* The exchanges of rows k1 .. k2, at their places in an array that begins with row 1's; and the largest row that is
+ * concerned. NULL where one is out of bounds. */
+static int32_t *read_swaps(struct solver *s, int64_t *last)
+{
+    const struct accel_call *call = s->work->call;
+    const struct accel_operand *ipiv = &call->operand[ACCEL_x];
+    int64_t k1 = call->size[ACCEL_k1], k2 = call->size[ACCEL_k2], inc = call->size[ACCEL_incx];
+    int32_t *swaps = calloc((size_t)k2 + 1, sizeof *swaps);
+    void *copy = ipiv->place == ACCEL_HOST ? NULL : malloc((size_t)accel_bytes(ipiv) + 1);
+    const void *from = ipiv->place == ACCEL_HOST ? ipiv->ptr : copy;
+    inc = inc < 0 ? -inc : inc;
+    *last = k2;
+    if (!swaps || !from)
+        solver_note(s, GPU_NO_MEMORY);
+    else if (copy && !gpu_fetch(copy, ipiv))
+        solver_note(s, GPU_ERROR);
+    for (int64_t k = k1; solver_is_well(s) && k <= k2; k++) {
+        int64_t at = k1 - 1 + (k - k1) * inc;
+        int64_t row = accel_integer_at(ipiv->dtype, from, at);
+        if (row < 1 || row > call->operand[ACCEL_a].ld || row > INT_MAX)
+            solver_note(s, GPU_UNSUPPORTED);
+        else
+            *last = accel_max(*last, swaps[k - 1] = (int32_t)row);
+    }
+    free(copy);
+    return swaps;
+}
+
+#define LASWP(dtype, letter, type)                                                                 \
+    case dtype: {                                                                                  \
+        typedef type T;                                                                            \
+        SOLVE(s, cusolverDn##letter##laswp, (int)a.cols, TYPED(a), (int)first, (int)last,          \
+              INTS(swaps), 1);                                                                     \
+        break;                                                                                     \
+    }
+
+static void exchange(struct solver *s, struct array a, struct array swaps, int64_t first,
+                     int64_t last)
+{
+    switch (s->dtype) {
+        LASWP(ACCEL_FLOAT32, S, float)
+        LASWP(ACCEL_FLOAT64, D, double)
+        LASWP(ACCEL_COMPLEX64, C, cuComplex)
+        LASWP(ACCEL_COMPLEX128, Z, cuDoubleComplex)
+    default:
+        break;
+    }
+}
+
+static void exchange_rows(struct solver *s, struct array a, struct array swaps)
+{
+    const struct accel_call *call = s->work->call;
+    int64_t k1 = call->size[ACCEL_k1], k2 = call->size[ACCEL_k2];
+    if (!solver_fits_int(s, accel_max(a.rows, a.cols), a.ld))
+        return;
+    if (call->size[ACCEL_incx] > 0)
+        exchange(s, a, swaps, k1, k2);
+    else
+        for (int64_t k = k2; k >= k1; k--)
+            exchange(s, a, swaps, k, k);
+}
+
+/* On a copy, so that what fails on the way has exchanged nothing. */
+static enum gpu_status swap_rows(struct solver *s)
+{
+    const struct accel_call *call = s->work->call;
+    const struct accel_operand *a = &call->operand[ACCEL_a];
+    int64_t last;
+    int32_t *rows = read_swaps(s, &last);
+    struct array swaps = solver_vector(s, call->size[ACCEL_k2], ACCEL_INT32);
+    if (rows)
+        solver_put(s, swaps, rows);
+    free(rows);
+    struct array copy = solver_array(s, last, a->cols), there = in_place(a);
+    there.rows = last;
+    if (gpu_in_place(a))
+        solver_copy(s, copy, there);
+    else
+        solver_upload_to(s, copy, a, last, a->cols, 0);
+    exchange_rows(s, copy, swaps);
+    if (!gpu_in_place(a)) {
+        solver_return(s, a, copy, 0);
+        return solver_end(s);
+    }
+    if (solver_is_well(s))
+        solver_note(s, gpu_work_settle(s->work));
+    solver_copy(s, there, copy);
+    bool begun = solver_is_well(s); /* what was refused has written nothing */
+    enum gpu_status status = solver_end(s);
+    return begun && status != GPU_OK ? GPU_LOST : status;
+}
+
+enum gpu_status gpu_copies(struct gpu_work *work)
+{
+    struct solver s;
+    solver_begin(&s, work);
+    return work->call->routine->family == ACCEL_LACPY ? copy_matrix(&s) : swap_rows(&s);
+}

@@ -1,0 +1,190 @@
+/*
+ * gels, gelss, gelsd. All begin with the QR factorisation of A, or of its adjoint where A is wide: of the tall one of
+ * the two, p x q. gelss and gelsd go on with the singular values of R.
+ */
+#include "gpu/cuda/cusolver_call.h"
+
+#include <float.h>
+#include <stdlib.h>
+
+struct factors {
+    struct array qr, tau;
+    bool wide; /* of the adjoint */
+};
+
+static struct factors factor(struct solver *s, const struct accel_operand *a)
+{
+    struct factors f = {.wide = a->rows < a->cols};
+    f.qr = solver_upload(s, a, 0);
+    solver_refuse_extremes(s);
+    if (f.wide) {
+        struct array adjoint = solver_array(s, a->cols, a->rows);
+        solver_transpose(s, adjoint, f.qr);
+        f.qr = adjoint;
+    }
+    f.tau = solver_vector(s, f.qr.cols, s->dtype);
+    solver_geqrf(s, f.qr, f.tau);
+    return f;
+}
+
+/* The right-hand sides: `rows` are given, p are written. */
+static struct array upload_right_sides(struct solver *s, const struct accel_operand *b, int64_t p,
+                                       int64_t rows)
+{
+    struct array x = solver_zeros(s, p, b->cols);
+    double largest_of_a = s->largest;
+    s->largest = 0;
+    solver_upload_to(s, x, b, rows, b->cols, 0);
+    if (s->largest > 0)
+        solver_refuse_extremes(s);
+    s->largest = largest_of_a;
+    return x;
+}
+
+/* ---- gels ---- */
+
+/* A zero there: LAPACK says where, and computes no solution. */
+static void refuse_singular(struct solver *s, struct array r)
+{
+    void *diagonal = malloc((size_t)r.cols * accel_dtype_size(s->dtype) + 1);
+    if (!diagonal)
+        solver_note(s, GPU_NO_MEMORY);
+    else
+        solver_get_diagonal(s, diagonal, r);
+    if (solver_is_well(s) && solver_has_zero(s, diagonal, r.cols))
+        solver_note(s, GPU_UNSUPPORTED);
+    free(diagonal);
+}
+
+enum gpu_status gpu_gels(struct gpu_work *work)
+{
+    const struct accel_call *call = work->call;
+    const struct accel_operand *a = &call->operand[ACCEL_a], *b = &call->operand[ACCEL_b];
+    struct solver s;
+    solver_begin(&s, work);
+    const struct factors f = factor(&s, a);
+    char adjoint = solver_adjoint(&s);
+    int64_t p = f.qr.rows, q = f.qr.cols;
+    struct array r = solver_part(f.qr, 0, 0, q, q);
+    refuse_singular(&s, r);
+    /* Of the tall matrix, or of its adjoint: the shortest solution of few equations. */
+    bool least_squares = (call->flag[ACCEL_trans] == 'N') == !f.wide;
+    struct array x = upload_right_sides(&s, b, p, least_squares ? p : q);
+    if (least_squares)
+        solver_ormqr(&s, 'L', adjoint, f.qr, f.tau, x);
+    solver_trsm(&s, 'U', least_squares ? 'N' : adjoint, 'N', r, solver_part(x, 0, 0, q, x.cols));
+    if (!least_squares)
+        solver_ormqr(&s, 'L', 'N', f.qr, f.tau, x);
+    solver_return(&s, b, x, 0);
+    if (f.wide) { /* the LQ factorisation of A */
+        struct array lq = solver_array(&s, q, p);
+        solver_transpose(&s, lq, f.qr);
+        solver_return(&s, a, lq, 0);
+    } else {
+        solver_return(&s, a, f.qr, 0);
+    }
+    return solver_end(&s);
+}
+
+/* ---- gelss, gelsd ---- */
+
+/* The least singular value that counts: ?gelss and ?lalsd differ in what rcond says, and in their eps. */
+static double threshold(const struct accel_call *call, double largest)
+{
+    bool is_double = accel_is_double(call->routine->dtype),
+         gelss = call->routine->family == ACCEL_GELSS;
+    double rcond = call->scalar[ACCEL_rcond].re, eps = is_double ? DBL_EPSILON : FLT_EPSILON;
+    double least = is_double ? DBL_MIN : FLT_MIN;
+    if (gelss && rcond < 0)
+        rcond = eps;
+    if (!gelss && (rcond <= 0 || rcond >= 1))
+        rcond = eps / 2;
+    return rcond * largest > least ? rcond * largest : least;
+}
+
+static double real_at(const void *values, int64_t i, enum accel_dtype real)
+{
+    return real == ACCEL_FLOAT64 ? ((const double *)values)[i] : ((const float *)values)[i];
+}
+
+/* The pseudo-inverse of the singular values as a diagonal matrix; their rank. */
+static struct array invert(struct solver *s, struct array values, int64_t *rank)
+{
+    int64_t n = values.rows;
+    struct array diagonal = solver_zeros(s, n, n);
+    void *host = malloc((size_t)n * sizeof(double) + 1);
+    double *inverse = calloc((size_t)n + 1, sizeof *inverse);
+    *rank = 0;
+    if (host && inverse) {
+        solver_get(s, host, values);
+        double least = solver_is_well(s) ? threshold(s->work->call, real_at(host, 0, s->real)) : 0;
+        for (int64_t i = 0; solver_is_well(s) && i < n; i++)
+            if (real_at(host, i, s->real) > least) {
+                inverse[i] = 1 / real_at(host, i, s->real);
+                ++*rank;
+            }
+        solver_set_diagonal(s, diagonal, inverse);
+    } else {
+        solver_note(s, GPU_NO_MEMORY);
+    }
+    free(host);
+    free(inverse);
+    return diagonal;
+}
+
+/* R = U S V^H. Returns R^+ b, or (R^H)^+ b. */
+static struct array solve(struct solver *s, bool adjoint, struct array u, struct array inverse,
+                          struct array vt, struct array b)
+{
+    char h = solver_adjoint(s);
+    struct array c = solver_array(s, b.rows, b.cols), scaled = solver_array(s, b.rows, b.cols),
+                 x = solver_array(s, b.rows, b.cols);
+    solver_gemm(s, adjoint ? 'N' : h, 'N', adjoint ? vt : u, b, c);
+    solver_gemm(s, 'N', 'N', inverse, c, scaled);
+    solver_gemm(s, adjoint ? 'N' : h, 'N', adjoint ? u : vt, scaled, x);
+    return x;
+}
+
+/* gelss leaves the right singular vectors in the first rows of A. */
+static void return_vectors(struct solver *s, const struct accel_operand *a, struct factors f,
+                           struct array u, struct array vt)
+{
+    if (!f.wide) {
+        solver_return(s, a, vt, 0);
+        return;
+    }
+    struct array left = solver_zeros(s, f.qr.rows, f.qr.cols),
+                 rows = solver_array(s, f.qr.cols, f.qr.rows);
+    solver_copy(s, solver_part(left, 0, 0, u.rows, u.cols), u);
+    solver_ormqr(s, 'L', 'N', f.qr, f.tau, left);
+    solver_transpose(s, rows, left);
+    solver_return(s, a, rows, 0);
+}
+
+enum gpu_status gpu_gelsd(struct gpu_work *work)
+{
+    const struct accel_call *call = work->call;
+    const struct accel_operand *a = &call->operand[ACCEL_a], *b = &call->operand[ACCEL_b];
+    struct solver s;
+    int64_t rank;
+    solver_begin(&s, work);
+    const struct factors f = factor(&s, a);
+    int64_t p = f.qr.rows, q = f.qr.cols;
+    struct array r = solver_upper(&s, f.qr), values = solver_reals(&s, q),
+                 u = solver_array(&s, q, q), vt = solver_array(&s, q, q);
+    solver_gesvd(&s, 'A', 'A', r, values, u, vt);
+    struct array inverse = invert(&s, values, &rank);
+    struct array x = upload_right_sides(&s, b, p, a->rows);
+    if (!f.wide)
+        solver_ormqr(&s, 'L', solver_adjoint(&s), f.qr, f.tau, x);
+    struct array first = solver_part(x, 0, 0, q, x.cols);
+    solver_copy(&s, first, solve(&s, f.wide, u, inverse, vt, first));
+    if (f.wide)
+        solver_ormqr(&s, 'L', 'N', f.qr, f.tau, x);
+    solver_return(&s, &call->operand[ACCEL_x], values, 0);
+    solver_return_integers(&s, &call->operand[ACCEL_found], 1, rank, rank);
+    solver_return(&s, b, x, 0);
+    if (call->routine->family == ACCEL_GELSS)
+        return_vectors(&s, a, f, u, vt);
+    return solver_end(&s);
+}

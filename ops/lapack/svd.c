@@ -1,0 +1,95 @@
+/*
+ * gesvd, gesdd. cuSOLVER's wants rows >= columns: a wide matrix is transposed, and so are its vectors. A matrix much
+ * longer than wide is reduced to its R first, as LAPACK does: the bidiagonal form of R costs less than that of the whole.
+ */
+#include "gpu/cuda/cusolver_call.h"
+
+struct vectors {
+    struct array u, vt;
+};
+
+/* How many of them there are of one side: O is S with another place. */
+static int64_t count(char job, int64_t all, int64_t values)
+{
+    return accel_vectors(job == 'O' ? 'S' : job, all, values);
+}
+
+static char plain(char job)
+{
+    return job == 'O' ? 'S' : job;
+}
+
+/* As many rows over columns as make it worth two steps. */
+static bool is_long(struct array a)
+{
+    return a.rows / 8 * 5 >= a.cols;
+}
+
+static struct vectors decompose_r(struct solver *s, char jobu, char jobvt, struct array a,
+                                  struct array values)
+{
+    int64_t n = a.cols;
+    bool left = jobu != 'N';
+    struct array tau = solver_vector(s, n, s->dtype);
+    solver_geqrf(s, a, tau);
+    struct array r = solver_upper(s, a), small = solver_array(s, n, left ? n : 0);
+    struct vectors v = {solver_zeros(s, a.rows, left ? n : 0),
+                        solver_array(s, n, count(jobvt, n, n))};
+    solver_gesvd(s, plain(jobu), plain(jobvt), r, values, small, v.vt);
+    if (left) {
+        solver_copy(s, solver_part(v.u, 0, 0, n, n), small);
+        solver_ormqr(s, 'L', 'N', a, tau, v.u);
+    }
+    return v;
+}
+
+/* Of a matrix with rows >= columns. */
+static struct vectors decompose(struct solver *s, char jobu, char jobvt, struct array a,
+                                struct array values)
+{
+    if (is_long(a) && jobu != 'A')
+        return decompose_r(s, jobu, jobvt, a, values);
+    struct vectors v = {solver_array(s, a.rows, count(jobu, a.rows, a.cols)),
+                        solver_array(s, a.cols, count(jobvt, a.cols, a.cols))};
+    solver_gesvd(s, plain(jobu), plain(jobvt), a, values, v.u, v.vt);
+    return v;
+}
+
+static struct array adjoint(struct solver *s, struct array x)
+{
+    struct array to = solver_array(s, x.cols, x.rows);
+    solver_transpose(s, to, x);
+    return to;
+}
+
+/* VT has as many rows as there are right vectors, and is declared with n rows where there are none. */
+static struct array rows_of_vt(char job, struct array vt)
+{
+    return job == 'N' ? solver_part(vt, 0, 0, 0, 0) : vt;
+}
+
+enum gpu_status gpu_svd(struct gpu_work *work)
+{
+    const struct accel_call *call = work->call;
+    const struct accel_operand *a = &call->operand[ACCEL_a];
+    char jobu = accel_job_of(call, ACCEL_jobu), jobvt = accel_job_of(call, ACCEL_jobvt);
+    struct solver s;
+    struct vectors v;
+    solver_begin(&s, work);
+    struct array whole = solver_upload(&s, a, 0);
+    struct array values = solver_reals(&s, accel_min(whole.rows, whole.cols));
+    solver_refuse_extremes(&s);
+    if (whole.rows >= whole.cols) {
+        v = decompose(&s, jobu, jobvt, whole, values);
+    } else {
+        const struct vectors of_adjoint = decompose(&s, jobvt, jobu, adjoint(&s, whole), values);
+        v.u = adjoint(&s, rows_of_vt(jobu, of_adjoint.vt));
+        v.vt = adjoint(&s, of_adjoint.u);
+    }
+    solver_return(&s, &call->operand[ACCEL_x], values, 0);
+    if (jobu != 'N')
+        solver_return(&s, jobu == 'O' ? a : &call->operand[ACCEL_b], v.u, 0);
+    if (jobvt != 'N')
+        solver_return(&s, jobvt == 'O' ? a : &call->operand[ACCEL_c], v.vt, 0);
+    return solver_end(&s);
+}

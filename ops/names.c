@@ -1,0 +1,155 @@
+#include "names.h"
+
+#include "manglings.def"
+
+/* ---- The routine table as C data ---- */
+
+#define FLOPS(name, dtype, flop_count)                                                             \
+    static double flops_##name(const struct accel_call *call)                                      \
+    {                                                                                              \
+        double m = (double)call->size[ACCEL_m], n = (double)call->size[ACCEL_n],                   \
+               k = (double)call->size[ACCEL_k],                                                    \
+               order = (double)accel_call_size(call, ACCEL_order), batch = (double)call->batch,    \
+               nrhs = (double)call->size[ACCEL_nrhs], mn = m < n ? m : n, mx = m < n ? n : m,      \
+               vectors = accel_wants_vectors(call) ? 1 : 0;                                        \
+        (void)m, (void)k, (void)order, (void)batch, (void)nrhs, (void)mn, (void)mx, (void)vectors; \
+        return (flop_count) * (accel_is_complex(ACCEL_##dtype) ? 4 : 1);                           \
+    }
+#define ROUTINE(name, NAME, family, dtype, row_major, flop_count, args)                            \
+    FLOPS(name, dtype, flop_count)
+#define LAPACK(name, NAME, family, dtype, flop_count, args) FLOPS(name, dtype, flop_count)
+#include "ops/blas/blas.def"
+#undef ROUTINE
+#undef LAPACK
+
+#define ARG(x, kind, array, slot)   {#x, ACCEL_ARG_##kind, array, ACCEL_##slot, 0, 0, 0, 0, 0, ""},
+#define FLAG_ARG(x, array, letters) {#x, ACCEL_ARG_FLAG, array, ACCEL_##x, 0, 0, 0, 0, 0, letters},
+#define OPERAND(x, kind, array, dtype, access, rows, cols, by)                                     \
+    {#x,           ACCEL_ARG_##kind, array,      ACCEL_##x,     ACCEL_##access,                    \
+     ACCEL_##rows, ACCEL_##cols,     ACCEL_##by, ACCEL_##dtype, ""},
+
+#define FLAG(x, letters)                  FLAG_ARG(x, false, letters)
+#define SIZE(x)                           ARG(x, SIZE, false, x)
+#define SCALAR(x)                         ARG(x, SCALAR, false, x)
+#define REAL(x)                           ARG(x, REAL, false, x)
+#define MATRIX(x, access, rows, cols, by) OPERAND(x, MATRIX, false, SAME, access, rows, cols, by)
+#define NARROW(x, dtype, access, rows, cols, by)                                                   \
+    OPERAND(x, MATRIX, false, dtype, access, rows, cols, by)
+#define VECTOR(x, access, length, other, by)                                                       \
+    OPERAND(x, VECTOR, false, SAME, access, length, other, by)
+#define LD(x, matrix)                       ARG(x, LD, false, matrix)
+#define INC(x, vector)                      ARG(x, INC, false, vector)
+#define STRIDE(x, matrix)                   ARG(x, STRIDE, false, matrix)
+#define BATCH(x)                            ARG(x, BATCH, false, a)
+#define GROUPS(x)                           ARG(x, GROUPS, false, a)
+#define FLAGS(x, letters)                   FLAG_ARG(x, true, letters)
+#define SIZES(x)                            ARG(x, SIZE, true, x)
+#define SCALARS(x)                          ARG(x, SCALAR, true, x)
+#define MATRICES(x, access, rows, cols, by) OPERAND(x, MATRIX, true, SAME, access, rows, cols, by)
+#define LDS(x, matrix)                      ARG(x, LD, true, matrix)
+#define BATCHES(x)                          ARG(x, BATCH, true, a)
+/* The same for an operand under another name than its slot's. */
+#define NAMED(x, kind, slot, dtype, access, rows, cols)                                            \
+    {#x,           ACCEL_ARG_##kind, false,        ACCEL_##slot,  ACCEL_##access,                  \
+     ACCEL_##rows, ACCEL_##cols,     ACCEL_noflag, ACCEL_##dtype, ""},
+#define OTHER(x, slot, access, rows, cols)    NAMED(x, MATRIX, slot, SAME, access, rows, cols)
+#define ARRAY(x, slot, dtype, access, length) NAMED(x, VECTOR, slot, dtype, access, length, length)
+#define COUNT(x)                              NAMED(x, VECTOR, found, INTEGERS, WRITE, one, one)
+#define INTEGER(x)                            ARG(x, INTEGER, false, x)
+#define WORK(x)                               ARG(x, WORK, false, a)
+#define LWORK(x)                              ARG(x, LWORK, false, x)
+#define INFO(x)                               ARG(x, INFO, false, a)
+#define EXTRA(x)                              ARG(x, EXTRA, false, a)
+
+#define ROUTINE(name, NAME, family, dtype, row_major, flop_count, args)                            \
+    static const struct accel_arg args_##name[] = {args};
+#define LAPACK(name, NAME, family, dtype, flop_count, args)                                        \
+    static const struct accel_arg args_##name[] = {args};
+#include "ops/blas/blas.def"
+#undef ROUTINE
+#undef LAPACK
+
+#define LENGTH(name) (int)(sizeof args_##name / sizeof args_##name[0])
+
+#define ROUTINE(name, NAME, family, dtype, row_major, flop_count, args)                            \
+    {#name,        ACCEL_##family, ACCEL_##dtype, ACCEL_##row_major,                               \
+     flops_##name, LENGTH(name),   args_##name},
+#define LAPACK(name, NAME, family, dtype, flop_count, args)                                        \
+    {#name,        ACCEL_##family, ACCEL_##dtype, ACCEL_TO_FORTRAN,                                \
+     flops_##name, LENGTH(name),   args_##name},
+const struct accel_routine accel_routines[] = {
+#include "ops/blas/blas.def"
+};
+#undef ROUTINE
+#undef LAPACK
+
+const uint32_t accel_routine_count = sizeof accel_routines / sizeof accel_routines[0];
+
+/* ---- Every name of every routine ---- */
+
+#define NAME_PAIR(abi, width, trust, symbol, sibling) {#symbol, #sibling},
+#define ROUTINE(name, NAME, family, dtype, row_major, flop_count, args)                            \
+    ACCEL_MANGLINGS(NAME_PAIR, name, NAME)
+#define LAPACK(name, NAME, family, dtype, flop_count, args)                                        \
+    ACCEL_LAPACK_MANGLINGS(NAME_PAIR, name, NAME)
+__attribute__((section("accel_tables"))) const struct accel_name accel_names[] = {
+#include "ops/blas/blas.def"
+};
+#undef ROUTINE
+#undef LAPACK
+
+const uint32_t accel_name_count = sizeof accel_names / sizeof accel_names[0];
+
+/* isamax is in every BLAS, and tells the width at little cost: see resolve.c. LAPACKE has none. */
+#define MANGLING(abi, width, trust, symbol, sibling) {ACCEL_ABI_##abi, width, trust, #sibling},
+static const struct accel_mangling manglings[] = {ACCEL_MANGLINGS(MANGLING, isamax, ISAMAX)};
+static const struct accel_mangling lapack_manglings[] = {
+    ACCEL_LAPACK_MANGLINGS(MANGLING, isamax, ISAMAX)};
+
+enum { MANGLINGS = sizeof manglings / sizeof manglings[0] };
+_Static_assert(sizeof manglings == sizeof lapack_manglings, "entries are counted alike");
+
+const struct accel_mangling *accel_name_mangling(uint32_t entry)
+{
+    bool lapack = accel_is_lapack(accel_name_routine(entry)->family);
+    return &(lapack ? lapack_manglings : manglings)[entry % MANGLINGS];
+}
+
+const struct accel_routine *accel_name_routine(uint32_t entry)
+{
+    return &accel_routines[entry / MANGLINGS];
+}
+
+/* Entry numbers in the order of strcmp(); made by the Makefile from the same table. */
+__attribute__((section("accel_tables"))) static const uint16_t sorted[] = {
+#include "names_sorted.inc"
+};
+_Static_assert(sizeof sorted / sizeof sorted[0] == sizeof accel_names / sizeof accel_names[0],
+               "names_sorted.inc does not match the routine table");
+
+/* strcmp() by hand: a program's own strcmp (a sanitizer's, say) may not be ready where the dynamic linker is
+ * asked for the first names, or may itself call dlsym. */
+static int compare(const char *a, const char *b)
+{
+    while (*a && *a == *b) {
+        a++;
+        b++;
+    }
+    return (unsigned char)*a - (unsigned char)*b;
+}
+
+int accel_name_find(const char *symbol)
+{
+    size_t low = 0, high = sizeof sorted / sizeof sorted[0];
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = compare(symbol, accel_names[sorted[middle]].symbol);
+        if (order == 0)
+            return sorted[middle];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return -1;
+}

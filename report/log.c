@@ -1,0 +1,160 @@
+#define _GNU_SOURCE
+#include "log.h"
+
+#include <unistd.h>
+
+#include "base/output.h"
+#include "base/text.h"
+#include "dispatch/verify.h"
+
+/* One line under way: the same fields as text (key=value) and as JSON. */
+struct line {
+    struct accel_text text;
+    bool json;
+    char buffer[1024];
+};
+
+static void line_start(struct line *line, bool json)
+{
+    text_start(&line->text, line->buffer, sizeof line->buffer - 2); /* room for "}\n" */
+    line->json = json;
+    text_string(&line->text, json ? "{" : "accel ");
+}
+
+static void key(struct line *line, const char *name)
+{
+    bool first = line->text.length == (line->json ? 1 : sizeof "accel " - 1);
+    if (!first)
+        text_string(&line->text, line->json ? ", " : " ");
+    if (line->json) {
+        text_json_string(&line->text, name);
+        text_string(&line->text, ": ");
+    } else {
+        text_string(&line->text, name);
+        text_char(&line->text, '=');
+    }
+}
+
+static void field_string(struct line *line, const char *name, const char *value)
+{
+    key(line, name);
+    if (line->json)
+        text_json_string(&line->text, value);
+    else
+        text_string(&line->text, value);
+}
+
+static void field_integer(struct line *line, const char *name, int64_t value)
+{
+    key(line, name);
+    text_integer(&line->text, value);
+}
+
+static void field_decimal(struct line *line, const char *name, double value)
+{
+    key(line, name);
+    text_decimal(&line->text, value);
+}
+
+static void line_end(struct line *line, const struct accel_settings *settings)
+{
+    line->text.size = sizeof line->buffer;
+    text_string(&line->text, line->json ? "}\n" : "\n");
+    output_log(settings->log_file, line->buffer, line->text.length);
+}
+
+static void field_process(struct line *line)
+{
+    field_integer(line, "pid", getpid());
+    field_integer(line, "tid", gettid());
+}
+
+/* The CHARACTER arguments as the caller gave them, then the sizes, under the routine's own names.
+ */
+static void field_arguments(struct line *line, const struct accel_call *call)
+{
+    const struct accel_routine *routine = call->routine;
+    char flags[2 * ACCEL_ARGS_MAX + 1];
+    int n = 0;
+    for (int i = 0; i < routine->args; i++) {
+        if (routine->arg[i].kind != ACCEL_ARG_FLAG)
+            continue;
+        flags[n++] = (char)call->given[i];
+        flags[n++] = ',';
+    }
+    if (n) {
+        flags[n - 1] = 0;
+        field_string(line, "args", flags);
+    }
+    if (call->layout == ACCEL_ROW_MAJOR)
+        field_string(line, "layout", "row");
+    for (int i = 0; i < routine->args; i++) {
+        enum accel_kind kind = routine->arg[i].kind;
+        if (kind == ACCEL_ARG_SIZE || kind == ACCEL_ARG_BATCH || kind == ACCEL_ARG_GROUPS)
+            field_integer(line, routine->arg[i].name, call->given[i]);
+    }
+    if (call->groups > 1)
+        field_integer(line, "group", call->group + 1);
+}
+
+void log_decision(const struct accel_settings *settings, const struct accel_record *record)
+{
+    struct line line;
+    line_start(&line, settings->log == ACCEL_LOG_JSON);
+    field_process(&line);
+    field_string(&line, "sym", record->symbol);
+    field_arguments(&line, record->call);
+    field_string(&line, "ran", record->ran);
+    field_string(&line, "why", accel_why_name(record->why));
+    if (record->est_cpu_ms > 0) {
+        field_decimal(&line, "est_cpu_ms", record->est_cpu_ms);
+        field_decimal(&line, "est_gpu_ms", record->est_gpu_ms);
+    }
+    if (record->ms >= 0)
+        field_decimal(&line, "ms", record->ms);
+    if (record->up_bytes || record->down_bytes) {
+        field_decimal(&line, "up_mb", (double)record->up_bytes * 1e-6);
+        field_decimal(&line, "down_mb", (double)record->down_bytes * 1e-6);
+    }
+    if (record->verify >= 0)
+        field_decimal(&line, "verify", record->verify);
+    else if (record->verify > VERIFY_NOT_ASKED)
+        field_string(&line, "verify", "unknown");
+    line_end(&line, settings);
+}
+
+void log_event(const struct accel_settings *settings, const char *symbol,
+               const struct gpu_event *event)
+{
+    static const char *const names[] = {[GPU_EVENT_H2D] = "h2d",
+                                        [GPU_EVENT_D2H] = "d2h",
+                                        [GPU_EVENT_IN_PLACE] = "in_place",
+                                        [GPU_EVENT_KEPT] = "kept",
+                                        [GPU_EVENT_ALLOCATE] = "allocate"};
+    struct line line;
+    line_start(&line, false);
+    field_process(&line);
+    field_string(&line, "sym", symbol);
+    field_string(&line, "event", names[event->kind]);
+    if (event->operand)
+        field_string(&line, "operand", event->operand);
+    if (event->rows) {
+        field_integer(&line, "rows", event->rows);
+        field_integer(&line, "cols", event->cols);
+    }
+    field_decimal(&line, "mb", (double)event->bytes * 1e-6);
+    line_end(&line, settings);
+}
+
+void log_pinned(const struct accel_settings *settings, const char *symbol, double gpu_ms,
+                double cpu_ms)
+{
+    struct line line;
+    line_start(&line, settings->log == ACCEL_LOG_JSON);
+    field_process(&line);
+    field_string(&line, "sym", symbol);
+    field_string(&line, "event", "pinned");
+    field_decimal(&line, "ms", gpu_ms);
+    field_decimal(&line, "est_cpu_ms", cpu_ms);
+    line_end(&line, settings);
+}

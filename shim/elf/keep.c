@@ -1,0 +1,246 @@
+#define _GNU_SOURCE
+#include "keep.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/linker.h"
+#include "objects.h"
+#include "resolve.h"
+#include "slots.h"
+
+/* Each has a handle of its own, so that a library goes with the last object that needs it. */
+struct kept {
+    const ElfW(Dyn) * user, *provider;
+    void *handle;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kept *kept;
+static size_t kept_count, kept_max;
+static unsigned long long unloads_seen;
+static _Atomic unsigned long long state_seen;
+
+/* Under the lock. */
+static struct kept *find(const ElfW(Dyn) * user, const ElfW(Dyn) * provider)
+{
+    for (size_t i = 0; i < kept_count; i++)
+        if (kept[i].user == user && kept[i].provider == provider)
+            return &kept[i];
+    return NULL;
+}
+
+static bool is_kept(const ElfW(Dyn) * user, const ElfW(Dyn) * provider)
+{
+    pthread_mutex_lock(&lock);
+    bool found = find(user, provider) != NULL;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+/* Takes the handle, or returns false. */
+static bool remember(const struct kept *wanted)
+{
+    bool added = false;
+    pthread_mutex_lock(&lock);
+    if (kept_count == kept_max) {
+        size_t more = kept_max ? 2 * kept_max : 16;
+        struct kept *grown = realloc(kept, more * sizeof *grown);
+        if (grown) {
+            kept = grown;
+            kept_max = more;
+        }
+    }
+    if (kept_count < kept_max && !find(wanted->user, wanted->provider)) {
+        kept[kept_count++] = *wanted;
+        added = true;
+    }
+    pthread_mutex_unlock(&lock);
+    return added;
+}
+
+static void keep(const ElfW(Dyn) * user, const struct accel_object *provider)
+{
+    if (user == provider->dynamic || is_kept(user, provider->dynamic))
+        return;
+    linker_enter();
+    const struct kept wanted = {user, provider->dynamic,
+                                dlopen(provider->name, RTLD_NOLOAD | RTLD_LAZY)};
+    const struct link_map *map = wanted.handle;
+    /* A second library of that name, in the place of one that is gone by now? */
+    if (wanted.handle && (map->l_ld != provider->dynamic || !remember(&wanted)))
+        accel_real_dlclose(wanted.handle);
+    linker_leave();
+}
+
+/* Objects of the program's start are never unloaded. */
+static bool may_go(const struct accel_object *object)
+{
+    return (unsigned)object->number >= accel_objects_at_start();
+}
+
+void accel_keep(const void *user, const void *function)
+{
+    const struct link_map *from = accel_object_of(user), *to = accel_object_of(function);
+    struct accel_object provider;
+    if (!from || !to || from == to || is_kept(from->l_ld, to->l_ld))
+        return;
+    if (accel_objects_at(function, &provider) && may_go(&provider))
+        keep(from->l_ld, &provider);
+}
+
+/* ---- What is bound by name ---- */
+
+struct names {
+    uint64_t bits[(ACCEL_ENTRIES_MAX + 63) / 64]; /* by entry */
+};
+
+static void add(struct names *names, uint32_t entry)
+{
+    names->bits[entry / 64] |= 1ull << entry % 64;
+}
+
+static void take_out(struct names *names, uint32_t entry)
+{
+    names->bits[entry / 64] &= ~(1ull << entry % 64);
+}
+
+static bool has(const struct names *names, uint32_t entry)
+{
+    return names->bits[entry / 64] >> entry % 64 & 1;
+}
+
+static bool note_name(const char *name, int object, void *data)
+{
+    int entry = accel_name_find(name);
+    (void)object;
+    if (entry >= 0)
+        add(data, (uint32_t)entry);
+    return false;
+}
+
+/* A library, and the names that the global scope has in it. */
+struct provider {
+    struct accel_object object;
+    struct names all;
+    struct names called; /* those that have been called */
+};
+
+/* An object that came before the library may not have been bound to it yet: then it must have called. */
+static bool is_bound(const char *name, int object, void *data)
+{
+    const struct provider *provider = data;
+    int entry = accel_name_find(name);
+    return entry >= 0 && has(object > provider->object.number ? &provider->all : &provider->called,
+                             (uint32_t)entry);
+}
+
+/* The first library, among those that define any of the names, that may go; takes out the names that are its, and those that no
+ * such library has. */
+static bool next_provider(struct names *names, struct provider *provider)
+{
+    const struct link_map *stays = NULL, *found_map = NULL;
+    for (uint32_t entry = 0; entry < accel_name_count; entry++) {
+        if (!has(names, entry))
+            continue;
+        const void *function = accel_resolve_scopes(entry, 0);
+        const struct link_map *map = function ? accel_object_of(function) : NULL;
+        if (map && map != stays && !found_map && accel_objects_at(function, &provider->object)) {
+            if (may_go(&provider->object))
+                found_map = map;
+            else
+                stays = map;
+        }
+        if (map && found_map && map != found_map)
+            continue; /* perhaps the next one's */
+        take_out(names, entry);
+        if (map && map == found_map) {
+            add(&provider->all, entry);
+            if (accel_slots_calls(entry, function))
+                add(&provider->called, entry);
+        }
+    }
+    return found_map != NULL;
+}
+
+static bool is_ours(const char *name)
+{
+    return accel_name_find(name) >= 0;
+}
+
+/* The relocations of all objects, which are many, are looked at only where there is a library that may go. */
+static void keep_all_bound(void)
+{
+    struct names names = {{0}};
+    struct accel_users users = {.next = 0};
+    accel_objects_using(note_name, &names, &users);
+    for (;;) {
+        struct provider provider = {.all = {{0}}, .called = {{0}}};
+        if (!next_provider(&names, &provider))
+            break;
+        users.next = 0;
+        do {
+            accel_objects_using(is_bound, &provider, &users);
+            for (int i = 0; i < users.count; i++)
+                keep(users.dynamic[i], &provider.object);
+        } while (users.count > 0);
+    }
+}
+
+void accel_keep_bound(void)
+{
+    const unsigned long long state = accel_objects_changes() + accel_slots_originals();
+    if (state == atomic_load_explicit(&state_seen, memory_order_acquire))
+        return;
+    if (accel_objects_define(is_ours, accel_objects_at_start()))
+        keep_all_bound();
+    atomic_store_explicit(&state_seen, state, memory_order_release);
+}
+
+/* The handle of one whose object is gone, NULL for none. */
+static void *next_unneeded(void)
+{
+    for (size_t i = 0;; i++) {
+        struct kept one;
+        pthread_mutex_lock(&lock);
+        bool there = i < kept_count;
+        if (there)
+            one = kept[i];
+        pthread_mutex_unlock(&lock);
+        if (!there)
+            return NULL;
+        if (accel_objects_has(one.user))
+            continue;
+        pthread_mutex_lock(&lock);
+        struct kept *place = find(one.user, one.provider);
+        bool taken = place && place->handle == one.handle;
+        if (taken)
+            *place = kept[--kept_count];
+        pthread_mutex_unlock(&lock);
+        if (taken)
+            return one.handle;
+    }
+}
+
+void accel_keep_release(void)
+{
+    const unsigned long long unloads = accel_objects_unloads();
+    pthread_mutex_lock(&lock);
+    bool changed = unloads != unloads_seen;
+    unloads_seen = unloads;
+    pthread_mutex_unlock(&lock);
+    /* One that goes may have been the last that needed another. */
+    for (void *handle = changed ? next_unneeded() : NULL; handle; handle = next_unneeded())
+        accel_real_dlclose(handle);
+}
+
+void accel_keep_fork_child(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    /* The parent's other thread may have been about to move them: what is kept stays. */
+    kept = NULL;
+    kept_count = kept_max = 0;
+}

@@ -1,0 +1,373 @@
+#define _GNU_SOURCE
+#include "slots.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/say.h"
+#include "objects.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Exported entries: whether one has been called, and its original where that is the same for all
+ * callers. */
+static bool resolved[ACCEL_ENTRIES_MAX];
+static _Atomic(const struct accel_original *) global_original[ACCEL_ENTRIES_MAX];
+
+/* Beside the site table: the same places, for the slow path. */
+static _Atomic(const struct accel_original *) site_original[ACCEL_SITES];
+static bool sites_used;
+
+static struct {
+    uint32_t exported;
+    unsigned long long unloads; /* as of the look-up */
+    _Atomic(const struct accel_original *) original;
+} bound[ACCEL_BOUND_ENTRIES];
+static int bound_used;
+static bool bound_full_said;
+
+/* Objects that have called: (object, entry) -> original; saves look-ups for further call sites. */
+struct caller {
+    const void *object;
+    uint32_t entry;
+    const struct accel_original *original;
+};
+static struct caller *caller;
+static size_t callers, callers_max;
+
+/* What the slots were last set for; UNSET when an entry has come in since. */
+#define UNSET UINT64_MAX
+static _Atomic uint64_t published = UNSET;
+static unsigned long long unloads_seen;
+static _Atomic unsigned long long originals; /* found so far */
+
+static bool is_bound(uint32_t entry)
+{
+    return entry >= accel_entry_count;
+}
+
+uint32_t accel_slots_exported(uint32_t entry)
+{
+    return is_bound(entry) ? bound[entry - accel_entry_count].exported : entry;
+}
+
+static void *code(uint32_t offset)
+{
+    return (void *)(uintptr_t)(accel_blocks + offset);
+}
+
+static void *bound_code(uint32_t index, size_t offset)
+{
+    return (void *)(uintptr_t)(accel_bound_blocks + (size_t)index * ACCEL_BOUND_BLOCK + offset);
+}
+
+/* ---- The call-site table ---- */
+
+static uint64_t site_key(uint32_t entry, uintptr_t ret)
+{
+    return ret + ((uint64_t)entry << ACCEL_SITE_ENTRY_SHIFT);
+}
+
+/* As in the by-caller stub. */
+static uint32_t site_place(uint64_t key)
+{
+    return ((uint32_t)key * ACCEL_SITE_HASH >> (32 - ACCEL_SITE_BITS)) +
+           ACCEL_SITE_OFFSET((uint32_t)(key >> ACCEL_SITE_ENTRY_SHIFT));
+}
+
+/* The stub looks at two places, the slow path at some more. */
+#define PROBES 16
+
+static uint32_t next_place(uint32_t at)
+{
+    return (at + 1) % ACCEL_SITES;
+}
+
+static const struct accel_original *site_find(uint64_t key)
+{
+    uint32_t at = site_place(key);
+    for (int i = 0; i < PROBES; i++, at = next_place(at)) {
+        if (atomic_load_explicit(&accel_site_key[at], memory_order_acquire) == key) {
+            const struct accel_original *original =
+                atomic_load_explicit(&site_original[at], memory_order_acquire);
+            if (atomic_load_explicit(&accel_site_key[at], memory_order_acquire) == key)
+                return original;
+        }
+    }
+    return NULL;
+}
+
+static void site_set(uint32_t at, uint64_t key, const struct accel_original *original)
+{
+    atomic_store_explicit(&accel_site_key[at], 0, memory_order_release);
+    atomic_store_explicit(&site_original[at], original, memory_order_release);
+    atomic_store_explicit(&accel_site_target[at], original->function, memory_order_release);
+    atomic_store_explicit(&accel_site_key[at], key, memory_order_release);
+}
+
+static void site_insert(uint64_t key, const struct accel_original *original)
+{
+    uint32_t at = site_place(key);
+    sites_used = true;
+    for (int i = 0; i < PROBES; i++, at = next_place(at)) {
+        uint64_t there = atomic_load_explicit(&accel_site_key[at], memory_order_relaxed);
+        if (there == key)
+            return;
+        if (!there) {
+            site_set(at, key, original);
+            return;
+        }
+    }
+    /* All taken: the first one gives way. A stub that is reading it sees the key change. */
+    site_set(site_place(key), key, original);
+}
+
+/* ---- Slots ---- */
+
+static uint64_t attention_key(struct dispatch_attention attention)
+{
+    return (uint64_t)attention.level << 56 | (attention.gate & ((1ull << 56) - 1));
+}
+
+/* Sets where an entry jumps. */
+static void set_slot(struct accel_slots *slots, void *forward, void *gate, void *slow,
+                     enum dispatch_level level)
+{
+    atomic_store_explicit(&slots->forward, forward, memory_order_release);
+    void *enter = level == DISPATCH_SEE_NOTHING ? forward
+                  : level == DISPATCH_SEE_LARGE ? gate
+                                                : slow;
+    atomic_store_explicit(&slots->enter, enter, memory_order_release);
+}
+
+/* A name that is not BLAS here is nothing to us, unless a log shall show that. */
+static bool is_logged(enum dispatch_level level)
+{
+    return level == DISPATCH_SEE_ALL;
+}
+
+/* What Level 2 gains by it is not in its size. */
+static enum dispatch_level level_for(uint32_t exported, enum dispatch_level level)
+{
+    bool by_place = accel_only_moves(accel_name_routine(exported)->family);
+    return by_place && level == DISPATCH_SEE_LARGE ? DISPATCH_SEE_NOTHING : level;
+}
+
+static void publish_exported(uint32_t entry, enum dispatch_level level)
+{
+    level = level_for(entry, level);
+    const struct accel_original *global =
+        atomic_load_explicit(&global_original[entry], memory_order_relaxed);
+    const struct accel_code *at = &accel_code[entry];
+    if (global && !global->width)
+        level = is_logged(level) ? DISPATCH_SEE_ALL : DISPATCH_SEE_NOTHING;
+    /* A gate reads the arguments: behind the look-up where only that tells that they are BLAS's. */
+    set_slot(&accel_slots[entry], global ? global->function : code(at->bycaller),
+             code(global ? at->gate : at->bycaller_gate), code(at->slow), level);
+}
+
+static void publish_bound(uint32_t index, enum dispatch_level level)
+{
+    uint32_t exported = bound[index].exported;
+    level = level_for(exported, level);
+    struct accel_slots *slots = &accel_bound_slots[index];
+    const struct accel_original *original =
+        atomic_load_explicit(&bound[index].original, memory_order_relaxed);
+    atomic_store_explicit(&slots->compare, code(accel_code[exported].compare),
+                          memory_order_release);
+    atomic_store_explicit(&slots->slow, bound_code(index, ACCEL_BOUND_SLOW), memory_order_release);
+    set_slot(slots, original->function, bound_code(index, ACCEL_BOUND_GATE),
+             bound_code(index, ACCEL_BOUND_SLOW), original->width ? level : DISPATCH_SEE_NOTHING);
+}
+
+void accel_slots_follow(void)
+{
+    if (atomic_load_explicit(&published, memory_order_acquire) ==
+        attention_key(dispatch_attention()))
+        return;
+    pthread_mutex_lock(&lock);
+    const struct dispatch_attention attention = dispatch_attention();
+    atomic_store_explicit(&accel_gate, attention.gate, memory_order_release);
+    for (uint32_t i = 0; i < accel_entry_count; i++)
+        if (resolved[i])
+            publish_exported(i, attention.level);
+    for (int i = 0; i < bound_used; i++)
+        publish_bound((uint32_t)i, attention.level);
+    atomic_store_explicit(&published, attention_key(attention), memory_order_release);
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- Originals ---- */
+
+void accel_slots_drop_if_unloaded(void)
+{
+    unsigned long long unloads = accel_objects_unloads();
+    pthread_mutex_lock(&lock);
+    if (unloads != unloads_seen) {
+        unloads_seen = unloads;
+        for (uint32_t i = 0; i < accel_entry_count; i++) {
+            if (!resolved[i])
+                continue;
+            resolved[i] = false;
+            atomic_store_explicit(&accel_slots[i].enter, code(accel_code[i].slow),
+                                  memory_order_release);
+            atomic_store_explicit(&global_original[i], NULL, memory_order_release);
+        }
+        for (int i = 0; sites_used && i < ACCEL_SITES; i++) {
+            atomic_store_explicit(&accel_site_key[i], 0, memory_order_release);
+            atomic_store_explicit(&site_original[i], NULL, memory_order_release);
+        }
+        sites_used = false;
+        callers = 0;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static const struct accel_original *known_caller(const void *object, uint32_t entry)
+{
+    const struct accel_original *original = NULL;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; object && !original && i < callers; i++)
+        if (caller[i].object == object && caller[i].entry == entry)
+            original = caller[i].original;
+    pthread_mutex_unlock(&lock);
+    return original;
+}
+
+/* Under the lock. Without memory, it is looked up again. */
+static void remember_caller(const void *object, uint32_t entry,
+                            const struct accel_original *original)
+{
+    if (callers == callers_max) {
+        size_t more = callers_max ? 2 * callers_max : 64;
+        struct caller *grown = realloc(caller, more * sizeof *grown);
+        if (!grown)
+            return;
+        caller = grown;
+        callers_max = more;
+    }
+    caller[callers++] = (struct caller){object, entry, original};
+}
+
+bool accel_slots_calls(uint32_t entry, const void *function)
+{
+    const struct accel_original *original =
+        atomic_load_explicit(&global_original[entry], memory_order_acquire);
+    return original && original->function == function;
+}
+
+unsigned long long accel_slots_originals(void)
+{
+    return atomic_load_explicit(&originals, memory_order_acquire);
+}
+
+static _Noreturn void no_original(uint32_t entry)
+{
+    accel_say("symbol lookup error: undefined symbol: %s", accel_names[entry].symbol);
+    _exit(127); /* as the dynamic linker does */
+}
+
+const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret)
+{
+    if (is_bound(entry))
+        return atomic_load_explicit(&bound[entry - accel_entry_count].original,
+                                    memory_order_acquire);
+    const struct accel_original *original =
+        atomic_load_explicit(&global_original[entry], memory_order_acquire);
+    if (original)
+        return original;
+    uint64_t key = site_key(entry, ret);
+    original = site_find(key);
+    if (original)
+        return original;
+
+    /* Not under our lock: the look-ups take the dynamic linker's, and a constructor that runs under
+     * that one may be on its way to ours. */
+    const void *object = accel_object_of((const void *)(ret - 1));
+    original = known_caller(object, entry);
+    bool known = original != NULL;
+    if (!known) {
+        original = accel_resolve(entry, ret);
+        accel_slots_drop_if_unloaded();
+    }
+    if (!original)
+        no_original(entry);
+    pthread_mutex_lock(&lock);
+    if (original->global && !resolved[entry]) {
+        atomic_store_explicit(&global_original[entry], original, memory_order_release);
+    } else {
+        /* Where both widths are there, every call is looked at. And a gate behind the look-up must find BLAS. */
+        if (!original->wide && original->width)
+            site_insert(key, original);
+        if (!known && object)
+            remember_caller(object, entry, original);
+    }
+    atomic_fetch_add_explicit(&originals, 1, memory_order_acq_rel);
+    if (!resolved[entry]) {
+        resolved[entry] = true;
+        atomic_store_explicit(&published, UNSET, memory_order_release);
+    }
+    pthread_mutex_unlock(&lock);
+    return original;
+}
+
+/* The place of a bound function, bound_used where it has none. Under the lock. */
+static int bound_place(uint32_t entry, const void *function)
+{
+    int at = 0;
+    while (at < bound_used &&
+           (bound[at].exported != entry ||
+            atomic_load_explicit(&bound[at].original, memory_order_relaxed)->function != function))
+        at++;
+    return at;
+}
+
+void *accel_slots_bind(uint32_t entry, void *function)
+{
+    pthread_mutex_lock(&lock);
+    int at = bound_place(entry, function);
+    bool current = at < bound_used && bound[at].unloads == unloads_seen;
+    unsigned long long unloads = unloads_seen;
+    pthread_mutex_unlock(&lock);
+    if (current)
+        return bound_code((uint32_t)at, 0);
+
+    const struct accel_original *original = accel_resolve_known(entry, function);
+    if (!original || !original->width) {
+        accel_original_free(original);
+        return function; /* not known to be BLAS: the program gets what it asked for */
+    }
+    void *pointer = function;
+    pthread_mutex_lock(&lock);
+    at = bound_place(entry, function);
+    if (at < ACCEL_BOUND_ENTRIES) {
+        if (at == bound_used)
+            bound[at].exported = entry;
+        bound[at].unloads = unloads;
+        atomic_store_explicit(&bound[at].original, original, memory_order_release);
+        if (at == bound_used) {
+            publish_bound((uint32_t)at, DISPATCH_SEE_ALL); /* until a call has settled the level */
+            bound_used++;
+        }
+        atomic_store_explicit(&published, UNSET, memory_order_release);
+        pointer = bound_code((uint32_t)at, 0);
+    } else if (!bound_full_said) {
+        bound_full_said = true;
+        accel_say("dlsym has handed out %d functions; further ones are not seen by libaccel",
+                  ACCEL_BOUND_ENTRIES);
+    }
+    pthread_mutex_unlock(&lock);
+    return pointer;
+}
+
+void accel_slots_fork_child(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    /* The parent's other thread may have been about to move them. */
+    caller = NULL;
+    callers = callers_max = 0;
+    atomic_store_explicit(&published, UNSET, memory_order_release);
+}
