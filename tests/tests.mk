@@ -11,7 +11,7 @@ UNIT_TESTS    := test_pack test_text test_settings test_config test_pattern test
 TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so scopes forks forks_anytime signals steps put_model damage lookups start_up libearly.so turmoil handlers surroundings \
                    bad_arguments bad_arguments_longjmp own_memory repeated cuda_program \
                    libcaller_lp64.so libcaller_ilp64.so libcaller_none.so libcaller_none_too.so plug_ins constructors libat_load.so libasker.so namespaces libforeign.so libforeign_linked.so foreigners \
-                   neighbours libregistrations.so libhandled.so libwrapper.so libother_dlsym.so libauditor.so libifunc.so libcaller_ifunc.so \
+                   neighbours libregistrations.so libhandled.so libunlocks.so handled_calls libwrapper.so libother_dlsym.so libauditor.so libifunc.so libcaller_ifunc.so \
                    unread limits \
                    fp_state libentry_provider.so libentry_cost.so \
                    $(UNIT_TESTS) \
@@ -84,6 +84,8 @@ $(TESTS)/handlers: tests/shim/handlers.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3 -lpthread
 $(TESTS)/interrupts: tests/shim/interrupts.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3 -lpthread
+$(TESTS)/handled_calls: tests/shim/handled_calls.c
+	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3 -ldl
 $(TESTS)/surroundings: tests/shim/surroundings.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3
 $(TESTS)/steps: tests/shim/steps.c
@@ -119,7 +121,7 @@ $(TESTS)/foreigners: tests/shim/foreigners.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -ldl
 $(TESTS)/neighbours: tests/shim/neighbours.c tests/shim/load.h
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas.so.3 -ldl -lpthread
-$(addprefix $(TESTS)/lib,registrations.so handled.so wrapper.so other_dlsym.so auditor.so ifunc.so): $(TESTS)/lib%.so: tests/shim/%.c
+$(addprefix $(TESTS)/lib,unlocks.so registrations.so handled.so wrapper.so other_dlsym.so auditor.so ifunc.so): $(TESTS)/lib%.so: tests/shim/%.c
 	$(CC) $(TEST_FLAGS) -shared -fPIC -o $@ $< -ldl
 $(TESTS)/libcaller_ifunc.so: tests/shim/caller.c $(TESTS)/libifunc.so
 	$(CC) $(TEST_FLAGS) -shared -fPIC -o $@ $< -L$(TESTS) -lifunc -Wl,-rpath,'$$ORIGIN'

@@ -9,6 +9,7 @@
 
 #include "base/linker.h"
 #include "objects.h"
+#include "own_lock.h"
 #include "resolve.h"
 #include "slots.h"
 
@@ -35,9 +36,10 @@ static struct kept *find(const ElfW(Dyn) * user, const ElfW(Dyn) * provider)
 
 static bool is_kept(const ElfW(Dyn) * user, const ElfW(Dyn) * provider)
 {
-    pthread_mutex_lock(&lock);
+    if (!own_lock(&lock))
+        return false;
     bool found = find(user, provider) != NULL;
-    pthread_mutex_unlock(&lock);
+    own_unlock(&lock);
     return found;
 }
 
@@ -45,7 +47,8 @@ static bool is_kept(const ElfW(Dyn) * user, const ElfW(Dyn) * provider)
 static bool remember(const struct kept *wanted)
 {
     bool added = false;
-    pthread_mutex_lock(&lock);
+    if (!own_lock(&lock))
+        return false;
     if (kept_count == kept_max) {
         size_t more = kept_max ? 2 * kept_max : 16;
         struct kept *grown = realloc(kept, more * sizeof *grown);
@@ -58,7 +61,7 @@ static bool remember(const struct kept *wanted)
         kept[kept_count++] = *wanted;
         added = true;
     }
-    pthread_mutex_unlock(&lock);
+    own_unlock(&lock);
     return added;
 }
 
@@ -205,21 +208,23 @@ static void *next_unneeded(void)
 {
     for (size_t i = 0;; i++) {
         struct kept one;
-        pthread_mutex_lock(&lock);
+        if (!own_lock(&lock))
+            return NULL;
         bool there = i < kept_count;
         if (there)
             one = kept[i];
-        pthread_mutex_unlock(&lock);
+        own_unlock(&lock);
         if (!there)
             return NULL;
         if (accel_objects_has(one.user))
             continue;
-        pthread_mutex_lock(&lock);
+        if (!own_lock(&lock))
+            return NULL;
         struct kept *place = find(one.user, one.provider);
         bool taken = place && place->handle == one.handle;
         if (taken)
             *place = kept[--kept_count];
-        pthread_mutex_unlock(&lock);
+        own_unlock(&lock);
         if (taken)
             return one.handle;
     }
@@ -228,10 +233,11 @@ static void *next_unneeded(void)
 void accel_keep_release(void)
 {
     const unsigned long long unloads = accel_objects_unloads();
-    pthread_mutex_lock(&lock);
+    if (!own_lock(&lock))
+        return;
     bool changed = unloads != unloads_seen;
     unloads_seen = unloads;
-    pthread_mutex_unlock(&lock);
+    own_unlock(&lock);
     /* One that goes may have been the last that needed another. */
     for (void *handle = changed ? next_unneeded() : NULL; handle; handle = next_unneeded())
         accel_real_dlclose(handle);

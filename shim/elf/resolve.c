@@ -13,6 +13,7 @@
 #include "base/linker.h"
 #include "keep.h"
 #include "objects.h"
+#include "own_lock.h"
 #include "provider.h"
 
 /* RTLD_NEXT and dlsym's own version: glibc moved dlsym into libc.so.6 as GLIBC_2.34; before that it
@@ -250,24 +251,26 @@ static int probed_width_once(uint32_t entry, const struct link_map *object)
     const struct accel_mangling *mangling = accel_name_mangling(entry);
     const unsigned long long unloads = accel_objects_unloads();
     int width = 0;
-    pthread_mutex_lock(&known_lock);
-    for (size_t i = 0; !width && i < sizeof known / sizeof *known; i++)
+    const bool looked = own_lock(&known_lock);
+    for (size_t i = 0; looked && !width && i < sizeof known / sizeof *known; i++)
         if (known[i].object == object && known[i].unloads == unloads &&
             known[i].probe == mangling->probe)
             width = known[i].width;
-    pthread_mutex_unlock(&known_lock);
+    if (looked)
+        own_unlock(&known_lock);
     if (width)
         return width;
     width = is_library_of(object, entry) ? probed_width(mangling, object) : 0;
     if (!width)
         return 0;
-    pthread_mutex_lock(&known_lock);
+    if (!own_lock(&known_lock))
+        return width;
     unsigned at = known_next++ % (sizeof known / sizeof *known);
     known[at].object = object;
     known[at].probe = mangling->probe;
     known[at].unloads = unloads;
     known[at].width = width;
-    pthread_mutex_unlock(&known_lock);
+    own_unlock(&known_lock);
     return width;
 }
 
@@ -294,7 +297,8 @@ static pthread_mutex_t reserve_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct accel_original *from_reserve(const struct accel_original *wanted)
 {
     struct accel_original *original = NULL;
-    pthread_mutex_lock(&reserve_lock);
+    if (!own_lock(&reserve_lock))
+        return NULL;
     for (int i = 0; !original && i < reserved; i++)
         if (reserve[i].function == wanted->function && reserve[i].width == wanted->width &&
             reserve[i].global == wanted->global && reserve[i].wide == wanted->wide)
@@ -303,7 +307,7 @@ static struct accel_original *from_reserve(const struct accel_original *wanted)
         original = &reserve[reserved++];
         *original = *wanted;
     }
-    pthread_mutex_unlock(&reserve_lock);
+    own_unlock(&reserve_lock);
     return original;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/say.h"
 #include "objects.h"
+#include "own_lock.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -188,7 +189,8 @@ void accel_slots_follow(void)
     if (atomic_load_explicit(&published, memory_order_acquire) ==
         attention_key(dispatch_attention()))
         return;
-    pthread_mutex_lock(&lock);
+    if (!own_lock(&lock))
+        return; /* the next call follows */
     const struct dispatch_attention attention = dispatch_attention();
     atomic_store_explicit(&accel_gate, attention.gate, memory_order_release);
     for (uint32_t i = 0; i < accel_entry_count; i++)
@@ -197,7 +199,7 @@ void accel_slots_follow(void)
     for (int i = 0; i < bound_used; i++)
         publish_bound((uint32_t)i, attention.level);
     atomic_store_explicit(&published, attention_key(attention), memory_order_release);
-    pthread_mutex_unlock(&lock);
+    own_unlock(&lock);
 }
 
 /* ---- Originals ---- */
@@ -205,7 +207,8 @@ void accel_slots_follow(void)
 void accel_slots_drop_if_unloaded(void)
 {
     unsigned long long unloads = accel_objects_unloads();
-    pthread_mutex_lock(&lock);
+    if (!own_lock(&lock))
+        return; /* the next look-up drops it */
     if (unloads != unloads_seen) {
         unloads_seen = unloads;
         for (uint32_t i = 0; i < accel_entry_count; i++) {
@@ -223,17 +226,18 @@ void accel_slots_drop_if_unloaded(void)
         sites_used = false;
         callers = 0;
     }
-    pthread_mutex_unlock(&lock);
+    own_unlock(&lock);
 }
 
 static const struct accel_original *known_caller(const void *object, uint32_t entry)
 {
     const struct accel_original *original = NULL;
-    pthread_mutex_lock(&lock);
+    if (!own_lock(&lock))
+        return NULL;
     for (size_t i = 0; object && !original && i < callers; i++)
         if (caller[i].object == object && caller[i].entry == entry)
             original = caller[i].original;
-    pthread_mutex_unlock(&lock);
+    own_unlock(&lock);
     return original;
 }
 
@@ -295,7 +299,8 @@ const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret)
     }
     if (!original)
         no_original(entry);
-    pthread_mutex_lock(&lock);
+    if (!own_lock(&lock))
+        return original; /* for this call alone */
     if (original->global && !resolved[entry]) {
         atomic_store_explicit(&global_original[entry], original, memory_order_release);
     } else {
@@ -310,7 +315,7 @@ const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret)
         resolved[entry] = true;
         atomic_store_explicit(&published, UNSET, memory_order_release);
     }
-    pthread_mutex_unlock(&lock);
+    own_unlock(&lock);
     return original;
 }
 
@@ -327,11 +332,12 @@ static int bound_place(uint32_t entry, const void *function)
 
 void *accel_slots_bind(uint32_t entry, void *function)
 {
-    pthread_mutex_lock(&lock);
+    if (!own_lock(&lock))
+        return function;
     int at = bound_place(entry, function);
     bool current = at < bound_used && bound[at].unloads == unloads_seen;
     unsigned long long unloads = unloads_seen;
-    pthread_mutex_unlock(&lock);
+    own_unlock(&lock);
     if (current)
         return bound_code((uint32_t)at, 0);
 
@@ -341,7 +347,10 @@ void *accel_slots_bind(uint32_t entry, void *function)
         return function; /* not known to be BLAS: the program gets what it asked for */
     }
     void *pointer = function;
-    pthread_mutex_lock(&lock);
+    if (!own_lock(&lock)) {
+        accel_original_free(original);
+        return function;
+    }
     at = bound_place(entry, function);
     if (at < ACCEL_BOUND_ENTRIES) {
         if (at == bound_used)
@@ -359,7 +368,7 @@ void *accel_slots_bind(uint32_t entry, void *function)
         accel_say("dlsym has handed out %d functions; further ones are not seen by libaccel",
                   ACCEL_BOUND_ENTRIES);
     }
-    pthread_mutex_unlock(&lock);
+    own_unlock(&lock);
     return pointer;
 }
 

@@ -7,7 +7,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from common import LOG, NO_GPU, TEST_GPU, UNDER_TSAN, Tap, parse_log, start
+from common import LOG, NO_GPU, RUNTIME, SHIM, TEST_GPU, TESTS, UNDER_TSAN, Tap, parse_log, start
 
 tap = Tap()
 COUNT = 3000 if os.environ.get("TEST_LONG") else 300
@@ -36,4 +36,13 @@ with tempfile.TemporaryDirectory() as folder:
             estimates = [float(line["est_cpu_ms"]) for line in lines if "est_cpu_ms" in line and line["m"] == "48"]
             tap.ok(estimates[-1] < 10 * statistics.median(estimates), f"{name}, {mode}: nor are they thought to compute on",
                    estimates[-1], statistics.median(estimates))
+# ---- A handler that calls a name for the first time, while the thread that it has interrupted holds a lock of libaccel's ----
+
+if RUNTIME:
+    tap.skip("a signal before each lock is given back", "a sanitizer's locks are its own")
+for mode, env in {} if RUNTIME else {"ACCEL=0": {**SHIM, "ACCEL": "0"}, "no GPU": NO_GPU, "no GPU, logged": {**NO_GPU, **LOG}, "test GPU": TEST_GPU}.items():
+    preload = f"{TESTS / 'libunlocks.so'}:{env['LD_PRELOAD']}"
+    done = start("handled_calls", TESTS / "libcaller_none.so", env={**env, **REFERENCE, "LD_PRELOAD": preload})
+    tap.ok((done.returncode, done.stdout) == (0, "right, 8 by the handler\n"), f"a signal before each lock is given back, {mode}: nothing waits for itself",
+           done.returncode, done.stdout, done.stderr[-500:])
 tap.done()
