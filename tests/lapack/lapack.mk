@@ -1,6 +1,6 @@
 # Programs that call LAPACK, for the tests beside this file. They are linked to the system's LAPACK, by its generic name.
 
-LAPACK_PROGRAMS := $(addprefix $(TESTS)/,lapacke lapacke64 device_lapack fortran_calls random_lapack random_lapack64)
+LAPACK_PROGRAMS := $(addprefix $(TESTS)/,lapacke lapacke64 device_lapack fortran_calls singular_values random_lapack random_lapack64)
 test-programs: $(LAPACK_PROGRAMS)
 $(LAPACK_PROGRAMS): $(TESTS)/.made tests/lapack/lapack.mk
 
@@ -8,8 +8,8 @@ $(TESTS)/lapacke: tests/lapack/lapacke.c
 	$(CC) $(TEST_FLAGS) -o $@ $< -ldl -lm
 $(TESTS)/lapacke64: tests/lapack/lapacke.c
 	$(CC) $(TEST_FLAGS) -DTEST_ILP64 -o $@ $< -ldl -lm
-$(TESTS)/fortran_calls: tests/lapack/fortran_calls.c
-	$(CC) $(TEST_FLAGS) -o $@ $< -l:liblapack.so.3 -lm
+$(TESTS)/fortran_calls $(TESTS)/singular_values: $(TESTS)/%: tests/lapack/%.c
+	$(CC) $(TEST_FLAGS) -o $@ $< -l:liblapack.so.3 -l:libblas.so.3 -lm
 $(TESTS)/device_lapack: tests/lapack/device_lapack.c | $(BUILD)/testgpu/libcuda.so.1
 	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $< -l:liblapack.so.3 $(BUILD)/testgpu/libcuda.so.1 \
 	  -Wl,-rpath,'$$ORIGIN/../testgpu' -lm

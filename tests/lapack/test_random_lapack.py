@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shim"))
 from calibrated import keys, put  # noqa: E402
-from common import BUILD, NO_GPU, PLAIN, ROOT, SHIM, TEST_GPU, Tap, parse_log, said, start  # noqa: E402
+from common import BUILD, LOG, NO_GPU, PLAIN, ROOT, SHIM, TEST_GPU, Tap, lines_for, parse_log, said, start  # noqa: E402
 
 SYSTEM = Path("/usr/lib/x86_64-linux-gnu")
 SITE = next((BUILD / "venv/lib").glob("python3*/site-packages"))
@@ -157,6 +157,16 @@ for algorithm in ("gesvdp", "gesvdj"):
         same_infos(f"{algorithm} {what}", native, result)
         tap.ok(what != "fails" or {f["ran"] for f in result.decisions if f["why"] == "forced"} == {"gpu0"} and not said(result.done),
                f"{algorithm} {what}: Xgesvd has it", *said(result.done))
+
+    # No memory for one of the blocks, whichever it is, and enough for those that come after it: the matrix is put back from its copy
+    # only where there is a copy.
+    env = {**TEST_GPU, **LOG, **ENVIRONMENT, "ACCEL_MODEL": str(model)}
+    for what, faults in (("an allocation fails", [{"TESTGPU_FAIL": f"cuMemAlloc:{nth}=2,cuMemAlloc:{nth + 1}=2"} for nth in range(1, 12)]),
+                         ("the budget ends", [{"ACCEL_MEMORY": f"{kilobytes}K"} for kilobytes in range(1040, 2000, 80)])):
+        runs = [start("singular_values", 200, env={**env, **fault}) for fault in faults]
+        bad = [f"{fault}: {done.stdout} {said(done)}" for fault, done in zip(faults, runs) if done.returncode != 0 or said(done)]
+        tap.ok(not bad, f"{algorithm}: {what}: the values are the matrix's", *bad)
+        tap.ok({"gpu0", "cpu"} <= {f["ran"] for done in runs for f in lines_for(done, sym="dgesvd_")}, f"{algorithm}: {what}: with all in place, and without")
 
 native, result = (run(OPENBLAS, ["-n", 24, "-c", 1], env, threads=8) for env in (PLAIN, {**TEST_GPU, "ACCEL_LOG": "1"}))
 is_right("8 threads, without libaccel", native)

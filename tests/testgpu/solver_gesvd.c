@@ -34,9 +34,11 @@ static bool describe(struct solver_call *x)
            x->at[B].ld >= larger(1, x->m) && x->at[VT].ld >= larger(1, x->n);
 }
 
+/* Blocks of a bidiagonal reduction, and no second matrix: less than what U, V or a copy of a large matrix takes, so that memory may
+ * suffice for this where it did not for those. */
 int64_t room_of_singular_values(const struct solver_call *x)
 {
-    return x->n * x->n + 64 * (x->m + x->n);
+    return 64 * (x->m + x->n);
 }
 
 /* What A holds in the end: the vectors that took its place, or nothing. */
@@ -55,7 +57,7 @@ int singular_values(const struct solver_call *x, void *const *at, void *vt, int 
     static real_routine *const reals[] = {REAL_ONES(gesvd)};
     static complex_routine *const complexes[] = {[COMPLEX] = COMPLEX_ONES(gesvd)};
     struct words w = words_of(x);
-    int info = 0, lwork = (int)room_of_singular_values(x);
+    int info = 0, lwork = (int)(x->n * x->n + 64 * (x->m + x->n));
     void *work = memory(lwork, element_bytes(x->precision));
     void *rwork = memory(5 * x->n, real_bytes(x));
     if (is_complex(x))

@@ -28,7 +28,7 @@ static bool describe(struct solver_call *x)
 
 static int64_t room(const struct solver_call *x)
 {
-    return room_of_singular_values(x) + x->m * x->n;
+    return room_of_singular_values(x) + (x->m + x->n) * x->n;
 }
 
 /* V of V^H, element by element; the imaginary parts change their sign. */
