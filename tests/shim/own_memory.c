@@ -7,10 +7,14 @@
  *   later         what lies idle goes back to the driver, to the last byte, while the program does something else
  *   thread_ends   the thread that gives it back is there while something is idle, and ends after that
  *   exits N       exit() N milliseconds after a call
+ *   beside        calls do not wait for the program's work on the device, though memory is given back meanwhile
  *   forks         a child of a fork after a call ends well, and its parent's memory still goes back
  */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +29,9 @@ void dgemm_(const char *, const char *, const int *, const int *, const int *, c
             const double *, const int *, const double *, const int *, const double *, double *,
             const int *, size_t, size_t);
 
-enum { LARGE = 1200, SMALL = 64 };
-static double a[LARGE * LARGE], b[LARGE * LARGE], c[LARGE * LARGE];
+enum { LARGE = 1200, MIDDLE = 1000, SMALL = 64 };
+static double a[LARGE * LARGE], b[LARGE * LARGE];
+static _Thread_local double c[LARGE * LARGE];
 
 static void multiply(int n)
 {
@@ -101,6 +106,49 @@ static bool later(void)
     return available() >= left;
 }
 
+/* Work of the program's on the device, which ends when it may, or after so long that a test that fails has an end. */
+static sem_t gate;
+static atomic_bool has_waited_in_vain;
+
+static void CUDA_CB wait_at_gate(void *unused)
+{
+    struct timespec until;
+    (void)unused;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 10;
+    if (sem_timedwait(&gate, &until) != 0)
+        atomic_store(&has_waited_in_vain, true);
+}
+
+static void *multiply_small(void *unused)
+{
+    for (int i = 1; i < 6; i++)
+        multiply(SMALL * i);
+    return unused;
+}
+
+/* What is idle after the middle one is more than an eighth of what is free, and less than a quarter. It is given back meanwhile. */
+static bool beside(void)
+{
+    pthread_t thread;
+    CUstream stream;
+    multiply(SMALL); /* handles are made */
+    sem_init(&gate, 0, 0);
+    MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    MUST(cuLaunchHostFunc(stream, wait_at_gate, NULL));
+    multiply(MIDDLE);
+    for (int i = 0; i < 10; i++, pause_ms(100)) {
+        if (pthread_create(&thread, NULL, multiply_small, NULL) != 0)
+            return false;
+        multiply(SMALL * (1 + i % 5));
+        pthread_join(thread, NULL);
+    }
+    bool well = !atomic_load(&has_waited_in_vain);
+    sem_post(&gate);
+    MUST(cuStreamSynchronize(stream));
+    return well;
+}
+
 static bool forks(void)
 {
     int status = -1;
@@ -165,6 +213,8 @@ int main(int argc, char **argv)
         good = step_by_step();
     else if (strcmp(name, "later") == 0)
         good = later();
+    else if (strcmp(name, "beside") == 0)
+        good = beside();
     else if (strcmp(name, "forks") == 0)
         good = forks();
     else if (strcmp(name, "thread_ends") == 0)

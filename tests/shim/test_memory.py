@@ -24,6 +24,7 @@ def run(*arguments, **env):
 for case, what in (("right_after", "8 of 10 parts of what is free, right after calls on large operands"),
                    ("step_by_step", "29 of 32 parts, one by one between calls"),
                    ("later", "all that was free is free again, soon after the last call"),
+                   ("beside", "calls of two threads end before the program's work on the device does, which giving memory back waits for"),
                    ("forks", "the same after a fork, whose child computes on the CPU and ends well"),
                    ("thread_ends", "there is a thread for that as long as something is idle, and no longer")):
     done, report = run(case)

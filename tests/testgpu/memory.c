@@ -242,7 +242,7 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned 
     TESTGPU_RETURN(a != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-/* CUDA waits here for queued work; this does not, so that work which comes too late is seen. */
+/* Waits for all queued work of the context, as CUDA does. Work that is queued on this memory and has not begun finds it gone. */
 CUresult CUDAAPI cuMemFree(CUdeviceptr address)
 {
     DRIVER_ENTER(TESTGPU_CONTEXT | TESTGPU_UNSAFE, "address=%#llx", address);
@@ -259,6 +259,8 @@ CUresult CUDAAPI cuMemFree(CUdeviceptr address)
         testgpu_fault("pointer_of_another_context", "address=%#llx", address);
         code = CUDA_ERROR_INVALID_VALUE;
     } else {
+        a->ending = true;
+        streams_await(testgpu_current());
         allocation_free(a);
     }
     testgpu_unlock();

@@ -129,19 +129,39 @@ static int use_after_free(void)
     return 0;
 }
 
+struct opener {
+    struct gate gate;
+    void *memory;
+};
+
+/* The memory is CUDA's until its free begins, which then waits for what is queued. */
+static void *open_once_the_free_began(void *data)
+{
+    struct opener *opener = data;
+    unsigned type;
+    while (cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                 (CUdeviceptr)(uintptr_t)opener->memory) == CUDA_SUCCESS)
+        sched_yield();
+    gate_open(&opener->gate);
+    return NULL;
+}
+
 static int freed_before_it_ran(void)
 {
     CUdeviceptr device;
     CUstream stream;
-    struct gate gate;
+    struct opener opener;
+    pthread_t thread;
     char host[8] = "";
     begin();
     OK(cuMemAlloc(&device, 8));
+    opener.memory = (void *)(uintptr_t)device;
     OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(gate_close(&gate, stream));
+    OK(gate_close(&opener.gate, stream));
     OK(cuMemcpyHtoDAsync(device, host, 8, stream));
+    CHECK(pthread_create(&thread, NULL, open_once_the_free_began, &opener) == 0);
     OK(cuMemFree(device));
-    gate_open(&gate);
+    CHECK(pthread_join(thread, NULL) == 0);
     CHECK(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
     return 0;
 }
@@ -183,23 +203,6 @@ static int pinned_freed_after_use(void)
     return 0;
 }
 
-struct opener {
-    struct gate gate;
-    void *pinned;
-};
-
-/* The pinned memory is CUDA's until its free begins, which then waits for the queued copy. */
-static void *open_once_the_free_began(void *data)
-{
-    struct opener *opener = data;
-    unsigned type;
-    while (cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                 (CUdeviceptr)(uintptr_t)opener->pinned) == CUDA_SUCCESS)
-        sched_yield();
-    gate_open(&opener->gate);
-    return NULL;
-}
-
 static int pinned_freed_while_queued(void)
 {
     CUdeviceptr device;
@@ -208,12 +211,12 @@ static int pinned_freed_while_queued(void)
     pthread_t thread;
     begin();
     OK(cuMemAlloc(&device, 64));
-    OK(cuMemHostAlloc(&opener.pinned, 64, 0));
+    OK(cuMemHostAlloc(&opener.memory, 64, 0));
     OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(gate_close(&opener.gate, stream));
-    OK(cuMemcpyHtoDAsync(device, opener.pinned, 64, stream));
+    OK(cuMemcpyHtoDAsync(device, opener.memory, 64, stream));
     CHECK(pthread_create(&thread, NULL, open_once_the_free_began, &opener) == 0);
-    OK(cuMemFreeHost(opener.pinned));
+    OK(cuMemFreeHost(opener.memory));
     CHECK(pthread_join(thread, NULL) == 0);
     OK(cuCtxSynchronize());
     return 0;

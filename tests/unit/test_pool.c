@@ -1,0 +1,213 @@
+/*
+ * What the pool of device memory does while the driver is slow, which frees only when all work of the context is done: see
+ * gpu/cuda/pool.c. Who asks for what is there does not wait for that; who needs what is being freed does.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "gpu/cuda/pool.h"
+
+enum { SMALL = 100 << 10, LARGE = 600 << 10, BUDGET = 1 << 20 };
+
+static __typeof__(cuda_api) real;
+static sem_t asked, go_on;
+static atomic_bool gone_on;
+
+/* Goes on when it may, or after some seconds, so that a test that fails has an end. */
+static void wait_at_gate(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 5;
+    sem_post(&asked);
+    sem_timedwait(&go_on, &until);
+    atomic_store(&gone_on, true);
+}
+
+static CUresult CUDAAPI free_slowly(CUdeviceptr block)
+{
+    wait_at_gate();
+    return real.cuMemFree_p(block);
+}
+
+static CUresult CUDAAPI allocate_slowly(CUdeviceptr *block, size_t bytes)
+{
+    wait_at_gate();
+    return real.cuMemAlloc_p(block, bytes);
+}
+
+static CUresult CUDAAPI free_in_vain(CUdeviceptr block)
+{
+    real.cuMemFree_p(block);
+    return CUDA_ERROR_UNKNOWN;
+}
+
+static CUdeviceptr get(int64_t bytes)
+{
+    CUdeviceptr block = 0;
+    bool grew;
+    return pool_get(bytes, &block, &grew) == GPU_OK ? block : 0;
+}
+
+static void *trim(void *unused)
+{
+    struct gpu_scope scope;
+    if (gpu_enter(&scope) == GPU_OK) {
+        pool_trim();
+        gpu_leave(&scope);
+    }
+    return unused;
+}
+
+/* Gets a block, and says whether the driver had gone on before. */
+static void *get_large(void *bytes)
+{
+    struct gpu_scope scope;
+    bool after = false;
+    if (gpu_enter(&scope) != GPU_OK)
+        return NULL;
+    CUdeviceptr block = get((int64_t)(intptr_t)bytes);
+    if (block) {
+        after = atomic_load(&gone_on);
+        pool_put(block);
+    }
+    gpu_leave(&scope);
+    return block ? after ? "after" : "before" : "not";
+}
+
+static struct gpu_scope scope;
+
+static int begin(void **state)
+{
+    (void)state;
+    real = cuda_api;
+    sem_init(&asked, 0, 0);
+    sem_init(&go_on, 0, 0);
+    atomic_store(&gone_on, false);
+    return gpu_enter(&scope) == GPU_OK ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    cuda_api = real;
+    pool_trim();
+    gpu_leave(&scope);
+    return 0;
+}
+
+static pthread_t begin_thread(void *(*run)(void *), void *argument)
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, run, argument), 0);
+    return thread;
+}
+
+static void others_do_not_wait_for_a_free(void **state)
+{
+    (void)state;
+    pool_put(get(LARGE));
+    CUDA(cuMemFree) = free_slowly;
+    pthread_t thread = begin_thread(trim, NULL);
+    sem_wait(&asked);
+    CUdeviceptr block = get(SMALL);
+    assert_int_not_equal(block, 0);
+    pool_put(block);
+    pool_settle();
+    assert_true(pool_has_idle());
+    assert_true(pool_available() >= SMALL);
+    bool waited = atomic_load(&gone_on);
+    sem_post(&go_on);
+    sem_post(&go_on); /* the small one may go, too */
+    pthread_join(thread, NULL);
+    assert_false(waited);
+}
+
+static void others_do_not_wait_for_an_allocation(void **state)
+{
+    (void)state;
+    pool_put(get(SMALL));
+    CUDA(cuMemAlloc) = allocate_slowly;
+    pthread_t thread = begin_thread(get_large, (void *)(intptr_t)LARGE);
+    sem_wait(&asked);
+    CUdeviceptr block = get(SMALL);
+    bool waited = atomic_load(&gone_on);
+    pool_put(block);
+    sem_post(&go_on);
+    pthread_join(thread, NULL);
+    assert_int_not_equal(block, 0);
+    assert_false(waited);
+}
+
+/* The budget counts what has not gone yet, and what is going is not missing. */
+static void who_needs_the_room_waits(void **state)
+{
+    void *when;
+    (void)state;
+    pool_put(get(LARGE));
+    CUDA(cuMemFree) = free_slowly;
+    pthread_t first = begin_thread(trim, NULL);
+    sem_wait(&asked);
+    pthread_t second = begin_thread(get_large, (void *)(intptr_t)(LARGE / 4 * 5));
+    const struct timespec while_it_asks = {0, 50000000};
+    nanosleep(&while_it_asks, NULL);
+    sem_post(&go_on);
+    pthread_join(first, NULL);
+    sem_post(&go_on);
+    pthread_join(second, &when);
+    assert_string_equal(when, "after");
+}
+
+static void a_failing_free_is_the_end_of_the_block(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++) { /* of more than the budget in all */
+        pool_put(get(LARGE));
+        CUDA(cuMemFree) = free_in_vain;
+        pool_trim();
+        cuda_api = real;
+        assert_false(pool_has_idle());
+    }
+    CUdeviceptr block = get(LARGE);
+    assert_int_not_equal(block, 0);
+    pool_put(block);
+}
+
+static int start(void **state)
+{
+    const char *build = getenv("BUILD");
+    struct gpu_info info;
+    char dir[4096];
+    (void)state;
+    snprintf(dir, sizeof dir, "%s/testgpu", build ? build : "build");
+    const struct gpu_config config = {.cuda_dir = dir, .memory_bytes = BUDGET};
+    return gpu_start(&config, &info) ? 0 : -1;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    gpu_stop();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(others_do_not_wait_for_a_free, begin, end),
+        cmocka_unit_test_setup_teardown(others_do_not_wait_for_an_allocation, begin, end),
+        cmocka_unit_test_setup_teardown(who_needs_the_room_waits, begin, end),
+        cmocka_unit_test_setup_teardown(a_failing_free_is_the_end_of_the_block, begin, end),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
