@@ -3,6 +3,7 @@
 # CUDA is needed for its headers alone: it is opened at run time.
 
 BUILD     ?= build
+VERSION   := $(file <VERSION)
 # Where make install puts things, below DESTDIR, by the names of GNU's standards or in capitals.
 PREFIX      ?= /usr/local
 prefix      ?= $(PREFIX)
@@ -21,8 +22,8 @@ CUDA_HOME ?= $(firstword $(patsubst %/bin/,%,$(dir $(NVCC))) $(wildcard /usr/loc
 # Headers of the toolkit, or those that scripts/install-deps has fetched.
 CUDA_INCLUDE ?= $(firstword $(wildcard $(CUDA_HOME)/include) $(wildcard $(BUILD)/cuda/include))
 
-# Empty for a compiler that nobody has seen, whose new warnings must not stop the build.
-WERROR   ?= -Werror
+# -Werror in CI (.ci/run) alone: new warnings of a compiler that nobody has seen must not stop a build.
+WERROR   ?=
 WARN     := -std=c11 -Wall -Wextra $(WERROR)
 CFLAGS   ?= -O2 -g
 # Of all that is compiled, and of all that is linked, the tests' programs too.
@@ -57,7 +58,7 @@ OBJECTS := $(call object_of,$(BASE_SOURCES) $(GPU_SOURCES) $(OPS_SOURCES) $(DISP
 LAYERS  := $(BUILD)/layers.a
 EXPORTS := $(addprefix $(BUILD)/shim/,shim.o elf/hooks.o arch/x86_64/entry.o)
 
-.PHONY: all build-deps demo test test-all check bench install clean help format format-check
+.PHONY: all build-deps demo test test-all check bench install uninstall dist clean help format format-check
 .DEFAULT_GOAL := all
 
 all: $(BUILD)/libaccel.so $(BUILD)/accel
@@ -74,6 +75,7 @@ endef
 $(eval $(call flags,compiler,$(CC) $(CFLAGS) $(CPPFLAGS) $(SANITIZE)))
 $(eval $(call flags,headers,$(realpath $(CUDA_INCLUDE))))
 $(eval $(call flags,link,$(LDFLAGS)))
+$(eval $(call flags,version,$(VERSION)))
 
 $(BUILD)/libaccel.so: $(OBJECTS) $(BUILD)/symbols.map $(BUILD)/link.flags
 	$(CC) $(CFLAGS) $(LDFLAGS) $(SHIM_LDFLAGS) $(SANITIZE_FLAGS) -Wl,--version-script=$(BUILD)/symbols.map -o $@.new $(OBJECTS) -ldl -lpthread
@@ -96,6 +98,9 @@ $(LAYERS): $(LAYER_OBJECTS) $(BUILD)/layers.flags
 # CUDA's headers are seen by these alone.
 $(call object_of,$(GPU_SOURCES) $(OPS_SOURCES)): INCLUDES += -isystem $(CUDA_INCLUDE)
 $(call object_of,$(GPU_SOURCES) $(OPS_SOURCES)): $(BUILD)/headers.flags | cuda-headers
+
+$(BUILD)/base/version.o: INCLUDES += -DACCEL_VERSION='"$(VERSION)"'
+$(BUILD)/base/version.o: $(BUILD)/version.flags
 
 # Square roots are instructions: libm is not needed for them. Loops over columns are worth vectors.
 $(call object_of,$(VERIFY_SOURCES)): SHIM_CFLAGS += -O3 -fno-math-errno
@@ -161,13 +166,28 @@ bench:
 	$(MAKE) all bench-programs testgpu
 	tests/bench/bench
 
+# What install puts where: uninstall removes these files, and no folder except its own.
+INSTALLED = $(DESTDIR)$(libdir)/libaccel.so $(DESTDIR)$(bindir)/accel $(addprefix $(DESTDIR)$(docdir)/,$(DOCUMENTS))
+DOCUMENTS := README.md CHANGELOG.md LICENSE
 install: all
 	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(bindir) $(DESTDIR)$(docdir)
 	install -m 755 $(BUILD)/libaccel.so $(DESTDIR)$(libdir)/libaccel.so
 	install -m 755 $(BUILD)/accel $(DESTDIR)$(bindir)/accel
-	install -m 644 README.md LICENSE $(DESTDIR)$(docdir)/
+	install -m 644 $(DOCUMENTS) $(DESTDIR)$(docdir)/
+uninstall:
+	rm -f $(INSTALLED)
+	[ ! -d $(DESTDIR)$(docdir) ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(docdir)
 
-FORMATTED = $(shell git ls-files '*.c' '*.h' 2>/dev/null)
+# The tracked files as they are; where there is no git, as in an unpacked archive, all files except build folders.
+SOURCES = $(if $(and $(wildcard .git),$(shell command -v git)),git ls-files -z,find . -mindepth 1 \( -path './build*' -o -path './libaccel-*.tar.gz*' \) -prune -o \( -type f -o -type l \) -printf '%P\0')
+ARCHIVE := libaccel-$(VERSION)
+DISTDIR ?= .
+dist:
+	$(SOURCES) | LC_ALL=C sort -z | tar --null --no-recursion --verbatim-files-from -T - --owner=0 --group=0 --numeric-owner \
+	  --transform='flags=rSH;s,^,$(ARCHIVE)/,' -czf $(DISTDIR)/$(ARCHIVE).tar.gz.new
+	mv $(DISTDIR)/$(ARCHIVE).tar.gz.new $(DISTDIR)/$(ARCHIVE).tar.gz
+
+FORMATTED = $(shell $(SOURCES) | grep -zE '\.[ch]$$' | tr '\0' ' ')
 format:
 	clang-format -i $(FORMATTED)
 format-check:
@@ -177,17 +197,38 @@ clean:
 	rm -rf $(BUILD)
 
 help:
-	@echo 'make            builds $(BUILD)/libaccel.so and $(BUILD)/accel (needs the CUDA headers)'
-	@echo 'make demo       installs what is missing, builds, runs a program under libaccel'
-	@echo 'make test       installs what is missing, builds, runs the test suite (a quarter of an hour)'
-	@echo 'make test-all   the same with what takes long (half an hour)'
-	@echo 'make check      builds, and runs the test suite without installing anything'
-	@echo 'make sanitize   the suite, in part, under AddressSanitizer and UndefinedBehaviorSanitizer'
-	@echo 'make fuzz       clang'\''s libFuzzer on settings, config files, calibrations and arguments (FUZZ_SECONDS=60 each)'
-	@echo 'make faults     each CUDA call made to fail, by routine family, and a table (some minutes)'
-	@echo 'make regress    real programs without a GPU and with the test GPU, and a table of their numbers'
-	@echo 'make suites     all of NumPy, scipy.linalg and scikit-learn tests, with and without libaccel (an hour)'
-	@echo 'make bench      what the interception costs'
-	@echo 'make gpu-bundle packs what scripts/gpu-proof takes along to a machine with a GPU and no network'
-	@echo 'make install    PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) BINDIR=$(BINDIR) DESTDIR='
-	@echo 'make clean'
+	@echo 'make               builds $(BUILD)/libaccel.so and $(BUILD)/accel (needs the CUDA headers)'
+	@echo 'make install       installs them below PREFIX'
+	@echo 'make uninstall     removes what make install has put there, with the same settings'
+	@echo 'make dist          packs the sources: libaccel-$(VERSION).tar.gz'
+	@echo 'make clean         removes $(BUILD)'
+	@echo 'make build-deps    installs what the build needs'
+	@echo 'make demo          installs what is missing, builds, runs programs under libaccel'
+	@echo
+	@echo 'make test          installs what is missing, builds, runs the test suite (a quarter of an hour)'
+	@echo 'make test-all      the same with what takes long (half an hour)'
+	@echo 'make check         builds, and runs the test suite without installing anything; CHECK=tests/... for some of it'
+	@echo 'make asan          the suite under AddressSanitizer and UndefinedBehaviorSanitizer'
+	@echo 'make tsan          what has threads under ThreadSanitizer'
+	@echo 'make sanitize      both'
+	@echo 'make faults        each CUDA call made to fail, by routine family, and a table (some minutes)'
+	@echo 'make fuzz          clang'\''s libFuzzer on settings, config files, calibrations and arguments'
+	@echo 'make regress       real programs without a GPU and with the test GPU, and a table of their numbers'
+	@echo 'make suites        all of NumPy, scipy.linalg and scikit-learn tests, with and without libaccel (an hour)'
+	@echo 'make regret        calibrates, times every routine, and says what the decisions lose (a quarter of an hour)'
+	@echo 'make bench         what the interception costs'
+	@echo 'make gpu-bundle    packs what scripts/gpu-proof takes along to a machine with a GPU and no network'
+	@echo 'make format        formats the C sources; make format-check says whether they are'
+	@echo
+	@echo 'Settings, as NAME=value:'
+	@echo '  BUILD=$(BUILD)                 where to build'
+	@echo '  CC CFLAGS CPPFLAGS LDFLAGS  the compiler and its flags; WERROR=-Werror makes warnings errors'
+	@echo '  JOBS=$(JOBS)                      compilers at a time, of what is built for a test'
+	@echo '  CUDA_HOME CUDA_INCLUDE      a CUDA Toolkit, or its headers alone'
+	@echo '  JSON_C_LIBS                 how accel is linked with json-c ($(JSON_C_LIBS))'
+	@echo '  DESTDIR PREFIX LIBDIR BINDIR, or by the names of GNU: prefix exec_prefix libdir bindir datarootdir docdir'
+	@echo '  DISTDIR                     where make dist puts the archive (.)'
+	@echo '  SANITIZE                    sanitizers to compile with: address, undefined, thread'
+	@echo '  CHECK TEST_LONG=1           make check: some tests; all in their long form'
+	@echo '  REGRESS FAULTS              make regress, make faults: some tests'
+	@echo '  FUZZ_SECONDS FUZZ_SEED FUZZ_BUILD   make fuzz: for each target; 0: a seed of its own; a build folder'

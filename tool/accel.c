@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/version.h"
 #include "calibrate.h"
 #include "diff.h"
 #include "estimate.h"
@@ -66,12 +67,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
+static void print_version(FILE *stream, struct argp_state *state)
+{
+    (void)state;
+    fprintf(stream, "accel %s\n", accel_version());
+}
+
 int main(int argc, char **argv)
 {
     const struct argp argp = {.parser = parse, .args_doc = "COMMAND [OPTION...]", .doc = doc};
     struct choice choice = {NULL, 0};
     char name[64];
     argp_err_exit_status = 2;
+    argp_program_version_hook = print_version;
     if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &choice) != 0 || !choice.command)
         return 2;
     snprintf(name, sizeof name, "accel %s", choice.command->name);

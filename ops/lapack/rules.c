@@ -12,10 +12,10 @@ struct lengths {
 /* Sizes beyond these are those of no matrix: a side of a square one, and of any. With them, no length overflows. */
 static const int64_t square_most = (int64_t)1 << 29, side_most = (int64_t)1 << 58;
 
-/* From here on, the long side is reduced to the short one by QR first (ilaenv, ISPEC = 6). */
+/* From floor(1.6 * shorter) on, the long side is reduced to the short one by QR first (ilaenv, ISPEC = 6). */
 static bool is_tall(int64_t longer, int64_t shorter)
 {
-    return (double)longer >= floor((double)shorter * 1.6);
+    return (double)longer + 1 > (double)shorter * 1.6;
 }
 
 /* ?syevd, ?heevd and their generalized forms. */

@@ -1,7 +1,9 @@
 #!/usr/bin/python3 -B
 """make check tests what it has built: of every source and every header. Flags of packagers (CPPFLAGS, CFLAGS, LDFLAGS) reach what is compiled and
-linked, and what was made with others is made anew; make install knows GNU's folders, and the installed tool finds its library."""
+linked, and what was made with others is made anew; make install knows GNU's folders, make uninstall takes back what it has put there, and the
+installed tool finds its library. What make dist packs builds by itself. make help lists every target and every setting. The version is in one place."""
 
+import ctypes
 import os
 import re
 import shlex
@@ -15,15 +17,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
 from harness import BUILD, ROOT, Tap  # noqa: E402
 
 MARKS = {"CPPFLAGS": "-DMARK_CPP", "CFLAGS": "-O1 -DMARK_C", "LDFLAGS": "-Wl,--defsym=mark=0x77,-z,now"}
+# Targets that others are made of.
+PARTS = {"bench-programs", "changed-flags", "cuda-headers", "fuzz-programs", "proof-programs", "reference-programs", "regret-programs", "test-programs",
+         "test-testgpu", "testgpu"}
+VERSION = (ROOT / "VERSION").read_text().strip()
 # make check has none of them: measurements, and what make fuzz and make regret alone build.
 NOT_CHECKED = r"tests/bench/|tests/regret/record\.c|tests/fuzz/fuzz\.h"
 tap = Tap()
 
 
-def make(*arguments):
+def make(*arguments, cwd=ROOT, **settings):
     # What a make that runs this test has been given is not for this one.
-    lost = {"BUILD", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "CHECK", *MARKS}
-    done = subprocess.run(["make", *map(str, arguments)], cwd=ROOT, env={k: v for k, v in os.environ.items() if k not in lost}, text=True,
+    lost = {"BUILD", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "CHECK", "WERROR", *MARKS}
+    done = subprocess.run(["make", *map(str, arguments)], cwd=cwd, env={k: v for k, v in os.environ.items() if k not in lost} | settings, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     return done.stdout.replace("\\\n", " "), done.returncode
 
@@ -38,6 +44,29 @@ def sources_of(*patterns):
     found = [str(p.relative_to(ROOT)) for pattern in patterns for p in sorted(ROOT.glob(pattern))]
     return [name for name in found if not re.match(NOT_CHECKED, name)]
 
+
+# ---- Help, the version, warnings ----
+
+helped, _ = make("help")
+database, _ = make("-pn", "-f", "Makefile", "help")
+targets = set(" ".join(re.findall(r"(?m)^\.PHONY: (.*)", database)).split()) - PARTS - {"all", "help"}
+lacking = {name for name in targets if not re.search(rf"make {re.escape(name)}\b(?!-)", helped)}
+tap.ok(len(targets) > 20 and not lacking, "make help lists every target", len(targets), *sorted(lacking))
+settings = {name for file in ["Makefile", *sources_of("tests/*.mk", "tests/*/*.mk", "tool/*.mk")] if "testgpu" not in file
+            for name in re.findall(r"(?m)^(\w+)\s*\?=", (ROOT / file).read_text())} | {"CC", "DESTDIR"}
+lacking = {name for name in settings if not re.search(rf"\b{name}\b", helped)}
+tap.ok(len(settings) > 20 and not lacking, "and every setting", len(settings), *sorted(lacking))
+said = subprocess.run([BUILD / "accel", "--version"], stdout=subprocess.PIPE, text=True)
+library = ctypes.CDLL(str(BUILD / "libaccel.so"))
+library.accel_version.restype = ctypes.c_char_p
+tap.ok(re.fullmatch(r"\d+\.\d+\.\d+", VERSION) and said.stdout == f"accel {VERSION}\n" and said.returncode == 0 and library.accel_version().decode() == VERSION,
+       "accel --version and the library's accel_version() are the file VERSION", VERSION, said.stdout, library.accel_version())
+tap.ok(f"## {VERSION}" in (ROOT / "CHANGELOG.md").read_text(), "CHANGELOG.md has that version")
+compiled = {given: commands(make("-n", f"BUILD={BUILD}/none", *given, "all", "test-programs", "testgpu")[0]) for given in ((), ("WERROR=-Werror",))}
+tap.ok(len(compiled[()]) > 150 and not any("-Werror" in line for _, line in compiled[()]), "warnings do not stop a user's build")
+ours = [line for target, line in compiled["WERROR=-Werror",] if any(word.endswith(".c") for word in line) and not re.search("/(lapack|reference)/", target)]
+tap.ok("export WERROR=-Werror" in (ROOT / ".ci/run").read_text() and len(ours) > 150 and all("-Werror" in line for line in ours), "they stop CI's", len(ours),
+       *[line[-1] for line in ours if "-Werror" not in line][:5])
 
 # ---- What is edited is built before it is tested ----
 
@@ -90,7 +119,7 @@ try:
     # A build folder whose objects, and their times, are ours.
     for part in ("base", "gpu", "ops", "report", "dispatch", "shim", "cpu_ref", "tool"):
         shutil.copytree(BUILD / part, scratch / part)
-    for name in ("symbols.map", "names_sorted.inc", "compiler.flags", "headers.flags", "layers.flags", "link.flags", "install.flags"):
+    for name in ("symbols.map", "names_sorted.inc", "compiler.flags", "headers.flags", "layers.flags", "link.flags", "install.flags", "version.flags"):
         shutil.copy2(BUILD / name, scratch / name)
     mark = f"LDFLAGS={MARKS['LDFLAGS']}"
     output, status = make(f"BUILD={scratch}", mark, "all")
@@ -113,8 +142,17 @@ try:
     package = scratch / "package"
     output, status = make(f"BUILD={scratch}", mark, "prefix=/usr", "libdir=/usr/lib/x86_64-linux-gnu", f"DESTDIR={package}", "install")
     files = {str(p.relative_to(package)) for p in package.rglob("*") if p.is_file()}
-    tap.ok(status == 0 and files == {"usr/bin/accel", "usr/lib/x86_64-linux-gnu/libaccel.so", "usr/share/doc/libaccel/README.md", "usr/share/doc/libaccel/LICENSE"},
+    tap.ok(status == 0 and files == {"usr/bin/accel", "usr/lib/x86_64-linux-gnu/libaccel.so", "usr/share/doc/libaccel/README.md",
+                                      "usr/share/doc/libaccel/CHANGELOG.md", "usr/share/doc/libaccel/LICENSE"},
            "prefix, libdir and DESTDIR", *sorted(files), output[-600:])
+    others = [package / "usr/bin/other", package / "usr/lib/x86_64-linux-gnu/libother.so"]
+    for other in others:
+        other.write_text("")
+    folders = {"prefix=/usr", "libdir=/usr/lib/x86_64-linux-gnu", f"DESTDIR={package}"}
+    output, status = make(f"BUILD={scratch}", *folders, "uninstall")
+    left = [p for p in package.rglob("*") if p.is_file()]
+    tap.ok(status == 0 and sorted(left) == others and not (package / "usr/share/doc/libaccel").exists(), "make uninstall removes these files and no other", *left, output[-600:])
+    tap.ok(make(f"BUILD={scratch}", *folders, "uninstall")[1] == 0, "and nothing, where nothing is there")
     home = scratch / "home"
     output, status = make(f"BUILD={scratch}", mark, f"PREFIX={home}", f"LIBDIR={home}/lib64", f"BINDIR={home}/sbin", "install")
     tap.ok(status == 0 and (home / "lib64/libaccel.so").exists() and (home / "sbin/accel").exists(), "PREFIX, LIBDIR, BINDIR", output[-600:])
@@ -128,6 +166,25 @@ try:
     (home / "lib64/libaccel.so").rename(home / "libaccel.so")
     found, said = finds()
     tap.ok(not found, "and says so where it does not", said)
+
+    # ---- An archive of the sources ----
+
+    archive = f"libaccel-{VERSION}"
+    output, status = make(f"DISTDIR={scratch}", "dist")
+    subprocess.run(["tar", "-xzf", scratch / f"{archive}.tar.gz", "-C", scratch], check=True)
+    unpacked = scratch / archive
+    if tap.ok(status == 0 and unpacked.is_dir(), "make dist", output[-600:]):
+        found = {str(p.relative_to(unpacked)) for p in unpacked.rglob("*") if not p.is_dir() or p.is_symlink()}
+        lacking = set(sources_of("*/**/*.[chS]", "*/**/*.def", "*/**/*.mk")) - found
+        tap.ok(not [name for name in lacking if not name.startswith("build")] and not [name for name in found if name.startswith("build")], "all sources, and nothing built",
+               *sorted(lacking)[:5])
+        output, status = make("-j2", f"CUDA_INCLUDE={include}", "all", "CFLAGS=-O0", cwd=unpacked)
+        done = subprocess.run([unpacked / "build/accel", "--version"], stdout=subprocess.PIPE, text=True)
+        tap.ok(status == 0 and done.stdout == f"accel {VERSION}\n" and (unpacked / "build/libaccel.so").exists(), "which builds by itself", output[-600:])
+        output, status = make("dist", cwd=unpacked)
+        listed = [set(subprocess.run(["tar", "-tzf", path], stdout=subprocess.PIPE, text=True).stdout.splitlines())
+                  for path in (unpacked / f"{archive}.tar.gz", scratch / f"{archive}.tar.gz")]
+        tap.ok(status == 0 and {name.removeprefix(f"{archive}/") for name in listed[0]} == found, "and packs the same again, without git", *sorted(listed[0])[:5], output[-600:])
 finally:
     shutil.rmtree(scratch, ignore_errors=True)
 tap.done()

@@ -1,0 +1,6 @@
+#include "version.h"
+
+__attribute__((visibility("default"))) const char *accel_version(void)
+{
+    return ACCEL_VERSION;
+}
