@@ -46,7 +46,7 @@ with tempfile.TemporaryDirectory() as folder:
     seen = reasons(done)
     tap.ok(ok(done) and seen.count(("cpu", "warming")) >= 5 and ("gpu0", "faster") in seen and not said(done),
            "the same with built-in figures", runs(seen)[:20], done.stdout, said(done))
-    done = start("steps", "threads:4:300:60", env={**env, "TESTGPU_START_MS": "300"})
+    done = start("steps", "threads:4:300:400", env={**env, "TESTGPU_START_MS": "300"})
     seen = reasons(done)
     tap.ok(ok(done) and {why for _, why in seen} == {"warming", "faster"}, "four threads", runs(seen)[:20], done.stdout)
 
