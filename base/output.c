@@ -149,10 +149,7 @@ static bool expand(const char *pattern, char *path, size_t size)
         }
         pattern++;
     }
-    if (text.length == size)
-        return false;
-    path[text.length] = 0;
-    return true;
+    return text_end(&text);
 }
 
 /* One line about the log's file, in which a long path leaves room for what is wrong. */

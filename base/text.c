@@ -21,6 +21,16 @@ void text_string(struct accel_text *text, const char *s)
         text_char(text, *s++);
 }
 
+bool text_end(struct accel_text *text)
+{
+    const bool fits = text->length < text->size;
+    if (fits)
+        text->at[text->length] = 0;
+    else if (text->size)
+        text->at[text->size - 1] = 0;
+    return fits;
+}
+
 void text_padded(struct accel_text *text, const char *s, int width)
 {
     int length = (int)strlen(s);

@@ -5,18 +5,21 @@
 #ifndef ACCEL_TEXT_H
 #define ACCEL_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct accel_text {
     size_t length;
     size_t size;
-    char *at; /* not terminated */
+    char *at; /* without a 0 at its end before text_end() */
 };
 
 void text_start(struct accel_text *text, char *buffer, size_t size);
 void text_char(struct accel_text *text, char c);
 void text_string(struct accel_text *text, const char *s);
+/* Puts a 0 behind it; where the buffer is full, in the place of the last character. False: something is cut. */
+bool text_end(struct accel_text *text);
 /* Padded with spaces to `width`: on the left where it is positive, else on the right. */
 void text_padded(struct accel_text *text, const char *s, int width);
 void text_integer(struct accel_text *text, int64_t value);

@@ -31,7 +31,7 @@ static void put_shown(struct accel_text *text, const char *s, int limit)
 static void write_line(char *to, const struct complaint *complaint)
 {
     struct accel_text text;
-    text_start(&text, to, LINE_BYTES - 1);
+    text_start(&text, to, LINE_BYTES);
     if (complaint->place.file) {
         put_shown(&text, complaint->place.file, PATH_SHOWN);
         if (complaint->place.line) {
@@ -49,7 +49,7 @@ static void write_line(char *to, const struct complaint *complaint)
     text_string(&text, complaint->problem);
     text_string(&text, complaint->detail);
     text_string(&text, complaint->outcome);
-    to[text.length] = 0;
+    text_end(&text);
 }
 
 void complaints_add(const struct complaint *complaint)

@@ -254,9 +254,9 @@ static void say_wrong(const struct dispatch_caller *caller, double ratio, const 
 {
     char times[32];
     struct accel_text text;
-    text_start(&text, times, sizeof times - 1);
+    text_start(&text, times, sizeof times);
     text_decimal(&text, ratio);
-    times[text.length] = 0;
+    text_end(&text);
     accel_say("%s: verification: the GPU's result is wrong, %s times what rounding may do; %s",
               caller->symbol, times, outcome);
 }

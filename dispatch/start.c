@@ -140,10 +140,10 @@ static bool begin(void)
 static void name_gpu(int index)
 {
     struct accel_text text;
-    text_start(&text, gpu_name, sizeof gpu_name - 1);
+    text_start(&text, gpu_name, sizeof gpu_name);
     text_string(&text, "gpu");
     text_integer(&text, index);
-    gpu_name[text.length] = 0;
+    text_end(&text);
     strcpy(gpu_cpu_name, gpu_name);
     strcat(gpu_cpu_name, "+cpu");
 }

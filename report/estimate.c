@@ -52,11 +52,11 @@ static struct estimate_sums *open_sums(void)
     void *pages = MAP_FAILED;
     if (!settings->estimate_dir)
         return NULL;
-    text_start(&text, path, sizeof path - 1);
+    text_start(&text, path, sizeof path);
     text_string(&text, settings->estimate_dir);
     text_char(&text, '/');
     text_integer(&text, getpid());
-    path[text.length] = 0;
+    text_end(&text);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     signals_hold(&held);
     bool room = fd >= 0 && posix_fallocate(fd, 0, (off_t)bytes) == 0;

@@ -61,9 +61,9 @@ static void column(struct accel_text *text, double value, int width)
 {
     char buffer[32];
     struct accel_text cell;
-    text_start(&cell, buffer, sizeof buffer - 1);
+    text_start(&cell, buffer, sizeof buffer);
     text_decimal(&cell, value);
-    buffer[cell.length] = 0;
+    text_end(&cell);
     text_padded(text, buffer, width);
 }
 

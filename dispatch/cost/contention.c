@@ -52,13 +52,13 @@ void load_prepare(void)
 static void page_path(char *path, size_t size, const char *device)
 {
     struct accel_text text;
-    text_start(&text, path, size - 1);
+    text_start(&text, path, size);
     text_string(&text, folder);
     text_string(&text, "/accel-");
     text_integer(&text, (int64_t)geteuid());
     text_char(&text, '-');
     text_string(&text, device);
-    path[text.length] = 0;
+    text_end(&text);
 }
 
 /* Somebody else's file, a link, or one that others may write to, is not trusted; one of another length is another

@@ -148,10 +148,11 @@ static void start_key(struct accel_text *text, char key[MODEL_KEY_BYTES], const 
     text_string(text, kind);
 }
 
-static void end_key(struct accel_text *text, char key[MODEL_KEY_BYTES])
+static void end_key(struct accel_text *text)
 {
-    key[text->length] = ']';
-    key[text->length + 1] = 0;
+    text->size = MODEL_KEY_BYTES;
+    text_char(text, ']');
+    text_end(text);
 }
 
 void model_cpu_prefix(char key[MODEL_KEY_BYTES])
@@ -159,7 +160,8 @@ void model_cpu_prefix(char key[MODEL_KEY_BYTES])
     struct accel_text text;
     start_key(&text, key, "[cpu ");
     put_cpu(&text);
-    key[text.length] = 0;
+    text.size = MODEL_KEY_BYTES;
+    text_end(&text);
 }
 
 void model_cpu_key(char key[MODEL_KEY_BYTES], const char *library, int threads)
@@ -171,7 +173,7 @@ void model_cpu_key(char key[MODEL_KEY_BYTES], const char *library, int threads)
     text_integer(&text, threads);
     text_string(&text, " library=");
     put_name(&text, library);
-    end_key(&text, key);
+    end_key(&text);
 }
 
 void model_gpu_key(char key[MODEL_KEY_BYTES], const char *name, int cuda_version,
@@ -186,7 +188,7 @@ void model_gpu_key(char key[MODEL_KEY_BYTES], const char *name, int cuda_version
     text_integer(&text, cuda_version % 1000 / 10);
     text_string(&text, " cublas=");
     text_integer(&text, cublas_version);
-    end_key(&text, key);
+    end_key(&text);
 }
 
 /* ---- Sections ---- */
@@ -329,7 +331,7 @@ bool model_file_next_cpu(struct model_file *rest, const char *prefix, const char
     int64_t count;
     start_key(&text, end, " library=");
     put_name(&text, library);
-    end_key(&text, end);
+    end_key(&text);
     while (next_section(rest, prefix, &header, section)) {
         bool right = take_text(&header, prefix) && take_text(&header, " threads=") &&
                      take_integer(&header, &count) && count >= 1 && count <= 1 << 20;
@@ -462,11 +464,11 @@ void model_svd_name(char name[MODEL_SVD_NAME_BYTES], enum accel_dtype dtype, boo
 {
     static const char letters[ACCEL_DTYPES] = {'s', 'd', 'c', 'z'};
     struct accel_text text;
-    text_start(&text, name, MODEL_SVD_NAME_BYTES - 1);
+    text_start(&text, name, MODEL_SVD_NAME_BYTES);
     text_string(&text, svd_prefix);
     text_char(&text, letters[dtype]);
     text_string(&text, vectors ? "_vectors" : "_values");
-    name[text.length] = 0;
+    text_end(&text);
 }
 
 static bool take_algorithm(struct line *line, enum gpu_svd *algorithm)
@@ -586,10 +588,10 @@ static bool write_all(int fd, const char *text, size_t length)
 static int open_draft(char aside[PATH_MAX], const char *path)
 {
     struct accel_text text;
-    text_start(&text, aside, PATH_MAX - 1);
+    text_start(&text, aside, PATH_MAX);
     text_string(&text, path);
     text_string(&text, ".XXXXXX");
-    aside[text.length] = 0;
+    text_end(&text);
     return mkostemp(aside, O_CLOEXEC);
 }
 

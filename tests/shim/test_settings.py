@@ -205,7 +205,7 @@ print("went on")"""
 
 # ---- The README's table and the program's ----
 
-source = (ROOT / "dispatch/settings.c").read_text()
+source = (ROOT / "dispatch/setting_table.c").read_text()
 rows = dict(re.findall(r'^    \{"(ACCEL\w*)",.*?\b(ANYWHERE|ENVIRONMENT|INTERNAL)\b', source, re.M | re.S))
 table = re.search(r"^\| variable \|.*?\n\n", (ROOT / "README.md").read_text(), re.M | re.S)[0]
 documented = [name for row in table.strip().splitlines() for name in re.findall(r"`(ACCEL\w*)`", row.split("|")[1])]

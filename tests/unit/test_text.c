@@ -13,9 +13,9 @@ static const char *decimal(double value)
 {
     static char buffer[64];
     struct accel_text text;
-    text_start(&text, buffer, sizeof buffer - 1);
+    text_start(&text, buffer, sizeof buffer);
     text_decimal(&text, value);
-    buffer[text.length] = 0;
+    text_end(&text);
     return buffer;
 }
 
@@ -60,6 +60,19 @@ static void cut_at_the_end(void **state)
     text_string(&text, "abcdefgh");
     assert_int_equal(text.length, 4);
     assert_string_equal(buffer, "abcd---");
+    assert_false(text_end(&text));
+    assert_string_equal(buffer, "abc");
+}
+
+static void ends_with_room(void **state)
+{
+    char buffer[4] = "---";
+    struct accel_text text;
+    (void)state;
+    text_start(&text, buffer, sizeof buffer);
+    text_string(&text, "abc");
+    assert_true(text_end(&text));
+    assert_string_equal(buffer, "abc");
 }
 
 static void json_strings(void **state)
@@ -90,8 +103,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decimals),       cmocka_unit_test(integers),
-        cmocka_unit_test(cut_at_the_end), cmocka_unit_test(json_strings),
-        cmocka_unit_test(padding),
+        cmocka_unit_test(cut_at_the_end), cmocka_unit_test(ends_with_room),
+        cmocka_unit_test(json_strings),   cmocka_unit_test(padding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

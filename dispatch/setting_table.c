@@ -1,0 +1,62 @@
+#include "setting.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "base/spelling.h"
+
+#define FIELD(name) offsetof(struct accel_settings, name)
+
+const struct setting setting_table[] = {
+    {"ACCEL", NO "," YES, setting_read_switch, FIELD(on), ANYWHERE, false},
+    {"ACCEL_LOG", NO "," YES ",2,json", setting_read_choice, FIELD(log), ANYWHERE, false},
+    {"ACCEL_LOG_FILE", "a path", setting_read_path_pattern, FIELD(log_file), ANYWHERE, false},
+    {"ACCEL_SUMMARY", NO "," YES, setting_read_switch, FIELD(summary), ANYWHERE, false},
+    {"ACCEL_POLICY", "auto,gpu,cpu", setting_read_choice, FIELD(policy), ANYWHERE, false},
+    {"ACCEL_GPU", "names of routines", setting_read_routines, FIELD(gpu_routines), ANYWHERE, false},
+    {"ACCEL_CPU", "names of routines", setting_read_routines, FIELD(cpu_routines), ANYWHERE, false},
+    {"ACCEL_REQUIRE", "gpu,off|0|no|false", setting_read_require, 0, ANYWHERE, true},
+    {"ACCEL_START", "background,wait,program", setting_read_start, FIELD(start), ANYWHERE, false},
+    {"ACCEL_LEARN", NO "," YES, setting_read_switch, FIELD(learn), ANYWHERE, false},
+    {"ACCEL_DEVICES", "auto, none, or numbers of devices such as 0,2, each once",
+     setting_read_devices, 0, ANYWHERE, false},
+    {"ACCEL_MEMORY", "a share such as 80%, or a size such as 500M or 12G", setting_read_memory, 0,
+     ANYWHERE, false},
+    {"ACCEL_VERIFY", "off, all, or sample:N with N from 1 to 9999999999", setting_read_verify, 0,
+     ANYWHERE, true},
+    {"ACCEL_VERIFY_ACTION", "warn,cpu,abort", setting_read_choice, FIELD(verify_action), ANYWHERE,
+     true},
+    {"ACCEL_MODEL", "a path", setting_read_model, FIELD(model), ANYWHERE, false},
+    {"ACCEL_EXCLUDE", "names of programs", setting_read_exclude, 0, ANYWHERE, false},
+    {"ACCEL_CONFIG", "a path", setting_read_config, 0, ENVIRONMENT, false},
+    {"ACCEL_CUDA_DIR", "a folder", setting_read_folder, FIELD(cuda_dir), ANYWHERE, false},
+    {"ACCEL_ORIGINAL", "paths separated by colons", setting_read_originals, FIELD(original),
+     ANYWHERE, false},
+    {"ACCEL_ESTIMATE", "the name of a GPU", setting_read_string, FIELD(estimate), INTERNAL, false},
+    {"ACCEL_ESTIMATE_DIR", "a folder", setting_read_path, FIELD(estimate_dir), INTERNAL, false},
+    {"ACCEL_CALLED", "a path", setting_read_path, FIELD(called), INTERNAL, false},
+};
+_Static_assert(sizeof setting_table / sizeof *setting_table == SETTINGS,
+               "SETTINGS counts the table");
+
+int setting_named(const char *name)
+{
+    for (int i = 0; i < SETTINGS; i++)
+        if (strcmp(setting_table[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+const char *setting_nearest(const char *name)
+{
+    const char *nearest = NULL;
+    int least = INT_MAX;
+    for (int i = 0; i < SETTINGS; i++) {
+        int distance = spelling_distance(name, setting_table[i].name);
+        if (setting_table[i].scope == INTERNAL || distance >= least)
+            continue;
+        least = distance;
+        nearest = setting_table[i].name;
+    }
+    return nearest;
+}

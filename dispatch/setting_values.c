@@ -1,0 +1,364 @@
+#define _GNU_SOURCE
+#include "setting.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+/* Copies of the strings. */
+static char arena[16384];
+static size_t arena_used;
+
+const char *setting_keep(const char *value)
+{
+    size_t size = strlen(value) + 1;
+    if (size > sizeof arena - arena_used)
+        return NULL;
+    char *copy = arena + arena_used;
+    memcpy(copy, value, size);
+    arena_used += size;
+    return copy;
+}
+
+void setting_forget(void)
+{
+    arena_used = 0;
+}
+
+static void *field_of(struct reading *reading, const struct setting *setting)
+{
+    return (char *)reading->settings + setting->field;
+}
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Whether the first n characters are the same, in upper or lower case. */
+static bool begins_with(const char *value, const char *word, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (lower(value[i]) != lower(word[i]))
+            return false;
+    return true;
+}
+
+/* The value's place among the words, or -1. */
+static int choice(const char *words, const char *value)
+{
+    size_t length = strlen(value);
+    for (int place = 0;;) {
+        size_t n = strcspn(words, ",|");
+        if (n == length && begins_with(value, words, n))
+            return place;
+        if (!words[n])
+            return -1;
+        place += words[n] == ',';
+        words += n + 1;
+    }
+}
+
+const char *setting_words(const char *words, char *shown, size_t size)
+{
+    struct accel_text text;
+    text_start(&text, shown, size);
+    for (bool other = false; *words; words++) {
+        other = *words == '|' || (other && *words != ',');
+        if (!other)
+            text_char(&text, *words);
+    }
+    text_end(&text);
+    return shown;
+}
+
+const char *setting_fault(const char *fault, int error, char *to, size_t size)
+{
+    struct accel_text text;
+    text_start(&text, to, size);
+    text_char(&text, ' ');
+    text_string(&text, fault);
+    if (error) {
+        const char *description = strerrordesc_np(error);
+        text_string(&text, " (");
+        text_string(&text, description ? description : "unknown error");
+        text_char(&text, ')');
+    }
+    text_end(&text);
+    return to;
+}
+
+/* Remembers that what a setting names cannot be used. */
+static void miss(const struct reading *reading, const struct setting *setting, const char *path,
+                 int error)
+{
+    char problem[100];
+    complaints_add(
+        &(struct complaint){reading->from, setting->name, path,
+                            setting_fault("cannot be opened", error, problem, sizeof problem), "",
+                            "; it is ignored", false});
+}
+
+enum outcome setting_read_switch(struct reading *reading, const struct setting *setting,
+                                 const char *value)
+{
+    int place = choice(setting->allowed, value);
+    if (place < 0)
+        return NOT_UNDERSTOOD;
+    *(bool *)field_of(reading, setting) = place == 1;
+    return UNDERSTOOD;
+}
+
+enum outcome setting_read_choice(struct reading *reading, const struct setting *setting,
+                                 const char *value)
+{
+    int place = choice(setting->allowed, value);
+    if (place < 0)
+        return NOT_UNDERSTOOD;
+    *(unsigned *)field_of(reading, setting) = (unsigned)place;
+    return UNDERSTOOD;
+}
+
+enum outcome setting_read_start(struct reading *reading, const struct setting *setting,
+                                const char *value)
+{
+    enum outcome outcome = setting_read_choice(reading, setting, value);
+    reading->settings->start_given |= outcome == UNDERSTOOD;
+    return outcome;
+}
+
+enum outcome setting_read_require(struct reading *reading, const struct setting *setting,
+                                  const char *value)
+{
+    int place = choice(setting->allowed, value);
+    reading->settings->require_gpu = place == 0;
+    return place < 0 ? NOT_UNDERSTOOD : UNDERSTOOD;
+}
+
+enum outcome setting_read_string(struct reading *reading, const struct setting *setting,
+                                 const char *value)
+{
+    const char *copy = setting_keep(value);
+    if (!copy)
+        return NO_ROOM;
+    *(const char **)field_of(reading, setting) = copy;
+    return UNDERSTOOD;
+}
+
+enum outcome setting_read_routines(struct reading *reading, const struct setting *setting,
+                                   const char *value)
+{
+    const char *copy = setting_keep(value);
+    if (!copy)
+        return NO_ROOM;
+    ((struct accel_pattern *)field_of(reading, setting))->text = copy;
+    return UNDERSTOOD;
+}
+
+/* A path that stays the same when the program changes its folder. Of a pattern, a percent sign in the folder's own
+ * name is doubled. NULL: no room. */
+static const char *from_here(const char *path, bool pattern)
+{
+    char here[PATH_MAX], full[2 * PATH_MAX];
+    size_t n = 0;
+    if (path[0] == '/' || !getcwd(here, sizeof here))
+        return setting_keep(path);
+    for (const char *c = here; *c; c++) {
+        full[n++] = *c;
+        if (pattern && *c == '%')
+            full[n++] = '%';
+    }
+    full[n++] = '/';
+    if (n + strlen(path) >= sizeof full)
+        return setting_keep(path);
+    strcpy(full + n, path);
+    return setting_keep(full);
+}
+
+static enum outcome read_path_as(struct reading *reading, const struct setting *setting,
+                                 const char *value, bool pattern)
+{
+    const char *path = from_here(value, pattern);
+    if (!path)
+        return NO_ROOM;
+    *(const char **)field_of(reading, setting) = path;
+    return UNDERSTOOD;
+}
+
+enum outcome setting_read_path(struct reading *reading, const struct setting *setting,
+                               const char *value)
+{
+    return read_path_as(reading, setting, value, false);
+}
+
+enum outcome setting_read_path_pattern(struct reading *reading, const struct setting *setting,
+                                       const char *value)
+{
+    return read_path_as(reading, setting, value, true);
+}
+
+/* A folder that is not there is missed at once: nothing else tells that it was meant. */
+enum outcome setting_read_folder(struct reading *reading, const struct setting *setting,
+                                 const char *value)
+{
+    struct stat st;
+    enum outcome outcome = setting_read_path(reading, setting, value);
+    if (stat(value, &st) != 0)
+        miss(reading, setting, value, errno);
+    else if (!S_ISDIR(st.st_mode))
+        miss(reading, setting, value, ENOTDIR);
+    return outcome;
+}
+
+/* Paths separated by colons. A name without a slash is the dynamic linker's to find, when it is needed. */
+enum outcome setting_read_originals(struct reading *reading, const struct setting *setting,
+                                    const char *value)
+{
+    char path[PATH_MAX];
+    for (const char *at = value; *at;) {
+        size_t length = strcspn(at, ":");
+        if (length < sizeof path && memchr(at, '/', length)) {
+            memcpy(path, at, length);
+            path[length] = 0;
+            if (access(path, R_OK) != 0)
+                miss(reading, setting, path, errno);
+        }
+        at += length + (at[length] == ':');
+    }
+    return setting_read_string(reading, setting, value);
+}
+
+/* It is read at once. */
+enum outcome setting_read_config(struct reading *reading, const struct setting *setting,
+                                 const char *value)
+{
+    (void)setting;
+    reading->config = value;
+    return UNDERSTOOD;
+}
+
+enum outcome setting_read_model(struct reading *reading, const struct setting *setting,
+                                const char *value)
+{
+    enum outcome outcome = setting_read_path(reading, setting, value);
+    reading->settings->model_given = outcome == UNDERSTOOD;
+    return outcome;
+}
+
+/* What a unit's letter stands for, with or without "B" or "iB": K, M, G, T are powers of 1024. 0: it is none. */
+static double unit_of(const char *unit)
+{
+    static const char letters[] = "kmgt";
+    const char *letter = *unit ? strchr(letters, lower(*unit)) : NULL;
+    double factor = 1;
+    if (letter && choice("|b|ib", unit + 1) < 0)
+        return 0;
+    for (const char *l = letters; letter && l <= letter; l++)
+        factor *= 1024;
+    return letter ? factor : !*unit;
+}
+
+/* "80%", or a size. A small number of bytes is meant as something else. */
+enum outcome setting_read_memory(struct reading *reading, const struct setting *setting,
+                                 const char *value)
+{
+    struct accel_settings *settings = reading->settings;
+    char *end;
+    (void)setting;
+    double number = strtod(value, &end);
+    /* strtod knows more than we mean: signs, spaces, hexadecimal, inf, nan. */
+    if (end == value || strspn(value, "0123456789.") != (size_t)(end - value))
+        return NOT_UNDERSTOOD;
+    end += strspn(end, " ");
+    if (strcmp(end, "%") == 0 && number > 0 && number <= 100) {
+        settings->memory_share = number / 100;
+        return UNDERSTOOD;
+    }
+    number *= unit_of(end);
+    if (!(number >= (*end ? 1024 : 1 << 20) && number < 9e18))
+        return NOT_UNDERSTOOD;
+    settings->memory_bytes = (int64_t)number;
+    return UNDERSTOOD;
+}
+
+enum outcome setting_read_devices(struct reading *reading, const struct setting *setting,
+                                  const char *value)
+{
+    struct accel_devices devices = {.kind = ACCEL_DEVICES_LIST};
+    bool seen[ACCEL_DEVICES_MAX] = {false};
+    (void)setting;
+    int word = choice("auto,none", value);
+    if (word >= 0) {
+        reading->settings->devices =
+            (struct accel_devices){.kind = word == 0 ? ACCEL_DEVICES_AUTO : ACCEL_DEVICES_NONE};
+        return UNDERSTOOD;
+    }
+    for (;; value++) {
+        int number = 0;
+        value += strspn(value, " ");
+        if (*value < '0' || *value > '9')
+            return NOT_UNDERSTOOD;
+        for (; *value >= '0' && *value <= '9'; value++)
+            if ((number = number * 10 + (*value - '0')) >= ACCEL_DEVICES_MAX)
+                return NOT_UNDERSTOOD;
+        value += strspn(value, " ");
+        if (seen[number] || (*value && *value != ','))
+            return NOT_UNDERSTOOD;
+        seen[number] = true;
+        devices.number[devices.count++] = number;
+        if (!*value)
+            break;
+    }
+    reading->settings->devices = devices;
+    return UNDERSTOOD;
+}
+
+/* "off", "all", "sample:N": each, or every N-th one. */
+enum outcome setting_read_verify(struct reading *reading, const struct setting *setting,
+                                 const char *value)
+{
+    static const char sample[] = "sample:";
+    int word = choice(NO ",all", value);
+    uint64_t every = word == 1;
+    (void)setting;
+    if (begins_with(value, sample, sizeof sample - 1)) {
+        for (value += sizeof sample - 1; *value >= '0' && *value <= '9' && every < 1000000000;
+             value++)
+            every = every * 10 + (uint64_t)(*value - '0');
+        if (*value || every == 0)
+            return NOT_UNDERSTOOD;
+    } else if (word < 0) {
+        return NOT_UNDERSTOOD;
+    }
+    reading->settings->verify_every = every;
+    return UNDERSTOOD;
+}
+
+/* Programs that compute nothing themselves, and start those that do. */
+static const char excluded_programs[] =
+    "sh,bash,rbash,dash,ash,zsh,zsh-*,ksh,ksh93,mksh,pdksh,yash,csh,tcsh,fish,busybox,"
+    "login,su,sudo,doas,runuser,ssh,sshd,sshd-*,tmux,screen,script,"
+    "env,nice,ionice,chrt,nohup,setsid,stdbuf,taskset,numactl,time,timeout,xargs,find,unshare,"
+    "nsenter,chroot,"
+    "make,gmake,ninja,git,docker,podman,apptainer,singularity,"
+    "mpirun,mpirun.*,mpirun_rsh,mpispawn,mpiexec,mpiexec.*,orterun,orted,prun,prte,prted,prterun,"
+    "hydra_pmi_proxy,hydra_bstrap_proxy,hydra_nameserver,"
+    "srun,sbatch,salloc,slurmd,slurmstepd,aprun,palsd,jsrun,flux,flux-*";
+
+bool setting_excludes(const char *list, const char *program)
+{
+    return pattern_lists(list, excluded_programs, program);
+}
+
+enum outcome setting_read_exclude(struct reading *reading, const struct setting *setting,
+                                  const char *value)
+{
+    (void)setting;
+    reading->excluded = setting_excludes(value, reading->program);
+    return UNDERSTOOD;
+}
