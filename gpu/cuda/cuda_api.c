@@ -5,6 +5,8 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,16 +30,17 @@ static int cusolver_major(int cuda_major)
 
 enum need { OPTIONAL, REQUIRED };
 
+/* Without pointers, which the dynamic linker would have to write at every program's start. */
 struct wanted {
-    const char *name;
+    char name[42];
+    uint16_t place; /* of the function pointer in cuda_api, in bytes */
     enum need need;
-    void *slot; /* a function pointer in cuda_api */
 };
 
 #define STRING_(x) #x
 #define STRING(x)  STRING_(x)
 
-#define DRIVER(function, need) {STRING(function), need, &cuda_api.function##_p},
+#define DRIVER(function, need) {STRING(function), offsetof(struct cuda_api, function##_p), need},
 #define CUBLAS(function, need)
 #define CUSOLVER(function, need)
 static const struct wanted driver_functions[] = {
@@ -47,7 +50,7 @@ static const struct wanted driver_functions[] = {
 #undef CUBLAS
 
 #define DRIVER(function, need)
-#define CUBLAS(function, need) {STRING(function), need, &cuda_api.function##_p},
+#define CUBLAS(function, need) {STRING(function), offsetof(struct cuda_api, function##_p), need},
 static const struct wanted cublas_functions[] = {
 #include "cuda_functions.def"
 };
@@ -55,7 +58,7 @@ static const struct wanted cublas_functions[] = {
 #undef CUSOLVER
 
 #define CUBLAS(function, need)
-#define CUSOLVER(function, need) {STRING(function), need, &cuda_api.function##_p},
+#define CUSOLVER(function, need) {STRING(function), offsetof(struct cuda_api, function##_p), need},
 static const struct wanted cusolver_functions[] = {
 #include "cuda_functions.def"
 };
@@ -82,7 +85,7 @@ static const char *look_up(void *library, const struct wanted *wanted, size_t co
 static void fill(const struct wanted *wanted, size_t count, void *const function[])
 {
     for (size_t i = 0; i < count; i++)
-        memcpy(wanted[i].slot, &function[i], sizeof function[i]);
+        memcpy((char *)&cuda_api + wanted[i].place, &function[i], sizeof function[i]);
 }
 
 /* Both, where no other thread does the same. */

@@ -60,6 +60,11 @@ static void *code(uint32_t offset)
     return (void *)(uintptr_t)(accel_blocks + offset);
 }
 
+static void *slow_code(uint32_t entry)
+{
+    return (void *)(uintptr_t)(accel_slow_blocks + (size_t)entry * ACCEL_SLOW_SIZE);
+}
+
 static void *bound_code(uint32_t index, size_t offset)
 {
     return (void *)(uintptr_t)(accel_bound_blocks + (size_t)index * ACCEL_BOUND_BLOCK + offset);
@@ -134,14 +139,12 @@ static uint64_t attention_key(struct dispatch_attention attention)
 }
 
 /* Sets where an entry jumps. */
-static void set_slot(struct accel_slots *slots, void *forward, void *gate, void *slow,
-                     enum dispatch_level level)
+static void set_slot(_Atomic(void *) *enter, _Atomic(void *) *original, void *forward, void *gate,
+                     void *slow, enum dispatch_level level)
 {
-    atomic_store_explicit(&slots->forward, forward, memory_order_release);
-    void *enter = level == DISPATCH_SEE_NOTHING ? forward
-                  : level == DISPATCH_SEE_LARGE ? gate
-                                                : slow;
-    atomic_store_explicit(&slots->enter, enter, memory_order_release);
+    atomic_store_explicit(original, forward, memory_order_release);
+    void *to = level == DISPATCH_SEE_NOTHING ? forward : level == DISPATCH_SEE_LARGE ? gate : slow;
+    atomic_store_explicit(enter, to, memory_order_release);
 }
 
 /* A name that is not BLAS here is nothing to us, unless a log shall show that. */
@@ -166,8 +169,9 @@ static void publish_exported(uint32_t entry, enum dispatch_level level)
     if (global && !global->width)
         level = is_logged(level) ? DISPATCH_SEE_ALL : DISPATCH_SEE_NOTHING;
     /* A gate reads the arguments: behind the look-up where only that tells that they are BLAS's. */
-    set_slot(&accel_slots[entry], global ? global->function : code(at->bycaller),
-             code(global ? at->gate : at->bycaller_gate), code(at->slow), level);
+    set_slot(&accel_slot_enter[entry], &accel_slot_forward[entry],
+             global ? global->function : code(at->bycaller),
+             code(global ? at->gate : at->bycaller_gate), slow_code(entry), level);
 }
 
 static void publish_bound(uint32_t index, enum dispatch_level level)
@@ -180,8 +184,9 @@ static void publish_bound(uint32_t index, enum dispatch_level level)
     atomic_store_explicit(&slots->compare, code(accel_code[exported].compare),
                           memory_order_release);
     atomic_store_explicit(&slots->slow, bound_code(index, ACCEL_BOUND_SLOW), memory_order_release);
-    set_slot(slots, original->function, bound_code(index, ACCEL_BOUND_GATE),
-             bound_code(index, ACCEL_BOUND_SLOW), original->width ? level : DISPATCH_SEE_NOTHING);
+    set_slot(&slots->enter, &slots->forward, original->function,
+             bound_code(index, ACCEL_BOUND_GATE), bound_code(index, ACCEL_BOUND_SLOW),
+             original->width ? level : DISPATCH_SEE_NOTHING);
 }
 
 void accel_slots_follow(void)
@@ -215,8 +220,7 @@ void accel_slots_drop_if_unloaded(void)
             if (!resolved[i])
                 continue;
             resolved[i] = false;
-            atomic_store_explicit(&accel_slots[i].enter, code(accel_code[i].slow),
-                                  memory_order_release);
+            atomic_store_explicit(&accel_slot_enter[i], slow_code(i), memory_order_release);
             atomic_store_explicit(&global_original[i], NULL, memory_order_release);
         }
         for (int i = 0; sites_used && i < ACCEL_SITES; i++) {

@@ -198,17 +198,14 @@
     .globl \symbol
     .type \symbol, @function
 \symbol:
-    jmp *accel_slots + ACCEL_SLOTS_SIZE*index + ACCEL_SLOT_ENTER(%rip)
+    jmp *accel_slot_enter + 8*index(%rip)
     .size \symbol, . - \symbol
 
     /* One original for all callers. Right behind the symbol's jump: the same cache line mostly. */
 .Lgate\@:
     gate_sizes
-    jmp *accel_slots + ACCEL_SLOTS_SIZE*index + ACCEL_SLOT_FORWARD(%rip)
-9:
-.Lslow\@:
-    mov $index, %r11d
-    jmp slow_common
+    jmp *accel_slot_forward + 8*index(%rip)
+9:  jmp .Lslow\@
 
     /* The same for bound entries: rax has their slots. */
 .Lcompare\@:
@@ -239,11 +236,14 @@
     mov $8, %eax
     jmp .Lslow\@
 
-    .pushsection .data.accel_slots, "aw", @progbits
-    .quad .Lslow\@, 0, 0, 0
+    .pushsection accel_entries.slow, "ax", @progbits
+    .balign ACCEL_SLOW_SIZE
+.Lslow\@:
+    mov $index, %r11d
+    jmp slow_common
     .popsection
     .pushsection accel_tables, "a", @progbits
-    .long .Lslow\@ - accel_blocks, .Lgate\@ - accel_blocks
+    .long .Lgate\@ - accel_blocks
     .long .Lcompare\@ - accel_blocks, .Lbycaller\@ - accel_blocks, .Lbycaller_gate\@ - accel_blocks
     .popsection
     .set index, index + 1
@@ -301,14 +301,14 @@
     .type accel_code, @object
 accel_code:
 
-    .section .data.accel_slots, "aw", @progbits
+    .section accel_entries.slow, "ax", @progbits
     .balign 64
-    .globl accel_slots
-    .hidden accel_slots
-    .type accel_slots, @object
-accel_slots:
+    .globl accel_slow_blocks
+    .hidden accel_slow_blocks
+    .type accel_slow_blocks, @object
+accel_slow_blocks:
 
-    /* Behind all other code: what a program's start runs lies close together, and little of the file becomes resident. */
+    /* Behind all other code, as the stubs below: what a program's start runs lies close together, and little of the file becomes resident. */
     .section accel_entries, "ax", @progbits
     .balign 64
     .globl accel_blocks
@@ -332,6 +332,33 @@ accel_entry_count:
     .error "too many names: ACCEL_ENTRIES_MAX"
     .endif
 
+/*
+ * ---- Every exported entry leads to its slow stub before any call can come in. The dynamic linker calls this for the one relocation
+ * that asks for it, below: a relocation for each entry would make three times as many pages of the file resident. ----
+ */
+
+    .text
+    .balign 16
+    .type lead_to_slow_stubs, @gnu_indirect_function
+lead_to_slow_stubs:
+    .cfi_startproc
+    lea accel_slot_enter(%rip), %rax
+    lea accel_slow_blocks(%rip), %rdx
+    mov $index, %ecx
+1:  mov %rdx, (%rax)
+    add $ACCEL_SLOW_SIZE, %rdx
+    add $8, %rax
+    dec %ecx
+    jnz 1b
+    mov %rdx, %rax
+    ret
+    .cfi_endproc
+    .size lead_to_slow_stubs, . - lead_to_slow_stubs
+
+    .section .data.rel.ro, "aw", @progbits
+    .balign 8
+    .quad lead_to_slow_stubs
+
 /* ---- The pool of bound entries; their indexes follow the exported ones'. ---- */
 
 .macro bound_entry
@@ -347,7 +374,7 @@ accel_entry_count:
     .set bound, bound + 1
 .endm
 
-    .text
+    .section accel_entries, "ax", @progbits
     .balign 64
     .globl accel_bound_blocks
     .hidden accel_bound_blocks
@@ -370,7 +397,10 @@ accel_bound_blocks:
     .endm
 
     .bss
+    .balign 4096
+    zeroed accel_slot_enter, 8*index
     .balign 64
+    zeroed accel_slot_forward, 8*index
     zeroed accel_bound_slots, ACCEL_BOUND_ENTRIES*ACCEL_SLOTS_SIZE
     zeroed accel_site_key, 8*ACCEL_SITES
     zeroed accel_site_target, 8*ACCEL_SITES

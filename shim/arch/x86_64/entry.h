@@ -22,6 +22,9 @@
 #define ACCEL_BOUND_SLOW  16
 #define ACCEL_BOUND_GATE  32
 
+/* The distance of the exported entries' slow stubs, in bytes. */
+#define ACCEL_SLOW_SIZE 16
+
 /* struct accel_slots */
 #define ACCEL_SLOT_ENTER   0
 #define ACCEL_SLOT_FORWARD 8
@@ -50,12 +53,12 @@
 #    include <stddef.h>
 #    include <stdint.h>
 
-/* Written under the resolver's lock, read by the stubs without one. */
+/* A bound entry's. Written under the resolver's lock, read by the stubs without one. */
 struct accel_slots {
     _Atomic(void *) enter;   /* where the entry jumps */
     _Atomic(void *) forward; /* the way to the original */
-    _Atomic(void *) slow;    /* bound entries: their slow stub */
-    _Atomic(void *) compare; /* bound entries: the compare part of the routine's gate */
+    _Atomic(void *) slow;    /* its slow stub */
+    _Atomic(void *) compare; /* the compare part of the routine's gate */
 };
 
 /* The argument registers at the entry, then the caller's stack. */
@@ -75,16 +78,18 @@ _Static_assert(offsetof(struct accel_slots, slow) == ACCEL_SLOT_SLOW, "slot layo
 _Static_assert(offsetof(struct accel_slots, compare) == ACCEL_SLOT_COMPARE, "slot layout");
 _Static_assert(sizeof(struct accel_slots) == ACCEL_SLOTS_SIZE, "slot layout");
 
-/* Exported entries, in the order of the routine table, then of the manglings. */
-extern struct accel_slots accel_slots[];
+/* Exported entries, in the order of the routine table, then of the manglings: the same. `enter` leads to the slow stub from the
+ * library's relocation on. */
+extern _Atomic(void *) accel_slot_enter[], accel_slot_forward[];
 extern struct accel_slots accel_bound_slots[ACCEL_BOUND_ENTRIES];
 extern const char accel_blocks[];       /* code of the exported entries */
+extern const char accel_slow_blocks[];  /* their slow stubs */
 extern const char accel_bound_blocks[]; /* code of the bound entries */
 extern const uint32_t accel_entry_count;
 
 /* Where an exported entry's parts are: offsets from accel_blocks. */
 extern const struct accel_code {
-    uint32_t slow, gate, compare, bycaller, bycaller_gate;
+    uint32_t gate, compare, bycaller, bycaller_gate;
 } accel_code[];
 
 /* A power of two, or 0, or UINT64_MAX: a size at or above it goes to the slow stub; as unsigned, so that
