@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 
+#include "forks.h"
 #include "clock.h"
 
 /* Threads. Sequentially consistent: of one that comes in and one that forks, one sees the other. */
@@ -121,3 +122,4 @@ void linker_fork_child(void)
     atomic_store(&inside, depth > 0);
     atomic_store(&iterating, iterations);
 }
+FORKS_CHILD(linker_fork_child);

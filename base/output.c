@@ -11,6 +11,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "forks.h"
 #include "held_signals.h"
 #include "log_file.h"
 #include "ranks.h"
@@ -102,6 +103,7 @@ void output_stderr(const char *bytes, size_t length)
 /* ---- The log's file ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(lock);
 static int log_fd = -1;
 static struct identity log_file;
 static bool log_is_stderr;
@@ -241,9 +243,4 @@ void output_log_at_exit(const char *pattern, const char *bytes, size_t length)
         return;
     write_log(pattern, bytes, length);
     pthread_mutex_unlock(&lock);
-}
-
-void output_fork_child(void)
-{
-    pthread_mutex_init(&lock, NULL);
 }

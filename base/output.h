@@ -24,7 +24,4 @@ void output_log_at_exit(const char *pattern, const char *bytes, size_t length);
 /* Notes what stderr is, and the rank for %r from the environment. Once, at start. */
 void output_start(void);
 
-/* In the child of a fork. */
-void output_fork_child(void);
-
 #endif

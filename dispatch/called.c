@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/forks.h"
 #include "base/held_signals.h"
 #include "base/text.h"
 
@@ -20,6 +21,7 @@ static struct {
 } noted[NOTED];
 static int count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(lock);
 
 void called_start(const struct accel_settings *settings)
 {
@@ -79,9 +81,4 @@ void called_note(const struct dispatch_library *library, const char *symbol)
         count++;
     }
     pthread_mutex_unlock(&lock);
-}
-
-void called_fork_child(void)
-{
-    pthread_mutex_init(&lock, NULL);
 }

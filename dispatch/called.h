@@ -17,7 +17,4 @@ bool called_is_on(void);
  * the number, a space, the name, a space, the library's path, a NUL. */
 void called_note(const struct dispatch_library *library, const char *symbol);
 
-/* In the child of a fork. */
-void called_fork_child(void);
-
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/forks.h"
 #include "called.h"
 #include "copies.h"
 #include "decide.h"
@@ -164,6 +165,7 @@ static void complain(void)
 {
     static atomic_bool done;
     static pthread_mutex_t ends = PTHREAD_MUTEX_INITIALIZER;
+    FORKS_LOCK(ends);
     if (settings.broken_promise) {
         pthread_mutex_lock(&ends); /* another thread's end waits for the message */
         settings_complain();
@@ -469,7 +471,7 @@ static void locate(struct accel_call *call, const struct dispatch_caller *caller
     enum accel_gpu_state now = start_state();
     if ((now == ACCEL_GPU_READY || now == ACCEL_GPU_STARTING) && !start_is_own_process()) {
         /* Forked without the handlers: _Fork(), clone(). */
-        dispatch_fork_child();
+        forks_child();
         now = start_state();
     }
     bool may_start = now == ACCEL_GPU_UNTRIED || now == ACCEL_GPU_STARTING;
@@ -726,17 +728,4 @@ void dispatch_not_blas(const char *symbol)
                                         .verify = VERIFY_NOT_ASKED};
     complain();
     settle(&record);
-}
-
-void dispatch_fork_child(void)
-{
-    start_fork_child();
-    warm_fork_child();
-    figures_fork_child();
-    load_fork_child();
-    sites_fork_child();
-    output_fork_child();
-    summary_fork_child();
-    estimate_fork_child();
-    called_fork_child();
 }

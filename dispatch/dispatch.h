@@ -77,8 +77,4 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
 /* Logs that a name has been called which is not BLAS here, or whose integers cannot be told. */
 void dispatch_not_blas(const char *symbol);
 
-/* In the child of a fork: calls run on the CPU if the GPU was in use, or starting, in the parent. Nothing is
- * locked before a fork: a lock could be held by a thread that waits for this one. */
-void dispatch_fork_child(void);
-
 #endif

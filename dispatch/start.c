@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/forks.h"
 #include "dispatch/cost/figures.h"
 #include "base/quiet_thread.h"
 #include "dispatch/cost/contention.h"
@@ -23,6 +24,7 @@ static bool waits;
 
 static _Atomic int state = ACCEL_GPU_UNTRIED;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while CUDA starts */
+FORKS_LOCK(lock);
 static struct gpu_info info;
 static char gpu_name[16] = "gpu0", gpu_cpu_name[24] = "gpu0+cpu";
 
@@ -257,10 +259,10 @@ bool start_is_borrowed(void)
     return here && !start_is_own_process() && atomic_load(here) == 1;
 }
 
-void start_fork_child(void)
+/* The child of a fork stays on the CPU, if the GPU was in use, or starting, in the parent. */
+static void give_gpu_up(void)
 {
     enum accel_gpu_state was = start_state();
-    pthread_mutex_init(&lock, NULL);
     atomic_store(&threaded, false);
     atomic_store(&threadless, false);
     if (was != ACCEL_GPU_UNTRIED && was != ACCEL_GPU_ABSENT) {
@@ -268,3 +270,4 @@ void start_fork_child(void)
         gpu_fork_child();
     }
 }
+FORKS_CHILD(give_gpu_up);

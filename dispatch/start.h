@@ -57,7 +57,4 @@ bool start_is_own_process(void);
 /* Whether this is the child of a vfork(2) of that process, with whose memory it runs. */
 bool start_is_borrowed(void);
 
-/* In the child of a fork. */
-void start_fork_child(void);
-
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/forks.h"
 #include "base/clock.h"
 
 /* Sequentially consistent: of a thread that enters and one that ends the process, one sees the other. */
@@ -148,3 +149,4 @@ void ending_fork_child(void)
     atomic_store(&inside, depth > 0);
     atomic_store(&process, getpid());
 }
+FORKS_CHILD(ending_fork_child);

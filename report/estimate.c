@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/forks.h"
 #include "dispatch/cost/figures.h"
 #include "base/held_signals.h"
 #include "base/say.h"
@@ -17,6 +18,7 @@ static bool on; /* constant after the start */
 static int64_t memory;
 static struct estimate_sums *sums; /* by routine; NULL: not yet, or there is no room */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(lock);
 
 void estimate_start(const struct accel_settings *with)
 {
@@ -91,8 +93,9 @@ void estimate_count(const struct accel_routine *routine, const struct accel_deci
     pthread_mutex_unlock(&lock);
 }
 
-void estimate_fork_child(void)
+/* The child of a fork counts for itself. */
+static void leave_to_parent(void)
 {
-    pthread_mutex_init(&lock, NULL);
     sums = NULL; /* the parent's stay mapped, and are not touched */
 }
+FORKS_CHILD(leave_to_parent);

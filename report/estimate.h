@@ -26,7 +26,4 @@ int64_t estimate_memory(void);
 void estimate_count(const struct accel_routine *routine, const struct accel_decision *decision,
                     double cpu_ms);
 
-/* In the child of a fork: it counts for itself. */
-void estimate_fork_child(void);
-
 #endif

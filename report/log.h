@@ -35,7 +35,4 @@ void summary_count(const struct accel_record *record);
 /* The table of what was counted, to the log. */
 void summary_print(const struct accel_settings *settings);
 
-/* In the child of a fork: the counts are the parent's, and begin anew. */
-void summary_fork_child(void);
-
 #endif

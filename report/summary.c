@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "log.h"
+#include "base/forks.h"
 #include "base/output.h"
 #include "base/text.h"
 
@@ -67,7 +68,8 @@ static void column(struct accel_text *text, double value, int width)
     text_padded(text, buffer, width);
 }
 
-void summary_fork_child(void)
+/* The child of a fork counts anew. */
+static void forget_parent(void)
 {
     for (int i = 0; i < ROWS; i++) {
         atomic_store(&rows[i].symbol, NULL);
@@ -79,6 +81,7 @@ void summary_fork_child(void)
     }
     atomic_store(&others, 0);
 }
+FORKS_CHILD(forget_parent);
 
 void summary_print(const struct accel_settings *settings)
 {

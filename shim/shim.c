@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "adapter.h"
+#include "base/forks.h"
 #include "dispatch/decide.h"
 #include "dispatch/dispatch.h"
 #include "ops/lapack/rules.h"
@@ -260,24 +261,13 @@ static void before_fork(void)
     linker_before_fork(accel_resolve_maps);
 }
 
-static void fork_child(void)
-{
-    linker_fork_child();
-    ending_fork_child();
-    accel_resolve_fork_child();
-    accel_slots_fork_child();
-    accel_keep_fork_child();
-    accel_library_fork_child();
-    dispatch_fork_child();
-}
-
 /* Reads variables and the config files, looks for the driver's devices, and no more: most processes that inherit the preload never call BLAS. Other libraries'
  * constructors may have called BLAS before. */
 __attribute__((constructor)) static void start(void)
 {
     dispatch_start();
     accel_objects_start();
-    pthread_atfork(before_fork, linker_after_fork, fork_child);
+    pthread_atfork(before_fork, linker_after_fork, forks_child);
 }
 
 __attribute__((destructor)) static void end(void)

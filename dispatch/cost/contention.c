@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/forks.h"
 #include "base/held_signals.h"
 #include "base/text.h"
 
@@ -175,10 +176,12 @@ int load_cpu_calls(void)
     return atomic_load_explicit(&cpu_calls, memory_order_relaxed);
 }
 
-void load_fork_child(void)
+/* The child of a fork is on the CPU alone. */
+static void count_alone(void)
 {
     atomic_store(&page, own_page);
     for (int i = 0; i < ENTRIES; i++)
         atomic_store(&own_page[i].owner, 0);
     atomic_store(&cpu_calls, 0);
 }
+FORKS_CHILD(count_alone);

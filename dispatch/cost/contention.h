@@ -26,7 +26,4 @@ int load_enter_cpu(void);
 void load_leave_cpu(void);
 int load_cpu_calls(void);
 
-/* In the child of a fork: it is on the CPU alone. */
-void load_fork_child(void);
-
 #endif

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/forks.h"
 #include "base/clock.h"
 #include "base/grown.h"
 #include "known_gpus.h"
@@ -666,8 +667,10 @@ void figures_end(void)
     pthread_rwlock_unlock(&lock);
 }
 
-void figures_fork_child(void)
+/* In the child of a fork. */
+static void free_lock(void)
 {
     pthread_rwlock_init(&lock, NULL);
     holds = false;
 }
+FORKS_CHILD(free_lock);

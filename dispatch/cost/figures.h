@@ -50,6 +50,4 @@ void figures_probe(const struct dispatch_library *library, int threads);
 /* ACCEL_LEARN=1: writes what was learned to the calibration's file; from a destructor. */
 void figures_end(void);
 
-void figures_fork_child(void);
-
 #endif

@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/forks.h"
+
 /* A program has a few; where there are more, the first ones are known. */
 enum { PLACES = 4096, PROBES = 8 };
 
@@ -13,6 +15,7 @@ static struct place {
     double gpu_ms, cpu_ms; /* of the runs that count */
 } places[PLACES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what is not atomic */
+FORKS_LOCK(lock);
 
 /* Runs before a judgement, and by how much they have to lose: what is measured is noisy. A loss of long_ms is enough without
  * more runs. The first run sets up what others use, and does not count: it loads kernels, and libraries. What the process
@@ -95,9 +98,4 @@ enum sites_verdict sites_note(uint64_t key, double gpu_ms, double cpu_ms)
     }
     pthread_mutex_unlock(&lock);
     return verdict;
-}
-
-void sites_fork_child(void)
-{
-    pthread_mutex_init(&lock, NULL);
 }

@@ -22,7 +22,4 @@ enum sites_verdict {
 };
 enum sites_verdict sites_note(uint64_t key, double gpu_ms, double cpu_ms);
 
-/* In the child of a fork: no lock is held. */
-void sites_fork_child(void);
-
 #endif

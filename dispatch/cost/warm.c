@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/forks.h"
 #include "figures.h"
 #include "gpu/gpu.h"
 #include "base/quiet_thread.h"
@@ -165,7 +166,9 @@ void warm_ask(const struct accel_routine *routine)
     }
 }
 
-void warm_fork_child(void)
+/* The child of a fork lacks the thread. */
+static void stop_work(void)
 {
     atomic_store(&working, false);
 }
+FORKS_CHILD(stop_work);

@@ -29,7 +29,4 @@ void warm_ask(const struct accel_routine *routine);
 /* Warms it up on this thread. */
 void warm_up(const struct accel_routine *routine);
 
-/* In the child of a fork. */
-void warm_fork_child(void);
-
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/forks.h"
 #include "base/linker.h"
 #include "objects.h"
 #include "own_lock.h"
@@ -20,6 +21,7 @@ struct kept {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(lock);
 static struct kept *kept;
 static size_t kept_count, kept_max;
 static unsigned long long unloads_seen;
@@ -243,10 +245,11 @@ void accel_keep_release(void)
         accel_real_dlclose(handle);
 }
 
-void accel_keep_fork_child(void)
+/* In the child of a fork. */
+static void forget_kept(void)
 {
-    pthread_mutex_init(&lock, NULL);
     /* The parent's other thread may have been about to move them: what is kept stays. */
     kept = NULL;
     kept_count = kept_max = 0;
 }
+FORKS_CHILD(forget_kept);

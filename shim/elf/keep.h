@@ -18,7 +18,4 @@ void accel_keep_bound(void);
 /* After an object was closed: gives back the libraries that were kept for objects that are gone. */
 void accel_keep_release(void);
 
-/* In the child of a fork. */
-void accel_keep_fork_child(void);
-
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/forks.h"
 #include "shim/adapter.h"
 #include "base/linker.h"
 #include "provider.h"
@@ -21,6 +22,7 @@ struct library {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(lock);
 static struct library *libraries; /* never freed */
 
 static int one_thread(const struct dispatch_library *library)
@@ -154,9 +156,4 @@ const struct dispatch_library *accel_library_of(const struct accel_original *ori
     known = library ? &library->base : &unknown;
     atomic_store_explicit(&own->library, known, memory_order_release);
     return known;
-}
-
-void accel_library_fork_child(void)
-{
-    pthread_mutex_init(&lock, NULL);
 }

@@ -12,7 +12,4 @@
  * stays, also when the library is unloaded; then it is not to be asked, as the originals are not to be called. */
 const struct dispatch_library *accel_library_of(const struct accel_original *original);
 
-/* In the child of a fork. */
-void accel_library_fork_child(void);
-
 #endif

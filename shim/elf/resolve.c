@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/forks.h"
 #include "dispatch/dispatch.h"
 #include "base/say.h"
 #include "gpu/ending.h"
@@ -245,6 +246,7 @@ static struct {
 } known[16];
 static unsigned known_next;
 static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(known_lock);
 
 static int probed_width_once(uint32_t entry, const struct link_map *object)
 {
@@ -293,6 +295,7 @@ static int width_of(uint32_t entry, void *function)
 static struct accel_original reserve[RESERVE];
 static int reserved;
 static pthread_mutex_t reserve_lock = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(reserve_lock);
 
 static struct accel_original *from_reserve(const struct accel_original *wanted)
 {
@@ -327,12 +330,6 @@ void accel_original_free(const struct accel_original *original)
 {
     if (original < reserve || original >= reserve + RESERVE)
         free((void *)(uintptr_t)original);
-}
-
-void accel_resolve_fork_child(void)
-{
-    pthread_mutex_init(&reserve_lock, NULL);
-    pthread_mutex_init(&known_lock, NULL);
 }
 
 const struct accel_original *accel_resolve_known(uint32_t entry, void *function)

@@ -46,9 +46,6 @@ const struct accel_original *accel_resolve_known(uint32_t entry, void *function)
 /* Gives back one that accel_resolve_known() has returned and nobody else has; NULL is nothing. Thread-safe. */
 void accel_original_free(const struct accel_original *original);
 
-/* In the child of a fork. */
-void accel_resolve_fork_child(void);
-
 /* Whether the dynamic linker is mapping or unmapping objects now (r_debug, link.h). Thread-safe. */
 bool accel_resolve_maps(void);
 

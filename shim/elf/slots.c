@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/forks.h"
 #include "base/say.h"
 #include "objects.h"
 #include "own_lock.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(lock);
 
 /* Exported entries: whether one has been called, and its original where that is the same for all
  * callers. */
@@ -376,11 +378,11 @@ void *accel_slots_bind(uint32_t entry, void *function)
     return pointer;
 }
 
-void accel_slots_fork_child(void)
+/* In the child of a fork: the parent's other thread may have been about to move them. */
+static void forget_callers(void)
 {
-    pthread_mutex_init(&lock, NULL);
-    /* The parent's other thread may have been about to move them. */
     caller = NULL;
     callers = callers_max = 0;
     atomic_store_explicit(&published, UNSET, memory_order_release);
 }
+FORKS_CHILD(forget_callers);

@@ -29,8 +29,4 @@ void *accel_slots_bind(uint32_t entry, void *function);
 /* Forgets what may have gone with an unloaded object. */
 void accel_slots_drop_if_unloaded(void);
 
-/* In the child of a fork. The tables are written so that what another thread had half done there does not
- * show; taking the lock before the fork instead could wait for a thread that waits for this one. */
-void accel_slots_fork_child(void);
-
 #endif
