@@ -23,7 +23,7 @@ static atomic_bool dead; /* the child of a fork: CUDA does not work here */
 enum gpu_status gpu_enter(struct gpu_scope *scope)
 {
     scope->mode_exchanged = false;
-    if (atomic_load(&dead) || !ending_enter())
+    if (atomic_load(&dead) || !gpu_device.context || !ending_enter()) /* or not started */
         return GPU_ERROR;
     enum gpu_status status = GPU_CHECK_FINAL(cuCtxPushCurrent, gpu_device.context);
     if (status != GPU_OK) {

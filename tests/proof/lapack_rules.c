@@ -28,7 +28,7 @@ static double uniform(unsigned *seed)
     return (double)(*seed >> 8) / (1 << 24) - 0.5;
 }
 
-enum { SMALL = 9, LARGE = 60, LARGEST = LARGE * LARGE };
+enum { SMALL = 9, LARGE = 130, LARGEST = LARGE * LARGE };
 
 /* For each type t: its element type, numbers in an element, and what an element is made of. */
 #define RULES(t, real, parts, eps)                                                                 \

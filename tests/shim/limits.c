@@ -1,5 +1,5 @@
 /*
- * limits batch|refused|bfloat16|odd|overlap|far LACKING: calls at the limits of what cuBLAS and a kernel take. LACKING is the library of
+ * limits batch|refused|bfloat16|odd|misaligned|overlap|far LACKING: calls at the limits of what cuBLAS and a kernel take. LACKING is the library of
  * what the distribution's BLAS lacks. Each result is compared with a plain loop's, or is the caller's to look at. Prints "wrong: NAME"
  * for each that is not right, and "done".
  */
@@ -256,6 +256,120 @@ static void odd(void)
     judge("dgesv at odd addresses", right);
 }
 
+/* ---- Operands in device memory at no multiple of their elements ---- */
+
+typedef CUresult allocation(CUdeviceptr *at, size_t bytes);
+
+static CUresult allocate_managed(CUdeviceptr *at, size_t bytes)
+{
+    return cuMemAllocManaged(at, bytes, CU_MEM_ATTACH_GLOBAL);
+}
+
+static CUresult allocate_device(CUdeviceptr *at, size_t bytes)
+{
+    return cuMemAlloc(at, bytes);
+}
+
+/* Of operand `moved` the address is half an element on. */
+static double *put_moved(allocation *allocate, const double *values, size_t count, bool moved)
+{
+    CUdeviceptr at;
+    MUST(allocate(&at, (count + 1) * sizeof *values));
+    at += moved ? sizeof *values / 2 : 0;
+    MUST(cuMemcpyHtoD(at, values, count * sizeof *values));
+    return (double *)(uintptr_t)at;
+}
+
+static const double *fetch(const double *device)
+{
+    static double host[N * N];
+    MUST(cuMemcpyDtoH(host, (CUdeviceptr)(uintptr_t)device, sizeof host));
+    return host;
+}
+
+static void misaligned_in(allocation *allocate, const char *place)
+{
+    const int32_t n = N, step = 3, length = 20;
+    static double start[N * N];
+    for (int i = 0; i < N * N; i++)
+        start[i] = (i * 37 % 101) / 7.0;
+    for (int moved = 0; moved < 3; moved++) {
+        double *x[3];
+        for (int i = 0; i < 3; i++)
+            x[i] = put_moved(allocate, start, N * N, i == moved);
+        dgemm_("N", "T", &n, &n, &n, &one, x[0], &n, x[1], &n, &two, x[2], &n, 1, 1);
+        const double *c = fetch(x[2]);
+        bool right = true;
+        for (int j = 0; j < N; j++)
+            for (int i = 0; i < N; i++) {
+                double sum = 2 * start[i + j * N];
+                for (int k = 0; k < N; k++)
+                    sum += start[i + k * N] * start[j + k * N];
+                right = right && near(c[i + j * N], sum);
+            }
+        judge(place, right);
+
+        x[2] = put_moved(allocate, start, N * N, moved == 2);
+        dgemv_("N", &length, &n, &one, x[0], &n, x[1], &step, &one, x[2], &step, 1);
+        c = fetch(x[2]);
+        right = true;
+        for (int i = 0; i < length; i++) {
+            double sum = start[i * step];
+            for (int k = 0; k < N; k++)
+                sum += start[i + k * N] * start[k * step];
+            right = right && near(c[i * step], sum) && c[i * step + 1] == start[i * step + 1];
+        }
+        judge(place, right);
+    }
+    /* The lower triangle alone is put back. */
+    double *a = put_moved(allocate, start, N * N, false);
+    double *result = put_moved(allocate, start, N * N, true);
+    dsyrk_("L", "N", &n, &n, &one, a, &n, &none, result, &n, 1, 1);
+    const double *c = fetch(result);
+    bool right = true;
+    for (int j = 0; j < N; j++)
+        for (int i = 0; i < N; i++) {
+            double sum = 0;
+            for (int k = 0; k < N; k++)
+                sum += start[i + k * N] * start[j + k * N];
+            right = right && near(c[i + j * N], i < j ? start[i + j * N] : sum);
+        }
+    judge(place, right);
+
+    /* Pivots are integers; the matrix is aligned. */
+    CUdeviceptr pivots;
+    int32_t info = -1;
+    double sums[N] = {0};
+    for (int i = 0; i < N; i++)
+        start[i * (N + 1)] += 500;
+    for (int i = 0; i < N; i++)
+        for (int k = 0; k < N; k++)
+            sums[i] += start[i + k * N];
+    MUST(allocate(&pivots, (N + 1) * sizeof(int32_t)));
+    a = put_moved(allocate, start, N * N, false);
+    memcpy(start, sums, sizeof sums);
+    result = put_moved(allocate, start, N * N, false);
+    dgesv_(&n, &single, a, &n, (int32_t *)(uintptr_t)(pivots + 2), result, &n, &info);
+    c = fetch(result);
+    right = info == 0;
+    for (int i = 0; i < N; i++)
+        right = right && near(c[i], 1);
+    judge(place, right);
+}
+
+static void misaligned(void)
+{
+    misaligned_in(allocate_device, "device memory at odd addresses");
+    misaligned_in(allocate_managed, "managed memory at odd addresses");
+    /* The context lives: a call that is all right is the GPU's. */
+    const int32_t n = 1;
+    double *x = put_moved(allocate_device, &two, 1, false);
+    double back;
+    dgemm_("N", "N", &n, &n, &n, &one, x, &n, x, &n, &none, (double *)memset(&back, 0, sizeof back),
+           &n, 1, 1);
+    judge("a call after those at odd addresses", back == 4);
+}
+
 /* ---- Results that are also inputs ---- */
 
 static void fill(double *x, int count)
@@ -332,8 +446,9 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } parts[] = {{"batch", batch}, {"refused", refused}, {"bfloat16", bfloat16},
-                 {"odd", odd},     {"overlap", overlap}, {"far", far}};
+    } parts[] = {{"batch", batch}, {"refused", refused},       {"bfloat16", bfloat16},
+                 {"odd", odd},     {"misaligned", misaligned}, {"overlap", overlap},
+                 {"far", far}};
     CUcontext context;
     lacking = argc > 2 ? dlopen(argv[2], RTLD_NOW | RTLD_LOCAL) : NULL;
     for (size_t i = 0; lacking && i < sizeof parts / sizeof *parts; i++)
@@ -345,6 +460,6 @@ int main(int argc, char **argv)
             printf("done\n");
             return 0;
         }
-    fprintf(stderr, "limits batch|refused|bfloat16|odd|overlap|far LACKING\n");
+    fprintf(stderr, "limits batch|refused|bfloat16|odd|misaligned|overlap|far LACKING\n");
     return 2;
 }

@@ -53,6 +53,10 @@ tap.ok(ran == [("cpu", "unsupported"), ("gpu0", "forced"), ("gpu0", "forced")], 
 
 done = run("odd")
 tap.ok(len(lines_for(done, ran="gpu0")) == 4, "odd addresses: all on the GPU", *lines_for(done))
+done = run("misaligned")
+ran = [(f["ran"], f["why"]) for f in lines_for(done)]
+tap.ok(ran == [("cpu", "unsupported")] * 16 + [("gpu0", "device_data")],
+       "device memory at odd addresses: no kernel gets it, and the device stays", *ran)
 done = run("far")
 tap.ok(len(lines_for(done, sym="sgemm_", ran="gpu0")) == 1, "2^31 elements: on the GPU", done.stdout, *lines_for(done))
 

@@ -15,11 +15,15 @@ static CUresult reach_arrays(struct testgpu_run *run, const struct blas_call *x,
     size_t bytes = (size_t)x->batch * sizeof(CUdeviceptr);
     if (!has(x, POINTER_ARRAYS))
         return CUDA_SUCCESS;
-    arrays->a = testgpu_reach(run, x->a.address, bytes);
-    arrays->b = testgpu_reach(run, x->b.address, bytes);
-    arrays->c = testgpu_reach(run, x->c.address, bytes);
-    return arrays->a != NULL && arrays->b != NULL && arrays->c != NULL ? CUDA_SUCCESS
-                                                                       : CUDA_ERROR_ILLEGAL_ADDRESS;
+    const CUdeviceptr at[] = {x->a.address, x->b.address, x->c.address};
+    const CUdeviceptr **const found[] = {&arrays->a, &arrays->b, &arrays->c};
+    CUresult code = CUDA_SUCCESS;
+    for (int i = 0; i < 3 && code == CUDA_SUCCESS; i++) {
+        void *array;
+        code = testgpu_reach_elements(run, at[i], bytes, sizeof(CUdeviceptr), &array);
+        *found[i] = array;
+    }
+    return code;
 }
 
 static void place(struct matrix *matrix, const CUdeviceptr *array, int64_t stride, int64_t i)
@@ -105,14 +109,16 @@ bool is_batch_too_long(const struct blas_call *x)
 CUresult run_batch(struct testgpu_run *run, const struct blas_call *x, char **c)
 {
     struct arrays arrays = {0};
-    if (reach_arrays(run, x, &arrays) != CUDA_SUCCESS)
-        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    CUresult code = reach_arrays(run, x, &arrays);
+    if (code != CUDA_SUCCESS)
+        return code;
     if (has(x, POINTER_ARRAYS) && !testgpu_computes())
         return CUDA_SUCCESS; /* the addresses may not have been moved here */
     for (int64_t i = 0; i < x->batch; i++) {
         struct blas_call one = entry(x, &arrays, i);
-        if (run_one(run, &one, c) != CUDA_SUCCESS)
-            return CUDA_ERROR_ILLEGAL_ADDRESS;
+        code = run_one(run, &one, c);
+        if (code != CUDA_SUCCESS)
+            return code;
     }
     check_entries_apart(x, &arrays);
     return CUDA_SUCCESS;

@@ -18,26 +18,21 @@ static enum precision beta_precision(const struct blas_call *x)
     return precision_of_scalar(x->precision, has(x, REAL_BETA));
 }
 
-static const void *scalar_from_device(struct testgpu_run *run, const void *at, size_t bytes)
+static CUresult read_scalar(struct testgpu_run *run, const void *at, size_t bytes, void *scalar)
 {
-    return testgpu_reach(run, (CUdeviceptr)(uintptr_t)at, bytes);
+    void *reached;
+    CUresult code = testgpu_reach_elements(run, (CUdeviceptr)(uintptr_t)at, bytes, bytes, &reached);
+    if (code == CUDA_SUCCESS)
+        memcpy(scalar, reached, bytes);
+    return code;
 }
 
 static CUresult read_scalars(struct testgpu_run *run, struct blas_call *x)
 {
-    size_t bytes = element_bytes(alpha_precision(x));
-    const void *scalar = scalar_from_device(run, x->alpha_at, bytes);
-    if (scalar == NULL)
-        return CUDA_ERROR_ILLEGAL_ADDRESS;
-    memcpy(x->alpha, scalar, bytes);
-    if (!has(x, HAS_BETA))
-        return CUDA_SUCCESS;
-    bytes = element_bytes(beta_precision(x));
-    scalar = scalar_from_device(run, x->beta_at, bytes);
-    if (scalar == NULL)
-        return CUDA_ERROR_ILLEGAL_ADDRESS;
-    memcpy(x->beta, scalar, bytes);
-    return CUDA_SUCCESS;
+    CUresult code = read_scalar(run, x->alpha_at, element_bytes(alpha_precision(x)), x->alpha);
+    if (code != CUDA_SUCCESS || !has(x, HAS_BETA))
+        return code;
+    return read_scalar(run, x->beta_at, element_bytes(beta_precision(x)), x->beta);
 }
 
 /* A workspace holds whatever the library likes. */
@@ -64,17 +59,16 @@ static void check_apart(const struct blas_call *x, const struct matrix *input)
 }
 
 static CUresult reach_input(struct testgpu_run *run, const struct blas_call *x,
-                            const struct matrix *input, bool wanted, const void **bytes)
+                            const struct matrix *input, bool wanted, void **bytes)
 {
     *bytes = NULL;
     size_t size = matrix_bytes(input);
     if (!wanted || size == 0)
         return CUDA_SUCCESS;
-    *bytes = testgpu_reach(run, input->address, size);
-    if (*bytes == NULL)
-        return CUDA_ERROR_ILLEGAL_ADDRESS;
-    check_apart(x, input);
-    return CUDA_SUCCESS;
+    CUresult code = testgpu_reach_elements(run, input->address, size, input->element, bytes);
+    if (code == CUDA_SUCCESS)
+        check_apart(x, input);
+    return code;
 }
 
 /* Of what adds nothing to its result: see TESTGPU_SCALES. geam's factors may be zero, says its documentation. */
@@ -87,15 +81,18 @@ static bool does_nothing(const struct blas_call *x)
 
 CUresult run_one(struct testgpu_run *run, const struct blas_call *x, char **c)
 {
-    const void *a, *b;
+    void *a, *b, *result;
     bool with_alpha = has(x, NO_ALPHA) || !is_zero(x->alpha, alpha_precision(x));
     bool with_b = has(x, BETA_OF_B) ? !is_zero(x->beta, beta_precision(x)) : with_alpha;
-    if (reach_input(run, x, &x->a, with_alpha, &a) != CUDA_SUCCESS ||
-        reach_input(run, x, &x->b, with_b, &b) != CUDA_SUCCESS)
-        return CUDA_ERROR_ILLEGAL_ADDRESS;
-    *c = testgpu_reach(run, x->c.address, matrix_bytes(&x->c));
-    if (*c == NULL)
-        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    CUresult code = reach_input(run, x, &x->a, with_alpha, &a);
+    if (code == CUDA_SUCCESS)
+        code = reach_input(run, x, &x->b, with_b, &b);
+    if (code == CUDA_SUCCESS)
+        code =
+            testgpu_reach_elements(run, x->c.address, matrix_bytes(&x->c), x->c.element, &result);
+    if (code != CUDA_SUCCESS)
+        return code;
+    *c = result;
     if ((testgpu_computes() || has(x, ONLY_MOVES)) && !does_nothing(x))
         x->routine->compute(x, a, b, *c);
     return CUDA_SUCCESS;
@@ -105,11 +102,12 @@ static CUresult run_call(struct testgpu_run *run, void *argument)
 {
     struct blas_call *x = argument;
     char *c;
-    if (x->device_scalars && read_scalars(run, x) != CUDA_SUCCESS)
-        return CUDA_ERROR_ILLEGAL_ADDRESS;
-    if (scribble(run, x) != CUDA_SUCCESS)
-        return CUDA_ERROR_ILLEGAL_ADDRESS;
-    CUresult code = has(x, BATCHED) ? run_batch(run, x, &c) : run_one(run, x, &c);
+    CUresult code = x->device_scalars ? read_scalars(run, x) : CUDA_SUCCESS;
+    if (code == CUDA_SUCCESS)
+        code = scribble(run, x);
+    if (code != CUDA_SUCCESS)
+        return code;
+    code = has(x, BATCHED) ? run_batch(run, x, &c) : run_one(run, x, &c);
     if (code == CUDA_SUCCESS && testgpu_computes() && testgpu_spoils_kernel(x->routine->name))
         add_one(&x->c, x->precision, c);
     return code;

@@ -405,3 +405,15 @@ void *testgpu_reach(struct testgpu_run *run, CUdeviceptr address, size_t bytes)
     testgpu_unlock();
     return reached;
 }
+
+CUresult testgpu_reach_elements(struct testgpu_run *run, CUdeviceptr address, size_t bytes,
+                                size_t element, void **reached)
+{
+    *reached = testgpu_reach(run, address, bytes);
+    if (*reached == NULL)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (address % element == 0)
+        return CUDA_SUCCESS;
+    testgpu_fault("misaligned_address", "address=%#llx element=%zu", address, element);
+    return CUDA_ERROR_MISALIGNED_ADDRESS;
+}

@@ -42,9 +42,10 @@ static CUresult reach_operands(struct testgpu_run *run, struct solver_call *x, v
         size_t bytes = matrix_bytes(&x->at[i]);
         if (bytes == 0)
             continue;
-        at[i] = testgpu_reach(run, x->at[i].address, bytes);
-        if (at[i] == NULL)
-            return CUDA_ERROR_ILLEGAL_ADDRESS;
+        CUresult code =
+            testgpu_reach_elements(run, x->at[i].address, bytes, x->at[i].element, &at[i]);
+        if (code != CUDA_SUCCESS)
+            return code;
         if (i == PIVOTS && testgpu_computes() && x->routine->read_pivots != NULL &&
             !x->routine->read_pivots(x, at[i])) {
             testgpu_fault("bad_pivots", "pivots=%#llx", x->at[i].address);
@@ -93,8 +94,9 @@ static CUresult run_call(struct testgpu_run *run, void *argument)
     struct solver_call *x = argument;
     void *at[OPERANDS] = {NULL};
     void *work = NULL;
-    if (reach_operands(run, x, at) != CUDA_SUCCESS)
-        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    CUresult code = reach_operands(run, x, at);
+    if (code != CUDA_SUCCESS)
+        return code;
     if (x->work_bytes > 0) {
         work = testgpu_reach(run, x->work, x->work_bytes);
         if (work == NULL)

@@ -100,6 +100,19 @@ static int batched_host_arrays(void)
     return 0;
 }
 
+/* One of the matrices; the arrays of their addresses are. */
+static int batched_misaligned(void)
+{
+    struct batch batch;
+    struct trial t;
+    CHECK(set_up_batch(&batch) == 0);
+    CHECK(batch_trial(&t, false, D, &batch) == 0);
+    t.c += sizeof(float);
+    BLAS_OK(multiply_batch(batch.f.handle, &t));
+    CHECK(cuStreamSynchronize(batch.f.stream) == CUDA_ERROR_MISALIGNED_ADDRESS);
+    return 0;
+}
+
 /* The memory ends with the third C. */
 static int batched_strides_out_of_bounds(void)
 {
@@ -235,6 +248,10 @@ const struct scenario batched_rule_scenarios[] = {
      batched_host_arrays,
      {0},
      {"fault what=illegal_address where=gemm_batched", "faults n=1\n"}},
+    {"batched_misaligned",
+     batched_misaligned,
+     {0},
+     {"fault what=misaligned_address where=gemm_strided_batched", "faults n=1\n"}},
     {"batched_strides_out_of_bounds",
      batched_strides_out_of_bounds,
      {0},

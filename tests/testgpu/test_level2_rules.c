@@ -1,5 +1,6 @@
 /* What the Level 2 routines and copy refuse, touch and report. */
 #include <string.h>
+#include <sys/mman.h>
 #include "test_level2.h"
 
 enum { M = 2, N = 3, LD = 5, INC = 2 };
@@ -111,6 +112,62 @@ static int level2_out_of_bounds(void)
                 continue;
             CHECK(reach(kind, CUBLAS_OP_N, late) == 0);
             CHECK(kind != GEMV || reach(kind, CUBLAS_OP_C, late) == 0);
+        }
+    return 0;
+}
+
+/* x ends where nothing can be read any more: kernels load no element behind its last, of whatever length it is. */
+static int level2_reads_no_more(void)
+{
+    enum { STEP = 40, LONGEST = 12, ROWS = 10, PAGE = 4096, PAGES = 2 };
+    struct fixture f;
+    CHECK(set_up(&f) == 0);
+    char *room = mmap(NULL, (PAGES + 2) * PAGE, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(room != MAP_FAILED && mprotect(room, PAGES * PAGE, PROT_READ | PROT_WRITE) == 0);
+    OK(cuMemHostRegister(room, PAGES * PAGE, 0));
+    for (enum type type = S; type <= Z; type++)
+        for (int n = 1; n <= LONGEST; n++)
+            for (int turned = 0; turned < 2; turned++) {
+                struct trial t = trial_of(GEMV, &f);
+                t.type = type;
+                t.trans = turned ? CUBLAS_OP_T : CUBLAS_OP_N;
+                t.m = turned ? n : ROWS;
+                t.n = turned ? ROWS : n;
+                t.lda = LONGEST;
+                t.incx = STEP;
+                t.x = (CUdeviceptr)(uintptr_t)(room + PAGES * PAGE) -
+                      ((size_t)(n - 1) * STEP + 1) * type_bytes(type);
+                BLAS_OK(level2_call(f.handle, &t));
+                OK(cuStreamSynchronize(f.stream));
+            }
+    OK(cuMemHostUnregister(room));
+    munmap(room, (PAGES + 2) * PAGE);
+    return tear_down(&f);
+}
+
+/* An address that is no multiple of its element: the kernel fails, and its context with it. */
+static int level2_misaligned(void)
+{
+    OK(cuInit(0));
+    for (enum kind kind = 0; kind < KINDS; kind++)
+        for (int moved = 0; moved < 3; moved++) {
+            if ((moved == 0 && !takes_a(kind)) || (moved == 2 && !takes_y(kind)))
+                continue;
+            CUcontext context;
+            cublasHandle_t handle;
+            const struct fixture none = {0};
+            struct trial t = trial_of(kind, &none);
+            CUdeviceptr *at[] = {&t.a, &t.x, &t.y};
+            OK(cuCtxCreate(&context, NULL, 0, 0));
+            BLAS_OK(cublasCreate(&handle));
+            for (int i = 0; i < 3; i++)
+                OK(cuMemAlloc(at[i], ROOM * sizeof(double complex)));
+            *at[moved] += type_bytes(t.type) / 2;
+            BLAS_OK(level2_call(handle, &t));
+            CHECK(cuCtxSynchronize() == CUDA_ERROR_MISALIGNED_ADDRESS);
+            CHECK(cuMemFree(t.a) == CUDA_ERROR_MISALIGNED_ADDRESS);
+            OK(cuCtxDestroy(context));
         }
     return 0;
 }
@@ -236,6 +293,12 @@ const struct scenario level2_rule_scenarios[] = {
      {0},
      {"fault what=illegal_address where=gemv", "fault what=illegal_address where=copy",
       "faults n=37\n"}},
+    {"level2_reads_no_more", level2_reads_no_more, {0}, {0}},
+    {"level2_misaligned",
+     level2_misaligned,
+     {0},
+     {"fault what=misaligned_address where=gemv", "fault what=misaligned_address where=copy",
+      "faults n=34\n"}},
     {"level2_spoiled",
      level2_spoiled,
      {"TESTGPU_WRONG=1+"},

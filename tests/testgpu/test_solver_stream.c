@@ -108,6 +108,16 @@ static int out_of_bounds(void)
     return 0;
 }
 
+static int misaligned(void)
+{
+    struct solver s;
+    CHECK(solver_set_up(&s) == 0);
+    SOLVER_OK(factor_at(&s, s.slot[0] + sizeof(float), s.slot[1], BYTES));
+    CHECK(cuStreamSynchronize(s.stream) == CUDA_ERROR_MISALIGNED_ADDRESS);
+    CHECK(factor(&s) == CUSOLVER_STATUS_EXECUTION_FAILED);
+    return 0;
+}
+
 static int workspace_out_of_bounds(void)
 {
     struct solver s;
@@ -169,6 +179,10 @@ const struct scenario solver_stream_scenarios[] = {
      out_of_bounds,
      {0},
      {"fault what=illegal_address where=potrf", "faults n=1\n"}},
+    {"solver_misaligned",
+     misaligned,
+     {0},
+     {"fault what=misaligned_address where=potrf", "faults n=1\n"}},
     {"solver_workspace_out_of_bounds",
      workspace_out_of_bounds,
      {0},

@@ -3,8 +3,8 @@
  * libcusolver enter calls, put kernels on streams and reach device bytes through these names.
  *
  * A new routine needs: an exported function whose first line is TESTGPU_ENTER, its parameter
- * checks, and testgpu_enqueue() with what it costs and a closure that calls testgpu_reach() for each
- * operand and computes.
+ * checks, and testgpu_enqueue() with what it costs and a closure that calls testgpu_reach_elements() for
+ * each operand and computes.
  */
 #ifndef TESTGPU_H
 #define TESTGPU_H
@@ -164,6 +164,11 @@ bool testgpu_scales(void);
  * the operation returns CUDA_ERROR_ILLEGAL_ADDRESS.
  */
 void *testgpu_reach(struct testgpu_run *run, CUdeviceptr address, size_t bytes);
+
+/* The same for a kernel, whose elements are at multiples of their size. CUDA_SUCCESS, or what the operation returns: the fault is
+ * recorded. */
+CUresult testgpu_reach_elements(struct testgpu_run *run, CUdeviceptr address, size_t bytes,
+                                size_t element, void **reached);
 
 /* Waits for what is on the stream. */
 CUresult testgpu_await(CUstream stream);

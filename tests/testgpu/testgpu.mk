@@ -21,12 +21,12 @@ TESTGPU_CUDA := $(patsubst %,$(BUILD)/testgpu/obj/%.o, capture context copy devi
 TESTGPU_CUBLAS_PARTS := cublas_batched cublas_compute cublas_compute_level2 cublas_copy \
     cublas_cost cublas_geam cublas_gemm cublas_gemm_ex cublas_gemv cublas_ger cublas_handle \
     cublas_load cublas_matrix cublas_packed cublas_routine cublas_status cublas_symm cublas_syrk \
-    cublas_triangular cublas_trmv matrix openblas
+    cublas_triangular cublas_trmv matrix openblas openblas_gemv
 TESTGPU_CUBLAS := $(TESTGPU_CUBLAS_PARTS:%=$(BUILD)/testgpu/obj/%.o)
 TESTGPU_CUBLAS_12 := $(TESTGPU_CUBLAS_PARTS:%=$(BUILD)/testgpu-cuda12/obj/%.o)
 TESTGPU_SOLVER_PARTS := solver_cholesky solver_cost solver_eigen solver_geev solver_gesvd \
     solver_handle solver_indefinite solver_lapack solver_load solver_lu solver_operand solver_qr solver_routine solver_svd \
-    solver_syevd solver_sygvd solver_triangular matrix openblas
+    solver_syevd solver_sygvd solver_triangular matrix openblas openblas_gemv
 TESTGPU_SOLVER := $(TESTGPU_SOLVER_PARTS:%=$(BUILD)/testgpu/obj/%.o)
 TESTGPU_SOLVER_12 := $(TESTGPU_SOLVER_PARTS:%=$(BUILD)/testgpu-cuda12/obj/%.o)
 TESTGPU_TESTS := $(patsubst $(TESTGPU_SRC)/%.c,$(BUILD)/testgpu/obj/%.o,$(wildcard $(TESTGPU_SRC)/test_*.c))
@@ -54,12 +54,12 @@ $(BUILD)/testgpu-cuda12/libcuda.so.1: $(BUILD)/testgpu/libcuda.so.1
 	cp $< $@.new
 	mv $@.new $@
 
-# The wrapped getenv keeps the stand-in's own BLAS from reading the program's settings. openblas.o is
+# The wrapped getenv keeps the stand-in's own BLAS from reading the program's settings, the wrapped gemv from reading behind x. openblas.o is
 # linked last, so that it is the first to be ended.
 define testgpu_link
 	@test -n "$(OPENBLAS_STATIC)" || { echo "libopenblas.a not found: set OPENBLAS_STATIC" >&2; false; }
 	$(CC) $(TESTGPU_LDFLAGS) -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' -Wl,--enable-new-dtags \
-	    -Wl,--wrap=getenv -Wl,--version-script=$(filter %.map,$^) \
+	    -Wl,--wrap=getenv -Wl,--wrap=cgemv_ -Wl,--wrap=zgemv_ -Wl,--version-script=$(filter %.map,$^) \
 	    -o $@.new $(filter-out %/openblas.o,$(filter %.o,$^)) -Wl,--push-state,--no-as-needed $(filter %/libcuda.so.1,$^) \
 	    -Wl,--pop-state $(OPENBLAS_STATIC) -lm $(filter %/openblas.o,$^)
 	mv $@.new $@
