@@ -107,7 +107,8 @@ $(BUILD)/base/version.o: INCLUDES += -DACCEL_VERSION='"$(VERSION)"'
 $(BUILD)/base/version.o: $(BUILD)/version.flags
 
 # Square roots are instructions: libm is not needed for them. Loops over columns are worth vectors.
-$(call object_of,$(VERIFY_SOURCES)): SHIM_CFLAGS += -O3 -fno-math-errno
+$(call object_of,$(VERIFY_SOURCES)): SHIM_CFLAGS += -O3
+$(call object_of,$(OPS_SOURCES) $(VERIFY_SOURCES)): SHIM_CFLAGS += -fno-math-errno
 
 .PHONY: cuda-headers
 cuda-headers:

@@ -73,13 +73,15 @@ static struct factor packed(const struct accel_operand *x, const void *ptr,
 }
 
 /* The call's operands in the making of its equation. */
-struct source {
+struct equation_source {
     const struct accel_call *call;
     enum accel_layout layout;
     int64_t index;
+    value alpha; /* 1 where the routine has none */
+    struct factor old, result;
 };
 
-static struct factor factor(const struct source *from, enum accel_matrix which, char op)
+static struct factor factor(const struct equation_source *from, enum accel_matrix which, char op)
 {
     const struct accel_operand *x = &from->call->operand[which];
     const void *ptr = from->index ? accel_matrix_of(x, from->index)
@@ -88,7 +90,7 @@ static struct factor factor(const struct source *from, enum accel_matrix which, 
     return (struct factor){stored(x, ptr, x->ld, from->layout), op ? op : 'N', GENERAL, 0};
 }
 
-static struct factor square(const struct source *from, char op, enum structure structure)
+static struct factor square(const struct equation_source *from, char op, enum structure structure)
 {
     struct factor a = factor(from, ACCEL_a, op);
     a.structure = structure;
@@ -101,7 +103,22 @@ static value scalar(const struct accel_call *call, enum accel_scalar which)
     return call->scalar[which].re + call->scalar[which].im * (value)_Complex_I;
 }
 
-/* ---- The families ---- */
+/* ---- The operations ---- */
+
+static bool is_hermitian(const struct equation_source *from)
+{
+    return accel_is_hermitian(from->call->routine);
+}
+
+static enum structure symmetric(const struct equation_source *from)
+{
+    return is_hermitian(from) ? HERMITIAN : SYMMETRIC;
+}
+
+static enum structure triangular(const struct equation_source *from)
+{
+    return from->call->flag[ACCEL_diag] == 'U' ? UNIT_TRIANGULAR : TRIANGULAR;
+}
 
 static void one_product(struct equation *e, value alpha, struct factor x, struct factor y,
                         int64_t inner)
@@ -111,8 +128,15 @@ static void one_product(struct equation *e, value alpha, struct factor x, struct
     e->inner = inner;
 }
 
+void equation_gemm(struct equation *e, const struct equation_source *from)
+{
+    const struct accel_call *call = from->call;
+    one_product(e, from->alpha, factor(from, ACCEL_a, call->flag[ACCEL_transa]),
+                factor(from, ACCEL_b, call->flag[ACCEL_transb]), call->size[ACCEL_k]);
+}
+
 /* symm, hemm, trmm, trsm: A, and a rectangle beside it. */
-static void beside(struct equation *e, const struct source *from, enum structure structure,
+static void beside(struct equation *e, const struct equation_source *from, enum structure structure,
                    value alpha, struct factor rectangle)
 {
     const struct accel_call *call = from->call;
@@ -122,9 +146,33 @@ static void beside(struct equation *e, const struct source *from, enum structure
                 accel_call_size(call, ACCEL_order));
 }
 
+/* 0 = op(A) X - alpha B, or the same of a vector. */
+static void solve(struct equation *e, const struct equation_source *from)
+{
+    e->solve = from->alpha != 0;
+    e->beta = -from->alpha;
+}
+
+void equation_symm(struct equation *e, const struct equation_source *from)
+{
+    beside(e, from, symmetric(from), from->alpha, factor(from, ACCEL_b, 'N'));
+}
+
+void equation_trmm(struct equation *e, const struct equation_source *from)
+{
+    beside(e, from, triangular(from), from->alpha, from->old);
+    e->beta = 0;
+}
+
+void equation_trsm(struct equation *e, const struct equation_source *from)
+{
+    beside(e, from, triangular(from), 1, from->result);
+    solve(e, from);
+}
+
 /* gemv, symv, hemv, trmv, trsv: a row x' op(A)'. */
-static void row_beside(struct equation *e, const struct source *from, enum structure structure,
-                       value alpha, struct factor x)
+static void row_beside(struct equation *e, const struct equation_source *from,
+                       enum structure structure, value alpha, struct factor x)
 {
     static const char ops[] = "NTCR", transposed[] = "TNRC";
     char op = from->call->flag[ACCEL_trans];
@@ -135,7 +183,7 @@ static void row_beside(struct equation *e, const struct source *from, enum struc
 }
 
 /* A product and, for `two`, the same with its operands exchanged. */
-static void outer(struct equation *e, const struct source *from, enum accel_matrix one,
+static void outer(struct equation *e, const struct equation_source *from, enum accel_matrix one,
                   enum accel_matrix other, const char ops[2], bool two)
 {
     value alpha = scalar(from->call, ACCEL_alpha);
@@ -148,17 +196,52 @@ static void outer(struct equation *e, const struct source *from, enum accel_matr
 }
 
 /* syrk, herk, syr2k, her2k. */
-static void rank_k(struct equation *e, const struct source *from, bool hermitian, bool two)
+static void rank_k(struct equation *e, const struct equation_source *from, bool two)
 {
     char op = from->call->flag[ACCEL_trans];
-    const char ops[2] = {op, op != 'N' ? 'N' : hermitian ? 'C' : 'T'};
-    e->real_diagonal = hermitian;
+    const char ops[2] = {op, op != 'N' ? 'N' : is_hermitian(from) ? 'C' : 'T'};
+    e->real_diagonal = is_hermitian(from);
+    e->symmetric = true;
     e->inner = from->call->size[ACCEL_k];
     outer(e, from, ACCEL_a, two ? ACCEL_b : ACCEL_a, ops, two);
 }
 
+void equation_syrk(struct equation *e, const struct equation_source *from)
+{
+    rank_k(e, from, false);
+}
+
+void equation_syr2k(struct equation *e, const struct equation_source *from)
+{
+    rank_k(e, from, true);
+}
+
+void equation_gemv(struct equation *e, const struct equation_source *from)
+{
+    row_beside(e, from, GENERAL, from->alpha, factor(from, ACCEL_x, 'N'));
+    if (from->call->operand[ACCEL_x].cols == 0) /* the reference leaves y even so */
+        e->beta = 1;
+}
+
+void equation_symv(struct equation *e, const struct equation_source *from)
+{
+    row_beside(e, from, symmetric(from), from->alpha, factor(from, ACCEL_x, 'N'));
+}
+
+void equation_trmv(struct equation *e, const struct equation_source *from)
+{
+    row_beside(e, from, triangular(from), 1, from->old);
+    e->beta = 0;
+}
+
+void equation_trsv(struct equation *e, const struct equation_source *from)
+{
+    row_beside(e, from, triangular(from), 1, from->result);
+    solve(e, from);
+}
+
 /* ger, gerc, syr, her, syr2, her2: x is a column here. */
-static void rank_1(struct equation *e, const struct source *from, bool hermitian, bool two,
+static void rank_1(struct equation *e, const struct equation_source *from, bool hermitian, bool two,
                    enum accel_matrix other)
 {
     bool conjugated = from->call->conjugated;
@@ -168,110 +251,54 @@ static void rank_1(struct equation *e, const struct source *from, bool hermitian
     outer(e, from, ACCEL_x, other, ops, two);
 }
 
-static enum accel_matrix output_of(enum accel_family family)
+void equation_ger(struct equation *e, const struct equation_source *from)
 {
-    switch (family) {
-    case ACCEL_TRMM:
-    case ACCEL_TRSM:
-        return ACCEL_b;
-    case ACCEL_GEMV:
-    case ACCEL_SYMV:
-    case ACCEL_HEMV:
-        return ACCEL_y;
-    case ACCEL_TRMV:
-    case ACCEL_TRSV:
-        return ACCEL_x;
-    default:
-        return accel_is_level2(family) ? ACCEL_a : ACCEL_c;
-    }
+    rank_1(e, from, accel_op_of(from->call->routine)->conjugates, false, ACCEL_y);
+}
+
+void equation_syr(struct equation *e, const struct equation_source *from)
+{
+    e->symmetric = true;
+    e->real_diagonal = is_hermitian(from);
+    rank_1(e, from, is_hermitian(from), false, ACCEL_x);
+}
+
+void equation_syr2(struct equation *e, const struct equation_source *from)
+{
+    e->symmetric = true;
+    e->real_diagonal = is_hermitian(from);
+    rank_1(e, from, is_hermitian(from), true, ACCEL_y);
+}
+
+enum accel_matrix equation_output(const struct accel_routine *routine)
+{
+    for (int i = 0; i < routine->args; i++)
+        if (routine->arg[i].access & ACCEL_WRITE)
+            return (enum accel_matrix)routine->arg[i].slot;
+    return ACCEL_c;
 }
 
 struct equation equation_of(const struct accel_call *call, enum accel_layout layout,
                             const void *before, int64_t index)
 {
-    const struct source from = {call, layout, index};
-    enum accel_family family = call->routine->family;
-    enum accel_matrix output = output_of(family);
+    const struct accel_routine *routine = call->routine;
+    enum accel_matrix output = equation_output(routine);
     const struct accel_operand *out = &call->operand[output];
-    enum structure triangular = call->flag[ACCEL_diag] == 'U' ? UNIT_TRIANGULAR : TRIANGULAR;
-    bool without_alpha = family == ACCEL_TRMV || family == ACCEL_TRSV;
-    value alpha = without_alpha ? 1 : scalar(call, ACCEL_alpha);
+    struct equation_source from = {.call = call, .layout = layout, .index = index, .alpha = 1};
+    if (accel_has_scalar(routine, ACCEL_alpha))
+        from.alpha = scalar(call, ACCEL_alpha);
     if (before)
         before = (const char *)before + index * accel_bytes(out);
-    struct factor old = packed(out, before, layout), result = factor(&from, output, 'N');
-    struct equation e = {.out = result.stored,
-                         .before = old.stored,
+    from.old = packed(out, before, layout);
+    from.result = factor(&from, output, 'N');
+    struct equation e = {.out = from.result.stored,
+                         .before = from.old.stored,
                          .rows = out->rows,
                          .cols = out->cols,
-                         .uplo = accel_writes_triangle(family) ? call->flag[ACCEL_uplo] : 0,
+                         .uplo = accel_triangle_of(call, output),
                          .beta = scalar(call, ACCEL_beta)};
-    switch (family) {
-    case ACCEL_GEMM:
-    case ACCEL_GEMM3M:
-    case ACCEL_GEMMT:
-    case ACCEL_GEMM_BATCH:
-        one_product(&e, alpha, factor(&from, ACCEL_a, call->flag[ACCEL_transa]),
-                    factor(&from, ACCEL_b, call->flag[ACCEL_transb]), call->size[ACCEL_k]);
-        break;
-    case ACCEL_SYMM:
-    case ACCEL_HEMM:
-        beside(&e, &from, family == ACCEL_HEMM ? HERMITIAN : SYMMETRIC, alpha,
-               factor(&from, ACCEL_b, 'N'));
-        break;
-    case ACCEL_TRMM:
-        beside(&e, &from, triangular, alpha, old);
-        break;
-    case ACCEL_TRSM: /* 0 = op(A) X - alpha B */
-        beside(&e, &from, triangular, 1, result);
-        break;
-    case ACCEL_SYRK:
-    case ACCEL_HERK:
-        rank_k(&e, &from, family == ACCEL_HERK, false);
-        break;
-    case ACCEL_SYR2K:
-    case ACCEL_HER2K:
-        rank_k(&e, &from, family == ACCEL_HER2K, true);
-        break;
-    case ACCEL_GEMV:
-        row_beside(&e, &from, GENERAL, alpha, factor(&from, ACCEL_x, 'N'));
-        if (call->operand[ACCEL_x].cols == 0) /* the reference leaves y even so */
-            e.beta = 1;
-        break;
-    case ACCEL_SYMV:
-    case ACCEL_HEMV:
-        row_beside(&e, &from, family == ACCEL_HEMV ? HERMITIAN : SYMMETRIC, alpha,
-                   factor(&from, ACCEL_x, 'N'));
-        break;
-    case ACCEL_TRMV:
-        row_beside(&e, &from, triangular, 1, old);
-        break;
-    case ACCEL_TRSV:
-        row_beside(&e, &from, triangular, 1, result);
-        break;
-    case ACCEL_GER:
-    case ACCEL_GERC:
-        rank_1(&e, &from, family == ACCEL_GERC, false, ACCEL_y);
-        break;
-    case ACCEL_SYR:
-    case ACCEL_HER:
-        e.real_diagonal = family == ACCEL_HER;
-        rank_1(&e, &from, e.real_diagonal, false, ACCEL_x);
-        break;
-    case ACCEL_SYR2:
-    case ACCEL_HER2:
-        e.real_diagonal = family == ACCEL_HER2;
-        rank_1(&e, &from, e.real_diagonal, true, ACCEL_y);
-        break;
-    default: /* of BLAS alone */
-        break;
-    }
-    if (family == ACCEL_TRSM || family == ACCEL_TRSV) {
-        e.solve = alpha != 0;
-        e.beta = -alpha;
-    }
-    if (family == ACCEL_TRMM || family == ACCEL_TRMV)
-        e.beta = 0;
-    if (alpha == 0)
+    accel_op_of(routine)->equation(&e, &from);
+    if (from.alpha == 0)
         e.products = 0;
     return e;
 }

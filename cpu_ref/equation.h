@@ -5,7 +5,9 @@
 #ifndef ACCEL_CPU_REF_EQUATION_H
 #define ACCEL_CPU_REF_EQUATION_H
 
+#include "checks.h"
 #include "element.h"
+#include "ops/op.h"
 
 /* A matrix in memory: element (row, col) is ptr[row * row_step + col * col_step]. */
 struct stored {
@@ -39,6 +41,7 @@ struct equation {
     struct stored out, before;
     int64_t rows, cols; /* of the output */
     char uplo;          /* of the output; 0: all of it is written */
+    bool symmetric;     /* the output is, or Hermitian */
     bool real_diagonal;
 };
 
@@ -46,6 +49,9 @@ struct equation {
  * those of judge.h. */
 struct equation equation_of(const struct accel_call *call, enum accel_layout layout,
                             const void *before, int64_t index);
+
+/* The operand that a routine of BLAS writes. */
+enum accel_matrix equation_output(const struct accel_routine *routine);
 
 /* Whether (row, col) is in a triangle, the diagonal included. */
 static inline bool in_triangle(char uplo, int64_t row, int64_t col)

@@ -21,7 +21,7 @@ double cpu_ref_epsilon(enum accel_dtype dtype);
  * k), plus what underflow may add: the smallest normal number for each multiplication. For trsm and trsv, whose result X solves op(A) X = alpha B, |op(A) X - alpha B| /
  * (eps (|op(A)| |X| + |alpha| |B|)). After dmmch and dmvch of the reference BLAS tests
  * (https://www.netlib.org/blas/dblat3.f, dblat2.f).
- *   call    of the routine the family and the type alone; the output operand holds the result, the
+ *   call    of the routine the operation, the arguments and the type alone; the output operand holds the result, the
  *           others what they held before the call. All in host memory; nothing is kept or written
  *   layout  how the matrices are stored. Canonical calls: ACCEL_COLUMN_MAJOR. With ACCEL_ROW_MAJOR
  *           flags, sizes and operands are those of the row-major call itself, rows and cols as its

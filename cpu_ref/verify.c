@@ -225,7 +225,7 @@ static double judge_triangle(struct test *test, const struct equation *e, int64_
 static double judge_products(const struct accel_call *call, const void *before, uint64_t seed)
 {
     struct test test = {.dtype = call->routine->dtype};
-    const bool batch = call->routine->family == ACCEL_GEMM_BATCH;
+    const bool batch = accel_is_batch(call->routine);
     double worst = 0;
     int64_t longest =
         accel_max(accel_max(call->size[ACCEL_m], call->size[ACCEL_n]), call->size[ACCEL_k]);
@@ -233,21 +233,11 @@ static double judge_products(const struct accel_call *call, const void *before, 
         return CPU_REF_NOT_JUDGED;
     for (int64_t i = 0; i < (batch ? call->batch : 1) && worst >= 0; i++) {
         const struct equation e = equation_of(call, ACCEL_COLUMN_MAJOR, before, i);
-        worst = worse_of(worst, call->routine->family == ACCEL_GEMMT
-                                    ? judge_triangle(&test, &e, 0, e.rows)
-                                    : judge_equation(&test, &e));
+        worst = worse_of(worst, e.uplo && !e.symmetric ? judge_triangle(&test, &e, 0, e.rows)
+                                                       : judge_equation(&test, &e));
     }
     vectors_close(&test.vectors);
     return worst;
-}
-
-/* The operand that a routine of BLAS writes. */
-static int output_of(const struct accel_call *call)
-{
-    for (int i = 0; i < ACCEL_MATRICES; i++)
-        if (call->operand[i].access & ACCEL_WRITE)
-            return i;
-    return ACCEL_c;
 }
 
 /* Level 2 costs no more than its test: every element. */
@@ -272,10 +262,10 @@ static double judge_all(const struct accel_call *call, const void *before)
 double cpu_ref_verify(const struct accel_call *call, const void *const before[ACCEL_MATRICES],
                       uint64_t seed)
 {
-    if (accel_is_lapack(call->routine->family))
+    if (accel_is_lapack(call->routine))
         return cpu_ref_verify_lapack(call, before, seed);
-    const void *old = before[output_of(call)];
-    if (accel_is_level2(call->routine->family))
+    const void *old = before[equation_output(call->routine)];
+    if (accel_is_level2(call->routine))
         return judge_all(call, old);
     return judge_products(call, old, seed);
 }

@@ -42,7 +42,7 @@ static struct view vectors_of(const struct test *t)
     return z;
 }
 
-void eigen_judge(struct test *t)
+void check_syev(struct test *t)
 {
     const struct view a = test_mirrored(t, test_input(t, ACCEL_a));
     if (t->call->flag[ACCEL_jobz] != 'V') {
@@ -60,7 +60,7 @@ void eigen_judge(struct test *t)
     test_judge_columns(t, &z);
 }
 
-void eigen_judge_generalized(struct test *t)
+void check_sygv(struct test *t)
 {
     const struct view a = test_mirrored(t, test_input(t, ACCEL_a)),
                       b = test_mirrored(t, test_input(t, ACCEL_b));
@@ -102,73 +102,4 @@ void eigen_judge_generalized(struct test *t)
         test_subtract(t, bz, test_times(t, &b, 'N', r), z.rows);
         test_judge(t, bz, z.rows, view_norm(&b) + size * size);
     }
-}
-
-/* ---- Other square matrices ---- */
-
-/* V W r: of the real types, a pair of conjugates stands in two columns, as its real and its imaginary part. */
-static double *times_eigenvalues(struct test *t, const double *r, int64_t n)
-{
-    const struct accel_operand *w = &t->call->operand[ACCEL_x], *wi = &t->call->operand[ACCEL_y];
-    double *out = test_new_vector(t, n);
-    for (int64_t i = 0; i < n; i++) {
-        if (t->parts == 2) {
-            value z = load(w->ptr, i, t->dtype) * (r[2 * i] + r[2 * i + 1] * (value)_Complex_I);
-            out[2 * i] = (double)creall(z);
-            out[2 * i + 1] = (double)cimagl(z);
-        } else if (operand_real(wi, i) == 0 || i + 1 == n) {
-            out[i] = operand_real(w, i) * r[i];
-        } else {
-            double re = operand_real(w, i), im = operand_real(wi, i);
-            out[i] = re * r[i] + im * r[i + 1];
-            out[i + 1] = re * r[i + 1] - im * r[i];
-            i++;
-        }
-    }
-    return out;
-}
-
-/* The vectors have unit length; a pair of columns together. */
-static void judge_lengths(struct test *t, const struct view *v)
-{
-    const struct accel_operand *wi = &t->call->operand[ACCEL_y];
-    for (int64_t i = 0; i < v->cols; i++) {
-        bool pair = t->parts == 1 && operand_real(wi, i) != 0 && i + 1 < v->cols;
-        const struct view column = view_part(v, 0, v->rows, i, pair ? 2 : 1);
-        test_judge_number(t, sum_of_squares(&column) - 1, 1);
-        i += pair;
-    }
-}
-
-/* The sum of the eigenvalues and of their squares: the traces of A and of its square. */
-static void judge_traces(struct test *t, const struct view *a)
-{
-    const struct accel_operand *w = &t->call->operand[ACCEL_x], *wi = &t->call->operand[ACCEL_y];
-    const double square = sum_of_squares(a);
-    value sums[2] = {0, 0};
-    for (int64_t i = 0; i < a->rows; i++) {
-        value z = load(w->ptr, i, t->dtype);
-        if (t->parts == 1)
-            z += operand_real(wi, i) * (value)_Complex_I;
-        sums[0] += z - load(a->ptr, i * (a->ld + 1), a->dtype);
-        sums[1] += z * z;
-        for (int64_t j = 0; j < a->rows; j++)
-            sums[1] -=
-                load(a->ptr, i + j * a->ld, a->dtype) * load(a->ptr, j + i * a->ld, a->dtype);
-    }
-    test_judge_number(t, (double)magnitude(sums[0]), sqrt(square));
-    test_judge_number(t, (double)magnitude(sums[1]), square);
-}
-
-void eigen_judge_nonsymmetric(struct test *t)
-{
-    const struct view a = test_input(t, ACCEL_a), v = test_result(t, ACCEL_c);
-    judge_traces(t, &a);
-    if (t->call->flag[ACCEL_jobvr] != 'V')
-        return;
-    const double *r = test_random_vector(t, v.cols);
-    double *y = test_times(t, &a, 'N', test_times(t, &v, 'N', r));
-    test_subtract(t, y, test_times(t, &v, 'N', times_eigenvalues(t, r, v.cols)), v.rows);
-    test_judge(t, y, v.rows, view_norm(&a) * view_norm(&v));
-    judge_lengths(t, &v);
 }

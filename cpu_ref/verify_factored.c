@@ -207,52 +207,83 @@ static void judge_inverse(struct test *t, const struct factored *a, const struct
     t->vectors.used = used;
 }
 
-/* ---- The families ---- */
+/* ---- LU ---- */
 
-void factored_judge_linear(struct test *t)
+/* A as it was given and its factors are the same matrix. */
+static void judge_lu(struct test *t, bool solves)
 {
-    const struct view a = test_input(t, ACCEL_a), made = test_result(t, ACCEL_a);
-    struct factored f, given;
-    switch (t->call->routine->family) {
-    case ACCEL_GETRF:
-    case ACCEL_GESV:
-        given = factored_plain(a);
-        if (!open_lu(t, &f, made))
-            return;
-        factored_judge_same(t, &given, &f);
-        if (t->call->routine->family == ACCEL_GESV)
-            judge_solution(t, &given, 'N');
+    const struct factored given = factored_plain(test_input(t, ACCEL_a));
+    struct factored f;
+    if (!open_lu(t, &f, test_result(t, ACCEL_a)))
         return;
-    case ACCEL_GETRS:
-        if (open_lu(t, &f, a))
-            judge_solution(t, &f, t->call->flag[ACCEL_trans]);
-        return;
-    case ACCEL_GETRI:
-        if (open_lu(t, &f, a))
-            judge_inverse(t, &f, &made);
-        return;
-    case ACCEL_POTRF:
-    case ACCEL_POSV:
-        given = factored_plain(test_mirrored(t, a));
-        factored_open_cholesky(t, &f, made);
-        factored_judge_same(t, &given, &f);
-        if (t->call->routine->family == ACCEL_POSV)
-            judge_solution(t, &given, 'N');
-        return;
-    case ACCEL_POTRS:
-        factored_open_cholesky(t, &f, a);
-        judge_solution(t, &f, 'N');
-        return;
-    case ACCEL_POTRI: {
-        const struct view inverse = test_mirrored(t, made);
-        factored_open_cholesky(t, &f, a);
-        judge_inverse(t, &f, &inverse);
-        return;
-    }
-    default:
-        return;
-    }
+    factored_judge_same(t, &given, &f);
+    if (solves)
+        judge_solution(t, &given, 'N');
 }
+
+void check_getrf(struct test *t)
+{
+    judge_lu(t, false);
+}
+
+void check_gesv(struct test *t)
+{
+    judge_lu(t, true);
+}
+
+void check_getrs(struct test *t)
+{
+    struct factored f;
+    if (open_lu(t, &f, test_input(t, ACCEL_a)))
+        judge_solution(t, &f, t->call->flag[ACCEL_trans]);
+}
+
+void check_getri(struct test *t)
+{
+    const struct view inverse = test_result(t, ACCEL_a);
+    struct factored f;
+    if (open_lu(t, &f, test_input(t, ACCEL_a)))
+        judge_inverse(t, &f, &inverse);
+}
+
+/* ---- Cholesky ---- */
+
+static void judge_cholesky(struct test *t, bool solves)
+{
+    const struct factored given = factored_plain(test_mirrored(t, test_input(t, ACCEL_a)));
+    struct factored f;
+    factored_open_cholesky(t, &f, test_result(t, ACCEL_a));
+    factored_judge_same(t, &given, &f);
+    if (solves)
+        judge_solution(t, &given, 'N');
+}
+
+void check_potrf(struct test *t)
+{
+    judge_cholesky(t, false);
+}
+
+void check_posv(struct test *t)
+{
+    judge_cholesky(t, true);
+}
+
+void check_potrs(struct test *t)
+{
+    struct factored f;
+    factored_open_cholesky(t, &f, test_input(t, ACCEL_a));
+    judge_solution(t, &f, 'N');
+}
+
+void check_potri(struct test *t)
+{
+    const struct view inverse = test_mirrored(t, test_result(t, ACCEL_a));
+    struct factored f;
+    factored_open_cholesky(t, &f, test_input(t, ACCEL_a));
+    judge_inverse(t, &f, &inverse);
+}
+
+/* ---- Triangles ---- */
 
 static struct view triangle(const struct test *t, struct view x)
 {
@@ -260,45 +291,58 @@ static struct view triangle(const struct test *t, struct view x)
                        t->call->flag[ACCEL_uplo]);
 }
 
-void factored_judge_triangular(struct test *t)
+void check_trtrs(struct test *t)
 {
-    const struct view a = triangle(t, test_input(t, ACCEL_a)),
-                      made = triangle(t, test_result(t, ACCEL_a));
-    const struct factored given = factored_plain(a);
-    switch (t->call->routine->family) {
-    case ACCEL_TRTRS:
-        judge_solution(t, &given, t->call->flag[ACCEL_trans]);
-        return;
-    case ACCEL_TRTRI:
-        judge_inverse(t, &given, &made);
-        return;
-    default: { /* lauum: U U^H, L^H L */
-        const struct view square = test_mirrored(t, made);
-        const bool upper = a.uplo == 'U';
-        const double *r = test_random_vector(t, a.cols);
-        double *y = test_times(t, &square, 'N', r);
-        test_subtract(t, y,
-                      test_times(t, &a, upper ? 'N' : 'C', test_times(t, &a, upper ? 'C' : 'N', r)),
-                      a.rows);
-        test_judge(t, y, a.rows, given.norm * given.norm);
-    }
-    }
+    const struct factored given = factored_plain(triangle(t, test_input(t, ACCEL_a)));
+    judge_solution(t, &given, t->call->flag[ACCEL_trans]);
 }
 
-void factored_judge_indefinite(struct test *t)
+void check_trtri(struct test *t)
 {
-    const struct view a = test_input(t, ACCEL_a);
-    const struct factored given = factored_plain(test_mirrored(t, a));
-    const enum accel_family family = t->call->routine->family;
+    const struct view inverse = triangle(t, test_result(t, ACCEL_a));
+    const struct factored given = factored_plain(triangle(t, test_input(t, ACCEL_a)));
+    judge_inverse(t, &given, &inverse);
+}
+
+void check_lauum(struct test *t)
+{
+    const struct view a = triangle(t, test_input(t, ACCEL_a)),
+                      square = test_mirrored(t, triangle(t, test_result(t, ACCEL_a)));
+    const bool upper = a.uplo == 'U';
+    const double norm = view_norm(&a), *r = test_random_vector(t, a.cols);
+    double *y = test_times(t, &square, 'N', r);
+    test_subtract(t, y,
+                  test_times(t, &a, upper ? 'N' : 'C', test_times(t, &a, upper ? 'C' : 'N', r)),
+                  a.rows);
+    test_judge(t, y, a.rows, norm * norm);
+}
+
+/* ---- LDL ---- */
+
+static void judge_ldl(struct test *t, bool solves)
+{
+    const struct factored given = factored_plain(test_mirrored(t, test_input(t, ACCEL_a)));
     struct factored f;
-    const bool solves = family == ACCEL_SYTRS || family == ACCEL_HETRS;
-    if (!open_ldl(t, &f, solves ? a : test_result(t, ACCEL_a)))
+    if (!open_ldl(t, &f, test_result(t, ACCEL_a)))
         return;
-    if (solves) {
-        judge_solution(t, &f, 'N');
-        return;
-    }
     factored_judge_same(t, &given, &f);
-    if (family == ACCEL_SYSV || family == ACCEL_HESV)
+    if (solves)
         judge_solution(t, &given, 'N');
+}
+
+void check_sytrf(struct test *t)
+{
+    judge_ldl(t, false);
+}
+
+void check_sysv(struct test *t)
+{
+    judge_ldl(t, true);
+}
+
+void check_sytrs(struct test *t)
+{
+    struct factored f;
+    if (open_ldl(t, &f, test_input(t, ACCEL_a)))
+        judge_solution(t, &f, 'N');
 }

@@ -2,7 +2,7 @@
 
 /* ---- Copies ---- */
 
-static void judge_copy(struct test *t)
+void check_lacpy(struct test *t)
 {
     const struct view a = test_input(t, ACCEL_a), b = test_result(t, ACCEL_b);
     const char uplo = t->call->flag[ACCEL_uplo];
@@ -16,72 +16,6 @@ static void judge_copy(struct test *t)
                       (size_t)(to - from) * size) == 0;
     }
     test_note(t, same ? 0 : INFINITY);
-}
-
-/* ---- The families ---- */
-
-static void judge_call(struct test *t)
-{
-    switch (t->call->routine->family) {
-    case ACCEL_SYTRF:
-    case ACCEL_SYTRS:
-    case ACCEL_SYSV:
-    case ACCEL_HETRF:
-    case ACCEL_HETRS:
-    case ACCEL_HESV:
-        factored_judge_indefinite(t);
-        return;
-    case ACCEL_TRTRS:
-    case ACCEL_TRTRI:
-    case ACCEL_LAUUM:
-        factored_judge_triangular(t);
-        return;
-    case ACCEL_GEQRF:
-        qr_judge(t);
-        return;
-    case ACCEL_ORGQR:
-        qr_judge_generated(t);
-        return;
-    case ACCEL_ORMQR:
-        qr_judge_applied(t);
-        return;
-    case ACCEL_GELSS:
-    case ACCEL_GELSD: {
-        const struct view a = test_input(t, ACCEL_a);
-        singular_judge_values(t, &a);
-        qr_judge_least_squares(t);
-        return;
-    }
-    case ACCEL_GELS:
-    case ACCEL_GELSY:
-        qr_judge_least_squares(t);
-        return;
-    case ACCEL_SYEV:
-    case ACCEL_SYEVD:
-    case ACCEL_SYEVR:
-    case ACCEL_SYEVX:
-        eigen_judge(t);
-        return;
-    case ACCEL_SYGV:
-    case ACCEL_SYGVD:
-    case ACCEL_SYGVX:
-        eigen_judge_generalized(t);
-        return;
-    case ACCEL_GESVD:
-    case ACCEL_GESDD:
-        singular_judge(t);
-        return;
-    case ACCEL_GEEV:
-        eigen_judge_nonsymmetric(t);
-        return;
-    case ACCEL_LACPY:
-        judge_copy(t);
-        return;
-    case ACCEL_LASWP: /* it does not say how many rows there are */
-        return;
-    default:
-        factored_judge_linear(t);
-    }
 }
 
 /* Inputs that are no numbers, or very large, are the original's business. */
@@ -104,6 +38,7 @@ static bool are_inputs_numbers(const struct test *t)
 double cpu_ref_verify_lapack(const struct accel_call *call,
                              const void *const before[ACCEL_MATRICES], uint64_t seed)
 {
+    cpu_ref_check *const check = accel_op_of(call->routine)->check;
     struct test t = {.call = call,
                      .before = before,
                      .dtype = call->routine->dtype,
@@ -113,7 +48,8 @@ double cpu_ref_verify_lapack(const struct accel_call *call,
         t.order = accel_max(t.order, call->size[i]);
     if (!are_inputs_numbers(&t) || !vectors_open(&t.vectors, 24, t.order, seed))
         return CPU_REF_NOT_JUDGED;
-    judge_call(&t);
+    if (check)
+        check(&t);
     vectors_close(&t.vectors);
     if (isnan(t.worst))
         return INFINITY;

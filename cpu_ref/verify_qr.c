@@ -23,7 +23,7 @@ static void reflect(struct test *t, const struct view *qr, int64_t k, char op, d
     }
 }
 
-void qr_judge(struct test *t)
+void check_geqrf(struct test *t)
 {
     const struct view a = test_input(t, ACCEL_a), qr = test_result(t, ACCEL_a),
                       r = factored_upper(&qr);
@@ -36,7 +36,7 @@ void qr_judge(struct test *t)
     test_judge(t, y, a.rows, view_norm(&a));
 }
 
-void qr_judge_generated(struct test *t)
+void check_orgqr(struct test *t)
 {
     const struct view qr = test_input(t, ACCEL_a), q = test_result(t, ACCEL_a);
     const double *x = test_random_vector(t, q.cols);
@@ -47,7 +47,7 @@ void qr_judge_generated(struct test *t)
     test_judge(t, y, q.rows, 1);
 }
 
-void qr_judge_applied(struct test *t)
+void check_ormqr(struct test *t)
 {
     const struct view qr = test_input(t, ACCEL_a), c = test_input(t, ACCEL_c),
                       got = test_result(t, ACCEL_c);
@@ -65,7 +65,7 @@ void qr_judge_applied(struct test *t)
 
 /* ---- Least squares ---- */
 
-void qr_judge_least_squares(struct test *t)
+void check_gels(struct test *t)
 {
     const struct view a = test_input(t, ACCEL_a), all_b = test_input(t, ACCEL_b),
                       all_x = test_result(t, ACCEL_b);
@@ -85,4 +85,11 @@ void qr_judge_least_squares(struct test *t)
         double rest = full ? 0 : greater_of(t->call->scalar[ACCEL_rcond].re, 0) / test_tolerance(t);
         test_judge(t, test_times(t, &a, op == 'N' ? 'C' : 'N', y), cols, size * scale * (1 + rest));
     }
+}
+
+void check_gelss(struct test *t)
+{
+    const struct view a = test_input(t, ACCEL_a);
+    singular_judge_values(t, &a);
+    check_gels(t);
 }

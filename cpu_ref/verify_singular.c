@@ -24,7 +24,7 @@ static struct view singular_vectors(const struct test *t, enum accel_flag job,
                           : view_part(&a, 0, values, 0, a.cols);
 }
 
-void singular_judge(struct test *t)
+void check_gesvd(struct test *t)
 {
     const struct view a = test_input(t, ACCEL_a);
     const struct accel_operand *s = &t->call->operand[ACCEL_x];

@@ -20,10 +20,8 @@ struct view test_input(const struct test *t, enum accel_matrix which)
 
 struct view test_mirrored(const struct test *t, struct view x)
 {
-    enum accel_family family = t->call->routine->family;
-    bool symmetric = family == ACCEL_SYTRF || family == ACCEL_SYTRS || family == ACCEL_SYSV;
-    return view_shaped(x, symmetric || !accel_is_complex(x.dtype) ? SYMMETRIC : HERMITIAN,
-                       t->call->flag[ACCEL_uplo]);
+    bool hermitian = accel_is_hermitian(t->call->routine) && accel_is_complex(x.dtype);
+    return view_shaped(x, hermitian ? HERMITIAN : SYMMETRIC, t->call->flag[ACCEL_uplo]);
 }
 
 struct view view_shaped(struct view x, enum structure structure, char uplo)

@@ -1,5 +1,5 @@
 /*
- * For the checks of LAPACK's results alone (verify_lapack.c and what it leads to): a call under test, what is multiplied and
+ * For the checks of LAPACK's results alone (checks.h): a call under test, what is multiplied and
  * compared for it, and the checks of each kind of result. Residuals are taken times a random vector r.
  *
  * Matrices are views of the call's memory or of what it held before, column-major, read and never written; nothing is kept beyond
@@ -11,6 +11,7 @@
 #ifndef ACCEL_CPU_REF_VERIFY_TEST_H
 #define ACCEL_CPU_REF_VERIFY_TEST_H
 
+#include "checks.h"
 #include "vectors.h"
 
 /* The call under test. Vectors are as long as the longer of its sizes. */
@@ -108,48 +109,9 @@ void factored_open_cholesky(struct test *t, struct factored *f, struct view fact
 /* Both are the same matrix, whose norm is that of the one that was given. */
 void factored_judge_same(struct test *t, const struct factored *given, const struct factored *made);
 
-/* Factors by LU or Cholesky, and the solutions and inverses by them (getrf, potrf and so on). */
-void factored_judge_linear(struct test *t);
-
-/* Solutions by a triangle, its inverse, its square (trtrs, trtri, lauum). */
-void factored_judge_triangular(struct test *t);
-
-/* Factors by LDL, and the solutions by them (sytrf, hetrf and so on). */
-void factored_judge_indefinite(struct test *t);
-
-/* ---- Orthogonal factors and least squares (verify_qr.c) ---- */
-
-/* geqrf: A = Q R */
-void qr_judge(struct test *t);
-
-/* orgqr: the columns of Q that the reflectors make. */
-void qr_judge_generated(struct test *t);
-
-/* ormqr: op(Q) C or C op(Q). */
-void qr_judge_applied(struct test *t);
-
-/* gels and others: op(A)^H (b - op(A) x) = 0; where the system has a solution, b - op(A) x itself. Singular values that count as
- * zero leave what belongs to them: rcond |A| |b|. */
-void qr_judge_least_squares(struct test *t);
-
-/* ---- Eigenvalues (verify_eigen.c) ---- */
-
-/* syev and others: A Z = Z W. */
-void eigen_judge(struct test *t);
-
-/* sygv and others: A Z = B Z W, A B Z = Z W, B A Z = Z W; Z^H B Z = 1, or Z Z^H = B. The values alone are not judged, but for
- * B's factor. */
-void eigen_judge_generalized(struct test *t);
-
-/* geev: A V = V W. */
-void eigen_judge_nonsymmetric(struct test *t);
-
 /* ---- Singular values (verify_singular.c) ---- */
 
 /* The min(rows, cols) values of A alone: their squares add up to that of the matrix. */
 void singular_judge_values(struct test *t, const struct view *a);
-
-/* gesvd, gesdd: A V = U S; with one side alone A A^H U = U S^2 or A^H A V = V S^2. */
-void singular_judge(struct test *t);
 
 #endif

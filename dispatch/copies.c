@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "gpu/gpu.h"
+#include "ops/op.h"
 
 bool copies_host_can_reach(const struct accel_operand *x)
 {
@@ -85,7 +86,7 @@ static bool run_one_on_copies(const struct accel_call *call, const struct dispat
     void *copies[ACCEL_MATRICES] = {NULL};
     bool right = true;
     for (int i = ACCEL_MATRICES; right && i-- > 0;) { /* the matrices last */
-        if (i == ACCEL_a && call->routine->family == ACCEL_LASWP)
+        if (i == ACCEL_a && accel_op_of(call->routine)->unbounded)
             on_copies.operand[i].rows = rows_of_laswp(&on_copies);
         if (!copies_host_can_reach(&call->operand[i]))
             right = (copies[i] = make_copy(&on_copies.operand[i])) != NULL;
@@ -103,7 +104,7 @@ static bool run_one_on_copies(const struct accel_call *call, const struct dispat
 bool copies_run(const struct accel_call *call, const struct dispatch_caller *caller)
 {
     bool right = true;
-    if (call->routine->family != ACCEL_GEMM_BATCH)
+    if (!accel_is_batch(call->routine))
         return run_one_on_copies(call, caller);
     for (int64_t i = 0; right && i < call->batch; i++) {
         const struct accel_call product = accel_products_of(call, i, 1);

@@ -107,7 +107,7 @@ static const char *argument_fault(const struct accel_call *call)
 /* Whether LAPACK's own rules are for this call. */
 static bool is_lapack_call(const struct accel_call *call)
 {
-    return accel_is_lapack(call->routine->family) && call->layout != ACCEL_NO_LAYOUT &&
+    return accel_is_lapack(call->routine) && call->layout != ACCEL_NO_LAYOUT &&
            !accel_is_rows_of_lapack(call);
 }
 
@@ -126,7 +126,7 @@ const char *accel_call_fault(const struct accel_call *call)
 bool accel_call_touches_nothing(const struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
-    if (accel_is_lapack(routine->family))
+    if (accel_is_lapack(routine))
         return lapack_is_empty(call);
     for (int i = 0; i < routine->args; i++) /* with k = 0, C is scaled */
         if (routine->arg[i].kind == ACCEL_ARG_SIZE && routine->arg[i].slot != ACCEL_k &&
@@ -139,7 +139,7 @@ bool accel_call_looks_at(const struct accel_call *call, const struct accel_arg *
 {
     if (accel_call_shape_fault(call))
         return false;
-    if (accel_is_lapack(call->routine->family))
+    if (accel_is_lapack(call->routine))
         return lapack_looks_at(call, arg);
     bool adds = !accel_has_size(call->routine, ACCEL_k) || call->size[ACCEL_k] > 0;
     return !accel_call_touches_nothing(call) && (adds || arg->slot != ACCEL_alpha);
@@ -148,7 +148,7 @@ bool accel_call_looks_at(const struct accel_call *call, const struct accel_arg *
 bool accel_call_empty(const struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
-    if (accel_is_lapack(routine->family))
+    if (accel_is_lapack(routine))
         return lapack_is_empty(call);
     for (int i = 0; i < routine->args; i++)
         if (routine->arg[i].kind == ACCEL_ARG_SIZE && call->size[routine->arg[i].slot] == 0)
@@ -368,7 +368,7 @@ static bool suits_gpu(const struct accel_call *call)
  * extents beyond 2^63 bytes. */
 static bool is_supported(const struct accel_call *call)
 {
-    if (accel_is_lapack(call->routine->family) && !lapack_is_supported(call))
+    if (accel_is_lapack(call->routine) && !lapack_is_supported(call))
         return false;
     /* OpenBLAS's extension: for others it is an error. Row-major calls of Level 2 become the same. */
     for (int i = 0; i < call->routine->args; i++) {
@@ -400,7 +400,7 @@ static void estimate(struct accel_decision *decision, const struct accel_call *c
 
 static bool must_move(const struct accel_call *call)
 {
-    return accel_only_moves(call->routine->family) && call->operand[ACCEL_a].place == ACCEL_HOST;
+    return accel_only_moves(call->routine) && call->operand[ACCEL_a].place == ACCEL_HOST;
 }
 
 static bool on_device(const struct accel_call *call)
@@ -454,8 +454,7 @@ static enum accel_why obstacle(const struct accel_call *call, const struct accel
     if (machine->failed)
         return ACCEL_ERROR;
     /* BLAS goes through in tiles, LAPACK does not. */
-    if (accel_uses_solver(call->routine->family) &&
-        lapack_gpu_bytes(call) > (double)machine->gpu_memory)
+    if (accel_uses_solver(call->routine) && lapack_gpu_bytes(call) > (double)machine->gpu_memory)
         return ACCEL_NO_MEMORY;
     return ACCEL_WHYS;
 }
@@ -493,10 +492,10 @@ static struct accel_decision decide(const struct accel_call *call,
         return on_cpu(decision, ACCEL_OFF);
     if (accel_call_fault(call))
         return on_cpu(decision, ACCEL_BAD_ARGUMENT);
-    if (accel_is_lapack(call->routine->family) && lapack_is_query(call))
+    if (accel_is_lapack(call->routine) && lapack_is_query(call))
         return on_cpu(decision, ACCEL_WORKSPACE_QUERY);
     bool device_data = on_device(call);
-    if (accel_call_empty(call) && (!device_data || accel_is_lapack(call->routine->family)))
+    if (accel_call_empty(call) && (!device_data || accel_is_lapack(call->routine)))
         return on_cpu(decision, ACCEL_EMPTY);
     estimate(&decision, call, machine);
     if (!is_supported(call))

@@ -29,6 +29,7 @@
 #include "base/text.h"
 #include "verify.h"
 #include "dispatch/cost/warm.h"
+#include "ops/op.h"
 
 static struct accel_settings settings;
 static struct accel_ranks ranks;

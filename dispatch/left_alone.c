@@ -4,6 +4,7 @@
 
 #include "base/say.h"
 #include "start.h"
+#include "ops/op.h"
 
 /* By routine, a bit each. */
 enum { WORDS = 16 };
@@ -39,8 +40,7 @@ static void leave_lapack(const char *failure)
 {
     bool news = false;
     for (uint32_t i = 0; i < accel_routine_count; i++)
-        if (accel_is_lapack(accel_routines[i].family) &&
-            left_alone_add(&accel_routines[i], LEFT_FAILED))
+        if (accel_is_lapack(&accel_routines[i]) && left_alone_add(&accel_routines[i], LEFT_FAILED))
             news = true;
     if (news)
         accel_say("LAPACK is left to the CPU from here on, %s goes on with BLAS: %s",

@@ -17,6 +17,7 @@
 #include "base/say.h"
 #include "base/text.h"
 #include "dispatch/cost/warm.h"
+#include "ops/op.h"
 
 static const struct accel_settings *settings;
 static const struct accel_ranks *ranks;
@@ -104,7 +105,8 @@ static bool lock_start(enum start_patience patience)
 static void warm_products(void)
 {
     for (uint32_t i = 0; i < accel_routine_count; i++)
-        if (accel_routines[i].family == ACCEL_GEMM && !accel_is_complex(accel_routines[i].dtype))
+        if (accel_op_of(&accel_routines[i]) == &op_gemm &&
+            !accel_is_complex(accel_routines[i].dtype))
             warm_up(&accel_routines[i]);
 }
 

@@ -8,6 +8,7 @@
 #include "copies.h"
 #include "cpu_ref/verify.h"
 #include "gpu/gpu.h"
+#include "ops/op.h"
 #include "base/say.h"
 
 static _Atomic uint64_t calls; /* that could have been verified */
@@ -16,7 +17,7 @@ static _Atomic uint64_t calls; /* that could have been verified */
 
 static int64_t count_of(const struct accel_call *call, const struct accel_operand *x)
 {
-    bool batch = call->routine->family == ACCEL_GEMM_BATCH;
+    bool batch = accel_is_batch(call->routine);
     return batch && (x->access & ACCEL_WRITE) ? call->batch : 1;
 }
 
@@ -68,7 +69,7 @@ static void say_no_memory(void)
 /* laswp says of its matrix no more than how far its columns are apart: there may be less of it. */
 static bool is_known(const struct accel_call *call)
 {
-    return call->routine->family != ACCEL_LASWP;
+    return !accel_op_of(call->routine)->unbounded;
 }
 
 void verify_begin(struct verification *verification, const struct accel_call *call,
@@ -148,7 +149,7 @@ double verify_judge(const struct verification *verification, const struct accel_
         return VERIFY_NOT_ASKED;
     if (!is_known(call))
         return CPU_REF_NOT_JUDGED;
-    bool batch = call->routine->family == ACCEL_GEMM_BATCH;
+    bool batch = accel_is_batch(call->routine);
     int64_t products = batch ? call->batch : 1;
     for (int64_t i = 0; i < products && worst >= 0; i++) {
         const struct accel_call product = batch ? accel_products_of(call, i, 1) : *call;

@@ -53,130 +53,6 @@ static inline size_t accel_dtype_size(enum accel_dtype dtype)
     return (accel_is_double(dtype) ? 8u : 4u) * (accel_is_complex(dtype) ? 2u : 1u);
 }
 
-/* One family is one mathematical operation over the four types, and one function in gpu/. */
-enum accel_family {
-    ACCEL_GEMM,       /* C := alpha op(A) op(B) + beta C */
-    ACCEL_SYMM,       /* C := alpha A B + beta C or alpha B A + beta C, A symmetric */
-    ACCEL_HEMM,       /* the same, A Hermitian */
-    ACCEL_SYRK,       /* C := alpha op(A) op(A)' + beta C, a triangle of C */
-    ACCEL_HERK,       /* C := alpha op(A) op(A)^H + beta C, alpha and beta real */
-    ACCEL_SYR2K,      /* C := alpha (op(A) op(B)' + op(B) op(A)') + beta C */
-    ACCEL_HER2K,      /* C := alpha op(A) op(B)^H + conj(alpha) op(B) op(A)^H + beta C, beta real */
-    ACCEL_TRMM,       /* B := alpha op(A) B or alpha B op(A), A triangular */
-    ACCEL_TRSM,       /* B := the X with op(A) X = alpha B or X op(A) = alpha B */
-    ACCEL_GEMMT,      /* a triangle of C := alpha op(A) op(B) + beta C */
-    ACCEL_GEMM3M,     /* gemm of complex matrices by three real products */
-    ACCEL_GEMM_BATCH, /* many gemms of one shape */
-    /* Level 2: they touch as many elements as they compute. */
-    ACCEL_GEMV, /* y := alpha op(A) x + beta y */
-    ACCEL_SYMV, /* y := alpha A x + beta y, A symmetric */
-    ACCEL_HEMV, /* the same, A Hermitian */
-    ACCEL_TRMV, /* x := op(A) x, A triangular */
-    ACCEL_TRSV, /* x := the y with op(A) y = x */
-    ACCEL_GER,  /* A := alpha x y' + A */
-    ACCEL_GERC, /* A := alpha x y^H + A */
-    ACCEL_SYR,  /* A := alpha x x' + A, a triangle of A */
-    ACCEL_HER,  /* A := alpha x x^H + A, alpha real */
-    ACCEL_SYR2, /* A := alpha (x y' + y x') + A */
-    ACCEL_HER2, /* A := alpha x y^H + conj(alpha) y x^H + A */
-    /* LAPACK: what each does is in its documentation (https://www.netlib.org/lapack/explore-html/). sy, or, and he,
-     * un are one family where the type tells them apart. */
-    ACCEL_GETRF,
-    ACCEL_GETRS,
-    ACCEL_GESV,
-    ACCEL_GETRI,
-    ACCEL_POTRF,
-    ACCEL_POTRS,
-    ACCEL_POSV,
-    ACCEL_POTRI,
-    ACCEL_LAUUM,
-    ACCEL_TRTRS,
-    ACCEL_TRTRI,
-    ACCEL_SYTRF,
-    ACCEL_SYTRS,
-    ACCEL_SYSV,
-    ACCEL_HETRF,
-    ACCEL_HETRS,
-    ACCEL_HESV,
-    ACCEL_GEQRF,
-    ACCEL_ORGQR, /* ungqr */
-    ACCEL_ORMQR, /* unmqr */
-    ACCEL_GELS,
-    ACCEL_GELSS,
-    ACCEL_GELSD,
-    ACCEL_GELSY,
-    ACCEL_SYEV, /* heev, and so on */
-    ACCEL_SYEVD,
-    ACCEL_SYEVR,
-    ACCEL_SYEVX,
-    ACCEL_SYGV,
-    ACCEL_SYGVD,
-    ACCEL_SYGVX,
-    ACCEL_GESVD,
-    ACCEL_GESDD,
-    ACCEL_GEEV,
-    ACCEL_LASWP,
-    ACCEL_LACPY,
-    ACCEL_FAMILIES
-};
-
-static inline bool accel_is_lapack(enum accel_family family)
-{
-    return family >= ACCEL_GETRF;
-}
-
-static inline bool accel_is_level2(enum accel_family family)
-{
-    return family >= ACCEL_GEMV && !accel_is_lapack(family);
-}
-
-/* Whether a routine moves as many bytes as it computes: it pays only where its matrix is there already. */
-static inline bool accel_only_moves(enum accel_family family)
-{
-    return accel_is_level2(family) || family == ACCEL_LASWP || family == ACCEL_LACPY;
-}
-
-/* Whether it is cuSOLVER's to compute. */
-static inline bool accel_uses_solver(enum accel_family family)
-{
-    return accel_is_lapack(family) && !accel_only_moves(family);
-}
-
-/* Whether the matrix of which a triangle counts is Hermitian. */
-static inline bool accel_is_hermitian(enum accel_family family)
-{
-    switch (family) {
-    case ACCEL_HEMM:
-    case ACCEL_HERK:
-    case ACCEL_HER2K:
-    case ACCEL_HEMV:
-    case ACCEL_HER:
-    case ACCEL_HER2:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* Whether only a triangle of the output, which is square, is written. */
-static inline bool accel_writes_triangle(enum accel_family family)
-{
-    switch (family) {
-    case ACCEL_GEMMT:
-    case ACCEL_SYRK:
-    case ACCEL_HERK:
-    case ACCEL_SYR2K:
-    case ACCEL_HER2K:
-    case ACCEL_SYR:
-    case ACCEL_HER:
-    case ACCEL_SYR2:
-    case ACCEL_HER2:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* Where an argument's value stands in the canonical call, by kind. */
 enum accel_size {
     ACCEL_m,
@@ -309,7 +185,7 @@ struct accel_call;
 /* A row of the routine table (ops/blas/blas.def). Constant. */
 struct accel_routine {
     char name[24]; /* lower case, without any mangling */
-    enum accel_family family;
+    uint8_t op;    /* its operation's place in ops.def: accel_op_of() */
     enum accel_dtype dtype;
     enum accel_row_major row_major;
     /* Real floating-point operations of the call (a complex multiply-add counts 8, a real one 2).
@@ -375,13 +251,6 @@ struct accel_call {
     int64_t given[ACCEL_ARGS_MAX];
 };
 
-/* What LAPACKE is passed in row-major order it transposes, and passes on to the Fortran name as other matrices: that
- * call is decided, this one is the original's. */
-static inline bool accel_is_rows_of_lapack(const struct accel_call *call)
-{
-    return call->layout == ACCEL_ROW_MAJOR && accel_is_lapack(call->routine->family);
-}
-
 /* Element i of an array of integers of either size, at any address; of an operand in memory that the CPU reads. */
 static inline int64_t accel_integer_at(enum accel_dtype dtype, const void *array, int64_t i)
 {
@@ -412,7 +281,7 @@ static inline int64_t accel_max(int64_t a, int64_t b)
 static inline char accel_job_of(const struct accel_call *call, enum accel_flag job)
 {
     char both = call->flag[ACCEL_jobz];
-    if (call->routine->family != ACCEL_GESDD)
+    if (!both)
         return call->flag[job];
     if (both != 'O')
         return both;
@@ -553,32 +422,6 @@ static inline bool accel_is_read(const struct accel_call *call, const struct acc
         return false;
     return x->access == ACCEL_READ || !accel_is_zero(call->scalar[ACCEL_beta]) ||
            !accel_has_scalar(call->routine, ACCEL_beta);
-}
-
-/* The triangle of operand i that alone is written, or 0. */
-static inline char accel_triangle_of(const struct accel_call *call, int i)
-{
-    char uplo = call->flag[ACCEL_uplo];
-    switch (call->routine->family) {
-    case ACCEL_POTRF:
-    case ACCEL_POSV:
-    case ACCEL_POTRI:
-    case ACCEL_LAUUM:
-    case ACCEL_TRTRI:
-    case ACCEL_SYTRF:
-    case ACCEL_SYSV:
-    case ACCEL_HETRF:
-    case ACCEL_HESV:
-        return i == ACCEL_a ? uplo : 0;
-    case ACCEL_SYGV:
-    case ACCEL_SYGVD:
-    case ACCEL_SYGVX:
-        return i == ACCEL_b ? uplo : 0;
-    case ACCEL_LACPY:
-        return uplo == '*' ? 0 : uplo;
-    default:
-        return accel_writes_triangle(call->routine->family) ? uplo : 0;
-    }
 }
 
 /* a * b and a + b for sizes; false when the result does not fit. */

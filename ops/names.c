@@ -1,5 +1,7 @@
 #include "names.h"
 
+#include "op.h"
+
 #include "manglings.def"
 
 /* ---- The routine table as C data ---- */
@@ -15,9 +17,8 @@
         (void)m, (void)k, (void)order, (void)batch, (void)nrhs, (void)mn, (void)mx, (void)vectors; \
         return (flop_count) * (accel_is_complex(ACCEL_##dtype) ? 4 : 1);                           \
     }
-#define ROUTINE(name, NAME, family, dtype, row_major, flop_count, args)                            \
-    FLOPS(name, dtype, flop_count)
-#define LAPACK(name, NAME, family, dtype, flop_count, args) FLOPS(name, dtype, flop_count)
+#define ROUTINE(name, NAME, op, dtype, row_major, flop_count, args) FLOPS(name, dtype, flop_count)
+#define LAPACK(name, NAME, op, dtype, flop_count, args)             FLOPS(name, dtype, flop_count)
 #include "ops/blas/blas.def"
 #undef ROUTINE
 #undef LAPACK
@@ -61,22 +62,27 @@
 #define INFO(x)                               ARG(x, INFO, false, a)
 #define EXTRA(x)                              ARG(x, EXTRA, false, a)
 
-#define ROUTINE(name, NAME, family, dtype, row_major, flop_count, args)                            \
+#define ROUTINE(name, NAME, op, dtype, row_major, flop_count, args)                                \
     static const struct accel_arg args_##name[] = {args};
-#define LAPACK(name, NAME, family, dtype, flop_count, args)                                        \
+#define LAPACK(name, NAME, op, dtype, flop_count, args)                                            \
     static const struct accel_arg args_##name[] = {args};
 #include "ops/blas/blas.def"
 #undef ROUTINE
 #undef LAPACK
 
+/* Places in ops.def: what a row holds needs no relocation. */
+enum {
+#define OP(name) OP_##name,
+#include "ops.def"
+#undef OP
+};
+
 #define LENGTH(name) (int)(sizeof args_##name / sizeof args_##name[0])
 
-#define ROUTINE(name, NAME, family, dtype, row_major, flop_count, args)                            \
-    {#name,        ACCEL_##family, ACCEL_##dtype, ACCEL_##row_major,                               \
-     flops_##name, LENGTH(name),   args_##name},
-#define LAPACK(name, NAME, family, dtype, flop_count, args)                                        \
-    {#name,        ACCEL_##family, ACCEL_##dtype, ACCEL_TO_FORTRAN,                                \
-     flops_##name, LENGTH(name),   args_##name},
+#define ROUTINE(name, NAME, op, dtype, row_major, flop_count, args)                                \
+    {#name, OP_##op, ACCEL_##dtype, ACCEL_##row_major, flops_##name, LENGTH(name), args_##name},
+#define LAPACK(name, NAME, op, dtype, flop_count, args)                                            \
+    {#name, OP_##op, ACCEL_##dtype, ACCEL_TO_FORTRAN, flops_##name, LENGTH(name), args_##name},
 const struct accel_routine accel_routines[] = {
 #include "ops/blas/blas.def"
 };
@@ -88,9 +94,9 @@ const uint32_t accel_routine_count = sizeof accel_routines / sizeof accel_routin
 /* ---- Every name of every routine ---- */
 
 #define NAME_PAIR(abi, width, trust, symbol, sibling) {#symbol, #sibling},
-#define ROUTINE(name, NAME, family, dtype, row_major, flop_count, args)                            \
+#define ROUTINE(name, NAME, op, dtype, row_major, flop_count, args)                                \
     ACCEL_MANGLINGS(NAME_PAIR, name, NAME)
-#define LAPACK(name, NAME, family, dtype, flop_count, args)                                        \
+#define LAPACK(name, NAME, op, dtype, flop_count, args)                                            \
     ACCEL_LAPACK_MANGLINGS(NAME_PAIR, name, NAME)
 __attribute__((section("accel_tables"))) const struct accel_name accel_names[] = {
 #include "ops/blas/blas.def"
@@ -111,7 +117,7 @@ _Static_assert(sizeof manglings == sizeof lapack_manglings, "entries are counted
 
 const struct accel_mangling *accel_name_mangling(uint32_t entry)
 {
-    bool lapack = accel_is_lapack(accel_name_routine(entry)->family);
+    bool lapack = accel_is_lapack(accel_name_routine(entry));
     return &(lapack ? lapack_manglings : manglings)[entry % MANGLINGS];
 }
 

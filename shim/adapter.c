@@ -5,6 +5,7 @@
 
 #include "dispatch/decide.h"
 #include "ops/shape.h"
+#include "ops/op.h"
 #include "row_major.h"
 
 enum { CBLAS_ROW_MAJOR = 101, CBLAS_COL_MAJOR = 102 };
@@ -174,7 +175,7 @@ static uint64_t word_of(const struct accel_frame *frame, enum accel_abi abi, int
 int64_t accel_adapter_groups(const struct accel_routine *routine, enum accel_abi abi, int width,
                              const struct accel_frame *frame)
 {
-    for (int i = 0; routine->family == ACCEL_GEMM_BATCH && i < routine->args; i++)
+    for (int i = 0; accel_is_batch(routine) && i < routine->args; i++)
         if (routine->arg[i].kind == ACCEL_ARG_GROUPS) {
             uint64_t word = word_of(frame, abi, i);
             if (abi == ACCEL_ABI_FORTRAN)
@@ -263,7 +264,7 @@ static void read_value(struct accel_call *call, const struct passed *p, int i)
     *scalar = read_scalar(p, i);
     /* In row-major order, C = C^H. */
     if (call->layout == ACCEL_ROW_MAJOR && arg->slot == ACCEL_alpha &&
-        p->routine->row_major == ACCEL_FLIP_TRANS && accel_is_hermitian(p->routine->family))
+        p->routine->row_major == ACCEL_FLIP_TRANS && accel_is_hermitian(p->routine))
         scalar->im = -scalar->im;
 }
 
@@ -648,7 +649,7 @@ uint64_t accel_adapter_call(void *original, enum accel_abi abi, int width,
     int n = 0, reals = 0;
 
     /* What is conjugated in column-major order has no name there but OpenBLAS's. */
-    bool rows = call->layout == ACCEL_ROW_MAJOR && accel_is_level2(routine->family);
+    bool rows = call->layout == ACCEL_ROW_MAJOR && accel_is_level2(routine);
     if (rows) {
         row_major = *call;
         row_major_exchange(&row_major);

@@ -1,5 +1,7 @@
 #include "row_major.h"
 
+#include "ops/op.h"
+
 /* m and n, where the routine has both. */
 static void exchange_sizes(struct accel_call *call)
 {
@@ -55,7 +57,7 @@ void row_major_exchange(struct accel_call *call)
         exchange_sizes(call);
         break;
     case ACCEL_FLIP_TRANS: {
-        bool hermitian = accel_is_hermitian(routine->family);
+        bool hermitian = accel_is_hermitian(routine);
         if (!hermitian && call->flag[ACCEL_trans] == 'C') /* of a real matrix */
             call->flag[ACCEL_trans] = 'T';
         flip(&call->flag[ACCEL_trans], 'N', hermitian ? 'C' : 'T');
@@ -66,12 +68,12 @@ void row_major_exchange(struct accel_call *call)
         transpose(call);
         flip(&call->flag[ACCEL_uplo], 'U', 'L');
         exchange_sizes(call);
-        call->conjugated = accel_is_hermitian(routine->family);
+        call->conjugated = accel_is_hermitian(routine);
         break;
     case ACCEL_SWAP_X_Y:
         exchange_operands(call, ACCEL_x, ACCEL_y);
         exchange_sizes(call);
-        call->conjugated = routine->family == ACCEL_GERC;
+        call->conjugated = accel_op_of(routine)->conjugates;
         break;
     case ACCEL_TO_FORTRAN:
         break;

@@ -233,7 +233,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
         struct accel_call call;
         accel_adapter_read(&call, routine, abi, original->width, frame, (struct accel_group){0, 0});
         /* A LAPACK driver's inner calls; its questions for workspace ask no more than themselves. */
-        passage.inner_count = accel_is_lapack(routine->family) && !lapack_is_query(&call);
+        passage.inner_count = accel_is_lapack(routine) && !lapack_is_query(&call);
         done = dispatch_call(&call, &caller);
     }
     accel_slots_follow();

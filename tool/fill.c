@@ -1,5 +1,7 @@
 #include "fill.h"
 
+#include "ops/op.h"
+
 enum content {
     CONTENT_NONE,   /* it is not read */
     CONTENT_RANDOM, /* in [-0.5, 0.5) */
@@ -8,46 +10,17 @@ enum content {
     CONTENT_PIVOTS   /* 1, 2, 3 ...: nothing is exchanged */
 };
 
-static bool is_solved_or_inverted(enum accel_family family)
-{
-    switch (family) {
-    case ACCEL_TRMM:
-    case ACCEL_TRSM:
-    case ACCEL_GETRS:
-    case ACCEL_GETRI:
-    case ACCEL_POTRF:
-    case ACCEL_POTRS:
-    case ACCEL_POSV:
-    case ACCEL_POTRI:
-    case ACCEL_LAUUM:
-    case ACCEL_TRTRS:
-    case ACCEL_TRTRI:
-    case ACCEL_SYTRS:
-        return true;
-    default:
-        return false;
-    }
-}
-
-static bool is_generalized(enum accel_family family)
-{
-    return family == ACCEL_SYGV || family == ACCEL_SYGVD || family == ACCEL_SYGVX;
-}
-
 static enum content content_of(const struct accel_call *call, enum accel_matrix which)
 {
     const struct accel_operand *x = &call->operand[which];
-    enum accel_family family = call->routine->family;
+    const struct accel_op *op = accel_op_of(call->routine);
     if (!accel_is_read(call, x))
         return CONTENT_NONE;
     if (x->dtype == ACCEL_INT32 || x->dtype == ACCEL_INT64)
         return CONTENT_PIVOTS;
     if (which == ACCEL_x)
-        return family == ACCEL_ORGQR || family == ACCEL_ORMQR ? CONTENT_SCALARS : CONTENT_RANDOM;
-    if ((which == ACCEL_a && is_solved_or_inverted(family)) ||
-        (which == ACCEL_b && is_generalized(family)))
-        return CONTENT_STRONG;
-    return CONTENT_RANDOM;
+        return op->reflectors ? CONTENT_SCALARS : CONTENT_RANDOM;
+    return op->definite >> which & 1 ? CONTENT_STRONG : CONTENT_RANDOM;
 }
 
 /* Knuth's linear congruential generator (MMIX); its upper half. In [-0.5, 0.5). */

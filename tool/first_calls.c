@@ -1,5 +1,7 @@
 #include "first_calls.h"
 
+#include "ops/op.h"
+
 #include <math.h>
 
 /* Such that the call itself is short. */
@@ -32,7 +34,7 @@ struct first_calls first_calls_measure(struct workload_memory *memory)
     bool set_up = true;
     for (uint32_t i = 0; i < accel_routine_count; i++) {
         const struct accel_routine *routine = &accel_routines[i];
-        if (accel_is_lapack(routine->family) || !workload_is_for(routine))
+        if (accel_is_lapack(routine) || !workload_is_for(routine))
             continue;
         double ms = excess_ms(routine, memory, &set_up);
         if (ms < 0 || set_up)
@@ -44,7 +46,7 @@ struct first_calls first_calls_measure(struct workload_memory *memory)
         first.kernels_ms = sum / count;
     for (uint32_t i = 0; i < accel_routine_count && first.solver_ms == 0; i++) {
         const struct accel_routine *routine = &accel_routines[i];
-        double ms = accel_uses_solver(routine->family) && workload_is_for(routine)
+        double ms = accel_uses_solver(routine) && workload_is_for(routine)
                         ? excess_ms(routine, memory, &set_up)
                         : -1;
         if (ms >= 0)

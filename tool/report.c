@@ -1,5 +1,7 @@
 #include "report.h"
 
+#include "ops/op.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -9,7 +11,7 @@ static const struct survey_track *find_product(const struct survey *survey, int 
     for (const struct survey *end = survey + surveys; survey < end; survey++)
         for (int i = 0; i < survey->tracks; i++) {
             const struct survey_track *x = &survey->track[i];
-            if (x->routine->family == ACCEL_GEMM && x->routine->dtype == ACCEL_FLOAT64 &&
+            if (accel_op_of(x->routine) == &op_gemm && x->routine->dtype == ACCEL_FLOAT64 &&
                 x->gpu == gpu)
                 return x;
         }

@@ -8,6 +8,7 @@
 #include "cpu_ref/verify.h"
 #include "dispatch/cost/model_file.h"
 #include "ops/shape.h"
+#include "ops/op.h"
 #include "fill.h"
 #include "base/clock.h"
 #include "survey.h"
@@ -28,7 +29,7 @@ struct trial {
 static const struct accel_routine *routine_of(enum accel_dtype dtype)
 {
     for (uint32_t i = 0; i < accel_routine_count; i++)
-        if (accel_routines[i].family == ACCEL_GESDD && accel_routines[i].dtype == dtype)
+        if (accel_op_of(&accel_routines[i]) == &op_gesdd && accel_routines[i].dtype == dtype)
             return &accel_routines[i];
     return NULL;
 }

@@ -50,7 +50,7 @@ static int64_t fixed_length(const struct accel_call *call)
     int64_t n = call->size[ACCEL_n], m = has_m ? call->size[ACCEL_m] : n,
             nrhs = call->size[ACCEL_nrhs];
     int64_t mn = accel_min(m, n), mx = accel_max(m, n), length = 200 * mx + 1000;
-    if (call->routine->family == ACCEL_GESDD)
+    if (accel_op_of(call->routine) == &op_gesdd)
         length += 5 * mn * mn + 2 * mx * mn;
     if (nrhs > 0)
         length += (mn + 75) * nrhs;
@@ -86,7 +86,7 @@ static size_t element_of(const struct accel_call *call, uint8_t slot)
 static bool succeeds(struct workload *workload)
 {
     const struct accel_call *call = &workload->call;
-    workload->info = accel_is_lapack(call->routine->family) ? -1 : 0;
+    workload->info = accel_is_lapack(call->routine) ? -1 : 0;
     accel_adapter_call(workload->function, ACCEL_ABI_FORTRAN, call->width, call);
     return (call->width == 64 ? workload->info : (int32_t)workload->info) == 0;
 }
@@ -141,8 +141,7 @@ bool workload_is_for(const struct accel_routine *routine)
     const int64_t size[ACCEL_DIMENSIONS] = {16, 16, 16, 16};
     struct accel_call call;
     shape_typical(&call, routine, size);
-    return !accel_only_moves(routine->family) &&
-           (!accel_is_lapack(routine->family) || lapack_is_supported(&call));
+    return !accel_only_moves(routine) && (!accel_is_lapack(routine) || lapack_is_supported(&call));
 }
 
 bool workload_make(struct workload *workload, struct workload_memory *memory,
@@ -187,7 +186,7 @@ static void refill(struct workload *workload, bool destroyed)
 
 double workload_cpu_ms(struct workload *workload)
 {
-    refill(workload, accel_is_lapack(workload->call.routine->family));
+    refill(workload, accel_is_lapack(workload->call.routine));
     double start = accel_now_ms();
     bool good = succeeds(workload);
     double ms = accel_now_ms() - start;

@@ -16,6 +16,7 @@
 #include "model_file.h"
 #include "base/say.h"
 #include "ops/shape.h"
+#include "ops/op.h"
 #include "base/text.h"
 
 /* A side's curves: made at their first use. */
@@ -168,7 +169,7 @@ static void find_cpu_section(struct profile *p)
 static const struct accel_routine *product_in_double(void)
 {
     for (uint32_t i = 0; i < accel_routine_count; i++)
-        if (accel_routines[i].family == ACCEL_GEMM && accel_routines[i].dtype == ACCEL_FLOAT64)
+        if (accel_op_of(&accel_routines[i]) == &op_gemm && accel_routines[i].dtype == ACCEL_FLOAT64)
             return &accel_routines[i];
     return NULL;
 }

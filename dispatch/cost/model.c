@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "ops/lapack/rules.h"
+#include "ops/op.h"
 
 /* ---- Logarithms ---- */
 
@@ -33,7 +33,7 @@ static double power_of_2(double y)
  * is 0. */
 static double steps_of(const struct accel_call *call)
 {
-    int sizes = accel_is_lapack(call->routine->family) ? ACCEL_k : ACCEL_DIMENSIONS;
+    int sizes = accel_is_lapack(call->routine) ? ACCEL_k : ACCEL_DIMENSIONS;
     int64_t least = 0;
     for (int i = 0; i < sizes; i++)
         if (call->size[i] > 0 && (least == 0 || call->size[i] < least))
@@ -346,13 +346,13 @@ void model_nominal_cpu(struct model_curve *curve, const struct accel_routine *ro
     curve->ms[MODEL_CALL] = 0.0005;
     curve->ms[MODEL_ELEMENT] = ms_per_element(routine, rates->gbps);
     curve->ms[MODEL_OPERATION] =
-        ms_per_operation(routine, rates, lapack_nominal(routine->family).cpu_share);
+        ms_per_operation(routine, rates, accel_op_of(routine)->nominal.cpu_share);
 }
 
 void model_nominal_gpu(struct model_curve *curve, const struct accel_routine *routine,
                        const struct model_rates *rates, double launch_ms)
 {
-    const struct lapack_nominal nominal = lapack_nominal(routine->family);
+    const struct accel_nominal nominal = accel_op_of(routine)->nominal;
     *curve = (struct model_curve){.device = true};
     curve->ms[MODEL_CALL] = launch_ms;
     curve->ms[MODEL_STEP] = nominal.gpu_step_ms;

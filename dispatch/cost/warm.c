@@ -12,6 +12,7 @@
 #include "base/quiet_thread.h"
 #include "ops/shape.h"
 #include "dispatch/start.h"
+#include "ops/op.h"
 
 enum { ROUTINES = 1024, ORDER = 64 };
 enum { COLD, ASKED, WARM };
@@ -35,7 +36,7 @@ void warm_note(const struct accel_routine *routine)
     if (warm_is(routine))
         return;
     atomic_store(&state[index_of(routine)], WARM);
-    if (accel_uses_solver(routine->family))
+    if (accel_uses_solver(routine))
         atomic_store(&solver_is_open, true);
 }
 
@@ -44,7 +45,7 @@ double warm_cost_ms(const struct accel_routine *routine)
     if (warm_is(routine))
         return 0;
     const struct figures_first first = figures_first_calls();
-    bool opens = accel_uses_solver(routine->family) && !atomic_load(&solver_is_open);
+    bool opens = accel_uses_solver(routine) && !atomic_load(&solver_is_open);
     return first.kernels_ms + (opens ? first.solver_ms : 0);
 }
 

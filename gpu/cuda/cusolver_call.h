@@ -1,5 +1,5 @@
 /*
- * For the LAPACK families' sources alone: cuSOLVER's functions in the solver's terms. SOLVE() is for a function that
+ * For the sources of LAPACK's operations alone: cuSOLVER's functions in the solver's terms. SOLVE() is for a function that
  * takes what it wants after the handle; LEGACY() for one of four by type, whose sizes are 32 bits; GENERIC() for those of
  * any type with their two workspaces. A function that this cuSOLVER lacks is GPU_UNSUPPORTED.
  */
@@ -71,6 +71,12 @@ case dtype: {                                                                   
             break;                                                                                 \
         }                                                                                          \
     } while (0)
+
+/* Whether eigenvectors are wanted, of a job's letter. */
+static inline cusolverEigMode_t solver_vectors(char job)
+{
+    return job == 'V' ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
+}
 
 /* Whether the sizes of a call can be passed as int; the call is the original's where not. */
 static inline bool solver_fits_int(struct solver *s, int64_t a, int64_t b)

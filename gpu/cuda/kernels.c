@@ -1,5 +1,7 @@
 #include "cublas_call.h"
 
+#include "ops/op.h"
+
 #include <limits.h>
 
 static const struct accel_complex one = {1, 0};
@@ -76,7 +78,8 @@ enum gpu_status kernel_gemm(struct gpu_work *work, char transa, char transb, int
     operation(transa), operation(transb), m, n, k, P(al), IN(a), IN(b), P(be), OUT(c)
     if (work->call->operand[ACCEL_a].dtype == ACCEL_BFLOAT16)
         return gemm_of_bfloat16(work, transa, transb, m, n, k, al, a, b, be, c);
-    if (work->call->routine->family == ACCEL_GEMM3M && CUDA(cublasCgemm3m) && CUDA(cublasZgemm3m))
+    if (accel_op_of(work->call->routine)->three_products && CUDA(cublasCgemm3m) &&
+        CUDA(cublasZgemm3m))
         SWITCH(COMPLEX_CASES(gemm3m, ARGUMENTS))
     else
         SWITCH(REAL_CASES(gemm_v2, ARGUMENTS) COMPLEX_CASES(gemm_v2, ARGUMENTS))

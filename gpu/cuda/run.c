@@ -1,38 +1,7 @@
+#include "ops/op.h"
 #include "solver.h"
 
 #include <string.h>
-
-/* One entry a family: all that a new one needs to add here. */
-static gpu_function *const functions[ACCEL_FAMILIES] = {
-    [ACCEL_GEMM] = gpu_gemm,         [ACCEL_SYMM] = gpu_square,
-    [ACCEL_HEMM] = gpu_square,       [ACCEL_SYRK] = gpu_rank_k,
-    [ACCEL_HERK] = gpu_rank_k,       [ACCEL_SYR2K] = gpu_rank_k,
-    [ACCEL_HER2K] = gpu_rank_k,      [ACCEL_TRMM] = gpu_square,
-    [ACCEL_TRSM] = gpu_square,       [ACCEL_GEMMT] = gpu_rank_k,
-    [ACCEL_GEMM3M] = gpu_gemm,       [ACCEL_GEMM_BATCH] = gpu_gemm_batch,
-    [ACCEL_GEMV] = gpu_level2,       [ACCEL_SYMV] = gpu_level2,
-    [ACCEL_HEMV] = gpu_level2,       [ACCEL_TRMV] = gpu_level2,
-    [ACCEL_TRSV] = gpu_level2,       [ACCEL_GER] = gpu_level2,
-    [ACCEL_GERC] = gpu_level2,       [ACCEL_SYR] = gpu_level2,
-    [ACCEL_HER] = gpu_level2,        [ACCEL_SYR2] = gpu_level2,
-    [ACCEL_HER2] = gpu_level2,       [ACCEL_GETRF] = gpu_lu,
-    [ACCEL_GETRS] = gpu_lu,          [ACCEL_GESV] = gpu_lu,
-    [ACCEL_GETRI] = gpu_lu,          [ACCEL_POTRF] = gpu_cholesky,
-    [ACCEL_POTRS] = gpu_cholesky,    [ACCEL_POSV] = gpu_cholesky,
-    [ACCEL_POTRI] = gpu_cholesky,    [ACCEL_LAUUM] = gpu_cholesky,
-    [ACCEL_TRTRS] = gpu_triangular,  [ACCEL_TRTRI] = gpu_triangular,
-    [ACCEL_SYTRF] = gpu_indefinite,  [ACCEL_SYTRS] = gpu_indefinite,
-    [ACCEL_SYSV] = gpu_indefinite,   [ACCEL_GEQRF] = gpu_qr,
-    [ACCEL_ORGQR] = gpu_qr,          [ACCEL_ORMQR] = gpu_qr,
-    [ACCEL_GELS] = gpu_gels,         [ACCEL_GELSS] = gpu_gelsd,
-    [ACCEL_GELSD] = gpu_gelsd,       [ACCEL_SYEV] = gpu_symmetric,
-    [ACCEL_SYEVD] = gpu_symmetric,   [ACCEL_SYEVR] = gpu_symmetric,
-    [ACCEL_SYEVX] = gpu_symmetric,   [ACCEL_SYGV] = gpu_generalized,
-    [ACCEL_SYGVD] = gpu_generalized, [ACCEL_SYGVX] = gpu_generalized,
-    [ACCEL_GESVD] = gpu_svd,         [ACCEL_GESDD] = gpu_svd,
-    [ACCEL_GEEV] = gpu_geev,         [ACCEL_LASWP] = gpu_copies,
-    [ACCEL_LACPY] = gpu_copies,
-};
 
 int64_t gpu_device_ld(int64_t rows, enum accel_dtype dtype)
 {
@@ -331,7 +300,7 @@ static enum gpu_status run_on_lane(struct gpu_work *work, bool *well)
     if (any_in_place(work->call))
         status = lane_join_default_stream(work->lane);
     if (status == GPU_OK)
-        status = functions[work->call->routine->family](work);
+        status = accel_op_of(work->call->routine)->run(work);
     work->host->set_up = work->lane->made;
     work->lane->made = false;
     *well = finish(work);
@@ -344,7 +313,7 @@ enum gpu_status gpu_run(const struct accel_call *call, struct gpu_host *host)
     struct gpu_scope scope;
     struct failure outer;
     bool well = false;
-    if (!functions[call->routine->family])
+    if (!accel_op_of(call->routine)->run)
         return GPU_UNSUPPORTED;
     failure_begin(&outer);
     enum gpu_status status = gpu_enter(&scope);

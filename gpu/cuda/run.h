@@ -1,22 +1,12 @@
 /*
- * What the families' GPU functions share: one call under way on a lane.
+ * What the operations' GPU functions (op->run, ops/op.h) share: one call under way on a lane. What a function takes from the pool it
+ * leaves to gpu_run().
  */
 #ifndef ACCEL_RUN_H
 #define ACCEL_RUN_H
 
 #include "pool.h"
 #include "staging.h"
-
-/* A family's function: runs a valid, non-empty call on a lane, and returns when the result is in
- * place. What it takes from the pool it leaves to gpu_run(). */
-struct gpu_work;
-typedef enum gpu_status gpu_function(struct gpu_work *work);
-
-gpu_function gpu_gemm;       /* gemm, gemm3m */
-gpu_function gpu_gemm_batch; /* many gemms of one shape */
-gpu_function gpu_square;     /* symm, hemm, trmm, trsm */
-gpu_function gpu_rank_k;     /* syrk, herk, syr2k, her2k, gemmt */
-gpu_function gpu_level2;     /* gemv, symv, hemv, trmv, trsv; ger, syr, her, syr2, her2 */
 
 #define WORK_BLOCKS 24
 

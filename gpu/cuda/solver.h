@@ -1,5 +1,5 @@
 /*
- * What the LAPACK families share. They work on copies: the program's matrices come up, the whole driver runs on the
+ * What the operations of LAPACK share. They work on copies: the program's matrices come up, the whole driver runs on the
  * device, and only when cuSOLVER has said that all is well do results go back. So wherever something is not as it should
  * be, the original runs on untouched input: a singular or indefinite matrix (whose INFO is LAPACK's own then), a NaN or
  * an infinity, an iteration that does not converge, a device that fails. Operands in device memory come through host
@@ -11,19 +11,6 @@
 #define ACCEL_SOLVER_H
 
 #include "kernels.h"
-
-gpu_function gpu_lu;          /* getrf, getrs, gesv, getri */
-gpu_function gpu_cholesky;    /* potrf, potrs, posv, potri, lauum */
-gpu_function gpu_triangular;  /* trtrs, trtri */
-gpu_function gpu_indefinite;  /* sytrf, sytrs, sysv */
-gpu_function gpu_qr;          /* geqrf, orgqr, ormqr */
-gpu_function gpu_gels;        /* gels */
-gpu_function gpu_gelsd;       /* gelsd, gelss */
-gpu_function gpu_symmetric;   /* syev, syevd, syevr, syevx */
-gpu_function gpu_generalized; /* sygv, sygvd, sygvx */
-gpu_function gpu_svd;         /* gesvd, gesdd */
-gpu_function gpu_geev;        /* geev */
-gpu_function gpu_copies;      /* lacpy, laswp */
 
 /* A matrix on the device; a vector is one column. */
 struct array {
@@ -65,7 +52,7 @@ struct solver {
     void *host;   /* cuSOLVER's workspace on the host */
 };
 
-/* Begins and ends a family's function. GPU_UNSUPPORTED without cuSOLVER. solver_end() gives the results to the program
+/* Begins and ends an operation's function. GPU_UNSUPPORTED without cuSOLVER. solver_end() gives the results to the program
  * where all went well, and returns the status. */
 void solver_begin(struct solver *s, struct gpu_work *work);
 enum gpu_status solver_end(struct solver *s);

@@ -4,6 +4,7 @@
  */
 #include <limits.h>
 
+#include "blas.h"
 #include "gpu/cuda/kernels.h"
 
 /* The smallest tile: below this, memory is short for something else. */
@@ -202,7 +203,7 @@ static enum gpu_status after_failure(const struct gemm *g, enum gpu_status statu
     return right ? gpu_finished_else(status) : GPU_LOST;
 }
 
-enum gpu_status gpu_gemm(struct gpu_work *work)
+static enum gpu_status run_gemm(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
     struct gemm g = {.work = work,
@@ -246,3 +247,7 @@ enum gpu_status gpu_gemm(struct gpu_work *work)
     }
     return status;
 }
+
+const struct accel_op op_gemm = {BLAS_LEVEL_3, .run = run_gemm, .equation = equation_gemm};
+const struct accel_op op_gemm3m = {BLAS_LEVEL_3, .three_products = true, .run = run_gemm,
+                                   .equation = equation_gemm};

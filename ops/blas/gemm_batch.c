@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "blas.h"
 #include "gpu/cuda/kernels.h"
 
 /* An operand of all products. */
@@ -234,7 +235,7 @@ static enum gpu_status one_by_one(struct batch *g)
         struct gpu_work work = *g->work;
         work.call = &product;
         work.launched = false;
-        status = gpu_gemm(&work);
+        status = op_gemm.run(&work);
         g->work->blocks = work.blocks;
         memcpy(g->work->block, work.block, sizeof work.block);
         if (status == GPU_OK) {
@@ -266,7 +267,7 @@ static enum gpu_status run_loads(struct batch *g)
     return status;
 }
 
-enum gpu_status gpu_gemm_batch(struct gpu_work *work)
+static enum gpu_status run_gemm_batch(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
     struct batch g = {.work = work,
@@ -306,3 +307,6 @@ enum gpu_status gpu_gemm_batch(struct gpu_work *work)
     }
     return status == GPU_OK ? run_loads(&g) : status;
 }
+
+const struct accel_op op_gemm_batch = {
+    .group = ACCEL_BATCH, BLAS_NOMINAL, .run = run_gemm_batch, .equation = equation_gemm};

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "blas.h"
 #include "gpu/cuda/kernels.h"
 
 /* A vector of the call. */
@@ -19,13 +20,17 @@ struct vector {
     struct gpu_vector at;
 };
 
+struct strip;
+
 struct level2 {
     struct gpu_work *work;
     const struct accel_call *call;
     const struct accel_operand *a;
     struct vector x, y;
     struct vector *out; /* the result; NULL: it is A */
-    bool whole;         /* a strip has all rows: A is no triangle */
+    enum gpu_status (*compute)(const struct level2 *g, const struct strip *s);
+    bool whole;             /* a strip has all rows: A is no triangle */
+    bool triangular, solve; /* trmv and trsv; trsv */
     bool lower;
     bool nothing_added; /* alpha is 0 */
     char trans;
@@ -113,7 +118,7 @@ static enum gpu_status store_vector(struct level2 *g, const struct vector *v)
     return status == GPU_OK ? gpu_work_settle(g->work) : status;
 }
 
-/* ---- The families: one strip ---- */
+/* ---- The operations: one strip ---- */
 
 /* beta where the strip is the first to touch the result, 1 from then on. */
 static struct accel_complex beta_of(const struct level2 *g, const struct strip *s)
@@ -139,9 +144,9 @@ static enum gpu_status gemv_strip(const struct level2 *g, const struct strip *s)
 
 static enum gpu_status ger_strip(const struct level2 *g, const struct strip *s)
 {
-    enum gpu_outer outer = g->call->routine->family == ACCEL_GER ? GPU_PLAIN
-                           : g->call->conjugated                 ? GPU_CONJUGATED_X
-                                                                 : GPU_CONJUGATED_Y;
+    enum gpu_outer outer = !accel_op_of(g->call->routine)->conjugates ? GPU_PLAIN
+                           : g->call->conjugated                      ? GPU_CONJUGATED_X
+                                                                      : GPU_CONJUGATED_Y;
     return kernel_ger(g->work, outer, g->m, s->width, g->call->scalar[ACCEL_alpha], g->x.at,
                       part_of(g, &g->y, s->col, s->width), s->whole);
 }
@@ -150,7 +155,7 @@ static enum gpu_status ger_strip(const struct level2 *g, const struct strip *s)
 static enum gpu_status symv_strip(const struct level2 *g, const struct strip *s)
 {
     struct accel_complex alpha = g->call->scalar[ACCEL_alpha], beta = beta_of(g, s);
-    bool hermitian = accel_is_hermitian(g->call->routine->family), conjugated = g->call->conjugated;
+    bool hermitian = accel_is_hermitian(g->call->routine), conjugated = g->call->conjugated;
     struct gpu_vector x = part_of(g, &g->x, s->col, s->width);
     struct gpu_vector y = part_of(g, &g->y, s->col, s->width);
     enum gpu_status status =
@@ -170,8 +175,7 @@ static enum gpu_status symv_strip(const struct level2 *g, const struct strip *s)
 /* trmv uses each element of x before it is overwritten, trsv once it has been solved: see ascending(). */
 static enum gpu_status triangular_strip(const struct level2 *g, const struct strip *s)
 {
-    bool solve = g->call->routine->family == ACCEL_TRSV;
-    bool across = is_across(g);
+    bool solve = g->solve, across = is_across(g);
     char uplo = g->lower ? 'L' : 'U', diag = g->call->flag[ACCEL_diag];
     struct gpu_vector x = part_of(g, &g->x, s->col, s->width);
     struct gpu_vector x_rest = part_of(g, &g->x, s->beside, s->rest);
@@ -192,7 +196,7 @@ static enum gpu_status triangular_strip(const struct level2 *g, const struct str
 static enum gpu_status syr_strip(const struct level2 *g, const struct strip *s)
 {
     struct accel_complex alpha = g->call->scalar[ACCEL_alpha];
-    enum gpu_outer outer = g->call->routine->family == ACCEL_SYR ? GPU_PLAIN
+    enum gpu_outer outer = !accel_is_hermitian(g->call->routine) ? GPU_PLAIN
                            : g->call->conjugated                 ? GPU_CONJUGATED_X
                                                                  : GPU_CONJUGATED_Y;
     struct gpu_vector x = part_of(g, &g->x, s->col, s->width);
@@ -208,7 +212,7 @@ static enum gpu_status syr_strip(const struct level2 *g, const struct strip *s)
 static enum gpu_status syr2_strip(const struct level2 *g, const struct strip *s)
 {
     struct accel_complex alpha = g->call->scalar[ACCEL_alpha], other = alpha, first = alpha;
-    bool conjugated = g->call->conjugated, hermitian = accel_is_hermitian(g->call->routine->family);
+    bool conjugated = g->call->conjugated, hermitian = accel_is_hermitian(g->call->routine);
     enum gpu_outer outer = !hermitian   ? GPU_PLAIN
                            : conjugated ? GPU_CONJUGATED_X
                                         : GPU_CONJUGATED_Y;
@@ -228,42 +232,13 @@ static enum gpu_status syr2_strip(const struct level2 *g, const struct strip *s)
                       part_of(g, &g->y, s->beside, s->rest), x, s->rectangle);
 }
 
-static enum gpu_status compute_strip(const struct level2 *g, const struct strip *s)
-{
-    switch (g->call->routine->family) {
-    case ACCEL_GEMV:
-        return gemv_strip(g, s);
-    case ACCEL_GER:
-    case ACCEL_GERC:
-        return ger_strip(g, s);
-    case ACCEL_SYMV:
-    case ACCEL_HEMV:
-        return symv_strip(g, s);
-    case ACCEL_SYR:
-    case ACCEL_HER:
-        return syr_strip(g, s);
-    case ACCEL_SYR2:
-    case ACCEL_HER2:
-        return syr2_strip(g, s);
-    default:
-        return triangular_strip(g, s);
-    }
-}
-
 /* ---- All strips ---- */
 
 /* From the first column on, or from the last. */
 static bool ascending(const struct level2 *g)
 {
     bool across = is_across(g);
-    switch (g->call->routine->family) {
-    case ACCEL_TRMV:
-        return g->lower != across;
-    case ACCEL_TRSV:
-        return g->lower == across;
-    default:
-        return g->whole || g->lower;
-    }
+    return g->triangular ? (g->lower == across) == g->solve : g->whole || g->lower;
 }
 
 static struct gpu_tile below(const struct level2 *g, struct gpu_tile x, int64_t rows)
@@ -287,7 +262,7 @@ static enum gpu_status run_strip(struct level2 *g, int64_t done, int64_t *writte
         return status;
     s.triangle = below(g, s.whole, g->lower ? 0 : s.rest);
     s.rectangle = below(g, s.whole, g->lower ? s.width : 0);
-    status = compute_strip(g, &s);
+    status = g->compute(g, &s);
     if (status != GPU_OK || g->out)
         return status;
     if (gpu_in_place(g->a))
@@ -373,14 +348,17 @@ static struct vector vector_of(const struct level2 *g, enum accel_matrix which)
                            .copied = !gpu_in_place(x) || (by_rows && x->inc < 0)};
 }
 
-enum gpu_status gpu_level2(struct gpu_work *work)
+/* `how`: how strips are taken and computed. */
+static enum gpu_status run_level2(struct gpu_work *work, struct level2 how)
 {
     const struct accel_call *call = work->call;
-    enum accel_family family = call->routine->family;
     struct level2 g = {.work = work,
                        .call = call,
                        .a = &call->operand[ACCEL_a],
-                       .whole = family == ACCEL_GEMV || family == ACCEL_GER || family == ACCEL_GERC,
+                       .compute = how.compute,
+                       .whole = how.whole,
+                       .triangular = how.triangular,
+                       .solve = how.solve,
                        .lower = call->flag[ACCEL_uplo] == 'L',
                        .nothing_added = accel_adds_nothing(call),
                        .trans = call->flag[ACCEL_trans]};
@@ -399,3 +377,58 @@ enum gpu_status gpu_level2(struct gpu_work *work)
     enum gpu_status status = gpu_work_prepare(work, plan_strips, &g);
     return status == GPU_OK ? run_strips(&g) : status;
 }
+
+static enum gpu_status run_gemv(struct gpu_work *work)
+{
+    return run_level2(work, (struct level2){.compute = gemv_strip, .whole = true});
+}
+
+static enum gpu_status run_symv(struct gpu_work *work)
+{
+    return run_level2(work, (struct level2){.compute = symv_strip});
+}
+
+static enum gpu_status run_trmv(struct gpu_work *work)
+{
+    return run_level2(work, (struct level2){.compute = triangular_strip, .triangular = true});
+}
+
+static enum gpu_status run_trsv(struct gpu_work *work)
+{
+    return run_level2(
+        work, (struct level2){.compute = triangular_strip, .triangular = true, .solve = true});
+}
+
+static enum gpu_status run_ger(struct gpu_work *work)
+{
+    return run_level2(work, (struct level2){.compute = ger_strip, .whole = true});
+}
+
+static enum gpu_status run_syr(struct gpu_work *work)
+{
+    return run_level2(work, (struct level2){.compute = syr_strip});
+}
+
+static enum gpu_status run_syr2(struct gpu_work *work)
+{
+    return run_level2(work, (struct level2){.compute = syr2_strip});
+}
+
+#define LEVEL_2  .group = ACCEL_LEVEL_2, .moves = true, BLAS_NOMINAL
+#define TRIANGLE LEVEL_2, .triangles = 1 << ACCEL_a
+
+const struct accel_op op_gemv = {LEVEL_2, .run = run_gemv, .equation = equation_gemv};
+const struct accel_op op_symv = {LEVEL_2, .run = run_symv, .equation = equation_symv};
+const struct accel_op op_hemv = {LEVEL_2, .hermitian = true, .run = run_symv,
+                                 .equation = equation_symv};
+const struct accel_op op_trmv = {LEVEL_2, .run = run_trmv, .equation = equation_trmv};
+const struct accel_op op_trsv = {LEVEL_2, .run = run_trsv, .equation = equation_trsv};
+const struct accel_op op_ger = {LEVEL_2, .run = run_ger, .equation = equation_ger};
+const struct accel_op op_gerc = {LEVEL_2, .conjugates = true, .run = run_ger,
+                                 .equation = equation_ger};
+const struct accel_op op_syr = {TRIANGLE, .run = run_syr, .equation = equation_syr};
+const struct accel_op op_her = {TRIANGLE, .hermitian = true, .run = run_syr,
+                                .equation = equation_syr};
+const struct accel_op op_syr2 = {TRIANGLE, .run = run_syr2, .equation = equation_syr2};
+const struct accel_op op_her2 = {TRIANGLE, .hermitian = true, .run = run_syr2,
+                                 .equation = equation_syr2};

@@ -8,6 +8,7 @@
  */
 #include <limits.h>
 
+#include "blas.h"
 #include "gpu/cuda/kernels.h"
 
 #define BLOCK_MIN 64
@@ -320,13 +321,10 @@ static bool rest_by_original(const struct rank_k *g, int64_t col)
     return gpu_work_by_original(g->work, &part);
 }
 
-enum gpu_status gpu_rank_k(struct gpu_work *work)
+static enum gpu_status run_rank_k(struct gpu_work *work, bool two, bool general)
 {
     const struct accel_call *call = work->call;
-    enum accel_family family = call->routine->family;
-    bool general = family == ACCEL_GEMMT;
-    bool two = general || family == ACCEL_SYR2K || family == ACCEL_HER2K;
-    bool hermitian = accel_is_hermitian(family);
+    bool hermitian = accel_is_hermitian(call->routine);
     char dash = hermitian ? 'C' : 'T';
     bool across_a = call->flag[general ? ACCEL_transa : ACCEL_trans] != 'N';
     struct rank_k g = {.work = work,
@@ -373,3 +371,28 @@ enum gpu_status gpu_rank_k(struct gpu_work *work)
     }
     return status;
 }
+
+static enum gpu_status run_syrk(struct gpu_work *work)
+{
+    return run_rank_k(work, false, false);
+}
+
+static enum gpu_status run_syr2k(struct gpu_work *work)
+{
+    return run_rank_k(work, true, false);
+}
+
+static enum gpu_status run_gemmt(struct gpu_work *work)
+{
+    return run_rank_k(work, true, true);
+}
+
+#define TRIANGLE BLAS_LEVEL_3, .triangles = 1 << ACCEL_c
+
+const struct accel_op op_syrk = {TRIANGLE, .run = run_syrk, .equation = equation_syrk};
+const struct accel_op op_herk = {TRIANGLE, .hermitian = true, .run = run_syrk,
+                                 .equation = equation_syrk};
+const struct accel_op op_syr2k = {TRIANGLE, .run = run_syr2k, .equation = equation_syr2k};
+const struct accel_op op_her2k = {TRIANGLE, .hermitian = true, .run = run_syr2k,
+                                  .equation = equation_syr2k};
+const struct accel_op op_gemmt = {TRIANGLE, .run = run_gemmt, .equation = equation_gemm};

@@ -6,6 +6,7 @@
  * original does those that are left. Where A does not fit beside a panel, it is taken in blocks, of
  * which those of the other triangle are never read.
  */
+#include "blas.h"
 #include "gpu/cuda/kernels.h"
 
 #define BLOCK_MIN 64
@@ -15,7 +16,8 @@ struct square {
     const struct accel_call *call;
     const struct accel_operand *a, *in, *out; /* in: symm's B; trmm and trsm: the same as out */
     bool left;
-    bool triangular;
+    bool triangular;    /* trmm and trsm */
+    bool solve;         /* trsm */
     bool nothing_added; /* alpha is 0 */
     char uplo, trans, diag;
     int64_t order, free;  /* of A; of the rectangle's other side */
@@ -118,9 +120,9 @@ static enum gpu_status off_diagonal(struct square *s, int64_t i, int64_t p,
     int64_t row = s->left ? i : p, col = s->left ? p : i; /* of op(A) */
     char flag = s->trans;
     if (!s->triangular)
-        flag = (row < col) == (s->uplo == 'U')          ? 'N'
-               : s->call->routine->family == ACCEL_HEMM ? 'C'
-                                                        : 'T';
+        flag = (row < col) == (s->uplo == 'U')        ? 'N'
+               : accel_is_hermitian(s->call->routine) ? 'C'
+                                                      : 'T';
     enum gpu_status status =
         flag == 'N' ? stored_block(s, row, col, &a) : stored_block(s, col, row, &a);
     if (status != GPU_OK)
@@ -144,15 +146,12 @@ static enum gpu_status on_diagonal(struct square *s, int64_t i, const struct pan
     if (status != GPU_OK)
         return status;
     struct gpu_tile x = slice(s, panel->in, i), y = slice(s, panel->out, i);
-    switch (s->call->routine->family) {
-    case ACCEL_TRMM:
-        return kernel_trmm(s->work, side, s->uplo, s->trans, s->diag, m, n, alpha, a, y);
-    case ACCEL_TRSM:
+    if (s->solve)
         return kernel_trsm(s->work, side, s->uplo, s->trans, s->diag, m, n, alpha, a, y);
-    default:
-        return kernel_symm(s->work, s->call->routine->family == ACCEL_HEMM, side, s->uplo, m, n,
-                           alpha, a, x, beta, y);
-    }
+    if (s->triangular)
+        return kernel_trmm(s->work, side, s->uplo, s->trans, s->diag, m, n, alpha, a, y);
+    return kernel_symm(s->work, accel_is_hermitian(s->call->routine), side, s->uplo, m, n, alpha, a,
+                       x, beta, y);
 }
 
 /* ---- One panel ---- */
@@ -183,7 +182,7 @@ static enum gpu_status triangular_panel(struct square *s, const struct panel *pa
 {
     enum gpu_status status = GPU_OK;
     struct accel_complex alpha = s->call->scalar[ACCEL_alpha];
-    bool solve = s->call->routine->family == ACCEL_TRSM, ahead = looks_ahead(s);
+    bool solve = s->solve, ahead = looks_ahead(s);
     bool ascending = solve ? !ahead : ahead;
     int64_t last = (s->order - 1) / s->block * s->block;
     for (int64_t step = 0; status == GPU_OK && step <= last; step += s->block) {
@@ -263,16 +262,16 @@ static bool rest_by_original(const struct square *s, int64_t first)
     return gpu_work_by_original(s->work, &part);
 }
 
-enum gpu_status gpu_square(struct gpu_work *work)
+static enum gpu_status run_square(struct gpu_work *work, bool triangular, bool solve)
 {
     const struct accel_call *call = work->call;
-    enum accel_family family = call->routine->family;
     struct square s = {.work = work,
                        .call = call,
                        .a = &call->operand[ACCEL_a],
                        .in = &call->operand[ACCEL_b],
                        .left = call->flag[ACCEL_side] == 'L',
-                       .triangular = family == ACCEL_TRMM || family == ACCEL_TRSM,
+                       .triangular = triangular,
+                       .solve = solve,
                        .uplo = call->flag[ACCEL_uplo],
                        .trans = call->flag[ACCEL_trans],
                        .diag = call->flag[ACCEL_diag],
@@ -303,3 +302,26 @@ enum gpu_status gpu_square(struct gpu_work *work)
     }
     return status;
 }
+
+static enum gpu_status run_symm(struct gpu_work *work)
+{
+    return run_square(work, false, false);
+}
+
+static enum gpu_status run_trmm(struct gpu_work *work)
+{
+    return run_square(work, true, false);
+}
+
+static enum gpu_status run_trsm(struct gpu_work *work)
+{
+    return run_square(work, true, true);
+}
+
+const struct accel_op op_symm = {BLAS_LEVEL_3, .run = run_symm, .equation = equation_symm};
+const struct accel_op op_hemm = {BLAS_LEVEL_3, .hermitian = true, .run = run_symm,
+                                 .equation = equation_symm};
+const struct accel_op op_trmm = {BLAS_LEVEL_3, .definite = 1 << ACCEL_a, .run = run_trmm,
+                                 .equation = equation_trmm};
+const struct accel_op op_trsm = {BLAS_LEVEL_3, .definite = 1 << ACCEL_a, .run = run_trsm,
+                                 .equation = equation_trsm};

@@ -1,7 +1,9 @@
 /*
  * potrf, potrs, posv, potri, lauum: of a symmetric or Hermitian matrix one triangle, which alone is read and written.
  */
+#include "cpu_ref/checks.h"
 #include "gpu/cuda/cusolver_call.h"
+#include "rules.h"
 
 static void factor(struct solver *s, char uplo, struct array a)
 {
@@ -18,41 +20,98 @@ static void solve(struct solver *s, char uplo, struct array a, struct array b)
     solver_require_success(s);
 }
 
-/* From the factor: the inverse, or the factor's product with its own transpose. */
-static void multiply(struct solver *s, enum accel_family family, char uplo, struct array a)
+static void solve_right_sides(struct solver *s, struct array factored)
 {
-    if (!solver_fits_int(s, a.rows, a.ld))
-        return;
-    if (family == ACCEL_POTRI)
-        LEGACY(s, potri, potri, fill(uplo), (int)a.rows, TYPED(a));
-    else
-        LEGACY(s, lauum, lauum, fill(uplo), (int)a.rows, TYPED(a));
-    solver_require_success(s);
+    const struct accel_call *call = s->work->call;
+    struct array x = solver_upload(s, &call->operand[ACCEL_b], 0);
+    solve(s, call->flag[ACCEL_uplo], factored, x);
+    solver_return(s, &call->operand[ACCEL_b], x, 0);
 }
 
-enum gpu_status gpu_cholesky(struct gpu_work *work)
+static struct array upload_and_factor(struct solver *s)
+{
+    char uplo = s->work->call->flag[ACCEL_uplo];
+    struct array factored = solver_upload_hermitian(s, &s->work->call->operand[ACCEL_a], uplo);
+    factor(s, uplo, factored);
+    return factored;
+}
+
+static enum gpu_status run_potrf(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
-    const struct accel_operand *a = &call->operand[ACCEL_a], *b = &call->operand[ACCEL_b];
-    enum accel_family family = call->routine->family;
-    char uplo = call->flag[ACCEL_uplo];
     struct solver s;
     solver_begin(&s, work);
-    if (family == ACCEL_POTRI)
-        solver_refuse_zero_diagonal(&s, a);
-    bool hermitian = family == ACCEL_POTRF || family == ACCEL_POSV; /* else a factor */
-    struct array factored =
-        hermitian ? solver_upload_hermitian(&s, a, uplo) : solver_upload(&s, a, uplo);
-    if (hermitian)
-        factor(&s, uplo, factored);
-    if (family == ACCEL_POTRI || family == ACCEL_LAUUM)
-        multiply(&s, family, uplo, factored);
-    if (family == ACCEL_POTRS || family == ACCEL_POSV) {
-        struct array x = solver_upload(&s, b, 0);
-        solve(&s, uplo, factored, x);
-        solver_return(&s, b, x, 0);
-    }
-    if (family != ACCEL_POTRS)
-        solver_return(&s, a, factored, uplo);
+    solver_return(&s, &call->operand[ACCEL_a], upload_and_factor(&s), call->flag[ACCEL_uplo]);
     return solver_end(&s);
 }
+
+static enum gpu_status run_posv(struct gpu_work *work)
+{
+    const struct accel_call *call = work->call;
+    struct solver s;
+    solver_begin(&s, work);
+    struct array factored = upload_and_factor(&s);
+    solve_right_sides(&s, factored);
+    solver_return(&s, &call->operand[ACCEL_a], factored, call->flag[ACCEL_uplo]);
+    return solver_end(&s);
+}
+
+static enum gpu_status run_potrs(struct gpu_work *work)
+{
+    struct solver s;
+    solver_begin(&s, work);
+    solve_right_sides(
+        &s, solver_upload(&s, &work->call->operand[ACCEL_a], work->call->flag[ACCEL_uplo]));
+    return solver_end(&s);
+}
+
+/* The inverse, from the factor. */
+static enum gpu_status run_potri(struct gpu_work *work)
+{
+    const struct accel_operand *a = &work->call->operand[ACCEL_a];
+    char uplo = work->call->flag[ACCEL_uplo];
+    struct solver s;
+    solver_begin(&s, work);
+    solver_refuse_zero_diagonal(&s, a);
+    struct array x = solver_upload(&s, a, uplo);
+    if (solver_fits_int(&s, x.rows, x.ld))
+        LEGACY(&s, potri, potri, fill(uplo), (int)x.rows, TYPED(x));
+    solver_require_success(&s);
+    solver_return(&s, a, x, uplo);
+    return solver_end(&s);
+}
+
+/* The factor's product with its own transpose. */
+static enum gpu_status run_lauum(struct gpu_work *work)
+{
+    const struct accel_operand *a = &work->call->operand[ACCEL_a];
+    char uplo = work->call->flag[ACCEL_uplo];
+    struct solver s;
+    solver_begin(&s, work);
+    struct array x = solver_upload(&s, a, uplo);
+    if (solver_fits_int(&s, x.rows, x.ld))
+        LEGACY(&s, lauum, lauum, fill(uplo), (int)x.rows, TYPED(x));
+    solver_require_success(&s);
+    solver_return(&s, a, x, uplo);
+    return solver_end(&s);
+}
+
+#define DEFINITE .hermitian = true, .definite = 1 << ACCEL_a
+
+const struct accel_op op_potrf = {LAPACK_BLOCKS, DEFINITE, .triangles = 1 << ACCEL_a,
+                                  .run = run_potrf, .check = check_potrf};
+
+const struct accel_op op_posv = {LAPACK_BLOCKS,
+                                 DEFINITE,
+                                 .triangles = 1 << ACCEL_a,
+                                 .is_empty = lapack_has_no_matrix,
+                                 .run = run_posv,
+                                 .check = check_posv};
+
+const struct accel_op op_potrs = {LAPACK_SOLVES, DEFINITE, .run = run_potrs, .check = check_potrs};
+
+const struct accel_op op_potri = {LAPACK_BLOCKS, DEFINITE, .triangles = 1 << ACCEL_a,
+                                  .run = run_potri, .check = check_potri};
+
+const struct accel_op op_lauum = {LAPACK_BLOCKS, DEFINITE, .triangles = 1 << ACCEL_a,
+                                  .run = run_lauum, .check = check_lauum};

@@ -1,7 +1,9 @@
 /*
  * lacpy, laswp: what a chain on the device needs between its steps. What is in device memory does not leave it.
  */
+#include "cpu_ref/checks.h"
 #include "gpu/cuda/cusolver_call.h"
+#include "rules.h"
 
 #include <stdlib.h>
 
@@ -12,16 +14,18 @@ static struct array in_place(const struct accel_operand *x)
 
 /* ---- lacpy ---- */
 
-static enum gpu_status copy_matrix(struct solver *s)
+static enum gpu_status run_lacpy(struct gpu_work *work)
 {
-    const struct accel_call *call = s->work->call;
+    const struct accel_call *call = work->call;
     const struct accel_operand *a = &call->operand[ACCEL_a], *b = &call->operand[ACCEL_b];
     char uplo = call->flag[ACCEL_uplo] == '*' ? 0 : call->flag[ACCEL_uplo];
+    struct solver s;
+    solver_begin(&s, work);
     if (!uplo && gpu_in_place(a) && gpu_in_place(b))
-        solver_copy(s, in_place(b), in_place(a));
+        solver_copy(&s, in_place(b), in_place(a));
     else
-        solver_return(s, b, solver_upload(s, a, uplo), uplo);
-    return solver_end(s);
+        solver_return(&s, b, solver_upload(&s, a, uplo), uplo);
+    return solver_end(&s);
 }
 
 /* ---- laswp ---- */
@@ -89,38 +93,57 @@ static void exchange_rows(struct solver *s, struct array a, struct array swaps)
 }
 
 /* On a copy, so that what fails on the way has exchanged nothing. */
-static enum gpu_status swap_rows(struct solver *s)
+static enum gpu_status run_laswp(struct gpu_work *work)
 {
-    const struct accel_call *call = s->work->call;
+    const struct accel_call *call = work->call;
     const struct accel_operand *a = &call->operand[ACCEL_a];
+    struct solver s;
     int64_t last;
-    int32_t *rows = read_swaps(s, &last);
-    struct array swaps = solver_vector(s, call->size[ACCEL_k2], ACCEL_INT32);
+    solver_begin(&s, work);
+    int32_t *rows = read_swaps(&s, &last);
+    struct array swaps = solver_vector(&s, call->size[ACCEL_k2], ACCEL_INT32);
     if (rows)
-        solver_put(s, swaps, rows);
+        solver_put(&s, swaps, rows);
     free(rows);
-    struct array copy = solver_array(s, last, a->cols), there = in_place(a);
+    struct array copy = solver_array(&s, last, a->cols), there = in_place(a);
     there.rows = last;
     if (gpu_in_place(a))
-        solver_copy(s, copy, there);
+        solver_copy(&s, copy, there);
     else
-        solver_upload_to(s, copy, a, last, a->cols, 0);
-    exchange_rows(s, copy, swaps);
+        solver_upload_to(&s, copy, a, last, a->cols, 0);
+    exchange_rows(&s, copy, swaps);
     if (!gpu_in_place(a)) {
-        solver_return(s, a, copy, 0);
-        return solver_end(s);
+        solver_return(&s, a, copy, 0);
+        return solver_end(&s);
     }
-    if (solver_is_well(s))
-        solver_note(s, gpu_work_settle(s->work));
-    solver_copy(s, there, copy);
-    bool begun = solver_is_well(s); /* what was refused has written nothing */
-    enum gpu_status status = solver_end(s);
+    if (solver_is_well(&s))
+        solver_note(&s, gpu_work_settle(work));
+    solver_copy(&s, there, copy);
+    bool begun = solver_is_well(&s); /* what was refused has written nothing */
+    enum gpu_status status = solver_end(&s);
     return begun && status != GPU_OK ? GPU_LOST : status;
 }
 
-enum gpu_status gpu_copies(struct gpu_work *work)
+/* It has no INFO: nothing is done, or what cannot be foreseen. */
+static const char *laswp_fault(const struct accel_call *call)
 {
-    struct solver s;
-    solver_begin(&s, work);
-    return work->call->routine->family == ACCEL_LACPY ? copy_matrix(&s) : swap_rows(&s);
+    return call->size[ACCEL_incx] == 0                                      ? "incx"
+           : call->size[ACCEL_k1] < 1                                       ? "k1"
+           : call->size[ACCEL_k2] > accel_max(call->operand[ACCEL_a].ld, 0) ? "k2"
+                                                                            : NULL;
 }
+
+static bool laswp_is_empty(const struct accel_call *call)
+{
+    return call->size[ACCEL_n] == 0 || call->size[ACCEL_k2] < call->size[ACCEL_k1];
+}
+
+const struct accel_op op_lacpy = {LAPACK_BLOCKS, .moves = true, .triangles = 1 << ACCEL_b,
+                                  .run = run_lacpy, .check = check_lacpy};
+
+const struct accel_op op_laswp = {LAPACK_BLOCKS,
+                                  .moves = true,
+                                  .unbounded = true,
+                                  .fault = laswp_fault,
+                                  .is_empty = laswp_is_empty,
+                                  .run = run_laswp};

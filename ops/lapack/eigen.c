@@ -1,16 +1,12 @@
 /*
  * syev, syevd, syevr, syevx (and he): all eigenvalues, or a range of them. sygv, sygvd, sygvx (and he) of two matrices.
- * geev, whose left vectors cuSOLVER does not have.
  */
+#include "cpu_ref/checks.h"
 #include "gpu/cuda/cusolver_call.h"
+#include "rules.h"
 
 #include <float.h>
 #include <math.h>
-
-static cusolverEigMode_t mode(char job)
-{
-    return job == 'V' ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
-}
 
 static cusolverEigRange_t range_of(char range)
 {
@@ -19,24 +15,40 @@ static cusolverEigRange_t range_of(char range)
                           : CUSOLVER_EIG_RANGE_ALL;
 }
 
-/* What the drivers with a range return: of the first `found` eigenvalues and vectors. */
-static void return_range(struct solver *s, struct array w, struct array vectors, int64_t found)
+static void return_all(struct solver *s, struct array w, struct array vectors)
 {
     const struct accel_call *call = s->work->call;
-    const struct accel_operand *extra = &call->operand[ACCEL_y];
-    bool wanted = call->flag[ACCEL_jobz] == 'V';
+    solver_return(s, &call->operand[ACCEL_x], w, 0);
+    if (call->flag[ACCEL_jobz] == 'V')
+        solver_return(s, &call->operand[ACCEL_a], vectors, 0);
+}
+
+/* The drivers with a range return the first `found` eigenvalues and vectors. */
+static void return_found(struct solver *s, struct array w, struct array vectors, int64_t found)
+{
+    const struct accel_call *call = s->work->call;
     solver_return_integers(s, &call->operand[ACCEL_found], 1, found, found);
     solver_return(s, &call->operand[ACCEL_x], solver_part(w, 0, 0, found, 1), 0);
-    if (!wanted)
-        return;
-    solver_return(s, &call->operand[ACCEL_c], solver_part(vectors, 0, 0, vectors.rows, found), 0);
-    /* A vector may have elements everywhere. Of a part of the spectrum LAPACK does not say, and programs have no room
-     * for it (SciPy). */
-    if (call->routine->family == ACCEL_SYEVR && call->flag[ACCEL_range] != 'V' &&
-        found == vectors.rows)
-        solver_return_integers(s, extra, 2 * found, 1, found);
-    else if (call->routine->family != ACCEL_SYEVR) /* none has failed */
-        solver_return_integers(s, extra, found, 0, 0);
+    if (call->flag[ACCEL_jobz] == 'V')
+        solver_return(s, &call->operand[ACCEL_c], solver_part(vectors, 0, 0, vectors.rows, found),
+                      0);
+}
+
+/* A vector may have elements everywhere. Of a part of the spectrum LAPACK does not say, and programs have no room for it
+ * (SciPy). */
+static void return_supports(struct solver *s, int64_t n, int64_t found)
+{
+    const struct accel_call *call = s->work->call;
+    if (call->flag[ACCEL_jobz] == 'V' && call->flag[ACCEL_range] != 'V' && found == n)
+        solver_return_integers(s, &call->operand[ACCEL_y], 2 * found, 1, found);
+}
+
+/* No vector has failed to converge. */
+static void return_failures(struct solver *s, int64_t found)
+{
+    const struct accel_call *call = s->work->call;
+    if (call->flag[ACCEL_jobz] == 'V')
+        solver_return_integers(s, &call->operand[ACCEL_y], found, 0, 0);
 }
 
 /* ---- One matrix ---- */
@@ -44,7 +56,7 @@ static void return_range(struct solver *s, struct array w, struct array vectors,
 static void solve_all(struct solver *s, struct array a, struct array w)
 {
     const struct accel_call *call = s->work->call;
-    GENERIC(s, cusolverDnXsyevd, SOLVER_PARAMS(s), mode(call->flag[ACCEL_jobz]),
+    GENERIC(s, cusolverDnXsyevd, SOLVER_PARAMS(s), solver_vectors(call->flag[ACCEL_jobz]),
             fill(call->flag[ACCEL_uplo]), a.rows, s->type, MATRIX(a), s->real_type, AT(w), s->type);
     solver_require_success(s);
 }
@@ -65,7 +77,7 @@ static int64_t solve_range(struct solver *s, struct array a, struct array w)
         solver_note(s, GPU_UNSUPPORTED);
         return 0;
     }
-    GENERIC(s, cusolverDnXsyevdx, SOLVER_PARAMS(s), mode(call->flag[ACCEL_jobz]),
+    GENERIC(s, cusolverDnXsyevdx, SOLVER_PARAMS(s), solver_vectors(call->flag[ACCEL_jobz]),
             range_of(call->flag[ACCEL_range]), fill(call->flag[ACCEL_uplo]), a.rows, s->type,
             MATRIX(a), vl, vu, call->size[ACCEL_il], call->size[ACCEL_iu], &found, s->real_type,
             AT(w), s->type);
@@ -73,100 +85,176 @@ static int64_t solve_range(struct solver *s, struct array a, struct array w)
     return found;
 }
 
-enum gpu_status gpu_symmetric(struct gpu_work *work)
+static enum gpu_status run_syev(struct gpu_work *work)
 {
-    const struct accel_call *call = work->call;
-    const struct accel_operand *a = &call->operand[ACCEL_a];
-    char range = call->flag[ACCEL_range];
     struct solver s;
     solver_begin(&s, work);
-    struct array vectors = solver_upload_hermitian(&s, a, call->flag[ACCEL_uplo]);
+    struct array vectors =
+        solver_upload_hermitian(&s, &work->call->operand[ACCEL_a], work->call->flag[ACCEL_uplo]);
     struct array w = solver_reals(&s, vectors.rows);
-    int64_t found = vectors.rows;
     solver_refuse_extremes(&s);
+    solve_all(&s, vectors, w);
+    return_all(&s, w, vectors);
+    return solver_end(&s);
+}
+
+/* *order: of the matrix. Returns how many eigenvalues there are. */
+static int64_t solve_and_return_found(struct solver *s, int64_t *order)
+{
+    const struct accel_call *call = s->work->call;
+    char range = call->flag[ACCEL_range];
+    struct array vectors =
+        solver_upload_hermitian(s, &call->operand[ACCEL_a], call->flag[ACCEL_uplo]);
+    struct array w = solver_reals(s, vectors.rows);
+    int64_t found = *order = vectors.rows;
+    solver_refuse_extremes(s);
     if (range == 'I' || range == 'V')
-        found = solve_range(&s, vectors, w);
+        found = solve_range(s, vectors, w);
     else
-        solve_all(&s, vectors, w);
-    if (range) {
-        return_range(&s, w, vectors, found);
-    } else {
-        solver_return(&s, &call->operand[ACCEL_x], w, 0);
-        if (call->flag[ACCEL_jobz] == 'V')
-            solver_return(&s, a, vectors, 0);
-    }
+        solve_all(s, vectors, w);
+    return_found(s, w, vectors, found);
+    return found;
+}
+
+static enum gpu_status run_syevr(struct gpu_work *work)
+{
+    struct solver s;
+    int64_t n;
+    solver_begin(&s, work);
+    int64_t found = solve_and_return_found(&s, &n);
+    return_supports(&s, n, found);
+    return solver_end(&s);
+}
+
+static enum gpu_status run_syevx(struct gpu_work *work)
+{
+    struct solver s;
+    int64_t n;
+    solver_begin(&s, work);
+    return_failures(&s, solve_and_return_found(&s, &n));
     return solver_end(&s);
 }
 
 /* ---- Two matrices ---- */
 
-static int64_t solve_two(struct solver *s, struct array a, struct array b, struct array w)
+/* Both matrices on the device, and room for the eigenvalues. */
+struct pencil {
+    struct array a, b, w;
+};
+
+static struct pencil upload_pencil(struct solver *s)
 {
     const struct accel_call *call = s->work->call;
-    const cusolverEigType_t type = (cusolverEigType_t)call->size[ACCEL_itype];
-    const cusolverEigMode_t job = mode(call->flag[ACCEL_jobz]);
-    const cublasFillMode_t uplo = fill(call->flag[ACCEL_uplo]);
-    int n = (int)a.rows, found = n;
-    if (!solver_fits_int(s, a.rows, a.ld))
-        return 0;
-    if (call->routine->family == ACCEL_SYGVX)
-        LEGACY(s, sygvdx, hegvdx, type, job, range_of(call->flag[ACCEL_range]), uplo, n, TYPED(a),
-               TYPED(b), (R)call->scalar[ACCEL_vl].re, (R)call->scalar[ACCEL_vu].re,
-               (int)call->size[ACCEL_il], (int)call->size[ACCEL_iu], &found, REALS(w));
-    else
-        LEGACY(s, sygvd, hegvd, type, job, uplo, n, TYPED(a), TYPED(b), REALS(w));
-    solver_require_success(s);
-    return found;
+    char uplo = call->flag[ACCEL_uplo];
+    struct pencil p = {.a = solver_upload_hermitian(s, &call->operand[ACCEL_a], uplo)};
+    solver_refuse_extremes(s);
+    p.b = solver_upload_hermitian(s, &call->operand[ACCEL_b], uplo);
+    p.w = solver_reals(s, p.a.rows);
+    return p;
 }
 
-enum gpu_status gpu_generalized(struct gpu_work *work)
+#define PENCIL_ARGUMENTS                                                                           \
+    (cusolverEigType_t) call->size[ACCEL_itype], solver_vectors(call->flag[ACCEL_jobz])
+
+static enum gpu_status run_sygv(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
-    const struct accel_operand *a = &call->operand[ACCEL_a], *b = &call->operand[ACCEL_b];
     char uplo = call->flag[ACCEL_uplo];
     struct solver s;
     solver_begin(&s, work);
-    if (call->flag[ACCEL_range] == 'V' &&
-        !(fabs(call->scalar[ACCEL_vl].re) <= DBL_MAX && fabs(call->scalar[ACCEL_vu].re) <= DBL_MAX))
-        solver_note(&s, GPU_UNSUPPORTED);
-    struct array vectors = solver_upload_hermitian(&s, a, uplo);
-    solver_refuse_extremes(&s);
-    struct array factor = solver_upload_hermitian(&s, b, uplo), w = solver_reals(&s, vectors.rows);
-    int64_t found = solve_two(&s, vectors, factor, w);
-    if (call->routine->family == ACCEL_SYGVX) {
-        return_range(&s, w, vectors, found);
-    } else {
-        solver_return(&s, &call->operand[ACCEL_x], w, 0);
-        if (call->flag[ACCEL_jobz] == 'V')
-            solver_return(&s, a, vectors, 0);
-    }
-    solver_return(&s, b, factor, uplo);
+    const struct pencil p = upload_pencil(&s);
+    if (solver_fits_int(&s, p.a.rows, p.a.ld))
+        LEGACY(&s, sygvd, hegvd, PENCIL_ARGUMENTS, fill(uplo), (int)p.a.rows, TYPED(p.a),
+               TYPED(p.b), REALS(p.w));
+    solver_require_success(&s);
+    return_all(&s, p.w, p.a);
+    solver_return(&s, &call->operand[ACCEL_b], p.b, uplo);
     return solver_end(&s);
 }
 
-/* ---- No symmetry ---- */
-
-/* Eigenvalues of a real matrix come as their real parts, then their imaginary parts. */
-enum gpu_status gpu_geev(struct gpu_work *work)
+static enum gpu_status run_sygvx(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
-    bool complex = accel_is_complex(call->routine->dtype);
+    const double vl = call->scalar[ACCEL_vl].re, vu = call->scalar[ACCEL_vu].re;
+    char uplo = call->flag[ACCEL_uplo];
     struct solver s;
     solver_begin(&s, work);
-    if (!CUDA(cusolverDnXgeev)) /* before anything goes up */
+    if (call->flag[ACCEL_range] == 'V' && !(fabs(vl) <= DBL_MAX && fabs(vu) <= DBL_MAX))
         solver_note(&s, GPU_UNSUPPORTED);
-    struct array a = solver_upload(&s, &call->operand[ACCEL_a], 0);
-    int64_t n = a.rows, wanted = call->flag[ACCEL_jobvr] == 'V' ? n : 0;
-    struct array w = solver_array(&s, complex ? n : 2 * n, 1), vr = solver_array(&s, n, wanted),
-                 vl = {0, n, 0, n, s.dtype};
-    solver_refuse_extremes(&s);
-    GENERIC(&s, cusolverDnXgeev, SOLVER_PARAMS(&s), CUSOLVER_EIG_MODE_NOVECTOR,
-            mode(call->flag[ACCEL_jobvr]), n, s.type, MATRIX(a), s.type, AT(w), s.type, MATRIX(vl),
-            s.type, MATRIX(vr), s.type);
-    solver_require_success(&s);
-    solver_return(&s, &call->operand[ACCEL_x], solver_part(w, 0, 0, n, 1), 0);
-    if (!complex)
-        solver_return(&s, &call->operand[ACCEL_y], solver_part(w, n, 0, n, 1), 0);
-    solver_return(&s, &call->operand[ACCEL_c], vr, 0);
+    const struct pencil p = upload_pencil(&s);
+    int found = 0;
+    if (solver_fits_int(&s, p.a.rows, p.a.ld)) {
+        found = (int)p.a.rows;
+        LEGACY(&s, sygvdx, hegvdx, PENCIL_ARGUMENTS, range_of(call->flag[ACCEL_range]), fill(uplo),
+               (int)p.a.rows, TYPED(p.a), TYPED(p.b), (R)vl, (R)vu, (int)call->size[ACCEL_il],
+               (int)call->size[ACCEL_iu], &found, REALS(p.w));
+        solver_require_success(&s);
+    }
+    return_found(&s, p.w, p.a, found);
+    return_failures(&s, found);
+    solver_return(&s, &call->operand[ACCEL_b], p.b, uplo);
     return solver_end(&s);
 }
+
+/* ---- Rules ---- */
+
+static const char *itype_fault(const struct accel_call *call)
+{
+    return call->size[ACCEL_itype] < 1 || call->size[ACCEL_itype] > 3 ? "itype" : NULL;
+}
+
+static struct accel_lengths syev_workspace(const struct accel_call *call,
+                                           const struct lapack_sizes *x)
+{
+    (void)call;
+    return (struct accel_lengths){x->is_complex ? 2 * x->n - 1 : 3 * x->n - 1, 0, 0};
+}
+
+/* The divide and conquer. */
+static struct accel_lengths syevd_workspace(const struct accel_call *call,
+                                            const struct lapack_sizes *x)
+{
+    int64_t n = accel_min(x->n, LAPACK_SQUARE_MOST);
+    (void)call;
+    if (n <= 1)
+        return (struct accel_lengths){1, 1, 1};
+    if (x->is_complex)
+        return x->vectors ? (struct accel_lengths){2 * n + n * n, 1 + 5 * n + 2 * n * n, 3 + 5 * n}
+                          : (struct accel_lengths){n + 1, n, 1};
+    return x->vectors ? (struct accel_lengths){1 + 6 * n + 2 * n * n, 0, 3 + 5 * n}
+                      : (struct accel_lengths){2 * n + 1, 0, 1};
+}
+
+static struct accel_lengths syevr_workspace(const struct accel_call *call,
+                                            const struct lapack_sizes *x)
+{
+    (void)call;
+    return x->is_complex ? (struct accel_lengths){2 * x->n, 24 * x->n, 10 * x->n}
+                         : (struct accel_lengths){26 * x->n, 0, 10 * x->n};
+}
+
+static struct accel_lengths sygvx_workspace(const struct accel_call *call,
+                                            const struct lapack_sizes *x)
+{
+    (void)call;
+    return (struct accel_lengths){x->is_complex ? 2 * x->n : 8 * x->n, 0, 0};
+}
+
+static struct accel_lengths syevx_workspace(const struct accel_call *call,
+                                            const struct lapack_sizes *x)
+{
+    return x->n <= 1 ? (struct accel_lengths){1, 0, 0} : sygvx_workspace(call, x);
+}
+
+#define OF_ONE LAPACK_ITERATES, .hermitian = true, .check = check_syev
+#define OF_TWO                                                                                     \
+    LAPACK_ITERATES, .hermitian = true, .triangles = 1 << ACCEL_b, .definite = 1 << ACCEL_b,       \
+                     .fault = itype_fault, .check = check_sygv
+
+const struct accel_op op_syev = {OF_ONE, .workspace = syev_workspace, .run = run_syev};
+const struct accel_op op_syevd = {OF_ONE, .workspace = syevd_workspace, .run = run_syev};
+const struct accel_op op_syevr = {OF_ONE, .workspace = syevr_workspace, .run = run_syevr};
+const struct accel_op op_syevx = {OF_ONE, .workspace = syevx_workspace, .run = run_syevx};
+const struct accel_op op_sygv = {OF_TWO, .workspace = syev_workspace, .run = run_sygv};
+const struct accel_op op_sygvd = {OF_TWO, .workspace = syevd_workspace, .run = run_sygv};
+const struct accel_op op_sygvx = {OF_TWO, .workspace = sygvx_workspace, .run = run_sygvx};

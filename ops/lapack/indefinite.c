@@ -2,7 +2,9 @@
  * sytrf, sytrs, sysv: the Bunch-Kaufman factorisation of a symmetric matrix, of complex ones too. cuSOLVER has none of
  * Hermitian matrices.
  */
+#include "cpu_ref/checks.h"
 #include "gpu/cuda/cusolver_call.h"
+#include "rules.h"
 
 #include <stdlib.h>
 
@@ -63,27 +65,71 @@ static void solve(struct solver *s, char uplo, struct array a, struct array pivo
     solver_require_success(s);
 }
 
-enum gpu_status gpu_indefinite(struct gpu_work *work)
+static void solve_right_sides(struct solver *s, struct array ldl, struct array pivots)
 {
-    const struct accel_call *call = work->call;
-    const struct accel_operand *a = &call->operand[ACCEL_a], *b = &call->operand[ACCEL_b],
-                               *ipiv = &call->operand[ACCEL_x];
-    enum accel_family family = call->routine->family;
+    const struct accel_call *call = s->work->call;
+    struct array x = solver_upload(s, &call->operand[ACCEL_b], 0);
+    solve(s, call->flag[ACCEL_uplo], ldl, pivots, x);
+    solver_return(s, &call->operand[ACCEL_b], x, 0);
+}
+
+/* The factors of A, which go back, and the pivots. */
+static struct array factor_and_return(struct solver *s, struct array *pivots)
+{
+    const struct accel_call *call = s->work->call;
     char uplo = call->flag[ACCEL_uplo];
+    struct array ldl = solver_upload(s, &call->operand[ACCEL_a], uplo);
+    *pivots = factor(s, uplo, ldl);
+    solver_return(s, &call->operand[ACCEL_a], ldl, uplo);
+    solver_return_pivots(s, &call->operand[ACCEL_x], *pivots);
+    return ldl;
+}
+
+static enum gpu_status run_sytrf(struct gpu_work *work)
+{
     struct solver s;
+    struct array pivots;
     solver_begin(&s, work);
-    struct array ldl = solver_upload(&s, a, uplo);
-    struct array pivots = family == ACCEL_SYTRS
-                              ? solver_upload_pivots(&s, ipiv, call->size[ACCEL_n], true)
-                              : factor(&s, uplo, ldl);
-    if (family != ACCEL_SYTRS) {
-        solver_return(&s, a, ldl, uplo);
-        solver_return_pivots(&s, ipiv, pivots);
-    }
-    if (family != ACCEL_SYTRF) {
-        struct array x = solver_upload(&s, b, 0);
-        solve(&s, uplo, ldl, pivots, x);
-        solver_return(&s, b, x, 0);
-    }
+    factor_and_return(&s, &pivots);
     return solver_end(&s);
 }
+
+static enum gpu_status run_sysv(struct gpu_work *work)
+{
+    struct solver s;
+    struct array pivots;
+    solver_begin(&s, work);
+    struct array ldl = factor_and_return(&s, &pivots);
+    solve_right_sides(&s, ldl, pivots);
+    return solver_end(&s);
+}
+
+static enum gpu_status run_sytrs(struct gpu_work *work)
+{
+    const struct accel_call *call = work->call;
+    struct solver s;
+    solver_begin(&s, work);
+    struct array ldl = solver_upload(&s, &call->operand[ACCEL_a], call->flag[ACCEL_uplo]);
+    struct array pivots =
+        solver_upload_pivots(&s, &call->operand[ACCEL_x], call->size[ACCEL_n], true);
+    solve_right_sides(&s, ldl, pivots);
+    return solver_end(&s);
+}
+
+const struct accel_op op_sytrf = {LAPACK_BLOCKS, .triangles = 1 << ACCEL_a, .run = run_sytrf,
+                                  .check = check_sytrf};
+
+const struct accel_op op_sysv = {LAPACK_BLOCKS, .triangles = 1 << ACCEL_a,
+                                 .is_empty = lapack_has_no_matrix, .run = run_sysv,
+                                 .check = check_sysv};
+
+const struct accel_op op_sytrs = {LAPACK_SOLVES, .definite = 1 << ACCEL_a, .run = run_sytrs,
+                                  .check = check_sytrs};
+
+const struct accel_op op_hetrf = {LAPACK_BLOCKS, .hermitian = true, .triangles = 1 << ACCEL_a,
+                                  .check = check_sytrf};
+
+const struct accel_op op_hesv = {LAPACK_BLOCKS, .hermitian = true, .triangles = 1 << ACCEL_a,
+                                 .is_empty = lapack_has_no_matrix, .check = check_sysv};
+
+const struct accel_op op_hetrs = {LAPACK_BLOCKS, .hermitian = true, .check = check_sytrs};

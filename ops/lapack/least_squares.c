@@ -2,7 +2,9 @@
  * gels, gelss, gelsd. All begin with the QR factorisation of A, or of its adjoint where A is wide: of the tall one of
  * the two, p x q. gelss and gelsd go on with the singular values of R.
  */
+#include "cpu_ref/checks.h"
 #include "gpu/cuda/cusolver_call.h"
+#include "rules.h"
 
 #include <float.h>
 #include <stdlib.h>
@@ -56,7 +58,7 @@ static void refuse_singular(struct solver *s, struct array r)
     free(diagonal);
 }
 
-enum gpu_status gpu_gels(struct gpu_work *work)
+static enum gpu_status run_gels(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
     const struct accel_operand *a = &call->operand[ACCEL_a], *b = &call->operand[ACCEL_b];
@@ -89,10 +91,9 @@ enum gpu_status gpu_gels(struct gpu_work *work)
 /* ---- gelss, gelsd ---- */
 
 /* The least singular value that counts: ?gelss and ?lalsd differ in what rcond says, and in their eps. */
-static double threshold(const struct accel_call *call, double largest)
+static double threshold(const struct accel_call *call, bool gelss, double largest)
 {
-    bool is_double = accel_is_double(call->routine->dtype),
-         gelss = call->routine->family == ACCEL_GELSS;
+    bool is_double = accel_is_double(call->routine->dtype);
     double rcond = call->scalar[ACCEL_rcond].re, eps = is_double ? DBL_EPSILON : FLT_EPSILON;
     double least = is_double ? DBL_MIN : FLT_MIN;
     if (gelss && rcond < 0)
@@ -108,7 +109,7 @@ static double real_at(const void *values, int64_t i, enum accel_dtype real)
 }
 
 /* The pseudo-inverse of the singular values as a diagonal matrix; their rank. */
-static struct array invert(struct solver *s, struct array values, int64_t *rank)
+static struct array invert(struct solver *s, bool gelss, struct array values, int64_t *rank)
 {
     int64_t n = values.rows;
     struct array diagonal = solver_zeros(s, n, n);
@@ -117,7 +118,8 @@ static struct array invert(struct solver *s, struct array values, int64_t *rank)
     *rank = 0;
     if (host && inverse) {
         solver_get(s, host, values);
-        double least = solver_is_well(s) ? threshold(s->work->call, real_at(host, 0, s->real)) : 0;
+        double least =
+            solver_is_well(s) ? threshold(s->work->call, gelss, real_at(host, 0, s->real)) : 0;
         for (int64_t i = 0; solver_is_well(s) && i < n; i++)
             if (real_at(host, i, s->real) > least) {
                 inverse[i] = 1 / real_at(host, i, s->real);
@@ -161,7 +163,7 @@ static void return_vectors(struct solver *s, const struct accel_operand *a, stru
     solver_return(s, a, rows, 0);
 }
 
-enum gpu_status gpu_gelsd(struct gpu_work *work)
+static enum gpu_status run_by_values(struct gpu_work *work, bool gelss)
 {
     const struct accel_call *call = work->call;
     const struct accel_operand *a = &call->operand[ACCEL_a], *b = &call->operand[ACCEL_b];
@@ -173,7 +175,7 @@ enum gpu_status gpu_gelsd(struct gpu_work *work)
     struct array r = solver_upper(&s, f.qr), values = solver_reals(&s, q),
                  u = solver_array(&s, q, q), vt = solver_array(&s, q, q);
     solver_gesvd(&s, 'A', 'A', r, values, u, vt);
-    struct array inverse = invert(&s, values, &rank);
+    struct array inverse = invert(&s, gelss, values, &rank);
     struct array x = upload_right_sides(&s, b, p, a->rows);
     if (!f.wide)
         solver_ormqr(&s, 'L', solver_adjoint(&s), f.qr, f.tau, x);
@@ -184,7 +186,82 @@ enum gpu_status gpu_gelsd(struct gpu_work *work)
     solver_return(&s, &call->operand[ACCEL_x], values, 0);
     solver_return_integers(&s, &call->operand[ACCEL_found], 1, rank, rank);
     solver_return(&s, b, x, 0);
-    if (call->routine->family == ACCEL_GELSS)
+    if (gelss)
         return_vectors(&s, a, f, u, vt);
     return solver_end(&s);
 }
+
+static enum gpu_status run_gelss(struct gpu_work *work)
+{
+    return run_by_values(work, true);
+}
+
+static enum gpu_status run_gelsd(struct gpu_work *work)
+{
+    return run_by_values(work, false);
+}
+
+/* ---- Workspace ---- */
+
+static struct accel_lengths gels_workspace(const struct accel_call *call,
+                                           const struct lapack_sizes *x)
+{
+    (void)call;
+    return (struct accel_lengths){x->mn + accel_max(x->mn, x->nrhs), 0, 0};
+}
+
+/* Rows that the bidiagonal reduction sees: fewer after a QR factorisation. */
+static int64_t reduced(const struct accel_call *call, const struct lapack_sizes *x)
+{
+    return call->size[ACCEL_m] >= call->size[ACCEL_n] && lapack_is_tall(x->mx, x->mn) ? x->mn
+                                                                                      : x->mx;
+}
+
+static struct accel_lengths gelss_workspace(const struct accel_call *call,
+                                            const struct lapack_sizes *x)
+{
+    int64_t work = x->is_complex
+                       ? 2 * x->mn + accel_max(x->mx, x->nrhs)
+                       : accel_max(3 * x->mn + accel_max(reduced(call, x), x->nrhs), 5 * x->mn);
+    return (struct accel_lengths){work, 0, 0};
+}
+
+/* With the smallest subproblem that ilaenv's ISPEC = 9 has for the divide and conquer of ?lalsd. */
+static struct accel_lengths gelsd_workspace(const struct accel_call *call,
+                                            const struct lapack_sizes *x)
+{
+    const int64_t smallest = 25, mn = x->mn;
+    int64_t nrhs = accel_min(x->nrhs, LAPACK_SIDE_MOST / accel_max(1, mn));
+    int64_t rows = reduced(call, x);
+    int64_t levels =
+        2 * mn > smallest + 1; /* INT(LOG2(mn / (smallest + 1))) + 1, and INT cuts off towards 0 */
+    for (int64_t part = mn / (smallest + 1); part > 1; part /= 2)
+        levels++;
+    if (x->is_complex)
+        return (struct accel_lengths){2 * mn + accel_max(rows, mn * nrhs), 0, 0};
+    int64_t solve =
+        9 * mn + 2 * mn * smallest + 8 * mn * levels + mn * nrhs + (smallest + 1) * (smallest + 1);
+    if (call->size[ACCEL_m] < call->size[ACCEL_n])
+        rows = mn;
+    return (struct accel_lengths){3 * mn + accel_max(rows, accel_max(nrhs, solve)), 0, 0};
+}
+
+const struct accel_op op_gels = {LAPACK_REFLECTS, .workspace = gels_workspace, .run = run_gels,
+                                 .check = check_gels};
+
+const struct accel_op op_gelss = {LAPACK_ITERATES,
+                                  .is_empty = lapack_has_no_matrix,
+                                  .workspace = gelss_workspace,
+                                  .is_supported = lapack_has_right_sides,
+                                  .run = run_gelss,
+                                  .check = check_gelss};
+
+const struct accel_op op_gelsd = {LAPACK_ITERATES,
+                                  .is_empty = lapack_has_no_matrix,
+                                  .workspace = gelsd_workspace,
+                                  .is_supported = lapack_has_right_sides,
+                                  .run = run_gelsd,
+                                  .check = check_gelss};
+
+/* cuSOLVER has no QR with column pivoting. */
+const struct accel_op op_gelsy = {LAPACK_BLOCKS, .check = check_gels};

@@ -2,7 +2,9 @@
  * getrf, getrs, gesv, getri: LU with partial pivoting. cuSOLVER has no getri: the inverse is the solution for the
  * identity.
  */
+#include "cpu_ref/checks.h"
 #include "gpu/cuda/cusolver_call.h"
+#include "rules.h"
 
 static struct array factor(struct solver *s, struct array a)
 {
@@ -27,33 +29,85 @@ static void solve(struct solver *s, char trans, struct array a, struct array piv
     solver_require_success(s);
 }
 
-enum gpu_status gpu_lu(struct gpu_work *work)
+/* The factors of A, which go back, and the pivots. */
+static struct array factor_and_return(struct solver *s, struct array *pivots)
 {
-    const struct accel_call *call = work->call;
-    const struct accel_operand *a = &call->operand[ACCEL_a], *b = &call->operand[ACCEL_b],
-                               *ipiv = &call->operand[ACCEL_x];
-    enum accel_family family = call->routine->family;
+    const struct accel_operand *a = &s->work->call->operand[ACCEL_a];
+    struct array lu = solver_upload(s, a, 0);
+    *pivots = factor(s, lu);
+    solver_return(s, a, lu, 0);
+    solver_return_pivots(s, &s->work->call->operand[ACCEL_x], *pivots);
+    return lu;
+}
+
+/* Those that the program has. */
+static struct array upload_factors(struct solver *s, struct array *pivots)
+{
+    const struct accel_call *call = s->work->call;
+    struct array lu = solver_upload(s, &call->operand[ACCEL_a], 0);
+    *pivots = solver_upload_pivots(s, &call->operand[ACCEL_x], call->size[ACCEL_n], false);
+    return lu;
+}
+
+static void solve_right_sides(struct solver *s, char trans, struct array lu, struct array pivots)
+{
+    const struct accel_operand *b = &s->work->call->operand[ACCEL_b];
+    struct array x = solver_upload(s, b, 0);
+    solve(s, trans, lu, pivots, x);
+    solver_return(s, b, x, 0);
+}
+
+static enum gpu_status run_getrf(struct gpu_work *work)
+{
     struct solver s;
+    struct array pivots;
     solver_begin(&s, work);
-    if (family == ACCEL_GETRI)
-        solver_refuse_zero_diagonal(&s, a);
-    struct array lu = solver_upload(&s, a, 0), pivots, x;
-    if (family == ACCEL_GETRF || family == ACCEL_GESV) {
-        pivots = factor(&s, lu);
-        solver_return(&s, a, lu, 0);
-        solver_return_pivots(&s, ipiv, pivots);
-    } else {
-        pivots = solver_upload_pivots(&s, ipiv, call->size[ACCEL_n], false);
-    }
-    if (family == ACCEL_GETRI) {
-        x = solver_zeros(&s, lu.rows, lu.cols);
-        solver_set_diagonal(&s, x, NULL);
-        solve(&s, 'N', lu, pivots, x);
-        solver_return(&s, a, x, 0);
-    } else if (family != ACCEL_GETRF) {
-        x = solver_upload(&s, b, 0);
-        solve(&s, family == ACCEL_GETRS ? call->flag[ACCEL_trans] : 'N', lu, pivots, x);
-        solver_return(&s, b, x, 0);
-    }
+    factor_and_return(&s, &pivots);
     return solver_end(&s);
 }
+
+static enum gpu_status run_gesv(struct gpu_work *work)
+{
+    struct solver s;
+    struct array pivots;
+    solver_begin(&s, work);
+    struct array lu = factor_and_return(&s, &pivots);
+    solve_right_sides(&s, 'N', lu, pivots);
+    return solver_end(&s);
+}
+
+static enum gpu_status run_getrs(struct gpu_work *work)
+{
+    struct solver s;
+    struct array pivots;
+    solver_begin(&s, work);
+    struct array lu = upload_factors(&s, &pivots);
+    solve_right_sides(&s, work->call->flag[ACCEL_trans], lu, pivots);
+    return solver_end(&s);
+}
+
+static enum gpu_status run_getri(struct gpu_work *work)
+{
+    const struct accel_operand *a = &work->call->operand[ACCEL_a];
+    struct solver s;
+    struct array pivots;
+    solver_begin(&s, work);
+    solver_refuse_zero_diagonal(&s, a);
+    struct array lu = upload_factors(&s, &pivots), x = solver_zeros(&s, lu.rows, lu.cols);
+    solver_set_diagonal(&s, x, NULL);
+    solve(&s, 'N', lu, pivots, x);
+    solver_return(&s, a, x, 0);
+    return solver_end(&s);
+}
+
+const struct accel_op op_getrf = {LAPACK_BLOCKS, .run = run_getrf, .check = check_getrf};
+
+const struct accel_op op_gesv = {LAPACK_BLOCKS, .is_empty = lapack_has_no_matrix, .run = run_gesv,
+                                 .check = check_gesv};
+
+const struct accel_op op_getrs = {LAPACK_SOLVES, .definite = 1 << ACCEL_a, .run = run_getrs,
+                                  .check = check_getrs};
+
+const struct accel_op op_getri = {LAPACK_BLOCKS, .definite = 1 << ACCEL_a,
+                                  .workspace = lapack_n_workspace, .run = run_getri,
+                                  .check = check_getri};

@@ -1,7 +1,9 @@
 /*
  * geqrf, orgqr (ungqr), ormqr (unmqr): Q is a product of elementary reflectors, stored as LAPACK's.
  */
+#include "cpu_ref/checks.h"
 #include "gpu/cuda/cusolver_call.h"
+#include "rules.h"
 
 static void generate(struct solver *s, struct array a, struct array tau)
 {
@@ -10,35 +12,86 @@ static void generate(struct solver *s, struct array a, struct array tau)
     solver_require_success(s);
 }
 
-enum gpu_status gpu_qr(struct gpu_work *work)
+static enum gpu_status run_geqrf(struct gpu_work *work)
 {
-    const struct accel_call *call = work->call;
-    const struct accel_operand *a = &call->operand[ACCEL_a], *c = &call->operand[ACCEL_c],
-                               *x = &call->operand[ACCEL_x];
-    struct array qr, tau, product;
+    const struct accel_operand *a = &work->call->operand[ACCEL_a];
     struct solver s;
     solver_begin(&s, work);
-    switch (call->routine->family) {
-    case ACCEL_GEQRF:
-        qr = solver_upload(&s, a, 0);
-        tau = solver_vector(&s, accel_min(qr.rows, qr.cols), s.dtype);
-        solver_geqrf(&s, qr, tau);
-        solver_return(&s, x, tau, 0);
-        solver_return(&s, a, qr, 0);
-        break;
-    case ACCEL_ORGQR: /* only the reflectors, below the diagonal of the first k columns, are read */
-        qr = solver_zeros(&s, a->rows, a->cols);
-        solver_upload_to(&s, qr, a, a->rows, call->size[ACCEL_k], 'l');
-        tau = solver_upload(&s, x, 0);
-        generate(&s, qr, tau);
-        solver_return(&s, a, qr, 0);
-        break;
-    default:
-        qr = solver_upload(&s, a, 'l');
-        tau = solver_upload(&s, x, 0);
-        product = solver_upload(&s, c, 0);
-        solver_ormqr(&s, call->flag[ACCEL_side], call->flag[ACCEL_trans], qr, tau, product);
-        solver_return(&s, c, product, 0);
-    }
+    struct array qr = solver_upload(&s, a, 0),
+                 tau = solver_vector(&s, accel_min(qr.rows, qr.cols), s.dtype);
+    solver_geqrf(&s, qr, tau);
+    solver_return(&s, &work->call->operand[ACCEL_x], tau, 0);
+    solver_return(&s, a, qr, 0);
     return solver_end(&s);
 }
+
+/* Only the reflectors are read, below the diagonal of the first k columns. */
+static enum gpu_status run_orgqr(struct gpu_work *work)
+{
+    const struct accel_operand *a = &work->call->operand[ACCEL_a];
+    struct solver s;
+    solver_begin(&s, work);
+    struct array qr = solver_zeros(&s, a->rows, a->cols);
+    solver_upload_to(&s, qr, a, a->rows, work->call->size[ACCEL_k], 'l');
+    generate(&s, qr, solver_upload(&s, &work->call->operand[ACCEL_x], 0));
+    solver_return(&s, a, qr, 0);
+    return solver_end(&s);
+}
+
+static enum gpu_status run_ormqr(struct gpu_work *work)
+{
+    const struct accel_call *call = work->call;
+    const struct accel_operand *c = &call->operand[ACCEL_c];
+    struct solver s;
+    solver_begin(&s, work);
+    struct array qr = solver_upload(&s, &call->operand[ACCEL_a], 'l');
+    struct array tau = solver_upload(&s, &call->operand[ACCEL_x], 0);
+    struct array product = solver_upload(&s, c, 0);
+    solver_ormqr(&s, call->flag[ACCEL_side], call->flag[ACCEL_trans], qr, tau, product);
+    solver_return(&s, c, product, 0);
+    return solver_end(&s);
+}
+
+static const char *orgqr_fault(const struct accel_call *call)
+{
+    int64_t m = call->size[ACCEL_m], n = call->size[ACCEL_n], k = call->size[ACCEL_k];
+    return n > m ? "n" : k > n ? "k" : NULL;
+}
+
+/* Without a reflector, it is the identity. */
+static bool orgqr_is_empty(const struct accel_call *call)
+{
+    return call->size[ACCEL_n] == 0;
+}
+
+static bool orgqr_is_supported(const struct accel_call *call)
+{
+    return call->size[ACCEL_k] > 0;
+}
+
+static const char *ormqr_fault(const struct accel_call *call)
+{
+    return call->size[ACCEL_k] > accel_call_size(call, ACCEL_order) ? "k" : NULL;
+}
+
+static struct accel_lengths ormqr_workspace(const struct accel_call *call,
+                                            const struct lapack_sizes *sizes)
+{
+    return (struct accel_lengths){call->flag[ACCEL_side] == 'L' ? sizes->n : sizes->m, 0, 0};
+}
+
+const struct accel_op op_geqrf = {LAPACK_REFLECTS, .workspace = lapack_n_workspace,
+                                  .run = run_geqrf, .check = check_geqrf};
+
+const struct accel_op op_orgqr = {LAPACK_REFLECTS,
+                                  .reflectors = true,
+                                  .fault = orgqr_fault,
+                                  .is_empty = orgqr_is_empty,
+                                  .workspace = lapack_n_workspace,
+                                  .is_supported = orgqr_is_supported,
+                                  .run = run_orgqr,
+                                  .check = check_orgqr};
+
+const struct accel_op op_ormqr = {LAPACK_REFLECTS,      .reflectors = true,
+                                  .fault = ormqr_fault, .workspace = ormqr_workspace,
+                                  .run = run_ormqr,     .check = check_ormqr};

@@ -1,7 +1,9 @@
 /*
  * trtrs, trtri. Only the triangle is read; where the diagonal counts as ones, it is neither read nor written.
  */
+#include "cpu_ref/checks.h"
 #include "gpu/cuda/cusolver_call.h"
+#include "rules.h"
 
 /* The triangle as a part of a matrix: without its diagonal where that is not used. */
 static char triangle(const struct accel_call *call)
@@ -10,24 +12,41 @@ static char triangle(const struct accel_call *call)
     return call->flag[ACCEL_diag] == 'U' ? (char)(uplo - 'A' + 'a') : uplo;
 }
 
-enum gpu_status gpu_triangular(struct gpu_work *work)
+static struct array upload_triangle(struct solver *s)
+{
+    const struct accel_call *call = s->work->call;
+    if (call->flag[ACCEL_diag] == 'N')
+        solver_refuse_zero_diagonal(s, &call->operand[ACCEL_a]);
+    return solver_upload(s, &call->operand[ACCEL_a], triangle(call));
+}
+
+static enum gpu_status run_trtrs(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
-    const struct accel_operand *a = &call->operand[ACCEL_a], *b = &call->operand[ACCEL_b];
-    char uplo = call->flag[ACCEL_uplo], diag = call->flag[ACCEL_diag];
     struct solver s;
     solver_begin(&s, work);
-    if (diag == 'N')
-        solver_refuse_zero_diagonal(&s, a);
-    struct array t = solver_upload(&s, a, triangle(call));
-    if (call->routine->family == ACCEL_TRTRS) {
-        struct array x = solver_upload(&s, b, 0);
-        solver_trsm(&s, uplo, call->flag[ACCEL_trans], diag, t, x);
-        solver_return(&s, b, x, 0);
-    } else {
-        GENERIC(&s, cusolverDnXtrtri, fill(uplo), diagonal(diag), t.rows, s.type, MATRIX(t));
-        solver_require_success(&s);
-        solver_return(&s, a, t, triangle(call));
-    }
+    struct array t = upload_triangle(&s), x = solver_upload(&s, &call->operand[ACCEL_b], 0);
+    solver_trsm(&s, call->flag[ACCEL_uplo], call->flag[ACCEL_trans], call->flag[ACCEL_diag], t, x);
+    solver_return(&s, &call->operand[ACCEL_b], x, 0);
     return solver_end(&s);
 }
+
+static enum gpu_status run_trtri(struct gpu_work *work)
+{
+    const struct accel_call *call = work->call;
+    struct solver s;
+    solver_begin(&s, work);
+    struct array t = upload_triangle(&s);
+    GENERIC(&s, cusolverDnXtrtri, fill(call->flag[ACCEL_uplo]), diagonal(call->flag[ACCEL_diag]),
+            t.rows, s.type, MATRIX(t));
+    solver_require_success(&s);
+    solver_return(&s, &call->operand[ACCEL_a], t, triangle(call));
+    return solver_end(&s);
+}
+
+const struct accel_op op_trtrs = {LAPACK_SOLVES, .definite = 1 << ACCEL_a, .run = run_trtrs,
+                                  .check = check_trtrs};
+
+const struct accel_op op_trtri = {LAPACK_BLOCKS, .definite = 1 << ACCEL_a,
+                                  .triangles = 1 << ACCEL_a, .run = run_trtri,
+                                  .check = check_trtri};

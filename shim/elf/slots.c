@@ -11,6 +11,7 @@
 #include "base/say.h"
 #include "objects.h"
 #include "own_lock.h"
+#include "ops/op.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(lock);
@@ -158,7 +159,7 @@ static bool is_logged(enum dispatch_level level)
 /* What Level 2 gains by it is not in its size. */
 static enum dispatch_level level_for(uint32_t exported, enum dispatch_level level)
 {
-    bool by_place = accel_only_moves(accel_name_routine(exported)->family);
+    bool by_place = accel_only_moves(accel_name_routine(exported));
     return by_place && level == DISPATCH_SEE_LARGE ? DISPATCH_SEE_NOTHING : level;
 }
 

@@ -34,11 +34,11 @@ STOPPED = "cannot be made right"
 
 
 def table():
-    """family -> its routines, of ops/blas/blas.def and of ops/lapack/lapack.def."""
+    """operation -> its routines, of ops/blas/blas.def and of ops/lapack/lapack.def."""
     found = []
-    for file, macro in (("routines.def", "ROUTINE"), ("lapack.def", "LAPACK")):
+    for file, macro in (("blas/blas.def", "ROUTINE"), ("lapack/lapack.def", "LAPACK")):
         rows = defaultdict(list)
-        for name, family in re.findall(rf"(?m)^{macro}\((\w+), *\w+, *(\w+),", (ROOT / "shim" / file).read_text()):
+        for name, family in re.findall(rf"(?m)^{macro}\((\w+), *\w+, *(\w+),", (ROOT / "ops" / file).read_text()):
             rows[family].append(name)
         found.append(dict(rows))
     return found

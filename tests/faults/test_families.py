@@ -15,7 +15,7 @@ BLAS_OF = ["-l", TESTS / "liblacking.so", "-f", "y"]
 LAPACK_OF = ["-f", "tyesmv", "-k", "@(uniform|well)"]
 # More than fits on the device at once: operands go through in tiles, panels, strips or loads. Too little for less than two of them,
 # enough for one.
-TILES = {"GEMM_BATCH": (60, "60K"), **dict.fromkeys("GEMV SYMV HEMV TRMV TRSV GER GERC SYR HER SYR2 HER2".split(), (150, "40K"))}
+TILES = {"gemm_batch": (60, "60K"), **dict.fromkeys("gemv symv hemv trmv trsv ger gerc syr her syr2 her2".split(), (150, "40K"))}
 SEEDS = range(1, 60)
 
 
@@ -78,7 +78,7 @@ def blas_family(tap, number, family, routines):
         return
     check(tap, f"{family}, {turn(0)}", family, found, 6, start_up=number == 0)
     # Several parts: more comes down than by one copy, or more kernels run.
-    writes_parts = family not in ("GEMV", "SYMV", "HEMV", "TRMV", "TRSV")  # a vector is written at the end
+    writes_parts = family not in ("gemv", "symv", "hemv", "trmv", "trsv")  # a vector is written at the end
     several = lambda done, report, lines: lines and len(on_gpu(lines)) == len(lines) and parts_of(report) >= 3 and (
         not writes_parts or report.calls.get("cuMemcpyDtoHAsync_v2", 0) >= 2)
     found = pick(in_tiles(turn(1), family), several)

@@ -10,6 +10,7 @@
 #include "cpu_ref/judge.h"
 #include "generator.h"
 #include "ops/names.h"
+#include "ops/op.h"
 
 /* What a provider gets wrong and is not asked for: letters of -f. */
 enum fault {
@@ -198,7 +199,7 @@ static bool one_call(const struct test_options *options, uint32_t routine, blas_
 
 static bool is_wanted(const struct test_options *options, uint32_t routine)
 {
-    if (accel_is_lapack(accel_routines[routine].family)) /* tests/lapack has those */
+    if (accel_is_lapack(&accel_routines[routine])) /* tests/lapack has those */
         return false;
     return fnmatch(options->routines, accel_routines[routine].name, FNM_EXTMATCH) == 0;
 }

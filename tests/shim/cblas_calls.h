@@ -3,14 +3,14 @@
  * includes this for each type and takes from each what is of that type.
  */
 #define ARG(fortran_type, fortran_value, cblas_type, cblas_value) , cblas_type
-#define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
+#define ROUTINE(name, NAME, op, dtype, row_major, flops, args)                                     \
     typedef void JOIN(type_, TYPE, name)(int args);
 #include "ops/blas/blas.def"
 #undef ARG
 #undef ROUTINE
 
 #define ARG(fortran_type, fortran_value, cblas_type, cblas_value) , cblas_value
-#define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
+#define ROUTINE(name, NAME, op, dtype, row_major, flops, args)                                     \
     static inline void JOIN(cblas_, TYPE, name)(blas_function * f, int layout,                     \
                                                 const struct arguments *x)                         \
     {                                                                                              \

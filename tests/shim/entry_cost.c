@@ -15,18 +15,16 @@
 #include "shim/adapter.h"
 #include "ops/manglings.def"
 
-#define DECLARE(abi, width, trust, symbol, sibling) void symbol(void);
-#define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
-    ACCEL_MANGLINGS(DECLARE, name, NAME)
-#define LAPACK(name, NAME, family, dtype, flops, args) ACCEL_LAPACK_MANGLINGS(DECLARE, name, NAME)
+#define DECLARE(abi, width, trust, symbol, sibling)            void symbol(void);
+#define ROUTINE(name, NAME, op, dtype, row_major, flops, args) ACCEL_MANGLINGS(DECLARE, name, NAME)
+#define LAPACK(name, NAME, op, dtype, flops, args)             ACCEL_LAPACK_MANGLINGS(DECLARE, name, NAME)
 #include "ops/blas/blas.def"
 #undef ROUTINE
 #undef LAPACK
 
-#define ADDRESS(abi, width, trust, symbol, sibling) symbol,
-#define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
-    ACCEL_MANGLINGS(ADDRESS, name, NAME)
-#define LAPACK(name, NAME, family, dtype, flops, args) ACCEL_LAPACK_MANGLINGS(ADDRESS, name, NAME)
+#define ADDRESS(abi, width, trust, symbol, sibling)            symbol,
+#define ROUTINE(name, NAME, op, dtype, row_major, flops, args) ACCEL_MANGLINGS(ADDRESS, name, NAME)
+#define LAPACK(name, NAME, op, dtype, flops, args)             ACCEL_LAPACK_MANGLINGS(ADDRESS, name, NAME)
 static void (*const entries[])(void) = {
 #include "ops/blas/blas.def"
 };

@@ -4,9 +4,8 @@
 #define DEFINE(abi, width, trust, symbol, sibling)                                                 \
     void symbol(void);                                                                             \
     void symbol(void) {}
-#define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
-    ACCEL_MANGLINGS(DEFINE, name, NAME)
-#define LAPACK(name, NAME, family, dtype, flops, args) ACCEL_LAPACK_MANGLINGS(DEFINE, name, NAME)
+#define ROUTINE(name, NAME, op, dtype, row_major, flops, args) ACCEL_MANGLINGS(DEFINE, name, NAME)
+#define LAPACK(name, NAME, op, dtype, flops, args)             ACCEL_LAPACK_MANGLINGS(DEFINE, name, NAME)
 #include "ops/blas/blas.def"
 
 /* Tells, where a name does not, that integers are of 32 bits: finds the third of the probe's three. */

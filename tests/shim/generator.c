@@ -1,5 +1,7 @@
 #include "generator.h"
 
+#include "ops/op.h"
+
 #include <string.h>
 
 /* ---- What the table says ---- */
@@ -20,9 +22,9 @@ static bool has_flag(const struct accel_routine *routine, enum accel_flag flag)
     return false;
 }
 
-static bool is_solver(enum accel_family family)
+static bool is_solver(const struct accel_routine *routine)
 {
-    return family == ACCEL_TRSM || family == ACCEL_TRSV;
+    return accel_op_of(routine) == &op_trsm || accel_op_of(routine) == &op_trsv;
 }
 
 /* The matrix of which a triangle counts. */
@@ -58,15 +60,15 @@ static int64_t pick_inc(unsigned *seed)
 static void avoid_faults(struct accel_call *call, const struct random_limits *limits)
 {
     /* Where x or y has no elements, the CBLAS of BLIS 0.9.0 or of the reference walks past its end. */
-    if (limits->row_major && call->routine->family == ACCEL_GEMV &&
+    if (limits->row_major && accel_op_of(call->routine) == &op_gemv &&
         accel_is_complex(call->routine->dtype) && call->flag[ACCEL_trans] == 'C') {
         call->size[ACCEL_m] += call->size[ACCEL_m] == 0;
         call->size[ACCEL_n] += call->size[ACCEL_n] == 0;
     }
-    if (limits->no_lower_ssymv && call->routine->family == ACCEL_SYMV &&
+    if (limits->no_lower_ssymv && accel_op_of(call->routine) == &op_symv &&
         call->routine->dtype == ACCEL_FLOAT32)
         call->flag[ACCEL_uplo] = limits->row_major ? 'L' : 'U';
-    if (limits->no_conjugate && call->routine->family == ACCEL_GEMMT &&
+    if (limits->no_conjugate && accel_op_of(call->routine) == &op_gemmt &&
         accel_is_complex(call->routine->dtype))
         for (int i = 0; i < ACCEL_FLAGS; i++)
             if (call->flag[i] == 'C')
@@ -104,13 +106,13 @@ static bool is_read(const struct accel_call *call, bool output)
         return !no_alpha;
     if (accel_has_scalar(routine, ACCEL_beta))
         return !accel_is_zero(call->scalar[ACCEL_beta]);
-    return !no_alpha || accel_is_level2(routine->family);
+    return !no_alpha || accel_is_level2(routine);
 }
 
 /* s- and dgemm of OpenBLAS 0.3.21 do read A and B with alpha = 0 (small matrices, AVX-512). */
 static bool may_be_read(const struct accel_call *call, bool output)
 {
-    return !output && call->routine->family == ACCEL_GEMM;
+    return !output && accel_op_of(call->routine) == &op_gemm;
 }
 
 static void shape(struct matrix *m, const struct accel_call *call, const struct accel_arg *arg)
@@ -139,8 +141,8 @@ static void make_matrix(struct random_call *x, int g, const struct accel_arg *ar
                          .unit = triangle && call->flag[ACCEL_diag] == 'U',
                          .nan = !is_read(call, output) && !may_be_read(call, output),
                          .output = output,
-                         .real_diagonal = triangle && accel_is_hermitian(routine->family),
-                         .solvable = triangle && is_solver(routine->family),
+                         .real_diagonal = triangle && accel_is_hermitian(routine),
+                         .solvable = triangle && is_solver(routine),
                          .kind = kind};
     shape(m, call, arg);
     if (!output && random_below(seed, 4) == 0 && m->count > 1)

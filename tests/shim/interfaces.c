@@ -39,7 +39,7 @@
 /* ---- Fortran: without hidden lengths, and with one for each flag ---- */
 
 #define ARG(fortran_type, fortran_value, cblas_type, cblas_value) , fortran_type
-#define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
+#define ROUTINE(name, NAME, op, dtype, row_major, flops, args)                                     \
     typedef void fortran_##name##_0(LIST(0 args));                                                 \
     typedef void fortran_##name##_1(LIST(0 args), size_t);                                         \
     typedef void fortran_##name##_2(LIST(0 args), size_t, size_t);                                 \
@@ -50,7 +50,7 @@
 #undef ROUTINE
 
 #define ARG(fortran_type, fortran_value, cblas_type, cblas_value) , fortran_value
-#define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
+#define ROUTINE(name, NAME, op, dtype, row_major, flops, args)                                     \
     static void fortran_##name(blas_function *f, const struct arguments *x, int lengths)           \
     {                                                                                              \
         if (lengths == 0)                                                                          \
@@ -105,7 +105,7 @@ struct calls {
     void (*cblas)(blas_function *f, int layout, const struct arguments *x);
 };
 
-#define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
+#define ROUTINE(name, NAME, op, dtype, row_major, flops, args)                                     \
     {fortran_##name, cblas_##dtype##_##name},
 static const struct calls calls[] = {
 #include "ops/blas/blas.def"

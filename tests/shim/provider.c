@@ -9,7 +9,7 @@
 #include "ops/names.h"
 
 /* Weak: not every BLAS has every routine. */
-#define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
+#define ROUTINE(name, NAME, op, dtype, row_major, flops, args)                                     \
     extern blas_function name##_ __attribute__((weak));                                            \
     extern blas_function cblas_##name __attribute__((weak));
 #include "ops/blas/blas.def"
@@ -19,7 +19,7 @@
  * code alone. */
 static blas_function *linked(uint32_t routine, bool cblas)
 {
-#define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
+#define ROUTINE(name, NAME, op, dtype, row_major, flops, args)                                     \
     if (routine-- == 0)                                                                            \
         return cblas ? cblas_##name : name##_;
 #include "ops/blas/blas.def"

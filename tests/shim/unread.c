@@ -18,6 +18,7 @@
 
 #include "shim/arch/x86_64/entry.h"
 #include "ops/names.h"
+#include "ops/op.h"
 
 enum { SIZE = 3, LENGTH = 4, STRIDE = 16, BATCH = 2, GROUPS_MOST = 2, WORK = 1 << 16 };
 
@@ -255,8 +256,7 @@ static bool is_unread_of_empty(const struct accel_routine *routine, const struct
                                const struct accel_arg *arg, char range)
 {
     bool size = zero->kind == ACCEL_ARG_SIZE;
-    if (accel_is_lapack(
-            routine->family)) /* other sizes leave something to be done, or not, by routine */
+    if (accel_is_lapack(routine)) /* other sizes leave something to be done, or not, by routine */
         return (zero->slot == ACCEL_m || zero->slot == ACCEL_n) &&
                (is_scalar(arg) || (is_bound(arg) && range != 'I'));
     if (size && zero->slot == ACCEL_k) /* C is scaled */

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "dispatch/decide.h"
+#include "ops/op.h"
 #include "shim/adapter.h"
 
 /* Stands in for a BLAS function: keeps what it was called with. The frame has the entry's layout,
@@ -170,7 +171,7 @@ static void there_and_back(void **state)
             record.abi = mangling->abi;
             record.width = width;
             struct accel_call call = sample(record.routine, record.abi, width);
-            if (width == 64 && record.routine->family == ACCEL_GEMM) {
+            if (width == 64 && accel_op_of(record.routine) == &op_gemm) {
                 call.given[2] = call.size[ACCEL_m] = call.operand[ACCEL_a].rows =
                     call.operand[ACCEL_c].rows = ((int64_t)5 << 32) + 7;
                 call.given[7] = call.operand[ACCEL_a].ld = (int64_t)6 << 32;

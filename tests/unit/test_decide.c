@@ -326,8 +326,8 @@ static void gate_agrees_with_decision(void **state)
         struct accel_call call;
         shape_typical(&call, &accel_routines[i], size);
         if (accel_only_moves(
-                accel_routines[i].family) || /* has no gate: never before its matrix is there */
-            (accel_is_lapack(accel_routines[i].family) && !lapack_is_supported(&call)))
+                &accel_routines[i]) || /* has no gate: never before its matrix is there */
+            (accel_is_lapack(&accel_routines[i]) && !lapack_is_supported(&call)))
             continue;
         assert_decision(&call, &ready, &defaults, false, ACCEL_SMALL);
         const struct accel_decision d = decide_with(&call, &ready, &defaults, 1);

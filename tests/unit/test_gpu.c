@@ -18,6 +18,7 @@
 #include "gpu/gpu.h"
 #include "gpu/cuda/pool.h"
 #include "ops/names.h"
+#include "ops/op.h"
 
 static struct gpu_info info;
 static bool real;
@@ -90,7 +91,7 @@ static void on_event(void *context, const struct gpu_event *event)
 static const struct accel_routine *routine(enum accel_dtype dtype)
 {
     for (uint32_t i = 0; i < accel_routine_count; i++)
-        if (accel_routines[i].family == ACCEL_GEMM && accel_routines[i].dtype == dtype)
+        if (accel_op_of(&accel_routines[i]) == &op_gemm && accel_routines[i].dtype == dtype)
             return &accel_routines[i];
     return NULL;
 }

@@ -289,9 +289,9 @@
     .endm;                                                                                         \
     manglings(ENTRY, name, NAME)                                                                   \
     .purgem gate_args;
-#define ROUTINE(name, NAME, family, dtype, row_major, flops, args)                                 \
+#define ROUTINE(name, NAME, op, dtype, row_major, flops, args)                                 \
     ENTRIES(ACCEL_MANGLINGS, name, NAME, dtype, args)
-#define LAPACK(name, NAME, family, dtype, flops, args)                                             \
+#define LAPACK(name, NAME, op, dtype, flops, args)                                             \
     ENTRIES(ACCEL_LAPACK_MANGLINGS, name, NAME, dtype, args)
 
     .section accel_tables, "a", @progbits

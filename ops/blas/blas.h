@@ -1,0 +1,14 @@
+/*
+ * For the operations of BLAS: parts of their definitions.
+ */
+#ifndef ACCEL_BLAS_H
+#define ACCEL_BLAS_H
+
+#include "cpu_ref/checks.h"
+#include "ops/op.h"
+
+/* The rates of a large product are taken for all of BLAS. */
+#define BLAS_NOMINAL .nominal = {1, 1, 0}
+#define BLAS_LEVEL_3 .group = ACCEL_LEVEL_3, BLAS_NOMINAL
+
+#endif

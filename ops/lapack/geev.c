@@ -1,0 +1,128 @@
+/*
+ * geev: eigenvalues and eigenvectors of a matrix without symmetry. cuSOLVER does not have the left vectors.
+ */
+#include "cpu_ref/verify_test.h"
+#include "gpu/cuda/cusolver_call.h"
+#include "rules.h"
+
+/* ---- Rules ---- */
+
+static struct accel_lengths geev_workspace(const struct accel_call *call,
+                                           const struct lapack_sizes *x)
+{
+    (void)call;
+    return (struct accel_lengths){x->is_complex ? 2 * x->n
+                                  : x->vectors  ? 4 * x->n
+                                                : 3 * x->n,
+                                  0, 0};
+}
+
+static bool geev_is_supported(const struct accel_call *call)
+{
+    return call->flag[ACCEL_jobvl] == 'N';
+}
+
+/* ---- The GPU ---- */
+
+/* Eigenvalues of a real matrix come as their real parts, then their imaginary parts. */
+static enum gpu_status run_geev(struct gpu_work *work)
+{
+    const struct accel_call *call = work->call;
+    bool is_complex = accel_is_complex(call->routine->dtype);
+    struct solver s;
+    solver_begin(&s, work);
+    if (!CUDA(cusolverDnXgeev)) /* before anything goes up */
+        solver_note(&s, GPU_UNSUPPORTED);
+    struct array a = solver_upload(&s, &call->operand[ACCEL_a], 0);
+    int64_t n = a.rows, wanted = call->flag[ACCEL_jobvr] == 'V' ? n : 0;
+    struct array w = solver_array(&s, is_complex ? n : 2 * n, 1), vr = solver_array(&s, n, wanted),
+                 vl = {0, n, 0, n, s.dtype};
+    solver_refuse_extremes(&s);
+    GENERIC(&s, cusolverDnXgeev, SOLVER_PARAMS(&s), CUSOLVER_EIG_MODE_NOVECTOR,
+            solver_vectors(call->flag[ACCEL_jobvr]), n, s.type, MATRIX(a), s.type, AT(w), s.type,
+            MATRIX(vl), s.type, MATRIX(vr), s.type);
+    solver_require_success(&s);
+    solver_return(&s, &call->operand[ACCEL_x], solver_part(w, 0, 0, n, 1), 0);
+    if (!is_complex)
+        solver_return(&s, &call->operand[ACCEL_y], solver_part(w, n, 0, n, 1), 0);
+    solver_return(&s, &call->operand[ACCEL_c], vr, 0);
+    return solver_end(&s);
+}
+
+/* ---- The check: A V = V W ---- */
+
+/* V W r: of the real types, a pair of conjugates stands in two columns, as its real and its imaginary part. */
+static double *times_eigenvalues(struct test *t, const double *r, int64_t n)
+{
+    const struct accel_operand *w = &t->call->operand[ACCEL_x], *wi = &t->call->operand[ACCEL_y];
+    double *out = test_new_vector(t, n);
+    for (int64_t i = 0; i < n; i++) {
+        if (t->parts == 2) {
+            value z = load(w->ptr, i, t->dtype) * (r[2 * i] + r[2 * i + 1] * (value)_Complex_I);
+            out[2 * i] = (double)creall(z);
+            out[2 * i + 1] = (double)cimagl(z);
+        } else if (operand_real(wi, i) == 0 || i + 1 == n) {
+            out[i] = operand_real(w, i) * r[i];
+        } else {
+            double re = operand_real(w, i), im = operand_real(wi, i);
+            out[i] = re * r[i] + im * r[i + 1];
+            out[i + 1] = re * r[i + 1] - im * r[i];
+            i++;
+        }
+    }
+    return out;
+}
+
+/* The vectors have unit length; a pair of columns together. */
+static void judge_lengths(struct test *t, const struct view *v)
+{
+    const struct accel_operand *wi = &t->call->operand[ACCEL_y];
+    for (int64_t i = 0; i < v->cols; i++) {
+        bool pair = t->parts == 1 && operand_real(wi, i) != 0 && i + 1 < v->cols;
+        const struct view column = view_part(v, 0, v->rows, i, pair ? 2 : 1);
+        test_judge_number(t, sum_of_squares(&column) - 1, 1);
+        i += pair;
+    }
+}
+
+/* The sum of the eigenvalues and of their squares: the traces of A and of its square. */
+static void judge_traces(struct test *t, const struct view *a)
+{
+    const struct accel_operand *w = &t->call->operand[ACCEL_x], *wi = &t->call->operand[ACCEL_y];
+    const double square = sum_of_squares(a);
+    value sums[2] = {0, 0};
+    for (int64_t i = 0; i < a->rows; i++) {
+        value z = load(w->ptr, i, t->dtype);
+        if (t->parts == 1)
+            z += operand_real(wi, i) * (value)_Complex_I;
+        sums[0] += z - load(a->ptr, i * (a->ld + 1), a->dtype);
+        sums[1] += z * z;
+        for (int64_t j = 0; j < a->rows; j++)
+            sums[1] -=
+                load(a->ptr, i + j * a->ld, a->dtype) * load(a->ptr, j + i * a->ld, a->dtype);
+    }
+    test_judge_number(t, (double)magnitude(sums[0]), sqrt(square));
+    test_judge_number(t, (double)magnitude(sums[1]), square);
+}
+
+static void check_geev(struct test *t)
+{
+    const struct view a = test_input(t, ACCEL_a), v = test_result(t, ACCEL_c);
+    judge_traces(t, &a);
+    if (t->call->flag[ACCEL_jobvr] != 'V')
+        return;
+    const double *r = test_random_vector(t, v.cols);
+    double *y = test_times(t, &a, 'N', test_times(t, &v, 'N', r));
+    test_subtract(t, y, test_times(t, &v, 'N', times_eigenvalues(t, r, v.cols)), v.rows);
+    test_judge(t, y, v.rows, view_norm(&a) * view_norm(&v));
+    judge_lengths(t, &v);
+}
+
+const struct accel_op op_geev = {
+    .group = ACCEL_LAPACK,
+    .iterates = true,
+    .nominal = {0.15, 0.01, 0.2}, /* the Hessenberg form, and QR steps that hardly fill a GPU */
+    .workspace = geev_workspace,
+    .is_supported = geev_is_supported,
+    .run = run_geev,
+    .check = check_geev};

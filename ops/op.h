@@ -1,0 +1,130 @@
+/*
+ * Operations: what the routines of several types do alike. Each is defined once, in a file of its library's folder (ops/blas/,
+ * ops/lapack/), and listed in ops.def; a routine's row names its operation. Constant data; the functions are pure, except run.
+ */
+#ifndef ACCEL_OP_H
+#define ACCEL_OP_H
+
+#include "call.h"
+#include "gpu/gpu.h"
+
+struct gpu_work;
+struct lapack_sizes;
+struct equation;
+struct equation_source;
+struct test;
+
+enum accel_op_group {
+    ACCEL_LEVEL_3,
+    ACCEL_BATCH,   /* many products of Level 3 in one call */
+    ACCEL_LEVEL_2, /* touches as many elements as it computes */
+    ACCEL_LAPACK
+};
+
+/* LWORK, LRWORK and LIWORK. */
+struct accel_lengths {
+    int64_t work, rwork, iwork;
+};
+
+/* For machines where nothing was measured: the shares of a large product's rate that the operation reaches, and the cost of
+ * each step of the order on the GPU, where panels wait for each other. */
+struct accel_nominal {
+    double cpu_share, gpu_share, gpu_step_ms;
+};
+
+struct accel_op {
+    enum accel_op_group group;
+
+    /* ---- Properties ---- */
+    bool
+        moves; /* it moves as many bytes as it computes: it pays only where its matrix is there already */
+    bool hermitian;      /* of complex types, the matrix of which a triangle counts is Hermitian */
+    bool conjugates;     /* A := alpha x y^H + A */
+    bool three_products; /* a complex product by three real ones */
+    bool iterates;       /* reduces to a condensed form, and then iterates, on a copy of A */
+    bool unbounded;      /* its matrix has as many rows as the exchanges name */
+    uint8_t
+        triangles; /* the operands of which only a triangle is written: bits, 1 << enum accel_matrix */
+    uint8_t definite; /* those that should be definite, so that a workload has a result: bits */
+    bool reflectors;  /* x holds the scalars of elementary reflectors */
+    struct accel_nominal nominal;
+
+    /* ---- LAPACK's rules; NULL: there is no such rule ---- */
+    /* The argument that contradicts another one, or NULL: see lapack_shape_fault(). */
+    const char *(*fault)(const struct accel_call *call);
+    /* Whether it returns at once; NULL: where any size is 0. */
+    bool (*is_empty)(const struct accel_call *call);
+    /* The least lengths of workspace that LAPACK 3.11 accepts; NULL: 1. */
+    struct accel_lengths (*workspace)(const struct accel_call *call,
+                                      const struct lapack_sizes *sizes);
+
+    /* ---- The GPU ---- */
+    /* Whether the GPU's libraries have it, with these flags and sizes; NULL: with all. */
+    bool (*is_supported)(const struct accel_call *call);
+    /* Runs a valid call that is not empty on a lane, and returns when the result is in place: see gpu/cuda/run.h. NULL: the GPU's
+     * libraries do not have it. */
+    enum gpu_status (*run)(struct gpu_work *work);
+
+    /* ---- Judging a result: cpu_ref/ ---- */
+    void (*equation)(struct equation *e, const struct equation_source *from); /* BLAS */
+    void (*check)(struct test *test); /* LAPACK; NULL: not judged */
+};
+
+#define OP(name) extern const struct accel_op op_##name;
+#include "ops.def"
+#undef OP
+
+/* In the order of ops.def. */
+extern const struct accel_op *const accel_ops[];
+
+static inline const struct accel_op *accel_op_of(const struct accel_routine *routine)
+{
+    return accel_ops[routine->op];
+}
+
+static inline bool accel_is_lapack(const struct accel_routine *routine)
+{
+    return accel_op_of(routine)->group == ACCEL_LAPACK;
+}
+
+static inline bool accel_is_level2(const struct accel_routine *routine)
+{
+    return accel_op_of(routine)->group == ACCEL_LEVEL_2;
+}
+
+static inline bool accel_is_batch(const struct accel_routine *routine)
+{
+    return accel_op_of(routine)->group == ACCEL_BATCH;
+}
+
+static inline bool accel_only_moves(const struct accel_routine *routine)
+{
+    return accel_op_of(routine)->moves;
+}
+
+static inline bool accel_is_hermitian(const struct accel_routine *routine)
+{
+    return accel_op_of(routine)->hermitian;
+}
+
+/* Whether it is cuSOLVER's to compute. */
+static inline bool accel_uses_solver(const struct accel_routine *routine)
+{
+    return accel_is_lapack(routine) && !accel_only_moves(routine);
+}
+
+/* LAPACKE transposes row-major matrices and passes them on to the Fortran name: that call is decided, this one is the
+ * original's. */
+static inline bool accel_is_rows_of_lapack(const struct accel_call *call)
+{
+    return call->layout == ACCEL_ROW_MAJOR && accel_is_lapack(call->routine);
+}
+
+/* The triangle of operand i that alone is written, or 0. */
+static inline char accel_triangle_of(const struct accel_call *call, int i)
+{
+    char uplo = call->flag[ACCEL_uplo];
+    return (accel_op_of(call->routine)->triangles >> i & 1) && uplo != '*' ? uplo : 0;
+}
+
+#endif
