@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "file.h"
+
 static bool is_trusted(uid_t owner)
 {
     return owner == 0 || owner == geteuid();
@@ -17,22 +19,14 @@ static bool is_trusted(uid_t owner)
 /* A descriptor of the folder, and the name in it; -1 with errno. */
 static int open_folder(const char *path, const char **name)
 {
-    const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
     char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    size_t length = slash ? (size_t)(slash - path) : 0;
-    *name = slash ? slash + 1 : path;
+    if (!file_folder(path, folder, name))
+        return -1;
     if (!**name) {
         errno = EISDIR;
         return -1;
     }
-    if (length >= sizeof folder) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    memcpy(folder, path, length);
-    folder[length] = 0;
-    return open(length > 0 ? folder : slash ? "/" : ".", flags);
+    return open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
 /* Whether nobody but root and this user can have put the link there, nor can put another one in its place: not where all

@@ -11,6 +11,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "file.h"
 #include "forks.h"
 #include "held_signals.h"
 #include "log_file.h"
@@ -60,23 +61,12 @@ static bool is_file(int fd, const struct identity *wanted)
            is.seconds == wanted->seconds && is.nanoseconds == wanted->nanoseconds;
 }
 
-/* Returns 0, or an errno value where something was not written; *written tells how much was. In one write(2), unless the
- * system takes less. */
+/* As file_write(), with no signal that a closed pipe or a limit on files would send to the program. */
 static int write_all(int fd, const char *bytes, size_t length, size_t *written)
 {
     struct held_signals held;
-    int error = 0;
-    *written = 0;
     signals_hold(&held);
-    while (*written < length && error == 0) {
-        ssize_t n = write(fd, bytes + *written, length - *written);
-        if (n > 0)
-            *written += (size_t)n;
-        else if (n == 0)
-            error = EIO;
-        else if (errno != EINTR)
-            error = errno;
-    }
+    int error = file_write(fd, bytes, length, written);
     signals_release(&held, error != 0);
     return error;
 }

@@ -9,6 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Of ASCII's letters alone, in every locale. */
+static inline char text_lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
 struct accel_text {
     size_t length;
     size_t size;

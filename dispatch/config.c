@@ -7,27 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 static char buffer[CONFIG_BYTES_MAX + 1];
 static char *next, *end;
 static int lines;
 static bool known; /* what is in it */
-
-/* Bytes read, at most one more than a file may have; -1 with errno. */
-static ssize_t read_all(int fd)
-{
-    size_t length = 0;
-    while (length < sizeof buffer) {
-        ssize_t n = read(fd, buffer + length, sizeof buffer - length);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        if (n == 0)
-            break;
-        length += (size_t)n;
-    }
-    return (ssize_t)length;
-}
 
 const char *config_load(const char *path, int *error)
 {
@@ -44,7 +29,8 @@ const char *config_load(const char *path, int *error)
         return "cannot be opened";
     }
     bool regular = S_ISREG(st.st_mode), ours = st.st_uid == geteuid() || st.st_uid == 0;
-    ssize_t length = regular ? read_all(fd) : 0;
+    ssize_t length =
+        regular ? file_read(fd, buffer, sizeof buffer) : 0; /* one more byte than it may have */
     if (length < 0)
         *error = errno;
     close(fd);

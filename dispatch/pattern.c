@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 struct span {
     const char *at, *end;
 };
@@ -17,11 +19,6 @@ static bool is_word(struct span span, const char *word)
 {
     size_t length = strlen(word);
     return (size_t)(span.end - span.at) == length && memcmp(span.at, word, length) == 0;
-}
-
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
 /* The next item that is not empty. `rest` starts as the list. */
@@ -121,7 +118,7 @@ static struct routine_item routine_item(struct span item)
     if ((size_t)(item.end - item.at) >= sizeof text)
         return found;
     for (const char *c = item.at; c < item.end; c++)
-        text[length++] = lower(*c);
+        text[length++] = text_lower(*c);
     struct span name = {text, text + length};
     const char *colon = memchr(text, ':', length);
     if (colon) {

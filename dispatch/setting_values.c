@@ -35,16 +35,11 @@ static void *field_of(struct reading *reading, const struct setting *setting)
     return (char *)reading->settings + setting->field;
 }
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 /* Whether the first n characters are the same, in upper or lower case. */
 static bool begins_with(const char *value, const char *word, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (lower(value[i]) != lower(word[i]))
+        if (text_lower(value[i]) != text_lower(word[i]))
             return false;
     return true;
 }
@@ -254,7 +249,7 @@ enum outcome setting_read_model(struct reading *reading, const struct setting *s
 static double unit_of(const char *unit)
 {
     static const char letters[] = "kmgt";
-    const char *letter = *unit ? strchr(letters, lower(*unit)) : NULL;
+    const char *letter = *unit ? strchr(letters, text_lower(*unit)) : NULL;
     double factor = 1;
     if (letter && choice("|b|ib", unit + 1) < 0)
         return 0;

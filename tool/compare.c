@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 const char *const run_names[RUNS] = {
     "the run without libaccel", "the run with another number of threads", "the run with libaccel"};
 
@@ -74,20 +76,6 @@ bool compared_ignores(const struct compared *compared, const char *line)
     return false;
 }
 
-static bool read_all(int fd, char *bytes, size_t length)
-{
-    size_t done = 0;
-    while (done < length) {
-        ssize_t n = read(fd, bytes + done, length - done);
-        if (n == 0)
-            errno = EIO; /* it has become shorter */
-        if (n <= 0)
-            return false;
-        done += (size_t)n;
-    }
-    return true;
-}
-
 /* Mapped, so that a large file costs no memory; read where it ends with a page, as the NUL must fit. */
 bool contents_open(struct contents *contents, const struct compared *compared, enum run run)
 {
@@ -103,7 +91,10 @@ bool contents_open(struct contents *contents, const struct compared *compared, e
     }
     if (!contents->mapped) {
         contents->bytes = malloc(contents->length + 1);
-        if (!contents->bytes || !read_all(fd, contents->bytes, contents->length)) {
+        ssize_t length = contents->bytes ? file_read(fd, contents->bytes, contents->length) : -1;
+        if (length != (ssize_t)contents->length) {
+            if (length >= 0)
+                errno = EIO; /* it has become shorter */
             free(contents->bytes);
             contents->bytes = NULL;
             goto failed;

@@ -5,6 +5,7 @@
 
 #include "dispatch/cost/known_gpus.h"
 #include "base/spelling.h"
+#include "base/text.h"
 
 enum { NEAR_MOST = 6 };
 
@@ -55,7 +56,7 @@ static void squeeze(char squeezed[MODEL_KEY_BYTES], const char *name)
     static const char *const makers[] = {"nvidia", "tesla", "geforce", "quadro"};
     size_t n = 0;
     for (; *name && n < MODEL_KEY_BYTES - 1; name++) {
-        char c = *name >= 'A' && *name <= 'Z' ? (char)(*name - 'A' + 'a') : *name;
+        char c = text_lower(*name);
         if (is_part(c))
             squeezed[n++] = c;
     }

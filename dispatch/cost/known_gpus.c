@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 /*
  * NVIDIA's data sheets: dense, no sparsity; double precision by tensor cores where there are such (cuBLAS uses them), single
  * precision without (TF32 is not the caller's precision). Copies: PCIe 3 staged by one thread about 8, PCIe 4 and 5, whose
@@ -44,15 +46,10 @@ const struct known_gpu known_gpus[] = {
     {NULL, {0, 0}, 0, 0, 0, 0},
 };
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 /* Letters and digits; "A100-SXM4-40GB" is three words. */
 static bool is_part(char c)
 {
-    c = lower(c);
+    c = text_lower(c);
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
@@ -73,7 +70,7 @@ static bool has_word(const char *text, const char *word, size_t length)
     size_t n;
     while ((n = next_word(&text, &there)) > 0) {
         size_t i = 0;
-        while (i < n && i < length && lower(there[i]) == lower(word[i]))
+        while (i < n && i < length && text_lower(there[i]) == text_lower(word[i]))
             i++;
         if (i == n && i == length)
             return true;
@@ -118,8 +115,8 @@ static double gigabytes(const char *word, size_t length)
     size_t i = 0;
     for (; i < length && word[i] >= '0' && word[i] <= '9'; i++)
         value = 10 * value + (word[i] - '0');
-    bool unit = (length == i + 1 || (length == i + 2 && lower(word[i + 1]) == 'b')) &&
-                lower(word[i]) == 'g';
+    bool unit = (length == i + 1 || (length == i + 2 && text_lower(word[i + 1]) == 'b')) &&
+                text_lower(word[i]) == 'g';
     return i > 0 && unit ? value : 0;
 }
 
@@ -153,7 +150,7 @@ struct known_gpu known_gpu_slice(const struct known_gpu *card, const char *name)
     if (!has_word(name, "MIG", 3))
         return slice;
     while ((length = next_word(&name, &word)) > 0) {
-        double parts = length == 2 && lower(word[1]) == 'g' ? gigabytes(word, length) : 0;
+        double parts = length == 2 && text_lower(word[1]) == 'g' ? gigabytes(word, length) : 0;
         if (!(parts > 0) || *name != '.')
             continue;
         double share = parts < 7 ? parts / 8 : 1;

@@ -17,6 +17,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/file.h"
 #include "base/held_signals.h"
 #include "ops/shape.h"
 #include "base/text.h"
@@ -54,20 +55,6 @@ static size_t checked_length(const char *text, size_t length)
                                                                                    : 0;
 }
 
-static bool read_all(int fd, char *text, size_t length)
-{
-    size_t done = 0;
-    while (done < length) {
-        ssize_t n = read(fd, text + done, length - done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        done += (size_t)n;
-    }
-    return true;
-}
-
 static const char *read_file(struct model_file *file, int fd)
 {
     struct stat st;
@@ -80,7 +67,7 @@ static const char *read_file(struct model_file *file, int fd)
     if (!text)
         return "there is no memory for it";
     const char *wrong = NULL;
-    if (!read_all(fd, text, length))
+    if (file_read(fd, text, length) != (ssize_t)length)
         wrong = "it cannot be read";
     else if (length < sizeof version_line || memcmp(text, "accel-model ", 12) != 0)
         wrong = "it is no calibration, or damaged";
@@ -571,20 +558,6 @@ static void compose(struct grown *g, const struct model_file *old, const char *c
     grown_string(g, "\n");
 }
 
-static bool write_all(int fd, const char *text, size_t length)
-{
-    while (length > 0) {
-        ssize_t n = write(fd, text, length);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        text += n;
-        length -= (size_t)n;
-    }
-    return true;
-}
-
 static int open_draft(char aside[PATH_MAX], const char *path)
 {
     struct accel_text text;
@@ -607,8 +580,12 @@ static const char *write_aside(const char *path, int folder, const struct grown 
         return "the file cannot be made";
     struct held_signals held;
     signals_hold(&held);
-    bool written = write_all(fd, g->text, g->length);
-    signals_release(&held, !written);
+    size_t length;
+    int error = file_write(fd, g->text, g->length, &length);
+    signals_release(&held, error != 0);
+    bool written = error == 0;
+    if (error)
+        errno = error;
     written = written && fchmod(fd, 0644) == 0;
     if (keep) /* else a crash could leave the new name without its text */
         written = written && fsync(fd) == 0;
@@ -635,22 +612,19 @@ static bool is_folder(const char *path)
 static int open_folder(const char *path)
 {
     char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    size_t length = slash ? (size_t)(slash - path) : 0;
-    if (length >= sizeof folder) {
-        errno = ENAMETOOLONG;
+    const char *name;
+    if (!file_folder(path, folder, &name))
         return -1;
-    }
-    memcpy(folder, path, length);
-    folder[length] = 0;
-    for (char *c = folder + 1; length > 0 && c <= folder + length; c++)
-        if (*c == '/' || c == folder + length) {
+    for (char *c = folder + 1;; c++)
+        if (!*c || *c == '/') {
             char was = *c;
             *c = 0;
             mkdir(folder, 0755); /* what fails shows when it is opened */
             *c = was;
+            if (!was)
+                break;
         }
-    return open(length > 0 ? folder : slash ? "/" : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 /* Somebody may hold it for as long as a file takes to write. Where there are no locks (some network file systems), the
