@@ -1,36 +1,10 @@
 #include "decide.h"
 
+#include "small.h"
 #include "ops/lapack/rules.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static const char *const why_names[ACCEL_WHYS] = {
-    [ACCEL_FASTER] = "faster",
-    [ACCEL_FORCED] = "forced",
-    [ACCEL_DEVICE_DATA] = "device_data",
-    [ACCEL_REQUIRED] = "required",
-    [ACCEL_SMALL] = "small",
-    [ACCEL_SLOWER] = "slower",
-    [ACCEL_UNSUPPORTED] = "unsupported",
-    [ACCEL_WORKSPACE_QUERY] = "workspace_query",
-    [ACCEL_BAD_ARGUMENT] = "bad_argument",
-    [ACCEL_EMPTY] = "empty",
-    [ACCEL_OFF] = "off",
-    [ACCEL_USER] = "user",
-    [ACCEL_NO_GPU] = "no_gpu",
-    [ACCEL_WARMING] = "warming",
-    [ACCEL_NO_MEMORY] = "no_memory",
-    [ACCEL_BUSY] = "busy",
-    [ACCEL_ERROR] = "error",
-    [ACCEL_FORKED] = "forked",
-    [ACCEL_VERIFY_FAILED] = "verify_failed",
-};
-
-const char *accel_why_name(enum accel_why why)
-{
-    return why_names[why];
-}
 
 struct model_rates accel_nominal_cpu(int threads)
 {
@@ -59,7 +33,6 @@ void accel_machine_init(struct accel_machine *machine, const struct model_curve 
 {
     *machine = (struct accel_machine){.gpu = ACCEL_GPU_UNTRIED,
                                       .gpu_memory = INT64_MAX,
-                                      .gate = accel_decide_gate(),
                                       .cpu_curve = cpu_curve,
                                       .gpu_curve = gpu_curve,
                                       .up_gbps = ACCEL_COPY_GBPS,
@@ -411,17 +384,6 @@ static bool on_device(const struct accel_call *call)
     return false;
 }
 
-/* As the entries' gate has it, which must be cheap: how many products a batch has does not count, and of the
- * grouped ones, whose sizes are in arrays, m and n alone do. */
-static bool below_gate(const struct accel_call *call, const struct accel_machine *machine)
-{
-    for (int i = 0; i < ACCEL_DIMENSIONS; i++)
-        if ((uint64_t)call->size[i] >= machine->gate &&
-            !(i == ACCEL_k && call->operand[ACCEL_a].array))
-            return false;
-    return true;
-}
-
 static struct accel_decision on_cpu(struct accel_decision decision, enum accel_why why)
 {
     decision.gpu = false;
@@ -466,7 +428,7 @@ static enum accel_why obstacle(const struct accel_call *call, const struct accel
 static struct accel_decision weigh(struct accel_decision decision, const struct accel_call *call,
                                    const struct accel_machine *machine, bool required)
 {
-    if (below_gate(call, machine))
+    if (small_is(call))
         return on_cpu(decision, ACCEL_SMALL);
     if (must_move(call) || decision.est_own_ms >= GAIN * decision.est_cpu_ms)
         return on_cpu(decision, ACCEL_SLOWER);
@@ -553,17 +515,4 @@ bool accel_is_fallback(const struct accel_call *call, const struct accel_machine
     able.gpu_memory = INT64_MAX;
     estimate(&decision, call, &able);
     return weigh(decision, call, &able, true).gpu;
-}
-
-uint64_t accel_decide_gate(void)
-{
-    const struct model_rates cpu = accel_nominal_cpu(1);
-    uint64_t n = 1;
-    for (;; n *= 2) {
-        double size = 2 * (double)n, elements = size * size, bytes = 16 * elements;
-        double cpu_ms = 8 * size * elements / cpu.gflops[ACCEL_COMPLEX128] * 1e-6;
-        double gpu_ms = ACCEL_LAUNCH_MS + 4 * bytes / ACCEL_COPY_GBPS * 1e-6;
-        if (cpu_ms >= gpu_ms)
-            return n;
-    }
 }

@@ -5,50 +5,14 @@
 #define ACCEL_DECIDE_H
 
 #include "dispatch/cost/model.h"
+#include "gpu_state.h"
+#include "report/record.h"
 #include "settings.h"
-
-/* A closed set: what the log's `why` may say. */
-enum accel_why {
-    /* on the GPU */
-    ACCEL_FASTER,
-    ACCEL_FORCED,
-    ACCEL_DEVICE_DATA,
-    ACCEL_REQUIRED,
-    /* on the CPU */
-    ACCEL_SMALL,
-    ACCEL_SLOWER,
-    ACCEL_UNSUPPORTED,
-    ACCEL_WORKSPACE_QUERY,
-    ACCEL_BAD_ARGUMENT,
-    ACCEL_EMPTY,
-    ACCEL_OFF,
-    ACCEL_USER,
-    ACCEL_NO_GPU,
-    ACCEL_WARMING,
-    ACCEL_NO_MEMORY,
-    ACCEL_BUSY,
-    ACCEL_ERROR,
-    ACCEL_FORKED,
-    ACCEL_VERIFY_FAILED,
-    ACCEL_WHYS
-};
-
-const char *accel_why_name(enum accel_why why);
-
-enum accel_gpu_state {
-    ACCEL_GPU_UNTRIED, /* CUDA has not been started; the figures are those of a fast GPU */
-    ACCEL_GPU_STARTING,
-    ACCEL_GPU_READY,
-    ACCEL_GPU_ABSENT,
-    ACCEL_GPU_FAILED, /* left alone for good */
-    ACCEL_GPU_FORKED  /* this is the child of a process that used it */
-};
 
 /* What the decision knows of the machine, at the moment of a call. */
 struct accel_machine {
     enum accel_gpu_state gpu;
     int64_t gpu_memory; /* bytes that may be had on the device */
-    uint64_t gate;      /* accel_decide_gate(), with nominal figures: what the entries ask */
     /* Of the call's routine, by the caller's library with its threads, and on the GPU. */
     const struct model_curve *cpu_curve, *gpu_curve;
     double up_gbps, down_gbps; /* 10^9 bytes a second, host to device and back */
@@ -60,13 +24,6 @@ struct accel_machine {
     bool distrusted; /* results of the routine were wrong on this GPU */
     bool failed;     /* a library has failed at the routine */
     bool full;       /* the last call of this size found no device memory, a moment ago */
-};
-
-struct accel_decision {
-    bool gpu;
-    enum accel_why why;
-    double est_cpu_ms, est_gpu_ms; /* 0 where there is nothing to estimate */
-    double est_own_ms;             /* of est_gpu_ms, without what is waited for */
 };
 
 /* Nominal figures of a CPU, for as many threads as compute: 25 Gflop/s each in double precision, 50 in single (a core of
@@ -94,10 +51,6 @@ struct accel_decision accel_decide(const struct accel_call *call,
 /* Whether a call that stays on the CPU should have been on the GPU and could not: what ACCEL_REQUIRE=gpu forbids. */
 bool accel_is_fallback(const struct accel_call *call, const struct accel_machine *machine,
                        const struct accel_settings *settings, enum accel_why why);
-
-/* The size below which no call of any routine can pay: a power of two. As long as every size is below it, a cube of complex
- * numbers takes one thread of the CPU less than the GPU, with nominal figures. */
-uint64_t accel_decide_gate(void);
 
 /* What is wrong with a call's arguments by the rules of the reference BLAS, or NULL. */
 const char *accel_call_fault(const struct accel_call *call);

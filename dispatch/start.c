@@ -29,6 +29,8 @@ FORKS_LOCK(lock);
 static struct gpu_info info;
 static char gpu_name[16] = "gpu0", gpu_cpu_name[24] = "gpu0+cpu";
 
+static int64_t pretended_memory; /* of the GPU of an estimate */
+
 static _Atomic int64_t gain_us; /* of the calls seen so far */
 static atomic_bool threaded;    /* the thread has been made, or there can be none */
 static atomic_bool threadless;  /* there can be none */
@@ -51,6 +53,25 @@ enum accel_gpu_state start_state(void)
 static void set_state(enum accel_gpu_state to)
 {
     atomic_store_explicit(&state, (int)to, memory_order_release);
+}
+
+bool start_pretend(void)
+{
+    int64_t bytes = 0;
+    if (!figures_set_gpu_named(settings->estimate, &bytes)) {
+        accel_say("no GPU is known as %s: nothing is estimated", settings->estimate);
+        return false;
+    }
+    pretended_memory = settings->memory_bytes ? settings->memory_bytes
+                       : bytes                ? (int64_t)((double)bytes * settings->memory_share)
+                                              : INT64_MAX;
+    set_state(ACCEL_GPU_ESTIMATED);
+    return true;
+}
+
+int64_t start_memory(void)
+{
+    return start_state() == ACCEL_GPU_ESTIMATED ? pretended_memory : start_gpu()->memory_bytes;
 }
 
 const struct gpu_info *start_gpu(void)
@@ -267,7 +288,7 @@ static void give_gpu_up(void)
     enum accel_gpu_state was = start_state();
     atomic_store(&threaded, false);
     atomic_store(&threadless, false);
-    if (was != ACCEL_GPU_UNTRIED && was != ACCEL_GPU_ABSENT) {
+    if (gpu_state_has_cuda(was)) {
         set_state(ACCEL_GPU_FORKED);
         gpu_fork_child();
     }

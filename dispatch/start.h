@@ -17,6 +17,13 @@ void start_prepare(const struct accel_settings *settings, const struct accel_ran
 
 enum accel_gpu_state start_state(void);
 
+/* accel estimate: from here on, calls are decided as if settings->estimate were there. Where no such GPU is known, says so and
+ * returns false. Before the first call. */
+bool start_pretend(void);
+
+/* Bytes of its memory that this process may use. */
+int64_t start_memory(void);
+
 /* What is known of the GPU; constant, once the state has been ACCEL_GPU_READY. */
 const struct gpu_info *start_gpu(void);
 

@@ -10,6 +10,7 @@
 #include "gpu/gpu.h"
 #include "ops/op.h"
 #include "base/say.h"
+#include "report/record.h"
 
 static _Atomic uint64_t calls; /* that could have been verified */
 

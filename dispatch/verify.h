@@ -7,9 +7,6 @@
 #include "ops/call.h"
 #include "settings.h"
 
-/* Of a call that is not to be verified; else a ratio, or CPU_REF_NOT_JUDGED (cpu_ref/verify.h). */
-#define VERIFY_NOT_ASKED (-2.0)
-
 /* One call: what it overwrites, as it was. */
 struct verification {
     bool on;

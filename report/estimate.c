@@ -8,41 +8,14 @@
 #include <unistd.h>
 
 #include "base/forks.h"
-#include "dispatch/cost/figures.h"
 #include "base/held_signals.h"
-#include "base/say.h"
 #include "base/text.h"
+#include "report.h"
 
-static const struct accel_settings *settings;
-static bool on; /* constant after the start */
-static int64_t memory;
+static const char *folder;         /* constant after the start */
 static struct estimate_sums *sums; /* by routine; NULL: not yet, or there is no room */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(lock);
-
-void estimate_start(const struct accel_settings *with)
-{
-    int64_t bytes = 0;
-    settings = with;
-    if (!figures_set_gpu_named(settings->estimate, &bytes)) {
-        accel_say("no GPU is known as %s: nothing is estimated", settings->estimate);
-        return;
-    }
-    memory = settings->memory_bytes ? settings->memory_bytes
-             : bytes                ? (int64_t)((double)bytes * settings->memory_share)
-                                    : INT64_MAX;
-    on = true;
-}
-
-bool estimate_is_on(void)
-{
-    return on;
-}
-
-int64_t estimate_memory(void)
-{
-    return memory;
-}
 
 /* Under the lock: this process's own file. One that has executed another program goes on with it. */
 static struct estimate_sums *open_sums(void)
@@ -52,10 +25,10 @@ static struct estimate_sums *open_sums(void)
     struct accel_text text;
     struct held_signals held;
     void *pages = MAP_FAILED;
-    if (!settings->estimate_dir)
+    if (!folder)
         return NULL;
     text_start(&text, path, sizeof path);
-    text_string(&text, settings->estimate_dir);
+    text_string(&text, folder);
     text_char(&text, '/');
     text_integer(&text, getpid());
     text_end(&text);
@@ -70,13 +43,16 @@ static struct estimate_sums *open_sums(void)
     return pages == MAP_FAILED ? NULL : pages;
 }
 
-void estimate_count(const struct accel_routine *routine, const struct accel_decision *decision,
-                    double cpu_ms)
+static void count(const struct accel_record *record)
 {
+    const struct accel_decision *decision = &record->decision;
+    const double cpu_ms = record->ms;
+    if (cpu_ms < 0)
+        return;
     pthread_mutex_lock(&lock);
     if (!sums)
         sums = open_sums();
-    struct estimate_sums *s = sums ? &sums[routine - accel_routines] : NULL;
+    struct estimate_sums *s = sums ? &sums[record->call->routine - accel_routines] : NULL;
     if (s) {
         s->calls++;
         s->cpu_ms += cpu_ms;
@@ -93,9 +69,16 @@ void estimate_count(const struct accel_routine *routine, const struct accel_deci
     pthread_mutex_unlock(&lock);
 }
 
-/* The child of a fork counts for itself. */
+/* The child of a fork counts for itself: the parent's sums stay mapped, and are not touched. */
 static void leave_to_parent(void)
 {
-    sums = NULL; /* the parent's stay mapped, and are not touched */
+    sums = NULL;
 }
 FORKS_CHILD(leave_to_parent);
+
+void estimate_start(const char *in)
+{
+    static const struct report_sink sink = {.decision = count, .whole_calls = true};
+    folder = in;
+    report_subscribe(&sink);
+}

@@ -5,7 +5,9 @@
 
 #include "base/output.h"
 #include "base/text.h"
-#include "dispatch/verify.h"
+#include "report.h"
+
+static const char *file; /* constant after the start */
 
 /* One line under way: the same fields as text (key=value) and as JSON. */
 struct line {
@@ -56,11 +58,11 @@ static void field_decimal(struct line *line, const char *name, double value)
     text_decimal(&line->text, value);
 }
 
-static void line_end(struct line *line, const struct accel_settings *settings)
+static void line_end(struct line *line)
 {
     line->text.size = sizeof line->buffer;
     text_string(&line->text, line->json ? "}\n" : "\n");
-    output_log(settings->log_file, line->buffer, line->text.length);
+    output_log(file, line->buffer, line->text.length);
 }
 
 static void field_process(struct line *line)
@@ -97,18 +99,19 @@ static void field_arguments(struct line *line, const struct accel_call *call)
         field_integer(line, "group", call->group + 1);
 }
 
-void log_decision(const struct accel_settings *settings, const struct accel_record *record)
+static void put_decision(const struct accel_record *record, bool json)
 {
+    const struct accel_decision *decision = &record->decision;
     struct line line;
-    line_start(&line, settings->log == ACCEL_LOG_JSON);
+    line_start(&line, json);
     field_process(&line);
     field_string(&line, "sym", record->symbol);
     field_arguments(&line, record->call);
     field_string(&line, "ran", record->ran);
     field_string(&line, "why", accel_why_name(record->why));
-    if (record->est_cpu_ms > 0) {
-        field_decimal(&line, "est_cpu_ms", record->est_cpu_ms);
-        field_decimal(&line, "est_gpu_ms", record->est_gpu_ms);
+    if (decision->est_cpu_ms > 0) {
+        field_decimal(&line, "est_cpu_ms", decision->est_cpu_ms);
+        field_decimal(&line, "est_gpu_ms", decision->est_gpu_ms);
     }
     if (record->ms >= 0)
         field_decimal(&line, "ms", record->ms);
@@ -120,11 +123,10 @@ void log_decision(const struct accel_settings *settings, const struct accel_reco
         field_decimal(&line, "verify", record->verify);
     else if (record->verify > VERIFY_NOT_ASKED)
         field_string(&line, "verify", "unknown");
-    line_end(&line, settings);
+    line_end(&line);
 }
 
-void log_event(const struct accel_settings *settings, const char *symbol,
-               const struct gpu_event *event)
+static void put_event(const struct accel_record *record, const struct gpu_event *event)
 {
     static const char *const names[] = {[GPU_EVENT_H2D] = "h2d",
                                         [GPU_EVENT_D2H] = "d2h",
@@ -134,7 +136,7 @@ void log_event(const struct accel_settings *settings, const char *symbol,
     struct line line;
     line_start(&line, false);
     field_process(&line);
-    field_string(&line, "sym", symbol);
+    field_string(&line, "sym", record->symbol);
     field_string(&line, "event", names[event->kind]);
     if (event->operand)
         field_string(&line, "operand", event->operand);
@@ -143,18 +145,51 @@ void log_event(const struct accel_settings *settings, const char *symbol,
         field_integer(&line, "cols", event->cols);
     }
     field_decimal(&line, "mb", (double)event->bytes * 1e-6);
-    line_end(&line, settings);
+    line_end(&line);
 }
 
-void log_pinned(const struct accel_settings *settings, const char *symbol, double gpu_ms,
-                double cpu_ms)
+static void put_pinned(const struct accel_record *record, bool json)
 {
     struct line line;
-    line_start(&line, settings->log == ACCEL_LOG_JSON);
+    line_start(&line, json);
     field_process(&line);
-    field_string(&line, "sym", symbol);
+    field_string(&line, "sym", record->symbol);
     field_string(&line, "event", "pinned");
-    field_decimal(&line, "ms", gpu_ms);
-    field_decimal(&line, "est_cpu_ms", cpu_ms);
-    line_end(&line, settings);
+    field_decimal(&line, "ms", record->ms);
+    field_decimal(&line, "est_cpu_ms", record->decision.est_cpu_ms);
+    line_end(&line);
+}
+
+static void text_decision(const struct accel_record *record)
+{
+    put_decision(record, false);
+}
+
+static void json_decision(const struct accel_record *record)
+{
+    put_decision(record, true);
+}
+
+static void text_pinned(const struct accel_record *record)
+{
+    put_pinned(record, false);
+}
+
+static void json_pinned(const struct accel_record *record)
+{
+    put_pinned(record, true);
+}
+
+void log_start(enum accel_log_level level, const char *to)
+{
+    static const struct report_sink text = {.decision = text_decision, .pinned = text_pinned},
+                                    moves = {.decision = text_decision,
+                                             .event = put_event,
+                                             .pinned = text_pinned},
+                                    json = {.decision = json_decision, .pinned = json_pinned};
+    static const struct report_sink *const sinks[] = {
+        [ACCEL_LOG_DECISIONS] = &text, [ACCEL_LOG_MOVES] = &moves, [ACCEL_LOG_JSON] = &json};
+    file = to;
+    if (level != ACCEL_LOG_OFF)
+        report_subscribe(sinks[level]);
 }

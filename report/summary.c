@@ -1,12 +1,16 @@
 #define _GNU_SOURCE
+#include "summary.h"
+
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "log.h"
+#include "report.h"
 #include "base/forks.h"
 #include "base/output.h"
 #include "base/text.h"
+
+static const char *file; /* constant after the start */
 
 /* One row a (symbol, ran, why). Rows are claimed once and never given back; what does not fit is
  * counted in `others`. */
@@ -44,7 +48,7 @@ static struct row *find_row(const struct accel_record *record)
     return NULL;
 }
 
-void summary_count(const struct accel_record *record)
+static void count(const struct accel_record *record)
 {
     struct row *row = find_row(record);
     if (!row) {
@@ -83,7 +87,7 @@ static void forget_parent(void)
 }
 FORKS_CHILD(forget_parent);
 
-void summary_print(const struct accel_settings *settings)
+static void print(void)
 {
     static char buffer[65536];
     struct accel_text text;
@@ -137,5 +141,12 @@ void summary_print(const struct accel_settings *settings)
         text_char(&text, '\n');
     }
     if (any) /* most processes that inherit the settings call nothing */
-        output_log_at_exit(settings->log_file, buffer, text.length);
+        output_log_at_exit(file, buffer, text.length);
+}
+
+void summary_start(const char *to)
+{
+    static const struct report_sink sink = {.decision = count, .end = print};
+    file = to;
+    report_subscribe(&sink);
 }

@@ -9,6 +9,7 @@
 #include "dispatch/decide.h"
 #include "ops/lapack/rules.h"
 #include "report/log.h"
+#include "report/report.h"
 #include "dispatch/cost/regret.h"
 #include "fuzz.h"
 #include "shim/adapter.h"
@@ -309,15 +310,12 @@ static void decide(struct accel_call *call)
         accel_is_fallback(call, &machine, &settings, decision.why);
     lapack_gpu_bytes(call);
     sites_key(1, call);
-    struct accel_record record = {.call = call,
-                                  .symbol = "symbol",
-                                  .why = decision.why,
-                                  .ran = "cpu",
-                                  .est_cpu_ms = decision.est_cpu_ms,
-                                  .est_gpu_ms = decision.est_gpu_ms,
-                                  .ms = -1};
-    settings.log = choice & 128 ? ACCEL_LOG_JSON : ACCEL_LOG_DECISIONS;
-    log_decision(&settings, &record); /* to nowhere: output_start() has noted no stderr */
+    const struct accel_record record = record_of(call, "symbol", 0, decision);
+    if (!report_is_on()) {
+        log_start(ACCEL_LOG_DECISIONS, NULL);
+        log_start(ACCEL_LOG_JSON, NULL);
+    }
+    report_decision(&record); /* to nowhere: output_start() has noted no stderr */
 }
 
 static bool has_groups(const struct accel_routine *routine)

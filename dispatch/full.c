@@ -1,0 +1,30 @@
+#include "full.h"
+
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "dispatch/cost/model.h"
+
+/* The last such call: until when others as large are not tried. */
+static _Atomic int64_t until_ms, least_bytes;
+enum { FULL_MS = 1000 };
+
+static int64_t bytes_moved(const struct accel_call *call)
+{
+    struct model_work work;
+    model_work_of(call, &work);
+    return (int64_t)(work.up_bytes + work.down_bytes);
+}
+
+bool full_for(const struct accel_call *call)
+{
+    int64_t until = atomic_load_explicit(&until_ms, memory_order_relaxed);
+    return until > 0 && (double)until > accel_now_ms() &&
+           bytes_moved(call) >= atomic_load(&least_bytes);
+}
+
+void full_note(const struct accel_call *call)
+{
+    atomic_store(&least_bytes, bytes_moved(call));
+    atomic_store(&until_ms, (int64_t)accel_now_ms() + FULL_MS);
+}

@@ -1,0 +1,48 @@
+#define _GNU_SOURCE
+#include "refusals.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/forks.h"
+#include "base/say.h"
+#include "dispatch/cost/figures.h"
+#include "gpu/gpu.h"
+
+_Noreturn void refuse_wrong_result(const struct dispatch_caller *caller)
+{
+    bool failed = gpu_has_failure();
+    accel_say(
+        "%s: %s%s%s with a matrix of the program on the GPU; the result cannot be made right, so "
+        "the program is stopped",
+        caller->symbol, failed ? "the GPU failed (" : "no memory is left",
+        failed ? gpu_failure() : "", failed ? ")" : "");
+    abort();
+}
+
+_Noreturn void refuse_cpu(const struct dispatch_caller *caller, enum accel_why why)
+{
+    bool reason = why == ACCEL_NO_GPU || why == ACCEL_ERROR;
+    accel_say("%s would run on the CPU (why=%s%s%s), and ACCEL_REQUIRE=gpu is set: the program is "
+              "ended",
+              caller->symbol, accel_why_name(why), reason ? ": " : "", reason ? gpu_failure() : "");
+    _exit(1);
+}
+
+void refuse_settings(const struct accel_settings *settings)
+{
+    static atomic_bool done;
+    static pthread_mutex_t ends = PTHREAD_MUTEX_INITIALIZER;
+    FORKS_LOCK(ends);
+    if (settings->broken_promise) {
+        pthread_mutex_lock(&ends); /* another thread's end waits for the message */
+        settings_complain();
+        _exit(1);
+    }
+    if (atomic_load_explicit(&done, memory_order_relaxed) || atomic_exchange(&done, true))
+        return;
+    settings_complain();
+    figures_complain();
+}

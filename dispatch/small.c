@@ -1,0 +1,48 @@
+#include "small.h"
+
+#include <stdatomic.h>
+
+#include "decide.h"
+
+static uint64_t find_gate(void)
+{
+    const struct model_rates cpu = accel_nominal_cpu(1);
+    uint64_t n = 1;
+    for (;; n *= 2) {
+        double size = 2 * (double)n, elements = size * size, bytes = 16 * elements;
+        double cpu_ms = 8 * size * elements / cpu.gflops[ACCEL_COMPLEX128] * 1e-6;
+        double gpu_ms = ACCEL_LAUNCH_MS + 4 * bytes / ACCEL_COPY_GBPS * 1e-6;
+        if (cpu_ms >= gpu_ms)
+            return n;
+    }
+}
+
+uint64_t small_gate(void)
+{
+    static _Atomic uint64_t gate;
+    uint64_t known = atomic_load_explicit(&gate, memory_order_relaxed);
+    if (!known) {
+        known = find_gate();
+        atomic_store_explicit(&gate, known, memory_order_relaxed);
+    }
+    return known;
+}
+
+bool small_is(const struct accel_call *call)
+{
+    for (int i = 0; i < ACCEL_DIMENSIONS; i++)
+        if ((uint64_t)call->size[i] >= small_gate() &&
+            !(i == ACCEL_k && call->operand[ACCEL_a].array))
+            return false;
+    return true;
+}
+
+bool small_is_trifle(const struct accel_call *call)
+{
+    double sum = call->routine->flops(call);
+    if (call->batch != 1)
+        return false;
+    for (int i = 0; i < ACCEL_MATRICES; i++)
+        sum += (double)call->operand[i].rows * (double)call->operand[i].cols * 8;
+    return sum * 1e-6 < ACCEL_LAUNCH_MS / 2 && sum >= 0;
+}

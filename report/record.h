@@ -1,0 +1,66 @@
+/*
+ * The record of a decision: the call, where it came from, how it was decided and why, what ran, and how that went. The
+ * dispatcher fills one for each call that it decides; log, summary and estimate are made from it (report.h).
+ */
+#ifndef ACCEL_RECORD_H
+#define ACCEL_RECORD_H
+
+#include "ops/call.h"
+
+/* A closed set: what the log's `why` may say. */
+enum accel_why {
+    /* on the GPU */
+    ACCEL_FASTER,
+    ACCEL_FORCED,
+    ACCEL_DEVICE_DATA,
+    ACCEL_REQUIRED,
+    /* on the CPU */
+    ACCEL_SMALL,
+    ACCEL_SLOWER,
+    ACCEL_UNSUPPORTED,
+    ACCEL_WORKSPACE_QUERY,
+    ACCEL_BAD_ARGUMENT,
+    ACCEL_EMPTY,
+    ACCEL_OFF,
+    ACCEL_USER,
+    ACCEL_NO_GPU,
+    ACCEL_WARMING,
+    ACCEL_NO_MEMORY,
+    ACCEL_BUSY,
+    ACCEL_ERROR,
+    ACCEL_FORKED,
+    ACCEL_VERIFY_FAILED,
+    ACCEL_WHYS
+};
+
+const char *accel_why_name(enum accel_why why);
+
+struct accel_decision {
+    bool gpu;
+    enum accel_why why;
+    double est_cpu_ms, est_gpu_ms; /* 0 where there is nothing to estimate */
+    double est_own_ms;             /* of est_gpu_ms, without what is waited for */
+};
+
+/* Of a call that is not to be verified. */
+#define VERIFY_NOT_ASKED (-2.0)
+
+struct accel_record {
+    const struct accel_call *call;
+    const char *symbol; /* the name that was called; constant */
+    uintptr_t site;     /* where from: the return address */
+    struct accel_decision decision;
+    enum accel_why why; /* the decision's, unless it turned out otherwise */
+    const char *ran;    /* "cpu", "gpu0", "gpu0+cpu" */
+    double ms;          /* what the call took; negative where it was not timed */
+    int64_t up_bytes, down_bytes;
+    double
+        verify; /* VERIFY_NOT_ASKED, or what the verification says: a ratio, negative: not judged */
+    bool inner; /* a part of a call that an estimate has counted whole */
+};
+
+/* As it begins: on the CPU, with the decision's reason, not timed, not verified. */
+struct accel_record record_of(const struct accel_call *call, const char *symbol, uintptr_t site,
+                              struct accel_decision decision);
+
+#endif

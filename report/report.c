@@ -1,0 +1,65 @@
+#include "report.h"
+
+enum { SINKS = 4 };
+static const struct report_sink *sinks[SINKS]; /* constant after the start */
+static int count;
+
+void report_subscribe(const struct report_sink *sink)
+{
+    if (count < SINKS)
+        sinks[count++] = sink;
+}
+
+bool report_is_on(void)
+{
+    return count > 0;
+}
+
+static bool takes(const struct report_sink *sink, const struct accel_record *record)
+{
+    return !(sink->whole_calls && record->inner);
+}
+
+bool report_takes(const struct accel_record *record)
+{
+    for (int i = 0; i < count; i++)
+        if (takes(sinks[i], record))
+            return true;
+    return false;
+}
+
+bool report_takes_events(void)
+{
+    for (int i = 0; i < count; i++)
+        if (sinks[i]->event)
+            return true;
+    return false;
+}
+
+void report_decision(const struct accel_record *record)
+{
+    for (int i = 0; i < count; i++)
+        if (takes(sinks[i], record))
+            sinks[i]->decision(record);
+}
+
+void report_event(const struct accel_record *record, const struct gpu_event *event)
+{
+    for (int i = 0; i < count; i++)
+        if (sinks[i]->event)
+            sinks[i]->event(record, event);
+}
+
+void report_pinned(const struct accel_record *record)
+{
+    for (int i = 0; i < count; i++)
+        if (sinks[i]->pinned)
+            sinks[i]->pinned(record);
+}
+
+void report_end(void)
+{
+    for (int i = 0; i < count; i++)
+        if (sinks[i]->end)
+            sinks[i]->end();
+}

@@ -1,0 +1,10 @@
+/*
+ * The summary at exit: a table of calls by name, where they ran and why (ACCEL_SUMMARY). No malloc, no stdio.
+ */
+#ifndef ACCEL_SUMMARY_H
+#define ACCEL_SUMMARY_H
+
+/* Subscribes it, to the log's file, whose pattern stays; NULL: stderr. */
+void summary_start(const char *file);
+
+#endif
