@@ -12,7 +12,7 @@ TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so
                    bad_arguments bad_arguments_longjmp own_memory repeated cuda_program \
                    libcaller_lp64.so libcaller_ilp64.so libcaller_none.so libcaller_none_too.so plug_ins constructors libat_load.so libasker.so namespaces libforeign.so libforeign_linked.so foreigners \
                    neighbours libregistrations.so libhandled.so libunlocks.so handled_calls libwrapper.so libother_dlsym.so libauditor.so libifunc.so libcaller_ifunc.so \
-                   unread limits \
+                   unread limits tall \
                    fp_state libentry_provider.so libentry_cost.so \
                    $(UNIT_TESTS) \
                    test_testgpu)
@@ -103,6 +103,8 @@ $(TESTS)/bad_arguments_longjmp: tests/shim/bad_arguments.c
 $(TESTS)/limits: tests/shim/limits.c | $(BUILD)/testgpu/libcuda.so.1
 	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $< -l:liblapack.so.3 -l:libblas.so.3 $(BUILD)/testgpu/libcuda.so.1 \
 	  -Wl,-rpath,'$$ORIGIN/../testgpu' -lm -ldl
+$(TESTS)/tall: tests/shim/tall.c
+	$(CC) $(TEST_FLAGS) -o $@ $< -l:libblas64.so.3
 $(TESTS)/unread: tests/shim/unread.c $(LAYERS)
 	$(CC) $(TEST_FLAGS) -rdynamic -o $@ $(filter %.c %.a,$^) -ldl
 $(TESTS)/libcaller_lp64.so: tests/shim/caller.c

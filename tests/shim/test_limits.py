@@ -1,12 +1,12 @@
 #!/usr/bin/python3 -B
 """Where cuBLAS's own limits are, and a kernel's: C is scaled by beta where k or alpha is 0; batches of more than 65535 products;
-a shape of bfloat16 that is refused; operands at odd addresses, results that overlap inputs, more than 2^31 elements from the first
-to the last. All on the test GPU, which does nothing there that cuBLAS's documentation does not promise."""
+a shape of bfloat16 that is refused; operands at odd addresses, in host and in device memory, results that overlap inputs, more than 2^31
+elements from the first to the last, and m or k beyond 2^31. All on the test GPU, which does nothing there that cuBLAS's documentation does not promise."""
 
 import collections
 import re
 
-from common import BUILD, LOG, PLAIN, TEST_GPU, Tap, lines_for, said, start
+from common import BUILD, LOG, LONG, PLAIN, TEST_GPU, Tap, lines_for, said, start
 
 LACKING = BUILD / "tests/liblacking.so"
 GPU = {**TEST_GPU, **LOG, "TESTGPU_DELAY_US": "0", "TESTGPU_REPORT": "/dev/stderr"}
@@ -59,6 +59,19 @@ tap.ok(ran == [("cpu", "unsupported")] * 16 + [("gpu0", "device_data")],
        "device memory at odd addresses: no kernel gets it, and the device stays", *ran)
 done = run("far")
 tap.ok(len(lines_for(done, sym="sgemm_", ran="gpu0")) == 1, "2^31 elements: on the GPU", done.stdout, *lines_for(done))
+
+# ---- m and k beyond 2^31, of an 8 GB operand in 12 MB of memory ----
+
+if LONG:
+    done = start("tall", 2049, env={**GPU, "ACCEL_MEMORY": "256M"})
+    tap.ok(done.returncode == 0 and done.stdout == "rows 2148532224\ndone\n" and "testgpu faults n=0" in done.stderr,
+           "m and k beyond 2^31: right in the first, the last and the rows between", done.returncode, done.stdout, done.stderr[-600:])
+    lines = [[f[key] for key in ("m", "k", "ran", "up_mb", "down_mb")] for f in lines_for(done)]
+    # Bytes: 4 m up, 4 m down; 2 * 4 k up (and C), 4 down.
+    tap.ok(lines == [["2148532224", "1", "gpu0", "8594", "8594"], ["1", "2148532224", "gpu0", "17188", "0.000004"]],
+           "m and k beyond 2^31: on the GPU, with the bytes that it takes", *lines)
+else:
+    print("# m and k beyond 2^31: with TEST_LONG=1")
 
 # ---- Results that are also inputs ----
 
