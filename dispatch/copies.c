@@ -5,6 +5,7 @@
 
 #include "gpu/gpu.h"
 #include "ops/op.h"
+#include "start.h"
 
 bool copies_host_can_reach(const struct accel_operand *x)
 {
@@ -33,7 +34,7 @@ static void *make_copy(struct accel_operand *x)
     void *memory = calloc((size_t)accel_bytes(x) + 1, 1);
     if (!memory)
         return NULL;
-    if (x->access != ACCEL_WRITE && !gpu_fetch(memory, x)) {
+    if (x->access != ACCEL_WRITE && !gpu_fetch(start_device(), memory, x)) {
         free(memory);
         return NULL;
     }
@@ -76,7 +77,7 @@ static bool store_copy(const struct accel_call *on_copies, const struct accel_ca
                        const void *copy)
 {
     const struct accel_operand x = written_part(on_copies, call, i);
-    return gpu_store(&x, copy, accel_triangle_of(call, i));
+    return gpu_store(start_device(), &x, copy, accel_triangle_of(call, i));
 }
 
 /* The original on copies of those operands that are in device memory; no batch of several. */

@@ -13,12 +13,12 @@
 
 _Noreturn void refuse_wrong_result(const struct dispatch_caller *caller)
 {
-    bool failed = gpu_has_failure();
+    bool failed = start_has_failure();
     accel_say(
         "%s: %s%s%s with a matrix of the program on the GPU; the result cannot be made right, so "
         "the program is stopped",
         caller->symbol, failed ? "the GPU failed (" : "no memory is left",
-        failed ? gpu_failure() : "", failed ? ")" : "");
+        failed ? start_failure() : "", failed ? ")" : "");
     abort();
 }
 
@@ -27,7 +27,8 @@ _Noreturn void refuse_cpu(const struct dispatch_caller *caller, enum accel_why w
     bool reason = why == ACCEL_NO_GPU || why == ACCEL_ERROR;
     accel_say("%s would run on the CPU (why=%s%s%s), and ACCEL_REQUIRE=gpu is set: the program is "
               "ended",
-              caller->symbol, accel_why_name(why), reason ? ": " : "", reason ? gpu_failure() : "");
+              caller->symbol, accel_why_name(why), reason ? ": " : "",
+              reason ? start_failure() : "");
     _exit(1);
 }
 

@@ -116,7 +116,7 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
     const bool first = !warm_is(call->routine);
     double start = accel_now_ms();
     int number = load_enter_gpu(situation->decision.est_own_ms);
-    enum gpu_status status = gpu_run(call, &host);
+    enum gpu_status status = gpu_run(start_device(), call, &host);
     load_leave_gpu(number);
     record->ms = accel_now_ms() - start;
     if (status == GPU_OK)

@@ -26,7 +26,8 @@ static bool waits;
 static _Atomic int state = ACCEL_GPU_UNTRIED;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while CUDA starts */
 FORKS_LOCK(lock);
-static struct gpu_info info;
+static struct gpu_device *_Atomic device;
+static char why_none[GPU_FAILURE_BYTES]; /* constant once the state is ACCEL_GPU_ABSENT */
 static char gpu_name[16] = "gpu0", gpu_cpu_name[24] = "gpu0+cpu";
 
 static int64_t pretended_memory; /* of the GPU of an estimate */
@@ -74,9 +75,30 @@ int64_t start_memory(void)
     return start_state() == ACCEL_GPU_ESTIMATED ? pretended_memory : start_gpu()->memory_bytes;
 }
 
+struct gpu_device *start_device(void)
+{
+    return atomic_load_explicit(&device, memory_order_acquire);
+}
+
 const struct gpu_info *start_gpu(void)
 {
-    return &info;
+    static const struct gpu_info none;
+    const struct gpu_device *there = start_device();
+    return there ? gpu_info(there) : &none;
+}
+
+bool start_has_failure(void)
+{
+    const struct gpu_device *there = start_device();
+    return there ? gpu_has_failure(there) : start_state() == ACCEL_GPU_ABSENT && why_none[0];
+}
+
+const char *start_failure(void)
+{
+    const struct gpu_device *there = start_device();
+    if (there)
+        return gpu_failure(there);
+    return start_has_failure() ? why_none : "no reason known";
 }
 
 const char *start_gpu_name(void)
@@ -179,19 +201,22 @@ static void start_cuda(bool background)
     const struct gpu_config config = config_of();
     const bool asked = settings->policy == ACCEL_POLICY_GPU || settings->log != ACCEL_LOG_OFF ||
                        settings->devices.kind == ACCEL_DEVICES_LIST;
-    if (gpu_start(&config, &info)) {
-        name_gpu(info.index);
-        if (info.passed_over[0] &&
+    struct gpu_device *new = gpu_start(&config, why_none);
+    if (new) {
+        const struct gpu_info *info = gpu_info(new);
+        atomic_store_explicit(&device, new, memory_order_release);
+        name_gpu(info->index);
+        if (info->passed_over[0] &&
             (settings->log != ACCEL_LOG_OFF || settings->devices.kind == ACCEL_DEVICES_LIST))
-            accel_say("%s is used; passed over: %s", gpu_name, info.passed_over);
-        load_start(info.id);
-        figures_set_gpu(&info);
+            accel_say("%s is used; passed over: %s", gpu_name, info->passed_over);
+        load_start(info->id);
+        figures_set_gpu(new);
         if (background)
             warm_products();
         set_state(ACCEL_GPU_READY);
     } else {
         if (asked && !gpu_is_gone())
-            accel_say("no GPU is used: %s", gpu_failure());
+            accel_say("no GPU is used: %s", why_none);
         set_state(ACCEL_GPU_ABSENT);
     }
 }
@@ -261,14 +286,14 @@ void start_give_up(void)
 {
     int ready = ACCEL_GPU_READY;
     if (atomic_compare_exchange_strong(&state, &ready, ACCEL_GPU_FAILED) && !gpu_is_gone())
-        accel_say("%s is left alone from here on, the CPU computes: %s", gpu_name, gpu_failure());
+        accel_say("%s is left alone from here on, the CPU computes: %s", gpu_name, start_failure());
     start_tidy();
 }
 
 void start_tidy(void)
 {
     if (start_state() == ACCEL_GPU_FAILED && !gpu_is_gone())
-        gpu_trim();
+        gpu_trim(start_device());
 }
 
 bool start_is_own_process(void)

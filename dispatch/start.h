@@ -24,8 +24,15 @@ bool start_pretend(void);
 /* Bytes of its memory that this process may use. */
 int64_t start_memory(void);
 
-/* What is known of the GPU; constant, once the state has been ACCEL_GPU_READY. */
+/* The device that has been started; NULL: none. Once there is one, it stays. */
+struct gpu_device *start_device(void);
+
+/* What is known of it; all zero where there is none. */
 const struct gpu_info *start_gpu(void);
+
+/* Why there is no device, or why it was given up; before that, why a routine was: one line of memory that stays. */
+const char *start_failure(void);
+bool start_has_failure(void); /* whether none could be started, or the device has failed */
 
 /* "gpu0", "gpu0+cpu": what the log says of it. */
 const char *start_gpu_name(void);

@@ -9,6 +9,7 @@
 #include "cpu_ref/verify.h"
 #include "gpu/gpu.h"
 #include "ops/op.h"
+#include "start.h"
 #include "base/say.h"
 #include "report/record.h"
 
@@ -41,7 +42,7 @@ static void *copy_of(const struct accel_operand *x, int64_t count)
     char *copy = malloc((size_t)bytes + 1);
     for (int64_t i = 0; copy && i < count; i++) {
         const struct accel_operand matrix = matrix_of(x, i);
-        if (!gpu_fetch(copy + i * accel_bytes(x), &matrix)) {
+        if (!gpu_fetch(start_device(), copy + i * accel_bytes(x), &matrix)) {
             free(copy);
             return NULL;
         }
@@ -172,7 +173,8 @@ bool verify_restore(const struct verification *verification, const struct accel_
         const char *saved = verification->before[i];
         for (int64_t k = 0; saved && k < count_of(call, x); k++) {
             const struct accel_operand matrix = matrix_of(x, k);
-            if (!gpu_store(&matrix, saved + k * accel_bytes(x), accel_triangle_of(call, i)))
+            if (!gpu_store(start_device(), &matrix, saved + k * accel_bytes(x),
+                           accel_triangle_of(call, i)))
                 return false;
         }
     }

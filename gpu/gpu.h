@@ -1,5 +1,6 @@
 /*
- * The GPU: finding and starting CUDA, and running canonical calls on it. Knows CUDA alone.
+ * Devices: finding one and starting it, and running canonical calls on it. A process may have several, each with its own memory
+ * and streams; a failure of one says nothing of the others (device.h). CUDA's are the only kind so far.
  * Thread-safe unless said otherwise. No function leaves a trace in the calling thread's CUDA state:
  * contexts are pushed and popped, the capture mode is exchanged and put back.
  */
@@ -81,12 +82,18 @@ struct gpu_host {
     char failure[GPU_FAILURE_BYTES];
 };
 
+/* A device in use. */
+struct gpu_device;
+
 /* Opens CUDA and takes the primary context of the first device that can be had: one that is prohibited, taken by another
  * process, failing or short of memory is passed over. From here on exit() waits for threads that are inside CUDA (ending.h): a start
- * goes no further then than the step it is at, and all else here fails. Returns false where there is no usable GPU,
- * with the reason in gpu_failure(). Call it once; the calling thread's signals should be blocked,
- * since CUDA starts threads. */
-bool gpu_start(const struct gpu_config *config, struct gpu_info *info);
+ * goes no further then than the step it is at, and all else here fails. Returns NULL where there is no usable GPU, with the
+ * reason in `why`: one line. By one thread at a time, whose signals should be blocked, since CUDA starts threads. Where CUDA is
+ * opened from, the first start says for all. The device stays until gpu_stop(). */
+struct gpu_device *gpu_start(const struct gpu_config *config, char why[GPU_FAILURE_BYTES]);
+
+/* What is known of it; constant while it is there. */
+const struct gpu_info *gpu_info(const struct gpu_device *device);
 
 /* Looks for the driver's devices, at the process's start: a sandbox that the program enters before its first call may end it for such a
  * look. Keeps errno. */
@@ -96,9 +103,9 @@ void gpu_look_for_devices(void);
  * one is loaded of which gpu_is_cuda_library() is true. Thread-safe; after gpu_look_for_devices(). */
 bool gpu_may_exist(const struct gpu_config *config, bool has_cuda_library);
 
-/* Why the device was given up, or did not start; before that, why a routine was: one line, constant or static memory. */
-const char *gpu_failure(void);
-bool gpu_has_failure(void); /* whether the device has failed */
+/* Why the device was given up; before that, why a routine was: one line, which stays as long as the device. */
+const char *gpu_failure(const struct gpu_device *device);
+bool gpu_has_failure(const struct gpu_device *device); /* whether the device has failed */
 
 /* Whether the program itself has loaded CUDA, and has a context that device pointers could belong
  * to. Works before gpu_start(). loads: a number that changes when something is loaded; without that,
@@ -111,26 +118,30 @@ bool gpu_program_has_initialised(unsigned long long loads);
 /* Whether a library is the driver, or one that programs use it through. */
 bool gpu_is_cuda_library(const char *path);
 
-/* Fills in where each operand is that has a pointer; of a batch with pointers of its own, see
- * accel_operand. batch: products of the call. Through the program's own copy of the driver before
- * gpu_start(); where neither is there, all are in host memory. */
-void gpu_locate(struct accel_operand *operands, int count, int64_t batch);
+/* Fills in where each operand is that has a pointer, as the device sees it; of a batch with pointers of its own, see
+ * accel_operand. batch: products of the call. device NULL: none has been started; then through the program's own copy of the
+ * driver; where that is not there either, all are in host memory. */
+void gpu_locate(struct gpu_device *device, struct accel_operand *operands, int count,
+                int64_t batch);
+void gpu_program_locate(struct accel_operand *operands, int count, int64_t batch);
 
 /* Whether the driver has been unloaded, or is going to be: the process is ending, and failures are no news. */
 bool gpu_is_gone(void);
 
 /* Runs a valid, non-empty call. Blocks until the result is where the caller expects it. */
-enum gpu_status gpu_run(const struct accel_call *call, struct gpu_host *host);
+enum gpu_status gpu_run(struct gpu_device *device, const struct accel_call *call,
+                        struct gpu_host *host);
 
 /* Copies one matrix, wherever it is, to or from packed host memory (ld = rows), for the CPU's use where the
  * GPU has refused it. uplo: 'U' or 'L', the triangle that alone is written, 'u' or 'l', the same without its diagonal; 0: all. Returns
- * false where that fails. */
-bool gpu_fetch(void *host, const struct accel_operand *x);
-bool gpu_store(const struct accel_operand *x, const void *host, char uplo);
+ * false where that fails, and where the device is NULL. */
+bool gpu_fetch(struct gpu_device *device, void *host, const struct accel_operand *x);
+bool gpu_store(struct gpu_device *device, const struct accel_operand *x, const void *host,
+               char uplo);
 
 /* Rates of copies of large operands from host memory to the device and back, in 10^9 bytes a second: as gpu_run() makes
  * them, the best of some. Takes a tenth of a second. False where that fails. */
-bool gpu_measure_copies(double *up_gbps, double *down_gbps);
+bool gpu_measure_copies(struct gpu_device *device, double *up_gbps, double *down_gbps);
 
 /* cuSOLVER's algorithms for singular values: QR iteration (Xgesvd), polar decomposition (Xgesvdp), Jacobi rotations (gesvdj).
  * Which is the fastest depends on the device, the type and the order. */
@@ -144,19 +155,21 @@ enum { GPU_SVD_OCTAVES = 32 };
 int gpu_svd_octave(int64_t order);
 
 /* From now on, matrices of this type (one of the four of BLAS) and octave, with vectors or for their values alone, get this
- * algorithm; before, all get Xgesvd. Where the chosen one fails, is not in this cuSOLVER, or says that it is not accurate,
+ * algorithm on this device; before, all get Xgesvd. Where the chosen one fails, is not in this cuSOLVER, or says that it is not accurate,
  * Xgesvd has the matrix all the same. */
-void gpu_svd_choose(enum accel_dtype dtype, bool vectors, int octave, enum gpu_svd algorithm);
-enum gpu_svd gpu_svd_chosen(enum accel_dtype dtype, bool vectors, int64_t order);
+void gpu_svd_choose(struct gpu_device *device, enum accel_dtype dtype, bool vectors, int octave,
+                    enum gpu_svd algorithm);
+enum gpu_svd gpu_svd_chosen(const struct gpu_device *device, enum accel_dtype dtype, bool vectors,
+                            int64_t order);
 
 /* Frees what lies idle: the memory pool's blocks, streams, handles. */
-void gpu_trim(void);
+void gpu_trim(struct gpu_device *device);
 
-/* Frees everything; no call may be running. For tests: a process that ends leaves it to the driver,
- * which may be gone before us. */
-void gpu_stop(void);
+/* Frees everything, the device too; no call may be running on it. NULL: nothing happens. For tests: a process that ends leaves it to
+ * the driver, which may be gone before us. */
+void gpu_stop(struct gpu_device *device);
 
-/* In the child of a fork: no CUDA function is called again. */
+/* In the child of a fork: no CUDA function is called again, of no device. */
 void gpu_fork_child(void);
 
 #endif

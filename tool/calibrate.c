@@ -244,7 +244,8 @@ static void show_order(int64_t order)
 
 /* What is measured: libraries each on their own, the first together with the GPU. */
 struct calibration {
-    struct program_libraries program; /* none: the library is as it is */
+    char no_device[GPU_FAILURE_BYTES]; /* why there is none */
+    struct program_libraries program;  /* none: the library is as it is */
     struct library library[LIBRARIES_MAX];
     struct program_library seen[LIBRARIES_MAX]; /* of each, where a program was run */
     struct survey survey[LIBRARIES_MAX];
@@ -275,7 +276,7 @@ static void set_threads(const struct survey *survey, const struct program_librar
 
 /* The algorithms for singular values come first, since the routines are measured with them; they have an eighth of the
  * time. */
-static bool run_survey(struct calibration *calibration, int at, const struct gpu_info *info)
+static bool run_survey(struct calibration *calibration, int at)
 {
     struct survey *survey = &calibration->survey[at];
     bool terminal = isatty(STDERR_FILENO);
@@ -284,18 +285,18 @@ static bool run_survey(struct calibration *calibration, int at, const struct gpu
     if (calibration->program.count > 0)
         set_threads(survey, &calibration->seen[at]);
     if (survey->gpu)
-        svd_survey_run(&survey->svd, &survey->memory,
+        svd_survey_run(&survey->svd, survey->device, &survey->memory,
                        survey->start + (survey->deadline - survey->start) / 8,
                        terminal ? show_order : NULL);
     survey_run(survey, terminal ? show_progress : NULL);
     if (terminal)
         fputs("\r\033[K", stderr);
-    return sections_add(&calibration->sections, survey, survey->gpu ? info : NULL);
+    return sections_add(&calibration->sections, survey,
+                        survey->gpu ? gpu_info(survey->device) : NULL);
 }
 
 /* Each library has as much of the time, the GPU as much as one. */
-static bool run_surveys(struct calibration *calibration, double start, double seconds,
-                        const struct gpu_info *info)
+static bool run_surveys(struct calibration *calibration, double start, double seconds)
 {
     struct survey *survey = calibration->survey;
     const bool was_busy = warn_if_busy(), shared = survey->gpu && calibration->count > 1;
@@ -305,7 +306,7 @@ static bool run_surveys(struct calibration *calibration, double start, double se
     for (int i = 0; i < calibration->count; i++) {
         survey[i].start = i == 0 ? start : survey_now();
         survey[i].deadline = survey[i].start + (i == 0 && shared ? 2 * share : share);
-        if (!run_survey(calibration, i, info))
+        if (!run_survey(calibration, i))
             return false;
     }
     busy_read(&after);
@@ -322,7 +323,9 @@ static int finish(struct calibration *calibration, const char *path)
     if (write_sections(path, &calibration->sections) != 0)
         return 1;
     report_print(path, &calibration->sections, survey, calibration->count,
-                 survey->gpu ? NULL : gpu_failure());
+                 survey->gpu      ? NULL
+                 : survey->device ? gpu_failure(survey->device)
+                                  : calibration->no_device);
     if (fflush(stdout) != 0)
         return fail("the report cannot be written", strerror(errno));
     return calibration->whole ? 0 : 1;
@@ -368,24 +371,24 @@ static int calibrate(struct calibration *calibration, const struct options *opti
                      const struct accel_settings *settings, double start, const char *path)
 {
     struct workload_memory memory;
-    struct gpu_info info;
     const bool listed = settings->devices.kind == ACCEL_DEVICES_LIST;
     const struct gpu_config config = {.cuda_dir = settings->cuda_dir,
                                       .memory_share = 0.8,
                                       .devices = listed ? settings->devices.number : NULL,
                                       .device_count = listed ? settings->devices.count : 0};
     struct survey *first = calibration->survey;
+    first->device = gpu_start(&config, calibration->no_device);
     first->gpu =
-        gpu_start(&config, &info) && gpu_measure_copies(&first->up_gbps, &first->down_gbps);
+        first->device && gpu_measure_copies(first->device, &first->up_gbps, &first->down_gbps);
     if (!workload_memory_open(&memory, options->memory))
         return fail("--memory", strerror(errno));
     if (first->gpu)
-        first->first = first_calls_measure(&memory);
+        first->first = first_calls_measure(first->device, &memory);
     for (int i = 0; i < calibration->count; i++) {
         calibration->survey[i].library = &calibration->library[i];
         calibration->survey[i].memory = memory;
     }
-    int status = run_surveys(calibration, start, options->seconds, &info)
+    int status = run_surveys(calibration, start, options->seconds)
                      ? finish(calibration, path)
                      : fail("no memory", "for the measurements");
     workload_memory_close(&memory);

@@ -9,8 +9,8 @@ enum { ORDER = 48 };
 
 /* The first of two runs less the second, at least the clock's step; negative where one fails. *set_up: the first has made handles
  * or waited for a library. */
-static double excess_ms(const struct accel_routine *routine, struct workload_memory *memory,
-                        bool *set_up)
+static double excess_ms(struct gpu_device *device, const struct accel_routine *routine,
+                        struct workload_memory *memory, bool *set_up)
 {
     struct workload workload;
     struct gpu_host host;
@@ -20,13 +20,13 @@ static double excess_ms(const struct accel_routine *routine, struct workload_mem
         size[i] = accel_has_size(routine, (enum accel_size)i) ? ORDER : 0;
     if (!workload_make(&workload, memory, routine, size, NULL))
         return -1;
-    double first = workload_gpu_ms(&workload, &host, &status);
+    double first = workload_gpu_ms(&workload, device, &host, &status);
     *set_up = host.set_up;
-    double second = workload_gpu_ms(&workload, &host, &status);
+    double second = workload_gpu_ms(&workload, device, &host, &status);
     return first >= 0 && second >= 0 ? fmax(first - second, 0.01) : -1;
 }
 
-struct first_calls first_calls_measure(struct workload_memory *memory)
+struct first_calls first_calls_measure(struct gpu_device *device, struct workload_memory *memory)
 {
     struct first_calls first = {0, 0};
     double sum = 0;
@@ -36,7 +36,7 @@ struct first_calls first_calls_measure(struct workload_memory *memory)
         const struct accel_routine *routine = &accel_routines[i];
         if (accel_is_lapack(routine) || !workload_is_for(routine))
             continue;
-        double ms = excess_ms(routine, memory, &set_up);
+        double ms = excess_ms(device, routine, memory, &set_up);
         if (ms < 0 || set_up)
             continue;
         sum += ms;
@@ -47,7 +47,7 @@ struct first_calls first_calls_measure(struct workload_memory *memory)
     for (uint32_t i = 0; i < accel_routine_count && first.solver_ms == 0; i++) {
         const struct accel_routine *routine = &accel_routines[i];
         double ms = accel_uses_solver(routine) && workload_is_for(routine)
-                        ? excess_ms(routine, memory, &set_up)
+                        ? excess_ms(device, routine, memory, &set_up)
                         : -1;
         if (ms >= 0)
             first.solver_ms = fmax(ms - first.kernels_ms, 0.01);

@@ -14,7 +14,7 @@ struct first_calls {
     double solver_ms;
 };
 
-/* The GPU has been started, and has run no call. */
-struct first_calls first_calls_measure(struct workload_memory *memory);
+/* The device has run no call. */
+struct first_calls first_calls_measure(struct gpu_device *device, struct workload_memory *memory);
 
 #endif

@@ -141,7 +141,7 @@ static double run_once(struct survey *survey, struct survey_track *track, struct
     if (!track->gpu)
         return workload_cpu_ms(workload);
     enum gpu_status status;
-    double ms = workload_gpu_ms(workload, host, &status);
+    double ms = workload_gpu_ms(workload, survey->device, host, &status);
     bool routine = status == GPU_ERROR && host->blame != GPU_BLAME_DEVICE;
     if (status == GPU_UNSUPPORTED || routine)
         track->next = track->shapes;

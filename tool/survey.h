@@ -37,7 +37,8 @@ struct survey_track {
 
 struct survey {
     const struct library *library;
-    bool gpu; /* false from when it fails */
+    struct gpu_device *device; /* NULL: none, or another survey's */
+    bool gpu;                  /* it is measured; false from when it fails */
     double up_gbps, down_gbps;
     struct first_calls first; /* the GPU's */
     struct svd_survey svd;    /* the GPU's */

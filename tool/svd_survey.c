@@ -21,6 +21,7 @@ enum { RUNS = 3 }; /* after one that warms up */
 
 /* One call to be timed and judged again and again. */
 struct trial {
+    struct gpu_device *device;
     struct workload workload;
     void *before;   /* the matrix as it was */
     void *expected; /* its singular values by Xgesvd */
@@ -63,13 +64,14 @@ static void fill(const struct trial *trial, enum content content)
     memcpy(trial->before, a->ptr, (size_t)accel_bytes(a));
 }
 
-static bool make_trial(struct trial *trial, struct workload_memory *memory, enum accel_dtype dtype,
-                       bool vectors, int64_t order)
+static bool make_trial(struct trial *trial, struct gpu_device *device,
+                       struct workload_memory *memory, enum accel_dtype dtype, bool vectors,
+                       int64_t order)
 {
     const struct accel_routine *routine = routine_of(dtype);
     const int64_t size[ACCEL_DIMENSIONS] = {order, order, 0, 0};
     struct accel_call *call = &trial->workload.call;
-    *trial = (struct trial){.before = NULL};
+    *trial = (struct trial){.device = device};
     if (!routine || !workload_make(&trial->workload, memory, routine, size, NULL))
         return false;
     call->flag[ACCEL_jobz] = vectors ? 'S' : 'N';
@@ -87,10 +89,11 @@ static void end_trial(struct trial *trial)
 
 /* ---- Running and judging ---- */
 
-static void use(const struct accel_call *call, bool vectors, enum gpu_svd algorithm)
+static void use(const struct trial *trial, bool vectors, enum gpu_svd algorithm)
 {
+    const struct accel_call *call = &trial->workload.call;
     const int64_t order = call->size[ACCEL_n];
-    gpu_svd_choose(call->routine->dtype, vectors, gpu_svd_octave(order), algorithm);
+    gpu_svd_choose(trial->device, call->routine->dtype, vectors, gpu_svd_octave(order), algorithm);
 }
 
 /* Milliseconds; infinite where it fails. */
@@ -100,7 +103,7 @@ static double run(struct trial *trial, enum content content)
     struct gpu_host host = {0};
     fill(trial, content);
     double start = accel_now_ms();
-    return gpu_run(call, &host) == GPU_OK ? accel_now_ms() - start : INFINITY;
+    return gpu_run(trial->device, call, &host) == GPU_OK ? accel_now_ms() - start : INFINITY;
 }
 
 static double value_at(const void *values, enum accel_dtype dtype, int64_t i)
@@ -129,11 +132,11 @@ static bool is_accurate(struct trial *trial, bool vectors, enum gpu_svd algorith
     const struct accel_operand *s = &call->operand[ACCEL_x];
     const void *before[ACCEL_MATRICES] = {[ACCEL_a] = trial->before};
     for (int content = 0; content < CONTENTS; content++) {
-        use(call, vectors, GPU_SVD_GESVD);
+        use(trial, vectors, GPU_SVD_GESVD);
         if (isinf(run(trial, (enum content)content)))
             return false;
         memcpy(trial->expected, s->ptr, (size_t)accel_bytes(s));
-        use(call, vectors, algorithm);
+        use(trial, vectors, algorithm);
         if (isinf(run(trial, (enum content)content)) ||
             cpu_ref_verify(call, before, (uint64_t)content + 1) > 1 || !values_agree(trial))
             return false;
@@ -145,7 +148,7 @@ static bool is_accurate(struct trial *trial, bool vectors, enum gpu_svd algorith
 static double time_of(struct trial *trial, bool vectors, enum gpu_svd algorithm, double best)
 {
     double least = INFINITY;
-    use(&trial->workload.call, vectors, algorithm);
+    use(trial, vectors, algorithm);
     run(trial, CONTENT_RANDOM);
     for (int i = 0; i < RUNS && (i == 0 || least < 3 * best); i++)
         least = fmin(least, run(trial, CONTENT_RANDOM));
@@ -182,16 +185,17 @@ static int nearest_order(const struct svd_survey *found, int octave)
     return nearest;
 }
 
-static void tell_gpu(const struct svd_survey *found)
+static void tell_gpu(struct gpu_device *device, const struct svd_survey *found)
 {
     for (int octave = 0; found->measured > 0 && octave < GPU_SVD_OCTAVES; octave++)
         for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++)
             for (int vectors = 0; vectors < 2; vectors++)
-                gpu_svd_choose((enum accel_dtype)dtype, vectors, octave,
+                gpu_svd_choose(device, (enum accel_dtype)dtype, vectors, octave,
                                found->algorithm[nearest_order(found, octave)][dtype][vectors]);
 }
 
-void svd_survey_run(struct svd_survey *found, struct workload_memory *memory, double deadline,
+void svd_survey_run(struct svd_survey *found, struct gpu_device *device,
+                    struct workload_memory *memory, double deadline,
                     void (*progress)(int64_t order))
 {
     found->measured = 0;
@@ -206,7 +210,7 @@ void svd_survey_run(struct svd_survey *found, struct workload_memory *memory, do
         bool made = true;
         for (int j = 0; made && j < 2 * ACCEL_DTYPES; j++) {
             struct trial trial;
-            made = make_trial(&trial, memory, (enum accel_dtype)(j / 2), j % 2, orders[i]);
+            made = make_trial(&trial, device, memory, (enum accel_dtype)(j / 2), j % 2, orders[i]);
             if (made)
                 found->algorithm[i][j / 2][j % 2] = fastest(&trial, j % 2);
             end_trial(&trial);
@@ -217,7 +221,7 @@ void svd_survey_run(struct svd_survey *found, struct workload_memory *memory, do
         last = survey_now() - begun;
         begun = survey_now();
     }
-    tell_gpu(found);
+    tell_gpu(device, found);
 }
 
 void svd_survey_write(const struct svd_survey *found, FILE *to)

@@ -17,9 +17,10 @@ struct svd_survey {
     enum gpu_svd algorithm[SVD_ORDERS][ACCEL_DTYPES][2];
 };
 
-/* Measures until the deadline (seconds of survey_now(); what has begun is ended) and tells the GPU (gpu_svd_choose) what it
- * has found. The GPU has been started. progress: told of each order, NULL: not wanted. */
-void svd_survey_run(struct svd_survey *found, struct workload_memory *memory, double deadline,
+/* Measures until the deadline (seconds of survey_now(); what has begun is ended) and tells the device (gpu_svd_choose) what it
+ * has found. progress: told of each order, NULL: not wanted. */
+void svd_survey_run(struct svd_survey *found, struct gpu_device *device,
+                    struct workload_memory *memory, double deadline,
                     void (*progress)(int64_t order));
 
 /* The lines of a calibration's section. */

@@ -201,12 +201,13 @@ static bool refuse(void *context, const struct accel_call *part)
     return false;
 }
 
-double workload_gpu_ms(struct workload *workload, struct gpu_host *host, enum gpu_status *status)
+double workload_gpu_ms(struct workload *workload, struct gpu_device *device, struct gpu_host *host,
+                       enum gpu_status *status)
 {
     *host = (struct gpu_host){.original = refuse};
     refill(workload, false);
     double start = accel_now_ms();
-    *status = gpu_run(&workload->call, host);
+    *status = gpu_run(device, &workload->call, host);
     double ms = accel_now_ms() - start;
     return *status == GPU_OK ? ms : -1;
 }

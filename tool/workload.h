@@ -38,7 +38,8 @@ bool workload_make(struct workload *workload, struct workload_memory *memory,
  * failed. */
 double workload_cpu_ms(struct workload *workload);
 
-/* The same on the GPU, copies included; host's numbers of bytes are filled. */
-double workload_gpu_ms(struct workload *workload, struct gpu_host *host, enum gpu_status *status);
+/* The same on a GPU, copies included; host's numbers of bytes are filled. */
+double workload_gpu_ms(struct workload *workload, struct gpu_device *device, struct gpu_host *host,
+                       enum gpu_status *status);
 
 #endif

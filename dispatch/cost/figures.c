@@ -392,7 +392,7 @@ static void set_gpu(struct profile *p, const struct known_gpu *known)
     atomic_store(&gpu_profile, p);
 }
 
-static void choose_svd(const struct profile *p)
+static void choose_svd(struct gpu_device *device, const struct profile *p)
 {
     enum gpu_svd algorithm[GPU_SVD_OCTAVES];
     for (int i = 0; i < 2 * ACCEL_DTYPES; i++) {
@@ -400,12 +400,13 @@ static void choose_svd(const struct profile *p)
         if (!model_section_svd(&p->section, dtype, i % 2, algorithm))
             continue;
         for (int octave = 0; octave < GPU_SVD_OCTAVES; octave++)
-            gpu_svd_choose(dtype, i % 2, octave, algorithm[octave]);
+            gpu_svd_choose(device, dtype, i % 2, octave, algorithm[octave]);
     }
 }
 
-void figures_set_gpu(const struct gpu_info *info)
+void figures_set_gpu(struct gpu_device *device)
 {
+    const struct gpu_info *info = gpu_info(device);
     struct profile *p = &gpu_profiles[1];
     pthread_rwlock_wrlock(&lock);
     if (make_gpu(p, accel_gpu_of_peaks(info->nominal.gflops, info->nominal.memory_gbps))) {
@@ -415,7 +416,7 @@ void figures_set_gpu(const struct gpu_info *info)
         if (file.text && !p->measured)
             say_foreign(p->key);
         if (p->measured)
-            choose_svd(p);
+            choose_svd(device, p);
         set_gpu(p, known_gpu_whole(info->name));
     }
     pthread_rwlock_unlock(&lock);

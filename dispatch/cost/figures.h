@@ -23,8 +23,8 @@ void figures_borrow(struct accel_machine *machine, const struct accel_routine *r
                     const struct dispatch_library *library, int threads);
 void figures_give_back(void);
 
-/* Which GPU there is: from here on its figures are used. */
-void figures_set_gpu(const struct gpu_info *info);
+/* Which GPU there is: from here on its figures are used, and its matrices get the algorithms of the calibration. */
+void figures_set_gpu(struct gpu_device *device);
 
 /* The same of one that is only known by name, for what it would do. False where there is neither a calibration of
  * such a GPU nor anything known of it. *memory_bytes: what it has, 0: not known. */

@@ -125,7 +125,7 @@ void warm_up(const struct accel_routine *routine)
     struct gpu_host host = {.original = refuse};
     struct accel_call call;
     if (prepare(&call, routine) && !gpu_is_gone())
-        gpu_run(&call, &host); /* what fails here fails again where it matters */
+        gpu_run(start_device(), &call, &host); /* what fails here fails again where it matters */
     for (int i = 0; i < ACCEL_MATRICES; i++)
         free(call.operand[i].ptr);
     warm_note(routine);

@@ -1,31 +1,45 @@
-#define _GNU_SOURCE
 #include "device.h"
 
-#include <dlfcn.h>
-#include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "gpu/choose.h"
 #include "gpu/ending.h"
 #include "idle.h"
-#include "lane.h"
-#include "pool.h"
 
-struct gpu_device gpu_device;
+static atomic_int started; /* devices in use */
+static atomic_bool dead;   /* the child of a fork: CUDA does not work here */
 
-static atomic_bool started;
-static atomic_bool dead; /* the child of a fork: CUDA does not work here */
+bool cuda_is_started(void)
+{
+    return atomic_load(&started) > 0;
+}
 
-enum gpu_status gpu_enter(struct gpu_scope *scope)
+bool cuda_is_dead(void)
+{
+    return atomic_load(&dead);
+}
+
+static enum gpu_status push(struct cuda_device *device)
+{
+    struct failure outer;
+    CUresult result = CUDA(cuCtxPushCurrent)(device->context);
+    if (result == CUDA_SUCCESS)
+        return GPU_OK;
+    failure_begin(&outer);
+    enum gpu_status status = gpu_check_final(result, "cuCtxPushCurrent");
+    failure_pass_on(&outer, &device->common);
+    return status;
+}
+
+enum gpu_status gpu_enter(struct cuda_device *device, struct gpu_scope *scope)
 {
     scope->mode_exchanged = false;
-    if (atomic_load(&dead) || !gpu_device.context || !ending_enter()) /* or not started */
+    if (atomic_load(&dead) || !ending_enter())
         return GPU_ERROR;
-    enum gpu_status status = GPU_CHECK_FINAL(cuCtxPushCurrent, gpu_device.context);
+    enum gpu_status status = push(device);
     if (status != GPU_OK) {
         ending_leave();
         return status;
@@ -57,27 +71,23 @@ bool gpu_memory_is_short(void)
 
 /* ---- Start ---- */
 
-static int attribute_of(CUdevice device, CUdevice_attribute which)
+static int attribute(CUdevice number, CUdevice_attribute which)
 {
     int value = 0;
-    return CUDA(cuDeviceGetAttribute)(&value, which, device) == CUDA_SUCCESS ? value : 0;
+    return CUDA(cuDeviceGetAttribute)(&value, which, number) == CUDA_SUCCESS ? value : 0;
 }
 
-static int attribute(CUdevice_attribute which)
-{
-    return attribute_of(gpu_device.device, which);
-}
-
-static struct nominal_rates rates_of_device(void)
+static struct nominal_rates rates_of(CUdevice number)
 {
     const struct nominal_attributes attributes = {
-        .major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
-        .minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
-        .processors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
-        .clock_khz = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
-        .memory_clock_khz = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
-        .bus_bits = attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH),
-        .single_to_double = attribute(CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO)};
+        .major = attribute(number, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+        .minor = attribute(number, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+        .processors = attribute(number, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+        .clock_khz = attribute(number, CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
+        .memory_clock_khz = attribute(number, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
+        .bus_bits = attribute(number, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH),
+        .single_to_double =
+            attribute(number, CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO)};
     return nominal_rates(&attributes);
 }
 
@@ -91,12 +101,12 @@ static void read_versions(struct gpu_info *info)
     info->cublas_version = part[0] * 10000 + part[1] * 100 + part[2];
 }
 
-static void read_id(struct gpu_info *info)
+static void read_id(CUdevice number, struct gpu_info *info)
 {
     CUuuid uuid = {{0}};
     static const char hex[] = "0123456789abcdef";
     if (CUDA(cuDeviceGetUuid))
-        CUDA(cuDeviceGetUuid)(&uuid, gpu_device.device);
+        CUDA(cuDeviceGetUuid)(&uuid, number);
     for (int i = 0; i < 16; i++) {
         info->id[2 * i] = hex[(unsigned char)uuid.bytes[i] >> 4];
         info->id[2 * i + 1] = hex[(unsigned char)uuid.bytes[i] & 15];
@@ -105,34 +115,34 @@ static void read_id(struct gpu_info *info)
 }
 
 /* Takes a device's primary context. */
-static enum gpu_status take_device(int ordinal, struct gpu_info *info, size_t *total,
+static enum gpu_status take_device(struct cuda_device *device, int ordinal, size_t *total,
                                    size_t *free_bytes)
 {
+    struct gpu_info *info = &device->common.info;
     struct gpu_scope scope;
     enum gpu_status status;
-    gpu_device.ordinal = ordinal;
-    if ((status = GPU_CHECK(cuDeviceGet, &gpu_device.device, ordinal)) != GPU_OK ||
-        (status = GPU_CHECK(cuDeviceGetName, info->name, sizeof info->name, gpu_device.device)) !=
+    info->index = ordinal;
+    if ((status = GPU_CHECK(cuDeviceGet, &device->number, ordinal)) != GPU_OK ||
+        (status = GPU_CHECK(cuDeviceGetName, info->name, sizeof info->name, device->number)) !=
             GPU_OK ||
-        (status = GPU_CHECK(cuDeviceTotalMem, total, gpu_device.device)) != GPU_OK ||
-        (status = GPU_CHECK(cuDevicePrimaryCtxRetain, &gpu_device.context, gpu_device.device)) !=
-            GPU_OK)
+        (status = GPU_CHECK(cuDeviceTotalMem, total, device->number)) != GPU_OK ||
+        (status = GPU_CHECK(cuDevicePrimaryCtxRetain, &device->context, device->number)) != GPU_OK)
         return status;
-    status = gpu_enter(&scope);
+    status = gpu_enter(device, &scope);
     if (status == GPU_OK) {
         status = GPU_CHECK(cuMemGetInfo, free_bytes, total);
         gpu_leave(&scope);
     }
     if (status != GPU_OK)
-        CUDA(cuDevicePrimaryCtxRelease)(gpu_device.device);
+        CUDA(cuDevicePrimaryCtxRelease)(device->number);
     return status;
 }
 
 static int compute_mode(int ordinal)
 {
-    CUdevice device;
-    return CUDA(cuDeviceGet)(&device, ordinal) == CUDA_SUCCESS
-               ? attribute_of(device, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE)
+    CUdevice number;
+    return CUDA(cuDeviceGet)(&number, ordinal) == CUDA_SUCCESS
+               ? attribute(number, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE)
                : CU_COMPUTEMODE_DEFAULT;
 }
 
@@ -167,13 +177,13 @@ static void pass_over_out(struct gpu_info *info, const struct choice *choice, in
 enum { WHY_BYTES = 256 };
 
 /* GPU_OK where it has been taken. roomy: not where others have its memory. why: of WHY_BYTES. */
-static enum gpu_status try_device(int ordinal, bool roomy, struct gpu_info *info, size_t *total,
-                                  char *why)
+static enum gpu_status try_device(struct cuda_device *device, int ordinal, bool roomy,
+                                  size_t *total, char *why)
 {
     struct failure outer;
     size_t free_bytes = 0;
     failure_begin(&outer);
-    enum gpu_status status = take_device(ordinal, info, total, &free_bytes);
+    enum gpu_status status = take_device(device, ordinal, total, &free_bytes);
     snprintf(why, WHY_BYTES, "%.200s%s",
              status == GPU_NO_MEMORY ? "the CUDA context: out of memory" : failure_noted()->text,
              compute_mode(ordinal) == CU_COMPUTEMODE_EXCLUSIVE_PROCESS
@@ -181,7 +191,7 @@ static enum gpu_status try_device(int ordinal, bool roomy, struct gpu_info *info
                  : "");
     failure_end(&outer);
     if (status == GPU_OK && roomy && free_bytes < LEAST_FREE) {
-        CUDA(cuDevicePrimaryCtxRelease)(gpu_device.device);
+        CUDA(cuDevicePrimaryCtxRelease)(device->number);
         snprintf(why, WHY_BYTES, "out of memory: others have all but %zu MB", free_bytes / 1000000);
         status = GPU_NO_MEMORY;
     }
@@ -189,7 +199,7 @@ static enum gpu_status try_device(int ordinal, bool roomy, struct gpu_info *info
 }
 
 /* The first that can be had with room for what is to be done there; or else without. */
-static bool try_devices(const struct choice *choice, struct gpu_info *info, size_t *total)
+static bool try_devices(struct cuda_device *device, const struct choice *choice, size_t *total)
 {
     bool scarce[CHOICE_MAX] = {false}, several = choice->count > 1;
     char why[WHY_BYTES];
@@ -199,274 +209,111 @@ static bool try_devices(const struct choice *choice, struct gpu_info *info, size
                 return false;
             if (several && pass == 1 && !scarce[i])
                 continue;
-            enum gpu_status status = try_device(choice->device[i], pass == 0, info, total, why);
+            enum gpu_status status = try_device(device, choice->device[i], pass == 0, total, why);
             if (status == GPU_OK)
                 return true;
             if (!scarce[i]) /* else it has been said */
-                pass_over(info, choice->device[i], why);
+                pass_over(&device->common.info, choice->device[i], why);
             scarce[i] = status == GPU_NO_MEMORY;
         }
     return false;
 }
 
-static bool open_device(const struct gpu_config *config, struct gpu_info *info)
+/* NULL, or why there is none: constant, or the device's own. */
+static const char *open_device(struct cuda_device *device, const struct gpu_config *config)
 {
+    struct gpu_info *info = &device->common.info;
     int there = 0;
     size_t total = 0;
     struct choice choice;
-    info->passed_over[0] = 0;
     if (GPU_CHECK_FINAL(cuDeviceGetCount, &there) != GPU_OK)
-        return false;
+        return failure_noted()->text;
     /* CUDA_VISIBLE_DEVICES has chosen and ordered them already. */
     choose_devices(&choice, config, there, is_allowed);
     pass_over_out(info, &choice, there);
-    if (!try_devices(&choice, info, &total)) {
-        failure_publish_text(there == 0             ? "cuDeviceGetCount: no device"
-                             : info->passed_over[0] ? info->passed_over
-                                                    : "the program has ended");
-        return false;
-    }
-    info->index = gpu_device.ordinal;
+    if (!try_devices(device, &choice, &total))
+        return there == 0             ? "cuDeviceGetCount: no device"
+               : info->passed_over[0] ? info->passed_over
+                                      : "the program has ended";
     info->sharers = choice.sharers;
-    gpu_device.budget = config->memory_bytes
-                            ? config->memory_bytes
-                            : (int64_t)((double)total * config->memory_share / info->sharers);
-    info->memory_bytes = gpu_device.budget;
-    info->nominal = rates_of_device();
+    device->budget = config->memory_bytes
+                         ? config->memory_bytes
+                         : (int64_t)((double)total * config->memory_share / info->sharers);
+    info->memory_bytes = device->budget;
+    info->nominal = rates_of(device->number);
     read_versions(info);
-    read_id(info);
-    return true;
+    read_id(device->number, info);
+    return NULL;
 }
 
-static atomic_bool devices_seen;
+/* ---- End ---- */
 
-void gpu_look_for_devices(void)
+static void trim(struct gpu_device *device)
 {
-    /* The driver's: Linux, Windows Subsystem for Linux, Tegra. */
-    static const char *const nodes[] = {"/dev/nvidiactl", "/dev/nvidia0",    "/dev/dxg",
-                                        "/dev/nvgpu",     "/dev/nvhost-gpu", "/dev/nvmap"};
-    int saved = errno;
-    bool seen = false;
-    for (size_t i = 0; !seen && i < sizeof nodes / sizeof *nodes; i++)
-        seen = access(nodes[i], F_OK) == 0;
-    atomic_store(&devices_seen, seen);
-    errno = saved;
+    struct cuda_device *own = cuda_device_of(device);
+    struct gpu_scope scope;
+    if (gpu_enter(own, &scope) != GPU_OK)
+        return;
+    lane_free_idle(own);
+    pool_trim(own);
+    gpu_leave(&scope);
 }
 
-bool gpu_may_exist(const struct gpu_config *config, bool has_cuda_library)
+static void stop(struct gpu_device *device)
 {
-    /* Whoever says where CUDA is has a device; and a program may have the driver from somewhere. For one that is not loaded, dlopen()
-     * looks through all of its folders, RTLD_NOLOAD or not: some fifty system calls. */
-    return config->cuda_dir || atomic_load(&devices_seen) ||
-           (has_cuda_library && cuda_api_loaded_driver());
+    struct cuda_device *own = cuda_device_of(device);
+    idle_forget(own);
+    trim(device);
+    CUDA(cuDevicePrimaryCtxRelease)(own->number);
+    atomic_fetch_sub(&started, 1);
+    pool_end(own);
+    lanes_end(own);
+    free(own);
 }
 
-static bool start(const struct gpu_config *config, struct gpu_info *info)
+/* ---- All together ---- */
+
+static const struct gpu_device_functions functions = {.run = cuda_run,
+                                                      .locate = cuda_locate,
+                                                      .fetch = cuda_fetch,
+                                                      .store = cuda_store,
+                                                      .measure_copies = cuda_measure_copies,
+                                                      .trim = trim,
+                                                      .stop = stop};
+
+/* NULL, or why there is none. */
+static const char *start(struct cuda_device *device, const struct gpu_config *config)
 {
     const char *reason = cuda_api_open(config->cuda_dir);
     if (!reason && ending_has_begun())
         reason = "the program has ended";
-    if (reason) {
-        failure_publish_text(reason);
-        return false;
-    }
-    bool open = open_device(config, info);
-    atomic_store(&started, open);
-    return open;
+    return reason ? reason : open_device(device, config);
 }
 
-bool gpu_start(const struct gpu_config *config, struct gpu_info *info)
+struct gpu_device *gpu_start(const struct gpu_config *config, char why[GPU_FAILURE_BYTES])
 {
+    struct failure outer;
     ending_watch();
-    if (!ending_enter())
-        return false;
-    bool result = start(config, info);
-    ending_leave();
-    return result;
-}
-
-/* The functions that tell, of the program's own copy of the driver. */
-static struct {
-    CUresult (*get_current)(CUcontext *);
-    CUresult (*get_state)(CUdevice, unsigned *, int *);
-    CUresult (*get_attributes)(unsigned, CUpointer_attribute *, void **, CUdeviceptr);
-} program;
-static atomic_bool program_has_driver;
-
-/* A look for the driver costs system calls, so there is one each time something was loaded. */
-static bool find_program_driver(unsigned long long loads)
-{
-    static _Atomic unsigned long long last = ~0ull;
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    if (atomic_load_explicit(&program_has_driver, memory_order_acquire))
-        return true;
-    if (atomic_load_explicit(&last, memory_order_acquire) == loads)
-        return false;
-    void *driver = cuda_api_loaded_driver(); /* stays loaded then: a handle is held */
-    if (driver) {
-        void *current = dlsym(driver, "cuCtxGetCurrent");
-        void *primary_state = dlsym(driver, "cuDevicePrimaryCtxGetState");
-        void *attributes = dlsym(driver, "cuPointerGetAttributes");
-        if (current && primary_state && attributes) {
-            pthread_mutex_lock(&lock);
-            if (!atomic_load_explicit(&program_has_driver, memory_order_relaxed)) {
-                memcpy(&program.get_current, &current, sizeof current);
-                memcpy(&program.get_state, &primary_state, sizeof primary_state);
-                memcpy(&program.get_attributes, &attributes, sizeof attributes);
-                atomic_store_explicit(&program_has_driver, true, memory_order_release);
-            }
-            pthread_mutex_unlock(&lock);
-        } else {
-            dlerror(); /* an old driver; not the program's error */
-        }
+    if (!ending_enter()) {
+        snprintf(why, GPU_FAILURE_BYTES, "the program has ended");
+        return NULL;
     }
-    atomic_store_explicit(&last, loads, memory_order_release);
-    return atomic_load_explicit(&program_has_driver, memory_order_acquire);
-}
-
-/* Of any device. */
-static bool any_context_active(void)
-{
-    unsigned flags;
-    int active = 0;
-    for (CUdevice i = 0; !active && program.get_state(i, &flags, &active) == CUDA_SUCCESS; i++)
-        continue;
-    return active;
-}
-
-bool gpu_program_uses_cuda(unsigned long long loads)
-{
-    CUcontext context = NULL;
-    if (atomic_load(&dead))
-        return false;
-    if (atomic_load(&started)) {
-        if (!ending_enter())
-            return false;
-        bool has = CUDA(cuCtxGetCurrent)(&context) == CUDA_SUCCESS && context;
-        ending_leave();
-        return has;
+    struct cuda_device *device = calloc(1, sizeof *device);
+    failure_begin(&outer);
+    const char *reason = device ? start(device, config) : "no memory";
+    if (reason) {
+        snprintf(why, GPU_FAILURE_BYTES, "%s", reason);
+        free(device);
+        device = NULL;
+    } else {
+        device->common.functions = &functions;
+        pool_begin(device);
+        lanes_begin(device);
+        atomic_fetch_add(&started, 1);
     }
-    /* Not yet our CUDA: the program's, through its own copy, and only where it is in use. */
-    if (!find_program_driver(loads) || !ending_enter())
-        return false;
-    bool uses = (program.get_current(&context) == CUDA_SUCCESS && context) || any_context_active();
+    failure_end(&outer);
     ending_leave();
-    return uses;
-}
-
-bool gpu_program_has_initialised(unsigned long long loads)
-{
-    CUcontext context;
-    if (!find_program_driver(loads) || !ending_enter())
-        return false;
-    bool has = program.get_current(&context) != CUDA_ERROR_NOT_INITIALIZED;
-    ending_leave();
-    return has;
-}
-
-bool gpu_is_cuda_library(const char *path)
-{
-    static const char *const names[] = {"libcuda.so",     "libcudart.so",    "libcublas.so",
-                                        "libcusolver.so", "libcusparse.so",  "libcufft.so",
-                                        "libcurand.so",   "libcudnn.so",     "libnccl.so",
-                                        "libnvrtc.so",    "libtorch_cuda.so"};
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strncmp(name, names[i], strlen(names[i])) == 0)
-            return true;
-    return false;
-}
-
-typedef CUresult pointer_attributes(unsigned, CUpointer_attribute *, void **, CUdeviceptr);
-
-static bool ask_place(pointer_attributes *attributes, CUcontext ours, const void *ptr,
-                      enum accel_place *place)
-{
-    CUmemorytype type = (CUmemorytype)0;
-    unsigned managed = 0;
-    CUcontext context = NULL;
-    int ordinal = -1;
-    CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                    CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_CONTEXT,
-                                    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
-    void *values[] = {&type, &managed, &context, &ordinal};
-    /* Succeeds for any pointer, with zeros for one that CUDA does not know (CUDA driver API,
-     * cuPointerGetAttributes). */
-    if (attributes(4, wanted, values, (CUdeviceptr)(uintptr_t)ptr) != CUDA_SUCCESS)
-        return false;
-    *place = ACCEL_HOST;
-    if (managed)
-        *place = ACCEL_MANAGED;
-    else if (type == CU_MEMORYTYPE_DEVICE)
-        /* Memory of another context is out of our kernels' reach, on the same device, too. Pool allocations have
-         * none, and belong to the device. */
-        *place = (!ours || context == ours || !context) && ordinal == gpu_device.ordinal
-                     ? ACCEL_DEVICE
-                     : ACCEL_REMOTE;
-    return true;
-}
-
-/* Of these attributes none depends on the current context, a thread without one is answered, too, and a capture allows the
- * question: no context is entered for it. The answer is an error where the current context has failed, which may be the
- * program's own. */
-static enum accel_place locate(bool ours, const void *ptr)
-{
-    struct gpu_scope scope;
-    enum accel_place place = ACCEL_HOST;
-    if (!ours) {
-        ask_place(program.get_attributes, NULL, ptr, &place);
-    } else if (!ask_place(CUDA(cuPointerGetAttributes), gpu_device.context, ptr, &place) &&
-               gpu_enter(&scope) == GPU_OK) {
-        ask_place(CUDA(cuPointerGetAttributes), gpu_device.context, ptr, &place);
-        gpu_leave(&scope);
-    }
-    return place;
-}
-
-/* What serves all matrices of a batch: if the host may touch each, the host does; where only kernels may, or
- * neither all, they are copied. */
-static enum accel_place together(enum accel_place one, enum accel_place other)
-{
-    bool host = one == ACCEL_HOST || other == ACCEL_HOST;
-    bool device = one == ACCEL_DEVICE || other == ACCEL_DEVICE;
-    if (one == ACCEL_REMOTE || other == ACCEL_REMOTE || (host && device))
-        return ACCEL_REMOTE;
-    return host ? ACCEL_HOST : device ? ACCEL_DEVICE : ACCEL_MANAGED;
-}
-
-void gpu_locate(struct accel_operand *operands, int count, int64_t batch)
-{
-    bool ours = atomic_load(&started);
-    if ((ours ? atomic_load(&dead) : !atomic_load(&program_has_driver)) || !ending_enter())
-        return;
-    for (int i = 0; i < count; i++) {
-        struct accel_operand *x = &operands[i];
-        for (int64_t j = 0; x->ptr && j < (x->array ? batch : 1); j++) {
-            enum accel_place place = locate(ours, x->array ? x->array[j] : x->ptr);
-            x->place = j == 0 ? place : together(x->place, place);
-        }
-    }
-    ending_leave();
-}
-
-/* ---- End, fork ---- */
-
-void gpu_trim(void)
-{
-    struct gpu_scope scope;
-    if (!atomic_load(&started) || gpu_enter(&scope) != GPU_OK)
-        return;
-    lane_free_idle();
-    pool_trim();
-    gpu_leave(&scope);
-}
-
-void gpu_stop(void)
-{
-    gpu_trim();
-    idle_await();
-    if (atomic_exchange(&started, false))
-        CUDA(cuDevicePrimaryCtxRelease)(gpu_device.device);
+    return device ? &device->common : NULL;
 }
 
 void gpu_fork_child(void)

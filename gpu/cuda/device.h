@@ -1,22 +1,32 @@
 /*
- * The device in use, inside gpu/: its context, the way in and out of CUDA for one call.
+ * A device of CUDA's, inside gpu/cuda/ and the GPU functions of ops/: its context, its streams and memory, and the way in and out of
+ * CUDA for one call.
  */
-#ifndef ACCEL_DEVICE_H
-#define ACCEL_DEVICE_H
+#ifndef ACCEL_CUDA_DEVICE_H
+#define ACCEL_CUDA_DEVICE_H
 
 #include "cuda_api.h"
 #include "failure.h"
-#include "gpu/gpu.h"
+#include "gpu/device.h"
+#include "lane.h"
+#include "pool.h"
 
-struct gpu_device {
-    CUdevice device;
+struct cuda_device {
+    struct gpu_device common; /* the first */
+    CUdevice number;
     CUcontext context; /* the primary one, shared with the program if it uses the runtime API */
-    int ordinal;
-    int64_t budget; /* bytes of its memory that we may use */
+    int64_t budget;    /* bytes of its memory that we may use */
+    struct lanes lanes;
+    struct pool pool;
+    /* idle.c's: */
+    atomic_bool watched;
+    struct cuda_device *next_watched;
 };
 
-/* Set by gpu_start(), constant afterwards. */
-extern struct gpu_device gpu_device;
+static inline struct cuda_device *cuda_device_of(struct gpu_device *device)
+{
+    return (struct cuda_device *)device;
+}
 
 /* The calling thread inside our context, and what it had before. */
 struct gpu_scope {
@@ -24,14 +34,28 @@ struct gpu_scope {
     bool mode_exchanged;
 };
 
-/* Makes our context current. Another thread's graph capture is not disturbed by what follows: this
+/* Makes the device's context current. Another thread's graph capture is not disturbed by what follows: this
  * thread's capture mode is relaxed meanwhile. */
-enum gpu_status gpu_enter(struct gpu_scope *scope);
+enum gpu_status gpu_enter(struct cuda_device *device, struct gpu_scope *scope);
 void gpu_leave(const struct gpu_scope *scope);
 
 /* Whether the driver has so little memory left that a library could fail for want of it. False where it cannot be asked.
  * Our context must be current. */
 bool gpu_memory_is_short(void);
+
+/* Of the process: whether a device is in use; whether it is the child of a fork, in which CUDA does not work. */
+bool cuda_is_started(void);
+bool cuda_is_dead(void);
+
+/* Of gpu_device_functions: run.c, place.c, measure.c. */
+enum gpu_status cuda_run(struct gpu_device *device, const struct accel_call *call,
+                         struct gpu_host *host);
+void cuda_locate(struct gpu_device *device, struct accel_operand *operands, int count,
+                 int64_t batch);
+bool cuda_fetch(struct gpu_device *device, void *host, const struct accel_operand *x);
+bool cuda_store(struct gpu_device *device, const struct accel_operand *x, const void *host,
+                char uplo);
+bool cuda_measure_copies(struct gpu_device *device, double *up_gbps, double *down_gbps);
 
 /* The status of a call that the original has finished after this one. */
 static inline enum gpu_status gpu_finished_else(enum gpu_status status)

@@ -7,9 +7,7 @@
 
 #include "gpu/ending.h"
 
-/* The first failure is the one that tells; later ones follow from it. One of a library tells until the device fails. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char of_device[GPU_FAILURE_BYTES], of_library[GPU_FAILURE_BYTES];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all devices' gpu_failures */
 
 static atomic_bool gone; /* the driver has been unloaded */
 
@@ -43,23 +41,17 @@ static void publish(char *to, const char *text)
     pthread_mutex_unlock(&lock);
 }
 
-void failure_publish(const struct failure *failure)
+void failure_publish(struct gpu_device *device, const struct failure *failure)
 {
+    struct gpu_failures *known = &device->failures;
     if (failure->kind != FAILURE_NONE)
-        publish(failure->kind == FAILURE_DEVICE ? of_device : of_library, failure->text);
+        publish(failure->kind == FAILURE_DEVICE ? known->of_device : known->of_library,
+                failure->text);
 }
 
-void failure_publish_text(const char *text)
+static void note(const struct failure failure)
 {
-    publish(of_device, text);
-}
-
-static void note(struct failure failure)
-{
-    if (!noting) {
-        failure.kind = FAILURE_DEVICE;
-        failure_publish(&failure);
-    } else if (noted.kind == FAILURE_NONE) {
+    if (noted.kind == FAILURE_NONE) {
         noted = failure;
     } else if (failure.kind == FAILURE_DEVICE && noted.kind != FAILURE_DEVICE) {
         size_t length = strlen(noted.text);
@@ -76,12 +68,18 @@ void failure_note(enum failure_kind kind, const char *function, const char *answ
     note(failure);
 }
 
-void failure_pass_on(const struct failure *outer)
+void failure_pass_on(const struct failure *outer, struct gpu_device *device)
 {
-    const struct failure own = noted;
+    struct failure own = noted;
     failure_end(outer);
-    if (own.kind != FAILURE_NONE)
+    if (own.kind == FAILURE_NONE)
+        return;
+    if (noting) {
         note(own);
+    } else {
+        own.kind = FAILURE_DEVICE;
+        failure_publish(device, &own);
+    }
 }
 
 void failure_is_of(enum failure_kind kind)
@@ -90,18 +88,21 @@ void failure_is_of(enum failure_kind kind)
         noted.kind = kind;
 }
 
-bool gpu_has_failure(void)
+bool gpu_has_failure(const struct gpu_device *device)
 {
     pthread_mutex_lock(&lock);
-    bool has = of_device[0] != 0;
+    bool has = device->failures.of_device[0] != 0;
     pthread_mutex_unlock(&lock);
     return has;
 }
 
-const char *gpu_failure(void)
+const char *gpu_failure(const struct gpu_device *device)
 {
+    const struct gpu_failures *known = &device->failures;
     pthread_mutex_lock(&lock);
-    const char *text = of_device[0] ? of_device : of_library[0] ? of_library : "no reason known";
+    const char *text = known->of_device[0]    ? known->of_device
+                       : known->of_library[0] ? known->of_library
+                                              : "no reason known";
     pthread_mutex_unlock(&lock);
     return text;
 }

@@ -7,7 +7,7 @@
 #define ACCEL_FAILURE_H
 
 #include "cuda_api.h"
-#include "gpu/gpu.h"
+#include "gpu/device.h"
 
 enum failure_kind {
     FAILURE_NONE,
@@ -21,18 +21,19 @@ struct failure {
     char text[GPU_FAILURE_BYTES]; /* "function: what it has answered" */
 };
 
-/* From here on this thread's failures are noted, rather than published at once as the device's; the first one tells, and what
- * the driver adds to a library's. *outer keeps what was noted before, until failure_end(). */
+/* From here on this thread's failures are noted anew: the first one tells, and what the driver adds to a library's. *outer keeps
+ * what was noted before, until failure_end(). */
 void failure_begin(struct failure *outer);
 void failure_end(const struct failure *outer);
 
-/* Ends it, and notes what was noted since failure_begin() beside what was before. */
-void failure_pass_on(const struct failure *outer);
+/* Ends it, and notes what was noted since failure_begin() beside what was before; where this was the outermost, publishes it as the
+ * device's. */
+void failure_pass_on(const struct failure *outer, struct gpu_device *device);
 
 /* What this thread has noted. */
 const struct failure *failure_noted(void);
 
-/* Notes one; or publishes it. */
+/* Notes one. */
 void failure_note(enum failure_kind kind, const char *function, const char *answer);
 
 /* Makes what was noted of this kind, unless it is the device's already. */
@@ -42,8 +43,7 @@ void failure_is_of(enum failure_kind kind);
 void failure_fork_child(void);
 
 /* For gpu_failure(). */
-void failure_publish(const struct failure *failure);
-void failure_publish_text(const char *text);
+void failure_publish(struct gpu_device *device, const struct failure *failure);
 
 /* The status that a result means: out of memory is one that passes, all else is GPU_ERROR and is noted. */
 enum gpu_status gpu_check(CUresult result, const char *function);

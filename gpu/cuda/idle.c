@@ -6,35 +6,48 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "pool.h"
 #include "base/quiet_thread.h"
 
 /* From one look at what lies idle to the next. */
 #define LOOK_MS 200
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while the thread is in CUDA */
-static atomic_bool running; /* there is a thread, and it will look again */
+static struct cuda_device
+    *watched;        /* the devices that the thread will look at again, with the lock */
+static bool running; /* there is a thread, and it will look again; with the lock */
 
-/* With the lock. Whether there is more to wait for. A call that lets something lie looks for `running` after that, and this looks
- * for something idle after `running` is taken back: one of the two sees the other. */
-static bool look(void)
+/* With the lock. Whether there is more to wait for. A call that lets something lie looks for `watched` after that, and this looks
+ * for something idle after `watched` is taken back: one of the two sees the other. */
+static bool look_at(struct cuda_device *device)
 {
     struct gpu_scope scope;
     bool more = false, well = true;
-    if (pool_has_idle()) {
-        well = gpu_enter(&scope) == GPU_OK; /* not while the process ends */
+    if (pool_has_idle(device)) {
+        well = gpu_enter(device, &scope) == GPU_OK; /* not while the process ends */
         if (well) {
-            more = pool_give_back();
+            more = pool_give_back(device);
             gpu_leave(&scope);
         }
     }
     if (more)
         return true;
-    atomic_store(&running, false);
-    if (!well || !pool_has_idle())
+    atomic_store(&device->watched, false);
+    if (!well || !pool_has_idle(device))
         return false;
-    atomic_store(&running, true);
+    atomic_store(&device->watched, true);
     return true;
+}
+
+/* With the lock. */
+static void look(void)
+{
+    struct cuda_device **at = &watched;
+    while (*at)
+        if (look_at(*at))
+            at = &(*at)->next_watched;
+        else
+            *at = (*at)->next_watched;
+    running = watched != NULL;
 }
 
 static void *run_thread(void *unused)
@@ -48,28 +61,48 @@ static void *run_thread(void *unused)
     while (more) {
         nanosleep(&pause, NULL);
         pthread_mutex_lock(&lock);
-        more = look();
+        look();
+        more = running;
         pthread_mutex_unlock(&lock);
     }
     return NULL;
 }
 
-void idle_watch(void)
+/* With the lock. */
+static bool watch(struct cuda_device *device)
 {
-    if (atomic_load(&running))
+    if (atomic_load(&device->watched))
+        return true;
+    running = running || quiet_thread(run_thread);
+    if (!running)
+        return false;
+    device->next_watched = watched;
+    watched = device;
+    atomic_store(&device->watched, true);
+    return true;
+}
+
+void idle_watch(struct cuda_device *device)
+{
+    if (atomic_load(&device->watched))
         return;
     int saved = errno;
     pthread_mutex_lock(&lock);
-    bool made = atomic_load(&running) || quiet_thread(run_thread);
-    atomic_store(&running, made);
+    bool made = watch(device);
     pthread_mutex_unlock(&lock);
     if (!made)
-        pool_trim();
+        pool_trim(device);
     errno = saved;
 }
 
-void idle_await(void)
+void idle_forget(struct cuda_device *device)
 {
     pthread_mutex_lock(&lock);
+    struct cuda_device **at = &watched;
+    while (*at && *at != device)
+        at = &(*at)->next_watched;
+    if (*at)
+        *at = device->next_watched;
+    atomic_store(&device->watched, false);
     pthread_mutex_unlock(&lock);
 }

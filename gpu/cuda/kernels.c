@@ -36,18 +36,18 @@ bool cublas_make_room(const struct gpu_work *work)
 {
     if (lane_wait(work->lane) != GPU_OK)
         return false;
-    pool_trim();
+    pool_trim(work->lane->device);
     return true;
 }
 
 /* Devices before compute capability 8.0 refuse all products of bfloat16; others may refuse one shape, which says nothing
  * of the next. */
-bool kernels_have_bfloat16(void)
+bool kernels_have_bfloat16(const struct gpu_work *work)
 {
     int major = 0;
     return CUDA(cublasGemmEx) &&
            CUDA(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-                                      gpu_device.device) == CUDA_SUCCESS &&
+                                      work->lane->device->number) == CUDA_SUCCESS &&
            major >= 8;
 }
 
@@ -144,7 +144,7 @@ enum gpu_status kernel_zeros(struct gpu_work *work, int64_t count, CUdeviceptr *
 {
     const int64_t bytes = count * (int64_t)accel_dtype_size(work->call->routine->dtype);
     bool grew;
-    enum gpu_status status = pool_get(bytes, zeros, &grew);
+    enum gpu_status status = pool_get(work->lane->device, bytes, zeros, &grew);
     if (status != GPU_OK)
         return status;
     work->block[work->blocks++] = *zeros;

@@ -17,7 +17,7 @@ bool kernels_fit(int64_t size);
 bool kernels_fit_call(const struct accel_call *call);
 
 /* Whether this device multiplies bfloat16, and this cuBLAS. */
-bool kernels_have_bfloat16(void);
+bool kernels_have_bfloat16(const struct gpu_work *work);
 
 enum gpu_status kernel_gemm(struct gpu_work *work, char transa, char transb, int64_t m, int64_t n,
                             int64_t k, struct accel_complex alpha, struct gpu_tile a,

@@ -1,20 +1,21 @@
 #include "lane.h"
 
-#include "pool.h"
+#include "device.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-/* More threads than this wait: a stream each would only share the copy engines and the device. */
-#define LANES_MAX 8
+void lanes_begin(struct cuda_device *device)
+{
+    pthread_mutex_init(&device->lanes.lock, NULL);
+    pthread_cond_init(&device->lanes.released, NULL);
+}
 
-static struct gpu_lane lanes[LANES_MAX];
-/* CHANGING: being made or destroyed, by a thread that does not hold the lock meanwhile. */
-static enum { NONE, CHANGING, IDLE, USED } state[LANES_MAX];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
+void lanes_end(struct cuda_device *device)
+{
+    pthread_cond_destroy(&device->lanes.released);
+    pthread_mutex_destroy(&device->lanes.lock);
+}
 
 /* ---- Life ---- */
 
@@ -58,7 +59,7 @@ static enum gpu_status create_cublas(struct gpu_lane *lane)
 {
     cublasStatus_t result = CUDA(cublasCreate_v2)(&lane->cublas);
     if (result != CUBLAS_STATUS_SUCCESS) {
-        pool_trim();
+        pool_trim(lane->device);
         result = CUDA(cublasCreate_v2)(&lane->cublas);
     }
     if (result == CUBLAS_STATUS_SUCCESS)
@@ -69,16 +70,13 @@ static enum gpu_status create_cublas(struct gpu_lane *lane)
     return cublas_is_broken(result);
 }
 
-/* Sticky: cuSOLVER does not start, though there is memory. */
-static atomic_bool cusolver_is_broken;
-
 /* It answers INTERNAL_ERROR or NOT_INITIALIZED where its own allocations fail. */
 static enum gpu_status create_cusolver(struct gpu_lane *lane)
 {
     cusolverStatus_t result = CUDA(cusolverDnCreate)(&lane->cusolver);
     if (result != CUSOLVER_STATUS_SUCCESS) {
-        lane_free_idle();
-        pool_trim();
+        lane_free_idle(lane->device);
+        pool_trim(lane->device);
         result = CUDA(cusolverDnCreate)(&lane->cusolver);
     }
     if (result == CUSOLVER_STATUS_SUCCESS)
@@ -92,10 +90,11 @@ static enum gpu_status create_cusolver(struct gpu_lane *lane)
 /* Its first use loads kernels, which may want room. */
 enum gpu_status lane_use_cusolver(struct gpu_lane *lane)
 {
+    atomic_bool *broken = &lane->device->lanes.cusolver_is_broken;
     if (lane->params)
         return GPU_OK;
     lane->made = true;
-    if (atomic_load(&cusolver_is_broken) || !cuda_api_open_cusolver())
+    if (atomic_load(broken) || !cuda_api_open_cusolver())
         return GPU_UNSUPPORTED;
     enum gpu_status status = lane->cusolver ? GPU_OK : create_cusolver(lane);
     if (status == GPU_OK)
@@ -107,15 +106,14 @@ enum gpu_status lane_use_cusolver(struct gpu_lane *lane)
     if (status == GPU_ERROR)
         failure_is_of(FAILURE_CUSOLVER);
     if (status == GPU_ERROR || status == GPU_UNSUPPORTED)
-        atomic_store(&cusolver_is_broken, true);
+        atomic_store(broken, true);
     return status;
 }
 
-static enum gpu_status create(struct gpu_lane *lane)
+static enum gpu_status create(struct cuda_device *device, struct gpu_lane *lane)
 {
     enum gpu_status status;
-    memset(lane, 0, sizeof *lane);
-    lane->made = true;
+    *lane = (struct gpu_lane){.device = device, .made = true};
     if ((status = GPU_CHECK(cuStreamCreate, &lane->stream, CU_STREAM_NON_BLOCKING)) != GPU_OK ||
         (status = GPU_CHECK(cuEventCreate, &lane->joined, CU_EVENT_DISABLE_TIMING)) != GPU_OK ||
         (status = create_cublas(lane)) != GPU_OK ||
@@ -125,93 +123,98 @@ static enum gpu_status create(struct gpu_lane *lane)
 }
 
 /* The first in a state, or -1. */
-static int find_lane(int wanted)
+static int find_lane(const struct lanes *lanes, enum lane_state wanted)
 {
     for (int i = 0; i < LANES_MAX; i++)
-        if ((int)state[i] == wanted)
+        if (lanes->state[i] == wanted)
             return i;
     return -1;
 }
 
 /* Under the lock, which is let go: a handle takes long to make, and other threads may have a lane to take or to give back. */
-static enum gpu_status create_unlocked(int at)
+static enum gpu_status create_unlocked(struct cuda_device *device, int at)
 {
-    state[at] = CHANGING;
-    pthread_mutex_unlock(&lock);
-    enum gpu_status status = create(&lanes[at]);
-    pthread_mutex_lock(&lock);
-    state[at] = status == GPU_OK ? IDLE : NONE;
+    struct lanes *lanes = &device->lanes;
+    lanes->state[at] = LANE_CHANGING;
+    pthread_mutex_unlock(&lanes->lock);
+    enum gpu_status status = create(device, &lanes->lane[at]);
+    pthread_mutex_lock(&lanes->lock);
+    lanes->state[at] = status == GPU_OK ? LANE_IDLE : LANE_NONE;
     return status;
 }
 
 /* One of those that are at work, or being made, will be free. */
-static bool another_will_be_free(void)
+static bool another_will_be_free(const struct lanes *lanes)
 {
-    return find_lane(IDLE) >= 0 || find_lane(USED) >= 0 || find_lane(CHANGING) >= 0;
+    return find_lane(lanes, LANE_IDLE) >= 0 || find_lane(lanes, LANE_USED) >= 0 ||
+           find_lane(lanes, LANE_CHANGING) >= 0;
 }
 
-enum gpu_status lane_acquire(struct gpu_lane **lane)
+enum gpu_status lane_acquire(struct cuda_device *device, struct gpu_lane **lane)
 {
+    struct lanes *lanes = &device->lanes;
     enum gpu_status status = GPU_OK;
     struct failure outer;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&lanes->lock);
     int at;
     for (;;) {
-        if ((at = find_lane(IDLE)) >= 0)
+        if ((at = find_lane(lanes, LANE_IDLE)) >= 0)
             break;
-        at = find_lane(NONE);
+        at = find_lane(lanes, LANE_NONE);
         if (at >= 0) {
             failure_begin(&outer);
-            status = create_unlocked(at);
-            if (status == GPU_OK || !another_will_be_free()) {
-                failure_pass_on(&outer);
+            status = create_unlocked(device, at);
+            if (status == GPU_OK || !another_will_be_free(lanes)) {
+                failure_pass_on(&outer, &device->common);
                 break;
             }
             /* That there cannot be one more, for want of memory or of anything else, says nothing of the device: the others
              * work on it. */
             failure_end(&outer);
             status = GPU_OK;
-            if (find_lane(IDLE) >= 0)
+            if (find_lane(lanes, LANE_IDLE) >= 0)
                 continue;
         }
-        pthread_cond_wait(&released, &lock);
+        pthread_cond_wait(&lanes->released, &lanes->lock);
     }
     if (status == GPU_OK) {
-        state[at] = USED;
-        *lane = &lanes[at];
+        lanes->state[at] = LANE_USED;
+        *lane = &lanes->lane[at];
     } else {
-        pthread_cond_broadcast(&released); /* those that wait shall find that out, too */
+        pthread_cond_broadcast(&lanes->released); /* those that wait shall find that out, too */
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lanes->lock);
     return status;
 }
 
 void lane_release(struct gpu_lane *lane, bool broken)
 {
-    pthread_mutex_lock(&lock);
+    struct lanes *lanes = &lane->device->lanes;
+    pthread_mutex_lock(&lanes->lock);
     if (broken) {
         /* Calls on a failed device only fail again, and what was under way may still use the slots.
          */
         memset(lane, 0, sizeof *lane);
     }
-    state[lane - lanes] = broken ? NONE : IDLE;
-    pthread_cond_signal(&released);
-    pthread_mutex_unlock(&lock);
+    lanes->state[lane - lanes->lane] = broken ? LANE_NONE : LANE_IDLE;
+    pthread_cond_signal(&lanes->released);
+    pthread_mutex_unlock(&lanes->lock);
 }
 
-void lane_free_idle(void)
+void lane_free_idle(struct cuda_device *device)
 {
+    struct lanes *lanes = &device->lanes;
     int at;
-    pthread_mutex_lock(&lock);
-    while ((at = find_lane(IDLE)) >= 0) {
-        state[at] = CHANGING;
-        pthread_mutex_unlock(&lock);
-        destroy(&lanes[at]);
-        pthread_mutex_lock(&lock);
-        state[at] = NONE;
+    pthread_mutex_lock(&lanes->lock);
+    while ((at = find_lane(lanes, LANE_IDLE)) >= 0) {
+        lanes->state[at] = LANE_CHANGING;
+        pthread_mutex_unlock(&lanes->lock);
+        destroy(&lanes->lane[at]);
+        pthread_mutex_lock(&lanes->lock);
+        lanes->state[at] = LANE_NONE;
     }
-    pthread_cond_broadcast(&released);
-    pthread_mutex_unlock(&lock);
+    pthread_cond_broadcast(&lanes->released);
+    pthread_mutex_unlock(&lanes->lock);
 }
 
 /* ---- The stream ---- */

@@ -1,13 +1,17 @@
 /*
  * A lane: what one calling thread needs to use the device. A stream, a cuBLAS handle, and a ring of
- * pinned slots through which host memory goes up and down (staging.h). Lanes are few and go from call to call.
+ * pinned slots through which host memory goes up and down (staging.h). Lanes are few and go from call to call. Each device has its own.
  */
 #ifndef ACCEL_LANE_H
 #define ACCEL_LANE_H
 
-#include <cusolverDn.h>
+#include <pthread.h>
+#include <stdatomic.h>
 
-#include "device.h"
+#include "cuda_api.h"
+#include "gpu/gpu.h"
+
+struct cuda_device;
 
 #define LANE_SLOTS      4
 #define LANE_SLOT_BYTES (1 << 20) /* stays within the last-level cache with the others */
@@ -22,6 +26,7 @@ enum lane_slot_state {
 };
 
 struct gpu_lane {
+    struct cuda_device *device;
     CUstream stream; /* non-blocking: the program's default stream does not wait for it */
     cublasHandle_t cublas;
     cusolverDnHandle_t cusolver; /* NULL until needed */
@@ -39,9 +44,26 @@ struct gpu_lane {
     bool quiet;   /* nothing has been put on the stream since it was waited for */
 };
 
-/* Waits for a free lane where there are as many as there may be, or where no further one can be made, for whatever reason; and
- * never for another thread's to be made where one is free. Our context must be current. */
-enum gpu_status lane_acquire(struct gpu_lane **lane);
+/* More threads than this wait: a stream each would only share the copy engines and the device. */
+enum { LANES_MAX = 8 };
+
+/* lane.c's alone. */
+struct lanes {
+    pthread_mutex_t lock;
+    pthread_cond_t released;
+    struct gpu_lane lane[LANES_MAX];
+    /* LANE_CHANGING: being made or destroyed, by a thread that does not hold the lock meanwhile. */
+    enum lane_state { LANE_NONE, LANE_CHANGING, LANE_IDLE, LANE_USED } state[LANES_MAX];
+    atomic_bool cusolver_is_broken; /* it does not start, though there is memory */
+};
+
+/* None yet, of a device that is zero elsewhere; and the end, with none left: by one thread, in no context. */
+void lanes_begin(struct cuda_device *device);
+void lanes_end(struct cuda_device *device);
+
+/* Waits for a free lane of a device where there are as many as there may be, or where no further one can be made, for whatever reason; and
+ * never for another thread's to be made where one is free. The device's context must be current. */
+enum gpu_status lane_acquire(struct cuda_device *device, struct gpu_lane **lane);
 
 /* broken: the device failed meanwhile; what the lane holds is left to the driver. */
 void lane_release(struct gpu_lane *lane, bool broken);
@@ -76,7 +98,7 @@ bool lane_default_stream_is_closed(void);
 /* Lets the lane's stream wait for what the program has put on its default stream so far. */
 enum gpu_status lane_join_default_stream(struct gpu_lane *lane);
 
-/* Destroys the lanes that nobody uses. */
-void lane_free_idle(void);
+/* Destroys the device's lanes that nobody uses. Its context must be current. */
+void lane_free_idle(struct cuda_device *device);
 
 #endif

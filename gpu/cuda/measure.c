@@ -2,7 +2,7 @@
  * How fast operands come up to the device and go back.
  */
 #include "base/clock.h"
-#include "pool.h"
+#include "device.h"
 #include "staging.h"
 
 #include <stdlib.h>
@@ -36,36 +36,41 @@ static enum gpu_status time_copies(struct gpu_lane *lane, CUdeviceptr device, ch
     return status;
 }
 
-static enum gpu_status measure(char *host, double *up_ms, double *down_ms)
+static enum gpu_status measure(struct cuda_device *device, char *host, double *up_ms,
+                               double *down_ms)
 {
     struct gpu_lane *lane;
-    CUdeviceptr device = 0;
+    CUdeviceptr memory = 0;
     bool grew;
-    enum gpu_status status = lane_acquire(&lane);
+    enum gpu_status status = lane_acquire(device, &lane);
     if (status != GPU_OK)
         return status;
-    status = pool_get((int64_t)ROWS * COLS * (int64_t)sizeof(double), &device, &grew);
+    status = pool_get(device, (int64_t)ROWS * COLS * (int64_t)sizeof(double), &memory, &grew);
     if (status == GPU_OK)
-        status = time_copies(lane, device, host, up_ms, down_ms);
+        status = time_copies(lane, memory, host, up_ms, down_ms);
     bool quiet = lane_wait(lane) == GPU_OK;
-    if (quiet && device)
-        pool_put(device);
+    if (quiet && memory)
+        pool_put(device, memory);
     lane_release(lane, !quiet);
     if (quiet)
-        pool_settle();
+        pool_settle(device);
     return status;
 }
 
-bool gpu_measure_copies(double *up_gbps, double *down_gbps)
+bool cuda_measure_copies(struct gpu_device *device, double *up_gbps, double *down_gbps)
 {
+    struct cuda_device *own = cuda_device_of(device);
     struct gpu_scope scope;
+    struct failure outer;
     double up_ms = 0, down_ms = 0;
     char *host = calloc((size_t)ROWS * COLS, sizeof(double));
-    if (!host || gpu_enter(&scope) != GPU_OK) {
+    if (!host || gpu_enter(own, &scope) != GPU_OK) {
         free(host);
         return false;
     }
-    enum gpu_status status = measure(host, &up_ms, &down_ms);
+    failure_begin(&outer);
+    enum gpu_status status = measure(own, host, &up_ms, &down_ms);
+    failure_pass_on(&outer, device);
     gpu_leave(&scope);
     free(host);
     if (status != GPU_OK)

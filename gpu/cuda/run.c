@@ -20,23 +20,24 @@ void gpu_work_event(struct gpu_work *work, enum gpu_event_kind kind, const struc
 static void give_back(struct gpu_work *work)
 {
     while (work->blocks > 0)
-        pool_put(work->block[--work->blocks]);
+        pool_put(work->lane->device, work->block[--work->blocks]);
 }
 
 /* All, or none of them. */
 static enum gpu_status get_memory(struct gpu_work *work, const struct gpu_need *need, int needs)
 {
+    struct cuda_device *device = work->lane->device;
     enum gpu_status status = GPU_OK;
     int64_t sum = 0;
     for (int i = 0; i < needs; i++)
         sum += need[i].bytes;
-    if (sum > gpu_device.budget)
+    if (sum > device->budget)
         return GPU_NO_MEMORY;
     for (int i = 0; status == GPU_OK && i < needs; i++) {
         bool grew;
         if (need[i].bytes == 0)
             continue;
-        status = pool_get(need[i].bytes, need[i].memory, &grew);
+        status = pool_get(device, need[i].bytes, need[i].memory, &grew);
         if (status != GPU_OK)
             break;
         work->block[work->blocks++] = *need[i].memory;
@@ -59,9 +60,9 @@ enum gpu_status gpu_work_prepare(struct gpu_work *work, gpu_plan *make, void *pl
     for (int attempt = 0; attempt < 8 && status == GPU_NO_MEMORY; attempt++) {
         struct gpu_need need[WORK_BLOCKS] = {{0, NULL}};
         if (attempt == 2)
-            pool_trim();
+            pool_trim(work->lane->device);
         if (attempt > 0)
-            available = attempt < 3 ? pool_available() / 9 * 8 : available / 2;
+            available = attempt < 3 ? pool_available(work->lane->device) / 9 * 8 : available / 2;
         int needs = make(plan, available, need);
         if (needs < 0)
             return GPU_NO_MEMORY;
@@ -260,14 +261,15 @@ static bool finish(struct gpu_work *work)
 
 /* A library that has failed on a stream that still works may have lacked memory, which it does not always say. If there
  * is some, it fails at this routine, and will the next time. */
-static enum gpu_status judge(enum gpu_status status, bool well, struct gpu_host *host)
+static enum gpu_status judge(struct cuda_device *device, enum gpu_status status, bool well,
+                             struct gpu_host *host)
 {
     const struct failure *failure = failure_noted();
     const bool failed = status == GPU_ERROR || status == GPU_FINISHED_ELSE;
     if (!failed && status != GPU_LOST)
         return status;
     if (failed && well && failure->kind != FAILURE_DEVICE && gpu_memory_is_short()) {
-        pool_trim();
+        pool_trim(device);
         return status == GPU_ERROR ? GPU_NO_MEMORY : GPU_SHORT_ELSE;
     }
     host->blame = !well || failure->kind == FAILURE_DEVICE || failure->kind == FAILURE_NONE
@@ -279,7 +281,7 @@ static enum gpu_status judge(enum gpu_status status, bool well, struct gpu_host 
     else
         strcpy(host->failure, failure->text);
     if (failure->text[0])
-        failure_publish(failure);
+        failure_publish(&device->common, failure);
     return status;
 }
 
@@ -291,9 +293,9 @@ static bool any_in_place(const struct accel_call *call)
     return false;
 }
 
-static enum gpu_status run_on_lane(struct gpu_work *work, bool *well)
+static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *work, bool *well)
 {
-    enum gpu_status status = lane_acquire(&work->lane);
+    enum gpu_status status = lane_acquire(device, &work->lane);
     *well = false;
     if (status != GPU_OK)
         return status;
@@ -307,8 +309,10 @@ static enum gpu_status run_on_lane(struct gpu_work *work, bool *well)
     return status;
 }
 
-enum gpu_status gpu_run(const struct accel_call *call, struct gpu_host *host)
+enum gpu_status cuda_run(struct gpu_device *device, const struct accel_call *call,
+                         struct gpu_host *host)
 {
+    struct cuda_device *own = cuda_device_of(device);
     struct gpu_work work = {.call = call, .host = host};
     struct gpu_scope scope;
     struct failure outer;
@@ -316,13 +320,13 @@ enum gpu_status gpu_run(const struct accel_call *call, struct gpu_host *host)
     if (!accel_op_of(call->routine)->run)
         return GPU_UNSUPPORTED;
     failure_begin(&outer);
-    enum gpu_status status = gpu_enter(&scope);
+    enum gpu_status status = gpu_enter(own, &scope);
     bool entered = status == GPU_OK;
     if (entered)
-        status = run_on_lane(&work, &well);
-    status = judge(status, well, host);
+        status = run_on_lane(own, &work, &well);
+    status = judge(own, status, well, host);
     if (well)
-        pool_settle();
+        pool_settle(own);
     if (entered)
         gpu_leave(&scope);
     failure_end(&outer);
@@ -333,6 +337,7 @@ enum gpu_status gpu_run(const struct accel_call *call, struct gpu_host *host)
 
 /* A copy between packed host memory and a matrix in device memory. */
 struct passage {
+    struct cuda_device *device;
     const struct accel_operand *x;
     char *host;
     bool fetch;
@@ -409,14 +414,14 @@ static bool copy_packed(struct passage *p)
     void *values[] = {&owner, &type};
     if (p->x->rows == 0 || p->x->cols == 0)
         return true;
-    if (gpu_enter(&scope) != GPU_OK)
+    if (gpu_enter(p->device, &scope) != GPU_OK)
         return false;
     bool copied = GPU_CHECK_FINAL(cuPointerGetAttributes, 2, wanted, values,
                                   (CUdeviceptr)(uintptr_t)p->x->ptr) == GPU_OK;
     if (copied && type != CU_MEMORYTYPE_DEVICE) {
         copy_on_host(p);
     } else if (copied) { /* without an owner: of a pool, which belongs to the device */
-        copied = GPU_CHECK_FINAL(cuCtxPushCurrent, owner ? owner : gpu_device.context) == GPU_OK;
+        copied = GPU_CHECK_FINAL(cuCtxPushCurrent, owner ? owner : p->device->context) == GPU_OK;
         if (copied) {
             copied = copy_on_stream(p);
             CUDA(cuCtxPopCurrent)(&popped);
@@ -426,14 +431,26 @@ static bool copy_packed(struct passage *p)
     return copied;
 }
 
-bool gpu_fetch(void *host, const struct accel_operand *x)
+/* Outside of a call, what fails is the device's failure. */
+static bool copy_noted(struct passage *p)
 {
-    struct passage p = {.x = x, .host = host, .fetch = true};
-    return copy_packed(&p);
+    struct failure outer;
+    failure_begin(&outer);
+    bool copied = copy_packed(p);
+    failure_pass_on(&outer, &p->device->common);
+    return copied;
 }
 
-bool gpu_store(const struct accel_operand *x, const void *host, char uplo)
+bool cuda_fetch(struct gpu_device *device, void *host, const struct accel_operand *x)
 {
-    struct passage p = {.x = x, .host = (char *)(uintptr_t)host, .uplo = uplo};
-    return copy_packed(&p);
+    struct passage p = {.device = cuda_device_of(device), .x = x, .host = host, .fetch = true};
+    return copy_noted(&p);
+}
+
+bool cuda_store(struct gpu_device *device, const struct accel_operand *x, const void *host,
+                char uplo)
+{
+    struct passage p = {
+        .device = cuda_device_of(device), .x = x, .host = (char *)(uintptr_t)host, .uplo = uplo};
+    return copy_noted(&p);
 }

@@ -5,7 +5,7 @@
 #ifndef ACCEL_RUN_H
 #define ACCEL_RUN_H
 
-#include "pool.h"
+#include "device.h"
 #include "staging.h"
 
 #define WORK_BLOCKS 24
@@ -19,6 +19,12 @@ struct gpu_work {
     /* Since what was finished last, a kernel has been put on the stream. */
     bool launched;
 };
+
+/* The device that runs it. */
+static inline struct gpu_device *gpu_work_device(const struct gpu_work *work)
+{
+    return &work->lane->device->common;
+}
 
 /* A part of an operand on the device. */
 struct gpu_tile {

@@ -25,7 +25,7 @@ static CUdeviceptr take(struct solver *s, int64_t bytes)
         solver_note(s, GPU_UNSUPPORTED);
         return 0;
     }
-    if (!solver_note(s, pool_get(bytes, &memory, &grew)))
+    if (!solver_note(s, pool_get(work->lane->device, bytes, &memory, &grew)))
         return 0;
     work->block[work->blocks++] = memory;
     if (grew)
@@ -136,7 +136,7 @@ static void *fetch(struct solver *s, const struct accel_operand *x)
     void *copy = malloc((size_t)accel_bytes(x) + 1);
     if (!copy)
         solver_note(s, GPU_NO_MEMORY);
-    else if (!gpu_fetch(copy, x))
+    else if (!gpu_fetch(gpu_work_device(s->work), copy, x))
         solver_note(s, GPU_ERROR);
     return copy;
 }
@@ -405,7 +405,7 @@ static void unpack(const struct result *r, const char *from)
 }
 
 /* To memory of another place: what is written there, between what stays. */
-static bool store(const struct result *r, const char *from)
+static bool store(struct solver *s, const struct result *r, const char *from)
 {
     struct accel_operand part = *r->to;
     if (part.inc) {
@@ -414,7 +414,7 @@ static bool store(const struct result *r, const char *from)
         part.rows = r->from.rows;
         part.cols = r->from.cols;
     }
-    return gpu_store(&part, from, r->uplo);
+    return gpu_store(gpu_work_device(s->work), &part, from, r->uplo);
 }
 
 static void deliver_staged(struct solver *s, void *staged[RESULTS_MAX])
@@ -431,7 +431,7 @@ static void deliver_staged(struct solver *s, void *staged[RESULTS_MAX])
         else {
             if (r->integers)
                 narrow(staged[i], staged[i], r->from.rows, r->to->dtype);
-            if (!store(r, staged[i]))
+            if (!store(s, r, staged[i]))
                 solver_note(s, s->touched ? GPU_LOST : GPU_ERROR);
         }
     }
@@ -447,7 +447,7 @@ static void deliver_integers(struct solver *s)
             narrow(part.ptr, list->values, list->count, part.dtype);
         } else {
             narrow(list->values, list->values, list->count, part.dtype);
-            if (!gpu_store(&part, list->values, 0))
+            if (!gpu_store(gpu_work_device(s->work), &part, list->values, 0))
                 solver_note(s, s->touched ? GPU_LOST : GPU_ERROR);
         }
     }

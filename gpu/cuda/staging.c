@@ -1,5 +1,7 @@
 #include "staging.h"
 
+#include "failure.h"
+
 #include <stdlib.h>
 
 /* ---- Slots ---- */

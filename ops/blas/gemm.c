@@ -217,7 +217,7 @@ static enum gpu_status run_gemm(struct gpu_work *work)
                      .b_row = -1};
     if (g.m == 0 || g.n == 0)
         return GPU_OK;
-    if (g.a->dtype == ACCEL_BFLOAT16 && !kernels_have_bfloat16())
+    if (g.a->dtype == ACCEL_BFLOAT16 && !kernels_have_bfloat16(work))
         return GPU_UNSUPPORTED;
     for (int i = 0; i < ACCEL_MATRICES; i++)
         if (gpu_in_place(&call->operand[i]) && !kernels_fit(call->operand[i].ld))

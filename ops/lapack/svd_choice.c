@@ -1,12 +1,10 @@
 /* Which of cuSOLVER's algorithms for singular values a matrix gets. */
 #include <stdatomic.h>
 
-#include "gpu/gpu.h"
+#include "gpu/device.h"
 
 const char *const gpu_svd_names[GPU_SVDS] = {
     [GPU_SVD_GESVD] = "gesvd", [GPU_SVD_GESVDP] = "gesvdp", [GPU_SVD_GESVDJ] = "gesvdj"};
-
-static _Atomic unsigned char chosen[ACCEL_DTYPES][2][GPU_SVD_OCTAVES];
 
 int gpu_svd_octave(int64_t order)
 {
@@ -14,14 +12,16 @@ int gpu_svd_octave(int64_t order)
     return octave < GPU_SVD_OCTAVES ? octave : GPU_SVD_OCTAVES - 1;
 }
 
-void gpu_svd_choose(enum accel_dtype dtype, bool vectors, int octave, enum gpu_svd algorithm)
+void gpu_svd_choose(struct gpu_device *device, enum accel_dtype dtype, bool vectors, int octave,
+                    enum gpu_svd algorithm)
 {
-    atomic_store_explicit(&chosen[dtype][vectors][octave], (unsigned char)algorithm,
+    atomic_store_explicit(&device->svd[dtype][vectors][octave], (unsigned char)algorithm,
                           memory_order_relaxed);
 }
 
-enum gpu_svd gpu_svd_chosen(enum accel_dtype dtype, bool vectors, int64_t order)
+enum gpu_svd gpu_svd_chosen(const struct gpu_device *device, enum accel_dtype dtype, bool vectors,
+                            int64_t order)
 {
-    return (enum gpu_svd)atomic_load_explicit(&chosen[dtype][vectors][gpu_svd_octave(order)],
+    return (enum gpu_svd)atomic_load_explicit(&device->svd[dtype][vectors][gpu_svd_octave(order)],
                                               memory_order_relaxed);
 }

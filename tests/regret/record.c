@@ -27,6 +27,7 @@ struct last {
 
 struct recorder {
     struct library library;
+    struct gpu_device *device; /* NULL: not asked for */
     struct workload_memory memory;
     double most_ms, up_gbps, down_gbps;
 };
@@ -58,8 +59,8 @@ static double best_ms(struct recorder *r, const struct accel_routine *routine,
     if (!workload_make(&workload, &r->memory, routine, size, function))
         return -1;
     for (int run = 0; run <= RUNS && (run < 3 || sum < r->most_ms / 10); run++) {
-        double ms =
-            function ? workload_cpu_ms(&workload) : workload_gpu_ms(&workload, &host, &status);
+        double ms = function ? workload_cpu_ms(&workload)
+                             : workload_gpu_ms(&workload, r->device, &host, &status);
         if (ms < 0)
             return -1;
         sum += ms;
@@ -146,7 +147,7 @@ int main(int argc, char **argv)
     struct recorder r = {.most_ms = 150, .up_gbps = 1, .down_gbps = 1};
     bool on_gpu = argc > 1 && strcmp(argv[1], "gpu") == 0;
     const struct gpu_config config = {.cuda_dir = getenv("ACCEL_CUDA_DIR"), .memory_share = 0.8};
-    struct gpu_info info;
+    char why[GPU_FAILURE_BYTES];
     if (argc < 2 || (!on_gpu && strcmp(argv[1], "cpu") != 0)) {
         fprintf(stderr, "usage: record cpu|gpu [SECONDS]\n");
         return 2;
@@ -158,8 +159,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "record: %s\n", wrong ? wrong : "no memory");
         return 1;
     }
-    if (on_gpu && (!gpu_start(&config, &info) || !gpu_measure_copies(&r.up_gbps, &r.down_gbps))) {
-        fprintf(stderr, "record: no GPU: %s\n", gpu_failure());
+    if (on_gpu && ((r.device = gpu_start(&config, why)) == NULL ||
+                   !gpu_measure_copies(r.device, &r.up_gbps, &r.down_gbps))) {
+        fprintf(stderr, "record: no GPU: %s\n", r.device ? gpu_failure(r.device) : why);
         return 1;
     }
     for (uint32_t i = 0; i < accel_routine_count; i++) {

@@ -16,11 +16,12 @@
 #include "cpu_ref/judge.h"
 #include "gpu/cuda/cuda_api.h"
 #include "gpu/gpu.h"
-#include "gpu/cuda/pool.h"
+#include "gpu/cuda/device.h"
 #include "ops/names.h"
 #include "ops/op.h"
 
-static struct gpu_info info;
+static struct gpu_device *device;
+static struct cuda_device *own;
 static bool real;
 
 static int start(void **state)
@@ -32,8 +33,11 @@ static int start(void **state)
     snprintf(dir, sizeof dir, "%s/testgpu", build ? build : "build");
     const struct gpu_config config = {.cuda_dir = real ? getenv("ACCEL_CUDA_DIR") : dir,
                                       .memory_share = 0.5};
-    if (!gpu_start(&config, &info)) {
-        print_error("gpu_start: %s\n", gpu_failure());
+    char why[GPU_FAILURE_BYTES];
+    device = gpu_start(&config, why);
+    own = cuda_device_of(device);
+    if (!device) {
+        print_error("gpu_start: %s\n", why);
         return -1;
     }
     return 0;
@@ -42,12 +46,13 @@ static int start(void **state)
 static int stop(void **state)
 {
     (void)state;
-    gpu_stop();
+    gpu_stop(device);
     return 0;
 }
 
 static void device_is_described(void **state)
 {
+    const struct gpu_info info = *gpu_info(device);
     (void)state;
     if (real) {
         assert_true(info.name[0] && info.memory_bytes > 0);
@@ -174,7 +179,7 @@ static void all_types_and_flags(void **state)
         for (int i = 0; i < 18; i++) {
             struct product p;
             make(&p, (enum accel_dtype)dtype, flags[i % 3], flags[i / 3 % 3], 33, 17, 29, i / 9);
-            assert_int_equal(gpu_run(&p.call, &p.host), GPU_OK);
+            assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
             right(&p);
             destroy(&p);
         }
@@ -185,12 +190,12 @@ static void bytes_are_counted(void **state)
     struct product p;
     (void)state;
     make(&p, ACCEL_FLOAT64, 'N', 'N', 10, 20, 30, 0);
-    assert_int_equal(gpu_run(&p.call, &p.host), GPU_OK);
+    assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
     assert_int_equal(p.host.up_bytes, 8 * (10 * 30 + 30 * 20)); /* beta = 0: C is not read */
     assert_int_equal(p.host.down_bytes, 8 * 10 * 20);
     destroy(&p);
     make(&p, ACCEL_FLOAT64, 'N', 'N', 10, 20, 30, 1);
-    assert_int_equal(gpu_run(&p.call, &p.host), GPU_OK);
+    assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
     assert_int_equal(p.host.up_bytes, 8 * (10 * 30 + 30 * 20 + 10 * 20));
     destroy(&p);
 }
@@ -203,9 +208,9 @@ static void memory_is_kept(void **state)
     for (int i = 0; i < 20 && anew > 0;
          i++) { /* on a busy machine, a second may pass between two calls */
         make(&p, ACCEL_FLOAT32, 'N', 'T', 200, 210, 220, 0);
-        assert_int_equal(gpu_run(&p.call, &p.host), GPU_OK);
+        assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
         int before = p.allocated;
-        assert_int_equal(gpu_run(&p.call, &p.host), GPU_OK);
+        assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
         anew = p.allocated - before;
         right(&p);
         destroy(&p);
@@ -219,11 +224,11 @@ static void long_and_short_columns(void **state)
     struct product p;
     (void)state;
     make(&p, ACCEL_FLOAT32, 'N', 'N', 300000, 2, 2, 1);
-    assert_int_equal(gpu_run(&p.call, &p.host), GPU_OK);
+    assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
     right(&p);
     destroy(&p);
     make(&p, ACCEL_COMPLEX128, 'T', 'C', 1, 30000, 3, 1);
-    assert_int_equal(gpu_run(&p.call, &p.host), GPU_OK);
+    assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
     right(&p);
     destroy(&p);
 }
@@ -232,53 +237,53 @@ static void long_and_short_columns(void **state)
 static void tiles(void **state)
 {
     static const char flags[] = "NTC";
-    const int64_t budget = gpu_device.budget;
+    const int64_t budget = own->budget;
     (void)state;
-    gpu_trim();
+    gpu_trim(device);
     for (int i = 0; i < 9; i++) {
         struct product p;
-        gpu_device.budget = 400 << 10;
+        own->budget = 400 << 10;
         make(&p, ACCEL_FLOAT64, flags[i % 3], flags[i / 3], i % 2 ? 700 : 150, i % 2 ? 90 : 260,
              i % 4 ? 240 : 1100, 0.5);
-        assert_int_equal(gpu_run(&p.call, &p.host), GPU_OK);
+        assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
         right(&p);
         /* More went up than the operands have: they went in parts. */
         assert_true(p.host.up_bytes > 400 << 10);
         destroy(&p);
     }
-    gpu_device.budget = budget;
+    own->budget = budget;
 }
 
 static void a_stays_while_columns_pass(void **state)
 {
-    const int64_t budget = gpu_device.budget;
+    const int64_t budget = own->budget;
     struct product p;
     (void)state;
-    gpu_trim();
-    gpu_device.budget = 300 << 10;
+    gpu_trim(device);
+    own->budget = 300 << 10;
     make(&p, ACCEL_FLOAT64, 'N', 'N', 100, 1000, 100, 0); /* A: 80 kB, B and C: 800 kB each */
-    assert_int_equal(gpu_run(&p.call, &p.host), GPU_OK);
+    assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
     right(&p);
     assert_true(p.kept > 0);
     assert_int_equal(p.host.up_bytes, 8 * (100 * 100 + 100 * 1000)); /* each byte once */
     destroy(&p);
-    gpu_device.budget = budget;
+    own->budget = budget;
 }
 
 static void too_little_memory(void **state)
 {
-    const int64_t budget = gpu_device.budget;
+    const int64_t budget = own->budget;
     struct product p;
     (void)state;
-    gpu_trim();
-    gpu_device.budget = 4096;
+    gpu_trim(device);
+    own->budget = 4096;
     make(&p, ACCEL_FLOAT64, 'N', 'N', 100, 100, 100, 1);
-    assert_int_equal(gpu_run(&p.call, &p.host), GPU_NO_MEMORY);
+    assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_NO_MEMORY);
     assert_memory_equal(p.call.operand[ACCEL_c].ptr, p.before, 8 * 100 * 100);
     destroy(&p);
-    gpu_device.budget = budget;
+    own->budget = budget;
     make(&p, ACCEL_FLOAT64, 'N', 'N', 100, 100, 100, 1); /* and the next call is fine */
-    assert_int_equal(gpu_run(&p.call, &p.host), GPU_OK);
+    assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
     right(&p);
     destroy(&p);
 }
@@ -291,7 +296,7 @@ static void alpha_zero_reads_nothing(void **state)
     p.call.scalar[ACCEL_alpha].re = 0;
     void *a = p.call.operand[ACCEL_a].ptr, *b = p.call.operand[ACCEL_b].ptr;
     p.call.operand[ACCEL_a].ptr = p.call.operand[ACCEL_b].ptr = NULL;
-    assert_int_equal(gpu_run(&p.call, &p.host), GPU_OK);
+    assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
     assert_int_equal(p.host.up_bytes, 8 * 40 * 30);
     p.call.operand[ACCEL_a].ptr = a;
     p.call.operand[ACCEL_b].ptr = b;
@@ -302,20 +307,20 @@ static void alpha_zero_reads_nothing(void **state)
 static void places(void **state)
 {
     struct gpu_scope scope;
-    CUdeviceptr device = 0, managed = 0;
+    CUdeviceptr there = 0, managed = 0;
     int host = 0;
     (void)state;
-    assert_int_equal(gpu_enter(&scope), GPU_OK);
+    assert_int_equal(gpu_enter(own, &scope), GPU_OK);
     CUdeviceptr block;
     bool grew;
-    assert_int_equal(pool_get(1000, &block, &grew), GPU_OK);
-    assert_int_equal(cuMemAlloc(&device, 1000), CUDA_SUCCESS);
+    assert_int_equal(pool_get(own, 1000, &block, &grew), GPU_OK);
+    assert_int_equal(cuMemAlloc(&there, 1000), CUDA_SUCCESS);
     assert_int_equal(cuMemAllocManaged(&managed, 1000, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
     struct accel_operand x[] = {{.ptr = &host},
-                                {.ptr = (void *)(uintptr_t)(device + 500)},
+                                {.ptr = (void *)(uintptr_t)(there + 500)},
                                 {.ptr = (void *)(uintptr_t)(managed + 500)},
                                 {.ptr = NULL}};
-    gpu_locate(x, 4, 1);
+    gpu_locate(device, x, 4, 1);
     assert_int_equal(x[0].place, ACCEL_HOST);
     assert_int_equal(x[1].place, ACCEL_DEVICE);
     assert_int_equal(x[2].place, ACCEL_MANAGED);
@@ -323,49 +328,49 @@ static void places(void **state)
     /* A batch's matrices: what serves them all. */
     void *const array[] = {&host, x[2].ptr, x[1].ptr, x[2].ptr};
     struct accel_operand batch = {.ptr = array[0], .array = array};
-    gpu_locate(&batch, 1, 2);
+    gpu_locate(device, &batch, 1, 2);
     assert_int_equal(batch.place, ACCEL_HOST);
-    gpu_locate(&batch, 1, 3);
+    gpu_locate(device, &batch, 1, 3);
     assert_int_equal(batch.place, ACCEL_REMOTE);
     batch.array = array + 1;
-    gpu_locate(&batch, 1, 1);
+    gpu_locate(device, &batch, 1, 1);
     assert_int_equal(batch.place, ACCEL_MANAGED);
-    gpu_locate(&batch, 1, 3);
+    gpu_locate(device, &batch, 1, 3);
     assert_int_equal(batch.place, ACCEL_DEVICE);
-    cuMemFree(device);
+    cuMemFree(there);
     cuMemFree(managed);
-    pool_put(block);
+    pool_put(own, block);
     gpu_leave(&scope);
 }
 
 static void device_memory_for_the_cpu(void **state)
 {
     struct gpu_scope scope;
-    CUdeviceptr device = 0;
+    CUdeviceptr there = 0;
     double out[12], back[6], expected[] = {0, 1, 4, 5, 8, 9};
     (void)state;
     for (int i = 0; i < 12; i++)
         out[i] = i;
-    assert_int_equal(gpu_enter(&scope), GPU_OK);
-    assert_int_equal(cuMemAlloc(&device, sizeof out), CUDA_SUCCESS);
-    assert_int_equal(cuMemcpyHtoD(device, out, sizeof out), CUDA_SUCCESS);
+    assert_int_equal(gpu_enter(own, &scope), GPU_OK);
+    assert_int_equal(cuMemAlloc(&there, sizeof out), CUDA_SUCCESS);
+    assert_int_equal(cuMemcpyHtoD(there, out, sizeof out), CUDA_SUCCESS);
     const struct accel_operand x = {.name = "a",
-                                    .ptr = (void *)(uintptr_t)device,
+                                    .ptr = (void *)(uintptr_t)there,
                                     .rows = 2,
                                     .cols = 3,
                                     .ld = 4,
                                     .dtype = ACCEL_FLOAT64,
                                     .access = ACCEL_READ,
                                     .place = ACCEL_DEVICE};
-    assert_true(gpu_fetch(back, &x));
+    assert_true(gpu_fetch(device, back, &x));
     assert_memory_equal(back, expected, sizeof expected);
     for (int i = 0; i < 6; i++)
         back[i] = -1;
-    assert_true(gpu_store(&x, back, 0));
-    assert_int_equal(cuMemcpyDtoH(out, device, sizeof out), CUDA_SUCCESS);
+    assert_true(gpu_store(device, &x, back, 0));
+    assert_int_equal(cuMemcpyDtoH(out, there, sizeof out), CUDA_SUCCESS);
     for (int i = 0; i < 12; i++)
         assert_true(out[i] == (i % 4 < 2 ? -1 : i)); /* what lies between the columns stays */
-    cuMemFree(device);
+    cuMemFree(there);
     gpu_leave(&scope);
 }
 

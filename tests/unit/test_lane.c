@@ -16,7 +16,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "gpu/cuda/lane.h"
+#include "gpu/cuda/device.h"
+
+static struct cuda_device *device;
 
 static __typeof__(&cublasCreate_v2) real_create;
 static sem_t creating, go_on;
@@ -39,9 +41,9 @@ static void *acquire(void *unused)
     struct gpu_scope scope;
     struct gpu_lane *lane = NULL;
     (void)unused;
-    if (gpu_enter(&scope) != GPU_OK)
+    if (gpu_enter(device, &scope) != GPU_OK)
         return NULL;
-    if (lane_acquire(&lane) == GPU_OK)
+    if (lane_acquire(device, &lane) == GPU_OK)
         lane_release(lane, false);
     gpu_leave(&scope);
     return lane;
@@ -54,14 +56,14 @@ static void test_a_free_lane_is_not_waited_for(void **state)
     pthread_t thread;
     void *other;
     (void)state;
-    assert_int_equal(gpu_enter(&scope), GPU_OK);
-    assert_int_equal(lane_acquire(&first), GPU_OK);
+    assert_int_equal(gpu_enter(device, &scope), GPU_OK);
+    assert_int_equal(lane_acquire(device, &first), GPU_OK);
     real_create = CUDA(cublasCreate_v2);
     CUDA(cublasCreate_v2) = create_slowly;
     assert_int_equal(pthread_create(&thread, NULL, acquire, NULL), 0);
     sem_wait(&creating);
     lane_release(first, false);
-    assert_int_equal(lane_acquire(&again), GPU_OK);
+    assert_int_equal(lane_acquire(device, &again), GPU_OK);
     bool waited = atomic_load(&created);
     sem_post(&go_on);
     lane_release(again, false);
@@ -103,15 +105,15 @@ static void wait_for_the_only_lane(void)
     struct gpu_lane *only;
     pthread_t thread;
     void *other;
-    assert_int_equal(gpu_enter(&scope), GPU_OK);
-    assert_int_equal(lane_acquire(&only), GPU_OK);
+    assert_int_equal(gpu_enter(device, &scope), GPU_OK);
+    assert_int_equal(lane_acquire(device, &only), GPU_OK);
     assert_int_equal(pthread_create(&thread, NULL, acquire, NULL), 0);
     sem_wait(&creating);
     lane_release(only, false);
     assert_int_equal(pthread_join(thread, &other), 0);
     gpu_leave(&scope);
     assert_ptr_equal(other, only);
-    assert_false(gpu_has_failure());
+    assert_false(gpu_has_failure(&device->common));
 }
 
 static void test_a_further_lane_that_cannot_be_made_is_waited_for(void **state)
@@ -120,9 +122,9 @@ static void test_a_further_lane_that_cannot_be_made_is_waited_for(void **state)
     struct gpu_scope scope;
     struct gpu_lane *lane;
     (void)state;
-    assert_int_equal(gpu_enter(&scope), GPU_OK);
-    lane_free_idle();
-    assert_int_equal(lane_acquire(&lane), GPU_OK);
+    assert_int_equal(gpu_enter(device, &scope), GPU_OK);
+    lane_free_idle(device);
+    assert_int_equal(lane_acquire(device, &lane), GPU_OK);
     lane_release(lane, false);
     gpu_leave(&scope);
     for (int i = 0; i < 3; i++) {
@@ -145,33 +147,34 @@ static void test_the_only_lane_that_cannot_be_made_is_a_failure(void **state)
     struct gpu_scope scope;
     struct gpu_lane *lane;
     (void)state;
-    assert_int_equal(gpu_enter(&scope), GPU_OK);
-    lane_free_idle();
+    assert_int_equal(gpu_enter(device, &scope), GPU_OK);
+    lane_free_idle(device);
     CUDA(cuStreamCreate) = no_stream;
-    assert_int_equal(lane_acquire(&lane), GPU_ERROR);
+    assert_int_equal(lane_acquire(device, &lane), GPU_ERROR);
     cuda_api = real;
     gpu_leave(&scope);
-    assert_true(gpu_has_failure());
-    assert_non_null(strstr(gpu_failure(), "cuStreamCreate: CUDA_ERROR_UNKNOWN"));
+    assert_true(gpu_has_failure(&device->common));
+    assert_non_null(strstr(gpu_failure(&device->common), "cuStreamCreate: CUDA_ERROR_UNKNOWN"));
 }
 
 static int start(void **state)
 {
     const char *build = getenv("BUILD");
-    struct gpu_info info;
+    char why[GPU_FAILURE_BYTES];
     char dir[4096];
     (void)state;
     snprintf(dir, sizeof dir, "%s/testgpu", build ? build : "build");
     const struct gpu_config config = {.cuda_dir = dir, .memory_share = 0.5};
     sem_init(&creating, 0, 0);
     sem_init(&go_on, 0, 0);
-    return gpu_start(&config, &info) ? 0 : -1;
+    device = (struct cuda_device *)gpu_start(&config, why);
+    return device ? 0 : -1;
 }
 
 static int stop(void **state)
 {
     (void)state;
-    gpu_stop();
+    gpu_stop(&device->common);
     return 0;
 }
 

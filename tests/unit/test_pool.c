@@ -15,10 +15,11 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "gpu/cuda/pool.h"
+#include "gpu/cuda/device.h"
 
 enum { SMALL = 100 << 10, LARGE = 600 << 10, BUDGET = 1 << 20 };
 
+static struct cuda_device *device;
 static __typeof__(cuda_api) real;
 static sem_t asked, go_on;
 static atomic_bool gone_on;
@@ -56,14 +57,14 @@ static CUdeviceptr get(int64_t bytes)
 {
     CUdeviceptr block = 0;
     bool grew;
-    return pool_get(bytes, &block, &grew) == GPU_OK ? block : 0;
+    return pool_get(device, bytes, &block, &grew) == GPU_OK ? block : 0;
 }
 
 static void *trim(void *unused)
 {
     struct gpu_scope scope;
-    if (gpu_enter(&scope) == GPU_OK) {
-        pool_trim();
+    if (gpu_enter(device, &scope) == GPU_OK) {
+        pool_trim(device);
         gpu_leave(&scope);
     }
     return unused;
@@ -74,12 +75,12 @@ static void *get_large(void *bytes)
 {
     struct gpu_scope scope;
     bool after = false;
-    if (gpu_enter(&scope) != GPU_OK)
+    if (gpu_enter(device, &scope) != GPU_OK)
         return NULL;
     CUdeviceptr block = get((int64_t)(intptr_t)bytes);
     if (block) {
         after = atomic_load(&gone_on);
-        pool_put(block);
+        pool_put(device, block);
     }
     gpu_leave(&scope);
     return block ? after ? "after" : "before" : "not";
@@ -94,14 +95,14 @@ static int begin(void **state)
     sem_init(&asked, 0, 0);
     sem_init(&go_on, 0, 0);
     atomic_store(&gone_on, false);
-    return gpu_enter(&scope) == GPU_OK ? 0 : -1;
+    return gpu_enter(device, &scope) == GPU_OK ? 0 : -1;
 }
 
 static int end(void **state)
 {
     (void)state;
     cuda_api = real;
-    pool_trim();
+    pool_trim(device);
     gpu_leave(&scope);
     return 0;
 }
@@ -116,16 +117,16 @@ static pthread_t begin_thread(void *(*run)(void *), void *argument)
 static void others_do_not_wait_for_a_free(void **state)
 {
     (void)state;
-    pool_put(get(LARGE));
+    pool_put(device, get(LARGE));
     CUDA(cuMemFree) = free_slowly;
     pthread_t thread = begin_thread(trim, NULL);
     sem_wait(&asked);
     CUdeviceptr block = get(SMALL);
     assert_int_not_equal(block, 0);
-    pool_put(block);
-    pool_settle();
-    assert_true(pool_has_idle());
-    assert_true(pool_available() >= SMALL);
+    pool_put(device, block);
+    pool_settle(device);
+    assert_true(pool_has_idle(device));
+    assert_true(pool_available(device) >= SMALL);
     bool waited = atomic_load(&gone_on);
     sem_post(&go_on);
     sem_post(&go_on); /* the small one may go, too */
@@ -136,13 +137,13 @@ static void others_do_not_wait_for_a_free(void **state)
 static void others_do_not_wait_for_an_allocation(void **state)
 {
     (void)state;
-    pool_put(get(SMALL));
+    pool_put(device, get(SMALL));
     CUDA(cuMemAlloc) = allocate_slowly;
     pthread_t thread = begin_thread(get_large, (void *)(intptr_t)LARGE);
     sem_wait(&asked);
     CUdeviceptr block = get(SMALL);
     bool waited = atomic_load(&gone_on);
-    pool_put(block);
+    pool_put(device, block);
     sem_post(&go_on);
     pthread_join(thread, NULL);
     assert_int_not_equal(block, 0);
@@ -154,7 +155,7 @@ static void who_needs_the_room_waits(void **state)
 {
     void *when;
     (void)state;
-    pool_put(get(LARGE));
+    pool_put(device, get(LARGE));
     CUDA(cuMemFree) = free_slowly;
     pthread_t first = begin_thread(trim, NULL);
     sem_wait(&asked);
@@ -172,32 +173,33 @@ static void a_failing_free_is_the_end_of_the_block(void **state)
 {
     (void)state;
     for (int i = 0; i < 5; i++) { /* of more than the budget in all */
-        pool_put(get(LARGE));
+        pool_put(device, get(LARGE));
         CUDA(cuMemFree) = free_in_vain;
-        pool_trim();
+        pool_trim(device);
         cuda_api = real;
-        assert_false(pool_has_idle());
+        assert_false(pool_has_idle(device));
     }
     CUdeviceptr block = get(LARGE);
     assert_int_not_equal(block, 0);
-    pool_put(block);
+    pool_put(device, block);
 }
 
 static int start(void **state)
 {
     const char *build = getenv("BUILD");
-    struct gpu_info info;
+    char why[GPU_FAILURE_BYTES];
     char dir[4096];
     (void)state;
     snprintf(dir, sizeof dir, "%s/testgpu", build ? build : "build");
     const struct gpu_config config = {.cuda_dir = dir, .memory_bytes = BUDGET};
-    return gpu_start(&config, &info) ? 0 : -1;
+    device = (struct cuda_device *)gpu_start(&config, why);
+    return device ? 0 : -1;
 }
 
 static int stop(void **state)
 {
     (void)state;
-    gpu_stop();
+    gpu_stop(&device->common);
     return 0;
 }
 

@@ -17,14 +17,17 @@
 #include "gpu/cuda/solver.h"
 #include "ops/names.h"
 
+static struct gpu_device *device;
+
 static bool start(void)
 {
     const char *build = getenv("BUILD");
     char dir[4096];
-    struct gpu_info info;
+    char why[GPU_FAILURE_BYTES];
     snprintf(dir, sizeof dir, "%s/testgpu", build ? build : "build");
     const struct gpu_config config = {.cuda_dir = dir, .memory_share = 0.9};
-    return gpu_start(&config, &info);
+    device = gpu_start(&config, why);
+    return device != NULL;
 }
 
 /* Runs a check in a solver of single precision; returns the solver's status. */
@@ -36,7 +39,8 @@ static enum gpu_status in_solver(void (*check)(struct solver *s, int64_t n), int
     struct gpu_work work = {.call = &call, .host = &host};
     struct gpu_scope scope;
     struct solver s;
-    if (gpu_enter(&scope) != GPU_OK || lane_acquire(&work.lane) != GPU_OK)
+    if (gpu_enter(cuda_device_of(device), &scope) != GPU_OK ||
+        lane_acquire(cuda_device_of(device), &work.lane) != GPU_OK)
         return GPU_ERROR;
     solver_begin(&s, &work);
     check(&s, n);
@@ -123,6 +127,6 @@ int main(void)
         cmocka_unit_test(packing_has_a_largest_order),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    gpu_stop();
+    gpu_stop(device);
     return failed;
 }

@@ -1,0 +1,47 @@
+#include "device.h"
+
+enum gpu_status gpu_run(struct gpu_device *device, const struct accel_call *call,
+                        struct gpu_host *host)
+{
+    return device->functions->run(device, call, host);
+}
+
+void gpu_locate(struct gpu_device *device, struct accel_operand *operands, int count, int64_t batch)
+{
+    if (device)
+        device->functions->locate(device, operands, count, batch);
+    else
+        gpu_program_locate(operands, count, batch);
+}
+
+bool gpu_fetch(struct gpu_device *device, void *host, const struct accel_operand *x)
+{
+    return device && device->functions->fetch(device, host, x);
+}
+
+bool gpu_store(struct gpu_device *device, const struct accel_operand *x, const void *host,
+               char uplo)
+{
+    return device && device->functions->store(device, x, host, uplo);
+}
+
+bool gpu_measure_copies(struct gpu_device *device, double *up_gbps, double *down_gbps)
+{
+    return device->functions->measure_copies(device, up_gbps, down_gbps);
+}
+
+void gpu_trim(struct gpu_device *device)
+{
+    device->functions->trim(device);
+}
+
+void gpu_stop(struct gpu_device *device)
+{
+    if (device)
+        device->functions->stop(device);
+}
+
+const struct gpu_info *gpu_info(const struct gpu_device *device)
+{
+    return &device->info;
+}
