@@ -9,7 +9,7 @@
 #include "base/forks.h"
 #include "base/say.h"
 #include "dispatch/cost/figures.h"
-#include "gpu/gpu.h"
+#include "start.h"
 
 _Noreturn void refuse_wrong_result(const struct dispatch_caller *caller)
 {
