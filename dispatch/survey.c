@@ -218,11 +218,12 @@ void survey(struct accel_call *call, const struct dispatch_caller *caller,
     if (now == ACCEL_GPU_ESTIMATED)
         return;
     bool wanted = situation->decision.gpu || situation->decision.why == ACCEL_WARMING;
-    if (wanted && now == ACCEL_GPU_UNTRIED && copies_host_can_read(call) && is_held(caller)) {
+    bool copied = !copies_host_can_read(call); /* by CUDA, for the CPU, if it runs there */
+    if (wanted && now == ACCEL_GPU_UNTRIED && !copied && is_held(caller)) {
         situation->decision.gpu = false;
         situation->decision.why = ACCEL_NO_GPU;
         situation->fallback = settings->require_gpu;
-    } else if (starting && wanted)
+    } else if (starting && (wanted || copied))
         see_to_gpu(call, situation);
     else if (situation->decision.gpu && now != ACCEL_GPU_READY)
         decide_now(call, situation); /* another thread has found none since the decision */
