@@ -5,8 +5,6 @@
 #include "base/clock.h"
 #include "dispatch/cost/model.h"
 
-/* The last such call: until when others as large are not tried. */
-static _Atomic int64_t until_ms, least_bytes;
 enum { FULL_MS = 1000 };
 
 static int64_t bytes_moved(const struct accel_call *call)
@@ -16,15 +14,15 @@ static int64_t bytes_moved(const struct accel_call *call)
     return (int64_t)(work.up_bytes + work.down_bytes);
 }
 
-bool full_for(const struct accel_call *call)
+bool full_for(const struct full *full, const struct accel_call *call)
 {
-    int64_t until = atomic_load_explicit(&until_ms, memory_order_relaxed);
+    int64_t until = atomic_load_explicit(&full->until_ms, memory_order_relaxed);
     return until > 0 && (double)until > accel_now_ms() &&
-           bytes_moved(call) >= atomic_load(&least_bytes);
+           bytes_moved(call) >= atomic_load(&full->least_bytes);
 }
 
-void full_note(const struct accel_call *call)
+void full_note(struct full *full, const struct accel_call *call)
 {
-    atomic_store(&least_bytes, bytes_moved(call));
-    atomic_store(&until_ms, (int64_t)accel_now_ms() + FULL_MS);
+    atomic_store(&full->least_bytes, bytes_moved(call));
+    atomic_store(&full->until_ms, (int64_t)accel_now_ms() + FULL_MS);
 }

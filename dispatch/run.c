@@ -115,9 +115,9 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
     verify_begin(&verification, call, settings);
     const bool first = !warm_is(call->routine);
     double start = accel_now_ms();
-    int number = load_enter_gpu(situation->decision.est_own_ms);
+    int number = load_enter_gpu(start_contention(), situation->decision.est_own_ms);
     enum gpu_status status = gpu_run(start_device(), call, &host);
-    load_leave_gpu(number);
+    load_leave_gpu(start_contention(), number);
     record->ms = accel_now_ms() - start;
     if (status == GPU_OK)
         warm_note(call->routine);
@@ -144,7 +144,7 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
         return stands;
     case GPU_NO_MEMORY:
         record->why = ACCEL_NO_MEMORY;
-        full_note(call);
+        full_note(start_full(), call);
         break;
     case GPU_UNSUPPORTED:
         record->why = ACCEL_UNSUPPORTED;
@@ -159,7 +159,7 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
         return stands;
     case GPU_SHORT_ELSE:
         record->why = stands ? ACCEL_NO_MEMORY : record->why;
-        full_note(call);
+        full_note(start_full(), call);
         return stands;
     case GPU_LOST:
         refuse_wrong_result(caller);

@@ -26,9 +26,15 @@ static bool waits;
 static _Atomic int state = ACCEL_GPU_UNTRIED;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while CUDA starts */
 FORKS_LOCK(lock);
-static struct gpu_device *_Atomic device;
 static char why_none[GPU_FAILURE_BYTES]; /* constant once the state is ACCEL_GPU_ABSENT */
-static char gpu_name[16] = "gpu0", gpu_cpu_name[24] = "gpu0+cpu";
+
+/* The one device that is used, with all that is kept of it beside what gpu/ keeps. */
+static struct {
+    struct gpu_device *_Atomic gpu; /* NULL: none has been started */
+    struct load load;
+    struct full full;
+    char name[16], cpu_name[24];
+} device = {.name = "gpu0", .cpu_name = "gpu0+cpu"};
 
 static int64_t pretended_memory; /* of the GPU of an estimate */
 
@@ -77,7 +83,17 @@ int64_t start_memory(void)
 
 struct gpu_device *start_device(void)
 {
-    return atomic_load_explicit(&device, memory_order_acquire);
+    return atomic_load_explicit(&device.gpu, memory_order_acquire);
+}
+
+struct load *start_contention(void)
+{
+    return &device.load;
+}
+
+struct full *start_full(void)
+{
+    return &device.full;
 }
 
 const struct gpu_info *start_gpu(void)
@@ -103,12 +119,12 @@ const char *start_failure(void)
 
 const char *start_gpu_name(void)
 {
-    return gpu_name;
+    return device.name;
 }
 
 const char *start_gpu_cpu_name(void)
 {
-    return gpu_cpu_name;
+    return device.cpu_name;
 }
 
 bool start_waits(void)
@@ -187,12 +203,12 @@ static bool begin(void)
 static void name_gpu(int index)
 {
     struct accel_text text;
-    text_start(&text, gpu_name, sizeof gpu_name);
+    text_start(&text, device.name, sizeof device.name);
     text_string(&text, "gpu");
     text_integer(&text, index);
     text_end(&text);
-    strcpy(gpu_cpu_name, gpu_name);
-    strcat(gpu_cpu_name, "+cpu");
+    strcpy(device.cpu_name, device.name);
+    strcat(device.cpu_name, "+cpu");
 }
 
 /* Under the lock. */
@@ -204,12 +220,12 @@ static void start_cuda(bool background)
     struct gpu_device *new = gpu_start(&config, why_none);
     if (new) {
         const struct gpu_info *info = gpu_info(new);
-        atomic_store_explicit(&device, new, memory_order_release);
+        atomic_store_explicit(&device.gpu, new, memory_order_release);
         name_gpu(info->index);
         if (info->passed_over[0] &&
             (settings->log != ACCEL_LOG_OFF || settings->devices.kind == ACCEL_DEVICES_LIST))
-            accel_say("%s is used; passed over: %s", gpu_name, info->passed_over);
-        load_start(info->id);
+            accel_say("%s is used; passed over: %s", device.name, info->passed_over);
+        load_start(&device.load, info->id);
         figures_set_gpu(new);
         if (background)
             warm_products();
@@ -286,7 +302,8 @@ void start_give_up(void)
 {
     int ready = ACCEL_GPU_READY;
     if (atomic_compare_exchange_strong(&state, &ready, ACCEL_GPU_FAILED) && !gpu_is_gone())
-        accel_say("%s is left alone from here on, the CPU computes: %s", gpu_name, start_failure());
+        accel_say("%s is left alone from here on, the CPU computes: %s", device.name,
+                  start_failure());
     start_tidy();
 }
 
@@ -313,6 +330,7 @@ static void give_gpu_up(void)
     enum accel_gpu_state was = start_state();
     atomic_store(&threaded, false);
     atomic_store(&threadless, false);
+    load_fork_child(&device.load);
     if (gpu_state_has_cuda(was)) {
         set_state(ACCEL_GPU_FORKED);
         gpu_fork_child();

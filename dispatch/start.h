@@ -7,7 +7,9 @@
 #define ACCEL_START_H
 
 #include "decide.h"
+#include "dispatch/cost/contention.h"
 #include "dispatch.h"
+#include "full.h"
 #include "gpu/gpu.h"
 #include "base/ranks.h"
 
@@ -26,6 +28,10 @@ int64_t start_memory(void);
 
 /* The device that has been started; NULL: none. Once there is one, it stays. */
 struct gpu_device *start_device(void);
+
+/* The calls on it, of all processes; and whether it is full. */
+struct load *start_contention(void);
+struct full *start_full(void);
 
 /* What is known of it; all zero where there is none. */
 const struct gpu_info *start_gpu(void);

@@ -79,9 +79,9 @@ static void decide_now(const struct accel_call *call, struct situation *situatio
             machine.cpu_slowdown = load_cpu_calls() + 1;
     }
     if (adapts && valid && machine.gpu == ACCEL_GPU_READY) {
-        machine.gpu_wait_ms = load_gpu_ms();
+        machine.gpu_wait_ms = load_gpu_ms(start_contention());
         machine.lost = sites_lost(situation->site);
-        machine.full = full_for(call);
+        machine.full = full_for(start_full(), call);
     }
     if (start_waits())
         machine.gpu_first_ms = warm_counted_ms(call->routine);

@@ -18,17 +18,8 @@
 #include "base/held_signals.h"
 #include "base/text.h"
 
-/* A call on the device. Free where no process owns it. */
-struct entry {
-    _Atomic int32_t owner; /* process */
-    _Atomic int64_t
-        end_us; /* when it is thought to end, on the monotonic clock, which all processes share */
-};
+enum { PAGE = LOAD_ENTRIES * sizeof(struct load_entry) };
 
-enum { ENTRIES = 64, PAGE = ENTRIES * sizeof(struct entry) };
-
-static struct entry own_page[ENTRIES]; /* where there is no shared one */
-static struct entry *_Atomic page = own_page;
 static _Atomic int cpu_calls;
 
 static int64_t now_us(void)
@@ -81,7 +72,7 @@ static bool has_room(int fd)
     return room;
 }
 
-void load_start(const char *device)
+void load_start(struct load *load, const char *device)
 {
     char path[PATH_MAX];
     int saved = errno;
@@ -90,7 +81,7 @@ void load_start(const char *device)
     if (fd >= 0 && is_ours(fd) && has_room(fd)) {
         void *memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (memory != MAP_FAILED)
-            atomic_store(&page, memory);
+            atomic_store(&load->page, memory);
     }
     if (fd >= 0)
         close(fd);
@@ -99,11 +90,17 @@ void load_start(const char *device)
 
 /* ---- The GPU ---- */
 
-int load_enter_gpu(double ms)
+static struct load_entry *entries_of(struct load *load)
 {
-    struct entry *entries = atomic_load(&page);
+    struct load_entry *shared = atomic_load(&load->page);
+    return shared ? shared : load->own;
+}
+
+int load_enter_gpu(struct load *load, double ms)
+{
+    struct load_entry *entries = entries_of(load);
     int32_t self = (int32_t)getpid();
-    for (int i = 0; i < ENTRIES; i++) {
+    for (int i = 0; i < LOAD_ENTRIES; i++) {
         int32_t nobody = 0;
         if (atomic_load_explicit(&entries[i].owner, memory_order_relaxed) == 0 &&
             atomic_compare_exchange_strong(&entries[i].owner, &nobody, self)) {
@@ -114,9 +111,9 @@ int load_enter_gpu(double ms)
     return -1;
 }
 
-void load_leave_gpu(int number)
+void load_leave_gpu(struct load *load, int number)
 {
-    struct entry *entries = atomic_load(&page);
+    struct load_entry *entries = entries_of(load);
     if (number < 0)
         return;
     /* Whoever took this one for dead may have given it to somebody else. */
@@ -125,7 +122,7 @@ void load_leave_gpu(int number)
 }
 
 /* A process that was killed leaves its calls behind. */
-static bool is_dead(struct entry *entry, int32_t owner)
+static bool is_dead(struct load_entry *entry, int32_t owner)
 {
     int saved = errno;
     bool dead = owner <= 0 || (kill(owner, 0) != 0 && errno == ESRCH);
@@ -135,13 +132,13 @@ static bool is_dead(struct entry *entry, int32_t owner)
     return dead;
 }
 
-double load_gpu_ms(void)
+double load_gpu_ms(struct load *load)
 {
-    struct entry *entries = atomic_load(&page);
+    struct load_entry *entries = entries_of(load);
     int32_t self = 0;
     int64_t now = 0;
     double sum = 0;
-    for (int i = 0; i < ENTRIES; i++) {
+    for (int i = 0; i < LOAD_ENTRIES; i++) {
         int32_t owner = atomic_load_explicit(&entries[i].owner, memory_order_relaxed);
         if (owner == 0)
             continue;
@@ -176,12 +173,16 @@ int load_cpu_calls(void)
     return atomic_load_explicit(&cpu_calls, memory_order_relaxed);
 }
 
-/* The child of a fork is on the CPU alone. */
+void load_fork_child(struct load *load)
+{
+    atomic_store(&load->page, NULL);
+    for (int i = 0; i < LOAD_ENTRIES; i++)
+        atomic_store(&load->own[i].owner, 0);
+}
+
+/* The child of a fork has none of the other threads. */
 static void count_alone(void)
 {
-    atomic_store(&page, own_page);
-    for (int i = 0; i < ENTRIES; i++)
-        atomic_store(&own_page[i].owner, 0);
     atomic_store(&cpu_calls, 0);
 }
 FORKS_CHILD(count_alone);
