@@ -28,11 +28,15 @@ uint64_t small_gate(void)
     return known;
 }
 
+bool small_is_size(int64_t size)
+{
+    return (uint64_t)size < small_gate();
+}
+
 bool small_is(const struct accel_call *call)
 {
     for (int i = 0; i < ACCEL_DIMENSIONS; i++)
-        if ((uint64_t)call->size[i] >= small_gate() &&
-            !(i == ACCEL_k && call->operand[ACCEL_a].array))
+        if (!small_is_size(call->size[i]) && !(i == ACCEL_k && call->operand[ACCEL_a].array))
             return false;
     return true;
 }

@@ -11,6 +11,9 @@
  * GPU, with nominal figures. Constant, cheap. */
 uint64_t small_gate(void);
 
+/* Whether one size is below it. A negative one is none. */
+bool small_is_size(int64_t size);
+
 /* Whether every size is below the gate. Like the entries, which must be cheap, it does not count how many products a batch
  * has, and of grouped ones, whose sizes are in arrays, it looks at m and n alone. */
 bool small_is(const struct accel_call *call);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "dispatch/decide.h"
+#include "dispatch/small.h"
 #include "ops/shape.h"
 #include "ops/op.h"
 #include "row_major.h"
@@ -185,8 +186,8 @@ int64_t accel_adapter_groups(const struct accel_routine *routine, enum accel_abi
     return 1;
 }
 
-bool accel_adapter_reaches(const struct accel_routine *routine, enum accel_abi abi, int width,
-                           const struct accel_frame *frame, int64_t groups, uint64_t gate)
+bool accel_adapter_is_small(const struct accel_routine *routine, enum accel_abi abi, int width,
+                            const struct accel_frame *frame, int64_t groups)
 {
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
@@ -194,10 +195,10 @@ bool accel_adapter_reaches(const struct accel_routine *routine, enum accel_abi a
             continue;
         uint64_t word = word_of(frame, abi, i);
         for (int64_t g = 0; g < groups; g++)
-            if ((uint64_t)load_integer(word, width, g) >= gate)
-                return true;
+            if (!small_is_size(load_integer(word, width, g)))
+                return false;
     }
-    return false;
+    return true;
 }
 
 static void read_vector_inc(struct accel_operand *x, int64_t inc)

@@ -25,9 +25,9 @@ void accel_adapter_read(struct accel_call *call, const struct accel_routine *rou
 int64_t accel_adapter_groups(const struct accel_routine *routine, enum accel_abi abi, int width,
                              const struct accel_frame *frame);
 
-/* Whether m or n of some group is at or above the gate, as the entries ask it of calls of one group. */
-bool accel_adapter_reaches(const struct accel_routine *routine, enum accel_abi abi, int width,
-                           const struct accel_frame *frame, int64_t groups, uint64_t gate);
+/* Whether m and n of all groups are below the gate (dispatch/small.h), as the entries ask it of calls of one group. */
+bool accel_adapter_is_small(const struct accel_routine *routine, enum accel_abi abi, int width,
+                            const struct accel_frame *frame, int64_t groups);
 
 /* Whether a call whose INTEGER width is not known can only be an ILP64 one: read with 64-bit
  * integers it is valid, its matrices fit an address space, and a size or leading dimension is

@@ -190,8 +190,7 @@ static bool is_small(const struct passage *p, int64_t groups)
     const struct dispatch_attention attention = dispatch_attention();
     return attention.level == DISPATCH_SEE_NOTHING ||
            (attention.level == DISPATCH_SEE_LARGE &&
-            !accel_adapter_reaches(p->routine, p->abi, p->original->width, p->frame, groups,
-                                   attention.gate));
+            accel_adapter_is_small(p->routine, p->abi, p->original->width, p->frame, groups));
 }
 
 static void *enter(uint32_t entry, struct accel_frame *frame, struct program_state *program,

@@ -333,7 +333,7 @@ static void use(struct fuzz_call *f)
     int64_t groups = accel_adapter_groups(f->routine, f->abi, f->width, f->frame);
     FUZZ_CHECK(groups == (has_groups(f->routine) ? f->groups : 1));
     if (groups > 1)
-        accel_adapter_reaches(f->routine, f->abi, f->width, f->frame, groups, 64);
+        accel_adapter_is_small(f->routine, f->abi, f->width, f->frame, groups);
     do {
         struct accel_call call;
         accel_adapter_read(&call, f->routine, f->abi, f->width, f->frame, group);

@@ -1,0 +1,146 @@
+/* One record goes to every sink that has subscribed, and an estimate is one of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "report/estimate.h"
+#include "report/report.h"
+
+static int decisions, inner, events, pinned, ends;
+
+static void count_decision(const struct accel_record *record)
+{
+    decisions++;
+    inner += record->inner;
+}
+
+static void count_event(const struct accel_record *record, const struct gpu_event *event)
+{
+    (void)record;
+    events += event->kind == GPU_EVENT_H2D;
+}
+
+static void count_pinned(const struct accel_record *record)
+{
+    (void)record;
+    pinned++;
+}
+
+static void count_end(void)
+{
+    ends++;
+}
+
+static const struct report_sink all = {
+    .decision = count_decision, .event = count_event, .pinned = count_pinned, .end = count_end};
+static const struct report_sink decisions_alone = {.decision = count_decision, .whole_calls = true};
+
+static struct accel_call call;
+
+static struct accel_record record_with(bool gpu, double ms)
+{
+    const struct accel_decision decision = {
+        .gpu = gpu, .why = ACCEL_FASTER, .est_cpu_ms = 4, .est_gpu_ms = 2};
+    struct accel_record record = record_of(&call, "symbol", 1, decision);
+    record.ms = ms;
+    return record;
+}
+
+static void a_record_begins_on_the_cpu(void **state)
+{
+    const struct accel_record record = record_with(true, -1);
+    (void)state;
+    assert_string_equal(record.ran, "cpu");
+    assert_int_equal(record.why, ACCEL_FASTER);
+    assert_true(record.verify == VERIFY_NOT_ASKED);
+    assert_false(record.inner);
+}
+
+static void no_sink_takes_nothing(void **state)
+{
+    const struct accel_record record = record_with(true, 1);
+    (void)state;
+    assert_false(report_is_on());
+    assert_false(report_takes(&record));
+    assert_false(report_takes_events());
+    report_decision(&record);
+    report_end();
+}
+
+static void each_sink_has_what_it_takes(void **state)
+{
+    const struct gpu_event event = {.kind = GPU_EVENT_H2D};
+    struct accel_record record = record_with(true, 1);
+    (void)state;
+    report_subscribe(&decisions_alone);
+    assert_true(report_is_on());
+    assert_false(report_takes_events());
+    report_event(&record, &event);
+    assert_int_equal(events, 0);
+    report_decision(&record);
+    assert_int_equal(decisions, 1);
+    record.inner = true;
+    assert_false(report_takes(&record));
+    report_subscribe(&all);
+    assert_true(report_takes(&record));
+    assert_true(report_takes_events());
+    report_decision(&record);
+    assert_int_equal(decisions, 2);
+    assert_int_equal(inner, 1);
+    report_event(&record, &event);
+    report_pinned(&record);
+    report_end();
+    assert_int_equal(events, 1);
+    assert_int_equal(pinned, 1);
+    assert_int_equal(ends, 1);
+}
+
+/* Not what was not timed, nor what is a part of a call that was counted. */
+static void an_estimate_counts_whole_calls(void **state)
+{
+    char folder[] = "/tmp/accel-report-XXXXXX", path[64];
+    struct estimate_sums sums[8] = {{0}};
+    struct accel_record record = record_with(true, 5);
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/%d", folder, (int)getpid());
+    estimate_start(folder);
+    report_decision(&record);
+    record.inner = true;
+    report_decision(&record);
+    record = record_with(true, 1);
+    report_decision(&record);
+    record = record_with(false, 3);
+    report_decision(&record);
+    record = record_with(false, -1);
+    report_decision(&record);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(sums, sizeof *sums, 8, file), 8);
+    fclose(file);
+    unlink(path);
+    rmdir(folder);
+    const struct estimate_sums *of_call = &sums[call.routine - accel_routines];
+    assert_int_equal(of_call->calls, 3);
+    assert_int_equal(of_call->gpu_calls, 2);
+    assert_int_equal(of_call->lost_calls, 1);
+    assert_true(of_call->cpu_ms == 9 && of_call->gpu_cpu_ms == 6);
+    assert_true(of_call->est_gpu_ms == 4 && of_call->lost_ms == 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_record_begins_on_the_cpu),
+        cmocka_unit_test(no_sink_takes_nothing),
+        cmocka_unit_test(each_sink_has_what_it_takes),
+        cmocka_unit_test(an_estimate_counts_whole_calls),
+    };
+    call.routine = &accel_routines[1];
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
