@@ -32,16 +32,17 @@ LDFLAGS  ?=
 # Compilers at a time, of what is built for a test.
 JOBS     ?= $(shell nproc)
 # Static thread-local storage: the library is loaded at start, and an access costs one instruction.
-SHIM_CFLAGS := $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden -ftls-model=initial-exec \
-               -fno-semantic-interposition -fno-merge-constants -pthread
+# Functions in sections of their own are for shim/start.ld; constants stay beside those of their file.
+CODE_FLAGS  := -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-semantic-interposition -fno-merge-constants -ffunction-sections -pthread
+SHIM_CFLAGS := $(WARN) $(CFLAGS) $(CODE_FLAGS)
 # See tests/sanitize/sanitize.mk.
 SANITIZE       ?=
 SANITIZE_FLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 INCLUDES := -I. -I$(BUILD)
-# A program's start and end shall touch few pages: glibc's own pthread_atfork() comes before all other code, and no _fini, which does
-# nothing and would come behind it (a name that is not there makes that so).
+# A program's start and end shall touch few pages: shim/start.ld lists what they run, glibc's pthread_atfork() among it, and there is no
+# _fini, which does nothing and would come behind all code (a name that is not there makes that so).
 SHIM_LDFLAGS := -shared -Wl,-soname,libaccel.so -Wl,-z,relro -Wl,-z,now -Wl,-z,defs \
-                -Wl,-z,noexecstack -Wl,--as-needed -Wl,-fini=no_fini -Wl,-u,pthread_atfork -lc
+                -Wl,-z,noexecstack -Wl,--as-needed -Wl,-fini=no_fini -Wl,-T,shim/start.ld
 
 # The layers, from the lowest up: docs/architecture.md.
 sources           = $(wildcard $(foreach folder,$(1),$(folder)/*.c $(folder)/*.S))
@@ -55,9 +56,8 @@ object_of         = $(patsubst %,$(BUILD)/%.o,$(basename $(1)))
 # Of cpu_ref/, what checks results while programs run; the rest is for tests.
 VERIFY_SOURCES   := $(patsubst %,cpu_ref/%.c,apply equation judge verify verify_lapack verify_test verify_factored \
                       verify_qr verify_eigen verify_singular)
-# Layers, and files of the others, that run when a program starts and ends: first in the library, so that these are few of its pages.
-AT_START := $(BASE_SOURCES) $(SHIM_SOURCES) $(DISPATCH_SOURCES) gpu/ending.c gpu/cuda/device.c
-OBJECTS  := $(call object_of,$(AT_START) $(filter-out $(AT_START),$(OPS_SOURCES) $(GPU_SOURCES) $(VERIFY_SOURCES)))
+# First the layers whose data a program's start touches: see shim/start.ld.
+OBJECTS := $(call object_of,$(BASE_SOURCES) $(SHIM_SOURCES) $(DISPATCH_SOURCES) $(GPU_SOURCES) $(OPS_SOURCES) $(VERIFY_SOURCES))
 # All objects that export nothing: the tool and the tests take from here what they use.
 LAYERS  := $(BUILD)/layers.a
 EXPORTS := $(addprefix $(BUILD)/shim/,shim.o elf/hooks.o arch/x86_64/entry.o)
@@ -76,12 +76,12 @@ $(BUILD)/$(1).flags: $(if $(call same,$(file <$(BUILD)/$(1).flags),$(strip $(2))
 	@mkdir -p $$(@D); [ -e $$@ ] || old='-d @0'; printf '%s\n' "$$$$FLAGS_TEXT" >$$@; touch $$$$old $$@
 endef
 .PHONY: changed-flags
-$(eval $(call flags,compiler,$(CC) $(CFLAGS) $(CPPFLAGS) $(SANITIZE)))
+$(eval $(call flags,compiler,$(CC) $(CFLAGS) $(CODE_FLAGS) $(CPPFLAGS) $(SANITIZE)))
 $(eval $(call flags,headers,$(realpath $(CUDA_INCLUDE))))
 $(eval $(call flags,link,$(LDFLAGS) $(SHIM_LDFLAGS)))
 $(eval $(call flags,version,$(VERSION)))
 
-$(BUILD)/libaccel.so: $(OBJECTS) $(BUILD)/symbols.map $(BUILD)/link.flags
+$(BUILD)/libaccel.so: $(OBJECTS) shim/start.ld $(BUILD)/symbols.map $(BUILD)/link.flags
 	$(CC) $(CFLAGS) $(LDFLAGS) $(SHIM_LDFLAGS) $(SANITIZE_FLAGS) -Wl,--version-script=$(BUILD)/symbols.map -o $@.new $(OBJECTS) -ldl -lpthread
 	mv $@.new $@
 

@@ -337,7 +337,7 @@ accel_entry_count:
  * that asks for it, below: a relocation for each entry would make three times as many pages of the file resident. ----
  */
 
-    .text
+    .section .text.lead_to_slow_stubs, "ax", @progbits
     .balign 16
     .type lead_to_slow_stubs, @gnu_indirect_function
 lead_to_slow_stubs:
