@@ -118,6 +118,11 @@ void test_judge(struct test *t, const double *residual, int64_t n, double scale)
     test_note(t, test_ratio_of(t, residual, n, scale));
 }
 
+double test_root(double square)
+{
+    return sqrt(square);
+}
+
 void test_judge_number(struct test *t, double error, double scale)
 {
     double bound = test_tolerance(t) * scale;

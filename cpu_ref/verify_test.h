@@ -79,6 +79,9 @@ double test_ratio_of(const struct test *t, const double *residual, int64_t n, do
 /* The same, noted. */
 void test_judge(struct test *t, const double *residual, int64_t n, double scale);
 
+/* sqrt(), without libm whatever a file is compiled with. */
+double test_root(double square);
+
 /* One number against another. */
 void test_judge_number(struct test *t, double error, double scale);
 

@@ -101,7 +101,7 @@ static void judge_traces(struct test *t, const struct view *a)
             sums[1] -=
                 load(a->ptr, i + j * a->ld, a->dtype) * load(a->ptr, j + i * a->ld, a->dtype);
     }
-    test_judge_number(t, (double)magnitude(sums[0]), sqrt(square));
+    test_judge_number(t, (double)magnitude(sums[0]), test_root(square));
     test_judge_number(t, (double)magnitude(sums[1]), square);
 }
 

@@ -6,7 +6,8 @@
 
 bool lapack_is_tall(int64_t longer, int64_t shorter)
 {
-    return (double)longer >= floor((double)shorter * 1.6);
+    return (double)longer + 1 >
+           (double)shorter * 1.6; /* longer >= floor(1.6 shorter), without libm */
 }
 
 struct accel_lengths lapack_n_workspace(const struct accel_call *call,
