@@ -1,6 +1,8 @@
 /*
  * Text built in a fixed buffer: no malloc, no stdio, no locale. What does not fit is cut. Not
  * shared between threads.
+ *
+ * Of base/, which all else stands on: text, files, time, threads, forks. It includes nothing of the other folders.
  */
 #ifndef ACCEL_TEXT_H
 #define ACCEL_TEXT_H

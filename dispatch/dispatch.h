@@ -2,6 +2,8 @@
  * The dispatcher: takes canonical calls, decides, runs them on the GPU or has the caller's original
  * run them, and logs. Knows neither ELF nor CUDA. All functions are thread-safe unless said
  * otherwise.
+ *
+ * Of dispatch/, the way of a call: it includes report/, ops/, cpu_ref/, base/ and the headers of gpu/. dispatch/cost/ is the cost model.
  */
 #ifndef ACCEL_DISPATCH_H
 #define ACCEL_DISPATCH_H

@@ -3,6 +3,8 @@
  * and streams; a failure of one says nothing of the others (device.h). CUDA's are the only kind so far.
  * Thread-safe unless said otherwise. No function leaves a trace in the calling thread's CUDA state:
  * contexts are pushed and popped, the capture mode is exchanged and put back.
+ *
+ * Of gpu/, the devices: it includes base/ and the vocabulary of calls (ops/*.h). gpu/cuda/ alone names CUDA.
  */
 #ifndef ACCEL_GPU_H
 #define ACCEL_GPU_H

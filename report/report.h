@@ -2,6 +2,8 @@
  * Reports: the dispatcher says once what has happened, and each sink that has subscribed makes of it what it is for: the
  * log, in text or JSON (log.h), the summary (summary.h), an estimate (estimate.h). Subscribe before the first call; all
  * else is thread-safe.
+ *
+ * Of report/, what is said of decisions: it includes base/ and the headers of gpu/ and ops/, and nothing of dispatch/.
  */
 #ifndef ACCEL_REPORT_H
 #define ACCEL_REPORT_H

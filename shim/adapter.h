@@ -2,6 +2,8 @@
  * The argument adapters: between a caller's registers and stack in one of the ABIs and the
  * canonical call, both ways. Driven by the routine table; no routine is named here. Pure functions
  * of their arguments, any thread.
+ *
+ * Of shim/, where calls come in: it includes dispatch/, ops/, base/ and the headers of gpu/. shim/elf/ knows ELF, shim/arch/ the processor.
  */
 #ifndef ACCEL_ADAPTER_H
 #define ACCEL_ADAPTER_H
