@@ -123,7 +123,7 @@ $(BUILD)/symbols.map: symbols.map $(TABLES)
 # Entry numbers in the order of the names: see ops/names.c.
 $(BUILD)/names_sorted.inc: $(TABLES)
 	@mkdir -p $(@D)
-	printf '#include "ops/manglings.def"\n#define ROUTINE(name, NAME, family, dtype, row_major, flops, args) ACCEL_MANGLINGS(N, name, NAME)\n#define LAPACK(name, NAME, family, dtype, flops, args) ACCEL_LAPACK_MANGLINGS(N, name, NAME)\n#define N(abi, width, trust, symbol, sibling) symbol;\n#include "ops/blas/blas.def"\n' \
+	printf '#include "ops/manglings.def"\n#define ROUTINE(name, NAME, op, dtype, row_major, flops, args) ACCEL_MANGLINGS(N, name, NAME)\n#define LAPACK(name, NAME, op, dtype, flops, args) ACCEL_LAPACK_MANGLINGS(N, name, NAME)\n#define N(abi, width, trust, symbol, sibling) symbol;\n#include "ops/blas/blas.def"\n' \
 	  | $(CC) -E -P -x c -I. - | tr ';' '\n' | sed 's/[[:space:]]//g' | grep . \
 	  | awk '{print $$1, NR - 1}' | LC_ALL=C sort -k1,1 | awk '{print $$2 ","}' > $@
 $(BUILD)/ops/names.o: $(BUILD)/names_sorted.inc
@@ -216,7 +216,7 @@ help:
 	@echo 'make asan          the suite under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make tsan          what has threads under ThreadSanitizer'
 	@echo 'make sanitize      both'
-	@echo 'make faults        each CUDA call made to fail, by routine family, and a table (some minutes)'
+	@echo 'make faults        each CUDA call made to fail, by operation, and a table (some minutes)'
 	@echo 'make fuzz          clang'\''s libFuzzer on settings, config files, calibrations and arguments'
 	@echo 'make regress       real programs without a GPU and with the test GPU, and a table of their numbers'
 	@echo 'make suites        all of NumPy, scipy.linalg and scikit-learn tests, with and without libaccel (an hour)'

@@ -1,4 +1,4 @@
-# Faults, by family: `make faults` runs the tests of this folder (FAULTS=... some of them) and prints a table. `make check` runs those of tests/shim
+# Faults, by operation: `make faults` runs the tests of this folder (FAULTS=... some of them) and prints a table. `make check` runs those of tests/shim
 # and tests/lapack.
 
 FAULT_PROGRAMS := $(addprefix $(TESTS)/,libplant.so write_back columns parts libparts.so)

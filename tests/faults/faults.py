@@ -1,4 +1,4 @@
-"""What the fault tests share: the families of the routine table, runs with a fault planted, and what became of them.
+"""What the fault tests share: the operations of the routine table, runs with a fault planted, and what became of them.
 
 A run with a fault has one of these outcomes:
     recovered  the program ended well, every result is right, and the log says which calls were left to the CPU or finished there
@@ -38,8 +38,8 @@ def table():
     found = []
     for file, macro in (("blas/blas.def", "ROUTINE"), ("lapack/lapack.def", "LAPACK")):
         rows = defaultdict(list)
-        for name, family in re.findall(rf"(?m)^{macro}\((\w+), *\w+, *(\w+),", (ROOT / "ops" / file).read_text()):
-            rows[family].append(name)
+        for name, op in re.findall(rf"(?m)^{macro}\((\w+), *\w+, *(\w+),", (ROOT / "ops" / file).read_text()):
+            rows[op].append(name)
         found.append(dict(rows))
     return found
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""[family…] Of each routine family of the table, every CUDA, cuBLAS and cuSOLVER call made to fail at its first, second, …
+"""[operation…] Of each operation of the table, every CUDA, cuBLAS and cuSOLVER call made to fail at its first, second, …
 n-th use: once, for good, with an error after which each call fails; without memory; refused; the device lost while it
 runs. Operands in host memory, whole and in tiles, and in device memory. Types take turns."""
 
@@ -50,10 +50,10 @@ def attempt(workload, baseline, expected="", may_stop=False):
     return once
 
 
-def check(tap, name, family, found, most, start_up=False, expected="", kept=False):
+def check(tap, name, op, found, most, start_up=False, expected="", kept=False):
     workload, _, baseline = found
     outcomes = sweep(list(plan(baseline, most, start_up)), attempt(workload, baseline, expected))
-    report_on(tap, name, family, outcomes)
+    report_on(tap, name, op, outcomes)
     if kept:
         finished = sum(o.kept > 0 for o in outcomes)
         tap.ok(finished > 0, f"{name}: after {finished} faults, what the GPU had finished was kept and the CPU did the rest")
@@ -66,25 +66,25 @@ def whole(routine):
     return lambda seed: Workload("random_calls", [*BLAS_OF, "-c", 1, "-n", 24, "-s", seed, "-r", routine], {})
 
 
-def in_tiles(routine, family):
-    size, memory = TILES.get(family, (150, "100K"))
+def in_tiles(routine, op):
+    size, memory = TILES.get(op, (150, "100K"))
     return lambda seed: Workload("random_calls", [*BLAS_OF, "-c", 1, "-n", size, "-s", seed, "-r", routine], {"ACCEL_MEMORY": memory})
 
 
-def blas_family(tap, number, family, routines):
+def blas_op(tap, number, op, routines):
     turn = lambda i: routines[(number + i) % len(routines)]
     found = pick(whole(turn(0)), lambda done, report, lines: lines and len(on_gpu(lines)) == len(lines) and min(sizes_of(lines)) > 4)
-    if not tap.ok(found[0], f"{family}: {turn(0)} runs on the GPU"):
+    if not tap.ok(found[0], f"{op}: {turn(0)} runs on the GPU"):
         return
-    check(tap, f"{family}, {turn(0)}", family, found, 6, start_up=number == 0)
+    check(tap, f"{op}, {turn(0)}", op, found, 6, start_up=number == 0)
     # Several parts: more comes down than by one copy, or more kernels run.
-    writes_parts = family not in ("gemv", "symv", "hemv", "trmv", "trsv")  # a vector is written at the end
+    writes_parts = op not in ("gemv", "symv", "hemv", "trmv", "trsv")  # a vector is written at the end
     several = lambda done, report, lines: lines and len(on_gpu(lines)) == len(lines) and parts_of(report) >= 3 and (
         not writes_parts or report.calls.get("cuMemcpyDtoHAsync_v2", 0) >= 2)
-    found = pick(in_tiles(turn(1), family), several)
-    if tap.ok(found[0], f"{family}: {turn(1)} runs on the GPU in parts"):
-        check(tap, f"{family} in parts, {turn(1)}", family, found, 3, kept=writes_parts)
-    in_device_memory(tap, family, turn(2))
+    found = pick(in_tiles(turn(1), op), several)
+    if tap.ok(found[0], f"{op}: {turn(1)} runs on the GPU in parts"):
+        check(tap, f"{op} in parts, {turn(1)}", op, found, 3, kept=writes_parts)
+    in_device_memory(tap, op, turn(2))
 
 
 def sizes_of(lines):
@@ -95,21 +95,21 @@ def parts_of(report):
     return sum(n for name, n in report.calls.items() if name.startswith("cublas") and name[6] in "SDCZG" and "GetS" not in name and "GetP" not in name)
 
 
-def in_device_memory(tap, family, routine):
+def in_device_memory(tap, op, routine):
     """Operands in host, device and managed memory, mixed. The program calls CUDA itself, and ends where those calls fail: what it
     does not call is made to fail. A device that fails with the program's matrices on it stops the program."""
     workload = Workload("cuda_program", [*BLAS_OF, "-c", 1, "-n", 20, "-r", routine], {})
     done, baseline, lines = decisions(workload)
-    check_in_device_memory(tap, family, routine, workload, done, baseline, lines)
+    check_in_device_memory(tap, op, routine, workload, done, baseline, lines)
 
 
-def check_in_device_memory(tap, family, routine, workload, done, baseline, lines):
-    if not tap.ok(done.returncode == 0 and on_gpu(lines), f"{family}: {routine} runs where its operands are", done.stdout, done.stderr[-300:]):
+def check_in_device_memory(tap, op, routine, workload, done, baseline, lines):
+    if not tap.ok(done.returncode == 0 and on_gpu(lines), f"{op}: {routine} runs where its operands are", done.stdout, done.stderr[-300:]):
         return
     faults = [Fault("device data", f"{name}:{n}{more}", name, bool(more)) for name, count in baseline.calls.items()
               if name.startswith(("cublas", "cusolver", "cuEvent", "cuMemcpy2D", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuStreamWait"))
               and "Destroy" not in name and "Get" not in name for n in uses(count, 3)[1:] for more in ("", "+")]
-    report_on(tap, f"{family}, operands in device memory, {routine}", family, sweep(faults, device_attempt(workload)), least=8)
+    report_on(tap, f"{op}, operands in device memory, {routine}", op, sweep(faults, device_attempt(workload)), least=8)
 
 
 def device_attempt(workload):
@@ -133,35 +133,35 @@ def lapack_case(routine):
     return lambda seed: Workload("random_lapack", [*LAPACK_OF, "-c", 1, "-n", 20, "-s", seed, "-r", routine], {})
 
 
-def lapack_family(tap, number, family, routines):
+def lapack_op(tap, number, op, routines):
     routine = routines[number % len(routines)]
     own = lambda lines: [f for f in lines if f["sym"].rstrip("_") == routine]
     tried = [own(decisions(lapack_case(routine)(seed))[2]) for seed in range(1, 7)]
     if not any(map(on_gpu, tried)):
         busy = [f for lines in tried for f in lines if f["why"] not in ("workspace_query", "empty")]
-        tap.ok(busy and {f["why"] for f in busy} == {"unsupported"}, f"{family}: {routine} is not for the GPU: nothing to fail", *busy[:3])
-        record(family, [])
+        tap.ok(busy and {f["why"] for f in busy} == {"unsupported"}, f"{op}: {routine} is not for the GPU: nothing to fail", *busy[:3])
+        record(op, [])
         return
     found = pick(lapack_case(routine), lambda done, report, lines: on_gpu(own(lines)) and min(sizes_of(own(lines))) > 2
                  and not [f for f in lines if f["why"] == "unsupported"])
-    if not tap.ok(found[0], f"{family}: {routine} runs on the GPU"):
+    if not tap.ok(found[0], f"{op}: {routine} runs on the GPU"):
         return
     # INFO of each call is in the last line.
-    check(tap, f"{family}, {routine}", family, found, 4, start_up=number == 0, expected=found[1].stdout.splitlines()[-1])
+    check(tap, f"{op}, {routine}", op, found, 4, start_up=number == 0, expected=found[1].stdout.splitlines()[-1])
     workload = Workload("device_lapack", ["d" + routine[1:]], {})
     done, baseline, lines = decisions(workload)
     if "combinations" in done.stdout:
-        check_in_device_memory(tap, family, "d" + routine[1:], workload, done, baseline, lines)
+        check_in_device_memory(tap, op, "d" + routine[1:], workload, done, baseline, lines)
 
 
 # ---- All ----
 
 tap = Tap()
 blas, lapack = table()
-for number, (family, routines) in enumerate(blas.items()):
-    if len(sys.argv) == 1 or family in sys.argv:
-        blas_family(tap, number, family, routines)
-for number, (family, routines) in enumerate(lapack.items()):
-    if len(sys.argv) == 1 or family in sys.argv:
-        lapack_family(tap, number, family, routines)
+for number, (op, routines) in enumerate(blas.items()):
+    if len(sys.argv) == 1 or op in sys.argv:
+        blas_op(tap, number, op, routines)
+for number, (op, routines) in enumerate(lapack.items()):
+    if len(sys.argv) == 1 or op in sys.argv:
+        lapack_op(tap, number, op, routines)
 tap.done()
