@@ -2,7 +2,7 @@
  * Judging the result of any routine of the table on the CPU: its value in higher precision, and the
  * error bound of the reference BLAS tests. Pure functions; any thread.
  *
- * Of cpu_ref/, which judges results: it includes the vocabulary of calls (ops/*.h) alone.
+ * Of cpu_ref/, which judges results: it includes the vocabulary of calls (headers of ops/) alone.
  */
 #ifndef ACCEL_CPU_REF_JUDGE_H
 #define ACCEL_CPU_REF_JUDGE_H

@@ -4,7 +4,7 @@
  * Thread-safe unless said otherwise. No function leaves a trace in the calling thread's CUDA state:
  * contexts are pushed and popped, the capture mode is exchanged and put back.
  *
- * Of gpu/, the devices: it includes base/ and the vocabulary of calls (ops/*.h). gpu/cuda/ alone names CUDA.
+ * Of gpu/, the devices: it includes base/ and the vocabulary of calls (headers of ops/). gpu/cuda/ alone names CUDA.
  */
 #ifndef ACCEL_GPU_H
 #define ACCEL_GPU_H
