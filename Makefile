@@ -33,7 +33,7 @@ LDFLAGS  ?=
 JOBS     ?= $(shell nproc)
 # Static thread-local storage: the library is loaded at start, and an access costs one instruction.
 # Functions in sections of their own are for shim/start.ld; constants stay beside those of their file.
-CODE_FLAGS  := -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-semantic-interposition -fno-merge-constants -ffunction-sections -pthread
+CODE_FLAGS  := -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-semantic-interposition $(if $(findstring clang,$(CC)),,-fno-merge-constants) -ffunction-sections -pthread
 SHIM_CFLAGS := $(WARN) $(CFLAGS) $(CODE_FLAGS)
 # See tests/sanitize/sanitize.mk.
 SANITIZE       ?=
