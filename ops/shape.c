@@ -17,17 +17,27 @@ static enum accel_dtype dtype_of(const struct accel_call *call, const struct acc
     }
 }
 
+static bool is_operand(const struct accel_arg *arg)
+{
+    return arg->kind == ACCEL_ARG_MATRIX || arg->kind == ACCEL_ARG_VECTOR;
+}
+
+static bool is_transposed(const struct accel_call *call, const struct accel_arg *arg)
+{
+    char flag = arg->transposed_by == ACCEL_noflag ? 'N' : call->flag[arg->transposed_by];
+    return flag != 'N' && flag != 'R';
+}
+
 /* Shapes of the operands as they are stored, from the sizes and flags. */
 void shape_operands(struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
-        if (arg->kind != ACCEL_ARG_MATRIX && arg->kind != ACCEL_ARG_VECTOR)
+        if (!is_operand(arg))
             continue;
         struct accel_operand *x = &call->operand[arg->slot];
-        char flag = arg->transposed_by == ACCEL_noflag ? 'N' : call->flag[arg->transposed_by];
-        bool transposed = flag != 'N' && flag != 'R';
+        bool transposed = is_transposed(call, arg);
         bool matrix = arg->kind == ACCEL_ARG_MATRIX;
         int64_t first = accel_call_size(call, transposed ? arg->cols : arg->rows);
         x->rows = matrix ? first : 1;
@@ -35,6 +45,36 @@ void shape_operands(struct accel_call *call)
         x->access = (enum accel_access)arg->access;
         x->dtype = dtype_of(call, arg);
     }
+}
+
+/* The first of a dimension's rows or columns that are left. */
+static int64_t first_of(int dimension, int64_t row, int64_t col)
+{
+    return dimension == ACCEL_m ? row : dimension == ACCEL_n ? col : 0;
+}
+
+struct accel_call shape_part(const struct accel_call *call, int64_t row, int64_t col, int64_t rows,
+                             int64_t cols)
+{
+    struct accel_call part = *call;
+    if (accel_has_size(call->routine, ACCEL_m))
+        part.size[ACCEL_m] = rows;
+    part.size[ACCEL_n] = cols;
+    shape_operands(&part);
+    for (int i = 0; i < call->routine->args; i++) {
+        const struct accel_arg *arg = &call->routine->arg[i];
+        if (!is_operand(arg))
+            continue;
+        struct accel_operand *x = &part.operand[arg->slot];
+        bool transposed = is_transposed(call, arg);
+        int64_t down = first_of(transposed ? arg->cols : arg->rows, row, col);
+        int64_t across = first_of(transposed ? arg->rows : arg->cols, row, col);
+        int64_t skip = down + across * x->ld;
+        if (x->inc) /* a vector that is stored backwards has its last element first */
+            skip = x->inc * (x->inc > 0 ? down : down + x->cols - call->operand[arg->slot].cols);
+        x->ptr = (char *)x->ptr + skip * (int64_t)accel_dtype_size(x->dtype);
+    }
+    return part;
 }
 
 /* The letter of a flag that programs mostly pass. */

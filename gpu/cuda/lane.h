@@ -16,7 +16,7 @@ struct cuda_device;
 #define LANE_SLOTS      4
 #define LANE_SLOT_BYTES (1 << 20) /* stays within the last-level cache with the others */
 #define LANE_RING_BYTES (LANE_SLOTS * LANE_SLOT_BYTES)
-/* What has to arrive at once and is larger than the ring: a panel (see gpu_work_panel()) in whole lines. */
+/* What has to arrive at once and is larger than the ring: a panel (see tiles_panel()) in whole lines. */
 #define LANE_LANDING_BYTES (18 << 20)
 
 enum lane_slot_state {

@@ -17,217 +17,17 @@ void gpu_work_event(struct gpu_work *work, enum gpu_event_kind kind, const struc
         work->host->event(work->host->context, &event);
 }
 
-static void give_back(struct gpu_work *work)
+void gpu_work_drop(struct gpu_work *work)
 {
     while (work->blocks > 0)
         pool_put(work->lane->device, work->block[--work->blocks]);
-}
-
-/* All, or none of them. */
-static enum gpu_status get_memory(struct gpu_work *work, const struct gpu_need *need, int needs)
-{
-    struct cuda_device *device = work->lane->device;
-    enum gpu_status status = GPU_OK;
-    int64_t sum = 0;
-    for (int i = 0; i < needs; i++)
-        sum += need[i].bytes;
-    if (sum > device->budget)
-        return GPU_NO_MEMORY;
-    for (int i = 0; status == GPU_OK && i < needs; i++) {
-        bool grew;
-        if (need[i].bytes == 0)
-            continue;
-        status = pool_get(device, need[i].bytes, need[i].memory, &grew);
-        if (status != GPU_OK)
-            break;
-        work->block[work->blocks++] = *need[i].memory;
-        if (grew)
-            gpu_work_event(work, GPU_EVENT_ALLOCATE, NULL, 0, 0, need[i].bytes);
-    }
-    if (status == GPU_NO_MEMORY)
-        give_back(work);
-    return status;
-}
-
-/* All is tried first, without asking the driver what is free; then with what is available, the blocks' sizes being
- * rounded up by at most an eighth. That may fail where idle blocks are used that are larger than need be, so it is
- * tried once more without idle blocks. Other threads and programs take memory meanwhile: then with half of it, and
- * so on. */
-enum gpu_status gpu_work_prepare(struct gpu_work *work, gpu_plan *make, void *plan)
-{
-    enum gpu_status status = GPU_NO_MEMORY;
-    int64_t available = INT64_MAX;
-    for (int attempt = 0; attempt < 8 && status == GPU_NO_MEMORY; attempt++) {
-        struct gpu_need need[WORK_BLOCKS] = {{0, NULL}};
-        if (attempt == 2)
-            pool_trim(work->lane->device);
-        if (attempt > 0)
-            available = attempt < 3 ? pool_available(work->lane->device) / 9 * 8 : available / 2;
-        int needs = make(plan, available, need);
-        if (needs < 0)
-            return GPU_NO_MEMORY;
-        status = get_memory(work, need, needs);
-    }
-    return status;
-}
-
-struct gpu_tile gpu_in_place_tile(const struct accel_operand *x, int64_t row, int64_t col)
-{
-    return (struct gpu_tile){(CUdeviceptr)(uintptr_t)gpu_element(x, row, col), x->ld};
-}
-
-int64_t gpu_tile_bytes(const struct accel_operand *x, int64_t rows, int64_t cols)
-{
-    return gpu_in_place(x) ? 0 : gpu_device_ld(rows, x->dtype) * cols * gpu_size_of(x);
-}
-
-enum gpu_status gpu_work_tile(struct gpu_work *work, const struct accel_operand *x, int64_t row,
-                              int64_t col, int64_t rows, int64_t cols, CUdeviceptr memory,
-                              enum gpu_tile_state state, struct gpu_tile *tile)
-{
-    int64_t bytes = rows * cols * gpu_size_of(x);
-    if (gpu_in_place(x)) {
-        *tile = gpu_in_place_tile(x, row, col);
-        gpu_work_event(work, GPU_EVENT_IN_PLACE, x, rows, cols, bytes);
-        return GPU_OK;
-    }
-    *tile = (struct gpu_tile){memory, gpu_device_ld(rows, x->dtype)};
-    if (state == GPU_TILE_KEPT)
-        gpu_work_event(work, GPU_EVENT_KEPT, x, rows, cols, bytes);
-    if (state != GPU_TILE_COPIED)
-        return GPU_OK;
-    return gpu_work_upload(work, x, row, col, rows, cols, *tile);
-}
-
-static bool is_wanted(const struct accel_call *call, const struct accel_operand *x)
-{
-    return x->access != ACCEL_READ || !accel_adds_nothing(call);
-}
-
-enum gpu_status gpu_work_upload(struct gpu_work *work, const struct accel_operand *x, int64_t row,
-                                int64_t col, int64_t rows, int64_t cols, struct gpu_tile tile)
-{
-    int64_t size = gpu_size_of(x);
-    if (!is_wanted(work->call, x))
-        return GPU_OK;
-    const struct lane_rectangle from =
-        lane_whole(gpu_element(x, row, col), rows, cols, x->ld, size);
-    enum gpu_status status = lane_upload(work->lane, tile.ptr, tile.ld, &from);
-    if (status == GPU_OK) {
-        work->host->up_bytes += rows * cols * size;
-        gpu_work_event(work, GPU_EVENT_H2D, x, rows, cols, rows * cols * size);
-    }
-    return status;
-}
-
-enum gpu_status gpu_work_download(struct gpu_work *work, const struct accel_operand *x, int64_t row,
-                                  int64_t col, int64_t rows, int64_t cols, struct gpu_tile tile,
-                                  int64_t *done_cols, int64_t *done_rows)
-{
-    int64_t size = gpu_size_of(x);
-    *done_cols = *done_rows = 0;
-    const struct lane_rectangle to = lane_whole(gpu_element(x, row, col), rows, cols, x->ld, size);
-    enum gpu_status status =
-        lane_download(work->lane, &to, tile.ptr, tile.ld, done_cols, done_rows);
-    if (status == GPU_OK) {
-        work->host->down_bytes += rows * cols * size;
-        gpu_work_event(work, GPU_EVENT_D2H, x, rows, cols, rows * cols * size);
-    }
-    return status;
-}
-
-/* ---- Vectors ---- */
-
-/* In the order of its elements, one a column; contiguous ones in one column. */
-static struct lane_rectangle vector_rectangle(const struct accel_operand *x)
-{
-    int64_t size = gpu_size_of(x), n = x->cols;
-    if (x->inc == 1)
-        return lane_whole(x->ptr, n, 1, n, size);
-    char *first = (char *)x->ptr + (x->inc < 0 ? (1 - n) * x->inc * size : 0);
-    return lane_whole(first, 1, n, x->inc, size);
-}
-
-enum gpu_status gpu_work_upload_vector(struct gpu_work *work, const struct accel_operand *x,
-                                       CUdeviceptr device)
-{
-    const struct lane_rectangle from = vector_rectangle(x);
-    if (!is_wanted(work->call, x))
-        return GPU_OK;
-    enum gpu_status status = lane_upload(work->lane, device, from.rows, &from);
-    if (status == GPU_OK) {
-        work->host->up_bytes += accel_bytes(x);
-        gpu_work_event(work, GPU_EVENT_H2D, x, 1, x->cols, accel_bytes(x));
-    }
-    return status;
-}
-
-enum gpu_status gpu_work_write_vector(struct gpu_work *work, const struct accel_operand *x,
-                                      CUdeviceptr device)
-{
-    const struct lane_rectangle there = vector_rectangle(x);
-    enum gpu_status status = lane_download_whole(work->lane, &there, device, there.rows);
-    if (status == GPU_OK) {
-        work->host->down_bytes += accel_bytes(x);
-        gpu_work_event(work, GPU_EVENT_D2H, x, 1, x->cols, accel_bytes(x));
-    }
-    return status;
 }
 
 enum gpu_status gpu_work_give_back(struct gpu_work *work)
 {
     enum gpu_status status = lane_wait(work->lane);
     if (status == GPU_OK)
-        give_back(work);
-    return status;
-}
-
-/* ---- Panels ---- */
-
-/* Of larger ones the original would have much to compute again, and they would not fit a landing. */
-#define PANEL_BYTES ((int64_t)16 << 20)
-
-int64_t gpu_work_panel(int64_t length, int64_t size)
-{
-    int64_t bytes = length * size;
-    return bytes < PANEL_BYTES ? PANEL_BYTES / (bytes > 0 ? bytes : 1) : 1;
-}
-
-enum gpu_status gpu_work_write_columns(struct gpu_work *work, const struct accel_operand *x,
-                                       int64_t row, int64_t col, int64_t rows, int64_t cols,
-                                       struct gpu_tile tile, char uplo, int64_t *done_cols)
-{
-    int64_t size = gpu_size_of(x), done_rows;
-    struct lane_rectangle to = lane_whole(gpu_element(x, row, col), rows, cols, x->ld, size);
-    enum gpu_status status;
-    *done_cols = 0;
-    to.uplo = uplo;
-    to.backwards = uplo == 'U';
-    to.diagonal = uplo == 'U' ? rows - cols : 0;
-    if (lane_column_fits(tile.ld, size)) {
-        status = lane_download(work->lane, &to, tile.ptr, tile.ld, done_cols, &done_rows);
-    } else {
-        status = lane_download_whole(work->lane, &to, tile.ptr, tile.ld);
-        *done_cols = status == GPU_OK ? cols : 0;
-    }
-    if (status == GPU_OK) {
-        work->host->down_bytes += rows * cols * size;
-        gpu_work_event(work, GPU_EVENT_D2H, x, rows, cols, rows * cols * size);
-    }
-    return status;
-}
-
-enum gpu_status gpu_work_write_whole(struct gpu_work *work, const struct accel_operand *x,
-                                     int64_t row, int64_t col, int64_t rows, int64_t cols,
-                                     struct gpu_tile tile)
-{
-    int64_t size = gpu_size_of(x);
-    const struct lane_rectangle to = lane_whole(gpu_element(x, row, col), rows, cols, x->ld, size);
-    enum gpu_status status = lane_download_whole(work->lane, &to, tile.ptr, tile.ld);
-    if (status == GPU_OK) {
-        work->host->down_bytes += rows * cols * size;
-        gpu_work_event(work, GPU_EVENT_D2H, x, rows, cols, rows * cols * size);
-    }
+        gpu_work_drop(work);
     return status;
 }
 
@@ -254,7 +54,7 @@ static bool finish(struct gpu_work *work)
         work->lane->quiet = false;
     bool quiet = lane_wait(work->lane) == GPU_OK;
     if (quiet)
-        give_back(work);
+        gpu_work_drop(work);
     lane_release(work->lane, !quiet);
     return quiet;
 }

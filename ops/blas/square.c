@@ -7,107 +7,60 @@
  * which those of the other triangle are never read.
  */
 #include "blas.h"
-#include "gpu/cuda/kernels.h"
+#include "gpu/cuda/tiles.h"
 
 #define BLOCK_MIN 64
 
+/* The operands' parts, and what of A's order and of the rectangle's other side is taken at once. */
+enum { A, OUT, IN };
+enum { BLOCK, WIDTH };
+
 struct square {
+    struct tiles tiles;
     struct gpu_work *work;
     const struct accel_call *call;
-    const struct accel_operand *a, *in, *out; /* in: symm's B; trmm and trsm: the same as out */
     bool left;
-    bool triangular;    /* trmm and trsm */
-    bool solve;         /* trsm */
-    bool nothing_added; /* alpha is 0 */
+    bool triangular; /* trmm and trsm */
+    bool solve;      /* trsm */
     char uplo, trans, diag;
-    int64_t order, free;  /* of A; of the rectangle's other side */
-    int64_t block, width; /* what of them is taken at once */
-    CUdeviceptr memory_a, memory_in, memory_out;
-    CUdeviceptr zeros;    /* where nothing is added */
-    int64_t a_row, a_col; /* the block in memory_a, -1: none */
+    int64_t order; /* of A */
 };
 
 /* A panel of the rectangle on the device. */
 struct panel {
-    int64_t first, width; /* along the free side */
+    int64_t width; /* along the side that A does not touch */
     struct gpu_tile in, out;
 };
 
 static const struct accel_complex one = {1, 0}, minus_one = {-1, 0};
 
-/* ---- Memory ---- */
-
-static int64_t panel_bytes(const struct square *s, const struct accel_operand *x)
-{
-    return gpu_tile_bytes(x, s->left ? s->order : s->width, s->left ? s->width : s->order);
-}
-
-static int64_t block_bytes(const struct square *s)
-{
-    return gpu_tile_bytes(s->a, s->block, s->block);
-}
-
-static int64_t all_bytes(const struct square *s)
-{
-    return block_bytes(s) + panel_bytes(s, s->out) + (s->triangular ? 0 : panel_bytes(s, s->in));
-}
-
-static void halve(int64_t *size)
-{
-    *size = (*size + 1) / 2;
-}
-
 /* A whole, and a narrow panel, rather than A in blocks: a block is loaded again for every panel. */
-static bool fit(struct square *s, int64_t available)
+static bool shrink(struct tiles *t)
 {
-    bool panels = panel_bytes(s, s->out) + panel_bytes(s, s->in) > 0;
-    while (all_bytes(s) > available && panels && s->width > BLOCK_MIN)
-        halve(&s->width);
-    while (all_bytes(s) > available && block_bytes(s) > 0 && s->block > BLOCK_MIN)
-        halve(&s->block);
-    while (all_bytes(s) > available && panels && s->width > 1)
-        halve(&s->width);
-    return all_bytes(s) <= available;
-}
-
-static int plan_blocks(void *plan, int64_t available, struct gpu_need need[WORK_BLOCKS])
-{
-    struct square *s = plan;
-    int64_t widest = gpu_work_panel(s->order, (int64_t)accel_dtype_size(s->call->routine->dtype));
-    s->block = s->order;
-    s->width = gpu_in_place(s->out) || s->free < widest ? s->free : widest;
-    if (!fit(s, available))
-        return -1;
-    need[0] = (struct gpu_need){block_bytes(s), &s->memory_a};
-    need[1] = (struct gpu_need){panel_bytes(s, s->out), &s->memory_out};
-    need[2] = (struct gpu_need){s->triangular ? 0 : panel_bytes(s, s->in), &s->memory_in};
-    return 3;
+    bool panels = tiles_part_bytes(t, OUT) + tiles_part_bytes(t, IN) > 0;
+    return (panels && tiles_halve(&t->size[WIDTH], BLOCK_MIN)) ||
+           (tiles_part_bytes(t, A) > 0 && tiles_halve(&t->size[BLOCK], BLOCK_MIN)) ||
+           (panels && tiles_halve(&t->size[WIDTH], 1));
 }
 
 /* ---- Blocks ---- */
 
 static int64_t block_size(const struct square *s, int64_t first)
 {
-    return s->block < s->order - first ? s->block : s->order - first;
+    return tiles_length(s->tiles.size[BLOCK], first, s->order);
 }
 
 /* The block [row, …) x [col, …) of A as it is stored. */
 static enum gpu_status stored_block(struct square *s, int64_t row, int64_t col,
                                     struct gpu_tile *tile)
 {
-    bool kept = s->a_row == row && s->a_col == col;
-    s->a_row = row;
-    s->a_col = col;
-    return gpu_work_tile(s->work, s->a, row, col, block_size(s, row), block_size(s, col),
-                         s->memory_a, kept ? GPU_TILE_KEPT : GPU_TILE_COPIED, tile);
+    return tiles_load(&s->tiles, A, row, col, block_size(s, row), block_size(s, col), tile);
 }
 
 /* The part of a panel that block row (or column) `at` of A meets. */
 static struct gpu_tile slice(const struct square *s, struct gpu_tile panel, int64_t at)
 {
-    int64_t size = (int64_t)accel_dtype_size(s->call->routine->dtype);
-    panel.ptr += (CUdeviceptr)((s->left ? at : at * panel.ld) * size);
-    return panel;
+    return tiles_within(&s->tiles, panel, s->left ? at : 0, s->left ? 0 : at);
 }
 
 /* out[i] := alpha op(A)[i, p] in[p] + beta out[i], or the same from the right, for i != p; op(A) is A for symm and
@@ -160,9 +113,9 @@ static enum gpu_status symmetric_panel(struct square *s, const struct panel *pan
 {
     enum gpu_status status = GPU_OK;
     struct accel_complex alpha = s->call->scalar[ACCEL_alpha];
-    for (int64_t i = 0; status == GPU_OK && i < s->order; i += s->block) {
+    for (int64_t i = 0; status == GPU_OK && i < s->order; i += s->tiles.size[BLOCK]) {
         status = on_diagonal(s, i, panel, alpha, s->call->scalar[ACCEL_beta]);
-        for (int64_t p = 0; status == GPU_OK && p < s->order; p += s->block)
+        for (int64_t p = 0; status == GPU_OK && p < s->order; p += s->tiles.size[BLOCK])
             if (p != i)
                 status = off_diagonal(s, i, p, panel, alpha, one);
     }
@@ -184,14 +137,14 @@ static enum gpu_status triangular_panel(struct square *s, const struct panel *pa
     struct accel_complex alpha = s->call->scalar[ACCEL_alpha];
     bool solve = s->solve, ahead = looks_ahead(s);
     bool ascending = solve ? !ahead : ahead;
-    int64_t last = (s->order - 1) / s->block * s->block;
-    for (int64_t step = 0; status == GPU_OK && step <= last; step += s->block) {
+    int64_t last = (s->order - 1) / s->tiles.size[BLOCK] * s->tiles.size[BLOCK];
+    for (int64_t step = 0; status == GPU_OK && step <= last; step += s->tiles.size[BLOCK]) {
         int64_t i = ascending ? step : last - step;
         bool first = true;
         if (!solve)
             status = on_diagonal(s, i, panel, alpha, one);
-        for (int64_t p = ahead ? i + s->block : 0; status == GPU_OK && p < (ahead ? s->order : i);
-             p += s->block) {
+        for (int64_t p = ahead ? i + s->tiles.size[BLOCK] : 0;
+             status == GPU_OK && p < (ahead ? s->order : i); p += s->tiles.size[BLOCK]) {
             status = off_diagonal(s, i, p, panel, solve ? minus_one : alpha,
                                   solve && first ? alpha : one);
             first = false;
@@ -203,104 +156,68 @@ static enum gpu_status triangular_panel(struct square *s, const struct panel *pa
 }
 
 /* alpha is 0: nothing is read except C for its beta. */
-static enum gpu_status scale_panel(struct square *s, const struct panel *panel)
+static enum gpu_status scale_panel(struct square *s, const struct tile *out)
 {
     const struct accel_complex zero = {0, 0};
-    int64_t rows = s->left ? s->order : panel->width, cols = s->left ? panel->width : s->order;
-    return kernel_scale(s->work, rows, cols, s->triangular ? zero : s->call->scalar[ACCEL_beta],
-                        s->zeros, panel->out);
+    return kernel_scale(s->work, out->rows, out->cols,
+                        s->triangular ? zero : s->call->scalar[ACCEL_beta], s->tiles.zeros,
+                        out->at);
 }
 
-static enum gpu_status load(struct square *s, const struct accel_operand *x, bool read,
-                            const struct panel *panel, CUdeviceptr memory, struct gpu_tile *tile)
+static enum gpu_status compute(struct tiles *t, struct tile *out)
 {
-    int64_t row = s->left ? 0 : panel->first, col = s->left ? panel->first : 0;
-    int64_t rows = s->left ? s->order : panel->width, cols = s->left ? panel->width : s->order;
-    return gpu_work_tile(s->work, x, row, col, rows, cols, memory,
-                         read ? GPU_TILE_COPIED : GPU_TILE_UNREAD, tile);
-}
-
-/* *done: how many of the panel's columns or rows are in place. *damaged: the caller's own memory may have been changed, and
- * the panel is not finished. */
-static enum gpu_status run_panel(struct square *s, struct panel *panel, int64_t *done,
-                                 bool *damaged)
-{
-    enum gpu_status status =
-        load(s, s->out, accel_is_read(s->call, s->out), panel, s->memory_out, &panel->out);
-    panel->in = panel->out;
-    if (status == GPU_OK && !s->triangular && !s->nothing_added)
-        status = load(s, s->in, true, panel, s->memory_in, &panel->in);
-    if (status != GPU_OK)
-        return status;
-    status = s->nothing_added ? scale_panel(s, panel)
-             : s->triangular  ? triangular_panel(s, panel)
-                              : symmetric_panel(s, panel);
-    *damaged = gpu_in_place(s->out) && s->work->launched;
-    if (status != GPU_OK)
-        return status;
-    if (gpu_in_place(s->out))
-        return gpu_work_settle(s->work);
-    /* Columns do not depend on each other where A is at the left, rows where it is at the right. */
-    if (s->left)
-        return gpu_work_write_columns(s->work, s->out, 0, panel->first, s->order, panel->width,
-                                      panel->out, 0, done);
-    return gpu_work_write_whole(s->work, s->out, panel->first, 0, panel->width, s->order,
-                                panel->out);
-}
-
-/* The panels from `first` on, by the original. */
-static bool rest_by_original(const struct square *s, int64_t first)
-{
-    struct accel_call part = *s->call;
-    struct accel_operand *const rectangles[] = {&part.operand[ACCEL_b], &part.operand[ACCEL_c]};
-    part.size[s->left ? ACCEL_n : ACCEL_m] -= first;
-    for (int i = 0; i < (s->triangular ? 1 : 2); i++) {
-        struct accel_operand *x = rectangles[i];
-        x->ptr = gpu_element(x, s->left ? 0 : first, s->left ? first : 0);
-        *(s->left ? &x->cols : &x->rows) -= first;
-    }
-    return gpu_work_by_original(s->work, &part);
+    struct square *s = (struct square *)t;
+    struct panel panel = {s->left ? out->cols : out->rows, out->at, out->at};
+    if (t->scales)
+        return scale_panel(s, out);
+    if (s->triangular)
+        return triangular_panel(s, &panel);
+    enum gpu_status status = tiles_load(t, IN, out->row, out->col, out->rows, out->cols, &panel.in);
+    return status == GPU_OK ? symmetric_panel(s, &panel) : status;
 }
 
 static enum gpu_status run_square(struct gpu_work *work, bool triangular, bool solve)
 {
     const struct accel_call *call = work->call;
-    struct square s = {.work = work,
+    bool left = call->flag[ACCEL_side] == 'L', nothing_added = accel_adds_nothing(call);
+    const struct accel_operand *b = &call->operand[ACCEL_b];
+    const struct accel_operand *out = triangular ? b : &call->operand[ACCEL_c];
+    int64_t order = left ? out->rows : out->cols, free = left ? out->cols : out->rows;
+    if (order == 0 || free == 0)
+        return GPU_OK;
+    if (!kernels_fit_call(call))
+        return GPU_UNSUPPORTED;
+    if (nothing_added && !triangular && accel_is_one(call->scalar[ACCEL_beta]))
+        return GPU_OK;
+    int64_t widest = gpu_in_place(out) ? free : tiles_panel(order, gpu_size_of(out));
+    struct square s = {.tiles = {.work = work,
+                                 .most = {[BLOCK] = order, [WIDTH] = accel_min(free, widest)},
+                                 .shrink = shrink,
+                                 .over = OUT,
+                                 .out = OUT,
+                                 .rows = out->rows,
+                                 .cols = out->cols,
+                                 /* Columns do not depend on each other where A is at the left, rows
+                                  * where it is at the right. */
+                                 .unit = left ? TILE_COLUMNS : TILE_WHOLE,
+                                 .scales = nothing_added,
+                                 .compute = compute},
+                       .work = work,
                        .call = call,
-                       .a = &call->operand[ACCEL_a],
-                       .in = &call->operand[ACCEL_b],
-                       .left = call->flag[ACCEL_side] == 'L',
+                       .left = left,
                        .triangular = triangular,
                        .solve = solve,
                        .uplo = call->flag[ACCEL_uplo],
                        .trans = call->flag[ACCEL_trans],
                        .diag = call->flag[ACCEL_diag],
-                       .nothing_added = accel_adds_nothing(call),
-                       .a_row = -1};
-    s.out = s.triangular ? s.in : &call->operand[ACCEL_c];
-    s.order = call->size[s.left ? ACCEL_m : ACCEL_n];
-    s.free = call->size[s.left ? ACCEL_n : ACCEL_m];
-    if (s.order == 0 || s.free == 0)
-        return GPU_OK;
-    if (!kernels_fit_call(call))
-        return GPU_UNSUPPORTED;
-    if (s.nothing_added && !s.triangular && accel_is_one(call->scalar[ACCEL_beta]))
-        return GPU_OK;
-    enum gpu_status status = gpu_work_prepare(work, plan_blocks, &s);
-    if (status == GPU_OK && s.nothing_added)
-        status = kernel_zeros(work, accel_max(s.order, s.width), &s.zeros);
-    for (int64_t first = 0; status == GPU_OK && first < s.free; first += s.width) {
-        struct panel panel = {.first = first,
-                              .width = s.width < s.free - first ? s.width : s.free - first};
-        int64_t done = 0;
-        bool damaged = false;
-        status = run_panel(&s, &panel, &done, &damaged);
-        if (status == GPU_OK || (first + done == 0 && !damaged))
-            continue;
-        bool right = !damaged && rest_by_original(&s, first + done);
-        return right ? gpu_finished_else(status) : GPU_LOST;
-    }
-    return status;
+                       .order = order};
+    const int64_t *block = &s.tiles.size[BLOCK], *width = &s.tiles.size[WIDTH];
+    const int64_t *rows = left ? &s.order : width, *cols = left ? width : &s.order;
+    s.tiles.part[A] = tile_part_of(&call->operand[ACCEL_a], false, block, block);
+    s.tiles.part[OUT] = tile_part_of(out, false, rows, cols);
+    if (!triangular)
+        s.tiles.part[IN] = tile_part_of(b, false, rows, cols);
+    return tiles_run(&s.tiles);
 }
 
 static enum gpu_status run_symm(struct gpu_work *work)

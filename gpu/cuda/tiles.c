@@ -1,0 +1,313 @@
+#include "tiles.h"
+
+#include <string.h>
+
+#include "ops/shape.h"
+
+/* ---- Memory ---- */
+
+static bool is_in_place(const struct tile_part *part)
+{
+    return part->x && gpu_in_place(part->x) && !part->aside;
+}
+
+int64_t tiles_part_bytes(const struct tiles *t, int part)
+{
+    const struct tile_part *p = &t->part[part];
+    if (is_in_place(p))
+        return 0;
+    if (!p->rows)
+        return p->bytes * (p->cols ? *p->cols : 1);
+    int64_t rows = p->across ? *p->cols : *p->rows, cols = p->across ? *p->rows : *p->cols;
+    return gpu_device_ld(rows, p->x->dtype) * cols * gpu_size_of(p->x);
+}
+
+int64_t tiles_bytes(const struct tiles *t)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < TILE_PARTS; i++)
+        bytes += tiles_part_bytes(t, i);
+    return bytes;
+}
+
+/* Of larger panels the original would have much to compute again, and they would not fit a landing. */
+#define PANEL_BYTES ((int64_t)16 << 20)
+
+int64_t tiles_panel(int64_t length, int64_t size)
+{
+    int64_t bytes = length * size;
+    return bytes < PANEL_BYTES ? PANEL_BYTES / (bytes > 0 ? bytes : 1) : 1;
+}
+
+static bool choose_sizes(struct tiles *t, int64_t available)
+{
+    memcpy(t->size, t->most, sizeof t->size);
+    while (tiles_bytes(t) > available)
+        if (!t->shrink(t))
+            return false;
+    return true;
+}
+
+/* For all parts, or for none of them. */
+static enum gpu_status get_memory(struct tiles *t)
+{
+    struct gpu_work *work = t->work;
+    enum gpu_status status = GPU_OK;
+    if (tiles_bytes(t) > work->lane->device->budget)
+        return GPU_NO_MEMORY;
+    for (int i = 0; status == GPU_OK && i < TILE_PARTS; i++) {
+        int64_t bytes = tiles_part_bytes(t, i);
+        bool grew;
+        if (bytes == 0)
+            continue;
+        status = pool_get(work->lane->device, bytes, &t->part[i].memory, &grew);
+        if (status != GPU_OK)
+            break;
+        work->block[work->blocks++] = t->part[i].memory;
+        if (grew)
+            gpu_work_event(work, GPU_EVENT_ALLOCATE, NULL, 0, 0, bytes);
+    }
+    if (status == GPU_NO_MEMORY)
+        gpu_work_drop(work);
+    return status;
+}
+
+/* The largest sizes are tried first, without asking the driver what is free; then with what is available, the blocks'
+ * sizes being rounded up by at most an eighth. That may fail where idle blocks are used that are larger than need be, so it
+ * is tried once more without idle blocks. Other threads and programs take memory meanwhile: then with half of it, and
+ * so on. */
+enum gpu_status tiles_prepare(struct tiles *t)
+{
+    const struct tile_part *over = &t->part[t->over];
+    enum gpu_status status = GPU_NO_MEMORY;
+    int64_t available = INT64_MAX;
+    for (int attempt = 0; attempt < 8 && status == GPU_NO_MEMORY; attempt++) {
+        if (attempt == 2)
+            pool_trim(t->work->lane->device);
+        if (attempt > 0)
+            available = attempt < 3 ? pool_available(t->work->lane->device) / 9 * 8 : available / 2;
+        if (!choose_sizes(t, available))
+            return GPU_NO_MEMORY;
+        status = get_memory(t);
+    }
+    if (status == GPU_OK && t->scales)
+        status = kernel_zeros(t->work, accel_max(*over->rows, *over->cols), &t->zeros);
+    return status;
+}
+
+/* ---- Copies ---- */
+
+/* A part of a matrix; a vector whole, in the order of its elements, one a column; contiguous ones in one column. */
+static struct lane_rectangle rectangle_of(const struct accel_operand *x, int64_t row, int64_t col,
+                                          int64_t rows, int64_t cols)
+{
+    int64_t size = gpu_size_of(x), n = x->cols;
+    if (x->inc == 0)
+        return lane_whole(gpu_element(x, row, col), rows, cols, x->ld, size);
+    if (x->inc == 1)
+        return lane_whole(x->ptr, n, 1, n, size);
+    char *first = (char *)x->ptr + (x->inc < 0 ? (1 - n) * x->inc * size : 0);
+    return lane_whole(first, 1, n, x->inc, size);
+}
+
+enum gpu_status tiles_load(struct tiles *t, int part, int64_t row, int64_t col, int64_t rows,
+                           int64_t cols, struct gpu_tile *at)
+{
+    struct tile_part *p = &t->part[part];
+    const struct accel_operand *x = p->x;
+    const struct accel_call *call = t->work->call;
+    bool kept = p->row == row && p->col == col;
+    int64_t bytes = rows * cols * gpu_size_of(x);
+    p->row = row;
+    p->col = col;
+    if (p->across) {
+        int64_t first = row, length = rows;
+        row = col;
+        col = first;
+        rows = cols;
+        cols = length;
+    }
+    if (is_in_place(p)) {
+        *at = (struct gpu_tile){(CUdeviceptr)(uintptr_t)gpu_element(x, row, col), x->ld};
+        gpu_work_event(t->work, GPU_EVENT_IN_PLACE, x, rows, cols, bytes);
+        return GPU_OK;
+    }
+    *at = (struct gpu_tile){p->memory, gpu_device_ld(rows, x->dtype)};
+    if (kept)
+        gpu_work_event(t->work, GPU_EVENT_KEPT, x, rows, cols, bytes);
+    if (kept || !accel_is_read(call, x) || (x->access == ACCEL_READ && accel_adds_nothing(call)))
+        return GPU_OK;
+    const struct lane_rectangle from = rectangle_of(x, row, col, rows, cols);
+    enum gpu_status status =
+        lane_upload(t->work->lane, at->ptr, x->inc ? from.rows : at->ld, &from);
+    if (status == GPU_OK) {
+        t->work->host->up_bytes += bytes;
+        gpu_work_event(t->work, GPU_EVENT_H2D, x, rows, cols, bytes);
+    }
+    return status;
+}
+
+static void note_written(struct gpu_work *work, const struct accel_operand *x, int64_t rows,
+                         int64_t cols)
+{
+    int64_t bytes = rows * cols * gpu_size_of(x);
+    work->host->down_bytes += bytes;
+    gpu_work_event(work, GPU_EVENT_D2H, x, rows, cols, bytes);
+}
+
+enum gpu_status tiles_write_vector(struct tiles *t, int part)
+{
+    const struct tile_part *p = &t->part[part];
+    const struct lane_rectangle to = rectangle_of(p->x, 0, 0, 1, p->x->cols);
+    enum gpu_status status = lane_download_whole(t->work->lane, &to, p->memory, to.rows);
+    if (status == GPU_OK)
+        note_written(t->work, p->x, 1, p->x->cols);
+    return status;
+}
+
+/* Of a column that does not fit a slot, a part could be in place: then nothing or all is. */
+static enum gpu_status write_back(struct tiles *t, struct tile *tile)
+{
+    const struct accel_operand *x = t->part[t->out].x;
+    struct lane_rectangle to = rectangle_of(x, tile->row, tile->col, tile->rows, tile->cols);
+    bool whole = t->unit == TILE_WHOLE ||
+                 (t->unit == TILE_COLUMNS && !lane_column_fits(tile->at.ld, gpu_size_of(x)));
+    to.uplo = t->uplo;
+    to.backwards = t->uplo == 'U';
+    to.diagonal = t->uplo == 'U' ? tile->rows - tile->cols : 0;
+    enum gpu_status status =
+        whole ? lane_download_whole(t->work->lane, &to, tile->at.ptr, tile->at.ld)
+              : lane_download(t->work->lane, &to, tile->at.ptr, tile->at.ld, &tile->done_cols,
+                              &tile->done_rows);
+    if (status == GPU_OK)
+        note_written(t->work, x, tile->rows, tile->cols);
+    return status;
+}
+
+/* ---- All tiles ---- */
+
+static bool are_products(const struct tiles *t)
+{
+    return !t->part[t->over].rows;
+}
+
+static enum gpu_status load_tile(struct tiles *t, struct tile *tile)
+{
+    enum gpu_status status =
+        tiles_load(t, t->over, tile->row, tile->col, tile->rows, tile->cols, &tile->at);
+    bool upper = t->uplo == 'U';
+    tile->rest = tile->rows - tile->cols;
+    tile->beside = upper ? 0 : tile->col + tile->cols;
+    tile->triangle = tiles_within(t, tile->at, upper ? tile->rest : 0, 0);
+    tile->rectangle = tiles_within(t, tile->at, upper ? 0 : tile->cols, 0);
+    return status;
+}
+
+static enum gpu_status run_tile(struct tiles *t, struct tile *tile)
+{
+    enum gpu_status status = are_products(t) ? GPU_OK : load_tile(t, tile);
+    if (status == GPU_OK)
+        status = t->compute(t, tile);
+    if (status != GPU_OK || t->over != t->out)
+        return status;
+    /* The caller may look at it as soon as we return. */
+    if (gpu_in_place(t->part[t->out].x))
+        return gpu_work_settle(t->work);
+    return are_products(t) ? GPU_OK : write_back(t, tile);
+}
+
+/* Down the columns of tiles; in a triangle each has one. */
+static enum gpu_status run_tiles(struct tiles *t, struct tile *tile)
+{
+    const struct tile_part *over = &t->part[t->over];
+    enum gpu_status status = GPU_OK;
+    int64_t height = over->rows ? *over->rows : 1;
+    tile->first = true;
+    for (int64_t done = 0; done < t->cols; done += *over->cols) {
+        int64_t cols = tiles_length(*over->cols, done, t->cols);
+        int64_t col = t->descending ? t->cols - done - cols : done;
+        int64_t end = t->uplo == 'U' ? col + cols : t->rows;
+        for (int64_t row = t->uplo == 'L' ? col : 0; row < end; row += height) {
+            int64_t rows = tiles_length(height, row, end);
+            *tile = (struct tile){row, col, rows, cols, .first = tile->first};
+            status = run_tile(t, tile);
+            if (status != GPU_OK)
+                return status;
+            tile->first = false;
+        }
+    }
+    return status;
+}
+
+/* ---- What the device did not do ---- */
+
+static bool by_original(const struct tiles *t, int64_t row, int64_t col, int64_t rows, int64_t cols)
+{
+    const struct accel_call *call = t->work->call;
+    if (rows == 0 || cols == 0)
+        return true;
+    const struct accel_call part = are_products(t) ? accel_products_of(call, col, cols)
+                                                   : shape_part(call, row, col, rows, cols);
+    return gpu_work_by_original(t->work, &part);
+}
+
+/* Of this tile something may be done, of those before it everything is, of those behind it nothing. What is left of a
+ * triangle is one. */
+static bool rest_by_original(const struct tiles *t, const struct tile *tile)
+{
+    int64_t row = tile->row, end = tile->row + tile->rows;
+    int64_t col = tile->col + tile->done_cols, end_col = tile->col + tile->cols;
+    if (t->over != t->out)
+        return gpu_work_by_original(t->work, t->work->call);
+    if (t->uplo == 'U')
+        return by_original(t, 0, 0, end_col - tile->done_cols, end_col - tile->done_cols);
+    if (t->uplo == 'L')
+        return by_original(t, col, col, t->cols - col, t->cols - col);
+    if (tile->done_rows > 0) {
+        if (!by_original(t, row + tile->done_rows, col, tile->rows - tile->done_rows, 1))
+            return false;
+        col++;
+    }
+    if (tile->rows == t->rows)
+        return by_original(t, 0, col, t->rows, t->cols - col);
+    return by_original(t, row, col, tile->rows, end_col - col) &&
+           by_original(t, end, tile->col, t->rows - end, tile->cols) &&
+           by_original(t, 0, end_col, t->rows, t->cols - end_col);
+}
+
+/* What a failure on the way means: nothing was written, or the original can do the rest, or neither: a kernel may have
+ * changed a result that is in place. One that does not depend on what was there can be computed anew, once nobody else
+ * writes to it. */
+static enum gpu_status after_failure(const struct tiles *t, const struct tile *tile,
+                                     enum gpu_status status)
+{
+    const struct accel_operand *out = t->part[t->out].x;
+    bool damaged = gpu_in_place(out) && t->work->launched;
+    bool whole = t->over != t->out || tile->first;
+    if (status == GPU_LOST)
+        return status;
+    if (!damaged && whole && tile->done_cols == 0 && tile->done_rows == 0)
+        return status;
+    if (damaged && (accel_is_read(t->work->call, out) || lane_wait(t->work->lane) != GPU_OK))
+        return GPU_LOST;
+    return rest_by_original(t, tile) ? gpu_finished_else(status) : GPU_LOST;
+}
+
+enum gpu_status tiles_compute(struct tiles *t)
+{
+    struct tile tile = {.first = true};
+    for (int i = 0; i < TILE_PARTS; i++)
+        t->part[i].row = t->part[i].col = -1;
+    enum gpu_status status = t->begin ? t->begin(t) : GPU_OK;
+    if (status == GPU_OK)
+        status = run_tiles(t, &tile);
+    if (status == GPU_OK && t->end)
+        status = t->end(t);
+    return status == GPU_OK ? status : after_failure(t, &tile, status);
+}
+
+enum gpu_status tiles_run(struct tiles *t)
+{
+    enum gpu_status status = tiles_prepare(t);
+    return status == GPU_OK ? tiles_compute(t) : status;
+}

@@ -1,0 +1,117 @@
+/*
+ * A part of a call as a call of its own: where each operand begins, and its shape.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "ops/names.h"
+#include "ops/shape.h"
+
+static char memory[1 << 16];
+
+/* An operand of a part: the element of the whole one that it begins with, and its shape. */
+struct expected {
+    enum accel_matrix which;
+    int64_t row, col, rows, cols;
+};
+
+/* Of sizes m = 7, n = 5, k = 3, leading dimensions one larger than need be, all vectors with this increment. */
+static struct accel_call call_of(const char *name, char trans, int64_t inc)
+{
+    struct accel_call call;
+    shape_typical(&call, accel_name_routine((uint32_t)accel_name_find(name)),
+                  (int64_t[ACCEL_DIMENSIONS]){7, 5, 3, 0});
+    call.flag[ACCEL_transa] = call.flag[ACCEL_transb] = call.flag[ACCEL_trans] = trans;
+    shape_operands(&call);
+    for (int i = 0; i < ACCEL_MATRICES; i++) {
+        struct accel_operand *x = &call.operand[i];
+        bool vector = i == ACCEL_x || i == ACCEL_y;
+        x->ptr = memory + i * 1024;
+        x->inc = vector ? inc : 0;
+        x->ld = vector ? (inc < 0 ? -inc : inc) : x->rows + 1;
+    }
+    return call;
+}
+
+static void check(const struct accel_call *call, const struct accel_call *part,
+                  const struct expected *expected, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const struct expected *e = &expected[i];
+        const struct accel_operand *x = &call->operand[e->which], *y = &part->operand[e->which];
+        int64_t at = e->col * x->ld + e->row;
+        if (x->inc < 0) /* element j of n is stored at (n - 1 - j) |inc| */
+            at = (x->cols - e->col - e->cols) * -x->inc;
+        assert_int_equal((char *)y->ptr - (char *)x->ptr,
+                         at * (int64_t)accel_dtype_size(call->routine->dtype));
+        assert_int_equal(y->rows, e->rows);
+        assert_int_equal(y->cols, e->cols);
+        assert_int_equal(y->ld, x->ld);
+    }
+}
+
+static void a_rectangle_of_a_product(void **state)
+{
+    static const struct expected plain[] = {
+        {ACCEL_a, 2, 0, 4, 3}, {ACCEL_b, 0, 1, 3, 3}, {ACCEL_c, 2, 1, 4, 3}};
+    static const struct expected transposed[] = {
+        {ACCEL_a, 0, 2, 3, 4}, {ACCEL_b, 1, 0, 3, 3}, {ACCEL_c, 2, 1, 4, 3}};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const struct accel_call call = call_of("zgemm_", i == 0 ? 'N' : 'C', 0);
+        const struct accel_call part = shape_part(&call, 2, 1, 4, 3);
+        check(&call, &part, i == 0 ? plain : transposed, 3);
+        assert_int_equal(part.size[ACCEL_m], 4);
+        assert_int_equal(part.size[ACCEL_n], 3);
+        assert_int_equal(part.size[ACCEL_k], 3);
+    }
+}
+
+static void columns_beside_a_square_matrix(void **state)
+{
+    static const struct expected expected[] = {{ACCEL_a, 0, 0, 7, 7}, {ACCEL_b, 0, 3, 7, 2}};
+    const struct accel_call call = call_of("dtrsm_", 'T', 0);
+    const struct accel_call part = shape_part(&call, 0, 3, 7, 2);
+    (void)state;
+    check(&call, &part, expected, 2);
+}
+
+static void a_triangle_of_a_triangle(void **state)
+{
+    static const struct expected plain[] = {{ACCEL_a, 2, 0, 3, 3}, {ACCEL_c, 2, 2, 3, 3}};
+    static const struct expected transposed[] = {{ACCEL_a, 0, 2, 3, 3}, {ACCEL_c, 2, 2, 3, 3}};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const struct accel_call call = call_of("ssyrk_", i == 0 ? 'N' : 'T', 0);
+        const struct accel_call part = shape_part(&call, 2, 2, 3, 3);
+        check(&call, &part, i == 0 ? plain : transposed, 2);
+        assert_int_equal(part.size[ACCEL_m], 0); /* it has none */
+        assert_int_equal(part.size[ACCEL_n], 3);
+    }
+}
+
+static void columns_of_an_update_by_vectors(void **state)
+{
+    static const struct expected expected[] = {
+        {ACCEL_a, 0, 3, 7, 2}, {ACCEL_x, 0, 0, 1, 7}, {ACCEL_y, 0, 3, 1, 2}};
+    (void)state;
+    for (int64_t inc = -2; inc <= 2; inc += 4) {
+        const struct accel_call call = call_of("dger_", 'N', inc);
+        const struct accel_call part = shape_part(&call, 0, 3, 7, 2);
+        check(&call, &part, expected, 3);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_rectangle_of_a_product),
+        cmocka_unit_test(columns_beside_a_square_matrix),
+        cmocka_unit_test(a_triangle_of_a_triangle),
+        cmocka_unit_test(columns_of_an_update_by_vectors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
