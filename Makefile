@@ -44,11 +44,15 @@ INCLUDES := -I. -I$(BUILD)
 SHIM_LDFLAGS := -shared -Wl,-soname,libaccel.so -Wl,-z,relro -Wl,-z,now -Wl,-z,defs \
                 -Wl,-z,noexecstack -Wl,--as-needed -Wl,-fini=no_fini -Wl,-T,shim/start.ld
 
+# Folders of further libraries to be built in: of each the sources, functions.def with rows of FUNCTION (ops/routines.def), and
+# ops.def with its operations (ops/ops.def).
+OPS_EXTRA ?=
+
 # The layers, from the lowest up: docs/architecture.md.
 sources           = $(wildcard $(foreach folder,$(1),$(folder)/*.c $(folder)/*.S))
 BASE_SOURCES     := $(call sources,base)
 GPU_SOURCES      := $(call sources,gpu gpu/cuda)
-OPS_SOURCES      := $(call sources,ops ops/blas ops/lapack)
+OPS_SOURCES      := $(call sources,ops ops/blas ops/lapack $(OPS_EXTRA))
 DISPATCH_SOURCES := $(call sources,report dispatch dispatch/cost)
 SHIM_SOURCES     := $(call sources,shim shim/elf shim/arch/x86_64)
 CPU_REF_SOURCES  := $(call sources,cpu_ref)
@@ -85,11 +89,11 @@ $(BUILD)/libaccel.so: $(OBJECTS) shim/start.ld $(BUILD)/symbols.map $(BUILD)/lin
 	$(CC) $(CFLAGS) $(LDFLAGS) $(SHIM_LDFLAGS) $(SANITIZE_FLAGS) -Wl,--version-script=$(BUILD)/symbols.map -o $@.new $(OBJECTS) -ldl -lpthread
 	mv $@.new $@
 
-$(BUILD)/%.o: %.c $(BUILD)/compiler.flags
+$(BUILD)/%.o: %.c $(BUILD)/compiler.flags | $(BUILD)/functions.def $(BUILD)/other_ops.def
 	@mkdir -p $(@D)
 	$(CC) $(SHIM_CFLAGS) $(SANITIZE_FLAGS) $(INCLUDES) $(CPPFLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/%.o: %.S $(BUILD)/compiler.flags
+$(BUILD)/%.o: %.S $(BUILD)/compiler.flags | $(BUILD)/functions.def $(BUILD)/other_ops.def
 	@mkdir -p $(@D)
 	$(CC) $(INCLUDES) $(CPPFLAGS) -MMD -MP -c -o $@ $<
 
@@ -115,18 +119,24 @@ cuda-headers:
 	@test -f "$(CUDA_INCLUDE)/cuda.h" -a -f "$(CUDA_INCLUDE)/cublas_v2.h" -a -f "$(CUDA_INCLUDE)/cusolverDn.h" || { \
 	  echo "make: no CUDA headers (cuda.h, cublas_v2.h, cusolverDn.h); set CUDA_HOME, or run scripts/install-deps build" >&2; exit 1; }
 
-TABLES := ops/blas/blas.def ops/lapack/lapack.def ops/manglings.def
-$(BUILD)/symbols.map: symbols.map $(TABLES)
-	@mkdir -p $(@D)
-	$(CC) -E -P -x c -I. -o $@ $<
-
+# $(call tables,FOLDER,EXTRA): what is made from the tables, with those of the folders EXTRA, in $(BUILD)/FOLDER (empty, or with a slash
+# at its end).
+TABLES := ops/routines.def ops/blas/blas.def ops/lapack/lapack.def ops/manglings.def
+define tables
+$(eval $(call flags,$(1)extra,$(2)))
+$(BUILD)/$(1)functions.def: $(BUILD)/$(1)extra.flags
+	printf '%s' '$(foreach folder,$(2),#include "$(folder)/functions.def"@)' | tr @ '\n' >$$@
+$(BUILD)/$(1)other_ops.def: $(BUILD)/$(1)extra.flags
+	printf '%s' '$(foreach folder,$(2),#include "$(folder)/ops.def"@)' | tr @ '\n' >$$@
+$(BUILD)/$(1)symbols.map: symbols.map $(TABLES) $(BUILD)/$(1)functions.def $(2:%=%/functions.def)
+	$(CC) -E -P -x c -I. -I$(BUILD)/$(1) -o $$@ $$<
 # Entry numbers in the order of the names: see ops/names.c.
-$(BUILD)/names_sorted.inc: $(TABLES)
-	@mkdir -p $(@D)
-	printf '#include "ops/manglings.def"\n#define ROUTINE(name, NAME, op, dtype, row_major, flops, args) ACCEL_MANGLINGS(N, name, NAME)\n#define LAPACK(name, NAME, op, dtype, flops, args) ACCEL_LAPACK_MANGLINGS(N, name, NAME)\n#define N(abi, width, trust, symbol, sibling) symbol;\n#include "ops/blas/blas.def"\n' \
-	  | $(CC) -E -P -x c -I. - | tr ';' '\n' | sed 's/[[:space:]]//g' | grep . \
-	  | awk '{print $$1, NR - 1}' | LC_ALL=C sort -k1,1 | awk '{print $$2 ","}' > $@
-$(BUILD)/ops/names.o: $(BUILD)/names_sorted.inc
+$(BUILD)/$(1)names_sorted.inc: ops/names_sorted.def $(TABLES) $(BUILD)/$(1)functions.def $(2:%=%/functions.def)
+	$(CC) -E -P -x c -I. -I$(BUILD)/$(1) $$< | tr ';' '\n' | sed 's/[[:space:]]//g' | grep . \
+	  | awk '{print $$$$1, NR - 1}' | LC_ALL=C sort -k1,1 | awk '{print $$$$2 ","}' > $$@
+$(BUILD)/$(1)ops/names.o: $(BUILD)/$(1)names_sorted.inc
+endef
+$(eval $(call tables,,$(OPS_EXTRA)))
 
 -include $(patsubst %.o,%.d,$(OBJECTS) $(call object_of,$(CPU_REF_SOURCES)))
 
@@ -232,6 +242,7 @@ help:
 	@echo '  CUDA_HOME CUDA_INCLUDE      a CUDA Toolkit, or its headers alone'
 	@echo '  JSON_C_LIBS                 how accel is linked with json-c ($(JSON_C_LIBS))'
 	@echo '  DESTDIR PREFIX LIBDIR BINDIR, or by the names of GNU: prefix exec_prefix libdir bindir datarootdir docdir'
+	@echo '  OPS_EXTRA                   folders of further libraries to build in, as tests/toy is one'
 	@echo '  DISTDIR                     where make dist puts the archive (.)'
 	@echo '  SANITIZE                    sanitizers to compile with: address, undefined, thread'
 	@echo '  CHECK TEST_LONG=1           make check: some tests; all in their long form'

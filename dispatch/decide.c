@@ -341,7 +341,10 @@ static bool suits_gpu(const struct accel_call *call)
  * extents beyond 2^63 bytes. */
 static bool is_supported(const struct accel_call *call)
 {
+    const struct accel_op *op = accel_op_of(call->routine);
     if (accel_is_lapack(call->routine) && !lapack_is_supported(call))
+        return false;
+    if (!accel_is_blas(call->routine) && op->is_supported && !op->is_supported(call))
         return false;
     /* OpenBLAS's extension: for others it is an error. Row-major calls of Level 2 become the same. */
     for (int i = 0; i < call->routine->args; i++) {

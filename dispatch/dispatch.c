@@ -183,7 +183,7 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
     return run_on_cpu(call, &situation, caller, &record);
 }
 
-void dispatch_not_blas(const char *symbol)
+void dispatch_not_known(const char *symbol)
 {
     static const struct accel_routine no_routine = {.args = 0};
     const struct accel_call call = {.routine = &no_routine};

@@ -76,7 +76,8 @@ bool dispatch_would_run(struct accel_call *call, const struct dispatch_caller *c
  * (the device was lost after it had overwritten the caller's matrix). */
 bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller);
 
-/* Logs that a name has been called which is not BLAS here, or whose integers cannot be told. */
-void dispatch_not_blas(const char *symbol);
+/* Logs that a name has been called which is not BLAS here, or whose integers cannot be told; of another library, which is not a
+ * version that is known, or whose arguments are not. */
+void dispatch_not_known(const char *symbol);
 
 #endif

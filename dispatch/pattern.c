@@ -136,6 +136,8 @@ static struct routine_item routine_item(struct span item)
 static bool item_matches(const struct routine_item *item, const struct accel_routine *routine)
 {
     bool lapack = accel_is_lapack(routine), level2 = accel_is_level2(routine);
+    if (item->group != NO_GROUP && !accel_is_blas(routine))
+        return false;
     if (item->group == UNKNOWN || (item->group == LAPACK && !lapack) ||
         (item->group != LAPACK && item->group != NO_GROUP && lapack) ||
         (item->group == BLAS2 && !level2) || (item->group == BLAS3 && level2))

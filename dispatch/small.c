@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 
 #include "decide.h"
+#include "ops/op.h"
 
 static uint64_t find_gate(void)
 {
@@ -35,6 +36,8 @@ bool small_is_size(int64_t size)
 
 bool small_is(const struct accel_call *call)
 {
+    if (!accel_is_blas(call->routine))
+        return false;
     for (int i = 0; i < ACCEL_DIMENSIONS; i++)
         if (!small_is_size(call->size[i]) && !(i == ACCEL_k && call->operand[ACCEL_a].array))
             return false;

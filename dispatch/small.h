@@ -15,7 +15,8 @@ uint64_t small_gate(void);
 bool small_is_size(int64_t size);
 
 /* Whether every size is below the gate. Like the entries, which must be cheap, it does not count how many products a batch
- * has, and of grouped ones, whose sizes are in arrays, it looks at m and n alone. */
+ * has, and of grouped ones, whose sizes are in arrays, it looks at m and n alone. Of
+ * another library's functions no size is known to tell: none is small. */
 bool small_is(const struct accel_call *call);
 
 /* Whether a call above the gate takes the CPU less, at a billion operations and bytes a second, than a look at it and a launch

@@ -246,6 +246,12 @@ struct accel_call {
     int64_t batch; /* products; 1 but for the batched routines */
     int64_t group,
         groups; /* this is group `group` of so many; 0 of 1 but for the grouped batches */
+    /* Of a function of another library: what its operation has read and computed. */
+    union {
+        int64_t integer[8];
+        double number[8];
+        const void *pointer[8];
+    } own;
     /* What the caller passed, by argument: a number or a flag's letter; of arrays, this group's; of
      * workspace and INFO, the address. */
     int64_t given[ACCEL_ARGS_MAX];

@@ -19,9 +19,11 @@
     }
 #define ROUTINE(name, NAME, op, dtype, row_major, flop_count, args) FLOPS(name, dtype, flop_count)
 #define LAPACK(name, NAME, op, dtype, flop_count, args)             FLOPS(name, dtype, flop_count)
-#include "ops/blas/blas.def"
+#define FUNCTION(name, op, dtype, names)
+#include "ops/routines.def"
 #undef ROUTINE
 #undef LAPACK
+#undef FUNCTION
 
 #define ARG(x, kind, array, slot)   {#x, ACCEL_ARG_##kind, array, ACCEL_##slot, 0, 0, 0, 0, 0, ""},
 #define FLAG_ARG(x, array, letters) {#x, ACCEL_ARG_FLAG, array, ACCEL_##x, 0, 0, 0, 0, 0, letters},
@@ -66,9 +68,11 @@
     static const struct accel_arg args_##name[] = {args};
 #define LAPACK(name, NAME, op, dtype, flop_count, args)                                            \
     static const struct accel_arg args_##name[] = {args};
-#include "ops/blas/blas.def"
+#define FUNCTION(name, op, dtype, names)
+#include "ops/routines.def"
 #undef ROUTINE
 #undef LAPACK
+#undef FUNCTION
 
 /* Places in ops.def: what a row holds needs no relocation. */
 enum {
@@ -83,11 +87,14 @@ enum {
     {#name, OP_##op, ACCEL_##dtype, ACCEL_##row_major, flops_##name, LENGTH(name), args_##name},
 #define LAPACK(name, NAME, op, dtype, flop_count, args)                                            \
     {#name, OP_##op, ACCEL_##dtype, ACCEL_TO_FORTRAN, flops_##name, LENGTH(name), args_##name},
+#define FUNCTION(name, op, dtype, names)                                                           \
+    {#name, OP_##op, ACCEL_##dtype, ACCEL_TO_FORTRAN, accel_op_flops, 0, NULL},
 const struct accel_routine accel_routines[] = {
-#include "ops/blas/blas.def"
+#include "ops/routines.def"
 };
 #undef ROUTINE
 #undef LAPACK
+#undef FUNCTION
 
 const uint32_t accel_routine_count = sizeof accel_routines / sizeof accel_routines[0];
 
@@ -98,11 +105,14 @@ const uint32_t accel_routine_count = sizeof accel_routines / sizeof accel_routin
     ACCEL_MANGLINGS(NAME_PAIR, name, NAME)
 #define LAPACK(name, NAME, op, dtype, flop_count, args)                                            \
     ACCEL_LAPACK_MANGLINGS(NAME_PAIR, name, NAME)
+#define OWN_NAME(name, symbol)           {#symbol, #symbol},
+#define FUNCTION(name, op, dtype, names) names(OWN_NAME, name)
 __attribute__((section("accel_tables"))) const struct accel_name accel_names[] = {
-#include "ops/blas/blas.def"
+#include "ops/routines.def"
 };
 #undef ROUTINE
 #undef LAPACK
+#undef FUNCTION
 
 const uint32_t accel_name_count = sizeof accel_names / sizeof accel_names[0];
 
@@ -111,18 +121,51 @@ const uint32_t accel_name_count = sizeof accel_names / sizeof accel_names[0];
 static const struct accel_mangling manglings[] = {ACCEL_MANGLINGS(MANGLING, isamax, ISAMAX)};
 static const struct accel_mangling lapack_manglings[] = {
     ACCEL_LAPACK_MANGLINGS(MANGLING, isamax, ISAMAX)};
+static const struct accel_mangling own_mangling = {ACCEL_ABI_OWN, 0, true, ""};
 
 enum { MANGLINGS = sizeof manglings / sizeof manglings[0] };
 _Static_assert(sizeof manglings == sizeof lapack_manglings, "entries are counted alike");
 
+const uint32_t accel_mangling_count = MANGLINGS;
+
+/* The rows of BLAS and LAPACK come first; the others are counted from there. */
+enum {
+#define ROUTINE(name, NAME, op, dtype, row_major, flop_count, args) PLACE_##name,
+#define LAPACK(name, NAME, op, dtype, flop_count, args)             PLACE_##name,
+#include "ops/blas/blas.def"
+    BLAS_ROUTINES,
+#undef ROUTINE
+#undef LAPACK
+};
+enum {
+#define FUNCTION(name, op, dtype, names) FUNCTION_##name,
+#include "functions.def"
+    FUNCTIONS
+#undef FUNCTION
+};
+
+/* By name: the function that has it. The last one is none. */
+#define OWNER(name, symbol)              FUNCTION_##name,
+#define FUNCTION(name, op, dtype, names) names(OWNER, name)
+static const uint16_t owners[] = {
+#include "functions.def"
+    FUNCTIONS};
+#undef FUNCTION
+
+const uint32_t accel_blas_name_count = BLAS_ROUTINES * MANGLINGS;
+
 const struct accel_mangling *accel_name_mangling(uint32_t entry)
 {
+    if (entry >= accel_blas_name_count)
+        return &own_mangling;
     bool lapack = accel_is_lapack(accel_name_routine(entry));
     return &(lapack ? lapack_manglings : manglings)[entry % MANGLINGS];
 }
 
 const struct accel_routine *accel_name_routine(uint32_t entry)
 {
+    if (entry >= accel_blas_name_count)
+        return &accel_routines[BLAS_ROUTINES + owners[entry - accel_blas_name_count]];
     return &accel_routines[entry / MANGLINGS];
 }
 

@@ -10,7 +10,8 @@
 enum accel_abi {
     ACCEL_ABI_FORTRAN, /* by reference; one hidden size_t length per CHARACTER argument, last */
     ACCEL_ABI_CBLAS,   /* layout first; integers, enums and real scalars by value */
-    ACCEL_ABI_LAPACKE /* the same with char for CHARACTER; neither workspace nor INFO, which is returned */
+    ACCEL_ABI_LAPACKE, /* the same with char for CHARACTER; neither workspace nor INFO, which is returned */
+    ACCEL_ABI_OWN /* no BLAS: the operation alone knows the arguments */
 };
 
 /* What a mangling says: a row of manglings.def. */
@@ -26,9 +27,10 @@ struct accel_name {
     char sibling[40]; /* the name that the same library must define as well, if not trusted */
 };
 
-/* Entry numbers run routine by routine, within one mangling by mangling. */
+/* Entry numbers run routine by routine, within one mangling by mangling: for BLAS and LAPACK, each of whose routines has
+ * accel_mangling_count names; behind those, for functions of other libraries, which have as many as their rows list. */
 extern const struct accel_name accel_names[];
-extern const uint32_t accel_name_count;
+extern const uint32_t accel_name_count, accel_blas_name_count, accel_mangling_count;
 
 const struct accel_mangling *accel_name_mangling(uint32_t entry);
 const struct accel_routine *accel_name_routine(uint32_t entry);

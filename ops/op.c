@@ -5,3 +5,8 @@ const struct accel_op *const accel_ops[] = {
 #include "ops.def"
 #undef OP
 };
+
+double accel_op_flops(const struct accel_call *call)
+{
+    return accel_op_of(call->routine)->flops(call);
+}

@@ -9,6 +9,7 @@
 
 #include "call.h"
 #include "gpu/gpu.h"
+#include "passing.h"
 
 struct gpu_work;
 struct lapack_sizes;
@@ -20,12 +21,26 @@ enum accel_op_group {
     ACCEL_LEVEL_3,
     ACCEL_BATCH,   /* many products of Level 3 in one call */
     ACCEL_LEVEL_2, /* touches as many elements as it computes */
-    ACCEL_LAPACK
+    ACCEL_LAPACK,
+    ACCEL_NO_BLAS /* a function of another library: see FUNCTION in routines.def */
 };
 
 /* LWORK, LRWORK and LIWORK. */
 struct accel_lengths {
     int64_t work, rwork, iwork;
+};
+
+/* A line of the log under way: takes fields in the order in which they come. */
+struct accel_fields {
+    void (*integer)(const struct accel_fields *fields, const char *name, int64_t value);
+    void (*string)(const struct accel_fields *fields, const char *name, const char *value);
+};
+
+/* The library that has a function which the program has called, for an operation to tell whether it is the one that it knows. */
+struct accel_provider {
+    void *function;
+    /* The address of what the same object defines under that name, NULL where it defines none. */
+    void *(*symbol)(const struct accel_provider *provider, const char *name);
 };
 
 /* For machines where nothing was measured: the shares of a large product's rate that the operation reaches, and the cost of
@@ -50,6 +65,22 @@ struct accel_op {
     uint8_t definite; /* those that should be definite, so that a workload has a result: bits */
     bool reflectors;  /* x holds the scalars of elementary reflectors */
     struct accel_nominal nominal;
+
+    /* ---- A function of another library; of BLAS and LAPACK all are NULL ---- */
+    /* Whether the provider's function is the one that this operation knows, such as by its version. NULL: it is not. Calls that
+     * are not accepted go to the original, untouched. */
+    bool (*accepts)(const struct accel_provider *provider);
+    /* Words of arguments that it has on the stack. */
+    size_t stack_words;
+    /* Fills in the operands, the sizes that the cost depends on, and call->own, in a call where all else is that of a single
+     * product. False where the arguments are not understood: the original has the call, untouched. */
+    bool (*parse)(struct accel_call *call, const struct accel_passed *passed);
+    /* Real floating-point operations of a call. */
+    double (*flops)(const struct accel_call *call);
+    /* The log's fields that say what was called. */
+    void (*describe)(const struct accel_call *call, const struct accel_fields *fields);
+    /* After a call that the GPU has done, and whose results stand: what the program finds in the registers. */
+    void (*complete)(const struct accel_call *call, struct accel_result *result);
 
     /* ---- LAPACK's rules; NULL: there is no such rule ---- */
     /* The argument that contradicts another one, or NULL: see lapack_shape_fault(). */
@@ -76,6 +107,9 @@ struct accel_op {
 #include "ops.def"
 #undef OP
 
+/* As the operation has it. */
+double accel_op_flops(const struct accel_call *call);
+
 /* In the order of ops.def. */
 extern const struct accel_op *const accel_ops[];
 
@@ -87,6 +121,12 @@ static inline const struct accel_op *accel_op_of(const struct accel_routine *rou
 static inline bool accel_is_lapack(const struct accel_routine *routine)
 {
     return accel_op_of(routine)->group == ACCEL_LAPACK;
+}
+
+/* Whether it is BLAS's or LAPACK's: its arguments are the table's. */
+static inline bool accel_is_blas(const struct accel_routine *routine)
+{
+    return accel_op_of(routine)->group != ACCEL_NO_BLAS;
 }
 
 static inline bool accel_is_level2(const struct accel_routine *routine)

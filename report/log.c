@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/output.h"
+#include "ops/op.h"
 #include "base/text.h"
 #include "report.h"
 
@@ -71,11 +72,32 @@ static void field_process(struct line *line)
     field_integer(line, "tid", gettid());
 }
 
-/* The CHARACTER arguments as the caller gave them, then the sizes, under the routine's own names.
+/* An operation's own fields. */
+struct own_fields {
+    struct accel_fields fields; /* first: what the operation has is this */
+    struct line *line;
+};
+
+static void own_integer(const struct accel_fields *fields, const char *name, int64_t value)
+{
+    field_integer(((const struct own_fields *)fields)->line, name, value);
+}
+
+static void own_string(const struct accel_fields *fields, const char *name, const char *value)
+{
+    field_string(((const struct own_fields *)fields)->line, name, value);
+}
+
+/* The CHARACTER arguments as the caller gave them, then the sizes, under the routine's own names; or what the operation says.
  */
 static void field_arguments(struct line *line, const struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
+    const struct own_fields own = {{own_integer, own_string}, line};
+    if (accel_op_of(routine)->describe) {
+        accel_op_of(routine)->describe(call, &own.fields);
+        return;
+    }
     char flags[2 * ACCEL_ARGS_MAX + 1];
     int n = 0;
     for (int i = 0; i < routine->args; i++) {

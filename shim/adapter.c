@@ -434,10 +434,10 @@ static void store_length(void *work, const struct accel_routine *routine,
 }
 
 void accel_adapter_succeed(const struct accel_routine *routine, enum accel_abi abi, int width,
-                           struct accel_frame *frame)
+                           const struct accel_frame *frame, struct accel_result *result)
 {
     if (abi == ACCEL_ABI_LAPACKE)
-        frame->rax = 0;
+        result->rax = 0;
     for (int i = 0; abi == ACCEL_ABI_FORTRAN && i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
         if (arg->kind != ACCEL_ARG_INFO && arg->kind != ACCEL_ARG_LWORK)
@@ -539,8 +539,9 @@ static int count_characters(const struct accel_routine *routine)
 /* Words of a whole call: the layout, the arguments, a hidden length for each CHARACTER argument. */
 #define WORDS_MAX (1 + 2 * ACCEL_ARGS_MAX)
 
-static uint64_t invoke_words(void *original, const struct accel_routine *routine,
-                             enum accel_abi abi, uint64_t words[WORDS_MAX], const double xmm[8][2])
+static struct accel_result invoke_words(void *original, const struct accel_routine *routine,
+                                        enum accel_abi abi, uint64_t words[WORDS_MAX],
+                                        const double xmm[8][2])
 {
     size_t n = (size_t)count_words(routine, abi);
     if (abi == ACCEL_ABI_FORTRAN)
@@ -549,8 +550,8 @@ static uint64_t invoke_words(void *original, const struct accel_routine *routine
     return accel_invoke(original, words, xmm, n > 6 ? n - 6 : 0, words + 6);
 }
 
-uint64_t accel_adapter_forward(void *original, const struct accel_routine *routine,
-                               enum accel_abi abi, const struct accel_frame *frame)
+struct accel_result accel_adapter_forward(void *original, const struct accel_routine *routine,
+                                          enum accel_abi abi, const struct accel_frame *frame)
 {
     uint64_t words[WORDS_MAX];
     memcpy(words, frame->gpr, sizeof frame->gpr);
@@ -639,8 +640,8 @@ static uint64_t word_for(const struct accel_call *call, int i, enum accel_abi ab
     }
 }
 
-uint64_t accel_adapter_call(void *original, enum accel_abi abi, int width,
-                            const struct accel_call *call)
+struct accel_result accel_adapter_call(void *original, enum accel_abi abi, int width,
+                                       const struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
     uint64_t words[WORDS_MAX];

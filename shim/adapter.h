@@ -43,17 +43,16 @@ size_t accel_adapter_stack_words(const struct accel_routine *routine, enum accel
 /* Tells a caller of LAPACK that its call has been done: INFO = 0, and in the first element of each workspace a length
  * that is enough. */
 void accel_adapter_succeed(const struct accel_routine *routine, enum accel_abi abi, int width,
-                           struct accel_frame *frame);
+                           const struct accel_frame *frame, struct accel_result *result);
 
 /* Calls the original with the caller's own arguments once more. Hidden lengths are passed as 1: C
- * callers leave them out, and a gfortran-built callee may reuse their stack slots (GCC PR 90329).
- * Returns what a C interface returns. */
-uint64_t accel_adapter_forward(void *original, const struct accel_routine *routine,
-                               enum accel_abi abi, const struct accel_frame *frame);
+ * callers leave them out, and a gfortran-built callee may reuse their stack slots (GCC PR 90329). */
+struct accel_result accel_adapter_forward(void *original, const struct accel_routine *routine,
+                                          enum accel_abi abi, const struct accel_frame *frame);
 
 /* Calls the original with a canonical call, such as a part of the caller's or one of its groups. The operands
- * of a batch are where `array` says, or, for one product, at `ptr`. Returns what a C interface returns. */
-uint64_t accel_adapter_call(void *original, enum accel_abi abi, int width,
-                            const struct accel_call *call);
+ * of a batch are where `array` says, or, for one product, at `ptr`. */
+struct accel_result accel_adapter_call(void *original, enum accel_abi abi, int width,
+                                       const struct accel_call *call);
 
 #endif

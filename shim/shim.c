@@ -12,6 +12,7 @@
 #include "dispatch/decide.h"
 #include "dispatch/dispatch.h"
 #include "ops/lapack/rules.h"
+#include "ops/op.h"
 #include "gpu/ending.h"
 #include "base/linker.h"
 #include "shim/elf/keep.h"
@@ -77,6 +78,9 @@ struct passage {
     struct program_state *program;
     const struct accel_call *group; /* one of several: then `forward` is for it alone */
     bool inner_count;               /* what the original calls inside is decided on its own */
+    const struct accel_call *own;   /* of another library: the call, NULL where it is BLAS's */
+    /* What the program will find, once the call has been done: the frame keeps the arguments as long. */
+    struct accel_result result;
 };
 
 /* The frame of the call that this thread is deciding or running. A call that comes in deeper on the stack is part of it (a
@@ -106,41 +110,56 @@ static void to_program(const struct passage *p)
         current = NULL;
 }
 
-static void from_program(const struct passage *p, uint64_t returned)
+static void from_program(struct passage *p, struct accel_result returned)
 {
     current = p->frame;
-    if (p->abi == ACCEL_ABI_LAPACKE)
-        p->frame->rax = returned;
+    p->result = returned;
+}
+
+/* The original, with the caller's own arguments; of another library there is nothing else to call it with. */
+static struct accel_result forward_whole(const struct passage *p)
+{
+    void *function = p->original->function;
+    if (p->own)
+        return accel_invoke(function, p->frame->gpr, (const double(*)[2])p->frame->xmm,
+                            accel_op_of(p->routine)->stack_words, p->frame->stack);
+    return accel_adapter_forward(function, p->routine, p->abi, p->frame);
 }
 
 /* We hold nothing meanwhile: the thread may be cancelled, where the program allows that. */
 static void forward(void *context)
 {
-    const struct passage *p = context;
-    uint64_t returned;
+    struct passage *p = context;
+    struct accel_result returned;
     to_program(p);
     put_back(p->program);
     if (p->group)
         returned = accel_adapter_call(p->original->function, p->abi, p->original->width, p->group);
     else
-        returned = accel_adapter_forward(p->original->function, p->routine, p->abi, p->frame);
+        returned = forward_whole(p);
     put_aside(p->program);
     from_program(p, returned);
 }
 
 static void succeed(void *context)
 {
-    const struct passage *p = context;
-    accel_adapter_succeed(p->routine, p->abi, p->original->width, p->frame);
+    struct passage *p = context;
+    if (p->own) {
+        accel_op_of(p->routine)->complete(p->own, &p->result);
+        return;
+    }
+    accel_adapter_succeed(p->routine, p->abi, p->original->width, p->frame, &p->result);
 }
 
 /* A part of the call, while we hold memory and a stream for the rest: the thread is not cancelled before its end. */
 static void call_original(void *context, const struct accel_call *call)
 {
-    const struct passage *p = context;
+    struct passage *p = context;
     to_program(p);
     put_flags_back(p->program);
-    uint64_t returned = accel_adapter_call(p->original->function, p->abi, p->original->width, call);
+    const struct accel_result returned =
+        p->own ? forward_whole(p)
+               : accel_adapter_call(p->original->function, p->abi, p->original->width, call);
     put_flags_aside(p->program);
     from_program(p, returned);
 }
@@ -193,6 +212,21 @@ static bool is_small(const struct passage *p, int64_t groups)
             accel_adapter_is_small(p->routine, p->abi, p->original->width, p->frame, groups));
 }
 
+/* A call of a function that is not BLAS's: its operation reads it. False where the original is still to be called. */
+static bool run_own(struct passage *passage, struct dispatch_caller *caller)
+{
+    const struct accel_frame *frame = passage->frame;
+    const struct accel_passed passed = {frame->gpr, frame->xmm, frame->stack};
+    struct accel_call call = {
+        .routine = passage->routine, .layout = ACCEL_COLUMN_MAJOR, .batch = 1, .groups = 1};
+    if (!accel_op_of(passage->routine)->parse(&call, &passed)) {
+        dispatch_not_known(caller->symbol);
+        return false;
+    }
+    passage->own = &call;
+    return dispatch_call(&call, caller);
+}
+
 static void *enter(uint32_t entry, struct accel_frame *frame, struct program_state *program,
                    bool part)
 {
@@ -200,6 +234,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
     uint32_t exported = accel_slots_exported(entry);
     const struct accel_routine *routine = accel_name_routine(exported);
     enum accel_abi abi = accel_name_mangling(exported)->abi;
+    const bool own = abi == ACCEL_ABI_OWN;
     if (original->wide && accel_adapter_is_wide(routine, abi, frame))
         original = original->wide;
     if (part)
@@ -207,12 +242,12 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
     accel_slots_follow();
     if (!dispatch_is_on() || dispatch_is_borrowed())
         return original->function;
-    if (!original->width) {
-        dispatch_not_blas(accel_names[exported].symbol);
+    if (!original->ours) {
+        dispatch_not_known(accel_names[exported].symbol);
         return original->function;
     }
 
-    struct passage passage = {original, routine, abi, frame, program, NULL, false};
+    struct passage passage = {original, routine, abi, frame, program, NULL, false, NULL, {0}};
     struct dispatch_caller caller = {.symbol = accel_names[exported].symbol,
                                      .site = frame->ret,
                                      .library = library,
@@ -222,11 +257,13 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
                                      .original = call_original,
                                      .succeed = succeed,
                                      .context = &passage};
-    int64_t groups = accel_adapter_groups(routine, abi, original->width, frame);
+    int64_t groups = own ? 1 : accel_adapter_groups(routine, abi, original->width, frame);
     bool done;
     if (groups > 1 && is_small(&passage, groups))
         return original->function;
-    if (groups > 1) {
+    if (own) {
+        done = run_own(&passage, &caller);
+    } else if (groups > 1) {
         done = run_groups(&passage, &caller, groups);
     } else {
         struct accel_call call;
@@ -235,6 +272,8 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
         passage.inner_count = accel_is_lapack(routine) && !lapack_is_query(&call);
         done = dispatch_call(&call, &caller);
     }
+    if (done)
+        accel_frame_return(frame, &passage.result);
     accel_slots_follow();
     return done ? NULL : original->function;
 }

@@ -28,6 +28,7 @@ include tests/regret/regret.mk
 include tests/fuzz/fuzz.mk
 include tests/proof/proof.mk
 include tests/faults/faults.mk
+include tests/toy/toy.mk
 
 $(TESTS)/.made:
 	@mkdir -p $(TESTS)
@@ -35,10 +36,10 @@ $(TESTS)/.made:
 $(TEST_PROGRAMS): $(TESTS)/.made tests/tests.mk
 
 # Objects of programs with several sources; those in obj64 are for 64-bit integers.
-$(BUILD)/obj/%.o: %.c $(BUILD)/compiler.flags | cuda-headers
+$(BUILD)/obj/%.o: %.c $(BUILD)/compiler.flags | cuda-headers $(BUILD)/functions.def $(BUILD)/other_ops.def
 	@mkdir -p $(@D)
 	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -fPIC -c -o $@ $<
-$(BUILD)/obj64/%.o: %.c $(BUILD)/compiler.flags | cuda-headers
+$(BUILD)/obj64/%.o: %.c $(BUILD)/compiler.flags | cuda-headers $(BUILD)/functions.def $(BUILD)/other_ops.def
 	@mkdir -p $(@D)
 	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -fPIC -DTEST_ILP64 -c -o $@ $<
 .SECONDARY:

@@ -88,7 +88,7 @@ static int width_of(void *handle, const struct accel_mangling *mangling)
 static bool find_in(void *handle, bool own, const struct accel_routine *routine,
                     struct library_function *function)
 {
-    const uint32_t manglings = accel_name_count / accel_routine_count;
+    const uint32_t manglings = accel_mangling_count;
     const uint32_t first = (uint32_t)(routine - accel_routines) * manglings;
     for (uint32_t entry = first; entry < first + manglings; entry++) {
         const struct accel_mangling *mangling = accel_name_mangling(entry);

@@ -124,6 +124,10 @@ void warm_up(const struct accel_routine *routine)
 {
     struct gpu_host host = {.original = refuse};
     struct accel_call call;
+    if (!accel_is_blas(routine)) { /* only its operation could make up a call */
+        warm_note(routine);
+        return;
+    }
     if (prepare(&call, routine) && !gpu_is_gone())
         gpu_run(start_device(), &call, &host); /* what fails here fails again where it matters */
     for (int i = 0; i < ACCEL_MATRICES; i++)

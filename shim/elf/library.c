@@ -65,7 +65,7 @@ static const struct accel_original *find_routine(const struct library *library,
                                                  const struct accel_routine *routine)
 {
     const struct accel_original *original = NULL;
-    uint32_t names = accel_name_count / accel_routine_count;
+    uint32_t names = accel_mangling_count;
     uint32_t first = (uint32_t)(routine - accel_routines) * names;
     linker_enter();
     void *handle =

@@ -14,6 +14,7 @@
 #include "base/linker.h"
 #include "keep.h"
 #include "objects.h"
+#include "ops/op.h"
 #include "own_lock.h"
 #include "provider.h"
 
@@ -195,10 +196,9 @@ enum { NAMES_OF_A_LIBRARY = 8 };
 
 static bool is_library_of(const struct link_map *object, uint32_t entry)
 {
-    const uint32_t manglings = accel_name_count / accel_routine_count;
     int names = 0;
-    for (uint32_t i = entry % manglings; names < NAMES_OF_A_LIBRARY && i < accel_name_count;
-         i += manglings)
+    for (uint32_t i = entry % accel_mangling_count;
+         names < NAMES_OF_A_LIBRARY && i < accel_blas_name_count; i += accel_mangling_count)
         names += accel_object_defines(object->l_addr, object->l_ld, accel_names[i].sibling);
     return names == NAMES_OF_A_LIBRARY;
 }
@@ -207,7 +207,7 @@ static bool is_library_of(const struct link_map *object, uint32_t entry)
  * names alone. */
 static int width_of_others(const struct link_map *object)
 {
-    for (uint32_t i = 0; i < accel_name_count / accel_routine_count; i++) {
+    for (uint32_t i = 0; i < accel_mangling_count; i++) {
         const struct accel_mangling *mangling = accel_name_mangling(i);
         void *isamax = mangling->width ? lookup_in(object, mangling->probe) : NULL;
         if (isamax && accel_object_of(isamax) == object)
@@ -276,10 +276,12 @@ static int probed_width_once(uint32_t entry, const struct link_map *object)
     return width;
 }
 
-/* The INTEGER width of the library that defines function, 0 where it cannot be told. */
+/* The INTEGER width of the library that defines function, 0 where it cannot be told, or there is none. */
 static int width_of(uint32_t entry, void *function)
 {
     const struct accel_mangling *mangling = accel_name_mangling(entry);
+    if (mangling->abi == ACCEL_ABI_OWN)
+        return 0;
     const struct accel_name *name = &accel_names[entry];
     const struct link_map *object = accel_object_of(function);
     if (!object)
@@ -287,6 +289,21 @@ static int width_of(uint32_t entry, void *function)
     if (!mangling->trusted && !accel_object_defines(object->l_addr, object->l_ld, name->sibling))
         return 0;
     return mangling->width ? mangling->width : probed_width_once(entry, object);
+}
+
+/* What an operation of another library asks its provider for. */
+static void *symbol_of(const struct accel_provider *provider, const char *name)
+{
+    const struct link_map *object = accel_object_of(provider->function);
+    void *found = object ? lookup_in(object, name) : NULL;
+    return found && accel_object_of(found) == object ? found : NULL;
+}
+
+static bool is_accepted(uint32_t entry, void *function)
+{
+    const struct accel_op *op = accel_op_of(accel_name_routine(entry));
+    const struct accel_provider provider = {function, symbol_of};
+    return op->accepts && op->accepts(&provider);
 }
 
 /* Where memory has run out, a call still needs its original. These are never given back, and one that is there already
@@ -304,7 +321,8 @@ static struct accel_original *from_reserve(const struct accel_original *wanted)
         return NULL;
     for (int i = 0; !original && i < reserved; i++)
         if (reserve[i].function == wanted->function && reserve[i].width == wanted->width &&
-            reserve[i].global == wanted->global && reserve[i].wide == wanted->wide)
+            reserve[i].ours == wanted->ours && reserve[i].global == wanted->global &&
+            reserve[i].wide == wanted->wide)
             original = &reserve[i];
     if (!original && reserved < RESERVE) {
         original = &reserve[reserved++];
@@ -317,8 +335,12 @@ static struct accel_original *from_reserve(const struct accel_original *wanted)
 static const struct accel_original *make_original(uint32_t entry, void *function, bool global,
                                                   const struct accel_original *wide)
 {
-    const struct accel_original wanted = {
-        .function = function, .width = width_of(entry, function), .global = global, .wide = wide};
+    const int width = width_of(entry, function);
+    const struct accel_original wanted = {.function = function,
+                                          .ours = width != 0 || is_accepted(entry, function),
+                                          .width = width,
+                                          .global = global,
+                                          .wide = wide};
     struct accel_original *original = malloc(sizeof *original);
     if (!original)
         return from_reserve(&wanted);

@@ -18,7 +18,8 @@
  * it. */
 struct accel_original {
     void *function;
-    int width;   /* bits of INTEGER: 32 or 64; 0: not known to be BLAS, only to be jumped to */
+    bool ours; /* known to be what the table says; else it is only to be jumped to */
+    int width; /* bits of INTEGER: 32 or 64; 0 where it is not ours, or no function of BLAS or LAPACK */
     bool global; /* found by stage 1: the same for every caller */
     /* Stage 3 found an LP64 provider, which this is, and an ILP64 one, and nothing tells whose
      * caller this is; else NULL. An LP64 function serves both kinds of callers (the lower half of a

@@ -169,7 +169,7 @@ static void publish_exported(uint32_t entry, enum dispatch_level level)
     const struct accel_original *global =
         atomic_load_explicit(&global_original[entry], memory_order_relaxed);
     const struct accel_code *at = &accel_code[entry];
-    if (global && !global->width)
+    if (global && !global->ours)
         level = is_logged(level) ? DISPATCH_SEE_ALL : DISPATCH_SEE_NOTHING;
     /* A gate reads the arguments: behind the look-up where only that tells that they are BLAS's. */
     set_slot(&accel_slot_enter[entry], &accel_slot_forward[entry],
@@ -189,7 +189,7 @@ static void publish_bound(uint32_t index, enum dispatch_level level)
     atomic_store_explicit(&slots->slow, bound_code(index, ACCEL_BOUND_SLOW), memory_order_release);
     set_slot(&slots->enter, &slots->forward, original->function,
              bound_code(index, ACCEL_BOUND_GATE), bound_code(index, ACCEL_BOUND_SLOW),
-             original->width ? level : DISPATCH_SEE_NOTHING);
+             original->ours ? level : DISPATCH_SEE_NOTHING);
 }
 
 void accel_slots_follow(void)
@@ -312,7 +312,7 @@ const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret)
         atomic_store_explicit(&global_original[entry], original, memory_order_release);
     } else {
         /* Where both widths are there, every call is looked at. And a gate behind the look-up must find BLAS. */
-        if (!original->wide && original->width)
+        if (!original->wide && original->ours)
             site_insert(key, original);
         if (!known && object)
             remember_caller(object, entry, original);
@@ -349,7 +349,7 @@ void *accel_slots_bind(uint32_t entry, void *function)
         return bound_code((uint32_t)at, 0);
 
     const struct accel_original *original = accel_resolve_known(entry, function);
-    if (!original || !original->width) {
+    if (!original || !original->ours) {
         accel_original_free(original);
         return function; /* not known to be BLAS: the program gets what it asked for */
     }

@@ -347,7 +347,8 @@ static void use(struct fuzz_call *f)
     if (f->width == 64) /* its integers are as long as it reads them */
         accel_adapter_is_wide(f->routine, f->abi, f->frame);
     accel_adapter_forward((void *)(uintptr_t)nothing, f->routine, f->abi, f->frame);
-    accel_adapter_succeed(f->routine, f->abi, f->width, f->frame);
+    struct accel_result result = {0};
+    accel_adapter_succeed(f->routine, f->abi, f->width, f->frame, &result);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

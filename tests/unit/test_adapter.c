@@ -324,11 +324,12 @@ static void success_is_told(void **state)
         f.stack[11 - 6] = (uintptr_t)work; /* the 12th argument */
         f.stack[12 - 6] = (uintptr_t)&lwork;
         f.stack[13 - 6] = (uintptr_t)&info;
-        accel_adapter_succeed(accel_name_routine(entry), abi, 32, &f.frame);
+        struct accel_result result = {.rax = 7};
+        accel_adapter_succeed(accel_name_routine(entry), abi, 32, &f.frame, &result);
         assert_int_equal((int32_t)info, abi == ACCEL_ABI_FORTRAN ? 0 : -1);
         assert_int_equal((int32_t)(info >> 32), -1);
         assert_true(work[0] == (abi == ACCEL_ABI_FORTRAN ? 345 : -1) && work[1] == -1);
-        assert_int_equal(f.frame.rax, abi == ACCEL_ABI_FORTRAN ? 7 : 0);
+        assert_int_equal(result.rax, abi == ACCEL_ABI_FORTRAN ? 7 : 0);
     }
 }
 

@@ -236,17 +236,45 @@
     mov $8, %eax
     jmp .Lslow\@
 
+    entry_tables .Lgate\@, .Lcompare\@, .Lbycaller\@, .Lbycaller_gate\@, .Lslow\@
+.endm
+
+/* The slow stub, and where the parts are. */
+.macro entry_tables gate, compare, bycaller, bycaller_gate, slow
     .pushsection accel_entries.slow, "ax", @progbits
     .balign ACCEL_SLOW_SIZE
-.Lslow\@:
+\slow:
     mov $index, %r11d
     jmp slow_common
     .popsection
     .pushsection accel_tables, "a", @progbits
-    .long .Lgate\@ - accel_blocks
-    .long .Lcompare\@ - accel_blocks, .Lbycaller\@ - accel_blocks, .Lbycaller_gate\@ - accel_blocks
+    .long \gate - accel_blocks
+    .long \compare - accel_blocks, \bycaller - accel_blocks, \bycaller_gate - accel_blocks
     .popsection
     .set index, index + 1
+.endm
+
+/* The same for a function that is not BLAS's: only its operation can read its arguments, so the gate lets every call into the slow stub. */
+.macro entry_without_gate symbol
+    .balign 16
+    .globl \symbol
+    .type \symbol, @function
+\symbol:
+    jmp *accel_slot_enter + 8*index(%rip)
+    .size \symbol, . - \symbol
+.Lgate\@:
+    jmp .Lslow\@
+.Lcompare\@:
+    jmp *ACCEL_SLOT_SLOW(%rax)
+.Lbycaller\@:
+    find_site .Lmissed\@
+    jmp *%rax
+    find_second_site .Lmissed\@
+    jmp *%rax
+.Lmissed\@:
+    mov $8, %eax
+    jmp .Lslow\@
+    entry_tables .Lgate\@, .Lcompare\@, .Lbycaller\@, .Lgate\@, .Lslow\@
 .endm
 
 #define FLAG(x, letters)                         arg_word;
@@ -293,6 +321,8 @@
     ENTRIES(ACCEL_MANGLINGS, name, NAME, dtype, args)
 #define LAPACK(name, NAME, op, dtype, flops, args)                                             \
     ENTRIES(ACCEL_LAPACK_MANGLINGS, name, NAME, dtype, args)
+#define OWN_ENTRY(name, symbol)          entry_without_gate symbol;
+#define FUNCTION(name, op, dtype, names) names(OWN_ENTRY, name)
 
     .section accel_tables, "a", @progbits
     .balign 8
@@ -317,7 +347,7 @@ accel_slow_blocks:
 accel_blocks:
     .cfi_startproc
     .set index, 0
-#include "ops/blas/blas.def"
+#include "ops/routines.def"
     .cfi_endproc
 
     .section .rodata

@@ -52,6 +52,9 @@
 #    include <stdatomic.h>
 #    include <stddef.h>
 #    include <stdint.h>
+#    include <string.h>
+
+#    include "ops/passing.h"
 
 /* A bound entry's. Written under the resolver's lock, read by the stubs without one. */
 struct accel_slots {
@@ -73,6 +76,8 @@ struct accel_frame {
 
 _Static_assert(offsetof(struct accel_frame, xmm) == ACCEL_FRAME_XMM, "frame layout");
 _Static_assert(offsetof(struct accel_frame, ret) == ACCEL_FRAME_SIZE, "frame layout");
+_Static_assert(offsetof(struct accel_result, rdx) == 8 && offsetof(struct accel_result, xmm) == 16,
+               "layout of results: invoke.S");
 _Static_assert(offsetof(struct accel_slots, forward) == ACCEL_SLOT_FORWARD, "slot layout");
 _Static_assert(offsetof(struct accel_slots, slow) == ACCEL_SLOT_SLOW, "slot layout");
 _Static_assert(offsetof(struct accel_slots, compare) == ACCEL_SLOT_COMPARE, "slot layout");
@@ -105,7 +110,7 @@ extern _Atomic(void *) accel_site_target[ACCEL_SITES];
 extern _Atomic(void *) accel_real_dlsym;
 
 /* Called by the slow stubs: returns the address to jump to with everything as the caller left it,
- * or NULL when the call has been done. */
+ * or NULL when the call has been done: then its result is where accel_frame_return() puts it. */
 void *accel_enter(uint32_t entry, struct accel_frame *frame);
 
 struct accel_dlsym_answer {
@@ -117,9 +122,17 @@ struct accel_dlsym_answer {
 struct accel_dlsym_answer accel_dlsym_hook(void *handle, const char *name, uintptr_t ret);
 
 /* Calls fn with the given argument registers and `words` stack arguments (System V ABI); returns what it
- * leaves in rax. */
-uint64_t accel_invoke(void *fn, const uint64_t gpr[6], const double xmm[8][2], size_t words,
-                      const uint64_t *stack);
+ * leaves in the registers for results. */
+struct accel_result accel_invoke(void *fn, const uint64_t gpr[6], const double xmm[8][2],
+                                 size_t words, const uint64_t *stack);
+
+/* Puts what a call returns where the slow stub loads the registers from. */
+static inline void accel_frame_return(struct accel_frame *frame, const struct accel_result *result)
+{
+    frame->rax = result->rax;
+    frame->gpr[2] = result->rdx;
+    memcpy(frame->xmm, result->xmm, sizeof result->xmm);
+}
 
 #endif
 #endif

@@ -1,6 +1,6 @@
 /*
- * uint64_t accel_invoke(fn, gpr, xmm, words, stack): a call with argument registers and stack words given as
- * data. System V ABI for x86-64.
+ * struct accel_result accel_invoke(fn, gpr, xmm, words, stack): a call with argument registers and stack words given as
+ * data. System V ABI for x86-64: rdi has the address of the result, which is kept in rbx.
  */
     .text
     .balign 16
@@ -14,26 +14,30 @@ accel_invoke:
     .cfi_offset %rbp, -16
     mov %rsp, %rbp
     .cfi_def_cfa_register %rbp
-    lea 1(%rcx), %rax
+    push %rbx
+    .cfi_offset %rbx, -24
+    sub $8, %rsp
+    mov %rdi, %rbx
+    lea 1(%r8), %rax
     and $-2, %rax
     shl $3, %rax
     sub %rax, %rsp
-1:  test %rcx, %rcx
+1:  test %r8, %r8
     jz 2f
-    dec %rcx
-    mov (%r8,%rcx,8), %rax
-    mov %rax, (%rsp,%rcx,8)
+    dec %r8
+    mov (%r9,%r8,8), %rax
+    mov %rax, (%rsp,%r8,8)
     jmp 1b
-2:  mov %rdi, %r11
-    mov %rsi, %rax
-    movups 0(%rdx), %xmm0
-    movups 16(%rdx), %xmm1
-    movups 32(%rdx), %xmm2
-    movups 48(%rdx), %xmm3
-    movups 64(%rdx), %xmm4
-    movups 80(%rdx), %xmm5
-    movups 96(%rdx), %xmm6
-    movups 112(%rdx), %xmm7
+2:  mov %rsi, %r11
+    mov %rdx, %rax
+    movups 0(%rcx), %xmm0
+    movups 16(%rcx), %xmm1
+    movups 32(%rcx), %xmm2
+    movups 48(%rcx), %xmm3
+    movups 64(%rcx), %xmm4
+    movups 80(%rcx), %xmm5
+    movups 96(%rcx), %xmm6
+    movups 112(%rcx), %xmm7
     mov 0(%rax), %rdi
     mov 8(%rax), %rsi
     mov 16(%rax), %rdx
@@ -42,6 +46,12 @@ accel_invoke:
     mov 40(%rax), %r9
     xor %eax, %eax
     call *%r11
+    mov %rax, 0(%rbx)
+    mov %rdx, 8(%rbx)
+    movups %xmm0, 16(%rbx)
+    movups %xmm1, 32(%rbx)
+    mov %rbx, %rax
+    mov -8(%rbp), %rbx
     leave
     .cfi_def_cfa %rsp, 8
     ret

@@ -1,0 +1,116 @@
+/*
+ * toy_score(): a product of two vectors, and a number of the model's.
+ */
+#include "toy.h"
+
+#include <string.h>
+
+#include "gpu/cuda/tiles.h"
+#include "ops/op.h"
+
+static bool accepts(const struct accel_provider *provider)
+{
+    void *found = provider->symbol(provider, "toy_version");
+    int (*version)(void);
+    memcpy(&version, &found, sizeof version);
+    return found && version() / 100 == 1;
+}
+
+static struct accel_operand column_of(const char *name, void *ptr, int64_t length,
+                                      enum accel_access access)
+{
+    return (struct accel_operand){.name = name,
+                                  .ptr = ptr,
+                                  .rows = length,
+                                  .cols = 1,
+                                  .ld = length,
+                                  .dtype = ACCEL_FLOAT64,
+                                  .access = access};
+}
+
+/* call->own has the product and the model. */
+static bool parse(struct accel_call *call, const struct accel_passed *passed)
+{
+    const struct toy_model *model = (const struct toy_model *)(uintptr_t)passed->gpr[0];
+    void *x = (void *)(uintptr_t)passed->gpr[1];
+    if (!model || !x || model->features < 1 || !model->weights)
+        return false;
+    call->own.pointer[1] = model;
+    call->size[ACCEL_n] = model->features;
+    call->operand[ACCEL_a] =
+        column_of("weights", (void *)(uintptr_t)model->weights, model->features, ACCEL_READ);
+    call->operand[ACCEL_x] = column_of("x", x, model->features, ACCEL_READ);
+    call->operand[ACCEL_y] = column_of("score", &call->own.number[0], 1, ACCEL_WRITE);
+    return true;
+}
+
+static double flops(const struct accel_call *call)
+{
+    return 2 * (double)call->size[ACCEL_n];
+}
+
+static void describe(const struct accel_call *call, const struct accel_fields *fields)
+{
+    fields->integer(fields, "features", call->size[ACCEL_n]);
+}
+
+static bool is_supported(const struct accel_call *call)
+{
+    return call->operand[ACCEL_a].place == ACCEL_HOST && call->operand[ACCEL_x].place == ACCEL_HOST;
+}
+
+static void complete(const struct accel_call *call, struct accel_result *result)
+{
+    const struct toy_model *model = call->own.pointer[1];
+    result->xmm[0][0] = call->own.number[0] + model->bias;
+}
+
+/* ---- The GPU: one tile, of one element ---- */
+
+enum { WEIGHTS, X, SCORE };
+
+static bool shrink(struct tiles *t)
+{
+    (void)t;
+    return false;
+}
+
+static enum gpu_status compute(struct tiles *t, struct tile *tile)
+{
+    const struct accel_complex one = {1, 0}, zero = {0, 0};
+    const int64_t n = t->work->call->size[ACCEL_n];
+    struct gpu_tile weights, x;
+    enum gpu_status status = tiles_load(t, WEIGHTS, 0, 0, n, 1, &weights);
+    if (status == GPU_OK)
+        status = tiles_load(t, X, 0, 0, n, 1, &x);
+    if (status == GPU_OK)
+        status = kernel_gemm(t->work, 'T', 'N', 1, 1, n, one, weights, x, zero, tile->at);
+    return status;
+}
+
+static enum gpu_status run(struct gpu_work *work)
+{
+    const struct accel_operand *operand = work->call->operand;
+    struct tiles t = {.work = work,
+                      .most = {work->call->size[ACCEL_n], 1},
+                      .shrink = shrink,
+                      .over = SCORE,
+                      .out = SCORE,
+                      .rows = 1,
+                      .cols = 1,
+                      .compute = compute};
+    t.part[WEIGHTS] = tile_part_of(&operand[ACCEL_a], false, &t.size[0], &t.size[1]);
+    t.part[X] = tile_part_of(&operand[ACCEL_x], false, &t.size[0], &t.size[1]);
+    t.part[SCORE] = tile_part_of(&operand[ACCEL_y], false, &t.size[1], &t.size[1]);
+    return tiles_run(&t);
+}
+
+const struct accel_op op_toy_score = {.group = ACCEL_NO_BLAS,
+                                      .nominal = {.cpu_share = 0.1, .gpu_share = 0.1},
+                                      .accepts = accepts,
+                                      .parse = parse,
+                                      .flops = flops,
+                                      .describe = describe,
+                                      .complete = complete,
+                                      .is_supported = is_supported,
+                                      .run = run};
