@@ -52,6 +52,13 @@ tap.ok(done.stdout == SCORES and len(lines_for(done, sym="toy_score", ran="cpu",
        and "features" not in done.stderr,
        "another version is the original's, and the log says so", done.stdout, done.stderr)
 
+# Each of these calls fails, whenever it comes.
+FAULTS = {"cuMemAlloc:1+": "no_memory", "cublasDgemm:1+": "error", "cuMemcpyHtoDAsync:1+": "error", "cuMemcpyDtoHAsync:1+": "error"}
+for fault, why in FAULTS.items():
+    done = call("score", "1", TEST_GPU, LOG, {"TESTGPU_FAIL": fault})
+    tap.ok(done.stdout == SCORES and done.returncode == 0 and why in {line.get("why") for line in lines_for(done, sym="toy_score")},
+           f"{fault} fails: the original's result", done.stdout, done.stderr)
+
 # Through dlsym, as ctypes does; a model without features is not understood.
 PYTHON = f"""import ctypes
 class Model(ctypes.Structure):
