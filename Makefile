@@ -39,10 +39,12 @@ SHIM_CFLAGS := $(WARN) $(CFLAGS) $(CODE_FLAGS)
 SANITIZE       ?=
 SANITIZE_FLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 INCLUDES := -I. -I$(BUILD)
+# Not every linker takes it: gold knows no INSERT. Without it, a start touches some pages more.
+START_LD := $(shell echo 'int x;' | $(CC) $(LDFLAGS) -shared -fPIC -xc - -o /dev/null -Wl,-T,shim/start.ld 2>/dev/null && echo -Wl,-T,shim/start.ld)
 # A program's start and end shall touch few pages: shim/start.ld lists what they run, glibc's pthread_atfork() among it, and there is no
 # _fini, which does nothing and would come behind all code (a name that is not there makes that so).
 SHIM_LDFLAGS := -shared -Wl,-soname,libaccel.so -Wl,-z,relro -Wl,-z,now -Wl,-z,defs \
-                -Wl,-z,noexecstack -Wl,--as-needed -Wl,-fini=no_fini -Wl,-T,shim/start.ld
+                -Wl,-z,noexecstack -Wl,--as-needed -Wl,-fini=no_fini $(START_LD)
 
 # Folders of further libraries to be built in: of each the sources, functions.def with rows of FUNCTION (ops/routines.def), and
 # ops.def with its operations (ops/ops.def).
@@ -194,12 +196,13 @@ uninstall:
 	[ ! -d $(DESTDIR)$(docdir) ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(docdir)
 
 # The tracked files as they are; where there is no git, as in an unpacked archive, all files except build folders.
-SOURCES = $(if $(and $(wildcard .git),$(shell command -v git)),git ls-files -z,find . -mindepth 1 \( -path './build*' -o -path './libaccel-*.tar.gz*' \) -prune -o \( -type f -o -type l \) -printf '%P\0')
+SOURCES = $(if $(and $(wildcard .git),$(shell git ls-files Makefile 2>/dev/null)),git ls-files -z,find . -mindepth 1 \( -path ./.git -o -path './build*' -o -path './$(BUILD)' -o -path './libaccel-*.tar.gz*' \) -prune -o \( -type f -o -type l \) -printf '%P\0')
 ARCHIVE := libaccel-$(VERSION)
 DISTDIR ?= .
 dist:
 	$(SOURCES) | LC_ALL=C sort -z | tar --null --no-recursion --verbatim-files-from -T - --owner=0 --group=0 --numeric-owner \
 	  --transform='flags=rSH;s,^,$(ARCHIVE)/,' -czf $(DISTDIR)/$(ARCHIVE).tar.gz.new
+	tar -tzf $(DISTDIR)/$(ARCHIVE).tar.gz.new | grep -qx '$(ARCHIVE)/Makefile'
 	mv $(DISTDIR)/$(ARCHIVE).tar.gz.new $(DISTDIR)/$(ARCHIVE).tar.gz
 
 FORMATTED = $(shell $(SOURCES) | grep -zE '\.[ch]$$' | tr '\0' ' ')

@@ -150,6 +150,13 @@ static bool another_will_be_free(const struct lanes *lanes)
            find_lane(lanes, LANE_CHANGING) >= 0;
 }
 
+/* Whether the driver still answers: after a kernel's fault no lane is of use any more, and who has one may be long at the original. */
+static bool context_answers(void)
+{
+    size_t free_bytes, total;
+    return CUDA(cuMemGetInfo)(&free_bytes, &total) == CUDA_SUCCESS;
+}
+
 enum gpu_status lane_acquire(struct cuda_device *device, struct gpu_lane **lane)
 {
     struct lanes *lanes = &device->lanes;
@@ -164,7 +171,8 @@ enum gpu_status lane_acquire(struct cuda_device *device, struct gpu_lane **lane)
         if (at >= 0) {
             failure_begin(&outer);
             status = create_unlocked(device, at);
-            if (status == GPU_OK || !another_will_be_free(lanes)) {
+            if (status == GPU_OK || !another_will_be_free(lanes) ||
+                (status == GPU_ERROR && !context_answers())) {
                 failure_pass_on(&outer, &device->common);
                 break;
             }

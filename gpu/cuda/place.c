@@ -1,5 +1,6 @@
 /* What the program does with CUDA by itself, and where its operands are. */
 #define _GNU_SOURCE
+#include "base/forks.h"
 #include "device.h"
 
 #include <dlfcn.h>
@@ -47,6 +48,7 @@ static bool find_program_driver(unsigned long long loads)
 {
     static _Atomic unsigned long long last = ~0ull;
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    FORKS_LOCK(lock);
     if (atomic_load_explicit(&program_has_driver, memory_order_acquire))
         return true;
     if (atomic_load_explicit(&last, memory_order_acquire) == loads)

@@ -145,8 +145,10 @@ static enum gpu_status get_new(struct cuda_device *device, int64_t bytes, CUdevi
     if (!has_room_for(device, bytes))
         return GPU_NO_MEMORY;
     *grew = true;
+    const bool more =
+        pool->count > 0 || pool->leaving > 0; /* it may have gone by the time that we are refused */
     enum gpu_status status = allocate(pool, bytes, ptr);
-    if (status == GPU_NO_MEMORY && (pool->count > 0 || pool->leaving > 0)) {
+    if (status == GPU_NO_MEMORY && (more || pool->count > 0 || pool->leaving > 0)) {
         free_idle(pool);
         status = has_room_for(device, bytes) ? allocate(pool, bytes, ptr) : GPU_NO_MEMORY;
     }
@@ -232,11 +234,13 @@ int64_t pool_available(struct cuda_device *device)
 {
     struct pool *pool = &device->pool;
     pthread_mutex_lock(&pool->lock);
-    int64_t available = device->budget - (pool->total - pool->idle);
+    /* Who needs what is leaving waits for it: get_new(). */
+    const int64_t spare = pool->idle + pool->leaving;
+    int64_t available = device->budget - (pool->total - spare);
     pool->free_bytes = INT64_MAX / 2; /* where the driver does not tell */
     ask_for_free(pool);
-    if (available > pool->free_bytes + pool->idle)
-        available = pool->free_bytes + pool->idle;
+    if (available > pool->free_bytes + spare)
+        available = pool->free_bytes + spare;
     pthread_mutex_unlock(&pool->lock);
     return available;
 }

@@ -288,7 +288,10 @@ static enum gpu_status after_failure(const struct tiles *t, const struct tile *t
         return status;
     if (!damaged && whole && tile->done_cols == 0 && tile->done_rows == 0)
         return status;
-    if (damaged && (accel_is_read(t->work->call, out) || lane_wait(t->work->lane) != GPU_OK))
+    /* Where there is no beta, a result that is only scaled is set to zero: trmm, trsm with alpha = 0. */
+    bool needed = accel_is_read(t->work->call, out) &&
+                  !(t->scales && !accel_has_scalar(t->work->call->routine, ACCEL_beta));
+    if (damaged && (needed || lane_wait(t->work->lane) != GPU_OK))
         return GPU_LOST;
     return rest_by_original(t, tile) ? gpu_finished_else(status) : GPU_LOST;
 }
