@@ -1,7 +1,8 @@
 /*
- * Lanes that are slow to be made, or cannot be made: see gpu/lane.c. A thread for which a lane is free does not wait until another
+ * Lanes that are slow to be made, or cannot be made: see gpu/cuda/lane.c. A thread for which a lane is free does not wait until another
  * thread's has been made; a further one that cannot be made is no failure of the device.
  */
+#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -157,6 +158,48 @@ static void test_the_only_lane_that_cannot_be_made_is_a_failure(void **state)
     assert_non_null(strstr(gpu_failure(&device->common), "cuStreamCreate: CUDA_ERROR_UNKNOWN"));
 }
 
+static CUresult CUDAAPI no_stream_ever(CUstream *stream, unsigned flags)
+{
+    (void)stream;
+    (void)flags;
+    return CUDA_ERROR_LAUNCH_FAILED;
+}
+
+static CUresult CUDAAPI no_answer(size_t *free_bytes, size_t *total)
+{
+    (void)free_bytes;
+    (void)total;
+    return CUDA_ERROR_LAUNCH_FAILED;
+}
+
+/* After a kernel's fault, say: whoever has a lane may be long at the original, and its lane is of no use to others. */
+static void test_a_lane_of_a_broken_device_is_not_waited_for(void **state)
+{
+    const __typeof__(cuda_api) real = cuda_api;
+    struct gpu_scope scope;
+    struct gpu_lane *lane;
+    struct timespec until;
+    pthread_t thread;
+    void *other;
+    (void)state;
+    assert_int_equal(gpu_enter(device, &scope), GPU_OK);
+    lane_free_idle(device);
+    assert_int_equal(lane_acquire(device, &lane), GPU_OK);
+    CUDA(cuStreamCreate) = no_stream_ever;
+    CUDA(cuMemGetInfo) = no_answer;
+    assert_int_equal(pthread_create(&thread, NULL, acquire, NULL), 0);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 10; /* a test that fails has an end */
+    bool waits = pthread_timedjoin_np(thread, &other, &until) != 0;
+    cuda_api = real;
+    lane_release(lane, false);
+    if (waits)
+        pthread_join(thread, &other);
+    gpu_leave(&scope);
+    assert_false(waits);
+    assert_null(other);
+}
+
 static int start(void **state)
 {
     const char *build = getenv("BUILD");
@@ -184,6 +227,7 @@ int main(void)
         cmocka_unit_test(test_a_free_lane_is_not_waited_for),
         cmocka_unit_test(test_a_further_lane_that_cannot_be_made_is_waited_for),
         cmocka_unit_test(test_the_only_lane_that_cannot_be_made_is_a_failure),
+        cmocka_unit_test(test_a_lane_of_a_broken_device_is_not_waited_for),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

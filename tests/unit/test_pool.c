@@ -169,6 +169,22 @@ static void who_needs_the_room_waits(void **state)
     assert_string_equal(when, "after");
 }
 
+/* A call may plan with what is leaving: it waits for that where it asks for the memory. */
+static void what_is_leaving_can_be_had(void **state)
+{
+    (void)state;
+    pool_put(device, get(LARGE));
+    const int64_t before = pool_available(device);
+    CUDA(cuMemFree) = free_slowly;
+    pthread_t thread = begin_thread(trim, NULL);
+    sem_wait(&asked);
+    const int64_t meanwhile = pool_available(device);
+    sem_post(&go_on);
+    pthread_join(thread, NULL);
+    assert_int_equal(meanwhile, before);
+    assert_int_equal(pool_available(device), before);
+}
+
 static void a_failing_free_is_the_end_of_the_block(void **state)
 {
     (void)state;
@@ -209,6 +225,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(others_do_not_wait_for_a_free, begin, end),
         cmocka_unit_test_setup_teardown(others_do_not_wait_for_an_allocation, begin, end),
         cmocka_unit_test_setup_teardown(who_needs_the_room_waits, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_leaving_can_be_had, begin, end),
         cmocka_unit_test_setup_teardown(a_failing_free_is_the_end_of_the_block, begin, end),
     };
     return cmocka_run_group_tests(tests, start, stop);
