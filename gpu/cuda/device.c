@@ -259,6 +259,26 @@ static void trim(struct gpu_device *device)
     gpu_leave(&scope);
 }
 
+/* The first device has a place of its own: where the host has no memory, what the program has on the device is still found. */
+static struct cuda_device first_place;
+static atomic_bool first_taken;
+
+static struct cuda_device *make(void)
+{
+    if (atomic_exchange(&first_taken, true))
+        return calloc(1, sizeof(struct cuda_device));
+    memset(&first_place, 0, sizeof first_place);
+    return &first_place;
+}
+
+static void forget(struct cuda_device *device)
+{
+    if (device == &first_place)
+        atomic_store(&first_taken, false);
+    else
+        free(device);
+}
+
 static void stop(struct gpu_device *device)
 {
     struct cuda_device *own = cuda_device_of(device);
@@ -268,7 +288,7 @@ static void stop(struct gpu_device *device)
     atomic_fetch_sub(&started, 1);
     pool_end(own);
     lanes_end(own);
-    free(own);
+    forget(own);
 }
 
 /* ---- All together ---- */
@@ -298,12 +318,12 @@ struct gpu_device *gpu_start(const struct gpu_config *config, char why[GPU_FAILU
         snprintf(why, GPU_FAILURE_BYTES, "the program has ended");
         return NULL;
     }
-    struct cuda_device *device = calloc(1, sizeof *device);
+    struct cuda_device *device = make();
     failure_begin(&outer);
     const char *reason = device ? start(device, config) : "no memory";
     if (reason) {
         snprintf(why, GPU_FAILURE_BYTES, "%s", reason);
-        free(device);
+        forget(device);
         device = NULL;
     } else {
         device->common.functions = &functions;
