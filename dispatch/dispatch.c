@@ -13,7 +13,7 @@
 #include "base/output.h"
 #include "base/ranks.h"
 #include "dispatch/cost/contention.h"
-#include "dispatch/cost/figures.h"
+#include "dispatch/cost/cost.h"
 #include "gpu/gpu.h"
 #include "report/estimate.h"
 #include "report/log.h"
@@ -47,8 +47,8 @@ static void prepare_machine(void)
     const bool adapts = !wait;
     if (settings.devices.kind == ACCEL_DEVICES_NONE)
         settings.policy = ACCEL_POLICY_CPU;
-    figures_start(&settings, cores, adapts, ranks.mpi && ranks.rank > 0);
-    load_prepare();
+    cost_start(&settings, cores, adapts, ranks.mpi && ranks.rank > 0);
+    contention_prepare();
     start_prepare(&settings, &ranks, wait);
     survey_start(&settings, cores, adapts);
     run_start(&settings, adapts);
@@ -83,7 +83,7 @@ void dispatch_end(void)
     if (!dispatch_is_on())
         return;
     report_end();
-    figures_end();
+    cost_end();
 }
 
 bool dispatch_is_borrowed(void)

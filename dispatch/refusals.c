@@ -8,7 +8,7 @@
 
 #include "base/forks.h"
 #include "base/say.h"
-#include "dispatch/cost/figures.h"
+#include "dispatch/cost/cost.h"
 #include "start.h"
 
 _Noreturn void refuse_wrong_result(const struct dispatch_caller *caller)
@@ -45,5 +45,5 @@ void refuse_settings(const struct accel_settings *settings)
     if (atomic_load_explicit(&done, memory_order_relaxed) || atomic_exchange(&done, true))
         return;
     settings_complain();
-    figures_complain();
+    cost_complain();
 }

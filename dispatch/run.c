@@ -14,7 +14,7 @@
 #include "base/say.h"
 #include "base/text.h"
 #include "dispatch/cost/contention.h"
-#include "dispatch/cost/figures.h"
+#include "dispatch/cost/cost.h"
 #include "dispatch/cost/regret.h"
 #include "dispatch/cost/warm.h"
 #include "gpu/gpu.h"
@@ -58,11 +58,11 @@ static void judge(const struct accel_record *record, const struct situation *sit
     const double ms = record->ms;
     if (!adapts || decision->why != ACCEL_FASTER)
         return;
-    enum sites_verdict verdict = sites_note(situation->site, ms, decision->est_cpu_ms);
+    enum regret_verdict verdict = regret_note(situation->site, ms, decision->est_cpu_ms);
     bool alone = decision->est_gpu_ms == decision->est_own_ms; /* it had the device for itself */
-    if (alone && (verdict != SITES_EARLY || ms < decision->est_own_ms))
-        figures_learn_gpu(record->call, ms);
-    if (verdict == SITES_SENT_BACK)
+    if (alone && (verdict != REGRET_EARLY || ms < decision->est_own_ms))
+        cost_learn_gpu(record->call, ms);
+    if (verdict == REGRET_SENT_BACK)
         report_pinned(record);
 }
 
@@ -115,9 +115,9 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
     verify_begin(&verification, call, settings);
     const bool first = !warm_is(call->routine);
     double start = accel_now_ms();
-    int number = load_enter_gpu(start_contention(), situation->decision.est_own_ms);
+    int number = contention_enter_gpu(start_contention(), situation->decision.est_own_ms);
     enum gpu_status status = gpu_run(start_device(), call, &host);
-    load_leave_gpu(start_contention(), number);
+    contention_leave_gpu(start_contention(), number);
     record->ms = accel_now_ms() - start;
     if (status == GPU_OK)
         warm_note(call->routine);
@@ -181,7 +181,7 @@ static void stop_computing(void *unused)
 {
     (void)unused;
     if (computes)
-        load_leave_cpu();
+        contention_leave_cpu();
     computes = NULL;
 }
 
@@ -205,10 +205,10 @@ void run_forward(const struct accel_call *call, const struct situation *situatio
     const char *here = __builtin_frame_address(0);
     if (computes && here >= computes) {
         computes = NULL;
-        load_leave_cpu();
+        contention_leave_cpu();
     }
     bool counted = !computes;
-    bool alone = counted && load_enter_cpu() == 1;
+    bool alone = counted && contention_enter_cpu() == 1;
     if (counted)
         count_computing(here);
     double start = accel_now_ms();
@@ -216,11 +216,11 @@ void run_forward(const struct accel_call *call, const struct situation *situatio
     record->ms = accel_now_ms() - start;
     if (counted) {
         computes = NULL;
-        alone = alone && load_cpu_calls() == 1;
-        load_leave_cpu();
+        alone = alone && contention_cpu_calls() == 1;
+        contention_leave_cpu();
     }
     if (alone && adapts && situation->decision.est_cpu_ms > 0)
-        figures_learn_cpu(call, situation->library, situation->threads, record->ms);
+        cost_learn_cpu(call, situation->library, situation->threads, record->ms);
 }
 
 /* Below this a call's time is not worth knowing: taking it would cost more than it could gain. */

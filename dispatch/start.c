@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/forks.h"
-#include "dispatch/cost/figures.h"
+#include "dispatch/cost/cost.h"
 #include "base/quiet_thread.h"
 #include "dispatch/cost/contention.h"
 #include "base/say.h"
@@ -31,7 +31,7 @@ static char why_none[GPU_FAILURE_BYTES]; /* constant once the state is ACCEL_GPU
 /* The one device that is used, with all that is kept of it beside what gpu/ keeps. */
 static struct {
     struct gpu_device *_Atomic gpu; /* NULL: none has been started */
-    struct load load;
+    struct contention load;
     struct full full;
     char name[16], cpu_name[24];
 } device = {.name = "gpu0", .cpu_name = "gpu0+cpu"};
@@ -65,7 +65,7 @@ static void set_state(enum accel_gpu_state to)
 bool start_pretend(void)
 {
     int64_t bytes = 0;
-    if (!figures_set_gpu_named(settings->estimate, &bytes)) {
+    if (!cost_set_gpu_named(settings->estimate, &bytes)) {
         accel_say("no GPU is known as %s: nothing is estimated", settings->estimate);
         return false;
     }
@@ -86,7 +86,7 @@ struct gpu_device *start_device(void)
     return atomic_load_explicit(&device.gpu, memory_order_acquire);
 }
 
-struct load *start_contention(void)
+struct contention *start_contention(void)
 {
     return &device.load;
 }
@@ -225,8 +225,8 @@ static void start_cuda(bool background)
         if (info->passed_over[0] &&
             (settings->log != ACCEL_LOG_OFF || settings->devices.kind == ACCEL_DEVICES_LIST))
             accel_say("%s is used; passed over: %s", device.name, info->passed_over);
-        load_start(&device.load, info->id);
-        figures_set_gpu(new);
+        contention_start(&device.load, info->id);
+        cost_set_gpu(new);
         if (background)
             warm_products();
         set_state(ACCEL_GPU_READY);
@@ -330,7 +330,7 @@ static void give_gpu_up(void)
     enum accel_gpu_state was = start_state();
     atomic_store(&threaded, false);
     atomic_store(&threadless, false);
-    load_fork_child(&device.load);
+    contention_fork_child(&device.load);
     if (gpu_state_has_cuda(was)) {
         set_state(ACCEL_GPU_FORKED);
         gpu_fork_child();

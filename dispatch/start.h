@@ -30,7 +30,7 @@ int64_t start_memory(void);
 struct gpu_device *start_device(void);
 
 /* The calls on it, of all processes; and whether it is full. */
-struct load *start_contention(void);
+struct contention *start_contention(void);
 struct full *start_full(void);
 
 /* What is known of it; all zero where there is none. */

@@ -13,7 +13,7 @@
 #include "base/forks.h"
 #include "base/say.h"
 #include "dispatch/cost/contention.h"
-#include "dispatch/cost/figures.h"
+#include "dispatch/cost/cost.h"
 #include "dispatch/cost/regret.h"
 #include "dispatch/cost/warm.h"
 #include "gpu/gpu.h"
@@ -70,28 +70,28 @@ static void decide_now(const struct accel_call *call, struct situation *situatio
         machine.gpu_slowdown = start_gpu()->sharers > 1 ? start_gpu()->sharers : 1;
     }
     if (adapts && machine.gpu == ACCEL_GPU_READY && settings->policy == ACCEL_POLICY_AUTO &&
-        load_cpu_calls() == 0)
-        figures_probe(situation->library, situation->threads);
+        contention_cpu_calls() == 0)
+        cost_probe(situation->library, situation->threads);
     if (adapts && valid) {
-        double demand = (double)(load_cpu_calls() + 1) * situation->threads;
+        double demand = (double)(contention_cpu_calls() + 1) * situation->threads;
         machine.cpu_slowdown = demand > cores ? demand / cores : 1;
         if (situation->threads > cores) /* what was measured of the library was so, too */
-            machine.cpu_slowdown = load_cpu_calls() + 1;
+            machine.cpu_slowdown = contention_cpu_calls() + 1;
     }
     if (adapts && valid && machine.gpu == ACCEL_GPU_READY) {
-        machine.gpu_wait_ms = load_gpu_ms(start_contention());
-        machine.lost = sites_lost(situation->site);
+        machine.gpu_wait_ms = contention_gpu_ms(start_contention());
+        machine.lost = regret_lost(situation->site);
         machine.full = full_for(start_full(), call);
     }
     if (start_waits())
         machine.gpu_first_ms = warm_counted_ms(call->routine);
     machine.distrusted = left_alone_has(call->routine, LEFT_WRONG);
     machine.failed = left_alone_has(call->routine, LEFT_FAILED);
-    figures_borrow(&machine, call->routine, situation->library, situation->threads);
+    cost_borrow(&machine, call->routine, situation->library, situation->threads);
     situation->decision = accel_decide(call, &machine, settings);
     bool ends = settings->require_gpu && !situation->decision.gpu &&
                 accel_is_fallback(call, &machine, settings, situation->decision.why);
-    figures_give_back();
+    cost_give_back();
     situation->fallback = ends;
 }
 
@@ -211,7 +211,7 @@ void survey(struct accel_call *call, const struct dispatch_caller *caller,
     locate(call, caller);
     situation->library = caller->library(caller->context);
     situation->threads = situation->library->threads(situation->library);
-    situation->site = adapts ? sites_key(caller->site, call) : 0;
+    situation->site = adapts ? regret_key(caller->site, call) : 0;
     decide_now(call, situation);
     const enum accel_gpu_state now = start_state();
     const bool starting = gpu_state_is_open(now);

@@ -189,7 +189,7 @@ static int write_sections(const char *path, const struct sections *sections)
     }
     struct sigaction before[ENDING];
     hold_off(before);
-    const char *wrong = model_file_put(path, keys, bodies, sections->count, true);
+    const char *wrong = calibration_put(path, keys, bodies, sections->count, true);
     int error = errno;
     let_go(before);
     if (!wrong)
@@ -243,7 +243,7 @@ static void show_order(int64_t order)
 }
 
 /* What is measured: libraries each on their own, the first together with the GPU. */
-struct calibration {
+struct measuring {
     char no_device[GPU_FAILURE_BYTES]; /* why there is none */
     struct program_libraries program;  /* none: the library is as it is */
     struct library library[LIBRARIES_MAX];
@@ -276,14 +276,14 @@ static void set_threads(const struct survey *survey, const struct program_librar
 
 /* The algorithms for singular values come first, since the routines are measured with them; they have an eighth of the
  * time. */
-static bool run_survey(struct calibration *calibration, int at)
+static bool run_survey(struct measuring *measuring, int at)
 {
-    struct survey *survey = &calibration->survey[at];
+    struct survey *survey = &measuring->survey[at];
     bool terminal = isatty(STDERR_FILENO);
     if (!survey_open(survey))
         return false;
-    if (calibration->program.count > 0)
-        set_threads(survey, &calibration->seen[at]);
+    if (measuring->program.count > 0)
+        set_threads(survey, &measuring->seen[at]);
     if (survey->gpu)
         svd_survey_run(&survey->svd, survey->device, &survey->memory,
                        survey->start + (survey->deadline - survey->start) / 8,
@@ -291,22 +291,22 @@ static bool run_survey(struct calibration *calibration, int at)
     survey_run(survey, terminal ? show_progress : NULL);
     if (terminal)
         fputs("\r\033[K", stderr);
-    return sections_add(&calibration->sections, survey,
+    return sections_add(&measuring->sections, survey,
                         survey->gpu ? gpu_info(survey->device) : NULL);
 }
 
 /* Each library has as much of the time, the GPU as much as one. */
-static bool run_surveys(struct calibration *calibration, double start, double seconds)
+static bool run_surveys(struct measuring *measuring, double start, double seconds)
 {
-    struct survey *survey = calibration->survey;
-    const bool was_busy = warn_if_busy(), shared = survey->gpu && calibration->count > 1;
-    const double share = seconds / (calibration->count + shared);
+    struct survey *survey = measuring->survey;
+    const bool was_busy = warn_if_busy(), shared = survey->gpu && measuring->count > 1;
+    const double share = seconds / (measuring->count + shared);
     struct busy before, after;
     busy_read(&before);
-    for (int i = 0; i < calibration->count; i++) {
+    for (int i = 0; i < measuring->count; i++) {
         survey[i].start = i == 0 ? start : survey_now();
         survey[i].deadline = survey[i].start + (i == 0 && shared ? 2 * share : share);
-        if (!run_survey(calibration, i))
+        if (!run_survey(measuring, i))
             return false;
     }
     busy_read(&after);
@@ -315,59 +315,59 @@ static bool run_surveys(struct calibration *calibration, double start, double se
     return true;
 }
 
-static int finish(struct calibration *calibration, const char *path)
+static int finish(struct measuring *measuring, const char *path)
 {
-    const struct survey *survey = calibration->survey;
-    if (calibration->sections.count == 0)
+    const struct survey *survey = measuring->survey;
+    if (measuring->sections.count == 0)
         return fail("nothing was measured", "the libraries have none of the routines");
-    if (write_sections(path, &calibration->sections) != 0)
+    if (write_sections(path, &measuring->sections) != 0)
         return 1;
-    report_print(path, &calibration->sections, survey, calibration->count,
+    report_print(path, &measuring->sections, survey, measuring->count,
                  survey->gpu      ? NULL
                  : survey->device ? gpu_failure(survey->device)
-                                  : calibration->no_device);
+                                  : measuring->no_device);
     if (fflush(stdout) != 0)
         return fail("the report cannot be written", strerror(errno));
-    return calibration->whole ? 0 : 1;
+    return measuring->whole ? 0 : 1;
 }
 
 /* Returns the exit status where nothing can be measured, else 0. */
-static int open_libraries(struct calibration *calibration, const struct options *options)
+static int open_libraries(struct measuring *measuring, const struct options *options)
 {
     const char *wrong;
-    calibration->whole = true;
+    measuring->whole = true;
     if (!options->program) {
-        calibration->count = 1;
-        wrong = library_open(&calibration->library[0], options->library);
+        measuring->count = 1;
+        wrong = library_open(&measuring->library[0], options->library);
         if (wrong)
             fail("--library", wrong);
         return !wrong ? 0 : options->library ? 2 : 1;
     }
-    const struct program_libraries *program = &calibration->program;
-    if (!program_run(&calibration->program, options->program))
+    const struct program_libraries *program = &measuring->program;
+    if (!program_run(&measuring->program, options->program))
         return 1;
-    calibration->whole = program->whole;
+    measuring->whole = program->whole;
     for (int i = 0; i < program->count; i++) {
-        wrong = library_open_own(&calibration->library[calibration->count], program->one[i].path);
+        wrong = library_open_own(&measuring->library[measuring->count], program->one[i].path);
         if (wrong) {
             fail("a library that the program calls cannot be opened again", wrong);
-            calibration->whole = false;
+            measuring->whole = false;
         } else {
-            calibration->seen[calibration->count++] = program->one[i];
+            measuring->seen[measuring->count++] = program->one[i];
         }
     }
-    return calibration->count > 0 ? 0 : 1;
+    return measuring->count > 0 ? 0 : 1;
 }
 
-static void close_all(struct calibration *calibration)
+static void close_all(struct measuring *measuring)
 {
-    for (int i = 0; i < calibration->count; i++)
-        survey_close(&calibration->survey[i]);
-    sections_free(&calibration->sections);
-    program_free(&calibration->program);
+    for (int i = 0; i < measuring->count; i++)
+        survey_close(&measuring->survey[i]);
+    sections_free(&measuring->sections);
+    program_free(&measuring->program);
 }
 
-static int calibrate(struct calibration *calibration, const struct options *options,
+static int calibrate(struct measuring *measuring, const struct options *options,
                      const struct accel_settings *settings, double start, const char *path)
 {
     struct workload_memory memory;
@@ -376,20 +376,20 @@ static int calibrate(struct calibration *calibration, const struct options *opti
                                       .memory_share = 0.8,
                                       .devices = listed ? settings->devices.number : NULL,
                                       .device_count = listed ? settings->devices.count : 0};
-    struct survey *first = calibration->survey;
-    first->device = gpu_start(&config, calibration->no_device);
+    struct survey *first = measuring->survey;
+    first->device = gpu_start(&config, measuring->no_device);
     first->gpu =
         first->device && gpu_measure_copies(first->device, &first->up_gbps, &first->down_gbps);
     if (!workload_memory_open(&memory, options->memory))
         return fail("--memory", strerror(errno));
     if (first->gpu)
         first->first = first_calls_measure(first->device, &memory);
-    for (int i = 0; i < calibration->count; i++) {
-        calibration->survey[i].library = &calibration->library[i];
-        calibration->survey[i].memory = memory;
+    for (int i = 0; i < measuring->count; i++) {
+        measuring->survey[i].library = &measuring->library[i];
+        measuring->survey[i].memory = memory;
     }
-    int status = run_surveys(calibration, start, options->seconds)
-                     ? finish(calibration, path)
+    int status = run_surveys(measuring, start, options->seconds)
+                     ? finish(measuring, path)
                      : fail("no memory", "for the measurements");
     workload_memory_close(&memory);
     return status;
@@ -402,7 +402,7 @@ int calibrate_command(int argc, char **argv)
     struct options options = {.seconds = 50, .memory = 512 << 20};
     struct accel_settings settings;
     char path[PATH_MAX];
-    struct calibration calibration = {.count = 0};
+    struct measuring measuring = {.count = 0};
     const struct sections none = {.count = 0};
     double start = survey_now();
     if (argp_parse(&argp, argc, argv, 0, NULL, &options) != 0)
@@ -416,11 +416,11 @@ int calibrate_command(int argc, char **argv)
         return fail("libaccel is preloaded here", "run this command without it");
     if (write_sections(path, &none) != 0)
         return 1;
-    int status = open_libraries(&calibration, &options);
+    int status = open_libraries(&measuring, &options);
     if (options.program)
         start = survey_now();
     if (status == 0)
-        status = calibrate(&calibration, &options, &settings, start, path);
-    close_all(&calibration);
+        status = calibrate(&measuring, &options, &settings, start, path);
+    close_all(&measuring);
     return status;
 }

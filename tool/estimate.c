@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "report/estimate.h"
-#include "dispatch/cost/model_file.h"
+#include "dispatch/cost/calibration.h"
 #include "dispatch/settings.h"
 #include "base/clock.h"
 #include "gpu_names.h"
@@ -67,7 +67,7 @@ static bool is_list(const char *gpu)
     return strcmp(gpu, "list") == 0 || strcmp(gpu, "?") == 0;
 }
 
-static int list_gpus(const struct model_file *file)
+static int list_gpus(const struct calibration *file)
 {
     gpu_names_print(file);
     if (fflush(stdout) == 0)
@@ -78,11 +78,11 @@ static int list_gpus(const struct model_file *file)
 
 /* The calibration; where there is none, or, unless it was named, none that can be read, it has no text. False: it is said
  * what is wrong. */
-static bool open_model(struct model_file *file, const struct options *options, bool named)
+static bool open_model(struct calibration *file, const struct options *options, bool named)
 {
-    const char *wrong = options->model ? model_file_open(file, options->model) : NULL;
+    const char *wrong = options->model ? calibration_open(file, options->model) : NULL;
     if (!options->model || wrong)
-        *file = (struct model_file){NULL, 0};
+        *file = (struct calibration){NULL, 0};
     if (!wrong || !named)
         return true;
     fprintf(stderr, "accel estimate: --model %s: %s; allowed: a file of `accel calibrate`\n",
@@ -252,19 +252,19 @@ int estimate_command(int argc, char **argv)
         options.model = settings.model;
     if (options.model && realpath(options.model, model)) /* the program may change its folder */
         options.model = model;
-    struct model_file file;
-    struct model_section section;
+    struct calibration file;
+    struct calibration_section section;
     char gpu[MODEL_KEY_BYTES];
     if (!open_model(&file, &options, named))
         return 2;
     if (options.gpu && is_list(options.gpu)) {
         int status = list_gpus(&file);
-        model_file_close(&file);
+        calibration_close(&file);
         return status;
     }
     bool right = options.gpu && options.program && gpu_name_find(gpu, options.gpu, &file);
-    bool calibrated = right && file.text && model_file_find_gpu(&file, gpu, &section);
-    model_file_close(&file);
+    bool calibrated = right && file.text && calibration_find_gpu(&file, gpu, &section);
+    calibration_close(&file);
     if (!options.gpu)
         fprintf(stderr, "accel estimate: no GPU is given: --gpu NAME; --gpu list prints them\n");
     else if (!options.program)

@@ -13,20 +13,20 @@ enum { NEAR_MOST = 6 };
 
 /* Goes through the calibration's, and then through those that are known. */
 struct walk {
-    struct model_file rest;
+    struct calibration rest;
     const struct known_gpu *known;
     bool measured;
 };
 
-static struct walk start(const struct model_file *file)
+static struct walk start(const struct calibration *file)
 {
-    return (struct walk){file ? *file : (struct model_file){NULL, 0}, known_gpus, true};
+    return (struct walk){file ? *file : (struct calibration){NULL, 0}, known_gpus, true};
 }
 
 static bool next(struct walk *walk, char name[MODEL_KEY_BYTES])
 {
-    struct model_section section;
-    if (walk->measured && walk->rest.text && model_file_next_gpu(&walk->rest, name, &section))
+    struct calibration_section section;
+    if (walk->measured && walk->rest.text && calibration_next_gpu(&walk->rest, name, &section))
         return true;
     walk->measured = false;
     if (!walk->known->name)
@@ -35,7 +35,7 @@ static bool next(struct walk *walk, char name[MODEL_KEY_BYTES])
     return true;
 }
 
-void gpu_names_print(const struct model_file *file)
+void gpu_names_print(const struct calibration *file)
 {
     struct walk walk = start(file);
     char name[MODEL_KEY_BYTES];
@@ -85,7 +85,7 @@ static bool matches(enum match match, const char *given, const char *name)
 }
 
 /* How many names match, the same one in the calibration and known counted once; the first of them. */
-static int count_matches(enum match match, const char *given, const struct model_file *file,
+static int count_matches(enum match match, const char *given, const struct calibration *file,
                          char found[NEAR_MOST][MODEL_KEY_BYTES])
 {
     struct walk walk = start(file);
@@ -118,10 +118,10 @@ static bool refuse(const char *given, const char *why, char near[NEAR_MOST][MODE
     return false;
 }
 
-bool gpu_name_find(char name[MODEL_KEY_BYTES], const char *given, const struct model_file *file)
+bool gpu_name_find(char name[MODEL_KEY_BYTES], const char *given, const struct calibration *file)
 {
     char squeezed[MODEL_KEY_BYTES], found[NEAR_MOST][MODEL_KEY_BYTES];
-    struct model_section section;
+    struct calibration_section section;
     squeeze(squeezed, given);
     if (!squeezed[0])
         return refuse(given, "is no name", found, 0);
@@ -131,7 +131,7 @@ bool gpu_name_find(char name[MODEL_KEY_BYTES], const char *given, const struct m
     }
     /* By its words: a name as CUDA has it, which may say more. */
     if (strlen(given) < MODEL_KEY_BYTES &&
-        (known_gpu_find(given) || (file && model_file_find_gpu(file, given, &section)))) {
+        (known_gpu_find(given) || (file && calibration_find_gpu(file, given, &section)))) {
         strcpy(name, given);
         return true;
     }

@@ -5,7 +5,7 @@
 #ifndef ACCEL_TOOL_SECTIONS_H
 #define ACCEL_TOOL_SECTIONS_H
 
-#include "dispatch/cost/model_file.h"
+#include "dispatch/cost/calibration.h"
 #include "survey.h"
 
 enum { SECTIONS_MAX = 2 * LIBRARIES_MAX + 1 };

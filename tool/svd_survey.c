@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cpu_ref/verify.h"
-#include "dispatch/cost/model_file.h"
+#include "dispatch/cost/calibration.h"
 #include "ops/shape.h"
 #include "ops/op.h"
 #include "fill.h"

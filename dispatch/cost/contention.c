@@ -18,7 +18,7 @@
 #include "base/held_signals.h"
 #include "base/text.h"
 
-enum { PAGE = LOAD_ENTRIES * sizeof(struct load_entry) };
+enum { PAGE = CONTENTION_ENTRIES * sizeof(struct contention_entry) };
 
 static _Atomic int cpu_calls;
 
@@ -33,7 +33,7 @@ static int64_t now_us(void)
 
 static char folder[PATH_MAX - 128];
 
-void load_prepare(void)
+void contention_prepare(void)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     bool usable = runtime && runtime[0] == '/' && strlen(runtime) < sizeof folder;
@@ -72,7 +72,7 @@ static bool has_room(int fd)
     return room;
 }
 
-void load_start(struct load *load, const char *device)
+void contention_start(struct contention *load, const char *device)
 {
     char path[PATH_MAX];
     int saved = errno;
@@ -90,17 +90,17 @@ void load_start(struct load *load, const char *device)
 
 /* ---- The GPU ---- */
 
-static struct load_entry *entries_of(struct load *load)
+static struct contention_entry *entries_of(struct contention *load)
 {
-    struct load_entry *shared = atomic_load(&load->page);
+    struct contention_entry *shared = atomic_load(&load->page);
     return shared ? shared : load->own;
 }
 
-int load_enter_gpu(struct load *load, double ms)
+int contention_enter_gpu(struct contention *load, double ms)
 {
-    struct load_entry *entries = entries_of(load);
+    struct contention_entry *entries = entries_of(load);
     int32_t self = (int32_t)getpid();
-    for (int i = 0; i < LOAD_ENTRIES; i++) {
+    for (int i = 0; i < CONTENTION_ENTRIES; i++) {
         int32_t nobody = 0;
         if (atomic_load_explicit(&entries[i].owner, memory_order_relaxed) == 0 &&
             atomic_compare_exchange_strong(&entries[i].owner, &nobody, self)) {
@@ -111,9 +111,9 @@ int load_enter_gpu(struct load *load, double ms)
     return -1;
 }
 
-void load_leave_gpu(struct load *load, int number)
+void contention_leave_gpu(struct contention *load, int number)
 {
-    struct load_entry *entries = entries_of(load);
+    struct contention_entry *entries = entries_of(load);
     if (number < 0)
         return;
     /* Whoever took this one for dead may have given it to somebody else. */
@@ -122,7 +122,7 @@ void load_leave_gpu(struct load *load, int number)
 }
 
 /* A process that was killed leaves its calls behind. */
-static bool is_dead(struct load_entry *entry, int32_t owner)
+static bool is_dead(struct contention_entry *entry, int32_t owner)
 {
     int saved = errno;
     bool dead = owner <= 0 || (kill(owner, 0) != 0 && errno == ESRCH);
@@ -132,13 +132,13 @@ static bool is_dead(struct load_entry *entry, int32_t owner)
     return dead;
 }
 
-double load_gpu_ms(struct load *load)
+double contention_gpu_ms(struct contention *load)
 {
-    struct load_entry *entries = entries_of(load);
+    struct contention_entry *entries = entries_of(load);
     int32_t self = 0;
     int64_t now = 0;
     double sum = 0;
-    for (int i = 0; i < LOAD_ENTRIES; i++) {
+    for (int i = 0; i < CONTENTION_ENTRIES; i++) {
         int32_t owner = atomic_load_explicit(&entries[i].owner, memory_order_relaxed);
         if (owner == 0)
             continue;
@@ -158,25 +158,25 @@ double load_gpu_ms(struct load *load)
 
 /* ---- The CPU ---- */
 
-int load_enter_cpu(void)
+int contention_enter_cpu(void)
 {
     return atomic_fetch_add(&cpu_calls, 1) + 1;
 }
 
-void load_leave_cpu(void)
+void contention_leave_cpu(void)
 {
     atomic_fetch_sub(&cpu_calls, 1);
 }
 
-int load_cpu_calls(void)
+int contention_cpu_calls(void)
 {
     return atomic_load_explicit(&cpu_calls, memory_order_relaxed);
 }
 
-void load_fork_child(struct load *load)
+void contention_fork_child(struct contention *load)
 {
     atomic_store(&load->page, NULL);
-    for (int i = 0; i < LOAD_ENTRIES; i++)
+    for (int i = 0; i < CONTENTION_ENTRIES; i++)
         atomic_store(&load->own[i].owner, 0);
 }
 

@@ -34,7 +34,7 @@ static uint64_t mixed(uint64_t x)
     return x ^ x >> 31;
 }
 
-uint64_t sites_key(uintptr_t site, const struct accel_call *call)
+uint64_t regret_key(uintptr_t site, const struct accel_call *call)
 {
     uint64_t key = mixed((uint64_t)site) ^ mixed((uint64_t)(uintptr_t)call->routine + 1);
     for (int i = 0; i <= ACCEL_DIMENSIONS; i++) {
@@ -57,7 +57,7 @@ static struct place *find(uint64_t key)
     return NULL;
 }
 
-bool sites_lost(uint64_t key)
+bool regret_lost(uint64_t key)
 {
     struct place *place = find(key);
     return place && atomic_load_explicit(&place->key, memory_order_relaxed) == key &&
@@ -77,9 +77,9 @@ static bool is_setup(const struct place *place, double loss_ms)
     return true;
 }
 
-enum sites_verdict sites_note(uint64_t key, double gpu_ms, double cpu_ms)
+enum regret_verdict regret_note(uint64_t key, double gpu_ms, double cpu_ms)
 {
-    enum sites_verdict verdict = SITES_USUAL;
+    enum regret_verdict verdict = REGRET_USUAL;
     pthread_mutex_lock(&lock);
     struct place *place = find(key);
     if (place) {
@@ -92,9 +92,9 @@ enum sites_verdict sites_note(uint64_t key, double gpu_ms, double cpu_ms)
         bool enough = place->runs >= RUNS_LEAST || place->gpu_ms - place->cpu_ms > long_ms;
         if (enough && place->gpu_ms > margin * place->cpu_ms &&
             !atomic_exchange(&place->lost, true))
-            verdict = SITES_SENT_BACK;
+            verdict = REGRET_SENT_BACK;
         else if (place->runs < RUNS_LEAST)
-            verdict = SITES_EARLY;
+            verdict = REGRET_EARLY;
     }
     pthread_mutex_unlock(&lock);
     return verdict;

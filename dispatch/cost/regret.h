@@ -3,23 +3,23 @@
  * whose calls lose there is sent back to the CPU for good: a wrong estimate then costs a few calls, not the program's time.
  * Thread-safe.
  */
-#ifndef ACCEL_SITES_H
-#define ACCEL_SITES_H
+#ifndef ACCEL_REGRET_H
+#define ACCEL_REGRET_H
 
 #include "model.h"
 
 /* The number of a place: its return address, the routine, and the class of the shape (each size by its power of two). */
-uint64_t sites_key(uintptr_t site, const struct accel_call *call);
+uint64_t regret_key(uintptr_t site, const struct accel_call *call);
 
 /* Whether the place has been sent back. */
-bool sites_lost(uint64_t key);
+bool regret_lost(uint64_t key);
 
 /* A call from there took so long on the GPU (milliseconds), and would have taken the CPU so long. */
-enum sites_verdict {
-    SITES_EARLY, /* one of the first runs, which set up what others use: they say little */
-    SITES_USUAL,
-    SITES_SENT_BACK /* by this one */
+enum regret_verdict {
+    REGRET_EARLY, /* one of the first runs, which set up what others use: they say little */
+    REGRET_USUAL,
+    REGRET_SENT_BACK /* by this one */
 };
-enum sites_verdict sites_note(uint64_t key, double gpu_ms, double cpu_ms);
+enum regret_verdict regret_note(uint64_t key, double gpu_ms, double cpu_ms);
 
 #endif

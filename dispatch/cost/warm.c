@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/forks.h"
-#include "figures.h"
+#include "cost.h"
 #include "gpu/gpu.h"
 #include "base/quiet_thread.h"
 #include "ops/shape.h"
@@ -44,7 +44,7 @@ double warm_cost_ms(const struct accel_routine *routine)
 {
     if (warm_is(routine))
         return 0;
-    const struct figures_first first = figures_first_calls();
+    const struct cost_first first = cost_first_calls();
     bool opens = accel_uses_solver(routine) && !atomic_load(&solver_is_open);
     return first.kernels_ms + (opens ? first.solver_ms : 0);
 }

@@ -23,7 +23,7 @@ static _Atomic(const struct accel_original *) global_original[ACCEL_ENTRIES_MAX]
 
 /* Beside the site table: the same places, for the slow path. */
 static _Atomic(const struct accel_original *) site_original[ACCEL_SITES];
-static bool sites_used;
+static bool regret_used;
 
 static struct {
     uint32_t exported;
@@ -120,7 +120,7 @@ static void site_set(uint32_t at, uint64_t key, const struct accel_original *ori
 static void site_insert(uint64_t key, const struct accel_original *original)
 {
     uint32_t at = site_place(key);
-    sites_used = true;
+    regret_used = true;
     for (int i = 0; i < PROBES; i++, at = next_place(at)) {
         uint64_t there = atomic_load_explicit(&accel_site_key[at], memory_order_relaxed);
         if (there == key)
@@ -226,11 +226,11 @@ void accel_slots_drop_if_unloaded(void)
             atomic_store_explicit(&accel_slot_enter[i], slow_code(i), memory_order_release);
             atomic_store_explicit(&global_original[i], NULL, memory_order_release);
         }
-        for (int i = 0; sites_used && i < ACCEL_SITES; i++) {
+        for (int i = 0; regret_used && i < ACCEL_SITES; i++) {
             atomic_store_explicit(&accel_site_key[i], 0, memory_order_release);
             atomic_store_explicit(&site_original[i], NULL, memory_order_release);
         }
-        sites_used = false;
+        regret_used = false;
         callers = 0;
     }
     own_unlock(&lock);

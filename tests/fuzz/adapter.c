@@ -309,7 +309,7 @@ static void decide(struct accel_call *call)
     else
         accel_is_fallback(call, &machine, &settings, decision.why);
     lapack_gpu_bytes(call);
-    sites_key(1, call);
+    regret_key(1, call);
     const struct accel_record record = record_of(call, "symbol", 0, decision);
     if (!report_is_on()) {
         log_start(ACCEL_LOG_DECISIONS, NULL);

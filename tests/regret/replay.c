@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "dispatch/decide.h"
-#include "dispatch/cost/model_file.h"
+#include "dispatch/cost/calibration.h"
 #include "ops/shape.h"
 
 static const double most_sum = 1.05, most_call = 1.5;
@@ -36,13 +36,13 @@ static const struct accel_routine *routine_of(const char *name)
 }
 
 /* The routine's line in whichever of the sections has it: the CPU's libraries have one each. */
-static bool find_curve(const struct model_file *file, const char *prefix,
+static bool find_curve(const struct calibration *file, const char *prefix,
                        const struct accel_routine *routine, struct model_curve *curve)
 {
-    struct model_file rest = *file;
-    struct model_section section;
-    while (model_file_find(&rest, prefix, true, &section)) {
-        if (model_section_curve(&section, routine, curve))
+    struct calibration rest = *file;
+    struct calibration_section section;
+    while (calibration_find(&rest, prefix, true, &section)) {
+        if (calibration_section_curve(&section, routine, curve))
             return true;
         size_t behind = (size_t)(section.text - rest.text) + section.length;
         rest.text += behind;
@@ -77,13 +77,13 @@ static double read_time(const char *text, bool *extrapolated)
     return *text == '-' ? -1 : atof(text);
 }
 
-static struct accel_decision decide(const struct accel_call *call, const struct model_file *file)
+static struct accel_decision decide(const struct accel_call *call, const struct calibration *file)
 {
     static const struct accel_settings settings = {.on = true};
     static const struct accel_routine *last;
     static struct model_curve cpu, gpu;
     struct accel_machine machine;
-    struct model_section section;
+    struct calibration_section section;
     if (call->routine != last) { /* a recording has all calls of a routine together */
         const struct model_rates cpu_rates = accel_nominal_cpu(1), gpu_rates = accel_nominal_gpu();
         last = call->routine;
@@ -95,9 +95,9 @@ static struct accel_decision decide(const struct accel_call *call, const struct 
     }
     accel_machine_init(&machine, &cpu, &gpu);
     machine.gpu = ACCEL_GPU_READY;
-    if (model_file_find(file, "[gpu ", true, &section)) {
-        machine.up_gbps = model_section_value(&section, "up_gbps");
-        machine.down_gbps = model_section_value(&section, "down_gbps");
+    if (calibration_find(file, "[gpu ", true, &section)) {
+        machine.up_gbps = calibration_section_value(&section, "up_gbps");
+        machine.down_gbps = calibration_section_value(&section, "down_gbps");
     }
     return accel_decide(call, &machine, &settings);
 }
@@ -150,7 +150,7 @@ static bool report(const char *which, const struct sums *sums)
 
 int main(int argc, char **argv)
 {
-    struct model_file file;
+    struct calibration file;
     struct sums all = {0}, measured = {0};
     struct worst worst = {.ratio = 1};
     char line[256];
@@ -159,7 +159,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: replay TIMES MODEL\n");
         return 2;
     }
-    const char *wrong = model_file_open(&file, argv[2]);
+    const char *wrong = calibration_open(&file, argv[2]);
     if (wrong) {
         fprintf(stderr, "replay: %s: %s\n", argv[2], wrong);
         return 2;
@@ -188,7 +188,7 @@ int main(int argc, char **argv)
         }
     }
     fclose(times);
-    model_file_close(&file);
+    calibration_close(&file);
     bool met = report("with what is extrapolated", &all);
     met = report("measured on both sides", &measured) && met;
     printf("calls beyond %.1f times the better side %ld, worst %.2f (%s)\n", most_call, worst.calls,

@@ -1,7 +1,7 @@
 /* put_model PATH [KEY BODY]...: a calibration of these sections. A body's lines end in newlines. */
 #include <stdio.h>
 
-#include "dispatch/cost/model_file.h"
+#include "dispatch/cost/calibration.h"
 
 int main(int argc, char **argv)
 {
@@ -13,7 +13,7 @@ int main(int argc, char **argv)
         keys[count] = argv[i];
         bodies[count] = argv[i + 1];
     }
-    const char *wrong = model_file_put(argv[1], keys, bodies, count, true);
+    const char *wrong = calibration_put(argv[1], keys, bodies, count, true);
     if (wrong)
         fprintf(stderr, "put_model: %s\n", wrong);
     return wrong != NULL;

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "model_file.h"
+#include "calibration.h"
 
 #include <cpuid.h>
 #include <errno.h>
@@ -26,8 +26,8 @@ static const char version_line[] = "accel-model 1\n";
 static const char checksum_name[] = "checksum=";
 enum { CHECKSUM_DIGITS = 16 };
 
-const char model_file_missing[] = "there is no such file";
-const char model_file_closed[] = "it may not be opened";
+const char calibration_missing[] = "there is no such file";
+const char calibration_closed[] = "it may not be opened";
 
 /* Of a hundred libraries on ten machines. */
 #define FILE_MOST ((size_t)64 << 20)
@@ -55,7 +55,7 @@ static size_t checked_length(const char *text, size_t length)
                                                                                    : 0;
 }
 
-static const char *read_file(struct model_file *file, int fd)
+static const char *read_file(struct calibration *file, int fd)
 {
     struct stat st;
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
@@ -82,23 +82,23 @@ static const char *read_file(struct model_file *file, int fd)
     return wrong;
 }
 
-const char *model_file_open(struct model_file *file, const char *path)
+const char *calibration_open(struct calibration *file, const char *path)
 {
-    *file = (struct model_file){NULL, 0};
+    *file = (struct calibration){NULL, 0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
-        return errno == ENOENT || errno == ENOTDIR ? model_file_missing
-               : errno == EACCES || errno == EPERM ? model_file_closed
+        return errno == ENOENT || errno == ENOTDIR ? calibration_missing
+               : errno == EACCES || errno == EPERM ? calibration_closed
                                                    : "it cannot be opened";
     const char *wrong = read_file(file, fd);
     close(fd);
     return wrong;
 }
 
-void model_file_close(struct model_file *file)
+void calibration_close(struct calibration *file)
 {
     free(file->text);
-    *file = (struct model_file){NULL, 0};
+    *file = (struct calibration){NULL, 0};
 }
 
 /* ---- Keys ---- */
@@ -209,8 +209,8 @@ static bool begins(const struct line *line, const char *with)
 }
 
 /* The next section whose key begins so; `rest` is then what follows it. */
-static bool next_section(struct model_file *rest, const char *prefix, struct line *header,
-                         struct model_section *section)
+static bool next_section(struct calibration *rest, const char *prefix, struct line *header,
+                         struct calibration_section *section)
 {
     const char *at = rest->text, *end = at + rest->length;
     struct line line;
@@ -222,16 +222,16 @@ static bool next_section(struct model_file *rest, const char *prefix, struct lin
         while (next_line(&next, end, &line) && !is_header(&line))
             at = next;
         section->length = (size_t)(at - section->text);
-        *rest = (struct model_file){(char *)(uintptr_t)at, (size_t)(end - at)};
+        *rest = (struct calibration){(char *)(uintptr_t)at, (size_t)(end - at)};
         return true;
     }
     return false;
 }
 
-bool model_file_find(const struct model_file *file, const char *key, bool prefix,
-                     struct model_section *section)
+bool calibration_find(const struct calibration *file, const char *key, bool prefix,
+                      struct calibration_section *section)
 {
-    struct model_file rest = *file;
+    struct calibration rest = *file;
     struct line header;
     while (next_section(&rest, key, &header, section))
         if (prefix || header.length == strlen(key))
@@ -240,7 +240,7 @@ bool model_file_find(const struct model_file *file, const char *key, bool prefix
 }
 
 /* A line that begins with name and `mark`: what follows. */
-static bool find_line(const struct model_section *section, const char *name, char mark,
+static bool find_line(const struct calibration_section *section, const char *name, char mark,
                       struct line *rest)
 {
     const char *at = section->text, *end = at + section->length;
@@ -309,8 +309,8 @@ static bool take_text(struct line *line, const char *text)
     return true;
 }
 
-bool model_file_next_cpu(struct model_file *rest, const char *prefix, const char *library,
-                         int *threads, struct model_section *section)
+bool calibration_next_cpu(struct calibration *rest, const char *prefix, const char *library,
+                          int *threads, struct calibration_section *section)
 {
     char end[MODEL_KEY_BYTES];
     struct accel_text text;
@@ -330,8 +330,8 @@ bool model_file_next_cpu(struct model_file *rest, const char *prefix, const char
     return false;
 }
 
-bool model_file_next_gpu(struct model_file *rest, char name[MODEL_KEY_BYTES],
-                         struct model_section *section)
+bool calibration_next_gpu(struct calibration *rest, char name[MODEL_KEY_BYTES],
+                          struct calibration_section *section)
 {
     struct line header;
     while (next_section(rest, "[gpu \"", &header, section)) {
@@ -367,13 +367,13 @@ static bool has_words(const char *text, const char *words)
     return false;
 }
 
-bool model_file_find_gpu(const struct model_file *file, const char *name,
-                         struct model_section *section)
+bool calibration_find_gpu(const struct calibration *file, const char *name,
+                          struct calibration_section *section)
 {
     static const char maker[] = "NVIDIA ";
-    struct model_file rest = *file;
+    struct calibration rest = *file;
     char found[MODEL_KEY_BYTES];
-    while (model_file_next_gpu(&rest, found, section)) {
+    while (calibration_next_gpu(&rest, found, section)) {
         const char *card =
             strncasecmp(found, maker, sizeof maker - 1) == 0 ? found + sizeof maker - 1 : found;
         if (strcasecmp(found, name) == 0 || strcasecmp(card, name) == 0)
@@ -381,19 +381,19 @@ bool model_file_find_gpu(const struct model_file *file, const char *name,
     }
     /* A slice of a card is not the card. */
     rest = *file;
-    while (model_file_next_gpu(&rest, found, section))
+    while (calibration_next_gpu(&rest, found, section))
         if (has_words(found, name) && (!has_words(found, "MIG") || has_words(name, "MIG")))
             return true;
     return false;
 }
 
-bool model_file_has_sections(const struct model_file *file)
+bool calibration_has_sections(const struct calibration *file)
 {
-    struct model_section section;
-    return model_file_find(file, "[", true, &section);
+    struct calibration_section section;
+    return calibration_find(file, "[", true, &section);
 }
 
-double model_section_value(const struct model_section *section, const char *name)
+double calibration_section_value(const struct calibration_section *section, const char *name)
 {
     struct line line;
     double value;
@@ -423,8 +423,8 @@ static bool take_call(struct line *line, const struct accel_routine *routine,
     return true;
 }
 
-bool model_section_curve(const struct model_section *section, const struct accel_routine *routine,
-                         struct model_curve *curve)
+bool calibration_section_curve(const struct calibration_section *section,
+                               const struct accel_routine *routine, struct model_curve *curve)
 {
     struct model_work works[MODEL_POINTS];
     double ms[MODEL_POINTS];
@@ -473,8 +473,8 @@ static bool take_algorithm(struct line *line, enum gpu_svd *algorithm)
     return false;
 }
 
-bool model_section_svd(const struct model_section *section, enum accel_dtype dtype, bool vectors,
-                       enum gpu_svd algorithm[GPU_SVD_OCTAVES])
+bool calibration_section_svd(const struct calibration_section *section, enum accel_dtype dtype,
+                             bool vectors, enum gpu_svd algorithm[GPU_SVD_OCTAVES])
 {
     char name[MODEL_SVD_NAME_BYTES];
     int nearest[GPU_SVD_OCTAVES];
@@ -501,7 +501,7 @@ bool model_section_svd(const struct model_section *section, enum accel_dtype dty
     return line.length == 0;
 }
 
-void model_section_keep_svd(const struct model_section *section, struct grown *body)
+void calibration_section_keep_svd(const struct calibration_section *section, struct grown *body)
 {
     const char *at = section->text, *end = at + section->length;
     struct line line;
@@ -522,7 +522,7 @@ static bool is_among(const struct line *line, const char *const keys[], int coun
     return false;
 }
 
-static void keep_others(struct grown *g, const struct model_file *old, const char *const keys[],
+static void keep_others(struct grown *g, const struct calibration *old, const char *const keys[],
                         int count)
 {
     const char *at = old->text + sizeof version_line - 1, *end = old->text + old->length;
@@ -538,7 +538,7 @@ static void keep_others(struct grown *g, const struct model_file *old, const cha
     }
 }
 
-static void compose(struct grown *g, const struct model_file *old, const char *const keys[],
+static void compose(struct grown *g, const struct calibration *old, const char *const keys[],
                     const char *const bodies[], int count)
 {
     char digits[CHECKSUM_DIGITS];
@@ -641,11 +641,11 @@ static bool lock_folder(int folder, bool patient)
     return false;
 }
 
-const char *model_file_put(const char *path, const char *const keys[], const char *const bodies[],
-                           int count, bool patient)
+const char *calibration_put(const char *path, const char *const keys[], const char *const bodies[],
+                            int count, bool patient)
 {
     struct grown g = {NULL, 0, 0, false};
-    struct model_file old;
+    struct calibration old;
     int folder = open_folder(path);
     if (folder < 0)
         return "its folder cannot be made";
@@ -655,9 +655,9 @@ const char *model_file_put(const char *path, const char *const keys[], const cha
     } else if (is_folder(path)) {
         wrong = "the file cannot be written";
     } else {
-        model_file_open(&old, path); /* one that is damaged is replaced */
+        calibration_open(&old, path); /* one that is damaged is replaced */
         compose(&g, &old, keys, bodies, count);
-        model_file_close(&old);
+        calibration_close(&old);
         if (g.failed)
             errno = ENOMEM;
         wrong = g.failed ? "there is no memory for it" : write_aside(path, folder, &g, count > 0);

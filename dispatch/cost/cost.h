@@ -3,8 +3,8 @@
  * calibration where it has them; else nominal ones, a probe of the CPU library, and what was learned since.
  * Thread-safe but for the start.
  */
-#ifndef ACCEL_FIGURES_H
-#define ACCEL_FIGURES_H
+#ifndef ACCEL_COST_H
+#define ACCEL_COST_H
 
 #include "dispatch/decide.h"
 #include "dispatch/dispatch.h"
@@ -12,42 +12,42 @@
 
 /* Once, before anything else; reads no file yet. learning: figures that no calibration has are refined by what is
  * measured; with settings->learn all are. The settings stay. */
-void figures_start(const struct accel_settings *settings, int cores, bool learning, bool quiet);
+void cost_start(const struct accel_settings *settings, int cores, bool learning, bool quiet);
 
 /* Says that the calibration that the user has named is not there. Once. */
-void figures_complain(void);
+void cost_complain(void);
 
 /* Sets the machine's curves and rates for a routine, called by way of this library with so many threads. They
- * stay as they are until figures_give_back(): whoever has them must do that soon, without a call of the program's. */
-void figures_borrow(struct accel_machine *machine, const struct accel_routine *routine,
-                    const struct dispatch_library *library, int threads);
-void figures_give_back(void);
+ * stay as they are until cost_give_back(): whoever has them must do that soon, without a call of the program's. */
+void cost_borrow(struct accel_machine *machine, const struct accel_routine *routine,
+                 const struct dispatch_library *library, int threads);
+void cost_give_back(void);
 
 /* Which GPU there is: from here on its figures are used, and its matrices get the algorithms of the calibration. */
-void figures_set_gpu(struct gpu_device *device);
+void cost_set_gpu(struct gpu_device *device);
 
 /* The same of one that is only known by name, for what it would do. False where there is neither a calibration of
  * such a GPU nor anything known of it. *memory_bytes: what it has, 0: not known. */
-bool figures_set_gpu_named(const char *name, int64_t *memory_bytes);
+bool cost_set_gpu_named(const char *name, int64_t *memory_bytes);
 
 /* Milliseconds that first calls take on the GPU beyond the calls themselves: a routine's, which loads its kernels, and LAPACK's,
  * which opens cuSOLVER besides. */
-struct figures_first {
+struct cost_first {
     double kernels_ms, solver_ms;
 };
-struct figures_first figures_first_calls(void);
+struct cost_first cost_first_calls(void);
 
 /* A call has been measured: alone on the CPU library's threads; on the GPU, with its copies. */
-void figures_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
-                       int threads, double ms);
-void figures_learn_gpu(const struct accel_call *call, double ms);
+void cost_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
+                    int threads, double ms);
+void cost_learn_gpu(const struct accel_call *call, double ms);
 
 /* Times products by the library, for some milliseconds, where no calibration knows it; once for each library and number of
  * threads. On a thread of the program, in a call of that library: it then is neither unloaded nor ended meanwhile, as it could be
  * under another thread; and forks are not safe while it computes. */
-void figures_probe(const struct dispatch_library *library, int threads);
+void cost_probe(const struct dispatch_library *library, int threads);
 
 /* ACCEL_LEARN=1: writes what was learned to the calibration's file; from a destructor. */
-void figures_end(void);
+void cost_end(void);
 
 #endif

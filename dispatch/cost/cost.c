@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "figures.h"
+#include "cost.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/grown.h"
 #include "known_gpus.h"
-#include "model_file.h"
+#include "calibration.h"
 #include "base/say.h"
 #include "ops/shape.h"
 #include "ops/op.h"
@@ -24,13 +24,13 @@ struct profile {
     char key[MODEL_KEY_BYTES];
     bool gpu;
     bool measured; /* the calibration has a section: */
-    struct model_section section;
+    struct calibration_section section;
     double threads_ratio; /* of the section's threads to those that are meant */
     bool learned;
     atomic_bool probed;
     struct model_rates rates; /* where the calibration has no others */
     double up_gbps, down_gbps;
-    struct figures_first first;
+    struct cost_first first;
     /* by routine: */
     _Atomic unsigned char *made; /* enum made */
     struct model_curve *curve;
@@ -51,7 +51,7 @@ static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static _Thread_local bool holds __attribute__((tls_model("initial-exec")));
 
 static bool opened;
-static struct model_file file; /* no text: there is none */
+static struct calibration file; /* no text: there is none */
 
 /* Libraries times their numbers of threads. What is beyond has nominal figures, which are not learned. */
 enum { CPU_PROFILES = 64 };
@@ -60,8 +60,8 @@ static _Atomic int cpu_profiles;
 static struct profile gpu_profiles[2]; /* before and after it is known */
 static struct profile *_Atomic gpu_profile;
 
-void figures_start(const struct accel_settings *with, int cores_there, bool learning_allowed,
-                   bool be_quiet)
+void cost_start(const struct accel_settings *with, int cores_there, bool learning_allowed,
+                bool be_quiet)
 {
     settings = with;
     cores = cores_there;
@@ -94,7 +94,7 @@ static void say_missing(void)
 }
 
 /* The file is opened where there is a GPU. That the user's own word about it is wrong is said without one, too. */
-void figures_complain(void)
+void cost_complain(void)
 {
     if (settings->model_given && access(settings->model, F_OK) != 0 &&
         (errno == ENOENT || errno == ENOTDIR))
@@ -105,23 +105,23 @@ void figures_complain(void)
 static void open_file(void)
 {
     char key[MODEL_KEY_BYTES];
-    struct model_section section;
+    struct calibration_section section;
     if (opened)
         return;
     opened = true;
     if (!settings->model)
         return;
-    const char *wrong = model_file_open(&file, settings->model);
+    const char *wrong = calibration_open(&file, settings->model);
     /* HOME stays another user's in programs that change the user. */
-    bool expected = wrong == model_file_closed && !settings->model_given;
-    if (wrong == model_file_missing)
+    bool expected = wrong == calibration_closed && !settings->model_given;
+    if (wrong == calibration_missing)
         say_missing();
     else if (wrong && !quiet && !expected)
         accel_say("the calibration %s is not used: %s", settings->model, wrong);
     if (!file.text)
         return;
-    if (!model_file_has_sections(&file)) { /* nothing that was measured is lost */
-        model_file_close(&file);
+    if (!calibration_has_sections(&file)) { /* nothing that was measured is lost */
+        calibration_close(&file);
         if (!quiet && settings->log != ACCEL_LOG_OFF)
             accel_say("the calibration %s is empty; built-in figures are used (run `accel "
                       "calibrate`)",
@@ -129,7 +129,7 @@ static void open_file(void)
         return;
     }
     model_cpu_prefix(key);
-    if (!model_file_find(&file, key, true, &section))
+    if (!calibration_find(&file, key, true, &section))
         say_foreign(key + 1);
 }
 
@@ -148,14 +148,14 @@ static bool make_room(struct profile *p)
 static void find_cpu_section(struct profile *p)
 {
     char prefix[MODEL_KEY_BYTES];
-    struct model_file rest = file;
-    struct model_section section;
+    struct calibration rest = file;
+    struct calibration_section section;
     int threads;
     double best = 0;
     model_cpu_key(p->key, p->library->name, p->threads);
     model_cpu_prefix(prefix);
     p->threads_ratio = 1;
-    while (file.text && model_file_next_cpu(&rest, prefix, p->library->name, &threads, &section)) {
+    while (file.text && calibration_next_cpu(&rest, prefix, p->library->name, &threads, &section)) {
         double ratio = (double)threads / p->threads, away = ratio < 1 ? 1 / ratio : ratio;
         if (best > 0 && away >= best)
             continue;
@@ -192,7 +192,7 @@ static bool rates_of_section(struct profile *p)
     if (!p->measured || !routine)
         return false;
     model_nominal_cpu(&curve, routine, &p->rates);
-    if (!model_section_curve(&p->section, routine, &curve))
+    if (!calibration_section_curve(&p->section, routine, &curve))
         return false;
     shape_typical(&call, routine, size);
     model_work_of(&call, &work);
@@ -258,7 +258,7 @@ static struct profile *cpu_of(const struct dispatch_library *library, int thread
 /* cuSOLVER is three libraries, more than 200 MB of files, and takes from half a second, in the page cache, to several. Kernels are
  * loaded one by one, by the calls that need them first (CUDA's lazy loading), from a library that is open: some tens of
  * milliseconds for a routine. */
-static const struct figures_first nominal_first = {.kernels_ms = 50, .solver_ms = 500};
+static const struct cost_first nominal_first = {.kernels_ms = 50, .solver_ms = 500};
 
 /* Under the lock. */
 static bool make_gpu(struct profile *p, struct model_rates rates)
@@ -299,7 +299,7 @@ static void make_curve(struct profile *p, uint32_t index)
         model_nominal_gpu(curve, routine, &p->rates, ACCEL_LAUNCH_MS);
     else
         model_nominal_cpu(curve, routine, &p->rates);
-    if (p->measured && model_section_curve(&p->section, routine, curve)) {
+    if (p->measured && calibration_section_curve(&p->section, routine, curve)) {
         made = CALIBRATED;
         if (!p->gpu && p->threads_ratio != 1) {
             curve->ms[MODEL_STEP] *= p->threads_ratio;
@@ -334,8 +334,8 @@ static const struct model_curve *curve_of(struct profile *p, uint32_t index)
 /* Without memory for any. */
 static const struct model_curve no_curve;
 
-void figures_borrow(struct accel_machine *machine, const struct accel_routine *routine,
-                    const struct dispatch_library *library, int threads)
+void cost_borrow(struct accel_machine *machine, const struct accel_routine *routine,
+                 const struct dispatch_library *library, int threads)
 {
     uint32_t index = (uint32_t)(routine - accel_routines);
     struct profile *cpu = cpu_of(library, threads), *gpu = gpu_of();
@@ -351,7 +351,7 @@ void figures_borrow(struct accel_machine *machine, const struct accel_routine *r
     }
 }
 
-void figures_give_back(void)
+void cost_give_back(void)
 {
     if (holds) {
         holds = false;
@@ -361,7 +361,7 @@ void figures_give_back(void)
 
 /* ---- The GPU ---- */
 
-struct figures_first figures_first_calls(void)
+struct cost_first cost_first_calls(void)
 {
     const struct profile *gpu = gpu_of();
     return gpu ? gpu->first : nominal_first;
@@ -370,7 +370,7 @@ struct figures_first figures_first_calls(void)
 /* What a section says, or what it has been thought to be. */
 static double value_or(const struct profile *p, const char *name, double otherwise)
 {
-    double value = model_section_value(&p->section, name);
+    double value = calibration_section_value(&p->section, name);
     return value > 0 ? value : otherwise;
 }
 
@@ -397,14 +397,14 @@ static void choose_svd(struct gpu_device *device, const struct profile *p)
     enum gpu_svd algorithm[GPU_SVD_OCTAVES];
     for (int i = 0; i < 2 * ACCEL_DTYPES; i++) {
         enum accel_dtype dtype = (enum accel_dtype)(i / 2);
-        if (!model_section_svd(&p->section, dtype, i % 2, algorithm))
+        if (!calibration_section_svd(&p->section, dtype, i % 2, algorithm))
             continue;
         for (int octave = 0; octave < GPU_SVD_OCTAVES; octave++)
             gpu_svd_choose(device, dtype, i % 2, octave, algorithm[octave]);
     }
 }
 
-void figures_set_gpu(struct gpu_device *device)
+void cost_set_gpu(struct gpu_device *device)
 {
     const struct gpu_info *info = gpu_info(device);
     struct profile *p = &gpu_profiles[1];
@@ -412,7 +412,7 @@ void figures_set_gpu(struct gpu_device *device)
     if (make_gpu(p, accel_gpu_of_peaks(info->nominal.gflops, info->nominal.memory_gbps))) {
         open_file();
         model_gpu_key(p->key, info->name, info->cuda_version, info->cublas_version);
-        p->measured = file.text && model_file_find(&file, p->key, false, &p->section);
+        p->measured = file.text && calibration_find(&file, p->key, false, &p->section);
         if (file.text && !p->measured)
             say_foreign(p->key);
         if (p->measured)
@@ -422,7 +422,7 @@ void figures_set_gpu(struct gpu_device *device)
     pthread_rwlock_unlock(&lock);
 }
 
-bool figures_set_gpu_named(const char *name, int64_t *memory_bytes)
+bool cost_set_gpu_named(const char *name, int64_t *memory_bytes)
 {
     struct profile *p = &gpu_profiles[1];
     const struct known_gpu *card = known_gpu_find(name);
@@ -432,7 +432,7 @@ bool figures_set_gpu_named(const char *name, int64_t *memory_bytes)
     pthread_rwlock_wrlock(&lock);
     if (make_gpu(p, accel_nominal_gpu())) {
         open_file();
-        p->measured = file.text && model_file_find_gpu(&file, name, &p->section);
+        p->measured = file.text && calibration_find_gpu(&file, name, &p->section);
         *memory_bytes = known ? (int64_t)(known->memory_gb * 1e9) : 0;
         found = p->measured || known;
         if (found)
@@ -457,8 +457,8 @@ static void learn(struct profile *p, const struct accel_call *call, const struct
     pthread_rwlock_unlock(&lock);
 }
 
-void figures_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
-                       int threads, double ms)
+void cost_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
+                    int threads, double ms)
 {
     struct profile *p = cpu_of(library, threads);
     struct model_work work;
@@ -468,7 +468,7 @@ void figures_learn_cpu(const struct accel_call *call, const struct dispatch_libr
     learn(p, call, &work, ms);
 }
 
-void figures_learn_gpu(const struct accel_call *call, double ms)
+void cost_learn_gpu(const struct accel_call *call, double ms)
 {
     struct profile *p = gpu_of();
     struct model_work work;
@@ -526,7 +526,7 @@ static int64_t probe_size(int threads)
     return n;
 }
 
-void figures_probe(const struct dispatch_library *library, int threads)
+void cost_probe(const struct dispatch_library *library, int threads)
 {
     struct profile *p = cpu_of(library, threads);
     if (!learning || !p->curve || atomic_load_explicit(&p->probed, memory_order_relaxed) ||
@@ -628,7 +628,7 @@ static bool compose(struct grown *body, struct profile *p)
     if (p->gpu)
         append_rates(body, p);
     if (p->gpu && p->measured)
-        model_section_keep_svd(&p->section, body);
+        calibration_section_keep_svd(&p->section, body);
     for (uint32_t i = 0; i < accel_routine_count; i++) {
         if (atomic_load(&p->made[i]) == NOT_MADE)
             make_curve(p, i);
@@ -637,7 +637,7 @@ static bool compose(struct grown *body, struct profile *p)
     return !body->failed && body->length > 0;
 }
 
-void figures_end(void)
+void cost_end(void)
 {
     const char *keys[CPU_PROFILES + 1], *bodies[CPU_PROFILES + 1];
     struct grown body[CPU_PROFILES + 1];
@@ -660,7 +660,7 @@ void figures_end(void)
         }
     }
     const char *wrong =
-        count > 0 ? model_file_put(settings->model, keys, bodies, count, false) : NULL;
+        count > 0 ? calibration_put(settings->model, keys, bodies, count, false) : NULL;
     if (wrong)
         accel_say("what was learned is not kept in %s: %s (%s)", settings->model, wrong,
                   strerrordesc_np(errno));

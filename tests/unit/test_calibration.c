@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "dispatch/cost/model_file.h"
+#include "dispatch/cost/calibration.h"
 #include "routine.h"
 
 static char folder[] = "/tmp/accel-model-XXXXXX";
@@ -37,13 +37,13 @@ static int remove_folder(void **state)
 
 static const char *put(const char *key, const char *body)
 {
-    return model_file_put(path, &key, &body, 1, true);
+    return calibration_put(path, &key, &body, 1, true);
 }
 
 static void assert_wrong(const char *part)
 {
-    struct model_file file;
-    const char *wrong = model_file_open(&file, path);
+    struct calibration file;
+    const char *wrong = calibration_open(&file, path);
     assert_non_null(wrong);
     assert_null(file.text);
     if (!strstr(wrong, part))
@@ -69,30 +69,30 @@ static void keys(void **state)
 
 static void written_and_read(void **state)
 {
-    struct model_file file;
-    struct model_section section;
+    struct calibration file;
+    struct calibration_section section;
     struct model_curve curve = {.points = 0};
     (void)state;
     unlink(path);
-    assert_ptr_equal(model_file_open(&file, path), model_file_missing);
+    assert_ptr_equal(calibration_open(&file, path), calibration_missing);
     assert_null(put("[cpu \"one\"]", "dgemm 64x64x64:0.5 128x128x128:2.5\ndgetrf 10x20:1\n"));
     assert_null(put("[gpu \"two\"]", "up_gbps=21.5\ndown_gbps=19\ndgemm 8x8x8:0.02\n"));
     assert_null(put("[cpu \"three\"]", "dgemm 64x64x64:7\n"));
     assert_null(
         put("[cpu \"one\"]", "dgemm 64x64x64:0.75 128x128x128:3\n")); /* in place of the old */
-    assert_null(model_file_open(&file, path));
-    assert_true(model_file_find(&file, "[cpu \"one\"]", false, &section));
-    assert_true(model_section_curve(&section, routine("dgemm"), &curve));
+    assert_null(calibration_open(&file, path));
+    assert_true(calibration_find(&file, "[cpu \"one\"]", false, &section));
+    assert_true(calibration_section_curve(&section, routine("dgemm"), &curve));
     assert_int_equal(curve.points, 2);
-    assert_false(model_section_curve(&section, routine("dgetrf"), &curve));
-    assert_false(model_section_curve(&section, routine("sgemm"), &curve));
-    assert_true(model_section_value(&section, "up_gbps") == 0);
-    assert_true(model_file_find(&file, "[gpu \"tw", true, &section));
-    assert_false(model_file_find(&file, "[gpu \"tw", false, &section));
-    assert_true(model_section_value(&section, "up_gbps") == 21.5);
-    assert_true(model_section_value(&section, "down_gbps") == 19);
-    assert_false(model_file_find(&file, "[gpu \"none\"]", false, &section));
-    model_file_close(&file);
+    assert_false(calibration_section_curve(&section, routine("dgetrf"), &curve));
+    assert_false(calibration_section_curve(&section, routine("sgemm"), &curve));
+    assert_true(calibration_section_value(&section, "up_gbps") == 0);
+    assert_true(calibration_find(&file, "[gpu \"tw", true, &section));
+    assert_false(calibration_find(&file, "[gpu \"tw", false, &section));
+    assert_true(calibration_section_value(&section, "up_gbps") == 21.5);
+    assert_true(calibration_section_value(&section, "down_gbps") == 19);
+    assert_false(calibration_find(&file, "[gpu \"none\"]", false, &section));
+    calibration_close(&file);
 }
 
 /* Lines that no writer of ours makes are no figures, and do no harm. */
@@ -116,16 +116,16 @@ static void lines_that_are_none(void **state)
                                          "dgemm 9999999999x1x1:1\n"};
     (void)state;
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
-        struct model_file file;
-        struct model_section section;
+        struct calibration file;
+        struct calibration_section section;
         struct model_curve curve = {.points = 0};
         unlink(path);
         assert_null(put("[cpu \"one\"]", bodies[i]));
-        assert_null(model_file_open(&file, path));
-        assert_true(model_file_find(&file, "[cpu \"one\"]", false, &section));
-        if (model_section_curve(&section, routine("dgemm"), &curve))
+        assert_null(calibration_open(&file, path));
+        assert_true(calibration_find(&file, "[cpu \"one\"]", false, &section));
+        if (calibration_section_curve(&section, routine("dgemm"), &curve))
             fail_msg("taken: %s", bodies[i]);
-        model_file_close(&file);
+        calibration_close(&file);
     }
 }
 
@@ -133,8 +133,8 @@ static void lines_that_are_none(void **state)
 static void too_many_points(void **state)
 {
     char body[16 * (MODEL_POINTS + 2)] = "dgemm";
-    struct model_file file;
-    struct model_section section;
+    struct calibration file;
+    struct calibration_section section;
     struct model_curve curve = {.points = 0};
     (void)state;
     for (int extra = 0; extra < 2; extra++) {
@@ -144,10 +144,10 @@ static void too_many_points(void **state)
         strcat(body, "\n");
         unlink(path);
         assert_null(put("[cpu \"one\"]", body));
-        assert_null(model_file_open(&file, path));
-        assert_true(model_file_find(&file, "[cpu \"one\"]", false, &section));
-        assert_int_equal(model_section_curve(&section, routine("dgemm"), &curve), extra == 0);
-        model_file_close(&file);
+        assert_null(calibration_open(&file, path));
+        assert_true(calibration_find(&file, "[cpu \"one\"]", false, &section));
+        assert_int_equal(calibration_section_curve(&section, routine("dgemm"), &curve), extra == 0);
+        calibration_close(&file);
     }
 }
 
@@ -181,26 +181,26 @@ static void every_byte_damaged(void **state)
     assert_null(put("[cpu \"one\"]", "dgemm 64x64x64:0.5 128x128x128:2.5\n"));
     assert_null(put("[gpu \"two\"]", "up_gbps=21.5\ndgemm 8x8x8:0.02\n"));
     char *bytes = read_whole(&length);
-    struct model_file file;
+    struct calibration file;
     for (size_t i = 0; i < length; i++) {
         for (int bit = 0; bit < 8; bit++) {
             bytes[i] ^= (char)(1 << bit);
             write_whole(bytes, length);
-            assert_non_null(model_file_open(&file, path));
+            assert_non_null(calibration_open(&file, path));
             bytes[i] ^= (char)(1 << bit);
         }
         write_whole(bytes, i);
-        assert_non_null(model_file_open(&file, path));
+        assert_non_null(calibration_open(&file, path));
         char *less = malloc(length);
         memcpy(less, bytes, i);
         memcpy(less + i, bytes + i + 1, length - i - 1);
         write_whole(less, length - 1);
-        assert_non_null(model_file_open(&file, path));
+        assert_non_null(calibration_open(&file, path));
         free(less);
     }
     write_whole(bytes, length);
-    assert_null(model_file_open(&file, path)); /* it was whole all along */
-    model_file_close(&file);
+    assert_null(calibration_open(&file, path)); /* it was whole all along */
+    calibration_close(&file);
     free(bytes);
 }
 
@@ -230,39 +230,39 @@ static void other_files(void **state)
 /* A damaged file is replaced, folders are made; where nothing can be written the old file stays. */
 static void putting(void **state)
 {
-    struct model_file file;
+    struct calibration file;
     const char *key = "[cpu \"one\"]", *body = "dgemm 64x64x64:1\n";
     char deep[96];
     (void)state;
     write_whole("hello\n", 6);
     assert_null(put(key, body));
-    assert_null(model_file_open(&file, path));
-    model_file_close(&file);
+    assert_null(calibration_open(&file, path));
+    calibration_close(&file);
     snprintf(deep, sizeof deep, "%s/a/b/model", folder);
-    assert_null(model_file_put(deep, &key, &body, 1, true));
-    assert_null(model_file_open(&file, deep));
-    model_file_close(&file);
+    assert_null(calibration_put(deep, &key, &body, 1, true));
+    assert_null(calibration_open(&file, deep));
+    calibration_close(&file);
     snprintf(deep, sizeof deep, "%s/model/below", folder); /* below a file */
-    assert_non_null(model_file_put(deep, &key, &body, 1, true));
+    assert_non_null(calibration_put(deep, &key, &body, 1, true));
     assert_int_equal(errno, ENOTDIR);
-    assert_null(model_file_open(&file, path));
-    model_file_close(&file);
+    assert_null(calibration_open(&file, path));
+    calibration_close(&file);
     unlink(path);
     assert_int_equal(mkdir(path, 0700), 0); /* nothing can be renamed to it */
-    assert_non_null(model_file_put(path, &key, &body, 1, true));
+    assert_non_null(calibration_put(path, &key, &body, 1, true));
     assert_int_equal(rmdir(path), 0);
     /* Of no sections: a try, which leaves all as it was. */
     assert_int_equal(mkdir(path, 0700), 0);
-    assert_non_null(model_file_put(path, NULL, NULL, 0, true));
+    assert_non_null(calibration_put(path, NULL, NULL, 0, true));
     assert_int_equal(errno, EISDIR);
     assert_int_equal(rmdir(path), 0);
-    assert_null(model_file_put(path, NULL, NULL, 0, true));
-    assert_ptr_equal(model_file_open(&file, path), model_file_missing);
+    assert_null(calibration_put(path, NULL, NULL, 0, true));
+    assert_ptr_equal(calibration_open(&file, path), calibration_missing);
     assert_null(put(key, body));
-    assert_null(model_file_put(path, NULL, NULL, 0, true));
-    assert_null(model_file_open(&file, path));
-    assert_true(model_file_has_sections(&file));
-    model_file_close(&file);
+    assert_null(calibration_put(path, NULL, NULL, 0, true));
+    assert_null(calibration_open(&file, path));
+    assert_true(calibration_has_sections(&file));
+    calibration_close(&file);
     unlink(path);
     snprintf(deep, sizeof deep, "ls %s/model.* >/dev/null 2>&1", folder);
     assert_int_not_equal(system(deep), 0); /* nothing is left aside */
@@ -273,12 +273,13 @@ static void putting(void **state)
 /* What is measured of the GPU that a name means. */
 static double speed_of(const char *name)
 {
-    struct model_file file;
-    struct model_section section;
-    assert_null(model_file_open(&file, path));
-    double speed =
-        model_file_find_gpu(&file, name, &section) ? model_section_value(&section, "up_gbps") : 0;
-    model_file_close(&file);
+    struct calibration file;
+    struct calibration_section section;
+    assert_null(calibration_open(&file, path));
+    double speed = calibration_find_gpu(&file, name, &section)
+                       ? calibration_section_value(&section, "up_gbps")
+                       : 0;
+    calibration_close(&file);
     return speed;
 }
 
@@ -296,7 +297,7 @@ static void a_slice_is_not_the_card(void **state)
         model_gpu_key(text[i], names[i], 13000, 130000);
         in_order[i] = text[i];
     }
-    assert_null(model_file_put(path, in_order, bodies, 4, true));
+    assert_null(calibration_put(path, in_order, bodies, 4, true));
     assert_true(speed_of("H200") == 3); /* not the first that has the word */
     assert_true(speed_of("nvidia h200") == 3);
     assert_true(speed_of("H200 NVL") == 2);
@@ -310,28 +311,28 @@ static void a_slice_is_not_the_card(void **state)
 
 /* ---- Algorithms for singular values ---- */
 
-static struct model_section section_of(const char *text)
+static struct calibration_section section_of(const char *text)
 {
-    return (struct model_section){text, strlen(text)};
+    return (struct calibration_section){text, strlen(text)};
 }
 
 static void svd_of_the_nearest_order(void **state)
 {
-    const struct model_section section = section_of(
+    const struct calibration_section section = section_of(
         "up_gbps=3\nsvd_d_vectors 48:gesvdj 192:gesvd 800:gesvdp\nsvd_z_values 64:gesvdp\n");
     enum gpu_svd algorithm[GPU_SVD_OCTAVES];
     (void)state;
-    assert_true(model_section_svd(&section, ACCEL_FLOAT64, true, algorithm));
+    assert_true(calibration_section_svd(&section, ACCEL_FLOAT64, true, algorithm));
     assert_int_equal(algorithm[gpu_svd_octave(1)], GPU_SVD_GESVDJ);
     assert_int_equal(algorithm[gpu_svd_octave(63)], GPU_SVD_GESVDJ);
     assert_int_equal(algorithm[gpu_svd_octave(128)], GPU_SVD_GESVD);
     assert_int_equal(algorithm[gpu_svd_octave(255)], GPU_SVD_GESVD);
     assert_int_equal(algorithm[gpu_svd_octave(512)], GPU_SVD_GESVDP);
     assert_int_equal(algorithm[gpu_svd_octave(INT64_MAX)], GPU_SVD_GESVDP);
-    assert_true(model_section_svd(&section, ACCEL_COMPLEX128, false, algorithm));
+    assert_true(calibration_section_svd(&section, ACCEL_COMPLEX128, false, algorithm));
     for (int octave = 0; octave < GPU_SVD_OCTAVES; octave++)
         assert_int_equal(algorithm[octave], GPU_SVD_GESVDP);
-    assert_false(model_section_svd(&section, ACCEL_FLOAT64, false, algorithm));
+    assert_false(calibration_section_svd(&section, ACCEL_FLOAT64, false, algorithm));
 }
 
 static void svd_lines_that_are_none(void **state)
@@ -343,18 +344,18 @@ static void svd_lines_that_are_none(void **state)
     enum gpu_svd algorithm[GPU_SVD_OCTAVES];
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        const struct model_section section = section_of(wrong[i]);
-        assert_false(model_section_svd(&section, ACCEL_FLOAT64, true, algorithm));
+        const struct calibration_section section = section_of(wrong[i]);
+        assert_false(calibration_section_svd(&section, ACCEL_FLOAT64, true, algorithm));
     }
 }
 
 static void svd_lines_are_kept(void **state)
 {
-    const struct model_section section =
+    const struct calibration_section section =
         section_of("svd_s_values 48:gesvdj\ndgemm 8x8x8:1\nsvd_s_vectors 48:gesvd\n");
     struct grown body = {NULL, 0, 0, false};
     (void)state;
-    model_section_keep_svd(&section, &body);
+    calibration_section_keep_svd(&section, &body);
     grown_add(&body, "", 1);
     assert_string_equal(body.text, "svd_s_values 48:gesvdj\nsvd_s_vectors 48:gesvd\n");
     free(body.text);
@@ -378,15 +379,15 @@ static void many_writers(void **state)
         assert_true(wait(&status) > 0);
         assert_int_equal(status, 0);
     }
-    struct model_file file;
-    assert_null(model_file_open(&file, path));
+    struct calibration file;
+    assert_null(calibration_open(&file, path));
     for (int i = 0; i < WRITERS; i++) {
         char key[32];
-        struct model_section section;
+        struct calibration_section section;
         snprintf(key, sizeof key, "[cpu \"%d\"]", i);
-        assert_true(model_file_find(&file, key, false, &section));
+        assert_true(calibration_find(&file, key, false, &section));
     }
-    model_file_close(&file);
+    calibration_close(&file);
 }
 
 /* In a process of its own: its status, or the signal that has ended it. */
@@ -408,20 +409,20 @@ static int put_with_limit(rlim_t bytes)
 
 static void a_limit_on_files(void **state)
 {
-    struct model_file file;
-    struct model_section section;
+    struct calibration file;
+    struct calibration_section section;
     (void)state;
     unlink(path);
     assert_null(put("[cpu \"one\"]", "dgemm 64x64x64:0.75\n"));
     assert_int_equal(put_with_limit(20), 1);
-    assert_null(model_file_open(&file, path)); /* the old one */
-    assert_true(model_file_find(&file, "[cpu \"one\"]", false, &section));
-    assert_false(model_file_find(&file, "[cpu \"two\"]", false, &section));
-    model_file_close(&file);
+    assert_null(calibration_open(&file, path)); /* the old one */
+    assert_true(calibration_find(&file, "[cpu \"one\"]", false, &section));
+    assert_false(calibration_find(&file, "[cpu \"two\"]", false, &section));
+    calibration_close(&file);
     assert_int_equal(put_with_limit(2000), 0);
-    assert_null(model_file_open(&file, path));
-    assert_true(model_file_find(&file, "[cpu \"two\"]", false, &section));
-    model_file_close(&file);
+    assert_null(calibration_open(&file, path));
+    assert_true(calibration_find(&file, "[cpu \"two\"]", false, &section));
+    calibration_close(&file);
 }
 
 int main(void)

@@ -12,7 +12,7 @@
 #include <xxhash.h>
 
 #include "dispatch/decide.h"
-#include "dispatch/cost/model_file.h"
+#include "dispatch/cost/calibration.h"
 #include "ops/shape.h"
 #include "fuzz.h"
 
@@ -60,39 +60,39 @@ static void check_curve(const struct model_curve *curve, const struct accel_rout
     }
 }
 
-static void check_section(const struct model_file *file, const struct model_section *section)
+static void check_section(const struct calibration *file, const struct calibration_section *section)
 {
     FUZZ_CHECK(section->text >= file->text &&
                section->text + section->length <= file->text + file->length);
-    FUZZ_CHECK(model_section_value(section, "up_gbps") >= 0);
-    FUZZ_CHECK(model_section_value(section, "down_gbps") >= 0);
+    FUZZ_CHECK(calibration_section_value(section, "up_gbps") >= 0);
+    FUZZ_CHECK(calibration_section_value(section, "down_gbps") >= 0);
     for (uint32_t i = 0; i < accel_routine_count; i++) {
         const struct model_rates rates = accel_nominal_cpu(4);
         struct model_curve curve;
         model_nominal_cpu(&curve, &accel_routines[i], &rates);
-        model_section_curve(section, &accel_routines[i], &curve);
+        calibration_section_curve(section, &accel_routines[i], &curve);
         check_curve(&curve, &accel_routines[i]);
         curve = (struct model_curve){.points = 0}; /* with no terms to fall back to */
-        if (model_section_curve(section, &accel_routines[i], &curve))
+        if (calibration_section_curve(section, &accel_routines[i], &curve))
             check_curve(&curve, &accel_routines[i]);
     }
 }
 
 /* Returns how many sections of CPUs it has. */
-static int look_into(const struct model_file *file)
+static int look_into(const struct calibration *file)
 {
-    struct model_file rest = *file;
-    struct model_section section;
+    struct calibration rest = *file;
+    struct calibration_section section;
     int threads, count = 0;
-    for (; model_file_next_cpu(&rest, "[cpu \"c\"", "l", &threads, &section); count++) {
+    for (; calibration_next_cpu(&rest, "[cpu \"c\"", "l", &threads, &section); count++) {
         FUZZ_CHECK(threads >= 1);
         check_section(file, &section);
     }
-    if (model_file_find(file, "[", true, &section))
+    if (calibration_find(file, "[", true, &section))
         check_section(file, &section);
-    if (model_file_find_gpu(file, "h200", &section))
+    if (calibration_find_gpu(file, "h200", &section))
         check_section(file, &section);
-    if (model_file_find(file, "[cpu \"c\" threads=2 library=\"l\"]", false, &section))
+    if (calibration_find(file, "[cpu \"c\" threads=2 library=\"l\"]", false, &section))
         check_section(file, &section);
     return count;
 }
@@ -102,14 +102,14 @@ static void change(int sections)
 {
     static const char *const key = "[gpu \"added\" cuda=13.0 cublas=130100]", *const body =
                                                                                   "up_gbps=5\n";
-    struct model_file file;
-    struct model_section section;
-    FUZZ_CHECK(!model_file_put(path, &key, &body, 1, true));
-    FUZZ_CHECK(!model_file_open(&file, path));
-    FUZZ_CHECK(model_file_find(&file, key, false, &section));
-    FUZZ_CHECK(model_section_value(&section, "up_gbps") == 5);
+    struct calibration file;
+    struct calibration_section section;
+    FUZZ_CHECK(!calibration_put(path, &key, &body, 1, true));
+    FUZZ_CHECK(!calibration_open(&file, path));
+    FUZZ_CHECK(calibration_find(&file, key, false, &section));
+    FUZZ_CHECK(calibration_section_value(&section, "up_gbps") == 5);
     FUZZ_CHECK(look_into(&file) == sections);
-    model_file_close(&file);
+    calibration_close(&file);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -117,15 +117,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!folder[0])
         make_folder();
     for (int checked = 0; checked <= 1; checked++) {
-        struct model_file file;
+        struct calibration file;
         int sections = 0;
         write_file(data, size, checked);
-        const char *wrong = model_file_open(&file, path);
+        const char *wrong = calibration_open(&file, path);
         FUZZ_CHECK(!wrong == (file.text != NULL));
         if (wrong)
             continue;
         sections = look_into(&file);
-        model_file_close(&file);
+        calibration_close(&file);
         change(sections);
     }
     return 0;

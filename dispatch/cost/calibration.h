@@ -33,22 +33,22 @@
 
 enum { MODEL_KEY_BYTES = 320 };
 
-struct model_file {
+struct calibration {
     char *text; /* in memory of the file's own */
     size_t length;
 };
 
 /* A section's lines, within the file's memory. */
-struct model_section {
+struct calibration_section {
     const char *text;
     size_t length;
 };
 
-/* Reads a file. Returns NULL, or what is wrong with it, as constant text: model_file_missing where there is no such file,
- * model_file_closed where this user may not read it. Only a file that is whole is read: model_file_close() it then. */
-const char *model_file_open(struct model_file *file, const char *path);
-extern const char model_file_missing[], model_file_closed[];
-void model_file_close(struct model_file *file);
+/* Reads a file. Returns NULL, or what is wrong with it, as constant text: calibration_missing where there is no such file,
+ * calibration_closed where this user may not read it. Only a file that is whole is read: calibration_close() it then. */
+const char *calibration_open(struct calibration *file, const char *path);
+extern const char calibration_missing[], calibration_closed[];
+void calibration_close(struct calibration *file);
 
 /* The headers, with what tells this CPU; cuda_version as the driver says it (13000), cublas_version too. */
 void model_cpu_key(char key[MODEL_KEY_BYTES], const char *library, int threads);
@@ -59,51 +59,51 @@ void model_gpu_key(char key[MODEL_KEY_BYTES], const char *name, int cuda_version
 void model_cpu_prefix(char key[MODEL_KEY_BYTES]);
 
 /* The section of a key, or, with `prefix`, the first whose key begins so. False where there is none. */
-bool model_file_find(const struct model_file *file, const char *key, bool prefix,
-                     struct model_section *section);
+bool calibration_find(const struct calibration *file, const char *key, bool prefix,
+                      struct calibration_section *section);
 
 /* Whether there is any section: a file without one says nothing of any machine. */
-bool model_file_has_sections(const struct model_file *file);
+bool calibration_has_sections(const struct calibration *file);
 
 /* The next section of this CPU (its prefix) and a library, whatever its threads; `rest` begins as a copy of the file, and is
  * then what follows. */
-bool model_file_next_cpu(struct model_file *rest, const char *prefix, const char *library,
-                         int *threads, struct model_section *section);
+bool calibration_next_cpu(struct calibration *rest, const char *prefix, const char *library,
+                          int *threads, struct calibration_section *section);
 
 /* The next section of a GPU, and its name; `rest` begins as a copy of the file, and is then what follows. */
-bool model_file_next_gpu(struct model_file *rest, char name[MODEL_KEY_BYTES],
-                         struct model_section *section);
+bool calibration_next_gpu(struct calibration *rest, char name[MODEL_KEY_BYTES],
+                          struct calibration_section *section);
 
 /* The section of a GPU of this name, in any case, with the maker's or without; or else the first in whose name it is by whole
  * words: "h200" is in "NVIDIA H200 NVL". A slice (MIG) is meant only where the name says so. */
-bool model_file_find_gpu(const struct model_file *file, const char *name,
-                         struct model_section *section);
+bool calibration_find_gpu(const struct calibration *file, const char *name,
+                          struct calibration_section *section);
 
 /* A value of a section, 0 where it has none. */
-double model_section_value(const struct model_section *section, const char *name);
+double calibration_section_value(const struct calibration_section *section, const char *name);
 
 /* Makes a routine's curve from its line. False where the section has none, or not in the sizes of the routine. */
-bool model_section_curve(const struct model_section *section, const struct accel_routine *routine,
-                         struct model_curve *curve);
+bool calibration_section_curve(const struct calibration_section *section,
+                               const struct accel_routine *routine, struct model_curve *curve);
 
 /* Which algorithm each octave of orders gets: that of the measured order nearest to it. False where the section names none, or
  * not as it should. */
-bool model_section_svd(const struct model_section *section, enum accel_dtype dtype, bool vectors,
-                       enum gpu_svd algorithm[GPU_SVD_OCTAVES]);
+bool calibration_section_svd(const struct calibration_section *section, enum accel_dtype dtype,
+                             bool vectors, enum gpu_svd algorithm[GPU_SVD_OCTAVES]);
 
 /* The name that such a line begins with: "svd_d_vectors". */
 enum { MODEL_SVD_NAME_BYTES = 16 };
 void model_svd_name(char name[MODEL_SVD_NAME_BYTES], enum accel_dtype dtype, bool vectors);
 
 /* Appends such lines as they stand. */
-void model_section_keep_svd(const struct model_section *section, struct grown *body);
+void calibration_section_keep_svd(const struct calibration_section *section, struct grown *body);
 
 /* Replaces or adds sections (keys and bodies, whose lines end in a newline), and keeps the others of a file that is whole. The
  * new file is written aside, and renamed; folders that are missing are made. Returns NULL, or what failed, as constant
  * text, with errno: the old file then stays. Of no sections it tries whether it could, and leaves all as it was, except for
  * folders. patient: another process may be at it, which is waited for up to some
  * seconds, or else 20 ms. */
-const char *model_file_put(const char *path, const char *const keys[], const char *const bodies[],
-                           int count, bool patient);
+const char *calibration_put(const char *path, const char *const keys[], const char *const bodies[],
+                            int count, bool patient);
 
 #endif

@@ -40,12 +40,12 @@ static int with_limit(rlim_t bytes)
         const struct rlimit limit = {bytes, bytes};
         sigset_t pending;
         setrlimit(RLIMIT_FSIZE, &limit);
-        static struct load load;
-        load_prepare();
-        load_start(&load, "device");
-        int number = load_enter_gpu(&load, 100);
-        double ms = load_gpu_ms(&load);
-        load_leave_gpu(&load, number);
+        static struct contention load;
+        contention_prepare();
+        contention_start(&load, "device");
+        int number = contention_enter_gpu(&load, 100);
+        double ms = contention_gpu_ms(&load);
+        contention_leave_gpu(&load, number);
         sigpending(&pending);
         _exit(number < 0 || ms > 100 || ms < 80 || !sigisemptyset(&pending));
     }
