@@ -164,7 +164,7 @@ static bool lock_start(enum start_patience patience)
 static void warm_products(void)
 {
     for (uint32_t i = 0; i < accel_routine_count; i++)
-        if (accel_op_of(&accel_routines[i]) == &op_gemm &&
+        if (accel_op_of(&accel_routines[i])->sample == ACCEL_SAMPLE_PRODUCT &&
             !accel_is_complex(accel_routines[i].dtype))
             warm_up(&accel_routines[i]);
 }

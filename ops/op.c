@@ -10,3 +10,11 @@ double accel_op_flops(const struct accel_call *call)
 {
     return accel_op_of(call->routine)->flops(call);
 }
+
+const struct accel_routine *accel_sample_of(enum accel_sample sample, enum accel_dtype dtype)
+{
+    for (uint32_t i = 0; i < accel_routine_count; i++)
+        if (accel_op_of(&accel_routines[i])->sample == sample && accel_routines[i].dtype == dtype)
+            return &accel_routines[i];
+    return NULL;
+}

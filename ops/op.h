@@ -25,7 +25,14 @@ enum accel_op_group {
     ACCEL_NO_BLAS /* a function of another library: see FUNCTION in routines.def */
 };
 
-/* LWORK, LRWORK and LIWORK. */
+/* Operations by which the machine is measured where each of them would be too many. */
+enum accel_sample {
+    ACCEL_NO_SAMPLE,
+    ACCEL_SAMPLE_PRODUCT, /* its rate stands for the rates of all others */
+    ACCEL_SAMPLE_SVD      /* the algorithms for singular values are compared by it */
+};
+
+/* LWORK, LRWORK and LIWORK. RWORK without an argument for its length has one where it needs squares. */
 struct accel_lengths {
     int64_t work, rwork, iwork;
 };
@@ -65,6 +72,7 @@ struct accel_op {
     uint8_t definite; /* those that should be definite, so that a workload has a result: bits */
     bool reflectors;  /* x holds the scalars of elementary reflectors */
     struct accel_nominal nominal;
+    enum accel_sample sample;
 
     /* ---- A function of another library; of BLAS and LAPACK all are NULL ---- */
     /* Whether the provider's function is the one that this operation knows, such as by its version. NULL: it is not. Calls that
@@ -117,6 +125,9 @@ static inline const struct accel_op *accel_op_of(const struct accel_routine *rou
 {
     return accel_ops[routine->op];
 }
+
+/* The sample's routine of this type, NULL: there is none. */
+const struct accel_routine *accel_sample_of(enum accel_sample sample, enum accel_dtype dtype);
 
 static inline bool accel_is_lapack(const struct accel_routine *routine)
 {

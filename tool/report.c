@@ -8,11 +8,11 @@
 /* A square product in double precision: the first survey's that has it. */
 static const struct survey_track *find_product(const struct survey *survey, int surveys, bool gpu)
 {
+    const struct accel_routine *product = accel_sample_of(ACCEL_SAMPLE_PRODUCT, ACCEL_FLOAT64);
     for (const struct survey *end = survey + surveys; survey < end; survey++)
         for (int i = 0; i < survey->tracks; i++) {
             const struct survey_track *x = &survey->track[i];
-            if (accel_op_of(x->routine) == &op_gemm && x->routine->dtype == ACCEL_FLOAT64 &&
-                x->gpu == gpu)
+            if (x->routine == product && x->gpu == gpu)
                 return x;
         }
     return NULL;

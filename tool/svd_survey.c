@@ -27,14 +27,6 @@ struct trial {
     void *expected; /* its singular values by Xgesvd */
 };
 
-static const struct accel_routine *routine_of(enum accel_dtype dtype)
-{
-    for (uint32_t i = 0; i < accel_routine_count; i++)
-        if (accel_op_of(&accel_routines[i]) == &op_gesdd && accel_routines[i].dtype == dtype)
-            return &accel_routines[i];
-    return NULL;
-}
-
 /* ---- The matrix ---- */
 
 static void scale_column(const struct accel_operand *a, int64_t column, double by)
@@ -68,7 +60,7 @@ static bool make_trial(struct trial *trial, struct gpu_device *device,
                        struct workload_memory *memory, enum accel_dtype dtype, bool vectors,
                        int64_t order)
 {
-    const struct accel_routine *routine = routine_of(dtype);
+    const struct accel_routine *routine = accel_sample_of(ACCEL_SAMPLE_SVD, dtype);
     const int64_t size[ACCEL_DIMENSIONS] = {order, order, 0, 0};
     struct accel_call *call = &trial->workload.call;
     *trial = (struct trial){.device = device};

@@ -43,18 +43,14 @@ static void *take(struct workload_memory *memory, int64_t count, size_t element)
 /* ---- Workspace ---- */
 
 /* Elements that a workspace without a length needs at least; each counts 8 bytes. After the documentation of rwork and
- * iwork in LAPACK's drivers: those of the divide and conquer for singular values have squares, of gelsd logarithms. */
+ * iwork in LAPACK's drivers: those of gelsd have logarithms. */
 static int64_t fixed_length(const struct accel_call *call)
 {
     bool has_m = accel_has_size(call->routine, ACCEL_m);
     int64_t n = call->size[ACCEL_n], m = has_m ? call->size[ACCEL_m] : n,
             nrhs = call->size[ACCEL_nrhs];
-    int64_t mn = accel_min(m, n), mx = accel_max(m, n), length = 200 * mx + 1000;
-    if (accel_op_of(call->routine) == &op_gesdd)
-        length += 5 * mn * mn + 2 * mx * mn;
-    if (nrhs > 0)
-        length += (mn + 75) * nrhs;
-    return length;
+    int64_t mn = accel_min(m, n), mx = accel_max(m, n);
+    return 200 * mx + 1000 + lapack_least_lengths(call).rwork + (nrhs > 0 ? (mn + 75) * nrhs : 0);
 }
 
 /* The length that a query has left in the first element of a workspace. Those of float are rounded. */

@@ -166,14 +166,6 @@ static void find_cpu_section(struct profile *p)
     }
 }
 
-static const struct accel_routine *product_in_double(void)
-{
-    for (uint32_t i = 0; i < accel_routine_count; i++)
-        if (accel_op_of(&accel_routines[i]) == &op_gemm && accel_routines[i].dtype == ACCEL_FLOAT64)
-            return &accel_routines[i];
-    return NULL;
-}
-
 static void scale_rates(struct model_rates *rates, double gflops)
 {
     double ratio = gflops / rates->gflops[ACCEL_FLOAT64];
@@ -184,7 +176,7 @@ static void scale_rates(struct model_rates *rates, double gflops)
 /* Routines that a section has not go by its products. False where it has none of these either. */
 static bool rates_of_section(struct profile *p)
 {
-    const struct accel_routine *routine = product_in_double();
+    const struct accel_routine *routine = accel_sample_of(ACCEL_SAMPLE_PRODUCT, ACCEL_FLOAT64);
     const int64_t size[ACCEL_DIMENSIONS] = {512, 512, 512, 0};
     struct model_curve curve;
     struct accel_call call;
@@ -488,7 +480,7 @@ void cost_learn_gpu(const struct accel_call *call, double ms)
 /* The best of two products of order n, in 10^9 operations a second; 0 where the library has none. */
 static double time_product(const struct dispatch_library *library, int64_t n)
 {
-    const struct accel_routine *routine = product_in_double();
+    const struct accel_routine *routine = accel_sample_of(ACCEL_SAMPLE_PRODUCT, ACCEL_FLOAT64);
     const int64_t size[ACCEL_DIMENSIONS] = {n, n, n, 0};
     double best = 0;
     struct accel_call call;

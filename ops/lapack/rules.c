@@ -17,7 +17,7 @@ struct accel_lengths lapack_n_workspace(const struct accel_call *call,
     return (struct accel_lengths){sizes->n, 0, 0};
 }
 
-static struct accel_lengths least_lengths(const struct accel_call *call)
+struct accel_lengths lapack_least_lengths(const struct accel_call *call)
 {
     const struct accel_op *op = accel_op_of(call->routine);
     struct lapack_sizes x = {.m = accel_min(call->size[ACCEL_m], LAPACK_SIDE_MOST),
@@ -34,7 +34,7 @@ static struct accel_lengths least_lengths(const struct accel_call *call)
 static const char *short_workspace(const struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
-    const struct accel_lengths least = least_lengths(call);
+    const struct accel_lengths least = lapack_least_lengths(call);
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
         if (arg->kind != ACCEL_ARG_LWORK || !call->has_work)

@@ -19,6 +19,9 @@ const char *lapack_shape_fault(const struct accel_call *call);
  * the argument need not be there. A value that only some matrices make LAPACK look at (rcond) counts. */
 bool lapack_looks_at(const struct accel_call *call, const struct accel_arg *arg);
 
+/* The least lengths of workspace: the operation's, or 1. */
+struct accel_lengths lapack_least_lengths(const struct accel_call *call);
+
 /* Whether one of the lengths of workspace is -1. */
 bool lapack_is_query(const struct accel_call *call);
 

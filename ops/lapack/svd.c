@@ -133,16 +133,27 @@ static int64_t gesdd_work(char jobz, bool complex, int64_t mn, int64_t mx)
                          : square + accel_max(3 * mn + inner, mn + mx);
 }
 
+/* Of complex types; RWORK has no argument for its length. */
+static int64_t gesdd_rwork(char jobz, int64_t mn, int64_t mx)
+{
+    int64_t square = 5 * mn * mn + 5 * mn;
+    if (jobz == 'N')
+        return 7 * mn;
+    return mx < mn * 17 / 9 ? accel_max(square, 2 * mx * mn + 2 * mn * mn + mn) : square;
+}
+
 static struct accel_lengths gesdd_workspace(const struct accel_call *call,
                                             const struct lapack_sizes *x)
 {
-    return (struct accel_lengths){gesdd_work(call->flag[ACCEL_jobz], x->is_complex, x->mn, x->mx),
-                                  0, 0};
+    const char jobz = call->flag[ACCEL_jobz];
+    return (struct accel_lengths){gesdd_work(jobz, x->is_complex, x->mn, x->mx),
+                                  x->is_complex ? gesdd_rwork(jobz, x->mn, x->mx) : 0, 0};
 }
 
 const struct accel_op op_gesvd = {LAPACK_ITERATES, .fault = gesvd_fault,
                                   .workspace = gesvd_workspace, .run = run_svd,
                                   .check = check_gesvd};
 
-const struct accel_op op_gesdd = {LAPACK_ITERATES, .workspace = gesdd_workspace, .run = run_svd,
+const struct accel_op op_gesdd = {LAPACK_ITERATES, .sample = ACCEL_SAMPLE_SVD,
+                                  .workspace = gesdd_workspace, .run = run_svd,
                                   .check = check_gesvd};
