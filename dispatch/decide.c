@@ -2,9 +2,7 @@
 
 #include "small.h"
 #include "ops/lapack/rules.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "ops/overlap.h"
 
 struct model_rates accel_nominal_cpu(int threads)
 {
@@ -129,193 +127,6 @@ bool accel_call_empty(const struct accel_call *call)
     return call->batch == 0 || accel_adds_nothing(call);
 }
 
-/* Whether two matrices of one shape, `distance` bytes apart, have an element in common. */
-static bool meet(const struct accel_operand *x, uint64_t distance)
-{
-    uint64_t size = accel_dtype_size(x->dtype), ld = (uint64_t)x->ld;
-    if (distance >= (uint64_t)accel_extent(x, 1))
-        return false;
-    if (distance % size != 0)
-        return true;
-    uint64_t cols = distance / size / ld, rows = distance / size % ld;
-    return rows < (uint64_t)x->rows ||
-           (ld - rows < (uint64_t)x->rows && cols + 1 < (uint64_t)x->cols);
-}
-
-/* Matrices of a batch with strides that begin within the first one's extent and are compared with it: those that lie beside
- * one another in a large matrix. */
-#define BESIDE_MAX 65536
-
-/* Where results of a batch with strides have elements in common, or that cannot be told, the products depend on each other. */
-static bool is_separate(const struct accel_operand *x, int64_t batch)
-{
-    int64_t extent = accel_extent(x, 1), stride;
-    if (x->array || batch <= 1)
-        return true;
-    if (!accel_mul(x->stride, (int64_t)accel_dtype_size(x->dtype), &stride) || stride < 0)
-        return false;
-    if (!(x->access & ACCEL_WRITE))
-        return true;
-    for (int64_t i = 1; i < batch && (i - 1) * stride < extent; i++)
-        if (i > BESIDE_MAX || meet(x, (uint64_t)(i * stride)))
-            return false;
-    return true;
-}
-
-static int compare_pointers(const void *a, const void *b)
-{
-    void *const *x = a, *const *y = b;
-    return ((uintptr_t)x[0] > (uintptr_t)y[0]) - ((uintptr_t)x[0] < (uintptr_t)y[0]);
-}
-
-/* Matrices that begin within another one's extent and are compared with it: blocks of a large matrix. */
-#define NEIGHBOURS_MAX 256
-
-/* Whether matrices in the order of their addresses have elements in common, or that cannot be told. */
-static bool ordered_meet(const struct accel_operand *x, void *const *array, int64_t batch)
-{
-    const uintptr_t extent = (uintptr_t)accel_extent(x, 1);
-    for (int64_t i = 0; i < batch; i++)
-        for (int64_t j = i + 1; j < batch && (uintptr_t)array[j] - (uintptr_t)array[i] < extent;
-             j++)
-            if (j - i > NEIGHBOURS_MAX || meet(x, (uintptr_t)array[j] - (uintptr_t)array[i]))
-                return true;
-    return false;
-}
-
-/* The same of matrices in any order. */
-static bool results_meet(const struct accel_operand *x, int64_t batch)
-{
-    int64_t i = 1;
-    while (i < batch && (uintptr_t)x->array[i] > (uintptr_t)x->array[i - 1])
-        i++;
-    if (i >= batch) /* as they mostly are */
-        return ordered_meet(x, x->array, batch);
-    void **sorted = malloc((size_t)batch * sizeof *sorted);
-    if (!sorted)
-        return true;
-    memcpy(sorted, x->array, (size_t)batch * sizeof *sorted);
-    qsort(sorted, (size_t)batch, sizeof *sorted, compare_pointers);
-    bool result = ordered_meet(x, sorted, batch);
-    free(sorted);
-    return result;
-}
-
-/* An operand's elements as a matrix; a single column has any leading dimension: 0. */
-struct place {
-    uintptr_t at;
-    uint64_t rows, cols, ld, extent;
-};
-
-static struct place place_of(const struct accel_operand *x, const void *ptr)
-{
-    bool column = x->cols == 1 || (x->rows == 1 && x->ld == 1);
-    return (struct place){.at = (uintptr_t)ptr,
-                          .rows = (uint64_t)(column ? x->rows * x->cols : x->rows),
-                          .cols = (uint64_t)(column ? 1 : x->cols),
-                          .ld = column ? 0 : (uint64_t)x->ld,
-                          .extent = (uint64_t)accel_extent(x, 1)};
-}
-
-/* Whether two matrices with elements of `size` bytes have one in common, or that cannot be told. Blocks of one large
- * matrix lie within one another's extents, and have none. */
-static bool share(struct place x, struct place y, uint64_t size)
-{
-    if (y.at < x.at)
-        return share(y, x, size);
-    uint64_t distance = y.at - x.at, ld = x.ld ? x.ld : y.ld;
-    if (distance >= x.extent)
-        return false;
-    if (distance % size != 0 || ld == 0 || (x.ld && y.ld && x.ld != y.ld) || x.rows > ld ||
-        y.rows > ld)
-        return true;
-    uint64_t cols = distance / size / ld, rows = distance / size % ld;
-    return (rows < x.rows && cols < x.cols) || (rows + y.rows > ld && cols + 1 < x.cols);
-}
-
-/* The same of all matrices of two operands of a batch with strides. */
-static bool strided_share(const struct accel_operand *x, const struct accel_operand *y,
-                          int64_t batch)
-{
-    const int64_t size = (int64_t)accel_dtype_size(x->dtype);
-    struct place one = place_of(x, x->ptr), other = place_of(y, y->ptr);
-    if (other.at >= one.at + (uintptr_t)accel_extent(x, batch) ||
-        one.at >= other.at + (uintptr_t)accel_extent(y, batch))
-        return false;
-    if (batch > BESIDE_MAX || (y->stride != x->stride && y->stride != 0))
-        return true;
-    for (int64_t i = y->stride ? 1 - batch : 0; i < batch; i++) {
-        struct place moved = one;
-        moved.at += (uintptr_t)(i * x->stride * size);
-        if (share(moved, other, (uint64_t)size))
-            return true;
-    }
-    return false;
-}
-
-/* The same of operands whose matrices stand in arrays. The one's are in the order of their addresses. */
-static bool ordered_share(const struct accel_operand *x, void *const *ordered,
-                          const struct accel_operand *y, int64_t batch)
-{
-    const uintptr_t before = (uintptr_t)accel_extent(x, 1), behind = (uintptr_t)accel_extent(y, 1);
-    for (int64_t j = 0; j < batch; j++) {
-        struct place other = place_of(y, y->array[j]);
-        int64_t low = 0, high = batch;
-        while (low < high) { /* the first that ends behind its begin */
-            int64_t middle = low + (high - low) / 2;
-            if ((uintptr_t)ordered[middle] + before <= other.at)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        for (int64_t i = low; i < batch && (uintptr_t)ordered[i] < other.at + behind; i++)
-            if (i - low > NEIGHBOURS_MAX ||
-                share(place_of(x, ordered[i]), other, accel_dtype_size(x->dtype)))
-                return true;
-    }
-    return false;
-}
-
-static bool arrays_share(const struct accel_operand *x, const struct accel_operand *y,
-                         int64_t batch)
-{
-    void **ordered = malloc((size_t)batch * sizeof *ordered);
-    if (!ordered)
-        return true;
-    memcpy(ordered, x->array, (size_t)batch * sizeof *ordered);
-    qsort(ordered, (size_t)batch, sizeof *ordered, compare_pointers);
-    bool result = ordered_share(x, ordered, y, batch);
-    free(ordered);
-    return result;
-}
-
-static bool operands_share(const struct accel_call *call, const struct accel_operand *x,
-                           const struct accel_operand *y)
-{
-    if (!x->ptr || !y->ptr || accel_extent(x, 1) <= 0 || accel_extent(y, 1) <= 0)
-        return false;
-    if (x->array && y->array)
-        return arrays_share(x, y, call->batch);
-    return !x->array && !y->array && strided_share(x, y, call->batch);
-}
-
-/* Whether what is written is also something else of the call: then what comes out depends on the order in which it is
- * computed, which is the original's. */
-static bool call_overlaps(const struct accel_call *call)
-{
-    for (int i = 0; i < ACCEL_MATRICES; i++) {
-        const struct accel_operand *x = &call->operand[i];
-        if (!(x->access & ACCEL_WRITE))
-            continue;
-        if (x->array && results_meet(x, call->batch))
-            return true;
-        for (int j = 0; j < ACCEL_MATRICES; j++)
-            if (i != j && operands_share(call, x, &call->operand[j]))
-                return true;
-    }
-    return false;
-}
-
 /* Kernels want elements at multiples of their size; the CPU does not. */
 static bool is_aligned(const struct accel_operand *x, int64_t batch)
 {
@@ -334,7 +145,7 @@ static bool suits_gpu(const struct accel_call *call)
     for (int i = 0; i < ACCEL_MATRICES; i++)
         if (!is_aligned(&call->operand[i], call->batch))
             return false;
-    return !call_overlaps(call);
+    return !overlap_in_call(call);
 }
 
 /* Not: flags that only OpenBLAS knows (conjugated, not transposed), memory that our kernels do not reach, and
@@ -354,8 +165,11 @@ static bool is_supported(const struct accel_call *call)
     }
     for (int i = 0; i < ACCEL_MATRICES; i++) {
         const struct accel_operand *x = &call->operand[i];
-        if (x->place == ACCEL_REMOTE || accel_extent(x, x->array ? 1 : call->batch) < 0 ||
-            !is_separate(x, call->batch))
+        if (x->place == ACCEL_REMOTE || accel_extent(x, x->array ? 1 : call->batch) < 0)
+            return false;
+        /* Products whose results have elements in common depend on each other. */
+        if (!x->array && call->batch > 1 &&
+            (x->stride < 0 || ((x->access & ACCEL_WRITE) && overlap_in_strides(x, call->batch))))
             return false;
     }
     return true;

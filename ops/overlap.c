@@ -1,0 +1,177 @@
+#include "overlap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Matrices that are compared with one, as they begin within its extent: beside one another in a large matrix by strides, and
+ * blocks of a large matrix in an array. */
+enum { BESIDE_MAX = 65536, NEIGHBOURS_MAX = 256 };
+
+/* An operand's elements as a matrix; a single column has any leading dimension: 0. */
+struct place {
+    uintptr_t at;
+    uint64_t rows, cols, ld, extent;
+};
+
+static struct place place_of(const struct accel_operand *x, const void *ptr)
+{
+    bool column = x->cols == 1 || (x->rows == 1 && x->ld == 1);
+    return (struct place){.at = (uintptr_t)ptr,
+                          .rows = (uint64_t)(column ? x->rows * x->cols : x->rows),
+                          .cols = (uint64_t)(column ? 1 : x->cols),
+                          .ld = column ? 0 : (uint64_t)x->ld,
+                          .extent = (uint64_t)accel_extent(x, 1)};
+}
+
+/* Whether two matrices with elements of `size` bytes have one in common. Blocks of one large matrix lie within one another's
+ * extents, and have none. */
+static bool share(struct place x, struct place y, uint64_t size)
+{
+    if (y.at < x.at)
+        return share(y, x, size);
+    uint64_t distance = y.at - x.at, ld = x.ld ? x.ld : y.ld;
+    if (distance >= x.extent)
+        return false;
+    if (distance % size != 0 || ld == 0 || (x.ld && y.ld && x.ld != y.ld) || x.rows > ld ||
+        y.rows > ld)
+        return true;
+    uint64_t cols = distance / size / ld, rows = distance / size % ld;
+    return (rows < x.rows && cols < x.cols) || (rows + y.rows > ld && cols + 1 < x.cols);
+}
+
+/* ---- Batches with strides ---- */
+
+bool overlap_in_strides(const struct accel_operand *x, int64_t batch)
+{
+    const int64_t size = (int64_t)accel_dtype_size(x->dtype), extent = accel_extent(x, 1);
+    const struct place first = place_of(x, x->ptr);
+    for (int64_t i = 1; i < batch && (i - 1) * x->stride * size < extent; i++) {
+        struct place moved = first;
+        moved.at += (uintptr_t)(i * x->stride * size);
+        if (i > BESIDE_MAX || share(first, moved, (uint64_t)size))
+            return true;
+    }
+    return false;
+}
+
+/* A single operand counts as a batch of as many as the other one's. */
+static bool strides_share(const struct accel_operand *x, const struct accel_operand *y,
+                          int64_t batch)
+{
+    const int64_t size = (int64_t)accel_dtype_size(x->dtype);
+    const struct place one = place_of(x, x->ptr), other = place_of(y, y->ptr);
+    if (other.at >= one.at + (uintptr_t)accel_extent(x, batch) ||
+        one.at >= other.at + (uintptr_t)accel_extent(y, batch))
+        return false;
+    if (batch > BESIDE_MAX || (y->stride != x->stride && y->stride != 0))
+        return true;
+    for (int64_t i = y->stride ? 1 - batch : 0; i < batch; i++) {
+        struct place moved = one;
+        moved.at += (uintptr_t)(i * x->stride * size);
+        if (share(moved, other, (uint64_t)size))
+            return true;
+    }
+    return false;
+}
+
+/* ---- Batches in arrays ---- */
+
+static int compare_pointers(const void *a, const void *b)
+{
+    void *const *x = a, *const *y = b;
+    return ((uintptr_t)x[0] > (uintptr_t)y[0]) - ((uintptr_t)x[0] < (uintptr_t)y[0]);
+}
+
+/* The array by addresses, to be freed; NULL: there is no memory. */
+static void **in_order(void *const *array, int64_t count)
+{
+    void **ordered = malloc((size_t)count * sizeof *ordered);
+    if (ordered) {
+        memcpy(ordered, array, (size_t)count * sizeof *ordered);
+        qsort(ordered, (size_t)count, sizeof *ordered, compare_pointers);
+    }
+    return ordered;
+}
+
+/* Whether a place meets one of x's matrices, by addresses, from `first` on. */
+static bool meets_ordered(struct place place, const struct accel_operand *x, void *const *ordered,
+                          int64_t first, int64_t count)
+{
+    for (int64_t i = first; i < count && (uintptr_t)ordered[i] < place.at + place.extent; i++)
+        if (i - first >= NEIGHBOURS_MAX ||
+            share(place_of(x, ordered[i]), place, accel_dtype_size(x->dtype)))
+            return true;
+    return false;
+}
+
+static bool neighbours_share(const struct accel_operand *x, void *const *ordered, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (meets_ordered(place_of(x, ordered[i]), x, ordered, i + 1, count))
+            return true;
+    return false;
+}
+
+/* The first of x's matrices, by addresses, that ends behind a place's begin. */
+static int64_t first_behind(uintptr_t at, const struct accel_operand *x, void *const *ordered,
+                            int64_t count)
+{
+    const uintptr_t extent = (uintptr_t)accel_extent(x, 1);
+    int64_t low = 0, high = count;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if ((uintptr_t)ordered[middle] + extent <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool arrays_share(const struct accel_operand *x, void *const *ordered,
+                         const struct accel_operand *y, int64_t count)
+{
+    for (int64_t j = 0; j < count; j++) {
+        const struct place other = place_of(y, y->array[j]);
+        if (meets_ordered(other, x, ordered, first_behind(other.at, x, ordered, count), count))
+            return true;
+    }
+    return false;
+}
+
+/* ---- A call ---- */
+
+static bool has_elements(const struct accel_operand *x)
+{
+    return x->ptr && accel_extent(x, 1) > 0;
+}
+
+/* Whether an operand that is written has elements in common with others; ordered: its array, NULL where it has strides. */
+static bool shares_with_others(const struct accel_call *call, const struct accel_operand *x,
+                               void *const *ordered)
+{
+    for (const struct accel_operand *y = call->operand; y < call->operand + ACCEL_MATRICES; y++)
+        if (y != x && has_elements(y) && !x->array == !y->array &&
+            (ordered ? arrays_share(x, ordered, y, call->batch) : strides_share(x, y, call->batch)))
+            return true;
+    return false;
+}
+
+static bool is_shared(const struct accel_call *call, const struct accel_operand *x)
+{
+    if (!x->array)
+        return shares_with_others(call, x, NULL);
+    void **ordered = in_order(x->array, call->batch);
+    bool shared = !ordered || neighbours_share(x, ordered, call->batch) ||
+                  shares_with_others(call, x, ordered);
+    free(ordered);
+    return shared;
+}
+
+bool overlap_in_call(const struct accel_call *call)
+{
+    for (const struct accel_operand *x = call->operand; x < call->operand + ACCEL_MATRICES; x++)
+        if ((x->access & ACCEL_WRITE) && has_elements(x) && is_shared(call, x))
+            return true;
+    return false;
+}
