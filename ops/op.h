@@ -102,7 +102,7 @@ struct accel_op {
     /* ---- The GPU ---- */
     /* Whether the GPU's libraries have it, with these flags and sizes; NULL: with all. */
     bool (*is_supported)(const struct accel_call *call);
-    /* Runs a valid call that is not empty on a lane, and returns when the result is in place: see gpu/cuda/run.h. NULL: the GPU's
+    /* Runs a valid call that is not empty on a lane, and returns when the result is in place: see gpu/work.h. NULL: the GPU's
      * libraries do not have it. */
     enum gpu_status (*run)(struct gpu_work *work);
 

@@ -5,7 +5,8 @@
 #ifndef ACCEL_CUBLAS_CALL_H
 #define ACCEL_CUBLAS_CALL_H
 
-#include "kernels.h"
+#include "device.h"
+#include "gpu/kernels.h"
 
 static inline cublasOperation_t operation(char flag)
 {

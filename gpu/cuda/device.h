@@ -57,10 +57,4 @@ bool cuda_store(struct gpu_device *device, const struct accel_operand *x, const 
                 char uplo);
 bool cuda_measure_copies(struct gpu_device *device, double *up_gbps, double *down_gbps);
 
-/* The status of a call that the original has finished after this one. */
-static inline enum gpu_status gpu_finished_else(enum gpu_status status)
-{
-    return status == GPU_ERROR ? GPU_FINISHED_ELSE : GPU_SHORT_ELSE;
-}
-
 #endif

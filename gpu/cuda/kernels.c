@@ -140,7 +140,7 @@ enum gpu_status kernel_gemm_array(struct gpu_work *work, bool scaling, int64_t b
 
 /* ---- Scaling ---- */
 
-enum gpu_status kernel_zeros(struct gpu_work *work, int64_t count, CUdeviceptr *zeros)
+enum gpu_status kernel_zeros(struct gpu_work *work, int64_t count, gpu_address *zeros)
 {
     const int64_t bytes = count * (int64_t)accel_dtype_size(work->call->routine->dtype);
     bool grew;
@@ -148,11 +148,11 @@ enum gpu_status kernel_zeros(struct gpu_work *work, int64_t count, CUdeviceptr *
     if (status != GPU_OK)
         return status;
     work->block[work->blocks++] = *zeros;
-    return GPU_CHECK(cuMemsetD8Async, *zeros, 0, (size_t)bytes, lane_stream(work->lane));
+    return gpu_work_zero(work, *zeros, bytes);
 }
 
 enum gpu_status kernel_scale(struct gpu_work *work, int64_t m, int64_t n, struct accel_complex beta,
-                             CUdeviceptr zeros, struct gpu_tile c)
+                             gpu_address zeros, struct gpu_tile c)
 {
     const struct scalar al = make_scalar(one), be = make_scalar(beta);
     const struct gpu_tile column = {zeros, m}, row = {zeros, 1};
@@ -164,7 +164,7 @@ enum gpu_status kernel_scale(struct gpu_work *work, int64_t m, int64_t n, struct
 }
 
 enum gpu_status kernel_scale_triangle(struct gpu_work *work, bool hermitian, char uplo, int64_t n,
-                                      struct accel_complex beta, CUdeviceptr zeros,
+                                      struct accel_complex beta, gpu_address zeros,
                                       struct gpu_tile c)
 {
     const struct gpu_tile column = {zeros, n};
@@ -259,7 +259,7 @@ enum gpu_status kernel_trsm(struct gpu_work *work, char side, char uplo, char tr
 #define PACKED_MOST 65535 /* n (n + 1) / 2 < 2^31 */
 
 enum gpu_status kernel_pack_triangle(struct gpu_work *work, char uplo, int64_t n, struct gpu_tile a,
-                                     CUdeviceptr packed)
+                                     gpu_address packed)
 {
     enum gpu_status status = GPU_ERROR;
     if (a.ld > INT_MAX || n > PACKED_MOST)
@@ -271,7 +271,7 @@ enum gpu_status kernel_pack_triangle(struct gpu_work *work, char uplo, int64_t n
 }
 
 enum gpu_status kernel_unpack_triangle(struct gpu_work *work, char uplo, int64_t n,
-                                       CUdeviceptr packed, struct gpu_tile a)
+                                       gpu_address packed, struct gpu_tile a)
 {
     enum gpu_status status = GPU_ERROR;
     if (a.ld > INT_MAX || n > PACKED_MOST)

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 
 #include "cuda_api.h"
-#include "gpu/gpu.h"
+#include "gpu/staging.h"
 
 struct cuda_device;
 
@@ -88,9 +88,6 @@ static inline cusolverDnHandle_t lane_cusolver(struct gpu_lane *lane)
     lane->quiet = false;
     return lane->cusolver;
 }
-
-/* Waits until all that is on the stream is done; without a call of the driver where nothing is. */
-enum gpu_status lane_wait(struct gpu_lane *lane);
 
 /* Whether the current context's default stream can be given nothing, because another stream captures. */
 bool lane_default_stream_is_closed(void);

@@ -3,7 +3,6 @@
  */
 #include "base/clock.h"
 #include "device.h"
-#include "staging.h"
 
 #include <stdlib.h>
 

@@ -1,48 +1,42 @@
+#include "device.h"
+#include "gpu/work.h"
 #include "ops/op.h"
-#include "solver.h"
 
 #include <string.h>
 
-int64_t gpu_device_ld(int64_t rows, enum accel_dtype dtype)
+enum gpu_status gpu_work_take(struct gpu_work *work, int64_t bytes, gpu_address *memory)
 {
-    int64_t line = 64 / (int64_t)accel_dtype_size(dtype);
-    return rows < line ? rows : (rows + line - 1) / line * line;
+    bool grew;
+    if (work->blocks == WORK_BLOCKS)
+        return GPU_UNSUPPORTED;
+    enum gpu_status status = pool_get(work->lane->device, bytes, memory, &grew);
+    if (status != GPU_OK)
+        return status;
+    work->block[work->blocks++] = *memory;
+    if (grew)
+        gpu_work_event(work, GPU_EVENT_ALLOCATE, NULL, 0, 0, bytes);
+    return GPU_OK;
 }
 
-void gpu_work_event(struct gpu_work *work, enum gpu_event_kind kind, const struct accel_operand *x,
-                    int64_t rows, int64_t cols, int64_t bytes)
+enum gpu_status gpu_work_zero(struct gpu_work *work, gpu_address memory, int64_t bytes)
 {
-    const struct gpu_event event = {kind, x ? x->name : NULL, rows, cols, bytes};
-    if (work->host->event)
-        work->host->event(work->host->context, &event);
+    return GPU_CHECK(cuMemsetD8Async, memory, 0, (size_t)bytes, lane_stream(work->lane));
+}
+
+int64_t gpu_work_available(const struct gpu_work *work)
+{
+    return pool_available(work->lane->device);
+}
+
+void gpu_work_trim(const struct gpu_work *work)
+{
+    pool_trim(work->lane->device);
 }
 
 void gpu_work_drop(struct gpu_work *work)
 {
     while (work->blocks > 0)
         pool_put(work->lane->device, work->block[--work->blocks]);
-}
-
-enum gpu_status gpu_work_give_back(struct gpu_work *work)
-{
-    enum gpu_status status = lane_wait(work->lane);
-    if (status == GPU_OK)
-        gpu_work_drop(work);
-    return status;
-}
-
-enum gpu_status gpu_work_settle(struct gpu_work *work)
-{
-    /* On a failure, of what was computed nothing is known. */
-    enum gpu_status status = lane_wait(work->lane);
-    if (status == GPU_OK)
-        work->launched = false;
-    return status;
-}
-
-bool gpu_work_by_original(const struct gpu_work *work, const struct accel_call *part)
-{
-    return work->host->original(work->host->context, part);
 }
 
 /* Gives back what a call took. What is still under way on the stream must end first; where it
@@ -113,7 +107,7 @@ enum gpu_status cuda_run(struct gpu_device *device, const struct accel_call *cal
                          struct gpu_host *host)
 {
     struct cuda_device *own = cuda_device_of(device);
-    struct gpu_work work = {.call = call, .host = host};
+    struct gpu_work work = {.call = call, .host = host, .device = device};
     struct gpu_scope scope;
     struct failure outer;
     bool well = false;

@@ -16,20 +16,9 @@ bool solver_note(struct solver *s, enum gpu_status status)
 
 static CUdeviceptr take(struct solver *s, int64_t bytes)
 {
-    struct gpu_work *work = s->work;
     CUdeviceptr memory = 0;
-    bool grew;
-    if (!solver_is_well(s) || bytes == 0)
-        return 0;
-    if (work->blocks == WORK_BLOCKS) {
-        solver_note(s, GPU_UNSUPPORTED);
-        return 0;
-    }
-    if (!solver_note(s, pool_get(work->lane->device, bytes, &memory, &grew)))
-        return 0;
-    work->block[work->blocks++] = memory;
-    if (grew)
-        gpu_work_event(work, GPU_EVENT_ALLOCATE, NULL, 0, 0, bytes);
+    if (solver_is_well(s) && bytes > 0)
+        solver_note(s, gpu_work_take(s->work, bytes, &memory));
     return memory;
 }
 
@@ -68,8 +57,7 @@ struct array solver_zeros(struct solver *s, int64_t rows, int64_t cols)
 {
     struct array x = solver_array(s, rows, cols);
     if (solver_is_well(s) && x.ptr)
-        solver_note(s, GPU_CHECK(cuMemsetD8Async, x.ptr, 0, (size_t)(x.ld * cols * element(x)),
-                                 lane_stream(s->work->lane)));
+        solver_note(s, gpu_work_zero(s->work, x.ptr, x.ld * cols * element(x)));
     return x;
 }
 
@@ -136,7 +124,7 @@ static void *fetch(struct solver *s, const struct accel_operand *x)
     void *copy = malloc((size_t)accel_bytes(x) + 1);
     if (!copy)
         solver_note(s, GPU_NO_MEMORY);
-    else if (!gpu_fetch(gpu_work_device(s->work), copy, x))
+    else if (!gpu_fetch(s->work->device, copy, x))
         solver_note(s, GPU_ERROR);
     return copy;
 }
@@ -414,7 +402,7 @@ static bool store(struct solver *s, const struct result *r, const char *from)
         part.rows = r->from.rows;
         part.cols = r->from.cols;
     }
-    return gpu_store(gpu_work_device(s->work), &part, from, r->uplo);
+    return gpu_store(s->work->device, &part, from, r->uplo);
 }
 
 static void deliver_staged(struct solver *s, void *staged[RESULTS_MAX])
@@ -447,7 +435,7 @@ static void deliver_integers(struct solver *s)
             narrow(part.ptr, list->values, list->count, part.dtype);
         } else {
             narrow(list->values, list->values, list->count, part.dtype);
-            if (!gpu_store(gpu_work_device(s->work), &part, list->values, 0))
+            if (!gpu_store(s->work->device, &part, list->values, 0))
                 solver_note(s, s->touched ? GPU_LOST : GPU_ERROR);
         }
     }

@@ -10,7 +10,8 @@
 #ifndef ACCEL_SOLVER_H
 #define ACCEL_SOLVER_H
 
-#include "kernels.h"
+#include "device.h"
+#include "gpu/kernels.h"
 
 /* A matrix on the device; a vector is one column. */
 struct array {

@@ -1,6 +1,5 @@
-#include "staging.h"
-
 #include "failure.h"
+#include "lane.h"
 
 #include <stdlib.h>
 
@@ -198,4 +197,9 @@ enum gpu_status lane_download_whole(struct gpu_lane *lane, const struct lane_rec
     if (status == GPU_OK)
         pack_to_host(to, &all, landing, device_ld);
     return status;
+}
+
+bool lane_column_fits(int64_t device_ld, int64_t size)
+{
+    return device_ld <= LANE_SLOT_BYTES / size;
 }

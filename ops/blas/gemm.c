@@ -5,7 +5,7 @@
 #include <limits.h>
 
 #include "blas.h"
-#include "gpu/cuda/tiles.h"
+#include "gpu/tiles.h"
 
 /* The smallest tile: below this, memory is short for something else. */
 #define TILE_MIN 64

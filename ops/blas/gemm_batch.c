@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "blas.h"
-#include "gpu/cuda/tiles.h"
+#include "gpu/tiles.h"
 
 /* The operands' parts, and how many products go up together. */
 enum { A, B, C, POINTERS };
@@ -19,7 +19,7 @@ struct slots {
     const struct accel_operand *x;
     bool in_place, shared; /* shared: one matrix for all */
     int64_t ld, elements;  /* of a slot */
-    CUdeviceptr *memory;
+    gpu_address *memory;
 };
 
 struct batch {
@@ -117,8 +117,8 @@ static bool is_needed(const struct batch *g, const struct slots *s)
 static struct gpu_tile tile_of(const struct slots *s, int64_t product, int64_t i)
 {
     if (s->in_place)
-        return (struct gpu_tile){(CUdeviceptr)(uintptr_t)accel_matrix_of(s->x, product), s->x->ld};
-    return (struct gpu_tile){*s->memory + (CUdeviceptr)((s->shared ? 0 : i) * slot_bytes(s)),
+        return (struct gpu_tile){(gpu_address)(uintptr_t)accel_matrix_of(s->x, product), s->x->ld};
+    return (struct gpu_tile){*s->memory + (gpu_address)((s->shared ? 0 : i) * slot_bytes(s)),
                              s->ld};
 }
 
@@ -130,16 +130,16 @@ static int64_t stride_of(const struct slots *s)
 static enum gpu_status multiply_array(struct batch *g, int64_t first, int64_t count)
 {
     const struct lane_rectangle from =
-        lane_whole(g->staging, 3 * count, 1, 3 * count, sizeof(CUdeviceptr));
-    const CUdeviceptr pointers_at = g->tiles.part[POINTERS].memory;
-    CUdeviceptr *pointers = (CUdeviceptr *)(void *)g->staging;
+        lane_whole(g->staging, 3 * count, 1, 3 * count, sizeof(gpu_address));
+    const gpu_address pointers_at = g->tiles.part[POINTERS].memory;
+    gpu_address *pointers = (gpu_address *)(void *)g->staging;
     struct gpu_tile tiles[3];
     for (int x = 0; x < 3; x++) {
         const struct slots *s = &g->slots[x];
         for (int64_t i = 0; i < count; i++)
             pointers[x * count + i] = tile_of(s, first + i, i).ptr;
         tiles[x] = tile_of(s, first, 0);
-        tiles[x].ptr = pointers_at + (CUdeviceptr)(x * count) * sizeof(CUdeviceptr);
+        tiles[x].ptr = pointers_at + (gpu_address)(x * count) * sizeof(gpu_address);
     }
     enum gpu_status status = lane_upload(g->work->lane, pointers_at, 3 * count, &from);
     return status == GPU_OK
@@ -252,7 +252,7 @@ static enum gpu_status run_gemm_batch(struct gpu_work *work)
         host = set_slots(&g, i, &call->operand[operands[i]]) || host;
     if (g.pointers)
         g.tiles.part[POINTERS] =
-            (struct tile_part){.bytes = 3 * sizeof(CUdeviceptr), .cols = &g.tiles.size[LOAD]};
+            (struct tile_part){.bytes = 3 * sizeof(gpu_address), .cols = &g.tiles.size[LOAD]};
     if (call->size[ACCEL_m] == 0 || call->size[ACCEL_n] == 0 || call->batch == 0 ||
         (g.scaling && accel_is_one(call->scalar[ACCEL_beta])))
         return GPU_OK;

@@ -7,7 +7,7 @@
  * call.
  */
 #include "blas.h"
-#include "gpu/cuda/tiles.h"
+#include "gpu/tiles.h"
 
 /* The operands' parts, and the width of a strip. */
 enum { A, X, Y };
@@ -42,13 +42,13 @@ static struct gpu_vector part_of(const struct level2 *g, int which, int64_t firs
     struct gpu_vector part = which == X ? g->x : g->y;
     const struct accel_operand *x = g->tiles.part[which].x;
     int64_t skip = part.inc > 0 ? first : first + length - x->cols;
-    part.ptr += (CUdeviceptr)(skip * part.inc * gpu_size_of(x));
+    part.ptr += (gpu_address)(skip * part.inc * gpu_size_of(x));
     return part;
 }
 
 static struct gpu_vector in_place_vector(const struct accel_operand *x)
 {
-    return (struct gpu_vector){(CUdeviceptr)(uintptr_t)x->ptr, x->inc};
+    return (struct gpu_vector){(gpu_address)(uintptr_t)x->ptr, x->inc};
 }
 
 static enum gpu_status load_vector(struct level2 *g, int which, struct gpu_vector *v)
@@ -223,7 +223,7 @@ static bool ascending(const struct level2 *g)
 /* y := beta y, without reading anything else. */
 static enum gpu_status scale(struct level2 *g)
 {
-    CUdeviceptr zeros;
+    gpu_address zeros;
     int64_t n = g->tiles.part[Y].x->cols;
     enum gpu_status status = kernel_zeros(g->work, n, &zeros);
     return status == GPU_OK ? kernel_scale(g->work, 1, n, g->call->scalar[ACCEL_beta], zeros,

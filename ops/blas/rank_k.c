@@ -9,7 +9,7 @@
 #include <limits.h>
 
 #include "blas.h"
-#include "gpu/cuda/tiles.h"
+#include "gpu/tiles.h"
 
 #define BLOCK_MIN 64
 
@@ -79,7 +79,7 @@ static enum gpu_status whole_block(const struct rank_k *g, int64_t n, int64_t de
 {
     struct accel_complex alpha = g->call->scalar[ACCEL_alpha];
     struct gpu_tile block = {g->tiles.part[WHOLE].memory, gpu_device_ld(n, g->c->dtype)};
-    CUdeviceptr packed = g->tiles.part[PACKED].memory;
+    gpu_address packed = g->tiles.part[PACKED].memory;
     char uplo = g->lower ? 'L' : 'U';
     enum gpu_status status = GPU_OK;
     bool launched = g->work->launched;

@@ -7,7 +7,7 @@
  * which those of the other triangle are never read.
  */
 #include "blas.h"
-#include "gpu/cuda/tiles.h"
+#include "gpu/tiles.h"
 
 #define BLOCK_MIN 64
 

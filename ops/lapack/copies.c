@@ -44,7 +44,7 @@ static int32_t *read_swaps(struct solver *s, int64_t *last)
     *last = k2;
     if (!swaps || !from)
         solver_note(s, GPU_NO_MEMORY);
-    else if (copy && !gpu_fetch(gpu_work_device(s->work), copy, ipiv))
+    else if (copy && !gpu_fetch(s->work->device, copy, ipiv))
         solver_note(s, GPU_ERROR);
     for (int64_t k = k1; solver_is_well(s) && k <= k2; k++) {
         int64_t at = k1 - 1 + (k - k1) * inc;

@@ -120,7 +120,7 @@ static bool can_go_on(struct solver *s, const struct svd *x)
         return true;
     if (failure_noted()->kind != FAILURE_LIBRARY || lane_wait(s->work->lane) != GPU_OK)
         return false;
-    gpu_svd_choose(gpu_work_device(s->work), s->dtype, wants_vectors(x), gpu_svd_octave(x->a.cols),
+    gpu_svd_choose(s->work->device, s->dtype, wants_vectors(x), gpu_svd_octave(x->a.cols),
                    GPU_SVD_GESVD);
     return true;
 }
@@ -155,8 +155,7 @@ void solver_gesvd(struct solver *s, char jobu, char jobvt, struct array a, struc
                   struct array u, struct array vt)
 {
     const struct svd x = {jobu, jobvt, a, values, u, vt};
-    enum gpu_svd algorithm =
-        gpu_svd_chosen(gpu_work_device(s->work), s->dtype, wants_vectors(&x), a.cols);
+    enum gpu_svd algorithm = gpu_svd_chosen(s->work->device, s->dtype, wants_vectors(&x), a.cols);
     if (!solver_is_well(s) || (algorithm != GPU_SVD_GESVD && by_another(s, &x, algorithm)))
         return;
     by_gesvd(s, &x);

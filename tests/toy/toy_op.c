@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "gpu/cuda/tiles.h"
+#include "gpu/tiles.h"
 #include "ops/op.h"
 
 static bool accepts(const struct accel_provider *provider)

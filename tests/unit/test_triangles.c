@@ -13,7 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gpu/cuda/kernels.h"
 #include "gpu/cuda/solver.h"
 #include "ops/names.h"
 
@@ -36,7 +35,7 @@ static enum gpu_status in_solver(void (*check)(struct solver *s, int64_t n), int
     const struct accel_call call = {.routine =
                                         accel_name_routine((uint32_t)accel_name_find("sgels_"))};
     struct gpu_host host = {0};
-    struct gpu_work work = {.call = &call, .host = &host};
+    struct gpu_work work = {.call = &call, .host = &host, .device = device};
     struct gpu_scope scope;
     struct solver s;
     if (gpu_enter(cuda_device_of(device), &scope) != GPU_OK ||

@@ -53,19 +53,12 @@ static enum gpu_status get_memory(struct tiles *t)
 {
     struct gpu_work *work = t->work;
     enum gpu_status status = GPU_OK;
-    if (tiles_bytes(t) > work->lane->device->budget)
+    if (tiles_bytes(t) > gpu_info(work->device)->memory_bytes)
         return GPU_NO_MEMORY;
     for (int i = 0; status == GPU_OK && i < TILE_PARTS; i++) {
         int64_t bytes = tiles_part_bytes(t, i);
-        bool grew;
-        if (bytes == 0)
-            continue;
-        status = pool_get(work->lane->device, bytes, &t->part[i].memory, &grew);
-        if (status != GPU_OK)
-            break;
-        work->block[work->blocks++] = t->part[i].memory;
-        if (grew)
-            gpu_work_event(work, GPU_EVENT_ALLOCATE, NULL, 0, 0, bytes);
+        if (bytes > 0)
+            status = gpu_work_take(work, bytes, &t->part[i].memory);
     }
     if (status == GPU_NO_MEMORY)
         gpu_work_drop(work);
@@ -83,9 +76,9 @@ enum gpu_status tiles_prepare(struct tiles *t)
     int64_t available = INT64_MAX;
     for (int attempt = 0; attempt < 8 && status == GPU_NO_MEMORY; attempt++) {
         if (attempt == 2)
-            pool_trim(t->work->lane->device);
+            gpu_work_trim(t->work);
         if (attempt > 0)
-            available = attempt < 3 ? pool_available(t->work->lane->device) / 9 * 8 : available / 2;
+            available = attempt < 3 ? gpu_work_available(t->work) / 9 * 8 : available / 2;
         if (!choose_sizes(t, available))
             return GPU_NO_MEMORY;
         status = get_memory(t);
@@ -128,7 +121,7 @@ enum gpu_status tiles_load(struct tiles *t, int part, int64_t row, int64_t col, 
         cols = length;
     }
     if (is_in_place(p)) {
-        *at = (struct gpu_tile){(CUdeviceptr)(uintptr_t)gpu_element(x, row, col), x->ld};
+        *at = (struct gpu_tile){(gpu_address)(uintptr_t)gpu_element(x, row, col), x->ld};
         gpu_work_event(t->work, GPU_EVENT_IN_PLACE, x, rows, cols, bytes);
         return GPU_OK;
     }
@@ -293,7 +286,9 @@ static enum gpu_status after_failure(const struct tiles *t, const struct tile *t
                   !(t->scales && !accel_has_scalar(t->work->call->routine, ACCEL_beta));
     if (damaged && (needed || lane_wait(t->work->lane) != GPU_OK))
         return GPU_LOST;
-    return rest_by_original(t, tile) ? gpu_finished_else(status) : GPU_LOST;
+    if (!rest_by_original(t, tile))
+        return GPU_LOST;
+    return status == GPU_ERROR ? GPU_FINISHED_ELSE : GPU_SHORT_ELSE;
 }
 
 enum gpu_status tiles_compute(struct tiles *t)

@@ -1,7 +1,6 @@
 /*
- * cuBLAS's functions over the four types: one function each. Operands are on the device; the work
- * is put on the lane's stream. Scalars are read before the return. The 64-bit functions are used where this
- * cuBLAS has them; see kernels_fit(). A launch is noted in the work.
+ * BLAS on the device, over the four types: one function each. Operands are on the device; the work
+ * is put on the lane's stream. Scalars are read before the return. A launch is noted in the work.
  *
  * The type is that of the call under way. Shapes, flags and the other arguments are those of the BLAS routine of
  * the same name, flags as letters (N T C, L R, U L, N U).
@@ -9,14 +8,14 @@
 #ifndef ACCEL_KERNELS_H
 #define ACCEL_KERNELS_H
 
-#include "run.h"
+#include "work.h"
 
-/* Whether sizes up to `size` can be passed: all, or those below 2^31; and whether all sizes of a call can, and
+/* Whether this BLAS takes sizes up to `size`: all, or those below 2^31; and whether all sizes of a call can, and
  * the leading dimensions of operands that are used in place. */
 bool kernels_fit(int64_t size);
 bool kernels_fit_call(const struct accel_call *call);
 
-/* Whether this device multiplies bfloat16, and this cuBLAS. */
+/* Whether this device multiplies bfloat16, and its BLAS. */
 bool kernels_have_bfloat16(const struct gpu_work *work);
 
 enum gpu_status kernel_gemm(struct gpu_work *work, char transa, char transb, int64_t m, int64_t n,
@@ -24,7 +23,7 @@ enum gpu_status kernel_gemm(struct gpu_work *work, char transa, char transb, int
                             struct gpu_tile b, struct accel_complex beta, struct gpu_tile c);
 
 /* The products of a batch are a dimension of a kernel's grid, which has no more (CUDA C++ Programming Guide, Technical
- * Specifications per Compute Capability); cuBLAS does not say that it divides longer ones. */
+ * Specifications per Compute Capability); no BLAS says that it divides longer ones. */
 #define KERNEL_BATCH_MOST 65535
 
 /* The call's own flags, scalars and sizes, `batch` times, at most KERNEL_BATCH_MOST: matrices at regular distances, in elements, or tiles that are
@@ -36,16 +35,16 @@ enum gpu_status kernel_gemm_array(struct gpu_work *work, bool scaling, int64_t b
                                   struct gpu_tile a, struct gpu_tile b, struct gpu_tile c);
 
 /*
- * Scaling: C := beta C, where k or alpha is 0. What cuBLAS does then it does not say, so this is a product of depth 1 of
+ * Scaling: C := beta C, where k or alpha is 0. What the device's BLAS does then it does not say, so this is a product of depth 1 of
  * zeros. With beta = 0, C is not read. The zeros are taken from the pool: max(m, n) of the call's type, before anything
  * is overwritten.
  */
-enum gpu_status kernel_zeros(struct gpu_work *work, int64_t count, CUdeviceptr *zeros);
+enum gpu_status kernel_zeros(struct gpu_work *work, int64_t count, gpu_address *zeros);
 enum gpu_status kernel_scale(struct gpu_work *work, int64_t m, int64_t n, struct accel_complex beta,
-                             CUdeviceptr zeros, struct gpu_tile c);
+                             gpu_address zeros, struct gpu_tile c);
 /* A triangle alone; hermitian: its diagonal becomes real, and so is beta. */
 enum gpu_status kernel_scale_triangle(struct gpu_work *work, bool hermitian, char uplo, int64_t n,
-                                      struct accel_complex beta, CUdeviceptr zeros,
+                                      struct accel_complex beta, gpu_address zeros,
                                       struct gpu_tile c);
 
 /* hermitian: hemm, herk, her2k. */
@@ -71,16 +70,16 @@ enum gpu_status kernel_trsm(struct gpu_work *work, char side, char uplo, char tr
 /* The triangle uplo of an n x n matrix, from and to LAPACK's packed storage: n (n + 1) / 2 elements. Nothing else of
  * the matrix is touched. GPU_UNSUPPORTED where n is above 65535, or ld beyond 32 bits. */
 enum gpu_status kernel_pack_triangle(struct gpu_work *work, char uplo, int64_t n, struct gpu_tile a,
-                                     CUdeviceptr packed);
+                                     gpu_address packed);
 enum gpu_status kernel_unpack_triangle(struct gpu_work *work, char uplo, int64_t n,
-                                       CUdeviceptr packed, struct gpu_tile a);
+                                       gpu_address packed, struct gpu_tile a);
 
 /* ---- Level 2. Conjugated forms that it lacks come from Level 3, and want vectors with inc > 0: trans = R, and all
  * where the call is `conjugated`. ---- */
 
 /* A vector on the device; as in BLAS, with inc < 0 its first element comes last in memory. */
 struct gpu_vector {
-    CUdeviceptr ptr; /* its lowest address */
+    gpu_address ptr; /* its lowest address */
     int64_t inc;
 };
 

@@ -22,7 +22,7 @@ struct tile_part {
     const int64_t *rows, *cols;    /* of the largest part */
     int64_t bytes;                 /* where rows is NULL: for each of *cols, or in all */
     /* The driver's: */
-    CUdeviceptr memory;
+    gpu_address memory;
     int64_t row, col; /* where the part begins that the memory holds; -1: none */
 };
 
@@ -62,7 +62,7 @@ struct tiles {
     bool descending;    /* tiles from the last column on */
     enum tile_unit unit;
     bool scales; /* kernels need zeros: see kernel_zeros() */
-    CUdeviceptr zeros;
+    gpu_address zeros;
     enum gpu_status (*begin)(struct tiles *t); /* before the first tile; may be NULL */
     enum gpu_status (*compute)(struct tiles *t, struct tile *tile);
     enum gpu_status (*end)(struct tiles *t); /* after the last one; may be NULL */
@@ -112,7 +112,7 @@ static inline int64_t tiles_length(int64_t size, int64_t first, int64_t all)
 static inline struct gpu_tile tiles_within(const struct tiles *t, struct gpu_tile x, int64_t row,
                                            int64_t col)
 {
-    x.ptr += (CUdeviceptr)((row + col * x.ld) *
+    x.ptr += (gpu_address)((row + col * x.ld) *
                            (int64_t)accel_dtype_size(t->work->call->routine->dtype));
     return x;
 }

@@ -1,0 +1,37 @@
+#include "work.h"
+
+int64_t gpu_device_ld(int64_t rows, enum accel_dtype dtype)
+{
+    int64_t line = 64 / (int64_t)accel_dtype_size(dtype);
+    return rows < line ? rows : (rows + line - 1) / line * line;
+}
+
+void gpu_work_event(struct gpu_work *work, enum gpu_event_kind kind, const struct accel_operand *x,
+                    int64_t rows, int64_t cols, int64_t bytes)
+{
+    const struct gpu_event event = {kind, x ? x->name : NULL, rows, cols, bytes};
+    if (work->host->event)
+        work->host->event(work->host->context, &event);
+}
+
+enum gpu_status gpu_work_give_back(struct gpu_work *work)
+{
+    enum gpu_status status = lane_wait(work->lane);
+    if (status == GPU_OK)
+        gpu_work_drop(work);
+    return status;
+}
+
+enum gpu_status gpu_work_settle(struct gpu_work *work)
+{
+    /* On a failure, of what was computed nothing is known. */
+    enum gpu_status status = lane_wait(work->lane);
+    if (status == GPU_OK)
+        work->launched = false;
+    return status;
+}
+
+bool gpu_work_by_original(const struct gpu_work *work, const struct accel_call *part)
+{
+    return work->host->original(work->host->context, part);
+}
