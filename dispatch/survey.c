@@ -17,6 +17,7 @@
 #include "dispatch/cost/regret.h"
 #include "dispatch/cost/warm.h"
 #include "gpu/gpu.h"
+#include "ops/rules.h"
 #include "ops/op.h"
 #include "report/report.h"
 

@@ -6,13 +6,7 @@
 #define ACCEL_NAMES_H
 
 #include "call.h"
-
-enum accel_abi {
-    ACCEL_ABI_FORTRAN, /* by reference; one hidden size_t length per CHARACTER argument, last */
-    ACCEL_ABI_CBLAS,   /* layout first; integers, enums and real scalars by value */
-    ACCEL_ABI_LAPACKE, /* the same with char for CHARACTER; neither workspace nor INFO, which is returned */
-    ACCEL_ABI_OWN /* no BLAS: the operation alone knows the arguments */
-};
+#include "passing.h"
 
 /* What a mangling says: a row of manglings.def. */
 struct accel_mangling {

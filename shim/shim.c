@@ -7,12 +7,14 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "adapter.h"
 #include "base/forks.h"
-#include "dispatch/decide.h"
 #include "dispatch/dispatch.h"
+#include "dispatch/small.h"
+#include "ops/blas/parse.h"
+#include "ops/blas/pass.h"
 #include "ops/lapack/rules.h"
 #include "ops/op.h"
+#include "ops/rules.h"
 #include "gpu/ending.h"
 #include "base/linker.h"
 #include "shim/elf/keep.h"
@@ -73,7 +75,7 @@ static void put_back(const struct program_state *state)
 struct passage {
     const struct accel_original *original;
     const struct accel_routine *routine;
-    enum accel_abi abi;
+    struct accel_passed passed;
     struct accel_frame *frame;
     struct program_state *program;
     const struct accel_call *group; /* one of several: then `forward` is for it alone */
@@ -119,11 +121,21 @@ static void from_program(struct passage *p, struct accel_result returned)
 /* The original, with the caller's own arguments; of another library there is nothing else to call it with. */
 static struct accel_result forward_whole(const struct passage *p)
 {
-    void *function = p->original->function;
+    struct blas_words words;
+    struct accel_passed passed = p->passed;
     if (p->own)
-        return accel_invoke(function, p->frame->gpr, (const double(*)[2])p->frame->xmm,
-                            accel_op_of(p->routine)->stack_words, p->frame->stack);
-    return accel_adapter_forward(function, p->routine, p->abi, p->frame);
+        passed.stack_words = accel_op_of(p->routine)->stack_words;
+    else
+        passed = blas_repeat(&words, p->routine, &p->passed);
+    return accel_invoke(p->original->function, &passed);
+}
+
+/* The original, with a canonical call. */
+static struct accel_result forward_call(const struct passage *p, const struct accel_call *call)
+{
+    struct blas_words words;
+    const struct accel_passed passed = blas_pass(&words, p->passed.abi, p->passed.width, call);
+    return accel_invoke(p->original->function, &passed);
 }
 
 /* We hold nothing meanwhile: the thread may be cancelled, where the program allows that. */
@@ -134,7 +146,7 @@ static void forward(void *context)
     to_program(p);
     put_back(p->program);
     if (p->group)
-        returned = accel_adapter_call(p->original->function, p->abi, p->original->width, p->group);
+        returned = forward_call(p, p->group);
     else
         returned = forward_whole(p);
     put_aside(p->program);
@@ -148,7 +160,7 @@ static void succeed(void *context)
         accel_op_of(p->routine)->complete(p->own, &p->result);
         return;
     }
-    accel_adapter_succeed(p->routine, p->abi, p->original->width, p->frame, &p->result);
+    blas_complete(p->routine, &p->passed, &p->result);
 }
 
 /* A part of the call, while we hold memory and a stream for the rest: the thread is not cancelled before its end. */
@@ -157,9 +169,7 @@ static void call_original(void *context, const struct accel_call *call)
     struct passage *p = context;
     to_program(p);
     put_flags_back(p->program);
-    const struct accel_result returned =
-        p->own ? forward_whole(p)
-               : accel_adapter_call(p->original->function, p->abi, p->original->width, call);
+    const struct accel_result returned = p->own ? forward_whole(p) : forward_call(p, call);
     put_flags_aside(p->program);
     from_program(p, returned);
 }
@@ -172,7 +182,7 @@ static const struct dispatch_library *library(void *context)
 
 static void read_group(struct accel_call *call, const struct passage *p, struct accel_group *group)
 {
-    accel_adapter_read(call, p->routine, p->abi, p->original->width, p->frame, *group);
+    blas_parse(call, p->routine, &p->passed, *group);
     group->number++;
     group->products += call->batch > 0 ? call->batch : 0;
 }
@@ -209,17 +219,15 @@ static bool is_small(const struct passage *p, int64_t groups)
     const struct dispatch_attention attention = dispatch_attention();
     return attention.level == DISPATCH_SEE_NOTHING ||
            (attention.level == DISPATCH_SEE_LARGE &&
-            accel_adapter_is_small(p->routine, p->abi, p->original->width, p->frame, groups));
+            blas_is_small(p->routine, &p->passed, groups, small_is_size));
 }
 
 /* A call of a function that is not BLAS's: its operation reads it. False where the original is still to be called. */
 static bool run_own(struct passage *passage, struct dispatch_caller *caller)
 {
-    const struct accel_frame *frame = passage->frame;
-    const struct accel_passed passed = {frame->gpr, frame->xmm, frame->stack};
     struct accel_call call = {
         .routine = passage->routine, .layout = ACCEL_COLUMN_MAJOR, .batch = 1, .groups = 1};
-    if (!accel_op_of(passage->routine)->parse(&call, &passed)) {
+    if (!accel_op_of(passage->routine)->parse(&call, &passage->passed)) {
         dispatch_not_known(caller->symbol);
         return false;
     }
@@ -233,10 +241,14 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
     const struct accel_original *original = accel_slots_original(entry, frame->ret);
     uint32_t exported = accel_slots_exported(entry);
     const struct accel_routine *routine = accel_name_routine(exported);
-    enum accel_abi abi = accel_name_mangling(exported)->abi;
-    const bool own = abi == ACCEL_ABI_OWN;
-    if (original->wide && accel_adapter_is_wide(routine, abi, frame))
+    struct accel_passed passed = {.gpr = frame->gpr,
+                                  .xmm = (const double(*)[2])frame->xmm,
+                                  .stack = frame->stack,
+                                  .abi = accel_name_mangling(exported)->abi};
+    const bool own = passed.abi == ACCEL_ABI_OWN;
+    if (original->wide && blas_is_wide(routine, &passed))
         original = original->wide;
+    passed.width = original->width;
     if (part)
         return original->function;
     accel_slots_follow();
@@ -247,7 +259,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
         return original->function;
     }
 
-    struct passage passage = {original, routine, abi, frame, program, NULL, false, NULL, {0}};
+    struct passage passage = {original, routine, passed, frame, program, NULL, false, NULL, {0}};
     struct dispatch_caller caller = {.symbol = accel_names[exported].symbol,
                                      .site = frame->ret,
                                      .library = library,
@@ -257,7 +269,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
                                      .original = call_original,
                                      .succeed = succeed,
                                      .context = &passage};
-    int64_t groups = own ? 1 : accel_adapter_groups(routine, abi, original->width, frame);
+    int64_t groups = own ? 1 : blas_groups(routine, &passed);
     bool done;
     if (groups > 1 && is_small(&passage, groups))
         return original->function;
@@ -267,7 +279,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
         done = run_groups(&passage, &caller, groups);
     } else {
         struct accel_call call;
-        accel_adapter_read(&call, routine, abi, original->width, frame, (struct accel_group){0, 0});
+        blas_parse(&call, routine, &passed, (struct accel_group){0, 0});
         /* A LAPACK driver's inner calls; its questions for workspace ask no more than themselves. */
         passage.inner_count = accel_is_lapack(routine) && !lapack_is_query(&call);
         done = dispatch_call(&call, &caller);

@@ -7,7 +7,7 @@ of_obj64 = $(patsubst %.c,$(BUILD)/obj64/%.o,$(1))
 HEADERS_TOO = -MMD -MP -MT $@
 TEST_FLAGS  = -std=gnu11 -Wall -Wextra $(WERROR) -O2 -g -I. -Itests/shim -I$(BUILD) $(HEADERS_TOO) $(SANITIZE_FLAGS) $(CPPFLAGS) $(LDFLAGS)
 
-UNIT_TESTS    := test_pack test_text test_settings test_config test_pattern test_ranks test_report test_decide test_model test_nominal test_calibration test_names test_adapter test_gpu test_cuda_api test_find_cuda test_residual test_verify test_number test_tally test_contention test_linker test_forks test_file test_objects test_lane test_pool test_triangles
+UNIT_TESTS    := test_pack test_text test_settings test_config test_pattern test_ranks test_report test_decide test_model test_nominal test_calibration test_names test_parse test_gpu test_cuda_api test_find_cuda test_residual test_verify test_number test_tally test_contention test_linker test_forks test_file test_objects test_lane test_pool test_triangles
 UNIT_TESTS    += test_two_devices test_shape
 TEST_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so scopes forks forks_anytime signals steps put_model damage lookups start_up libearly.so turmoil handlers surroundings \
                    bad_arguments bad_arguments_longjmp own_memory repeated cuda_program \

@@ -9,7 +9,8 @@
 #include "ops/shape.h"
 #include "fill.h"
 #include "base/clock.h"
-#include "shim/adapter.h"
+#include "ops/blas/pass.h"
+#include "shim/arch/x86_64/entry.h"
 
 /* ---- Memory ---- */
 
@@ -82,8 +83,10 @@ static size_t element_of(const struct accel_call *call, uint8_t slot)
 static bool succeeds(struct workload *workload)
 {
     const struct accel_call *call = &workload->call;
+    struct blas_words words;
     workload->info = accel_is_lapack(call->routine) ? -1 : 0;
-    accel_adapter_call(workload->function, ACCEL_ABI_FORTRAN, call->width, call);
+    const struct accel_passed passed = blas_pass(&words, ACCEL_ABI_FORTRAN, call->width, call);
+    accel_invoke(workload->function, &passed);
     return (call->width == 64 ? workload->info : (int32_t)workload->info) == 0;
 }
 

@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "base/forks.h"
-#include "shim/adapter.h"
+#include "ops/blas/pass.h"
+#include "shim/arch/x86_64/entry.h"
 #include "base/linker.h"
 #include "provider.h"
 
@@ -96,9 +97,11 @@ static bool run(const struct dispatch_library *base, const struct accel_call *ca
 {
     const struct accel_original *original =
         find_routine((const struct library *)base, call->routine);
+    struct blas_words words;
     if (!original)
         return false;
-    accel_adapter_call(original->function, ACCEL_ABI_FORTRAN, original->width, call);
+    const struct accel_passed passed = blas_pass(&words, ACCEL_ABI_FORTRAN, original->width, call);
+    accel_invoke(original->function, &passed);
     accel_original_free(original);
     return true;
 }

@@ -23,7 +23,7 @@ struct accel_original {
     bool global; /* found by stage 1: the same for every caller */
     /* Stage 3 found an LP64 provider, which this is, and an ILP64 one, and nothing tells whose
      * caller this is; else NULL. An LP64 function serves both kinds of callers (the lower half of a
-     * 64-bit size comes first) unless a size is beyond 32 bits: see accel_adapter_is_wide(). */
+     * 64-bit size comes first) unless a size is beyond 32 bits: see blas_is_wide(). */
     const struct accel_original *wide;
     _Atomic(const struct dispatch_library *) library; /* NULL until asked for: see library.h */
 };

@@ -5,7 +5,7 @@ FUZZ_SEED    ?= 0
 FUZZ_BUILD   ?= build-fuzz
 FUZZ_FLAGS   := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 
-FUZZ_TARGETS := settings config calibration adapter
+FUZZ_TARGETS := settings config calibration parse
 
 define fuzz_target
 $(TESTS)/replay_$(1): $(call of_obj,tests/fuzz/$(1).c tests/fuzz/replay.c) $(LAYERS) $(TESTS)/.made

@@ -12,7 +12,9 @@
 #include <ucontext.h>
 
 #include "entry_cost.h"
-#include "shim/adapter.h"
+#include "ops/blas/pass.h"
+#include "ops/names.h"
+#include "shim/arch/x86_64/entry.h"
 #include "ops/manglings.def"
 
 #define DECLARE(abi, width, trust, symbol, sibling)            void symbol(void);
@@ -98,10 +100,12 @@ static long count(void (*entry)(void), uint32_t index)
     int width = mangling->width ? mangling->width : 32;
     void *function;
     memcpy(&function, &entry, sizeof function);
-    accel_adapter_call(function, mangling->abi, width, &call); /* finds the original */
+    struct blas_words words;
+    const struct accel_passed passed = blas_pass(&words, mangling->abi, width, &call);
+    accel_invoke(function, &passed); /* finds the original */
     steps = 0;
     step_target = function;
-    accel_adapter_call((void *)(uintptr_t)step_into, mangling->abi, width, &call);
+    accel_invoke((void *)(uintptr_t)step_into, &passed);
     return steps;
 }
 

@@ -223,8 +223,11 @@ static bool returns(void *function, const struct call *x)
 {
     if (sigsetjmp(out, 1))
         return false;
-    accel_invoke(function, x->words, (const double(*)[2])x->xmm, x->count > 6 ? x->count - 6 : 0,
-                 x->words + 6);
+    const struct accel_passed passed = {.gpr = x->words,
+                                        .xmm = (const double(*)[2])x->xmm,
+                                        .stack = x->words + 6,
+                                        .stack_words = x->count > 6 ? x->count - 6 : 0};
+    accel_invoke(function, &passed);
     return true;
 }
 

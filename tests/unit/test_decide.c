@@ -8,6 +8,7 @@
 #include "dispatch/decide.h"
 #include "dispatch/small.h"
 #include "ops/lapack/rules.h"
+#include "ops/rules.h"
 #include "ops/shape.h"
 #include "ops/names.h"
 #include "routine.h"

@@ -47,6 +47,12 @@
 #define ACCEL_FRAME_RAX  176
 #define ACCEL_FRAME_SIZE 200
 
+/* struct accel_passed */
+#define ACCEL_PASSED_GPR         0
+#define ACCEL_PASSED_XMM         8
+#define ACCEL_PASSED_STACK       16
+#define ACCEL_PASSED_STACK_WORDS 24
+
 #ifndef __ASSEMBLER__
 
 #    include <stdatomic.h>
@@ -76,6 +82,11 @@ struct accel_frame {
 
 _Static_assert(offsetof(struct accel_frame, xmm) == ACCEL_FRAME_XMM, "frame layout");
 _Static_assert(offsetof(struct accel_frame, ret) == ACCEL_FRAME_SIZE, "frame layout");
+_Static_assert(offsetof(struct accel_passed, gpr) == ACCEL_PASSED_GPR &&
+                   offsetof(struct accel_passed, xmm) == ACCEL_PASSED_XMM &&
+                   offsetof(struct accel_passed, stack) == ACCEL_PASSED_STACK &&
+                   offsetof(struct accel_passed, stack_words) == ACCEL_PASSED_STACK_WORDS,
+               "layout of arguments: invoke.S");
 _Static_assert(offsetof(struct accel_result, rdx) == 8 && offsetof(struct accel_result, xmm) == 16,
                "layout of results: invoke.S");
 _Static_assert(offsetof(struct accel_slots, forward) == ACCEL_SLOT_FORWARD, "slot layout");
@@ -121,10 +132,8 @@ struct accel_dlsym_answer {
 /* Called by the exported dlsym. */
 struct accel_dlsym_answer accel_dlsym_hook(void *handle, const char *name, uintptr_t ret);
 
-/* Calls fn with the given argument registers and `words` stack arguments (System V ABI); returns what it
- * leaves in the registers for results. */
-struct accel_result accel_invoke(void *fn, const uint64_t gpr[6], const double xmm[8][2],
-                                 size_t words, const uint64_t *stack);
+/* Calls fn with these arguments (System V ABI); returns what it leaves in the registers for results. */
+struct accel_result accel_invoke(void *fn, const struct accel_passed *passed);
 
 /* Puts what a call returns where the slow stub loads the registers from. */
 static inline void accel_frame_return(struct accel_frame *frame, const struct accel_result *result)

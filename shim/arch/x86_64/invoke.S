@@ -1,7 +1,9 @@
 /*
- * struct accel_result accel_invoke(fn, gpr, xmm, words, stack): a call with argument registers and stack words given as
- * data. System V ABI for x86-64: rdi has the address of the result, which is kept in rbx.
+ * struct accel_result accel_invoke(fn, passed): a call with argument registers and stack words given as data. System V ABI for
+ * x86-64: rdi has the address of the result, which is kept in rbx.
  */
+#include "entry.h"
+
     .text
     .balign 16
     .globl accel_invoke
@@ -18,6 +20,8 @@ accel_invoke:
     .cfi_offset %rbx, -24
     sub $8, %rsp
     mov %rdi, %rbx
+    mov ACCEL_PASSED_STACK_WORDS(%rdx), %r8
+    mov ACCEL_PASSED_STACK(%rdx), %r9
     lea 1(%r8), %rax
     and $-2, %rax
     shl $3, %rax
@@ -29,7 +33,8 @@ accel_invoke:
     mov %rax, (%rsp,%r8,8)
     jmp 1b
 2:  mov %rsi, %r11
-    mov %rdx, %rax
+    mov ACCEL_PASSED_GPR(%rdx), %rax
+    mov ACCEL_PASSED_XMM(%rdx), %rcx
     movups 0(%rcx), %xmm0
     movups 16(%rcx), %xmm1
     movups 32(%rcx), %xmm2

@@ -1,7 +1,6 @@
 /*
- * The adapters, for every exported name: a canonical call goes out through accel_adapter_call() to
- * a function that records its registers and stack, comes back in through accel_adapter_read(), and
- * must be the same.
+ * For every exported name, a canonical call goes out through blas_pass() to a function that records its registers and stack,
+ * comes back in through blas_parse(), and must be the same.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,9 +9,12 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "dispatch/decide.h"
+#include "ops/blas/parse.h"
+#include "ops/blas/pass.h"
+#include "ops/names.h"
 #include "ops/op.h"
-#include "shim/adapter.h"
+#include "ops/rules.h"
+#include "shim/arch/x86_64/entry.h"
 
 /* Stands in for a BLAS function: keeps what it was called with. The frame has the entry's layout,
  * with the return address before the stack arguments. By-reference arguments live in the caller's
@@ -25,6 +27,19 @@ static struct {
     uint64_t words[6 + 64]; /* all that the interface passes as integers and addresses */
 } record;
 
+static struct accel_passed passed_in(const struct accel_frame *frame, enum accel_abi abi, int width)
+{
+    return (struct accel_passed){
+        .gpr = frame->gpr, .xmm = frame->xmm, .stack = frame->stack, .abi = abi, .width = width};
+}
+
+static void parse(struct accel_call *call, const struct accel_routine *routine, enum accel_abi abi,
+                  int width, const struct accel_frame *frame, struct accel_group group)
+{
+    const struct accel_passed passed = passed_in(frame, abi, width);
+    blas_parse(call, routine, &passed, group);
+}
+
 /* What lies behind the arguments on the stack is read, too: AddressSanitizer may not mind. */
 __attribute__((no_sanitize("address"))) void test_record(const struct accel_frame *frame)
 {
@@ -33,8 +48,8 @@ __attribute__((no_sanitize("address"))) void test_record(const struct accel_fram
     memcpy(record.words, frame->gpr, sizeof frame->gpr);
     for (size_t i = 6; i < words; i++)
         record.words[i] = stack[i - 6];
-    accel_adapter_read(&record.seen, record.routine, record.abi, record.width, frame,
-                       (struct accel_group){0, 0});
+    parse(&record.seen, record.routine, record.abi, record.width, frame,
+          (struct accel_group){0, 0});
 }
 
 void test_callee(void);
@@ -54,6 +69,13 @@ __asm__(".text\n"
         "    call test_record\n"
         "    add $200, %rsp\n"
         "    ret\n");
+
+static void call_callee(enum accel_abi abi, int width, const struct accel_call *call)
+{
+    struct blas_words words;
+    const struct accel_passed passed = blas_pass(&words, abi, width, call);
+    accel_invoke((void *)(uintptr_t)test_callee, &passed);
+}
 
 static enum accel_dtype dtype_of(const struct accel_routine *routine, const struct accel_arg *arg,
                                  int width)
@@ -177,7 +199,7 @@ static void there_and_back(void **state)
                 call.given[7] = call.operand[ACCEL_a].ld = (int64_t)6 << 32;
                 call.given[12] = call.operand[ACCEL_c].ld = (int64_t)7 << 32;
             }
-            accel_adapter_call((void *)(uintptr_t)test_callee, record.abi, width, &call);
+            call_callee(record.abi, width, &call);
             for (int i = 0; i < record.routine->args; i++)
                 if (record.routine->arg[i].kind == ACCEL_ARG_MATRIX) {
                     /* One product comes as arrays of one. */
@@ -199,7 +221,7 @@ static void hidden_lengths_are_one(void **state)
         if (record.abi != ACCEL_ABI_FORTRAN)
             continue;
         struct accel_call call = sample(record.routine, record.abi, 32);
-        accel_adapter_call((void *)(uintptr_t)test_callee, record.abi, 32, &call);
+        call_callee(record.abi, 32, &call);
         size_t at = 0;
         for (int i = 0; i < record.routine->args; i++)
             at += record.routine->arg[i].kind != ACCEL_ARG_EXTRA;
@@ -232,7 +254,10 @@ static void forwarding_keeps_the_callers_words(void **state)
     record.routine = accel_name_routine((uint32_t)entry);
     record.abi = ACCEL_ABI_FORTRAN;
     record.width = 32;
-    accel_adapter_forward((void *)(uintptr_t)test_callee, record.routine, record.abi, &f.frame);
+    const struct accel_passed passed = passed_in(&f.frame, record.abi, 32);
+    struct blas_words again;
+    const struct accel_passed repeated = blas_repeat(&again, record.routine, &passed);
+    accel_invoke((void *)(uintptr_t)test_callee, &repeated);
     assert_int_equal(record.seen.flag[ACCEL_transa], 'T');
     assert_int_equal(record.seen.flag[ACCEL_transb], '?');
     assert_int_equal(record.seen.size[ACCEL_n], -4);
@@ -249,8 +274,8 @@ static void row_major_is_the_exchanged_product(void **state)
     struct accel_call call;
     (void)state;
     int entry = accel_name_find("cblas_dgemm");
-    accel_adapter_read(&call, accel_name_routine((uint32_t)entry), ACCEL_ABI_CBLAS, 32, &f.frame,
-                       (struct accel_group){0, 0});
+    parse(&call, accel_name_routine((uint32_t)entry), ACCEL_ABI_CBLAS, 32, &f.frame,
+          (struct accel_group){0, 0});
     assert_int_equal(call.layout, ACCEL_ROW_MAJOR);
     assert_int_equal(call.size[ACCEL_m], 3);
     assert_int_equal(call.size[ACCEL_n], 2);
@@ -281,8 +306,7 @@ static void row_major_level_2_goes_both_ways(void **state)
     record.routine = accel_name_routine((uint32_t)accel_name_find("cblas_zgemv"));
     record.abi = ACCEL_ABI_CBLAS;
     record.width = 32;
-    accel_adapter_read(&call, record.routine, ACCEL_ABI_CBLAS, 32, &f.frame,
-                       (struct accel_group){0, 0});
+    parse(&call, record.routine, ACCEL_ABI_CBLAS, 32, &f.frame, (struct accel_group){0, 0});
     assert_int_equal(call.flag[ACCEL_trans], 'R');
     assert_int_equal(call.size[ACCEL_m], 3);
     assert_int_equal(call.size[ACCEL_n], 2);
@@ -292,19 +316,18 @@ static void row_major_level_2_goes_both_ways(void **state)
     assert_int_equal(call.operand[ACCEL_y].cols, 3);
     assert_int_equal(call.operand[ACCEL_x].inc, -1);
     assert_int_equal(call.operand[ACCEL_x].ld, 1);
-    accel_adapter_call((void *)(uintptr_t)test_callee, ACCEL_ABI_CBLAS, 32, &call);
+    call_callee(ACCEL_ABI_CBLAS, 32, &call);
     assert_memory_equal(&record.seen, &call, sizeof call);
 
     /* cblas_zgerc(RowMajor, m=2, n=3, alpha, x, 1, y, 2, A, 4) */
     struct fortran_frame g = {{.gpr = {101, 2, 3, (uintptr_t)alpha, 0xA0, 1}}, {0xB0, 2, 0xC0, 4}};
     record.routine = accel_name_routine((uint32_t)accel_name_find("cblas_zgerc"));
-    accel_adapter_read(&call, record.routine, ACCEL_ABI_CBLAS, 32, &g.frame,
-                       (struct accel_group){0, 0});
+    parse(&call, record.routine, ACCEL_ABI_CBLAS, 32, &g.frame, (struct accel_group){0, 0});
     assert_true(call.conjugated);
     assert_ptr_equal(call.operand[ACCEL_x].ptr, (void *)0xB0);
     assert_int_equal(call.operand[ACCEL_x].cols, 3);
     assert_int_equal(call.operand[ACCEL_a].rows, 3);
-    accel_adapter_call((void *)(uintptr_t)test_callee, ACCEL_ABI_CBLAS, 32, &call);
+    call_callee(ACCEL_ABI_CBLAS, 32, &call);
     assert_memory_equal(&record.seen, &call, sizeof call);
 }
 
@@ -325,7 +348,8 @@ static void success_is_told(void **state)
         f.stack[12 - 6] = (uintptr_t)&lwork;
         f.stack[13 - 6] = (uintptr_t)&info;
         struct accel_result result = {.rax = 7};
-        accel_adapter_succeed(accel_name_routine(entry), abi, 32, &f.frame, &result);
+        const struct accel_passed passed = passed_in(&f.frame, abi, 32);
+        blas_complete(accel_name_routine(entry), &passed, &result);
         assert_int_equal((int32_t)info, abi == ACCEL_ABI_FORTRAN ? 0 : -1);
         assert_int_equal((int32_t)(info >> 32), -1);
         assert_true(work[0] == (abi == ACCEL_ABI_FORTRAN ? 345 : -1) && work[1] == -1);
@@ -351,8 +375,9 @@ static void groups_of_a_batch(void **state)
         accel_name_routine((uint32_t)accel_name_find("dgemm_batch_"));
     struct accel_call call;
     (void)state;
-    assert_int_equal(accel_adapter_groups(routine, ACCEL_ABI_FORTRAN, 32, &f.frame), 3);
-    accel_adapter_read(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, (struct accel_group){2, 2});
+    const struct accel_passed passed = passed_in(&f.frame, ACCEL_ABI_FORTRAN, 32);
+    assert_int_equal(blas_groups(routine, &passed), 3);
+    parse(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, (struct accel_group){2, 2});
     assert_int_equal(call.batch, 3);
     assert_int_equal(call.flag[ACCEL_transa], 'C');
     assert_int_equal(call.flag[ACCEL_transb], 'T');
@@ -361,7 +386,7 @@ static void groups_of_a_batch(void **state)
     assert_true(call.scalar[ACCEL_alpha].re == 3 && call.scalar[ACCEL_beta].re == 1);
     assert_ptr_equal(call.operand[ACCEL_c].array, matrices + 2); /* after the first group's two */
     assert_ptr_equal(call.operand[ACCEL_c].ptr, (void *)0x30);
-    accel_adapter_read(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, (struct accel_group){1, 2});
+    parse(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, (struct accel_group){1, 2});
     assert_int_equal(call.batch, 0);
     assert_null(call.operand[ACCEL_a].ptr);
 
@@ -369,12 +394,12 @@ static void groups_of_a_batch(void **state)
     groups = 0;
     for (int i = 0; i < 6; i++)
         f.frame.gpr[i] = 0;
-    accel_adapter_read(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, (struct accel_group){0, 0});
+    parse(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, (struct accel_group){0, 0});
     assert_int_equal(call.groups, 0);
     assert_int_equal(call.batch, 0);
     assert_null(accel_call_fault(&call));
     groups = -1;
-    accel_adapter_read(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, (struct accel_group){0, 0});
+    parse(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, (struct accel_group){0, 0});
     assert_string_equal(accel_call_fault(&call), "group_count");
 }
 
@@ -391,15 +416,15 @@ static void widths_are_told_apart_only_beyond_32_bits(void **state)
                                        (uintptr_t)&n, (uintptr_t)&k, 0}}, /* scalars do not count */
                               {(uintptr_t)matrix, (uintptr_t)&ld, (uintptr_t)matrix, (uintptr_t)&ld,
                                0, (uintptr_t)matrix, (uintptr_t)&ld}};
+    const struct accel_passed passed = passed_in(&f.frame, ACCEL_ABI_FORTRAN, 0);
     (void)state;
-    assert_false(accel_adapter_is_wide(routine, ACCEL_ABI_FORTRAN, &f.frame)); /* either way */
+    assert_false(blas_is_wide(routine, &passed)); /* either way */
     m.high = 1;
-    assert_false(
-        accel_adapter_is_wide(routine, ACCEL_ABI_FORTRAN, &f.frame)); /* lda < m: garbage */
+    assert_false(blas_is_wide(routine, &passed)); /* lda < m: garbage */
     ld.high = 1;
-    assert_true(accel_adapter_is_wide(routine, ACCEL_ABI_FORTRAN, &f.frame)); /* m, lda > 2^32 */
+    assert_true(blas_is_wide(routine, &passed)); /* m, lda > 2^32 */
     ld.high = 0x7fffffff;
-    assert_false(accel_adapter_is_wide(routine, ACCEL_ABI_FORTRAN, &f.frame)); /* no such memory */
+    assert_false(blas_is_wide(routine, &passed)); /* no such memory */
 }
 
 int main(void)

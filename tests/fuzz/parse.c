@@ -1,5 +1,5 @@
 /*
- * The argument adapters and the decision, with any arguments of any exported name: what is passed by reference lies in
+ * The reading of arguments and the decision, with any arguments of any exported name: what is passed by reference lies in
  * memory of exactly its size, matrices and workspace nowhere. So what reads or writes anything that the routine itself
  * would not touch, or touches a matrix at all, is caught.
  */
@@ -12,7 +12,11 @@
 #include "report/report.h"
 #include "dispatch/cost/regret.h"
 #include "fuzz.h"
-#include "shim/adapter.h"
+#include "ops/blas/parse.h"
+#include "ops/blas/pass.h"
+#include "ops/names.h"
+#include "ops/rules.h"
+#include "shim/arch/x86_64/entry.h"
 
 /* ---- The bytes, one after the other; 0 behind the last ---- */
 
@@ -239,7 +243,7 @@ static void make_call(struct fuzz_call *f)
     const struct accel_mangling *mangling = accel_name_mangling(entry);
     *f = (struct fuzz_call){.routine = accel_name_routine(entry), .abi = mangling->abi};
     f->width = mangling->width ? mangling->width : take_byte() % 2 ? 64 : 32;
-    f->frame = block(sizeof *f->frame + 8 * accel_adapter_stack_words(f->routine, f->abi));
+    f->frame = block(sizeof *f->frame + 8 * blas_stack_words(f->routine, f->abi));
     choose_groups(f);
     if (f->abi != ACCEL_ABI_FORTRAN)
         put_word(f, take_byte() % 8 ? 101 + take_byte() % 2 : take_word());
@@ -255,6 +259,17 @@ static void make_call(struct fuzz_call *f)
 /* ---- What is done with it ---- */
 
 static void nothing(void) {}
+
+static void call_nothing(struct accel_passed passed)
+{
+    accel_invoke((void *)(uintptr_t)nothing, &passed);
+}
+
+static bool any_size(int64_t size)
+{
+    (void)size;
+    return true;
+}
 
 /* What the GPU's side relies on. */
 static void check_shapes(const struct accel_call *call)
@@ -329,26 +344,32 @@ static bool has_groups(const struct accel_routine *routine)
 /* As accel_enter() and its batches of several groups go about it. */
 static void use(struct fuzz_call *f)
 {
+    const struct accel_passed passed = {.gpr = f->frame->gpr,
+                                        .xmm = (const double(*)[2])f->frame->xmm,
+                                        .stack = f->frame->stack,
+                                        .abi = f->abi,
+                                        .width = f->width};
+    struct blas_words words;
     struct accel_group group = {0, 0};
-    int64_t groups = accel_adapter_groups(f->routine, f->abi, f->width, f->frame);
+    int64_t groups = blas_groups(f->routine, &passed);
     FUZZ_CHECK(groups == (has_groups(f->routine) ? f->groups : 1));
     if (groups > 1)
-        accel_adapter_is_small(f->routine, f->abi, f->width, f->frame, groups);
+        blas_is_small(f->routine, &passed, groups, any_size);
     do {
         struct accel_call call;
-        accel_adapter_read(&call, f->routine, f->abi, f->width, f->frame, group);
+        blas_parse(&call, f->routine, &passed, group);
         group.number++;
         group.products += call.batch > 0 ? call.batch : 0;
         bool wrong = accel_call_fault(&call) != NULL;
         decide(&call);
         if (!wrong && groups >= 1)
-            accel_adapter_call((void *)(uintptr_t)nothing, f->abi, f->width, &call);
+            call_nothing(blas_pass(&words, f->abi, f->width, &call));
     } while (group.number < groups);
     if (f->width == 64) /* its integers are as long as it reads them */
-        accel_adapter_is_wide(f->routine, f->abi, f->frame);
-    accel_adapter_forward((void *)(uintptr_t)nothing, f->routine, f->abi, f->frame);
+        blas_is_wide(f->routine, &passed);
+    call_nothing(blas_repeat(&words, f->routine, &passed));
     struct accel_result result = {0};
-    accel_adapter_succeed(f->routine, f->abi, f->width, f->frame, &result);
+    blas_complete(f->routine, &passed, &result);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,0 +1,403 @@
+#include "parse.h"
+
+#include <string.h>
+
+#include "abi.h"
+#include "ops/op.h"
+#include "ops/rules.h"
+#include "ops/shape.h"
+#include "row_major.h"
+
+static bool is_trans(int flag)
+{
+    return flag == ACCEL_transa || flag == ACCEL_transb || flag == ACCEL_trans;
+}
+
+static struct accel_complex load_scalar(const void *p, enum accel_dtype dtype)
+{
+    struct accel_complex z = {0, 0};
+    float f[2];
+    switch (dtype) {
+    case ACCEL_FLOAT32:
+        memcpy(f, p, 4);
+        z.re = f[0];
+        break;
+    case ACCEL_FLOAT64:
+        memcpy(&z.re, p, 8);
+        break;
+    case ACCEL_COMPLEX64:
+        memcpy(f, p, 8);
+        z.re = f[0];
+        z.im = f[1];
+        break;
+    default:
+        memcpy(&z, p, 16);
+    }
+    return z;
+}
+
+/* A caller's call: where each argument is found. Behind its words there may be nothing to be read. */
+struct arguments {
+    const struct accel_routine *routine;
+    const struct accel_passed *passed;
+    struct accel_group group;
+    uint64_t word[ACCEL_ARGS_MAX]; /* of a scalar by value, the address of its register */
+};
+
+/* The System V rule for our argument types: INTEGER-class words fill six registers, then the stack;
+ * real scalars fill xmm0-7, which no BLAS routine exhausts. */
+static void find_words(struct arguments *p)
+{
+    const enum accel_abi abi = p->passed->abi;
+    int words = abi != ACCEL_ABI_FORTRAN ? 1 : 0, reals = 0;
+    for (int i = 0; i < p->routine->args; i++) {
+        const struct accel_arg *arg = &p->routine->arg[i];
+        if (!blas_is_passed(abi, arg))
+            continue;
+        p->word[i] = blas_is_by_value(abi, p->routine, arg) ? (uintptr_t)p->passed->xmm[reals++]
+                                                            : accel_passed_word(p->passed, words++);
+    }
+}
+
+static int64_t read_integer(const struct arguments *p, int i)
+{
+    const struct accel_arg *arg = &p->routine->arg[i];
+    if (p->passed->abi != ACCEL_ABI_FORTRAN && !arg->array)
+        return p->passed->width == 64 ? (int64_t)p->word[i] : (int32_t)p->word[i];
+    return blas_load_integer(p->word[i], p->passed->width, arg->array ? p->group.number : 0);
+}
+
+static char read_flag(const struct arguments *p, int i)
+{
+    const struct accel_arg *arg = &p->routine->arg[i];
+    const uint64_t word = p->word[i];
+    char letter;
+    if (p->passed->abi == ACCEL_ABI_CBLAS) {
+        const char *letters = blas_letters[arg->slot].letters;
+        int32_t code =
+            (int32_t)(arg->array ? blas_load_integer(word, 32, p->group.number) : (int64_t)word);
+        int64_t value = (int64_t)code - blas_letters[arg->slot].first;
+        letter = value >= 0 && value < (int64_t)strlen(letters) ? letters[value] : '?';
+    } else {
+        letter = p->passed->abi == ACCEL_ABI_LAPACKE
+                     ? (char)word
+                     : ((const char *)(uintptr_t)word)[arg->array ? p->group.number : 0];
+        if (letter >= 'a' && letter <= 'z')
+            letter = (char)(letter - 'a' + 'A');
+    }
+    if (letter == 'R' && is_trans(arg->slot))
+        return 'R';
+    if (letter && strchr(arg->allowed, letter))
+        return letter;
+    return strchr(arg->allowed, '*') ? '*' : '?';
+}
+
+static struct accel_complex read_scalar(const struct arguments *p, int i)
+{
+    const struct accel_arg *arg = &p->routine->arg[i];
+    enum accel_dtype dtype = blas_scalar_dtype(p->routine, arg->kind);
+    const char *at = (const char *)(uintptr_t)p->word[i];
+    return load_scalar(at + (arg->array ? p->group.number * (int64_t)accel_dtype_size(dtype) : 0),
+                       dtype);
+}
+
+/* ---- From the caller to the canonical call ---- */
+
+int64_t blas_groups(const struct accel_routine *routine, const struct accel_passed *passed)
+{
+    for (int i = 0; accel_is_batch(routine) && i < routine->args; i++)
+        if (routine->arg[i].kind == ACCEL_ARG_GROUPS) {
+            uint64_t word = blas_word_of(passed, i);
+            if (passed->abi == ACCEL_ABI_FORTRAN)
+                return blas_load_integer(word, passed->width, 0);
+            return passed->width == 64 ? (int64_t)word : (int32_t)word;
+        }
+    return 1;
+}
+
+bool blas_is_small(const struct accel_routine *routine, const struct accel_passed *passed,
+                   int64_t groups, bool (*is_small)(int64_t size))
+{
+    for (int i = 0; i < routine->args; i++) {
+        const struct accel_arg *arg = &routine->arg[i];
+        if (arg->kind != ACCEL_ARG_SIZE || arg->slot == ACCEL_k)
+            continue;
+        uint64_t word = blas_word_of(passed, i);
+        for (int64_t g = 0; g < groups; g++)
+            if (!is_small(blas_load_integer(word, passed->width, g)))
+                return false;
+    }
+    return true;
+}
+
+static void read_vector_inc(struct accel_operand *x, int64_t inc)
+{
+    x->inc = inc;
+    x->ld = inc < 0 ? -(inc + (inc == INT64_MIN)) : inc;
+}
+
+/*
+ * BLAS and LAPACK look at their flags and sizes first. Where one of these is wrong, or there is nothing to compute, they
+ * read no more, and what else is passed by reference may be NULL: so everything is read in this order.
+ */
+enum reading {
+    READ_FIRST,  /* flags, sizes, and addresses, which are not followed */
+    READ_SHAPES, /* where the elements of operands are */
+    READ_VALUES  /* what only a call that computes something looks at */
+};
+
+static enum reading reading_of(const struct accel_arg *arg)
+{
+    switch (arg->kind) {
+    case ACCEL_ARG_SCALAR:
+    case ACCEL_ARG_REAL:
+        return READ_VALUES;
+    case ACCEL_ARG_LD:
+    case ACCEL_ARG_INC:
+    case ACCEL_ARG_STRIDE:
+        return READ_SHAPES;
+    case ACCEL_ARG_INTEGER:
+        return arg->slot == ACCEL_il || arg->slot == ACCEL_iu ? READ_VALUES : READ_SHAPES;
+    default:
+        return READ_FIRST;
+    }
+}
+
+static void read_address(struct accel_call *call, const struct arguments *p, int i)
+{
+    const struct accel_arg *arg = &p->routine->arg[i];
+    struct accel_operand *x = &call->operand[arg->slot];
+    x->name = arg->name;
+    x->ptr = (void *)(uintptr_t)p->word[i];
+    x->ld = 1; /* unless one follows */
+    x->inc = arg->kind == ACCEL_ARG_VECTOR;
+    if (arg->array && x->ptr)
+        x->array = (void *const *)x->ptr + p->group.products;
+}
+
+/* What is passed by value is there in any case. */
+static void read_value(struct accel_call *call, const struct arguments *p, int i)
+{
+    const struct accel_arg *arg = &p->routine->arg[i];
+    struct accel_complex *scalar = &call->scalar[arg->slot];
+    bool by_reference = p->passed->abi == ACCEL_ABI_FORTRAN || arg->array ||
+                        (arg->kind == ACCEL_ARG_SCALAR && accel_is_complex(p->routine->dtype));
+    if (by_reference && !accel_call_looks_at(call, arg)) {
+        if (arg->kind != ACCEL_ARG_INTEGER && arg->slot == ACCEL_beta)
+            scalar->re = 1; /* the output stays as it is */
+        return;
+    }
+    if (arg->kind == ACCEL_ARG_INTEGER) {
+        call->given[i] = call->size[arg->slot] = read_integer(p, i);
+        return;
+    }
+    *scalar = read_scalar(p, i);
+    /* In row-major order, C = C^H. */
+    if (call->layout == ACCEL_ROW_MAJOR && arg->slot == ACCEL_alpha &&
+        p->routine->row_major == ACCEL_FLIP_TRANS && accel_is_hermitian(p->routine))
+        scalar->im = -scalar->im;
+}
+
+static void read_integer_argument(struct accel_call *call, const struct arguments *p, int i)
+{
+    const struct accel_arg *arg = &p->routine->arg[i];
+    struct accel_operand *x = &call->operand[accel_operand_of(arg)];
+    int64_t value = read_integer(p, i);
+    call->given[i] = value;
+    switch (arg->kind) {
+    case ACCEL_ARG_SIZE:
+    case ACCEL_ARG_INTEGER:
+    case ACCEL_ARG_LWORK:
+        call->size[arg->slot] = value;
+        break;
+    case ACCEL_ARG_LD:
+        x->ld = value;
+        break;
+    case ACCEL_ARG_INC:
+        read_vector_inc(x, value);
+        break;
+    case ACCEL_ARG_STRIDE:
+        x->stride = value;
+        break;
+    case ACCEL_ARG_BATCH:
+        call->batch = value;
+        break;
+    default: /* the number of groups is known */
+        break;
+    }
+}
+
+static void read_argument(struct accel_call *call, const struct arguments *p, int i)
+{
+    const struct accel_arg *arg = &p->routine->arg[i];
+    switch (arg->kind) {
+    case ACCEL_ARG_FLAG:
+        call->given[i] = call->flag[arg->slot] = read_flag(p, i);
+        break;
+    case ACCEL_ARG_WORK:
+    case ACCEL_ARG_INFO:
+    case ACCEL_ARG_EXTRA:
+        call->given[i] = (int64_t)p->word[i];
+        break;
+    case ACCEL_ARG_MATRIX:
+    case ACCEL_ARG_VECTOR:
+        read_address(call, p, i);
+        break;
+    default:
+        read_integer_argument(call, p, i);
+    }
+}
+
+static void read_arguments(struct accel_call *call, const struct arguments *p, enum reading which)
+{
+    for (int i = 0; i < p->routine->args; i++) {
+        const struct accel_arg *arg = &p->routine->arg[i];
+        if (!blas_is_passed(p->passed->abi, arg) || reading_of(arg) != which)
+            continue;
+        if (which == READ_VALUES)
+            read_value(call, p, i);
+        else
+            read_argument(call, p, i);
+    }
+}
+
+/* Whether a flag or a size is wrong whatever the others are. */
+static bool is_wrong_at_once(const struct accel_call *call)
+{
+    for (int i = 0; i < call->routine->args; i++) {
+        const struct accel_arg *arg = &call->routine->arg[i];
+        if ((arg->kind == ACCEL_ARG_FLAG && call->flag[arg->slot] == '?') ||
+            (arg->kind == ACCEL_ARG_SIZE && call->size[arg->slot] < 0))
+            return true;
+    }
+    return false;
+}
+
+/* A batch of no groups, or fewer: its arrays have nothing to be read. */
+static void read_no_groups(struct accel_call *call)
+{
+    call->batch = 0;
+    for (int i = 0; i < call->routine->args; i++) {
+        const struct accel_arg *arg = &call->routine->arg[i];
+        if (arg->kind == ACCEL_ARG_FLAG)
+            call->given[i] = call->flag[arg->slot] = arg->allowed[0];
+        if (arg->kind == ACCEL_ARG_LD)
+            call->operand[arg->slot].ld = 1;
+        if (arg->kind == ACCEL_ARG_GROUPS)
+            call->given[i] = call->groups;
+    }
+}
+
+/* All but the values, which may not be there. */
+static void read_shapes(struct accel_call *call, struct arguments *p)
+{
+    memset(call, 0, sizeof *call);
+    call->routine = p->routine;
+    call->layout = ACCEL_COLUMN_MAJOR;
+    call->width = p->passed->width;
+    call->has_work = p->passed->abi == ACCEL_ABI_FORTRAN;
+    call->batch = 1;
+    call->group = p->group.number;
+    call->groups = blas_groups(p->routine, p->passed);
+    if (p->passed->abi != ACCEL_ABI_FORTRAN) {
+        int32_t layout = (int32_t)accel_passed_word(p->passed, 0);
+        call->layout = layout == CBLAS_COL_MAJOR   ? ACCEL_COLUMN_MAJOR
+                       : layout == CBLAS_ROW_MAJOR ? ACCEL_ROW_MAJOR
+                                                   : ACCEL_NO_LAYOUT;
+    }
+    find_words(p);
+    if (call->groups < 1) {
+        read_no_groups(call);
+    } else {
+        read_arguments(call, p, READ_FIRST);
+        if (!is_wrong_at_once(call))
+            read_arguments(call, p, READ_SHAPES);
+    }
+    if (call->layout == ACCEL_ROW_MAJOR)
+        row_major_exchange(call);
+    shape_operands(call);
+}
+
+/* The first of an operand's matrices, where there is one that has elements. */
+static void read_first_matrix(const struct accel_call *call, struct accel_operand *x)
+{
+    bool any = call->batch > 0 && x->rows > 0 && x->cols > 0 && !accel_call_shape_fault(call) &&
+               !accel_call_touches_nothing(call);
+    x->ptr = any ? x->array[0] : NULL;
+}
+
+void blas_parse(struct accel_call *call, const struct accel_routine *routine,
+                const struct accel_passed *passed, struct accel_group group)
+{
+    struct arguments p = {.routine = routine, .passed = passed, .group = group};
+    read_shapes(call, &p);
+    for (int i = 0; i < ACCEL_MATRICES; i++)
+        if (call->operand[i].array)
+            read_first_matrix(call, &call->operand[i]);
+    if (call->groups >= 1)
+        read_arguments(call, &p, READ_VALUES);
+    if (call->flag[ACCEL_range] == 'I') /* how many vectors there are is known now */
+        shape_operands(call);
+}
+
+static bool is_integer(enum accel_kind kind)
+{
+    return kind == ACCEL_ARG_SIZE || kind == ACCEL_ARG_LD || kind == ACCEL_ARG_INC ||
+           kind == ACCEL_ARG_STRIDE || kind == ACCEL_ARG_BATCH || kind == ACCEL_ARG_GROUPS ||
+           kind == ACCEL_ARG_INTEGER || kind == ACCEL_ARG_LWORK;
+}
+
+/* A length, or what tells where an operand's elements are: nonsense where it is read too wide. */
+static bool is_shape(enum accel_kind kind)
+{
+    return is_integer(kind) && kind != ACCEL_ARG_INTEGER && kind != ACCEL_ARG_LWORK;
+}
+
+static bool has_arrays(const struct accel_routine *routine)
+{
+    for (int i = 0; i < routine->args; i++)
+        if (routine->arg[i].array)
+            return true;
+    return false;
+}
+
+/* A 32-bit integer may be the last thing before an unmapped page. */
+static bool can_read_wide(const struct accel_routine *routine, const struct accel_passed *passed)
+{
+    int words = 0;
+    if (passed->abi != ACCEL_ABI_FORTRAN)
+        return true;
+    for (int i = 0; i < routine->args; i++) {
+        if (!blas_is_passed(passed->abi, &routine->arg[i]))
+            continue;
+        uint64_t word = accel_passed_word(passed, words++);
+        if (is_integer(routine->arg[i].kind) && word % 4096 > 4096 - 8)
+            return false;
+    }
+    return true;
+}
+
+bool blas_is_wide(const struct accel_routine *routine, const struct accel_passed *passed)
+{
+    const int64_t address_space = (int64_t)1 << 47;
+    struct accel_call call;
+    bool beyond = false;
+    /* Arrays of 32-bit integers are not to be read as others: they would lead to other matrices. */
+    if (has_arrays(routine) || !can_read_wide(routine, passed))
+        return false;
+    struct accel_passed wide = *passed;
+    wide.width = 64;
+    struct arguments p = {.routine = routine, .passed = &wide};
+    read_shapes(&call, &p);
+    if (accel_call_shape_fault(&call))
+        return false;
+    for (int i = 0; i < ACCEL_MATRICES; i++) {
+        int64_t extent = accel_extent(&call.operand[i], call.batch);
+        if (extent < 0 || extent >= address_space)
+            return false;
+    }
+    for (int i = 0; i < routine->args; i++)
+        if (is_shape(routine->arg[i].kind))
+            beyond = beyond || call.given[i] > INT32_MAX || call.given[i] < INT32_MIN;
+    return beyond;
+}

@@ -1,0 +1,200 @@
+#include "pass.h"
+
+#include <float.h>
+#include <string.h>
+
+#include "abi.h"
+#include "ops/op.h"
+#include "row_major.h"
+
+static int count_words(const struct accel_routine *routine, enum accel_abi abi)
+{
+    int words = abi != ACCEL_ABI_FORTRAN ? 1 : 0;
+    for (int i = 0; i < routine->args; i++)
+        if (blas_is_passed(abi, &routine->arg[i]) &&
+            !blas_is_by_value(abi, routine, &routine->arg[i]))
+            words++;
+    return words;
+}
+
+size_t blas_stack_words(const struct accel_routine *routine, enum accel_abi abi)
+{
+    int words = count_words(routine, abi);
+    return words > 6 ? (size_t)words - 6 : 0;
+}
+
+static int count_characters(const struct accel_routine *routine)
+{
+    int n = 0;
+    for (int i = 0; i < routine->args; i++)
+        n += routine->arg[i].kind == ACCEL_ARG_FLAG;
+    return n;
+}
+
+/* Behind the arguments stands a hidden length for each CHARACTER. */
+static struct accel_passed finish(struct blas_words *words, const struct accel_routine *routine,
+                                  enum accel_abi abi, int width)
+{
+    size_t n = (size_t)count_words(routine, abi);
+    if (abi == ACCEL_ABI_FORTRAN)
+        for (int i = count_characters(routine); i > 0; i--)
+            words->word[n++] = 1;
+    return (struct accel_passed){.gpr = words->word,
+                                 .xmm = (const double(*)[2])words->xmm,
+                                 .stack = words->word + 6,
+                                 .stack_words = n > 6 ? n - 6 : 0,
+                                 .abi = abi,
+                                 .width = width};
+}
+
+struct accel_passed blas_repeat(struct blas_words *words, const struct accel_routine *routine,
+                                const struct accel_passed *passed)
+{
+    memcpy(words->word, passed->gpr, 6 * sizeof words->word[0]);
+    memcpy(words->word + 6, passed->stack,
+           blas_stack_words(routine, passed->abi) * sizeof words->word[0]);
+    memcpy(words->xmm, passed->xmm, sizeof words->xmm);
+    return finish(words, routine, passed->abi, passed->width);
+}
+
+/* The integer that an argument has. */
+static int64_t integer_of(const struct accel_call *call, const struct accel_arg *arg)
+{
+    const struct accel_operand *x = &call->operand[accel_operand_of(arg)];
+    switch (arg->kind) {
+    case ACCEL_ARG_SIZE:
+    case ACCEL_ARG_INTEGER:
+    case ACCEL_ARG_LWORK:
+        return call->size[arg->slot];
+    case ACCEL_ARG_LD:
+        return x->ld;
+    case ACCEL_ARG_INC:
+        return x->inc;
+    case ACCEL_ARG_STRIDE:
+        return x->stride;
+    case ACCEL_ARG_BATCH:
+        return call->batch;
+    default: /* groups */
+        return 1;
+    }
+}
+
+/* The word for an argument; what is passed by reference is put into *value. */
+static uint64_t word_for(const struct accel_call *call, int i, enum accel_abi abi, int width,
+                         union blas_value *value)
+{
+    const struct accel_arg *arg = &call->routine->arg[i];
+    const struct accel_operand *x = &call->operand[accel_operand_of(arg)];
+    bool reference = abi == ACCEL_ABI_FORTRAN || arg->array;
+    int64_t integer;
+    switch (arg->kind) {
+    case ACCEL_ARG_WORK:
+    case ACCEL_ARG_INFO:
+    case ACCEL_ARG_EXTRA:
+        return (uint64_t)call->given[i];
+    case ACCEL_ARG_MATRIX:
+    case ACCEL_ARG_VECTOR:
+        if (!arg->array)
+            return (uintptr_t)x->ptr;
+        if (x->array)
+            return (uintptr_t)x->array;
+        value->matrix = x->ptr; /* one product of a batch */
+        return (uintptr_t)&value->matrix;
+    case ACCEL_ARG_SCALAR:
+    case ACCEL_ARG_REAL:
+        blas_store_scalar(value->scalar, call->scalar[arg->slot],
+                          blas_scalar_dtype(call->routine, arg->kind));
+        return (uintptr_t)value;
+    case ACCEL_ARG_FLAG:
+        if (abi == ACCEL_ABI_FORTRAN) {
+            value->letter = call->flag[arg->slot];
+            return (uintptr_t)value;
+        } else if (abi == ACCEL_ABI_LAPACKE) {
+            return (unsigned char)call->flag[arg->slot];
+        } else {
+            const char *letters = blas_letters[arg->slot].letters;
+            const char *at = strchr(letters, call->flag[arg->slot]);
+            value->i32 = (int32_t)(blas_letters[arg->slot].first + (at - letters));
+            return arg->array ? (uintptr_t)value : (uint64_t)value->i32;
+        }
+    default:
+        integer = integer_of(call, arg);
+        if (!reference)
+            return (uint64_t)integer;
+        if (width == 64)
+            value->i64 = integer;
+        else
+            value->i32 = (int32_t)integer;
+        return (uintptr_t)value;
+    }
+}
+
+struct accel_passed blas_pass(struct blas_words *words, enum accel_abi abi, int width,
+                              const struct accel_call *call)
+{
+    const struct accel_routine *routine = call->routine;
+    struct accel_call row_major;
+    int n = 0, reals = 0;
+
+    memset(words->xmm, 0, sizeof words->xmm);
+    /* What is conjugated in column-major order has no name there but OpenBLAS's. */
+    bool rows = call->layout == ACCEL_ROW_MAJOR && accel_is_level2(routine);
+    if (rows) {
+        row_major = *call;
+        row_major_exchange(&row_major);
+        call = &row_major;
+    }
+    if (abi != ACCEL_ABI_FORTRAN)
+        words->word[n++] = rows ? CBLAS_ROW_MAJOR : CBLAS_COL_MAJOR;
+    for (int i = 0; i < routine->args; i++) {
+        const struct accel_arg *arg = &routine->arg[i];
+        if (!blas_is_passed(abi, arg))
+            continue;
+        if (blas_is_by_value(abi, routine, arg))
+            blas_store_scalar(words->xmm[reals++], call->scalar[arg->slot],
+                              blas_scalar_dtype(routine, arg->kind));
+        else
+            words->word[n++] = word_for(call, i, abi, width, &words->value[i]);
+    }
+    return finish(words, routine, abi, width);
+}
+
+/* ---- After the call ---- */
+
+/* LAPACK leaves in the first element of a workspace what length would be best; what was passed will do. */
+static void store_length(void *work, const struct accel_routine *routine,
+                         const struct accel_arg *arg, int width, int64_t length)
+{
+    struct accel_complex z = {(double)length, 0};
+    int32_t narrow = (int32_t)length;
+    if (arg->slot == ACCEL_liwork) {
+        if (width == 64)
+            memcpy(work, &length, sizeof length);
+        else
+            memcpy(work, &narrow, sizeof narrow);
+        return;
+    }
+    /* Rounded up, as a program will round it down. */
+    if (!accel_is_double(routine->dtype) && (double)(float)z.re < z.re)
+        z.re = z.re * (1 + (double)FLT_EPSILON);
+    blas_store_scalar(
+        work, z, arg->slot == ACCEL_lrwork ? accel_real_dtype(routine->dtype) : routine->dtype);
+}
+
+void blas_complete(const struct accel_routine *routine, const struct accel_passed *passed,
+                   struct accel_result *result)
+{
+    if (passed->abi == ACCEL_ABI_LAPACKE)
+        result->rax = 0;
+    for (int i = 0; passed->abi == ACCEL_ABI_FORTRAN && i < routine->args; i++) {
+        const struct accel_arg *arg = &routine->arg[i];
+        if (arg->kind != ACCEL_ARG_INFO && arg->kind != ACCEL_ARG_LWORK)
+            continue; /* which may not be passed at all */
+        uint64_t word = blas_word_of(passed, i);
+        if (arg->kind == ACCEL_ARG_INFO)
+            memset((void *)(uintptr_t)word, 0, (size_t)passed->width / 8);
+        else
+            store_length((void *)(uintptr_t)blas_word_of(passed, i - 1), routine, arg,
+                         passed->width, blas_load_integer(word, passed->width, 0));
+    }
+}
