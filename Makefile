@@ -184,16 +184,18 @@ bench:
 	tests/bench/bench
 
 # What install puts where: uninstall removes these files, and no folder except its own.
-INSTALLED = $(DESTDIR)$(libdir)/libaccel.so $(DESTDIR)$(bindir)/accel $(addprefix $(DESTDIR)$(docdir)/,$(DOCUMENTS))
+INSTALLED = $(DESTDIR)$(libdir)/libaccel.so $(DESTDIR)$(bindir)/accel $(addprefix $(DESTDIR)$(docdir)/,$(DOCUMENTS) $(PAGES))
 DOCUMENTS := README.md CHANGELOG.md LICENSE
+PAGES     := $(wildcard docs/*.md)
 install: all
-	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(bindir) $(DESTDIR)$(docdir)
+	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(bindir) $(DESTDIR)$(docdir)/docs
 	install -m 755 $(BUILD)/libaccel.so $(DESTDIR)$(libdir)/libaccel.so
 	install -m 755 $(BUILD)/accel $(DESTDIR)$(bindir)/accel
 	install -m 644 $(DOCUMENTS) $(DESTDIR)$(docdir)/
+	install -m 644 $(PAGES) $(DESTDIR)$(docdir)/docs/
 uninstall:
 	rm -f $(INSTALLED)
-	[ ! -d $(DESTDIR)$(docdir) ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(docdir)
+	for folder in $(DESTDIR)$(docdir)/docs $(DESTDIR)$(docdir); do [ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder; done
 
 # The tracked files as they are; where there is no git, as in an unpacked archive, all files except build folders.
 SOURCES = $(if $(and $(wildcard .git),$(shell git ls-files Makefile 2>/dev/null)),git ls-files -z,find . -mindepth 1 \( -path ./.git -o -path './build*' -o -path './$(BUILD)' -o -path './libaccel-*.tar.gz*' \) -prune -o \( -type f -o -type l \) -printf '%P\0')

@@ -143,7 +143,8 @@ try:
     output, status = make(f"BUILD={scratch}", mark, "prefix=/usr", "libdir=/usr/lib/x86_64-linux-gnu", f"DESTDIR={package}", "install")
     files = {str(p.relative_to(package)) for p in package.rglob("*") if p.is_file()}
     tap.ok(status == 0 and files == {"usr/bin/accel", "usr/lib/x86_64-linux-gnu/libaccel.so", "usr/share/doc/libaccel/README.md",
-                                      "usr/share/doc/libaccel/CHANGELOG.md", "usr/share/doc/libaccel/LICENSE"},
+                                      "usr/share/doc/libaccel/CHANGELOG.md", "usr/share/doc/libaccel/LICENSE",
+                                      *(f"usr/share/doc/libaccel/docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))},
            "prefix, libdir and DESTDIR", *sorted(files), output[-600:])
     others = [package / "usr/bin/other", package / "usr/lib/x86_64-linux-gnu/libother.so"]
     for other in others:

@@ -203,14 +203,14 @@ print("went on")"""
     else:
         tap.skip("ranks", "no mpirun")
 
-# ---- The README's table and the program's ----
+# ---- The table of docs/settings.md and the program's ----
 
 source = (ROOT / "dispatch/setting_table.c").read_text()
 rows = dict(re.findall(r'^    \{"(ACCEL\w*)",.*?\b(ANYWHERE|ENVIRONMENT|INTERNAL)\b', source, re.M | re.S))
-table = re.search(r"^\| variable \|.*?\n\n", (ROOT / "README.md").read_text(), re.M | re.S)[0]
+table = re.search(r"^\| variable \|.*?\n\n", (ROOT / "docs/settings.md").read_text(), re.M | re.S)[0]
 documented = [name for row in table.strip().splitlines() for name in re.findall(r"`(ACCEL\w*)`", row.split("|")[1])]
 tap.ok(len(rows) > 15 and sorted(documented) == sorted(name for name, scope in rows.items() if scope != "INTERNAL"),
-       "README.md has each setting, and no others", sorted(documented), rows)
+       "docs/settings.md has each setting, and no others", sorted(documented), rows)
 
 done = start("/bin/bash", "-c", "exit 3", env={**SHIM, **LOG})
 tap.ok(done.returncode == 3 and done.stderr == "", "a shell's exit status stays")

@@ -57,7 +57,7 @@ def wrong_routines(done):
 
 
 def not_judged(done):
-    """Routines of which a result was not judged, and those of whose results not everything is (README)."""
+    """Routines of which a result was not judged, and those of whose results not everything is (docs/verify.md)."""
     unknown = {re.sub(r"^cblas_|_\w*$", "", f["sym"]) for f in verified(done) if f["verify"] == "unknown"}
     return unknown | {r for r in wrong_routines(done) if re.search("gels|laswp", r)}
 

@@ -535,11 +535,11 @@ def lists():
         expect("no list", done, FAILED, "usage: ")
 
 
-def readme_example():
-    """The CI file in the README, as it is written there."""
-    lines = (ROOT / "README.md").read_text().splitlines()
+def ci_example():
+    """The CI file in docs/diff.md, as it is written there."""
+    lines = (ROOT / "docs/diff.md").read_text().splitlines()
     start = next((i for i, line in enumerate(lines) if line.endswith("run: |") and "accel diff" in lines[i + 1]), None)
-    if not tap.ok(start is not None, "README: the CI file is there"):
+    if not tap.ok(start is not None, "docs/diff.md: the CI file is there"):
         return
     indent = len(lines[start]) - len(lines[start].lstrip())
     script = []
@@ -548,7 +548,7 @@ def readme_example():
             break
         script.append(line.strip())
     env = dict(line.strip().split(": ") for line in lines[start - 12:start] if line.strip().startswith("ACCEL_"))
-    tap.ok(env.get("ACCEL_POLICY") == "gpu", "README: and its settings", env)
+    tap.ok(env.get("ACCEL_POLICY") == "gpu", "docs/diff.md: and its settings", env)
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "simulate.py").write_text(NUMPY)
         paths = f"{BUILD}:/usr/bin:/bin"
@@ -556,10 +556,10 @@ def readme_example():
             done = subprocess.run(["sh", "-e", "-c", "\n".join(script)], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True, timeout=120,
                                   env={**environment(folder, {**TEST_GPU, **env, **fault}), "PATH": paths})
-            expect(f"README: the CI step ends with {status}", done, status, "result.npy (npy)", "expect ")
-        tap.ok(Path(folder, "accel-diff/3-with/decisions.json").exists(), "README: and leaves what it says")
+            expect(f"docs/diff.md: the CI step ends with {status}", done, status, "result.npy (npy)", "expect ")
+        tap.ok(Path(folder, "accel-diff/3-with/decisions.json").exists(), "docs/diff.md: and leaves what it says")
 
 
-for part in (text, not_repeatable, csv, json, npy, matrix_market, files, programs, real_programs, octave, lists, readme_example):
+for part in (text, not_repeatable, csv, json, npy, matrix_market, files, programs, real_programs, octave, lists, ci_example):
     part()
 tap.done()
