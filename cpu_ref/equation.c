@@ -52,7 +52,7 @@ value factor_element(const struct factor *x, int64_t row, int64_t col)
 
 /* ---- Operands ---- */
 
-static struct stored stored(const struct accel_operand *x, const void *ptr, int64_t ld,
+static struct stored stored(const struct accel_span *x, const void *ptr, int64_t ld,
                             enum accel_layout layout)
 {
     if (x->inc == 0)
@@ -65,8 +65,7 @@ static struct stored stored(const struct accel_operand *x, const void *ptr, int6
     return (struct stored){ptr, 0, x->inc < 0 ? -ld : ld, x->dtype};
 }
 
-static struct factor packed(const struct accel_operand *x, const void *ptr,
-                            enum accel_layout layout)
+static struct factor packed(const struct accel_span *x, const void *ptr, enum accel_layout layout)
 {
     int64_t ld = layout == ACCEL_ROW_MAJOR && x->inc == 0 ? x->cols : x->rows;
     return (struct factor){stored(x, ptr, ld, layout), 'N', GENERAL, 0};
@@ -83,7 +82,7 @@ struct equation_source {
 
 static struct factor factor(const struct equation_source *from, enum accel_matrix which, char op)
 {
-    const struct accel_operand *x = &from->call->operand[which];
+    const struct accel_span *x = &from->call->span[which];
     const void *ptr = from->index ? accel_matrix_of(x, from->index)
                       : x->array  ? x->array[0]
                                   : x->ptr;
@@ -179,7 +178,7 @@ static void row_beside(struct equation *e, const struct equation_source *from,
     if (from->call->conjugated)
         op = 'R';
     op = transposed[strchr(ops, op ? op : 'N') - ops];
-    one_product(e, alpha, x, square(from, op, structure), from->call->operand[ACCEL_x].cols);
+    one_product(e, alpha, x, square(from, op, structure), from->call->span[ACCEL_x].cols);
 }
 
 /* A product and, for `two`, the same with its operands exchanged. */
@@ -219,7 +218,7 @@ void equation_syr2k(struct equation *e, const struct equation_source *from)
 void equation_gemv(struct equation *e, const struct equation_source *from)
 {
     row_beside(e, from, GENERAL, from->alpha, factor(from, ACCEL_x, 'N'));
-    if (from->call->operand[ACCEL_x].cols == 0) /* the reference leaves y even so */
+    if (from->call->span[ACCEL_x].cols == 0) /* the reference leaves y even so */
         e->beta = 1;
 }
 
@@ -283,7 +282,7 @@ struct equation equation_of(const struct accel_call *call, enum accel_layout lay
 {
     const struct accel_routine *routine = call->routine;
     enum accel_matrix output = equation_output(routine);
-    const struct accel_operand *out = &call->operand[output];
+    const struct accel_span *out = &call->span[output];
     struct equation_source from = {.call = call, .layout = layout, .index = index, .alpha = 1};
     if (accel_has_scalar(routine, ACCEL_alpha))
         from.alpha = scalar(call, ACCEL_alpha);
@@ -295,7 +294,7 @@ struct equation equation_of(const struct accel_call *call, enum accel_layout lay
                          .before = from.old.stored,
                          .rows = out->rows,
                          .cols = out->cols,
-                         .uplo = accel_triangle_of(call, output),
+                         .uplo = out->triangle,
                          .beta = scalar(call, ACCEL_beta)};
     accel_op_of(routine)->equation(&e, &from);
     if (from.alpha == 0)

@@ -4,7 +4,7 @@
 
 static int64_t found(const struct test *t)
 {
-    const struct accel_operand *m = &t->call->operand[ACCEL_found];
+    const struct accel_span *m = &t->call->span[ACCEL_found];
     int64_t n = t->call->size[ACCEL_n];
     return m->ptr && t->call->flag[ACCEL_range] ? accel_min(accel_max(accel_integer(m, 0), 0), n)
                                                 : n;
@@ -21,7 +21,7 @@ static double trace_of(const struct view *a)
 /* All of them, without vectors: their sum, and that of their squares. */
 static void judge_spectrum(struct test *t, const struct view *a)
 {
-    const struct accel_operand *w = &t->call->operand[ACCEL_x];
+    const struct accel_span *w = &t->call->span[ACCEL_x];
     const double square = sum_of_squares(a);
     double sum = 0, squares = 0;
     if (found(t) < a->rows)
@@ -53,8 +53,7 @@ void check_syev(struct test *t)
     const double *r = test_random_vector(t, z.cols);
     double *y = test_times(t, &a, 'N', test_times(t, &z, 'N', r));
     test_subtract(
-        t, y,
-        test_times(t, &z, 'N', test_times_values(t, &t->call->operand[ACCEL_x], r, z.cols, 1)),
+        t, y, test_times(t, &z, 'N', test_times_values(t, &t->call->span[ACCEL_x], r, z.cols, 1)),
         z.rows);
     test_judge(t, y, z.rows, view_norm(&a));
     test_judge_columns(t, &z);
@@ -76,7 +75,7 @@ void check_sygv(struct test *t)
         return;
     }
     const struct view z = vectors_of(t);
-    const struct accel_operand *w = &t->call->operand[ACCEL_x];
+    const struct accel_span *w = &t->call->span[ACCEL_x];
     const double size = view_norm(&z), *r = test_random_vector(t, z.cols),
                  *zr = test_times(t, &z, 'N', r),
                  *zw = test_times(t, &z, 'N', test_times_values(t, w, r, z.cols, 1));

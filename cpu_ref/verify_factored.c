@@ -45,7 +45,7 @@ static double *lu_times(struct test *t, const struct factored *f, char op, const
 static bool open_lu(struct test *t, struct factored *f, struct view lu)
 {
     const struct view l = lower_of(&lu), u = factored_upper(&lu);
-    *f = (struct factored){lu, &t->call->operand[ACCEL_x], lu_times, view_norm(&l) * view_norm(&u)};
+    *f = (struct factored){lu, &t->call->span[ACCEL_x], lu_times, view_norm(&l) * view_norm(&u)};
     for (int64_t i = 0; i < accel_min(lu.rows, lu.cols); i++)
         if (accel_integer(f->exchanges, i) <= i || accel_integer(f->exchanges, i) > lu.rows) {
             test_note(t, INFINITY);
@@ -145,7 +145,7 @@ static double *ldl_times(struct test *t, const struct factored *f, char op, cons
 static bool open_ldl(struct test *t, struct factored *f, struct view factor)
 {
     factor = test_mirrored(t, factor);
-    *f = (struct factored){factor, &t->call->operand[ACCEL_x], ldl_times, 0};
+    *f = (struct factored){factor, &t->call->span[ACCEL_x], ldl_times, 0};
     if (!are_blocks_right(f)) {
         test_note(t, INFINITY);
         return false;

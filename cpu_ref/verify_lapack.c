@@ -22,11 +22,11 @@ void check_lacpy(struct test *t)
 static bool are_inputs_numbers(const struct test *t)
 {
     for (int i = ACCEL_a; i <= ACCEL_c; i++) {
-        const struct accel_operand *x = &t->call->operand[i];
+        const struct accel_span *x = &t->call->span[i];
         if (!x->ptr || x->access == ACCEL_WRITE || x->dtype > ACCEL_BFLOAT16)
             continue;
         struct view view = test_input(t, (enum accel_matrix)i);
-        const char uplo = i == ACCEL_a ? t->call->flag[ACCEL_uplo] : accel_triangle_of(t->call, i);
+        const char uplo = i == ACCEL_a ? t->call->flag[ACCEL_uplo] : x->triangle;
         if (uplo == 'U' || uplo == 'L')
             view = view_shaped(view, SYMMETRIC, uplo);
         if (!(view_norm(&view) < 1 / least_moderate(t->dtype)))

@@ -5,7 +5,7 @@
 /* x := op(Q) x, Q = H(1) ... H(k), each 1 - tau v v^H with v in the columns of qr. */
 static void reflect(struct test *t, const struct view *qr, int64_t k, char op, double *x)
 {
-    const struct accel_operand *tau = &t->call->operand[ACCEL_x];
+    const struct accel_span *tau = &t->call->span[ACCEL_x];
     for (int64_t step = 0; step < k; step++) {
         int64_t i = op == 'N' ? k - 1 - step : step;
         const struct view v = view_part(qr, i + 1, qr->rows - i - 1, i, 1);
@@ -76,9 +76,9 @@ void check_gels(struct test *t)
     const double size = view_norm(&a), *r = test_random_vector(t, b.cols);
     double *y = test_times(t, &b, 'N', r), scale = size * view_norm(&x) + view_norm(&b);
     test_subtract(t, y, test_times(t, &a, op, test_times(t, &x, 'N', r)), rows);
-    bool by_values = t->call->operand[ACCEL_found].ptr;
+    bool by_values = t->call->span[ACCEL_found].ptr;
     bool full =
-        !by_values || accel_integer(&t->call->operand[ACCEL_found], 0) == accel_min(rows, cols);
+        !by_values || accel_integer(&t->call->span[ACCEL_found], 0) == accel_min(rows, cols);
     if (rows <= cols && full) {
         test_judge(t, y, rows, scale);
     } else {

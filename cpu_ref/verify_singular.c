@@ -2,7 +2,7 @@
 
 void singular_judge_values(struct test *t, const struct view *a)
 {
-    const struct accel_operand *s = &t->call->operand[ACCEL_x];
+    const struct accel_span *s = &t->call->span[ACCEL_x];
     double sum = 0, square = sum_of_squares(a);
     for (int64_t i = 0; i < accel_min(a->rows, a->cols); i++)
         sum += operand_real(s, i) * operand_real(s, i);
@@ -27,7 +27,7 @@ static struct view singular_vectors(const struct test *t, enum accel_flag job,
 void check_gesvd(struct test *t)
 {
     const struct view a = test_input(t, ACCEL_a);
-    const struct accel_operand *s = &t->call->operand[ACCEL_x];
+    const struct accel_span *s = &t->call->span[ACCEL_x];
     const int64_t k = accel_min(a.rows, a.cols);
     const struct view u = singular_vectors(t, ACCEL_jobu, ACCEL_b, k),
                       vt = singular_vectors(t, ACCEL_jobvt, ACCEL_c, k);

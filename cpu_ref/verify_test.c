@@ -4,7 +4,7 @@
 
 struct view test_result(const struct test *t, enum accel_matrix which)
 {
-    const struct accel_operand *x = &t->call->operand[which];
+    const struct accel_span *x = &t->call->span[which];
     return (struct view){x->ptr, x->rows, x->cols, x->ld, x->dtype, GENERAL, 0};
 }
 
@@ -45,7 +45,7 @@ double view_norm(const struct view *x)
     return sqrt(sum_of_squares(x));
 }
 
-double operand_real(const struct accel_operand *x, int64_t i)
+double operand_real(const struct accel_span *x, int64_t i)
 {
     return accel_is_double(x->dtype) ? ((const double *)x->ptr)[i]
                                      : (double)((const float *)x->ptr)[i];
@@ -71,7 +71,7 @@ double *test_times(struct test *t, const struct view *x, char op, const double *
     return out;
 }
 
-double *test_times_values(struct test *t, const struct accel_operand *values, const double *in,
+double *test_times_values(struct test *t, const struct accel_span *values, const double *in,
                           int64_t n, int power)
 {
     double *out = test_new_vector(t, n);

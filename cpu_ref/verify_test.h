@@ -46,7 +46,7 @@ struct view view_part(const struct view *x, int64_t row, int64_t rows, int64_t c
 double view_norm(const struct view *x);
 
 /* Element i of a vector of the call, of real numbers. */
-double operand_real(const struct accel_operand *x, int64_t i);
+double operand_real(const struct accel_span *x, int64_t i);
 
 /* ---- Vectors (verify_test.c) ---- */
 
@@ -58,7 +58,7 @@ double *test_random_vector(struct test *t, int64_t n);
 double *test_times(struct test *t, const struct view *x, char op, const double *in);
 
 /* The n elements times those of a real vector of the call, or their squares (power 2): a new vector. */
-double *test_times_values(struct test *t, const struct accel_operand *values, const double *in,
+double *test_times_values(struct test *t, const struct accel_span *values, const double *in,
                           int64_t n, int power);
 
 /* x := x - y, n elements. */
@@ -93,8 +93,8 @@ void test_judge_rows(struct test *t, const struct view *q);
 
 /* Whatever stands for a square or rectangular matrix as its factors do. */
 struct factored {
-    struct view lu;                        /* L and U, U or L, U and D */
-    const struct accel_operand *exchanges; /* LU, LDL */
+    struct view lu;                     /* L and U, U or L, U and D */
+    const struct accel_span *exchanges; /* LU, LDL */
     /* op(A) in, a new vector. */
     double *(*times)(struct test *t, const struct factored *f, char op, const double *in);
     double norm;

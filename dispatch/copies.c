@@ -7,7 +7,7 @@
 #include "ops/op.h"
 #include "start.h"
 
-bool copies_host_can_reach(const struct accel_operand *x)
+bool copies_host_can_reach(const struct accel_span *x)
 {
     return x->place != ACCEL_DEVICE && x->place != ACCEL_REMOTE;
 }
@@ -15,12 +15,12 @@ bool copies_host_can_reach(const struct accel_operand *x)
 bool copies_host_can_read(const struct accel_call *call)
 {
     for (int i = 0; i < ACCEL_MATRICES; i++)
-        if (!copies_host_can_reach(&call->operand[i]))
+        if (!copies_host_can_reach(&call->span[i]))
             return false;
     return true;
 }
 
-void copies_put(struct accel_operand *x, void *memory)
+void copies_put(struct accel_span *x, void *memory)
 {
     x->ptr = memory;
     x->ld = x->rows > 0 ? x->rows : 1;
@@ -29,7 +29,7 @@ void copies_put(struct accel_operand *x, void *memory)
 
 /* Makes x a packed copy in memory of our own; NULL where that cannot be done. What is only written is not
  * fetched: there may be less of it than could be written. */
-static void *make_copy(struct accel_operand *x)
+static void *make_copy(struct accel_span *x)
 {
     void *memory = calloc((size_t)accel_bytes(x) + 1, 1);
     if (!memory)
@@ -48,15 +48,15 @@ static int64_t rows_of_laswp(const struct accel_call *call)
     int64_t k1 = call->size[ACCEL_k1], k2 = call->size[ACCEL_k2], inc = call->size[ACCEL_incx];
     int64_t rows = k2;
     for (int64_t k = k1; k <= k2; k++)
-        rows = accel_max(rows, accel_integer(&call->operand[ACCEL_x],
-                                             k1 - 1 + (k - k1) * (inc < 0 ? -inc : inc)));
-    return accel_min(rows, call->operand[ACCEL_a].ld);
+        rows = accel_max(
+            rows, accel_integer(&call->span[ACCEL_x], k1 - 1 + (k - k1) * (inc < 0 ? -inc : inc)));
+    return accel_min(rows, call->span[ACCEL_a].ld);
 }
 
 int64_t copies_written_cols(const struct accel_call *call, int i)
 {
-    const struct accel_operand *found = &call->operand[ACCEL_found];
-    int64_t cols = call->operand[i].cols;
+    const struct accel_span *found = &call->span[ACCEL_found];
+    int64_t cols = call->span[i].cols;
     if (!call->flag[ACCEL_range] || (i != ACCEL_c && i != ACCEL_x))
         return cols;
     int64_t m = accel_integer(found, 0);
@@ -64,11 +64,11 @@ int64_t copies_written_cols(const struct accel_call *call, int i)
 }
 
 /* The part of operand i that a range of eigenvalues has written. */
-static struct accel_operand written_part(const struct accel_call *on_copies,
-                                         const struct accel_call *call, int i)
+static struct accel_span written_part(const struct accel_call *on_copies,
+                                      const struct accel_call *call, int i)
 {
-    struct accel_operand x = call->operand[i];
-    x.rows = on_copies->operand[i].rows;
+    struct accel_span x = call->span[i];
+    x.rows = on_copies->span[i].rows;
     x.cols = copies_written_cols(on_copies, i);
     return x;
 }
@@ -76,8 +76,8 @@ static struct accel_operand written_part(const struct accel_call *on_copies,
 static bool store_copy(const struct accel_call *on_copies, const struct accel_call *call, int i,
                        const void *copy)
 {
-    const struct accel_operand x = written_part(on_copies, call, i);
-    return gpu_store(start_device(), &x, copy, accel_triangle_of(call, i));
+    const struct accel_span x = written_part(on_copies, call, i);
+    return gpu_store(start_device(), &x, copy);
 }
 
 /* The original on copies of those operands that are in device memory; no batch of several. */
@@ -88,14 +88,14 @@ static bool run_one_on_copies(const struct accel_call *call, const struct dispat
     bool right = true;
     for (int i = ACCEL_MATRICES; right && i-- > 0;) { /* the matrices last */
         if (i == ACCEL_a && accel_op_of(call->routine)->unbounded)
-            on_copies.operand[i].rows = rows_of_laswp(&on_copies);
-        if (!copies_host_can_reach(&call->operand[i]))
-            right = (copies[i] = make_copy(&on_copies.operand[i])) != NULL;
+            on_copies.span[i].rows = rows_of_laswp(&on_copies);
+        if (!copies_host_can_reach(&call->span[i]))
+            right = (copies[i] = make_copy(&on_copies.span[i])) != NULL;
     }
     if (right)
         caller->original(caller->context, &on_copies);
     for (int i = 0; i < ACCEL_MATRICES; i++) {
-        if (right && copies[i] && (call->operand[i].access & ACCEL_WRITE))
+        if (right && copies[i] && (call->span[i].access & ACCEL_WRITE))
             right = store_copy(&on_copies, call, i, copies[i]);
         free(copies[i]);
     }

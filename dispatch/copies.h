@@ -8,7 +8,7 @@
 #include "dispatch.h"
 
 /* Whether the host can read and write an operand where it is, as gpu_locate() has found it; all operands of a call. */
-bool copies_host_can_reach(const struct accel_operand *x);
+bool copies_host_can_reach(const struct accel_span *x);
 bool copies_host_can_read(const struct accel_call *call);
 
 /* Runs the original of a valid call, for one that the GPU has refused and the CPU cannot see. Operands have any shape, and those
@@ -18,7 +18,7 @@ bool copies_run(const struct accel_call *call, const struct dispatch_caller *cal
 
 /* Makes x the packed copy of itself in `memory`, which remains the caller's: rows x cols elements with ld = max(1, rows), of a
  * vector with inc = 1 or -1. Its place stays as it is. */
-void copies_put(struct accel_operand *x, void *memory);
+void copies_put(struct accel_span *x, void *memory);
 
 /* How many columns operand i of a valid call has that are written: of those that a range of eigenvalues fills (c, x), as many as
  * were found, at most all; of others all. With a range, operand `found` has a pointer, to host memory. */

@@ -41,7 +41,7 @@ void accel_machine_init(struct accel_machine *machine, const struct model_curve 
 }
 
 /* Kernels want elements at multiples of their size; the CPU does not. */
-static bool is_aligned(const struct accel_operand *x, int64_t batch)
+static bool is_aligned(const struct accel_span *x, int64_t batch)
 {
     const uintptr_t size = accel_dtype_size(x->dtype);
     if (!x->ptr || (x->place != ACCEL_DEVICE && x->place != ACCEL_MANAGED))
@@ -56,7 +56,7 @@ static bool is_aligned(const struct accel_operand *x, int64_t batch)
 static bool suits_gpu(const struct accel_call *call)
 {
     for (int i = 0; i < ACCEL_MATRICES; i++)
-        if (!is_aligned(&call->operand[i], call->batch))
+        if (!is_aligned(&call->span[i], call->batch))
             return false;
     return !overlap_in_call(call);
 }
@@ -77,7 +77,7 @@ static bool is_supported(const struct accel_call *call)
             return false;
     }
     for (int i = 0; i < ACCEL_MATRICES; i++) {
-        const struct accel_operand *x = &call->operand[i];
+        const struct accel_span *x = &call->span[i];
         if (x->place == ACCEL_REMOTE || accel_extent(x, x->array ? 1 : call->batch) < 0)
             return false;
         /* Products whose results have elements in common depend on each other. */
@@ -103,13 +103,13 @@ static void estimate(struct accel_decision *decision, const struct accel_call *c
 
 static bool must_move(const struct accel_call *call)
 {
-    return accel_only_moves(call->routine) && call->operand[ACCEL_a].place == ACCEL_HOST;
+    return accel_only_moves(call->routine) && call->span[ACCEL_a].place == ACCEL_HOST;
 }
 
 static bool on_device(const struct accel_call *call)
 {
     for (int i = 0; i < ACCEL_MATRICES; i++)
-        if (call->operand[i].place == ACCEL_DEVICE)
+        if (call->span[i].place == ACCEL_DEVICE)
             return true;
     return false;
 }

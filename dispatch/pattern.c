@@ -6,27 +6,27 @@
 
 #include "base/text.h"
 
-struct span {
+struct piece {
     const char *at, *end;
 };
 
-static struct span span_of(const char *s)
+static struct piece piece_of(const char *s)
 {
-    return (struct span){s, s + strlen(s)};
+    return (struct piece){s, s + strlen(s)};
 }
 
-static bool is_word(struct span span, const char *word)
+static bool is_word(struct piece piece, const char *word)
 {
     size_t length = strlen(word);
-    return (size_t)(span.end - span.at) == length && memcmp(span.at, word, length) == 0;
+    return (size_t)(piece.end - piece.at) == length && memcmp(piece.at, word, length) == 0;
 }
 
 /* The next item that is not empty. `rest` starts as the list. */
-static bool next_item(const char **rest, struct span *item)
+static bool next_item(const char **rest, struct piece *item)
 {
     while (*rest && **rest) {
         const char *end = *rest + strcspn(*rest, ",");
-        *item = (struct span){*rest, end};
+        *item = (struct piece){*rest, end};
         *rest = *end ? end + 1 : end;
         while (item->at < item->end && (*item->at == ' ' || *item->at == '\t'))
             item->at++;
@@ -70,7 +70,7 @@ static bool matches_one(const char **at, const char *end, char c)
 }
 
 /* As many steps as the product of the lengths at most: only the last star is tried again. */
-static bool glob(struct span pattern, struct span name)
+static bool glob(struct piece pattern, struct piece name)
 {
     const char *p = pattern.at, *s = name.at, *star = NULL, *from = NULL;
     while (s < name.end) {
@@ -101,7 +101,7 @@ struct routine_item {
     char name[64];
 };
 
-static enum group group_of(struct span word)
+static enum group group_of(struct piece word)
 {
     static const char *const names[] = {[BLAS] = "blas", "blas2", "blas3", "lapack"};
     for (int group = BLAS; group <= LAPACK; group++)
@@ -110,7 +110,7 @@ static enum group group_of(struct span word)
     return UNKNOWN;
 }
 
-static struct routine_item routine_item(struct span item)
+static struct routine_item routine_item(struct piece item)
 {
     struct routine_item found = {.group = NO_GROUP};
     char text[sizeof found.name];
@@ -119,13 +119,13 @@ static struct routine_item routine_item(struct span item)
         return found;
     for (const char *c = item.at; c < item.end; c++)
         text[length++] = text_lower(*c);
-    struct span name = {text, text + length};
+    struct piece name = {text, text + length};
     const char *colon = memchr(text, ':', length);
     if (colon) {
-        found.group = group_of((struct span){text, colon});
+        found.group = group_of((struct piece){text, colon});
         name.at = colon + 1;
         if (name.at == name.end)
-            name = span_of("*");
+            name = piece_of("*");
     }
     if (name.at < name.end && name.end[-1] == '_')
         name.end--;
@@ -142,12 +142,12 @@ static bool item_matches(const struct routine_item *item, const struct accel_rou
         (item->group != LAPACK && item->group != NO_GROUP && lapack) ||
         (item->group == BLAS2 && !level2) || (item->group == BLAS3 && level2))
         return false;
-    return glob(span_of(item->name), span_of(routine->name));
+    return glob(piece_of(item->name), piece_of(routine->name));
 }
 
 bool pattern_matches(const struct accel_pattern *pattern, const struct accel_routine *routine)
 {
-    struct span item;
+    struct piece item;
     for (const char *rest = pattern->text; next_item(&rest, &item);) {
         struct routine_item wanted = routine_item(item);
         if (item_matches(&wanted, routine))
@@ -159,18 +159,18 @@ bool pattern_matches(const struct accel_pattern *pattern, const struct accel_rou
 const char *pattern_fault(const struct accel_pattern *pattern, const struct accel_routine *routines,
                           uint32_t count, char *item, size_t size)
 {
-    struct span span;
-    for (const char *rest = pattern->text; next_item(&rest, &span);) {
-        struct routine_item wanted = routine_item(span);
+    struct piece piece;
+    for (const char *rest = pattern->text; next_item(&rest, &piece);) {
+        struct routine_item wanted = routine_item(piece);
         uint32_t i = 0;
         while (i < count && !item_matches(&wanted, &routines[i]))
             i++;
         if (i < count)
             continue;
-        size_t length = (size_t)(span.end - span.at);
+        size_t length = (size_t)(piece.end - piece.at);
         if (length >= size)
             length = size - 1;
-        memcpy(item, span.at, length);
+        memcpy(item, piece.at, length);
         item[length] = 0;
         return wanted.group == UNKNOWN ? "no such group; there are blas, blas2, blas3 and lapack"
                                        : "no routine has that name";
@@ -182,10 +182,10 @@ const char *pattern_fault(const struct accel_pattern *pattern, const struct acce
 
 bool pattern_lists(const char *list, const char *standard, const char *name)
 {
-    struct span item;
+    struct piece item;
     for (const char *rest = list; next_item(&rest, &item);)
         if (standard && is_word(item, "default") ? pattern_lists(standard, NULL, name)
-                                                 : glob(item, span_of(name)))
+                                                 : glob(item, piece_of(name)))
             return true;
     return false;
 }

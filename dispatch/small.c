@@ -39,7 +39,7 @@ bool small_is(const struct accel_call *call)
     if (!accel_is_blas(call->routine))
         return false;
     for (int i = 0; i < ACCEL_DIMENSIONS; i++)
-        if (!small_is_size(call->size[i]) && !(i == ACCEL_k && call->operand[ACCEL_a].array))
+        if (!small_is_size(call->size[i]) && !(i == ACCEL_k && call->span[ACCEL_a].array))
             return false;
     return true;
 }
@@ -50,6 +50,6 @@ bool small_is_trifle(const struct accel_call *call)
     if (call->batch != 1)
         return false;
     for (int i = 0; i < ACCEL_MATRICES; i++)
-        sum += (double)call->operand[i].rows * (double)call->operand[i].cols * 8;
+        sum += (double)call->span[i].rows * (double)call->span[i].cols * 8;
     return sum * 1e-6 < ACCEL_LAUNCH_MS / 2 && sum >= 0;
 }

@@ -111,8 +111,8 @@ static void see_to_gpu(const struct accel_call *call, struct situation *situatio
     if (must_have_gpu(call)) {
         start_now(copies_host_can_read(call) ? START_SOME_SECONDS : START_WITHOUT_END);
         if (!copies_host_can_read(call)) /* whose context they belong to is known only now */
-            gpu_locate(start_device(), ((struct accel_call *)(uintptr_t)call)->operand,
-                       ACCEL_MATRICES, call->batch);
+            gpu_locate(start_device(), ((struct accel_call *)(uintptr_t)call)->span, ACCEL_MATRICES,
+                       call->batch);
         decide_now(call, situation);
     } else if (decision->gpu) {
         start_note_gain(decision->est_cpu_ms - decision->est_own_ms);
@@ -156,7 +156,7 @@ bool survey_is_trifle(const struct accel_call *call, const struct dispatch_calle
 static bool all_on_host(const struct accel_call *call)
 {
     for (int i = 0; i < ACCEL_MATRICES; i++)
-        if (call->operand[i].place != ACCEL_HOST)
+        if (call->span[i].place != ACCEL_HOST)
             return false;
     return true;
 }
@@ -175,7 +175,7 @@ static void locate(struct accel_call *call, const struct dispatch_caller *caller
         sees_cuda(caller);
     if ((gpu_state_has_memory(now) || (may_start && atomic_load(&program_uses_cuda))) &&
         !accel_call_fault(call) && !accel_is_rows_of_lapack(call)) {
-        gpu_locate(start_device(), call->operand, ACCEL_MATRICES, call->batch);
+        gpu_locate(start_device(), call->span, ACCEL_MATRICES, call->batch);
         if (!all_on_host(call))
             atomic_store(&program_uses_cuda, true);
     }

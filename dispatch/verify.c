@@ -17,16 +17,16 @@ static _Atomic uint64_t calls; /* that could have been verified */
 
 /* ---- Copies ---- */
 
-static int64_t count_of(const struct accel_call *call, const struct accel_operand *x)
+static int64_t count_of(const struct accel_call *call, const struct accel_span *x)
 {
     bool batch = accel_is_batch(call->routine);
     return batch && (x->access & ACCEL_WRITE) ? call->batch : 1;
 }
 
 /* Matrix i of an operand. */
-static struct accel_operand matrix_of(const struct accel_operand *x, int64_t i)
+static struct accel_span matrix_of(const struct accel_span *x, int64_t i)
 {
-    struct accel_operand y = *x;
+    struct accel_span y = *x;
     if (i > 0 || x->array)
         y.ptr = accel_matrix_of(x, i);
     y.array = NULL;
@@ -34,14 +34,14 @@ static struct accel_operand matrix_of(const struct accel_operand *x, int64_t i)
 }
 
 /* One behind the other, packed. NULL without memory, or where the device fails. */
-static void *copy_of(const struct accel_operand *x, int64_t count)
+static void *copy_of(const struct accel_span *x, int64_t count)
 {
     int64_t bytes;
     if (accel_bytes(x) < 0 || !accel_mul(accel_bytes(x), count, &bytes) || bytes == INT64_MAX)
         return NULL;
     char *copy = malloc((size_t)bytes + 1);
     for (int64_t i = 0; copy && i < count; i++) {
-        const struct accel_operand matrix = matrix_of(x, i);
+        const struct accel_span matrix = matrix_of(x, i);
         if (!gpu_fetch(start_device(), copy + i * accel_bytes(x), &matrix)) {
             free(copy);
             return NULL;
@@ -81,7 +81,7 @@ void verify_begin(struct verification *verification, const struct accel_call *ca
     if (!is_known(call))
         return;
     for (int i = 0; verification->on && i < ACCEL_MATRICES; i++) {
-        const struct accel_operand *x = &call->operand[i];
+        const struct accel_span *x = &call->span[i];
         if (!x->ptr || !(x->access & ACCEL_WRITE) || !accel_is_read(call, x) || accel_bytes(x) == 0)
             continue;
         verification->before[i] = copy_of(x, count_of(call, x));
@@ -100,7 +100,7 @@ void verify_end(struct verification *verification)
 }
 
 /* Makes x a packed copy in memory of our own, where the host cannot read it. */
-static bool fetch_operand(struct accel_operand *x, void **copy)
+static bool fetch_span(struct accel_span *x, void **copy)
 {
     *copy = NULL;
     if (!x->ptr || accel_bytes(x) == 0 || copies_host_can_reach(x))
@@ -116,10 +116,10 @@ static bool fetch_operand(struct accel_operand *x, void **copy)
 /* How many of the columns there are of what a range of eigenvalues has written. */
 static void trim(struct accel_call *call)
 {
-    if (!call->operand[ACCEL_found].ptr)
+    if (!call->span[ACCEL_found].ptr)
         return;
-    call->operand[ACCEL_c].cols = copies_written_cols(call, ACCEL_c);
-    call->operand[ACCEL_x].cols = copies_written_cols(call, ACCEL_x);
+    call->span[ACCEL_c].cols = copies_written_cols(call, ACCEL_c);
+    call->span[ACCEL_x].cols = copies_written_cols(call, ACCEL_x);
 }
 
 /* One call whose operands the host reads, or has copies of. */
@@ -133,7 +133,7 @@ static double judge_one(const struct accel_call *call, void *const before[ACCEL_
          there && i-- > 0;) { /* the count of what was found before the rest */
         if (i == ACCEL_y)     /* the count is there */
             trim(&on_host);
-        there = fetch_operand(&on_host.operand[i], &copies[i]);
+        there = fetch_span(&on_host.span[i], &copies[i]);
     }
     double ratio = CPU_REF_NOT_JUDGED;
     if (there)
@@ -158,7 +158,7 @@ double verify_judge(const struct verification *verification, const struct accel_
         void *before[ACCEL_MATRICES];
         for (int k = 0; k < ACCEL_MATRICES; k++) {
             char *saved = verification->before[k];
-            before[k] = saved ? saved + i * accel_bytes(&call->operand[k]) : NULL;
+            before[k] = saved ? saved + i * accel_bytes(&call->span[k]) : NULL;
         }
         double ratio = judge_one(&product, before);
         worst = ratio < 0 ? ratio : ratio > worst ? ratio : worst;
@@ -169,12 +169,11 @@ double verify_judge(const struct verification *verification, const struct accel_
 bool verify_restore(const struct verification *verification, const struct accel_call *call)
 {
     for (int i = 0; i < ACCEL_MATRICES; i++) {
-        const struct accel_operand *x = &call->operand[i];
+        const struct accel_span *x = &call->span[i];
         const char *saved = verification->before[i];
         for (int64_t k = 0; saved && k < count_of(call, x); k++) {
-            const struct accel_operand matrix = matrix_of(x, k);
-            if (!gpu_store(start_device(), &matrix, saved + k * accel_bytes(x),
-                           accel_triangle_of(call, i)))
+            const struct accel_span matrix = matrix_of(x, k);
+            if (!gpu_store(start_device(), &matrix, saved + k * accel_bytes(x)))
                 return false;
         }
     }

@@ -6,23 +6,22 @@ enum gpu_status gpu_run(struct gpu_device *device, const struct accel_call *call
     return device->functions->run(device, call, host);
 }
 
-void gpu_locate(struct gpu_device *device, struct accel_operand *operands, int count, int64_t batch)
+void gpu_locate(struct gpu_device *device, struct accel_span *spans, int count, int64_t batch)
 {
     if (device)
-        device->functions->locate(device, operands, count, batch);
+        device->functions->locate(device, spans, count, batch);
     else
-        gpu_program_locate(operands, count, batch);
+        gpu_program_locate(spans, count, batch);
 }
 
-bool gpu_fetch(struct gpu_device *device, void *host, const struct accel_operand *x)
+bool gpu_fetch(struct gpu_device *device, void *host, const struct accel_span *x)
 {
     return device && device->functions->fetch(device, host, x);
 }
 
-bool gpu_store(struct gpu_device *device, const struct accel_operand *x, const void *host,
-               char uplo)
+bool gpu_store(struct gpu_device *device, const struct accel_span *x, const void *host)
 {
-    return device && device->functions->store(device, x, host, uplo);
+    return device && device->functions->store(device, x, host);
 }
 
 bool gpu_measure_copies(struct gpu_device *device, double *up_gbps, double *down_gbps)

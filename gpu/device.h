@@ -11,11 +11,9 @@
 struct gpu_device_functions {
     enum gpu_status (*run)(struct gpu_device *device, const struct accel_call *call,
                            struct gpu_host *host);
-    void (*locate)(struct gpu_device *device, struct accel_operand *operands, int count,
-                   int64_t batch);
-    bool (*fetch)(struct gpu_device *device, void *host, const struct accel_operand *x);
-    bool (*store)(struct gpu_device *device, const struct accel_operand *x, const void *host,
-                  char uplo);
+    void (*locate)(struct gpu_device *device, struct accel_span *spans, int count, int64_t batch);
+    bool (*fetch)(struct gpu_device *device, void *host, const struct accel_span *x);
+    bool (*store)(struct gpu_device *device, const struct accel_span *x, const void *host);
     bool (*measure_copies)(struct gpu_device *device, double *up_gbps, double *down_gbps);
     void (*trim)(struct gpu_device *device);
     void (*stop)(struct gpu_device *device); /* frees the structure, too */

@@ -120,12 +120,11 @@ bool gpu_program_has_initialised(unsigned long long loads);
 /* Whether a library is the driver, or one that programs use it through. */
 bool gpu_is_cuda_library(const char *path);
 
-/* Fills in where each operand is that has a pointer, as the device sees it; of a batch with pointers of its own, see
- * accel_operand. batch: products of the call. device NULL: none has been started; then through the program's own copy of the
+/* Fills in where each span is that has a pointer, as the device sees it; of a batch with pointers of its own, see
+ * struct accel_span. batch: products of the call. device NULL: none has been started; then through the program's own copy of the
  * driver; where that is not there either, all are in host memory. */
-void gpu_locate(struct gpu_device *device, struct accel_operand *operands, int count,
-                int64_t batch);
-void gpu_program_locate(struct accel_operand *operands, int count, int64_t batch);
+void gpu_locate(struct gpu_device *device, struct accel_span *spans, int count, int64_t batch);
+void gpu_program_locate(struct accel_span *spans, int count, int64_t batch);
 
 /* Whether the driver has been unloaded, or is going to be: the process is ending, and failures are no news. */
 bool gpu_is_gone(void);
@@ -135,11 +134,10 @@ enum gpu_status gpu_run(struct gpu_device *device, const struct accel_call *call
                         struct gpu_host *host);
 
 /* Copies one matrix, wherever it is, to or from packed host memory (ld = rows), for the CPU's use where the
- * GPU has refused it. uplo: 'U' or 'L', the triangle that alone is written, 'u' or 'l', the same without its diagonal; 0: all. Returns
- * false where that fails, and where the device is NULL. */
-bool gpu_fetch(struct gpu_device *device, void *host, const struct accel_operand *x);
-bool gpu_store(struct gpu_device *device, const struct accel_operand *x, const void *host,
-               char uplo);
+ * GPU has refused it. Of a span with a triangle, that alone is stored. Returns false where that
+ * fails, and where the device is NULL. */
+bool gpu_fetch(struct gpu_device *device, void *host, const struct accel_span *x);
+bool gpu_store(struct gpu_device *device, const struct accel_span *x, const void *host);
 
 /* Rates of copies of large operands from host memory to the device and back, in 10^9 bytes a second: as gpu_run() makes
  * them, the best of some. Takes a tenth of a second. False where that fails. */

@@ -91,7 +91,7 @@ enum gpu_status tiles_prepare(struct tiles *t)
 /* ---- Copies ---- */
 
 /* A part of a matrix; a vector whole, in the order of its elements, one a column; contiguous ones in one column. */
-static struct lane_rectangle rectangle_of(const struct accel_operand *x, int64_t row, int64_t col,
+static struct lane_rectangle rectangle_of(const struct accel_span *x, int64_t row, int64_t col,
                                           int64_t rows, int64_t cols)
 {
     int64_t size = gpu_size_of(x), n = x->cols;
@@ -107,7 +107,7 @@ enum gpu_status tiles_load(struct tiles *t, int part, int64_t row, int64_t col, 
                            int64_t cols, struct gpu_tile *at)
 {
     struct tile_part *p = &t->part[part];
-    const struct accel_operand *x = p->x;
+    const struct accel_span *x = p->x;
     const struct accel_call *call = t->work->call;
     bool kept = p->row == row && p->col == col;
     int64_t bytes = rows * cols * gpu_size_of(x);
@@ -140,7 +140,7 @@ enum gpu_status tiles_load(struct tiles *t, int part, int64_t row, int64_t col, 
     return status;
 }
 
-static void note_written(struct gpu_work *work, const struct accel_operand *x, int64_t rows,
+static void note_written(struct gpu_work *work, const struct accel_span *x, int64_t rows,
                          int64_t cols)
 {
     int64_t bytes = rows * cols * gpu_size_of(x);
@@ -161,7 +161,7 @@ enum gpu_status tiles_write_vector(struct tiles *t, int part)
 /* Of a column that does not fit a slot, a part could be in place: then nothing or all is. */
 static enum gpu_status write_back(struct tiles *t, struct tile *tile)
 {
-    const struct accel_operand *x = t->part[t->out].x;
+    const struct accel_span *x = t->part[t->out].x;
     struct lane_rectangle to = rectangle_of(x, tile->row, tile->col, tile->rows, tile->cols);
     bool whole = t->unit == TILE_WHOLE ||
                  (t->unit == TILE_COLUMNS && !lane_column_fits(tile->at.ld, gpu_size_of(x)));
@@ -274,7 +274,7 @@ static bool rest_by_original(const struct tiles *t, const struct tile *tile)
 static enum gpu_status after_failure(const struct tiles *t, const struct tile *tile,
                                      enum gpu_status status)
 {
-    const struct accel_operand *out = t->part[t->out].x;
+    const struct accel_span *out = t->part[t->out].x;
     bool damaged = gpu_in_place(out) && t->work->launched;
     bool whole = t->over != t->out || tile->first;
     if (status == GPU_LOST)

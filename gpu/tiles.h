@@ -16,17 +16,17 @@
 
 /* An operand of which one part at a time is on the device, or where it is. Rows and columns are those of op(X). */
 struct tile_part {
-    const struct accel_operand *x; /* NULL: there is none */
-    bool across;                   /* op(X) is X transposed */
-    bool aside;                    /* has memory of its own, though kernels can use X in place */
-    const int64_t *rows, *cols;    /* of the largest part */
-    int64_t bytes;                 /* where rows is NULL: for each of *cols, or in all */
+    const struct accel_span *x; /* NULL: there is none */
+    bool across;                /* op(X) is X transposed */
+    bool aside;                 /* has memory of its own, though kernels can use X in place */
+    const int64_t *rows, *cols; /* of the largest part */
+    int64_t bytes;              /* where rows is NULL: for each of *cols, or in all */
     /* The driver's: */
     gpu_address memory;
     int64_t row, col; /* where the part begins that the memory holds; -1: none */
 };
 
-static inline struct tile_part tile_part_of(const struct accel_operand *x, bool across,
+static inline struct tile_part tile_part_of(const struct accel_span *x, bool across,
                                             const int64_t *rows, const int64_t *cols)
 {
     return (struct tile_part){.x = x, .across = across, .rows = rows, .cols = cols};

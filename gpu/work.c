@@ -6,7 +6,7 @@ int64_t gpu_device_ld(int64_t rows, enum accel_dtype dtype)
     return rows < line ? rows : (rows + line - 1) / line * line;
 }
 
-void gpu_work_event(struct gpu_work *work, enum gpu_event_kind kind, const struct accel_operand *x,
+void gpu_work_event(struct gpu_work *work, enum gpu_event_kind kind, const struct accel_span *x,
                     int64_t rows, int64_t cols, int64_t bytes)
 {
     const struct gpu_event event = {kind, x ? x->name : NULL, rows, cols, bytes};

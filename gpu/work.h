@@ -29,17 +29,17 @@ struct gpu_tile {
 };
 
 /* Whether kernels can use an operand where it is. */
-static inline bool gpu_in_place(const struct accel_operand *x)
+static inline bool gpu_in_place(const struct accel_span *x)
 {
     return x->place == ACCEL_DEVICE || x->place == ACCEL_MANAGED;
 }
 
 /* Bytes of an operand's element, and its element (row, col). */
-static inline int64_t gpu_size_of(const struct accel_operand *x)
+static inline int64_t gpu_size_of(const struct accel_span *x)
 {
     return (int64_t)accel_dtype_size(x->dtype);
 }
-static inline void *gpu_element(const struct accel_operand *x, int64_t row, int64_t col)
+static inline void *gpu_element(const struct accel_span *x, int64_t row, int64_t col)
 {
     return (char *)x->ptr + (col * x->ld + row) * gpu_size_of(x);
 }
@@ -66,7 +66,7 @@ enum gpu_status gpu_work_settle(struct gpu_work *work);
 /* Runs a part of the call by the original. */
 bool gpu_work_by_original(const struct gpu_work *work, const struct accel_call *part);
 
-void gpu_work_event(struct gpu_work *work, enum gpu_event_kind kind, const struct accel_operand *x,
+void gpu_work_event(struct gpu_work *work, enum gpu_event_kind kind, const struct accel_span *x,
                     int64_t rows, int64_t cols, int64_t bytes);
 
 #endif

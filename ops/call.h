@@ -211,7 +211,7 @@ enum accel_place {
  * next (LAPACK's leading dimension, ld >= max(1, rows)). The memory is the caller's.
  * A vector is a matrix of one row with ld = |inc|. In a batch this is the first matrix; the others
  * follow by stride, or stand in the array. */
-struct accel_operand {
+struct accel_span {
     const char *name; /* the caller's name for it */
     void *ptr;
     int64_t rows, cols, ld;
@@ -221,6 +221,7 @@ struct accel_operand {
     void *const *array; /* pointers to the matrices of a batch, where it has such; the caller's */
     enum accel_dtype dtype;
     enum accel_access access;
+    char triangle; /* U or L: that alone is written; u or l: without its diagonal; 0: all */
     enum accel_place place; /* of a batch's matrices, the least favourable one */
 };
 
@@ -242,7 +243,7 @@ struct accel_call {
      * x and y for theirs. (gemv, trmv and trsv have trans = 'R' instead.) */
     bool conjugated;
     struct accel_complex scalar[ACCEL_SCALARS];
-    struct accel_operand operand[ACCEL_MATRICES];
+    struct accel_span span[ACCEL_MATRICES];
     int64_t batch; /* products; 1 but for the batched routines */
     int64_t group,
         groups; /* this is group `group` of so many; 0 of 1 but for the grouped batches */
@@ -267,7 +268,7 @@ static inline int64_t accel_integer_at(enum accel_dtype dtype, const void *array
     return memcpy(&narrow, (const char *)array + i * 4, 4), narrow;
 }
 
-static inline int64_t accel_integer(const struct accel_operand *x, int64_t i)
+static inline int64_t accel_integer(const struct accel_span *x, int64_t i)
 {
     return accel_integer_at(x->dtype, x->ptr, i);
 }
@@ -353,7 +354,7 @@ static inline int64_t accel_lapack_size(const struct accel_call *call, int which
     case ACCEL_vrorder:
         return call->flag[ACCEL_jobvr] == 'V' ? n : 0;
     case ACCEL_lda_:
-        return call->operand[ACCEL_a].ld;
+        return call->span[ACCEL_a].ld;
     default:
         return accel_swaps(call);
     }
@@ -377,7 +378,7 @@ static inline bool accel_wants_vectors(const struct accel_call *call)
 }
 
 /* The operand that an argument is, or tells of; of all other arguments, the first one, for nothing. */
-static inline int accel_operand_of(const struct accel_arg *arg)
+static inline int accel_span_of(const struct accel_arg *arg)
 {
     return arg->slot < ACCEL_MATRICES ? arg->slot : 0;
 }
@@ -422,7 +423,7 @@ static inline bool accel_adds_nothing(const struct accel_call *call)
 }
 
 /* Whether an operand's old contents enter the result: an input does, an output unless beta is 0. */
-static inline bool accel_is_read(const struct accel_call *call, const struct accel_operand *x)
+static inline bool accel_is_read(const struct accel_call *call, const struct accel_span *x)
 {
     if (x->access == ACCEL_WRITE)
         return false;
@@ -438,7 +439,7 @@ static inline bool accel_mul(int64_t a, int64_t b, int64_t *product)
 
 /* Bytes from the first to behind the last element of an operand, of a batch's first matrix where they stand
  * in an array; -1 where that overflows, if only for a matrix of a batch of none. batch: products of the call. */
-static inline int64_t accel_extent(const struct accel_operand *x, int64_t batch)
+static inline int64_t accel_extent(const struct accel_span *x, int64_t batch)
 {
     int64_t last, bytes, before = 0;
     if (x->rows <= 0 || x->cols <= 0)
@@ -453,13 +454,13 @@ static inline int64_t accel_extent(const struct accel_operand *x, int64_t batch)
 
 /* Bytes of the elements of one matrix, without what lies between the columns; < 2^63 wherever the
  * extent is. */
-static inline int64_t accel_bytes(const struct accel_operand *x)
+static inline int64_t accel_bytes(const struct accel_span *x)
 {
     return x->rows * x->cols * (int64_t)accel_dtype_size(x->dtype);
 }
 
 /* Matrix i of a batch's operand. */
-static inline void *accel_matrix_of(const struct accel_operand *x, int64_t i)
+static inline void *accel_matrix_of(const struct accel_span *x, int64_t i)
 {
     return x->array ? x->array[i]
                     : (char *)x->ptr + i * x->stride * (int64_t)accel_dtype_size(x->dtype);
@@ -472,10 +473,10 @@ static inline struct accel_call accel_products_of(const struct accel_call *call,
     struct accel_call part = *call;
     part.batch = count;
     for (int i = 0; i < ACCEL_MATRICES; i++) {
-        struct accel_operand *x = &part.operand[i];
+        struct accel_span *x = &part.span[i];
         if (!x->ptr)
             continue;
-        x->ptr = accel_matrix_of(&call->operand[i], first);
+        x->ptr = accel_matrix_of(&call->span[i], first);
         x->array = x->array && count > 1 ? x->array + first : NULL;
     }
     return part;

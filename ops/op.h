@@ -68,7 +68,7 @@ struct accel_op {
     bool iterates;       /* reduces to a condensed form, and then iterates, on a copy of A */
     bool unbounded;      /* its matrix has as many rows as the exchanges name */
     uint8_t
-        triangles; /* the operands of which only a triangle is written: bits, 1 << enum accel_matrix */
+        triangles; /* the spans of which only the triangle uplo is written: bits, 1 << enum accel_matrix */
     uint8_t definite; /* those that should be definite, so that a workload has a result: bits */
     bool reflectors;  /* x holds the scalars of elementary reflectors */
     struct accel_nominal nominal;
@@ -171,13 +171,6 @@ static inline bool accel_uses_solver(const struct accel_routine *routine)
 static inline bool accel_is_rows_of_lapack(const struct accel_call *call)
 {
     return call->layout == ACCEL_ROW_MAJOR && accel_is_lapack(call->routine);
-}
-
-/* The triangle of operand i that alone is written, or 0. */
-static inline char accel_triangle_of(const struct accel_call *call, int i)
-{
-    char uplo = call->flag[ACCEL_uplo];
-    return (accel_op_of(call->routine)->triangles >> i & 1) && uplo != '*' ? uplo : 0;
 }
 
 #endif

@@ -13,7 +13,7 @@ struct place {
     uint64_t rows, cols, ld, extent;
 };
 
-static struct place place_of(const struct accel_operand *x, const void *ptr)
+static struct place place_of(const struct accel_span *x, const void *ptr)
 {
     bool column = x->cols == 1 || (x->rows == 1 && x->ld == 1);
     return (struct place){.at = (uintptr_t)ptr,
@@ -41,7 +41,7 @@ static bool share(struct place x, struct place y, uint64_t size)
 
 /* ---- Batches with strides ---- */
 
-bool overlap_in_strides(const struct accel_operand *x, int64_t batch)
+bool overlap_in_strides(const struct accel_span *x, int64_t batch)
 {
     const int64_t size = (int64_t)accel_dtype_size(x->dtype), extent = accel_extent(x, 1);
     const struct place first = place_of(x, x->ptr);
@@ -55,8 +55,7 @@ bool overlap_in_strides(const struct accel_operand *x, int64_t batch)
 }
 
 /* A single operand counts as a batch of as many as the other one's. */
-static bool strides_share(const struct accel_operand *x, const struct accel_operand *y,
-                          int64_t batch)
+static bool strides_share(const struct accel_span *x, const struct accel_span *y, int64_t batch)
 {
     const int64_t size = (int64_t)accel_dtype_size(x->dtype);
     const struct place one = place_of(x, x->ptr), other = place_of(y, y->ptr);
@@ -94,7 +93,7 @@ static void **in_order(void *const *array, int64_t count)
 }
 
 /* Whether a place meets one of x's matrices, by addresses, from `first` on. */
-static bool meets_ordered(struct place place, const struct accel_operand *x, void *const *ordered,
+static bool meets_ordered(struct place place, const struct accel_span *x, void *const *ordered,
                           int64_t first, int64_t count)
 {
     for (int64_t i = first; i < count && (uintptr_t)ordered[i] < place.at + place.extent; i++)
@@ -104,7 +103,7 @@ static bool meets_ordered(struct place place, const struct accel_operand *x, voi
     return false;
 }
 
-static bool neighbours_share(const struct accel_operand *x, void *const *ordered, int64_t count)
+static bool neighbours_share(const struct accel_span *x, void *const *ordered, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
         if (meets_ordered(place_of(x, ordered[i]), x, ordered, i + 1, count))
@@ -113,7 +112,7 @@ static bool neighbours_share(const struct accel_operand *x, void *const *ordered
 }
 
 /* The first of x's matrices, by addresses, that ends behind a place's begin. */
-static int64_t first_behind(uintptr_t at, const struct accel_operand *x, void *const *ordered,
+static int64_t first_behind(uintptr_t at, const struct accel_span *x, void *const *ordered,
                             int64_t count)
 {
     const uintptr_t extent = (uintptr_t)accel_extent(x, 1);
@@ -128,8 +127,8 @@ static int64_t first_behind(uintptr_t at, const struct accel_operand *x, void *c
     return low;
 }
 
-static bool arrays_share(const struct accel_operand *x, void *const *ordered,
-                         const struct accel_operand *y, int64_t count)
+static bool arrays_share(const struct accel_span *x, void *const *ordered,
+                         const struct accel_span *y, int64_t count)
 {
     for (int64_t j = 0; j < count; j++) {
         const struct place other = place_of(y, y->array[j]);
@@ -141,23 +140,23 @@ static bool arrays_share(const struct accel_operand *x, void *const *ordered,
 
 /* ---- A call ---- */
 
-static bool has_elements(const struct accel_operand *x)
+static bool has_elements(const struct accel_span *x)
 {
     return x->ptr && accel_extent(x, 1) > 0;
 }
 
 /* Whether an operand that is written has elements in common with others; ordered: its array, NULL where it has strides. */
-static bool shares_with_others(const struct accel_call *call, const struct accel_operand *x,
+static bool shares_with_others(const struct accel_call *call, const struct accel_span *x,
                                void *const *ordered)
 {
-    for (const struct accel_operand *y = call->operand; y < call->operand + ACCEL_MATRICES; y++)
+    for (const struct accel_span *y = call->span; y < call->span + ACCEL_MATRICES; y++)
         if (y != x && has_elements(y) && !x->array == !y->array &&
             (ordered ? arrays_share(x, ordered, y, call->batch) : strides_share(x, y, call->batch)))
             return true;
     return false;
 }
 
-static bool is_shared(const struct accel_call *call, const struct accel_operand *x)
+static bool is_shared(const struct accel_call *call, const struct accel_span *x)
 {
     if (!x->array)
         return shares_with_others(call, x, NULL);
@@ -170,7 +169,7 @@ static bool is_shared(const struct accel_call *call, const struct accel_operand 
 
 bool overlap_in_call(const struct accel_call *call)
 {
-    for (const struct accel_operand *x = call->operand; x < call->operand + ACCEL_MATRICES; x++)
+    for (const struct accel_span *x = call->span; x < call->span + ACCEL_MATRICES; x++)
         if ((x->access & ACCEL_WRITE) && has_elements(x) && is_shared(call, x))
             return true;
     return false;

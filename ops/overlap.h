@@ -8,7 +8,7 @@
 #include "call.h"
 
 /* Whether matrices of a batch, strides >= 0 apart, have elements in common. */
-bool overlap_in_strides(const struct accel_operand *x, int64_t batch);
+bool overlap_in_strides(const struct accel_span *x, int64_t batch);
 
 /* Whether an operand that is written has elements in common with another one, or a matrix of a batch's array with the next. */
 bool overlap_in_call(const struct accel_call *call);

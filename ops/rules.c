@@ -5,7 +5,7 @@
 static bool is_faulty(const struct accel_call *call, int i)
 {
     const struct accel_arg *arg = &call->routine->arg[i];
-    const struct accel_operand *x = &call->operand[accel_operand_of(arg)];
+    const struct accel_span *x = &call->span[accel_span_of(arg)];
     switch (arg->kind) {
     case ACCEL_ARG_FLAG:
         return call->flag[arg->slot] == '?';

@@ -1,5 +1,7 @@
 #include "shape.h"
 
+#include "op.h"
+
 #include <string.h>
 
 /* An operand's type, of those that the table names. */
@@ -32,11 +34,12 @@ static bool is_transposed(const struct accel_call *call, const struct accel_arg 
 void shape_operands(struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
+    const int triangles = accel_op_of(routine)->triangles;
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
         if (!is_operand(arg))
             continue;
-        struct accel_operand *x = &call->operand[arg->slot];
+        struct accel_span *x = &call->span[arg->slot];
         bool transposed = is_transposed(call, arg);
         bool matrix = arg->kind == ACCEL_ARG_MATRIX;
         int64_t first = accel_call_size(call, transposed ? arg->cols : arg->rows);
@@ -44,6 +47,8 @@ void shape_operands(struct accel_call *call)
         x->cols = matrix ? accel_call_size(call, transposed ? arg->rows : arg->cols) : first;
         x->access = (enum accel_access)arg->access;
         x->dtype = dtype_of(call, arg);
+        if (triangles >> arg->slot & 1 && call->flag[ACCEL_uplo] != '*')
+            x->triangle = call->flag[ACCEL_uplo];
     }
 }
 
@@ -65,13 +70,13 @@ struct accel_call shape_part(const struct accel_call *call, int64_t row, int64_t
         const struct accel_arg *arg = &call->routine->arg[i];
         if (!is_operand(arg))
             continue;
-        struct accel_operand *x = &part.operand[arg->slot];
+        struct accel_span *x = &part.span[arg->slot];
         bool transposed = is_transposed(call, arg);
         int64_t down = first_of(transposed ? arg->cols : arg->rows, row, col);
         int64_t across = first_of(transposed ? arg->rows : arg->cols, row, col);
         int64_t skip = down + across * x->ld;
         if (x->inc) /* a vector that is stored backwards has its last element first */
-            skip = x->inc * (x->inc > 0 ? down : down + x->cols - call->operand[arg->slot].cols);
+            skip = x->inc * (x->inc > 0 ? down : down + x->cols - call->span[arg->slot].cols);
         x->ptr = (char *)x->ptr + skip * (int64_t)accel_dtype_size(x->dtype);
     }
     return part;
@@ -114,5 +119,5 @@ void shape_typical(struct accel_call *call, const struct accel_routine *routine,
     }
     shape_operands(call);
     for (int i = 0; i < ACCEL_MATRICES; i++)
-        call->operand[i].ld = accel_max(1, call->operand[i].rows);
+        call->span[i].ld = accel_max(1, call->span[i].rows);
 }

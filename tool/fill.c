@@ -12,7 +12,7 @@ enum content {
 
 static enum content content_of(const struct accel_call *call, enum accel_matrix which)
 {
-    const struct accel_operand *x = &call->operand[which];
+    const struct accel_span *x = &call->span[which];
     const struct accel_op *op = accel_op_of(call->routine);
     if (!accel_is_read(call, x))
         return CONTENT_NONE;
@@ -51,7 +51,7 @@ static void fill_random(void *to, enum accel_dtype dtype, int64_t elements, doub
     }
 }
 
-static void put_real(const struct accel_operand *x, int64_t i, double value)
+static void put_real(const struct accel_span *x, int64_t i, double value)
 {
     int64_t at = accel_is_complex(x->dtype) ? 2 * i : i;
     for (int64_t j = at; j < at + (accel_is_complex(x->dtype) ? 2 : 1); j++) {
@@ -65,7 +65,7 @@ static void put_real(const struct accel_operand *x, int64_t i, double value)
 
 void fill_operand(const struct accel_call *call, enum accel_matrix which)
 {
-    const struct accel_operand *x = &call->operand[which];
+    const struct accel_span *x = &call->span[which];
     const int64_t elements = x->rows * x->cols, order = accel_min(x->rows, x->cols);
     const uint64_t seed = (uint64_t)which + 1;
     switch (content_of(call, which)) {
@@ -81,7 +81,7 @@ void fill_operand(const struct accel_call *call, enum accel_matrix which)
         break;
     case CONTENT_SCALARS:
         for (int64_t i = 0; i < elements; i++)
-            put_real(x, i, 1 / (double)call->operand[ACCEL_a].rows);
+            put_real(x, i, 1 / (double)call->span[ACCEL_a].rows);
         break;
     case CONTENT_PIVOTS:
         for (int64_t i = 0; i < elements; i++)

@@ -29,7 +29,7 @@ struct trial {
 
 /* ---- The matrix ---- */
 
-static void scale_column(const struct accel_operand *a, int64_t column, double by)
+static void scale_column(const struct accel_span *a, int64_t column, double by)
 {
     int64_t numbers = a->rows * (accel_is_complex(a->dtype) ? 2 : 1);
     for (int64_t i = column * numbers; i < (column + 1) * numbers; i++)
@@ -44,7 +44,7 @@ static void scale_column(const struct accel_operand *a, int64_t column, double b
 static void fill(const struct trial *trial, enum content content)
 {
     const struct accel_call *call = &trial->workload.call;
-    const struct accel_operand *a = &call->operand[ACCEL_a];
+    const struct accel_span *a = &call->span[ACCEL_a];
     const double eps = accel_is_double(a->dtype) ? DBL_EPSILON : (double)FLT_EPSILON;
     const int64_t half = a->cols / 2;
     fill_operand(call, ACCEL_a);
@@ -68,8 +68,8 @@ static bool make_trial(struct trial *trial, struct gpu_device *device,
         return false;
     call->flag[ACCEL_jobz] = vectors ? 'S' : 'N';
     shape_operands(call);
-    trial->before = malloc((size_t)accel_bytes(&call->operand[ACCEL_a]));
-    trial->expected = malloc((size_t)accel_bytes(&call->operand[ACCEL_x]));
+    trial->before = malloc((size_t)accel_bytes(&call->span[ACCEL_a]));
+    trial->expected = malloc((size_t)accel_bytes(&call->span[ACCEL_x]));
     return trial->before && trial->expected;
 }
 
@@ -107,7 +107,7 @@ static double value_at(const void *values, enum accel_dtype dtype, int64_t i)
 /* As LAPACK's zdrvbd compares the values of two of its drivers: by 30 n eps times the largest. */
 static bool values_agree(const struct trial *trial)
 {
-    const struct accel_operand *s = &trial->workload.call.operand[ACCEL_x];
+    const struct accel_span *s = &trial->workload.call.span[ACCEL_x];
     const double eps = accel_is_double(s->dtype) ? DBL_EPSILON : (double)FLT_EPSILON;
     const double largest = value_at(trial->expected, s->dtype, 0);
     for (int64_t i = 0; i < s->cols; i++)
@@ -121,7 +121,7 @@ static bool values_agree(const struct trial *trial)
 static bool is_accurate(struct trial *trial, bool vectors, enum gpu_svd algorithm)
 {
     const struct accel_call *call = &trial->workload.call;
-    const struct accel_operand *s = &call->operand[ACCEL_x];
+    const struct accel_span *s = &call->span[ACCEL_x];
     const void *before[ACCEL_MATRICES] = {[ACCEL_a] = trial->before};
     for (int content = 0; content < CONTENTS; content++) {
         use(trial, vectors, GPU_SVD_GESVD);

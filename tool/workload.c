@@ -160,7 +160,7 @@ bool workload_make(struct workload *workload, struct workload_memory *memory,
         const struct accel_arg *arg = &routine->arg[i];
         if (arg->kind != ACCEL_ARG_MATRIX && arg->kind != ACCEL_ARG_VECTOR)
             continue;
-        struct accel_operand *x = &call->operand[arg->slot];
+        struct accel_span *x = &call->span[arg->slot];
         x->name = arg->name;
         x->inc = arg->kind == ACCEL_ARG_VECTOR ? 1 : 0;
         x->stride = x->ld * x->cols;
@@ -176,7 +176,7 @@ bool workload_make(struct workload *workload, struct workload_memory *memory,
 static void refill(struct workload *workload, bool destroyed)
 {
     for (int i = 0; i < ACCEL_MATRICES; i++) {
-        const struct accel_operand *x = &workload->call.operand[i];
+        const struct accel_span *x = &workload->call.span[i];
         if (x->ptr && (!workload->filled || destroyed || (x->access & ACCEL_WRITE)))
             fill_operand(&workload->call, (enum accel_matrix)i);
     }

@@ -492,7 +492,7 @@ static double time_product(const struct dispatch_library *library, int64_t n)
     shape_typical(&call, routine, size);
     call.scalar[ACCEL_beta].re = 0;
     for (int i = ACCEL_a; i <= ACCEL_c; i++)
-        call.operand[i].ptr = memory + i * n * n;
+        call.span[i].ptr = memory + i * n * n;
     for (int run = 0; run < 3; run++) { /* the first one warms up */
         double start = accel_now_ms();
         if (!library->run(library, &call))

@@ -46,7 +46,7 @@ void model_work_of(const struct accel_call *call, struct model_work *work)
     double batch = (double)call->batch, elements = 0;
     *work = (struct model_work){.term = {[MODEL_CALL] = 1}};
     for (int i = 0; i < ACCEL_MATRICES; i++) {
-        const struct accel_operand *x = &call->operand[i];
+        const struct accel_span *x = &call->span[i];
         double count = (double)x->rows * (double)x->cols * batch;
         if (count <= 0)
             continue;

@@ -73,7 +73,7 @@ static bool refuse(void *context, const struct accel_call *part)
     return false;
 }
 
-static void put(const struct accel_operand *x, int64_t i, double value)
+static void put(const struct accel_span *x, int64_t i, double value)
 {
     char *at = (char *)x->ptr + i * (int64_t)accel_dtype_size(x->dtype);
     if (x->dtype == ACCEL_INT32)
@@ -87,7 +87,7 @@ static void put(const struct accel_operand *x, int64_t i, double value)
 }
 
 /* Matrices are the identity: definite, and so are its triangles; of pivots, 1, 2, 3 ...: nothing is exchanged; other vectors are small. */
-static void fill(const struct accel_operand *x)
+static void fill(const struct accel_span *x)
 {
     const bool pivots = x->dtype == ACCEL_INT32 || x->dtype == ACCEL_INT64;
     memset(x->ptr, 0, (size_t)(x->rows * x->cols) * accel_dtype_size(x->dtype));
@@ -109,7 +109,7 @@ static bool prepare(struct accel_call *call, const struct accel_routine *routine
         const struct accel_arg *arg = &routine->arg[i];
         if (arg->kind != ACCEL_ARG_MATRIX && arg->kind != ACCEL_ARG_VECTOR)
             continue;
-        struct accel_operand *x = &call->operand[arg->slot];
+        struct accel_span *x = &call->span[arg->slot];
         x->inc = arg->kind == ACCEL_ARG_VECTOR ? 1 : 0;
         x->stride = x->ld * x->cols;
         x->ptr = malloc((size_t)(x->rows * x->cols + 1) * accel_dtype_size(x->dtype));
@@ -131,7 +131,7 @@ void warm_up(const struct accel_routine *routine)
     if (prepare(&call, routine) && !gpu_is_gone())
         gpu_run(start_device(), &call, &host); /* what fails here fails again where it matters */
     for (int i = 0; i < ACCEL_MATRICES; i++)
-        free(call.operand[i].ptr);
+        free(call.span[i].ptr);
     warm_note(routine);
 }
 

@@ -50,11 +50,9 @@ bool cuda_is_dead(void);
 /* Of gpu_device_functions: run.c, place.c, measure.c. */
 enum gpu_status cuda_run(struct gpu_device *device, const struct accel_call *call,
                          struct gpu_host *host);
-void cuda_locate(struct gpu_device *device, struct accel_operand *operands, int count,
-                 int64_t batch);
-bool cuda_fetch(struct gpu_device *device, void *host, const struct accel_operand *x);
-bool cuda_store(struct gpu_device *device, const struct accel_operand *x, const void *host,
-                char uplo);
+void cuda_locate(struct gpu_device *device, struct accel_span *spans, int count, int64_t batch);
+bool cuda_fetch(struct gpu_device *device, void *host, const struct accel_span *x);
+bool cuda_store(struct gpu_device *device, const struct accel_span *x, const void *host);
 bool cuda_measure_copies(struct gpu_device *device, double *up_gbps, double *down_gbps);
 
 #endif

@@ -17,7 +17,7 @@ bool kernels_fit_call(const struct accel_call *call)
         if (!kernels_fit(call->size[i]))
             return false;
     for (int i = 0; i < ACCEL_MATRICES; i++)
-        if (gpu_in_place(&call->operand[i]) && !kernels_fit(call->operand[i].ld))
+        if (gpu_in_place(&call->span[i]) && !kernels_fit(call->span[i].ld))
             return false;
     return true;
 }
@@ -76,7 +76,7 @@ enum gpu_status kernel_gemm(struct gpu_work *work, char transa, char transb, int
     enum gpu_status status = GPU_ERROR;
 #define ARGUMENTS(P)                                                                               \
     operation(transa), operation(transb), m, n, k, P(al), IN(a), IN(b), P(be), OUT(c)
-    if (work->call->operand[ACCEL_a].dtype == ACCEL_BFLOAT16)
+    if (work->call->span[ACCEL_a].dtype == ACCEL_BFLOAT16)
         return gemm_of_bfloat16(work, transa, transb, m, n, k, al, a, b, be, c);
     if (accel_op_of(work->call->routine)->three_products && CUDA(cublasCgemm3m) &&
         CUDA(cublasZgemm3m))

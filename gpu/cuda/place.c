@@ -187,13 +187,12 @@ static enum accel_place together(enum accel_place one, enum accel_place other)
     return host ? ACCEL_HOST : device ? ACCEL_DEVICE : ACCEL_MANAGED;
 }
 
-static void locate_all(struct cuda_device *ours, struct accel_operand *operands, int count,
-                       int64_t batch)
+static void locate_all(struct cuda_device *ours, struct accel_span *spans, int count, int64_t batch)
 {
     if (!ending_enter())
         return;
     for (int i = 0; i < count; i++) {
-        struct accel_operand *x = &operands[i];
+        struct accel_span *x = &spans[i];
         for (int64_t j = 0; x->ptr && j < (x->array ? batch : 1); j++) {
             enum accel_place place = locate(ours, x->array ? x->array[j] : x->ptr);
             x->place = j == 0 ? place : together(x->place, place);
@@ -202,15 +201,14 @@ static void locate_all(struct cuda_device *ours, struct accel_operand *operands,
     ending_leave();
 }
 
-void cuda_locate(struct gpu_device *device, struct accel_operand *operands, int count,
-                 int64_t batch)
+void cuda_locate(struct gpu_device *device, struct accel_span *spans, int count, int64_t batch)
 {
     if (!cuda_is_dead())
-        locate_all(cuda_device_of(device), operands, count, batch);
+        locate_all(cuda_device_of(device), spans, count, batch);
 }
 
-void gpu_program_locate(struct accel_operand *operands, int count, int64_t batch)
+void gpu_program_locate(struct accel_span *spans, int count, int64_t batch)
 {
     if (atomic_load(&program_has_driver))
-        locate_all(NULL, operands, count, batch);
+        locate_all(NULL, spans, count, batch);
 }

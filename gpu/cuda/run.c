@@ -82,7 +82,7 @@ static enum gpu_status judge(struct cuda_device *device, enum gpu_status status,
 static bool any_in_place(const struct accel_call *call)
 {
     for (int i = 0; i < ACCEL_MATRICES; i++)
-        if (call->operand[i].place != ACCEL_HOST)
+        if (call->span[i].place != ACCEL_HOST)
             return true;
     return false;
 }
@@ -132,10 +132,9 @@ enum gpu_status cuda_run(struct gpu_device *device, const struct accel_call *cal
 /* A copy between packed host memory and a matrix in device memory. */
 struct passage {
     struct cuda_device *device;
-    const struct accel_operand *x;
+    const struct accel_span *x;
     char *host;
     bool fetch;
-    char uplo;       /* of what is stored, 0: all */
     CUstream stream; /* where the default stream is closed */
 };
 
@@ -157,16 +156,17 @@ static bool copy_bytes(const struct passage *p, int64_t at, int64_t from, int64_
 /* Column by column where they are not adjacent: a 2-D copy has a largest pitch. */
 static bool copy_columns(const struct passage *p)
 {
-    const struct accel_operand *x = p->x;
+    const struct accel_span *x = p->x;
     int64_t size = gpu_size_of(x);
+    const char triangle = p->fetch ? 0 : x->triangle;
     bool copied = true;
-    if (x->ld == x->rows && !p->uplo)
+    if (x->ld == x->rows && !triangle)
         return copy_bytes(p, 0, 0, x->rows * x->cols * size);
     for (int64_t j = 0; copied && j < x->cols; j++) {
-        int64_t first = p->uplo == 'L' ? j : p->uplo == 'l' ? j + 1 : 0;
-        int64_t last = p->uplo == 'U'   ? accel_min(j + 1, x->rows)
-                       : p->uplo == 'u' ? accel_min(j, x->rows)
-                                        : x->rows;
+        int64_t first = triangle == 'L' ? j : triangle == 'l' ? j + 1 : 0;
+        int64_t last = triangle == 'U'   ? accel_min(j + 1, x->rows)
+                       : triangle == 'u' ? accel_min(j, x->rows)
+                                         : x->rows;
         copied = first >= last || copy_bytes(p, (j * x->rows + first) * size,
                                              (j * x->ld + first) * size, (last - first) * size);
     }
@@ -190,7 +190,7 @@ static bool copy_on_stream(struct passage *p)
 /* The host's matrices of a batch that is mixed. */
 static void copy_on_host(const struct passage *p)
 {
-    const struct accel_operand *x = p->x;
+    const struct accel_span *x = p->x;
     size_t bytes = (size_t)(x->rows * gpu_size_of(x));
     for (int64_t j = 0; j < x->cols; j++) {
         char *at = p->host + j * (int64_t)bytes, *from = gpu_element(x, 0, j);
@@ -235,16 +235,14 @@ static bool copy_noted(struct passage *p)
     return copied;
 }
 
-bool cuda_fetch(struct gpu_device *device, void *host, const struct accel_operand *x)
+bool cuda_fetch(struct gpu_device *device, void *host, const struct accel_span *x)
 {
     struct passage p = {.device = cuda_device_of(device), .x = x, .host = host, .fetch = true};
     return copy_noted(&p);
 }
 
-bool cuda_store(struct gpu_device *device, const struct accel_operand *x, const void *host,
-                char uplo)
+bool cuda_store(struct gpu_device *device, const struct accel_span *x, const void *host)
 {
-    struct passage p = {
-        .device = cuda_device_of(device), .x = x, .host = (char *)(uintptr_t)host, .uplo = uplo};
+    struct passage p = {.device = cuda_device_of(device), .x = x, .host = (char *)(uintptr_t)host};
     return copy_noted(&p);
 }

@@ -111,7 +111,7 @@ void solver_begin(struct solver *s, struct gpu_work *work)
 /* ---- Up ---- */
 
 /* An operand as host memory: a vector is one column. */
-static struct lane_rectangle rectangle_of(const struct accel_operand *x)
+static struct lane_rectangle rectangle_of(const struct accel_span *x)
 {
     if (x->inc)
         return lane_whole(x->ptr, x->cols, 1, x->cols, gpu_size_of(x));
@@ -119,7 +119,7 @@ static struct lane_rectangle rectangle_of(const struct accel_operand *x)
 }
 
 /* A packed copy of what is not in host memory; to be freed. */
-static void *fetch(struct solver *s, const struct accel_operand *x)
+static void *fetch(struct solver *s, const struct accel_span *x)
 {
     void *copy = malloc((size_t)accel_bytes(x) + 1);
     if (!copy)
@@ -130,7 +130,7 @@ static void *fetch(struct solver *s, const struct accel_operand *x)
 }
 
 /* The first columns of an array of as many rows as come. */
-static void upload_columns(struct solver *s, struct array to, const struct accel_operand *x,
+static void upload_columns(struct solver *s, struct array to, const struct accel_span *x,
                            struct lane_rectangle from)
 {
     struct gpu_scan scan = {accel_is_double(s->dtype), true, 0};
@@ -154,8 +154,8 @@ static void upload_columns(struct solver *s, struct array to, const struct accel
     free(copy);
 }
 
-void solver_upload_to(struct solver *s, struct array to, const struct accel_operand *x,
-                      int64_t rows, int64_t cols, char uplo)
+void solver_upload_to(struct solver *s, struct array to, const struct accel_span *x, int64_t rows,
+                      int64_t cols, char uplo)
 {
     struct lane_rectangle from = rectangle_of(x);
     from.rows = rows;
@@ -171,7 +171,7 @@ void solver_upload_to(struct solver *s, struct array to, const struct accel_oper
     solver_copy(s, to, part);
 }
 
-struct array solver_upload(struct solver *s, const struct accel_operand *x, char uplo)
+struct array solver_upload(struct solver *s, const struct accel_span *x, char uplo)
 {
     struct lane_rectangle from = rectangle_of(x);
     struct array to = make_array(s, from.rows, from.cols, x->dtype);
@@ -180,7 +180,7 @@ struct array solver_upload(struct solver *s, const struct accel_operand *x, char
     return to;
 }
 
-struct array solver_upload_hermitian(struct solver *s, const struct accel_operand *x, char uplo)
+struct array solver_upload_hermitian(struct solver *s, const struct accel_span *x, char uplo)
 {
     struct lane_rectangle from = rectangle_of(x);
     struct array to = make_array(s, from.rows, from.cols, x->dtype);
@@ -198,7 +198,7 @@ void solver_put(struct solver *s, struct array to, const void *from)
         solver_note(s, lane_upload(s->work->lane, to.ptr, to.ld, &there));
 }
 
-struct array solver_upload_pivots(struct solver *s, const struct accel_operand *x, int64_t limit,
+struct array solver_upload_pivots(struct solver *s, const struct accel_span *x, int64_t limit,
                                   bool with_signs)
 {
     struct array to = solver_vector(s, x->cols, ACCEL_INT64);
@@ -248,7 +248,7 @@ bool solver_has_zero(const struct solver *s, const void *values, int64_t count)
     return false;
 }
 
-void solver_refuse_zero_diagonal(struct solver *s, const struct accel_operand *x)
+void solver_refuse_zero_diagonal(struct solver *s, const struct accel_span *x)
 {
     int64_t n = accel_min(x->rows, x->cols), size = gpu_size_of(x), ld = x->ld;
     void *copy = NULL;
@@ -310,17 +310,17 @@ static void add_result(struct solver *s, struct result result)
         s->result[s->results++] = result;
 }
 
-void solver_return(struct solver *s, const struct accel_operand *to, struct array from, char uplo)
+void solver_return(struct solver *s, const struct accel_span *to, struct array from, char uplo)
 {
     add_result(s, (struct result){to, from, uplo, false});
 }
 
-void solver_return_pivots(struct solver *s, const struct accel_operand *to, struct array from)
+void solver_return_pivots(struct solver *s, const struct accel_span *to, struct array from)
 {
     add_result(s, (struct result){to, from, 0, true});
 }
 
-void solver_return_integers(struct solver *s, const struct accel_operand *to, int64_t count,
+void solver_return_integers(struct solver *s, const struct accel_span *to, int64_t count,
                             int64_t even, int64_t odd)
 {
     if (!solver_is_well(s) || count == 0)
@@ -395,14 +395,15 @@ static void unpack(const struct result *r, const char *from)
 /* To memory of another place: what is written there, between what stays. */
 static bool store(struct solver *s, const struct result *r, const char *from)
 {
-    struct accel_operand part = *r->to;
+    struct accel_span part = *r->to;
     if (part.inc) {
         part.cols = r->from.rows;
     } else {
         part.rows = r->from.rows;
         part.cols = r->from.cols;
     }
-    return gpu_store(s->work->device, &part, from, r->uplo);
+    part.triangle = r->uplo;
+    return gpu_store(s->work->device, &part, from);
 }
 
 static void deliver_staged(struct solver *s, void *staged[RESULTS_MAX])
@@ -429,13 +430,13 @@ static void deliver_integers(struct solver *s)
 {
     for (int i = 0; i < s->lists && solver_is_well(s); i++) {
         const struct integers *list = &s->integers[i];
-        struct accel_operand part = *list->to;
+        struct accel_span part = *list->to;
         part.cols = list->count;
         if (part.place == ACCEL_HOST) {
             narrow(part.ptr, list->values, list->count, part.dtype);
         } else {
             narrow(list->values, list->values, list->count, part.dtype);
-            if (!gpu_store(s->work->device, &part, list->values, 0))
+            if (!gpu_store(s->work->device, &part, list->values))
                 solver_note(s, s->touched ? GPU_LOST : GPU_ERROR);
         }
     }

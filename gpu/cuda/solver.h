@@ -22,7 +22,7 @@ struct array {
 
 /* A result that waits for the others. */
 struct result {
-    const struct accel_operand *to;
+    const struct accel_span *to;
     struct array from;
     char uplo;     /* 0: all; U, L: a triangle; u, l: without its diagonal */
     bool integers; /* int64 on the device, the program's INTEGER on the host */
@@ -32,7 +32,7 @@ struct result {
 
 /* Integers that the host knows. */
 struct integers {
-    const struct accel_operand *to;
+    const struct accel_span *to;
     int64_t *values, count;
 };
 
@@ -76,21 +76,21 @@ struct array solver_part(struct array x, int64_t row, int64_t col, int64_t rows,
 
 /* A copy of an operand. uplo: 0; or U, L, a triangle with zeros beside it; u, l: the same with zeros on its diagonal,
  * too. What is not finite is GPU_UNSUPPORTED. */
-struct array solver_upload(struct solver *s, const struct accel_operand *x, char uplo);
+struct array solver_upload(struct solver *s, const struct accel_span *x, char uplo);
 /* The same of its first rows x cols elements, to an array of at least that shape whose other elements stay. */
-void solver_upload_to(struct solver *s, struct array to, const struct accel_operand *x,
-                      int64_t rows, int64_t cols, char uplo);
+void solver_upload_to(struct solver *s, struct array to, const struct accel_span *x, int64_t rows,
+                      int64_t cols, char uplo);
 
 /* The same of a triangle of a symmetric or Hermitian matrix: LAPACK does not look at the imaginary parts of its diagonal,
  * which become 0. */
-struct array solver_upload_hermitian(struct solver *s, const struct accel_operand *x, char uplo);
+struct array solver_upload_hermitian(struct solver *s, const struct accel_span *x, char uplo);
 
 /* LAPACK's pivots 1 .. limit (-limit .. limit where signs have a meaning) as int64. Others are GPU_UNSUPPORTED. */
-struct array solver_upload_pivots(struct solver *s, const struct accel_operand *x, int64_t limit,
+struct array solver_upload_pivots(struct solver *s, const struct accel_span *x, int64_t limit,
                                   bool with_signs);
 
 /* A zero on a triangular matrix's diagonal is the original's to report. */
-void solver_refuse_zero_diagonal(struct solver *s, const struct accel_operand *x);
+void solver_refuse_zero_diagonal(struct solver *s, const struct accel_span *x);
 
 /* Leaves to the original what it would scale before an iteration, and a matrix of zeros. */
 void solver_refuse_extremes(struct solver *s);
@@ -113,11 +113,11 @@ void *solver_host_work(struct solver *s, size_t bytes);
 void solver_require_success(struct solver *s);
 
 /* Results: given to the program at the end. Of `to` the first rows and columns, as many as `from` has. */
-void solver_return(struct solver *s, const struct accel_operand *to, struct array from, char uplo);
-void solver_return_pivots(struct solver *s, const struct accel_operand *to, struct array from);
+void solver_return(struct solver *s, const struct accel_span *to, struct array from, char uplo);
+void solver_return_pivots(struct solver *s, const struct accel_span *to, struct array from);
 
 /* The first `count` elements of an INTEGER array: one value for the even, one for the odd indexes. */
-void solver_return_integers(struct solver *s, const struct accel_operand *to, int64_t count,
+void solver_return_integers(struct solver *s, const struct accel_span *to, int64_t count,
                             int64_t even, int64_t odd);
 
 /* Between matrices on the device: to := op(from), of one shape; the upper triangle alone, zeros below. */

@@ -64,7 +64,7 @@ static enum gpu_status compute(struct tiles *t, struct tile *c)
 static enum gpu_status run_gemm(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
-    const struct accel_operand *a = &call->operand[ACCEL_a];
+    const struct accel_span *a = &call->span[ACCEL_a];
     int64_t m = call->size[ACCEL_m], n = call->size[ACCEL_n];
     int64_t k = accel_adds_nothing(call) ? 0 : call->size[ACCEL_k];
     int64_t most = kernels_fit(INT64_MAX) ? INT64_MAX : INT_MAX / 64 * 64;
@@ -73,7 +73,7 @@ static enum gpu_status run_gemm(struct gpu_work *work)
     if (a->dtype == ACCEL_BFLOAT16 && !kernels_have_bfloat16(work))
         return GPU_UNSUPPORTED;
     for (int i = 0; i < ACCEL_MATRICES; i++)
-        if (gpu_in_place(&call->operand[i]) && !kernels_fit(call->operand[i].ld))
+        if (gpu_in_place(&call->span[i]) && !kernels_fit(call->span[i].ld))
             return GPU_UNSUPPORTED;
     if (k == 0 && accel_is_one(call->scalar[ACCEL_beta]))
         return GPU_OK;
@@ -93,8 +93,8 @@ static enum gpu_status run_gemm(struct gpu_work *work)
     const int64_t *size = g.tiles.size;
     g.tiles.part[A] = tile_part_of(a, call->flag[ACCEL_transa] != 'N', &size[M], &size[K]);
     g.tiles.part[B] =
-        tile_part_of(&call->operand[ACCEL_b], call->flag[ACCEL_transb] != 'N', &size[K], &size[N]);
-    g.tiles.part[C] = tile_part_of(&call->operand[ACCEL_c], false, &size[M], &size[N]);
+        tile_part_of(&call->span[ACCEL_b], call->flag[ACCEL_transb] != 'N', &size[K], &size[N]);
+    g.tiles.part[C] = tile_part_of(&call->span[ACCEL_c], false, &size[M], &size[N]);
     return tiles_run(&g.tiles);
 }
 

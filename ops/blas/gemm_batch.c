@@ -16,7 +16,7 @@ enum { LOAD };
 
 /* An operand of all products. */
 struct slots {
-    const struct accel_operand *x;
+    const struct accel_span *x;
     bool in_place, shared; /* shared: one matrix for all */
     int64_t ld, elements;  /* of a slot */
     gpu_address *memory;
@@ -206,7 +206,7 @@ static enum gpu_status run_product(struct tiles *t, struct tile *product)
 }
 
 /* Describes an operand's matrices; true where they come from the host. */
-static bool set_slots(struct batch *g, int i, const struct accel_operand *x)
+static bool set_slots(struct batch *g, int i, const struct accel_span *x)
 {
     struct slots *s = &g->slots[i];
     struct tile_part *part = &g->tiles.part[i];
@@ -249,7 +249,7 @@ static enum gpu_status run_gemm_batch(struct gpu_work *work)
     static const enum accel_matrix operands[3] = {ACCEL_a, ACCEL_b, ACCEL_c};
     bool host = false;
     for (int i = A; i <= C; i++)
-        host = set_slots(&g, i, &call->operand[operands[i]]) || host;
+        host = set_slots(&g, i, &call->span[operands[i]]) || host;
     if (g.pointers)
         g.tiles.part[POINTERS] =
             (struct tile_part){.bytes = 3 * sizeof(gpu_address), .cols = &g.tiles.size[LOAD]};

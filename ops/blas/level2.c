@@ -40,13 +40,13 @@ static bool shrink(struct tiles *t)
 static struct gpu_vector part_of(const struct level2 *g, int which, int64_t first, int64_t length)
 {
     struct gpu_vector part = which == X ? g->x : g->y;
-    const struct accel_operand *x = g->tiles.part[which].x;
+    const struct accel_span *x = g->tiles.part[which].x;
     int64_t skip = part.inc > 0 ? first : first + length - x->cols;
     part.ptr += (gpu_address)(skip * part.inc * gpu_size_of(x));
     return part;
 }
 
-static struct gpu_vector in_place_vector(const struct accel_operand *x)
+static struct gpu_vector in_place_vector(const struct accel_span *x)
 {
     return (struct gpu_vector){(gpu_address)(uintptr_t)x->ptr, x->inc};
 }
@@ -54,7 +54,7 @@ static struct gpu_vector in_place_vector(const struct accel_operand *x)
 static enum gpu_status load_vector(struct level2 *g, int which, struct gpu_vector *v)
 {
     const struct tile_part *part = &g->tiles.part[which];
-    const struct accel_operand *x = part->x;
+    const struct accel_span *x = part->x;
     struct gpu_tile tile;
     if (!x)
         return GPU_OK;
@@ -242,7 +242,7 @@ static enum gpu_status begin(struct tiles *t)
 }
 
 /* Level 3 wants vectors in the order of their elements. */
-static void set_vector(struct level2 *g, int which, const struct accel_operand *x)
+static void set_vector(struct level2 *g, int which, const struct accel_span *x)
 {
     static const int64_t one_row = 1;
     bool by_rows = g->call->conjugated || g->trans == 'R' || g->nothing_added;
@@ -256,7 +256,7 @@ static void set_vector(struct level2 *g, int which, const struct accel_operand *
 static enum gpu_status run_level2(struct gpu_work *work, struct level2 how)
 {
     const struct accel_call *call = work->call;
-    const struct accel_operand *a = &call->operand[ACCEL_a];
+    const struct accel_span *a = &call->span[ACCEL_a];
     bool updates = a->access & ACCEL_WRITE, nothing_added = accel_adds_nothing(call);
     if (a->rows == 0 || a->cols == 0 ||
         (nothing_added && (updates || accel_is_one(call->scalar[ACCEL_beta]))))
@@ -268,9 +268,9 @@ static enum gpu_status run_level2(struct gpu_work *work, struct level2 how)
                                  .most = {[WIDTH] = accel_min(a->cols, widest)},
                                  .shrink = shrink,
                                  .over = A,
-                                 .out = updates                      ? A
-                                        : call->operand[ACCEL_y].inc ? Y
-                                                                     : X,
+                                 .out = updates                   ? A
+                                        : call->span[ACCEL_y].inc ? Y
+                                                                  : X,
                                  .rows = a->rows,
                                  .cols = nothing_added ? 0 : a->cols,
                                  .uplo = how.whole ? 0 : call->flag[ACCEL_uplo],
@@ -290,8 +290,8 @@ static enum gpu_status run_level2(struct gpu_work *work, struct level2 how)
                        .m = a->rows};
     g.tiles.descending = !ascending(&g);
     g.tiles.part[A] = tile_part_of(a, false, &g.m, &g.tiles.size[WIDTH]);
-    set_vector(&g, X, &call->operand[ACCEL_x]);
-    set_vector(&g, Y, &call->operand[ACCEL_y]);
+    set_vector(&g, X, &call->span[ACCEL_x]);
+    set_vector(&g, Y, &call->span[ACCEL_y]);
     return tiles_run(&g.tiles);
 }
 

@@ -130,7 +130,7 @@ bool blas_is_small(const struct accel_routine *routine, const struct accel_passe
     return true;
 }
 
-static void read_vector_inc(struct accel_operand *x, int64_t inc)
+static void read_vector_inc(struct accel_span *x, int64_t inc)
 {
     x->inc = inc;
     x->ld = inc < 0 ? -(inc + (inc == INT64_MIN)) : inc;
@@ -166,7 +166,7 @@ static enum reading reading_of(const struct accel_arg *arg)
 static void read_address(struct accel_call *call, const struct arguments *p, int i)
 {
     const struct accel_arg *arg = &p->routine->arg[i];
-    struct accel_operand *x = &call->operand[arg->slot];
+    struct accel_span *x = &call->span[arg->slot];
     x->name = arg->name;
     x->ptr = (void *)(uintptr_t)p->word[i];
     x->ld = 1; /* unless one follows */
@@ -201,7 +201,7 @@ static void read_value(struct accel_call *call, const struct arguments *p, int i
 static void read_integer_argument(struct accel_call *call, const struct arguments *p, int i)
 {
     const struct accel_arg *arg = &p->routine->arg[i];
-    struct accel_operand *x = &call->operand[accel_operand_of(arg)];
+    struct accel_span *x = &call->span[accel_span_of(arg)];
     int64_t value = read_integer(p, i);
     call->given[i] = value;
     switch (arg->kind) {
@@ -282,7 +282,7 @@ static void read_no_groups(struct accel_call *call)
         if (arg->kind == ACCEL_ARG_FLAG)
             call->given[i] = call->flag[arg->slot] = arg->allowed[0];
         if (arg->kind == ACCEL_ARG_LD)
-            call->operand[arg->slot].ld = 1;
+            call->span[arg->slot].ld = 1;
         if (arg->kind == ACCEL_ARG_GROUPS)
             call->given[i] = call->groups;
     }
@@ -319,7 +319,7 @@ static void read_shapes(struct accel_call *call, struct arguments *p)
 }
 
 /* The first of an operand's matrices, where there is one that has elements. */
-static void read_first_matrix(const struct accel_call *call, struct accel_operand *x)
+static void read_first_matrix(const struct accel_call *call, struct accel_span *x)
 {
     bool any = call->batch > 0 && x->rows > 0 && x->cols > 0 && !accel_call_shape_fault(call) &&
                !accel_call_touches_nothing(call);
@@ -332,8 +332,8 @@ void blas_parse(struct accel_call *call, const struct accel_routine *routine,
     struct arguments p = {.routine = routine, .passed = passed, .group = group};
     read_shapes(call, &p);
     for (int i = 0; i < ACCEL_MATRICES; i++)
-        if (call->operand[i].array)
-            read_first_matrix(call, &call->operand[i]);
+        if (call->span[i].array)
+            read_first_matrix(call, &call->span[i]);
     if (call->groups >= 1)
         read_arguments(call, &p, READ_VALUES);
     if (call->flag[ACCEL_range] == 'I') /* how many vectors there are is known now */
@@ -392,7 +392,7 @@ bool blas_is_wide(const struct accel_routine *routine, const struct accel_passed
     if (accel_call_shape_fault(&call))
         return false;
     for (int i = 0; i < ACCEL_MATRICES; i++) {
-        int64_t extent = accel_extent(&call.operand[i], call.batch);
+        int64_t extent = accel_extent(&call.span[i], call.batch);
         if (extent < 0 || extent >= address_space)
             return false;
     }

@@ -60,7 +60,7 @@ struct accel_passed blas_repeat(struct blas_words *words, const struct accel_rou
 /* The integer that an argument has. */
 static int64_t integer_of(const struct accel_call *call, const struct accel_arg *arg)
 {
-    const struct accel_operand *x = &call->operand[accel_operand_of(arg)];
+    const struct accel_span *x = &call->span[accel_span_of(arg)];
     switch (arg->kind) {
     case ACCEL_ARG_SIZE:
     case ACCEL_ARG_INTEGER:
@@ -84,7 +84,7 @@ static uint64_t word_for(const struct accel_call *call, int i, enum accel_abi ab
                          union blas_value *value)
 {
     const struct accel_arg *arg = &call->routine->arg[i];
-    const struct accel_operand *x = &call->operand[accel_operand_of(arg)];
+    const struct accel_span *x = &call->span[accel_span_of(arg)];
     bool reference = abi == ACCEL_ABI_FORTRAN || arg->array;
     int64_t integer;
     switch (arg->kind) {

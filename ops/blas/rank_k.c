@@ -25,7 +25,7 @@ struct rank_k {
     struct tiles tiles;
     struct gpu_work *work;
     const struct accel_call *call;
-    const struct accel_operand *c;
+    const struct accel_span *c;
     bool two;                       /* not for syrk and herk: there is a B */
     bool hermitian, general, lower; /* general: gemmt */
     char left_op, right_op;         /* of the factors of a product of two */
@@ -193,8 +193,8 @@ static enum gpu_status compute(struct tiles *t, struct tile *c)
 static enum gpu_status run_rank_k(struct gpu_work *work, bool two, bool general)
 {
     const struct accel_call *call = work->call;
-    const struct accel_operand *a = &call->operand[ACCEL_a], *b = &call->operand[ACCEL_b];
-    const struct accel_operand *c = &call->operand[ACCEL_c];
+    const struct accel_span *a = &call->span[ACCEL_a], *b = &call->span[ACCEL_b];
+    const struct accel_span *c = &call->span[ACCEL_c];
     bool hermitian = accel_is_hermitian(call->routine);
     bool across_a = call->flag[general ? ACCEL_transa : ACCEL_trans] != 'N';
     bool across_b = general ? call->flag[ACCEL_transb] == 'N' : across_a;

@@ -21,9 +21,9 @@ static void flip(char *flag, char one, char other)
 static void exchange_operands(struct accel_call *call, enum accel_matrix one,
                               enum accel_matrix other)
 {
-    struct accel_operand old = call->operand[one];
-    call->operand[one] = call->operand[other];
-    call->operand[other] = old;
+    struct accel_span old = call->span[one];
+    call->span[one] = call->span[other];
+    call->span[other] = old;
 }
 
 /* Between N and T; a conjugated transposition becomes a conjugation. */

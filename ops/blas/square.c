@@ -180,8 +180,8 @@ static enum gpu_status run_square(struct gpu_work *work, bool triangular, bool s
 {
     const struct accel_call *call = work->call;
     bool left = call->flag[ACCEL_side] == 'L', nothing_added = accel_adds_nothing(call);
-    const struct accel_operand *b = &call->operand[ACCEL_b];
-    const struct accel_operand *out = triangular ? b : &call->operand[ACCEL_c];
+    const struct accel_span *b = &call->span[ACCEL_b];
+    const struct accel_span *out = triangular ? b : &call->span[ACCEL_c];
     int64_t order = left ? out->rows : out->cols, free = left ? out->cols : out->rows;
     if (order == 0 || free == 0)
         return GPU_OK;
@@ -213,7 +213,7 @@ static enum gpu_status run_square(struct gpu_work *work, bool triangular, bool s
                        .order = order};
     const int64_t *block = &s.tiles.size[BLOCK], *width = &s.tiles.size[WIDTH];
     const int64_t *rows = left ? &s.order : width, *cols = left ? width : &s.order;
-    s.tiles.part[A] = tile_part_of(&call->operand[ACCEL_a], false, block, block);
+    s.tiles.part[A] = tile_part_of(&call->span[ACCEL_a], false, block, block);
     s.tiles.part[OUT] = tile_part_of(out, false, rows, cols);
     if (!triangular)
         s.tiles.part[IN] = tile_part_of(b, false, rows, cols);

@@ -23,15 +23,15 @@ static void solve(struct solver *s, char uplo, struct array a, struct array b)
 static void solve_right_sides(struct solver *s, struct array factored)
 {
     const struct accel_call *call = s->work->call;
-    struct array x = solver_upload(s, &call->operand[ACCEL_b], 0);
+    struct array x = solver_upload(s, &call->span[ACCEL_b], 0);
     solve(s, call->flag[ACCEL_uplo], factored, x);
-    solver_return(s, &call->operand[ACCEL_b], x, 0);
+    solver_return(s, &call->span[ACCEL_b], x, 0);
 }
 
 static struct array upload_and_factor(struct solver *s)
 {
     char uplo = s->work->call->flag[ACCEL_uplo];
-    struct array factored = solver_upload_hermitian(s, &s->work->call->operand[ACCEL_a], uplo);
+    struct array factored = solver_upload_hermitian(s, &s->work->call->span[ACCEL_a], uplo);
     factor(s, uplo, factored);
     return factored;
 }
@@ -41,7 +41,7 @@ static enum gpu_status run_potrf(struct gpu_work *work)
     const struct accel_call *call = work->call;
     struct solver s;
     solver_begin(&s, work);
-    solver_return(&s, &call->operand[ACCEL_a], upload_and_factor(&s), call->flag[ACCEL_uplo]);
+    solver_return(&s, &call->span[ACCEL_a], upload_and_factor(&s), call->flag[ACCEL_uplo]);
     return solver_end(&s);
 }
 
@@ -52,7 +52,7 @@ static enum gpu_status run_posv(struct gpu_work *work)
     solver_begin(&s, work);
     struct array factored = upload_and_factor(&s);
     solve_right_sides(&s, factored);
-    solver_return(&s, &call->operand[ACCEL_a], factored, call->flag[ACCEL_uplo]);
+    solver_return(&s, &call->span[ACCEL_a], factored, call->flag[ACCEL_uplo]);
     return solver_end(&s);
 }
 
@@ -60,15 +60,15 @@ static enum gpu_status run_potrs(struct gpu_work *work)
 {
     struct solver s;
     solver_begin(&s, work);
-    solve_right_sides(
-        &s, solver_upload(&s, &work->call->operand[ACCEL_a], work->call->flag[ACCEL_uplo]));
+    solve_right_sides(&s,
+                      solver_upload(&s, &work->call->span[ACCEL_a], work->call->flag[ACCEL_uplo]));
     return solver_end(&s);
 }
 
 /* The inverse, from the factor. */
 static enum gpu_status run_potri(struct gpu_work *work)
 {
-    const struct accel_operand *a = &work->call->operand[ACCEL_a];
+    const struct accel_span *a = &work->call->span[ACCEL_a];
     char uplo = work->call->flag[ACCEL_uplo];
     struct solver s;
     solver_begin(&s, work);
@@ -84,7 +84,7 @@ static enum gpu_status run_potri(struct gpu_work *work)
 /* The factor's product with its own transpose. */
 static enum gpu_status run_lauum(struct gpu_work *work)
 {
-    const struct accel_operand *a = &work->call->operand[ACCEL_a];
+    const struct accel_span *a = &work->call->span[ACCEL_a];
     char uplo = work->call->flag[ACCEL_uplo];
     struct solver s;
     solver_begin(&s, work);

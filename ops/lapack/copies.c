@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-static struct array in_place(const struct accel_operand *x)
+static struct array in_place(const struct accel_span *x)
 {
     return (struct array){(CUdeviceptr)(uintptr_t)x->ptr, x->rows, x->cols, x->ld, x->dtype};
 }
@@ -17,7 +17,7 @@ static struct array in_place(const struct accel_operand *x)
 static enum gpu_status run_lacpy(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
-    const struct accel_operand *a = &call->operand[ACCEL_a], *b = &call->operand[ACCEL_b];
+    const struct accel_span *a = &call->span[ACCEL_a], *b = &call->span[ACCEL_b];
     char uplo = call->flag[ACCEL_uplo] == '*' ? 0 : call->flag[ACCEL_uplo];
     struct solver s;
     solver_begin(&s, work);
@@ -35,7 +35,7 @@ static enum gpu_status run_lacpy(struct gpu_work *work)
 static int32_t *read_swaps(struct solver *s, int64_t *last)
 {
     const struct accel_call *call = s->work->call;
-    const struct accel_operand *ipiv = &call->operand[ACCEL_x];
+    const struct accel_span *ipiv = &call->span[ACCEL_x];
     int64_t k1 = call->size[ACCEL_k1], k2 = call->size[ACCEL_k2], inc = call->size[ACCEL_incx];
     int32_t *swaps = calloc((size_t)k2 + 1, sizeof *swaps);
     void *copy = ipiv->place == ACCEL_HOST ? NULL : malloc((size_t)accel_bytes(ipiv) + 1);
@@ -49,7 +49,7 @@ static int32_t *read_swaps(struct solver *s, int64_t *last)
     for (int64_t k = k1; solver_is_well(s) && k <= k2; k++) {
         int64_t at = k1 - 1 + (k - k1) * inc;
         int64_t row = accel_integer_at(ipiv->dtype, from, at);
-        if (row < 1 || row > call->operand[ACCEL_a].ld || row > INT_MAX)
+        if (row < 1 || row > call->span[ACCEL_a].ld || row > INT_MAX)
             solver_note(s, GPU_UNSUPPORTED);
         else
             *last = accel_max(*last, swaps[k - 1] = (int32_t)row);
@@ -96,7 +96,7 @@ static void exchange_rows(struct solver *s, struct array a, struct array swaps)
 static enum gpu_status run_laswp(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
-    const struct accel_operand *a = &call->operand[ACCEL_a];
+    const struct accel_span *a = &call->span[ACCEL_a];
     struct solver s;
     int64_t last;
     solver_begin(&s, work);
@@ -127,10 +127,10 @@ static enum gpu_status run_laswp(struct gpu_work *work)
 /* It has no INFO: nothing is done, or what cannot be foreseen. */
 static const char *laswp_fault(const struct accel_call *call)
 {
-    return call->size[ACCEL_incx] == 0                                      ? "incx"
-           : call->size[ACCEL_k1] < 1                                       ? "k1"
-           : call->size[ACCEL_k2] > accel_max(call->operand[ACCEL_a].ld, 0) ? "k2"
-                                                                            : NULL;
+    return call->size[ACCEL_incx] == 0                                   ? "incx"
+           : call->size[ACCEL_k1] < 1                                    ? "k1"
+           : call->size[ACCEL_k2] > accel_max(call->span[ACCEL_a].ld, 0) ? "k2"
+                                                                         : NULL;
 }
 
 static bool laswp_is_empty(const struct accel_call *call)

@@ -18,20 +18,19 @@ static cusolverEigRange_t range_of(char range)
 static void return_all(struct solver *s, struct array w, struct array vectors)
 {
     const struct accel_call *call = s->work->call;
-    solver_return(s, &call->operand[ACCEL_x], w, 0);
+    solver_return(s, &call->span[ACCEL_x], w, 0);
     if (call->flag[ACCEL_jobz] == 'V')
-        solver_return(s, &call->operand[ACCEL_a], vectors, 0);
+        solver_return(s, &call->span[ACCEL_a], vectors, 0);
 }
 
 /* The drivers with a range return the first `found` eigenvalues and vectors. */
 static void return_found(struct solver *s, struct array w, struct array vectors, int64_t found)
 {
     const struct accel_call *call = s->work->call;
-    solver_return_integers(s, &call->operand[ACCEL_found], 1, found, found);
-    solver_return(s, &call->operand[ACCEL_x], solver_part(w, 0, 0, found, 1), 0);
+    solver_return_integers(s, &call->span[ACCEL_found], 1, found, found);
+    solver_return(s, &call->span[ACCEL_x], solver_part(w, 0, 0, found, 1), 0);
     if (call->flag[ACCEL_jobz] == 'V')
-        solver_return(s, &call->operand[ACCEL_c], solver_part(vectors, 0, 0, vectors.rows, found),
-                      0);
+        solver_return(s, &call->span[ACCEL_c], solver_part(vectors, 0, 0, vectors.rows, found), 0);
 }
 
 /* A vector may have elements everywhere. Of a part of the spectrum LAPACK does not say, and programs have no room for it
@@ -40,7 +39,7 @@ static void return_supports(struct solver *s, int64_t n, int64_t found)
 {
     const struct accel_call *call = s->work->call;
     if (call->flag[ACCEL_jobz] == 'V' && call->flag[ACCEL_range] != 'V' && found == n)
-        solver_return_integers(s, &call->operand[ACCEL_y], 2 * found, 1, found);
+        solver_return_integers(s, &call->span[ACCEL_y], 2 * found, 1, found);
 }
 
 /* No vector has failed to converge. */
@@ -48,7 +47,7 @@ static void return_failures(struct solver *s, int64_t found)
 {
     const struct accel_call *call = s->work->call;
     if (call->flag[ACCEL_jobz] == 'V')
-        solver_return_integers(s, &call->operand[ACCEL_y], found, 0, 0);
+        solver_return_integers(s, &call->span[ACCEL_y], found, 0, 0);
 }
 
 /* ---- One matrix ---- */
@@ -90,7 +89,7 @@ static enum gpu_status run_syev(struct gpu_work *work)
     struct solver s;
     solver_begin(&s, work);
     struct array vectors =
-        solver_upload_hermitian(&s, &work->call->operand[ACCEL_a], work->call->flag[ACCEL_uplo]);
+        solver_upload_hermitian(&s, &work->call->span[ACCEL_a], work->call->flag[ACCEL_uplo]);
     struct array w = solver_reals(&s, vectors.rows);
     solver_refuse_extremes(&s);
     solve_all(&s, vectors, w);
@@ -103,8 +102,7 @@ static int64_t solve_and_return_found(struct solver *s, int64_t *order)
 {
     const struct accel_call *call = s->work->call;
     char range = call->flag[ACCEL_range];
-    struct array vectors =
-        solver_upload_hermitian(s, &call->operand[ACCEL_a], call->flag[ACCEL_uplo]);
+    struct array vectors = solver_upload_hermitian(s, &call->span[ACCEL_a], call->flag[ACCEL_uplo]);
     struct array w = solver_reals(s, vectors.rows);
     int64_t found = *order = vectors.rows;
     solver_refuse_extremes(s);
@@ -146,9 +144,9 @@ static struct pencil upload_pencil(struct solver *s)
 {
     const struct accel_call *call = s->work->call;
     char uplo = call->flag[ACCEL_uplo];
-    struct pencil p = {.a = solver_upload_hermitian(s, &call->operand[ACCEL_a], uplo)};
+    struct pencil p = {.a = solver_upload_hermitian(s, &call->span[ACCEL_a], uplo)};
     solver_refuse_extremes(s);
-    p.b = solver_upload_hermitian(s, &call->operand[ACCEL_b], uplo);
+    p.b = solver_upload_hermitian(s, &call->span[ACCEL_b], uplo);
     p.w = solver_reals(s, p.a.rows);
     return p;
 }
@@ -168,7 +166,7 @@ static enum gpu_status run_sygv(struct gpu_work *work)
                TYPED(p.b), REALS(p.w));
     solver_require_success(&s);
     return_all(&s, p.w, p.a);
-    solver_return(&s, &call->operand[ACCEL_b], p.b, uplo);
+    solver_return(&s, &call->span[ACCEL_b], p.b, uplo);
     return solver_end(&s);
 }
 
@@ -192,7 +190,7 @@ static enum gpu_status run_sygvx(struct gpu_work *work)
     }
     return_found(&s, p.w, p.a, found);
     return_failures(&s, found);
-    solver_return(&s, &call->operand[ACCEL_b], p.b, uplo);
+    solver_return(&s, &call->span[ACCEL_b], p.b, uplo);
     return solver_end(&s);
 }
 

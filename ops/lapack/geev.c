@@ -33,7 +33,7 @@ static enum gpu_status run_geev(struct gpu_work *work)
     solver_begin(&s, work);
     if (!CUDA(cusolverDnXgeev)) /* before anything goes up */
         solver_note(&s, GPU_UNSUPPORTED);
-    struct array a = solver_upload(&s, &call->operand[ACCEL_a], 0);
+    struct array a = solver_upload(&s, &call->span[ACCEL_a], 0);
     int64_t n = a.rows, wanted = call->flag[ACCEL_jobvr] == 'V' ? n : 0;
     struct array w = solver_array(&s, is_complex ? n : 2 * n, 1), vr = solver_array(&s, n, wanted),
                  vl = {0, n, 0, n, s.dtype};
@@ -42,10 +42,10 @@ static enum gpu_status run_geev(struct gpu_work *work)
             solver_vectors(call->flag[ACCEL_jobvr]), n, s.type, MATRIX(a), s.type, AT(w), s.type,
             MATRIX(vl), s.type, MATRIX(vr), s.type);
     solver_require_success(&s);
-    solver_return(&s, &call->operand[ACCEL_x], solver_part(w, 0, 0, n, 1), 0);
+    solver_return(&s, &call->span[ACCEL_x], solver_part(w, 0, 0, n, 1), 0);
     if (!is_complex)
-        solver_return(&s, &call->operand[ACCEL_y], solver_part(w, n, 0, n, 1), 0);
-    solver_return(&s, &call->operand[ACCEL_c], vr, 0);
+        solver_return(&s, &call->span[ACCEL_y], solver_part(w, n, 0, n, 1), 0);
+    solver_return(&s, &call->span[ACCEL_c], vr, 0);
     return solver_end(&s);
 }
 
@@ -54,7 +54,7 @@ static enum gpu_status run_geev(struct gpu_work *work)
 /* V W r: of the real types, a pair of conjugates stands in two columns, as its real and its imaginary part. */
 static double *times_eigenvalues(struct test *t, const double *r, int64_t n)
 {
-    const struct accel_operand *w = &t->call->operand[ACCEL_x], *wi = &t->call->operand[ACCEL_y];
+    const struct accel_span *w = &t->call->span[ACCEL_x], *wi = &t->call->span[ACCEL_y];
     double *out = test_new_vector(t, n);
     for (int64_t i = 0; i < n; i++) {
         if (t->parts == 2) {
@@ -76,7 +76,7 @@ static double *times_eigenvalues(struct test *t, const double *r, int64_t n)
 /* The vectors have unit length; a pair of columns together. */
 static void judge_lengths(struct test *t, const struct view *v)
 {
-    const struct accel_operand *wi = &t->call->operand[ACCEL_y];
+    const struct accel_span *wi = &t->call->span[ACCEL_y];
     for (int64_t i = 0; i < v->cols; i++) {
         bool pair = t->parts == 1 && operand_real(wi, i) != 0 && i + 1 < v->cols;
         const struct view column = view_part(v, 0, v->rows, i, pair ? 2 : 1);
@@ -88,7 +88,7 @@ static void judge_lengths(struct test *t, const struct view *v)
 /* The sum of the eigenvalues and of their squares: the traces of A and of its square. */
 static void judge_traces(struct test *t, const struct view *a)
 {
-    const struct accel_operand *w = &t->call->operand[ACCEL_x], *wi = &t->call->operand[ACCEL_y];
+    const struct accel_span *w = &t->call->span[ACCEL_x], *wi = &t->call->span[ACCEL_y];
     const double square = sum_of_squares(a);
     value sums[2] = {0, 0};
     for (int64_t i = 0; i < a->rows; i++) {

@@ -68,9 +68,9 @@ static void solve(struct solver *s, char uplo, struct array a, struct array pivo
 static void solve_right_sides(struct solver *s, struct array ldl, struct array pivots)
 {
     const struct accel_call *call = s->work->call;
-    struct array x = solver_upload(s, &call->operand[ACCEL_b], 0);
+    struct array x = solver_upload(s, &call->span[ACCEL_b], 0);
     solve(s, call->flag[ACCEL_uplo], ldl, pivots, x);
-    solver_return(s, &call->operand[ACCEL_b], x, 0);
+    solver_return(s, &call->span[ACCEL_b], x, 0);
 }
 
 /* The factors of A, which go back, and the pivots. */
@@ -78,10 +78,10 @@ static struct array factor_and_return(struct solver *s, struct array *pivots)
 {
     const struct accel_call *call = s->work->call;
     char uplo = call->flag[ACCEL_uplo];
-    struct array ldl = solver_upload(s, &call->operand[ACCEL_a], uplo);
+    struct array ldl = solver_upload(s, &call->span[ACCEL_a], uplo);
     *pivots = factor(s, uplo, ldl);
-    solver_return(s, &call->operand[ACCEL_a], ldl, uplo);
-    solver_return_pivots(s, &call->operand[ACCEL_x], *pivots);
+    solver_return(s, &call->span[ACCEL_a], ldl, uplo);
+    solver_return_pivots(s, &call->span[ACCEL_x], *pivots);
     return ldl;
 }
 
@@ -109,9 +109,8 @@ static enum gpu_status run_sytrs(struct gpu_work *work)
     const struct accel_call *call = work->call;
     struct solver s;
     solver_begin(&s, work);
-    struct array ldl = solver_upload(&s, &call->operand[ACCEL_a], call->flag[ACCEL_uplo]);
-    struct array pivots =
-        solver_upload_pivots(&s, &call->operand[ACCEL_x], call->size[ACCEL_n], true);
+    struct array ldl = solver_upload(&s, &call->span[ACCEL_a], call->flag[ACCEL_uplo]);
+    struct array pivots = solver_upload_pivots(&s, &call->span[ACCEL_x], call->size[ACCEL_n], true);
     solve_right_sides(&s, ldl, pivots);
     return solver_end(&s);
 }

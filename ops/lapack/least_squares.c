@@ -14,7 +14,7 @@ struct factors {
     bool wide; /* of the adjoint */
 };
 
-static struct factors factor(struct solver *s, const struct accel_operand *a)
+static struct factors factor(struct solver *s, const struct accel_span *a)
 {
     struct factors f = {.wide = a->rows < a->cols};
     f.qr = solver_upload(s, a, 0);
@@ -30,7 +30,7 @@ static struct factors factor(struct solver *s, const struct accel_operand *a)
 }
 
 /* The right-hand sides: `rows` are given, p are written. */
-static struct array upload_right_sides(struct solver *s, const struct accel_operand *b, int64_t p,
+static struct array upload_right_sides(struct solver *s, const struct accel_span *b, int64_t p,
                                        int64_t rows)
 {
     struct array x = solver_zeros(s, p, b->cols);
@@ -61,7 +61,7 @@ static void refuse_singular(struct solver *s, struct array r)
 static enum gpu_status run_gels(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
-    const struct accel_operand *a = &call->operand[ACCEL_a], *b = &call->operand[ACCEL_b];
+    const struct accel_span *a = &call->span[ACCEL_a], *b = &call->span[ACCEL_b];
     struct solver s;
     solver_begin(&s, work);
     const struct factors f = factor(&s, a);
@@ -148,7 +148,7 @@ static struct array solve(struct solver *s, bool adjoint, struct array u, struct
 }
 
 /* gelss leaves the right singular vectors in the first rows of A. */
-static void return_vectors(struct solver *s, const struct accel_operand *a, struct factors f,
+static void return_vectors(struct solver *s, const struct accel_span *a, struct factors f,
                            struct array u, struct array vt)
 {
     if (!f.wide) {
@@ -166,7 +166,7 @@ static void return_vectors(struct solver *s, const struct accel_operand *a, stru
 static enum gpu_status run_by_values(struct gpu_work *work, bool gelss)
 {
     const struct accel_call *call = work->call;
-    const struct accel_operand *a = &call->operand[ACCEL_a], *b = &call->operand[ACCEL_b];
+    const struct accel_span *a = &call->span[ACCEL_a], *b = &call->span[ACCEL_b];
     struct solver s;
     int64_t rank;
     solver_begin(&s, work);
@@ -183,8 +183,8 @@ static enum gpu_status run_by_values(struct gpu_work *work, bool gelss)
     solver_copy(&s, first, solve(&s, f.wide, u, inverse, vt, first));
     if (f.wide)
         solver_ormqr(&s, 'L', 'N', f.qr, f.tau, x);
-    solver_return(&s, &call->operand[ACCEL_x], values, 0);
-    solver_return_integers(&s, &call->operand[ACCEL_found], 1, rank, rank);
+    solver_return(&s, &call->span[ACCEL_x], values, 0);
+    solver_return_integers(&s, &call->span[ACCEL_found], 1, rank, rank);
     solver_return(&s, b, x, 0);
     if (gelss)
         return_vectors(&s, a, f, u, vt);

@@ -32,11 +32,11 @@ static void solve(struct solver *s, char trans, struct array a, struct array piv
 /* The factors of A, which go back, and the pivots. */
 static struct array factor_and_return(struct solver *s, struct array *pivots)
 {
-    const struct accel_operand *a = &s->work->call->operand[ACCEL_a];
+    const struct accel_span *a = &s->work->call->span[ACCEL_a];
     struct array lu = solver_upload(s, a, 0);
     *pivots = factor(s, lu);
     solver_return(s, a, lu, 0);
-    solver_return_pivots(s, &s->work->call->operand[ACCEL_x], *pivots);
+    solver_return_pivots(s, &s->work->call->span[ACCEL_x], *pivots);
     return lu;
 }
 
@@ -44,14 +44,14 @@ static struct array factor_and_return(struct solver *s, struct array *pivots)
 static struct array upload_factors(struct solver *s, struct array *pivots)
 {
     const struct accel_call *call = s->work->call;
-    struct array lu = solver_upload(s, &call->operand[ACCEL_a], 0);
-    *pivots = solver_upload_pivots(s, &call->operand[ACCEL_x], call->size[ACCEL_n], false);
+    struct array lu = solver_upload(s, &call->span[ACCEL_a], 0);
+    *pivots = solver_upload_pivots(s, &call->span[ACCEL_x], call->size[ACCEL_n], false);
     return lu;
 }
 
 static void solve_right_sides(struct solver *s, char trans, struct array lu, struct array pivots)
 {
-    const struct accel_operand *b = &s->work->call->operand[ACCEL_b];
+    const struct accel_span *b = &s->work->call->span[ACCEL_b];
     struct array x = solver_upload(s, b, 0);
     solve(s, trans, lu, pivots, x);
     solver_return(s, b, x, 0);
@@ -88,7 +88,7 @@ static enum gpu_status run_getrs(struct gpu_work *work)
 
 static enum gpu_status run_getri(struct gpu_work *work)
 {
-    const struct accel_operand *a = &work->call->operand[ACCEL_a];
+    const struct accel_span *a = &work->call->span[ACCEL_a];
     struct solver s;
     struct array pivots;
     solver_begin(&s, work);

@@ -14,13 +14,13 @@ static void generate(struct solver *s, struct array a, struct array tau)
 
 static enum gpu_status run_geqrf(struct gpu_work *work)
 {
-    const struct accel_operand *a = &work->call->operand[ACCEL_a];
+    const struct accel_span *a = &work->call->span[ACCEL_a];
     struct solver s;
     solver_begin(&s, work);
     struct array qr = solver_upload(&s, a, 0),
                  tau = solver_vector(&s, accel_min(qr.rows, qr.cols), s.dtype);
     solver_geqrf(&s, qr, tau);
-    solver_return(&s, &work->call->operand[ACCEL_x], tau, 0);
+    solver_return(&s, &work->call->span[ACCEL_x], tau, 0);
     solver_return(&s, a, qr, 0);
     return solver_end(&s);
 }
@@ -28,12 +28,12 @@ static enum gpu_status run_geqrf(struct gpu_work *work)
 /* Only the reflectors are read, below the diagonal of the first k columns. */
 static enum gpu_status run_orgqr(struct gpu_work *work)
 {
-    const struct accel_operand *a = &work->call->operand[ACCEL_a];
+    const struct accel_span *a = &work->call->span[ACCEL_a];
     struct solver s;
     solver_begin(&s, work);
     struct array qr = solver_zeros(&s, a->rows, a->cols);
     solver_upload_to(&s, qr, a, a->rows, work->call->size[ACCEL_k], 'l');
-    generate(&s, qr, solver_upload(&s, &work->call->operand[ACCEL_x], 0));
+    generate(&s, qr, solver_upload(&s, &work->call->span[ACCEL_x], 0));
     solver_return(&s, a, qr, 0);
     return solver_end(&s);
 }
@@ -41,11 +41,11 @@ static enum gpu_status run_orgqr(struct gpu_work *work)
 static enum gpu_status run_ormqr(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
-    const struct accel_operand *c = &call->operand[ACCEL_c];
+    const struct accel_span *c = &call->span[ACCEL_c];
     struct solver s;
     solver_begin(&s, work);
-    struct array qr = solver_upload(&s, &call->operand[ACCEL_a], 'l');
-    struct array tau = solver_upload(&s, &call->operand[ACCEL_x], 0);
+    struct array qr = solver_upload(&s, &call->span[ACCEL_a], 'l');
+    struct array tau = solver_upload(&s, &call->span[ACCEL_x], 0);
     struct array product = solver_upload(&s, c, 0);
     solver_ormqr(&s, call->flag[ACCEL_side], call->flag[ACCEL_trans], qr, tau, product);
     solver_return(&s, c, product, 0);

@@ -142,7 +142,7 @@ double lapack_gpu_bytes(const struct accel_call *call)
 {
     double sum = 0, first = 0;
     for (int i = 0; i < ACCEL_MATRICES; i++) {
-        const struct accel_operand *x = &call->operand[i];
+        const struct accel_span *x = &call->span[i];
         double bytes =
             x->ptr ? (double)x->rows * (double)x->cols * (double)accel_dtype_size(x->dtype) : 0;
         sum += bytes;

@@ -73,7 +73,7 @@ static struct array rows_of_vt(char job, struct array vt)
 static enum gpu_status run_svd(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
-    const struct accel_operand *a = &call->operand[ACCEL_a];
+    const struct accel_span *a = &call->span[ACCEL_a];
     char jobu = accel_job_of(call, ACCEL_jobu), jobvt = accel_job_of(call, ACCEL_jobvt);
     struct solver s;
     struct vectors v;
@@ -88,11 +88,11 @@ static enum gpu_status run_svd(struct gpu_work *work)
         v.u = adjoint(&s, rows_of_vt(jobu, of_adjoint.vt));
         v.vt = adjoint(&s, of_adjoint.u);
     }
-    solver_return(&s, &call->operand[ACCEL_x], values, 0);
+    solver_return(&s, &call->span[ACCEL_x], values, 0);
     if (jobu != 'N')
-        solver_return(&s, jobu == 'O' ? a : &call->operand[ACCEL_b], v.u, 0);
+        solver_return(&s, jobu == 'O' ? a : &call->span[ACCEL_b], v.u, 0);
     if (jobvt != 'N')
-        solver_return(&s, jobvt == 'O' ? a : &call->operand[ACCEL_c], v.vt, 0);
+        solver_return(&s, jobvt == 'O' ? a : &call->span[ACCEL_c], v.vt, 0);
     return solver_end(&s);
 }
 

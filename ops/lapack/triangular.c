@@ -16,8 +16,8 @@ static struct array upload_triangle(struct solver *s)
 {
     const struct accel_call *call = s->work->call;
     if (call->flag[ACCEL_diag] == 'N')
-        solver_refuse_zero_diagonal(s, &call->operand[ACCEL_a]);
-    return solver_upload(s, &call->operand[ACCEL_a], triangle(call));
+        solver_refuse_zero_diagonal(s, &call->span[ACCEL_a]);
+    return solver_upload(s, &call->span[ACCEL_a], triangle(call));
 }
 
 static enum gpu_status run_trtrs(struct gpu_work *work)
@@ -25,9 +25,9 @@ static enum gpu_status run_trtrs(struct gpu_work *work)
     const struct accel_call *call = work->call;
     struct solver s;
     solver_begin(&s, work);
-    struct array t = upload_triangle(&s), x = solver_upload(&s, &call->operand[ACCEL_b], 0);
+    struct array t = upload_triangle(&s), x = solver_upload(&s, &call->span[ACCEL_b], 0);
     solver_trsm(&s, call->flag[ACCEL_uplo], call->flag[ACCEL_trans], call->flag[ACCEL_diag], t, x);
-    solver_return(&s, &call->operand[ACCEL_b], x, 0);
+    solver_return(&s, &call->span[ACCEL_b], x, 0);
     return solver_end(&s);
 }
 
@@ -40,7 +40,7 @@ static enum gpu_status run_trtri(struct gpu_work *work)
     GENERIC(&s, cusolverDnXtrtri, fill(call->flag[ACCEL_uplo]), diagonal(call->flag[ACCEL_diag]),
             t.rows, s.type, MATRIX(t));
     solver_require_success(&s);
-    solver_return(&s, &call->operand[ACCEL_a], t, triangle(call));
+    solver_return(&s, &call->span[ACCEL_a], t, triangle(call));
     return solver_end(&s);
 }
 

@@ -280,7 +280,7 @@ static void check_shapes(const struct accel_call *call)
         FUZZ_CHECK(call->size[i] >= 0 || i > ACCEL_DIMENSIONS);
     for (int i = 0; i < call->routine->args; i++) {
         const struct accel_arg *arg = &call->routine->arg[i];
-        const struct accel_operand *x = &call->operand[accel_operand_of(arg)];
+        const struct accel_span *x = &call->span[accel_span_of(arg)];
         if (arg->kind != ACCEL_ARG_MATRIX && arg->kind != ACCEL_ARG_VECTOR)
             continue;
         FUZZ_CHECK(x->rows >= 0 && x->cols >= 0 && x->ld >= 1 && x->ld >= x->rows);
@@ -311,7 +311,7 @@ static void decide(struct accel_call *call)
     for (int i = 0; i < ACCEL_MATRICES; i++) {
         unsigned place = take_byte();
         if (place >= 192)
-            call->operand[i].place = (enum accel_place)(place % 4);
+            call->span[i].place = (enum accel_place)(place % 4);
     }
 
     const struct accel_decision decision = accel_decide(call, &machine, &settings);

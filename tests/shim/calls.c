@@ -66,9 +66,9 @@ static void put_group(struct arguments *x, const struct random_call *random, int
     for (int i = 0; i < ACCEL_SCALARS; i++)
         put_scalar(x, (enum accel_scalar)i, g, call->routine->dtype, call->scalar[i]);
     for (int i = 0; i < ACCEL_MATRICES; i++) {
-        x->ld[i][g] = (blas_int)call->operand[i].ld;
-        x->inc[i] = (blas_int)call->operand[i].inc;
-        x->stride[i] = (blas_int)call->operand[i].stride;
+        x->ld[i][g] = (blas_int)call->span[i].ld;
+        x->inc[i] = (blas_int)call->span[i].inc;
+        x->stride[i] = (blas_int)call->span[i].stride;
     }
     x->batch[g] = (blas_int)call->batch;
 }
@@ -79,8 +79,8 @@ static struct arguments arguments_of(struct random_call *random, unsigned *seed)
     for (int g = 0; g < random->groups; g++)
         put_group(&x, random, g, seed);
     for (int i = 0; random->groups > 0 && i < ACCEL_MATRICES; i++)
-        x.matrix[i] = random->group[0].operand[i].array ? (void *)random->array[i]
-                                                        : random->group[0].operand[i].ptr;
+        x.matrix[i] = random->group[0].span[i].array ? (void *)random->array[i]
+                                                     : random->group[0].span[i].ptr;
     return x;
 }
 
@@ -93,7 +93,7 @@ static void describe_group(const struct accel_call *call)
     const struct accel_routine *routine = call->routine;
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
-        const struct accel_operand *operand = &call->operand[arg->slot];
+        const struct accel_span *x = &call->span[arg->slot];
         const struct accel_complex *z = &call->scalar[arg->slot];
         if (arg->kind == ACCEL_ARG_FLAG)
             fprintf(stderr, " %s=%c", arg->name, call->flag[arg->slot]);
@@ -102,11 +102,11 @@ static void describe_group(const struct accel_call *call)
         else if (arg->kind == ACCEL_ARG_SIZE)
             fprintf(stderr, " %s=%ld", arg->name, (long)call->size[arg->slot]);
         else if (arg->kind == ACCEL_ARG_LD)
-            fprintf(stderr, " %s=%ld", arg->name, (long)operand->ld);
+            fprintf(stderr, " %s=%ld", arg->name, (long)x->ld);
         else if (arg->kind == ACCEL_ARG_INC)
-            fprintf(stderr, " %s=%ld", arg->name, (long)operand->inc);
+            fprintf(stderr, " %s=%ld", arg->name, (long)x->inc);
         else if (arg->kind == ACCEL_ARG_STRIDE)
-            fprintf(stderr, " %s=%ld", arg->name, (long)operand->stride);
+            fprintf(stderr, " %s=%ld", arg->name, (long)x->stride);
         else if (arg->kind == ACCEL_ARG_BATCH)
             fprintf(stderr, " %s=%ld", arg->name, (long)call->batch);
     }
@@ -132,13 +132,13 @@ static void bring_home(struct random_call *random, int g, bool *right_memory)
     struct accel_call *call = &random->group[g];
     for (int i = 0; i < ACCEL_MATRICES; i++) {
         const struct matrix *m = random_call_matrix(random, g, (enum accel_matrix)i);
-        struct accel_operand *operand = &call->operand[i];
+        struct accel_span *x = &call->span[i];
         if (!m)
             continue;
         if (random->same_as[g][i] == (enum accel_matrix)i)
             *right_memory = matrix_is_untouched(&random->matrix[g][i]) && *right_memory;
-        operand->ptr = m->memory + matrix_offset(m, 0);
-        void **array = (void **)operand->array;
+        x->ptr = m->memory + matrix_offset(m, 0);
+        void **array = (void **)x->array;
         for (int64_t p = 0; array && p < call->batch; p++)
             array[p] = m->memory + matrix_offset(m, random->slot[g][i][p]);
     }

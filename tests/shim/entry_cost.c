@@ -88,7 +88,7 @@ static struct accel_call sample(const struct accel_routine *routine)
         if (routine->arg[i].kind == ACCEL_ARG_FLAG)
             call.flag[routine->arg[i].slot] = routine->arg[i].allowed[0];
     for (int i = 0; i < ACCEL_MATRICES; i++)
-        call.operand[i] = (struct accel_operand){
+        call.span[i] = (struct accel_span){
             .ptr = memory, .rows = 1, .cols = 1, .ld = 1, .inc = 1, .stride = 1};
     return call;
 }

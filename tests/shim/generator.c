@@ -214,14 +214,15 @@ static void point_to(struct random_call *x, int g, int before, enum accel_matrix
         x->slot[g][which][i] = shared ? 0 : backwards ? (int)call->batch - 1 - i : i;
         x->array[which][before + i] = m->where + matrix_offset(m, x->slot[g][which][i]);
     }
-    call->operand[which] = (struct accel_operand){.ptr = m->where + matrix_offset(m, 0),
-                                                  .rows = m->rows,
-                                                  .cols = m->cols,
-                                                  .ld = m->ld,
-                                                  .inc = m->inc,
-                                                  .stride = arrays || shared ? 0 : m->stride,
-                                                  .array = arrays ? &x->array[which][before] : NULL,
-                                                  .dtype = m->dtype};
+    call->span[which] = (struct accel_span){.ptr = m->where + matrix_offset(m, 0),
+                                            .rows = m->rows,
+                                            .cols = m->cols,
+                                            .ld = m->ld,
+                                            .inc = m->inc,
+                                            .stride = arrays || shared ? 0 : m->stride,
+                                            .array = arrays ? &x->array[which][before] : NULL,
+                                            .dtype = m->dtype,
+                                            .triangle = m->output ? m->uplo : 0};
 }
 
 void random_call_make(struct random_call *x, const struct accel_routine *routine,

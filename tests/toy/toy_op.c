@@ -16,16 +16,16 @@ static bool accepts(const struct accel_provider *provider)
     return found && version() / 100 == 1;
 }
 
-static struct accel_operand column_of(const char *name, void *ptr, int64_t length,
-                                      enum accel_access access)
+static struct accel_span column_of(const char *name, void *ptr, int64_t length,
+                                   enum accel_access access)
 {
-    return (struct accel_operand){.name = name,
-                                  .ptr = ptr,
-                                  .rows = length,
-                                  .cols = 1,
-                                  .ld = length,
-                                  .dtype = ACCEL_FLOAT64,
-                                  .access = access};
+    return (struct accel_span){.name = name,
+                               .ptr = ptr,
+                               .rows = length,
+                               .cols = 1,
+                               .ld = length,
+                               .dtype = ACCEL_FLOAT64,
+                               .access = access};
 }
 
 /* call->own has the product and the model. */
@@ -37,10 +37,10 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed)
         return false;
     call->own.pointer[1] = model;
     call->size[ACCEL_n] = model->features;
-    call->operand[ACCEL_a] =
+    call->span[ACCEL_a] =
         column_of("weights", (void *)(uintptr_t)model->weights, model->features, ACCEL_READ);
-    call->operand[ACCEL_x] = column_of("x", x, model->features, ACCEL_READ);
-    call->operand[ACCEL_y] = column_of("score", &call->own.number[0], 1, ACCEL_WRITE);
+    call->span[ACCEL_x] = column_of("x", x, model->features, ACCEL_READ);
+    call->span[ACCEL_y] = column_of("score", &call->own.number[0], 1, ACCEL_WRITE);
     return true;
 }
 
@@ -56,7 +56,7 @@ static void describe(const struct accel_call *call, const struct accel_fields *f
 
 static bool is_supported(const struct accel_call *call)
 {
-    return call->operand[ACCEL_a].place == ACCEL_HOST && call->operand[ACCEL_x].place == ACCEL_HOST;
+    return call->span[ACCEL_a].place == ACCEL_HOST && call->span[ACCEL_x].place == ACCEL_HOST;
 }
 
 static void complete(const struct accel_call *call, struct accel_result *result)
@@ -90,7 +90,7 @@ static enum gpu_status compute(struct tiles *t, struct tile *tile)
 
 static enum gpu_status run(struct gpu_work *work)
 {
-    const struct accel_operand *operand = work->call->operand;
+    const struct accel_span *span = work->call->span;
     struct tiles t = {.work = work,
                       .most = {work->call->size[ACCEL_n], 1},
                       .shrink = shrink,
@@ -99,9 +99,9 @@ static enum gpu_status run(struct gpu_work *work)
                       .rows = 1,
                       .cols = 1,
                       .compute = compute};
-    t.part[WEIGHTS] = tile_part_of(&operand[ACCEL_a], false, &t.size[0], &t.size[1]);
-    t.part[X] = tile_part_of(&operand[ACCEL_x], false, &t.size[0], &t.size[1]);
-    t.part[SCORE] = tile_part_of(&operand[ACCEL_y], false, &t.size[1], &t.size[1]);
+    t.part[WEIGHTS] = tile_part_of(&span[ACCEL_a], false, &t.size[0], &t.size[1]);
+    t.part[X] = tile_part_of(&span[ACCEL_x], false, &t.size[0], &t.size[1]);
+    t.part[SCORE] = tile_part_of(&span[ACCEL_y], false, &t.size[1], &t.size[1]);
     return tiles_run(&t);
 }
 

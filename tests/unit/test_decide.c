@@ -20,14 +20,14 @@ static struct accel_call product(const char *name, int64_t m, int64_t n, int64_t
     struct accel_call call = {
         .routine = routine(name), .size = {m, n, k}, .flag = {'N', 'N'}, .batch = 1, .groups = 1};
     call.scalar[ACCEL_alpha].re = 1;
-    call.operand[ACCEL_a] =
-        (struct accel_operand){.rows = m, .cols = k, .ld = m > 0 ? m : 1, .access = ACCEL_READ};
-    call.operand[ACCEL_b] =
-        (struct accel_operand){.rows = k, .cols = n, .ld = k > 0 ? k : 1, .access = ACCEL_READ};
-    call.operand[ACCEL_c] = (struct accel_operand){
-        .rows = m, .cols = n, .ld = m > 0 ? m : 1, .access = ACCEL_READWRITE};
+    call.span[ACCEL_a] =
+        (struct accel_span){.rows = m, .cols = k, .ld = m > 0 ? m : 1, .access = ACCEL_READ};
+    call.span[ACCEL_b] =
+        (struct accel_span){.rows = k, .cols = n, .ld = k > 0 ? k : 1, .access = ACCEL_READ};
+    call.span[ACCEL_c] =
+        (struct accel_span){.rows = m, .cols = n, .ld = m > 0 ? m : 1, .access = ACCEL_READWRITE};
     for (int i = 0; i < 3; i++)
-        call.operand[i].dtype = call.routine->dtype;
+        call.span[i].dtype = call.routine->dtype;
     return call;
 }
 
@@ -40,11 +40,11 @@ static struct accel_call times_vector(int64_t m, int64_t n)
                               .batch = 1,
                               .groups = 1};
     call.scalar[ACCEL_alpha].re = call.scalar[ACCEL_beta].re = 1;
-    call.operand[ACCEL_a] = (struct accel_operand){
+    call.span[ACCEL_a] = (struct accel_span){
         .rows = m, .cols = n, .ld = m, .dtype = ACCEL_FLOAT64, .access = ACCEL_READ};
-    call.operand[ACCEL_x] = (struct accel_operand){
+    call.span[ACCEL_x] = (struct accel_span){
         .rows = 1, .cols = n, .ld = 1, .inc = 1, .dtype = ACCEL_FLOAT64, .access = ACCEL_READ};
-    call.operand[ACCEL_y] = (struct accel_operand){
+    call.span[ACCEL_y] = (struct accel_span){
         .rows = 1, .cols = m, .ld = 1, .inc = 1, .dtype = ACCEL_FLOAT64, .access = ACCEL_READWRITE};
     return call;
 }
@@ -99,7 +99,7 @@ static void place_changes_the_cost(void **state)
     struct accel_call call = product("dgemm", 4000, 1, 4000);
     (void)state;
     for (int i = 0; i < ACCEL_MATRICES; i++)
-        call.operand[i].place = ACCEL_MANAGED;
+        call.span[i].place = ACCEL_MANAGED;
     assert_decision(&call, &ready, &defaults, true, ACCEL_FASTER);
 }
 
@@ -112,18 +112,18 @@ static void level_2_stays_with_its_matrix(void **state)
     /* Whatever the model says of the link. */
     ready.up_gbps = ready.down_gbps = 1e9;
     assert_decision(&call, &ready, &defaults, false, ACCEL_SLOWER);
-    call.operand[ACCEL_a].place = ACCEL_MANAGED;
+    call.span[ACCEL_a].place = ACCEL_MANAGED;
     assert_decision(&call, &ready, &defaults, true, ACCEL_FASTER);
-    call.operand[ACCEL_a].place = ACCEL_DEVICE;
+    call.span[ACCEL_a].place = ACCEL_DEVICE;
     assert_decision(&call, &ready, &defaults, true, ACCEL_DEVICE_DATA);
-    tiny.operand[ACCEL_y].place = ACCEL_DEVICE;
+    tiny.span[ACCEL_y].place = ACCEL_DEVICE;
     assert_decision(&tiny, &ready, &defaults, true, ACCEL_DEVICE_DATA);
     forced.policy = ACCEL_POLICY_GPU;
-    tiny.operand[ACCEL_y].place = ACCEL_HOST;
+    tiny.span[ACCEL_y].place = ACCEL_HOST;
     assert_decision(&tiny, &ready, &forced, true, ACCEL_FORCED);
     tiny.flag[ACCEL_trans] = 'R'; /* of a row-major call with 'C' */
     assert_decision(&tiny, &ready, &forced, true, ACCEL_FORCED);
-    tiny.operand[ACCEL_x].inc = 0;
+    tiny.span[ACCEL_x].inc = 0;
     assert_decision(&tiny, &ready, &forced, false, ACCEL_BAD_ARGUMENT);
 }
 
@@ -137,31 +137,31 @@ static void batches(void **state)
     ready.up_gbps = ready.down_gbps = 5;
     call.batch = 5000;
     for (int i = 0; i < 3; i++)
-        call.operand[i].stride = 100 * 100;
+        call.span[i].stride = 100 * 100;
     assert_decision(&call, &ready, &defaults, false, ACCEL_SLOWER); /* to be moved */
     for (int i = 0; i < 3; i++)
-        call.operand[i].place = ACCEL_MANAGED;
+        call.span[i].place = ACCEL_MANAGED;
     assert_decision(&call, &ready, &defaults, true, ACCEL_FASTER);
-    call.operand[ACCEL_a].stride = 0;
+    call.span[ACCEL_a].stride = 0;
     assert_decision(&call, &ready, &defaults, true, ACCEL_FASTER);
     /* Results that overlap are computed one after the other. */
-    call.operand[ACCEL_c].stride = 100 * 100 - 1;
+    call.span[ACCEL_c].stride = 100 * 100 - 1;
     assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
-    call.operand[ACCEL_c].ld = 5000 * 100; /* beside one another in one matrix */
-    call.operand[ACCEL_c].stride = 100;
+    call.span[ACCEL_c].ld = 5000 * 100; /* beside one another in one matrix */
+    call.span[ACCEL_c].stride = 100;
     assert_decision(&call, &ready, &forced, true, ACCEL_FORCED);
-    call.operand[ACCEL_c].ld--;
+    call.span[ACCEL_c].ld--;
     assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
     /* Not all of them are looked at. */
-    call.operand[ACCEL_c].ld = INT64_MAX / 1600;
+    call.span[ACCEL_c].ld = INT64_MAX / 1600;
     assert_decision(&call, &ready, &forced, true, ACCEL_FORCED);
     call.batch = INT64_MAX / 160000;
     for (int i = 0; i < 2; i++)
-        call.operand[i].stride = 0;
+        call.span[i].stride = 0;
     assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
     call.batch = 5000;
-    call.operand[ACCEL_c].ld = 100;
-    call.operand[ACCEL_c].stride = -100 * 100;
+    call.span[ACCEL_c].ld = 100;
+    call.span[ACCEL_c].stride = -100 * 100;
     assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
     call.batch = 1;
     assert_decision(&call, &ready, &forced, true, ACCEL_FORCED);
@@ -170,7 +170,7 @@ static void batches(void **state)
     call.batch = -1;
     assert_decision(&call, &ready, &forced, false, ACCEL_BAD_ARGUMENT);
     call.batch = INT64_MAX / 4;
-    call.operand[ACCEL_c].stride = 100 * 100;
+    call.span[ACCEL_c].stride = 100 * 100;
     assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
 }
 
@@ -185,13 +185,13 @@ static void batches_with_pointers(void **state)
     forced.policy = ACCEL_POLICY_GPU;
     call.batch = 4;
     for (int i = 0; i < 3; i++)
-        call.operand[i].array = pointers;
+        call.span[i].array = pointers;
     assert_decision(&call, &ready, &forced, true, ACCEL_FORCED);
     pointers[3] = c + 10;
     assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
     pointers[3] = c;
     assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
-    call.operand[ACCEL_c].ld = 12; /* a row of blocks in one matrix */
+    call.span[ACCEL_c].ld = 12; /* a row of blocks in one matrix */
     for (int i = 0; i < 4; i++)
         pointers[i] = c + 3 * i;
     assert_decision(&call, &ready, &forced, true, ACCEL_FORCED);
@@ -207,7 +207,7 @@ static void device_data_goes_where_it_is(void **state)
     struct accel_machine ready = machine(ACCEL_GPU_READY);
     struct accel_call call = product("sgemm", 2, 2, 2);
     (void)state;
-    call.operand[ACCEL_b].place = ACCEL_DEVICE;
+    call.span[ACCEL_b].place = ACCEL_DEVICE;
     assert_decision(&call, &ready, &defaults, true, ACCEL_DEVICE_DATA);
     call.size[ACCEL_k] = 0; /* C is to be scaled, and the CPU may not reach it */
     assert_decision(&call, &ready, &defaults, true, ACCEL_DEVICE_DATA);
@@ -282,12 +282,12 @@ static void bad_arguments(void **state)
     FAULT(call.size[ACCEL_m] = -1, "m");
     FAULT(call.size[ACCEL_n] = -1, "n");
     FAULT(call.size[ACCEL_k] = INT64_MIN, "k");
-    FAULT(call.operand[ACCEL_a].ld = 4, "lda");
-    FAULT(call.operand[ACCEL_b].ld = 6, "ldb");
-    FAULT(call.operand[ACCEL_c].ld = 0, "ldc");
+    FAULT(call.span[ACCEL_a].ld = 4, "lda");
+    FAULT(call.span[ACCEL_b].ld = 6, "ldb");
+    FAULT(call.span[ACCEL_c].ld = 0, "ldc");
     call = product("dgemm", 0, 0, 0);
     assert_null(accel_call_fault(&call)); /* but a leading dimension of 0 is wrong even then */
-    call.operand[ACCEL_c].ld = 0;
+    call.span[ACCEL_c].ld = 0;
     assert_string_equal(accel_call_fault(&call), "ldc");
 }
 
@@ -299,7 +299,7 @@ static void unsupported(void **state)
     call.given[1] = call.flag[ACCEL_transb] = 'R'; /* OpenBLAS's conjugate without transposition */
     assert_decision(&call, &ready, &defaults, false, ACCEL_UNSUPPORTED);
     call = product("dgemv", 5, 6, 0);
-    call.operand[ACCEL_x].inc = call.operand[ACCEL_y].inc = 1;
+    call.span[ACCEL_x].inc = call.span[ACCEL_y].inc = 1;
     call.given[0] = call.flag[ACCEL_trans] = 'R';
     assert_decision(&call, &ready, &defaults, false, ACCEL_UNSUPPORTED);
     call = product("zgemm", INT64_MAX / 2, 1, INT64_MAX / 2); /* sizes whose bytes overflow */
@@ -393,7 +393,7 @@ static void routines_by_name(void **state)
     s.cpu_routines.text = "sgemm";
     assert_decision(&tiny, &ready, &s, true, ACCEL_FORCED);
     assert_decision(&large, &ready, &s, false, ACCEL_USER);
-    large.operand[ACCEL_a].place = ACCEL_DEVICE; /* the CPU could not */
+    large.span[ACCEL_a].place = ACCEL_DEVICE; /* the CPU could not */
     assert_decision(&large, &ready, &s, true, ACCEL_DEVICE_DATA);
     s.cpu_routines.text = "*gemm"; /* never there is the stronger wish */
     assert_decision(&tiny, &ready, &s, false, ACCEL_USER);

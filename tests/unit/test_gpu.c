@@ -131,37 +131,37 @@ static void make(struct product *p, enum accel_dtype dtype, char ta, char tb, in
     call->scalar[ACCEL_beta] = (struct accel_complex){beta, 0};
     int64_t ar = ta == 'N' ? m : k, ac = ta == 'N' ? k : m, br = tb == 'N' ? k : n,
             bc = tb == 'N' ? n : k;
-    call->operand[ACCEL_a] = (struct accel_operand){.name = "a",
-                                                    .ptr = random_matrix(ar, ac, dtype),
-                                                    .rows = ar,
-                                                    .cols = ac,
-                                                    .ld = ar,
-                                                    .dtype = dtype,
-                                                    .access = ACCEL_READ};
-    call->operand[ACCEL_b] = (struct accel_operand){.name = "b",
-                                                    .ptr = random_matrix(br, bc, dtype),
-                                                    .rows = br,
-                                                    .cols = bc,
-                                                    .ld = br,
-                                                    .dtype = dtype,
-                                                    .access = ACCEL_READ};
-    call->operand[ACCEL_c] = (struct accel_operand){.name = "c",
-                                                    .ptr = random_matrix(m, n, dtype),
-                                                    .rows = m,
-                                                    .cols = n,
-                                                    .ld = m,
-                                                    .dtype = dtype,
-                                                    .access = ACCEL_READWRITE};
-    size_t bytes = (size_t)accel_bytes(&call->operand[ACCEL_c]);
+    call->span[ACCEL_a] = (struct accel_span){.name = "a",
+                                              .ptr = random_matrix(ar, ac, dtype),
+                                              .rows = ar,
+                                              .cols = ac,
+                                              .ld = ar,
+                                              .dtype = dtype,
+                                              .access = ACCEL_READ};
+    call->span[ACCEL_b] = (struct accel_span){.name = "b",
+                                              .ptr = random_matrix(br, bc, dtype),
+                                              .rows = br,
+                                              .cols = bc,
+                                              .ld = br,
+                                              .dtype = dtype,
+                                              .access = ACCEL_READ};
+    call->span[ACCEL_c] = (struct accel_span){.name = "c",
+                                              .ptr = random_matrix(m, n, dtype),
+                                              .rows = m,
+                                              .cols = n,
+                                              .ld = m,
+                                              .dtype = dtype,
+                                              .access = ACCEL_READWRITE};
+    size_t bytes = (size_t)accel_bytes(&call->span[ACCEL_c]);
     p->before = malloc(bytes + 1);
-    memcpy(p->before, call->operand[ACCEL_c].ptr, bytes);
+    memcpy(p->before, call->span[ACCEL_c].ptr, bytes);
     p->host = (struct gpu_host){.original = on_original, .event = on_event, .context = p};
 }
 
 static void destroy(struct product *p)
 {
     for (int i = 0; i < ACCEL_MATRICES; i++)
-        free(p->call.operand[i].ptr);
+        free(p->call.span[i].ptr);
     free(p->before);
 }
 
@@ -279,7 +279,7 @@ static void too_little_memory(void **state)
     own->budget = 4096;
     make(&p, ACCEL_FLOAT64, 'N', 'N', 100, 100, 100, 1);
     assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_NO_MEMORY);
-    assert_memory_equal(p.call.operand[ACCEL_c].ptr, p.before, 8 * 100 * 100);
+    assert_memory_equal(p.call.span[ACCEL_c].ptr, p.before, 8 * 100 * 100);
     destroy(&p);
     own->budget = budget;
     make(&p, ACCEL_FLOAT64, 'N', 'N', 100, 100, 100, 1); /* and the next call is fine */
@@ -294,12 +294,12 @@ static void alpha_zero_reads_nothing(void **state)
     (void)state;
     make(&p, ACCEL_FLOAT64, 'N', 'N', 40, 30, 20, 2);
     p.call.scalar[ACCEL_alpha].re = 0;
-    void *a = p.call.operand[ACCEL_a].ptr, *b = p.call.operand[ACCEL_b].ptr;
-    p.call.operand[ACCEL_a].ptr = p.call.operand[ACCEL_b].ptr = NULL;
+    void *a = p.call.span[ACCEL_a].ptr, *b = p.call.span[ACCEL_b].ptr;
+    p.call.span[ACCEL_a].ptr = p.call.span[ACCEL_b].ptr = NULL;
     assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
     assert_int_equal(p.host.up_bytes, 8 * 40 * 30);
-    p.call.operand[ACCEL_a].ptr = a;
-    p.call.operand[ACCEL_b].ptr = b;
+    p.call.span[ACCEL_a].ptr = a;
+    p.call.span[ACCEL_b].ptr = b;
     right(&p);
     destroy(&p);
 }
@@ -316,10 +316,10 @@ static void places(void **state)
     assert_int_equal(pool_get(own, 1000, &block, &grew), GPU_OK);
     assert_int_equal(cuMemAlloc(&there, 1000), CUDA_SUCCESS);
     assert_int_equal(cuMemAllocManaged(&managed, 1000, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
-    struct accel_operand x[] = {{.ptr = &host},
-                                {.ptr = (void *)(uintptr_t)(there + 500)},
-                                {.ptr = (void *)(uintptr_t)(managed + 500)},
-                                {.ptr = NULL}};
+    struct accel_span x[] = {{.ptr = &host},
+                             {.ptr = (void *)(uintptr_t)(there + 500)},
+                             {.ptr = (void *)(uintptr_t)(managed + 500)},
+                             {.ptr = NULL}};
     gpu_locate(device, x, 4, 1);
     assert_int_equal(x[0].place, ACCEL_HOST);
     assert_int_equal(x[1].place, ACCEL_DEVICE);
@@ -327,7 +327,7 @@ static void places(void **state)
     assert_int_equal(x[3].place, ACCEL_HOST);
     /* A batch's matrices: what serves them all. */
     void *const array[] = {&host, x[2].ptr, x[1].ptr, x[2].ptr};
-    struct accel_operand batch = {.ptr = array[0], .array = array};
+    struct accel_span batch = {.ptr = array[0], .array = array};
     gpu_locate(device, &batch, 1, 2);
     assert_int_equal(batch.place, ACCEL_HOST);
     gpu_locate(device, &batch, 1, 3);
@@ -354,19 +354,19 @@ static void device_memory_for_the_cpu(void **state)
     assert_int_equal(gpu_enter(own, &scope), GPU_OK);
     assert_int_equal(cuMemAlloc(&there, sizeof out), CUDA_SUCCESS);
     assert_int_equal(cuMemcpyHtoD(there, out, sizeof out), CUDA_SUCCESS);
-    const struct accel_operand x = {.name = "a",
-                                    .ptr = (void *)(uintptr_t)there,
-                                    .rows = 2,
-                                    .cols = 3,
-                                    .ld = 4,
-                                    .dtype = ACCEL_FLOAT64,
-                                    .access = ACCEL_READ,
-                                    .place = ACCEL_DEVICE};
+    const struct accel_span x = {.name = "a",
+                                 .ptr = (void *)(uintptr_t)there,
+                                 .rows = 2,
+                                 .cols = 3,
+                                 .ld = 4,
+                                 .dtype = ACCEL_FLOAT64,
+                                 .access = ACCEL_READ,
+                                 .place = ACCEL_DEVICE};
     assert_true(gpu_fetch(device, back, &x));
     assert_memory_equal(back, expected, sizeof expected);
     for (int i = 0; i < 6; i++)
         back[i] = -1;
-    assert_true(gpu_store(device, &x, back, 0));
+    assert_true(gpu_store(device, &x, back));
     assert_int_equal(cuMemcpyDtoH(out, there, sizeof out), CUDA_SUCCESS);
     for (int i = 0; i < 12; i++)
         assert_true(out[i] == (i % 4 < 2 ? -1 : i)); /* what lies between the columns stays */

@@ -48,7 +48,7 @@ static void work_of_a_product(void **state)
     assert_near((double)work.place[ACCEL_k], 7, 0);
     assert_near((double)work.place[ACCEL_nrhs], 0, 0);
     /* What is there already is not moved; without beta C is not read. */
-    call.operand[ACCEL_a].place = ACCEL_DEVICE;
+    call.span[ACCEL_a].place = ACCEL_DEVICE;
     call.scalar[ACCEL_beta].re = 0;
     model_work_of(&call, &work);
     assert_near(work.up_bytes, 8 * 128 * 32, 0);
@@ -227,7 +227,7 @@ static void typical_calls_are_right(void **state)
         }
         /* laswp does not say how many rows its matrix has */
         assert_true(accel_op_of(call.routine)->unbounded ||
-                    (call.operand[ACCEL_a].rows > 0 && call.operand[ACCEL_a].cols > 0));
+                    (call.span[ACCEL_a].rows > 0 && call.span[ACCEL_a].cols > 0));
     }
 }
 

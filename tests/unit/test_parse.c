@@ -131,12 +131,12 @@ static struct accel_call sample(const struct accel_routine *routine, enum accel_
             break;
         case ACCEL_ARG_MATRIX:
         case ACCEL_ARG_VECTOR:
-            call.operand[arg->slot].name = arg->name;
-            call.operand[arg->slot].ptr = (void *)(uintptr_t)(0x1000 * (i + 1));
-            call.operand[arg->slot].access = (enum accel_access)arg->access;
-            call.operand[arg->slot].dtype = dtype_of(routine, arg, width);
+            call.span[arg->slot].name = arg->name;
+            call.span[arg->slot].ptr = (void *)(uintptr_t)(0x1000 * (i + 1));
+            call.span[arg->slot].access = (enum accel_access)arg->access;
+            call.span[arg->slot].dtype = dtype_of(routine, arg, width);
             if (arg->kind == ACCEL_ARG_VECTOR)
-                call.operand[arg->slot].ld = call.operand[arg->slot].inc = 1;
+                call.span[arg->slot].ld = call.span[arg->slot].inc = 1;
             break;
         case ACCEL_ARG_LWORK: /* enough: of a call that is wrong, scalars are not read */
             if (abi == ACCEL_ABI_FORTRAN)
@@ -152,14 +152,14 @@ static struct accel_call sample(const struct accel_routine *routine, enum accel_
                 call.given[i] = 0x10000 * (i + 1);
             break;
         case ACCEL_ARG_LD:
-            call.given[i] = call.operand[arg->slot].ld = 1000 + i;
+            call.given[i] = call.span[arg->slot].ld = 1000 + i;
             break;
         case ACCEL_ARG_INC:
-            call.given[i] = call.operand[arg->slot].inc = i % 2 ? 1 + i : -1 - i;
-            call.operand[arg->slot].ld = 1 + i;
+            call.given[i] = call.span[arg->slot].inc = i % 2 ? 1 + i : -1 - i;
+            call.span[arg->slot].ld = 1 + i;
             break;
         case ACCEL_ARG_STRIDE:
-            call.given[i] = call.operand[arg->slot].stride = 100000 + i;
+            call.given[i] = call.span[arg->slot].stride = 100000 + i;
             break;
         case ACCEL_ARG_BATCH:
         case ACCEL_ARG_GROUPS:
@@ -172,13 +172,15 @@ static struct accel_call sample(const struct accel_routine *routine, enum accel_
         const struct accel_arg *arg = &routine->arg[i];
         bool t = arg->transposed_by != ACCEL_noflag && call.flag[arg->transposed_by] != 'N';
         if (arg->kind == ACCEL_ARG_VECTOR) {
-            call.operand[arg->slot].rows = 1;
-            call.operand[arg->slot].cols = accel_call_size(&call, t ? arg->cols : arg->rows);
+            call.span[arg->slot].rows = 1;
+            call.span[arg->slot].cols = accel_call_size(&call, t ? arg->cols : arg->rows);
         }
         if (arg->kind != ACCEL_ARG_MATRIX)
             continue;
-        call.operand[arg->slot].rows = accel_call_size(&call, t ? arg->cols : arg->rows);
-        call.operand[arg->slot].cols = accel_call_size(&call, t ? arg->rows : arg->cols);
+        call.span[arg->slot].rows = accel_call_size(&call, t ? arg->cols : arg->rows);
+        call.span[arg->slot].cols = accel_call_size(&call, t ? arg->rows : arg->cols);
+        if (accel_op_of(routine)->triangles >> arg->slot & 1 && call.flag[ACCEL_uplo] != '*')
+            call.span[arg->slot].triangle = call.flag[ACCEL_uplo];
     }
     return call;
 }
@@ -194,16 +196,16 @@ static void there_and_back(void **state)
             record.width = width;
             struct accel_call call = sample(record.routine, record.abi, width);
             if (width == 64 && accel_op_of(record.routine) == &op_gemm) {
-                call.given[2] = call.size[ACCEL_m] = call.operand[ACCEL_a].rows =
-                    call.operand[ACCEL_c].rows = ((int64_t)5 << 32) + 7;
-                call.given[7] = call.operand[ACCEL_a].ld = (int64_t)6 << 32;
-                call.given[12] = call.operand[ACCEL_c].ld = (int64_t)7 << 32;
+                call.given[2] = call.size[ACCEL_m] = call.span[ACCEL_a].rows =
+                    call.span[ACCEL_c].rows = ((int64_t)5 << 32) + 7;
+                call.given[7] = call.span[ACCEL_a].ld = (int64_t)6 << 32;
+                call.given[12] = call.span[ACCEL_c].ld = (int64_t)7 << 32;
             }
             call_callee(record.abi, width, &call);
             for (int i = 0; i < record.routine->args; i++)
                 if (record.routine->arg[i].kind == ACCEL_ARG_MATRIX) {
                     /* One product comes as arrays of one. */
-                    struct accel_operand *x = &record.seen.operand[record.routine->arg[i].slot];
+                    struct accel_span *x = &record.seen.span[record.routine->arg[i].slot];
                     assert_int_equal(x->array != NULL, record.routine->arg[i].array);
                     x->array = NULL;
                 }
@@ -282,13 +284,13 @@ static void row_major_is_the_exchanged_product(void **state)
     assert_int_equal(call.size[ACCEL_k], 4);
     assert_int_equal(call.flag[ACCEL_transa], 'N');
     assert_int_equal(call.flag[ACCEL_transb], 'T');
-    assert_ptr_equal(call.operand[ACCEL_a].ptr, (void *)0xB0);
-    assert_string_equal(call.operand[ACCEL_a].name, "b"); /* as the caller calls it */
-    assert_int_equal(call.operand[ACCEL_a].rows, 3);
-    assert_int_equal(call.operand[ACCEL_a].cols, 4);
-    assert_int_equal(call.operand[ACCEL_b].rows, 2);
-    assert_int_equal(call.operand[ACCEL_b].cols, 4);
-    assert_int_equal(call.operand[ACCEL_b].ld, 5);
+    assert_ptr_equal(call.span[ACCEL_a].ptr, (void *)0xB0);
+    assert_string_equal(call.span[ACCEL_a].name, "b"); /* as the caller calls it */
+    assert_int_equal(call.span[ACCEL_a].rows, 3);
+    assert_int_equal(call.span[ACCEL_a].cols, 4);
+    assert_int_equal(call.span[ACCEL_b].rows, 2);
+    assert_int_equal(call.span[ACCEL_b].cols, 4);
+    assert_int_equal(call.span[ACCEL_b].ld, 5);
     assert_true(call.scalar[ACCEL_alpha].re == 1.5 && call.scalar[ACCEL_beta].re == 2.5);
     assert_int_equal(call.given[2], 2); /* the log has the caller's own */
     assert_int_equal(call.given[3], 3);
@@ -310,12 +312,12 @@ static void row_major_level_2_goes_both_ways(void **state)
     assert_int_equal(call.flag[ACCEL_trans], 'R');
     assert_int_equal(call.size[ACCEL_m], 3);
     assert_int_equal(call.size[ACCEL_n], 2);
-    assert_int_equal(call.operand[ACCEL_a].rows, 3);
-    assert_int_equal(call.operand[ACCEL_a].cols, 2);
-    assert_int_equal(call.operand[ACCEL_x].cols, 2); /* A^H x, A having 2 rows */
-    assert_int_equal(call.operand[ACCEL_y].cols, 3);
-    assert_int_equal(call.operand[ACCEL_x].inc, -1);
-    assert_int_equal(call.operand[ACCEL_x].ld, 1);
+    assert_int_equal(call.span[ACCEL_a].rows, 3);
+    assert_int_equal(call.span[ACCEL_a].cols, 2);
+    assert_int_equal(call.span[ACCEL_x].cols, 2); /* A^H x, A having 2 rows */
+    assert_int_equal(call.span[ACCEL_y].cols, 3);
+    assert_int_equal(call.span[ACCEL_x].inc, -1);
+    assert_int_equal(call.span[ACCEL_x].ld, 1);
     call_callee(ACCEL_ABI_CBLAS, 32, &call);
     assert_memory_equal(&record.seen, &call, sizeof call);
 
@@ -324,9 +326,9 @@ static void row_major_level_2_goes_both_ways(void **state)
     record.routine = accel_name_routine((uint32_t)accel_name_find("cblas_zgerc"));
     parse(&call, record.routine, ACCEL_ABI_CBLAS, 32, &g.frame, (struct accel_group){0, 0});
     assert_true(call.conjugated);
-    assert_ptr_equal(call.operand[ACCEL_x].ptr, (void *)0xB0);
-    assert_int_equal(call.operand[ACCEL_x].cols, 3);
-    assert_int_equal(call.operand[ACCEL_a].rows, 3);
+    assert_ptr_equal(call.span[ACCEL_x].ptr, (void *)0xB0);
+    assert_int_equal(call.span[ACCEL_x].cols, 3);
+    assert_int_equal(call.span[ACCEL_a].rows, 3);
     call_callee(ACCEL_ABI_CBLAS, 32, &call);
     assert_memory_equal(&record.seen, &call, sizeof call);
 }
@@ -382,13 +384,13 @@ static void groups_of_a_batch(void **state)
     assert_int_equal(call.flag[ACCEL_transa], 'C');
     assert_int_equal(call.flag[ACCEL_transb], 'T');
     assert_int_equal(call.size[ACCEL_m], 3);
-    assert_int_equal(call.operand[ACCEL_b].ld, 12);
+    assert_int_equal(call.span[ACCEL_b].ld, 12);
     assert_true(call.scalar[ACCEL_alpha].re == 3 && call.scalar[ACCEL_beta].re == 1);
-    assert_ptr_equal(call.operand[ACCEL_c].array, matrices + 2); /* after the first group's two */
-    assert_ptr_equal(call.operand[ACCEL_c].ptr, (void *)0x30);
+    assert_ptr_equal(call.span[ACCEL_c].array, matrices + 2); /* after the first group's two */
+    assert_ptr_equal(call.span[ACCEL_c].ptr, (void *)0x30);
     parse(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, (struct accel_group){1, 2});
     assert_int_equal(call.batch, 0);
-    assert_null(call.operand[ACCEL_a].ptr);
+    assert_null(call.span[ACCEL_a].ptr);
 
     /* Of no groups, nothing is read. */
     groups = 0;

@@ -27,7 +27,7 @@ static struct accel_call call_of(const char *name, char trans, int64_t inc)
     call.flag[ACCEL_transa] = call.flag[ACCEL_transb] = call.flag[ACCEL_trans] = trans;
     shape_operands(&call);
     for (int i = 0; i < ACCEL_MATRICES; i++) {
-        struct accel_operand *x = &call.operand[i];
+        struct accel_span *x = &call.span[i];
         bool vector = i == ACCEL_x || i == ACCEL_y;
         x->ptr = memory + i * 1024;
         x->inc = vector ? inc : 0;
@@ -41,7 +41,7 @@ static void check(const struct accel_call *call, const struct accel_call *part,
 {
     for (int i = 0; i < count; i++) {
         const struct expected *e = &expected[i];
-        const struct accel_operand *x = &call->operand[e->which], *y = &part->operand[e->which];
+        const struct accel_span *x = &call->span[e->which], *y = &part->span[e->which];
         int64_t at = e->col * x->ld + e->row;
         if (x->inc < 0) /* element j of n is stored at (n - 1 - j) |inc| */
             at = (x->cols - e->col - e->cols) * -x->inc;

@@ -75,9 +75,9 @@ static enum gpu_status run_product(struct gpu_device *on, int seed, bool *right)
         b[i] = (i * 3 + seed) % 5 - 2;
         c[i] = 0;
     }
-    call.operand[ACCEL_a].ptr = a;
-    call.operand[ACCEL_b].ptr = b;
-    call.operand[ACCEL_c].ptr = c;
+    call.span[ACCEL_a].ptr = a;
+    call.span[ACCEL_b].ptr = b;
+    call.span[ACCEL_c].ptr = c;
     call.scalar[ACCEL_alpha] = (struct accel_complex){1, 0};
     call.scalar[ACCEL_beta] = (struct accel_complex){0, 0};
     enum gpu_status status = gpu_run(on, &call, &host);
@@ -159,7 +159,7 @@ static void trim(int i)
 
 static enum accel_place place_on(int i, CUdeviceptr block)
 {
-    struct accel_operand x = {.ptr = (void *)(uintptr_t)block};
+    struct accel_span x = {.ptr = (void *)(uintptr_t)block};
     gpu_locate(device[i], &x, 1, 1);
     return x.place;
 }

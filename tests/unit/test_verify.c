@@ -120,9 +120,9 @@ static void every_element_counts(void **state)
     call.flag[ACCEL_transa] = call.flag[ACCEL_transb] = 'N';
     call.scalar[ACCEL_alpha].re = 1;
     call.scalar[ACCEL_beta].re = 0;
-    call.operand[ACCEL_a].ptr = a;
-    call.operand[ACCEL_b].ptr = b;
-    call.operand[ACCEL_c].ptr = c;
+    call.span[ACCEL_a].ptr = a;
+    call.span[ACCEL_b].ptr = b;
+    call.span[ACCEL_c].ptr = c;
     for (int i = 0; i < N * N; i++) {
         a[i] = random_number();
         b[i] = random_number();
