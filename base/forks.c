@@ -1,6 +1,6 @@
 #include "forks.h"
 
-/* The linker's names for the array. Weak: a program without any part has none. */
+/* The linker's names for the array. Weak: a program without entries has no array. */
 extern const struct forks_part __start_accel_forks[] __attribute__((weak, visibility("hidden")));
 extern const struct forks_part __stop_accel_forks[] __attribute__((weak, visibility("hidden")));
 

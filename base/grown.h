@@ -1,5 +1,5 @@
 /*
- * Text that grows, for what is written to files. For one thread.
+ * Text that grows, for writing files. Not thread-safe.
  */
 #ifndef ACCEL_GROWN_H
 #define ACCEL_GROWN_H
@@ -7,11 +7,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Starts as all zero. The text ends with a NUL beyond its length, once there is any; free() it. */
+/* Starts as all zero. A NUL follows the text, unless it is NULL. The caller frees `text`. */
 struct grown {
     char *text;
     size_t length, size;
-    bool failed; /* there was no memory for all of it */
+    bool failed; /* memory ran out: the text is not complete */
 };
 
 void grown_add(struct grown *grown, const char *bytes, size_t length);

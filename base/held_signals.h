@@ -1,6 +1,6 @@
 /*
- * Writing to files that the program knows nothing of: what that can raise, SIGPIPE by a closed pipe and SIGXFSZ by the
- * limit on the size of files, would end it, or run its handler. Both are held back meanwhile.
+ * Holds back SIGPIPE (from a closed pipe) and SIGXFSZ (from the limit on file sizes) while libaccel writes to its own files: they
+ * would end the program, or run its handler.
  */
 #ifndef ACCEL_HELD_SIGNALS_H
 #define ACCEL_HELD_SIGNALS_H
@@ -8,15 +8,15 @@
 #include <signal.h>
 #include <stdbool.h>
 
-/* The mask to go back to, and what was pending before. */
+/* The thread's former mask, and the signals that were pending before. */
 struct held_signals {
     sigset_t before, pending;
 };
 
-/* Of the calling thread, which calls signals_release() next. Both keep errno. */
+/* Holds both signals of the calling thread until signals_release(). Both functions keep errno. */
 void signals_hold(struct held_signals *held);
 
-/* failed: something was not written, so one of them may be pending: it is taken off, unless it was before. */
+/* failed: a write failed, so one of the signals may be pending. It is removed, unless it was pending before. */
 void signals_release(const struct held_signals *held, bool failed);
 
 #endif

@@ -6,7 +6,7 @@
 #include "forks.h"
 #include "clock.h"
 
-/* Threads. Sequentially consistent: of one that comes in and one that forks, one sees the other. */
+/* Counts of threads. Sequentially consistent: if one thread enters while another forks, at least one sees the other. */
 static atomic_int inside, iterating, forking;
 static atomic_bool forked;
 static _Thread_local int depth __attribute__((tls_model("initial-exec")));
@@ -91,7 +91,7 @@ void linker_await_forks(void)
 
 void linker_before_fork(bool (*maps)(void))
 {
-    int own = depth > 0; /* a constructor that forks, in a library that this thread loads */
+    int own = depth > 0; /* this thread loads a library whose constructor forks */
     atomic_fetch_add(&forking, 1);
     atomic_store(&forked, true);
     if (atomic_load(&inside) <= own)

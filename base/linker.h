@@ -1,38 +1,36 @@
 /*
- * The dynamic linker's work and the program's forks, apart from each other.
+ * Keeps our use of the dynamic linker and the program's forks apart.
  *
- * glibc gives a forked child the linker as another thread has left it in the middle of its work: in 2.36, dl_iterate_phdr() in
- * such a child waits for a lock without an owner (dl_load_write_lock is not made anew by fork(), as dl_load_lock is), and
- * dlopen() finds lists half made. So a fork waits until libaccel's own work with the linker is done, and that does not begin
- * while a fork is under way. No lock is held over either: each waits for a bounded time, for what it waits for may itself need
- * what the other has (an allocator's lock, or the linker's).
+ * A forked child gets the linker as another thread left it in the middle of its work. In glibc 2.36 dl_iterate_phdr() in such a
+ * child waits for a lock that has no owner (fork() resets dl_load_lock, but not dl_load_write_lock), and dlopen() finds half-made
+ * lists. So a fork waits until libaccel's own work with the linker is done, and that work does not begin during a fork. Both wait
+ * for a bounded time and hold no lock: each may need a lock that the other holds (the allocator's, or the linker's).
  *
- * All functions are thread-safe, and leave errno alone.
+ * All functions are thread-safe and keep errno.
  */
 #ifndef ACCEL_LINKER_H
 #define ACCEL_LINKER_H
 
 #include <stdbool.h>
 
-/* Around each use of dlopen(); within another pair they are nothing. */
+/* Call these around each dlopen(). A pair within a pair does nothing. */
 void linker_enter(void);
 void linker_leave(void);
 
-/* The same around each use of dl_iterate_phdr(). The second does not wait: false, and nothing to leave, while a fork is under
- * way. */
+/* Call these around each dl_iterate_phdr(). linker_enter_iteration_now() does not wait: during a fork it returns false, and there is
+ * nothing to leave. */
 void linker_enter_iteration(void);
 bool linker_enter_iteration_now(void);
 void linker_leave_iteration(void);
 
-/* Waits for the forks that are under way, for 1 s at most, after a library was loaded and before it is called: if it has asked for
- * pthread_atfork(3) since a fork began, that fork will not call it, and the child would find a lock taken that is held now. */
+/* Waits at most 1 s for running forks. Call it after loading a library and before calling it: a fork that began before the
+ * library's pthread_atfork(3) does not run that handler, and the child would find the library's locks taken. */
 void linker_await_forks(void);
 
-/* For pthread_atfork(3). Before a fork: waits for the other threads' work; for 10 ms, and after that for no more than 1 s while
- * the linker maps what it loads, as maps() tells, or a thread iterates, which takes longer where it is off its processor: the rest
- * of a load does a child no harm. */
+/* For pthread_atfork(3). Waits for other threads' work with the linker: 10 ms, and up to 1 s as long as the linker maps a library
+ * (maps() returns true) or a thread iterates. The rest of a load does no harm to a child. */
 void linker_before_fork(bool (*maps)(void));
-/* Whether there has been a fork in this process, or the one it is a child of. */
+/* Whether this process or its parent has forked. */
 bool linker_has_forked(void);
 
 void linker_after_fork(void);

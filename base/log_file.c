@@ -16,7 +16,7 @@ static bool is_trusted(uid_t owner)
     return owner == 0 || owner == geteuid();
 }
 
-/* A descriptor of the folder, and the name in it; -1 with errno. */
+/* Opens the path's folder, and points *name to the name in it; -1 with errno. */
 static int open_folder(const char *path, const char **name)
 {
     char folder[PATH_MAX];
@@ -29,8 +29,8 @@ static int open_folder(const char *path, const char **name)
     return open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Whether nobody but root and this user can have put the link there, nor can put another one in its place: not where all
- * may write, unless the folder's sticky bit keeps names to their owners. */
+/* Whether only root and this user can have made the link, and only they can replace it. Where all may write, that needs the folder's
+ * sticky bit. */
 static bool may_follow(int folder, const char *name)
 {
     struct stat st, link;
@@ -51,7 +51,7 @@ static const char *objection(int folder, int fd)
     return file.st_nlink > 1 ? "it has several names, in a folder where all may write" : NULL;
 }
 
-/* Waits for nothing: neither for the reader of a FIFO nor for a device. */
+/* Does not wait for a FIFO's reader, nor for a device. */
 static int open_in(int folder, const char *name, const char **wrong)
 {
     const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
@@ -72,7 +72,7 @@ static int open_in(int folder, const char *name, const char **wrong)
         close(fd);
         return -1;
     }
-    fcntl(fd, F_SETFL, O_APPEND); /* from here on, a slow reader is waited for */
+    fcntl(fd, F_SETFL, O_APPEND); /* writes wait for a slow reader */
     return fd;
 }
 

@@ -1,15 +1,14 @@
 /*
- * How a log's file is opened: by a path that may be in a folder where others may write, too.
+ * Opens a log file, also in a folder where other users may write.
  */
 #ifndef ACCEL_LOG_FILE_H
 #define ACCEL_LOG_FILE_H
 
-/* Opens for appending, and makes the file where there is none; close-on-exec, never a controlling terminal. Returns the
- * descriptor, or -1 and in *wrong why not, as constant text.
+/* Opens `path` for appending, and creates it if there is none; close-on-exec, never as controlling terminal. Returns the
+ * descriptor, or -1 and the reason in *wrong, as constant text. Thread-safe.
  *
- * A symbolic link is followed where it is root's or the user's own (/dev/stderr is one). In a folder where all may write, a
- * file of another user is refused, and one that has further names: it would be any file that somebody has linked there.
- * A FIFO that nobody reads is not waited for. Any thread. */
+ * Follows a symbolic link only if it belongs to root or the user (/dev/stderr is one). In a folder where all may write, it refuses a
+ * file of another user, and one with several names: somebody may have linked any file there. Does not wait for the reader of a FIFO. */
 int log_file_open(const char *path, const char **wrong);
 
 #endif

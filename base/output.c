@@ -21,8 +21,8 @@
 
 /* ---- Files ---- */
 
-/* What tells a file from all others. A file system may give the number of a file that was deleted to the next one, so
- * the time when it was made is a part of it, where the system knows that. */
+/* Identifies a file. A file system may reuse the inode number of a deleted file, so the birth time is part of it if the system
+ * has one. */
 struct identity {
     dev_t dev;
     ino_t ino;
@@ -46,7 +46,7 @@ static bool identify(int fd, struct identity *identity)
         }
         return true;
     }
-    /* Sandboxes may not allow it. */
+    /* A sandbox may forbid it. */
     if (fstat(fd, &st) != 0)
         return false;
     identity->dev = st.st_dev;
@@ -61,7 +61,7 @@ static bool is_file(int fd, const struct identity *wanted)
            is.seconds == wanted->seconds && is.nanoseconds == wanted->nanoseconds;
 }
 
-/* As file_write(), with no signal that a closed pipe or a limit on files would send to the program. */
+/* file_write() without SIGPIPE and SIGXFSZ. */
 static int write_all(int fd, const char *bytes, size_t length, size_t *written)
 {
     struct held_signals held;
@@ -98,9 +98,9 @@ static int log_fd = -1;
 static struct identity log_file;
 static bool log_is_stderr;
 static pid_t opened_by,
-    named_by; /* processes: that opened it; that said that it could not be opened */
+    named_by; /* the processes that opened it, and that said that it cannot be opened */
 static bool full_said;
-static bool cut; /* a line, at its end */
+static bool cut; /* the file ends with a part of a line */
 static struct accel_ranks ranks;
 
 void output_start(void)
@@ -135,7 +135,7 @@ static bool expand(const char *pattern, char *path, size_t size)
         case '%':
             text_char(&text, '%');
             break;
-        default: /* no such sequence: as it stands */
+        default: /* unknown: copied as it stands */
             text_char(&text, '%');
             continue;
         }
@@ -144,7 +144,7 @@ static bool expand(const char *pattern, char *path, size_t size)
     return text_end(&text);
 }
 
-/* One line about the log's file, in which a long path leaves room for what is wrong. */
+/* Prints one line about the log's file; a long path is cut, so that the reason has room. */
 static void say_of_file(const char *pattern, const char *what, const char *wrong,
                         const char *outcome)
 {
@@ -157,7 +157,7 @@ static void say_of_file(const char *pattern, const char *what, const char *wrong
     accel_say("ACCEL_LOG_FILE: %s cannot be %s (%s); %s", buffer, what, wrong, outcome);
 }
 
-/* The file of a pattern, or -1: what keeps it from being opened is said once. */
+/* Opens the pattern's file, or returns -1 and says why, once. */
 static int open_named(const char *pattern)
 {
     char path[PATH_MAX];
@@ -175,10 +175,10 @@ static void open_output(const char *pattern)
     int fd = pattern ? open_named(pattern) : -1;
     cut = false;
     log_is_stderr = fd < 0;
-    /* A number of its own, high up: programs close and reuse the low ones. */
+    /* A high number: programs close and reuse the low ones. */
     int from = fd >= 0 ? fd : is_stderr_there() ? STDERR_FILENO : -1;
     log_fd = fcntl(from, F_DUPFD_CLOEXEC, 200);
-    if (log_fd < 0) /* too few descriptors allowed */
+    if (log_fd < 0) /* the limit on descriptors is low */
         log_fd = fcntl(from, F_DUPFD_CLOEXEC, 3);
     if (fd >= 0)
         close(fd);
@@ -186,7 +186,7 @@ static void open_output(const char *pattern)
     opened_by = getpid();
 }
 
-/* What was cut is no line, and shall not spoil the next one. Returns 0 or an errno value. */
+/* Ends a cut line first, so that this one stands alone. Returns 0 or an errno value. */
 static int put_line(const char *bytes, size_t length)
 {
     size_t written;
@@ -205,7 +205,7 @@ static void write_log(const char *pattern, const char *bytes, size_t length)
     bool child = opened_by && pattern && strstr(pattern, "%p") && opened_by != getpid();
     if (child && ours)
         close(log_fd);
-    /* A child's descriptors are copied before its memory: one that another thread opened meanwhile is in this alone. */
+    /* fork() copies descriptors before memory: the child's memory may name a descriptor that another thread opened in between. */
     bool lost = !ours && opened_by != getpid();
     if (lost || child || (pattern && !ours)) {
         open_output(pattern);

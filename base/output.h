@@ -1,27 +1,25 @@
 /*
- * Where lines go: stderr or ACCEL_LOG_FILE.
+ * Writes lines to stderr or to ACCEL_LOG_FILE.
  */
 #ifndef ACCEL_OUTPUT_H
 #define ACCEL_OUTPUT_H
 
 #include <stddef.h>
 
-/* To stderr, without raising SIGPIPE or SIGXFSZ; what cannot be written is dropped. Nothing where the program was started
- * without a stderr, or has put something else in its place. Keeps errno. */
+/* Writes to stderr, without raising SIGPIPE or SIGXFSZ, and drops bytes that cannot be written. Writes nothing if the program was
+ * started without a stderr, or has replaced it by another file. Keeps errno. */
 void output_stderr(const char *bytes, size_t length);
 
-/* Writes to the log: the file of this pattern (%p pid, %h host, %r MPI or Slurm rank, %% a percent
- * sign; NULL: stderr), opened at the first use, in a child process once more where the pattern has
- * %p, and again where the program has closed it. A file that cannot be opened is named once on
- * stderr, which is then used; one that cannot be written, too, and what is lost is lost. Nothing is
- * written to a descriptor whose number the program has reused. Keeps errno. Thread-safe. */
+/* Writes to the log: the file of this pattern (%p pid, %h host, %r MPI or Slurm rank, %% a percent sign; NULL: stderr). Opens it at
+ * the first use, again in a child process if the pattern has %p, and again if the program has closed it. If it cannot be opened, one
+ * message says so, and stderr takes its place. If it cannot be written, one message says so, and the lines are lost. Never writes to a
+ * descriptor number that the program has reused. Keeps errno. Thread-safe. */
 void output_log(const char *pattern, const char *bytes, size_t length);
 
-/* The same at exit, where another thread, or this one in a signal handler, may be at it for ever: then
- * nothing is written. */
+/* The same at exit. Writes nothing if another thread, or this one under a signal handler, holds the log's lock. */
 void output_log_at_exit(const char *pattern, const char *bytes, size_t length);
 
-/* Notes what stderr is, and the rank for %r from the environment. Once, at start. */
+/* Notes which file stderr is, and the rank for %r from the environment. Once, at start. */
 void output_start(void);
 
 #endif

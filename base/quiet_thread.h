@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* Starts a detached thread that takes none of the program's signals, nor do the threads that it starts. False where there can
- * be none. Thread-safe. */
+/* Starts a detached thread with all signals blocked, also for the threads that it starts. False if it cannot be started.
+ * Thread-safe. */
 bool quiet_thread(void *(*run)(void *unused));
 
 #endif

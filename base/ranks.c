@@ -8,7 +8,7 @@
 /* -1: not known. */
 enum { RANK, SIZE, LOCAL_RANK, LOCAL_SIZE, NODES, FIELDS };
 
-/* Innermost first: an mpirun within a Slurm job starts its daemons with srun, whose variables its ranks inherit. */
+/* Innermost first: mpirun in a Slurm job starts its daemons with srun, and the ranks inherit srun's variables. */
 static const char *const launchers[][FIELDS] = {
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE", NULL},
@@ -21,7 +21,7 @@ static const char *const launchers[][FIELDS] = {
     {"FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", NULL, "FLUX_JOB_NNODES"},
 };
 
-/* Digits alone, and those within `max`; -1 where there are none. */
+/* The decimal number in `text`, at most `max`; -1 for anything else. */
 static int64_t digits(const char **at, int64_t max)
 {
     int64_t value = 0;
@@ -46,7 +46,7 @@ static int count_of(const char *name)
     return (int)number(name, INT_MAX - 1);
 }
 
-/* The entry of a node in a list such as 4(x2),3. */
+/* A node's entry in a list such as 4(x2),3. */
 static int tasks_of_node(const char *list, int node)
 {
     while (list && *list && node >= 0) {
@@ -67,8 +67,7 @@ static int tasks_of_node(const char *list, int node)
     return -1;
 }
 
-/* A job's own shell has a PROCID too. The highest numbers of steps are those of Slurm's own: batch, extern,
- * interactive. */
+/* A job's own shell has a PROCID too. The highest step numbers are Slurm's own: batch, extern, interactive. */
 static void read_slurm(int field[FIELDS])
 {
     int64_t step = number("SLURM_STEP_ID", UINT32_MAX);
@@ -84,7 +83,7 @@ static void read_slurm(int field[FIELDS])
     field[NODES] = count_of("SLURM_STEP_NUM_NODES");
 }
 
-/* What of `other` is not known yet, and fits. */
+/* Fills in unknown values from `other`, if it names the same rank. */
 static void add(int field[FIELDS], int other[FIELDS])
 {
     if (other[RANK] < 0 || (field[RANK] >= 0 && other[RANK] != field[RANK]))

@@ -1,10 +1,10 @@
 /*
- * What the user is told without having asked: one line on stderr where something is wrong.
+ * Messages: one line on stderr when something is wrong.
  */
 #ifndef ACCEL_SAY_H
 #define ACCEL_SAY_H
 
-/* Writes "accel: ..." in one write(). The format knows %s and %d alone. Thread-safe. */
+/* Writes "accel: ..." in one write(). The format has %s and %d only. Thread-safe. */
 __attribute__((format(printf, 1, 2))) void accel_say(const char *format, ...);
 
 #endif

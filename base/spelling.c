@@ -17,14 +17,14 @@ static int least(int a, int b, int c)
     return ab < c ? ab : c;
 }
 
-/* Levenshtein's: row i has the distances of the first i characters of `a` to each beginning of `b`. */
+/* Row i has the distances of the first i characters of `a` to each prefix of `b`. */
 int spelling_distance(const char *a, const char *b)
 {
     int row[LONGEST + 1], rows = (int)strnlen(a, LONGEST), columns = (int)strnlen(b, LONGEST);
     for (int j = 0; j <= columns; j++)
         row[j] = j;
     for (int i = 1; i <= rows; i++) {
-        int diagonal = row[0]; /* of the row before */
+        int diagonal = row[0]; /* from the row before */
         row[0] = i;
         for (int j = 1; j <= columns; j++) {
             bool differ = upper(a[i - 1]) != upper(b[j - 1]);

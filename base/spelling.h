@@ -1,11 +1,11 @@
 /*
- * How far two words are apart.
+ * The distance of two words.
  */
 #ifndef ACCEL_SPELLING_H
 #define ACCEL_SPELLING_H
 
-/* How many characters have to be changed, put in, or left out, to make one word of the other: 0 for the same word. Upper and
- * lower case are one. Looks at the first 64 characters of each. Allocates nothing, asks no locale; any thread may use it. */
+/* Returns the Levenshtein distance of the first 64 characters, without regard to case: 0 for the same word. Allocates nothing, uses
+ * no locale. Thread-safe. */
 int spelling_distance(const char *a, const char *b);
 
 #endif

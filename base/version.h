@@ -1,10 +1,10 @@
 /*
- * The version, which the file VERSION has.
+ * The version, from the file VERSION.
  */
 #ifndef ACCEL_VERSION_H
 #define ACCEL_VERSION_H
 
-/* Such as "0.1.0". Exported: a program finds it by dlsym(), to see whether libaccel is preloaded and which one. */
+/* Returns, for example, "0.1.0". Exported: a program finds it by dlsym() if libaccel is preloaded. */
 const char *accel_version(void);
 
 #endif
