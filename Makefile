@@ -151,8 +151,8 @@ include tests/testgpu/testgpu.mk
 include tests/bench/bench.mk
 include tests/sanitize/sanitize.mk
 
-$(TEST_PROGRAMS) $(LAPACK_PROGRAMS) $(FAULT_PROGRAMS) $(PROOF_PROGRAMS) $(REGRET)/replay $(REGRET)/record $(FUZZ_PROGRAMS): \
-    $(BUILD)/compiler.flags $(BUILD)/link.flags
+$(TEST_PROGRAMS) $(PROOF_PROGRAMS) $(REGRET)/replay $(REGRET)/record $(FUZZ_PROGRAMS): \
+    $(BUILD)/compiler.flags $(BUILD)/link.flags tests/tests.mk
 $(TESTGPU_CUDA) $(TESTGPU_CUBLAS) $(TESTGPU_CUBLAS_12) $(TESTGPU_SOLVER) $(TESTGPU_SOLVER_12) $(TESTGPU_TESTS): $(BUILD)/compiler.flags
 
 build-deps:

@@ -6,12 +6,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shim"))
-from common import BUILD, ROOT, TEST_GPU, Tap, lines_for, start  # noqa: E402
+from lib.log import lines_for
+from lib.programs import BUILD, ROOT, TEST_GPU, start
+from lib.tap import Tap
 
 SETS = {"oldest": (BUILD / "cuda-oldest/include", "12000"), "newest": (BUILD / "cuda/include", "13050")}
 tap = Tap()

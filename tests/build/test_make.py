@@ -9,12 +9,11 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
-from harness import BUILD, ROOT, Tap  # noqa: E402
+from lib.programs import BUILD, ROOT
+from lib.tap import Tap
 
 MARKS = {"CPPFLAGS": "-DMARK_CPP", "CFLAGS": "-O1 -DMARK_C", "LDFLAGS": "-Wl,--defsym=mark=0x77,-z,now"}
 # Targets that others are made of.
@@ -70,7 +69,7 @@ tap.ok("export WERROR=-Werror" in (ROOT / ".ci/run").read_text() and len(ours) >
 
 # ---- What is edited is built before it is tested ----
 
-sources = sources_of(*(f"{layer}/**/*.[cS]" for layer in ("base", "gpu", "ops", "report", "dispatch", "shim", "cpu_ref", "tool")), "tests/*/*.c")
+sources = sources_of(*(f"{layer}/**/*.[cS]" for layer in ("base", "gpu", "ops", "report", "dispatch", "shim", "cpu_ref", "tool")), "tests/*/*.c", "tests/*/*/*.c")
 output, status = make("-n", f"BUILD={BUILD.relative_to(ROOT)}", *(f"-W{name}" for name in sources), "check", "CHECK=THE-TESTS")
 before, _, _ = output.partition("THE-TESTS")
 words = {word.removeprefix(f"{ROOT}/") for line in before.splitlines() for word in line.split()}
@@ -87,7 +86,7 @@ try:
     def headers_of(name, seen):
         text = (ROOT / name).read_text()
         for included in re.findall(r'(?m)^#\s*include "([^"]+)"', text):
-            places = [Path(name).parent, Path(), Path("tests/shim")]
+            places = [Path(name).parent, Path()]
             path = next((os.path.normpath(p / included) for p in places if (ROOT / p / included).exists()), None)
             if path and path not in seen:
                 seen.add(path)

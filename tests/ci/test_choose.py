@@ -6,12 +6,11 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
-from harness import ROOT, Tap  # noqa: E402
+from lib.programs import ROOT
+from lib.tap import Tap
 
 CHOOSE = ROOT / "tests/ci/choose"
 MINUTES = 21

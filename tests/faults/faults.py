@@ -17,8 +17,8 @@ from collections import Counter, defaultdict, namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shim"))
-from common import BUILD, ROOT, TEST_GPU, TESTS, Tap, parse_log, said, start  # noqa: E402,F401
+from lib.log import parse_log, said
+from lib.programs import ROOT, TEST_GPU, start
 
 # The threads of a BLAS change the rounding, and delays on the device the order: here, neither.
 QUICK = {"OPENBLAS_NUM_THREADS": "1", "TESTGPU_DELAY_US": "0"}

@@ -6,7 +6,10 @@ import re
 import tempfile
 from pathlib import Path
 
-from faults import BUILD, GPU, QUICK, TEST_GPU, TESTS, Fault, Outcome, Tap, ended_well, parse_log, report_on, run, said, sweep, uses
+from faults import GPU, QUICK, Fault, Outcome, ended_well, report_on, run, sweep, uses
+from lib.log import parse_log, said
+from lib.programs import BUILD, TEST_GPU, TESTS
+from lib.tap import Tap
 
 PRELOAD = {"LD_PRELOAD": f"{TESTS / 'libplant.so'}:{BUILD / 'libaccel.so'}"}
 LACKING = ["-l", TESTS / "liblacking.so", "-f", "y"]

@@ -7,7 +7,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from faults import BUILD, GPU, ROOT, Fault, Outcome, Tap, ended_well, parse_log, report_on, run, said, sweep
+from faults import GPU, Fault, Outcome, ended_well, report_on, run, sweep
+from lib.log import parse_log, said
+from lib.programs import BUILD, ROOT
+from lib.tap import Tap
 
 tap = Tap()
 LAPACK = ["-f", "tyesmv", "-k", "@(uniform|well)", "-c", 1, "-n", 20, "-s", 5, "-r", "d@(gesv|potrf|geqrf)"]

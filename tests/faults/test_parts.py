@@ -4,7 +4,9 @@ program's BLAS is asked for the rest alone, each element once, and the log says 
 
 import re
 
-from faults import GPU, Fault, Outcome, Tap, judge, parse_log, report_on, run, sweep, uses
+from faults import GPU, Fault, Outcome, judge, report_on, run, sweep, uses
+from lib.log import parse_log
+from lib.tap import Tap
 
 M, N, K = 500, 460, 130
 ENV = {**GPU, "ACCEL_MEMORY": "300K"}

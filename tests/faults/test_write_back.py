@@ -5,7 +5,9 @@ never goes on with a wrong one."""
 
 import re
 
-from faults import GPU, Fault, Tap, judge, parse_log, report_on, run, sweep, uses
+from faults import GPU, Fault, judge, report_on, run, sweep, uses
+from lib.log import parse_log
+from lib.tap import Tap
 
 CASES = "dgetrf dgeqrf dpotrf dtrtri dgesv dposv dgels dgesdd".split()
 

@@ -2,7 +2,9 @@
 """Results of symm, trmm, trsm, syrk and ger that take their input's place come straight to it, in whole columns. A device that fails
 on the way leaves the columns that are not there to the CPU, which finds their input untouched."""
 
-from faults import GPU, Fault, Tap, judge, parse_log, report_on, run, sweep
+from faults import GPU, Fault, judge, report_on, run, sweep
+from lib.log import parse_log
+from lib.tap import Tap
 
 CASES = "dsymm dtrmm dtrsm dger dsyrk-L dsyrk-U".split()
 

@@ -8,7 +8,7 @@ FUZZ_FLAGS   := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZ_TARGETS := settings config calibration parse
 
 define fuzz_target
-$(TESTS)/replay_$(1): $(call of_obj,tests/fuzz/$(1).c tests/fuzz/replay.c) $(LAYERS) $(TESTS)/.made
+$(TESTS)/replay_$(1): $(call of_obj,tests/fuzz/$(1).c tests/fuzz/replay.c) $(LAYERS) | $(TESTS)
 	$$(CC) $$(TEST_FLAGS) -o $$@ $$(filter %.o %.a,$$^) -lm -ldl -lpthread
 $(BUILD)/fuzz/$(1): tests/fuzz/$(1).c tests/fuzz/fuzz.h $(LAYERS)
 	@mkdir -p $$(@D)

@@ -1,11 +1,10 @@
 #!/usr/bin/python3 -B
 """What the fuzzers start from, and what they have found: every file goes through its target, without a fuzzer."""
 
-import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shim"))
-from common import TESTS, Tap, start  # noqa: E402
+from lib.programs import start
+from lib.tap import Tap
 
 HERE = Path(__file__).resolve().parent
 tap = Tap()

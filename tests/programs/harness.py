@@ -8,38 +8,16 @@ asks for equality. Output is TAP.
 """
 
 import array
-import json
-import os
 import re
-import shutil
-import subprocess
-import sys
-import tempfile
 from collections import namedtuple
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = ROOT / os.environ.get("BUILD", "build")
+from lib.log import FAILURES, parse_log
+from lib.programs import NO_GPU, SHIM, TEST_GPU, run
+from lib.regress import record
+from lib.tap import Tap
+
 WORK = Path(__file__).resolve().parent / "work"
-DEBIAN_PYTHON = "/usr/bin/python3"
-VENV_PYTHON = str(BUILD / "venv/bin/python")
-
-# Set by `make test-all`: tests that have a short form and a long one take the long one.
-LONG = os.environ.get("TEST_LONG") == "1"
-
-# A sanitizer's runtime comes before all others, with libaccel and without it: see tests/sanitize/run.
-RUNTIME = [*filter(None, [os.environ.get("SANITIZER_RUNTIME")])]
-UNDER_TSAN = any("libtsan" in path for path in RUNTIME)
-SHIM = {"LD_PRELOAD": ":".join([*RUNTIME, str(BUILD / "libaccel.so")])}
-# A real GPU of this machine is hidden by the driver's own variable.
-NO_GPU = {**SHIM, "CUDA_VISIBLE_DEVICES": "-1"}
-TEST_GPU = {**SHIM, "ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "ACCEL_POLICY": "gpu"}
-
-WHY = set(
-    "faster forced device_data required small slower unsupported workspace_query bad_argument empty off user "
-    "no_gpu warming no_memory busy error forked verify_failed".split()
-)
-FAILURES = {"no_memory", "busy", "error", "forked", "verify_failed"}
 THRESHOLD = 16
 TYPES = {  # array code, eps
     "float32": ("f", 2.0**-23),
@@ -51,81 +29,6 @@ TYPES = {  # array code, eps
 
 # A product the log must show: times=None is "at least once". sym is a regular expression.
 Product = namedtuple("Product", "sym m n k times", defaults=(1,))
-Run = namedtuple("Run", "rc stdout stderr files log")
-
-
-class Tap:
-    def __init__(self):
-        self.count = self.failed = 0
-
-    def ok(self, good, name, *details):
-        self.count += 1
-        self.failed += not good
-        print(f"{'ok' if good else 'not ok'} {self.count} - {name}")
-        if not good:
-            for line in "\n".join(map(str, details)).splitlines()[:30]:
-                self.note("  " + line)
-        sys.stdout.flush()
-        return good
-
-    def note(self, text):
-        print("# " + text)
-
-    def skip(self, name, why):
-        self.ok(True, f"{name} # SKIP {why}")
-
-    def done(self):
-        print(f"1..{self.count}")
-        sys.exit(1 if self.failed else 0)
-
-
-def parse_log(text):
-    """The decision lines among text, as dictionaries; ValueError for a line that breaks the format."""
-    lines = []
-    for line in text.splitlines():
-        if not line.startswith("accel ") or " event=" in line:
-            continue
-        fields = dict(word.split("=", 1) for word in line.split()[1:])
-        if not re.fullmatch(r"cpu|gpu\d+(\+gpu\d+)*(\+cpu)?", fields.get("ran", "")):
-            raise ValueError("ran: " + line)
-        if fields.get("why") not in WHY or not fields.get("sym"):
-            raise ValueError("sym or why: " + line)
-        lines.append(fields)
-    return lines
-
-
-def clean_env(home):
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("ACCEL", "XDG_", "OMP_", "OPENBLAS_"))}
-    for name in ("LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "PYTHONPATH"):
-        env.pop(name, None)
-    if RUNTIME:
-        env.update(LD_PRELOAD=":".join(RUNTIME))
-    env.update(HOME=home, LC_ALL="C.UTF-8", PYTHONHASHSEED="0", PYTHONDONTWRITEBYTECODE="1")
-    # Two threads everywhere: the number of threads changes the rounding.
-    env.update(OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2")
-    return env
-
-
-def run(argv, extra, timeout=180):
-    """Runs argv in a folder of its own: @OUT@ stands for its path, and @HOME@ for the one above, where logs go."""
-    home = tempfile.mkdtemp(prefix="accel-program-")
-    try:
-        out = Path(home, "out")
-        out.mkdir()
-        place = lambda text: text.replace("@OUT@", str(out)).replace("@HOME@", home)
-        env = clean_env(home)
-        env.update({name: place(value) for name, value in extra.items()})
-        done = subprocess.run(
-            [place(a) for a in argv], cwd=out, env=env, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout,
-        )
-        files = {p.name: p.read_bytes() for p in sorted(out.iterdir())}
-        log = "".join(p.read_text() for p in sorted(Path(home).glob("log.*")))
-        return Run(done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace"), files, log)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Run(-1, "", str(error), {}, "")
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
 
 
 def results(stdout):
@@ -191,20 +94,6 @@ def decisions(tap, name, text, ran, why, products):
         label = f"{name}: {p.sym} {p.m} x {p.n} x {p.k} ran={ran} why={why}"
         tap.ok(enough and len(hits) == len(right), label, f"{len(right)} of {len(hits)} such lines; log:", *seen)
     return lines
-
-
-def record(tap, program, mode, failed, lines, comparisons, worst, floor, limit):
-    """A line for the table of `make regress`. failed: how many tests had failed before. lines: decisions, None where there was no
-    log. worst, floor: the largest difference with libaccel, and without it between two numbers of threads; limit: what is allowed.
-    All three in the same unit."""
-    path = os.environ.get("REGRESS_RECORD")
-    if not path:
-        return
-    entry = {"program": program, "mode": mode, "calls": None if lines is None else len(lines),
-             "gpu": 0 if lines is None else sum(f["ran"] == "gpu0" for f in lines),
-             "comparisons": comparisons, "worst": worst, "floor": floor, "limit": limit, "good": tap.failed == failed}
-    with open(path, "a") as out:  # one write: several tests append
-        out.write(json.dumps(entry) + "\n")
 
 
 def check(tap, name, argv, products):

@@ -11,7 +11,11 @@ What a case has to show is a list of routines, without type, in the real types' 
 
 import re
 
-from harness import FAILURES, NO_GPU, ROOT, SHIM, TEST_GPU, Tap, parse_log, record, run, same_bytes
+from harness import same_bytes
+from lib.log import FAILURES, parse_log
+from lib.programs import NO_GPU, ROOT, SHIM, TEST_GPU, run
+from lib.regress import record
+from lib.tap import Tap
 
 LIMIT = 30
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}

@@ -3,7 +3,11 @@
 
 import re
 
-from harness import FAILURES, NO_GPU, SHIM, TEST_GPU, Product, Tap, decisions, record, run, same_bytes
+from harness import Product, decisions, same_bytes
+from lib.log import FAILURES
+from lib.programs import NO_GPU, SHIM, TEST_GPU, run
+from lib.regress import record
+from lib.tap import Tap
 
 INPUT = """HPLinpack benchmark input file
 

@@ -1,8 +1,9 @@
 #!/usr/bin/python3 -B
 """NumPy of Debian and from PyPI, whose wheel has 64-bit integers and prefixed names: numpy.linalg on the GPU."""
 
-from harness import DEBIAN_PYTHON, VENV_PYTHON, WORK
+from harness import WORK
 from lapack import main
+from lib.programs import DEBIAN_PYTHON, VENV_PYTHON
 
 EXPECTED = {
     "solve": "gesv",

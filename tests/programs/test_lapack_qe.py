@@ -9,8 +9,12 @@ import re
 import tempfile
 from pathlib import Path
 
-from harness import FAILURES, NO_GPU, SHIM, TEST_GPU, Tap, parse_log, record, run, same_bytes
+from harness import same_bytes
 from lapack import IDLE, ONE_THREAD, routine
+from lib.log import FAILURES, parse_log
+from lib.programs import NO_GPU, SHIM, TEST_GPU, run
+from lib.regress import record
+from lib.tap import Tap
 
 ATOM = """ &input
    title='Si', zed=14.0, rel=1, config='[Ne] 3s2 3p2 3d-1', iswitch=3, dft='PZ'

@@ -1,8 +1,9 @@
 #!/usr/bin/python3 -B
 """SciPy of Debian and from PyPI: scipy.linalg and scipy.linalg.lapack on the GPU."""
 
-from harness import DEBIAN_PYTHON, VENV_PYTHON, WORK
+from harness import WORK
 from lapack import main
+from lib.programs import DEBIAN_PYTHON, VENV_PYTHON
 
 EXPECTED = {
     "lu_factor": "getrf",

@@ -1,8 +1,9 @@
 #!/usr/bin/python3 -B
 """scikit-learn of Debian and from PyPI: fits that are linear algebra, in SciPy's LAPACK and NumPy's, on the GPU."""
 
-from harness import DEBIAN_PYTHON, VENV_PYTHON, WORK
+from harness import WORK
 from lapack import main
+from lib.programs import DEBIAN_PYTHON, VENV_PYTHON
 
 
 def expected(solve, inverse, pinvh):

@@ -1,7 +1,8 @@
 #!/usr/bin/python3 -B
 """NumPy of Debian and from PyPI: row-major products through CBLAS, so m, n and k are NumPy's own."""
 
-from harness import DEBIAN_PYTHON, VENV_PYTHON, WORK, Product, main
+from harness import WORK, Product, main
+from lib.programs import DEBIAN_PYTHON, VENV_PYTHON
 
 
 def products(name):

@@ -1,7 +1,8 @@
 #!/usr/bin/python3 -B
 """SciPy of Debian and from PyPI."""
 
-from harness import DEBIAN_PYTHON, VENV_PYTHON, WORK, Product, main
+from harness import WORK, Product, main
+from lib.programs import DEBIAN_PYTHON, VENV_PYTHON
 
 
 def products(prefix):

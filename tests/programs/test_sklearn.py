@@ -1,7 +1,8 @@
 #!/usr/bin/python3 -B
 """scikit-learn of Debian and from PyPI. Its own extension modules call SciPy's function pointers."""
 
-from harness import DEBIAN_PYTHON, VENV_PYTHON, WORK, Product, main
+from harness import WORK, Product, main
+from lib.programs import DEBIAN_PYTHON, VENV_PYTHON
 
 
 def products(numpy, scipy):

@@ -3,7 +3,7 @@
 PROOF          := $(BUILD)/proof
 PROOF_PROGRAMS := $(addprefix $(PROOF)/,measure time_calls ending lapack_rules)
 PROOF_TESTS    := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so cuda_program \
-                    random_lapack random_lapack64 fortran_calls lapacke device_lapack $(UNIT_TESTS))
+                    random_lapack random_lapack64 fortran_calls lapacke device_lapack) $(UNIT_TESTS)
 
 .PHONY: proof-programs gpu-bundle
 proof-programs: $(PROOF_PROGRAMS) $(PROOF_TESTS)
@@ -11,7 +11,7 @@ test-programs: $(PROOF_PROGRAMS)
 
 $(PROOF)/measure: $(call of_obj,$(wildcard tests/proof/measure*.c) tests/proof/driver.c) $(LAYERS) | cuda-headers
 	@mkdir -p $(@D)
-	$(CC) $(TEST_FLAGS) -isystem $(CUDA_INCLUDE) -o $@ $(filter %.o %.a,$^) -lm -ldl -lpthread
+	$(CC) $(TEST_FLAGS) -o $@ $(filter %.o %.a,$^) -lm -ldl -lpthread
 # Linked as users' programs are: by the generic names of BLAS and LAPACK.
 $(PROOF)/time_calls: tests/proof/time_calls.c
 $(addprefix $(PROOF)/,ending lapack_rules): $(PROOF)/%: tests/proof/%.c

@@ -8,13 +8,12 @@ import os
 import re
 import statistics
 import subprocess
-import sys
 import tarfile
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
-from harness import BUILD, ROOT, Tap  # noqa: E402
+from lib.programs import BUILD, ROOT
+from lib.tap import Tap
 
 STEPS = "build device unit measure random blas lapack sanitizer calibrate timings".split()
 CALLS = {c: x for x, c in enumerate("dgemm sgemm zgemm dsyrk dtrsm dgetrf dpotrf dgeqrf dsyevd dgesdd".split())}

@@ -6,12 +6,12 @@ arguments must reach the program's own handler."""
 import itertools
 import re
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shim"))
-from common import BUILD, NO_GPU, ROOT, SHIM, TEST_GPU, TESTS, Tap, clean_env, parse_log  # noqa: E402
+from lib.log import parse_log
+from lib.programs import BUILD, NO_GPU, ROOT, SHIM, TEST_GPU, TESTS, clean_env
+from lib.tap import Tap
 
 LIBRARIES = {"OpenBLAS": "openblas-pthread", "BLIS": "blis-pthread", "reference": "blas"}
 MODES = {"no GPU": NO_GPU, "ACCEL=0": {**SHIM, "ACCEL": "0"}, "test GPU": {**TEST_GPU, "TESTGPU_DELAY_US": "0"}}

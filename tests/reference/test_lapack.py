@@ -11,9 +11,9 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shim"))
-from common import BUILD, LONG, NO_GPU, ROOT, SHIM, TEST_GPU, Tap, clean_env  # noqa: E402
-from inputs import INPUTS, OTHERS, PROGRAMS, data  # noqa: E402
+from inputs import INPUTS, OTHERS, PROGRAMS, data
+from lib.programs import BUILD, LONG, NO_GPU, ROOT, SHIM, TEST_GPU, clean_env
+from lib.tap import Tap
 
 ALL = "--all" in sys.argv[1:]
 CHOSEN = set(sys.argv[1:]) - {"--all"}

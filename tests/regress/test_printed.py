@@ -4,13 +4,14 @@ augmented plane waves), CVXOPT (convex optimisation), Octave's control theory (S
 (regressions). Without libaccel with one thread and with two, which is the noise floor; with it and no GPU; with the test GPU."""
 
 import re
-import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
-from harness import DEBIAN_PYTHON, FAILURES, NO_GPU, TEST_GPU, Tap, parse_log, record, run  # noqa: E402
+from compare import compare
+from lib.log import FAILURES, parse_log
+from lib.programs import DEBIAN_PYTHON, NO_GPU, TEST_GPU, run
+from lib.regress import record
+from lib.tap import Tap
 
-from compare import compare  # noqa: E402
 
 ONE, TWO = ({"OPENBLAS_NUM_THREADS": n, "OMP_NUM_THREADS": n} for n in "12")
 LOG = {"ACCEL_LOG": "1", "ACCEL_LOG_FILE": "@HOME@/log.%p"}

@@ -5,7 +5,7 @@ REGRET := $(BUILD)/regret
 regret-programs: $(REGRET)/record $(REGRET)/replay
 .PHONY: regret-programs regret
 
-$(REGRET)/record: tests/regret/record.c $(patsubst %,$(BUILD)/tool/%.o,fill library survey workload) $(LAYERS)
+$(REGRET)/record: tests/regret/record.c $(BUILD)/tool.a $(LAYERS)
 	@mkdir -p $(@D)
 	$(CC) $(WARN) $(HEADERS_TOO) -O2 -I. -I$(BUILD) $(SANITIZE_FLAGS) $(CPPFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o %.a,$^) -lm -ldl -lpthread
 $(REGRET)/replay: tests/regret/replay.c $(LAYERS)

@@ -3,11 +3,9 @@
 GPU whose recording is kept. The goals are in replay.c. Nothing is timed here: the same files give the same result."""
 
 import subprocess
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
-from harness import BUILD, ROOT, Tap  # noqa: E402
+from lib.programs import BUILD, ROOT
+from lib.tap import Tap
 
 REPLAY = BUILD / "regret/replay"
 FOLDERS = (ROOT / "tests/regret/recorded", ROOT / "docs/measurements/regret")

@@ -2,13 +2,12 @@
 """Programs with threads of their own, for ThreadSanitizer, which does not follow forks: tests/sanitize/run."""
 
 import re
-import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shim"))
-from common import LOG, NO_GPU, TEST_GPU, TESTS, Tap, start  # noqa: E402
+from lib.programs import LOG, NO_GPU, TEST_GPU, TESTS, start
+from lib.tap import Tap
 
 tap = Tap()
 REFERENCE = {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/blas:/usr/lib/x86_64-linux-gnu/blas64"}

@@ -3,7 +3,9 @@
 
 import re
 
-from common import BUILD, LOG, NO_GPU, SHIM, TEST_GPU, TESTS, Tap, lines_for, parse_log, said, start
+from lib.log import lines_for, parse_log
+from lib.programs import BUILD, LOG, NO_GPU, SHIM, TEST_GPU, TESTS, start
+from lib.tap import Tap
 
 tap = Tap()
 

@@ -4,7 +4,8 @@ found, and one jump with ACCEL=0 or on a machine without a GPU."""
 
 import glob
 
-from common import BUILD, NO_GPU, SHIM, TEST_GPU, TESTS, Tap, start
+from lib.programs import BUILD, NO_GPU, SHIM, TEST_GPU, TESTS, start
+from lib.tap import Tap
 
 tap = Tap()
 LIMIT = 20

@@ -7,7 +7,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from common import BUILD, Tap, clean_env
+from lib.programs import BUILD, clean_env
+from lib.tap import Tap
 
 LIMIT = 512  # KiB
 LIBRARY = BUILD / "libaccel.so"

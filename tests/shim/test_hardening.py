@@ -10,7 +10,9 @@ import tempfile
 import threading
 from pathlib import Path
 
-from common import BUILD, LOG, NO_GPU, TEST_GPU, TESTS, UNDER_TSAN, Tap, clean_env, lines_for, parse_log, said, start
+from lib.log import lines_for, parse_log, said
+from lib.programs import BUILD, LOG, NO_GPU, TEST_GPU, TESTS, UNDER_TSAN, clean_env, start
+from lib.tap import Tap
 
 tap = Tap()
 ROOT_USER = os.geteuid() == 0

@@ -7,7 +7,9 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from common import LOG, NO_GPU, RUNTIME, SHIM, TEST_GPU, TESTS, UNDER_TSAN, Tap, parse_log, start
+from lib.log import parse_log
+from lib.programs import LOG, NO_GPU, RUNTIME, SHIM, TEST_GPU, TESTS, UNDER_TSAN, start
+from lib.tap import Tap
 
 tap = Tap()
 COUNT = 3000 if os.environ.get("TEST_LONG") else 300

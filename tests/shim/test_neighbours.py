@@ -6,7 +6,9 @@ import os
 import tempfile
 from pathlib import Path
 
-from common import LOG, NO_GPU, SHIM, TEST_GPU, TESTS, UNDER_TSAN, Tap, lines_for, said, start
+from lib.log import lines_for, said
+from lib.programs import LOG, NO_GPU, SHIM, TEST_GPU, TESTS, UNDER_TSAN, start
+from lib.tap import Tap
 
 tap = Tap()
 MODES = {"ACCEL=0": {**SHIM, "ACCEL": "0"}, "no GPU": NO_GPU, "test GPU": {**TEST_GPU, "TESTGPU_DELAY_US": "0"},

@@ -8,11 +8,12 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import threading
 import time
 from pathlib import Path
 
-from common import LOG, NO_GPU, RUNTIME, SHIM, TEST_GPU, TESTS, Tap, clean_env, lines_for, parse_log, said, start
+from lib.log import lines_for, parse_log, said
+from lib.programs import LOG, NO_GPU, RUNTIME, SHIM, TEST_GPU, TESTS, clean_env, start
+from lib.tap import Tap
 
 tap = Tap()
 REFERENCE = {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/blas", "OPENBLAS_NUM_THREADS": "1", "TESTGPU_DELAY_US": "0"}

@@ -5,7 +5,9 @@ were handed out, tail calls, dlclose, ACCEL_ORIGINAL."""
 import re
 import shutil
 
-from common import LOG, NO_GPU, RUNTIME, SHIM, TEST_GPU, TESTS, Tap, lines_for, said, start
+from lib.log import lines_for, said
+from lib.programs import LOG, NO_GPU, RUNTIME, SHIM, TEST_GPU, TESTS, start
+from lib.tap import Tap
 
 CASES = ["local", "two", "pointer", "pointer64", "tail", "tail-two", "dlclose", "global", "original"]
 MODES = {

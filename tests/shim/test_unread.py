@@ -6,7 +6,8 @@ one without libaccel."""
 import re
 from pathlib import Path
 
-from common import BUILD, NO_GPU, PLAIN, SHIM, TEST_GPU, Tap, start
+from lib.programs import BUILD, NO_GPU, PLAIN, SHIM, TEST_GPU, start
+from lib.tap import Tap
 
 SYSTEM = Path("/usr/lib/x86_64-linux-gnu")
 # The first has every name, and reads nothing at all.

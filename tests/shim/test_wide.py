@@ -2,7 +2,9 @@
 """Sizes beyond 32 bits, of ILP64 libraries under plain names and under 64_ names: in the log in full, and nothing cut
 on the way to the original, which must return at once: another size is 0."""
 
-from common import BUILD, LOG, NO_GPU, PLAIN, TEST_GPU, Tap, lines_for, start
+from lib.log import lines_for
+from lib.programs import BUILD, LOG, NO_GPU, PLAIN, TEST_GPU, start
+from lib.tap import Tap
 
 CALLS = """
 import ctypes, sys

@@ -7,13 +7,11 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
-from harness import TEST_GPU, VENV_PYTHON, clean_env  # noqa: E402
+from lib.programs import TEST_GPU, VENV_PYTHON, clean_env
 
 HERE = Path(__file__).resolve().parent
 SITE = next((Path(VENV_PYTHON).parents[1] / "lib").glob("python3*/site-packages"), Path())

@@ -3,13 +3,11 @@
 
 import contextlib
 import io
-import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
-from check import check_suite  # noqa: E402
-from harness import Tap  # noqa: E402
+from check import check_suite
+from lib.tap import Tap
 
 SUITE = """
 import os, signal, time

@@ -6,13 +6,12 @@ import os
 import pty
 import re
 import subprocess
-import sys
 import tempfile
 import threading
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shim"))
-from common import BUILD, NO_GPU, Tap, start  # noqa: E402
+from lib.programs import BUILD, NO_GPU, start
+from lib.tap import Tap
 
 ACCEL = str(BUILD / "accel")
 HIDDEN = {"CUDA_VISIBLE_DEVICES": NO_GPU["CUDA_VISIBLE_DEVICES"]}

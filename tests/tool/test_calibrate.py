@@ -5,13 +5,12 @@ make sense; without a GPU, with a GPU that fails, with libraries of other names 
 import ctypes
 import os
 import re
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shim"))
-from common import BUILD, NO_GPU, ROOT, SHIM, Tap, start  # noqa: E402
+from lib.programs import BUILD, NO_GPU, ROOT, SHIM, start
+from lib.tap import Tap
 
 SYSTEM = Path("/usr/lib/x86_64-linux-gnu")
 SITE = next((BUILD / "venv/lib").glob("python3*/site-packages"))

@@ -4,13 +4,13 @@ finds each in the calibration; what goes wrong is said in a line and in the exit
 
 import os
 import re
-import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shim"))
-from calibrated import AUTO, put  # noqa: E402
-from common import BUILD, LOG, TESTS, Tap, said, start  # noqa: E402
+from lib.calibrated import AUTO, put
+from lib.log import said
+from lib.programs import BUILD, LOG, TESTS, start
+from lib.tap import Tap
 
 ACCEL = str(BUILD / "accel")
 DEBIAN, VENV = "/usr/bin/python3", str(BUILD / "venv/bin/python")

@@ -5,7 +5,6 @@ import io
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -14,8 +13,8 @@ import numpy as np
 import scipy.io
 import scipy.sparse
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shim"))
-from common import BUILD, ROOT, Tap, clean_env  # noqa: E402
+from lib.programs import BUILD, ROOT, clean_env
+from lib.tap import Tap
 
 TOOL = str(BUILD / "accel")
 PYTHON = "/usr/bin/python3"

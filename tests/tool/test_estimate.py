@@ -3,13 +3,12 @@
 
 import os
 import re
-import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shim"))
-from calibrated import put  # noqa: E402
-from common import BUILD, Tap, start  # noqa: E402
+from lib.calibrated import put
+from lib.programs import BUILD, start
+from lib.tap import Tap
 
 TOOL = str(BUILD / "accel")
 PYTHON = "/usr/bin/python3"

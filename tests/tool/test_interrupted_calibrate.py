@@ -6,14 +6,14 @@ import os
 import resource
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shim"))
-from calibrated import AUTO, put  # noqa: E402
-from common import BUILD, LOG, NO_GPU, ROOT, Tap, clean_env, said, start  # noqa: E402
+from lib.calibrated import AUTO, put
+from lib.log import said
+from lib.programs import BUILD, LOG, NO_GPU, ROOT, clean_env, start
+from lib.tap import Tap
 
 ACCEL = str(BUILD / "accel")
 HIDDEN = {"CUDA_VISIBLE_DEVICES": NO_GPU["CUDA_VISIBLE_DEVICES"]}

@@ -20,8 +20,8 @@ $(TOY)/1/libtoy.so: TOY_FLAGS := -DTOY_VERSION=100
 $(TOY)/2/libtoy.so: TOY_FLAGS := -DTOY_VERSION=200
 $(TOY)/witness/libtoy.so: TOY_FLAGS := -DTOY_VERSION=100 -DTOY_WITNESS
 $(TOY)/witness2/libtoy.so: TOY_FLAGS := -DTOY_VERSION=200 -DTOY_WITNESS
-$(TOY)/%/libtoy.so: tests/shim/toy.c tests/shim/toy_call.h tests/toy/toy.h
+$(TOY)/%/libtoy.so: tests/fixtures/toy/toy.c tests/fixtures/toy/toy_call.h tests/toy/toy.h
 	@mkdir -p $(@D)
 	$(CC) $(TEST_FLAGS) $(TOY_FLAGS) -shared -fPIC -Wl,-soname,libtoy.so -o $@ $<
-$(TOY)/toy_call: tests/shim/toy_call.c tests/shim/toy_call.h tests/toy/toy.h $(TOY)/1/libtoy.so
+$(TOY)/toy_call: tests/fixtures/toy/toy_call.c tests/fixtures/toy/toy_call.h tests/toy/toy.h $(TOY)/1/libtoy.so
 	$(CC) $(TEST_FLAGS) -o $@ $< -L$(TOY)/1 -ltoy -Wl,-z,now

@@ -1,0 +1,446 @@
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "dispatch/cost/calibration.h"
+#include "tests/lib/routine.h"
+
+static char folder[] = "/tmp/accel-model-XXXXXX";
+static char path[64];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) && snprintf(path, sizeof path, "%s/model", folder) > 0 ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    char command[128];
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command);
+}
+
+static const char *put(const char *key, const char *body)
+{
+    return calibration_put(path, &key, &body, 1, true);
+}
+
+static void assert_wrong(const char *part)
+{
+    struct calibration file;
+    const char *wrong = calibration_open(&file, path);
+    assert_non_null(wrong);
+    assert_null(file.text);
+    if (!strstr(wrong, part))
+        fail_msg("\"%s\" does not say \"%s\"", wrong, part);
+}
+
+static void keys(void **state)
+{
+    char key[MODEL_KEY_BYTES], prefix[MODEL_KEY_BYTES], long_name[1000];
+    (void)state;
+    model_cpu_key(key, "libx.so 12", 16);
+    model_cpu_prefix(prefix);
+    assert_memory_equal(key, prefix, strlen(prefix));
+    assert_non_null(strstr(key, " threads=16 library=\"libx.so 12\"]"));
+    model_gpu_key(key, "NVIDIA \"x\"\n]", 13010, 130100);
+    assert_string_equal(key, "[gpu \"NVIDIA _x__]\" cuda=13.1 cublas=130100]");
+    memset(long_name, 'n', sizeof long_name - 1);
+    long_name[sizeof long_name - 1] = 0;
+    model_cpu_key(key, long_name, 1);
+    assert_true(strlen(key) < sizeof key);
+    assert_int_equal(key[strlen(key) - 1], ']');
+}
+
+static void written_and_read(void **state)
+{
+    struct calibration file;
+    struct calibration_section section;
+    struct model_curve curve = {.points = 0};
+    (void)state;
+    unlink(path);
+    assert_ptr_equal(calibration_open(&file, path), calibration_missing);
+    assert_null(put("[cpu \"one\"]", "dgemm 64x64x64:0.5 128x128x128:2.5\ndgetrf 10x20:1\n"));
+    assert_null(put("[gpu \"two\"]", "up_gbps=21.5\ndown_gbps=19\ndgemm 8x8x8:0.02\n"));
+    assert_null(put("[cpu \"three\"]", "dgemm 64x64x64:7\n"));
+    assert_null(
+        put("[cpu \"one\"]", "dgemm 64x64x64:0.75 128x128x128:3\n")); /* in place of the old */
+    assert_null(calibration_open(&file, path));
+    assert_true(calibration_find(&file, "[cpu \"one\"]", false, &section));
+    assert_true(calibration_section_curve(&section, routine("dgemm"), &curve));
+    assert_int_equal(curve.points, 2);
+    assert_false(calibration_section_curve(&section, routine("dgetrf"), &curve));
+    assert_false(calibration_section_curve(&section, routine("sgemm"), &curve));
+    assert_true(calibration_section_value(&section, "up_gbps") == 0);
+    assert_true(calibration_find(&file, "[gpu \"tw", true, &section));
+    assert_false(calibration_find(&file, "[gpu \"tw", false, &section));
+    assert_true(calibration_section_value(&section, "up_gbps") == 21.5);
+    assert_true(calibration_section_value(&section, "down_gbps") == 19);
+    assert_false(calibration_find(&file, "[gpu \"none\"]", false, &section));
+    calibration_close(&file);
+}
+
+/* Lines that no writer of ours makes are no figures, and do no harm. */
+static void lines_that_are_none(void **state)
+{
+    static const char *const bodies[] = {"dgemm 64x64:1\n",
+                                         "dgemm 64x64x64x64:1\n",
+                                         "dgemm 64x64x64\n",
+                                         "dgemm 64x64x64:\n",
+                                         "dgemm 64x64x64:0\n",
+                                         "dgemm 64x64x64:-1\n",
+                                         "dgemm \n",
+                                         "dgemm\n",
+                                         "dgemm 64x64x64:1e5\n",
+                                         "dgemm 64x64x64:nan\n",
+                                         "dgemm 0x1x1:1\n",
+                                         "dgemm x:1\n",
+                                         "dgemm 64x64x64:1 \n",
+                                         "dgemm 64x64x64:1  64x64x64:1\n",
+                                         "dgemm 99999999999999999999x1x1:1\n",
+                                         "dgemm 9999999999x1x1:1\n"};
+    (void)state;
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        struct calibration file;
+        struct calibration_section section;
+        struct model_curve curve = {.points = 0};
+        unlink(path);
+        assert_null(put("[cpu \"one\"]", bodies[i]));
+        assert_null(calibration_open(&file, path));
+        assert_true(calibration_find(&file, "[cpu \"one\"]", false, &section));
+        if (calibration_section_curve(&section, routine("dgemm"), &curve))
+            fail_msg("taken: %s", bodies[i]);
+        calibration_close(&file);
+    }
+}
+
+/* Of more points than a curve has room for none is taken: whoever wrote that is not we. */
+static void too_many_points(void **state)
+{
+    char body[16 * (MODEL_POINTS + 2)] = "dgemm";
+    struct calibration file;
+    struct calibration_section section;
+    struct model_curve curve = {.points = 0};
+    (void)state;
+    for (int extra = 0; extra < 2; extra++) {
+        body[5] = 0;
+        for (int i = 0; i < MODEL_POINTS + extra; i++)
+            sprintf(body + strlen(body), " %dx1x1:1", i + 1);
+        strcat(body, "\n");
+        unlink(path);
+        assert_null(put("[cpu \"one\"]", body));
+        assert_null(calibration_open(&file, path));
+        assert_true(calibration_find(&file, "[cpu \"one\"]", false, &section));
+        assert_int_equal(calibration_section_curve(&section, routine("dgemm"), &curve), extra == 0);
+        calibration_close(&file);
+    }
+}
+
+static char *read_whole(size_t *length)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY);
+    assert_true(fd >= 0 && fstat(fd, &st) == 0);
+    char *bytes = malloc((size_t)st.st_size);
+    assert_non_null(bytes);
+    assert_int_equal(read(fd, bytes, (size_t)st.st_size), st.st_size);
+    close(fd);
+    *length = (size_t)st.st_size;
+    return bytes;
+}
+
+static void write_whole(const char *bytes, size_t length)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, bytes, length), length);
+    close(fd);
+}
+
+/* Every byte changed in every bit, every length cut, every byte left out: the damage is always seen. */
+static void every_byte_damaged(void **state)
+{
+    size_t length;
+    (void)state;
+    unlink(path);
+    assert_null(put("[cpu \"one\"]", "dgemm 64x64x64:0.5 128x128x128:2.5\n"));
+    assert_null(put("[gpu \"two\"]", "up_gbps=21.5\ndgemm 8x8x8:0.02\n"));
+    char *bytes = read_whole(&length);
+    struct calibration file;
+    for (size_t i = 0; i < length; i++) {
+        for (int bit = 0; bit < 8; bit++) {
+            bytes[i] ^= (char)(1 << bit);
+            write_whole(bytes, length);
+            assert_non_null(calibration_open(&file, path));
+            bytes[i] ^= (char)(1 << bit);
+        }
+        write_whole(bytes, i);
+        assert_non_null(calibration_open(&file, path));
+        char *less = malloc(length);
+        memcpy(less, bytes, i);
+        memcpy(less + i, bytes + i + 1, length - i - 1);
+        write_whole(less, length - 1);
+        assert_non_null(calibration_open(&file, path));
+        free(less);
+    }
+    write_whole(bytes, length);
+    assert_null(calibration_open(&file, path)); /* it was whole all along */
+    calibration_close(&file);
+    free(bytes);
+}
+
+static void other_files(void **state)
+{
+    (void)state;
+    write_whole("accel-model 2\nchecksum=0123456789abcdef\n", 40);
+    assert_wrong("another version");
+    write_whole("hello\n", 6);
+    assert_wrong("no calibration");
+    write_whole("", 0);
+    assert_wrong("length");
+    write_whole("accel-model 1\nchecksum=0123456789abcdef\n", 40);
+    assert_wrong("checksum");
+    unlink(path);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_wrong("regular");
+    rmdir(path);
+    assert_int_equal(mkfifo(path, 0600), 0); /* does not wait for a writer */
+    assert_wrong("regular");
+    unlink(path);
+    assert_int_equal(symlink(path, path), 0);
+    assert_wrong("opened");
+    unlink(path);
+}
+
+/* A damaged file is replaced, folders are made; where nothing can be written the old file stays. */
+static void putting(void **state)
+{
+    struct calibration file;
+    const char *key = "[cpu \"one\"]", *body = "dgemm 64x64x64:1\n";
+    char deep[96];
+    (void)state;
+    write_whole("hello\n", 6);
+    assert_null(put(key, body));
+    assert_null(calibration_open(&file, path));
+    calibration_close(&file);
+    snprintf(deep, sizeof deep, "%s/a/b/model", folder);
+    assert_null(calibration_put(deep, &key, &body, 1, true));
+    assert_null(calibration_open(&file, deep));
+    calibration_close(&file);
+    snprintf(deep, sizeof deep, "%s/model/below", folder); /* below a file */
+    assert_non_null(calibration_put(deep, &key, &body, 1, true));
+    assert_int_equal(errno, ENOTDIR);
+    assert_null(calibration_open(&file, path));
+    calibration_close(&file);
+    unlink(path);
+    assert_int_equal(mkdir(path, 0700), 0); /* nothing can be renamed to it */
+    assert_non_null(calibration_put(path, &key, &body, 1, true));
+    assert_int_equal(rmdir(path), 0);
+    /* Of no sections: a try, which leaves all as it was. */
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_non_null(calibration_put(path, NULL, NULL, 0, true));
+    assert_int_equal(errno, EISDIR);
+    assert_int_equal(rmdir(path), 0);
+    assert_null(calibration_put(path, NULL, NULL, 0, true));
+    assert_ptr_equal(calibration_open(&file, path), calibration_missing);
+    assert_null(put(key, body));
+    assert_null(calibration_put(path, NULL, NULL, 0, true));
+    assert_null(calibration_open(&file, path));
+    assert_true(calibration_has_sections(&file));
+    calibration_close(&file);
+    unlink(path);
+    snprintf(deep, sizeof deep, "ls %s/model.* >/dev/null 2>&1", folder);
+    assert_int_not_equal(system(deep), 0); /* nothing is left aside */
+}
+
+/* ---- A GPU by its name ---- */
+
+/* What is measured of the GPU that a name means. */
+static double speed_of(const char *name)
+{
+    struct calibration file;
+    struct calibration_section section;
+    assert_null(calibration_open(&file, path));
+    double speed = calibration_find_gpu(&file, name, &section)
+                       ? calibration_section_value(&section, "up_gbps")
+                       : 0;
+    calibration_close(&file);
+    return speed;
+}
+
+/* Slices of cards stand before the cards. */
+static void a_slice_is_not_the_card(void **state)
+{
+    static const char *const names[] = {"NVIDIA H200 MIG 1g.18gb", "NVIDIA H200 NVL", "NVIDIA H200",
+                                        "NVIDIA A100 MIG 2g.10gb"};
+    static const char *const bodies[] = {"up_gbps=1\n", "up_gbps=2\n", "up_gbps=3\n",
+                                         "up_gbps=4\n"};
+    char text[4][MODEL_KEY_BYTES];
+    const char *in_order[4];
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        model_gpu_key(text[i], names[i], 13000, 130000);
+        in_order[i] = text[i];
+    }
+    assert_null(calibration_put(path, in_order, bodies, 4, true));
+    assert_true(speed_of("H200") == 3); /* not the first that has the word */
+    assert_true(speed_of("nvidia h200") == 3);
+    assert_true(speed_of("H200 NVL") == 2);
+    assert_true(speed_of("h200 mig 1g.18gb") == 1);
+    assert_true(speed_of("MIG 1g.18gb") == 1);
+    assert_true(speed_of("NVL") == 2);
+    assert_true(speed_of("A100") == 0); /* of the card itself nothing is known */
+    assert_true(speed_of("A100 MIG") == 4);
+    unlink(path);
+}
+
+/* ---- Algorithms for singular values ---- */
+
+static struct calibration_section section_of(const char *text)
+{
+    return (struct calibration_section){text, strlen(text)};
+}
+
+static void svd_of_the_nearest_order(void **state)
+{
+    const struct calibration_section section = section_of(
+        "up_gbps=3\nsvd_d_vectors 48:gesvdj 192:gesvd 800:gesvdp\nsvd_z_values 64:gesvdp\n");
+    enum gpu_svd algorithm[GPU_SVD_OCTAVES];
+    (void)state;
+    assert_true(calibration_section_svd(&section, ACCEL_FLOAT64, true, algorithm));
+    assert_int_equal(algorithm[gpu_svd_octave(1)], GPU_SVD_GESVDJ);
+    assert_int_equal(algorithm[gpu_svd_octave(63)], GPU_SVD_GESVDJ);
+    assert_int_equal(algorithm[gpu_svd_octave(128)], GPU_SVD_GESVD);
+    assert_int_equal(algorithm[gpu_svd_octave(255)], GPU_SVD_GESVD);
+    assert_int_equal(algorithm[gpu_svd_octave(512)], GPU_SVD_GESVDP);
+    assert_int_equal(algorithm[gpu_svd_octave(INT64_MAX)], GPU_SVD_GESVDP);
+    assert_true(calibration_section_svd(&section, ACCEL_COMPLEX128, false, algorithm));
+    for (int octave = 0; octave < GPU_SVD_OCTAVES; octave++)
+        assert_int_equal(algorithm[octave], GPU_SVD_GESVDP);
+    assert_false(calibration_section_svd(&section, ACCEL_FLOAT64, false, algorithm));
+}
+
+static void svd_lines_that_are_none(void **state)
+{
+    static const char *const wrong[] = {"svd_d_vectors \n",           "svd_d_vectors 48\n",
+                                        "svd_d_vectors 48:\n",        "svd_d_vectors 48:qr\n",
+                                        "svd_d_vectors 0:gesvd\n",    "svd_d_vectors 48:gesvd \n",
+                                        "svd_d_vectors 48:gesvdpp\n", "svd_d_vectors -1:gesvd\n"};
+    enum gpu_svd algorithm[GPU_SVD_OCTAVES];
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const struct calibration_section section = section_of(wrong[i]);
+        assert_false(calibration_section_svd(&section, ACCEL_FLOAT64, true, algorithm));
+    }
+}
+
+static void svd_lines_are_kept(void **state)
+{
+    const struct calibration_section section =
+        section_of("svd_s_values 48:gesvdj\ndgemm 8x8x8:1\nsvd_s_vectors 48:gesvd\n");
+    struct grown body = {NULL, 0, 0, false};
+    (void)state;
+    calibration_section_keep_svd(&section, &body);
+    grown_add(&body, "", 1);
+    assert_string_equal(body.text, "svd_s_values 48:gesvdj\nsvd_s_vectors 48:gesvd\n");
+    free(body.text);
+}
+
+/* Processes that write at the same time: none loses what another one wrote. */
+static void many_writers(void **state)
+{
+    enum { WRITERS = 12 };
+    (void)state;
+    unlink(path);
+    for (int i = 0; i < WRITERS; i++) {
+        if (fork() == 0) {
+            char key[32];
+            snprintf(key, sizeof key, "[cpu \"%d\"]", i);
+            _exit(put(key, "dgemm 64x64x64:1\n") ? 1 : 0);
+        }
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        int status;
+        assert_true(wait(&status) > 0);
+        assert_int_equal(status, 0);
+    }
+    struct calibration file;
+    assert_null(calibration_open(&file, path));
+    for (int i = 0; i < WRITERS; i++) {
+        char key[32];
+        struct calibration_section section;
+        snprintf(key, sizeof key, "[cpu \"%d\"]", i);
+        assert_true(calibration_find(&file, key, false, &section));
+    }
+    calibration_close(&file);
+}
+
+/* In a process of its own: its status, or the signal that has ended it. */
+static int put_with_limit(rlim_t bytes)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        const struct rlimit limit = {bytes, bytes};
+        setrlimit(RLIMIT_FSIZE, &limit);
+        const char *wrong = put("[cpu \"two\"]", "dgemm 8x8x8:1\n");
+        sigset_t pending;
+        sigpending(&pending);
+        _exit(!sigisemptyset(&pending) ? 3 : !wrong ? 0 : errno == EFBIG ? 1 : 2);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void a_limit_on_files(void **state)
+{
+    struct calibration file;
+    struct calibration_section section;
+    (void)state;
+    unlink(path);
+    assert_null(put("[cpu \"one\"]", "dgemm 64x64x64:0.75\n"));
+    assert_int_equal(put_with_limit(20), 1);
+    assert_null(calibration_open(&file, path)); /* the old one */
+    assert_true(calibration_find(&file, "[cpu \"one\"]", false, &section));
+    assert_false(calibration_find(&file, "[cpu \"two\"]", false, &section));
+    calibration_close(&file);
+    assert_int_equal(put_with_limit(2000), 0);
+    assert_null(calibration_open(&file, path));
+    assert_true(calibration_find(&file, "[cpu \"two\"]", false, &section));
+    calibration_close(&file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keys),
+        cmocka_unit_test(written_and_read),
+        cmocka_unit_test(lines_that_are_none),
+        cmocka_unit_test(too_many_points),
+        cmocka_unit_test(every_byte_damaged),
+        cmocka_unit_test(other_files),
+        cmocka_unit_test(putting),
+        cmocka_unit_test(a_slice_is_not_the_card),
+        cmocka_unit_test(svd_of_the_nearest_order),
+        cmocka_unit_test(svd_lines_that_are_none),
+        cmocka_unit_test(svd_lines_are_kept),
+        cmocka_unit_test(many_writers),
+        cmocka_unit_test(a_limit_on_files),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,128 @@
+#!/usr/bin/python3 -B
+"""The calibration's file: decisions follow it; what cannot be used is named once; ACCEL_LEARN=1 writes it, and nothing else does."""
+
+import os
+import re
+import tempfile
+from pathlib import Path
+
+from lib.calibrated import AUTO, calibrate, keys, lines, put
+from lib.log import lines_for, said
+from lib.programs import LOG, start
+from lib.tap import Tap
+
+tap = Tap()
+WAIT = {**AUTO, "TESTGPU_DELAY_US": "0", "ACCEL_START": "wait"}
+STEPS = ["dgemm:500:2", "solve:400:2", "other:500:1"]
+
+
+def ok(done):
+    return done.returncode == 0 and done.stdout.count(" 0 wrong") == done.stdout.count("\n") > 0
+
+
+with tempfile.TemporaryDirectory() as folder:
+    model = folder + "/model"
+    own = {"XDG_CACHE_HOME": folder + "/cache"}
+    known = keys(folder)
+
+    # ---- Decisions follow it ----
+
+    for cpu_ms, gpu_ms, where in (1000, 1, ("gpu0", "faster")), (100, 1000, ("cpu", "slower")):
+        calibrate(model, known, cpu_ms, gpu_ms)
+        for mode, env in {"wait": WAIT, "background": {**WAIT, "ACCEL_START": "background"}}.items():
+            steps = STEPS if mode == "wait" else ["dgemm:500:1", "started", *STEPS]
+            done = start("steps", *steps, env={**env, **LOG, "ACCEL_MODEL": model})
+            seen = [(f["ran"], f["why"]) for f in lines_for(done)]
+            tap.ok(ok(done) and set(seen[-5:]) == {where} and not said(done),
+                   f"CPU {cpu_ms} ms, GPU {gpu_ms} ms, {mode}: {where}", seen, done.stdout, said(done))
+    estimates = {(f["est_cpu_ms"], f["est_gpu_ms"]) for f in lines_for(done, sym="dgemm_", m="500")[1:]}
+    tap.ok(estimates == {("100", "1000")}, "its times are the estimates", estimates)
+    Path(folder, "cache/accel").mkdir(parents=True)
+    calibrate(folder + "/cache/accel/model", known, 1, 1000)
+    done = start("steps", *STEPS, env={**WAIT, **LOG, **own})
+    tap.ok({f["why"] for f in lines_for(done)} == {"slower"} and not said(done), "without ACCEL_MODEL, that of the cache folder", done.stderr)
+    os.unlink(folder + "/cache/accel/model")
+
+    # ---- What cannot be used ----
+
+    calibrate(model, known, 1, 1000)
+    good = Path(model).read_bytes()
+    cpu = re.match(r'\[cpu ".*?"', known["blas"]).group()
+    foreign = {
+        "of another CPU": {known["blas"].replace(cpu, '[cpu "Other"'): lines(1), known["gpu"]: lines(1000)},
+        "of another library": {known["blas"].replace("library=", "library=other"): lines(1), known["gpu"]: lines(1000)},
+        "of another GPU": {known["blas"]: lines(1), known["lapack"]: lines(1), '[gpu "Other" cuda=13.0 cublas=130100]': lines(1000)},
+        "of another driver": {known["blas"]: lines(1000), known["lapack"]: lines(1000), known["gpu"].replace("cuda=13", "cuda=12"): lines(1)},
+        "of nothing that is here": {'[cpu "Other" threads=2 library="x 1"]': lines(1), '[gpu "Other" cuda=13.0 cublas=130100]': lines(1)},
+    }
+
+    def said_once(name, env, line="the calibration "):
+        done = start("steps", *STEPS, "threads:4:300:2", env={**WAIT, **env})
+        other = [line for line in done.stderr.splitlines() if not line.startswith("accel ")]
+        tap.ok(ok(done) and len(other) == 1 and other[0].startswith("accel: " + line), name, done.stdout, *other)
+
+    for name, sections in foreign.items():
+        put(model, sections)
+        if name in ("of another GPU", "of another driver"):  # the GPU is reached
+            said_once(f"{name}: named once", {"ACCEL_MODEL": model, "ACCEL_GPU": "dgemm"})
+        else:  # a library that nobody has calibrated is named in a log alone
+            said_once(f"{name}: named once", {"ACCEL_MODEL": model, **(LOG if name == "of another library" else {})})
+    for name, text in {"version": good.replace(b"accel-model 1", b"accel-model 2"), "text": b"accel\n", "binary": bytes(range(256)),
+                       "checksum": good.replace(b":1.", b":2."), "nothing": b""}.items():
+        Path(model).write_bytes(text)
+        said_once(f"another {name}: named once", {"ACCEL_MODEL": model})
+    os.unlink(model)
+    os.mkdir(model)
+    said_once("a folder: named once", {"ACCEL_MODEL": model})
+    os.rmdir(model)
+    os.mkfifo(model)
+    said_once("a FIFO is not waited for: named once", {"ACCEL_MODEL": model})
+    os.unlink(model)
+    said_once("missing: named once", {"ACCEL_MODEL": model}, "no calibration at ")
+    done = start("steps", *STEPS, env={**WAIT, **own})
+    tap.ok(ok(done) and done.stderr == "", "no file, and none asked for: nothing is said", done.stderr)
+
+    # Every byte changed, every length.
+    put(model, {known["blas"]: "dgemm 100x100x100:2 1000x1000x1000:30\n", known["gpu"]: "up_gbps=9\ndown_gbps=8.5\ndgemm 64x64x64:0.1\n"})
+    with open(folder + "/stderr", "w+") as stderr:
+        done = start("damage", model, env={**WAIT, "ACCEL_START": "background", "ACCEL_MODEL": model}, stderr=stderr)
+    tap.ok(done.returncode == 0 and re.search(r"^[2-9]\d\d files, 0 wrong$", done.stdout, re.M), "damaged in each byte: named, never a crash",
+           done.stdout)
+
+    # ---- ACCEL_LEARN ----
+
+    before = {str(p) for p in Path(folder).rglob("*")}
+    start("steps", *STEPS, "dgemm:500:20", "sleep:500", "dgemm:500:5", env={**WAIT, **own, "ACCEL_START": "background"})
+    tap.ok({str(p) for p in Path(folder).rglob("*")} == before, "without it nothing is written",
+           *({str(p) for p in Path(folder).rglob("*")} - before))
+
+    learned = folder + "/new/folder/model"
+    env = {**AUTO, "ACCEL_MODEL": learned, "TESTGPU_START_MS": "10"}
+    other = {'[cpu "Other" threads=2 library="x 1"]': "dgemm 10x10x10:1\n"}
+    for times in ("once", "again"):
+        done = start("steps", "solve:500:2", "dgemm:500:20", "sleep:700", "dgemm:500:8", "solve:400:8", "dgemm:20:1", env={**env, "ACCEL_LEARN": "1", **LOG})
+        text = Path(learned).read_text()
+        tap.ok(ok(done) and re.search(r"^checksum=", text, re.M) and not said(done),
+               f"written at exit, {times}", done.stdout, said(done))
+        tap.ok(all(f"\n{known[k]}\n" in text for k in known) and text.count("\n[") == 3 and
+               all(re.fullmatch(r"accel-model 1|\[.*\]|\w+=[\w.]+|[a-z]+( \d+(x\d+)*:\d+(\.\d+)?)+", line) for line in text.splitlines()),
+               f"with what the calls took, {times}", text)
+    done = start("steps", "dgemm:500:2", "solve:400:1", env={**env, **LOG, "ACCEL_START": "wait"})
+    tap.ok(ok(done) and not said(done), "a second process uses it", done.stdout, said(done))
+    found = re.search(re.escape(known["blas"]) + r"\n(?:.*\n)*?dgemm .*\b500x500x500:([\d.]+)", Path(learned).read_text())
+    est = float(lines_for(done, sym="dgemm_")[0]["est_cpu_ms"])
+    tap.ok(found and abs(est / float(found.group(1)) - 1) < 0.01, "its figures are the estimates", est, Path(learned).read_text())
+    tap.ok(Path(learned).read_text() == text, "and leaves it as it is")
+    put(learned, {**{known[k]: lines(3) for k in known}, **other})
+    start("steps", "dgemm:500:4", env={**env, "ACCEL_LEARN": "1"})
+    text = Path(learned).read_text()
+    tap.ok("\n".join(next(iter(other.items()))) in text and text.count("\n[") == 4 and "dgemm" in text.split(known["blas"])[1].splitlines()[1],
+           "what it does not know better stays", text)
+    tap.ok(not [p for p in Path(learned).parent.iterdir() if p.name != "model"], "no draft is left")
+
+    for name, path in {"a folder that is a file": model + "/model", "no folder": "/proc/none/model"}.items():
+        Path(model).touch()
+        done = start("steps", "dgemm:500:12", "end:exit", env={**env, "ACCEL_MODEL": path, "ACCEL_LEARN": "1"})
+        tap.ok(done.returncode == 7 and done.stderr.count("\n") == len(said(done)) and
+               sum("is not kept" in line for line in said(done)) == 1, f"{name}: said once, the exit status stays", done.returncode, done.stderr)
+tap.done()

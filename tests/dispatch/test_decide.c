@@ -1,0 +1,489 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "dispatch/decide.h"
+#include "dispatch/small.h"
+#include "ops/lapack/rules.h"
+#include "ops/rules.h"
+#include "ops/shape.h"
+#include "ops/names.h"
+#include "tests/lib/routine.h"
+
+static const struct accel_settings defaults = {.on = true, .memory_share = 0.8};
+
+static struct accel_call product(const char *name, int64_t m, int64_t n, int64_t k)
+{
+    struct accel_call call = {
+        .routine = routine(name), .size = {m, n, k}, .flag = {'N', 'N'}, .batch = 1, .groups = 1};
+    call.scalar[ACCEL_alpha].re = 1;
+    call.span[ACCEL_a] =
+        (struct accel_span){.rows = m, .cols = k, .ld = m > 0 ? m : 1, .access = ACCEL_READ};
+    call.span[ACCEL_b] =
+        (struct accel_span){.rows = k, .cols = n, .ld = k > 0 ? k : 1, .access = ACCEL_READ};
+    call.span[ACCEL_c] =
+        (struct accel_span){.rows = m, .cols = n, .ld = m > 0 ? m : 1, .access = ACCEL_READWRITE};
+    for (int i = 0; i < 3; i++)
+        call.span[i].dtype = call.routine->dtype;
+    return call;
+}
+
+/* gemv: y := A x + y */
+static struct accel_call times_vector(int64_t m, int64_t n)
+{
+    struct accel_call call = {.routine = routine("dgemv"),
+                              .size = {m, n, 0},
+                              .flag = {[ACCEL_trans] = 'N'},
+                              .batch = 1,
+                              .groups = 1};
+    call.scalar[ACCEL_alpha].re = call.scalar[ACCEL_beta].re = 1;
+    call.span[ACCEL_a] = (struct accel_span){
+        .rows = m, .cols = n, .ld = m, .dtype = ACCEL_FLOAT64, .access = ACCEL_READ};
+    call.span[ACCEL_x] = (struct accel_span){
+        .rows = 1, .cols = n, .ld = 1, .inc = 1, .dtype = ACCEL_FLOAT64, .access = ACCEL_READ};
+    call.span[ACCEL_y] = (struct accel_span){
+        .rows = 1, .cols = m, .ld = 1, .inc = 1, .dtype = ACCEL_FLOAT64, .access = ACCEL_READWRITE};
+    return call;
+}
+
+static struct accel_machine machine(enum accel_gpu_state state)
+{
+    struct accel_machine m;
+    accel_machine_init(&m, NULL, NULL);
+    m.gpu = state;
+    m.gpu_memory = (int64_t)1 << 34;
+    return m;
+}
+
+/* With nominal figures for the call's routine, of a CPU library with so many threads. */
+static struct accel_decision decide_with(const struct accel_call *call,
+                                         const struct accel_machine *machine,
+                                         const struct accel_settings *settings, int threads)
+{
+    struct accel_machine m = *machine;
+    struct model_curve cpu, gpu;
+    const struct model_rates cpu_rates = accel_nominal_cpu(threads),
+                             gpu_rates = accel_nominal_gpu();
+    model_nominal_cpu(&cpu, call->routine, &cpu_rates);
+    model_nominal_gpu(&gpu, call->routine, &gpu_rates, ACCEL_LAUNCH_MS);
+    m.cpu_curve = &cpu;
+    m.gpu_curve = &gpu;
+    return accel_decide(call, &m, settings);
+}
+
+#define assert_decision(call, machine, settings, on_gpu, reason)                                   \
+    do {                                                                                           \
+        const struct accel_decision d_ = decide_with(call, machine, settings, 4);                  \
+        assert_string_equal(accel_why_name(d_.why), accel_why_name(reason));                       \
+        assert_int_equal(d_.gpu, on_gpu);                                                          \
+    } while (0)
+
+static void sizes(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_call tiny = product("dgemm", 8, 8, 8), large = product("dgemm", 4000, 4000, 4000),
+                      skinny = product("dgemm", 4000, 1, 4000);
+    (void)state;
+    assert_decision(&tiny, &ready, &defaults, false, ACCEL_SMALL);
+    assert_decision(&large, &ready, &defaults, true, ACCEL_FASTER);
+    /* As many bytes as operations: moving them costs more. */
+    assert_decision(&skinny, &ready, &defaults, false, ACCEL_SLOWER);
+}
+
+static void place_changes_the_cost(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_call call = product("dgemm", 4000, 1, 4000);
+    (void)state;
+    for (int i = 0; i < ACCEL_MATRICES; i++)
+        call.span[i].place = ACCEL_MANAGED;
+    assert_decision(&call, &ready, &defaults, true, ACCEL_FASTER);
+}
+
+static void level_2_stays_with_its_matrix(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_settings forced = defaults;
+    struct accel_call call = times_vector(20000, 20000), tiny = times_vector(3, 3);
+    (void)state;
+    /* Whatever the model says of the link. */
+    ready.up_gbps = ready.down_gbps = 1e9;
+    assert_decision(&call, &ready, &defaults, false, ACCEL_SLOWER);
+    call.span[ACCEL_a].place = ACCEL_MANAGED;
+    assert_decision(&call, &ready, &defaults, true, ACCEL_FASTER);
+    call.span[ACCEL_a].place = ACCEL_DEVICE;
+    assert_decision(&call, &ready, &defaults, true, ACCEL_DEVICE_DATA);
+    tiny.span[ACCEL_y].place = ACCEL_DEVICE;
+    assert_decision(&tiny, &ready, &defaults, true, ACCEL_DEVICE_DATA);
+    forced.policy = ACCEL_POLICY_GPU;
+    tiny.span[ACCEL_y].place = ACCEL_HOST;
+    assert_decision(&tiny, &ready, &forced, true, ACCEL_FORCED);
+    tiny.flag[ACCEL_trans] = 'R'; /* of a row-major call with 'C' */
+    assert_decision(&tiny, &ready, &forced, true, ACCEL_FORCED);
+    tiny.span[ACCEL_x].inc = 0;
+    assert_decision(&tiny, &ready, &forced, false, ACCEL_BAD_ARGUMENT);
+}
+
+static void batches(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_settings forced = defaults;
+    struct accel_call call = product("dgemm_batch_strided", 100, 100, 100);
+    (void)state;
+    forced.policy = ACCEL_POLICY_GPU;
+    ready.up_gbps = ready.down_gbps = 5;
+    call.batch = 5000;
+    for (int i = 0; i < 3; i++)
+        call.span[i].stride = 100 * 100;
+    assert_decision(&call, &ready, &defaults, false, ACCEL_SLOWER); /* to be moved */
+    for (int i = 0; i < 3; i++)
+        call.span[i].place = ACCEL_MANAGED;
+    assert_decision(&call, &ready, &defaults, true, ACCEL_FASTER);
+    call.span[ACCEL_a].stride = 0;
+    assert_decision(&call, &ready, &defaults, true, ACCEL_FASTER);
+    /* Results that overlap are computed one after the other. */
+    call.span[ACCEL_c].stride = 100 * 100 - 1;
+    assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
+    call.span[ACCEL_c].ld = 5000 * 100; /* beside one another in one matrix */
+    call.span[ACCEL_c].stride = 100;
+    assert_decision(&call, &ready, &forced, true, ACCEL_FORCED);
+    call.span[ACCEL_c].ld--;
+    assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
+    /* Not all of them are looked at. */
+    call.span[ACCEL_c].ld = INT64_MAX / 1600;
+    assert_decision(&call, &ready, &forced, true, ACCEL_FORCED);
+    call.batch = INT64_MAX / 160000;
+    for (int i = 0; i < 2; i++)
+        call.span[i].stride = 0;
+    assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
+    call.batch = 5000;
+    call.span[ACCEL_c].ld = 100;
+    call.span[ACCEL_c].stride = -100 * 100;
+    assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
+    call.batch = 1;
+    assert_decision(&call, &ready, &forced, true, ACCEL_FORCED);
+    call.batch = 0;
+    assert_decision(&call, &ready, &forced, false, ACCEL_EMPTY);
+    call.batch = -1;
+    assert_decision(&call, &ready, &forced, false, ACCEL_BAD_ARGUMENT);
+    call.batch = INT64_MAX / 4;
+    call.span[ACCEL_c].stride = 100 * 100;
+    assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
+}
+
+static void batches_with_pointers(void **state)
+{
+    static double c[4 * 9];
+    void *pointers[] = {c + 27, c, c + 18, c + 9};
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_settings forced = defaults;
+    struct accel_call call = product("dgemm_batch", 3, 3, 3);
+    (void)state;
+    forced.policy = ACCEL_POLICY_GPU;
+    call.batch = 4;
+    for (int i = 0; i < 3; i++)
+        call.span[i].array = pointers;
+    assert_decision(&call, &ready, &forced, true, ACCEL_FORCED);
+    pointers[3] = c + 10;
+    assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
+    pointers[3] = c;
+    assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
+    call.span[ACCEL_c].ld = 12; /* a row of blocks in one matrix */
+    for (int i = 0; i < 4; i++)
+        pointers[i] = c + 3 * i;
+    assert_decision(&call, &ready, &forced, true, ACCEL_FORCED);
+    pointers[2] = c + 5;
+    assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
+    pointers[2] = c + 12; /* the first one's second column; not the second one's */
+    pointers[3] = c + 18;
+    assert_decision(&call, &ready, &forced, false, ACCEL_UNSUPPORTED);
+}
+
+static void device_data_goes_where_it_is(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_call call = product("sgemm", 2, 2, 2);
+    (void)state;
+    call.span[ACCEL_b].place = ACCEL_DEVICE;
+    assert_decision(&call, &ready, &defaults, true, ACCEL_DEVICE_DATA);
+    call.size[ACCEL_k] = 0; /* C is to be scaled, and the CPU may not reach it */
+    assert_decision(&call, &ready, &defaults, true, ACCEL_DEVICE_DATA);
+}
+
+static void policies(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_settings s = defaults;
+    struct accel_call tiny = product("zgemm", 1, 1, 1), large = product("zgemm", 4000, 4000, 4000);
+    (void)state;
+    s.policy = ACCEL_POLICY_GPU;
+    assert_decision(&tiny, &ready, &s, true, ACCEL_FORCED);
+    s.policy = ACCEL_POLICY_CPU;
+    assert_decision(&large, &ready, &s, false, ACCEL_USER);
+    s.on = false;
+    assert_decision(&large, &ready, &s, false, ACCEL_OFF);
+}
+
+static void gpu_states(void **state)
+{
+    static const struct {
+        enum accel_gpu_state gpu;
+        bool on_gpu;
+        enum accel_why why;
+    } expected[] = {
+        {ACCEL_GPU_UNTRIED, true, ACCEL_FORCED}, {ACCEL_GPU_STARTING, false, ACCEL_WARMING},
+        {ACCEL_GPU_READY, true, ACCEL_FORCED},   {ACCEL_GPU_ABSENT, false, ACCEL_NO_GPU},
+        {ACCEL_GPU_FAILED, false, ACCEL_ERROR},  {ACCEL_GPU_FORKED, false, ACCEL_FORKED}};
+    struct accel_settings s = defaults;
+    struct accel_call call = product("cgemm", 10, 10, 10);
+    (void)state;
+    s.policy = ACCEL_POLICY_GPU;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        struct accel_machine m = machine(expected[i].gpu);
+        assert_decision(&call, &m, &s, expected[i].on_gpu, expected[i].why);
+    }
+}
+
+static void nothing_to_compute(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_settings s = defaults;
+    (void)state;
+    s.policy = ACCEL_POLICY_GPU;
+    for (int i = 0; i < 3; i++) {
+        struct accel_call call = product("dgemm", i == 0 ? 0 : 5, i == 1 ? 0 : 5, i == 2 ? 0 : 5);
+        assert_decision(&call, &ready, &s, false, ACCEL_EMPTY);
+    }
+    struct accel_call scaled = product("dgemm", 5, 5, 5);
+    scaled.scalar[ACCEL_alpha].re = 0;
+    assert_decision(&scaled, &ready, &s, false, ACCEL_EMPTY);
+    scaled.scalar[ACCEL_alpha].im = 1;
+    assert_decision(&scaled, &ready, &s, true, ACCEL_FORCED);
+}
+
+static void bad_arguments(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_call call;
+    (void)state;
+#define FAULT(change, name)                                                                        \
+    do {                                                                                           \
+        call = product("dgemm", 5, 6, 7);                                                          \
+        change;                                                                                    \
+        assert_string_equal(accel_call_fault(&call), name);                                        \
+        assert_decision(&call, &ready, &defaults, false, ACCEL_BAD_ARGUMENT);                      \
+    } while (0)
+    FAULT(call.layout = ACCEL_NO_LAYOUT, "layout");
+    FAULT(call.flag[ACCEL_transa] = '?', "transa");
+    FAULT(call.flag[ACCEL_transb] = '?', "transb");
+    FAULT(call.size[ACCEL_m] = -1, "m");
+    FAULT(call.size[ACCEL_n] = -1, "n");
+    FAULT(call.size[ACCEL_k] = INT64_MIN, "k");
+    FAULT(call.span[ACCEL_a].ld = 4, "lda");
+    FAULT(call.span[ACCEL_b].ld = 6, "ldb");
+    FAULT(call.span[ACCEL_c].ld = 0, "ldc");
+    call = product("dgemm", 0, 0, 0);
+    assert_null(accel_call_fault(&call)); /* but a leading dimension of 0 is wrong even then */
+    call.span[ACCEL_c].ld = 0;
+    assert_string_equal(accel_call_fault(&call), "ldc");
+}
+
+static void unsupported(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_call call = product("dgemm", 5, 6, 7);
+    (void)state;
+    call.given[1] = call.flag[ACCEL_transb] = 'R'; /* OpenBLAS's conjugate without transposition */
+    assert_decision(&call, &ready, &defaults, false, ACCEL_UNSUPPORTED);
+    call = product("dgemv", 5, 6, 0);
+    call.span[ACCEL_x].inc = call.span[ACCEL_y].inc = 1;
+    call.given[0] = call.flag[ACCEL_trans] = 'R';
+    assert_decision(&call, &ready, &defaults, false, ACCEL_UNSUPPORTED);
+    call = product("zgemm", INT64_MAX / 2, 1, INT64_MAX / 2); /* sizes whose bytes overflow */
+    assert_decision(&call, &ready, &defaults, false, ACCEL_UNSUPPORTED);
+}
+
+static void no_memory(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_call large = product("dgemm", 4000, 4000, 4000);
+    (void)state;
+    ready.gpu_memory = 1 << 20;
+    assert_decision(&large, &ready, &defaults, false, ACCEL_NO_MEMORY);
+}
+
+/* What the gate lets pass without a look must be what the decision would call small, and lose little by it. */
+static void gate_agrees_with_decision(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    int64_t below = (int64_t)small_gate() - 1;
+    (void)state;
+    assert_in_range(below, 1, 1024);
+    assert_int_equal(small_gate() & (small_gate() - 1), 0);
+    for (uint32_t i = 0; i < accel_routine_count; i++) {
+        const int64_t size[ACCEL_DIMENSIONS] = {below, below, below, below};
+        struct accel_call call;
+        shape_typical(&call, &accel_routines[i], size);
+        if (accel_only_moves(
+                &accel_routines[i]) || /* has no gate: never before its matrix is there */
+            (accel_is_lapack(&accel_routines[i]) && !lapack_is_supported(&call)))
+            continue;
+        assert_decision(&call, &ready, &defaults, false, ACCEL_SMALL);
+        const struct accel_decision d = decide_with(&call, &ready, &defaults, 1);
+        assert_true(d.est_cpu_ms > 0);
+        assert_true(d.est_cpu_ms <= 1.5 * d.est_gpu_ms);
+    }
+}
+
+/* A busy device, a place whose calls have lost, a device without room: the CPU, unless the GPU is required. */
+static void circumstances(void **state)
+{
+    static const struct {
+        bool lost, full;
+        double wait_ms;
+        enum accel_why why;
+    } expected[] = {{false, false, 0, ACCEL_FASTER}, {false, false, 1e4, ACCEL_BUSY},
+                    {true, false, 0, ACCEL_SLOWER},  {false, true, 0, ACCEL_NO_MEMORY},
+                    {true, true, 1e4, ACCEL_SLOWER}, {false, false, 1e-3, ACCEL_FASTER}};
+    struct accel_settings required = defaults, forced = defaults;
+    struct accel_call call = product("dgemm", 2000, 2000, 2000);
+    (void)state;
+    required.require_gpu = true;
+    forced.policy = ACCEL_POLICY_GPU;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        struct accel_machine m = machine(ACCEL_GPU_READY);
+        m.lost = expected[i].lost;
+        m.full = expected[i].full;
+        m.gpu_wait_ms = expected[i].wait_ms;
+        bool free = expected[i].why == ACCEL_FASTER;
+        assert_decision(&call, &m, &defaults, free, expected[i].why);
+        assert_decision(&call, &m, &required, true, free ? ACCEL_FASTER : ACCEL_REQUIRED);
+        assert_decision(&call, &m, &forced, true, ACCEL_FORCED);
+    }
+}
+
+/* More callers than cores slow the CPU down, processes that share the device the GPU. */
+static void sharing(void **state)
+{
+    struct accel_machine m = machine(ACCEL_GPU_READY);
+    struct accel_call call = product("dgemm", 150, 150, 150);
+    const struct accel_decision alone = decide_with(&call, &m, &defaults, 4);
+    (void)state;
+    assert_false(alone.gpu);
+    m.cpu_slowdown = 3;
+    const struct accel_decision crowded = decide_with(&call, &m, &defaults, 4);
+    assert_true(crowded.gpu);
+    assert_true(crowded.est_cpu_ms > 2.99 * alone.est_cpu_ms);
+    m.gpu_slowdown = 4;
+    const struct accel_decision both = decide_with(&call, &m, &defaults, 4);
+    assert_false(both.gpu);
+    assert_true(both.est_gpu_ms > 3.99 * alone.est_gpu_ms);
+}
+
+static void routines_by_name(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_settings s = defaults;
+    struct accel_call tiny = product("dgemm", 2, 2, 2), large = product("sgemm", 4000, 4000, 4000);
+    (void)state;
+    s.gpu_routines.text = "d*";
+    s.cpu_routines.text = "sgemm";
+    assert_decision(&tiny, &ready, &s, true, ACCEL_FORCED);
+    assert_decision(&large, &ready, &s, false, ACCEL_USER);
+    large.span[ACCEL_a].place = ACCEL_DEVICE; /* the CPU could not */
+    assert_decision(&large, &ready, &s, true, ACCEL_DEVICE_DATA);
+    s.cpu_routines.text = "*gemm"; /* never there is the stronger wish */
+    assert_decision(&tiny, &ready, &s, false, ACCEL_USER);
+}
+
+/* What ACCEL_REQUIRE forbids: that a call which belongs on the GPU stays away from it, other than by the user's wish. */
+static void fallbacks(void **state)
+{
+    static const enum accel_why fallback[] = {ACCEL_NO_GPU,     ACCEL_WARMING, ACCEL_NO_MEMORY,
+                                              ACCEL_BUSY,       ACCEL_ERROR,   ACCEL_FORKED,
+                                              ACCEL_UNSUPPORTED};
+    static const enum accel_why fine[] = {ACCEL_SMALL,        ACCEL_SLOWER, ACCEL_WORKSPACE_QUERY,
+                                          ACCEL_BAD_ARGUMENT, ACCEL_EMPTY,  ACCEL_OFF,
+                                          ACCEL_USER};
+    struct accel_machine m = machine(ACCEL_GPU_ABSENT);
+    struct accel_settings s = defaults, cpu = defaults, gpu = defaults;
+    struct accel_call large = product("dgemm", 4000, 4000, 4000), tiny = product("dgemm", 2, 2, 2);
+    struct model_curve cpu_curve, gpu_curve;
+    const struct model_rates cpu_rates = accel_nominal_cpu(4), gpu_rates = accel_nominal_gpu();
+    (void)state;
+    model_nominal_cpu(&cpu_curve, large.routine, &cpu_rates);
+    model_nominal_gpu(&gpu_curve, large.routine, &gpu_rates, ACCEL_LAUNCH_MS);
+    m.cpu_curve = &cpu_curve;
+    m.gpu_curve = &gpu_curve;
+    s.require_gpu = cpu.require_gpu = gpu.require_gpu = true;
+    cpu.policy = ACCEL_POLICY_CPU;
+    gpu.policy = ACCEL_POLICY_GPU;
+    for (size_t i = 0; i < sizeof fallback / sizeof *fallback; i++) {
+        assert_true(accel_is_fallback(&large, &m, &s, fallback[i]));
+        assert_false(
+            accel_is_fallback(&tiny, &m, &s, fallback[i])); /* it would not have gone there */
+        assert_true(accel_is_fallback(&tiny, &m, &gpu, fallback[i]));
+        assert_false(accel_is_fallback(&large, &m, &cpu, fallback[i]));
+    }
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++)
+        assert_false(accel_is_fallback(&large, &m, &gpu, fine[i]));
+}
+
+/* Of two identical questions the answers are identical: nothing else enters. */
+static void pure(void **state)
+{
+    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    (void)state;
+    for (int64_t n = 8; n <= 16384; n *= 2) {
+        struct accel_call call = product("cgemm", n, n, n);
+        const struct accel_decision one = decide_with(&call, &ready, &defaults, 2),
+                                    other = decide_with(&call, &ready, &defaults, 2);
+        assert_true(one.gpu == other.gpu && one.why == other.why &&
+                    one.est_cpu_ms == other.est_cpu_ms && one.est_gpu_ms == other.est_gpu_ms);
+    }
+}
+
+static void operation_counts(void **state)
+{
+    struct accel_call d = product("dgemm", 2, 3, 5), z = product("zgemm", 2, 3, 5);
+    (void)state;
+    assert_true(d.routine->flops(&d) == 60);
+    assert_true(z.routine->flops(&z) == 240);
+}
+
+static void names_of_reasons(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ACCEL_WHYS; i++)
+        assert_non_null(accel_why_name((enum accel_why)i));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes),
+        cmocka_unit_test(place_changes_the_cost),
+        cmocka_unit_test(level_2_stays_with_its_matrix),
+        cmocka_unit_test(batches),
+        cmocka_unit_test(device_data_goes_where_it_is),
+        cmocka_unit_test(policies),
+        cmocka_unit_test(gpu_states),
+        cmocka_unit_test(nothing_to_compute),
+        cmocka_unit_test(bad_arguments),
+        cmocka_unit_test(unsupported),
+        cmocka_unit_test(batches_with_pointers),
+        cmocka_unit_test(no_memory),
+        cmocka_unit_test(gate_agrees_with_decision),
+        cmocka_unit_test(circumstances),
+        cmocka_unit_test(sharing),
+        cmocka_unit_test(routines_by_name),
+        cmocka_unit_test(fallbacks),
+        cmocka_unit_test(pure),
+        cmocka_unit_test(operation_counts),
+        cmocka_unit_test(names_of_reasons),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

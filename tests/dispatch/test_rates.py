@@ -1,0 +1,75 @@
+#!/usr/bin/python3 -B
+"""Which figures are used: a calibration of several machines, of routines in part, of no use here."""
+
+import tempfile
+
+from lib.calibrated import AUTO, calibrate, gpu_lines, keys, lines, put
+from lib.log import lines_for, said
+from lib.programs import LOG, NO_GPU, start
+from lib.tap import Tap
+
+tap = Tap()
+WAIT = {"ACCEL_START": "wait"}
+
+with tempfile.TemporaryDirectory() as folder:
+    model = f"{folder}/model"
+    known = keys(folder)
+    env = {**AUTO, **LOG, **WAIT, "ACCEL_MODEL": model}
+
+    # A home folder that machines share: the first GPU in the file is a slow one, and is not here.
+    put(model, {'[gpu "Slow" cuda=1.0 cublas=1]': f"up_gbps=1\ndown_gbps=1\n{lines(1e5)}", known["blas"]: lines(100),
+                known["gpu"]: gpu_lines(1)})
+    done = start("steps", "dgemm:500:3", env=env)
+    tap.ok(done.returncode == 0 and {f["ran"] for f in lines_for(done)} == {"gpu0"} and not said(done),
+           "another machine's slow GPU keeps nothing from this one's", done.stderr)
+
+    # Few points: what is far from them is not made up.
+    put(model, {known["blas"]: lines(100), known["gpu"]: "up_gbps=10\ndown_gbps=10\nkernels_ms=0.001\ndgemm 100x100x100:0.4\n"})
+    done = start("steps", "dgemm:500:1", env=env)
+    estimates = [float(f["est_gpu_ms"]) for f in lines_for(done)]
+    tap.ok(estimates and max(estimates) < 10, "one measured call of order 100 does not make one of 500 take a hundred times as long", done.stderr)
+
+    # A calibration that has not this machine is named where it is used, and is not read where there is no GPU.
+    put(model, {'[cpu "other" threads=1 library="x 1"]': lines(1)})
+    done = start("steps", "dgemm:500:3", env={**NO_GPU, "ACCEL_MODEL": model})
+    tap.ok(done.returncode == 0 and done.stderr == "", "without a GPU nothing is said of a calibration", done.stderr)
+    done = start("steps", "dgemm:500:3", env={**AUTO, **WAIT, "ACCEL_MODEL": model})
+    tap.ok(len(said(done)) == 1, "with one it is named once", done.stderr)
+    ranks = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_LOCAL_RANK": "1"}
+    done = start("steps", "dgemm:500:3", env={**AUTO, "ACCEL_MODEL": model, **ranks})
+    tap.ok(done.returncode == 0 and not said(done), "of several ranks the first one alone speaks", done.stderr)
+
+    # Devices: the number in the log is CUDA's; one that is not there is named.
+    calibrate(model, known, 100, 1)
+    done = start("steps", "dgemm:500:1", env={**env, "TESTGPU_DEVICES": "4", "ACCEL_DEVICES": "3"})
+    tap.ok({f["ran"] for f in lines_for(done)} == {"gpu3"}, "ACCEL_DEVICES=3 of four", done.stderr)
+    done = start("steps", "dgemm:500:1", env={**AUTO, **WAIT, "ACCEL_MODEL": model, "ACCEL_DEVICES": "3"})
+    tap.ok(done.returncode == 0 and len(said(done)) == 1 and "no device 3" in said(done)[0], "ACCEL_DEVICES=3 of one is named", done.stderr)
+
+    # Without a calibration: from the device's attributes, whatever its name is alike.
+    processors, bus, major, minor, ratio = 16, 37, 75, 76, 87  # cuda.h's numbers
+    H100 = {processors: 132, bus: 5120, major: 9, minor: 0, ratio: 2}
+
+    def kernel_ms(name, **changes):
+        """What a product of order 3000 is thought to take, less the copies."""
+        numbers = {**H100, **{globals()[k]: v for k, v in changes.items()}}
+        done = start("steps", "dgemm:3000:1", env={**AUTO, **LOG, "ACCEL_POLICY": "gpu", "ACCEL_MODEL": folder + "/none", "TESTGPU_NAME": name, "TESTGPU_DATA": "0",
+                     "TESTGPU_ATTRIBUTES": ",".join(f"{k}={v}" for k, v in numbers.items())})
+        found = [float(f["est_gpu_ms"]) for f in lines_for(done)]
+        return found[0] - 3 * 8 * 3000**2 / 10e6 if found else 0
+
+    whole = kernel_ms("NVIDIA Sample")
+    tap.ok(0.9 < kernel_ms("NVIDIA H100 80GB HBM3") / whole < 1.1, "a whole card: by its name as by its attributes")
+    for name, expected, changes in (
+        ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", 132 / 16, {"processors": 16, "bus": 640}),  # a slice is not the card
+        ("GRID H100-10C", 132 / 16, {"processors": 16}),
+        ("NVIDIA H200 MIG 1g.18gb", 132 / 16, {"processors": 16, "bus": 768}),
+        ("NVIDIA Other", 64, {"major": 8, "minor": 9}),  # by capability: double precision is a sixty-fourth
+        ("NVIDIA Other", 64, {"major": 12, "minor": 0, "ratio": 0}),
+        ("NVIDIA Other", 2, {"major": 10, "minor": 0}),
+        ("NVIDIA Other", 64, {"ratio": 64}),
+    ):
+        slower = kernel_ms(name, **changes) / whole
+        tap.ok(0.85 * expected < slower < 1.15 * expected, f"{name} {changes}: {slower:.1f} times as slow as an H100, of {expected:.1f}")
+
+tap.done()

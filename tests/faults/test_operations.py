@@ -1,0 +1,170 @@
+#!/usr/bin/python3 -B
+"""[operation…] Of each operation of the table, every CUDA, cuBLAS and cuSOLVER call made to fail at its first, second, …
+n-th use: once, for good, with an error after which each call fails; without memory; refused; the device lost while it
+runs. Operands in host memory, whole and in tiles, and in device memory. Types take turns."""
+
+import sys
+from collections import namedtuple
+
+from faults import GPU, Fault, Outcome, ended_well, judge, plan, record, report_on, run, sweep, table, uses
+from lib.log import parse_log
+from lib.programs import TESTS
+from lib.tap import Tap
+
+Workload = namedtuple("Workload", "program arguments env")
+
+# What OpenBLAS 0.3.21 itself gets wrong: calls.c, cases.h.
+BLAS_OF = ["-l", TESTS / "liblacking.so", "-f", "y"]
+LAPACK_OF = ["-f", "tyesmv", "-k", "@(uniform|well)"]
+# More than fits on the device at once: operands go through in tiles, panels, strips or loads. Too little for less than two of them,
+# enough for one.
+TILES = {"gemm_batch": (60, "60K"), **dict.fromkeys("gemv symv hemv trmv trsv ger gerc syr her syr2 her2".split(), (150, "40K"))}
+SEEDS = range(1, 60)
+
+
+def decisions(workload):
+    """The finished process, its report and its decisions."""
+    done, report = run(workload.program, workload.arguments, {**GPU, **workload.env})
+    return done, report, parse_log(done.stderr)
+
+
+def pick(make, wanted):
+    """The first workload of make(seed) that wanted(process, report, decisions) likes, with its process and report."""
+    for seed in SEEDS:
+        workload = make(seed)
+        done, report, lines = decisions(workload)
+        if done.returncode == 0 and wanted(done, report, lines):
+            return workload, done, report
+    return None, None, None
+
+
+def on_gpu(lines):
+    return [f for f in lines if f["ran"] == "gpu0"]
+
+
+def attempt(workload, baseline, expected="", may_stop=False):
+    """What a fault does to a workload."""
+    def once(fault):
+        try:
+            done, report = run(workload.program, workload.arguments, {**GPU, **workload.env, "TESTGPU_FAIL": fault.plant})
+        except Exception as error:  # it hangs
+            return Outcome(fault, "wrong", f"{fault.plant}: {error}", 0)
+        return judge(fault, done, report, baseline, expected, may_stop)
+    return once
+
+
+def check(tap, name, op, found, most, start_up=False, expected="", kept=False):
+    workload, _, baseline = found
+    outcomes = sweep(list(plan(baseline, most, start_up)), attempt(workload, baseline, expected))
+    report_on(tap, name, op, outcomes)
+    if kept:
+        finished = sum(o.kept > 0 for o in outcomes)
+        tap.ok(finished > 0, f"{name}: after {finished} faults, what the GPU had finished was kept and the CPU did the rest")
+
+
+# ---- BLAS ----
+
+
+def whole(routine):
+    return lambda seed: Workload("random_calls", [*BLAS_OF, "-c", 1, "-n", 24, "-s", seed, "-r", routine], {})
+
+
+def in_tiles(routine, op):
+    size, memory = TILES.get(op, (150, "100K"))
+    return lambda seed: Workload("random_calls", [*BLAS_OF, "-c", 1, "-n", size, "-s", seed, "-r", routine], {"ACCEL_MEMORY": memory})
+
+
+def blas_op(tap, number, op, routines):
+    turn = lambda i: routines[(number + i) % len(routines)]
+    found = pick(whole(turn(0)), lambda done, report, lines: lines and len(on_gpu(lines)) == len(lines) and min(sizes_of(lines)) > 4)
+    if not tap.ok(found[0], f"{op}: {turn(0)} runs on the GPU"):
+        return
+    check(tap, f"{op}, {turn(0)}", op, found, 6, start_up=number == 0)
+    # Several parts: more comes down than by one copy, or more kernels run.
+    writes_parts = op not in ("gemv", "symv", "hemv", "trmv", "trsv")  # a vector is written at the end
+    several = lambda done, report, lines: lines and len(on_gpu(lines)) == len(lines) and parts_of(report) >= 3 and (
+        not writes_parts or report.calls.get("cuMemcpyDtoHAsync_v2", 0) >= 2)
+    found = pick(in_tiles(turn(1), op), several)
+    if tap.ok(found[0], f"{op}: {turn(1)} runs on the GPU in parts"):
+        check(tap, f"{op} in parts, {turn(1)}", op, found, 3, kept=writes_parts)
+    in_device_memory(tap, op, turn(2))
+
+
+def sizes_of(lines):
+    return [int(f[key]) for f in lines for key in ("m", "n", "k") if key in f] or [0]
+
+
+def parts_of(report):
+    return sum(n for name, n in report.calls.items() if name.startswith("cublas") and name[6] in "SDCZG" and "GetS" not in name and "GetP" not in name)
+
+
+def in_device_memory(tap, op, routine):
+    """Operands in host, device and managed memory, mixed. The program calls CUDA itself, and ends where those calls fail: what it
+    does not call is made to fail. A device that fails with the program's matrices on it stops the program."""
+    workload = Workload("cuda_program", [*BLAS_OF, "-c", 1, "-n", 20, "-r", routine], {})
+    done, baseline, lines = decisions(workload)
+    check_in_device_memory(tap, op, routine, workload, done, baseline, lines)
+
+
+def check_in_device_memory(tap, op, routine, workload, done, baseline, lines):
+    if not tap.ok(done.returncode == 0 and on_gpu(lines), f"{op}: {routine} runs where its operands are", done.stdout, done.stderr[-300:]):
+        return
+    faults = [Fault("device data", f"{name}:{n}{more}", name, bool(more)) for name, count in baseline.calls.items()
+              if name.startswith(("cublas", "cusolver", "cuEvent", "cuMemcpy2D", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuStreamWait"))
+              and "Destroy" not in name and "Get" not in name for n in uses(count, 3)[1:] for more in ("", "+")]
+    report_on(tap, f"{op}, operands in device memory, {routine}", op, sweep(faults, device_attempt(workload)), least=8)
+
+
+def device_attempt(workload):
+    def once(fault):
+        done, report = run(workload.program, workload.arguments, {**GPU, **workload.env, "TESTGPU_FAIL": fault.plant})
+        if "cannot be made right" in done.stderr and done.returncode == -6:
+            return Outcome(fault, "stopped", [line for line in done.stderr.splitlines() if "cannot be made right" in line][0], 0)
+        if not ended_well(done, "") and "\n0 calls wrong" not in "\n" + done.stdout and not done.stdout.endswith("\n0 wrong\n"):
+            return Outcome(fault, "wrong", f"{fault.plant}: {done.returncode} {done.stdout[-200:]} {done.stderr[-300:]}", 0)
+        if not report.text or report.misuse:
+            return Outcome(fault, "wrong", f"{fault.plant}: misuse of CUDA: {report.misuse[:2]}", 0)
+        elsewhere = [f for f in parse_log(done.stderr) if f["why"] in ("error", "no_memory", "unsupported")]
+        return Outcome(fault, "missed" if report.fired == 0 else "recovered" if elsewhere else "absorbed", fault.plant, 0)
+    return once
+
+
+# ---- LAPACK ----
+
+
+def lapack_case(routine):
+    return lambda seed: Workload("random_lapack", [*LAPACK_OF, "-c", 1, "-n", 20, "-s", seed, "-r", routine], {})
+
+
+def lapack_op(tap, number, op, routines):
+    routine = routines[number % len(routines)]
+    own = lambda lines: [f for f in lines if f["sym"].rstrip("_") == routine]
+    tried = [own(decisions(lapack_case(routine)(seed))[2]) for seed in range(1, 7)]
+    if not any(map(on_gpu, tried)):
+        busy = [f for lines in tried for f in lines if f["why"] not in ("workspace_query", "empty")]
+        tap.ok(busy and {f["why"] for f in busy} == {"unsupported"}, f"{op}: {routine} is not for the GPU: nothing to fail", *busy[:3])
+        record(op, [])
+        return
+    found = pick(lapack_case(routine), lambda done, report, lines: on_gpu(own(lines)) and min(sizes_of(own(lines))) > 2
+                 and not [f for f in lines if f["why"] == "unsupported"])
+    if not tap.ok(found[0], f"{op}: {routine} runs on the GPU"):
+        return
+    # INFO of each call is in the last line.
+    check(tap, f"{op}, {routine}", op, found, 4, start_up=number == 0, expected=found[1].stdout.splitlines()[-1])
+    workload = Workload("device_lapack", ["d" + routine[1:]], {})
+    done, baseline, lines = decisions(workload)
+    if "combinations" in done.stdout:
+        check_in_device_memory(tap, op, "d" + routine[1:], workload, done, baseline, lines)
+
+
+# ---- All ----
+
+tap = Tap()
+blas, lapack = table()
+for number, (op, routines) in enumerate(blas.items()):
+    if len(sys.argv) == 1 or op in sys.argv:
+        blas_op(tap, number, op, routines)
+for number, (op, routines) in enumerate(lapack.items()):
+    if len(sys.argv) == 1 or op in sys.argv:
+        lapack_op(tap, number, op, routines)
+tap.done()

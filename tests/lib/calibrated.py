@@ -1,0 +1,53 @@
+"""Calibrations for the tests: what they say of this machine's libraries and of the test GPU is made up."""
+
+import re
+from pathlib import Path
+
+from lib.log import said
+from lib.programs import LOG, TEST_GPU, start
+
+AUTO = {**TEST_GPU, "ACCEL_POLICY": "auto"}
+ROUTINES = {"dgemm": "{0}x{0}x{0}", "dgesv": "{0}x1"}
+
+
+def put(path, sections):
+    """Writes a calibration of these sections alone: key -> text."""
+    Path(path).unlink(missing_ok=True)
+    done = start("put_model", path, *[text for section in sections.items() for text in section])
+    assert done.returncode == 0, done.stderr
+
+
+def key_that_is_missed(folder, sections, step, env):
+    """What a run says that the calibration has nothing for; the GPU is started for it, whatever it would gain."""
+    path = f"{folder}/key"
+    put(path, sections)
+    done = start("steps", step, env={**AUTO, **LOG, "ACCEL_POLICY": "gpu", "ACCEL_MODEL": path, **env})
+    return re.search(r" has nothing for (.*): built-in", said(done)[0]).group(1)
+
+
+def keys(folder, env={}):
+    """The keys of the libraries that the programs call, with the threads of env, and of the test GPU."""
+    cpu = key_that_is_missed(folder, {'[gpu "none"]': ""}, "dgemm:400:1", env)
+    nothing = {f'[{cpu} threads=0 library="none"]': ""}
+    blas = key_that_is_missed(folder, nothing, "dgemm:400:1", env)
+    lapack = key_that_is_missed(folder, nothing, "solve:400:1", env)
+    gpu = key_that_is_missed(folder, {blas: ""}, "dgemm:400:1", env)
+    return {"blas": blas, "lapack": lapack, "gpu": gpu}
+
+
+def lines(ms):
+    """Lines of a section in which a call of order n takes ms * n / 500 milliseconds."""
+    orders = (50, 100, 200, 300, 400, 500, 600, 700, 1000, 2000)
+    return "".join(
+        f"{name} {' '.join(f'{size.format(n)}:{ms * n / 500:.6f}' for n in orders)}\n" for name, size in ROUTINES.items())
+
+
+def gpu_lines(ms, kernels_ms=0.001, solver_ms=0.001):
+    """A GPU's section: fast copies, and first calls that load next to nothing, unless asked for."""
+    return f"up_gbps=100\ndown_gbps=100\nkernels_ms={kernels_ms}\nsolver_ms={solver_ms}\n{lines(ms)}"
+
+
+def calibrate(path, keys, cpu_ms, gpu_ms, **first):
+    """Calls of order 500 take so long on the CPU and on the GPU."""
+    put(path, {keys["blas"]: lines(cpu_ms), keys["lapack"]: lines(cpu_ms),
+               keys["gpu"]: gpu_lines(gpu_ms, **first)})

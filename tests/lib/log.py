@@ -1,0 +1,34 @@
+"""What libaccel writes to stderr: decision lines, and what it says without being asked."""
+
+import re
+
+WHY = set(
+    "faster forced device_data required small slower unsupported workspace_query bad_argument empty off user "
+    "no_gpu warming no_memory busy error forked verify_failed".split()
+)
+FAILURES = {"no_memory", "busy", "error", "forked", "verify_failed"}
+
+
+def parse_log(text):
+    """The decision lines among text, as dictionaries; ValueError for a line that breaks the format."""
+    lines = []
+    for line in text.splitlines():
+        if not line.startswith("accel ") or " event=" in line:
+            continue
+        fields = dict(word.split("=", 1) for word in line.split()[1:])
+        if not re.fullmatch(r"cpu|gpu\d+(\+gpu\d+)*(\+cpu)?", fields.get("ran", "")):
+            raise ValueError("ran: " + line)
+        if fields.get("why") not in WHY or not fields.get("sym"):
+            raise ValueError("sym or why: " + line)
+        lines.append(fields)
+    return lines
+
+
+def lines_for(done, **fields):
+    """The decision lines of a run that have these fields."""
+    return [f for f in parse_log(done.stderr) if fields.items() <= f.items()]
+
+
+def said(done):
+    """What libaccel said on stderr without being asked: all but the log."""
+    return [line for line in done.stderr.splitlines() if line.startswith("accel: ")]

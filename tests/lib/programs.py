@@ -1,0 +1,75 @@
+"""Running programs with and without libaccel: those that are built from tests/fixtures, and any other."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections import namedtuple
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / os.environ.get("BUILD", "build")
+TESTS = BUILD / "tests"
+DEBIAN_PYTHON = "/usr/bin/python3"
+VENV_PYTHON = str(BUILD / "venv/bin/python")
+
+# Set by `make test-all`: tests that have a short form and a long one take the long one.
+LONG = os.environ.get("TEST_LONG") == "1"
+
+# A sanitizer's runtime comes before all others, with libaccel and without it: see tests/sanitize/run.
+RUNTIME = [*filter(None, [os.environ.get("SANITIZER_RUNTIME")])]
+UNDER_TSAN = any("libtsan" in path for path in RUNTIME)
+SHIM = {"LD_PRELOAD": ":".join([*RUNTIME, str(BUILD / "libaccel.so")])}
+# A real GPU of this machine is hidden by the driver's own variable.
+NO_GPU = {**SHIM, "CUDA_VISIBLE_DEVICES": "-1"}
+TEST_GPU = {**SHIM, "ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "ACCEL_POLICY": "gpu"}
+PLAIN = {}
+LOG = {"ACCEL_LOG": "1"}
+
+Run = namedtuple("Run", "rc stdout stderr files log")
+
+
+def clean_env(home):
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("ACCEL", "XDG_", "OMP_", "OPENBLAS_"))}
+    for name in ("LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "PYTHONPATH"):
+        env.pop(name, None)
+    if RUNTIME:
+        env.update(LD_PRELOAD=":".join(RUNTIME))
+    env.update(HOME=home, LC_ALL="C.UTF-8", PYTHONHASHSEED="0", PYTHONDONTWRITEBYTECODE="1")
+    # Two threads everywhere: the number of threads changes the rounding.
+    env.update(OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2")
+    return env
+
+
+def start(name, *arguments, env=PLAIN, timeout=300, **options):
+    """Runs a test program; returns the finished process, its output as text."""
+    full = clean_env(tempfile.gettempdir())
+    full.update(env)
+    path = name if "/" in name else str(TESTS / name)
+    return subprocess.run(
+        [path, *map(str, arguments)], env=full, cwd=ROOT, stdin=subprocess.DEVNULL, timeout=timeout,
+        stdout=options.pop("stdout", subprocess.PIPE), stderr=options.pop("stderr", subprocess.PIPE),
+        text=True, errors="replace", **options,
+    )
+
+
+def run(argv, extra, timeout=180):
+    """Runs argv in a folder of its own: @OUT@ stands for its path, and @HOME@ for the one above, where logs go."""
+    home = tempfile.mkdtemp(prefix="accel-program-")
+    try:
+        out = Path(home, "out")
+        out.mkdir()
+        place = lambda text: text.replace("@OUT@", str(out)).replace("@HOME@", home)
+        env = clean_env(home)
+        env.update({name: place(value) for name, value in extra.items()})
+        done = subprocess.run(
+            [place(a) for a in argv], cwd=out, env=env, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout,
+        )
+        files = {p.name: p.read_bytes() for p in sorted(out.iterdir())}
+        log = "".join(p.read_text() for p in sorted(Path(home).glob("log.*")))
+        return Run(done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace"), files, log)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Run(-1, "", str(error), {}, "")
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
