@@ -106,8 +106,8 @@ $(LAYERS): $(LAYER_OBJECTS) $(BUILD)/layers.flags
 	$(AR) rcsT $@ $(LAYER_OBJECTS)
 
 # CUDA's headers are seen by these alone.
-$(call object_of,$(GPU_SOURCES) $(OPS_SOURCES)): INCLUDES += -isystem $(CUDA_INCLUDE)
-$(call object_of,$(GPU_SOURCES) $(OPS_SOURCES)): $(BUILD)/headers.flags | cuda-headers
+$(call object_of,$(call sources,gpu/cuda)): INCLUDES += -isystem $(CUDA_INCLUDE)
+$(call object_of,$(call sources,gpu/cuda)): $(BUILD)/headers.flags | cuda-headers
 
 $(BUILD)/base/version.o: INCLUDES += -DACCEL_VERSION='"$(VERSION)"'
 $(BUILD)/base/version.o: $(BUILD)/version.flags

@@ -16,7 +16,7 @@
 
 #include <stdbool.h>
 
-/* How long exit() waits. A step that cannot be interrupted (a library, cuInit, the context, a handle) takes a second at most on the
+/* How long exit() waits. A step that cannot be interrupted (a library, the driver, the context, a handle) takes a second at most on the
  * machines that we know of; a driver that hangs must not keep a program from its end. */
 #define ENDING_MS 3000
 

@@ -67,6 +67,10 @@ enum gpu_status kernel_trsm(struct gpu_work *work, char side, char uplo, char tr
                             int64_t m, int64_t n, struct accel_complex alpha, struct gpu_tile a,
                             struct gpu_tile b);
 
+/* B := op(A), m x n, apart from A. */
+enum gpu_status kernel_transpose(struct gpu_work *work, char trans, int64_t m, int64_t n,
+                                 struct gpu_tile a, struct gpu_tile b);
+
 /* The triangle uplo of an n x n matrix, from and to LAPACK's packed storage: n (n + 1) / 2 elements. Nothing else of
  * the matrix is touched. GPU_UNSUPPORTED where n is above 65535, or ld beyond 32 bits. */
 enum gpu_status kernel_pack_triangle(struct gpu_work *work, char uplo, int64_t n, struct gpu_tile a,

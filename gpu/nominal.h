@@ -5,7 +5,7 @@
 #ifndef ACCEL_NOMINAL_H
 #define ACCEL_NOMINAL_H
 
-/* As cuDeviceGetAttribute() gives them; 0 where the driver has none. */
+/* As the driver gives them; 0 where the driver has none. */
 struct nominal_attributes {
     int major, minor; /* compute capability */
     int processors;

@@ -2,7 +2,7 @@
  * Operations: what the routines of several types do alike. Each is defined once, in a file of its library's folder (ops/blas/,
  * ops/lapack/), and listed in ops.def; a routine's row names its operation. Constant data; the functions are pure, except run.
  *
- * Of ops/, what can be computed: it includes base/, gpu/, and the checks of cpu_ref/. A library is a folder below it.
+ * Of ops/, what can be computed: it includes base/, headers of gpu/, and the checks of cpu_ref/. A library is a folder below it.
  */
 #ifndef ACCEL_OP_H
 #define ACCEL_OP_H

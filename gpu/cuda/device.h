@@ -5,8 +5,7 @@
 #ifndef ACCEL_CUDA_DEVICE_H
 #define ACCEL_CUDA_DEVICE_H
 
-#include "cuda_api.h"
-#include "failure.h"
+#include "check.h"
 #include "gpu/device.h"
 #include "lane.h"
 #include "pool.h"

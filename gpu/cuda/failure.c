@@ -1,4 +1,4 @@
-#include "failure.h"
+#include "check.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -216,6 +216,17 @@ enum gpu_status kernel_syr2k(struct gpu_work *work, bool hermitian, char uplo, c
     return status;
 }
 
+enum gpu_status kernel_transpose(struct gpu_work *work, char trans, int64_t m, int64_t n,
+                                 struct gpu_tile a, struct gpu_tile b)
+{
+    const struct scalar al = make_scalar(one), none = make_scalar((struct accel_complex){0, 0});
+    enum gpu_status status = GPU_ERROR;
+#define ARGUMENTS(P) operation(trans), CUBLAS_OP_N, m, n, P(al), IN(a), P(none), IN(b), OUT(b)
+    SWITCH(REAL_CASES(geam, ARGUMENTS) COMPLEX_CASES(geam, ARGUMENTS))
+#undef ARGUMENTS
+    return status;
+}
+
 enum gpu_status kernel_trmm(struct gpu_work *work, char side, char uplo, char trans, char diag,
                             int64_t m, int64_t n, struct accel_complex alpha, struct gpu_tile a,
                             struct gpu_tile b)

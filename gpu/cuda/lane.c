@@ -88,7 +88,7 @@ static enum gpu_status create_cusolver(struct gpu_lane *lane)
 }
 
 /* Its first use loads kernels, which may want room. */
-enum gpu_status lane_use_cusolver(struct gpu_lane *lane)
+enum gpu_status lane_use_solver(struct gpu_lane *lane)
 {
     atomic_bool *broken = &lane->device->lanes.cusolver_is_broken;
     if (lane->params)
@@ -104,7 +104,7 @@ enum gpu_status lane_use_cusolver(struct gpu_lane *lane)
     if (status != GPU_OK)
         lane->params = NULL;
     if (status == GPU_ERROR)
-        failure_is_of(FAILURE_CUSOLVER);
+        failure_is_of(FAILURE_SOLVER);
     if (status == GPU_ERROR || status == GPU_UNSUPPORTED)
         atomic_store(broken, true);
     return status;

@@ -68,10 +68,6 @@ enum gpu_status lane_acquire(struct cuda_device *device, struct gpu_lane **lane)
 /* broken: the device failed meanwhile; what the lane holds is left to the driver. */
 void lane_release(struct gpu_lane *lane, bool broken);
 
-/* cuSOLVER's handle of a lane; GPU_UNSUPPORTED where there is no cuSOLVER, or it has failed to start before. Not under a lock that
- * lane_free_idle() or the pool takes. */
-enum gpu_status lane_use_cusolver(struct gpu_lane *lane);
-
 /* The stream and the handles, for those who put something on the stream. */
 static inline CUstream lane_stream(struct gpu_lane *lane)
 {

@@ -68,8 +68,8 @@ static enum gpu_status judge(struct cuda_device *device, enum gpu_status status,
     }
     host->blame = !well || failure->kind == FAILURE_DEVICE || failure->kind == FAILURE_NONE
                       ? GPU_BLAME_DEVICE
-                  : failure->kind == FAILURE_CUSOLVER ? GPU_BLAME_LAPACK
-                                                      : GPU_BLAME_ROUTINE;
+                  : failure->kind == FAILURE_SOLVER ? GPU_BLAME_LAPACK
+                                                    : GPU_BLAME_ROUTINE;
     if (host->blame == GPU_BLAME_DEVICE || status == GPU_LOST)
         failure_is_of(FAILURE_DEVICE);
     else

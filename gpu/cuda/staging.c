@@ -1,6 +1,7 @@
-#include "failure.h"
+#include "check.h"
 #include "lane.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 /* ---- Slots ---- */
@@ -197,6 +198,22 @@ enum gpu_status lane_download_whole(struct gpu_lane *lane, const struct lane_rec
     if (status == GPU_OK)
         pack_to_host(to, &all, landing, device_ld);
     return status;
+}
+
+enum gpu_status lane_copy(struct gpu_lane *lane, gpu_address to, int64_t to_ld, gpu_address from,
+                          int64_t from_ld, int64_t rows, int64_t cols, int64_t size)
+{
+    const CUDA_MEMCPY2D plane = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                                 .srcDevice = from,
+                                 .srcPitch = (size_t)(from_ld * size),
+                                 .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                                 .dstDevice = to,
+                                 .dstPitch = (size_t)(to_ld * size),
+                                 .WidthInBytes = (size_t)(rows * size),
+                                 .Height = (size_t)cols};
+    if ((from_ld | to_ld) > INT_MAX / 16) /* CU_DEVICE_ATTRIBUTE_MAX_PITCH */
+        return GPU_UNSUPPORTED;
+    return GPU_CHECK(cuMemcpy2DAsync, &plane, lane_stream(lane));
 }
 
 bool lane_column_fits(int64_t device_ld, int64_t size)

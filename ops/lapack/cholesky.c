@@ -2,29 +2,14 @@
  * potrf, potrs, posv, potri, lauum: of a symmetric or Hermitian matrix one triangle, which alone is read and written.
  */
 #include "cpu_ref/checks.h"
-#include "gpu/cuda/cusolver_call.h"
+#include "gpu/solver.h"
 #include "rules.h"
-
-static void factor(struct solver *s, char uplo, struct array a)
-{
-    GENERIC(s, cusolverDnXpotrf, SOLVER_PARAMS(s), fill(uplo), a.rows, s->type, MATRIX(a), s->type);
-    solver_require_success(s);
-}
-
-static void solve(struct solver *s, char uplo, struct array a, struct array b)
-{
-    if (b.cols == 0)
-        return;
-    SOLVE(s, cusolverDnXpotrs, SOLVER_PARAMS(s), fill(uplo), a.rows, b.cols, s->type, MATRIX(a),
-          s->type, MATRIX(b), SOLVER_INFO(s));
-    solver_require_success(s);
-}
 
 static void solve_right_sides(struct solver *s, struct array factored)
 {
     const struct accel_call *call = s->work->call;
     struct array x = solver_upload(s, &call->span[ACCEL_b], 0);
-    solve(s, call->flag[ACCEL_uplo], factored, x);
+    solver_potrs(s, call->flag[ACCEL_uplo], factored, x);
     solver_return(s, &call->span[ACCEL_b], x, 0);
 }
 
@@ -32,7 +17,7 @@ static struct array upload_and_factor(struct solver *s)
 {
     char uplo = s->work->call->flag[ACCEL_uplo];
     struct array factored = solver_upload_hermitian(s, &s->work->call->span[ACCEL_a], uplo);
-    factor(s, uplo, factored);
+    solver_potrf(s, uplo, factored);
     return factored;
 }
 
@@ -74,9 +59,7 @@ static enum gpu_status run_potri(struct gpu_work *work)
     solver_begin(&s, work);
     solver_refuse_zero_diagonal(&s, a);
     struct array x = solver_upload(&s, a, uplo);
-    if (solver_fits_int(&s, x.rows, x.ld))
-        LEGACY(&s, potri, potri, fill(uplo), (int)x.rows, TYPED(x));
-    solver_require_success(&s);
+    solver_potri(&s, uplo, x);
     solver_return(&s, a, x, uplo);
     return solver_end(&s);
 }
@@ -89,9 +72,7 @@ static enum gpu_status run_lauum(struct gpu_work *work)
     struct solver s;
     solver_begin(&s, work);
     struct array x = solver_upload(&s, a, uplo);
-    if (solver_fits_int(&s, x.rows, x.ld))
-        LEGACY(&s, lauum, lauum, fill(uplo), (int)x.rows, TYPED(x));
-    solver_require_success(&s);
+    solver_lauum(&s, uplo, x);
     solver_return(&s, a, x, uplo);
     return solver_end(&s);
 }

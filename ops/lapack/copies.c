@@ -2,14 +2,15 @@
  * lacpy, laswp: what a chain on the device needs between its steps. What is in device memory does not leave it.
  */
 #include "cpu_ref/checks.h"
-#include "gpu/cuda/cusolver_call.h"
+#include "gpu/solver.h"
 #include "rules.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 static struct array in_place(const struct accel_span *x)
 {
-    return (struct array){(CUdeviceptr)(uintptr_t)x->ptr, x->rows, x->cols, x->ld, x->dtype};
+    return (struct array){(gpu_address)(uintptr_t)x->ptr, x->rows, x->cols, x->ld, x->dtype};
 }
 
 /* ---- lacpy ---- */
@@ -58,38 +59,15 @@ static int32_t *read_swaps(struct solver *s, int64_t *last)
     return swaps;
 }
 
-#define LASWP(dtype, letter, type)                                                                 \
-    case dtype: {                                                                                  \
-        typedef type T;                                                                            \
-        SOLVE(s, cusolverDn##letter##laswp, (int)a.cols, TYPED(a), (int)first, (int)last,          \
-              INTS(swaps), 1);                                                                     \
-        break;                                                                                     \
-    }
-
-static void exchange(struct solver *s, struct array a, struct array swaps, int64_t first,
-                     int64_t last)
-{
-    switch (s->dtype) {
-        LASWP(ACCEL_FLOAT32, S, float)
-        LASWP(ACCEL_FLOAT64, D, double)
-        LASWP(ACCEL_COMPLEX64, C, cuComplex)
-        LASWP(ACCEL_COMPLEX128, Z, cuDoubleComplex)
-    default:
-        break;
-    }
-}
-
 static void exchange_rows(struct solver *s, struct array a, struct array swaps)
 {
     const struct accel_call *call = s->work->call;
     int64_t k1 = call->size[ACCEL_k1], k2 = call->size[ACCEL_k2];
-    if (!solver_fits_int(s, accel_max(a.rows, a.cols), a.ld))
-        return;
     if (call->size[ACCEL_incx] > 0)
-        exchange(s, a, swaps, k1, k2);
+        solver_laswp(s, a, swaps, k1, k2);
     else
         for (int64_t k = k2; k >= k1; k--)
-            exchange(s, a, swaps, k, k);
+            solver_laswp(s, a, swaps, k, k);
 }
 
 /* On a copy, so that what fails on the way has exchanged nothing. */

@@ -2,18 +2,11 @@
  * syev, syevd, syevr, syevx (and he): all eigenvalues, or a range of them. sygv, sygvd, sygvx (and he) of two matrices.
  */
 #include "cpu_ref/checks.h"
-#include "gpu/cuda/cusolver_call.h"
+#include "gpu/solver.h"
 #include "rules.h"
 
 #include <float.h>
 #include <math.h>
-
-static cusolverEigRange_t range_of(char range)
-{
-    return range == 'I'   ? CUSOLVER_EIG_RANGE_I
-           : range == 'V' ? CUSOLVER_EIG_RANGE_V
-                          : CUSOLVER_EIG_RANGE_ALL;
-}
 
 static void return_all(struct solver *s, struct array w, struct array vectors)
 {
@@ -55,9 +48,13 @@ static void return_failures(struct solver *s, int64_t found)
 static void solve_all(struct solver *s, struct array a, struct array w)
 {
     const struct accel_call *call = s->work->call;
-    GENERIC(s, cusolverDnXsyevd, SOLVER_PARAMS(s), solver_vectors(call->flag[ACCEL_jobz]),
-            fill(call->flag[ACCEL_uplo]), a.rows, s->type, MATRIX(a), s->real_type, AT(w), s->type);
-    solver_require_success(s);
+    solver_syevd(s, call->flag[ACCEL_jobz], call->flag[ACCEL_uplo], a, w);
+}
+
+static struct spectrum spectrum_of(const struct accel_call *call)
+{
+    return (struct spectrum){call->flag[ACCEL_range], call->scalar[ACCEL_vl].re,
+                             call->scalar[ACCEL_vu].re, call->size[ACCEL_il], call->size[ACCEL_iu]};
 }
 
 static int64_t solve_range(struct solver *s, struct array a, struct array w)
@@ -65,23 +62,14 @@ static int64_t solve_range(struct solver *s, struct array a, struct array w)
     const struct accel_call *call = s->work->call;
     /* No eigenvalue is larger (Gershgorin); programs say infinity where they mean no bound. */
     double bound = 2 * (double)a.rows * s->largest;
-    double lower = call->scalar[ACCEL_vl].re, upper = call->scalar[ACCEL_vu].re;
-    lower = lower < -bound ? -bound : lower;
-    upper = upper > bound ? bound : upper;
-    float lower_single = (float)lower, upper_single = (float)upper;
-    void *vl = s->real == ACCEL_FLOAT64 ? (void *)&lower : &lower_single;
-    void *vu = s->real == ACCEL_FLOAT64 ? (void *)&upper : &upper_single;
-    int64_t found = 0;
-    if (call->flag[ACCEL_range] == 'V' && !(lower < upper)) { /* all beyond, or beside it */
+    struct spectrum part = spectrum_of(call);
+    part.vl = part.vl < -bound ? -bound : part.vl;
+    part.vu = part.vu > bound ? bound : part.vu;
+    if (part.range == 'V' && !(part.vl < part.vu)) { /* all beyond, or beside it */
         solver_note(s, GPU_UNSUPPORTED);
         return 0;
     }
-    GENERIC(s, cusolverDnXsyevdx, SOLVER_PARAMS(s), solver_vectors(call->flag[ACCEL_jobz]),
-            range_of(call->flag[ACCEL_range]), fill(call->flag[ACCEL_uplo]), a.rows, s->type,
-            MATRIX(a), vl, vu, call->size[ACCEL_il], call->size[ACCEL_iu], &found, s->real_type,
-            AT(w), s->type);
-    solver_require_success(s);
-    return found;
+    return solver_syevdx(s, call->flag[ACCEL_jobz], part, call->flag[ACCEL_uplo], a, w);
 }
 
 static enum gpu_status run_syev(struct gpu_work *work)
@@ -151,9 +139,6 @@ static struct pencil upload_pencil(struct solver *s)
     return p;
 }
 
-#define PENCIL_ARGUMENTS                                                                           \
-    (cusolverEigType_t) call->size[ACCEL_itype], solver_vectors(call->flag[ACCEL_jobz])
-
 static enum gpu_status run_sygv(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
@@ -161,10 +146,7 @@ static enum gpu_status run_sygv(struct gpu_work *work)
     struct solver s;
     solver_begin(&s, work);
     const struct pencil p = upload_pencil(&s);
-    if (solver_fits_int(&s, p.a.rows, p.a.ld))
-        LEGACY(&s, sygvd, hegvd, PENCIL_ARGUMENTS, fill(uplo), (int)p.a.rows, TYPED(p.a),
-               TYPED(p.b), REALS(p.w));
-    solver_require_success(&s);
+    solver_sygvd(&s, call->size[ACCEL_itype], call->flag[ACCEL_jobz], uplo, p.a, p.b, p.w);
     return_all(&s, p.w, p.a);
     solver_return(&s, &call->span[ACCEL_b], p.b, uplo);
     return solver_end(&s);
@@ -173,21 +155,15 @@ static enum gpu_status run_sygv(struct gpu_work *work)
 static enum gpu_status run_sygvx(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
-    const double vl = call->scalar[ACCEL_vl].re, vu = call->scalar[ACCEL_vu].re;
+    const struct spectrum part = spectrum_of(call);
     char uplo = call->flag[ACCEL_uplo];
     struct solver s;
     solver_begin(&s, work);
-    if (call->flag[ACCEL_range] == 'V' && !(fabs(vl) <= DBL_MAX && fabs(vu) <= DBL_MAX))
+    if (part.range == 'V' && !(fabs(part.vl) <= DBL_MAX && fabs(part.vu) <= DBL_MAX))
         solver_note(&s, GPU_UNSUPPORTED);
     const struct pencil p = upload_pencil(&s);
-    int found = 0;
-    if (solver_fits_int(&s, p.a.rows, p.a.ld)) {
-        found = (int)p.a.rows;
-        LEGACY(&s, sygvdx, hegvdx, PENCIL_ARGUMENTS, range_of(call->flag[ACCEL_range]), fill(uplo),
-               (int)p.a.rows, TYPED(p.a), TYPED(p.b), (R)vl, (R)vu, (int)call->size[ACCEL_il],
-               (int)call->size[ACCEL_iu], &found, REALS(p.w));
-        solver_require_success(&s);
-    }
+    int64_t found = solver_sygvdx(&s, call->size[ACCEL_itype], call->flag[ACCEL_jobz], part, uplo,
+                                  p.a, p.b, p.w);
     return_found(&s, p.w, p.a, found);
     return_failures(&s, found);
     solver_return(&s, &call->span[ACCEL_b], p.b, uplo);

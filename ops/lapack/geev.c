@@ -2,7 +2,7 @@
  * geev: eigenvalues and eigenvectors of a matrix without symmetry. cuSOLVER does not have the left vectors.
  */
 #include "cpu_ref/verify_test.h"
-#include "gpu/cuda/cusolver_call.h"
+#include "gpu/solver.h"
 #include "rules.h"
 
 /* ---- Rules ---- */
@@ -31,17 +31,13 @@ static enum gpu_status run_geev(struct gpu_work *work)
     bool is_complex = accel_is_complex(call->routine->dtype);
     struct solver s;
     solver_begin(&s, work);
-    if (!CUDA(cusolverDnXgeev)) /* before anything goes up */
+    if (!solver_has_geev()) /* before anything goes up */
         solver_note(&s, GPU_UNSUPPORTED);
     struct array a = solver_upload(&s, &call->span[ACCEL_a], 0);
     int64_t n = a.rows, wanted = call->flag[ACCEL_jobvr] == 'V' ? n : 0;
-    struct array w = solver_array(&s, is_complex ? n : 2 * n, 1), vr = solver_array(&s, n, wanted),
-                 vl = {0, n, 0, n, s.dtype};
+    struct array w = solver_array(&s, is_complex ? n : 2 * n, 1), vr = solver_array(&s, n, wanted);
     solver_refuse_extremes(&s);
-    GENERIC(&s, cusolverDnXgeev, SOLVER_PARAMS(&s), CUSOLVER_EIG_MODE_NOVECTOR,
-            solver_vectors(call->flag[ACCEL_jobvr]), n, s.type, MATRIX(a), s.type, AT(w), s.type,
-            MATRIX(vl), s.type, MATRIX(vr), s.type);
-    solver_require_success(&s);
+    solver_geev(&s, call->flag[ACCEL_jobvr], a, w, vr);
     solver_return(&s, &call->span[ACCEL_x], solver_part(w, 0, 0, n, 1), 0);
     if (!is_complex)
         solver_return(&s, &call->span[ACCEL_y], solver_part(w, n, 0, n, 1), 0);

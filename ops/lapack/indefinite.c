@@ -3,12 +3,12 @@
  * Hermitian matrices.
  */
 #include "cpu_ref/checks.h"
-#include "gpu/cuda/cusolver_call.h"
+#include "gpu/solver.h"
 #include "rules.h"
 
 #include <stdlib.h>
 
-/* The pivots as the solver wants them: cuSOLVER's factorisation writes int, its solver reads int64. */
+/* The pivots as solver_sytrs() wants them. */
 static struct array widen(struct solver *s, struct array pivots)
 {
     struct array wide = solver_vector(s, pivots.rows, ACCEL_INT64);
@@ -27,49 +27,18 @@ static struct array widen(struct solver *s, struct array pivots)
     return wide;
 }
 
-/* Its workspace depends on the size alone. */
-#define SYTRF(dtype, letter, type)                                                                 \
-    case dtype: {                                                                                  \
-        typedef type T;                                                                            \
-        int lwork = 0;                                                                             \
-        SOLVE(s, cusolverDn##letter##sytrf_bufferSize, (int)a.rows, TYPED(a), &lwork);             \
-        struct array work = solver_work(s, (size_t)lwork * sizeof(T));                             \
-        SOLVE(s, cusolverDn##letter##sytrf, fill(uplo), (int)a.rows, TYPED(a), INTS(pivots),       \
-              VALUES(work), lwork, SOLVER_INFO(s));                                                \
-        break;                                                                                     \
-    }
-
 static struct array factor(struct solver *s, char uplo, struct array a)
 {
     struct array pivots = solver_vector(s, a.rows, ACCEL_INT32);
-    if (solver_fits_int(s, a.rows, a.ld)) {
-        switch (s->dtype) {
-            SYTRF(ACCEL_FLOAT32, S, float)
-            SYTRF(ACCEL_FLOAT64, D, double)
-            SYTRF(ACCEL_COMPLEX64, C, cuComplex)
-            SYTRF(ACCEL_COMPLEX128, Z, cuDoubleComplex)
-        default:
-            break;
-        }
-    }
-    solver_require_success(s);
+    solver_sytrf(s, uplo, a, pivots);
     return widen(s, pivots);
-}
-
-static void solve(struct solver *s, char uplo, struct array a, struct array pivots, struct array b)
-{
-    if (b.cols == 0)
-        return;
-    GENERIC(s, cusolverDnXsytrs, fill(uplo), a.rows, b.cols, s->type, MATRIX(a), PIVOTS(pivots),
-            s->type, MATRIX(b));
-    solver_require_success(s);
 }
 
 static void solve_right_sides(struct solver *s, struct array ldl, struct array pivots)
 {
     const struct accel_call *call = s->work->call;
     struct array x = solver_upload(s, &call->span[ACCEL_b], 0);
-    solve(s, call->flag[ACCEL_uplo], ldl, pivots, x);
+    solver_sytrs(s, call->flag[ACCEL_uplo], ldl, pivots, x);
     solver_return(s, &call->span[ACCEL_b], x, 0);
 }
 

@@ -3,8 +3,8 @@
  * the two, p x q. gelss and gelsd go on with the singular values of R.
  */
 #include "cpu_ref/checks.h"
-#include "gpu/cuda/cusolver_call.h"
 #include "rules.h"
+#include "svd_algorithm.h"
 
 #include <float.h>
 #include <stdlib.h>
@@ -174,7 +174,7 @@ static enum gpu_status run_by_values(struct gpu_work *work, bool gelss)
     int64_t p = f.qr.rows, q = f.qr.cols;
     struct array r = solver_upper(&s, f.qr), values = solver_reals(&s, q),
                  u = solver_array(&s, q, q), vt = solver_array(&s, q, q);
-    solver_gesvd(&s, 'A', 'A', r, values, u, vt);
+    svd_of(&s, 'A', 'A', r, values, u, vt);
     struct array inverse = invert(&s, gelss, values, &rank);
     struct array x = upload_right_sides(&s, b, p, a->rows);
     if (!f.wide)

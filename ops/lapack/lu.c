@@ -3,38 +3,16 @@
  * identity.
  */
 #include "cpu_ref/checks.h"
-#include "gpu/cuda/cusolver_call.h"
+#include "gpu/solver.h"
 #include "rules.h"
-
-static struct array factor(struct solver *s, struct array a)
-{
-    struct array pivots = solver_vector(s, accel_min(a.rows, a.cols), ACCEL_INT64);
-    size_t on_device = 0, on_host = 0;
-    SOLVE(s, cusolverDnXgetrf_bufferSize, SOLVER_PARAMS(s), a.rows, a.cols, s->type, MATRIX(a),
-          s->type, &on_device, &on_host);
-    struct array work = solver_work(s, on_device);
-    void *host = solver_host_work(s, on_host);
-    SOLVE(s, cusolverDnXgetrf, SOLVER_PARAMS(s), a.rows, a.cols, s->type, MATRIX(a), PIVOTS(pivots),
-          s->type, AT(work), on_device, host, on_host, SOLVER_INFO(s));
-    solver_require_success(s);
-    return pivots;
-}
-
-static void solve(struct solver *s, char trans, struct array a, struct array pivots, struct array b)
-{
-    if (b.cols == 0)
-        return;
-    SOLVE(s, cusolverDnXgetrs, SOLVER_PARAMS(s), operation(trans), a.rows, b.cols, s->type,
-          MATRIX(a), PIVOTS(pivots), s->type, MATRIX(b), SOLVER_INFO(s));
-    solver_require_success(s);
-}
 
 /* The factors of A, which go back, and the pivots. */
 static struct array factor_and_return(struct solver *s, struct array *pivots)
 {
     const struct accel_span *a = &s->work->call->span[ACCEL_a];
     struct array lu = solver_upload(s, a, 0);
-    *pivots = factor(s, lu);
+    *pivots = solver_vector(s, accel_min(lu.rows, lu.cols), ACCEL_INT64);
+    solver_getrf(s, lu, *pivots);
     solver_return(s, a, lu, 0);
     solver_return_pivots(s, &s->work->call->span[ACCEL_x], *pivots);
     return lu;
@@ -53,7 +31,7 @@ static void solve_right_sides(struct solver *s, char trans, struct array lu, str
 {
     const struct accel_span *b = &s->work->call->span[ACCEL_b];
     struct array x = solver_upload(s, b, 0);
-    solve(s, trans, lu, pivots, x);
+    solver_getrs(s, trans, lu, pivots, x);
     solver_return(s, b, x, 0);
 }
 
@@ -95,7 +73,7 @@ static enum gpu_status run_getri(struct gpu_work *work)
     solver_refuse_zero_diagonal(&s, a);
     struct array lu = upload_factors(&s, &pivots), x = solver_zeros(&s, lu.rows, lu.cols);
     solver_set_diagonal(&s, x, NULL);
-    solve(&s, 'N', lu, pivots, x);
+    solver_getrs(&s, 'N', lu, pivots, x);
     solver_return(&s, a, x, 0);
     return solver_end(&s);
 }

@@ -2,15 +2,8 @@
  * geqrf, orgqr (ungqr), ormqr (unmqr): Q is a product of elementary reflectors, stored as LAPACK's.
  */
 #include "cpu_ref/checks.h"
-#include "gpu/cuda/cusolver_call.h"
+#include "gpu/solver.h"
 #include "rules.h"
-
-static void generate(struct solver *s, struct array a, struct array tau)
-{
-    if (solver_fits_int(s, accel_max(a.rows, a.cols), a.ld))
-        LEGACY(s, orgqr, ungqr, (int)a.rows, (int)a.cols, (int)tau.rows, TYPED(a), VALUES(tau));
-    solver_require_success(s);
-}
 
 static enum gpu_status run_geqrf(struct gpu_work *work)
 {
@@ -33,7 +26,7 @@ static enum gpu_status run_orgqr(struct gpu_work *work)
     solver_begin(&s, work);
     struct array qr = solver_zeros(&s, a->rows, a->cols);
     solver_upload_to(&s, qr, a, a->rows, work->call->size[ACCEL_k], 'l');
-    generate(&s, qr, solver_upload(&s, &work->call->span[ACCEL_x], 0));
+    solver_orgqr(&s, qr, solver_upload(&s, &work->call->span[ACCEL_x], 0));
     solver_return(&s, a, qr, 0);
     return solver_end(&s);
 }

@@ -3,8 +3,8 @@
  * longer than wide is reduced to its R first, as LAPACK does: the bidiagonal form of R costs less than that of the whole.
  */
 #include "cpu_ref/checks.h"
-#include "gpu/cuda/cusolver_call.h"
 #include "rules.h"
+#include "svd_algorithm.h"
 
 struct vectors {
     struct array u, vt;
@@ -37,7 +37,7 @@ static struct vectors decompose_r(struct solver *s, char jobu, char jobvt, struc
     struct array r = solver_upper(s, a), small = solver_array(s, n, left ? n : 0);
     struct vectors v = {solver_zeros(s, a.rows, left ? n : 0),
                         solver_array(s, n, count(jobvt, n, n))};
-    solver_gesvd(s, plain(jobu), plain(jobvt), r, values, small, v.vt);
+    svd_of(s, plain(jobu), plain(jobvt), r, values, small, v.vt);
     if (left) {
         solver_copy(s, solver_part(v.u, 0, 0, n, n), small);
         solver_ormqr(s, 'L', 'N', a, tau, v.u);
@@ -53,7 +53,7 @@ static struct vectors decompose(struct solver *s, char jobu, char jobvt, struct 
         return decompose_r(s, jobu, jobvt, a, values);
     struct vectors v = {solver_array(s, a.rows, count(jobu, a.rows, a.cols)),
                         solver_array(s, a.cols, count(jobvt, a.cols, a.cols))};
-    solver_gesvd(s, plain(jobu), plain(jobvt), a, values, v.u, v.vt);
+    svd_of(s, plain(jobu), plain(jobvt), a, values, v.u, v.vt);
     return v;
 }
 

@@ -2,7 +2,7 @@
  * trtrs, trtri. Only the triangle is read; where the diagonal counts as ones, it is neither read nor written.
  */
 #include "cpu_ref/checks.h"
-#include "gpu/cuda/cusolver_call.h"
+#include "gpu/solver.h"
 #include "rules.h"
 
 /* The triangle as a part of a matrix: without its diagonal where that is not used. */
@@ -37,9 +37,7 @@ static enum gpu_status run_trtri(struct gpu_work *work)
     struct solver s;
     solver_begin(&s, work);
     struct array t = upload_triangle(&s);
-    GENERIC(&s, cusolverDnXtrtri, fill(call->flag[ACCEL_uplo]), diagonal(call->flag[ACCEL_diag]),
-            t.rows, s.type, MATRIX(t));
-    solver_require_success(&s);
+    solver_trtri(&s, call->flag[ACCEL_uplo], call->flag[ACCEL_diag], t);
     solver_return(&s, &call->span[ACCEL_a], t, triangle(call));
     return solver_end(&s);
 }

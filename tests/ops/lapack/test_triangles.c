@@ -13,7 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gpu/cuda/solver.h"
+#include "gpu/cuda/device.h"
+#include "gpu/solver.h"
 #include "ops/names.h"
 
 static struct gpu_device *device;

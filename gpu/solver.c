@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cublas_call.h"
-
 bool solver_note(struct solver *s, enum gpu_status status)
 {
     if (s->status == GPU_OK)
@@ -14,9 +12,9 @@ bool solver_note(struct solver *s, enum gpu_status status)
 
 /* ---- Memory ---- */
 
-static CUdeviceptr take(struct solver *s, int64_t bytes)
+static gpu_address take(struct solver *s, int64_t bytes)
 {
-    CUdeviceptr memory = 0;
+    gpu_address memory = 0;
     if (solver_is_well(s) && bytes > 0)
         solver_note(s, gpu_work_take(s->work, bytes, &memory));
     return memory;
@@ -63,7 +61,7 @@ struct array solver_zeros(struct solver *s, int64_t rows, int64_t cols)
 
 struct array solver_part(struct array x, int64_t row, int64_t col, int64_t rows, int64_t cols)
 {
-    CUdeviceptr at = x.ptr + (CUdeviceptr)((col * x.ld + row) * element(x));
+    gpu_address at = x.ptr + (gpu_address)((col * x.ld + row) * element(x));
     return (struct array){at, rows, cols, x.ld, x.dtype};
 }
 
@@ -96,15 +94,9 @@ void *solver_host_work(struct solver *s, size_t bytes)
 
 void solver_begin(struct solver *s, struct gpu_work *work)
 {
-    static const cudaDataType types[ACCEL_DTYPES] = {[ACCEL_FLOAT32] = CUDA_R_32F,
-                                                     [ACCEL_FLOAT64] = CUDA_R_64F,
-                                                     [ACCEL_COMPLEX64] = CUDA_C_32F,
-                                                     [ACCEL_COMPLEX128] = CUDA_C_64F};
     enum accel_dtype dtype = work->call->routine->dtype;
     *s = (struct solver){.work = work, .dtype = dtype, .real = accel_real_dtype(dtype)};
-    s->type = types[s->dtype];
-    s->real_type = types[s->real];
-    if (solver_note(s, lane_use_cusolver(work->lane)))
+    if (solver_note(s, lane_use_solver(work->lane)))
         s->info = take(s, sizeof(int));
 }
 
@@ -290,11 +282,16 @@ void solver_get(struct solver *s, void *to, struct array from)
     get_rectangle(s, &there, from);
 }
 
-void solver_require_success(struct solver *s)
+bool solver_has_succeeded(struct solver *s)
 {
     int32_t info = 0;
     solver_get(s, &info, (struct array){s->info, 1, 1, 1, ACCEL_INT32});
-    if (info != 0)
+    return solver_is_well(s) && info == 0;
+}
+
+void solver_require_success(struct solver *s)
+{
+    if (!solver_has_succeeded(s))
         solver_note(s, GPU_UNSUPPORTED);
 }
 

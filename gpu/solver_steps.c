@@ -1,4 +1,4 @@
-#include "cusolver_call.h"
+#include "solver.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,39 +14,16 @@ static struct gpu_tile tile_of(struct array x)
 
 void solver_copy(struct solver *s, struct array to, struct array from)
 {
-    size_t size = accel_dtype_size(from.dtype);
-    CUDA_MEMCPY2D plane;
-    if (from.rows == 0 || from.cols == 0)
-        return;
-    if ((from.ld | to.ld) > INT_MAX / 16) { /* CU_DEVICE_ATTRIBUTE_MAX_PITCH */
-        solver_note(s, GPU_UNSUPPORTED);
-        return;
-    }
-    memset(&plane, 0, sizeof plane);
-    plane.srcMemoryType = plane.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    plane.srcDevice = from.ptr;
-    plane.dstDevice = to.ptr;
-    plane.srcPitch = (size_t)from.ld * size;
-    plane.dstPitch = (size_t)to.ld * size;
-    plane.WidthInBytes = (size_t)from.rows * size;
-    plane.Height = (size_t)from.cols;
-    if (solver_is_well(s))
-        solver_note(s, GPU_CHECK(cuMemcpy2DAsync, &plane, lane_stream(s->work->lane)));
+    if (solver_is_well(s) && from.rows > 0 && from.cols > 0)
+        solver_note(s, lane_copy(s->work->lane, to.ptr, to.ld, from.ptr, from.ld, from.rows,
+                                 from.cols, (int64_t)accel_dtype_size(from.dtype)));
 }
 
 void solver_transpose(struct solver *s, struct array to, struct array from)
 {
-    struct gpu_work *work = s->work;
-    const cublasOperation_t op = accel_is_complex(s->dtype) ? CUBLAS_OP_C : CUBLAS_OP_T;
-    const struct scalar scale = make_scalar(one), none = make_scalar(zero);
-    enum gpu_status status = GPU_OK;
-    if (!solver_is_well(s) || from.rows == 0 || from.cols == 0)
-        return;
-#define GEAM(P)                                                                                    \
-    op, CUBLAS_OP_N, to.rows, to.cols, P(scale), (const T *)(uintptr_t)from.ptr, from.ld, P(none), \
-        (const T *)(uintptr_t)to.ptr, to.ld, (T *)(uintptr_t)to.ptr, to.ld
-    SWITCH(REAL_CASES(geam, GEAM) COMPLEX_CASES(geam, GEAM))
-    solver_note(s, status);
+    if (solver_is_well(s) && from.rows > 0 && from.cols > 0)
+        solver_note(s, kernel_transpose(s->work, solver_adjoint(s), to.rows, to.cols, tile_of(from),
+                                        tile_of(to)));
 }
 
 /* Columns whose triangle is packed at once: packed storage has a largest order, see kernel_pack_triangle(). */
@@ -122,23 +99,4 @@ void solver_trsm(struct solver *s, char uplo, char trans, char diag, struct arra
     if (solver_is_well(s) && b.rows > 0 && b.cols > 0)
         solver_note(s, kernel_trsm(s->work, 'L', uplo, trans, diag, b.rows, b.cols, one, tile_of(a),
                                    tile_of(b)));
-}
-
-/* ---- Steps ---- */
-
-void solver_geqrf(struct solver *s, struct array a, struct array tau)
-{
-    GENERIC(s, cusolverDnXgeqrf, SOLVER_PARAMS(s), a.rows, a.cols, s->type, MATRIX(a), s->type,
-            AT(tau), s->type);
-    solver_require_success(s);
-}
-
-void solver_ormqr(struct solver *s, char side, char trans, struct array a, struct array tau,
-                  struct array c)
-{
-    if (c.rows > 0 && c.cols > 0 &&
-        solver_fits_int(s, accel_max(c.rows, c.cols), accel_max(a.ld, c.ld)))
-        LEGACY(s, ormqr, unmqr, at_side(side), operation(trans), (int)c.rows, (int)c.cols,
-               (int)a.cols, TYPED(a), VALUES(tau), TYPED(c));
-    solver_require_success(s);
 }

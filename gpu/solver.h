@@ -1,6 +1,6 @@
 /*
  * What the operations of LAPACK share. They work on copies: the program's matrices come up, the whole driver runs on the
- * device, and only when cuSOLVER has said that all is well do results go back. So wherever something is not as it should
+ * device, and only when the device's library has said that all is well do results go back. So wherever something is not as it should
  * be, the original runs on untouched input: a singular or indefinite matrix (whose INFO is LAPACK's own then), a NaN or
  * an infinity, an iteration that does not converge, a device that fails. Operands in device memory come through host
  * memory, but for lacpy and laswp, which would be nothing then.
@@ -10,12 +10,11 @@
 #ifndef ACCEL_SOLVER_H
 #define ACCEL_SOLVER_H
 
-#include "device.h"
-#include "gpu/kernels.h"
+#include "kernels.h"
 
 /* A matrix on the device; a vector is one column. */
 struct array {
-    CUdeviceptr ptr;
+    gpu_address ptr;
     int64_t rows, cols, ld;
     enum accel_dtype dtype;
 };
@@ -42,18 +41,17 @@ struct solver {
     struct gpu_work *work;
     enum gpu_status status;
     enum accel_dtype dtype, real;
-    cudaDataType type, real_type;
-    CUdeviceptr info; /* an int */
+    gpu_address info; /* an int */
     double largest;   /* of the inputs so far, of real and imaginary parts */
     struct result result[RESULTS_MAX];
     int results;
     struct integers integers[INTEGERS_MAX];
     int lists;
     bool touched; /* what a result has overwritten was an input */
-    void *host;   /* cuSOLVER's workspace on the host */
+    void *host;   /* the workspace on the host */
 };
 
-/* Begins and ends an operation's function. GPU_UNSUPPORTED without cuSOLVER. solver_end() gives the results to the program
+/* Begins and ends an operation's function. GPU_UNSUPPORTED without a solver library. solver_end() gives the results to the program
  * where all went well, and returns the status. */
 void solver_begin(struct solver *s, struct gpu_work *work);
 enum gpu_status solver_end(struct solver *s);
@@ -109,7 +107,8 @@ void solver_get(struct solver *s, void *to, struct array from);
 struct array solver_work(struct solver *s, size_t bytes);
 void *solver_host_work(struct solver *s, size_t bytes);
 
-/* Waits for the device, and leaves the call to the original unless INFO is 0. */
+/* Waits for the device. Whether all is well, and INFO is 0; else the call is left to the original. */
+bool solver_has_succeeded(struct solver *s);
 void solver_require_success(struct solver *s);
 
 /* Results: given to the program at the end. Of `to` the first rows and columns, as many as `from` has. */
@@ -134,20 +133,65 @@ bool solver_has_zero(const struct solver *s, const void *values, int64_t count);
 /* The diagonal of a matrix of zeros := values[i], real ones, or 1 where there are none. */
 void solver_set_diagonal(struct solver *s, struct array a, const double *values);
 
-/* cuBLAS on arrays. */
+/* BLAS on arrays. */
 void solver_gemm(struct solver *s, char transa, char transb, struct array a, struct array b,
                  struct array c);
 void solver_trsm(struct solver *s, char uplo, char trans, char diag, struct array a,
                  struct array b);
 
-/* ---- Steps that several families have. They overwrite their operands as LAPACK's do. ---- */
+/* ---- Steps, each a driver or a part of one as the device's library has it. They overwrite their operands as LAPACK's do, and wait for
+ * INFO: see solver_require_success(). ---- */
+
+void solver_potrf(struct solver *s, char uplo, struct array a);
+void solver_potrs(struct solver *s, char uplo, struct array a, struct array b);
+void solver_potri(struct solver *s, char uplo, struct array a);
+void solver_lauum(struct solver *s, char uplo, struct array a);
+/* pivots: ACCEL_INT32, where sytrs wants ACCEL_INT64 */
+void solver_sytrf(struct solver *s, char uplo, struct array a, struct array pivots);
+void solver_sytrs(struct solver *s, char uplo, struct array a, struct array pivots, struct array b);
+void solver_trtri(struct solver *s, char uplo, char diag, struct array a);
+
+/* pivots: ACCEL_INT64 */
+void solver_getrf(struct solver *s, struct array a, struct array pivots);
+void solver_getrs(struct solver *s, char trans, struct array a, struct array pivots,
+                  struct array b);
+/* Exchanges row i with row swaps[i - 1], for i = first .. last; swaps: ACCEL_INT32. Has no INFO, and does not wait. */
+void solver_laswp(struct solver *s, struct array a, struct array swaps, int64_t first,
+                  int64_t last);
 
 void solver_geqrf(struct solver *s, struct array a, struct array tau);
+void solver_orgqr(struct solver *s, struct array a, struct array tau);
 /* c := op(Q) c */
 void solver_ormqr(struct solver *s, char side, char trans, struct array a, struct array tau,
                   struct array c);
-/* Of a with rows >= cols, which is destroyed; jobs: N, S, A. By the algorithm that gpu_svd_choose() has set. */
+
+/* Of the eigenvalues those in (vl, vu], those from number il to iu, or all: by LAPACK's RANGE. */
+struct spectrum {
+    char range;
+    double vl, vu;
+    int64_t il, iu;
+};
+
+/* Those with a spectrum return how many eigenvalues there are in it. */
+void solver_syevd(struct solver *s, char jobz, char uplo, struct array a, struct array w);
+int64_t solver_syevdx(struct solver *s, char jobz, struct spectrum part, char uplo, struct array a,
+                      struct array w);
+void solver_sygvd(struct solver *s, int64_t itype, char jobz, char uplo, struct array a,
+                  struct array b, struct array w);
+int64_t solver_sygvdx(struct solver *s, int64_t itype, char jobz, struct spectrum part, char uplo,
+                      struct array a, struct array b, struct array w);
+/* The right vectors. A real matrix has the real parts of all eigenvalues first in w, then the imaginary ones. */
+bool solver_has_geev(void);
+void solver_geev(struct solver *s, char jobvr, struct array a, struct array w, struct array vr);
+
+/* Of a with rows >= cols, which is destroyed; jobs: N, S, A. */
 void solver_gesvd(struct solver *s, char jobu, char jobvt, struct array a, struct array values,
                   struct array u, struct array vt);
+/* By polar decomposition, which perturbs singular values close to zero, and by Jacobi rotations. economy: u has as many columns as a. v is
+ * not transposed; both are there also where no vectors are wanted. They return solver_has_succeeded(). */
+bool solver_gesvdp(struct solver *s, bool wanted, bool economy, struct array a, struct array values,
+                   struct array u, struct array v, double *perturbation);
+bool solver_gesvdj(struct solver *s, bool wanted, bool economy, struct array a, struct array values,
+                   struct array u, struct array v);
 
 #endif

@@ -1,0 +1,293 @@
+/*
+ * cuSOLVER's functions as the steps of gpu/solver.h. GENERIC() is for one of any type with its two workspaces; LEGACY() for one of
+ * four by type, whose sizes are 32 bits; SOLVE() for one that takes what it wants after the handle. A function that this
+ * cuSOLVER lacks is GPU_UNSUPPORTED.
+ */
+#include <limits.h>
+
+#include "cublas_call.h"
+#include "gpu/solver.h"
+
+#define PARAMS s->work->lane->params
+#define INFO   (int *)(uintptr_t)s->info
+#define TYPE   types[s->dtype]
+#define REAL   types[s->real]
+
+static const cudaDataType types[ACCEL_DTYPES] = {[ACCEL_FLOAT32] = CUDA_R_32F,
+                                                 [ACCEL_FLOAT64] = CUDA_R_64F,
+                                                 [ACCEL_COMPLEX64] = CUDA_C_32F,
+                                                 [ACCEL_COMPLEX128] = CUDA_C_64F};
+
+/* Where an array is, for a generic function; its leading dimension follows. */
+#define AT(x)     (void *)(uintptr_t)(x).ptr
+#define MATRIX(x) AT(x), (x).ld
+#define PIVOTS(x) (int64_t *)AT(x)
+
+/* A typed array, for a legacy one, where T and R are the routine's type and its real counterpart. */
+#define VALUES(x) (T *)AT(x)
+#define TYPED(x)  VALUES(x), (int)(x).ld
+#define REALS(x)  (R *)AT(x)
+#define INTS(x)   (int *)AT(x)
+
+/* A list of arguments in parentheses, without them. */
+#define LIST(...) __VA_ARGS__
+
+#define SOLVE(function, ...)                                                                       \
+    do {                                                                                           \
+        if (!CUDA(function))                                                                       \
+            solver_note(s, GPU_UNSUPPORTED);                                                       \
+        if (solver_is_well(s))                                                                     \
+            solver_note(s,                                                                         \
+                        GPU_CHECK_CUSOLVER(function, lane_cusolver(s->work->lane), __VA_ARGS__));  \
+    } while (0)
+
+/* query: the arguments of the function that tells the workspaces; last: those behind INFO. */
+#define GENERIC_WITH(function, query, arguments, last)                                             \
+    do {                                                                                           \
+        size_t on_device = 0, on_host = 0;                                                         \
+        SOLVE(function##_bufferSize, LIST query, &on_device, &on_host);                            \
+        struct array device_work = solver_work(s, on_device);                                      \
+        void *host_work = solver_host_work(s, on_host);                                            \
+        SOLVE(function, LIST arguments, AT(device_work), on_device, host_work, on_host,            \
+              INFO LIST last);                                                                     \
+    } while (0)
+#define GENERIC(function, ...)                                                                     \
+    do {                                                                                           \
+        GENERIC_WITH(function, (__VA_ARGS__), (__VA_ARGS__), ());                                  \
+        solver_require_success(s);                                                                 \
+    } while (0)
+
+/* step(function, ...) of the routine's type. */
+#define CASE_OF(dtype, function, type, real, step, ...)                                            \
+    case dtype: {                                                                                  \
+        typedef type T;                                                                            \
+        typedef real R;                                                                            \
+        (void)sizeof(R);                                                                           \
+        step(function, __VA_ARGS__);                                                               \
+        break;                                                                                     \
+    }
+#define BY_TYPE(step, real_op, complex_op, ...)                                                    \
+    do {                                                                                           \
+        switch (s->dtype) {                                                                        \
+            CASE_OF(ACCEL_FLOAT32, cusolverDnS##real_op, float, float, step, __VA_ARGS__)          \
+            CASE_OF(ACCEL_FLOAT64, cusolverDnD##real_op, double, double, step, __VA_ARGS__)        \
+            CASE_OF(ACCEL_COMPLEX64, cusolverDnC##complex_op, cuComplex, float, step, __VA_ARGS__) \
+            CASE_OF(ACCEL_COMPLEX128, cusolverDnZ##complex_op, cuDoubleComplex, double, step,      \
+                    __VA_ARGS__)                                                                   \
+        default:                                                                                   \
+            break;                                                                                 \
+        }                                                                                          \
+    } while (0)
+
+#define LEGACY_WITH(function, query, arguments, last)                                              \
+    int lwork = 0;                                                                                 \
+    SOLVE(function##_bufferSize, LIST query, &lwork LIST last);                                    \
+    struct array device_work = solver_work(s, (size_t)lwork * sizeof(T));                          \
+    SOLVE(function, LIST arguments, VALUES(device_work), lwork, INFO LIST last)
+#define LEGACY(real_op, complex_op, ...)                                                           \
+    do {                                                                                           \
+        BY_TYPE(LEGACY_WITH, real_op, complex_op, (__VA_ARGS__), (__VA_ARGS__), ());               \
+        solver_require_success(s);                                                                 \
+    } while (0)
+
+/* Whether the sizes of a call can be passed as int; the call is the original's where not. */
+static bool fits_int(struct solver *s, int64_t a, int64_t b)
+{
+    return a <= INT_MAX && b <= INT_MAX ? solver_is_well(s) : solver_note(s, GPU_UNSUPPORTED);
+}
+
+static cusolverEigMode_t vectors(bool wanted)
+{
+    return wanted ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
+}
+
+static cusolverEigRange_t range_of(char range)
+{
+    return range == 'I'   ? CUSOLVER_EIG_RANGE_I
+           : range == 'V' ? CUSOLVER_EIG_RANGE_V
+                          : CUSOLVER_EIG_RANGE_ALL;
+}
+
+/* ---- Symmetric and Hermitian matrices, triangles ---- */
+
+void solver_potrf(struct solver *s, char uplo, struct array a)
+{
+    GENERIC(cusolverDnXpotrf, PARAMS, fill(uplo), a.rows, TYPE, MATRIX(a), TYPE);
+}
+
+void solver_potrs(struct solver *s, char uplo, struct array a, struct array b)
+{
+    if (b.cols == 0)
+        return;
+    SOLVE(cusolverDnXpotrs, PARAMS, fill(uplo), a.rows, b.cols, TYPE, MATRIX(a), TYPE, MATRIX(b),
+          INFO);
+    solver_require_success(s);
+}
+
+void solver_potri(struct solver *s, char uplo, struct array a)
+{
+    if (fits_int(s, a.rows, a.ld))
+        LEGACY(potri, potri, fill(uplo), (int)a.rows, TYPED(a));
+}
+
+void solver_lauum(struct solver *s, char uplo, struct array a)
+{
+    if (fits_int(s, a.rows, a.ld))
+        LEGACY(lauum, lauum, fill(uplo), (int)a.rows, TYPED(a));
+}
+
+void solver_sytrf(struct solver *s, char uplo, struct array a, struct array pivots)
+{
+    if (fits_int(s, a.rows, a.ld))
+        BY_TYPE(LEGACY_WITH, sytrf, sytrf, ((int)a.rows, TYPED(a)),
+                (fill(uplo), (int)a.rows, TYPED(a), INTS(pivots)), ());
+    solver_require_success(s);
+}
+
+void solver_sytrs(struct solver *s, char uplo, struct array a, struct array pivots, struct array b)
+{
+    if (b.cols > 0)
+        GENERIC(cusolverDnXsytrs, fill(uplo), a.rows, b.cols, TYPE, MATRIX(a), PIVOTS(pivots), TYPE,
+                MATRIX(b));
+}
+
+void solver_trtri(struct solver *s, char uplo, char diag, struct array a)
+{
+    GENERIC(cusolverDnXtrtri, fill(uplo), diagonal(diag), a.rows, TYPE, MATRIX(a));
+}
+
+/* ---- LU ---- */
+
+void solver_getrf(struct solver *s, struct array a, struct array pivots)
+{
+    GENERIC_WITH(cusolverDnXgetrf, (PARAMS, a.rows, a.cols, TYPE, MATRIX(a), TYPE),
+                 (PARAMS, a.rows, a.cols, TYPE, MATRIX(a), PIVOTS(pivots), TYPE), ());
+    solver_require_success(s);
+}
+
+void solver_getrs(struct solver *s, char trans, struct array a, struct array pivots, struct array b)
+{
+    if (b.cols == 0)
+        return;
+    SOLVE(cusolverDnXgetrs, PARAMS, operation(trans), a.rows, b.cols, TYPE, MATRIX(a),
+          PIVOTS(pivots), TYPE, MATRIX(b), INFO);
+    solver_require_success(s);
+}
+
+void solver_laswp(struct solver *s, struct array a, struct array swaps, int64_t first, int64_t last)
+{
+    if (fits_int(s, accel_max(a.rows, a.cols), a.ld))
+        BY_TYPE(SOLVE, laswp, laswp, (int)a.cols, TYPED(a), (int)first, (int)last, INTS(swaps), 1);
+}
+
+/* ---- QR ---- */
+
+void solver_geqrf(struct solver *s, struct array a, struct array tau)
+{
+    GENERIC(cusolverDnXgeqrf, PARAMS, a.rows, a.cols, TYPE, MATRIX(a), TYPE, AT(tau), TYPE);
+}
+
+void solver_orgqr(struct solver *s, struct array a, struct array tau)
+{
+    if (fits_int(s, accel_max(a.rows, a.cols), a.ld))
+        LEGACY(orgqr, ungqr, (int)a.rows, (int)a.cols, (int)tau.rows, TYPED(a), VALUES(tau));
+}
+
+void solver_ormqr(struct solver *s, char side, char trans, struct array a, struct array tau,
+                  struct array c)
+{
+    if (c.rows > 0 && c.cols > 0 && fits_int(s, accel_max(c.rows, c.cols), accel_max(a.ld, c.ld)))
+        LEGACY(ormqr, unmqr, at_side(side), operation(trans), (int)c.rows, (int)c.cols, (int)a.cols,
+               TYPED(a), VALUES(tau), TYPED(c));
+}
+
+/* ---- Eigenvalues ---- */
+
+void solver_syevd(struct solver *s, char jobz, char uplo, struct array a, struct array w)
+{
+    GENERIC(cusolverDnXsyevd, PARAMS, vectors(jobz == 'V'), fill(uplo), a.rows, TYPE, MATRIX(a),
+            REAL, AT(w), TYPE);
+}
+
+int64_t solver_syevdx(struct solver *s, char jobz, struct spectrum part, char uplo, struct array a,
+                      struct array w)
+{
+    float lower = (float)part.vl, upper = (float)part.vu;
+    void *vl = s->real == ACCEL_FLOAT64 ? (void *)&part.vl : &lower;
+    void *vu = s->real == ACCEL_FLOAT64 ? (void *)&part.vu : &upper;
+    int64_t found = 0;
+    GENERIC(cusolverDnXsyevdx, PARAMS, vectors(jobz == 'V'), range_of(part.range), fill(uplo),
+            a.rows, TYPE, MATRIX(a), vl, vu, part.il, part.iu, &found, REAL, AT(w), TYPE);
+    return found;
+}
+
+void solver_sygvd(struct solver *s, int64_t itype, char jobz, char uplo, struct array a,
+                  struct array b, struct array w)
+{
+    if (fits_int(s, a.rows, a.ld))
+        LEGACY(sygvd, hegvd, (cusolverEigType_t)itype, vectors(jobz == 'V'), fill(uplo),
+               (int)a.rows, TYPED(a), TYPED(b), REALS(w));
+}
+
+int64_t solver_sygvdx(struct solver *s, int64_t itype, char jobz, struct spectrum part, char uplo,
+                      struct array a, struct array b, struct array w)
+{
+    int found = 0;
+    if (!fits_int(s, a.rows, a.ld))
+        return 0;
+    found = (int)a.rows;
+    LEGACY(sygvdx, hegvdx, (cusolverEigType_t)itype, vectors(jobz == 'V'), range_of(part.range),
+           fill(uplo), (int)a.rows, TYPED(a), TYPED(b), (R)part.vl, (R)part.vu, (int)part.il,
+           (int)part.iu, &found, REALS(w));
+    return found;
+}
+
+bool solver_has_geev(void)
+{
+    return CUDA(cusolverDnXgeev) != NULL;
+}
+
+void solver_geev(struct solver *s, char jobvr, struct array a, struct array w, struct array vr)
+{
+    GENERIC(cusolverDnXgeev, PARAMS, CUSOLVER_EIG_MODE_NOVECTOR, vectors(jobvr == 'V'), a.rows,
+            TYPE, MATRIX(a), TYPE, AT(w), TYPE, NULL, a.rows, TYPE, MATRIX(vr), TYPE);
+}
+
+/* ---- Singular values: after the cuSOLVER API reference, cusolverDnXgesvdp() and cusolverDn<t>gesvdj() ---- */
+
+void solver_gesvd(struct solver *s, char jobu, char jobvt, struct array a, struct array values,
+                  struct array u, struct array vt)
+{
+    GENERIC(cusolverDnXgesvd, PARAMS, (signed char)jobu, (signed char)jobvt, a.rows, a.cols, TYPE,
+            MATRIX(a), REAL, AT(values), TYPE, MATRIX(u), TYPE, MATRIX(vt), TYPE);
+}
+
+bool solver_gesvdp(struct solver *s, bool wanted, bool economy, struct array a, struct array values,
+                   struct array u, struct array v, double *perturbation)
+{
+#define ARGUMENTS                                                                                  \
+    (PARAMS, vectors(wanted), economy, a.rows, a.cols, TYPE, MATRIX(a), REAL, AT(values), TYPE,    \
+     MATRIX(u), TYPE, MATRIX(v), TYPE)
+    GENERIC_WITH(cusolverDnXgesvdp, ARGUMENTS, ARGUMENTS, (, perturbation));
+#undef ARGUMENTS
+    return solver_has_succeeded(s);
+}
+
+bool solver_gesvdj(struct solver *s, bool wanted, bool economy, struct array a, struct array values,
+                   struct array u, struct array v)
+{
+    gesvdjInfo_t settings = NULL; /* the defaults: the type's own precision, 100 sweeps */
+    if (!CUDA(cusolverDnCreateGesvdjInfo) || !CUDA(cusolverDnDestroyGesvdjInfo))
+        solver_note(s, GPU_UNSUPPORTED);
+    if (!fits_int(s, a.rows, accel_max(a.ld, u.ld)) ||
+        !solver_note(s, GPU_CHECK_CUSOLVER(cusolverDnCreateGesvdjInfo, &settings)))
+        return false;
+#define ARGUMENTS                                                                                  \
+    (vectors(wanted), economy, (int)a.rows, (int)a.cols, TYPED(a), REALS(values), TYPED(u),        \
+     TYPED(v))
+    BY_TYPE(LEGACY_WITH, gesvdj, gesvdj, ARGUMENTS, ARGUMENTS, (, settings));
+#undef ARGUMENTS
+    bool succeeded = solver_has_succeeded(s);
+    CUDA(cusolverDnDestroyGesvdjInfo)(settings); /* host memory: nothing to do where that fails */
+    return succeeded;
+}

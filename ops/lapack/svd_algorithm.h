@@ -1,0 +1,10 @@
+#ifndef ACCEL_SVD_ALGORITHM_H
+#define ACCEL_SVD_ALGORITHM_H
+
+#include "gpu/solver.h"
+
+/* Singular values and vectors as solver_gesvd() has them, by the algorithm that gpu_svd_choose() has set. */
+void svd_of(struct solver *s, char jobu, char jobvt, struct array a, struct array values,
+            struct array u, struct array vt);
+
+#endif
