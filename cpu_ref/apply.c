@@ -1,9 +1,9 @@
 #include "apply.h"
 
-/* Columns are widened in pieces of so many doubles, which stay in the first-level cache. */
+/* Doubles of a piece: columns are widened piece by piece, within the first-level cache. */
 enum { PIECE = 512 };
 
-/* Elements from (row, col) on, as doubles. */
+/* Widens elements from (row, col) on to doubles. */
 static void widen(const struct view *x, int64_t row, int64_t col, int64_t elements, double *to)
 {
     const int64_t parts = parts_of(x->dtype), first = (col * x->ld + row) * parts,
@@ -54,7 +54,7 @@ static void add_dot(int64_t parts, int64_t n, const double *x, double sign, cons
     sum[1] += im;
 }
 
-/* The rows of a column that are stored, but for the diagonal of what is not general. */
+/* The stored rows of a column; without the diagonal, unless the matrix is general. */
 static void stored_rows(const struct view *x, int64_t col, int64_t *from, int64_t *to)
 {
     bool general = x->structure == GENERAL;
@@ -67,7 +67,7 @@ static bool is_mirrored(const struct view *x)
     return x->structure == SYMMETRIC || x->structure == HERMITIAN;
 }
 
-/* Of the diagonal of what is not general; the conjugate where sign is -1. */
+/* A diagonal element of a matrix that is not general; conjugated if sign is -1. */
 static void diagonal_element(const struct view *x, int64_t i, double sign, double *to)
 {
     to[0] = 1;
@@ -83,7 +83,7 @@ void apply(const struct view *x, char op, const double *in, double *out)
     const int64_t parts = parts_of(x->dtype);
     const double sign = op == 'C' || op == 'R' ? -1 : 1;
     const bool mirrored = is_mirrored(x), across = op == 'T' || op == 'C';
-    /* What is stored in (i, j) stands in (j, i) as well, conjugated if Hermitian; op(X) may exchange the two. */
+    /* Element (i, j) is also (j, i), conjugated if Hermitian; op(X) may exchange the two. */
     const double other = x->structure == HERMITIAN ? -sign : sign;
     const double here = mirrored && across ? other : sign, there = across ? sign : other;
     double piece[PIECE];

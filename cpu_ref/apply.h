@@ -1,6 +1,6 @@
 /*
- * A matrix times a vector, in double precision whatever the matrix's type, at the cost of reading the matrix once: what
- * checks of large results are made of. Pure functions; any thread.
+ * Matrix times vector, in double precision for each type, reading the matrix once: checks of large results use it. Pure functions,
+ * thread-safe.
  *
  * Vectors are contiguous doubles, two for each element where the matrix is complex (the real part first).
  */
@@ -15,15 +15,15 @@ static inline int64_t parts_of(enum accel_dtype dtype)
     return accel_is_complex(dtype) ? 2 : 1;
 }
 
-/* out := out + op(X) in. op: 'N', 'T', 'C', or 'R' (conjugated, not transposed). The matrix is what `structure` and `uplo` make
- * of what is stored: of a symmetric or Hermitian one a triangle is read, of a triangular one a triangle or trapezoid. */
+/* out := out + op(X) in. op: 'N', 'T', 'C', or 'R' (conjugated, not transposed). `structure` and `uplo` say which stored elements
+ * count: of a symmetric or Hermitian matrix one triangle is read, of a triangular one its triangle or trapezoid. */
 void apply(const struct view *x, char op, const double *in, double *out);
 
-/* out[i] := out[i] + the sum of the squares of row i of op(X); one double for each row. Returns their sum over all rows. Infinite
- * or NaN where X is. */
+/* out[i] := out[i] + the sum of the squares of row i of op(X); one double for each row. Returns the sum over all rows: infinite
+ * or NaN if X has an infinity or a NaN. */
 double add_squares(const struct view *x, char op, double *out);
 
-/* The square of the Frobenius norm. */
+/* Returns the square of the Frobenius norm. */
 double sum_of_squares(const struct view *x);
 
 #endif

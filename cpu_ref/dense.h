@@ -1,6 +1,6 @@
 /*
- * For the residuals' sources alone: matrices in long double, more exact than what is judged, their norms, and the scaled
- * ratios of LAPACK's tests. Memory is the caller's to free (`at`); where there is none, the test ends.
+ * For the sources of the residuals: matrices in long double, their norms, and the scaled ratios of LAPACK's tests. The caller
+ * frees `at`. Without memory the test program ends.
  */
 #ifndef ACCEL_DENSE_H
 #define ACCEL_DENSE_H
@@ -119,7 +119,7 @@ static inline long double column_norm(const struct dense *x, int64_t col)
     return sum;
 }
 
-/* NaN is greater than all else. */
+/* The maximum, where NaN counts as the greatest. */
 static inline long double greater(long double x, long double y)
 {
     return x > y || isnan(x) ? x : y;

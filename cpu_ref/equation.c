@@ -71,12 +71,12 @@ static struct factor packed(const struct accel_span *x, const void *ptr, enum ac
     return (struct factor){stored(x, ptr, ld, layout), 'N', GENERAL, 0};
 }
 
-/* The call's operands in the making of its equation. */
+/* The call's operands, while its equation is made. */
 struct equation_source {
     const struct accel_call *call;
     enum accel_layout layout;
     int64_t index;
-    value alpha; /* 1 where the routine has none */
+    value alpha; /* 1 if the routine has no alpha */
     struct factor old, result;
 };
 
@@ -145,7 +145,7 @@ static void beside(struct equation *e, const struct equation_source *from, enum 
                 accel_call_size(call, ACCEL_order));
 }
 
-/* 0 = op(A) X - alpha B, or the same of a vector. */
+/* 0 = op(A) X - alpha B, or the same for a vector. */
 static void solve(struct equation *e, const struct equation_source *from)
 {
     e->solve = from->alpha != 0;
@@ -181,7 +181,7 @@ static void row_beside(struct equation *e, const struct equation_source *from,
     one_product(e, alpha, x, square(from, op, structure), from->call->span[ACCEL_x].cols);
 }
 
-/* A product and, for `two`, the same with its operands exchanged. */
+/* A product; with `two`, also the product with its operands exchanged. */
 static void outer(struct equation *e, const struct equation_source *from, enum accel_matrix one,
                   enum accel_matrix other, const char ops[2], bool two)
 {

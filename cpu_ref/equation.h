@@ -1,6 +1,6 @@
 /*
- * What a routine computes, in one form for all: out = sum of alpha op(X) op(Y) + beta out. A vector
- * is a matrix of one row. Pure functions; any thread.
+ * The equation that a BLAS routine computes, in one form: out = sum of alpha op(X) op(Y) + beta out. A vector is a matrix of one
+ * row. Pure functions, thread-safe.
  */
 #ifndef ACCEL_CPU_REF_EQUATION_H
 #define ACCEL_CPU_REF_EQUATION_H
@@ -18,10 +18,10 @@ struct stored {
 
 enum structure { GENERAL, SYMMETRIC, HERMITIAN, TRIANGULAR, UNIT_TRIANGULAR };
 
-/* op(x), x stored as `structure` says: in the triangle uplo alone unless it is general. */
+/* op(x). Unless x is general, only its triangle uplo is stored. */
 struct factor {
     struct stored stored;
-    char op; /* as a routine's flag */
+    char op; /* 'N', 'T', 'C', or 'R' */
     enum structure structure;
     char uplo;
 };
@@ -31,7 +31,7 @@ struct product {
     struct factor x, y;
 };
 
-/* result = sum of the products + beta before; for solving, 0 instead of the result. */
+/* result = sum of the products + beta before; a solver has 0 in place of the result. */
 struct equation {
     struct product product[2];
     int products;
@@ -40,17 +40,16 @@ struct equation {
     bool solve;
     struct stored out, before;
     int64_t rows, cols; /* of the output */
-    char uplo;          /* of the output; 0: all of it is written */
-    bool symmetric;     /* the output is, or Hermitian */
+    char uplo;          /* of the output; 0: all of it */
+    bool symmetric;     /* or Hermitian: the output */
     bool real_diagonal;
 };
 
-/* The equation of product number `index` of a call (0 but for batches). `layout` and `before` are
- * those of judge.h. */
+/* Makes the equation of product `index` of a call (0 unless it is a batch). `layout` and `before`: see judge.h. */
 struct equation equation_of(const struct accel_call *call, enum accel_layout layout,
                             const void *before, int64_t index);
 
-/* The operand that a routine of BLAS writes. */
+/* The operand that a BLAS routine writes. */
 enum accel_matrix equation_output(const struct accel_routine *routine);
 
 /* Whether (row, col) is in a triangle, the diagonal included. */
@@ -64,7 +63,7 @@ value stored_element(const struct stored *x, int64_t row, int64_t col);
 /* Element (row, col) of op(x). */
 value factor_element(const struct factor *x, int64_t row, int64_t col);
 
-/* Whether that is one of a triangular matrix's zeros. */
+/* Whether (row, col) is a zero outside a triangular matrix's triangle. */
 bool factor_is_empty(const struct factor *x, int64_t row, int64_t col);
 
 #endif

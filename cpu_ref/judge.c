@@ -13,7 +13,7 @@ double cpu_ref_epsilon(enum accel_dtype dtype)
 struct sum {
     value value;
     long double scale; /* the sum of magnitudes */
-    bool left_open;    /* a zero of the other triangle meets NaN or Inf */
+    bool left_open;    /* a zero of the other triangle is multiplied with NaN or Inf */
 };
 
 static void add_product(struct sum *sum, const struct product *product, int64_t inner, int64_t row,
@@ -34,8 +34,8 @@ static void add_product(struct sum *sum, const struct product *product, int64_t 
     sum->scale += magnitude(product->alpha) * scale;
 }
 
-/* A product below the smallest normal number is off by up to the distance of two subnormal ones, eps times that number,
- * however small it is itself; so is each multiplication with alpha and beta. */
+/* A product below the smallest normal number has an absolute error of up to eps times that number (the distance of two subnormal
+ * numbers). The multiplications with alpha and beta have the same. */
 static long double underflow_of(const struct equation *e)
 {
     long double smallest = accel_is_double(e->out.dtype) ? DBL_MIN : FLT_MIN, steps = 2;
@@ -59,7 +59,7 @@ static double ratio_of(value got, const struct sum *expected, enum accel_dtype d
     return error == 0 ? 0 : (double)(error / (cpu_ref_epsilon(dtype) * expected->scale));
 }
 
-/* Whether the part of B that a solution's element may depend on is finite. */
+/* Whether all elements of B that this element of the solution may depend on are finite. */
 static bool is_line_finite(const struct equation *e, int64_t row, int64_t col)
 {
     bool left = e->product[0].x.structure != GENERAL;
@@ -69,7 +69,7 @@ static bool is_line_finite(const struct equation *e, int64_t row, int64_t col)
     return true;
 }
 
-/* NaN and Inf in an element of B stay there and reach those that depend on it, or all in its line. */
+/* A NaN or Inf of B reaches the elements that depend on it, or all of its line. */
 static double solution_ratio(const struct equation *e, int64_t row, int64_t col)
 {
     value got = stored_element(&e->out, row, col);

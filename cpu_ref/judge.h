@@ -1,8 +1,8 @@
 /*
- * Judging the result of any routine of the table on the CPU: its value in higher precision, and the
- * error bound of the reference BLAS tests. Pure functions; any thread.
+ * Judges the result of any BLAS routine on the CPU: computes it in higher precision, and compares with the error bound of the
+ * reference BLAS tests. Pure functions, thread-safe.
  *
- * Of cpu_ref/, which judges results: it includes the vocabulary of calls (headers of ops/) alone.
+ * cpu_ref/ judges results. It includes the description of calls (headers of ops/) and nothing else.
  */
 #ifndef ACCEL_CPU_REF_JUDGE_H
 #define ACCEL_CPU_REF_JUDGE_H
@@ -31,18 +31,18 @@ double cpu_ref_epsilon(enum accel_dtype dtype);
  *   before  the output as it was before the call, in the order in which it is stored, without gaps;
  *           of a batch one behind the other. May be NULL where it does not enter the result (beta,
  *           trmm's or trsm's alpha is 0)
- * What the routine does not read is not read here: the other triangle, a unit diagonal, imaginary
- * parts on a Hermitian diagonal, the inputs where alpha is 0.
+ * Reads only elements that the routine reads: not the other triangle, a unit diagonal, imaginary parts on a Hermitian diagonal,
+ * or the inputs if alpha is 0.
  *
- * NaN and Inf: infinity is returned for an element that is finite in one of result and reference alone.
- * NaN and Inf count as the same. Two things are left to the implementation, so they are not judged:
- *   a triangular matrix's other triangle is zero, and an implementation may multiply with those zeros:
- *   an element that is finite but for such a product with a NaN or Inf of the other factor;
- *   the imaginary part on a Hermitian diagonal where the real part is not finite, or where there is
- *   nothing to add and beta is 1 (the reference leaves what it finds). Else it must be 0.
- * Inputs must not hold zeros where they hold NaN or Inf, for an implementation may skip zeros; nor
- * may the matrix of a solver: 1 / Inf is a number.
- * Costs two to four operations for each of the routine's, at the speed of a plain loop.
+ * NaN and Inf: returns infinity if an element is finite in the result but not in the reference, or the other way round. NaN and
+ * Inf count as the same. Two cases depend on the implementation and are not judged:
+ *   an implementation may multiply with the zeros of a triangular matrix's other triangle: an element that is finite unless
+ *   such a zero is multiplied with a NaN or Inf;
+ *   the imaginary part on a Hermitian diagonal, if the real part is not finite, or if nothing is added and beta is 1 (the
+ *   reference leaves it as it is). Otherwise it must be 0.
+ * Inputs with NaN or Inf must have no zeros, because an implementation may skip zeros; the matrix of a solver must have neither,
+ * because 1 / Inf is a number.
+ * Costs two to four operations for each operation of the routine, at the speed of a plain loop.
  */
 double cpu_ref_ratio(const struct accel_call *call, enum accel_layout layout, const void *before);
 

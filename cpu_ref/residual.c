@@ -2,7 +2,7 @@
 
 /* ---- Factorizations ---- */
 
-/* The triangle of a factorization in place, a unit diagonal where asked. */
+/* The triangle of an in-place factorization; with a unit diagonal if asked. */
 static struct dense triangle_of(const struct view *x, char uplo, bool unit, int64_t rows,
                                 int64_t cols)
 {
@@ -59,14 +59,13 @@ double residual_triangle_square(const struct view *before, const struct view *af
     return r;
 }
 
-/* The diagonal blocks of D, from where the factorization ended to where it began: for uplo = 'U'
- * from the first column on, for 'L' from the last. */
+/* The diagonal blocks of D, in reverse order of the factorization: for uplo = 'U' from the first column on, for 'L' from the last. */
 struct block {
     int64_t first, size; /* its columns */
-    int64_t exchange;    /* the row that went with the pivot's */
+    int64_t exchange;    /* the row that was exchanged with the pivot's */
 };
 
-/* Returns how many there are, -1 where the pivots make no sense. */
+/* Returns the number of blocks, or -1 if the pivots are not valid. */
 static int64_t find_blocks(struct block *blocks, char uplo, int64_t n, const int64_t *ipiv)
 {
     int64_t found = 0;

@@ -1,13 +1,11 @@
 /*
- * Judging the results of LAPACK routines on the CPU: the scaled residuals of LAPACK's own test
- * programs, computed in long double. Pure functions; any thread.
+ * Judges the results of LAPACK routines on the CPU by the scaled residuals of LAPACK's own test programs, in long double. Pure
+ * functions, thread-safe.
  *
- * A ratio is |error| / (eps * scale), eps = 2^-24 or 2^-53; what the scale is stands with each
- * function, with the program of LAPACK's TESTING/LIN or TESTING/EIG that it comes from
- * (https://www.netlib.org/lapack/). Norms are one-norms where nothing else is said. The ratio is
- * infinite where a result is NaN or Inf, where pivots name no row, or where an order is not as
- * documented; 0 where there is nothing to judge. Inputs are finite; what a routine does not read is
- * not read here.
+ * A ratio is |error| / (eps * scale), eps = 2^-24 or 2^-53. The comment of each function has the scale, and the program of
+ * LAPACK's TESTING/LIN or TESTING/EIG that it comes from (https://www.netlib.org/lapack/). Norms are one-norms unless the comment
+ * names another. The ratio is infinite if a result is NaN or Inf, if pivots name no row, or if an order is not as documented; 0 if
+ * there is nothing to judge. Inputs are finite. Elements that the routine does not read are not read here.
  */
 #ifndef ACCEL_CPU_REF_RESIDUAL_H
 #define ACCEL_CPU_REF_RESIDUAL_H
@@ -17,7 +15,7 @@
 /* LAPACK's test programs fail a result whose ratio is not below this (TESTING/dtest.in). */
 #define CPU_REF_RESIDUAL_THRESHOLD 30.0
 
-/* A column-major matrix in memory: its triangle uplo alone unless the structure is GENERAL. */
+/* A column-major matrix in memory; only its triangle uplo, unless the structure is GENERAL. */
 struct view {
     const void *ptr;
     int64_t rows, cols, ld;
@@ -26,8 +24,8 @@ struct view {
     char uplo;
 };
 
-/* Vectors of a routine's type (tau), or of its real counterpart (w, s), are contiguous. Pivots
- * count from 1, as LAPACK's do. op: 'N', 'T' or 'C'. */
+/* Vectors are contiguous: tau of the routine's type, w and s of its real type. Pivots count from 1, as in LAPACK. op: 'N', 'T' or
+ * 'C'. */
 
 /* ---- Factorizations, solutions, inverses ---- */
 
@@ -90,7 +88,7 @@ double residual_svd(const struct view *a, const struct view *u, const void *s,
 double residual_geev(const struct view *a, const void *wr, const void *wi, const struct view *vl,
                      const struct view *vr);
 
-/* Values that are known: the greatest |got - expected| / (n scale). dtype is the routine's. */
+/* For known values: the greatest |got - expected| / (n scale). dtype is the routine's. */
 double residual_values(enum accel_dtype dtype, int64_t n, const void *got,
                        const long double *expected, long double scale);
 
@@ -100,9 +98,8 @@ double residual_values(enum accel_dtype dtype, int64_t n, const void *got,
 double residual_least_squares(const struct view *a, char op, const struct view *x,
                               const struct view *b);
 
-/* How far x is from the range of op(A)^H, whose rank is known: |x - P x| / (max(m, n) |x|) in the
- * two-norm. For well-conditioned matrices: the range is computed in long double, but a solver's is
- * that of a matrix eps away. dqrt14 */
+/* The distance of x from the range of op(A)^H, whose rank is known: |x - P x| / (max(m, n) |x|) in the two-norm. For
+ * well-conditioned matrices only: a solver's range is that of a matrix eps away. dqrt14 */
 double residual_minimum_norm(const struct view *a, char op, int64_t rank, const struct view *x);
 
 #endif

@@ -8,7 +8,7 @@ static long double real_at(const void *x, int64_t i, enum accel_dtype dtype)
     return creall(load(x, i, accel_real_dtype(dtype)));
 }
 
-/* Whether sign * w never becomes less. */
+/* Whether sign * w is ascending. */
 static bool is_ordered(const void *w, int64_t n, int sign, enum accel_dtype dtype)
 {
     for (int64_t i = 1; i < n; i++)
@@ -37,7 +37,7 @@ double residual_eigen(const struct view *a, const struct view *z, const void *w)
     return is_ordered(w, z->cols, 1, a->dtype) ? r : INFINITY;
 }
 
-/* Z as the eigenvectors' normalisation has it. */
+/* Z, by the normalisation of the eigenvectors. */
 static double normalisation(int itype, const struct dense *b, const struct dense *z,
                             enum accel_dtype dtype)
 {
@@ -138,7 +138,7 @@ double residual_values(enum accel_dtype dtype, int64_t n, const void *got,
     return ratio(worst, count(n) * scale, dtype);
 }
 
-/* The eigenvalues as geev returns them; false where pairs are not as documented. */
+/* Reads eigenvalues as geev returns them; false if pairs are not as documented. */
 static bool collect_values(struct dense *w, const void *wr, const void *wi, enum accel_dtype dtype)
 {
     for (int64_t i = 0; i < w->rows; i++)
@@ -170,8 +170,7 @@ static struct dense collect_vectors(const struct view *v, const struct dense *w)
     return x;
 }
 
-/* How far a column is from length 1 with its largest element real. Elements that are nearly as
- * large as the largest may stand for it. */
+/* The distance of a column from length 1 with its largest element real. An element that is nearly as large may be the real one. */
 static long double away_from_unit(const struct dense *v, int64_t col)
 {
     long double square = 0, largest = 0, imaginary = INFINITY;
@@ -204,7 +203,7 @@ static double eigenvectors(const struct dense *a, const struct dense *w, const s
     return r;
 }
 
-/* The eigenvalues of a matrix eps |A| away have traces so near: sums of their powers. */
+/* How near the traces (sums of powers of the eigenvalues) of a matrix eps |A| away are. */
 static double traces(const struct dense *a, const struct dense *w, enum accel_dtype dtype)
 {
     struct dense power = identity(a->rows, a->cols);
@@ -278,7 +277,7 @@ static long double two_norm(const struct dense *x, int64_t col)
     return sqrtl(sum);
 }
 
-/* Column col of x less its part along a column of unit length. */
+/* Column col of x minus its part along a column of unit length. */
 static void remove_part(struct dense *x, int64_t col, const struct dense *unit, int64_t along)
 {
     value sum = 0;

@@ -1,5 +1,5 @@
 /*
- * For the checks of results alone: their vectors, in one block of memory that is freed as a whole, and their bounds.
+ * For the checks of results: vectors in one block of memory that is freed as a whole, and bounds.
  */
 #ifndef ACCEL_CPU_REF_VECTORS_H
 #define ACCEL_CPU_REF_VECTORS_H
@@ -19,7 +19,7 @@ struct vectors {
     uint64_t random;
 };
 
-/* Room for `count` vectors of up to n elements, complex or not. False without memory. */
+/* Makes room for `count` vectors of up to n elements, complex or not. False without memory. */
 static inline bool vectors_open(struct vectors *v, int64_t count, int64_t n, uint64_t seed)
 {
     int64_t length;
@@ -36,7 +36,7 @@ static inline void vectors_close(struct vectors *v)
     free(v->memory);
 }
 
-/* A vector of n doubles, all zero. */
+/* Returns a vector of n zeros. */
 static inline double *vector_zero(struct vectors *v, int64_t n)
 {
     double *x = v->memory + v->used;
@@ -54,7 +54,7 @@ static inline double random_next(struct vectors *v)
     return (double)((v->random * 0x2545f4914f6cdd1du) >> 11) * 0x1p-53;
 }
 
-/* n elements of a type, real: of either sign, from 1 to RANDOM_MOST in magnitude. */
+/* Fills n elements with real numbers of either sign, from 1 to RANDOM_MOST in magnitude. */
 static inline double *vector_random(struct vectors *v, int64_t n, enum accel_dtype dtype)
 {
     int64_t parts = parts_of(dtype);
@@ -90,7 +90,7 @@ static inline bool is_number(double x)
     return x - x == 0;
 }
 
-/* Whether the squares of products of matrices with this norm are numbers of full precision, and so are the products. */
+/* Whether products of matrices with this norm, and the squares of the products, keep full precision. */
 static inline double least_moderate(enum accel_dtype dtype)
 {
     return accel_is_double(dtype) ? 1e-60 : 1e-25;
@@ -102,13 +102,13 @@ static inline bool is_moderate(enum accel_dtype dtype, double norm)
     return norm == 0 || (norm < 1 / least && norm > least);
 }
 
-/* Without libm, which libaccel.so does not need. */
+/* sqrt() without libm: libaccel.so needs libc alone. */
 static inline double greater_of(double x, double y)
 {
     return x > y ? x : y;
 }
 
-/* An error over its bound; both are squares. */
+/* sqrt(error / bound); both arguments are squares. */
 static inline double ratio_of_squares(double error, double bound)
 {
     if (error == 0)

@@ -19,7 +19,7 @@ static struct view view_of_stored(const struct stored *x, int64_t rows, int64_t 
     return (struct view){x->ptr, rows, cols, x->col_step, x->dtype, GENERAL, 0};
 }
 
-/* A triangle alone is written: of a symmetric or Hermitian result it stands for the whole. */
+/* If the routine writes a triangle of a symmetric or Hermitian result, the triangle stands for the whole. */
 static struct view result_view(const struct equation *e, const struct stored *x)
 {
     struct view view = view_of_stored(x, e->rows, e->cols);
@@ -51,14 +51,14 @@ static double square_of(value z)
     return (double)(creall(z) * creall(z) + cimagl(z) * cimagl(z));
 }
 
-/* An equation times a random vector, and how far its sides may be apart. */
+/* An equation times a random vector, and the allowed distance of its sides. */
 struct test {
     enum accel_dtype dtype;
     struct vectors vectors;
     double *r;     /* random, one element for each column of the result */
-    double *sides; /* the result's side less the other one */
+    double *sides; /* the result's side minus the other one */
     double *bound; /* by row: the sum of the squares of the norms */
-    double inputs; /* the sum of the squares of all that is read */
+    double inputs; /* the sum of the squares of all inputs */
 };
 
 static void subtract_product(struct test *test, const struct equation *e, int i)
@@ -97,15 +97,15 @@ static void subtract_before(struct test *test, const struct equation *e)
     test->vectors.used = used;
 }
 
-/* What rounding may add up to for each unit of the bound's norms: an element's error is a sum of k roundings at most, those of a
- * row go into the result with random signs; and what the test itself rounds in double precision. */
+/* The rounding error for each unit of the bound's norms: an element has at most k roundings, and the errors of a row enter the
+ * result with random signs. The test's own rounding in double precision comes on top. */
 static double tolerance(enum accel_dtype dtype, int64_t inner, int64_t cols)
 {
     const double deviations = 6, k = (double)inner + 16, n = (double)cols + 1;
     return RANDOM_MOST * (deviations * k * unit_roundoff(dtype) + (k + n) * 0x1p-53 * sqrt(n));
 }
 
-/* The worst row; of a solution, whose rows depend on each other, all together. */
+/* The worst row. The rows of a solution depend on each other, so they count together. */
 static double worst_of(const struct test *test, const struct equation *e)
 {
     const double t = tolerance(test->dtype, e->inner, e->cols);
@@ -121,7 +121,7 @@ static double worst_of(const struct test *test, const struct equation *e)
     return e->solve ? ratio_of_squares(errors, t * t * bounds) : worst;
 }
 
-/* Results out of the type's range are not judged: what is too large for it is Inf on both sides. */
+/* Results beyond the type's range are not judged: they are Inf on both sides. */
 static bool is_in_range(const struct test *test, const struct equation *e)
 {
     for (int64_t row = 0; row < e->rows; row++)
@@ -130,7 +130,7 @@ static bool is_in_range(const struct test *test, const struct equation *e)
     return is_number(test->inputs);
 }
 
-/* A solution is judged where its matrix and right-hand sides are of moderate size; a NaN in it is wrong then. */
+/* Judges a solution if its matrix and right-hand sides are of moderate size. Then a NaN in it is wrong. */
 static double judge_solution(const struct test *test, const struct equation *e, double worst)
 {
     const struct product *p = &e->product[0];
@@ -204,8 +204,7 @@ static double worse_of(double a, double b)
     return a > b ? a : b;
 }
 
-/* Its square on the other side of the diagonal, and the two triangles that are left; down to single elements, of which each
- * row of a column is one. */
+/* Splits a triangle into a square beside the diagonal and two smaller triangles, down to single elements. */
 static double judge_triangle(struct test *test, const struct equation *e, int64_t from, int64_t n)
 {
     if (n <= 1) {
@@ -240,7 +239,7 @@ static double judge_products(const struct accel_call *call, const void *before, 
     return worst;
 }
 
-/* Level 2 costs no more than its test: every element. */
+/* A Level 2 call costs as much as its test: check every element. */
 static double judge_all(const struct accel_call *call, const void *before)
 {
     const struct equation e = equation_of(call, ACCEL_COLUMN_MAJOR, before, 0);

@@ -1,38 +1,37 @@
 /*
- * Whether the result of a call is right, at the cost of reading its matrices a few times: Freivalds' test of products (R.
- * Freivalds, Probabilistic machines can use less running time, IFIP 1977), and the residuals of LAPACK's tests taken times a
- * random vector. A wrong element goes unseen where it is within what rounding may do, and else with probability zero but for
- * the vector's own resolution. Pure functions of their arguments; any thread. They take memory for a few vectors.
+ * Checks the result of a call by reading its matrices a few times: Freivalds' test of products (R. Freivalds, Probabilistic
+ * machines can use less running time, IFIP 1977), and the residuals of LAPACK's tests times a random vector. A wrong element goes
+ * unseen if it is within the rounding bound; otherwise practically never. Pure functions of their arguments, thread-safe. They
+ * allocate a few vectors.
  */
 #ifndef ACCEL_CPU_REF_VERIFY_H
 #define ACCEL_CPU_REF_VERIFY_H
 
 #include "ops/call.h"
 
-/* What there is to say of a result that is not judged. */
+/* The value for a result that cannot be judged. */
 #define CPU_REF_NOT_JUDGED (-1.0)
 
 /*
- * The error over what rounding may make it: above 1, or infinite, the result is wrong. CPU_REF_NOT_JUDGED where it cannot be told:
- * inputs or results beyond the range of their type, NaN or Inf in the inputs, eigenvalues of a part of the spectrum without
- * vectors, no memory.
- *   call    valid, not empty, as it stands after the call: the operands that are written hold the results. All in memory that
- *           the host reads; nothing is written
- *   before  for each operand that is written, what it held before the call as a packed matrix (ld = rows); NULL where that
- *           does not enter the result
+ * Returns the error divided by the rounding bound: above 1, or infinite, the result is wrong. Returns CPU_REF_NOT_JUDGED for inputs or
+ * results beyond the range of their type, NaN or Inf in the inputs, eigenvalues of a part of the spectrum without vectors, and
+ * without memory.
+ *   call    valid, not empty, after it has run: written operands hold the results. All in memory that the host can read; the
+ *           function writes none of it
+ *   before  for each written operand its former contents as a packed matrix (ld = rows); NULL if these do not enter the result
  *   seed    of the random vector, any number
  * The bounds, u being the unit roundoff of the routine's type (2^-24, 2^-53), |X| the Frobenius norm, |x| the length of a row:
- *   products   each element of C r - alpha A (B r) - beta C0 r: 12 (k + 16) u (|alpha| |a_i| |B| + |beta| |c0_i|), what field
- *              tests of the BLAS allow an element (k u |a_i| |b_j|), summed over the row with the signs of r at random;
- *              solutions of triangular systems by the same as a whole
+ *   products   each element of C r - alpha A (B r) - beta C0 r: 12 (k + 16) u (|alpha| |a_i| |B| + |beta| |c0_i|), the usual
+ *              bound of an element (k u |a_i| |b_j|), summed over the row with random signs of r; solutions of triangular
+ *              systems by the same bound as a whole
  *   Level 2, copies and exchanges: every element, by cpu_ref_ratio() or exactly
  *   LAPACK     the length of the residual times r: 60 n u times the norms that LAPACK's test programs scale with
- * and to each what this test itself may round in double precision.
+ * and for each, on top, the rounding of this test in double precision.
  */
 double cpu_ref_verify(const struct accel_call *call, const void *const before[ACCEL_MATRICES],
                       uint64_t seed);
 
-/* The same of LAPACK's routines alone, for cpu_ref_verify(). */
+/* The same for LAPACK's routines; cpu_ref_verify() calls it. */
 double cpu_ref_verify_lapack(const struct accel_call *call,
                              const void *const before[ACCEL_MATRICES], uint64_t seed);
 

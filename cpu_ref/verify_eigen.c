@@ -18,7 +18,7 @@ static double trace_of(const struct view *a)
     return sum;
 }
 
-/* All of them, without vectors: their sum, and that of their squares. */
+/* All eigenvalues, without vectors: checks their sum and the sum of their squares. */
 static void judge_spectrum(struct test *t, const struct view *a)
 {
     const struct accel_span *w = &t->call->span[ACCEL_x];
@@ -34,7 +34,7 @@ static void judge_spectrum(struct test *t, const struct view *a)
     test_judge_number(t, squares - square, square);
 }
 
-/* The vectors: in a matrix of their own, or in A's place. */
+/* The vectors: in Z, or in A's place. */
 static struct view vectors_of(const struct test *t)
 {
     struct view z = test_result(t, t->call->flag[ACCEL_range] ? ACCEL_c : ACCEL_a);

@@ -41,7 +41,7 @@ static double *lu_times(struct test *t, const struct factored *f, char op, const
     return test_times(t, &u, op, test_times(t, &l, op, x));
 }
 
-/* False, and the result wrong, where the exchanges name no rows. */
+/* Returns false, and marks the result wrong, if an exchange names no row. */
 static bool open_lu(struct test *t, struct factored *f, struct view lu)
 {
     const struct view l = lower_of(&lu), u = factored_upper(&lu);
@@ -54,7 +54,7 @@ static bool open_lu(struct test *t, struct factored *f, struct view lu)
     return true;
 }
 
-/* A = U^H U or L L^H; Hermitian, so op says nothing but in its conjugate. */
+/* A = U^H U or L L^H. A is Hermitian, so op matters only for conjugation. */
 static double *cholesky_times(struct test *t, const struct factored *f, char op, const double *in)
 {
     bool upper = f->lu.uplo == 'U';
@@ -69,8 +69,8 @@ void factored_open_cholesky(struct test *t, struct factored *f, struct view fact
     *f = (struct factored){factor, NULL, cholesky_times, square};
 }
 
-/* The blocks of D, of one or two columns, in the order in which they were eliminated (back: in the other one). From column k on;
- * returns the next block's, or one beyond the matrix. */
+/* Visits the blocks of D, of one or two columns, in the order of elimination (back: in reverse). Takes the block at column k; returns
+ * the column of the next block, or one beyond the matrix. */
 struct block {
     int64_t first, size, exchange;
 };
@@ -150,7 +150,7 @@ static bool open_ldl(struct test *t, struct factored *f, struct view factor)
         test_note(t, INFINITY);
         return false;
     }
-    /* Of U D U', which is nowhere as a matrix: about |A| times the length of a random element. */
+    /* The norm of U D U', which is not stored as a matrix: about |A| times the length of a random element. */
     const int64_t used = t->vectors.used;
     const double *y = ldl_times(t, f, 'N', test_random_vector(t, factor.cols));
     f->norm = view_norm(&factor) + sqrt(dot_self(y, factor.rows * t->parts));
@@ -169,7 +169,7 @@ struct factored factored_plain(struct view a)
     return (struct factored){a, NULL, plain_times, view_norm(&a)};
 }
 
-/* ---- What holds of them ---- */
+/* ---- Equations ---- */
 
 void factored_judge_same(struct test *t, const struct factored *given, const struct factored *made)
 {
@@ -209,7 +209,7 @@ static void judge_inverse(struct test *t, const struct factored *a, const struct
 
 /* ---- LU ---- */
 
-/* A as it was given and its factors are the same matrix. */
+/* A before the call equals the product of its factors. */
 static void judge_lu(struct test *t, bool solves)
 {
     const struct factored given = factored_plain(test_input(t, ACCEL_a));

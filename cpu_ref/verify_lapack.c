@@ -18,7 +18,7 @@ void check_lacpy(struct test *t)
     test_note(t, same ? 0 : INFINITY);
 }
 
-/* Inputs that are no numbers, or very large, are the original's business. */
+/* NaN and very large inputs are not judged: the original computes those calls. */
 static bool are_inputs_numbers(const struct test *t)
 {
     for (int i = ACCEL_a; i <= ACCEL_c; i++) {

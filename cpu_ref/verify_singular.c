@@ -9,7 +9,7 @@ void singular_judge_values(struct test *t, const struct view *a)
     test_judge_number(t, sum - square, square);
 }
 
-/* The left or right vectors that a job has asked for: in their own matrix, or in A's place; no rows where it has not. */
+/* The left or right vectors of a job: in their own matrix, or in A's place; no rows if the job asks for none. */
 static struct view singular_vectors(const struct test *t, enum accel_flag job,
                                     enum accel_matrix own, int64_t values)
 {

@@ -109,7 +109,7 @@ double test_ratio_of(const struct test *t, const double *residual, int64_t n, do
                  bound = test_tolerance(t) * scale, error = dot_self(residual, n * t->parts);
     if (is_moderate(t->dtype, scale))
         return ratio_of_squares(error, bound * bound);
-    bool far = scale < 1 && error > least * least; /* whatever is lost in so small numbers */
+    bool far = scale < 1 && error > least * least; /* underflow alone may cause it */
     return far || (isnan(scale) && isnan(error)) ? INFINITY : CPU_REF_NOT_JUDGED;
 }
 

@@ -1,12 +1,11 @@
 /*
- * For the checks of LAPACK's results alone (checks.h): a call under test, what is multiplied and
- * compared for it, and the checks of each kind of result. Residuals are taken times a random vector r.
+ * For the checks of LAPACK's results (checks.h): a call under test, the products and comparisons for it, and the checks of each kind
+ * of result. Residuals are multiplied with a random vector r.
  *
- * Matrices are views of the call's memory or of what it held before, column-major, read and never written; nothing is kept beyond
- * the test. Vectors are the test's (vectors.h), `parts` doubles for each element: they end with it, or earlier where
- * `vectors.used` is set back, and there is room for as many as cpu_ref_verify_lapack() opens. A test is one
- * thread's; with a test of its own each, any thread. What takes no test, or a const one, changes nothing but the vector that it is
- * given.
+ * Matrices are column-major views of the call's memory, or of its contents before the call; they are never written. The test owns its
+ * vectors (vectors.h; `parts` doubles for each element): they end with it, or earlier if `vectors.used` is set back. There is room for
+ * as many as cpu_ref_verify_lapack() opens. A test belongs to one thread. A function without a test, or with a const one, changes only the
+ * vector that it is given.
  */
 #ifndef ACCEL_CPU_REF_VERIFY_TEST_H
 #define ACCEL_CPU_REF_VERIFY_TEST_H
@@ -22,7 +21,7 @@ struct test {
     int64_t parts, order; /* the largest size, by which rounding grows */
     struct vectors vectors;
     double worst; /* of the ratios so far; CPU_REF_NOT_JUDGED: none */
-    bool open;    /* there was one that could not be told */
+    bool open;    /* one ratio could not be judged */
 };
 
 /* ---- Operands (verify_test.c) ---- */
@@ -30,10 +29,10 @@ struct test {
 /* A matrix of the call as it is now, GENERAL, in the shape of the operand. */
 struct view test_result(const struct test *t, enum accel_matrix which);
 
-/* As it was before the call; one that is not written, as it is. */
+/* The matrix before the call; as it is, if the call does not write it. */
 struct view test_input(const struct test *t, enum accel_matrix which);
 
-/* A square one, of which the call's triangle is stored: symmetric, or Hermitian where the type or the routine is. */
+/* A square matrix of which the call's triangle is stored: symmetric, or Hermitian if the type or the routine is. */
 struct view test_mirrored(const struct test *t, struct view x);
 
 /* The same memory with another structure. */
@@ -66,23 +65,23 @@ void test_subtract(const struct test *t, double *x, const double *y, int64_t n);
 
 /* ---- Judging (verify_test.c) ---- */
 
-/* What cannot be judged in part is not judged, unless another part of it is wrong. */
+/* The result is not judged if one part cannot be, unless another part is wrong. */
 void test_note(struct test *t, double ratio);
 
-/* What rounding may add up to, for each unit of a scale. */
+/* The rounding bound for each unit of a scale. */
 double test_tolerance(const struct test *t);
 
-/* The length of a residual of n elements against a scale. A result so large that its norm is beyond what can be told is not
- * judged (CPU_REF_NOT_JUDGED); a NaN in one is wrong, since there was none in what it was made of. */
+/* The length of a residual of n elements divided by its bound for a scale. CPU_REF_NOT_JUDGED if the norm is too large. A NaN is wrong,
+ * because the inputs have none. */
 double test_ratio_of(const struct test *t, const double *residual, int64_t n, double scale);
 
-/* The same, noted. */
+/* The same, noted in the test. */
 void test_judge(struct test *t, const double *residual, int64_t n, double scale);
 
-/* sqrt(), without libm whatever a file is compiled with. */
+/* sqrt() without libm, whatever the compiler's options. */
 double test_root(double square);
 
-/* One number against another. */
+/* Compares one number with another. */
 void test_judge_number(struct test *t, double error, double scale);
 
 /* Q^H Q r = r for the columns of Q, Q Q^H r = r for its rows. */
@@ -91,7 +90,7 @@ void test_judge_rows(struct test *t, const struct view *q);
 
 /* ---- Factored matrices (verify_factored.c) ---- */
 
-/* Whatever stands for a square or rectangular matrix as its factors do. */
+/* A square or rectangular matrix that is given by its factors. */
 struct factored {
     struct view lu;                     /* L and U, U or L, U and D */
     const struct accel_span *exchanges; /* LU, LDL */
@@ -100,7 +99,7 @@ struct factored {
     double norm;
 };
 
-/* The upper triangle or trapezoid of what LU or QR leaves, min(rows, cols) x cols. */
+/* The upper triangle or trapezoid after LU or QR, min(rows, cols) x cols. */
 struct view factored_upper(const struct view *lu);
 
 /* A matrix as it is stored. */
