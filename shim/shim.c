@@ -20,6 +20,7 @@
 #include "shim/elf/keep.h"
 #include "shim/elf/library.h"
 #include "shim/elf/objects.h"
+#include "shim/elf/real_linker.h"
 #include "shim/elf/resolve.h"
 #include "shim/elf/slots.h"
 
@@ -308,7 +309,7 @@ void *accel_enter(uint32_t entry, struct accel_frame *frame)
 
 static void before_fork(void)
 {
-    linker_before_fork(accel_resolve_maps);
+    linker_before_fork(accel_real_maps);
 }
 
 /* Reads variables and the config files, looks for the driver's devices, and no more: most processes that inherit the preload never call BLAS. Other libraries'

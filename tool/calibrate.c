@@ -264,9 +264,9 @@ static void set_threads(const struct survey *survey, const struct program_librar
         fprintf(stderr, "accel: %s: it has none of the routines that are measured\n", seen->path);
         return;
     }
-    if (library_threads(track->function.address) != seen->threads)
-        library_set_threads(track->function.address, seen->threads);
-    int threads = library_threads(track->function.address);
+    if (library_threads(&track->function) != seen->threads)
+        library_set_threads(&track->function, seen->threads);
+    int threads = library_threads(&track->function);
     fprintf(stderr, "accel: %s is measured: called as %s, integers of %d bits, %d thread%s\n",
             seen->path, seen->symbol, track->function.width, threads, threads == 1 ? "" : "s");
     if (threads != seen->threads)

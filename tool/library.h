@@ -5,7 +5,9 @@
 #ifndef ACCEL_TOOL_LIBRARY_H
 #define ACCEL_TOOL_LIBRARY_H
 
-#include "shim/elf/provider.h"
+#include <stdbool.h>
+
+#include "dispatch/dispatch.h"
 
 enum { LIBRARIES_MAX = 8 };
 
@@ -17,7 +19,8 @@ struct library {
 
 struct library_function {
     void *address;
-    int width; /* bits of INTEGER */
+    int width;                              /* bits of INTEGER */
+    const struct dispatch_library *library; /* the one that it lies in */
 };
 
 /* paths: separated by commas; NULL: those that the dynamic linker has as libblas.so.3 and liblapack.so.3. They stay
@@ -31,16 +34,10 @@ const char *library_open_own(struct library *library, const char *path);
 bool library_find(const struct library *library, const struct accel_routine *routine,
                   struct library_function *function);
 
-/* The object that a function lies in: the same pointer for the functions of one. */
-const void *library_object(const void *function);
-
-/* That object's name in a model file. */
-void library_name(char name[ACCEL_PROVIDER_NAME_BYTES], const void *function);
-
-/* How many threads that object, or what it is linked to, would use; 1 where it does not say. */
-int library_threads(const void *function);
+/* How many threads its library, or what that is linked to, would use; 1 where it does not say. */
+int library_threads(const struct library_function *function);
 
 /* Has it use so many from here on, where it can be told; of OpenMP, for the calling thread. */
-void library_set_threads(const void *function, int threads);
+void library_set_threads(const struct library_function *function, int threads);
 
 #endif

@@ -55,15 +55,16 @@ static bool put_track(FILE *to, const struct survey_track *track)
     return any;
 }
 
-/* object: of the CPU's functions, NULL: the GPU's tracks. */
-static bool add_section(struct sections *sections, const struct survey *survey, const void *object)
+/* library: of the CPU's functions, NULL: the GPU's tracks. */
+static bool add_section(struct sections *sections, const struct survey *survey,
+                        const struct dispatch_library *library)
 {
     int at = sections->count;
     size_t size;
     FILE *to = open_memstream(&sections->body[at], &size);
     if (!to)
         return false;
-    if (!object) {
+    if (!library) {
         fprintf(to, "up_gbps=%.2f\ndown_gbps=%.2f\n", survey->up_gbps, survey->down_gbps);
         put_value(to, "kernels_ms", survey->first.kernels_ms);
         put_value(to, "solver_ms", survey->first.solver_ms);
@@ -72,7 +73,7 @@ static bool add_section(struct sections *sections, const struct survey *survey, 
     sections->routines[at] = 0;
     for (int i = 0; i < survey->tracks; i++) {
         const struct survey_track *track = &survey->track[i];
-        if (track->gpu ? !object : object && library_object(track->function.address) == object)
+        if (track->gpu ? !library : library && track->function.library == library)
             sections->routines[at] += put_track(to, track);
     }
     sections->count++;
@@ -82,16 +83,15 @@ static bool add_section(struct sections *sections, const struct survey *survey, 
 static bool add_library(struct sections *sections, const struct survey *survey,
                         const struct survey_track *track)
 {
-    char name[ACCEL_PROVIDER_NAME_BYTES], key[MODEL_KEY_BYTES];
-    library_name(name, track->function.address);
-    model_cpu_key(key, name, library_threads(track->function.address));
+    char key[MODEL_KEY_BYTES];
+    model_cpu_key(key, track->function.library->name, library_threads(&track->function));
     for (int i = 0; i < sections->count; i++)
         if (strcmp(sections->key[i], key) == 0)
             return true;
     if (sections->count == SECTIONS_MAX - 1) /* the last is the GPU's */
         return true;
     strcpy(sections->key[sections->count], key);
-    return add_section(sections, survey, library_object(track->function.address));
+    return add_section(sections, survey, track->function.library);
 }
 
 bool sections_add(struct sections *sections, const struct survey *survey,

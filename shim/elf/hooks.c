@@ -10,6 +10,7 @@
 #include "dispatch/dispatch.h"
 #include "gpu/ending.h"
 #include "keep.h"
+#include "real_linker.h"
 #include "slots.h"
 
 /* Behind a name that is nowhere but in libaccel: the real dlsym looks that up in the program's own way, does not find it, and
@@ -57,7 +58,7 @@ static void *find_without_us(void *handle, uint32_t entry, uintptr_t ret)
 
 struct accel_dlsym_answer accel_dlsym_hook(void *handle, const char *name, uintptr_t ret)
 {
-    accel_resolve_init();
+    accel_real_init();
     int entry = accel_name_find(name);
     /* RTLD_NEXT is relative to the caller: behind us, the real dlsym's answer is never in us. */
     if (entry < 0 || (handle == RTLD_NEXT && !accel_resolve_is_before_us(ret)))

@@ -11,6 +11,7 @@
 #include "base/linker.h"
 #include "objects.h"
 #include "own_lock.h"
+#include "real_linker.h"
 #include "resolve.h"
 #include "slots.h"
 

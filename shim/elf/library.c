@@ -12,6 +12,7 @@
 #include "shim/arch/x86_64/entry.h"
 #include "base/linker.h"
 #include "provider.h"
+#include "real_linker.h"
 
 struct library {
     struct dispatch_library base;
@@ -44,65 +45,27 @@ static const struct dispatch_library unknown = {"unknown", NULL, one_thread, run
 static int count_threads(const struct dispatch_library *base)
 {
     const struct library *library = (const struct library *)base;
-    void *found = atomic_load_explicit(&library->threads, memory_order_acquire);
-    int (*function)(void);
-    if (!found)
-        return 1;
-    memcpy(&function, &found, sizeof function);
-    int threads = function();
-    return threads > 0 ? threads : 1; /* BLIS says -1 where nothing is set */
-}
-
-static void *find_threads(void *handle)
-{
-    void *found = NULL;
-    for (int i = 0; !found && accel_thread_functions[i].get; i++)
-        found = accel_real_lookup(handle, accel_thread_functions[i].get);
-    return found;
-}
-
-/* The routine's Fortran name in the library, in whatever mangling it has. */
-static const struct accel_original *find_routine(const struct library *library,
-                                                 const struct accel_routine *routine)
-{
-    const struct accel_original *original = NULL;
-    uint32_t names = accel_mangling_count;
-    uint32_t first = (uint32_t)(routine - accel_routines) * names;
-    linker_enter();
-    void *handle =
-        dlmopen(library->space, library->path[0] ? library->path : NULL, RTLD_NOLOAD | RTLD_LAZY);
-    if (!handle) {
-        linker_leave();
-        return NULL;
-    }
-    for (uint32_t i = first; !original && i < first + names; i++) {
-        if (accel_name_mangling(i)->abi != ACCEL_ABI_FORTRAN)
-            continue;
-        void *function = accel_real_lookup(handle, accel_names[i].symbol);
-        if (!function || accel_is_own(function))
-            continue;
-        original = accel_resolve_known(i, function);
-        if (original && !original->width) {
-            accel_original_free(original);
-            original = NULL;
-        }
-    }
-    accel_real_dlclose(handle);
-    linker_leave();
-    dlerror();
-    return original;
+    return accel_provider_thread_count(
+        atomic_load_explicit(&library->threads, memory_order_acquire));
 }
 
 static bool run(const struct dispatch_library *base, const struct accel_call *call)
 {
-    const struct accel_original *original =
-        find_routine((const struct library *)base, call->routine);
+    const struct library *library = (const struct library *)base;
     struct blas_words words;
-    if (!original)
+    int width;
+    linker_enter();
+    void *handle =
+        dlmopen(library->space, library->path[0] ? library->path : NULL, RTLD_NOLOAD | RTLD_LAZY);
+    void *function = handle ? accel_provider_find(handle, false, call->routine, &width) : NULL;
+    if (handle)
+        accel_real_dlclose(handle);
+    linker_leave();
+    dlerror();
+    if (!function)
         return false;
-    const struct accel_passed passed = blas_pass(&words, ACCEL_ABI_FORTRAN, original->width, call);
-    accel_invoke(original->function, &passed);
-    accel_original_free(original);
+    const struct accel_passed passed = blas_pass(&words, ACCEL_ABI_FORTRAN, width, call);
+    accel_invoke(function, &passed);
     return true;
 }
 
@@ -130,20 +93,15 @@ static struct library *library_of(const struct link_map *object, Lmid_t space)
     return library;
 }
 
-const struct dispatch_library *accel_library_of(const struct accel_original *original)
+const struct dispatch_library *accel_library_at(const void *function)
 {
-    struct accel_original *own = (struct accel_original *)(uintptr_t)original;
-    const struct dispatch_library *known =
-        atomic_load_explicit(&own->library, memory_order_acquire);
-    if (known)
-        return known;
-    const struct link_map *object = accel_object_of(original->function);
+    const struct link_map *object = accel_object_of(function);
     if (!object)
         return &unknown;
     /* The dynamic linker's locks before ours. */
     linker_enter();
-    void *handle = accel_resolve_handle(object);
-    void *threads = handle ? find_threads(handle) : NULL;
+    void *handle = accel_real_handle(object);
+    void *threads = handle ? accel_provider_threads(handle).get : NULL;
     Lmid_t space = LM_ID_BASE;
     if (handle)
         dlinfo(handle, RTLD_DI_LMID, &space);
@@ -156,7 +114,17 @@ const struct dispatch_library *accel_library_of(const struct accel_original *ori
     if (library) /* loaded anew, perhaps, and elsewhere */
         atomic_store_explicit(&library->threads, threads, memory_order_release);
     pthread_mutex_unlock(&lock);
-    known = library ? &library->base : &unknown;
-    atomic_store_explicit(&own->library, known, memory_order_release);
+    return library ? &library->base : &unknown;
+}
+
+const struct dispatch_library *accel_library_of(const struct accel_original *original)
+{
+    struct accel_original *own = (struct accel_original *)(uintptr_t)original;
+    const struct dispatch_library *known =
+        atomic_load_explicit(&own->library, memory_order_acquire);
+    if (!known) {
+        known = accel_library_at(original->function);
+        atomic_store_explicit(&own->library, known, memory_order_release);
+    }
     return known;
 }

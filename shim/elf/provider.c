@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "provider.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <stddef.h>
@@ -8,6 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include "base/forks.h"
+#include "objects.h"
+#include "own_lock.h"
+#include "real_linker.h"
 
 void accel_provider_name(char name[ACCEL_PROVIDER_NAME_BYTES], const char *path)
 {
@@ -24,12 +30,15 @@ void accel_provider_name(char name[ACCEL_PROVIDER_NAME_BYTES], const char *path)
     errno = saved;
 }
 
+/* ---- The width of INTEGER ---- */
+
 /* isamax of three elements, with a size whose lower half is 3 and which is negative as 64 bits:
  * an LP64 provider finds the third, an ILP64 one sees n < 0 and returns 0.
  * After libblastrampoline, src/autodetection.c. */
 static const int64_t probe_n = (int64_t)0xffffffff00000003;
 
-int accel_provider_width(void *isamax, enum accel_abi abi)
+/* 0: it answers as neither. */
+static int width_of_isamax(void *isamax, enum accel_abi abi)
 {
     static const float x[3] = {1, 2, 3};
     const int64_t one = 1;
@@ -48,9 +57,135 @@ int accel_provider_width(void *isamax, enum accel_abi abi)
     return index == third ? 32 : index == 0 ? 64 : 0;
 }
 
-/* Sources: OpenBLAS's cblas.h with its prefixes and suffixes, oneMKL's reference, BLIS's documentation of multithreading,
+/* A library may have functions of its own, with other arguments, under a name or two of these: what has few is not taken for BLAS. */
+enum { NAMES_OF_A_LIBRARY = 8 };
+
+static bool is_library_of(const struct link_map *object, uint32_t entry)
+{
+    int names = 0;
+    for (uint32_t i = entry % accel_mangling_count;
+         names < NAMES_OF_A_LIBRARY && i < accel_blas_name_count; i += accel_mangling_count)
+        names += accel_object_defines(object->l_addr, object->l_ld, accel_names[i].sibling);
+    return names == NAMES_OF_A_LIBRARY;
+}
+
+/* As the names in other manglings say that the library has: scipy-openblas 0.3.31 has its batches under plain
+ * names alone. */
+static int width_of_others(const struct link_map *object)
+{
+    for (uint32_t i = 0; i < accel_mangling_count; i++) {
+        const struct accel_mangling *mangling = accel_name_mangling(i);
+        void *isamax = mangling->width ? accel_real_lookup_in(object, mangling->probe) : NULL;
+        if (isamax && accel_object_of(isamax) == object)
+            return mangling->width;
+    }
+    return 0;
+}
+
+static int probed_width(const struct accel_mangling *mangling, const struct link_map *object)
+{
+    void *isamax = accel_real_lookup_in(object, mangling->probe);
+    if (isamax)
+        return width_of_isamax(isamax, mangling->abi);
+    /* A library that has only part of BLAS: the Fortran name, then the one that it would call. */
+    isamax = accel_real_lookup_in(object, "isamax_");
+    if (!isamax) {
+        int width = width_of_others(object);
+        /* Another namespace's libraries call none of ours. */
+        if (width || !accel_is_in_our_namespace(object))
+            return width;
+        isamax = accel_real_lookup(RTLD_NEXT, "isamax_");
+        dlerror();
+    }
+    return isamax && !accel_is_own(isamax) ? width_of_isamax(isamax, ACCEL_ABI_FORTRAN) : 0;
+}
+
+/*
+ * What was found of the last few libraries: a look-up in one that came in as another's dependency takes the linker some
+ * hundred microseconds, and each of its names would need it. What a name was probed by is the same for all of an interface.
+ */
+static struct {
+    const struct link_map *object;
+    const char *probe;
+    unsigned long long unloads; /* at that time: after one, the place may be another object's */
+    int width;                  /* never 0: a library that comes later may tell */
+} known[16];
+static unsigned known_next;
+static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(known_lock);
+
+static int probed_width_once(uint32_t entry, const struct link_map *object)
+{
+    const struct accel_mangling *mangling = accel_name_mangling(entry);
+    const unsigned long long unloads = accel_objects_unloads();
+    int width = 0;
+    const bool looked = own_lock(&known_lock);
+    for (size_t i = 0; looked && !width && i < sizeof known / sizeof *known; i++)
+        if (known[i].object == object && known[i].unloads == unloads &&
+            known[i].probe == mangling->probe)
+            width = known[i].width;
+    if (looked)
+        own_unlock(&known_lock);
+    if (width)
+        return width;
+    width = is_library_of(object, entry) ? probed_width(mangling, object) : 0;
+    if (!width)
+        return 0;
+    if (!own_lock(&known_lock))
+        return width;
+    unsigned at = known_next++ % (sizeof known / sizeof *known);
+    known[at].object = object;
+    known[at].probe = mangling->probe;
+    known[at].unloads = unloads;
+    known[at].width = width;
+    own_unlock(&known_lock);
+    return width;
+}
+
+int accel_provider_width(uint32_t entry, void *function)
+{
+    const struct accel_mangling *mangling = accel_name_mangling(entry);
+    if (mangling->abi == ACCEL_ABI_OWN)
+        return 0;
+    const struct accel_name *name = &accel_names[entry];
+    const struct link_map *object = accel_object_of(function);
+    if (!object)
+        return 0;
+    if (!mangling->trusted && !accel_object_defines(object->l_addr, object->l_ld, name->sibling))
+        return 0;
+    return mangling->width ? mangling->width : probed_width_once(entry, object);
+}
+
+void *accel_provider_find(void *handle, bool own, const struct accel_routine *routine, int *width)
+{
+    const uint32_t first = (uint32_t)(routine - accel_routines) * accel_mangling_count;
+    for (uint32_t i = first; i < first + accel_mangling_count; i++) {
+        const struct accel_mangling *mangling = accel_name_mangling(i);
+        if (mangling->abi != ACCEL_ABI_FORTRAN)
+            continue;
+        /* A name unlike the library's others: sgemm_batch_ beside scipy_sgemm_64_ in OpenBLAS 0.3.31, which fails there. */
+        if (!mangling->width && !accel_real_lookup(handle, mangling->probe))
+            continue;
+        void *function = accel_real_lookup(handle, accel_names[i].symbol);
+        const struct link_map *object = function ? accel_object_of(function) : NULL;
+        if (!object || object == accel_own_object() || (own && object != handle))
+            continue; /* glibc's handles are link maps */
+        *width = accel_provider_width(i, function);
+        if (*width)
+            return function;
+    }
+    return NULL;
+}
+
+/* ---- Threads ---- */
+
+/* In the order in which they are looked for: a library's own ones first, then what OpenMP says, where it is built on that. The first
+ * return an integer of 32 bits, or one of 64 whose lower half is it; the others take such a one.
+ * Sources: OpenBLAS's cblas.h with its prefixes and suffixes, oneMKL's reference, BLIS's documentation of multithreading,
  * flexiblas_api.h, OpenMP. */
-const struct accel_thread_functions accel_thread_functions[] = {
+static const struct {
+    const char *get, *set;
+} thread_names[] = {
     {"openblas_get_num_threads", "openblas_set_num_threads"},
     {"openblas_get_num_threads64_", "openblas_set_num_threads64_"},
     {"openblas_get_num_threads_64", "openblas_set_num_threads_64"},
@@ -60,4 +195,23 @@ const struct accel_thread_functions accel_thread_functions[] = {
     {"bli_thread_get_num_threads", "bli_thread_set_num_threads"},
     {"flexiblas_get_num_threads", "flexiblas_set_num_threads"},
     {"omp_get_max_threads", "omp_set_num_threads"},
-    {NULL, NULL}};
+};
+
+struct accel_thread_functions accel_provider_threads(void *handle)
+{
+    struct accel_thread_functions found = {NULL, NULL};
+    for (size_t i = 0; !found.get && i < sizeof thread_names / sizeof *thread_names; i++) {
+        found.get = accel_real_lookup(handle, thread_names[i].get);
+        if (found.get)
+            found.set = accel_real_lookup(handle, thread_names[i].set);
+    }
+    return found;
+}
+
+int accel_provider_thread_count(void *get)
+{
+    int (*function)(void);
+    memcpy(&function, &get, sizeof function);
+    int threads = function ? function() : 1;
+    return threads > 0 ? threads : 1; /* BLIS says -1 where nothing is set */
+}

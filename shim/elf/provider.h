@@ -1,6 +1,6 @@
 /*
- * What a CPU library says of itself: its file, the width of its integers, its threads. Nothing here allocates or takes a lock of
- * ours. Shared by the shim and the command-line tool, so that a calibration and a program know a library by the same name.
+ * What a CPU library says of itself: its file, the width of its integers, its threads. Nothing here allocates. Thread-safe.
+ * Shared by the shim and the command-line tool, so that a calibration and a program know a library by the same name.
  */
 #ifndef ACCEL_PROVIDER_H
 #define ACCEL_PROVIDER_H
@@ -11,18 +11,26 @@ enum { ACCEL_PROVIDER_NAME_BYTES = 200 };
 
 /* The name in a model file, such as "libopenblasp-r0.3.21.so 36384320": of the file that the path leads to, its base name (as
  * much as there is room for) and its size in bytes, 0 where it is not there. An empty path, as the dynamic linker has it for the
- * program: that. Keeps errno. Thread-safe. */
+ * program: that. Keeps errno. */
 void accel_provider_name(char name[ACCEL_PROVIDER_NAME_BYTES], const char *path);
 
-/* The bits of INTEGER, 32 or 64, of the library that this isamax (or cblas_isamax) is of; 0 where it answers with neither. */
-int accel_provider_width(void *isamax, enum accel_abi abi);
+/* The bits of INTEGER, 32 or 64, of the library that defines an exported entry's function; 0 where it cannot be told, or where that is
+ * no library of BLAS or LAPACK. */
+int accel_provider_width(uint32_t entry, void *function);
 
-/* Functions that say how many threads a library computes with, and that set it: names, ending with NULL, in the order in which they
- * are to be looked for in it and what it is linked to: its own ones first, then what OpenMP says, where it is built on that. The first
- * return an integer of 32 bits, or one of 64 whose lower half is it, not above 0 where nothing is set; the others take such a one. */
+/* A routine's Fortran function in a library, under whatever name it has it, and the bits of its INTEGER; own: not in what the library is
+ * linked to. NULL: there is none, or only libaccel's. */
+void *accel_provider_find(void *handle, bool own, const struct accel_routine *routine, int *width);
+
+/* How many threads a library computes with, and what sets that. */
 struct accel_thread_functions {
-    const char *get, *set;
+    void *get, *set; /* NULL: it does not say */
 };
-extern const struct accel_thread_functions accel_thread_functions[];
+
+/* Those of a library, and of what it is linked to. */
+struct accel_thread_functions accel_provider_threads(void *handle);
+
+/* What the first of them says, at least 1; NULL: 1. */
+int accel_provider_thread_count(void *get);
 
 #endif

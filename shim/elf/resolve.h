@@ -47,24 +47,4 @@ const struct accel_original *accel_resolve_known(uint32_t entry, void *function)
 /* Gives back one that accel_resolve_known() has returned and nobody else has; NULL is nothing. Thread-safe. */
 void accel_original_free(const struct accel_original *original);
 
-/* Whether the dynamic linker is mapping or unmapping objects now (r_debug, link.h). Thread-safe. */
-bool accel_resolve_maps(void);
-
-/* The real dlsym: the address, found once; a look-up by it counts as one by libaccel. */
-void accel_resolve_init(void);
-void *accel_real_lookup(void *handle, const char *name);
-int accel_real_dlclose(void *handle);
-
-/* The real dlerror; asking for it loses no message. Thread-safe. */
-char *accel_real_dlerror(void);
-
-/* Whether an address lies in libaccel; the object that an address lies in, NULL for none. */
-struct link_map;
-bool accel_is_own(const void *address);
-const struct link_map *accel_object_of(const void *address);
-
-/* A handle of a loaded object, from inside its own namespace (dlmopen), where its name means it; to be closed by accel_real_dlclose().
- * NULL where there is none: the vdso's. The caller sees to it that the object stays, and calls linker_enter(). */
-void *accel_resolve_handle(const struct link_map *object);
-
 #endif

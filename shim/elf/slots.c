@@ -12,6 +12,7 @@
 #include "objects.h"
 #include "own_lock.h"
 #include "ops/op.h"
+#include "real_linker.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(lock);

@@ -435,7 +435,6 @@ accel_bound_blocks:
     zeroed accel_site_key, 8*ACCEL_SITES
     zeroed accel_site_target, 8*ACCEL_SITES
     zeroed accel_gate, 8
-    zeroed accel_real_dlsym, 8
 
 /* ---- r11d = entry. Saves the argument registers as struct accel_frame. ---- */
 
@@ -512,6 +511,7 @@ dlsym:
     mov %rdx, %rax
     ret
 1:  mov %rdx, %rsi
+    .hidden accel_real_dlsym
     jmp *accel_real_dlsym(%rip)
     .cfi_endproc
     .size dlsym, . - dlsym
