@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <stddef.h>
 
-bool quiet_thread(void *(*run)(void *unused))
+bool quiet_thread(void *(*run)(void *context), void *context)
 {
     pthread_attr_t attributes;
     pthread_t thread;
@@ -14,7 +14,7 @@ bool quiet_thread(void *(*run)(void *unused))
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool made = pthread_create(&thread, &attributes, run, NULL) == 0;
+    bool made = pthread_create(&thread, &attributes, run, context) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     return made;

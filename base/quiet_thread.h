@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* Starts a detached thread with all signals blocked, also for the threads that it starts. False if it cannot be started.
- * Thread-safe. */
-bool quiet_thread(void *(*run)(void *unused));
+/* Runs run(context) on a detached thread with all signals blocked, also for the threads that it starts. False if it cannot be
+ * started. Thread-safe. */
+bool quiet_thread(void *(*run)(void *context), void *context);
 
 #endif

@@ -3,9 +3,7 @@
 
 #include <stdlib.h>
 
-#include "gpu/gpu.h"
 #include "ops/op.h"
-#include "start.h"
 
 bool copies_host_can_reach(const struct accel_span *x)
 {
@@ -29,12 +27,12 @@ void copies_put(struct accel_span *x, void *memory)
 
 /* Makes x a packed copy in memory of our own; NULL where that cannot be done. What is only written is not
  * fetched: there may be less of it than could be written. */
-static void *make_copy(struct accel_span *x)
+static void *make_copy(struct gpu_device *gpu, struct accel_span *x)
 {
     void *memory = calloc((size_t)accel_bytes(x) + 1, 1);
     if (!memory)
         return NULL;
-    if (x->access != ACCEL_WRITE && !gpu_fetch(start_device(), memory, x)) {
+    if (x->access != ACCEL_WRITE && !gpu_fetch(gpu, memory, x)) {
         free(memory);
         return NULL;
     }
@@ -73,15 +71,16 @@ static struct accel_span written_part(const struct accel_call *on_copies,
     return x;
 }
 
-static bool store_copy(const struct accel_call *on_copies, const struct accel_call *call, int i,
-                       const void *copy)
+static bool store_copy(struct gpu_device *gpu, const struct accel_call *on_copies,
+                       const struct accel_call *call, int i, const void *copy)
 {
     const struct accel_span x = written_part(on_copies, call, i);
-    return gpu_store(start_device(), &x, copy);
+    return gpu_store(gpu, &x, copy);
 }
 
 /* The original on copies of those operands that are in device memory; no batch of several. */
-static bool run_one_on_copies(const struct accel_call *call, const struct dispatch_caller *caller)
+static bool run_one_on_copies(struct gpu_device *gpu, const struct accel_call *call,
+                              const struct dispatch_caller *caller)
 {
     struct accel_call on_copies = *call;
     void *copies[ACCEL_MATRICES] = {NULL};
@@ -90,26 +89,27 @@ static bool run_one_on_copies(const struct accel_call *call, const struct dispat
         if (i == ACCEL_a && accel_op_of(call->routine)->unbounded)
             on_copies.span[i].rows = rows_of_laswp(&on_copies);
         if (!copies_host_can_reach(&call->span[i]))
-            right = (copies[i] = make_copy(&on_copies.span[i])) != NULL;
+            right = (copies[i] = make_copy(gpu, &on_copies.span[i])) != NULL;
     }
     if (right)
         caller->original(caller->context, &on_copies);
     for (int i = 0; i < ACCEL_MATRICES; i++) {
         if (right && copies[i] && (call->span[i].access & ACCEL_WRITE))
-            right = store_copy(&on_copies, call, i, copies[i]);
+            right = store_copy(gpu, &on_copies, call, i, copies[i]);
         free(copies[i]);
     }
     return right;
 }
 
-bool copies_run(const struct accel_call *call, const struct dispatch_caller *caller)
+bool copies_run(struct gpu_device *gpu, const struct accel_call *call,
+                const struct dispatch_caller *caller)
 {
     bool right = true;
     if (!accel_is_batch(call->routine))
-        return run_one_on_copies(call, caller);
+        return run_one_on_copies(gpu, call, caller);
     for (int64_t i = 0; right && i < call->batch; i++) {
         const struct accel_call product = accel_products_of(call, i, 1);
-        right = run_one_on_copies(&product, caller);
+        right = run_one_on_copies(gpu, &product, caller);
     }
     return right;
 }

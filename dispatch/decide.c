@@ -30,7 +30,7 @@ struct model_rates accel_nominal_gpu(void)
 void accel_machine_init(struct accel_machine *machine, const struct model_curve *cpu_curve,
                         const struct model_curve *gpu_curve)
 {
-    *machine = (struct accel_machine){.gpu = ACCEL_GPU_UNTRIED,
+    *machine = (struct accel_machine){.gpu = DEVICE_UNTRIED,
                                       .gpu_memory = INT64_MAX,
                                       .cpu_curve = cpu_curve,
                                       .gpu_curve = gpu_curve,
@@ -132,11 +132,11 @@ static struct accel_decision on_gpu(struct accel_decision decision, enum accel_w
 static enum accel_why obstacle(const struct accel_call *call, const struct accel_machine *machine)
 {
     switch (machine->gpu) {
-    case ACCEL_GPU_ABSENT:
+    case DEVICE_ABSENT:
         return ACCEL_NO_GPU;
-    case ACCEL_GPU_FAILED:
+    case DEVICE_FAILED:
         return ACCEL_ERROR;
-    case ACCEL_GPU_FORKED:
+    case DEVICE_FORKED:
         return ACCEL_FORKED;
     default:
         break;
@@ -206,8 +206,8 @@ static struct accel_decision decide(const struct accel_call *call,
         decision = on_gpu(decision, ACCEL_FORCED);
     else
         decision = weigh(decision, call, machine, settings->require_gpu);
-    return decision.gpu && machine->gpu == ACCEL_GPU_STARTING ? on_cpu(decision, ACCEL_WARMING)
-                                                              : decision;
+    return decision.gpu && machine->gpu == DEVICE_STARTING ? on_cpu(decision, ACCEL_WARMING)
+                                                           : decision;
 }
 
 struct accel_decision accel_decide(const struct accel_call *call,

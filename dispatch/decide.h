@@ -5,13 +5,12 @@
 #define ACCEL_DECIDE_H
 
 #include "dispatch/cost/model.h"
-#include "gpu_state.h"
+#include "device.h"
 #include "report/record.h"
-#include "settings.h"
 
 /* What the decision knows of the machine, at the moment of a call. */
 struct accel_machine {
-    enum accel_gpu_state gpu;
+    enum device_state gpu;
     int64_t gpu_memory; /* bytes that may be had on the device */
     /* Of the call's routine, by the caller's library with its threads, and on the GPU. */
     const struct model_curve *cpu_curve, *gpu_curve;
@@ -26,7 +25,7 @@ struct accel_machine {
     bool full;       /* the last call of this size found no device memory, a moment ago */
 };
 
-/* Nominal figures of a CPU, for as many threads as compute: 25 Gflop/s each in double precision, 50 in single (a core of
+/* Nominal rates of a CPU, for as many threads as compute: 25 Gflop/s each in double precision, 50 in single (a core of
  * about 3 GHz with 256-bit vectors at half its peak), 10 GB/s each up to 200. */
 struct model_rates accel_nominal_cpu(int threads);
 
@@ -40,7 +39,7 @@ struct model_rates accel_gpu_of_peaks(const double peak_gflops[2], double memory
 /* What one thread stages from pageable memory, nominally. */
 #define ACCEL_COPY_GBPS 10.0
 
-/* A machine with nothing on it, and these figures. */
+/* A machine with nothing on it, and these curves. */
 void accel_machine_init(struct accel_machine *machine, const struct model_curve *cpu_curve,
                         const struct model_curve *gpu_curve);
 

@@ -2,19 +2,15 @@
 #include "dispatch.h"
 
 #include <sched.h>
-#include <stdatomic.h>
 
 #include "called.h"
 #include "copies.h"
 #include "refusals.h"
 #include "run.h"
-#include "start.h"
 #include "survey.h"
+#include "base/forks.h"
 #include "base/output.h"
-#include "base/ranks.h"
-#include "dispatch/cost/contention.h"
 #include "dispatch/cost/cost.h"
-#include "gpu/gpu.h"
 #include "report/estimate.h"
 #include "report/log.h"
 #include "report/report.h"
@@ -24,6 +20,15 @@ static struct accel_settings settings;
 static struct accel_ranks ranks;
 static atomic_bool ready; /* the settings have been read */
 
+/* The one device that this process uses; the way of a call gets it from here. */
+static struct dispatch_device device;
+
+static void leave_device(void)
+{
+    device_fork_child(&device);
+}
+FORKS_CHILD(leave_device);
+
 /* ---- Start and end ---- */
 
 static void start_reports(void)
@@ -31,7 +36,7 @@ static void start_reports(void)
     log_start(settings.log, settings.log_file);
     if (settings.summary)
         summary_start(settings.log_file);
-    if (settings.estimate && start_pretend()) {
+    if (settings.estimate && device_pretend(&device)) {
         settings.require_gpu = false; /* all runs on the CPU */
         estimate_start(settings.estimate_dir);
     }
@@ -43,13 +48,12 @@ static void prepare_machine(void)
     const int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
     gpu_look_for_devices();
     ranks_read(&ranks);
-    const bool wait = settings.start_given ? settings.start == ACCEL_START_WAIT : ranks.mpi;
-    const bool adapts = !wait;
+    const bool adapts = !(settings.start_given ? settings.start == ACCEL_START_WAIT : ranks.mpi);
     if (settings.devices.kind == ACCEL_DEVICES_NONE)
         settings.policy = ACCEL_POLICY_CPU;
     cost_start(&settings, cores, adapts, ranks.mpi && ranks.rank > 0);
     contention_prepare();
-    start_prepare(&settings, &ranks, wait);
+    device_prepare(&settings, &ranks);
     survey_start(&settings, cores, adapts);
     run_start(&settings, adapts);
     called_start(&settings);
@@ -83,12 +87,12 @@ void dispatch_end(void)
     if (!dispatch_is_on())
         return;
     report_end();
-    cost_end();
+    cost_end(atomic_load(&device.curves));
 }
 
 bool dispatch_is_borrowed(void)
 {
-    return gpu_state_is_in_use(start_state()) && start_is_borrowed();
+    return device_is_borrowed(&device);
 }
 
 const char *dispatch_original_libraries(void)
@@ -100,7 +104,7 @@ const char *dispatch_original_libraries(void)
 struct dispatch_attention dispatch_attention(void)
 {
     const struct dispatch_attention none = {DISPATCH_SEE_NOTHING, UINT64_MAX};
-    return dispatch_is_on() ? survey_attention() : none;
+    return dispatch_is_on() ? survey_attention(&device) : none;
 }
 
 /* ---- A call ---- */
@@ -113,10 +117,10 @@ static bool is_part(const struct accel_call *call)
 
 bool dispatch_would_run(struct accel_call *call, const struct dispatch_caller *caller)
 {
-    struct situation situation;
+    struct situation situation = {.device = &device};
     if (called_is_on())
         return false;
-    survey_rule_out_gpu(call, caller);
+    survey_rule_out_gpu(&device, call, caller);
     survey(call, caller, &situation);
     return !copies_host_can_read(call) || situation.decision.gpu;
 }
@@ -148,20 +152,20 @@ static bool run_on_cpu(const struct accel_call *call, const struct situation *si
     if (readable)
         run_forward(call, situation, caller, record);
     else
-        run_on_copies(call, caller, record);
+        run_on_copies(call, situation, caller, record);
     report_decision(record);
     return true;
 }
 
 bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller)
 {
-    struct situation situation;
+    struct situation situation = {.device = &device};
     if (called_is_on()) { /* what is wrong with the settings, the tool says */
         called_note(caller->library(caller->context), caller->symbol);
         return false;
     }
     refuse_settings(&settings);
-    survey_rule_out_gpu(call, caller);
+    survey_rule_out_gpu(&device, call, caller);
     if (caller->forward && !is_part(call) &&
         (dispatch_attention().level == DISPATCH_SEE_NOTHING || survey_is_trifle(call, caller)))
         return false;
@@ -171,7 +175,7 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
         situation.decision.why = ACCEL_WARMING;
     }
     struct accel_record record = record_of(call, caller->symbol, caller->site, situation.decision);
-    const bool done = start_state() == ACCEL_GPU_ESTIMATED
+    const bool done = device_state(situation.device) == DEVICE_ESTIMATED
                           ? run_for_estimate(call, &situation, caller, &record)
                           : record.decision.gpu && run_on_gpu(call, &situation, caller, &record);
     if (done) {
@@ -179,7 +183,7 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
         return true;
     }
     if (is_forbidden(&situation, &record))
-        refuse_cpu(caller, record.why);
+        refuse_cpu(situation.device, caller, record.why);
     return run_on_cpu(call, &situation, caller, &record);
 }
 

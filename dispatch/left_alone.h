@@ -6,18 +6,28 @@
 
 #include "gpu/gpu.h"
 
-enum left_alone {
+enum left_reason {
     LEFT_WRONG,  /* a result was wrong */
     LEFT_FAILED, /* a library failed at it */
     LEFT_REASONS
 };
 
-/* Leaves a routine alone. Returns whether that is new. */
-bool left_alone_add(const struct accel_routine *routine, enum left_alone reason);
-bool left_alone_has(const struct accel_routine *routine, enum left_alone reason);
+/* The routines that one device is kept from, a bit each. Zero at first. */
+enum { LEFT_WORDS = 16 };
+struct left_alone {
+    _Atomic uint64_t bits[LEFT_REASONS][LEFT_WORDS];
+};
 
-/* A call of the routine has failed on the GPU (GPU_ERROR, GPU_FINISHED_ELSE): what is to blame is left alone from here on, and that
- * is said once. */
-void left_alone_after(const struct accel_routine *routine, const struct gpu_host *host);
+/* Leaves a routine alone. Returns whether that is new. */
+bool left_alone_add(struct left_alone *left, const struct accel_routine *routine,
+                    enum left_reason reason);
+bool left_alone_has(const struct left_alone *left, const struct accel_routine *routine,
+                    enum left_reason reason);
+
+/* A call of the routine has failed on the device (GPU_ERROR, GPU_FINISHED_ELSE): what is to blame is left alone from here on, and
+ * that is said once. */
+struct dispatch_device;
+void left_alone_after(struct dispatch_device *device, const struct accel_routine *routine,
+                      const struct gpu_host *host);
 
 #endif

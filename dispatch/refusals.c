@@ -9,26 +9,27 @@
 #include "base/forks.h"
 #include "base/say.h"
 #include "dispatch/cost/cost.h"
-#include "start.h"
 
-_Noreturn void refuse_wrong_result(const struct dispatch_caller *caller)
+_Noreturn void refuse_wrong_result(const struct dispatch_device *device,
+                                   const struct dispatch_caller *caller)
 {
-    bool failed = start_has_failure();
+    bool failed = device_has_failure(device);
     accel_say(
         "%s: %s%s%s with a matrix of the program on the GPU; the result cannot be made right, so "
         "the program is stopped",
         caller->symbol, failed ? "the GPU failed (" : "no memory is left",
-        failed ? start_failure() : "", failed ? ")" : "");
+        failed ? device_failure(device) : "", failed ? ")" : "");
     abort();
 }
 
-_Noreturn void refuse_cpu(const struct dispatch_caller *caller, enum accel_why why)
+_Noreturn void refuse_cpu(const struct dispatch_device *device,
+                          const struct dispatch_caller *caller, enum accel_why why)
 {
     bool reason = why == ACCEL_NO_GPU || why == ACCEL_ERROR;
     accel_say("%s would run on the CPU (why=%s%s%s), and ACCEL_REQUIRE=gpu is set: the program is "
               "ended",
               caller->symbol, accel_why_name(why), reason ? ": " : "",
-              reason ? start_failure() : "");
+              reason ? device_failure(device) : "");
     _exit(1);
 }
 

@@ -1,23 +1,15 @@
 #include "run.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "copies.h"
-#include "full.h"
-#include "left_alone.h"
 #include "refusals.h"
-#include "start.h"
 #include "verify.h"
 #include "base/clock.h"
 #include "base/say.h"
 #include "base/text.h"
-#include "dispatch/cost/contention.h"
 #include "dispatch/cost/cost.h"
-#include "dispatch/cost/regret.h"
-#include "dispatch/cost/warm.h"
-#include "gpu/gpu.h"
 #include "report/report.h"
 
 static const struct accel_settings *settings;
@@ -32,6 +24,7 @@ void run_start(const struct accel_settings *with, bool may_adapt)
 /* ---- On the GPU ---- */
 
 struct running {
+    struct gpu_device *gpu;
     const struct dispatch_caller *caller;
     const struct accel_record *record;
 };
@@ -46,7 +39,7 @@ static bool run_original(void *context, const struct accel_call *part)
 {
     const struct running *running = context;
     if (!copies_host_can_read(part))
-        return copies_run(part, running->caller);
+        return copies_run(running->gpu, part, running->caller);
     running->caller->original(running->caller->context, part);
     return true;
 }
@@ -58,10 +51,11 @@ static void judge(const struct accel_record *record, const struct situation *sit
     const double ms = record->ms;
     if (!adapts || decision->why != ACCEL_FASTER)
         return;
-    enum regret_verdict verdict = regret_note(situation->site, ms, decision->est_cpu_ms);
+    enum regret_verdict verdict =
+        regret_note(&situation->device->regret, situation->site, ms, decision->est_cpu_ms);
     bool alone = decision->est_gpu_ms == decision->est_own_ms; /* it had the device for itself */
     if (alone && (verdict != REGRET_EARLY || ms < decision->est_own_ms))
-        cost_learn_gpu(record->call, ms);
+        cost_learn_gpu(atomic_load(&situation->device->curves), record->call, ms);
     if (verdict == REGRET_SENT_BACK)
         report_pinned(record);
 }
@@ -79,8 +73,9 @@ static void say_wrong(const struct dispatch_caller *caller, double ratio, const 
 }
 
 /* Whether what the GPU has left may stand; if not, all is as it was before the call. */
-static bool may_stand(const struct verification *verification, const struct accel_call *call,
-                      const struct dispatch_caller *caller, struct accel_record *record)
+static bool may_stand(const struct verification *verification, struct dispatch_device *device,
+                      const struct accel_call *call, const struct dispatch_caller *caller,
+                      struct accel_record *record)
 {
     record->verify = verify_judge(verification, call);
     if (!(record->verify > 1))
@@ -96,9 +91,9 @@ static bool may_stand(const struct verification *verification, const struct acce
         say_wrong(caller, record->verify,
                   "the CPU computes it anew, and all further calls of the routine");
     }
-    left_alone_add(call->routine, LEFT_WRONG);
+    left_alone_add(&device->left_alone, call->routine, LEFT_WRONG);
     if (!verify_restore(verification, call))
-        refuse_wrong_result(caller);
+        refuse_wrong_result(device, caller);
     record->why = ACCEL_VERIFY_FAILED;
     record->ran = "cpu";
     return false;
@@ -107,32 +102,34 @@ static bool may_stand(const struct verification *verification, const struct acce
 bool run_on_gpu(const struct accel_call *call, const struct situation *situation,
                 const struct dispatch_caller *caller, struct accel_record *record)
 {
-    struct running running = {caller, record};
+    struct dispatch_device *device = situation->device;
+    struct gpu_device *gpu = device_gpu(device);
+    struct running running = {gpu, caller, record};
     struct gpu_host host = {.original = run_original,
                             .event = report_takes_events() ? on_event : NULL,
                             .context = &running};
     struct verification verification;
-    verify_begin(&verification, call, settings);
-    const bool first = !warm_is(call->routine);
+    verify_begin(&verification, gpu, call, settings);
+    const bool first = !warm_is(device, call->routine);
     double start = accel_now_ms();
-    int number = contention_enter_gpu(start_contention(), situation->decision.est_own_ms);
-    enum gpu_status status = gpu_run(start_device(), call, &host);
-    contention_leave_gpu(start_contention(), number);
+    int number = contention_enter_gpu(&device->contention, situation->decision.est_own_ms);
+    enum gpu_status status = gpu_run(gpu, call, &host);
+    contention_leave_gpu(&device->contention, number);
     record->ms = accel_now_ms() - start;
     if (status == GPU_OK)
-        warm_note(call->routine);
-    start_tidy();
+        warm_note(device, call->routine);
+    device_tidy(device);
     record->up_bytes = host.up_bytes;
     record->down_bytes = host.down_bytes;
     record->ran = "cpu";
     if (status == GPU_OK)
-        record->ran = start_gpu_name();
+        record->ran = device->name;
     else if (status == GPU_FINISHED_ELSE || status == GPU_SHORT_ELSE)
-        record->ran = start_gpu_cpu_name();
+        record->ran = device->cpu_name;
     const bool finished =
         status == GPU_OK || status == GPU_FINISHED_ELSE || status == GPU_SHORT_ELSE;
     const bool stands =
-        !finished || !verification.on || may_stand(&verification, call, caller, record);
+        !finished || !verification.on || may_stand(&verification, device, call, caller, record);
     verify_end(&verification);
     switch (status) {
     case GPU_OK:
@@ -144,25 +141,25 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
         return stands;
     case GPU_NO_MEMORY:
         record->why = ACCEL_NO_MEMORY;
-        full_note(start_full(), call);
+        full_note(&device->full, call);
         break;
     case GPU_UNSUPPORTED:
         record->why = ACCEL_UNSUPPORTED;
         break;
     case GPU_ERROR:
         record->why = ACCEL_ERROR;
-        left_alone_after(call->routine, &host);
+        left_alone_after(device, call->routine, &host);
         break;
     case GPU_FINISHED_ELSE:
         record->why = stands ? ACCEL_ERROR : record->why;
-        left_alone_after(call->routine, &host);
+        left_alone_after(device, call->routine, &host);
         return stands;
     case GPU_SHORT_ELSE:
         record->why = stands ? ACCEL_NO_MEMORY : record->why;
-        full_note(start_full(), call);
+        full_note(&device->full, call);
         return stands;
     case GPU_LOST:
-        refuse_wrong_result(caller);
+        refuse_wrong_result(device, caller);
     }
     return false;
 }
@@ -228,15 +225,16 @@ void run_forward(const struct accel_call *call, const struct situation *situatio
 
 bool run_is_worth_watching(const struct situation *situation)
 {
-    return adapts && situation->decision.est_cpu_ms > WORTH_MS && start_state() != ACCEL_GPU_ABSENT;
+    return adapts && situation->decision.est_cpu_ms > WORTH_MS &&
+           device_state(situation->device) != DEVICE_ABSENT;
 }
 
-void run_on_copies(const struct accel_call *call, const struct dispatch_caller *caller,
-                   struct accel_record *record)
+void run_on_copies(const struct accel_call *call, const struct situation *situation,
+                   const struct dispatch_caller *caller, struct accel_record *record)
 {
     double start = accel_now_ms();
-    if (!copies_run(call, caller))
-        refuse_wrong_result(caller);
+    if (!copies_run(device_gpu(situation->device), call, caller))
+        refuse_wrong_result(situation->device, caller);
     record->ms = accel_now_ms() - start;
 }
 
@@ -256,10 +254,10 @@ bool run_for_estimate(const struct accel_call *call, const struct situation *sit
     inside = false;
     if (situation->decision.gpu) {
         record->why = ACCEL_NO_GPU;
-        warm_note(call->routine);
-    } else if (start_waits() && record->why == ACCEL_SLOWER) {
-        warm_note_gain(call->routine, record->decision.est_cpu_ms - situation->decision.est_own_ms +
-                                          warm_counted_ms(call->routine));
+        warm_note(situation->device, call->routine);
+    } else if (!adapts && record->why == ACCEL_SLOWER) {
+        warm_note_gain(situation->device, call->routine,
+                       situation->decision.est_cpu_ms - situation->decision.est_own_ms);
     }
     return true;
 }

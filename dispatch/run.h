@@ -22,8 +22,8 @@ void run_forward(const struct accel_call *call, const struct situation *situatio
 bool run_is_worth_watching(const struct situation *situation);
 
 /* The original, on copies of what the host cannot read. */
-void run_on_copies(const struct accel_call *call, const struct dispatch_caller *caller,
-                   struct accel_record *record);
+void run_on_copies(const struct accel_call *call, const struct situation *situation,
+                   const struct dispatch_caller *caller, struct accel_record *record);
 
 /* accel estimate: the original, timed as a whole. What runs inside a call that the GPU would have run is a part of it, and is
  * marked so. False: it has not been run. */

@@ -1,22 +1,13 @@
 #include "survey.h"
 
-#include <stdatomic.h>
-
 #include "called.h"
 #include "copies.h"
 #include "decide.h"
-#include "full.h"
 #include "hold.h"
-#include "left_alone.h"
 #include "small.h"
-#include "start.h"
 #include "base/forks.h"
 #include "base/say.h"
-#include "dispatch/cost/contention.h"
 #include "dispatch/cost/cost.h"
-#include "dispatch/cost/regret.h"
-#include "dispatch/cost/warm.h"
-#include "gpu/gpu.h"
 #include "ops/rules.h"
 #include "ops/op.h"
 #include "report/report.h"
@@ -35,15 +26,15 @@ void survey_start(const struct accel_settings *with, int cores_there, bool may_a
     adapts = may_adapt;
 }
 
-struct dispatch_attention survey_attention(void)
+struct dispatch_attention survey_attention(const struct dispatch_device *device)
 {
     struct dispatch_attention attention = {DISPATCH_SEE_NOTHING, UINT64_MAX};
-    const enum accel_gpu_state now = start_state();
-    const bool over = gpu_state_is_over(now) && !settings->require_gpu;
+    const enum device_state now = device_state(device);
+    const bool over = device_state_is_over(now) && !settings->require_gpu;
     if (report_is_on() || called_is_on() || settings->broken_promise ||
         settings_wait_to_complain()) {
         attention.level = DISPATCH_SEE_ALL;
-    } else if (settings->policy == ACCEL_POLICY_CPU || (over && now != ACCEL_GPU_FAILED)) {
+    } else if (settings->policy == ACCEL_POLICY_CPU || (over && now != DEVICE_FAILED)) {
         return attention;
     } else if (atomic_load(&program_uses_cuda)) {
         attention.level = DISPATCH_SEE_ALL;
@@ -62,15 +53,16 @@ struct dispatch_attention survey_attention(void)
 
 static void decide_now(const struct accel_call *call, struct situation *situation)
 {
+    struct dispatch_device *device = situation->device;
     const bool valid = call->batch >= 0;
     struct accel_machine machine;
     accel_machine_init(&machine, NULL, NULL);
-    machine.gpu = start_state();
-    if (gpu_state_is_known(machine.gpu)) {
-        machine.gpu_memory = start_memory();
-        machine.gpu_slowdown = start_gpu()->sharers > 1 ? start_gpu()->sharers : 1;
+    machine.gpu = device_state(device);
+    if (device_state_is_known(machine.gpu)) {
+        machine.gpu_memory = device->memory_bytes;
+        machine.gpu_slowdown = device->sharers;
     }
-    if (adapts && machine.gpu == ACCEL_GPU_READY && settings->policy == ACCEL_POLICY_AUTO &&
+    if (adapts && machine.gpu == DEVICE_READY && settings->policy == ACCEL_POLICY_AUTO &&
         contention_cpu_calls() == 0)
         cost_probe(situation->library, situation->threads);
     if (adapts && valid) {
@@ -79,16 +71,17 @@ static void decide_now(const struct accel_call *call, struct situation *situatio
         if (situation->threads > cores) /* what was measured of the library was so, too */
             machine.cpu_slowdown = contention_cpu_calls() + 1;
     }
-    if (adapts && valid && machine.gpu == ACCEL_GPU_READY) {
-        machine.gpu_wait_ms = contention_gpu_ms(start_contention());
-        machine.lost = regret_lost(situation->site);
-        machine.full = full_for(start_full(), call);
+    if (adapts && valid && machine.gpu == DEVICE_READY) {
+        machine.gpu_wait_ms = contention_gpu_ms(&device->contention);
+        machine.lost = regret_lost(&device->regret, situation->site);
+        machine.full = full_for(&device->full, call);
     }
-    if (start_waits())
-        machine.gpu_first_ms = warm_counted_ms(call->routine);
-    machine.distrusted = left_alone_has(call->routine, LEFT_WRONG);
-    machine.failed = left_alone_has(call->routine, LEFT_FAILED);
-    cost_borrow(&machine, call->routine, situation->library, situation->threads);
+    if (!adapts)
+        machine.gpu_first_ms = warm_counted_ms(device, call->routine);
+    machine.distrusted = left_alone_has(&device->left_alone, call->routine, LEFT_WRONG);
+    machine.failed = left_alone_has(&device->left_alone, call->routine, LEFT_FAILED);
+    cost_borrow(&machine, atomic_load(&device->curves), call->routine, situation->library,
+                situation->threads);
     situation->decision = accel_decide(call, &machine, settings);
     bool ends = settings->require_gpu && !situation->decision.gpu &&
                 accel_is_fallback(call, &machine, settings, situation->decision.why);
@@ -99,7 +92,7 @@ static void decide_now(const struct accel_call *call, struct situation *situatio
 /* Whether the call cannot be run on the CPU while CUDA starts. */
 static bool must_have_gpu(const struct accel_call *call)
 {
-    return !copies_host_can_read(call) || start_waits() || settings->require_gpu ||
+    return !copies_host_can_read(call) || !adapts || settings->require_gpu ||
            settings->policy == ACCEL_POLICY_GPU ||
            pattern_matches(&settings->gpu_routines, call->routine);
 }
@@ -107,33 +100,36 @@ static bool must_have_gpu(const struct accel_call *call)
 /* The call would gain by a GPU that has not been started. */
 static void see_to_gpu(const struct accel_call *call, struct situation *situation)
 {
+    struct dispatch_device *device = situation->device;
     const struct accel_decision *decision = &situation->decision;
     if (must_have_gpu(call)) {
-        start_now(copies_host_can_read(call) ? START_SOME_SECONDS : START_WITHOUT_END);
+        device_start_now(device,
+                         copies_host_can_read(call) ? DEVICE_SOME_SECONDS : DEVICE_WITHOUT_END);
         if (!copies_host_can_read(call)) /* whose context they belong to is known only now */
-            gpu_locate(start_device(), ((struct accel_call *)(uintptr_t)call)->span, ACCEL_MATRICES,
-                       call->batch);
+            gpu_locate(device_gpu(device), ((struct accel_call *)(uintptr_t)call)->span,
+                       ACCEL_MATRICES, call->batch);
         decide_now(call, situation);
     } else if (decision->gpu) {
-        start_note_gain(decision->est_cpu_ms - decision->est_own_ms);
+        device_note_gain(device, decision->est_cpu_ms - decision->est_own_ms);
         situation->decision.gpu = false;
-        situation->decision.why = start_state() == ACCEL_GPU_ABSENT || start_has_no_thread()
-                                      ? ACCEL_NO_GPU
-                                      : ACCEL_WARMING;
+        situation->decision.why =
+            device_state(device) == DEVICE_ABSENT || device_has_no_thread(device) ? ACCEL_NO_GPU
+                                                                                  : ACCEL_WARMING;
     }
 }
 
 /* For a log, not before a call that is not small: more is not said of small ones. */
-void survey_rule_out_gpu(const struct accel_call *call, const struct dispatch_caller *caller)
+void survey_rule_out_gpu(struct dispatch_device *device, const struct accel_call *call,
+                         const struct dispatch_caller *caller)
 {
     static atomic_bool looked;
     const struct gpu_config config = {.cuda_dir = settings->cuda_dir};
-    if (start_state() != ACCEL_GPU_UNTRIED || (report_is_on() && small_is(call)) ||
+    if (device_state(device) != DEVICE_UNTRIED || (report_is_on() && small_is(call)) ||
         settings->policy != ACCEL_POLICY_AUTO || settings->gpu_routines.text ||
         settings->require_gpu || atomic_exchange(&looked, true) ||
         gpu_may_exist(&config, caller->loaded(gpu_is_cuda_library)))
         return;
-    start_rule_out();
+    device_rule_out(device);
     if (settings->log != ACCEL_LOG_OFF)
         accel_say("no GPU is used: this machine has no NVIDIA device");
 }
@@ -162,20 +158,18 @@ static bool all_on_host(const struct accel_call *call)
 }
 
 /* Finds out where the operands are. */
-static void locate(struct accel_call *call, const struct dispatch_caller *caller)
+static void locate(struct dispatch_device *device, struct accel_call *call,
+                   const struct dispatch_caller *caller)
 {
-    enum accel_gpu_state now = start_state();
-    if (gpu_state_is_in_use(now) && !start_is_own_process()) {
-        /* Forked without the handlers: _Fork(), clone(). */
+    if (device_is_inherited(device)) /* forked without the handlers: _Fork(), clone() */
         forks_child();
-        now = start_state();
-    }
-    const bool may_start = gpu_state_is_open(now);
-    if (settings->policy != ACCEL_POLICY_CPU && (may_start || now == ACCEL_GPU_READY))
+    const enum device_state now = device_state(device);
+    const bool may_start = device_state_is_open(now);
+    if (settings->policy != ACCEL_POLICY_CPU && (may_start || now == DEVICE_READY))
         sees_cuda(caller);
-    if ((gpu_state_has_memory(now) || (may_start && atomic_load(&program_uses_cuda))) &&
+    if ((device_state_has_memory(now) || (may_start && atomic_load(&program_uses_cuda))) &&
         !accel_call_fault(call) && !accel_is_rows_of_lapack(call)) {
-        gpu_locate(start_device(), call->span, ACCEL_MATRICES, call->batch);
+        gpu_locate(device_gpu(device), call->span, ACCEL_MATRICES, call->batch);
         if (!all_on_host(call))
             atomic_store(&program_uses_cuda, true);
     }
@@ -183,17 +177,18 @@ static void locate(struct accel_call *call, const struct dispatch_caller *caller
 
 /* The first call of a routine that would gain has it warmed up, and runs on the CPU as long as that takes; one that gains more than a
  * warm-up takes does not wait for it. Where calls wait for CUDA, they do so for this, too, once it pays. */
-static void see_to_kernels(const struct accel_call *call, struct accel_decision *decision)
+static void see_to_kernels(const struct accel_call *call, struct situation *situation)
 {
-    if (start_waits() && decision->why == ACCEL_SLOWER)
-        warm_note_gain(call->routine, decision->est_cpu_ms - decision->est_own_ms +
-                                          warm_counted_ms(call->routine));
-    if (!adapts || decision->why != ACCEL_FASTER || start_state() != ACCEL_GPU_READY ||
-        warm_is(call->routine) || settings->require_gpu ||
-        decision->est_cpu_ms - decision->est_gpu_ms > warm_cost_ms(call->routine))
+    struct dispatch_device *device = situation->device;
+    struct accel_decision *decision = &situation->decision;
+    if (!adapts && decision->why == ACCEL_SLOWER)
+        warm_note_gain(device, call->routine, decision->est_cpu_ms - decision->est_own_ms);
+    if (!adapts || decision->why != ACCEL_FASTER || device_state(device) != DEVICE_READY ||
+        warm_is(device, call->routine) || settings->require_gpu ||
+        decision->est_cpu_ms - decision->est_gpu_ms > warm_cost_ms(device, call->routine))
         return;
-    warm_ask(call->routine);
-    if (warm_is(call->routine))
+    warm_ask(device, call->routine);
+    if (warm_is(device, call->routine))
         return;
     decision->gpu = false;
     decision->why = ACCEL_WARMING;
@@ -209,24 +204,24 @@ static bool is_held(const struct dispatch_caller *caller)
 void survey(struct accel_call *call, const struct dispatch_caller *caller,
             struct situation *situation)
 {
-    locate(call, caller);
+    locate(situation->device, call, caller);
     situation->library = caller->library(caller->context);
     situation->threads = situation->library->threads(situation->library);
     situation->site = adapts ? regret_key(caller->site, call) : 0;
     decide_now(call, situation);
-    const enum accel_gpu_state now = start_state();
-    const bool starting = gpu_state_is_open(now);
-    if (now == ACCEL_GPU_ESTIMATED)
+    const enum device_state now = device_state(situation->device);
+    const bool starting = device_state_is_open(now);
+    if (now == DEVICE_ESTIMATED)
         return;
     bool wanted = situation->decision.gpu || situation->decision.why == ACCEL_WARMING;
     bool copied = !copies_host_can_read(call); /* by CUDA, for the CPU, if it runs there */
-    if (wanted && now == ACCEL_GPU_UNTRIED && !copied && is_held(caller)) {
+    if (wanted && now == DEVICE_UNTRIED && !copied && is_held(caller)) {
         situation->decision.gpu = false;
         situation->decision.why = ACCEL_NO_GPU;
         situation->fallback = settings->require_gpu;
     } else if (starting && (wanted || copied))
         see_to_gpu(call, situation);
-    else if (situation->decision.gpu && now != ACCEL_GPU_READY)
+    else if (situation->decision.gpu && now != DEVICE_READY)
         decide_now(call, situation); /* another thread has found none since the decision */
-    see_to_kernels(call, &situation->decision);
+    see_to_kernels(call, situation);
 }

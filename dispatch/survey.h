@@ -5,12 +5,13 @@
 #ifndef ACCEL_SURVEY_H
 #define ACCEL_SURVEY_H
 
+#include "device.h"
 #include "dispatch.h"
 #include "report/record.h"
-#include "settings.h"
 
 /* What is known of a call when it is decided. */
 struct situation {
+    struct dispatch_device *device; /* that it is decided for; the caller's to set */
     const struct dispatch_library *library;
     int threads;   /* of that library */
     uint64_t site; /* where a decision may depend on how calls fared */
@@ -20,14 +21,15 @@ struct situation {
 
 /* The settings stay. adapts: whether a decision may depend on what happens while the program runs: how busy the machine is,
  * what free memory there is, how calls fared, what was learned. Not under MPI, whose ranks may need the same results bit for
- * bit, and not where the user wants the same runs again. */
+ * bit, and not where the user wants the same runs again: there a call waits for CUDA, and does not run on the CPU meanwhile. */
 void survey_start(const struct accel_settings *settings, int cores, bool adapts);
 
 /* Which calls are worth bringing here, as of now. Cheap. */
-struct dispatch_attention survey_attention(void);
+struct dispatch_attention survey_attention(const struct dispatch_device *device);
 
-/* With no GPU in the machine, makes later calls bypass us. */
-void survey_rule_out_gpu(const struct accel_call *call, const struct dispatch_caller *caller);
+/* With no GPU in the machine, rules the device out, and makes later calls bypass us. */
+void survey_rule_out_gpu(struct dispatch_device *device, const struct accel_call *call,
+                         const struct dispatch_caller *caller);
 
 /* Whether a call is too little to be worth a decision. */
 bool survey_is_trifle(const struct accel_call *call, const struct dispatch_caller *caller);

@@ -7,9 +7,7 @@
 
 #include "copies.h"
 #include "cpu_ref/verify.h"
-#include "gpu/gpu.h"
 #include "ops/op.h"
-#include "start.h"
 #include "base/say.h"
 #include "report/record.h"
 
@@ -34,7 +32,7 @@ static struct accel_span matrix_of(const struct accel_span *x, int64_t i)
 }
 
 /* One behind the other, packed. NULL without memory, or where the device fails. */
-static void *copy_of(const struct accel_span *x, int64_t count)
+static void *copy_of(struct gpu_device *gpu, const struct accel_span *x, int64_t count)
 {
     int64_t bytes;
     if (accel_bytes(x) < 0 || !accel_mul(accel_bytes(x), count, &bytes) || bytes == INT64_MAX)
@@ -42,7 +40,7 @@ static void *copy_of(const struct accel_span *x, int64_t count)
     char *copy = malloc((size_t)bytes + 1);
     for (int64_t i = 0; copy && i < count; i++) {
         const struct accel_span matrix = matrix_of(x, i);
-        if (!gpu_fetch(start_device(), copy + i * accel_bytes(x), &matrix)) {
+        if (!gpu_fetch(gpu, copy + i * accel_bytes(x), &matrix)) {
             free(copy);
             return NULL;
         }
@@ -74,17 +72,17 @@ static bool is_known(const struct accel_call *call)
     return !accel_op_of(call->routine)->unbounded;
 }
 
-void verify_begin(struct verification *verification, const struct accel_call *call,
-                  const struct accel_settings *settings)
+void verify_begin(struct verification *verification, struct gpu_device *gpu,
+                  const struct accel_call *call, const struct accel_settings *settings)
 {
-    *verification = (struct verification){.on = is_due(settings)};
+    *verification = (struct verification){.on = is_due(settings), .gpu = gpu};
     if (!is_known(call))
         return;
     for (int i = 0; verification->on && i < ACCEL_MATRICES; i++) {
         const struct accel_span *x = &call->span[i];
         if (!x->ptr || !(x->access & ACCEL_WRITE) || !accel_is_read(call, x) || accel_bytes(x) == 0)
             continue;
-        verification->before[i] = copy_of(x, count_of(call, x));
+        verification->before[i] = copy_of(gpu, x, count_of(call, x));
         if (!verification->before[i]) {
             say_no_memory();
             verify_end(verification);
@@ -100,12 +98,12 @@ void verify_end(struct verification *verification)
 }
 
 /* Makes x a packed copy in memory of our own, where the host cannot read it. */
-static bool fetch_span(struct accel_span *x, void **copy)
+static bool fetch_span(struct gpu_device *gpu, struct accel_span *x, void **copy)
 {
     *copy = NULL;
     if (!x->ptr || accel_bytes(x) == 0 || copies_host_can_reach(x))
         return true;
-    *copy = copy_of(x, 1);
+    *copy = copy_of(gpu, x, 1);
     if (!*copy)
         return false;
     copies_put(x, *copy);
@@ -123,7 +121,8 @@ static void trim(struct accel_call *call)
 }
 
 /* One call whose operands the host reads, or has copies of. */
-static double judge_one(const struct accel_call *call, void *const before[ACCEL_MATRICES])
+static double judge_one(struct gpu_device *gpu, const struct accel_call *call,
+                        void *const before[ACCEL_MATRICES])
 {
     static _Atomic uint64_t seed;
     struct accel_call on_host = *call;
@@ -133,7 +132,7 @@ static double judge_one(const struct accel_call *call, void *const before[ACCEL_
          there && i-- > 0;) { /* the count of what was found before the rest */
         if (i == ACCEL_y)     /* the count is there */
             trim(&on_host);
-        there = fetch_span(&on_host.span[i], &copies[i]);
+        there = fetch_span(gpu, &on_host.span[i], &copies[i]);
     }
     double ratio = CPU_REF_NOT_JUDGED;
     if (there)
@@ -160,7 +159,7 @@ double verify_judge(const struct verification *verification, const struct accel_
             char *saved = verification->before[k];
             before[k] = saved ? saved + i * accel_bytes(&call->span[k]) : NULL;
         }
-        double ratio = judge_one(&product, before);
+        double ratio = judge_one(verification->gpu, &product, before);
         worst = ratio < 0 ? ratio : ratio > worst ? ratio : worst;
     }
     return worst < most ? worst : most;
@@ -173,7 +172,7 @@ bool verify_restore(const struct verification *verification, const struct accel_
         const char *saved = verification->before[i];
         for (int64_t k = 0; saved && k < count_of(call, x); k++) {
             const struct accel_span matrix = matrix_of(x, k);
-            if (!gpu_store(start_device(), &matrix, saved + k * accel_bytes(x)))
+            if (!gpu_store(verification->gpu, &matrix, saved + k * accel_bytes(x)))
                 return false;
         }
     }

@@ -19,24 +19,25 @@
 #include "ops/op.h"
 #include "base/text.h"
 
-/* A side's curves: made at their first use. */
-struct profile {
+/* Of a CPU library with so many threads, or of a device. A curve is made at its first use. */
+struct cost_curves {
     char key[MODEL_KEY_BYTES];
-    bool gpu;
+    bool device;
     bool measured; /* the calibration has a section: */
     struct calibration_section section;
     double threads_ratio; /* of the section's threads to those that are meant */
     bool learned;
     atomic_bool probed;
     struct model_rates rates; /* where the calibration has no others */
+    /* of a device: */
     double up_gbps, down_gbps;
     struct cost_first first;
-    /* by routine: */
-    _Atomic unsigned char *made; /* enum made */
-    struct model_curve *curve;
-    /* of a CPU library: */
+    /* of a CPU library, NULL: of those beyond: */
     const struct dispatch_library *library;
     int threads;
+    /* by routine: */
+    _Atomic unsigned char *made; /* enum made */
+    struct model_curve curve[];
 };
 
 /* A curve that is calibrated stays as it is, unless ACCEL_LEARN asks for more. */
@@ -53,12 +54,11 @@ static _Thread_local bool holds __attribute__((tls_model("initial-exec")));
 static bool opened;
 static struct calibration file; /* no text: there is none */
 
-/* Libraries times their numbers of threads. What is beyond has nominal figures, which are not learned. */
-enum { CPU_PROFILES = 64 };
-static struct profile cpu_profile[CPU_PROFILES], cpu_beyond;
-static _Atomic int cpu_profiles;
-static struct profile gpu_profiles[2]; /* before and after it is known */
-static struct profile *_Atomic gpu_profile;
+/* Libraries times their numbers of threads. Those beyond have nominal curves, which are not learned. */
+enum { CPU_MOST = 64 };
+static struct cost_curves *cpu_curves[CPU_MOST], *cpu_beyond;
+static _Atomic int cpu_count;
+static struct cost_curves *_Atomic fast_gpu; /* see cost.h */
 
 void cost_start(const struct accel_settings *with, int cores_there, bool learning_allowed,
                 bool be_quiet)
@@ -133,19 +133,22 @@ static void open_file(void)
         say_foreign(key + 1);
 }
 
-static bool make_room(struct profile *p)
+/* NULL without memory. */
+static struct cost_curves *new_curves(struct model_rates rates)
 {
-    size_t bytes = accel_routine_count * (sizeof *p->curve + sizeof *p->made);
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-        return false;
-    p->curve = memory;
-    p->made = (_Atomic unsigned char *)(p->curve + accel_routine_count);
-    return true;
+    struct cost_curves *new;
+    const size_t curves = sizeof *new + accel_routine_count * sizeof *new->curve;
+    new = mmap(NULL, curves + accel_routine_count, PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (new == MAP_FAILED)
+        return NULL;
+    new->made = (_Atomic unsigned char *)new + curves;
+    new->rates = rates;
+    return new;
 }
 
 /* The section of the library whose number of threads is nearest: its rates are taken for as many times the threads. */
-static void find_cpu_section(struct profile *p)
+static void find_cpu_section(struct cost_curves *p)
 {
     char prefix[MODEL_KEY_BYTES];
     struct calibration rest = file;
@@ -174,7 +177,7 @@ static void scale_rates(struct model_rates *rates, double gflops)
 }
 
 /* Routines that a section has not go by its products. False where it has none of these either. */
-static bool rates_of_section(struct profile *p)
+static bool rates_of_section(struct cost_curves *p)
 {
     const struct accel_routine *routine = accel_sample_of(ACCEL_SAMPLE_PRODUCT, ACCEL_FLOAT64);
     const int64_t size[ACCEL_DIMENSIONS] = {512, 512, 512, 0};
@@ -193,56 +196,49 @@ static bool rates_of_section(struct profile *p)
     return true;
 }
 
-/* Under the lock; NULL where there is no room. */
-static struct profile *add_cpu(const struct dispatch_library *library, int threads)
+/* Under the lock; NULL without memory. */
+static struct cost_curves *add_cpu(const struct dispatch_library *library, int threads)
 {
-    int count = atomic_load(&cpu_profiles);
-    struct profile *p = &cpu_profile[count];
+    int count = atomic_load(&cpu_count);
     open_file();
-    if (count == CPU_PROFILES || !make_room(p))
+    if (count == CPU_MOST) {
+        if (!cpu_beyond && (cpu_beyond = new_curves(accel_nominal_cpu(cores))))
+            atomic_store(&cpu_beyond->probed, true);
+        return cpu_beyond;
+    }
+    struct cost_curves *p = new_curves(accel_nominal_cpu(threads < cores ? threads : cores));
+    if (!p)
         return NULL;
     p->library = library;
     p->threads = threads;
-    p->rates = accel_nominal_cpu(threads < cores ? threads : cores);
     find_cpu_section(p);
     if (file.text && !p->measured && settings->log != ACCEL_LOG_OFF)
         say_foreign(p->key);
     if (rates_of_section(p))
         atomic_store(&p->probed, true);
-    atomic_store(&cpu_profiles, count + 1);
+    cpu_curves[count] = p;
+    atomic_store(&cpu_count, count + 1);
     return p;
 }
 
-/* Under the lock; NULL where there is no memory. */
-static struct profile *profile_beyond(void)
+static struct cost_curves *find_cpu(const struct dispatch_library *library, int threads)
 {
-    if (!cpu_beyond.curve && make_room(&cpu_beyond)) {
-        cpu_beyond.rates = accel_nominal_cpu(cores);
-        atomic_store(&cpu_beyond.probed, true);
-    }
-    return &cpu_beyond;
-}
-
-static struct profile *find_cpu(const struct dispatch_library *library, int threads)
-{
-    int count = atomic_load(&cpu_profiles);
+    int count = atomic_load(&cpu_count);
     for (int i = 0; i < count; i++)
-        if (cpu_profile[i].library == library && cpu_profile[i].threads == threads)
-            return &cpu_profile[i];
+        if (cpu_curves[i]->library == library && cpu_curves[i]->threads == threads)
+            return cpu_curves[i];
     return NULL;
 }
 
-static struct profile *cpu_of(const struct dispatch_library *library, int threads)
+static struct cost_curves *cpu_of(const struct dispatch_library *library, int threads)
 {
-    struct profile *p = find_cpu(library, threads);
+    struct cost_curves *p = find_cpu(library, threads);
     if (p)
         return p;
     pthread_rwlock_wrlock(&lock);
     p = find_cpu(library, threads);
     if (!p)
         p = add_cpu(library, threads);
-    if (!p)
-        p = profile_beyond();
     pthread_rwlock_unlock(&lock);
     return p;
 }
@@ -252,29 +248,27 @@ static struct profile *cpu_of(const struct dispatch_library *library, int thread
  * milliseconds for a routine. */
 static const struct cost_first nominal_first = {.kernels_ms = 50, .solver_ms = 500};
 
-/* Under the lock. */
-static bool make_gpu(struct profile *p, struct model_rates rates)
+static struct cost_curves *new_device(struct model_rates rates)
 {
-    p->gpu = true;
-    p->rates = rates;
+    struct cost_curves *p = new_curves(rates);
+    if (!p)
+        return NULL;
+    p->device = true;
     p->up_gbps = p->down_gbps = ACCEL_COPY_GBPS;
     p->first = nominal_first;
-    return make_room(p);
+    return p;
 }
 
-/* Until the GPU is known, it is thought to be a fast one: it is started to see. The calibration may have several, of other
- * machines, of which any could keep it from that. */
-static struct profile *gpu_of(void)
+/* The device's, or a fast GPU's: none of the calibration's, which may be another machine's, keeps the device from being started. */
+static struct cost_curves *device_of(struct cost_curves *device)
 {
-    struct profile *p = atomic_load(&gpu_profile);
+    struct cost_curves *p = device ? device : atomic_load(&fast_gpu);
     if (p)
         return p;
     pthread_rwlock_wrlock(&lock);
-    p = atomic_load(&gpu_profile);
-    if (!p && make_gpu(&gpu_profiles[0], accel_nominal_gpu())) {
-        p = &gpu_profiles[0];
-        atomic_store(&gpu_profile, p);
-    }
+    p = atomic_load(&fast_gpu);
+    if (!p)
+        atomic_store(&fast_gpu, p = new_device(accel_nominal_gpu()));
     pthread_rwlock_unlock(&lock);
     return p;
 }
@@ -282,18 +276,18 @@ static struct profile *gpu_of(void)
 /* ---- Curves ---- */
 
 /* Under the lock. */
-static void make_curve(struct profile *p, uint32_t index)
+static void make_curve(struct cost_curves *p, uint32_t index)
 {
     const struct accel_routine *routine = &accel_routines[index];
     struct model_curve *curve = &p->curve[index];
     enum made made = NOMINAL;
-    if (p->gpu)
+    if (p->device)
         model_nominal_gpu(curve, routine, &p->rates, ACCEL_LAUNCH_MS);
     else
         model_nominal_cpu(curve, routine, &p->rates);
     if (p->measured && calibration_section_curve(&p->section, routine, curve)) {
         made = CALIBRATED;
-        if (!p->gpu && p->threads_ratio != 1) {
+        if (!p->device && p->threads_ratio != 1) {
             curve->ms[MODEL_STEP] *= p->threads_ratio;
             curve->ms[MODEL_ELEMENT] *= p->threads_ratio;
             curve->ms[MODEL_OPERATION] *= p->threads_ratio;
@@ -303,17 +297,20 @@ static void make_curve(struct profile *p, uint32_t index)
     atomic_store_explicit(&p->made[index], (unsigned char)made, memory_order_release);
 }
 
-static bool learns(const struct profile *p, uint32_t index)
+static bool learns(const struct cost_curves *p, uint32_t index)
 {
-    if (p == &cpu_beyond || !p->curve)
+    if (!p || (!p->device && !p->library))
         return false;
     return settings->learn ||
            (learning && atomic_load_explicit(&p->made[index], memory_order_relaxed) != CALIBRATED);
 }
 
 /* Not while this thread holds the lock. */
-static const struct model_curve *curve_of(struct profile *p, uint32_t index)
+static const struct model_curve *curve_of(struct cost_curves *p, uint32_t index)
 {
+    static const struct model_curve none; /* there is no memory */
+    if (!p)
+        return &none;
     if (atomic_load_explicit(&p->made[index], memory_order_acquire) == NOT_MADE) {
         pthread_rwlock_wrlock(&lock);
         if (atomic_load_explicit(&p->made[index], memory_order_relaxed) == NOT_MADE)
@@ -323,21 +320,19 @@ static const struct model_curve *curve_of(struct profile *p, uint32_t index)
     return &p->curve[index];
 }
 
-/* Without memory for any. */
-static const struct model_curve no_curve;
-
-void cost_borrow(struct accel_machine *machine, const struct accel_routine *routine,
-                 const struct dispatch_library *library, int threads)
+void cost_borrow(struct accel_machine *machine, struct cost_curves *device,
+                 const struct accel_routine *routine, const struct dispatch_library *library,
+                 int threads)
 {
     uint32_t index = (uint32_t)(routine - accel_routines);
-    struct profile *cpu = cpu_of(library, threads), *gpu = gpu_of();
-    machine->cpu_curve = cpu->curve ? curve_of(cpu, index) : &no_curve;
-    machine->gpu_curve = gpu ? curve_of(gpu, index) : &no_curve;
+    struct cost_curves *cpu = cpu_of(library, threads), *gpu = device_of(device);
+    machine->cpu_curve = curve_of(cpu, index);
+    machine->gpu_curve = curve_of(gpu, index);
     if (gpu) {
         machine->up_gbps = gpu->up_gbps;
         machine->down_gbps = gpu->down_gbps;
     }
-    if (learns(cpu, index) || (gpu && learns(gpu, index))) {
+    if (learns(cpu, index) || learns(gpu, index)) {
         pthread_rwlock_rdlock(&lock);
         holds = true;
     }
@@ -351,23 +346,22 @@ void cost_give_back(void)
     }
 }
 
-/* ---- The GPU ---- */
+/* ---- Devices ---- */
 
-struct cost_first cost_first_calls(void)
+struct cost_first cost_first_calls(const struct cost_curves *device)
 {
-    const struct profile *gpu = gpu_of();
-    return gpu ? gpu->first : nominal_first;
+    return device ? device->first : nominal_first;
 }
 
 /* What a section says, or what it has been thought to be. */
-static double value_or(const struct profile *p, const char *name, double otherwise)
+static double value_or(const struct cost_curves *p, const char *name, double otherwise)
 {
     double value = calibration_section_value(&p->section, name);
     return value > 0 ? value : otherwise;
 }
 
-/* Under the lock: its rates, of what is known of it, and of the calibration where that has it. */
-static void set_gpu(struct profile *p, const struct known_gpu *known)
+/* Its rates, of what is known of it, and of the calibration where that has it. */
+static void set_rates(struct cost_curves *p, const struct known_gpu *known)
 {
     if (known) {
         const double peaks[2] = {1e3 * known->tflops[0], 1e3 * known->tflops[1]};
@@ -381,10 +375,9 @@ static void set_gpu(struct profile *p, const struct known_gpu *known)
         p->first.kernels_ms = value_or(p, "kernels_ms", p->first.kernels_ms);
         p->first.solver_ms = value_or(p, "solver_ms", p->first.solver_ms);
     }
-    atomic_store(&gpu_profile, p);
 }
 
-static void choose_svd(struct gpu_device *device, const struct profile *p)
+static void choose_svd(struct gpu_device *gpu, const struct cost_curves *p)
 {
     enum gpu_svd algorithm[GPU_SVD_OCTAVES];
     for (int i = 0; i < 2 * ACCEL_DTYPES; i++) {
@@ -392,52 +385,50 @@ static void choose_svd(struct gpu_device *device, const struct profile *p)
         if (!calibration_section_svd(&p->section, dtype, i % 2, algorithm))
             continue;
         for (int octave = 0; octave < GPU_SVD_OCTAVES; octave++)
-            gpu_svd_choose(device, dtype, i % 2, octave, algorithm[octave]);
+            gpu_svd_choose(gpu, dtype, i % 2, octave, algorithm[octave]);
     }
 }
 
-void cost_set_gpu(struct gpu_device *device)
+struct cost_curves *cost_curves_of(struct gpu_device *gpu)
 {
-    const struct gpu_info *info = gpu_info(device);
-    struct profile *p = &gpu_profiles[1];
+    const struct gpu_info *info = gpu_info(gpu);
+    struct cost_curves *p =
+        new_device(accel_gpu_of_peaks(info->nominal.gflops, info->nominal.memory_gbps));
+    if (!p)
+        return NULL;
     pthread_rwlock_wrlock(&lock);
-    if (make_gpu(p, accel_gpu_of_peaks(info->nominal.gflops, info->nominal.memory_gbps))) {
-        open_file();
-        model_gpu_key(p->key, info->name, info->cuda_version, info->cublas_version);
-        p->measured = file.text && calibration_find(&file, p->key, false, &p->section);
-        if (file.text && !p->measured)
-            say_foreign(p->key);
-        if (p->measured)
-            choose_svd(device, p);
-        set_gpu(p, known_gpu_whole(info->name));
-    }
+    open_file();
+    model_gpu_key(p->key, info->name, info->cuda_version, info->cublas_version);
+    p->measured = file.text && calibration_find(&file, p->key, false, &p->section);
+    if (file.text && !p->measured)
+        say_foreign(p->key);
     pthread_rwlock_unlock(&lock);
+    if (p->measured)
+        choose_svd(gpu, p);
+    set_rates(p, known_gpu_whole(info->name));
+    return p;
 }
 
-bool cost_set_gpu_named(const char *name, int64_t *memory_bytes)
+struct cost_curves *cost_curves_named(const char *name, int64_t *memory_bytes)
 {
-    struct profile *p = &gpu_profiles[1];
     const struct known_gpu *card = known_gpu_find(name);
     const struct known_gpu slice = card ? known_gpu_slice(card, name) : (struct known_gpu){0};
-    const struct known_gpu *known = card ? &slice : NULL;
-    bool found = false;
+    struct cost_curves *p = new_device(accel_nominal_gpu());
+    if (!p)
+        return NULL;
     pthread_rwlock_wrlock(&lock);
-    if (make_gpu(p, accel_nominal_gpu())) {
-        open_file();
-        p->measured = file.text && calibration_find_gpu(&file, name, &p->section);
-        *memory_bytes = known ? (int64_t)(known->memory_gb * 1e9) : 0;
-        found = p->measured || known;
-        if (found)
-            set_gpu(p, known);
-    }
+    open_file();
+    p->measured = file.text && calibration_find_gpu(&file, name, &p->section);
     pthread_rwlock_unlock(&lock);
-    return found;
+    *memory_bytes = (int64_t)(slice.memory_gb * 1e9);
+    set_rates(p, card ? &slice : NULL);
+    return p->measured || card ? p : NULL; /* the process ends without one */
 }
 
 /* ---- Learning ---- */
 
-static void learn(struct profile *p, const struct accel_call *call, const struct model_work *work,
-                  double ms)
+static void learn(struct cost_curves *p, const struct accel_call *call,
+                  const struct model_work *work, double ms)
 {
     uint32_t index = (uint32_t)(call->routine - accel_routines);
     curve_of(p, index);
@@ -452,24 +443,20 @@ static void learn(struct profile *p, const struct accel_call *call, const struct
 void cost_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
                     int threads, double ms)
 {
-    struct profile *p = cpu_of(library, threads);
     struct model_work work;
-    if (!p->curve)
-        return;
     model_work_of(call, &work);
-    learn(p, call, &work, ms);
+    learn(cpu_of(library, threads), call, &work, ms);
 }
 
-void cost_learn_gpu(const struct accel_call *call, double ms)
+void cost_learn_gpu(struct cost_curves *device, const struct accel_call *call, double ms)
 {
-    struct profile *p = gpu_of();
     struct model_work work;
-    if (!p)
+    if (!device)
         return;
     model_work_of(call, &work);
-    double copies = model_copies_ms(&work, p->up_gbps, p->down_gbps);
+    double copies = model_copies_ms(&work, device->up_gbps, device->down_gbps);
     /* The copies take what they take; a call that was faster than they are thought to be leaves next to nothing. */
-    learn(p, call, &work, ms - copies > ms / 10 ? ms - copies : ms / 10);
+    learn(device, call, &work, ms - copies > ms / 10 ? ms - copies : ms / 10);
 }
 
 /* ---- The probe ---- */
@@ -520,8 +507,8 @@ static int64_t probe_size(int threads)
 
 void cost_probe(const struct dispatch_library *library, int threads)
 {
-    struct profile *p = cpu_of(library, threads);
-    if (!learning || !p->curve || atomic_load_explicit(&p->probed, memory_order_relaxed) ||
+    struct cost_curves *p = cpu_of(library, threads);
+    if (!learning || !p || atomic_load_explicit(&p->probed, memory_order_relaxed) ||
         atomic_exchange(&p->probed, true))
         return;
     double gflops = time_product(library, 96);
@@ -593,7 +580,7 @@ static void append_curve(struct grown *body, const struct accel_routine *routine
     }
 }
 
-static void append_rates(struct grown *body, const struct profile *p)
+static void append_rates(struct grown *body, const struct cost_curves *p)
 {
     const struct {
         const char *name;
@@ -614,12 +601,12 @@ static void append_rates(struct grown *body, const struct profile *p)
 }
 
 /* The whole section: what was measured and is unchanged, too. */
-static bool compose(struct grown *body, struct profile *p)
+static bool compose(struct grown *body, struct cost_curves *p)
 {
     *body = (struct grown){NULL, 0, 0, false};
-    if (p->gpu)
+    if (p->device)
         append_rates(body, p);
-    if (p->gpu && p->measured)
+    if (p->device && p->measured)
         calibration_section_keep_svd(&p->section, body);
     for (uint32_t i = 0; i < accel_routine_count; i++) {
         if (atomic_load(&p->made[i]) == NOT_MADE)
@@ -629,17 +616,16 @@ static bool compose(struct grown *body, struct profile *p)
     return !body->failed && body->length > 0;
 }
 
-void cost_end(void)
+void cost_end(struct cost_curves *device)
 {
-    const char *keys[CPU_PROFILES + 1], *bodies[CPU_PROFILES + 1];
-    struct grown body[CPU_PROFILES + 1];
+    const char *keys[CPU_MOST + 1], *bodies[CPU_MOST + 1];
+    struct grown body[CPU_MOST + 1];
     int count = 0;
     if (!settings || !settings->learn || !settings->model || pthread_rwlock_trywrlock(&lock) != 0)
         return;
-    for (int i = 0; i <= atomic_load(&cpu_profiles); i++) {
-        struct profile *p =
-            i < atomic_load(&cpu_profiles) ? &cpu_profile[i] : atomic_load(&gpu_profile);
-        if (!p || !p->learned || !p->key[0])
+    for (int i = 0; i <= atomic_load(&cpu_count); i++) {
+        struct cost_curves *p = i < atomic_load(&cpu_count) ? cpu_curves[i] : device;
+        if (!p || !p->learned)
             continue;
         if (p->threads_ratio > 0 && p->threads_ratio != 1)
             continue; /* its points are another section's */

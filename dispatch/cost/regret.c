@@ -1,19 +1,11 @@
 #include "regret.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include "base/forks.h"
 
-/* A program has a few; where there are more, the first ones are known. */
-enum { PLACES = 4096, PROBES = 8 };
+enum { PROBES = 8 };
 
-static struct place {
-    _Atomic uint64_t key; /* 0: free */
-    atomic_bool lost;
-    int runs;
-    double gpu_ms, cpu_ms; /* of the runs that count */
-} places[PLACES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what is not atomic */
 FORKS_LOCK(lock);
 
@@ -22,7 +14,6 @@ FORKS_LOCK(lock);
  * has lost so in long ones has an end. */
 enum { RUNS_LEAST = 3 };
 static const double margin = 1.25, long_ms = 100, setup_most_ms = 2000;
-static double setup_ms;
 
 /* splitmix64's last steps (Steele, Lea and Flood, 2014): every bit depends on every other one. */
 static uint64_t mixed(uint64_t x)
@@ -46,10 +37,10 @@ uint64_t regret_key(uintptr_t site, const struct accel_call *call)
 }
 
 /* The place of a key; a free one, or NULL where all are taken. */
-static struct place *find(uint64_t key)
+static struct regret_place *find(struct regret *regret, uint64_t key)
 {
     for (uint64_t i = 0; i < PROBES; i++) {
-        struct place *place = &places[(key + i) % PLACES];
+        struct regret_place *place = &regret->places[(key + i) % REGRET_PLACES];
         uint64_t there = atomic_load_explicit(&place->key, memory_order_acquire);
         if (there == key || there == 0)
             return place;
@@ -57,35 +48,35 @@ static struct place *find(uint64_t key)
     return NULL;
 }
 
-bool regret_lost(uint64_t key)
+bool regret_lost(struct regret *regret, uint64_t key)
 {
-    struct place *place = find(key);
+    struct regret_place *place = find(regret, key);
     return place && atomic_load_explicit(&place->key, memory_order_relaxed) == key &&
            atomic_load_explicit(&place->lost, memory_order_relaxed);
 }
 
 /* Under the lock. */
-static bool is_setup(const struct place *place, double loss_ms)
+static bool is_setup(struct regret *regret, const struct regret_place *place, double loss_ms)
 {
     if (place->runs > 1)
         return false;
     if (loss_ms <= long_ms)
         return true;
-    if (setup_ms + loss_ms > setup_most_ms)
+    if (regret->setup_ms + loss_ms > setup_most_ms)
         return false;
-    setup_ms += loss_ms;
+    regret->setup_ms += loss_ms;
     return true;
 }
 
-enum regret_verdict regret_note(uint64_t key, double gpu_ms, double cpu_ms)
+enum regret_verdict regret_note(struct regret *regret, uint64_t key, double gpu_ms, double cpu_ms)
 {
     enum regret_verdict verdict = REGRET_USUAL;
     pthread_mutex_lock(&lock);
-    struct place *place = find(key);
+    struct regret_place *place = find(regret, key);
     if (place) {
         atomic_store_explicit(&place->key, key, memory_order_release);
         place->runs++;
-        if (!is_setup(place, gpu_ms - cpu_ms)) {
+        if (!is_setup(regret, place, gpu_ms - cpu_ms)) {
             place->gpu_ms += gpu_ms;
             place->cpu_ms += cpu_ms;
         }

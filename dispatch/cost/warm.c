@@ -2,64 +2,59 @@
 #include "warm.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/forks.h"
 #include "cost.h"
-#include "gpu/gpu.h"
 #include "base/quiet_thread.h"
 #include "ops/shape.h"
-#include "dispatch/start.h"
+#include "dispatch/device.h"
 #include "ops/op.h"
 
-enum { ROUTINES = 1024, ORDER = 64 };
+enum { ORDER = 64 };
 enum { COLD, ASKED, WARM };
-static _Atomic unsigned char state[ROUTINES];
-static _Atomic int64_t gained_us[ROUTINES];
-static atomic_bool solver_is_open; /* by a call that has ended */
-static atomic_bool working;        /* there is a thread that warms up */
 
 static uint32_t index_of(const struct accel_routine *routine)
 {
-    return (uint32_t)(routine - accel_routines) % ROUTINES;
+    return (uint32_t)(routine - accel_routines) % WARM_ROUTINES;
 }
 
-bool warm_is(const struct accel_routine *routine)
+bool warm_is(const struct dispatch_device *device, const struct accel_routine *routine)
 {
-    return atomic_load_explicit(&state[index_of(routine)], memory_order_relaxed) == WARM;
+    return atomic_load_explicit(&device->warm.state[index_of(routine)], memory_order_relaxed) ==
+           WARM;
 }
 
-void warm_note(const struct accel_routine *routine)
+void warm_note(struct dispatch_device *device, const struct accel_routine *routine)
 {
-    if (warm_is(routine))
+    if (warm_is(device, routine))
         return;
-    atomic_store(&state[index_of(routine)], WARM);
+    atomic_store(&device->warm.state[index_of(routine)], WARM);
     if (accel_uses_solver(routine))
-        atomic_store(&solver_is_open, true);
+        atomic_store(&device->warm.solver_is_open, true);
 }
 
-double warm_cost_ms(const struct accel_routine *routine)
+double warm_cost_ms(const struct dispatch_device *device, const struct accel_routine *routine)
 {
-    if (warm_is(routine))
+    if (warm_is(device, routine))
         return 0;
-    const struct cost_first first = cost_first_calls();
-    bool opens = accel_uses_solver(routine) && !atomic_load(&solver_is_open);
+    const struct cost_first first = cost_first_calls(atomic_load(&device->curves));
+    bool opens = accel_uses_solver(routine) && !atomic_load(&device->warm.solver_is_open);
     return first.kernels_ms + (opens ? first.solver_ms : 0);
 }
 
-double warm_counted_ms(const struct accel_routine *routine)
+double warm_counted_ms(const struct dispatch_device *device, const struct accel_routine *routine)
 {
-    double gained = (double)atomic_load(&gained_us[index_of(routine)]) * 1e-3;
-    double cost = warm_cost_ms(routine);
+    double gained = (double)atomic_load(&device->warm.gained_us[index_of(routine)]) * 1e-3;
+    double cost = warm_cost_ms(device, routine);
     return cost > gained ? cost - gained : 0;
 }
 
-void warm_note_gain(const struct accel_routine *routine, double ms)
+void warm_note_gain(struct dispatch_device *device, const struct accel_routine *routine, double ms)
 {
+    ms += warm_counted_ms(device, routine);
     if (ms > 0)
-        atomic_fetch_add(&gained_us[index_of(routine)],
+        atomic_fetch_add(&device->warm.gained_us[index_of(routine)],
                          ms < 1e6 ? (int64_t)(ms * 1e3) : 1000000000);
 }
 
@@ -120,60 +115,53 @@ static bool prepare(struct accel_call *call, const struct accel_routine *routine
     return true;
 }
 
-void warm_up(const struct accel_routine *routine)
+void warm_up(struct dispatch_device *device, const struct accel_routine *routine)
 {
     struct gpu_host host = {.original = refuse};
     struct accel_call call;
     if (!accel_is_blas(routine)) { /* only its operation could make up a call */
-        warm_note(routine);
+        warm_note(device, routine);
         return;
     }
     if (prepare(&call, routine) && !gpu_is_gone())
-        gpu_run(start_device(), &call, &host); /* what fails here fails again where it matters */
+        gpu_run(device_gpu(device), &call, &host); /* what fails fails again where it matters */
     for (int i = 0; i < ACCEL_MATRICES; i++)
         free(call.span[i].ptr);
-    warm_note(routine);
+    warm_note(device, routine);
 }
 
 /* ---- In the background ---- */
 
-static bool warm_next(void)
+static bool warm_next(struct dispatch_device *device)
 {
-    for (uint32_t i = 0; i < accel_routine_count && i < ROUTINES; i++)
-        if (atomic_load(&state[i]) == ASKED) {
-            warm_up(&accel_routines[i]);
+    for (uint32_t i = 0; i < accel_routine_count && i < WARM_ROUTINES; i++)
+        if (atomic_load(&device->warm.state[i]) == ASKED) {
+            warm_up(device, &accel_routines[i]);
             return true;
         }
     return false;
 }
 
 /* Who asks while it comes to its end finds it working, or makes another. */
-static void *run_thread(void *unused)
+static void *run_thread(void *context)
 {
-    (void)unused;
+    struct dispatch_device *device = context;
     pthread_setname_np(pthread_self(), "accel-warm");
     do {
-        while (warm_next())
+        while (warm_next(device))
             continue;
-        atomic_store(&working, false);
-    } while (warm_next() && !atomic_exchange(&working, true));
+        atomic_store(&device->warm.working, false);
+    } while (warm_next(device) && !atomic_exchange(&device->warm.working, true));
     return NULL;
 }
 
-void warm_ask(const struct accel_routine *routine)
+void warm_ask(struct dispatch_device *device, const struct accel_routine *routine)
 {
     unsigned char cold = COLD;
-    if (!atomic_compare_exchange_strong(&state[index_of(routine)], &cold, ASKED))
+    if (!atomic_compare_exchange_strong(&device->warm.state[index_of(routine)], &cold, ASKED))
         return;
-    if (!atomic_exchange(&working, true) && !quiet_thread(run_thread)) {
-        atomic_store(&working, false);
-        warm_note(routine);
+    if (!atomic_exchange(&device->warm.working, true) && !quiet_thread(run_thread, device)) {
+        atomic_store(&device->warm.working, false);
+        warm_note(device, routine);
     }
 }
-
-/* The child of a fork lacks the thread. */
-static void stop_work(void)
-{
-    atomic_store(&working, false);
-}
-FORKS_CHILD(stop_work);

@@ -73,7 +73,7 @@ static bool watch(struct cuda_device *device)
 {
     if (atomic_load(&device->watched))
         return true;
-    running = running || quiet_thread(run_thread);
+    running = running || quiet_thread(run_thread, NULL);
     if (!running)
         return false;
     device->next_watched = watched;

@@ -49,7 +49,7 @@ static struct accel_call times_vector(int64_t m, int64_t n)
     return call;
 }
 
-static struct accel_machine machine(enum accel_gpu_state state)
+static struct accel_machine machine(enum device_state state)
 {
     struct accel_machine m;
     accel_machine_init(&m, NULL, NULL);
@@ -83,7 +83,7 @@ static struct accel_decision decide_with(const struct accel_call *call,
 
 static void sizes(void **state)
 {
-    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_machine ready = machine(DEVICE_READY);
     struct accel_call tiny = product("dgemm", 8, 8, 8), large = product("dgemm", 4000, 4000, 4000),
                       skinny = product("dgemm", 4000, 1, 4000);
     (void)state;
@@ -95,7 +95,7 @@ static void sizes(void **state)
 
 static void place_changes_the_cost(void **state)
 {
-    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_machine ready = machine(DEVICE_READY);
     struct accel_call call = product("dgemm", 4000, 1, 4000);
     (void)state;
     for (int i = 0; i < ACCEL_MATRICES; i++)
@@ -105,7 +105,7 @@ static void place_changes_the_cost(void **state)
 
 static void level_2_stays_with_its_matrix(void **state)
 {
-    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_machine ready = machine(DEVICE_READY);
     struct accel_settings forced = defaults;
     struct accel_call call = times_vector(20000, 20000), tiny = times_vector(3, 3);
     (void)state;
@@ -129,7 +129,7 @@ static void level_2_stays_with_its_matrix(void **state)
 
 static void batches(void **state)
 {
-    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_machine ready = machine(DEVICE_READY);
     struct accel_settings forced = defaults;
     struct accel_call call = product("dgemm_batch_strided", 100, 100, 100);
     (void)state;
@@ -178,7 +178,7 @@ static void batches_with_pointers(void **state)
 {
     static double c[4 * 9];
     void *pointers[] = {c + 27, c, c + 18, c + 9};
-    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_machine ready = machine(DEVICE_READY);
     struct accel_settings forced = defaults;
     struct accel_call call = product("dgemm_batch", 3, 3, 3);
     (void)state;
@@ -204,7 +204,7 @@ static void batches_with_pointers(void **state)
 
 static void device_data_goes_where_it_is(void **state)
 {
-    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_machine ready = machine(DEVICE_READY);
     struct accel_call call = product("sgemm", 2, 2, 2);
     (void)state;
     call.span[ACCEL_b].place = ACCEL_DEVICE;
@@ -215,7 +215,7 @@ static void device_data_goes_where_it_is(void **state)
 
 static void policies(void **state)
 {
-    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_machine ready = machine(DEVICE_READY);
     struct accel_settings s = defaults;
     struct accel_call tiny = product("zgemm", 1, 1, 1), large = product("zgemm", 4000, 4000, 4000);
     (void)state;
@@ -230,13 +230,12 @@ static void policies(void **state)
 static void gpu_states(void **state)
 {
     static const struct {
-        enum accel_gpu_state gpu;
+        enum device_state gpu;
         bool on_gpu;
         enum accel_why why;
-    } expected[] = {
-        {ACCEL_GPU_UNTRIED, true, ACCEL_FORCED}, {ACCEL_GPU_STARTING, false, ACCEL_WARMING},
-        {ACCEL_GPU_READY, true, ACCEL_FORCED},   {ACCEL_GPU_ABSENT, false, ACCEL_NO_GPU},
-        {ACCEL_GPU_FAILED, false, ACCEL_ERROR},  {ACCEL_GPU_FORKED, false, ACCEL_FORKED}};
+    } expected[] = {{DEVICE_UNTRIED, true, ACCEL_FORCED}, {DEVICE_STARTING, false, ACCEL_WARMING},
+                    {DEVICE_READY, true, ACCEL_FORCED},   {DEVICE_ABSENT, false, ACCEL_NO_GPU},
+                    {DEVICE_FAILED, false, ACCEL_ERROR},  {DEVICE_FORKED, false, ACCEL_FORKED}};
     struct accel_settings s = defaults;
     struct accel_call call = product("cgemm", 10, 10, 10);
     (void)state;
@@ -249,7 +248,7 @@ static void gpu_states(void **state)
 
 static void nothing_to_compute(void **state)
 {
-    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_machine ready = machine(DEVICE_READY);
     struct accel_settings s = defaults;
     (void)state;
     s.policy = ACCEL_POLICY_GPU;
@@ -266,7 +265,7 @@ static void nothing_to_compute(void **state)
 
 static void bad_arguments(void **state)
 {
-    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_machine ready = machine(DEVICE_READY);
     struct accel_call call;
     (void)state;
 #define FAULT(change, name)                                                                        \
@@ -293,7 +292,7 @@ static void bad_arguments(void **state)
 
 static void unsupported(void **state)
 {
-    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_machine ready = machine(DEVICE_READY);
     struct accel_call call = product("dgemm", 5, 6, 7);
     (void)state;
     call.given[1] = call.flag[ACCEL_transb] = 'R'; /* OpenBLAS's conjugate without transposition */
@@ -308,7 +307,7 @@ static void unsupported(void **state)
 
 static void no_memory(void **state)
 {
-    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_machine ready = machine(DEVICE_READY);
     struct accel_call large = product("dgemm", 4000, 4000, 4000);
     (void)state;
     ready.gpu_memory = 1 << 20;
@@ -318,7 +317,7 @@ static void no_memory(void **state)
 /* What the gate lets pass without a look must be what the decision would call small, and lose little by it. */
 static void gate_agrees_with_decision(void **state)
 {
-    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_machine ready = machine(DEVICE_READY);
     int64_t below = (int64_t)small_gate() - 1;
     (void)state;
     assert_in_range(below, 1, 1024);
@@ -354,7 +353,7 @@ static void circumstances(void **state)
     required.require_gpu = true;
     forced.policy = ACCEL_POLICY_GPU;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
-        struct accel_machine m = machine(ACCEL_GPU_READY);
+        struct accel_machine m = machine(DEVICE_READY);
         m.lost = expected[i].lost;
         m.full = expected[i].full;
         m.gpu_wait_ms = expected[i].wait_ms;
@@ -368,7 +367,7 @@ static void circumstances(void **state)
 /* More callers than cores slow the CPU down, processes that share the device the GPU. */
 static void sharing(void **state)
 {
-    struct accel_machine m = machine(ACCEL_GPU_READY);
+    struct accel_machine m = machine(DEVICE_READY);
     struct accel_call call = product("dgemm", 150, 150, 150);
     const struct accel_decision alone = decide_with(&call, &m, &defaults, 4);
     (void)state;
@@ -385,7 +384,7 @@ static void sharing(void **state)
 
 static void routines_by_name(void **state)
 {
-    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_machine ready = machine(DEVICE_READY);
     struct accel_settings s = defaults;
     struct accel_call tiny = product("dgemm", 2, 2, 2), large = product("sgemm", 4000, 4000, 4000);
     (void)state;
@@ -408,7 +407,7 @@ static void fallbacks(void **state)
     static const enum accel_why fine[] = {ACCEL_SMALL,        ACCEL_SLOWER, ACCEL_WORKSPACE_QUERY,
                                           ACCEL_BAD_ARGUMENT, ACCEL_EMPTY,  ACCEL_OFF,
                                           ACCEL_USER};
-    struct accel_machine m = machine(ACCEL_GPU_ABSENT);
+    struct accel_machine m = machine(DEVICE_ABSENT);
     struct accel_settings s = defaults, cpu = defaults, gpu = defaults;
     struct accel_call large = product("dgemm", 4000, 4000, 4000), tiny = product("dgemm", 2, 2, 2);
     struct model_curve cpu_curve, gpu_curve;
@@ -435,7 +434,7 @@ static void fallbacks(void **state)
 /* Of two identical questions the answers are identical: nothing else enters. */
 static void pure(void **state)
 {
-    struct accel_machine ready = machine(ACCEL_GPU_READY);
+    struct accel_machine ready = machine(DEVICE_READY);
     (void)state;
     for (int64_t n = 8; n <= 16384; n *= 2) {
         struct accel_call call = product("cgemm", n, n, n);

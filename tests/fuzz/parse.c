@@ -300,7 +300,7 @@ static void decide(struct accel_call *call)
     model_nominal_gpu(&gpu, call->routine, &gpu_rates, ACCEL_LAUNCH_MS);
     accel_machine_init(&machine, &cpu, &gpu);
     unsigned choice = take_byte();
-    machine.gpu = (enum accel_gpu_state)(choice % 6);
+    machine.gpu = (enum device_state)(choice % 6);
     machine.gpu_memory = choice & 64 ? 1 << 20 : INT64_MAX;
     machine.lost = choice & 128;
     choice = take_byte();

@@ -94,7 +94,7 @@ static struct accel_decision decide(const struct accel_call *call, const struct 
             fprintf(stderr, "replay: %s is not in the model\n", call->routine->name);
     }
     accel_machine_init(&machine, &cpu, &gpu);
-    machine.gpu = ACCEL_GPU_READY;
+    machine.gpu = DEVICE_READY;
     if (calibration_find(file, "[gpu ", true, &section)) {
         machine.up_gbps = calibration_section_value(&section, "up_gbps");
         machine.down_gbps = calibration_section_value(&section, "down_gbps");

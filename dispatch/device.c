@@ -1,0 +1,285 @@
+#define _GNU_SOURCE
+#include "device.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/forks.h"
+#include "base/quiet_thread.h"
+#include "base/say.h"
+#include "base/text.h"
+#include "dispatch/cost/cost.h"
+#include "ops/op.h"
+
+static const struct accel_settings *settings;
+static const struct accel_ranks *ranks;
+
+/* Held while CUDA starts, which is for one device after the other. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(lock);
+static atomic_bool slow; /* somebody has waited in vain */
+
+void device_prepare(const struct accel_settings *with, const struct accel_ranks *with_ranks)
+{
+    settings = with;
+    ranks = with_ranks;
+}
+
+enum device_state device_state(const struct dispatch_device *device)
+{
+    return (enum device_state)atomic_load_explicit(&device->state, memory_order_acquire);
+}
+
+static void set_state(struct dispatch_device *device, enum device_state to)
+{
+    atomic_store_explicit(&device->state, (int)to, memory_order_release);
+}
+
+bool device_pretend(struct dispatch_device *device)
+{
+    int64_t bytes = 0;
+    struct cost_curves *curves = cost_curves_named(settings->estimate, &bytes);
+    if (!curves) {
+        accel_say("no GPU is known as %s: nothing is estimated", settings->estimate);
+        return false;
+    }
+    atomic_store(&device->curves, curves);
+    device->sharers = 1;
+    device->memory_bytes = settings->memory_bytes ? settings->memory_bytes
+                           : bytes ? (int64_t)((double)bytes * settings->memory_share)
+                                   : INT64_MAX;
+    set_state(device, DEVICE_ESTIMATED);
+    return true;
+}
+
+struct gpu_device *device_gpu(const struct dispatch_device *device)
+{
+    return atomic_load_explicit(&device->gpu, memory_order_acquire);
+}
+
+bool device_has_failure(const struct dispatch_device *device)
+{
+    const struct gpu_device *gpu = device_gpu(device);
+    return gpu ? gpu_has_failure(gpu)
+               : device_state(device) == DEVICE_ABSENT && device->why_none[0];
+}
+
+const char *device_failure(const struct dispatch_device *device)
+{
+    const struct gpu_device *gpu = device_gpu(device);
+    if (gpu)
+        return gpu_failure(gpu);
+    return device_has_failure(device) ? device->why_none : "no reason known";
+}
+
+static struct gpu_config config_of(void)
+{
+    const bool listed = settings->devices.kind == ACCEL_DEVICES_LIST;
+    return (struct gpu_config){.cuda_dir = settings->cuda_dir,
+                               .memory_share = settings->memory_share,
+                               .memory_bytes = settings->memory_bytes,
+                               .devices = listed ? settings->devices.number : NULL,
+                               .device_count = listed ? settings->devices.count : 0,
+                               .local_rank = ranks->local_rank,
+                               .local_size = ranks->local_size};
+}
+
+static bool lock_start(enum device_patience patience)
+{
+    struct timespec until;
+    if (patience == DEVICE_WITHOUT_END)
+        return pthread_mutex_lock(&lock) == 0;
+    if (atomic_load(&slow))
+        return pthread_mutex_trylock(&lock) == 0;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 30;
+    bool locked = pthread_mutex_timedlock(&lock, &until) == 0;
+    if (!locked)
+        atomic_store(&slow, true);
+    return locked;
+}
+
+/* The first product of a type loads cuBLAS's kernels, which takes longer than most calls. Nobody shall wait for that, or
+ * be judged by it. Other routines come when they are called (warm.h). */
+static void warm_products(struct dispatch_device *device)
+{
+    for (uint32_t i = 0; i < accel_routine_count; i++)
+        if (accel_op_of(&accel_routines[i])->sample == ACCEL_SAMPLE_PRODUCT &&
+            !accel_is_complex(accel_routines[i].dtype))
+            warm_up(device, &accel_routines[i]);
+}
+
+/* A mark that the kernel wipes where memory is copied: it is there in the process that made it, and in the child of a
+ * vfork(2), which has the same memory. Made once, before CUDA starts. */
+static _Atomic(atomic_int *) mark;
+
+static void make_mark(void)
+{
+    const size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return;
+    if (madvise(page, bytes, MADV_WIPEONFORK) != 0) {
+        munmap(page, bytes);
+        return;
+    }
+    atomic_store((atomic_int *)page, 1);
+    atomic_store(&mark, (atomic_int *)page);
+}
+
+/* UNTRIED to STARTING, once. */
+static bool begin(struct dispatch_device *device)
+{
+    int untried = DEVICE_UNTRIED;
+    if (device_state(device) != DEVICE_UNTRIED)
+        return false;
+    if (!atomic_load(&mark))
+        make_mark();
+    atomic_store(&device->starter, getpid());
+    return atomic_compare_exchange_strong(&device->state, &untried, DEVICE_STARTING);
+}
+
+/* It is "gpu12", and with the CPU "gpu12+cpu". */
+static void describe(struct dispatch_device *device, const struct gpu_info *info)
+{
+    struct accel_text text;
+    text_start(&text, device->name, sizeof device->name);
+    text_string(&text, "gpu");
+    text_integer(&text, info->index);
+    text_end(&text);
+    strcpy(device->cpu_name, device->name);
+    strcat(device->cpu_name, "+cpu");
+    device->memory_bytes = info->memory_bytes;
+    device->sharers = info->sharers;
+}
+
+/* Under the lock. */
+static void start_cuda(struct dispatch_device *device, bool background)
+{
+    const struct gpu_config config = config_of();
+    const bool listed = settings->devices.kind == ACCEL_DEVICES_LIST;
+    const bool logs = settings->log != ACCEL_LOG_OFF;
+    struct gpu_device *gpu = gpu_start(&config, device->why_none);
+    if (gpu) {
+        const struct gpu_info *info = gpu_info(gpu);
+        describe(device, info);
+        atomic_store_explicit(&device->gpu, gpu, memory_order_release);
+        if (info->passed_over[0] && (logs || listed))
+            accel_say("%s is used; passed over: %s", device->name, info->passed_over);
+        contention_start(&device->contention, info->id);
+        atomic_store(&device->curves, cost_curves_of(gpu));
+        if (background)
+            warm_products(device);
+        set_state(device, DEVICE_READY);
+    } else {
+        if ((settings->policy == ACCEL_POLICY_GPU || logs || listed) && !gpu_is_gone())
+            accel_say("no GPU is used: %s", device->why_none);
+        set_state(device, DEVICE_ABSENT);
+    }
+}
+
+/* CUDA's threads must not take the program's signals: they inherit this thread's mask, which blocks all meanwhile. Another
+ * thread that starts it already may need the dynamic linker's lock, which this one holds where a constructor calls BLAS: it
+ * is waited for without end only where there is no other way. */
+void device_start_now(struct dispatch_device *device, enum device_patience patience)
+{
+    sigset_t all, before;
+    if (!lock_start(patience))
+        return;
+    /* Where it is starting, and the lock is here, the thread that was made for it has not come to it yet. */
+    if (begin(device) || device_state(device) == DEVICE_STARTING) {
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        start_cuda(device, false);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- On a thread of its own ---- */
+
+static void *run_thread(void *device)
+{
+    int none;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &none);
+    pthread_setname_np(pthread_self(), "accel-start");
+    pthread_mutex_lock(&lock);
+    if (device_state(device) == DEVICE_STARTING)
+        start_cuda(device, true);
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+void device_note_gain(struct dispatch_device *device, double gain_ms)
+{
+    int64_t us = gain_ms < 1e6 ? (int64_t)(gain_ms * 1e3) : (int64_t)1e9;
+    if (atomic_fetch_add(&device->gain_us, us) + us < (int64_t)(DEVICE_GAIN_MS * 1e3) ||
+        atomic_exchange(&device->threaded, true) || !begin(device))
+        return;
+    int saved = errno, starting = DEVICE_STARTING;
+    /* A process that may have no more threads: the calls that ask for the GPU by force still start it. */
+    if (!quiet_thread(run_thread, device)) {
+        atomic_compare_exchange_strong(&device->state, &starting, DEVICE_UNTRIED);
+        atomic_store(&device->threadless, true);
+        if (settings->log != ACCEL_LOG_OFF)
+            accel_say("no GPU is used: there can be no thread that starts CUDA");
+    }
+    errno = saved;
+}
+
+bool device_has_no_thread(const struct dispatch_device *device)
+{
+    return atomic_load_explicit(&device->threadless, memory_order_relaxed);
+}
+
+void device_rule_out(struct dispatch_device *device)
+{
+    int untried = DEVICE_UNTRIED;
+    atomic_compare_exchange_strong(&device->state, &untried, DEVICE_ABSENT);
+}
+
+void device_give_up(struct dispatch_device *device)
+{
+    int ready = DEVICE_READY;
+    if (atomic_compare_exchange_strong(&device->state, &ready, DEVICE_FAILED) && !gpu_is_gone())
+        accel_say("%s is left alone from here on, the CPU computes: %s", device->name,
+                  device_failure(device));
+    device_tidy(device);
+}
+
+void device_tidy(struct dispatch_device *device)
+{
+    if (device_state(device) == DEVICE_FAILED && !gpu_is_gone())
+        gpu_trim(device_gpu(device));
+}
+
+bool device_is_inherited(const struct dispatch_device *device)
+{
+    return device_state_is_in_use(device_state(device)) &&
+           getpid() != atomic_load_explicit(&device->starter, memory_order_relaxed);
+}
+
+bool device_is_borrowed(const struct dispatch_device *device)
+{
+    atomic_int *here = atomic_load_explicit(&mark, memory_order_acquire);
+    return here && device_is_inherited(device) && atomic_load(here) == 1;
+}
+
+void device_fork_child(struct dispatch_device *device)
+{
+    const enum device_state was = device_state(device);
+    atomic_store(&device->threaded, false);
+    atomic_store(&device->threadless, false);
+    contention_fork_child(&device->contention);
+    atomic_store(&device->warm.working, false);
+    if (device_state_is_in_use(was) || was == DEVICE_FAILED || was == DEVICE_FORKED) {
+        set_state(device, DEVICE_FORKED);
+        gpu_fork_child();
+    }
+}
