@@ -161,10 +161,12 @@ def lapack_op(tap, number, op, routines):
 
 tap = Tap()
 blas, lapack = table()
-for number, (op, routines) in enumerate(blas.items()):
-    if len(sys.argv) == 1 or op in sys.argv:
-        blas_op(tap, number, op, routines)
-for number, (op, routines) in enumerate(lapack.items()):
-    if len(sys.argv) == 1 or op in sys.argv:
-        lapack_op(tap, number, op, routines)
+wanted = sys.argv[1:] or [*blas, *lapack]
+for op in wanted:
+    if op not in blas and op not in lapack:
+        tap.ok(False, f"{op} is an operation of the table", *blas, *lapack)
+for test, rows in ((blas_op, blas), (lapack_op, lapack)):
+    for number, (op, routines) in enumerate(rows.items()):
+        if op in wanted:
+            test(tap, number, op, routines)
 tap.done()

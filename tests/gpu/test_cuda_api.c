@@ -5,15 +5,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "gpu/cuda/cuda_api.h"
 #include "base/linker.h"
+#include "tests/lib/devices.h"
 
 static atomic_bool forked;
 
@@ -24,10 +23,7 @@ static bool maps_not(void)
 
 static void *open_cuda(void *early)
 {
-    const char *build = getenv("BUILD");
-    char dir[PATH_MAX];
-    snprintf(dir, sizeof dir, "%s/testgpu", build ? build : "build");
-    const char *reason = cuda_api_open(dir);
+    const char *reason = cuda_api_open(test_gpu());
     *(bool *)early = !atomic_load(&forked);
     return (void *)(uintptr_t)reason;
 }

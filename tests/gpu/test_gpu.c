@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include <cuda.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "cpu_ref/judge.h"
@@ -19,6 +18,7 @@
 #include "gpu/cuda/device.h"
 #include "ops/names.h"
 #include "ops/op.h"
+#include "tests/lib/devices.h"
 
 static struct gpu_device *device;
 static struct cuda_device *own;
@@ -26,27 +26,16 @@ static bool real;
 
 static int start(void **state)
 {
-    const char *build = getenv("BUILD");
-    char dir[4096];
-    (void)state;
     real = getenv("TEST_REAL_GPU") != NULL;
-    snprintf(dir, sizeof dir, "%s/testgpu", build ? build : "build");
-    const struct gpu_config config = {.cuda_dir = real ? getenv("ACCEL_CUDA_DIR") : dir,
-                                      .memory_share = 0.5};
-    char why[GPU_FAILURE_BYTES];
-    device = gpu_start(&config, why);
+    *state = device = start_device(real ? getenv("ACCEL_CUDA_DIR") : test_gpu(),
+                                   (struct gpu_config){.memory_share = 0.5});
     own = cuda_device_of(device);
-    if (!device) {
-        print_error("gpu_start: %s\n", why);
-        return -1;
-    }
-    return 0;
+    return device ? 0 : -1;
 }
 
 static int stop(void **state)
 {
-    (void)state;
-    gpu_stop(device);
+    gpu_stop(*state);
     return 0;
 }
 

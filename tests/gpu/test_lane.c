@@ -10,31 +10,21 @@
 #include <cmocka.h>
 
 #include <pthread.h>
-#include <semaphore.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "gpu/cuda/device.h"
+#include "tests/lib/devices.h"
+#include "tests/lib/gate.h"
 
 static struct cuda_device *device;
+static __typeof__(cuda_api) real;
+static struct gpu_scope scope;
+static struct gate gate;
 
-static __typeof__(&cublasCreate_v2) real_create;
-static sem_t creating, go_on;
-static atomic_bool created;
-
-/* Goes on when it may, or after some seconds, so that a test that fails has an end. */
 static cublasStatus_t CUBLASWINAPI create_slowly(cublasHandle_t *handle)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 5;
-    sem_post(&creating);
-    sem_timedwait(&go_on, &until);
-    atomic_store(&created, true);
-    return real_create(handle);
+    gate_pass(&gate);
+    return real.cublasCreate_v2_p(handle);
 }
 
 static void *acquire(void *unused)
@@ -50,27 +40,54 @@ static void *acquire(void *unused)
     return lane;
 }
 
+/* No lane is there yet. */
+static int begin(void **state)
+{
+    (void)state;
+    real = cuda_api;
+    gate_init(&gate);
+    if (gpu_enter(device, &scope) != GPU_OK)
+        return -1;
+    lane_free_idle(device);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    cuda_api = real;
+    gpu_leave(&scope);
+    return 0;
+}
+
+static struct gpu_lane *acquired(void)
+{
+    struct gpu_lane *lane;
+    assert_int_equal(lane_acquire(device, &lane), GPU_OK);
+    return lane;
+}
+
+static pthread_t begin_to_acquire(void)
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, acquire, NULL), 0);
+    return thread;
+}
+
 static void test_a_free_lane_is_not_waited_for(void **state)
 {
-    struct gpu_scope scope;
-    struct gpu_lane *first, *again;
-    pthread_t thread;
     void *other;
     (void)state;
-    assert_int_equal(gpu_enter(device, &scope), GPU_OK);
-    assert_int_equal(lane_acquire(device, &first), GPU_OK);
-    real_create = CUDA(cublasCreate_v2);
+    struct gpu_lane *first = acquired();
     CUDA(cublasCreate_v2) = create_slowly;
-    assert_int_equal(pthread_create(&thread, NULL, acquire, NULL), 0);
-    sem_wait(&creating);
+    pthread_t thread = begin_to_acquire();
+    sem_wait(&gate.reached);
     lane_release(first, false);
-    assert_int_equal(lane_acquire(device, &again), GPU_OK);
-    bool waited = atomic_load(&created);
-    sem_post(&go_on);
+    struct gpu_lane *again = acquired();
+    bool waited = atomic_load(&gate.passed);
+    sem_post(&gate.open);
     lane_release(again, false);
     assert_int_equal(pthread_join(thread, &other), 0);
-    CUDA(cublasCreate_v2) = real_create;
-    gpu_leave(&scope);
     assert_ptr_equal(again, first);
     assert_non_null(other);
     assert_false(waited);
@@ -79,7 +96,7 @@ static void test_a_free_lane_is_not_waited_for(void **state)
 static cublasStatus_t CUBLASWINAPI create_in_vain(cublasHandle_t *handle)
 {
     (void)handle;
-    sem_post(&creating);
+    sem_post(&gate.reached);
     return CUBLAS_STATUS_NOT_INITIALIZED;
 }
 
@@ -87,7 +104,7 @@ static CUresult CUDAAPI no_stream(CUstream *stream, unsigned flags)
 {
     (void)stream;
     (void)flags;
-    sem_post(&creating);
+    sem_post(&gate.reached);
     return CUDA_ERROR_UNKNOWN;
 }
 
@@ -95,41 +112,29 @@ static CUresult CUDAAPI no_event(CUevent *event, unsigned flags)
 {
     (void)event;
     (void)flags;
-    sem_post(&creating);
+    sem_post(&gate.reached);
     return CUDA_ERROR_NOT_PERMITTED;
 }
 
 /* One thread has the only lane; another one's cannot be made, though there is memory: it gets the first, once that is free. */
 static void wait_for_the_only_lane(void)
 {
-    struct gpu_scope scope;
-    struct gpu_lane *only;
-    pthread_t thread;
     void *other;
-    assert_int_equal(gpu_enter(device, &scope), GPU_OK);
-    assert_int_equal(lane_acquire(device, &only), GPU_OK);
-    assert_int_equal(pthread_create(&thread, NULL, acquire, NULL), 0);
-    sem_wait(&creating);
+    struct gpu_lane *only = acquired();
+    pthread_t thread = begin_to_acquire();
+    sem_wait(&gate.reached);
     lane_release(only, false);
     assert_int_equal(pthread_join(thread, &other), 0);
-    gpu_leave(&scope);
     assert_ptr_equal(other, only);
     assert_false(gpu_has_failure(&device->common));
 }
 
 static void test_a_further_lane_that_cannot_be_made_is_waited_for(void **state)
 {
-    const __typeof__(cuda_api) real = cuda_api;
-    struct gpu_scope scope;
-    struct gpu_lane *lane;
     (void)state;
-    assert_int_equal(gpu_enter(device, &scope), GPU_OK);
-    lane_free_idle(device);
-    assert_int_equal(lane_acquire(device, &lane), GPU_OK);
-    lane_release(lane, false);
-    gpu_leave(&scope);
+    lane_release(acquired(), false);
     for (int i = 0; i < 3; i++) {
-        sem_init(&creating, 0, 0);
+        gate_init(&gate);
         if (i == 0)
             CUDA(cublasCreate_v2) = create_in_vain;
         else if (i == 1)
@@ -141,19 +146,13 @@ static void test_a_further_lane_that_cannot_be_made_is_waited_for(void **state)
     }
 }
 
-/* The only one is another matter. The last test, since the failure stays. */
+/* The only one is another matter. The failure stays: the tests behind this one have a device that failed. */
 static void test_the_only_lane_that_cannot_be_made_is_a_failure(void **state)
 {
-    const __typeof__(cuda_api) real = cuda_api;
-    struct gpu_scope scope;
     struct gpu_lane *lane;
     (void)state;
-    assert_int_equal(gpu_enter(device, &scope), GPU_OK);
-    lane_free_idle(device);
     CUDA(cuStreamCreate) = no_stream;
     assert_int_equal(lane_acquire(device, &lane), GPU_ERROR);
-    cuda_api = real;
-    gpu_leave(&scope);
     assert_true(gpu_has_failure(&device->common));
     assert_non_null(strstr(gpu_failure(&device->common), "cuStreamCreate: CUDA_ERROR_UNKNOWN"));
 }
@@ -175,19 +174,13 @@ static CUresult CUDAAPI no_answer(size_t *free_bytes, size_t *total)
 /* After a kernel's fault, say: whoever has a lane may be long at the original, and its lane is of no use to others. */
 static void test_a_lane_of_a_broken_device_is_not_waited_for(void **state)
 {
-    const __typeof__(cuda_api) real = cuda_api;
-    struct gpu_scope scope;
-    struct gpu_lane *lane;
     struct timespec until;
-    pthread_t thread;
     void *other;
     (void)state;
-    assert_int_equal(gpu_enter(device, &scope), GPU_OK);
-    lane_free_idle(device);
-    assert_int_equal(lane_acquire(device, &lane), GPU_OK);
+    struct gpu_lane *lane = acquired();
     CUDA(cuStreamCreate) = no_stream_ever;
     CUDA(cuMemGetInfo) = no_answer;
-    assert_int_equal(pthread_create(&thread, NULL, acquire, NULL), 0);
+    pthread_t thread = begin_to_acquire();
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += 10; /* a test that fails has an end */
     bool waits = pthread_timedjoin_np(thread, &other, &until) != 0;
@@ -195,39 +188,33 @@ static void test_a_lane_of_a_broken_device_is_not_waited_for(void **state)
     lane_release(lane, false);
     if (waits)
         pthread_join(thread, &other);
-    gpu_leave(&scope);
     assert_false(waits);
     assert_null(other);
 }
 
 static int start(void **state)
 {
-    const char *build = getenv("BUILD");
-    char why[GPU_FAILURE_BYTES];
-    char dir[4096];
-    (void)state;
-    snprintf(dir, sizeof dir, "%s/testgpu", build ? build : "build");
-    const struct gpu_config config = {.cuda_dir = dir, .memory_share = 0.5};
-    sem_init(&creating, 0, 0);
-    sem_init(&go_on, 0, 0);
-    device = (struct cuda_device *)gpu_start(&config, why);
+    *state = start_device(test_gpu(), (struct gpu_config){.memory_share = 0.5});
+    device = cuda_device_of(*state);
     return device ? 0 : -1;
 }
 
 static int stop(void **state)
 {
-    (void)state;
-    gpu_stop(&device->common);
+    gpu_stop(*state);
     return 0;
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_free_lane_is_not_waited_for),
-        cmocka_unit_test(test_a_further_lane_that_cannot_be_made_is_waited_for),
-        cmocka_unit_test(test_the_only_lane_that_cannot_be_made_is_a_failure),
-        cmocka_unit_test(test_a_lane_of_a_broken_device_is_not_waited_for),
+        cmocka_unit_test_setup_teardown(test_a_free_lane_is_not_waited_for, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_further_lane_that_cannot_be_made_is_waited_for,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(test_the_only_lane_that_cannot_be_made_is_a_failure, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(test_a_lane_of_a_broken_device_is_not_waited_for, begin,
+                                        end),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

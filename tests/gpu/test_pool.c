@@ -9,41 +9,26 @@
 #include <cmocka.h>
 
 #include <pthread.h>
-#include <semaphore.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
 #include "gpu/cuda/device.h"
+#include "tests/lib/devices.h"
+#include "tests/lib/gate.h"
 
 enum { SMALL = 100 << 10, LARGE = 600 << 10, BUDGET = 1 << 20 };
 
 static struct cuda_device *device;
 static __typeof__(cuda_api) real;
-static sem_t asked, go_on;
-static atomic_bool gone_on;
-
-/* Goes on when it may, or after some seconds, so that a test that fails has an end. */
-static void wait_at_gate(void)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 5;
-    sem_post(&asked);
-    sem_timedwait(&go_on, &until);
-    atomic_store(&gone_on, true);
-}
+static struct gate gate;
 
 static CUresult CUDAAPI free_slowly(CUdeviceptr block)
 {
-    wait_at_gate();
+    gate_pass(&gate);
     return real.cuMemFree_p(block);
 }
 
 static CUresult CUDAAPI allocate_slowly(CUdeviceptr *block, size_t bytes)
 {
-    wait_at_gate();
+    gate_pass(&gate);
     return real.cuMemAlloc_p(block, bytes);
 }
 
@@ -79,7 +64,7 @@ static void *get_large(void *bytes)
         return NULL;
     CUdeviceptr block = get((int64_t)(intptr_t)bytes);
     if (block) {
-        after = atomic_load(&gone_on);
+        after = atomic_load(&gate.passed);
         pool_put(device, block);
     }
     gpu_leave(&scope);
@@ -92,9 +77,7 @@ static int begin(void **state)
 {
     (void)state;
     real = cuda_api;
-    sem_init(&asked, 0, 0);
-    sem_init(&go_on, 0, 0);
-    atomic_store(&gone_on, false);
+    gate_init(&gate);
     return gpu_enter(device, &scope) == GPU_OK ? 0 : -1;
 }
 
@@ -120,16 +103,16 @@ static void others_do_not_wait_for_a_free(void **state)
     pool_put(device, get(LARGE));
     CUDA(cuMemFree) = free_slowly;
     pthread_t thread = begin_thread(trim, NULL);
-    sem_wait(&asked);
+    sem_wait(&gate.reached);
     CUdeviceptr block = get(SMALL);
     assert_int_not_equal(block, 0);
     pool_put(device, block);
     pool_settle(device);
     assert_true(pool_has_idle(device));
     assert_true(pool_available(device) >= SMALL);
-    bool waited = atomic_load(&gone_on);
-    sem_post(&go_on);
-    sem_post(&go_on); /* the small one may go, too */
+    bool waited = atomic_load(&gate.passed);
+    sem_post(&gate.open);
+    sem_post(&gate.open); /* the small one may go, too */
     pthread_join(thread, NULL);
     assert_false(waited);
 }
@@ -140,11 +123,11 @@ static void others_do_not_wait_for_an_allocation(void **state)
     pool_put(device, get(SMALL));
     CUDA(cuMemAlloc) = allocate_slowly;
     pthread_t thread = begin_thread(get_large, (void *)(intptr_t)LARGE);
-    sem_wait(&asked);
+    sem_wait(&gate.reached);
     CUdeviceptr block = get(SMALL);
-    bool waited = atomic_load(&gone_on);
+    bool waited = atomic_load(&gate.passed);
     pool_put(device, block);
-    sem_post(&go_on);
+    sem_post(&gate.open);
     pthread_join(thread, NULL);
     assert_int_not_equal(block, 0);
     assert_false(waited);
@@ -158,13 +141,13 @@ static void who_needs_the_room_waits(void **state)
     pool_put(device, get(LARGE));
     CUDA(cuMemFree) = free_slowly;
     pthread_t first = begin_thread(trim, NULL);
-    sem_wait(&asked);
+    sem_wait(&gate.reached);
     pthread_t second = begin_thread(get_large, (void *)(intptr_t)(LARGE / 4 * 5));
     const struct timespec while_it_asks = {0, 50000000};
     nanosleep(&while_it_asks, NULL);
-    sem_post(&go_on);
+    sem_post(&gate.open);
     pthread_join(first, NULL);
-    sem_post(&go_on);
+    sem_post(&gate.open);
     pthread_join(second, &when);
     assert_string_equal(when, "after");
 }
@@ -177,9 +160,9 @@ static void what_is_leaving_can_be_had(void **state)
     const int64_t before = pool_available(device);
     CUDA(cuMemFree) = free_slowly;
     pthread_t thread = begin_thread(trim, NULL);
-    sem_wait(&asked);
+    sem_wait(&gate.reached);
     const int64_t meanwhile = pool_available(device);
-    sem_post(&go_on);
+    sem_post(&gate.open);
     pthread_join(thread, NULL);
     assert_int_equal(meanwhile, before);
     assert_int_equal(pool_available(device), before);
@@ -202,20 +185,14 @@ static void a_failing_free_is_the_end_of_the_block(void **state)
 
 static int start(void **state)
 {
-    const char *build = getenv("BUILD");
-    char why[GPU_FAILURE_BYTES];
-    char dir[4096];
-    (void)state;
-    snprintf(dir, sizeof dir, "%s/testgpu", build ? build : "build");
-    const struct gpu_config config = {.cuda_dir = dir, .memory_bytes = BUDGET};
-    device = (struct cuda_device *)gpu_start(&config, why);
+    *state = start_device(test_gpu(), (struct gpu_config){.memory_bytes = BUDGET});
+    device = cuda_device_of(*state);
     return device ? 0 : -1;
 }
 
 static int stop(void **state)
 {
-    (void)state;
-    gpu_stop(&device->common);
+    gpu_stop(*state);
     return 0;
 }
 

@@ -11,13 +11,13 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "gpu/cuda/device.h"
 #include "ops/names.h"
 #include "ops/shape.h"
+#include "tests/lib/devices.h"
 
 enum { N = 48, CALLS = 40 };
 
@@ -26,15 +26,9 @@ static struct cuda_device *own[2];
 
 static bool start_one(int i)
 {
-    const char *build = getenv("BUILD");
-    char dir[4096], why[GPU_FAILURE_BYTES];
-    snprintf(dir, sizeof dir, "%s/testgpu", build ? build : "build");
-    const struct gpu_config config = {
-        .cuda_dir = dir, .memory_share = 0.5, .devices = &i, .device_count = 1};
-    device[i] = gpu_start(&config, why);
-    own[i] = (struct cuda_device *)device[i];
-    if (!device[i])
-        print_error("gpu_start: %s\n", why);
+    device[i] = start_device(
+        test_gpu(), (struct gpu_config){.memory_share = 0.5, .devices = &i, .device_count = 1});
+    own[i] = cuda_device_of(device[i]);
     return device[i] != NULL;
 }
 

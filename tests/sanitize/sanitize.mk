@@ -10,7 +10,7 @@ $(addprefix $(BUILD)/,shim/elf/hooks.o ops/names.o shim/elf/resolve.o gpu/ending
 ASAN_CHECK := $(filter-out tests/report/test_interface.py tests/shim/test_entry_cost.py tests/shim/test_footprint.py tests/style/run tests/suites/% tests/proof/% tests/ci/% tests/build/%,$(CHECK))
 # Under ThreadSanitizer: what has threads, and none of the programs whose own libraries it would judge.
 TSAN_CHECK := $(if $(filter file,$(origin CHECK)),tests/unit/run tests/sanitize/test_threads.py \
-                $(addprefix tests/,shim/test_scopes.py shim/test_hardening.py dispatch/test_devices.py dispatch/test_start.py),$(CHECK))
+                tests/shim/test_scopes.py tests/shim/test_hardening.py tests/dispatch/test_devices.py tests/dispatch/test_start.py,$(CHECK))
 
 .PHONY: sanitize asan tsan
 sanitize:

@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -B
 """A preload costs a program that calls no BLAS at most 512 KiB of resident memory, as one sees it from outside: pages of the file that its
-start touches, with those that the kernel maps around them, and what is written. Most processes that inherit it are such programs."""
+start touches, with those that the kernel maps around them, and what is written. Most processes that inherit it are such programs. The limit is for
+kernels that map 64 KiB around a page (fault_around_bytes, of debugfs), as they do unless they are told otherwise."""
 
 import re
 import subprocess

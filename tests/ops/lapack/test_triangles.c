@@ -8,7 +8,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,17 +15,13 @@
 #include "gpu/cuda/device.h"
 #include "gpu/solver.h"
 #include "ops/names.h"
+#include "tests/lib/devices.h"
 
 static struct gpu_device *device;
 
 static bool start(void)
 {
-    const char *build = getenv("BUILD");
-    char dir[4096];
-    char why[GPU_FAILURE_BYTES];
-    snprintf(dir, sizeof dir, "%s/testgpu", build ? build : "build");
-    const struct gpu_config config = {.cuda_dir = dir, .memory_share = 0.9};
-    device = gpu_start(&config, why);
+    device = start_device(test_gpu(), (struct gpu_config){.memory_share = 0.9});
     return device != NULL;
 }
 

@@ -1,0 +1,15 @@
+/*
+ * Devices of the test GPU, for unit tests of gpu/.
+ */
+#ifndef ACCEL_TEST_DEVICES_H
+#define ACCEL_TEST_DEVICES_H
+
+#include "gpu/gpu.h"
+
+/* The folder of its libraries; in static memory. */
+const char *test_gpu(void);
+
+/* A device of the libraries in this folder, or NULL, and the reason is printed. */
+struct gpu_device *start_device(const char *cuda_dir, struct gpu_config config);
+
+#endif

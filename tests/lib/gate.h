@@ -1,0 +1,34 @@
+/*
+ * A gate in a function that stands in for one of the driver's: the test sees that a thread has come there, and lets it go on.
+ */
+#ifndef ACCEL_TEST_GATE_H
+#define ACCEL_TEST_GATE_H
+
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <time.h>
+
+struct gate {
+    sem_t reached, open;
+    atomic_bool passed;
+};
+
+static inline void gate_init(struct gate *gate)
+{
+    sem_init(&gate->reached, 0, 0);
+    sem_init(&gate->open, 0, 0);
+    atomic_store(&gate->passed, false);
+}
+
+/* Goes on when it may, or after some seconds, so that a test that fails has an end. */
+static inline void gate_pass(struct gate *gate)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 5;
+    sem_post(&gate->reached);
+    sem_timedwait(&gate->open, &until);
+    atomic_store(&gate->passed, true);
+}
+
+#endif
