@@ -3,7 +3,7 @@
  * device, and only when the device's library has said that all is well do results go back. So wherever something is not as it should
  * be, the original runs on untouched input: a singular or indefinite matrix (whose INFO is LAPACK's own then), a NaN or
  * an infinity, an iteration that does not converge, a device that fails. Operands in device memory come through host
- * memory, but for lacpy and laswp, which would be nothing then.
+ * memory, except where the copies would take most of the time: lacpy, laswp, gecon, pocon.
  *
  * Functions of this file go through the status in the solver: after a failure they do nothing.
  */
@@ -71,6 +71,12 @@ struct array solver_vector(struct solver *s, int64_t n, enum accel_dtype dtype);
 
 /* Rows and columns of a matrix that are another one. */
 struct array solver_part(struct array x, int64_t row, int64_t col, int64_t rows, int64_t cols);
+
+/* An operand that kernels can use where it is: gpu_in_place(). */
+static inline struct array solver_in_place(const struct accel_span *x)
+{
+    return (struct array){(gpu_address)(uintptr_t)x->ptr, x->rows, x->cols, x->ld, x->dtype};
+}
 
 /* A copy of an operand. uplo: 0; or U, L, a triangle with zeros beside it; u, l: the same with zeros on its diagonal,
  * too. What is not finite is GPU_UNSUPPORTED. */

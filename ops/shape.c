@@ -99,7 +99,7 @@ static char typical_flag(const struct accel_arg *arg)
     case ACCEL_jobvr:
         return 'V';
     default:
-        return 'N';
+        return strchr(arg->allowed, 'N') ? 'N' : *arg->allowed;
     }
 }
 

@@ -8,11 +8,6 @@
 #include <limits.h>
 #include <stdlib.h>
 
-static struct array in_place(const struct accel_span *x)
-{
-    return (struct array){(gpu_address)(uintptr_t)x->ptr, x->rows, x->cols, x->ld, x->dtype};
-}
-
 /* ---- lacpy ---- */
 
 static enum gpu_status run_lacpy(struct gpu_work *work)
@@ -23,7 +18,7 @@ static enum gpu_status run_lacpy(struct gpu_work *work)
     struct solver s;
     solver_begin(&s, work);
     if (!uplo && gpu_in_place(a) && gpu_in_place(b))
-        solver_copy(&s, in_place(b), in_place(a));
+        solver_copy(&s, solver_in_place(b), solver_in_place(a));
     else
         solver_return(&s, b, solver_upload(&s, a, uplo), uplo);
     return solver_end(&s);
@@ -83,7 +78,7 @@ static enum gpu_status run_laswp(struct gpu_work *work)
     if (rows)
         solver_put(&s, swaps, rows);
     free(rows);
-    struct array copy = solver_array(&s, last, a->cols), there = in_place(a);
+    struct array copy = solver_array(&s, last, a->cols), there = solver_in_place(a);
     there.rows = last;
     if (gpu_in_place(a))
         solver_copy(&s, copy, there);
