@@ -94,6 +94,7 @@ enum accel_flag {
     ACCEL_uplo,
     ACCEL_trans,
     ACCEL_diag,
+    ACCEL_norm,
     ACCEL_jobz,
     ACCEL_range,
     ACCEL_jobu,
@@ -110,6 +111,7 @@ enum accel_scalar {
     ACCEL_vu,
     ACCEL_abstol,
     ACCEL_rcond,
+    ACCEL_anorm,
     ACCEL_SCALARS
 };
 /* Matrices, and the vectors of Level 2 and of LAPACK; LAPACK's count of what was found. */

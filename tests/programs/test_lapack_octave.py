@@ -4,16 +4,16 @@
 from harness import WORK
 from lapack import main
 
-# Not on the GPU: condition numbers (?gecon, ?pocon, ?trcon), which cost little beside the factorisation.
+# Solvers look at the condition number first; ?trcon is not intercepted.
 EXPECTED = {
-    "solve": "getrf getrs",
-    "divide": "getrf getrs",
-    "solve_spd": "potrf potrs",
+    "solve": "getrf gecon getrs",
+    "divide": "getrf gecon getrs",
+    "solve_spd": "potrf pocon potrs",
     "solve_triangular": "trtrs",
     "inv_triangular": "trtri",
-    "inv": "getrf getri",
-    "inv_spd": "potrf potri",
-    "det": "getrf",
+    "inv": "getrf getri gecon",
+    "inv_spd": "potrf pocon potri",
+    "det": "getrf gecon",
     "lu": "getrf",
     "chol": "potrf",
     "chol_refused": "-potrf",  # not positive definite: how far it came, LAPACK itself says
@@ -40,11 +40,11 @@ EXPECTED = {
     "eig": "",  # ?geevx, which balances
     "eig_values": "",
     "eig_left": "",
-    "eig_generalized_full": "potrf potrs",  # and ?ggev
+    "eig_generalized_full": "potrf pocon potrs",  # and ?ggev
     "schur": "",  # ?geesx
     "hess": "",  # ?gehrd
     "sqrtm": "",  # ?geesx
-    "expm": "getrf getrs",
+    "expm": "getrf gecon getrs",
     "sylvester": "",  # ?geesx, ?trsyl
     "polyfit": "orgqr trtrs",  # after ?geqp3
     "roots": "",  # ?geevx

@@ -26,7 +26,7 @@ EXPECTED = {
     "chol_pivoting": "",  # dpstrf
     "backsolve": "potrf",
     "norm_2": "gesdd",
-    "kappa": "gesdd getrf",
+    "kappa": "gesdd getrf gecon",
     "qr_linpack": "",  # R's qr and lm use its own LINPACK, dqrdc2, unless told otherwise
     "lm": "",
     "prcomp": "gesdd",

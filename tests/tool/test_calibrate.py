@@ -23,7 +23,7 @@ BLAS = {name: op for name, op in re.findall(r"(?m)^ROUTINE\((\w+), *\w+, *(\w+)"
 LAPACK = re.findall(r"(?m)^LAPACK\((\w+),", (ROOT / "ops/lapack/lapack.def").read_text())
 LEVEL2 = set("gemv symv hemv trmv trsv ger gerc syr her syr2 her2".split())
 ROUTINES = {r for r, op in BLAS.items() if op not in LEVEL2}
-ROUTINES |= {r for r in LAPACK if not re.fullmatch(r".(gelsy|hetr[fs]|hesv|laswp|lacpy)", r)}
+ROUTINES |= {r for r in LAPACK if not re.fullmatch(r".(gelsy|hetr[fs]|hesv|laswp|lacpy|gecon|pocon)", r)}
 
 tap = Tap()
 

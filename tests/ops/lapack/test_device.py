@@ -10,13 +10,14 @@ for policy in "gpu", "auto":
     done = start("device_lapack", env={**TEST_GPU, **LOG, "ACCEL_POLICY": policy})
     tap.ok(done.returncode == 0 and "\n0 wrong" in done.stdout, f"{policy}: right", done.stdout, done.stderr[-300:])
     tap.ok(not said(done), f"{policy}: nothing to say", *said(done))
-    for routine in "dgesv_", "dgeqrf_", "dtrtri_", "dsyevd_", "dlacpy_", "dlaswp_":
+    for routine in "dgesv_", "dgeqrf_", "dtrtri_", "dsyevd_", "dlacpy_", "dlaswp_", "dgecon_", "dpocon_":
         tap.ok(lines_for(done, sym=routine, ran="gpu0", why="device_data"), f"{policy}: {routine} runs where its data are")
 
-# Copies of a whole matrix and exchanges of rows stay on the device.
+# Copies of a whole matrix, exchanges of rows and the factors of a condition number stay on the device.
 done = start("device_lapack", env={**TEST_GPU, "ACCEL_LOG": "1"})
-still = [f for f in lines_for(done, sym="dlacpy_", ran="gpu0", why="device_data") if "up_mb" not in f]
-tap.ok(still, "a copy from device memory to device memory moves nothing over the bus")
+for symbol in "dlacpy_", "dgecon_", "dpocon_":
+    still = [f for f in lines_for(done, sym=symbol, ran="gpu0", why="device_data") if not float(f.get("up_mb", 0))]
+    tap.ok(still, f"{symbol}: what is in device memory does not leave it")
 
 # Where the GPU does not take a call, the original has it on copies.
 for fault in ("cusolverDnXgetrf:1+=CUSOLVER_STATUS_NOT_SUPPORTED", "cusolverDnCreate:1+=CUSOLVER_STATUS_ARCH_MISMATCH",

@@ -17,7 +17,7 @@ PROVIDER = ["-f", "tyesmv", "-c", 1, "-k", "@(uniform|well)"]
 QUICK = {"OPENBLAS_NUM_THREADS": "1", "TESTGPU_DELAY_US": "0"}
 # The last number: every which call is made to fail.
 WORKLOADS = {
-    "LU": (["-n", 30, "-s", 3, "-r", "[dc]@(getr[fis]|gesv|laswp)"], {}, 9),
+    "LU": (["-n", 30, "-s", 3, "-r", "[dc]@(getr[fis]|gesv|laswp|gecon)"], {}, 9),
     "Cholesky, triangular": (["-n", 30, "-s", 4, "-r", "[sz]@(po*|tr*|lauum|lacpy)"], {}, 11),
     "Bunch-Kaufman": (["-n", 30, "-s", 5, "-r", "[dz]sy@(trf|trs|sv)"], {}, 7),
     "QR, least squares": (["-n", 30, "-s", 11, "-r", "d@(geqrf|or*|gels*)"], {}, 17),

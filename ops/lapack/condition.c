@@ -1,0 +1,234 @@
+/*
+ * gecon, pocon: the reciprocal condition number, from the factors of getrf and potrf. The norm of the inverse is estimated
+ * as LAPACK 3.11's xLACN2 does it (N. J. Higham, ACM TOMS 14, 1988, algorithm 674): a few solves, on the device, and
+ * O(n) on the host between them.
+ */
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "gpu/solver.h"
+#include "rules.h"
+
+/* Of the matrix, up to exchanges of rows, which do not change these norms of its inverse. */
+struct factor {
+    char uplo, diag;
+    bool adjoint;
+};
+
+struct estimate {
+    struct solver *s;
+    struct array a, vector; /* on the device: the factors; a vector on its way through them */
+    const struct factor *factor;
+    bool adjoint; /* of the inverse's adjoint: the infinity norm */
+    int64_t n, parts;
+    double *x, *sign; /* `parts` doubles for each element */
+    float *single;    /* x in single precision, for the types that have it; else NULL */
+    double least;     /* the smallest normal number of the type */
+};
+
+/* ---- Vectors ---- */
+
+static double length(const struct estimate *e, int64_t i)
+{
+    if (e->parts == 1)
+        return fabs(e->x[i]);
+    double re = fabs(e->x[2 * i]), im = fabs(e->x[2 * i + 1]);
+    double larger = re > im ? re : im, smaller = re > im ? im : re;
+    return larger > 0 ? larger * sqrt(1 + smaller / larger * (smaller / larger)) : larger;
+}
+
+static void clear(struct estimate *e)
+{
+    for (int64_t i = 0; i < e->n * e->parts; i++)
+        e->x[i] = 0;
+}
+
+static int64_t largest(const struct estimate *e)
+{
+    int64_t found = 0;
+    double most = -1;
+    for (int64_t i = 0; i < e->n; i++) {
+        double size = length(e, i);
+        found = size > most ? i : found;
+        most = size > most ? size : most;
+    }
+    return found;
+}
+
+/* x := its elements over their magnitudes. Returns whether real ones have other signs than the last time. */
+static bool take_signs(struct estimate *e)
+{
+    bool other = e->parts == 2;
+    for (int64_t i = 0; i < e->n; i++) {
+        double *z = &e->x[i * e->parts];
+        if (e->parts == 1) {
+            *z = *z >= 0 ? 1 : -1;
+            other = other || *z != e->sign[i];
+            e->sign[i] = *z;
+        } else {
+            double size = length(e, i);
+            z[0] = size > e->least ? z[0] / size : 1;
+            z[1] = size > e->least ? z[1] / size : 0;
+        }
+    }
+    return other;
+}
+
+static void put_vector(struct estimate *e)
+{
+    for (int64_t i = 0; e->single && i < e->n * e->parts; i++)
+        e->single[i] = (float)e->x[i];
+    solver_put(e->s, e->vector, e->single ? (void *)e->single : e->x);
+}
+
+static void get_vector(struct estimate *e)
+{
+    solver_get(e->s, e->single ? (void *)e->single : e->x, e->vector);
+    for (int64_t i = 0; e->single && i < e->n * e->parts; i++)
+        e->x[i] = (double)e->single[i];
+}
+
+/* ---- The estimate ---- */
+
+/* x := inv(A) x, or the inverse's adjoint; returns its 1-norm. What LAPACK scales, so that nothing overflows, is left to it: a
+ * singular matrix, and almost. */
+static double solve(struct estimate *e, bool adjoint)
+{
+    double norm = 0;
+    adjoint = adjoint != e->adjoint;
+    put_vector(e);
+    for (int i = 0; i < 2; i++) {
+        const struct factor *f = &e->factor[adjoint ? 1 - i : i];
+        solver_trsm(e->s, f->uplo, f->adjoint != adjoint ? solver_adjoint(e->s) : 'N', f->diag,
+                    e->a, e->vector);
+    }
+    get_vector(e);
+    for (int64_t i = 0; solver_is_well(e->s) && i < e->n; i++)
+        norm += length(e, i);
+    if (!(norm >= e->least && norm <= 1 / e->least))
+        solver_note(e->s, GPU_UNSUPPORTED);
+    return norm;
+}
+
+/* The columns of the inverse that promise to be the largest. Returns the norm of the last one. */
+static double try_columns(struct estimate *e, double norm)
+{
+    const int most = 5;
+    take_signs(e);
+    solve(e, true);
+    int64_t last, column = largest(e);
+    for (int i = 2; solver_is_well(e->s); i++) {
+        double before = norm;
+        clear(e);
+        e->x[column * e->parts] = 1;
+        norm = solve(e, false);
+        if (!take_signs(e) || norm <= before)
+            break;
+        solve(e, true);
+        last = column;
+        column = largest(e);
+        double there = e->parts == 1 ? e->x[last] : length(e, last);
+        if (there == length(e, column) || i == most)
+            break;
+    }
+    return norm;
+}
+
+/* A vector that finds what cancels in the columns' signs. */
+static double try_alternating(struct estimate *e)
+{
+    clear(e);
+    for (int64_t i = 0; i < e->n; i++)
+        e->x[i * e->parts] = (i % 2 ? -1 : 1) * (1 + (double)i / (double)(e->n - 1));
+    return 2 * (solve(e, false) / (3 * (double)e->n));
+}
+
+static double inverse_norm(struct estimate *e)
+{
+    clear(e);
+    for (int64_t i = 0; i < e->n; i++)
+        e->x[i * e->parts] = 1 / (double)e->n;
+    double norm = solve(e, false);
+    if (e->n == 1)
+        return norm;
+    norm = try_columns(e, norm);
+    double other = try_alternating(e);
+    return other > norm ? other : norm;
+}
+
+/* ---- The GPU ---- */
+
+static void return_number(struct solver *s, const struct accel_span *to, double number)
+{
+    float single = (float)number;
+    struct array at = solver_reals(s, 1);
+    solver_put(s, at, s->real == ACCEL_FLOAT64 ? (void *)&number : &single);
+    solver_return(s, to, at, 0);
+}
+
+static enum gpu_status run_condition(struct gpu_work *work, const struct factor factor[2],
+                                     bool adjoint)
+{
+    const struct accel_call *call = work->call;
+    const struct accel_span *a = &call->span[ACCEL_a];
+    struct solver s;
+    solver_begin(&s, work);
+    struct estimate e = {.s = &s,
+                         .a = gpu_in_place(a) ? solver_in_place(a)
+                                              : solver_upload(&s, a, call->flag[ACCEL_uplo]),
+                         .vector = solver_array(&s, a->cols, 1),
+                         .factor = factor,
+                         .adjoint = adjoint,
+                         .n = a->cols,
+                         .parts = accel_is_complex(s.dtype) ? 2 : 1,
+                         .least = accel_is_double(s.dtype) ? DBL_MIN : (double)FLT_MIN};
+    if (!kernels_fit_call(call))
+        solver_note(&s, GPU_UNSUPPORTED);
+    double *memory = calloc((size_t)(e.n * e.parts), 3 * sizeof *memory);
+    if (!memory)
+        solver_note(&s, GPU_NO_MEMORY);
+    if (solver_is_well(&s)) {
+        e.x = memory;
+        e.sign = e.x + e.n * e.parts;
+        e.single = accel_is_double(s.dtype) ? NULL : (float *)(e.sign + e.n * e.parts);
+        double rcond = 1 / inverse_norm(&e) / call->scalar[ACCEL_anorm].re;
+        if (!(rcond <= 1 / e.least))
+            solver_note(&s, GPU_UNSUPPORTED);
+        return_number(&s, &call->span[ACCEL_x], rcond);
+    }
+    free(memory);
+    return solver_end(&s);
+}
+
+static enum gpu_status run_gecon(struct gpu_work *work)
+{
+    static const struct factor factor[2] = {{'L', 'U', false}, {'U', 'N', false}};
+    return run_condition(work, factor, work->call->flag[ACCEL_norm] == 'I');
+}
+
+static enum gpu_status run_pocon(struct gpu_work *work)
+{
+    static const struct factor upper[2] = {{'U', 'N', true}, {'U', 'N', false}};
+    static const struct factor lower[2] = {{'L', 'N', false}, {'L', 'N', true}};
+    return run_condition(work, work->call->flag[ACCEL_uplo] == 'U' ? upper : lower, false);
+}
+
+/* ---- Rules ---- */
+
+static const char *anorm_fault(const struct accel_call *call)
+{
+    return call->scalar[ACCEL_anorm].re < 0 ? "anorm" : NULL;
+}
+
+/* With a norm of 0 or infinity there is nothing to estimate. */
+static bool has_norm(const struct accel_call *call)
+{
+    double anorm = call->scalar[ACCEL_anorm].re;
+    return anorm > 0 && isfinite(anorm);
+}
+
+/* Not judged: where rounding has another column tried, a right estimate is another one. */
+#define CONDITION LAPACK_SOLVES, .moves = true, .fault = anorm_fault, .is_supported = has_norm
+const struct accel_op op_gecon = {CONDITION, .run = run_gecon};
+const struct accel_op op_pocon = {CONDITION, .definite = 1 << ACCEL_a, .run = run_pocon};
