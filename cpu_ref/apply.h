@@ -7,7 +7,16 @@
 #ifndef ACCEL_CPU_REF_APPLY_H
 #define ACCEL_CPU_REF_APPLY_H
 
-#include "residual.h"
+#include "equation.h"
+
+/* A column-major matrix in memory; only its triangle uplo, unless the structure is GENERAL. */
+struct view {
+    const void *ptr;
+    int64_t rows, cols, ld;
+    enum accel_dtype dtype;
+    enum structure structure;
+    char uplo;
+};
 
 /* Doubles of an element: 1, or 2 of a complex type. */
 static inline int64_t parts_of(enum accel_dtype dtype)

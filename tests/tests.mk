@@ -7,6 +7,9 @@ of_obj64  = $(patsubst %.c,$(BUILD)/obj64/%.o,$(1))
 HEADERS_TOO = -MMD -MP -MT $@ -MF $@.headers
 TEST_FLAGS  = -std=gnu11 -Wall -Wextra $(WERROR) -O2 -g -I. -I$(BUILD) -isystem $(CUDA_INCLUDE) $(HEADERS_TOO) $(SANITIZE_FLAGS) $(CPPFLAGS) $(LDFLAGS)
 
+# What tests share.
+TEST_LIB := $(BUILD)/obj/tests/lib.a
+
 include tests/fixtures/fixtures.mk
 
 # Unit tests, tests/FOLDER/test_X.c: with the objects of all layers, what is shared in tests/lib, and cmocka.
@@ -14,7 +17,6 @@ UNIT_FOLDERS := base gpu ops ops/lapack report dispatch shim cpu_ref tool
 UNIT_SOURCES := $(wildcard $(UNIT_FOLDERS:%=tests/%/test_*.c))
 unit_test     = $(addprefix $(TESTS)/,$(basename $(notdir $(1))))
 UNIT_TESTS   := $(call unit_test,$(UNIT_SOURCES))
-TEST_LIB     := $(BUILD)/obj/tests/lib.a
 UNIT_LIBS     = -lcmocka -lm -ldl -lpthread
 $(foreach source,$(UNIT_SOURCES),$(eval $(call unit_test,$(source)): $(source)))
 $(UNIT_TESTS): $(TEST_LIB) $(LAYERS) | $(TESTS) $(BUILD)/testgpu/libcuda.so.1

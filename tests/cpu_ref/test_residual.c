@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "cpu_ref/judge.h"
-#include "cpu_ref/residual.h"
+#include "tests/lib/residual.h"
 
 #define N   4
 #define LD  6

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "judge.h"
+#include "cpu_ref/judge.h"
 #include "residual.h"
 
 struct dense {

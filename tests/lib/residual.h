@@ -7,22 +7,13 @@
  * names another. The ratio is infinite if a result is NaN or Inf, if pivots name no row, or if an order is not as documented; 0 if
  * there is nothing to judge. Inputs are finite. Elements that the routine does not read are not read here.
  */
-#ifndef ACCEL_CPU_REF_RESIDUAL_H
-#define ACCEL_CPU_REF_RESIDUAL_H
+#ifndef TESTS_RESIDUAL_H
+#define TESTS_RESIDUAL_H
 
-#include "equation.h"
+#include "cpu_ref/apply.h"
 
 /* LAPACK's test programs fail a result whose ratio is not below this (TESTING/dtest.in). */
 #define CPU_REF_RESIDUAL_THRESHOLD 30.0
-
-/* A column-major matrix in memory; only its triangle uplo, unless the structure is GENERAL. */
-struct view {
-    const void *ptr;
-    int64_t rows, cols, ld;
-    enum accel_dtype dtype;
-    enum structure structure;
-    char uplo;
-};
 
 /* Vectors are contiguous: tau of the routine's type, w and s of its real type. Pivots count from 1, as in LAPACK. op: 'N', 'T' or
  * 'C'. */

@@ -202,7 +202,7 @@ static void reflect(struct dense *x, const struct view *qr, const void *tau, int
 }
 
 /* x := op(Q) x, Q = H(1) ... H(k) */
-static void apply(struct dense *x, const struct view *qr, int64_t k, const void *tau, char op)
+static void apply_q(struct dense *x, const struct view *qr, int64_t k, const void *tau, char op)
 {
     for (int64_t i = 0; i < k; i++)
         reflect(x, qr, tau, op == 'N' ? k - 1 - i : i, op != 'N');
@@ -213,8 +213,8 @@ double residual_qr(const struct view *a, const struct view *qr, const void *tau)
     int64_t inner = accel_min(a->rows, a->cols);
     struct dense x = dense_of(a), product = triangle_of(qr, 'U', false, a->rows, a->cols),
                  q = identity(a->rows, inner);
-    apply(&product, qr, inner, tau, 'N');
-    apply(&q, qr, inner, tau, 'N');
+    apply_q(&product, qr, inner, tau, 'N');
+    apply_q(&q, qr, inner, tau, 'N');
     double r = worse(distance(&product, &x, count(a->rows) * norm(&x), a->dtype),
                      orthogonality(&q, a->dtype));
     free(x.at);
@@ -226,7 +226,7 @@ double residual_qr(const struct view *a, const struct view *qr, const void *tau)
 double residual_generated(const struct view *qr, const void *tau, const struct view *q)
 {
     struct dense expected = identity(q->rows, q->cols), got = dense_of(q);
-    apply(&expected, qr, qr->cols, tau, 'N');
+    apply_q(&expected, qr, qr->cols, tau, 'N');
     double r =
         worse(distance(&expected, &got, count(q->rows), q->dtype), orthogonality(&got, q->dtype));
     free(expected.at);
@@ -241,7 +241,7 @@ double residual_applied(char side, char op, const struct view *qr, const void *t
     /* C Q = (Q^H C^H)^H */
     struct dense c = dense_op(before, left ? 'N' : 'C'), got = dense_op(after, left ? 'N' : 'C');
     long double scale = count(accel_max(before->rows, before->cols)) * norm(&c);
-    apply(&c, qr, qr->cols, tau, (op == 'N') == left ? 'N' : 'C');
+    apply_q(&c, qr, qr->cols, tau, (op == 'N') == left ? 'N' : 'C');
     double r = distance(&c, &got, scale, before->dtype);
     free(c.at);
     free(got.at);
