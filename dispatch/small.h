@@ -8,7 +8,7 @@
 #include "ops/call.h"
 
 /* A power of two. As long as every size is below it, a cube of complex numbers takes one thread of the CPU less than the
- * GPU, with nominal figures. Constant, cheap. */
+ * GPU, at nominal rates. Constant, cheap. */
 uint64_t small_gate(void);
 
 /* Whether one size is below it. A negative one is none. */

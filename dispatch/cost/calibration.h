@@ -13,7 +13,7 @@
  *     ROUTINE 64x64x64:0.0210 512x512x512:0.0324
  *     checksum=0123456789abcdef
  *
- * The first line is the format's version. A section's header is its key: figures of another machine, library or thread
+ * The first line is the format's version. A section's header is its key: curves of another machine, library or thread
  * count are another section, and sections of several machines stand side by side. Its lines are values, and for a
  * routine the calls that were measured: the sizes m, n, k, nrhs that the routine has, and milliseconds (on the GPU
  * without the copies of operands). `kernels_ms` and `solver_ms` are what a routine's first call takes to load its kernels, and

@@ -325,7 +325,7 @@ void model_learn(struct model_curve *curve, const struct model_work *work, doubl
         curve->points = points;
 }
 
-/* ---- Nominal figures ---- */
+/* ---- Nominal curves ---- */
 
 /* ms for 10^6 elements, and for 10^9 operations */
 static double ms_per_element(const struct accel_routine *routine, double gbps)

@@ -188,7 +188,7 @@ step_unit() {
     local -a list=()
     for program in "$build"/tests/test_*; do
         case $program in
-        *.headers | */test_testgpu | */test_cuda_api | */test_two_devices) continue ;; # these are about the test GPU itself, and need it
+        *.headers | */test_testgpu | */test_cuda_api | */test_two_devices | */test_device) continue ;; # these are about the test GPU itself, and need it
         */test_gpu) list+=("test_gpu" "unit_job $program $driver") ;;
         *) list+=("${program##*/}" "unit_job $program") ;;
         esac

@@ -1,0 +1,328 @@
+/*
+ * Two devices of the dispatcher in one process, on the test GPU: what is learned of one, and what becomes of it, is nothing to the
+ * other.
+ */
+#include "tests/lib/devices.h"
+#include "tests/lib/routine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dispatch/cost/cost.h"
+#include "dispatch/run.h"
+#include "gpu/device.h"
+#include "ops/shape.h"
+
+enum { N = 512 };
+static const uintptr_t site = 4711;
+
+static char folder[] = "/tmp/accel-device-XXXXXX";
+static struct accel_settings settings = {
+    .on = true,
+    .memory_share = 0.5,
+    .devices = {.kind = ACCEL_DEVICES_LIST, .count = 1},
+};
+static const struct accel_ranks ranks = {.size = 1, .local_size = 1};
+static struct dispatch_device device[2];
+static double a[N * N], b[N * N], c[N * N];
+
+/* ---- A caller, with a library of one thread ---- */
+
+static int one_thread(const struct dispatch_library *library)
+{
+    (void)library;
+    return 1;
+}
+
+static bool run_nothing(const struct dispatch_library *library, const struct accel_call *call)
+{
+    (void)library;
+    (void)call;
+    return false;
+}
+
+static const struct dispatch_library *library_of(void *context)
+{
+    static const struct dispatch_library library = {
+        .name = "library", .threads = one_thread, .run = run_nothing};
+    (void)context;
+    return &library;
+}
+
+static unsigned long long no_loads(void)
+{
+    return 0;
+}
+
+static void succeed(void *context)
+{
+    (void)context;
+}
+
+static const struct dispatch_caller caller = {
+    .symbol = "dgemm_", .site = site, .library = library_of, .loads = no_loads, .succeed = succeed};
+
+/* ---- A call on a device ---- */
+
+static struct accel_call product(void)
+{
+    const int64_t size[ACCEL_DIMENSIONS] = {N, N, N, 0};
+    struct accel_call call;
+    shape_typical(&call, routine("dgemm"), size);
+    call.span[ACCEL_a].ptr = a;
+    call.span[ACCEL_b].ptr = b;
+    call.span[ACCEL_c].ptr = c;
+    call.scalar[ACCEL_alpha] = (struct accel_complex){1, 0};
+    call.scalar[ACCEL_beta] = (struct accel_complex){0, 0};
+    return call;
+}
+
+static struct accel_decision decide_on(int i)
+{
+    struct situation situation = {.device = &device[i]};
+    struct accel_call call = product();
+    survey(&call, &caller, &situation);
+    return situation.decision;
+}
+
+static void assert_decision(int i, bool gpu, enum accel_why why)
+{
+    const struct accel_decision decision = decide_on(i);
+    assert_string_equal(accel_why_name(decision.why), accel_why_name(why));
+    assert_int_equal(decision.gpu, gpu);
+}
+
+static bool run_on(int i, struct accel_record *record)
+{
+    struct situation situation = {.device = &device[i]};
+    struct accel_call call = product();
+    survey(&call, &caller, &situation);
+    *record = record_of(&call, caller.symbol, caller.site, situation.decision);
+    memset(c, 0, sizeof c);
+    return run_on_gpu(&call, &situation, &caller, record);
+}
+
+static void assert_computes(int i)
+{
+    struct accel_record record;
+    assert_decision(i, true, ACCEL_FASTER);
+    assert_true(run_on(i, &record));
+    assert_string_equal(record.ran, device[i].name);
+    for (int j = 0; j < N * N; j++)
+        assert_true(c[j] == 2.0 * N);
+}
+
+/* What the next call on a device comes to; of GPU_ERROR, this is to blame. */
+static const struct gpu_device_functions *functions;
+static enum gpu_status next_status;
+static enum gpu_blame next_blame;
+
+static enum gpu_status run_badly(struct gpu_device *on, const struct accel_call *call,
+                                 struct gpu_host *host)
+{
+    (void)call;
+    on->functions = functions;
+    host->blame = next_blame;
+    strcpy(host->failure, "told to fail");
+    return next_status;
+}
+
+static void fail_on(int i, enum gpu_status status, enum gpu_blame blame)
+{
+    static struct gpu_device_functions bad;
+    struct gpu_device *gpu = device_gpu(&device[i]);
+    struct accel_record record;
+    functions = gpu->functions;
+    bad = *functions;
+    bad.run = run_badly;
+    gpu->functions = &bad;
+    next_status = status;
+    next_blame = blame;
+    assert_false(run_on(i, &record));
+    assert_ptr_equal(gpu->functions, functions);
+    assert_string_equal(record.ran, "cpu");
+}
+
+/* ---- Both are fresh, and the routine is warm on them ---- */
+
+static int prepare(void **state)
+{
+    (void)state;
+    settings.cuda_dir = test_gpu();
+    for (int i = 0; i < N * N; i++) {
+        a[i] = 1;
+        b[i] = 2;
+    }
+    setenv("XDG_RUNTIME_DIR", mkdtemp(folder), 1);
+    contention_prepare();
+    cost_start(&settings, 1, true, false);
+    device_prepare(&settings, &ranks);
+    survey_start(&settings, 1, true);
+    run_start(&settings, true);
+    return 0;
+}
+
+static int start_both(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        memset(&device[i], 0, sizeof device[i]);
+        settings.devices.number[0] = i;
+        device_start_now(&device[i], DEVICE_WITHOUT_END);
+        if (device_state(&device[i]) != DEVICE_READY)
+            return -1;
+        warm_note(&device[i], routine("dgemm"));
+    }
+    return 0;
+}
+
+static int stop_both(void **state)
+{
+    char path[128];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/accel-%d-%s", folder, (int)geteuid(),
+                 gpu_info(device_gpu(&device[i]))->id);
+        unlink(path);
+        gpu_stop(device_gpu(&device[i]));
+    }
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    return rmdir(folder);
+}
+
+/* ---- Each has its own ---- */
+
+static void each_is_named_and_computes(void **state)
+{
+    (void)state;
+    assert_string_equal(device[0].name, "gpu0");
+    assert_string_equal(device[1].name, "gpu1");
+    assert_string_equal(device[1].cpu_name, "gpu1+cpu");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(device[i].memory_bytes, 512 << 20);
+        assert_computes(i);
+    }
+}
+
+static void each_has_its_own_curves(void **state)
+{
+    const struct accel_call call = product();
+    (void)state;
+    const double before = decide_on(0).est_gpu_ms;
+    assert_true(decide_on(1).est_gpu_ms == before);
+    assert_ptr_not_equal(atomic_load(&device[0].curves), atomic_load(&device[1].curves));
+    for (int i = 0; i < 50; i++)
+        cost_learn_gpu(atomic_load(&device[1].curves), &call, 1000);
+    assert_true(decide_on(0).est_gpu_ms == before);
+    assert_decision(0, true, ACCEL_FASTER);
+    assert_true(decide_on(1).est_gpu_ms > 10 * before);
+    assert_decision(1, false, ACCEL_SLOWER);
+}
+
+static void each_has_its_own_warm_routines(void **state)
+{
+    const struct timespec pause = {0, 10000000};
+    const struct accel_routine *dgemm = routine("dgemm");
+    (void)state;
+    memset(&device[1].warm, 0, sizeof device[1].warm);
+    assert_true(warm_cost_ms(&device[0], dgemm) == 0);
+    assert_true(warm_cost_ms(&device[1], dgemm) > 0);
+    assert_decision(0, true, ACCEL_FASTER);
+    decide_on(1); /* has it warmed up on a thread */
+    for (int i = 0; i < 1000 && (!warm_is(&device[1], dgemm) || device[1].warm.working); i++)
+        nanosleep(&pause, NULL);
+    assert_true(warm_is(&device[1], dgemm) && !device[1].warm.working);
+    assert_decision(1, true, ACCEL_FASTER);
+}
+
+static void each_has_its_own_contention(void **state)
+{
+    (void)state;
+    int number = contention_enter_gpu(&device[0].contention, 60000);
+    assert_decision(0, false, ACCEL_BUSY);
+    assert_decision(1, true, ACCEL_FASTER);
+    contention_leave_gpu(&device[0].contention, number);
+    assert_decision(0, true, ACCEL_FASTER);
+}
+
+static void each_has_its_own_lost_call_sites(void **state)
+{
+    const struct accel_call call = product();
+    const uint64_t key = regret_key(site, &call);
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        regret_note(&device[0].regret, key, 1000, 1);
+    assert_decision(0, false, ACCEL_SLOWER);
+    assert_decision(1, true, ACCEL_FASTER);
+}
+
+static void each_is_full_for_itself(void **state)
+{
+    (void)state;
+    fail_on(0, GPU_NO_MEMORY, GPU_BLAME_DEVICE);
+    assert_decision(0, false, ACCEL_NO_MEMORY);
+    assert_computes(1);
+}
+
+static void each_leaves_its_own_routines_alone(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        fail_on(i, GPU_ERROR, GPU_BLAME_ROUTINE);
+        assert_decision(i, false, ACCEL_ERROR);
+        assert_int_equal(device_state(&device[i]), DEVICE_READY);
+        if (i == 0)
+            assert_computes(1);
+    }
+}
+
+static void one_that_is_given_up_leaves_the_other(void **state)
+{
+    (void)state;
+    fail_on(0, GPU_ERROR, GPU_BLAME_DEVICE);
+    assert_int_equal(device_state(&device[0]), DEVICE_FAILED);
+    assert_decision(0, false, ACCEL_ERROR);
+    assert_int_equal(device_state(&device[1]), DEVICE_READY);
+    assert_false(device_has_failure(&device[1]));
+    assert_computes(1);
+}
+
+/* There is no device of this number. */
+static void one_that_is_absent_leaves_the_other(void **state)
+{
+    static struct dispatch_device absent;
+    (void)state;
+    settings.devices.number[0] = 7;
+    device_start_now(&absent, DEVICE_WITHOUT_END);
+    assert_int_equal(device_state(&absent), DEVICE_ABSENT);
+    assert_true(device_has_failure(&absent));
+    assert_string_not_equal(device_failure(&absent), "no reason known");
+    assert_string_equal(device_failure(&device[0]), "no reason known");
+    assert_computes(0);
+}
+
+int main(void)
+{
+    /* The library, which is not loaded yet, reads it as it comes. */
+    setenv("TESTGPU_DEVICES", "2", 1);
+    const struct CMUnitTest tests[] = {
+#define ON_BOTH(test) cmocka_unit_test_setup_teardown(test, start_both, stop_both)
+        ON_BOTH(each_is_named_and_computes),
+        ON_BOTH(each_has_its_own_curves),
+        ON_BOTH(each_has_its_own_warm_routines),
+        ON_BOTH(each_has_its_own_contention),
+        ON_BOTH(each_has_its_own_lost_call_sites),
+        ON_BOTH(each_is_full_for_itself),
+        ON_BOTH(each_leaves_its_own_routines_alone),
+        ON_BOTH(one_that_is_given_up_leaves_the_other),
+        ON_BOTH(one_that_is_absent_leaves_the_other),
+    };
+    return cmocka_run_group_tests(tests, prepare, remove_folder);
+}
