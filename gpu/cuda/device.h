@@ -1,5 +1,5 @@
 /*
- * A device of CUDA's, inside gpu/cuda/ and the GPU functions of ops/: its context, its streams and memory, and the way in and out of
+ * A device of CUDA's, inside gpu/cuda/: its context, its streams and memory, and the way in and out of
  * CUDA for one call.
  */
 #ifndef ACCEL_CUDA_DEVICE_H

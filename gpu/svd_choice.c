@@ -1,7 +1,7 @@
-/* Which of cuSOLVER's algorithms for singular values a matrix gets. */
+/* Which of the device's algorithms for singular values a matrix gets. */
 #include <stdatomic.h>
 
-#include "gpu/device.h"
+#include "device.h"
 
 const char *const gpu_svd_names[GPU_SVDS] = {
     [GPU_SVD_GESVD] = "gesvd", [GPU_SVD_GESVDP] = "gesvdp", [GPU_SVD_GESVDJ] = "gesvdj"};
