@@ -1,5 +1,7 @@
 #include "equation.h"
 
+#include "ops/shape.h"
+
 /* ---- Elements ---- */
 
 value stored_element(const struct stored *x, int64_t row, int64_t col)
@@ -93,13 +95,13 @@ static struct factor square(const struct equation_source *from, char op, enum st
 {
     struct factor a = factor(from, ACCEL_a, op);
     a.structure = structure;
-    a.uplo = from->call->flag[ACCEL_uplo];
+    a.uplo = from->call->blas.flag[ACCEL_uplo];
     return a;
 }
 
 static value scalar(const struct accel_call *call, enum accel_scalar which)
 {
-    return call->scalar[which].re + call->scalar[which].im * (value)_Complex_I;
+    return call->blas.scalar[which].re + call->blas.scalar[which].im * (value)_Complex_I;
 }
 
 /* ---- The operations ---- */
@@ -116,7 +118,7 @@ static enum structure symmetric(const struct equation_source *from)
 
 static enum structure triangular(const struct equation_source *from)
 {
-    return from->call->flag[ACCEL_diag] == 'U' ? UNIT_TRIANGULAR : TRIANGULAR;
+    return from->call->blas.flag[ACCEL_diag] == 'U' ? UNIT_TRIANGULAR : TRIANGULAR;
 }
 
 static void one_product(struct equation *e, value alpha, struct factor x, struct factor y,
@@ -130,8 +132,8 @@ static void one_product(struct equation *e, value alpha, struct factor x, struct
 void equation_gemm(struct equation *e, const struct equation_source *from)
 {
     const struct accel_call *call = from->call;
-    one_product(e, from->alpha, factor(from, ACCEL_a, call->flag[ACCEL_transa]),
-                factor(from, ACCEL_b, call->flag[ACCEL_transb]), call->size[ACCEL_k]);
+    one_product(e, from->alpha, factor(from, ACCEL_a, call->blas.flag[ACCEL_transa]),
+                factor(from, ACCEL_b, call->blas.flag[ACCEL_transb]), call->blas.size[ACCEL_k]);
 }
 
 /* symm, hemm, trmm, trsm: A, and a rectangle beside it. */
@@ -139,8 +141,8 @@ static void beside(struct equation *e, const struct equation_source *from, enum 
                    value alpha, struct factor rectangle)
 {
     const struct accel_call *call = from->call;
-    struct factor a = square(from, call->flag[ACCEL_trans], structure);
-    bool right = call->flag[ACCEL_side] == 'R';
+    struct factor a = square(from, call->blas.flag[ACCEL_trans], structure);
+    bool right = call->blas.flag[ACCEL_side] == 'R';
     one_product(e, alpha, right ? rectangle : a, right ? a : rectangle,
                 accel_call_size(call, ACCEL_order));
 }
@@ -174,8 +176,8 @@ static void row_beside(struct equation *e, const struct equation_source *from,
                        enum structure structure, value alpha, struct factor x)
 {
     static const char ops[] = "NTCR", transposed[] = "TNRC";
-    char op = from->call->flag[ACCEL_trans];
-    if (from->call->conjugated)
+    char op = from->call->blas.flag[ACCEL_trans];
+    if (from->call->blas.conjugated)
         op = 'R';
     op = transposed[strchr(ops, op ? op : 'N') - ops];
     one_product(e, alpha, x, square(from, op, structure), from->call->span[ACCEL_x].cols);
@@ -186,7 +188,7 @@ static void outer(struct equation *e, const struct equation_source *from, enum a
                   enum accel_matrix other, const char ops[2], bool two)
 {
     value alpha = scalar(from->call, ACCEL_alpha);
-    if (from->call->conjugated && two)
+    if (from->call->blas.conjugated && two)
         alpha = conjl(alpha);
     e->product[0] = (struct product){alpha, factor(from, one, ops[0]), factor(from, other, ops[1])};
     e->product[1] = (struct product){e->real_diagonal ? conjl(alpha) : alpha,
@@ -197,11 +199,11 @@ static void outer(struct equation *e, const struct equation_source *from, enum a
 /* syrk, herk, syr2k, her2k. */
 static void rank_k(struct equation *e, const struct equation_source *from, bool two)
 {
-    char op = from->call->flag[ACCEL_trans];
+    char op = from->call->blas.flag[ACCEL_trans];
     const char ops[2] = {op, op != 'N' ? 'N' : is_hermitian(from) ? 'C' : 'T'};
     e->real_diagonal = is_hermitian(from);
     e->symmetric = true;
-    e->inner = from->call->size[ACCEL_k];
+    e->inner = from->call->blas.size[ACCEL_k];
     outer(e, from, ACCEL_a, two ? ACCEL_b : ACCEL_a, ops, two);
 }
 
@@ -243,7 +245,7 @@ void equation_trsv(struct equation *e, const struct equation_source *from)
 static void rank_1(struct equation *e, const struct equation_source *from, bool hermitian, bool two,
                    enum accel_matrix other)
 {
-    bool conjugated = from->call->conjugated;
+    bool conjugated = from->call->blas.conjugated;
     const char ops[2] = {hermitian && conjugated ? 'C' : 'T', hermitian && !conjugated ? 'R' : 'N'};
     e->inner = 1;
     e->beta = 1;

@@ -226,8 +226,8 @@ static double judge_products(const struct accel_call *call, const void *before, 
     struct test test = {.dtype = call->routine->dtype};
     const bool batch = accel_is_batch(call->routine);
     double worst = 0;
-    int64_t longest =
-        accel_max(accel_max(call->size[ACCEL_m], call->size[ACCEL_n]), call->size[ACCEL_k]);
+    int64_t longest = accel_max(accel_max(call->blas.size[ACCEL_m], call->blas.size[ACCEL_n]),
+                                call->blas.size[ACCEL_k]);
     if (!vectors_open(&test.vectors, 8, longest, seed))
         return CPU_REF_NOT_JUDGED;
     for (int64_t i = 0; i < (batch ? call->batch : 1) && worst >= 0; i++) {
@@ -258,7 +258,7 @@ static double judge_all(const struct accel_call *call, const void *before)
     return cpu_ref_ratio(call, ACCEL_COLUMN_MAJOR, before) / CPU_REF_THRESHOLD;
 }
 
-double cpu_ref_verify(const struct accel_call *call, const void *const before[ACCEL_MATRICES],
+double cpu_ref_verify(const struct accel_call *call, const void *const before[ACCEL_SPANS],
                       uint64_t seed)
 {
     if (!accel_op_of(call->routine)->equation) /* LAPACK, other libraries */

@@ -28,11 +28,11 @@
  *   LAPACK     the length of the residual times r: 60 n u times the norms that LAPACK's test programs scale with
  * and for each, on top, the rounding of this test in double precision.
  */
-double cpu_ref_verify(const struct accel_call *call, const void *const before[ACCEL_MATRICES],
+double cpu_ref_verify(const struct accel_call *call, const void *const before[ACCEL_SPANS],
                       uint64_t seed);
 
 /* The same for LAPACK's routines; cpu_ref_verify() calls it. */
-double cpu_ref_verify_lapack(const struct accel_call *call,
-                             const void *const before[ACCEL_MATRICES], uint64_t seed);
+double cpu_ref_verify_lapack(const struct accel_call *call, const void *const before[ACCEL_SPANS],
+                             uint64_t seed);
 
 #endif

@@ -5,9 +5,10 @@
 static int64_t found(const struct test *t)
 {
     const struct accel_span *m = &t->call->span[ACCEL_found];
-    int64_t n = t->call->size[ACCEL_n];
-    return m->ptr && t->call->flag[ACCEL_range] ? accel_min(accel_max(accel_integer(m, 0), 0), n)
-                                                : n;
+    int64_t n = t->call->blas.size[ACCEL_n];
+    return m->ptr && t->call->blas.flag[ACCEL_range]
+               ? accel_min(accel_max(accel_integer(m, 0), 0), n)
+               : n;
 }
 
 static double trace_of(const struct view *a)
@@ -37,7 +38,7 @@ static void judge_spectrum(struct test *t, const struct view *a)
 /* The vectors: in Z, or in A's place. */
 static struct view vectors_of(const struct test *t)
 {
-    struct view z = test_result(t, t->call->flag[ACCEL_range] ? ACCEL_c : ACCEL_a);
+    struct view z = test_result(t, t->call->blas.flag[ACCEL_range] ? ACCEL_c : ACCEL_a);
     z.cols = found(t);
     return z;
 }
@@ -45,7 +46,7 @@ static struct view vectors_of(const struct test *t)
 void check_syev(struct test *t)
 {
     const struct view a = test_mirrored(t, test_input(t, ACCEL_a));
-    if (t->call->flag[ACCEL_jobz] != 'V') {
+    if (t->call->blas.flag[ACCEL_jobz] != 'V') {
         judge_spectrum(t, &a);
         return;
     }
@@ -64,12 +65,12 @@ void check_sygv(struct test *t)
     const struct view a = test_mirrored(t, test_input(t, ACCEL_a)),
                       b = test_mirrored(t, test_input(t, ACCEL_b));
     const struct factored given = factored_plain(b);
-    const int64_t itype = t->call->size[ACCEL_itype];
+    const int64_t itype = t->call->blas.size[ACCEL_itype];
     const double worst = t->worst;
     struct factored factor;
     factored_open_cholesky(t, &factor, test_result(t, ACCEL_b));
     factored_judge_same(t, &given, &factor);
-    if (t->call->flag[ACCEL_jobz] != 'V') {
+    if (t->call->blas.flag[ACCEL_jobz] != 'V') {
         if (t->worst <= 1)
             t->worst = worst;
         return;

@@ -64,7 +64,7 @@ static double *cholesky_times(struct test *t, const struct factored *f, char op,
 
 void factored_open_cholesky(struct test *t, struct factored *f, struct view factor)
 {
-    factor = view_shaped(factor, TRIANGULAR, t->call->flag[ACCEL_uplo]);
+    factor = view_shaped(factor, TRIANGULAR, t->call->blas.flag[ACCEL_uplo]);
     double square = sum_of_squares(&factor);
     *f = (struct factored){factor, NULL, cholesky_times, square};
 }
@@ -235,7 +235,7 @@ void check_getrs(struct test *t)
 {
     struct factored f;
     if (open_lu(t, &f, test_input(t, ACCEL_a)))
-        judge_solution(t, &f, t->call->flag[ACCEL_trans]);
+        judge_solution(t, &f, t->call->blas.flag[ACCEL_trans]);
 }
 
 void check_getri(struct test *t)
@@ -287,14 +287,14 @@ void check_potri(struct test *t)
 
 static struct view triangle(const struct test *t, struct view x)
 {
-    return view_shaped(x, t->call->flag[ACCEL_diag] == 'U' ? UNIT_TRIANGULAR : TRIANGULAR,
-                       t->call->flag[ACCEL_uplo]);
+    return view_shaped(x, t->call->blas.flag[ACCEL_diag] == 'U' ? UNIT_TRIANGULAR : TRIANGULAR,
+                       t->call->blas.flag[ACCEL_uplo]);
 }
 
 void check_trtrs(struct test *t)
 {
     const struct factored given = factored_plain(triangle(t, test_input(t, ACCEL_a)));
-    judge_solution(t, &given, t->call->flag[ACCEL_trans]);
+    judge_solution(t, &given, t->call->blas.flag[ACCEL_trans]);
 }
 
 void check_trtri(struct test *t)

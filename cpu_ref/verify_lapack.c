@@ -5,7 +5,7 @@
 void check_lacpy(struct test *t)
 {
     const struct view a = test_input(t, ACCEL_a), b = test_result(t, ACCEL_b);
-    const char uplo = t->call->flag[ACCEL_uplo];
+    const char uplo = t->call->blas.flag[ACCEL_uplo];
     const size_t size = accel_dtype_size(t->dtype);
     bool same = true;
     for (int64_t col = 0; col < a.cols && same; col++) {
@@ -26,7 +26,7 @@ static bool are_inputs_numbers(const struct test *t)
         if (!x->ptr || x->access == ACCEL_WRITE || x->dtype > ACCEL_BFLOAT16)
             continue;
         struct view view = test_input(t, (enum accel_matrix)i);
-        const char uplo = i == ACCEL_a ? t->call->flag[ACCEL_uplo] : x->triangle;
+        const char uplo = i == ACCEL_a ? t->call->blas.flag[ACCEL_uplo] : x->triangle;
         if (uplo == 'U' || uplo == 'L')
             view = view_shaped(view, SYMMETRIC, uplo);
         if (!(view_norm(&view) < 1 / least_moderate(t->dtype)))
@@ -35,8 +35,8 @@ static bool are_inputs_numbers(const struct test *t)
     return true;
 }
 
-double cpu_ref_verify_lapack(const struct accel_call *call,
-                             const void *const before[ACCEL_MATRICES], uint64_t seed)
+double cpu_ref_verify_lapack(const struct accel_call *call, const void *const before[ACCEL_SPANS],
+                             uint64_t seed)
 {
     cpu_ref_check *const check = accel_op_of(call->routine)->check;
     struct test t = {.call = call,
@@ -45,7 +45,7 @@ double cpu_ref_verify_lapack(const struct accel_call *call,
                      .parts = parts_of(call->routine->dtype),
                      .worst = CPU_REF_NOT_JUDGED};
     for (int i = 0; i < ACCEL_DIMENSIONS; i++)
-        t.order = accel_max(t.order, call->size[i]);
+        t.order = accel_max(t.order, call->blas.size[i]);
     if (!are_inputs_numbers(&t) || !vectors_open(&t.vectors, 24, t.order, seed))
         return CPU_REF_NOT_JUDGED;
     if (check)

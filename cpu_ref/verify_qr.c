@@ -42,7 +42,7 @@ void check_orgqr(struct test *t)
     const double *x = test_random_vector(t, q.cols);
     double *y = test_times(t, &q, 'N', x), *z = test_new_vector(t, q.rows);
     memcpy(z, x, (size_t)(q.cols * t->parts) * sizeof *z);
-    reflect(t, &qr, t->call->size[ACCEL_k], 'N', z);
+    reflect(t, &qr, t->call->blas.size[ACCEL_k], 'N', z);
     test_subtract(t, y, z, q.rows);
     test_judge(t, y, q.rows, 1);
 }
@@ -51,8 +51,8 @@ void check_ormqr(struct test *t)
 {
     const struct view qr = test_input(t, ACCEL_a), c = test_input(t, ACCEL_c),
                       got = test_result(t, ACCEL_c);
-    const bool left = t->call->flag[ACCEL_side] == 'L';
-    const char op = t->call->flag[ACCEL_trans];
+    const bool left = t->call->blas.flag[ACCEL_side] == 'L';
+    const char op = t->call->blas.flag[ACCEL_trans];
     double *x = test_random_vector(t, c.cols), *y = test_times(t, &got, 'N', x);
     if (!left)
         reflect(t, &qr, qr.cols, op, x);
@@ -69,7 +69,7 @@ void check_gels(struct test *t)
 {
     const struct view a = test_input(t, ACCEL_a), all_b = test_input(t, ACCEL_b),
                       all_x = test_result(t, ACCEL_b);
-    const char op = t->call->flag[ACCEL_trans] ? t->call->flag[ACCEL_trans] : 'N';
+    const char op = t->call->blas.flag[ACCEL_trans] ? t->call->blas.flag[ACCEL_trans] : 'N';
     const int64_t rows = op == 'N' ? a.rows : a.cols, cols = op == 'N' ? a.cols : a.rows;
     const struct view b = view_part(&all_b, 0, rows, 0, all_b.cols),
                       x = view_part(&all_x, 0, cols, 0, all_x.cols);
@@ -82,7 +82,8 @@ void check_gels(struct test *t)
     if (rows <= cols && full) {
         test_judge(t, y, rows, scale);
     } else {
-        double rest = full ? 0 : greater_of(t->call->scalar[ACCEL_rcond].re, 0) / test_tolerance(t);
+        double rest =
+            full ? 0 : greater_of(t->call->blas.scalar[ACCEL_rcond].re, 0) / test_tolerance(t);
         test_judge(t, test_times(t, &a, op == 'N' ? 'C' : 'N', y), cols, size * scale * (1 + rest));
     }
 }

@@ -1,5 +1,7 @@
 #include "verify_test.h"
 
+#include "ops/lapack/shape.h"
+
 void singular_judge_values(struct test *t, const struct view *a)
 {
     const struct accel_span *s = &t->call->span[ACCEL_x];
@@ -13,7 +15,7 @@ void singular_judge_values(struct test *t, const struct view *a)
 static struct view singular_vectors(const struct test *t, enum accel_flag job,
                                     enum accel_matrix own, int64_t values)
 {
-    char wanted = accel_job_of(t->call, job);
+    char wanted = lapack_job_of(t->call, job);
     struct view none = {NULL, 0, 0, 1, t->dtype, GENERAL, 0};
     if (wanted == 'A' || wanted == 'S')
         return test_result(t, own);

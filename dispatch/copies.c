@@ -12,7 +12,7 @@ bool copies_host_can_reach(const struct accel_span *x)
 
 bool copies_host_can_read(const struct accel_call *call)
 {
-    for (int i = 0; i < ACCEL_MATRICES; i++)
+    for (int i = 0; i < ACCEL_SPANS; i++)
         if (!copies_host_can_reach(&call->span[i]))
             return false;
     return true;
@@ -43,7 +43,8 @@ static void *make_copy(struct gpu_device *gpu, struct accel_span *x)
 /* laswp does not say how many rows its matrix has: those that it exchanges. Once the exchanges are in host memory. */
 static int64_t rows_of_laswp(const struct accel_call *call)
 {
-    int64_t k1 = call->size[ACCEL_k1], k2 = call->size[ACCEL_k2], inc = call->size[ACCEL_incx];
+    int64_t k1 = call->blas.size[ACCEL_k1], k2 = call->blas.size[ACCEL_k2],
+            inc = call->blas.size[ACCEL_incx];
     int64_t rows = k2;
     for (int64_t k = k1; k <= k2; k++)
         rows = accel_max(
@@ -55,7 +56,7 @@ int64_t copies_written_cols(const struct accel_call *call, int i)
 {
     const struct accel_span *found = &call->span[ACCEL_found];
     int64_t cols = call->span[i].cols;
-    if (!call->flag[ACCEL_range] || (i != ACCEL_c && i != ACCEL_x))
+    if (!call->blas.flag[ACCEL_range] || (i != ACCEL_c && i != ACCEL_x))
         return cols;
     int64_t m = accel_integer(found, 0);
     return m < 0 ? 0 : m < cols ? m : cols;
@@ -83,9 +84,9 @@ static bool run_one_on_copies(struct gpu_device *gpu, const struct accel_call *c
                               const struct dispatch_caller *caller)
 {
     struct accel_call on_copies = *call;
-    void *copies[ACCEL_MATRICES] = {NULL};
+    void *copies[ACCEL_SPANS] = {NULL};
     bool right = true;
-    for (int i = ACCEL_MATRICES; right && i-- > 0;) { /* the matrices last */
+    for (int i = ACCEL_SPANS; right && i-- > 0;) { /* the matrices last */
         if (i == ACCEL_a && accel_op_of(call->routine)->unbounded)
             on_copies.span[i].rows = rows_of_laswp(&on_copies);
         if (!copies_host_can_reach(&call->span[i]))
@@ -93,7 +94,7 @@ static bool run_one_on_copies(struct gpu_device *gpu, const struct accel_call *c
     }
     if (right)
         caller->original(caller->context, &on_copies);
-    for (int i = 0; i < ACCEL_MATRICES; i++) {
+    for (int i = 0; i < ACCEL_SPANS; i++) {
         if (right && copies[i] && (call->span[i].access & ACCEL_WRITE))
             right = store_copy(gpu, &on_copies, call, i, copies[i]);
         free(copies[i]);

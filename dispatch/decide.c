@@ -55,7 +55,7 @@ static bool is_aligned(const struct accel_span *x, int64_t batch)
 /* What only a call that would run on the GPU is looked at for. */
 static bool suits_gpu(const struct accel_call *call)
 {
-    for (int i = 0; i < ACCEL_MATRICES; i++)
+    for (int i = 0; i < ACCEL_SPANS; i++)
         if (!is_aligned(&call->span[i], call->batch))
             return false;
     return !overlap_in_call(call);
@@ -73,10 +73,10 @@ static bool is_supported(const struct accel_call *call)
     /* OpenBLAS's extension: for others it is an error. Row-major calls of Level 2 become the same. */
     for (int i = 0; i < call->routine->args; i++) {
         const struct accel_arg *arg = &call->routine->arg[i];
-        if (arg->kind == ACCEL_ARG_FLAG && arg->slot != ACCEL_side && call->given[i] == 'R')
+        if (arg->kind == ACCEL_ARG_FLAG && arg->slot != ACCEL_side && call->blas.given[i] == 'R')
             return false;
     }
-    for (int i = 0; i < ACCEL_MATRICES; i++) {
+    for (int i = 0; i < ACCEL_SPANS; i++) {
         const struct accel_span *x = &call->span[i];
         if (x->place == ACCEL_REMOTE || accel_extent(x, x->array ? 1 : call->batch) < 0)
             return false;
@@ -108,7 +108,7 @@ static bool must_move(const struct accel_call *call)
 
 static bool on_device(const struct accel_call *call)
 {
-    for (int i = 0; i < ACCEL_MATRICES; i++)
+    for (int i = 0; i < ACCEL_SPANS; i++)
         if (call->span[i].place == ACCEL_DEVICE)
             return true;
     return false;

@@ -109,12 +109,6 @@ struct dispatch_attention dispatch_attention(void)
 
 /* ---- A call ---- */
 
-/* Then the original is not to be called with all that the caller passed. */
-static bool is_part(const struct accel_call *call)
-{
-    return call->groups > 1;
-}
-
 bool dispatch_would_run(struct accel_call *call, const struct dispatch_caller *caller)
 {
     struct situation situation = {.device = &device};
@@ -143,11 +137,11 @@ static bool run_on_cpu(const struct accel_call *call, const struct situation *si
     record->ms = -1;
     /* It may leave by longjmp or by an exception, from its error handler. */
     if (record->decision.why == ACCEL_BAD_ARGUMENT || !caller->forward ||
-        (readable && record->why == ACCEL_UNSUPPORTED && !is_part(call))) {
+        (readable && record->why == ACCEL_UNSUPPORTED && !caller->part)) {
         report_decision(record);
         return false;
     }
-    if (readable && !report_takes(record) && !is_part(call) && !run_is_worth_watching(situation))
+    if (readable && !report_takes(record) && !caller->part && !run_is_worth_watching(situation))
         return false;
     if (readable)
         run_forward(call, situation, caller, record);
@@ -166,7 +160,7 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
     }
     refuse_settings(&settings);
     survey_rule_out_gpu(&device, call, caller);
-    if (caller->forward && !is_part(call) &&
+    if (caller->forward && !caller->part &&
         (dispatch_attention().level == DISPATCH_SEE_NOTHING || survey_is_trifle(call, caller)))
         return false;
     survey(call, caller, &situation);

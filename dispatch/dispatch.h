@@ -41,6 +41,8 @@ struct dispatch_caller {
         void); /* a number that changes when the program has loaded something */
     /* Whether a loaded object's path is such a one. */
     bool (*loaded)(bool (*is)(const char *path));
+    bool
+        part; /* the call is a part of what was passed: the original is not to be called with all of that */
     /* The original, with the caller's own arguments. NULL: the caller will do that for this call and others at
      * once, where it does not run on the GPU. */
     void (*forward)(void *context);

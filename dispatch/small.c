@@ -39,7 +39,7 @@ bool small_is(const struct accel_call *call)
     if (!accel_is_blas(call->routine))
         return false;
     for (int i = 0; i < ACCEL_DIMENSIONS; i++)
-        if (!small_is_size(call->size[i]) && !(i == ACCEL_k && call->span[ACCEL_a].array))
+        if (!small_is_size(call->blas.size[i]) && !(i == ACCEL_k && call->span[ACCEL_a].array))
             return false;
     return true;
 }
@@ -49,7 +49,7 @@ bool small_is_trifle(const struct accel_call *call)
     double sum = call->routine->flops(call);
     if (call->batch != 1)
         return false;
-    for (int i = 0; i < ACCEL_MATRICES; i++)
+    for (int i = 0; i < ACCEL_SPANS; i++)
         sum += (double)call->span[i].rows * (double)call->span[i].cols * 8;
     return sum * 1e-6 < ACCEL_LAUNCH_MS / 2 && sum >= 0;
 }

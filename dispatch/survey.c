@@ -107,7 +107,7 @@ static void see_to_gpu(const struct accel_call *call, struct situation *situatio
                          copies_host_can_read(call) ? DEVICE_SOME_SECONDS : DEVICE_WITHOUT_END);
         if (!copies_host_can_read(call)) /* whose context they belong to is known only now */
             gpu_locate(device_gpu(device), ((struct accel_call *)(uintptr_t)call)->span,
-                       ACCEL_MATRICES, call->batch);
+                       ACCEL_SPANS, call->batch);
         decide_now(call, situation);
     } else if (decision->gpu) {
         device_note_gain(device, decision->est_cpu_ms - decision->est_own_ms);
@@ -151,7 +151,7 @@ bool survey_is_trifle(const struct accel_call *call, const struct dispatch_calle
 
 static bool all_on_host(const struct accel_call *call)
 {
-    for (int i = 0; i < ACCEL_MATRICES; i++)
+    for (int i = 0; i < ACCEL_SPANS; i++)
         if (call->span[i].place != ACCEL_HOST)
             return false;
     return true;
@@ -169,7 +169,7 @@ static void locate(struct dispatch_device *device, struct accel_call *call,
         sees_cuda(caller);
     if ((device_state_has_memory(now) || (may_start && atomic_load(&program_uses_cuda))) &&
         !accel_call_fault(call) && !accel_is_rows_of_lapack(call)) {
-        gpu_locate(device_gpu(device), call->span, ACCEL_MATRICES, call->batch);
+        gpu_locate(device_gpu(device), call->span, ACCEL_SPANS, call->batch);
         if (!all_on_host(call))
             atomic_store(&program_uses_cuda, true);
     }

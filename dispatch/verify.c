@@ -8,6 +8,7 @@
 #include "copies.h"
 #include "cpu_ref/verify.h"
 #include "ops/op.h"
+#include "ops/shape.h"
 #include "base/say.h"
 #include "report/record.h"
 
@@ -78,7 +79,7 @@ void verify_begin(struct verification *verification, struct gpu_device *gpu,
     *verification = (struct verification){.on = is_due(settings), .gpu = gpu};
     if (!is_known(call))
         return;
-    for (int i = 0; verification->on && i < ACCEL_MATRICES; i++) {
+    for (int i = 0; verification->on && i < ACCEL_SPANS; i++) {
         const struct accel_span *x = &call->span[i];
         if (!x->ptr || !(x->access & ACCEL_WRITE) || !accel_is_read(call, x) || accel_bytes(x) == 0)
             continue;
@@ -92,7 +93,7 @@ void verify_begin(struct verification *verification, struct gpu_device *gpu,
 
 void verify_end(struct verification *verification)
 {
-    for (int i = 0; i < ACCEL_MATRICES; i++)
+    for (int i = 0; i < ACCEL_SPANS; i++)
         free(verification->before[i]);
     *verification = (struct verification){.on = false};
 }
@@ -122,22 +123,21 @@ static void trim(struct accel_call *call)
 
 /* One call whose operands the host reads, or has copies of. */
 static double judge_one(struct gpu_device *gpu, const struct accel_call *call,
-                        void *const before[ACCEL_MATRICES])
+                        void *const before[ACCEL_SPANS])
 {
     static _Atomic uint64_t seed;
     struct accel_call on_host = *call;
-    void *copies[ACCEL_MATRICES] = {NULL};
+    void *copies[ACCEL_SPANS] = {NULL};
     bool there = true;
-    for (int i = ACCEL_MATRICES;
-         there && i-- > 0;) { /* the count of what was found before the rest */
-        if (i == ACCEL_y)     /* the count is there */
+    for (int i = ACCEL_SPANS; there && i-- > 0;) { /* the count of what was found before the rest */
+        if (i == ACCEL_y)                          /* the count is there */
             trim(&on_host);
         there = fetch_span(gpu, &on_host.span[i], &copies[i]);
     }
     double ratio = CPU_REF_NOT_JUDGED;
     if (there)
         ratio = cpu_ref_verify(&on_host, (const void *const *)before, atomic_fetch_add(&seed, 1));
-    for (int i = 0; i < ACCEL_MATRICES; i++)
+    for (int i = 0; i < ACCEL_SPANS; i++)
         free(copies[i]);
     return ratio;
 }
@@ -154,8 +154,8 @@ double verify_judge(const struct verification *verification, const struct accel_
     int64_t products = batch ? call->batch : 1;
     for (int64_t i = 0; i < products && worst >= 0; i++) {
         const struct accel_call product = batch ? accel_products_of(call, i, 1) : *call;
-        void *before[ACCEL_MATRICES];
-        for (int k = 0; k < ACCEL_MATRICES; k++) {
+        void *before[ACCEL_SPANS];
+        for (int k = 0; k < ACCEL_SPANS; k++) {
             char *saved = verification->before[k];
             before[k] = saved ? saved + i * accel_bytes(&call->span[k]) : NULL;
         }
@@ -167,7 +167,7 @@ double verify_judge(const struct verification *verification, const struct accel_
 
 bool verify_restore(const struct verification *verification, const struct accel_call *call)
 {
-    for (int i = 0; i < ACCEL_MATRICES; i++) {
+    for (int i = 0; i < ACCEL_SPANS; i++) {
         const struct accel_span *x = &call->span[i];
         const char *saved = verification->before[i];
         for (int64_t k = 0; saved && k < count_of(call, x); k++) {

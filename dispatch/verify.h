@@ -11,7 +11,7 @@
 struct verification {
     bool on;
     struct gpu_device *gpu;
-    void *before[ACCEL_MATRICES]; /* packed; NULL where nothing is read there */
+    void *before[ACCEL_SPANS]; /* packed; NULL where nothing is read there */
 };
 
 /* Before the GPU has the call: saves its inputs, if it is among those that are to be verified. Without memory for that, the call

@@ -1,6 +1,8 @@
 #include "names.h"
 
 #include "op.h"
+#include "shape.h"
+#include "ops/lapack/shape.h"
 
 #include "manglings.def"
 
@@ -9,11 +11,11 @@
 #define FLOPS(name, dtype, flop_count)                                                             \
     static double flops_##name(const struct accel_call *call)                                      \
     {                                                                                              \
-        double m = (double)call->size[ACCEL_m], n = (double)call->size[ACCEL_n],                   \
-               k = (double)call->size[ACCEL_k],                                                    \
+        double m = (double)call->blas.size[ACCEL_m], n = (double)call->blas.size[ACCEL_n],         \
+               k = (double)call->blas.size[ACCEL_k],                                               \
                order = (double)accel_call_size(call, ACCEL_order), batch = (double)call->batch,    \
-               nrhs = (double)call->size[ACCEL_nrhs], mn = m < n ? m : n, mx = m < n ? n : m,      \
-               vectors = accel_wants_vectors(call) ? 1 : 0;                                        \
+               nrhs = (double)call->blas.size[ACCEL_nrhs], mn = m < n ? m : n, mx = m < n ? n : m, \
+               vectors = lapack_wants_vectors(call) ? 1 : 0;                                       \
         (void)m, (void)k, (void)order, (void)batch, (void)nrhs, (void)mn, (void)mx, (void)vectors; \
         return (flop_count) * (accel_is_complex(ACCEL_##dtype) ? 4 : 1);                           \
     }

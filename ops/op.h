@@ -80,9 +80,11 @@ struct accel_op {
     bool (*accepts)(const struct accel_provider *provider);
     /* Words of arguments that it has on the stack. */
     size_t stack_words;
-    /* Fills in the operands, the sizes that the cost depends on, and call->own, in a call where all else is that of a single
-     * product. False where the arguments are not understood: the original has the call, untouched. */
+    /* Fills in the spans and call->own, in a call where all else is that of a single product. False where the arguments are not
+     * understood: the original has the call, untouched. */
     bool (*parse)(struct accel_call *call, const struct accel_passed *passed);
+    /* The sizes that the cost depends on, ACCEL_DIMENSIONS of them; 0: there is no such size. */
+    const int64_t *(*sizes)(const struct accel_call *call);
     /* Real floating-point operations of a call. */
     double (*flops)(const struct accel_call *call);
     /* The log's fields that say what was called. */
@@ -117,6 +119,12 @@ struct accel_op {
 
 /* As the operation has it. */
 double accel_op_flops(const struct accel_call *call);
+
+/* The sizes that the cost of a call depends on: of BLAS and LAPACK m, n, k and nrhs. 0: the routine has no such size. */
+const int64_t *accel_sizes(const struct accel_call *call);
+
+/* The log's fields that say what was called. */
+void accel_describe(const struct accel_call *call, const struct accel_fields *fields);
 
 /* In the order of ops.def. */
 extern const struct accel_op *const accel_ops[];
@@ -170,7 +178,7 @@ static inline bool accel_uses_solver(const struct accel_routine *routine)
  * original's. */
 static inline bool accel_is_rows_of_lapack(const struct accel_call *call)
 {
-    return call->layout == ACCEL_ROW_MAJOR && accel_is_lapack(call->routine);
+    return call->blas.layout == ACCEL_ROW_MAJOR && accel_is_lapack(call->routine);
 }
 
 #endif

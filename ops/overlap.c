@@ -151,7 +151,7 @@ static bool shares_with_others(const struct accel_call *call, const struct accel
 {
     if (!has_elements(x))
         return false;
-    for (const struct accel_span *y = call->span; y < call->span + ACCEL_MATRICES; y++)
+    for (const struct accel_span *y = call->span; y < call->span + ACCEL_SPANS; y++)
         if (y != x && has_elements(y) && !x->array == !y->array &&
             (ordered ? arrays_share(x, ordered, y, call->batch) : strides_share(x, y, call->batch)))
             return true;
@@ -171,7 +171,7 @@ static bool is_shared(const struct accel_call *call, const struct accel_span *x)
 
 bool overlap_in_call(const struct accel_call *call)
 {
-    for (const struct accel_span *x = call->span; x < call->span + ACCEL_MATRICES; x++)
+    for (const struct accel_span *x = call->span; x < call->span + ACCEL_SPANS; x++)
         if ((x->access & ACCEL_WRITE) && is_shared(call, x))
             return true;
     return false;

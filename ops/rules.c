@@ -1,5 +1,6 @@
 #include "rules.h"
 
+#include "shape.h"
 #include "ops/lapack/rules.h"
 
 static bool is_faulty(const struct accel_call *call, int i)
@@ -8,9 +9,9 @@ static bool is_faulty(const struct accel_call *call, int i)
     const struct accel_span *x = &call->span[accel_span_of(arg)];
     switch (arg->kind) {
     case ACCEL_ARG_FLAG:
-        return call->flag[arg->slot] == '?';
+        return call->blas.flag[arg->slot] == '?';
     case ACCEL_ARG_SIZE:
-        return call->size[arg->slot] < 0;
+        return call->blas.size[arg->slot] < 0;
     case ACCEL_ARG_LD:
         return x->ld < 1 || x->ld < x->rows;
     case ACCEL_ARG_INC:
@@ -18,7 +19,7 @@ static bool is_faulty(const struct accel_call *call, int i)
     case ACCEL_ARG_BATCH:
         return call->batch < 0;
     case ACCEL_ARG_GROUPS:
-        return call->groups < 0;
+        return call->blas.groups < 0;
     default:
         return false;
     }
@@ -28,7 +29,9 @@ static bool is_faulty(const struct accel_call *call, int i)
 static const char *argument_fault(const struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
-    if (call->layout == ACCEL_NO_LAYOUT)
+    if (!accel_is_blas(routine))
+        return NULL;
+    if (call->blas.layout == ACCEL_NO_LAYOUT)
         return "layout";
     if (accel_is_rows_of_lapack(call))
         return NULL; /* its shapes are not these; it is not ours */
@@ -41,7 +44,7 @@ static const char *argument_fault(const struct accel_call *call)
 /* Whether LAPACK's own rules are for this call. */
 static bool is_lapack_call(const struct accel_call *call)
 {
-    return accel_is_lapack(call->routine) && call->layout != ACCEL_NO_LAYOUT &&
+    return accel_is_lapack(call->routine) && call->blas.layout != ACCEL_NO_LAYOUT &&
            !accel_is_rows_of_lapack(call);
 }
 
@@ -64,7 +67,7 @@ bool accel_call_touches_nothing(const struct accel_call *call)
         return lapack_is_empty(call);
     for (int i = 0; i < routine->args; i++) /* with k = 0, C is scaled */
         if (routine->arg[i].kind == ACCEL_ARG_SIZE && routine->arg[i].slot != ACCEL_k &&
-            call->size[routine->arg[i].slot] == 0)
+            call->blas.size[routine->arg[i].slot] == 0)
             return true;
     return call->batch == 0;
 }
@@ -75,7 +78,7 @@ bool accel_call_looks_at(const struct accel_call *call, const struct accel_arg *
         return false;
     if (accel_is_lapack(call->routine))
         return lapack_looks_at(call, arg);
-    bool adds = !accel_has_size(call->routine, ACCEL_k) || call->size[ACCEL_k] > 0;
+    bool adds = !accel_has_size(call->routine, ACCEL_k) || call->blas.size[ACCEL_k] > 0;
     return !accel_call_touches_nothing(call) && (adds || arg->slot != ACCEL_alpha);
 }
 
@@ -85,7 +88,7 @@ bool accel_call_empty(const struct accel_call *call)
     if (accel_is_lapack(routine))
         return lapack_is_empty(call);
     for (int i = 0; i < routine->args; i++)
-        if (routine->arg[i].kind == ACCEL_ARG_SIZE && call->size[routine->arg[i].slot] == 0)
+        if (routine->arg[i].kind == ACCEL_ARG_SIZE && call->blas.size[routine->arg[i].slot] == 0)
             return true;
     return call->batch == 0 || accel_adds_nothing(call);
 }

@@ -1,8 +1,47 @@
 #include "shape.h"
 
 #include "op.h"
+#include "ops/lapack/shape.h"
 
 #include <string.h>
+
+int64_t accel_call_size(const struct accel_call *call, int which)
+{
+    if (which == ACCEL_order)
+        which = call->blas.flag[ACCEL_side] == 'R' ? ACCEL_n : ACCEL_m;
+    return which < ACCEL_SIZES ? call->blas.size[which] : lapack_size(call, which);
+}
+
+bool accel_has_size(const struct accel_routine *routine, enum accel_size size)
+{
+    for (int i = 0; i < routine->args; i++)
+        if (routine->arg[i].kind == ACCEL_ARG_SIZE && routine->arg[i].slot == size)
+            return true;
+    return false;
+}
+
+bool accel_has_scalar(const struct accel_routine *routine, enum accel_scalar scalar)
+{
+    for (int i = 0; i < routine->args; i++)
+        if ((routine->arg[i].kind == ACCEL_ARG_SCALAR || routine->arg[i].kind == ACCEL_ARG_REAL) &&
+            routine->arg[i].slot == scalar)
+            return true;
+    return false;
+}
+
+bool accel_adds_nothing(const struct accel_call *call)
+{
+    return accel_has_scalar(call->routine, ACCEL_alpha) &&
+           accel_is_zero(call->blas.scalar[ACCEL_alpha]);
+}
+
+bool accel_is_read(const struct accel_call *call, const struct accel_span *x)
+{
+    if (x->access == ACCEL_WRITE)
+        return false;
+    return x->access == ACCEL_READ || !accel_has_scalar(call->routine, ACCEL_beta) ||
+           !accel_is_zero(call->blas.scalar[ACCEL_beta]);
+}
 
 /* An operand's type, of those that the table names. */
 static enum accel_dtype dtype_of(const struct accel_call *call, const struct accel_arg *arg)
@@ -13,7 +52,7 @@ static enum accel_dtype dtype_of(const struct accel_call *call, const struct acc
     case ACCEL_REALS:
         return accel_real_dtype(call->routine->dtype);
     case ACCEL_INTEGERS:
-        return call->width == 64 ? ACCEL_INT64 : ACCEL_INT32;
+        return call->blas.width == 64 ? ACCEL_INT64 : ACCEL_INT32;
     default:
         return (enum accel_dtype)arg->dtype;
     }
@@ -26,7 +65,7 @@ static bool is_operand(const struct accel_arg *arg)
 
 static bool is_transposed(const struct accel_call *call, const struct accel_arg *arg)
 {
-    char flag = arg->transposed_by == ACCEL_noflag ? 'N' : call->flag[arg->transposed_by];
+    char flag = arg->transposed_by == ACCEL_noflag ? 'N' : call->blas.flag[arg->transposed_by];
     return flag != 'N' && flag != 'R';
 }
 
@@ -47,8 +86,8 @@ void shape_operands(struct accel_call *call)
         x->cols = matrix ? accel_call_size(call, transposed ? arg->rows : arg->cols) : first;
         x->access = (enum accel_access)arg->access;
         x->dtype = dtype_of(call, arg);
-        if (triangles >> arg->slot & 1 && call->flag[ACCEL_uplo] != '*')
-            x->triangle = call->flag[ACCEL_uplo];
+        if (triangles >> arg->slot & 1 && call->blas.flag[ACCEL_uplo] != '*')
+            x->triangle = call->blas.flag[ACCEL_uplo];
     }
 }
 
@@ -63,8 +102,8 @@ struct accel_call shape_part(const struct accel_call *call, int64_t row, int64_t
 {
     struct accel_call part = *call;
     if (accel_has_size(call->routine, ACCEL_m))
-        part.size[ACCEL_m] = rows;
-    part.size[ACCEL_n] = cols;
+        part.blas.size[ACCEL_m] = rows;
+    part.blas.size[ACCEL_n] = cols;
     shape_operands(&part);
     for (int i = 0; i < call->routine->args; i++) {
         const struct accel_arg *arg = &call->routine->arg[i];
@@ -106,18 +145,18 @@ static char typical_flag(const struct accel_arg *arg)
 void shape_typical(struct accel_call *call, const struct accel_routine *routine,
                    const int64_t size[ACCEL_DIMENSIONS])
 {
-    *call = (struct accel_call){.routine = routine, .width = 32, .batch = 1, .groups = 1};
-    call->scalar[ACCEL_alpha].re = call->scalar[ACCEL_beta].re = 1;
+    *call = (struct accel_call){.routine = routine, .batch = 1, .blas = {.width = 32, .groups = 1}};
+    call->blas.scalar[ACCEL_alpha].re = call->blas.scalar[ACCEL_beta].re = 1;
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
         if (arg->kind == ACCEL_ARG_FLAG)
-            call->given[i] = call->flag[arg->slot] = typical_flag(arg);
+            call->blas.given[i] = call->blas.flag[arg->slot] = typical_flag(arg);
         if (arg->kind == ACCEL_ARG_SIZE && arg->slot < ACCEL_DIMENSIONS)
-            call->given[i] = call->size[arg->slot] = size[arg->slot];
+            call->blas.given[i] = call->blas.size[arg->slot] = size[arg->slot];
         if (arg->kind == ACCEL_ARG_INTEGER && arg->slot == ACCEL_itype)
-            call->given[i] = call->size[arg->slot] = 1;
+            call->blas.given[i] = call->blas.size[arg->slot] = 1;
     }
     shape_operands(call);
-    for (int i = 0; i < ACCEL_MATRICES; i++)
+    for (int i = 0; i < ACCEL_SPANS; i++)
         call->span[i].ld = accel_max(1, call->span[i].rows);
 }

@@ -1,11 +1,24 @@
 /*
- * The shapes of a canonical call's operands, from its sizes and flags, and calls that are typical for a routine.
- * Pure functions.
+ * What follows from a call's arguments: its sizes, which of its spans are read, their shapes; calls that are typical for a
+ * routine. Pure functions.
  */
 #ifndef ACCEL_SHAPE_H
 #define ACCEL_SHAPE_H
 
 #include "call.h"
+
+/* A size of a call of BLAS or LAPACK, or one that follows from its sizes and flags. */
+int64_t accel_call_size(const struct accel_call *call, int which);
+
+/* Whether the routine takes this size, this scalar. */
+bool accel_has_size(const struct accel_routine *routine, enum accel_size size);
+bool accel_has_scalar(const struct accel_routine *routine, enum accel_scalar scalar);
+
+/* Whether alpha is 0: then inputs are not to be read, and the output keeps beta times its contents alone. */
+bool accel_adds_nothing(const struct accel_call *call);
+
+/* Whether a span's old contents enter the result: an input's do, an output's unless beta is 0. */
+bool accel_is_read(const struct accel_call *call, const struct accel_span *x);
 
 /* Fills in rows, cols, access and dtype of each operand that the routine has; routine, sizes, flags and leading
  * dimensions (laswp) must be there. */

@@ -72,7 +72,7 @@ static void field_process(struct line *line)
     field_integer(line, "tid", gettid());
 }
 
-/* An operation's own fields. */
+/* What the operation says of a call goes into the line. */
 struct own_fields {
     struct accel_fields fields; /* first: what the operation has is this */
     struct line *line;
@@ -88,47 +88,15 @@ static void own_string(const struct accel_fields *fields, const char *name, cons
     field_string(((const struct own_fields *)fields)->line, name, value);
 }
 
-/* The CHARACTER arguments as the caller gave them, then the sizes, under the routine's own names; or what the operation says.
- */
-static void field_arguments(struct line *line, const struct accel_call *call)
-{
-    const struct accel_routine *routine = call->routine;
-    const struct own_fields own = {{own_integer, own_string}, line};
-    if (accel_op_of(routine)->describe) {
-        accel_op_of(routine)->describe(call, &own.fields);
-        return;
-    }
-    char flags[2 * ACCEL_ARGS_MAX + 1];
-    int n = 0;
-    for (int i = 0; i < routine->args; i++) {
-        if (routine->arg[i].kind != ACCEL_ARG_FLAG)
-            continue;
-        flags[n++] = (char)call->given[i];
-        flags[n++] = ',';
-    }
-    if (n) {
-        flags[n - 1] = 0;
-        field_string(line, "args", flags);
-    }
-    if (call->layout == ACCEL_ROW_MAJOR)
-        field_string(line, "layout", "row");
-    for (int i = 0; i < routine->args; i++) {
-        enum accel_kind kind = routine->arg[i].kind;
-        if (kind == ACCEL_ARG_SIZE || kind == ACCEL_ARG_BATCH || kind == ACCEL_ARG_GROUPS)
-            field_integer(line, routine->arg[i].name, call->given[i]);
-    }
-    if (call->groups > 1)
-        field_integer(line, "group", call->group + 1);
-}
-
 static void put_decision(const struct accel_record *record, bool json)
 {
     const struct accel_decision *decision = &record->decision;
     struct line line;
+    const struct own_fields own = {{own_integer, own_string}, &line};
     line_start(&line, json);
     field_process(&line);
     field_string(&line, "sym", record->symbol);
-    field_arguments(&line, record->call);
+    accel_describe(record->call, &own.fields);
     field_string(&line, "ran", record->ran);
     field_string(&line, "why", accel_why_name(record->why));
     if (decision->est_cpu_ms > 0) {

@@ -226,8 +226,7 @@ static bool is_small(const struct passage *p, int64_t groups)
 /* A call of a function that is not BLAS's: its operation reads it. False where the original is still to be called. */
 static bool run_own(struct passage *passage, struct dispatch_caller *caller)
 {
-    struct accel_call call = {
-        .routine = passage->routine, .layout = ACCEL_COLUMN_MAJOR, .batch = 1, .groups = 1};
+    struct accel_call call = {.routine = passage->routine, .batch = 1};
     if (!accel_op_of(passage->routine)->parse(&call, &passage->passed)) {
         dispatch_not_known(caller->symbol);
         return false;
@@ -260,17 +259,18 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
         return original->function;
     }
 
+    const int64_t groups = own ? 1 : blas_groups(routine, &passed);
     struct passage passage = {original, routine, passed, frame, program, NULL, false, NULL, {0}};
     struct dispatch_caller caller = {.symbol = accel_names[exported].symbol,
                                      .site = frame->ret,
                                      .library = library,
                                      .loads = accel_objects_loads,
                                      .loaded = accel_objects_any,
+                                     .part = groups > 1,
                                      .forward = forward,
                                      .original = call_original,
                                      .succeed = succeed,
                                      .context = &passage};
-    int64_t groups = own ? 1 : blas_groups(routine, &passed);
     bool done;
     if (groups > 1 && is_small(&passage, groups))
         return original->function;

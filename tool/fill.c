@@ -1,6 +1,7 @@
 #include "fill.h"
 
 #include "ops/op.h"
+#include "ops/shape.h"
 
 enum content {
     CONTENT_NONE,   /* it is not read */

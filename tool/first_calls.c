@@ -1,6 +1,7 @@
 #include "first_calls.h"
 
 #include "ops/op.h"
+#include "ops/shape.h"
 
 #include <math.h>
 

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "sections.h"
 
+#include "ops/shape.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

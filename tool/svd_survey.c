@@ -66,7 +66,7 @@ static bool make_trial(struct trial *trial, struct gpu_device *device,
     *trial = (struct trial){.device = device};
     if (!routine || !workload_make(&trial->workload, memory, routine, size, NULL))
         return false;
-    call->flag[ACCEL_jobz] = vectors ? 'S' : 'N';
+    call->blas.flag[ACCEL_jobz] = vectors ? 'S' : 'N';
     shape_operands(call);
     trial->before = malloc((size_t)accel_bytes(&call->span[ACCEL_a]));
     trial->expected = malloc((size_t)accel_bytes(&call->span[ACCEL_x]));
@@ -84,7 +84,7 @@ static void end_trial(struct trial *trial)
 static void use(const struct trial *trial, bool vectors, enum gpu_svd algorithm)
 {
     const struct accel_call *call = &trial->workload.call;
-    const int64_t order = call->size[ACCEL_n];
+    const int64_t order = call->blas.size[ACCEL_n];
     gpu_svd_choose(trial->device, call->routine->dtype, vectors, gpu_svd_octave(order), algorithm);
 }
 
@@ -122,7 +122,7 @@ static bool is_accurate(struct trial *trial, bool vectors, enum gpu_svd algorith
 {
     const struct accel_call *call = &trial->workload.call;
     const struct accel_span *s = &call->span[ACCEL_x];
-    const void *before[ACCEL_MATRICES] = {[ACCEL_a] = trial->before};
+    const void *before[ACCEL_SPANS] = {[ACCEL_a] = trial->before};
     for (int content = 0; content < CONTENTS; content++) {
         use(trial, vectors, GPU_SVD_GESVD);
         if (isinf(run(trial, (enum content)content)))

@@ -48,8 +48,8 @@ static void *take(struct workload_memory *memory, int64_t count, size_t element)
 static int64_t fixed_length(const struct accel_call *call)
 {
     bool has_m = accel_has_size(call->routine, ACCEL_m);
-    int64_t n = call->size[ACCEL_n], m = has_m ? call->size[ACCEL_m] : n,
-            nrhs = call->size[ACCEL_nrhs];
+    int64_t n = call->blas.size[ACCEL_n], m = has_m ? call->blas.size[ACCEL_m] : n,
+            nrhs = call->blas.size[ACCEL_nrhs];
     int64_t mn = accel_min(m, n), mx = accel_max(m, n);
     return 200 * mx + 1000 + lapack_least_lengths(call).rwork + (nrhs > 0 ? (mn + 75) * nrhs : 0);
 }
@@ -67,7 +67,7 @@ static int64_t wanted_length(const struct accel_call *call, uint8_t slot, const 
     memcpy(&narrow, work, sizeof narrow);
     memcpy(&wide, work, sizeof wide);
     if (slot == ACCEL_liwork)
-        return call->width == 64 ? wide : narrow;
+        return call->blas.width == 64 ? wide : narrow;
     real = is_double ? real : ceil((double)f * (1 + 0x1p-22));
     return real >= 1 && real < 1e12 ? (int64_t)real : 1;
 }
@@ -75,7 +75,7 @@ static int64_t wanted_length(const struct accel_call *call, uint8_t slot, const 
 static size_t element_of(const struct accel_call *call, uint8_t slot)
 {
     enum accel_dtype dtype = call->routine->dtype;
-    return slot == ACCEL_liwork   ? (size_t)call->width / 8
+    return slot == ACCEL_liwork   ? (size_t)call->blas.width / 8
            : slot == ACCEL_lrwork ? accel_dtype_size(accel_real_dtype(dtype))
                                   : accel_dtype_size(dtype);
 }
@@ -85,9 +85,9 @@ static bool succeeds(struct workload *workload)
     const struct accel_call *call = &workload->call;
     struct blas_words words;
     workload->info = accel_is_lapack(call->routine) ? -1 : 0;
-    const struct accel_passed passed = blas_pass(&words, ACCEL_ABI_FORTRAN, call->width, call);
+    const struct accel_passed passed = blas_pass(&words, ACCEL_ABI_FORTRAN, call->blas.width, call);
     accel_invoke(workload->function, &passed);
-    return (call->width == 64 ? workload->info : (int32_t)workload->info) == 0;
+    return (call->blas.width == 64 ? workload->info : (int32_t)workload->info) == 0;
 }
 
 /* A length stands behind its workspace. */
@@ -104,11 +104,11 @@ static bool make_workspace(struct workload *workload, struct workload_memory *me
     bool asks = false;
     for (int i = 0; i < routine->args; i++) {
         if (routine->arg[i].kind == ACCEL_ARG_INFO)
-            call->given[i] = (int64_t)(intptr_t)&workload->info;
+            call->blas.given[i] = (int64_t)(intptr_t)&workload->info;
         if (routine->arg[i].kind == ACCEL_ARG_WORK)
-            call->given[i] = (int64_t)(intptr_t)answer[i];
+            call->blas.given[i] = (int64_t)(intptr_t)answer[i];
         if (routine->arg[i].kind == ACCEL_ARG_LWORK) {
-            call->size[routine->arg[i].slot] = -1;
+            call->blas.size[routine->arg[i].slot] = -1;
             asks = true;
         }
     }
@@ -120,15 +120,15 @@ static bool make_workspace(struct workload *workload, struct workload_memory *me
         void *work;
         if (has_length(routine, i)) {
             uint8_t slot = routine->arg[i + 1].slot;
-            call->size[slot] = wanted_length(call, slot, answer[i]);
-            call->given[i + 1] = call->size[slot];
-            work = take(memory, call->size[slot], element_of(call, slot));
+            call->blas.size[slot] = wanted_length(call, slot, answer[i]);
+            call->blas.given[i + 1] = call->blas.size[slot];
+            work = take(memory, call->blas.size[slot], element_of(call, slot));
         } else {
             work = take(memory, fixed_length(call), 8);
         }
         if (!work)
             return false;
-        call->given[i] = (int64_t)(intptr_t)work;
+        call->blas.given[i] = (int64_t)(intptr_t)work;
     }
     return true;
 }
@@ -152,9 +152,9 @@ bool workload_make(struct workload *workload, struct workload_memory *memory,
     workload->filled = false;
     memory->used = 0;
     shape_typical(call, routine, size);
-    call->width = function ? function->width : 32;
-    call->has_work = function;
-    call->scalar[ACCEL_rcond].re = -1; /* the type's own precision */
+    call->blas.width = function ? function->width : 32;
+    call->blas.has_work = function;
+    call->blas.scalar[ACCEL_rcond].re = -1; /* the type's own precision */
     shape_operands(call);
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
@@ -175,7 +175,7 @@ bool workload_make(struct workload *workload, struct workload_memory *memory,
  * only read. */
 static void refill(struct workload *workload, bool destroyed)
 {
-    for (int i = 0; i < ACCEL_MATRICES; i++) {
+    for (int i = 0; i < ACCEL_SPANS; i++) {
         const struct accel_span *x = &workload->call.span[i];
         if (x->ptr && (!workload->filled || destroyed || (x->access & ACCEL_WRITE)))
             fill_operand(&workload->call, (enum accel_matrix)i);

@@ -477,7 +477,7 @@ static double time_product(const struct dispatch_library *library, int64_t n)
     for (int64_t i = 0; i < 3 * n * n; i++)
         memory[i] = 1 / (double)(i % 61 + 1);
     shape_typical(&call, routine, size);
-    call.scalar[ACCEL_beta].re = 0;
+    call.blas.scalar[ACCEL_beta].re = 0;
     for (int i = ACCEL_a; i <= ACCEL_c; i++)
         call.span[i].ptr = memory + i * n * n;
     for (int run = 0; run < 3; run++) { /* the first one warms up */

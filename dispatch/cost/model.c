@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ops/op.h"
+#include "ops/shape.h"
 
 /* ---- Logarithms ---- */
 
@@ -34,18 +35,20 @@ static double power_of_2(double y)
 static double steps_of(const struct accel_call *call)
 {
     int sizes = accel_is_lapack(call->routine) ? ACCEL_k : ACCEL_DIMENSIONS;
+    const int64_t *size = accel_sizes(call);
     int64_t least = 0;
     for (int i = 0; i < sizes; i++)
-        if (call->size[i] > 0 && (least == 0 || call->size[i] < least))
-            least = call->size[i];
+        if (size[i] > 0 && (least == 0 || size[i] < least))
+            least = size[i];
     return (double)least;
 }
 
 void model_work_of(const struct accel_call *call, struct model_work *work)
 {
+    const int64_t *size = accel_sizes(call);
     double batch = (double)call->batch, elements = 0;
     *work = (struct model_work){.term = {[MODEL_CALL] = 1}};
-    for (int i = 0; i < ACCEL_MATRICES; i++) {
+    for (int i = 0; i < ACCEL_SPANS; i++) {
         const struct accel_span *x = &call->span[i];
         double count = (double)x->rows * (double)x->cols * batch;
         if (count <= 0)
@@ -63,8 +66,8 @@ void model_work_of(const struct accel_call *call, struct model_work *work)
     work->term[MODEL_ELEMENT] = elements * 1e-6;
     work->term[MODEL_OPERATION] = call->routine->flops(call) * 1e-9;
     for (int i = 0; i < ACCEL_DIMENSIONS; i++)
-        if (call->size[i] > 1)
-            work->place[i] = log2_of((double)call->size[i]);
+        if (size[i] > 1)
+            work->place[i] = log2_of((double)size[i]);
     if (call->batch > 1)
         work->place[ACCEL_DIMENSIONS] = log2_of(batch);
 }

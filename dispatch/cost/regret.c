@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "base/forks.h"
+#include "ops/op.h"
 
 enum { PROBES = 8 };
 
@@ -27,9 +28,10 @@ static uint64_t mixed(uint64_t x)
 
 uint64_t regret_key(uintptr_t site, const struct accel_call *call)
 {
+    const int64_t *sizes = accel_sizes(call);
     uint64_t key = mixed((uint64_t)site) ^ mixed((uint64_t)(uintptr_t)call->routine + 1);
     for (int i = 0; i <= ACCEL_DIMENSIONS; i++) {
-        int64_t size = i < ACCEL_DIMENSIONS ? call->size[i] : call->batch;
+        int64_t size = i < ACCEL_DIMENSIONS ? sizes[i] : call->batch;
         uint64_t power = size > 0 ? 64 - (uint64_t)__builtin_clzll((unsigned long long)size) : 0;
         key = mixed(key + power + 1);
     }

@@ -98,8 +98,8 @@ static bool prepare(struct accel_call *call, const struct accel_routine *routine
 {
     const int64_t size[ACCEL_DIMENSIONS] = {ORDER, ORDER, ORDER, ORDER};
     shape_typical(call, routine, size);
-    call->scalar[ACCEL_beta].re = 0;
-    call->scalar[ACCEL_rcond].re = -1; /* the type's own precision */
+    call->blas.scalar[ACCEL_beta].re = 0;
+    call->blas.scalar[ACCEL_rcond].re = -1; /* the type's own precision */
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
         if (arg->kind != ACCEL_ARG_MATRIX && arg->kind != ACCEL_ARG_VECTOR)
@@ -125,7 +125,7 @@ void warm_up(struct dispatch_device *device, const struct accel_routine *routine
     }
     if (prepare(&call, routine) && !gpu_is_gone())
         gpu_run(device_gpu(device), &call, &host); /* what fails fails again where it matters */
-    for (int i = 0; i < ACCEL_MATRICES; i++)
+    for (int i = 0; i < ACCEL_SPANS; i++)
         free(call.span[i].ptr);
     warm_note(device, routine);
 }

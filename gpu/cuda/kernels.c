@@ -14,9 +14,9 @@ bool kernels_fit(int64_t size)
 bool kernels_fit_call(const struct accel_call *call)
 {
     for (int i = 0; i < ACCEL_DIMENSIONS; i++)
-        if (!kernels_fit(call->size[i]))
+        if (!kernels_fit(call->blas.size[i]))
             return false;
-    for (int i = 0; i < ACCEL_MATRICES; i++)
+    for (int i = 0; i < ACCEL_SPANS; i++)
         if (gpu_in_place(&call->span[i]) && !kernels_fit(call->span[i].ld))
             return false;
     return true;
@@ -98,9 +98,9 @@ static struct factors factors_of(const struct accel_call *call, bool scaling)
 {
     if (scaling)
         return (struct factors){CUBLAS_OP_N, CUBLAS_OP_N, 1, make_scalar(one)};
-    return (struct factors){operation(call->flag[ACCEL_transa]),
-                            operation(call->flag[ACCEL_transb]), call->size[ACCEL_k],
-                            make_scalar(call->scalar[ACCEL_alpha])};
+    return (struct factors){operation(call->blas.flag[ACCEL_transa]),
+                            operation(call->blas.flag[ACCEL_transb]), call->blas.size[ACCEL_k],
+                            make_scalar(call->blas.scalar[ACCEL_alpha])};
 }
 
 enum gpu_status kernel_gemm_strided(struct gpu_work *work, bool scaling, int64_t batch,
@@ -109,8 +109,8 @@ enum gpu_status kernel_gemm_strided(struct gpu_work *work, bool scaling, int64_t
 {
     const struct accel_call *call = work->call;
     const struct factors f = factors_of(call, scaling);
-    const struct scalar be = make_scalar(call->scalar[ACCEL_beta]);
-    int64_t m = call->size[ACCEL_m], n = call->size[ACCEL_n];
+    const struct scalar be = make_scalar(call->blas.scalar[ACCEL_beta]);
+    int64_t m = call->blas.size[ACCEL_m], n = call->blas.size[ACCEL_n];
     enum gpu_status status = GPU_ERROR;
 #define ARGUMENTS(P)                                                                               \
     f.op_a, f.op_b, m, n, f.k, P(f.alpha), IN(a), stride_a, IN(b), stride_b, P(be), OUT(c),        \
@@ -125,8 +125,8 @@ enum gpu_status kernel_gemm_array(struct gpu_work *work, bool scaling, int64_t b
 {
     const struct accel_call *call = work->call;
     const struct factors f = factors_of(call, scaling);
-    const struct scalar be = make_scalar(call->scalar[ACCEL_beta]);
-    int64_t m = call->size[ACCEL_m], n = call->size[ACCEL_n];
+    const struct scalar be = make_scalar(call->blas.scalar[ACCEL_beta]);
+    int64_t m = call->blas.size[ACCEL_m], n = call->blas.size[ACCEL_n];
     enum gpu_status status = GPU_ERROR;
 #define POINTERS_IN(tile)  (const T *const *)(uintptr_t)(tile).ptr, (tile).ld
 #define POINTERS_OUT(tile) (T *const *)(uintptr_t)(tile).ptr, (tile).ld

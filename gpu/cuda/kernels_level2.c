@@ -50,7 +50,7 @@ enum gpu_status kernel_symv(struct gpu_work *work, char uplo, int64_t n, struct 
     const struct scalar al = make_scalar(alpha), be = make_scalar(beta);
     enum gpu_status status = GPU_ERROR;
 #define ARGUMENTS(P) fill(uplo), n, P(al), IN(a), STEP(x), P(be), STEP_OUT(y)
-    if (work->call->conjugated) /* y' := alpha x' A + beta y' */
+    if (work->call->blas.conjugated) /* y' := alpha x' A + beta y' */
         return kernel_symm(work, true, 'R', uplo, 1, n, alpha, a, row_of(x), beta, row_of(y));
     SWITCH(REAL_CASES(symv_v2, ARGUMENTS) COMPLEX_CASES(hemv_v2, ARGUMENTS))
 #undef ARGUMENTS
@@ -63,7 +63,7 @@ enum gpu_status kernel_syr(struct gpu_work *work, char uplo, int64_t n, struct a
     const struct scalar al = make_scalar(alpha);
     enum gpu_status status = GPU_ERROR;
 #define ARGUMENTS(P) fill(uplo), n, P(al), STEP(x), MATRIX(a)
-    if (work->call->conjugated)
+    if (work->call->blas.conjugated)
         return kernel_syrk(work, true, uplo, 'C', n, 1, alpha, row_of(x), one, a);
     SWITCH(REAL_CASES(syr_v2, ARGUMENTS) COMPLEX_CASES(her_v2, ARGUMENTS))
 #undef ARGUMENTS
@@ -76,7 +76,7 @@ enum gpu_status kernel_syr2(struct gpu_work *work, char uplo, int64_t n, struct 
     const struct scalar al = make_scalar(alpha);
     enum gpu_status status = GPU_ERROR;
 #define ARGUMENTS(P) fill(uplo), n, P(al), STEP(x), STEP(y), MATRIX(a)
-    if (work->call->conjugated)
+    if (work->call->blas.conjugated)
         return kernel_syr2k(work, true, uplo, 'C', n, 1, alpha, row_of(y), row_of(x), one, a);
     SWITCH(REAL_CASES(syr2_v2, ARGUMENTS) COMPLEX_CASES(her2_v2, ARGUMENTS))
 #undef ARGUMENTS

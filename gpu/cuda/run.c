@@ -81,7 +81,7 @@ static enum gpu_status judge(struct cuda_device *device, enum gpu_status status,
 
 static bool any_in_place(const struct accel_call *call)
 {
-    for (int i = 0; i < ACCEL_MATRICES; i++)
+    for (int i = 0; i < ACCEL_SPANS; i++)
         if (call->span[i].place != ACCEL_HOST)
             return true;
     return false;

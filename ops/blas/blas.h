@@ -6,6 +6,7 @@
 
 #include "cpu_ref/checks.h"
 #include "ops/op.h"
+#include "ops/shape.h"
 
 /* The rates of a large product are taken for all of BLAS. */
 #define BLAS_NOMINAL .nominal = {1, 1, 0}

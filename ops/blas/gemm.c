@@ -42,11 +42,12 @@ static enum gpu_status compute(struct tiles *t, struct tile *c)
     const struct gemm *g = (struct gemm *)t;
     const struct accel_call *call = t->work->call;
     const struct accel_complex one = {1, 0};
-    const char *flag = call->flag;
+    const char *flag = call->blas.flag;
     enum gpu_status status = GPU_OK;
     /* Then A and B are not to be read, alpha may be 0. */
     if (g->k == 0)
-        return kernel_scale(t->work, c->rows, c->cols, call->scalar[ACCEL_beta], t->zeros, c->at);
+        return kernel_scale(t->work, c->rows, c->cols, call->blas.scalar[ACCEL_beta], t->zeros,
+                            c->at);
     for (int64_t p = 0; status == GPU_OK && p < g->k; p += t->size[K]) {
         int64_t depth = tiles_length(t->size[K], p, g->k);
         struct gpu_tile a, b;
@@ -55,8 +56,8 @@ static enum gpu_status compute(struct tiles *t, struct tile *c)
             status = tiles_load(t, B, p, c->col, depth, c->cols, &b);
         if (status == GPU_OK)
             status = kernel_gemm(t->work, flag[ACCEL_transa], flag[ACCEL_transb], c->rows, c->cols,
-                                 depth, call->scalar[ACCEL_alpha], a, b,
-                                 p == 0 ? call->scalar[ACCEL_beta] : one, c->at);
+                                 depth, call->blas.scalar[ACCEL_alpha], a, b,
+                                 p == 0 ? call->blas.scalar[ACCEL_beta] : one, c->at);
     }
     return status;
 }
@@ -65,17 +66,17 @@ static enum gpu_status run_gemm(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
     const struct accel_span *a = &call->span[ACCEL_a];
-    int64_t m = call->size[ACCEL_m], n = call->size[ACCEL_n];
-    int64_t k = accel_adds_nothing(call) ? 0 : call->size[ACCEL_k];
+    int64_t m = call->blas.size[ACCEL_m], n = call->blas.size[ACCEL_n];
+    int64_t k = accel_adds_nothing(call) ? 0 : call->blas.size[ACCEL_k];
     int64_t most = kernels_fit(INT64_MAX) ? INT64_MAX : INT_MAX / 64 * 64;
     if (m == 0 || n == 0)
         return GPU_OK;
     if (a->dtype == ACCEL_BFLOAT16 && !kernels_have_bfloat16(work))
         return GPU_UNSUPPORTED;
-    for (int i = 0; i < ACCEL_MATRICES; i++)
+    for (int i = 0; i < ACCEL_SPANS; i++)
         if (gpu_in_place(&call->span[i]) && !kernels_fit(call->span[i].ld))
             return GPU_UNSUPPORTED;
-    if (k == 0 && accel_is_one(call->scalar[ACCEL_beta]))
+    if (k == 0 && accel_is_one(call->blas.scalar[ACCEL_beta]))
         return GPU_OK;
     struct gemm g = {
         .tiles =
@@ -91,9 +92,9 @@ static enum gpu_status run_gemm(struct gpu_work *work)
              .compute = compute},
         .k = k};
     const int64_t *size = g.tiles.size;
-    g.tiles.part[A] = tile_part_of(a, call->flag[ACCEL_transa] != 'N', &size[M], &size[K]);
-    g.tiles.part[B] =
-        tile_part_of(&call->span[ACCEL_b], call->flag[ACCEL_transb] != 'N', &size[K], &size[N]);
+    g.tiles.part[A] = tile_part_of(a, call->blas.flag[ACCEL_transa] != 'N', &size[M], &size[K]);
+    g.tiles.part[B] = tile_part_of(&call->span[ACCEL_b], call->blas.flag[ACCEL_transb] != 'N',
+                                   &size[K], &size[N]);
     g.tiles.part[C] = tile_part_of(&call->span[ACCEL_c], false, &size[M], &size[N]);
     return tiles_run(&g.tiles);
 }

@@ -179,7 +179,8 @@ static enum gpu_status begin(struct tiles *t)
     struct batch *g = (struct batch *)t;
     enum gpu_status status = GPU_OK;
     if (g->scaling) {
-        status = kernel_zeros(t->work, accel_max(g->call->size[ACCEL_m], g->call->size[ACCEL_n]),
+        status = kernel_zeros(t->work,
+                              accel_max(g->call->blas.size[ACCEL_m], g->call->blas.size[ACCEL_n]),
                               &t->part[A].memory);
         t->part[B].memory = t->part[A].memory;
     }
@@ -218,7 +219,7 @@ static bool set_slots(struct batch *g, int i, const struct accel_span *x)
                         ld * accel_max(1, x->cols),
                         &part->memory};
     if (g->scaling && i != C) { /* m x 1 and 1 x n, one for all: see kernel_gemm_strided() */
-        int64_t zeros = i == A ? accel_max(1, g->call->size[ACCEL_m]) : 1;
+        int64_t zeros = i == A ? accel_max(1, g->call->blas.size[ACCEL_m]) : 1;
         *s = (struct slots){x, false, true, zeros, 0, &part->memory};
         return false;
     }
@@ -245,7 +246,7 @@ static enum gpu_status run_gemm_batch(struct gpu_work *work)
                                 .compute = run_load},
                       .work = work,
                       .call = call,
-                      .scaling = accel_adds_nothing(call) || call->size[ACCEL_k] == 0};
+                      .scaling = accel_adds_nothing(call) || call->blas.size[ACCEL_k] == 0};
     static const enum accel_matrix operands[3] = {ACCEL_a, ACCEL_b, ACCEL_c};
     bool host = false;
     for (int i = A; i <= C; i++)
@@ -253,8 +254,8 @@ static enum gpu_status run_gemm_batch(struct gpu_work *work)
     if (g.pointers)
         g.tiles.part[POINTERS] =
             (struct tile_part){.bytes = 3 * sizeof(gpu_address), .cols = &g.tiles.size[LOAD]};
-    if (call->size[ACCEL_m] == 0 || call->size[ACCEL_n] == 0 || call->batch == 0 ||
-        (g.scaling && accel_is_one(call->scalar[ACCEL_beta])))
+    if (call->blas.size[ACCEL_m] == 0 || call->blas.size[ACCEL_n] == 0 || call->batch == 0 ||
+        (g.scaling && accel_is_one(call->blas.scalar[ACCEL_beta])))
         return GPU_OK;
     if (!kernels_fit_call(call) || !kernels_fit(call->batch))
         return GPU_UNSUPPORTED;

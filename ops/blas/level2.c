@@ -96,7 +96,7 @@ static enum gpu_status aside(struct level2 *g, enum gpu_status status)
 /* beta where the strip is the first to touch the result, 1 from then on. */
 static struct accel_complex beta_of(const struct level2 *g, const struct tile *s)
 {
-    return s->first ? g->call->scalar[ACCEL_beta] : one;
+    return s->first ? g->call->blas.scalar[ACCEL_beta] : one;
 }
 
 /* Whether A, perhaps conjugated, is not transposed. */
@@ -107,28 +107,28 @@ static bool is_across(const struct level2 *g)
 
 static enum gpu_status gemv_strip(const struct level2 *g, const struct tile *s)
 {
-    struct accel_complex alpha = g->call->scalar[ACCEL_alpha];
+    struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha];
     bool across = is_across(g); /* every strip adds to all of y */
     struct gpu_vector x = across ? part_of(g, X, s->col, s->cols) : g->x;
     struct gpu_vector y = across ? g->y : part_of(g, Y, s->col, s->cols);
-    struct accel_complex beta = across ? beta_of(g, s) : g->call->scalar[ACCEL_beta];
+    struct accel_complex beta = across ? beta_of(g, s) : g->call->blas.scalar[ACCEL_beta];
     return kernel_gemv(g->work, g->trans, g->m, s->cols, alpha, s->at, x, beta, y);
 }
 
 static enum gpu_status ger_strip(const struct level2 *g, const struct tile *s)
 {
     enum gpu_outer outer = !accel_op_of(g->call->routine)->conjugates ? GPU_PLAIN
-                           : g->call->conjugated                      ? GPU_CONJUGATED_X
+                           : g->call->blas.conjugated                 ? GPU_CONJUGATED_X
                                                                       : GPU_CONJUGATED_Y;
-    return kernel_ger(g->work, outer, g->m, s->cols, g->call->scalar[ACCEL_alpha], g->x,
+    return kernel_ger(g->work, outer, g->m, s->cols, g->call->blas.scalar[ACCEL_alpha], g->x,
                       part_of(g, Y, s->col, s->cols), s->at);
 }
 
 /* The rectangle R beside the triangle stands at its mirrored place, too. The first strip touches all of y. */
 static enum gpu_status symv_strip(const struct level2 *g, const struct tile *s)
 {
-    struct accel_complex alpha = g->call->scalar[ACCEL_alpha], beta = beta_of(g, s);
-    bool hermitian = accel_is_hermitian(g->call->routine), conjugated = g->call->conjugated;
+    struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha], beta = beta_of(g, s);
+    bool hermitian = accel_is_hermitian(g->call->routine), conjugated = g->call->blas.conjugated;
     struct gpu_vector x = part_of(g, X, s->col, s->cols);
     struct gpu_vector y = part_of(g, Y, s->col, s->cols);
     enum gpu_status status =
@@ -149,7 +149,7 @@ static enum gpu_status symv_strip(const struct level2 *g, const struct tile *s)
 static enum gpu_status triangular_strip(const struct level2 *g, const struct tile *s)
 {
     bool solve = g->solve, across = is_across(g);
-    char uplo = g->lower ? 'L' : 'U', diag = g->call->flag[ACCEL_diag];
+    char uplo = g->lower ? 'L' : 'U', diag = g->call->blas.flag[ACCEL_diag];
     struct gpu_vector x = part_of(g, X, s->col, s->cols);
     struct gpu_vector x_rest = part_of(g, X, s->beside, s->rest);
     bool rectangle_first = solve != across; /* trmv N, trsv T */
@@ -168,9 +168,9 @@ static enum gpu_status triangular_strip(const struct level2 *g, const struct til
 
 static enum gpu_status syr_strip(const struct level2 *g, const struct tile *s)
 {
-    struct accel_complex alpha = g->call->scalar[ACCEL_alpha];
+    struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha];
     enum gpu_outer outer = !accel_is_hermitian(g->call->routine) ? GPU_PLAIN
-                           : g->call->conjugated                 ? GPU_CONJUGATED_X
+                           : g->call->blas.conjugated            ? GPU_CONJUGATED_X
                                                                  : GPU_CONJUGATED_Y;
     struct gpu_vector x = part_of(g, X, s->col, s->cols);
     enum gpu_status status =
@@ -184,8 +184,8 @@ static enum gpu_status syr_strip(const struct level2 *g, const struct tile *s)
 /* alpha x y^H + conj(alpha) y x^H; where A stands for its conjugate, each of the two has the other's alpha. */
 static enum gpu_status syr2_strip(const struct level2 *g, const struct tile *s)
 {
-    struct accel_complex alpha = g->call->scalar[ACCEL_alpha], other = alpha, first = alpha;
-    bool conjugated = g->call->conjugated, hermitian = accel_is_hermitian(g->call->routine);
+    struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha], other = alpha, first = alpha;
+    bool conjugated = g->call->blas.conjugated, hermitian = accel_is_hermitian(g->call->routine);
     enum gpu_outer outer = !hermitian   ? GPU_PLAIN
                            : conjugated ? GPU_CONJUGATED_X
                                         : GPU_CONJUGATED_Y;
@@ -226,7 +226,7 @@ static enum gpu_status scale(struct level2 *g)
     gpu_address zeros;
     int64_t n = g->tiles.part[Y].x->cols;
     enum gpu_status status = kernel_zeros(g->work, n, &zeros);
-    return status == GPU_OK ? kernel_scale(g->work, 1, n, g->call->scalar[ACCEL_beta], zeros,
+    return status == GPU_OK ? kernel_scale(g->work, 1, n, g->call->blas.scalar[ACCEL_beta], zeros,
                                            (struct gpu_tile){g->y.ptr, g->y.inc})
                             : status;
 }
@@ -245,7 +245,7 @@ static enum gpu_status begin(struct tiles *t)
 static void set_vector(struct level2 *g, int which, const struct accel_span *x)
 {
     static const int64_t one_row = 1;
-    bool by_rows = g->call->conjugated || g->trans == 'R' || g->nothing_added;
+    bool by_rows = g->call->blas.conjugated || g->trans == 'R' || g->nothing_added;
     if (!x->inc)
         return;
     g->tiles.part[which] = tile_part_of(x, false, &one_row, &x->cols);
@@ -259,7 +259,7 @@ static enum gpu_status run_level2(struct gpu_work *work, struct level2 how)
     const struct accel_span *a = &call->span[ACCEL_a];
     bool updates = a->access & ACCEL_WRITE, nothing_added = accel_adds_nothing(call);
     if (a->rows == 0 || a->cols == 0 ||
-        (nothing_added && (updates || accel_is_one(call->scalar[ACCEL_beta]))))
+        (nothing_added && (updates || accel_is_one(call->blas.scalar[ACCEL_beta]))))
         return GPU_OK;
     if (!kernels_fit_call(call))
         return GPU_UNSUPPORTED;
@@ -273,7 +273,7 @@ static enum gpu_status run_level2(struct gpu_work *work, struct level2 how)
                                                                   : X,
                                  .rows = a->rows,
                                  .cols = nothing_added ? 0 : a->cols,
-                                 .uplo = how.whole ? 0 : call->flag[ACCEL_uplo],
+                                 .uplo = how.whole ? 0 : call->blas.flag[ACCEL_uplo],
                                  .unit = TILE_COLUMNS,
                                  .begin = begin,
                                  .compute = compute,
@@ -284,9 +284,9 @@ static enum gpu_status run_level2(struct gpu_work *work, struct level2 how)
                        .whole = how.whole,
                        .triangular = how.triangular,
                        .solve = how.solve,
-                       .lower = call->flag[ACCEL_uplo] == 'L',
+                       .lower = call->blas.flag[ACCEL_uplo] == 'L',
                        .nothing_added = nothing_added,
-                       .trans = call->flag[ACCEL_trans],
+                       .trans = call->blas.flag[ACCEL_trans],
                        .m = a->rows};
     g.tiles.descending = !ascending(&g);
     g.tiles.part[A] = tile_part_of(a, false, &g.m, &g.tiles.size[WIDTH]);

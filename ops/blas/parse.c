@@ -179,7 +179,7 @@ static void read_address(struct accel_call *call, const struct arguments *p, int
 static void read_value(struct accel_call *call, const struct arguments *p, int i)
 {
     const struct accel_arg *arg = &p->routine->arg[i];
-    struct accel_complex *scalar = &call->scalar[arg->slot];
+    struct accel_complex *scalar = &call->blas.scalar[arg->slot];
     bool by_reference = p->passed->abi == ACCEL_ABI_FORTRAN || arg->array ||
                         (arg->kind == ACCEL_ARG_SCALAR && accel_is_complex(p->routine->dtype));
     if (by_reference && !accel_call_looks_at(call, arg)) {
@@ -188,12 +188,12 @@ static void read_value(struct accel_call *call, const struct arguments *p, int i
         return;
     }
     if (arg->kind == ACCEL_ARG_INTEGER) {
-        call->given[i] = call->size[arg->slot] = read_integer(p, i);
+        call->blas.given[i] = call->blas.size[arg->slot] = read_integer(p, i);
         return;
     }
     *scalar = read_scalar(p, i);
     /* In row-major order, C = C^H. */
-    if (call->layout == ACCEL_ROW_MAJOR && arg->slot == ACCEL_alpha &&
+    if (call->blas.layout == ACCEL_ROW_MAJOR && arg->slot == ACCEL_alpha &&
         p->routine->row_major == ACCEL_FLIP_TRANS && accel_is_hermitian(p->routine))
         scalar->im = -scalar->im;
 }
@@ -203,12 +203,12 @@ static void read_integer_argument(struct accel_call *call, const struct argument
     const struct accel_arg *arg = &p->routine->arg[i];
     struct accel_span *x = &call->span[accel_span_of(arg)];
     int64_t value = read_integer(p, i);
-    call->given[i] = value;
+    call->blas.given[i] = value;
     switch (arg->kind) {
     case ACCEL_ARG_SIZE:
     case ACCEL_ARG_INTEGER:
     case ACCEL_ARG_LWORK:
-        call->size[arg->slot] = value;
+        call->blas.size[arg->slot] = value;
         break;
     case ACCEL_ARG_LD:
         x->ld = value;
@@ -232,12 +232,12 @@ static void read_argument(struct accel_call *call, const struct arguments *p, in
     const struct accel_arg *arg = &p->routine->arg[i];
     switch (arg->kind) {
     case ACCEL_ARG_FLAG:
-        call->given[i] = call->flag[arg->slot] = read_flag(p, i);
+        call->blas.given[i] = call->blas.flag[arg->slot] = read_flag(p, i);
         break;
     case ACCEL_ARG_WORK:
     case ACCEL_ARG_INFO:
     case ACCEL_ARG_EXTRA:
-        call->given[i] = (int64_t)p->word[i];
+        call->blas.given[i] = (int64_t)p->word[i];
         break;
     case ACCEL_ARG_MATRIX:
     case ACCEL_ARG_VECTOR:
@@ -266,8 +266,8 @@ static bool is_wrong_at_once(const struct accel_call *call)
 {
     for (int i = 0; i < call->routine->args; i++) {
         const struct accel_arg *arg = &call->routine->arg[i];
-        if ((arg->kind == ACCEL_ARG_FLAG && call->flag[arg->slot] == '?') ||
-            (arg->kind == ACCEL_ARG_SIZE && call->size[arg->slot] < 0))
+        if ((arg->kind == ACCEL_ARG_FLAG && call->blas.flag[arg->slot] == '?') ||
+            (arg->kind == ACCEL_ARG_SIZE && call->blas.size[arg->slot] < 0))
             return true;
     }
     return false;
@@ -280,11 +280,11 @@ static void read_no_groups(struct accel_call *call)
     for (int i = 0; i < call->routine->args; i++) {
         const struct accel_arg *arg = &call->routine->arg[i];
         if (arg->kind == ACCEL_ARG_FLAG)
-            call->given[i] = call->flag[arg->slot] = arg->allowed[0];
+            call->blas.given[i] = call->blas.flag[arg->slot] = arg->allowed[0];
         if (arg->kind == ACCEL_ARG_LD)
             call->span[arg->slot].ld = 1;
         if (arg->kind == ACCEL_ARG_GROUPS)
-            call->given[i] = call->groups;
+            call->blas.given[i] = call->blas.groups;
     }
 }
 
@@ -293,27 +293,27 @@ static void read_shapes(struct accel_call *call, struct arguments *p)
 {
     memset(call, 0, sizeof *call);
     call->routine = p->routine;
-    call->layout = ACCEL_COLUMN_MAJOR;
-    call->width = p->passed->width;
-    call->has_work = p->passed->abi == ACCEL_ABI_FORTRAN;
+    call->blas.layout = ACCEL_COLUMN_MAJOR;
+    call->blas.width = p->passed->width;
+    call->blas.has_work = p->passed->abi == ACCEL_ABI_FORTRAN;
     call->batch = 1;
-    call->group = p->group.number;
-    call->groups = blas_groups(p->routine, p->passed);
+    call->blas.group = p->group.number;
+    call->blas.groups = blas_groups(p->routine, p->passed);
     if (p->passed->abi != ACCEL_ABI_FORTRAN) {
         int32_t layout = (int32_t)accel_passed_word(p->passed, 0);
-        call->layout = layout == CBLAS_COL_MAJOR   ? ACCEL_COLUMN_MAJOR
-                       : layout == CBLAS_ROW_MAJOR ? ACCEL_ROW_MAJOR
-                                                   : ACCEL_NO_LAYOUT;
+        call->blas.layout = layout == CBLAS_COL_MAJOR   ? ACCEL_COLUMN_MAJOR
+                            : layout == CBLAS_ROW_MAJOR ? ACCEL_ROW_MAJOR
+                                                        : ACCEL_NO_LAYOUT;
     }
     find_words(p);
-    if (call->groups < 1) {
+    if (call->blas.groups < 1) {
         read_no_groups(call);
     } else {
         read_arguments(call, p, READ_FIRST);
         if (!is_wrong_at_once(call))
             read_arguments(call, p, READ_SHAPES);
     }
-    if (call->layout == ACCEL_ROW_MAJOR)
+    if (call->blas.layout == ACCEL_ROW_MAJOR)
         row_major_exchange(call);
     shape_operands(call);
 }
@@ -331,12 +331,12 @@ void blas_parse(struct accel_call *call, const struct accel_routine *routine,
 {
     struct arguments p = {.routine = routine, .passed = passed, .group = group};
     read_shapes(call, &p);
-    for (int i = 0; i < ACCEL_MATRICES; i++)
+    for (int i = 0; i < ACCEL_SPANS; i++)
         if (call->span[i].array)
             read_first_matrix(call, &call->span[i]);
-    if (call->groups >= 1)
+    if (call->blas.groups >= 1)
         read_arguments(call, &p, READ_VALUES);
-    if (call->flag[ACCEL_range] == 'I') /* how many vectors there are is known now */
+    if (call->blas.flag[ACCEL_range] == 'I') /* how many vectors there are is known now */
         shape_operands(call);
 }
 
@@ -391,13 +391,13 @@ bool blas_is_wide(const struct accel_routine *routine, const struct accel_passed
     read_shapes(&call, &p);
     if (accel_call_shape_fault(&call))
         return false;
-    for (int i = 0; i < ACCEL_MATRICES; i++) {
+    for (int i = 0; i < ACCEL_SPANS; i++) {
         int64_t extent = accel_extent(&call.span[i], call.batch);
         if (extent < 0 || extent >= address_space)
             return false;
     }
     for (int i = 0; i < routine->args; i++)
         if (is_shape(routine->arg[i].kind))
-            beyond = beyond || call.given[i] > INT32_MAX || call.given[i] < INT32_MIN;
+            beyond = beyond || call.blas.given[i] > INT32_MAX || call.blas.given[i] < INT32_MIN;
     return beyond;
 }

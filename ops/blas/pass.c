@@ -65,7 +65,7 @@ static int64_t integer_of(const struct accel_call *call, const struct accel_arg 
     case ACCEL_ARG_SIZE:
     case ACCEL_ARG_INTEGER:
     case ACCEL_ARG_LWORK:
-        return call->size[arg->slot];
+        return call->blas.size[arg->slot];
     case ACCEL_ARG_LD:
         return x->ld;
     case ACCEL_ARG_INC:
@@ -91,7 +91,7 @@ static uint64_t word_for(const struct accel_call *call, int i, enum accel_abi ab
     case ACCEL_ARG_WORK:
     case ACCEL_ARG_INFO:
     case ACCEL_ARG_EXTRA:
-        return (uint64_t)call->given[i];
+        return (uint64_t)call->blas.given[i];
     case ACCEL_ARG_MATRIX:
     case ACCEL_ARG_VECTOR:
         if (!arg->array)
@@ -102,18 +102,18 @@ static uint64_t word_for(const struct accel_call *call, int i, enum accel_abi ab
         return (uintptr_t)&value->matrix;
     case ACCEL_ARG_SCALAR:
     case ACCEL_ARG_REAL:
-        blas_store_scalar(value->scalar, call->scalar[arg->slot],
+        blas_store_scalar(value->scalar, call->blas.scalar[arg->slot],
                           blas_scalar_dtype(call->routine, arg->kind));
         return (uintptr_t)value;
     case ACCEL_ARG_FLAG:
         if (abi == ACCEL_ABI_FORTRAN) {
-            value->letter = call->flag[arg->slot];
+            value->letter = call->blas.flag[arg->slot];
             return (uintptr_t)value;
         } else if (abi == ACCEL_ABI_LAPACKE) {
-            return (unsigned char)call->flag[arg->slot];
+            return (unsigned char)call->blas.flag[arg->slot];
         } else {
             const char *letters = blas_letters[arg->slot].letters;
-            const char *at = strchr(letters, call->flag[arg->slot]);
+            const char *at = strchr(letters, call->blas.flag[arg->slot]);
             value->i32 = (int32_t)(blas_letters[arg->slot].first + (at - letters));
             return arg->array ? (uintptr_t)value : (uint64_t)value->i32;
         }
@@ -138,7 +138,7 @@ struct accel_passed blas_pass(struct blas_words *words, enum accel_abi abi, int 
 
     memset(words->xmm, 0, sizeof words->xmm);
     /* What is conjugated in column-major order has no name there but OpenBLAS's. */
-    bool rows = call->layout == ACCEL_ROW_MAJOR && accel_is_level2(routine);
+    bool rows = call->blas.layout == ACCEL_ROW_MAJOR && accel_is_level2(routine);
     if (rows) {
         row_major = *call;
         row_major_exchange(&row_major);
@@ -151,7 +151,7 @@ struct accel_passed blas_pass(struct blas_words *words, enum accel_abi abi, int 
         if (!blas_is_passed(abi, arg))
             continue;
         if (blas_is_by_value(abi, routine, arg))
-            blas_store_scalar(words->xmm[reals++], call->scalar[arg->slot],
+            blas_store_scalar(words->xmm[reals++], call->blas.scalar[arg->slot],
                               blas_scalar_dtype(routine, arg->kind));
         else
             words->word[n++] = word_for(call, i, abi, width, &words->value[i]);

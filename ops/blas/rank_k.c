@@ -77,7 +77,7 @@ static enum gpu_status whole_block(const struct rank_k *g, int64_t n, int64_t de
                                    const struct part *a, const struct part *b,
                                    struct accel_complex beta, struct gpu_tile c)
 {
-    struct accel_complex alpha = g->call->scalar[ACCEL_alpha];
+    struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha];
     struct gpu_tile block = {g->tiles.part[WHOLE].memory, gpu_device_ld(n, g->c->dtype)};
     gpu_address packed = g->tiles.part[PACKED].memory;
     char uplo = g->lower ? 'L' : 'U';
@@ -113,7 +113,7 @@ static enum gpu_status general_triangle(const struct rank_k *g, int64_t n, int64
             general_triangle(g, n - upper, depth, a_low, b_low, beta, advance(g, c, upper, upper));
     if (status != GPU_OK)
         return status;
-    struct accel_complex alpha = g->call->scalar[ACCEL_alpha];
+    struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha];
     return g->lower ? rectangle(g, n - upper, upper, depth, alpha, a_low, b, beta,
                                 advance(g, c, upper, 0))
                     : rectangle(g, upper, n - upper, depth, alpha, a, b_low, beta,
@@ -125,9 +125,9 @@ static enum gpu_status triangle(const struct rank_k *g, int64_t n, int64_t depth
                                 const struct part factor[2], struct accel_complex beta,
                                 struct gpu_tile c)
 {
-    struct accel_complex alpha = g->call->scalar[ACCEL_alpha];
+    struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha];
     char uplo = g->lower ? 'L' : 'U';
-    char trans = g->call->flag[ACCEL_trans];
+    char trans = g->call->blas.flag[ACCEL_trans];
     if (g->general)
         return general_triangle(g, n, depth, factor[0], factor[1], beta, c);
     if (trans != 'N') /* of a real matrix, C is T */
@@ -144,7 +144,7 @@ static enum gpu_status beside(const struct rank_k *g, int64_t m, int64_t n, int6
                               const struct part rest[2], const struct part own[2],
                               struct accel_complex beta, struct gpu_tile c)
 {
-    struct accel_complex alpha = g->call->scalar[ACCEL_alpha];
+    struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha];
     bool two = g->two && !g->general;
     enum gpu_status status =
         rectangle(g, m, n, depth, alpha, rest[0], own[g->two ? 1 : 0], beta, c);
@@ -157,7 +157,7 @@ static enum gpu_status beside(const struct rank_k *g, int64_t m, int64_t n, int6
 /* A panel of a triangle and the rectangle beside it := beta times itself. */
 static enum gpu_status scale_panel(const struct rank_k *g, const struct tile *c)
 {
-    struct accel_complex beta = g->call->scalar[ACCEL_beta];
+    struct accel_complex beta = g->call->blas.scalar[ACCEL_beta];
     enum gpu_status status = kernel_scale_triangle(g->work, g->hermitian, g->lower ? 'L' : 'U',
                                                    c->cols, beta, g->tiles.zeros, c->triangle);
     return status == GPU_OK && c->rest > 0
@@ -174,7 +174,7 @@ static enum gpu_status compute(struct tiles *t, struct tile *c)
         return scale_panel(g, c);
     for (int64_t at = 0; status == GPU_OK && at < g->k; at += t->size[DEPTH]) {
         int64_t depth = tiles_length(t->size[DEPTH], at, g->k);
-        struct accel_complex beta = at == 0 ? g->call->scalar[ACCEL_beta] : one;
+        struct accel_complex beta = at == 0 ? g->call->blas.scalar[ACCEL_beta] : one;
         struct part own[2], others[2];
         for (int i = A; status == GPU_OK && i <= (g->two ? B : A); i++) {
             struct part factor = {.across = t->part[i].across};
@@ -196,11 +196,12 @@ static enum gpu_status run_rank_k(struct gpu_work *work, bool two, bool general)
     const struct accel_span *a = &call->span[ACCEL_a], *b = &call->span[ACCEL_b];
     const struct accel_span *c = &call->span[ACCEL_c];
     bool hermitian = accel_is_hermitian(call->routine);
-    bool across_a = call->flag[general ? ACCEL_transa : ACCEL_trans] != 'N';
-    bool across_b = general ? call->flag[ACCEL_transb] == 'N' : across_a;
-    bool lower = call->flag[ACCEL_uplo] == 'L';
+    bool across_a = call->blas.flag[general ? ACCEL_transa : ACCEL_trans] != 'N';
+    bool across_b = general ? call->blas.flag[ACCEL_transb] == 'N' : across_a;
+    bool lower = call->blas.flag[ACCEL_uplo] == 'L';
     char dash = hermitian ? 'C' : 'T';
-    int64_t n = call->size[ACCEL_n], k = accel_adds_nothing(call) ? 0 : call->size[ACCEL_k];
+    int64_t n = call->blas.size[ACCEL_n],
+            k = accel_adds_nothing(call) ? 0 : call->blas.size[ACCEL_k];
     if (n == 0)
         return GPU_OK;
     if (!kernels_fit_call(call))
@@ -208,7 +209,7 @@ static enum gpu_status run_rank_k(struct gpu_work *work, bool two, bool general)
     /* tpttr and trttp have no 64-bit functions. */
     if (general && gpu_in_place(c) && c->ld > INT_MAX)
         return GPU_UNSUPPORTED;
-    if (k == 0 && accel_is_one(call->scalar[ACCEL_beta]))
+    if (k == 0 && accel_is_one(call->blas.scalar[ACCEL_beta]))
         return GPU_OK;
     int64_t widest = gpu_in_place(c) ? n : tiles_panel(n, gpu_size_of(c));
     struct rank_k g = {
@@ -231,10 +232,10 @@ static enum gpu_status run_rank_k(struct gpu_work *work, bool two, bool general)
         .hermitian = hermitian,
         .general = general,
         .lower = lower,
-        .left_op = general    ? call->flag[ACCEL_transa]
+        .left_op = general    ? call->blas.flag[ACCEL_transa]
                    : across_a ? dash
                               : 'N',
-        .right_op = general    ? call->flag[ACCEL_transb]
+        .right_op = general    ? call->blas.flag[ACCEL_transb]
                     : across_a ? 'N'
                                : dash,
         .n = n,

@@ -1,15 +1,16 @@
 #include "row_major.h"
 
 #include "ops/op.h"
+#include "ops/shape.h"
 
 /* m and n, where the routine has both. */
 static void exchange_sizes(struct accel_call *call)
 {
     if (!accel_has_size(call->routine, ACCEL_m))
         return;
-    int64_t m = call->size[ACCEL_m];
-    call->size[ACCEL_m] = call->size[ACCEL_n];
-    call->size[ACCEL_n] = m;
+    int64_t m = call->blas.size[ACCEL_m];
+    call->blas.size[ACCEL_m] = call->blas.size[ACCEL_n];
+    call->blas.size[ACCEL_n] = m;
 }
 
 /* The other one of two letters; what is neither stays wrong. */
@@ -29,7 +30,7 @@ static void exchange_operands(struct accel_call *call, enum accel_matrix one,
 /* Between N and T; a conjugated transposition becomes a conjugation. */
 static void transpose(struct accel_call *call)
 {
-    char *trans = &call->flag[ACCEL_trans];
+    char *trans = &call->blas.flag[ACCEL_trans];
     if (!accel_is_complex(call->routine->dtype) && *trans == 'C')
         *trans = 'T';
     if (*trans == 'N' || *trans == 'T')
@@ -43,37 +44,37 @@ void row_major_exchange(struct accel_call *call)
     const struct accel_routine *routine = call->routine;
     switch (routine->row_major) {
     case ACCEL_SWAP_A_B: {
-        char transa = call->flag[ACCEL_transa];
-        call->flag[ACCEL_transa] = call->flag[ACCEL_transb];
-        call->flag[ACCEL_transb] = transa;
+        char transa = call->blas.flag[ACCEL_transa];
+        call->blas.flag[ACCEL_transa] = call->blas.flag[ACCEL_transb];
+        call->blas.flag[ACCEL_transb] = transa;
         exchange_operands(call, ACCEL_a, ACCEL_b);
-        flip(&call->flag[ACCEL_uplo], 'U', 'L');
+        flip(&call->blas.flag[ACCEL_uplo], 'U', 'L');
         exchange_sizes(call);
         break;
     }
     case ACCEL_FLIP_SIDE:
-        flip(&call->flag[ACCEL_side], 'L', 'R');
-        flip(&call->flag[ACCEL_uplo], 'U', 'L');
+        flip(&call->blas.flag[ACCEL_side], 'L', 'R');
+        flip(&call->blas.flag[ACCEL_uplo], 'U', 'L');
         exchange_sizes(call);
         break;
     case ACCEL_FLIP_TRANS: {
         bool hermitian = accel_is_hermitian(routine);
-        if (!hermitian && call->flag[ACCEL_trans] == 'C') /* of a real matrix */
-            call->flag[ACCEL_trans] = 'T';
-        flip(&call->flag[ACCEL_trans], 'N', hermitian ? 'C' : 'T');
-        flip(&call->flag[ACCEL_uplo], 'U', 'L');
+        if (!hermitian && call->blas.flag[ACCEL_trans] == 'C') /* of a real matrix */
+            call->blas.flag[ACCEL_trans] = 'T';
+        flip(&call->blas.flag[ACCEL_trans], 'N', hermitian ? 'C' : 'T');
+        flip(&call->blas.flag[ACCEL_uplo], 'U', 'L');
         break;
     }
     case ACCEL_TRANSPOSE:
         transpose(call);
-        flip(&call->flag[ACCEL_uplo], 'U', 'L');
+        flip(&call->blas.flag[ACCEL_uplo], 'U', 'L');
         exchange_sizes(call);
-        call->conjugated = accel_is_hermitian(routine);
+        call->blas.conjugated = accel_is_hermitian(routine);
         break;
     case ACCEL_SWAP_X_Y:
         exchange_operands(call, ACCEL_x, ACCEL_y);
         exchange_sizes(call);
-        call->conjugated = accel_op_of(routine)->conjugates;
+        call->blas.conjugated = accel_op_of(routine)->conjugates;
         break;
     case ACCEL_TO_FORTRAN:
         break;

@@ -112,9 +112,9 @@ static enum gpu_status on_diagonal(struct square *s, int64_t i, const struct pan
 static enum gpu_status symmetric_panel(struct square *s, const struct panel *panel)
 {
     enum gpu_status status = GPU_OK;
-    struct accel_complex alpha = s->call->scalar[ACCEL_alpha];
+    struct accel_complex alpha = s->call->blas.scalar[ACCEL_alpha];
     for (int64_t i = 0; status == GPU_OK && i < s->order; i += s->tiles.size[BLOCK]) {
-        status = on_diagonal(s, i, panel, alpha, s->call->scalar[ACCEL_beta]);
+        status = on_diagonal(s, i, panel, alpha, s->call->blas.scalar[ACCEL_beta]);
         for (int64_t p = 0; status == GPU_OK && p < s->order; p += s->tiles.size[BLOCK])
             if (p != i)
                 status = off_diagonal(s, i, p, panel, alpha, one);
@@ -134,7 +134,7 @@ static bool looks_ahead(const struct square *s)
 static enum gpu_status triangular_panel(struct square *s, const struct panel *panel)
 {
     enum gpu_status status = GPU_OK;
-    struct accel_complex alpha = s->call->scalar[ACCEL_alpha];
+    struct accel_complex alpha = s->call->blas.scalar[ACCEL_alpha];
     bool solve = s->solve, ahead = looks_ahead(s);
     bool ascending = solve ? !ahead : ahead;
     int64_t last = (s->order - 1) / s->tiles.size[BLOCK] * s->tiles.size[BLOCK];
@@ -160,7 +160,7 @@ static enum gpu_status scale_panel(struct square *s, const struct tile *out)
 {
     const struct accel_complex zero = {0, 0};
     return kernel_scale(s->work, out->rows, out->cols,
-                        s->triangular ? zero : s->call->scalar[ACCEL_beta], s->tiles.zeros,
+                        s->triangular ? zero : s->call->blas.scalar[ACCEL_beta], s->tiles.zeros,
                         out->at);
 }
 
@@ -179,7 +179,7 @@ static enum gpu_status compute(struct tiles *t, struct tile *out)
 static enum gpu_status run_square(struct gpu_work *work, bool triangular, bool solve)
 {
     const struct accel_call *call = work->call;
-    bool left = call->flag[ACCEL_side] == 'L', nothing_added = accel_adds_nothing(call);
+    bool left = call->blas.flag[ACCEL_side] == 'L', nothing_added = accel_adds_nothing(call);
     const struct accel_span *b = &call->span[ACCEL_b];
     const struct accel_span *out = triangular ? b : &call->span[ACCEL_c];
     int64_t order = left ? out->rows : out->cols, free = left ? out->cols : out->rows;
@@ -187,7 +187,7 @@ static enum gpu_status run_square(struct gpu_work *work, bool triangular, bool s
         return GPU_OK;
     if (!kernels_fit_call(call))
         return GPU_UNSUPPORTED;
-    if (nothing_added && !triangular && accel_is_one(call->scalar[ACCEL_beta]))
+    if (nothing_added && !triangular && accel_is_one(call->blas.scalar[ACCEL_beta]))
         return GPU_OK;
     int64_t widest = gpu_in_place(out) ? free : tiles_panel(order, gpu_size_of(out));
     struct square s = {.tiles = {.work = work,
@@ -207,9 +207,9 @@ static enum gpu_status run_square(struct gpu_work *work, bool triangular, bool s
                        .left = left,
                        .triangular = triangular,
                        .solve = solve,
-                       .uplo = call->flag[ACCEL_uplo],
-                       .trans = call->flag[ACCEL_trans],
-                       .diag = call->flag[ACCEL_diag],
+                       .uplo = call->blas.flag[ACCEL_uplo],
+                       .trans = call->blas.flag[ACCEL_trans],
+                       .diag = call->blas.flag[ACCEL_diag],
                        .order = order};
     const int64_t *block = &s.tiles.size[BLOCK], *width = &s.tiles.size[WIDTH];
     const int64_t *rows = left ? &s.order : width, *cols = left ? width : &s.order;

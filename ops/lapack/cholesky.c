@@ -9,13 +9,13 @@ static void solve_right_sides(struct solver *s, struct array factored)
 {
     const struct accel_call *call = s->work->call;
     struct array x = solver_upload(s, &call->span[ACCEL_b], 0);
-    solver_potrs(s, call->flag[ACCEL_uplo], factored, x);
+    solver_potrs(s, call->blas.flag[ACCEL_uplo], factored, x);
     solver_return(s, &call->span[ACCEL_b], x, 0);
 }
 
 static struct array upload_and_factor(struct solver *s)
 {
-    char uplo = s->work->call->flag[ACCEL_uplo];
+    char uplo = s->work->call->blas.flag[ACCEL_uplo];
     struct array factored = solver_upload_hermitian(s, &s->work->call->span[ACCEL_a], uplo);
     solver_potrf(s, uplo, factored);
     return factored;
@@ -26,7 +26,7 @@ static enum gpu_status run_potrf(struct gpu_work *work)
     const struct accel_call *call = work->call;
     struct solver s;
     solver_begin(&s, work);
-    solver_return(&s, &call->span[ACCEL_a], upload_and_factor(&s), call->flag[ACCEL_uplo]);
+    solver_return(&s, &call->span[ACCEL_a], upload_and_factor(&s), call->blas.flag[ACCEL_uplo]);
     return solver_end(&s);
 }
 
@@ -37,7 +37,7 @@ static enum gpu_status run_posv(struct gpu_work *work)
     solver_begin(&s, work);
     struct array factored = upload_and_factor(&s);
     solve_right_sides(&s, factored);
-    solver_return(&s, &call->span[ACCEL_a], factored, call->flag[ACCEL_uplo]);
+    solver_return(&s, &call->span[ACCEL_a], factored, call->blas.flag[ACCEL_uplo]);
     return solver_end(&s);
 }
 
@@ -45,8 +45,8 @@ static enum gpu_status run_potrs(struct gpu_work *work)
 {
     struct solver s;
     solver_begin(&s, work);
-    solve_right_sides(&s,
-                      solver_upload(&s, &work->call->span[ACCEL_a], work->call->flag[ACCEL_uplo]));
+    solve_right_sides(
+        &s, solver_upload(&s, &work->call->span[ACCEL_a], work->call->blas.flag[ACCEL_uplo]));
     return solver_end(&s);
 }
 
@@ -54,7 +54,7 @@ static enum gpu_status run_potrs(struct gpu_work *work)
 static enum gpu_status run_potri(struct gpu_work *work)
 {
     const struct accel_span *a = &work->call->span[ACCEL_a];
-    char uplo = work->call->flag[ACCEL_uplo];
+    char uplo = work->call->blas.flag[ACCEL_uplo];
     struct solver s;
     solver_begin(&s, work);
     solver_refuse_zero_diagonal(&s, a);
@@ -68,7 +68,7 @@ static enum gpu_status run_potri(struct gpu_work *work)
 static enum gpu_status run_lauum(struct gpu_work *work)
 {
     const struct accel_span *a = &work->call->span[ACCEL_a];
-    char uplo = work->call->flag[ACCEL_uplo];
+    char uplo = work->call->blas.flag[ACCEL_uplo];
     struct solver s;
     solver_begin(&s, work);
     struct array x = solver_upload(&s, a, uplo);

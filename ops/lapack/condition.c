@@ -176,7 +176,7 @@ static enum gpu_status run_condition(struct gpu_work *work, const struct factor 
     solver_begin(&s, work);
     struct estimate e = {.s = &s,
                          .a = gpu_in_place(a) ? solver_in_place(a)
-                                              : solver_upload(&s, a, call->flag[ACCEL_uplo]),
+                                              : solver_upload(&s, a, call->blas.flag[ACCEL_uplo]),
                          .vector = solver_array(&s, a->cols, 1),
                          .factor = factor,
                          .adjoint = adjoint,
@@ -192,7 +192,7 @@ static enum gpu_status run_condition(struct gpu_work *work, const struct factor 
         e.x = memory;
         e.sign = e.x + e.n * e.parts;
         e.single = accel_is_double(s.dtype) ? NULL : (float *)(e.sign + e.n * e.parts);
-        double rcond = 1 / inverse_norm(&e) / call->scalar[ACCEL_anorm].re;
+        double rcond = 1 / inverse_norm(&e) / call->blas.scalar[ACCEL_anorm].re;
         if (!(rcond <= 1 / e.least))
             solver_note(&s, GPU_UNSUPPORTED);
         return_number(&s, &call->span[ACCEL_x], rcond);
@@ -204,27 +204,27 @@ static enum gpu_status run_condition(struct gpu_work *work, const struct factor 
 static enum gpu_status run_gecon(struct gpu_work *work)
 {
     static const struct factor factor[2] = {{'L', 'U', false}, {'U', 'N', false}};
-    return run_condition(work, factor, work->call->flag[ACCEL_norm] == 'I');
+    return run_condition(work, factor, work->call->blas.flag[ACCEL_norm] == 'I');
 }
 
 static enum gpu_status run_pocon(struct gpu_work *work)
 {
     static const struct factor upper[2] = {{'U', 'N', true}, {'U', 'N', false}};
     static const struct factor lower[2] = {{'L', 'N', false}, {'L', 'N', true}};
-    return run_condition(work, work->call->flag[ACCEL_uplo] == 'U' ? upper : lower, false);
+    return run_condition(work, work->call->blas.flag[ACCEL_uplo] == 'U' ? upper : lower, false);
 }
 
 /* ---- Rules ---- */
 
 static const char *anorm_fault(const struct accel_call *call)
 {
-    return call->scalar[ACCEL_anorm].re < 0 ? "anorm" : NULL;
+    return call->blas.scalar[ACCEL_anorm].re < 0 ? "anorm" : NULL;
 }
 
 /* With a norm of 0 or infinity there is nothing to estimate. */
 static bool has_norm(const struct accel_call *call)
 {
-    double anorm = call->scalar[ACCEL_anorm].re;
+    double anorm = call->blas.scalar[ACCEL_anorm].re;
     return anorm > 0 && isfinite(anorm);
 }
 

@@ -14,7 +14,7 @@ static enum gpu_status run_lacpy(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
     const struct accel_span *a = &call->span[ACCEL_a], *b = &call->span[ACCEL_b];
-    char uplo = call->flag[ACCEL_uplo] == '*' ? 0 : call->flag[ACCEL_uplo];
+    char uplo = call->blas.flag[ACCEL_uplo] == '*' ? 0 : call->blas.flag[ACCEL_uplo];
     struct solver s;
     solver_begin(&s, work);
     if (!uplo && gpu_in_place(a) && gpu_in_place(b))
@@ -32,7 +32,8 @@ static int32_t *read_swaps(struct solver *s, int64_t *last)
 {
     const struct accel_call *call = s->work->call;
     const struct accel_span *ipiv = &call->span[ACCEL_x];
-    int64_t k1 = call->size[ACCEL_k1], k2 = call->size[ACCEL_k2], inc = call->size[ACCEL_incx];
+    int64_t k1 = call->blas.size[ACCEL_k1], k2 = call->blas.size[ACCEL_k2],
+            inc = call->blas.size[ACCEL_incx];
     int32_t *swaps = calloc((size_t)k2 + 1, sizeof *swaps);
     void *copy = ipiv->place == ACCEL_HOST ? NULL : malloc((size_t)accel_bytes(ipiv) + 1);
     const void *from = ipiv->place == ACCEL_HOST ? ipiv->ptr : copy;
@@ -57,8 +58,8 @@ static int32_t *read_swaps(struct solver *s, int64_t *last)
 static void exchange_rows(struct solver *s, struct array a, struct array swaps)
 {
     const struct accel_call *call = s->work->call;
-    int64_t k1 = call->size[ACCEL_k1], k2 = call->size[ACCEL_k2];
-    if (call->size[ACCEL_incx] > 0)
+    int64_t k1 = call->blas.size[ACCEL_k1], k2 = call->blas.size[ACCEL_k2];
+    if (call->blas.size[ACCEL_incx] > 0)
         solver_laswp(s, a, swaps, k1, k2);
     else
         for (int64_t k = k2; k >= k1; k--)
@@ -74,7 +75,7 @@ static enum gpu_status run_laswp(struct gpu_work *work)
     int64_t last;
     solver_begin(&s, work);
     int32_t *rows = read_swaps(&s, &last);
-    struct array swaps = solver_vector(&s, call->size[ACCEL_k2], ACCEL_INT32);
+    struct array swaps = solver_vector(&s, call->blas.size[ACCEL_k2], ACCEL_INT32);
     if (rows)
         solver_put(&s, swaps, rows);
     free(rows);
@@ -100,15 +101,15 @@ static enum gpu_status run_laswp(struct gpu_work *work)
 /* It has no INFO: nothing is done, or what cannot be foreseen. */
 static const char *laswp_fault(const struct accel_call *call)
 {
-    return call->size[ACCEL_incx] == 0                                   ? "incx"
-           : call->size[ACCEL_k1] < 1                                    ? "k1"
-           : call->size[ACCEL_k2] > accel_max(call->span[ACCEL_a].ld, 0) ? "k2"
-                                                                         : NULL;
+    return call->blas.size[ACCEL_incx] == 0                                   ? "incx"
+           : call->blas.size[ACCEL_k1] < 1                                    ? "k1"
+           : call->blas.size[ACCEL_k2] > accel_max(call->span[ACCEL_a].ld, 0) ? "k2"
+                                                                              : NULL;
 }
 
 static bool laswp_is_empty(const struct accel_call *call)
 {
-    return call->size[ACCEL_n] == 0 || call->size[ACCEL_k2] < call->size[ACCEL_k1];
+    return call->blas.size[ACCEL_n] == 0 || call->blas.size[ACCEL_k2] < call->blas.size[ACCEL_k1];
 }
 
 const struct accel_op op_lacpy = {LAPACK_BLOCKS, .moves = true, .triangles = 1 << ACCEL_b,

@@ -12,7 +12,7 @@ static void return_all(struct solver *s, struct array w, struct array vectors)
 {
     const struct accel_call *call = s->work->call;
     solver_return(s, &call->span[ACCEL_x], w, 0);
-    if (call->flag[ACCEL_jobz] == 'V')
+    if (call->blas.flag[ACCEL_jobz] == 'V')
         solver_return(s, &call->span[ACCEL_a], vectors, 0);
 }
 
@@ -22,7 +22,7 @@ static void return_found(struct solver *s, struct array w, struct array vectors,
     const struct accel_call *call = s->work->call;
     solver_return_integers(s, &call->span[ACCEL_found], 1, found, found);
     solver_return(s, &call->span[ACCEL_x], solver_part(w, 0, 0, found, 1), 0);
-    if (call->flag[ACCEL_jobz] == 'V')
+    if (call->blas.flag[ACCEL_jobz] == 'V')
         solver_return(s, &call->span[ACCEL_c], solver_part(vectors, 0, 0, vectors.rows, found), 0);
 }
 
@@ -31,7 +31,7 @@ static void return_found(struct solver *s, struct array w, struct array vectors,
 static void return_supports(struct solver *s, int64_t n, int64_t found)
 {
     const struct accel_call *call = s->work->call;
-    if (call->flag[ACCEL_jobz] == 'V' && call->flag[ACCEL_range] != 'V' && found == n)
+    if (call->blas.flag[ACCEL_jobz] == 'V' && call->blas.flag[ACCEL_range] != 'V' && found == n)
         solver_return_integers(s, &call->span[ACCEL_y], 2 * found, 1, found);
 }
 
@@ -39,7 +39,7 @@ static void return_supports(struct solver *s, int64_t n, int64_t found)
 static void return_failures(struct solver *s, int64_t found)
 {
     const struct accel_call *call = s->work->call;
-    if (call->flag[ACCEL_jobz] == 'V')
+    if (call->blas.flag[ACCEL_jobz] == 'V')
         solver_return_integers(s, &call->span[ACCEL_y], found, 0, 0);
 }
 
@@ -48,13 +48,14 @@ static void return_failures(struct solver *s, int64_t found)
 static void solve_all(struct solver *s, struct array a, struct array w)
 {
     const struct accel_call *call = s->work->call;
-    solver_syevd(s, call->flag[ACCEL_jobz], call->flag[ACCEL_uplo], a, w);
+    solver_syevd(s, call->blas.flag[ACCEL_jobz], call->blas.flag[ACCEL_uplo], a, w);
 }
 
 static struct spectrum spectrum_of(const struct accel_call *call)
 {
-    return (struct spectrum){call->flag[ACCEL_range], call->scalar[ACCEL_vl].re,
-                             call->scalar[ACCEL_vu].re, call->size[ACCEL_il], call->size[ACCEL_iu]};
+    return (struct spectrum){call->blas.flag[ACCEL_range], call->blas.scalar[ACCEL_vl].re,
+                             call->blas.scalar[ACCEL_vu].re, call->blas.size[ACCEL_il],
+                             call->blas.size[ACCEL_iu]};
 }
 
 static int64_t solve_range(struct solver *s, struct array a, struct array w)
@@ -69,7 +70,7 @@ static int64_t solve_range(struct solver *s, struct array a, struct array w)
         solver_note(s, GPU_UNSUPPORTED);
         return 0;
     }
-    return solver_syevdx(s, call->flag[ACCEL_jobz], part, call->flag[ACCEL_uplo], a, w);
+    return solver_syevdx(s, call->blas.flag[ACCEL_jobz], part, call->blas.flag[ACCEL_uplo], a, w);
 }
 
 static enum gpu_status run_syev(struct gpu_work *work)
@@ -77,7 +78,7 @@ static enum gpu_status run_syev(struct gpu_work *work)
     struct solver s;
     solver_begin(&s, work);
     struct array vectors =
-        solver_upload_hermitian(&s, &work->call->span[ACCEL_a], work->call->flag[ACCEL_uplo]);
+        solver_upload_hermitian(&s, &work->call->span[ACCEL_a], work->call->blas.flag[ACCEL_uplo]);
     struct array w = solver_reals(&s, vectors.rows);
     solver_refuse_extremes(&s);
     solve_all(&s, vectors, w);
@@ -89,8 +90,9 @@ static enum gpu_status run_syev(struct gpu_work *work)
 static int64_t solve_and_return_found(struct solver *s, int64_t *order)
 {
     const struct accel_call *call = s->work->call;
-    char range = call->flag[ACCEL_range];
-    struct array vectors = solver_upload_hermitian(s, &call->span[ACCEL_a], call->flag[ACCEL_uplo]);
+    char range = call->blas.flag[ACCEL_range];
+    struct array vectors =
+        solver_upload_hermitian(s, &call->span[ACCEL_a], call->blas.flag[ACCEL_uplo]);
     struct array w = solver_reals(s, vectors.rows);
     int64_t found = *order = vectors.rows;
     solver_refuse_extremes(s);
@@ -131,7 +133,7 @@ struct pencil {
 static struct pencil upload_pencil(struct solver *s)
 {
     const struct accel_call *call = s->work->call;
-    char uplo = call->flag[ACCEL_uplo];
+    char uplo = call->blas.flag[ACCEL_uplo];
     struct pencil p = {.a = solver_upload_hermitian(s, &call->span[ACCEL_a], uplo)};
     solver_refuse_extremes(s);
     p.b = solver_upload_hermitian(s, &call->span[ACCEL_b], uplo);
@@ -142,11 +144,12 @@ static struct pencil upload_pencil(struct solver *s)
 static enum gpu_status run_sygv(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
-    char uplo = call->flag[ACCEL_uplo];
+    char uplo = call->blas.flag[ACCEL_uplo];
     struct solver s;
     solver_begin(&s, work);
     const struct pencil p = upload_pencil(&s);
-    solver_sygvd(&s, call->size[ACCEL_itype], call->flag[ACCEL_jobz], uplo, p.a, p.b, p.w);
+    solver_sygvd(&s, call->blas.size[ACCEL_itype], call->blas.flag[ACCEL_jobz], uplo, p.a, p.b,
+                 p.w);
     return_all(&s, p.w, p.a);
     solver_return(&s, &call->span[ACCEL_b], p.b, uplo);
     return solver_end(&s);
@@ -156,14 +159,14 @@ static enum gpu_status run_sygvx(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
     const struct spectrum part = spectrum_of(call);
-    char uplo = call->flag[ACCEL_uplo];
+    char uplo = call->blas.flag[ACCEL_uplo];
     struct solver s;
     solver_begin(&s, work);
     if (part.range == 'V' && !(fabs(part.vl) <= DBL_MAX && fabs(part.vu) <= DBL_MAX))
         solver_note(&s, GPU_UNSUPPORTED);
     const struct pencil p = upload_pencil(&s);
-    int64_t found = solver_sygvdx(&s, call->size[ACCEL_itype], call->flag[ACCEL_jobz], part, uplo,
-                                  p.a, p.b, p.w);
+    int64_t found = solver_sygvdx(&s, call->blas.size[ACCEL_itype], call->blas.flag[ACCEL_jobz],
+                                  part, uplo, p.a, p.b, p.w);
     return_found(&s, p.w, p.a, found);
     return_failures(&s, found);
     solver_return(&s, &call->span[ACCEL_b], p.b, uplo);
@@ -174,7 +177,7 @@ static enum gpu_status run_sygvx(struct gpu_work *work)
 
 static const char *itype_fault(const struct accel_call *call)
 {
-    return call->size[ACCEL_itype] < 1 || call->size[ACCEL_itype] > 3 ? "itype" : NULL;
+    return call->blas.size[ACCEL_itype] < 1 || call->blas.size[ACCEL_itype] > 3 ? "itype" : NULL;
 }
 
 static struct accel_lengths syev_workspace(const struct accel_call *call,

@@ -19,7 +19,7 @@ static struct accel_lengths geev_workspace(const struct accel_call *call,
 
 static bool geev_is_supported(const struct accel_call *call)
 {
-    return call->flag[ACCEL_jobvl] == 'N';
+    return call->blas.flag[ACCEL_jobvl] == 'N';
 }
 
 /* ---- The GPU ---- */
@@ -34,10 +34,10 @@ static enum gpu_status run_geev(struct gpu_work *work)
     if (!solver_has_geev()) /* before anything goes up */
         solver_note(&s, GPU_UNSUPPORTED);
     struct array a = solver_upload(&s, &call->span[ACCEL_a], 0);
-    int64_t n = a.rows, wanted = call->flag[ACCEL_jobvr] == 'V' ? n : 0;
+    int64_t n = a.rows, wanted = call->blas.flag[ACCEL_jobvr] == 'V' ? n : 0;
     struct array w = solver_array(&s, is_complex ? n : 2 * n, 1), vr = solver_array(&s, n, wanted);
     solver_refuse_extremes(&s);
-    solver_geev(&s, call->flag[ACCEL_jobvr], a, w, vr);
+    solver_geev(&s, call->blas.flag[ACCEL_jobvr], a, w, vr);
     solver_return(&s, &call->span[ACCEL_x], solver_part(w, 0, 0, n, 1), 0);
     if (!is_complex)
         solver_return(&s, &call->span[ACCEL_y], solver_part(w, n, 0, n, 1), 0);
@@ -105,7 +105,7 @@ static void check_geev(struct test *t)
 {
     const struct view a = test_input(t, ACCEL_a), v = test_result(t, ACCEL_c);
     judge_traces(t, &a);
-    if (t->call->flag[ACCEL_jobvr] != 'V')
+    if (t->call->blas.flag[ACCEL_jobvr] != 'V')
         return;
     const double *r = test_random_vector(t, v.cols);
     double *y = test_times(t, &a, 'N', test_times(t, &v, 'N', r));

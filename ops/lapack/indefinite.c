@@ -38,7 +38,7 @@ static void solve_right_sides(struct solver *s, struct array ldl, struct array p
 {
     const struct accel_call *call = s->work->call;
     struct array x = solver_upload(s, &call->span[ACCEL_b], 0);
-    solver_sytrs(s, call->flag[ACCEL_uplo], ldl, pivots, x);
+    solver_sytrs(s, call->blas.flag[ACCEL_uplo], ldl, pivots, x);
     solver_return(s, &call->span[ACCEL_b], x, 0);
 }
 
@@ -46,7 +46,7 @@ static void solve_right_sides(struct solver *s, struct array ldl, struct array p
 static struct array factor_and_return(struct solver *s, struct array *pivots)
 {
     const struct accel_call *call = s->work->call;
-    char uplo = call->flag[ACCEL_uplo];
+    char uplo = call->blas.flag[ACCEL_uplo];
     struct array ldl = solver_upload(s, &call->span[ACCEL_a], uplo);
     *pivots = factor(s, uplo, ldl);
     solver_return(s, &call->span[ACCEL_a], ldl, uplo);
@@ -78,8 +78,9 @@ static enum gpu_status run_sytrs(struct gpu_work *work)
     const struct accel_call *call = work->call;
     struct solver s;
     solver_begin(&s, work);
-    struct array ldl = solver_upload(&s, &call->span[ACCEL_a], call->flag[ACCEL_uplo]);
-    struct array pivots = solver_upload_pivots(&s, &call->span[ACCEL_x], call->size[ACCEL_n], true);
+    struct array ldl = solver_upload(&s, &call->span[ACCEL_a], call->blas.flag[ACCEL_uplo]);
+    struct array pivots =
+        solver_upload_pivots(&s, &call->span[ACCEL_x], call->blas.size[ACCEL_n], true);
     solve_right_sides(&s, ldl, pivots);
     return solver_end(&s);
 }

@@ -70,7 +70,7 @@ static enum gpu_status run_gels(struct gpu_work *work)
     struct array r = solver_part(f.qr, 0, 0, q, q);
     refuse_singular(&s, r);
     /* Of the tall matrix, or of its adjoint: the shortest solution of few equations. */
-    bool least_squares = (call->flag[ACCEL_trans] == 'N') == !f.wide;
+    bool least_squares = (call->blas.flag[ACCEL_trans] == 'N') == !f.wide;
     struct array x = upload_right_sides(&s, b, p, least_squares ? p : q);
     if (least_squares)
         solver_ormqr(&s, 'L', adjoint, f.qr, f.tau, x);
@@ -94,7 +94,7 @@ static enum gpu_status run_gels(struct gpu_work *work)
 static double threshold(const struct accel_call *call, bool gelss, double largest)
 {
     bool is_double = accel_is_double(call->routine->dtype);
-    double rcond = call->scalar[ACCEL_rcond].re, eps = is_double ? DBL_EPSILON : FLT_EPSILON;
+    double rcond = call->blas.scalar[ACCEL_rcond].re, eps = is_double ? DBL_EPSILON : FLT_EPSILON;
     double least = is_double ? DBL_MIN : FLT_MIN;
     if (gelss && rcond < 0)
         rcond = eps;
@@ -213,8 +213,9 @@ static struct accel_lengths gels_workspace(const struct accel_call *call,
 /* Rows that the bidiagonal reduction sees: fewer after a QR factorisation. */
 static int64_t reduced(const struct accel_call *call, const struct lapack_sizes *x)
 {
-    return call->size[ACCEL_m] >= call->size[ACCEL_n] && lapack_is_tall(x->mx, x->mn) ? x->mn
-                                                                                      : x->mx;
+    return call->blas.size[ACCEL_m] >= call->blas.size[ACCEL_n] && lapack_is_tall(x->mx, x->mn)
+               ? x->mn
+               : x->mx;
 }
 
 static struct accel_lengths gelss_workspace(const struct accel_call *call,
@@ -241,7 +242,7 @@ static struct accel_lengths gelsd_workspace(const struct accel_call *call,
         return (struct accel_lengths){2 * mn + accel_max(rows, mn * nrhs), 0, 0};
     int64_t solve =
         9 * mn + 2 * mn * smallest + 8 * mn * levels + mn * nrhs + (smallest + 1) * (smallest + 1);
-    if (call->size[ACCEL_m] < call->size[ACCEL_n])
+    if (call->blas.size[ACCEL_m] < call->blas.size[ACCEL_n])
         rows = mn;
     return (struct accel_lengths){3 * mn + accel_max(rows, accel_max(nrhs, solve)), 0, 0};
 }

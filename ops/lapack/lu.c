@@ -23,7 +23,7 @@ static struct array upload_factors(struct solver *s, struct array *pivots)
 {
     const struct accel_call *call = s->work->call;
     struct array lu = solver_upload(s, &call->span[ACCEL_a], 0);
-    *pivots = solver_upload_pivots(s, &call->span[ACCEL_x], call->size[ACCEL_n], false);
+    *pivots = solver_upload_pivots(s, &call->span[ACCEL_x], call->blas.size[ACCEL_n], false);
     return lu;
 }
 
@@ -60,7 +60,7 @@ static enum gpu_status run_getrs(struct gpu_work *work)
     struct array pivots;
     solver_begin(&s, work);
     struct array lu = upload_factors(&s, &pivots);
-    solve_right_sides(&s, work->call->flag[ACCEL_trans], lu, pivots);
+    solve_right_sides(&s, work->call->blas.flag[ACCEL_trans], lu, pivots);
     return solver_end(&s);
 }
 

@@ -25,7 +25,7 @@ static enum gpu_status run_orgqr(struct gpu_work *work)
     struct solver s;
     solver_begin(&s, work);
     struct array qr = solver_zeros(&s, a->rows, a->cols);
-    solver_upload_to(&s, qr, a, a->rows, work->call->size[ACCEL_k], 'l');
+    solver_upload_to(&s, qr, a, a->rows, work->call->blas.size[ACCEL_k], 'l');
     solver_orgqr(&s, qr, solver_upload(&s, &work->call->span[ACCEL_x], 0));
     solver_return(&s, a, qr, 0);
     return solver_end(&s);
@@ -40,37 +40,38 @@ static enum gpu_status run_ormqr(struct gpu_work *work)
     struct array qr = solver_upload(&s, &call->span[ACCEL_a], 'l');
     struct array tau = solver_upload(&s, &call->span[ACCEL_x], 0);
     struct array product = solver_upload(&s, c, 0);
-    solver_ormqr(&s, call->flag[ACCEL_side], call->flag[ACCEL_trans], qr, tau, product);
+    solver_ormqr(&s, call->blas.flag[ACCEL_side], call->blas.flag[ACCEL_trans], qr, tau, product);
     solver_return(&s, c, product, 0);
     return solver_end(&s);
 }
 
 static const char *orgqr_fault(const struct accel_call *call)
 {
-    int64_t m = call->size[ACCEL_m], n = call->size[ACCEL_n], k = call->size[ACCEL_k];
+    int64_t m = call->blas.size[ACCEL_m], n = call->blas.size[ACCEL_n],
+            k = call->blas.size[ACCEL_k];
     return n > m ? "n" : k > n ? "k" : NULL;
 }
 
 /* Without a reflector, it is the identity. */
 static bool orgqr_is_empty(const struct accel_call *call)
 {
-    return call->size[ACCEL_n] == 0;
+    return call->blas.size[ACCEL_n] == 0;
 }
 
 static bool orgqr_is_supported(const struct accel_call *call)
 {
-    return call->size[ACCEL_k] > 0;
+    return call->blas.size[ACCEL_k] > 0;
 }
 
 static const char *ormqr_fault(const struct accel_call *call)
 {
-    return call->size[ACCEL_k] > accel_call_size(call, ACCEL_order) ? "k" : NULL;
+    return call->blas.size[ACCEL_k] > accel_call_size(call, ACCEL_order) ? "k" : NULL;
 }
 
 static struct accel_lengths ormqr_workspace(const struct accel_call *call,
                                             const struct lapack_sizes *sizes)
 {
-    return (struct accel_lengths){call->flag[ACCEL_side] == 'L' ? sizes->n : sizes->m, 0, 0};
+    return (struct accel_lengths){call->blas.flag[ACCEL_side] == 'L' ? sizes->n : sizes->m, 0, 0};
 }
 
 const struct accel_op op_geqrf = {LAPACK_REFLECTS, .workspace = lapack_n_workspace,

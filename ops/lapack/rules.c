@@ -20,11 +20,11 @@ struct accel_lengths lapack_n_workspace(const struct accel_call *call,
 struct accel_lengths lapack_least_lengths(const struct accel_call *call)
 {
     const struct accel_op *op = accel_op_of(call->routine);
-    struct lapack_sizes x = {.m = accel_min(call->size[ACCEL_m], LAPACK_SIDE_MOST),
-                             .n = accel_min(call->size[ACCEL_n], LAPACK_SIDE_MOST),
-                             .nrhs = accel_min(call->size[ACCEL_nrhs], LAPACK_SIDE_MOST),
+    struct lapack_sizes x = {.m = accel_min(call->blas.size[ACCEL_m], LAPACK_SIDE_MOST),
+                             .n = accel_min(call->blas.size[ACCEL_n], LAPACK_SIDE_MOST),
+                             .nrhs = accel_min(call->blas.size[ACCEL_nrhs], LAPACK_SIDE_MOST),
                              .is_complex = accel_is_complex(call->routine->dtype),
-                             .vectors = accel_wants_vectors(call)};
+                             .vectors = lapack_wants_vectors(call)};
     x.mn = accel_min(accel_min(x.m, x.n), LAPACK_SQUARE_MOST);
     x.mx = accel_max(x.m, x.n);
     return op->workspace ? op->workspace(call, &x) : (struct accel_lengths){1, 0, 0};
@@ -37,12 +37,12 @@ static const char *short_workspace(const struct accel_call *call)
     const struct accel_lengths least = lapack_least_lengths(call);
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
-        if (arg->kind != ACCEL_ARG_LWORK || !call->has_work)
+        if (arg->kind != ACCEL_ARG_LWORK || !call->blas.has_work)
             continue;
         int64_t wanted = arg->slot == ACCEL_lwork    ? accel_max(1, least.work)
                          : arg->slot == ACCEL_lrwork ? accel_max(1, least.rwork)
                                                      : accel_max(1, least.iwork);
-        if (call->size[arg->slot] < wanted)
+        if (call->blas.size[arg->slot] < wanted)
             return arg->name;
     }
     return NULL;
@@ -52,9 +52,10 @@ static const char *short_workspace(const struct accel_call *call)
 
 static const char *range_fault(const struct accel_call *call)
 {
-    int64_t n = call->size[ACCEL_n], il = call->size[ACCEL_il], iu = call->size[ACCEL_iu];
-    char range = call->flag[ACCEL_range];
-    if (range == 'V' && n > 0 && !(call->scalar[ACCEL_vl].re < call->scalar[ACCEL_vu].re))
+    int64_t n = call->blas.size[ACCEL_n], il = call->blas.size[ACCEL_il],
+            iu = call->blas.size[ACCEL_iu];
+    char range = call->blas.flag[ACCEL_range];
+    if (range == 'V' && n > 0 && !(call->blas.scalar[ACCEL_vl].re < call->blas.scalar[ACCEL_vu].re))
         return "vu";
     if (range == 'I' && (il < 1 || il > accel_max(1, n)))
         return "il";
@@ -76,38 +77,38 @@ const char *lapack_shape_fault(const struct accel_call *call)
 const char *lapack_fault(const struct accel_call *call)
 {
     const char *fault = dependent_fault(call);
-    if (!fault && call->flag[ACCEL_range])
+    if (!fault && call->blas.flag[ACCEL_range])
         fault = range_fault(call);
     return fault ? fault : lapack_shape_fault(call);
 }
 
 bool lapack_looks_at(const struct accel_call *call, const struct accel_arg *arg)
 {
-    char range = call->flag[ACCEL_range];
+    char range = call->blas.flag[ACCEL_range];
     if (arg->kind == ACCEL_ARG_INTEGER)
         return (arg->slot != ACCEL_il && arg->slot != ACCEL_iu) || range == 'I';
     if (arg->slot == ACCEL_vl || arg->slot == ACCEL_vu)
-        return range == 'V' && call->size[ACCEL_n] > 0;
+        return range == 'V' && call->blas.size[ACCEL_n] > 0;
     if (lapack_fault(call) || lapack_is_query(call) || lapack_is_empty(call))
         return false;
     /* The one eigenvalue of a matrix of order 1 needs no tolerance. */
-    return arg->slot != ACCEL_abstol || call->size[ACCEL_n] > 1;
+    return arg->slot != ACCEL_abstol || call->blas.size[ACCEL_n] > 1;
 }
 
 bool lapack_is_query(const struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
     for (int i = 0; i < routine->args; i++)
-        if (routine->arg[i].kind == ACCEL_ARG_LWORK && call->has_work &&
-            call->size[routine->arg[i].slot] == -1)
+        if (routine->arg[i].kind == ACCEL_ARG_LWORK && call->blas.has_work &&
+            call->blas.size[routine->arg[i].slot] == -1)
             return true;
     return false;
 }
 
 bool lapack_has_no_matrix(const struct accel_call *call)
 {
-    return call->size[ACCEL_n] == 0 ||
-           (accel_has_size(call->routine, ACCEL_m) && call->size[ACCEL_m] == 0);
+    return call->blas.size[ACCEL_n] == 0 ||
+           (accel_has_size(call->routine, ACCEL_m) && call->blas.size[ACCEL_m] == 0);
 }
 
 bool lapack_is_empty(const struct accel_call *call)
@@ -117,14 +118,14 @@ bool lapack_is_empty(const struct accel_call *call)
         return op->is_empty(call);
     for (int i = 0; i < call->routine->args; i++)
         if (call->routine->arg[i].kind == ACCEL_ARG_SIZE &&
-            call->size[call->routine->arg[i].slot] == 0)
+            call->blas.size[call->routine->arg[i].slot] == 0)
             return true;
     return false;
 }
 
 bool lapack_has_right_sides(const struct accel_call *call)
 {
-    return call->size[ACCEL_nrhs] > 0;
+    return call->blas.size[ACCEL_nrhs] > 0;
 }
 
 bool lapack_is_supported(const struct accel_call *call)
@@ -133,7 +134,7 @@ bool lapack_is_supported(const struct accel_call *call)
     if (!op->run || accel_is_rows_of_lapack(call))
         return false;
     for (int i = ACCEL_vl; i < ACCEL_SCALARS; i++)
-        if (isnan(call->scalar[i].re))
+        if (isnan(call->blas.scalar[i].re))
             return false;
     return !op->is_supported || op->is_supported(call);
 }
@@ -141,7 +142,7 @@ bool lapack_is_supported(const struct accel_call *call)
 double lapack_gpu_bytes(const struct accel_call *call)
 {
     double sum = 0, first = 0;
-    for (int i = 0; i < ACCEL_MATRICES; i++) {
+    for (int i = 0; i < ACCEL_SPANS; i++) {
         const struct accel_span *x = &call->span[i];
         double bytes =
             x->ptr ? (double)x->rows * (double)x->cols * (double)accel_dtype_size(x->dtype) : 0;

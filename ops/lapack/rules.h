@@ -7,6 +7,8 @@
 #define ACCEL_LAPACK_RULES_H
 
 #include "ops/op.h"
+#include "ops/shape.h"
+#include "shape.h"
 
 /* The argument that the original would complain of, or NULL. For calls whose flags, sizes and leading dimensions are
  * right. The lengths of workspace are those that LAPACK 3.11 asks for; of a workspace query they do not count. */

@@ -13,7 +13,7 @@ struct vectors {
 /* How many of them there are of one side: O is S with another place. */
 static int64_t count(char job, int64_t all, int64_t values)
 {
-    return accel_vectors(job == 'O' ? 'S' : job, all, values);
+    return lapack_vectors(job == 'O' ? 'S' : job, all, values);
 }
 
 static char plain(char job)
@@ -74,7 +74,7 @@ static enum gpu_status run_svd(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
     const struct accel_span *a = &call->span[ACCEL_a];
-    char jobu = accel_job_of(call, ACCEL_jobu), jobvt = accel_job_of(call, ACCEL_jobvt);
+    char jobu = lapack_job_of(call, ACCEL_jobu), jobvt = lapack_job_of(call, ACCEL_jobvt);
     struct solver s;
     struct vectors v;
     solver_begin(&s, work);
@@ -98,15 +98,16 @@ static enum gpu_status run_svd(struct gpu_work *work)
 
 static const char *gesvd_fault(const struct accel_call *call)
 {
-    return call->flag[ACCEL_jobu] == 'O' && call->flag[ACCEL_jobvt] == 'O' ? "jobvt" : NULL;
+    return call->blas.flag[ACCEL_jobu] == 'O' && call->blas.flag[ACCEL_jobvt] == 'O' ? "jobvt"
+                                                                                     : NULL;
 }
 
 static struct accel_lengths gesvd_workspace(const struct accel_call *call,
                                             const struct lapack_sizes *x)
 {
-    bool tall = call->size[ACCEL_m] >= call->size[ACCEL_n];
+    bool tall = call->blas.size[ACCEL_m] >= call->blas.size[ACCEL_n];
     bool short_way =
-        lapack_is_tall(x->mx, x->mn) && call->flag[tall ? ACCEL_jobu : ACCEL_jobvt] == 'N';
+        lapack_is_tall(x->mx, x->mn) && call->blas.flag[tall ? ACCEL_jobu : ACCEL_jobvt] == 'N';
     int64_t work = x->is_complex ? short_way ? 3 * x->mn : 2 * x->mn + x->mx
                    : short_way   ? 5 * x->mn
                                  : accel_max(3 * x->mn + x->mx, 5 * x->mn);
@@ -145,7 +146,7 @@ static int64_t gesdd_rwork(char jobz, int64_t mn, int64_t mx)
 static struct accel_lengths gesdd_workspace(const struct accel_call *call,
                                             const struct lapack_sizes *x)
 {
-    const char jobz = call->flag[ACCEL_jobz];
+    const char jobz = call->blas.flag[ACCEL_jobz];
     return (struct accel_lengths){gesdd_work(jobz, x->is_complex, x->mn, x->mx),
                                   x->is_complex ? gesdd_rwork(jobz, x->mn, x->mx) : 0, 0};
 }

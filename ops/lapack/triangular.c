@@ -8,14 +8,14 @@
 /* The triangle as a part of a matrix: without its diagonal where that is not used. */
 static char triangle(const struct accel_call *call)
 {
-    char uplo = call->flag[ACCEL_uplo];
-    return call->flag[ACCEL_diag] == 'U' ? (char)(uplo - 'A' + 'a') : uplo;
+    char uplo = call->blas.flag[ACCEL_uplo];
+    return call->blas.flag[ACCEL_diag] == 'U' ? (char)(uplo - 'A' + 'a') : uplo;
 }
 
 static struct array upload_triangle(struct solver *s)
 {
     const struct accel_call *call = s->work->call;
-    if (call->flag[ACCEL_diag] == 'N')
+    if (call->blas.flag[ACCEL_diag] == 'N')
         solver_refuse_zero_diagonal(s, &call->span[ACCEL_a]);
     return solver_upload(s, &call->span[ACCEL_a], triangle(call));
 }
@@ -26,7 +26,8 @@ static enum gpu_status run_trtrs(struct gpu_work *work)
     struct solver s;
     solver_begin(&s, work);
     struct array t = upload_triangle(&s), x = solver_upload(&s, &call->span[ACCEL_b], 0);
-    solver_trsm(&s, call->flag[ACCEL_uplo], call->flag[ACCEL_trans], call->flag[ACCEL_diag], t, x);
+    solver_trsm(&s, call->blas.flag[ACCEL_uplo], call->blas.flag[ACCEL_trans],
+                call->blas.flag[ACCEL_diag], t, x);
     solver_return(&s, &call->span[ACCEL_b], x, 0);
     return solver_end(&s);
 }
@@ -37,7 +38,7 @@ static enum gpu_status run_trtri(struct gpu_work *work)
     struct solver s;
     solver_begin(&s, work);
     struct array t = upload_triangle(&s);
-    solver_trtri(&s, call->flag[ACCEL_uplo], call->flag[ACCEL_diag], t);
+    solver_trtri(&s, call->blas.flag[ACCEL_uplo], call->blas.flag[ACCEL_diag], t);
     solver_return(&s, &call->span[ACCEL_a], t, triangle(call));
     return solver_end(&s);
 }

@@ -113,13 +113,13 @@ static void every_element_counts(void **state)
     enum { N = 20 };
     static double a[N * N], b[N * N], c[N * N];
     const int64_t size[ACCEL_DIMENSIONS] = {N, N, N, 0};
-    const void *const before[ACCEL_MATRICES] = {NULL};
+    const void *const before[ACCEL_SPANS] = {NULL};
     struct accel_call call;
     (void)state;
     shape_typical(&call, routine("dgemm"), size);
-    call.flag[ACCEL_transa] = call.flag[ACCEL_transb] = 'N';
-    call.scalar[ACCEL_alpha].re = 1;
-    call.scalar[ACCEL_beta].re = 0;
+    call.blas.flag[ACCEL_transa] = call.blas.flag[ACCEL_transb] = 'N';
+    call.blas.scalar[ACCEL_alpha].re = 1;
+    call.blas.scalar[ACCEL_beta].re = 0;
     call.span[ACCEL_a].ptr = a;
     call.span[ACCEL_b].ptr = b;
     call.span[ACCEL_c].ptr = c;

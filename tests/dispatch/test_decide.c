@@ -17,9 +17,12 @@ static const struct accel_settings defaults = {.on = true, .memory_share = 0.8};
 
 static struct accel_call product(const char *name, int64_t m, int64_t n, int64_t k)
 {
-    struct accel_call call = {
-        .routine = routine(name), .size = {m, n, k}, .flag = {'N', 'N'}, .batch = 1, .groups = 1};
-    call.scalar[ACCEL_alpha].re = 1;
+    struct accel_call call = {.routine = routine(name),
+                              .blas.size = {m, n, k},
+                              .blas.flag = {'N', 'N'},
+                              .batch = 1,
+                              .blas.groups = 1};
+    call.blas.scalar[ACCEL_alpha].re = 1;
     call.span[ACCEL_a] =
         (struct accel_span){.rows = m, .cols = k, .ld = m > 0 ? m : 1, .access = ACCEL_READ};
     call.span[ACCEL_b] =
@@ -35,11 +38,11 @@ static struct accel_call product(const char *name, int64_t m, int64_t n, int64_t
 static struct accel_call times_vector(int64_t m, int64_t n)
 {
     struct accel_call call = {.routine = routine("dgemv"),
-                              .size = {m, n, 0},
-                              .flag = {[ACCEL_trans] = 'N'},
+                              .blas.size = {m, n, 0},
+                              .blas.flag = {[ACCEL_trans] = 'N'},
                               .batch = 1,
-                              .groups = 1};
-    call.scalar[ACCEL_alpha].re = call.scalar[ACCEL_beta].re = 1;
+                              .blas.groups = 1};
+    call.blas.scalar[ACCEL_alpha].re = call.blas.scalar[ACCEL_beta].re = 1;
     call.span[ACCEL_a] = (struct accel_span){
         .rows = m, .cols = n, .ld = m, .dtype = ACCEL_FLOAT64, .access = ACCEL_READ};
     call.span[ACCEL_x] = (struct accel_span){
@@ -98,7 +101,7 @@ static void place_changes_the_cost(void **state)
     struct accel_machine ready = machine(DEVICE_READY);
     struct accel_call call = product("dgemm", 4000, 1, 4000);
     (void)state;
-    for (int i = 0; i < ACCEL_MATRICES; i++)
+    for (int i = 0; i < ACCEL_SPANS; i++)
         call.span[i].place = ACCEL_MANAGED;
     assert_decision(&call, &ready, &defaults, true, ACCEL_FASTER);
 }
@@ -121,7 +124,7 @@ static void level_2_stays_with_its_matrix(void **state)
     forced.policy = ACCEL_POLICY_GPU;
     tiny.span[ACCEL_y].place = ACCEL_HOST;
     assert_decision(&tiny, &ready, &forced, true, ACCEL_FORCED);
-    tiny.flag[ACCEL_trans] = 'R'; /* of a row-major call with 'C' */
+    tiny.blas.flag[ACCEL_trans] = 'R'; /* of a row-major call with 'C' */
     assert_decision(&tiny, &ready, &forced, true, ACCEL_FORCED);
     tiny.span[ACCEL_x].inc = 0;
     assert_decision(&tiny, &ready, &forced, false, ACCEL_BAD_ARGUMENT);
@@ -209,7 +212,7 @@ static void device_data_goes_where_it_is(void **state)
     (void)state;
     call.span[ACCEL_b].place = ACCEL_DEVICE;
     assert_decision(&call, &ready, &defaults, true, ACCEL_DEVICE_DATA);
-    call.size[ACCEL_k] = 0; /* C is to be scaled, and the CPU may not reach it */
+    call.blas.size[ACCEL_k] = 0; /* C is to be scaled, and the CPU may not reach it */
     assert_decision(&call, &ready, &defaults, true, ACCEL_DEVICE_DATA);
 }
 
@@ -257,9 +260,9 @@ static void nothing_to_compute(void **state)
         assert_decision(&call, &ready, &s, false, ACCEL_EMPTY);
     }
     struct accel_call scaled = product("dgemm", 5, 5, 5);
-    scaled.scalar[ACCEL_alpha].re = 0;
+    scaled.blas.scalar[ACCEL_alpha].re = 0;
     assert_decision(&scaled, &ready, &s, false, ACCEL_EMPTY);
-    scaled.scalar[ACCEL_alpha].im = 1;
+    scaled.blas.scalar[ACCEL_alpha].im = 1;
     assert_decision(&scaled, &ready, &s, true, ACCEL_FORCED);
 }
 
@@ -275,12 +278,12 @@ static void bad_arguments(void **state)
         assert_string_equal(accel_call_fault(&call), name);                                        \
         assert_decision(&call, &ready, &defaults, false, ACCEL_BAD_ARGUMENT);                      \
     } while (0)
-    FAULT(call.layout = ACCEL_NO_LAYOUT, "layout");
-    FAULT(call.flag[ACCEL_transa] = '?', "transa");
-    FAULT(call.flag[ACCEL_transb] = '?', "transb");
-    FAULT(call.size[ACCEL_m] = -1, "m");
-    FAULT(call.size[ACCEL_n] = -1, "n");
-    FAULT(call.size[ACCEL_k] = INT64_MIN, "k");
+    FAULT(call.blas.layout = ACCEL_NO_LAYOUT, "layout");
+    FAULT(call.blas.flag[ACCEL_transa] = '?', "transa");
+    FAULT(call.blas.flag[ACCEL_transb] = '?', "transb");
+    FAULT(call.blas.size[ACCEL_m] = -1, "m");
+    FAULT(call.blas.size[ACCEL_n] = -1, "n");
+    FAULT(call.blas.size[ACCEL_k] = INT64_MIN, "k");
     FAULT(call.span[ACCEL_a].ld = 4, "lda");
     FAULT(call.span[ACCEL_b].ld = 6, "ldb");
     FAULT(call.span[ACCEL_c].ld = 0, "ldc");
@@ -295,11 +298,12 @@ static void unsupported(void **state)
     struct accel_machine ready = machine(DEVICE_READY);
     struct accel_call call = product("dgemm", 5, 6, 7);
     (void)state;
-    call.given[1] = call.flag[ACCEL_transb] = 'R'; /* OpenBLAS's conjugate without transposition */
+    call.blas.given[1] = call.blas.flag[ACCEL_transb] =
+        'R'; /* OpenBLAS's conjugate without transposition */
     assert_decision(&call, &ready, &defaults, false, ACCEL_UNSUPPORTED);
     call = product("dgemv", 5, 6, 0);
     call.span[ACCEL_x].inc = call.span[ACCEL_y].inc = 1;
-    call.given[0] = call.flag[ACCEL_trans] = 'R';
+    call.blas.given[0] = call.blas.flag[ACCEL_trans] = 'R';
     assert_decision(&call, &ready, &defaults, false, ACCEL_UNSUPPORTED);
     call = product("zgemm", INT64_MAX / 2, 1, INT64_MAX / 2); /* sizes whose bytes overflow */
     assert_decision(&call, &ready, &defaults, false, ACCEL_UNSUPPORTED);

@@ -74,8 +74,8 @@ static struct accel_call product(void)
     call.span[ACCEL_a].ptr = a;
     call.span[ACCEL_b].ptr = b;
     call.span[ACCEL_c].ptr = c;
-    call.scalar[ACCEL_alpha] = (struct accel_complex){1, 0};
-    call.scalar[ACCEL_beta] = (struct accel_complex){0, 0};
+    call.blas.scalar[ACCEL_alpha] = (struct accel_complex){1, 0};
+    call.blas.scalar[ACCEL_beta] = (struct accel_complex){0, 0};
     return call;
 }
 

@@ -49,7 +49,7 @@ static void work_of_a_product(void **state)
     assert_near((double)work.place[ACCEL_nrhs], 0, 0);
     /* What is there already is not moved; without beta C is not read. */
     call.span[ACCEL_a].place = ACCEL_DEVICE;
-    call.scalar[ACCEL_beta].re = 0;
+    call.blas.scalar[ACCEL_beta].re = 0;
     model_work_of(&call, &work);
     assert_near(work.up_bytes, 8 * 128 * 32, 0);
     assert_near(work.down_bytes, 8 * 64 * 32, 0);
@@ -223,7 +223,7 @@ static void typical_calls_are_right(void **state)
         for (int a = 0; a < call.routine->args; a++) {
             const struct accel_arg *arg = &call.routine->arg[a];
             if (arg->kind == ACCEL_ARG_FLAG)
-                assert_non_null(strchr(arg->allowed, call.flag[arg->slot]));
+                assert_non_null(strchr(arg->allowed, call.blas.flag[arg->slot]));
         }
         /* laswp does not say how many rows its matrix has */
         assert_true(accel_op_of(call.routine)->unbounded ||

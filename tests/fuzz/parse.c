@@ -277,7 +277,7 @@ static void check_shapes(const struct accel_call *call)
     FUZZ_CHECK(!accel_call_fault(call));
     FUZZ_CHECK(call->batch >= 0);
     for (int i = 0; i < ACCEL_SIZES; i++)
-        FUZZ_CHECK(call->size[i] >= 0 || i > ACCEL_DIMENSIONS);
+        FUZZ_CHECK(call->blas.size[i] >= 0 || i > ACCEL_DIMENSIONS);
     for (int i = 0; i < call->routine->args; i++) {
         const struct accel_arg *arg = &call->routine->arg[i];
         const struct accel_span *x = &call->span[accel_span_of(arg)];
@@ -308,7 +308,7 @@ static void decide(struct accel_call *call)
     settings.require_gpu = choice & 4;
     settings.gpu_routines.text = routines[choice >> 3 & 3];
     settings.cpu_routines.text = routines[choice >> 5 & 3];
-    for (int i = 0; i < ACCEL_MATRICES; i++) {
+    for (int i = 0; i < ACCEL_SPANS; i++) {
         unsigned place = take_byte();
         if (place >= 192)
             call->span[i].place = (enum accel_place)(place % 4);

@@ -110,14 +110,14 @@ static void make(struct product *p, enum accel_dtype dtype, char ta, char tb, in
     memset(p, 0, sizeof *p);
     struct accel_call *call = &p->call;
     call->routine = routine(dtype);
-    call->batch = call->groups = 1;
-    call->flag[ACCEL_transa] = ta;
-    call->flag[ACCEL_transb] = tb;
-    call->size[ACCEL_m] = m;
-    call->size[ACCEL_n] = n;
-    call->size[ACCEL_k] = k;
-    call->scalar[ACCEL_alpha] = (struct accel_complex){-1.25, 0};
-    call->scalar[ACCEL_beta] = (struct accel_complex){beta, 0};
+    call->batch = call->blas.groups = 1;
+    call->blas.flag[ACCEL_transa] = ta;
+    call->blas.flag[ACCEL_transb] = tb;
+    call->blas.size[ACCEL_m] = m;
+    call->blas.size[ACCEL_n] = n;
+    call->blas.size[ACCEL_k] = k;
+    call->blas.scalar[ACCEL_alpha] = (struct accel_complex){-1.25, 0};
+    call->blas.scalar[ACCEL_beta] = (struct accel_complex){beta, 0};
     int64_t ar = ta == 'N' ? m : k, ac = ta == 'N' ? k : m, br = tb == 'N' ? k : n,
             bc = tb == 'N' ? n : k;
     call->span[ACCEL_a] = (struct accel_span){.name = "a",
@@ -149,7 +149,7 @@ static void make(struct product *p, enum accel_dtype dtype, char ta, char tb, in
 
 static void destroy(struct product *p)
 {
-    for (int i = 0; i < ACCEL_MATRICES; i++)
+    for (int i = 0; i < ACCEL_SPANS; i++)
         free(p->call.span[i].ptr);
     free(p->before);
 }
@@ -282,7 +282,7 @@ static void alpha_zero_reads_nothing(void **state)
     struct product p;
     (void)state;
     make(&p, ACCEL_FLOAT64, 'N', 'N', 40, 30, 20, 2);
-    p.call.scalar[ACCEL_alpha].re = 0;
+    p.call.blas.scalar[ACCEL_alpha].re = 0;
     void *a = p.call.span[ACCEL_a].ptr, *b = p.call.span[ACCEL_b].ptr;
     p.call.span[ACCEL_a].ptr = p.call.span[ACCEL_b].ptr = NULL;
     assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);

@@ -72,16 +72,16 @@ static enum gpu_status run_product(struct gpu_device *on, int seed, bool *right)
     call.span[ACCEL_a].ptr = a;
     call.span[ACCEL_b].ptr = b;
     call.span[ACCEL_c].ptr = c;
-    call.scalar[ACCEL_alpha] = (struct accel_complex){1, 0};
-    call.scalar[ACCEL_beta] = (struct accel_complex){0, 0};
+    call.blas.scalar[ACCEL_alpha] = (struct accel_complex){1, 0};
+    call.blas.scalar[ACCEL_beta] = (struct accel_complex){0, 0};
     enum gpu_status status = gpu_run(on, &call, &host);
     *right = status == GPU_OK;
     for (int j = 0; j < N && *right; j++)
         for (int i = 0; i < N; i++) {
             double sum = 0;
             for (int k = 0; k < N; k++)
-                sum += (call.flag[ACCEL_transa] == 'N' ? a[k * N + i] : a[i * N + k]) *
-                       (call.flag[ACCEL_transb] == 'N' ? b[j * N + k] : b[k * N + j]);
+                sum += (call.blas.flag[ACCEL_transa] == 'N' ? a[k * N + i] : a[i * N + k]) *
+                       (call.blas.flag[ACCEL_transb] == 'N' ? b[j * N + k] : b[k * N + j]);
             *right = *right && c[j * N + i] == sum;
         }
     return status;

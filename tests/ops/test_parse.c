@@ -13,6 +13,7 @@
 #include "ops/blas/pass.h"
 #include "ops/names.h"
 #include "ops/op.h"
+#include "ops/shape.h"
 #include "ops/rules.h"
 #include "shim/arch/x86_64/entry.h"
 
@@ -95,7 +96,7 @@ static enum accel_dtype dtype_of(const struct accel_routine *routine, const stru
 /* The bounds of a range of another kind, which may be NULL in Fortran. */
 static bool is_unread(const struct accel_call *call, const struct accel_arg *arg)
 {
-    char range = call->flag[ACCEL_range];
+    char range = call->blas.flag[ACCEL_range];
     return (range != 'V' && (strcmp(arg->name, "vl") == 0 || strcmp(arg->name, "vu") == 0) &&
             arg->kind == ACCEL_ARG_REAL) ||
            (range != 'I' && (strcmp(arg->name, "il") == 0 || strcmp(arg->name, "iu") == 0));
@@ -104,11 +105,11 @@ static bool is_unread(const struct accel_call *call, const struct accel_arg *arg
 static struct accel_call sample(const struct accel_routine *routine, enum accel_abi abi, int width)
 {
     struct accel_call call = {.routine = routine,
-                              .layout = ACCEL_COLUMN_MAJOR,
+                              .blas.layout = ACCEL_COLUMN_MAJOR,
                               .batch = 1,
-                              .groups = 1,
-                              .width = width,
-                              .has_work = abi == ACCEL_ABI_FORTRAN};
+                              .blas.groups = 1,
+                              .blas.width = width,
+                              .blas.has_work = abi == ACCEL_ABI_FORTRAN};
     bool is_double = accel_is_double(routine->dtype), is_complex = accel_is_complex(routine->dtype);
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
@@ -116,18 +117,18 @@ static struct accel_call sample(const struct accel_routine *routine, enum accel_
             continue;
         switch (arg->kind) {
         case ACCEL_ARG_FLAG:
-            call.flag[arg->slot] = arg->allowed[(size_t)i % strlen(arg->allowed)];
-            call.given[i] = call.flag[arg->slot];
+            call.blas.flag[arg->slot] = arg->allowed[(size_t)i % strlen(arg->allowed)];
+            call.blas.given[i] = call.blas.flag[arg->slot];
             break;
         case ACCEL_ARG_SIZE:
-            call.given[i] = call.size[arg->slot] = 100 + i;
+            call.blas.given[i] = call.blas.size[arg->slot] = 100 + i;
             break;
         case ACCEL_ARG_SCALAR:
-            call.scalar[arg->slot].re = is_double ? 0.1 * i : (float)(0.1 * i);
-            call.scalar[arg->slot].im = is_complex ? -3.5 * i : 0;
+            call.blas.scalar[arg->slot].re = is_double ? 0.1 * i : (float)(0.1 * i);
+            call.blas.scalar[arg->slot].im = is_complex ? -3.5 * i : 0;
             break;
         case ACCEL_ARG_REAL:
-            call.scalar[arg->slot].re = is_double ? 0.3 * i : (float)(0.3 * i);
+            call.blas.scalar[arg->slot].re = is_double ? 0.3 * i : (float)(0.3 * i);
             break;
         case ACCEL_ARG_MATRIX:
         case ACCEL_ARG_VECTOR:
@@ -140,37 +141,37 @@ static struct accel_call sample(const struct accel_routine *routine, enum accel_
             break;
         case ACCEL_ARG_LWORK: /* enough: of a call that is wrong, scalars are not read */
             if (abi == ACCEL_ABI_FORTRAN)
-                call.given[i] = call.size[arg->slot] = 100000000 + i;
+                call.blas.given[i] = call.blas.size[arg->slot] = 100000000 + i;
             break;
         case ACCEL_ARG_INTEGER:
-            call.given[i] = call.size[arg->slot] = arg->slot == ACCEL_itype ? 1 : 90 + i;
+            call.blas.given[i] = call.blas.size[arg->slot] = arg->slot == ACCEL_itype ? 1 : 90 + i;
             break;
         case ACCEL_ARG_WORK:
         case ACCEL_ARG_INFO:
         case ACCEL_ARG_EXTRA:
             if ((arg->kind == ACCEL_ARG_EXTRA) == (abi == ACCEL_ABI_LAPACKE))
-                call.given[i] = 0x10000 * (i + 1);
+                call.blas.given[i] = 0x10000 * (i + 1);
             break;
         case ACCEL_ARG_LD:
-            call.given[i] = call.span[arg->slot].ld = 1000 + i;
+            call.blas.given[i] = call.span[arg->slot].ld = 1000 + i;
             break;
         case ACCEL_ARG_INC:
-            call.given[i] = call.span[arg->slot].inc = i % 2 ? 1 + i : -1 - i;
+            call.blas.given[i] = call.span[arg->slot].inc = i % 2 ? 1 + i : -1 - i;
             call.span[arg->slot].ld = 1 + i;
             break;
         case ACCEL_ARG_STRIDE:
-            call.given[i] = call.span[arg->slot].stride = 100000 + i;
+            call.blas.given[i] = call.span[arg->slot].stride = 100000 + i;
             break;
         case ACCEL_ARG_BATCH:
         case ACCEL_ARG_GROUPS:
-            call.given[i] = 1;
+            call.blas.given[i] = 1;
             break;
         }
     }
     /* Shapes follow from the rest. */
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
-        bool t = arg->transposed_by != ACCEL_noflag && call.flag[arg->transposed_by] != 'N';
+        bool t = arg->transposed_by != ACCEL_noflag && call.blas.flag[arg->transposed_by] != 'N';
         if (arg->kind == ACCEL_ARG_VECTOR) {
             call.span[arg->slot].rows = 1;
             call.span[arg->slot].cols = accel_call_size(&call, t ? arg->cols : arg->rows);
@@ -179,8 +180,8 @@ static struct accel_call sample(const struct accel_routine *routine, enum accel_
             continue;
         call.span[arg->slot].rows = accel_call_size(&call, t ? arg->cols : arg->rows);
         call.span[arg->slot].cols = accel_call_size(&call, t ? arg->rows : arg->cols);
-        if (accel_op_of(routine)->triangles >> arg->slot & 1 && call.flag[ACCEL_uplo] != '*')
-            call.span[arg->slot].triangle = call.flag[ACCEL_uplo];
+        if (accel_op_of(routine)->triangles >> arg->slot & 1 && call.blas.flag[ACCEL_uplo] != '*')
+            call.span[arg->slot].triangle = call.blas.flag[ACCEL_uplo];
     }
     return call;
 }
@@ -196,10 +197,10 @@ static void there_and_back(void **state)
             record.width = width;
             struct accel_call call = sample(record.routine, record.abi, width);
             if (width == 64 && accel_op_of(record.routine) == &op_gemm) {
-                call.given[2] = call.size[ACCEL_m] = call.span[ACCEL_a].rows =
+                call.blas.given[2] = call.blas.size[ACCEL_m] = call.span[ACCEL_a].rows =
                     call.span[ACCEL_c].rows = ((int64_t)5 << 32) + 7;
-                call.given[7] = call.span[ACCEL_a].ld = (int64_t)6 << 32;
-                call.given[12] = call.span[ACCEL_c].ld = (int64_t)7 << 32;
+                call.blas.given[7] = call.span[ACCEL_a].ld = (int64_t)6 << 32;
+                call.blas.given[12] = call.span[ACCEL_c].ld = (int64_t)7 << 32;
             }
             call_callee(record.abi, width, &call);
             for (int i = 0; i < record.routine->args; i++)
@@ -260,9 +261,9 @@ static void forwarding_keeps_the_callers_words(void **state)
     struct blas_words again;
     const struct accel_passed repeated = blas_repeat(&again, record.routine, &passed);
     accel_invoke((void *)(uintptr_t)test_callee, &repeated);
-    assert_int_equal(record.seen.flag[ACCEL_transa], 'T');
-    assert_int_equal(record.seen.flag[ACCEL_transb], '?');
-    assert_int_equal(record.seen.size[ACCEL_n], -4);
+    assert_int_equal(record.seen.blas.flag[ACCEL_transa], 'T');
+    assert_int_equal(record.seen.blas.flag[ACCEL_transb], '?');
+    assert_int_equal(record.seen.blas.size[ACCEL_n], -4);
     assert_memory_equal(record.words + 6, f.stack, 7 * sizeof f.stack[0]);
     assert_int_equal(record.words[13], 1);
     assert_int_equal(record.words[14], 1);
@@ -278,12 +279,12 @@ static void row_major_is_the_exchanged_product(void **state)
     int entry = accel_name_find("cblas_dgemm");
     parse(&call, accel_name_routine((uint32_t)entry), ACCEL_ABI_CBLAS, 32, &f.frame,
           (struct accel_group){0, 0});
-    assert_int_equal(call.layout, ACCEL_ROW_MAJOR);
-    assert_int_equal(call.size[ACCEL_m], 3);
-    assert_int_equal(call.size[ACCEL_n], 2);
-    assert_int_equal(call.size[ACCEL_k], 4);
-    assert_int_equal(call.flag[ACCEL_transa], 'N');
-    assert_int_equal(call.flag[ACCEL_transb], 'T');
+    assert_int_equal(call.blas.layout, ACCEL_ROW_MAJOR);
+    assert_int_equal(call.blas.size[ACCEL_m], 3);
+    assert_int_equal(call.blas.size[ACCEL_n], 2);
+    assert_int_equal(call.blas.size[ACCEL_k], 4);
+    assert_int_equal(call.blas.flag[ACCEL_transa], 'N');
+    assert_int_equal(call.blas.flag[ACCEL_transb], 'T');
     assert_ptr_equal(call.span[ACCEL_a].ptr, (void *)0xB0);
     assert_string_equal(call.span[ACCEL_a].name, "b"); /* as the caller calls it */
     assert_int_equal(call.span[ACCEL_a].rows, 3);
@@ -291,9 +292,9 @@ static void row_major_is_the_exchanged_product(void **state)
     assert_int_equal(call.span[ACCEL_b].rows, 2);
     assert_int_equal(call.span[ACCEL_b].cols, 4);
     assert_int_equal(call.span[ACCEL_b].ld, 5);
-    assert_true(call.scalar[ACCEL_alpha].re == 1.5 && call.scalar[ACCEL_beta].re == 2.5);
-    assert_int_equal(call.given[2], 2); /* the log has the caller's own */
-    assert_int_equal(call.given[3], 3);
+    assert_true(call.blas.scalar[ACCEL_alpha].re == 1.5 && call.blas.scalar[ACCEL_beta].re == 2.5);
+    assert_int_equal(call.blas.given[2], 2); /* the log has the caller's own */
+    assert_int_equal(call.blas.given[3], 3);
 }
 
 /* Level 2 in row-major order, and back: what its caller passed goes out again. */
@@ -309,9 +310,9 @@ static void row_major_level_2_goes_both_ways(void **state)
     record.abi = ACCEL_ABI_CBLAS;
     record.width = 32;
     parse(&call, record.routine, ACCEL_ABI_CBLAS, 32, &f.frame, (struct accel_group){0, 0});
-    assert_int_equal(call.flag[ACCEL_trans], 'R');
-    assert_int_equal(call.size[ACCEL_m], 3);
-    assert_int_equal(call.size[ACCEL_n], 2);
+    assert_int_equal(call.blas.flag[ACCEL_trans], 'R');
+    assert_int_equal(call.blas.size[ACCEL_m], 3);
+    assert_int_equal(call.blas.size[ACCEL_n], 2);
     assert_int_equal(call.span[ACCEL_a].rows, 3);
     assert_int_equal(call.span[ACCEL_a].cols, 2);
     assert_int_equal(call.span[ACCEL_x].cols, 2); /* A^H x, A having 2 rows */
@@ -325,7 +326,7 @@ static void row_major_level_2_goes_both_ways(void **state)
     struct fortran_frame g = {{.gpr = {101, 2, 3, (uintptr_t)alpha, 0xA0, 1}}, {0xB0, 2, 0xC0, 4}};
     record.routine = accel_name_routine((uint32_t)accel_name_find("cblas_zgerc"));
     parse(&call, record.routine, ACCEL_ABI_CBLAS, 32, &g.frame, (struct accel_group){0, 0});
-    assert_true(call.conjugated);
+    assert_true(call.blas.conjugated);
     assert_ptr_equal(call.span[ACCEL_x].ptr, (void *)0xB0);
     assert_int_equal(call.span[ACCEL_x].cols, 3);
     assert_int_equal(call.span[ACCEL_a].rows, 3);
@@ -381,11 +382,11 @@ static void groups_of_a_batch(void **state)
     assert_int_equal(blas_groups(routine, &passed), 3);
     parse(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, (struct accel_group){2, 2});
     assert_int_equal(call.batch, 3);
-    assert_int_equal(call.flag[ACCEL_transa], 'C');
-    assert_int_equal(call.flag[ACCEL_transb], 'T');
-    assert_int_equal(call.size[ACCEL_m], 3);
+    assert_int_equal(call.blas.flag[ACCEL_transa], 'C');
+    assert_int_equal(call.blas.flag[ACCEL_transb], 'T');
+    assert_int_equal(call.blas.size[ACCEL_m], 3);
     assert_int_equal(call.span[ACCEL_b].ld, 12);
-    assert_true(call.scalar[ACCEL_alpha].re == 3 && call.scalar[ACCEL_beta].re == 1);
+    assert_true(call.blas.scalar[ACCEL_alpha].re == 3 && call.blas.scalar[ACCEL_beta].re == 1);
     assert_ptr_equal(call.span[ACCEL_c].array, matrices + 2); /* after the first group's two */
     assert_ptr_equal(call.span[ACCEL_c].ptr, (void *)0x30);
     parse(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, (struct accel_group){1, 2});
@@ -397,7 +398,7 @@ static void groups_of_a_batch(void **state)
     for (int i = 0; i < 6; i++)
         f.frame.gpr[i] = 0;
     parse(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, (struct accel_group){0, 0});
-    assert_int_equal(call.groups, 0);
+    assert_int_equal(call.blas.groups, 0);
     assert_int_equal(call.batch, 0);
     assert_null(accel_call_fault(&call));
     groups = -1;

@@ -24,9 +24,10 @@ static struct accel_call call_of(const char *name, char trans, int64_t inc)
     struct accel_call call;
     shape_typical(&call, accel_name_routine((uint32_t)accel_name_find(name)),
                   (int64_t[ACCEL_DIMENSIONS]){7, 5, 3, 0});
-    call.flag[ACCEL_transa] = call.flag[ACCEL_transb] = call.flag[ACCEL_trans] = trans;
+    call.blas.flag[ACCEL_transa] = call.blas.flag[ACCEL_transb] = call.blas.flag[ACCEL_trans] =
+        trans;
     shape_operands(&call);
-    for (int i = 0; i < ACCEL_MATRICES; i++) {
+    for (int i = 0; i < ACCEL_SPANS; i++) {
         struct accel_span *x = &call.span[i];
         bool vector = i == ACCEL_x || i == ACCEL_y;
         x->ptr = memory + i * 1024;
@@ -64,9 +65,9 @@ static void a_rectangle_of_a_product(void **state)
         const struct accel_call call = call_of("zgemm_", i == 0 ? 'N' : 'C', 0);
         const struct accel_call part = shape_part(&call, 2, 1, 4, 3);
         check(&call, &part, i == 0 ? plain : transposed, 3);
-        assert_int_equal(part.size[ACCEL_m], 4);
-        assert_int_equal(part.size[ACCEL_n], 3);
-        assert_int_equal(part.size[ACCEL_k], 3);
+        assert_int_equal(part.blas.size[ACCEL_m], 4);
+        assert_int_equal(part.blas.size[ACCEL_n], 3);
+        assert_int_equal(part.blas.size[ACCEL_k], 3);
     }
 }
 
@@ -88,8 +89,8 @@ static void a_triangle_of_a_triangle(void **state)
         const struct accel_call call = call_of("ssyrk_", i == 0 ? 'N' : 'T', 0);
         const struct accel_call part = shape_part(&call, 2, 2, 3, 3);
         check(&call, &part, i == 0 ? plain : transposed, 2);
-        assert_int_equal(part.size[ACCEL_m], 0); /* it has none */
-        assert_int_equal(part.size[ACCEL_n], 3);
+        assert_int_equal(part.blas.size[ACCEL_m], 0); /* it has none */
+        assert_int_equal(part.blas.size[ACCEL_n], 3);
     }
 }
 

@@ -28,30 +28,37 @@ static struct accel_span column_of(const char *name, void *ptr, int64_t length,
                                .access = access};
 }
 
-/* call->own has the product and the model. */
+/* call->own has the product, the model, and from SIZES on the sizes, of which there is one. */
+enum { PRODUCT, MODEL, SIZES };
+
 static bool parse(struct accel_call *call, const struct accel_passed *passed)
 {
     const struct toy_model *model = (const struct toy_model *)(uintptr_t)passed->gpr[0];
     void *x = (void *)(uintptr_t)passed->gpr[1];
     if (!model || !x || model->features < 1 || !model->weights)
         return false;
-    call->own.pointer[1] = model;
-    call->size[ACCEL_n] = model->features;
+    call->own.pointer[MODEL] = model;
+    call->own.integer[SIZES] = model->features;
     call->span[ACCEL_a] =
         column_of("weights", (void *)(uintptr_t)model->weights, model->features, ACCEL_READ);
     call->span[ACCEL_x] = column_of("x", x, model->features, ACCEL_READ);
-    call->span[ACCEL_y] = column_of("score", &call->own.number[0], 1, ACCEL_WRITE);
+    call->span[ACCEL_y] = column_of("score", &call->own.number[PRODUCT], 1, ACCEL_WRITE);
     return true;
+}
+
+static const int64_t *sizes(const struct accel_call *call)
+{
+    return &call->own.integer[SIZES];
 }
 
 static double flops(const struct accel_call *call)
 {
-    return 2 * (double)call->size[ACCEL_n];
+    return 2 * (double)call->own.integer[SIZES];
 }
 
 static void describe(const struct accel_call *call, const struct accel_fields *fields)
 {
-    fields->integer(fields, "features", call->size[ACCEL_n]);
+    fields->integer(fields, "features", call->own.integer[SIZES]);
 }
 
 static bool is_supported(const struct accel_call *call)
@@ -61,8 +68,8 @@ static bool is_supported(const struct accel_call *call)
 
 static void complete(const struct accel_call *call, struct accel_result *result)
 {
-    const struct toy_model *model = call->own.pointer[1];
-    result->xmm[0][0] = call->own.number[0] + model->bias;
+    const struct toy_model *model = call->own.pointer[MODEL];
+    result->xmm[0][0] = call->own.number[PRODUCT] + model->bias;
 }
 
 /* ---- The GPU: one tile, of one element ---- */
@@ -78,7 +85,7 @@ static bool shrink(struct tiles *t)
 static enum gpu_status compute(struct tiles *t, struct tile *tile)
 {
     const struct accel_complex one = {1, 0}, zero = {0, 0};
-    const int64_t n = t->work->call->size[ACCEL_n];
+    const int64_t n = t->work->call->own.integer[SIZES];
     struct gpu_tile weights, x;
     enum gpu_status status = tiles_load(t, WEIGHTS, 0, 0, n, 1, &weights);
     if (status == GPU_OK)
@@ -92,7 +99,7 @@ static enum gpu_status run(struct gpu_work *work)
 {
     const struct accel_span *span = work->call->span;
     struct tiles t = {.work = work,
-                      .most = {work->call->size[ACCEL_n], 1},
+                      .most = {work->call->own.integer[SIZES], 1},
                       .shrink = shrink,
                       .over = SCORE,
                       .out = SCORE,
@@ -109,6 +116,7 @@ const struct accel_op op_toy_score = {.group = ACCEL_NO_BLAS,
                                       .nominal = {.cpu_share = 0.1, .gpu_share = 0.1},
                                       .accepts = accepts,
                                       .parse = parse,
+                                      .sizes = sizes,
                                       .flops = flops,
                                       .describe = describe,
                                       .complete = complete,

@@ -1,0 +1,33 @@
+#include "describe.h"
+
+static void describe_flags(const struct accel_call *call, const struct accel_fields *fields)
+{
+    const struct accel_routine *routine = call->routine;
+    char flags[2 * ACCEL_ARGS_MAX + 1];
+    int n = 0;
+    for (int i = 0; i < routine->args; i++) {
+        if (routine->arg[i].kind != ACCEL_ARG_FLAG)
+            continue;
+        flags[n++] = (char)call->blas.given[i];
+        flags[n++] = ',';
+    }
+    if (n == 0)
+        return;
+    flags[n - 1] = 0;
+    fields->string(fields, "args", flags);
+}
+
+void blas_describe(const struct accel_call *call, const struct accel_fields *fields)
+{
+    const struct accel_routine *routine = call->routine;
+    describe_flags(call, fields);
+    if (call->blas.layout == ACCEL_ROW_MAJOR)
+        fields->string(fields, "layout", "row");
+    for (int i = 0; i < routine->args; i++) {
+        enum accel_kind kind = routine->arg[i].kind;
+        if (kind == ACCEL_ARG_SIZE || kind == ACCEL_ARG_BATCH || kind == ACCEL_ARG_GROUPS)
+            fields->integer(fields, routine->arg[i].name, call->blas.given[i]);
+    }
+    if (call->blas.groups > 1)
+        fields->integer(fields, "group", call->blas.group + 1);
+}
