@@ -13,8 +13,7 @@ TEST_LIB := $(BUILD)/obj/tests/lib.a
 include tests/fixtures/fixtures.mk
 
 # Unit tests, tests/FOLDER/test_X.c: with the objects of all layers, what is shared in tests/lib, and cmocka.
-UNIT_FOLDERS := base gpu ops ops/lapack report dispatch shim cpu_ref tool
-UNIT_SOURCES := $(wildcard $(UNIT_FOLDERS:%=tests/%/test_*.c))
+UNIT_SOURCES := $(filter-out tests/testgpu/%,$(wildcard tests/*/test_*.c tests/*/*/test_*.c))
 unit_test     = $(addprefix $(TESTS)/,$(basename $(notdir $(1))))
 UNIT_TESTS   := $(call unit_test,$(UNIT_SOURCES))
 UNIT_LIBS     = -lcmocka -lm -ldl -lpthread

@@ -16,17 +16,14 @@ TESTGPU_LDFLAGS = $(LDFLAGS) -shared -pthread -Wl,-z,defs -Wl,-z,nodelete -Wl,--
     -Wl,--exclude-libs,ALL $(TESTGPU_EXTRA)
 TESTGPU_HEADERS := $(wildcard $(TESTGPU_SRC)/*.h)
 
-TESTGPU_CUDA := $(patsubst %,$(BUILD)/testgpu/obj/%.o, capture context copy device entry event \
-    fault lifetime memory names pointer report settings speed stream)
-TESTGPU_CUBLAS_PARTS := cublas_batched cublas_compute cublas_compute_level2 cublas_copy \
-    cublas_cost cublas_geam cublas_gemm cublas_gemm_ex cublas_gemv cublas_ger cublas_handle \
-    cublas_load cublas_matrix cublas_packed cublas_routine cublas_status cublas_symm cublas_syrk \
-    cublas_triangular cublas_trmv matrix openblas openblas_gemv
+TESTGPU_PARTS := $(filter-out test_%,$(basename $(notdir $(sort $(wildcard $(TESTGPU_SRC)/*.c)))))
+# What computes, for cuBLAS and for cuSOLVER.
+TESTGPU_COMPUTES := matrix openblas openblas_gemv
+TESTGPU_CUDA := $(patsubst %,$(BUILD)/testgpu/obj/%.o,$(filter-out cublas_% solver_% $(TESTGPU_COMPUTES),$(TESTGPU_PARTS)))
+TESTGPU_CUBLAS_PARTS := $(filter cublas_%,$(TESTGPU_PARTS)) $(TESTGPU_COMPUTES)
 TESTGPU_CUBLAS := $(TESTGPU_CUBLAS_PARTS:%=$(BUILD)/testgpu/obj/%.o)
 TESTGPU_CUBLAS_12 := $(TESTGPU_CUBLAS_PARTS:%=$(BUILD)/testgpu-cuda12/obj/%.o)
-TESTGPU_SOLVER_PARTS := solver_cholesky solver_cost solver_eigen solver_geev solver_gesvd \
-    solver_handle solver_indefinite solver_lapack solver_load solver_lu solver_operand solver_qr solver_routine solver_svd \
-    solver_syevd solver_sygvd solver_triangular matrix openblas openblas_gemv
+TESTGPU_SOLVER_PARTS := $(filter solver_%,$(TESTGPU_PARTS)) $(TESTGPU_COMPUTES)
 TESTGPU_SOLVER := $(TESTGPU_SOLVER_PARTS:%=$(BUILD)/testgpu/obj/%.o)
 TESTGPU_SOLVER_12 := $(TESTGPU_SOLVER_PARTS:%=$(BUILD)/testgpu-cuda12/obj/%.o)
 TESTGPU_TESTS := $(patsubst $(TESTGPU_SRC)/%.c,$(BUILD)/testgpu/obj/%.o,$(wildcard $(TESTGPU_SRC)/test_*.c))
