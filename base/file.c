@@ -1,8 +1,12 @@
+#define _GNU_SOURCE
 #include "file.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "text.h"
 
 ssize_t file_read(int fd, void *bytes, size_t size)
 {
@@ -51,4 +55,26 @@ bool file_folder(const char *path, char folder[PATH_MAX], const char **name)
     memcpy(folder, path, length);
     folder[length] = 0;
     return true;
+}
+
+bool file_temporary(char path[PATH_MAX], const char *name)
+{
+    const char *tmp = getenv("TMPDIR");
+    struct accel_text text;
+    if (!realpath(tmp && *tmp ? tmp : "/tmp", path))
+        return false;
+    text_start(&text, path, PATH_MAX);
+    text.length = strlen(path);
+    text_string(&text, "/accel-");
+    text_string(&text, name);
+    text_string(&text, "-XXXXXX");
+    errno = ENAMETOOLONG;
+    return text_end(&text);
+}
+
+bool file_program(char path[PATH_MAX])
+{
+    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    path[length > 0 ? length : 0] = 0;
+    return length > 0;
 }

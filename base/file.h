@@ -1,5 +1,5 @@
 /*
- * Files by descriptor: whole reads and writes, and the folder of a path. No malloc, no stdio. Thread-safe.
+ * Files: whole reads and writes by descriptor, and paths. No malloc, no stdio. Thread-safe.
  */
 #ifndef ACCEL_FILE_H
 #define ACCEL_FILE_H
@@ -17,5 +17,11 @@ int file_write(int fd, const void *bytes, size_t length, size_t *written);
 
 /* Copies the path's folder to `folder`, and points *name to the last part of the path. False with ENAMETOOLONG. */
 bool file_folder(const char *path, char folder[PATH_MAX], const char **name);
+
+/* A path "/tmp/accel-NAME-XXXXXX" from the root on, below TMPDIR or /tmp, for mkstemp(3) and mkdtemp(3). False with errno. */
+bool file_temporary(char path[PATH_MAX], const char *name);
+
+/* The path of the program that this process runs, as the system has it; false where it does not say. */
+bool file_program(char path[PATH_MAX]);
 
 #endif

@@ -4,12 +4,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { LONGEST = 64 };
+#include "text.h"
 
-static char upper(char c)
-{
-    return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
-}
+enum { LONGEST = 64 };
 
 static int least(int a, int b, int c)
 {
@@ -27,7 +24,7 @@ int spelling_distance(const char *a, const char *b)
         int diagonal = row[0]; /* from the row before */
         row[0] = i;
         for (int j = 1; j <= columns; j++) {
-            bool differ = upper(a[i - 1]) != upper(b[j - 1]);
+            bool differ = text_upper(a[i - 1]) != text_upper(b[j - 1]);
             int distance = least(row[j] + 1, row[j - 1] + 1, diagonal + differ);
             diagonal = row[j];
             row[j] = distance;

@@ -10,6 +10,7 @@
 
 #include "config.h"
 #include "setting.h"
+#include "base/file.h"
 #include "base/text.h"
 
 /* Which settings have been found, and where. */
@@ -233,11 +234,10 @@ void settings_read_from(struct accel_settings *settings, const struct settings_s
 }
 
 /* The name of the file that this process runs; empty where the system does not say. */
-static const char *program_name(char *path, size_t size)
+static const char *program_name(char path[PATH_MAX])
 {
     static const char deleted[] = " (deleted)";
-    ssize_t length = readlink("/proc/self/exe", path, size - 1);
-    path[length > 0 ? length : 0] = 0;
+    file_program(path);
     char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     size_t n = strlen(name), suffix = sizeof deleted - 1;
     if (n > suffix && strcmp(name + n - suffix, deleted) == 0)
@@ -249,7 +249,7 @@ void settings_read(struct accel_settings *settings)
 {
     char path[PATH_MAX];
     int saved = errno;
-    const struct settings_sources sources = {"/etc/accel.conf", program_name(path, sizeof path),
+    const struct settings_sources sources = {"/etc/accel.conf", program_name(path),
                                              getauxval(AT_SECURE) != 0};
     settings_read_from(settings, &sources);
     errno = saved;

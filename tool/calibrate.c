@@ -16,7 +16,7 @@
 #include "busy.h"
 #include "dispatch/settings.h"
 #include "program.h"
-#include "report.h"
+#include "calibrated.h"
 
 /* ---- Options ---- */
 
@@ -246,7 +246,7 @@ static void show_order(int64_t order)
 struct measuring {
     char no_device[GPU_FAILURE_BYTES]; /* why there is none */
     struct program_libraries program;  /* none: the library is as it is */
-    struct library library[LIBRARIES_MAX];
+    struct libraries library[LIBRARIES_MAX];
     struct program_library seen[LIBRARIES_MAX]; /* of each, where a program was run */
     struct survey survey[LIBRARIES_MAX];
     int count;
@@ -322,10 +322,10 @@ static int finish(struct measuring *measuring, const char *path)
         return fail("nothing was measured", "the libraries have none of the routines");
     if (write_sections(path, &measuring->sections) != 0)
         return 1;
-    report_print(path, &measuring->sections, survey, measuring->count,
-                 survey->gpu      ? NULL
-                 : survey->device ? gpu_failure(survey->device)
-                                  : measuring->no_device);
+    calibrated_print(path, &measuring->sections, survey, measuring->count,
+                     survey->gpu      ? NULL
+                     : survey->device ? gpu_failure(survey->device)
+                                      : measuring->no_device);
     if (fflush(stdout) != 0)
         return fail("the report cannot be written", strerror(errno));
     return measuring->whole ? 0 : 1;
@@ -338,7 +338,7 @@ static int open_libraries(struct measuring *measuring, const struct options *opt
     measuring->whole = true;
     if (!options->program) {
         measuring->count = 1;
-        wrong = library_open(&measuring->library[0], options->library);
+        wrong = libraries_open(&measuring->library[0], options->library);
         if (wrong)
             fail("--library", wrong);
         return !wrong ? 0 : options->library ? 2 : 1;
@@ -348,7 +348,7 @@ static int open_libraries(struct measuring *measuring, const struct options *opt
         return 1;
     measuring->whole = program->whole;
     for (int i = 0; i < program->count; i++) {
-        wrong = library_open_own(&measuring->library[measuring->count], program->one[i].path);
+        wrong = libraries_open_own(&measuring->library[measuring->count], program->one[i].path);
         if (wrong) {
             fail("a library that the program calls cannot be opened again", wrong);
             measuring->whole = false;

@@ -110,6 +110,14 @@ failed:
     return false;
 }
 
+long long contents_line(const struct contents *contents, size_t at)
+{
+    long long line = 1;
+    for (size_t i = 0; i < at && i < contents->length; i++)
+        line += contents->bytes[i] == '\n';
+    return line;
+}
+
 void contents_close(struct contents *contents)
 {
     if (contents->mapped)

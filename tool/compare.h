@@ -53,6 +53,8 @@ struct contents {
     bool mapped;
 };
 bool contents_open(struct contents *contents, const struct compared *compared, enum run run);
+/* The line that a byte is in, from 1. */
+long long contents_line(const struct contents *contents, size_t at);
 void contents_close(struct contents *contents);
 
 #endif

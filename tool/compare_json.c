@@ -18,14 +18,6 @@ enum { DEPTH_MAX = 1000 };
 
 /* ---- Reading ---- */
 
-static long long line_of(const struct contents *contents, size_t at)
-{
-    long long line = 1;
-    for (size_t i = 0; i < at && i < contents->length; i++)
-        line += contents->bytes[i] == '\n';
-    return line;
-}
-
 static bool read_json(struct json_object **root, const struct compared *compared, enum run run)
 {
     struct contents contents;
@@ -47,7 +39,7 @@ static bool read_json(struct json_object **root, const struct compared *compared
             compared_fault(compared, run, "the JSON is cut short");
         else if (!good)
             compared_fault(compared, run, "line %lld: not JSON: %s",
-                           line_of(&contents, json_tokener_get_parse_end(tokener)),
+                           contents_line(&contents, json_tokener_get_parse_end(tokener)),
                            json_tokener_error_desc(error));
     }
     if (tokener)

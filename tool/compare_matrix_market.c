@@ -38,12 +38,9 @@ struct source {
 
 /* ---- Reading ---- */
 
-static long long line_of(const struct matrix *matrix, const char *at)
+static long long line_of(const struct matrix *matrix)
 {
-    long long line = 1;
-    for (const char *c = matrix->contents.bytes; c < at; c++)
-        line += *c == '\n';
-    return line;
+    return contents_line(&matrix->contents, (size_t)(matrix->at - matrix->contents.bytes));
 }
 
 static bool is_blank(char c)
@@ -118,7 +115,7 @@ static bool damaged(const struct matrix *matrix, const struct source *source, co
     return matrix->at == matrix->end && is_blank(matrix->end[-1])
                ? compared_fault(source->compared, source->run, "cut short: %s is missing", wanted)
                : compared_fault(source->compared, source->run, "line %lld: %s is expected here",
-                                line_of(matrix, matrix->at), wanted);
+                                line_of(matrix), wanted);
 }
 
 static bool read_integer(struct matrix *matrix, const struct source *source, int64_t *value,
@@ -256,8 +253,7 @@ static bool read_matrix(struct matrix *matrix, const struct source *source)
     char word[NUMBER_TEXT_BYTES];
     if (next_word(matrix, word) || matrix->at < matrix->end)
         return compared_fault(source->compared, source->run,
-                              "line %lld: there is more than the size line says",
-                              line_of(matrix, matrix->at));
+                              "line %lld: there is more than the size line says", line_of(matrix));
     sort_entries(matrix);
     return true;
 }
@@ -291,13 +287,11 @@ static const struct entry *entry_at(const struct matrix *matrix, size_t *next,
 static void compare_entry(struct tally *tally, const struct entry *place, const struct number *a,
                           const struct number *b, const struct number *noise)
 {
-    char where[64], x[NUMBER_TEXT_BYTES], y[NUMBER_TEXT_BYTES];
+    char where[64];
     if (!tally_number(tally, a, b, noise))
         return;
     snprintf(where, sizeof where, "(%lld, %lld)", (long long)place->row, (long long)place->column);
-    number_print(x, a, &tally->precision);
-    number_print(y, b, &tally->precision);
-    tally_show_number(tally, where, x, y);
+    tally_show_values(tally, where, a, b);
 }
 
 static void compare_entries(struct tally *tally, const struct matrix *a, const struct matrix *b,

@@ -342,11 +342,9 @@ static long double largest(const struct array *array)
 static void show_element(struct tally *tally, const struct array *array, size_t i,
                          const struct number *a, const struct number *b)
 {
-    char place[DIMENSIONS_MAX * 24], x[NUMBER_TEXT_BYTES], y[NUMBER_TEXT_BYTES];
+    char place[DIMENSIONS_MAX * 24];
     print_index(place, array, i);
-    number_print(x, a, &tally->precision);
-    number_print(y, b, &tally->precision);
-    tally_show_number(tally, place, x, y);
+    tally_show_values(tally, place, a, b);
 }
 
 static void compare_elements(struct tally *tally, const struct array *a, const struct array *b,

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "expect.h"
-#include "keep.h"
+#include "kept_runs.h"
 #include "outputs.h"
 #include "preload.h"
 #include "runs.h"
@@ -334,26 +334,27 @@ static int compare(const struct options *options, const struct compared *compare
     return result;
 }
 
+static struct compared compared_of(const struct options *options, const char *name,
+                                   const char (*path)[PATH_MAX])
+{
+    return (struct compared){.name = name,
+                             .path = {path[0], path[1], path[2]},
+                             .ignored = options->ignored,
+                             .ignored_count = (size_t)options->ignored_count};
+}
+
 static int compare_stdout(const struct options *options, const struct runs *runs, int64_t *numbers)
 {
     if (!options->stdout_format)
         return SAME;
-    struct compared compared = {.name = "stdout",
-                                .ignored = options->ignored,
-                                .ignored_count = (size_t)options->ignored_count};
-    for (int i = 0; i < RUNS; i++)
-        compared.path[i] = runs->output[i];
+    const struct compared compared = compared_of(options, "stdout", runs->output);
     return compare(options, &compared, options->stdout_format, numbers);
 }
 
 static int compare_output(const struct options *options, const struct output *output,
                           int64_t *numbers)
 {
-    struct compared compared = {.name = output->name,
-                                .ignored = options->ignored,
-                                .ignored_count = (size_t)options->ignored_count};
-    for (int i = 0; i < RUNS; i++)
-        compared.path[i] = output->path[i];
+    const struct compared compared = compared_of(options, output->name, output->path);
     for (enum run run = 0; run < RUN_SHIM; run++)
         if (!output->written[run]) {
             compared_fault(&compared, run, "it is not written");
@@ -406,14 +407,15 @@ static int compare_all(const struct options *options, const struct runs *runs)
 /* With the folder for the runs, and what was there before set aside. */
 static int run_and_compare(struct options *options, struct runs *runs)
 {
-    if (options->keep && !keep_open(options->keep, options->outputs, options->output_count))
+    if (options->keep && !kept_runs_open(options->keep, options->outputs, options->output_count))
         return FAILED;
     int result = run_program(options, runs);
     if (runs_signal())
         return FAILED;
     if (result == SAME)
         result = compare_all(options, runs);
-    if (options->keep && !keep_copy(options->keep, runs, options->outputs, options->output_count))
+    if (options->keep &&
+        !kept_runs_copy(options->keep, runs, options->outputs, options->output_count))
         result = FAILED;
     printf("\naccel diff: %s\n", result == SAME      ? "the same, within what is allowed"
                                  : result == DIFFERS ? "DIFFERS"

@@ -18,6 +18,7 @@
 #include "dispatch/settings.h"
 #include "base/clock.h"
 #include "gpu_names.h"
+#include "base/file.h"
 #include "preload.h"
 
 struct options {
@@ -241,8 +242,7 @@ int estimate_command(int argc, char **argv)
             "the time that it would have saved."};
     struct accel_settings settings;
     struct options options = {NULL, NULL, NULL, NULL};
-    char shim[PATH_MAX], folder[PATH_MAX], whole[PATH_MAX], model[PATH_MAX];
-    const char *tmp = getenv("TMPDIR");
+    char shim[PATH_MAX], folder[PATH_MAX], model[PATH_MAX];
     if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &options) != 0)
         return 2;
     settings_read(&settings);
@@ -277,9 +277,7 @@ int estimate_command(int argc, char **argv)
         fprintf(stderr, "accel estimate: libaccel.so is not there; --shim says where it is\n");
         return 2;
     }
-    if (snprintf(folder, sizeof folder, "%s/accel-estimate-XXXXXX", tmp && *tmp ? tmp : "/tmp") >=
-            (int)sizeof folder ||
-        !mkdtemp(folder) || !realpath(folder, whole)) {
+    if (!file_temporary(folder, "estimate") || !mkdtemp(folder)) {
         fprintf(stderr, "accel estimate: a folder for the counts cannot be made: %s\n",
                 strerror(errno));
         return 126;
@@ -290,9 +288,9 @@ int estimate_command(int argc, char **argv)
         return 126;
     }
     const double start_ms = accel_now_ms();
-    int status = run_program(&options, shim, whole);
+    int status = run_program(&options, shim, folder);
     double seconds = 1e-3 * (accel_now_ms() - start_ms);
-    read_folder(&table, whole);
+    read_folder(&table, folder);
     if (status != 127)
         print_table(&table, &options, calibrated, seconds);
     free(table.row);

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 void output_name(struct output *output, const char *text)
 {
     const char *colon = strchr(text, ':');
@@ -30,20 +32,17 @@ static bool fault(const struct output *output, const char *what)
 static bool find_path(struct output *output, char path[PATH_MAX])
 {
     char folder[PATH_MAX], whole[PATH_MAX];
-    const char *slash = strrchr(output->name, '/'), *base = slash ? slash + 1 : output->name;
-    int n = slash ? snprintf(folder, sizeof folder, "%.*s",
-                             slash == output->name ? 1 : (int)(slash - output->name), output->name)
-                  : snprintf(folder, sizeof folder, ".");
+    const char *base;
+    if (!file_folder(output->name, folder, &base))
+        return fault(output, strerror(errno));
     if (!*base)
         return fault(output, "not the name of a file");
-    if (n >= (int)sizeof folder)
-        return fault(output, strerror(ENAMETOOLONG));
     if (!realpath(folder, whole)) {
         /* The program may make the folder; it may as well change its own. */
         if (errno != ENOENT)
             return fault(output, strerror(errno));
         if (folder[0] == '/' || !getcwd(whole, sizeof whole))
-            n = snprintf(whole, sizeof whole, "%s", folder);
+            strcpy(whole, folder);
         else if (strlen(whole) + strlen(folder) + 2 <= sizeof whole)
             strcat(strcat(whole, "/"), folder);
         else

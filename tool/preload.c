@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 bool preload_find(char path[PATH_MAX], const char *given)
 {
     /* Beside the tool, or where both have been moved to, or where make install puts it. */
@@ -17,10 +19,8 @@ bool preload_find(char path[PATH_MAX], const char *given)
     char own[PATH_MAX];
     if (given)
         return realpath(given, path) && access(path, R_OK) == 0;
-    ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
-    if (n <= 0)
+    if (!file_program(own))
         return false;
-    own[n] = 0;
     *strrchr(own, '/') = 0;
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         if (snprintf(path, PATH_MAX, "%s/%s", own, places[i]) < PATH_MAX && access(path, R_OK) == 0)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/grown.h"
+#include "base/file.h"
 #include "preload.h"
 
 /* ---- The program ---- */
@@ -117,21 +118,17 @@ static bool judge(struct program_libraries *found, const char *program, int stat
 
 bool program_run(struct program_libraries *found, char **program)
 {
-    const char *tmp = getenv("TMPDIR");
-    char shim[PATH_MAX], file[PATH_MAX], whole[PATH_MAX];
+    char shim[PATH_MAX], file[PATH_MAX];
     struct grown records = {0};
     int status = 0, fd;
     *found = (struct program_libraries){.whole = true};
     if (!preload_find(shim, NULL))
         return say_wrong("libaccel.so", "is not there", "it belongs beside this tool");
-    if (snprintf(file, sizeof file, "%s/accel-called-XXXXXX", tmp && *tmp ? tmp : "/tmp") >=
-            (int)sizeof file ||
-        (fd = mkostemp(file, O_CLOEXEC)) < 0)
+    if (!file_temporary(file, "called") || (fd = mkostemp(file, O_CLOEXEC)) < 0)
         return say_wrong("a file for the libraries", "cannot be made", strerror(errno));
     close(fd);
     fprintf(stderr, "accel: %s is run, to see which libraries it calls\n", program[0]);
-    int error =
-        realpath(file, whole) ? preload_run(program, shim, set_environment, whole, &status) : errno;
+    int error = preload_run(program, shim, set_environment, file, &status);
     bool read = !error && read_records(&records, file);
     int unread = errno;
     unlink(file);

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "library.h"
+#include "libraries.h"
 
 struct program_library {
     const char *path;

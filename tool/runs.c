@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "preload.h"
 
 /* ---- Signals ---- */
@@ -168,12 +169,8 @@ static bool copy_input(const char *path)
 
 bool runs_open(struct runs *runs)
 {
-    const char *tmp = getenv("TMPDIR");
-    char folder[PATH_MAX];
-    if (snprintf(folder, sizeof folder, "%s/accel-diff-XXXXXX", tmp && *tmp ? tmp : "/tmp") >=
-            (int)sizeof folder ||
-        !mkdtemp(folder) || !realpath(folder, runs->folder) || !make_paths(runs)) {
-        fprintf(stderr, "accel diff: no folder can be made in %s: %s\n", tmp && *tmp ? tmp : "/tmp",
+    if (!file_temporary(runs->folder, "diff") || !mkdtemp(runs->folder) || !make_paths(runs)) {
+        fprintf(stderr, "accel diff: no folder can be made in TMPDIR, or /tmp: %s\n",
                 strerror(errno));
         return false;
     }

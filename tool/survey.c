@@ -82,7 +82,7 @@ bool survey_open(struct survey *survey)
         struct library_function function;
         if (!workload_is_for(routine))
             continue;
-        if (library_find(survey->library, routine, &function)) {
+        if (libraries_find(survey->library, routine, &function)) {
             make_track(&survey->track[survey->tracks], routine, false);
             survey->track[survey->tracks++].function = function;
         }

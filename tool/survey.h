@@ -36,7 +36,7 @@ struct survey_track {
 };
 
 struct survey {
-    const struct library *library;
+    const struct libraries *library;
     struct gpu_device *device; /* NULL: none, or another survey's */
     bool gpu;                  /* it is measured; false from when it fails */
     double up_gbps, down_gbps;

@@ -264,6 +264,15 @@ void tally_show_number(struct tally *tally, const char *place, const char *a, co
                tally_second(tally), b, tally->last.absolute, tally->last.relative, tally->last.ulp);
 }
 
+void tally_show_values(struct tally *tally, const char *place, const struct number *a,
+                       const struct number *b)
+{
+    char x[NUMBER_TEXT_BYTES], y[NUMBER_TEXT_BYTES];
+    number_print(x, a, &tally->precision);
+    number_print(y, b, &tally->precision);
+    tally_show_number(tally, place, x, y);
+}
+
 const char *tally_first(const struct tally *tally)
 {
     return tally->measures_noise ? "with the usual threads" : "without libaccel";

@@ -69,6 +69,10 @@ bool tally_number(struct tally *tally, const struct number *a, const struct numb
                   const struct number *noise);
 void tally_show_number(struct tally *tally, const char *place, const char *a, const char *b);
 
+/* The same of numbers without a text, in the tally's precision. */
+void tally_show_values(struct tally *tally, const char *place, const struct number *a,
+                       const struct number *b);
+
 /* Anything else that differs. True where tally_show() is wanted. */
 bool tally_text(struct tally *tally);
 __attribute__((format(printf, 2, 3))) void tally_show(struct tally *tally, const char *format, ...);

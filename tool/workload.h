@@ -6,7 +6,7 @@
 #define ACCEL_TOOL_WORKLOAD_H
 
 #include "gpu/gpu.h"
-#include "library.h"
+#include "libraries.h"
 
 /* Where workloads have their memory: one at a time. */
 struct workload_memory {

@@ -8,6 +8,8 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 #include "find_cuda.h"
 
 struct search {
@@ -69,11 +71,8 @@ void find_cuda_environment(bool (*visit)(const char *folder, void *context), voi
     try_program(&search, (const char *)getauxval(AT_EXECFN));
     try_environment(&search, getenv("VIRTUAL_ENV"));
     try_environment(&search, getenv("CONDA_PREFIX"));
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n > 0) {
-        self[n] = 0;
+    if (file_program(self))
         try_program(&search, self);
-    }
 }
 
 /* WSL, containers without ldconfig. */

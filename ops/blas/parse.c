@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "abi.h"
+#include "base/text.h"
 #include "ops/op.h"
 #include "ops/rules.h"
 #include "ops/shape.h"
@@ -82,8 +83,7 @@ static char read_flag(const struct arguments *p, int i)
         letter = p->passed->abi == ACCEL_ABI_LAPACKE
                      ? (char)word
                      : ((const char *)(uintptr_t)word)[arg->array ? p->group.number : 0];
-        if (letter >= 'a' && letter <= 'z')
-            letter = (char)(letter - 'a' + 'A');
+        letter = text_upper(letter);
     }
     if (letter == 'R' && is_trans(arg->slot))
         return 'R';

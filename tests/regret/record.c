@@ -26,7 +26,7 @@ struct last {
 };
 
 struct recorder {
-    struct library library;
+    struct libraries library;
     struct gpu_device *device; /* NULL: not asked for */
     struct workload_memory memory;
     double most_ms, up_gbps, down_gbps;
@@ -154,7 +154,7 @@ int main(int argc, char **argv)
     }
     if (argc > 2)
         r.most_ms = 1e3 * atof(argv[2]);
-    const char *wrong = library_open(&r.library, NULL);
+    const char *wrong = libraries_open(&r.library, NULL);
     if (wrong || !workload_memory_open(&r.memory, (size_t)3 << 30)) {
         fprintf(stderr, "record: %s\n", wrong ? wrong : "no memory");
         return 1;
@@ -169,7 +169,7 @@ int main(int argc, char **argv)
         if (argc > 3 && strcmp(argv[3], accel_routines[i].name) != 0)
             continue;
         if (workload_is_for(&accel_routines[i]) &&
-            library_find(&r.library, &accel_routines[i], &function))
+            libraries_find(&r.library, &accel_routines[i], &function))
             record_shapes(&r, &accel_routines[i], on_gpu ? NULL : &function);
     }
     return 0;

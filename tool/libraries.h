@@ -2,8 +2,8 @@
  * The BLAS and LAPACK libraries that are measured: a routine's Fortran function under whatever name they have it, and
  * what tells one library from another.
  */
-#ifndef ACCEL_TOOL_LIBRARY_H
-#define ACCEL_TOOL_LIBRARY_H
+#ifndef ACCEL_TOOL_LIBRARIES_H
+#define ACCEL_TOOL_LIBRARIES_H
 
 #include <stdbool.h>
 
@@ -11,7 +11,7 @@
 
 enum { LIBRARIES_MAX = 8 };
 
-struct library {
+struct libraries {
     void *handle[LIBRARIES_MAX];
     int count;
     bool own; /* without what they are linked to */
@@ -25,14 +25,14 @@ struct library_function {
 
 /* paths: separated by commas; NULL: those that the dynamic linker has as libblas.so.3 and liblapack.so.3. They stay
  * open. Returns NULL, or what is wrong, in static memory. */
-const char *library_open(struct library *library, const char *paths);
+const char *libraries_open(struct libraries *library, const char *paths);
 
 /* The one at a path, without what it is linked to. It stays open. Returns NULL, or what is wrong, in static memory. */
-const char *library_open_own(struct library *library, const char *path);
+const char *libraries_open_own(struct libraries *library, const char *path);
 
 /* False where the libraries lack the routine, or its integers cannot be told. */
-bool library_find(const struct library *library, const struct accel_routine *routine,
-                  struct library_function *function);
+bool libraries_find(const struct libraries *library, const struct accel_routine *routine,
+                    struct library_function *function);
 
 /* How many threads its library, or what that is linked to, would use; 1 where it does not say. */
 int library_threads(const struct library_function *function);

@@ -1,4 +1,4 @@
-#include "report.h"
+#include "calibrated.h"
 
 #include "ops/op.h"
 
@@ -70,8 +70,8 @@ static void report_crossover(const struct survey_track *cpu, const struct survey
         printf("%s is faster on the GPU from order %.0f on, copies included\n", name, order);
 }
 
-void report_print(const char *path, const struct sections *sections, const struct survey *survey,
-                  int surveys, const char *no_gpu)
+void calibrated_print(const char *path, const struct sections *sections,
+                      const struct survey *survey, int surveys, const char *no_gpu)
 {
     const struct survey_track *cpu = find_product(survey, surveys, false),
                               *gpu = find_product(survey, surveys, true);

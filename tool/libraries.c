@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "library.h"
+#include "libraries.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -12,7 +12,7 @@
 
 /* ---- Opening ---- */
 
-static const char *open_listed(struct library *library, const char *paths)
+static const char *open_listed(struct libraries *library, const char *paths)
 {
     static char failure[PATH_MAX + 256];
     char path[PATH_MAX];
@@ -36,10 +36,10 @@ static const char *open_listed(struct library *library, const char *paths)
     return library->count > 0 ? NULL : "no path is given";
 }
 
-const char *library_open(struct library *library, const char *paths)
+const char *libraries_open(struct libraries *library, const char *paths)
 {
     static const char *const usual[] = {"libblas.so.3", "liblapack.so.3"};
-    *library = (struct library){.count = 0};
+    *library = (struct libraries){.count = 0};
     if (paths)
         return open_listed(library, paths);
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
@@ -52,18 +52,18 @@ const char *library_open(struct library *library, const char *paths)
                                 "name a library with --library";
 }
 
-const char *library_open_own(struct library *library, const char *path)
+const char *libraries_open_own(struct libraries *library, const char *path)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    *library = (struct library){{handle}, handle ? 1 : 0, true};
+    *library = (struct libraries){{handle}, handle ? 1 : 0, true};
     return handle ? NULL : dlerror();
 }
 
 /* ---- Finding ---- */
 
 /* A libblas may be linked to a library that has LAPACK as well: programs get it from where they name it. */
-bool library_find(const struct library *library, const struct accel_routine *routine,
-                  struct library_function *function)
+bool libraries_find(const struct libraries *library, const struct accel_routine *routine,
+                    struct library_function *function)
 {
     for (int own = 1; own >= (library->own ? 1 : 0); own--)
         for (int i = 0; i < library->count; i++) {

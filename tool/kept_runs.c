@@ -1,4 +1,4 @@
-#include "keep.h"
+#include "kept_runs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static bool make_folder(const char *path)
     return mkdir(path, 0777) == 0 || errno == EEXIST || fault(path);
 }
 
-bool keep_open(const char *folder, const struct output *outputs, int count)
+bool kept_runs_open(const char *folder, const struct output *outputs, int count)
 {
     for (int i = 0; i < count; i++)
         for (int j = 0; j <= i; j++)
@@ -68,7 +68,8 @@ static bool copy(const char *from, const char *folder, enum run run, const char 
     return good || absent;
 }
 
-bool keep_copy(const char *folder, const struct runs *runs, const struct output *outputs, int count)
+bool kept_runs_copy(const char *folder, const struct runs *runs, const struct output *outputs,
+                    int count)
 {
     bool good = copy(runs->decisions, folder, RUN_SHIM, "decisions.json");
     for (enum run run = 0; run < RUNS; run++) {
