@@ -7,10 +7,13 @@
 #include "copies.h"
 #include "refusals.h"
 #include "run.h"
+#include "small.h"
 #include "survey.h"
 #include "base/forks.h"
 #include "base/output.h"
 #include "dispatch/cost/cost.h"
+#include "ops/op.h"
+#include "ops/rules.h"
 #include "report/estimate.h"
 #include "report/log.h"
 #include "report/report.h"
@@ -107,17 +110,7 @@ struct dispatch_attention dispatch_attention(void)
     return dispatch_is_on() ? survey_attention(&device) : none;
 }
 
-/* ---- A call ---- */
-
-bool dispatch_would_run(struct accel_call *call, const struct dispatch_caller *caller)
-{
-    struct situation situation = {.device = &device};
-    if (called_is_on())
-        return false;
-    survey_rule_out_gpu(&device, call, caller);
-    survey(call, caller, &situation);
-    return !copies_host_can_read(call) || situation.decision.gpu;
-}
+/* ---- A call, or a part of one ---- */
 
 /* ACCEL_REQUIRE=gpu: whether a call that the GPU has not done may not be done by the CPU either. */
 static bool is_forbidden(const struct situation *situation, const struct accel_record *record)
@@ -133,15 +126,15 @@ static bool is_forbidden(const struct situation *situation, const struct accel_r
 static bool run_on_cpu(const struct accel_call *call, const struct situation *situation,
                        const struct dispatch_caller *caller, struct accel_record *record)
 {
-    const bool readable = copies_host_can_read(call);
+    const bool readable = copies_host_can_read(call), part = accel_is_part(call);
     record->ms = -1;
     /* It may leave by longjmp or by an exception, from its error handler. */
-    if (record->decision.why == ACCEL_BAD_ARGUMENT || !caller->forward ||
-        (readable && record->why == ACCEL_UNSUPPORTED && !caller->part)) {
+    if (record->decision.why == ACCEL_BAD_ARGUMENT || situation->together ||
+        (readable && record->why == ACCEL_UNSUPPORTED && !part)) {
         report_decision(record);
         return false;
     }
-    if (readable && !report_takes(record) && !caller->part && !run_is_worth_watching(situation))
+    if (readable && !report_takes(record) && !part && !run_is_worth_watching(situation))
         return false;
     if (readable)
         run_forward(call, situation, caller, record);
@@ -151,20 +144,22 @@ static bool run_on_cpu(const struct accel_call *call, const struct situation *si
     return true;
 }
 
-bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller)
+/* together: the original is to have this part with all others at once, by the one who asks. */
+static bool see_through(struct accel_call *call, const struct dispatch_caller *caller,
+                        bool together)
 {
-    struct situation situation = {.device = &device};
+    struct situation situation = {.device = &device, .together = together};
     if (called_is_on()) { /* what is wrong with the settings, the tool says */
         called_note(caller->library(caller->context), caller->symbol);
         return false;
     }
     refuse_settings(&settings);
     survey_rule_out_gpu(&device, call, caller);
-    if (caller->forward && !caller->part &&
+    if (!accel_is_part(call) &&
         (dispatch_attention().level == DISPATCH_SEE_NOTHING || survey_is_trifle(call, caller)))
         return false;
     survey(call, caller, &situation);
-    if (situation.decision.gpu && !caller->forward) { /* become ready since the caller asked */
+    if (situation.decision.gpu && together) { /* become ready since the caller asked */
         situation.decision.gpu = false;
         situation.decision.why = ACCEL_WARMING;
     }
@@ -179,6 +174,57 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
     if (is_forbidden(&situation, &record))
         refuse_cpu(situation.device, caller, record.why);
     return run_on_cpu(call, &situation, caller, &record);
+}
+
+/* ---- A call in parts ---- */
+
+static bool next_part(struct accel_call *part, const struct dispatch_caller *caller)
+{
+    return accel_op_of(part->routine)->next(part, caller->passed);
+}
+
+static bool would_run(struct accel_call *call, const struct dispatch_caller *caller)
+{
+    struct situation situation = {.device = &device};
+    if (called_is_on())
+        return false;
+    survey_rule_out_gpu(&device, call, caller);
+    survey(call, caller, &situation);
+    return !copies_host_can_read(call) || situation.decision.gpu;
+}
+
+/* Where all parts stay with the original, or one is wrong, it has the whole call. */
+static bool call_parts(const struct accel_call *first, const struct dispatch_caller *caller)
+{
+    struct accel_call part = *first;
+    bool whole = true;
+    do {
+        if (accel_call_fault(&part))
+            return see_through(&part, caller, false);
+        whole = whole && !would_run(&part, caller);
+    } while (next_part(&part, caller));
+    part = *first;
+    do {
+        see_through(&part, caller, whole);
+    } while (next_part(&part, caller));
+    if (whole)
+        caller->forward(caller->context, NULL);
+    return true;
+}
+
+bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller)
+{
+    return accel_is_part(call) ? call_parts(call, caller) : see_through(call, caller, false);
+}
+
+bool dispatch_passes_over(const struct accel_routine *routine, const struct accel_passed *passed)
+{
+    const struct accel_op *op = accel_op_of(routine);
+    enum dispatch_level level;
+    if (!op->largest || (level = dispatch_attention().level) == DISPATCH_SEE_ALL)
+        return false;
+    const int64_t largest = op->largest(routine, passed);
+    return largest >= 0 && (level == DISPATCH_SEE_NOTHING || small_is_size(largest));
 }
 
 void dispatch_not_known(const char *symbol)

@@ -9,6 +9,7 @@
 #define ACCEL_DISPATCH_H
 
 #include "ops/call.h"
+#include "ops/passing.h"
 
 enum dispatch_level {
     DISPATCH_SEE_NOTHING, /* nothing to decide and nothing to log: calls need not come here */
@@ -41,13 +42,12 @@ struct dispatch_caller {
         void); /* a number that changes when the program has loaded something */
     /* Whether a loaded object's path is such a one. */
     bool (*loaded)(bool (*is)(const char *path));
-    bool
-        part; /* the call is a part of what was passed: the original is not to be called with all of that */
-    /* The original, with the caller's own arguments. NULL: the caller will do that for this call and others at
-     * once, where it does not run on the GPU. */
-    void (*forward)(void *context);
+    /* The original, with the arguments of a part of the caller's call, NULL: with the caller's own. */
+    void (*forward)(void *context, const struct accel_call *part);
     void (*original)(void *context, const struct accel_call *call); /* the original, with these */
-    void (*succeed)(void *context); /* tells the program that the GPU has done the call */
+    /* Tells the program that the GPU has done the call. */
+    void (*succeed)(void *context, const struct accel_call *call);
+    const struct accel_passed *passed;
     void *context;
 };
 
@@ -70,10 +70,10 @@ const char *dispatch_original_libraries(void);
 /* Which calls are worth bringing here, as of now. Cheap. */
 struct dispatch_attention dispatch_attention(void);
 
-/* Whether a call would run on the GPU, as of now. */
-bool dispatch_would_run(struct accel_call *call, const struct dispatch_caller *caller);
+/* Whether nobody wants to see a call in parts, which the entries' gate cannot tell. Cheap. */
+bool dispatch_passes_over(const struct accel_routine *routine, const struct accel_passed *passed);
 
-/* Decides a call and sees it through. Returns true when it has been done, false when the original
+/* Decides a call, or each of its parts, and sees it through. Returns true when it has been done, false when the original
  * is still to be called. Ends the process with a message where a result can no longer be made right
  * (the device was lost after it had overwritten the caller's matrix). */
 bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller);

@@ -10,6 +10,7 @@
 #include "base/say.h"
 #include "base/text.h"
 #include "dispatch/cost/cost.h"
+#include "ops/op.h"
 #include "report/report.h"
 
 static const struct accel_settings *settings;
@@ -134,7 +135,7 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
     switch (status) {
     case GPU_OK:
         if (stands) {
-            caller->succeed(caller->context);
+            caller->succeed(caller->context, call);
             if (!first && !host.set_up) /* what others use is not this call's to pay */
                 judge(record, situation);
         }
@@ -209,7 +210,7 @@ void run_forward(const struct accel_call *call, const struct situation *situatio
     if (counted)
         count_computing(here);
     double start = accel_now_ms();
-    caller->forward(caller->context);
+    caller->forward(caller->context, accel_is_part(call) ? call : NULL);
     record->ms = accel_now_ms() - start;
     if (counted) {
         computes = NULL;
@@ -243,13 +244,13 @@ bool run_for_estimate(const struct accel_call *call, const struct situation *sit
 {
     static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
     record->inner = inside;
-    if (inside || !caller->forward)
+    if (inside || situation->together)
         return false;
     if (record->why == ACCEL_BAD_ARGUMENT || record->why == ACCEL_UNSUPPORTED)
         return false; /* see dispatch_call() */
     inside = situation->decision.gpu;
     double start = accel_now_ms();
-    caller->forward(caller->context);
+    caller->forward(caller->context, accel_is_part(call) ? call : NULL);
     record->ms = accel_now_ms() - start;
     inside = false;
     if (situation->decision.gpu) {

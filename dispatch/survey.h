@@ -17,6 +17,7 @@ struct situation {
     uint64_t site; /* where a decision may depend on how calls fared */
     struct accel_decision decision;
     bool fallback; /* which ACCEL_REQUIRE forbids */
+    bool together; /* the original is to have this part of a call with all others at once */
 };
 
 /* The settings stay. adapts: whether a decision may depend on what happens while the program runs: how busy the machine is,

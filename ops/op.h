@@ -74,6 +74,13 @@ struct accel_op {
     struct accel_nominal nominal;
     enum accel_sample sample;
 
+    /* ---- A call in parts, each of which is decided for itself; NULL: calls are whole ---- */
+    /* Makes a part of the caller's arguments the one behind it; false where it is the last. */
+    bool (*next)(struct accel_call *part, const struct accel_passed *passed);
+    /* Of the sizes that the entries' gate looks at, the largest that any part has: before the call is read. Negative: one is
+     * negative, or the call is whole. */
+    int64_t (*largest)(const struct accel_routine *routine, const struct accel_passed *passed);
+
     /* ---- A function of another library; of BLAS and LAPACK all are NULL ---- */
     /* Whether the provider's function is the one that this operation knows, such as by its version. NULL: it is not. Calls that
      * are not accepted go to the original, untouched. */
@@ -156,6 +163,12 @@ static inline bool accel_is_level2(const struct accel_routine *routine)
 static inline bool accel_is_batch(const struct accel_routine *routine)
 {
     return accel_op_of(routine)->group == ACCEL_BATCH;
+}
+
+/* Whether it is one of several parts of a caller's call. */
+static inline bool accel_is_part(const struct accel_call *call)
+{
+    return accel_op_of(call->routine)->next && call->blas.groups > 1;
 }
 
 static inline bool accel_only_moves(const struct accel_routine *routine)

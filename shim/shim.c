@@ -9,12 +9,9 @@
 
 #include "base/forks.h"
 #include "dispatch/dispatch.h"
-#include "dispatch/small.h"
 #include "ops/blas/parse.h"
-#include "ops/blas/pass.h"
+#include "ops/convention.h"
 #include "ops/lapack/rules.h"
-#include "ops/op.h"
-#include "ops/rules.h"
 #include "gpu/ending.h"
 #include "base/linker.h"
 #include "shim/elf/keep.h"
@@ -76,12 +73,11 @@ static void put_back(const struct program_state *state)
 struct passage {
     const struct accel_original *original;
     const struct accel_routine *routine;
+    const struct accel_convention *convention;
     struct accel_passed passed;
     struct accel_frame *frame;
     struct program_state *program;
-    const struct accel_call *group; /* one of several: then `forward` is for it alone */
-    bool inner_count;               /* what the original calls inside is decided on its own */
-    const struct accel_call *own;   /* of another library: the call, NULL where it is BLAS's */
+    bool inner_count; /* what the original calls inside is decided on its own */
     /* What the program will find, once the call has been done: the frame keeps the arguments as long. */
     struct accel_result result;
 };
@@ -119,58 +115,35 @@ static void from_program(struct passage *p, struct accel_result returned)
     p->result = returned;
 }
 
-/* The original, with the caller's own arguments; of another library there is nothing else to call it with. */
-static struct accel_result forward_whole(const struct passage *p)
-{
-    struct blas_words words;
-    struct accel_passed passed = p->passed;
-    if (p->own)
-        passed.stack_words = accel_op_of(p->routine)->stack_words;
-    else
-        passed = blas_repeat(&words, p->routine, &p->passed);
-    return accel_invoke(p->original->function, &passed);
-}
-
-/* The original, with a canonical call. */
-static struct accel_result forward_call(const struct passage *p, const struct accel_call *call)
-{
-    struct blas_words words;
-    const struct accel_passed passed = blas_pass(&words, p->passed.abi, p->passed.width, call);
-    return accel_invoke(p->original->function, &passed);
-}
-
 /* We hold nothing meanwhile: the thread may be cancelled, where the program allows that. */
-static void forward(void *context)
+static void forward(void *context, const struct accel_call *part)
 {
     struct passage *p = context;
-    struct accel_result returned;
+    struct accel_words words;
+    const struct accel_passed passed = part ? p->convention->pass(&words, part, &p->passed)
+                                            : p->convention->repeat(&words, p->routine, &p->passed);
     to_program(p);
     put_back(p->program);
-    if (p->group)
-        returned = forward_call(p, p->group);
-    else
-        returned = forward_whole(p);
+    const struct accel_result returned = accel_invoke(p->original->function, &passed);
     put_aside(p->program);
     from_program(p, returned);
 }
 
-static void succeed(void *context)
+static void succeed(void *context, const struct accel_call *call)
 {
     struct passage *p = context;
-    if (p->own) {
-        accel_op_of(p->routine)->complete(p->own, &p->result);
-        return;
-    }
-    blas_complete(p->routine, &p->passed, &p->result);
+    p->convention->complete(call, &p->passed, &p->result);
 }
 
 /* A part of the call, while we hold memory and a stream for the rest: the thread is not cancelled before its end. */
 static void call_original(void *context, const struct accel_call *call)
 {
     struct passage *p = context;
+    struct accel_words words;
+    const struct accel_passed passed = p->convention->pass(&words, call, &p->passed);
     to_program(p);
     put_flags_back(p->program);
-    const struct accel_result returned = p->own ? forward_whole(p) : forward_call(p, call);
+    const struct accel_result returned = accel_invoke(p->original->function, &passed);
     put_flags_aside(p->program);
     from_program(p, returned);
 }
@@ -179,60 +152,6 @@ static const struct dispatch_library *library(void *context)
 {
     const struct passage *p = context;
     return accel_library_of(p->original);
-}
-
-static void read_group(struct accel_call *call, const struct passage *p, struct accel_group *group)
-{
-    blas_parse(call, p->routine, &p->passed, *group);
-    group->number++;
-    group->products += call->batch > 0 ? call->batch : 0;
-}
-
-/* A batch of several groups, each of which is decided for itself. Where all stay with the original, or one is
- * wrong, it is the original's as a whole. */
-static bool run_groups(struct passage *passage, struct dispatch_caller *caller, int64_t groups)
-{
-    struct accel_call call;
-    bool whole = true;
-    for (struct accel_group g = {0, 0}; g.number < groups;) {
-        read_group(&call, passage, &g);
-        if (accel_call_fault(&call))
-            return dispatch_call(&call, caller);
-        whole = whole && !dispatch_would_run(&call, caller);
-    }
-    if (whole)
-        caller->forward = NULL;
-    for (struct accel_group g = {0, 0}; g.number < groups;) {
-        read_group(&call, passage, &g);
-        passage->group = &call;
-        dispatch_call(&call, caller);
-    }
-    if (whole) {
-        passage->group = NULL;
-        forward(passage);
-    }
-    return true;
-}
-
-/* The gate of the entries is for calls of one group. */
-static bool is_small(const struct passage *p, int64_t groups)
-{
-    const struct dispatch_attention attention = dispatch_attention();
-    return attention.level == DISPATCH_SEE_NOTHING ||
-           (attention.level == DISPATCH_SEE_LARGE &&
-            blas_is_small(p->routine, &p->passed, groups, small_is_size));
-}
-
-/* A call of a function that is not BLAS's: its operation reads it. False where the original is still to be called. */
-static bool run_own(struct passage *passage, struct dispatch_caller *caller)
-{
-    struct accel_call call = {.routine = passage->routine, .batch = 1};
-    if (!accel_op_of(passage->routine)->parse(&call, &passage->passed)) {
-        dispatch_not_known(caller->symbol);
-        return false;
-    }
-    passage->own = &call;
-    return dispatch_call(&call, caller);
 }
 
 static void *enter(uint32_t entry, struct accel_frame *frame, struct program_state *program,
@@ -245,7 +164,6 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
                                   .xmm = (const double(*)[2])frame->xmm,
                                   .stack = frame->stack,
                                   .abi = accel_name_mangling(exported)->abi};
-    const bool own = passed.abi == ACCEL_ABI_OWN;
     if (original->wide && blas_is_wide(routine, &passed))
         original = original->wide;
     passed.width = original->width;
@@ -258,32 +176,33 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
         dispatch_not_known(accel_names[exported].symbol);
         return original->function;
     }
+    if (dispatch_passes_over(routine, &passed))
+        return original->function;
 
-    const int64_t groups = own ? 1 : blas_groups(routine, &passed);
-    struct passage passage = {original, routine, passed, frame, program, NULL, false, NULL, {0}};
+    struct passage passage = {.original = original,
+                              .routine = routine,
+                              .convention = accel_convention_of(routine),
+                              .passed = passed,
+                              .frame = frame,
+                              .program = program};
     struct dispatch_caller caller = {.symbol = accel_names[exported].symbol,
                                      .site = frame->ret,
                                      .library = library,
                                      .loads = accel_objects_loads,
                                      .loaded = accel_objects_any,
-                                     .part = groups > 1,
                                      .forward = forward,
                                      .original = call_original,
                                      .succeed = succeed,
+                                     .passed = &passed,
                                      .context = &passage};
-    bool done;
-    if (groups > 1 && is_small(&passage, groups))
-        return original->function;
-    if (own) {
-        done = run_own(&passage, &caller);
-    } else if (groups > 1) {
-        done = run_groups(&passage, &caller, groups);
-    } else {
-        struct accel_call call;
-        blas_parse(&call, routine, &passed, (struct accel_group){0, 0});
+    struct accel_call call;
+    bool done = false;
+    if (passage.convention->parse(&call, routine, &passed)) {
         /* A LAPACK driver's inner calls; its questions for workspace ask no more than themselves. */
         passage.inner_count = accel_is_lapack(routine) && !lapack_is_query(&call);
         done = dispatch_call(&call, &caller);
+    } else {
+        dispatch_not_known(caller.symbol);
     }
     if (done)
         accel_frame_return(frame, &passage.result);

@@ -83,7 +83,7 @@ static size_t element_of(const struct accel_call *call, uint8_t slot)
 static bool succeeds(struct workload *workload)
 {
     const struct accel_call *call = &workload->call;
-    struct blas_words words;
+    struct accel_words words;
     workload->info = accel_is_lapack(call->routine) ? -1 : 0;
     const struct accel_passed passed = blas_pass(&words, ACCEL_ABI_FORTRAN, call->blas.width, call);
     accel_invoke(workload->function, &passed);

@@ -154,7 +154,8 @@ struct blas_arguments {
     bool conjugated;
     struct accel_complex scalar[ACCEL_SCALARS];
     int64_t group,
-        groups; /* this is group `group` of so many; 0 of 1 but for the grouped batches */
+        groups;     /* this is group `group` of so many; 0 of 1 but for the grouped batches */
+    int64_t before; /* products of the groups before it */
     /* What the caller passed, by argument: a number or a flag's letter; of arrays, this group's; of
      * workspace and INFO, the address. */
     int64_t given[ACCEL_ARGS_MAX];

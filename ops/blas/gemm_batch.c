@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi.h"
 #include "blas.h"
 #include "gpu/tiles.h"
+#include "parse.h"
 
 /* The operands' parts, and how many products go up together. */
 enum { A, B, C, POINTERS };
@@ -273,5 +275,40 @@ static enum gpu_status run_gemm_batch(struct gpu_work *work)
     return status;
 }
 
-const struct accel_op op_gemm_batch = {
-    .group = ACCEL_BATCH, BLAS_NOMINAL, .run = run_gemm_batch, .equation = equation_gemm};
+/* ---- Batches of several groups ---- */
+
+/* Of m and n. */
+static int64_t largest(const struct accel_routine *routine, const struct accel_passed *passed)
+{
+    const int64_t groups = blas_groups(routine, passed);
+    uint64_t most = 0;
+    if (groups <= 1)
+        return -1;
+    for (int i = 0; i < routine->args; i++) {
+        const struct accel_arg *arg = &routine->arg[i];
+        if (arg->kind != ACCEL_ARG_SIZE || arg->slot == ACCEL_k)
+            continue;
+        const uint64_t sizes = blas_word_of(passed, i);
+        for (int64_t group = 0; group < groups; group++) {
+            const uint64_t size = (uint64_t)blas_load_integer(sizes, passed->width, group);
+            most = size > most ? size : most;
+        }
+    }
+    return (int64_t)most;
+}
+
+static bool next_group(struct accel_call *call, const struct accel_passed *passed)
+{
+    if (call->blas.group + 1 >= call->blas.groups)
+        return false;
+    blas_parse_group(call, call->routine, passed, call->blas.group + 1,
+                     call->blas.before + accel_max(call->batch, 0));
+    return true;
+}
+
+const struct accel_op op_gemm_batch = {.group = ACCEL_BATCH,
+                                       BLAS_NOMINAL,
+                                       .next = next_group,
+                                       .largest = largest,
+                                       .run = run_gemm_batch,
+                                       .equation = equation_gemm};

@@ -41,7 +41,7 @@ static struct accel_complex load_scalar(const void *p, enum accel_dtype dtype)
 struct arguments {
     const struct accel_routine *routine;
     const struct accel_passed *passed;
-    struct accel_group group;
+    int64_t group, before;         /* of a grouped batch, and the products before it */
     uint64_t word[ACCEL_ARGS_MAX]; /* of a scalar by value, the address of its register */
 };
 
@@ -65,7 +65,7 @@ static int64_t read_integer(const struct arguments *p, int i)
     const struct accel_arg *arg = &p->routine->arg[i];
     if (p->passed->abi != ACCEL_ABI_FORTRAN && !arg->array)
         return p->passed->width == 64 ? (int64_t)p->word[i] : (int32_t)p->word[i];
-    return blas_load_integer(p->word[i], p->passed->width, arg->array ? p->group.number : 0);
+    return blas_load_integer(p->word[i], p->passed->width, arg->array ? p->group : 0);
 }
 
 static char read_flag(const struct arguments *p, int i)
@@ -76,13 +76,13 @@ static char read_flag(const struct arguments *p, int i)
     if (p->passed->abi == ACCEL_ABI_CBLAS) {
         const char *letters = blas_letters[arg->slot].letters;
         int32_t code =
-            (int32_t)(arg->array ? blas_load_integer(word, 32, p->group.number) : (int64_t)word);
+            (int32_t)(arg->array ? blas_load_integer(word, 32, p->group) : (int64_t)word);
         int64_t value = (int64_t)code - blas_letters[arg->slot].first;
         letter = value >= 0 && value < (int64_t)strlen(letters) ? letters[value] : '?';
     } else {
         letter = p->passed->abi == ACCEL_ABI_LAPACKE
                      ? (char)word
-                     : ((const char *)(uintptr_t)word)[arg->array ? p->group.number : 0];
+                     : ((const char *)(uintptr_t)word)[arg->array ? p->group : 0];
         letter = text_upper(letter);
     }
     if (letter == 'R' && is_trans(arg->slot))
@@ -97,8 +97,7 @@ static struct accel_complex read_scalar(const struct arguments *p, int i)
     const struct accel_arg *arg = &p->routine->arg[i];
     enum accel_dtype dtype = blas_scalar_dtype(p->routine, arg->kind);
     const char *at = (const char *)(uintptr_t)p->word[i];
-    return load_scalar(at + (arg->array ? p->group.number * (int64_t)accel_dtype_size(dtype) : 0),
-                       dtype);
+    return load_scalar(at + (arg->array ? p->group * (int64_t)accel_dtype_size(dtype) : 0), dtype);
 }
 
 /* ---- From the caller to the canonical call ---- */
@@ -113,21 +112,6 @@ int64_t blas_groups(const struct accel_routine *routine, const struct accel_pass
             return passed->width == 64 ? (int64_t)word : (int32_t)word;
         }
     return 1;
-}
-
-bool blas_is_small(const struct accel_routine *routine, const struct accel_passed *passed,
-                   int64_t groups, bool (*is_small)(int64_t size))
-{
-    for (int i = 0; i < routine->args; i++) {
-        const struct accel_arg *arg = &routine->arg[i];
-        if (arg->kind != ACCEL_ARG_SIZE || arg->slot == ACCEL_k)
-            continue;
-        uint64_t word = blas_word_of(passed, i);
-        for (int64_t g = 0; g < groups; g++)
-            if (!is_small(blas_load_integer(word, passed->width, g)))
-                return false;
-    }
-    return true;
 }
 
 static void read_vector_inc(struct accel_span *x, int64_t inc)
@@ -172,7 +156,7 @@ static void read_address(struct accel_call *call, const struct arguments *p, int
     x->ld = 1; /* unless one follows */
     x->inc = arg->kind == ACCEL_ARG_VECTOR;
     if (arg->array && x->ptr)
-        x->array = (void *const *)x->ptr + p->group.products;
+        x->array = (void *const *)x->ptr + p->before;
 }
 
 /* What is passed by value is there in any case. */
@@ -297,7 +281,8 @@ static void read_shapes(struct accel_call *call, struct arguments *p)
     call->blas.width = p->passed->width;
     call->blas.has_work = p->passed->abi == ACCEL_ABI_FORTRAN;
     call->batch = 1;
-    call->blas.group = p->group.number;
+    call->blas.group = p->group;
+    call->blas.before = p->before;
     call->blas.groups = blas_groups(p->routine, p->passed);
     if (p->passed->abi != ACCEL_ABI_FORTRAN) {
         int32_t layout = (int32_t)accel_passed_word(p->passed, 0);
@@ -327,9 +312,15 @@ static void read_first_matrix(const struct accel_call *call, struct accel_span *
 }
 
 void blas_parse(struct accel_call *call, const struct accel_routine *routine,
-                const struct accel_passed *passed, struct accel_group group)
+                const struct accel_passed *passed)
 {
-    struct arguments p = {.routine = routine, .passed = passed, .group = group};
+    blas_parse_group(call, routine, passed, 0, 0);
+}
+
+void blas_parse_group(struct accel_call *call, const struct accel_routine *routine,
+                      const struct accel_passed *passed, int64_t group, int64_t before)
+{
+    struct arguments p = {.routine = routine, .passed = passed, .group = group, .before = before};
     read_shapes(call, &p);
     for (int i = 0; i < ACCEL_SPANS; i++)
         if (call->span[i].array)

@@ -32,7 +32,7 @@ static int count_characters(const struct accel_routine *routine)
 }
 
 /* Behind the arguments stands a hidden length for each CHARACTER. */
-static struct accel_passed finish(struct blas_words *words, const struct accel_routine *routine,
+static struct accel_passed finish(struct accel_words *words, const struct accel_routine *routine,
                                   enum accel_abi abi, int width)
 {
     size_t n = (size_t)count_words(routine, abi);
@@ -47,7 +47,7 @@ static struct accel_passed finish(struct blas_words *words, const struct accel_r
                                  .width = width};
 }
 
-struct accel_passed blas_repeat(struct blas_words *words, const struct accel_routine *routine,
+struct accel_passed blas_repeat(struct accel_words *words, const struct accel_routine *routine,
                                 const struct accel_passed *passed)
 {
     memcpy(words->word, passed->gpr, 6 * sizeof words->word[0]);
@@ -81,7 +81,7 @@ static int64_t integer_of(const struct accel_call *call, const struct accel_arg 
 
 /* The word for an argument; what is passed by reference is put into *value. */
 static uint64_t word_for(const struct accel_call *call, int i, enum accel_abi abi, int width,
-                         union blas_value *value)
+                         union accel_value *value)
 {
     const struct accel_arg *arg = &call->routine->arg[i];
     const struct accel_span *x = &call->span[accel_span_of(arg)];
@@ -129,7 +129,7 @@ static uint64_t word_for(const struct accel_call *call, int i, enum accel_abi ab
     }
 }
 
-struct accel_passed blas_pass(struct blas_words *words, enum accel_abi abi, int width,
+struct accel_passed blas_pass(struct accel_words *words, enum accel_abi abi, int width,
                               const struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
@@ -181,9 +181,10 @@ static void store_length(void *work, const struct accel_routine *routine,
         work, z, arg->slot == ACCEL_lrwork ? accel_real_dtype(routine->dtype) : routine->dtype);
 }
 
-void blas_complete(const struct accel_routine *routine, const struct accel_passed *passed,
+void blas_complete(const struct accel_call *call, const struct accel_passed *passed,
                    struct accel_result *result)
 {
+    const struct accel_routine *routine = call->routine;
     if (passed->abi == ACCEL_ABI_LAPACKE)
         result->rax = 0;
     for (int i = 0; passed->abi == ACCEL_ABI_FORTRAN && i < routine->args; i++) {

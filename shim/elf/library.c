@@ -52,7 +52,7 @@ static int count_threads(const struct dispatch_library *base)
 static bool run(const struct dispatch_library *base, const struct accel_call *call)
 {
     const struct library *library = (const struct library *)base;
-    struct blas_words words;
+    struct accel_words words;
     int width;
     linker_enter();
     void *handle =

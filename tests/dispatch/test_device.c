@@ -56,9 +56,10 @@ static unsigned long long no_loads(void)
     return 0;
 }
 
-static void succeed(void *context)
+static void succeed(void *context, const struct accel_call *call)
 {
     (void)context;
+    (void)call;
 }
 
 static const struct dispatch_caller caller = {

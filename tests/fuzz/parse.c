@@ -265,12 +265,6 @@ static void call_nothing(struct accel_passed passed)
     accel_invoke((void *)(uintptr_t)nothing, &passed);
 }
 
-static bool any_size(int64_t size)
-{
-    (void)size;
-    return true;
-}
-
 /* What the GPU's side relies on. */
 static void check_shapes(const struct accel_call *call)
 {
@@ -349,27 +343,25 @@ static void use(struct fuzz_call *f)
                                         .stack = f->frame->stack,
                                         .abi = f->abi,
                                         .width = f->width};
-    struct blas_words words;
-    struct accel_group group = {0, 0};
-    int64_t groups = blas_groups(f->routine, &passed);
-    FUZZ_CHECK(groups == (has_groups(f->routine) ? f->groups : 1));
-    if (groups > 1)
-        blas_is_small(f->routine, &passed, groups, any_size);
+    struct accel_words words;
+    struct accel_call call;
+    blas_parse(&call, f->routine, &passed);
+    if (accel_is_batch(f->routine))
+        accel_op_of(f->routine)->largest(f->routine, &passed);
     do {
-        struct accel_call call;
-        blas_parse(&call, f->routine, &passed, group);
-        group.number++;
-        group.products += call.batch > 0 ? call.batch : 0;
-        bool wrong = accel_call_fault(&call) != NULL;
-        decide(&call);
-        if (!wrong && groups >= 1)
-            call_nothing(blas_pass(&words, f->abi, f->width, &call));
-    } while (group.number < groups);
+        struct accel_call part = call;
+        FUZZ_CHECK(call.blas.groups == (has_groups(f->routine) ? f->groups : 1));
+        bool wrong = accel_call_fault(&part) != NULL;
+        decide(&part);
+        if (!wrong && call.blas.groups >= 1)
+            call_nothing(blas_pass(&words, f->abi, f->width, &part));
+    } while (accel_is_batch(f->routine) && accel_op_of(f->routine)->next(&call, &passed));
+    FUZZ_CHECK(call.blas.groups <= 1 || call.blas.group + 1 == call.blas.groups);
     if (f->width == 64) /* its integers are as long as it reads them */
         blas_is_wide(f->routine, &passed);
     call_nothing(blas_repeat(&words, f->routine, &passed));
     struct accel_result result = {0};
-    blas_complete(f->routine, &passed, &result);
+    blas_complete(&call, &passed, &result);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -35,10 +35,10 @@ static struct accel_passed passed_in(const struct accel_frame *frame, enum accel
 }
 
 static void parse(struct accel_call *call, const struct accel_routine *routine, enum accel_abi abi,
-                  int width, const struct accel_frame *frame, struct accel_group group)
+                  int width, const struct accel_frame *frame)
 {
     const struct accel_passed passed = passed_in(frame, abi, width);
-    blas_parse(call, routine, &passed, group);
+    blas_parse(call, routine, &passed);
 }
 
 /* What lies behind the arguments on the stack is read, too: AddressSanitizer may not mind. */
@@ -49,8 +49,7 @@ __attribute__((no_sanitize("address"))) void test_record(const struct accel_fram
     memcpy(record.words, frame->gpr, sizeof frame->gpr);
     for (size_t i = 6; i < words; i++)
         record.words[i] = stack[i - 6];
-    parse(&record.seen, record.routine, record.abi, record.width, frame,
-          (struct accel_group){0, 0});
+    parse(&record.seen, record.routine, record.abi, record.width, frame);
 }
 
 void test_callee(void);
@@ -73,7 +72,7 @@ __asm__(".text\n"
 
 static void call_callee(enum accel_abi abi, int width, const struct accel_call *call)
 {
-    struct blas_words words;
+    struct accel_words words;
     const struct accel_passed passed = blas_pass(&words, abi, width, call);
     accel_invoke((void *)(uintptr_t)test_callee, &passed);
 }
@@ -258,7 +257,7 @@ static void forwarding_keeps_the_callers_words(void **state)
     record.abi = ACCEL_ABI_FORTRAN;
     record.width = 32;
     const struct accel_passed passed = passed_in(&f.frame, record.abi, 32);
-    struct blas_words again;
+    struct accel_words again;
     const struct accel_passed repeated = blas_repeat(&again, record.routine, &passed);
     accel_invoke((void *)(uintptr_t)test_callee, &repeated);
     assert_int_equal(record.seen.blas.flag[ACCEL_transa], 'T');
@@ -277,8 +276,7 @@ static void row_major_is_the_exchanged_product(void **state)
     struct accel_call call;
     (void)state;
     int entry = accel_name_find("cblas_dgemm");
-    parse(&call, accel_name_routine((uint32_t)entry), ACCEL_ABI_CBLAS, 32, &f.frame,
-          (struct accel_group){0, 0});
+    parse(&call, accel_name_routine((uint32_t)entry), ACCEL_ABI_CBLAS, 32, &f.frame);
     assert_int_equal(call.blas.layout, ACCEL_ROW_MAJOR);
     assert_int_equal(call.blas.size[ACCEL_m], 3);
     assert_int_equal(call.blas.size[ACCEL_n], 2);
@@ -309,7 +307,7 @@ static void row_major_level_2_goes_both_ways(void **state)
     record.routine = accel_name_routine((uint32_t)accel_name_find("cblas_zgemv"));
     record.abi = ACCEL_ABI_CBLAS;
     record.width = 32;
-    parse(&call, record.routine, ACCEL_ABI_CBLAS, 32, &f.frame, (struct accel_group){0, 0});
+    parse(&call, record.routine, ACCEL_ABI_CBLAS, 32, &f.frame);
     assert_int_equal(call.blas.flag[ACCEL_trans], 'R');
     assert_int_equal(call.blas.size[ACCEL_m], 3);
     assert_int_equal(call.blas.size[ACCEL_n], 2);
@@ -325,7 +323,7 @@ static void row_major_level_2_goes_both_ways(void **state)
     /* cblas_zgerc(RowMajor, m=2, n=3, alpha, x, 1, y, 2, A, 4) */
     struct fortran_frame g = {{.gpr = {101, 2, 3, (uintptr_t)alpha, 0xA0, 1}}, {0xB0, 2, 0xC0, 4}};
     record.routine = accel_name_routine((uint32_t)accel_name_find("cblas_zgerc"));
-    parse(&call, record.routine, ACCEL_ABI_CBLAS, 32, &g.frame, (struct accel_group){0, 0});
+    parse(&call, record.routine, ACCEL_ABI_CBLAS, 32, &g.frame);
     assert_true(call.blas.conjugated);
     assert_ptr_equal(call.span[ACCEL_x].ptr, (void *)0xB0);
     assert_int_equal(call.span[ACCEL_x].cols, 3);
@@ -352,7 +350,8 @@ static void success_is_told(void **state)
         f.stack[13 - 6] = (uintptr_t)&info;
         struct accel_result result = {.rax = 7};
         const struct accel_passed passed = passed_in(&f.frame, abi, 32);
-        blas_complete(accel_name_routine(entry), &passed, &result);
+        const struct accel_call call = {.routine = accel_name_routine(entry)};
+        blas_complete(&call, &passed, &result);
         assert_int_equal((int32_t)info, abi == ACCEL_ABI_FORTRAN ? 0 : -1);
         assert_int_equal((int32_t)(info >> 32), -1);
         assert_true(work[0] == (abi == ACCEL_ABI_FORTRAN ? 345 : -1) && work[1] == -1);
@@ -379,8 +378,16 @@ static void groups_of_a_batch(void **state)
     struct accel_call call;
     (void)state;
     const struct accel_passed passed = passed_in(&f.frame, ACCEL_ABI_FORTRAN, 32);
-    assert_int_equal(blas_groups(routine, &passed), 3);
-    parse(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, (struct accel_group){2, 2});
+    blas_parse(&call, routine, &passed);
+    assert_int_equal(call.blas.groups, 3);
+    assert_int_equal(op_gemm_batch.largest(routine, &passed), 6);
+    assert_int_equal(call.batch, 2);
+    assert_ptr_equal(call.span[ACCEL_c].ptr, (void *)0x10);
+    assert_true(op_gemm_batch.next(&call, &passed));
+    assert_int_equal(call.batch, 0);
+    assert_null(call.span[ACCEL_a].ptr);
+    assert_true(op_gemm_batch.next(&call, &passed));
+    assert_int_equal(call.blas.group, 2);
     assert_int_equal(call.batch, 3);
     assert_int_equal(call.blas.flag[ACCEL_transa], 'C');
     assert_int_equal(call.blas.flag[ACCEL_transb], 'T');
@@ -389,20 +396,18 @@ static void groups_of_a_batch(void **state)
     assert_true(call.blas.scalar[ACCEL_alpha].re == 3 && call.blas.scalar[ACCEL_beta].re == 1);
     assert_ptr_equal(call.span[ACCEL_c].array, matrices + 2); /* after the first group's two */
     assert_ptr_equal(call.span[ACCEL_c].ptr, (void *)0x30);
-    parse(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, (struct accel_group){1, 2});
-    assert_int_equal(call.batch, 0);
-    assert_null(call.span[ACCEL_a].ptr);
+    assert_false(op_gemm_batch.next(&call, &passed));
 
     /* Of no groups, nothing is read. */
     groups = 0;
     for (int i = 0; i < 6; i++)
         f.frame.gpr[i] = 0;
-    parse(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, (struct accel_group){0, 0});
+    parse(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame);
     assert_int_equal(call.blas.groups, 0);
     assert_int_equal(call.batch, 0);
     assert_null(accel_call_fault(&call));
     groups = -1;
-    parse(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame, (struct accel_group){0, 0});
+    parse(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame);
     assert_string_equal(accel_call_fault(&call), "group_count");
 }
 

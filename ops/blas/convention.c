@@ -1,0 +1,19 @@
+#include "ops/convention.h"
+
+#include "parse.h"
+#include "pass.h"
+
+static bool parse(struct accel_call *call, const struct accel_routine *routine,
+                  const struct accel_passed *passed)
+{
+    blas_parse(call, routine, passed);
+    return true;
+}
+
+static struct accel_passed pass(struct accel_words *words, const struct accel_call *call,
+                                const struct accel_passed *passed)
+{
+    return blas_pass(words, passed->abi, passed->width, call);
+}
+
+const struct accel_convention blas_convention = {parse, blas_repeat, pass, blas_complete};
