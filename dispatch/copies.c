@@ -40,42 +40,13 @@ static void *make_copy(struct gpu_device *gpu, struct accel_span *x)
     return memory;
 }
 
-/* laswp does not say how many rows its matrix has: those that it exchanges. Once the exchanges are in host memory. */
-static int64_t rows_of_laswp(const struct accel_call *call)
-{
-    int64_t k1 = call->blas.size[ACCEL_k1], k2 = call->blas.size[ACCEL_k2],
-            inc = call->blas.size[ACCEL_incx];
-    int64_t rows = k2;
-    for (int64_t k = k1; k <= k2; k++)
-        rows = accel_max(
-            rows, accel_integer(&call->span[ACCEL_x], k1 - 1 + (k - k1) * (inc < 0 ? -inc : inc)));
-    return accel_min(rows, call->span[ACCEL_a].ld);
-}
-
-int64_t copies_written_cols(const struct accel_call *call, int i)
-{
-    const struct accel_span *found = &call->span[ACCEL_found];
-    int64_t cols = call->span[i].cols;
-    if (!call->blas.flag[ACCEL_range] || (i != ACCEL_c && i != ACCEL_x))
-        return cols;
-    int64_t m = accel_integer(found, 0);
-    return m < 0 ? 0 : m < cols ? m : cols;
-}
-
-/* The part of operand i that a range of eigenvalues has written. */
-static struct accel_span written_part(const struct accel_call *on_copies,
-                                      const struct accel_call *call, int i)
-{
-    struct accel_span x = call->span[i];
-    x.rows = on_copies->span[i].rows;
-    x.cols = copies_written_cols(on_copies, i);
-    return x;
-}
-
+/* As much of it as there is: the copy's shape. */
 static bool store_copy(struct gpu_device *gpu, const struct accel_call *on_copies,
                        const struct accel_call *call, int i, const void *copy)
 {
-    const struct accel_span x = written_part(on_copies, call, i);
+    struct accel_span x = call->span[i];
+    x.rows = on_copies->span[i].rows;
+    x.cols = on_copies->span[i].cols;
     return gpu_store(gpu, &x, copy);
 }
 
@@ -83,17 +54,20 @@ static bool store_copy(struct gpu_device *gpu, const struct accel_call *on_copie
 static bool run_one_on_copies(struct gpu_device *gpu, const struct accel_call *call,
                               const struct dispatch_caller *caller)
 {
+    const struct accel_op *op = accel_op_of(call->routine);
     struct accel_call on_copies = *call;
     void *copies[ACCEL_SPANS] = {NULL};
     bool right = true;
     for (int i = ACCEL_SPANS; right && i-- > 0;) { /* the matrices last */
-        if (i == ACCEL_a && accel_op_of(call->routine)->unbounded)
-            on_copies.span[i].rows = rows_of_laswp(&on_copies);
+        if (i == 0 && op->rows)
+            on_copies.span[i].rows = op->rows(&on_copies);
         if (!copies_host_can_reach(&call->span[i]))
             right = (copies[i] = make_copy(gpu, &on_copies.span[i])) != NULL;
     }
     if (right)
         caller->original(caller->context, &on_copies);
+    if (right && op->trim)
+        op->trim(&on_copies);
     for (int i = 0; i < ACCEL_SPANS; i++) {
         if (right && copies[i] && (call->span[i].access & ACCEL_WRITE))
             right = store_copy(gpu, &on_copies, call, i, copies[i]);

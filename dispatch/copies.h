@@ -22,8 +22,4 @@ bool copies_run(struct gpu_device *gpu, const struct accel_call *call,
  * vector with inc = 1 or -1. Its place stays as it is. */
 void copies_put(struct accel_span *x, void *memory);
 
-/* How many columns operand i of a valid call has that are written: of those that a range of eigenvalues fills (c, x), as many as
- * were found, at most all; of others all. With a range, operand `found` has a pointer, to host memory. */
-int64_t copies_written_cols(const struct accel_call *call, int i);
-
 #endif

@@ -61,21 +61,11 @@ static bool suits_gpu(const struct accel_call *call)
     return !overlap_in_call(call);
 }
 
-/* Not: flags that only OpenBLAS knows (conjugated, not transposed), memory that our kernels do not reach, and
- * extents beyond 2^63 bytes. */
+/* Not: memory that our kernels do not reach, and extents beyond 2^63 bytes. */
 static bool is_supported(const struct accel_call *call)
 {
-    const struct accel_op *op = accel_op_of(call->routine);
-    if (accel_is_lapack(call->routine) && !lapack_is_supported(call))
+    if (!accel_call_is_supported(call))
         return false;
-    if (!accel_is_blas(call->routine) && op->is_supported && !op->is_supported(call))
-        return false;
-    /* OpenBLAS's extension: for others it is an error. Row-major calls of Level 2 become the same. */
-    for (int i = 0; i < call->routine->args; i++) {
-        const struct accel_arg *arg = &call->routine->arg[i];
-        if (arg->kind == ACCEL_ARG_FLAG && arg->slot != ACCEL_side && call->blas.given[i] == 'R')
-            return false;
-    }
     for (int i = 0; i < ACCEL_SPANS; i++) {
         const struct accel_span *x = &call->span[i];
         if (x->place == ACCEL_REMOTE || accel_extent(x, x->array ? 1 : call->batch) < 0)
@@ -103,7 +93,7 @@ static void estimate(struct accel_decision *decision, const struct accel_call *c
 
 static bool must_move(const struct accel_call *call)
 {
-    return accel_only_moves(call->routine) && call->span[ACCEL_a].place == ACCEL_HOST;
+    return accel_only_moves(call->routine) && call->span[0].place == ACCEL_HOST;
 }
 
 static bool on_device(const struct accel_call *call)

@@ -4,6 +4,7 @@
 
 #include "decide.h"
 #include "ops/op.h"
+#include "ops/shape.h"
 
 static uint64_t find_gate(void)
 {
@@ -36,12 +37,7 @@ bool small_is_size(int64_t size)
 
 bool small_is(const struct accel_call *call)
 {
-    if (!accel_is_blas(call->routine))
-        return false;
-    for (int i = 0; i < ACCEL_DIMENSIONS; i++)
-        if (!small_is_size(call->blas.size[i]) && !(i == ACCEL_k && call->span[ACCEL_a].array))
-            return false;
-    return true;
+    return accel_is_blas(call->routine) && shape_is_small(call, small_is_size);
 }
 
 bool small_is_trifle(const struct accel_call *call)

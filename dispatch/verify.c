@@ -70,7 +70,7 @@ static void say_no_memory(void)
 /* laswp says of its matrix no more than how far its columns are apart: there may be less of it. */
 static bool is_known(const struct accel_call *call)
 {
-    return !accel_op_of(call->routine)->unbounded;
+    return !accel_op_of(call->routine)->rows;
 }
 
 void verify_begin(struct verification *verification, struct gpu_device *gpu,
@@ -112,27 +112,19 @@ static bool fetch_span(struct gpu_device *gpu, struct accel_span *x, void **copy
     return true;
 }
 
-/* How many of the columns there are of what a range of eigenvalues has written. */
-static void trim(struct accel_call *call)
-{
-    if (!call->span[ACCEL_found].ptr)
-        return;
-    call->span[ACCEL_c].cols = copies_written_cols(call, ACCEL_c);
-    call->span[ACCEL_x].cols = copies_written_cols(call, ACCEL_x);
-}
-
 /* One call whose operands the host reads, or has copies of. */
 static double judge_one(struct gpu_device *gpu, const struct accel_call *call,
                         void *const before[ACCEL_SPANS])
 {
     static _Atomic uint64_t seed;
+    void (*const trim)(struct accel_call *) = accel_op_of(call->routine)->trim;
     struct accel_call on_host = *call;
     void *copies[ACCEL_SPANS] = {NULL};
     bool there = true;
     for (int i = ACCEL_SPANS; there && i-- > 0;) { /* the count of what was found before the rest */
-        if (i == ACCEL_y)                          /* the count is there */
-            trim(&on_host);
         there = fetch_span(gpu, &on_host.span[i], &copies[i]);
+        if (there && i == ACCEL_SPANS - 1 && trim)
+            trim(&on_host);
     }
     double ratio = CPU_REF_NOT_JUDGED;
     if (there)

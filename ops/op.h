@@ -66,7 +66,6 @@ struct accel_op {
     bool conjugates;     /* A := alpha x y^H + A */
     bool three_products; /* a complex product by three real ones */
     bool iterates;       /* reduces to a condensed form, and then iterates, on a copy of A */
-    bool unbounded;      /* its matrix has as many rows as the exchanges name */
     uint8_t
         triangles; /* the spans of which only the triangle uplo is written: bits, 1 << enum accel_matrix */
     uint8_t definite; /* those that should be definite, so that a workload has a result: bits */
@@ -107,6 +106,12 @@ struct accel_op {
     /* The least lengths of workspace that LAPACK 3.11 accepts; NULL: 1. */
     struct accel_lengths (*workspace)(const struct accel_call *call,
                                       const struct lapack_sizes *sizes);
+
+    /* ---- Shapes that the arguments do not tell; NULL: they do ---- */
+    /* How many rows the first span has, where the other spans are in host memory. */
+    int64_t (*rows)(const struct accel_call *call);
+    /* Cuts the spans down to what has been written, where the last one, which counts it, is in host memory. */
+    void (*trim)(struct accel_call *call);
 
     /* ---- The GPU ---- */
     /* Whether the GPU's libraries have it, with these flags and sizes; NULL: with all. */

@@ -92,3 +92,24 @@ bool accel_call_empty(const struct accel_call *call)
             return true;
     return call->batch == 0 || accel_adds_nothing(call);
 }
+
+/* OpenBLAS's extension, conjugated and not transposed: for others it is an error. Row-major calls of Level 2 become the same. */
+static bool is_extension(const struct accel_call *call)
+{
+    for (int i = 0; i < call->routine->args; i++) {
+        const struct accel_arg *arg = &call->routine->arg[i];
+        if (arg->kind == ACCEL_ARG_FLAG && arg->slot != ACCEL_side && call->blas.given[i] == 'R')
+            return true;
+    }
+    return false;
+}
+
+bool accel_call_is_supported(const struct accel_call *call)
+{
+    const struct accel_op *op = accel_op_of(call->routine);
+    if (accel_is_lapack(call->routine))
+        return lapack_is_supported(call) && !is_extension(call);
+    if (!accel_is_blas(call->routine))
+        return !op->is_supported || op->is_supported(call);
+    return !is_extension(call);
+}

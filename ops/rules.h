@@ -22,4 +22,7 @@ bool accel_call_touches_nothing(const struct accel_call *call);
 /* Whether nothing is to be computed beyond scaling C: a size is 0, or alpha is. */
 bool accel_call_empty(const struct accel_call *call);
 
+/* Whether the GPU's libraries have it, with these flags and sizes. */
+bool accel_call_is_supported(const struct accel_call *call);
+
 #endif

@@ -147,6 +147,7 @@ void shape_typical(struct accel_call *call, const struct accel_routine *routine,
 {
     *call = (struct accel_call){.routine = routine, .batch = 1, .blas = {.width = 32, .groups = 1}};
     call->blas.scalar[ACCEL_alpha].re = call->blas.scalar[ACCEL_beta].re = 1;
+    call->blas.scalar[ACCEL_rcond].re = -1; /* the type's own precision */
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
         if (arg->kind == ACCEL_ARG_FLAG)
@@ -155,8 +156,38 @@ void shape_typical(struct accel_call *call, const struct accel_routine *routine,
             call->blas.given[i] = call->blas.size[arg->slot] = size[arg->slot];
         if (arg->kind == ACCEL_ARG_INTEGER && arg->slot == ACCEL_itype)
             call->blas.given[i] = call->blas.size[arg->slot] = 1;
+        if (arg->kind == ACCEL_ARG_VECTOR)
+            call->span[arg->slot].inc = 1;
     }
     shape_operands(call);
-    for (int i = 0; i < ACCEL_SPANS; i++)
-        call->span[i].ld = accel_max(1, call->span[i].rows);
+    for (struct accel_span *x = call->span; x < call->span + ACCEL_SPANS; x++) {
+        x->ld = accel_max(1, x->rows);
+        x->stride = x->ld * x->cols;
+    }
+}
+
+void shape_of_order(struct accel_call *call, const struct accel_routine *routine, int64_t order)
+{
+    const int64_t size[ACCEL_DIMENSIONS] = {order, order, order, order};
+    shape_typical(call, routine, size);
+    call->blas.scalar[ACCEL_beta].re = 0;
+}
+
+double shape_steps(const struct accel_call *call)
+{
+    const int sizes = accel_is_lapack(call->routine) ? ACCEL_k : ACCEL_DIMENSIONS;
+    const int64_t *size = accel_sizes(call);
+    int64_t least = 0;
+    for (int i = 0; i < sizes; i++)
+        if (size[i] > 0 && (least == 0 || size[i] < least))
+            least = size[i];
+    return (double)least;
+}
+
+bool shape_is_small(const struct accel_call *call, bool (*is_small)(int64_t size))
+{
+    for (int i = 0; i < ACCEL_DIMENSIONS; i++)
+        if (!is_small(call->blas.size[i]) && !(i == ACCEL_k && call->span[ACCEL_a].array))
+            return false;
+    return true;
 }

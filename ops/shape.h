@@ -31,9 +31,18 @@ struct accel_call shape_part(const struct accel_call *call, int64_t row, int64_t
                              int64_t cols);
 
 /* A call of these sizes (m n k nrhs; those that the routine does not have are ignored) as programs mostly make it:
- * nothing transposed, all vectors wanted, alpha = beta = 1, tight leading dimensions. Its operands have shapes, but no
+ * nothing transposed, all vectors wanted, alpha = beta = 1, matrices and vectors without gaps. Its operands have shapes, but no
  * memory. */
 void shape_typical(struct accel_call *call, const struct accel_routine *routine,
                    const int64_t size[ACCEL_DIMENSIONS]);
+
+/* The same of one order, and what comes out overwrites what was there. */
+void shape_of_order(struct accel_call *call, const struct accel_routine *routine, int64_t order);
+
+/* Steps that follow one another: the smallest size; of LAPACK, how many columns are eliminated. */
+double shape_steps(const struct accel_call *call);
+
+/* Whether all sizes of a call are small, as the entries' gate asks: of arrays it does not see k. */
+bool shape_is_small(const struct accel_call *call, bool (*is_small)(int64_t size));
 
 #endif

@@ -154,7 +154,6 @@ bool workload_make(struct workload *workload, struct workload_memory *memory,
     shape_typical(call, routine, size);
     call->blas.width = function ? function->width : 32;
     call->blas.has_work = function;
-    call->blas.scalar[ACCEL_rcond].re = -1; /* the type's own precision */
     shape_operands(call);
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
@@ -162,8 +161,6 @@ bool workload_make(struct workload *workload, struct workload_memory *memory,
             continue;
         struct accel_span *x = &call->span[arg->slot];
         x->name = arg->name;
-        x->inc = arg->kind == ACCEL_ARG_VECTOR ? 1 : 0;
-        x->stride = x->ld * x->cols;
         x->ptr = take(memory, x->rows * x->cols, accel_dtype_size(x->dtype));
         if (!x->ptr)
             return false;

@@ -180,7 +180,6 @@ static void scale_rates(struct model_rates *rates, double gflops)
 static bool rates_of_section(struct cost_curves *p)
 {
     const struct accel_routine *routine = accel_sample_of(ACCEL_SAMPLE_PRODUCT, ACCEL_FLOAT64);
-    const int64_t size[ACCEL_DIMENSIONS] = {512, 512, 512, 0};
     struct model_curve curve;
     struct accel_call call;
     struct model_work work;
@@ -189,7 +188,7 @@ static bool rates_of_section(struct cost_curves *p)
     model_nominal_cpu(&curve, routine, &p->rates);
     if (!calibration_section_curve(&p->section, routine, &curve))
         return false;
-    shape_typical(&call, routine, size);
+    shape_of_order(&call, routine, 512);
     model_work_of(&call, &work);
     scale_rates(&p->rates,
                 work.term[MODEL_OPERATION] * 1e3 / (p->threads_ratio * model_ms(&curve, &work)));
@@ -468,7 +467,6 @@ void cost_learn_gpu(struct cost_curves *device, const struct accel_call *call, d
 static double time_product(const struct dispatch_library *library, int64_t n)
 {
     const struct accel_routine *routine = accel_sample_of(ACCEL_SAMPLE_PRODUCT, ACCEL_FLOAT64);
-    const int64_t size[ACCEL_DIMENSIONS] = {n, n, n, 0};
     double best = 0;
     struct accel_call call;
     double *memory = routine ? calloc((size_t)(3 * n * n), sizeof *memory) : NULL;
@@ -476,9 +474,8 @@ static double time_product(const struct dispatch_library *library, int64_t n)
         return 0;
     for (int64_t i = 0; i < 3 * n * n; i++)
         memory[i] = 1 / (double)(i % 61 + 1);
-    shape_typical(&call, routine, size);
-    call.blas.scalar[ACCEL_beta].re = 0;
-    for (int i = ACCEL_a; i <= ACCEL_c; i++)
+    shape_of_order(&call, routine, n);
+    for (int i = 0; i < 3; i++)
         call.span[i].ptr = memory + i * n * n;
     for (int run = 0; run < 3; run++) { /* the first one warms up */
         double start = accel_now_ms();

@@ -30,19 +30,6 @@ static double power_of_2(double y)
 
 /* ---- What a call asks for ---- */
 
-/* The smallest size; of LAPACK, how many columns are eliminated one after the other. A size that the routine does not have
- * is 0. */
-static double steps_of(const struct accel_call *call)
-{
-    int sizes = accel_is_lapack(call->routine) ? ACCEL_k : ACCEL_DIMENSIONS;
-    const int64_t *size = accel_sizes(call);
-    int64_t least = 0;
-    for (int i = 0; i < sizes; i++)
-        if (size[i] > 0 && (least == 0 || size[i] < least))
-            least = size[i];
-    return (double)least;
-}
-
 void model_work_of(const struct accel_call *call, struct model_work *work)
 {
     const int64_t *size = accel_sizes(call);
@@ -62,7 +49,7 @@ void model_work_of(const struct accel_call *call, struct model_work *work)
         if (accel_is_read(call, x))
             work->up_bytes += bytes;
     }
-    work->term[MODEL_STEP] = steps_of(call) * batch;
+    work->term[MODEL_STEP] = shape_steps(call) * batch;
     work->term[MODEL_ELEMENT] = elements * 1e-6;
     work->term[MODEL_OPERATION] = call->routine->flops(call) * 1e-9;
     for (int i = 0; i < ACCEL_DIMENSIONS; i++)

@@ -96,17 +96,11 @@ static void fill(const struct accel_span *x)
 
 static bool prepare(struct accel_call *call, const struct accel_routine *routine)
 {
-    const int64_t size[ACCEL_DIMENSIONS] = {ORDER, ORDER, ORDER, ORDER};
-    shape_typical(call, routine, size);
-    call->blas.scalar[ACCEL_beta].re = 0;
-    call->blas.scalar[ACCEL_rcond].re = -1; /* the type's own precision */
-    for (int i = 0; i < routine->args; i++) {
-        const struct accel_arg *arg = &routine->arg[i];
-        if (arg->kind != ACCEL_ARG_MATRIX && arg->kind != ACCEL_ARG_VECTOR)
+    shape_of_order(call, routine, ORDER);
+    for (int i = 0; i < ACCEL_SPANS; i++) {
+        struct accel_span *x = &call->span[i];
+        if (!x->access) /* the routine has no such one */
             continue;
-        struct accel_span *x = &call->span[arg->slot];
-        x->inc = arg->kind == ACCEL_ARG_VECTOR ? 1 : 0;
-        x->stride = x->ld * x->cols;
         x->ptr = malloc((size_t)(x->rows * x->cols + 1) * accel_dtype_size(x->dtype));
         if (!x->ptr)
             return false;

@@ -223,6 +223,14 @@ static struct accel_lengths syevx_workspace(const struct accel_call *call,
     return x->n <= 1 ? (struct accel_lengths){1, 0, 0} : sygvx_workspace(call, x);
 }
 
+/* A range has as many vectors and values as were found. */
+static void trim_to_found(struct accel_call *call)
+{
+    const int64_t found = accel_max(accel_integer(&call->span[ACCEL_found], 0), 0);
+    call->span[ACCEL_c].cols = accel_min(found, call->span[ACCEL_c].cols);
+    call->span[ACCEL_x].cols = accel_min(found, call->span[ACCEL_x].cols);
+}
+
 #define OF_ONE LAPACK_ITERATES, .hermitian = true, .check = check_syev
 #define OF_TWO                                                                                     \
     LAPACK_ITERATES, .hermitian = true, .triangles = 1 << ACCEL_b, .definite = 1 << ACCEL_b,       \
@@ -230,8 +238,11 @@ static struct accel_lengths syevx_workspace(const struct accel_call *call,
 
 const struct accel_op op_syev = {OF_ONE, .workspace = syev_workspace, .run = run_syev};
 const struct accel_op op_syevd = {OF_ONE, .workspace = syevd_workspace, .run = run_syev};
-const struct accel_op op_syevr = {OF_ONE, .workspace = syevr_workspace, .run = run_syevr};
-const struct accel_op op_syevx = {OF_ONE, .workspace = syevx_workspace, .run = run_syevx};
+const struct accel_op op_syevr = {OF_ONE, .workspace = syevr_workspace, .run = run_syevr,
+                                  .trim = trim_to_found};
+const struct accel_op op_syevx = {OF_ONE, .workspace = syevx_workspace, .run = run_syevx,
+                                  .trim = trim_to_found};
 const struct accel_op op_sygv = {OF_TWO, .workspace = syev_workspace, .run = run_sygv};
 const struct accel_op op_sygvd = {OF_TWO, .workspace = syevd_workspace, .run = run_sygv};
-const struct accel_op op_sygvx = {OF_TWO, .workspace = sygvx_workspace, .run = run_sygvx};
+const struct accel_op op_sygvx = {OF_TWO, .workspace = sygvx_workspace, .run = run_sygvx,
+                                  .trim = trim_to_found};

@@ -112,12 +112,24 @@ static bool laswp_is_empty(const struct accel_call *call)
     return call->blas.size[ACCEL_n] == 0 || call->blas.size[ACCEL_k2] < call->blas.size[ACCEL_k1];
 }
 
+/* Those that are exchanged. */
+static int64_t laswp_rows(const struct accel_call *call)
+{
+    int64_t k1 = call->blas.size[ACCEL_k1], k2 = call->blas.size[ACCEL_k2],
+            inc = call->blas.size[ACCEL_incx];
+    int64_t rows = k2;
+    for (int64_t k = k1; k <= k2; k++)
+        rows = accel_max(
+            rows, accel_integer(&call->span[ACCEL_x], k1 - 1 + (k - k1) * (inc < 0 ? -inc : inc)));
+    return accel_min(rows, call->span[ACCEL_a].ld);
+}
+
 const struct accel_op op_lacpy = {LAPACK_BLOCKS, .moves = true, .triangles = 1 << ACCEL_b,
                                   .run = run_lacpy, .check = check_lacpy};
 
 const struct accel_op op_laswp = {LAPACK_BLOCKS,
                                   .moves = true,
-                                  .unbounded = true,
+                                  .rows = laswp_rows,
                                   .fault = laswp_fault,
                                   .is_empty = laswp_is_empty,
                                   .run = run_laswp};
