@@ -59,11 +59,8 @@ DISPATCH_SOURCES := $(call sources,report dispatch dispatch/cost)
 SHIM_SOURCES     := $(call sources,shim shim/elf shim/arch/x86_64)
 CPU_REF_SOURCES  := $(call sources,cpu_ref)
 object_of         = $(patsubst %,$(BUILD)/%.o,$(basename $(1)))
-# Of cpu_ref/, what checks results while programs run; the rest is for tests.
-VERIFY_SOURCES   := $(patsubst %,cpu_ref/%.c,apply equation judge verify verify_lapack verify_test verify_factored \
-                      verify_qr verify_eigen verify_singular)
 # First the layers whose data a program's start touches: see shim/start.ld.
-OBJECTS := $(call object_of,$(BASE_SOURCES) $(SHIM_SOURCES) $(DISPATCH_SOURCES) $(GPU_SOURCES) $(OPS_SOURCES) $(VERIFY_SOURCES))
+OBJECTS := $(call object_of,$(BASE_SOURCES) $(SHIM_SOURCES) $(DISPATCH_SOURCES) $(GPU_SOURCES) $(OPS_SOURCES) $(CPU_REF_SOURCES))
 # All objects that export nothing: the tool and the tests take from here what they use.
 LAYERS  := $(BUILD)/layers.a
 EXPORTS := $(addprefix $(BUILD)/shim/,shim.o elf/hooks.o arch/x86_64/entry.o)
@@ -99,7 +96,7 @@ $(BUILD)/%.o: %.S $(BUILD)/compiler.flags | $(BUILD)/functions.def $(BUILD)/othe
 	@mkdir -p $(@D)
 	$(CC) $(INCLUDES) $(CPPFLAGS) -MMD -MP -c -o $@ $<
 
-LAYER_OBJECTS := $(sort $(filter-out $(EXPORTS),$(OBJECTS)) $(call object_of,$(CPU_REF_SOURCES)))
+LAYER_OBJECTS := $(sort $(filter-out $(EXPORTS),$(OBJECTS)))
 $(eval $(call flags,layers,$(notdir $(LAYER_OBJECTS))))
 $(LAYERS): $(LAYER_OBJECTS) $(BUILD)/layers.flags
 	rm -f $@
@@ -113,8 +110,8 @@ $(BUILD)/base/version.o: INCLUDES += -DACCEL_VERSION='"$(VERSION)"'
 $(BUILD)/base/version.o: $(BUILD)/version.flags
 
 # Square roots are instructions: libm is not needed for them. Loops over columns are worth vectors.
-$(call object_of,$(VERIFY_SOURCES)): SHIM_CFLAGS += -O3
-$(call object_of,$(OPS_SOURCES) $(VERIFY_SOURCES)): SHIM_CFLAGS += -fno-math-errno
+$(call object_of,$(CPU_REF_SOURCES)): SHIM_CFLAGS += -O3
+$(call object_of,$(OPS_SOURCES) $(CPU_REF_SOURCES)): SHIM_CFLAGS += -fno-math-errno
 
 .PHONY: cuda-headers
 cuda-headers:
@@ -140,7 +137,7 @@ $(BUILD)/$(1)ops/names.o: $(BUILD)/$(1)names_sorted.inc
 endef
 $(eval $(call tables,,$(OPS_EXTRA)))
 
--include $(patsubst %.o,%.d,$(OBJECTS) $(call object_of,$(CPU_REF_SOURCES)))
+-include $(OBJECTS:.o=.d)
 
 include tool/tool.mk
 

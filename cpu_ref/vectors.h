@@ -102,7 +102,7 @@ static inline bool is_moderate(enum accel_dtype dtype, double norm)
     return norm == 0 || (norm < 1 / least && norm > least);
 }
 
-/* sqrt() without libm: libaccel.so needs libc alone. */
+/* fmax() without libm: libaccel.so needs libc alone. */
 static inline double greater_of(double x, double y)
 {
     return x > y ? x : y;

@@ -7,11 +7,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "cpu_ref/verify_test.h"
 #include "gpu/solver.h"
 #include "rules.h"
 
 /* Of the matrix, up to exchanges of rows, which do not change these norms of its inverse. */
-struct factor {
+struct triangular_factor {
     char uplo, diag;
     bool adjoint;
 };
@@ -19,7 +20,7 @@ struct factor {
 struct estimate {
     struct solver *s;
     struct array a, vector; /* on the device: the factors; a vector on its way through them */
-    const struct factor *factor;
+    const struct triangular_factor *factor;
     bool adjoint; /* of the inverse's adjoint: the infinity norm */
     int64_t n, parts;
     double *x, *sign; /* `parts` doubles for each element */
@@ -35,7 +36,7 @@ static double length(const struct estimate *e, int64_t i)
         return fabs(e->x[i]);
     double re = fabs(e->x[2 * i]), im = fabs(e->x[2 * i + 1]);
     double larger = re > im ? re : im, smaller = re > im ? im : re;
-    return larger > 0 ? larger * sqrt(1 + smaller / larger * (smaller / larger)) : larger;
+    return larger > 0 ? larger * test_root(1 + smaller / larger * (smaller / larger)) : larger;
 }
 
 static void clear(struct estimate *e)
@@ -99,7 +100,7 @@ static double solve(struct estimate *e, bool adjoint)
     adjoint = adjoint != e->adjoint;
     put_vector(e);
     for (int i = 0; i < 2; i++) {
-        const struct factor *f = &e->factor[adjoint ? 1 - i : i];
+        const struct triangular_factor *f = &e->factor[adjoint ? 1 - i : i];
         solver_trsm(e->s, f->uplo, f->adjoint != adjoint ? solver_adjoint(e->s) : 'N', f->diag,
                     e->a, e->vector);
     }
@@ -167,8 +168,8 @@ static void return_number(struct solver *s, const struct accel_span *to, double 
     solver_return(s, to, at, 0);
 }
 
-static enum gpu_status run_condition(struct gpu_work *work, const struct factor factor[2],
-                                     bool adjoint)
+static enum gpu_status run_condition(struct gpu_work *work,
+                                     const struct triangular_factor factor[2], bool adjoint)
 {
     const struct accel_call *call = work->call;
     const struct accel_span *a = &call->span[ACCEL_a];
@@ -203,14 +204,14 @@ static enum gpu_status run_condition(struct gpu_work *work, const struct factor 
 
 static enum gpu_status run_gecon(struct gpu_work *work)
 {
-    static const struct factor factor[2] = {{'L', 'U', false}, {'U', 'N', false}};
+    static const struct triangular_factor factor[2] = {{'L', 'U', false}, {'U', 'N', false}};
     return run_condition(work, factor, work->call->blas.flag[ACCEL_norm] == 'I');
 }
 
 static enum gpu_status run_pocon(struct gpu_work *work)
 {
-    static const struct factor upper[2] = {{'U', 'N', true}, {'U', 'N', false}};
-    static const struct factor lower[2] = {{'L', 'N', false}, {'L', 'N', true}};
+    static const struct triangular_factor upper[2] = {{'U', 'N', true}, {'U', 'N', false}};
+    static const struct triangular_factor lower[2] = {{'L', 'N', false}, {'L', 'N', true}};
     return run_condition(work, work->call->blas.flag[ACCEL_uplo] == 'U' ? upper : lower, false);
 }
 
