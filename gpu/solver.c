@@ -92,7 +92,7 @@ void *solver_host_work(struct solver *s, size_t bytes)
 
 /* ---- Begin ---- */
 
-void solver_begin(struct solver *s, struct gpu_work *work)
+static void begin(struct solver *s, struct gpu_work *work)
 {
     enum accel_dtype dtype = work->call->routine->dtype;
     *s = (struct solver){.work = work, .dtype = dtype, .real = accel_real_dtype(dtype)};
@@ -468,7 +468,7 @@ static void deliver(struct solver *s)
     }
 }
 
-enum gpu_status solver_end(struct solver *s)
+static void end(struct solver *s)
 {
     if (solver_is_well(s))
         solver_note(s, gpu_work_settle(s->work));
@@ -479,5 +479,13 @@ enum gpu_status solver_end(struct solver *s)
     /* What still runs may use it: then it is left alone. */
     if (s->host && lane_wait(s->work->lane) == GPU_OK)
         free(s->host);
-    return s->status;
+}
+
+enum gpu_status solver_run(struct gpu_work *work, void (*steps)(struct solver *s))
+{
+    struct solver s;
+    begin(&s, work);
+    steps(&s);
+    end(&s);
+    return s.status;
 }

@@ -51,10 +51,9 @@ struct solver {
     void *host;   /* the workspace on the host */
 };
 
-/* Begins and ends an operation's function. GPU_UNSUPPORTED without a solver library. solver_end() gives the results to the program
- * where all went well, and returns the status. */
-void solver_begin(struct solver *s, struct gpu_work *work);
-enum gpu_status solver_end(struct solver *s);
+/* Takes an operation's steps (op->steps), and gives the results to the program where all went well. GPU_UNSUPPORTED without a solver
+ * library. */
+enum gpu_status solver_run(struct gpu_work *work, void (*steps)(struct solver *s));
 
 /* Notes a failure, unless there is one; returns whether all is well. */
 bool solver_note(struct solver *s, enum gpu_status status);

@@ -1,5 +1,5 @@
 /*
- * What the operations' GPU functions (op->run, ops/op.h) share: one call under way on a lane of a device. They compose it of steps
+ * What the operations' GPU functions (op->run and op->steps, ops/op.h) share: one call under way on a lane of a device. They compose it of steps
  * that gpu/ declares, for any kind of device: staging.h, kernels.h, solver.h, and above them tiles.h. What a function takes it leaves to
  * gpu_run().
  */

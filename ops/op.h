@@ -12,6 +12,7 @@
 #include "passing.h"
 
 struct gpu_work;
+struct solver;
 struct lapack_sizes;
 struct equation;
 struct equation_source;
@@ -116,9 +117,11 @@ struct accel_op {
     /* ---- The GPU ---- */
     /* Whether the GPU's libraries have it, with these flags and sizes; NULL: with all. */
     bool (*is_supported)(const struct accel_call *call);
-    /* Runs a valid call that is not empty on a lane, and returns when the result is in place: see gpu/work.h. NULL: the GPU's
-     * libraries do not have it. */
+    /* Runs a valid call that is not empty on a lane, and returns when the result is in place: see gpu/work.h. NULL: it has
+     * `steps`, or the GPU's libraries do not have it. */
     enum gpu_status (*run)(struct gpu_work *work);
+    /* LAPACK: what solver_run() takes of gpu/solver.h's steps. NULL: the GPU's libraries do not have it. */
+    void (*steps)(struct solver *s);
 
     /* ---- Judging a result: cpu_ref/ ---- */
     void (*equation)(struct equation *e, const struct equation_source *from); /* BLAS */

@@ -1,5 +1,5 @@
 #include "device.h"
-#include "gpu/work.h"
+#include "gpu/solver.h"
 #include "ops/op.h"
 
 #include <string.h>
@@ -89,6 +89,7 @@ static bool any_in_place(const struct accel_call *call)
 
 static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *work, bool *well)
 {
+    const struct accel_op *op = accel_op_of(work->call->routine);
     enum gpu_status status = lane_acquire(device, &work->lane);
     *well = false;
     if (status != GPU_OK)
@@ -96,7 +97,7 @@ static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *
     if (any_in_place(work->call))
         status = lane_join_default_stream(work->lane);
     if (status == GPU_OK)
-        status = accel_op_of(work->call->routine)->run(work);
+        status = op->steps ? solver_run(work, op->steps) : op->run(work);
     work->host->set_up = work->lane->made;
     work->lane->made = false;
     *well = finish(work);
@@ -111,7 +112,7 @@ enum gpu_status cuda_run(struct gpu_device *device, const struct accel_call *cal
     struct gpu_scope scope;
     struct failure outer;
     bool well = false;
-    if (!accel_op_of(call->routine)->run)
+    if (!accel_op_of(call->routine)->run && !accel_op_of(call->routine)->steps)
         return GPU_UNSUPPORTED;
     failure_begin(&outer);
     enum gpu_status status = gpu_enter(own, &scope);

@@ -21,78 +21,64 @@ static struct array upload_and_factor(struct solver *s)
     return factored;
 }
 
-static enum gpu_status run_potrf(struct gpu_work *work)
+static void run_potrf(struct solver *s)
 {
-    const struct accel_call *call = work->call;
-    struct solver s;
-    solver_begin(&s, work);
-    solver_return(&s, &call->span[ACCEL_a], upload_and_factor(&s), call->blas.flag[ACCEL_uplo]);
-    return solver_end(&s);
+    const struct accel_call *call = s->work->call;
+    solver_return(s, &call->span[ACCEL_a], upload_and_factor(s), call->blas.flag[ACCEL_uplo]);
 }
 
-static enum gpu_status run_posv(struct gpu_work *work)
+static void run_posv(struct solver *s)
 {
-    const struct accel_call *call = work->call;
-    struct solver s;
-    solver_begin(&s, work);
-    struct array factored = upload_and_factor(&s);
-    solve_right_sides(&s, factored);
-    solver_return(&s, &call->span[ACCEL_a], factored, call->blas.flag[ACCEL_uplo]);
-    return solver_end(&s);
+    const struct accel_call *call = s->work->call;
+    struct array factored = upload_and_factor(s);
+    solve_right_sides(s, factored);
+    solver_return(s, &call->span[ACCEL_a], factored, call->blas.flag[ACCEL_uplo]);
 }
 
-static enum gpu_status run_potrs(struct gpu_work *work)
+static void run_potrs(struct solver *s)
 {
-    struct solver s;
-    solver_begin(&s, work);
     solve_right_sides(
-        &s, solver_upload(&s, &work->call->span[ACCEL_a], work->call->blas.flag[ACCEL_uplo]));
-    return solver_end(&s);
+        s, solver_upload(s, &s->work->call->span[ACCEL_a], s->work->call->blas.flag[ACCEL_uplo]));
 }
 
 /* The inverse, from the factor. */
-static enum gpu_status run_potri(struct gpu_work *work)
+static void run_potri(struct solver *s)
 {
-    const struct accel_span *a = &work->call->span[ACCEL_a];
-    char uplo = work->call->blas.flag[ACCEL_uplo];
-    struct solver s;
-    solver_begin(&s, work);
-    solver_refuse_zero_diagonal(&s, a);
-    struct array x = solver_upload(&s, a, uplo);
-    solver_potri(&s, uplo, x);
-    solver_return(&s, a, x, uplo);
-    return solver_end(&s);
+    const struct accel_span *a = &s->work->call->span[ACCEL_a];
+    char uplo = s->work->call->blas.flag[ACCEL_uplo];
+    solver_refuse_zero_diagonal(s, a);
+    struct array x = solver_upload(s, a, uplo);
+    solver_potri(s, uplo, x);
+    solver_return(s, a, x, uplo);
 }
 
 /* The factor's product with its own transpose. */
-static enum gpu_status run_lauum(struct gpu_work *work)
+static void run_lauum(struct solver *s)
 {
-    const struct accel_span *a = &work->call->span[ACCEL_a];
-    char uplo = work->call->blas.flag[ACCEL_uplo];
-    struct solver s;
-    solver_begin(&s, work);
-    struct array x = solver_upload(&s, a, uplo);
-    solver_lauum(&s, uplo, x);
-    solver_return(&s, a, x, uplo);
-    return solver_end(&s);
+    const struct accel_span *a = &s->work->call->span[ACCEL_a];
+    char uplo = s->work->call->blas.flag[ACCEL_uplo];
+    struct array x = solver_upload(s, a, uplo);
+    solver_lauum(s, uplo, x);
+    solver_return(s, a, x, uplo);
 }
 
 #define DEFINITE .hermitian = true, .definite = 1 << ACCEL_a
 
 const struct accel_op op_potrf = {LAPACK_BLOCKS, DEFINITE, .triangles = 1 << ACCEL_a,
-                                  .run = run_potrf, .check = check_potrf};
+                                  .steps = run_potrf, .check = check_potrf};
 
 const struct accel_op op_posv = {LAPACK_BLOCKS,
                                  DEFINITE,
                                  .triangles = 1 << ACCEL_a,
                                  .is_empty = lapack_has_no_matrix,
-                                 .run = run_posv,
+                                 .steps = run_posv,
                                  .check = check_posv};
 
-const struct accel_op op_potrs = {LAPACK_SOLVES, DEFINITE, .run = run_potrs, .check = check_potrs};
+const struct accel_op op_potrs = {LAPACK_SOLVES, DEFINITE, .steps = run_potrs,
+                                  .check = check_potrs};
 
 const struct accel_op op_potri = {LAPACK_BLOCKS, DEFINITE, .triangles = 1 << ACCEL_a,
-                                  .run = run_potri, .check = check_potri};
+                                  .steps = run_potri, .check = check_potri};
 
 const struct accel_op op_lauum = {LAPACK_BLOCKS, DEFINITE, .triangles = 1 << ACCEL_a,
-                                  .run = run_lauum, .check = check_lauum};
+                                  .steps = run_lauum, .check = check_lauum};

@@ -168,51 +168,47 @@ static void return_number(struct solver *s, const struct accel_span *to, double 
     solver_return(s, to, at, 0);
 }
 
-static enum gpu_status run_condition(struct gpu_work *work,
-                                     const struct triangular_factor factor[2], bool adjoint)
+static void run_condition(struct solver *s, const struct triangular_factor factor[2], bool adjoint)
 {
-    const struct accel_call *call = work->call;
+    const struct accel_call *call = s->work->call;
     const struct accel_span *a = &call->span[ACCEL_a];
-    struct solver s;
-    solver_begin(&s, work);
-    struct estimate e = {.s = &s,
+    struct estimate e = {.s = s,
                          .a = gpu_in_place(a) ? solver_in_place(a)
-                                              : solver_upload(&s, a, call->blas.flag[ACCEL_uplo]),
-                         .vector = solver_array(&s, a->cols, 1),
+                                              : solver_upload(s, a, call->blas.flag[ACCEL_uplo]),
+                         .vector = solver_array(s, a->cols, 1),
                          .factor = factor,
                          .adjoint = adjoint,
                          .n = a->cols,
-                         .parts = accel_is_complex(s.dtype) ? 2 : 1,
-                         .least = accel_is_double(s.dtype) ? DBL_MIN : (double)FLT_MIN};
+                         .parts = accel_is_complex(s->dtype) ? 2 : 1,
+                         .least = accel_is_double(s->dtype) ? DBL_MIN : (double)FLT_MIN};
     if (!kernels_fit_call(call))
-        solver_note(&s, GPU_UNSUPPORTED);
+        solver_note(s, GPU_UNSUPPORTED);
     double *memory = calloc((size_t)(e.n * e.parts), 3 * sizeof *memory);
     if (!memory)
-        solver_note(&s, GPU_NO_MEMORY);
-    if (solver_is_well(&s)) {
+        solver_note(s, GPU_NO_MEMORY);
+    if (solver_is_well(s)) {
         e.x = memory;
         e.sign = e.x + e.n * e.parts;
-        e.single = accel_is_double(s.dtype) ? NULL : (float *)(e.sign + e.n * e.parts);
+        e.single = accel_is_double(s->dtype) ? NULL : (float *)(e.sign + e.n * e.parts);
         double rcond = 1 / inverse_norm(&e) / call->blas.scalar[ACCEL_anorm].re;
         if (!(rcond <= 1 / e.least))
-            solver_note(&s, GPU_UNSUPPORTED);
-        return_number(&s, &call->span[ACCEL_x], rcond);
+            solver_note(s, GPU_UNSUPPORTED);
+        return_number(s, &call->span[ACCEL_x], rcond);
     }
     free(memory);
-    return solver_end(&s);
 }
 
-static enum gpu_status run_gecon(struct gpu_work *work)
+static void run_gecon(struct solver *s)
 {
     static const struct triangular_factor factor[2] = {{'L', 'U', false}, {'U', 'N', false}};
-    return run_condition(work, factor, work->call->blas.flag[ACCEL_norm] == 'I');
+    run_condition(s, factor, s->work->call->blas.flag[ACCEL_norm] == 'I');
 }
 
-static enum gpu_status run_pocon(struct gpu_work *work)
+static void run_pocon(struct solver *s)
 {
     static const struct triangular_factor upper[2] = {{'U', 'N', true}, {'U', 'N', false}};
     static const struct triangular_factor lower[2] = {{'L', 'N', false}, {'L', 'N', true}};
-    return run_condition(work, work->call->blas.flag[ACCEL_uplo] == 'U' ? upper : lower, false);
+    run_condition(s, s->work->call->blas.flag[ACCEL_uplo] == 'U' ? upper : lower, false);
 }
 
 /* ---- Rules ---- */
@@ -231,5 +227,5 @@ static bool has_norm(const struct accel_call *call)
 
 /* Not judged: where rounding has another column tried, a right estimate is another one. */
 #define CONDITION LAPACK_SOLVES, .moves = true, .fault = anorm_fault, .is_supported = has_norm
-const struct accel_op op_gecon = {CONDITION, .run = run_gecon};
-const struct accel_op op_pocon = {CONDITION, .definite = 1 << ACCEL_a, .run = run_pocon};
+const struct accel_op op_gecon = {CONDITION, .steps = run_gecon};
+const struct accel_op op_pocon = {CONDITION, .definite = 1 << ACCEL_a, .steps = run_pocon};

@@ -73,17 +73,14 @@ static int64_t solve_range(struct solver *s, struct array a, struct array w)
     return solver_syevdx(s, call->blas.flag[ACCEL_jobz], part, call->blas.flag[ACCEL_uplo], a, w);
 }
 
-static enum gpu_status run_syev(struct gpu_work *work)
+static void run_syev(struct solver *s)
 {
-    struct solver s;
-    solver_begin(&s, work);
-    struct array vectors =
-        solver_upload_hermitian(&s, &work->call->span[ACCEL_a], work->call->blas.flag[ACCEL_uplo]);
-    struct array w = solver_reals(&s, vectors.rows);
-    solver_refuse_extremes(&s);
-    solve_all(&s, vectors, w);
-    return_all(&s, w, vectors);
-    return solver_end(&s);
+    struct array vectors = solver_upload_hermitian(s, &s->work->call->span[ACCEL_a],
+                                                   s->work->call->blas.flag[ACCEL_uplo]);
+    struct array w = solver_reals(s, vectors.rows);
+    solver_refuse_extremes(s);
+    solve_all(s, vectors, w);
+    return_all(s, w, vectors);
 }
 
 /* *order: of the matrix. Returns how many eigenvalues there are. */
@@ -104,23 +101,17 @@ static int64_t solve_and_return_found(struct solver *s, int64_t *order)
     return found;
 }
 
-static enum gpu_status run_syevr(struct gpu_work *work)
+static void run_syevr(struct solver *s)
 {
-    struct solver s;
     int64_t n;
-    solver_begin(&s, work);
-    int64_t found = solve_and_return_found(&s, &n);
-    return_supports(&s, n, found);
-    return solver_end(&s);
+    int64_t found = solve_and_return_found(s, &n);
+    return_supports(s, n, found);
 }
 
-static enum gpu_status run_syevx(struct gpu_work *work)
+static void run_syevx(struct solver *s)
 {
-    struct solver s;
     int64_t n;
-    solver_begin(&s, work);
-    return_failures(&s, solve_and_return_found(&s, &n));
-    return solver_end(&s);
+    return_failures(s, solve_and_return_found(s, &n));
 }
 
 /* ---- Two matrices ---- */
@@ -141,36 +132,29 @@ static struct pencil upload_pencil(struct solver *s)
     return p;
 }
 
-static enum gpu_status run_sygv(struct gpu_work *work)
+static void run_sygv(struct solver *s)
 {
-    const struct accel_call *call = work->call;
+    const struct accel_call *call = s->work->call;
     char uplo = call->blas.flag[ACCEL_uplo];
-    struct solver s;
-    solver_begin(&s, work);
-    const struct pencil p = upload_pencil(&s);
-    solver_sygvd(&s, call->blas.size[ACCEL_itype], call->blas.flag[ACCEL_jobz], uplo, p.a, p.b,
-                 p.w);
-    return_all(&s, p.w, p.a);
-    solver_return(&s, &call->span[ACCEL_b], p.b, uplo);
-    return solver_end(&s);
+    const struct pencil p = upload_pencil(s);
+    solver_sygvd(s, call->blas.size[ACCEL_itype], call->blas.flag[ACCEL_jobz], uplo, p.a, p.b, p.w);
+    return_all(s, p.w, p.a);
+    solver_return(s, &call->span[ACCEL_b], p.b, uplo);
 }
 
-static enum gpu_status run_sygvx(struct gpu_work *work)
+static void run_sygvx(struct solver *s)
 {
-    const struct accel_call *call = work->call;
+    const struct accel_call *call = s->work->call;
     const struct spectrum part = spectrum_of(call);
     char uplo = call->blas.flag[ACCEL_uplo];
-    struct solver s;
-    solver_begin(&s, work);
     if (part.range == 'V' && !(fabs(part.vl) <= DBL_MAX && fabs(part.vu) <= DBL_MAX))
-        solver_note(&s, GPU_UNSUPPORTED);
-    const struct pencil p = upload_pencil(&s);
-    int64_t found = solver_sygvdx(&s, call->blas.size[ACCEL_itype], call->blas.flag[ACCEL_jobz],
+        solver_note(s, GPU_UNSUPPORTED);
+    const struct pencil p = upload_pencil(s);
+    int64_t found = solver_sygvdx(s, call->blas.size[ACCEL_itype], call->blas.flag[ACCEL_jobz],
                                   part, uplo, p.a, p.b, p.w);
-    return_found(&s, p.w, p.a, found);
-    return_failures(&s, found);
-    solver_return(&s, &call->span[ACCEL_b], p.b, uplo);
-    return solver_end(&s);
+    return_found(s, p.w, p.a, found);
+    return_failures(s, found);
+    solver_return(s, &call->span[ACCEL_b], p.b, uplo);
 }
 
 /* ---- Rules ---- */
@@ -236,13 +220,13 @@ static void trim_to_found(struct accel_call *call)
     LAPACK_ITERATES, .hermitian = true, .triangles = 1 << ACCEL_b, .definite = 1 << ACCEL_b,       \
                      .fault = itype_fault, .check = check_sygv
 
-const struct accel_op op_syev = {OF_ONE, .workspace = syev_workspace, .run = run_syev};
-const struct accel_op op_syevd = {OF_ONE, .workspace = syevd_workspace, .run = run_syev};
-const struct accel_op op_syevr = {OF_ONE, .workspace = syevr_workspace, .run = run_syevr,
+const struct accel_op op_syev = {OF_ONE, .workspace = syev_workspace, .steps = run_syev};
+const struct accel_op op_syevd = {OF_ONE, .workspace = syevd_workspace, .steps = run_syev};
+const struct accel_op op_syevr = {OF_ONE, .workspace = syevr_workspace, .steps = run_syevr,
                                   .trim = trim_to_found};
-const struct accel_op op_syevx = {OF_ONE, .workspace = syevx_workspace, .run = run_syevx,
+const struct accel_op op_syevx = {OF_ONE, .workspace = syevx_workspace, .steps = run_syevx,
                                   .trim = trim_to_found};
-const struct accel_op op_sygv = {OF_TWO, .workspace = syev_workspace, .run = run_sygv};
-const struct accel_op op_sygvd = {OF_TWO, .workspace = syevd_workspace, .run = run_sygv};
-const struct accel_op op_sygvx = {OF_TWO, .workspace = sygvx_workspace, .run = run_sygvx,
+const struct accel_op op_sygv = {OF_TWO, .workspace = syev_workspace, .steps = run_sygv};
+const struct accel_op op_sygvd = {OF_TWO, .workspace = syevd_workspace, .steps = run_sygv};
+const struct accel_op op_sygvx = {OF_TWO, .workspace = sygvx_workspace, .steps = run_sygvx,
                                   .trim = trim_to_found};

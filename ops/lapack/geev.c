@@ -25,24 +25,21 @@ static bool geev_is_supported(const struct accel_call *call)
 /* ---- The GPU ---- */
 
 /* Eigenvalues of a real matrix come as their real parts, then their imaginary parts. */
-static enum gpu_status run_geev(struct gpu_work *work)
+static void run_geev(struct solver *s)
 {
-    const struct accel_call *call = work->call;
+    const struct accel_call *call = s->work->call;
     bool is_complex = accel_is_complex(call->routine->dtype);
-    struct solver s;
-    solver_begin(&s, work);
     if (!solver_has_geev()) /* before anything goes up */
-        solver_note(&s, GPU_UNSUPPORTED);
-    struct array a = solver_upload(&s, &call->span[ACCEL_a], 0);
+        solver_note(s, GPU_UNSUPPORTED);
+    struct array a = solver_upload(s, &call->span[ACCEL_a], 0);
     int64_t n = a.rows, wanted = call->blas.flag[ACCEL_jobvr] == 'V' ? n : 0;
-    struct array w = solver_array(&s, is_complex ? n : 2 * n, 1), vr = solver_array(&s, n, wanted);
-    solver_refuse_extremes(&s);
-    solver_geev(&s, call->blas.flag[ACCEL_jobvr], a, w, vr);
-    solver_return(&s, &call->span[ACCEL_x], solver_part(w, 0, 0, n, 1), 0);
+    struct array w = solver_array(s, is_complex ? n : 2 * n, 1), vr = solver_array(s, n, wanted);
+    solver_refuse_extremes(s);
+    solver_geev(s, call->blas.flag[ACCEL_jobvr], a, w, vr);
+    solver_return(s, &call->span[ACCEL_x], solver_part(w, 0, 0, n, 1), 0);
     if (!is_complex)
-        solver_return(&s, &call->span[ACCEL_y], solver_part(w, n, 0, n, 1), 0);
-    solver_return(&s, &call->span[ACCEL_c], vr, 0);
-    return solver_end(&s);
+        solver_return(s, &call->span[ACCEL_y], solver_part(w, n, 0, n, 1), 0);
+    solver_return(s, &call->span[ACCEL_c], vr, 0);
 }
 
 /* ---- The check: A V = V W ---- */
@@ -120,5 +117,5 @@ const struct accel_op op_geev = {
     .nominal = {0.15, 0.01, 0.2}, /* the Hessenberg form, and QR steps that hardly fill a GPU */
     .workspace = geev_workspace,
     .is_supported = geev_is_supported,
-    .run = run_geev,
+    .steps = run_geev,
     .check = check_geev};

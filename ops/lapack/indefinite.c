@@ -54,45 +54,36 @@ static struct array factor_and_return(struct solver *s, struct array *pivots)
     return ldl;
 }
 
-static enum gpu_status run_sytrf(struct gpu_work *work)
+static void run_sytrf(struct solver *s)
 {
-    struct solver s;
     struct array pivots;
-    solver_begin(&s, work);
-    factor_and_return(&s, &pivots);
-    return solver_end(&s);
+    factor_and_return(s, &pivots);
 }
 
-static enum gpu_status run_sysv(struct gpu_work *work)
+static void run_sysv(struct solver *s)
 {
-    struct solver s;
     struct array pivots;
-    solver_begin(&s, work);
-    struct array ldl = factor_and_return(&s, &pivots);
-    solve_right_sides(&s, ldl, pivots);
-    return solver_end(&s);
+    struct array ldl = factor_and_return(s, &pivots);
+    solve_right_sides(s, ldl, pivots);
 }
 
-static enum gpu_status run_sytrs(struct gpu_work *work)
+static void run_sytrs(struct solver *s)
 {
-    const struct accel_call *call = work->call;
-    struct solver s;
-    solver_begin(&s, work);
-    struct array ldl = solver_upload(&s, &call->span[ACCEL_a], call->blas.flag[ACCEL_uplo]);
+    const struct accel_call *call = s->work->call;
+    struct array ldl = solver_upload(s, &call->span[ACCEL_a], call->blas.flag[ACCEL_uplo]);
     struct array pivots =
-        solver_upload_pivots(&s, &call->span[ACCEL_x], call->blas.size[ACCEL_n], true);
-    solve_right_sides(&s, ldl, pivots);
-    return solver_end(&s);
+        solver_upload_pivots(s, &call->span[ACCEL_x], call->blas.size[ACCEL_n], true);
+    solve_right_sides(s, ldl, pivots);
 }
 
-const struct accel_op op_sytrf = {LAPACK_BLOCKS, .triangles = 1 << ACCEL_a, .run = run_sytrf,
+const struct accel_op op_sytrf = {LAPACK_BLOCKS, .triangles = 1 << ACCEL_a, .steps = run_sytrf,
                                   .check = check_sytrf};
 
 const struct accel_op op_sysv = {LAPACK_BLOCKS, .triangles = 1 << ACCEL_a,
-                                 .is_empty = lapack_has_no_matrix, .run = run_sysv,
+                                 .is_empty = lapack_has_no_matrix, .steps = run_sysv,
                                  .check = check_sysv};
 
-const struct accel_op op_sytrs = {LAPACK_SOLVES, .definite = 1 << ACCEL_a, .run = run_sytrs,
+const struct accel_op op_sytrs = {LAPACK_SOLVES, .definite = 1 << ACCEL_a, .steps = run_sytrs,
                                   .check = check_sytrs};
 
 const struct accel_op op_hetrf = {LAPACK_BLOCKS, .hermitian = true, .triangles = 1 << ACCEL_a,

@@ -58,34 +58,31 @@ static void refuse_singular(struct solver *s, struct array r)
     free(diagonal);
 }
 
-static enum gpu_status run_gels(struct gpu_work *work)
+static void run_gels(struct solver *s)
 {
-    const struct accel_call *call = work->call;
+    const struct accel_call *call = s->work->call;
     const struct accel_span *a = &call->span[ACCEL_a], *b = &call->span[ACCEL_b];
-    struct solver s;
-    solver_begin(&s, work);
-    const struct factors f = factor(&s, a);
-    char adjoint = solver_adjoint(&s);
+    const struct factors f = factor(s, a);
+    char adjoint = solver_adjoint(s);
     int64_t p = f.qr.rows, q = f.qr.cols;
     struct array r = solver_part(f.qr, 0, 0, q, q);
-    refuse_singular(&s, r);
+    refuse_singular(s, r);
     /* Of the tall matrix, or of its adjoint: the shortest solution of few equations. */
     bool least_squares = (call->blas.flag[ACCEL_trans] == 'N') == !f.wide;
-    struct array x = upload_right_sides(&s, b, p, least_squares ? p : q);
+    struct array x = upload_right_sides(s, b, p, least_squares ? p : q);
     if (least_squares)
-        solver_ormqr(&s, 'L', adjoint, f.qr, f.tau, x);
-    solver_trsm(&s, 'U', least_squares ? 'N' : adjoint, 'N', r, solver_part(x, 0, 0, q, x.cols));
+        solver_ormqr(s, 'L', adjoint, f.qr, f.tau, x);
+    solver_trsm(s, 'U', least_squares ? 'N' : adjoint, 'N', r, solver_part(x, 0, 0, q, x.cols));
     if (!least_squares)
-        solver_ormqr(&s, 'L', 'N', f.qr, f.tau, x);
-    solver_return(&s, b, x, 0);
+        solver_ormqr(s, 'L', 'N', f.qr, f.tau, x);
+    solver_return(s, b, x, 0);
     if (f.wide) { /* the LQ factorisation of A */
-        struct array lq = solver_array(&s, q, p);
-        solver_transpose(&s, lq, f.qr);
-        solver_return(&s, a, lq, 0);
+        struct array lq = solver_array(s, q, p);
+        solver_transpose(s, lq, f.qr);
+        solver_return(s, a, lq, 0);
     } else {
-        solver_return(&s, a, f.qr, 0);
+        solver_return(s, a, f.qr, 0);
     }
-    return solver_end(&s);
 }
 
 /* ---- gelss, gelsd ---- */
@@ -163,42 +160,39 @@ static void return_vectors(struct solver *s, const struct accel_span *a, struct 
     solver_return(s, a, rows, 0);
 }
 
-static enum gpu_status run_by_values(struct gpu_work *work, bool gelss)
+static void run_by_values(struct solver *s, bool gelss)
 {
-    const struct accel_call *call = work->call;
+    const struct accel_call *call = s->work->call;
     const struct accel_span *a = &call->span[ACCEL_a], *b = &call->span[ACCEL_b];
-    struct solver s;
     int64_t rank;
-    solver_begin(&s, work);
-    const struct factors f = factor(&s, a);
+    const struct factors f = factor(s, a);
     int64_t p = f.qr.rows, q = f.qr.cols;
-    struct array r = solver_upper(&s, f.qr), values = solver_reals(&s, q),
-                 u = solver_array(&s, q, q), vt = solver_array(&s, q, q);
-    svd_of(&s, 'A', 'A', r, values, u, vt);
-    struct array inverse = invert(&s, gelss, values, &rank);
-    struct array x = upload_right_sides(&s, b, p, a->rows);
+    struct array r = solver_upper(s, f.qr), values = solver_reals(s, q), u = solver_array(s, q, q),
+                 vt = solver_array(s, q, q);
+    svd_of(s, 'A', 'A', r, values, u, vt);
+    struct array inverse = invert(s, gelss, values, &rank);
+    struct array x = upload_right_sides(s, b, p, a->rows);
     if (!f.wide)
-        solver_ormqr(&s, 'L', solver_adjoint(&s), f.qr, f.tau, x);
+        solver_ormqr(s, 'L', solver_adjoint(s), f.qr, f.tau, x);
     struct array first = solver_part(x, 0, 0, q, x.cols);
-    solver_copy(&s, first, solve(&s, f.wide, u, inverse, vt, first));
+    solver_copy(s, first, solve(s, f.wide, u, inverse, vt, first));
     if (f.wide)
-        solver_ormqr(&s, 'L', 'N', f.qr, f.tau, x);
-    solver_return(&s, &call->span[ACCEL_x], values, 0);
-    solver_return_integers(&s, &call->span[ACCEL_found], 1, rank, rank);
-    solver_return(&s, b, x, 0);
+        solver_ormqr(s, 'L', 'N', f.qr, f.tau, x);
+    solver_return(s, &call->span[ACCEL_x], values, 0);
+    solver_return_integers(s, &call->span[ACCEL_found], 1, rank, rank);
+    solver_return(s, b, x, 0);
     if (gelss)
-        return_vectors(&s, a, f, u, vt);
-    return solver_end(&s);
+        return_vectors(s, a, f, u, vt);
 }
 
-static enum gpu_status run_gelss(struct gpu_work *work)
+static void run_gelss(struct solver *s)
 {
-    return run_by_values(work, true);
+    run_by_values(s, true);
 }
 
-static enum gpu_status run_gelsd(struct gpu_work *work)
+static void run_gelsd(struct solver *s)
 {
-    return run_by_values(work, false);
+    run_by_values(s, false);
 }
 
 /* ---- Workspace ---- */
@@ -247,21 +241,21 @@ static struct accel_lengths gelsd_workspace(const struct accel_call *call,
     return (struct accel_lengths){3 * mn + accel_max(rows, accel_max(nrhs, solve)), 0, 0};
 }
 
-const struct accel_op op_gels = {LAPACK_REFLECTS, .workspace = gels_workspace, .run = run_gels,
+const struct accel_op op_gels = {LAPACK_REFLECTS, .workspace = gels_workspace, .steps = run_gels,
                                  .check = check_gels};
 
 const struct accel_op op_gelss = {LAPACK_ITERATES,
                                   .is_empty = lapack_has_no_matrix,
                                   .workspace = gelss_workspace,
                                   .is_supported = lapack_has_right_sides,
-                                  .run = run_gelss,
+                                  .steps = run_gelss,
                                   .check = check_gelss};
 
 const struct accel_op op_gelsd = {LAPACK_ITERATES,
                                   .is_empty = lapack_has_no_matrix,
                                   .workspace = gelsd_workspace,
                                   .is_supported = lapack_has_right_sides,
-                                  .run = run_gelsd,
+                                  .steps = run_gelsd,
                                   .check = check_gelss};
 
 /* cuSOLVER has no QR with column pivoting. */

@@ -35,57 +35,45 @@ static void solve_right_sides(struct solver *s, char trans, struct array lu, str
     solver_return(s, b, x, 0);
 }
 
-static enum gpu_status run_getrf(struct gpu_work *work)
+static void run_getrf(struct solver *s)
 {
-    struct solver s;
     struct array pivots;
-    solver_begin(&s, work);
-    factor_and_return(&s, &pivots);
-    return solver_end(&s);
+    factor_and_return(s, &pivots);
 }
 
-static enum gpu_status run_gesv(struct gpu_work *work)
+static void run_gesv(struct solver *s)
 {
-    struct solver s;
     struct array pivots;
-    solver_begin(&s, work);
-    struct array lu = factor_and_return(&s, &pivots);
-    solve_right_sides(&s, 'N', lu, pivots);
-    return solver_end(&s);
+    struct array lu = factor_and_return(s, &pivots);
+    solve_right_sides(s, 'N', lu, pivots);
 }
 
-static enum gpu_status run_getrs(struct gpu_work *work)
+static void run_getrs(struct solver *s)
 {
-    struct solver s;
     struct array pivots;
-    solver_begin(&s, work);
-    struct array lu = upload_factors(&s, &pivots);
-    solve_right_sides(&s, work->call->blas.flag[ACCEL_trans], lu, pivots);
-    return solver_end(&s);
+    struct array lu = upload_factors(s, &pivots);
+    solve_right_sides(s, s->work->call->blas.flag[ACCEL_trans], lu, pivots);
 }
 
-static enum gpu_status run_getri(struct gpu_work *work)
+static void run_getri(struct solver *s)
 {
-    const struct accel_span *a = &work->call->span[ACCEL_a];
-    struct solver s;
+    const struct accel_span *a = &s->work->call->span[ACCEL_a];
     struct array pivots;
-    solver_begin(&s, work);
-    solver_refuse_zero_diagonal(&s, a);
-    struct array lu = upload_factors(&s, &pivots), x = solver_zeros(&s, lu.rows, lu.cols);
-    solver_set_diagonal(&s, x, NULL);
-    solver_getrs(&s, 'N', lu, pivots, x);
-    solver_return(&s, a, x, 0);
-    return solver_end(&s);
+    solver_refuse_zero_diagonal(s, a);
+    struct array lu = upload_factors(s, &pivots), x = solver_zeros(s, lu.rows, lu.cols);
+    solver_set_diagonal(s, x, NULL);
+    solver_getrs(s, 'N', lu, pivots, x);
+    solver_return(s, a, x, 0);
 }
 
-const struct accel_op op_getrf = {LAPACK_BLOCKS, .run = run_getrf, .check = check_getrf};
+const struct accel_op op_getrf = {LAPACK_BLOCKS, .steps = run_getrf, .check = check_getrf};
 
-const struct accel_op op_gesv = {LAPACK_BLOCKS, .is_empty = lapack_has_no_matrix, .run = run_gesv,
+const struct accel_op op_gesv = {LAPACK_BLOCKS, .is_empty = lapack_has_no_matrix, .steps = run_gesv,
                                  .check = check_gesv};
 
-const struct accel_op op_getrs = {LAPACK_SOLVES, .definite = 1 << ACCEL_a, .run = run_getrs,
+const struct accel_op op_getrs = {LAPACK_SOLVES, .definite = 1 << ACCEL_a, .steps = run_getrs,
                                   .check = check_getrs};
 
 const struct accel_op op_getri = {LAPACK_BLOCKS, .definite = 1 << ACCEL_a,
-                                  .workspace = lapack_n_workspace, .run = run_getri,
+                                  .workspace = lapack_n_workspace, .steps = run_getri,
                                   .check = check_getri};

@@ -10,18 +10,15 @@
 
 /* ---- lacpy ---- */
 
-static enum gpu_status run_lacpy(struct gpu_work *work)
+static void run_lacpy(struct solver *s)
 {
-    const struct accel_call *call = work->call;
+    const struct accel_call *call = s->work->call;
     const struct accel_span *a = &call->span[ACCEL_a], *b = &call->span[ACCEL_b];
     char uplo = call->blas.flag[ACCEL_uplo] == '*' ? 0 : call->blas.flag[ACCEL_uplo];
-    struct solver s;
-    solver_begin(&s, work);
     if (!uplo && gpu_in_place(a) && gpu_in_place(b))
-        solver_copy(&s, solver_in_place(b), solver_in_place(a));
+        solver_copy(s, solver_in_place(b), solver_in_place(a));
     else
-        solver_return(&s, b, solver_upload(&s, a, uplo), uplo);
-    return solver_end(&s);
+        solver_return(s, b, solver_upload(s, a, uplo), uplo);
 }
 
 /* ---- laswp ---- */
@@ -67,35 +64,33 @@ static void exchange_rows(struct solver *s, struct array a, struct array swaps)
 }
 
 /* On a copy, so that what fails on the way has exchanged nothing. */
-static enum gpu_status run_laswp(struct gpu_work *work)
+static void run_laswp(struct solver *s)
 {
-    const struct accel_call *call = work->call;
+    const struct accel_call *call = s->work->call;
     const struct accel_span *a = &call->span[ACCEL_a];
-    struct solver s;
     int64_t last;
-    solver_begin(&s, work);
-    int32_t *rows = read_swaps(&s, &last);
-    struct array swaps = solver_vector(&s, call->blas.size[ACCEL_k2], ACCEL_INT32);
+    int32_t *rows = read_swaps(s, &last);
+    struct array swaps = solver_vector(s, call->blas.size[ACCEL_k2], ACCEL_INT32);
     if (rows)
-        solver_put(&s, swaps, rows);
+        solver_put(s, swaps, rows);
     free(rows);
-    struct array copy = solver_array(&s, last, a->cols), there = solver_in_place(a);
+    struct array copy = solver_array(s, last, a->cols), there = solver_in_place(a);
     there.rows = last;
     if (gpu_in_place(a))
-        solver_copy(&s, copy, there);
+        solver_copy(s, copy, there);
     else
-        solver_upload_to(&s, copy, a, last, a->cols, 0);
-    exchange_rows(&s, copy, swaps);
+        solver_upload_to(s, copy, a, last, a->cols, 0);
+    exchange_rows(s, copy, swaps);
     if (!gpu_in_place(a)) {
-        solver_return(&s, a, copy, 0);
-        return solver_end(&s);
+        solver_return(s, a, copy, 0);
+        return;
     }
-    if (solver_is_well(&s))
-        solver_note(&s, gpu_work_settle(work));
-    solver_copy(&s, there, copy);
-    bool begun = solver_is_well(&s); /* what was refused has written nothing */
-    enum gpu_status status = solver_end(&s);
-    return begun && status != GPU_OK ? GPU_LOST : status;
+    if (solver_is_well(s))
+        solver_note(s, gpu_work_settle(s->work));
+    solver_copy(s, there, copy);
+    /* What was refused has written nothing. */
+    if (solver_is_well(s) && gpu_work_settle(s->work) != GPU_OK)
+        solver_note(s, GPU_LOST);
 }
 
 /* It has no INFO: nothing is done, or what cannot be foreseen. */
@@ -125,11 +120,11 @@ static int64_t laswp_rows(const struct accel_call *call)
 }
 
 const struct accel_op op_lacpy = {LAPACK_BLOCKS, .moves = true, .triangles = 1 << ACCEL_b,
-                                  .run = run_lacpy, .check = check_lacpy};
+                                  .steps = run_lacpy, .check = check_lacpy};
 
 const struct accel_op op_laswp = {LAPACK_BLOCKS,
                                   .moves = true,
                                   .rows = laswp_rows,
                                   .fault = laswp_fault,
                                   .is_empty = laswp_is_empty,
-                                  .run = run_laswp};
+                                  .steps = run_laswp};

@@ -5,44 +5,35 @@
 #include "gpu/solver.h"
 #include "rules.h"
 
-static enum gpu_status run_geqrf(struct gpu_work *work)
+static void run_geqrf(struct solver *s)
 {
-    const struct accel_span *a = &work->call->span[ACCEL_a];
-    struct solver s;
-    solver_begin(&s, work);
-    struct array qr = solver_upload(&s, a, 0),
-                 tau = solver_vector(&s, accel_min(qr.rows, qr.cols), s.dtype);
-    solver_geqrf(&s, qr, tau);
-    solver_return(&s, &work->call->span[ACCEL_x], tau, 0);
-    solver_return(&s, a, qr, 0);
-    return solver_end(&s);
+    const struct accel_span *a = &s->work->call->span[ACCEL_a];
+    struct array qr = solver_upload(s, a, 0),
+                 tau = solver_vector(s, accel_min(qr.rows, qr.cols), s->dtype);
+    solver_geqrf(s, qr, tau);
+    solver_return(s, &s->work->call->span[ACCEL_x], tau, 0);
+    solver_return(s, a, qr, 0);
 }
 
 /* Only the reflectors are read, below the diagonal of the first k columns. */
-static enum gpu_status run_orgqr(struct gpu_work *work)
+static void run_orgqr(struct solver *s)
 {
-    const struct accel_span *a = &work->call->span[ACCEL_a];
-    struct solver s;
-    solver_begin(&s, work);
-    struct array qr = solver_zeros(&s, a->rows, a->cols);
-    solver_upload_to(&s, qr, a, a->rows, work->call->blas.size[ACCEL_k], 'l');
-    solver_orgqr(&s, qr, solver_upload(&s, &work->call->span[ACCEL_x], 0));
-    solver_return(&s, a, qr, 0);
-    return solver_end(&s);
+    const struct accel_span *a = &s->work->call->span[ACCEL_a];
+    struct array qr = solver_zeros(s, a->rows, a->cols);
+    solver_upload_to(s, qr, a, a->rows, s->work->call->blas.size[ACCEL_k], 'l');
+    solver_orgqr(s, qr, solver_upload(s, &s->work->call->span[ACCEL_x], 0));
+    solver_return(s, a, qr, 0);
 }
 
-static enum gpu_status run_ormqr(struct gpu_work *work)
+static void run_ormqr(struct solver *s)
 {
-    const struct accel_call *call = work->call;
+    const struct accel_call *call = s->work->call;
     const struct accel_span *c = &call->span[ACCEL_c];
-    struct solver s;
-    solver_begin(&s, work);
-    struct array qr = solver_upload(&s, &call->span[ACCEL_a], 'l');
-    struct array tau = solver_upload(&s, &call->span[ACCEL_x], 0);
-    struct array product = solver_upload(&s, c, 0);
-    solver_ormqr(&s, call->blas.flag[ACCEL_side], call->blas.flag[ACCEL_trans], qr, tau, product);
-    solver_return(&s, c, product, 0);
-    return solver_end(&s);
+    struct array qr = solver_upload(s, &call->span[ACCEL_a], 'l');
+    struct array tau = solver_upload(s, &call->span[ACCEL_x], 0);
+    struct array product = solver_upload(s, c, 0);
+    solver_ormqr(s, call->blas.flag[ACCEL_side], call->blas.flag[ACCEL_trans], qr, tau, product);
+    solver_return(s, c, product, 0);
 }
 
 static const char *orgqr_fault(const struct accel_call *call)
@@ -75,7 +66,7 @@ static struct accel_lengths ormqr_workspace(const struct accel_call *call,
 }
 
 const struct accel_op op_geqrf = {LAPACK_REFLECTS, .workspace = lapack_n_workspace,
-                                  .run = run_geqrf, .check = check_geqrf};
+                                  .steps = run_geqrf, .check = check_geqrf};
 
 const struct accel_op op_orgqr = {LAPACK_REFLECTS,
                                   .reflectors = true,
@@ -83,9 +74,9 @@ const struct accel_op op_orgqr = {LAPACK_REFLECTS,
                                   .is_empty = orgqr_is_empty,
                                   .workspace = lapack_n_workspace,
                                   .is_supported = orgqr_is_supported,
-                                  .run = run_orgqr,
+                                  .steps = run_orgqr,
                                   .check = check_orgqr};
 
 const struct accel_op op_ormqr = {LAPACK_REFLECTS,      .reflectors = true,
                                   .fault = ormqr_fault, .workspace = ormqr_workspace,
-                                  .run = run_ormqr,     .check = check_ormqr};
+                                  .steps = run_ormqr,   .check = check_ormqr};

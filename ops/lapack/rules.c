@@ -131,7 +131,7 @@ bool lapack_has_right_sides(const struct accel_call *call)
 bool lapack_is_supported(const struct accel_call *call)
 {
     const struct accel_op *op = accel_op_of(call->routine);
-    if (!op->run || accel_is_rows_of_lapack(call))
+    if (!op->steps || accel_is_rows_of_lapack(call))
         return false;
     for (int i = ACCEL_vl; i < ACCEL_SCALARS; i++)
         if (isnan(call->blas.scalar[i].re))

@@ -70,30 +70,27 @@ static struct array rows_of_vt(char job, struct array vt)
     return job == 'N' ? solver_part(vt, 0, 0, 0, 0) : vt;
 }
 
-static enum gpu_status run_svd(struct gpu_work *work)
+static void run_svd(struct solver *s)
 {
-    const struct accel_call *call = work->call;
+    const struct accel_call *call = s->work->call;
     const struct accel_span *a = &call->span[ACCEL_a];
     char jobu = lapack_job_of(call, ACCEL_jobu), jobvt = lapack_job_of(call, ACCEL_jobvt);
-    struct solver s;
     struct vectors v;
-    solver_begin(&s, work);
-    struct array whole = solver_upload(&s, a, 0);
-    struct array values = solver_reals(&s, accel_min(whole.rows, whole.cols));
-    solver_refuse_extremes(&s);
+    struct array whole = solver_upload(s, a, 0);
+    struct array values = solver_reals(s, accel_min(whole.rows, whole.cols));
+    solver_refuse_extremes(s);
     if (whole.rows >= whole.cols) {
-        v = decompose(&s, jobu, jobvt, whole, values);
+        v = decompose(s, jobu, jobvt, whole, values);
     } else {
-        const struct vectors of_adjoint = decompose(&s, jobvt, jobu, adjoint(&s, whole), values);
-        v.u = adjoint(&s, rows_of_vt(jobu, of_adjoint.vt));
-        v.vt = adjoint(&s, of_adjoint.u);
+        const struct vectors of_adjoint = decompose(s, jobvt, jobu, adjoint(s, whole), values);
+        v.u = adjoint(s, rows_of_vt(jobu, of_adjoint.vt));
+        v.vt = adjoint(s, of_adjoint.u);
     }
-    solver_return(&s, &call->span[ACCEL_x], values, 0);
+    solver_return(s, &call->span[ACCEL_x], values, 0);
     if (jobu != 'N')
-        solver_return(&s, jobu == 'O' ? a : &call->span[ACCEL_b], v.u, 0);
+        solver_return(s, jobu == 'O' ? a : &call->span[ACCEL_b], v.u, 0);
     if (jobvt != 'N')
-        solver_return(&s, jobvt == 'O' ? a : &call->span[ACCEL_c], v.vt, 0);
-    return solver_end(&s);
+        solver_return(s, jobvt == 'O' ? a : &call->span[ACCEL_c], v.vt, 0);
 }
 
 static const char *gesvd_fault(const struct accel_call *call)
@@ -152,9 +149,9 @@ static struct accel_lengths gesdd_workspace(const struct accel_call *call,
 }
 
 const struct accel_op op_gesvd = {LAPACK_ITERATES, .fault = gesvd_fault,
-                                  .workspace = gesvd_workspace, .run = run_svd,
+                                  .workspace = gesvd_workspace, .steps = run_svd,
                                   .check = check_gesvd};
 
 const struct accel_op op_gesdd = {LAPACK_ITERATES, .sample = ACCEL_SAMPLE_SVD,
-                                  .workspace = gesdd_workspace, .run = run_svd,
+                                  .workspace = gesdd_workspace, .steps = run_svd,
                                   .check = check_gesvd};

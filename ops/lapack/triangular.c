@@ -20,32 +20,26 @@ static struct array upload_triangle(struct solver *s)
     return solver_upload(s, &call->span[ACCEL_a], triangle(call));
 }
 
-static enum gpu_status run_trtrs(struct gpu_work *work)
+static void run_trtrs(struct solver *s)
 {
-    const struct accel_call *call = work->call;
-    struct solver s;
-    solver_begin(&s, work);
-    struct array t = upload_triangle(&s), x = solver_upload(&s, &call->span[ACCEL_b], 0);
-    solver_trsm(&s, call->blas.flag[ACCEL_uplo], call->blas.flag[ACCEL_trans],
+    const struct accel_call *call = s->work->call;
+    struct array t = upload_triangle(s), x = solver_upload(s, &call->span[ACCEL_b], 0);
+    solver_trsm(s, call->blas.flag[ACCEL_uplo], call->blas.flag[ACCEL_trans],
                 call->blas.flag[ACCEL_diag], t, x);
-    solver_return(&s, &call->span[ACCEL_b], x, 0);
-    return solver_end(&s);
+    solver_return(s, &call->span[ACCEL_b], x, 0);
 }
 
-static enum gpu_status run_trtri(struct gpu_work *work)
+static void run_trtri(struct solver *s)
 {
-    const struct accel_call *call = work->call;
-    struct solver s;
-    solver_begin(&s, work);
-    struct array t = upload_triangle(&s);
-    solver_trtri(&s, call->blas.flag[ACCEL_uplo], call->blas.flag[ACCEL_diag], t);
-    solver_return(&s, &call->span[ACCEL_a], t, triangle(call));
-    return solver_end(&s);
+    const struct accel_call *call = s->work->call;
+    struct array t = upload_triangle(s);
+    solver_trtri(s, call->blas.flag[ACCEL_uplo], call->blas.flag[ACCEL_diag], t);
+    solver_return(s, &call->span[ACCEL_a], t, triangle(call));
 }
 
-const struct accel_op op_trtrs = {LAPACK_SOLVES, .definite = 1 << ACCEL_a, .run = run_trtrs,
+const struct accel_op op_trtrs = {LAPACK_SOLVES, .definite = 1 << ACCEL_a, .steps = run_trtrs,
                                   .check = check_trtrs};
 
 const struct accel_op op_trtri = {LAPACK_BLOCKS, .definite = 1 << ACCEL_a,
-                                  .triangles = 1 << ACCEL_a, .run = run_trtri,
+                                  .triangles = 1 << ACCEL_a, .steps = run_trtri,
                                   .check = check_trtri};

@@ -25,28 +25,28 @@ static bool start(void)
     return device != NULL;
 }
 
+static int64_t n; /* of the check under way */
+
 /* Runs a check in a solver of single precision; returns the solver's status. */
-static enum gpu_status in_solver(void (*check)(struct solver *s, int64_t n), int64_t n)
+static enum gpu_status in_solver(void (*check)(struct solver *s), int64_t order)
 {
     const struct accel_call call = {.routine =
                                         accel_name_routine((uint32_t)accel_name_find("sgels_"))};
     struct gpu_host host = {0};
     struct gpu_work work = {.call = &call, .host = &host, .device = device};
     struct gpu_scope scope;
-    struct solver s;
     if (gpu_enter(cuda_device_of(device), &scope) != GPU_OK ||
         lane_acquire(cuda_device_of(device), &work.lane) != GPU_OK)
         return GPU_ERROR;
-    solver_begin(&s, &work);
-    check(&s, n);
-    enum gpu_status status = solver_end(&s);
+    n = order;
+    enum gpu_status status = solver_run(&work, check);
     gpu_work_give_back(&work);
     lane_release(work.lane, false);
     gpu_leave(&scope);
     return status;
 }
 
-static void copy_values(struct solver *s, int64_t n)
+static void copy_values(struct solver *s)
 {
     float *from = malloc((size_t)(n * n) * sizeof *from),
           *to = malloc((size_t)(n * n) * sizeof *to);
@@ -74,7 +74,7 @@ static void the_triangle_is_copied(void **state)
         assert_int_equal(in_solver(copy_values, orders[i]), GPU_OK);
 }
 
-static void copy_nothing(struct solver *s, int64_t n)
+static void copy_nothing(struct solver *s)
 {
     solver_upper(s, solver_array(s, n, n));
 }
@@ -94,7 +94,7 @@ static void a_packed_triangle_is_within_an_int(void **state)
     assert_int_equal(WEXITSTATUS(*status), 0);
 }
 
-static void longer_ones_are_refused(struct solver *s, int64_t n)
+static void longer_ones_are_refused(struct solver *s)
 {
     const struct gpu_tile tile = {0, n};
     assert_int_equal(kernel_pack_triangle(s->work, 'U', n, tile, 0), GPU_UNSUPPORTED);
