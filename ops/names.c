@@ -19,8 +19,8 @@
         (void)m, (void)k, (void)order, (void)batch, (void)nrhs, (void)mn, (void)mx, (void)vectors; \
         return (flop_count) * (accel_is_complex(ACCEL_##dtype) ? 4 : 1);                           \
     }
-#define ROUTINE(name, NAME, op, dtype, row_major, flop_count, args) FLOPS(name, dtype, flop_count)
-#define LAPACK(name, NAME, op, dtype, flop_count, args)             FLOPS(name, dtype, flop_count)
+#define ROUTINE(name, NAME, op, dtype, row_major, flop_count, ...) FLOPS(name, dtype, flop_count)
+#define LAPACK(name, NAME, op, dtype, flop_count, ...)             FLOPS(name, dtype, flop_count)
 #define FUNCTION(name, op, dtype, names)
 #include "ops/routines.def"
 #undef ROUTINE
@@ -66,10 +66,10 @@
 #define INFO(x)                               ARG(x, INFO, false, a)
 #define EXTRA(x)                              ARG(x, EXTRA, false, a)
 
-#define ROUTINE(name, NAME, op, dtype, row_major, flop_count, args)                                \
-    static const struct accel_arg args_##name[] = {args};
-#define LAPACK(name, NAME, op, dtype, flop_count, args)                                            \
-    static const struct accel_arg args_##name[] = {args};
+#define ROUTINE(name, NAME, op, dtype, row_major, flop_count, ...)                                 \
+    static const struct accel_arg args_##name[] = {__VA_ARGS__};
+#define LAPACK(name, NAME, op, dtype, flop_count, ...)                                             \
+    static const struct accel_arg args_##name[] = {__VA_ARGS__};
 #define FUNCTION(name, op, dtype, names)
 #include "ops/routines.def"
 #undef ROUTINE
@@ -85,9 +85,9 @@ enum {
 
 #define LENGTH(name) (int)(sizeof args_##name / sizeof args_##name[0])
 
-#define ROUTINE(name, NAME, op, dtype, row_major, flop_count, args)                                \
+#define ROUTINE(name, NAME, op, dtype, row_major, flop_count, ...)                                 \
     {#name, OP_##op, ACCEL_##dtype, ACCEL_##row_major, flops_##name, LENGTH(name), args_##name},
-#define LAPACK(name, NAME, op, dtype, flop_count, args)                                            \
+#define LAPACK(name, NAME, op, dtype, flop_count, ...)                                             \
     {#name, OP_##op, ACCEL_##dtype, ACCEL_TO_FORTRAN, flops_##name, LENGTH(name), args_##name},
 #define FUNCTION(name, op, dtype, names)                                                           \
     {#name, OP_##op, ACCEL_##dtype, ACCEL_TO_FORTRAN, accel_op_flops, 0, NULL},
@@ -103,12 +103,11 @@ const uint32_t accel_routine_count = sizeof accel_routines / sizeof accel_routin
 /* ---- Every name of every routine ---- */
 
 #define NAME_PAIR(abi, width, trust, symbol, sibling) {#symbol, #sibling},
-#define ROUTINE(name, NAME, op, dtype, row_major, flop_count, args)                                \
+#define ROUTINE(name, NAME, op, dtype, row_major, flop_count, ...)                                 \
     ACCEL_MANGLINGS(NAME_PAIR, name, NAME)
-#define LAPACK(name, NAME, op, dtype, flop_count, args)                                            \
-    ACCEL_LAPACK_MANGLINGS(NAME_PAIR, name, NAME)
-#define OWN_NAME(name, symbol)           {#symbol, #symbol},
-#define FUNCTION(name, op, dtype, names) names(OWN_NAME, name)
+#define LAPACK(name, NAME, op, dtype, flop_count, ...) ACCEL_LAPACK_MANGLINGS(NAME_PAIR, name, NAME)
+#define OWN_NAME(name, symbol)                         {#symbol, #symbol},
+#define FUNCTION(name, op, dtype, names)               names(OWN_NAME, name)
 __attribute__((section("accel_tables"))) const struct accel_name accel_names[] = {
 #include "ops/routines.def"
 };
@@ -132,8 +131,8 @@ const uint32_t accel_mangling_count = MANGLINGS;
 
 /* The rows of BLAS and LAPACK come first; the others are counted from there. */
 enum {
-#define ROUTINE(name, NAME, op, dtype, row_major, flop_count, args) PLACE_##name,
-#define LAPACK(name, NAME, op, dtype, flop_count, args)             PLACE_##name,
+#define ROUTINE(name, NAME, op, dtype, row_major, flop_count, ...) PLACE_##name,
+#define LAPACK(name, NAME, op, dtype, flop_count, ...)             PLACE_##name,
 #include "ops/blas/blas.def"
     BLAS_ROUTINES,
 #undef ROUTINE

@@ -18,7 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from lib.log import parse_log, said
-from lib.programs import ROOT, TEST_GPU, start
+from lib.programs import TEST_GPU, start
+from lib.table import routine_table
 
 # The threads of a BLAS change the rounding, and delays on the device the order: here, neither.
 QUICK = {"OPENBLAS_NUM_THREADS": "1", "TESTGPU_DELAY_US": "0"}
@@ -34,11 +35,11 @@ STOPPED = "cannot be made right"
 
 
 def table():
-    """operation -> its routines, of ops/blas/blas.def and of ops/lapack/lapack.def."""
+    """operation -> its routines, of BLAS and of LAPACK."""
     found = []
-    for file, macro in (("blas/blas.def", "ROUTINE"), ("lapack/lapack.def", "LAPACK")):
+    for row in "ROUTINE", "LAPACK":
         rows = defaultdict(list)
-        for name, op in re.findall(rf"(?m)^{macro}\((\w+), *\w+, *(\w+),", (ROOT / "ops" / file).read_text()):
+        for name, op in routine_table(row).items():
             rows[op].append(name)
         found.append(dict(rows))
     return found

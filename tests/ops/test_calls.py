@@ -9,12 +9,13 @@ import re
 from pathlib import Path
 
 from lib.log import lines_for, said
-from lib.programs import BUILD, LOG, LONG, NO_GPU, PLAIN, ROOT, TEST_GPU, start
+from lib.programs import BUILD, LOG, LONG, NO_GPU, PLAIN, TEST_GPU, start
+from lib.table import routine_table
 from lib.tap import Tap
 
 INTERFACES = ["fortran", "no-lengths", "cblas-column", "cblas-row"]
 MODES = {"without libaccel": PLAIN, "no GPU": NO_GPU, "test GPU": TEST_GPU}
-TABLE = re.findall(r"(?m)^ROUTINE\((\w+),", (ROOT / "ops/blas/blas.def").read_text())
+TABLE = list(routine_table("ROUTINE"))
 ENOUGH = 2000 if LONG else 150
 
 SYSTEM = Path("/usr/lib/x86_64-linux-gnu")

@@ -13,8 +13,9 @@ import re
 
 from harness import same_bytes
 from lib.log import FAILURES, parse_log
-from lib.programs import NO_GPU, ROOT, SHIM, TEST_GPU, run
+from lib.programs import NO_GPU, SHIM, TEST_GPU, run
 from lib.regress import record
+from lib.table import routine_table
 from lib.tap import Tap
 
 LIMIT = 30
@@ -22,7 +23,7 @@ ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 # Nothing is computed in these calls.
 IDLE = {"workspace_query", "empty", "bad_argument"}
 REAL_NAMES = (("heev", "syev"), ("hegv", "sygv"), ("ungqr", "orgqr"), ("unmqr", "ormqr"))
-TABLE = set(re.findall(r"^LAPACK\((\w+),", (ROOT / "ops/lapack/lapack.def").read_text(), re.M))
+TABLE = set(routine_table("LAPACK"))
 
 
 def routine(sym):

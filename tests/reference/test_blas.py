@@ -10,7 +10,8 @@ import tempfile
 from pathlib import Path
 
 from lib.log import parse_log
-from lib.programs import BUILD, NO_GPU, ROOT, SHIM, TEST_GPU, TESTS, clean_env
+from lib.programs import BUILD, NO_GPU, SHIM, TEST_GPU, TESTS, clean_env
+from lib.table import routine_table
 from lib.tap import Tap
 
 LIBRARIES = {"OpenBLAS": "openblas-pthread", "BLIS": "blis-pthread", "reference": "blas"}
@@ -18,7 +19,7 @@ MODES = {"no GPU": NO_GPU, "ACCEL=0": {**SHIM, "ACCEL": "0"}, "test GPU": {**TES
 LAPACK = BUILD / "lapack"
 
 tap = Tap()
-rows = re.findall(r"^ROUTINE\((\w+),", (ROOT / "ops/blas/blas.def").read_text(), re.M)
+rows = list(routine_table("ROUTINE"))
 
 
 def run(interface, level, letter, env):

@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from inputs import INPUTS, OTHERS, PROGRAMS, data
-from lib.programs import BUILD, LONG, NO_GPU, ROOT, SHIM, TEST_GPU, clean_env
+from lib.programs import BUILD, LONG, NO_GPU, SHIM, TEST_GPU, clean_env
+from lib.table import routine_table
 from lib.tap import Tap
 
 ALL = "--all" in sys.argv[1:]
@@ -28,7 +29,7 @@ CPU_ONLY = r"(gelsy|hetrf|hetrs|hesv)$"
 # No test program calls these with bad arguments.
 NEVER_WRONG = r"(lauum|laswp|lacpy|(sy|he)gv[dx]?)$"
 tap = Tap()
-rows = set(re.findall(r"^LAPACK\((\w+),", (ROOT / "ops/lapack/lapack.def").read_text(), re.M))
+rows = set(routine_table("LAPACK"))
 
 
 def run(library, letter, name, env):

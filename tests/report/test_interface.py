@@ -11,7 +11,8 @@ import tempfile
 from pathlib import Path
 
 from lib.log import parse_log, said
-from lib.programs import BUILD, LOG, NO_GPU, ROOT, SHIM, TEST_GPU, TESTS, clean_env, start
+from lib.programs import BUILD, LOG, NO_GPU, SHIM, TEST_GPU, TESTS, clean_env, start
+from lib.table import routine_table
 from lib.tap import Tap
 
 tap = Tap()
@@ -178,10 +179,9 @@ names = subprocess.run(["nm", "-D", "--defined-only", str(BUILD / "libaccel.so")
 exported = {line.split()[-1] for line in names.splitlines()}
 wanted = set(re.findall(r"(\w+);", (BUILD / "symbols.map").read_text().split("local:")[0]))
 tap.ok(exported == wanted and len(wanted) > 40, "only the intended names are exported", exported ^ wanted)
-tables = (ROOT / "ops/blas/blas.def").read_text() + (ROOT / "ops/lapack/lapack.def").read_text()
 for kind, prefix in ("ROUTINE", "cblas_"), ("LAPACK", "LAPACKE_"):
-    routines = "|".join(re.findall(rf"(?m)^{kind}\((\w+),", tables))
-    shape = re.compile(rf"(scipy_)?({prefix})?({routines})(_|64_|_64|_64_)?|({routines.upper()})")
+    names = "|".join(routine_table(kind))
+    shape = re.compile(rf"(scipy_)?({prefix})?({names})(_|64_|_64|_64_)?|({names.upper()})")
     known = {name for name in exported if shape.fullmatch(name)}
     tap.ok(len(known) > 40, f"{len(known)} of them are those of {kind} in the known manglings")
     exported -= known

@@ -9,7 +9,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from lib.programs import BUILD, NO_GPU, ROOT, SHIM, start
+from lib.programs import BUILD, NO_GPU, SHIM, start
+from lib.table import routine_table
 from lib.tap import Tap
 
 SYSTEM = Path("/usr/lib/x86_64-linux-gnu")
@@ -19,8 +20,8 @@ HIDDEN = {"CUDA_VISIBLE_DEVICES": NO_GPU["CUDA_VISIBLE_DEVICES"]}
 GPU = {"ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "LD_LIBRARY_PATH": str(BUILD / "testgpu"), "TESTGPU_DELAY_US": "0"}
 
 # What the GPU could have and gain by: see workload_is_for().
-BLAS = {name: op for name, op in re.findall(r"(?m)^ROUTINE\((\w+), *\w+, *(\w+)", (ROOT / "ops/blas/blas.def").read_text())}
-LAPACK = re.findall(r"(?m)^LAPACK\((\w+),", (ROOT / "ops/lapack/lapack.def").read_text())
+BLAS = routine_table("ROUTINE")
+LAPACK = routine_table("LAPACK")
 LEVEL2 = set("gemv symv hemv trmv trsv ger gerc syr her syr2 her2".split())
 ROUTINES = {r for r, op in BLAS.items() if op not in LEVEL2}
 ROUTINES |= {r for r in LAPACK if not re.fullmatch(r".(gelsy|hetr[fs]|hesv|laswp|lacpy|gecon|pocon)", r)}

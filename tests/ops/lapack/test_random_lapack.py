@@ -11,12 +11,13 @@ from pathlib import Path
 
 from lib.calibrated import keys, put
 from lib.log import lines_for, parse_log, said
-from lib.programs import BUILD, LOG, NO_GPU, PLAIN, ROOT, SHIM, TEST_GPU, start
+from lib.programs import BUILD, LOG, NO_GPU, PLAIN, SHIM, TEST_GPU, start
+from lib.table import routine_table
 from lib.tap import Tap
 
 SYSTEM = Path("/usr/lib/x86_64-linux-gnu")
 SITE = next((BUILD / "venv/lib").glob("python3*/site-packages"))
-TABLE = re.findall(r"(?m)^LAPACK\((\w+),", (ROOT / "ops/lapack/lapack.def").read_text())
+TABLE = list(routine_table("LAPACK"))
 # cuSOLVER has no such routine.
 NOT_ON_GPU = {r for r in TABLE if re.fullmatch(r".(gelsy|hetr[fs]|hesv)", r)}
 
