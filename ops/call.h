@@ -1,7 +1,6 @@
 /*
- * The canonical call: the one form in which every layer sees a call, whatever ABI it came through. Memory, devices and
- * verification see its spans; the arguments are its operation's.
- * Plain data; nothing here knows ELF or CUDA.
+ * The canonical call: the form in which every layer sees a call, whatever its ABI. Memory, devices and verification see its
+ * spans; its operation alone reads the arguments. Plain data; nothing here knows ELF or CUDA.
  */
 #ifndef ACCEL_CALL_H
 #define ACCEL_CALL_H
@@ -13,7 +12,7 @@
 
 #include "ops/blas/arguments.h"
 
-/* A routine is of one of the four types of BLAS; an operand may also be of a narrower one. */
+/* A routine has one of the first four types; an operand may have any. */
 enum accel_dtype {
     ACCEL_FLOAT32,
     ACCEL_FLOAT64,
@@ -23,7 +22,7 @@ enum accel_dtype {
     ACCEL_BFLOAT16 = ACCEL_DTYPES, /* the upper half of a float32 */
     ACCEL_INT32,                   /* LAPACK's INTEGER arrays: pivots, counts */
     ACCEL_INT64,
-    /* in the table: */
+    /* in the table's rows alone: */
     ACCEL_SAME,    /* the routine's own */
     ACCEL_REALS,   /* its real counterpart: eigenvalues, singular values */
     ACCEL_INTEGERS /* the provider's INTEGER */
@@ -39,13 +38,13 @@ static inline bool accel_is_double(enum accel_dtype dtype)
     return dtype == ACCEL_FLOAT64 || dtype == ACCEL_COMPLEX128;
 }
 
-/* The type of norms, eigenvalues and singular values. */
+/* Returns the type of norms, eigenvalues and singular values. */
 static inline enum accel_dtype accel_real_dtype(enum accel_dtype dtype)
 {
     return accel_is_double(dtype) ? ACCEL_FLOAT64 : ACCEL_FLOAT32;
 }
 
-/* Bytes of one element. */
+/* Returns the bytes of one element. */
 static inline size_t accel_dtype_size(enum accel_dtype dtype)
 {
     if (dtype == ACCEL_BFLOAT16)
@@ -65,14 +64,14 @@ struct accel_routine {
     uint8_t op;    /* its operation's place in ops.def: accel_op_of() */
     enum accel_dtype dtype;
     enum accel_row_major row_major;
-    /* Real floating-point operations of the call (a complex multiply-add counts 8, a real one 2).
-     */
+    /* Returns real floating-point operations: 8 for a complex multiply-add, 2 for a real one. */
     double (*flops)(const struct accel_call *call);
     int args;
-    const struct accel_arg *arg; /* apart: what the dynamic linker has to write to stays small */
+    const struct accel_arg
+        *arg; /* in an array of its own: this one needs relocation, and stays small */
 };
 
-/* All of them, in the order of the table. */
+/* All routines, in the order of the table. */
 extern const struct accel_routine accel_routines[];
 extern const uint32_t accel_routine_count;
 
@@ -84,31 +83,31 @@ enum accel_place {
     ACCEL_REMOTE   /* memory of another device or context: can be copied, not used */
 };
 
-/* A matrix as it is stored: column-major, rows x cols elements, ld elements from one column to the
- * next (LAPACK's leading dimension, ld >= max(1, rows)). The memory is the caller's.
- * A vector is a matrix of one row with ld = |inc|. In a batch this is the first matrix; the others
- * follow by stride, or stand in the array. */
+/* A matrix as it is stored: column-major, rows x cols elements, ld elements from one column to the next (LAPACK's leading
+ * dimension, ld >= max(1, rows)). The caller owns the memory. A vector is a matrix of one row with ld = |inc|. In a batch,
+ * ptr is the first matrix; the others follow by stride, or `array` points to them. */
 struct accel_span {
-    const char *name; /* the caller's name for it */
+    const char *name; /* of the argument, in the routine's documentation */
     void *ptr;
     int64_t rows, cols, ld;
-    int64_t inc; /* vectors: as the caller has it; 0: not a vector */
+    int64_t inc; /* vectors: the caller's increment; 0: not a vector */
     int64_t
-        stride; /* elements from one matrix of a batch to the next; 0 for the inputs: the same */
-    void *const *array; /* pointers to the matrices of a batch, where it has such; the caller's */
+        stride; /* batch: elements from one matrix to the next; 0: all products share an input */
+    void *const *array; /* batch: pointers to the matrices, owned by the caller; NULL: none */
     enum accel_dtype dtype;
     enum accel_access access;
-    char triangle; /* U or L: that alone is written; u or l: without its diagonal; 0: all */
-    enum accel_place place; /* of a batch's matrices, the least favourable one */
+    char triangle; /* the part that is written: U or L; u or l: without the diagonal; 0: all */
+    enum accel_place place; /* of a batch: the least favourable place of its matrices */
 };
 
 struct accel_call {
     const struct accel_routine *routine;
     struct accel_span span[ACCEL_SPANS];
-    int64_t batch; /* products; 1 but for the batched routines */
+    int64_t batch;       /* products; 1 in a routine without a batch */
+    int64_t part, parts; /* this is part `part` of so many; 0 of 1: the caller's whole call */
     union {
-        struct blas_arguments blas; /* of BLAS and LAPACK */
-        /* Of a function of another library: what its operation has read and computed. */
+        struct blas_arguments blas; /* BLAS and LAPACK */
+        /* A function of another library: as its operation's parse() has filled them in. */
         union {
             int64_t integer[8];
             double number[8];
@@ -117,7 +116,7 @@ struct accel_call {
     };
 };
 
-/* Element i of an array of integers of either size, at any address; of an operand in memory that the CPU reads. */
+/* Returns element i of an array of INT32 or INT64 at any address. The CPU must be able to read it. */
 static inline int64_t accel_integer_at(enum accel_dtype dtype, const void *array, int64_t i)
 {
     int64_t wide;
@@ -142,14 +141,14 @@ static inline int64_t accel_max(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* a * b and a + b for sizes; false when the result does not fit. */
+/* *product = a * b. Returns false if that does not fit. */
 static inline bool accel_mul(int64_t a, int64_t b, int64_t *product)
 {
     return !__builtin_mul_overflow(a, b, product);
 }
 
-/* Bytes from the first to behind the last element of an operand, of a batch's first matrix where they stand
- * in an array; -1 where that overflows, if only for a matrix of a batch of none. batch: products of the call. */
+/* Returns the bytes from an operand's first element to the end of its last; of `array`, those of one matrix. batch: the call's
+ * products. Returns -1 if the bytes of one matrix, or of all, overflow; 0 in an empty batch. */
 static inline int64_t accel_extent(const struct accel_span *x, int64_t batch)
 {
     int64_t last, bytes, before = 0;
@@ -163,21 +162,20 @@ static inline int64_t accel_extent(const struct accel_span *x, int64_t batch)
     return batch > 0 ? bytes : 0;
 }
 
-/* Bytes of the elements of one matrix, without what lies between the columns; < 2^63 wherever the
- * extent is. */
+/* Returns the bytes of one matrix's elements, without gaps between columns. Fits if accel_extent() does. */
 static inline int64_t accel_bytes(const struct accel_span *x)
 {
     return x->rows * x->cols * (int64_t)accel_dtype_size(x->dtype);
 }
 
-/* Matrix i of a batch's operand. */
+/* Returns the address of matrix i of a batch's operand. */
 static inline void *accel_matrix_of(const struct accel_span *x, int64_t i)
 {
     return x->array ? x->array[i]
                     : (char *)x->ptr + i * x->stride * (int64_t)accel_dtype_size(x->dtype);
 }
 
-/* Some products of a batch as a call of their own. */
+/* Returns products [first, first + count) of a batch as a call of their own. */
 static inline struct accel_call accel_products_of(const struct accel_call *call, int64_t first,
                                                   int64_t count)
 {

@@ -1,6 +1,6 @@
 /*
- * How a library's functions are called: how its arguments are read, passed on, and how a call ends. BLAS and LAPACK have one
- * convention, driven by their tables (ops/blas/); of any other library each function's operation has its own (function.c).
+ * How a library's functions are called: reads arguments, passes them on, completes a call. BLAS and LAPACK have one
+ * convention, driven by their tables (ops/blas/); a function of another library has its operation's (function.c).
  * Constant data; pure functions.
  */
 #ifndef ACCEL_CONVENTION_H
@@ -8,7 +8,7 @@
 
 #include "op.h"
 
-/* What an argument that is passed by reference points to. */
+/* The memory that one argument by reference points to. */
 union accel_value {
     int64_t i64;
     int32_t i32;
@@ -17,7 +17,7 @@ union accel_value {
     void *matrix;
 };
 
-/* The memory of a call's arguments: the layout, the arguments, a hidden length for each CHARACTER argument. */
+/* Memory for a call's arguments. word: the layout, the arguments, a hidden length for each CHARACTER. */
 struct accel_words {
     uint64_t word[1 + 2 * ACCEL_ARGS_MAX];
     double xmm[8][2];
@@ -25,16 +25,16 @@ struct accel_words {
 };
 
 struct accel_convention {
-    /* Reads a caller's call. False where the arguments are not understood: the original has the call, untouched. */
+    /* Reads a caller's call. Returns false if it does not understand the arguments: the original gets the call, untouched. */
     bool (*parse)(struct accel_call *call, const struct accel_routine *routine,
                   const struct accel_passed *passed);
-    /* The caller's own arguments once more, perhaps in *words. */
+    /* Returns the caller's own arguments once more; may use *words for them. */
     struct accel_passed (*repeat)(struct accel_words *words, const struct accel_routine *routine,
                                   const struct accel_passed *passed);
-    /* The arguments of a call like the caller's, such as a part of it, perhaps in *words. */
+    /* Returns the arguments of a call like the caller's, such as a part of it; may use *words for them. */
     struct accel_passed (*pass)(struct accel_words *words, const struct accel_call *call,
                                 const struct accel_passed *passed);
-    /* After a call that the GPU has done: what the caller finds in its arguments and registers. */
+    /* Fills in what the caller finds in its arguments and registers after a call that the GPU has done. */
     void (*complete)(const struct accel_call *call, const struct accel_passed *passed,
                      struct accel_result *result);
 };

@@ -1,10 +1,10 @@
-/* Functions of other libraries. */
+/* The convention of other libraries' functions: their operations know the arguments. */
 #include "convention.h"
 
 static bool parse(struct accel_call *call, const struct accel_routine *routine,
                   const struct accel_passed *passed)
 {
-    *call = (struct accel_call){.routine = routine, .batch = 1};
+    *call = (struct accel_call){.routine = routine, .batch = 1, .parts = 1};
     return accel_op_of(routine)->parse(call, passed);
 }
 
@@ -17,7 +17,7 @@ static struct accel_passed repeat(struct accel_words *words, const struct accel_
     return again;
 }
 
-/* There is nothing else to call it with. */
+/* The caller's arguments are the only ones that the original can be called with. */
 static struct accel_passed pass(struct accel_words *words, const struct accel_call *call,
                                 const struct accel_passed *passed)
 {

@@ -53,7 +53,7 @@
 #define MATRICES(x, access, rows, cols, by) OPERAND(x, MATRIX, true, SAME, access, rows, cols, by)
 #define LDS(x, matrix)                      ARG(x, LD, true, matrix)
 #define BATCHES(x)                          ARG(x, BATCH, true, a)
-/* The same for an operand under another name than its slot's. */
+/* Operands whose names are not their slots'. */
 #define NAMED(x, kind, slot, dtype, access, rows, cols)                                            \
     {#x,           ACCEL_ARG_##kind, false,        ACCEL_##slot,  ACCEL_##access,                  \
      ACCEL_##rows, ACCEL_##cols,     ACCEL_noflag, ACCEL_##dtype, ""},
@@ -76,7 +76,7 @@
 #undef LAPACK
 #undef FUNCTION
 
-/* Places in ops.def: what a row holds needs no relocation. */
+/* Places in ops.def: unlike pointers, they need no relocation. */
 enum {
 #define OP(name) OP_##name,
 #include "ops.def"
@@ -117,7 +117,7 @@ __attribute__((section("accel_tables"))) const struct accel_name accel_names[] =
 
 const uint32_t accel_name_count = sizeof accel_names / sizeof accel_names[0];
 
-/* isamax is in every BLAS, and tells the width at little cost: see resolve.c. LAPACKE has none. */
+/* isamax is in every BLAS, and tells the width at little cost: see resolve.c. LAPACKE has no isamax. */
 #define MANGLING(abi, width, trust, symbol, sibling) {ACCEL_ABI_##abi, width, trust, #sibling},
 static const struct accel_mangling manglings[] = {ACCEL_MANGLINGS(MANGLING, isamax, ISAMAX)};
 static const struct accel_mangling lapack_manglings[] = {
@@ -129,7 +129,7 @@ _Static_assert(sizeof manglings == sizeof lapack_manglings, "entries are counted
 
 const uint32_t accel_mangling_count = MANGLINGS;
 
-/* The rows of BLAS and LAPACK come first; the others are counted from there. */
+/* Counts the rows of BLAS and LAPACK, which come first; those of other libraries follow. */
 enum {
 #define ROUTINE(name, NAME, op, dtype, row_major, flop_count, ...) PLACE_##name,
 #define LAPACK(name, NAME, op, dtype, flop_count, ...)             PLACE_##name,
@@ -145,7 +145,7 @@ enum {
 #undef FUNCTION
 };
 
-/* By name: the function that has it. The last one is none. */
+/* For each name of another library: its function. An extra element, for no such name. */
 #define OWNER(name, symbol)              FUNCTION_##name,
 #define FUNCTION(name, op, dtype, names) names(OWNER, name)
 static const uint16_t owners[] = {
@@ -170,15 +170,15 @@ const struct accel_routine *accel_name_routine(uint32_t entry)
     return &accel_routines[entry / MANGLINGS];
 }
 
-/* Entry numbers in the order of strcmp(); made by the Makefile from the same table. */
+/* Entry numbers in strcmp()'s order of their names. The Makefile makes them from the same table. */
 __attribute__((section("accel_tables"))) static const uint16_t sorted[] = {
 #include "names_sorted.inc"
 };
 _Static_assert(sizeof sorted / sizeof sorted[0] == sizeof accel_names / sizeof accel_names[0],
                "names_sorted.inc does not match the routine table");
 
-/* strcmp() by hand: a program's own strcmp (a sanitizer's, say) may not be ready where the dynamic linker is
- * asked for the first names, or may itself call dlsym. */
+/* strcmp() by hand: a program's own strcmp (a sanitizer's, say) may not be ready at the first dlsym, or may itself call
+ * dlsym. */
 static int compare(const char *a, const char *b)
 {
     while (*a && *a == *b) {

@@ -1,8 +1,7 @@
 /*
- * Operations: what the routines of several types do alike. Each is defined once, in a file of its library's folder (ops/blas/,
- * ops/lapack/), and listed in ops.def; a routine's row names its operation. Constant data; the functions are pure, except run.
- *
- * Of ops/, what can be computed: it includes base/, headers of gpu/, and the checks of cpu_ref/. A library is a folder below it.
+ * Operations: what the routines of several types do alike. ops.def lists them; each is defined in a file of its library's
+ * folder (ops/blas/, ops/lapack/); a routine's row names its operation. Constant data; the functions are pure, except `run`
+ * and `steps`. ops/ includes base/, headers of gpu/, and the checks of cpu_ref/.
  */
 #ifndef ACCEL_OP_H
 #define ACCEL_OP_H
@@ -23,36 +22,36 @@ enum accel_op_group {
     ACCEL_BATCH,   /* many products of Level 3 in one call */
     ACCEL_LEVEL_2, /* touches as many elements as it computes */
     ACCEL_LAPACK,
-    ACCEL_NO_BLAS /* a function of another library: see FUNCTION in routines.def */
+    ACCEL_NO_BLAS /* a function of another library: FUNCTION in routines.def */
 };
 
-/* Operations by which the machine is measured where each of them would be too many. */
+/* Operations that stand for others when the machine is measured. */
 enum accel_sample {
     ACCEL_NO_SAMPLE,
-    ACCEL_SAMPLE_PRODUCT, /* its rate stands for the rates of all others */
-    ACCEL_SAMPLE_SVD      /* the algorithms for singular values are compared by it */
+    ACCEL_SAMPLE_PRODUCT, /* for all others, by its rate */
+    ACCEL_SAMPLE_SVD      /* for all that compute singular values, by its fastest algorithm */
 };
 
-/* LWORK, LRWORK and LIWORK. RWORK without an argument for its length has one where it needs squares. */
+/* The least LWORK, LRWORK and LIWORK. Where RWORK has no argument for its length, rwork is set only if it grows with a square. */
 struct accel_lengths {
     int64_t work, rwork, iwork;
 };
 
-/* A line of the log under way: takes fields in the order in which they come. */
+/* Appends fields to a line of the log, in the order of the calls. */
 struct accel_fields {
     void (*integer)(const struct accel_fields *fields, const char *name, int64_t value);
     void (*string)(const struct accel_fields *fields, const char *name, const char *value);
 };
 
-/* The library that has a function which the program has called, for an operation to tell whether it is the one that it knows. */
+/* The library that defines a function which the program has called: lets an operation tell whether it knows that library. */
 struct accel_provider {
     void *function;
-    /* The address of what the same object defines under that name, NULL where it defines none. */
+    /* Returns the address of a name that the same object defines, or NULL. */
     void *(*symbol)(const struct accel_provider *provider, const char *name);
 };
 
-/* For machines where nothing was measured: the shares of a large product's rate that the operation reaches, and the cost of
- * each step of the order on the GPU, where panels wait for each other. */
+/* For machines without a calibration: the share of a large product's rate that the operation reaches, and milliseconds for
+ * each step of the order on the GPU, because panels wait for each other. */
 struct accel_nominal {
     double cpu_share, gpu_share, gpu_step_ms;
 };
@@ -61,66 +60,65 @@ struct accel_op {
     enum accel_op_group group;
 
     /* ---- Properties ---- */
-    bool
-        moves; /* it moves as many bytes as it computes: it pays only where its matrix is there already */
-    bool hermitian;      /* of complex types, the matrix of which a triangle counts is Hermitian */
+    bool moves;          /* as many bytes as operations: pays only if its matrix is on the device */
+    bool hermitian;      /* the matrix whose triangle counts is Hermitian in complex types */
     bool conjugates;     /* A := alpha x y^H + A */
     bool three_products; /* a complex product by three real ones */
-    bool iterates;       /* reduces to a condensed form, and then iterates, on a copy of A */
-    uint8_t
-        triangles; /* the spans of which only the triangle uplo is written: bits, 1 << enum accel_matrix */
-    uint8_t definite; /* those that should be definite, so that a workload has a result: bits */
-    bool reflectors;  /* x holds the scalars of elementary reflectors */
+    bool iterates;       /* reduces to a condensed form, then iterates, on a copy of A */
+    bool reflectors;     /* x holds the scalars of elementary reflectors */
+    /* Spans, as bits 1 << enum accel_matrix: */
+    uint8_t triangles; /* only the triangle uplo is written */
+    uint8_t definite;  /* must be definite in a workload, so that the call succeeds */
     struct accel_nominal nominal;
     enum accel_sample sample;
 
-    /* ---- A call in parts, each of which is decided for itself; NULL: calls are whole ---- */
-    /* Makes a part of the caller's arguments the one behind it; false where it is the last. */
+    /* ---- A call in parts, each decided for itself; NULL: calls are whole ---- */
+    /* Turns a part into the next one, from the caller's arguments. Returns false after the last. */
     bool (*next)(struct accel_call *part, const struct accel_passed *passed);
-    /* Of the sizes that the entries' gate looks at, the largest that any part has: before the call is read. Negative: one is
-     * negative, or the call is whole. */
+    /* Returns the largest of all parts' sizes that the entries' gate compares; the call has not been read yet. Negative: a size
+     * is negative, or the call is whole. */
     int64_t (*largest)(const struct accel_routine *routine, const struct accel_passed *passed);
 
-    /* ---- A function of another library; of BLAS and LAPACK all are NULL ---- */
-    /* Whether the provider's function is the one that this operation knows, such as by its version. NULL: it is not. Calls that
-     * are not accepted go to the original, untouched. */
+    /* ---- A function of another library; NULL in BLAS and LAPACK ---- */
+    /* Returns whether the operation knows the provider's function, such as by its version. NULL: it does not. Other calls go to
+     * the original, untouched. */
     bool (*accepts)(const struct accel_provider *provider);
-    /* Words of arguments that it has on the stack. */
+    /* Words of arguments on the stack. */
     size_t stack_words;
-    /* Fills in the spans and call->own, in a call where all else is that of a single product. False where the arguments are not
-     * understood: the original has the call, untouched. */
+    /* Fills in the spans and call->own; all else is set for a single product. Returns false if it does not understand the
+     * arguments: the original gets the call, untouched. */
     bool (*parse)(struct accel_call *call, const struct accel_passed *passed);
-    /* The sizes that the cost depends on, ACCEL_DIMENSIONS of them; 0: there is no such size. */
+    /* Returns the ACCEL_DIMENSIONS sizes that the cost depends on; 0: no such size. */
     const int64_t *(*sizes)(const struct accel_call *call);
-    /* Real floating-point operations of a call. */
+    /* Returns the call's real floating-point operations. */
     double (*flops)(const struct accel_call *call);
-    /* The log's fields that say what was called. */
+    /* Gives the log the fields that say what was called. */
     void (*describe)(const struct accel_call *call, const struct accel_fields *fields);
-    /* After a call that the GPU has done, and whose results stand: what the program finds in the registers. */
+    /* Fills in the result registers after a call that the GPU has done. */
     void (*complete)(const struct accel_call *call, struct accel_result *result);
 
-    /* ---- LAPACK's rules; NULL: there is no such rule ---- */
-    /* The argument that contradicts another one, or NULL: see lapack_shape_fault(). */
+    /* ---- LAPACK's rules; NULL: no such rule ---- */
+    /* Returns the name of an argument that contradicts another one, or NULL: see lapack_shape_fault(). */
     const char *(*fault)(const struct accel_call *call);
-    /* Whether it returns at once; NULL: where any size is 0. */
+    /* Returns whether the routine has nothing to do. NULL: if any size is 0. */
     bool (*is_empty)(const struct accel_call *call);
-    /* The least lengths of workspace that LAPACK 3.11 accepts; NULL: 1. */
+    /* Returns the least lengths of workspace that LAPACK 3.11 accepts. NULL: 1. */
     struct accel_lengths (*workspace)(const struct accel_call *call,
                                       const struct lapack_sizes *sizes);
 
-    /* ---- Shapes that the arguments do not tell; NULL: they do ---- */
-    /* How many rows the first span has, where the other spans are in host memory. */
+    /* ---- Shapes that only operands tell; NULL: the arguments do ---- */
+    /* Returns the first span's rows, if the other spans are in host memory. */
     int64_t (*rows)(const struct accel_call *call);
-    /* Cuts the spans down to what has been written, where the last one, which counts it, is in host memory. */
+    /* Cuts the spans down to the results found, if the last span, which counts them, is in host memory. */
     void (*trim)(struct accel_call *call);
 
     /* ---- The GPU ---- */
-    /* Whether the GPU's libraries have it, with these flags and sizes; NULL: with all. */
+    /* Returns whether the GPU's libraries can do it with these flags and sizes. NULL: with all. */
     bool (*is_supported)(const struct accel_call *call);
-    /* Runs a valid call that is not empty on a lane, and returns when the result is in place: see gpu/work.h. NULL: it has
-     * `steps`, or the GPU's libraries do not have it. */
+    /* Runs a valid, non-empty call on a lane, and returns when the result is in place: see gpu/work.h. NULL: `steps` does, or
+     * the GPU's libraries cannot. */
     enum gpu_status (*run)(struct gpu_work *work);
-    /* LAPACK: what solver_run() takes of gpu/solver.h's steps. NULL: the GPU's libraries do not have it. */
+    /* LAPACK: makes the steps of gpu/solver.h that solver_run() takes. NULL: the GPU's libraries cannot. */
     void (*steps)(struct solver *s);
 
     /* ---- Judging a result: cpu_ref/ ---- */
@@ -132,13 +130,13 @@ struct accel_op {
 #include "ops.def"
 #undef OP
 
-/* As the operation has it. */
+/* Returns op->flops(call): for the rows of other libraries. */
 double accel_op_flops(const struct accel_call *call);
 
-/* The sizes that the cost of a call depends on: of BLAS and LAPACK m, n, k and nrhs. 0: the routine has no such size. */
+/* Returns the ACCEL_DIMENSIONS sizes that the cost depends on, in BLAS and LAPACK m, n, k and nrhs. 0: no such size. */
 const int64_t *accel_sizes(const struct accel_call *call);
 
-/* The log's fields that say what was called. */
+/* Gives the log the fields that say what was called. */
 void accel_describe(const struct accel_call *call, const struct accel_fields *fields);
 
 /* In the order of ops.def. */
@@ -149,7 +147,7 @@ static inline const struct accel_op *accel_op_of(const struct accel_routine *rou
     return accel_ops[routine->op];
 }
 
-/* The sample's routine of this type, NULL: there is none. */
+/* Returns the sample's routine of this type, or NULL. */
 const struct accel_routine *accel_sample_of(enum accel_sample sample, enum accel_dtype dtype);
 
 static inline bool accel_is_lapack(const struct accel_routine *routine)
@@ -157,7 +155,7 @@ static inline bool accel_is_lapack(const struct accel_routine *routine)
     return accel_op_of(routine)->group == ACCEL_LAPACK;
 }
 
-/* Whether it is BLAS's or LAPACK's: its arguments are the table's. */
+/* Returns whether the routine is of BLAS or LAPACK: the table has its arguments. */
 static inline bool accel_is_blas(const struct accel_routine *routine)
 {
     return accel_op_of(routine)->group != ACCEL_NO_BLAS;
@@ -173,10 +171,10 @@ static inline bool accel_is_batch(const struct accel_routine *routine)
     return accel_op_of(routine)->group == ACCEL_BATCH;
 }
 
-/* Whether it is one of several parts of a caller's call. */
+/* Returns whether the call is one of several parts of a caller's call. */
 static inline bool accel_is_part(const struct accel_call *call)
 {
-    return accel_op_of(call->routine)->next && call->blas.groups > 1;
+    return call->parts > 1;
 }
 
 static inline bool accel_only_moves(const struct accel_routine *routine)
@@ -189,14 +187,14 @@ static inline bool accel_is_hermitian(const struct accel_routine *routine)
     return accel_op_of(routine)->hermitian;
 }
 
-/* Whether it is cuSOLVER's to compute. */
+/* Returns whether the device's solver library computes it. */
 static inline bool accel_uses_solver(const struct accel_routine *routine)
 {
     return accel_is_lapack(routine) && !accel_only_moves(routine);
 }
 
-/* LAPACKE transposes row-major matrices and passes them on to the Fortran name: that call is decided, this one is the
- * original's. */
+/* Returns whether this is LAPACKE in row-major order. LAPACKE transposes and calls the Fortran name, which is decided; this call
+ * is the original's. */
 static inline bool accel_is_rows_of_lapack(const struct accel_call *call)
 {
     return call->blas.layout == ACCEL_ROW_MAJOR && accel_is_lapack(call->routine);

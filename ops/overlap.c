@@ -3,11 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Matrices that are compared with one, as they begin within its extent: beside one another in a large matrix by strides, and
- * blocks of a large matrix in an array. */
+/* The most matrices to compare with one whose extent they begin in: with strides, and in an array. More count as sharing. */
 enum { BESIDE_MAX = 65536, NEIGHBOURS_MAX = 256 };
 
-/* An operand's elements as a matrix; a single column has any leading dimension: 0. */
+/* A matrix's elements. ld 0: a single column, which fits any leading dimension. */
 struct place {
     uintptr_t at;
     uint64_t rows, cols, ld, extent;
@@ -23,8 +22,8 @@ static struct place place_of(const struct accel_span *x, const void *ptr)
                           .extent = (uint64_t)accel_extent(x, 1)};
 }
 
-/* Whether two matrices with elements of `size` bytes have one in common. Blocks of one large matrix lie within one another's
- * extents, and have none. */
+/* Returns whether two matrices with elements of `size` bytes have one in common. Blocks of one large matrix have none, although
+ * their extents overlap. */
 static bool share(struct place x, struct place y, uint64_t size)
 {
     if (y.at < x.at)
@@ -54,7 +53,7 @@ bool overlap_in_strides(const struct accel_span *x, int64_t batch)
     return false;
 }
 
-/* A single operand counts as a batch of as many as the other one's. */
+/* x has its own stride; y has the same, or 0. */
 static bool strides_share(const struct accel_span *x, const struct accel_span *y, int64_t batch)
 {
     const int64_t size = (int64_t)accel_dtype_size(x->dtype);
@@ -81,7 +80,7 @@ static int compare_pointers(const void *a, const void *b)
     return ((uintptr_t)x[0] > (uintptr_t)y[0]) - ((uintptr_t)x[0] < (uintptr_t)y[0]);
 }
 
-/* The array by addresses, to be freed; NULL: there is no memory. */
+/* Returns a copy of the array sorted by address, which the caller frees, or NULL without memory. */
 static void **in_order(void *const *array, int64_t count)
 {
     void **ordered = malloc((size_t)count * sizeof *ordered);
@@ -92,7 +91,7 @@ static void **in_order(void *const *array, int64_t count)
     return ordered;
 }
 
-/* Whether a place meets one of x's matrices, by addresses, from `first` on. */
+/* Returns whether a place meets one of x's sorted matrices from `first` on. */
 static bool meets_ordered(struct place place, const struct accel_span *x, void *const *ordered,
                           int64_t first, int64_t count)
 {
@@ -111,7 +110,7 @@ static bool neighbours_share(const struct accel_span *x, void *const *ordered, i
     return false;
 }
 
-/* The first of x's matrices, by addresses, that ends behind a place's begin. */
+/* Returns the index of the first of x's sorted matrices that ends after `at`. */
 static int64_t first_behind(uintptr_t at, const struct accel_span *x, void *const *ordered,
                             int64_t count)
 {
@@ -145,7 +144,7 @@ static bool has_elements(const struct accel_span *x)
     return x->ptr && accel_extent(x, 1) > 0;
 }
 
-/* Whether an operand that is written has elements in common with others; ordered: its array, NULL where it has strides. */
+/* Returns whether x has elements in common with other operands. ordered: x's sorted array; NULL: x has strides. */
 static bool shares_with_others(const struct accel_call *call, const struct accel_span *x,
                                void *const *ordered)
 {

@@ -19,13 +19,13 @@ static bool is_faulty(const struct accel_call *call, int i)
     case ACCEL_ARG_BATCH:
         return call->batch < 0;
     case ACCEL_ARG_GROUPS:
-        return call->blas.groups < 0;
+        return call->parts < 0;
     default:
         return false;
     }
 }
 
-/* What is wrong with an argument whatever the others are, or with a leading dimension. */
+/* Returns the first argument that is wrong whatever the others are, or a wrong leading dimension. */
 static const char *argument_fault(const struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
@@ -34,14 +34,14 @@ static const char *argument_fault(const struct accel_call *call)
     if (call->blas.layout == ACCEL_NO_LAYOUT)
         return "layout";
     if (accel_is_rows_of_lapack(call))
-        return NULL; /* its shapes are not these; it is not ours */
+        return NULL; /* these are not its shapes, and the original gets it */
     for (int i = 0; i < routine->args; i++)
         if (is_faulty(call, i))
             return routine->arg[i].name;
     return NULL;
 }
 
-/* Whether LAPACK's own rules are for this call. */
+/* Returns whether LAPACK's own rules apply. */
 static bool is_lapack_call(const struct accel_call *call)
 {
     return accel_is_lapack(call->routine) && call->blas.layout != ACCEL_NO_LAYOUT &&
@@ -62,14 +62,9 @@ const char *accel_call_fault(const struct accel_call *call)
 
 bool accel_call_touches_nothing(const struct accel_call *call)
 {
-    const struct accel_routine *routine = call->routine;
-    if (accel_is_lapack(routine))
+    if (accel_is_lapack(call->routine))
         return lapack_is_empty(call);
-    for (int i = 0; i < routine->args; i++) /* with k = 0, C is scaled */
-        if (routine->arg[i].kind == ACCEL_ARG_SIZE && routine->arg[i].slot != ACCEL_k &&
-            call->blas.size[routine->arg[i].slot] == 0)
-            return true;
-    return call->batch == 0;
+    return accel_has_zero_size(call, ACCEL_k) || call->batch == 0; /* k = 0 scales C */
 }
 
 bool accel_call_looks_at(const struct accel_call *call, const struct accel_arg *arg)
@@ -84,16 +79,13 @@ bool accel_call_looks_at(const struct accel_call *call, const struct accel_arg *
 
 bool accel_call_empty(const struct accel_call *call)
 {
-    const struct accel_routine *routine = call->routine;
-    if (accel_is_lapack(routine))
+    if (accel_is_lapack(call->routine))
         return lapack_is_empty(call);
-    for (int i = 0; i < routine->args; i++)
-        if (routine->arg[i].kind == ACCEL_ARG_SIZE && call->blas.size[routine->arg[i].slot] == 0)
-            return true;
-    return call->batch == 0 || accel_adds_nothing(call);
+    return accel_has_zero_size(call, ACCEL_SIZES) || call->batch == 0 || accel_adds_nothing(call);
 }
 
-/* OpenBLAS's extension, conjugated and not transposed: for others it is an error. Row-major calls of Level 2 become the same. */
+/* Returns whether the caller passed OpenBLAS's flag R (conjugated, not transposed), which is an error elsewhere. A row-major call of
+ * Level 2 may have R in flag[], but not in given[]. */
 static bool is_extension(const struct accel_call *call)
 {
     for (int i = 0; i < call->routine->args; i++) {
@@ -107,9 +99,7 @@ static bool is_extension(const struct accel_call *call)
 bool accel_call_is_supported(const struct accel_call *call)
 {
     const struct accel_op *op = accel_op_of(call->routine);
-    if (accel_is_lapack(call->routine))
-        return lapack_is_supported(call) && !is_extension(call);
-    if (!accel_is_blas(call->routine))
-        return !op->is_supported || op->is_supported(call);
-    return !is_extension(call);
+    if (accel_is_lapack(call->routine) && !lapack_is_supported(call))
+        return false;
+    return !is_extension(call) && (!op->is_supported || op->is_supported(call));
 }

@@ -20,6 +20,16 @@ bool accel_has_size(const struct accel_routine *routine, enum accel_size size)
     return false;
 }
 
+bool accel_has_zero_size(const struct accel_call *call, enum accel_size except)
+{
+    const struct accel_arg *arg = call->routine->arg;
+    for (int i = 0; i < call->routine->args; i++)
+        if (arg[i].kind == ACCEL_ARG_SIZE && arg[i].slot != except &&
+            call->blas.size[arg[i].slot] == 0)
+            return true;
+    return false;
+}
+
 bool accel_has_scalar(const struct accel_routine *routine, enum accel_scalar scalar)
 {
     for (int i = 0; i < routine->args; i++)
@@ -43,7 +53,7 @@ bool accel_is_read(const struct accel_call *call, const struct accel_span *x)
            !accel_is_zero(call->blas.scalar[ACCEL_beta]);
 }
 
-/* An operand's type, of those that the table names. */
+/* Resolves the types that only the table names. */
 static enum accel_dtype dtype_of(const struct accel_call *call, const struct accel_arg *arg)
 {
     switch ((enum accel_dtype)arg->dtype) {
@@ -69,7 +79,6 @@ static bool is_transposed(const struct accel_call *call, const struct accel_arg 
     return flag != 'N' && flag != 'R';
 }
 
-/* Shapes of the operands as they are stored, from the sizes and flags. */
 void shape_operands(struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
@@ -91,7 +100,7 @@ void shape_operands(struct accel_call *call)
     }
 }
 
-/* The first of a dimension's rows or columns that are left. */
+/* Returns the first row or column of a dimension: `row` along m, `col` along n. */
 static int64_t first_of(int dimension, int64_t row, int64_t col)
 {
     return dimension == ACCEL_m ? row : dimension == ACCEL_n ? col : 0;
@@ -114,14 +123,14 @@ struct accel_call shape_part(const struct accel_call *call, int64_t row, int64_t
         int64_t down = first_of(transposed ? arg->cols : arg->rows, row, col);
         int64_t across = first_of(transposed ? arg->rows : arg->cols, row, col);
         int64_t skip = down + across * x->ld;
-        if (x->inc) /* a vector that is stored backwards has its last element first */
+        if (x->inc) /* with inc < 0, memory begins with the last element */
             skip = x->inc * (x->inc > 0 ? down : down + x->cols - call->span[arg->slot].cols);
         x->ptr = (char *)x->ptr + skip * (int64_t)accel_dtype_size(x->dtype);
     }
     return part;
 }
 
-/* The letter of a flag that programs mostly pass. */
+/* Returns the letter that programs mostly pass. */
 static char typical_flag(const struct accel_arg *arg)
 {
     switch (arg->slot) {
@@ -145,7 +154,7 @@ static char typical_flag(const struct accel_arg *arg)
 void shape_typical(struct accel_call *call, const struct accel_routine *routine,
                    const int64_t size[ACCEL_DIMENSIONS])
 {
-    *call = (struct accel_call){.routine = routine, .batch = 1, .blas = {.width = 32, .groups = 1}};
+    *call = (struct accel_call){.routine = routine, .batch = 1, .parts = 1, .blas.width = 32};
     call->blas.scalar[ACCEL_alpha].re = call->blas.scalar[ACCEL_beta].re = 1;
     call->blas.scalar[ACCEL_rcond].re = -1; /* the type's own precision */
     for (int i = 0; i < routine->args; i++) {

@@ -43,6 +43,25 @@ uint64_t blas_word_of(const struct accel_passed *passed, int i)
     return accel_passed_word(passed, i + (passed->abi != ACCEL_ABI_FORTRAN ? 1 : 0));
 }
 
+int64_t *blas_integer_of(struct accel_call *call, const struct accel_arg *arg)
+{
+    struct accel_span *x = &call->span[accel_span_of(arg)];
+    switch (arg->kind) {
+    case ACCEL_ARG_LD:
+        return &x->ld;
+    case ACCEL_ARG_INC:
+        return &x->inc;
+    case ACCEL_ARG_STRIDE:
+        return &x->stride;
+    case ACCEL_ARG_BATCH:
+        return &call->batch;
+    case ACCEL_ARG_GROUPS:
+        return &call->parts;
+    default:
+        return &call->blas.size[arg->slot];
+    }
+}
+
 int64_t blas_load_integer(uint64_t word, int width, int64_t index)
 {
     return accel_integer_at(width == 64 ? ACCEL_INT64 : ACCEL_INT32, (const void *)(uintptr_t)word,

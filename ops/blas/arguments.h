@@ -153,9 +153,7 @@ struct blas_arguments {
      * x and y for theirs. (gemv, trmv and trsv have trans = 'R' instead.) */
     bool conjugated;
     struct accel_complex scalar[ACCEL_SCALARS];
-    int64_t group,
-        groups;     /* this is group `group` of so many; 0 of 1 but for the grouped batches */
-    int64_t before; /* products of the groups before it */
+    int64_t before; /* products in the groups before this one */
     /* What the caller passed, by argument: a number or a flag's letter; of arrays, this group's; of
      * workspace and INFO, the address. */
     int64_t given[ACCEL_ARGS_MAX];

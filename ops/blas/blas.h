@@ -1,5 +1,5 @@
 /*
- * For the operations of BLAS: parts of their definitions.
+ * For the operations of BLAS: their includes, and parts of their definitions.
  */
 #ifndef ACCEL_BLAS_H
 #define ACCEL_BLAS_H
@@ -8,7 +8,7 @@
 #include "ops/op.h"
 #include "ops/shape.h"
 
-/* The rates of a large product are taken for all of BLAS. */
+/* All of BLAS counts with the rates of a large product. */
 #define BLAS_NOMINAL .nominal = {1, 1, 0}
 #define BLAS_LEVEL_3 .group = ACCEL_LEVEL_3, BLAS_NOMINAL
 

@@ -28,6 +28,6 @@ void blas_describe(const struct accel_call *call, const struct accel_fields *fie
         if (kind == ACCEL_ARG_SIZE || kind == ACCEL_ARG_BATCH || kind == ACCEL_ARG_GROUPS)
             fields->integer(fields, routine->arg[i].name, call->blas.given[i]);
     }
-    if (call->blas.groups > 1)
-        fields->integer(fields, "group", call->blas.group + 1);
+    if (call->parts > 1)
+        fields->integer(fields, "group", call->part + 1);
 }

@@ -299,9 +299,9 @@ static int64_t largest(const struct accel_routine *routine, const struct accel_p
 
 static bool next_group(struct accel_call *call, const struct accel_passed *passed)
 {
-    if (call->blas.group + 1 >= call->blas.groups)
+    if (call->part + 1 >= call->parts)
         return false;
-    blas_parse_group(call, call->routine, passed, call->blas.group + 1,
+    blas_parse_group(call, call->routine, passed, call->part + 1,
                      call->blas.before + accel_max(call->batch, 0));
     return true;
 }

@@ -37,16 +37,16 @@ static struct accel_complex load_scalar(const void *p, enum accel_dtype dtype)
     return z;
 }
 
-/* A caller's call: where each argument is found. Behind its words there may be nothing to be read. */
+/* Where a caller's arguments are. The addresses in `word` may lead nowhere: see enum reading. */
 struct arguments {
     const struct accel_routine *routine;
     const struct accel_passed *passed;
-    int64_t group, before;         /* of a grouped batch, and the products before it */
-    uint64_t word[ACCEL_ARGS_MAX]; /* of a scalar by value, the address of its register */
+    int64_t group, before;         /* of a grouped batch: the group, and the products before it */
+    uint64_t word[ACCEL_ARGS_MAX]; /* a scalar by value: the address of its register */
 };
 
-/* The System V rule for our argument types: INTEGER-class words fill six registers, then the stack;
- * real scalars fill xmm0-7, which no BLAS routine exhausts. */
+/* Finds the arguments by the System V ABI: words of INTEGER class fill six registers, then the stack; real scalars fill xmm0-7,
+ * which no BLAS routine exhausts. */
 static void find_words(struct arguments *p)
 {
     const enum accel_abi abi = p->passed->abi;
@@ -114,20 +114,14 @@ int64_t blas_groups(const struct accel_routine *routine, const struct accel_pass
     return 1;
 }
 
-static void read_vector_inc(struct accel_span *x, int64_t inc)
-{
-    x->inc = inc;
-    x->ld = inc < 0 ? -(inc + (inc == INT64_MIN)) : inc;
-}
-
 /*
- * BLAS and LAPACK look at their flags and sizes first. Where one of these is wrong, or there is nothing to compute, they
- * read no more, and what else is passed by reference may be NULL: so everything is read in this order.
+ * The order of reading. BLAS and LAPACK read their flags and sizes first. If one of these is wrong, or there is nothing to
+ * compute, they read no more, and the other references may be NULL.
  */
 enum reading {
-    READ_FIRST,  /* flags, sizes, and addresses, which are not followed */
-    READ_SHAPES, /* where the elements of operands are */
-    READ_VALUES  /* what only a call that computes something looks at */
+    READ_FIRST,  /* flags, sizes, and the operands' addresses */
+    READ_SHAPES, /* leading dimensions, increments, strides */
+    READ_VALUES  /* scalars, which only a call that computes something reads */
 };
 
 static enum reading reading_of(const struct accel_arg *arg)
@@ -159,7 +153,16 @@ static void read_address(struct accel_call *call, const struct arguments *p, int
         x->array = (void *const *)x->ptr + p->before;
 }
 
-/* What is passed by value is there in any case. */
+static void read_integer_argument(struct accel_call *call, const struct arguments *p, int i)
+{
+    const struct accel_arg *arg = &p->routine->arg[i];
+    const int64_t value = read_integer(p, i);
+    call->blas.given[i] = *blas_integer_of(call, arg) = value;
+    if (arg->kind == ACCEL_ARG_INC)
+        call->span[arg->slot].ld = value < 0 ? -(value + (value == INT64_MIN)) : value;
+}
+
+/* Reads a scalar, or a bound of a range; one by reference only if the original does. */
 static void read_value(struct accel_call *call, const struct arguments *p, int i)
 {
     const struct accel_arg *arg = &p->routine->arg[i];
@@ -172,7 +175,7 @@ static void read_value(struct accel_call *call, const struct arguments *p, int i
         return;
     }
     if (arg->kind == ACCEL_ARG_INTEGER) {
-        call->blas.given[i] = call->blas.size[arg->slot] = read_integer(p, i);
+        read_integer_argument(call, p, i);
         return;
     }
     *scalar = read_scalar(p, i);
@@ -180,35 +183,6 @@ static void read_value(struct accel_call *call, const struct arguments *p, int i
     if (call->blas.layout == ACCEL_ROW_MAJOR && arg->slot == ACCEL_alpha &&
         p->routine->row_major == ACCEL_FLIP_TRANS && accel_is_hermitian(p->routine))
         scalar->im = -scalar->im;
-}
-
-static void read_integer_argument(struct accel_call *call, const struct arguments *p, int i)
-{
-    const struct accel_arg *arg = &p->routine->arg[i];
-    struct accel_span *x = &call->span[accel_span_of(arg)];
-    int64_t value = read_integer(p, i);
-    call->blas.given[i] = value;
-    switch (arg->kind) {
-    case ACCEL_ARG_SIZE:
-    case ACCEL_ARG_INTEGER:
-    case ACCEL_ARG_LWORK:
-        call->blas.size[arg->slot] = value;
-        break;
-    case ACCEL_ARG_LD:
-        x->ld = value;
-        break;
-    case ACCEL_ARG_INC:
-        read_vector_inc(x, value);
-        break;
-    case ACCEL_ARG_STRIDE:
-        x->stride = value;
-        break;
-    case ACCEL_ARG_BATCH:
-        call->batch = value;
-        break;
-    default: /* the number of groups is known */
-        break;
-    }
 }
 
 static void read_argument(struct accel_call *call, const struct arguments *p, int i)
@@ -245,7 +219,7 @@ static void read_arguments(struct accel_call *call, const struct arguments *p, e
     }
 }
 
-/* Whether a flag or a size is wrong whatever the others are. */
+/* Returns whether a flag or a size is wrong whatever the others are. */
 static bool is_wrong_at_once(const struct accel_call *call)
 {
     for (int i = 0; i < call->routine->args; i++) {
@@ -257,7 +231,7 @@ static bool is_wrong_at_once(const struct accel_call *call)
     return false;
 }
 
-/* A batch of no groups, or fewer: its arrays have nothing to be read. */
+/* Fills in a batch of no groups, or fewer, whose arrays may not be read. */
 static void read_no_groups(struct accel_call *call)
 {
     call->batch = 0;
@@ -268,11 +242,11 @@ static void read_no_groups(struct accel_call *call)
         if (arg->kind == ACCEL_ARG_LD)
             call->span[arg->slot].ld = 1;
         if (arg->kind == ACCEL_ARG_GROUPS)
-            call->blas.given[i] = call->blas.groups;
+            call->blas.given[i] = call->parts;
     }
 }
 
-/* All but the values, which may not be there. */
+/* Reads all but the values. */
 static void read_shapes(struct accel_call *call, struct arguments *p)
 {
     memset(call, 0, sizeof *call);
@@ -281,9 +255,9 @@ static void read_shapes(struct accel_call *call, struct arguments *p)
     call->blas.width = p->passed->width;
     call->blas.has_work = p->passed->abi == ACCEL_ABI_FORTRAN;
     call->batch = 1;
-    call->blas.group = p->group;
+    call->part = p->group;
     call->blas.before = p->before;
-    call->blas.groups = blas_groups(p->routine, p->passed);
+    call->parts = blas_groups(p->routine, p->passed);
     if (p->passed->abi != ACCEL_ABI_FORTRAN) {
         int32_t layout = (int32_t)accel_passed_word(p->passed, 0);
         call->blas.layout = layout == CBLAS_COL_MAJOR   ? ACCEL_COLUMN_MAJOR
@@ -291,7 +265,7 @@ static void read_shapes(struct accel_call *call, struct arguments *p)
                                                         : ACCEL_NO_LAYOUT;
     }
     find_words(p);
-    if (call->blas.groups < 1) {
+    if (call->parts < 1) {
         read_no_groups(call);
     } else {
         read_arguments(call, p, READ_FIRST);
@@ -303,7 +277,7 @@ static void read_shapes(struct accel_call *call, struct arguments *p)
     shape_operands(call);
 }
 
-/* The first of an operand's matrices, where there is one that has elements. */
+/* Sets ptr to the first matrix of an operand's array; to NULL if no matrix has elements. */
 static void read_first_matrix(const struct accel_call *call, struct accel_span *x)
 {
     bool any = call->batch > 0 && x->rows > 0 && x->cols > 0 && !accel_call_shape_fault(call) &&
@@ -325,9 +299,9 @@ void blas_parse_group(struct accel_call *call, const struct accel_routine *routi
     for (int i = 0; i < ACCEL_SPANS; i++)
         if (call->span[i].array)
             read_first_matrix(call, &call->span[i]);
-    if (call->blas.groups >= 1)
+    if (call->parts >= 1)
         read_arguments(call, &p, READ_VALUES);
-    if (call->blas.flag[ACCEL_range] == 'I') /* how many vectors there are is known now */
+    if (call->blas.flag[ACCEL_range] == 'I') /* il and iu tell the number of vectors */
         shape_operands(call);
 }
 
@@ -338,7 +312,7 @@ static bool is_integer(enum accel_kind kind)
            kind == ACCEL_ARG_INTEGER || kind == ACCEL_ARG_LWORK;
 }
 
-/* A length, or what tells where an operand's elements are: nonsense where it is read too wide. */
+/* Returns whether the INTEGER is a size or tells where elements are: it is nonsense if it is read too wide. */
 static bool is_shape(enum accel_kind kind)
 {
     return is_integer(kind) && kind != ACCEL_ARG_INTEGER && kind != ACCEL_ARG_LWORK;
@@ -352,7 +326,7 @@ static bool has_arrays(const struct accel_routine *routine)
     return false;
 }
 
-/* A 32-bit integer may be the last thing before an unmapped page. */
+/* Returns whether 8 bytes of each INTEGER can be read: a 32-bit one may be the last before an unmapped page. */
 static bool can_read_wide(const struct accel_routine *routine, const struct accel_passed *passed)
 {
     int words = 0;
@@ -373,7 +347,7 @@ bool blas_is_wide(const struct accel_routine *routine, const struct accel_passed
     const int64_t address_space = (int64_t)1 << 47;
     struct accel_call call;
     bool beyond = false;
-    /* Arrays of 32-bit integers are not to be read as others: they would lead to other matrices. */
+    /* An array of 32-bit integers, read as 64-bit ones, would lead to other matrices. */
     if (has_arrays(routine) || !can_read_wide(routine, passed))
         return false;
     struct accel_passed wide = *passed;

@@ -31,7 +31,7 @@ static int count_characters(const struct accel_routine *routine)
     return n;
 }
 
-/* Behind the arguments stands a hidden length for each CHARACTER. */
+/* Appends a hidden length for each CHARACTER to the arguments in *words. */
 static struct accel_passed finish(struct accel_words *words, const struct accel_routine *routine,
                                   enum accel_abi abi, int width)
 {
@@ -57,30 +57,8 @@ struct accel_passed blas_repeat(struct accel_words *words, const struct accel_ro
     return finish(words, routine, passed->abi, passed->width);
 }
 
-/* The integer that an argument has. */
-static int64_t integer_of(const struct accel_call *call, const struct accel_arg *arg)
-{
-    const struct accel_span *x = &call->span[accel_span_of(arg)];
-    switch (arg->kind) {
-    case ACCEL_ARG_SIZE:
-    case ACCEL_ARG_INTEGER:
-    case ACCEL_ARG_LWORK:
-        return call->blas.size[arg->slot];
-    case ACCEL_ARG_LD:
-        return x->ld;
-    case ACCEL_ARG_INC:
-        return x->inc;
-    case ACCEL_ARG_STRIDE:
-        return x->stride;
-    case ACCEL_ARG_BATCH:
-        return call->batch;
-    default: /* groups */
-        return 1;
-    }
-}
-
-/* The word for an argument; what is passed by reference is put into *value. */
-static uint64_t word_for(const struct accel_call *call, int i, enum accel_abi abi, int width,
+/* Returns the word for an argument. Puts an argument by reference into *value. */
+static uint64_t word_for(struct accel_call *call, int i, enum accel_abi abi, int width,
                          union accel_value *value)
 {
     const struct accel_arg *arg = &call->routine->arg[i];
@@ -118,7 +96,7 @@ static uint64_t word_for(const struct accel_call *call, int i, enum accel_abi ab
             return arg->array ? (uintptr_t)value : (uint64_t)value->i32;
         }
     default:
-        integer = integer_of(call, arg);
+        integer = *blas_integer_of(call, arg);
         if (!reference)
             return (uint64_t)integer;
         if (width == 64)
@@ -133,17 +111,15 @@ struct accel_passed blas_pass(struct accel_words *words, enum accel_abi abi, int
                               const struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
-    struct accel_call row_major;
+    struct accel_call own = *call;
     int n = 0, reals = 0;
 
     memset(words->xmm, 0, sizeof words->xmm);
-    /* What is conjugated in column-major order has no name there but OpenBLAS's. */
+    own.parts = 1;
+    /* In column-major order, only OpenBLAS has flags for the conjugated ones. */
     bool rows = call->blas.layout == ACCEL_ROW_MAJOR && accel_is_level2(routine);
-    if (rows) {
-        row_major = *call;
-        row_major_exchange(&row_major);
-        call = &row_major;
-    }
+    if (rows)
+        row_major_exchange(&own);
     if (abi != ACCEL_ABI_FORTRAN)
         words->word[n++] = rows ? CBLAS_ROW_MAJOR : CBLAS_COL_MAJOR;
     for (int i = 0; i < routine->args; i++) {
@@ -151,17 +127,17 @@ struct accel_passed blas_pass(struct accel_words *words, enum accel_abi abi, int
         if (!blas_is_passed(abi, arg))
             continue;
         if (blas_is_by_value(abi, routine, arg))
-            blas_store_scalar(words->xmm[reals++], call->blas.scalar[arg->slot],
+            blas_store_scalar(words->xmm[reals++], own.blas.scalar[arg->slot],
                               blas_scalar_dtype(routine, arg->kind));
         else
-            words->word[n++] = word_for(call, i, abi, width, &words->value[i]);
+            words->word[n++] = word_for(&own, i, abi, width, &words->value[i]);
     }
     return finish(words, routine, abi, width);
 }
 
 /* ---- After the call ---- */
 
-/* LAPACK leaves in the first element of a workspace what length would be best; what was passed will do. */
+/* LAPACK leaves the best length in the first element of a workspace; the length that the caller passed will do. */
 static void store_length(void *work, const struct accel_routine *routine,
                          const struct accel_arg *arg, int width, int64_t length)
 {
@@ -174,7 +150,7 @@ static void store_length(void *work, const struct accel_routine *routine,
             memcpy(work, &narrow, sizeof narrow);
         return;
     }
-    /* Rounded up, as a program will round it down. */
+    /* Round up: programs round it down. */
     if (!accel_is_double(routine->dtype) && (double)(float)z.re < z.re)
         z.re = z.re * (1 + (double)FLT_EPSILON);
     blas_store_scalar(

@@ -3,7 +3,7 @@
 #include "ops/op.h"
 #include "ops/shape.h"
 
-/* m and n, where the routine has both. */
+/* Exchanges m and n, if the routine has both. */
 static void exchange_sizes(struct accel_call *call)
 {
     if (!accel_has_size(call->routine, ACCEL_m))
@@ -13,7 +13,7 @@ static void exchange_sizes(struct accel_call *call)
     call->blas.size[ACCEL_n] = m;
 }
 
-/* The other one of two letters; what is neither stays wrong. */
+/* Exchanges two letters; leaves any other, which is wrong. */
 static void flip(char *flag, char one, char other)
 {
     *flag = *flag == one ? other : *flag == other ? one : *flag;
@@ -27,7 +27,7 @@ static void exchange_operands(struct accel_call *call, enum accel_matrix one,
     call->span[other] = old;
 }
 
-/* Between N and T; a conjugated transposition becomes a conjugation. */
+/* Exchanges N and T; C and R, a conjugation without transposition. */
 static void transpose(struct accel_call *call)
 {
     char *trans = &call->blas.flag[ACCEL_trans];
@@ -59,7 +59,7 @@ void row_major_exchange(struct accel_call *call)
         break;
     case ACCEL_FLIP_TRANS: {
         bool hermitian = accel_is_hermitian(routine);
-        if (!hermitian && call->blas.flag[ACCEL_trans] == 'C') /* of a real matrix */
+        if (!hermitian && call->blas.flag[ACCEL_trans] == 'C') /* in real types */
             call->blas.flag[ACCEL_trans] = 'T';
         flip(&call->blas.flag[ACCEL_trans], 'N', hermitian ? 'C' : 'T');
         flip(&call->blas.flag[ACCEL_uplo], 'U', 'L');

@@ -114,13 +114,7 @@ bool lapack_has_no_matrix(const struct accel_call *call)
 bool lapack_is_empty(const struct accel_call *call)
 {
     const struct accel_op *op = accel_op_of(call->routine);
-    if (op->is_empty)
-        return op->is_empty(call);
-    for (int i = 0; i < call->routine->args; i++)
-        if (call->routine->arg[i].kind == ACCEL_ARG_SIZE &&
-            call->blas.size[call->routine->arg[i].slot] == 0)
-            return true;
-    return false;
+    return op->is_empty ? op->is_empty(call) : accel_has_zero_size(call, ACCEL_SIZES);
 }
 
 bool lapack_has_right_sides(const struct accel_call *call)
@@ -130,13 +124,12 @@ bool lapack_has_right_sides(const struct accel_call *call)
 
 bool lapack_is_supported(const struct accel_call *call)
 {
-    const struct accel_op *op = accel_op_of(call->routine);
-    if (!op->steps || accel_is_rows_of_lapack(call))
+    if (!accel_op_of(call->routine)->steps || accel_is_rows_of_lapack(call))
         return false;
     for (int i = ACCEL_vl; i < ACCEL_SCALARS; i++)
         if (isnan(call->blas.scalar[i].re))
             return false;
-    return !op->is_supported || op->is_supported(call);
+    return true;
 }
 
 double lapack_gpu_bytes(const struct accel_call *call)

@@ -21,7 +21,7 @@ static struct accel_call product(const char *name, int64_t m, int64_t n, int64_t
                               .blas.size = {m, n, k},
                               .blas.flag = {'N', 'N'},
                               .batch = 1,
-                              .blas.groups = 1};
+                              .parts = 1};
     call.blas.scalar[ACCEL_alpha].re = 1;
     call.span[ACCEL_a] =
         (struct accel_span){.rows = m, .cols = k, .ld = m > 0 ? m : 1, .access = ACCEL_READ};
@@ -41,7 +41,7 @@ static struct accel_call times_vector(int64_t m, int64_t n)
                               .blas.size = {m, n, 0},
                               .blas.flag = {[ACCEL_trans] = 'N'},
                               .batch = 1,
-                              .blas.groups = 1};
+                              .parts = 1};
     call.blas.scalar[ACCEL_alpha].re = call.blas.scalar[ACCEL_beta].re = 1;
     call.span[ACCEL_a] = (struct accel_span){
         .rows = m, .cols = n, .ld = m, .dtype = ACCEL_FLOAT64, .access = ACCEL_READ};

@@ -350,13 +350,13 @@ static void use(struct fuzz_call *f)
         accel_op_of(f->routine)->largest(f->routine, &passed);
     do {
         struct accel_call part = call;
-        FUZZ_CHECK(call.blas.groups == (has_groups(f->routine) ? f->groups : 1));
+        FUZZ_CHECK(call.parts == (has_groups(f->routine) ? f->groups : 1));
         bool wrong = accel_call_fault(&part) != NULL;
         decide(&part);
-        if (!wrong && call.blas.groups >= 1)
+        if (!wrong && call.parts >= 1)
             call_nothing(blas_pass(&words, f->abi, f->width, &part));
     } while (accel_is_batch(f->routine) && accel_op_of(f->routine)->next(&call, &passed));
-    FUZZ_CHECK(call.blas.groups <= 1 || call.blas.group + 1 == call.blas.groups);
+    FUZZ_CHECK(call.parts <= 1 || call.part + 1 == call.parts);
     if (f->width == 64) /* its integers are as long as it reads them */
         blas_is_wide(f->routine, &passed);
     call_nothing(blas_repeat(&words, f->routine, &passed));

@@ -110,7 +110,7 @@ static void make(struct product *p, enum accel_dtype dtype, char ta, char tb, in
     memset(p, 0, sizeof *p);
     struct accel_call *call = &p->call;
     call->routine = routine(dtype);
-    call->batch = call->blas.groups = 1;
+    call->batch = call->parts = 1;
     call->blas.flag[ACCEL_transa] = ta;
     call->blas.flag[ACCEL_transb] = tb;
     call->blas.size[ACCEL_m] = m;

@@ -106,7 +106,7 @@ static struct accel_call sample(const struct accel_routine *routine, enum accel_
     struct accel_call call = {.routine = routine,
                               .blas.layout = ACCEL_COLUMN_MAJOR,
                               .batch = 1,
-                              .blas.groups = 1,
+                              .parts = 1,
                               .blas.width = width,
                               .blas.has_work = abi == ACCEL_ABI_FORTRAN};
     bool is_double = accel_is_double(routine->dtype), is_complex = accel_is_complex(routine->dtype);
@@ -379,7 +379,7 @@ static void groups_of_a_batch(void **state)
     (void)state;
     const struct accel_passed passed = passed_in(&f.frame, ACCEL_ABI_FORTRAN, 32);
     blas_parse(&call, routine, &passed);
-    assert_int_equal(call.blas.groups, 3);
+    assert_int_equal(call.parts, 3);
     assert_int_equal(op_gemm_batch.largest(routine, &passed), 6);
     assert_int_equal(call.batch, 2);
     assert_ptr_equal(call.span[ACCEL_c].ptr, (void *)0x10);
@@ -387,7 +387,7 @@ static void groups_of_a_batch(void **state)
     assert_int_equal(call.batch, 0);
     assert_null(call.span[ACCEL_a].ptr);
     assert_true(op_gemm_batch.next(&call, &passed));
-    assert_int_equal(call.blas.group, 2);
+    assert_int_equal(call.part, 2);
     assert_int_equal(call.batch, 3);
     assert_int_equal(call.blas.flag[ACCEL_transa], 'C');
     assert_int_equal(call.blas.flag[ACCEL_transb], 'T');
@@ -403,7 +403,7 @@ static void groups_of_a_batch(void **state)
     for (int i = 0; i < 6; i++)
         f.frame.gpr[i] = 0;
     parse(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame);
-    assert_int_equal(call.blas.groups, 0);
+    assert_int_equal(call.parts, 0);
     assert_int_equal(call.batch, 0);
     assert_null(accel_call_fault(&call));
     groups = -1;
