@@ -1,5 +1,8 @@
 /*
- * Where a call comes in: the slow path of every entry, and the library's start and end.
+ * The slow path of every entry, and the library's start and end.
+ *
+ * Of shim/, which stands between the program and dispatch/: arch/x86_64/ has the entries, elf/ finds the originals. It includes
+ * dispatch/, ops/, base/ and the headers of gpu/.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,10 +24,10 @@
 #include "shim/elf/resolve.h"
 #include "shim/elf/slots.h"
 
-/* What of the program's thread is put aside while libaccel works, and is as it was where the program's own code
- * runs. BLAS is no cancellation point, but a log's write() is: a thread that ended there would keep our locks. Our
- * arithmetic, and CUDA's, sets no floating-point flag of the program and meets none of its traps (feenableexcept(3));
- * MXCSR has both, and its reset value masks all. */
+/* State of the program's thread: put aside while libaccel works, put back while the program's own code runs. BLAS is no
+ * cancellation point, but a log's write() is: a thread that ended there would keep our locks. Our arithmetic, and CUDA's, must
+ * set no floating-point flag of the program and meet none of its traps (feenableexcept(3)). MXCSR has both; its reset value masks
+ * all traps. */
 struct program_state {
     int cancel_state, cancel_type;
     uint32_t mxcsr;
@@ -42,9 +45,9 @@ static void put_flags_back(const struct program_state *state)
     __builtin_ia32_ldmxcsr(state->mxcsr);
 }
 
-/* Of a thread that may be cancelled at any time, while it holds nothing of ours yet. A pthread_cancel() that has begun may send
- * its signal late, and glibc's handler does not look at the state again, nor at the type within a call that is a cancellation
- * point (glibc 2.36, nptl/pthread_cancel.c). Such a call waits for that signal before it returns. */
+/* Waits for the signal of a pthread_cancel() that has begun, in a thread that could be cancelled at any time and holds nothing of
+ * ours yet. The signal may come late, and glibc's handler looks neither at the state again, nor at the type within a cancellation
+ * point (glibc 2.36, nptl/pthread_cancel.c). A cancellation point such as fsync() waits for that signal before it returns. */
 static void await_cancellation(void)
 {
     fsync(-1);
@@ -69,7 +72,7 @@ static void put_back(const struct program_state *state)
         pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &ours);
 }
 
-/* One call on its way: what dispatch's callbacks need. */
+/* One call on its way: the context of dispatch's callbacks. */
 struct passage {
     const struct accel_original *original;
     const struct accel_routine *routine;
@@ -77,18 +80,17 @@ struct passage {
     struct accel_passed passed;
     struct accel_frame *frame;
     struct program_state *program;
-    bool inner_count; /* what the original calls inside is decided on its own */
-    /* What the program will find, once the call has been done: the frame keeps the arguments as long. */
-    struct accel_result result;
+    bool decides_inner;         /* the original's own calls are decided for themselves */
+    struct accel_result result; /* the frame gets it at the end: until then it has the arguments */
 };
 
-/* The frame of the call that this thread is deciding or running. A call that comes in deeper on the stack is part of it (a
- * CBLAS that calls the Fortran name), or comes from a signal handler, perhaps while we hold a lock: it is not decided. A
- * frame that the program left by longjmp is recognised by its place: it is not above the new one. */
+/* The frame of the call that this thread is deciding or running. A call that comes in deeper on the stack belongs to it (a CBLAS
+ * that calls the Fortran name), or comes from a signal handler, perhaps while we hold a lock: it is not decided. The program may
+ * leave a frame by longjmp: such a frame does not lie above the new one. */
 static _Thread_local const struct accel_frame *volatile current
     __attribute__((tls_model("initial-exec")));
 
-/* Whether this is a handler on an alternate stack, wherever that lies, which has interrupted what runs at `frame`. */
+/* Whether this thread runs a signal handler on an alternate stack, anywhere in memory, and `frame` lies outside that stack. */
 static bool interrupts(const struct accel_frame *frame)
 {
     stack_t stack;
@@ -103,30 +105,26 @@ static bool is_part(const struct accel_frame *frame)
     return under_way && (frame < under_way || interrupts(under_way));
 }
 
-static void to_program(const struct passage *p)
+static void run_original(struct passage *p, const struct accel_passed *passed,
+                         void (*to_program)(const struct program_state *),
+                         void (*from_program)(struct program_state *))
 {
-    if (p->inner_count)
+    if (p->decides_inner)
         current = NULL;
-}
-
-static void from_program(struct passage *p, struct accel_result returned)
-{
+    to_program(p->program);
+    p->result = accel_invoke(p->original->function, passed);
+    from_program(p->program);
     current = p->frame;
-    p->result = returned;
 }
 
-/* We hold nothing meanwhile: the thread may be cancelled, where the program allows that. */
+/* We hold nothing meanwhile: the thread may be cancelled, if the program allows that. */
 static void forward(void *context, const struct accel_call *part)
 {
     struct passage *p = context;
     struct accel_words words;
     const struct accel_passed passed = part ? p->convention->pass(&words, part, &p->passed)
                                             : p->convention->repeat(&words, p->routine, &p->passed);
-    to_program(p);
-    put_back(p->program);
-    const struct accel_result returned = accel_invoke(p->original->function, &passed);
-    put_aside(p->program);
-    from_program(p, returned);
+    run_original(p, &passed, put_back, put_aside);
 }
 
 static void succeed(void *context, const struct accel_call *call)
@@ -135,17 +133,13 @@ static void succeed(void *context, const struct accel_call *call)
     p->convention->complete(call, &p->passed, &p->result);
 }
 
-/* A part of the call, while we hold memory and a stream for the rest: the thread is not cancelled before its end. */
+/* Runs a part of the call while we hold memory and a stream for the rest: the thread is not cancelled before its end. */
 static void call_original(void *context, const struct accel_call *call)
 {
     struct passage *p = context;
     struct accel_words words;
     const struct accel_passed passed = p->convention->pass(&words, call, &p->passed);
-    to_program(p);
-    put_flags_back(p->program);
-    const struct accel_result returned = accel_invoke(p->original->function, &passed);
-    put_flags_aside(p->program);
-    from_program(p, returned);
+    run_original(p, &passed, put_flags_back, put_flags_aside);
 }
 
 static const struct dispatch_library *library(void *context)
@@ -198,8 +192,8 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
     struct accel_call call;
     bool done = false;
     if (passage.convention->parse(&call, routine, &passed)) {
-        /* A LAPACK driver's inner calls; its questions for workspace ask no more than themselves. */
-        passage.inner_count = accel_is_lapack(routine) && !lapack_is_query(&call);
+        /* A LAPACK driver calls BLAS; its question for workspace calls nothing. */
+        passage.decides_inner = accel_is_lapack(routine) && !lapack_is_query(&call);
         done = dispatch_call(&call, &caller);
     } else {
         dispatch_not_known(caller.symbol);
@@ -212,7 +206,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
 
 void *accel_enter(uint32_t entry, struct accel_frame *frame)
 {
-    int saved = errno; /* BLAS leaves it alone */
+    int saved = errno; /* BLAS does not change it */
     struct program_state program;
     put_aside(&program);
     bool part = is_part(frame);
@@ -231,8 +225,8 @@ static void before_fork(void)
     linker_before_fork(accel_real_maps);
 }
 
-/* Reads variables and the config files, looks for the driver's devices, and no more: most processes that inherit the preload never call BLAS. Other libraries'
- * constructors may have called BLAS before. */
+/* Reads variables and the config files and looks for the driver's devices, no more: most processes that inherit the preload never
+ * call BLAS. Other libraries' constructors may have called BLAS before. */
 __attribute__((constructor)) static void start(void)
 {
     dispatch_start();

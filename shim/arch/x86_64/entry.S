@@ -1,7 +1,7 @@
 /*
  * Entry points for x86-64, System V ABI: https://gitlab.com/x86-psABIs/x86-64-ABI, section 3.2.3.
- * Registers used before the original is reached: r10, r11, which carry no argument, and flags; rax, which has one where a function
- * is variadic, only on the way to BLAS.
+ * On the way to the original, an entry changes only r10, r11 and the flags, which carry no argument. On the way to BLAS it also
+ * changes rax, which has an argument only if the function is variadic.
  */
 #include "entry.h"
 #include "ops/manglings.def"
@@ -17,102 +17,70 @@
 #define ABI_LAPACKE_CBLAS        0
 #define ABI_LAPACKE_LAPACKE      1
 
+/* ---- Symbols that only the C side sees ---- */
+
+.macro hidden symbol
+    .globl \symbol
+    .hidden \symbol
+    .type \symbol, @object
+.endm
+
 /*
- * ---- The gate collects the sizes with OR in r11 and compares once: a size at or above the gate makes the OR
- * so, and since the gate is a power of two, nothing else does. position counts the INTEGER-class arguments
- * from 1. ----
+ * ---- The gate ORs the sizes into r11 and compares once. The gate is a power of two, so the OR is at or above it exactly if
+ * a size is. position counts the INTEGER-class arguments from 1. ----
  */
 
-.macro collect operand64, operand32
-    .if first_size
-        .if width64
-            mov \operand64, %r11
-        .else
-            mov \operand32, %r11d
-        .endif
+.macro collect operand, whole
+    .if first_size && \whole
+        mov \operand, %r11
+    .elseif first_size
+        mov \operand, %r11d
+    .elseif \whole
+        or \operand, %r11
     .else
-        .if width64
-            or \operand64, %r11
-        .else
-            or \operand32, %r11d
-        .endif
+        or \operand, %r11d
     .endif
     .set first_size, 0
 .endm
 
-.macro collect_register reg64, reg32
-    .if cblas
-        collect %\reg64, %\reg32
-    .else
-        collect (%\reg64), (%\reg64)
+/* Collects the size that an argument has or points to. A register is collected whole: the gate of an LP64 name compares the lower
+ * half alone. */
+.macro collect_argument at, by_value
+    .set register, 0
+    .irp name, rdi, rsi, rdx, rcx, r8, r9
+        .set register, register + 1
+        .if register == \at && \by_value
+            collect %\name, 1
+        .elseif register == \at
+            collect (%\name), width64
+        .endif
+    .endr
+    .if \at > 6 && \by_value
+        collect 8*(\at-6)(%rsp), width64
+    .elseif \at > 6
+        mov 8*(\at-6)(%rsp), %r10
+        collect (%r10), width64
     .endif
 .endm
 
-.macro collect_stack
-    .if cblas
-        collect 8*(position-6)(%rsp), 8*(position-6)(%rsp)
-    .else
-        mov 8*(position-6)(%rsp), %r10
-        collect (%r10), (%r10)
-    .endif
-.endm
-
-.macro arg_word
-    .set position, position + 1
-.endm
-
-.macro arg_scalar
-    .if cblas & !is_complex
-    .else
-        .set position, position + 1
-    .endif
-.endm
-
-/* Of the Fortran interface alone, of LAPACKE alone. */
-.macro arg_fortran
-    .if !lapacke
-        .set position, position + 1
-    .endif
-.endm
-
-.macro arg_lapacke
-    .if lapacke
-        .set position, position + 1
-    .endif
-.endm
-
-.macro arg_real
-    .if !cblas
+/* An argument that the gate does not read, of the interfaces for which `condition` holds. */
+.macro arg_word condition=1
+    .if \condition
         .set position, position + 1
     .endif
 .endm
 
 .macro arg_size
-    .set position, position + 1
-    .if position == 1
-        collect_register rdi, edi
-    .elseif position == 2
-        collect_register rsi, esi
-    .elseif position == 3
-        collect_register rdx, edx
-    .elseif position == 4
-        collect_register rcx, ecx
-    .elseif position == 5
-        collect_register r8, r8d
-    .elseif position == 6
-        collect_register r9, r9d
-    .else
-        collect_stack
-    .endif
+    arg_word
+    collect_argument position, cblas
 .endm
 
 /*
- * Arrays of sizes may have no elements, so they are read once the number of groups is known, which is a later
- * argument. More than one group goes to the slow stub, which looks at all; of one, m and n count, which are among
- * the registers.
+ * An array of sizes may have no element, so it is read after the number of groups, which is a later argument. A call with
+ * more than one group goes to the slow stub. With one group, the gate reads the first two arrays: m and n.
  */
 .macro arg_sizes
-    .set position, position + 1
+    arg_word
     .if first_array == 0
         .set first_array, position
     .elseif second_array == 0
@@ -120,20 +88,8 @@
     .endif
 .endm
 
-.macro collect_array at
-    .if \at == 3
-        collect (%rdx), (%rdx)
-    .elseif \at == 4
-        collect (%rcx), (%rcx)
-    .elseif \at == 5
-        collect (%r8), (%r8)
-    .else
-        .error "an array of sizes in another place"
-    .endif
-.endm
-
 .macro arg_groups
-    .set position, position + 1
+    arg_word
     .if position <= 6
         .error "the number of groups is expected on the stack"
     .endif
@@ -144,8 +100,8 @@
         cmpl $1, (%r10)
     .endif
     jne 9f
-    collect_array first_array
-    collect_array second_array
+    collect_argument first_array, 0
+    collect_argument second_array, 0
 .endm
 
 /* Goes to label 9 if a size is at or above the gate. */
@@ -164,11 +120,11 @@
 .endm
 
 /*
- * ---- The original of this call site, to rax: at its place in the table, or at the next. The target is read
- * between two looks at the key: see entry.h. ----
+ * ---- Loads rax with the original of this call site, from its place in the table or the next one; goes to label 7 if neither
+ * has it. Reads the target between two looks at the key: see accel_site_key in entry.h. ----
  */
 
-.macro find_site missing
+.macro find_site
     movabs $(index << ACCEL_SITE_ENTRY_SHIFT), %r11
     add (%rsp), %r11
     imul $ACCEL_SITE_HASH, %r11d, %r10d
@@ -179,108 +135,104 @@
     jne 8f
     mov accel_site_target - accel_site_key(%r10), %rax
     cmp %r11, (%r10)
-    jne \missing
+    jne 7f
 .endm
 
-/* Where find_site goes on. */
-.macro find_second_site missing
+/* find_site goes on here if its first place has another key. */
+.macro find_second_site
 8:  cmp %r11, 8(%r10)
-    jne \missing
+    jne 7f
     mov accel_site_target - accel_site_key + 8(%r10), %rax
     cmp %r11, 8(%r10)
-    jne \missing
+    jne 7f
 .endm
 
 /* ---- One exported entry. gate_args is redefined for every routine. ---- */
 
-.macro entry symbol
+#define SLOW_STUB accel_slow_blocks + ACCEL_SLOW_SIZE*index
+
+.macro exported symbol
     .balign 16
     .globl \symbol
     .type \symbol, @function
 \symbol:
     jmp *accel_slot_enter + 8*index(%rip)
     .size \symbol, . - \symbol
+.endm
 
-    /* One original for all callers. Right behind the symbol's jump: the same cache line mostly. */
+.macro jump_by_caller
+    find_site
+    jmp *%rax
+    find_second_site
+    jmp *%rax
+.endm
+
+/* Label 7: the call site is not in the table. A function that is not BLAS may be variadic: then al is at least the number of
+ * vector registers with arguments. */
+.macro site_missed
+7:  mov $8, %eax
+    jmp SLOW_STUB
+.endm
+
+/* Ends an entry: stores where its parts are. */
+.macro entry_parts gate, compare, bycaller, bycaller_gate
+    .pushsection accel_tables, "a", @progbits
+    .long \gate - accel_blocks, \compare - accel_blocks
+    .long \bycaller - accel_blocks, \bycaller_gate - accel_blocks
+    .popsection
+    .set index, index + 1
+.endm
+
+.macro entry symbol
+    exported \symbol
+
+    /* If all callers have one original. Directly behind the symbol's jump: mostly in the same cache line. */
 .Lgate\@:
     gate_sizes
     jmp *accel_slot_forward + 8*index(%rip)
-9:  jmp .Lslow\@
+9:  jmp SLOW_STUB
 
-    /* The same for bound entries: rax has their slots. */
+    /* The same for bound entries; rax points to their slots. */
 .Lcompare\@:
     gate_sizes
     jmp *ACCEL_SLOT_FORWARD(%rax)
 9:  jmp *ACCEL_SLOT_SLOW(%rax)
 
-    /* The original depends on the caller. */
+    /* If the original depends on the caller. */
 .Lbycaller\@:
-    find_site .Lmissed\@
-    jmp *%rax
-    find_second_site .Lmissed\@
-    jmp *%rax
+    jump_by_caller
 
-    /* The same, and then the gate: only the look-up tells that this is BLAS and has sizes. */
+    /* The same with a gate, behind the look-up: only the look-up tells that this is BLAS and has sizes. */
 .Lbycaller_gate\@:
-    find_site .Lmissed\@
+    find_site
     gate_sizes
     jmp *%rax
-9:  jmp .Lslow\@
-    find_second_site .Lmissed\@
+9:  jmp SLOW_STUB
+    find_second_site
     gate_sizes
     jmp *%rax
-9:  jmp .Lslow\@
-
-    /* A function that is not BLAS may be variadic: then al is a bound on the number of vector registers with arguments. */
-.Lmissed\@:
-    mov $8, %eax
-    jmp .Lslow\@
-
-    entry_tables .Lgate\@, .Lcompare\@, .Lbycaller\@, .Lbycaller_gate\@, .Lslow\@
+9:  jmp SLOW_STUB
+    site_missed
+    entry_parts .Lgate\@, .Lcompare\@, .Lbycaller\@, .Lbycaller_gate\@
 .endm
 
-/* The slow stub, and where the parts are. */
-.macro entry_tables gate, compare, bycaller, bycaller_gate, slow
-    .pushsection accel_entries.slow, "ax", @progbits
-    .balign ACCEL_SLOW_SIZE
-\slow:
-    mov $index, %r11d
-    jmp slow_common
-    .popsection
-    .pushsection accel_tables, "a", @progbits
-    .long \gate - accel_blocks
-    .long \compare - accel_blocks, \bycaller - accel_blocks, \bycaller_gate - accel_blocks
-    .popsection
-    .set index, index + 1
-.endm
-
-/* The same for a function that is not BLAS's: only its operation can read its arguments, so the gate lets every call into the slow stub. */
+/* A function that is not BLAS: only its operation can read its arguments, so its gate lets every call into the slow stub. */
 .macro entry_without_gate symbol
-    .balign 16
-    .globl \symbol
-    .type \symbol, @function
-\symbol:
-    jmp *accel_slot_enter + 8*index(%rip)
-    .size \symbol, . - \symbol
+    exported \symbol
 .Lgate\@:
-    jmp .Lslow\@
+    jmp SLOW_STUB
 .Lcompare\@:
     jmp *ACCEL_SLOT_SLOW(%rax)
 .Lbycaller\@:
-    find_site .Lmissed\@
-    jmp *%rax
-    find_second_site .Lmissed\@
-    jmp *%rax
-.Lmissed\@:
-    mov $8, %eax
-    jmp .Lslow\@
-    entry_tables .Lgate\@, .Lcompare\@, .Lbycaller\@, .Lgate\@, .Lslow\@
+    jump_by_caller
+    site_missed
+    entry_parts .Lgate\@, .Lcompare\@, .Lbycaller\@, .Lgate\@
 .endm
 
 #define FLAG(x, letters)                         arg_word;
 #define SIZE(x)                                  arg_size;
-#define SCALAR(x)                                arg_scalar;
-#define REAL(x)                                  arg_real;
+#define SCALAR(x)                                arg_word "!cblas | is_complex";
+#define REAL(x)                                  arg_word !cblas;
 #define MATRIX(x, access, rows, cols, by)        arg_word;
 #define NARROW(x, dtype, access, rows, cols, by) arg_word;
 #define VECTOR(x, access, length, other, by)     arg_word;
@@ -299,10 +251,10 @@
 #define ARRAY(x, slot, dtype, access, length)    arg_word;
 #define COUNT(x)                                 arg_word;
 #define INTEGER(x)                               arg_word;
-#define WORK(x)                                  arg_fortran;
-#define LWORK(x)                                 arg_fortran;
-#define INFO(x)                                  arg_fortran;
-#define EXTRA(x)                                 arg_lapacke;
+#define WORK(x)                                  arg_word !lapacke;
+#define LWORK(x)                                 arg_word !lapacke;
+#define INFO(x)                                  arg_word !lapacke;
+#define EXTRA(x)                                 arg_word lapacke;
 
 #define ENTRY(abi, width, trust, symbol, sibling)                                                  \
     .set cblas, ABI_CBLAS_##abi;                                                                   \
@@ -326,35 +278,37 @@
 
     .section accel_tables, "a", @progbits
     .balign 8
-    .globl accel_code
-    .hidden accel_code
-    .type accel_code, @object
+    hidden accel_code
 accel_code:
 
     .section accel_entries.slow, "ax", @progbits
     .balign 64
-    .globl accel_slow_blocks
-    .hidden accel_slow_blocks
-    .type accel_slow_blocks, @object
+    hidden accel_slow_blocks
 accel_slow_blocks:
 
-    /* Behind all other code, as the stubs below: what a program's start runs lies close together, and little of the file becomes resident. */
+    /* Behind all other code, as the stubs below: so the code that a program's start runs lies close together, and few pages of
+     * the file become resident. */
     .section accel_entries, "ax", @progbits
     .balign 64
-    .globl accel_blocks
-    .hidden accel_blocks
-    .type accel_blocks, @object
+    hidden accel_blocks
 accel_blocks:
     .cfi_startproc
     .set index, 0
 #include "ops/routines.def"
     .cfi_endproc
 
+    .section accel_entries.slow
+    .set slow, 0
+    .rept index
+    .balign ACCEL_SLOW_SIZE
+    mov $slow, %r11d
+    jmp slow_common
+    .set slow, slow + 1
+    .endr
+
     .section .rodata
     .balign 4
-    .globl accel_entry_count
-    .hidden accel_entry_count
-    .type accel_entry_count, @object
+    hidden accel_entry_count
     .size accel_entry_count, 4
 accel_entry_count:
     .long index
@@ -363,8 +317,8 @@ accel_entry_count:
     .endif
 
 /*
- * ---- Every exported entry leads to its slow stub before any call can come in. The dynamic linker calls this for the one relocation
- * that asks for it, below: a relocation for each entry would make three times as many pages of the file resident. ----
+ * ---- Makes every exported entry lead to its slow stub, before any call can come in. The dynamic linker calls this function
+ * for the one relocation below. A relocation for each entry would make three times as many pages of the file resident. ----
  */
 
     .section .text.lead_to_slow_stubs, "ax", @progbits
@@ -389,7 +343,7 @@ lead_to_slow_stubs:
     .balign 8
     .quad lead_to_slow_stubs
 
-/* ---- The pool of bound entries; their indexes follow the exported ones'. ---- */
+/* ---- The pool of bound entries; their numbers follow those of the exported entries. ---- */
 
 .macro bound_entry
 .Lbound\@:
@@ -406,9 +360,7 @@ lead_to_slow_stubs:
 
     .section accel_entries, "ax", @progbits
     .balign 64
-    .globl accel_bound_blocks
-    .hidden accel_bound_blocks
-    .type accel_bound_blocks, @object
+    hidden accel_bound_blocks
 accel_bound_blocks:
     .cfi_startproc
     .set bound, 0
@@ -417,14 +369,12 @@ accel_bound_blocks:
     .endr
     .cfi_endproc
 
-    .macro zeroed symbol, bytes
-    .globl \symbol
-    .hidden \symbol
-    .type \symbol, @object
+.macro zeroed symbol, bytes
+    hidden \symbol
     .size \symbol, (\bytes)
 \symbol:
     .zero (\bytes)
-    .endm
+.endm
 
     .bss
     .balign 4096
@@ -436,7 +386,29 @@ accel_bound_blocks:
     zeroed accel_site_target, 8*ACCEL_SITES
     zeroed accel_gate, 8
 
-/* ---- r11d = entry. Saves the argument registers as struct accel_frame. ---- */
+/* ---- r11d: the entry's number. Saves the argument registers as a struct accel_frame, and calls accel_enter(). ---- */
+
+.macro frame_registers move
+    .set at, 0
+    .irp register, rdi, rsi, rdx, rcx, r8, r9
+    \move mov, %\register, at
+    .set at, at + 8
+    .endr
+    .set at, ACCEL_FRAME_XMM
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7
+    \move movaps, %xmm\n, at
+    .set at, at + 16
+    .endr
+    \move mov, %rax, ACCEL_FRAME_RAX
+.endm
+
+.macro save instruction, register, at
+    \instruction \register, \at(%rsp)
+.endm
+
+.macro load instruction, register, at
+    \instruction \at(%rsp), \register
+.endm
 
     .text
     .balign 16
@@ -445,40 +417,12 @@ slow_common:
     .cfi_startproc
     sub $ACCEL_FRAME_SIZE, %rsp
     .cfi_adjust_cfa_offset ACCEL_FRAME_SIZE
-    mov %rdi, 0(%rsp)
-    mov %rsi, 8(%rsp)
-    mov %rdx, 16(%rsp)
-    mov %rcx, 24(%rsp)
-    mov %r8, 32(%rsp)
-    mov %r9, 40(%rsp)
-    movaps %xmm0, ACCEL_FRAME_XMM+0(%rsp)
-    movaps %xmm1, ACCEL_FRAME_XMM+16(%rsp)
-    movaps %xmm2, ACCEL_FRAME_XMM+32(%rsp)
-    movaps %xmm3, ACCEL_FRAME_XMM+48(%rsp)
-    movaps %xmm4, ACCEL_FRAME_XMM+64(%rsp)
-    movaps %xmm5, ACCEL_FRAME_XMM+80(%rsp)
-    movaps %xmm6, ACCEL_FRAME_XMM+96(%rsp)
-    movaps %xmm7, ACCEL_FRAME_XMM+112(%rsp)
-    mov %rax, ACCEL_FRAME_RAX(%rsp)
+    frame_registers save
     mov %r11d, %edi
     mov %rsp, %rsi
     call accel_enter
     mov %rax, %r11
-    mov ACCEL_FRAME_RAX(%rsp), %rax
-    mov 0(%rsp), %rdi
-    mov 8(%rsp), %rsi
-    mov 16(%rsp), %rdx
-    mov 24(%rsp), %rcx
-    mov 32(%rsp), %r8
-    mov 40(%rsp), %r9
-    movaps ACCEL_FRAME_XMM+0(%rsp), %xmm0
-    movaps ACCEL_FRAME_XMM+16(%rsp), %xmm1
-    movaps ACCEL_FRAME_XMM+32(%rsp), %xmm2
-    movaps ACCEL_FRAME_XMM+48(%rsp), %xmm3
-    movaps ACCEL_FRAME_XMM+64(%rsp), %xmm4
-    movaps ACCEL_FRAME_XMM+80(%rsp), %xmm5
-    movaps ACCEL_FRAME_XMM+96(%rsp), %xmm6
-    movaps ACCEL_FRAME_XMM+112(%rsp), %xmm7
+    frame_registers load
     add $ACCEL_FRAME_SIZE, %rsp
     .cfi_adjust_cfa_offset -ACCEL_FRAME_SIZE
     test %r11, %r11
@@ -489,8 +433,8 @@ slow_common:
     .size slow_common, . - slow_common
 
 /*
- * ---- dlsym: the real one judges its caller by the return address (RTLD_NEXT, RTLD_DEFAULT), so a name
- * that is none of ours leaves here by a tail jump. ----
+ * ---- dlsym: the real one judges its caller by the return address (RTLD_NEXT, RTLD_DEFAULT), so a look-up of a name that is
+ * not ours leaves here by a tail jump. ----
  */
 
     .balign 16

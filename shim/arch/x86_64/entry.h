@@ -1,28 +1,28 @@
 /*
- * The entry points: what the assembler (entry_x86_64.S) and the C side share.
+ * The entry points: data that the assembler (entry.S, invoke.S) and the C side share.
  *
  * Every exported name is `jmp *slot`. Its slot leads to one of
- *   the original        when nothing can pay: registers and stack are as the caller left them
- *   the by-caller stub  the same where callers have different originals: by return address
- *   the gate            a size at or above accel_gate goes to the slow stub, else to `forward`
- *   the slow stub       saves the argument registers and asks accel_enter()
+ *   the original        if nothing can pay: registers and stack are as the caller left them
+ *   the by-caller stub  the same if callers have different originals: finds it by return address
+ *   the gate            jumps to the slow stub if a size is at or above accel_gate, else to `forward`
+ *   the slow stub       saves the argument registers and calls accel_enter()
  *
- * Bound entries are the same for function pointers handed out by dlsym(): a pool of identical stubs
- * whose routine and original are set when one is handed out.
+ * Bound entries are the same for function pointers that dlsym() hands out: a pool of identical stubs; the routine and the
+ * original of one are set when it is handed out.
  */
 #ifndef ACCEL_ENTRY_H
 #define ACCEL_ENTRY_H
 
 #define ACCEL_BOUND_ENTRIES 3072
 
-#define ACCEL_ENTRIES_MAX 8192 /* exported and bound together; below the 2^16 of a site's key */
+#define ACCEL_ENTRIES_MAX 8192 /* exported and bound; a site's key has 16 bits for the number */
 
 /* Code layout of a bound entry, in bytes. */
 #define ACCEL_BOUND_BLOCK 64
 #define ACCEL_BOUND_SLOW  16
 #define ACCEL_BOUND_GATE  32
 
-/* The distance of the exported entries' slow stubs, in bytes. */
+/* Bytes from one exported entry's slow stub to the next. */
 #define ACCEL_SLOW_SIZE 16
 
 /* struct accel_slots */
@@ -32,9 +32,9 @@
 #define ACCEL_SLOT_COMPARE 24
 #define ACCEL_SLOTS_SIZE   32
 
-/* The call-site table that the by-caller stubs read. A call's place is the upper ACCEL_SITE_BITS of
- * the 32-bit product of its return address and ACCEL_SITE_HASH, plus its entry's own offset, for many
- * entries may be called from one place; or the next. */
+/* The call-site table that the by-caller stubs read. A call's place is the upper ACCEL_SITE_BITS of the 32-bit product of its
+ * return address and ACCEL_SITE_HASH, plus an offset of its entry, because one return address may call many entries. A stub looks
+ * at this place and the next. */
 #define ACCEL_SITE_BITS          14
 #define ACCEL_SITE_HASH          0x9e3779b1 /* 2^32 / the golden ratio: sites at regular distances spread */
 #define ACCEL_SITE_OFFSETS       0x2000 /* a power of two */
@@ -62,10 +62,10 @@
 
 #    include "ops/passing.h"
 
-/* A bound entry's. Written under the resolver's lock, read by the stubs without one. */
+/* Of a bound entry. slots.c writes them under its lock; the stubs read them without one. */
 struct accel_slots {
-    _Atomic(void *) enter;   /* where the entry jumps */
-    _Atomic(void *) forward; /* the way to the original */
+    _Atomic(void *) enter;   /* target of the entry's jump */
+    _Atomic(void *) forward; /* the original */
     _Atomic(void *) slow;    /* its slow stub */
     _Atomic(void *) compare; /* the compare part of the routine's gate */
 };
@@ -74,9 +74,9 @@ struct accel_slots {
 struct accel_frame {
     uint64_t gpr[6]; /* rdi rsi rdx rcx r8 r9 */
     double xmm[8][2];
-    uint64_t rax; /* of a variadic function that is not BLAS: the number of vector registers */
+    uint64_t rax; /* if a function that is not BLAS is variadic: the number of vector registers */
     uint64_t unused[2];
-    uintptr_t ret; /* return address: who called */
+    uintptr_t ret; /* return address: the call site */
     uint64_t stack[];
 };
 
@@ -94,8 +94,8 @@ _Static_assert(offsetof(struct accel_slots, slow) == ACCEL_SLOT_SLOW, "slot layo
 _Static_assert(offsetof(struct accel_slots, compare) == ACCEL_SLOT_COMPARE, "slot layout");
 _Static_assert(sizeof(struct accel_slots) == ACCEL_SLOTS_SIZE, "slot layout");
 
-/* Exported entries, in the order of the routine table, then of the manglings: the same. `enter` leads to the slow stub from the
- * library's relocation on. */
+/* The same two slots for exported entries, in the order of the routine table, then of the manglings. `enter` leads to the slow
+ * stub as soon as the library is relocated. */
 extern _Atomic(void *) accel_slot_enter[], accel_slot_forward[];
 extern struct accel_slots accel_bound_slots[ACCEL_BOUND_ENTRIES];
 extern const char accel_blocks[];       /* code of the exported entries */
@@ -103,39 +103,39 @@ extern const char accel_slow_blocks[];  /* their slow stubs */
 extern const char accel_bound_blocks[]; /* code of the bound entries */
 extern const uint32_t accel_entry_count;
 
-/* Where an exported entry's parts are: offsets from accel_blocks. */
+/* The parts of an exported entry: offsets from accel_blocks. */
 extern const struct accel_code {
     uint32_t gate, compare, bycaller, bycaller_gate;
 } accel_code[];
 
-/* A power of two, or 0, or UINT64_MAX: a size at or above it goes to the slow stub; as unsigned, so that
- * negative sizes do, too. */
+/* A power of two, 0 or UINT64_MAX. A size at or above it goes to the slow stub. The comparison is unsigned, so negative sizes
+ * do, too. */
 extern _Atomic uint64_t accel_gate;
 
-/* key = return address + entry << ACCEL_SITE_ENTRY_SHIFT, 0 = free. A key is written after its
- * target and cleared before it; the stub reads the key, the target, and the key again. */
+/* key = return address + (entry << ACCEL_SITE_ENTRY_SHIFT); 0: free. A writer clears the key, writes the target, then the key;
+ * the stub reads the key, the target, and the key again. */
 extern _Atomic uint64_t accel_site_key[ACCEL_SITES];
 extern _Atomic(void *) accel_site_target[ACCEL_SITES];
 
-/* Where the tail jump of the dlsym hook goes. */
+/* The real dlsym, to which the exported one jumps. */
 extern _Atomic(void *) accel_real_dlsym;
 
-/* Called by the slow stubs: returns the address to jump to with everything as the caller left it,
- * or NULL when the call has been done: then its result is where accel_frame_return() puts it. */
+/* Called by the slow stubs. Returns the address to jump to, with registers and stack as the caller left them; NULL if the call
+ * has been done: then accel_frame_return() has put its result into the frame. */
 void *accel_enter(uint32_t entry, struct accel_frame *frame);
 
 struct accel_dlsym_answer {
-    uint64_t known; /* 0: jump to the real dlsym */
-    void *address;  /* the answer, or the name to look up */
+    uint64_t known; /* 0: the real dlsym answers */
+    void *address;  /* the answer, or the name that the real dlsym looks up */
 };
 
 /* Called by the exported dlsym. */
 struct accel_dlsym_answer accel_dlsym_hook(void *handle, const char *name, uintptr_t ret);
 
-/* Calls fn with these arguments (System V ABI); returns what it leaves in the registers for results. */
+/* Calls fn with these arguments (System V ABI); returns the registers that carry results. */
 struct accel_result accel_invoke(void *fn, const struct accel_passed *passed);
 
-/* Puts what a call returns where the slow stub loads the registers from. */
+/* Puts a call's result into the frame, from which the slow stub loads the registers. */
 static inline void accel_frame_return(struct accel_frame *frame, const struct accel_result *result)
 {
     frame->rax = result->rax;

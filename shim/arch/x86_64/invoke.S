@@ -1,6 +1,6 @@
 /*
- * struct accel_result accel_invoke(fn, passed): a call with argument registers and stack words given as data. System V ABI for
- * x86-64: rdi has the address of the result, which is kept in rbx.
+ * struct accel_result accel_invoke(fn, passed): see entry.h. In the System V ABI for x86-64, rdi has the address of the result;
+ * rbx keeps it during the call.
  */
 #include "entry.h"
 
@@ -35,14 +35,9 @@ accel_invoke:
 2:  mov %rsi, %r11
     mov ACCEL_PASSED_GPR(%rdx), %rax
     mov ACCEL_PASSED_XMM(%rdx), %rcx
-    movups 0(%rcx), %xmm0
-    movups 16(%rcx), %xmm1
-    movups 32(%rcx), %xmm2
-    movups 48(%rcx), %xmm3
-    movups 64(%rcx), %xmm4
-    movups 80(%rcx), %xmm5
-    movups 96(%rcx), %xmm6
-    movups 112(%rcx), %xmm7
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7
+    movups 16*\n(%rcx), %xmm\n
+    .endr
     mov 0(%rax), %rdi
     mov 8(%rax), %rsi
     mov 16(%rax), %rdx
