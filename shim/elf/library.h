@@ -1,6 +1,6 @@
 /*
- * The CPU library that a function lies in: what a calibration knows it by, how many threads it computes with, and calls
- * of its own. Thread-safe; takes the dynamic linker's locks.
+ * The CPU library that a function lies in: its name in a calibration, its number of threads, and calls of its routines.
+ * Thread-safe; takes the dynamic linker's locks.
  */
 #ifndef ACCEL_LIBRARY_H
 #define ACCEL_LIBRARY_H
@@ -8,11 +8,11 @@
 #include "dispatch/dispatch.h"
 #include "resolve.h"
 
-/* Never NULL: of a library that cannot be told, or where there is no memory, one with a single thread. What is returned
- * stays, also when the library is unloaded; then it is not to be asked, as the originals are not to be called. */
+/* Returns the library of a function. Never NULL: "unknown", with a single thread, if the library cannot be told or memory is
+ * short. The struct is never freed. Do not call its functions after the library is unloaded. */
 const struct dispatch_library *accel_library_at(const void *function);
 
-/* The same, kept in the original. */
+/* Returns the same for an original, which keeps the answer. */
 const struct dispatch_library *accel_library_of(const struct accel_original *original);
 
 #endif

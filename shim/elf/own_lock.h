@@ -1,7 +1,7 @@
 /*
- * The shim's locks, and signal handlers. A handler may call a name of BLAS for the first time while the thread that it has interrupted
- * holds one of these: waiting for it would be for ever. So it does without: what the lock guards is a store of what has been found, and is
- * found again. (Blocking signals instead would be a system call, which a sandbox may not have.) A thread holds one of them at a time.
+ * The shim's locks, which a signal handler does without. A handler may call a name of BLAS for the first time while the thread
+ * that it has interrupted holds one of these: it would wait for ever. The locks guard only caches: the handler looks things up
+ * again. (Blocking signals instead would need a system call, which a sandbox may forbid.) A thread holds one of them at a time.
  */
 #ifndef ACCEL_OWN_LOCK_H
 #define ACCEL_OWN_LOCK_H
@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/* false, and nothing to give back: the calling thread holds one already. */
+/* Returns false, and locks nothing, if the calling thread already holds one. */
 bool own_lock(pthread_mutex_t *lock);
 void own_unlock(pthread_mutex_t *lock);
 

@@ -1,6 +1,6 @@
 /*
- * What a CPU library says of itself: its file, the width of its integers, its threads. Nothing here allocates. Thread-safe.
- * Shared by the shim and the command-line tool, so that a calibration and a program know a library by the same name.
+ * A CPU library's own properties: its file, the width of its integers, its threads. The shim and the command-line tool share
+ * this, so that a calibration and a program know a library by the same name. Nothing here allocates. Thread-safe.
  */
 #ifndef ACCEL_PROVIDER_H
 #define ACCEL_PROVIDER_H
@@ -9,28 +9,28 @@
 
 enum { ACCEL_PROVIDER_NAME_BYTES = 200 };
 
-/* The name in a model file, such as "libopenblasp-r0.3.21.so 36384320": of the file that the path leads to, its base name (as
- * much as there is room for) and its size in bytes, 0 where it is not there. An empty path, as the dynamic linker has it for the
- * program: that. Keeps errno. */
+/* Writes the library's name in a calibration, such as "libopenblasp-r0.3.21.so 36384320": the base name (its first 150 bytes)
+ * and the size in bytes (0 if there is no file) of the file that the path leads to. An empty path is the program, as for the
+ * dynamic linker. Keeps errno. */
 void accel_provider_name(char name[ACCEL_PROVIDER_NAME_BYTES], const char *path);
 
-/* The bits of INTEGER, 32 or 64, of the library that defines an exported entry's function; 0 where it cannot be told, or where that is
- * no library of BLAS or LAPACK. */
+/* Returns the bits of INTEGER, 32 or 64, of the library that defines an exported entry's function; 0 if they cannot be told, or
+ * if it is no library of BLAS or LAPACK. */
 int accel_provider_width(uint32_t entry, void *function);
 
-/* A routine's Fortran function in a library, under whatever name it has it, and the bits of its INTEGER; own: not in what the library is
- * linked to. NULL: there is none, or only libaccel's. */
+/* Returns a routine's Fortran function in a library, under any of its names, and the bits of its INTEGER in *width; NULL if
+ * there is none, or only libaccel's. own: leaves out the libraries that it is linked to. */
 void *accel_provider_find(void *handle, bool own, const struct accel_routine *routine, int *width);
 
-/* How many threads a library computes with, and what sets that. */
+/* The functions that get and set a library's number of threads. NULL: it has none. */
 struct accel_thread_functions {
-    void *get, *set; /* NULL: it does not say */
+    void *get, *set;
 };
 
-/* Those of a library, and of what it is linked to. */
+/* Finds them in a library and in those that it is linked to. */
 struct accel_thread_functions accel_provider_threads(void *handle);
 
-/* What the first of them says, at least 1; NULL: 1. */
+/* Calls `get`: returns the number of threads, at least 1; 1 if `get` is NULL. */
 int accel_provider_thread_count(void *get);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The dynamic linker for libaccel's own use: the functions behind those that it stands in front of (hooks.c), and the objects that
- * addresses lie in. A look-up here is one by libaccel. All functions are thread-safe.
+ * The dynamic linker for libaccel's own use: the real functions behind those of hooks.c, and the objects that addresses lie in.
+ * The linker sees libaccel as the caller of these look-ups. All functions are thread-safe.
  */
 #ifndef ACCEL_REAL_LINKER_H
 #define ACCEL_REAL_LINKER_H
@@ -9,28 +9,30 @@
 
 struct link_map;
 
-/* Finds the real dlsym, once: accel_real_dlsym in entry.h. */
+/* Finds the real dlsym once and stores it in accel_real_dlsym (entry.h). */
 void accel_real_init(void);
 void *accel_real_lookup(void *handle, const char *symbol);
 int accel_real_dlclose(void *handle);
 
-/* The real dlerror; asking for it loses no message. */
+/* Calls the real dlerror. Finding it loses no message. */
 char *accel_real_dlerror(void);
 
-/* Whether the dynamic linker is mapping or unmapping objects now (r_debug, link.h). */
+/* Returns whether the dynamic linker is mapping or unmapping objects now (r_debug, link.h). */
 bool accel_real_maps(void);
 
-/* The object that an address lies in, NULL for none; libaccel's own; whether an address lies there. */
+/* Return the object that an address lies in (NULL: none); libaccel's own; whether an address lies in that. */
 const struct link_map *accel_object_of(const void *address);
 const struct link_map *accel_own_object(void);
 bool accel_is_own(const void *address);
 bool accel_is_in_our_namespace(const struct link_map *object);
 
-/* A handle of a loaded object, from inside its own namespace (dlmopen), where its name means it; to be closed by accel_real_dlclose().
- * NULL where there is none: the vdso's. The caller sees to it that the object stays, and calls linker_enter(). */
+/* Opens a loaded object again, by its name in its own namespace (dlmopen). Close the handle with accel_real_dlclose(). NULL if
+ * the name leads to another object or to none, such as the vdso's. Call it within linker_enter(); the object must stay
+ * meanwhile. */
 void *accel_real_handle(const struct link_map *object);
 
-/* What a symbol is in the scope of an object, or of one of our namespace by the linker's name for it; NULL: nothing, or ours. */
+/* Look a symbol up in the scope of an object, or of the object of our namespace that has this name. NULL if there is none, or
+ * only libaccel's. */
 void *accel_real_lookup_in(const struct link_map *object, const char *symbol);
 void *accel_real_lookup_named(const char *name, const char *symbol);
 

@@ -1,5 +1,5 @@
 /*
- * What the entries' stubs read: slots, gate and call-site table; filled here, under one lock.
+ * Fills the data that the entries' stubs read (slots, gate and call-site table), under one lock.
  */
 #ifndef ACCEL_SLOTS_H
 #define ACCEL_SLOTS_H
@@ -7,26 +7,26 @@
 #include "dispatch/dispatch.h"
 #include "resolve.h"
 
-/* The original for an entry (exported or bound) and a return address, from what is known; resolves
- * it on the first call of a caller. Ends the process with a message where there is none: there is
- * nothing to call, and without libaccel the dynamic linker would have ended it as well. */
+/* Returns the original for an entry (exported or bound) and a return address; resolves it on the first call of a caller. If
+ * there is none, ends the process with a message, as the dynamic linker would without libaccel: there is nothing to call. */
 const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret);
 
-/* The exported entry behind an entry number: a bound entry's own name. */
+/* Returns the exported entry of an entry number: for a bound entry, that of its name. */
 uint32_t accel_slots_exported(uint32_t entry);
 
-/* Whether calls of an entry go to that function, whoever calls; how often an original has been found so far. Thread-safe. */
+/* Return whether all callers of an entry have that function as their original; how often an original has been found so far.
+ * Thread-safe. */
 bool accel_slots_calls(uint32_t entry, const void *function);
 unsigned long long accel_slots_originals(void);
 
-/* Lets the entries follow what the dispatcher wants to see; cheap when nothing changed. */
+/* Sets the entries for the calls that the dispatcher wants to see now. Cheap if nothing has changed. */
 void accel_slots_follow(void);
 
-/* A function pointer for `function`, found by dlsym under an exported name: a bound entry, the same
- * for the same function. `function` itself when the pool is used up or memory is short. */
+/* Returns a bound entry for `function`, which dlsym has found under an exported name: the same entry for the same function.
+ * Returns `function` itself if it is not known to be BLAS, the pool is used up, or memory is short. */
 void *accel_slots_bind(uint32_t entry, void *function);
 
-/* Forgets what may have gone with an unloaded object. */
+/* Forgets all originals if an object has been unloaded since the last time. */
 void accel_slots_drop_if_unloaded(void);
 
 #endif
