@@ -1,7 +1,8 @@
 /*
- * The three functions of the dynamic linker that libaccel stands in front of: dlsym, because programs bind BLAS by look-up (ctypes,
- * JNI, plug-ins), dlclose, because what was found may go, and dlerror, because of what dlsym leaves for it; and the C library's
- * __cxa_atexit, because the handlers that CUDA's libraries register there must not run while a thread of ours is inside them.
+ * The functions that libaccel stands in front of, besides BLAS: dlsym, because programs look BLAS up (ctypes, JNI, plug-ins);
+ * dlclose, because an original may be unloaded; dlerror, because of the messages that dlsym leaves; and the C library's
+ * __cxa_atexit, because the handlers that CUDA's libraries register there must not run while a thread of ours is inside these
+ * libraries.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -13,11 +14,11 @@
 #include "real_linker.h"
 #include "slots.h"
 
-/* Behind a name that is nowhere but in libaccel: the real dlsym looks that up in the program's own way, does not find it, and
- * leaves the message that there would be without libaccel, with this behind the name; the dlerror below takes it away. */
+/* A suffix to a name that only libaccel has. The real dlsym looks the longer name up in the program's own way, does not find
+ * it, and leaves the message that there would be without libaccel, with this suffix; our dlerror removes the suffix. */
 #define UNKNOWN " (seen by libaccel)"
 
-/* The name for one such look-up, until the thread's next one. */
+/* The longer name, until the thread's next such look-up. */
 static _Thread_local char unknown_name[sizeof accel_names->symbol + sizeof UNKNOWN]
     __attribute__((tls_model("initial-exec")));
 
@@ -33,13 +34,13 @@ static struct accel_dlsym_answer find_nothing(const char *name)
     return look_up_really(unknown_name);
 }
 
-/* What a program would have found for an exported name without us. What comes before us in the global scope (the
- * program's own, another preload) is found by the real look-up. */
+/* Finds what a program would find for an exported name without us. The real look-up finds functions that come before us in the
+ * global scope (the program's own, another preload's). */
 static void *find_without_us(void *handle, uint32_t entry, uintptr_t ret)
 {
     const char *name = accel_names[entry].symbol;
     if (handle == RTLD_NEXT) {
-        /* The caller comes before us: what is between, then what is behind us. */
+        /* The caller comes before us: look between it and us, then behind us. */
         void *found = accel_resolve_between(name, ret);
         if (found)
             return found;
@@ -51,8 +52,7 @@ static void *find_without_us(void *handle, uint32_t entry, uintptr_t ret)
         if (handle != RTLD_DEFAULT)
             ret = 0; /* a handle of the global scope: the caller's own scope is no part of it */
     }
-    /* We come first in the global scope. A program that looks whether there is a BLAS at all must
-     * not find one in us. */
+    /* We come first in the global scope. A program that checks whether there is a BLAS at all must not find ours. */
     return accel_resolve_scopes(entry, ret);
 }
 
@@ -60,17 +60,17 @@ struct accel_dlsym_answer accel_dlsym_hook(void *handle, const char *name, uintp
 {
     accel_real_init();
     int entry = accel_name_find(name);
-    /* RTLD_NEXT is relative to the caller: behind us, the real dlsym's answer is never in us. */
+    /* RTLD_NEXT is relative to the caller: for a caller behind us, the real dlsym's answer is never in us. */
     if (entry < 0 || (handle == RTLD_NEXT && !accel_resolve_is_before_us(ret)))
         return look_up_really(name);
     void *found = find_without_us(handle, (uint32_t)entry, ret);
     if (!found)
         return find_nothing(name);
-    /* What comes before us is never reached through us, so the program gets it as it is. */
+    /* A function that comes before us is never reached through us: the program gets it as it is. */
     if (accel_resolve_is_before_us((uintptr_t)found + 1))
         return (struct accel_dlsym_answer){1, found};
     if (handle == RTLD_DEFAULT)
-        accel_keep((const void *)(ret - 1), found); /* as the real one does */
+        accel_keep((const void *)(ret - 1), found); /* as the real dlsym does */
     if (dispatch_is_on())
         found = accel_slots_bind((uint32_t)entry, found);
     return (struct accel_dlsym_answer){1, found};
@@ -94,17 +94,13 @@ __attribute__((visibility("default"))) char *dlerror(void)
     return message;
 }
 
-/* atexit(3) is it, too: that function is linked into each library. */
+/* atexit(3) calls this, too: it is linked into each library. */
 __attribute__((visibility("default"))) ending_register_function __cxa_atexit;
 
 int __cxa_atexit(void (*function)(void *), void *argument, void *object)
 {
     static _Atomic(void *) real;
-    void *found = atomic_load_explicit(&real, memory_order_acquire);
-    if (!found) {
-        found = accel_real_lookup(RTLD_NEXT, "__cxa_atexit");
-        atomic_store_explicit(&real, found, memory_order_release);
-    }
+    void *found = accel_real_next(&real, "__cxa_atexit");
     ending_register_function *next;
     memcpy(&next, &found, sizeof next);
     return ending_register(next, function, argument, object);

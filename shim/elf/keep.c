@@ -15,7 +15,7 @@
 #include "resolve.h"
 #include "slots.h"
 
-/* Each has a handle of its own, so that a library goes with the last object that needs it. */
+/* Each user has a handle of its own, so that a library goes with the last object that needs it. */
 struct kept {
     const ElfW(Dyn) * user, *provider;
     void *handle;
@@ -28,7 +28,7 @@ static size_t kept_count, kept_max;
 static unsigned long long unloads_seen;
 static _Atomic unsigned long long state_seen;
 
-/* Under the lock. */
+/* Call it under the lock. */
 static struct kept *find(const ElfW(Dyn) * user, const ElfW(Dyn) * provider)
 {
     for (size_t i = 0; i < kept_count; i++)
@@ -46,7 +46,7 @@ static bool is_kept(const ElfW(Dyn) * user, const ElfW(Dyn) * provider)
     return found;
 }
 
-/* Takes the handle, or returns false. */
+/* Takes the handle; returns false, and does not, if it is kept already or memory is short. */
 static bool remember(const struct kept *wanted)
 {
     bool added = false;
@@ -76,7 +76,7 @@ static void keep(const ElfW(Dyn) * user, const struct accel_object *provider)
     const struct kept wanted = {user, provider->dynamic,
                                 dlopen(provider->name, RTLD_NOLOAD | RTLD_LAZY)};
     const struct link_map *map = wanted.handle;
-    /* A second library of that name, in the place of one that is gone by now? */
+    /* By now, the name may lead to another library. */
     if (wanted.handle && (map->l_ld != provider->dynamic || !remember(&wanted)))
         accel_real_dlclose(wanted.handle);
     linker_leave();
@@ -98,10 +98,11 @@ void accel_keep(const void *user, const void *function)
         keep(from->l_ld, &provider);
 }
 
-/* ---- What is bound by name ---- */
+/* ---- Names to which objects are bound ---- */
 
+/* A set of exported entries: a bit each. */
 struct names {
-    uint64_t bits[(ACCEL_ENTRIES_MAX + 63) / 64]; /* by entry */
+    uint64_t bits[(ACCEL_ENTRIES_MAX + 63) / 64];
 };
 
 static void add(struct names *names, uint32_t entry)
@@ -128,14 +129,13 @@ static bool note_name(const char *name, int object, void *data)
     return false;
 }
 
-/* A library, and the names that the global scope has in it. */
+/* A library, and the names that the global scope finds in it. */
 struct provider {
     struct accel_object object;
-    struct names all;
-    struct names called; /* those that have been called */
+    struct names all, called;
 };
 
-/* An object that came before the library may not have been bound to it yet: then it must have called. */
+/* An object that was loaded before the library may be bound to it only by a call. */
 static bool is_bound(const char *name, int object, void *data)
 {
     const struct provider *provider = data;
@@ -144,8 +144,8 @@ static bool is_bound(const char *name, int object, void *data)
                              (uint32_t)entry);
 }
 
-/* The first library, among those that define any of the names, that may go; takes out the names that are its, and those that no
- * such library has. */
+/* Finds the first library that defines any of the names and may go; takes out of *names its names and those that no such library
+ * has. Returns false if there is no such library. */
 static bool next_provider(struct names *names, struct provider *provider)
 {
     const struct link_map *stays = NULL, *found_map = NULL;
@@ -161,7 +161,7 @@ static bool next_provider(struct names *names, struct provider *provider)
                 stays = map;
         }
         if (map && found_map && map != found_map)
-            continue; /* perhaps the next one's */
+            continue; /* of another library, which may come next */
         take_out(names, entry);
         if (map && map == found_map) {
             add(&provider->all, entry);
@@ -177,7 +177,7 @@ static bool is_ours(const char *name)
     return accel_name_find(name) >= 0;
 }
 
-/* The relocations of all objects, which are many, are looked at only where there is a library that may go. */
+/* Reads the relocations of all objects, which are many: call it only if there is a library that may go. */
 static void keep_all_bound(void)
 {
     struct names names = {{0}};
@@ -206,7 +206,7 @@ void accel_keep_bound(void)
     atomic_store_explicit(&state_seen, state, memory_order_release);
 }
 
-/* The handle of one whose object is gone, NULL for none. */
+/* Takes out one whose user is gone; returns its handle, NULL if there is none. */
 static void *next_unneeded(void)
 {
     for (size_t i = 0;; i++) {
@@ -241,15 +241,14 @@ void accel_keep_release(void)
     bool changed = unloads != unloads_seen;
     unloads_seen = unloads;
     own_unlock(&lock);
-    /* One that goes may have been the last that needed another. */
+    /* A library that goes may be the last user of another. */
     for (void *handle = changed ? next_unneeded() : NULL; handle; handle = next_unneeded())
         accel_real_dlclose(handle);
 }
 
-/* In the child of a fork. */
+/* In the child of a fork: another thread of the parent may have been in the middle of growing the array. The libraries stay. */
 static void forget_kept(void)
 {
-    /* The parent's other thread may have been about to move them: what is kept stays. */
     kept = NULL;
     kept_count = kept_max = 0;
 }

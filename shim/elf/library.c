@@ -19,7 +19,7 @@ struct library {
     char name[ACCEL_PROVIDER_NAME_BYTES];
     char *path; /* the dynamic linker's */
     Lmid_t space;
-    _Atomic(void *) threads;
+    _Atomic(void *) threads; /* the function that returns the number of threads; NULL: none */
     struct library *next;
 };
 
@@ -69,7 +69,7 @@ static bool run(const struct dispatch_library *base, const struct accel_call *ca
     return true;
 }
 
-/* Under the lock. */
+/* Call it under the lock. */
 static struct library *library_of(const struct link_map *object, Lmid_t space)
 {
     struct library *library = libraries;
@@ -101,17 +101,18 @@ const struct dispatch_library *accel_library_at(const void *function)
     /* The dynamic linker's locks before ours. */
     linker_enter();
     void *handle = accel_real_handle(object);
-    void *threads = handle ? accel_provider_threads(handle).get : NULL;
+    void *threads = NULL;
     Lmid_t space = LM_ID_BASE;
-    if (handle)
+    if (handle) {
+        threads = accel_provider_threads(handle).get;
         dlinfo(handle, RTLD_DI_LMID, &space);
-    if (handle)
         accel_real_dlclose(handle);
+    }
     linker_leave();
     dlerror();
     pthread_mutex_lock(&lock);
     struct library *library = library_of(object, space);
-    if (library) /* loaded anew, perhaps, and elsewhere */
+    if (library) /* it may have been loaded again, elsewhere */
         atomic_store_explicit(&library->threads, threads, memory_order_release);
     pthread_mutex_unlock(&lock);
     return library ? &library->base : &unknown;

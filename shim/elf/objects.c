@@ -15,12 +15,11 @@ static int iterate(int (*object)(struct dl_phdr_info *, size_t, void *), void *d
     return result;
 }
 
-/* ---- Counts: they come with every object, the first has them ---- */
+/* ---- Counts: dl_iterate_phdr() passes them with every object ---- */
 
 struct object_counts {
-    unsigned long long loads, unloads;
-    unsigned
-        objects; /* of our namespace; the others are of all of them (glibc 2.36, elf/dl-iteratephdr.c) */
+    unsigned long long loads, unloads; /* of all namespaces (glibc 2.36, elf/dl-iteratephdr.c) */
+    unsigned objects;                  /* of our namespace */
 };
 
 static void take_counts(struct object_counts *counts, const struct dl_phdr_info *info, size_t size)
@@ -49,7 +48,7 @@ unsigned long long accel_objects_loads(void)
 {
     static _Atomic unsigned long long last;
     struct object_counts counts = {0, 0, 0};
-    /* Asked in each call, which shall not wait for a program that forks again and again: the next one asks anew. */
+    /* Each call asks, and must not wait for a program that forks again and again: the next one asks anew. */
     if (!linker_enter_iteration_now())
         return atomic_load_explicit(&last, memory_order_relaxed);
     dl_iterate_phdr(first_object, &counts);
@@ -104,70 +103,85 @@ struct symbols {
     const uint32_t *gnu_hash, *hash;
 };
 
-/* glibc has the base added to the addresses, but not in the vdso's. */
-static const void *address(ElfW(Addr) base, ElfW(Addr) value)
+/* Returns the value of a dynamic tag, 0 if it is not there. */
+static ElfW(Addr) value_of(const ElfW(Dyn) * dynamic, ElfW(Sxword) tag)
 {
-    return (const void *)(value < base ? base + value : value);
+    for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++)
+        if (dynamic->d_tag == tag)
+            return dynamic->d_un.d_ptr;
+    return 0;
+}
+
+/* The same as an address. glibc adds the base to the values, except to the vdso's. */
+static const void *address_of(ElfW(Addr) base, const ElfW(Dyn) * dynamic, ElfW(Sxword) tag)
+{
+    const ElfW(Addr) value = value_of(dynamic, tag);
+    return (const void *)(value && value < base ? base + value : value);
 }
 
 static struct symbols symbols_of(ElfW(Addr) base, const ElfW(Dyn) * dynamic)
 {
-    struct symbols s = {NULL, NULL, NULL, NULL};
-    for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++) {
-        const void *at = address(base, dynamic->d_un.d_ptr);
-        switch (dynamic->d_tag) {
-        case DT_SYMTAB:
-            s.table = at;
-            break;
-        case DT_STRTAB:
-            s.names = at;
-            break;
-        case DT_GNU_HASH:
-            s.gnu_hash = at;
-            break;
-        case DT_HASH:
-            s.hash = at;
-            break;
-        default:
-            break;
-        }
-    }
-    return s;
+    return (struct symbols){.table = address_of(base, dynamic, DT_SYMTAB),
+                            .names = address_of(base, dynamic, DT_STRTAB),
+                            .gnu_hash = address_of(base, dynamic, DT_GNU_HASH),
+                            .hash = address_of(base, dynamic, DT_HASH)};
+}
+
+static bool is_defined_at(const struct symbols *s, uint32_t index)
+{
+    return s->table[index].st_shndx != SHN_UNDEF;
+}
+
+static const char *name_at(const struct symbols *s, uint32_t index)
+{
+    return s->names + s->table[index].st_name;
 }
 
 static bool is_defined(const struct symbols *s, uint32_t index, const char *symbol)
 {
-    const ElfW(Sym) *found = &s->table[index];
-    return found->st_shndx != SHN_UNDEF && strcmp(s->names + found->st_name, symbol) == 0;
+    return is_defined_at(s, index) && strcmp(name_at(s, index), symbol) == 0;
 }
 
-/* Both look-ups return the symbol's place in the table, STN_UNDEF where it is not defined there. Header: buckets, first symbol in
- * the table, words of the filter, its shift; filter, buckets, hashes. The lowest bit of a hash ends a bucket. */
+/* Header: buckets, first symbol in the table, words of the filter, its shift; then filter, buckets, hashes. The lowest bit of a
+ * hash ends a bucket. */
+struct gnu_hash {
+    uint32_t buckets, first, words, shift;
+    const ElfW(Addr) * filter;
+    const uint32_t *bucket, *hash;
+};
+
+static struct gnu_hash gnu_hash_of(const uint32_t *table)
+{
+    struct gnu_hash g = {table[0], table[1], table[2], table[3], NULL, NULL, NULL};
+    g.filter = (const ElfW(Addr) *)(const void *)(table + 4);
+    g.bucket = (const uint32_t *)(const void *)(g.filter + g.words);
+    g.hash = g.bucket + g.buckets;
+    return g;
+}
+
 static uint32_t in_gnu_hash(const struct symbols *s, const char *symbol)
 {
-    const uint32_t count = s->gnu_hash[0], first = s->gnu_hash[1], words = s->gnu_hash[2];
-    const ElfW(Addr) *filter = (const ElfW(Addr) *)(s->gnu_hash + 4);
-    const uint32_t *bucket = (const uint32_t *)(filter + words), *hashes = bucket + count;
-    const unsigned bits = 8 * sizeof *filter;
-    if (count == 0 || words == 0)
+    const struct gnu_hash g = gnu_hash_of(s->gnu_hash);
+    const unsigned bits = 8 * sizeof *g.filter;
+    if (g.buckets == 0 || g.words == 0)
         return STN_UNDEF;
     uint32_t h = 5381;
     for (const unsigned char *c = (const unsigned char *)symbol; *c; c++)
         h = h * 33 + *c;
-    ElfW(Addr) word = filter[(h / bits) % words];
-    if (!(word >> h % bits & word >> (h >> s->gnu_hash[3]) % bits & 1))
+    const ElfW(Addr) word = g.filter[(h / bits) % g.words];
+    if (!(word >> h % bits & word >> (h >> g.shift) % bits & 1))
         return STN_UNDEF;
-    uint32_t i = bucket[h % count];
-    if (i < first)
+    uint32_t i = g.bucket[h % g.buckets];
+    if (i < g.first)
         return STN_UNDEF;
     do {
-        if ((hashes[i - first] | 1) == (h | 1) && is_defined(s, i, symbol))
+        if ((g.hash[i - g.first] | 1) == (h | 1) && is_defined(s, i, symbol))
             return i;
-    } while (!(hashes[i++ - first] & 1));
+    } while (!(g.hash[i++ - g.first] & 1));
     return STN_UNDEF;
 }
 
-/* Header: buckets, symbols; buckets, the next in each bucket. */
+/* Header: buckets, symbols; then buckets, the next symbol of each in its bucket. */
 static uint32_t in_hash(const struct symbols *s, const char *symbol)
 {
     const uint32_t count = s->hash[0];
@@ -184,105 +198,56 @@ static uint32_t in_hash(const struct symbols *s, const char *symbol)
     return STN_UNDEF;
 }
 
+/* Returns the symbol's place in the table, STN_UNDEF if it is not defined there or no hash table could tell. */
+static uint32_t place_of(const struct symbols *s, const char *symbol)
+{
+    if (!s->table || !s->names)
+        return STN_UNDEF;
+    return s->gnu_hash ? in_gnu_hash(s, symbol) : s->hash ? in_hash(s, symbol) : STN_UNDEF;
+}
+
+/* Whether there are symbols, but no hash table that could tell them. */
+static bool is_without_hash(const struct symbols *s)
+{
+    return s->table && s->names && !s->gnu_hash && !s->hash;
+}
+
 bool accel_object_defines(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char *symbol)
 {
     const struct symbols s = symbols_of(base, dynamic);
-    if (!s.table || !s.names)
-        return false;
-    if (s.gnu_hash)
-        return in_gnu_hash(&s, symbol) != 0;
-    return !s.hash || in_hash(&s, symbol) != 0;
+    return is_without_hash(&s) || place_of(&s, symbol) != STN_UNDEF;
 }
 
-/* Whether is() is true of a name that the object defines, or that cannot be told: there is no hash table. The symbols of a GNU hash
- * table lie bucket by bucket; of the other one, the chains are as many as the symbols. */
+static bool gnu_hash_has(const struct symbols *s, bool (*is)(const char *name))
+{
+    const struct gnu_hash g = gnu_hash_of(s->gnu_hash);
+    for (uint32_t b = 0; b < g.buckets; b++) {
+        uint32_t i = g.bucket[b];
+        if (i < g.first)
+            continue;
+        do {
+            if (is_defined_at(s, i) && is(name_at(s, i)))
+                return true;
+        } while (!(g.hash[i++ - g.first] & 1));
+    }
+    return false;
+}
+
+/* Returns whether is() returns true for a name that the object defines, or no hash table could tell. The other hash table has
+ * as many chains as there are symbols. */
 static bool defines_such(const struct symbols *s, bool (*is)(const char *name))
 {
     if (!s->table || !s->names)
         return false;
-    if (!s->gnu_hash && !s->hash)
-        return true;
-    const uint32_t chains = s->gnu_hash ? 0 : s->hash[1];
-    for (uint32_t i = 1; i < chains; i++)
-        if (s->table[i].st_shndx != SHN_UNDEF && is(s->names + s->table[i].st_name))
+    if (s->gnu_hash)
+        return gnu_hash_has(s, is);
+    for (uint32_t i = 1; s->hash && i < s->hash[1]; i++)
+        if (is_defined_at(s, i) && is(name_at(s, i)))
             return true;
-    if (!s->gnu_hash)
-        return false;
-    const uint32_t count = s->gnu_hash[0], first = s->gnu_hash[1], words = s->gnu_hash[2];
-    const uint32_t *bucket =
-        (const uint32_t *)(const void *)((const ElfW(Addr) *)(const void *)(s->gnu_hash + 4) +
-                                         words);
-    const uint32_t *hashes = bucket + count;
-    for (uint32_t b = 0; b < count; b++) {
-        if (bucket[b] < first)
-            continue;
-        uint32_t i = bucket[b];
-        do {
-            if (s->table[i].st_shndx != SHN_UNDEF && is(s->names + s->table[i].st_name))
-                return true;
-        } while (!(hashes[i++ - first] & 1));
-    }
-    return false;
+    return !s->hash;
 }
 
-/* ---- Relocations: the names that an object has the dynamic linker look up ---- */
-
-struct relocations {
-    const ElfW(Rela) * first;
-    size_t bytes;
-};
-
-/* The table of data, without those at its begin that name no symbol, and that of functions. */
-static void relocations_of(ElfW(Addr) base, const ElfW(Dyn) * dynamic, struct relocations tables[2])
-{
-    size_t relative = 0;
-    tables[0] = tables[1] = (struct relocations){NULL, 0};
-    for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++) {
-        switch (dynamic->d_tag) {
-        case DT_RELA:
-            tables[0].first = address(base, dynamic->d_un.d_ptr);
-            break;
-        case DT_RELASZ:
-            tables[0].bytes = dynamic->d_un.d_val;
-            break;
-        case DT_RELACOUNT:
-            relative = dynamic->d_un.d_val;
-            break;
-        case DT_JMPREL:
-            tables[1].first = address(base, dynamic->d_un.d_ptr);
-            break;
-        case DT_PLTRELSZ:
-            tables[1].bytes = dynamic->d_un.d_val;
-            break;
-        default:
-            break;
-        }
-    }
-    if (relative * sizeof *tables[0].first > tables[0].bytes)
-        return;
-    tables[0].first += relative;
-    tables[0].bytes -= relative * sizeof *tables[0].first;
-}
-
-/* Calls see() for each name, until it returns true, which is then the answer. */
-static bool see_names(ElfW(Addr) base, const ElfW(Dyn) * dynamic,
-                      bool (*see)(const char *name, void *data), void *data)
-{
-    const struct symbols s = symbols_of(base, dynamic);
-    struct relocations tables[2];
-    relocations_of(base, dynamic, tables);
-    for (int t = 0; t < 2 && s.table && s.names; t++) {
-        const size_t count = tables[t].first ? tables[t].bytes / sizeof *tables[t].first : 0;
-        for (size_t i = 0; i < count; i++) {
-            const size_t symbol = ELF64_R_SYM(tables[t].first[i].r_info);
-            if (symbol != STN_UNDEF && see(s.names + s.table[symbol].st_name, data))
-                return true;
-        }
-    }
-    return false;
-}
-
-/* ---- The list ---- */
+/* ---- Objects that define names ---- */
 
 struct search {
     const char *symbol;
@@ -290,7 +255,6 @@ struct search {
     struct accel_objects *objects;
 };
 
-/* Under the linker's lock: the object stays. */
 static int collect(struct dl_phdr_info *info, size_t size, void *data)
 {
     struct search *search = data;
@@ -316,33 +280,44 @@ void accel_objects_defining(const char *symbol, int first, struct accel_objects 
     iterate(collect, &search);
 }
 
-struct definitions {
-    bool (*is)(const char *name);
+struct question {
+    bool (*is)(const char *text);
     unsigned first, seen;
 };
 
 static int look_at_definitions(struct dl_phdr_info *info, size_t size, void *data)
 {
-    struct definitions *definitions = data;
+    struct question *question = data;
     (void)size;
-    if (definitions->seen++ < definitions->first)
+    if (question->seen++ < question->first)
         return 0;
     const struct symbols s = symbols_of(info->dlpi_addr, dynamic_of(info));
-    return defines_such(&s, definitions->is);
+    return defines_such(&s, question->is);
 }
 
 bool accel_objects_define(bool (*is)(const char *name), unsigned first)
 {
-    struct definitions definitions = {is, first, 0};
-    int found = iterate(look_at_definitions, &definitions);
-    return found != 0;
+    struct question question = {is, first, 0};
+    return iterate(look_at_definitions, &question) != 0;
+}
+
+static int look_at_path(struct dl_phdr_info *info, size_t size, void *data)
+{
+    const struct question *question = data;
+    (void)size;
+    return question->is(info->dlpi_name);
+}
+
+bool accel_objects_any(bool (*is)(const char *path))
+{
+    struct question question = {is, 0, 0};
+    return iterate(look_at_path, &question) != 0;
 }
 
 /* ---- One object ---- */
 
 struct place {
     uintptr_t address;
-    const ElfW(Dyn) * dynamic;
     struct accel_object *object;
     int seen;
 };
@@ -377,25 +352,21 @@ static int at_place(struct dl_phdr_info *info, size_t size, void *data)
 bool accel_objects_at(const void *address, struct accel_object *object)
 {
     struct place place = {.address = (uintptr_t)address, .object = object};
-    int found = iterate(at_place, &place);
-    return found > 0;
+    return iterate(at_place, &place) > 0;
 }
 
 static int has_dynamic(struct dl_phdr_info *info, size_t size, void *data)
 {
-    const struct place *place = data;
     (void)size;
-    return dynamic_of(info) == place->dynamic;
+    return dynamic_of(info) == data;
 }
 
 bool accel_objects_has(const ElfW(Dyn) * dynamic)
 {
-    struct place place = {.dynamic = dynamic};
-    int found = iterate(has_dynamic, &place);
-    return found != 0;
+    return iterate(has_dynamic, (void *)(uintptr_t)dynamic) != 0;
 }
 
-/* ---- Objects that use names ---- */
+/* ---- Objects whose relocations name symbols ---- */
 
 struct use {
     bool (*see)(const char *name, int object, void *data);
@@ -404,31 +375,38 @@ struct use {
     int seen;
 };
 
-struct object_use {
-    const struct use *use;
-    int number;
-};
-
-static bool see_name(const char *name, void *data)
+/* Calls see() for the names in an object's relocations, of data and of functions, until it returns true. */
+static bool sees_a_name(const struct use *use, ElfW(Addr) base, const ElfW(Dyn) * dynamic,
+                        int number)
 {
-    const struct object_use *object = data;
-    return object->use->see(name, object->number, object->use->data);
+    static const ElfW(Sxword) tables[2][2] = {{DT_RELA, DT_RELASZ}, {DT_JMPREL, DT_PLTRELSZ}};
+    const struct symbols s = symbols_of(base, dynamic);
+    for (int t = 0; t < 2 && s.table && s.names; t++) {
+        const ElfW(Rela) *table = address_of(base, dynamic, tables[t][0]);
+        const size_t count = table ? value_of(dynamic, tables[t][1]) / sizeof *table : 0;
+        /* Those at the begin of the first table name no symbol. */
+        for (size_t i = t == 0 ? value_of(dynamic, DT_RELACOUNT) : 0; i < count; i++) {
+            const uint32_t symbol = ELF64_R_SYM(table[i].r_info);
+            if (symbol != STN_UNDEF && use->see(name_at(&s, symbol), number, use->data))
+                return true;
+        }
+    }
+    return false;
 }
 
 static int collect_user(struct dl_phdr_info *info, size_t size, void *data)
 {
     struct use *use = data;
     struct accel_users *users = use->users;
-    const struct object_use object = {use, use->seen++};
-    (void)size;
+    const int number = use->seen++;
     const ElfW(Dyn) *dynamic = dynamic_of(info);
-    if (object.number < users->next ||
-        !see_names(info->dlpi_addr, dynamic, see_name, (void *)(uintptr_t)&object))
+    (void)size;
+    if (number < users->next || !sees_a_name(use, info->dlpi_addr, dynamic, number))
         return 0;
     if (users->count == sizeof users->dynamic / sizeof *users->dynamic)
         return 1;
     users->dynamic[users->count++] = dynamic;
-    users->next = object.number + 1;
+    users->next = number + 1;
     return 0;
 }
 
@@ -440,7 +418,7 @@ void accel_objects_using(bool (*see)(const char *name, int object, void *data), 
     iterate(collect_user, &use);
 }
 
-/* ---- A function of the libraries behind ours ---- */
+/* ---- A function of the objects behind one ---- */
 
 struct function {
     const char *name;
@@ -457,11 +435,9 @@ static int function_of(struct dl_phdr_info *info, size_t size, void *data)
     (void)size;
     if (dynamic == function->after)
         function->passed = true;
-    if (dynamic == function->after || !function->passed || !s.table || !s.names)
+    if (dynamic == function->after || !function->passed)
         return 0;
-    const uint32_t i = s.gnu_hash ? in_gnu_hash(&s, function->name)
-                       : s.hash   ? in_hash(&s, function->name)
-                                  : STN_UNDEF;
+    const uint32_t i = place_of(&s, function->name);
     if (i == STN_UNDEF || ELF64_ST_TYPE(s.table[i].st_info) != STT_FUNC)
         return 0;
     function->found = (const void *)(info->dlpi_addr + s.table[i].st_value);
@@ -473,22 +449,4 @@ const void *accel_objects_function(const char *name, const ElfW(Dyn) * after)
     struct function function = {name, after, NULL, false};
     iterate(function_of, &function);
     return function.found;
-}
-
-struct question {
-    bool (*is)(const char *path);
-};
-
-static int answer(struct dl_phdr_info *info, size_t size, void *data)
-{
-    const struct question *question = data;
-    (void)size;
-    return question->is(info->dlpi_name);
-}
-
-bool accel_objects_any(bool (*is)(const char *path))
-{
-    struct question question = {is};
-    int found = iterate(answer, &question);
-    return found != 0;
 }

@@ -32,12 +32,11 @@ void accel_provider_name(char name[ACCEL_PROVIDER_NAME_BYTES], const char *path)
 
 /* ---- The width of INTEGER ---- */
 
-/* isamax of three elements, with a size whose lower half is 3 and which is negative as 64 bits:
- * an LP64 provider finds the third, an ILP64 one sees n < 0 and returns 0.
- * After libblastrampoline, src/autodetection.c. */
+/* A size for isamax of three elements: its lower half is 3, and it is negative as 64 bits. An LP64 provider finds the third
+ * element; an ILP64 one sees n < 0 and returns 0. After libblastrampoline, src/autodetection.c. */
 static const int64_t probe_n = (int64_t)0xffffffff00000003;
 
-/* 0: it answers as neither. */
+/* Returns 32 or 64, 0 for any other answer. */
 static int width_of_isamax(void *isamax, enum accel_abi abi)
 {
     static const float x[3] = {1, 2, 3};
@@ -57,7 +56,7 @@ static int width_of_isamax(void *isamax, enum accel_abi abi)
     return index == third ? 32 : index == 0 ? 64 : 0;
 }
 
-/* A library may have functions of its own, with other arguments, under a name or two of these: what has few is not taken for BLAS. */
+/* A library that has fewer of the names is not BLAS: its functions may have other arguments. */
 enum { NAMES_OF_A_LIBRARY = 8 };
 
 static bool is_library_of(const struct link_map *object, uint32_t entry)
@@ -69,8 +68,8 @@ static bool is_library_of(const struct link_map *object, uint32_t entry)
     return names == NAMES_OF_A_LIBRARY;
 }
 
-/* As the names in other manglings say that the library has: scipy-openblas 0.3.31 has its batches under plain
- * names alone. */
+/* Returns the width that the library's names in other manglings imply, else 0: scipy-openblas 0.3.31 has only plain names for its
+ * batches. */
 static int width_of_others(const struct link_map *object)
 {
     for (uint32_t i = 0; i < accel_mangling_count; i++) {
@@ -87,11 +86,11 @@ static int probed_width(const struct accel_mangling *mangling, const struct link
     void *isamax = accel_real_lookup_in(object, mangling->probe);
     if (isamax)
         return width_of_isamax(isamax, mangling->abi);
-    /* A library that has only part of BLAS: the Fortran name, then the one that it would call. */
+    /* A library that has only part of BLAS: try its Fortran name, then that of the library that it would call. */
     isamax = accel_real_lookup_in(object, "isamax_");
     if (!isamax) {
         int width = width_of_others(object);
-        /* Another namespace's libraries call none of ours. */
+        /* Libraries of another namespace call none of ours. */
         if (width || !accel_is_in_our_namespace(object))
             return width;
         isamax = accel_real_lookup(RTLD_NEXT, "isamax_");
@@ -100,15 +99,14 @@ static int probed_width(const struct accel_mangling *mangling, const struct link
     return isamax && !accel_is_own(isamax) ? width_of_isamax(isamax, ACCEL_ABI_FORTRAN) : 0;
 }
 
-/*
- * What was found of the last few libraries: a look-up in one that came in as another's dependency takes the linker some
- * hundred microseconds, and each of its names would need it. What a name was probed by is the same for all of an interface.
- */
+/* The widths of the last few libraries. In a library that came in as another's dependency, a look-up takes some hundred
+ * microseconds, and each name would need one. All names of an interface have the same probe. */
 static struct {
     const struct link_map *object;
     const char *probe;
-    unsigned long long unloads; /* at that time: after one, the place may be another object's */
-    int width;                  /* never 0: a library that comes later may tell */
+    unsigned long long
+        unloads; /* at that time: after another one, the pointer may be another object's */
+    int width;   /* never 0: a library that comes later may still tell */
 } known[16];
 static unsigned known_next;
 static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -163,7 +161,7 @@ void *accel_provider_find(void *handle, bool own, const struct accel_routine *ro
         const struct accel_mangling *mangling = accel_name_mangling(i);
         if (mangling->abi != ACCEL_ABI_FORTRAN)
             continue;
-        /* A name unlike the library's others: sgemm_batch_ beside scipy_sgemm_64_ in OpenBLAS 0.3.31, which fails there. */
+        /* A name unlike the library's others, such as sgemm_batch_ beside scipy_sgemm_64_ in OpenBLAS 0.3.31, which fails. */
         if (!mangling->width && !accel_real_lookup(handle, mangling->probe))
             continue;
         void *function = accel_real_lookup(handle, accel_names[i].symbol);
@@ -179,10 +177,9 @@ void *accel_provider_find(void *handle, bool own, const struct accel_routine *ro
 
 /* ---- Threads ---- */
 
-/* In the order in which they are looked for: a library's own ones first, then what OpenMP says, where it is built on that. The first
- * return an integer of 32 bits, or one of 64 whose lower half is it; the others take such a one.
- * Sources: OpenBLAS's cblas.h with its prefixes and suffixes, oneMKL's reference, BLIS's documentation of multithreading,
- * flexiblas_api.h, OpenMP. */
+/* In the order of the look-ups: first a library's own functions, then OpenMP's. get returns, and set takes, an int, or an int64
+ * whose lower half is it. Sources: OpenBLAS's cblas.h with its prefixes and suffixes, oneMKL's reference, BLIS's documentation
+ * of multithreading, flexiblas_api.h, OpenMP. */
 static const struct {
     const char *get, *set;
 } thread_names[] = {
@@ -213,5 +210,5 @@ int accel_provider_thread_count(void *get)
     int (*function)(void);
     memcpy(&function, &get, sizeof function);
     int threads = function ? function() : 1;
-    return threads > 0 ? threads : 1; /* BLIS says -1 where nothing is set */
+    return threads > 0 ? threads : 1; /* BLIS returns -1 if nothing is set */
 }

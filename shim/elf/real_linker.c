@@ -12,7 +12,7 @@
 
 _Atomic(void *) accel_real_dlsym;
 
-/* The linker's own r_debug: a program may have a copy of it, which is not kept. */
+/* The linker's own r_debug: a program's copy of it, if there is one, is not up to date. */
 static _Atomic(const struct r_debug *) linker_state;
 
 /* RTLD_NEXT and dlsym's own version: glibc moved dlsym into libc.so.6 as GLIBC_2.34; before that it
@@ -21,8 +21,7 @@ static const char *const dlsym_versions[] = {"GLIBC_2.34", "GLIBC_2.2.5"};
 
 typedef void *(*dlsym_function)(void *, const char *);
 
-/* glibc 2.35 and later: _dl_find_object, NULL where it is not there. dladdr looks for the symbol as well, through all of a
- * library's: 0.15 ms in OpenBLAS. */
+/* _dl_find_object of glibc 2.35 and later, else NULL. dladdr also searches all of a library's symbols: 0.15 ms in OpenBLAS. */
 static _Atomic(void *) find_object;
 
 static struct link_map *found_object(const void *address)
@@ -43,11 +42,7 @@ const struct link_map *accel_object_of(const void *address)
 {
     Dl_info info;
     struct link_map *map = found_object(address);
-    if (map)
-        return map;
-    if (!dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP))
-        return NULL;
-    return map;
+    return map || dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
 }
 
 const struct link_map *accel_own_object(void)
@@ -93,19 +88,25 @@ void *accel_real_lookup(void *handle, const char *name)
     dlsym_function lookup;
     memcpy(&lookup, &real, sizeof lookup);
     void *found = lookup(handle, name);
-    /* Not merely `return lookup(...)`: as a tail jump it would be our caller that asks. */
+    /* `return lookup(...)` may become a tail jump: then the look-up would be our caller's. */
     __asm__ volatile("" : "+r"(found));
     return found;
+}
+
+void *accel_real_next(_Atomic(void *) *known, const char *name)
+{
+    void *function = atomic_load_explicit(known, memory_order_acquire);
+    if (!function) {
+        function = accel_real_lookup(RTLD_NEXT, name);
+        atomic_store_explicit(known, function, memory_order_release);
+    }
+    return function;
 }
 
 int accel_real_dlclose(void *handle)
 {
     static _Atomic(void *) real;
-    void *function = atomic_load_explicit(&real, memory_order_acquire);
-    if (!function) {
-        function = accel_real_lookup(RTLD_NEXT, "dlclose");
-        atomic_store_explicit(&real, function, memory_order_release);
-    }
+    void *function = accel_real_next(&real, "dlclose");
     int (*close_function)(void *);
     memcpy(&close_function, &function, sizeof close_function);
     ending_before_close();
@@ -127,7 +128,7 @@ char *accel_real_dlerror(void)
     return error_function ? error_function() : NULL;
 }
 
-/* The namespace of an object (dlmopen), LM_ID_NEWLM where it cannot be told. */
+/* Returns the namespace of an object (dlmopen), LM_ID_NEWLM if it cannot be told. */
 static Lmid_t namespace_of(const struct link_map *object)
 {
     Lmid_t space = LM_ID_NEWLM;
@@ -156,7 +157,7 @@ void *accel_real_handle(const struct link_map *object)
     return handle;
 }
 
-/* Under linker_enter(). Closes the handle; NULL is none. */
+/* Looks up, and closes the handle (NULL: none). Call it within linker_enter(). */
 static void *lookup_by(void *handle, const char *name)
 {
     if (!handle)

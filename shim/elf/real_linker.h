@@ -14,6 +14,9 @@ void accel_real_init(void);
 void *accel_real_lookup(void *handle, const char *symbol);
 int accel_real_dlclose(void *handle);
 
+/* Returns the function of that name behind libaccel; looks it up once and stores it in *known. */
+void *accel_real_next(_Atomic(void *) *known, const char *name);
+
 /* Calls the real dlerror. Finding it loses no message. */
 char *accel_real_dlerror(void);
 

@@ -16,7 +16,7 @@
 #include "provider.h"
 #include "real_linker.h"
 
-/* What an operation of another library asks its provider for. */
+/* Finds a function for an operation of another library: in the provider's own object. */
 static void *symbol_of(const struct accel_provider *provider, const char *name)
 {
     const struct link_map *object = accel_object_of(provider->function);
@@ -31,8 +31,7 @@ static bool is_accepted(uint32_t entry, void *function)
     return op->accepts && op->accepts(&provider);
 }
 
-/* Where memory has run out, a call still needs its original. These are never given back, and one that is there already
- * serves again. */
+/* For when memory has run out: a call still needs its original. These are never freed; an equal one serves again. */
 #define RESERVE 512
 static struct accel_original reserve[RESERVE];
 static int reserved;
@@ -90,17 +89,16 @@ const struct accel_original *accel_resolve_known(uint32_t entry, void *function)
 
 static void *from_caller_scope(const char *name, uintptr_t ret)
 {
-    /* The byte before the return address is in the call instruction, the one at it may not be in
-     * the same function, nor in any. */
+    /* The byte before the return address is in the call instruction; the byte at it may lie in another function or in none. */
     const struct link_map *caller = accel_object_of((const void *)(ret - 1));
-    /* Code of another namespace is not bound to us: it has a pointer that one of ours handed out. */
+    /* Code of another namespace is not bound to us: it calls a pointer that code of our namespace has handed out. */
     if (!caller || caller == accel_own_object() || !accel_is_in_our_namespace(caller))
         return NULL;
     return accel_real_lookup_in(caller, name);
 }
 
-/* The first provider of the name among the loaded objects, and *wide: the first ILP64 one where
- * both widths are there, else NULL. */
+/* Returns the first provider of the name among the loaded objects: LP64, else ILP64, else of unknown width; in *wide the first
+ * ILP64 one if there are both widths, else NULL. */
 static void *from_loaded_objects(uint32_t entry, void **wide)
 {
     struct accel_objects objects = {.next = 0};
@@ -137,7 +135,7 @@ static void *from_extra_libraries(const char *name)
             linker_leave();
             void *found = handle ? accel_real_lookup(handle, name) : NULL;
             if (found && !accel_is_own(found))
-                return found; /* stays loaded: it is in use from now on */
+                return found; /* in use from now on: it stays loaded */
             if (handle)
                 accel_real_dlclose(handle);
             else if (!atomic_exchange(&said, true))
@@ -184,25 +182,22 @@ void *accel_resolve_between(const char *name, uintptr_t ret)
 const struct accel_original *accel_resolve(uint32_t entry, uintptr_t ret)
 {
     const char *name = accel_names[entry].symbol;
-    bool global = false;
-    void *wide = NULL;
-    void *found = from_global_scope(name);
-    if (found) {
-        global = true;
+    void *wide = NULL, *found = from_global_scope(name);
+    const bool global = found != NULL;
+    if (global)
         accel_keep((const void *)(ret - 1), found);
-    } else if (!(found = from_caller_scope(name, ret))) {
+    else
+        found = from_caller_scope(name, ret);
+    if (!found)
         found = from_loaded_objects(entry, &wide);
-        if (!found || wide) {
-            void *extra = from_extra_libraries(name);
-            if (extra) {
-                found = extra;
-                wide = NULL;
-            }
-        }
+    void *extra = found && !wide ? NULL : from_extra_libraries(name);
+    if (extra) {
+        found = extra;
+        wide = NULL;
     }
     const struct accel_original *ilp64 = wide ? make_original(entry, wide, false, NULL) : NULL;
     const struct accel_original *original =
         found ? make_original(entry, found, global, ilp64) : NULL;
-    dlerror(); /* what our look-ups have left there is not for the program */
+    dlerror(); /* drops our look-ups' messages */
     return original;
 }

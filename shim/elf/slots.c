@@ -17,14 +17,13 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(lock);
 
-/* Exported entries: whether one has been called, and its original where that is the same for all
- * callers. */
+/* Exported entries: whether one has been called, and its original if that is the same for all callers. */
 static bool resolved[ACCEL_ENTRIES_MAX];
 static _Atomic(const struct accel_original *) global_original[ACCEL_ENTRIES_MAX];
 
-/* Beside the site table: the same places, for the slow path. */
+/* For the slow path: the originals at the same places as in the site table. */
 static _Atomic(const struct accel_original *) site_original[ACCEL_SITES];
-static bool regret_used;
+static bool sites_used;
 
 static struct {
     uint32_t exported;
@@ -34,7 +33,7 @@ static struct {
 static int bound_used;
 static bool bound_full_said;
 
-/* Objects that have called: (object, entry) -> original; saves look-ups for further call sites. */
+/* An object that has called: saves look-ups for its further call sites. */
 struct caller {
     const void *object;
     uint32_t entry;
@@ -43,7 +42,7 @@ struct caller {
 static struct caller *caller;
 static size_t callers, callers_max;
 
-/* What the slots were last set for; UNSET when an entry has come in since. */
+/* attention_key() for which the slots are set; UNSET if an entry has come in since. */
 #define UNSET UINT64_MAX
 static _Atomic uint64_t published = UNSET;
 static unsigned long long unloads_seen;
@@ -121,17 +120,15 @@ static void site_set(uint32_t at, uint64_t key, const struct accel_original *ori
 static void site_insert(uint64_t key, const struct accel_original *original)
 {
     uint32_t at = site_place(key);
-    regret_used = true;
+    sites_used = true;
     for (int i = 0; i < PROBES; i++, at = next_place(at)) {
         uint64_t there = atomic_load_explicit(&accel_site_key[at], memory_order_relaxed);
-        if (there == key)
-            return;
-        if (!there) {
+        if (!there)
             site_set(at, key, original);
+        if (!there || there == key)
             return;
-        }
     }
-    /* All taken: the first one gives way. A stub that is reading it sees the key change. */
+    /* All are taken: the first one gives way. A stub that is reading it sees that the key changes. */
     site_set(site_place(key), key, original);
 }
 
@@ -142,7 +139,6 @@ static uint64_t attention_key(struct dispatch_attention attention)
     return (uint64_t)attention.level << 56 | (attention.gate & ((1ull << 56) - 1));
 }
 
-/* Sets where an entry jumps. */
 static void set_slot(_Atomic(void *) *enter, _Atomic(void *) *original, void *forward, void *gate,
                      void *slow, enum dispatch_level level)
 {
@@ -151,13 +147,7 @@ static void set_slot(_Atomic(void *) *enter, _Atomic(void *) *original, void *fo
     atomic_store_explicit(enter, to, memory_order_release);
 }
 
-/* A name that is not BLAS here is nothing to us, unless a log shall show that. */
-static bool is_logged(enum dispatch_level level)
-{
-    return level == DISPATCH_SEE_ALL;
-}
-
-/* What Level 2 gains by it is not in its size. */
+/* The gain of a routine that only moves data does not depend on its size. */
 static enum dispatch_level level_for(uint32_t exported, enum dispatch_level level)
 {
     bool by_place = accel_only_moves(accel_name_routine(exported));
@@ -170,9 +160,10 @@ static void publish_exported(uint32_t entry, enum dispatch_level level)
     const struct accel_original *global =
         atomic_load_explicit(&global_original[entry], memory_order_relaxed);
     const struct accel_code *at = &accel_code[entry];
-    if (global && !global->ours)
-        level = is_logged(level) ? DISPATCH_SEE_ALL : DISPATCH_SEE_NOTHING;
-    /* A gate reads the arguments: behind the look-up where only that tells that they are BLAS's. */
+    /* A name that is not BLAS here matters only to a log, which sees all. */
+    if (global && !global->ours && level != DISPATCH_SEE_ALL)
+        level = DISPATCH_SEE_NOTHING;
+    /* A gate reads the arguments: if only the look-up tells that they are BLAS's, the gate comes after it. */
     set_slot(&accel_slot_enter[entry], &accel_slot_forward[entry],
              global ? global->function : code(at->bycaller),
              code(global ? at->gate : at->bycaller_gate), slow_code(entry), level);
@@ -227,11 +218,11 @@ void accel_slots_drop_if_unloaded(void)
             atomic_store_explicit(&accel_slot_enter[i], slow_code(i), memory_order_release);
             atomic_store_explicit(&global_original[i], NULL, memory_order_release);
         }
-        for (int i = 0; regret_used && i < ACCEL_SITES; i++) {
+        for (int i = 0; sites_used && i < ACCEL_SITES; i++) {
             atomic_store_explicit(&accel_site_key[i], 0, memory_order_release);
             atomic_store_explicit(&site_original[i], NULL, memory_order_release);
         }
-        regret_used = false;
+        sites_used = false;
         callers = 0;
     }
     own_unlock(&lock);
@@ -249,7 +240,7 @@ static const struct accel_original *known_caller(const void *object, uint32_t en
     return original;
 }
 
-/* Under the lock. Without memory, it is looked up again. */
+/* Call it under the lock. If memory is short, the next call site looks the original up again. */
 static void remember_caller(const void *object, uint32_t entry,
                             const struct accel_original *original)
 {
@@ -296,8 +287,8 @@ const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret)
     if (original)
         return original;
 
-    /* Not under our lock: the look-ups take the dynamic linker's, and a constructor that runs under
-     * that one may be on its way to ours. */
+    /* Without our lock: the look-ups take the dynamic linker's lock, and a constructor that runs under that lock may wait for
+     * ours. */
     const void *object = accel_object_of((const void *)(ret - 1));
     original = known_caller(object, entry);
     bool known = original != NULL;
@@ -308,11 +299,11 @@ const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret)
     if (!original)
         no_original(entry);
     if (!own_lock(&lock))
-        return original; /* for this call alone */
+        return original; /* not stored */
     if (original->global && !resolved[entry]) {
         atomic_store_explicit(&global_original[entry], original, memory_order_release);
     } else {
-        /* Where both widths are there, every call is looked at. And a gate behind the look-up must find BLAS. */
+        /* If there is a wide original, every call is looked at. A gate behind the look-up must find BLAS. */
         if (!original->wide && original->ours)
             site_insert(key, original);
         if (!known && object)
@@ -327,7 +318,7 @@ const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret)
     return original;
 }
 
-/* The place of a bound function, bound_used where it has none. Under the lock. */
+/* Returns the place of a bound function, bound_used if it has none. Call it under the lock. */
 static int bound_place(uint32_t entry, const void *function)
 {
     int at = 0;
@@ -352,7 +343,7 @@ void *accel_slots_bind(uint32_t entry, void *function)
     const struct accel_original *original = accel_resolve_known(entry, function);
     if (!original || !original->ours) {
         accel_original_free(original);
-        return function; /* not known to be BLAS: the program gets what it asked for */
+        return function;
     }
     void *pointer = function;
     if (!own_lock(&lock)) {
@@ -366,21 +357,21 @@ void *accel_slots_bind(uint32_t entry, void *function)
         bound[at].unloads = unloads;
         atomic_store_explicit(&bound[at].original, original, memory_order_release);
         if (at == bound_used) {
-            publish_bound((uint32_t)at, DISPATCH_SEE_ALL); /* until a call has settled the level */
+            publish_bound((uint32_t)at, DISPATCH_SEE_ALL); /* until accel_slots_follow() */
             bound_used++;
         }
         atomic_store_explicit(&published, UNSET, memory_order_release);
         pointer = bound_code((uint32_t)at, 0);
     } else if (!bound_full_said) {
         bound_full_said = true;
-        accel_say("dlsym has handed out %d functions; further ones are not seen by libaccel",
+        accel_say("dlsym has handed out %d functions; libaccel does not see calls of further ones",
                   ACCEL_BOUND_ENTRIES);
     }
     own_unlock(&lock);
     return pointer;
 }
 
-/* In the child of a fork: the parent's other thread may have been about to move them. */
+/* In the child of a fork: another thread of the parent may have been in the middle of growing the array. */
 static void forget_callers(void)
 {
     caller = NULL;
