@@ -1,10 +1,10 @@
 # libaccel. See README.md; `make help` lists the targets.
 #
-# CUDA is needed for its headers alone: it is opened at run time.
+# The build needs only CUDA's headers: libaccel opens the libraries at run time.
 
 BUILD     ?= build
 VERSION   := $(file <VERSION)
-# Where make install puts things, below DESTDIR, by the names of GNU's standards or in capitals.
+# Folders of make install, below DESTDIR: GNU's names, or the same in capitals.
 PREFIX      ?= /usr/local
 prefix      ?= $(PREFIX)
 exec_prefix ?= $(prefix)
@@ -19,38 +19,38 @@ CC := gcc
 endif
 NVCC      := $(shell command -v nvcc 2>/dev/null)
 CUDA_HOME ?= $(firstword $(patsubst %/bin/,%,$(dir $(NVCC))) $(wildcard /usr/local/cuda))
-# Headers of the toolkit, or those that scripts/install-deps has fetched.
+# The toolkit's headers, or those that scripts/install-deps has fetched.
 CUDA_INCLUDE ?= $(firstword $(wildcard $(CUDA_HOME)/include) $(wildcard $(BUILD)/cuda/include))
 
-# -Werror in CI (.ci/run) alone: new warnings of a compiler that nobody has seen must not stop a build.
+# Only CI (.ci/run) sets -Werror: a new compiler's new warnings must not stop a build.
 WERROR   ?=
 WARN     := -std=c11 -Wall -Wextra $(WERROR)
 CFLAGS   ?= -O2 -g
-# Of all that is compiled, and of all that is linked, the tests' programs too.
+# For all that is compiled or linked, also the tests' programs.
 CPPFLAGS ?=
 LDFLAGS  ?=
-# Compilers at a time, of what is built for a test.
+# Compilers at a time when make builds for a test.
 JOBS     ?= $(shell nproc)
-# Static thread-local storage: the library is loaded at start, and an access costs one instruction.
-# Functions in sections of their own are for shim/start.ld; constants stay beside those of their file.
+# Static thread-local storage: the library is loaded at start, so an access costs one instruction.
+# shim/start.ld needs each function in its own section. The constants of a file stay together.
 CODE_FLAGS  := -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-semantic-interposition $(if $(findstring clang,$(CC)),,-fno-merge-constants) -ffunction-sections -pthread
 SHIM_CFLAGS := $(WARN) $(CFLAGS) $(CODE_FLAGS)
 # See tests/sanitize/sanitize.mk.
 SANITIZE       ?=
 SANITIZE_FLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 INCLUDES := -I. -I$(BUILD)
-# Not every linker takes it: gold knows no INSERT. Without it, a start touches some pages more.
+# Empty if the linker does not take the script: gold does not know INSERT. Then a program's start touches some more pages.
 START_LD := $(shell echo 'int x;' | $(CC) $(LDFLAGS) -shared -fPIC -xc - -o /dev/null -Wl,-T,shim/start.ld 2>/dev/null && echo -Wl,-T,shim/start.ld)
-# A program's start and end shall touch few pages: shim/start.ld lists what they run, glibc's pthread_atfork() among it, and there is no
-# _fini, which does nothing and would come behind all code (a name that is not there makes that so).
+# A program's start and end must touch few pages: shim/start.ld lists the functions that they run, also glibc's pthread_atfork().
+# -fini with a name that does not exist leaves out _fini, which does nothing and would lie behind all other code.
 SHIM_LDFLAGS := -shared -Wl,-soname,libaccel.so -Wl,-z,relro -Wl,-z,now -Wl,-z,defs \
                 -Wl,-z,noexecstack -Wl,--as-needed -Wl,-fini=no_fini $(START_LD)
 
-# Folders of further libraries to be built in: of each the sources, functions.def with rows of FUNCTION (ops/routines.def), and
-# ops.def with its operations (ops/ops.def).
+# Folders of further libraries to build in. Each has sources, functions.def with rows of FUNCTION (ops/routines.def), and ops.def
+# with its operations (ops/ops.def).
 OPS_EXTRA ?=
 
-# The layers, from the lowest up: docs/architecture.md.
+# The layers: see docs/architecture.md.
 sources           = $(wildcard $(foreach folder,$(1),$(folder)/*.c $(folder)/*.S))
 BASE_SOURCES     := $(call sources,base)
 GPU_SOURCES      := $(call sources,gpu gpu/cuda)
@@ -59,9 +59,9 @@ DISPATCH_SOURCES := $(call sources,report dispatch dispatch/cost)
 SHIM_SOURCES     := $(call sources,shim shim/elf shim/arch/x86_64)
 CPU_REF_SOURCES  := $(call sources,cpu_ref)
 object_of         = $(patsubst %,$(BUILD)/%.o,$(basename $(1)))
-# First the layers whose data a program's start touches: see shim/start.ld.
+# The layers whose data a program's start touches come first: see shim/start.ld.
 OBJECTS := $(call object_of,$(BASE_SOURCES) $(SHIM_SOURCES) $(DISPATCH_SOURCES) $(GPU_SOURCES) $(OPS_SOURCES) $(CPU_REF_SOURCES))
-# All objects that export nothing: the tool and the tests take from here what they use.
+# All objects that export nothing, for the tool and the tests.
 LAYERS  := $(BUILD)/layers.a
 EXPORTS := $(addprefix $(BUILD)/shim/,shim.o elf/hooks.o arch/x86_64/entry.o)
 
@@ -70,8 +70,8 @@ EXPORTS := $(addprefix $(BUILD)/shim/,shim.o elf/hooks.o arch/x86_64/entry.o)
 
 all: $(BUILD)/libaccel.so $(BUILD)/accel
 
-# $(call flags,NAME,TEXT): NAME.flags has that text; what depends on it is made anew when the text changes. The first one is old: there
-# is nothing yet that was made otherwise.
+# $(call flags,NAME,TEXT): a rule for NAME.flags, which holds TEXT; make rebuilds its dependents when TEXT changes. A new file gets
+# an old date: nothing has been built with another text yet.
 same = $(and $(findstring x$(1)x,x$(2)x),$(findstring x$(2)x,x$(1)x))
 define flags
 $(BUILD)/$(1).flags: export FLAGS_TEXT = $(strip $(2))
@@ -102,14 +102,14 @@ $(LAYERS): $(LAYER_OBJECTS) $(BUILD)/layers.flags
 	rm -f $@
 	$(AR) rcsT $@ $(LAYER_OBJECTS)
 
-# CUDA's headers are seen by these alone.
+# Only these see CUDA's headers.
 $(call object_of,$(call sources,gpu/cuda)): INCLUDES += -isystem $(CUDA_INCLUDE)
 $(call object_of,$(call sources,gpu/cuda)): $(BUILD)/headers.flags | cuda-headers
 
 $(BUILD)/base/version.o: INCLUDES += -DACCEL_VERSION='"$(VERSION)"'
 $(BUILD)/base/version.o: $(BUILD)/version.flags
 
-# Square roots are instructions: libm is not needed for them. Loops over columns are worth vectors.
+# -fno-math-errno: a square root is an instruction, so that libm is not needed. -O3: loops over columns gain from vectors.
 $(call object_of,$(CPU_REF_SOURCES)): SHIM_CFLAGS += -O3
 $(call object_of,$(OPS_SOURCES) $(CPU_REF_SOURCES)): SHIM_CFLAGS += -fno-math-errno
 
@@ -118,8 +118,8 @@ cuda-headers:
 	@test -f "$(CUDA_INCLUDE)/cuda.h" -a -f "$(CUDA_INCLUDE)/cublas_v2.h" -a -f "$(CUDA_INCLUDE)/cusolverDn.h" || { \
 	  echo "make: no CUDA headers (cuda.h, cublas_v2.h, cusolverDn.h); set CUDA_HOME, or run scripts/install-deps build" >&2; exit 1; }
 
-# $(call tables,FOLDER,EXTRA): what is made from the tables, with those of the folders EXTRA, in $(BUILD)/FOLDER (empty, or with a slash
-# at its end).
+# $(call tables,FOLDER,EXTRA): rules for the files that are made from the tables and from those of the folders EXTRA, in
+# $(BUILD)/FOLDER (empty, or with a slash at its end).
 TABLES := ops/routines.def ops/blas/blas.def ops/lapack/lapack.def ops/manglings.def
 define tables
 $(eval $(call flags,$(1)extra,$(2)))
@@ -129,7 +129,7 @@ $(BUILD)/$(1)other_ops.def: $(BUILD)/$(1)extra.flags
 	printf '%s' '$(foreach folder,$(2),#include "$(folder)/ops.def"@)' | tr @ '\n' >$$@
 $(BUILD)/$(1)symbols.map: symbols.map $(TABLES) $(BUILD)/$(1)functions.def $(2:%=%/functions.def)
 	$(CC) -E -P -x c -I. -I$(BUILD)/$(1) -o $$@ $$<
-# Entry numbers in the order of the names: see ops/names.c.
+# The numbers of the entries, sorted by name: see ops/names.c.
 $(BUILD)/$(1)names_sorted.inc: ops/names_sorted.def $(TABLES) $(BUILD)/$(1)functions.def $(2:%=%/functions.def)
 	$(CC) -E -P -x c -I. -I$(BUILD)/$(1) $$< | tr ';' '\n' | sed 's/[[:space:]]//g' | grep . \
 	  | awk '{print $$$$1, NR - 1}' | LC_ALL=C sort -k1,1 | awk '{print $$$$2 ","}' > $$@
@@ -167,7 +167,7 @@ test:
 test-all:
 	$(MAKE) test TEST_LONG=1
 
-# Programs of the test suite and some more, and a table of what they compute. REGRESS=... for some of it.
+# Runs programs of the test suite and some more, and prints a table of their numbers. REGRESS=... chooses some.
 REGRESS ?=
 .PHONY: regress
 regress:
@@ -180,7 +180,7 @@ bench:
 	$(MAKE) all bench-programs testgpu
 	tests/bench/bench
 
-# What install puts where: uninstall removes these files, and no folder except its own.
+# The files that install puts there and uninstall removes. uninstall removes no folder except its own.
 INSTALLED = $(DESTDIR)$(libdir)/libaccel.so $(DESTDIR)$(bindir)/accel $(addprefix $(DESTDIR)$(docdir)/,$(DOCUMENTS) $(PAGES))
 DOCUMENTS := README.md CHANGELOG.md LICENSE
 PAGES     := $(wildcard docs/*.md)
@@ -194,7 +194,7 @@ uninstall:
 	rm -f $(INSTALLED)
 	for folder in $(DESTDIR)$(docdir)/docs $(DESTDIR)$(docdir); do [ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder; done
 
-# The tracked files as they are; where there is no git, as in an unpacked archive, all files except build folders.
+# Lists the tracked files; without git, as in an unpacked archive, all files except build folders.
 SOURCES = $(if $(and $(wildcard .git),$(shell git ls-files Makefile 2>/dev/null)),git ls-files -z,find . -mindepth 1 \( -path ./.git -o -path './build*' -o -path './$(BUILD)' -o -path './libaccel-*.tar.gz*' \) -prune -o \( -type f -o -type l \) -printf '%P\0')
 ARCHIVE := libaccel-$(VERSION)
 DISTDIR ?= .
@@ -216,37 +216,37 @@ clean:
 help:
 	@echo 'make               builds $(BUILD)/libaccel.so and $(BUILD)/accel (needs the CUDA headers)'
 	@echo 'make install       installs them below PREFIX'
-	@echo 'make uninstall     removes what make install has put there, with the same settings'
+	@echo 'make uninstall     removes the files of make install; needs the same settings'
 	@echo 'make dist          packs the sources: libaccel-$(VERSION).tar.gz'
 	@echo 'make clean         removes $(BUILD)'
-	@echo 'make build-deps    installs what the build needs'
-	@echo 'make demo          installs what is missing, builds, runs programs under libaccel'
+	@echo 'make build-deps    installs the packages that the build needs'
+	@echo 'make demo          installs missing packages, builds, runs programs under libaccel'
 	@echo
-	@echo 'make test          installs what is missing, builds, runs the test suite (a quarter of an hour)'
-	@echo 'make test-all      the same with what takes long (half an hour)'
-	@echo 'make check         builds, and runs the test suite without installing anything; CHECK=tests/... for some of it'
+	@echo 'make test          installs missing packages, builds, runs the test suite (a quarter of an hour)'
+	@echo 'make test-all      the same, with the long tests (half an hour)'
+	@echo 'make check         builds and runs the test suite, installs nothing; CHECK=tests/... chooses tests'
 	@echo 'make asan          the suite under AddressSanitizer and UndefinedBehaviorSanitizer'
-	@echo 'make tsan          what has threads under ThreadSanitizer'
+	@echo 'make tsan          the tests with threads under ThreadSanitizer'
 	@echo 'make sanitize      both'
-	@echo 'make faults        each CUDA call made to fail, by operation, and a table (some minutes)'
-	@echo 'make fuzz          clang'\''s libFuzzer on settings, config files, calibrations and arguments'
-	@echo 'make regress       real programs without a GPU and with the test GPU, and a table of their numbers'
-	@echo 'make suites        all of NumPy, scipy.linalg and scikit-learn tests, with and without libaccel (an hour)'
-	@echo 'make regret        calibrates, times every routine, and says what the decisions lose (a quarter of an hour)'
-	@echo 'make bench         what the interception costs'
-	@echo 'make gpu-bundle    packs what scripts/gpu-proof takes along to a machine with a GPU and no network'
-	@echo 'make format        formats the C sources; make format-check says whether they are'
+	@echo 'make faults        makes each CUDA call of each operation fail, and prints a table (some minutes)'
+	@echo 'make fuzz          runs clang'\''s libFuzzer on settings, config files, calibrations and arguments'
+	@echo 'make regress       runs real programs without a GPU and with the test GPU, and prints a table of their numbers'
+	@echo 'make suites        runs all tests of NumPy, scipy.linalg and scikit-learn, with and without libaccel (an hour)'
+	@echo 'make regret        calibrates, times every routine, prints the time that decisions lose (a quarter of an hour)'
+	@echo 'make bench         measures the cost of the interception'
+	@echo 'make gpu-bundle    packs the files of scripts/gpu-proof for a machine with a GPU and no network'
+	@echo 'make format        formats the C sources; make format-check checks them'
 	@echo
 	@echo 'Settings, as NAME=value:'
 	@echo '  BUILD=$(BUILD)                 where to build'
 	@echo '  CC CFLAGS CPPFLAGS LDFLAGS  the compiler and its flags; WERROR=-Werror makes warnings errors'
-	@echo '  JOBS=$(JOBS)                      compilers at a time, of what is built for a test'
+	@echo '  JOBS=$(JOBS)                      compilers at a time when make builds for a test'
 	@echo '  CUDA_HOME CUDA_INCLUDE      a CUDA Toolkit, or its headers alone'
 	@echo '  JSON_C_LIBS                 how accel is linked with json-c ($(JSON_C_LIBS))'
 	@echo '  DESTDIR PREFIX LIBDIR BINDIR, or by the names of GNU: prefix exec_prefix libdir bindir datarootdir docdir'
-	@echo '  OPS_EXTRA                   folders of further libraries to build in, as tests/toy is one'
-	@echo '  DISTDIR                     where make dist puts the archive (.)'
+	@echo '  OPS_EXTRA                   folders of further libraries to build in, such as tests/toy'
+	@echo '  DISTDIR                     folder of make dist'\''s archive (.)'
 	@echo '  SANITIZE                    sanitizers to compile with: address, undefined, thread'
-	@echo '  CHECK TEST_LONG=1           make check: some tests; all in their long form'
-	@echo '  REGRESS FAULTS              make regress, make faults: some tests'
-	@echo '  FUZZ_SECONDS FUZZ_SEED FUZZ_BUILD   make fuzz: for each target; 0: a seed of its own; a build folder'
+	@echo '  CHECK TEST_LONG=1           make check: these tests; all tests in their long form'
+	@echo '  REGRESS FAULTS              make regress, make faults: these tests'
+	@echo '  FUZZ_SECONDS FUZZ_SEED FUZZ_BUILD   make fuzz: seconds for each target; the seed, 0: random; the build folder'

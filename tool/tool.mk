@@ -1,12 +1,12 @@
 # build/accel: the command-line tool.
 
 TOOL_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tool/*.c))
-# Where the tool looks for the library, if it is not beside it.
+# The tool looks for the library beside itself, then in libdir.
 $(eval $(call flags,install,$(libdir)))
 $(BUILD)/tool/preload.o: $(BUILD)/install.flags
 $(BUILD)/tool/preload.o: INCLUDES += -DACCEL_LIBDIR='"$(libdir)"'
 
-# json-c reads JSON. It is linked statically: the tool needs libc alone, as the library does.
+# json-c reads JSON. It is linked statically: the tool needs only libc, like the library.
 JSON_C_LIBS ?= -l:libjson-c.a
 
 $(BUILD)/accel: $(TOOL_OBJECTS) $(LAYERS) $(BUILD)/link.flags

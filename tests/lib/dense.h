@@ -1,6 +1,6 @@
 /*
  * For the sources of the residuals: matrices in long double, their norms, and the scaled ratios of LAPACK's tests. The caller
- * frees `at`. Without memory the test program ends.
+ * frees `at`. If memory is short, the test program ends.
  */
 #ifndef ACCEL_DENSE_H
 #define ACCEL_DENSE_H

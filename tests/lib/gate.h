@@ -1,5 +1,5 @@
 /*
- * A gate in a function that stands in for one of the driver's: the test sees that a thread has come there, and lets it go on.
+ * A gate in a function that replaces one of the driver's: the test sees that a thread has come there, and lets it go on.
  */
 #ifndef ACCEL_TEST_GATE_H
 #define ACCEL_TEST_GATE_H

@@ -1,4 +1,6 @@
-/* Libraries that a test program loads; where one cannot be, the program ends with status 2. */
+/*
+ * Loads libraries for a test program. If one cannot be loaded, the program ends with status 2.
+ */
 #ifndef ACCEL_TESTS_LOAD_H
 #define ACCEL_TESTS_LOAD_H
 

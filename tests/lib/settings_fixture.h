@@ -1,6 +1,6 @@
 /*
- * Settings in a test: an empty environment, a folder with the config files there may be, and what is said of them. For one
- * thread; what fails fails the test.
+ * Settings in a test: an empty environment, a folder with config files, and the messages about them. For one thread; a failure
+ * here fails the test.
  */
 #ifndef SETTINGS_FIXTURE_H
 #define SETTINGS_FIXTURE_H
