@@ -1,5 +1,5 @@
 /*
- * accel: what users do with libaccel beside preloading it. Each command reads its own options.
+ * accel: the command-line tool for users. Each command reads its own options.
  */
 #include <argp.h>
 #include <stdio.h>
@@ -22,46 +22,46 @@ static const struct command {
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static const char doc[] =
-    "What goes with libaccel.so.\v"
+    "The tool that goes with libaccel.so.\v"
     "Commands:\n"
-    "  calibrate   measure this machine's libraries and GPU, for the decisions\n"
+    "  calibrate   measure this machine's libraries and GPU, so that libaccel decides by them\n"
     "  diff        run a program with and without libaccel, and compare what it writes\n"
-    "  estimate    run a program on the CPU, and say what a GPU would have run of it\n"
+    "  estimate    run a program on the CPU, and say which calls a GPU would have run\n"
     "\n"
-    "`accel COMMAND --help` tells a command's options.";
+    "`accel COMMAND --help` prints a command's options.";
 
-static void list_commands(void)
+static _Noreturn void refuse(const char *what)
 {
+    fprintf(stderr, "accel: %s; allowed:", what);
     for (int i = 0; i < COMMANDS; i++)
         fprintf(stderr, " %s", commands[i].name);
     fputc('\n', stderr);
+    exit(2);
 }
 
 struct choice {
     const struct command *command;
-    int at; /* its place among the arguments */
+    int at; /* its index in argv */
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct choice *choice = state->input;
+    char what[100];
     switch (key) {
     case ARGP_KEY_ARG:
         for (int i = 0; i < COMMANDS; i++)
             if (strcmp(arg, commands[i].name) == 0)
                 choice->command = &commands[i];
         if (!choice->command) {
-            fprintf(stderr, "accel: %s: there is no such command; allowed:", arg);
-            list_commands();
-            exit(2);
+            snprintf(what, sizeof what, "%.60s: no such command", arg);
+            refuse(what);
         }
         choice->at = state->next - 1;
-        state->next = state->argc; /* what follows is the command's */
+        state->next = state->argc; /* the command reads the rest */
         return 0;
     case ARGP_KEY_NO_ARGS:
-        fprintf(stderr, "accel: no command is given; allowed:");
-        list_commands();
-        exit(2);
+        refuse("no command is given");
     default:
         return ARGP_ERR_UNKNOWN;
     }

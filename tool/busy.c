@@ -14,8 +14,8 @@ static double seconds_of(const struct timeval *time)
     return (double)time->tv_sec + 1e-6 * (double)time->tv_usec;
 }
 
-/* A line of /proc/stat, "cpu3 user nice system idle iowait irq softirq steal ...": all but idle and iowait; others' guests are
- * in user. False where the line is another one. */
+/* Reads a line of /proc/stat, "cpu3 user nice system idle iowait irq softirq steal ...". *ticks: all except idle and iowait;
+ * guests are in user. False if the line is another one. */
 static bool read_processor(const char *line, int *number, double *ticks)
 {
     unsigned long long user, nice, system, idle, waiting, irq, softirq, steal;
@@ -26,6 +26,7 @@ static bool read_processor(const char *line, int *number, double *ticks)
     return true;
 }
 
+/* Returns the seconds for which the allowed processors were used; negative if unknown. */
 static double read_used(const cpu_set_t *allowed)
 {
     char line[512];

@@ -1,5 +1,5 @@
 /*
- * How much of the machine others use meanwhile: other processes on the processors that this one may run on.
+ * How much other processes use the processors that this process may run on.
  */
 #ifndef ACCEL_TOOL_BUSY_H
 #define ACCEL_TOOL_BUSY_H
@@ -7,19 +7,19 @@
 #include <stdbool.h>
 
 struct busy {
-    double used_s; /* of those processors, by everybody; negative: not known */
-    double own_s;  /* by this process */
+    double used_s; /* time that all processes have used on these processors; negative: unknown */
+    double own_s;  /* time that this process has used */
     double wall_s;
     int processors; /* that this process may run on */
 };
 
-/* As of now. */
+/* Reads the state of now. */
 void busy_read(struct busy *busy);
 
-/* How many processors others have used on average between the two; 0 where that is not known. */
+/* Returns how many processors others used on average between the two readings; 0 if unknown. */
 double busy_others(const struct busy *before, const struct busy *after);
 
-/* Whether that is so much that it makes times longer: a twentieth of them, and a quarter of one at least. */
+/* Whether others use so much that measured times become longer: a twentieth of the processors, and a quarter of one at least. */
 bool busy_is_much(double others, int processors);
 
 #endif

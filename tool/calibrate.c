@@ -38,37 +38,33 @@ static const struct argp_option known[] = {
      "them)",
      0},
     {"output", 'o', "PATH", 0,
-     "the file to write (ACCEL_MODEL, or accel/model in XDG_CACHE_HOME or ~/.cache); sections of "
-     "other libraries and "
-     "machines in it stay",
+     "the file to write (ACCEL_MODEL, or accel/model in XDG_CACHE_HOME or ~/.cache); its sections "
+     "of "
+     "other libraries and machines stay",
      0},
     {0}};
 
-static const char doc[] = "Measures how long the CPU and the GPU take for each routine, and writes "
-                          "it to a file that libaccel decides "
-                          "from.\v"
-                          "With a program: it is run to its end first, on the CPU, and the "
-                          "libraries that it and the programs that it starts call are measured, "
-                          "each with as many threads as it had there. What it writes to stdout "
-                          "goes to stderr. Where it fails, what it has called until then is "
-                          "measured, and the exit status is 1; it is 1 as well where a library "
-                          "cannot be opened again. The time is shared by the libraries.\n"
-                          "\n"
-                          "The machine should have nothing else to do meanwhile. The "
-                          "libraries run with the threads that their own "
-                          "variables ask for (OPENBLAS_NUM_THREADS, OMP_NUM_THREADS ...): the file "
-                          "says how many, and is used by programs that "
-                          "have as many. Without a GPU the libraries alone are measured. "
-                          "ACCEL_CUDA_DIR is where CUDA is looked for first.";
+static const char doc[] =
+    "Measures how long the CPU and the GPU take for each routine, and writes a file that libaccel "
+    "decides by.\v"
+    "With a program: first runs it to its end on the CPU, and measures the libraries that it and "
+    "its children call, each with the number of threads that it had there. The program's stdout "
+    "goes to stderr. If the program fails, the libraries that it has called until then are "
+    "measured, and the exit status is 1; it is also 1 if a library cannot be opened again. The "
+    "libraries share the time.\n"
+    "\n"
+    "The machine should have nothing else to do meanwhile. The libraries run with the threads that "
+    "their own variables ask for (OPENBLAS_NUM_THREADS, OMP_NUM_THREADS ...): the file notes how "
+    "many, and serves programs that have as many. Without a GPU, only the libraries are measured. "
+    "CUDA is looked for first in ACCEL_CUDA_DIR.";
 
-static void __attribute__((noreturn))
-refuse(const char *option, const char *value, const char *allowed)
+static _Noreturn void refuse(const char *option, const char *value, const char *allowed)
 {
     fprintf(stderr, "accel: --%s=%s: allowed is %s\n", option, value, allowed);
     exit(2);
 }
 
-/* Plain decimals: strtod knows more than we mean. */
+/* Reads a plain decimal: strtod(3) alone would take exponents and words. */
 static bool read_number(const char *text, double *number, char **end)
 {
     *number = strtod(text, end);
@@ -120,17 +116,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_ARG:
         if (!state->quoted) {
             fprintf(stderr,
-                    "accel: %s: calibrate takes options, and a program after --; see "
-                    "--help\n",
+                    "accel: %s: calibrate takes options, and a program after --; see --help\n",
                     arg);
             exit(2);
         }
         options->program = state->argv + state->next - 1;
-        state->next = state->argc; /* what follows is the program's */
+        state->next = state->argc; /* the program gets the rest */
         return 0;
     case ARGP_KEY_END:
         if (options->program && options->library)
-            refuse("library", options->library, "given without a program, which says itself");
+            refuse("library", options->library, "a library without a program");
         if (state->quoted && !options->program) {
             fprintf(stderr, "accel: no program is given after --; see --help\n");
             exit(2);
@@ -143,7 +138,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 /* ---- The file ---- */
 
-/* As the programs' settings have it. */
+/* Finds the file's path as libaccel does in programs. */
 static bool output_path(char path[PATH_MAX], const struct options *options,
                         const struct accel_settings *settings)
 {
@@ -151,8 +146,8 @@ static bool output_path(char path[PATH_MAX], const struct options *options,
     return model && snprintf(path, PATH_MAX, "%s", model) < PATH_MAX;
 }
 
-/* What ends the program waits until a file has its name: no draft is left beside it. By handlers, as a library's threads
- * have no mask of ours. */
+/* A signal that ends this process waits until the file has its name: so no draft is left beside it. Handlers do this, not a mask,
+ * as the libraries' threads have no mask of ours. */
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 enum { ENDING = sizeof ending / sizeof *ending };
 static volatile sig_atomic_t asked;
@@ -179,7 +174,7 @@ static void let_go(const struct sigaction before[ENDING])
         raise(asked);
 }
 
-/* Adds sections to the file; none, before a minute is spent: whether it can be written, which changes nothing. */
+/* Adds sections to the file. With none, only tries whether it can be written. Returns the exit status. */
 static int write_sections(const char *path, const struct sections *sections)
 {
     const char *keys[SECTIONS_MAX], *bodies[SECTIONS_MAX];
@@ -214,7 +209,7 @@ static void show_progress(const struct survey *survey, const struct survey_track
             track->gpu ? "GPU" : "CPU", track->routine->name, (long long)shape->size[ACCEL_n]);
 }
 
-/* True where it is said. */
+/* Warns if others use much of the machine. */
 static bool warn_of(double others, int processors, const char *used)
 {
     if (!busy_is_much(others, processors))
@@ -226,7 +221,7 @@ static bool warn_of(double others, int processors, const char *used)
     return true;
 }
 
-/* Before a minute is spent. */
+/* Watches the machine for a moment, before a minute is spent. */
 static bool warn_if_busy(void)
 {
     const struct timespec moment = {.tv_nsec = 250000000};
@@ -242,26 +237,27 @@ static void show_order(int64_t order)
     fprintf(stderr, "\r\033[K  0 %%  GPU  singular values %lld", (long long)order);
 }
 
-/* What is measured: libraries each on their own, the first together with the GPU. */
+/* Each library has its own survey; the first survey measures the GPU, too. */
 struct measuring {
-    char no_device[GPU_FAILURE_BYTES]; /* why there is none */
-    struct program_libraries program;  /* none: the library is as it is */
+    char no_device[GPU_FAILURE_BYTES]; /* why there is no GPU */
+    struct program_libraries program;  /* empty: no program was run */
     struct libraries library[LIBRARIES_MAX];
-    struct program_library seen[LIBRARIES_MAX]; /* of each, where a program was run */
+    struct program_library
+        seen[LIBRARIES_MAX]; /* if a program was run: how it called each library */
     struct survey survey[LIBRARIES_MAX];
     int count;
-    bool whole; /* nothing that was seen is left out */
+    bool whole; /* no library of the program is left out */
     struct sections sections;
 };
 
-/* The threads that the program had; they are said where they cannot be had. */
+/* Gives the library as many threads as the program had. Says how it is measured. */
 static void set_threads(const struct survey *survey, const struct program_library *seen)
 {
     const struct survey_track *track = survey->track;
     while (track < survey->track + survey->tracks && track->gpu)
         track++;
     if (track == survey->track + survey->tracks) {
-        fprintf(stderr, "accel: %s: it has none of the routines that are measured\n", seen->path);
+        fprintf(stderr, "accel: %s has none of the routines that are measured\n", seen->path);
         return;
     }
     if (library_threads(&track->function) != seen->threads)
@@ -274,12 +270,13 @@ static void set_threads(const struct survey *survey, const struct program_librar
                 seen->path, seen->threads, seen->threads == 1 ? "" : "s");
 }
 
-/* The algorithms for singular values come first, since the routines are measured with them; they have an eighth of the
- * time. */
+/* The algorithms for singular values come first, as the routines are measured with them. They get an eighth of the time. False if
+ * memory runs out. */
 static bool run_survey(struct measuring *measuring, int at)
 {
     struct survey *survey = &measuring->survey[at];
     bool terminal = isatty(STDERR_FILENO);
+    survey->progress = terminal ? show_progress : NULL;
     if (!survey_open(survey))
         return false;
     if (measuring->program.count > 0)
@@ -288,14 +285,14 @@ static bool run_survey(struct measuring *measuring, int at)
         svd_survey_run(&survey->svd, survey->device, &survey->memory,
                        survey->start + (survey->deadline - survey->start) / 8,
                        terminal ? show_order : NULL);
-    survey_run(survey, terminal ? show_progress : NULL);
+    survey_run(survey);
     if (terminal)
         fputs("\r\033[K", stderr);
     return sections_add(&measuring->sections, survey,
                         survey->gpu ? gpu_info(survey->device) : NULL);
 }
 
-/* Each library has as much of the time, the GPU as much as one. */
+/* All libraries share the time equally; the GPU gets the share of one. False if memory runs out. */
 static bool run_surveys(struct measuring *measuring, double start, double seconds)
 {
     struct survey *survey = measuring->survey;
@@ -331,7 +328,7 @@ static int finish(struct measuring *measuring, const char *path)
     return measuring->whole ? 0 : 1;
 }
 
-/* Returns the exit status where nothing can be measured, else 0. */
+/* Returns 0, or the exit status if nothing can be measured. */
 static int open_libraries(struct measuring *measuring, const struct options *options)
 {
     const char *wrong;
@@ -339,9 +336,10 @@ static int open_libraries(struct measuring *measuring, const struct options *opt
     if (!options->program) {
         measuring->count = 1;
         wrong = libraries_open(&measuring->library[0], options->library);
-        if (wrong)
-            fail("--library", wrong);
-        return !wrong ? 0 : options->library ? 2 : 1;
+        if (!wrong)
+            return 0;
+        fail("--library", wrong);
+        return options->library ? 2 : 1;
     }
     const struct program_libraries *program = &measuring->program;
     if (!program_run(&measuring->program, options->program))
@@ -411,7 +409,7 @@ int calibrate_command(int argc, char **argv)
     settings_complain();
     if (!output_path(path, &options, &settings))
         return fail("no file to write", "--output, ACCEL_MODEL, XDG_CACHE_HOME and HOME name none");
-    /* It would be measured in place of the libraries. */
+    /* A preloaded libaccel would be measured in place of the libraries. */
     if (dlopen("libaccel.so", RTLD_NOLOAD | RTLD_LAZY))
         return fail("libaccel is preloaded here", "run this command without it");
     if (write_sections(path, &none) != 0)

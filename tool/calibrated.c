@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* A square product in double precision: the first survey's that has it. */
+/* Returns the track of the double-precision product: that of the first survey that has one. */
 static const struct survey_track *find_product(const struct survey *survey, int surveys, bool gpu)
 {
     const struct accel_routine *product = accel_sample_of(ACCEL_SAMPLE_PRODUCT, ACCEL_FLOAT64);
@@ -18,7 +18,7 @@ static const struct survey_track *find_product(const struct survey *survey, int 
     return NULL;
 }
 
-/* The largest square that was measured below `limit`; NULL: none. */
+/* Returns the largest measured square with fewer flops than `limit`; NULL if there is none. */
 static const struct survey_shape *largest_square(const struct survey_track *track, double limit)
 {
     const struct survey_shape *best = NULL;
@@ -38,8 +38,8 @@ static void report_rate(const struct survey_track *track)
                x->flops / x->model_ms * 1e-6);
 }
 
-/* The order from which on a square product is faster on the GPU, copies included: between the largest one that is not
- * and the next, by their logarithms. */
+/* Prints the order from which on a square product is faster on the GPU, copies included: interpolates, by logarithms, between the
+ * largest order that is not and the next. */
 static void report_crossover(const struct survey_track *cpu, const struct survey_track *gpu)
 {
     double limit = INFINITY, order = 0, above = 0;
@@ -48,7 +48,7 @@ static void report_crossover(const struct survey_track *cpu, const struct survey
         return;
     const char *name = cpu->routine->name;
     while ((x = largest_square(cpu, limit)) && (y = largest_square(gpu, limit))) {
-        if (x->flops != y->flops) { /* one side has come further */
+        if (x->flops != y->flops) { /* one side was measured further */
             limit = fmax(x->flops, y->flops);
             continue;
         }

@@ -1,12 +1,13 @@
 /*
- * What a calibration says at its end: the file, its sections, and what they mean for a square product.
+ * The report of a calibration: the file, its sections, and what they mean for a square product.
  */
 #ifndef ACCEL_TOOL_CALIBRATED_H
 #define ACCEL_TOOL_CALIBRATED_H
 
 #include "sections.h"
 
-/* Of so many surveys. no_gpu: why no GPU was measured; NULL: the first of them has one. */
+/* Prints the report to stdout. survey: an array of `surveys`. no_gpu: why no GPU was measured; NULL: the first survey measured
+ * one. */
 void calibrated_print(const char *path, const struct sections *sections,
                       const struct survey *survey, int surveys, const char *no_gpu);
 

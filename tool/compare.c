@@ -76,7 +76,7 @@ bool compared_ignores(const struct compared *compared, const char *line)
     return false;
 }
 
-/* Mapped, so that a large file costs no memory; read where it ends with a page, as the NUL must fit. */
+/* Maps the file, so that a large one costs no memory. Reads it if it fills its last page: the NUL must fit. */
 bool contents_open(struct contents *contents, const struct compared *compared, enum run run)
 {
     struct stat status;
@@ -94,7 +94,7 @@ bool contents_open(struct contents *contents, const struct compared *compared, e
         ssize_t length = contents->bytes ? file_read(fd, contents->bytes, contents->length) : -1;
         if (length != (ssize_t)contents->length) {
             if (length >= 0)
-                errno = EIO; /* it has become shorter */
+                errno = EIO; /* the file has become shorter */
             free(contents->bytes);
             contents->bytes = NULL;
             goto failed;
@@ -127,7 +127,7 @@ void contents_close(struct contents *contents)
     *contents = (struct contents){NULL, 0, false};
 }
 
-/* The first byte that is not the same, or where the shorter one ends. */
+/* Sets *at to the first byte that differs, or to the end of the shorter file. False if the files are the same. */
 static bool find_difference(const struct contents *a, const struct contents *b, size_t *at)
 {
     size_t n = a->length < b->length ? a->length : b->length;
@@ -151,11 +151,11 @@ bool compare_bytes(struct tally *tally, const struct compared *compared)
     bool good = true;
     for (int i = 0; i < RUNS && good; i++)
         good = contents_open(&run[i], compared, i);
-    if (good)
+    if (good) {
         compare_contents(tally, &run[RUN_PLAIN], &run[RUN_THREADS]);
-    tally->measures_noise = false;
-    if (good)
+        tally->measures_noise = false;
         compare_contents(tally, &run[RUN_PLAIN], &run[RUN_SHIM]);
+    }
     for (int i = 0; i < RUNS; i++)
         contents_close(&run[i]);
     return good;

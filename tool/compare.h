@@ -1,6 +1,5 @@
 /*
- * Comparing what three runs of a program have written: each format is read as the numbers that it holds, and whatever lies
- * between them.
+ * Compares what three runs of a program have written. Each format is read as numbers and the text between them.
  */
 #ifndef ACCEL_TOOL_COMPARE_H
 #define ACCEL_TOOL_COMPARE_H
@@ -9,21 +8,21 @@
 
 #include "tally.h"
 
-/* Two without libaccel, of which the second has another number of BLAS threads; then with it. */
+/* Two runs without libaccel, the second with another number of BLAS threads; then one with libaccel. */
 enum run { RUN_PLAIN, RUN_THREADS, RUN_SHIM, RUNS };
 
 /* For messages: "the run with libaccel" ... */
 extern const char *const run_names[RUNS];
 
+/* One output of the program. */
 struct compared {
-    const char *name; /* as the user has it */
+    const char *name; /* the user's */
     const char *path[RUNS];
     const regex_t *ignored; /* lines of text, paths of JSON */
     size_t ignored_count;
 };
 
-/* Goes through the runs' files, and counts. False where one cannot be read, or is not what it should be: that is said on
- * stderr. */
+/* Compares the runs' files, and counts in *tally. False if a file cannot be read or is damaged: a message is on stderr. */
 typedef bool comparison(struct tally *tally, const struct compared *compared);
 
 struct format {
@@ -31,29 +30,30 @@ struct format {
     comparison *compare;
 };
 
-/* By its name; NULL: there is no such format. */
+/* Returns the format of this name; NULL if there is none. */
 const struct format *format_find(const char *name, size_t length);
-/* By a file's first bytes, else by the end of its name, else text. */
+/* Guesses the format: by the file's first bytes, then by the end of its name; else it is text. */
 const struct format *format_guess(const char *name, const char *path);
-/* "text, csv, ...": for messages. */
+/* Returns "text, csv, ...", for messages. */
 const char *format_list(void);
 
 comparison compare_text, compare_json, compare_npy, compare_matrix_market, compare_bytes;
 
-/* For the formats: says "accel diff: NAME of the run ...: what is wrong", and returns false. */
+/* Prints "accel diff: NAME of the run ...: MESSAGE" on stderr. Returns false. */
 __attribute__((format(printf, 3, 4))) bool compared_fault(const struct compared *compared,
                                                           enum run run, const char *format, ...);
-/* Whether a line, or a path, is one of those to be left out. */
+/* Whether --ignore leaves out this line of text, or this path of JSON. */
 bool compared_ignores(const struct compared *compared, const char *line);
 
-/* A whole file in memory, with a NUL behind it. */
+/* A whole file in memory; a NUL follows it. */
 struct contents {
     char *bytes;
     size_t length;
     bool mapped;
 };
+/* False with a message on stderr. Else the caller closes it. */
 bool contents_open(struct contents *contents, const struct compared *compared, enum run run);
-/* The line that a byte is in, from 1. */
+/* Returns the number of the line that holds byte `at`; the first line is 1. */
 long long contents_line(const struct contents *contents, size_t at);
 void contents_close(struct contents *contents);
 

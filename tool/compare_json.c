@@ -1,6 +1,6 @@
 /*
- * JSON by structure: the same members whatever their order, the same elements, whatever white space is between them.
- * Each run's is held in memory as a whole, at about a hundred bytes a number.
+ * Compares JSON by structure: members in any order, with any white space between them. Holds the whole of each run's JSON in
+ * memory, at about a hundred bytes a number.
  */
 #include <errno.h>
 #include <json-c/json.h>
@@ -31,7 +31,7 @@ static bool read_json(struct json_object **root, const struct compared *compared
         compared_fault(compared, run, "%s", strerror(ENOMEM));
     } else {
         json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
-        /* With the NUL behind it, which ends a number. */
+        /* The NUL behind the text ends a number. */
         *root = json_tokener_parse_ex(tokener, contents.bytes, (int)contents.length + 1);
         enum json_tokener_error error = json_tokener_get_error(tokener);
         good = error == json_tokener_success;
@@ -53,9 +53,9 @@ static bool read_json(struct json_object **root, const struct compared *compared
 struct walk {
     struct tally *tally;
     const struct compared *compared;
-    enum run second;   /* that the first is compared with */
-    struct grown path; /* of what is compared: .a[3].b */
-    bool failed;       /* no memory, or a number that cannot be compared: said on stderr */
+    enum run second;   /* the run that the first is compared with */
+    struct grown path; /* of the values that are compared: .a[3].b */
+    bool failed;       /* no memory, or a number that cannot be compared; a message is on stderr */
 };
 
 static void no_memory(struct walk *walk)
@@ -76,7 +76,7 @@ static bool is_number(const struct json_object *value)
            json_object_is_type(value, json_type_double);
 }
 
-/* A number, and its text. Of a real one that is as it was written. */
+/* Reads a number and its text: for a real number, the text in the file. */
 static void read_number(struct number *number, char text[NUMBER_TEXT_BYTES],
                         struct json_object *value)
 {
@@ -96,7 +96,7 @@ static void read_number(struct number *number, char text[NUMBER_TEXT_BYTES],
     number_print(text, number, &precision_double);
 }
 
-/* json-c keeps an integer of more than 64 bits as the last one that it has. */
+/* Whether an integer may have more than 64 bits: json-c replaces such a one by the largest or least that it has. */
 static bool is_too_long(struct json_object *value)
 {
     return json_object_is_type(value, json_type_int) &&
@@ -123,7 +123,7 @@ static void compare_numbers(struct walk *walk, struct json_object *a, struct jso
         tally_show_number(walk->tally, path_of(walk), x_text, y_text);
 }
 
-/* As text is: numbers within strings are numbers. */
+/* Compares strings as text: numbers within them are numbers. */
 static void compare_strings(struct walk *walk, struct json_object *a, struct json_object *b,
                             struct json_object *noise)
 {
@@ -142,7 +142,7 @@ static void compare_strings(struct walk *walk, struct json_object *a, struct jso
         text_line_free(&line[i]);
 }
 
-/* What the noise has at the same place; NULL: nothing. */
+/* member() and element() return the noise's value at the same place; NULL if there is none. */
 static struct json_object *member(struct json_object *object, const char *key)
 {
     struct json_object *value = NULL;
@@ -159,7 +159,7 @@ static struct json_object *element(struct json_object *array, size_t i)
 static void compare_values(struct walk *walk, struct json_object *a, struct json_object *b,
                            struct json_object *noise);
 
-/* Goes on with what lies one step further. */
+/* Compares what lies one step further, at .NAME or [NAME]. */
 static void step(struct walk *walk, const char *name, bool quoted, struct json_object *a,
                  struct json_object *b, struct json_object *noise, bool has_a, bool has_b)
 {
@@ -169,13 +169,13 @@ static void step(struct walk *walk, const char *name, bool quoted, struct json_o
     grown_string(&walk->path, quoted ? "" : "]");
     if (walk->path.failed)
         no_memory(walk);
-    else if (compared_ignores(walk->compared, walk->path.text))
-        ;
-    else if (has_a && has_b)
-        compare_values(walk, a, b, noise);
-    else if (tally_text(walk->tally))
-        tally_show(walk->tally, "%s is there %s alone", path_of(walk),
-                   has_a ? tally_first(walk->tally) : tally_second(walk->tally));
+    else if (!compared_ignores(walk->compared, walk->path.text)) {
+        if (has_a && has_b)
+            compare_values(walk, a, b, noise);
+        else if (tally_text(walk->tally))
+            tally_show(walk->tally, "%s is there %s alone", path_of(walk),
+                       has_a ? tally_first(walk->tally) : tally_second(walk->tally));
+    }
     if (!walk->path.failed) {
         walk->path.length = length;
         walk->path.text[length] = 0;
@@ -247,10 +247,11 @@ bool compare_json(struct tally *tally, const struct compared *compared)
         good = read_json(&root[i], compared, i);
     if (good)
         compare_values(&walk, root[RUN_PLAIN], root[RUN_THREADS], NULL);
-    tally->measures_noise = false;
-    walk.second = RUN_SHIM;
-    if (good && !walk.failed)
+    if (good && !walk.failed) {
+        tally->measures_noise = false;
+        walk.second = RUN_SHIM;
         compare_values(&walk, root[RUN_PLAIN], root[RUN_SHIM], root[RUN_THREADS]);
+    }
     for (int i = 0; i < RUNS; i++)
         json_object_put(root[i]);
     free(walk.path.text);

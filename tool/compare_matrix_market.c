@@ -1,10 +1,8 @@
 /*
- * Matrix Market files: compared as the matrices that they stand for, whatever the order of the entries, and whether a
- * symmetric matrix is stored as one or in full. They are held in memory as a whole: 48 to 96 bytes an entry, twice that
- * where a triangle is stored.
+ * Compares Matrix Market files as matrices: entries in any order, a symmetric matrix as a triangle or in full. Holds all entries
+ * in memory: 48 to 96 bytes each, twice that if a triangle is stored.
  */
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,19 +19,16 @@ struct entry {
 };
 
 struct matrix {
+    const struct compared *compared;
+    enum run run;
     struct contents contents;
-    const char *at, *end; /* what is still to be read */
+    const char *at, *end; /* the text still to be read */
     bool coordinate;
     enum field field;
     enum symmetry symmetry;
     int64_t rows, columns;
-    struct entry *entry; /* by columns, each place once */
+    struct entry *entry; /* after reading: by columns, each place once */
     size_t entries, size;
-};
-
-struct source {
-    const struct compared *compared;
-    enum run run;
 };
 
 /* ---- Reading ---- */
@@ -48,7 +43,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* The next word, copied; false at the end, or where it is longer than any word of such a file. */
+/* Copies the next word. False at the end, or if the word is longer than any of such a file. */
 static bool next_word(struct matrix *matrix, char word[NUMBER_TEXT_BYTES])
 {
     size_t length = 0;
@@ -71,7 +66,7 @@ static int choose(const char *word, const char *const *names, int count)
     return -1;
 }
 
-static bool read_banner(struct matrix *matrix, const struct source *source)
+static bool read_banner(struct matrix *matrix)
 {
     static const char *const layouts[] = {"array", "coordinate"};
     static const char *const fields[] = {"real", "complex", "integer", "pattern"};
@@ -82,12 +77,12 @@ static bool read_banner(struct matrix *matrix, const struct source *source)
     for (int i = 0; i < 3 && words; i++)
         words = next_word(matrix, word[i]);
     if (!words || strcasecmp(banner, "%%MatrixMarket") != 0 || strcasecmp(object, "matrix") != 0)
-        return compared_fault(source->compared, source->run,
+        return compared_fault(matrix->compared, matrix->run,
                               "not a Matrix Market file: allowed: %%%%MatrixMarket matrix ...");
     int layout = choose(word[0], layouts, 2), field = choose(word[1], fields, 4),
         symmetry = choose(word[2], symmetries, 4);
     if (layout < 0 || field < 0 || symmetry < 0 || (layout == 0 && field == FIELD_PATTERN))
-        return compared_fault(source->compared, source->run,
+        return compared_fault(matrix->compared, matrix->run,
                               "line 1: %s %s %s; allowed: coordinate or array (without pattern), "
                               "real, complex, integer or pattern, general, symmetric, "
                               "skew-symmetric or hermitian",
@@ -110,45 +105,45 @@ static void skip_comments(struct matrix *matrix)
     }
 }
 
-static bool damaged(const struct matrix *matrix, const struct source *source, const char *wanted)
+static bool damaged(const struct matrix *matrix, const char *wanted)
 {
     return matrix->at == matrix->end && is_blank(matrix->end[-1])
-               ? compared_fault(source->compared, source->run, "cut short: %s is missing", wanted)
-               : compared_fault(source->compared, source->run, "line %lld: %s is expected here",
+               ? compared_fault(matrix->compared, matrix->run, "cut short: %s is missing", wanted)
+               : compared_fault(matrix->compared, matrix->run, "line %lld: %s is expected here",
                                 line_of(matrix), wanted);
 }
 
-static bool read_integer(struct matrix *matrix, const struct source *source, int64_t *value,
-                         int64_t least, int64_t most, const char *wanted)
+static bool read_integer(struct matrix *matrix, int64_t *value, int64_t least, int64_t most,
+                         const char *wanted)
 {
     char word[NUMBER_TEXT_BYTES], *end;
     if (!next_word(matrix, word))
-        return damaged(matrix, source, wanted);
+        return damaged(matrix, wanted);
     errno = 0;
     *value = strtoll(word, &end, 10);
     if (*end || errno || *value < least || *value > most)
-        return damaged(matrix, source, wanted);
+        return damaged(matrix, wanted);
     return true;
 }
 
-static bool read_value(struct matrix *matrix, const struct source *source, long double *value)
+static bool read_value(struct matrix *matrix, long double *value)
 {
     char word[NUMBER_TEXT_BYTES];
     struct number number;
     if (!next_word(matrix, word) || !number_is(word, strlen(word), &number) || number.complex ||
         (matrix->field == FIELD_INTEGER && !number.integer))
-        return damaged(matrix, source, matrix->field == FIELD_INTEGER ? "an integer" : "a number");
+        return damaged(matrix, matrix->field == FIELD_INTEGER ? "an integer" : "a number");
     *value = number.part[0].value;
     return true;
 }
 
-static bool add_entry(struct matrix *matrix, const struct source *source, struct entry entry)
+static bool add_entry(struct matrix *matrix, struct entry entry)
 {
     if (matrix->entries == matrix->size) {
         size_t size = matrix->size ? 2 * matrix->size : 64;
         struct entry *more = realloc(matrix->entry, size * sizeof *more);
         if (!more)
-            return compared_fault(source->compared, source->run, "%s", strerror(ENOMEM));
+            return compared_fault(matrix->compared, matrix->run, "%s", strerror(ENOMEM));
         matrix->entry = more;
         matrix->size = size;
     }
@@ -156,10 +151,10 @@ static bool add_entry(struct matrix *matrix, const struct source *source, struct
     return true;
 }
 
-static bool add_mirrored(struct matrix *matrix, const struct source *source, struct entry entry)
+static bool add_mirrored(struct matrix *matrix, struct entry entry)
 {
     struct entry mirror = {entry.column, entry.row, entry.re, entry.im};
-    if (!add_entry(matrix, source, entry))
+    if (!add_entry(matrix, entry))
         return false;
     if (matrix->symmetry == GENERAL || entry.row == entry.column)
         return true;
@@ -167,41 +162,39 @@ static bool add_mirrored(struct matrix *matrix, const struct source *source, str
         mirror.re = -mirror.re;
     if (matrix->symmetry == SKEW || matrix->symmetry == HERMITIAN)
         mirror.im = -mirror.im;
-    return add_entry(matrix, source, mirror);
+    return add_entry(matrix, mirror);
 }
 
-static bool read_entry(struct matrix *matrix, const struct source *source, int64_t row,
-                       int64_t column)
+static bool read_entry(struct matrix *matrix, int64_t row, int64_t column)
 {
     struct entry entry = {row, column, 1, 0};
-    if (matrix->field != FIELD_PATTERN && !read_value(matrix, source, &entry.re))
+    if (matrix->field != FIELD_PATTERN && !read_value(matrix, &entry.re))
         return false;
-    if (matrix->field == FIELD_COMPLEX && !read_value(matrix, source, &entry.im))
+    if (matrix->field == FIELD_COMPLEX && !read_value(matrix, &entry.im))
         return false;
-    return add_mirrored(matrix, source, entry);
+    return add_mirrored(matrix, entry);
 }
 
-static bool read_coordinates(struct matrix *matrix, const struct source *source)
+static bool read_coordinates(struct matrix *matrix)
 {
     int64_t count, row, column;
-    if (!read_integer(matrix, source, &count, 0, INT64_MAX, "the number of entries"))
+    if (!read_integer(matrix, &count, 0, INT64_MAX, "the number of entries"))
         return false;
     for (int64_t i = 0; i < count; i++)
-        if (!read_integer(matrix, source, &row, 1, matrix->rows, "a row within the matrix") ||
-            !read_integer(matrix, source, &column, 1, matrix->columns,
-                          "a column within the matrix") ||
-            !read_entry(matrix, source, row, column))
+        if (!read_integer(matrix, &row, 1, matrix->rows, "a row within the matrix") ||
+            !read_integer(matrix, &column, 1, matrix->columns, "a column within the matrix") ||
+            !read_entry(matrix, row, column))
             return false;
     return true;
 }
 
-/* By columns; of a matrix with a symmetry the lower triangle, of a skew one without the diagonal. */
-static bool read_array(struct matrix *matrix, const struct source *source)
+/* Reads by columns: with a symmetry the lower triangle alone, for a skew matrix without the diagonal. */
+static bool read_array(struct matrix *matrix)
 {
     for (int64_t column = 1; column <= matrix->columns; column++) {
         int64_t first = matrix->symmetry == GENERAL ? 1 : column + (matrix->symmetry == SKEW);
         for (int64_t row = first; row <= matrix->rows; row++)
-            if (!read_entry(matrix, source, row, column))
+            if (!read_entry(matrix, row, column))
                 return false;
     }
     return true;
@@ -215,7 +208,7 @@ static int by_place(const void *a, const void *b)
     return (x->row > y->row) - (x->row < y->row);
 }
 
-/* Entries of one place are a sum, as readers of such files have it. */
+/* Sorts the entries. Adds up those of one place, as other readers of such files do. */
 static void sort_entries(struct matrix *matrix)
 {
     size_t kept = 0;
@@ -232,27 +225,27 @@ static void sort_entries(struct matrix *matrix)
     matrix->entries = kept;
 }
 
-static bool read_matrix(struct matrix *matrix, const struct source *source)
+static bool read_matrix(struct matrix *matrix)
 {
-    if (!contents_open(&matrix->contents, source->compared, source->run))
+    if (!contents_open(&matrix->contents, matrix->compared, matrix->run))
         return false;
     matrix->at = matrix->contents.bytes;
     matrix->end = matrix->at + matrix->contents.length;
-    if (!read_banner(matrix, source))
+    if (!read_banner(matrix))
         return false;
     skip_comments(matrix);
-    if (!read_integer(matrix, source, &matrix->rows, 0, INT64_MAX, "the number of rows") ||
-        !read_integer(matrix, source, &matrix->columns, 0, INT64_MAX, "the number of columns"))
+    if (!read_integer(matrix, &matrix->rows, 0, INT64_MAX, "the number of rows") ||
+        !read_integer(matrix, &matrix->columns, 0, INT64_MAX, "the number of columns"))
         return false;
     if (matrix->symmetry != GENERAL && matrix->rows != matrix->columns)
-        return compared_fault(source->compared, source->run,
+        return compared_fault(matrix->compared, matrix->run,
                               "%lld rows and %lld columns; allowed with a symmetry: as many",
                               (long long)matrix->rows, (long long)matrix->columns);
-    if (!(matrix->coordinate ? read_coordinates : read_array)(matrix, source))
+    if (!(matrix->coordinate ? read_coordinates : read_array)(matrix))
         return false;
     char word[NUMBER_TEXT_BYTES];
     if (next_word(matrix, word) || matrix->at < matrix->end)
-        return compared_fault(source->compared, source->run,
+        return compared_fault(matrix->compared, matrix->run,
                               "line %lld: there is more than the size line says", line_of(matrix));
     sort_entries(matrix);
     return true;
@@ -273,7 +266,8 @@ static struct number number_of(const struct matrix *matrix, const struct entry *
     return number;
 }
 
-/* The entry at `place`, where *next is or before it; what is not stored is 0. */
+/* Returns the entry at `place`, or NULL: an entry that is not stored is 0. Moves *next on to the first entry that is not before
+ * `place`. */
 static const struct entry *entry_at(const struct matrix *matrix, size_t *next,
                                     const struct entry *place)
 {
@@ -328,29 +322,21 @@ static void compare_matrices(struct tally *tally, const struct matrix *a, const 
                    tally_second(tally), (long long)b->rows, (long long)b->columns);
 }
 
-static long double largest(const struct matrix *matrix)
-{
-    long double most = 0;
-    for (size_t i = 0; i < matrix->entries; i++) {
-        long double size = hypotl(matrix->entry[i].re, matrix->entry[i].im);
-        if (isfinite(size) && size > most)
-            most = size;
-    }
-    return most;
-}
-
 bool compare_matrix_market(struct tally *tally, const struct compared *compared)
 {
     struct matrix matrix[RUNS] = {{.entries = 0}};
     bool good = true;
     for (int i = 0; i < RUNS && good; i++) {
-        const struct source source = {compared, i};
-        good = read_matrix(&matrix[i], &source);
+        matrix[i] = (struct matrix){.compared = compared, .run = i};
+        good = read_matrix(&matrix[i]);
     }
     if (good) {
         const struct matrix *plain = &matrix[RUN_PLAIN];
         bool integers = plain->field == FIELD_INTEGER || plain->field == FIELD_PATTERN;
-        tally->scale = integers ? 0 : largest(plain);
+        for (size_t i = 0; !integers && i < plain->entries; i++) {
+            struct number number = number_of(plain, &plain->entry[i]);
+            tally_widen(tally, &number);
+        }
         compare_matrices(tally, plain, &matrix[RUN_THREADS], NULL);
         tally->measures_noise = false;
         compare_matrices(tally, plain, &matrix[RUN_SHIM], &matrix[RUN_THREADS]);

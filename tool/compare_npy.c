@@ -1,6 +1,6 @@
 /*
- * Arrays as NumPy saves them (.npy, versions 1 to 3): element by element, whatever the order of each file. They are mapped,
- * so that they need not fit into memory.
+ * Compares arrays as NumPy saves them (.npy, versions 1 to 3): element by element, in any order of axes and bytes. The files are
+ * mapped, so that they need not fit into memory.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -15,10 +15,10 @@ enum { DIMENSIONS_MAX = 64, ITEM_MAX = 32 };
 struct array {
     struct contents contents;
     const char *data;
-    char kind; /* f, i, u, c, b: as in NumPy's type strings */
-    size_t item;
-    bool swapped; /* the bytes of a number */
-    bool fortran;
+    char kind;    /* f, i, u, c, b: as in NumPy's type strings */
+    size_t item;  /* bytes of an element */
+    bool swapped; /* numbers have the other byte order */
+    bool fortran; /* the first axis varies fastest */
     int dimensions;
     size_t shape[DIMENSIONS_MAX];
     size_t count;
@@ -40,7 +40,7 @@ static bool skip(const char **at, char c)
     return true;
 }
 
-/* A string in quotes, of letters and signs alone. */
+/* Reads a string in quotes, which has no escapes. */
 static bool read_string(const char **at, char *string, size_t size)
 {
     skip_blanks(at);
@@ -101,7 +101,7 @@ static bool read_header(const char *at, struct array *array, char type[16])
             return false;
         if (strcmp(key, "descr") == 0) {
             skip_blanks(&at);
-            if (*at == '[') { /* of several fields: the caller says that it is not allowed */
+            if (*at == '[') { /* several fields: read_type() refuses this type */
                 strcpy(type, "[...]");
                 return true;
             }
@@ -118,7 +118,7 @@ static bool read_header(const char *at, struct array *array, char type[16])
     return has_type && has_order && has_shape;
 }
 
-/* "<f8": byte order, kind, bytes. */
+/* Reads a type such as "<f8": byte order, kind, bytes. */
 static bool read_type(struct array *array, const char *type)
 {
     static const struct {
@@ -223,7 +223,7 @@ static long double integer_value(const char *bytes, size_t size, bool is_signed)
     return (long double)((int64_t)(bits << unused) >> unused);
 }
 
-/* Where a number begins among the bytes in this machine's order. */
+/* Returns a number's bytes in this machine's order: where they are, or copied. */
 static const char *in_order(char copy[ITEM_MAX], const struct array *array, const char *bytes,
                             size_t size)
 {
@@ -269,7 +269,7 @@ static struct precision precision_of(const struct array *array)
 
 /* ---- Places ---- */
 
-/* The index of the i-th element in the file. */
+/* Returns the index of the i-th element in the file. */
 static void index_of(size_t index[DIMENSIONS_MAX], const struct array *array, size_t i)
 {
     for (int d = 0; d < array->dimensions; d++) {
@@ -289,7 +289,7 @@ static size_t place_of(const size_t index[DIMENSIONS_MAX], const struct array *a
     return place;
 }
 
-/* Where the i-th element of one file is in the other. */
+/* Returns the place in the other file of the array's i-th element. */
 static size_t same_place(const struct array *other, const struct array *array, size_t i)
 {
     size_t index[DIMENSIONS_MAX];
@@ -299,23 +299,19 @@ static size_t same_place(const struct array *other, const struct array *array, s
     return place_of(index, other);
 }
 
-static void print_index(char text[DIMENSIONS_MAX * 24], const struct array *array, size_t i)
+enum { PLACE_BYTES = DIMENSIONS_MAX * 24 };
+
+/* Appends "1, 2, 3" and an end. */
+static void print_axes(char *at, const struct array *array, const size_t *axes, const char *end)
 {
-    size_t index[DIMENSIONS_MAX];
-    char *at = text;
-    index_of(index, array, i);
-    *at++ = '[';
     for (int d = 0; d < array->dimensions; d++)
-        at += sprintf(at, "%s%zu", d ? ", " : "", index[d]);
-    strcpy(at, "]");
+        at += sprintf(at, "%s%zu", d ? ", " : "", axes[d]);
+    strcpy(at, end);
 }
 
-static void print_kind(char text[DIMENSIONS_MAX * 24], const struct array *array)
+static void print_kind(char text[PLACE_BYTES], const struct array *array)
 {
-    char *at = text + sprintf(text, "%c%zu (", array->kind, array->item);
-    for (int d = 0; d < array->dimensions; d++)
-        at += sprintf(at, "%s%zu", d ? ", " : "", array->shape[d]);
-    strcpy(at, ")");
+    print_axes(text + sprintf(text, "%c%zu (", array->kind, array->item), array, array->shape, ")");
 }
 
 /* ---- Comparing ---- */
@@ -326,24 +322,13 @@ static bool same_kind(const struct array *a, const struct array *b)
            memcmp(a->shape, b->shape, (size_t)a->dimensions * sizeof *a->shape) == 0;
 }
 
-static long double largest(const struct array *array)
-{
-    long double most = 0;
-    struct number number;
-    for (size_t i = 0; i < array->count; i++) {
-        read_element(&number, array, i);
-        long double size = hypotl(number.part[0].value, number.part[1].value);
-        if (isfinite(size) && size > most)
-            most = size;
-    }
-    return most;
-}
-
 static void show_element(struct tally *tally, const struct array *array, size_t i,
                          const struct number *a, const struct number *b)
 {
-    char place[DIMENSIONS_MAX * 24];
-    print_index(place, array, i);
+    size_t index[DIMENSIONS_MAX];
+    char place[PLACE_BYTES] = "[";
+    index_of(index, array, i);
+    print_axes(place + 1, array, index, "]");
     tally_show_values(tally, place, a, b);
 }
 
@@ -361,11 +346,11 @@ static void compare_elements(struct tally *tally, const struct array *a, const s
     }
 }
 
-/* Arrays of another type or shape are one difference. */
+/* Counts arrays of different types or shapes as one difference. */
 static void compare_arrays(struct tally *tally, const struct array *a, const struct array *b,
                            const struct array *noise)
 {
-    char x[DIMENSIONS_MAX * 24], y[DIMENSIONS_MAX * 24];
+    char x[PLACE_BYTES], y[PLACE_BYTES];
     if (same_kind(a, b)) {
         compare_elements(tally, a, b, noise && same_kind(a, noise) ? noise : NULL);
         return;
@@ -385,9 +370,12 @@ bool compare_npy(struct tally *tally, const struct compared *compared)
         good = open_array(&array[i], compared, i);
     if (good) {
         const struct array *plain = &array[RUN_PLAIN];
-        bool integers = plain->kind != 'f' && plain->kind != 'c';
+        struct number number;
         tally->precision = precision_of(plain);
-        tally->scale = integers ? 0 : largest(plain);
+        for (size_t i = 0; (plain->kind == 'f' || plain->kind == 'c') && i < plain->count; i++) {
+            read_element(&number, plain, i);
+            tally_widen(tally, &number);
+        }
         compare_arrays(tally, plain, &array[RUN_THREADS], NULL);
         tally->measures_noise = false;
         compare_arrays(tally, plain, &array[RUN_SHIM], &array[RUN_THREADS]);

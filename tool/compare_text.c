@@ -37,7 +37,7 @@ void text_line_free(struct text_line *line)
     *line = (struct text_line){NULL, 0, NULL, 0, 0};
 }
 
-/* The text in front of number i, or behind the last one, without the spaces beside a number. */
+/* Returns the text in front of number i, or behind the last number, without the spaces beside numbers. */
 static const char *gap(const struct text_line *line, size_t i, size_t *length)
 {
     size_t start = 0, end = line->length;
@@ -55,7 +55,7 @@ static const char *gap(const struct text_line *line, size_t i, size_t *length)
     return line->text + start;
 }
 
-/* Whether the lines are the same but for the values of their numbers; else, where their text parts. */
+/* Whether the lines are the same, except for their numbers' values. If not, sets *a_at and *b_at to where their text parts. */
 static bool same_structure(const struct text_line *a, const struct text_line *b, size_t *a_at,
                            size_t *b_at)
 {
@@ -73,7 +73,7 @@ static bool same_structure(const struct text_line *a, const struct text_line *b,
     }
 }
 
-/* Integers that are too long for their values to tell them apart are told apart by their digits. */
+/* Changes the number's value if two long integers have the same value but different digits. */
 static void tell_apart(const struct text_line *a, const struct text_line *b, size_t i,
                        struct number *number)
 {
@@ -92,7 +92,7 @@ static int shown_length(size_t length)
     return length < SHOWN_MAX ? (int)length : SHOWN_MAX;
 }
 
-/* A part of a line, with its end and what cannot be seen otherwise in C's notation. */
+/* Returns a part of a line, with its end and invisible characters in C's notation. */
 static const char *visible(char shown[4 * SHOWN_MAX + 1], const struct text_line *line, size_t from)
 {
     static const char letters[] = "\n\r\t\"\\", escapes[] = "nrt\"\\";
@@ -111,7 +111,7 @@ static const char *visible(char shown[4 * SHOWN_MAX + 1], const struct text_line
     return shown;
 }
 
-/* From a little before the place where they part. */
+/* Shows both lines, from a little before the place where they part. */
 static void show_text(struct tally *tally, const char *place, const struct text_line *a,
                       const struct text_line *b, size_t a_at, size_t b_at)
 {
@@ -163,7 +163,7 @@ struct reader {
     FILE *file;
     char *line;
     size_t size;
-    int64_t at; /* the line's number */
+    int64_t at; /* the line's number, from 1 */
     struct text_line scanned;
     bool ended, failed;
 };
@@ -183,7 +183,7 @@ static bool reader_open(struct reader *reader, const struct compared *compared, 
     return reader->file || compared_fault(compared, run, "%s", strerror(errno));
 }
 
-/* Whether the line is one to be left out; its end is hidden from the expression. */
+/* Whether --ignore leaves out the line. Hides the line's end from the expression. */
 static bool is_ignored(const struct reader *reader, size_t length)
 {
     bool ends = length && reader->line[length - 1] == '\n';
@@ -195,7 +195,7 @@ static bool is_ignored(const struct reader *reader, size_t length)
     return ignored;
 }
 
-/* The next line that counts, with its end. False at the file's end, or where it cannot be read. */
+/* Reads and scans the next line that is not ignored. False at the file's end, or (failed) with a message on stderr. */
 static bool reader_next(struct reader *reader)
 {
     ssize_t length;
@@ -207,17 +207,17 @@ static bool reader_next(struct reader *reader)
         if (length < 0) {
             reader->ended = feof(reader->file);
             reader->failed = !reader->ended;
-            return !reader->failed ? false
-                                   : compared_fault(reader->compared, reader->run, "line %lld: %s",
-                                                    (long long)reader->at + 1, strerror(errno));
+            if (reader->failed)
+                compared_fault(reader->compared, reader->run, "line %lld: %s",
+                               (long long)reader->at + 1, strerror(errno));
+            return false;
         }
         reader->at++;
         if (memchr(reader->line, 0, (size_t)length)) {
             reader->failed = true;
             return compared_fault(
                 reader->compared, reader->run,
-                "line %lld: there is a NUL: this is not text; allowed: FORMAT:FILE "
-                "with one of %s",
+                "line %lld: there is a NUL: this is not text; allowed: FORMAT:FILE with one of %s",
                 (long long)reader->at, format_list());
         }
     } while (reader->compared->ignored_count && is_ignored(reader, (size_t)length));
@@ -238,7 +238,7 @@ static void compare_ends(struct tally *tally, const struct reader *a, const stru
                    longer == a ? tally_first(tally) : tally_second(tally));
 }
 
-/* One pass over two files, beside which a third one tells the noise. */
+/* Compares two files in one pass. noise: reads the second run's file beside them. */
 static bool pass(struct tally *tally, const struct compared *compared, enum run second, bool noise)
 {
     struct reader a, b, c = {.ended = true};

@@ -18,8 +18,8 @@ enum { SAME = 0, DIFFERS = 1, FAILED = 2 };
 
 struct options {
     struct tolerances allowed;
-    bool no_numbers;                    /* may be all that there is */
-    const struct format *stdout_format; /* NULL: it is not compared */
+    bool no_numbers;                    /* --allow-no-numbers */
+    const struct format *stdout_format; /* NULL: stdout is not compared */
     struct output *outputs;
     int output_count;
     regex_t *ignored;
@@ -37,33 +37,33 @@ enum { SHIM_KEY = 0x100, STDOUT_KEY, NOISE_KEY, NO_NUMBERS_KEY };
 
 static const struct argp_option rows[] = {
     {"output", 'o', "[FORMAT:]FILE", 0,
-     "a file that each run writes, to be compared; FORMAT (default: by its first bytes, then by "
-     "its "
-     "name): text, csv, json, npy, mtx (Matrix Market), bytes. May be given again",
+     "compares a file that each run writes; FORMAT (default: by its first bytes, then by its "
+     "name): "
+     "text, csv, json, npy, mtx (Matrix Market), bytes. May be given again",
      0},
-    {"stdout", STDOUT_KEY, "FORMAT", 0, "what stdout is (default: text); none: it is not compared",
+    {"stdout", STDOUT_KEY, "FORMAT", 0, "the format of stdout (default: text); none: not compared",
      0},
     {"ignore", 'i', "REGEX", 0,
-     "leaves out lines of text that match (POSIX, extended), and members of JSON whose path "
-     "(.a.b[3]) "
-     "does. May be given again",
+     "leaves out matching lines of text, and members of JSON with a matching path (.a.b[3]). POSIX "
+     "extended. May be given again",
      0},
     {"expect", 'e', "EXPECTATION", 0,
-     "what the decisions have to be: 'SYMBOL on gpu|cpu OP N' or 'SYMBOL why REASON OP N', as in "
-     "'*gemm* on gpu >= 1'. SYMBOL is a name that is called, or a glob; OP one of >= <= == != > <. "
-     "May be given again",
+     "expects decisions: 'SYMBOL on gpu|cpu OP N' or 'SYMBOL why REASON OP N', as in '*gemm* on "
+     "gpu "
+     ">= 1'. SYMBOL is a name that is called, or a glob; OP one of >= <= == != > <. May be given "
+     "again",
      0},
     {"rtol", 'r', "X", 0, "allows a difference of X times the larger number", 1},
     {"atol", 'a', "X", 0, "allows a difference of X", 1},
     {"ulp", 'u', "N", 0,
-     "allows a difference of N units in the last place (of a double, in text; by an array's own "
+     "allows a difference of N units in the last place (of a double, in text; of an array's own "
      "type)",
      1},
-    {"noise", NOISE_KEY, "X", 0, "how many times the noise floor is allowed (default: 10)", 1},
+    {"noise", NOISE_KEY, "X", 0, "allows X times the noise floor (default: 10)", 1},
     {"allow-no-numbers", NO_NUMBERS_KEY, NULL, 0,
-     "passes where nothing that is compared has a number; without it, that is status 2", 1},
+     "passes even if no compared output has a number; without it, that is status 2", 1},
     {"threads", 't', "N", 0,
-     "BLAS threads of the second run (default: 1, or 2 where there is one as it is)", 2},
+     "BLAS threads of the second run (default: 1, or 2 if the first run has one)", 2},
     {"show", 'n', "N", 0, "prints the first N differences of each file (default: 5)", 2},
     {"keep", 'k', "FOLDER", 0, "keeps what the runs have written, and the decisions", 2},
     {"shim", SHIM_KEY, "PATH", 0, "libaccel.so (default: the one that belongs to this tool)", 2},
@@ -71,44 +71,39 @@ static const struct argp_option rows[] = {
 
 static const char doc[] =
     "Runs a program without libaccel, again with another number of BLAS threads, and with "
-    "libaccel, and "
-    "compares what it writes number by number.\v"
-    "The two runs without libaccel are the noise floor: so much the program differs from itself. "
-    "They may differ by rounding alone; otherwise the program is not repeatable, and nothing can "
-    "be said. It is rounding if any of these is so:\n"
+    "libaccel. Compares what it writes number by number.\v"
+    "The two runs without libaccel give the noise floor: how much the program differs from itself. "
+    "They may differ by rounding alone; if not, the program is not repeatable, and nothing can be "
+    "said. A difference is rounding if any of these holds:\n"
     "  * --rtol, --atol or --ulp allows it\n"
     "  * reals differ by 1e-4 of the larger one at most, or by half of the digits of a type that "
     "has fewer\n"
-    "  * where numbers cancel: in text and JSON, they differ by 1.8e-12 at most; in arrays, half "
-    "of "
-    "the digits of the largest number are the same\n"
-    "  * in text and JSON, by one unit of the last digit, where four or more were printed\n"
-    "Integers and text have to be the same in both. --ignore leaves out lines that are not.\n"
+    "  * numbers cancel: in text and JSON, they differ by 1.8e-12 at most; in arrays, half of the "
+    "digits of the largest number are the same\n"
+    "  * in text and JSON, they differ by one unit of the last digit, and four or more were "
+    "printed\n"
+    "Integers and text must be the same in both. --ignore leaves out lines that are not.\n"
     "\n"
-    "A number passes if --rtol, --atol or --ulp allows its difference, where any of them is given. "
-    "Without them it passes if any of these does:\n"
+    "If any of --rtol, --atol and --ulp is given, a number passes if one of them allows its "
+    "difference. Without them it passes if any of these holds:\n"
     "  * half of the digits of its type are the same (1.5e-08 of a double, and in text)\n"
-    "  * it differs by no more than --noise times what it differs without libaccel\n"
-    "  * in text and JSON: by --noise times the largest relative difference without libaccel up "
-    "to 1e-4; or by one unit of the last digit, where four or more were printed\n"
-    "  * in arrays (npy, mtx), relative to the largest number: by --noise times the noise, or "
-    "three "
-    "quarters of the digits (1.8e-12) are the same\n"
-    "Integers have to be the same, except for what is given. Two NaNs are the same, so are 0 "
-    "and -0; a NaN or an infinity never passes for anything else. Text between numbers is compared "
-    "exactly, except for spaces beside a number.\n"
+    "  * it differs by no more than --noise times its difference without libaccel\n"
+    "  * in text and JSON: it differs by --noise times the largest relative difference up to 1e-4 "
+    "without libaccel; or by one unit of the last digit, and four or more were printed\n"
+    "  * in arrays (npy, mtx), relative to the largest number: it differs by --noise times the "
+    "noise, or three quarters of the digits (1.8e-12) are the same\n"
+    "Integers must be the same, unless an option allows more. Two NaNs are the same, so are 0 and "
+    "-0; a NaN or an infinity never passes for anything else. Text between numbers must be the "
+    "same, except for spaces beside a number.\n"
     "\n"
-    "ACCEL_... settings are those of the run with libaccel; ACCEL_START is `wait' there unless it "
-    "is set, "
-    "ACCEL_LOG is accel's. Each run gets the same stdin, which is read to its end before (from a "
-    "terminal nothing is read); `</dev/null' where there is none to wait for. Each run must write "
-    "its "
-    "files anew: they are set aside after it, and those of the last one stay.\n"
+    "The ACCEL_... settings are for the run with libaccel; there ACCEL_START is `wait' unless it "
+    "is set, and accel sets ACCEL_LOG. Each run gets the same stdin, which is first read to its "
+    "end (not from a terminal); use `</dev/null' if stdin does not end. Each run must write its "
+    "files anew: they are set aside after it, and those of the last run stay.\n"
     "\n"
-    "Exit status: 0 where all passes, 1 where something differs or an expectation is not met, 2 "
-    "where "
+    "Exit status: 0 if all passes, 1 if something differs or an expectation is not met, 2 if "
     "nothing can be said: wrong options, a program that fails without libaccel or is not "
-    "repeatable, files that cannot be read, no number in all that is compared (files of FORMAT "
+    "repeatable, files that cannot be read, no number in any compared output (files of FORMAT "
     "bytes need none).";
 
 static bool fault(const char *option, const char *value, const char *allowed)
@@ -135,7 +130,7 @@ static bool read_count(const char *option, const char *text, int least, int *val
            fault(option, text, least ? "1 to 100000" : "0 to 100000");
 }
 
-/* One more at the end of an array. */
+/* Makes room for one more element of an array. Ends the process if memory runs out. */
 static void *grow(void *array, int count, size_t size)
 {
     void *more = realloc(array, ((size_t)count + 1) * size);
@@ -231,7 +226,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case ARGP_KEY_ARG:
         options->program = state->argv + state->next - 1;
-        state->next = state->argc; /* what follows is the program's */
+        state->next = state->argc; /* the program gets the rest */
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -250,7 +245,7 @@ static void free_options(struct options *options)
 
 /* ---- The runs ---- */
 
-/* In one line, whatever is in the arguments. */
+/* Prints one line, even if arguments have newlines. */
 static void print_program(char *const *program)
 {
     printf("accel diff:");
@@ -283,10 +278,10 @@ static void print_decisions(const struct decisions *decisions)
         }
     printf("%s\n", *before == ',' ? ")" : "");
     if (decisions->on_gpu == 0)
-        printf("  nothing ran on the GPU: this says nothing about what would come from there\n");
+        printf("  nothing ran on the GPU: the comparison says nothing about its results\n");
 }
 
-/* All of the runs. A run that fails without libaccel says nothing; one that fails with it is a difference. */
+/* Makes all runs. A failure with libaccel alone is a difference; after one without it nothing can be said. */
 static int run_program(struct options *options, struct runs *runs)
 {
     print_program(options->program);
@@ -317,7 +312,7 @@ static int worse(int a, int b)
     return a > b ? a : b;
 }
 
-/* *numbers: how many have been compared, is added to; bytes that were asked for count as well. */
+/* Compares one output and prints the result. Adds the compared numbers to *numbers; files compared as bytes count as one. */
 static int compare(const struct options *options, const struct compared *compared,
                    const struct format *format, int64_t *numbers)
 {
@@ -357,11 +352,11 @@ static int compare_output(const struct options *options, const struct output *ou
     const struct compared compared = compared_of(options, output->name, output->path);
     for (enum run run = 0; run < RUN_SHIM; run++)
         if (!output->written[run]) {
-            compared_fault(&compared, run, "it is not written");
+            compared_fault(&compared, run, "not written");
             return FAILED;
         }
     if (!output->written[RUN_SHIM]) {
-        printf("\n%s: DIFFERS: it is not written with libaccel\n", output->name);
+        printf("\n%s: DIFFERS: not written with libaccel\n", output->name);
         return DIFFERS;
     }
     return compare(options, &compared,
@@ -397,14 +392,13 @@ static int compare_all(const struct options *options, const struct runs *runs)
     for (int i = 0; i < options->output_count; i++)
         result = worse(result, compare_output(options, &options->outputs[i], &numbers));
     if (result == SAME && numbers == 0 && !options->no_numbers) {
-        printf("\nnothing that is compared has a number: see --output; --allow-no-numbers where "
-               "that is meant\n");
+        printf("\nno compared output has a number: see --output, or --allow-no-numbers if that is "
+               "right\n");
         result = FAILED;
     }
     return worse(result, check_expectations(options));
 }
 
-/* With the folder for the runs, and what was there before set aside. */
 static int run_and_compare(struct options *options, struct runs *runs)
 {
     if (options->keep && !kept_runs_open(options->keep, options->outputs, options->output_count))
@@ -427,7 +421,7 @@ static int diff(struct options *options)
 {
     char shim[PATH_MAX];
     if (!preload_find(shim, options->shim)) {
-        fprintf(stderr, "accel diff: libaccel.so is not there; --shim says where it is\n");
+        fprintf(stderr, "accel diff: libaccel.so is not there; name it with --shim\n");
         return FAILED;
     }
     struct runs runs = {

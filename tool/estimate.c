@@ -32,7 +32,7 @@ enum { SHIM_KEY = 0x100 };
 
 static const struct argp_option rows[] = {
     {"gpu", 'g', "NAME", 0,
-     "the GPU: one that accel knows, or that the calibration has, as in RTX4090; list: prints "
+     "the GPU, such as RTX4090: one that accel knows, or one of the calibration; list: prints "
      "them, "
      "and runs nothing",
      0},
@@ -55,14 +55,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_ARG:
         options->program = state->argv + state->next - 1;
-        state->next = state->argc; /* what follows is the program's */
+        state->next = state->argc; /* the program gets the rest */
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }
 }
 
-/* As a shell leaves it where no file has a name of one character. */
+/* "?" is for users; a shell leaves it as it is if no file has a name of one character. */
 static bool is_list(const char *gpu)
 {
     return strcmp(gpu, "list") == 0 || strcmp(gpu, "?") == 0;
@@ -77,8 +77,8 @@ static int list_gpus(const struct calibration *file)
     return 2;
 }
 
-/* The calibration; where there is none, or, unless it was named, none that can be read, it has no text. False: it is said
- * what is wrong. */
+/* Opens the calibration. Without one, or without a readable one that the user has not named, *file has no text. False with a
+ * message on stderr if the named one cannot be read. */
 static bool open_model(struct calibration *file, const struct options *options, bool named)
 {
     const char *wrong = options->model ? calibration_open(file, options->model) : NULL;
@@ -101,7 +101,7 @@ struct run {
 static void set_environment(const void *context)
 {
     const struct run *run = context;
-    /* What is asked is what the GPU would do if it were let. */
+    /* The GPU must be free to take any call. */
     setenv("ACCEL", "1", 1);
     setenv("ACCEL_POLICY", "auto", 1);
     setenv("ACCEL_DEVICES", "auto", 1);
@@ -112,7 +112,7 @@ static void set_environment(const void *context)
         setenv("ACCEL_MODEL", run->options->model, 1);
 }
 
-/* Its exit status, as a shell has it. */
+/* Returns the program's exit status, as a shell has it. */
 static int run_program(const struct options *options, const char *shim, const char *folder)
 {
     const struct run run = {options, folder};
@@ -124,7 +124,7 @@ static int run_program(const struct options *options, const char *shim, const ch
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* ---- What it has left ---- */
+/* ---- Its counts ---- */
 
 struct row {
     const char *name;
@@ -172,7 +172,7 @@ static void read_process(struct table *table, const char *path)
     fclose(file);
 }
 
-/* Reads what each process has left, and removes it. */
+/* Reads the counts of each process, and removes the folder. */
 static void read_folder(struct table *table, const char *folder)
 {
     DIR *dir = opendir(folder);
@@ -225,10 +225,58 @@ static void print_table(struct table *table, const struct options *options, bool
     print_row(&sum);
     double saved = (sum.sums.gpu_cpu_ms - sum.sums.est_gpu_ms) * 1e-3;
     fprintf(stderr,
-            "%d process%s, %.3f s in all; %.3f s less, as far as calls come one after the other, "
-            "and less "
-            "what runs on the CPU while CUDA starts (0.3 to 1 s)\n",
+            "%d process%s, %.3f s in all; %.3f s would be saved if calls come one after the other, "
+            "minus what runs on the CPU while CUDA starts (0.3 to 1 s)\n",
             table->processes, table->processes == 1 ? "" : "es", seconds, saved);
+}
+
+/* ---- The command ---- */
+
+static int fail(int status, const char *what)
+{
+    fprintf(stderr, "accel estimate: %s\n", what);
+    return status;
+}
+
+/* Runs the program, which leaves its counts in a folder, and prints the table. Returns the exit status. */
+static int run_and_print(const struct options *options, bool calibrated)
+{
+    char shim[PATH_MAX], folder[PATH_MAX];
+    struct table table;
+    if (!preload_find(shim, options->shim))
+        return fail(2, "libaccel.so is not there; name it with --shim");
+    if (!make_table(&table))
+        return fail(126, strerror(errno));
+    if (!file_temporary(folder, "estimate") || !mkdtemp(folder)) {
+        fprintf(stderr, "accel estimate: a folder for the counts cannot be made: %s\n",
+                strerror(errno));
+        free(table.row);
+        return 126;
+    }
+    const double start_ms = accel_now_ms();
+    int status = run_program(options, shim, folder);
+    double seconds = 1e-3 * (accel_now_ms() - start_ms);
+    read_folder(&table, folder);
+    if (status != 127)
+        print_table(&table, options, calibrated, seconds);
+    free(table.row);
+    return status;
+}
+
+static int estimate(struct options *options, const struct calibration *file)
+{
+    struct calibration_section section;
+    char gpu[MODEL_KEY_BYTES];
+    if (!options->gpu)
+        return fail(2, "no GPU is given: --gpu NAME; --gpu list prints them");
+    if (is_list(options->gpu))
+        return list_gpus(file);
+    if (!options->program)
+        return fail(2, "no program is given: accel estimate --gpu NAME -- PROGRAM");
+    if (!gpu_name_find(gpu, options->gpu, file))
+        return 2;
+    options->gpu = gpu;
+    return run_and_print(options, calibration_find_gpu(file, gpu, &section));
 }
 
 int estimate_command(int argc, char **argv)
@@ -237,12 +285,12 @@ int estimate_command(int argc, char **argv)
         .options = rows,
         .parser = parse,
         .args_doc = "-- PROGRAM [ARGUMENT...]",
-        .doc =
-            "Runs a program on the CPU, and tells on stderr what a GPU would have run of it, and "
-            "the time that it would have saved."};
+        .doc = "Runs a program on the CPU, and prints on stderr which calls a GPU would have run, "
+               "and the time that this would have saved."};
     struct accel_settings settings;
     struct options options = {NULL, NULL, NULL, NULL};
-    char shim[PATH_MAX], folder[PATH_MAX], model[PATH_MAX];
+    struct calibration file;
+    char model[PATH_MAX];
     if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &options) != 0)
         return 2;
     settings_read(&settings);
@@ -252,47 +300,9 @@ int estimate_command(int argc, char **argv)
         options.model = settings.model;
     if (options.model && realpath(options.model, model)) /* the program may change its folder */
         options.model = model;
-    struct calibration file;
-    struct calibration_section section;
-    char gpu[MODEL_KEY_BYTES];
     if (!open_model(&file, &options, named))
         return 2;
-    if (options.gpu && is_list(options.gpu)) {
-        int status = list_gpus(&file);
-        calibration_close(&file);
-        return status;
-    }
-    bool right = options.gpu && options.program && gpu_name_find(gpu, options.gpu, &file);
-    bool calibrated = right && file.text && calibration_find_gpu(&file, gpu, &section);
+    int status = estimate(&options, &file);
     calibration_close(&file);
-    if (!options.gpu)
-        fprintf(stderr, "accel estimate: no GPU is given: --gpu NAME; --gpu list prints them\n");
-    else if (!options.program)
-        fprintf(stderr,
-                "accel estimate: no program is given: accel estimate --gpu NAME -- PROGRAM\n");
-    if (!right)
-        return 2;
-    options.gpu = gpu;
-    if (!preload_find(shim, options.shim)) {
-        fprintf(stderr, "accel estimate: libaccel.so is not there; --shim says where it is\n");
-        return 2;
-    }
-    if (!file_temporary(folder, "estimate") || !mkdtemp(folder)) {
-        fprintf(stderr, "accel estimate: a folder for the counts cannot be made: %s\n",
-                strerror(errno));
-        return 126;
-    }
-    struct table table;
-    if (!make_table(&table)) {
-        fprintf(stderr, "accel estimate: %s\n", strerror(errno));
-        return 126;
-    }
-    const double start_ms = accel_now_ms();
-    int status = run_program(&options, shim, folder);
-    double seconds = 1e-3 * (accel_now_ms() - start_ms);
-    read_folder(&table, folder);
-    if (status != 127)
-        print_table(&table, &options, calibrated, seconds);
-    free(table.row);
     return status;
 }

@@ -1,11 +1,11 @@
 /*
- * accel estimate: runs a program on the CPU, and says what a GPU that is not there would have run of it.
+ * accel estimate: runs a program on the CPU, and says what a GPU that is not there would have run.
  */
 #ifndef ACCEL_TOOL_ESTIMATE_H
 #define ACCEL_TOOL_ESTIMATE_H
 
-/* With the command's own name as argv[0]. Returns the exit status: the program's own, 128 and the signal's number where a
- * signal ended it, 127 where it cannot be run; 2 for bad options. */
+/* Runs the command; argv[0] is its name. Returns the program's exit status; 128 and the number of the signal that ended it; 127
+ * if it cannot be started; 126 if its counts have no place; 2 for wrong options. */
 int estimate_command(int argc, char **argv);
 
 #endif

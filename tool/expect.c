@@ -15,8 +15,8 @@
 static bool fault(const char *text, const char *part, const char *what)
 {
     fprintf(stderr,
-            "accel diff: --expect '%s': %s%s%s; allowed: 'SYMBOL on gpu|cpu OP N', 'SYMBOL why "
-            "REASON OP N', OP one of >= <= == != > <\n",
+            "accel diff: --expect '%s': %s%s%s; allowed: 'SYMBOL on gpu|cpu OP N' or 'SYMBOL why "
+            "REASON OP N', with OP one of >= <= == != > <\n",
             text, part, *part ? " " : "", what);
     return false;
 }
@@ -64,7 +64,7 @@ bool expect_parse(struct expectation *expectation, const char *text)
     int read = sscanf(text, " %127s %15s %31[a-z_] %2[<>=!] %23s %1s", expectation->symbol, verb,
                       place, expectation->relation, number, more);
     if (read != 5)
-        return fault(text, "", read > 5 ? "there is more than five words" : "not five words");
+        return fault(text, "", read > 5 ? "more than five words" : "not five words");
     errno = 0;
     expectation->wanted = strtoll(number, &end, 10);
     if (*end || errno || expectation->wanted < 0)
@@ -96,7 +96,7 @@ static void count_decision(struct decisions *decisions, struct expectation *expe
 {
     const char *symbol = field(line, "sym"), *ran = field(line, "ran"), *why = field(line, "why");
     enum accel_why reason = ACCEL_FASTER;
-    if (!symbol || !ran || !why) /* an event */
+    if (!symbol || !ran || !why) /* the line is an event */
         return;
     bool on_gpu = strstr(ran, "cpu") == NULL, known = find_reason(&reason, why);
     decisions->on_gpu += on_gpu;
@@ -125,7 +125,7 @@ bool expect_count(struct decisions *decisions, struct expectation *expectations,
         struct json_object *object = json_tokener_parse(line);
         if (json_object_is_type(object, json_type_object))
             count_decision(decisions, expectations, count, object);
-        else if (line[0] == '{') /* else a summary, or an error of the program's own */
+        else if (line[0] == '{') /* other lines are a summary, or an error of the program */
             good = false;
         json_object_put(object);
     }

@@ -1,7 +1,6 @@
 /*
- * What a user expects of the decisions: 'SYMBOL on gpu|cpu OP N' or 'SYMBOL why REASON OP N', counted in the shim's JSON log.
- * SYMBOL is a name that was called, or a glob of such names. A call that the GPU has failed at, and the CPU has finished, ran
- * on the CPU.
+ * What a user expects of the decisions: 'SYMBOL on gpu|cpu OP N' or 'SYMBOL why REASON OP N', counted in the JSON log. SYMBOL is
+ * a called name, or a glob of such names. If the GPU failed at a call and the CPU finished it, the call ran on the CPU.
  */
 #ifndef ACCEL_TOOL_EXPECT_H
 #define ACCEL_TOOL_EXPECT_H
@@ -16,21 +15,22 @@ enum { EXPECT_SYMBOL_BYTES = 128 };
 struct expectation {
     const char *text; /* the user's */
     char symbol[EXPECT_SYMBOL_BYTES];
-    bool by_reason, on_gpu;
+    bool by_reason; /* counts `why`; else on_gpu */
+    bool on_gpu;
     enum accel_why why;
     char relation[3];
     int64_t wanted, seen;
 };
 
-/* Reads one. False: it is said on stderr what is wrong with it, and what is allowed. */
+/* Reads an expectation. False with a message on stderr. */
 bool expect_parse(struct expectation *expectation, const char *text);
 
 struct decisions {
     int64_t on_gpu, on_cpu, why[ACCEL_WHYS];
 };
 
-/* Counts the log's decisions, in all and for each expectation. No log: there was none to make. False: it cannot be read;
- * said on stderr. */
+/* Counts the decisions in the log at `path`, in all and for each expectation. No log means no decisions. False with a message on
+ * stderr if the log cannot be read. */
 bool expect_count(struct decisions *decisions, struct expectation *expectations, int count,
                   const char *path);
 

@@ -3,28 +3,7 @@
 #include "ops/op.h"
 #include "ops/shape.h"
 
-enum content {
-    CONTENT_NONE,   /* it is not read */
-    CONTENT_RANDOM, /* in [-0.5, 0.5) */
-    CONTENT_STRONG, /* the identity and 1 / n of that: definite, well-conditioned, and so are its triangles */
-    CONTENT_SCALARS, /* of reflectors: so small that products of them stay bounded */
-    CONTENT_PIVOTS   /* 1, 2, 3 ...: nothing is exchanged */
-};
-
-static enum content content_of(const struct accel_call *call, enum accel_matrix which)
-{
-    const struct accel_span *x = &call->span[which];
-    const struct accel_op *op = accel_op_of(call->routine);
-    if (!accel_is_read(call, x))
-        return CONTENT_NONE;
-    if (x->dtype == ACCEL_INT32 || x->dtype == ACCEL_INT64)
-        return CONTENT_PIVOTS;
-    if (which == ACCEL_x)
-        return op->reflectors ? CONTENT_SCALARS : CONTENT_RANDOM;
-    return op->definite >> which & 1 ? CONTENT_STRONG : CONTENT_RANDOM;
-}
-
-/* Knuth's linear congruential generator (MMIX); its upper half. In [-0.5, 0.5). */
+/* Returns a number in [-0.5, 0.5): the upper half of Knuth's linear congruential generator (MMIX). */
 static double next_random(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -64,32 +43,45 @@ static void put_real(const struct accel_span *x, int64_t i, double value)
     }
 }
 
+/* Fills with the identity and 1 / order of random numbers: definite, well-conditioned, and so are its triangles. */
+static void fill_definite(const struct accel_span *x, uint64_t seed)
+{
+    const int64_t order = accel_min(x->rows, x->cols);
+    fill_random(x->ptr, x->dtype, x->rows * x->cols, 1 / (double)order, seed);
+    for (int64_t i = 0; i < order; i++)
+        put_real(x, i * x->ld + i, 1);
+}
+
+/* Pivots 1, 2, 3 ... exchange nothing. */
+static void fill_pivots(const struct accel_span *x)
+{
+    for (int64_t i = 0; i < x->rows * x->cols; i++)
+        if (x->dtype == ACCEL_INT64)
+            ((int64_t *)x->ptr)[i] = i + 1;
+        else
+            ((int32_t *)x->ptr)[i] = (int32_t)(i + 1);
+}
+
+/* Fills with scalars of reflectors that are so small that products of the reflectors stay bounded. */
+static void fill_scalars(const struct accel_span *x, int64_t rows)
+{
+    for (int64_t i = 0; i < x->rows * x->cols; i++)
+        put_real(x, i, 1 / (double)rows);
+}
+
 void fill_operand(const struct accel_call *call, enum accel_matrix which)
 {
     const struct accel_span *x = &call->span[which];
-    const int64_t elements = x->rows * x->cols, order = accel_min(x->rows, x->cols);
+    const struct accel_op *op = accel_op_of(call->routine);
     const uint64_t seed = (uint64_t)which + 1;
-    switch (content_of(call, which)) {
-    case CONTENT_NONE:
-        break;
-    case CONTENT_RANDOM:
-        fill_random(x->ptr, x->dtype, elements, 1, seed);
-        break;
-    case CONTENT_STRONG:
-        fill_random(x->ptr, x->dtype, elements, 1 / (double)order, seed);
-        for (int64_t i = 0; i < order; i++)
-            put_real(x, i * x->ld + i, 1);
-        break;
-    case CONTENT_SCALARS:
-        for (int64_t i = 0; i < elements; i++)
-            put_real(x, i, 1 / (double)call->span[ACCEL_a].rows);
-        break;
-    case CONTENT_PIVOTS:
-        for (int64_t i = 0; i < elements; i++)
-            if (x->dtype == ACCEL_INT64)
-                ((int64_t *)x->ptr)[i] = i + 1;
-            else
-                ((int32_t *)x->ptr)[i] = (int32_t)(i + 1);
-        break;
-    }
+    if (!accel_is_read(call, x))
+        return;
+    if (x->dtype == ACCEL_INT32 || x->dtype == ACCEL_INT64)
+        fill_pivots(x);
+    else if (which == ACCEL_x && op->reflectors)
+        fill_scalars(x, call->span[ACCEL_a].rows);
+    else if (op->definite >> which & 1)
+        fill_definite(x, seed);
+    else
+        fill_random(x->ptr, x->dtype, x->rows * x->cols, 1, seed);
 }

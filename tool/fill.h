@@ -1,13 +1,12 @@
 /*
- * What the operands of a measured call hold: pseudo-random numbers, the same each time, and whatever else makes the
- * call one that succeeds.
+ * The contents of a measured call's operands: pseudo-random numbers, the same each time, with which the call succeeds.
  */
 #ifndef ACCEL_TOOL_FILL_H
 #define ACCEL_TOOL_FILL_H
 
 #include "ops/call.h"
 
-/* Fills what the call reads of an operand. Leading dimensions are tight. */
+/* Fills what the call reads of an operand, whose leading dimension is its number of rows. */
 void fill_operand(const struct accel_call *call, enum accel_matrix which);
 
 #endif

@@ -9,24 +9,19 @@
 
 enum { NEAR_MOST = 6 };
 
-/* ---- All of them ---- */
+/* ---- All names ---- */
 
-/* Goes through the calibration's, and then through those that are known. */
+/* Goes through the calibration's names, then through the known ones. */
 struct walk {
     struct calibration rest;
     const struct known_gpu *known;
     bool measured;
 };
 
-static struct walk start(const struct calibration *file)
-{
-    return (struct walk){file ? *file : (struct calibration){NULL, 0}, known_gpus, true};
-}
-
 static bool next(struct walk *walk, char name[MODEL_KEY_BYTES])
 {
     struct calibration_section section;
-    if (walk->measured && walk->rest.text && calibration_next_gpu(&walk->rest, name, &section))
+    if (walk->measured && calibration_next_gpu(&walk->rest, name, &section))
         return true;
     walk->measured = false;
     if (!walk->known->name)
@@ -37,7 +32,7 @@ static bool next(struct walk *walk, char name[MODEL_KEY_BYTES])
 
 void gpu_names_print(const struct calibration *file)
 {
-    struct walk walk = start(file);
+    struct walk walk = {*file, known_gpus, true};
     char name[MODEL_KEY_BYTES];
     while (next(&walk, name))
         printf("%-24s %s\n", name, walk.measured ? "measured" : "built-in");
@@ -50,7 +45,7 @@ static bool is_part(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/* Letters and digits alone, in lower case, without the maker's words in front. */
+/* Keeps letters and digits alone, in lower case, without the maker's words in front. */
 static void squeeze(char squeezed[MODEL_KEY_BYTES], const char *name)
 {
     static const char *const makers[] = {"nvidia", "tesla", "geforce", "quadro"};
@@ -84,11 +79,11 @@ static bool matches(enum match match, const char *given, const char *name)
     }
 }
 
-/* How many names match, the same one in the calibration and known counted once; the first of them. */
+/* Returns how many names match, and the first of them. A name that is both measured and known counts once. */
 static int count_matches(enum match match, const char *given, const struct calibration *file,
                          char found[NEAR_MOST][MODEL_KEY_BYTES])
 {
-    struct walk walk = start(file);
+    struct walk walk = {*file, known_gpus, true};
     char name[MODEL_KEY_BYTES], squeezed[MODEL_KEY_BYTES];
     int count = 0;
     while (next(&walk, name)) {
@@ -129,9 +124,9 @@ bool gpu_name_find(char name[MODEL_KEY_BYTES], const char *given, const struct c
         strcpy(name, found[0]);
         return true;
     }
-    /* By its words: a name as CUDA has it, which may say more. */
+    /* Or it is CUDA's name, which may have more words. */
     if (strlen(given) < MODEL_KEY_BYTES &&
-        (known_gpu_find(given) || (file && calibration_find_gpu(file, given, &section)))) {
+        (known_gpu_find(given) || calibration_find_gpu(file, given, &section))) {
         strcpy(name, given);
         return true;
     }

@@ -45,6 +45,7 @@ bool kept_runs_open(const char *folder, const struct output *outputs, int count)
     return good;
 }
 
+/* Copies a file, if there is one. */
 static bool copy(const char *from, const char *folder, enum run run, const char *name)
 {
     char path[PATH_MAX], buffer[65536];

@@ -1,6 +1,6 @@
 /*
- * What the runs have left, copied to a folder for whoever wants to look at it: 1-without/, 2-threads/, 3-with/, each with
- * stdout and the output files under their own names; 3-with/decisions.json.
+ * Copies what the runs have written to the folder of --keep: 1-without/, 2-threads/, 3-with/. Each has stdout and the output
+ * files under their own names; 3-with/ has decisions.json, too.
  */
 #ifndef ACCEL_TOOL_KEPT_RUNS_H
 #define ACCEL_TOOL_KEPT_RUNS_H
@@ -8,10 +8,10 @@
 #include "outputs.h"
 #include "runs.h"
 
-/* Makes the folder. False: it is said on stderr why not; two outputs may not have the same name there. */
+/* Makes the folders. False with a message on stderr, also if two outputs have the same name. */
 bool kept_runs_open(const char *folder, const struct output *outputs, int count);
 
-/* Copies what there is. False: said on stderr. */
+/* Copies all that was written. False with a message on stderr. */
 bool kept_runs_copy(const char *folder, const struct runs *runs, const struct output *outputs,
                     int count);
 

@@ -61,7 +61,8 @@ const char *libraries_open_own(struct libraries *library, const char *path)
 
 /* ---- Finding ---- */
 
-/* A libblas may be linked to a library that has LAPACK as well: programs get it from where they name it. */
+/* Looks in the named libraries before those that they are linked to: a libblas may be linked to a library that has LAPACK, too,
+ * but programs get LAPACK from the library that they name. */
 bool libraries_find(const struct libraries *library, const struct accel_routine *routine,
                     struct library_function *function)
 {
@@ -89,7 +90,7 @@ void library_set_threads(const struct library_function *function, int threads)
     void (*set)(int64_t);
     memcpy(&set, &found, sizeof set);
     if (found)
-        set(threads); /* whose lower half is the number, where the function takes 32 bits */
+        set(threads); /* a function that takes 32 bits reads the lower half */
     if (handle)
         dlclose(handle);
 }

@@ -5,15 +5,15 @@
 #include <string.h>
 #include <strings.h>
 
-/* One real number: what the scanner has read of it. */
+/* A real number that the scanner has read. */
 struct scan {
     size_t end;
     bool integer;
-    bool word; /* nan, inf: what follows must not go on with the word */
+    bool word; /* nan or inf: no letter may follow */
     struct number_part part;
 };
 
-/* By hand: the C library's own ask the locale. */
+/* The C library's own depend on the locale. */
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -39,7 +39,14 @@ static bool is_word(char c)
     return is_digit(c) || is_letter(c) || c == '_';
 }
 
-/* A copy, because strtold() knows no D, and reads on where the number has ended. */
+static size_t skip_digits(const char *text, size_t at)
+{
+    while (is_digit(text[at]))
+        at++;
+    return at;
+}
+
+/* Copies the number: strtold() knows no D, and would read on behind its end. */
 static long double value_of(const char *mantissa, size_t length, const char *exponent,
                             size_t exponent_length)
 {
@@ -85,8 +92,7 @@ static bool scan_hexadecimal(const char *text, size_t at, struct scan *scan)
         size_t exponent = end + 1 + is_sign(text[end + 1]);
         if (is_digit(text[exponent])) {
             scan->integer = false;
-            for (end = exponent; is_digit(text[end]);)
-                end++;
+            end = skip_digits(text, exponent);
         }
     }
     scan->end = end;
@@ -96,7 +102,7 @@ static bool scan_hexadecimal(const char *text, size_t at, struct scan *scan)
     return true;
 }
 
-/* Where the digits of an exponent begin that stands here; 0: there is none. *start: its sign or first digit. */
+/* Returns where the digits of the exponent at `at` begin; 0 if there is no exponent. *start: its sign or first digit. */
 static size_t find_exponent(const char *text, size_t at, bool has_point, size_t *start)
 {
     char c = text[at];
@@ -106,7 +112,7 @@ static size_t find_exponent(const char *text, size_t at, bool has_point, size_t 
         size_t digits = at + 1 + is_sign(text[at + 1]);
         return is_digit(text[digits]) ? digits : 0;
     }
-    /* Fortran leaves the letter out where the exponent needs three digits. */
+    /* Fortran leaves the letter out if the exponent needs three digits. */
     if (has_point && is_sign(c) && is_digit(text[at + 1]) && is_digit(text[at + 2]) &&
         is_digit(text[at + 3]) && !is_word(text[at + 4]) && text[at + 4] != '.') {
         *start = at;
@@ -132,13 +138,11 @@ static bool scan_decimal(const char *text, size_t at, struct scan *scan)
         }
     }
     /* A chain of numbers and points is a version, an address, a range. */
-    if (!digits || text[end] == '.')
-        if (!digits || is_digit(text[end + 1]))
-            return false;
+    if (!digits || (text[end] == '.' && is_digit(text[end + 1])))
+        return false;
     size_t mantissa = end - at, digit = find_exponent(text, end, point, &exponent);
     if (digit)
-        for (end = digit; is_digit(text[end]);)
-            end++;
+        end = skip_digits(text, digit);
     if (end - at > NUMBER_LENGTH_MAX)
         return false;
     scan->end = end;
@@ -151,7 +155,7 @@ static bool scan_decimal(const char *text, size_t at, struct scan *scan)
     return true;
 }
 
-/* Without its sign. */
+/* Reads a number without its sign. */
 static bool scan_real(const char *text, size_t at, struct scan *scan)
 {
     if (text[at] == '0' && (text[at + 1] == 'x' || text[at + 1] == 'X') &&
@@ -162,7 +166,7 @@ static bool scan_real(const char *text, size_t at, struct scan *scan)
     return scan_special(text, at, scan);
 }
 
-/* Bytes of the imaginary unit that stands here; 0: none does. */
+/* Returns the bytes of the imaginary unit at `at`; 0 if there is none. */
 static size_t imaginary_unit(const char *text, size_t at)
 {
     if (text[at] == 'i' && text[at + 1] == 'm' && !is_word(text[at + 2]))
@@ -177,7 +181,7 @@ static size_t skip_spaces(const char *text, size_t at)
     return at;
 }
 
-/* Reads on, from a real number, what makes it a complex one. */
+/* Reads on behind a real number what makes it a complex one. */
 static void scan_imaginary(const char *text, struct scan *first, struct number *number)
 {
     struct scan second;
@@ -202,7 +206,7 @@ static void scan_imaginary(const char *text, struct scan *first, struct number *
     first->word = false;
 }
 
-/* The number that begins exactly here. */
+/* Reads the number that begins exactly at `at`. */
 static bool scan_number(const char *text, size_t at, struct number *number)
 {
     struct scan scan;

@@ -28,7 +28,7 @@ static bool fault(const struct output *output, const char *what)
     return false;
 }
 
-/* The path from the root on, the folder's own one where it is there already, so that two names of one file are seen. */
+/* Finds the path from the root on, with the folder's own path if it is there already: then two names of one file are seen. */
 static bool find_path(struct output *output, char path[PATH_MAX])
 {
     char folder[PATH_MAX], whole[PATH_MAX];
@@ -38,7 +38,7 @@ static bool find_path(struct output *output, char path[PATH_MAX])
     if (!*base)
         return fault(output, "not the name of a file");
     if (!realpath(folder, whole)) {
-        /* The program may make the folder; it may as well change its own. */
+        /* The program may make the folder. The path must hold from any working folder. */
         if (errno != ENOENT)
             return fault(output, strerror(errno));
         if (folder[0] == '/' || !getcwd(whole, sizeof whole))
@@ -48,13 +48,13 @@ static bool find_path(struct output *output, char path[PATH_MAX])
         else
             return fault(output, strerror(ENAMETOOLONG));
     }
-    /* Room for what the names of files set aside have more. */
+    /* Files that are set aside have longer names. */
     if (snprintf(path, PATH_MAX, "%s/%s", whole, base) >= PATH_MAX - 64)
         return fault(output, strerror(ENAMETOOLONG));
     return true;
 }
 
-/* As `.NAME.accel-diff.PID.1`, in the same folder: to rename is enough. */
+/* Names a run's file `.NAME.accel-diff.PID.1`, in the same folder, so that to rename it is enough. */
 static void set_path_aside(struct output *output, enum run run)
 {
     const char *path = output->path[RUN_SHIM], *base = strrchr(path, '/') + 1;
@@ -62,17 +62,15 @@ static void set_path_aside(struct output *output, enum run run)
              base, (long)getpid(), run + 1);
 }
 
-/* Renames to a name that nothing has yet. */
+/* Renames, unless the new name is taken. */
 static bool rename_new(const char *from, const char *to)
 {
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
         return true;
     if (errno != EINVAL && errno != ENOSYS)
         return false;
-    /* A file system that cannot do both in one. */
-    if (link(from, to) != 0)
-        return false;
-    return unlink(from) == 0;
+    /* The file system cannot do both in one step. */
+    return link(from, to) == 0 && unlink(from) == 0;
 }
 
 static bool set_aside_before(struct output *output)
@@ -123,7 +121,7 @@ bool outputs_take(struct output *outputs, int count, enum run run)
         if (!output->written[run])
             continue;
         if (!S_ISREG(status.st_mode))
-            return fault(output, "the program has made something else than a regular file of it");
+            return fault(output, "the program has not made a regular file");
         if (run != RUN_SHIM && rename(path, output->path[run]) != 0)
             return fault(output, strerror(errno));
     }
@@ -160,12 +158,12 @@ void outputs_close(struct output *outputs, int count, bool keep)
             continue;
         if (!keep || access(path, F_OK) != 0) {
             if (rename(output->before, path) != 0)
-                fprintf(stderr, "accel diff: %s is left as %s: %s\n", output->name, output->before,
-                        strerror(errno));
+                fprintf(stderr, "accel diff: %s cannot be put back from %s: %s\n", output->name,
+                        output->before, strerror(errno));
         } else if (same_bytes(output->before, path)) {
             unlink(output->before);
         } else {
-            fprintf(stderr, "accel diff: what was %s before is kept as %s\n", output->name,
+            fprintf(stderr, "accel diff: the former %s is kept as %s\n", output->name,
                     output->before);
         }
     }

@@ -1,7 +1,7 @@
 /*
- * The files that a program writes, of which each run has to leave its own. What stands at such a path before the first run is
- * set aside as PATH.~1~ (or a higher number), as `mv --backup=numbered` does; what a run leaves is set aside beside it, so that
- * no bytes are copied, and the last run's stays where it is.
+ * The files that a program writes: each run must write its own. A file that is there before the first run is set aside as
+ * PATH.~1~ (or a higher number), like `mv --backup=numbered`. A run's file is renamed in its folder, so that no bytes are copied;
+ * the last run's stays where it is.
  */
 #ifndef ACCEL_TOOL_OUTPUTS_H
 #define ACCEL_TOOL_OUTPUTS_H
@@ -11,25 +11,25 @@
 #include "compare.h"
 
 struct output {
-    const char *name;            /* as the user has it */
-    const struct format *format; /* NULL: to be guessed */
+    const char *name;            /* the user's */
+    const struct format *format; /* NULL: guessed from the file */
     char path[RUNS]
-             [PATH_MAX]; /* where each run's is, once it is over; the last one is the file's own */
-    char before[PATH_MAX]; /* what was there before; empty: nothing was */
+             [PATH_MAX];   /* each run's file after the run; [RUN_SHIM] is the program's own path */
+    char before[PATH_MAX]; /* the former file, set aside; empty: there was none */
     bool written[RUNS];
 };
 
 /* Fills name and format from [FORMAT:]FILE. */
 void output_name(struct output *output, const char *text);
 
-/* Sets aside what is there. False: it is said on stderr why not, and all is as before. */
+/* Sets aside the former files. False with a message on stderr; then all is as before. */
 bool outputs_open(struct output *outputs, int count);
 
-/* After a run: notes what it has written, and sets it aside, but for the last run's. False: said on stderr. */
+/* After a run: notes which files it has written, and sets them aside, except the last run's. False with a message on stderr. */
 bool outputs_take(struct output *outputs, int count, enum run run);
 
-/* Removes what was set aside of the runs. keep: the last run's files stay, and what was there before is named on stderr
- * unless it is the same; otherwise that is put back. */
+/* Removes the files of the runs without libaccel. keep: the last run's files stay, and stderr names each former file that
+ * differs; else the former files are put back. */
 void outputs_close(struct output *outputs, int count, bool keep);
 
 #endif

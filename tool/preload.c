@@ -14,7 +14,7 @@
 
 bool preload_find(char path[PATH_MAX], const char *given)
 {
-    /* Beside the tool, or where both have been moved to, or where make install puts it. */
+    /* Beside the tool as it is built, or as it is installed, also below another prefix. */
     static const char *const places[] = {"libaccel.so", "../lib/libaccel.so"};
     char own[PATH_MAX];
     if (given)
@@ -41,7 +41,7 @@ bool preload_set(const char *shim)
     return set;
 }
 
-/* In the child: what fails goes through the pipe, which a program that is started closes. */
+/* In the child: starts the program, which closes the pipe, or writes the errno to it. */
 static _Noreturn void become(char **program, const char *shim, void (*prepare)(const void *),
                              const void *context, int pipe)
 {

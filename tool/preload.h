@@ -1,5 +1,5 @@
 /*
- * The shim that programs are run with.
+ * Runs programs with libaccel.so preloaded.
  */
 #ifndef ACCEL_TOOL_PRELOAD_H
 #define ACCEL_TOOL_PRELOAD_H
@@ -7,20 +7,20 @@
 #include <limits.h>
 #include <stdbool.h>
 
-/* Its whole path: the given one, or where given is NULL the one beside this program as it is built, or in the lib folder of
- * where it is installed. False where it is not there. */
+/* Finds libaccel.so: the given path, or (NULL) beside this program, in ../lib, or where `make install` puts it. False if it is
+ * not there. */
 bool preload_find(char path[PATH_MAX], const char *given);
 
-/* Puts it in front of LD_PRELOAD. False without memory. */
+/* Puts the shim in front of LD_PRELOAD. False if memory runs out. */
 bool preload_set(const char *shim);
 
-/* Runs a program to its end with the shim in front of LD_PRELOAD; what the terminal sends is for the program alone. prepare: called
- * in the child, for its environment and files. Returns 0 and what waitpid() says of it, or the errno with which it cannot be
- * started. */
+/* Runs a program to its end, with the shim in front of LD_PRELOAD. This process ignores SIGINT and SIGQUIT meanwhile: a
+ * terminal's are for the program. The child calls prepare(context) first, for its environment and files. Returns 0 and
+ * waitpid()'s status, or the errno if the program cannot be started. */
 int preload_run(char **program, const char *shim, void (*prepare)(const void *context),
                 const void *context, int *status);
 
-/* Takes any libaccel.so out of LD_PRELOAD. */
+/* Takes every libaccel.so out of LD_PRELOAD. */
 void preload_remove(void);
 
 #endif

@@ -22,14 +22,14 @@ static void set_environment(const void *context)
     const char *file = context;
     setenv("ACCEL", "1", 1);
     setenv("ACCEL_CALLED", file, 1);
-    /* Nothing is decided. */
+    /* No call is decided, so there is nothing to report. */
     setenv("ACCEL_LOG", "", 1);
     setenv("ACCEL_SUMMARY", "", 1);
     setenv("ACCEL_ESTIMATE", "", 1);
-    dup2(STDERR_FILENO, STDOUT_FILENO); /* the report's alone */
+    dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout is for the report */
 }
 
-/* ---- What it has left ---- */
+/* ---- Its libraries ---- */
 
 static bool read_records(struct grown *records, const char *path)
 {
@@ -45,7 +45,7 @@ static bool read_records(struct grown *records, const char *path)
     return read;
 }
 
-/* False where there is no room. */
+/* Adds a library, unless it is there with as many threads. False if there is no room. */
 static bool add(struct program_libraries *found, const struct program_library *library)
 {
     for (int i = 0; i < found->count; i++)
@@ -58,7 +58,7 @@ static bool add(struct program_libraries *found, const struct program_library *l
     return true;
 }
 
-/* "THREADS SYMBOL PATH", each with a NUL. */
+/* Reads records "THREADS SYMBOL PATH"; a NUL ends each. */
 static void list_records(struct program_libraries *found, const struct grown *records)
 {
     for (char *record = records->text, *end = record + records->length; record < end;) {
@@ -73,9 +73,9 @@ static void list_records(struct program_libraries *found, const struct grown *re
     }
 }
 
-/* ---- What is said ---- */
+/* ---- Messages ---- */
 
-/* "ended with status 3"; NULL: it has not failed. */
+/* Returns "ended with status 3"; NULL if the program has not failed. */
 static const char *failure_of(int status, char text[100])
 {
     if (status == 0)

@@ -1,5 +1,5 @@
 /*
- * The libraries that a program has: it is run with the shim, which notes those that it calls (dispatch/called.h).
+ * Finds the libraries that a program calls: runs it with libaccel, which notes them (dispatch/called.h).
  */
 #ifndef ACCEL_TOOL_PROGRAM_H
 #define ACCEL_TOOL_PROGRAM_H
@@ -8,21 +8,22 @@
 
 #include "libraries.h"
 
+/* A library that was called with several numbers of threads has an entry for each. */
 struct program_library {
     const char *path;
     const char *symbol; /* the first name that was called in it */
-    int threads; /* a library that was called with several numbers of threads comes several times */
+    int threads;
 };
 
 struct program_libraries {
     struct program_library one[LIBRARIES_MAX];
     int count;
-    bool whole;    /* these are all: the program has not failed, nor called more */
-    char *records; /* what they point into */
+    bool whole;    /* none is missing: the program did not fail, nor call more than LIBRARIES_MAX */
+    char *records; /* the memory of their strings */
 };
 
-/* Runs the program to its end, with its stdout on stderr, and its children with it. Says on stderr what is wrong; false where
- * nothing is left to be measured. */
+/* Runs the program and its children to their end, with its stdout on stderr. Says on stderr what is wrong. False if nothing can
+ * be measured. */
 bool program_run(struct program_libraries *found, char **program);
 void program_free(struct program_libraries *found);
 

@@ -22,7 +22,8 @@ enum { SIGNALS = sizeof signals / sizeof *signals };
 
 static volatile sig_atomic_t asked, child;
 
-/* What a terminal sends the program has as well; what a process sends has to be passed on. Whoever asks twice means it. */
+/* Passes a process's signal on to the program, which gets a terminal's anyway. A second signal kills the program, or this
+ * process. */
 static void ask(int number, siginfo_t *info, void *context)
 {
     (void)context;
@@ -33,20 +34,19 @@ static void ask(int number, siginfo_t *info, void *context)
     else if (child > 0 && info->si_code != SI_KERNEL)
         kill((pid_t)child, number);
     else if (again) {
-        /* In a long comparison; the folder is left behind. */
+        /* A long comparison runs; the folder is left behind. */
         signal(number, SIG_DFL);
         raise(number);
     }
 }
 
-static void catch_signals(void)
+/* Ignored signals stay ignored, as nohup wants. */
+static void set_actions(const struct sigaction *action)
 {
-    struct sigaction action = {.sa_sigaction = ask, .sa_flags = SA_SIGINFO}, old;
-    sigemptyset(&action.sa_mask);
+    struct sigaction old;
     for (int i = 0; i < SIGNALS; i++)
-        /* Those that are ignored stay so: nohup. */
         if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-            sigaction(signals[i], &action, NULL);
+            sigaction(signals[i], action, NULL);
 }
 
 static void block_signals(int how)
@@ -69,7 +69,7 @@ static const char *const thread_variables[] = {"OPENBLAS_NUM_THREADS", "MKL_NUM_
                                                "BLIS_NUM_THREADS", "OMP_NUM_THREADS"};
 enum { THREAD_VARIABLES = sizeof thread_variables / sizeof *thread_variables };
 
-/* How many threads BLAS has in the program as it is: what a library asks first counts. */
+/* Returns how many threads BLAS has in the program without our doing: by the first variable that is set. */
 static int usual_threads(void)
 {
     cpu_set_t set;
@@ -82,7 +82,7 @@ static int usual_threads(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-/* Settings are for the run with the shim alone. */
+/* Removes the ACCEL_... settings, which are for the run with libaccel alone. */
 static void remove_settings(void)
 {
     extern char **environ;
@@ -100,7 +100,7 @@ static void remove_settings(void)
     }
 }
 
-/* A path within a pattern of ACCEL_LOG_FILE. */
+/* Sets ACCEL_LOG_FILE, a pattern, to a path. */
 static void set_log_file(const char *path)
 {
     char pattern[2 * PATH_MAX];
@@ -122,7 +122,7 @@ static void set_environment(const struct runs *runs, enum run which)
         preload_set(runs->shim);
         setenv("ACCEL_LOG", "json", 1);
         set_log_file(runs->decisions);
-        /* Decisions that depend on the calls alone. */
+        /* With `wait', decisions depend on the calls alone. */
         setenv("ACCEL_START", "wait", 0);
         return;
     }
@@ -155,15 +155,14 @@ static bool copy_input(const char *path)
     bool good = to >= 0;
     while (good && !asked && !isatty(STDIN_FILENO)) {
         n = read(STDIN_FILENO, buffer, sizeof buffer);
-        if (n == 0 || (n < 0 && errno == EBADF)) /* at its end; or there is none */
+        if (n == 0 || (n < 0 && errno == EBADF)) /* at its end, or closed */
             break;
         good = n < 0 ? errno == EINTR : write(to, buffer, (size_t)n) == n;
     }
     if (to >= 0)
         good = close(to) == 0 && good;
     if (!good)
-        fprintf(stderr, "accel diff: the standard input cannot be kept in %s: %s\n", path,
-                strerror(errno));
+        fprintf(stderr, "accel diff: stdin cannot be copied to %s: %s\n", path, strerror(errno));
     return good;
 }
 
@@ -178,14 +177,16 @@ bool runs_open(struct runs *runs)
     if (!runs->threads[RUN_THREADS])
         runs->threads[RUN_THREADS] = usual > 1 ? 1 : 2;
     runs->threads[RUN_PLAIN] = usual;
-    catch_signals();
+    struct sigaction action = {.sa_sigaction = ask, .sa_flags = SA_SIGINFO};
+    sigemptyset(&action.sa_mask);
+    set_actions(&action);
     if (copy_input(runs->input))
         return true;
     runs_close(runs);
     return false;
 }
 
-/* In the child. */
+/* In the child: opens a file as descriptor `target`. */
 static void put_in_place(const char *path, int flags, int target)
 {
     int fd = open(path, flags, 0600);
@@ -197,12 +198,9 @@ static void put_in_place(const char *path, int flags, int target)
         close(fd);
 }
 
-static void start(const struct runs *runs, enum run which)
+static _Noreturn void start(const struct runs *runs, enum run which)
 {
-    struct sigaction standard = {.sa_handler = SIG_DFL}, old;
-    for (int i = 0; i < SIGNALS; i++)
-        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-            sigaction(signals[i], &standard, NULL);
+    set_actions(&(struct sigaction){.sa_handler = SIG_DFL});
     block_signals(SIG_UNBLOCK);
     put_in_place(runs->input, O_RDONLY, STDIN_FILENO);
     put_in_place(runs->output[which], O_WRONLY | O_CREAT | O_EXCL, STDOUT_FILENO);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A decimal with four digits that count: the file has no exponents. */
+/* Writes four significant digits without an exponent, as the file has none. */
 static void put_ms(FILE *to, double ms)
 {
     int digits = 3;
@@ -18,7 +18,7 @@ static void put_ms(FILE *to, double ms)
     fprintf(to, "%.*f", digits, ms);
 }
 
-/* 0: none. */
+/* Writes a value, unless it is 0: not measured. */
 static void put_value(FILE *to, const char *name, double ms)
 {
     if (ms <= 0)
@@ -40,7 +40,7 @@ static void put_shape(FILE *to, const struct survey_track *track, const struct s
     put_ms(to, shape->model_ms);
 }
 
-/* A routine's line, if anything was measured. */
+/* Writes a routine's line. False if nothing was measured. */
 static bool put_track(FILE *to, const struct survey_track *track)
 {
     bool any = false;
@@ -57,7 +57,7 @@ static bool put_track(FILE *to, const struct survey_track *track)
     return any;
 }
 
-/* library: of the CPU's functions, NULL: the GPU's tracks. */
+/* Adds the tracks of a library; NULL: the GPU's. */
 static bool add_section(struct sections *sections, const struct survey *survey,
                         const struct dispatch_library *library)
 {
@@ -90,7 +90,7 @@ static bool add_library(struct sections *sections, const struct survey *survey,
     for (int i = 0; i < sections->count; i++)
         if (strcmp(sections->key[i], key) == 0)
             return true;
-    if (sections->count == SECTIONS_MAX - 1) /* the last is the GPU's */
+    if (sections->count == SECTIONS_MAX - 1) /* the last place is the GPU's */
         return true;
     strcpy(sections->key[sections->count], key);
     return add_section(sections, survey, track->function.library);

@@ -12,18 +12,19 @@
 
 /* ---- Shapes ---- */
 
-/* Evenly by their logarithms; none is a power of two, which some libraries are slower at. */
+/* Evenly spaced by their logarithms. None is a power of two: some libraries are slower there. */
 static const int64_t orders[] = {12, 24, 48, 96, 192, 384, 800, 1600, 3200};
 enum { ORDERS = sizeof orders / sizeof *orders };
 
 enum {
-    LEAST_ORDER = 48, /* up to what a square of this asks for, shapes are measured at any rate */
-    RUNS = 10,        /* of short ones, after one that warms up */
+    LEAST_ORDER =
+        48,    /* shapes with no more operations than a square of this are measured at any rate */
+    RUNS = 10, /* of a short call, after one that warms up */
     LEAST_INNER = 4
 };
 
-/* Square, or a part of that in the sizes that are short. Tall: one size is long, with one right-hand side; beside a tall matrix
- * every other time with as many as it has columns. */
+/* Skinny: inner size and right-hand sides are a part of the order. Tall: one size is long, with one right-hand side, or, for
+ * every other order, with as many as a tall matrix has columns. */
 static void sizes_of(int64_t size[ACCEL_DIMENSIONS], const struct accel_routine *routine,
                      enum survey_kind kind, int order)
 {
@@ -40,7 +41,7 @@ static void sizes_of(int64_t size[ACCEL_DIMENSIONS], const struct accel_routine 
         size[i] = accel_has_size(routine, (enum accel_size)i) ? sizes[kind][i] : 0;
 }
 
-/* Kinds may be the same for a routine, or for small sizes. */
+/* Adds a shape, unless another kind gives the same sizes. */
 static void add_shape(struct survey_track *track, enum survey_kind kind, int order)
 {
     struct survey_shape *shape = &track->shape[track->shapes];
@@ -100,8 +101,9 @@ void survey_close(struct survey *survey)
 
 /* ---- What a shape will take ---- */
 
-/* From the last two of the same kind that were measured: small shapes grow by less than their operations do, and a
- * larger one by a little more than they did. Without such, from what was measured last, by the operations. */
+/* Extrapolates from the last two measured shapes of the same kind: the times of small shapes grow by less than their operations,
+ * and those of a larger one by a little more than before. Without such shapes: from the last one measured, by the operations. 0
+ * if nothing was measured. */
 static double predicted_ms(const struct survey_track *track, const struct survey_shape *shape)
 {
     const struct survey_shape *last = NULL, *before = NULL, *other = NULL;
@@ -125,16 +127,16 @@ static double predicted_ms(const struct survey_track *track, const struct survey
 
 static double cost_ms(const struct survey_track *track, double limit_ms)
 {
-    const struct survey_shape *shape = &track->shape[track->next];
-    double run = predicted_ms(track, shape);
     if (track->next < track->least)
         return 0;
-    return run + (RUNS * run < limit_ms ? RUNS * run : limit_ms);
+    double run = predicted_ms(track, &track->shape[track->next]);
+    return run + fmin(RUNS * run, limit_ms);
 }
 
 /* ---- Measuring ---- */
 
-/* One run; negative where it fails. A GPU that has failed is out. */
+/* Returns the milliseconds of one run; negative if it fails. Ends the track if the GPU cannot run the routine, and the GPU's
+ * measurements if the GPU itself fails. */
 static double run_once(struct survey *survey, struct survey_track *track, struct workload *workload,
                        struct gpu_host *host)
 {
@@ -150,19 +152,21 @@ static double run_once(struct survey *survey, struct survey_track *track, struct
     return ms;
 }
 
-/* How often this process's threads have been taken off a processor that they wanted. */
+/* Returns how often the system has taken a processor from this process's threads. */
 static long preemptions(void)
 {
     struct rusage usage;
     return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
-/* The best of some runs, fewer where they are long: until limit_ms are spent, and longer where the best was interrupted, or took
- * far longer than expected_ms: three at least, or three times limit_ms, within the survey's time. What it was measured at before stays, if that is less: other work makes a time longer, never
- * shorter. */
+/* Sets shape->ms to the best of some runs, and of what it was: other work makes a time longer, never shorter. Runs until limit_ms
+ * are spent. If the best run was interrupted, or took far longer than expected_ms, goes on within the survey's time: to three
+ * runs, or to three times limit_ms. */
 static void measure(struct survey *survey, struct survey_track *track, struct survey_shape *shape,
                     double expected_ms, double limit_ms)
 {
+    if (survey->progress)
+        survey->progress(survey, track, shape);
     struct workload workload;
     struct gpu_host host;
     double best = 0, sum = 0;
@@ -185,7 +189,7 @@ static void measure(struct survey *survey, struct survey_track *track, struct su
         doubtful = survey_now() < survey->deadline &&
                    (preemptions() > before || (best > 1.5 * expected_ms && expected_ms > 0));
     }
-    best = fmax(best, 1e-6); /* the clock's step */
+    best = fmax(best, 1e-6); /* the clock's resolution */
     shape->ms = shape->ms > 0 ? fmin(shape->ms, best) : best;
     if (track->gpu)
         shape->copies_ms = 1e-6 * ((double)host.up_bytes / survey->up_gbps +
@@ -197,7 +201,7 @@ double survey_now(void)
     return accel_now_ms() * 1e-3;
 }
 
-/* The track of a side whose next shape is the cheapest; NULL where there is none. */
+/* Returns the side's track whose next shape is the cheapest; NULL if none is left. */
 static struct survey_track *cheapest(const struct survey *survey, bool gpu, double limit_ms,
                                      double *cost)
 {
@@ -215,22 +219,20 @@ static struct survey_track *cheapest(const struct survey *survey, bool gpu, doub
     return best;
 }
 
-/* What is cheapest comes first, whatever it is a call of. */
-static void go_on(struct survey *survey, bool gpu, double limit_ms, double deadline,
-                  survey_progress *progress)
+/* Measures the shapes that are left on one side, the cheapest first. */
+static void go_on(struct survey *survey, bool gpu, double limit_ms, double deadline)
 {
     struct survey_track *track;
     double cost = 0;
     while ((track = cheapest(survey, gpu, limit_ms, &cost)) &&
            (survey_now() + cost * 1e-3 <= deadline || cost == 0)) {
         struct survey_shape *shape = &track->shape[track->next++];
-        progress(survey, track, shape);
         measure(survey, track, shape, predicted_ms(track, shape), limit_ms);
     }
 }
 
-/* A larger shape that took far less: half as long if it is of the same kind, a quarter beside a square, as nothing has a better
- * rate than that; NULL where there is none. Nothing but other work of the machine makes that so. */
+/* Returns a larger shape that took far less, as only the machine's other work can make it: half the time for a shape of the same
+ * kind, a quarter beside a square, which has the best rate of all. NULL if there is none. */
 static const struct survey_shape *faster_larger(const struct survey_track *track,
                                                 const struct survey_shape *shape)
 {
@@ -244,32 +246,31 @@ static const struct survey_shape *faster_larger(const struct survey_track *track
     return NULL;
 }
 
-/* What cannot be true is measured again. */
-static void retry(struct survey *survey, bool gpu, double limit_ms, double deadline,
-                  survey_progress *progress)
+/* Measures the shapes again whose times cannot be true. */
+static void retry(struct survey *survey, bool gpu, double limit_ms, double deadline)
 {
-    for (struct survey_track *track = survey->track; track < survey->track + survey->tracks;
-         track++)
+    for (int t = 0; t < survey->tracks; t++) {
+        struct survey_track *track = &survey->track[t];
         for (int i = 0; track->gpu == gpu && (!gpu || survey->gpu) && i < track->shapes; i++) {
             struct survey_shape *shape = &track->shape[i];
             const struct survey_shape *faster = faster_larger(track, shape);
-            if (!faster || survey_now() + 3e-3 * shape->ms > deadline)
-                continue;
-            progress(survey, track, shape);
-            measure(survey, track, shape, faster->ms, limit_ms);
+            if (faster && survey_now() + 3e-3 * shape->ms <= deadline)
+                measure(survey, track, shape, faster->ms, limit_ms);
         }
+    }
 }
 
-/* And what still cannot is left out. */
+/* Leaves out the shapes whose times still cannot be true. */
 static void discard(struct survey *survey)
 {
-    for (struct survey_track *track = survey->track; track < survey->track + survey->tracks;
-         track++)
-        for (int i = 0; i < track->shapes; i++)
-            if (faster_larger(track, &track->shape[i])) {
-                track->shape[i].ms = 0;
+    for (int t = 0; t < survey->tracks; t++)
+        for (int i = 0; i < survey->track[t].shapes; i++) {
+            struct survey_shape *shape = &survey->track[t].shape[i];
+            if (faster_larger(&survey->track[t], shape)) {
+                shape->ms = 0;
                 survey->discarded++;
             }
+        }
 }
 
 struct measured {
@@ -283,32 +284,32 @@ static int by_time(const void *a, const void *b)
     return (x->shape->ms > y->shape->ms) - (x->shape->ms < y->shape->ms);
 }
 
-/* Once more, some time after the first: the short ones, which other work of the machine disturbs most, before the long ones. */
-static void repeat(struct survey *survey, bool gpu, double limit_ms, double deadline,
-                   survey_progress *progress)
+/* Measures one side's shapes once more, some time after the first: first the short ones, which the machine's other work disturbs
+ * most. */
+static void repeat(struct survey *survey, bool gpu, double limit_ms, double deadline)
 {
     struct measured *list = malloc((size_t)survey->tracks * SURVEY_SHAPES * sizeof *list);
     int count = 0;
     if (!list)
         return;
-    for (struct survey_track *track = survey->track; track < survey->track + survey->tracks;
-         track++)
+    for (int t = 0; t < survey->tracks; t++) {
+        struct survey_track *track = &survey->track[t];
         for (int i = 0; track->gpu == gpu && i < track->shapes; i++)
             if (track->shape[i].ms > 0)
                 list[count++] = (struct measured){track, &track->shape[i]};
+    }
     qsort(list, (size_t)count, sizeof *list, by_time);
     for (const struct measured *x = list; x < list + count && (!gpu || survey->gpu); x++) {
         double ms = x->shape->ms;
         if (survey_now() + 1e-3 * (ms + fmin(RUNS * ms, limit_ms)) > deadline)
             break;
-        progress(survey, x->track, x->shape);
         measure(survey, x->track, x->shape, ms, limit_ms);
     }
     free(list);
 }
 
-/* The GPU's time less what the copies take at the measured rates. Where they take almost all of it, the difference says
- * little: no call is faster than a smaller one of its kind. */
+/* Sets model_ms: the time without the copies, at the measured rates. If the copies take almost all of it, the difference says
+ * little: then a call takes as long as a smaller one of its kind. */
 static void subtract_copies(struct survey_track *track)
 {
     double least[SURVEY_KINDS] = {0};
@@ -319,33 +320,23 @@ static void subtract_copies(struct survey_track *track)
     }
 }
 
-static void no_progress(const struct survey *survey, const struct survey_track *track,
-                        const struct survey_shape *shape)
-{
-    (void)survey;
-    (void)track;
-    (void)shape;
-}
-
-/* The GPU first: a library's threads go on waiting for work for a while, and would be in its way. */
-void survey_run(struct survey *survey, survey_progress *progress)
+/* The GPU comes first: a library's threads spin for a while after a call, and would disturb it. */
+void survey_run(struct survey *survey)
 {
     const double start = survey->start, seconds = survey->deadline - start;
     const double limit_ms = fmax(0.08 * seconds, 1); /* 4 ms of 50 s */
-    if (!progress)
-        progress = no_progress;
-    go_on(survey, true, limit_ms, start + 0.4 * seconds, progress);
-    retry(survey, true, limit_ms, start + 0.45 * seconds, progress);
-    go_on(survey, false, limit_ms, start + 0.75 * seconds, progress);
-    retry(survey, false, limit_ms, start + 0.85 * seconds, progress);
-    go_on(survey, false, limit_ms, start + 0.75 * seconds,
-          progress); /* a wrong one hid larger ones */
+    go_on(survey, true, limit_ms, start + 0.4 * seconds);
+    retry(survey, true, limit_ms, start + 0.45 * seconds);
+    go_on(survey, false, limit_ms, start + 0.75 * seconds);
+    retry(survey, false, limit_ms, start + 0.85 * seconds);
+    /* A time that was too long may have kept larger shapes back. */
+    go_on(survey, false, limit_ms, start + 0.75 * seconds);
     if (survey->gpu) {
         const struct timespec wait = {.tv_nsec = 200000000};
         nanosleep(&wait, NULL);
-        repeat(survey, true, limit_ms, start + 0.88 * seconds, progress);
+        repeat(survey, true, limit_ms, start + 0.88 * seconds);
     }
-    repeat(survey, false, limit_ms, survey->deadline, progress);
+    repeat(survey, false, limit_ms, survey->deadline);
     discard(survey);
     for (int i = 0; i < survey->tracks; i++)
         subtract_copies(&survey->track[i]);

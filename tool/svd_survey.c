@@ -19,11 +19,11 @@ enum content { CONTENT_RANDOM, CONTENT_SINGULAR, CONTENT_GRADED, CONTENTS };
 
 enum { RUNS = 3 }; /* after one that warms up */
 
-/* One call to be timed and judged again and again. */
+/* A call that is timed and judged with several algorithms and matrices. */
 struct trial {
     struct gpu_device *device;
     struct workload workload;
-    void *before;   /* the matrix as it was */
+    void *before;   /* the matrix before the call */
     void *expected; /* its singular values by Xgesvd */
 };
 
@@ -39,7 +39,7 @@ static void scale_column(const struct accel_span *a, int64_t column, double by)
             ((float *)a->ptr)[i] *= (float)by;
 }
 
-/* Singular: the second half of the columns is the first once more. Graded: the columns' lengths fall to the type's
+/* Makes the matrix. Singular: the second half of the columns repeats the first. Graded: the columns' lengths fall to the type's
  * resolution. */
 static void fill(const struct trial *trial, enum content content)
 {
@@ -88,7 +88,7 @@ static void use(const struct trial *trial, bool vectors, enum gpu_svd algorithm)
     gpu_svd_choose(trial->device, call->routine->dtype, vectors, gpu_svd_octave(order), algorithm);
 }
 
-/* Milliseconds; infinite where it fails. */
+/* Returns milliseconds; infinity if the call fails. */
 static double run(struct trial *trial, enum content content)
 {
     const struct accel_call *call = &trial->workload.call;
@@ -104,7 +104,7 @@ static double value_at(const void *values, enum accel_dtype dtype, int64_t i)
                                   : (double)((const float *)values)[i];
 }
 
-/* As LAPACK's zdrvbd compares the values of two of its drivers: by 30 n eps times the largest. */
+/* Compares like LAPACK's zdrvbd the values of two drivers: they may differ by 30 n eps times the largest. */
 static bool values_agree(const struct trial *trial)
 {
     const struct accel_span *s = &trial->workload.call.span[ACCEL_x];
@@ -136,7 +136,7 @@ static bool is_accurate(struct trial *trial, bool vectors, enum gpu_svd algorith
     return true;
 }
 
-/* The best of some runs; of one that is far behind, the first. */
+/* Returns the best of some runs. An algorithm that is far behind has one run. */
 static double time_of(struct trial *trial, bool vectors, enum gpu_svd algorithm, double best)
 {
     double least = INFINITY;
@@ -156,7 +156,7 @@ static enum gpu_svd fastest(struct trial *trial, bool vectors)
         if (algorithm == GPU_SVD_GESVD)
             continue;
         double ms = time_of(trial, vectors, algorithm, best);
-        /* A twentieth at least, as all decisions. */
+        /* It must gain a twentieth, as for all decisions. */
         if (ms < 0.95 * best && is_accurate(trial, vectors, algorithm)) {
             best = ms;
             found = algorithm;
@@ -165,9 +165,9 @@ static enum gpu_svd fastest(struct trial *trial, bool vectors)
     return found;
 }
 
-/* ---- All of them ---- */
+/* ---- All orders ---- */
 
-/* The nearest of the measured orders, by octaves. */
+/* Returns the index of the measured order that is nearest in octaves. */
 static int nearest_order(const struct svd_survey *found, int octave)
 {
     int nearest = 0;
@@ -193,7 +193,7 @@ void svd_survey_run(struct svd_survey *found, struct gpu_device *device,
     found->measured = 0;
     double begun = survey_now(), last = 0;
     for (int i = 0; i < SVD_ORDERS; i++) {
-        /* Cubes grow: the next order takes as many times longer as this one. */
+        /* The time grows by the cube of the order. */
         double growth = i > 0 ? pow((double)orders[i] / (double)orders[i - 1], 3) : 0;
         if (i > 0 && survey_now() + fmin(growth, 10) * last > deadline)
             break;

@@ -10,9 +10,9 @@
 const struct precision precision_half = {11, -13}, precision_single = {24, -125},
                        precision_double = {53, -1021}, precision_extended = {64, -16381};
 
-/* Relative noise that is larger than this, and than half of the digits, is not rounding: a time, a random number. */
+/* Relative noise above this, and above half of the digits, is not rounding: it comes from a time or a random number. */
 static const double ROUNDING_MAX = 1e-4;
-/* A unit of the last digit is taken for rounding where so many digits were printed. */
+/* A unit of the last digit counts as rounding if this many digits were printed. */
 enum { DIGITS_MIN = 4 };
 
 /* ---- How far apart two numbers are ---- */
@@ -63,14 +63,10 @@ struct distance distance_between(const struct number *a, const struct number *b,
 
 /* ---- What is allowed ---- */
 
-static double half_of_the_digits(const struct tally *tally)
+/* Returns the relative difference of two numbers that have this share of their digits in common. */
+static double digits_kept(const struct tally *tally, double share)
 {
-    return exp2(0.5 * (1 - tally->precision.bits));
-}
-
-static double three_quarters_of_the_digits(const struct tally *tally)
-{
-    return exp2(0.75 * (1 - tally->precision.bits));
+    return exp2(share * (1 - tally->precision.bits));
 }
 
 static bool within_given(const struct tolerances *allowed, const struct distance *distance)
@@ -80,7 +76,7 @@ static bool within_given(const struct tolerances *allowed, const struct distance
            (allowed->ulp >= 0 && distance->ulp <= (long double)allowed->ulp);
 }
 
-/* Whether two printed numbers may be one that was rounded up and down: the finer of the two says what was printed. */
+/* Whether two printed numbers may be one number, rounded up and down. The finer one tells how many digits were printed. */
 static bool within_last_digit(const struct number_part *a, const struct number_part *b)
 {
     if (a->value == b->value)
@@ -98,15 +94,15 @@ static bool within_last_digits(const struct number *a, const struct number *b)
            within_last_digit(&a->part[1], &b->part[1]);
 }
 
-/* Whether a real number may differ so by the order of its operations alone: relative to itself, or, where numbers cancel, to
- * what it is left of. That is at least the largest number of an array; 1 in text, where it cannot be told. */
+/* Whether the order of operations alone may make a real number differ this much: relative to itself or, if numbers have
+ * cancelled, to those numbers. They are taken to be as large as an array's largest number; in text, where nothing tells, as 1. */
 static bool is_rounding(const struct tally *tally, const struct number *a, const struct number *b,
                         const struct distance *distance)
 {
     if (!isfinite(distance->absolute) || (a->integer && b->integer))
         return distance->absolute == 0;
-    double half = half_of_the_digits(tally);
-    long double left = tally->scale > 0 ? tally->scale * half : three_quarters_of_the_digits(tally);
+    double half = digits_kept(tally, 0.5);
+    long double left = tally->scale > 0 ? tally->scale * half : digits_kept(tally, 0.75);
     return distance->relative <= (long double)fmax(ROUNDING_MAX, half) ||
            distance->absolute <= left;
 }
@@ -114,13 +110,13 @@ static bool is_rounding(const struct tally *tally, const struct number *a, const
 static double relative_allowed(const struct tally *tally)
 {
     double noise = tally->allowed->noise * (tally->scale > 0 ? 0 : tally->rounding);
-    return fmax(half_of_the_digits(tally), noise);
+    return fmax(digits_kept(tally, 0.5), noise);
 }
 
-/* Of an array, relative to its largest magnitude. */
+/* For arrays: relative to the largest magnitude. */
 static double scaled_allowed(const struct tally *tally)
 {
-    return fmax(three_quarters_of_the_digits(tally), tally->allowed->noise * tally->rounding);
+    return fmax(digits_kept(tally, 0.75), tally->allowed->noise * tally->rounding);
 }
 
 static bool within_default(const struct tally *tally, const struct number *a,
@@ -155,7 +151,7 @@ static bool is_allowed(const struct tally *tally, const struct number *a, const 
     return within_default(tally, a, b, noise, distance);
 }
 
-/* Without libaccel: rounding, or what is allowed with it as well. */
+/* Whether two runs without libaccel may differ this much: by rounding, or by what is allowed with libaccel. */
 static bool is_repeated(const struct tally *tally, const struct number *a, const struct number *b,
                         const struct distance *distance)
 {
@@ -163,7 +159,7 @@ static bool is_repeated(const struct tally *tally, const struct number *a, const
         return true;
     if (!isfinite(distance->absolute))
         return false;
-    return (is_given(tally->allowed) && within_given(tally->allowed, distance)) ||
+    return within_given(tally->allowed, distance) ||
            (!(a->integer && b->integer) && within_last_digits(a, b));
 }
 
@@ -201,11 +197,18 @@ static void add_noise(struct tally *tally, const struct distance *distance)
 {
     long double relative =
         tally->scale > 0 ? distance->absolute / tally->scale : distance->relative;
-    if (relative <= (long double)fmax(ROUNDING_MAX, half_of_the_digits(tally)))
+    if (relative <= (long double)fmax(ROUNDING_MAX, digits_kept(tally, 0.5)))
         tally->rounding = fmax(tally->rounding, (double)relative);
 }
 
-/* Whether a line is wanted for one more. */
+void tally_widen(struct tally *tally, const struct number *number)
+{
+    long double size = modulus(number);
+    if (isfinite(size))
+        tally->scale = fmaxl(tally->scale, size);
+}
+
+/* Whether the report has room for one more difference. Counts it if not. */
 static bool is_shown(const struct tally *tally, struct tally_sum *sum)
 {
     if (sum->shown_count < tally->show)
@@ -374,16 +377,12 @@ void tally_print(const struct tally *tally, const char *name, const char *format
     }
 }
 
-/* The digits that tell a number from its neighbours. */
-static int digits_of(const struct precision *precision)
-{
-    return 2 + (int)(0.30103 * precision->bits);
-}
-
 void number_print(char text[NUMBER_TEXT_BYTES], const struct number *number,
                   const struct precision *precision)
 {
-    int digits = number->integer ? 21 : digits_of(precision);
+    const int telling =
+        2 + (int)(0.30103 * precision->bits); /* digits that tell a number from its neighbours */
+    int digits = number->integer ? 21 : telling;
     if (number->complex)
         snprintf(text, NUMBER_TEXT_BYTES, "%.*Lg%+.*Lgi", digits, number->part[0].value, digits,
                  number->part[1].value);

@@ -28,7 +28,7 @@ void workload_memory_close(struct workload_memory *memory)
     memory->base = NULL;
 }
 
-/* Memory for so many elements, of at least a cache line; NULL where there is no more. */
+/* Returns memory for `count` elements, of at least a cache line; NULL if too little is left. */
 static void *take(struct workload_memory *memory, int64_t count, size_t element)
 {
     const int64_t line = 64;
@@ -43,8 +43,8 @@ static void *take(struct workload_memory *memory, int64_t count, size_t element)
 
 /* ---- Workspace ---- */
 
-/* Elements that a workspace without a length needs at least; each counts 8 bytes. After the documentation of rwork and
- * iwork in LAPACK's drivers: those of gelsd have logarithms. */
+/* Returns how many elements of 8 bytes a workspace without a length argument needs at least: by the documentation of rwork and
+ * iwork in LAPACK's drivers; those of gelsd have logarithms. */
 static int64_t fixed_length(const struct accel_call *call)
 {
     bool has_m = accel_has_size(call->routine, ACCEL_m);
@@ -54,10 +54,9 @@ static int64_t fixed_length(const struct accel_call *call)
     return 200 * mx + 1000 + lapack_least_lengths(call).rwork + (nrhs > 0 ? (mn + 75) * nrhs : 0);
 }
 
-/* The length that a query has left in the first element of a workspace. Those of float are rounded. */
+/* Returns the length that a workspace query has written to the first element. A float may have been rounded down. */
 static int64_t wanted_length(const struct accel_call *call, uint8_t slot, const void *work)
 {
-    bool is_double = accel_is_double(call->routine->dtype);
     double real;
     float f;
     int32_t narrow;
@@ -68,10 +67,12 @@ static int64_t wanted_length(const struct accel_call *call, uint8_t slot, const 
     memcpy(&wide, work, sizeof wide);
     if (slot == ACCEL_liwork)
         return call->blas.width == 64 ? wide : narrow;
-    real = is_double ? real : ceil((double)f * (1 + 0x1p-22));
+    if (!accel_is_double(call->routine->dtype))
+        real = ceil((double)f * (1 + 0x1p-22));
     return real >= 1 && real < 1e12 ? (int64_t)real : 1;
 }
 
+/* Returns the bytes of an element of the workspace whose length is in this slot. */
 static size_t element_of(const struct accel_call *call, uint8_t slot)
 {
     enum accel_dtype dtype = call->routine->dtype;
@@ -80,6 +81,7 @@ static size_t element_of(const struct accel_call *call, uint8_t slot)
                                   : accel_dtype_size(dtype);
 }
 
+/* Calls the library's function. False if it reports an error. */
 static bool succeeds(struct workload *workload)
 {
     const struct accel_call *call = &workload->call;
@@ -90,7 +92,7 @@ static bool succeeds(struct workload *workload)
     return (call->blas.width == 64 ? workload->info : (int32_t)workload->info) == 0;
 }
 
-/* A length stands behind its workspace. */
+/* Whether argument i, a workspace, has a length: the next argument. */
 static bool has_length(const struct accel_routine *routine, int i)
 {
     return i + 1 < routine->args && routine->arg[i + 1].kind == ACCEL_ARG_LWORK;
@@ -168,8 +170,8 @@ bool workload_make(struct workload *workload, struct workload_memory *memory,
     return !function || make_workspace(workload, memory);
 }
 
-/* destroyed: LAPACK may have used a matrix as workspace that the table, which says what a caller gets back, has as one that is
- * only read. */
+/* Fills the operands that a run overwrites. destroyed: fills all, as LAPACK may use a matrix as workspace that the table, which
+ * tells what the caller gets back, calls only read. */
 static void refill(struct workload *workload, bool destroyed)
 {
     for (int i = 0; i < ACCEL_SPANS; i++) {
@@ -189,7 +191,7 @@ double workload_cpu_ms(struct workload *workload)
     return good ? ms : -1;
 }
 
-/* A part that the GPU has failed to do is not measured on the CPU instead. */
+/* The original of a part: refuses, so that the CPU's time does not count for the GPU if that fails. */
 static bool refuse(void *context, const struct accel_call *part)
 {
     (void)context;

@@ -131,7 +131,7 @@ def not_repeatable():
         expect("not repeatable: a program that prints random numbers, and 5.0 with libaccel", diff(folder, (), random), FAILED,
                "stdout (text): NOT REPEATABLE without libaccel; 1 number, 1 differs, 1 by more than rounding\n  line 1, column 1: 0.")
         expect("not repeatable: its noise may be ignored, which leaves no number", diff(folder, ("--ignore", "."), random), FAILED,
-               "nothing that is compared has a number")
+               "no compared output has a number")
         expect("not repeatable: or allowed", diff(folder, ("--atol", "5"), random), SAME)
     refused("a number in text", "t 1.0\nx 3.00000\n", "t 2.0\nx 3.00000\n", "t 4.0\nx 3.10000\n",
             says=("stdout (text): NOT REPEATABLE without libaccel; 2 numbers, 1 differs, 1 by more than rounding",
@@ -173,13 +173,13 @@ def not_repeatable():
 
     # No number at all.
     for label, content, options in (("an empty output", "", {}), ("words", "fine\n", {}), ("no elements", saved(np.ones((0, 3))), {"name": "o.npy"})):
-        expect(f"no number: {label}", runs(content, content, content, **options), FAILED, "nothing that is compared has a number: ",
+        expect(f"no number: {label}", runs(content, content, content, **options), FAILED, "no compared output has a number: ",
                "nothing can be said")
         expect(f"no number: {label}, as is meant", runs(content, content, content, options=("--allow-no-numbers",), **options), SAME)
     expect("no number: what differs does", runs("fine\n", "fine\n", "bad\n"), DIFFERS, "1 difference of text")
     with tempfile.TemporaryDirectory() as folder:
         script = ["sh", "-c", "echo 5; printf 'a\\0b' > o.bin"]
-        expect("no number: stdout is not compared", diff(folder, ("--stdout", "none"), script), FAILED, "nothing that is compared has a number")
+        expect("no number: stdout is not compared", diff(folder, ("--stdout", "none"), script), FAILED, "no compared output has a number")
         expect("no number: bytes that are asked for", diff(folder, ("--stdout", "none", "-o", "bytes:o.bin"), script), SAME, "o.bin (bytes): ok")
 
 
@@ -355,7 +355,7 @@ def files():
         tap.ok(done.returncode == SAME and listing() == ["out.txt"] and not done.stderr, "files: it may be there before", done.stderr, *listing())
         out.write_text("precious\n")
         done = runs("1\n", "1\n", "2\n", name="out.txt", folder=folder)
-        expect("files: what was there before is named", done, DIFFERS, "what was out.txt before is kept as", "out.txt.~1~")
+        expect("files: what was there before is named", done, DIFFERS, "the former out.txt is kept as", "out.txt.~1~")
         tap.ok(out.read_text() == "2\n" and Path(folder, "out.txt.~1~").read_text() == "precious\n" and len(listing()) == 2,
                "files: and kept", *listing())
         runs("1\n", "1\n", "3\n", name="out.txt", folder=folder)
@@ -366,13 +366,13 @@ def files():
         out.write_text("precious\n")
         Path(folder, "in.3").unlink()
         expect("files: not written with libaccel", runs("1\n", "1\n", None, name="out.txt", folder=folder), DIFFERS,
-               "out.txt: DIFFERS: it is not written with libaccel")
+               "out.txt: DIFFERS: not written with libaccel")
         tap.ok(out.read_text() == "precious\n" and listing() == ["out.txt"], "files: what was there before is back", *listing())
         Path(folder, "in.2").unlink()
         expect("files: not written by the second run", runs("1\n", None, "1\n", name="out.txt", folder=folder), FAILED,
-               "out.txt of the run with another number of threads: it is not written")
+               "out.txt of the run with another number of threads: not written")
         done = diff(folder, ("--output", "nothing.txt"), ["true"])
-        expect("files: never written", done, FAILED, "nothing.txt of the run without libaccel: it is not written")
+        expect("files: never written", done, FAILED, "nothing.txt of the run without libaccel: not written")
         done = diff(folder, ("--output", "out.txt"), ["sh", "-c", "echo 5 >> out.txt"])
         expect("files: a program that appends has nothing before it", done, SAME, "1 number,")
         done = diff(folder, ("--output", "out.txt"), ["sh", "-c", "echo 6 > out.txt; exit 4"])
