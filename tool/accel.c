@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "base/version.h"
-#include "calibrate.h"
-#include "diff.h"
-#include "estimate.h"
+#include "commands.h"
 
 static const struct command {
     const char *name;

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "calibrate.h"
+#include "commands.h"
 
 #include <argp.h>
 #include <dlfcn.h>
@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "complain.h"
 #include "busy.h"
 #include "dispatch/settings.h"
 #include "program.h"
@@ -60,8 +61,7 @@ static const char doc[] =
 
 static _Noreturn void refuse(const char *option, const char *value, const char *allowed)
 {
-    fprintf(stderr, "accel: --%s=%s: allowed is %s\n", option, value, allowed);
-    exit(2);
+    exit(complain(2, "accel: --%s=%s: allowed is %s\n", option, value, allowed));
 }
 
 /* Reads a plain decimal: strtod(3) alone would take exponents and words. */
@@ -114,22 +114,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         options->output = arg;
         return 0;
     case ARGP_KEY_ARG:
-        if (!state->quoted) {
-            fprintf(stderr,
-                    "accel: %s: calibrate takes options, and a program after --; see --help\n",
-                    arg);
-            exit(2);
-        }
+        if (!state->quoted)
+            exit(complain(
+                2, "accel: %s: calibrate takes options, and a program after --; see --help\n",
+                arg));
         options->program = state->argv + state->next - 1;
         state->next = state->argc; /* the program gets the rest */
         return 0;
     case ARGP_KEY_END:
         if (options->program && options->library)
             refuse("library", options->library, "a library without a program");
-        if (state->quoted && !options->program) {
-            fprintf(stderr, "accel: no program is given after --; see --help\n");
-            exit(2);
-        }
+        if (state->quoted && !options->program)
+            exit(complain(2, "accel: no program is given after --; see --help\n"));
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -189,17 +185,10 @@ static int write_sections(const char *path, const struct sections *sections)
     let_go(before);
     if (!wrong)
         return 0;
-    fprintf(stderr, "accel: %s: %s: %s\n", path, wrong, strerror(error));
-    return 1;
+    return complain(1, "accel: %s: %s: %s\n", path, wrong, strerror(error));
 }
 
 /* ---- The command ---- */
-
-static int fail(const char *what, const char *why)
-{
-    fprintf(stderr, "accel: %s: %s\n", what, why);
-    return 1;
-}
 
 static void show_progress(const struct survey *survey, const struct survey_track *track,
                           const struct survey_shape *shape)
@@ -214,11 +203,11 @@ static bool warn_of(double others, int processors, const char *used)
 {
     if (!busy_is_much(others, processors))
         return false;
-    fprintf(stderr,
-            "accel: the machine is busy: other processes %s %.1f of %d processor%s; the times that "
-            "are measured may be too long (calibrate again when it has nothing else to do)\n",
-            used, others, processors, processors == 1 ? "" : "s");
-    return true;
+    return complain(
+        true,
+        "accel: the machine is busy: other processes %s %.1f of %d processor%s; the times that are "
+        "measured may be too long (calibrate again when it has nothing else to do)\n",
+        used, others, processors, processors == 1 ? "" : "s");
 }
 
 /* Watches the machine for a moment, before a minute is spent. */
@@ -257,17 +246,17 @@ static void set_threads(const struct survey *survey, const struct program_librar
     while (track < survey->track + survey->tracks && track->gpu)
         track++;
     if (track == survey->track + survey->tracks) {
-        fprintf(stderr, "accel: %s has none of the routines that are measured\n", seen->path);
+        complain(0, "accel: %s has none of the routines that are measured\n", seen->path);
         return;
     }
     if (library_threads(&track->function) != seen->threads)
         library_set_threads(&track->function, seen->threads);
     int threads = library_threads(&track->function);
-    fprintf(stderr, "accel: %s is measured: called as %s, integers of %d bits, %d thread%s\n",
-            seen->path, seen->symbol, track->function.width, threads, threads == 1 ? "" : "s");
+    complain(0, "accel: %s is measured: called as %s, integers of %d bits, %d thread%s\n",
+             seen->path, seen->symbol, track->function.width, threads, threads == 1 ? "" : "s");
     if (threads != seen->threads)
-        fprintf(stderr, "accel: %s: the program had %d thread%s, which cannot be set here\n",
-                seen->path, seen->threads, seen->threads == 1 ? "" : "s");
+        complain(0, "accel: %s: the program had %d thread%s, which cannot be set here\n",
+                 seen->path, seen->threads, seen->threads == 1 ? "" : "s");
 }
 
 /* The algorithms for singular values come first, as the routines are measured with them. They get an eighth of the time. False if
@@ -316,7 +305,8 @@ static int finish(struct measuring *measuring, const char *path)
 {
     const struct survey *survey = measuring->survey;
     if (measuring->sections.count == 0)
-        return fail("nothing was measured", "the libraries have none of the routines");
+        return complain(1,
+                        "accel: nothing was measured: the libraries have none of the routines\n");
     if (write_sections(path, &measuring->sections) != 0)
         return 1;
     calibrated_print(path, &measuring->sections, survey, measuring->count,
@@ -324,7 +314,7 @@ static int finish(struct measuring *measuring, const char *path)
                      : survey->device ? gpu_failure(survey->device)
                                       : measuring->no_device);
     if (fflush(stdout) != 0)
-        return fail("the report cannot be written", strerror(errno));
+        return complain(1, "accel: the report cannot be written: %s\n", strerror(errno));
     return measuring->whole ? 0 : 1;
 }
 
@@ -338,8 +328,7 @@ static int open_libraries(struct measuring *measuring, const struct options *opt
         wrong = libraries_open(&measuring->library[0], options->library);
         if (!wrong)
             return 0;
-        fail("--library", wrong);
-        return options->library ? 2 : 1;
+        return complain(options->library ? 2 : 1, "accel: --library: %s\n", wrong);
     }
     const struct program_libraries *program = &measuring->program;
     if (!program_run(&measuring->program, options->program))
@@ -348,7 +337,8 @@ static int open_libraries(struct measuring *measuring, const struct options *opt
     for (int i = 0; i < program->count; i++) {
         wrong = libraries_open_own(&measuring->library[measuring->count], program->one[i].path);
         if (wrong) {
-            fail("a library that the program calls cannot be opened again", wrong);
+            complain(1, "accel: a library that the program calls cannot be opened again: %s\n",
+                     wrong);
             measuring->whole = false;
         } else {
             measuring->seen[measuring->count++] = program->one[i];
@@ -379,7 +369,7 @@ static int calibrate(struct measuring *measuring, const struct options *options,
     first->gpu =
         first->device && gpu_measure_copies(first->device, &first->up_gbps, &first->down_gbps);
     if (!workload_memory_open(&memory, options->memory))
-        return fail("--memory", strerror(errno));
+        return complain(1, "accel: --memory: %s\n", strerror(errno));
     if (first->gpu)
         first->first = first_calls_measure(first->device, &memory);
     for (int i = 0; i < measuring->count; i++) {
@@ -388,7 +378,7 @@ static int calibrate(struct measuring *measuring, const struct options *options,
     }
     int status = run_surveys(measuring, start, options->seconds)
                      ? finish(measuring, path)
-                     : fail("no memory", "for the measurements");
+                     : complain(1, "accel: no memory for the measurements\n");
     workload_memory_close(&memory);
     return status;
 }
@@ -408,10 +398,12 @@ int calibrate_command(int argc, char **argv)
     settings_read(&settings);
     settings_complain();
     if (!output_path(path, &options, &settings))
-        return fail("no file to write", "--output, ACCEL_MODEL, XDG_CACHE_HOME and HOME name none");
+        return complain(
+            1,
+            "accel: no file to write: --output, ACCEL_MODEL, XDG_CACHE_HOME and HOME name none\n");
     /* A preloaded libaccel would be measured in place of the libraries. */
     if (dlopen("libaccel.so", RTLD_NOLOAD | RTLD_LAZY))
-        return fail("libaccel is preloaded here", "run this command without it");
+        return complain(1, "accel: libaccel is preloaded here: run this command without it\n");
     if (write_sections(path, &none) != 0)
         return 1;
     int status = open_libraries(&measuring, &options);

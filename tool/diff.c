@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "diff.h"
+#include "commands.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "complain.h"
 #include "expect.h"
 #include "kept_runs.h"
 #include "outputs.h"
@@ -106,132 +107,113 @@ static const char doc[] =
     "repeatable, files that cannot be read, no number in any compared output (files of FORMAT "
     "bytes need none).";
 
-static bool fault(const char *option, const char *value, const char *allowed)
-{
-    fprintf(stderr, "accel diff: %s %s: allowed: %s\n", option, value, allowed);
-    return false;
-}
-
-static bool read_tolerance(const char *option, const char *text, double *value)
+static error_t read_tolerance(const char *option, const char *text, double *value)
 {
     char *end;
     *value = strtod(text, &end);
-    return (end != text && !*end && isfinite(*value) && *value >= 0) ||
-           fault(option, text, "a number, 0 or more");
+    if (end != text && !*end && isfinite(*value) && *value >= 0)
+        return 0;
+    return complain(EINVAL, "accel diff: %s %s: allowed: a number, 0 or more\n", option, text);
 }
 
-static bool read_count(const char *option, const char *text, int least, int *value)
+static error_t read_count(const char *option, const char *text, int least, int *value)
 {
     char *end;
     errno = 0;
     long n = strtol(text, &end, 10);
     *value = (int)n;
-    return (end != text && !*end && !errno && n >= least && n <= 100000) ||
-           fault(option, text, least ? "1 to 100000" : "0 to 100000");
+    if (end != text && !*end && !errno && n >= least && n <= 100000)
+        return 0;
+    return complain(EINVAL, "accel diff: %s %s: allowed: %d to 100000\n", option, text, least);
 }
 
 /* Makes room for one more element of an array. Ends the process if memory runs out. */
 static void *grow(void *array, int count, size_t size)
 {
     void *more = realloc(array, ((size_t)count + 1) * size);
-    if (!more) {
-        fprintf(stderr, "accel diff: %s\n", strerror(ENOMEM));
-        exit(FAILED);
-    }
+    if (!more)
+        exit(complain(FAILED, "accel diff: %s\n", strerror(ENOMEM)));
     return more;
 }
 
-static bool add_output(struct options *options, const char *text)
+static error_t add_output(struct options *options, const char *text)
 {
     options->outputs = grow(options->outputs, options->output_count, sizeof *options->outputs);
     output_name(&options->outputs[options->output_count++], text);
-    return true;
+    return 0;
 }
 
-static bool add_ignored(struct options *options, const char *text)
+static error_t add_ignored(struct options *options, const char *text)
 {
+    char why[200];
     options->ignored = grow(options->ignored, options->ignored_count, sizeof *options->ignored);
-    int error = regcomp(&options->ignored[options->ignored_count], text, REG_EXTENDED | REG_NOSUB);
-    if (error) {
-        char why[200];
-        regerror(error, NULL, why, sizeof why);
-        fprintf(stderr,
-                "accel diff: --ignore %s: %s; allowed: a POSIX extended regular expression\n", text,
-                why);
-        return false;
+    regex_t *expression = &options->ignored[options->ignored_count];
+    int error = regcomp(expression, text, REG_EXTENDED | REG_NOSUB);
+    if (!error) {
+        options->ignored_count++;
+        return 0;
     }
-    options->ignored_count++;
-    return true;
+    regerror(error, NULL, why, sizeof why);
+    return complain(EINVAL,
+                    "accel diff: --ignore %s: %s; allowed: a POSIX extended regular expression\n",
+                    text, why);
 }
 
-static bool add_expectation(struct options *options, const char *text)
+static error_t add_expectation(struct options *options, const char *text)
 {
     options->expectations =
         grow(options->expectations, options->expectation_count, sizeof *options->expectations);
-    return expect_parse(&options->expectations[options->expectation_count++], text);
+    return expect_parse(&options->expectations[options->expectation_count++], text) ? 0 : EINVAL;
 }
 
-static bool read_stdout_format(struct options *options, const char *text)
+static error_t read_stdout_format(struct options *options, const char *text)
 {
     options->stdout_format = format_find(text, strlen(text));
     if (options->stdout_format || strcmp(text, "none") == 0)
-        return true;
-    fprintf(stderr, "accel diff: --stdout %s: allowed: %s, none\n", text, format_list());
-    return false;
+        return 0;
+    return complain(EINVAL, "accel diff: --stdout %s: allowed: %s, none\n", text, format_list());
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct options *options = state->input;
-    bool good = true;
     switch (key) {
     case 'o':
-        good = add_output(options, arg);
-        break;
+        return add_output(options, arg);
     case STDOUT_KEY:
-        good = read_stdout_format(options, arg);
-        break;
+        return read_stdout_format(options, arg);
     case 'i':
-        good = add_ignored(options, arg);
-        break;
+        return add_ignored(options, arg);
     case 'e':
-        good = add_expectation(options, arg);
-        break;
+        return add_expectation(options, arg);
     case 'r':
-        good = read_tolerance("--rtol", arg, &options->allowed.relative);
-        break;
+        return read_tolerance("--rtol", arg, &options->allowed.relative);
     case 'a':
-        good = read_tolerance("--atol", arg, &options->allowed.absolute);
-        break;
+        return read_tolerance("--atol", arg, &options->allowed.absolute);
     case 'u':
-        good = read_tolerance("--ulp", arg, &options->allowed.ulp);
-        break;
+        return read_tolerance("--ulp", arg, &options->allowed.ulp);
     case NOISE_KEY:
-        good = read_tolerance("--noise", arg, &options->allowed.noise);
-        break;
+        return read_tolerance("--noise", arg, &options->allowed.noise);
     case NO_NUMBERS_KEY:
         options->no_numbers = true;
-        break;
+        return 0;
     case 't':
-        good = read_count("--threads", arg, 1, &options->threads);
-        break;
+        return read_count("--threads", arg, 1, &options->threads);
     case 'n':
-        good = read_count("--show", arg, 0, &options->show);
-        break;
+        return read_count("--show", arg, 0, &options->show);
     case 'k':
         options->keep = arg;
-        break;
+        return 0;
     case SHIM_KEY:
         options->shim = arg;
-        break;
+        return 0;
     case ARGP_KEY_ARG:
         options->program = state->argv + state->next - 1;
         state->next = state->argc; /* the program gets the rest */
-        break;
+        return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }
-    return good ? 0 : EINVAL;
 }
 
 static void free_options(struct options *options)
@@ -298,9 +280,8 @@ static int run_program(struct options *options, struct runs *runs)
             printf("\nexit status: DIFFERS: 0, with libaccel %d\n", status);
             return DIFFERS;
         }
-        fprintf(stderr, "accel diff: %s: %s ends with status %d; allowed: 0\n", options->program[0],
-                run_names[run], status);
-        return FAILED;
+        return complain(FAILED, "accel diff: %s: %s ends with status %d; allowed: 0\n",
+                        options->program[0], run_names[run], status);
     }
     return SAME;
 }
@@ -420,10 +401,8 @@ static int run_and_compare(struct options *options, struct runs *runs)
 static int diff(struct options *options)
 {
     char shim[PATH_MAX];
-    if (!preload_find(shim, options->shim)) {
-        fprintf(stderr, "accel diff: libaccel.so is not there; name it with --shim\n");
-        return FAILED;
-    }
+    if (!preload_find(shim, options->shim))
+        return complain(FAILED, "accel diff: libaccel.so is not there; name it with --shim\n");
     struct runs runs = {
         .program = options->program, .shim = shim, .threads = {0, options->threads}};
     int result = FAILED;
@@ -449,12 +428,10 @@ int diff_command(int argc, char **argv)
         if (options.program)
             result = diff(&options);
         else
-            fprintf(stderr, "accel diff: no program is given: accel diff [OPTION...] -- PROGRAM\n");
+            complain(0, "accel diff: no program is given: accel diff [OPTION...] -- PROGRAM\n");
     }
-    if (ferror(stdout)) {
-        fprintf(stderr, "accel diff: the report cannot be written\n");
-        result = FAILED;
-    }
+    if (ferror(stdout))
+        result = complain(FAILED, "accel diff: the report cannot be written\n");
     free_options(&options);
     return result;
 }

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "estimate.h"
+#include "commands.h"
 
 #include <argp.h>
 #include <dirent.h>
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "report/estimate.h"
+#include "complain.h"
 #include "dispatch/cost/calibration.h"
 #include "dispatch/settings.h"
 #include "base/clock.h"
@@ -73,8 +74,7 @@ static int list_gpus(const struct calibration *file)
     gpu_names_print(file);
     if (fflush(stdout) == 0)
         return 0;
-    fprintf(stderr, "accel estimate: the list cannot be written: %s\n", strerror(errno));
-    return 2;
+    return complain(2, "accel estimate: the list cannot be written: %s\n", strerror(errno));
 }
 
 /* Opens the calibration. Without one, or without a readable one that the user has not named, *file has no text. False with a
@@ -86,9 +86,8 @@ static bool open_model(struct calibration *file, const struct options *options, 
         *file = (struct calibration){NULL, 0};
     if (!wrong || !named)
         return true;
-    fprintf(stderr, "accel estimate: --model %s: %s; allowed: a file of `accel calibrate`\n",
-            options->model, wrong);
-    return false;
+    return complain(false, "accel estimate: --model %s: %s; allowed: a file of `accel calibrate`\n",
+                    options->model, wrong);
 }
 
 /* ---- The program ---- */
@@ -117,10 +116,8 @@ static int run_program(const struct options *options, const char *shim, const ch
 {
     const struct run run = {options, folder};
     int status = 0, error = preload_run(options->program, shim, set_environment, &run, &status);
-    if (error) {
-        fprintf(stderr, "accel estimate: %s: %s\n", options->program[0], strerror(error));
-        return 127;
-    }
+    if (error)
+        return complain(127, "accel estimate: %s: %s\n", options->program[0], strerror(error));
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -167,8 +164,8 @@ static void read_process(struct table *table, const char *path)
     for (; i < accel_routine_count && fread(&one, sizeof one, 1, file) == 1; i++)
         add(&table->row[i].sums, &one);
     if (i < accel_routine_count)
-        fprintf(stderr, "accel estimate: %s is of another version of libaccel.so, or cut short\n",
-                path);
+        complain(0, "accel estimate: %s is of another version of libaccel.so, or cut short\n",
+                 path);
     fclose(file);
 }
 
@@ -232,24 +229,18 @@ static void print_table(struct table *table, const struct options *options, bool
 
 /* ---- The command ---- */
 
-static int fail(int status, const char *what)
-{
-    fprintf(stderr, "accel estimate: %s\n", what);
-    return status;
-}
-
 /* Runs the program, which leaves its counts in a folder, and prints the table. Returns the exit status. */
 static int run_and_print(const struct options *options, bool calibrated)
 {
     char shim[PATH_MAX], folder[PATH_MAX];
     struct table table;
     if (!preload_find(shim, options->shim))
-        return fail(2, "libaccel.so is not there; name it with --shim");
+        return complain(2, "accel estimate: libaccel.so is not there; name it with --shim\n");
     if (!make_table(&table))
-        return fail(126, strerror(errno));
+        return complain(126, "accel estimate: %s\n", strerror(errno));
     if (!file_temporary(folder, "estimate") || !mkdtemp(folder)) {
-        fprintf(stderr, "accel estimate: a folder for the counts cannot be made: %s\n",
-                strerror(errno));
+        complain(0, "accel estimate: a folder for the counts cannot be made: %s\n",
+                 strerror(errno));
         free(table.row);
         return 126;
     }
@@ -268,11 +259,12 @@ static int estimate(struct options *options, const struct calibration *file)
     struct calibration_section section;
     char gpu[MODEL_KEY_BYTES];
     if (!options->gpu)
-        return fail(2, "no GPU is given: --gpu NAME; --gpu list prints them");
+        return complain(2, "accel estimate: no GPU is given: --gpu NAME; --gpu list prints them\n");
     if (is_list(options->gpu))
         return list_gpus(file);
     if (!options->program)
-        return fail(2, "no program is given: accel estimate --gpu NAME -- PROGRAM");
+        return complain(
+            2, "accel estimate: no program is given: accel estimate --gpu NAME -- PROGRAM\n");
     if (!gpu_name_find(gpu, options->gpu, file))
         return 2;
     options->gpu = gpu;

@@ -8,17 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "complain.h"
 #include "ops/names.h"
 
 /* ---- Reading an expectation ---- */
 
 static bool fault(const char *text, const char *part, const char *what)
 {
-    fprintf(stderr,
-            "accel diff: --expect '%s': %s%s%s; allowed: 'SYMBOL on gpu|cpu OP N' or 'SYMBOL why "
-            "REASON OP N', with OP one of >= <= == != > <\n",
-            text, part, *part ? " " : "", what);
-    return false;
+    return complain(false,
+                    "accel diff: --expect '%s': %s%s%s; allowed: 'SYMBOL on gpu|cpu OP N' or "
+                    "'SYMBOL why REASON OP N', with OP one of >= <= == != > <\n",
+                    text, part, *part ? " " : "", what);
 }
 
 static bool is_exported(const char *glob)
@@ -130,8 +130,8 @@ bool expect_count(struct decisions *decisions, struct expectation *expectations,
         json_object_put(object);
     }
     if (!file || !good || ferror(file))
-        fprintf(stderr, "accel diff: the decisions cannot be read: %s\n",
-                good ? strerror(errno) : line);
+        complain(0, "accel diff: the decisions cannot be read: %s\n",
+                 good ? strerror(errno) : line);
     good = good && file && !ferror(file);
     free(line);
     if (file)

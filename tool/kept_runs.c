@@ -5,12 +5,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "complain.h"
+
 static const char *const run_folders[RUNS] = {"1-without", "2-threads", "3-with"};
 
 static bool fault(const char *path)
 {
-    fprintf(stderr, "accel diff: --keep: %s: %s\n", path, strerror(errno));
-    return false;
+    return complain(false, "accel diff: --keep: %s: %s\n", path, strerror(errno));
 }
 
 static const char *base_name(const struct output *output)
@@ -27,12 +28,10 @@ bool kept_runs_open(const char *folder, const struct output *outputs, int count)
 {
     for (int i = 0; i < count; i++)
         for (int j = 0; j <= i; j++)
-            if (strcmp(base_name(&outputs[i]), j < i ? base_name(&outputs[j]) : "stdout") == 0) {
-                fprintf(stderr,
-                        "accel diff: --keep: two files would be %s; allowed: each name once\n",
-                        base_name(&outputs[i]));
-                return false;
-            }
+            if (strcmp(base_name(&outputs[i]), j < i ? base_name(&outputs[j]) : "stdout") == 0)
+                return complain(
+                    false, "accel diff: --keep: two files would be %s; allowed: each name once\n",
+                    base_name(&outputs[i]));
     bool good = make_folder(folder);
     for (int run = 0; run < RUNS && good; run++) {
         char path[PATH_MAX];

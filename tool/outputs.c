@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "complain.h"
 #include "base/file.h"
 
 void output_name(struct output *output, const char *text)
@@ -24,8 +25,7 @@ void output_name(struct output *output, const char *text)
 
 static bool fault(const struct output *output, const char *what)
 {
-    fprintf(stderr, "accel diff: --output %s: %s\n", output->name, what);
-    return false;
+    return complain(false, "accel diff: --output %s: %s\n", output->name, what);
 }
 
 /* Finds the path from the root on, with the folder's own path if it is there already: then two names of one file are seen. */
@@ -158,13 +158,11 @@ void outputs_close(struct output *outputs, int count, bool keep)
             continue;
         if (!keep || access(path, F_OK) != 0) {
             if (rename(output->before, path) != 0)
-                fprintf(stderr, "accel diff: %s cannot be put back from %s: %s\n", output->name,
-                        output->before, strerror(errno));
+                complain(0, "accel diff: %s cannot be put back from %s: %s\n", output->name,
+                         output->before, strerror(errno));
         } else if (same_bytes(output->before, path)) {
             unlink(output->before);
-        } else {
-            fprintf(stderr, "accel diff: the former %s is kept as %s\n", output->name,
-                    output->before);
-        }
+        } else
+            complain(0, "accel diff: the former %s is kept as %s\n", output->name, output->before);
     }
 }

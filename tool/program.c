@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "complain.h"
 #include "base/grown.h"
 #include "base/file.h"
 #include "preload.h"
@@ -88,30 +89,28 @@ static const char *failure_of(int status, char text[100])
     return text;
 }
 
-static bool say_wrong(const char *program, const char *what, const char *why)
-{
-    fprintf(stderr, "accel: %s %s: %s\n", program, what, why);
-    return false;
-}
-
 static bool judge(struct program_libraries *found, const char *program, int status)
 {
     char text[100];
     const char *failure = failure_of(status, text);
     if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGQUIT))
-        return say_wrong(program, "was interrupted", "nothing is measured");
+        return complain(false, "accel: %s was interrupted: nothing is measured\n", program);
     if (found->count == 0 && failure)
-        return say_wrong(program, failure, "it has called no BLAS or LAPACK, nothing is measured");
+        return complain(false,
+                        "accel: %s %s: it has called no BLAS or LAPACK, nothing is measured\n",
+                        program, failure);
     if (found->count == 0)
-        return say_wrong(program, "calls no BLAS or LAPACK that libaccel sees",
-                         "nothing is measured");
+        return complain(
+            false, "accel: %s calls no BLAS or LAPACK that libaccel sees: nothing is measured\n",
+            program);
     if (!found->whole)
-        fprintf(stderr,
-                "accel: %s calls more than %d libraries, or with more numbers of threads: the "
-                "first %d are measured\n",
-                program, LIBRARIES_MAX, LIBRARIES_MAX);
+        complain(0,
+                 "accel: %s calls more than %d libraries, or with more numbers of threads: the "
+                 "first %d are measured\n",
+                 program, LIBRARIES_MAX, LIBRARIES_MAX);
     if (failure)
-        say_wrong(program, failure, "the libraries that it has called until then are measured");
+        complain(0, "accel: %s %s: the libraries that it has called until then are measured\n",
+                 program, failure);
     found->whole = found->whole && !failure;
     return true;
 }
@@ -123,20 +122,22 @@ bool program_run(struct program_libraries *found, char **program)
     int status = 0, fd;
     *found = (struct program_libraries){.whole = true};
     if (!preload_find(shim, NULL))
-        return say_wrong("libaccel.so", "is not there", "it belongs beside this tool");
+        return complain(false, "accel: libaccel.so is not there: it belongs beside this tool\n");
     if (!file_temporary(file, "called") || (fd = mkostemp(file, O_CLOEXEC)) < 0)
-        return say_wrong("a file for the libraries", "cannot be made", strerror(errno));
+        return complain(false, "accel: a file for the libraries cannot be made: %s\n",
+                        strerror(errno));
     close(fd);
-    fprintf(stderr, "accel: %s is run, to see which libraries it calls\n", program[0]);
+    complain(0, "accel: %s is run, to see which libraries it calls\n", program[0]);
     int error = preload_run(program, shim, set_environment, file, &status);
     bool read = !error && read_records(&records, file);
     int unread = errno;
     unlink(file);
     if (error)
-        return say_wrong(program[0], "cannot be started", strerror(error));
+        return complain(false, "accel: %s cannot be started: %s\n", program[0], strerror(error));
     found->records = records.text;
     if (!read)
-        return say_wrong("the file for the libraries", "cannot be read", strerror(unread));
+        return complain(false, "accel: the file for the libraries cannot be read: %s\n",
+                        strerror(unread));
     list_records(found, &records);
     return judge(found, program[0], status);
 }

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "complain.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "preload.h"
@@ -162,17 +163,15 @@ static bool copy_input(const char *path)
     if (to >= 0)
         good = close(to) == 0 && good;
     if (!good)
-        fprintf(stderr, "accel diff: stdin cannot be copied to %s: %s\n", path, strerror(errno));
+        complain(0, "accel diff: stdin cannot be copied to %s: %s\n", path, strerror(errno));
     return good;
 }
 
 bool runs_open(struct runs *runs)
 {
-    if (!file_temporary(runs->folder, "diff") || !mkdtemp(runs->folder) || !make_paths(runs)) {
-        fprintf(stderr, "accel diff: no folder can be made in TMPDIR, or /tmp: %s\n",
-                strerror(errno));
-        return false;
-    }
+    if (!file_temporary(runs->folder, "diff") || !mkdtemp(runs->folder) || !make_paths(runs))
+        return complain(false, "accel diff: no folder can be made in TMPDIR, or /tmp: %s\n",
+                        strerror(errno));
     int usual = usual_threads();
     if (!runs->threads[RUN_THREADS])
         runs->threads[RUN_THREADS] = usual > 1 ? 1 : 2;
@@ -190,10 +189,8 @@ bool runs_open(struct runs *runs)
 static void put_in_place(const char *path, int flags, int target)
 {
     int fd = open(path, flags, 0600);
-    if (fd < 0 || dup2(fd, target) < 0) {
-        fprintf(stderr, "accel diff: %s: %s\n", path, strerror(errno));
-        _exit(126);
-    }
+    if (fd < 0 || dup2(fd, target) < 0)
+        _exit(complain(126, "accel diff: %s: %s\n", path, strerror(errno)));
     if (fd != target)
         close(fd);
 }
@@ -206,8 +203,7 @@ static _Noreturn void start(const struct runs *runs, enum run which)
     put_in_place(runs->output[which], O_WRONLY | O_CREAT | O_EXCL, STDOUT_FILENO);
     set_environment(runs, which);
     execvp(runs->program[0], runs->program);
-    fprintf(stderr, "accel diff: %s: %s\n", runs->program[0], strerror(errno));
-    _exit(127);
+    _exit(complain(127, "accel diff: %s: %s\n", runs->program[0], strerror(errno)));
 }
 
 int runs_program(struct runs *runs, enum run which)
@@ -221,10 +217,8 @@ int runs_program(struct runs *runs, enum run which)
         start(runs, which);
     child = pid;
     block_signals(SIG_UNBLOCK);
-    if (pid < 0) {
-        fprintf(stderr, "accel diff: no process can be started: %s\n", strerror(errno));
-        return -1;
-    }
+    if (pid < 0)
+        return complain(-1, "accel diff: no process can be started: %s\n", strerror(errno));
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
     child = 0;

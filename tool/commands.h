@@ -1,0 +1,21 @@
+/*
+ * tool/ is build/accel, for users: a file for each command, and the files that they use. It may include all other folders.
+ *
+ * A command gets its own name as argv[0], and returns the exit status.
+ */
+#ifndef ACCEL_TOOL_COMMANDS_H
+#define ACCEL_TOOL_COMMANDS_H
+
+/* Measures this machine's libraries and its GPU, and writes the calibration. */
+int calibrate_command(int argc, char **argv);
+
+/* Runs a program with and without libaccel, and says whether it writes the same numbers. Returns 0 if all differences are allowed
+ * and every expectation is met, 1 if not, 2 if that cannot be told: wrong options, a program that fails without libaccel,
+ * unreadable files. If a signal that ends programs came, ends this process by it. */
+int diff_command(int argc, char **argv);
+
+/* Runs a program on the CPU, and says what a GPU that is not there would have run. Returns the program's exit status; 128 and the
+ * number of the signal that ended it; 127 if it cannot be started; 126 if its counts have no place; 2 for wrong options. */
+int estimate_command(int argc, char **argv);
+
+#endif
