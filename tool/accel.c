@@ -28,9 +28,9 @@ static const char doc[] =
     "\n"
     "`accel COMMAND --help` prints a command's options.";
 
-static _Noreturn void refuse(const char *what)
+static _Noreturn void refuse(const char *what, const char *wrong)
 {
-    fprintf(stderr, "accel: %s; allowed:", what);
+    fprintf(stderr, "accel: %s%s; allowed:", what, wrong);
     for (int i = 0; i < COMMANDS; i++)
         fprintf(stderr, " %s", commands[i].name);
     fputc('\n', stderr);
@@ -45,21 +45,18 @@ struct choice {
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct choice *choice = state->input;
-    char what[100];
     switch (key) {
     case ARGP_KEY_ARG:
         for (int i = 0; i < COMMANDS; i++)
             if (strcmp(arg, commands[i].name) == 0)
                 choice->command = &commands[i];
-        if (!choice->command) {
-            snprintf(what, sizeof what, "%.60s: no such command", arg);
-            refuse(what);
-        }
+        if (!choice->command)
+            refuse(arg, ": no such command");
         choice->at = state->next - 1;
         state->next = state->argc; /* the command reads the rest */
         return 0;
     case ARGP_KEY_NO_ARGS:
-        refuse("no command is given");
+        refuse("", "no command is given");
     default:
         return ARGP_ERR_UNKNOWN;
     }

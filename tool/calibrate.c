@@ -352,7 +352,6 @@ static void close_all(struct measuring *measuring)
     for (int i = 0; i < measuring->count; i++)
         survey_close(&measuring->survey[i]);
     sections_free(&measuring->sections);
-    program_free(&measuring->program);
 }
 
 static int calibrate(struct measuring *measuring, const struct options *options,

@@ -39,13 +39,16 @@ static bool find_reason(enum accel_why *why, const char *name)
     return false;
 }
 
-static bool is_relation(const char *text)
+static const struct relation *find_relation(const char *name)
 {
-    static const char *const relations[] = {">=", "<=", "==", "!=", ">", "<"};
+    static const struct relation relations[] = {
+        {">=", {false, true, true}}, {"<=", {true, true, false}}, {"==", {false, true, false}},
+        {"!=", {true, false, true}}, {">", {false, false, true}}, {"<", {true, false, false}},
+    };
     for (size_t i = 0; i < sizeof relations / sizeof *relations; i++)
-        if (strcmp(text, relations[i]) == 0)
-            return true;
-    return false;
+        if (strcmp(name, relations[i].name) == 0)
+            return &relations[i];
+    return NULL;
 }
 
 static bool fault_reason(const char *text, const char *name)
@@ -59,18 +62,19 @@ static bool fault_reason(const char *text, const char *name)
 
 bool expect_parse(struct expectation *expectation, const char *text)
 {
-    char verb[16] = "", place[32] = "", number[24] = "", more[2] = "", *end;
+    char verb[16] = "", place[32] = "", relation[3] = "", number[24] = "", more[2] = "", *end;
     *expectation = (struct expectation){.text = text};
     int read = sscanf(text, " %127s %15s %31[a-z_] %2[<>=!] %23s %1s", expectation->symbol, verb,
-                      place, expectation->relation, number, more);
+                      place, relation, number, more);
     if (read != 5)
         return fault(text, "", read > 5 ? "more than five words" : "not five words");
     errno = 0;
     expectation->wanted = strtoll(number, &end, 10);
     if (*end || errno || expectation->wanted < 0)
         return fault(text, number, "is no count");
-    if (!is_relation(expectation->relation))
-        return fault(text, expectation->relation, "is no relation");
+    expectation->relation = find_relation(relation);
+    if (!expectation->relation)
+        return fault(text, relation, "is no relation");
     if (!is_exported(expectation->symbol))
         return fault(text, expectation->symbol, "names nothing that libaccel intercepts");
     expectation->by_reason = strcmp(verb, "why") == 0;
@@ -141,12 +145,5 @@ bool expect_count(struct decisions *decisions, struct expectation *expectations,
 
 bool expect_is_met(const struct expectation *e)
 {
-    const char *relation = e->relation;
-    bool equal = e->seen == e->wanted;
-    if (strcmp(relation, "==") == 0)
-        return equal;
-    if (strcmp(relation, "!=") == 0)
-        return !equal;
-    return (relation[1] == '=' && equal) ||
-           (relation[0] == '>' ? e->seen > e->wanted : e->seen < e->wanted);
+    return e->relation->met[(e->seen >= e->wanted) + (e->seen > e->wanted)];
 }

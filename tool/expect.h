@@ -12,13 +12,18 @@
 
 enum { EXPECT_SYMBOL_BYTES = 128 };
 
+struct relation {
+    const char *name; /* such as ">=" */
+    bool met[3];      /* by a count below, at, above the wanted one */
+};
+
 struct expectation {
     const char *text; /* the user's */
     char symbol[EXPECT_SYMBOL_BYTES];
     bool by_reason; /* counts `why`; else on_gpu */
     bool on_gpu;
     enum accel_why why;
-    char relation[3];
+    const struct relation *relation;
     int64_t wanted, seen;
 };
 

@@ -19,6 +19,14 @@ static const char *base_name(const struct output *output)
     return strrchr(output->path[RUN_SHIM], '/') + 1;
 }
 
+static bool make_path(char path[PATH_MAX], const char *folder, enum run run, const char *name)
+{
+    if (snprintf(path, PATH_MAX, "%s/%s/%s", folder, run_folders[run], name) < PATH_MAX)
+        return true;
+    errno = ENAMETOOLONG;
+    return fault(folder);
+}
+
 static bool make_folder(const char *path)
 {
     return mkdir(path, 0777) == 0 || errno == EEXIST || fault(path);
@@ -33,13 +41,9 @@ bool kept_runs_open(const char *folder, const struct output *outputs, int count)
                     false, "accel diff: --keep: two files would be %s; allowed: each name once\n",
                     base_name(&outputs[i]));
     bool good = make_folder(folder);
-    for (int run = 0; run < RUNS && good; run++) {
+    for (enum run run = 0; run < RUNS && good; run++) {
         char path[PATH_MAX];
-        if (snprintf(path, sizeof path, "%s/%s", folder, run_folders[run]) >= (int)sizeof path) {
-            errno = ENAMETOOLONG;
-            return fault(folder);
-        }
-        good = make_folder(path);
+        good = make_path(path, folder, run, "") && make_folder(path);
     }
     return good;
 }
@@ -49,11 +53,8 @@ static bool copy(const char *from, const char *folder, enum run run, const char 
 {
     char path[PATH_MAX], buffer[65536];
     size_t n;
-    if (snprintf(path, sizeof path, "%s/%s/%s", folder, run_folders[run], name) >=
-        (int)sizeof path) {
-        errno = ENAMETOOLONG;
-        return fault(name);
-    }
+    if (!make_path(path, folder, run, name))
+        return false;
     FILE *in = fopen(from, "re"), *out = in ? fopen(path, "we") : NULL;
     bool good = out, absent = !in && errno == ENOENT;
     while (good && (n = fread(buffer, 1, sizeof buffer, in)) > 0)

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "complain.h"
-#include "base/grown.h"
 #include "base/file.h"
 #include "preload.h"
 
@@ -32,20 +31,6 @@ static void set_environment(const void *context)
 
 /* ---- Its libraries ---- */
 
-static bool read_records(struct grown *records, const char *path)
-{
-    char part[4096];
-    size_t n;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return false;
-    while ((n = fread(part, 1, sizeof part, file)) > 0)
-        grown_add(records, part, n);
-    bool read = !ferror(file) && !records->failed;
-    fclose(file);
-    return read;
-}
-
 /* Adds a library, unless it is there with as many threads. False if there is no room. */
 static bool add(struct program_libraries *found, const struct program_library *library)
 {
@@ -59,19 +44,26 @@ static bool add(struct program_libraries *found, const struct program_library *l
     return true;
 }
 
-/* Reads records "THREADS SYMBOL PATH"; a NUL ends each. */
-static void list_records(struct program_libraries *found, const struct grown *records)
+/* Reads records "THREADS SYMBOL PATH"; a NUL ends each. False with errno. */
+static bool read_records(struct program_libraries *found, const char *path)
 {
-    for (char *record = records->text, *end = record + records->length; record < end;) {
-        char *next = record + strlen(record) + 1;
-        char *symbol = strchr(record, ' '), *path = symbol ? strchr(symbol + 1, ' ') : NULL;
-        if (path) {
-            *symbol++ = *path++ = 0;
-            const struct program_library library = {path, symbol, atoi(record)};
+    struct program_library library;
+    char *record = NULL;
+    size_t size = 0;
+    int at = 0;
+    FILE *file = fopen(path, "re");
+    while (file && getdelim(&record, &size, 0, file) > 0)
+        if (sscanf(record, "%d %63s %n", &library.threads, library.symbol, &at) == 2) {
+            snprintf(library.path, sizeof library.path, "%s", record + at);
             found->whole = add(found, &library) && found->whole;
         }
-        record = next;
-    }
+    int error = errno;
+    bool whole = file && feof(file);
+    if (file)
+        fclose(file);
+    free(record);
+    errno = error;
+    return whole;
 }
 
 /* ---- Messages ---- */
@@ -118,7 +110,6 @@ static bool judge(struct program_libraries *found, const char *program, int stat
 bool program_run(struct program_libraries *found, char **program)
 {
     char shim[PATH_MAX], file[PATH_MAX];
-    struct grown records = {0};
     int status = 0, fd;
     *found = (struct program_libraries){.whole = true};
     if (!preload_find(shim, NULL))
@@ -129,20 +120,13 @@ bool program_run(struct program_libraries *found, char **program)
     close(fd);
     complain(0, "accel: %s is run, to see which libraries it calls\n", program[0]);
     int error = preload_run(program, shim, set_environment, file, &status);
-    bool read = !error && read_records(&records, file);
+    bool read = !error && read_records(found, file);
     int unread = errno;
     unlink(file);
     if (error)
         return complain(false, "accel: %s cannot be started: %s\n", program[0], strerror(error));
-    found->records = records.text;
     if (!read)
         return complain(false, "accel: the file for the libraries cannot be read: %s\n",
                         strerror(unread));
-    list_records(found, &records);
     return judge(found, program[0], status);
-}
-
-void program_free(struct program_libraries *found)
-{
-    free(found->records);
 }

@@ -4,27 +4,26 @@
 #ifndef ACCEL_TOOL_PROGRAM_H
 #define ACCEL_TOOL_PROGRAM_H
 
+#include <limits.h>
 #include <stdbool.h>
 
 #include "libraries.h"
 
 /* A library that was called with several numbers of threads has an entry for each. */
 struct program_library {
-    const char *path;
-    const char *symbol; /* the first name that was called in it */
+    char path[PATH_MAX];
+    char symbol[64]; /* the first name that was called in it */
     int threads;
 };
 
 struct program_libraries {
     struct program_library one[LIBRARIES_MAX];
     int count;
-    bool whole;    /* none is missing: the program did not fail, nor call more than LIBRARIES_MAX */
-    char *records; /* the memory of their strings */
+    bool whole; /* none is missing: the program did not fail, nor call more than LIBRARIES_MAX */
 };
 
 /* Runs the program and its children to their end, with its stdout on stderr. Says on stderr what is wrong. False if nothing can
  * be measured. */
 bool program_run(struct program_libraries *found, char **program);
-void program_free(struct program_libraries *found);
 
 #endif

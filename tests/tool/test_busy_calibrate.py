@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""accel calibrate on a machine that has other things to do: it says so, and does not believe a call that takes longer than larger ones.
-Progress is for a terminal alone."""
+"""accel calibrate on a busy machine: it says so, and does not believe a call that takes longer than larger ones. Only a terminal is shown
+progress."""
 
 import os
 import pty
@@ -64,7 +64,7 @@ with tempfile.TemporaryDirectory() as folder:
                f"a 48x48 that takes 60 ms {'always' if says else 'at first'} is {'left out' if says else 'measured again'}", done.stderr, found)
         tap.ok(("left out, as larger ones" in done.stdout) == says or not says, "and that is said" if says else "nothing more is said", done.stdout)
 
-    # On one processor, beside three processes that want it as well.
+    # On one processor, which three other processes use, too.
     processor = {min(os.sched_getaffinity(0))}
     pin = lambda: os.sched_setaffinity(0, processor)  # noqa: E731
     hogs = [subprocess.Popen(["sh", "-c", "while :; do :; done"], preexec_fn=pin) for _ in range(3)]
@@ -81,7 +81,7 @@ with tempfile.TemporaryDirectory() as folder:
     wrong = [(r, n, ms) for r, found in squares.items() for n, ms in found if any(other > n and 2.01 * less < ms for other, less in found)]
     tap.ok(all(squares.values()) and not wrong, "a busy machine: no call takes longer than twice a larger one", wrong, squares)
 
-    # Progress: a terminal is shown some, anything else is not.
+    # Only a terminal is shown progress.
     master, slave = pty.openpty()
     shown = []
 
@@ -100,5 +100,5 @@ with tempfile.TemporaryDirectory() as folder:
     os.close(master)
     tap.ok(done.returncode == 0 and re.search(r"\d+ %  CPU  \w+ \d+", "".join(shown)), "a terminal is shown progress", *shown[:5])
     done = calibrate(folder, "--library=libblas.so.3", "--output", f"{folder}/seen")
-    tap.ok("%" not in done.stderr and done.stderr.count("\n") <= 1, "a file is not", done.stderr)
+    tap.ok("%" not in done.stderr and done.stderr.count("\n") <= 1, "a file is shown no progress", done.stderr)
 tap.done()

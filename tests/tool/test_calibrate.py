@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""accel calibrate: a file with a line for each routine that each library has and that the GPU can run, with numbers that
-make sense; without a GPU, with a GPU that fails, with libraries of other names and integers; what it refuses."""
+"""accel calibrate: the file has a line for each routine that a library has or the GPU can run, with possible numbers; without a
+GPU, with a GPU that fails, with libraries of other names and integers; wrong options are refused."""
 
 import ctypes
 import os
@@ -19,7 +19,7 @@ ACCEL = str(BUILD / "accel")
 HIDDEN = {"CUDA_VISIBLE_DEVICES": NO_GPU["CUDA_VISIBLE_DEVICES"]}
 GPU = {"ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "LD_LIBRARY_PATH": str(BUILD / "testgpu"), "TESTGPU_DELAY_US": "0"}
 
-# What the GPU could have and gain by: see workload_is_for().
+# The routines that are measured: see workload_is_for().
 BLAS = routine_table("ROUTINE")
 LAPACK = routine_table("LAPACK")
 LEVEL2 = set("gemv symv hemv trmv trsv ger gerc syr her syr2 her2".split())
@@ -30,7 +30,7 @@ tap = Tap()
 
 
 def read(path):
-    """The sections of a file: header -> {name: what follows}; None where it is none."""
+    """The sections of a file: header -> {name: rest of the line}; None if it is no calibration."""
     text = Path(path).read_text()
     head, *lines = text.splitlines()
     if head != "accel-model 1" or not lines[-1].startswith("checksum="):
@@ -46,7 +46,7 @@ def read(path):
 
 
 def svd(section):
-    """Type and what is wanted -> {order: the algorithm for singular values}."""
+    """The algorithms for singular values: "d_vectors" -> {order: algorithm}."""
     return {name[4:]: dict(entry.split(":") for entry in section[name].split(" ")) for name in section if name.startswith("svd_")}
 
 
@@ -55,7 +55,7 @@ def routines(section):
 
 
 def wrong_lines(section):
-    """Lines that are not sizes and positive numbers, or whose sizes come twice."""
+    """Lines with anything but sizes and positive numbers, or with the same sizes twice."""
     wrong = []
     for name in routines(section):
         calls = [call.split(":") for call in section[name].split(" ")]
@@ -87,8 +87,8 @@ with tempfile.TemporaryDirectory() as folder:
     # Test GPU, the usual libraries, the usual place.
     done, took = calibrate(folder, env=GPU)
     tap.ok(done.returncode == 0 and not done.stderr, "test GPU: runs", done.returncode, done.stderr)
-    # On a machine that has other things to do the smallest shapes alone may take longer than that.
-    tap.ok(took < 60, "test GPU: in the time that was asked for, or not much longer", took)
+    # On a busy machine the smallest shapes alone may take longer than the given time.
+    tap.ok(took < 60, "test GPU: takes the given time, or not much longer", took)
     found = read(model) or {}
     cpu, gpu = ([h for h in found if h.startswith(f"[{side} ")] for side in ("cpu", "gpu"))
     tap.ok(len(gpu) == 1 and re.fullmatch(r'\[gpu "[^"]+" cuda=\d+\.\d+ cublas=\d{6}\]', gpu[0]), "test GPU: one section", *found)
@@ -106,9 +106,9 @@ with tempfile.TemporaryDirectory() as folder:
         tap.ok(not wrong_lines(section), f"{header}: sizes and times", *wrong_lines(section))
     tap.ok(str(model) in done.stdout and all(h in done.stdout for h in found) and "copies: " in done.stdout and
            re.search(r"dgemm of order \d+ on the CPU: [\d.]+ Gflop/s\ndgemm of order \d+ on the GPU: [\d.]+ Gflop/s\n"
-                     r"dgemm is faster on the [CG]PU ", done.stdout), "test GPU: says what it has found", done.stdout)
+                     r"dgemm is faster on the [CG]PU ", done.stdout), "test GPU: reports the file, its sections, rates", done.stdout)
 
-    # No GPU: what was there stays.
+    # No GPU: the former sections stay.
     before = read(model)
     done, _ = calibrate(folder, env=HIDDEN, seconds=1)
     tap.ok(done.returncode == 0 and not done.stderr and "no GPU was measured: " in done.stdout, "no GPU: runs, and says why", done.stdout,
@@ -116,7 +116,7 @@ with tempfile.TemporaryDirectory() as folder:
     after = read(model)
     tap.ok(after and gpu and after.keys() == before.keys() and after[gpu[0]] == before[gpu[0]], "no GPU: the GPU's section stays")
 
-    # First calls: what the test GPU is told to take for each function, and for a library.
+    # First calls: the test GPU takes a given time for each function, and for a library.
     slow = str(Path(folder, "slow"))
     done, _ = calibrate(folder, "--output", slow, env={**GPU, "TESTGPU_FIRST_MS": "40", "TESTGPU_LOAD_MS": "300"}, seconds=1)
     found = next((s for h, s in (read(slow) or {}).items() if h.startswith("[gpu ")), {})
@@ -124,7 +124,7 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(first["kernels_ms"] + 15 < cold["kernels_ms"] and cold["solver_ms"] > first["solver_ms"] + 200,
            "first calls that load much", first, cold)
 
-    # A GPU that fails on the way has no section.
+    # A GPU that fails while it is measured has no section.
     one = str(Path(folder, "one"))
     done, _ = calibrate(folder, "--output", one, env={**GPU, "TESTGPU_FAIL": "cuMemcpyHtoDAsync:800+=CUDA_ERROR_ILLEGAL_ADDRESS"},
                         seconds=1)
@@ -157,7 +157,7 @@ with tempfile.TemporaryDirectory() as folder:
     done, _ = calibrate(folder, env={**HIDDEN, "XDG_CACHE_HOME": f"{folder}/cache"}, seconds=1)
     tap.ok(read(f"{folder}/cache/accel/model"), "XDG_CACHE_HOME", done.stdout, done.stderr)
 
-    # What is refused: one line, which says what is allowed; nothing is written.
+    # Wrong options: one line says what is allowed; nothing is written.
     for arguments, words in {
         ("--seconds=0",): "1 to 3600",
         ("--seconds=1e2",): "1 to 3600",
@@ -178,12 +178,12 @@ with tempfile.TemporaryDirectory() as folder:
         tap.ok(done.returncode == 2 and "calibrate" in done.stderr and done.stderr.count("\n") == 1, f"refused: accel {' '.join(arguments)}",
                done.stderr)
     done = start(ACCEL, "calibrate", "--no-such")
-    tap.ok(done.returncode == 2 and "--no-such" in done.stderr, "refused: an option that there is not", done.stderr)
+    tap.ok(done.returncode == 2 and "--no-such" in done.stderr, "refused: an unknown option", done.stderr)
     for arguments in (("--help",), ("calibrate", "--help")):
         done = start(ACCEL, *arguments)
         tap.ok(done.returncode == 0 and "Usage: accel" in done.stdout and not done.stderr, f"accel {' '.join(arguments)}", done.stdout)
 
-    # A file that cannot be written, before anything is measured: also for root.
+    # A file that cannot be written, even by root: refused before anything is measured.
     closed = Path(folder, "closed")
     closed.mkdir()
     for path in (closed, Path("/proc/no/model"), model / "below"):
@@ -201,7 +201,7 @@ with tempfile.TemporaryDirectory() as folder:
     left = [name for name in os.listdir(model.parent) if name != "model"]
     tap.ok(not left, "nothing is left beside the file", *left)
 
-# Singular values: the fastest algorithm at each order, of those that are accurate. Long chains of kernels are what Xgesvd has.
+# Singular values: the fastest of the accurate algorithms at each order. Xgesvd has long chains of kernels, which are slow here.
 SLOW_CHAINS = {**GPU, "TESTGPU_LAUNCH_US": "100", "TESTGPU_GFLOPS": "2000"}
 with tempfile.TemporaryDirectory() as folder:
     for name, wrong, allowed in (("all accurate", "", {"gesvdp", "gesvdj"}), ("an inaccurate gesvdp", "gesvdp:1+", {"gesvdj"}),

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 """accel calibrate -- PROGRAM: measures the libraries that the program calls, with its numbers of threads, so that the program
-finds each in the calibration; what goes wrong is said in a line and in the exit status."""
+finds each in the calibration; a line and the exit status say what goes wrong."""
 
 import os
 import re
@@ -47,7 +47,7 @@ def read(path):
 
 
 def missed(command, model):
-    """What the program does not find in a calibration."""
+    """The keys of sections that the program looks for and does not find."""
     done = start(*command, env={**AUTO, **LOG, "ACCEL_START": "wait", "ACCEL_MODEL": str(model)})
     return [re.sub(r".* has nothing for (.*): built-in.*", r"\1", line) for line in said(done) if " has nothing for " in line]
 
@@ -56,7 +56,7 @@ with tempfile.TemporaryDirectory() as folder:
     temporary = Path(folder, "tmp")
     temporary.mkdir()
 
-    # Each program finds what was measured for it: nothing is missed, and without one of the sections exactly that one is.
+    # Each program finds all its sections; if one is removed, it misses exactly that one.
     for name, command, libraries in (
             ("Debian's NumPy", [DEBIAN, "-c", SOLVE], {(r"libblas\.so", 2), (r"liblapack\.so", 2)}),
             ("NumPy's wheel", [VENV, "-c", SOLVE], {("libscipy_openblas64_-", 2)}),
@@ -82,19 +82,19 @@ with tempfile.TemporaryDirectory() as folder:
             put(less, {**{k: sections[k] for k in sections if k != key}, nothing: ""})
             tap.ok(missed(command, less) == [key], f"{name}: without a section it misses that one", key, *missed(command, less))
 
-    # As many threads as the program has had, one after the other.
+    # A program that changes its number of threads.
     model = Path(folder, "fewer")
     done = calibrate(temporary, model, "--", DEBIAN, "-c", FEWER)
     found = sorted(re.findall(r'threads=(\d) library="(\w+)', "\n".join(read(model))))
     tap.ok(done.returncode == 0 and found == [("1", "libblas"), ("2", "libblas")], "two numbers of threads: two sections", done.stderr, *found)
 
-    # The report is on stdout alone; the program has its arguments, and says that on stderr.
+    # stdout has the report alone; the program gets its arguments, and its stdout is stderr.
     model = Path(folder, "said")
     done = calibrate(temporary, model, "--", DEBIAN, "-c", PRODUCT + "import sys; print('words', sys.argv[1:])", "a b", "--seconds", "-x")
     tap.ok(done.returncode == 0 and "words ['a b', '--seconds', '-x']" in done.stderr and "words" not in done.stdout and
            done.stdout.startswith(f"{model}\n[cpu "), "the program's stdout goes to stderr", done.stdout, done.stderr)
 
-    # A program that fails: what was seen is measured, and the status says it.
+    # A program that fails: the libraries that it has called are measured, and the status is 1.
     for name, end, words in (("status 3", "raise SystemExit(3)", "ended with status 3"),
                              ("a signal", "import os; os.kill(os.getpid(), 9)", "was ended by signal 9")):
         model = Path(folder, name)
@@ -108,7 +108,7 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(done.returncode == 1 and len(re.findall(f"(?m)^accel: .*cannot be opened again: {copy}: ", done.stderr)) == 1 and len(read(model)) == 1,
            "a library that is gone", done.returncode, done.stderr, *read(model))
 
-    # Nothing to measure: one line beside the one that the program is run, and no file.
+    # Nothing to measure: a line besides "is run", and no file.
     model = Path(folder, "none")
     for command, words in ((["/no/such/program"], "cannot be started: No such file"), (["/dev/null"], "cannot be started: Permission denied"),
                            (["true"], "calls no BLAS or LAPACK that libaccel sees"), (["sh", "-c", "exit 127"], "ended with status 127"),

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""accel diff: finds what differs between the runs, in each format, and nothing else; loses no file; asserts on the decisions."""
+"""accel diff: finds all differences between the runs, in each format, and no others; loses no file; checks expectations of the decisions."""
 
 import io
 import os
@@ -19,7 +19,7 @@ from lib.tap import Tap
 TOOL = str(BUILD / "accel")
 PYTHON = "/usr/bin/python3"
 TEST_GPU = {"ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "LD_LIBRARY_PATH": str(BUILD / "testgpu"), "TESTGPU_DELAY_US": "0"}
-# Which run this is: 1 without libaccel, 2 with another number of threads, 3 with libaccel.
+# Sets r to the number of the run: 1 without libaccel, 2 with another number of threads, 3 with libaccel.
 WHICH = 'case "$LD_PRELOAD" in *libaccel.so*) r=3 ;; *) r=$((3 - OPENBLAS_NUM_THREADS)) ;; esac\n'
 SAME, DIFFERS, FAILED = 0, 1, 2
 
@@ -39,7 +39,7 @@ def diff(folder, options, program, env=None, stdin="", timeout=120):
 
 
 def runs(first, second, third, options=(), name=None, folder=None):
-    """What accel diff says of a program whose runs write these bytes (None: nothing), to stdout or to a file of this name."""
+    """accel diff of a program whose runs write these bytes (None: nothing) to stdout, or to the file `name`."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = folder or temporary
         for run, content in enumerate((first, second, third), 1):
@@ -56,7 +56,7 @@ def runs(first, second, third, options=(), name=None, folder=None):
 
 
 def expect(label, done, status, *texts):
-    """status, and texts that the report, or what is on stderr, has."""
+    """Checks the status, and that stdout or stderr has the texts."""
     said = done.stdout + done.stderr
     missing = [text for text in texts if text not in said]
     tap.ok(done.returncode == status and not missing, label, f"status {done.returncode}, wanted {status}; missing: {missing}", said)
@@ -71,7 +71,7 @@ def differs(label, *content, says=(), **options):
 
 
 def damaged(label, content, says, **options):
-    """The run with libaccel has left something that cannot be read."""
+    """The run with libaccel leaves a file that cannot be read: content[1]."""
     done = runs(content[0], content[0], content[1], **options)
     expect(label, done, FAILED, *says)
     tap.ok(len(done.stderr.splitlines()) == 1, f"{label}: one line", done.stderr)
@@ -86,11 +86,11 @@ def text():
     differs("text: beyond them", "x 1.234567890123456\n", "x 1.234567890123456\n", "x 1.234567990123456\n")
     expect("text: the noise floor is allowed for, and printed", runs("x 1.000000000\n", "x 1.000001000\n", "x 0.999995000\n"), SAME,
            "worst       with libaccel     noise floor", "absolute             5e-06           1e-06")
-    differs("text: much more than the noise is not", "x 1.000000000\n", "x 1.000001000\n", "x 1.000020000\n")
+    differs("text: much more than the noise is not allowed", "x 1.000000000\n", "x 1.000001000\n", "x 1.000020000\n")
     same("text: the last of four digits may be rounded otherwise", "0.3333\n", "0.3333\n", "0.3334\n")
-    differs("text: the last of three may not", "0.333\n", "0.333\n", "0.334\n")
+    differs("text: the last of three digits may not", "0.333\n", "0.333\n", "0.334\n")
     same("text: spaces beside numbers mean nothing", "[ 1.5  -2.0 ]\n", "[ 1.5  -2.0 ]\n", "[1.5 -2.0]\n")
-    differs("text: others do", "a  b 1\n", "a  b 1\n", "a b 1\n", says=(r'line 1, column 3: "a  b 1\n", with libaccel "a b 1\n"',))
+    differs("text: other spaces mean something", "a  b 1\n", "a  b 1\n", "a b 1\n", says=(r'line 1, column 3: "a  b 1\n", with libaccel "a b 1\n"',))
     differs("text: words", "fine 1\n", "fine 1\n", "bad 1\n")
     differs("text: a line more", plain, plain, plain + "5\n", says=(r'line 4: "5\n" is there with libaccel alone',))
     differs("text: a line less", plain, plain, "n = 12\n", says=("is there without libaccel alone",))
@@ -98,13 +98,13 @@ def text():
     same("text: ignored lines need not be there", "took 5 s\nx 1\n", "x 1\n", "x 1\ntook\ntook\n", options=("-i", "^took", "-i", "never"))
     same("text: a NaN is a NaN, 0 is -0", "nan -nan 0.0 inf\n", "nan -nan 0.0 inf\n", "NaN nan -0.0 Infinity\n")
     differs("text: a NaN is no number", "1.0\n", "1.0\n", "nan\n", options=("--rtol", "10"), says=("relative inf",))
-    differs("text: nor is an infinity", "inf\n", "inf\n", "-inf\n")
+    differs("text: an infinity is no number", "inf\n", "inf\n", "-inf\n")
     same("text: complex numbers by their moduli", "(1e10+2j) 3 + 4i\n", "(1e10+2j) 3 + 4i\n", "(1e10+3j) 3 + 4.00000001i\n")
     differs("text: a complex number", "(1+2j)\n", "(1+2j)\n", "(1-2j)\n", says=("1+2j, with libaccel 1-2j", "absolute 4"))
     same("text: Fortran's exponents", "1.0D+00 0.125-100\n", "1.0D+00 0.125-100\n", "1.0E+00 1.25E-101\n")
     same("text: hexadecimal", "0x1.8p+1 0x10\n", "0x1.8p+1 0x10\n", "3.0 16\n")
     differs("text: integers that no double tells apart", *["12345678901234567\n"] * 2, "12345678901234568\n", says=("absolute 1, ",))
-    differs("text: nor any 64 bits", *["1234567890123456789012345\n"] * 2, "1234567890123456789012346\n")
+    differs("text: integers of more than 64 bits", *["1234567890123456789012345\n"] * 2, "1234567890123456789012346\n")
     same("text: dates", *["on 2024-01-31 at 12:34:56 by v1.2.3\n"] * 3)
     differs("text: another date", *["on 2024-01-31\n"] * 2, "on 2024-01-30\n", says=("column 12: 31, with libaccel 30",))
     differs("text: no end of line", "a\n", "a\n", "a", says=(r'line 1, column 2: "a\n", with libaccel "a"',))
@@ -121,7 +121,7 @@ def text():
 
 
 def not_repeatable():
-    """What differs without libaccel by more than rounding: nothing can be said of what comes with it, also where that is the same."""
+    """If runs without libaccel differ by more than rounding, nothing can be said of the run with it, even if that is the same."""
     def refused(label, first, second, third=None, says=(), **options):
         expect(f"not repeatable: {label}", runs(first, second, first if third is None else third, **options), FAILED,
                "NOT REPEATABLE without libaccel; ", "nothing can be said", *says)
@@ -130,14 +130,14 @@ def not_repeatable():
         random = [PYTHON, "-c", "import os, random; print(5.0 if 'accel' in os.environ.get('LD_PRELOAD', '') else random.random())"]
         expect("not repeatable: a program that prints random numbers, and 5.0 with libaccel", diff(folder, (), random), FAILED,
                "stdout (text): NOT REPEATABLE without libaccel; 1 number, 1 differs, 1 by more than rounding\n  line 1, column 1: 0.")
-        expect("not repeatable: its noise may be ignored, which leaves no number", diff(folder, ("--ignore", "."), random), FAILED,
+        expect("not repeatable: with --ignore no number is left", diff(folder, ("--ignore", "."), random), FAILED,
                "no compared output has a number")
-        expect("not repeatable: or allowed", diff(folder, ("--atol", "5"), random), SAME)
+        expect("not repeatable: --atol allows it", diff(folder, ("--atol", "5"), random), SAME)
     refused("a number in text", "t 1.0\nx 3.00000\n", "t 2.0\nx 3.00000\n", "t 4.0\nx 3.10000\n",
             says=("stdout (text): NOT REPEATABLE without libaccel; 2 numbers, 1 differs, 1 by more than rounding",
                   "line 1, column 3: 1.0, with other threads 2.0 (absolute 1, relative 0.5, "))
-    refused("the run with libaccel is the first one's twin", "1.5\n", "2.5\n")
-    refused("the second one's", "1.5\n", "2.5\n", "2.5\n")
+    refused("the run with libaccel is like the first", "1.5\n", "2.5\n")
+    refused("the run with libaccel is like the second", "1.5\n", "2.5\n", "2.5\n")
     refused("an integer", "12 rounds\n", "13 rounds\n", says=("1: 12, with other threads 13 (absolute 1",))
     refused("a large integer", "1234567\n", "1234568\n")
     refused("a NaN", "nan\n", "1.0\n", says=("relative inf",))
@@ -146,7 +146,7 @@ def not_repeatable():
             says=('line 1, column 9: "at host-a 1.5\\n", with other threads "at host-b 1.5\\n"',))
     refused("other lines", "a\n1.5\n", "1.75\n", "a\n1.75\n", says=('line 2: "1.5\\n" is there with the usual threads alone',))
     refused("the last of three digits", "0.333\n", "0.334\n")
-    refused("as many are told of as --show says", "1\n" * 20, "2\n" * 20, options=("--show", "3"), says=("line 3, column", "and 17 more"))
+    refused("--show limits the differences that are printed", "1\n" * 20, "2\n" * 20, options=("--show", "3"), says=("line 3, column", "and 17 more"))
     refused("JSON: a number", '{"x": [1.5]}', '{"x": [1.75]}', name="o.json", says=("o.json (json): NOT", ".x[0]: 1.5, with other threads 1.75"))
     refused("JSON: a member", '{"x": 1}', '{"x": 1, "y": 2}', name="o.json", says=(".y is there with other threads alone",))
     refused("npy: an element", *[saved(np.array(x)) for x in ([3.0, 0.84], [3.0, 0.39], [3.0, 5.0])], name="o.npy",
@@ -164,23 +164,23 @@ def not_repeatable():
         tap.ok(done.returncode == wanted, f"not repeatable: {kind}, {noise:g} of a number: status {wanted}", done.stdout)
     same("repeatable: rounding in text", "1.0000\n", "1.00009\n", "1.0000\n")
     same("repeatable: the last of four digits", "0.3333\n", "0.3334\n", "0.3333\n")
-    differs("repeatable: whose unit is no noise floor", "0.3333\n", "0.3334\n", "0.3336\n")
-    same("repeatable: what is left where numbers cancel", "residual 1.4e-16\n", "residual -2.2e-16\n", "residual 3.1e-16\n")
-    same("repeatable: what --rtol allows", "t 1.50\n", "t 1.52\n", "t 1.53\n", options=("--rtol", "0.1"))
-    same("repeatable: what --atol allows, integers", "12 rounds\n", "13 rounds\n", "12 rounds\n", options=("--atol", "1"))
-    differs("repeatable: rounding is, and not allowed", *["1.0\n", "1.0000000001\n", "1.0000000001\n"], options=("--rtol", "0"))
+    differs("repeatable: the last digit's unit is no noise floor", "0.3333\n", "0.3334\n", "0.3336\n")
+    same("repeatable: a rest of numbers that cancel", "residual 1.4e-16\n", "residual -2.2e-16\n", "residual 3.1e-16\n")
+    same("repeatable: --rtol allows it", "t 1.50\n", "t 1.52\n", "t 1.53\n", options=("--rtol", "0.1"))
+    same("repeatable: --atol allows it, integers", "12 rounds\n", "13 rounds\n", "12 rounds\n", options=("--atol", "1"))
+    differs("repeatable: rounding is repeatable, but --rtol 0 does not allow it", *["1.0\n", "1.0000000001\n", "1.0000000001\n"], options=("--rtol", "0"))
     same("repeatable: lines that are ignored", "took 5 s at host-a\nx 1\n", "took 6 s at host-b\nx 1\n", "took 7 s\nx 1\n", options=("-i", "^took"))
 
-    # No number at all.
+    # Outputs without any number.
     for label, content, options in (("an empty output", "", {}), ("words", "fine\n", {}), ("no elements", saved(np.ones((0, 3))), {"name": "o.npy"})):
         expect(f"no number: {label}", runs(content, content, content, **options), FAILED, "no compared output has a number: ",
                "nothing can be said")
-        expect(f"no number: {label}, as is meant", runs(content, content, content, options=("--allow-no-numbers",), **options), SAME)
-    expect("no number: what differs does", runs("fine\n", "fine\n", "bad\n"), DIFFERS, "1 difference of text")
+        expect(f"no number: {label}, with --allow-no-numbers", runs(content, content, content, options=("--allow-no-numbers",), **options), SAME)
+    expect("no number: texts differ", runs("fine\n", "fine\n", "bad\n"), DIFFERS, "1 difference of text")
     with tempfile.TemporaryDirectory() as folder:
         script = ["sh", "-c", "echo 5; printf 'a\\0b' > o.bin"]
         expect("no number: stdout is not compared", diff(folder, ("--stdout", "none"), script), FAILED, "no compared output has a number")
-        expect("no number: bytes that are asked for", diff(folder, ("--stdout", "none", "-o", "bytes:o.bin"), script), SAME, "o.bin (bytes): ok")
+        expect("no number: files compared as bytes need none", diff(folder, ("--stdout", "none", "-o", "bytes:o.bin"), script), SAME, "o.bin (bytes): ok")
 
 
 def csv():
@@ -209,7 +209,7 @@ def json():
     same("json: --ignore takes paths", first, first, other.replace("2.50", "7"), name="out.json", options=("--ignore", r"^\.a\[1\]$"))
     same("json: noise", '{"x": 1.000001}', '{"x": 1.000002}', '{"x": 1.000005}', name="out.json")
     same("json: stdout", '{"x": 1, "y": 2}', '{"x": 1, "y": 2}', '{"y": 2, "x": 1}', options=("--stdout", "json"))
-    same("json: of a whole page", first, first, other.ljust(4096), name="out.json")
+    same("json: a file that fills a page", first, first, other.ljust(4096), name="out.json")
     damaged("json: cut short", (first, first[:-9]), ("cut short", "out.json of the run with libaccel"), name="out.json")
     damaged("json: no comma", (first, '{"a": 1\n "b": 2}'), ("line 2: not JSON",), name="out.json")
     damaged("json: more behind it", (first, first + "\n]"), ("line 2: not JSON",), name="out.json")
@@ -255,9 +255,9 @@ def npy():
     differs("npy: a NaN", *[saved(np.array(x)) for x in ([0.0, 1.0], [0.0, 1.0], [0.0, np.nan])], name="o.npy", says=("[1]: 1, with libaccel nan",))
     matrix = np.array([[1.0, 1e-17], [0, 5.0]])
     other = np.array([[1.0, -3e-17], [0, 5.0]])
-    same("npy: what is left where numbers cancel", saved(matrix), saved(matrix), saved(other), name="o.npy")
-    differs("npy: not where the user says so", saved(matrix), saved(matrix), saved(other), name="o.npy", options=("--rtol", "1e-9"))
-    same("npy: nor where --atol allows it", saved(matrix), saved(matrix), saved(other), name="o.npy", options=("--rtol", "1e-9", "--atol", "1e-16"))
+    same("npy: a rest of numbers that cancel", saved(matrix), saved(matrix), saved(other), name="o.npy")
+    differs("npy: --rtol alone does not allow it", saved(matrix), saved(matrix), saved(other), name="o.npy", options=("--rtol", "1e-9"))
+    same("npy: --atol allows it", saved(matrix), saved(matrix), saved(other), name="o.npy", options=("--rtol", "1e-9", "--atol", "1e-16"))
     same("npy: no elements", *[saved(np.ones((0, 3)))] * 3, name="o.npy", options=("--allow-no-numbers",))
     same("npy: no dimensions", *[saved(np.float64(3.5))] * 3, name="o.npy")
     differs("npy: another shape", *[saved(np.ones((2, 3)))] * 2, saved(np.ones((3, 2))), name="o.npy",
@@ -265,7 +265,7 @@ def npy():
     differs("npy: another type", *[saved(np.ones(3))] * 2, saved(np.ones(3, "f4")), name="o.npy", says=("f8 (3), with libaccel f4 (3)",))
     page = saved(np.arange(496.0))
     tap.ok(len(page) == 4096, "npy: a whole page")
-    same("npy: of a whole page", page, page, page, name="o.npy")
+    same("npy: a file that fills a page", page, page, page, name="o.npy")
     good = saved(np.ones(3))
     for label, content, says in (
             ("cut short", good[:-1], "23 bytes of data, where 3 elements need 24"),
@@ -350,52 +350,52 @@ def files():
         out.unlink()
 
         same("files: what the last run writes stays", "1\n", "1\n", "1.0\n", name="out.txt", folder=folder)
-        tap.ok(out.read_text() == "1.0\n" and listing() == ["out.txt"], "files: and nothing else", *listing())
+        tap.ok(out.read_text() == "1.0\n" and listing() == ["out.txt"], "files: it is the only one left", *listing())
         done = runs("1\n", "1\n", "1.0\n", name="out.txt", folder=folder)
-        tap.ok(done.returncode == SAME and listing() == ["out.txt"] and not done.stderr, "files: it may be there before", done.stderr, *listing())
+        tap.ok(done.returncode == SAME and listing() == ["out.txt"] and not done.stderr, "files: an equal file may be there before", done.stderr, *listing())
         out.write_text("precious\n")
         done = runs("1\n", "1\n", "2\n", name="out.txt", folder=folder)
-        expect("files: what was there before is named", done, DIFFERS, "the former out.txt is kept as", "out.txt.~1~")
+        expect("files: the former file is named", done, DIFFERS, "the former out.txt is kept as", "out.txt.~1~")
         tap.ok(out.read_text() == "2\n" and Path(folder, "out.txt.~1~").read_text() == "precious\n" and len(listing()) == 2,
-               "files: and kept", *listing())
+               "files: the former file is kept", *listing())
         runs("1\n", "1\n", "3\n", name="out.txt", folder=folder)
         tap.ok(out.read_text() == "3\n" and Path(folder, "out.txt.~2~").read_text() == "2\n" and
-               Path(folder, "out.txt.~1~").read_text() == "precious\n", "files: the next one, too", *listing())
+               Path(folder, "out.txt.~1~").read_text() == "precious\n", "files: the next former file is kept, too", *listing())
         for path in Path(folder).glob("out*"):
             path.unlink()
         out.write_text("precious\n")
         Path(folder, "in.3").unlink()
         expect("files: not written with libaccel", runs("1\n", "1\n", None, name="out.txt", folder=folder), DIFFERS,
                "out.txt: DIFFERS: not written with libaccel")
-        tap.ok(out.read_text() == "precious\n" and listing() == ["out.txt"], "files: what was there before is back", *listing())
+        tap.ok(out.read_text() == "precious\n" and listing() == ["out.txt"], "files: the former file is put back", *listing())
         Path(folder, "in.2").unlink()
         expect("files: not written by the second run", runs("1\n", None, "1\n", name="out.txt", folder=folder), FAILED,
                "out.txt of the run with another number of threads: not written")
         done = diff(folder, ("--output", "nothing.txt"), ["true"])
         expect("files: never written", done, FAILED, "nothing.txt of the run without libaccel: not written")
         done = diff(folder, ("--output", "out.txt"), ["sh", "-c", "echo 5 >> out.txt"])
-        expect("files: a program that appends has nothing before it", done, SAME, "1 number,")
+        expect("files: a program that appends finds no former file", done, SAME, "1 number,")
         done = diff(folder, ("--output", "out.txt"), ["sh", "-c", "echo 6 > out.txt; exit 4"])
         expect("files: a program that fails", done, FAILED, "sh: the run without libaccel ends with status 4; allowed: 0")
-        tap.ok(out.read_text() == "5\n", "files: what was there before it is back", out.read_text())
+        tap.ok(out.read_text() == "5\n", "files: after a failure the former file is put back", out.read_text())
         for path in Path(folder).glob("out*"):
             path.unlink()
         done = diff(folder, ("--output", "new/a.txt", "-o", f"{folder}/new/b.txt"), ["sh", "-c", "mkdir -p new; echo 1 > new/a.txt; echo 2 > new/b.txt"])
         expect("files: a folder that the program makes", done, SAME, "new/a.txt (text): ok", "b.txt (text): ok")
-        tap.ok(sorted(os.listdir(Path(folder, "new"))) == ["a.txt", "b.txt"], "files: nothing else is in it", *os.listdir(Path(folder, "new")))
+        tap.ok(sorted(os.listdir(Path(folder, "new"))) == ["a.txt", "b.txt"], "files: that folder has nothing else", *os.listdir(Path(folder, "new")))
         Path(folder, "pipe").mkdir()
         for name, says in (("pipe", "not a regular file; allowed"), ("a/", "not the name of a file"), ("x" * 300, "File name too long"),
                            ("/proc/none", "not written")):
             expect(f"files: --output {name[:20]}", diff(folder, ("--output", name), ["true"]), FAILED, says)
         expect("files: one file twice", diff(folder, ("-o", "new/a.txt", "-o", "./new/../new/a.txt"), ["true"]), FAILED, "named twice")
-        tap.ok(Path(folder, "new/a.txt").exists(), "files: it is still there")
+        tap.ok(Path(folder, "new/a.txt").exists(), "files: the file that is named twice is still there")
 
         done = diff(folder, ("--keep", "kept", "--output", "out.txt", "--atol", "2"), ["sh", "-c", WHICH + "echo $r; echo 1.$r > out.txt"])
         expect("files: --keep", done, SAME)
         kept = {str(path.relative_to(Path(folder, "kept"))): path.read_text() for path in Path(folder, "kept").rglob("*") if path.is_file()}
         wanted = {f"{run}/{name}": value for i, run in enumerate(("1-without", "2-threads", "3-with"), 1)
                   for name, value in (("stdout", f"{i}\n"), ("out.txt", f"1.{i}\n"))}
-        tap.ok(kept.items() >= wanted.items(), "files: all that the runs have written", kept)
+        tap.ok(kept.items() >= wanted.items(), "files: --keep keeps all that the runs have written", kept)
         expect("files: --keep of two of one name", diff(folder, ("--keep", "kept", "-o", "new/a.txt", "-o", "a.txt"), ["true"]), FAILED,
                "two files would be a.txt; allowed: each name once")
         expect("files: --keep in no folder", diff(folder, ("--keep", "/proc/none"), ["true"]), FAILED, "--keep: /proc/none: ")
@@ -406,9 +406,9 @@ def programs():
         done = diff(folder, (), ["sh", "-c", WHICH + "[ $r -lt 3 ] || exit 5"])
         expect("a program that fails with libaccel alone", done, DIFFERS, "exit status: DIFFERS: 0, with libaccel 5")
         done = diff(folder, (), ["sh", "-c", WHICH + "[ $r -lt 3 ] || kill -SEGV $$"])
-        expect("by a signal", done, DIFFERS, "with libaccel 139")
+        expect("a program that a signal ends with libaccel alone", done, DIFFERS, "with libaccel 139")
         done = diff(folder, (), ["sh", "-c", WHICH + "[ $r -ne 2 ] || exit 6"])
-        expect("with another number of threads alone", done, FAILED, "the run with another number of threads ends with status 6")
+        expect("a program that fails with another number of threads alone", done, FAILED, "the run with another number of threads ends with status 6")
         expect("no such program", diff(folder, (), ["/no/such/program"]), FAILED, "/no/such/program: No such file", "status 127")
         done = diff(folder, (), ["sh", "-c", "cat; cat"], stdin="1 2\n" + "3.5\n" * 50000)
         expect("each run gets the same stdin", done, SAME, "stdout (text): ok; 50002 numbers, 0 differ")
@@ -425,7 +425,7 @@ def programs():
         for number, name in ((signal.SIGINT, "SIGINT"), (signal.SIGTERM, "SIGTERM")):
             Path(folder, "out.txt").write_text("precious\n")
             script = "echo 1 > out.txt; echo begun >&2; exec sleep 50"
-            # What runs in a shell's background ignores SIGINT, and so would accel.
+            # A shell's background process ignores SIGINT, and so would accel.
             process = subprocess.Popen([TOOL, "diff", "--output", "out.txt", "--", "sh", "-c", script], cwd=folder, env=environment(folder),
                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                        preexec_fn=lambda asked=number: signal.signal(asked, signal.SIG_DFL))
@@ -528,8 +528,8 @@ def lists():
         done = run_list(good + differing + "four: -- echo 4")
         expect("a list of programs, of which one differs", done, DIFFERS, "not ok 3 - three\n# accel diff: sh -c", "#   line 1, column 1: 2, ", "ok 4 - four",
                "1..4")
-        expect("and one fails", run_list("zero: -- false\n" + differing), FAILED, "not ok 1 - zero", "not ok 2 - three")
-        expect("a line that is none", run_list("echo\n"), FAILED, "diff-programs: echo: allowed: NAME: ")
+        expect("a list of programs, of which one fails", run_list("zero: -- false\n" + differing), FAILED, "not ok 1 - zero", "not ok 2 - three")
+        expect("a list with a line that is none", run_list("echo\n"), FAILED, "diff-programs: echo: allowed: NAME: ")
         done = subprocess.run([script, "none"], cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         expect("no list", done, FAILED, "usage: ")
 
@@ -547,7 +547,7 @@ def ci_example():
             break
         script.append(line.strip())
     env = dict(line.strip().split(": ") for line in lines[start - 12:start] if line.strip().startswith("ACCEL_"))
-    tap.ok(env.get("ACCEL_POLICY") == "gpu", "docs/diff.md: and its settings", env)
+    tap.ok(env.get("ACCEL_POLICY") == "gpu", "docs/diff.md: the CI file has settings", env)
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "simulate.py").write_text(NUMPY)
         paths = f"{BUILD}:/usr/bin:/bin"
@@ -556,7 +556,7 @@ def ci_example():
                                   stderr=subprocess.PIPE, text=True, timeout=120,
                                   env={**environment(folder, {**TEST_GPU, **env, **fault}), "PATH": paths})
             expect(f"docs/diff.md: the CI step ends with {status}", done, status, "result.npy (npy)", "expect ")
-        tap.ok(Path(folder, "accel-diff/3-with/decisions.json").exists(), "docs/diff.md: and leaves what it says")
+        tap.ok(Path(folder, "accel-diff/3-with/decisions.json").exists(), "docs/diff.md: the CI step leaves the decisions")
 
 
 for part in (text, not_repeatable, csv, json, npy, matrix_market, files, programs, real_programs, octave, lists, ci_example):

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""accel estimate: what a GPU that is not there would have run. The program runs on the CPU as without it."""
+"""accel estimate: counts the calls that a missing GPU would have run. The program runs on the CPU, as without it."""
 
 import os
 import re
@@ -54,10 +54,10 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(done.returncode == 0 and done.stdout == plain.stdout, "the program's output is bit for bit its own", done.stdout, done.stderr)
     tap.ok({"dgemm", "dgesv", "all"} <= table.keys(), "its routines are in the table", done.stderr)
     tap.ok(table.get("dgemm", [0])[0] == 51 and table["dgemm"][2] == 1, "51 products, of which one would have paid", done.stderr)
-    tap.ok(table.get("dgesv", [0, 0, 0])[2] == 1, "and the solution", done.stderr)
+    tap.ok(table.get("dgesv", [0, 0, 0])[2] == 1, "one solution, which would have paid", done.stderr)
     sums = [sum(table[name][i] for name in table if name != "all") for i in range(8)] if table else []
     tap.ok(table and all(abs(a - b) < 0.005 * len(table) for a, b in zip(sums, table["all"])), "the last row is the sum", done.stderr)
-    tap.ok(table and abs(table["all"][3] - table["all"][4] - table["all"][5]) < 0.003, "saved is what they were less what they would be",
+    tap.ok(table and abs(table["all"][3] - table["all"][4] - table["all"][5]) < 0.003, "saved is the CPU's time less the GPU's",
            done.stderr)
     tap.ok("built-in figures" in done.stderr and "1 process," in done.stderr, "it says whose figures, and how many processes", done.stderr)
     tap.ok(not report.exists(), "no CUDA was started, though it was there")
@@ -76,7 +76,7 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(done.returncode == 0 and "measured figures" in done.stderr and rows(done).get("dgemm", [0, 0, 1])[2] == 0,
            "a slow GPU of the calibration would have got no product", done.stderr)
 
-    # The names of GPUs: a list without a program, and however they are written.
+    # The names of GPUs: the list needs no program; case, spaces and hyphens do not matter.
     for word in ("list", "?"):
         done = estimate("--gpu", word, "--model", model, folder=folder)
         listed = {line.rsplit(None, 1)[0]: line.rsplit(None, 1)[1] for line in done.stdout.splitlines()}

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""accel calibrate that is interrupted, or has no room for its file: the calibration before stays, byte for byte, and where there was none
-there is none. A calibration without sections, as versions before have left it, is not worth a line outside the log."""
+"""accel calibrate that is interrupted, or has no room for its file: the former calibration stays, byte for byte; if there was none, there is
+none. A calibration without sections, which former versions left, is worth a line in the log alone."""
 
 import os
 import resource
@@ -35,7 +35,7 @@ def interrupt(folder, number, after):
 
 
 def lines(done):
-    """How many are said, but that other tests run beside this one."""
+    """The number of messages, without that on a busy machine: other tests run beside this one."""
     return sum("the machine is busy" not in line for line in done.stderr.splitlines())
 
 
@@ -44,7 +44,7 @@ with tempfile.TemporaryDirectory() as folder:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         ended = [interrupt(folder, number, after) for after in MOMENTS]
         left = sorted(p.name for p in path.parent.iterdir()) if path.parent.exists() else []
-        tap.ok(all(ended) and not left, f"{number.name}: no calibration is there, nor a draft", ended, *left)
+        tap.ok(all(ended) and not left, f"{number.name}: there is neither a calibration nor a draft", ended, *left)
         for name in left:
             Path(path.parent, name).unlink()
     put_before = f"{folder}/before"
@@ -54,16 +54,16 @@ with tempfile.TemporaryDirectory() as folder:
     path.write_bytes(before)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         ended = [interrupt(folder, number, after) for after in MOMENTS]
-        tap.ok(all(ended) and path.read_bytes() == before and os.listdir(path.parent) == ["model"], f"{number.name}: the calibration before stays",
+        tap.ok(all(ended) and path.read_bytes() == before and os.listdir(path.parent) == ["model"], f"{number.name}: the former calibration stays",
                ended, *os.listdir(path.parent))
 
-    # No room: for anything, and for more than there was.
+    # No room at all; then room for the former file alone.
     for room in (0, len(before) + 100):
         done = start(ACCEL, "calibrate", "--seconds=1", "--library=libblas.so.3", env={**HIDDEN, "XDG_CACHE_HOME": folder},
                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)))
         tap.ok(done.returncode == 1 and str(path) in done.stderr and lines(done) == 1 and not done.stdout,
                f"room for {room} bytes: one line, status 1", done.returncode, done.stderr, done.stdout)
-        tap.ok(path.read_bytes() == before and os.listdir(path.parent) == ["model"], f"room for {room} bytes: the calibration before stays",
+        tap.ok(path.read_bytes() == before and os.listdir(path.parent) == ["model"], f"room for {room} bytes: the former calibration stays",
                *os.listdir(path.parent))
     with open("/dev/full", "w") as full:
         done = start(ACCEL, "calibrate", "--seconds=1", "--library=libblas.so.3", env={**HIDDEN, "XDG_CACHE_HOME": folder}, stdout=full)

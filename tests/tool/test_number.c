@@ -11,7 +11,7 @@
 
 #include "tool/number.h"
 
-/* The numbers of a text, one behind the other: "1 -2.5 (3,4)". Integers have an i behind them. */
+/* Returns the numbers of a text: "1i -2.5 (3,4)"; an i marks an integer. */
 static const char *found(const char *text)
 {
     static char all[1024];
@@ -60,7 +60,8 @@ static void exponents(void **state)
     (void)state;
     assert_string_equal(found("1.0D+00 -2.5d-3 1.5Q2"), "1 -0.0025 150");
     assert_string_equal(found("0.125-101 0.5+123"), "1.25e-102 5e+122");
-    assert_string_equal(found("2d3 7D1"), "2i 7i"); /* Fortran writes a point */
+    assert_string_equal(found("2d3 7D1"),
+                        "2i 7i"); /* with such an exponent, Fortran writes a point */
     assert_string_equal(found("1e 1e+ 2E"), "1i 1i 2i");
     assert_string_equal(found("1e400"), "1e+400");
     assert_string_equal(found("0x10 0xFFp-4 0x1.8p+3 -0x1p0 0x"), "16i 15.9375 12 -1 0i");
@@ -114,13 +115,13 @@ static void long_integers(void **state)
     assert_false(number_same_integer("-7", 2, "7", 1));
     assert_false(number_same_integer("123456789012345678901234567890", 30,
                                      "123456789012345678901234567891", 30));
-    /* Too long for a number: text. */
+    /* A number that is too long is text. */
     memset(text, '1', sizeof text - 1);
     text[sizeof text - 1] = 0;
     assert_false(number_find(text, sizeof text - 1, 0, &number));
 }
 
-/* Whatever the text, the scanner goes on, and stays within it. */
+/* In any text, the scanner goes on and stays within it. */
 static void any_text(void **state)
 {
     static const char letters[] = "0123456789..--++eEdDxXpinfjam _,()";

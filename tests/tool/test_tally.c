@@ -74,7 +74,7 @@ static void special_values(void **state)
         isinf(between(complex_number(1, NAN), complex_number(1, 2), precision_double).absolute));
 }
 
-/* Whether b passes for a, where the second run without libaccel has `noise`. */
+/* Whether b passes for a if the second run without libaccel has `noise`. */
 static bool passes(struct tolerances allowed, long double scale, struct number a,
                    struct number noise, struct number b)
 {
@@ -97,16 +97,16 @@ static void default_tolerance(void **state)
     (void)state;
     assert_true(passes(standard, 0, one, one, real(1 + 1e-8L)));
     assert_false(passes(standard, 0, one, one, real(1 + 2e-8L)));
-    /* The noise, and ten times that. */
+    /* Ten times the noise is allowed. */
     assert_true(passes(standard, 0, one, real(1 + 1e-6L), real(1 - 9e-6L)));
     assert_false(passes(standard, 0, one, real(1 + 1e-6L), real(1 - 2e-5L)));
     assert_true(passes(standard, 0, real(1e-17L), real(3e-17L), real(-2e-17L)));
     assert_false(passes(standard, 0, real(1e-17L), real(1e-17L), real(-2e-17L)));
-    /* Within an array, where numbers cancel. */
+    /* In an array, numbers may cancel. */
     assert_true(passes(standard, 1, real(1e-17L), real(1e-17L), real(-2e-17L)));
     assert_false(passes(standard, 1, real(1e-9L), real(1e-9L), real(2e-9L)));
     assert_true(passes(standard, 1, real(1e-9L), real(1.2e-9L), real(2e-9L)));
-    /* Neither integers nor NaNs are nearly the same. */
+    /* Integers and NaNs are never nearly the same. */
     assert_false(
         passes(standard, 0, integer(1000000000), integer(1000000000), integer(1000000001)));
     assert_false(passes(standard, 0, integer(12), integer(13), integer(14)));
@@ -114,7 +114,7 @@ static void default_tolerance(void **state)
     assert_false(passes(standard, 0, one, one, real(NAN)));
 }
 
-/* Whether the run with another number of threads differs from the first one by rounding alone. */
+/* Whether two runs without libaccel differ by rounding alone. */
 static bool repeats(struct tolerances allowed, long double scale, struct number a, struct number b)
 {
     struct tally tally;
@@ -133,7 +133,7 @@ static void repeatable(void **state)
     assert_true(repeats(standard, 0, real(1), real(1 + 9e-5L)));
     assert_false(repeats(standard, 0, real(1), real(1 + 2e-4L)));
     assert_false(repeats(standard, 0, real(0.8L), real(5)));
-    /* What is left where numbers cancel: of 1 in text, of the largest number in an array. */
+    /* Rests of numbers that cancel: taken to be 1 in text, the largest number in an array. */
     assert_true(repeats(standard, 0, real(1e-16L), real(-3e-16L)));
     assert_false(repeats(standard, 0, real(1e-11L), real(-3e-11L)));
     assert_true(repeats(standard, 100, real(1e-9L), real(1e-6L)));
@@ -144,7 +144,7 @@ static void repeatable(void **state)
     assert_true(repeats(standard, 0, real(NAN), real(NAN)));
     assert_true(repeats(standard, 0, text("0.3333"), text("0.3334")));
     assert_false(repeats(standard, 0, text("0.333"), text("0.334")));
-    /* What is given allows more, never less. */
+    /* Tolerances that are given allow more, never less. */
     assert_true(repeats(tenth, 0, real(1), real(1.05L)));
     assert_false(repeats(tenth, 0, real(1), real(1.2L)));
     assert_true(repeats(none, 0, real(1), real(1 + 1e-12L)));
@@ -173,7 +173,7 @@ static void given_tolerances(void **state)
     assert_false(passes(absolute, 0, integer(5), integer(5), integer(6)));
     assert_true(passes(ulp, 0, one, one, real(1 + 4 * (long double)DBL_EPSILON)));
     assert_false(passes(ulp, 0, one, one, real(1 + 5 * (long double)DBL_EPSILON)));
-    /* What is given counts alone: not the noise, not the digits. */
+    /* Tolerances that are given count alone: neither the noise nor the digits. */
     assert_false(passes(none, 1, one, real(1.5L), real(1 + (long double)DBL_EPSILON)));
     assert_true(passes(two, 0, one, one, real(1.4L)));
     assert_true(passes(two, 0, real(1e6L), real(1e6L), real(1e6L + 100)));
