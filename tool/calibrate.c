@@ -39,9 +39,8 @@ static const struct argp_option known[] = {
      "them)",
      0},
     {"output", 'o', "PATH", 0,
-     "the file to write (ACCEL_MODEL, or accel/model in XDG_CACHE_HOME or ~/.cache); its sections "
-     "of "
-     "other libraries and machines stay",
+     "the file to write (ACCEL_MODEL, or accel/model in XDG_CACHE_HOME or ~/.cache); sections of "
+     "other libraries and machines in it stay",
      0},
     {0}};
 

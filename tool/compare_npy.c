@@ -223,7 +223,7 @@ static long double integer_value(const char *bytes, size_t size, bool is_signed)
     return (long double)((int64_t)(bits << unused) >> unused);
 }
 
-/* Returns a number's bytes in this machine's order: where they are, or copied. */
+/* Returns a number's bytes in this machine's order: in place, or copied. */
 static const char *in_order(char copy[ITEM_MAX], const struct array *array, const char *bytes,
                             size_t size)
 {

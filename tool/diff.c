@@ -38,9 +38,8 @@ enum { SHIM_KEY = 0x100, STDOUT_KEY, NOISE_KEY, NO_NUMBERS_KEY };
 
 static const struct argp_option rows[] = {
     {"output", 'o', "[FORMAT:]FILE", 0,
-     "compares a file that each run writes; FORMAT (default: by its first bytes, then by its "
-     "name): "
-     "text, csv, json, npy, mtx (Matrix Market), bytes. May be given again",
+     "compares a file that each run writes; FORMAT: text, csv, json, npy, mtx (Matrix Market), "
+     "bytes (default: by its first bytes, then by its name). May be given again",
      0},
     {"stdout", STDOUT_KEY, "FORMAT", 0, "the format of stdout (default: text); none: not compared",
      0},
@@ -49,10 +48,9 @@ static const struct argp_option rows[] = {
      "extended. May be given again",
      0},
     {"expect", 'e', "EXPECTATION", 0,
-     "expects decisions: 'SYMBOL on gpu|cpu OP N' or 'SYMBOL why REASON OP N', as in '*gemm* on "
-     "gpu "
-     ">= 1'. SYMBOL is a name that is called, or a glob; OP one of >= <= == != > <. May be given "
-     "again",
+     "expects decisions: 'SYMBOL on gpu|cpu OP N' or 'SYMBOL why REASON OP N', as in "
+     "'*gemm* on gpu >= 1'. SYMBOL is a name that is called, or a glob; OP one of >= <= == != > <. "
+     "May be given again",
      0},
     {"rtol", 'r', "X", 0, "allows a difference of X times the larger number", 1},
     {"atol", 'a', "X", 0, "allows a difference of X", 1},

@@ -33,9 +33,8 @@ enum { SHIM_KEY = 0x100 };
 
 static const struct argp_option rows[] = {
     {"gpu", 'g', "NAME", 0,
-     "the GPU, such as RTX4090: one that accel knows, or one of the calibration; list: prints "
-     "them, "
-     "and runs nothing",
+     "the GPU, such as RTX4090: one that accel knows, or one of the calibration; list: prints all "
+     "names, and runs nothing",
      0},
     {"model", 'm', "PATH", 0, "the calibration to use (default: ACCEL_MODEL's)", 0},
     {"shim", SHIM_KEY, "PATH", 0, "libaccel.so (default: the one that belongs to this tool)", 0},

@@ -99,7 +99,7 @@ void survey_close(struct survey *survey)
     survey->track = NULL;
 }
 
-/* ---- What a shape will take ---- */
+/* ---- The time that a shape will take ---- */
 
 /* Extrapolates from the last two measured shapes of the same kind: the times of small shapes grow by less than their operations,
  * and those of a larger one by a little more than before. Without such shapes: from the last one measured, by the operations. 0

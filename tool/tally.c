@@ -61,7 +61,7 @@ struct distance distance_between(const struct number *a, const struct number *b,
     return distance;
 }
 
-/* ---- What is allowed ---- */
+/* ---- Differences that are allowed ---- */
 
 /* Returns the relative difference of two numbers that have this share of their digits in common. */
 static double digits_kept(const struct tally *tally, double share)

@@ -10,7 +10,8 @@
 
 #include "number.h"
 
-/* What is allowed. Negative: not given. If any is given, the given ones alone count; a number needs to meet one of them. */
+/* The differences that are allowed; negative: not given. If any is given, the given ones alone count; a number must meet one of
+ * them. */
 struct tolerances {
     double relative, absolute, ulp;
     double noise; /* by default, how many times the noise floor is allowed */
