@@ -104,9 +104,8 @@ static int probed_width(const struct accel_mangling *mangling, const struct link
 static struct {
     const struct link_map *object;
     const char *probe;
-    unsigned long long
-        unloads; /* at that time: after another one, the pointer may be another object's */
-    int width;   /* never 0: a library that comes later may still tell */
+    unsigned long long unloads; /* at that time; later, the pointer may be another object's */
+    int width;                  /* never 0: a library that comes later may still tell */
 } known[16];
 static unsigned known_next;
 static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;

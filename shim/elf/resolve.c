@@ -139,7 +139,7 @@ static void *from_extra_libraries(const char *name)
             if (handle)
                 accel_real_dlclose(handle);
             else if (!atomic_exchange(&said, true))
-                accel_say("ACCEL_ORIGINAL: %s cannot be opened", path);
+                accel_say("ACCEL_ORIGINAL: %s cannot be opened; libaccel ignores it", path);
         }
         at += length + (at[length] == ':');
     }

@@ -33,7 +33,7 @@ static inline value element(const struct view *x, int64_t row, int64_t col)
     return load(x->ptr, col * x->ld + row, x->dtype);
 }
 
-/* op(x), the structure filled in. */
+/* Returns op(x), with the elements that its structure implies. */
 static inline struct dense dense_op(const struct view *x, char op)
 {
     const struct factor factor = {{x->ptr, 1, x->ld, x->dtype}, op, x->structure, x->uplo};
@@ -119,7 +119,7 @@ static inline long double column_norm(const struct dense *x, int64_t col)
     return sum;
 }
 
-/* The maximum, where NaN counts as the greatest. */
+/* Returns the maximum; NaN counts as the greatest. */
 static inline long double greater(long double x, long double y)
 {
     return x > y || isnan(x) ? x : y;
@@ -146,7 +146,7 @@ static inline double worse(double x, double y)
     return x > y ? x : y;
 }
 
-/* |x - y| / (eps scale); x is overwritten. */
+/* Returns |x - y| / (eps scale); overwrites x. */
 static inline double distance(struct dense *x, const struct dense *y, long double scale,
                               enum accel_dtype dtype)
 {

@@ -6,10 +6,10 @@
 
 #include "gpu/gpu.h"
 
-/* The folder of its libraries; in static memory. */
+/* Returns the folder of its libraries, in static memory. */
 const char *test_gpu(void);
 
-/* A device of the libraries in this folder, or NULL, and the reason is printed. */
+/* Returns a device of the libraries in this folder; prints the reason and returns NULL if there is none. */
 struct gpu_device *start_device(const char *cuda_dir, struct gpu_config config);
 
 #endif

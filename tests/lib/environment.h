@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Leaves no variable but cmocka's own, which says in what form the runner reads the results. */
+/* Removes all variables except cmocka's, which sets the form of its results. */
 static inline void clear_environment(void)
 {
     static char format[16];

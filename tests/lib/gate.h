@@ -20,7 +20,7 @@ static inline void gate_init(struct gate *gate)
     atomic_store(&gate->passed, false);
 }
 
-/* Goes on when it may, or after some seconds, so that a test that fails has an end. */
+/* Waits until the test opens the gate; at most some seconds, so that a failing test ends. */
 static inline void gate_pass(struct gate *gate)
 {
     struct timespec until;

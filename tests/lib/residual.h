@@ -61,7 +61,7 @@ double residual_applied(char side, char op, const struct view *qr, const void *t
 double residual_eigen(const struct view *a, const struct view *z, const void *w);
 
 /* sygv and others: |A Z - B Z W| / (n |A| |Z|) for itype 1, |A B Z - Z W| / (n |A| |B| |Z|) for 2,
- * B A for 3; |I - Z^H B Z| / (n |B| |Z|^2) for 1 and 2, |B - Z Z^H| / (n |B|) for 3 where Z is
+ * B A for 3; |I - Z^H B Z| / (n |B| |Z|^2) for 1 and 2, |B - Z Z^H| / (n |B|) for 3 if Z is
  * square; w ascending. dsgt01 */
 double residual_generalized(int itype, const struct view *a, const struct view *b,
                             const struct view *z, const void *w);
@@ -74,7 +74,7 @@ double residual_svd(const struct view *a, const struct view *u, const void *s,
 
 /* geev: |A V - V W| / (n |A|) of right eigenvectors, |A^H V - V W^H| of left ones; unit length, the
  * largest element real; conjugated pairs side by side, the positive imaginary part first. Sums of
- * the first three powers of w against the traces of A's. wi: of the real types; vl, vr: NULL where
+ * the first three powers of w against the traces of A's. wi: of the real types; vl, vr: NULL if
  * not computed. dget22 */
 double residual_geev(const struct view *a, const void *wr, const void *wi, const struct view *vl,
                      const struct view *vr);

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-/* By its name; the test fails where there is none. */
+/* Returns the routine of this name; fails the test if there is none. */
 static inline const struct accel_routine *routine(const char *name)
 {
     for (uint32_t i = 0; i < accel_routine_count; i++)

@@ -92,7 +92,7 @@ void write_file(const char *path, const char *text)
     write_bytes(path, text, strlen(text));
 }
 
-/* The settings with this file alone. */
+/* Returns the settings with only this file. */
 struct accel_settings read_file(const char *text)
 {
     clear(NULL);
@@ -100,7 +100,6 @@ struct accel_settings read_file(const char *text)
     return read_now();
 }
 
-/* What settings_complain() writes to stderr, as often as it is called. */
 const char *complaints(void)
 {
     static char text[32768];

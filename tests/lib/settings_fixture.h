@@ -23,17 +23,17 @@ int make_folder(void **state);
 int remove_folder(void **state);
 int clear(void **state);
 
-/* snprintf() of what fits. */
+/* snprintf() that allows a result to be cut off. */
 __attribute__((format(printf, 3, 4))) void print(char *to, size_t size, const char *format, ...);
 void write_bytes(const char *path, const void *bytes, size_t size);
 void write_file(const char *path, const char *text);
 
-/* The settings as they are; with this variable alone; with this system's file alone. errno stays. */
+/* Return the settings: as they are; with only this variable; with only this system's file. Keep errno. */
 struct accel_settings read_now(void);
 struct accel_settings read_with(const char *name, const char *value);
 struct accel_settings read_file(const char *text);
 
-/* What settings_complain() writes to stderr, as often as it is called; in static memory. */
+/* Returns the output of two calls of settings_complain(), in static memory. */
 const char *complaints(void);
 int lines_of(const char *text);
 

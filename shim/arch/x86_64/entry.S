@@ -174,7 +174,7 @@
     jmp SLOW_STUB
 .endm
 
-/* Ends an entry: stores where its parts are. */
+/* Ends an entry: stores the offsets of its parts. */
 .macro entry_parts gate, compare, bycaller, bycaller_gate
     .pushsection accel_tables, "a", @progbits
     .long \gate - accel_blocks, \compare - accel_blocks
