@@ -13,11 +13,11 @@
 #include "report.h"
 
 static const char *folder;         /* constant after the start */
-static struct estimate_sums *sums; /* by routine; NULL: not yet, or there is no room */
+static struct estimate_sums *sums; /* by routine; NULL: no call yet, or no room for the file */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(lock);
 
-/* Under the lock: this process's own file. One that has executed another program goes on with it. */
+/* Opens this process's file; a process that has executed another program goes on with it. Under the lock. */
 static struct estimate_sums *open_sums(void)
 {
     const size_t bytes = accel_routine_count * sizeof *sums;
@@ -69,7 +69,7 @@ static void count(const struct accel_record *record)
     pthread_mutex_unlock(&lock);
 }
 
-/* The child of a fork counts for itself: the parent's sums stay mapped, and are not touched. */
+/* The child of a fork has a file of its own; the parent's stays mapped, and is not touched. */
 static void leave_to_parent(void)
 {
     sums = NULL;

@@ -1,21 +1,24 @@
 /*
- * accel estimate: everything runs on the CPU, and what a GPU would have run is counted. Each process has a file, by its
- * number: an array with an element for each routine of the table, which is added to as the calls come, so that it is
- * there however the process ends. The tool reads it.
+ * accel estimate: everything runs on the CPU, and the calls that a GPU would have run are counted. Each process has a file
+ * named after its number: an array of struct estimate_sums, by routine of the table. It is written as the calls come, so that
+ * it is complete however the process ends. The tool reads it.
  */
 #ifndef ACCEL_ESTIMATE_H
 #define ACCEL_ESTIMATE_H
 
 #include <stdint.h>
 
-/* Of one routine: all calls and the time that they took; of those that the GPU would have run, the time that they took and
- * would have taken; of these again, those that the CPU was faster at, and the difference. Milliseconds. */
+/* The calls of one routine, in milliseconds. */
 struct estimate_sums {
-    int64_t calls, gpu_calls, lost_calls;
-    double cpu_ms, gpu_cpu_ms, est_gpu_ms, lost_ms;
+    int64_t calls, gpu_calls; /* all; those that the GPU would have run */
+    int64_t lost_calls;       /* of gpu_calls, those that the GPU would have been slower at */
+    double cpu_ms;            /* all calls took */
+    double gpu_cpu_ms;        /* gpu_calls took, on the CPU */
+    double est_gpu_ms;        /* gpu_calls would have taken on the GPU */
+    double lost_ms;           /* lost_calls would have taken longer on the GPU */
 };
 
-/* Subscribes it. The files are in this folder, whose name stays; NULL: nothing is counted. */
+/* Subscribes the sink. Its files are in `folder`, a string that stays; NULL: nothing is counted. */
 void estimate_start(const char *folder);
 
 #endif

@@ -10,19 +10,12 @@
 
 static const char *file; /* constant after the start */
 
-/* One line under way: the same fields as text (key=value) and as JSON. */
+/* One line: the same fields as text (key=value) or as JSON. */
 struct line {
     struct accel_text text;
     bool json;
     char buffer[1024];
 };
-
-static void line_start(struct line *line, bool json)
-{
-    text_start(&line->text, line->buffer, sizeof line->buffer - 2); /* room for "}\n" */
-    line->json = json;
-    text_string(&line->text, json ? "{" : "accel ");
-}
 
 static void key(struct line *line, const char *name)
 {
@@ -59,6 +52,16 @@ static void field_decimal(struct line *line, const char *name, double value)
     text_decimal(&line->text, value);
 }
 
+static void line_start(struct line *line, const struct accel_record *record, bool json)
+{
+    text_start(&line->text, line->buffer, sizeof line->buffer - 2); /* room for "}\n" */
+    line->json = json;
+    text_string(&line->text, json ? "{" : "accel ");
+    field_integer(line, "pid", getpid());
+    field_integer(line, "tid", gettid());
+    field_string(line, "sym", record->symbol);
+}
+
 static void line_end(struct line *line)
 {
     line->text.size = sizeof line->buffer;
@@ -66,15 +69,9 @@ static void line_end(struct line *line)
     output_log(file, line->buffer, line->text.length);
 }
 
-static void field_process(struct line *line)
-{
-    field_integer(line, "pid", getpid());
-    field_integer(line, "tid", gettid());
-}
-
-/* What the operation says of a call goes into the line. */
+/* Puts the fields that the operation describes a call with into a line. */
 struct own_fields {
-    struct accel_fields fields; /* first: what the operation has is this */
+    struct accel_fields fields; /* first: the operation has a pointer to it */
     struct line *line;
 };
 
@@ -93,9 +90,7 @@ static void put_decision(const struct accel_record *record, bool json)
     const struct accel_decision *decision = &record->decision;
     struct line line;
     const struct own_fields own = {{own_integer, own_string}, &line};
-    line_start(&line, json);
-    field_process(&line);
-    field_string(&line, "sym", record->symbol);
+    line_start(&line, record, json);
     accel_describe(record->call, &own.fields);
     field_string(&line, "ran", record->ran);
     field_string(&line, "why", accel_why_name(record->why));
@@ -124,9 +119,7 @@ static void put_event(const struct accel_record *record, const struct gpu_event 
                                         [GPU_EVENT_KEPT] = "kept",
                                         [GPU_EVENT_ALLOCATE] = "allocate"};
     struct line line;
-    line_start(&line, false);
-    field_process(&line);
-    field_string(&line, "sym", record->symbol);
+    line_start(&line, record, false);
     field_string(&line, "event", names[event->kind]);
     if (event->operand)
         field_string(&line, "operand", event->operand);
@@ -141,9 +134,7 @@ static void put_event(const struct accel_record *record, const struct gpu_event 
 static void put_pinned(const struct accel_record *record, bool json)
 {
     struct line line;
-    line_start(&line, json);
-    field_process(&line);
-    field_string(&line, "sym", record->symbol);
+    line_start(&line, record, json);
     field_string(&line, "event", "pinned");
     field_decimal(&line, "ms", record->ms);
     field_decimal(&line, "est_cpu_ms", record->decision.est_cpu_ms);

@@ -7,7 +7,7 @@
 
 enum accel_log_level { ACCEL_LOG_OFF, ACCEL_LOG_DECISIONS, ACCEL_LOG_MOVES, ACCEL_LOG_JSON };
 
-/* Subscribes the sink of this level, to a file's pattern, which stays; NULL: stderr. */
+/* Subscribes the sink of this level. It writes to the file of this pattern, a string that stays; NULL: stderr. */
 void log_start(enum accel_log_level level, const char *file);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The record of a decision: the call, where it came from, how it was decided and why, what ran, and how that went. The
+ * The record of a decision: the call, its site, the decision and its reason, where it ran, and how that went. The
  * dispatcher fills one for each call that it decides; log, summary and estimate are made from it (report.h).
  */
 #ifndef ACCEL_RECORD_H
@@ -7,7 +7,7 @@
 
 #include "ops/call.h"
 
-/* A closed set: what the log's `why` may say. */
+/* The values of the log's `why`. */
 enum accel_why {
     /* on the GPU */
     ACCEL_FASTER,
@@ -38,11 +38,11 @@ const char *accel_why_name(enum accel_why why);
 struct accel_decision {
     bool gpu;
     enum accel_why why;
-    double est_cpu_ms, est_gpu_ms; /* 0 where there is nothing to estimate */
-    double est_own_ms;             /* of est_gpu_ms, without what is waited for */
+    double est_cpu_ms, est_gpu_ms; /* 0: not estimated */
+    double est_own_ms;             /* est_gpu_ms without the wait for others */
 };
 
-/* Of a call that is not to be verified. */
+/* The value of accel_record.verify for a call that is not to be verified. */
 #define VERIFY_NOT_ASKED (-2.0)
 
 struct accel_record {
@@ -50,16 +50,16 @@ struct accel_record {
     const char *symbol; /* the name that was called; constant */
     uintptr_t site;     /* where from: the return address */
     struct accel_decision decision;
-    enum accel_why why; /* the decision's, unless it turned out otherwise */
+    enum accel_why why; /* decision.why, unless the GPU has refused or failed since */
     const char *ran;    /* "cpu", "gpu0", "gpu0+cpu" */
-    double ms;          /* what the call took; negative where it was not timed */
+    double ms;          /* the call took; negative: not timed */
     int64_t up_bytes, down_bytes;
     double
-        verify; /* VERIFY_NOT_ASKED, or what the verification says: a ratio, negative: not judged */
-    bool inner; /* a part of a call that an estimate has counted whole */
+        verify; /* VERIFY_NOT_ASKED, or the error over the bound; other negative values: not judged */
+    bool inner; /* made inside a call that an estimate counts as a whole */
 };
 
-/* As it begins: on the CPU, with the decision's reason, not timed, not verified. */
+/* Returns the record of a call that has not run yet: on the CPU, with the decision's reason, not timed, not verified. */
 struct accel_record record_of(const struct accel_call *call, const char *symbol, uintptr_t site,
                               struct accel_decision decision);
 

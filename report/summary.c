@@ -12,13 +12,12 @@
 
 static const char *file; /* constant after the start */
 
-/* One row a (symbol, ran, why). Rows are claimed once and never given back; what does not fit is
- * counted in `others`. */
+/* A row for each (symbol, ran, why). A row that is taken stays taken; calls that find none are counted in `others`. */
 struct row {
-    _Atomic(const char *) symbol;
+    _Atomic(const char *) symbol; /* NULL: free */
     const char *ran;
     enum accel_why why;
-    atomic_bool ready;
+    atomic_bool ready; /* ran and why are set */
     _Atomic int64_t calls, nanoseconds, up_bytes, down_bytes;
 };
 
@@ -41,7 +40,7 @@ static struct row *find_row(const struct accel_record *record)
         if (expected != record->symbol)
             continue;
         while (!atomic_load_explicit(&row->ready, memory_order_acquire))
-            ; /* two stores away */
+            ; /* its owner is two stores away from that */
         if (row->why == record->why && strcmp(row->ran, record->ran) == 0)
             return row;
     }
@@ -62,14 +61,14 @@ static void count(const struct accel_record *record)
     atomic_fetch_add(&row->down_bytes, record->down_bytes);
 }
 
-static void column(struct accel_text *text, double value, int width)
+static void put_number(struct accel_text *text, double value)
 {
     char buffer[32];
     struct accel_text cell;
     text_start(&cell, buffer, sizeof buffer);
     text_decimal(&cell, value);
     text_end(&cell);
-    text_padded(text, buffer, width);
+    text_padded(text, buffer, 12);
 }
 
 /* The child of a fork counts anew. */
@@ -87,60 +86,57 @@ static void forget_parent(void)
 }
 FORKS_CHILD(forget_parent);
 
+/* The row that follows `last` (NULL: the first) in the order of symbols; NULL: there is none. */
+static struct row *next_row(struct row *last)
+{
+    struct row *next = NULL;
+    for (struct row *row = rows; row < rows + ROWS; row++) {
+        const char *symbol = atomic_load(&row->symbol);
+        if (!symbol || !atomic_load_explicit(&row->ready, memory_order_acquire))
+            continue;
+        int order = last ? strcmp(symbol, atomic_load(&last->symbol)) : 1;
+        if (order < 0 || (order == 0 && row <= last))
+            continue;
+        if (!next || strcmp(symbol, atomic_load(&next->symbol)) < 0)
+            next = row;
+    }
+    return next;
+}
+
+static void put_row(struct accel_text *text, struct row *row)
+{
+    text_string(text, "accel: ");
+    text_padded(text, atomic_load(&row->symbol), -24);
+    text_padded(text, row->ran, -10);
+    text_padded(text, accel_why_name(row->why), -14);
+    put_number(text, (double)atomic_load(&row->calls));
+    put_number(text, (double)atomic_load(&row->nanoseconds) * 1e-6);
+    put_number(text, (double)atomic_load(&row->up_bytes) * 1e-6);
+    put_number(text, (double)atomic_load(&row->down_bytes) * 1e-6);
+    text_char(text, '\n');
+}
+
 static void print(void)
 {
+    static const char heading[] = "accel: symbol                  ran       why                  "
+                                  "calls          ms       up_mb     down_mb\n";
     static char buffer[65536];
     struct accel_text text;
-    bool any = false;
+    struct row *row = next_row(NULL);
+    const bool any = row;
     text_start(&text, buffer, sizeof buffer);
     text_string(&text, "accel: summary pid=");
     text_integer(&text, getpid());
-    text_string(&text, "\naccel: ");
-    text_padded(&text, "symbol", -24);
-    text_padded(&text, "ran", -10);
-    text_padded(&text, "why", -14);
-    text_padded(&text, "calls", 12);
-    text_padded(&text, "ms", 12);
-    text_padded(&text, "up_mb", 12);
-    text_padded(&text, "down_mb", 12);
     text_char(&text, '\n');
-    /* Ordered by symbol: few rows, so the smallest that is larger than the last is looked for. */
-    int last = -1;
-    for (;;) {
-        int next = -1;
-        for (int i = 0; i < ROWS; i++) {
-            const char *symbol = atomic_load(&rows[i].symbol);
-            if (!symbol || !atomic_load_explicit(&rows[i].ready, memory_order_acquire))
-                continue;
-            if (last >= 0) {
-                int order = strcmp(symbol, atomic_load(&rows[last].symbol));
-                if (order < 0 || (order == 0 && i <= last))
-                    continue;
-            }
-            if (next < 0 || strcmp(symbol, atomic_load(&rows[next].symbol)) < 0)
-                next = i;
-        }
-        if (next < 0)
-            break;
-        struct row *row = &rows[next];
-        any = true;
-        text_string(&text, "accel: ");
-        text_padded(&text, atomic_load(&row->symbol), -24);
-        text_padded(&text, row->ran, -10);
-        text_padded(&text, accel_why_name(row->why), -14);
-        column(&text, (double)atomic_load(&row->calls), 12);
-        column(&text, (double)atomic_load(&row->nanoseconds) * 1e-6, 12);
-        column(&text, (double)atomic_load(&row->up_bytes) * 1e-6, 12);
-        column(&text, (double)atomic_load(&row->down_bytes) * 1e-6, 12);
-        text_char(&text, '\n');
-        last = next;
-    }
+    text_string(&text, heading);
+    for (; row; row = next_row(row))
+        put_row(&text, row);
     if (atomic_load(&others)) {
         text_string(&text, "accel: further calls: ");
         text_integer(&text, atomic_load(&others));
         text_char(&text, '\n');
     }
-    if (any) /* most processes that inherit the settings call nothing */
+    if (any) /* most processes that inherit ACCEL_SUMMARY call nothing */
         output_log_at_exit(file, buffer, text.length);
 }
 

@@ -4,7 +4,7 @@
 #ifndef ACCEL_SUMMARY_H
 #define ACCEL_SUMMARY_H
 
-/* Subscribes it, to the log's file, whose pattern stays; NULL: stderr. */
+/* Subscribes the sink. It writes to the log's file, of this pattern, a string that stays; NULL: stderr. */
 void summary_start(const char *file);
 
 #endif

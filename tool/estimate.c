@@ -256,7 +256,7 @@ static int run_and_print(const struct options *options, bool calibrated)
 static int estimate(struct options *options, const struct calibration *file)
 {
     struct calibration_section section;
-    char gpu[MODEL_KEY_BYTES];
+    char gpu[CALIBRATION_KEY_BYTES];
     if (!options->gpu)
         return complain(2, "accel estimate: no GPU is given: --gpu NAME; --gpu list prints them\n");
     if (is_list(options->gpu))

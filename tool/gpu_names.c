@@ -18,7 +18,7 @@ struct walk {
     bool measured;
 };
 
-static bool next(struct walk *walk, char name[MODEL_KEY_BYTES])
+static bool next(struct walk *walk, char name[CALIBRATION_KEY_BYTES])
 {
     struct calibration_section section;
     if (walk->measured && calibration_next_gpu(&walk->rest, name, &section))
@@ -26,14 +26,14 @@ static bool next(struct walk *walk, char name[MODEL_KEY_BYTES])
     walk->measured = false;
     if (!walk->known->name)
         return false;
-    snprintf(name, MODEL_KEY_BYTES, "%s", walk->known++->name);
+    snprintf(name, CALIBRATION_KEY_BYTES, "%s", walk->known++->name);
     return true;
 }
 
 void gpu_names_print(const struct calibration *file)
 {
     struct walk walk = {*file, known_gpus, true};
-    char name[MODEL_KEY_BYTES];
+    char name[CALIBRATION_KEY_BYTES];
     while (next(&walk, name))
         printf("%-24s %s\n", name, walk.measured ? "measured" : "built-in");
 }
@@ -46,11 +46,11 @@ static bool is_part(char c)
 }
 
 /* Keeps letters and digits alone, in lower case, without the maker's words in front. */
-static void squeeze(char squeezed[MODEL_KEY_BYTES], const char *name)
+static void squeeze(char squeezed[CALIBRATION_KEY_BYTES], const char *name)
 {
     static const char *const makers[] = {"nvidia", "tesla", "geforce", "quadro"};
     size_t n = 0;
-    for (; *name && n < MODEL_KEY_BYTES - 1; name++) {
+    for (; *name && n < CALIBRATION_KEY_BYTES - 1; name++) {
         char c = text_lower(*name);
         if (is_part(c))
             squeezed[n++] = c;
@@ -67,7 +67,7 @@ enum match { MATCH_WHOLE, MATCH_PART, MATCH_NEAR };
 
 static bool matches(enum match match, const char *given, const char *name)
 {
-    char squeezed[MODEL_KEY_BYTES];
+    char squeezed[CALIBRATION_KEY_BYTES];
     squeeze(squeezed, name);
     switch (match) {
     case MATCH_WHOLE:
@@ -81,10 +81,10 @@ static bool matches(enum match match, const char *given, const char *name)
 
 /* Returns how many names match, and the first of them. A name that is both measured and known counts once. */
 static int count_matches(enum match match, const char *given, const struct calibration *file,
-                         char found[NEAR_MOST][MODEL_KEY_BYTES])
+                         char found[NEAR_MOST][CALIBRATION_KEY_BYTES])
 {
     struct walk walk = {*file, known_gpus, true};
-    char name[MODEL_KEY_BYTES], squeezed[MODEL_KEY_BYTES];
+    char name[CALIBRATION_KEY_BYTES], squeezed[CALIBRATION_KEY_BYTES];
     int count = 0;
     while (next(&walk, name)) {
         if (!matches(match, given, name))
@@ -102,7 +102,7 @@ static int count_matches(enum match match, const char *given, const struct calib
     return count;
 }
 
-static bool refuse(const char *given, const char *why, char near[NEAR_MOST][MODEL_KEY_BYTES],
+static bool refuse(const char *given, const char *why, char near[NEAR_MOST][CALIBRATION_KEY_BYTES],
                    int count)
 {
     fprintf(stderr, "accel estimate: --gpu %s %s", given, why);
@@ -113,9 +113,10 @@ static bool refuse(const char *given, const char *why, char near[NEAR_MOST][MODE
     return false;
 }
 
-bool gpu_name_find(char name[MODEL_KEY_BYTES], const char *given, const struct calibration *file)
+bool gpu_name_find(char name[CALIBRATION_KEY_BYTES], const char *given,
+                   const struct calibration *file)
 {
-    char squeezed[MODEL_KEY_BYTES], found[NEAR_MOST][MODEL_KEY_BYTES];
+    char squeezed[CALIBRATION_KEY_BYTES], found[NEAR_MOST][CALIBRATION_KEY_BYTES];
     struct calibration_section section;
     squeeze(squeezed, given);
     if (!squeezed[0])
@@ -125,7 +126,7 @@ bool gpu_name_find(char name[MODEL_KEY_BYTES], const char *given, const struct c
         return true;
     }
     /* Or it is CUDA's name, which may have more words. */
-    if (strlen(given) < MODEL_KEY_BYTES &&
+    if (strlen(given) < CALIBRATION_KEY_BYTES &&
         (known_gpu_find(given) || calibration_find_gpu(file, given, &section))) {
         strcpy(name, given);
         return true;

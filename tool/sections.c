@@ -85,8 +85,8 @@ static bool add_section(struct sections *sections, const struct survey *survey,
 static bool add_library(struct sections *sections, const struct survey *survey,
                         const struct survey_track *track)
 {
-    char key[MODEL_KEY_BYTES];
-    model_cpu_key(key, track->function.library->name, library_threads(&track->function));
+    char key[CALIBRATION_KEY_BYTES];
+    calibration_cpu_key(key, track->function.library->name, library_threads(&track->function));
     for (int i = 0; i < sections->count; i++)
         if (strcmp(sections->key[i], key) == 0)
             return true;
@@ -104,8 +104,8 @@ bool sections_add(struct sections *sections, const struct survey *survey,
             return false;
     if (!gpu)
         return true;
-    model_gpu_key(sections->key[sections->count], gpu->name, gpu->cuda_version,
-                  gpu->cublas_version);
+    calibration_gpu_key(sections->key[sections->count], gpu->name, gpu->cuda_version,
+                        gpu->cublas_version);
     return add_section(sections, survey, NULL);
 }
 

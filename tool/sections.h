@@ -11,7 +11,7 @@
 enum { SECTIONS_MAX = 2 * LIBRARIES_MAX + 1 };
 
 struct sections {
-    char key[SECTIONS_MAX][MODEL_KEY_BYTES];
+    char key[SECTIONS_MAX][CALIBRATION_KEY_BYTES];
     char *body[SECTIONS_MAX]; /* allocated */
     int routines[SECTIONS_MAX];
     int count;

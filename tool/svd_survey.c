@@ -218,9 +218,9 @@ void svd_survey_run(struct svd_survey *found, struct gpu_device *device,
 
 void svd_survey_write(const struct svd_survey *found, FILE *to)
 {
-    char name[MODEL_SVD_NAME_BYTES];
+    char name[CALIBRATION_SVD_BYTES];
     for (int j = 0; found->measured > 0 && j < 2 * ACCEL_DTYPES; j++) {
-        model_svd_name(name, (enum accel_dtype)(j / 2), j % 2);
+        calibration_svd_name(name, (enum accel_dtype)(j / 2), j % 2);
         fputs(name, to);
         for (int i = 0; i < found->measured; i++)
             fprintf(to, " %lld:%s", (long long)orders[i],

@@ -16,94 +16,71 @@
  * The first line is the format's version. A section's header is its key: curves of another machine, library or thread
  * count are another section, and sections of several machines stand side by side. Its lines are values, and for a
  * routine the calls that were measured: the sizes m, n, k, nrhs that the routine has, and milliseconds (on the GPU
- * without the copies of operands). `kernels_ms` and `solver_ms` are what a routine's first call takes to load its kernels, and
- * LAPACK's first to open cuSOLVER. `svd_` lines name the algorithm that was the fastest accurate one at each order: of a
- * type (s d c z), with singular vectors or for the values alone. The checksum is XXH3, 64 bits, of all before its line.
+ * without the copies of operands). `kernels_ms` is the time in which a routine's first call loads its kernels, `solver_ms` that
+ * in which the first call of LAPACK opens cuSOLVER. `svd_` lines name the fastest accurate algorithm at each order, for a type
+ * (s d c z), with singular vectors or for the values alone. The checksum is XXH3, 64 bits, of all before its line.
  *
- * Not thread-safe, but for different files.
+ * Not thread-safe, except for different files.
  */
-#ifndef ACCEL_MODEL_FILE_H
-#define ACCEL_MODEL_FILE_H
-
-#include <stddef.h>
+#ifndef ACCEL_CALIBRATION_H
+#define ACCEL_CALIBRATION_H
 
 #include "gpu/gpu.h"
 #include "base/grown.h"
+#include "calibration_file.h"
 #include "model.h"
 
-enum { MODEL_KEY_BYTES = 320 };
+enum { CALIBRATION_KEY_BYTES = 320 };
 
-struct calibration {
-    char *text; /* in memory of the file's own */
-    size_t length;
-};
+/* Write the key of a section: of a library on this CPU with this number of threads; of a GPU, with the versions as the driver
+ * (13000) and cuBLAS (130100) say them. */
+void calibration_cpu_key(char key[CALIBRATION_KEY_BYTES], const char *library, int threads);
+void calibration_gpu_key(char key[CALIBRATION_KEY_BYTES], const char *name, int cuda_version,
+                         int cublas_version);
 
-/* A section's lines, within the file's memory. */
-struct calibration_section {
-    const char *text;
-    size_t length;
-};
+/* Writes the beginning of the key of every section for this CPU. */
+void calibration_cpu_prefix(char key[CALIBRATION_KEY_BYTES]);
 
-/* Reads a file. Returns NULL, or what is wrong with it, as constant text: calibration_missing where there is no such file,
- * calibration_closed where this user may not read it. Only a file that is whole is read: calibration_close() it then. */
-const char *calibration_open(struct calibration *file, const char *path);
-extern const char calibration_missing[], calibration_closed[];
-void calibration_close(struct calibration *file);
-
-/* The headers, with what tells this CPU; cuda_version as the driver says it (13000), cublas_version too. */
-void model_cpu_key(char key[MODEL_KEY_BYTES], const char *library, int threads);
-void model_gpu_key(char key[MODEL_KEY_BYTES], const char *name, int cuda_version,
-                   int cublas_version);
-
-/* What the key of every section for this CPU begins with. */
-void model_cpu_prefix(char key[MODEL_KEY_BYTES]);
-
-/* The section of a key, or, with `prefix`, the first whose key begins so. False where there is none. */
-bool calibration_find(const struct calibration *file, const char *key, bool prefix,
-                      struct calibration_section *section);
-
-/* Whether there is any section: a file without one says nothing of any machine. */
-bool calibration_has_sections(const struct calibration *file);
-
-/* The next section of this CPU (its prefix) and a library, whatever its threads; `rest` begins as a copy of the file, and is
- * then what follows. */
+/* Finds the next section for this CPU (its prefix) and a library, with any number of threads. `rest` as in
+ * calibration_next_section(). */
 bool calibration_next_cpu(struct calibration *rest, const char *prefix, const char *library,
                           int *threads, struct calibration_section *section);
 
-/* The next section of a GPU, and its name; `rest` begins as a copy of the file, and is then what follows. */
-bool calibration_next_gpu(struct calibration *rest, char name[MODEL_KEY_BYTES],
+/* Finds the next section of a GPU, and its name. `rest` as in calibration_next_section(). */
+bool calibration_next_gpu(struct calibration *rest, char name[CALIBRATION_KEY_BYTES],
                           struct calibration_section *section);
 
-/* The section of a GPU of this name, in any case, with the maker's or without; or else the first in whose name it is by whole
- * words: "h200" is in "NVIDIA H200 NVL". A slice (MIG) is meant only where the name says so. */
+/* Finds the section of the GPU of this name, in any case, with or without "NVIDIA"; else the first whose name has it as whole
+ * words: "h200" is in "NVIDIA H200 NVL". A slice (MIG) is found only if the name says MIG. */
 bool calibration_find_gpu(const struct calibration *file, const char *name,
                           struct calibration_section *section);
 
-/* A value of a section, 0 where it has none. */
+/* Returns a value of a section, 0 if it has none. */
 double calibration_section_value(const struct calibration_section *section, const char *name);
 
-/* Makes a routine's curve from its line. False where the section has none, or not in the sizes of the routine. */
+/* Fits a routine's curve to its line. False if the section has none, or one with other sizes than the routine's. */
 bool calibration_section_curve(const struct calibration_section *section,
                                const struct accel_routine *routine, struct model_curve *curve);
 
-/* Which algorithm each octave of orders gets: that of the measured order nearest to it. False where the section names none, or
- * not as it should. */
+/* Sets the algorithm of each octave of orders: that of the measured order nearest to it. False if the section has no valid
+ * line. */
 bool calibration_section_svd(const struct calibration_section *section, enum accel_dtype dtype,
                              bool vectors, enum gpu_svd algorithm[GPU_SVD_OCTAVES]);
 
-/* The name that such a line begins with: "svd_d_vectors". */
-enum { MODEL_SVD_NAME_BYTES = 16 };
-void model_svd_name(char name[MODEL_SVD_NAME_BYTES], enum accel_dtype dtype, bool vectors);
+/* Writes the name that such a line begins with: "svd_d_vectors". */
+enum { CALIBRATION_SVD_BYTES = 16 };
+void calibration_svd_name(char name[CALIBRATION_SVD_BYTES], enum accel_dtype dtype, bool vectors);
 
-/* Appends such lines as they stand. */
-void calibration_section_keep_svd(const struct calibration_section *section, struct grown *body);
+/* ---- Writing a section's lines ---- */
 
-/* Replaces or adds sections (keys and bodies, whose lines end in a newline), and keeps the others of a file that is whole. The
- * new file is written aside, and renamed; folders that are missing are made. Returns NULL, or what failed, as constant
- * text, with errno: the old file then stays. Of no sections it tries whether it could, and leaves all as it was, except for
- * folders. patient: another process may be at it, which is waited for up to some
- * seconds, or else 20 ms. */
-const char *calibration_put(const char *path, const char *const keys[], const char *const bodies[],
-                            int count, bool patient);
+/* Appends "name=value". */
+void calibration_put_value(struct grown *body, const char *name, double value);
+
+/* Appends a routine's line, with the points of its curve, or nothing if there are none. A batch's points are left out. */
+void calibration_put_curve(struct grown *body, const struct accel_routine *routine,
+                           const struct model_curve *curve);
+
+/* Appends the `svd_` lines of a section as they stand. */
+void calibration_put_svd(struct grown *body, const struct calibration_section *section);
 
 #endif

@@ -10,18 +10,17 @@
 #include <unistd.h>
 
 #include "base/forks.h"
-#include "base/clock.h"
 #include "base/grown.h"
-#include "known_gpus.h"
-#include "calibration.h"
 #include "base/say.h"
-#include "ops/shape.h"
+#include "calibration.h"
+#include "known_gpus.h"
 #include "ops/op.h"
-#include "base/text.h"
+#include "ops/shape.h"
+#include "probe.h"
 
 /* Of a CPU library with so many threads, or of a device. A curve is made at its first use. */
 struct cost_curves {
-    char key[MODEL_KEY_BYTES];
+    char key[CALIBRATION_KEY_BYTES];
     bool device;
     bool measured; /* the calibration has a section: */
     struct calibration_section section;
@@ -104,7 +103,7 @@ void cost_complain(void)
 /* Under the lock. A file that is of no use here is named once. */
 static void open_file(void)
 {
-    char key[MODEL_KEY_BYTES];
+    char key[CALIBRATION_KEY_BYTES];
     struct calibration_section section;
     if (opened)
         return;
@@ -128,7 +127,7 @@ static void open_file(void)
                       settings->model);
         return;
     }
-    model_cpu_prefix(key);
+    calibration_cpu_prefix(key);
     if (!calibration_find(&file, key, true, &section))
         say_foreign(key + 1);
 }
@@ -150,13 +149,13 @@ static struct cost_curves *new_curves(struct model_rates rates)
 /* The section of the library whose number of threads is nearest: its rates are taken for as many times the threads. */
 static void find_cpu_section(struct cost_curves *p)
 {
-    char prefix[MODEL_KEY_BYTES];
+    char prefix[CALIBRATION_KEY_BYTES];
     struct calibration rest = file;
     struct calibration_section section;
     int threads;
     double best = 0;
-    model_cpu_key(p->key, p->library->name, p->threads);
-    model_cpu_prefix(prefix);
+    calibration_cpu_key(p->key, p->library->name, p->threads);
+    calibration_cpu_prefix(prefix);
     p->threads_ratio = 1;
     while (file.text && calibration_next_cpu(&rest, prefix, p->library->name, &threads, &section)) {
         double ratio = (double)threads / p->threads, away = ratio < 1 ? 1 / ratio : ratio;
@@ -397,7 +396,7 @@ struct cost_curves *cost_curves_of(struct gpu_device *gpu)
         return NULL;
     pthread_rwlock_wrlock(&lock);
     open_file();
-    model_gpu_key(p->key, info->name, info->cuda_version, info->cublas_version);
+    calibration_gpu_key(p->key, info->name, info->cuda_version, info->cublas_version);
     p->measured = file.text && calibration_find(&file, p->key, false, &p->section);
     if (file.text && !p->measured)
         say_foreign(p->key);
@@ -426,15 +425,20 @@ struct cost_curves *cost_curves_named(const char *name, int64_t *memory_bytes)
 
 /* ---- Learning ---- */
 
-static void learn(struct cost_curves *p, const struct accel_call *call,
-                  const struct model_work *work, double ms)
+static void learn(struct cost_curves *p, const struct accel_call *call, double ms)
 {
     uint32_t index = (uint32_t)(call->routine - accel_routines);
+    struct model_work work;
     curve_of(p, index);
     if (!learns(p, index))
         return;
+    model_work_of(call, &work);
+    if (p->device) { /* a curve is without the copies; a call faster than their estimate leaves a tenth */
+        double left = ms - model_copies_ms(&work, p->up_gbps, p->down_gbps);
+        ms = left > ms / 10 ? left : ms / 10;
+    }
     pthread_rwlock_wrlock(&lock);
-    model_learn(&p->curve[index], work, ms);
+    model_learn(&p->curve[index], &work, ms);
     p->learned = true;
     pthread_rwlock_unlock(&lock);
 }
@@ -442,64 +446,12 @@ static void learn(struct cost_curves *p, const struct accel_call *call,
 void cost_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
                     int threads, double ms)
 {
-    struct model_work work;
-    model_work_of(call, &work);
-    learn(cpu_of(library, threads), call, &work, ms);
+    learn(cpu_of(library, threads), call, ms);
 }
 
 void cost_learn_gpu(struct cost_curves *device, const struct accel_call *call, double ms)
 {
-    struct model_work work;
-    if (!device)
-        return;
-    model_work_of(call, &work);
-    double copies = model_copies_ms(&work, device->up_gbps, device->down_gbps);
-    /* The copies take what they take; a call that was faster than they are thought to be leaves next to nothing. */
-    learn(device, call, &work, ms - copies > ms / 10 ? ms - copies : ms / 10);
-}
-
-/* ---- The probe ---- */
-
-/* After a run of so long there is no further one. */
-#define PROBE_MOST_MS 5.0
-
-/* The best of two products of order n, in 10^9 operations a second; 0 where the library has none. */
-static double time_product(const struct dispatch_library *library, int64_t n)
-{
-    const struct accel_routine *routine = accel_sample_of(ACCEL_SAMPLE_PRODUCT, ACCEL_FLOAT64);
-    double best = 0;
-    struct accel_call call;
-    double *memory = routine ? calloc((size_t)(3 * n * n), sizeof *memory) : NULL;
-    if (!memory)
-        return 0;
-    for (int64_t i = 0; i < 3 * n * n; i++)
-        memory[i] = 1 / (double)(i % 61 + 1);
-    shape_of_order(&call, routine, n);
-    for (int i = 0; i < 3; i++)
-        call.span[i].ptr = memory + i * n * n;
-    for (int run = 0; run < 3; run++) { /* the first one warms up */
-        double start = accel_now_ms();
-        if (!library->run(library, &call))
-            break;
-        double gflops = routine->flops(&call) * 1e-6 / (accel_now_ms() - start);
-        if (run > 0 && gflops > best)
-            best = gflops;
-        if (accel_now_ms() - start > PROBE_MOST_MS) { /* slower than thought: that is known now */
-            best = gflops > best ? gflops : best;
-            break;
-        }
-    }
-    free(memory);
-    return best;
-}
-
-/* About a millisecond each at the nominal rate: many threads show what they can at larger sizes alone. */
-static int64_t probe_size(int threads)
-{
-    int64_t n = 224;
-    while (n < 640 && (n + 32) * (n + 32) * (n + 32) < (int64_t)12500000 * threads)
-        n += 32;
-    return n;
+    learn(device, call, ms);
 }
 
 void cost_probe(const struct dispatch_library *library, int threads)
@@ -508,107 +460,36 @@ void cost_probe(const struct dispatch_library *library, int threads)
     if (!learning || !p || atomic_load_explicit(&p->probed, memory_order_relaxed) ||
         atomic_exchange(&p->probed, true))
         return;
-    double gflops = time_product(library, 96);
-    if (gflops > 4) /* a slow library would take too long */
-        gflops = time_product(library, probe_size(threads));
+    const double gflops = probe_gflops(library, threads);
+    if (!(gflops > 0))
+        return;
     pthread_rwlock_wrlock(&lock);
-    if (gflops > 0) {
-        scale_rates(&p->rates, gflops);
-        /* What was learned meanwhile is of real calls, and stays. */
-        for (uint32_t i = 0; i < accel_routine_count; i++)
-            if (atomic_load(&p->made[i]) == NOMINAL && p->curve[i].points == 0)
-                make_curve(p, i);
-    }
+    scale_rates(&p->rates, gflops);
+    /* A curve that real calls have corrected meanwhile stays. */
+    for (uint32_t i = 0; i < accel_routine_count; i++)
+        if (atomic_load(&p->made[i]) == NOMINAL && p->curve[i].points == 0)
+            make_curve(p, i);
     pthread_rwlock_unlock(&lock);
 }
 
 /* ---- ACCEL_LEARN=1: back to the file ---- */
 
-/* Sizes from their logarithms, as model_work_of() makes them. */
-static int64_t size_at(float place)
-{
-    int64_t whole = (int64_t)place;
-    return (int64_t)((double)((int64_t)1 << whole) * (1 + ((double)place - (double)whole)) + 0.5);
-}
-
-static void append_point(struct grown *body, const struct accel_routine *routine,
-                         const struct model_curve *curve, const struct model_point *point)
-{
-    int64_t size[ACCEL_DIMENSIONS] = {0};
-    char buffer[128];
-    struct accel_text text;
-    struct accel_call call;
-    struct model_work work;
-    bool first = true;
-    text_start(&text, buffer, sizeof buffer);
-    text_char(&text, ' ');
-    for (int i = 0; i < ACCEL_DIMENSIONS; i++) {
-        if (!accel_has_size(routine, (enum accel_size)i))
-            continue;
-        size[i] = accel_min(size_at(point->place[i]), INT32_MAX); /* as much as is read */
-        if (!first)
-            text_char(&text, 'x');
-        text_integer(&text, size[i]);
-        first = false;
-    }
-    shape_typical(&call, routine, size);
-    model_work_of(&call, &work);
-    double ms = model_point_ms(curve, point, &work);
-    text_char(&text, ':');
-    text_decimal(&text, ms);
-    if (ms >= 1e-6)
-        grown_add(body, buffer, text.length);
-}
-
-static void append_curve(struct grown *body, const struct accel_routine *routine,
-                         const struct model_curve *curve)
-{
-    size_t before = body->length;
-    grown_string(body, routine->name);
-    size_t empty = body->length;
-    for (int i = 0; i < curve->points; i++)
-        if (curve->point[i].place[ACCEL_DIMENSIONS] == 0) /* a batch has no line */
-            append_point(body, routine, curve, &curve->point[i]);
-    if (body->length > empty) {
-        grown_string(body, "\n");
-    } else if (body->text) {
-        body->length = before;
-        body->text[before] = 0;
-    }
-}
-
-static void append_rates(struct grown *body, const struct cost_curves *p)
-{
-    const struct {
-        const char *name;
-        double value;
-    } line[] = {{"up_gbps=", p->up_gbps},
-                {"down_gbps=", p->down_gbps},
-                {"kernels_ms=", p->first.kernels_ms},
-                {"solver_ms=", p->first.solver_ms}};
-    for (size_t i = 0; i < sizeof line / sizeof *line; i++) {
-        char buffer[64];
-        struct accel_text text;
-        text_start(&text, buffer, sizeof buffer);
-        text_string(&text, line[i].name);
-        text_decimal(&text, line[i].value);
-        text_char(&text, '\n');
-        grown_add(body, buffer, text.length);
-    }
-}
-
 /* The whole section: what was measured and is unchanged, too. */
 static bool compose(struct grown *body, struct cost_curves *p)
 {
     *body = (struct grown){NULL, 0, 0, false};
-    if (p->device)
-        append_rates(body, p);
+    if (p->device) {
+        calibration_put_value(body, "up_gbps", p->up_gbps);
+        calibration_put_value(body, "down_gbps", p->down_gbps);
+        calibration_put_value(body, "kernels_ms", p->first.kernels_ms);
+        calibration_put_value(body, "solver_ms", p->first.solver_ms);
+    }
     if (p->device && p->measured)
-        calibration_section_keep_svd(&p->section, body);
+        calibration_put_svd(body, &p->section);
     for (uint32_t i = 0; i < accel_routine_count; i++) {
         if (atomic_load(&p->made[i]) == NOT_MADE)
             make_curve(p, i);
-        append_curve(body, &accel_routines[i], &p->curve[i]);
+        calibration_put_curve(body, &accel_routines[i], &p->curve[i]);
     }
     return !body->failed && body->length > 0;
 }

@@ -52,17 +52,17 @@ static void assert_wrong(const char *part)
 
 static void keys(void **state)
 {
-    char key[MODEL_KEY_BYTES], prefix[MODEL_KEY_BYTES], long_name[1000];
+    char key[CALIBRATION_KEY_BYTES], prefix[CALIBRATION_KEY_BYTES], long_name[1000];
     (void)state;
-    model_cpu_key(key, "libx.so 12", 16);
-    model_cpu_prefix(prefix);
+    calibration_cpu_key(key, "libx.so 12", 16);
+    calibration_cpu_prefix(prefix);
     assert_memory_equal(key, prefix, strlen(prefix));
     assert_non_null(strstr(key, " threads=16 library=\"libx.so 12\"]"));
-    model_gpu_key(key, "NVIDIA \"x\"\n]", 13010, 130100);
+    calibration_gpu_key(key, "NVIDIA \"x\"\n]", 13010, 130100);
     assert_string_equal(key, "[gpu \"NVIDIA _x__]\" cuda=13.1 cublas=130100]");
     memset(long_name, 'n', sizeof long_name - 1);
     long_name[sizeof long_name - 1] = 0;
-    model_cpu_key(key, long_name, 1);
+    calibration_cpu_key(key, long_name, 1);
     assert_true(strlen(key) < sizeof key);
     assert_int_equal(key[strlen(key) - 1], ']');
 }
@@ -290,11 +290,11 @@ static void a_slice_is_not_the_card(void **state)
                                         "NVIDIA A100 MIG 2g.10gb"};
     static const char *const bodies[] = {"up_gbps=1\n", "up_gbps=2\n", "up_gbps=3\n",
                                          "up_gbps=4\n"};
-    char text[4][MODEL_KEY_BYTES];
+    char text[4][CALIBRATION_KEY_BYTES];
     const char *in_order[4];
     (void)state;
     for (int i = 0; i < 4; i++) {
-        model_gpu_key(text[i], names[i], 13000, 130000);
+        calibration_gpu_key(text[i], names[i], 13000, 130000);
         in_order[i] = text[i];
     }
     assert_null(calibration_put(path, in_order, bodies, 4, true));
@@ -355,7 +355,7 @@ static void svd_lines_are_kept(void **state)
         section_of("svd_s_values 48:gesvdj\ndgemm 8x8x8:1\nsvd_s_vectors 48:gesvd\n");
     struct grown body = {NULL, 0, 0, false};
     (void)state;
-    calibration_section_keep_svd(&section, &body);
+    calibration_put_svd(&body, &section);
     grown_add(&body, "", 1);
     assert_string_equal(body.text, "svd_s_values 48:gesvdj\nsvd_s_vectors 48:gesvd\n");
     free(body.text);

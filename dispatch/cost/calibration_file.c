@@ -1,0 +1,318 @@
+#define _GNU_SOURCE
+#include "calibration_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h> /* rename(2) */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/file.h"
+#include "base/grown.h"
+#include "base/held_signals.h"
+#include "base/text.h"
+
+static const char version_line[] = "accel-model 1\n";
+static const char checksum_name[] = "checksum=";
+enum { CHECKSUM_DIGITS = 16 };
+
+const char calibration_missing[] = "there is no such file";
+const char calibration_closed[] = "it may not be opened";
+
+/* A hundred libraries on ten machines need less. */
+#define FILE_MOST ((size_t)64 << 20)
+
+/* ---- Reading ---- */
+
+static void put_checksum(char digits[CHECKSUM_DIGITS], const char *text, size_t length)
+{
+    static const char hex[] = "0123456789abcdef";
+    XXH64_hash_t hash = XXH3_64bits(text, length);
+    for (int i = CHECKSUM_DIGITS; i-- > 0; hash >>= 4)
+        digits[i] = hex[hash & 15];
+}
+
+/* Returns the length of the text before the checksum; 0 if the text does not end in a right one. */
+static size_t checked_length(const char *text, size_t length)
+{
+    const size_t line = sizeof checksum_name - 1 + CHECKSUM_DIGITS + 1;
+    char digits[CHECKSUM_DIGITS];
+    if (length < line || text[length - 1] != '\n' ||
+        memcmp(text + length - line, checksum_name, sizeof checksum_name - 1) != 0)
+        return 0;
+    put_checksum(digits, text, length - line);
+    return memcmp(text + length - 1 - CHECKSUM_DIGITS, digits, sizeof digits) == 0 ? length - line
+                                                                                   : 0;
+}
+
+static const char *read_file(struct calibration *file, int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+        return "it is no regular file";
+    if (st.st_size == 0 || (uintmax_t)st.st_size > FILE_MOST)
+        return "its length is not one of a calibration";
+    size_t length = (size_t)st.st_size;
+    char *text = malloc(length);
+    if (!text)
+        return "there is no memory for it";
+    const char *wrong = NULL;
+    if (file_read(fd, text, length) != (ssize_t)length)
+        wrong = "it cannot be read";
+    else if (length < sizeof version_line || memcmp(text, "accel-model ", 12) != 0)
+        wrong = "it is no calibration, or damaged";
+    else if (memcmp(text, version_line, sizeof version_line - 1) != 0)
+        wrong = "it is of another version of libaccel, or damaged";
+    else if ((file->length = checked_length(text, length)) == 0)
+        wrong = "it is damaged: its checksum is wrong";
+    if (wrong)
+        free(text);
+    else
+        file->text = text;
+    return wrong;
+}
+
+const char *calibration_open(struct calibration *file, const char *path)
+{
+    *file = (struct calibration){NULL, 0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return errno == ENOENT || errno == ENOTDIR ? calibration_missing
+               : errno == EACCES || errno == EPERM ? calibration_closed
+                                                   : "it cannot be opened";
+    const char *wrong = read_file(file, fd);
+    close(fd);
+    return wrong;
+}
+
+void calibration_close(struct calibration *file)
+{
+    free(file->text);
+    *file = (struct calibration){NULL, 0};
+}
+
+/* ---- Sections ---- */
+
+bool calibration_next_line(const char **at, const char *end, struct calibration_line *line)
+{
+    if (*at >= end)
+        return false;
+    const char *newline = memchr(*at, '\n', (size_t)(end - *at));
+    line->at = *at;
+    line->length = (size_t)((newline ? newline : end) - *at);
+    *at = newline ? newline + 1 : end;
+    return true;
+}
+
+static bool is_header(const struct calibration_line *line)
+{
+    return line->length > 0 && line->at[0] == '[';
+}
+
+bool calibration_begins(const struct calibration_line *line, const char *with)
+{
+    size_t n = strlen(with);
+    return line->length >= n && memcmp(line->at, with, n) == 0;
+}
+
+bool calibration_next_section(struct calibration *rest, const char *prefix,
+                              struct calibration_line *header, struct calibration_section *section)
+{
+    const char *at = rest->text, *end = at + rest->length;
+    struct calibration_line line;
+    while (calibration_next_line(&at, end, header)) {
+        if (!is_header(header) || !calibration_begins(header, prefix))
+            continue;
+        section->text = at;
+        const char *next = at;
+        while (calibration_next_line(&next, end, &line) && !is_header(&line))
+            at = next;
+        section->length = (size_t)(at - section->text);
+        *rest = (struct calibration){(char *)(uintptr_t)at, (size_t)(end - at)};
+        return true;
+    }
+    return false;
+}
+
+bool calibration_find(const struct calibration *file, const char *key, bool prefix,
+                      struct calibration_section *section)
+{
+    struct calibration rest = *file;
+    struct calibration_line header;
+    while (calibration_next_section(&rest, key, &header, section))
+        if (prefix || header.length == strlen(key))
+            return true;
+    return false;
+}
+
+bool calibration_has_sections(const struct calibration *file)
+{
+    struct calibration_section section;
+    return calibration_find(file, "[", true, &section);
+}
+
+/* ---- Writing ---- */
+
+static bool is_among(const struct calibration_line *line, const char *const keys[], int count)
+{
+    for (int i = 0; i < count; i++)
+        if (line->length == strlen(keys[i]) && memcmp(line->at, keys[i], line->length) == 0)
+            return true;
+    return false;
+}
+
+static void keep_others(struct grown *g, const struct calibration *old, const char *const keys[],
+                        int count)
+{
+    const char *at = old->text + sizeof version_line - 1, *end = old->text + old->length;
+    struct calibration_line line;
+    bool kept = true;
+    while (calibration_next_line(&at, end, &line)) {
+        if (is_header(&line))
+            kept = !is_among(&line, keys, count);
+        if (kept) {
+            grown_add(g, line.at, line.length);
+            grown_string(g, "\n");
+        }
+    }
+}
+
+static void compose(struct grown *g, const struct calibration *old, const char *const keys[],
+                    const char *const bodies[], int count)
+{
+    char digits[CHECKSUM_DIGITS];
+    grown_string(g, version_line);
+    if (old->text)
+        keep_others(g, old, keys, count);
+    for (int i = 0; i < count; i++) {
+        grown_string(g, keys[i]);
+        grown_string(g, "\n");
+        grown_string(g, bodies[i]);
+    }
+    if (g->failed)
+        return;
+    put_checksum(digits, g->text, g->length);
+    grown_string(g, checksum_name);
+    grown_add(g, digits, sizeof digits);
+    grown_string(g, "\n");
+}
+
+static int open_draft(char aside[PATH_MAX], const char *path)
+{
+    struct accel_text text;
+    text_start(&text, aside, PATH_MAX);
+    text_string(&text, path);
+    text_string(&text, ".XXXXXX");
+    text_end(&text);
+    return mkostemp(aside, O_CLOEXEC);
+}
+
+/* Writes a draft. keep: it replaces the old file; else it is a try, which leaves nothing, and has no name if the file system
+ * allows that. */
+static const char *write_aside(const char *path, int folder, const struct grown *g, bool keep)
+{
+    char aside[PATH_MAX] = "";
+    int fd = keep ? -1 : openat(folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0)
+        fd = open_draft(aside, path);
+    if (fd < 0)
+        return "the file cannot be made";
+    struct held_signals held;
+    signals_hold(&held);
+    size_t length;
+    int error = file_write(fd, g->text, g->length, &length);
+    signals_release(&held, error != 0);
+    bool written = error == 0;
+    if (error)
+        errno = error;
+    written = written && fchmod(fd, 0644) == 0;
+    if (keep) /* or a crash could leave the new name without its text */
+        written = written && fsync(fd) == 0;
+    written = close(fd) == 0 && written;
+    bool moved = written && keep && rename(aside, path) == 0;
+    int saved = errno;
+    if (!moved && aside[0])
+        unlink(aside);
+    errno = saved;
+    return moved || (written && !keep) ? NULL : "the file cannot be written";
+}
+
+/* A folder of that name keeps a draft from being renamed to it. Sets errno then. */
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
+        return false;
+    errno = EISDIR;
+    return true;
+}
+
+/* Opens the folder of a path, and makes it and those above it if they are missing. */
+static int open_folder(const char *path)
+{
+    char folder[PATH_MAX];
+    const char *name;
+    if (!file_folder(path, folder, &name))
+        return -1;
+    for (char *c = folder + 1;; c++)
+        if (!*c || *c == '/') {
+            char was = *c;
+            *c = 0;
+            mkdir(folder, 0755); /* a failure shows in open() */
+            *c = was;
+            if (!was)
+                break;
+        }
+    return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Another process holds the lock while it writes the file. On file systems without locks (some network ones) the last one to
+ * write wins. */
+static bool lock_folder(int folder, bool patient)
+{
+    const struct timespec pause = {0, 2000000};
+    for (int tries = patient ? 2500 : 10; tries > 0; tries--) {
+        if (flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+            return true;
+        nanosleep(&pause, NULL);
+    }
+    errno = EWOULDBLOCK;
+    return false;
+}
+
+const char *calibration_put(const char *path, const char *const keys[], const char *const bodies[],
+                            int count, bool patient)
+{
+    struct grown g = {NULL, 0, 0, false};
+    struct calibration old;
+    int folder = open_folder(path);
+    if (folder < 0)
+        return "its folder cannot be made";
+    const char *wrong = NULL;
+    if (!lock_folder(folder, patient)) {
+        wrong = "another process writes it";
+    } else if (is_folder(path)) {
+        wrong = "the file cannot be written";
+    } else {
+        calibration_open(&old, path); /* a damaged one is replaced */
+        compose(&g, &old, keys, bodies, count);
+        calibration_close(&old);
+        if (g.failed)
+            errno = ENOMEM;
+        wrong = g.failed ? "there is no memory for it" : write_aside(path, folder, &g, count > 0);
+    }
+    int saved = errno;
+    free(g.text);
+    close(folder);
+    errno = saved;
+    return wrong;
+}
