@@ -13,11 +13,14 @@
 _Noreturn void refuse_wrong_result(const struct dispatch_device *device,
                                    const struct dispatch_caller *caller)
 {
-    bool failed = device_has_failure(device);
+    const bool started = device_gpu(device), failed = !started || device_has_failure(device);
     accel_say(
         "%s: %s%s%s with a matrix of the program on the GPU; the result cannot be made right, so "
         "the program is stopped",
-        caller->symbol, failed ? "the GPU failed (" : "no memory is left",
+        caller->symbol,
+        !started ? "CUDA could not be started ("
+        : failed ? "the GPU failed ("
+                 : "no memory is left",
         failed ? device_failure(device) : "", failed ? ")" : "");
     abort();
 }
@@ -39,7 +42,7 @@ void refuse_settings(const struct accel_settings *settings)
     static pthread_mutex_t ends = PTHREAD_MUTEX_INITIALIZER;
     FORKS_LOCK(ends);
     if (settings->broken_promise) {
-        pthread_mutex_lock(&ends); /* another thread's end waits for the message */
+        pthread_mutex_lock(&ends); /* other threads end only after the message */
         settings_complain();
         _exit(1);
     }

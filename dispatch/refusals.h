@@ -1,5 +1,5 @@
 /*
- * Where libaccel ends a program, and what it says before that. Thread-safe.
+ * Ends the program, after a message. Thread-safe.
  */
 #ifndef ACCEL_REFUSALS_H
 #define ACCEL_REFUSALS_H
@@ -8,17 +8,17 @@
 #include "dispatch.h"
 #include "report/record.h"
 
-/* No right result can be had: the device has failed after it had overwritten a matrix of the program, or with a matrix that
- * is nowhere else; or there is no memory in which the CPU could see such a one. */
+/* Aborts: no right result can be had. The device has failed after it had overwritten a matrix of the program, or while a matrix is
+ * only there; or CUDA could not be started, or there is no memory, for a copy of such a matrix for the CPU. */
 _Noreturn void refuse_wrong_result(const struct dispatch_device *device,
                                    const struct dispatch_caller *caller);
 
-/* ACCEL_REQUIRE=gpu, and a call would run on the CPU. */
+/* Exits: ACCEL_REQUIRE=gpu is set, and a call would run on the CPU. */
 _Noreturn void refuse_cpu(const struct dispatch_device *device,
                           const struct dispatch_caller *caller, enum accel_why why);
 
-/* Says what is wrong with the settings, once, and ends the program where a setting that promises something cannot be read. At
- * the first call of BLAS: the environment is inherited by shells, launchers and tools, which nothing was promised of. */
+/* Says what is wrong with the settings, once, and exits if a promise among them cannot be read. Called at the first call of BLAS:
+ * shells, launchers and tools inherit the environment, and promise nothing. */
 void refuse_settings(const struct accel_settings *settings);
 
 #endif

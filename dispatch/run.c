@@ -36,6 +36,12 @@ static void on_event(void *context, const struct gpu_event *event)
     report_event(running->record, event);
 }
 
+/* The result is complete, by the GPU alone or with the original's help. */
+static bool is_finished(enum gpu_status status)
+{
+    return status == GPU_OK || status == GPU_FINISHED_ELSE || status == GPU_SHORT_ELSE;
+}
+
 static bool run_original(void *context, const struct accel_call *part)
 {
     const struct running *running = context;
@@ -45,7 +51,7 @@ static bool run_original(void *context, const struct accel_call *part)
     return true;
 }
 
-/* A call has run on the GPU because that was thought to be faster. */
+/* Compares the time of a call that ran on the GPU because that was estimated to be faster with the estimates. */
 static void judge(const struct accel_record *record, const struct situation *situation)
 {
     const struct accel_decision *decision = &record->decision;
@@ -61,7 +67,6 @@ static void judge(const struct accel_record *record, const struct situation *sit
         report_pinned(record);
 }
 
-/* A result of the GPU is wrong. */
 static void say_wrong(const struct dispatch_caller *caller, double ratio, const char *outcome)
 {
     char times[32];
@@ -73,7 +78,7 @@ static void say_wrong(const struct dispatch_caller *caller, double ratio, const 
               caller->symbol, times, outcome);
 }
 
-/* Whether what the GPU has left may stand; if not, all is as it was before the call. */
+/* Verifies the result. False: it was wrong, and the operands are again as they were before the call. */
 static bool may_stand(const struct verification *verification, struct dispatch_device *device,
                       const struct accel_call *call, const struct dispatch_caller *caller,
                       struct accel_record *record)
@@ -100,128 +105,119 @@ static bool may_stand(const struct verification *verification, struct dispatch_d
     return false;
 }
 
+/* Runs the call and notes in the record how long it took, what was copied, and where it ran. */
+static enum gpu_status run_and_note(struct dispatch_device *device, const struct accel_call *call,
+                                    struct gpu_host *host, struct accel_record *record)
+{
+    const double start = accel_now_ms();
+    const int number = contention_enter_gpu(&device->contention, record->decision.est_own_ms);
+    const enum gpu_status status = gpu_run(device_gpu(device), call, host);
+    contention_leave_gpu(&device->contention, number);
+    record->ms = accel_now_ms() - start;
+    record->up_bytes = host->up_bytes;
+    record->down_bytes = host->down_bytes;
+    if (status == GPU_OK)
+        record->ran = device->name;
+    else if (is_finished(status))
+        record->ran = device->cpu_name;
+    return status;
+}
+
 bool run_on_gpu(const struct accel_call *call, const struct situation *situation,
                 const struct dispatch_caller *caller, struct accel_record *record)
 {
+    static const enum accel_why why_of[] = {[GPU_NO_MEMORY] = ACCEL_NO_MEMORY,
+                                            [GPU_SHORT_ELSE] = ACCEL_NO_MEMORY,
+                                            [GPU_ERROR] = ACCEL_ERROR,
+                                            [GPU_FINISHED_ELSE] = ACCEL_ERROR,
+                                            [GPU_UNSUPPORTED] = ACCEL_UNSUPPORTED};
     struct dispatch_device *device = situation->device;
-    struct gpu_device *gpu = device_gpu(device);
-    struct running running = {gpu, caller, record};
+    struct running running = {device_gpu(device), caller, record};
     struct gpu_host host = {.original = run_original,
                             .event = report_takes_events() ? on_event : NULL,
                             .context = &running};
     struct verification verification;
-    verify_begin(&verification, gpu, call, settings);
+    verify_begin(&verification, running.gpu, call, settings);
     const bool first = !warm_is(device, call->routine);
-    double start = accel_now_ms();
-    int number = contention_enter_gpu(&device->contention, situation->decision.est_own_ms);
-    enum gpu_status status = gpu_run(gpu, call, &host);
-    contention_leave_gpu(&device->contention, number);
-    record->ms = accel_now_ms() - start;
+    const enum gpu_status status = run_and_note(device, call, &host, record);
     if (status == GPU_OK)
         warm_note(device, call->routine);
     device_tidy(device);
-    record->up_bytes = host.up_bytes;
-    record->down_bytes = host.down_bytes;
-    record->ran = "cpu";
-    if (status == GPU_OK)
-        record->ran = device->name;
-    else if (status == GPU_FINISHED_ELSE || status == GPU_SHORT_ELSE)
-        record->ran = device->cpu_name;
-    const bool finished =
-        status == GPU_OK || status == GPU_FINISHED_ELSE || status == GPU_SHORT_ELSE;
+    const bool finished = is_finished(status);
     const bool stands =
         !finished || !verification.on || may_stand(&verification, device, call, caller, record);
     verify_end(&verification);
-    switch (status) {
-    case GPU_OK:
-        if (stands) {
-            caller->succeed(caller->context, call);
-            if (!first && !host.set_up) /* what others use is not this call's to pay */
-                judge(record, situation);
-        }
-        return stands;
-    case GPU_NO_MEMORY:
-        record->why = ACCEL_NO_MEMORY;
-        full_note(&device->full, call);
-        break;
-    case GPU_UNSUPPORTED:
-        record->why = ACCEL_UNSUPPORTED;
-        break;
-    case GPU_ERROR:
-        record->why = ACCEL_ERROR;
-        left_alone_after(device, call->routine, &host);
-        break;
-    case GPU_FINISHED_ELSE:
-        record->why = stands ? ACCEL_ERROR : record->why;
-        left_alone_after(device, call->routine, &host);
-        return stands;
-    case GPU_SHORT_ELSE:
-        record->why = stands ? ACCEL_NO_MEMORY : record->why;
-        full_note(&device->full, call);
-        return stands;
-    case GPU_LOST:
+    if (status == GPU_LOST)
         refuse_wrong_result(device, caller);
+    if (status == GPU_OK && stands) {
+        caller->succeed(caller->context, call);
+        if (!first && !host.set_up) /* a call that sets up what later ones use is not judged */
+            judge(record, situation);
+    } else if (status != GPU_OK && stands) {
+        record->why = why_of[status];
     }
-    return false;
+    if (status == GPU_NO_MEMORY || status == GPU_SHORT_ELSE)
+        full_note(&device->full, call);
+    if (status == GPU_ERROR || status == GPU_FINISHED_ELSE)
+        left_alone_after(device, call->routine, &host);
+    return finished && stands;
 }
 
 /* ---- By the original ---- */
 
-/* Where on its stack this thread is computing a call that is counted, NULL: nowhere. What is called inside, deeper on the
- * stack, is a part of it: LAPACK calls BLAS. One that the program has left by longjmp is recognised by its place. */
-static _Thread_local const char *computes __attribute__((tls_model("initial-exec")));
+/* The stack frame of the call that this thread computes and has counted (contention_enter_cpu()), NULL: none. Calls from deeper
+ * frames belong to it: LAPACK calls BLAS. A call from the same frame or a higher one shows that the program has left the counted
+ * call by longjmp(3). */
+static _Thread_local const char *counted_frame __attribute__((tls_model("initial-exec")));
 
-/* A thread that ends within a call (pthread_cancel(3)) is counted no longer. */
-static pthread_key_t computing;
-static bool computing_there;
+/* Its destructor ends the count of a thread that ends within a call (pthread_cancel(3)). */
+static pthread_key_t thread_end;
+static bool thread_end_there;
 
-static void stop_computing(void *unused)
+static void stop_counting(void *unused)
 {
     (void)unused;
-    if (computes)
+    if (counted_frame)
         contention_leave_cpu();
-    computes = NULL;
+    counted_frame = NULL;
 }
 
-static void make_computing(void)
+static void make_thread_end(void)
 {
-    computing_there = pthread_key_create(&computing, stop_computing) == 0;
+    thread_end_there = pthread_key_create(&thread_end, stop_counting) == 0;
 }
 
-static void count_computing(const char *here)
+/* Returns whether no other call of this process computes on the CPU. */
+static bool start_counting(const char *frame)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    computes = here;
-    pthread_once(&once, make_computing);
-    if (computing_there && !pthread_getspecific(computing))
-        pthread_setspecific(computing, &computes);
+    const bool alone = contention_enter_cpu() == 1;
+    counted_frame = frame;
+    pthread_once(&once, make_thread_end);
+    if (thread_end_there && !pthread_getspecific(thread_end))
+        pthread_setspecific(thread_end, &counted_frame);
+    return alone;
 }
 
 void run_forward(const struct accel_call *call, const struct situation *situation,
                  const struct dispatch_caller *caller, struct accel_record *record)
 {
-    const char *here = __builtin_frame_address(0);
-    if (computes && here >= computes) {
-        computes = NULL;
-        contention_leave_cpu();
-    }
-    bool counted = !computes;
-    bool alone = counted && contention_enter_cpu() == 1;
-    if (counted)
-        count_computing(here);
+    const char *frame = __builtin_frame_address(0);
+    if (counted_frame && frame >= counted_frame)
+        stop_counting(NULL);
+    const bool counted = !counted_frame;
+    bool alone = counted && start_counting(frame);
     double start = accel_now_ms();
     caller->forward(caller->context, accel_is_part(call) ? call : NULL);
     record->ms = accel_now_ms() - start;
-    if (counted) {
-        computes = NULL;
-        alone = alone && contention_cpu_calls() == 1;
-        contention_leave_cpu();
-    }
+    alone = alone && contention_cpu_calls() == 1;
+    if (counted)
+        stop_counting(NULL);
     if (alone && adapts && situation->decision.est_cpu_ms > 0)
         cost_learn_cpu(call, situation->library, situation->threads, record->ms);
 }
 
-/* Below this a call's time is not worth knowing: taking it would cost more than it could gain. */
+/* Below this, taking a call's time costs more than it could gain. */
 #define WORTH_MS 0.05
 
 bool run_is_worth_watching(const struct situation *situation)
@@ -247,7 +243,7 @@ bool run_for_estimate(const struct accel_call *call, const struct situation *sit
     if (inside || situation->together)
         return false;
     if (record->why == ACCEL_BAD_ARGUMENT || record->why == ACCEL_UNSUPPORTED)
-        return false; /* see dispatch_call() */
+        return false; /* they may leave the original by longjmp: see run_on_cpu() in dispatch.c */
     inside = situation->decision.gpu;
     double start = accel_now_ms();
     caller->forward(caller->context, accel_is_part(call) ? call : NULL);

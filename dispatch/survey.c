@@ -16,7 +16,7 @@ static const struct accel_settings *settings;
 static int cores;
 static bool adapts;
 
-/* The program has a CUDA context of its own: any pointer may be a device pointer. Stays set. */
+/* The program has a CUDA context: any pointer may be a device pointer. Stays set. */
 static atomic_bool program_uses_cuda;
 
 void survey_start(const struct accel_settings *with, int cores_there, bool may_adapt)
@@ -68,7 +68,7 @@ static void decide_now(const struct accel_call *call, struct situation *situatio
     if (adapts && valid) {
         double demand = (double)(contention_cpu_calls() + 1) * situation->threads;
         machine.cpu_slowdown = demand > cores ? demand / cores : 1;
-        if (situation->threads > cores) /* what was measured of the library was so, too */
+        if (situation->threads > cores) /* the library was measured with as many */
             machine.cpu_slowdown = contention_cpu_calls() + 1;
     }
     if (adapts && valid && machine.gpu == DEVICE_READY) {
@@ -83,10 +83,15 @@ static void decide_now(const struct accel_call *call, struct situation *situatio
     cost_borrow(&machine, atomic_load(&device->curves), call->routine, situation->library,
                 situation->threads);
     situation->decision = accel_decide(call, &machine, settings);
-    bool ends = settings->require_gpu && !situation->decision.gpu &&
-                accel_is_fallback(call, &machine, settings, situation->decision.why);
+    situation->fallback = settings->require_gpu && !situation->decision.gpu &&
+                          accel_is_fallback(call, &machine, settings, situation->decision.why);
     cost_give_back();
-    situation->fallback = ends;
+}
+
+static void keep_on_cpu(struct situation *situation, enum accel_why why)
+{
+    situation->decision.gpu = false;
+    situation->decision.why = why;
 }
 
 /* Whether the call cannot be run on the CPU while CUDA starts. */
@@ -97,28 +102,25 @@ static bool must_have_gpu(const struct accel_call *call)
            pattern_matches(&settings->gpu_routines, call->routine);
 }
 
-/* The call would gain by a GPU that has not been started. */
-static void see_to_gpu(const struct accel_call *call, struct situation *situation)
+/* Has the GPU started, as the call would gain by it or has operands there. */
+static void see_to_gpu(struct accel_call *call, struct situation *situation)
 {
     struct dispatch_device *device = situation->device;
     const struct accel_decision *decision = &situation->decision;
     if (must_have_gpu(call)) {
         device_start_now(device,
                          copies_host_can_read(call) ? DEVICE_SOME_SECONDS : DEVICE_WITHOUT_END);
-        if (!copies_host_can_read(call)) /* whose context they belong to is known only now */
-            gpu_locate(device_gpu(device), ((struct accel_call *)(uintptr_t)call)->span,
-                       ACCEL_SPANS, call->batch);
+        if (!copies_host_can_read(call)) /* whether they are in our context is known only now */
+            gpu_locate(device_gpu(device), call->span, ACCEL_SPANS, call->batch);
         decide_now(call, situation);
     } else if (decision->gpu) {
         device_note_gain(device, decision->est_cpu_ms - decision->est_own_ms);
-        situation->decision.gpu = false;
-        situation->decision.why =
-            device_state(device) == DEVICE_ABSENT || device_has_no_thread(device) ? ACCEL_NO_GPU
-                                                                                  : ACCEL_WARMING;
+        const bool never = device_state(device) == DEVICE_ABSENT || device_has_no_thread(device);
+        keep_on_cpu(situation, never ? ACCEL_NO_GPU : ACCEL_WARMING);
     }
 }
 
-/* For a log, not before a call that is not small: more is not said of small ones. */
+/* With a log, small calls do not look: their lines are the same without. */
 void survey_rule_out_gpu(struct dispatch_device *device, const struct accel_call *call,
                          const struct dispatch_caller *caller)
 {
@@ -134,7 +136,7 @@ void survey_rule_out_gpu(struct dispatch_device *device, const struct accel_call
         accel_say("no GPU is used: this machine has no NVIDIA device");
 }
 
-/* Device pointers can only exist where the program has a context, though not in each of its threads. */
+/* Whether the program has a CUDA context, without which there are no device pointers. A thread may have none. */
 static bool sees_cuda(const struct dispatch_caller *caller)
 {
     if (!atomic_load(&program_uses_cuda) && gpu_program_uses_cuda(caller->loads()))
@@ -142,7 +144,7 @@ static bool sees_cuda(const struct dispatch_caller *caller)
     return atomic_load(&program_uses_cuda);
 }
 
-/* Not where somebody wants to see each decision, or an operand could be in device memory. */
+/* False if each decision is reported, or an operand could be in device memory. */
 bool survey_is_trifle(const struct accel_call *call, const struct dispatch_caller *caller)
 {
     return !report_is_on() && settings->policy == ACCEL_POLICY_AUTO &&
@@ -157,7 +159,7 @@ static bool all_on_host(const struct accel_call *call)
     return true;
 }
 
-/* Finds out where the operands are. */
+/* Sets the places of the operands, unless all are in host memory for certain. */
 static void locate(struct dispatch_device *device, struct accel_call *call,
                    const struct dispatch_caller *caller)
 {
@@ -175,12 +177,12 @@ static void locate(struct dispatch_device *device, struct accel_call *call,
     }
 }
 
-/* The first call of a routine that would gain has it warmed up, and runs on the CPU as long as that takes; one that gains more than a
- * warm-up takes does not wait for it. Where calls wait for CUDA, they do so for this, too, once it pays. */
+/* The first call of a routine that would gain has it warmed up, and runs on the CPU meanwhile. A call that gains more than a warm-up
+ * costs runs on the GPU at once. If calls wait for CUDA (adapts is false), they run on the GPU once the missed gains exceed the cost. */
 static void see_to_kernels(const struct accel_call *call, struct situation *situation)
 {
     struct dispatch_device *device = situation->device;
-    struct accel_decision *decision = &situation->decision;
+    const struct accel_decision *decision = &situation->decision;
     if (!adapts && decision->why == ACCEL_SLOWER)
         warm_note_gain(device, call->routine, decision->est_cpu_ms - decision->est_own_ms);
     if (!adapts || decision->why != ACCEL_FASTER || device_state(device) != DEVICE_READY ||
@@ -190,11 +192,10 @@ static void see_to_kernels(const struct accel_call *call, struct situation *situ
     warm_ask(device, call->routine);
     if (warm_is(device, call->routine))
         return;
-    decision->gpu = false;
-    decision->why = ACCEL_WARMING;
+    keep_on_cpu(situation, ACCEL_WARMING);
 }
 
-/* Whether CUDA is left to the program; what it has been told to put on the GPU goes there, unless it has been told to wait. */
+/* Whether CUDA is left to the program (hold.h). ACCEL_POLICY=gpu and ACCEL_REQUIRE=gpu overrule that, but not ACCEL_START=program. */
 static bool is_held(const struct dispatch_caller *caller)
 {
     bool demanded = settings->policy == ACCEL_POLICY_GPU || settings->require_gpu;
@@ -216,12 +217,11 @@ void survey(struct accel_call *call, const struct dispatch_caller *caller,
     bool wanted = situation->decision.gpu || situation->decision.why == ACCEL_WARMING;
     bool copied = !copies_host_can_read(call); /* by CUDA, for the CPU, if it runs there */
     if (wanted && now == DEVICE_UNTRIED && !copied && is_held(caller)) {
-        situation->decision.gpu = false;
-        situation->decision.why = ACCEL_NO_GPU;
+        keep_on_cpu(situation, ACCEL_NO_GPU);
         situation->fallback = settings->require_gpu;
     } else if (starting && (wanted || copied))
         see_to_gpu(call, situation);
     else if (situation->decision.gpu && now != DEVICE_READY)
-        decide_now(call, situation); /* another thread has found none since the decision */
+        decide_now(call, situation); /* its state has changed since the decision */
     see_to_kernels(call, situation);
 }

@@ -1,6 +1,6 @@
 /*
- * What is to become of a call: whether anybody wants to know, where its operands are, what the machine is like at this
- * moment, the decision; and CUDA's start where that would pay. Thread-safe, except for the start.
+ * Gathers all that a decision depends on: who wants to see the call, where its operands are, how busy the machine is. Decides,
+ * and has CUDA started if that would pay. Thread-safe, except for the start.
  */
 #ifndef ACCEL_SURVEY_H
 #define ACCEL_SURVEY_H
@@ -11,21 +11,21 @@
 
 /* What is known of a call when it is decided. */
 struct situation {
-    struct dispatch_device *device; /* that it is decided for; the caller's to set */
+    struct dispatch_device *device; /* set by the caller of survey() */
     const struct dispatch_library *library;
     int threads;   /* of that library */
-    uint64_t site; /* where a decision may depend on how calls fared */
+    uint64_t site; /* a regret_key(); 0: the past of this call site does not matter */
     struct accel_decision decision;
-    bool fallback; /* which ACCEL_REQUIRE forbids */
-    bool together; /* the original is to have this part of a call with all others at once */
+    bool fallback; /* it would run on the CPU although ACCEL_REQUIRE=gpu forbids that */
+    bool together; /* the caller of survey() passes all parts of the call to the original at once */
 };
 
-/* The settings stay. adapts: whether a decision may depend on what happens while the program runs: how busy the machine is,
- * what free memory there is, how calls fared, what was learned. Not under MPI, whose ranks may need the same results bit for
- * bit, and not where the user wants the same runs again: there a call waits for CUDA, and does not run on the CPU meanwhile. */
+/* The settings stay. adapts: whether a decision may depend on the course of the program: how busy the machine is, how much memory
+ * is free, how calls fared, what was learned. False under MPI, whose ranks may need the same results bit for bit, and with
+ * ACCEL_START=wait, which makes runs repeatable: then calls wait for CUDA, and do not run on the CPU meanwhile. */
 void survey_start(const struct accel_settings *settings, int cores, bool adapts);
 
-/* Which calls are worth bringing here, as of now. Cheap. */
+/* See dispatch_attention(). */
 struct dispatch_attention survey_attention(const struct dispatch_device *device);
 
 /* With no GPU in the machine, rules the device out, and makes later calls bypass us. */

@@ -80,4 +80,9 @@ tap.ok(done.returncode == 0 and len(said(done)) == 1 and ERROR in ran(done, "dge
 done = start("steps", "dgemm:300:2", env={**QUICK, "ACCEL_MEMORY": "300K", "TESTGPU_FAIL": "cublasDgemm:9=CUBLAS_STATUS_INTERNAL_ERROR"})
 tap.ok(done.returncode == 0 and " 0 wrong" in done.stdout and ran(done, "dgemm_") == [("gpu0+cpu", "error"), ERROR] and len(said(done)) == 1
        and "dgemm is left to the CPU" in said(done)[0], "in parts: finished by the CPU", done.stdout, done.stderr)
+
+# A matrix of the program is on a GPU that libaccel cannot start.
+done = start("cuda_program", "-c", 1, env={**QUICK, "ACCEL_POLICY": "auto", "ACCEL_DEVICES": "3"})
+tap.ok(done.returncode == -6 and any("CUDA could not be started (gpu3: there is no device 3" in line for line in said(done)),
+       "no GPU for a matrix on the GPU: the message says that CUDA could not be started", done.stdout, done.stderr[-500:])
 tap.done()
