@@ -13,7 +13,7 @@
 
 static const char *file; /* constant after the start */
 
-/* Those that are in the file. */
+/* The records of the file that this process has written. */
 enum { NOTED = 64 };
 static struct {
     const struct dispatch_library *library;
@@ -33,8 +33,8 @@ bool called_is_on(void)
     return file;
 }
 
-/* A path that means the same in another folder and another process; links in it stay, as a library looks for its own ones
- * beside the name that it was found by. */
+/* Returns the path in a form that is right in another folder and another process. Links in an absolute path stay: a library looks
+ * for other libraries beside the name that it was found by. */
 static const char *whole_path(const char *path, char whole[PATH_MAX])
 {
     if (!*path)
@@ -44,7 +44,7 @@ static const char *whole_path(const char *path, char whole[PATH_MAX])
     return realpath(path, whole) ? whole : path;
 }
 
-/* In one write, so that records of several processes do not mix. */
+/* One write(): records of several processes do not mix. */
 static bool write_record(const struct dispatch_library *library, int threads, const char *symbol)
 {
     char record[PATH_MAX + 300], whole[PATH_MAX];

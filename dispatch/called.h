@@ -1,6 +1,6 @@
 /*
- * accel calibrate -- PROGRAM: everything runs on the CPU, and each CPU library that is called is noted with the number of its
- * threads. All processes append to one file, ACCEL_CALLED, which the tool has made and reads. Thread-safe except for the start.
+ * accel calibrate -- PROGRAM: everything runs on the CPU, and each CPU library that the program calls is noted with its number of
+ * threads. All processes append to one file, ACCEL_CALLED, which the tool makes and reads. Thread-safe except for the start.
  */
 #ifndef ACCEL_CALLED_H
 #define ACCEL_CALLED_H
@@ -13,8 +13,8 @@ void called_start(const struct accel_settings *settings);
 
 bool called_is_on(void);
 
-/* Notes a library and its threads now, with the name that was called; once for each number of threads. A record of the file:
- * the number, a space, the name, a space, the library's path, a NUL. */
+/* Notes a library with its present number of threads, and the name that was called; once for each such number. A record of the file
+ * is the number, a space, the name, a space, the library's path, a NUL. */
 void called_note(const struct dispatch_library *library, const char *symbol);
 
 #endif

@@ -8,9 +8,9 @@
 enum { COMPLAINTS_MAX = 16, VALUE_SHOWN = 300, PATH_SHOWN = 400, LINE_BYTES = 1000 };
 
 static char line[COMPLAINTS_MAX][LINE_BYTES];
-static int lines; /* of all, also of those that are not kept */
+static int lines; /* complaints, also those that are not kept */
 static int
-    endings; /* of those that end the program: they take the last places if there are no others */
+    endings; /* of those that end the program, those that have replaced another one, from the last line on */
 static atomic_bool waiting;
 
 void complaints_clear(void)
@@ -19,7 +19,7 @@ void complaints_clear(void)
     atomic_store(&waiting, false);
 }
 
-/* Without control characters: files may be damaged. */
+/* Without control characters, which a damaged file may have. */
 static void put_shown(struct accel_text *text, const char *s, int limit)
 {
     for (; *s && limit > 0; s++, limit--)

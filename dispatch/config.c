@@ -12,7 +12,7 @@
 static char buffer[CONFIG_BYTES_MAX + 1];
 static char *next, *end;
 static int lines;
-static bool known; /* what is in it */
+static bool known; /* see config_is_known() */
 
 const char *config_load(const char *path, int *error)
 {
@@ -39,7 +39,7 @@ const char *config_load(const char *path, int *error)
     known = length >= 0 && length <= CONFIG_BYTES_MAX && !memchr(buffer, 0, (size_t)length);
     if (known)
         end = buffer + length;
-    if (!ours) /* root with a user's HOME would do what that user likes */
+    if (!ours) /* or a user whose HOME root has kept could tell root what to do */
         return "belongs to another user";
     if (st.st_mode & S_IWOTH) /* a setting may name a library to be loaded */
         return "may be written by all";
@@ -60,7 +60,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* The text without the blanks around it; ends with a 0. */
+/* Returns the text without the blanks around it, and ends it with a 0. */
 static char *trim(char *from, char *to)
 {
     while (from < to && is_blank(*from))

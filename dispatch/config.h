@@ -1,5 +1,5 @@
 /*
- * The config files: lines NAME=value, a value in double quotes or not; blank lines; lines that start with #.
+ * The config files: lines NAME=value, with or without double quotes around the value; blank lines; lines that start with #.
  * One file at a time, in one static buffer: nothing is allocated. Not thread-safe.
  */
 #ifndef ACCEL_CONFIG_H
@@ -11,19 +11,19 @@
 
 struct config_line {
     int number;        /* from 1 */
-    const char *name;  /* NULL: the line is not of that form, `value` is all of it */
+    const char *name;  /* NULL: the line has another form, and `value` is all of it */
     const char *value; /* without the spaces around it, without quotes */
 };
 
-/* Reads a whole file. Does not block on what is no file. NULL, or why its lines do not count; `*error` is then the errno
- * value, or 0 where there is none. */
+/* Reads a whole file, without blocking on a pipe or device. Returns NULL, or why its lines do not count; `*error` is then an errno
+ * value or 0. */
 const char *config_load(const char *path, int *error);
 
-/* Whether all of it has been read. That is so, too, where its lines do not count for whose it is, or who may write it: config_next() then tells
- * no more than what somebody wanted. */
+/* Whether all of the file has been read. This is true, too, of a file that is refused for its owner or its mode: its lines can be
+ * looked at, but do not count. */
 bool config_is_known(void);
 
-/* The next line of the file that says something; false behind the last. Its strings stay valid until the next
+/* Returns the next line that is neither blank nor a comment; false behind the last. Its strings are valid until the next
  * config_load(). */
 bool config_next(struct config_line *line);
 

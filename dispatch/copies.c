@@ -25,8 +25,8 @@ void copies_put(struct accel_span *x, void *memory)
     x->inc = (x->inc > 0) - (x->inc < 0);
 }
 
-/* Makes x a packed copy in memory of our own; NULL where that cannot be done. What is only written is not
- * fetched: there may be less of it than could be written. */
+/* Makes x a packed copy; the caller frees it. NULL without memory, or if the device fails. An operand that is only written is not
+ * fetched: it may have fewer elements than its span. */
 static void *make_copy(struct gpu_device *gpu, struct accel_span *x)
 {
     void *memory = calloc((size_t)accel_bytes(x) + 1, 1);
@@ -40,7 +40,7 @@ static void *make_copy(struct gpu_device *gpu, struct accel_span *x)
     return memory;
 }
 
-/* As much of it as there is: the copy's shape. */
+/* Copies back as much as the trimmed span has. */
 static bool store_copy(struct gpu_device *gpu, const struct accel_call *on_copies,
                        const struct accel_call *call, int i, const void *copy)
 {
@@ -50,7 +50,7 @@ static bool store_copy(struct gpu_device *gpu, const struct accel_call *on_copie
     return gpu_store(gpu, &x, copy);
 }
 
-/* The original on copies of those operands that are in device memory; no batch of several. */
+/* Runs one call; of a batch, one product. */
 static bool run_one_on_copies(struct gpu_device *gpu, const struct accel_call *call,
                               const struct dispatch_caller *caller)
 {

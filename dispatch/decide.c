@@ -5,28 +5,6 @@
 #include "ops/overlap.h"
 #include "ops/rules.h"
 
-struct model_rates accel_nominal_cpu(int threads)
-{
-    struct model_rates rates = {.gbps = threads < 20 ? 10.0 * threads : 200};
-    for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++)
-        rates.gflops[dtype] = threads * (accel_is_double((enum accel_dtype)dtype) ? 25.0 : 50.0);
-    return rates;
-}
-
-struct model_rates accel_gpu_of_peaks(const double peak_gflops[2], double memory_gbps)
-{
-    struct model_rates rates = {.gbps = memory_gbps};
-    for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++)
-        rates.gflops[dtype] = 0.7 * peak_gflops[accel_is_double((enum accel_dtype)dtype)];
-    return rates;
-}
-
-struct model_rates accel_nominal_gpu(void)
-{
-    const double peak_gflops[2] = {60e3, 40e3};
-    return accel_gpu_of_peaks(peak_gflops, 2000);
-}
-
 void accel_machine_init(struct accel_machine *machine, const struct model_curve *cpu_curve,
                         const struct model_curve *gpu_curve)
 {
@@ -34,13 +12,13 @@ void accel_machine_init(struct accel_machine *machine, const struct model_curve 
                                       .gpu_memory = INT64_MAX,
                                       .cpu_curve = cpu_curve,
                                       .gpu_curve = gpu_curve,
-                                      .up_gbps = ACCEL_COPY_GBPS,
-                                      .down_gbps = ACCEL_COPY_GBPS,
+                                      .up_gbps = MODEL_COPY_GBPS,
+                                      .down_gbps = MODEL_COPY_GBPS,
                                       .cpu_slowdown = 1,
                                       .gpu_slowdown = 1};
 }
 
-/* Kernels want elements at multiples of their size; the CPU does not. */
+/* Kernels need elements at multiples of their size; the CPU does not. */
 static bool is_aligned(const struct accel_span *x, int64_t batch)
 {
     const uintptr_t size = accel_dtype_size(x->dtype);
@@ -52,7 +30,7 @@ static bool is_aligned(const struct accel_span *x, int64_t batch)
     return true;
 }
 
-/* What only a call that would run on the GPU is looked at for. */
+/* The checks that only a call that would run on the GPU needs. */
 static bool suits_gpu(const struct accel_call *call)
 {
     for (int i = 0; i < ACCEL_SPANS; i++)
@@ -61,7 +39,7 @@ static bool suits_gpu(const struct accel_call *call)
     return !overlap_in_call(call);
 }
 
-/* Not: memory that our kernels do not reach, and extents beyond 2^63 bytes. */
+/* Not supported are also memory that our kernels do not reach, and extents beyond 2^63 bytes. */
 static bool is_supported(const struct accel_call *call)
 {
     if (!accel_call_is_supported(call))
@@ -70,7 +48,7 @@ static bool is_supported(const struct accel_call *call)
         const struct accel_span *x = &call->span[i];
         if (x->place == ACCEL_REMOTE || accel_extent(x, x->array ? 1 : call->batch) < 0)
             return false;
-        /* Products whose results have elements in common depend on each other. */
+        /* Products of a batch whose results overlap depend on each other. */
         if (!x->array && call->batch > 1 &&
             (x->stride < 0 || ((x->access & ACCEL_WRITE) && overlap_in_strides(x, call->batch))))
             return false;
@@ -118,7 +96,7 @@ static struct accel_decision on_gpu(struct accel_decision decision, enum accel_w
     return decision;
 }
 
-/* What keeps a valid call from the GPU, whatever it would gain; ACCEL_WHYS: nothing does. */
+/* Returns the reason that keeps a valid call from the GPU, whatever it would gain; ACCEL_WHYS: none. */
 static enum accel_why obstacle(const struct accel_call *call, const struct accel_machine *machine)
 {
     switch (machine->gpu) {
@@ -135,16 +113,16 @@ static enum accel_why obstacle(const struct accel_call *call, const struct accel
         return ACCEL_VERIFY_FAILED;
     if (machine->failed)
         return ACCEL_ERROR;
-    /* BLAS goes through in tiles, LAPACK does not. */
+    /* BLAS runs in tiles, LAPACK does not. */
     if (accel_uses_solver(call->routine) && lapack_gpu_bytes(call) > (double)machine->gpu_memory)
         return ACCEL_NO_MEMORY;
     return ACCEL_WHYS;
 }
 
-/* Estimates are not exact: what the GPU would gain less than a twentieth at is left where it is. */
+/* Estimates are not exact: a call stays on the CPU if the GPU would gain less than a twentieth. */
 #define GAIN 0.95
 
-/* By the estimates alone. */
+/* Decides by the estimates. */
 static struct accel_decision weigh(struct accel_decision decision, const struct accel_call *call,
                                    const struct accel_machine *machine, bool required)
 {
@@ -152,7 +130,7 @@ static struct accel_decision weigh(struct accel_decision decision, const struct 
         return on_cpu(decision, ACCEL_SMALL);
     if (must_move(call) || decision.est_own_ms >= GAIN * decision.est_cpu_ms)
         return on_cpu(decision, ACCEL_SLOWER);
-    /* Anything goes through in tiles, but tiles this small would not pay. */
+    /* Any call runs in tiles, but tiles this small do not pay. */
     if (machine->gpu_memory < 16 << 20)
         return on_cpu(decision, ACCEL_NO_MEMORY);
     bool busy = decision.est_gpu_ms >= decision.est_cpu_ms;

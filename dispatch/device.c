@@ -23,7 +23,7 @@ static const struct accel_ranks *ranks;
 /* Held while CUDA starts, which is for one device after the other. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(lock);
-static atomic_bool slow; /* somebody has waited in vain */
+static atomic_bool slow; /* a thread has waited for `lock` in vain: others do not wait */
 
 void device_prepare(const struct accel_settings *with, const struct accel_ranks *with_ranks)
 {
@@ -105,8 +105,8 @@ static bool lock_start(enum device_patience patience)
     return locked;
 }
 
-/* The first product of a type loads cuBLAS's kernels, which takes longer than most calls. Nobody shall wait for that, or
- * be judged by it. Other routines come when they are called (warm.h). */
+/* The first product of a type loads cuBLAS's kernels, which takes longer than most calls: it is run here, so that no call waits
+ * for it or is judged by it. Other routines are warmed up when they are called (warm.h). */
 static void warm_products(struct dispatch_device *device)
 {
     for (uint32_t i = 0; i < accel_routine_count; i++)
@@ -115,8 +115,8 @@ static void warm_products(struct dispatch_device *device)
             warm_up(device, &accel_routines[i]);
 }
 
-/* A mark that the kernel wipes where memory is copied: it is there in the process that made it, and in the child of a
- * vfork(2), which has the same memory. Made once, before CUDA starts. */
+/* 1 in the process that made it, and in the child of a vfork(2), which runs in the same memory; the kernel wipes it in the child
+ * of a fork(2). Made once, before CUDA starts. */
 static _Atomic(atomic_int *) mark;
 
 static void make_mark(void)
@@ -133,7 +133,7 @@ static void make_mark(void)
     atomic_store(&mark, (atomic_int *)page);
 }
 
-/* UNTRIED to STARTING, once. */
+/* Changes the state from UNTRIED to STARTING. False: another thread has. */
 static bool begin(struct dispatch_device *device)
 {
     int untried = DEVICE_UNTRIED;
@@ -145,7 +145,6 @@ static bool begin(struct dispatch_device *device)
     return atomic_compare_exchange_strong(&device->state, &untried, DEVICE_STARTING);
 }
 
-/* It is "gpu12", and with the CPU "gpu12+cpu". */
 static void describe(struct dispatch_device *device, const struct gpu_info *info)
 {
     struct accel_text text;
@@ -184,15 +183,15 @@ static void start_cuda(struct dispatch_device *device, bool background)
     }
 }
 
-/* CUDA's threads must not take the program's signals: they inherit this thread's mask, which blocks all meanwhile. Another
- * thread that starts it already may need the dynamic linker's lock, which this one holds where a constructor calls BLAS: it
- * is waited for without end only where there is no other way. */
+/* CUDA's threads inherit this thread's signal mask; it blocks all signals meanwhile, so that they do not take the program's. A
+ * thread that starts CUDA already may need the dynamic linker's lock. This thread holds that lock if a constructor calls BLAS:
+ * so it does not wait without end unless it must. */
 void device_start_now(struct dispatch_device *device, enum device_patience patience)
 {
     sigset_t all, before;
     if (!lock_start(patience))
         return;
-    /* Where it is starting, and the lock is here, the thread that was made for it has not come to it yet. */
+    /* STARTING: the thread that is to start it does not hold the lock yet. */
     if (begin(device) || device_state(device) == DEVICE_STARTING) {
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -223,7 +222,7 @@ void device_note_gain(struct dispatch_device *device, double gain_ms)
         atomic_exchange(&device->threaded, true) || !begin(device))
         return;
     int saved = errno, starting = DEVICE_STARTING;
-    /* A process that may have no more threads: the calls that ask for the GPU by force still start it. */
+    /* The process may have no more threads. Calls that must have the GPU still start it. */
     if (!quiet_thread(run_thread, device)) {
         atomic_compare_exchange_strong(&device->state, &starting, DEVICE_UNTRIED);
         atomic_store(&device->threadless, true);

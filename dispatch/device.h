@@ -1,8 +1,7 @@
 /*
  * A device as the dispatcher knows it, and its life: not tried, starting, ready, absent, failed. CUDA takes a second or so to
- * start, which no program shall wait for: it is started on a thread of its own, once the calls seen so far would have gained
- * by it. A process may have several devices: one that is given up is nothing to the others. All functions are thread-safe
- * unless said otherwise.
+ * start. So that no program waits for that, it starts on a thread of its own, once the calls seen so far would have gained
+ * enough. A process may have several devices, which fail independently. All functions are thread-safe unless said otherwise.
  */
 #ifndef ACCEL_DISPATCH_DEVICE_H
 #define ACCEL_DISPATCH_DEVICE_H
@@ -28,25 +27,25 @@ enum device_state {
     DEVICE_ESTIMATED /* accel estimate: calls are decided as if it were there, and run on the CPU */
 };
 
-/* It may be there one day. */
+/* It may become ready. */
 static inline bool device_state_is_open(enum device_state state)
 {
     return state == DEVICE_UNTRIED || state == DEVICE_STARTING;
 }
 
-/* It is there, or was until it failed: CUDA answers questions about memory. */
+/* It is ready, or was until it failed: CUDA knows where memory is. */
 static inline bool device_state_has_memory(enum device_state state)
 {
     return state == DEVICE_READY || state == DEVICE_FAILED;
 }
 
-/* Calls are weighed against it. */
+/* Its memory and sharers are known. */
 static inline bool device_state_is_known(enum device_state state)
 {
     return state == DEVICE_READY || state == DEVICE_ESTIMATED;
 }
 
-/* CUDA computes here, or starts: a forked child must know. */
+/* CUDA runs here, or starts: a forked child cannot use it. */
 static inline bool device_state_is_in_use(enum device_state state)
 {
     return state == DEVICE_STARTING || state == DEVICE_READY;
@@ -68,66 +67,66 @@ struct dispatch_device {
     struct warm warm;
     struct left_alone left_alone;
     struct regret regret;
-    /* Constant once its state is known: */
-    char name[16], cpu_name[24]; /* "gpu0", "gpu0+cpu": what the log says of it */
+    /* Constant once device_state_is_known(): */
+    char name[16], cpu_name[24]; /* in the log: "gpu0", "gpu0+cpu" */
     int64_t memory_bytes;        /* that this process may use */
     int sharers;                 /* processes of this program that use it, at least 1 */
     /* Its start: */
-    _Atomic int64_t gain_us;          /* of the calls seen so far */
-    atomic_bool threaded;             /* the thread has been made, or there can be none */
-    atomic_bool threadless;           /* there can be none */
+    _Atomic int64_t gain_us;          /* that the calls so far have missed */
+    atomic_bool threaded;             /* the thread has been made, or could not be made */
+    atomic_bool threadless;           /* it could not be made */
     _Atomic pid_t starter;            /* the process that starts it */
-    char why_none[GPU_FAILURE_BYTES]; /* constant once it is absent */
+    char why_none[GPU_FAILURE_BYTES]; /* why it is absent; constant then */
 };
 
-/* Once, for all devices. Both stay. */
+/* Call it once, for all devices. The arguments stay. */
 void device_prepare(const struct accel_settings *settings, const struct accel_ranks *ranks);
 
 enum device_state device_state(const struct dispatch_device *device);
 
-/* accel estimate: from here on, calls are decided as if settings->estimate were there. Where no such GPU is known, says so and
- * returns false. Before the first call. */
+/* accel estimate: from here on, calls are decided as if the GPU of settings->estimate were there. If none of that name is known,
+ * says so and returns false. Call it before the first call of BLAS. */
 bool device_pretend(struct dispatch_device *device);
 
-/* NULL: it has not been started. */
+/* Returns NULL if it has not been started. */
 struct gpu_device *device_gpu(const struct dispatch_device *device);
 
-/* Why it could not be started, or why it was given up; before that, why a routine was: one line of memory that stays. */
+/* Returns why it could not be started, or why it or a routine on it was given up: one line, which stays. */
 const char *device_failure(const struct dispatch_device *device);
 /* Whether it could not be started, or has failed. */
 bool device_has_failure(const struct dispatch_device *device);
 
-/* A call has been seen that would gain so much (milliseconds). Starts CUDA on its own thread when calls together would gain
- * DEVICE_GAIN_MS: less than that is no program that CUDA could serve. */
+/* Notes that a call would have gained gain_ms. Starts CUDA on its own thread once the calls together would have gained
+ * DEVICE_GAIN_MS: a program with less is not worth a start. */
 #define DEVICE_GAIN_MS 50.0
 void device_note_gain(struct dispatch_device *device, double gain_ms);
 
-/* Whether the thread that starts CUDA could not be made, and will not be. */
+/* Whether the thread that starts CUDA could not be made; it is not tried again. */
 bool device_has_no_thread(const struct dispatch_device *device);
 
 /* Starts CUDA on the calling thread, or waits for the thread that does. */
 enum device_patience {
-    DEVICE_SOME_SECONDS, /* it may be waiting for the dynamic linker's lock, which this one may hold */
-    DEVICE_WITHOUT_END /* there is no other way */
+    DEVICE_SOME_SECONDS, /* that thread may wait for the dynamic linker's lock, which this one may hold */
+    DEVICE_WITHOUT_END /* the CPU cannot run the call */
 };
 void device_start_now(struct dispatch_device *device, enum device_patience patience);
 
-/* It will not be tried: there is none on this machine for certain, or it is not to be used. */
+/* Makes it absent, untried: this machine has none for certain. */
 void device_rule_out(struct dispatch_device *device);
 
-/* It has failed: from here on it is left alone. */
+/* Makes it failed, after a failure: no call uses it any more. */
 void device_give_up(struct dispatch_device *device);
 
-/* After a call on it: where another thread has given it up meanwhile, what this call has left idle is freed. */
+/* Call it after a call on the device: if that has failed meanwhile, frees the memory that the call has left idle. */
 void device_tidy(struct dispatch_device *device);
 
-/* Whether it was started, or is starting, in the process that this one was forked from. */
+/* Whether it was started in the process that this one was forked from, and the handlers of fork(2) have not run. */
 bool device_is_inherited(const struct dispatch_device *device);
 
-/* Whether this is the child of a vfork(2) of that process, with whose memory it runs. */
+/* Whether this is the child of a vfork(2) of that process, and runs in its memory. */
 bool device_is_borrowed(const struct dispatch_device *device);
 
-/* In the child of a fork, which stays on the CPU if the device was in use, or starting, in the parent. */
+/* Call it in the child of a fork, which stays on the CPU if the parent has used the device, or was starting it. */
 void device_fork_child(struct dispatch_device *device);
 
 #endif

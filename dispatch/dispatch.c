@@ -21,9 +21,9 @@
 
 static struct accel_settings settings;
 static struct accel_ranks ranks;
-static atomic_bool ready; /* the settings have been read */
+static atomic_bool ready; /* dispatch_start() is complete */
 
-/* The one device that this process uses; the way of a call gets it from here. */
+/* The one device that this process uses. */
 static struct dispatch_device device;
 
 static void leave_device(void)
@@ -77,7 +77,7 @@ void dispatch_start(void)
     atomic_store_explicit(&ready, true, memory_order_release);
 }
 
-/* Off as well while they are being read: that is at start-up, when the program has one thread. */
+/* False while dispatch_start() runs: that is at start-up, when the program has one thread. */
 bool dispatch_is_on(void)
 {
     if (!atomic_load_explicit(&ready, memory_order_acquire))
@@ -112,23 +112,23 @@ struct dispatch_attention dispatch_attention(void)
 
 /* ---- A call, or a part of one ---- */
 
-/* ACCEL_REQUIRE=gpu: whether a call that the GPU has not done may not be done by the CPU either. */
+/* Whether ACCEL_REQUIRE=gpu forbids that the CPU runs a call that the GPU has not done. */
 static bool is_forbidden(const struct situation *situation, const struct accel_record *record)
 {
-    /* A matrix that the GPU has tried, and that only the program's LAPACK can speak about, is no fallback. */
+    /* A matrix that the GPU has tried, and that only the program's LAPACK can report on, is no fallback. */
     const bool refused = record->why == ACCEL_UNSUPPORTED && record->up_bytes > 0;
-    /* Nor is a call after exit() has begun, which CUDA is kept out of. */
+    /* Nor is a call after exit() has begun: CUDA is not called any more. */
     return !gpu_is_gone() &&
            (situation->fallback || (settings.require_gpu && record->decision.gpu && !refused));
 }
 
-/* On the CPU. False: the caller is to call the original, when nothing of ours is on the stack any more. */
+/* Runs it on the CPU. False: the caller is to call the original, when our frames have left the stack. */
 static bool run_on_cpu(const struct accel_call *call, const struct situation *situation,
                        const struct dispatch_caller *caller, struct accel_record *record)
 {
     const bool readable = copies_host_can_read(call), part = accel_is_part(call);
     record->ms = -1;
-    /* It may leave by longjmp or by an exception, from its error handler. */
+    /* The original may leave by longjmp or by an exception, from its error handler. */
     if (record->decision.why == ACCEL_BAD_ARGUMENT || situation->together ||
         (readable && record->why == ACCEL_UNSUPPORTED && !part)) {
         report_decision(record);
@@ -144,12 +144,12 @@ static bool run_on_cpu(const struct accel_call *call, const struct situation *si
     return true;
 }
 
-/* together: the original is to have this part with all others at once, by the one who asks. */
+/* together: the caller passes all parts of the call to the original at once. */
 static bool see_through(struct accel_call *call, const struct dispatch_caller *caller,
                         bool together)
 {
     struct situation situation = {.device = &device, .together = together};
-    if (called_is_on()) { /* what is wrong with the settings, the tool says */
+    if (called_is_on()) { /* the tool has said what is wrong with the settings */
         called_note(caller->library(caller->context), caller->symbol);
         return false;
     }
@@ -159,7 +159,7 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
         (dispatch_attention().level == DISPATCH_SEE_NOTHING || survey_is_trifle(call, caller)))
         return false;
     survey(call, caller, &situation);
-    if (situation.decision.gpu && together) { /* become ready since the caller asked */
+    if (situation.decision.gpu && together) { /* the GPU became ready after would_run() */
         situation.decision.gpu = false;
         situation.decision.why = ACCEL_WARMING;
     }
@@ -183,6 +183,7 @@ static bool next_part(struct accel_call *part, const struct dispatch_caller *cal
     return accel_op_of(part->routine)->next(part, caller->passed);
 }
 
+/* Whether a part is for the GPU, or for copies. */
 static bool would_run(struct accel_call *call, const struct dispatch_caller *caller)
 {
     struct situation situation = {.device = &device};
@@ -193,7 +194,7 @@ static bool would_run(struct accel_call *call, const struct dispatch_caller *cal
     return !copies_host_can_read(call) || situation.decision.gpu;
 }
 
-/* Where all parts stay with the original, or one is wrong, it has the whole call. */
+/* If no part is for the GPU, or an argument is wrong, the original runs the whole call. */
 static bool call_parts(const struct accel_call *first, const struct dispatch_caller *caller)
 {
     struct accel_call part = *first;

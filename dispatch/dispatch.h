@@ -1,9 +1,9 @@
 /*
  * The dispatcher: takes canonical calls, decides, runs them on the GPU or has the caller's original
- * run them, and logs. Knows neither ELF nor CUDA. All functions are thread-safe unless said
+ * run them, and reports. Knows neither ELF nor CUDA. All functions are thread-safe unless said
  * otherwise.
  *
- * Of dispatch/, the way of a call: it includes report/, ops/, cpu_ref/, base/ and the headers of gpu/. dispatch/cost/ is the cost model.
+ * dispatch/ is the way of a call. It includes report/, ops/, cpu_ref/, base/ and the headers of gpu/. dispatch/cost/ is the cost model.
  */
 #ifndef ACCEL_DISPATCH_H
 #define ACCEL_DISPATCH_H
@@ -12,7 +12,7 @@
 #include "ops/passing.h"
 
 enum dispatch_level {
-    DISPATCH_SEE_NOTHING, /* nothing to decide and nothing to log: calls need not come here */
+    DISPATCH_SEE_NOTHING, /* nothing to decide and nothing to report: calls bypass the dispatcher */
     DISPATCH_SEE_LARGE,   /* only calls with a size at or above the gate */
     DISPATCH_SEE_ALL
 };
@@ -22,29 +22,30 @@ struct dispatch_attention {
     uint64_t gate; /* elements; for DISPATCH_SEE_LARGE */
 };
 
-/* A CPU library, as its callers' originals lie in it. Constant, but for what threads() answers; thread-safe. */
+/* A CPU library: the one that has the originals of its callers. Constant, except for threads(); thread-safe. */
 struct dispatch_library {
-    const char *name; /* what a calibration knows it by: its file's name and size */
-    const char *path; /* the dynamic linker's; empty: the program itself, NULL: not known */
-    /* How many threads it computes with, as it is set now; at least 1. */
+    const char *name; /* in a calibration: its file's name and size */
+    const char *path; /* from the dynamic linker; empty: the program itself, NULL: not known */
+    /* Returns the number of threads that it is set to now; at least 1. */
     int (*threads)(const struct dispatch_library *library);
-    /* Runs a call of BLAS. False where it has no such routine. */
+    /* Runs a call of BLAS. False if it has no such routine. */
     bool (*run)(const struct dispatch_library *library, const struct accel_call *call);
 };
 
-/* How the dispatcher reaches back to whoever called. */
+/* The caller of a routine, and the functions by which the dispatcher reaches back to it. */
 struct dispatch_caller {
     const char *symbol; /* the name that was called; constant */
     uintptr_t site;     /* where from: the return address */
     /* The library that has the original; never NULL. */
     const struct dispatch_library *(*library)(void *context);
-    unsigned long long (*loads)(
-        void); /* a number that changes when the program has loaded something */
-    /* Whether a loaded object's path is such a one. */
+    /* Returns a number that changes when the program has loaded something. */
+    unsigned long long (*loads)(void);
+    /* Whether is() is true of any loaded object. */
     bool (*loaded)(bool (*is)(const char *path));
-    /* The original, with the arguments of a part of the caller's call, NULL: with the caller's own. */
+    /* Runs the original with the arguments of a part of the caller's call; NULL: with the caller's own. */
     void (*forward)(void *context, const struct accel_call *part);
-    void (*original)(void *context, const struct accel_call *call); /* the original, with these */
+    /* Runs the original with the arguments of this call. */
+    void (*original)(void *context, const struct accel_call *call);
     /* Tells the program that the GPU has done the call. */
     void (*succeed)(void *context, const struct accel_call *call);
     const struct accel_passed *passed;
@@ -55,31 +56,31 @@ struct dispatch_caller {
  * AT_SECURE process it reads nothing and turns everything off. */
 void dispatch_start(void);
 
-/* Prints the summary and writes what is kept, if asked for; from a destructor. Calls no CUDA: the driver may be gone. */
+/* Prints the summary and writes the calibration, if they are asked for. Called from a destructor; calls no CUDA, whose driver may be gone. */
 void dispatch_end(void);
 
-/* false: ACCEL=0. */
+/* Whether libaccel is on: ACCEL=0, ACCEL_EXCLUDE and AT_SECURE turn it off. */
 bool dispatch_is_on(void);
 
-/* Whether this is the child of a vfork(2) of a process that uses the GPU: it must leave that process's memory as it is. */
+/* Whether this is the child of a vfork(2) of a process that uses the GPU: it must not change that process's memory. */
 bool dispatch_is_borrowed(void);
 
-/* ACCEL_ORIGINAL as it was set, NULL if it was not. */
+/* Returns the value of ACCEL_ORIGINAL, NULL if it is not set. */
 const char *dispatch_original_libraries(void);
 
-/* Which calls are worth bringing here, as of now. Cheap. */
+/* Returns which calls are worth bringing here now. Cheap. */
 struct dispatch_attention dispatch_attention(void);
 
-/* Whether nobody wants to see a call in parts, which the entries' gate cannot tell. Cheap. */
+/* Whether a call in parts may bypass the dispatcher, which the entries' gate cannot tell. Cheap. */
 bool dispatch_passes_over(const struct accel_routine *routine, const struct accel_passed *passed);
 
-/* Decides a call, or each of its parts, and sees it through. Returns true when it has been done, false when the original
- * is still to be called. Ends the process with a message where a result can no longer be made right
- * (the device was lost after it had overwritten the caller's matrix). */
+/* Decides a call, or each of its parts, and runs it. Returns true if it has been done, false if the original is still to be
+ * called. Ends the process with a message if a result can no longer be made right (the device was lost after it had
+ * overwritten the caller's matrix). */
 bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller);
 
-/* Logs that a name has been called which is not BLAS here, or whose integers cannot be told; of another library, which is not a
- * version that is known, or whose arguments are not. */
+/* Reports a call of an exported name that is not BLAS in this program, or whose integers have an unknown width; in another
+ * library, of an unknown version, or with unknown arguments. */
 void dispatch_not_known(const char *symbol);
 
 #endif

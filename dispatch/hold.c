@@ -7,7 +7,7 @@
 #include "base/linker.h"
 #include "base/say.h"
 
-/* CPython's module behind the package multiprocessing. */
+/* Whether a path is that of CPython's module for the package multiprocessing. */
 static bool is_multiprocessing(const char *path)
 {
     const char *name = strrchr(path, '/');
@@ -15,7 +15,7 @@ static bool is_multiprocessing(const char *path)
     return strncmp(name ? name + 1 : path, module, sizeof module - 1) == 0;
 }
 
-/* A walk over the loaded objects: there is one each time something was loaded. */
+/* Walks over the loaded objects again only if `loads` has changed. */
 static bool may_fork_for_cuda(const struct dispatch_caller *caller, unsigned long long loads)
 {
     static _Atomic unsigned long long seen = ~0ull;

@@ -1,5 +1,5 @@
 /*
- * What is left alone after a failure: the device, all of LAPACK, or a routine. Thread-safe.
+ * Leaves the device, all of LAPACK, or a routine alone after a failure. Thread-safe.
  */
 #ifndef ACCEL_LEFT_ALONE_H
 #define ACCEL_LEFT_ALONE_H
@@ -24,8 +24,8 @@ bool left_alone_add(struct left_alone *left, const struct accel_routine *routine
 bool left_alone_has(const struct left_alone *left, const struct accel_routine *routine,
                     enum left_reason reason);
 
-/* A call of the routine has failed on the device (GPU_ERROR, GPU_FINISHED_ELSE): what is to blame is left alone from here on, and
- * that is said once. */
+/* Call it after a call of the routine has failed on the device (GPU_ERROR, GPU_FINISHED_ELSE). Leaves host->blame alone from here
+ * on, and says so once. */
 struct dispatch_device;
 void left_alone_after(struct dispatch_device *device, const struct accel_routine *routine,
                       const struct gpu_host *host);

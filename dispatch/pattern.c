@@ -1,10 +1,9 @@
 #include "pattern.h"
 
-#include "ops/op.h"
-
 #include <string.h>
 
 #include "base/text.h"
+#include "ops/op.h"
 
 struct piece {
     const char *at, *end;
@@ -21,7 +20,7 @@ static bool is_word(struct piece piece, const char *word)
     return (size_t)(piece.end - piece.at) == length && memcmp(piece.at, word, length) == 0;
 }
 
-/* The next item that is not empty. `rest` starts as the list. */
+/* Finds the next item that is not empty. `rest` starts as the list. */
 static bool next_item(const char **rest, struct piece *item)
 {
     while (*rest && **rest) {
@@ -38,8 +37,8 @@ static bool next_item(const char **rest, struct piece *item)
     return false;
 }
 
-/* Whether the set that starts at `*at` has the character; moves `*at` behind the set. A bracket that is not
- * closed stands for itself. */
+/* Whether the set that starts at `*at` has the character; moves `*at` behind the set. An unclosed bracket
+ * stands for itself. */
 static bool matches_set(const char **at, const char *end, char c)
 {
     const char *p = *at + 1;
@@ -69,7 +68,7 @@ static bool matches_one(const char **at, const char *end, char c)
     return want == '?' || want == c;
 }
 
-/* As many steps as the product of the lengths at most: only the last star is tried again. */
+/* Takes at most as many steps as the product of the lengths: only the last star is tried again. */
 static bool glob(struct piece pattern, struct piece name)
 {
     const char *p = pattern.at, *s = name.at, *star = NULL, *from = NULL;
@@ -95,7 +94,7 @@ static bool glob(struct piece pattern, struct piece name)
 
 enum group { NO_GROUP, BLAS, BLAS2, BLAS3, LAPACK, UNKNOWN };
 
-/* In lower case; no name where it is longer than any routine's. */
+/* An item, in lower case; the name is empty if it is longer than any routine's. */
 struct routine_item {
     enum group group;
     char name[64];

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "complaints.h"
 #include "base/forks.h"
 #include "base/say.h"
 #include "dispatch/cost/cost.h"
@@ -43,11 +44,11 @@ void refuse_settings(const struct accel_settings *settings)
     FORKS_LOCK(ends);
     if (settings->broken_promise) {
         pthread_mutex_lock(&ends); /* other threads end only after the message */
-        settings_complain();
+        complaints_say();
         _exit(1);
     }
     if (atomic_load_explicit(&done, memory_order_relaxed) || atomic_exchange(&done, true))
         return;
-    settings_complain();
+    complaints_say();
     cost_complain();
 }

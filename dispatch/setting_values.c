@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 
-/* Copies of the strings. */
+/* The copies of setting_keep(). */
 static char arena[16384];
 static size_t arena_used;
 
@@ -44,7 +44,7 @@ static bool begins_with(const char *value, const char *word, size_t n)
     return true;
 }
 
-/* The value's place among the words, or -1. */
+/* Returns the value's place among the words, or -1. */
 static int choice(const char *words, const char *value)
 {
     size_t length = strlen(value);
@@ -88,7 +88,7 @@ const char *setting_fault(const char *fault, int error, char *to, size_t size)
     return to;
 }
 
-/* Remembers that what a setting names cannot be used. */
+/* Remembers that the file or folder that a setting names cannot be used. */
 static void miss(const struct reading *reading, const struct setting *setting, const char *path,
                  int error)
 {
@@ -135,28 +135,23 @@ enum outcome setting_read_require(struct reading *reading, const struct setting 
     return place < 0 ? NOT_UNDERSTOOD : UNDERSTOOD;
 }
 
+/* Sets the field to a copy of setting_keep(). */
+static enum outcome keep_string(struct reading *reading, const struct setting *setting,
+                                const char *copy)
+{
+    if (copy)
+        *(const char **)field_of(reading, setting) = copy;
+    return copy ? UNDERSTOOD : NO_ROOM;
+}
+
 enum outcome setting_read_string(struct reading *reading, const struct setting *setting,
                                  const char *value)
 {
-    const char *copy = setting_keep(value);
-    if (!copy)
-        return NO_ROOM;
-    *(const char **)field_of(reading, setting) = copy;
-    return UNDERSTOOD;
+    return keep_string(reading, setting, setting_keep(value));
 }
 
-enum outcome setting_read_routines(struct reading *reading, const struct setting *setting,
-                                   const char *value)
-{
-    const char *copy = setting_keep(value);
-    if (!copy)
-        return NO_ROOM;
-    ((struct accel_pattern *)field_of(reading, setting))->text = copy;
-    return UNDERSTOOD;
-}
-
-/* A path that stays the same when the program changes its folder. Of a pattern, a percent sign in the folder's own
- * name is doubled. NULL: no room. */
+/* Returns a copy of the path that is right also when the program changes its folder. In a pattern, percent signs of the folder's own
+ * name are doubled. NULL: no room. */
 static const char *from_here(const char *path, bool pattern)
 {
     char here[PATH_MAX], full[2 * PATH_MAX];
@@ -175,29 +170,19 @@ static const char *from_here(const char *path, bool pattern)
     return setting_keep(full);
 }
 
-static enum outcome read_path_as(struct reading *reading, const struct setting *setting,
-                                 const char *value, bool pattern)
-{
-    const char *path = from_here(value, pattern);
-    if (!path)
-        return NO_ROOM;
-    *(const char **)field_of(reading, setting) = path;
-    return UNDERSTOOD;
-}
-
 enum outcome setting_read_path(struct reading *reading, const struct setting *setting,
                                const char *value)
 {
-    return read_path_as(reading, setting, value, false);
+    return keep_string(reading, setting, from_here(value, false));
 }
 
 enum outcome setting_read_path_pattern(struct reading *reading, const struct setting *setting,
                                        const char *value)
 {
-    return read_path_as(reading, setting, value, true);
+    return keep_string(reading, setting, from_here(value, true));
 }
 
-/* A folder that is not there is missed at once: nothing else tells that it was meant. */
+/* Complains at once of a folder that is not there: nothing else would. */
 enum outcome setting_read_folder(struct reading *reading, const struct setting *setting,
                                  const char *value)
 {
@@ -210,7 +195,7 @@ enum outcome setting_read_folder(struct reading *reading, const struct setting *
     return outcome;
 }
 
-/* Paths separated by colons. A name without a slash is the dynamic linker's to find, when it is needed. */
+/* Reads paths separated by colons. The dynamic linker finds a name without a slash, when that is needed. */
 enum outcome setting_read_originals(struct reading *reading, const struct setting *setting,
                                     const char *value)
 {
@@ -228,7 +213,7 @@ enum outcome setting_read_originals(struct reading *reading, const struct settin
     return setting_read_string(reading, setting, value);
 }
 
-/* It is read at once. */
+/* Keeps no copy: the file is read at once. */
 enum outcome setting_read_config(struct reading *reading, const struct setting *setting,
                                  const char *value)
 {
@@ -245,7 +230,7 @@ enum outcome setting_read_model(struct reading *reading, const struct setting *s
     return outcome;
 }
 
-/* What a unit's letter stands for, with or without "B" or "iB": K, M, G, T are powers of 1024. 0: it is none. */
+/* Returns the factor of a unit: K, M, G, T, with or without "B" or "iB", are powers of 1024. 0: it is no unit. */
 static double unit_of(const char *unit)
 {
     static const char letters[] = "kmgt";
@@ -258,7 +243,7 @@ static double unit_of(const char *unit)
     return letter ? factor : !*unit;
 }
 
-/* "80%", or a size. A small number of bytes is meant as something else. */
+/* Reads "80%", or a size. A small number without a unit is refused: it hardly means bytes. */
 enum outcome setting_read_memory(struct reading *reading, const struct setting *setting,
                                  const char *value)
 {
@@ -266,7 +251,7 @@ enum outcome setting_read_memory(struct reading *reading, const struct setting *
     char *end;
     (void)setting;
     double number = strtod(value, &end);
-    /* strtod knows more than we mean: signs, spaces, hexadecimal, inf, nan. */
+    /* strtod() also takes signs, spaces, hexadecimal, inf, nan. */
     if (end == value || strspn(value, "0123456789.") != (size_t)(end - value))
         return NOT_UNDERSTOOD;
     end += strspn(end, " ");
@@ -313,7 +298,7 @@ enum outcome setting_read_devices(struct reading *reading, const struct setting 
     return UNDERSTOOD;
 }
 
-/* "off", "all", "sample:N": each, or every N-th one. */
+/* Reads "off", "all", or "sample:N". */
 enum outcome setting_read_verify(struct reading *reading, const struct setting *setting,
                                  const char *value)
 {
@@ -334,7 +319,7 @@ enum outcome setting_read_verify(struct reading *reading, const struct setting *
     return UNDERSTOOD;
 }
 
-/* Programs that compute nothing themselves, and start those that do. */
+/* Programs that compute nothing, and start those that do. */
 static const char excluded_programs[] =
     "sh,bash,rbash,dash,ash,zsh,zsh-*,ksh,ksh93,mksh,pdksh,yash,csh,tcsh,fish,busybox,"
     "login,su,sudo,doas,runuser,ssh,sshd,sshd-*,tmux,screen,script,"

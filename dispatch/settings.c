@@ -24,7 +24,7 @@ static void complain_of_name(struct complaint_place place, const char *name, con
                                        setting_nearest(name), outcome, false});
 }
 
-/* Takes a value from the highest place that has one. An empty one is the default. */
+/* Reads a value, unless a place of higher rank has had one. An empty value stands for the default. */
 static void take(struct reading *reading, int i, const char *value, struct complaint_place place)
 {
     const struct setting *setting = &setting_table[i];
@@ -63,7 +63,7 @@ static void read_environment(struct reading *reading)
         size_t length = strcspn(*variable, "=");
         if (strncmp(*variable, prefix, sizeof prefix - 1) != 0)
             continue;
-        if (length >= sizeof name) /* of which no setting's name has as much */
+        if (length >= sizeof name) /* longer than any setting's name */
             length = sizeof name - 1;
         memcpy(name, *variable, length);
         name[length] = 0;
@@ -76,22 +76,21 @@ static void read_environment(struct reading *reading)
 
 enum expected { NAMED_BY_USER, USERS_OWN, SYSTEMS };
 
-/* A file that is not there is missed only where the user has named it. The folder of another user may be
- * closed: HOME stays what it was in programs that change the user. */
+/* Only a file that the user has named is missed. The user's own may be closed: HOME stays another user's in programs that change the
+ * user. */
 static bool may_lack(enum expected expected, int error)
 {
     return expected != NAMED_BY_USER &&
            (error == ENOENT || error == ENOTDIR || (error == EACCES && expected == USERS_OWN));
 }
 
-/* Whether a setting that promises something may still come from a config file: none that goes before has named it. */
+/* Whether a config file may still set this promise: no place of higher rank has named it. */
 static bool may_promise(int i)
 {
     return setting_table[i].promise && !found[i];
 }
 
-/* A promise that a file without effect may hold: the first that it names, or, of one that could not be read, the first there is. NULL for
- * none. */
+/* Returns a promise that a refused file may hold: the first that it names, or the first of all if it could not be read. NULL: none. */
 static const char *promise_lost(void)
 {
     struct config_line line;
@@ -106,8 +105,8 @@ static const char *promise_lost(void)
     return NULL;
 }
 
-/* A file has no effect. Where the user has named it, a promise of his may be lost with it, and the program must not go on. No other file
- * ends a program: who may write a system's or another user's file shall not be able to end what other users run. */
+/* Ignores a file, and remembers why. If the user has named it (ACCEL_CONFIG), it may hold a promise, and the program must not go on
+ * without that. No other file ends a program, or whoever can write such a file could end the programs of other users. */
 static void refuse_file(struct reading *reading, const char *path, enum expected expected,
                         const char *fault, int error)
 {
@@ -166,7 +165,7 @@ static void read_file(struct reading *reading, const char *path, enum expected e
             take(reading, i, values[i], (struct complaint_place){place.file, numbers[i]});
 }
 
-/* A path within a folder that a variable names, or within `folder` of HOME. False: there is none. */
+/* Makes the path of `name` in the folder that `variable` names, or else in $HOME/`folder`. False: neither variable is usable. */
 static bool user_path(const char *variable, const char *folder, const char *name, char *path,
                       size_t size)
 {
@@ -233,7 +232,7 @@ void settings_read_from(struct accel_settings *settings, const struct settings_s
     errno = saved;
 }
 
-/* The name of the file that this process runs; empty where the system does not say. */
+/* Returns the name of the file that this process runs; empty if the system does not say. */
 static const char *program_name(char path[PATH_MAX])
 {
     static const char deleted[] = " (deleted)";
@@ -269,14 +268,4 @@ void settings_check_routines(const struct accel_settings *settings,
             complaints_add(&(struct complaint){places[setting_named(checked[i].name)],
                                                checked[i].name, item, ": ", fault, "", false});
     }
-}
-
-bool settings_wait_to_complain(void)
-{
-    return complaints_wait();
-}
-
-void settings_complain(void)
-{
-    complaints_say();
 }

@@ -14,7 +14,7 @@ enum accel_policy { ACCEL_POLICY_AUTO, ACCEL_POLICY_GPU, ACCEL_POLICY_CPU };
 enum accel_start { ACCEL_START_BACKGROUND, ACCEL_START_WAIT, ACCEL_START_PROGRAM };
 enum accel_verify_action { ACCEL_VERIFY_WARN, ACCEL_VERIFY_CPU, ACCEL_VERIFY_ABORT };
 
-/* Which devices may be used, by CUDA's numbers. */
+/* The devices that may be used, by CUDA's numbers. */
 enum accel_devices_kind { ACCEL_DEVICES_AUTO, ACCEL_DEVICES_NONE, ACCEL_DEVICES_LIST };
 #define ACCEL_DEVICES_MAX 64
 struct accel_devices {
@@ -29,22 +29,21 @@ struct accel_settings {
     const char *log_file; /* a pattern, NULL: stderr */
     bool summary;
     enum accel_policy policy;
-    struct accel_pattern gpu_routines, cpu_routines; /* always there; never there */
+    struct accel_pattern gpu_routines, cpu_routines; /* always, never on the GPU */
     bool require_gpu;
     enum accel_start start;
     bool start_given; /* by the user */
     bool learn;
     struct accel_devices devices;
-    double memory_share; /* of the device memory that may be used; used where memory_bytes is 0 */
+    double memory_share; /* of the device memory; counts if memory_bytes is 0 */
     int64_t memory_bytes;
-    uint64_t verify_every; /* every so manieth result of the GPU is checked; 0: none */
+    uint64_t verify_every; /* of so many results of the GPU, one is checked; 0: none */
     enum accel_verify_action verify_action;
-    const char *model;    /* the calibration's path; NULL: there is no place for one */
+    const char *model;    /* the calibration's path; NULL: no folder for it is known */
     bool model_given;     /* by the user */
     const char *cuda_dir; /* NULL: none */
     const char *original; /* NULL: none */
-    /* A value that promises something (that all runs on the GPU, that results are checked) cannot be read: the program
-     * must not call BLAS. */
+    /* The value of a promise (ACCEL_REQUIRE, ACCEL_VERIFY, ACCEL_VERIFY_ACTION) cannot be read: the program must not call BLAS. */
     bool broken_promise;
     /* For the tool's own use: */
     const char *estimate;     /* a GPU's name, NULL: none */
@@ -52,32 +51,24 @@ struct accel_settings {
     const char *called;       /* a file's path, NULL: none */
 };
 
-/* What beside the environment decides. */
+/* The sources of settings beside the environment. */
 struct settings_sources {
-    const char *system_file; /* the config file behind all others; NULL: none */
+    const char *system_file; /* the config file of the lowest rank; NULL: none */
     const char *program;     /* the executable's name, for ACCEL_EXCLUDE; empty: not known */
-    bool secure;             /* the environment is somebody else's: nothing is read, all is off */
+    bool secure; /* AT_SECURE: the environment is another user's. Nothing is read, all is off */
 };
 
-/* Fills `settings` from the environment, the file that ACCEL_CONFIG names, the user's and the system's, name by
- * name. Values that cannot be read keep their default and are remembered for settings_complain(). Where `on`
- * is false, because of ACCEL or ACCEL_EXCLUDE, `original` alone is set. Not thread-safe; strings are copied, and
- * stay valid until the next call, which starts afresh. Keeps errno. */
+/* Fills `settings`, each from the first that has it: the environment, the file that ACCEL_CONFIG names, the user's file, the
+ * system's. A value that cannot be read leaves the default, and is remembered (complaints.h). If `on` is false, because of ACCEL or
+ * ACCEL_EXCLUDE, only `original` is set. Not thread-safe. Strings are copied, and stay valid until the next call. Keeps errno. */
 void settings_read_from(struct accel_settings *settings, const struct settings_sources *sources);
 
 /* The same with /etc/accel.conf, this program, and AT_SECURE. */
 void settings_read(struct accel_settings *settings);
 
-/* Remembers for settings_complain() what in gpu_routines and cpu_routines matches none of the `count` routines.
- * After settings_read(); not thread-safe. */
+/* Remembers as a complaint the first item of gpu_routines, and of cpu_routines, that matches none of the `count` routines. After
+ * settings_read(); not thread-safe. */
 void settings_check_routines(const struct accel_settings *settings,
                              const struct accel_routine *routines, uint32_t count);
-
-/* Whether there is something to say that has not been said. Thread-safe, cheap. */
-bool settings_wait_to_complain(void);
-
-/* Names each value that could not be read, with what is allowed, each name that is no setting, with the nearest that is one,
- * and each file or folder that is missed; once. Thread-safe. */
-void settings_complain(void);
 
 #endif

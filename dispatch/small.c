@@ -2,18 +2,18 @@
 
 #include <stdatomic.h>
 
-#include "decide.h"
+#include "dispatch/cost/model.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 
 static uint64_t find_gate(void)
 {
-    const struct model_rates cpu = accel_nominal_cpu(1);
+    const struct model_rates cpu = model_cpu_rates(1);
     uint64_t n = 1;
     for (;; n *= 2) {
         double size = 2 * (double)n, elements = size * size, bytes = 16 * elements;
         double cpu_ms = 8 * size * elements / cpu.gflops[ACCEL_COMPLEX128] * 1e-6;
-        double gpu_ms = ACCEL_LAUNCH_MS + 4 * bytes / ACCEL_COPY_GBPS * 1e-6;
+        double gpu_ms = MODEL_LAUNCH_MS + 4 * bytes / MODEL_COPY_GBPS * 1e-6;
         if (cpu_ms >= gpu_ms)
             return n;
     }
@@ -47,5 +47,5 @@ bool small_is_trifle(const struct accel_call *call)
         return false;
     for (int i = 0; i < ACCEL_SPANS; i++)
         sum += (double)call->span[i].rows * (double)call->span[i].cols * 8;
-    return sum * 1e-6 < ACCEL_LAUNCH_MS / 2 && sum >= 0;
+    return sum * 1e-6 < MODEL_LAUNCH_MS / 2 && sum >= 0;
 }

@@ -1,6 +1,7 @@
 #include "survey.h"
 
 #include "called.h"
+#include "complaints.h"
 #include "copies.h"
 #include "decide.h"
 #include "hold.h"
@@ -31,8 +32,7 @@ struct dispatch_attention survey_attention(const struct dispatch_device *device)
     struct dispatch_attention attention = {DISPATCH_SEE_NOTHING, UINT64_MAX};
     const enum device_state now = device_state(device);
     const bool over = device_state_is_over(now) && !settings->require_gpu;
-    if (report_is_on() || called_is_on() || settings->broken_promise ||
-        settings_wait_to_complain()) {
+    if (report_is_on() || called_is_on() || settings->broken_promise || complaints_wait()) {
         attention.level = DISPATCH_SEE_ALL;
     } else if (settings->policy == ACCEL_POLICY_CPU || (over && now != DEVICE_FAILED)) {
         return attention;

@@ -12,7 +12,7 @@
 #include "base/say.h"
 #include "report/record.h"
 
-static _Atomic uint64_t calls; /* that could have been verified */
+static _Atomic uint64_t calls; /* on the GPU, with ACCEL_VERIFY set */
 
 /* ---- Copies ---- */
 
@@ -22,7 +22,7 @@ static int64_t count_of(const struct accel_call *call, const struct accel_span *
     return batch && (x->access & ACCEL_WRITE) ? call->batch : 1;
 }
 
-/* Matrix i of an operand. */
+/* Returns matrix i of an operand. */
 static struct accel_span matrix_of(const struct accel_span *x, int64_t i)
 {
     struct accel_span y = *x;
@@ -32,7 +32,8 @@ static struct accel_span matrix_of(const struct accel_span *x, int64_t i)
     return y;
 }
 
-/* One behind the other, packed. NULL without memory, or where the device fails. */
+/* Returns `count` matrices of an operand, packed, one behind the other; the caller frees them. NULL without memory, or if the device
+ * fails. */
 static void *copy_of(struct gpu_device *gpu, const struct accel_span *x, int64_t count)
 {
     int64_t bytes;
@@ -67,7 +68,7 @@ static void say_no_memory(void)
             "are not verified");
 }
 
-/* laswp says of its matrix no more than how far its columns are apart: there may be less of it. */
+/* Whether the rows of the matrices are known. The arguments of laswp say only how far columns are apart. */
 static bool is_known(const struct accel_call *call)
 {
     return !accel_op_of(call->routine)->rows;
@@ -98,7 +99,7 @@ void verify_end(struct verification *verification)
     *verification = (struct verification){.on = false};
 }
 
-/* Makes x a packed copy in memory of our own, where the host cannot read it. */
+/* If the host cannot read x, makes it a packed copy; the caller frees *copy. */
 static bool fetch_span(struct gpu_device *gpu, struct accel_span *x, void **copy)
 {
     *copy = NULL;
@@ -112,7 +113,7 @@ static bool fetch_span(struct gpu_device *gpu, struct accel_span *x, void **copy
     return true;
 }
 
-/* One call whose operands the host reads, or has copies of. */
+/* Judges one call; of a batch, one product. */
 static double judge_one(struct gpu_device *gpu, const struct accel_call *call,
                         void *const before[ACCEL_SPANS])
 {
@@ -121,7 +122,8 @@ static double judge_one(struct gpu_device *gpu, const struct accel_call *call,
     struct accel_call on_host = *call;
     void *copies[ACCEL_SPANS] = {NULL};
     bool there = true;
-    for (int i = ACCEL_SPANS; there && i-- > 0;) { /* the count of what was found before the rest */
+    for (int i = ACCEL_SPANS;
+         there && i-- > 0;) { /* the last has the count that the others are trimmed to */
         there = fetch_span(gpu, &on_host.span[i], &copies[i]);
         if (there && i == ACCEL_SPANS - 1 && trim)
             trim(&on_host);

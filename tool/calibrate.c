@@ -15,6 +15,7 @@
 
 #include "complain.h"
 #include "busy.h"
+#include "dispatch/complaints.h"
 #include "dispatch/settings.h"
 #include "program.h"
 #include "calibrated.h"
@@ -394,7 +395,7 @@ int calibrate_command(int argc, char **argv)
     if (argp_parse(&argp, argc, argv, 0, NULL, &options) != 0)
         return 2;
     settings_read(&settings);
-    settings_complain();
+    complaints_say();
     if (!output_path(path, &options, &settings))
         return complain(
             1,

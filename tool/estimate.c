@@ -16,6 +16,7 @@
 #include "report/estimate.h"
 #include "complain.h"
 #include "dispatch/cost/calibration.h"
+#include "dispatch/complaints.h"
 #include "dispatch/settings.h"
 #include "base/clock.h"
 #include "gpu_names.h"
@@ -285,7 +286,7 @@ int estimate_command(int argc, char **argv)
     if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &options) != 0)
         return 2;
     settings_read(&settings);
-    settings_complain();
+    complaints_say();
     const bool named = options.model;
     if (!named)
         options.model = settings.model;

@@ -40,7 +40,7 @@ void contention_prepare(void)
     strcpy(folder, usable ? runtime : "/dev/shm");
 }
 
-/* The user's own folder, or else a name with the user in it where all can write. */
+/* The name has the user in it: every user can write to /dev/shm. */
 static void page_path(char *path, size_t size, const char *device)
 {
     struct accel_text text;
@@ -53,7 +53,7 @@ static void page_path(char *path, size_t size, const char *device)
     text_end(&text);
 }
 
-/* Somebody else's file, a link, or one that others may write to, is not trusted; one of another length is another
+/* A file of another user, a link, or a file that others may write to is not trusted. A file of another length is another
  * version's. */
 static bool is_ours(int fd)
 {
@@ -62,7 +62,7 @@ static bool is_ours(int fd)
            (st.st_mode & 077) == 0 && (st.st_size == PAGE || st.st_size == 0);
 }
 
-/* Its memory is taken now: a file system that is full is met here, and not at a write into the page. */
+/* Allocates the file now: a write into the page of a file on a full file system would end the process. */
 static bool has_room(int fd)
 {
     struct held_signals held;
@@ -116,12 +116,12 @@ void contention_leave_gpu(struct contention *load, int number)
     struct contention_entry *entries = entries_of(load);
     if (number < 0)
         return;
-    /* Whoever took this one for dead may have given it to somebody else. */
+    /* A process that took this one for dead may have given the entry to another. */
     int32_t self = (int32_t)getpid();
     atomic_compare_exchange_strong(&entries[number].owner, &self, 0);
 }
 
-/* A process that was killed leaves its calls behind. */
+/* Frees the entry of a process that was killed. */
 static bool is_dead(struct contention_entry *entry, int32_t owner)
 {
     int saved = errno;

@@ -1,6 +1,6 @@
 /*
- * Who else computes: this process's calls on the CPU, and what the GPU has to do for all threads and processes of this user.
- * Processes see each other by a page of shared memory for each device. All functions are thread-safe.
+ * Counts the calls under way: of this process on the CPU, and of all processes of this user on a GPU. Processes see each
+ * other in a page of shared memory for each device. All functions are thread-safe.
  */
 #ifndef ACCEL_CONTENTION_H
 #define ACCEL_CONTENTION_H
@@ -13,7 +13,7 @@
 struct contention_entry {
     _Atomic int32_t owner; /* process */
     _Atomic int64_t
-        end_us; /* when it is thought to end, on the monotonic clock, which all processes share */
+        end_us; /* its estimated end, on the monotonic clock, which all processes share */
 };
 
 enum { CONTENTION_ENTRIES = 64 };
@@ -24,24 +24,24 @@ struct contention {
     struct contention_entry own[CONTENTION_ENTRIES];
 };
 
-/* Notes where the page would be, from the environment: once, at the program's start. */
+/* Notes the folder of the pages, from the environment. Call it once, at the program's start. */
 void contention_prepare(void);
 
-/* From here on, processes that use the device of this name are seen, and see this one. Where the page cannot be had, this
- * process sees itself alone. Once for each device. */
+/* Opens the page of the device of this name: from here on, processes that use it see each other. If that fails, this process sees
+ * only itself. Call it once for each device. */
 void contention_start(struct contention *load, const char *device);
 
-/* A call begins on the GPU that is thought to take so long; returns its number for contention_leave_gpu(). */
+/* Notes that a call begins on the GPU, estimated to take `ms`. Returns its number for contention_leave_gpu(). */
 int contention_enter_gpu(struct contention *load, double ms);
 void contention_leave_gpu(struct contention *load, int number);
 
-/* Milliseconds that the device needs for the calls on it, if they take as long as they are thought to. */
+/* Returns the milliseconds that the calls on the device still need, by their estimates. */
 double contention_gpu_ms(struct contention *load);
 
-/* In the child of a fork, which uses no device. */
+/* Call it in the child of a fork, which uses no device. */
 void contention_fork_child(struct contention *load);
 
-/* Calls of this process on the CPU that are known of; with this one. */
+/* Count the calls of this process on the CPU. contention_enter_cpu() returns their number with the new one. */
 int contention_enter_cpu(void);
 void contention_leave_cpu(void);
 int contention_cpu_calls(void);

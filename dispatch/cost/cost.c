@@ -18,42 +18,43 @@
 #include "ops/shape.h"
 #include "probe.h"
 
-/* Of a CPU library with so many threads, or of a device. A curve is made at its first use. */
+/* Of a CPU library with a number of threads, or of a device. A curve is made at its first use. */
 struct cost_curves {
     char key[CALIBRATION_KEY_BYTES];
     bool device;
-    bool measured; /* the calibration has a section: */
+    bool measured; /* the calibration has a section for it: */
     struct calibration_section section;
-    double threads_ratio; /* of the section's threads to those that are meant */
+    double threads_ratio; /* the section's threads / threads */
     bool learned;
     atomic_bool probed;
-    struct model_rates rates; /* where the calibration has no others */
+    struct model_rates rates; /* for curves that the calibration lacks */
     /* of a device: */
     double up_gbps, down_gbps;
     struct cost_first first;
-    /* of a CPU library, NULL: of those beyond: */
-    const struct dispatch_library *library;
+    /* of a CPU library: */
+    const struct dispatch_library *library; /* NULL: cpu_beyond */
     int threads;
     /* by routine: */
     _Atomic unsigned char *made; /* enum made */
     struct model_curve curve[];
 };
 
-/* A curve that is calibrated stays as it is, unless ACCEL_LEARN asks for more. */
+/* Calibrated curves change only with ACCEL_LEARN=1. */
 enum made { NOT_MADE, NOMINAL, CALIBRATED };
 
 static const struct accel_settings *settings;
 static int cores;
 static bool learning, quiet;
 
-/* Written under while curves are made or changed; read under by a borrower, where they may change. */
+/* Held for writing while curves are made or changed; for reading by a borrower of curves that may change. */
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+/* This thread holds it for reading. */
 static _Thread_local bool holds __attribute__((tls_model("initial-exec")));
 
 static bool opened;
-static struct calibration file; /* no text: there is none */
+static struct calibration file; /* text is NULL: there is none */
 
-/* Libraries times their numbers of threads. Those beyond have nominal curves, which are not learned. */
+/* At most so many pairs of library and threads have curves of their own; all further pairs share nominal ones, which do not learn. */
 enum { CPU_MOST = 64 };
 static struct cost_curves *cpu_curves[CPU_MOST], *cpu_beyond;
 static _Atomic int cpu_count;
@@ -70,7 +71,7 @@ void cost_start(const struct accel_settings *with, int cores_there, bool learnin
 
 /* ---- The calibration ---- */
 
-/* Under the lock; once: a file of another machine lacks all that this one has. */
+/* Says once that the calibration lacks a section: the file of another machine lacks all of them. Under the lock. */
 static void say_foreign(const char *key)
 {
     static bool said;
@@ -82,7 +83,7 @@ static void say_foreign(const char *key)
               settings->model, key);
 }
 
-/* Once. Where it is to be learned, it is made at the end. */
+/* Once; not with ACCEL_LEARN=1, which makes the file at the end. */
 static void say_missing(void)
 {
     static atomic_bool said;
@@ -92,7 +93,7 @@ static void say_missing(void)
                   settings->model);
 }
 
-/* The file is opened where there is a GPU. That the user's own word about it is wrong is said without one, too. */
+/* Without a GPU the file is not opened, but the user's wrong path is still worth a message. */
 void cost_complain(void)
 {
     if (settings->model_given && access(settings->model, F_OK) != 0 &&
@@ -100,7 +101,7 @@ void cost_complain(void)
         say_missing();
 }
 
-/* Under the lock. A file that is of no use here is named once. */
+/* Opens the calibration at the first call, and says what is wrong with it. Under the lock. */
 static void open_file(void)
 {
     char key[CALIBRATION_KEY_BYTES];
@@ -111,7 +112,7 @@ static void open_file(void)
     if (!settings->model)
         return;
     const char *wrong = calibration_open(&file, settings->model);
-    /* HOME stays another user's in programs that change the user. */
+    /* HOME stays another user's in programs that change the user: no complaint. */
     bool expected = wrong == calibration_closed && !settings->model_given;
     if (wrong == calibration_missing)
         say_missing();
@@ -146,7 +147,7 @@ static struct cost_curves *new_curves(struct model_rates rates)
     return new;
 }
 
-/* The section of the library whose number of threads is nearest: its rates are taken for as many times the threads. */
+/* Finds the section of the library with the nearest number of threads; its rates are scaled by threads_ratio. */
 static void find_cpu_section(struct cost_curves *p)
 {
     char prefix[CALIBRATION_KEY_BYTES];
@@ -175,7 +176,7 @@ static void scale_rates(struct model_rates *rates, double gflops)
         rates->gflops[dtype] *= ratio;
 }
 
-/* Routines that a section has not go by its products. False where it has none of these either. */
+/* Scales the rates, for routines that the section lacks, to the section's products in double precision. False if it has none. */
 static bool rates_of_section(struct cost_curves *p)
 {
     const struct accel_routine *routine = accel_sample_of(ACCEL_SAMPLE_PRODUCT, ACCEL_FLOAT64);
@@ -200,11 +201,11 @@ static struct cost_curves *add_cpu(const struct dispatch_library *library, int t
     int count = atomic_load(&cpu_count);
     open_file();
     if (count == CPU_MOST) {
-        if (!cpu_beyond && (cpu_beyond = new_curves(accel_nominal_cpu(cores))))
+        if (!cpu_beyond && (cpu_beyond = new_curves(model_cpu_rates(cores))))
             atomic_store(&cpu_beyond->probed, true);
         return cpu_beyond;
     }
-    struct cost_curves *p = new_curves(accel_nominal_cpu(threads < cores ? threads : cores));
+    struct cost_curves *p = new_curves(model_cpu_rates(threads < cores ? threads : cores));
     if (!p)
         return NULL;
     p->library = library;
@@ -241,9 +242,8 @@ static struct cost_curves *cpu_of(const struct dispatch_library *library, int th
     return p;
 }
 
-/* cuSOLVER is three libraries, more than 200 MB of files, and takes from half a second, in the page cache, to several. Kernels are
- * loaded one by one, by the calls that need them first (CUDA's lazy loading), from a library that is open: some tens of
- * milliseconds for a routine. */
+/* cuSOLVER is three libraries of more than 200 MB; opening them takes half a second, if they are in the page cache, to several. A
+ * routine's first call loads its kernels (CUDA's lazy loading) from an open library, in some tens of milliseconds. */
 static const struct cost_first nominal_first = {.kernels_ms = 50, .solver_ms = 500};
 
 static struct cost_curves *new_device(struct model_rates rates)
@@ -252,12 +252,13 @@ static struct cost_curves *new_device(struct model_rates rates)
     if (!p)
         return NULL;
     p->device = true;
-    p->up_gbps = p->down_gbps = ACCEL_COPY_GBPS;
+    p->up_gbps = p->down_gbps = MODEL_COPY_GBPS;
     p->first = nominal_first;
     return p;
 }
 
-/* The device's, or a fast GPU's: none of the calibration's, which may be another machine's, keeps the device from being started. */
+/* Returns the device's curves, or a fast GPU's. These are not the calibration's, which may be another machine's, and must not keep
+ * the device from being started. */
 static struct cost_curves *device_of(struct cost_curves *device)
 {
     struct cost_curves *p = device ? device : atomic_load(&fast_gpu);
@@ -266,7 +267,7 @@ static struct cost_curves *device_of(struct cost_curves *device)
     pthread_rwlock_wrlock(&lock);
     p = atomic_load(&fast_gpu);
     if (!p)
-        atomic_store(&fast_gpu, p = new_device(accel_nominal_gpu()));
+        atomic_store(&fast_gpu, p = new_device(model_gpu_rates()));
     pthread_rwlock_unlock(&lock);
     return p;
 }
@@ -280,7 +281,7 @@ static void make_curve(struct cost_curves *p, uint32_t index)
     struct model_curve *curve = &p->curve[index];
     enum made made = NOMINAL;
     if (p->device)
-        model_nominal_gpu(curve, routine, &p->rates, ACCEL_LAUNCH_MS);
+        model_nominal_gpu(curve, routine, &p->rates);
     else
         model_nominal_cpu(curve, routine, &p->rates);
     if (p->measured && calibration_section_curve(&p->section, routine, curve)) {
@@ -289,7 +290,7 @@ static void make_curve(struct cost_curves *p, uint32_t index)
             curve->ms[MODEL_STEP] *= p->threads_ratio;
             curve->ms[MODEL_ELEMENT] *= p->threads_ratio;
             curve->ms[MODEL_OPERATION] *= p->threads_ratio;
-            made = NOMINAL; /* of other threads: a better guess */
+            made = NOMINAL; /* a scaled curve is a guess: it may learn */
         }
     }
     atomic_store_explicit(&p->made[index], (unsigned char)made, memory_order_release);
@@ -303,7 +304,7 @@ static bool learns(const struct cost_curves *p, uint32_t index)
            (learning && atomic_load_explicit(&p->made[index], memory_order_relaxed) != CALIBRATED);
 }
 
-/* Not while this thread holds the lock. */
+/* Must not be called under the lock, which it takes. */
 static const struct model_curve *curve_of(struct cost_curves *p, uint32_t index)
 {
     static const struct model_curve none; /* there is no memory */
@@ -351,19 +352,19 @@ struct cost_first cost_first_calls(const struct cost_curves *device)
     return device ? device->first : nominal_first;
 }
 
-/* What a section says, or what it has been thought to be. */
+/* Returns the section's value, or `otherwise` if it has none. */
 static double value_or(const struct cost_curves *p, const char *name, double otherwise)
 {
     double value = calibration_section_value(&p->section, name);
     return value > 0 ? value : otherwise;
 }
 
-/* Its rates, of what is known of it, and of the calibration where that has it. */
+/* Sets the rates of a device: the known GPU's, and over them the calibration's. */
 static void set_rates(struct cost_curves *p, const struct known_gpu *known)
 {
     if (known) {
         const double peaks[2] = {1e3 * known->tflops[0], 1e3 * known->tflops[1]};
-        p->rates = accel_gpu_of_peaks(peaks, known->memory_gbps);
+        p->rates = model_rates_of_peaks(peaks, known->memory_gbps);
         p->up_gbps = known->up_gbps;
         p->down_gbps = known->down_gbps;
     }
@@ -391,7 +392,7 @@ struct cost_curves *cost_curves_of(struct gpu_device *gpu)
 {
     const struct gpu_info *info = gpu_info(gpu);
     struct cost_curves *p =
-        new_device(accel_gpu_of_peaks(info->nominal.gflops, info->nominal.memory_gbps));
+        new_device(model_rates_of_peaks(info->nominal.gflops, info->nominal.memory_gbps));
     if (!p)
         return NULL;
     pthread_rwlock_wrlock(&lock);
@@ -411,7 +412,7 @@ struct cost_curves *cost_curves_named(const char *name, int64_t *memory_bytes)
 {
     const struct known_gpu *card = known_gpu_find(name);
     const struct known_gpu slice = card ? known_gpu_slice(card, name) : (struct known_gpu){0};
-    struct cost_curves *p = new_device(accel_nominal_gpu());
+    struct cost_curves *p = new_device(model_gpu_rates());
     if (!p)
         return NULL;
     pthread_rwlock_wrlock(&lock);
@@ -420,7 +421,7 @@ struct cost_curves *cost_curves_named(const char *name, int64_t *memory_bytes)
     pthread_rwlock_unlock(&lock);
     *memory_bytes = (int64_t)(slice.memory_gb * 1e9);
     set_rates(p, card ? &slice : NULL);
-    return p->measured || card ? p : NULL; /* the process ends without one */
+    return p->measured || card ? p : NULL; /* NULL ends the process: p is not freed */
 }
 
 /* ---- Learning ---- */
@@ -474,7 +475,7 @@ void cost_probe(const struct dispatch_library *library, int threads)
 
 /* ---- ACCEL_LEARN=1: back to the file ---- */
 
-/* The whole section: what was measured and is unchanged, too. */
+/* Writes the whole section, with the unchanged curves. */
 static bool compose(struct grown *body, struct cost_curves *p)
 {
     *body = (struct grown){NULL, 0, 0, false};
@@ -506,7 +507,7 @@ void cost_end(struct cost_curves *device)
         if (!p || !p->learned)
             continue;
         if (p->threads_ratio > 0 && p->threads_ratio != 1)
-            continue; /* its points are another section's */
+            continue; /* its points come from another section */
         if (compose(&body[count], p)) {
             keys[count] = p->key;
             bodies[count] = body[count].text;

@@ -1,7 +1,9 @@
 /*
- * The cost model's curves: one for each routine, of each CPU library with its threads and of each device. From the
- * calibration where it has them; else by nominal rates, a probe of the CPU library, and what was learned since.
+ * The cost model's curves: one for each routine, on each CPU library with its threads and on each device. A curve is the
+ * calibration's, or else made of nominal rates, a probe of the CPU library, and the calls measured since.
  * Thread-safe except for the start.
+ *
+ * dispatch/cost/ estimates times: model, calibration, learning, how busy the machine is. It includes what dispatch/ includes.
  */
 #ifndef ACCEL_COST_H
 #define ACCEL_COST_H
@@ -10,49 +12,49 @@
 #include "dispatch/dispatch.h"
 #include "gpu/gpu.h"
 
-/* Once, before anything else; reads no file yet. learning: curves that no calibration has are refined by what is
- * measured; with settings->learn all are. The settings stay. */
+/* Call it once, before anything else; it reads no file yet. learning: measured calls refine the curves that no calibration has,
+ * and with settings->learn all curves. quiet: says nothing about the calibration. The settings stay. */
 void cost_start(const struct accel_settings *settings, int cores, bool learning, bool quiet);
 
-/* Says that the calibration that the user has named is not there. Once. */
+/* Says, once, that the calibration that the user has named is not there. */
 void cost_complain(void);
 
-/* A device's curves, with its rates of copies and the times of first calls. They stay. NULL, here and below: those of a fast GPU. A
- * device that is not known is thought to be one: it is started to see. */
+/* The curves of a device, its rates of copies and the costs of first calls. They stay. NULL, as an argument below: those of a fast
+ * GPU, for a device that has not been started: calls that would gain on a fast GPU start it. */
 struct cost_curves;
 
-/* Of a device that has been started, whose matrices get the algorithms of the calibration. NULL without memory. */
+/* Returns the curves of a device that has been started, and chooses its svd algorithms by the calibration. NULL without memory. */
 struct cost_curves *cost_curves_of(struct gpu_device *gpu);
 
-/* Of one that is only known by name, for what it would do. NULL where there is neither a calibration of
- * such a GPU nor anything known of it. *memory_bytes: what it has, 0: not known. */
+/* Returns the curves of a GPU known by its name alone, for accel estimate; and its memory, 0: not known. NULL if it is neither in
+ * the calibration nor in the list of known GPUs. */
 struct cost_curves *cost_curves_named(const char *name, int64_t *memory_bytes);
 
-/* Sets the machine's curves and rates for a routine, called by way of this library with so many threads. They
- * stay as they are until cost_give_back(): whoever has them must do that soon, without a call of the program's. */
+/* Sets the machine's curves and rates for a routine, in this library with this number of threads. The curves do not change before
+ * cost_give_back(), which the same thread calls soon, and before any code of the program runs. */
 void cost_borrow(struct accel_machine *machine, struct cost_curves *device,
                  const struct accel_routine *routine, const struct dispatch_library *library,
                  int threads);
 void cost_give_back(void);
 
-/* Milliseconds that first calls take on the device beyond the calls themselves: a routine's, which loads its kernels, and
- * LAPACK's, which opens cuSOLVER besides. */
+/* Milliseconds that first calls on the device take longer than later ones: kernels_ms the first of a routine, which loads its
+ * kernels; solver_ms, in addition, the first of LAPACK, which opens cuSOLVER. */
 struct cost_first {
     double kernels_ms, solver_ms;
 };
 struct cost_first cost_first_calls(const struct cost_curves *device);
 
-/* A call has been measured: alone on the CPU library's threads; on the device, with its copies. */
+/* Learn from a call that took this long: on the CPU library, while no other call computed; on the device, with its copies. */
 void cost_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
                     int threads, double ms);
 void cost_learn_gpu(struct cost_curves *device, const struct accel_call *call, double ms);
 
-/* Times products by the library, for some milliseconds, where no calibration knows it; once for each library and number of
- * threads. On a thread of the program, in a call of that library: it then is neither unloaded nor ended meanwhile, as it could be
- * under another thread; and forks are not safe while it computes. */
+/* Times products by the library (probe.h) if no calibration has it, once for each library and number of threads. Call it on the
+ * program's thread, in a call of that library: so the library is not unloaded meanwhile, and no fork can happen while it
+ * computes. */
 void cost_probe(const struct dispatch_library *library, int threads);
 
-/* ACCEL_LEARN=1: writes what was learned to the calibration's file; from a destructor. */
+/* ACCEL_LEARN=1: writes the learned curves to the calibration's file. Called from a destructor. */
 void cost_end(struct cost_curves *device);
 
 #endif

@@ -5,9 +5,9 @@
 #include "base/text.h"
 
 /*
- * NVIDIA's data sheets: dense, no sparsity; double precision by tensor cores where there are such (cuBLAS uses them), single
- * precision without (TF32 is not the caller's precision). Copies: PCIe 3 staged by one thread about 8, PCIe 4 and 5, whose
- * limit is that thread, 10; NVLink-C2C 15.
+ * NVIDIA's data sheets: dense, no sparsity; double precision by tensor cores if there are any (cuBLAS uses them), single
+ * precision without (TF32 is not the caller's precision). Copies staged by one thread: PCIe 3 about 8; PCIe 4 and 5 10, the
+ * limit of the thread; NVLink-C2C 15.
  */
 const struct known_gpu known_gpus[] = {
     /* name              single  double  memory GB/s  GB   up  down */
@@ -53,7 +53,7 @@ static bool is_part(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/* The next word of a text, which moves on behind it; its length, 0 at the end. */
+/* Finds the next word and moves *text behind it. Returns its length, 0 at the end. */
 static size_t next_word(const char **text, const char **word)
 {
     while (**text && !is_part(**text))
@@ -78,7 +78,7 @@ static bool has_word(const char *text, const char *word, size_t length)
     return false;
 }
 
-/* How many words a text has, or 0 where one of them is not in the other. */
+/* Returns how many words a text has, or 0 if one of them is not in the other. */
 static int words_in(const char *text, const char *other)
 {
     const char *word;
@@ -108,7 +108,7 @@ const struct known_gpu *known_gpu_find(const char *name)
 
 /* ---- Whole cards and instances ---- */
 
-/* "80GB", "480GB", "144G": the number; 0 for another word. */
+/* Returns the number in "80GB", "480GB", "144G"; 0 for another word. */
 static double gigabytes(const char *word, size_t length)
 {
     double value = 0;
@@ -120,7 +120,7 @@ static double gigabytes(const char *word, size_t length)
     return i > 0 && unit ? value : 0;
 }
 
-/* Makers, and what a card is mounted on or sold as, which changes little. */
+/* Words for makers, mounts and editions, which change little. */
 static bool is_decoration(const char *word, size_t length)
 {
     static const char words[] =
@@ -140,7 +140,7 @@ const struct known_gpu *known_gpu_whole(const char *name)
     return gpu;
 }
 
-/* A profile is "3g.71gb": three of seven parts of the multiprocessors, of which an eighth or so is lost to the cut, and a
+/* A profile is "3g.71gb": three of seven parts of the multiprocessors, after the cut has cost about an eighth of them, and a
  * memory of its own, with its share of the bus. */
 struct known_gpu known_gpu_slice(const struct known_gpu *card, const char *name)
 {

@@ -7,7 +7,7 @@
 
 /* ---- Logarithms ---- */
 
-/* To the base 2, of a positive number: exact at the powers, linear in between, which is as good as the curve is. */
+/* Of a positive number, to the base 2: exact at its powers, linear in between, which is as exact as the curve is. */
 static float log2_of(double x)
 {
     uint64_t bits;
@@ -16,7 +16,7 @@ static float log2_of(double x)
            (float)(bits & (((uint64_t)1 << 52) - 1)) / (float)((uint64_t)1 << 52);
 }
 
-/* Its inverse, for what can be a ratio. */
+/* The inverse of log2_of(), for ratios. */
 static double power_of_2(double y)
 {
     const double most = 100;
@@ -28,7 +28,7 @@ static double power_of_2(double y)
     return power * (1 + (y - (double)whole));
 }
 
-/* ---- What a call asks for ---- */
+/* ---- The work of a call ---- */
 
 void model_work_of(const struct accel_call *call, struct model_work *work)
 {
@@ -69,7 +69,7 @@ static double sum_of(const double ms[MODEL_TERMS], const struct model_work *work
     return sum;
 }
 
-/* A size that is this far below the largest one (octaves) hardly matters to the time: one right-hand side or eight. */
+/* A size this many octaves below the largest hardly matters to the time: one right-hand side or eight. */
 enum { FAR_BELOW = 5 };
 
 static double largest_of(const float place[MODEL_SIZES])
@@ -95,7 +95,7 @@ static double distance2(const struct model_point *point, const struct model_work
     return sum;
 }
 
-/* Where nothing near was measured the terms alone count: they weigh as much as one point three octaves away. */
+/* The terms alone weigh as much as one point three octaves away: they count if nothing near was measured. */
 static double weight_of(double distance_squared)
 {
     double d = distance_squared + 0.02;
@@ -144,7 +144,7 @@ static struct normal normal_of(const struct model_work *works, const double *ms,
     return normal;
 }
 
-/* The terms of a set alone, by Gauss's elimination; false where they cannot be told apart, or one is negative. */
+/* Solves for the terms of a set by Gauss's elimination. False if they cannot be told apart, or one is negative. */
 static bool solve(const struct normal *normal, unsigned set, double ms[MODEL_TERMS])
 {
     double a[MODEL_TERMS][MODEL_TERMS + 1];
@@ -190,8 +190,8 @@ static double error_of(const double ms[MODEL_TERMS], const struct model_work *wo
     return sum;
 }
 
-/* The best of all sets of terms: there are few. One that explains no more than the measurements are worth is left out: what it
- * was made of is noise, and beyond the measured sizes it would grow. */
+/* Tries all sets of terms: they are few. A term that explains less than the noise of the measurements is left out, or it would
+ * grow beyond the measured sizes. */
 static bool best_terms(double best[MODEL_TERMS], const struct model_work *works,
                        const double *measured, int count)
 {
@@ -214,8 +214,8 @@ static bool best_terms(double best[MODEL_TERMS], const struct model_work *works,
     return found;
 }
 
-/* What was measured last still had the ramp and the steps in it; but no CPU is ten times as fast beyond, and no GPU a hundred
- * times. */
+/* Beyond the measured sizes the ramp and the steps fade, but no CPU gets ten times as fast as the fastest measured call, and no GPU a
+ * hundred times. */
 static double least_ms_per_operation(const struct model_work *works, const double *measured,
                                      int count, bool device)
 {
@@ -228,7 +228,7 @@ static double least_ms_per_operation(const struct model_work *works, const doubl
     return least / (device ? 100 : 10);
 }
 
-/* Few points, or all of about one size, do not tell the terms apart: then those that the curve has stay, and the points
+/* Whether the calls tell the terms apart. Few calls, or calls of about one size, do not: the curve keeps its terms, and the points
  * correct them. */
 static bool tells_terms(const struct model_curve *curve, const struct model_work *works, int count)
 {
@@ -285,7 +285,7 @@ static struct model_point *nearest_point(struct model_curve *curve, const struct
     return nearest;
 }
 
-/* A run is slow for many reasons, and fast for one alone. */
+/* A run is slow for many reasons, and fast only because it can be. */
 static void refine_point(struct model_point *point, float log2_ratio)
 {
     const float most = 8; /* runs that count: the machine may change */
@@ -301,21 +301,43 @@ void model_learn(struct model_curve *curve, const struct model_work *work, doubl
     struct model_point *nearest = nearest_point(curve, work, &distance);
     if (!(sum > 0) || !(ms > 0))
         return;
-    if (nearest && distance < 0.05) { /* the same size, by a fifth or so */
+    if (nearest && distance < 0.05) { /* sizes differ by less than a fifth or so */
         refine_point(nearest, log2_of(ms / sum));
         return;
     }
-    if (ms > 2 * thought) /* what it did first, it may have done for the first time */
+    if (ms > 2 * thought) /* the first call of a size may set something up */
         ms = 2 * thought;
     int points = curve->points;
-    if (points == MODEL_POINTS) /* in its place */
+    if (points == MODEL_POINTS) /* replace the nearest */
         curve->points = (int)(nearest - curve->point);
     add_point(curve, work, ms);
     if (points == MODEL_POINTS)
         curve->points = points;
 }
 
-/* ---- Nominal curves ---- */
+/* ---- Nominal rates and curves ---- */
+
+struct model_rates model_cpu_rates(int threads)
+{
+    struct model_rates rates = {.gbps = threads < 20 ? 10.0 * threads : 200};
+    for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++)
+        rates.gflops[dtype] = threads * (accel_is_double((enum accel_dtype)dtype) ? 25.0 : 50.0);
+    return rates;
+}
+
+struct model_rates model_rates_of_peaks(const double peak_gflops[2], double memory_gbps)
+{
+    struct model_rates rates = {.gbps = memory_gbps};
+    for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++)
+        rates.gflops[dtype] = 0.7 * peak_gflops[accel_is_double((enum accel_dtype)dtype)];
+    return rates;
+}
+
+struct model_rates model_gpu_rates(void)
+{
+    const double peak_gflops[2] = {60e3, 40e3};
+    return model_rates_of_peaks(peak_gflops, 2000);
+}
 
 /* ms for 10^6 elements, and for 10^9 operations */
 static double ms_per_element(const struct accel_routine *routine, double gbps)
@@ -340,11 +362,11 @@ void model_nominal_cpu(struct model_curve *curve, const struct accel_routine *ro
 }
 
 void model_nominal_gpu(struct model_curve *curve, const struct accel_routine *routine,
-                       const struct model_rates *rates, double launch_ms)
+                       const struct model_rates *rates)
 {
     const struct accel_nominal nominal = accel_op_of(routine)->nominal;
     *curve = (struct model_curve){.device = true};
-    curve->ms[MODEL_CALL] = launch_ms;
+    curve->ms[MODEL_CALL] = MODEL_LAUNCH_MS;
     curve->ms[MODEL_STEP] = nominal.gpu_step_ms;
     curve->ms[MODEL_ELEMENT] = ms_per_element(routine, rates->gbps);
     curve->ms[MODEL_OPERATION] = ms_per_operation(routine, rates, nominal.gpu_share);

@@ -1,14 +1,14 @@
 /*
- * The cost model: how long a call takes, from what calls of its routine took. Pure functions of their arguments;
+ * The cost model: estimates a call's time from the times of measured calls of its routine. Pure functions of their arguments;
  * a curve that is being changed must not be read meanwhile.
  *
- * A call's time is a sum of four terms, none negative:
- *     what each call costs, whatever its size        (the launch)
+ * The estimate is a sum of four terms, none negative, for
+ *     the call, whatever its size                    (the launch)
  *     each step of the order of its matrix           (panels, which wait for each other)
  *     each element of its operands                   (memory; the ramp at small and skinny shapes)
  *     each operation                                 (the rate)
- * times a correction, which is what the measured calls nearest to it (by the logarithms of its sizes) took over
- * that sum, on the geometric mean. So a curve passes through what was measured, and goes on beyond it by the rates.
+ * times a correction: the geometric mean of (measured time / sum) over the measured calls, of which the nearest by the
+ * logarithms of the sizes weigh most. So a curve passes through the measured calls, and goes on beyond them by the rates.
  */
 #ifndef ACCEL_MODEL_H
 #define ACCEL_MODEL_H
@@ -20,24 +20,23 @@ enum model_term { MODEL_CALL, MODEL_STEP, MODEL_ELEMENT, MODEL_OPERATION, MODEL_
 /* m n k nrhs and the products of a batch */
 enum { MODEL_SIZES = ACCEL_DIMENSIONS + 1, MODEL_POINTS = 32 };
 
-/* What a call asks of a machine. */
+/* The work of a call. */
 struct model_work {
-    double term[MODEL_TERMS]; /* 1, steps, 10^6 elements, 10^9 real operations */
-    float place[MODEL_SIZES]; /* logarithms (base 2) of the sizes, 0 where there is none */
-    double up_bytes,
-        down_bytes; /* of operands in host memory that a device would need, and give back */
+    double term[MODEL_TERMS];    /* 1, steps, 10^6 elements, 10^9 real operations */
+    float place[MODEL_SIZES];    /* logarithms (base 2) of the sizes, 0 where there is none */
+    double up_bytes, down_bytes; /* operands in host memory: a device reads and writes them */
 };
 
 /* A call that was measured. */
 struct model_point {
     float place[MODEL_SIZES];
-    float log2_ratio; /* of what it took to the sum of the terms */
-    float runs;       /* that went into it */
+    float log2_ratio; /* of its time to the sum of the terms */
+    float runs;       /* calls that it is the mean of */
 };
 
-/* One routine on one side. */
+/* One routine on one CPU library or device. */
 struct model_curve {
-    double ms[MODEL_TERMS]; /* milliseconds for one of each */
+    double ms[MODEL_TERMS]; /* milliseconds for one unit of each term */
     bool device;            /* of a GPU, which small calls do not fill */
     int points;
     struct model_point point[MODEL_POINTS];
@@ -45,23 +44,23 @@ struct model_curve {
 
 void model_work_of(const struct accel_call *call, struct model_work *work);
 
-/* Milliseconds; without the copies of operands. */
+/* Returns milliseconds, without the copies of operands. */
 double model_ms(const struct model_curve *curve, const struct model_work *work);
 
-/* Milliseconds of the copies, at so many 10^9 bytes a second up and down. */
+/* Returns milliseconds for the copies, at these 10^9 bytes a second up and down. */
 double model_copies_ms(const struct model_work *work, double up_gbps, double down_gbps);
 
-/* What a point stands for: the milliseconds of a call of these terms. */
+/* Returns the time of a measured call in milliseconds; `work` is its work. */
 double model_point_ms(const struct model_curve *curve, const struct model_point *point,
                       const struct model_work *work);
 
-/* Makes a curve from measured calls (count >= 1, the times positive): the terms that fit them best by their relative
- * errors, and the calls as points, of which at most MODEL_POINTS are kept. Where they are too few to tell the terms, those
- * stay that the curve has (nominal ones; all 0: none). */
+/* Fits a curve to measured calls (count >= 1, the times positive): the terms with the least relative errors, and the calls as
+ * points, of which the last MODEL_POINTS are kept. If the calls are too few to tell the terms, the curve's own stay (nominal ones;
+ * all 0: none). */
 void model_fit(struct model_curve *curve, const struct model_work *works, const double *ms,
                int count);
 
-/* One more call has been measured. What is faster than was thought is believed at once, what is slower by and by. */
+/* Adds a measured call. A time below the estimate is believed at once, one above it step by step. */
 void model_learn(struct model_curve *curve, const struct model_work *work, double ms);
 
 /* ---- Where nothing was measured ---- */
@@ -72,12 +71,26 @@ struct model_rates {
     double gbps;                 /* bytes of its own memory */
 };
 
-/* Of a CPU library. LAPACK reaches a share of a product's rate, that is nominal. */
+/* A call on the GPU costs at least this many milliseconds, nominally: three copies, a kernel and a wait. */
+#define MODEL_LAUNCH_MS 0.06
+/* One thread stages from pageable memory at this many 10^9 bytes a second, nominally. */
+#define MODEL_COPY_GBPS 10.0
+
+/* Returns the nominal rates of a CPU for this many threads: 25 Gflop/s each in double precision, 50 in single (a core of
+ * about 3 GHz with 256-bit vectors at half its peak), 10 GB/s each up to 200. */
+struct model_rates model_cpu_rates(int threads);
+
+/* Returns the rates of a GPU whose peaks are known: 10^9 operations a second, [0] in single, [1] in double precision, of which
+ * large products reach 70 %; and those of a fast GPU, for one that is not known yet. */
+struct model_rates model_rates_of_peaks(const double peak_gflops[2], double memory_gbps);
+struct model_rates model_gpu_rates(void);
+
+/* Makes the nominal curve of a CPU library. LAPACK reaches a nominal share of a product's rate. */
 void model_nominal_cpu(struct model_curve *curve, const struct accel_routine *routine,
                        const struct model_rates *rates);
 
-/* Of a GPU; launch_ms: the least that a call costs. */
+/* Makes the nominal curve of a GPU. */
 void model_nominal_gpu(struct model_curve *curve, const struct accel_routine *routine,
-                       const struct model_rates *rates, double launch_ms);
+                       const struct model_rates *rates);
 
 #endif

@@ -10,9 +10,9 @@ enum { PROBES = 8 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what is not atomic */
 FORKS_LOCK(lock);
 
-/* Runs before a judgement, and by how much they have to lose: what is measured is noisy. A loss of long_ms is enough without
- * more runs. The first run sets up what others use, and does not count: it loads kernels, and libraries. What the process
- * has lost so in long ones has an end. */
+/* A place is judged after RUNS_LEAST runs, or a loss of long_ms; it has lost if the GPU took more than `margin` times the CPU's
+ * time, as measured times are noisy. The first run does not count: it loads kernels and libraries. But long first runs of the
+ * process count once they have lost setup_most_ms together. */
 enum { RUNS_LEAST = 3 };
 static const double margin = 1.25, long_ms = 100, setup_most_ms = 2000;
 
@@ -38,7 +38,7 @@ uint64_t regret_key(uintptr_t site, const struct accel_call *call)
     return key ? key : 1;
 }
 
-/* The place of a key; a free one, or NULL where all are taken. */
+/* Returns the place of a key, or a free one; NULL if all are taken. */
 static struct regret_place *find(struct regret *regret, uint64_t key)
 {
     for (uint64_t i = 0; i < PROBES; i++) {
@@ -57,7 +57,7 @@ bool regret_lost(struct regret *regret, uint64_t key)
            atomic_load_explicit(&place->lost, memory_order_relaxed);
 }
 
-/* Under the lock. */
+/* Whether this is a first run that does not count. Under the lock. */
 static bool is_setup(struct regret *regret, const struct regret_place *place, double loss_ms)
 {
     if (place->runs > 1)

@@ -60,7 +60,7 @@ void warm_note_gain(struct dispatch_device *device, const struct accel_routine *
 
 /* ---- A call that computes next to nothing ---- */
 
-/* What the GPU does not do of it is not done. */
+/* A part that the GPU refuses is left undone. */
 static bool refuse(void *context, const struct accel_call *part)
 {
     (void)context;
@@ -81,7 +81,7 @@ static void put(const struct accel_span *x, int64_t i, double value)
         *(float *)at = (float)value;
 }
 
-/* Matrices are the identity: definite, and so are its triangles; of pivots, 1, 2, 3 ...: nothing is exchanged; other vectors are small. */
+/* Fills matrices with the identity, which is definite, pivots with 1, 2, 3 …, which exchange nothing, other vectors with small values. */
 static void fill(const struct accel_span *x)
 {
     const bool pivots = x->dtype == ACCEL_INT32 || x->dtype == ACCEL_INT64;
@@ -99,7 +99,7 @@ static bool prepare(struct accel_call *call, const struct accel_routine *routine
     shape_of_order(call, routine, ORDER);
     for (int i = 0; i < ACCEL_SPANS; i++) {
         struct accel_span *x = &call->span[i];
-        if (!x->access) /* the routine has no such one */
+        if (!x->access) /* the routine has no such operand */
             continue;
         x->ptr = malloc((size_t)(x->rows * x->cols + 1) * accel_dtype_size(x->dtype));
         if (!x->ptr)
@@ -113,12 +113,12 @@ void warm_up(struct dispatch_device *device, const struct accel_routine *routine
 {
     struct gpu_host host = {.original = refuse};
     struct accel_call call;
-    if (!accel_is_blas(routine)) { /* only its operation could make up a call */
+    if (!accel_is_blas(routine)) { /* no call of it can be made up here */
         warm_note(device, routine);
         return;
     }
     if (prepare(&call, routine) && !gpu_is_gone())
-        gpu_run(device_gpu(device), &call, &host); /* what fails fails again where it matters */
+        gpu_run(device_gpu(device), &call, &host); /* a failure will show again in a real call */
     for (int i = 0; i < ACCEL_SPANS; i++)
         free(call.span[i].ptr);
     warm_note(device, routine);
@@ -136,7 +136,7 @@ static bool warm_next(struct dispatch_device *device)
     return false;
 }
 
-/* Who asks while it comes to its end finds it working, or makes another. */
+/* A routine asked for while the thread ends is seen by the second warm_next(), or by a new thread. */
 static void *run_thread(void *context)
 {
     struct dispatch_device *device = context;

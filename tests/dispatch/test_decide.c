@@ -68,10 +68,9 @@ static struct accel_decision decide_with(const struct accel_call *call,
 {
     struct accel_machine m = *machine;
     struct model_curve cpu, gpu;
-    const struct model_rates cpu_rates = accel_nominal_cpu(threads),
-                             gpu_rates = accel_nominal_gpu();
+    const struct model_rates cpu_rates = model_cpu_rates(threads), gpu_rates = model_gpu_rates();
     model_nominal_cpu(&cpu, call->routine, &cpu_rates);
-    model_nominal_gpu(&gpu, call->routine, &gpu_rates, ACCEL_LAUNCH_MS);
+    model_nominal_gpu(&gpu, call->routine, &gpu_rates);
     m.cpu_curve = &cpu;
     m.gpu_curve = &gpu;
     return accel_decide(call, &m, settings);
@@ -415,10 +414,10 @@ static void fallbacks(void **state)
     struct accel_settings s = defaults, cpu = defaults, gpu = defaults;
     struct accel_call large = product("dgemm", 4000, 4000, 4000), tiny = product("dgemm", 2, 2, 2);
     struct model_curve cpu_curve, gpu_curve;
-    const struct model_rates cpu_rates = accel_nominal_cpu(4), gpu_rates = accel_nominal_gpu();
+    const struct model_rates cpu_rates = model_cpu_rates(4), gpu_rates = model_gpu_rates();
     (void)state;
     model_nominal_cpu(&cpu_curve, large.routine, &cpu_rates);
-    model_nominal_gpu(&gpu_curve, large.routine, &gpu_rates, ACCEL_LAUNCH_MS);
+    model_nominal_gpu(&gpu_curve, large.routine, &gpu_rates);
     m.cpu_curve = &cpu_curve;
     m.gpu_curve = &gpu_curve;
     s.require_gpu = cpu.require_gpu = gpu.require_gpu = true;

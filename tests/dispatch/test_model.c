@@ -134,7 +134,7 @@ static void noise_is_no_rate(void **state)
 
 static void learning(void **state)
 {
-    const struct model_rates rates = accel_nominal_cpu(2);
+    const struct model_rates rates = model_cpu_rates(2);
     const struct model_work work = work_of("dgemm", 500, 500, 500),
                             near = work_of("dgemm", 520, 490, 505),
                             far = work_of("dgemm", 500, 8, 8);
@@ -175,12 +175,12 @@ static void learning(void **state)
 /* Few points, or points of one size, leave the terms as they were: what is far from them is not made up. */
 static void few_points_correct(void **state)
 {
-    const struct model_rates rates = accel_nominal_gpu();
+    const struct model_rates rates = model_gpu_rates();
     const struct model_work small = work_of("dgemm", 500, 500, 500),
                             large = work_of("dgemm", 8000, 8000, 8000);
     struct model_curve curve;
     (void)state;
-    model_nominal_gpu(&curve, routine("dgemm"), &rates, ACCEL_LAUNCH_MS);
+    model_nominal_gpu(&curve, routine("dgemm"), &rates);
     double before = model_ms(&curve, &large), ms = 0.4;
     model_fit(&curve, &small, &ms, 1);
     assert_near(model_ms(&curve, &small), 0.4, 0.05);
@@ -190,13 +190,13 @@ static void few_points_correct(void **state)
 /* Every routine, at sizes from 1 to 2^20, on both sides: finite, positive, and not less for more. */
 static void nominal_times_grow(void **state)
 {
-    const struct model_rates cpu = accel_nominal_cpu(16), gpu = accel_nominal_gpu();
+    const struct model_rates cpu = model_cpu_rates(16), gpu = model_gpu_rates();
     (void)state;
     for (uint32_t i = 0; i < accel_routine_count; i++) {
         struct model_curve on_cpu, on_gpu;
         double cpu_before = 0, gpu_before = 0;
         model_nominal_cpu(&on_cpu, &accel_routines[i], &cpu);
-        model_nominal_gpu(&on_gpu, &accel_routines[i], &gpu, ACCEL_LAUNCH_MS);
+        model_nominal_gpu(&on_gpu, &accel_routines[i], &gpu);
         for (int64_t n = 1; n <= 1 << 20; n *= 2) {
             const int64_t size[ACCEL_DIMENSIONS] = {n, n, n, n};
             struct accel_call call;

@@ -67,7 +67,7 @@ static void check_section(const struct calibration *file, const struct calibrati
     FUZZ_CHECK(calibration_section_value(section, "up_gbps") >= 0);
     FUZZ_CHECK(calibration_section_value(section, "down_gbps") >= 0);
     for (uint32_t i = 0; i < accel_routine_count; i++) {
-        const struct model_rates rates = accel_nominal_cpu(4);
+        const struct model_rates rates = model_cpu_rates(4);
         struct model_curve curve;
         model_nominal_cpu(&curve, &accel_routines[i], &rates);
         calibration_section_curve(section, &accel_routines[i], &curve);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "dispatch/config.h"
+#include "dispatch/complaints.h"
 #include "dispatch/settings.h"
 #include "fuzz.h"
 
@@ -57,6 +58,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(settings.memory_bytes >= 0 && settings.devices.count <= ACCEL_DEVICES_MAX);
     FUZZ_CHECK(!settings.estimate && !settings.estimate_dir); /* in the environment alone */
     settings_check_routines(&settings, accel_routines, accel_routine_count);
-    settings_complain();
+    complaints_say();
     return 0;
 }

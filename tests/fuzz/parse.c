@@ -286,12 +286,12 @@ static void check_shapes(const struct accel_call *call)
 static void decide(struct accel_call *call)
 {
     static const char *const routines[] = {NULL, "blas:", "lapack:*", "?gemm,[sd]*"};
-    const struct model_rates cpu_rates = accel_nominal_cpu(4), gpu_rates = accel_nominal_gpu();
+    const struct model_rates cpu_rates = model_cpu_rates(4), gpu_rates = model_gpu_rates();
     struct model_curve cpu, gpu;
     struct accel_machine machine;
     struct accel_settings settings = {.on = true, .memory_share = 0.8};
     model_nominal_cpu(&cpu, call->routine, &cpu_rates);
-    model_nominal_gpu(&gpu, call->routine, &gpu_rates, ACCEL_LAUNCH_MS);
+    model_nominal_gpu(&gpu, call->routine, &gpu_rates);
     accel_machine_init(&machine, &cpu, &gpu);
     unsigned choice = take_byte();
     machine.gpu = (enum device_state)(choice % 6);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/ranks.h"
+#include "dispatch/complaints.h"
 #include "dispatch/settings.h"
 #include "fuzz.h"
 
@@ -78,6 +79,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         pattern_matches(&settings.gpu_routines, &accel_routines[i]);
         pattern_matches(&settings.cpu_routines, &accel_routines[i]);
     }
-    settings_complain();
+    complaints_say();
     return 0;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/output.h"
+#include "dispatch/complaints.h"
 #include "tests/lib/environment.h"
 
 char folder[] = "/tmp/accel-settings-XXXXXX";
@@ -108,8 +109,8 @@ const char *complaints(void)
     dup2(ends[1], 2);
     close(ends[1]);
     output_start(); /* this is stderr */
-    settings_complain();
-    settings_complain();
+    complaints_say();
+    complaints_say();
     dup2(keep, 2);
     close(keep);
     size_t length = 0;

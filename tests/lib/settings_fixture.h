@@ -33,7 +33,7 @@ struct accel_settings read_now(void);
 struct accel_settings read_with(const char *name, const char *value);
 struct accel_settings read_file(const char *text);
 
-/* Returns the output of two calls of settings_complain(), in static memory. */
+/* Returns the output of two calls of complaints_say(), in static memory. */
 const char *complaints(void);
 int lines_of(const char *text);
 

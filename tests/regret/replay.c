@@ -85,10 +85,10 @@ static struct accel_decision decide(const struct accel_call *call, const struct 
     struct accel_machine machine;
     struct calibration_section section;
     if (call->routine != last) { /* a recording has all calls of a routine together */
-        const struct model_rates cpu_rates = accel_nominal_cpu(1), gpu_rates = accel_nominal_gpu();
+        const struct model_rates cpu_rates = model_cpu_rates(1), gpu_rates = model_gpu_rates();
         last = call->routine;
         model_nominal_cpu(&cpu, call->routine, &cpu_rates);
-        model_nominal_gpu(&gpu, call->routine, &gpu_rates, ACCEL_LAUNCH_MS);
+        model_nominal_gpu(&gpu, call->routine, &gpu_rates);
         if (!find_curve(file, "[cpu ", call->routine, &cpu) ||
             !find_curve(file, "[gpu ", call->routine, &gpu))
             fprintf(stderr, "replay: %s is not in the model\n", call->routine->name);
