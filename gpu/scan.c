@@ -4,65 +4,41 @@
 #include <math.h>
 #include <stddef.h>
 
-/* Several numbers at once, and as many in flight as hide an instruction's latency: this stands between the memory's rate
- * and the bus's. An unordered comparison is false, so that `not less` tells NaNs, too. */
-enum { LANES = 4 };
+/* Vectors in flight: as many as hide an instruction's latency, because this stands between the memory's rate and the bus's. */
+enum { VECTORS = 4 };
 
-static void look_at_doubles(struct gpu_scan *scan, const double *x, size_t n)
-{
-    const __m128d magnitude = _mm_castsi128_pd(_mm_set1_epi64x(INT64_MAX));
-    const __m128d infinity = _mm_set1_pd(INFINITY);
-    __m128d largest[LANES], bad = _mm_setzero_pd();
-    size_t i = 0;
-    for (int k = 0; k < LANES; k++)
-        largest[k] = _mm_setzero_pd();
-    for (; i + 2 * LANES <= n; i += 2 * LANES)
-        for (int k = 0; k < LANES; k++) {
-            __m128d value = _mm_and_pd(_mm_loadu_pd(x + i + 2 * (size_t)k), magnitude);
-            bad = _mm_or_pd(bad, _mm_cmpnlt_pd(value, infinity));
-            largest[k] = _mm_max_pd(value, largest[k]);
-        }
-    for (; i < n; i++) {
-        __m128d value = _mm_and_pd(_mm_set1_pd(x[i]), magnitude);
-        bad = _mm_or_pd(bad, _mm_cmpnlt_pd(value, infinity));
-        largest[0] = _mm_max_pd(value, largest[0]);
-    }
-    scan->finite = scan->finite && _mm_movemask_pd(bad) == 0;
-    for (int k = 0; k < LANES; k++) {
-        double parts[2];
-        _mm_storeu_pd(parts, largest[k]);
-        for (int j = 0; j < 2; j++)
-            scan->largest = parts[j] > scan->largest ? parts[j] : scan->largest;
-    }
-}
+#define LOOK(k, loaded, end)                                                                       \
+    do {                                                                                           \
+        value = _mm_and_##end(loaded, magnitude);                                                  \
+        bad = _mm_or_##end(bad, _mm_cmpnlt_##end(value, infinity));                                \
+        largest[k] = _mm_max_##end(value, largest[k]);                                             \
+    } while (0)
 
-static void look_at_floats(struct gpu_scan *scan, const float *x, size_t n)
-{
-    const __m128 magnitude = _mm_castsi128_ps(_mm_set1_epi32(INT32_MAX));
-    const __m128 infinity = _mm_set1_ps(INFINITY);
-    __m128 largest[LANES], bad = _mm_setzero_ps();
-    size_t i = 0;
-    for (int k = 0; k < LANES; k++)
-        largest[k] = _mm_setzero_ps();
-    for (; i + 4 * LANES <= n; i += 4 * LANES)
-        for (int k = 0; k < LANES; k++) {
-            __m128 value = _mm_and_ps(_mm_loadu_ps(x + i + 4 * (size_t)k), magnitude);
-            bad = _mm_or_ps(bad, _mm_cmpnlt_ps(value, infinity));
-            largest[k] = _mm_max_ps(value, largest[k]);
-        }
-    for (; i < n; i++) {
-        __m128 value = _mm_and_ps(_mm_set1_ps(x[i]), magnitude);
-        bad = _mm_or_ps(bad, _mm_cmpnlt_ps(value, infinity));
-        largest[0] = _mm_max_ps(value, largest[0]);
+/* Defines a function that looks at n numbers of `type`, with the instructions _mm_..._<end>. An unordered comparison is false, so that
+ * `not less` finds NaNs, too. */
+#define LOOK_AT(name, type, vector, end, all_but_sign)                                             \
+    static void name(struct gpu_scan *scan, const type *x, size_t n)                               \
+    {                                                                                              \
+        enum { WIDTH = sizeof(vector) / sizeof(type), BLOCK = VECTORS * WIDTH };                   \
+        const vector magnitude = all_but_sign, infinity = _mm_set1_##end(INFINITY);                \
+        vector value, largest[VECTORS], bad = _mm_setzero_##end();                                 \
+        type parts[BLOCK];                                                                         \
+        size_t i = 0;                                                                              \
+        for (int k = 0; k < VECTORS; k++)                                                          \
+            largest[k] = _mm_setzero_##end();                                                      \
+        for (; i + BLOCK <= n; i += BLOCK)                                                         \
+            for (int k = 0; k < VECTORS; k++)                                                      \
+                LOOK(k, _mm_loadu_##end(x + i + WIDTH * k), end);                                  \
+        for (; i < n; i++)                                                                         \
+            LOOK(0, _mm_set1_##end(x[i]), end);                                                    \
+        scan->finite = scan->finite && _mm_movemask_##end(bad) == 0;                               \
+        for (int k = 0; k < VECTORS; k++)                                                          \
+            _mm_storeu_##end(parts + WIDTH * k, largest[k]);                                       \
+        for (int j = 0; j < BLOCK; j++)                                                            \
+            scan->largest = (double)parts[j] > scan->largest ? (double)parts[j] : scan->largest;   \
     }
-    scan->finite = scan->finite && _mm_movemask_ps(bad) == 0;
-    for (int k = 0; k < LANES; k++) {
-        float parts[4];
-        _mm_storeu_ps(parts, largest[k]);
-        for (int j = 0; j < 4; j++)
-            scan->largest = (double)parts[j] > scan->largest ? (double)parts[j] : scan->largest;
-    }
-}
+LOOK_AT(look_at_doubles, double, __m128d, pd, _mm_castsi128_pd(_mm_set1_epi64x(INT64_MAX)))
+LOOK_AT(look_at_floats, float, __m128, ps, _mm_castsi128_ps(_mm_set1_epi32(INT32_MAX)))
 
 void gpu_scan_numbers(struct gpu_scan *scan, const void *numbers, int64_t bytes)
 {

@@ -110,36 +110,45 @@ static struct lane_rectangle rectangle_of(const struct accel_span *x)
     return lane_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
 }
 
-/* A packed copy of what is not in host memory; to be freed. */
-static void *fetch(struct solver *s, const struct accel_span *x)
+/* Returns where the host can read an operand, and its leading dimension there: in place, or in a packed copy, which the caller
+ * frees. */
+static char *read_on_host(struct solver *s, const struct accel_span *x, int64_t *ld, void **copy)
 {
-    void *copy = malloc((size_t)accel_bytes(x) + 1);
-    if (!copy)
+    const struct lane_rectangle there = rectangle_of(x);
+    *copy = NULL;
+    *ld = there.ld;
+    if (x->place == ACCEL_HOST)
+        return there.host;
+    *ld = there.rows;
+    *copy = malloc((size_t)accel_bytes(x) + 1);
+    if (!*copy)
         solver_note(s, GPU_NO_MEMORY);
-    else if (!gpu_fetch(s->work->device, copy, x))
+    else if (!gpu_fetch(s->work->device, *copy, x))
         solver_note(s, GPU_ERROR);
-    return copy;
+    return *copy;
 }
 
-/* The first columns of an array of as many rows as come. */
+static void note_uploaded(struct solver *s, const struct accel_span *x, int64_t rows, int64_t cols)
+{
+    int64_t bytes = rows * cols * gpu_size_of(x);
+    s->work->host->up_bytes += bytes;
+    gpu_work_event(s->work, GPU_EVENT_H2D, x, rows, cols, bytes);
+}
+
+/* Uploads to the first columns of an array, which has as many rows as `from`. */
 static void upload_columns(struct solver *s, struct array to, const struct accel_span *x,
                            struct lane_rectangle from)
 {
     struct gpu_scan scan = {accel_is_double(s->dtype), true, 0};
-    int64_t bytes = from.rows * from.cols * from.size;
-    void *copy = NULL;
-    if (!solver_is_well(s) || bytes == 0)
+    void *copy;
+    if (!solver_is_well(s) || from.rows == 0 || from.cols == 0)
         return;
-    if (x->place != ACCEL_HOST) {
-        from.host = copy = fetch(s, x);
-        from.ld = rectangle_of(x).rows;
-    }
+    from.host = read_on_host(s, x, &from.ld, &copy);
     from.scan = &scan;
     if (solver_is_well(s) && solver_note(s, lane_upload(s->work->lane, to.ptr, to.ld, &from))) {
         s->largest = scan.largest > s->largest ? scan.largest : s->largest;
-        s->work->host->up_bytes += bytes;
-        gpu_work_event(s->work, GPU_EVENT_H2D, x, from.rows, from.cols, bytes);
-        /* LAPACK's answers to NaNs are its own: the iteration's end, the pivot, INFO. */
+        note_uploaded(s, x, from.rows, from.cols);
+        /* LAPACK's answers to NaNs are its own: when an iteration ends, the pivot, INFO. */
         if (!scan.finite)
             solver_note(s, GPU_UNSUPPORTED);
     }
@@ -194,25 +203,22 @@ struct array solver_upload_pivots(struct solver *s, const struct accel_span *x, 
                                   bool with_signs)
 {
     struct array to = solver_vector(s, x->cols, ACCEL_INT64);
-    void *copy = NULL;
+    int64_t ld;
+    void *copy;
     if (!solver_is_well(s))
         return to;
-    if (x->place != ACCEL_HOST)
-        copy = fetch(s, x);
+    const void *from = read_on_host(s, x, &ld, &copy);
     int64_t *pivots = malloc((size_t)x->cols * sizeof *pivots + 1);
     if (!pivots)
         solver_note(s, GPU_NO_MEMORY);
-    const void *from = copy ? copy : x->ptr;
     for (int64_t i = 0; solver_is_well(s) && i < x->cols; i++) {
         pivots[i] = accel_integer_at(x->dtype, from, i);
         if (pivots[i] > limit || pivots[i] == 0 || pivots[i] < (with_signs ? -limit : 1))
             solver_note(s, GPU_UNSUPPORTED);
     }
     solver_put(s, to, pivots);
-    if (solver_is_well(s)) {
-        s->work->host->up_bytes += accel_bytes(x);
-        gpu_work_event(s->work, GPU_EVENT_H2D, x, 1, x->cols, accel_bytes(x));
-    }
+    if (solver_is_well(s))
+        note_uploaded(s, x, 1, x->cols);
     free(pivots);
     free(copy);
     return to;
@@ -242,15 +248,11 @@ bool solver_has_zero(const struct solver *s, const void *values, int64_t count)
 
 void solver_refuse_zero_diagonal(struct solver *s, const struct accel_span *x)
 {
-    int64_t n = accel_min(x->rows, x->cols), size = gpu_size_of(x), ld = x->ld;
-    void *copy = NULL;
+    int64_t n = accel_min(x->rows, x->cols), size = gpu_size_of(x), ld;
+    void *copy;
     if (!solver_is_well(s))
         return;
-    if (x->place != ACCEL_HOST) {
-        copy = fetch(s, x);
-        ld = x->rows;
-    }
-    const char *from = copy ? copy : x->ptr;
+    const char *from = read_on_host(s, x, &ld, &copy);
     for (int64_t i = 0; solver_is_well(s) && i < n; i++)
         if (is_zero_at(from + i * (ld + 1) * size, size))
             solver_note(s, GPU_UNSUPPORTED);
@@ -268,18 +270,14 @@ void solver_refuse_extremes(struct solver *s)
 
 /* ---- Down ---- */
 
-static void get_rectangle(struct solver *s, const struct lane_rectangle *to, struct array from)
-{
-    int64_t done_cols, done_rows;
-    if (solver_is_well(s))
-        solver_note(s, lane_download(s->work->lane, to, from.ptr, from.ld, &done_cols, &done_rows));
-}
-
 void solver_get(struct solver *s, void *to, struct array from)
 {
     const struct lane_rectangle there =
         lane_whole(to, from.rows, from.cols, from.rows, element(from));
-    get_rectangle(s, &there, from);
+    int64_t done_cols, done_rows;
+    if (solver_is_well(s))
+        solver_note(
+            s, lane_download(s->work->lane, &there, from.ptr, from.ld, &done_cols, &done_rows));
 }
 
 bool solver_has_succeeded(struct solver *s)
@@ -297,40 +295,40 @@ void solver_require_success(struct solver *s)
 
 /* ---- Results ---- */
 
-static void add_result(struct solver *s, struct result result)
+/* Returns whether the result has been added; then its `staged` is freed with the solver. */
+static bool add_result(struct solver *s, struct result result)
 {
     if (result.from.rows == 0 || result.from.cols == 0 || !solver_is_well(s))
-        return;
+        return false;
     if (s->results == RESULTS_MAX)
-        solver_note(s, GPU_UNSUPPORTED);
-    else
-        s->result[s->results++] = result;
+        return solver_note(s, GPU_UNSUPPORTED);
+    s->result[s->results++] = result;
+    return true;
 }
 
 void solver_return(struct solver *s, const struct accel_span *to, struct array from, char uplo)
 {
-    add_result(s, (struct result){to, from, uplo, false});
+    add_result(s, (struct result){.to = to, .from = from, .uplo = uplo});
 }
 
 void solver_return_pivots(struct solver *s, const struct accel_span *to, struct array from)
 {
-    add_result(s, (struct result){to, from, 0, true});
+    add_result(s, (struct result){.to = to, .from = from, .integers = true});
 }
 
 void solver_return_integers(struct solver *s, const struct accel_span *to, int64_t count,
                             int64_t even, int64_t odd)
 {
-    if (!solver_is_well(s) || count == 0)
-        return;
-    int64_t *values = malloc((size_t)count * sizeof *values);
-    if (!values || s->lists == INTEGERS_MAX) {
+    const struct array none = {.rows = count, .cols = 1, .ld = count, .dtype = ACCEL_INT64};
+    int64_t *values = malloc((size_t)count * sizeof *values + 1);
+    if (!values) {
         solver_note(s, GPU_NO_MEMORY);
-        free(values);
         return;
     }
     for (int64_t i = 0; i < count; i++)
         values[i] = i % 2 ? odd : even;
-    s->integers[s->lists++] = (struct integers){to, values, count};
+    if (!add_result(s, (struct result){to, none, .integers = true, .staged = values}))
+        free(values);
 }
 
 /* Where it goes in host memory. */
@@ -343,13 +341,17 @@ static struct lane_rectangle place_of(const struct result *r)
     return to;
 }
 
-/* Above this a result comes straight to its place. */
+static int64_t bytes_of(const struct result *r)
+{
+    return r->from.rows * r->from.cols * element(r->from);
+}
+
+/* Larger results come straight to their places. */
 #define STAGED_BYTES ((int64_t)16 << 20)
 
 static bool is_staged(const struct result *r)
 {
-    return r->integers || r->to->place != ACCEL_HOST ||
-           r->from.rows * r->from.cols * element(r->from) <= STAGED_BYTES;
+    return r->integers || r->to->place != ACCEL_HOST || bytes_of(r) <= STAGED_BYTES;
 }
 
 static bool is_input(const struct result *r)
@@ -370,29 +372,26 @@ static void write_in_place(struct solver *s, const struct result *r)
     solver_note(s, status != GPU_OK && s->touched ? GPU_LOST : status);
 }
 
-static void narrow(void *to, const int64_t *from, int64_t n, enum accel_dtype dtype)
+/* Makes integers of the program's type of int64, in place. */
+static void narrow(void *integers, int64_t n, enum accel_dtype dtype)
 {
-    for (int64_t i = 0; i < n; i++) {
+    const int64_t *from = integers;
+    for (int64_t i = 0; i < n && dtype != ACCEL_INT64; i++) {
         int32_t low = (int32_t)from[i];
-        if (dtype == ACCEL_INT64)
-            memmove((char *)to + i * 8, &from[i], 8);
-        else
-            memcpy((char *)to + i * 4, &low, 4);
+        memcpy((char *)integers + i * 4, &low, 4);
     }
 }
 
-/* From packed memory to host memory. */
-static void unpack(const struct result *r, const char *from)
-{
-    const struct lane_rectangle to = place_of(r);
-    const struct pack_piece all = {0, to.cols, 0, to.rows};
-    pack_to_host(&to, &all, from, to.rows);
-}
-
-/* To memory of another place: what is written there, between what stays. */
-static bool store(struct solver *s, const struct result *r, const char *from)
+/* Stores what is staged in the program's memory, between elements that stay. */
+static bool store(struct solver *s, const struct result *r)
 {
     struct accel_span part = *r->to;
+    if (part.place == ACCEL_HOST) {
+        const struct lane_rectangle to = place_of(r);
+        const struct pack_piece all = {0, to.cols, 0, to.rows};
+        pack_to_host(&to, &all, r->staged, to.rows);
+        return true;
+    }
     if (part.inc) {
         part.cols = r->from.rows;
     } else {
@@ -400,71 +399,46 @@ static bool store(struct solver *s, const struct result *r, const char *from)
         part.cols = r->from.cols;
     }
     part.triangle = r->uplo;
-    return gpu_store(s->work->device, &part, from);
+    return gpu_store(s->work->device, &part, r->staged);
 }
 
-static void deliver_staged(struct solver *s, void *staged[RESULTS_MAX])
+static void stage(struct solver *s, struct result *r)
 {
-    for (int i = 0; i < s->results && solver_is_well(s); i++) {
-        const struct result *r = &s->result[i];
-        if (!staged[i])
-            continue;
-        s->touched = s->touched || is_input(r);
-        if (r->to->place == ACCEL_HOST && r->integers)
-            narrow(r->to->ptr, staged[i], r->from.rows, r->to->dtype);
-        else if (r->to->place == ACCEL_HOST)
-            unpack(r, staged[i]);
-        else {
-            if (r->integers)
-                narrow(staged[i], staged[i], r->from.rows, r->to->dtype);
-            if (!store(s, r, staged[i]))
-                solver_note(s, s->touched ? GPU_LOST : GPU_ERROR);
-        }
-    }
+    if (r->staged || !is_staged(r))
+        return;
+    r->staged = malloc((size_t)bytes_of(r) + 1);
+    if (!r->staged)
+        solver_note(s, GPU_NO_MEMORY);
+    solver_get(s, r->staged, r->from);
 }
 
-static void deliver_integers(struct solver *s)
+static void write_staged(struct solver *s, const struct result *r)
 {
-    for (int i = 0; i < s->lists && solver_is_well(s); i++) {
-        const struct integers *list = &s->integers[i];
-        struct accel_span part = *list->to;
-        part.cols = list->count;
-        if (part.place == ACCEL_HOST) {
-            narrow(part.ptr, list->values, list->count, part.dtype);
-        } else {
-            narrow(list->values, list->values, list->count, part.dtype);
-            if (!gpu_store(s->work->device, &part, list->values))
-                solver_note(s, s->touched ? GPU_LOST : GPU_ERROR);
-        }
-    }
+    if (!r->staged || !solver_is_well(s))
+        return;
+    s->touched = s->touched || is_input(r);
+    if (r->integers)
+        narrow(r->staged, r->from.rows, r->to->dtype);
+    if (!store(s, r))
+        solver_note(s, s->touched ? GPU_LOST : GPU_ERROR);
 }
 
 static void deliver(struct solver *s)
 {
-    void *staged[RESULTS_MAX] = {NULL};
-    for (int i = 0; i < s->results && solver_is_well(s); i++) {
-        const struct result *r = &s->result[i];
-        if (!is_staged(r))
-            continue;
-        staged[i] = malloc((size_t)(r->from.rows * r->from.cols * element(r->from)) + 1);
-        if (!staged[i])
-            solver_note(s, GPU_NO_MEMORY);
-        solver_get(s, staged[i], r->from);
-    }
+    for (int i = 0; i < s->results && solver_is_well(s); i++)
+        stage(s, &s->result[i]);
     for (int inputs = 0; inputs < 2; inputs++)
         for (int i = 0; i < s->results; i++)
             if (is_input(&s->result[i]) == inputs)
                 write_in_place(s, &s->result[i]);
-    deliver_staged(s, staged);
-    deliver_integers(s);
-    for (int i = 0; i < s->results; i++) {
+    for (int i = 0; i < s->results; i++)
+        write_staged(s, &s->result[i]);
+    for (int i = 0; i < s->results && solver_is_well(s); i++) {
         const struct result *r = &s->result[i];
-        int64_t bytes = r->from.rows * r->from.cols * element(r->from);
-        free(staged[i]);
-        if (!solver_is_well(s))
-            continue;
-        s->work->host->down_bytes += bytes;
-        gpu_work_event(s->work, GPU_EVENT_D2H, r->to, r->from.rows, r->from.cols, bytes);
+        if (!r->from.ptr)
+            continue; /* the host had it */
+        s->work->host->down_bytes += bytes_of(r);
+        gpu_work_event(s->work, GPU_EVENT_D2H, r->to, r->from.rows, r->from.cols, bytes_of(r));
     }
 }
 
@@ -474,9 +448,9 @@ static void end(struct solver *s)
         solver_note(s, gpu_work_settle(s->work));
     if (solver_is_well(s))
         deliver(s);
-    for (int i = 0; i < s->lists; i++)
-        free(s->integers[i].values);
-    /* What still runs may use it: then it is left alone. */
+    for (int i = 0; i < s->results; i++)
+        free(s->result[i].staged);
+    /* A kernel that still runs may use the host's workspace: then it is left alone. */
     if (s->host && lane_wait(s->work->lane) == GPU_OK)
         free(s->host);
 }

@@ -22,20 +22,15 @@ struct array {
 /* A result that waits for the others. */
 struct result {
     const struct accel_span *to;
-    struct array from;
+    struct array
+        from;      /* on the device; without ptr if the host has had the result from the start */
     char uplo;     /* 0: all; U, L: a triangle; u, l: without its diagonal */
     bool integers; /* int64 on the device, the program's INTEGER on the host */
+    void *
+        staged; /* its elements, packed, in memory of our own on the host; NULL: not yet, or never */
 };
 
 #define RESULTS_MAX 8
-
-/* Integers that the host knows. */
-struct integers {
-    const struct accel_span *to;
-    int64_t *values, count;
-};
-
-#define INTEGERS_MAX 2
 
 struct solver {
     struct gpu_work *work;
@@ -45,8 +40,6 @@ struct solver {
     double largest;   /* of the inputs so far, of real and imaginary parts */
     struct result result[RESULTS_MAX];
     int results;
-    struct integers integers[INTEGERS_MAX];
-    int lists;
     bool touched; /* what a result has overwritten was an input */
     void *host;   /* the workspace on the host */
 };

@@ -1,6 +1,5 @@
 /*
- * For the kernels' sources alone: one cuBLAS function over the four types, in the 64-bit form where this cuBLAS has
- * it, with our letters and scalars in its terms.
+ * For kernels*.c and cusolver.c: our letters and scalars in cuBLAS's terms, and calls of one cuBLAS function over the four types.
  */
 #ifndef ACCEL_CUBLAS_CALL_H
 #define ACCEL_CUBLAS_CALL_H
@@ -28,63 +27,76 @@ static inline cublasDiagType_t diagonal(char diag)
     return diag == 'U' ? CUBLAS_DIAG_UNIT : CUBLAS_DIAG_NON_UNIT;
 }
 
-/* A scalar in both precisions; a real routine reads the first part. */
-struct scalar {
-    double as_double[2];
-    float as_float[2];
+/* A scalar in the precision of the call's type; a real routine reads the first part alone. */
+union scalar {
+    double in_double[2];
+    float in_float[2];
 };
 
-static inline struct scalar make_scalar(struct accel_complex z)
+static inline union scalar make_scalar(const struct gpu_work *work, struct accel_complex z)
 {
-    return (struct scalar){{z.re, z.im}, {(float)z.re, (float)z.im}};
+    if (accel_is_double(work->call->routine->dtype))
+        return (union scalar){.in_double = {z.re, z.im}};
+    return (union scalar){.in_float = {(float)z.re, (float)z.im}};
 }
 
-/* Notes in the work whether a kernel may have run. */
+/* Takes the result of a call: notes in the work whether a kernel may have run. */
 enum gpu_status cublas_launched(struct gpu_work *work, cublasStatus_t result, const char *function);
 
-/* For what cuBLAS itself allocates: frees what lies idle in our pool, once our own work is done. */
+/* Makes room for memory that cuBLAS itself allocates: waits for our own work and frees what lies idle in our pool. */
 bool cublas_make_room(const struct gpu_work *work);
 
-/* TRY(call, name) sets `status`; the call is an expression. */
-#define TRY(call, name)                                                                            \
+/* The arguments of the functions below. T is the element type. */
+#define SCALAR(x) (const void *)&(x)
+#define IN(tile)  (const T *)(uintptr_t)(tile).ptr, (tile).ld
+#define OUT(tile) (T *)(uintptr_t)(tile).ptr, (tile).ld
+
+/* Calls a cuBLAS function: the 64-bit form if this cuBLAS has it. */
+#define WIDEST(function, ...)                                                                      \
+    (cuda_api.function##_64_p ? cuda_api.function##_64_p(lane_cublas(work->lane), __VA_ARGS__)     \
+                              : cuda_api.function##_p(lane_cublas(work->lane), __VA_ARGS__))
+
+/* Returns from the kernel the status of a call, which is made once more if cuBLAS lacked memory. */
+#define RETURN_CALL(call, name)                                                                    \
     do {                                                                                           \
         cublasStatus_t result;                                                                     \
         int attempt = 0;                                                                           \
         do                                                                                         \
             result = (call);                                                                       \
         while (result == CUBLAS_STATUS_ALLOC_FAILED && attempt++ == 0 && cublas_make_room(work));  \
-        status = cublas_launched(work, result, name);                                              \
+        return cublas_launched(work, result, name);                                                \
     } while (0)
 
-/* Of the function's two widths. */
-#define EITHER(function, ...)                                                                      \
-    (cuda_api.function##_64_p ? cuda_api.function##_64_p(lane_cublas(work->lane), __VA_ARGS__)     \
-                              : cuda_api.function##_p(lane_cublas(work->lane), __VA_ARGS__))
-
-#define SINGLE(x) (const void *)(x).as_float
-#define DOUBLE(x) (const void *)(x).as_double
-
-/* One function of four: T is its element type; arguments(P) its arguments, P(x) the scalar x's address. */
-#define CASE(dtype, function, arguments, type, scalar_at)                                          \
+#define CASE(dtype, type, width, function, ...)                                                    \
 case dtype: {                                                                                      \
     typedef type T;                                                                                \
-    TRY(EITHER(function, arguments(scalar_at)), #function);                                        \
-    break;                                                                                         \
+    RETURN_CALL(width(function, __VA_ARGS__), #function);                                          \
 }
-#define REAL_CASES(op, arguments)                                                                  \
-    CASE(ACCEL_FLOAT32, cublasS##op, arguments, float, SINGLE)                                     \
-    CASE(ACCEL_FLOAT64, cublasD##op, arguments, double, DOUBLE)
-#define COMPLEX_CASES(op, arguments)                                                               \
-    CASE(ACCEL_COMPLEX64, cublasC##op, arguments, cuComplex, SINGLE)                               \
-    CASE(ACCEL_COMPLEX128, cublasZ##op, arguments, cuDoubleComplex, DOUBLE)
+#define REAL_CASES(width, op, ...)                                                                 \
+    CASE(ACCEL_FLOAT32, float, width, cublasS##op, __VA_ARGS__)                                    \
+    CASE(ACCEL_FLOAT64, double, width, cublasD##op, __VA_ARGS__)
+#define COMPLEX_CASES(width, op, ...)                                                              \
+    CASE(ACCEL_COMPLEX64, cuComplex, width, cublasC##op, __VA_ARGS__)                              \
+    CASE(ACCEL_COMPLEX128, cuDoubleComplex, width, cublasZ##op, __VA_ARGS__)
 
-/* The body of a switch over the type. */
-#define SWITCH(cases)                                                                              \
+/* Return from the kernel the status of the function for the call's type: `real` or `complex` is its name without the type's letter. */
+#define RETURN_BY(width, real, complex, ...)                                                       \
     switch (work->call->routine->dtype) {                                                          \
-        cases default : break;                                                                     \
+        REAL_CASES(width, real, __VA_ARGS__)                                                       \
+        COMPLEX_CASES(width, complex, __VA_ARGS__)                                                 \
+    default:                                                                                       \
+        return GPU_ERROR;                                                                          \
     }
+#define RETURN_BLAS(real, complex, ...) RETURN_BY(WIDEST, real, complex, __VA_ARGS__)
 
-#define IN(tile)  (const T *)(uintptr_t)(tile).ptr, (tile).ld
-#define OUT(tile) (T *)(uintptr_t)(tile).ptr, (tile).ld
+/* The same, if `condition` with the complex function `op`, else with `real` or `complex`. */
+#define RETURN_BLAS_OR(condition, op, real, complex, ...)                                          \
+    if (condition)                                                                                 \
+        switch (work->call->routine->dtype) {                                                      \
+            COMPLEX_CASES(WIDEST, op, __VA_ARGS__)                                                 \
+        default:                                                                                   \
+            return GPU_ERROR;                                                                      \
+        }                                                                                          \
+    RETURN_BLAS(real, complex, __VA_ARGS__)
 
 #endif

@@ -6,75 +6,50 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "gpu/ending.h"
-#include "find_cuda.h"
 #include "base/linker.h"
+#include "find_cuda.h"
+#include "gpu/ending.h"
 
 struct cuda_api cuda_api;
 
 static char reason[256];
 static bool tried, opened;
-
-#define DRIVER_SONAME "libcuda.so.1"
-
-/* By preference: what this build was made for first. cuSOLVER has a number of its own. */
-static const int majors[] = {13, 12};
-static int cusolver_major(int cuda_major)
-{
-    return cuda_major - 1;
-}
-
-enum need { OPTIONAL, REQUIRED };
-
-/* Without pointers, which the dynamic linker would have to write at every program's start. */
-struct wanted {
-    char name[42];
-    uint16_t place; /* of the function pointer in cuda_api, in bytes */
-    enum need need;
-};
-
-#define STRING_(x) #x
-#define STRING(x)  STRING_(x)
-
-#define DRIVER(function, need) {STRING(function), offsetof(struct cuda_api, function##_p), need},
-#define CUBLAS(function, need)
-#define CUSOLVER(function, need)
-static const struct wanted driver_functions[] = {
-#include "cuda_functions.def"
-};
-#undef DRIVER
-#undef CUBLAS
-
-#define DRIVER(function, need)
-#define CUBLAS(function, need) {STRING(function), offsetof(struct cuda_api, function##_p), need},
-static const struct wanted cublas_functions[] = {
-#include "cuda_functions.def"
-};
-#undef CUBLAS
-#undef CUSOLVER
-
-#define CUBLAS(function, need)
-#define CUSOLVER(function, need) {STRING(function), offsetof(struct cuda_api, function##_p), need},
-static const struct wanted cusolver_functions[] = {
-#include "cuda_functions.def"
-};
-#undef DRIVER
-#undef CUBLAS
-#undef CUSOLVER
+static const char *first_folder; /* constant once CUDA is open */
+static int cublas_major;         /* of the cuBLAS in use */
 
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 
-enum { FUNCTIONS_MAX = sizeof cuda_api / sizeof(void *) };
+/* ---- The table ---- */
 
-/* Looks the functions up; returns the name of a required one that is missing, or NULL. */
-static const char *look_up(void *library, const struct wanted *wanted, size_t count,
-                           void *function[])
+/* In the order of struct cuda_api, which has a pointer for each; without pointers itself, which the dynamic linker would have to
+ * write when a program starts. */
+static const struct {
+    char name[42];
+    enum library { OF_DRIVER, OF_CUBLAS, OF_CUSOLVER } library;
+    enum { OPTIONAL, REQUIRED } need;
+} wanted[] = {
+#define STRING_(x)               #x
+#define STRING(x)                STRING_(x)
+#define DRIVER(function, need)   {STRING(function), OF_DRIVER, need},
+#define CUBLAS(function, need)   {STRING(function), OF_CUBLAS, need},
+#define CUSOLVER(function, need) {STRING(function), OF_CUSOLVER, need},
+#include "cuda_functions.def"
+#undef DRIVER
+#undef CUBLAS
+#undef CUSOLVER
+};
+
+_Static_assert(LENGTH(wanted) * sizeof(void *) == sizeof cuda_api, "one pointer for each row");
+
+/* Looks up the functions of one library; returns the name of a required one that is missing, or NULL. */
+static const char *look_up(void *library, enum library which, void *function[])
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < LENGTH(wanted); i++) {
+        if (wanted[i].library != which)
+            continue;
         function[i] = dlsym(library, wanted[i].name);
         if (!function[i] && wanted[i].need == REQUIRED)
             return wanted[i].name;
@@ -82,26 +57,29 @@ static const char *look_up(void *library, const struct wanted *wanted, size_t co
     return NULL;
 }
 
-static void fill(const struct wanted *wanted, size_t count, void *const function[])
+static void fill(enum library which, void *const function[])
 {
-    for (size_t i = 0; i < count; i++)
-        memcpy((char *)&cuda_api + wanted[i].place, &function[i], sizeof function[i]);
+    for (size_t i = 0; i < LENGTH(wanted); i++)
+        if (wanted[i].library == which)
+            memcpy((char *)&cuda_api + i * sizeof(void *), &function[i], sizeof function[i]);
 }
 
-/* Both, where no other thread does the same. */
-static const char *look_up_and_fill(void *library, const struct wanted *wanted, size_t count)
+/* Does both, when no other thread does the same. */
+static const char *look_up_and_fill(void *library, enum library which)
 {
-    void *function[FUNCTIONS_MAX];
-    const char *missing = look_up(library, wanted, count, function);
+    void *function[LENGTH(wanted)];
+    const char *missing = look_up(library, which, function);
     if (!missing)
-        fill(wanted, count, function);
+        fill(which, function);
     return missing;
 }
 
-static void *open_library(const char *name, int flags)
+/* ---- Finding a library ---- */
+
+static void *open_library(const char *path, int flags)
 {
     linker_enter();
-    void *library = dlopen(name, flags);
+    void *library = dlopen(path, flags);
     linker_leave();
     if (library && !(flags & RTLD_NOLOAD))
         linker_await_forks();
@@ -117,118 +95,117 @@ static void close_library(void *library)
     linker_leave();
 }
 
-void *cuda_api_loaded_driver(void)
-{
-    void *library = open_library(DRIVER_SONAME, RTLD_NOLOAD | RTLD_LAZY);
-    if (!library)
-        dlerror(); /* that it is not there is no error, least of all the program's */
-    return library;
-}
-
-static void *open_in(const char *dir, const char *soname)
+static void *open_in(const char *folder, const char *name, int major)
 {
     char path[PATH_MAX];
-    if (ending_has_begun() || snprintf(path, sizeof path, "%s/%s", dir, soname) >= (int)sizeof path)
+    int length = snprintf(path, sizeof path, "%s/%s.so.%d", folder, name, major);
+    if (ending_has_begun() || length >= (int)sizeof path)
         return NULL;
     return open_library(path, RTLD_NOW | RTLD_LOCAL);
 }
 
-static bool try_driver_folder(const char *folder, void *library)
-{
-    *(void **)library = open_in(folder, DRIVER_SONAME);
-    return *(void **)library != NULL;
-}
-
-static void *open_driver(const char *first_dir)
-{
-    void *library = cuda_api_loaded_driver();
-    if (!library && first_dir)
-        library = open_in(first_dir, DRIVER_SONAME);
-    if (!library)
-        library = open_library(DRIVER_SONAME, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        find_cuda_driver(try_driver_folder, &library);
-    return library;
-}
-
-struct cublas_search {
-    int driver_version; /* major * 1000 + minor * 10 */
-    int newest;         /* major version that still has code for this device */
-    void *library;
-    int major; /* of the library */
+struct library_search {
+    const char *name,
+        *companion;       /* without .so; companion: opened first in the same folder, or NULL */
+    int major[2], majors; /* versions that would do, the best first */
+    void *library;        /* that was found, or NULL */
+    int found;            /* its version */
 };
 
-static bool fits(const struct cublas_search *search, int major)
-{
-    return search->driver_version >= major * 1000 && major <= search->newest;
-}
-
-/* cuBLAS of a major version needs a driver of that major version (CUDA's compatibility rule). */
 static bool try_folder(const char *folder, void *context)
 {
-    struct cublas_search *search = context;
-    char name[32];
-    for (size_t i = 0; !search->library && i < LENGTH(majors); i++) {
-        if (!fits(search, majors[i]))
-            continue;
-        /* libcublas finds libcublasLt beside itself only where the folder is on a search path;
-         * loaded before, it is found by its name. */
-        snprintf(name, sizeof name, "libcublasLt.so.%d", majors[i]);
-        void *lt = open_in(folder, name);
-        snprintf(name, sizeof name, "libcublas.so.%d", majors[i]);
-        search->library = open_in(folder, name);
-        search->major = majors[i];
-        if (!search->library && lt)
-            close_library(lt);
+    struct library_search *search = context;
+    for (int i = 0; !search->library && i < search->majors; i++) {
+        int major = search->major[i];
+        void *companion = search->companion ? open_in(folder, search->companion, major) : NULL;
+        search->library = open_in(folder, search->name, major);
+        search->found = major;
+        if (!search->library && companion)
+            close_library(companion);
     }
     return search->library != NULL;
 }
 
-static void try_linker(struct cublas_search *search, int flags)
+static void try_linker(struct library_search *search, int flags)
 {
-    char name[32];
-    for (size_t i = 0; !search->library && i < LENGTH(majors); i++) {
-        if (!fits(search, majors[i]))
-            continue;
-        snprintf(name, sizeof name, "libcublas.so.%d", majors[i]);
-        search->library = open_library(name, flags);
-        search->major = majors[i];
+    char soname[32];
+    for (int i = 0; !search->library && i < search->majors; i++) {
+        snprintf(soname, sizeof soname, "%s.so.%d", search->name, search->major[i]);
+        search->library = open_library(soname, flags);
+        search->found = search->major[i];
     }
 }
 
-/* The program's own environment comes before the system's copy: the program may open its own later, and would be
- * given ours by its name. */
-static struct cublas_search open_cublas(const char *first_dir, int driver_version, int newest)
+/* Looks for a library that the program has not loaded. Tries the program's own environment before the system's copy: the program may
+ * open its own later, and would get ours by its name. */
+static void try_folders(struct library_search *search, const char *first_dir)
 {
-    struct cublas_search search = {driver_version, newest, NULL, 0};
-    try_linker(&search, RTLD_NOLOAD | RTLD_NOW);
+    if (!search->library && first_dir)
+        try_folder(first_dir, search);
+    if (!search->library)
+        find_cuda_environment(try_folder, search);
+    if (!search->library)
+        try_linker(search, RTLD_NOW | RTLD_LOCAL);
+    if (!search->library)
+        find_cuda_system(try_folder, search);
+}
+
+/* ---- The driver and cuBLAS ---- */
+
+#define DRIVER_SONAME "libcuda.so.1"
+
+void *cuda_api_loaded_driver(void)
+{
+    void *library = open_library(DRIVER_SONAME, RTLD_NOLOAD | RTLD_LAZY);
+    if (!library)
+        dlerror(); /* a driver that is not there is no error, least of all the program's */
+    return library;
+}
+
+static void *open_driver(const char *first_dir)
+{
+    struct library_search search = {.name = "libcuda", .major = {1}, .majors = 1};
+    search.library = cuda_api_loaded_driver();
     if (!search.library && first_dir)
         try_folder(first_dir, &search);
     if (!search.library)
-        find_cuda_environment(try_folder, &search);
-    if (!search.library)
         try_linker(&search, RTLD_NOW | RTLD_LOCAL);
     if (!search.library)
-        find_cuda_system(try_folder, &search);
-    return search;
+        find_cuda_driver(try_folder, &search);
+    return search.library;
+}
+
+int cuda_attribute(CUdevice device, CUdevice_attribute which)
+{
+    int value = 0;
+    return CUDA(cuDeviceGetAttribute)(&value, which, device) == CUDA_SUCCESS ? value : 0;
 }
 
 /* CUDA 13 has no code for devices before compute capability 7.5 (CUDA 13.0 release notes). */
-static int newest_for_device(void)
+static bool has_code_for_device(int cuda_major)
 {
     CUdevice device;
-    int major = 0, minor = 0;
-    if (CUDA(cuDeviceGet)(&device, 0) != CUDA_SUCCESS ||
-        CUDA(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) !=
-            CUDA_SUCCESS ||
-        CUDA(cuDeviceGetAttribute)(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device) !=
-            CUDA_SUCCESS)
-        return majors[0];
-    return major * 10 + minor < 75 ? 12 : majors[0];
+    if (cuda_major < 13 || CUDA(cuDeviceGet)(&device, 0) != CUDA_SUCCESS)
+        return true;
+    int major = cuda_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+    int minor = cuda_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    return major == 0 || major * 10 + minor >= 75;
 }
 
-static struct cublas_search cublas;
-static const char *first_folder; /* constant once CUDA is open */
+/* Returns the library, or NULL. A cuBLAS of one major version needs a driver of that major version (CUDA's compatibility rule).
+ * libcublas finds libcublasLt beside itself only if the folder is on a search path; loaded before, libcublasLt is found by its name. */
+static void *open_cublas(const char *first_dir, int driver_version)
+{
+    static const int majors[] = {13, 12}; /* the one that this build was made for comes first */
+    struct library_search search = {.name = "libcublas", .companion = "libcublasLt"};
+    for (size_t i = 0; i < LENGTH(majors); i++)
+        if (driver_version >= majors[i] * 1000 && has_code_for_device(majors[i]))
+            search.major[search.majors++] = majors[i];
+    try_linker(&search, RTLD_NOLOAD | RTLD_NOW);
+    try_folders(&search, first_dir);
+    cublas_major = search.found;
+    return search.library;
+}
 
 static bool open_all(const char *first_dir)
 {
@@ -237,7 +214,7 @@ static bool open_all(const char *first_dir)
         snprintf(reason, sizeof reason, DRIVER_SONAME " (the NVIDIA driver) was not found");
         return false;
     }
-    const char *missing = look_up_and_fill(driver, driver_functions, LENGTH(driver_functions));
+    const char *missing = look_up_and_fill(driver, OF_DRIVER);
     if (missing) {
         snprintf(reason, sizeof reason, DRIVER_SONAME " has no %s: the driver is too old", missing);
         return false;
@@ -255,15 +232,15 @@ static bool open_all(const char *first_dir)
         return false;
     }
     CUDA(cuDriverGetVersion)(&version);
-    cublas = open_cublas(first_dir, version, newest_for_device());
-    if (!cublas.library) {
+    void *cublas = open_cublas(first_dir, version);
+    if (!cublas) {
         snprintf(
             reason, sizeof reason,
             "libcublas.so.13 or .12, fit for the device and a driver of CUDA %d.%d, was not found",
             version / 1000, version % 1000 / 10);
         return false;
     }
-    missing = look_up_and_fill(cublas.library, cublas_functions, LENGTH(cublas_functions));
+    missing = look_up_and_fill(cublas, OF_CUBLAS);
     if (missing) {
         snprintf(reason, sizeof reason, "libcublas has no %s", missing);
         return false;
@@ -271,90 +248,82 @@ static bool open_all(const char *first_dir)
     return true;
 }
 
-void cuda_api_describe_cublas(char *text, size_t size)
+void cuda_api_cublas_version(int version[3])
+{
+    for (int i = 0; i < 3; i++) {
+        version[i] = 0;
+        if (CUDA(cublasGetProperty))
+            CUDA(cublasGetProperty)((libraryPropertyType)i, &version[i]);
+    }
+}
+
+/* The file that has cuBLAS's functions, or NULL. */
+static const char *cublas_path(void)
 {
     Dl_info object;
     void *function;
-    int version[3] = {0}, driver = 0;
     memcpy(&function, &CUDA(cublasCreate_v2), sizeof function);
-    const char *path = dladdr(function, &object) ? object.dli_fname : "libcublas";
-    for (int i = 0; CUDA(cublasGetProperty) && i < 3; i++)
-        CUDA(cublasGetProperty)((libraryPropertyType)i, &version[i]);
+    return dladdr(function, &object) ? object.dli_fname : NULL;
+}
+
+void cuda_api_describe_cublas(char *text, size_t size)
+{
+    int version[3], driver = 0;
+    const char *path = cublas_path();
+    cuda_api_cublas_version(version);
     CUDA(cuDriverGetVersion)(&driver);
     snprintf(text, size, "cuBLAS %d.%d.%d, %s, with a driver for CUDA %d.%d", version[0],
-             version[1], version[2], path, driver / 1000, driver % 1000 / 10);
+             version[1], version[2], path ? path : "libcublas", driver / 1000, driver % 1000 / 10);
 }
 
 /* ---- cuSOLVER ---- */
 
-struct cusolver_search {
-    char name[32];
-    void *library;
-};
-
-static bool try_cusolver_folder(const char *folder, void *context)
-{
-    struct cusolver_search *search = context;
-    search->library = open_in(folder, search->name);
-    return search->library != NULL;
-}
-
 /* Beside cuBLAS, or, in the wheels of CUDA 12, in a folder of its own beside cuBLAS's. */
-static void try_beside_cublas(struct cusolver_search *search)
+static void try_beside_cublas(struct library_search *search)
 {
     char folder[PATH_MAX];
-    Dl_info info;
-    void *function;
-    memcpy(&function, &CUDA(cublasCreate_v2), sizeof function);
-    if (!dladdr(function, &info) || !strchr(info.dli_fname, '/') ||
-        strlen(info.dli_fname) + sizeof "/../../cusolver/lib" > sizeof folder)
+    const char *path = cublas_path();
+    if (!path || !strchr(path, '/') || strlen(path) + sizeof "/../../cusolver/lib" > sizeof folder)
         return;
-    strcpy(folder, info.dli_fname);
+    strcpy(folder, path);
     char *end = strrchr(folder, '/');
     *end = 0;
-    if (!try_cusolver_folder(folder, search)) {
+    if (!try_folder(folder, search)) {
         strcpy(end, "/../../cusolver/lib");
-        try_cusolver_folder(folder, search);
+        try_folder(folder, search);
     }
 }
 
+/* Its version is one less than CUDA's. */
 static void *open_cusolver(void)
 {
-    struct cusolver_search search = {.library = NULL};
-    snprintf(search.name, sizeof search.name, "libcusolver.so.%d", cusolver_major(cublas.major));
-    search.library = open_library(search.name, RTLD_NOLOAD | RTLD_NOW);
+    struct library_search search = {
+        .name = "libcusolver", .major = {cublas_major - 1}, .majors = 1};
+    try_linker(&search, RTLD_NOLOAD | RTLD_NOW);
     if (!search.library)
         try_beside_cublas(&search);
-    if (!search.library && first_folder)
-        try_cusolver_folder(first_folder, &search);
-    if (!search.library)
-        find_cuda_environment(try_cusolver_folder, &search);
-    if (!search.library)
-        search.library = open_library(search.name, RTLD_NOW | RTLD_LOCAL);
-    if (!search.library)
-        find_cuda_system(try_cusolver_folder, &search);
+    try_folders(&search, first_folder);
     return search.library;
 }
 
-/* No lock is held while the dynamic linker works: it has its own, which this thread may hold already, in a constructor, while
- * another thread that opens cuSOLVER waits for it. So each thread that finds it unopened opens it; they get the same library, the
- * later ones once the first has loaded it, and one of them fills the slots. */
+/* Holds no lock while the dynamic linker works: the linker has its own, which this thread may hold already, in a constructor, while
+ * another thread that opens cuSOLVER waits for it. So each thread that finds cuSOLVER unopened opens it. All get the same library, the
+ * later ones once the first has loaded it, and one of them fills the table. */
 bool cuda_api_open_cusolver(void)
 {
     enum { UNTRIED, MISSING, THERE };
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static atomic_int state = UNTRIED;
-    void *function[LENGTH(cusolver_functions)];
+    void *function[LENGTH(wanted)];
     if (atomic_load(&state) != UNTRIED)
         return atomic_load(&state) == THERE;
     void *library = open_cusolver();
-    bool there =
-        library && !look_up(library, cusolver_functions, LENGTH(cusolver_functions), function);
+    bool there = library && !look_up(library, OF_CUSOLVER, function);
     dlerror();
     pthread_mutex_lock(&lock);
     if (atomic_load(&state) == UNTRIED) {
         if (there)
-            fill(cusolver_functions, LENGTH(cusolver_functions), function);
+            fill(OF_CUSOLVER, function);
         atomic_store(&state, there ? THERE : MISSING);
     }
     pthread_mutex_unlock(&lock);

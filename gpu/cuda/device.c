@@ -71,33 +71,26 @@ bool gpu_memory_is_short(void)
 
 /* ---- Start ---- */
 
-static int attribute(CUdevice number, CUdevice_attribute which)
-{
-    int value = 0;
-    return CUDA(cuDeviceGetAttribute)(&value, which, number) == CUDA_SUCCESS ? value : 0;
-}
-
 static struct nominal_rates rates_of(CUdevice number)
 {
     const struct nominal_attributes attributes = {
-        .major = attribute(number, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
-        .minor = attribute(number, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
-        .processors = attribute(number, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
-        .clock_khz = attribute(number, CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
-        .memory_clock_khz = attribute(number, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
-        .bus_bits = attribute(number, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH),
+        .major = cuda_attribute(number, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+        .minor = cuda_attribute(number, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+        .processors = cuda_attribute(number, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+        .clock_khz = cuda_attribute(number, CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
+        .memory_clock_khz = cuda_attribute(number, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
+        .bus_bits = cuda_attribute(number, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH),
         .single_to_double =
-            attribute(number, CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO)};
+            cuda_attribute(number, CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO)};
     return nominal_rates(&attributes);
 }
 
-/* Versions as a calibration tells them apart; 0 where they cannot be had. */
+/* Versions as a calibration tells them apart; 0 if unknown. */
 static void read_versions(struct gpu_info *info)
 {
+    int part[3];
     CUDA(cuDriverGetVersion)(&info->cuda_version);
-    int part[3] = {0};
-    for (int i = 0; CUDA(cublasGetProperty) && i < 3; i++)
-        CUDA(cublasGetProperty)((libraryPropertyType)i, &part[i]);
+    cuda_api_cublas_version(part);
     info->cublas_version = part[0] * 10000 + part[1] * 100 + part[2];
 }
 
@@ -142,7 +135,7 @@ static int compute_mode(int ordinal)
 {
     CUdevice number;
     return CUDA(cuDeviceGet)(&number, ordinal) == CUDA_SUCCESS
-               ? attribute(number, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE)
+               ? cuda_attribute(number, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE)
                : CU_COMPUTEMODE_DEFAULT;
 }
 

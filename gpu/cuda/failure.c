@@ -149,21 +149,21 @@ enum gpu_status gpu_check_cublas(cublasStatus_t status, const char *function)
     return GPU_ERROR;
 }
 
-/* cuSOLVER has no function for their names. */
+/* Returns the name of a status, for which cuSOLVER has no function, or NULL. */
 static const char *cusolver_name(cusolverStatus_t status)
 {
+#define NAME(status)                                                                               \
+    case status:                                                                                   \
+        return #status
     switch (status) {
-    case CUSOLVER_STATUS_NOT_INITIALIZED:
-        return "CUSOLVER_STATUS_NOT_INITIALIZED";
-    case CUSOLVER_STATUS_MAPPING_ERROR:
-        return "CUSOLVER_STATUS_MAPPING_ERROR";
-    case CUSOLVER_STATUS_EXECUTION_FAILED:
-        return "CUSOLVER_STATUS_EXECUTION_FAILED";
-    case CUSOLVER_STATUS_INTERNAL_ERROR:
-        return "CUSOLVER_STATUS_INTERNAL_ERROR";
+        NAME(CUSOLVER_STATUS_NOT_INITIALIZED);
+        NAME(CUSOLVER_STATUS_MAPPING_ERROR);
+        NAME(CUSOLVER_STATUS_EXECUTION_FAILED);
+        NAME(CUSOLVER_STATUS_INTERNAL_ERROR);
     default:
         return NULL;
     }
+#undef NAME
 }
 
 /* What it does not take it leaves untouched: sizes beyond 32 bits, say. */
