@@ -1,13 +1,13 @@
 /*
- * A device in use: what is known of it, how it has failed, and what it can do, as a table of functions, so that gpu.h's functions
- * reach any kind of device. Each kind has a structure of its own that begins with this one. Names no CUDA.
+ * A device in use: its properties, its failures, and its functions, by which gpu.h's functions reach any kind of device. Each
+ * kind has a structure of its own that begins with this one. Names no CUDA.
  */
 #ifndef ACCEL_DEVICE_H
 #define ACCEL_DEVICE_H
 
 #include "gpu.h"
 
-/* What a device does: as gpu.h's functions of the same names say. */
+/* Each does what gpu.h says of its namesake. */
 struct gpu_device_functions {
     enum gpu_status (*run)(struct gpu_device *device, const struct accel_call *call,
                            struct gpu_host *host);
@@ -19,8 +19,8 @@ struct gpu_device_functions {
     void (*stop)(struct gpu_device *device); /* frees the structure, too */
 };
 
-/* The first failure is the one that tells; later ones follow from it. One of a library tells until the device fails. Each is written
- * once, under failure.c's lock. */
+/* The first failure of the device, and the first of a library: later ones follow from it. Each is written once, under
+ * failure.c's lock. The library's is the reason that is given until the device fails. */
 struct gpu_failures {
     char of_device[GPU_FAILURE_BYTES], of_library[GPU_FAILURE_BYTES];
 };
@@ -29,7 +29,7 @@ struct gpu_device {
     const struct gpu_device_functions *functions;
     struct gpu_info info; /* constant */
     struct gpu_failures failures;
-    /* enum gpu_svd: which algorithm a matrix gets, by type, with vectors or without, and octave. */
+    /* enum gpu_svd: the algorithm for a matrix, by type, with vectors or without, and octave. */
     _Atomic unsigned char svd[ACCEL_DTYPES][2][GPU_SVD_OCTAVES];
 };
 

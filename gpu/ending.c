@@ -7,14 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/forks.h"
 #include "base/clock.h"
+#include "base/forks.h"
 
-/* Sequentially consistent: of a thread that enters and one that ends the process, one sees the other. */
+/* Sequentially consistent: if one thread enters while another ends the process, one of the two sees the other. */
 static atomic_int inside;
-static atomic_bool begun, late; /* late: somebody has waited in vain */
+static atomic_bool begun, late; /* late: a thread has waited in vain */
 static atomic_bool watching;
-static _Atomic pid_t process; /* that watches */
+static _Atomic pid_t process; /* the one that watches */
 static _Thread_local int depth __attribute__((tls_model("initial-exec")));
 static _Thread_local int closing __attribute__((tls_model("initial-exec")));
 
@@ -42,8 +42,9 @@ bool ending_has_begun(void)
     return atomic_load(&begun);
 }
 
-/* Returns whether nobody is inside, this thread included: it may be in a signal handler that calls exit(). A child of _Fork() or
- * clone() has none of the other threads, and has not been told. */
+/* Waits until the other threads have left. Returns whether nobody is inside, this thread included: it may be in a signal
+ * handler that calls exit(). A child of _Fork() or clone() does not wait: it has no other threads, and ending_fork_child()
+ * has not run in it. */
 static bool begin(void)
 {
     const struct timespec pause = {0, 50000};
@@ -61,20 +62,20 @@ static bool begin(void)
     return atomic_load(&inside) == 0;
 }
 
-/* A handler that waits first. `of_cuda`: it is of a library that a thread may be inside. */
+/* A handler that waits first. of_cuda: it belongs to a library that a thread may be inside. */
 struct wrapped {
     void (*function)(void *);
     void *argument;
     bool of_cuda;
 };
 
-/* At the process's end, waits; whether nobody is inside. A dlclose() is no end. */
+/* Waits if the process ends, and not if a library is only closed. Returns whether nobody is inside. */
 static bool await_others(void)
 {
     return (closing && !ending_has_begun()) || begin();
 }
 
-/* Where a thread is inside still, and CUDA hangs, its library is left as it is: the process's end frees all. */
+/* If a thread is still inside, because CUDA hangs, leaves CUDA's library as it is: the process's end frees all. */
 static void run_wrapped(void *argument)
 {
     struct wrapped *wrapped = argument;
@@ -83,7 +84,7 @@ static void run_wrapped(void *argument)
     free(wrapped);
 }
 
-/* One of the program's, without an argument: atexit(3) gives none. */
+/* Runs a handler of the program's that has no argument: atexit(3) gives none. */
 static void run_plain(void *function)
 {
     void (*plain)(void *);

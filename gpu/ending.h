@@ -1,45 +1,46 @@
 /*
- * The end of the process, and threads that are inside CUDA's libraries, apart from each other.
+ * Keeps the process's end apart from threads that are inside CUDA's libraries.
  *
- * exit() runs the handlers that libraries have registered, newest first, and their destructors, beside whatever other threads do: a
- * thread that is inside such a library then uses what its handlers destroy. So each thread enters before it calls CUDA, and whoever runs
- * exit() waits, before the first of those handlers, until all have left; nobody enters after that. The libraries register their handlers
- * while they load and start, after ours (cuBLAS, cuBLASLt and cuSOLVER 13 through __cxa_atexit, as `objdump -T` shows), and a program's own
- * may reset the device: so each that is registered after ours is wrapped in one that waits first. Those of atexit(3), of which a program
- * may have many, need no memory for that, and none has more registrations than without libaccel.
+ * exit() runs the handlers that libraries have registered, newest first, and their destructors, while other threads run: a
+ * thread that is inside such a library then uses what its handlers destroy. So each thread enters before it calls CUDA, and
+ * whoever runs exit() waits, before the first of those handlers, until all have left; nobody enters after that. The libraries
+ * register their handlers while they load and start, after ours (cuBLAS, cuBLASLt and cuSOLVER 13 through __cxa_atexit, as
+ * `objdump -T` shows), and a program's own may reset the device: so each handler that is registered after ours is wrapped in
+ * one that waits first. Those of atexit(3), which may be many, need no memory for that, and no program has more registrations
+ * than without libaccel.
  *
- * All functions are thread-safe. Nothing is told, and nobody waits, at _exit(), quick_exit() and abort(), which run no handlers of
- * libraries.
+ * All functions are thread-safe. Nobody waits at _exit(), quick_exit() and abort(), which run no handlers of libraries.
  */
 #ifndef ACCEL_ENDING_H
 #define ACCEL_ENDING_H
 
 #include <stdbool.h>
 
-/* How long exit() waits. A step that cannot be interrupted (a library, the driver, the context, a handle) takes a second at most on the
- * machines that we know of; a driver that hangs must not keep a program from its end. */
+/* How long exit() waits, in milliseconds. A step that cannot be interrupted (to open a library, the driver, a context, a
+ * handle) takes a second at most on the machines that we know of; a driver that hangs must not keep a program from its end. */
 #define ENDING_MS 3000
 
-/* Around each use of CUDA; within another pair they are nothing. false: the process ends, and nothing is to be left. */
+/* Enclose each use of CUDA; an inner pair does nothing. ending_enter() returns false if the process ends: then CUDA must not
+ * be used, and ending_leave() not be called. */
 bool ending_enter(void);
 void ending_leave(void);
 
-/* Whether the process ends. */
+/* Returns whether the process has begun to end. */
 bool ending_has_begun(void);
 
-/* exit() shall wait from here on; once CUDA is going to be opened. */
+/* Makes exit() wait from here on. Call it before CUDA is opened. */
 void ending_watch(void);
 
-/* __cxa_atexit(3), where `real` is the C library's. */
+/* Does what __cxa_atexit(3) does; `real` is the C library's. */
 typedef int ending_register_function(void (*function)(void *), void *argument, void *object);
 int ending_register(ending_register_function *real, void (*function)(void *), void *argument,
                     void *object);
 
-/* Around each dlclose(), also of CUDA's libraries: a library's handlers run where it goes, and that is no end of the process. */
+/* Enclose each dlclose(), also of CUDA's libraries: a library's handlers then run though the process does not end. */
 void ending_before_close(void);
 void ending_after_close(void);
 
-/* In the child of a fork: no other thread is inside. */
+/* Tells it in the child of a fork, where no other thread is inside. */
 void ending_fork_child(void);
 
 #endif

@@ -1,7 +1,6 @@
 /*
- * What has failed on a device. A failure of a library says little about the device:
- * whether the stream still works does. So each call notes its first failure, and gpu_run() judges it at the end.
- * Thread-safe.
+ * Failures of a device. That a library fails says little of the device; whether the stream still works says more. So each
+ * call notes its first failure, and gpu_run() judges it at the end. Thread-safe.
  */
 #ifndef ACCEL_FAILURE_H
 #define ACCEL_FAILURE_H
@@ -10,38 +9,38 @@
 
 enum failure_kind {
     FAILURE_NONE,
-    FAILURE_LIBRARY, /* of a function of the BLAS or the solver */
+    FAILURE_LIBRARY, /* a function of the BLAS or the solver fails */
     FAILURE_SOLVER,  /* the solver does not start */
-    FAILURE_DEVICE   /* of the driver, or of all that the device is used by */
+    FAILURE_DEVICE   /* the driver fails, or the BLAS does not start */
 };
 
 struct failure {
     enum failure_kind kind;
-    char text[GPU_FAILURE_BYTES]; /* "function: what it has answered" */
+    char text[GPU_FAILURE_BYTES]; /* "function: its answer" */
 };
 
-/* From here on this thread's failures are noted anew: the first one tells, and what the driver adds to a library's. *outer keeps
- * what was noted before, until failure_end(). */
+/* Notes this thread's failures anew from here on: the first one, and what the driver adds to a library's. *outer keeps the
+ * failure noted before, which failure_end() brings back. */
 void failure_begin(struct failure *outer);
 void failure_end(const struct failure *outer);
 
-/* Ends it, and notes what was noted since failure_begin() beside what was before; where this was the outermost, publishes it as the
- * device's. */
+/* Ends it as failure_end() does, and adds the failure noted since failure_begin() to the one before; at the outermost level
+ * publishes it as the device's. */
 void failure_pass_on(const struct failure *outer, struct gpu_device *device);
 
-/* What this thread has noted. */
+/* Returns what this thread has noted. */
 const struct failure *failure_noted(void);
 
-/* Notes one. */
+/* Notes a failure, unless this thread has noted one already; a driver's is added to a library's. answer: NULL if unknown. */
 void failure_note(enum failure_kind kind, const char *function, const char *answer);
 
-/* Makes what was noted of this kind, unless it is the device's already. */
+/* Changes the kind of the failure noted, unless it is the device's already. */
 void failure_is_of(enum failure_kind kind);
 
-/* In the child of a fork. */
+/* Makes the lock anew in the child of a fork. */
 void failure_fork_child(void);
 
-/* For gpu_failure(). */
+/* Makes a failure one that gpu_failure() returns. */
 void failure_publish(struct gpu_device *device, const struct failure *failure);
 
 #endif

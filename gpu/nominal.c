@@ -2,9 +2,9 @@
 
 /*
  * Multiply-adds that a multiprocessor does in a clock, by compute capability: CUDA C++ Programming Guide, table
- * "Throughput of Native Arithmetic Instructions" (32-bit and 64-bit floating-point multiply-add). Where tensor cores
- * multiply matrices in double precision, which cuBLAS uses, theirs: the white papers of A100 (64), H100 (128) and
- * Blackwell (64). 10.3 is B300, which has given its double precision up.
+ * "Throughput of Native Arithmetic Instructions" (32-bit and 64-bit floating-point multiply-add). If tensor cores
+ * multiply matrices in double precision, which cuBLAS uses, their rate: the white papers of A100 (64), H100 (128) and
+ * Blackwell (64). 10.3 is B300, which has hardly any double precision left.
  */
 static const struct {
     int major, minor; /* -1: all others of the major version */
@@ -15,8 +15,8 @@ static const struct {
     {10, 0, 128, 64}, {10, -1, 128, 2}, {11, -1, 128, 2}, {12, -1, 128, 2},
 };
 
-/* A ratio that the driver tells is believed of a capability that is not in the table, and where it makes double precision
- * far slower: cards for restricted markets have the capability of H100, and a sixty-fourth of its double precision. */
+/* Believes the driver's ratio if the capability is not in the table, or if it makes double precision far slower: cards for
+ * restricted markets have the capability of H100, and a sixty-fourth of its double precision. */
 static void multiply_adds(const struct nominal_attributes *a, double per_clock[2])
 {
     int ratio = a->single_to_double;

@@ -1,25 +1,25 @@
 /*
- * What a device can do at most, from the attributes that its driver gives. Those of a MIG instance are the instance's
- * own, so no name is needed. Pure.
+ * The highest rates of a device, from its driver's attributes. A MIG instance has attributes of its own, so no name is
+ * needed. Pure.
  */
 #ifndef ACCEL_NOMINAL_H
 #define ACCEL_NOMINAL_H
 
-/* As the driver gives them; 0 where the driver has none. */
+/* As the driver gives them; 0 if it gives none. */
 struct nominal_attributes {
     int major, minor; /* compute capability */
     int processors;
     int clock_khz, memory_clock_khz, bus_bits;
-    int single_to_double; /* the ratio of the two rates */
+    int single_to_double; /* the rate in single precision over that in double */
 };
 
 struct nominal_rates {
     double gflops
-        [2]; /* of large products, 10^9 operations a second: [0] single, [1] double precision */
+        [2]; /* of large products, in single and in double precision: 10^9 operations a second */
     double memory_gbps; /* 10^9 bytes a second */
 };
 
-/* All rates are positive: what is missing is taken to be that of a slow device. */
+/* Returns positive rates: takes a slow device's if an attribute is missing. */
 struct nominal_rates nominal_rates(const struct nominal_attributes *attributes);
 
 #endif

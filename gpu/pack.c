@@ -52,7 +52,7 @@ static char *host_of(const struct lane_rectangle *r, const struct pack_piece *pi
 
 /* ---- Runs ---- */
 
-/* A call of libc for each short column or each element of a strided vector costs ten times what the copy does. */
+/* Up to this, copies without libc, whose call for a short column or an element of a strided vector costs ten times the copy. */
 #define SHORT_BYTES 512
 
 #define MOVE(bytes, to, from)                                                                      \
@@ -99,7 +99,7 @@ static inline void clear_run(char *to, int64_t bytes)
             MOVE(2, to + i, zeros);
 }
 
-/* n elements that stand `to_step` and `from_step` bytes apart. */
+/* Copies n elements that stand `to_step` and `from_step` bytes apart. */
 static void copy_elements(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n,
                           int64_t size)
 {
@@ -132,7 +132,7 @@ static void copy_columns(char *to, int64_t to_ld, const char *from, int64_t from
 
 /* ---- Triangles ---- */
 
-/* Of column `col` of a piece: the rows of the piece that are meant. */
+/* Rows of a piece, of one column, that belong to the triangle. */
 struct rows {
     int64_t first, last;
 };

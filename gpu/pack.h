@@ -1,6 +1,5 @@
 /*
- * Rectangles of the program's matrices, and packed memory in which they travel: pieces of them, packed and unpacked. Knows
- * nothing of CUDA.
+ * Packs pieces of the program's matrices into memory in which they travel, and unpacks them. Knows nothing of CUDA.
  */
 #ifndef ACCEL_PACK_H
 #define ACCEL_PACK_H
@@ -14,39 +13,39 @@ struct lane_rectangle {
     char *host;
     int64_t rows, cols, ld; /* elements; ld may be negative where there is one row */
     int64_t size;           /* bytes of one */
-    /* A triangle alone: U, L; u, l: without its diagonal. Packing puts zeros beside it. 0: all. */
+    /* 0: all of it; U, L: a triangle alone; u, l: without its diagonal. Packing puts zeros beside it. */
     char uplo;
     bool hermitian; /* packing makes zeros of the imaginary parts of the triangle's diagonal */
-    struct gpu_scan *scan; /* looks at the numbers that are packed; NULL: none does */
+    struct gpu_scan *scan; /* looks at the numbers that are packed, or NULL */
     int64_t diagonal;      /* the row of the triangle's diagonal in the first column */
-    bool backwards;        /* the pieces come from the last column on */
+    bool backwards;        /* the pieces begin with the last column */
 };
 
-/* All of it, not looked at. */
+/* Returns a whole rectangle that no scan looks at. */
 static inline struct lane_rectangle lane_whole(void *host, int64_t rows, int64_t cols, int64_t ld,
                                                int64_t size)
 {
     return (struct lane_rectangle){host, rows, cols, ld, size, 0, false, NULL, 0, false};
 }
 
-/* A rectangle goes in pieces that fit a slot: some whole columns, or a part of one that is longer than a slot. Packed,
- * a column begins packed_ld elements after the one before it, so a piece is one run of bytes. */
+/* A part of a rectangle that fits a slot: some whole columns, or a part of one that is longer than a slot. Packed, a column
+ * begins packed_ld elements after the one before it, so a piece is one run of bytes. */
 struct pack_piece {
     int64_t col, cols, row, rows;
 };
 
-/* The piece after this one, which is all zeros before the first. False where there is none. packed_ld >= rows. */
+/* Makes of a piece, all zeros before the first, the next one; returns false if there is none. packed_ld >= rows. */
 bool pack_next(struct pack_piece *piece, const struct lane_rectangle *r, int64_t packed_ld,
                int64_t slot_bytes);
 
-/* Bytes from the first to the last of a piece, packed, and those before it where the whole rectangle is packed. */
+/* Return the bytes of a packed piece, from its first to its last, and the bytes before it in the packed rectangle. */
 int64_t pack_bytes(const struct pack_piece *piece, const struct lane_rectangle *r,
                    int64_t packed_ld);
 int64_t pack_offset(const struct pack_piece *piece, const struct lane_rectangle *r,
                     int64_t packed_ld);
 
-/* A piece from host memory to `packed`, and back. The host memory may be aligned in any way; back, only the elements
- * that are meant are written. */
+/* Copy a piece from host memory to `packed`, and back. The host memory may be aligned in any way. pack_to_host() writes only
+ * elements of the triangle, if there is one. */
 void pack_from_host(char *packed, const struct lane_rectangle *r, const struct pack_piece *piece,
                     int64_t packed_ld);
 void pack_to_host(const struct lane_rectangle *r, const struct pack_piece *piece,

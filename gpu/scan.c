@@ -14,8 +14,8 @@ enum { VECTORS = 4 };
         largest[k] = _mm_max_##end(value, largest[k]);                                             \
     } while (0)
 
-/* Defines a function that looks at n numbers of `type`, with the instructions _mm_..._<end>. An unordered comparison is false, so that
- * `not less` finds NaNs, too. */
+/* Defines a function that looks at n numbers of `type`, with the instructions _mm_..._<end>. An unordered comparison is
+ * false, so that `not less` finds NaNs, too. */
 #define LOOK_AT(name, type, vector, end, all_but_sign)                                             \
     static void name(struct gpu_scan *scan, const type *x, size_t n)                               \
     {                                                                                              \

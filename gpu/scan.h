@@ -1,6 +1,5 @@
 /*
- * A look at floating-point numbers on their way to the device: whether LAPACK would see something that it treats in its
- * own way.
+ * Looks at floating-point numbers on their way to the device, for those that LAPACK treats in its own way.
  */
 #ifndef ACCEL_SCAN_H
 #define ACCEL_SCAN_H
@@ -10,11 +9,11 @@
 
 struct gpu_scan {
     bool is_double;
-    bool finite;    /* no NaN and no infinity so far; to be set before */
-    double largest; /* magnitude so far, of those that are finite */
+    bool finite;    /* no NaN and no infinity so far; begins true */
+    double largest; /* the largest magnitude of finite numbers so far; begins 0 */
 };
 
-/* Looks at `bytes` bytes of float or double numbers, complex ones as two; aligned as numbers of their type. */
+/* Looks at `bytes` bytes of float or double numbers, a complex one being two; aligned as their type. */
 void gpu_scan_numbers(struct gpu_scan *scan, const void *numbers, int64_t bytes);
 
 #endif

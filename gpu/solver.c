@@ -80,7 +80,7 @@ void *solver_host_work(struct solver *s, size_t bytes)
     if (!solver_is_well(s) || bytes == 0)
         return NULL;
     if (s->host && (solver_note(s, gpu_work_settle(s->work)))) {
-        free(s->host); /* of the step before */
+        free(s->host); /* the workspace of the step before */
         s->host = NULL;
     }
     if (!s->host)
@@ -102,7 +102,7 @@ static void begin(struct solver *s, struct gpu_work *work)
 
 /* ---- Up ---- */
 
-/* An operand as host memory: a vector is one column. */
+/* Returns an operand as a rectangle; a vector is one column. */
 static struct lane_rectangle rectangle_of(const struct accel_span *x)
 {
     if (x->inc)
@@ -166,7 +166,7 @@ void solver_upload_to(struct solver *s, struct array to, const struct accel_span
         upload_columns(s, to, x, from);
         return;
     }
-    /* What comes up in one run covers whole columns. */
+    /* A piece comes up in one run of bytes, which covers whole columns of the array. */
     struct array part = make_array(s, rows, cols, to.dtype);
     upload_columns(s, part, x, from);
     solver_copy(s, to, part);
@@ -226,11 +226,11 @@ struct array solver_upload_pivots(struct solver *s, const struct accel_span *x, 
 
 static bool is_zero_at(const char *at, int64_t size)
 {
-    static const char zeros[2][16] = {{0}};
+    static const char zeros[16];
     char bits[16];
     memcpy(bits, at, (size_t)size);
-    /* Signs do not count: the highest bit of each part. (Of a double that is taken for two floats, one more bit:
-     * then the original sees that it is none.) */
+    /* Ignores signs: the highest bit of each part. (Of a double, taken for two floats, it ignores one more bit: the original
+     * then finds that the number is not zero.) */
     int64_t part = size == 16 ? 8 : 4;
     for (int64_t i = part; i <= size; i += part)
         bits[i - 1] = (char)(bits[i - 1] & 0x7f);
@@ -259,7 +259,7 @@ void solver_refuse_zero_diagonal(struct solver *s, const struct accel_span *x)
     free(copy);
 }
 
-/* LAPACK scales where a norm is beyond sqrt(safe minimum) / eps or its inverse: ?syev, ?gesvd, ?geev, ?gels. */
+/* LAPACK scales a matrix whose norm is beyond sqrt(safe minimum) / eps or its inverse: ?syev, ?gesvd, ?geev, ?gels. */
 void solver_refuse_extremes(struct solver *s)
 {
     bool is_double = accel_is_double(s->dtype);
@@ -331,7 +331,7 @@ void solver_return_integers(struct solver *s, const struct accel_span *to, int64
         free(values);
 }
 
-/* Where it goes in host memory. */
+/* Returns a result's place in host memory. */
 static struct lane_rectangle place_of(const struct result *r)
 {
     struct lane_rectangle to = rectangle_of(r->to);
@@ -359,7 +359,7 @@ static bool is_input(const struct result *r)
     return r->to->access != ACCEL_WRITE;
 }
 
-/* Those that are inputs come last: until then the original can still have the call. */
+/* Writes a large result to its place. Results that overwrite inputs come last: until then the original can still run the call. */
 static void write_in_place(struct solver *s, const struct result *r)
 {
     const struct lane_rectangle to = place_of(r);

@@ -1,11 +1,11 @@
 /*
- * What the operations of LAPACK share. They work on copies: the program's matrices come up, the whole driver runs on the
- * device, and only when the device's library has said that all is well do results go back. So wherever something is not as it should
- * be, the original runs on untouched input: a singular or indefinite matrix (whose INFO is LAPACK's own then), a NaN or
- * an infinity, an iteration that does not converge, a device that fails. Operands in device memory come through host
- * memory, except where the copies would take most of the time: lacpy, laswp, gecon, pocon.
+ * The steps of LAPACK's operations. They work on copies: the program's matrices come up, the whole driver runs on the device,
+ * and the results go back only if the device's library reports success. Otherwise the original runs on untouched input: for a
+ * singular or indefinite matrix (then INFO is LAPACK's own), a NaN or an infinity, an iteration that does not converge, a
+ * device that fails. Operands in device memory come through host memory, except in lacpy, laswp, gecon and pocon, where the
+ * copies would take most of the time.
  *
- * Functions of this file go through the status in the solver: after a failure they do nothing.
+ * The solver keeps the first failure as its status; after one, all functions do nothing.
  */
 #ifndef ACCEL_SOLVER_H
 #define ACCEL_SOLVER_H
@@ -37,114 +37,118 @@ struct solver {
     enum gpu_status status;
     enum accel_dtype dtype, real;
     gpu_address info; /* an int */
-    double largest;   /* of the inputs so far, of real and imaginary parts */
+    double largest;   /* magnitude in the inputs so far, of real and imaginary parts */
     struct result result[RESULTS_MAX];
     int results;
-    bool touched; /* what a result has overwritten was an input */
-    void *host;   /* the workspace on the host */
+    bool touched; /* a result has overwritten an input */
+    void *host;   /* the workspace on the host, or NULL */
 };
 
-/* Takes an operation's steps (op->steps), and gives the results to the program where all went well. GPU_UNSUPPORTED without a solver
- * library. */
+/* Runs an operation's steps (op->steps), and gives the results to the program if they succeed. Returns GPU_UNSUPPORTED
+ * without a solver library. */
 enum gpu_status solver_run(struct gpu_work *work, void (*steps)(struct solver *s));
 
-/* Notes a failure, unless there is one; returns whether all is well. */
+/* Notes a failure, unless there has been one; returns whether all is well. */
 bool solver_note(struct solver *s, enum gpu_status status);
 static inline bool solver_is_well(const struct solver *s)
 {
     return s->status == GPU_OK;
 }
 
-/* Device memory for a matrix, as it is found; or with zeros. */
+/* Take device memory for a matrix, uninitialised or with zeros; for a vector of real numbers, or of any type. */
 struct array solver_array(struct solver *s, int64_t rows, int64_t cols);
 struct array solver_zeros(struct solver *s, int64_t rows, int64_t cols);
 struct array solver_reals(struct solver *s, int64_t n);
 struct array solver_vector(struct solver *s, int64_t n, enum accel_dtype dtype);
 
-/* Rows and columns of a matrix that are another one. */
+/* Returns a part of a matrix. */
 struct array solver_part(struct array x, int64_t row, int64_t col, int64_t rows, int64_t cols);
 
-/* An operand that kernels can use where it is: gpu_in_place(). */
+/* Returns an operand that kernels can use where it is, by gpu_in_place(), as an array. */
 static inline struct array solver_in_place(const struct accel_span *x)
 {
     return (struct array){(gpu_address)(uintptr_t)x->ptr, x->rows, x->cols, x->ld, x->dtype};
 }
 
-/* A copy of an operand. uplo: 0; or U, L, a triangle with zeros beside it; u, l: the same with zeros on its diagonal,
- * too. What is not finite is GPU_UNSUPPORTED. */
+/* Returns a copy of an operand. uplo: 0: all of it; U, L: a triangle with zeros beside it; u, l: the same with zeros on its
+ * diagonal, too. A number that is not finite is GPU_UNSUPPORTED. */
 struct array solver_upload(struct solver *s, const struct accel_span *x, char uplo);
-/* The same of its first rows x cols elements, to an array of at least that shape whose other elements stay. */
+/* Copies its first rows x cols elements to an array of at least that shape, whose other elements stay. */
 void solver_upload_to(struct solver *s, struct array to, const struct accel_span *x, int64_t rows,
                       int64_t cols, char uplo);
 
-/* The same of a triangle of a symmetric or Hermitian matrix: LAPACK does not look at the imaginary parts of its diagonal,
- * which become 0. */
+/* Returns a copy of a triangle of a symmetric or Hermitian matrix. LAPACK ignores the imaginary parts of the diagonal: they
+ * become 0. */
 struct array solver_upload_hermitian(struct solver *s, const struct accel_span *x, char uplo);
 
-/* LAPACK's pivots 1 .. limit (-limit .. limit where signs have a meaning) as int64. Others are GPU_UNSUPPORTED. */
+/* Returns a copy of LAPACK's pivots as int64. They must be 1 .. limit (with_signs: or -limit .. -1): others are
+ * GPU_UNSUPPORTED. */
 struct array solver_upload_pivots(struct solver *s, const struct accel_span *x, int64_t limit,
                                   bool with_signs);
 
-/* A zero on a triangular matrix's diagonal is the original's to report. */
+/* Leaves to the original a triangular matrix with a zero on its diagonal, which it reports. */
 void solver_refuse_zero_diagonal(struct solver *s, const struct accel_span *x);
 
-/* Leaves to the original what it would scale before an iteration, and a matrix of zeros. */
+/* Leaves to the original inputs that it would scale before an iteration, and a matrix of zeros. */
 void solver_refuse_extremes(struct solver *s);
 
-/* The transposition of the routine's type that is an adjoint: T or C. */
+/* Returns the letter of the adjoint in the routine's type: T or C. */
 static inline char solver_adjoint(const struct solver *s)
 {
     return accel_is_complex(s->dtype) ? 'C' : 'T';
 }
 
-/* Host memory and an array of the same elements, one way and the other, in order; both return when it is done. */
+/* Copy packed host memory to an array, and back, in stream order. solver_put() returns when the host memory has been read,
+ * solver_get() when it is written. */
 void solver_put(struct solver *s, struct array to, const void *from);
 void solver_get(struct solver *s, void *to, struct array from);
 
-/* Workspace of so many bytes on the device and on the host. */
+/* Return a workspace of `bytes` bytes on the device; on the host, where the next one takes its place. */
 struct array solver_work(struct solver *s, size_t bytes);
 void *solver_host_work(struct solver *s, size_t bytes);
 
-/* Waits for the device. Whether all is well, and INFO is 0; else the call is left to the original. */
+/* Waits for the device; returns whether all is well and INFO is 0. */
 bool solver_has_succeeded(struct solver *s);
+/* Does the same, and leaves the call to the original if not. */
 void solver_require_success(struct solver *s);
 
-/* Results: given to the program at the end. Of `to` the first rows and columns, as many as `from` has. */
+/* Give `from` to the program at the end, as the first rows and columns of `to`. */
 void solver_return(struct solver *s, const struct accel_span *to, struct array from, char uplo);
 void solver_return_pivots(struct solver *s, const struct accel_span *to, struct array from);
 
-/* The first `count` elements of an INTEGER array: one value for the even, one for the odd indexes. */
+/* Gives the program, at the end, the first `count` elements of an INTEGER array: one value at even, one at odd indexes. */
 void solver_return_integers(struct solver *s, const struct accel_span *to, int64_t count,
                             int64_t even, int64_t odd);
 
-/* Between matrices on the device: to := op(from), of one shape; the upper triangle alone, zeros below. */
+/* Between matrices on the device: to := from; to := its adjoint. */
 void solver_copy(struct solver *s, struct array to, struct array from);
 void solver_transpose(struct solver *s, struct array to, struct array from);
+/* Returns a copy of the upper triangle, with zeros below. */
 struct array solver_upper(struct solver *s, struct array from);
 
-/* The diagonal, in order, to host memory. */
+/* Copies the diagonal, in order, to host memory. */
 void solver_get_diagonal(struct solver *s, void *to, struct array a);
 
-/* Whether one of `count` elements in host memory is zero. */
+/* Returns whether one of `count` elements in host memory is zero. */
 bool solver_has_zero(const struct solver *s, const void *values, int64_t count);
 
-/* The diagonal of a matrix of zeros := values[i], real ones, or 1 where there are none. */
+/* Sets the diagonal of a matrix of zeros to the real values, or to 1 if values is NULL. */
 void solver_set_diagonal(struct solver *s, struct array a, const double *values);
 
-/* BLAS on arrays. */
+/* BLAS on arrays: c := op(a) op(b); b := op(a)^-1 b. */
 void solver_gemm(struct solver *s, char transa, char transb, struct array a, struct array b,
                  struct array c);
 void solver_trsm(struct solver *s, char uplo, char trans, char diag, struct array a,
                  struct array b);
 
-/* ---- Steps, each a driver or a part of one as the device's library has it. They overwrite their operands as LAPACK's do, and wait for
- * INFO: see solver_require_success(). ---- */
+/* ---- Steps: each is a driver or a part of one in the device's library. They overwrite their operands as LAPACK's do, and
+ * wait for INFO: see solver_require_success(). ---- */
 
 void solver_potrf(struct solver *s, char uplo, struct array a);
 void solver_potrs(struct solver *s, char uplo, struct array a, struct array b);
 void solver_potri(struct solver *s, char uplo, struct array a);
 void solver_lauum(struct solver *s, char uplo, struct array a);
-/* pivots: ACCEL_INT32, where sytrs wants ACCEL_INT64 */
+/* pivots: ACCEL_INT32 for sytrf, ACCEL_INT64 for sytrs */
 void solver_sytrf(struct solver *s, char uplo, struct array a, struct array pivots);
 void solver_sytrs(struct solver *s, char uplo, struct array a, struct array pivots, struct array b);
 void solver_trtri(struct solver *s, char uplo, char diag, struct array a);
@@ -153,7 +157,7 @@ void solver_trtri(struct solver *s, char uplo, char diag, struct array a);
 void solver_getrf(struct solver *s, struct array a, struct array pivots);
 void solver_getrs(struct solver *s, char trans, struct array a, struct array pivots,
                   struct array b);
-/* Exchanges row i with row swaps[i - 1], for i = first .. last; swaps: ACCEL_INT32. Has no INFO, and does not wait. */
+/* Exchanges row i with row swaps[i - 1], for i = first .. last; swaps: ACCEL_INT32. Does not wait: it has no INFO. */
 void solver_laswp(struct solver *s, struct array a, struct array swaps, int64_t first,
                   int64_t last);
 
@@ -163,14 +167,14 @@ void solver_orgqr(struct solver *s, struct array a, struct array tau);
 void solver_ormqr(struct solver *s, char side, char trans, struct array a, struct array tau,
                   struct array c);
 
-/* Of the eigenvalues those in (vl, vu], those from number il to iu, or all: by LAPACK's RANGE. */
+/* Which eigenvalues: by LAPACK's RANGE those in (vl, vu], those from number il to iu, or all. */
 struct spectrum {
     char range;
     double vl, vu;
     int64_t il, iu;
 };
 
-/* Those with a spectrum return how many eigenvalues there are in it. */
+/* The functions that take a spectrum return how many eigenvalues are in it. */
 void solver_syevd(struct solver *s, char jobz, char uplo, struct array a, struct array w);
 int64_t solver_syevdx(struct solver *s, char jobz, struct spectrum part, char uplo, struct array a,
                       struct array w);
@@ -178,15 +182,15 @@ void solver_sygvd(struct solver *s, int64_t itype, char jobz, char uplo, struct 
                   struct array b, struct array w);
 int64_t solver_sygvdx(struct solver *s, int64_t itype, char jobz, struct spectrum part, char uplo,
                       struct array a, struct array b, struct array w);
-/* The right vectors. A real matrix has the real parts of all eigenvalues first in w, then the imaginary ones. */
+/* Computes the right vectors. Of a real matrix, w gets the real parts of all eigenvalues first, then the imaginary ones. */
 bool solver_has_geev(void);
 void solver_geev(struct solver *s, char jobvr, struct array a, struct array w, struct array vr);
 
-/* Of a with rows >= cols, which is destroyed; jobs: N, S, A. */
+/* Decomposes a, with rows >= cols, and destroys it; jobs: N, S, A. */
 void solver_gesvd(struct solver *s, char jobu, char jobvt, struct array a, struct array values,
                   struct array u, struct array vt);
-/* By polar decomposition, which perturbs singular values close to zero, and by Jacobi rotations. economy: u has as many columns as a. v is
- * not transposed; both are there also where no vectors are wanted. They return solver_has_succeeded(). */
+/* Do so by polar decomposition, which perturbs singular values close to zero, and by Jacobi rotations. economy: u has as many
+ * columns as a. v is not transposed; u and v must exist even if no vectors are wanted. Return solver_has_succeeded(). */
 bool solver_gesvdp(struct solver *s, bool wanted, bool economy, struct array a, struct array values,
                    struct array u, struct array v, double *perturbation);
 bool solver_gesvdj(struct solver *s, bool wanted, bool economy, struct array a, struct array values,

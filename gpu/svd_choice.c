@@ -1,4 +1,4 @@
-/* Which of the device's algorithms for singular values a matrix gets. */
+/* Chooses among a device's algorithms for singular values. */
 #include <stdatomic.h>
 
 #include "device.h"

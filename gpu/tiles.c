@@ -30,7 +30,7 @@ int64_t tiles_bytes(const struct tiles *t)
     return bytes;
 }
 
-/* Of larger panels the original would have much to compute again, and they would not fit a landing. */
+/* After a failure the original computes a whole panel again; and a panel must fit a landing (gpu/cuda/lane.h). */
 #define PANEL_BYTES ((int64_t)16 << 20)
 
 int64_t tiles_panel(int64_t length, int64_t size)
@@ -48,7 +48,7 @@ static bool choose_sizes(struct tiles *t, int64_t available)
     return true;
 }
 
-/* For all parts, or for none of them. */
+/* Takes memory for all parts, or for none. */
 static enum gpu_status get_memory(struct tiles *t)
 {
     struct gpu_work *work = t->work;
@@ -65,10 +65,9 @@ static enum gpu_status get_memory(struct tiles *t)
     return status;
 }
 
-/* The largest sizes are tried first, without asking the driver what is free; then with what is available, the blocks'
- * sizes being rounded up by at most an eighth. That may fail where idle blocks are used that are larger than need be, so it
- * is tried once more without idle blocks. Other threads and programs take memory meanwhile: then with half of it, and
- * so on. */
+/* Tries the largest sizes first, without asking the driver for its free memory; then sizes for the available memory, less an
+ * eighth, by which the pool may round a block up. These may fail because an idle block is larger than needed, so tries once
+ * more without idle blocks. Other threads and programs take memory meanwhile: then tries half of it, and so on. */
 enum gpu_status tiles_prepare(struct tiles *t)
 {
     const struct tile_part *over = &t->part[t->over];
@@ -90,7 +89,7 @@ enum gpu_status tiles_prepare(struct tiles *t)
 
 /* ---- Copies ---- */
 
-/* A part of a matrix; a vector whole, in the order of its elements, one a column; contiguous ones in one column. */
+/* Returns a part of a matrix; or a whole vector, in the order of its elements: one column if it is contiguous, else one row. */
 static struct lane_rectangle rectangle_of(const struct accel_span *x, int64_t row, int64_t col,
                                           int64_t rows, int64_t cols)
 {
@@ -158,7 +157,8 @@ enum gpu_status tiles_write_vector(struct tiles *t, int part)
     return status;
 }
 
-/* Of a column that does not fit a slot, a part could be in place: then nothing or all is. */
+/* Writes a tile back. If a column does not fit a slot, a part of it could be written before a failure: then writes all or
+ * nothing. */
 static enum gpu_status write_back(struct tiles *t, struct tile *tile)
 {
     const struct accel_span *x = t->part[t->out].x;
@@ -203,13 +203,13 @@ static enum gpu_status run_tile(struct tiles *t, struct tile *tile)
         status = t->compute(t, tile);
     if (status != GPU_OK || t->over != t->out)
         return status;
-    /* The caller may look at it as soon as we return. */
+    /* The caller may read the result as soon as we return. */
     if (gpu_in_place(t->part[t->out].x))
         return gpu_work_settle(t->work);
     return are_products(t) ? GPU_OK : write_back(t, tile);
 }
 
-/* Down the columns of tiles; in a triangle each has one. */
+/* Goes down the columns of tiles; in a triangle each column is one tile. */
 static enum gpu_status run_tiles(struct tiles *t, struct tile *tile)
 {
     const struct tile_part *over = &t->part[t->over];
@@ -232,7 +232,7 @@ static enum gpu_status run_tiles(struct tiles *t, struct tile *tile)
     return status;
 }
 
-/* ---- What the device did not do ---- */
+/* ---- After a failure ---- */
 
 static bool by_original(const struct tiles *t, int64_t row, int64_t col, int64_t rows, int64_t cols)
 {
@@ -244,8 +244,7 @@ static bool by_original(const struct tiles *t, int64_t row, int64_t col, int64_t
     return gpu_work_by_original(t->work, &part);
 }
 
-/* Of this tile something may be done, of those before it everything is, of those behind it nothing. What is left of a
- * triangle is one. */
+/* Has the original compute the rest: a part of this tile, and all tiles after it. The rest of a triangle is a triangle. */
 static bool rest_by_original(const struct tiles *t, const struct tile *tile)
 {
     int64_t row = tile->row, end = tile->row + tile->rows;
@@ -268,9 +267,9 @@ static bool rest_by_original(const struct tiles *t, const struct tile *tile)
            by_original(t, 0, end_col, t->rows, t->cols - end_col);
 }
 
-/* What a failure on the way means: nothing was written, or the original can do the rest, or neither: a kernel may have
- * changed a result that is in place. One that does not depend on what was there can be computed anew, once nobody else
- * writes to it. */
+/* Returns the status for gpu_run() after a failure: nothing was written, or the original has done the rest, or neither,
+ * because a kernel may have changed a result that is in place. A result that does not depend on its old values can be
+ * computed anew, once no kernel writes to it. */
 static enum gpu_status after_failure(const struct tiles *t, const struct tile *tile,
                                      enum gpu_status status)
 {
@@ -281,7 +280,7 @@ static enum gpu_status after_failure(const struct tiles *t, const struct tile *t
         return status;
     if (!damaged && whole && tile->done_cols == 0 && tile->done_rows == 0)
         return status;
-    /* Where there is no beta, a result that is only scaled is set to zero: trmm, trsm with alpha = 0. */
+    /* Without beta, a result that is only scaled becomes zero: trmm, trsm with alpha = 0. */
     bool needed = accel_is_read(t->work->call, out) &&
                   !(t->scales && !accel_has_scalar(t->work->call->routine, ACCEL_beta));
     if (damaged && (needed || lane_wait(t->work->lane) != GPU_OK))

@@ -24,7 +24,7 @@ enum gpu_status gpu_work_give_back(struct gpu_work *work)
 
 enum gpu_status gpu_work_settle(struct gpu_work *work)
 {
-    /* On a failure, of what was computed nothing is known. */
+    /* On a failure, `launched` stays: the results may be there or not. */
     enum gpu_status status = lane_wait(work->lane);
     if (status == GPU_OK)
         work->launched = false;

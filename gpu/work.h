@@ -1,7 +1,7 @@
 /*
- * What the operations' GPU functions (op->run and op->steps, ops/op.h) share: one call under way on a lane of a device. They compose it of steps
- * that gpu/ declares, for any kind of device: staging.h, kernels.h, solver.h, and above them tiles.h. What a function takes it leaves to
- * gpu_run().
+ * One call under way on a lane of a device. The operations' GPU functions (op->run and op->steps, ops/op.h) compose it of
+ * steps that gpu/ declares, for any kind of device: staging.h, kernels.h, solver.h, and above them tiles.h. gpu_run() gives
+ * back the memory that they take.
  */
 #ifndef ACCEL_WORK_H
 #define ACCEL_WORK_H
@@ -18,8 +18,8 @@ struct gpu_work {
     struct gpu_lane *lane;
     gpu_address block[WORK_BLOCKS];
     int blocks;
-    /* Since what was finished last, a kernel has been put on the stream. */
-    bool launched;
+    bool
+        launched; /* a kernel is on the stream whose result is not settled yet: see gpu_work_settle() */
 };
 
 /* A part of an operand on the device. */
@@ -28,13 +28,13 @@ struct gpu_tile {
     int64_t ld;
 };
 
-/* Whether kernels can use an operand where it is. */
+/* Returns whether kernels can use an operand where it is. */
 static inline bool gpu_in_place(const struct accel_span *x)
 {
     return x->place == ACCEL_DEVICE || x->place == ACCEL_MANAGED;
 }
 
-/* Bytes of an operand's element, and its element (row, col). */
+/* Return the bytes of an operand's element, and the address of its element (row, col). */
 static inline int64_t gpu_size_of(const struct accel_span *x)
 {
     return (int64_t)accel_dtype_size(x->dtype);
@@ -44,28 +44,30 @@ static inline void *gpu_element(const struct accel_span *x, int64_t row, int64_t
     return (char *)x->ptr + (col * x->ld + row) * gpu_size_of(x);
 }
 
-/* Leading dimension of a copy on the device: whole 64-byte lines, but for a single short column. */
+/* Returns the leading dimension of a copy on the device: whole 64-byte lines, except for columns shorter than one. */
 int64_t gpu_device_ld(int64_t rows, enum accel_dtype dtype);
 
-/* Device memory for the call: GPU_NO_MEMORY where there is not as much, GPU_UNSUPPORTED beyond WORK_BLOCKS blocks. Zeros are put
- * there in stream order. */
+/* Takes device memory for the call. Returns GPU_NO_MEMORY if there is too little, GPU_UNSUPPORTED beyond WORK_BLOCKS blocks. */
 enum gpu_status gpu_work_take(struct gpu_work *work, int64_t bytes, gpu_address *memory);
+/* Puts zeros in device memory, in stream order. */
 enum gpu_status gpu_work_zero(struct gpu_work *work, gpu_address memory, int64_t bytes);
 
-/* Bytes that could be had; frees what other calls have left. */
+/* Return the bytes that could be taken; free the blocks that other calls have left. */
 int64_t gpu_work_available(const struct gpu_work *work);
 void gpu_work_trim(const struct gpu_work *work);
 
-/* Gives back the device memory of a call's part, once its work is done; where nothing uses it, without waiting. */
+/* Gives back the device memory of a call's part, once its work is done. */
 enum gpu_status gpu_work_give_back(struct gpu_work *work);
+/* Gives it back without waiting: nothing uses it. */
 void gpu_work_drop(struct gpu_work *work);
 
-/* Waits until what was computed in the program's own memory is there: that part is finished. */
+/* Waits until the results so far are in the program's own memory: that part is finished. */
 enum gpu_status gpu_work_settle(struct gpu_work *work);
 
-/* Runs a part of the call by the original. */
+/* Runs a part of the call by the original. Returns false on a failure. */
 bool gpu_work_by_original(const struct gpu_work *work, const struct accel_call *part);
 
+/* Reports an event; x: NULL if it is of no operand. */
 void gpu_work_event(struct gpu_work *work, enum gpu_event_kind kind, const struct accel_span *x,
                     int64_t rows, int64_t cols, int64_t bytes);
 

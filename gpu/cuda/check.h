@@ -1,5 +1,5 @@
 /*
- * The statuses of CUDA, cuBLAS and cuSOLVER as ours; what is a failure is noted (gpu/failure.h).
+ * Makes our statuses of those of CUDA, cuBLAS and cuSOLVER, and notes failures (gpu/failure.h).
  */
 #ifndef ACCEL_CHECK_H
 #define ACCEL_CHECK_H
@@ -7,14 +7,14 @@
 #include "cuda_api.h"
 #include "gpu/failure.h"
 
-/* The status that a result means: out of memory is one that passes, all else is GPU_ERROR and is noted. */
+/* Returns our status for a result: GPU_NO_MEMORY, which may pass, or GPU_ERROR, which is noted. */
 enum gpu_status gpu_check(CUresult result, const char *function);
-/* The same where running out of memory is no answer: waiting, entering. It is final, too. */
+/* Does the same for functions that need no memory, to wait or to enter: CUDA_ERROR_OUT_OF_MEMORY is GPU_ERROR, too. */
 enum gpu_status gpu_check_final(CUresult result, const char *function);
 enum gpu_status gpu_check_cublas(cublasStatus_t status, const char *function);
 enum gpu_status gpu_check_cusolver(cusolverStatus_t status, const char *function);
 
-/* Call a function of the table (cuda_functions.def) and take its status. */
+/* Call a function of cuda_functions.def and return our status for its result. */
 #define GPU_CHECK(function, ...) gpu_check(cuda_api.function##_p(__VA_ARGS__), #function)
 #define GPU_CHECK_FINAL(function, ...)                                                             \
     gpu_check_final(cuda_api.function##_p(__VA_ARGS__), #function)

@@ -79,7 +79,8 @@ case dtype: {                                                                   
     CASE(ACCEL_COMPLEX64, cuComplex, width, cublasC##op, __VA_ARGS__)                              \
     CASE(ACCEL_COMPLEX128, cuDoubleComplex, width, cublasZ##op, __VA_ARGS__)
 
-/* Return from the kernel the status of the function for the call's type: `real` or `complex` is its name without the type's letter. */
+/* Return from the kernel the status of the function for the call's type: `real` or `complex` is its name without the type's
+ * letter. */
 #define RETURN_BY(width, real, complex, ...)                                                       \
     switch (work->call->routine->dtype) {                                                          \
         REAL_CASES(width, real, __VA_ARGS__)                                                       \

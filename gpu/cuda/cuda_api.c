@@ -136,8 +136,8 @@ static void try_linker(struct library_search *search, int flags)
     }
 }
 
-/* Looks for a library that the program has not loaded. Tries the program's own environment before the system's copy: the program may
- * open its own later, and would get ours by its name. */
+/* Looks for a library that the program has not loaded. Tries the program's own environment before the system's copy: the
+ * program may open its own later, and would get ours by its name. */
 static void try_folders(struct library_search *search, const char *first_dir)
 {
     if (!search->library && first_dir)
@@ -192,8 +192,9 @@ static bool has_code_for_device(int cuda_major)
     return major == 0 || major * 10 + minor >= 75;
 }
 
-/* Returns the library, or NULL. A cuBLAS of one major version needs a driver of that major version (CUDA's compatibility rule).
- * libcublas finds libcublasLt beside itself only if the folder is on a search path; loaded before, libcublasLt is found by its name. */
+/* Returns the library, or NULL. A cuBLAS of one major version needs a driver of that major version (CUDA's compatibility
+ * rule). libcublas finds libcublasLt beside itself only if the folder is on a search path; loaded before, libcublasLt is
+ * found by its name. */
 static void *open_cublas(const char *first_dir, int driver_version)
 {
     static const int majors[] = {13, 12}; /* the one that this build was made for comes first */
@@ -306,9 +307,9 @@ static void *open_cusolver(void)
     return search.library;
 }
 
-/* Holds no lock while the dynamic linker works: the linker has its own, which this thread may hold already, in a constructor, while
- * another thread that opens cuSOLVER waits for it. So each thread that finds cuSOLVER unopened opens it. All get the same library, the
- * later ones once the first has loaded it, and one of them fills the table. */
+/* Holds no lock while the dynamic linker works: the linker has its own, which this thread may hold already, in a constructor,
+ * while another thread that opens cuSOLVER waits for it. So each thread that finds cuSOLVER unopened opens it. All get the
+ * same library, the later ones once the first has loaded it, and one of them fills the table. */
 bool cuda_api_open_cusolver(void)
 {
     enum { UNTRIED, MISSING, THERE };

@@ -9,8 +9,8 @@
 #include <cusolverDn.h>
 #include <stdbool.h>
 
-/* As in CUDA 13.0's cusolverDn.h. The header of 12.4 and older ones lack them, and a library may be newer than the headers. If the
- * header has them, the compiler compares. */
+/* As in CUDA 13.0's cusolverDn.h. The header of 12.4 and older ones lack them, and a library may be newer than the headers.
+ * If the header has them, the compiler compares. */
 cusolverStatus_t CUSOLVERAPI cusolverDnXgeev_bufferSize(
     cusolverDnHandle_t handle, cusolverDnParams_t params, cusolverEigMode_t jobvl,
     cusolverEigMode_t jobvr, int64_t n, cudaDataType type_a, const void *a, int64_t lda,
@@ -42,10 +42,10 @@ extern struct cuda_api cuda_api;
 /* A function of the table, by its name in cuda_functions.def. */
 #define CUDA(function) cuda_api.function##_p
 
-/* Opens the driver and cuBLAS and fills the table. Takes the copies that the program has loaded, then those in first_dir (NULL: none),
- * in the program's environment, where the linker finds them, in the system's folders (find_cuda.h). first_dir must stay valid.
- * Returns NULL, or the reason why there is no CUDA, in static memory; later calls return the same. When the process ends, stops after
- * the library that it is opening. Not thread-safe. */
+/* Opens the driver and cuBLAS and fills the table. Takes the copies that the program has loaded, then those in first_dir
+ * (NULL: none), in the program's environment, where the linker finds them, in the system's folders (find_cuda.h). first_dir
+ * must stay valid. Returns NULL, or the reason why there is no CUDA, in static memory; later calls return the same. When the
+ * process ends, stops after the library that it is opening. Not thread-safe. */
 const char *cuda_api_open(const char *first_dir);
 
 /* Opens the cuSOLVER that belongs to the cuBLAS in use, at the first call: most programs need none. Returns whether there
@@ -55,7 +55,8 @@ bool cuda_api_open_cusolver(void);
 /* Fills in the version of cuBLAS: major, minor, patch; 0 if it does not say. After cuda_api_open() has succeeded. */
 void cuda_api_cublas_version(int version[3]);
 
-/* Writes the version and the file of the cuBLAS in use and the driver's version, for a message. After cuda_api_open() has succeeded. */
+/* Writes the version and the file of the cuBLAS in use and the driver's version, for a message. After cuda_api_open() has
+ * succeeded. */
 void cuda_api_describe_cublas(char *text, size_t size);
 
 /* Returns an attribute of a device, 0 if the driver does not tell. After cuda_api_open() has succeeded. */

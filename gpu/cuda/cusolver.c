@@ -1,7 +1,7 @@
 /*
- * cuSOLVER's functions as the steps of gpu/solver.h. GENERIC() is for one of any type with its two workspaces; LEGACY() for one of
- * four by type, whose sizes are 32 bits; SOLVE() for one that takes what it wants after the handle. A function that this
- * cuSOLVER lacks is GPU_UNSUPPORTED.
+ * cuSOLVER's functions as the steps of gpu/solver.h. GENERIC() calls a function for all types with its two workspaces;
+ * LEGACY() calls one of four, by type, whose sizes are 32 bits; SOLVE() passes its arguments after the handle. A function
+ * that this cuSOLVER lacks is GPU_UNSUPPORTED.
  */
 #include <limits.h>
 
@@ -18,12 +18,12 @@ static const cudaDataType types[ACCEL_DTYPES] = {[ACCEL_FLOAT32] = CUDA_R_32F,
                                                  [ACCEL_COMPLEX64] = CUDA_C_32F,
                                                  [ACCEL_COMPLEX128] = CUDA_C_64F};
 
-/* Where an array is, for a generic function; its leading dimension follows. */
+/* An array for a generic function: its address; with its leading dimension. */
 #define AT(x)     (void *)(uintptr_t)(x).ptr
 #define MATRIX(x) AT(x), (x).ld
 #define PIVOTS(x) (int64_t *)AT(x)
 
-/* A typed array, for a legacy one, where T and R are the routine's type and its real counterpart. */
+/* An array for a legacy function; T and R are the routine's type and its real counterpart. */
 #define VALUES(x) (T *)AT(x)
 #define TYPED(x)  VALUES(x), (int)(x).ld
 #define REALS(x)  (R *)AT(x)
@@ -41,7 +41,7 @@ static const cudaDataType types[ACCEL_DTYPES] = {[ACCEL_FLOAT32] = CUDA_R_32F,
                         GPU_CHECK_CUSOLVER(function, lane_cusolver(s->work->lane), __VA_ARGS__));  \
     } while (0)
 
-/* query: the arguments of the function that tells the workspaces; last: those behind INFO. */
+/* query: the arguments of the function that returns the workspaces' sizes; last: arguments after INFO. */
 #define GENERIC_WITH(function, query, arguments, last)                                             \
     do {                                                                                           \
         size_t on_device = 0, on_host = 0;                                                         \
@@ -57,7 +57,7 @@ static const cudaDataType types[ACCEL_DTYPES] = {[ACCEL_FLOAT32] = CUDA_R_32F,
         solver_require_success(s);                                                                 \
     } while (0)
 
-/* step(function, ...) of the routine's type. */
+/* Does step(function, ...) with the function for the routine's type. */
 #define CASE_OF(dtype, function, type, real, step, ...)                                            \
     case dtype: {                                                                                  \
         typedef type T;                                                                            \
@@ -90,7 +90,7 @@ static const cudaDataType types[ACCEL_DTYPES] = {[ACCEL_FLOAT32] = CUDA_R_32F,
         solver_require_success(s);                                                                 \
     } while (0)
 
-/* Whether the sizes of a call can be passed as int; the call is the original's where not. */
+/* Returns whether all is well and two sizes can be passed as int; if they cannot, leaves the call to the original. */
 static bool fits_int(struct solver *s, int64_t a, int64_t b)
 {
     return a <= INT_MAX && b <= INT_MAX ? solver_is_well(s) : solver_note(s, GPU_UNSUPPORTED);
@@ -288,6 +288,6 @@ bool solver_gesvdj(struct solver *s, bool wanted, bool economy, struct array a, 
     BY_TYPE(LEGACY_WITH, gesvdj, gesvdj, ARGUMENTS, ARGUMENTS, (, settings));
 #undef ARGUMENTS
     bool succeeded = solver_has_succeeded(s);
-    CUDA(cusolverDnDestroyGesvdjInfo)(settings); /* host memory: nothing to do where that fails */
+    CUDA(cusolverDnDestroyGesvdjInfo)(settings); /* host memory alone: a failure does no harm */
     return succeeded;
 }

@@ -10,7 +10,7 @@
 #include "idle.h"
 
 static atomic_int started; /* devices in use */
-static atomic_bool dead;   /* the child of a fork: CUDA does not work here */
+static atomic_bool dead;   /* this is the child of a fork, where CUDA does not work */
 
 bool cuda_is_started(void)
 {
@@ -144,7 +144,7 @@ static bool is_allowed(int ordinal)
     return compute_mode(ordinal) != CU_COMPUTEMODE_PROHIBITED;
 }
 
-/* Of less, nothing could be done. */
+/* A device with less free memory is of no use. */
 #define LEAST_FREE ((size_t)64 << 20)
 
 static void pass_over(struct gpu_info *info, int ordinal, const char *why)
@@ -169,7 +169,8 @@ static void pass_over_out(struct gpu_info *info, const struct choice *choice, in
 
 enum { WHY_BYTES = 256 };
 
-/* GPU_OK where it has been taken. roomy: not where others have its memory. why: of WHY_BYTES. */
+/* Returns GPU_OK if it takes the device, else the reason in why[WHY_BYTES]. roomy: refuses a device whose memory others have
+ * taken. */
 static enum gpu_status try_device(struct cuda_device *device, int ordinal, bool roomy,
                                   size_t *total, char *why)
 {
@@ -191,7 +192,7 @@ static enum gpu_status try_device(struct cuda_device *device, int ordinal, bool 
     return status;
 }
 
-/* The first that can be had with room for what is to be done there; or else without. */
+/* Takes the first device that can be had with memory left; if there is none, the first that lacked memory and can be had now. */
 static bool try_devices(struct cuda_device *device, const struct choice *choice, size_t *total)
 {
     bool scarce[CHOICE_MAX] = {false}, several = choice->count > 1;
@@ -205,14 +206,14 @@ static bool try_devices(struct cuda_device *device, const struct choice *choice,
             enum gpu_status status = try_device(device, choice->device[i], pass == 0, total, why);
             if (status == GPU_OK)
                 return true;
-            if (!scarce[i]) /* else it has been said */
+            if (!scarce[i]) /* else the first pass has said so */
                 pass_over(&device->common.info, choice->device[i], why);
             scarce[i] = status == GPU_NO_MEMORY;
         }
     return false;
 }
 
-/* NULL, or why there is none: constant, or the device's own. */
+/* Returns NULL, or why there is no device: constant text, or text of the device or this thread. */
 static const char *open_device(struct cuda_device *device, const struct gpu_config *config)
 {
     struct gpu_info *info = &device->common.info;
@@ -252,7 +253,7 @@ static void trim(struct gpu_device *device)
     gpu_leave(&scope);
 }
 
-/* The first device has a place of its own: where the host has no memory, what the program has on the device is still found. */
+/* The first device needs no malloc(): if the host is out of memory, the program's operands on the device are still found. */
 static struct cuda_device first_place;
 static atomic_bool first_taken;
 
@@ -294,7 +295,7 @@ static const struct gpu_device_functions functions = {.run = cuda_run,
                                                       .trim = trim,
                                                       .stop = stop};
 
-/* NULL, or why there is none. */
+/* Returns NULL, or why there is no device. */
 static const char *start(struct cuda_device *device, const struct gpu_config *config)
 {
     const char *reason = cuda_api_open(config->cuda_dir);

@@ -1,6 +1,7 @@
 /*
- * A device of CUDA's, inside gpu/cuda/: its context, its streams and memory, and the way in and out of
- * CUDA for one call.
+ * gpu/cuda/: the one kind of device. It alone includes CUDA's headers.
+ *
+ * This header is a device of CUDA's: its context, lanes and memory, and how a thread enters and leaves CUDA for one call.
  */
 #ifndef ACCEL_CUDA_DEVICE_H
 #define ACCEL_CUDA_DEVICE_H
@@ -11,13 +12,13 @@
 #include "pool.h"
 
 struct cuda_device {
-    struct gpu_device common; /* the first */
+    struct gpu_device common; /* must be the first member */
     CUdevice number;
     CUcontext context; /* the primary one, shared with the program if it uses the runtime API */
-    int64_t budget;    /* bytes of its memory that we may use */
+    int64_t budget;    /* bytes of the device's memory that we may use */
     struct lanes lanes;
     struct pool pool;
-    /* idle.c's: */
+    /* For idle.c: */
     atomic_bool watched;
     struct cuda_device *next_watched;
 };
@@ -27,26 +28,26 @@ static inline struct cuda_device *cuda_device_of(struct gpu_device *device)
     return (struct cuda_device *)device;
 }
 
-/* The calling thread inside our context, and what it had before. */
+/* The capture mode that a thread had before it entered our context. */
 struct gpu_scope {
     CUstreamCaptureMode mode;
     bool mode_exchanged;
 };
 
-/* Makes the device's context current. Another thread's graph capture is not disturbed by what follows: this
- * thread's capture mode is relaxed meanwhile. */
+/* Makes the device's context current, and relaxes this thread's capture mode, so that our calls do not disturb another
+ * thread's graph capture. */
 enum gpu_status gpu_enter(struct cuda_device *device, struct gpu_scope *scope);
 void gpu_leave(const struct gpu_scope *scope);
 
-/* Whether the driver has so little memory left that a library could fail for want of it. False where it cannot be asked.
- * Our context must be current. */
+/* Returns whether the driver has so little memory left that a library could fail for want of it; false if the driver does not
+ * answer. Our context must be current. */
 bool gpu_memory_is_short(void);
 
-/* Of the process: whether a device is in use; whether it is the child of a fork, in which CUDA does not work. */
+/* Return whether the process has a device in use; whether it is the child of a fork, in which CUDA does not work. */
 bool cuda_is_started(void);
 bool cuda_is_dead(void);
 
-/* Of gpu_device_functions: run.c, place.c, measure.c. */
+/* For gpu_device_functions: in run.c, place.c and measure.c. */
 enum gpu_status cuda_run(struct gpu_device *device, const struct accel_call *call,
                          struct gpu_host *host);
 void cuda_locate(struct gpu_device *device, struct accel_span *spans, int count, int64_t batch);

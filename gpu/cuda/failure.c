@@ -166,7 +166,7 @@ static const char *cusolver_name(cusolverStatus_t status)
 #undef NAME
 }
 
-/* What it does not take it leaves untouched: sizes beyond 32 bits, say. */
+/* cuSOLVER leaves operands untouched if it does not take the arguments, such as sizes beyond 32 bits. */
 enum gpu_status gpu_check_cusolver(cusolverStatus_t status, const char *function)
 {
     char number[32];

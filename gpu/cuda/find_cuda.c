@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-
 #include "find_cuda.h"
 
 struct search {
@@ -18,7 +17,7 @@ struct search {
     bool done;
 };
 
-/* Visits what matches root + pattern, the highest name last found first: cuda-13 before cuda-12. */
+/* Visits the folders that match root + pattern, in reverse order of names: cuda-13 before cuda-12. */
 static void try_pattern(struct search *search, const char *root, const char *pattern)
 {
     char path[PATH_MAX];
@@ -33,8 +32,7 @@ static void try_pattern(struct search *search, const char *root, const char *pat
     globfree(&found);
 }
 
-/* A Python or conda environment by its root. The wheels of CUDA 13 share one folder (nvidia/cu13),
- * those of CUDA 12 have one a library. */
+/* Tries a Python or conda environment. The wheels of CUDA 13 share one folder (nvidia/cu13), those of CUDA 12 have one each. */
 static void try_environment(struct search *search, const char *root)
 {
     try_pattern(search, root, "/lib/python3*/site-packages/nvidia/cu[0-9]*/lib");
@@ -45,12 +43,12 @@ static void try_environment(struct search *search, const char *root)
     try_pattern(search, root, "/lib");
 }
 
-/* root of bin/program: the folder above bin. */
+/* Tries the environment whose root is the folder above a program's bin/. */
 static void try_program(struct search *search, const char *program)
 {
     char path[PATH_MAX];
     if (!program || program[0] != '/' || strlen(program) >= sizeof path)
-        return; /* a relative one may mean another place by now */
+        return; /* a relative path may mean another place by now */
     strcpy(path, program);
     for (int up = 0; up < 2; up++) {
         char *slash = strrchr(path, '/');
@@ -66,8 +64,7 @@ void find_cuda_environment(bool (*visit)(const char *folder, void *context), voi
 {
     struct search search = {visit, context, false};
     char self[PATH_MAX];
-    /* The interpreter of a virtual environment is a link; the path it was started by lies inside,
-     * the file it leads to outside. */
+    /* The interpreter of a virtual environment is a link: the path by which it was started is inside, the file is outside. */
     try_program(&search, (const char *)getauxval(AT_EXECFN));
     try_environment(&search, getenv("VIRTUAL_ENV"));
     try_environment(&search, getenv("CONDA_PREFIX"));
@@ -75,7 +72,7 @@ void find_cuda_environment(bool (*visit)(const char *folder, void *context), voi
         try_program(&search, self);
 }
 
-/* WSL, containers without ldconfig. */
+/* Tries the folders of WSL and of containers without ldconfig. */
 static void try_driver(struct search *search)
 {
     try_pattern(search, "/usr/lib", "/wsl/lib");

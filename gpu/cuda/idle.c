@@ -8,22 +8,22 @@
 
 #include "base/quiet_thread.h"
 
-/* From one look at what lies idle to the next. */
+/* Milliseconds from one look at idle memory to the next. */
 #define LOOK_MS 200
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while the thread is in CUDA */
-static struct cuda_device
-    *watched;        /* the devices that the thread will look at again, with the lock */
-static bool running; /* there is a thread, and it will look again; with the lock */
+/* With the lock: the devices that the thread will look at again; whether it runs, and will look again. */
+static struct cuda_device *watched;
+static bool running;
 
-/* With the lock. Whether there is more to wait for. A call that lets something lie looks for `watched` after that, and this looks
- * for something idle after `watched` is taken back: one of the two sees the other. */
+/* With the lock. Returns whether the device has still idle memory. A call that leaves a block idle reads `watched`
+ * afterwards, and this looks for idle blocks after it clears `watched`: one of the two sees the other. */
 static bool look_at(struct cuda_device *device)
 {
     struct gpu_scope scope;
     bool more = false, well = true;
     if (pool_has_idle(device)) {
-        well = gpu_enter(device, &scope) == GPU_OK; /* not while the process ends */
+        well = gpu_enter(device, &scope) == GPU_OK; /* fails if the process ends */
         if (well) {
             more = pool_give_back(device);
             gpu_leave(&scope);

@@ -1,18 +1,18 @@
 /*
- * A thread that gives idle memory of all devices back after a while. It is made when something lies idle and ends when nothing does,
- * so that it keeps no process alive. The program's signals are not for it; a fork's child does not have it; it enters CUDA as calls do,
- * so exit() waits for it (ending.h).
+ * A thread that gives idle memory of all devices back after a while. It starts when memory becomes idle and ends when none
+ * is, so that it keeps no process alive. It takes none of the program's signals; a fork's child does not have it; it enters
+ * CUDA as calls do, so exit() waits for it (ending.h).
  */
 #ifndef ACCEL_IDLE_H
 #define ACCEL_IDLE_H
 
 #include "device.h"
 
-/* Something of a device lies idle. Where there can be no thread, it is given back at once. The device's context must be current;
- * thread-safe. */
+/* Makes the thread watch a device that has idle memory. If the thread cannot be started, gives the memory back at once. The
+ * device's context must be current. Thread-safe. */
 void idle_watch(struct cuda_device *device);
 
-/* The thread does not look at the device any more; waits until it is out of it. */
+/* Makes the thread forget the device; waits until it has left it. */
 void idle_forget(struct cuda_device *device);
 
 #endif

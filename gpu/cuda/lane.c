@@ -41,7 +41,8 @@ static void destroy(struct gpu_lane *lane)
     memset(lane, 0, sizeof *lane);
 }
 
-/* The one message for a cuBLAS that does not start: a driver that it does not like answers NOT_INITIALIZED, which says nothing. */
+/* Notes that cuBLAS does not start, with its version and the driver's: with an unfit driver it answers NOT_INITIALIZED, which
+ * says nothing. */
 static enum gpu_status cublas_is_broken(cublasStatus_t result)
 {
     char answer[GPU_FAILURE_BYTES], library[GPU_FAILURE_BYTES - 80];
@@ -53,8 +54,8 @@ static enum gpu_status cublas_is_broken(cublasStatus_t result)
     return GPU_ERROR;
 }
 
-/* Where its own allocations fail it answers NOT_INITIALIZED, too. It can be lacking for single functions; a device that it
- * does not know is of no use. */
+/* cuBLAS answers NOT_INITIALIZED if its own allocations fail, too. If it does not start with memory to spare, the device is
+ * of no use. */
 static enum gpu_status create_cublas(struct gpu_lane *lane)
 {
     cublasStatus_t result = CUDA(cublasCreate_v2)(&lane->cublas);
@@ -70,7 +71,7 @@ static enum gpu_status create_cublas(struct gpu_lane *lane)
     return cublas_is_broken(result);
 }
 
-/* It answers INTERNAL_ERROR or NOT_INITIALIZED where its own allocations fail. */
+/* cuSOLVER answers INTERNAL_ERROR or NOT_INITIALIZED if its own allocations fail. */
 static enum gpu_status create_cusolver(struct gpu_lane *lane)
 {
     cusolverStatus_t result = CUDA(cusolverDnCreate)(&lane->cusolver);
@@ -87,7 +88,6 @@ static enum gpu_status create_cusolver(struct gpu_lane *lane)
     return gpu_check_cusolver(result, "cusolverDnCreate");
 }
 
-/* Its first use loads kernels, which may want room. */
 enum gpu_status lane_use_solver(struct gpu_lane *lane)
 {
     atomic_bool *broken = &lane->device->lanes.cusolver_is_broken;
@@ -122,7 +122,7 @@ static enum gpu_status create(struct cuda_device *device, struct gpu_lane *lane)
     return status;
 }
 
-/* The first in a state, or -1. */
+/* Returns the first lane in a state, or -1. */
 static int find_lane(const struct lanes *lanes, enum lane_state wanted)
 {
     for (int i = 0; i < LANES_MAX; i++)
@@ -131,7 +131,7 @@ static int find_lane(const struct lanes *lanes, enum lane_state wanted)
     return -1;
 }
 
-/* Under the lock, which is let go: a handle takes long to make, and other threads may have a lane to take or to give back. */
+/* With the lock, which it releases meanwhile: a handle takes long to make, and other threads may acquire or release lanes. */
 static enum gpu_status create_unlocked(struct cuda_device *device, int at)
 {
     struct lanes *lanes = &device->lanes;
@@ -143,14 +143,15 @@ static enum gpu_status create_unlocked(struct cuda_device *device, int at)
     return status;
 }
 
-/* One of those that are at work, or being made, will be free. */
+/* Returns whether a lane is free, or will be: one that is in use, or being made. */
 static bool another_will_be_free(const struct lanes *lanes)
 {
     return find_lane(lanes, LANE_IDLE) >= 0 || find_lane(lanes, LANE_USED) >= 0 ||
            find_lane(lanes, LANE_CHANGING) >= 0;
 }
 
-/* Whether the driver still answers: after a kernel's fault no lane is of use any more, and who has one may be long at the original. */
+/* Returns whether the driver still answers. After a kernel's fault no lane works any more, and a thread that has one may be
+ * busy with the original for long. */
 static bool context_answers(void)
 {
     size_t free_bytes, total;
@@ -176,8 +177,8 @@ enum gpu_status lane_acquire(struct cuda_device *device, struct gpu_lane **lane)
                 failure_pass_on(&outer, &device->common);
                 break;
             }
-            /* That there cannot be one more, for want of memory or of anything else, says nothing of the device: the others
-             * work on it. */
+            /* That no further lane can be made, for want of memory or of anything else, is no failure of the device: other
+             * lanes work. */
             failure_end(&outer);
             status = GPU_OK;
             if (find_lane(lanes, LANE_IDLE) >= 0)
@@ -189,7 +190,7 @@ enum gpu_status lane_acquire(struct cuda_device *device, struct gpu_lane **lane)
         lanes->state[at] = LANE_USED;
         *lane = &lanes->lane[at];
     } else {
-        pthread_cond_broadcast(&lanes->released); /* those that wait shall find that out, too */
+        pthread_cond_broadcast(&lanes->released); /* so that waiting threads find that out, too */
     }
     pthread_mutex_unlock(&lanes->lock);
     return status;
@@ -200,8 +201,7 @@ void lane_release(struct gpu_lane *lane, bool broken)
     struct lanes *lanes = &lane->device->lanes;
     pthread_mutex_lock(&lanes->lock);
     if (broken) {
-        /* Calls on a failed device only fail again, and what was under way may still use the slots.
-         */
+        /* Calls on a failed device only fail again, and copies under way may still use the slots. */
         memset(lane, 0, sizeof *lane);
     }
     lanes->state[lane - lanes->lane] = broken ? LANE_NONE : LANE_IDLE;
@@ -241,7 +241,7 @@ enum gpu_status lane_wait(struct gpu_lane *lane)
     return GPU_OK;
 }
 
-/* While another stream captures, nothing can be put on the default stream, and to try it would break the
+/* While another stream captures, nothing can be put on the default stream, and an attempt would break the
  * capture; this question does not (CUDA driver API, cuStreamIsCapturing). */
 bool lane_default_stream_is_closed(void)
 {

@@ -1,6 +1,7 @@
 /*
- * A lane: what one calling thread needs to use the device. A stream, a cuBLAS handle, and a ring of
- * pinned slots through which host memory goes up and down (staging.h). Lanes are few and go from call to call. Each device has its own.
+ * A lane is all that one calling thread needs to use the device: a stream, a cuBLAS handle, and a ring of pinned slots
+ * through which host memory goes up and down (staging.h). Lanes are few, and one call after the other uses them. Each device
+ * has its own.
  */
 #ifndef ACCEL_LANE_H
 #define ACCEL_LANE_H
@@ -14,14 +15,14 @@
 struct cuda_device;
 
 #define LANE_SLOTS      4
-#define LANE_SLOT_BYTES (1 << 20) /* stays within the last-level cache with the others */
+#define LANE_SLOT_BYTES (1 << 20) /* all of them fit the last-level cache */
 #define LANE_RING_BYTES (LANE_SLOTS * LANE_SLOT_BYTES)
-/* What has to arrive at once and is larger than the ring: a panel (see tiles_panel()) in whole lines. */
+/* For a panel that must arrive at once and is larger than the ring: tiles_panel(), in whole lines. */
 #define LANE_LANDING_BYTES (18 << 20)
 
 enum lane_slot_state {
     LANE_SLOT_FREE,
-    LANE_SLOT_SENT,  /* a copy from or to it is on the stream */
+    LANE_SLOT_SENT,  /* a copy from or to the slot is on the stream */
     LANE_SLOT_MARKED /* the same, with an event behind it */
 };
 
@@ -31,7 +32,7 @@ struct gpu_lane {
     cublasHandle_t cublas;
     cusolverDnHandle_t cusolver; /* NULL until needed */
     cusolverDnParams_t params;
-    CUevent joined; /* the program's default stream, where operands lie on the device */
+    CUevent joined; /* recorded on the program's default stream, if operands lie on the device */
     char *staging;  /* LANE_SLOTS slots, one behind the other; NULL until needed */
     char *landing;  /* LANE_LANDING_BYTES of pinned memory, NULL until needed */
     struct lane_slot {
@@ -39,36 +40,38 @@ struct gpu_lane {
         enum lane_slot_state state;
     } slot[LANE_SLOTS];
     int next;
-    bool made;    /* handles, since it was taken */
-    int unmarked; /* since the last wait for the stream: copies without an event of their own */
-    bool quiet;   /* nothing has been put on the stream since it was waited for */
+    bool made;    /* handles have been made since a call acquired the lane */
+    int unmarked; /* copies without an event of their own since the last wait for the stream */
+    bool quiet;   /* nothing has been put on the stream since the last wait */
 };
 
-/* More threads than this wait: a stream each would only share the copy engines and the device. */
+/* More threads than this wait: further streams would only share the copy engines and the device. */
 enum { LANES_MAX = 8 };
 
-/* lane.c's alone. */
+/* For lane.c alone. */
 struct lanes {
     pthread_mutex_t lock;
     pthread_cond_t released;
     struct gpu_lane lane[LANES_MAX];
-    /* LANE_CHANGING: being made or destroyed, by a thread that does not hold the lock meanwhile. */
+    /* LANE_CHANGING: a thread makes or destroys the lane without the lock. */
     enum lane_state { LANE_NONE, LANE_CHANGING, LANE_IDLE, LANE_USED } state[LANES_MAX];
-    atomic_bool cusolver_is_broken; /* it does not start, though there is memory */
+    atomic_bool cusolver_is_broken; /* cuSOLVER does not start, though there is memory */
 };
 
-/* None yet, of a device that is zero elsewhere; and the end, with none left: by one thread, in no context. */
+/* Make a new device's lanes, none yet; and end them when none is left. The device is zero elsewhere; needs no context. Not
+ * thread-safe. */
 void lanes_begin(struct cuda_device *device);
 void lanes_end(struct cuda_device *device);
 
-/* Waits for a free lane of a device where there are as many as there may be, or where no further one can be made, for whatever reason; and
- * never for another thread's to be made where one is free. The device's context must be current. */
+/* Acquires a free lane of a device, or makes one. Waits for a free one if LANES_MAX exist, or if no further one can be made,
+ * for whatever reason. While another thread makes a lane, does not wait for it if one is free. The device's context must be
+ * current. */
 enum gpu_status lane_acquire(struct cuda_device *device, struct gpu_lane **lane);
 
-/* broken: the device failed meanwhile; what the lane holds is left to the driver. */
+/* Releases a lane. broken: the device has failed; leaves the lane's stream, handles and memory to the driver. */
 void lane_release(struct gpu_lane *lane, bool broken);
 
-/* The stream and the handles, for those who put something on the stream. */
+/* Return the stream and the handles, to put something on the stream. */
 static inline CUstream lane_stream(struct gpu_lane *lane)
 {
     lane->quiet = false;
@@ -85,13 +88,13 @@ static inline cusolverDnHandle_t lane_cusolver(struct gpu_lane *lane)
     return lane->cusolver;
 }
 
-/* Whether the current context's default stream can be given nothing, because another stream captures. */
+/* Returns whether nothing can be put on the current context's default stream, because another stream captures. */
 bool lane_default_stream_is_closed(void);
 
 /* Lets the lane's stream wait for what the program has put on its default stream so far. */
 enum gpu_status lane_join_default_stream(struct gpu_lane *lane);
 
-/* Destroys the device's lanes that nobody uses. Its context must be current. */
+/* Destroys the device's idle lanes. Its context must be current. */
 void lane_free_idle(struct cuda_device *device);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * How fast operands come up to the device and go back.
- */
+/* Measures how fast operands come up to the device and go back. */
 #include "base/clock.h"
 #include "device.h"
 
@@ -10,7 +8,7 @@ enum { ROWS = 2048, COLS = 2048, ATTEMPTS = 4 }; /* of doubles: 32 MB; the first
 
 static const double megabytes = (double)ROWS * COLS * sizeof(double) * 1e-6;
 
-/* The best of some copies, in milliseconds. */
+/* Times some copies each way, and returns the best, in milliseconds. */
 static enum gpu_status time_copies(struct gpu_lane *lane, CUdeviceptr device, char *host,
                                    double *up_ms, double *down_ms)
 {

@@ -1,4 +1,4 @@
-/* What the program does with CUDA by itself, and where its operands are. */
+/* Whether the program itself uses CUDA, and where its operands are. */
 #define _GNU_SOURCE
 #include "base/forks.h"
 #include "device.h"
@@ -16,7 +16,7 @@ static atomic_bool devices_seen;
 
 void gpu_look_for_devices(void)
 {
-    /* The driver's: Linux, Windows Subsystem for Linux, Tegra. */
+    /* The driver's, on Linux, Windows Subsystem for Linux, Tegra. */
     static const char *const nodes[] = {"/dev/nvidiactl", "/dev/nvidia0",    "/dev/dxg",
                                         "/dev/nvgpu",     "/dev/nvhost-gpu", "/dev/nvmap"};
     int saved = errno;
@@ -29,13 +29,13 @@ void gpu_look_for_devices(void)
 
 bool gpu_may_exist(const struct gpu_config *config, bool has_cuda_library)
 {
-    /* Whoever says where CUDA is has a device; and a program may have the driver from somewhere. For one that is not loaded, dlopen()
-     * looks through all of its folders, RTLD_NOLOAD or not: some fifty system calls. */
+    /* A user who says where CUDA is has a device; and a program may have loaded the driver from anywhere. Asks for the driver
+     * last: if it is not loaded, dlopen() looks through all of its folders, RTLD_NOLOAD or not, with some fifty system calls. */
     return config->cuda_dir || atomic_load(&devices_seen) ||
            (has_cuda_library && cuda_api_loaded_driver());
 }
 
-/* The functions that tell, of the program's own copy of the driver. */
+/* Functions of the program's own copy of the driver. */
 static struct {
     CUresult (*get_current)(CUcontext *);
     CUresult (*get_state)(CUdevice, unsigned *, int *);
@@ -43,7 +43,8 @@ static struct {
 } program;
 static atomic_bool program_has_driver;
 
-/* A look for the driver costs system calls, so there is one each time something was loaded. */
+/* Returns whether the program has loaded the driver. A look for it costs system calls: looks again only after something was
+ * loaded. */
 static bool find_program_driver(unsigned long long loads)
 {
     static _Atomic unsigned long long last = ~0ull;
@@ -53,7 +54,7 @@ static bool find_program_driver(unsigned long long loads)
         return true;
     if (atomic_load_explicit(&last, memory_order_acquire) == loads)
         return false;
-    void *driver = cuda_api_loaded_driver(); /* stays loaded then: a handle is held */
+    void *driver = cuda_api_loaded_driver(); /* the handle keeps it loaded */
     if (driver) {
         void *current = dlsym(driver, "cuCtxGetCurrent");
         void *primary_state = dlsym(driver, "cuDevicePrimaryCtxGetState");
@@ -68,14 +69,14 @@ static bool find_program_driver(unsigned long long loads)
             }
             pthread_mutex_unlock(&lock);
         } else {
-            dlerror(); /* an old driver; not the program's error */
+            dlerror(); /* the driver is old, which is no error of the program's */
         }
     }
     atomic_store_explicit(&last, loads, memory_order_release);
     return atomic_load_explicit(&program_has_driver, memory_order_acquire);
 }
 
-/* Of any device. */
+/* Returns whether the primary context of any device is active. */
 static bool any_context_active(void)
 {
     unsigned flags;
@@ -97,7 +98,7 @@ bool gpu_program_uses_cuda(unsigned long long loads)
         ending_leave();
         return has;
     }
-    /* Not yet our CUDA: the program's, through its own copy, and only where it is in use. */
+    /* We have not opened CUDA yet: asks the program's own copy, if it has one. */
     if (!find_program_driver(loads) || !ending_enter())
         return false;
     bool uses = (program.get_current(&context) == CUDA_SUCCESS && context) || any_context_active();
@@ -130,7 +131,8 @@ bool gpu_is_cuda_library(const char *path)
 
 typedef CUresult pointer_attributes(unsigned, CUpointer_attribute *, void **, CUdeviceptr);
 
-/* ours: NULL where no device has been started; of the program's, the first is the one in question then. */
+/* Asks the driver for a place; returns false if it answers with an error. ours: NULL if no device has been started; then
+ * takes device 0 for the one that will be. */
 static bool ask_place(pointer_attributes *attributes, const struct cuda_device *ours,
                       const void *ptr, enum accel_place *place)
 {
@@ -150,8 +152,8 @@ static bool ask_place(pointer_attributes *attributes, const struct cuda_device *
     if (managed)
         *place = ACCEL_MANAGED;
     else if (type == CU_MEMORYTYPE_DEVICE)
-        /* Memory of another context is out of our kernels' reach, on the same device, too. Pool allocations have
-         * none, and belong to the device. */
+        /* Our kernels cannot reach memory of another context, even on the same device. Memory of CUDA's pools has no context, and
+         * belongs to the device. */
         *place = (!ours || context == ours->context || !context) &&
                          ordinal == (ours ? ours->common.info.index : 0)
                      ? ACCEL_DEVICE
@@ -159,9 +161,9 @@ static bool ask_place(pointer_attributes *attributes, const struct cuda_device *
     return true;
 }
 
-/* Of these attributes none depends on the current context, a thread without one is answered, too, and a capture allows the
- * question: no context is entered for it. The answer is an error where the current context has failed, which may be the
- * program's own. */
+/* Returns where a pointer points. Enters no context for the question: the attributes do not depend on the current one, the
+ * driver answers a thread without one, too, and a capture allows it. If the current context has failed, which may be the
+ * program's own, the answer is an error: then asks again in ours. */
 static enum accel_place locate(struct cuda_device *ours, const void *ptr)
 {
     struct gpu_scope scope;
@@ -176,8 +178,8 @@ static enum accel_place locate(struct cuda_device *ours, const void *ptr)
     return place;
 }
 
-/* What serves all matrices of a batch: if the host may touch each, the host does; where only kernels may, or
- * neither all, they are copied. */
+/* Returns the place of two matrices of a batch taken together: the host or the device if it can use both; ACCEL_REMOTE if
+ * neither can. */
 static enum accel_place together(enum accel_place one, enum accel_place other)
 {
     bool host = one == ACCEL_HOST || other == ACCEL_HOST;

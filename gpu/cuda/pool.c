@@ -4,13 +4,13 @@
 #include "device.h"
 #include "idle.h"
 
-/* So long a block lies idle. */
+/* A block that has been idle for so long goes back to the driver, by the idle thread. */
 #define IDLE_MS 1000
-/* Idle blocks take no more than a part of what is free beside them: what the program's own allocation does not find is little. What is
- * beyond the small part goes back soon, by the idle thread; what is beyond the large one, before the call returns. */
+/* Idle blocks are at most a part of the driver's free memory, so that the program's own allocations lack little. The idle
+ * thread soon gives back the blocks beyond an eighth; a call gives back those beyond a quarter before it returns. */
 #define IDLE_PART       8
 #define IDLE_PART_LARGE 4
-/* An old answer is not believed any more, where idle blocks are not next to nothing. */
+/* Asks the driver for its free memory again after 50 ms, unless idle blocks are less than a 64th of the last answer. */
 #define STALE_MS   50
 #define STALE_PART 64
 
@@ -26,8 +26,7 @@ void pool_end(struct cuda_device *device)
     pthread_mutex_destroy(&device->pool.lock);
 }
 
-/* Sizes that recur: 1/8 steps between powers of two, so that a block serves calls of similar size.
- */
+/* Rounds up to 8 steps between powers of two, so that a block serves calls of similar size. */
 static int64_t round_size(int64_t bytes)
 {
     int64_t step = 4096;
@@ -36,9 +35,10 @@ static int64_t round_size(int64_t bytes)
     return (bytes + step - 1) / step * step;
 }
 
-/* ---- Giving back: with the lock, which is let go while the driver frees ---- */
+/* ---- Giving back: with the lock, which is released while the driver frees ---- */
 
-/* cuMemFree waits for all work of the context, the program's too: other threads' calls need not wait with it. */
+/* Releases the lock for cuMemFree, which waits for all work of the context, the program's too: other threads need not wait
+ * with it. */
 static void free_block(struct pool *pool, int i)
 {
     const struct pool_block x = pool->block[i];
@@ -51,12 +51,13 @@ static void free_block(struct pool *pool, int i)
     pthread_mutex_lock(&pool->lock);
     pool->leaving -= x.bytes;
     pool->total -= x.bytes;
-    if (pool->free_at == asked) /* else it has been counted */
+    if (pool->free_at == asked) /* else a newer answer of the driver has counted the block */
         pool->free_bytes += x.bytes;
     pthread_cond_broadcast(&pool->freed);
 }
 
-/* The first block that has been idle since then or longer; -1: none. What is there when the process ends, the driver frees. */
+/* Returns the first block that has been idle since then or longer, or -1; -1 also if the process ends: then the driver frees
+ * all. */
 static int find_idle_since(struct pool *pool, double since)
 {
     for (int i = 0; i < pool->count && !gpu_is_gone(); i++)
@@ -72,7 +73,7 @@ static void free_idle_since(struct pool *pool, double since)
         free_block(pool, i);
 }
 
-/* What other threads are giving back is waited for. */
+/* Frees all idle blocks, and waits for those that other threads are giving back. */
 static void free_idle(struct pool *pool)
 {
     free_idle_since(pool, accel_now_ms());
@@ -80,7 +81,8 @@ static void free_idle(struct pool *pool)
         pthread_cond_wait(&pool->freed, &pool->lock);
 }
 
-/* The largest first: to get them anew costs least beside what is done with them. */
+/* Frees idle blocks beyond a part of the driver's free memory, the largest first: a new allocation costs least beside the
+ * work on a large block. */
 static void keep_idle_small(struct pool *pool, int part)
 {
     while (pool->idle > pool->free_bytes / part && !gpu_is_gone()) {
@@ -119,7 +121,7 @@ static bool has_room_for(const struct cuda_device *device, int64_t bytes)
     return pool->total + bytes <= device->budget && pool->count + pool->coming < POOL_BLOCKS;
 }
 
-/* With the lock, which is let go while the driver is asked: a new block, in use. */
+/* With the lock, which it releases meanwhile: has the driver allocate a new block, in use. */
 static enum gpu_status allocate(struct pool *pool, int64_t bytes, CUdeviceptr *ptr)
 {
     pool->total += bytes;
@@ -145,8 +147,8 @@ static enum gpu_status get_new(struct cuda_device *device, int64_t bytes, CUdevi
     if (!has_room_for(device, bytes))
         return GPU_NO_MEMORY;
     *grew = true;
-    const bool more =
-        pool->count > 0 || pool->leaving > 0; /* it may have gone by the time that we are refused */
+    /* Blocks that are given back may have gone before the driver refuses us. */
+    const bool more = pool->count > 0 || pool->leaving > 0;
     enum gpu_status status = allocate(pool, bytes, ptr);
     if (status == GPU_NO_MEMORY && (more || pool->count > 0 || pool->leaving > 0)) {
         free_idle(pool);
@@ -234,10 +236,10 @@ int64_t pool_available(struct cuda_device *device)
 {
     struct pool *pool = &device->pool;
     pthread_mutex_lock(&pool->lock);
-    /* Who needs what is leaving waits for it: get_new(). */
+    /* Counts blocks that are leaving: get_new() waits for them. */
     const int64_t spare = pool->idle + pool->leaving;
     int64_t available = device->budget - (pool->total - spare);
-    pool->free_bytes = INT64_MAX / 2; /* where the driver does not tell */
+    pool->free_bytes = INT64_MAX / 2; /* if the driver does not answer */
     ask_for_free(pool);
     if (available > pool->free_bytes + spare)
         available = pool->free_bytes + spare;

@@ -1,8 +1,8 @@
 /*
- * Device memory, kept from call to call: an allocation costs more than a small product (LIBXSTREAM
- * measured 6.7 times at n = 4096). The program may want memory of the device, too, so what lies idle is little, and does not
- * lie for long. Each device has its pool. Thread-safe; the device's context must be current. While one thread has the driver allocate or free, which may wait for the
- * program's work on the device, the others get and put what is there.
+ * Device memory, kept from call to call: an allocation costs more than a small product (LIBXSTREAM measured 6.7 times at n =
+ * 4096). The program may want device memory, too, so little stays idle, and not for long. Each device has its pool.
+ * Thread-safe; the device's context must be current. While one thread has the driver allocate or free, which may wait for the
+ * program's work on the device, other threads can take and put back blocks.
  */
 #ifndef ACCEL_POOL_H
 #define ACCEL_POOL_H
@@ -14,10 +14,10 @@
 
 struct cuda_device;
 
-/* Three operands a call, a few calls at once, and some idle ones. */
+/* Enough for three operands a call, a few calls at once, and some idle blocks. */
 enum { POOL_BLOCKS = 256 };
 
-/* pool.c's alone. */
+/* For pool.c alone. */
 struct pool {
     pthread_mutex_t lock;
     pthread_cond_t freed;
@@ -25,42 +25,41 @@ struct pool {
         CUdeviceptr ptr;
         int64_t bytes;
         bool used;
-        double idle_since; /* milliseconds; where it is not used */
+        double idle_since; /* in milliseconds of the clock, if it is not used */
     } block[POOL_BLOCKS];
     int count, coming; /* coming: blocks that the driver is being asked for */
-    /* Bytes: of all, with what comes and leaves; of idle blocks; of those that are being freed. */
+    /* Bytes: of all blocks, with those that the driver is allocating or freeing; of idle blocks; of those that it is freeing. */
     int64_t total, idle, leaving;
-    /* What the driver had left when it was asked last, in milliseconds of the clock. */
-    int64_t free_bytes;
-    double free_at;
+    int64_t free_bytes; /* the driver's free memory when it was asked last */
+    double free_at;     /* when that was, in milliseconds of the clock */
 };
 
-/* An empty one, of a device that is zero elsewhere; and its end, with no block left: by one thread, in no context. */
+/* Make a new device's pool, empty; and end it when no block is left. The device is zero elsewhere; needs no context. Not
+ * thread-safe. */
 void pool_begin(struct cuda_device *device);
 void pool_end(struct cuda_device *device);
 
-/* A block of at least `bytes`, aligned for any operand. GPU_NO_MEMORY beyond the budget or where
- * the driver has no more. *grew: whether the driver was asked. */
+/* Takes a block of at least `bytes`, aligned for any operand. Returns GPU_NO_MEMORY beyond the budget, or if the driver has
+ * no more. *grew: whether the driver was asked for a new block. */
 enum gpu_status pool_get(struct cuda_device *device, int64_t bytes, CUdeviceptr *block, bool *grew);
 
-/* Gives a block back. No work that uses it may be pending on any stream. */
+/* Puts a block back. No work that uses it may be pending on any stream. */
 void pool_put(struct cuda_device *device, CUdeviceptr block);
 
-/* Bytes that could be got in blocks: what lies idle and what the driver has left within the budget.
- */
+/* Returns the bytes that could be taken: idle blocks, and the driver's free memory within the budget. */
 int64_t pool_available(struct cuda_device *device);
 
-/* After a call has given its blocks back: idle blocks go back when they have been idle for a second, and before that, largest first,
- * where they are more than an eighth of what the driver has left (by the idle thread) or a quarter (before this returns, since an
- * allocation of the program's would miss them). */
+/* Call it after a call has put its blocks back. Frees idle blocks, the largest first, while they are more than a quarter of
+ * the driver's free memory, which an allocation of the program's could need; the idle thread (idle.h) later frees those
+ * beyond an eighth, and those that have been idle for a second. */
 void pool_settle(struct cuda_device *device);
 
-/* For the thread that sees to that (idle.h): whether something is idle; gives back what has been so for long enough, and returns
- * whether something still is. The second one in our context. */
+/* For the idle thread: returns whether a block is idle, in any context; frees those that the idle thread must, and returns
+ * whether one is still idle. */
 bool pool_has_idle(struct cuda_device *device);
 bool pool_give_back(struct cuda_device *device);
 
-/* Gives all idle blocks back to the driver, and returns when those have gone that other threads are giving back, too. */
+/* Gives all idle blocks back to the driver; waits for those that other threads are giving back, too. */
 void pool_trim(struct cuda_device *device);
 
 #endif

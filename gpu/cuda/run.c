@@ -39,11 +39,11 @@ void gpu_work_drop(struct gpu_work *work)
         pool_put(work->lane->device, work->block[--work->blocks]);
 }
 
-/* Gives back what a call took. What is still under way on the stream must end first; where it
- * cannot be waited for, its memory is left alone. Returns whether it could. */
+/* Waits for the call's work on the stream, then puts back its memory and its lane. If the wait fails, returns false and
+ * leaves the memory alone: kernels may still use it. */
 static bool finish(struct gpu_work *work)
 {
-    /* After a library's failure the stream is asked, whatever is thought to be on it. */
+    /* After a failure asks the stream, even if lane_wait() takes it to be quiet. */
     if (failure_noted()->kind != FAILURE_NONE)
         work->lane->quiet = false;
     bool quiet = lane_wait(work->lane) == GPU_OK;
@@ -53,8 +53,9 @@ static bool finish(struct gpu_work *work)
     return quiet;
 }
 
-/* A library that has failed on a stream that still works may have lacked memory, which it does not always say. If there
- * is some, it fails at this routine, and will the next time. */
+/* Returns the final status, and says in *host what a failure makes useless. well: the stream still works. Then a library that
+ * has failed may have lacked memory, which it does not always say; if memory is not short, it will fail at this routine the
+ * next time, too. */
 static enum gpu_status judge(struct cuda_device *device, enum gpu_status status, bool well,
                              struct gpu_host *host)
 {
@@ -128,7 +129,7 @@ enum gpu_status cuda_run(struct gpu_device *device, const struct accel_call *cal
     return status;
 }
 
-/* ---- The CPU's way to device memory, where the GPU has refused a call ---- */
+/* ---- The CPU's access to device memory, after the GPU has refused a call ---- */
 
 /* A copy between packed host memory and a matrix in device memory. */
 struct passage {
@@ -136,7 +137,7 @@ struct passage {
     const struct accel_span *x;
     char *host;
     bool fetch;
-    CUstream stream; /* where the default stream is closed */
+    CUstream stream; /* of our own, if the default stream is closed; else NULL */
 };
 
 static bool copy_bytes(const struct passage *p, int64_t at, int64_t from, int64_t bytes)
@@ -154,7 +155,7 @@ static bool copy_bytes(const struct passage *p, int64_t at, int64_t from, int64_
     return status == GPU_OK;
 }
 
-/* Column by column where they are not adjacent: a 2-D copy has a largest pitch. */
+/* Copies column by column if they are not adjacent: the pitch of a 2-D copy has a limit. */
 static bool copy_columns(const struct passage *p)
 {
     const struct accel_span *x = p->x;
@@ -174,8 +175,8 @@ static bool copy_columns(const struct passage *p)
     return copied;
 }
 
-/* In the current context, in the order of its default stream, which the program may have work on; where another
- * stream captures, as soon as possible. */
+/* Copies in the current context, in the order of its default stream, where the program may have work; if another stream
+ * captures, at once, on a stream of our own. */
 static bool copy_on_stream(struct passage *p)
 {
     if (!lane_default_stream_is_closed())
@@ -188,7 +189,7 @@ static bool copy_on_stream(struct passage *p)
     return copied;
 }
 
-/* The host's matrices of a batch that is mixed. */
+/* Copies a matrix of a mixed batch that is in host memory. */
 static void copy_on_host(const struct passage *p)
 {
     const struct accel_span *x = p->x;
@@ -199,7 +200,7 @@ static void copy_on_host(const struct passage *p)
     }
 }
 
-/* On the host, or in the context that the memory belongs to. */
+/* Copies on the host, or in the context that owns the memory. */
 static bool copy_packed(struct passage *p)
 {
     struct gpu_scope scope;
@@ -215,7 +216,7 @@ static bool copy_packed(struct passage *p)
                                   (CUdeviceptr)(uintptr_t)p->x->ptr) == GPU_OK;
     if (copied && type != CU_MEMORYTYPE_DEVICE) {
         copy_on_host(p);
-    } else if (copied) { /* without an owner: of a pool, which belongs to the device */
+    } else if (copied) { /* memory of a pool has no owner, and belongs to the device */
         copied = GPU_CHECK_FINAL(cuCtxPushCurrent, owner ? owner : p->device->context) == GPU_OK;
         if (copied) {
             copied = copy_on_stream(p);
@@ -226,7 +227,7 @@ static bool copy_packed(struct passage *p)
     return copied;
 }
 
-/* Outside of a call, what fails is the device's failure. */
+/* Makes a failure one of the device, if it happens outside of a call. */
 static bool copy_noted(struct passage *p)
 {
     struct failure outer;

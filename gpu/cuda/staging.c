@@ -6,8 +6,8 @@
 
 /* ---- Slots ---- */
 
-/* So many copies of one piece each go without an event of their own: who waits for them waits for the stream. A call
- * on three small operands needs none. */
+/* The most copies of one piece each that have no event: to wait for them, wait for the stream. So a call on three small
+ * operands needs no event. */
 #define UNMARKED_MAX 3
 
 static enum gpu_status prepare_staging(struct gpu_lane *lane)
@@ -34,7 +34,7 @@ static char *slot_memory(struct gpu_lane *lane, int slot)
     return lane->staging + (size_t)slot * LANE_SLOT_BYTES;
 }
 
-/* Slots are used in turn, so an event of a later one tells of those before it, too. */
+/* Waits until a slot is free. Slots are used in turn, so the event of a later one tells that this one is free, too. */
 static enum gpu_status wait_slot(struct gpu_lane *lane, int slot)
 {
     int marked = 0;
@@ -97,7 +97,7 @@ enum gpu_status lane_upload(struct gpu_lane *lane, CUdeviceptr device, int64_t d
     return status;
 }
 
-/* What was sent up from a slot has left it before something comes down there: the stream's order. */
+/* A slot may still hold a piece on its way up: in the stream's order it leaves before another comes down. */
 enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle *to,
                               CUdeviceptr device, int64_t device_ld, int64_t *done_cols,
                               int64_t *done_rows)
@@ -121,8 +121,8 @@ enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle
         }
         if (status != GPU_OK || in_flight == 0)
             break;
-        pack_next(&written, to, device_ld, LANE_SLOT_BYTES); /* the same pieces in the same order */
-        /* Behind the last there is nothing on the stream. */
+        pack_next(&written, to, device_ld, LANE_SLOT_BYTES); /* as for `asked` */
+        /* Nothing is on the stream after the last piece. */
         status = is_last(&written, to) ? lane_wait(lane) : wait_slot(lane, oldest);
         if (status != GPU_OK)
             break;
@@ -140,7 +140,7 @@ enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle
 
 /* ---- All or nothing ---- */
 
-/* Pinned memory in which so many bytes can arrive at once, NULL where there is none: the ring itself for a few. */
+/* Sets *landing to pinned memory in which `bytes` bytes can arrive at once, the ring itself for a few; NULL: there is none. */
 static enum gpu_status prepare_landing(struct gpu_lane *lane, int64_t bytes, char **landing)
 {
     void *memory = NULL;
@@ -162,7 +162,7 @@ static enum gpu_status prepare_landing(struct gpu_lane *lane, int64_t bytes, cha
     return GPU_OK;
 }
 
-/* Through the slots to memory of its own. */
+/* Downloads through the slots to memory of our own, and copies from there. */
 static enum gpu_status download_aside(struct gpu_lane *lane, const struct lane_rectangle *to,
                                       CUdeviceptr device, int64_t device_ld)
 {
