@@ -95,7 +95,8 @@ void *solver_host_work(struct solver *s, size_t bytes)
 static void begin(struct solver *s, struct gpu_work *work)
 {
     enum accel_dtype dtype = work->call->routine->dtype;
-    *s = (struct solver){.work = work, .dtype = dtype, .real = accel_real_dtype(dtype)};
+    *s = (struct solver){
+        .work = work, .call = work->call, .dtype = dtype, .real = accel_real_dtype(dtype)};
     if (solver_note(s, lane_use_solver(work->lane)))
         s->info = take(s, sizeof(int));
 }

@@ -34,6 +34,7 @@ struct result {
 
 struct solver {
     struct gpu_work *work;
+    const struct accel_call *call; /* the work's */
     enum gpu_status status;
     enum accel_dtype dtype, real;
     gpu_address info; /* an int */

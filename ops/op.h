@@ -103,8 +103,7 @@ struct accel_op {
     /* Returns whether the routine has nothing to do. NULL: if any size is 0. */
     bool (*is_empty)(const struct accel_call *call);
     /* Returns the least lengths of workspace that LAPACK 3.11 accepts. NULL: 1. */
-    struct accel_lengths (*workspace)(const struct accel_call *call,
-                                      const struct lapack_sizes *sizes);
+    struct accel_lengths (*workspace)(const struct lapack_sizes *sizes);
 
     /* ---- Shapes that only operands tell; NULL: the arguments do ---- */
     /* Returns the first span's rows, if the other spans are in host memory. */

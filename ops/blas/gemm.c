@@ -1,13 +1,13 @@
 /*
- * C := alpha op(A) op(B) + beta C on the device, in tiles where the operands do not fit: tiles of C
- * are computed one after the other, each as a sum over panels of k.
+ * gemm, gemm3m: C := alpha op(A) op(B) + beta C, in tiles if the operands do not fit. Computes one tile of C after the other,
+ * each as a sum over panels of k.
  */
 #include <limits.h>
 
 #include "blas.h"
 #include "gpu/tiles.h"
 
-/* The smallest tile: below this, memory is short for something else. */
+/* The smallest tile: if this does not fit either, something else takes the memory. */
 #define TILE_MIN 64
 
 /* The operands' parts, and the sizes of tiles. */
@@ -19,8 +19,8 @@ struct gemm {
     int64_t k;
 };
 
-/* Halves the size whose halving frees most. n before m before k where they are equal: then A stays on the device for
- * all tiles, and no product is split into a sum. */
+/* Halves the size whose halving frees most; of equals, n before m before k, so that A stays on the device for all tiles and no
+ * product is split into a sum. */
 static bool shrink(struct tiles *t)
 {
     int64_t *best = NULL, least = tiles_bytes(t);
@@ -44,7 +44,7 @@ static enum gpu_status compute(struct tiles *t, struct tile *c)
     const struct accel_complex one = {1, 0};
     const char *flag = call->blas.flag;
     enum gpu_status status = GPU_OK;
-    /* Then A and B are not to be read, alpha may be 0. */
+    /* A and B may not be read: k or alpha is 0. */
     if (g->k == 0)
         return kernel_scale(t->work, c->rows, c->cols, call->blas.scalar[ACCEL_beta], t->zeros,
                             c->at);

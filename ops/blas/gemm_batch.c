@@ -1,8 +1,7 @@
 /*
- * Many products of one shape. Of those whose matrices are on the host, as many as fit go up together, each into a
- * slot of its own; a result is written back once its whole load has arrived. A product that is too large for
- * that is one of gemm.c's. A load is no more than cuBLAS takes at once, also of matrices on the device: after each it is known
- * what is finished, and the original gets the rest where cuBLAS refuses a later one.
+ * gemm_batch, gemm_batch_strided: many products of one shape, in loads. A load is as many products as fit and cuBLAS takes at once.
+ * Matrices on the host go up into slots; results are written back once the whole load has come down. After each load it is known
+ * what is finished: if cuBLAS refuses a later one, the original does the rest. gemm.c does products too large for a load of two.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +28,7 @@ struct batch {
     struct gpu_work *work;
     const struct accel_call *call;
     struct slots slots[3];
-    bool pointers; /* matrices are at no regular distances */
+    bool pointers; /* matrices on the device are not a stride apart */
     bool scaling;  /* k or alpha is 0: C := beta C, with zeros for A and B */
     char *staging; /* host memory for one operand's slots */
 };
@@ -44,7 +43,7 @@ static bool shrink(struct tiles *t)
     return tiles_halve(&t->size[LOAD], 1);
 }
 
-/* The host's side of the widest part. */
+/* Returns the bytes of the largest part: `staging` holds one at a time. */
 static int64_t staging_bytes(const struct tiles *t)
 {
     int64_t most = 0;
@@ -55,7 +54,7 @@ static int64_t staging_bytes(const struct tiles *t)
 
 /* ---- One load ---- */
 
-/* Between the program's matrices [first, first + count) and the staging memory. */
+/* Copies between the program's matrices [first, first + count) and the staging memory. */
 static void pack(const struct batch *g, const struct slots *s, int64_t first, int64_t count,
                  bool unpack)
 {
@@ -115,7 +114,7 @@ static bool is_needed(const struct batch *g, const struct slots *s)
     return s->x->access & ACCEL_WRITE ? accel_is_read(g->call, s->x) : !g->scaling;
 }
 
-/* Matrix number `product`, which is number `i` of its load, on the device. */
+/* Returns the device's matrix number `product`, which is number `i` of its load. */
 static struct gpu_tile tile_of(const struct slots *s, int64_t product, int64_t i)
 {
     if (s->in_place)
@@ -190,7 +189,7 @@ static enum gpu_status begin(struct tiles *t)
     return status == GPU_OK && !g->staging ? GPU_NO_MEMORY : status;
 }
 
-/* One product, in tiles if need be. */
+/* Runs one product by gemm.c, in tiles if it must. */
 static enum gpu_status run_product(struct tiles *t, struct tile *product)
 {
     const struct accel_call call = accel_products_of(t->work->call, product->col, 1);
@@ -208,7 +207,7 @@ static enum gpu_status run_product(struct tiles *t, struct tile *product)
                                          : status;
 }
 
-/* Describes an operand's matrices; true where they come from the host. */
+/* Describes an operand's matrices. Returns whether they come from the host. */
 static bool set_slots(struct batch *g, int i, const struct accel_span *x)
 {
     struct slots *s = &g->slots[i];
@@ -220,7 +219,7 @@ static bool set_slots(struct batch *g, int i, const struct accel_span *x)
                         ld,
                         ld * accel_max(1, x->cols),
                         &part->memory};
-    if (g->scaling && i != C) { /* m x 1 and 1 x n, one for all: see kernel_gemm_strided() */
+    if (g->scaling && i != C) { /* zeros, m x 1 and 1 x n, shared: see kernel_gemm_strided() */
         int64_t zeros = i == A ? accel_max(1, g->call->blas.size[ACCEL_m]) : 1;
         *s = (struct slots){x, false, true, zeros, 0, &part->memory};
         return false;
@@ -262,7 +261,7 @@ static enum gpu_status run_gemm_batch(struct gpu_work *work)
     if (!kernels_fit_call(call) || !kernels_fit(call->batch))
         return GPU_UNSUPPORTED;
     enum gpu_status status = tiles_prepare(&g.tiles);
-    /* Too large for a load of more than one. */
+    /* A load of two does not fit. */
     if (status == GPU_NO_MEMORY || (status == GPU_OK && host && g.tiles.size[LOAD] == 1)) {
         status = status == GPU_OK ? gpu_work_give_back(work) : GPU_OK;
         g.tiles.size[LOAD] = 1;
@@ -277,7 +276,7 @@ static enum gpu_status run_gemm_batch(struct gpu_work *work)
 
 /* ---- Batches of several groups ---- */
 
-/* Of m and n. */
+/* The gate compares m and n: it does not see k in arrays. */
 static int64_t largest(const struct accel_routine *routine, const struct accel_passed *passed)
 {
     const int64_t groups = blas_groups(routine, passed);

@@ -1,10 +1,9 @@
 /*
  * Level 2: a matrix and one or two vectors.
  *
- * The vectors are whole on the device, the matrix comes in strips of columns: all rows of a rectangle, or those on
- * one side of the diagonal, so that a strip is a triangle and the rectangle beside it. A result vector is written
- * back at the end; a result matrix strip by strip, in an order in which the original can do what is left by one
- * call.
+ * The vectors are whole on the device, the matrix comes in strips of columns: all rows of a rectangle, or those on one side of
+ * the diagonal, which are a triangle and the rectangle beside it. A result vector is written back at the end; a result matrix
+ * strip by strip, in an order in which the original can do the rest by one call.
  */
 #include "blas.h"
 #include "gpu/tiles.h"
@@ -18,9 +17,9 @@ struct level2 {
     struct gpu_work *work;
     const struct accel_call *call;
     enum gpu_status (*strip)(const struct level2 *g, const struct tile *s);
-    bool whole;             /* a strip has all rows: A is no triangle */
+    bool whole;             /* a strip has all rows: A is not a triangle */
     bool triangular, solve; /* trmv and trsv; trsv */
-    struct gpu_vector x, y; /* on the device: where they are, or copies with inc = 1 */
+    struct gpu_vector x, y; /* on the device: the program's own, or copies with inc = 1 */
     bool lower;
     bool nothing_added; /* alpha is 0 */
     char trans;
@@ -36,7 +35,7 @@ static bool shrink(struct tiles *t)
 
 /* ---- Vectors ---- */
 
-/* Elements [first, first + length) of a vector. */
+/* Returns elements [first, first + length) of a vector. */
 static struct gpu_vector part_of(const struct level2 *g, int which, int64_t first, int64_t length)
 {
     struct gpu_vector part = which == X ? g->x : g->y;
@@ -67,7 +66,7 @@ static enum gpu_status load_vector(struct level2 *g, int which, struct gpu_vecto
     return tiles_load(&g->tiles, which, 0, 0, 1, x->cols, &tile);
 }
 
-/* The result's way back, where it is a vector. */
+/* Writes the result back, if it is a vector. */
 static enum gpu_status store_vector(struct tiles *t)
 {
     struct level2 *g = (struct level2 *)t;
@@ -83,7 +82,7 @@ static enum gpu_status store_vector(struct tiles *t)
     return status == GPU_OK ? gpu_work_settle(g->work) : status;
 }
 
-/* Where the result is aside, kernels have written to our own memory so far. */
+/* Notes that kernels have written only to our own memory, if the result is aside. */
 static enum gpu_status aside(struct level2 *g, enum gpu_status status)
 {
     if (g->tiles.part[g->tiles.out].aside)
@@ -93,13 +92,13 @@ static enum gpu_status aside(struct level2 *g, enum gpu_status status)
 
 /* ---- The operations: one strip ---- */
 
-/* beta where the strip is the first to touch the result, 1 from then on. */
+/* Returns beta in the first strip, 1 in those that add to its result. */
 static struct accel_complex beta_of(const struct level2 *g, const struct tile *s)
 {
     return s->first ? g->call->blas.scalar[ACCEL_beta] : one;
 }
 
-/* Whether A, perhaps conjugated, is not transposed. */
+/* Returns whether A, perhaps conjugated, is not transposed. */
 static bool is_across(const struct level2 *g)
 {
     return g->trans == 'N' || g->trans == 'R';
@@ -124,7 +123,7 @@ static enum gpu_status ger_strip(const struct level2 *g, const struct tile *s)
                       part_of(g, Y, s->col, s->cols), s->at);
 }
 
-/* The rectangle R beside the triangle stands at its mirrored place, too. The first strip touches all of y. */
+/* The rectangle beside the triangle counts a second time, mirrored. The first strip touches all of y. */
 static enum gpu_status symv_strip(const struct level2 *g, const struct tile *s)
 {
     struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha], beta = beta_of(g, s);
@@ -145,7 +144,7 @@ static enum gpu_status symv_strip(const struct level2 *g, const struct tile *s)
                        s->rectangle, x_rest, one, y);
 }
 
-/* trmv uses each element of x before it is overwritten, trsv once it has been solved: see ascending(). */
+/* trmv uses each element of x before it overwrites it, trsv once it has solved it: see ascending(). */
 static enum gpu_status triangular_strip(const struct level2 *g, const struct tile *s)
 {
     bool solve = g->solve, across = is_across(g);
@@ -181,7 +180,7 @@ static enum gpu_status syr_strip(const struct level2 *g, const struct tile *s)
                       s->rectangle);
 }
 
-/* alpha x y^H + conj(alpha) y x^H; where A stands for its conjugate, each of the two has the other's alpha. */
+/* alpha x y^H + conj(alpha) y x^H; if A stands for its conjugate, the two exchange their alphas. */
 static enum gpu_status syr2_strip(const struct level2 *g, const struct tile *s)
 {
     struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha], other = alpha, first = alpha;
@@ -213,7 +212,7 @@ static enum gpu_status compute(struct tiles *t, struct tile *strip)
     return aside(g, g->strip(g, strip));
 }
 
-/* From the first column on, or from the last. */
+/* Returns whether strips go from the first column to the last. */
 static bool ascending(const struct level2 *g)
 {
     bool across = is_across(g);
@@ -237,11 +236,11 @@ static enum gpu_status begin(struct tiles *t)
     enum gpu_status status = load_vector(g, X, &g->x);
     if (status == GPU_OK)
         status = load_vector(g, Y, &g->y);
-    g->work->launched = false; /* into memory of our own */
+    g->work->launched = false; /* kernels have written only to our own memory */
     return status == GPU_OK && g->nothing_added ? aside(g, scale(g)) : status;
 }
 
-/* Level 3 wants vectors in the order of their elements. */
+/* Sets up a vector's part. Level 3's kernels want vectors in the order of their elements. */
 static void set_vector(struct level2 *g, int which, const struct accel_span *x)
 {
     static const int64_t one_row = 1;
@@ -252,7 +251,7 @@ static void set_vector(struct level2 *g, int which, const struct accel_span *x)
     g->tiles.part[which].aside = gpu_in_place(x) && by_rows && x->inc < 0;
 }
 
-/* `how`: how strips are taken and computed. */
+/* how: the fields strip, whole, triangular and solve. */
 static enum gpu_status run_level2(struct gpu_work *work, struct level2 how)
 {
     const struct accel_call *call = work->call;
@@ -295,41 +294,18 @@ static enum gpu_status run_level2(struct gpu_work *work, struct level2 how)
     return tiles_run(&g.tiles);
 }
 
-static enum gpu_status run_gemv(struct gpu_work *work)
-{
-    return run_level2(work, (struct level2){.strip = gemv_strip, .whole = true});
-}
-
-static enum gpu_status run_symv(struct gpu_work *work)
-{
-    return run_level2(work, (struct level2){.strip = symv_strip});
-}
-
-static enum gpu_status run_trmv(struct gpu_work *work)
-{
-    return run_level2(work, (struct level2){.strip = triangular_strip, .triangular = true});
-}
-
-static enum gpu_status run_trsv(struct gpu_work *work)
-{
-    return run_level2(
-        work, (struct level2){.strip = triangular_strip, .triangular = true, .solve = true});
-}
-
-static enum gpu_status run_ger(struct gpu_work *work)
-{
-    return run_level2(work, (struct level2){.strip = ger_strip, .whole = true});
-}
-
-static enum gpu_status run_syr(struct gpu_work *work)
-{
-    return run_level2(work, (struct level2){.strip = syr_strip});
-}
-
-static enum gpu_status run_syr2(struct gpu_work *work)
-{
-    return run_level2(work, (struct level2){.strip = syr2_strip});
-}
+#define RUN(name, ...)                                                                             \
+    static enum gpu_status run_##name(struct gpu_work *work)                                       \
+    {                                                                                              \
+        return run_level2(work, (struct level2){__VA_ARGS__});                                     \
+    }
+RUN(gemv, .strip = gemv_strip, .whole = true)
+RUN(symv, .strip = symv_strip)
+RUN(trmv, .strip = triangular_strip, .triangular = true)
+RUN(trsv, .strip = triangular_strip, .triangular = true, .solve = true)
+RUN(ger, .strip = ger_strip, .whole = true)
+RUN(syr, .strip = syr_strip)
+RUN(syr2, .strip = syr2_strip)
 
 #define LEVEL_2  .group = ACCEL_LEVEL_2, .moves = true, BLAS_NOMINAL
 #define TRIANGLE LEVEL_2, .triangles = 1 << ACCEL_a

@@ -1,10 +1,9 @@
 /*
  * syrk, herk, syr2k, her2k, gemmt: a triangle of C := alpha op(A) op(A)' + beta C and its relatives.
  *
- * C goes through in panels of columns that begin on the diagonal: a triangle, and the rectangle below or above it.
- * They are taken in the order in which what is left is always a triangle that begins (uplo = L) or ends (U) with the
- * whole one: so after a failure the original does the rest by one call of its own. Each panel is a sum
- * over parts of k.
+ * C goes through in panels of columns: a triangle on the diagonal, and the rectangle below or above it. Their order leaves a
+ * triangle at the end (uplo = L) or at the beginning (U) of C: after a failure the original does it by one call. Each panel is
+ * a sum over parts of k.
  */
 #include <limits.h>
 
@@ -13,12 +12,12 @@
 
 #define BLOCK_MIN 64
 
-/* gemmt's triangles, for which cuBLAS has nothing, are halved down to this; these blocks are computed whole. */
+/* cuBLAS has no gemmt. Its triangles are halved down to blocks of this order, which are computed whole. */
 #define WHOLE_BLOCK 256
 
-/* The operands' parts, A and B seen as n x k; a block of C on the diagonal, and its triangle: gemmt in place. */
+/* The operands' parts, A and B seen as n x k. For gemmt in place: a block of C on the diagonal, and its triangle. */
 enum { A, B, C, WHOLE, PACKED };
-/* Columns of C and parts of k that are taken at once. */
+/* How many columns of C, and how much of k, come at once. */
 enum { WIDTH, DEPTH };
 
 struct rank_k {
@@ -26,9 +25,9 @@ struct rank_k {
     struct gpu_work *work;
     const struct accel_call *call;
     const struct accel_span *c;
-    bool two;                       /* not for syrk and herk: there is a B */
+    bool two;                       /* there is a B: not in syrk and herk */
     bool hermitian, general, lower; /* general: gemmt */
-    char left_op, right_op;         /* of the factors of a product of two */
+    char left_op, right_op;         /* transpositions in a product of two factors */
     int64_t n, k;
 };
 
@@ -71,8 +70,8 @@ static enum gpu_status rectangle(const struct rank_k *g, int64_t m, int64_t n, i
                        c);
 }
 
-/* A block of gemmt on the diagonal. Where C is the program's own, its other triangle is not to be written: the block
- * is computed elsewhere, and its triangle goes there and back in packed form. */
+/* Computes a block of gemmt on the diagonal. In place, C's other triangle may not be written: the block is computed elsewhere, and
+ * its triangle goes there and back in packed form. */
 static enum gpu_status whole_block(const struct rank_k *g, int64_t n, int64_t depth,
                                    const struct part *a, const struct part *b,
                                    struct accel_complex beta, struct gpu_tile c)
@@ -98,7 +97,7 @@ static enum gpu_status whole_block(const struct rank_k *g, int64_t n, int64_t de
     return status == GPU_OK ? kernel_unpack_triangle(g->work, uplo, n, packed, c) : status;
 }
 
-/* gemmt's triangle: two smaller ones and the square between them. */
+/* Computes gemmt's triangle: two smaller ones and the rectangle between them. */
 static enum gpu_status general_triangle(const struct rank_k *g, int64_t n, int64_t depth,
                                         struct part a, struct part b, struct accel_complex beta,
                                         struct gpu_tile c)
@@ -120,7 +119,7 @@ static enum gpu_status general_triangle(const struct rank_k *g, int64_t n, int64
                                 advance(g, c, 0, upper));
 }
 
-/* The triangle of a panel. */
+/* Computes the triangle of a panel. */
 static enum gpu_status triangle(const struct rank_k *g, int64_t n, int64_t depth,
                                 const struct part factor[2], struct accel_complex beta,
                                 struct gpu_tile c)
@@ -130,7 +129,7 @@ static enum gpu_status triangle(const struct rank_k *g, int64_t n, int64_t depth
     char trans = g->call->blas.flag[ACCEL_trans];
     if (g->general)
         return general_triangle(g, n, depth, factor[0], factor[1], beta, c);
-    if (trans != 'N') /* of a real matrix, C is T */
+    if (trans != 'N') /* C is T in real types */
         trans = g->hermitian ? 'C' : 'T';
     if (!g->two)
         return kernel_syrk(g->work, g->hermitian, uplo, trans, n, depth, alpha, factor[0].tile,
@@ -139,7 +138,7 @@ static enum gpu_status triangle(const struct rank_k *g, int64_t n, int64_t depth
                         factor[1].tile, beta, c);
 }
 
-/* What is beside it: m rows of the factors by n that are the triangle's. */
+/* Computes the rectangle beside it: m rows of the factors by n rows of the triangle. */
 static enum gpu_status beside(const struct rank_k *g, int64_t m, int64_t n, int64_t depth,
                               const struct part rest[2], const struct part own[2],
                               struct accel_complex beta, struct gpu_tile c)
@@ -154,7 +153,7 @@ static enum gpu_status beside(const struct rank_k *g, int64_t m, int64_t n, int6
     return status;
 }
 
-/* A panel of a triangle and the rectangle beside it := beta times itself. */
+/* panel := beta panel, its triangle and its rectangle. */
 static enum gpu_status scale_panel(const struct rank_k *g, const struct tile *c)
 {
     struct accel_complex beta = g->call->blas.scalar[ACCEL_beta];
@@ -165,7 +164,7 @@ static enum gpu_status scale_panel(const struct rank_k *g, const struct tile *c)
                : status;
 }
 
-/* All rows of the factors come up: they serve all panels. */
+/* Loads all rows of the factors: they serve all panels. */
 static enum gpu_status compute(struct tiles *t, struct tile *c)
 {
     struct rank_k *g = (struct rank_k *)t;

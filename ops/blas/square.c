@@ -1,17 +1,16 @@
 /*
  * symm, hemm, trmm, trsm: a square matrix A (symmetric, Hermitian, triangular) at one side of a rectangular one.
  *
- * The rectangle goes through in panels along the side that A does not touch: columns where A is at the left, rows
- * where it is at the right. Panels do not depend on each other, nor do their columns (rows): so after a failure the
- * original does those that are left. Where A does not fit beside a panel, it is taken in blocks, of
- * which those of the other triangle are never read.
+ * The rectangle goes through in panels: of columns if A is at the left, of rows if it is at the right. Panels do not depend on
+ * each other, nor do their columns (rows): after a failure the original does the rest. If A does not fit beside a panel, it comes
+ * in blocks; those of the other triangle are never read.
  */
 #include "blas.h"
 #include "gpu/tiles.h"
 
 #define BLOCK_MIN 64
 
-/* The operands' parts, and what of A's order and of the rectangle's other side is taken at once. */
+/* The operands' parts. How much of A's order, and of the rectangle's other side, comes at once. */
 enum { A, OUT, IN };
 enum { BLOCK, WIDTH };
 
@@ -34,7 +33,7 @@ struct panel {
 
 static const struct accel_complex one = {1, 0}, minus_one = {-1, 0};
 
-/* A whole, and a narrow panel, rather than A in blocks: a block is loaded again for every panel. */
+/* Narrows the panel before it splits A into blocks: each panel loads all blocks again. */
 static bool shrink(struct tiles *t)
 {
     bool panels = tiles_part_bytes(t, OUT) + tiles_part_bytes(t, IN) > 0;
@@ -50,21 +49,21 @@ static int64_t block_size(const struct square *s, int64_t first)
     return tiles_length(s->tiles.size[BLOCK], first, s->order);
 }
 
-/* The block [row, …) x [col, …) of A as it is stored. */
+/* Loads the block [row, …) x [col, …) of A as it is stored. */
 static enum gpu_status stored_block(struct square *s, int64_t row, int64_t col,
                                     struct gpu_tile *tile)
 {
     return tiles_load(&s->tiles, A, row, col, block_size(s, row), block_size(s, col), tile);
 }
 
-/* The part of a panel that block row (or column) `at` of A meets. */
+/* Returns the part of a panel that block row (or column) `at` of A meets. */
 static struct gpu_tile slice(const struct square *s, struct gpu_tile panel, int64_t at)
 {
     return tiles_within(&s->tiles, panel, s->left ? at : 0, s->left ? 0 : at);
 }
 
-/* out[i] := alpha op(A)[i, p] in[p] + beta out[i], or the same from the right, for i != p; op(A) is A for symm and
- * hemm, whose blocks beyond the diagonal are the transposed ones of the stored triangle. */
+/* out[i] := alpha op(A)[i, p] in[p] + beta out[i], or the same from the right, for i != p. symm and hemm have op(A) = A; their
+ * blocks beyond the diagonal are those of the stored triangle, transposed. */
 static enum gpu_status off_diagonal(struct square *s, int64_t i, int64_t p,
                                     const struct panel *panel, struct accel_complex alpha,
                                     struct accel_complex beta)
@@ -122,15 +121,15 @@ static enum gpu_status symmetric_panel(struct square *s, const struct panel *pan
     return status;
 }
 
-/* Whether op(A)'s blocks couple block i to those after it (upper at the left, lower at the right). */
+/* Returns whether op(A) couples block i to those after it (upper at the left, lower at the right). */
 static bool looks_ahead(const struct square *s)
 {
     bool upper = (s->uplo == 'U') == (s->trans == 'N');
     return upper == s->left;
 }
 
-/* trmm takes from blocks that it has not yet overwritten, so it starts where the others follow; trsm from those
- * that it has solved, so it starts where none precedes. */
+/* trmm reads blocks that it has not overwritten yet: each block comes before those that it needs. trsm reads blocks that it
+ * has solved: each comes after those. */
 static enum gpu_status triangular_panel(struct square *s, const struct panel *panel)
 {
     enum gpu_status status = GPU_OK;
@@ -155,7 +154,7 @@ static enum gpu_status triangular_panel(struct square *s, const struct panel *pa
     return status;
 }
 
-/* alpha is 0: nothing is read except C for its beta. */
+/* With alpha = 0, reads nothing except C for its beta. */
 static enum gpu_status scale_panel(struct square *s, const struct tile *out)
 {
     const struct accel_complex zero = {0, 0};
@@ -197,8 +196,6 @@ static enum gpu_status run_square(struct gpu_work *work, bool triangular, bool s
                                  .out = OUT,
                                  .rows = out->rows,
                                  .cols = out->cols,
-                                 /* Columns do not depend on each other where A is at the left, rows
-                                  * where it is at the right. */
                                  .unit = left ? TILE_COLUMNS : TILE_WHOLE,
                                  .scales = nothing_added,
                                  .compute = compute},

@@ -1,5 +1,5 @@
 /*
- * potrf, potrs, posv, potri, lauum: of a symmetric or Hermitian matrix one triangle, which alone is read and written.
+ * potrf, potrs, posv, potri, lauum: read and write one triangle of a symmetric or Hermitian matrix.
  */
 #include "cpu_ref/checks.h"
 #include "gpu/solver.h"
@@ -7,45 +7,33 @@
 
 static void solve_right_sides(struct solver *s, struct array factored)
 {
-    const struct accel_call *call = s->work->call;
-    struct array x = solver_upload(s, &call->span[ACCEL_b], 0);
-    solver_potrs(s, call->blas.flag[ACCEL_uplo], factored, x);
-    solver_return(s, &call->span[ACCEL_b], x, 0);
+    struct array x = solver_upload(s, &s->call->span[ACCEL_b], 0);
+    solver_potrs(s, s->call->blas.flag[ACCEL_uplo], factored, x);
+    solver_return(s, &s->call->span[ACCEL_b], x, 0);
 }
 
-static struct array upload_and_factor(struct solver *s)
-{
-    char uplo = s->work->call->blas.flag[ACCEL_uplo];
-    struct array factored = solver_upload_hermitian(s, &s->work->call->span[ACCEL_a], uplo);
-    solver_potrf(s, uplo, factored);
-    return factored;
-}
-
+/* potrf, and posv, which goes on with right-hand sides. */
 static void run_potrf(struct solver *s)
 {
-    const struct accel_call *call = s->work->call;
-    solver_return(s, &call->span[ACCEL_a], upload_and_factor(s), call->blas.flag[ACCEL_uplo]);
-}
-
-static void run_posv(struct solver *s)
-{
-    const struct accel_call *call = s->work->call;
-    struct array factored = upload_and_factor(s);
-    solve_right_sides(s, factored);
-    solver_return(s, &call->span[ACCEL_a], factored, call->blas.flag[ACCEL_uplo]);
+    const struct accel_span *a = &s->call->span[ACCEL_a];
+    char uplo = s->call->blas.flag[ACCEL_uplo];
+    struct array factored = solver_upload_hermitian(s, a, uplo);
+    solver_potrf(s, uplo, factored);
+    if (accel_has_size(s->call->routine, ACCEL_nrhs))
+        solve_right_sides(s, factored);
+    solver_return(s, a, factored, uplo);
 }
 
 static void run_potrs(struct solver *s)
 {
-    solve_right_sides(
-        s, solver_upload(s, &s->work->call->span[ACCEL_a], s->work->call->blas.flag[ACCEL_uplo]));
+    solve_right_sides(s, solver_upload(s, &s->call->span[ACCEL_a], s->call->blas.flag[ACCEL_uplo]));
 }
 
 /* The inverse, from the factor. */
 static void run_potri(struct solver *s)
 {
-    const struct accel_span *a = &s->work->call->span[ACCEL_a];
-    char uplo = s->work->call->blas.flag[ACCEL_uplo];
+    const struct accel_span *a = &s->call->span[ACCEL_a];
+    char uplo = s->call->blas.flag[ACCEL_uplo];
     solver_refuse_zero_diagonal(s, a);
     struct array x = solver_upload(s, a, uplo);
     solver_potri(s, uplo, x);
@@ -55,8 +43,8 @@ static void run_potri(struct solver *s)
 /* The factor's product with its own transpose. */
 static void run_lauum(struct solver *s)
 {
-    const struct accel_span *a = &s->work->call->span[ACCEL_a];
-    char uplo = s->work->call->blas.flag[ACCEL_uplo];
+    const struct accel_span *a = &s->call->span[ACCEL_a];
+    char uplo = s->call->blas.flag[ACCEL_uplo];
     struct array x = solver_upload(s, a, uplo);
     solver_lauum(s, uplo, x);
     solver_return(s, a, x, uplo);
@@ -71,7 +59,7 @@ const struct accel_op op_posv = {LAPACK_BLOCKS,
                                  DEFINITE,
                                  .triangles = 1 << ACCEL_a,
                                  .is_empty = lapack_has_no_matrix,
-                                 .steps = run_posv,
+                                 .steps = run_potrf,
                                  .check = check_posv};
 
 const struct accel_op op_potrs = {LAPACK_SOLVES, DEFINITE, .steps = run_potrs,

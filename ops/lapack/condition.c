@@ -1,7 +1,7 @@
 /*
- * gecon, pocon: the reciprocal condition number, from the factors of getrf and potrf. The norm of the inverse is estimated
- * as LAPACK 3.11's xLACN2 does it (N. J. Higham, ACM TOMS 14, 1988, algorithm 674): a few solves, on the device, and
- * O(n) on the host between them.
+ * gecon, pocon: the reciprocal condition number, from the factors of getrf and potrf. Estimates the norm of the inverse like
+ * LAPACK 3.11's xLACN2 (N. J. Higham, ACM TOMS 14, 1988, algorithm 674): a few solves on the device, and O(n) on the host
+ * between them.
  */
 #include <float.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "gpu/solver.h"
 #include "rules.h"
 
-/* Of the matrix, up to exchanges of rows, which do not change these norms of its inverse. */
+/* A factor of the matrix, up to exchanges of rows, which do not change these norms of the inverse. */
 struct triangular_factor {
     char uplo, diag;
     bool adjoint;
@@ -19,9 +19,9 @@ struct triangular_factor {
 
 struct estimate {
     struct solver *s;
-    struct array a, vector; /* on the device: the factors; a vector on its way through them */
+    struct array a, vector; /* on the device: the factors, and x during a solve */
     const struct triangular_factor *factor;
-    bool adjoint; /* of the inverse's adjoint: the infinity norm */
+    bool adjoint; /* estimate the adjoint of the inverse: the infinity norm */
     int64_t n, parts;
     double *x, *sign; /* `parts` doubles for each element */
     float *single;    /* x in single precision, for the types that have it; else NULL */
@@ -57,7 +57,7 @@ static int64_t largest(const struct estimate *e)
     return found;
 }
 
-/* x := its elements over their magnitudes. Returns whether real ones have other signs than the last time. */
+/* x := its elements over their magnitudes. Returns whether any sign has changed since the last call; true in complex types. */
 static bool take_signs(struct estimate *e)
 {
     bool other = e->parts == 2;
@@ -92,8 +92,8 @@ static void get_vector(struct estimate *e)
 
 /* ---- The estimate ---- */
 
-/* x := inv(A) x, or the inverse's adjoint; returns its 1-norm. What LAPACK scales, so that nothing overflows, is left to it: a
- * singular matrix, and almost. */
+/* x := inv(A) x, or by the inverse's adjoint; returns its 1-norm. Leaves matrices to LAPACK for which it scales against overflow:
+ * singular ones, and almost. */
 static double solve(struct estimate *e, bool adjoint)
 {
     double norm = 0;
@@ -112,7 +112,7 @@ static double solve(struct estimate *e, bool adjoint)
     return norm;
 }
 
-/* The columns of the inverse that promise to be the largest. Returns the norm of the last one. */
+/* Tries the columns of the inverse that promise to be the largest. Returns the norm of the last one. */
 static double try_columns(struct estimate *e, double norm)
 {
     const int most = 5;
@@ -136,7 +136,7 @@ static double try_columns(struct estimate *e, double norm)
     return norm;
 }
 
-/* A vector that finds what cancels in the columns' signs. */
+/* Tries a vector of alternating signs, which finds norms that the columns miss by cancellation. */
 static double try_alternating(struct estimate *e)
 {
     clear(e);
@@ -170,18 +170,17 @@ static void return_number(struct solver *s, const struct accel_span *to, double 
 
 static void run_condition(struct solver *s, const struct triangular_factor factor[2], bool adjoint)
 {
-    const struct accel_call *call = s->work->call;
-    const struct accel_span *a = &call->span[ACCEL_a];
+    const struct accel_span *a = &s->call->span[ACCEL_a];
     struct estimate e = {.s = s,
                          .a = gpu_in_place(a) ? solver_in_place(a)
-                                              : solver_upload(s, a, call->blas.flag[ACCEL_uplo]),
+                                              : solver_upload(s, a, s->call->blas.flag[ACCEL_uplo]),
                          .vector = solver_array(s, a->cols, 1),
                          .factor = factor,
                          .adjoint = adjoint,
                          .n = a->cols,
                          .parts = accel_is_complex(s->dtype) ? 2 : 1,
                          .least = accel_is_double(s->dtype) ? DBL_MIN : (double)FLT_MIN};
-    if (!kernels_fit_call(call))
+    if (!kernels_fit_call(s->call))
         solver_note(s, GPU_UNSUPPORTED);
     double *memory = calloc((size_t)(e.n * e.parts), 3 * sizeof *memory);
     if (!memory)
@@ -190,10 +189,10 @@ static void run_condition(struct solver *s, const struct triangular_factor facto
         e.x = memory;
         e.sign = e.x + e.n * e.parts;
         e.single = accel_is_double(s->dtype) ? NULL : (float *)(e.sign + e.n * e.parts);
-        double rcond = 1 / inverse_norm(&e) / call->blas.scalar[ACCEL_anorm].re;
+        double rcond = 1 / inverse_norm(&e) / s->call->blas.scalar[ACCEL_anorm].re;
         if (!(rcond <= 1 / e.least))
             solver_note(s, GPU_UNSUPPORTED);
-        return_number(s, &call->span[ACCEL_x], rcond);
+        return_number(s, &s->call->span[ACCEL_x], rcond);
     }
     free(memory);
 }
@@ -201,14 +200,14 @@ static void run_condition(struct solver *s, const struct triangular_factor facto
 static void run_gecon(struct solver *s)
 {
     static const struct triangular_factor factor[2] = {{'L', 'U', false}, {'U', 'N', false}};
-    run_condition(s, factor, s->work->call->blas.flag[ACCEL_norm] == 'I');
+    run_condition(s, factor, s->call->blas.flag[ACCEL_norm] == 'I');
 }
 
 static void run_pocon(struct solver *s)
 {
     static const struct triangular_factor upper[2] = {{'U', 'N', true}, {'U', 'N', false}};
     static const struct triangular_factor lower[2] = {{'L', 'N', false}, {'L', 'N', true}};
-    run_condition(s, s->work->call->blas.flag[ACCEL_uplo] == 'U' ? upper : lower, false);
+    run_condition(s, s->call->blas.flag[ACCEL_uplo] == 'U' ? upper : lower, false);
 }
 
 /* ---- Rules ---- */
@@ -225,7 +224,7 @@ static bool has_norm(const struct accel_call *call)
     return anorm > 0 && isfinite(anorm);
 }
 
-/* Not judged: where rounding has another column tried, a right estimate is another one. */
+/* Not judged: rounding may choose another column, and so another right estimate. */
 #define CONDITION LAPACK_SOLVES, .moves = true, .fault = anorm_fault, .is_supported = has_norm
 const struct accel_op op_gecon = {CONDITION, .steps = run_gecon};
 const struct accel_op op_pocon = {CONDITION, .definite = 1 << ACCEL_a, .steps = run_pocon};

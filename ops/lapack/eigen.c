@@ -10,45 +10,42 @@
 
 static void return_all(struct solver *s, struct array w, struct array vectors)
 {
-    const struct accel_call *call = s->work->call;
-    solver_return(s, &call->span[ACCEL_x], w, 0);
-    if (call->blas.flag[ACCEL_jobz] == 'V')
-        solver_return(s, &call->span[ACCEL_a], vectors, 0);
+    solver_return(s, &s->call->span[ACCEL_x], w, 0);
+    if (s->call->blas.flag[ACCEL_jobz] == 'V')
+        solver_return(s, &s->call->span[ACCEL_a], vectors, 0);
 }
 
 /* The drivers with a range return the first `found` eigenvalues and vectors. */
 static void return_found(struct solver *s, struct array w, struct array vectors, int64_t found)
 {
-    const struct accel_call *call = s->work->call;
-    solver_return_integers(s, &call->span[ACCEL_found], 1, found, found);
-    solver_return(s, &call->span[ACCEL_x], solver_part(w, 0, 0, found, 1), 0);
-    if (call->blas.flag[ACCEL_jobz] == 'V')
-        solver_return(s, &call->span[ACCEL_c], solver_part(vectors, 0, 0, vectors.rows, found), 0);
+    solver_return_integers(s, &s->call->span[ACCEL_found], 1, found, found);
+    solver_return(s, &s->call->span[ACCEL_x], solver_part(w, 0, 0, found, 1), 0);
+    if (s->call->blas.flag[ACCEL_jobz] == 'V')
+        solver_return(s, &s->call->span[ACCEL_c], solver_part(vectors, 0, 0, vectors.rows, found),
+                      0);
 }
 
-/* A vector may have elements everywhere. Of a part of the spectrum LAPACK does not say, and programs have no room for it
- * (SciPy). */
+/* Returns 1 and n for each vector: it may have elements everywhere. Not for a part of the spectrum: LAPACK does not return these
+ * then, and programs have no room for them (SciPy). */
 static void return_supports(struct solver *s, int64_t n, int64_t found)
 {
-    const struct accel_call *call = s->work->call;
-    if (call->blas.flag[ACCEL_jobz] == 'V' && call->blas.flag[ACCEL_range] != 'V' && found == n)
-        solver_return_integers(s, &call->span[ACCEL_y], 2 * found, 1, found);
+    if (s->call->blas.flag[ACCEL_jobz] == 'V' && s->call->blas.flag[ACCEL_range] != 'V' &&
+        found == n)
+        solver_return_integers(s, &s->call->span[ACCEL_y], 2 * found, 1, found);
 }
 
 /* No vector has failed to converge. */
 static void return_failures(struct solver *s, int64_t found)
 {
-    const struct accel_call *call = s->work->call;
-    if (call->blas.flag[ACCEL_jobz] == 'V')
-        solver_return_integers(s, &call->span[ACCEL_y], found, 0, 0);
+    if (s->call->blas.flag[ACCEL_jobz] == 'V')
+        solver_return_integers(s, &s->call->span[ACCEL_y], found, 0, 0);
 }
 
 /* ---- One matrix ---- */
 
 static void solve_all(struct solver *s, struct array a, struct array w)
 {
-    const struct accel_call *call = s->work->call;
-    solver_syevd(s, call->blas.flag[ACCEL_jobz], call->blas.flag[ACCEL_uplo], a, w);
+    solver_syevd(s, s->call->blas.flag[ACCEL_jobz], s->call->blas.flag[ACCEL_uplo], a, w);
 }
 
 static struct spectrum spectrum_of(const struct accel_call *call)
@@ -60,36 +57,35 @@ static struct spectrum spectrum_of(const struct accel_call *call)
 
 static int64_t solve_range(struct solver *s, struct array a, struct array w)
 {
-    const struct accel_call *call = s->work->call;
-    /* No eigenvalue is larger (Gershgorin); programs say infinity where they mean no bound. */
+    /* No eigenvalue is larger (Gershgorin); programs pass infinity for no bound. */
     double bound = 2 * (double)a.rows * s->largest;
-    struct spectrum part = spectrum_of(call);
+    struct spectrum part = spectrum_of(s->call);
     part.vl = part.vl < -bound ? -bound : part.vl;
     part.vu = part.vu > bound ? bound : part.vu;
-    if (part.range == 'V' && !(part.vl < part.vu)) { /* all beyond, or beside it */
+    if (part.range == 'V' && !(part.vl < part.vu)) { /* the range has no eigenvalue */
         solver_note(s, GPU_UNSUPPORTED);
         return 0;
     }
-    return solver_syevdx(s, call->blas.flag[ACCEL_jobz], part, call->blas.flag[ACCEL_uplo], a, w);
+    return solver_syevdx(s, s->call->blas.flag[ACCEL_jobz], part, s->call->blas.flag[ACCEL_uplo], a,
+                         w);
 }
 
 static void run_syev(struct solver *s)
 {
-    struct array vectors = solver_upload_hermitian(s, &s->work->call->span[ACCEL_a],
-                                                   s->work->call->blas.flag[ACCEL_uplo]);
+    struct array vectors =
+        solver_upload_hermitian(s, &s->call->span[ACCEL_a], s->call->blas.flag[ACCEL_uplo]);
     struct array w = solver_reals(s, vectors.rows);
     solver_refuse_extremes(s);
     solve_all(s, vectors, w);
     return_all(s, w, vectors);
 }
 
-/* *order: of the matrix. Returns how many eigenvalues there are. */
+/* *order: the matrix's. Returns the number of eigenvalues found. */
 static int64_t solve_and_return_found(struct solver *s, int64_t *order)
 {
-    const struct accel_call *call = s->work->call;
-    char range = call->blas.flag[ACCEL_range];
+    char range = s->call->blas.flag[ACCEL_range];
     struct array vectors =
-        solver_upload_hermitian(s, &call->span[ACCEL_a], call->blas.flag[ACCEL_uplo]);
+        solver_upload_hermitian(s, &s->call->span[ACCEL_a], s->call->blas.flag[ACCEL_uplo]);
     struct array w = solver_reals(s, vectors.rows);
     int64_t found = *order = vectors.rows;
     solver_refuse_extremes(s);
@@ -123,38 +119,36 @@ struct pencil {
 
 static struct pencil upload_pencil(struct solver *s)
 {
-    const struct accel_call *call = s->work->call;
-    char uplo = call->blas.flag[ACCEL_uplo];
-    struct pencil p = {.a = solver_upload_hermitian(s, &call->span[ACCEL_a], uplo)};
+    char uplo = s->call->blas.flag[ACCEL_uplo];
+    struct pencil p = {.a = solver_upload_hermitian(s, &s->call->span[ACCEL_a], uplo)};
     solver_refuse_extremes(s);
-    p.b = solver_upload_hermitian(s, &call->span[ACCEL_b], uplo);
+    p.b = solver_upload_hermitian(s, &s->call->span[ACCEL_b], uplo);
     p.w = solver_reals(s, p.a.rows);
     return p;
 }
 
 static void run_sygv(struct solver *s)
 {
-    const struct accel_call *call = s->work->call;
-    char uplo = call->blas.flag[ACCEL_uplo];
+    char uplo = s->call->blas.flag[ACCEL_uplo];
     const struct pencil p = upload_pencil(s);
-    solver_sygvd(s, call->blas.size[ACCEL_itype], call->blas.flag[ACCEL_jobz], uplo, p.a, p.b, p.w);
+    solver_sygvd(s, s->call->blas.size[ACCEL_itype], s->call->blas.flag[ACCEL_jobz], uplo, p.a, p.b,
+                 p.w);
     return_all(s, p.w, p.a);
-    solver_return(s, &call->span[ACCEL_b], p.b, uplo);
+    solver_return(s, &s->call->span[ACCEL_b], p.b, uplo);
 }
 
 static void run_sygvx(struct solver *s)
 {
-    const struct accel_call *call = s->work->call;
-    const struct spectrum part = spectrum_of(call);
-    char uplo = call->blas.flag[ACCEL_uplo];
+    const struct spectrum part = spectrum_of(s->call);
+    char uplo = s->call->blas.flag[ACCEL_uplo];
     if (part.range == 'V' && !(fabs(part.vl) <= DBL_MAX && fabs(part.vu) <= DBL_MAX))
         solver_note(s, GPU_UNSUPPORTED);
     const struct pencil p = upload_pencil(s);
-    int64_t found = solver_sygvdx(s, call->blas.size[ACCEL_itype], call->blas.flag[ACCEL_jobz],
-                                  part, uplo, p.a, p.b, p.w);
+    int64_t found = solver_sygvdx(s, s->call->blas.size[ACCEL_itype],
+                                  s->call->blas.flag[ACCEL_jobz], part, uplo, p.a, p.b, p.w);
     return_found(s, p.w, p.a, found);
     return_failures(s, found);
-    solver_return(s, &call->span[ACCEL_b], p.b, uplo);
+    solver_return(s, &s->call->span[ACCEL_b], p.b, uplo);
 }
 
 /* ---- Rules ---- */
@@ -164,19 +158,15 @@ static const char *itype_fault(const struct accel_call *call)
     return call->blas.size[ACCEL_itype] < 1 || call->blas.size[ACCEL_itype] > 3 ? "itype" : NULL;
 }
 
-static struct accel_lengths syev_workspace(const struct accel_call *call,
-                                           const struct lapack_sizes *x)
+static struct accel_lengths syev_workspace(const struct lapack_sizes *x)
 {
-    (void)call;
     return (struct accel_lengths){x->is_complex ? 2 * x->n - 1 : 3 * x->n - 1, 0, 0};
 }
 
-/* The divide and conquer. */
-static struct accel_lengths syevd_workspace(const struct accel_call *call,
-                                            const struct lapack_sizes *x)
+/* Of the divide and conquer. */
+static struct accel_lengths syevd_workspace(const struct lapack_sizes *x)
 {
     int64_t n = accel_min(x->n, LAPACK_SQUARE_MOST);
-    (void)call;
     if (n <= 1)
         return (struct accel_lengths){1, 1, 1};
     if (x->is_complex)
@@ -186,28 +176,23 @@ static struct accel_lengths syevd_workspace(const struct accel_call *call,
                       : (struct accel_lengths){2 * n + 1, 0, 1};
 }
 
-static struct accel_lengths syevr_workspace(const struct accel_call *call,
-                                            const struct lapack_sizes *x)
+static struct accel_lengths syevr_workspace(const struct lapack_sizes *x)
 {
-    (void)call;
     return x->is_complex ? (struct accel_lengths){2 * x->n, 24 * x->n, 10 * x->n}
                          : (struct accel_lengths){26 * x->n, 0, 10 * x->n};
 }
 
-static struct accel_lengths sygvx_workspace(const struct accel_call *call,
-                                            const struct lapack_sizes *x)
+static struct accel_lengths sygvx_workspace(const struct lapack_sizes *x)
 {
-    (void)call;
     return (struct accel_lengths){x->is_complex ? 2 * x->n : 8 * x->n, 0, 0};
 }
 
-static struct accel_lengths syevx_workspace(const struct accel_call *call,
-                                            const struct lapack_sizes *x)
+static struct accel_lengths syevx_workspace(const struct lapack_sizes *x)
 {
-    return x->n <= 1 ? (struct accel_lengths){1, 0, 0} : sygvx_workspace(call, x);
+    return x->n <= 1 ? (struct accel_lengths){1, 0, 0} : sygvx_workspace(x);
 }
 
-/* A range has as many vectors and values as were found. */
+/* A range has only the vectors and values that were found. */
 static void trim_to_found(struct accel_call *call)
 {
     const int64_t found = accel_max(accel_integer(&call->span[ACCEL_found], 0), 0);

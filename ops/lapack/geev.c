@@ -7,10 +7,8 @@
 
 /* ---- Rules ---- */
 
-static struct accel_lengths geev_workspace(const struct accel_call *call,
-                                           const struct lapack_sizes *x)
+static struct accel_lengths geev_workspace(const struct lapack_sizes *x)
 {
-    (void)call;
     return (struct accel_lengths){x->is_complex ? 2 * x->n
                                   : x->vectors  ? 4 * x->n
                                                 : 3 * x->n,
@@ -24,27 +22,26 @@ static bool geev_is_supported(const struct accel_call *call)
 
 /* ---- The GPU ---- */
 
-/* Eigenvalues of a real matrix come as their real parts, then their imaginary parts. */
+/* w of a real matrix holds all real parts, then all imaginary parts. */
 static void run_geev(struct solver *s)
 {
-    const struct accel_call *call = s->work->call;
-    bool is_complex = accel_is_complex(call->routine->dtype);
-    if (!solver_has_geev()) /* before anything goes up */
+    bool is_complex = accel_is_complex(s->call->routine->dtype);
+    if (!solver_has_geev())
         solver_note(s, GPU_UNSUPPORTED);
-    struct array a = solver_upload(s, &call->span[ACCEL_a], 0);
-    int64_t n = a.rows, wanted = call->blas.flag[ACCEL_jobvr] == 'V' ? n : 0;
+    struct array a = solver_upload(s, &s->call->span[ACCEL_a], 0);
+    int64_t n = a.rows, wanted = s->call->blas.flag[ACCEL_jobvr] == 'V' ? n : 0;
     struct array w = solver_array(s, is_complex ? n : 2 * n, 1), vr = solver_array(s, n, wanted);
     solver_refuse_extremes(s);
-    solver_geev(s, call->blas.flag[ACCEL_jobvr], a, w, vr);
-    solver_return(s, &call->span[ACCEL_x], solver_part(w, 0, 0, n, 1), 0);
+    solver_geev(s, s->call->blas.flag[ACCEL_jobvr], a, w, vr);
+    solver_return(s, &s->call->span[ACCEL_x], solver_part(w, 0, 0, n, 1), 0);
     if (!is_complex)
-        solver_return(s, &call->span[ACCEL_y], solver_part(w, n, 0, n, 1), 0);
-    solver_return(s, &call->span[ACCEL_c], vr, 0);
+        solver_return(s, &s->call->span[ACCEL_y], solver_part(w, n, 0, n, 1), 0);
+    solver_return(s, &s->call->span[ACCEL_c], vr, 0);
 }
 
 /* ---- The check: A V = V W ---- */
 
-/* V W r: of the real types, a pair of conjugates stands in two columns, as its real and its imaginary part. */
+/* Returns W r. In real types, a pair of conjugates has two columns: the real and the imaginary part. */
 static double *times_eigenvalues(struct test *t, const double *r, int64_t n)
 {
     const struct accel_span *w = &t->call->span[ACCEL_x], *wi = &t->call->span[ACCEL_y];
@@ -66,7 +63,7 @@ static double *times_eigenvalues(struct test *t, const double *r, int64_t n)
     return out;
 }
 
-/* The vectors have unit length; a pair of columns together. */
+/* Each vector must have unit length; a pair's two columns together. */
 static void judge_lengths(struct test *t, const struct view *v)
 {
     const struct accel_span *wi = &t->call->span[ACCEL_y];
@@ -78,7 +75,7 @@ static void judge_lengths(struct test *t, const struct view *v)
     }
 }
 
-/* The sum of the eigenvalues and of their squares: the traces of A and of its square. */
+/* The eigenvalues and their squares must sum up to the traces of A and of its square. */
 static void judge_traces(struct test *t, const struct view *a)
 {
     const struct accel_span *w = &t->call->span[ACCEL_x], *wi = &t->call->span[ACCEL_y];

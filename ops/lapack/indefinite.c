@@ -1,6 +1,6 @@
 /*
- * sytrf, sytrs, sysv: the Bunch-Kaufman factorisation of a symmetric matrix, of complex ones too. cuSOLVER has none of
- * Hermitian matrices.
+ * sytrf, sytrs, sysv: the Bunch-Kaufman factorisation of a symmetric matrix, real or complex. cuSOLVER has none for Hermitian
+ * matrices: hetrf, hetrs, hesv have no steps.
  */
 #include "cpu_ref/checks.h"
 #include "gpu/solver.h"
@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* The pivots as solver_sytrs() wants them. */
+/* Returns the pivots as 64-bit integers, which solver_sytrs() wants. */
 static struct array widen(struct solver *s, struct array pivots)
 {
     struct array wide = solver_vector(s, pivots.rows, ACCEL_INT64);
@@ -27,52 +27,33 @@ static struct array widen(struct solver *s, struct array pivots)
     return wide;
 }
 
-static struct array factor(struct solver *s, char uplo, struct array a)
-{
-    struct array pivots = solver_vector(s, a.rows, ACCEL_INT32);
-    solver_sytrf(s, uplo, a, pivots);
-    return widen(s, pivots);
-}
-
 static void solve_right_sides(struct solver *s, struct array ldl, struct array pivots)
 {
-    const struct accel_call *call = s->work->call;
-    struct array x = solver_upload(s, &call->span[ACCEL_b], 0);
-    solver_sytrs(s, call->blas.flag[ACCEL_uplo], ldl, pivots, x);
-    solver_return(s, &call->span[ACCEL_b], x, 0);
+    struct array x = solver_upload(s, &s->call->span[ACCEL_b], 0);
+    solver_sytrs(s, s->call->blas.flag[ACCEL_uplo], ldl, pivots, x);
+    solver_return(s, &s->call->span[ACCEL_b], x, 0);
 }
 
-/* The factors of A, which go back, and the pivots. */
-static struct array factor_and_return(struct solver *s, struct array *pivots)
-{
-    const struct accel_call *call = s->work->call;
-    char uplo = call->blas.flag[ACCEL_uplo];
-    struct array ldl = solver_upload(s, &call->span[ACCEL_a], uplo);
-    *pivots = factor(s, uplo, ldl);
-    solver_return(s, &call->span[ACCEL_a], ldl, uplo);
-    solver_return_pivots(s, &call->span[ACCEL_x], *pivots);
-    return ldl;
-}
-
+/* sytrf, and sysv, which goes on with right-hand sides. */
 static void run_sytrf(struct solver *s)
 {
-    struct array pivots;
-    factor_and_return(s, &pivots);
-}
-
-static void run_sysv(struct solver *s)
-{
-    struct array pivots;
-    struct array ldl = factor_and_return(s, &pivots);
-    solve_right_sides(s, ldl, pivots);
+    const struct accel_span *a = &s->call->span[ACCEL_a];
+    char uplo = s->call->blas.flag[ACCEL_uplo];
+    struct array ldl = solver_upload(s, a, uplo);
+    struct array narrow = solver_vector(s, ldl.rows, ACCEL_INT32);
+    solver_sytrf(s, uplo, ldl, narrow);
+    struct array pivots = widen(s, narrow);
+    solver_return(s, a, ldl, uplo);
+    solver_return_pivots(s, &s->call->span[ACCEL_x], pivots);
+    if (accel_has_size(s->call->routine, ACCEL_nrhs))
+        solve_right_sides(s, ldl, pivots);
 }
 
 static void run_sytrs(struct solver *s)
 {
-    const struct accel_call *call = s->work->call;
-    struct array ldl = solver_upload(s, &call->span[ACCEL_a], call->blas.flag[ACCEL_uplo]);
+    struct array ldl = solver_upload(s, &s->call->span[ACCEL_a], s->call->blas.flag[ACCEL_uplo]);
     struct array pivots =
-        solver_upload_pivots(s, &call->span[ACCEL_x], call->blas.size[ACCEL_n], true);
+        solver_upload_pivots(s, &s->call->span[ACCEL_x], s->call->blas.size[ACCEL_n], true);
     solve_right_sides(s, ldl, pivots);
 }
 
@@ -80,7 +61,7 @@ const struct accel_op op_sytrf = {LAPACK_BLOCKS, .triangles = 1 << ACCEL_a, .ste
                                   .check = check_sytrf};
 
 const struct accel_op op_sysv = {LAPACK_BLOCKS, .triangles = 1 << ACCEL_a,
-                                 .is_empty = lapack_has_no_matrix, .steps = run_sysv,
+                                 .is_empty = lapack_has_no_matrix, .steps = run_sytrf,
                                  .check = check_sysv};
 
 const struct accel_op op_sytrs = {LAPACK_SOLVES, .definite = 1 << ACCEL_a, .steps = run_sytrs,

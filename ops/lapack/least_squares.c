@@ -1,6 +1,6 @@
 /*
- * gels, gelss, gelsd. All begin with the QR factorisation of A, or of its adjoint where A is wide: of the tall one of
- * the two, p x q. gelss and gelsd go on with the singular values of R.
+ * gels, gelss, gelsd. All begin with the QR factorisation of A, or of its adjoint if A is wide: the tall one is p x q. gelss and
+ * gelsd go on with the singular values of R. gelsy has no steps: cuSOLVER has no QR with column pivoting.
  */
 #include "cpu_ref/checks.h"
 #include "rules.h"
@@ -29,7 +29,7 @@ static struct factors factor(struct solver *s, const struct accel_span *a)
     return f;
 }
 
-/* The right-hand sides: `rows` are given, p are written. */
+/* Uploads the right-hand sides: reads `rows` rows, leaves room for p. Their size does not count in s->largest. */
 static struct array upload_right_sides(struct solver *s, const struct accel_span *b, int64_t p,
                                        int64_t rows)
 {
@@ -45,7 +45,7 @@ static struct array upload_right_sides(struct solver *s, const struct accel_span
 
 /* ---- gels ---- */
 
-/* A zero there: LAPACK says where, and computes no solution. */
+/* Refuses an R with a zero on its diagonal: LAPACK says where, and computes no solution. */
 static void refuse_singular(struct solver *s, struct array r)
 {
     void *diagonal = malloc((size_t)r.cols * accel_dtype_size(s->dtype) + 1);
@@ -60,15 +60,14 @@ static void refuse_singular(struct solver *s, struct array r)
 
 static void run_gels(struct solver *s)
 {
-    const struct accel_call *call = s->work->call;
-    const struct accel_span *a = &call->span[ACCEL_a], *b = &call->span[ACCEL_b];
+    const struct accel_span *a = &s->call->span[ACCEL_a], *b = &s->call->span[ACCEL_b];
     const struct factors f = factor(s, a);
     char adjoint = solver_adjoint(s);
     int64_t p = f.qr.rows, q = f.qr.cols;
     struct array r = solver_part(f.qr, 0, 0, q, q);
     refuse_singular(s, r);
-    /* Of the tall matrix, or of its adjoint: the shortest solution of few equations. */
-    bool least_squares = (call->blas.flag[ACCEL_trans] == 'N') == !f.wide;
+    /* Else the system has the tall matrix's adjoint, and wants the shortest solution. */
+    bool least_squares = (s->call->blas.flag[ACCEL_trans] == 'N') == !f.wide;
     struct array x = upload_right_sides(s, b, p, least_squares ? p : q);
     if (least_squares)
         solver_ormqr(s, 'L', adjoint, f.qr, f.tau, x);
@@ -87,7 +86,7 @@ static void run_gels(struct solver *s)
 
 /* ---- gelss, gelsd ---- */
 
-/* The least singular value that counts: ?gelss and ?lalsd differ in what rcond says, and in their eps. */
+/* Returns the least singular value that counts. ?gelss and ?lalsd read rcond differently, and differ in their eps. */
 static double threshold(const struct accel_call *call, bool gelss, double largest)
 {
     bool is_double = accel_is_double(call->routine->dtype);
@@ -105,7 +104,7 @@ static double real_at(const void *values, int64_t i, enum accel_dtype real)
     return real == ACCEL_FLOAT64 ? ((const double *)values)[i] : ((const float *)values)[i];
 }
 
-/* The pseudo-inverse of the singular values as a diagonal matrix; their rank. */
+/* Returns the pseudo-inverse of the singular values as a diagonal matrix. *rank: how many count. */
 static struct array invert(struct solver *s, bool gelss, struct array values, int64_t *rank)
 {
     int64_t n = values.rows;
@@ -115,8 +114,7 @@ static struct array invert(struct solver *s, bool gelss, struct array values, in
     *rank = 0;
     if (host && inverse) {
         solver_get(s, host, values);
-        double least =
-            solver_is_well(s) ? threshold(s->work->call, gelss, real_at(host, 0, s->real)) : 0;
+        double least = solver_is_well(s) ? threshold(s->call, gelss, real_at(host, 0, s->real)) : 0;
         for (int64_t i = 0; solver_is_well(s) && i < n; i++)
             if (real_at(host, i, s->real) > least) {
                 inverse[i] = 1 / real_at(host, i, s->real);
@@ -131,7 +129,7 @@ static struct array invert(struct solver *s, bool gelss, struct array values, in
     return diagonal;
 }
 
-/* R = U S V^H. Returns R^+ b, or (R^H)^+ b. */
+/* With R = U S V^H, returns R^+ b, or (R^H)^+ b. */
 static struct array solve(struct solver *s, bool adjoint, struct array u, struct array inverse,
                           struct array vt, struct array b)
 {
@@ -162,8 +160,7 @@ static void return_vectors(struct solver *s, const struct accel_span *a, struct 
 
 static void run_by_values(struct solver *s, bool gelss)
 {
-    const struct accel_call *call = s->work->call;
-    const struct accel_span *a = &call->span[ACCEL_a], *b = &call->span[ACCEL_b];
+    const struct accel_span *a = &s->call->span[ACCEL_a], *b = &s->call->span[ACCEL_b];
     int64_t rank;
     const struct factors f = factor(s, a);
     int64_t p = f.qr.rows, q = f.qr.cols;
@@ -178,8 +175,8 @@ static void run_by_values(struct solver *s, bool gelss)
     solver_copy(s, first, solve(s, f.wide, u, inverse, vt, first));
     if (f.wide)
         solver_ormqr(s, 'L', 'N', f.qr, f.tau, x);
-    solver_return(s, &call->span[ACCEL_x], values, 0);
-    solver_return_integers(s, &call->span[ACCEL_found], 1, rank, rank);
+    solver_return(s, &s->call->span[ACCEL_x], values, 0);
+    solver_return_integers(s, &s->call->span[ACCEL_found], 1, rank, rank);
     solver_return(s, b, x, 0);
     if (gelss)
         return_vectors(s, a, f, u, vt);
@@ -197,37 +194,33 @@ static void run_gelsd(struct solver *s)
 
 /* ---- Workspace ---- */
 
-static struct accel_lengths gels_workspace(const struct accel_call *call,
-                                           const struct lapack_sizes *x)
+static struct accel_lengths gels_workspace(const struct lapack_sizes *x)
 {
-    (void)call;
     return (struct accel_lengths){x->mn + accel_max(x->mn, x->nrhs), 0, 0};
 }
 
-/* Rows that the bidiagonal reduction sees: fewer after a QR factorisation. */
-static int64_t reduced(const struct accel_call *call, const struct lapack_sizes *x)
+/* Returns the rows of the bidiagonal reduction: fewer after a QR factorisation. */
+static int64_t reduced(const struct lapack_sizes *x)
 {
-    return call->blas.size[ACCEL_m] >= call->blas.size[ACCEL_n] && lapack_is_tall(x->mx, x->mn)
+    return x->call->blas.size[ACCEL_m] >= x->call->blas.size[ACCEL_n] &&
+                   lapack_is_tall(x->mx, x->mn)
                ? x->mn
                : x->mx;
 }
 
-static struct accel_lengths gelss_workspace(const struct accel_call *call,
-                                            const struct lapack_sizes *x)
+static struct accel_lengths gelss_workspace(const struct lapack_sizes *x)
 {
-    int64_t work = x->is_complex
-                       ? 2 * x->mn + accel_max(x->mx, x->nrhs)
-                       : accel_max(3 * x->mn + accel_max(reduced(call, x), x->nrhs), 5 * x->mn);
+    int64_t work = x->is_complex ? 2 * x->mn + accel_max(x->mx, x->nrhs)
+                                 : accel_max(3 * x->mn + accel_max(reduced(x), x->nrhs), 5 * x->mn);
     return (struct accel_lengths){work, 0, 0};
 }
 
-/* With the smallest subproblem that ilaenv's ISPEC = 9 has for the divide and conquer of ?lalsd. */
-static struct accel_lengths gelsd_workspace(const struct accel_call *call,
-                                            const struct lapack_sizes *x)
+/* smallest: the smallest subproblem in the divide and conquer of ?lalsd (ilaenv, ISPEC = 9). */
+static struct accel_lengths gelsd_workspace(const struct lapack_sizes *x)
 {
     const int64_t smallest = 25, mn = x->mn;
     int64_t nrhs = accel_min(x->nrhs, LAPACK_SIDE_MOST / accel_max(1, mn));
-    int64_t rows = reduced(call, x);
+    int64_t rows = reduced(x);
     int64_t levels =
         2 * mn > smallest + 1; /* INT(LOG2(mn / (smallest + 1))) + 1, and INT cuts off towards 0 */
     for (int64_t part = mn / (smallest + 1); part > 1; part /= 2)
@@ -236,7 +229,7 @@ static struct accel_lengths gelsd_workspace(const struct accel_call *call,
         return (struct accel_lengths){2 * mn + accel_max(rows, mn * nrhs), 0, 0};
     int64_t solve =
         9 * mn + 2 * mn * smallest + 8 * mn * levels + mn * nrhs + (smallest + 1) * (smallest + 1);
-    if (call->blas.size[ACCEL_m] < call->blas.size[ACCEL_n])
+    if (x->call->blas.size[ACCEL_m] < x->call->blas.size[ACCEL_n])
         rows = mn;
     return (struct accel_lengths){3 * mn + accel_max(rows, accel_max(nrhs, solve)), 0, 0};
 }
@@ -258,5 +251,4 @@ const struct accel_op op_gelsd = {LAPACK_ITERATES,
                                   .steps = run_gelsd,
                                   .check = check_gelss};
 
-/* cuSOLVER has no QR with column pivoting. */
 const struct accel_op op_gelsy = {LAPACK_BLOCKS, .check = check_gels};

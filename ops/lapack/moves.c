@@ -1,5 +1,5 @@
 /*
- * lacpy, laswp: what a chain on the device needs between its steps. What is in device memory does not leave it.
+ * lacpy, laswp: a chain of calls on the device needs them between its steps. Data in device memory does not leave it.
  */
 #include "cpu_ref/checks.h"
 #include "gpu/solver.h"
@@ -12,9 +12,8 @@
 
 static void run_lacpy(struct solver *s)
 {
-    const struct accel_call *call = s->work->call;
-    const struct accel_span *a = &call->span[ACCEL_a], *b = &call->span[ACCEL_b];
-    char uplo = call->blas.flag[ACCEL_uplo] == '*' ? 0 : call->blas.flag[ACCEL_uplo];
+    const struct accel_span *a = &s->call->span[ACCEL_a], *b = &s->call->span[ACCEL_b];
+    char uplo = s->call->blas.flag[ACCEL_uplo] == '*' ? 0 : s->call->blas.flag[ACCEL_uplo];
     if (!uplo && gpu_in_place(a) && gpu_in_place(b))
         solver_copy(s, solver_in_place(b), solver_in_place(a));
     else
@@ -23,14 +22,13 @@ static void run_lacpy(struct solver *s)
 
 /* ---- laswp ---- */
 
-/* The exchanges of rows k1 .. k2, at their places in an array that begins with row 1's; and the largest row that is
- * concerned. NULL where one is out of bounds. */
+/* Returns the exchanges of rows k1 .. k2 in an array that begins with row 1's, to be freed; NULL without memory. *last: the largest
+ * row that is exchanged. Notes a failure if one is out of bounds. */
 static int32_t *read_swaps(struct solver *s, int64_t *last)
 {
-    const struct accel_call *call = s->work->call;
-    const struct accel_span *ipiv = &call->span[ACCEL_x];
-    int64_t k1 = call->blas.size[ACCEL_k1], k2 = call->blas.size[ACCEL_k2],
-            inc = call->blas.size[ACCEL_incx];
+    const struct accel_span *ipiv = &s->call->span[ACCEL_x];
+    int64_t k1 = s->call->blas.size[ACCEL_k1], k2 = s->call->blas.size[ACCEL_k2],
+            inc = s->call->blas.size[ACCEL_incx];
     int32_t *swaps = calloc((size_t)k2 + 1, sizeof *swaps);
     void *copy = ipiv->place == ACCEL_HOST ? NULL : malloc((size_t)accel_bytes(ipiv) + 1);
     const void *from = ipiv->place == ACCEL_HOST ? ipiv->ptr : copy;
@@ -43,7 +41,7 @@ static int32_t *read_swaps(struct solver *s, int64_t *last)
     for (int64_t k = k1; solver_is_well(s) && k <= k2; k++) {
         int64_t at = k1 - 1 + (k - k1) * inc;
         int64_t row = accel_integer_at(ipiv->dtype, from, at);
-        if (row < 1 || row > call->span[ACCEL_a].ld || row > INT_MAX)
+        if (row < 1 || row > s->call->span[ACCEL_a].ld || row > INT_MAX)
             solver_note(s, GPU_UNSUPPORTED);
         else
             *last = accel_max(*last, swaps[k - 1] = (int32_t)row);
@@ -54,23 +52,21 @@ static int32_t *read_swaps(struct solver *s, int64_t *last)
 
 static void exchange_rows(struct solver *s, struct array a, struct array swaps)
 {
-    const struct accel_call *call = s->work->call;
-    int64_t k1 = call->blas.size[ACCEL_k1], k2 = call->blas.size[ACCEL_k2];
-    if (call->blas.size[ACCEL_incx] > 0)
+    int64_t k1 = s->call->blas.size[ACCEL_k1], k2 = s->call->blas.size[ACCEL_k2];
+    if (s->call->blas.size[ACCEL_incx] > 0)
         solver_laswp(s, a, swaps, k1, k2);
     else
         for (int64_t k = k2; k >= k1; k--)
             solver_laswp(s, a, swaps, k, k);
 }
 
-/* On a copy, so that what fails on the way has exchanged nothing. */
+/* Works on a copy, so that a failure on the way has exchanged nothing. */
 static void run_laswp(struct solver *s)
 {
-    const struct accel_call *call = s->work->call;
-    const struct accel_span *a = &call->span[ACCEL_a];
+    const struct accel_span *a = &s->call->span[ACCEL_a];
     int64_t last;
     int32_t *rows = read_swaps(s, &last);
-    struct array swaps = solver_vector(s, call->blas.size[ACCEL_k2], ACCEL_INT32);
+    struct array swaps = solver_vector(s, s->call->blas.size[ACCEL_k2], ACCEL_INT32);
     if (rows)
         solver_put(s, swaps, rows);
     free(rows);
@@ -88,12 +84,12 @@ static void run_laswp(struct solver *s)
     if (solver_is_well(s))
         solver_note(s, gpu_work_settle(s->work));
     solver_copy(s, there, copy);
-    /* What was refused has written nothing. */
+    /* A copy that the device refused has written nothing; any other failure has. */
     if (solver_is_well(s) && gpu_work_settle(s->work) != GPU_OK)
         solver_note(s, GPU_LOST);
 }
 
-/* It has no INFO: nothing is done, or what cannot be foreseen. */
+/* The original has no INFO: with these arguments it does nothing, or anything. */
 static const char *laswp_fault(const struct accel_call *call)
 {
     return call->blas.size[ACCEL_incx] == 0                                   ? "incx"
@@ -107,7 +103,7 @@ static bool laswp_is_empty(const struct accel_call *call)
     return call->blas.size[ACCEL_n] == 0 || call->blas.size[ACCEL_k2] < call->blas.size[ACCEL_k1];
 }
 
-/* Those that are exchanged. */
+/* Returns the rows of A up to the last that is exchanged. */
 static int64_t laswp_rows(const struct accel_call *call)
 {
     int64_t k1 = call->blas.size[ACCEL_k1], k2 = call->blas.size[ACCEL_k2],

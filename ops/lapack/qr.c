@@ -7,32 +7,32 @@
 
 static void run_geqrf(struct solver *s)
 {
-    const struct accel_span *a = &s->work->call->span[ACCEL_a];
+    const struct accel_span *a = &s->call->span[ACCEL_a];
     struct array qr = solver_upload(s, a, 0),
                  tau = solver_vector(s, accel_min(qr.rows, qr.cols), s->dtype);
     solver_geqrf(s, qr, tau);
-    solver_return(s, &s->work->call->span[ACCEL_x], tau, 0);
+    solver_return(s, &s->call->span[ACCEL_x], tau, 0);
     solver_return(s, a, qr, 0);
 }
 
 /* Only the reflectors are read, below the diagonal of the first k columns. */
 static void run_orgqr(struct solver *s)
 {
-    const struct accel_span *a = &s->work->call->span[ACCEL_a];
+    const struct accel_span *a = &s->call->span[ACCEL_a];
     struct array qr = solver_zeros(s, a->rows, a->cols);
-    solver_upload_to(s, qr, a, a->rows, s->work->call->blas.size[ACCEL_k], 'l');
-    solver_orgqr(s, qr, solver_upload(s, &s->work->call->span[ACCEL_x], 0));
+    solver_upload_to(s, qr, a, a->rows, s->call->blas.size[ACCEL_k], 'l');
+    solver_orgqr(s, qr, solver_upload(s, &s->call->span[ACCEL_x], 0));
     solver_return(s, a, qr, 0);
 }
 
 static void run_ormqr(struct solver *s)
 {
-    const struct accel_call *call = s->work->call;
-    const struct accel_span *c = &call->span[ACCEL_c];
-    struct array qr = solver_upload(s, &call->span[ACCEL_a], 'l');
-    struct array tau = solver_upload(s, &call->span[ACCEL_x], 0);
+    const struct accel_span *c = &s->call->span[ACCEL_c];
+    struct array qr = solver_upload(s, &s->call->span[ACCEL_a], 'l');
+    struct array tau = solver_upload(s, &s->call->span[ACCEL_x], 0);
     struct array product = solver_upload(s, c, 0);
-    solver_ormqr(s, call->blas.flag[ACCEL_side], call->blas.flag[ACCEL_trans], qr, tau, product);
+    solver_ormqr(s, s->call->blas.flag[ACCEL_side], s->call->blas.flag[ACCEL_trans], qr, tau,
+                 product);
     solver_return(s, c, product, 0);
 }
 
@@ -43,7 +43,7 @@ static const char *orgqr_fault(const struct accel_call *call)
     return n > m ? "n" : k > n ? "k" : NULL;
 }
 
-/* Without a reflector, it is the identity. */
+/* k = 0 is not empty: Q is the identity. */
 static bool orgqr_is_empty(const struct accel_call *call)
 {
     return call->blas.size[ACCEL_n] == 0;
@@ -59,10 +59,9 @@ static const char *ormqr_fault(const struct accel_call *call)
     return call->blas.size[ACCEL_k] > accel_call_size(call, ACCEL_order) ? "k" : NULL;
 }
 
-static struct accel_lengths ormqr_workspace(const struct accel_call *call,
-                                            const struct lapack_sizes *sizes)
+static struct accel_lengths ormqr_workspace(const struct lapack_sizes *x)
 {
-    return (struct accel_lengths){call->blas.flag[ACCEL_side] == 'L' ? sizes->n : sizes->m, 0, 0};
+    return (struct accel_lengths){x->call->blas.flag[ACCEL_side] == 'L' ? x->n : x->m, 0, 0};
 }
 
 const struct accel_op op_geqrf = {LAPACK_REFLECTS, .workspace = lapack_n_workspace,

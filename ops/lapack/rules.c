@@ -6,31 +6,30 @@
 
 bool lapack_is_tall(int64_t longer, int64_t shorter)
 {
-    return (double)longer + 1 >
-           (double)shorter * 1.6; /* longer >= floor(1.6 shorter), without libm */
+    /* longer >= floor(1.6 shorter), without libm */
+    return (double)longer + 1 > (double)shorter * 1.6;
 }
 
-struct accel_lengths lapack_n_workspace(const struct accel_call *call,
-                                        const struct lapack_sizes *sizes)
+struct accel_lengths lapack_n_workspace(const struct lapack_sizes *x)
 {
-    (void)call;
-    return (struct accel_lengths){sizes->n, 0, 0};
+    return (struct accel_lengths){x->n, 0, 0};
 }
 
 struct accel_lengths lapack_least_lengths(const struct accel_call *call)
 {
     const struct accel_op *op = accel_op_of(call->routine);
-    struct lapack_sizes x = {.m = accel_min(call->blas.size[ACCEL_m], LAPACK_SIDE_MOST),
+    struct lapack_sizes x = {.call = call,
+                             .m = accel_min(call->blas.size[ACCEL_m], LAPACK_SIDE_MOST),
                              .n = accel_min(call->blas.size[ACCEL_n], LAPACK_SIDE_MOST),
                              .nrhs = accel_min(call->blas.size[ACCEL_nrhs], LAPACK_SIDE_MOST),
                              .is_complex = accel_is_complex(call->routine->dtype),
                              .vectors = lapack_wants_vectors(call)};
     x.mn = accel_min(accel_min(x.m, x.n), LAPACK_SQUARE_MOST);
     x.mx = accel_max(x.m, x.n);
-    return op->workspace ? op->workspace(call, &x) : (struct accel_lengths){1, 0, 0};
+    return op->workspace ? op->workspace(&x) : (struct accel_lengths){1, 0, 0};
 }
 
-/* The argument that is a length of workspace below the least one. */
+/* Returns the name of a length of workspace below the least one, or NULL. */
 static const char *short_workspace(const struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
@@ -48,7 +47,7 @@ static const char *short_workspace(const struct accel_call *call)
     return NULL;
 }
 
-/* ---- What depends on what ---- */
+/* ---- Arguments that depend on others ---- */
 
 static const char *range_fault(const struct accel_call *call)
 {

@@ -16,6 +16,7 @@ int64_t lapack_vectors(char job, int64_t all, int64_t values)
     return job == 'A' ? all : job == 'S' ? values : 0;
 }
 
+/* Returns the length of laswp's IPIV; 0 if the arguments are wrong, or it has nothing to exchange. */
 static int64_t swaps(const struct accel_call *call)
 {
     int64_t k1 = call->blas.size[ACCEL_k1], k2 = call->blas.size[ACCEL_k2],
@@ -32,7 +33,7 @@ static int64_t range_length(const struct accel_call *call)
     return il >= 1 && iu >= il && iu <= call->blas.size[ACCEL_n] ? iu - il + 1 : 0;
 }
 
-/* The shapes of LAPACK's matrices, as its documentation has them for each routine's flags. */
+/* By the documentation of LAPACK's routines. */
 int64_t lapack_size(const struct accel_call *call, int which)
 {
     int64_t m = call->blas.size[ACCEL_m], n = call->blas.size[ACCEL_n];

@@ -6,17 +6,17 @@
 
 #include "ops/call.h"
 
-/* gesdd has one flag for both sides; O: the vectors of the longer side come into A, the others into their
- * own matrix, all of them. */
+/* Returns the job of one side. gesdd has one flag for both: with O, the vectors of the longer side come into A, and all of the
+ * other side's into their own matrix. */
 char lapack_job_of(const struct accel_call *call, enum accel_flag job);
 
-/* How many vectors a job asks for in a matrix of their own: all of them, or as many as singular values. */
+/* Returns the number of vectors that a job asks for in a matrix of their own: all, or one for each singular value. */
 int64_t lapack_vectors(char job, int64_t all, int64_t values);
 
-/* Whether a flag that asks for vectors is set. */
+/* Returns whether a flag asks for vectors. */
 bool lapack_wants_vectors(const struct accel_call *call);
 
-/* A size that follows from the others and from the flags: enum accel_size, ACCEL_one and what follows. */
+/* Returns a size derived from the others and from the flags: ACCEL_one and all after it. */
 int64_t lapack_size(const struct accel_call *call, int which);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * gesvd, gesdd. cuSOLVER's wants rows >= columns: a wide matrix is transposed, and so are its vectors. A matrix much
- * longer than wide is reduced to its R first, as LAPACK does: the bidiagonal form of R costs less than that of the whole.
+ * gesvd, gesdd. cuSOLVER wants rows >= columns: a wide matrix is transposed, and so are its vectors. A matrix much longer than wide
+ * is first reduced to its R, as in LAPACK: R's bidiagonal form costs less.
  */
 #include "cpu_ref/checks.h"
 #include "rules.h"
@@ -10,7 +10,7 @@ struct vectors {
     struct array u, vt;
 };
 
-/* How many of them there are of one side: O is S with another place. */
+/* Returns the number of vectors of one side. Job O is S in another place. */
 static int64_t count(char job, int64_t all, int64_t values)
 {
     return lapack_vectors(job == 'O' ? 'S' : job, all, values);
@@ -21,7 +21,7 @@ static char plain(char job)
     return job == 'O' ? 'S' : job;
 }
 
-/* As many rows over columns as make it worth two steps. */
+/* Returns whether the matrix is long enough for two steps. */
 static bool is_long(struct array a)
 {
     return a.rows / 8 * 5 >= a.cols;
@@ -45,7 +45,7 @@ static struct vectors decompose_r(struct solver *s, char jobu, char jobvt, struc
     return v;
 }
 
-/* Of a matrix with rows >= columns. */
+/* Decomposes a matrix with rows >= columns. */
 static struct vectors decompose(struct solver *s, char jobu, char jobvt, struct array a,
                                 struct array values)
 {
@@ -64,7 +64,7 @@ static struct array adjoint(struct solver *s, struct array x)
     return to;
 }
 
-/* VT has as many rows as there are right vectors, and is declared with n rows where there are none. */
+/* Returns an empty matrix if there are no right vectors: decompose() gives VT n rows then. */
 static struct array rows_of_vt(char job, struct array vt)
 {
     return job == 'N' ? solver_part(vt, 0, 0, 0, 0) : vt;
@@ -72,9 +72,8 @@ static struct array rows_of_vt(char job, struct array vt)
 
 static void run_svd(struct solver *s)
 {
-    const struct accel_call *call = s->work->call;
-    const struct accel_span *a = &call->span[ACCEL_a];
-    char jobu = lapack_job_of(call, ACCEL_jobu), jobvt = lapack_job_of(call, ACCEL_jobvt);
+    const struct accel_span *a = &s->call->span[ACCEL_a];
+    char jobu = lapack_job_of(s->call, ACCEL_jobu), jobvt = lapack_job_of(s->call, ACCEL_jobvt);
     struct vectors v;
     struct array whole = solver_upload(s, a, 0);
     struct array values = solver_reals(s, accel_min(whole.rows, whole.cols));
@@ -86,11 +85,11 @@ static void run_svd(struct solver *s)
         v.u = adjoint(s, rows_of_vt(jobu, of_adjoint.vt));
         v.vt = adjoint(s, of_adjoint.u);
     }
-    solver_return(s, &call->span[ACCEL_x], values, 0);
+    solver_return(s, &s->call->span[ACCEL_x], values, 0);
     if (jobu != 'N')
-        solver_return(s, jobu == 'O' ? a : &call->span[ACCEL_b], v.u, 0);
+        solver_return(s, jobu == 'O' ? a : &s->call->span[ACCEL_b], v.u, 0);
     if (jobvt != 'N')
-        solver_return(s, jobvt == 'O' ? a : &call->span[ACCEL_c], v.vt, 0);
+        solver_return(s, jobvt == 'O' ? a : &s->call->span[ACCEL_c], v.vt, 0);
 }
 
 static const char *gesvd_fault(const struct accel_call *call)
@@ -99,19 +98,18 @@ static const char *gesvd_fault(const struct accel_call *call)
                                                                                      : NULL;
 }
 
-static struct accel_lengths gesvd_workspace(const struct accel_call *call,
-                                            const struct lapack_sizes *x)
+static struct accel_lengths gesvd_workspace(const struct lapack_sizes *x)
 {
-    bool tall = call->blas.size[ACCEL_m] >= call->blas.size[ACCEL_n];
+    bool tall = x->call->blas.size[ACCEL_m] >= x->call->blas.size[ACCEL_n];
     bool short_way =
-        lapack_is_tall(x->mx, x->mn) && call->blas.flag[tall ? ACCEL_jobu : ACCEL_jobvt] == 'N';
+        lapack_is_tall(x->mx, x->mn) && x->call->blas.flag[tall ? ACCEL_jobu : ACCEL_jobvt] == 'N';
     int64_t work = x->is_complex ? short_way ? 3 * x->mn : 2 * x->mn + x->mx
                    : short_way   ? 5 * x->mn
                                  : accel_max(3 * x->mn + x->mx, 5 * x->mn);
     return (struct accel_lengths){work, 0, 0};
 }
 
-/* As the code of LAPACK has it from 3.7 on, which asks for less than the documentation. */
+/* By the code of LAPACK from 3.7 on, which asks for less than the documentation. */
 static int64_t gesdd_work(char jobz, bool complex, int64_t mn, int64_t mx)
 {
     int64_t square = mn * mn, inner = jobz == 'N' ? 7 * mn : 3 * square + 4 * mn;
@@ -131,7 +129,7 @@ static int64_t gesdd_work(char jobz, bool complex, int64_t mn, int64_t mx)
                          : square + accel_max(3 * mn + inner, mn + mx);
 }
 
-/* Of complex types; RWORK has no argument for its length. */
+/* In complex types; RWORK has no argument for its length. */
 static int64_t gesdd_rwork(char jobz, int64_t mn, int64_t mx)
 {
     int64_t square = 5 * mn * mn + 5 * mn;
@@ -140,10 +138,9 @@ static int64_t gesdd_rwork(char jobz, int64_t mn, int64_t mx)
     return mx < mn * 17 / 9 ? accel_max(square, 2 * mx * mn + 2 * mn * mn + mn) : square;
 }
 
-static struct accel_lengths gesdd_workspace(const struct accel_call *call,
-                                            const struct lapack_sizes *x)
+static struct accel_lengths gesdd_workspace(const struct lapack_sizes *x)
 {
-    const char jobz = call->blas.flag[ACCEL_jobz];
+    const char jobz = x->call->blas.flag[ACCEL_jobz];
     return (struct accel_lengths){gesdd_work(jobz, x->is_complex, x->mn, x->mx),
                                   x->is_complex ? gesdd_rwork(jobz, x->mn, x->mx) : 0, 0};
 }

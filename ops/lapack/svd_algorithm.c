@@ -1,8 +1,7 @@
 /*
- * The device's three algorithms for singular values; gpu_svd_choose() says which of them a matrix gets.
- *
- * The polar decomposition perturbs singular values close to zero; Jacobi rotations may not converge. Both then fall back to QR
- * iteration, on a copy of the matrix.
+ * The device's three algorithms for singular values; gpu_svd_choose() sets which of them a matrix gets. The polar decomposition
+ * perturbs singular values close to zero; Jacobi rotations may not converge. Both then fall back to QR iteration, on a copy of
+ * the matrix.
  */
 #include "svd_algorithm.h"
 
@@ -20,7 +19,7 @@ static bool wants_vectors(const struct svd *x)
     return x->jobu != 'N' || x->jobvt != 'N';
 }
 
-/* A perturbation that LAPACK's own test would not see: 30 n eps |A| is what it allows, and no norm is less than the largest
+/* Returns whether LAPACK's own test would not see the perturbation: it allows 30 n eps |A|, and no norm is less than the largest
  * element. */
 static bool is_accurate(const struct solver *s, const struct svd *x, double perturbation)
 {
@@ -28,7 +27,7 @@ static bool is_accurate(const struct solver *s, const struct svd *x, double pert
     return perturbation <= (double)x->a.cols * eps * s->largest;
 }
 
-/* What the other two write: as many columns of U as the job says, all of V. */
+/* Runs one of the other two algorithms, which write the job's columns of U, and all of V. */
 static bool compute(struct solver *s, const struct svd *x, enum gpu_svd algorithm, struct array u,
                     struct array v)
 {
@@ -40,8 +39,8 @@ static bool compute(struct solver *s, const struct svd *x, enum gpu_svd algorith
            is_accurate(s, x, perturbation);
 }
 
-/* A failure of the algorithm alone, with the stream still in order: there is QR iteration yet. No memory for the copy or the workspace,
- * or a function that the library lacks, may be otherwise another time; what it fails at is not tried again. */
+/* Returns whether QR iteration can still run: only the algorithm has failed, and the stream works. After a failure of the library,
+ * later matrices of this size get QR iteration at once; not after a lack of memory, or of a function. */
 static bool can_go_on(struct solver *s, const struct svd *x)
 {
     if (s->status == GPU_OK || s->status == GPU_NO_MEMORY || s->status == GPU_UNSUPPORTED)
@@ -53,7 +52,7 @@ static bool can_go_on(struct solver *s, const struct svd *x)
     return true;
 }
 
-/* True where the results are there; else the matrix is as it was, unless the device has failed. */
+/* Returns whether the results are there. If not, the matrix is as it was, unless the device has failed. */
 static bool by_another(struct solver *s, const struct svd *x, enum gpu_svd algorithm)
 {
     struct failure outer, own;

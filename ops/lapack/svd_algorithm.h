@@ -3,7 +3,7 @@
 
 #include "gpu/solver.h"
 
-/* Singular values and vectors as solver_gesvd() has them, by the algorithm that gpu_svd_choose() has set. */
+/* Computes what solver_gesvd() does, by the algorithm that gpu_svd_choose() has set. */
 void svd_of(struct solver *s, char jobu, char jobvt, struct array a, struct array values,
             struct array u, struct array vt);
 

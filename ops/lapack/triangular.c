@@ -1,11 +1,11 @@
 /*
- * trtrs, trtri. Only the triangle is read; where the diagonal counts as ones, it is neither read nor written.
+ * trtrs, trtri. They read only the triangle; a unit diagonal they neither read nor write.
  */
 #include "cpu_ref/checks.h"
 #include "gpu/solver.h"
 #include "rules.h"
 
-/* The triangle as a part of a matrix: without its diagonal where that is not used. */
+/* Returns the triangle as a part of a matrix: without a unit diagonal. */
 static char triangle(const struct accel_call *call)
 {
     char uplo = call->blas.flag[ACCEL_uplo];
@@ -14,27 +14,24 @@ static char triangle(const struct accel_call *call)
 
 static struct array upload_triangle(struct solver *s)
 {
-    const struct accel_call *call = s->work->call;
-    if (call->blas.flag[ACCEL_diag] == 'N')
-        solver_refuse_zero_diagonal(s, &call->span[ACCEL_a]);
-    return solver_upload(s, &call->span[ACCEL_a], triangle(call));
+    if (s->call->blas.flag[ACCEL_diag] == 'N')
+        solver_refuse_zero_diagonal(s, &s->call->span[ACCEL_a]);
+    return solver_upload(s, &s->call->span[ACCEL_a], triangle(s->call));
 }
 
 static void run_trtrs(struct solver *s)
 {
-    const struct accel_call *call = s->work->call;
-    struct array t = upload_triangle(s), x = solver_upload(s, &call->span[ACCEL_b], 0);
-    solver_trsm(s, call->blas.flag[ACCEL_uplo], call->blas.flag[ACCEL_trans],
-                call->blas.flag[ACCEL_diag], t, x);
-    solver_return(s, &call->span[ACCEL_b], x, 0);
+    struct array t = upload_triangle(s), x = solver_upload(s, &s->call->span[ACCEL_b], 0);
+    solver_trsm(s, s->call->blas.flag[ACCEL_uplo], s->call->blas.flag[ACCEL_trans],
+                s->call->blas.flag[ACCEL_diag], t, x);
+    solver_return(s, &s->call->span[ACCEL_b], x, 0);
 }
 
 static void run_trtri(struct solver *s)
 {
-    const struct accel_call *call = s->work->call;
     struct array t = upload_triangle(s);
-    solver_trtri(s, call->blas.flag[ACCEL_uplo], call->blas.flag[ACCEL_diag], t);
-    solver_return(s, &call->span[ACCEL_a], t, triangle(call));
+    solver_trtri(s, s->call->blas.flag[ACCEL_uplo], s->call->blas.flag[ACCEL_diag], t);
+    solver_return(s, &s->call->span[ACCEL_a], t, triangle(s->call));
 }
 
 const struct accel_op op_trtrs = {LAPACK_SOLVES, .definite = 1 << ACCEL_a, .steps = run_trtrs,
