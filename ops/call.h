@@ -90,9 +90,8 @@ struct accel_span {
     const char *name; /* of the argument, in the routine's documentation */
     void *ptr;
     int64_t rows, cols, ld;
-    int64_t inc; /* vectors: the caller's increment; 0: not a vector */
-    int64_t
-        stride; /* batch: elements from one matrix to the next; 0: all products share an input */
+    int64_t inc;        /* vectors: the caller's increment; 0: not a vector */
+    int64_t stride;     /* batch: elements to the next matrix; 0: all products share an input */
     void *const *array; /* batch: pointers to the matrices, owned by the caller; NULL: none */
     enum accel_dtype dtype;
     enum accel_access access;
@@ -104,7 +103,7 @@ struct accel_call {
     const struct accel_routine *routine;
     struct accel_span span[ACCEL_SPANS];
     int64_t batch;       /* products; 1 in a routine without a batch */
-    int64_t part, parts; /* this is part `part` of so many; 0 of 1: the caller's whole call */
+    int64_t part, parts; /* this is part `part`, from 0; parts = 1: the caller's whole call */
     union {
         struct blas_arguments blas; /* BLAS and LAPACK */
         /* A function of another library: as its operation's parse() has filled them in. */

@@ -20,12 +20,10 @@
         return (flop_count) * (accel_is_complex(ACCEL_##dtype) ? 4 : 1);                           \
     }
 #define ROUTINE(name, NAME, op, dtype, row_major, flop_count, ...) FLOPS(name, dtype, flop_count)
-#define LAPACK(name, NAME, op, dtype, flop_count, ...)             FLOPS(name, dtype, flop_count)
+#define LAPACK(name, NAME, op, dtype, ...)                         ROUTINE(name, NAME, op, dtype, TO_FORTRAN, __VA_ARGS__)
 #define FUNCTION(name, op, dtype, names)
 #include "ops/routines.def"
 #undef ROUTINE
-#undef LAPACK
-#undef FUNCTION
 
 #define ARG(x, kind, array, slot)   {#x, ACCEL_ARG_##kind, array, ACCEL_##slot, 0, 0, 0, 0, 0, ""},
 #define FLAG_ARG(x, array, letters) {#x, ACCEL_ARG_FLAG, array, ACCEL_##x, 0, 0, 0, 0, 0, letters},
@@ -68,12 +66,8 @@
 
 #define ROUTINE(name, NAME, op, dtype, row_major, flop_count, ...)                                 \
     static const struct accel_arg args_##name[] = {__VA_ARGS__};
-#define LAPACK(name, NAME, op, dtype, flop_count, ...)                                             \
-    static const struct accel_arg args_##name[] = {__VA_ARGS__};
-#define FUNCTION(name, op, dtype, names)
 #include "ops/routines.def"
 #undef ROUTINE
-#undef LAPACK
 #undef FUNCTION
 
 /* Places in ops.def: unlike pointers, they need no relocation. */
@@ -87,8 +81,6 @@ enum {
 
 #define ROUTINE(name, NAME, op, dtype, row_major, flop_count, ...)                                 \
     {#name, OP_##op, ACCEL_##dtype, ACCEL_##row_major, flops_##name, LENGTH(name), args_##name},
-#define LAPACK(name, NAME, op, dtype, flop_count, ...)                                             \
-    {#name, OP_##op, ACCEL_##dtype, ACCEL_TO_FORTRAN, flops_##name, LENGTH(name), args_##name},
 #define FUNCTION(name, op, dtype, names)                                                           \
     {#name, OP_##op, ACCEL_##dtype, ACCEL_TO_FORTRAN, accel_op_flops, 0, NULL},
 const struct accel_routine accel_routines[] = {
@@ -131,8 +123,8 @@ const uint32_t accel_mangling_count = MANGLINGS;
 
 /* Counts the rows of BLAS and LAPACK, which come first; those of other libraries follow. */
 enum {
-#define ROUTINE(name, NAME, op, dtype, row_major, flop_count, ...) PLACE_##name,
-#define LAPACK(name, NAME, op, dtype, flop_count, ...)             PLACE_##name,
+#define ROUTINE(name, ...) PLACE_##name,
+#define LAPACK(name, ...)  PLACE_##name,
 #include "ops/blas/blas.def"
     BLAS_ROUTINES,
 #undef ROUTINE

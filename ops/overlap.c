@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most matrices to compare with one whose extent they begin in: with strides, and in an array. More count as sharing. */
+/* One matrix is compared with at most so many that begin within its extent: with strides, in an array. More count as sharing. */
 enum { BESIDE_MAX = 65536, NEIGHBOURS_MAX = 256 };
 
 /* A matrix's elements. ld 0: a single column, which fits any leading dimension. */

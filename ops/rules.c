@@ -84,8 +84,8 @@ bool accel_call_empty(const struct accel_call *call)
     return accel_has_zero_size(call, ACCEL_SIZES) || call->batch == 0 || accel_adds_nothing(call);
 }
 
-/* Returns whether the caller passed OpenBLAS's flag R (conjugated, not transposed), which is an error elsewhere. A row-major call of
- * Level 2 may have R in flag[], but not in given[]. */
+/* Returns whether the caller passed OpenBLAS's flag R (conjugated, not transposed), which is an error elsewhere. A row-major
+ * call of Level 2 may have R in flag[], but not in given[]. */
 static bool is_extension(const struct accel_call *call)
 {
     for (int i = 0; i < call->routine->args; i++) {

@@ -1,5 +1,5 @@
 /*
- * The rules of the reference BLAS and LAPACK for a call's arguments: which are wrong, and which the routine reads. Pure functions.
+ * The rules of the reference BLAS and LAPACK for arguments: which are wrong, and which the routine reads. Pure functions.
  */
 #ifndef ACCEL_RULES_H
 #define ACCEL_RULES_H

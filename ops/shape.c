@@ -136,16 +136,11 @@ static char typical_flag(const struct accel_arg *arg)
     switch (arg->slot) {
     case ACCEL_uplo:
         return 'L';
-    case ACCEL_side:
-        return 'L';
-    case ACCEL_range:
-        return 'A';
     case ACCEL_jobz:
     case ACCEL_jobu:
     case ACCEL_jobvt:
-        return strchr(arg->allowed, 'S') ? 'S' : 'V';
     case ACCEL_jobvr:
-        return 'V';
+        return strchr(arg->allowed, 'S') ? 'S' : 'V';
     default:
         return strchr(arg->allowed, 'N') ? 'N' : *arg->allowed;
     }

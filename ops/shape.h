@@ -37,10 +37,10 @@ struct accel_call shape_part(const struct accel_call *call, int64_t row, int64_t
 void shape_typical(struct accel_call *call, const struct accel_routine *routine,
                    const int64_t size[ACCEL_DIMENSIONS]);
 
-/* The same of one order, and what comes out overwrites what was there. */
+/* The same with `order` for each size, and beta = 0. */
 void shape_of_order(struct accel_call *call, const struct accel_routine *routine, int64_t order);
 
-/* Steps that follow one another: the smallest size; of LAPACK, how many columns are eliminated. */
+/* Returns the number of steps that wait for each other: the smallest size; in LAPACK, the columns that it eliminates. */
 double shape_steps(const struct accel_call *call);
 
 /* Returns whether all sizes are small, by the question of the entries' gate, which does not see k of a grouped batch. */

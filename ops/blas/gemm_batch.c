@@ -1,5 +1,5 @@
 /*
- * gemm_batch, gemm_batch_strided: many products of one shape, in loads. A load is as many products as fit and cuBLAS takes at once.
+ * gemm_batch, gemm_batch_strided: many products of one shape, in loads: as many products as fit and cuBLAS takes at once.
  * Matrices on the host go up into slots; results are written back once the whole load has come down. After each load it is known
  * what is finished: if cuBLAS refuses a later one, the original does the rest. gemm.c does products too large for a load of two.
  */

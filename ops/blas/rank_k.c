@@ -70,8 +70,8 @@ static enum gpu_status rectangle(const struct rank_k *g, int64_t m, int64_t n, i
                        c);
 }
 
-/* Computes a block of gemmt on the diagonal. In place, C's other triangle may not be written: the block is computed elsewhere, and
- * its triangle goes there and back in packed form. */
+/* Computes a block of gemmt on the diagonal. In place, C's other triangle may not be written: the block is computed elsewhere,
+ * and its triangle goes there and back in packed form. */
 static enum gpu_status whole_block(const struct rank_k *g, int64_t n, int64_t depth,
                                    const struct part *a, const struct part *b,
                                    struct accel_complex beta, struct gpu_tile c)

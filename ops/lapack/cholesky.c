@@ -51,22 +51,12 @@ static void run_lauum(struct solver *s)
 }
 
 #define DEFINITE .hermitian = true, .definite = 1 << ACCEL_a
+#define TRIANGLE LAPACK_BLOCKS, DEFINITE, .triangles = 1 << ACCEL_a
 
-const struct accel_op op_potrf = {LAPACK_BLOCKS, DEFINITE, .triangles = 1 << ACCEL_a,
-                                  .steps = run_potrf, .check = check_potrf};
-
-const struct accel_op op_posv = {LAPACK_BLOCKS,
-                                 DEFINITE,
-                                 .triangles = 1 << ACCEL_a,
-                                 .is_empty = lapack_has_no_matrix,
-                                 .steps = run_potrf,
+const struct accel_op op_potrf = {TRIANGLE, .steps = run_potrf, .check = check_potrf};
+const struct accel_op op_posv = {TRIANGLE, .is_empty = lapack_has_no_matrix, .steps = run_potrf,
                                  .check = check_posv};
-
 const struct accel_op op_potrs = {LAPACK_SOLVES, DEFINITE, .steps = run_potrs,
                                   .check = check_potrs};
-
-const struct accel_op op_potri = {LAPACK_BLOCKS, DEFINITE, .triangles = 1 << ACCEL_a,
-                                  .steps = run_potri, .check = check_potri};
-
-const struct accel_op op_lauum = {LAPACK_BLOCKS, DEFINITE, .triangles = 1 << ACCEL_a,
-                                  .steps = run_lauum, .check = check_lauum};
+const struct accel_op op_potri = {TRIANGLE, .steps = run_potri, .check = check_potri};
+const struct accel_op op_lauum = {TRIANGLE, .steps = run_lauum, .check = check_lauum};

@@ -27,10 +27,10 @@ static void return_found(struct solver *s, struct array w, struct array vectors,
 
 /* Returns 1 and n for each vector: it may have elements everywhere. Not for a part of the spectrum: LAPACK does not return these
  * then, and programs have no room for them (SciPy). */
-static void return_supports(struct solver *s, int64_t n, int64_t found)
+static void return_supports(struct solver *s, int64_t found)
 {
     if (s->call->blas.flag[ACCEL_jobz] == 'V' && s->call->blas.flag[ACCEL_range] != 'V' &&
-        found == n)
+        found == s->call->blas.size[ACCEL_n])
         solver_return_integers(s, &s->call->span[ACCEL_y], 2 * found, 1, found);
 }
 
@@ -80,14 +80,14 @@ static void run_syev(struct solver *s)
     return_all(s, w, vectors);
 }
 
-/* *order: the matrix's. Returns the number of eigenvalues found. */
-static int64_t solve_and_return_found(struct solver *s, int64_t *order)
+/* Returns the number of eigenvalues found. */
+static int64_t solve_and_return_found(struct solver *s)
 {
     char range = s->call->blas.flag[ACCEL_range];
     struct array vectors =
         solver_upload_hermitian(s, &s->call->span[ACCEL_a], s->call->blas.flag[ACCEL_uplo]);
     struct array w = solver_reals(s, vectors.rows);
-    int64_t found = *order = vectors.rows;
+    int64_t found = vectors.rows;
     solver_refuse_extremes(s);
     if (range == 'I' || range == 'V')
         found = solve_range(s, vectors, w);
@@ -99,15 +99,12 @@ static int64_t solve_and_return_found(struct solver *s, int64_t *order)
 
 static void run_syevr(struct solver *s)
 {
-    int64_t n;
-    int64_t found = solve_and_return_found(s, &n);
-    return_supports(s, n, found);
+    return_supports(s, solve_and_return_found(s));
 }
 
 static void run_syevx(struct solver *s)
 {
-    int64_t n;
-    return_failures(s, solve_and_return_found(s, &n));
+    return_failures(s, solve_and_return_found(s));
 }
 
 /* ---- Two matrices ---- */

@@ -57,20 +57,14 @@ static void run_sytrs(struct solver *s)
     solve_right_sides(s, ldl, pivots);
 }
 
-const struct accel_op op_sytrf = {LAPACK_BLOCKS, .triangles = 1 << ACCEL_a, .steps = run_sytrf,
-                                  .check = check_sytrf};
+#define TRIANGLE LAPACK_BLOCKS, .triangles = 1 << ACCEL_a
 
-const struct accel_op op_sysv = {LAPACK_BLOCKS, .triangles = 1 << ACCEL_a,
-                                 .is_empty = lapack_has_no_matrix, .steps = run_sytrf,
+const struct accel_op op_sytrf = {TRIANGLE, .steps = run_sytrf, .check = check_sytrf};
+const struct accel_op op_sysv = {TRIANGLE, .is_empty = lapack_has_no_matrix, .steps = run_sytrf,
                                  .check = check_sysv};
-
 const struct accel_op op_sytrs = {LAPACK_SOLVES, .definite = 1 << ACCEL_a, .steps = run_sytrs,
                                   .check = check_sytrs};
-
-const struct accel_op op_hetrf = {LAPACK_BLOCKS, .hermitian = true, .triangles = 1 << ACCEL_a,
-                                  .check = check_sytrf};
-
-const struct accel_op op_hesv = {LAPACK_BLOCKS, .hermitian = true, .triangles = 1 << ACCEL_a,
-                                 .is_empty = lapack_has_no_matrix, .check = check_sysv};
-
+const struct accel_op op_hetrf = {TRIANGLE, .hermitian = true, .check = check_sytrf};
+const struct accel_op op_hesv = {TRIANGLE, .hermitian = true, .is_empty = lapack_has_no_matrix,
+                                 .check = check_sysv};
 const struct accel_op op_hetrs = {LAPACK_BLOCKS, .hermitian = true, .check = check_sytrs};

@@ -192,7 +192,7 @@ static void run_gelsd(struct solver *s)
     run_by_values(s, false);
 }
 
-/* ---- Workspace ---- */
+/* ---- Rules ---- */
 
 static struct accel_lengths gels_workspace(const struct lapack_sizes *x)
 {
@@ -234,21 +234,17 @@ static struct accel_lengths gelsd_workspace(const struct lapack_sizes *x)
     return (struct accel_lengths){3 * mn + accel_max(rows, accel_max(nrhs, solve)), 0, 0};
 }
 
+static bool has_right_sides(const struct accel_call *call)
+{
+    return call->blas.size[ACCEL_nrhs] > 0;
+}
+
+#define BY_VALUES                                                                                  \
+    LAPACK_ITERATES, .is_empty = lapack_has_no_matrix, .is_supported = has_right_sides,            \
+                     .check = check_gelss
+
 const struct accel_op op_gels = {LAPACK_REFLECTS, .workspace = gels_workspace, .steps = run_gels,
                                  .check = check_gels};
-
-const struct accel_op op_gelss = {LAPACK_ITERATES,
-                                  .is_empty = lapack_has_no_matrix,
-                                  .workspace = gelss_workspace,
-                                  .is_supported = lapack_has_right_sides,
-                                  .steps = run_gelss,
-                                  .check = check_gelss};
-
-const struct accel_op op_gelsd = {LAPACK_ITERATES,
-                                  .is_empty = lapack_has_no_matrix,
-                                  .workspace = gelsd_workspace,
-                                  .is_supported = lapack_has_right_sides,
-                                  .steps = run_gelsd,
-                                  .check = check_gelss};
-
+const struct accel_op op_gelss = {BY_VALUES, .workspace = gelss_workspace, .steps = run_gelss};
+const struct accel_op op_gelsd = {BY_VALUES, .workspace = gelsd_workspace, .steps = run_gelsd};
 const struct accel_op op_gelsy = {LAPACK_BLOCKS, .check = check_gels};

@@ -53,13 +53,10 @@ static void run_getri(struct solver *s)
 }
 
 const struct accel_op op_getrf = {LAPACK_BLOCKS, .steps = run_getrf, .check = check_getrf};
-
 const struct accel_op op_gesv = {LAPACK_BLOCKS, .is_empty = lapack_has_no_matrix,
                                  .steps = run_getrf, .check = check_gesv};
-
 const struct accel_op op_getrs = {LAPACK_SOLVES, .definite = 1 << ACCEL_a, .steps = run_getrs,
                                   .check = check_getrs};
-
 const struct accel_op op_getri = {LAPACK_BLOCKS, .definite = 1 << ACCEL_a,
                                   .workspace = lapack_n_workspace, .steps = run_getri,
                                   .check = check_getri};

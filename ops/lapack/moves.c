@@ -22,8 +22,8 @@ static void run_lacpy(struct solver *s)
 
 /* ---- laswp ---- */
 
-/* Returns the exchanges of rows k1 .. k2 in an array that begins with row 1's, to be freed; NULL without memory. *last: the largest
- * row that is exchanged. Notes a failure if one is out of bounds. */
+/* Returns the exchanges of rows k1 .. k2 in an array that begins with row 1's, to be freed; NULL without memory. *last: the
+ * largest row that is exchanged. Notes a failure if one is out of bounds. */
 static int32_t *read_swaps(struct solver *s, int64_t *last)
 {
     const struct accel_span *ipiv = &s->call->span[ACCEL_x];
@@ -117,7 +117,6 @@ static int64_t laswp_rows(const struct accel_call *call)
 
 const struct accel_op op_lacpy = {LAPACK_BLOCKS, .moves = true, .triangles = 1 << ACCEL_b,
                                   .steps = run_lacpy, .check = check_lacpy};
-
 const struct accel_op op_laswp = {LAPACK_BLOCKS,
                                   .moves = true,
                                   .rows = laswp_rows,

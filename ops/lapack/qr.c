@@ -66,7 +66,6 @@ static struct accel_lengths ormqr_workspace(const struct lapack_sizes *x)
 
 const struct accel_op op_geqrf = {LAPACK_REFLECTS, .workspace = lapack_n_workspace,
                                   .steps = run_geqrf, .check = check_geqrf};
-
 const struct accel_op op_orgqr = {LAPACK_REFLECTS,
                                   .reflectors = true,
                                   .fault = orgqr_fault,
@@ -75,7 +74,6 @@ const struct accel_op op_orgqr = {LAPACK_REFLECTS,
                                   .is_supported = orgqr_is_supported,
                                   .steps = run_orgqr,
                                   .check = check_orgqr};
-
 const struct accel_op op_ormqr = {LAPACK_REFLECTS,      .reflectors = true,
                                   .fault = ormqr_fault, .workspace = ormqr_workspace,
                                   .steps = run_ormqr,   .check = check_ormqr};

@@ -116,11 +116,6 @@ bool lapack_is_empty(const struct accel_call *call)
     return op->is_empty ? op->is_empty(call) : accel_has_zero_size(call, ACCEL_SIZES);
 }
 
-bool lapack_has_right_sides(const struct accel_call *call)
-{
-    return call->blas.size[ACCEL_nrhs] > 0;
-}
-
 bool lapack_is_supported(const struct accel_call *call)
 {
     if (!accel_op_of(call->routine)->steps || accel_is_rows_of_lapack(call))

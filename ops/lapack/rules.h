@@ -65,7 +65,4 @@ bool lapack_is_tall(int64_t longer, int64_t shorter);
 /* is_empty of operations that factor the matrix even without right-hand sides. */
 bool lapack_has_no_matrix(const struct accel_call *call);
 
-/* is_supported of operations that need right-hand sides. */
-bool lapack_has_right_sides(const struct accel_call *call);
-
 #endif

@@ -1,6 +1,6 @@
 /*
- * gesvd, gesdd. cuSOLVER wants rows >= columns: a wide matrix is transposed, and so are its vectors. A matrix much longer than wide
- * is first reduced to its R, as in LAPACK: R's bidiagonal form costs less.
+ * gesvd, gesdd. cuSOLVER wants rows >= columns: a wide matrix is transposed, and so are its vectors. A matrix much longer than
+ * wide is first reduced to its R, as in LAPACK: R's bidiagonal form costs less.
  */
 #include "cpu_ref/checks.h"
 #include "rules.h"
@@ -148,7 +148,6 @@ static struct accel_lengths gesdd_workspace(const struct lapack_sizes *x)
 const struct accel_op op_gesvd = {LAPACK_ITERATES, .fault = gesvd_fault,
                                   .workspace = gesvd_workspace, .steps = run_svd,
                                   .check = check_gesvd};
-
 const struct accel_op op_gesdd = {LAPACK_ITERATES, .sample = ACCEL_SAMPLE_SVD,
                                   .workspace = gesdd_workspace, .steps = run_svd,
                                   .check = check_gesvd};

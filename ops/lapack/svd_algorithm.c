@@ -39,8 +39,8 @@ static bool compute(struct solver *s, const struct svd *x, enum gpu_svd algorith
            is_accurate(s, x, perturbation);
 }
 
-/* Returns whether QR iteration can still run: only the algorithm has failed, and the stream works. After a failure of the library,
- * later matrices of this size get QR iteration at once; not after a lack of memory, or of a function. */
+/* Returns whether QR iteration can still run: only the algorithm has failed, and the stream works. After a failure of the
+ * library, later matrices of this size get QR iteration at once; not after a lack of memory, or of a function. */
 static bool can_go_on(struct solver *s, const struct svd *x)
 {
     if (s->status == GPU_OK || s->status == GPU_NO_MEMORY || s->status == GPU_UNSUPPORTED)

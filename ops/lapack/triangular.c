@@ -36,7 +36,6 @@ static void run_trtri(struct solver *s)
 
 const struct accel_op op_trtrs = {LAPACK_SOLVES, .definite = 1 << ACCEL_a, .steps = run_trtrs,
                                   .check = check_trtrs};
-
 const struct accel_op op_trtri = {LAPACK_BLOCKS, .definite = 1 << ACCEL_a,
                                   .triangles = 1 << ACCEL_a, .steps = run_trtri,
                                   .check = check_trtri};
