@@ -48,7 +48,7 @@ enum gpu_status {
     GPU_LOST        /* failed, and what had been overwritten cannot be made right */
 };
 
-/* What a failure makes useless. */
+/* The thing that a failure makes useless. */
 enum gpu_blame {
     GPU_BLAME_DEVICE, /* its stream or context is broken, or cuBLAS does not start */
     GPU_BLAME_LAPACK, /* cuSOLVER does not start; BLAS goes on */
@@ -69,7 +69,7 @@ struct gpu_event {
     int64_t rows, cols, bytes;
 };
 
-/* What a running call gets from the layer above, and reports to it. */
+/* A running call's link to the layer above. */
 struct gpu_host {
     /* Runs a part of the call on the CPU; no kernel may be writing to its operands. Returns false if that fails: the output is
      * undefined then. */

@@ -45,7 +45,7 @@ struct tile {
     int64_t done_cols, done_rows;
 };
 
-/* What is written back all or nothing, because the original needs its input whole to compute it again. */
+/* The unit that is written back all or nothing, because the original needs its input whole to compute it again. */
 enum tile_unit { TILE_ELEMENTS, TILE_COLUMNS, TILE_WHOLE };
 
 /* The first member of each operation's structure. Must not be copied once its parts point to its sizes. */

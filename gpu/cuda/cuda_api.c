@@ -24,8 +24,8 @@ static int cublas_major;         /* of the cuBLAS in use */
 
 /* ---- The table ---- */
 
-/* In the order of struct cuda_api, which has a pointer for each; without pointers itself, which the dynamic linker would have to
- * write when a program starts. */
+/* Rows in the order of struct cuda_api, which has a pointer for each. They hold no pointers, which the dynamic linker would
+ * have to write when a program starts. */
 static const struct {
     char name[42];
     enum library { OF_DRIVER, OF_CUBLAS, OF_CUSOLVER } library;

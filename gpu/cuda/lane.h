@@ -91,7 +91,7 @@ static inline cusolverDnHandle_t lane_cusolver(struct gpu_lane *lane)
 /* Returns whether nothing can be put on the current context's default stream, because another stream captures. */
 bool lane_default_stream_is_closed(void);
 
-/* Lets the lane's stream wait for what the program has put on its default stream so far. */
+/* Makes the lane's stream wait for the work that the program has put on its default stream so far. */
 enum gpu_status lane_join_default_stream(struct gpu_lane *lane);
 
 /* Destroys the device's idle lanes. Its context must be current. */
