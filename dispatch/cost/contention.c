@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/forks.h"
 #include "base/held_signals.h"
 #include "base/text.h"
@@ -21,13 +21,6 @@
 enum { PAGE = CONTENTION_ENTRIES * sizeof(struct contention_entry) };
 
 static _Atomic int cpu_calls;
-
-static int64_t now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
 
 /* ---- The page ---- */
 
@@ -104,7 +97,8 @@ int contention_enter_gpu(struct contention *load, double ms)
         int32_t nobody = 0;
         if (atomic_load_explicit(&entries[i].owner, memory_order_relaxed) == 0 &&
             atomic_compare_exchange_strong(&entries[i].owner, &nobody, self)) {
-            atomic_store(&entries[i].end_us, now_us() + (int64_t)((ms < 1e9 ? ms : 1e9) * 1e3));
+            const double end_ms = accel_now_ms() + (ms < 1e9 ? ms : 1e9);
+            atomic_store(&entries[i].end_us, (int64_t)(end_ms * 1e3));
             return i;
         }
     }
@@ -136,24 +130,23 @@ double contention_gpu_ms(struct contention *load)
 {
     struct contention_entry *entries = entries_of(load);
     int32_t self = 0;
-    int64_t now = 0;
-    double sum = 0;
+    double now_ms = 0, sum_ms = 0;
     for (int i = 0; i < CONTENTION_ENTRIES; i++) {
         int32_t owner = atomic_load_explicit(&entries[i].owner, memory_order_relaxed);
         if (owner == 0)
             continue;
         if (self == 0) {
             self = (int32_t)getpid();
-            now = now_us();
+            now_ms = accel_now_ms();
         }
         if (owner != self && is_dead(&entries[i], owner))
             continue;
-        double left =
-            (double)atomic_load_explicit(&entries[i].end_us, memory_order_relaxed) - (double)now;
-        if (left > 0)
-            sum += left;
+        const int64_t end_us = atomic_load_explicit(&entries[i].end_us, memory_order_relaxed);
+        const double left_ms = (double)end_us * 1e-3 - now_ms;
+        if (left_ms > 0)
+            sum_ms += left_ms;
     }
-    return sum * 1e-3;
+    return sum_ms;
 }
 
 /* ---- The CPU ---- */

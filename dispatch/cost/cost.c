@@ -421,7 +421,7 @@ struct cost_curves *cost_curves_named(const char *name, int64_t *memory_bytes)
     pthread_rwlock_unlock(&lock);
     *memory_bytes = (int64_t)(slice.memory_gb * 1e9);
     set_rates(p, card ? &slice : NULL);
-    return p->measured || card ? p : NULL; /* NULL ends the process: p is not freed */
+    return p->measured || card ? p : NULL; /* without either, p stays mapped: once a process */
 }
 
 /* ---- Learning ---- */
