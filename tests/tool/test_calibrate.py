@@ -209,8 +209,10 @@ with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/{wrong or 'all'}"
         done, _ = calibrate(folder, f"--output={path}", env={**SLOW_CHAINS, "TESTGPU_WRONG": wrong})
         chosen = svd(next((section for key, section in (read(path) or {}).items() if key.startswith("[gpu")), {}))
-        tap.ok(set(chosen) == {f"{t}_{w}" for t in "sdcz" for w in ("values", "vectors")} and
-               all(orders and set(orders.values()) <= allowed for orders in chosen.values()),
-               f"singular values, {name}: the fastest of those", done.returncode, done.stderr, chosen)
+        all_chosen = [algorithm for orders in chosen.values() for algorithm in orders.values()]
+        tap.ok(set(chosen) == {f"{t}_{w}" for t in "sdcz" for w in ("values", "vectors")} and all(chosen.values()) and
+               wrong.partition(":")[0] not in all_chosen, f"singular values, {name}: accurate ones are chosen", done.returncode, done.stderr, chosen)
+        # On a machine that is busy, a single time may be that of something else.
+        tap.ok(sum(algorithm in allowed for algorithm in all_chosen) > 0.8 * len(all_chosen), f"singular values, {name}: the fastest of those", chosen)
 
 tap.done()
