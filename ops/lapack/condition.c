@@ -6,6 +6,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cpu_ref/verify_test.h"
 #include "gpu/solver.h"
@@ -23,9 +24,9 @@ struct estimate {
     const struct triangular_factor *factor;
     bool adjoint; /* estimate the adjoint of the inverse: the infinity norm */
     int64_t n, parts;
-    double *x, *sign; /* `parts` doubles for each element */
-    float *single;    /* x in single precision, for the types that have it; else NULL */
-    double least;     /* the smallest normal number of the type */
+    double *x, *v, *sign; /* `parts` doubles for each element; v is xLACN2's */
+    float *single;        /* x in single precision, for the types that have it; else NULL */
+    double least;         /* the smallest normal number of the type */
 };
 
 /* ---- Vectors ---- */
@@ -43,6 +44,11 @@ static void clear(struct estimate *e)
 {
     for (int64_t i = 0; i < e->n * e->parts; i++)
         e->x[i] = 0;
+}
+
+static void keep(struct estimate *e)
+{
+    memcpy(e->v, e->x, (size_t)(e->n * e->parts) * sizeof *e->v);
 }
 
 static int64_t largest(const struct estimate *e)
@@ -124,6 +130,7 @@ static double try_columns(struct estimate *e, double norm)
         clear(e);
         e->x[column * e->parts] = 1;
         norm = solve(e, false);
+        keep(e);
         if (!take_signs(e) || norm <= before)
             break;
         solve(e, true);
@@ -151,11 +158,32 @@ static double inverse_norm(struct estimate *e)
     for (int64_t i = 0; i < e->n; i++)
         e->x[i * e->parts] = 1 / (double)e->n;
     double norm = solve(e, false);
+    keep(e);
     if (e->n == 1)
         return norm;
     norm = try_columns(e, norm);
     double other = try_alternating(e);
-    return other > norm ? other : norm;
+    if (other <= norm)
+        return norm;
+    keep(e);
+    return other;
+}
+
+/* Writes v, whose norm is the estimate, to elements n + 1 .. 2 n of WORK: LAPACK's xLATDF reads it there after xGECON. */
+static void leave_vector(const struct estimate *e)
+{
+    const struct accel_call *call = e->s->call;
+    int i = 0;
+    while (i < call->routine->args && call->routine->arg[i].kind != ACCEL_ARG_WORK)
+        i++;
+    char *work = call->blas.has_work ? (char *)(uintptr_t)call->blas.given[i] : NULL;
+    const int64_t numbers = e->n * e->parts;
+    if (work && !e->single)
+        memcpy(work + numbers * (int64_t)sizeof(double), e->v, (size_t)numbers * sizeof(double));
+    for (int64_t k = 0; work && e->single && k < numbers; k++) {
+        e->single[k] = (float)e->v[k];
+        memcpy(work + (numbers + k) * (int64_t)sizeof(float), &e->single[k], sizeof(float));
+    }
 }
 
 /* ---- The GPU ---- */
@@ -182,16 +210,19 @@ static void run_condition(struct solver *s, const struct triangular_factor facto
                          .least = accel_is_double(s->dtype) ? DBL_MIN : (double)FLT_MIN};
     if (!kernels_fit_call(s->call))
         solver_note(s, GPU_UNSUPPORTED);
-    double *memory = calloc((size_t)(e.n * e.parts), 3 * sizeof *memory);
+    double *memory = calloc((size_t)(e.n * e.parts), 4 * sizeof *memory);
     if (!memory)
         solver_note(s, GPU_NO_MEMORY);
     if (solver_is_well(s)) {
         e.x = memory;
-        e.sign = e.x + e.n * e.parts;
+        e.v = e.x + e.n * e.parts;
+        e.sign = e.v + e.n * e.parts;
         e.single = accel_is_double(s->dtype) ? NULL : (float *)(e.sign + e.n * e.parts);
         double rcond = 1 / inverse_norm(&e) / s->call->blas.scalar[ACCEL_anorm].re;
         if (!(rcond <= 1 / e.least))
             solver_note(s, GPU_UNSUPPORTED);
+        if (solver_is_well(s))
+            leave_vector(&e);
         return_number(s, &s->call->span[ACCEL_x], rcond);
     }
     free(memory);

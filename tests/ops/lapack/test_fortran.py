@@ -26,7 +26,7 @@ for name, (arguments, library) in LIBRARIES.items():
     tap.ok(done.returncode == 0 and not said(done), f"{name}, test GPU: right", done.returncode, done.stdout[-600:], *said(done))
     tap.ok(lengths(done.stdout) == lengths(plain.stdout), f"{name}, test GPU: it asks for as much workspace as the library",
            *lengths(plain.stdout), *lengths(done.stdout))
-    for routine in "dsyevr_", "dgesvd_", "sgeqrf_", "zheevd_", *(["dgelsd_", "zgelss_"] if arguments else []):
+    for routine in "dsyevr_", "dgesvd_", "sgeqrf_", "zheevd_", "dgecon_", "zgecon_", "sgecon_", *(["dgelsd_", "zgelss_"] if arguments else []):
         tap.ok(lines_for(done, sym=routine, ran="gpu0"), f"{name}, test GPU: {routine} runs there")
     # A driver is one decision. If it stays on the CPU, what it calls inside is decided on its own.
     done = start("fortran_calls", env={**library, **TEST_GPU, **LOG, "TESTGPU_DELAY_US": "0"})
