@@ -33,12 +33,6 @@ static int start(void **state)
     return device ? 0 : -1;
 }
 
-static int stop(void **state)
-{
-    gpu_stop(*state);
-    return 0;
-}
-
 static void device_is_described(void **state)
 {
     const struct gpu_info info = *gpu_info(device);
@@ -373,5 +367,5 @@ int main(void)
         cmocka_unit_test(alpha_zero_reads_nothing),   cmocka_unit_test(places),
         cmocka_unit_test(device_memory_for_the_cpu),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, stop_device);
 }

@@ -199,12 +199,6 @@ static int start(void **state)
     return device ? 0 : -1;
 }
 
-static int stop(void **state)
-{
-    gpu_stop(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,5 +210,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_lane_of_a_broken_device_is_not_waited_for, begin,
                                         end),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, stop_device);
 }

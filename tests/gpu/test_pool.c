@@ -190,12 +190,6 @@ static int start(void **state)
     return device ? 0 : -1;
 }
 
-static int stop(void **state)
-{
-    gpu_stop(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,5 +199,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_leaving_can_be_had, begin, end),
         cmocka_unit_test_setup_teardown(a_failing_free_is_the_end_of_the_block, begin, end),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, stop_device);
 }

@@ -26,3 +26,9 @@ struct gpu_device *start_device(const char *cuda_dir, struct gpu_config config)
         print_error("gpu_start: %s\n", why);
     return device;
 }
+
+int stop_device(void **state)
+{
+    gpu_stop(*state);
+    return 0;
+}
