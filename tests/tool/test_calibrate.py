@@ -201,18 +201,17 @@ with tempfile.TemporaryDirectory() as folder:
     left = [name for name in os.listdir(model.parent) if name != "model"]
     tap.ok(not left, "nothing is left beside the file", *left)
 
-# Singular values: the fastest of the accurate algorithms at each order. Xgesvd has long chains of kernels, which are slow here.
-SLOW_CHAINS = {**GPU, "TESTGPU_LAUNCH_US": "100", "TESTGPU_GFLOPS": "2000"}
+# Singular values: the fastest of the accurate algorithms at each order. Xgesvd has long chains of kernels, which are slow here: slower
+# than the other algorithms also where other processes take most of the machine.
+SLOW_CHAINS = {**GPU, "TESTGPU_LAUNCH_US": "400", "TESTGPU_GFLOPS": "2000"}
 with tempfile.TemporaryDirectory() as folder:
     for name, wrong, allowed in (("all accurate", "", {"gesvdp", "gesvdj"}), ("an inaccurate gesvdp", "gesvdp:1+", {"gesvdj"}),
                                  ("an inaccurate gesvdj", "gesvdj:1+", {"gesvdp"})):
         path = f"{folder}/{wrong or 'all'}"
         done, _ = calibrate(folder, f"--output={path}", env={**SLOW_CHAINS, "TESTGPU_WRONG": wrong})
         chosen = svd(next((section for key, section in (read(path) or {}).items() if key.startswith("[gpu")), {}))
-        all_chosen = [algorithm for orders in chosen.values() for algorithm in orders.values()]
-        tap.ok(set(chosen) == {f"{t}_{w}" for t in "sdcz" for w in ("values", "vectors")} and all(chosen.values()) and
-               wrong.partition(":")[0] not in all_chosen, f"singular values, {name}: accurate ones are chosen", done.returncode, done.stderr, chosen)
-        # On a machine that is busy, a single time may be that of something else.
-        tap.ok(sum(algorithm in allowed for algorithm in all_chosen) > 0.8 * len(all_chosen), f"singular values, {name}: the fastest of those", chosen)
+        tap.ok(set(chosen) == {f"{t}_{w}" for t in "sdcz" for w in ("values", "vectors")} and
+               all(orders and set(orders.values()) <= allowed for orders in chosen.values()),
+               f"singular values, {name}: the fastest of those", done.returncode, done.stderr, chosen)
 
 tap.done()
