@@ -99,7 +99,7 @@ static bool interrupts(const struct accel_frame *frame)
     return (uintptr_t)frame - (uintptr_t)stack.ss_sp >= stack.ss_size;
 }
 
-static bool is_part(const struct accel_frame *frame)
+static bool is_inner(const struct accel_frame *frame)
 {
     const struct accel_frame *under_way = current;
     return under_way && (frame < under_way || interrupts(under_way));
@@ -149,7 +149,7 @@ static const struct dispatch_library *library(void *context)
 }
 
 static void *enter(uint32_t entry, struct accel_frame *frame, struct program_state *program,
-                   bool part)
+                   bool inner)
 {
     const struct accel_original *original = accel_slots_original(entry, frame->ret);
     uint32_t exported = accel_slots_exported(entry);
@@ -161,7 +161,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
     if (original->wide && blas_is_wide(routine, &passed))
         original = original->wide;
     passed.width = original->width;
-    if (part)
+    if (inner)
         return original->function;
     accel_slots_follow();
     if (!dispatch_is_on() || dispatch_is_borrowed())
@@ -209,11 +209,11 @@ void *accel_enter(uint32_t entry, struct accel_frame *frame)
     int saved = errno; /* BLAS does not change it */
     struct program_state program;
     put_aside(&program);
-    bool part = is_part(frame);
-    if (!part)
+    bool inner = is_inner(frame);
+    if (!inner)
         current = frame;
-    void *target = enter(entry, frame, &program, part);
-    if (!part)
+    void *target = enter(entry, frame, &program, inner);
+    if (!inner)
         current = NULL;
     put_back(&program);
     errno = saved;

@@ -166,7 +166,7 @@ void blas_complete(const struct accel_call *call, const struct accel_passed *pas
     for (int i = 0; passed->abi == ACCEL_ABI_FORTRAN && i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
         if (arg->kind != ACCEL_ARG_INFO && arg->kind != ACCEL_ARG_LWORK)
-            continue; /* which may not be passed at all */
+            continue; /* the caller may leave out others */
         uint64_t word = blas_word_of(passed, i);
         if (arg->kind == ACCEL_ARG_INFO)
             memset((void *)(uintptr_t)word, 0, (size_t)passed->width / 8);
