@@ -146,9 +146,13 @@ void solver_sytrf(struct solver *s, char uplo, struct array a, struct array pivo
 
 void solver_sytrs(struct solver *s, char uplo, struct array a, struct array pivots, struct array b)
 {
-    if (b.cols > 0)
-        GENERIC(cusolverDnXsytrs, fill(uplo), a.rows, b.cols, TYPE, MATRIX(a), PIVOTS(pivots), TYPE,
-                MATRIX(b));
+    if (b.cols == 0)
+        return;
+    /* It reads the pivots on the host at once, whatever the stream has yet to do. */
+    if (solver_is_well(s))
+        solver_note(s, gpu_work_settle(s->work));
+    GENERIC(cusolverDnXsytrs, fill(uplo), a.rows, b.cols, TYPE, MATRIX(a), PIVOTS(pivots), TYPE,
+            MATRIX(b));
 }
 
 void solver_trtri(struct solver *s, char uplo, char diag, struct array a)

@@ -153,7 +153,7 @@ static void fail_on(int i, enum gpu_status status, enum gpu_blame blame)
 static int prepare(void **state)
 {
     (void)state;
-    settings.cuda_dir = test_gpu();
+    settings.cuda_dir = tested_gpu();
     for (int i = 0; i < N * N; i++) {
         a[i] = 1;
         b[i] = 2;

@@ -23,7 +23,7 @@ static bool maps_not(void)
 
 static void *open_cuda(void *early)
 {
-    const char *reason = cuda_api_open(test_gpu());
+    const char *reason = cuda_api_open(tested_gpu());
     *(bool *)early = !atomic_load(&forked);
     return (void *)(uintptr_t)reason;
 }

@@ -22,13 +22,10 @@
 
 static struct gpu_device *device;
 static struct cuda_device *own;
-static bool real;
 
 static int start(void **state)
 {
-    real = getenv("TEST_REAL_GPU") != NULL;
-    *state = device = start_device(real ? getenv("ACCEL_CUDA_DIR") : test_gpu(),
-                                   (struct gpu_config){.memory_share = 0.5});
+    *state = device = start_device(tested_gpu(), (struct gpu_config){.memory_share = 0.5});
     own = cuda_device_of(device);
     return device ? 0 : -1;
 }
@@ -37,7 +34,7 @@ static void device_is_described(void **state)
 {
     const struct gpu_info info = *gpu_info(device);
     (void)state;
-    if (real) {
+    if (is_real_gpu()) {
         assert_true(info.name[0] && info.memory_bytes > 0);
         assert_true(info.nominal.gflops[0] > 0 && info.nominal.gflops[1] > 0);
         return;

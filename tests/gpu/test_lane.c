@@ -194,7 +194,7 @@ static void test_a_lane_of_a_broken_device_is_not_waited_for(void **state)
 
 static int start(void **state)
 {
-    *state = start_device(test_gpu(), (struct gpu_config){.memory_share = 0.5});
+    *state = start_device(tested_gpu(), (struct gpu_config){.memory_share = 0.5});
     device = cuda_device_of(*state);
     return device ? 0 : -1;
 }

@@ -185,7 +185,7 @@ static void a_failing_free_is_the_end_of_the_block(void **state)
 
 static int start(void **state)
 {
-    *state = start_device(test_gpu(), (struct gpu_config){.memory_bytes = BUDGET});
+    *state = start_device(tested_gpu(), (struct gpu_config){.memory_bytes = BUDGET});
     device = cuda_device_of(*state);
     return device ? 0 : -1;
 }

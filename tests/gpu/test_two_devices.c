@@ -27,7 +27,7 @@ static struct cuda_device *own[2];
 static bool start_one(int i)
 {
     device[i] = start_device(
-        test_gpu(), (struct gpu_config){.memory_share = 0.5, .devices = &i, .device_count = 1});
+        tested_gpu(), (struct gpu_config){.memory_share = 0.5, .devices = &i, .device_count = 1});
     own[i] = cuda_device_of(device[i]);
     return device[i] != NULL;
 }

@@ -9,10 +9,17 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-const char *test_gpu(void)
+bool is_real_gpu(void)
+{
+    return getenv("TEST_REAL_GPU") != NULL;
+}
+
+const char *tested_gpu(void)
 {
     static char folder[PATH_MAX];
     const char *build = getenv("BUILD");
+    if (is_real_gpu())
+        return getenv("ACCEL_CUDA_DIR");
     snprintf(folder, sizeof folder, "%s/testgpu", build ? build : "build");
     return folder;
 }

@@ -1,13 +1,17 @@
 /*
- * Devices of the test GPU, for unit tests of gpu/.
+ * Devices for unit tests of gpu/: the test GPU, or with TEST_REAL_GPU set the GPU that is here.
  */
 #ifndef ACCEL_TEST_DEVICES_H
 #define ACCEL_TEST_DEVICES_H
 
+#include <stdbool.h>
+
 #include "gpu/gpu.h"
 
-/* Returns the folder of its libraries, in static memory. */
-const char *test_gpu(void);
+bool is_real_gpu(void);
+
+/* Returns the folder of the device's libraries, in static memory; NULL: where the system has them. */
+const char *tested_gpu(void);
 
 /* Returns a device of the libraries in this folder; prints the reason and returns NULL if there is none. */
 struct gpu_device *start_device(const char *cuda_dir, struct gpu_config config);

@@ -178,7 +178,7 @@ unit_job() {
     local status=$?
     printf '%s\n' "$output"
     plan=$(printf '%s\n' "$output" | sed -n 's/^1\.\.\([0-9]*\)$/\1/p')
-    seen=$(printf '%s\n' "$output" | grep -c -E '^ok')
+    seen=$(printf '%s\n' "$output" | grep -c -E '^ok') # among them "ok 1 # SKIP"
     echo "$seen of ${plan:-no} tests"
     [ $status -eq 0 ] && [ "${plan:-none}" = "$seen" ]
 }
@@ -210,7 +210,8 @@ random_job() {
     all_on_gpu > /dev/null
 }
 
-# Of LAPACK INFO must be what it is without libaccel, too; what the CPU's library gets wrong itself is counted, and no failure.
+# Of LAPACK INFO must be what it is without libaccel, too; what the CPU's library gets wrong itself is counted, and no failure. A
+# sum of products with infinities is NaN or not by the order of its terms, and so is an INFO that a NaN decides: not compared.
 random_lapack_job() {
     local program=$build/tests/$1
     shift
@@ -226,7 +227,7 @@ random_lapack_job() {
         { calls++; was = outcome[$1]; now = $2
           if (now ~ /WRONG/ && was !~ /WRONG/) { print "wrong: " $0; wrong++ }
           sub(/ .*/, "", was); sub(/ .*/, "", now)
-          if (was != now) { print "without libaccel " was ": " $0; other++ } }
+          if (was != now && $1 !~ / kind=inf/) { print "without libaccel " was ": " $0; other++ } }
         END { print calls + 0 " calls, " wrong + 0 " wrong (" native + 0 " without libaccel), " other + 0 " other INFOs, " missing + 0 " not made without libaccel"
               exit wrong || other || missing || !calls }' "$folder/native" "$folder/gpu" > "$folder/comparison" || {
         cat "$folder/comparison"
@@ -424,12 +425,14 @@ step_calibrate() {
 step_timings() {
     local nvblas='' folder before after
     local -a cpu=(env OPENBLAS_NUM_THREADS="$cores") accel model=()
-    players=(cpu libaccel libaccel_gpu)
+    players=(cpu libaccel libaccel_gpu libaccel_log)
     [ ! -s "$work/model" ] || model=(ACCEL_MODEL="$work/model")
-    accel=("${cpu[@]}" LD_PRELOAD="$build/libaccel.so" ACCEL_START=wait ACCEL_LOG=1 "${model[@]}")
+    accel=("${cpu[@]}" LD_PRELOAD="$build/libaccel.so" ACCEL_START=wait "${model[@]}")
     start_player cpu "${cpu[@]}" "$build/proof/time_calls"
-    start_player libaccel "${accel[@]}" ACCEL_LOG_FILE="$turns/libaccel.log" "$build/proof/time_calls"
-    start_player libaccel_gpu "${accel[@]}" ACCEL_POLICY=gpu ACCEL_LOG_FILE="$turns/libaccel_gpu.log" "$build/proof/time_calls"
+    start_player libaccel "${accel[@]}" "$build/proof/time_calls"
+    start_player libaccel_gpu "${accel[@]}" ACCEL_POLICY=gpu ACCEL_LOG=1 ACCEL_LOG_FILE="$turns/libaccel_gpu.log" "$build/proof/time_calls"
+    # On the CPU a routine of LAPACK makes thousands of calls, each a line in a log: who writes them is not timed.
+    start_player libaccel_log "${accel[@]}" ACCEL_LOG=1 ACCEL_LOG_FILE="$turns/libaccel.log" "$build/proof/time_calls"
     for folder in "$cuda/lib64" "$cuda/lib" "$cuda/targets/x86_64-linux/lib"; do
         [ -n "$nvblas" ] || nvblas=$(ls "$folder"/libnvblas.so.1? 2> /dev/null | head -n 1)
     done

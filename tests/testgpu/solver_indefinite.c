@@ -1,5 +1,6 @@
 /* sytrf and Xsytrs. */
 #include <stdlib.h>
+#include <string.h>
 #include "solver_cost.h"
 #include "solver_lapack.h"
 
@@ -23,6 +24,20 @@ static int64_t room_of_sytrf(const struct solver_call *x)
     return 64 * larger(1, x->n);
 }
 
+/* INFO as cuSOLVER 12.0 was seen to give it: nothing is said of a first pivot of 0. */
+static int info_of_sytrf(const struct solver_call *x, const char *a, const int *pivots, int info)
+{
+    if (info != 1)
+        return info;
+    size_t bytes = element_bytes(x->precision);
+    for (int64_t i = 1; x->uplo == CUBLAS_FILL_MODE_LOWER && i < x->n; i++) {
+        static const char zero[16];
+        if (pivots[i] > 0 && memcmp(a + (size_t)(i * (x->at[A].ld + 1)) * bytes, zero, bytes) == 0)
+            return (int)i + 1;
+    }
+    return 0;
+}
+
 static int compute_sytrf(const struct solver_call *x, void *const *at)
 {
     static sytrf_routine *const routines[] = TABLE(sytrf);
@@ -32,7 +47,7 @@ static int compute_sytrf(const struct solver_call *x, void *const *at)
     ALONE(routines[x->precision], &w.uplo, &w.n, at[A], &w.lda, at[PIVOTS], work, &lwork, &info, 1);
     free(work);
     destroy_other(&x->at[A], at[A]);
-    return info;
+    return info_of_sytrf(x, at[A], at[PIVOTS], info);
 }
 
 /* The right-hand sides' columns are the call's k. */

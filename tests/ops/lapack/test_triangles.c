@@ -21,7 +21,7 @@ static struct gpu_device *device;
 
 static bool start(void)
 {
-    device = start_device(test_gpu(), (struct gpu_config){.memory_share = 0.9});
+    device = start_device(tested_gpu(), (struct gpu_config){.memory_share = 0.9});
     return device != NULL;
 }
 
@@ -79,19 +79,21 @@ static void copy_nothing(struct solver *s)
     solver_upper(s, solver_array(s, n, n));
 }
 
-/* Packed at once, it has 2^31 + 32768 elements. */
+/* Packed at once, it has 2^31 + 32768 elements; returns a gpu_status. */
 static int without_data(void)
 {
     setenv("TESTGPU_DATA", "0", 1);
     setenv("TESTGPU_MEMORY", "64G", 1);
-    return start() && in_solver(copy_nothing, 65536) == GPU_OK ? 0 : 1;
+    return start() ? (int)in_solver(copy_nothing, 65536) : (int)GPU_ERROR;
 }
 
 static void a_packed_triangle_is_within_an_int(void **state)
 {
     const int *status = *state;
     assert_true(WIFEXITED(*status));
-    assert_int_equal(WEXITSTATUS(*status), 0);
+    if (is_real_gpu() && WEXITSTATUS(*status) == GPU_NO_MEMORY)
+        skip(); /* the matrix and its packed part have 26 GB */
+    assert_int_equal(WEXITSTATUS(*status), GPU_OK);
 }
 
 static void longer_ones_are_refused(struct solver *s)
