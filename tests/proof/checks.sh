@@ -431,8 +431,7 @@ step_timings() {
     start_player cpu "${cpu[@]}" "$build/proof/time_calls"
     start_player libaccel "${accel[@]}" "$build/proof/time_calls"
     start_player libaccel_gpu "${accel[@]}" ACCEL_POLICY=gpu ACCEL_LOG=1 ACCEL_LOG_FILE="$turns/libaccel_gpu.log" "$build/proof/time_calls"
-    # On the CPU a routine of LAPACK makes thousands of calls, each a line in a log: who writes them is not timed.
-    start_player libaccel_log "${accel[@]}" ACCEL_LOG=1 ACCEL_LOG_FILE="$turns/libaccel.log" "$build/proof/time_calls"
+    start_player libaccel_log "${accel[@]}" ACCEL_LOG=1 ACCEL_LOG_FILE="$turns/libaccel_log.log" "$build/proof/time_calls"
     for folder in "$cuda/lib64" "$cuda/lib" "$cuda/targets/x86_64-linux/lib"; do
         [ -n "$nvblas" ] || nvblas=$(ls "$folder"/libnvblas.so.1? 2> /dev/null | head -n 1)
     done

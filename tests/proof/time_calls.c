@@ -1,15 +1,15 @@
 /*
- * time_calls: an ordinary program that calls BLAS and LAPACK on host memory. For each line "ROUTINE N" on stdin it calls
- * the routine on square matrices of order N, as often as fits into 30 ms, but nine times at most, and answers with a line on
- * stdout:
- *     milliseconds figure operations bytes_in bytes_out
- * milliseconds: the median of the calls, as of a program that calls again and again. figure: a number that does not depend on who computed the result (a sum, a logarithm of a determinant) but for rounding.
- * operations: what the usual algorithm needs at least, of those on real numbers; bytes_in, bytes_out:
- * what the call must read and write. Inputs are made once for a routine and an order, and copied before each call where the
- * call overwrites them; "prepare ROUTINE N" makes them, and is answered by "ready". A line that is not understood, or memory that cannot be had, is answered by "error WHY".
- * "quit", or the end of stdin, ends it.
+ * time_calls: an ordinary program that calls BLAS and LAPACK on host memory. For each line "ROUTINE N [CALLS]" on stdin it calls
+ * the routine on square matrices of order N: CALLS times, or as often as fits into 30 ms, at most nine times. It answers with a
+ * line on stdout:
+ *     milliseconds figure operations bytes_in bytes_out calls
+ * milliseconds: the median of the calls. figure: a sum, or a logarithm of a determinant, which is the same for all libraries but for
+ * rounding. operations: the least that the usual algorithm needs. bytes_in, bytes_out: the least that the call must read and write.
+ * Inputs are made once for a routine and an order, and copied before each call that overwrites them; "prepare ROUTINE N" makes them,
+ * and is answered by "ready". "error WHY" answers a line that is not understood, or a lack of memory. "quit" and the end of stdin
+ * end the program.
  *
- * It stays, so that processes with other libraries in LD_PRELOAD can take turns without starting anew.
+ * The process stays, so that processes with other libraries in LD_PRELOAD can take turns.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -350,12 +350,14 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void answer(struct data *d)
+/* wanted: the calls to make; 0: as many as fit into most_ms. */
+static void answer(struct data *d, int wanted)
 {
     const struct routine *r = d->routine;
     double n = d->n, ms[MOST_CALLS], sum = 0;
     int calls = 0;
-    while (calls < MOST_CALLS && (calls == 0 || sum + sum / calls < most_ms)) {
+    while (calls < (wanted ? wanted : MOST_CALLS) &&
+           (wanted || calls == 0 || sum + sum / calls < most_ms)) {
         ms[calls] = one_call(d);
         sum += ms[calls++];
         if (d->info != 0) {
@@ -365,8 +367,8 @@ static void answer(struct data *d)
     }
     qsort(ms, (size_t)calls, sizeof *ms, compare);
     double median = (ms[(calls - 1) / 2] + ms[calls / 2]) / 2;
-    printf("%.6f %.17g %.6g %.6g %.6g\n", median, r->figure(d), r->operations * n * n * n,
-           r->elements_in * n * n * r->item, r->elements * n * n * r->item);
+    printf("%.6f %.17g %.6g %.6g %.6g %d\n", median, r->figure(d), r->operations * n * n * n,
+           r->elements_in * n * n * r->item, r->elements * n * n * r->item, calls);
 }
 
 static const struct routine *find(const char *name)
@@ -383,9 +385,10 @@ static const char *handle(const char *line, struct data *data)
     const bool prepare = strncmp(line, "prepare ", 8) == 0;
     const struct routine *routine;
     char name[32];
-    int n;
-    if (sscanf(prepare ? line + 8 : line, "%31s %d", name, &n) != 2 || n < 1 || n > 32768)
-        return "expected ROUTINE N with N from 1 to 32768";
+    int n, calls = 0;
+    if (sscanf(prepare ? line + 8 : line, "%31s %d %d", name, &n, &calls) < 2 || n < 1 ||
+        n > 32768 || calls < 0 || calls > MOST_CALLS)
+        return "expected ROUTINE N [CALLS] with N from 1 to 32768, CALLS to 9";
     routine = find(name);
     if (!routine)
         return "no such routine";
@@ -396,7 +399,7 @@ static const char *handle(const char *line, struct data *data)
     if (prepare)
         printf("ready\n");
     else
-        answer(data);
+        answer(data, calls);
     return NULL;
 }
 

@@ -2,7 +2,9 @@
 #
 # Each player is build/proof/time_calls, with another library in LD_PRELOAD or none. Per routine and order: all make their
 # inputs, each has a turn that warms up and is not counted, then one after the other, as often as the time allows; who
-# begins changes from round to round. Numbers that must agree between players are compared.
+# begins changes from round to round. Numbers that must agree between players are compared. The player libaccel_log writes a log,
+# and is not timed: on the CPU a routine of LAPACK makes thousands of calls, each a line. It repeats libaccel's calls, whose number
+# libaccel's decisions depend on.
 
 declare -A player_to player_from player_pid player_lost
 
@@ -64,10 +66,12 @@ stop_players() {
     done
 }
 
-# Where the last call of a routine ran, and why: "gpu0 faster". Of libaccel, by the log of the player that makes the same calls.
+# Where the last call of a routine ran, and why: "gpu0 faster".
 decision_of() {
-    [ -s "$turns/$1.log" ] || return 0
-    grep -F "sym=${2}_ " "$turns/$1.log" | tail -n 1 | sed -n 's/.* ran=\([^ ]*\) why=\([^ ]*\).*/\1 \2/p'
+    local log=$turns/$1.log
+    [ "$1" != libaccel ] || log=$turns/libaccel_log.log
+    [ -s "$log" ] || return 0
+    grep -F "sym=${2}_ " "$log" | tail -n 1 | sed -n 's/.* ran=\([^ ]*\) why=\([^ ]*\).*/\1 \2/p'
 }
 
 # Whether two figures agree: to 8 digits, to 4 in single precision.
@@ -81,7 +85,7 @@ figures_agree() {
 # time_call ROUTINE N: all rounds of all players. Sets cpu_ms, of the last call on the CPU. Returns 1 where nobody can make
 # the call, 2 where time has run out.
 time_call() {
-    local routine=$1 n=$2 name round rounds figure first at ms operations in out reference='' limit line
+    local routine=$1 n=$2 name round rounds figure first at ms operations in out calls reference='' limit line
     local -a preparing=() playing=() timed=() decision
     request="$routine $n"
     limit=$((step_end - $(now) + 5))
@@ -92,7 +96,7 @@ time_call() {
         [ -z "${player_lost[$name]:-}" ] && tell "$name" "prepare $request" && preparing+=("$name")
     done
     for name in "${preparing[@]}"; do
-        hear "$name" "$limit" && playing+=("$name")
+        hear "$name" "$limit" && [ "$name" != libaccel_log ] && playing+=("$name")
     done
     [ ${#playing[@]} -gt 0 ] || return 1
     rounds=1
@@ -100,18 +104,19 @@ time_call() {
         for ((at = 0; at < ${#playing[@]}; at++)); do
             first=$(((at + round) % ${#playing[@]}))
             name=${playing[first]}
-            sleep 0.03 # OpenBLAS's threads spin a while after a call
+            sleep 0.05 # OpenBLAS's threads spin for 2^26 clock cycles after a call
             limit=$((step_end - $(now) + 5))
             [ "$limit" -gt 1 ] || return 2
             tell "$name" "$request" && hear "$name" "$limit" || continue
-            read -r ms figure operations in out <<< "$answer"
+            read -r ms figure operations in out calls <<< "$answer"
+            [ "$name" != libaccel ] || ! tell libaccel_log "$request $calls" || hear libaccel_log "$limit"
             if [ "$name" = cpu ]; then
                 cpu_ms=$ms reference=${reference:-$figure}
                 [ "$round" -gt 0 ] || rounds=$(awk -v ms="$ms" -v most="$most_rounds" 'BEGIN { r = ms < 100 ? 5 : ms < 1000 ? 3 : 1; print r < most ? r : most }')
             elif [ -n "$reference" ] && ! figures_agree "$reference" "$figure" "$([ "${routine:0:1}" = s ] && echo 1 || echo 0)"; then
                 player_failed "$name" "$request: its figure is $figure, the CPU's $reference"
             fi
-            if [ "$round" -gt 0 ] && [ "$name" != libaccel_log ]; then
+            if [ "$round" -gt 0 ]; then
                 timed+=("$(printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s' "$routine" "$n" "$name" "$round" "$ms" "$operations" "$in" "$out")")
             fi
         done
