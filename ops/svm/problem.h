@@ -1,0 +1,77 @@
+/*
+ * A support vector machine's problem and its solution, whosever structs they come from: libsvm's (libsvm.c) or scikit-learn's.
+ * Numbers of types and kernels are libsvm's. Plain data.
+ */
+#ifndef ACCEL_SVM_PROBLEM_H
+#define ACCEL_SVM_PROBLEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum svm_kind { SVM_C_SVC, SVM_NU_SVC, SVM_ONE_CLASS, SVM_EPSILON_SVR, SVM_NU_SVR };
+
+enum svm_kernel_kind {
+    SVM_LINEAR,  /* u.v */
+    SVM_POLY,    /* (gamma u.v + coef0)^degree */
+    SVM_RBF,     /* exp(-gamma |u - v|^2) */
+    SVM_SIGMOID, /* tanh(gamma u.v + coef0) */
+    SVM_PRECOMPUTED
+};
+
+struct svm_kernel {
+    int type; /* enum svm_kernel_kind */
+    int degree;
+    double gamma, coef0;
+};
+
+/* Vectors, one a row. Dense and row-major, or in CSR: row i has the elements start[i] to start[i + 1] - 1, whose columns
+ * ascend. Precomputed: dense, and element (i, j) is the kernel of row i and row j. */
+struct svm_matrix {
+    int64_t rows, features;
+    const double *dense;   /* rows * features; NULL: CSR */
+    const int64_t *start;  /* rows + 1 */
+    const int32_t *column; /* from 0 */
+    const double *value;
+};
+
+/* The rows in the order in which the library groups them: those of class c are row[start[c]] to row[start[c] + number[c] - 1]. One
+ * group of all rows: one-class and regression. */
+struct svm_classes {
+    int count;
+    int *label, *start, *number; /* of each class */
+    int *row;                    /* of each place, its row of the matrix */
+};
+
+struct svm_training {
+    int type; /* enum svm_kind */
+    struct svm_kernel kernel;
+    struct svm_matrix x;
+    const double *target; /* of each row: of regression; NULL: classes tell */
+    const double *weight; /* of each row, for scikit-learn; NULL: 1 */
+    const double
+        *class_c; /* of each class: its C; NULL: nu-SVC and one-class have none, regression has c */
+    double c, nu, p, eps;
+    int64_t max_iterations; /* -1: libsvm's own cap, max(10^7, 100 n) */
+    bool shrinking;
+};
+
+/* The solution of one problem: of two classes i < j, in the order (0,1), (0,2), ..., (1,2), ...; else the only one. */
+struct svm_function {
+    int rows; /* of the groups: those of class i, then those of class j */
+    double *
+        coefficient; /* of each row, with its sign: what libsvm's sv_coef holds; 0: no support vector */
+    double rho, objective;
+    double r;             /* of nu problems: the margin by which nu-SVC has divided */
+    int support, bounded; /* libsvm's nSV and nBSV */
+    int64_t iterations;
+    bool converged; /* false: the cap of iterations was reached */
+};
+
+/* Returns the number of functions. */
+static inline int svm_function_count(int type, int classes)
+{
+    return type == SVM_C_SVC || type == SVM_NU_SVC ? classes * (classes - 1) / 2 : 1;
+}
+
+#endif
