@@ -43,13 +43,6 @@ struct accel_fields {
     void (*string)(const struct accel_fields *fields, const char *name, const char *value);
 };
 
-/* The library that defines a function which the program has called: lets an operation tell whether it knows that library. */
-struct accel_provider {
-    void *function;
-    /* Returns the address of a name that the same object defines, or NULL. */
-    void *(*symbol)(const struct accel_provider *provider, const char *name);
-};
-
 /* For machines without a calibration: the share of a large product's rate that the operation reaches, and milliseconds for
  * each step of the order on the GPU, because panels wait for each other. */
 struct accel_nominal {
@@ -80,9 +73,11 @@ struct accel_op {
     int64_t (*largest)(const struct accel_routine *routine, const struct accel_passed *passed);
 
     /* ---- A function of another library; NULL in BLAS and LAPACK ---- */
-    /* Returns whether the operation knows the provider's function, such as by its version. NULL: it does not. Other calls go to
-     * the original, untouched. */
-    bool (*accepts)(const struct accel_provider *provider);
+    /* Returns a number greater than 0 if the operation knows the provider's function, such as by its version: that of its
+     * layout of structs and arguments, which calls have in passed->layout. NULL: it knows none. Other calls go to the original,
+     * untouched. */
+    int (*accepts)(const struct accel_provider *provider);
+    bool nests; /* the original's own calls are decided for themselves */
     /* Words of arguments on the stack. */
     size_t stack_words;
     /* Fills in the spans and call->own; all else is set for a single product. Returns false if it does not understand the

@@ -7,6 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The library that defines a function which the program has called: lets an operation tell whether it knows that library, and find
+ * what else it needs of it. */
+struct accel_provider {
+    void *function;
+    /* Returns the address of a name that the same object defines, or NULL. Takes the dynamic linker's locks. */
+    void *(*symbol)(const struct accel_provider *provider, const char *name);
+};
+
 enum accel_abi {
     ACCEL_ABI_FORTRAN, /* by reference; one hidden size_t length per CHARACTER argument, last */
     ACCEL_ABI_CBLAS,   /* layout first; integers, enums and real scalars by value */
@@ -23,6 +31,9 @@ struct accel_passed {
     size_t stack_words; /* of a call to be made; unknown in a caller's */
     enum accel_abi abi;
     int width; /* bits of BLAS's INTEGER: 32 or 64 */
+    /* Another library's: the original, and what the operation's accepts() has returned for it. */
+    const struct accel_provider *provider;
+    int layout;
 };
 
 /* Returns word i of INTEGER class. */

@@ -152,15 +152,18 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
                    bool inner)
 {
     const struct accel_original *original = accel_slots_original(entry, frame->ret);
+    const struct accel_provider provider = {original->function, accel_resolve_symbol};
     uint32_t exported = accel_slots_exported(entry);
     const struct accel_routine *routine = accel_name_routine(exported);
     struct accel_passed passed = {.gpr = frame->gpr,
                                   .xmm = (const double(*)[2])frame->xmm,
                                   .stack = frame->stack,
-                                  .abi = accel_name_mangling(exported)->abi};
+                                  .abi = accel_name_mangling(exported)->abi,
+                                  .provider = &provider};
     if (original->wide && blas_is_wide(routine, &passed))
         original = original->wide;
     passed.width = original->width;
+    passed.layout = original->layout;
     if (inner)
         return original->function;
     accel_slots_follow();
@@ -193,7 +196,8 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
     bool done = false;
     if (passage.convention->parse(&call, routine, &passed)) {
         /* A LAPACK driver calls BLAS; its question for workspace calls nothing. */
-        passage.decides_inner = accel_is_lapack(routine) && !lapack_is_query(&call);
+        passage.decides_inner =
+            accel_op_of(routine)->nests || (accel_is_lapack(routine) && !lapack_is_query(&call));
         done = dispatch_call(&call, &caller);
     } else {
         dispatch_not_known(caller.symbol);

@@ -16,19 +16,20 @@
 #include "provider.h"
 #include "real_linker.h"
 
-/* Finds a function for an operation of another library: in the provider's own object. */
-static void *symbol_of(const struct accel_provider *provider, const char *name)
+void *accel_resolve_symbol(const struct accel_provider *provider, const char *name)
 {
     const struct link_map *object = accel_object_of(provider->function);
     void *found = object ? accel_real_lookup_in(object, name) : NULL;
+    if (!found)
+        dlerror(); /* drops our look-up's message */
     return found && accel_object_of(found) == object ? found : NULL;
 }
 
-static bool is_accepted(uint32_t entry, void *function)
+static int layout_of(uint32_t entry, void *function)
 {
     const struct accel_op *op = accel_op_of(accel_name_routine(entry));
-    const struct accel_provider provider = {function, symbol_of};
-    return op->accepts && op->accepts(&provider);
+    const struct accel_provider provider = {function, accel_resolve_symbol};
+    return op->accepts ? op->accepts(&provider) : 0;
 }
 
 /* For when memory has run out: a call still needs its original. These are never freed; an equal one serves again. */
@@ -45,7 +46,7 @@ static struct accel_original *from_reserve(const struct accel_original *wanted)
         return NULL;
     for (int i = 0; !original && i < reserved; i++)
         if (reserve[i].function == wanted->function && reserve[i].width == wanted->width &&
-            reserve[i].ours == wanted->ours && reserve[i].global == wanted->global &&
+            reserve[i].layout == wanted->layout && reserve[i].global == wanted->global &&
             reserve[i].wide == wanted->wide)
             original = &reserve[i];
     if (!original && reserved < RESERVE) {
@@ -59,10 +60,11 @@ static struct accel_original *from_reserve(const struct accel_original *wanted)
 static const struct accel_original *make_original(uint32_t entry, void *function, bool global,
                                                   const struct accel_original *wide)
 {
-    const int width = accel_provider_width(entry, function);
+    const int width = accel_provider_width(entry, function), layout = layout_of(entry, function);
     const struct accel_original wanted = {.function = function,
-                                          .ours = width != 0 || is_accepted(entry, function),
+                                          .ours = width || layout,
                                           .width = width,
+                                          .layout = layout,
                                           .global = global,
                                           .wide = wide};
     struct accel_original *original = malloc(sizeof *original);

@@ -19,6 +19,7 @@ struct accel_original {
     void *function;
     bool ours;   /* known to be the routine of the table; else calls only jump to it */
     int width;   /* bits of INTEGER: 32 or 64; 0: not ours, or not of BLAS or LAPACK */
+    int layout;  /* what the operation's accepts() returned; 0: not ours, or of BLAS or LAPACK */
     bool global; /* found by stage 1: the same for every caller */
     /* The ILP64 function, if stage 3 found both an LP64 provider, which this is, and an ILP64 one, and nothing tells which of
      * them the caller means; else NULL. An LP64 function serves both kinds of callers (the lower half of a 64-bit size comes
@@ -41,6 +42,9 @@ void *accel_resolve_between(const char *name, uintptr_t ret);
 
 /* Makes the original of an exported name from its function, which dlsym has found. NULL if memory is short. Thread-safe. */
 const struct accel_original *accel_resolve_known(uint32_t entry, void *function);
+
+/* Finds a name for an operation of another library, in the provider's own object: accel_provider.symbol. */
+void *accel_resolve_symbol(const struct accel_provider *provider, const char *name);
 
 /* Frees a result of accel_resolve_known() that is in no table, or NULL. Thread-safe. */
 void accel_original_free(const struct accel_original *original);

@@ -8,7 +8,7 @@
 #include "gpu/tiles.h"
 #include "ops/op.h"
 
-static bool accepts(const struct accel_provider *provider)
+static int accepts(const struct accel_provider *provider)
 {
     void *found = provider->symbol(provider, "toy_version");
     int (*version)(void);
