@@ -13,6 +13,8 @@ struct accel_provider {
     void *function;
     /* Returns the address of a name that the same object defines, or NULL. Takes the dynamic linker's locks. */
     void *(*symbol)(const struct accel_provider *provider, const char *name);
+    /* Returns the path that its object was loaded from; "" if it has none. */
+    const char *(*path)(const struct accel_provider *provider);
 };
 
 enum accel_abi {

@@ -152,7 +152,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
                    bool inner)
 {
     const struct accel_original *original = accel_slots_original(entry, frame->ret);
-    const struct accel_provider provider = {original->function, accel_resolve_symbol};
+    const struct accel_provider provider = accel_resolve_provider(original->function);
     uint32_t exported = accel_slots_exported(entry);
     const struct accel_routine *routine = accel_name_routine(exported);
     struct accel_passed passed = {.gpr = frame->gpr,

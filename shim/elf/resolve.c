@@ -16,7 +16,7 @@
 #include "provider.h"
 #include "real_linker.h"
 
-void *accel_resolve_symbol(const struct accel_provider *provider, const char *name)
+static void *symbol_of(const struct accel_provider *provider, const char *name)
 {
     const struct link_map *object = accel_object_of(provider->function);
     void *found = object ? accel_real_lookup_in(object, name) : NULL;
@@ -25,10 +25,21 @@ void *accel_resolve_symbol(const struct accel_provider *provider, const char *na
     return found && accel_object_of(found) == object ? found : NULL;
 }
 
+static const char *path_of(const struct accel_provider *provider)
+{
+    const struct link_map *object = accel_object_of(provider->function);
+    return object ? object->l_name : "";
+}
+
+struct accel_provider accel_resolve_provider(void *function)
+{
+    return (struct accel_provider){function, symbol_of, path_of};
+}
+
 static int layout_of(uint32_t entry, void *function)
 {
     const struct accel_op *op = accel_op_of(accel_name_routine(entry));
-    const struct accel_provider provider = {function, accel_resolve_symbol};
+    const struct accel_provider provider = accel_resolve_provider(function);
     return op->accepts ? op->accepts(&provider) : 0;
 }
 

@@ -43,8 +43,8 @@ void *accel_resolve_between(const char *name, uintptr_t ret);
 /* Makes the original of an exported name from its function, which dlsym has found. NULL if memory is short. Thread-safe. */
 const struct accel_original *accel_resolve_known(uint32_t entry, void *function);
 
-/* Finds a name for an operation of another library, in the provider's own object: accel_provider.symbol. */
-void *accel_resolve_symbol(const struct accel_provider *provider, const char *name);
+/* Returns the library that defines a function, for an operation of another library. */
+struct accel_provider accel_resolve_provider(void *function);
 
 /* Frees a result of accel_resolve_known() that is in no table, or NULL. Thread-safe. */
 void accel_original_free(const struct accel_original *original);
