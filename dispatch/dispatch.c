@@ -228,11 +228,18 @@ bool dispatch_passes_over(const struct accel_routine *routine, const struct acce
     return largest >= 0 && (level == DISPATCH_SEE_NOTHING || small_is_size(largest));
 }
 
-void dispatch_not_known(const char *symbol)
+bool dispatch_takes_library(const struct accel_routine *routine)
+{
+    const enum accel_ml ml = accel_op_of(routine)->ml;
+    return ml == ACCEL_NO_ML || (dispatch_is_on() && (settings.ml & 1u << ml));
+}
+
+void dispatch_not_known(const struct accel_routine *routine, const char *symbol)
 {
     static const struct accel_routine no_routine = {.args = 0};
     const struct accel_call call = {.routine = &no_routine};
-    const struct accel_decision decision = {.why = ACCEL_UNSUPPORTED};
+    const struct accel_decision decision = {
+        .why = dispatch_takes_library(routine) ? ACCEL_UNSUPPORTED : ACCEL_USER};
     const struct accel_record record = record_of(&call, symbol, 0, decision);
     refuse_settings(&settings);
     report_decision(&record);

@@ -79,8 +79,11 @@ bool dispatch_passes_over(const struct accel_routine *routine, const struct acce
  * overwritten the caller's matrix). */
 bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller);
 
+/* Whether ACCEL_ML lets calls of this routine's library be accelerated; true of all others. */
+bool dispatch_takes_library(const struct accel_routine *routine);
+
 /* Reports a call of an exported name that is not BLAS in this program, or whose integers have an unknown width; in another
- * library, of an unknown version, or with unknown arguments. */
-void dispatch_not_known(const char *symbol);
+ * library, of one that is turned off or of an unknown version, or with unknown arguments. */
+void dispatch_not_known(const struct accel_routine *routine, const char *symbol);
 
 #endif

@@ -20,6 +20,8 @@ const struct setting setting_table[] = {
     {"ACCEL_REQUIRE", "gpu,off|0|no|false", setting_read_require, 0, ANYWHERE, true},
     {"ACCEL_START", "background,wait,program", setting_read_start, FIELD(start), ANYWHERE, false},
     {"ACCEL_LEARN", NO "," YES, setting_read_switch, FIELD(learn), ANYWHERE, false},
+    {"ACCEL_ML", "1, 0, or names of libsvm, liblinear, xgboost, lightgbm", setting_read_ml, 0,
+     ANYWHERE, false},
     {"ACCEL_DEVICES", "auto, none, or numbers of devices such as 0,2, each once",
      setting_read_devices, 0, ANYWHERE, false},
     {"ACCEL_MEMORY", "a share such as 80%, or a size such as 500M or 12G", setting_read_memory, 0,

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "ops/op.h"
 
 /* The copies of setting_keep(). */
 static char arena[16384];
@@ -263,6 +264,38 @@ enum outcome setting_read_memory(struct reading *reading, const struct setting *
     if (!(number >= (*end ? 1024 : 1 << 20) && number < 9e18))
         return NOT_UNDERSTOOD;
     settings->memory_bytes = (int64_t)number;
+    return UNDERSTOOD;
+}
+
+/* Reads a list of libraries. In it, a switch stands for none, or for those that are accelerated by default. */
+enum outcome setting_read_ml(struct reading *reading, const struct setting *setting,
+                             const char *value)
+{
+    static const unsigned libraries[] = {0,
+                                         ACCEL_ML_SAME,
+                                         1u << ACCEL_LIBSVM,
+                                         1u << ACCEL_LIBLINEAR,
+                                         1u << ACCEL_XGBOOST,
+                                         1u << ACCEL_LIGHTGBM};
+    unsigned ml = 0;
+    (void)setting;
+    for (;; value++) {
+        char name[32] = "";
+        value += strspn(value, " ");
+        const size_t length = strcspn(value, " ,");
+        if (length < sizeof name)
+            memcpy(name, value, length);
+        const int place = choice(NO "," YES ",libsvm,liblinear,xgboost,lightgbm", name);
+        if (place < 0)
+            return NOT_UNDERSTOOD;
+        ml |= libraries[place];
+        value += length + strspn(value + length, " ");
+        if (!*value)
+            break;
+        if (*value != ',')
+            return NOT_UNDERSTOOD;
+    }
+    reading->settings->ml = ml;
     return UNDERSTOOD;
 }
 

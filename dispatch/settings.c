@@ -12,6 +12,7 @@
 #include "setting.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "ops/op.h"
 
 /* Which settings have been found, and where. */
 static bool found[SETTINGS];
@@ -226,7 +227,8 @@ void settings_read_from(struct accel_settings *settings, const struct settings_s
     setting_forget();
     complaints_clear();
     memset(found, 0, sizeof found);
-    *settings = (struct accel_settings){.on = !sources->secure, .memory_share = 0.8};
+    *settings =
+        (struct accel_settings){.on = !sources->secure, .memory_share = 0.8, .ml = ACCEL_ML_SAME};
     if (settings->on)
         read_all(settings, sources);
     errno = saved;

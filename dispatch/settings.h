@@ -34,6 +34,7 @@ struct accel_settings {
     enum accel_start start;
     bool start_given; /* by the user */
     bool learn;
+    unsigned ml; /* libraries that are accelerated, as bits 1 << enum accel_ml */
     struct accel_devices devices;
     double memory_share; /* of the device memory; counts if memory_bytes is 0 */
     int64_t memory_bytes;

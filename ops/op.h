@@ -25,6 +25,18 @@ enum accel_op_group {
     ACCEL_NO_BLAS /* a function of another library: FUNCTION in routines.def */
 };
 
+/* The machine-learning libraries, each with a place in ACCEL_ML. */
+enum accel_ml {
+    ACCEL_NO_ML, /* BLAS, LAPACK, and other libraries that no setting turns off */
+    ACCEL_LIBSVM,
+    ACCEL_LIBLINEAR,
+    ACCEL_XGBOOST,
+    ACCEL_LIGHTGBM
+};
+
+/* Bits 1 << enum accel_ml: the libraries whose models stay the same within their own tolerances. */
+#define ACCEL_ML_SAME (1u << ACCEL_LIBSVM | 1u << ACCEL_LIBLINEAR)
+
 /* Operations that stand for others when the machine is measured. */
 enum accel_sample {
     ACCEL_NO_SAMPLE,
@@ -73,6 +85,7 @@ struct accel_op {
     int64_t (*largest)(const struct accel_routine *routine, const struct accel_passed *passed);
 
     /* ---- A function of another library; NULL in BLAS and LAPACK ---- */
+    enum accel_ml ml;
     /* Returns a number greater than 0 if the operation knows the provider's function, such as by its version: that of its
      * layout of structs and arguments, which calls have in passed->layout. NULL: it knows none. Other calls go to the original,
      * untouched. */

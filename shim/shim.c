@@ -170,7 +170,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
     if (!dispatch_is_on() || dispatch_is_borrowed())
         return original->function;
     if (!original->ours) {
-        dispatch_not_known(accel_names[exported].symbol);
+        dispatch_not_known(routine, accel_names[exported].symbol);
         return original->function;
     }
     if (dispatch_passes_over(routine, &passed))
@@ -200,7 +200,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
             accel_op_of(routine)->nests || (accel_is_lapack(routine) && !lapack_is_query(&call));
         done = dispatch_call(&call, &caller);
     } else {
-        dispatch_not_known(caller.symbol);
+        dispatch_not_known(routine, caller.symbol);
     }
     if (done)
         accel_frame_return(frame, &passage.result);

@@ -38,9 +38,10 @@ struct accel_provider accel_resolve_provider(void *function)
 
 static int layout_of(uint32_t entry, void *function)
 {
-    const struct accel_op *op = accel_op_of(accel_name_routine(entry));
+    const struct accel_routine *routine = accel_name_routine(entry);
+    const struct accel_op *op = accel_op_of(routine);
     const struct accel_provider provider = accel_resolve_provider(function);
-    return op->accepts ? op->accepts(&provider) : 0;
+    return op->accepts && dispatch_takes_library(routine) ? op->accepts(&provider) : 0;
 }
 
 /* For when memory has run out: a call still needs its original. These are never freed; an equal one serves again. */

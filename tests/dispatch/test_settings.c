@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "ops/names.h"
+#include "ops/op.h"
 
 static bool same_settings(const struct accel_settings *a, const struct accel_settings *b)
 {
@@ -15,15 +16,17 @@ static bool same_settings(const struct accel_settings *a, const struct accel_set
            !a->gpu_routines.text == !b->gpu_routines.text &&
            !a->cpu_routines.text == !b->cpu_routines.text && a->require_gpu == b->require_gpu &&
            a->start == b->start && a->start_given == b->start_given && a->learn == b->learn &&
-           a->devices.kind == b->devices.kind && a->devices.count == b->devices.count &&
-           a->verify_every == b->verify_every && a->verify_action == b->verify_action &&
-           a->memory_share == b->memory_share && a->memory_bytes == b->memory_bytes &&
-           a->model_given == b->model_given && !a->cuda_dir == !b->cuda_dir &&
-           !a->original == !b->original && !a->estimate == !b->estimate &&
-           !a->estimate_dir == !b->estimate_dir && a->broken_promise == b->broken_promise;
+           a->ml == b->ml && a->devices.kind == b->devices.kind &&
+           a->devices.count == b->devices.count && a->verify_every == b->verify_every &&
+           a->verify_action == b->verify_action && a->memory_share == b->memory_share &&
+           a->memory_bytes == b->memory_bytes && a->model_given == b->model_given &&
+           !a->cuda_dir == !b->cuda_dir && !a->original == !b->original &&
+           !a->estimate == !b->estimate && !a->estimate_dir == !b->estimate_dir &&
+           a->broken_promise == b->broken_promise;
 }
 
-static const struct accel_settings standard = {.on = true, .memory_share = 0.8};
+static const struct accel_settings standard = {
+    .on = true, .memory_share = 0.8, .ml = ACCEL_ML_SAME};
 
 static void defaults(void **state)
 {
@@ -43,13 +46,29 @@ static void defaults(void **state)
 /* An empty value is the default. */
 static void empty_values(void **state)
 {
-    static const char *const names[] = {
-        "ACCEL",          "ACCEL_LOG",          "ACCEL_LOG_FILE",     "ACCEL_SUMMARY",
-        "ACCEL_POLICY",   "ACCEL_GPU",          "ACCEL_CPU",          "ACCEL_REQUIRE",
-        "ACCEL_START",    "ACCEL_LEARN",        "ACCEL_DEVICES",      "ACCEL_MEMORY",
-        "ACCEL_MODEL",    "ACCEL_EXCLUDE",      "ACCEL_CUDA_DIR",     "ACCEL_CONFIG",
-        "ACCEL_ORIGINAL", "ACCEL_ESTIMATE",     "ACCEL_ESTIMATE_DIR", "ACCEL_CALLED",
-        "ACCEL_VERIFY",   "ACCEL_VERIFY_ACTION"};
+    static const char *const names[] = {"ACCEL",
+                                        "ACCEL_LOG",
+                                        "ACCEL_LOG_FILE",
+                                        "ACCEL_SUMMARY",
+                                        "ACCEL_POLICY",
+                                        "ACCEL_GPU",
+                                        "ACCEL_CPU",
+                                        "ACCEL_REQUIRE",
+                                        "ACCEL_START",
+                                        "ACCEL_LEARN",
+                                        "ACCEL_DEVICES",
+                                        "ACCEL_MEMORY",
+                                        "ACCEL_MODEL",
+                                        "ACCEL_EXCLUDE",
+                                        "ACCEL_CUDA_DIR",
+                                        "ACCEL_CONFIG",
+                                        "ACCEL_ORIGINAL",
+                                        "ACCEL_ESTIMATE",
+                                        "ACCEL_ESTIMATE_DIR",
+                                        "ACCEL_CALLED",
+                                        "ACCEL_VERIFY",
+                                        "ACCEL_VERIFY_ACTION",
+                                        "ACCEL_ML"};
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct accel_settings s = read_with(names[i], "");
@@ -75,6 +94,12 @@ static void choices(void **state)
     assert_false(read_with("ACCEL_SUMMARY", "0").summary);
     assert_true(read_with("ACCEL_LEARN", "1").learn);
     assert_false(read_with("ACCEL_LEARN", "0").learn);
+    assert_int_equal(read_with("ACCEL_ML", "1").ml, ACCEL_ML_SAME);
+    assert_int_equal(read_with("ACCEL_ML", "0").ml, 0);
+    assert_int_equal(read_with("ACCEL_ML", "xgboost").ml, 1u << ACCEL_XGBOOST);
+    assert_int_equal(read_with("ACCEL_ML", "on , LightGBM").ml,
+                     ACCEL_ML_SAME | 1u << ACCEL_LIGHTGBM);
+    assert_int_equal(read_with("ACCEL_ML", "libsvm,liblinear").ml, ACCEL_ML_SAME);
     assert_int_equal(read_with("ACCEL_VERIFY", "off").verify_every, 0);
     assert_int_equal(read_with("ACCEL_VERIFY", "all").verify_every, 1);
     assert_int_equal(read_with("ACCEL_VERIFY", "sample:250").verify_every, 250);
@@ -297,6 +322,7 @@ static void bad_values(void **state)
 {
     static const char devices[] = "auto, none, or numbers of devices such as 0,2, each once",
                       memory[] = "a share such as 80%, or a size such as 500M or 12G",
+                      ml[] = "1, 0, or names of libsvm, liblinear, xgboost, lightgbm",
                       verify[] = "off, all, or sample:N with N from 1 to 9999999999";
     static const struct {
         const char *name, *value, *allowed;
@@ -313,6 +339,11 @@ static void bad_values(void **state)
                {"ACCEL_REQUIRE", "1", "gpu,off"},
                {"ACCEL_START", "0", "background,wait,program"},
                {"ACCEL_LEARN", "y", "0,1"},
+               {"ACCEL_ML", "xgb", ml},
+               {"ACCEL_ML", "xgboost,", ml},
+               {"ACCEL_ML", ",xgboost", ml},
+               {"ACCEL_ML", "xgboost libsvm", ml},
+               {"ACCEL_ML", "a-name-that-is-longer-than-any-library", ml},
                {"ACCEL_DEVICES", "all", devices},
                {"ACCEL_DEVICES", "0,", devices},
                {"ACCEL_DEVICES", ",0", devices},

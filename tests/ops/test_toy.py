@@ -54,6 +54,11 @@ tap.ok(done.stdout == SCORES and len(lines_for(done, sym="toy_score", ran="cpu",
        and "features" not in done.stderr,
        "another version is the original's, and the log says so", done.stdout, done.stderr)
 
+for value, why in (("0", "user"), ("liblinear", "user"), ("libsvm", "forced"), ("1,xgboost", "forced")):
+    done = call("score", "1", TEST_GPU, LOG, {"ACCEL_ML": value})
+    tap.ok(done.stdout == SCORES and len(lines_for(done, sym="toy_score", why=why)) == 3,
+           f"a library that ACCEL_ML turns off or on, ACCEL_ML={value}: {why}", done.stdout, done.stderr)
+
 # Each of these calls fails, whenever it comes.
 FAULTS = {"cuMemAlloc:1+": "no_memory", "cublasDgemm:1+": "error", "cuMemcpyHtoDAsync:1+": "error", "cuMemcpyDtoHAsync:1+": "error"}
 for fault, why in FAULTS.items():

@@ -113,6 +113,7 @@ static enum gpu_status run(struct gpu_work *work)
 }
 
 const struct accel_op op_toy_score = {.group = ACCEL_NO_BLAS,
+                                      .ml = ACCEL_LIBSVM, /* so that ACCEL_ML turns it off */
                                       .nominal = {.cpu_share = 0.1, .gpu_share = 0.1},
                                       .accepts = accepts,
                                       .parse = parse,
