@@ -17,8 +17,10 @@ docdir      ?= $(datarootdir)/doc/libaccel
 ifeq ($(origin CC),default)
 CC := gcc
 endif
-NVCC      := $(shell command -v nvcc 2>/dev/null)
-CUDA_HOME ?= $(firstword $(patsubst %/bin/,%,$(dir $(NVCC))) $(wildcard /usr/local/cuda))
+NVCC_ON_PATH := $(shell command -v nvcc 2>/dev/null)
+CUDA_HOME ?= $(firstword $(patsubst %/bin/,%,$(dir $(NVCC_ON_PATH))) $(wildcard /usr/local/cuda))
+# Compiles gpu/own/: the toolkit's, or the one that scripts/install-deps has fetched. Empty: these kernels are left out.
+NVCC ?= $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc) $(NVCC_ON_PATH) $(wildcard $(BUILD)/cuda/bin/nvcc))
 # The toolkit's headers, or those that scripts/install-deps has fetched.
 CUDA_INCLUDE ?= $(firstword $(wildcard $(CUDA_HOME)/include) $(wildcard $(BUILD)/cuda/include))
 
@@ -105,6 +107,12 @@ $(LAYERS): $(LAYER_OBJECTS) $(BUILD)/layers.flags
 # Only these see CUDA's headers.
 $(call object_of,$(call sources,gpu/cuda)): INCLUDES += -isystem $(CUDA_INCLUDE)
 $(call object_of,$(call sources,gpu/cuda)): $(BUILD)/headers.flags | cuda-headers
+
+OWN_SOURCES := $(wildcard gpu/own/*.cu)
+$(eval $(call flags,own,$(NVCC) $(OWN_SOURCES)))
+$(BUILD)/gpu/own/own.fatbin: $(OWN_SOURCES) $(wildcard gpu/own/*.cuh) scripts/compile-kernels $(BUILD)/own.flags
+	scripts/compile-kernels '$(NVCC)' $@ $(OWN_SOURCES)
+$(BUILD)/gpu/cuda/own_image.o: $(BUILD)/gpu/own/own.fatbin
 
 $(BUILD)/base/version.o: INCLUDES += -DACCEL_VERSION='"$(VERSION)"'
 $(BUILD)/base/version.o: $(BUILD)/version.flags
@@ -242,6 +250,7 @@ help:
 	@echo '  CC CFLAGS CPPFLAGS LDFLAGS  the compiler and its flags; WERROR=-Werror makes warnings errors'
 	@echo '  JOBS=$(JOBS)                      compilers at a time when make builds for a test'
 	@echo '  CUDA_HOME CUDA_INCLUDE      a CUDA Toolkit, or its headers alone'
+	@echo '  NVCC                        the compiler of gpu/own/; empty: these kernels are left out'
 	@echo '  JSON_C_LIBS                 how accel is linked with json-c ($(JSON_C_LIBS))'
 	@echo '  DESTDIR PREFIX LIBDIR BINDIR, or by the names of GNU: prefix exec_prefix libdir bindir datarootdir docdir'
 	@echo '  OPS_EXTRA                   folders of further libraries to build in, such as tests/toy'

@@ -278,6 +278,7 @@ static void stop(struct gpu_device *device)
     struct cuda_device *own = cuda_device_of(device);
     idle_forget(own);
     trim(device);
+    own_end(own);
     CUDA(cuDevicePrimaryCtxRelease)(own->number);
     atomic_fetch_sub(&started, 1);
     pool_end(own);
@@ -323,6 +324,7 @@ struct gpu_device *gpu_start(const struct gpu_config *config, char why[GPU_FAILU
         device->common.functions = &functions;
         pool_begin(device);
         lanes_begin(device);
+        own_begin(device);
         atomic_fetch_add(&started, 1);
     }
     failure_end(&outer);

@@ -9,6 +9,7 @@
 #include "check.h"
 #include "gpu/device.h"
 #include "lane.h"
+#include "own.h"
 #include "pool.h"
 
 struct cuda_device {
@@ -18,6 +19,7 @@ struct cuda_device {
     int64_t budget;    /* bytes of the device's memory that we may use */
     struct lanes lanes;
     struct pool pool;
+    struct own own;
     /* For idle.c: */
     atomic_bool watched;
     struct cuda_device *next_watched;
