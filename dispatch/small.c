@@ -5,6 +5,7 @@
 #include "dispatch/cost/model.h"
 #include "ops/op.h"
 #include "ops/shape.h"
+#include "ops/small_count.h"
 
 static uint64_t find_gate(void)
 {
@@ -37,7 +38,10 @@ bool small_is_size(int64_t size)
 
 bool small_is(const struct accel_call *call)
 {
-    return accel_is_blas(call->routine) && shape_is_small(call, small_is_size);
+    const struct accel_op *op = accel_op_of(call->routine);
+    if (!accel_is_blas(call->routine))
+        return op->count_at && op->sizes(call)[0] < ACCEL_SMALL_COUNT;
+    return shape_is_small(call, small_is_size);
 }
 
 bool small_is_trifle(const struct accel_call *call)

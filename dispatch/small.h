@@ -15,8 +15,8 @@ uint64_t small_gate(void);
 bool small_is_size(int64_t size);
 
 /* Whether every size is below the gate. Like the entries, which must be cheap, it does not count the products of a batch, and
- * looks only at m and n of grouped ones, whose sizes are in arrays. Calls of libraries other than BLAS and LAPACK are never
- * small: their sizes are not known. */
+ * looks only at m and n of grouped ones, whose sizes are in arrays. A call of another library is small by the count that its entry
+ * compares (op->count_at). */
 bool small_is(const struct accel_call *call);
 
 /* Whether a call above the gate takes the CPU less time, at a billion operations and bytes a second, than the decision and half a

@@ -91,6 +91,10 @@ struct accel_op {
      * untouched. */
     int (*accepts)(const struct accel_provider *provider);
     bool nests; /* the original's own calls are decided for themselves */
+    /* Returns, of a layout, the offset of an int in the struct that the first argument points to, which says how large a call is: the
+     * entries forward calls in which it is below ACCEL_SMALL_COUNT (small_count.h). sizes()[0] must be that int, and the original
+     * read the struct unless the pointer is NULL. Negative: the entries cannot tell. NULL: as negative. */
+    int (*count_at)(int layout);
     /* Words of arguments on the stack. */
     size_t stack_words;
     /* Fills in the spans and call->own; all else is set for a single product. Returns false if it does not understand the

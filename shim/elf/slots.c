@@ -132,6 +132,31 @@ static void site_insert(uint64_t key, const struct accel_original *original)
     site_set(site_place(key), key, original);
 }
 
+/* ---- Gates ---- */
+
+/* Whether structs of this original have their count where those of the entry's first original have it. Under the lock. */
+static bool is_like_first(uint32_t exported, const struct accel_original *original)
+{
+    if (exported < accel_blas_name_count)
+        return true;
+    const struct accel_op *op = accel_op_of(accel_name_routine(exported));
+    const int offset = op->count_at ? op->count_at(original->layout) : -1;
+    uint32_t at = offset >= 0 ? (uint32_t)offset + 1 : UINT32_MAX, first = 0;
+    return atomic_compare_exchange_strong(&accel_count_at[exported - accel_blas_name_count], &first,
+                                          at) ||
+           first == at;
+}
+
+/* Whether the entry's gate can read the calls of originals that are like the first one. */
+static bool has_gate(uint32_t exported)
+{
+    if (exported < accel_blas_name_count)
+        return true;
+    uint32_t at = atomic_load_explicit(&accel_count_at[exported - accel_blas_name_count],
+                                       memory_order_relaxed);
+    return at != 0 && at != UINT32_MAX;
+}
+
 /* ---- Slots ---- */
 
 static uint64_t attention_key(struct dispatch_attention attention)
@@ -164,9 +189,11 @@ static void publish_exported(uint32_t entry, enum dispatch_level level)
     if (global && !global->ours && level != DISPATCH_SEE_ALL)
         level = DISPATCH_SEE_NOTHING;
     /* A gate reads the arguments: if only the look-up tells that they are BLAS's, the gate comes after it. */
+    void *gate = code(global ? at->gate : at->bycaller_gate);
+    if ((global && global->ours && !is_like_first(entry, global)) || !has_gate(entry))
+        gate = slow_code(entry);
     set_slot(&accel_slot_enter[entry], &accel_slot_forward[entry],
-             global ? global->function : code(at->bycaller),
-             code(global ? at->gate : at->bycaller_gate), slow_code(entry), level);
+             global ? global->function : code(at->bycaller), gate, slow_code(entry), level);
 }
 
 static void publish_bound(uint32_t index, enum dispatch_level level)
@@ -179,9 +206,10 @@ static void publish_bound(uint32_t index, enum dispatch_level level)
     atomic_store_explicit(&slots->compare, code(accel_code[exported].compare),
                           memory_order_release);
     atomic_store_explicit(&slots->slow, bound_code(index, ACCEL_BOUND_SLOW), memory_order_release);
-    set_slot(&slots->enter, &slots->forward, original->function,
-             bound_code(index, ACCEL_BOUND_GATE), bound_code(index, ACCEL_BOUND_SLOW),
-             original->ours ? level : DISPATCH_SEE_NOTHING);
+    const bool gated = is_like_first(exported, original) && has_gate(exported);
+    const size_t gate = gated ? ACCEL_BOUND_GATE : ACCEL_BOUND_SLOW;
+    set_slot(&slots->enter, &slots->forward, original->function, bound_code(index, gate),
+             bound_code(index, ACCEL_BOUND_SLOW), original->ours ? level : DISPATCH_SEE_NOTHING);
 }
 
 void accel_slots_follow(void)
@@ -303,8 +331,9 @@ const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret)
     if (original->global && !resolved[entry]) {
         atomic_store_explicit(&global_original[entry], original, memory_order_release);
     } else {
-        /* If there is a wide original, every call is looked at. A gate behind the look-up must find BLAS. */
-        if (!original->wide && original->ours)
+        /* If there is a wide original, every call is looked at. A gate behind the look-up must find BLAS, or structs of the layout
+         * that it reads. */
+        if (!original->wide && original->ours && is_like_first(entry, original))
             site_insert(key, original);
         if (!known && object)
             remember_caller(object, entry, original);

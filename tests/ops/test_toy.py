@@ -45,6 +45,9 @@ tap.ok(done.stdout == SCORES and done.stderr.count('"sym": "toy_score", "feature
 done = call("score", "1", TEST_GPU, LOG, {"ACCEL_VERIFY": "all"})
 tap.ok(done.stdout == SCORES and len(lines_for(done, sym="toy_score", ran="gpu0", verify="unknown")) == 3,
        "verification: what no check is known for is not judged", done.stdout, done.stderr)
+for features, why in ((63, "small"), (64, "slower")):
+    done = call(f"{features}", "1", TEST_GPU, LOG, {"ACCEL_POLICY": "auto"})
+    tap.ok(len(lines_for(done, sym="toy_score", features=str(features), why=why)) == 3, f"{features} features: {why}, as for the entry", done.stderr)
 for pattern, why in (("toy_*", "user"), ("blas:*,lapack:*", "forced")):
     done = call("score", "1", TEST_GPU, LOG, {"ACCEL_CPU": pattern})
     tap.ok(done.stdout == SCORES and len(lines_for(done, sym="toy_score", why=why)) == 3,
@@ -94,6 +97,10 @@ for name, settings in {
     library = "witness2" if "2" in settings else "witness"
     done = call("witness", library, *[some for some in settings if some != "2"])
     tap.ok(done.stdout == AS_PASSED, f"{name}: registers and stack are as they were passed", done.stdout, done.stderr)
+# The entry reads the struct of an accepted version alone, and not that at NULL.
+for name, library, first in ("NULL", "witness", 0), ("an integer, to another version", "witness2", 77):
+    done = start(str(TOY / "toy_call"), "witness", first, env=with_toy({**TEST_GPU, "ACCEL_POLICY": "auto", "LD_LIBRARY_PATH": str(TOY / library)}))
+    tap.ok(done.stdout == AS_PASSED, f"{name} for the struct: as it was passed", done.stdout, done.stderr, done.returncode)
 # Where libaccel is to say how long the call took, it calls the original itself.
 done = call("witness", "witness", NO_GPU, LOG)
 tap.ok(done.stdout == "differs: saved stack rsp; returned: 1111 2222 4369 8738\n" * 3,

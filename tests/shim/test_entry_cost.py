@@ -3,8 +3,9 @@
 found, and one jump with ACCEL=0 or on a machine without a GPU."""
 
 import glob
+import re
 
-from lib.programs import BUILD, NO_GPU, SHIM, TEST_GPU, TESTS, start
+from lib.programs import BUILD, NO_GPU, ROOT, SHIM, TEST_GPU, TESTS, start
 from lib.tap import Tap
 
 tap = Tap()
@@ -42,4 +43,31 @@ for name, (env, bound, limit) in CONFIGURATIONS.items():
     # All calls come from one place.
     count(f"{name}, all names", f"entry_cost({bound})", env, limit, 300)
     count(f"{name}, many places that call one", "call_site_cost()", env, limit, 256)
+
+# A function of another library, by the count in its struct; at the last of 65 places a pointer from dlsym.
+TOY = BUILD / "tests/toy"
+TOY_GLOBAL = {"LD_PRELOAD": f"{TOY / 'libaccel.so'} {TOY / '1/libtoy.so'}"}
+TOY_ALONE = {"LD_PRELOAD": str(TOY / "libaccel.so")}
+SMALL = int(re.search(r"define ACCEL_SMALL_COUNT (\d+)", (ROOT / "ops/small_count.h").read_text())[1]) - 1
+
+
+def toy_counts(env, *calls):
+    """The instructions at each place, for each of `calls`, a library and the features of the model that it calls with."""
+    everywhere = int("libtoy" in env["LD_PRELOAD"])
+    code = "import ctypes\n" + "".join(f"ctypes.CDLL('{TOY / library}').toy_cost({features}, {everywhere})\nprint()\n" for library, features in calls)
+    done = start("/usr/bin/python3", "-uc", code, env=env)
+    tap.ok(done.returncode == 0 and not done.stderr, f"{[features for _, features in calls]}: called", done.stderr)
+    return [[int(line.split()[1]) for line in block.splitlines()] for block in done.stdout.split("\n\n")[:-1]]
+
+
+for name, env, least, most in (("one library for all callers", {**GPU, **TOY_GLOBAL}, 65, 11), ("each caller its own", {**GPU, **TOY_ALONE}, 64, LIMIT),
+                               ("no GPU, each its own", {**NO_GPU, **TOY_ALONE}, 64, 13)):
+    small, = toy_counts(env, ("libtoy_cost.so", SMALL))
+    tap.ok(len(small) == least and 0 < min(small) <= max(small) <= most,
+           f"a small call of another library, {name}: at most {max(small, default=None)} instructions added", small)
+for name, env in ("one library for all callers", {**GPU, **TOY_GLOBAL}), ("each caller its own", {**GPU, **TOY_ALONE}):
+    large, = toy_counts(env, ("libtoy_cost.so", SMALL + 1))
+    tap.ok(len(large) >= 64 and min(large) > LIMIT, f"one that is not small is looked at, {name}", large)
+one, other, again = toy_counts({**GPU, **TOY_ALONE}, ("libtoy_cost.so", SMALL), ("libtoy102_cost.so", SMALL), ("libtoy_cost.so", SMALL))
+tap.ok(max(one + again) <= LIMIT < min(other), "of another layout than the first one's, every call is looked at", one, other, again)
 tap.done()

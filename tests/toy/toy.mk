@@ -14,7 +14,8 @@ $(TOY)/libaccel.so: $(filter-out $(TOY_OBJECTS:$(TOY)/%=$(BUILD)/%),$(OBJECTS)) 
 	$(CC) $(CFLAGS) $(LDFLAGS) $(SHIM_LDFLAGS) $(SANITIZE_FLAGS) -Wl,--version-script=$(TOY)/symbols.map -o $@ $(filter %.o,$^) -ldl -lpthread
 -include $(TOY_OBJECTS:.o=.d)
 
-TOY_PROGRAMS := $(TOY)/libaccel.so $(TOY)/1/libtoy.so $(TOY)/2/libtoy.so $(TOY)/witness/libtoy.so $(TOY)/witness2/libtoy.so $(TOY)/toy_call
+TOY_PROGRAMS := $(TOY)/libaccel.so $(TOY)/1/libtoy.so $(TOY)/2/libtoy.so $(TOY)/witness/libtoy.so $(TOY)/witness2/libtoy.so \
+                $(TOY)/libtoy102.so $(TOY)/toy_call $(TOY)/libtoy_cost.so $(TOY)/libtoy102_cost.so
 test-programs: $(TOY_PROGRAMS)
 $(TOY)/1/libtoy.so: TOY_FLAGS := -DTOY_VERSION=100
 $(TOY)/2/libtoy.so: TOY_FLAGS := -DTOY_VERSION=200
@@ -23,5 +24,12 @@ $(TOY)/witness2/libtoy.so: TOY_FLAGS := -DTOY_VERSION=200 -DTOY_WITNESS
 $(TOY)/%/libtoy.so: tests/fixtures/toy/toy.c tests/fixtures/toy/toy_call.h tests/toy/toy.h
 	@mkdir -p $(@D)
 	$(CC) $(TEST_FLAGS) $(TOY_FLAGS) -shared -fPIC -Wl,-soname,libtoy.so -o $@ $<
+# A second libtoy in one process.
+$(TOY)/libtoy102.so: tests/fixtures/toy/toy.c tests/fixtures/toy/toy_call.h tests/toy/toy.h
+	$(CC) $(TEST_FLAGS) -DTOY_VERSION=102 -shared -fPIC -Wl,-soname,libtoy102.so -o $@ $<
+$(TOY)/libtoy_cost.so: $(TOY)/1/libtoy.so
+$(TOY)/libtoy102_cost.so: $(TOY)/libtoy102.so
+$(TOY)/libtoy_cost.so $(TOY)/libtoy102_cost.so: tests/fixtures/toy/toy_cost.c tests/fixtures/entry_cost/counting.c tests/fixtures/entry_cost/counting.h
+	$(CC) $(TEST_FLAGS) -shared -fPIC -o $@ $(filter %.c,$^) $(filter %.so,$^) -Wl,-rpath,$(abspath $(dir $(filter %.so,$^)))
 $(TOY)/toy_call: tests/fixtures/toy/toy_call.c tests/fixtures/toy/toy_call.h tests/toy/toy.h $(TOY)/1/libtoy.so
 	$(CC) $(TEST_FLAGS) -o $@ $< -L$(TOY)/1 -ltoy -Wl,-z,now

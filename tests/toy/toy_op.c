@@ -13,7 +13,13 @@ static int accepts(const struct accel_provider *provider)
     void *found = provider->symbol(provider, "toy_version");
     int (*version)(void);
     memcpy(&version, &found, sizeof version);
-    return found && version() / 100 == 1;
+    return found && version() / 100 == 1 ? version() : 0;
+}
+
+/* Of version 102 it is not known. */
+static int count_at(int version)
+{
+    return version == 102 ? -1 : (int)offsetof(struct toy_model, features);
 }
 
 static struct accel_span column_of(const char *name, void *ptr, int64_t length,
@@ -116,6 +122,7 @@ const struct accel_op op_toy_score = {.group = ACCEL_NO_BLAS,
                                       .ml = ACCEL_LIBSVM, /* so that ACCEL_ML turns it off */
                                       .nominal = {.cpu_share = 0.1, .gpu_share = 0.1},
                                       .accepts = accepts,
+                                      .count_at = count_at,
                                       .parse = parse,
                                       .sizes = sizes,
                                       .flops = flops,

@@ -5,6 +5,7 @@
  */
 #include "entry.h"
 #include "ops/manglings.def"
+#include "ops/small_count.h"
 
 #define DTYPE_COMPLEX_FLOAT32    0
 #define DTYPE_COMPLEX_FLOAT64    0
@@ -216,17 +217,42 @@
     entry_parts .Lgate\@, .Lcompare\@, .Lbycaller\@, .Lbycaller_gate\@
 .endm
 
-/* A function that is not BLAS: only its operation can read its arguments, so its gate lets every call into the slow stub. */
-.macro entry_without_gate symbol
+/* Goes to label 9 unless the first argument points to a struct whose count is small. Six instructions: a look-up at the second place
+ * has 14. */
+.macro gate_count
+    test %rdi, %rdi
+    jz 9f
+    mov accel_count_at + 4*own(%rip), %r10d
+    cmpl $ACCEL_SMALL_COUNT, -1(%rdi,%r10)
+    jae 9f
+.endm
+
+/* A function that is not BLAS. slots.c uses its gate only if the operation has told where the count is, and keeps calls of another
+ * layout out of the site table. */
+.macro entry_of_function symbol
     exported \symbol
 .Lgate\@:
-    jmp SLOW_STUB
+    gate_count
+    jmp *accel_slot_forward + 8*index(%rip)
+9:  jmp SLOW_STUB
 .Lcompare\@:
-    jmp *ACCEL_SLOT_SLOW(%rax)
+    gate_count
+    jmp *ACCEL_SLOT_FORWARD(%rax)
+9:  jmp *ACCEL_SLOT_SLOW(%rax)
 .Lbycaller\@:
     jump_by_caller
+.Lbycaller_gate\@:
+    find_site
+    gate_count
+    jmp *%rax
+9:  jmp SLOW_STUB
+    find_second_site
+    gate_count
+    jmp *%rax
+9:  jmp SLOW_STUB
     site_missed
-    entry_parts .Lgate\@, .Lcompare\@, .Lbycaller\@, .Lgate\@
+    entry_parts .Lgate\@, .Lcompare\@, .Lbycaller\@, .Lbycaller_gate\@
+    .set own, own + 1
 .endm
 
 #define FLAG(x, letters)                         arg_word;
@@ -273,7 +299,7 @@
     ENTRIES(ACCEL_MANGLINGS, name, NAME, dtype, args)
 #define LAPACK(name, NAME, op, dtype, flops, args)                                             \
     ENTRIES(ACCEL_LAPACK_MANGLINGS, name, NAME, dtype, args)
-#define OWN_ENTRY(name, symbol)          entry_without_gate symbol;
+#define OWN_ENTRY(name, symbol)          entry_of_function symbol;
 #define FUNCTION(name, op, dtype, names) names(OWN_ENTRY, name)
 
     .section accel_tables, "a", @progbits
@@ -294,6 +320,7 @@ accel_slow_blocks:
 accel_blocks:
     .cfi_startproc
     .set index, 0
+    .set own, 0
 #include "ops/routines.def"
     .cfi_endproc
 
@@ -385,6 +412,7 @@ accel_bound_blocks:
     zeroed accel_site_key, 8*ACCEL_SITES
     zeroed accel_site_target, 8*ACCEL_SITES
     zeroed accel_gate, 8
+    zeroed accel_count_at, 4*own + 4
 
 /* ---- r11d: the entry's number. Saves the argument registers as a struct accel_frame, and calls accel_enter(). ---- */
 
