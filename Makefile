@@ -48,6 +48,8 @@ START_LD := $(shell echo 'int x;' | $(CC) $(LDFLAGS) -shared -fPIC -xc - -o /dev
 SHIM_LDFLAGS := -shared -Wl,-soname,libaccel.so -Wl,-z,relro -Wl,-z,now -Wl,-z,defs \
                 -Wl,-z,noexecstack -Wl,--as-needed -Wl,-fini=no_fini $(START_LD)
 
+# Libraries that are no BLAS.
+OPS_LIBRARIES := $(if $(wildcard gpu/smo.c),ops/svm)
 # Folders of further libraries to build in. Each has sources, functions.def with rows of FUNCTION (ops/routines.def), and ops.def
 # with its operations (ops/ops.def).
 OPS_EXTRA ?=
@@ -56,7 +58,7 @@ OPS_EXTRA ?=
 sources           = $(wildcard $(foreach folder,$(1),$(folder)/*.c $(folder)/*.S))
 BASE_SOURCES     := $(call sources,base)
 GPU_SOURCES      := $(call sources,gpu gpu/cuda)
-OPS_SOURCES      := $(call sources,ops ops/blas ops/lapack $(OPS_EXTRA))
+OPS_SOURCES      := $(call sources,ops ops/blas ops/lapack $(OPS_LIBRARIES) $(OPS_EXTRA))
 DISPATCH_SOURCES := $(call sources,report dispatch dispatch/cost)
 SHIM_SOURCES     := $(call sources,shim shim/elf shim/arch/x86_64)
 CPU_REF_SOURCES  := $(call sources,cpu_ref)
@@ -143,7 +145,7 @@ $(BUILD)/$(1)names_sorted.inc: ops/names_sorted.def $(TABLES) $(BUILD)/$(1)funct
 	  | awk '{print $$$$1, NR - 1}' | LC_ALL=C sort -k1,1 | awk '{print $$$$2 ","}' > $$@
 $(BUILD)/$(1)ops/names.o: $(BUILD)/$(1)names_sorted.inc
 endef
-$(eval $(call tables,,$(OPS_EXTRA)))
+$(eval $(call tables,,$(OPS_LIBRARIES) $(OPS_EXTRA)))
 
 -include $(OBJECTS:.o=.d)
 

@@ -15,6 +15,9 @@ struct accel_provider {
     void *(*symbol)(const struct accel_provider *provider, const char *name);
     /* Returns the path that its object was loaded from; "" if it has none. */
     const char *(*path)(const struct accel_provider *provider);
+    /* Returns the bytes of the segment that an address of its object lies in, and where they begin; 0: none. */
+    size_t (*segment)(const struct accel_provider *provider, const void *address,
+                      const void **first);
 };
 
 enum accel_abi {

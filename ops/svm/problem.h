@@ -47,25 +47,24 @@ struct svm_training {
     int type; /* enum svm_kind */
     struct svm_kernel kernel;
     struct svm_matrix x;
-    const double *target; /* of each row: of regression; NULL: classes tell */
-    const double *weight; /* of each row, for scikit-learn; NULL: 1 */
-    const double
-        *class_c; /* of each class: its C; NULL: nu-SVC and one-class have none, regression has c */
-    double c, nu, p, eps;
+    const double *target;   /* of each row: of regression; NULL: classes tell */
+    const double *weight;   /* of each row, for scikit-learn; NULL: 1 */
+    double *class_c;        /* C-SVC: C of each class */
+    double c, nu, p, eps;   /* c: of regression */
     int64_t max_iterations; /* -1: libsvm's own cap, max(10^7, 100 n) */
     bool shrinking;
 };
 
 /* The solution of one problem: of two classes i < j, in the order (0,1), (0,2), ..., (1,2), ...; else the only one. */
 struct svm_function {
-    int rows; /* of the groups: those of class i, then those of class j */
-    double *
-        coefficient; /* of each row, with its sign: what libsvm's sv_coef holds; 0: no support vector */
+    int rows;            /* of the groups: those of class i, then those of class j */
+    double *coefficient; /* of each row, as sv_coef has it, with its sign; 0: no support vector */
     double rho, objective;
-    double r;             /* of nu problems: the margin by which nu-SVC has divided */
+    double r;             /* nu problems: what nu-SVC has divided by; nu-SVR's -epsilon */
+    double sum;           /* of the variables; of regression: of the coefficients' magnitudes */
     int support, bounded; /* libsvm's nSV and nBSV */
     int64_t iterations;
-    bool converged; /* false: the cap of iterations was reached */
+    bool converged; /* false: a cap of iterations was reached */
 };
 
 /* Returns the number of functions. */

@@ -322,14 +322,15 @@ struct place {
     int seen;
 };
 
-static bool is_in(const struct dl_phdr_info *info, uintptr_t at)
+/* Returns the segment that an address lies in, or NULL. */
+static const ElfW(Phdr) * part_at(const struct dl_phdr_info *info, uintptr_t at)
 {
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];
         if (part->p_type == PT_LOAD && at - info->dlpi_addr - part->p_vaddr < part->p_memsz)
-            return true;
+            return part;
     }
-    return false;
+    return NULL;
 }
 
 static int at_place(struct dl_phdr_info *info, size_t size, void *data)
@@ -338,7 +339,7 @@ static int at_place(struct dl_phdr_info *info, size_t size, void *data)
     struct accel_object *object = place->object;
     const int number = place->seen++;
     (void)size;
-    if (!is_in(info, place->address))
+    if (!part_at(info, place->address))
         return 0;
     object->dynamic = dynamic_of(info);
     object->number = number;
@@ -353,6 +354,32 @@ bool accel_objects_at(const void *address, struct accel_object *object)
 {
     struct place place = {.address = (uintptr_t)address, .object = object};
     return iterate(at_place, &place) > 0;
+}
+
+struct segment {
+    uintptr_t address;
+    const void *first;
+    size_t bytes;
+};
+
+static int at_segment(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct segment *segment = data;
+    const ElfW(Phdr) *part = part_at(info, segment->address);
+    (void)size;
+    if (!part)
+        return 0;
+    segment->first = (const void *)(info->dlpi_addr + part->p_vaddr);
+    segment->bytes = part->p_memsz;
+    return 1;
+}
+
+size_t accel_objects_segment(const void *address, const void **first)
+{
+    struct segment segment = {.address = (uintptr_t)address};
+    iterate(at_segment, &segment);
+    *first = segment.first;
+    return segment.bytes;
 }
 
 static int has_dynamic(struct dl_phdr_info *info, size_t size, void *data)

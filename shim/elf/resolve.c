@@ -31,9 +31,16 @@ static const char *path_of(const struct accel_provider *provider)
     return object ? object->l_name : "";
 }
 
+static size_t segment_of(const struct accel_provider *provider, const void *address,
+                         const void **first)
+{
+    (void)provider;
+    return accel_objects_segment(address, first);
+}
+
 struct accel_provider accel_resolve_provider(void *function)
 {
-    return (struct accel_provider){function, symbol_of, path_of};
+    return (struct accel_provider){function, symbol_of, path_of, segment_of};
 }
 
 static int layout_of(uint32_t entry, void *function)

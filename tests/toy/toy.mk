@@ -2,7 +2,7 @@
 # those that are made from the tables.
 TOY := $(BUILD)/tests/toy
 TOY_OBJECTS := $(addprefix $(TOY)/,ops/names.o ops/op.o shim/arch/x86_64/entry.o tests/toy/toy_op.o)
-$(eval $(call tables,tests/toy/,tests/toy))
+$(eval $(call tables,tests/toy/,$(OPS_LIBRARIES) tests/toy))
 $(TOY_OBJECTS): INCLUDES := -I. -I$(TOY) -isystem $(CUDA_INCLUDE)
 $(TOY)/%.o: %.c $(BUILD)/compiler.flags | $(TOY)/functions.def $(TOY)/other_ops.def cuda-headers
 	@mkdir -p $(@D)

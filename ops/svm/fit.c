@@ -1,0 +1,246 @@
+#include "fit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Variables of a problem ---- */
+
+/* The rows that a problem is about: those of two classes, or all. */
+struct members {
+    const int *row[2];
+    int number[2];
+};
+
+static struct members members_of(const struct svm_classes *classes, int i, int j)
+{
+    return (struct members){{&classes->row[classes->start[i]], &classes->row[classes->start[j]]},
+                            {classes->number[i], j == i ? 0 : classes->number[j]}};
+}
+
+static bool is_regression(int type)
+{
+    return type == SVM_EPSILON_SVR || type == SVM_NU_SVR;
+}
+
+static double weight_of(const struct svm_training *t, int row)
+{
+    return t->weight ? t->weight[row] : 1;
+}
+
+/* One block: the problem's arrays of n variables. */
+static bool make_arrays(struct smo_problem *q, int64_t n)
+{
+    const size_t count = (size_t)n;
+    double *block = calloc(count, 3 * sizeof(double) + sizeof(int32_t) + 1);
+    q->n = n;
+    q->alpha = block;
+    if (!block)
+        return false;
+    q->p = block + count;
+    q->c = block + 2 * count;
+    q->row = (int32_t *)(block + 3 * count);
+    q->y = (const signed char *)(q->row + count);
+    return true;
+}
+
+/* Sets row, y, p and c. */
+static void set_variables(struct smo_problem *q, const struct svm_training *t,
+                          const struct members *members, const double c[2])
+{
+    int32_t *row = (int32_t *)(uintptr_t)q->row;
+    signed char *y = (signed char *)(uintptr_t)q->y;
+    double *p = (double *)(uintptr_t)q->p, *bound = (double *)(uintptr_t)q->c;
+    const int64_t rows = members->number[0] + members->number[1];
+    for (int64_t i = 0; i < q->n; i++) {
+        const int64_t at = i < rows ? i : i - rows;
+        const int side = at >= members->number[0];
+        row[i] = members->row[side][side ? at - members->number[0] : at];
+        y[i] = side || i >= rows ? -1 : 1;
+        bound[i] = c[side] * weight_of(t, row[i]);
+        if (t->type == SVM_C_SVC)
+            p[i] = -1;
+        else if (is_regression(t->type))
+            p[i] = (t->type == SVM_EPSILON_SVR ? t->p : 0) - y[i] * t->target[row[i]];
+    }
+}
+
+static double least(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+/* The sum of `count` upper bounds. */
+static double sum_of(const double *c, int64_t count)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += c[i];
+    return sum;
+}
+
+/* nu problems start at a point that keeps the sums that nu asks for: libsvm's. */
+static void set_start(struct smo_problem *q, const struct svm_training *t)
+{
+    if (t->type == SVM_NU_SVC) {
+        const double half = t->nu * sum_of(q->c, q->n) / 2;
+        double left[2] = {half, half};
+        for (int64_t i = 0; i < q->n; i++) {
+            double *rest = &left[q->y[i] < 0];
+            q->alpha[i] = least(q->c[i], *rest);
+            *rest -= q->alpha[i];
+        }
+    } else if (t->type == SVM_ONE_CLASS) {
+        double left = t->nu * sum_of(q->c, q->n);
+        for (int64_t i = 0; i < q->n && left > 0; i++) {
+            q->alpha[i] = least(q->c[i], left);
+            left -= q->alpha[i];
+        }
+    } else if (t->type == SVM_NU_SVR) {
+        const int64_t rows = q->n / 2;
+        double left = t->nu * sum_of(q->c, rows) / 2;
+        for (int64_t i = 0; i < rows; i++) {
+            q->alpha[i] = q->alpha[i + rows] = least(left, q->c[i]);
+            left -= q->alpha[i];
+        }
+    }
+}
+
+static bool make_problem(struct smo_problem *q, const struct svm_training *t,
+                         const struct svm_classes *classes, int i, int j)
+{
+    const struct members members = members_of(classes, i, j);
+    const bool doubled = is_regression(t->type);
+    double c[2] = {1, 1};
+    if (!make_arrays(q, (members.number[0] + members.number[1]) * (doubled ? INT64_C(2) : 1)))
+        return false;
+    if (t->type == SVM_C_SVC) {
+        c[0] = t->class_c[i];
+        c[1] = t->class_c[j];
+    } else if (doubled) {
+        c[0] = t->c;
+    }
+    q->eps = t->eps;
+    q->nu = t->type == SVM_NU_SVC || t->type == SVM_NU_SVR;
+    q->max_iterations = t->max_iterations;
+    set_variables(q, t, &members, c);
+    set_start(q, t);
+    return true;
+}
+
+/* ---- The function of a solution ---- */
+
+static void count_support(struct svm_function *f, const struct smo_problem *q, double scale)
+{
+    for (int i = 0; i < f->rows; i++) {
+        const double magnitude = fabs(f->coefficient[i]);
+        f->support += magnitude > 0;
+        f->bounded += magnitude > 0 && magnitude >= q->c[i] / scale;
+    }
+}
+
+static bool make_function(struct svm_function *f, const struct smo_problem *q,
+                          const struct svm_training *t)
+{
+    const bool doubled = is_regression(t->type);
+    const double scale = t->type == SVM_NU_SVC ? q->r : 1;
+    f->rows = (int)(doubled ? q->n / 2 : q->n);
+    f->coefficient = malloc((size_t)f->rows * sizeof(double));
+    if (!f->coefficient)
+        return false;
+    for (int i = 0; i < f->rows; i++) {
+        if (doubled)
+            f->coefficient[i] = q->alpha[i] - q->alpha[i + f->rows];
+        else
+            f->coefficient[i] = q->alpha[i] * (q->y[i] / scale);
+        f->sum += doubled ? fabs(f->coefficient[i]) : q->alpha[i];
+    }
+    f->rho = q->rho / scale;
+    f->objective = q->objective / (scale * scale);
+    f->r = q->r;
+    f->iterations = q->iterations;
+    f->converged = q->converged;
+    count_support(f, q, scale);
+    return true;
+}
+
+/* Whether the solution is one, which a program may have. */
+static bool is_sound(const struct svm_function *f, bool capped)
+{
+    return isfinite(f->rho) && isfinite(f->objective) && (f->converged || capped);
+}
+
+/* ---- All of them ---- */
+
+static struct smo_matrix put(struct smo *s, const struct svm_matrix *x)
+{
+    return x->dense ? smo_put_dense(s, x->dense, x->rows, x->features)
+                    : smo_put_csr(s, x->start, x->column, x->value, x->rows, x->features);
+}
+
+static enum gpu_status solve(struct smo *s, const struct svm_training *t,
+                             const struct svm_classes *classes, bool capped, int count,
+                             struct smo_problem *problems, struct svm_function *functions)
+{
+    const bool pairs = t->type == SVM_C_SVC || t->type == SVM_NU_SVC;
+    int i = 0, j = pairs ? 1 : 0;
+    for (int k = 0; k < count; k++) {
+        if (!make_problem(&problems[k], t, classes, i, j))
+            return GPU_NO_MEMORY;
+        if (++j == classes->count)
+            j = ++i + 1;
+    }
+    const struct smo_matrix x = put(s, &t->x);
+    smo_solve(s, &x, problems, count);
+    for (int k = 0; k < count && s->status == GPU_OK; k++) {
+        if (!make_function(&functions[k], &problems[k], t))
+            s->status = GPU_NO_MEMORY;
+        else if (!is_sound(&functions[k], capped))
+            s->status = GPU_UNSUPPORTED;
+    }
+    return s->status;
+}
+
+enum gpu_status svm_fit(struct smo *s, const struct svm_training *training,
+                        const struct svm_classes *classes, bool capped,
+                        struct svm_function *functions)
+{
+    const int count = svm_function_count(training->type, classes->count);
+    struct smo_problem *problems = calloc((size_t)count, sizeof *problems);
+    memset(functions, 0, (size_t)count * sizeof *functions);
+    if (!problems)
+        return GPU_NO_MEMORY;
+    s->kernel = (struct smo_kernel){.type = training->kernel.type,
+                                    .degree = training->kernel.degree,
+                                    .gamma = training->kernel.gamma,
+                                    .coef0 = training->kernel.coef0};
+    const enum gpu_status status = solve(s, training, classes, capped, count, problems, functions);
+    for (int k = 0; k < count; k++)
+        free(problems[k].alpha);
+    free(problems);
+    return status;
+}
+
+void svm_functions_free(struct svm_function *functions, int count)
+{
+    for (int k = 0; functions && k < count; k++)
+        free(functions[k].coefficient);
+    free(functions);
+}
+
+void svm_matrix_free(struct svm_matrix *x)
+{
+    free((void *)(uintptr_t)x->dense);
+    free((void *)(uintptr_t)x->start);
+    free((void *)(uintptr_t)x->column);
+    free((void *)(uintptr_t)x->value);
+}
+
+void svm_classes_free(struct svm_classes *classes)
+{
+    free(classes->label);
+    free(classes->start);
+    free(classes->number);
+    free(classes->row);
+    *classes = (struct svm_classes){0};
+}

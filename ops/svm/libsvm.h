@@ -1,0 +1,96 @@
+/*
+ * libsvm's own structs: those that are the same from 2.89 to 3.37, and where a version's model differs. A provider's version is
+ * in its libsvm_version.
+ */
+#ifndef ACCEL_SVM_LIBSVM_H
+#define ACCEL_SVM_LIBSVM_H
+
+#include "ops/passing.h"
+#include "problem.h"
+
+struct libsvm_node {
+    int index; /* -1: the end of a vector */
+    double value;
+};
+
+struct libsvm_problem {
+    int l;
+    double *y;
+    struct libsvm_node **x;
+};
+
+struct libsvm_parameter {
+    int svm_type, kernel_type, degree;
+    double gamma, coef0, cache_size, eps, C;
+    int nr_weight;
+    int *weight_label;
+    double *weight;
+    double nu, p;
+    int shrinking, probability;
+};
+
+_Static_assert(sizeof(struct libsvm_node) == 16 && sizeof(struct libsvm_problem) == 24 &&
+                   sizeof(struct libsvm_parameter) == 104,
+               "as libsvm's header has them");
+
+/* The model's members up to probB; the others' places differ. */
+struct libsvm_model {
+    struct libsvm_parameter param;
+    int nr_class, l;
+    struct libsvm_node **SV;
+    double **sv_coef, *rho, *probA, *probB;
+};
+
+struct libsvm_model_layout {
+    int first, last;                /* versions */
+    uint8_t density_marks, indices; /* offsets of pointers in the model; 0: not in these versions */
+    uint8_t label, counts, free_sv;
+    uint8_t bytes;
+};
+
+typedef void libsvm_print(const char *text);
+
+/* A libsvm that the program has. Constant once made; stays. */
+struct libsvm {
+    const void *train; /* its svm_train() */
+    const struct libsvm_model_layout *model;
+    libsvm_print *volatile *print; /* where it keeps the function that prints its lines */
+    bool swaps;                    /* classes -1 and 1 are ordered 1, -1 */
+};
+
+/* Returns 1 + the number of the libsvm that defines provider->function; 0 if that is another library or another version, or if its
+ * svm_train() does not give the model that is expected of two vectors. */
+int libsvm_of(const struct accel_provider *provider);
+const struct libsvm *libsvm_numbered(int number);
+
+/* The vectors of a problem. */
+struct libsvm_size {
+    int64_t features, stored; /* elements that are not 0 by absence */
+    int base;                 /* the lowest index is at least this: 0 or 1 */
+};
+
+/* Returns false if the vectors are not what libsvm's documentation asks for: then only libsvm itself knows what to do. */
+bool libsvm_measure(const struct libsvm_problem *problem, bool precomputed,
+                    struct libsvm_size *size);
+/* Copies the vectors. Returns false without memory; else the caller frees the matrix. */
+bool libsvm_vectors(const struct libsvm_problem *problem, bool precomputed,
+                    const struct libsvm_size *size, struct svm_matrix *x);
+
+/* Groups the rows by class, in the library's order; of regression and one-class makes one group. Returns false without memory; else
+ * the caller frees the classes. */
+bool libsvm_group(const struct libsvm *library, const struct libsvm_problem *problem,
+                  bool classifies, struct svm_classes *classes);
+
+/* Makes the model that svm_train() returns, which svm_free_and_destroy_model() frees. NULL without memory. */
+struct libsvm_model *libsvm_model_of(const struct libsvm *library,
+                                     const struct libsvm_problem *problem,
+                                     const struct libsvm_parameter *parameter,
+                                     const struct svm_classes *classes,
+                                     const struct svm_function *functions);
+
+/* Prints what svm_train() prints. total: support vectors. `dots`: so many have been printed meanwhile. */
+void libsvm_print_training(const struct libsvm *library, const struct svm_training *training,
+                           const struct svm_classes *classes, const struct svm_function *functions,
+                           int total, int64_t dots);
+
+#endif

@@ -1,0 +1,69 @@
+/* The lines that libsvm prints while it trains, by the function that prints them in the program's libsvm. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "libsvm.h"
+
+__attribute__((format(printf, 2, 3))) static void say(const struct libsvm *library,
+                                                      const char *format, ...)
+{
+    char text[256];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    (*library->print)(text);
+}
+
+/* What each type says of its parameter that it has found. */
+static void print_parameter(const struct libsvm *library, const struct svm_training *t,
+                            const struct svm_function *f, double c, double other_c)
+{
+    if ((t->type == SVM_C_SVC && c == other_c) || t->type == SVM_EPSILON_SVR)
+        say(library, "nu = %f\n", f->sum / (c * f->rows));
+    else if (t->type == SVM_NU_SVC)
+        say(library, "C = %f\n", 1 / f->r);
+    else if (t->type == SVM_NU_SVR)
+        say(library, "epsilon = %f\n", -f->r);
+}
+
+/* Returns the dots that are left. A dot is a thousand iterations, or one for each variable if these are fewer. */
+static int64_t print_dots(const struct libsvm *library, const struct svm_training *t,
+                          const struct svm_function *f, int64_t printed)
+{
+    const int64_t variables =
+        f->rows * (t->type == SVM_EPSILON_SVR || t->type == SVM_NU_SVR ? INT64_C(2) : 1);
+    int64_t dots = f->iterations / (variables < 1000 ? variables : 1000);
+    for (; dots > 0 && printed > 0; dots--)
+        printed--;
+    for (; dots > 0; dots--)
+        say(library, ".");
+    return printed;
+}
+
+static void print_function(const struct libsvm *library, const struct svm_training *t,
+                           const struct svm_function *f, double c, double other_c)
+{
+    say(library, "*");
+    say(library, "\noptimization finished, #iter = %lld\n", (long long)f->iterations);
+    print_parameter(library, t, f, c, other_c);
+    say(library, "obj = %f, rho = %f\n", f->objective, f->rho);
+    say(library, "nSV = %d, nBSV = %d\n", f->support, f->bounded);
+}
+
+void libsvm_print_training(const struct libsvm *library, const struct svm_training *t,
+                           const struct svm_classes *classes, const struct svm_function *functions,
+                           int total, int64_t dots)
+{
+    const struct svm_function *f = functions;
+    for (int i = 0; i < classes->count; i++) {
+        for (int j = classes->count > 1 ? i + 1 : i; j < classes->count; j++, f++) {
+            const double *c = t->class_c;
+            dots = print_dots(library, t, f, dots);
+            print_function(library, t, f, c ? c[i] : t->c, c ? c[j] : t->c);
+        }
+    }
+    if (classes->count > 1)
+        say(library, "Total nSV = %d\n", total);
+}

@@ -1,0 +1,163 @@
+/* The model that libsvm's svm_train() returns: each array is a malloc() of its own, and the vectors stay the caller's. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "libsvm.h"
+
+static void put(struct libsvm_model *model, uint8_t offset, const void *value, size_t bytes)
+{
+    if (offset)
+        memcpy((char *)model + offset, value, bytes);
+}
+
+/* The arrays of a model; those that it has not are NULL. */
+struct arrays {
+    int *indices, *label, *counts;
+};
+
+static void destroy(struct libsvm_model *model, int coefficients, struct arrays *arrays)
+{
+    for (int i = 0; model->sv_coef && i < coefficients; i++)
+        free(model->sv_coef[i]);
+    free(model->sv_coef);
+    free(model->SV);
+    free(model->rho);
+    free(arrays->indices);
+    free(arrays->label);
+    free(arrays->counts);
+    free(model);
+}
+
+/* malloc(), which returns NULL for 0 elements only without memory. */
+static void *array_of(int64_t count, size_t size)
+{
+    return malloc(count > 0 ? (size_t)count * size : 1);
+}
+
+static bool allocate(struct libsvm_model *model, int functions, int classes, bool classifies,
+                     bool indices, struct arrays *arrays)
+{
+    bool all = true;
+    model->SV = array_of(model->l, sizeof *model->SV);
+    model->rho = array_of(functions, sizeof *model->rho);
+    model->sv_coef = calloc((size_t)classes - 1, sizeof *model->sv_coef);
+    for (int i = 0; model->sv_coef && i < classes - 1; i++)
+        all = (model->sv_coef[i] = array_of(model->l, sizeof(double))) && all;
+    if (indices)
+        all = (arrays->indices = array_of(model->l, sizeof(int))) && all;
+    if (classifies) {
+        arrays->label = array_of(classes, sizeof(int));
+        arrays->counts = array_of(classes, sizeof(int));
+        all = all && arrays->label && arrays->counts;
+    }
+    return all && model->SV && model->rho && model->sv_coef;
+}
+
+/* Marks the places whose rows are support vectors of any function. Returns how many. */
+static int mark_support(const struct svm_classes *classes, const struct svm_function *functions,
+                        bool *used)
+{
+    const int total = classes->start[classes->count - 1] + classes->number[classes->count - 1];
+    int support = 0;
+    const struct svm_function *f = functions;
+    for (int i = 0; i < classes->count; i++) {
+        for (int j = classes->count > 1 ? i + 1 : i; j < classes->count; j++, f++) {
+            for (int k = 0; k < f->rows; k++)
+                if (f->coefficient[k] != 0)
+                    used[k < classes->number[i] ? classes->start[i] + k
+                                                : classes->start[j] + k - classes->number[i]] =
+                        true;
+        }
+    }
+    for (int k = 0; k < total; k++)
+        support += used[k];
+    return support;
+}
+
+/* Puts a function's coefficients of one class in their places: from `to` on, one for each used place. */
+static int spread(double *to, const bool *used, int number, const double *coefficient)
+{
+    int count = 0;
+    for (int k = 0; k < number; k++)
+        if (used[k])
+            to[count++] = coefficient[k];
+    return count;
+}
+
+static void fill_coefficients(struct libsvm_model *model, const struct svm_classes *classes,
+                              const struct svm_function *functions, const bool *used,
+                              const int *counts)
+{
+    const struct svm_function *f = functions;
+    if (classes->count == 1) {
+        spread(model->sv_coef[0], used, f->rows, f->coefficient);
+        model->rho[0] = f->rho;
+        return;
+    }
+    for (int i = 0, first = 0; i < classes->count; first += counts[i++]) {
+        int second = first + counts[i];
+        for (int j = i + 1; j < classes->count; second += counts[j++], f++) {
+            spread(&model->sv_coef[j - 1][first], &used[classes->start[i]], classes->number[i],
+                   f->coefficient);
+            spread(&model->sv_coef[i][second], &used[classes->start[j]], classes->number[j],
+                   f->coefficient + classes->number[i]);
+            model->rho[f - functions] = f->rho;
+        }
+    }
+}
+
+static void fill(struct libsvm_model *model, const struct libsvm_problem *problem,
+                 const struct svm_classes *classes, const struct svm_function *functions,
+                 const bool *used, struct arrays *arrays)
+{
+    int at = 0;
+    for (int c = 0; c < classes->count; c++) {
+        const int before = at;
+        for (int k = classes->start[c]; k < classes->start[c] + classes->number[c]; k++) {
+            if (!used[k])
+                continue;
+            model->SV[at] = problem->x[classes->row[k]];
+            if (arrays->indices)
+                arrays->indices[at] = classes->row[k] + 1;
+            at++;
+        }
+        if (arrays->label) {
+            arrays->label[c] = classes->label[c];
+            arrays->counts[c] = at - before;
+        }
+    }
+    fill_coefficients(model, classes, functions, used, arrays->counts);
+}
+
+struct libsvm_model *libsvm_model_of(const struct libsvm *library,
+                                     const struct libsvm_problem *problem,
+                                     const struct libsvm_parameter *parameter,
+                                     const struct svm_classes *classes,
+                                     const struct svm_function *functions)
+{
+    const struct libsvm_model_layout *layout = library->model;
+    const bool classifies = classes->count > 1;
+    const int nr_class = classifies ? classes->count : 2;
+    const int count = svm_function_count(parameter->svm_type, classes->count);
+    struct arrays arrays = {NULL, NULL, NULL};
+    struct libsvm_model *model = calloc(1, layout->bytes);
+    bool *used = calloc((size_t)problem->l, sizeof *used);
+    if (model && used) {
+        model->param = *parameter;
+        model->nr_class = nr_class;
+        model->l = mark_support(classes, functions, used);
+        if (allocate(model, count, nr_class, classifies, layout->indices, &arrays)) {
+            fill(model, problem, classes, functions, used, &arrays);
+            put(model, layout->indices, &arrays.indices, sizeof arrays.indices);
+            put(model, layout->label, &arrays.label, sizeof arrays.label);
+            put(model, layout->counts, &arrays.counts, sizeof arrays.counts);
+            free(used);
+            return model;
+        }
+        destroy(model, nr_class - 1, &arrays);
+        model = NULL;
+    }
+    free(model);
+    free(used);
+    return NULL;
+}

@@ -1,0 +1,227 @@
+/*
+ * Whether a program's libsvm is one that we know: by its version, and by what its svm_train() makes of two vectors. Programs have
+ * copies of libsvm with members added under the same version number, such as a weight for each vector.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/forks.h"
+#include "libsvm.h"
+
+static const struct libsvm_model_layout layouts[] = {
+    {289, 312, 0, 0, 152, 160, 168, 176},
+    {313, 325, 0, 152, 160, 168, 176, 184},
+    {330, 337, 152, 160, 168, 176, 184, 192},
+};
+
+static const struct libsvm_model_layout *layout_of(const struct accel_provider *provider)
+{
+    const int *version = provider->symbol(provider, "libsvm_version");
+    /* scikit-learn's own structs. */
+    if (!version || provider->symbol(provider, "svm_csr_train"))
+        return NULL;
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+        if (*version >= layouts[i].first && *version <= layouts[i].last)
+            return &layouts[i];
+    return NULL;
+}
+
+/* ---- The function that prints: a static variable of libsvm, near libsvm_version ---- */
+
+static void print_nothing(const char *text)
+{
+    (void)text;
+}
+static void print_nothing_either(const char *text)
+{
+    (void)text;
+}
+
+typedef void set_print(libsvm_print *print);
+typedef libsvm_print *volatile print_variable;
+
+enum { NEAR = 256 }; /* pointers before and behind */
+
+/* The words of the provider's memory around an address. */
+static print_variable *words_around(const struct accel_provider *provider, const void *address,
+                                    size_t *count)
+{
+    const void *start;
+    const size_t size = sizeof(libsvm_print *),
+                 bytes = provider->segment(provider, address, &start);
+    const uintptr_t middle = (uintptr_t)address & ~(size - 1), end = (uintptr_t)start + bytes;
+    uintptr_t first = ((uintptr_t)start + size - 1) & ~(size - 1);
+    if (first < middle - NEAR * size)
+        first = middle - NEAR * size;
+    *count = bytes ? (end - first) / size : 0;
+    if (*count > 2 * NEAR)
+        *count = 2 * NEAR;
+    return (print_variable *)first;
+}
+
+/* Sets the pointer twice, to see which variable changes, and puts it back. */
+static print_variable *find_variable(const struct accel_provider *provider, set_print *set)
+{
+    libsvm_print *before[2 * NEAR];
+    print_variable *variable = NULL;
+    size_t count;
+    print_variable *words =
+        words_around(provider, provider->symbol(provider, "libsvm_version"), &count);
+    for (size_t i = 0; i < count; i++)
+        before[i] = words[i];
+    set(print_nothing);
+    for (size_t i = 0; i < count && !variable; i++) {
+        if (words[i] != print_nothing)
+            continue;
+        set(print_nothing_either);
+        if (words[i] == print_nothing_either) {
+            variable = &words[i];
+            set(before[i]);
+        } else {
+            set(print_nothing);
+        }
+    }
+    if (!variable) /* what it was is not known: libsvm's own */
+        set(NULL);
+    return variable;
+}
+
+static print_variable *print_variable_of(const struct accel_provider *provider)
+{
+    set_print *set;
+    void *found = provider->symbol(provider, "svm_set_print_string_function");
+    if (!found) /* to 2.90: a variable of the program's */
+        return provider->symbol(provider, "svm_print_string");
+    memcpy(&set, &found, sizeof set);
+    return find_variable(provider, set);
+}
+
+/* ---- Its svm_train() ---- */
+
+typedef struct libsvm_model *train_function(const struct libsvm_problem *problem,
+                                            const struct libsvm_parameter *parameter);
+
+static const void *pointer_at(const struct libsvm_model *model, size_t offset)
+{
+    const void *pointer;
+    memcpy(&pointer, (const char *)model + offset, sizeof pointer);
+    return pointer;
+}
+
+static int integer_at(const struct libsvm_model *model, size_t offset)
+{
+    int integer;
+    memcpy(&integer, (const char *)model + offset, sizeof integer);
+    return integer;
+}
+
+/* Both vectors are support vectors, with a coefficient of C. */
+static bool is_expected(const struct libsvm_model *model, const struct libsvm_model_layout *layout,
+                        const struct libsvm_problem *problem, double c)
+{
+    const int *label, *counts, *indices;
+    if (model->nr_class != 2 || model->l != 2 || integer_at(model, layout->free_sv) != 0 ||
+        model->probA || model->probB)
+        return false;
+    label = pointer_at(model, layout->label);
+    counts = pointer_at(model, layout->counts);
+    indices = layout->indices ? pointer_at(model, layout->indices) : NULL;
+    return label && counts && label[0] == -label[1] && counts[0] == 1 && counts[1] == 1 &&
+           (indices != NULL) == (layout->indices != 0) && model->sv_coef[0][0] == c &&
+           model->sv_coef[0][1] == -c && (indices ? indices[0] + indices[1] == 3 : true) &&
+           model->SV[0] == problem->x[label[0] == 1];
+}
+
+static void destroy(struct libsvm_model *model, const struct libsvm_model_layout *layout)
+{
+    free(model->sv_coef[0]);
+    free(model->sv_coef);
+    free(model->SV);
+    free(model->rho);
+    free((void *)(uintptr_t)pointer_at(model, layout->label));
+    free((void *)(uintptr_t)pointer_at(model, layout->counts));
+    if (layout->indices)
+        free((void *)(uintptr_t)pointer_at(model, layout->indices));
+    free(model);
+}
+
+/* Trains with two vectors, of which the first has label -1. Behind the structs are pointers to weights, as some copies want them. */
+static bool try_train(train_function *train, const struct libsvm_model_layout *layout, bool *swaps)
+{
+    struct libsvm_node nodes[2][2] = {{{1, -1}, {-1, 0}}, {{1, 1}, {-1, 0}}};
+    struct libsvm_node *x[2] = {nodes[0], nodes[1]};
+    double y[2] = {-1, 1}, weights[2] = {0.5, 0.25};
+    const struct {
+        struct libsvm_problem problem;
+        double *weights[4];
+    } given = {{2, y, x}, {weights, weights, weights, weights}};
+    const struct {
+        struct libsvm_parameter parameter;
+        double more[8];
+    } with = {{.svm_type = SVM_C_SVC,
+               .kernel_type = SVM_LINEAR,
+               .cache_size = 1,
+               .eps = 1e-3,
+               .C = 0.125,
+               .shrinking = 1},
+              {0}};
+    struct libsvm_model *model = train(&given.problem, &with.parameter);
+    if (!model || !is_expected(model, layout, &given.problem, with.parameter.C))
+        return false; /* nothing says that it can be freed */
+    *swaps = ((const int *)pointer_at(model, layout->label))[0] == 1;
+    destroy(model, layout);
+    return true;
+}
+
+static bool recognize(const struct accel_provider *provider, struct libsvm *library)
+{
+    train_function *train;
+    *library = (struct libsvm){.train = provider->function, .model = layout_of(provider)};
+    if (!library->model)
+        return false;
+    print_variable *print = print_variable_of(provider);
+    library->print = print;
+    if (!print)
+        return false;
+    libsvm_print *const before = *print;
+    memcpy(&train, &provider->function, sizeof train);
+    *print = print_nothing;
+    const bool known = try_train(train, library->model, &library->swaps);
+    *print = before;
+    return known;
+}
+
+/* ---- All that this process has had ---- */
+
+enum { LIBRARIES = 64 };
+static struct libsvm libraries[LIBRARIES];
+static int library_count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(lock);
+
+static bool is_same(const struct libsvm *a, const struct libsvm *b)
+{
+    return a->train == b->train && a->model == b->model && a->print == b->print &&
+           a->swaps == b->swaps;
+}
+
+int libsvm_of(const struct accel_provider *provider)
+{
+    struct libsvm library;
+    int i = LIBRARIES;
+    pthread_mutex_lock(&lock); /* its print function is changed meanwhile */
+    if (recognize(provider, &library)) {
+        for (i = 0; i < library_count && !is_same(&libraries[i], &library); i++)
+            ;
+        if (i == library_count && i < LIBRARIES)
+            libraries[library_count++] = library;
+    }
+    pthread_mutex_unlock(&lock);
+    return i < LIBRARIES ? i + 1 : 0;
+}
+
+const struct libsvm *libsvm_numbered(int number)
+{
+    return &libraries[number - 1];
+}

@@ -1,0 +1,58 @@
+/*
+ * svm_train(), of libsvm and of the libraries that have changed it: each is a dialect.
+ */
+#ifndef ACCEL_SVM_TRAIN_H
+#define ACCEL_SVM_TRAIN_H
+
+#include "ops/op.h"
+#include "problem.h"
+
+/* call->own of svm_train(). A dialect's parse() fills in all but SVM_RESULT. */
+enum {
+    SVM_RESULT,    /* integer: what run() leaves for complete() */
+    SVM_PROBLEM,   /* pointer: the dialect's */
+    SVM_PARAMETER, /* pointer: the dialect's */
+    SVM_TRAITS,    /* integer: svm_traits() */
+    SVM_ROWS,      /* integers, the sizes that the cost depends on */
+    SVM_FEATURES,
+    SVM_CLASSES, /* 1: none */
+    SVM_STORED   /* elements of all vectors */
+};
+
+/* layout: the dialect's own number; type, kernel: libsvm's. */
+static inline int64_t svm_traits(int layout, int type, int kernel)
+{
+    return (int64_t)layout << 16 | type << 8 | kernel;
+}
+static inline int svm_traits_layout(const struct accel_call *call)
+{
+    return (int)(call->own.integer[SVM_TRAITS] >> 16);
+}
+static inline int svm_traits_type(const struct accel_call *call)
+{
+    return (int)(call->own.integer[SVM_TRAITS] >> 8 & 0xff);
+}
+static inline int svm_traits_kernel(const struct accel_call *call)
+{
+    return (int)(call->own.integer[SVM_TRAITS] & 0xff);
+}
+
+/* For run(), whose call is constant: sets SVM_RESULT, which is the span y. */
+static inline void svm_leave(const struct accel_call *call, void *result)
+{
+    memcpy(call->span[ACCEL_y].ptr, &result, sizeof result);
+}
+
+/* As in struct accel_op. `layout` is the dialect's own number, below SVM_LAYOUTS. */
+struct svm_dialect {
+    int (*accepts)(const struct accel_provider *provider);
+    bool (*parse)(struct accel_call *call, const struct accel_passed *passed, int layout);
+    enum gpu_status (*run)(struct gpu_work *work);
+    void (*complete)(const struct accel_call *call, struct accel_result *result);
+};
+
+enum { SVM_LAYOUTS = 256 };
+
+extern const struct svm_dialect svm_dialect_libsvm;
+
+#endif
