@@ -10,7 +10,7 @@ enum { FULL_MS = 1000 };
 static int64_t bytes_moved(const struct accel_call *call)
 {
     struct model_work work;
-    model_work_of(call, &work);
+    model_work_of(call, true, &work);
     return (int64_t)(work.up_bytes + work.down_bytes);
 }
 

@@ -61,6 +61,11 @@ struct accel_nominal {
     double cpu_share, gpu_share, gpu_step_ms;
 };
 
+/* The work of a call on one side: real operations, and steps that wait for each other. */
+struct accel_effort {
+    double operations, steps;
+};
+
 struct accel_op {
     enum accel_op_group group;
 
@@ -104,6 +109,13 @@ struct accel_op {
     const int64_t *(*sizes)(const struct accel_call *call);
     /* Returns the call's real floating-point operations. */
     double (*flops)(const struct accel_call *call);
+    /* Returns the expected work on the CPU, or on the device, if they differ: one may compute what the other leaves out. Of the
+     * CPU rather too little, of the device rather too much. NULL: flops() on both, and no steps. */
+    struct accel_effort (*effort)(const struct accel_call *call, bool device);
+    /* Fills in call->own and the shapes of the spans for a call of these sizes, its other arguments as programs mostly pass them. All
+     * else is set as for parse(). `dimensions` tells how many sizes there are. NULL: a calibration has no lines of the function. */
+    void (*typical)(struct accel_call *call, const int64_t size[ACCEL_DIMENSIONS]);
+    int dimensions;
     /* Gives the log the fields that say what was called. */
     void (*describe)(const struct accel_call *call, const struct accel_fields *fields);
     /* Fills in the result registers after a call that the GPU has done. */

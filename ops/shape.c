@@ -14,6 +14,8 @@ int64_t accel_call_size(const struct accel_call *call, int which)
 
 bool accel_has_size(const struct accel_routine *routine, enum accel_size size)
 {
+    if (!accel_is_blas(routine))
+        return (int)size < accel_op_of(routine)->dimensions;
     for (int i = 0; i < routine->args; i++)
         if (routine->arg[i].kind == ACCEL_ARG_SIZE && routine->arg[i].slot == size)
             return true;
@@ -149,7 +151,13 @@ static char typical_flag(const struct accel_arg *arg)
 void shape_typical(struct accel_call *call, const struct accel_routine *routine,
                    const int64_t size[ACCEL_DIMENSIONS])
 {
-    *call = (struct accel_call){.routine = routine, .batch = 1, .parts = 1, .blas.width = 32};
+    *call = (struct accel_call){.routine = routine, .batch = 1, .parts = 1};
+    if (!accel_is_blas(routine)) {
+        if (accel_op_of(routine)->typical)
+            accel_op_of(routine)->typical(call, size);
+        return;
+    }
+    call->blas.width = 32;
     call->blas.scalar[ACCEL_alpha].re = call->blas.scalar[ACCEL_beta].re = 1;
     call->blas.scalar[ACCEL_rcond].re = -1; /* the type's own precision */
     for (int i = 0; i < routine->args; i++) {

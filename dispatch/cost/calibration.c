@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "ops/op.h"
 #include "ops/shape.h"
 
 /* ---- Keys ---- */
@@ -242,8 +243,14 @@ double calibration_section_value(const struct calibration_section *section, cons
                : 0;
 }
 
+/* A function that no typical call is known of has none. */
+static bool has_lines(const struct accel_routine *routine)
+{
+    return accel_is_blas(routine) || accel_op_of(routine)->typical;
+}
+
 static bool take_call(struct calibration_line *line, const struct accel_routine *routine,
-                      struct model_work *work, double *ms)
+                      bool device, struct model_work *work, double *ms)
 {
     int64_t size[ACCEL_DIMENSIONS] = {0};
     bool first = true;
@@ -259,7 +266,7 @@ static bool take_call(struct calibration_line *line, const struct accel_routine 
     if (!take_char(line, ':') || !take_decimal(line, ms) || !(*ms > 0))
         return false;
     shape_typical(&call, routine, size);
-    model_work_of(&call, work);
+    model_work_of(&call, device, work);
     return true;
 }
 
@@ -270,10 +277,11 @@ bool calibration_section_curve(const struct calibration_section *section,
     double ms[MODEL_POINTS];
     struct calibration_line line;
     int count = 0;
-    if (!find_line(section, routine->name, ' ', &line))
+    if (!has_lines(routine) || !find_line(section, routine->name, ' ', &line))
         return false;
     do {
-        if (count == MODEL_POINTS || !take_call(&line, routine, &works[count], &ms[count]))
+        if (count == MODEL_POINTS ||
+            !take_call(&line, routine, curve->device, &works[count], &ms[count]))
             return false;
         count++;
     } while (take_char(&line, ' '));
@@ -382,7 +390,7 @@ static void put_point(struct grown *body, const struct accel_routine *routine,
         text_integer(&text, size[i]);
     }
     shape_typical(&call, routine, size);
-    model_work_of(&call, &work);
+    model_work_of(&call, curve->device, &work);
     double ms = model_point_ms(curve, point, &work);
     text_char(&text, ':');
     text_decimal(&text, ms);
@@ -396,7 +404,7 @@ void calibration_put_curve(struct grown *body, const struct accel_routine *routi
     const size_t before = body->length;
     grown_string(body, routine->name);
     const size_t empty = body->length;
-    for (int i = 0; i < curve->points; i++)
+    for (int i = 0; has_lines(routine) && i < curve->points; i++)
         if (curve->point[i].place[ACCEL_DIMENSIONS] == 0)
             put_point(body, routine, curve, &curve->point[i]);
     if (body->length > empty) {

@@ -189,7 +189,7 @@ static bool rates_of_section(struct cost_curves *p)
     if (!calibration_section_curve(&p->section, routine, &curve))
         return false;
     shape_of_order(&call, routine, 512);
-    model_work_of(&call, &work);
+    model_work_of(&call, false, &work);
     scale_rates(&p->rates,
                 work.term[MODEL_OPERATION] * 1e3 / (p->threads_ratio * model_ms(&curve, &work)));
     return true;
@@ -274,6 +274,23 @@ static struct cost_curves *device_of(struct cost_curves *device)
 
 /* ---- Curves ---- */
 
+/* Of a function that is not BLAS, another library's times on this CPU will do: several programs carry a copy of libsvm. Under the
+ * lock. */
+static bool curve_of_another(const struct accel_routine *routine, struct model_curve *curve)
+{
+    char prefix[CALIBRATION_KEY_BYTES];
+    struct calibration rest = file;
+    struct calibration_line header;
+    struct calibration_section section;
+    if (!file.text || accel_is_blas(routine))
+        return false;
+    calibration_cpu_prefix(prefix);
+    while (calibration_next_section(&rest, prefix, &header, &section))
+        if (calibration_section_curve(&section, routine, curve))
+            return true;
+    return false;
+}
+
 /* Under the lock. */
 static void make_curve(struct cost_curves *p, uint32_t index)
 {
@@ -292,6 +309,8 @@ static void make_curve(struct cost_curves *p, uint32_t index)
             curve->ms[MODEL_OPERATION] *= p->threads_ratio;
             made = NOMINAL; /* a scaled curve is a guess: it may learn */
         }
+    } else if (!p->device) {
+        curve_of_another(routine, curve); /* as good a guess as any */
     }
     atomic_store_explicit(&p->made[index], (unsigned char)made, memory_order_release);
 }
@@ -433,7 +452,7 @@ static void learn(struct cost_curves *p, const struct accel_call *call, double m
     curve_of(p, index);
     if (!learns(p, index))
         return;
-    model_work_of(call, &work);
+    model_work_of(call, p->device, &work);
     if (p->device) { /* a curve is without the copies; a call faster than their estimate leaves a tenth */
         double left = ms - model_copies_ms(&work, p->up_gbps, p->down_gbps);
         ms = left > ms / 10 ? left : ms / 10;

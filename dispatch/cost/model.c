@@ -30,9 +30,19 @@ static double power_of_2(double y)
 
 /* ---- The work of a call ---- */
 
-void model_work_of(const struct accel_call *call, struct model_work *work)
+static struct accel_effort effort_of(const struct accel_call *call, bool device)
+{
+    const struct accel_op *op = accel_op_of(call->routine);
+    const bool steps = accel_is_blas(call->routine);
+    return op->effort
+               ? op->effort(call, device)
+               : (struct accel_effort){call->routine->flops(call), steps ? shape_steps(call) : 0};
+}
+
+void model_work_of(const struct accel_call *call, bool device, struct model_work *work)
 {
     const int64_t *size = accel_sizes(call);
+    const struct accel_effort effort = effort_of(call, device);
     double batch = (double)call->batch, elements = 0;
     *work = (struct model_work){.term = {[MODEL_CALL] = 1}};
     for (int i = 0; i < ACCEL_SPANS; i++) {
@@ -49,9 +59,9 @@ void model_work_of(const struct accel_call *call, struct model_work *work)
         if (accel_is_read(call, x))
             work->up_bytes += bytes;
     }
-    work->term[MODEL_STEP] = shape_steps(call) * batch;
+    work->term[MODEL_STEP] = effort.steps * batch;
     work->term[MODEL_ELEMENT] = elements * 1e-6;
-    work->term[MODEL_OPERATION] = call->routine->flops(call) * 1e-9;
+    work->term[MODEL_OPERATION] = effort.operations * 1e-9;
     for (int i = 0; i < ACCEL_DIMENSIONS; i++)
         if (size[i] > 1)
             work->place[i] = log2_of((double)size[i]);

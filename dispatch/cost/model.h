@@ -42,7 +42,8 @@ struct model_curve {
     struct model_point point[MODEL_POINTS];
 };
 
-void model_work_of(const struct accel_call *call, struct model_work *work);
+/* device: on a device, else on the CPU; the same for BLAS and LAPACK. */
+void model_work_of(const struct accel_call *call, bool device, struct model_work *work);
 
 /* Returns milliseconds, without the copies of operands. */
 double model_ms(const struct model_curve *curve, const struct model_work *work);

@@ -19,7 +19,7 @@ static struct model_work work_of(const char *name, int64_t m, int64_t n, int64_t
     struct accel_call call;
     struct model_work work;
     shape_typical(&call, routine(name), size);
-    model_work_of(&call, &work);
+    model_work_of(&call, false, &work);
     return work;
 }
 
@@ -36,7 +36,7 @@ static void work_of_a_product(void **state)
     struct model_work work;
     (void)state;
     shape_typical(&call, routine("dgemm"), size);
-    model_work_of(&call, &work);
+    model_work_of(&call, false, &work);
     assert_near(work.term[MODEL_CALL], 1, 0);
     assert_near(work.term[MODEL_STEP], 32, 0);
     assert_near(work.term[MODEL_ELEMENT], (64 * 128 + 128 * 32 + 64 * 32) * 1e-6, 1e-12);
@@ -50,7 +50,7 @@ static void work_of_a_product(void **state)
     /* What is there already is not moved; without beta C is not read. */
     call.span[ACCEL_a].place = ACCEL_DEVICE;
     call.blas.scalar[ACCEL_beta].re = 0;
-    model_work_of(&call, &work);
+    model_work_of(&call, false, &work);
     assert_near(work.up_bytes, 8 * 128 * 32, 0);
     assert_near(work.down_bytes, 8 * 64 * 32, 0);
 }
@@ -202,8 +202,10 @@ static void nominal_times_grow(void **state)
             struct accel_call call;
             struct model_work work;
             shape_typical(&call, &accel_routines[i], size);
-            model_work_of(&call, &work);
-            double cpu_ms = model_ms(&on_cpu, &work), gpu_ms = model_ms(&on_gpu, &work);
+            model_work_of(&call, false, &work);
+            const double cpu_ms = model_ms(&on_cpu, &work);
+            model_work_of(&call, true, &work);
+            const double gpu_ms = model_ms(&on_gpu, &work);
             assert_true(isfinite(cpu_ms) && cpu_ms > 0 && cpu_ms >= cpu_before);
             assert_true(isfinite(gpu_ms) && gpu_ms > 0 && gpu_ms >= gpu_before);
             cpu_before = cpu_ms;

@@ -54,7 +54,7 @@ static void check_curve(const struct model_curve *curve, const struct accel_rout
         struct accel_call call;
         struct model_work work;
         shape_typical(&call, routine, size);
-        model_work_of(&call, &work);
+        model_work_of(&call, curve->device, &work);
         double ms = model_ms(curve, &work);
         FUZZ_CHECK(isfinite(ms) && ms >= 0);
     }

@@ -4,13 +4,16 @@ are those of its row, a version is accepted or not, a call runs on the test GPU,
 stack as they were passed."""
 
 import subprocess
+import tempfile
 
+from lib.calibrated import key_that_is_missed, put
 from lib.log import lines_for
 from lib.programs import BUILD, LOG, NO_GPU, SHIM, TEST_GPU, start
 from lib.tap import Tap
 
 TOY = BUILD / "tests/toy"
 tap = Tap()
+folder = tempfile.TemporaryDirectory(prefix="accel-toy-")
 
 
 def with_toy(env):
@@ -48,6 +51,18 @@ tap.ok(done.stdout == SCORES and len(lines_for(done, sym="toy_score", ran="gpu0"
 for features, why in ((63, "small"), (64, "slower")):
     done = call(f"{features}", "1", TEST_GPU, LOG, {"ACCEL_POLICY": "auto"})
     tap.ok(len(lines_for(done, sym="toy_score", features=str(features), why=why)) == 3, f"{features} features: {why}, as for the entry", done.stderr)
+# Nominal times: 3 steps of a millisecond on the device; half of the 2 * 1000 operations at a tenth of 25 Gflop/s on the CPU. A
+# calibration's come first, also another library's on this CPU; so decisions follow them.
+AUTO = {"ACCEL_POLICY": "auto", "ACCEL_START": "wait", "XDG_CACHE_HOME": folder.name}
+line, = lines_for(call("score", "1", TEST_GPU, LOG, AUTO), sym="toy_score")[:1]
+tap.ok(3 < float(line["est_gpu_ms"]) < 53.2 and 0 < float(line["est_cpu_ms"]) < 0.01, "nominal times, of the work that each side is thought to do", line)
+model = folder.name + "/model"
+cpu = key_that_is_missed(folder.name, {'[gpu "none"]': ""}, "dgemm:400:1", {})
+for library in f"libtoy.so {(TOY / '1/libtoy.so').resolve().stat().st_size}", "libanother.so 1":
+    put(model, {f'[{cpu} threads=1 library="{library}"]': "toy_score 500:500 1000:1000 2000:2000\n"})
+    lines = lines_for(call("score", "1", TEST_GPU, LOG, AUTO, {"ACCEL_MODEL": model}), sym="toy_score")
+    tap.ok([(line["ran"], line["why"]) for line in lines] == [("gpu0", "faster")] * 3 and abs(float(lines[0]["est_cpu_ms"]) - 1000) < 200,
+           f"a calibration of {library}: its times are the estimates", *lines)
 for pattern, why in (("toy_*", "user"), ("blas:*,lapack:*", "forced")):
     done = call("score", "1", TEST_GPU, LOG, {"ACCEL_CPU": pattern})
     tap.ok(done.stdout == SCORES and len(lines_for(done, sym="toy_score", why=why)) == 3,

@@ -95,7 +95,7 @@ static void record(struct recorder *r, struct last *last, const struct accel_rou
     struct accel_call call;
     struct model_work work;
     shape_typical(&call, routine, size);
-    model_work_of(&call, &work);
+    model_work_of(&call, !function, &work);
     double flops = work.term[MODEL_OPERATION];
     double copies = function ? 0 : model_copies_ms(&work, r->up_gbps, r->down_gbps);
     double bytes = work.term[MODEL_ELEMENT] * 1e6 * (double)accel_dtype_size(routine->dtype);

@@ -37,6 +37,14 @@ static struct accel_span column_of(const char *name, void *ptr, int64_t length,
 /* call->own has the product, the model, and from SIZES on the sizes, of which there is one. */
 enum { PRODUCT, MODEL, SIZES };
 
+static void shape(struct accel_call *call, void *weights, void *x, int64_t features)
+{
+    call->own.integer[SIZES] = features;
+    call->span[ACCEL_a] = column_of("weights", weights, features, ACCEL_READ);
+    call->span[ACCEL_x] = column_of("x", x, features, ACCEL_READ);
+    call->span[ACCEL_y] = column_of("score", &call->own.number[PRODUCT], 1, ACCEL_WRITE);
+}
+
 static bool parse(struct accel_call *call, const struct accel_passed *passed)
 {
     const struct toy_model *model = (const struct toy_model *)(uintptr_t)passed->gpr[0];
@@ -44,11 +52,7 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed)
     if (!model || !x || model->features < 1 || !model->weights)
         return false;
     call->own.pointer[MODEL] = model;
-    call->own.integer[SIZES] = model->features;
-    call->span[ACCEL_a] =
-        column_of("weights", (void *)(uintptr_t)model->weights, model->features, ACCEL_READ);
-    call->span[ACCEL_x] = column_of("x", x, model->features, ACCEL_READ);
-    call->span[ACCEL_y] = column_of("score", &call->own.number[PRODUCT], 1, ACCEL_WRITE);
+    shape(call, (void *)(uintptr_t)model->weights, x, model->features);
     return true;
 }
 
@@ -60,6 +64,18 @@ static const int64_t *sizes(const struct accel_call *call)
 static double flops(const struct accel_call *call)
 {
     return 2 * (double)call->own.integer[SIZES];
+}
+
+/* The CPU is thought to do half of it, the device twice as much. */
+static struct accel_effort effort(const struct accel_call *call, bool device)
+{
+    return (struct accel_effort){.operations = flops(call) * (device ? 2 : 0.5),
+                                 .steps = device ? 3 : 0};
+}
+
+static void typical(struct accel_call *call, const int64_t size[ACCEL_DIMENSIONS])
+{
+    shape(call, NULL, NULL, size[0]);
 }
 
 static void describe(const struct accel_call *call, const struct accel_fields *fields)
@@ -118,15 +134,19 @@ static enum gpu_status run(struct gpu_work *work)
     return tiles_run(&t);
 }
 
-const struct accel_op op_toy_score = {.group = ACCEL_NO_BLAS,
-                                      .ml = ACCEL_LIBSVM, /* so that ACCEL_ML turns it off */
-                                      .nominal = {.cpu_share = 0.1, .gpu_share = 0.1},
-                                      .accepts = accepts,
-                                      .count_at = count_at,
-                                      .parse = parse,
-                                      .sizes = sizes,
-                                      .flops = flops,
-                                      .describe = describe,
-                                      .complete = complete,
-                                      .is_supported = is_supported,
-                                      .run = run};
+const struct accel_op op_toy_score = {
+    .group = ACCEL_NO_BLAS,
+    .ml = ACCEL_LIBSVM, /* so that ACCEL_ML turns it off */
+    .nominal = {.cpu_share = 0.1, .gpu_share = 0.1, .gpu_step_ms = 1},
+    .accepts = accepts,
+    .count_at = count_at,
+    .parse = parse,
+    .sizes = sizes,
+    .flops = flops,
+    .effort = effort,
+    .typical = typical,
+    .dimensions = 1,
+    .describe = describe,
+    .complete = complete,
+    .is_supported = is_supported,
+    .run = run};
