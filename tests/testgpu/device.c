@@ -133,7 +133,7 @@ CUresult CUDAAPI cuDeviceGetPCIBusId(char *text, int length, CUdevice device)
     TESTGPU_RETURN(CUDA_SUCCESS);
 }
 
-static int attribute(CUdevice_attribute attribute, CUdevice device)
+int device_attribute(CUdevice_attribute attribute, CUdevice device)
 {
     for (int i = 0; i < settings.attributes; i++)
         if (settings.attribute[i].which == (int)attribute)
@@ -197,6 +197,6 @@ CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUde
         TESTGPU_RETURN(CUDA_ERROR_INVALID_VALUE);
     if (!device_is(device))
         TESTGPU_RETURN(CUDA_ERROR_INVALID_DEVICE);
-    *value = attribute(which, device);
+    *value = device_attribute(which, device);
     TESTGPU_RETURN(CUDA_SUCCESS);
 }

@@ -55,6 +55,7 @@ struct settings {
     double gflops;
     unsigned half;
     unsigned busy;
+    unsigned threads;
     unsigned start_ms, load_ms, first_ms;
     const char *helper;
     bool data;
@@ -161,6 +162,7 @@ struct device {
 extern struct device devices[DEVICES_MAX];
 extern int device_count;
 bool device_is(CUdevice device);
+int device_attribute(CUdevice_attribute which, CUdevice device);
 
 /* memory.c */
 enum memory_kind { MEMORY_DEVICE, MEMORY_MANAGED, MEMORY_PINNED, MEMORY_REGISTERED };
@@ -172,6 +174,7 @@ struct allocation {
     char *backing; /* where the bytes really are */
     size_t mapped;
     CUcontext context;
+    bool viewed;   /* a kernel has used it at its own address */
     unsigned pins; /* running operations that touch it */
     bool ending;
     unsigned long long id;
@@ -204,6 +207,7 @@ struct testgpu_run {
     CUcontext context;
     struct allocation **pinned;
     size_t pins, room;
+    double moved; /* bytes, if only the run shows how many */
 };
 
 struct CUstream_st {

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "driver.h"
+#include "kernel_run.h"
 
 enum { POISON = 0xff, ALIGNMENT = 512, GUARD = 4096, POISON_FILE = 4 << 20 };
 
@@ -102,31 +103,54 @@ static char *map_poisoned(size_t bytes)
 /* Before and behind an allocation there is memory to be read: kernels of OpenBLAS 0.3.21 (symv of a lower triangle,
  * cgemv_n_PRESCOTT) read some bytes more than the matrix has, and do nothing with them. What a caller gives us that is not its
  * own is told by its address, which is another one. */
-enum { MARGIN = 4096 };
+enum { PAGE = 4096, MARGIN = PAGE };
 
-/* With the lock. */
-static struct allocation *allocation_new(enum memory_kind kind, size_t bytes)
+static size_t offset_in_page(uintptr_t address)
 {
+    return address % PAGE;
+}
+
+/* All that is mapped for the bytes: margins, and the same offset in a page as the address has. */
+static char *mapping_of(const struct allocation *a)
+{
+    return a->backing - offset_in_page((uintptr_t)a->backing) - MARGIN;
+}
+
+/* With the lock. address: of device memory, else 0. */
+static struct allocation *allocation_new(enum memory_kind kind, uintptr_t address, size_t bytes)
+{
+    const size_t offset = offset_in_page(address);
     struct allocation *a = calloc(1, sizeof *a);
     if (a == NULL)
         return NULL;
     a->kind = kind;
     a->bytes = bytes;
     if (kind != MEMORY_REGISTERED) {
-        a->mapped = round_up(bytes, 4096) + 2 * MARGIN;
+        a->mapped = round_up(offset + bytes, PAGE) + 2 * MARGIN;
         a->backing = map_poisoned(a->mapped);
         if (a->backing == NULL) {
             free(a);
             return NULL;
         }
-        a->backing += MARGIN;
-        a->address = (uintptr_t)a->backing;
+        a->backing += MARGIN + offset;
+        a->address = kind == MEMORY_DEVICE ? address : (uintptr_t)a->backing;
     }
     a->context = testgpu_current();
     a->id = ++newest_id;
     a->next = allocations;
     allocations = a;
     return a;
+}
+
+/* The pages of device memory at its own address. */
+static void *view_of(const struct allocation *a)
+{
+    return (void *)(a->address - offset_in_page(a->address));
+}
+
+static size_t view_bytes(const struct allocation *a)
+{
+    return round_up(offset_in_page(a->address) + a->bytes, PAGE);
 }
 
 /* With the lock. */
@@ -138,8 +162,12 @@ static void allocation_end(struct allocation *a)
     while (*link != a)
         link = &(*link)->next;
     *link = a->next;
+    if (a->viewed &&
+        mmap(view_of(a), view_bytes(a), PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+        abort();
     if (a->backing != NULL)
-        munmap(a->backing - MARGIN, a->mapped);
+        munmap(mapping_of(a), a->mapped);
     free(a);
 }
 
@@ -195,10 +223,9 @@ static CUresult allocate_device(CUdeviceptr *address, size_t bytes)
     if (bytes > settings.memory || round_up(bytes, ALIGNMENT) > settings.memory - device->used)
         return CUDA_ERROR_OUT_OF_MEMORY;
     uintptr_t start = place(device, bytes);
-    struct allocation *a = start != 0 ? allocation_new(MEMORY_DEVICE, bytes) : NULL;
+    struct allocation *a = start != 0 ? allocation_new(MEMORY_DEVICE, start, bytes) : NULL;
     if (a == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    a->address = start;
     device->used += round_up(bytes, ALIGNMENT);
     *address = start;
     return CUDA_SUCCESS;
@@ -235,7 +262,7 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned 
         (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
         TESTGPU_RETURN(CUDA_ERROR_INVALID_VALUE);
     testgpu_lock();
-    struct allocation *a = allocation_new(MEMORY_MANAGED, bytes);
+    struct allocation *a = allocation_new(MEMORY_MANAGED, 0, bytes);
     if (a != NULL)
         *address = a->address;
     testgpu_unlock();
@@ -272,7 +299,7 @@ static CUresult allocate_pinned(void **address, size_t bytes)
     if (address == NULL || bytes == 0)
         return CUDA_ERROR_INVALID_VALUE;
     testgpu_lock();
-    struct allocation *a = allocation_new(MEMORY_PINNED, bytes);
+    struct allocation *a = allocation_new(MEMORY_PINNED, 0, bytes);
     if (a != NULL)
         *address = a->backing;
     testgpu_unlock();
@@ -329,7 +356,7 @@ CUresult CUDAAPI cuMemHostRegister(void *address, size_t bytes, unsigned int fla
         if (start < a->address + a->bytes && a->address < start + bytes)
             code = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     if (code == CUDA_SUCCESS) {
-        struct allocation *a = allocation_new(MEMORY_REGISTERED, bytes);
+        struct allocation *a = allocation_new(MEMORY_REGISTERED, 0, bytes);
         if (a != NULL)
             a->address = start;
         else
@@ -416,4 +443,54 @@ CUresult testgpu_reach_elements(struct testgpu_run *run, CUdeviceptr address, si
         return CUDA_SUCCESS;
     testgpu_fault("misaligned_address", "address=%#llx element=%zu", address, element);
     return CUDA_ERROR_MISALIGNED_ADDRESS;
+}
+
+/* ---- Kernels of gpu/own/ ---- */
+
+/* With the lock. Puts the bytes in memory that can be seen at a second place, the address that the program knows, where nobody
+ * may read or write them as long as no kernel does. */
+static void make_view(struct allocation *a)
+{
+    int file = memfd_create("testgpu memory", MFD_CLOEXEC);
+    void *copy = file >= 0 && ftruncate(file, (off_t)a->mapped) == 0
+                     ? mmap(NULL, a->mapped, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)
+                     : MAP_FAILED;
+    if (copy == MAP_FAILED)
+        abort();
+    memcpy(copy, mapping_of(a), a->mapped);
+    if (mremap(copy, a->mapped, a->mapped, MREMAP_MAYMOVE | MREMAP_FIXED, mapping_of(a)) ==
+            MAP_FAILED ||
+        mmap(view_of(a), view_bytes(a), PROT_NONE, MAP_SHARED | MAP_FIXED, file, MARGIN) ==
+            MAP_FAILED)
+        abort();
+    close(file);
+    a->viewed = true;
+}
+
+bool memory_open_view(struct testgpu_run *run, uintptr_t address, size_t bytes, struct view *view)
+{
+    if (testgpu_reach(run, address, bytes) == NULL)
+        return false;
+    testgpu_lock();
+    struct allocation *a = allocation_at(address);
+    while (a->kind == MEMORY_DEVICE && !a->viewed && a->pins > 1 && !driver.exiting)
+        progress_await(); /* other operations use the bytes where they are */
+    if (a->kind == MEMORY_DEVICE) {
+        if (!a->viewed)
+            make_view(a);
+        if (mprotect(view_of(a), view_bytes(a), PROT_READ | PROT_WRITE) != 0)
+            abort();
+    }
+    *view = (struct view){a->address, a->address + a->bytes};
+    testgpu_unlock();
+    return true;
+}
+
+void memory_close_view(const struct view *view)
+{
+    testgpu_lock();
+    const struct allocation *a = allocation_at(view->address);
+    if (a->kind == MEMORY_DEVICE && mprotect(view_of(a), view_bytes(a), PROT_NONE) != 0)
+        abort();
+    testgpu_unlock();
 }

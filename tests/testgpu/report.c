@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "driver.h"
 
-enum { KERNELS_MAX = 64 };
+enum { KERNELS_MAX = 128 };
 
 struct copied copied;
 static struct testgpu_function *functions;
@@ -165,12 +165,12 @@ static void print_living(int file, bool failed)
     append_line(file,
                 "testgpu %s device_bytes=%zu device_allocations=%zu host_allocations=%zu "
                 "streams=%zu events=%zu handles=%zu contexts=%zu managed_bytes=%zu "
-                "managed_allocations=%zu registered=%zu graphs=%zu\n",
+                "managed_allocations=%zu registered=%zu graphs=%zu modules=%zu\n",
                 failed ? "lost" : "leaked", living.device_bytes, living.device, living.host,
                 count_objects("streams", failed), count_objects("events", failed),
                 count_objects("handles", failed), count_objects("contexts", failed),
                 living.managed_bytes, living.managed, living.registered,
-                count_objects("graphs", failed));
+                count_objects("graphs", failed), count_objects("modules", failed));
 }
 
 static void print_kernels(int file)

@@ -10,6 +10,7 @@
  *   TESTGPU_MODES       MODE,...: of device 0, 1, ...: default; exclusive; taken (exclusive, and another
  *                       process has it); prohibited; failing; full (there is no memory for a context)
  *   TESTGPU_TAKEN       bytes,...: of device 0, 1, ..., the memory that other processes have
+ *   TESTGPU_THREADS     the most threads in a block of a kernel of gpu/own/, up to 1024; default 16
  *   TESTGPU_DELAY_US    each copy and kernel starts up to so much later, default 200; 0: at once
  *   TESTGPU_SEED        of the delays; the report says which was used
  *   TESTGPU_FAIL        FUNCTION:N[+][=CODE],...: the N-th call (+: and all after it) fails; *:N
@@ -204,6 +205,7 @@ void settings_read(void)
     settings.gflops = decimal("TESTGPU_GFLOPS");
     settings.half = number_up_to("TESTGPU_HALF", 256, 1u << 30);
     settings.busy = number_up_to("TESTGPU_BUSY", 0, 95);
+    settings.threads = number_up_to("TESTGPU_THREADS", 16, 1024);
     settings.start_ms = number_up_to("TESTGPU_START_MS", 0, 1u << 30);
     settings.load_ms = number_up_to("TESTGPU_LOAD_MS", 0, 1u << 30);
     settings.helper = path_setting("TESTGPU_HELPER");

@@ -101,6 +101,8 @@ static void execute(CUstream stream, struct operation *operation, int64_t start)
     code = operation->run(&run, operation->argument);
     testgpu_lock();
     driver.kernels -= operation->kernel;
+    if (run.moved > 0)
+        speed_of_kernel(operation, &(struct testgpu_cost){.bytes = run.moved});
     speed_end(stream, operation, start);
     context->running -= operation->counted;
     for (size_t i = 0; i < run.pins; i++)

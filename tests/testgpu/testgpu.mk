@@ -20,6 +20,12 @@ TESTGPU_PARTS := $(filter-out test_%,$(basename $(notdir $(sort $(wildcard $(TES
 # What computes, for cuBLAS and for cuSOLVER.
 TESTGPU_COMPUTES := matrix openblas openblas_gemv
 TESTGPU_CUDA := $(patsubst %,$(BUILD)/testgpu/obj/%.o,$(filter-out cublas_% solver_% $(TESTGPU_COMPUTES),$(TESTGPU_PARTS)))
+# The kernels of gpu/own/, and some with mistakes, for its own tests. Instrumented: each access to memory calls a function of
+# kernel_memory.c, which has another name than the sanitizers' own. No vectors, which would make one access of several.
+TESTGPU_CXX ?= g++
+TESTGPU_KERNELS := $(patsubst %.cu,$(BUILD)/testgpu/obj/%.cu.o,$(wildcard gpu/own/*.cu $(TESTGPU_SRC)/*.cu))
+TESTGPU_CXXFLAGS = -std=c++14 -Wall -Wextra $(WERROR) -O2 -g -fPIC -fno-exceptions -fno-rtti -fno-gnu-unique -fno-tree-vectorize -I. \
+    -fsanitize=thread,bounds --param tsan-distinguish-volatile=1 --param tsan-instrument-func-entry-exit=0
 TESTGPU_CUBLAS_PARTS := $(filter cublas_%,$(TESTGPU_PARTS)) $(TESTGPU_COMPUTES)
 TESTGPU_CUBLAS := $(TESTGPU_CUBLAS_PARTS:%=$(BUILD)/testgpu/obj/%.o)
 TESTGPU_CUBLAS_12 := $(TESTGPU_CUBLAS_PARTS:%=$(BUILD)/testgpu-cuda12/obj/%.o)
@@ -37,13 +43,22 @@ $(BUILD)/testgpu/obj/%.o: $(TESTGPU_SRC)/%.c $(TESTGPU_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(TESTGPU_CFLAGS) -DTESTGPU_CUBLAS_MAJOR=13 -c -o $@ $<
 
+# These run on the stacks of a kernel's threads, of which sanitizers know nothing.
+$(BUILD)/testgpu/obj/kernel.o $(BUILD)/testgpu/obj/kernel_memory.o: TESTGPU_EXTRA :=
+
+$(BUILD)/testgpu/obj/%.cu.o: %.cu gpu/own/own.cuh $(TESTGPU_HEADERS)
+	@mkdir -p $(@D)
+	$(TESTGPU_CXX) $(TESTGPU_CXXFLAGS) -x c++ -c -o $@.new $<
+	objcopy $$(nm -u $@.new | sed -n 's/.* U __\([tu][a-z]*san_.*\)/--redefine-sym __\1=testgpu_\1/p') $@.new $@
+	rm $@.new
+
 $(BUILD)/testgpu-cuda12/obj/%.o: $(TESTGPU_SRC)/%.c $(TESTGPU_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(TESTGPU_CFLAGS) -DTESTGPU_CUBLAS_MAJOR=12 -c -o $@ $<
 
-$(BUILD)/testgpu/libcuda.so.1: $(TESTGPU_CUDA) $(TESTGPU_SRC)/libcuda.map
+$(BUILD)/testgpu/libcuda.so.1: $(TESTGPU_CUDA) $(TESTGPU_KERNELS) $(TESTGPU_SRC)/libcuda.map
 	$(CC) $(TESTGPU_LDFLAGS) -Wl,-soname,libcuda.so.1 \
-	    -Wl,--version-script=$(TESTGPU_SRC)/libcuda.map -o $@.new $(TESTGPU_CUDA)
+	    -Wl,--version-script=$(TESTGPU_SRC)/libcuda.map -o $@.new $(TESTGPU_CUDA) $(TESTGPU_KERNELS) -lm
 	mv $@.new $@
 
 $(BUILD)/testgpu-cuda12/libcuda.so.1: $(BUILD)/testgpu/libcuda.so.1

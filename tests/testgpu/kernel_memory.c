@@ -1,0 +1,306 @@
+/*
+ * What the threads of a kernel read and write, each access before it happens. Faults are: an address outside of the allocations, a
+ * misaligned one, shared memory that is read before it is written, and races: two accesses by two threads, one of them a write, one of them
+ * neither atomic nor volatile, with nothing between them that orders them. In order are: what a barrier of the block separates, or one of the grid; and
+ * between two blocks, what the first did before a __threadfence().
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "kernel_run.h"
+
+enum access_kind { READ, WRITE, ATOMIC };
+
+/* ---- What was done last at an address ---- */
+
+struct access {
+    uint32_t thread; /* of the grid, from 1 on; 0: none */
+    uint32_t barriers, grid_barriers, fences;
+    bool atomic;
+};
+
+struct cell {
+    uintptr_t address; /* 0: free */
+    struct access write, read[2];
+};
+
+struct table {
+    struct cell *cell;
+    size_t room, used;
+};
+
+enum {
+    LEAST_ROOM = 1 << 10,
+    MOST_USED = 1 << 22 /* beyond, further addresses are not watched for races */
+};
+
+static struct table global, shared;
+
+static void clear(struct table *table)
+{
+    if (table->used > 0)
+        memset(table->cell, 0, table->room * sizeof *table->cell);
+    table->used = 0;
+}
+
+static struct cell *place(struct table *table, uintptr_t address)
+{
+    size_t at = (size_t)((address * 0x9e3779b97f4a7c15ull) >> 20) & (table->room - 1);
+    while (table->cell[at].address != 0 && table->cell[at].address != address)
+        at = (at + 1) & (table->room - 1);
+    return &table->cell[at];
+}
+
+static void grow(struct table *table)
+{
+    struct table larger = {.room = table->room > 0 ? 2 * table->room : LEAST_ROOM,
+                           .used = table->used};
+    larger.cell = calloc(larger.room, sizeof *larger.cell);
+    if (larger.cell == NULL)
+        abort();
+    for (size_t i = 0; i < table->room; i++)
+        if (table->cell[i].address != 0)
+            *place(&larger, table->cell[i].address) = table->cell[i];
+    free(table->cell);
+    *table = larger;
+}
+
+static struct cell *find(struct table *table, uintptr_t address)
+{
+    if (2 * table->used >= table->room)
+        grow(table);
+    struct cell *cell = place(table, address);
+    if (cell->address == 0) {
+        if (table->used == MOST_USED)
+            return NULL;
+        cell->address = address;
+        table->used++;
+    }
+    return cell;
+}
+
+/* ---- Races ---- */
+
+static struct access this_access(enum access_kind kind)
+{
+    const struct block *block = kernel_thread->block;
+    const struct block_clock *clock = &kernel->clock[block->number];
+    return (struct access){.thread =
+                               block->number * kernel->launch->threads + kernel_thread->number + 1,
+                           .barriers = clock->barriers,
+                           .grid_barriers = kernel->grid_barriers,
+                           .fences = clock->fences,
+                           .atomic = kind == ATOMIC};
+}
+
+static bool in_order(const struct access *before, const struct access *now)
+{
+    const unsigned threads = kernel->launch->threads;
+    if (before->thread == 0 || before->thread == now->thread)
+        return true;
+    const unsigned block = (before->thread - 1) / threads;
+    if (block == (now->thread - 1) / threads)
+        return before->barriers < now->barriers;
+    return before->grid_barriers < now->grid_barriers ||
+           before->fences < kernel->clock[block].fences;
+}
+
+static void check_race(const struct access *before, const struct access *now, const char *what,
+                       uintptr_t address)
+{
+    const unsigned threads = kernel->launch->threads;
+    if ((before->atomic && now->atomic) || in_order(before, now))
+        return;
+    testgpu_fault("race", "address=%#llx: %s, by thread %u of block %u and thread %u of block %u",
+                  (unsigned long long)address, what, (before->thread - 1) % threads,
+                  (before->thread - 1) / threads, (now->thread - 1) % threads,
+                  (now->thread - 1) / threads);
+    kernel_fail(CUDA_ERROR_LAUNCH_FAILED);
+}
+
+/* Keeps two readers: if there are more, one that is in order, or any, gives way. */
+static void note_read(struct cell *cell, const struct access *now)
+{
+    int at = cell->read[0].thread == now->thread || in_order(&cell->read[0], now) ? 0 : 1;
+    cell->read[at] = *now;
+}
+
+static void check_order(struct cell *cell, enum access_kind kind)
+{
+    const struct access now = this_access(kind);
+    if (kind == READ) {
+        check_race(&cell->write, &now, "written, then read", cell->address);
+        note_read(cell, &now);
+        return;
+    }
+    check_race(&cell->write, &now, "written twice", cell->address);
+    for (int i = 0; i < 2; i++)
+        check_race(&cell->read[i], &now, "read, then written", cell->address);
+    cell->write = now;
+    memset(cell->read, 0, sizeof cell->read);
+}
+
+/* ---- Places ---- */
+
+static struct view *views;
+static size_t views_open, views_room;
+
+static bool open_view(uintptr_t address, size_t bytes)
+{
+    if (views_open == views_room) {
+        views_room = 2 * views_room + 16;
+        views = realloc(views, views_room * sizeof *views);
+        if (views == NULL)
+            abort();
+    }
+    return memory_open_view(kernel->run, address, bytes, &views[views_open]) && ++views_open;
+}
+
+/* The allocation that was used last comes first. */
+static bool is_open(uintptr_t address, size_t bytes)
+{
+    for (size_t i = 0; i < views_open; i++)
+        if (address >= views[i].address && address + bytes <= views[i].end) {
+            const struct view found = views[i];
+            views[i] = views[0];
+            views[0] = found;
+            return true;
+        }
+    return false;
+}
+
+static bool within(uintptr_t address, size_t bytes, const char *start, size_t size)
+{
+    return address >= (uintptr_t)start && address + bytes <= (uintptr_t)start + size;
+}
+
+static bool is_shared(uintptr_t address, size_t bytes)
+{
+    return within(address, bytes, kernel_thread->block->shared, kernel->launch->shared_bytes) ||
+           within(address, bytes, __start_own_shared,
+                  (size_t)(__stop_own_shared - __start_own_shared));
+}
+
+/* This library's constants, a kernel's among them. */
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char __bss_start[] __attribute__((visibility("hidden")));
+
+static bool is_constant(uintptr_t address, size_t bytes)
+{
+    return within(address, bytes, __ehdr_start, (size_t)(__bss_start - __ehdr_start));
+}
+
+static void access_shared(uintptr_t address, enum access_kind kind)
+{
+    /* Blocks that are together have the same addresses. */
+    struct cell *cell =
+        find(&shared, address ^ ((uintptr_t)(kernel_thread->block->number + 1) << 48));
+    if (cell == NULL)
+        return;
+    if (kind != WRITE && cell->write.thread == 0) {
+        testgpu_fault("uninitialised_shared", "thread %u of block %u reads what none has written",
+                      kernel_thread->number, kernel_thread->block->number);
+        kernel_fail(CUDA_ERROR_LAUNCH_FAILED);
+    }
+    check_order(cell, kind);
+}
+
+static void access_global(uintptr_t address, size_t bytes, enum access_kind kind)
+{
+    if (!is_open(address, bytes) && !open_view(address, bytes))
+        kernel_fail(CUDA_ERROR_ILLEGAL_ADDRESS);
+    kernel->moved += (double)bytes;
+    struct cell *cell = find(&global, address);
+    if (cell != NULL)
+        check_order(cell, kind);
+}
+
+static void access_memory(const void *where, size_t bytes, enum access_kind kind)
+{
+    const uintptr_t address = (uintptr_t)where;
+    static unsigned left;
+    if (kernel_thread == NULL || within(address, bytes, kernel_thread->stack, THREAD_STACK))
+        return;
+    if (left-- == 0) {
+        left = (unsigned)(random_next(&kernel->random) >> 16) % 256;
+        kernel_yield();
+    }
+    if (is_shared(address, bytes)) {
+        access_shared(address, kind);
+    } else if (kind != READ || !is_constant(address, bytes)) {
+        if ((bytes & (bytes - 1)) == 0 && address % bytes != 0) {
+            testgpu_fault("misaligned_address", "address=%p bytes=%zu", where, bytes);
+            kernel_fail(CUDA_ERROR_MISALIGNED_ADDRESS);
+        }
+        access_global(address, bytes, kind);
+    }
+}
+
+void kernel_memory_begin(void)
+{
+    clear(&global);
+}
+
+void kernel_memory_end(void)
+{
+    while (views_open > 0)
+        memory_close_view(&views[--views_open]);
+}
+
+void kernel_forget_shared(void)
+{
+    clear(&shared);
+}
+
+/* ---- What the compiler calls, by the names that testgpu.mk gives its functions ---- */
+
+void testgpu_atomic(const void *address, size_t bytes)
+{
+    access_memory(address, bytes, ATOMIC);
+}
+
+#define SIZED(bytes)                                                                               \
+    void testgpu_tsan_read##bytes(const void *address);                                            \
+    void testgpu_tsan_read##bytes(const void *address)                                             \
+    {                                                                                              \
+        access_memory(address, bytes, READ);                                                       \
+    }                                                                                              \
+    void testgpu_tsan_write##bytes(const void *address);                                           \
+    void testgpu_tsan_write##bytes(const void *address)                                            \
+    {                                                                                              \
+        access_memory(address, bytes, WRITE);                                                      \
+    }                                                                                              \
+    void testgpu_tsan_volatile_read##bytes(const void *address);                                   \
+    void testgpu_tsan_volatile_read##bytes(const void *address)                                    \
+    {                                                                                              \
+        access_memory(address, bytes, ATOMIC);                                                     \
+    }                                                                                              \
+    void testgpu_tsan_volatile_write##bytes(const void *address);                                  \
+    void testgpu_tsan_volatile_write##bytes(const void *address)                                   \
+    {                                                                                              \
+        access_memory(address, bytes, ATOMIC);                                                     \
+    }
+SIZED(1)
+SIZED(2)
+SIZED(4)
+SIZED(8)
+SIZED(16)
+
+#define RANGE(name, kind)                                                                          \
+    void testgpu_tsan_##name(const void *address, size_t bytes);                                   \
+    void testgpu_tsan_##name(const void *address, size_t bytes)                                    \
+    {                                                                                              \
+        access_memory(address, bytes, kind);                                                       \
+    }
+RANGE(read_range, READ)
+RANGE(write_range, WRITE)
+
+void testgpu_tsan_init(void);
+void testgpu_tsan_init(void) {}
+void testgpu_ubsan_handle_out_of_bounds(void *site, uintptr_t index);
+void testgpu_ubsan_handle_out_of_bounds(void *site, uintptr_t index)
+{
+    (void)site;
+    testgpu_fault("index_out_of_bounds", "index=%llu of an array of known size",
+                  (unsigned long long)index);
+    kernel_fail(CUDA_ERROR_ILLEGAL_ADDRESS);
+}
