@@ -11,7 +11,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "fit.h"
 #include "train.h"
 
@@ -25,8 +24,7 @@ static bool has_c(int type)
     return type == SVM_C_SVC || type == SVM_EPSILON_SVR || type == SVM_NU_SVR;
 }
 
-/* What svm_check_parameter() asks for, without what depends on the classes, and that no number is NaN. */
-static bool is_valid(const struct libsvm_parameter *p)
+bool libsvm_is_valid(const struct libsvm_parameter *p)
 {
     const bool nu =
         p->svm_type == SVM_NU_SVC || p->svm_type == SVM_ONE_CLASS || p->svm_type == SVM_NU_SVR;
@@ -136,7 +134,7 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed, in
     struct libsvm_size size;
     struct prepared prepared;
     if (!problem || !parameter || problem->l < 2 || !problem->y || !problem->x ||
-        !is_valid(parameter) || !has_targets(problem, parameter->svm_type) ||
+        !libsvm_is_valid(parameter) || !has_targets(problem, parameter->svm_type) ||
         !libsvm_measure(problem, parameter->kernel_type == SVM_PRECOMPUTED, &size) ||
         !prepare(libsvm_numbered(layout), problem, parameter, &prepared))
         return false;
@@ -157,21 +155,8 @@ struct trained {
     struct prepared prepared;
     struct svm_function *functions;
     struct libsvm_model *model;
-    double start;             /* of the training */
-    int64_t iterations, dots; /* of all functions so far, and the dots printed for them */
+    struct svm_progress progress;
 };
-
-/* Programs print a dot for each thousand iterations while they train. A training that takes no second prints them at its end. */
-static void note_progress(void *context, int64_t iterations)
-{
-    const double soon_ms = 1000;
-    struct trained *t = context;
-    t->iterations += iterations;
-    if (accel_now_ms() - t->start < soon_ms)
-        return;
-    for (; t->dots < t->iterations / 1000; t->dots++)
-        (*t->library->print)(".");
-}
 
 static void discard(struct trained *t)
 {
@@ -190,7 +175,7 @@ static enum gpu_status train(struct gpu_work *work, struct trained *t)
     const bool precomputed = parameter->kernel_type == SVM_PRECOMPUTED;
     struct svm_training *training = &t->prepared.training;
     struct libsvm_size size;
-    struct smo s = {.work = work, .progress = note_progress, .context = t};
+    struct smo s = {.work = work, .progress = svm_note_progress, .context = &t->progress};
     const size_t count = (size_t)svm_function_count(parameter->svm_type, t->prepared.classes.count);
     t->functions = calloc(count, sizeof *t->functions);
     if (!t->functions || !libsvm_measure(problem, precomputed, &size) ||
@@ -211,7 +196,7 @@ static enum gpu_status run(struct gpu_work *work)
     if (!t)
         return status;
     t->library = libsvm_numbered(svm_traits_layout(work->call) % SVM_LAYOUTS);
-    t->start = accel_now_ms();
+    t->progress = svm_progress_of(t->library);
     if (prepare(t->library, work->call->own.pointer[SVM_PROBLEM],
                 work->call->own.pointer[SVM_PARAMETER], &t->prepared))
         status = train(work, t);
@@ -228,7 +213,7 @@ static void complete(const struct accel_call *call, struct accel_result *result)
     struct trained *t = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
     result->rax = (uintptr_t)t->model;
     libsvm_print_training(t->library, &t->prepared.training, &t->prepared.classes, t->functions,
-                          t->model->l, t->dots);
+                          t->model->l, t->progress.dots);
     discard(t);
 }
 

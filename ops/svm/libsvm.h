@@ -56,12 +56,20 @@ struct libsvm {
     const struct libsvm_model_layout *model;
     libsvm_print *volatile *print; /* where it keeps the function that prints its lines */
     bool swaps;                    /* classes -1 and 1 are ordered 1, -1 */
+    bool prints_nu;                /* of C-SVC and epsilon-SVR */
 };
 
 /* Returns 1 + the number of the libsvm that defines provider->function; 0 if that is another library or another version, or if its
  * svm_train() does not give the model that is expected of two vectors. */
 int libsvm_of(const struct accel_provider *provider);
 const struct libsvm *libsvm_numbered(int number);
+
+/* Returns where the provider keeps the function that prints its lines, near the variable of this name; NULL if that is not found. */
+libsvm_print *volatile *libsvm_print_of(const struct accel_provider *provider, const char *near);
+
+/* Whether svm_check_parameter() accepts the parameters, as far as classes do not matter, no number is NaN, and no probabilities are
+ * asked for. */
+bool libsvm_is_valid(const struct libsvm_parameter *parameter);
 
 /* The vectors of a problem. */
 struct libsvm_size {
@@ -87,6 +95,16 @@ struct libsvm_model *libsvm_model_of(const struct libsvm *library,
                                      const struct libsvm_parameter *parameter,
                                      const struct svm_classes *classes,
                                      const struct svm_function *functions);
+
+/* Dots that are printed while a device trains. */
+struct svm_progress {
+    const struct libsvm *library;
+    double start;
+    int64_t iterations, dots; /* of all functions so far, and the dots printed for them */
+};
+struct svm_progress svm_progress_of(const struct libsvm *library);
+/* For struct smo. context: a struct svm_progress. */
+void svm_note_progress(void *context, int64_t iterations);
 
 /* Prints what svm_train() prints. total: support vectors. `dots`: so many have been printed meanwhile. */
 void libsvm_print_training(const struct libsvm *library, const struct svm_training *training,

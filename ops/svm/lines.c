@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "libsvm.h"
 
 __attribute__((format(printf, 2, 3))) static void say(const struct libsvm *library,
@@ -20,12 +21,14 @@ __attribute__((format(printf, 2, 3))) static void say(const struct libsvm *libra
 static void print_parameter(const struct libsvm *library, const struct svm_training *t,
                             const struct svm_function *f, double c, double other_c)
 {
-    if ((t->type == SVM_C_SVC && c == other_c) || t->type == SVM_EPSILON_SVR)
-        say(library, "nu = %f\n", f->sum / (c * f->rows));
-    else if (t->type == SVM_NU_SVC)
+    if ((t->type == SVM_C_SVC && c == other_c) || t->type == SVM_EPSILON_SVR) {
+        if (library->prints_nu)
+            say(library, "nu = %f\n", f->sum / (c * f->rows));
+    } else if (t->type == SVM_NU_SVC) {
         say(library, "C = %f\n", 1 / f->r);
-    else if (t->type == SVM_NU_SVR)
+    } else if (t->type == SVM_NU_SVR) {
         say(library, "epsilon = %f\n", -f->r);
+    }
 }
 
 /* Returns the dots that are left. A dot is a thousand iterations, or one for each variable if these are fewer. */
@@ -66,4 +69,21 @@ void libsvm_print_training(const struct libsvm *library, const struct svm_traini
     }
     if (classes->count > 1)
         say(library, "Total nSV = %d\n", total);
+}
+
+struct svm_progress svm_progress_of(const struct libsvm *library)
+{
+    return (struct svm_progress){.library = library, .start = accel_now_ms()};
+}
+
+/* Programs print a dot for each thousand iterations while they train. A training that takes no second prints them at its end. */
+void svm_note_progress(void *context, int64_t iterations)
+{
+    const double soon_ms = 1000;
+    struct svm_progress *p = context;
+    p->iterations += iterations;
+    if (accel_now_ms() - p->start < soon_ms)
+        return;
+    for (; p->dots < p->iterations / 1000; p->dots++)
+        (*p->library->print)(".");
 }

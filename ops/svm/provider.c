@@ -41,7 +41,7 @@ static void print_nothing_either(const char *text)
 typedef void set_print(libsvm_print *print);
 typedef libsvm_print *volatile print_variable;
 
-enum { NEAR = 256 }; /* pointers before and behind */
+enum { NEAR = 1024 }; /* pointers before and behind */
 
 /* The words of the provider's memory around an address. */
 static print_variable *words_around(const struct accel_provider *provider, const void *address,
@@ -61,13 +61,13 @@ static print_variable *words_around(const struct accel_provider *provider, const
 }
 
 /* Sets the pointer twice, to see which variable changes, and puts it back. */
-static print_variable *find_variable(const struct accel_provider *provider, set_print *set)
+static print_variable *find_variable(const struct accel_provider *provider, set_print *set,
+                                     const char *near)
 {
     libsvm_print *before[2 * NEAR];
     print_variable *variable = NULL;
     size_t count;
-    print_variable *words =
-        words_around(provider, provider->symbol(provider, "libsvm_version"), &count);
+    print_variable *words = words_around(provider, provider->symbol(provider, near), &count);
     for (size_t i = 0; i < count; i++)
         before[i] = words[i];
     set(print_nothing);
@@ -87,14 +87,14 @@ static print_variable *find_variable(const struct accel_provider *provider, set_
     return variable;
 }
 
-static print_variable *print_variable_of(const struct accel_provider *provider)
+libsvm_print *volatile *libsvm_print_of(const struct accel_provider *provider, const char *near)
 {
     set_print *set;
     void *found = provider->symbol(provider, "svm_set_print_string_function");
     if (!found) /* to 2.90: a variable of the program's */
         return provider->symbol(provider, "svm_print_string");
     memcpy(&set, &found, sizeof set);
-    return find_variable(provider, set);
+    return find_variable(provider, set, near);
 }
 
 /* ---- Its svm_train() ---- */
@@ -177,10 +177,11 @@ static bool try_train(train_function *train, const struct libsvm_model_layout *l
 static bool recognize(const struct accel_provider *provider, struct libsvm *library)
 {
     train_function *train;
-    *library = (struct libsvm){.train = provider->function, .model = layout_of(provider)};
+    *library = (struct libsvm){
+        .train = provider->function, .model = layout_of(provider), .prints_nu = true};
     if (!library->model)
         return false;
-    print_variable *print = print_variable_of(provider);
+    print_variable *print = libsvm_print_of(provider, "libsvm_version");
     library->print = print;
     if (!print)
         return false;

@@ -3,7 +3,7 @@
 #include "gpu/work.h"
 
 /* In the order in which they are asked. */
-static const struct svm_dialect *const dialects[] = {&svm_dialect_libsvm};
+static const struct svm_dialect *const dialects[] = {&svm_dialect_libsvm, &svm_dialect_sklearn};
 
 enum { DIALECTS = sizeof dialects / sizeof *dialects };
 

@@ -53,6 +53,6 @@ struct svm_dialect {
 
 enum { SVM_LAYOUTS = 256 };
 
-extern const struct svm_dialect svm_dialect_libsvm;
+extern const struct svm_dialect svm_dialect_libsvm, svm_dialect_sklearn;
 
 #endif
