@@ -49,7 +49,7 @@ SHIM_LDFLAGS := -shared -Wl,-soname,libaccel.so -Wl,-z,relro -Wl,-z,now -Wl,-z,d
                 -Wl,-z,noexecstack -Wl,--as-needed -Wl,-fini=no_fini $(START_LD)
 
 # Libraries that are no BLAS.
-OPS_LIBRARIES := $(if $(wildcard gpu/smo.c),ops/svm) ops/liblinear
+OPS_LIBRARIES := $(if $(wildcard gpu/smo.c),ops/svm)
 # Folders of further libraries to build in. Each has sources, functions.def with rows of FUNCTION (ops/routines.def), and ops.def
 # with its operations (ops/ops.def).
 OPS_EXTRA ?=
@@ -112,7 +112,7 @@ $(call object_of,$(call sources,gpu/cuda)): $(BUILD)/headers.flags | cuda-header
 
 OWN_SOURCES := $(wildcard gpu/own/*.cu)
 $(eval $(call flags,own,$(NVCC) $(OWN_SOURCES)))
-$(BUILD)/gpu/own/own.fatbin: $(OWN_SOURCES) $(wildcard gpu/own/*.cuh) scripts/compile-kernels $(BUILD)/own.flags
+$(BUILD)/gpu/own/own.fatbin: $(OWN_SOURCES) $(wildcard gpu/own/*.h gpu/own/*.cuh) scripts/compile-kernels $(BUILD)/own.flags
 	scripts/compile-kernels '$(NVCC)' $@ $(OWN_SOURCES)
 $(BUILD)/gpu/cuda/own_image.o: $(BUILD)/gpu/own/own.fatbin
 

@@ -13,15 +13,7 @@
 #define ACCEL_SMO_H
 
 #include "kernels.h"
-
-/* Numbers are libsvm's. */
-enum smo_kernel_type { SMO_LINEAR, SMO_POLY, SMO_RBF, SMO_SIGMOID, SMO_PRECOMPUTED };
-
-struct smo_kernel {
-    int type; /* enum smo_kernel_type */
-    int degree;
-    double gamma, coef0;
-};
+#include "gpu/own/svm.h"
 
 /* Vectors on the device, one a row: dense, row i from values[i * ld] on, or in CSR, where columns ascend in a row. Of a precomputed
  * kernel, element (i, j) is K(i, j), and the matrix is dense. */

@@ -58,7 +58,7 @@ void testgpu_atomic(const void *address, size_t bytes);
 
 #    define OWN_KERNEL(name, ...)                                                                  \
         extern "C" void name(__VA_ARGS__);                                                         \
-        static void name##_run(void **arguments)                                                   \
+        __attribute__((no_sanitize("thread"))) static void name##_run(void **arguments)            \
         {                                                                                          \
             testgpu_apply(name, arguments);                                                        \
         }                                                                                          \
@@ -87,7 +87,8 @@ testgpu_apply_each(void (*kernel)(Parameters...), void **arguments, std::index_s
     kernel(*(Parameters *)arguments[I]...);
 }
 template <typename... Parameters>
-void testgpu_apply(void (*kernel)(Parameters...), void **arguments)
+__attribute__((no_sanitize("thread"))) void testgpu_apply(void (*kernel)(Parameters...),
+                                                          void **arguments)
 {
     testgpu_apply_each(kernel, arguments, std::index_sequence_for<Parameters...>());
 }
@@ -125,11 +126,11 @@ atomicCAS(T *address, typename testgpu_same<T>::type expected, typename testgpu_
     return old;
 }
 
-template <typename A, typename B> static auto min(A a, B b) -> decltype(true ? a : b)
+template <typename A, typename B> static auto min(A a, B b)
 {
     return b < a ? b : a;
 }
-template <typename A, typename B> static auto max(A a, B b) -> decltype(true ? a : b)
+template <typename A, typename B> static auto max(A a, B b)
 {
     return a < b ? b : a;
 }

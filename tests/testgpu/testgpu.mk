@@ -46,7 +46,7 @@ $(BUILD)/testgpu/obj/%.o: $(TESTGPU_SRC)/%.c $(TESTGPU_HEADERS)
 # These run on the stacks of a kernel's threads, of which sanitizers know nothing.
 $(BUILD)/testgpu/obj/kernel.o $(BUILD)/testgpu/obj/kernel_memory.o: TESTGPU_EXTRA :=
 
-$(BUILD)/testgpu/obj/%.cu.o: %.cu gpu/own/own.cuh $(TESTGPU_HEADERS)
+$(BUILD)/testgpu/obj/%.cu.o: %.cu $(wildcard gpu/own/*.h gpu/own/*.cuh) $(TESTGPU_HEADERS)
 	@mkdir -p $(@D)
 	$(TESTGPU_CXX) $(TESTGPU_CXXFLAGS) -x c++ -c -o $@.new $<
 	objcopy $$(nm -u $@.new | sed -n 's/.* U __\([tu][a-z]*san_.*\)/--redefine-sym __\1=testgpu_\1/p') $@.new $@
