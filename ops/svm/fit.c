@@ -172,53 +172,158 @@ static bool is_sound(const struct svm_function *f, bool capped)
 
 /* ---- All of them ---- */
 
-static struct smo_matrix put(struct smo *s, const struct svm_matrix *x)
+struct smo_matrix svm_put(struct smo *s, const struct svm_matrix *x)
 {
     return x->dense ? smo_put_dense(s, x->dense, x->rows, x->features)
                     : smo_put_csr(s, x->start, x->column, x->value, x->rows, x->features);
 }
 
-static enum gpu_status solve(struct smo *s, const struct svm_training *t,
-                             const struct svm_classes *classes, bool capped, int count,
-                             struct smo_problem *problems, struct svm_function *functions)
+/* Goes to the next pair of classes; of one class there is one pair, with itself. */
+static void next_pair(const struct svm_classes *classes, int *i, int *j)
 {
-    const bool pairs = t->type == SVM_C_SVC || t->type == SVM_NU_SVC;
-    int i = 0, j = pairs ? 1 : 0;
-    for (int k = 0; k < count; k++) {
-        if (!make_problem(&problems[k], t, classes, i, j))
+    if (++*j >= classes->count)
+        *j = ++*i + 1;
+}
+
+static bool make_problems(const struct svm_job *job, struct smo_problem *problems)
+{
+    int i = 0, j = job->classes.count > 1;
+    for (int k = 0; k < svm_job_functions(job); k++, next_pair(&job->classes, &i, &j))
+        if (!make_problem(&problems[k], &job->training, &job->classes, i, j))
+            return false;
+    return true;
+}
+
+int svm_support_of(const struct svm_job *job, bool *used)
+{
+    const struct svm_classes *classes = &job->classes;
+    const struct svm_function *f = job->functions;
+    int support = 0;
+    for (int i = 0; i < classes->count; i++)
+        for (int j = classes->count > 1 ? i + 1 : i; j < classes->count; j++, f++)
+            for (int k = 0; k < f->rows; k++) {
+                const bool second = k >= classes->number[i];
+                bool *at = used + (second ? classes->start[j] + k - classes->number[i]
+                                          : classes->start[i] + k);
+                support += f->coefficient[k] != 0 && !*at;
+                *at = *at || f->coefficient[k] != 0;
+            }
+    return support;
+}
+
+static bool count_vectors(struct svm_job *job)
+{
+    const struct svm_classes *classes = &job->classes;
+    const int last = classes->count - 1;
+    bool *used = calloc((size_t)classes->start[last] + (size_t)classes->number[last], sizeof *used);
+    if (used)
+        job->support = svm_support_of(job, used);
+    free(used);
+    return used;
+}
+
+static enum gpu_status make_functions(struct svm_job *job, const struct smo_problem *problems,
+                                      bool capped)
+{
+    for (int k = 0; k < svm_job_functions(job); k++) {
+        if (!make_function(&job->functions[k], &problems[k], &job->training))
             return GPU_NO_MEMORY;
-        if (++j == classes->count)
-            j = ++i + 1;
+        if (!is_sound(&job->functions[k], capped))
+            return GPU_UNSUPPORTED;
     }
-    const struct smo_matrix x = put(s, &t->x);
-    smo_solve(s, &x, problems, count);
-    for (int k = 0; k < count && s->status == GPU_OK; k++) {
-        if (!make_function(&functions[k], &problems[k], t))
-            s->status = GPU_NO_MEMORY;
-        else if (!is_sound(&functions[k], capped))
-            s->status = GPU_UNSUPPORTED;
-    }
+    return !job->functions || count_vectors(job) ? GPU_OK : GPU_NO_MEMORY;
+}
+
+static int functions_of(const struct svm_job *jobs, int count)
+{
+    int functions = 0;
+    for (int i = 0; i < count; i++)
+        functions += svm_job_functions(&jobs[i]);
+    return functions;
+}
+
+static enum gpu_status solve(struct smo *s, const struct smo_matrix *x, struct svm_job *jobs,
+                             int count, bool capped, struct smo_problem *problems)
+{
+    struct smo_problem *next = problems;
+    for (int i = 0; i < count; next += svm_job_functions(&jobs[i++]))
+        if (!make_problems(&jobs[i], next))
+            return GPU_NO_MEMORY;
+    smo_solve(s, x, problems, next - problems);
+    next = problems;
+    for (int i = 0; i < count && s->status == GPU_OK; next += svm_job_functions(&jobs[i++]))
+        s->status = make_functions(&jobs[i], next, capped);
     return s->status;
+}
+
+enum gpu_status svm_fit_jobs(struct smo *s, const struct smo_matrix *x, struct svm_job *jobs,
+                             int count, bool capped)
+{
+    const struct svm_kernel *kernel = &jobs[0].training.kernel;
+    const int functions = functions_of(jobs, count);
+    struct smo_problem *problems = calloc((size_t)functions, sizeof *problems);
+    if (!problems)
+        return GPU_NO_MEMORY;
+    s->kernel = (struct smo_kernel){kernel->type, kernel->degree, kernel->gamma, kernel->coef0};
+    const enum gpu_status status = solve(s, x, jobs, count, capped, problems);
+    for (int k = 0; k < functions; k++)
+        free(problems[k].alpha);
+    free(problems);
+    return status;
 }
 
 enum gpu_status svm_fit(struct smo *s, const struct svm_training *training,
                         const struct svm_classes *classes, bool capped,
                         struct svm_function *functions)
 {
-    const int count = svm_function_count(training->type, classes->count);
-    struct smo_problem *problems = calloc((size_t)count, sizeof *problems);
-    memset(functions, 0, (size_t)count * sizeof *functions);
-    if (!problems)
+    struct svm_job job = {*training, *classes, functions, 0};
+    memset(functions, 0, (size_t)svm_job_functions(&job) * sizeof *functions);
+    const struct smo_matrix x = svm_put(s, &training->x);
+    return svm_fit_jobs(s, &x, &job, 1, capped);
+}
+
+/* ---- Decisions ---- */
+
+/* A coefficient for each row of the matrix. */
+static void spread(const struct svm_job *job, int64_t rows, double *coefficient)
+{
+    int i = 0, j = job->classes.count > 1;
+    for (int k = 0; k < svm_job_functions(job); k++, coefficient += rows) {
+        const struct members members = members_of(&job->classes, i, j);
+        for (int at = 0; at < job->functions[k].rows; at++) {
+            const int side = at >= members.number[0];
+            coefficient[members.row[side][side ? at - members.number[0] : at]] =
+                job->functions[k].coefficient[at];
+        }
+        next_pair(&job->classes, &i, &j);
+    }
+}
+
+enum gpu_status svm_decide_jobs(struct smo *s, const struct smo_matrix *x,
+                                const struct svm_job *jobs, int count, double *values)
+{
+    const int64_t functions = functions_of(jobs, count);
+    double *coefficient = calloc((size_t)functions, (size_t)x->rows * sizeof *coefficient);
+    double *next = coefficient;
+    if (!coefficient)
         return GPU_NO_MEMORY;
-    s->kernel = (struct smo_kernel){.type = training->kernel.type,
-                                    .degree = training->kernel.degree,
-                                    .gamma = training->kernel.gamma,
-                                    .coef0 = training->kernel.coef0};
-    const enum gpu_status status = solve(s, training, classes, capped, count, problems, functions);
-    for (int k = 0; k < count; k++)
-        free(problems[k].alpha);
-    free(problems);
-    return status;
+    for (int i = 0; i < count; next += x->rows * svm_job_functions(&jobs[i++]))
+        spread(&jobs[i], x->rows, next);
+    smo_decide(s, x, x, coefficient, functions, values);
+    free(coefficient);
+    for (int64_t row = 0; row < x->rows && s->status == GPU_OK; row++)
+        for (int i = 0; i < count; i++)
+            for (int k = 0; k < svm_job_functions(&jobs[i]); k++)
+                *values++ -= jobs[i].functions[k].rho;
+    return s->status;
+}
+
+void svm_job_free(struct svm_job *job)
+{
+    svm_functions_free(job->functions, svm_job_functions(job));
+    svm_classes_free(&job->classes);
+    free(job->training.class_c);
+    *job = (struct svm_job){0};
 }
 
 void svm_functions_free(struct svm_function *functions, int count)

@@ -13,6 +13,34 @@ enum gpu_status svm_fit(struct smo *s, const struct svm_training *training,
                         const struct svm_classes *classes, bool capped,
                         struct svm_function *functions);
 
+/* One training of several whose rows are of one matrix. */
+struct svm_job {
+    struct svm_training training; /* its x is not used */
+    struct svm_classes classes;
+    struct svm_function *functions; /* svm_function_count() */
+    int support;                    /* vectors that any function needs */
+};
+
+static inline int svm_job_functions(const struct svm_job *job)
+{
+    return svm_function_count(job->training.type, job->classes.count);
+}
+
+/* Does the same for all jobs, side by side. Their functions are allocated and empty. All have the first one's kernel. */
+enum gpu_status svm_fit_jobs(struct smo *s, const struct smo_matrix *x, struct svm_job *jobs,
+                             int count, bool capped);
+
+/* values[row * functions + k]: what function k of all jobs decides on a row of the matrix. */
+enum gpu_status svm_decide_jobs(struct smo *s, const struct smo_matrix *x,
+                                const struct svm_job *jobs, int count, double *values);
+
+/* Marks, in the places of the job's rows, the support vectors of all functions. Returns how many there are. */
+int svm_support_of(const struct svm_job *job, bool *used);
+
+/* Copies the matrix to the device. */
+struct smo_matrix svm_put(struct smo *s, const struct svm_matrix *x);
+
+void svm_job_free(struct svm_job *job);
 void svm_functions_free(struct svm_function *functions, int count);
 void svm_matrix_free(struct svm_matrix *x);
 void svm_classes_free(struct svm_classes *classes);

@@ -1,205 +1,201 @@
 /*
  * svm_train() of libsvm itself.
  *
- * A call that estimates probabilities trains five times, or on five folds, within libsvm, which draws rand() for that: libsvm runs
- * it, and its own calls of svm_train() come here one by one, through its procedure linkage table. So does svm_cross_validation(),
- * which therefore has no entry.
+ * A call that estimates probabilities trains five folds of each pair of classes, or of all rows, which it draws by rand(): they are
+ * trained beside the rest. If the device cannot do all of it, rand() goes back to where it was, and libsvm runs the call.
  */
-#include "libsvm.h"
-
-#include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 
-#include "fit.h"
+#include "libsvm.h"
 #include "train.h"
 
-static bool classifies(int type)
-{
-    return type == SVM_C_SVC || type == SVM_NU_SVC;
-}
-
-static bool has_c(int type)
-{
-    return type == SVM_C_SVC || type == SVM_EPSILON_SVR || type == SVM_NU_SVR;
-}
-
-bool libsvm_is_valid(const struct libsvm_parameter *p)
-{
-    const bool nu =
-        p->svm_type == SVM_NU_SVC || p->svm_type == SVM_ONE_CLASS || p->svm_type == SVM_NU_SVR;
-    const bool shaped = p->kernel_type != SVM_LINEAR && p->kernel_type != SVM_PRECOMPUTED;
-    return p->svm_type >= SVM_C_SVC && p->svm_type <= SVM_NU_SVR && p->kernel_type >= SVM_LINEAR &&
-           p->kernel_type <= SVM_PRECOMPUTED &&
-           (!shaped || (p->gamma >= 0 && isfinite(p->gamma))) &&
-           (p->kernel_type != SVM_POLY || p->degree >= 0) &&
-           (!shaped || p->kernel_type == SVM_RBF || isfinite(p->coef0)) && p->cache_size > 0 &&
-           p->eps > 0 && isfinite(p->eps) &&
-           (!has_c(p->svm_type) || (p->C > 0 && isfinite(p->C))) &&
-           (!nu || (p->nu > 0 && p->nu <= 1)) &&
-           (p->svm_type != SVM_EPSILON_SVR || (p->p >= 0 && isfinite(p->p))) &&
-           (p->shrinking == 0 || p->shrinking == 1) && p->probability == 0;
-}
-
-static bool has_targets(const struct libsvm_problem *problem, int type)
-{
-    for (int i = 0; i < problem->l; i++) {
-        const double y = problem->y[i];
-        if (!isfinite(y) || (classifies(type) && !(y > INT_MIN && y < INT_MAX)))
-            return false;
-    }
-    return true;
-}
-
-/* Whether any two classes have enough vectors for nu. */
-static bool is_feasible(const struct libsvm_parameter *p, const struct svm_classes *classes)
-{
-    for (int i = 0; i < classes->count; i++)
-        for (int j = i + 1; j < classes->count; j++) {
-            const int less = classes->number[i] < classes->number[j] ? i : j;
-            if (p->nu * (classes->number[i] + classes->number[j]) / 2 > classes->number[less])
-                return false;
-        }
-    return true;
-}
-
-/* Sets the C of each class. Returns false without memory, and if a weight is for no class, or makes no sense: libsvm warns. */
-static bool weigh_classes(const struct libsvm_parameter *p, const struct svm_classes *classes,
-                          double **class_c)
-{
-    double *c = malloc((size_t)classes->count * sizeof *c);
-    *class_c = c;
-    for (int i = 0; c && i < classes->count; i++)
-        c[i] = p->C;
-    for (int i = 0; c && p->svm_type == SVM_C_SVC && i < p->nr_weight; i++) {
-        int j = 0;
-        while (j < classes->count && classes->label[j] != p->weight_label[i])
-            j++;
-        if (j == classes->count)
-            return false;
-        c[j] *= p->weight[i];
-    }
-    for (int i = 0; c && i < classes->count; i++)
-        if (!(c[i] > 0) || !isfinite(c[i]))
-            return false;
-    return c;
-}
-
-/* What run() needs beside the vectors. */
-struct prepared {
-    struct svm_classes classes;
-    struct svm_training training;
+/* A training that the device has done: what complete() makes of it. */
+struct trained {
+    const struct libsvm *library;
+    const struct libsvm_problem *problem;
+    struct libsvm_parameter parameter; /* without the wish for probabilities */
+    struct svm_job *jobs;              /* the call's, then LIBSVM_FOLDS for each group */
+    struct libsvm_group *groups;
+    int group_count; /* 0: no probabilities */
+    struct libsvm_model *model;
+    struct svm_progress progress;
 };
 
-static void unprepare(struct prepared *p)
+static int job_count(const struct trained *t)
 {
-    svm_classes_free(&p->classes);
-    free(p->training.class_c);
-    p->training.class_c = NULL;
+    return 1 + t->group_count * LIBSVM_FOLDS;
 }
 
-/* Returns false if libsvm itself must answer; then there is nothing to free. */
-static bool prepare(const struct libsvm *library, const struct libsvm_problem *problem,
-                    const struct libsvm_parameter *parameter, struct prepared *p)
+static void discard(struct trained *t)
 {
-    const int type = parameter->svm_type;
-    *p = (struct prepared){.training = {.type = type,
-                                        .kernel = {parameter->kernel_type, parameter->degree,
-                                                   parameter->gamma, parameter->coef0},
-                                        .target = problem->y,
-                                        .c = parameter->C,
-                                        .nu = parameter->nu,
-                                        .p = parameter->p,
-                                        .eps = parameter->eps,
-                                        .max_iterations = -1,
-                                        .shrinking = parameter->shrinking}};
-    if (!libsvm_group(library, problem, classifies(type), &p->classes))
+    for (int i = 0; t->jobs && i < job_count(t); i++)
+        svm_job_free(&t->jobs[i]);
+    free(t->jobs);
+    libsvm_groups_free(t->groups, t->group_count);
+    free(t);
+}
+
+/* Whether the call estimates probabilities. Versions that have no marks of a density do not for one-class. */
+static bool estimates(const struct libsvm *library, const struct libsvm_parameter *p)
+{
+    return p->probability && (p->svm_type != SVM_ONE_CLASS || library->model->density_marks);
+}
+
+bool libsvm_takes(const struct libsvm *library, const struct libsvm_problem *problem,
+                  const struct libsvm_parameter *parameter, struct libsvm_size *size,
+                  struct svm_job *job)
+{
+    struct libsvm_parameter plain;
+    if (!problem || !parameter || problem->l < 2 || !problem->y || !problem->x ||
+        (parameter->probability != 0 && parameter->probability != 1) ||
+        (parameter->svm_type == SVM_ONE_CLASS && estimates(library, parameter)))
         return false;
-    bool right = !classifies(type) || p->classes.count > 1;
-    if (right && type == SVM_C_SVC)
-        right = weigh_classes(parameter, &p->classes, &p->training.class_c);
-    if (right && type == SVM_NU_SVC)
-        right = is_feasible(parameter, &p->classes);
-    if (!right)
-        unprepare(p);
-    return right;
+    plain = *parameter;
+    plain.probability = 0;
+    return libsvm_is_valid(&plain) && libsvm_has_targets(problem, plain.svm_type) &&
+           libsvm_measure(problem, plain.kernel_type == SVM_PRECOMPUTED, size) &&
+           libsvm_job_make(library, problem, &plain,
+                           &(struct libsvm_rows){problem->l, NULL, problem->y}, job);
 }
 
-/* ---- The call ---- */
-
-static bool parse(struct accel_call *call, const struct accel_passed *passed, int layout)
+bool libsvm_parse(struct accel_call *call, const struct accel_passed *passed, int layout)
 {
     const struct libsvm_problem *problem = (void *)(uintptr_t)passed->gpr[0];
     const struct libsvm_parameter *parameter = (void *)(uintptr_t)passed->gpr[1];
     struct libsvm_size size;
-    struct prepared prepared;
-    if (!problem || !parameter || problem->l < 2 || !problem->y || !problem->x ||
-        !libsvm_is_valid(parameter) || !has_targets(problem, parameter->svm_type) ||
-        !libsvm_measure(problem, parameter->kernel_type == SVM_PRECOMPUTED, &size) ||
-        !prepare(libsvm_numbered(layout), problem, parameter, &prepared))
+    struct svm_job job;
+    if (!libsvm_takes(libsvm_numbered(layout), problem, parameter, &size, &job))
         return false;
     call->own.pointer[SVM_PROBLEM] = problem;
     call->own.pointer[SVM_PARAMETER] = parameter;
     call->own.integer[SVM_TRAITS] = svm_traits(layout, parameter->svm_type, parameter->kernel_type);
     call->own.integer[SVM_ROWS] = problem->l;
     call->own.integer[SVM_FEATURES] = size.features;
-    call->own.integer[SVM_CLASSES] = prepared.classes.count;
+    call->own.integer[SVM_CLASSES] = job.classes.count;
     call->own.integer[SVM_STORED] = size.stored;
-    unprepare(&prepared);
+    svm_job_free(&job);
     return true;
 }
 
-/* A training that the device has done: what complete() makes of it. */
-struct trained {
-    const struct libsvm *library;
-    struct prepared prepared;
-    struct svm_function *functions;
-    struct libsvm_model *model;
-    struct svm_progress progress;
-};
+/* ---- On the device ---- */
 
-static void discard(struct trained *t)
+/* Takes what libsvm_parse() has seen. Returns false without memory. */
+static bool begin(struct trained *t, struct libsvm_size *size, struct svm_job *job)
 {
-    if (!t)
-        return;
-    svm_functions_free(t->functions,
-                       svm_function_count(t->prepared.training.type, t->prepared.classes.count));
-    unprepare(&t->prepared);
-    free(t);
+    const struct libsvm_parameter *parameter = &t->parameter;
+    if (!libsvm_takes(t->library, t->problem, parameter, size, job))
+        return false;
+    if (estimates(t->library, parameter))
+        t->group_count = svm_job_functions(job);
+    t->jobs = calloc((size_t)job_count(t), sizeof *t->jobs);
+    t->groups = calloc((size_t)t->group_count + 1, sizeof *t->groups);
+    if (!t->jobs) {
+        svm_job_free(job);
+        return false;
+    }
+    t->jobs[0] = *job;
+    t->parameter.probability = 0;
+    return t->groups;
+}
+
+static enum gpu_status estimate(struct smo *s, const struct smo_matrix *x, struct trained *t)
+{
+    int64_t functions = 0;
+    for (int i = 0; i < job_count(t); i++)
+        functions += svm_job_functions(&t->jobs[i]);
+    double *values = calloc((size_t)functions, (size_t)t->problem->l * sizeof *values);
+    if (!values)
+        return GPU_NO_MEMORY;
+    enum gpu_status status = svm_decide_jobs(s, x, t->jobs, job_count(t), values);
+    if (status == GPU_OK && !libsvm_estimate_groups(t->problem, t->jobs + 1, values, t->groups))
+        status = GPU_NO_MEMORY;
+    free(values);
+    return status;
+}
+
+static enum gpu_status solve(struct gpu_work *work, struct trained *t,
+                             const struct libsvm_size *size)
+{
+    struct smo s = {.work = work, .progress = svm_note_progress, .context = &t->progress};
+    struct svm_matrix x;
+    if (!libsvm_vectors(t->problem, t->parameter.kernel_type == SVM_PRECOMPUTED, size, &x))
+        return GPU_NO_MEMORY;
+    const struct smo_matrix on_device = svm_put(&s, &x);
+    enum gpu_status status = svm_fit_jobs(&s, &on_device, t->jobs, job_count(t), false);
+    if (status == GPU_OK && t->group_count)
+        status = estimate(&s, &on_device, t);
+    svm_matrix_free(&x);
+    return status;
+}
+
+/* Copies what the groups have found into arrays of the model's own. */
+static bool add_estimates(struct trained *t)
+{
+    const bool classifies = libsvm_classifies(t->parameter.svm_type);
+    double *a = malloc((size_t)t->group_count * sizeof *a);
+    double *b = classifies ? malloc((size_t)t->group_count * sizeof *b) : NULL;
+    if (!a || (classifies && !b)) {
+        free(a);
+        free(b);
+        return false;
+    }
+    for (int i = 0; i < t->group_count; i++) {
+        a[i] = t->groups[i].a;
+        if (b)
+            b[i] = t->groups[i].b;
+    }
+    t->model->probA = a;
+    t->model->probB = b;
+    return true;
+}
+
+static enum gpu_status make_model(struct trained *t, const struct libsvm_parameter *parameter)
+{
+    t->model = libsvm_model_of(t->library, t->problem, parameter, &t->jobs[0].classes,
+                               t->jobs[0].functions);
+    if (t->model && t->group_count && !add_estimates(t)) {
+        libsvm_model_free(t->model, t->library->model);
+        t->model = NULL;
+    }
+    return t->model ? GPU_OK : GPU_NO_MEMORY;
+}
+
+/* With folds drawn. */
+static enum gpu_status train_all(struct gpu_work *work, struct trained *t,
+                                 const struct libsvm_size *size)
+{
+    if (t->group_count &&
+        !libsvm_make_groups(t->library, t->problem, &t->parameter, t->jobs + 1, t->groups))
+        return GPU_UNSUPPORTED;
+    const enum gpu_status status = solve(work, t, size);
+    return status == GPU_OK ? make_model(t, work->call->own.pointer[SVM_PARAMETER]) : status;
 }
 
 static enum gpu_status train(struct gpu_work *work, struct trained *t)
 {
-    const struct libsvm_problem *problem = work->call->own.pointer[SVM_PROBLEM];
-    const struct libsvm_parameter *parameter = work->call->own.pointer[SVM_PARAMETER];
-    const bool precomputed = parameter->kernel_type == SVM_PRECOMPUTED;
-    struct svm_training *training = &t->prepared.training;
     struct libsvm_size size;
-    struct smo s = {.work = work, .progress = svm_note_progress, .context = &t->progress};
-    const size_t count = (size_t)svm_function_count(parameter->svm_type, t->prepared.classes.count);
-    t->functions = calloc(count, sizeof *t->functions);
-    if (!t->functions || !libsvm_measure(problem, precomputed, &size) ||
-        !libsvm_vectors(problem, precomputed, &size, &training->x))
+    struct svm_job job;
+    struct libsvm_rand before;
+    if (!begin(t, &size, &job))
         return GPU_NO_MEMORY;
-    const enum gpu_status status = svm_fit(&s, training, &t->prepared.classes, false, t->functions);
-    svm_matrix_free(&training->x);
-    if (status != GPU_OK)
-        return status;
-    t->model = libsvm_model_of(t->library, problem, parameter, &t->prepared.classes, t->functions);
-    return t->model ? GPU_OK : GPU_NO_MEMORY;
+    if (t->group_count)
+        libsvm_rand_keep(&before);
+    const enum gpu_status status = train_all(work, t, &size);
+    if (t->group_count && status != GPU_OK)
+        libsvm_rand_put_back(&before);
+    return status;
 }
 
 static enum gpu_status run(struct gpu_work *work)
 {
     struct trained *t = calloc(1, sizeof *t);
-    enum gpu_status status = GPU_NO_MEMORY;
     if (!t)
-        return status;
+        return GPU_NO_MEMORY;
     t->library = libsvm_numbered(svm_traits_layout(work->call) % SVM_LAYOUTS);
+    t->problem = work->call->own.pointer[SVM_PROBLEM];
+    t->parameter = *(const struct libsvm_parameter *)work->call->own.pointer[SVM_PARAMETER];
     t->progress = svm_progress_of(t->library);
-    if (prepare(t->library, work->call->own.pointer[SVM_PROBLEM],
-                work->call->own.pointer[SVM_PARAMETER], &t->prepared))
-        status = train(work, t);
+    const enum gpu_status status = train(work, t);
     if (status == GPU_OK)
         svm_leave(work->call, t);
     else
@@ -207,14 +203,71 @@ static enum gpu_status run(struct gpu_work *work)
     return status;
 }
 
+/* ---- Lines ---- */
+
+static int64_t print_job(const struct trained *t, const struct svm_job *job, int64_t dots)
+{
+    return job->functions ? libsvm_print_training(t->library, &job->training, &job->classes,
+                                                  job->functions, job->support, dots)
+                          : dots;
+}
+
+static int64_t print_folds(const struct trained *t, int group, int64_t dots)
+{
+    for (int fold = 0; fold < LIBSVM_FOLDS; fold++)
+        dots = print_job(t, &t->jobs[1 + group * LIBSVM_FOLDS + fold], dots);
+    if (t->groups[group].message)
+        libsvm_say(t->library, "%s", t->groups[group].message);
+    return dots;
+}
+
+/* libsvm trains the folds of a pair before the pair. */
+static void print_pairs(const struct trained *t, int64_t dots)
+{
+    const struct svm_job *job = &t->jobs[0];
+    int group = 0;
+    for (int i = 0; i < job->classes.count; i++)
+        for (int j = i + 1; j < job->classes.count; j++, group++) {
+            dots = print_folds(t, group, dots);
+            dots = libsvm_print_function(t->library, &job->training, &job->functions[group], i, j,
+                                         dots);
+        }
+    libsvm_say(t->library, "Total nSV = %d\n", job->support);
+}
+
+static int64_t print_regression_folds(const struct trained *t, int64_t dots)
+{
+    dots = print_folds(t, 0, dots);
+    libsvm_say(t->library,
+               "Prob. model for test data: target value = predicted value + z,\nz: Laplace "
+               "distribution e^(-|z|/sigma)/(2sigma),sigma= %g\n",
+               t->groups[0].a);
+    return dots;
+}
+
+/* Versions that estimate densities train a regression's folds last, others first. */
+static void print(const struct trained *t)
+{
+    const bool last = t->library->model->density_marks;
+    int64_t dots = t->progress.dots;
+    if (t->group_count && t->jobs[0].classes.count > 1) {
+        print_pairs(t, dots);
+        return;
+    }
+    if (t->group_count && !last)
+        dots = print_regression_folds(t, dots);
+    dots = print_job(t, &t->jobs[0], dots);
+    if (t->group_count && last)
+        print_regression_folds(t, dots);
+}
+
 /* Prints when the device and its memory have been given back: the program's function may do what it likes. */
 static void complete(const struct accel_call *call, struct accel_result *result)
 {
     struct trained *t = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
     result->rax = (uintptr_t)t->model;
-    libsvm_print_training(t->library, &t->prepared.training, &t->prepared.classes, t->functions,
-                          t->model->l, t->progress.dots);
+    print(t);
     discard(t);
 }
 
-const struct svm_dialect svm_dialect_libsvm = {libsvm_of, parse, run, complete};
+const struct svm_dialect svm_dialect_libsvm = {libsvm_of, libsvm_parse, run, complete};

@@ -6,7 +6,7 @@
 #define ACCEL_SVM_LIBSVM_H
 
 #include "ops/passing.h"
-#include "problem.h"
+#include "fit.h"
 
 struct libsvm_node {
     int index; /* -1: the end of a vector */
@@ -71,6 +71,11 @@ libsvm_print *volatile *libsvm_print_of(const struct accel_provider *provider, c
  * asked for. */
 bool libsvm_is_valid(const struct libsvm_parameter *parameter);
 
+bool libsvm_classifies(int type);
+
+/* Whether each target is a number, and of classification one that is cast to int. */
+bool libsvm_has_targets(const struct libsvm_problem *problem, int type);
+
 /* The vectors of a problem. */
 struct libsvm_size {
     int64_t features, stored; /* elements that are not 0 by absence */
@@ -84,10 +89,31 @@ bool libsvm_measure(const struct libsvm_problem *problem, bool precomputed,
 bool libsvm_vectors(const struct libsvm_problem *problem, bool precomputed,
                     const struct libsvm_size *size, struct svm_matrix *x);
 
+/* Rows of a problem, and their targets: what libsvm makes a problem of. */
+struct libsvm_rows {
+    int count;
+    const int *row; /* NULL: all */
+    const double *y;
+};
+
 /* Groups the rows by class, in the library's order; of regression and one-class makes one group. Returns false without memory; else
  * the caller frees the classes. */
-bool libsvm_group(const struct libsvm *library, const struct libsvm_problem *problem,
-                  bool classifies, struct svm_classes *classes);
+bool libsvm_group(const struct libsvm *library, const struct libsvm_rows *rows, bool classifies,
+                  struct svm_classes *classes);
+
+/* Whether svm_train() may be done here: if so, measures the vectors and makes the call's training. */
+bool libsvm_takes(const struct libsvm *library, const struct libsvm_problem *problem,
+                  const struct libsvm_parameter *parameter, struct libsvm_size *size,
+                  struct svm_job *job);
+
+/* Reads the first two arguments of svm_train() and svm_cross_validation(): svm_dialect.parse. */
+bool libsvm_parse(struct accel_call *call, const struct accel_passed *passed, int layout);
+
+/* Makes a training of some rows, with empty functions. Returns false if libsvm itself must answer: without memory, for a single class,
+ * a weight of a class that is not there, a nu that is infeasible. Then there is nothing to free. */
+bool libsvm_job_make(const struct libsvm *library, const struct libsvm_problem *problem,
+                     const struct libsvm_parameter *parameter, const struct libsvm_rows *rows,
+                     struct svm_job *job);
 
 /* Makes the model that svm_train() returns, which svm_free_and_destroy_model() frees. NULL without memory. */
 struct libsvm_model *libsvm_model_of(const struct libsvm *library,
@@ -95,6 +121,8 @@ struct libsvm_model *libsvm_model_of(const struct libsvm *library,
                                      const struct libsvm_parameter *parameter,
                                      const struct svm_classes *classes,
                                      const struct svm_function *functions);
+/* Frees it; its arrays may be NULL. */
+void libsvm_model_free(struct libsvm_model *model, const struct libsvm_model_layout *layout);
 
 /* Dots that are printed while a device trains. */
 struct svm_progress {
@@ -106,9 +134,66 @@ struct svm_progress svm_progress_of(const struct libsvm *library);
 /* For struct smo. context: a struct svm_progress. */
 void svm_note_progress(void *context, int64_t iterations);
 
-/* Prints what svm_train() prints. total: support vectors. `dots`: so many have been printed meanwhile. */
-void libsvm_print_training(const struct libsvm *library, const struct svm_training *training,
-                           const struct svm_classes *classes, const struct svm_function *functions,
-                           int total, int64_t dots);
+/* Prints what svm_train() prints. total: support vectors. `dots`: so many have been printed meanwhile; returns those that are left. */
+int64_t libsvm_print_training(const struct libsvm *library, const struct svm_training *training,
+                              const struct svm_classes *classes,
+                              const struct svm_function *functions, int total, int64_t dots);
+/* The lines of the classes i <= j, and any line. */
+int64_t libsvm_print_function(const struct libsvm *library, const struct svm_training *training,
+                              const struct svm_function *function, int i, int j, int64_t dots);
+void libsvm_say(const struct libsvm *library, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* ---- Folds: places are shuffled by rand(), and the places of each fold are left out once ---- */
+
+struct libsvm_folds {
+    int count;
+    int *place, *start; /* those of a fold beside each other; count + 1 starts */
+};
+
+/* Shuffle as svm_cross_validation() does, classes apart if they are given. Return false without memory. */
+bool libsvm_fold_classes(const struct svm_classes *classes, int count, struct libsvm_folds *folds);
+bool libsvm_fold_all(int places, int count, struct libsvm_folds *folds);
+void libsvm_folds_free(struct libsvm_folds *folds);
+
+/* Makes the training without a fold. Places are those of `rows`. Returns false if libsvm itself must answer. */
+bool libsvm_fold_job(const struct libsvm *library, const struct libsvm_problem *problem,
+                     const struct libsvm_parameter *parameter, const struct libsvm_folds *folds,
+                     int fold, const struct libsvm_rows *rows, struct svm_job *job);
+
+/* Where rand() is, to go back there. */
+struct libsvm_rand {
+    _Alignas(8) char state[256];
+};
+void libsvm_rand_keep(struct libsvm_rand *kept);
+void libsvm_rand_put_back(const struct libsvm_rand *kept);
+
+/* ---- Probabilities ---- */
+
+enum { LIBSVM_FOLDS = 5 };
+
+/* Two classes, or all rows of a regression. */
+struct libsvm_group {
+    struct libsvm_rows rows; /* y: 1 or -1 */
+    struct libsvm_folds folds;
+    int sign[LIBSVM_FOLDS]; /* 1, -1: all rows outside of the fold are of that class; 0: of both */
+    double a, b;            /* the sigmoid; of regression, a is Laplace's sigma */
+    const char *message;    /* what libsvm prints of it */
+};
+
+/* Draws the folds, and makes LIBSVM_FOLDS jobs for each group; those with a sign have no functions. jobs[-1] is the job of the call.
+ * Returns false if libsvm itself must answer. */
+bool libsvm_make_groups(const struct libsvm *library, const struct libsvm_problem *problem,
+                        const struct libsvm_parameter *parameter, struct svm_job *jobs,
+                        struct libsvm_group *groups);
+/* Sets a, b and message. values: of svm_decide_jobs() for the jobs from jobs[-1] on. Returns false without memory. */
+bool libsvm_estimate_groups(const struct libsvm_problem *problem, const struct svm_job *jobs,
+                            const double *values, struct libsvm_group *groups);
+void libsvm_groups_free(struct libsvm_group *groups, int count);
+
+/* libsvm's sigmoid_train(): 1 / (1 + exp(a f + b)) for decision values f. Returns what it prints;
+ * NULL without memory. */
+const char *libsvm_sigmoid(int count, const double *decisions, const double *labels, double *a,
+                           double *b);
 
 #endif

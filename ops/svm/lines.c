@@ -6,8 +6,7 @@
 #include "base/clock.h"
 #include "libsvm.h"
 
-__attribute__((format(printf, 2, 3))) static void say(const struct libsvm *library,
-                                                      const char *format, ...)
+void libsvm_say(const struct libsvm *library, const char *format, ...)
 {
     char text[256];
     va_list values;
@@ -23,11 +22,11 @@ static void print_parameter(const struct libsvm *library, const struct svm_train
 {
     if ((t->type == SVM_C_SVC && c == other_c) || t->type == SVM_EPSILON_SVR) {
         if (library->prints_nu)
-            say(library, "nu = %f\n", f->sum / (c * f->rows));
+            libsvm_say(library, "nu = %f\n", f->sum / (c * f->rows));
     } else if (t->type == SVM_NU_SVC) {
-        say(library, "C = %f\n", 1 / f->r);
+        libsvm_say(library, "C = %f\n", 1 / f->r);
     } else if (t->type == SVM_NU_SVR) {
-        say(library, "epsilon = %f\n", -f->r);
+        libsvm_say(library, "epsilon = %f\n", -f->r);
     }
 }
 
@@ -41,34 +40,34 @@ static int64_t print_dots(const struct libsvm *library, const struct svm_trainin
     for (; dots > 0 && printed > 0; dots--)
         printed--;
     for (; dots > 0; dots--)
-        say(library, ".");
+        libsvm_say(library, ".");
     return printed;
 }
 
-static void print_function(const struct libsvm *library, const struct svm_training *t,
-                           const struct svm_function *f, double c, double other_c)
+int64_t libsvm_print_function(const struct libsvm *library, const struct svm_training *t,
+                              const struct svm_function *f, int i, int j, int64_t dots)
 {
-    say(library, "*");
-    say(library, "\noptimization finished, #iter = %lld\n", (long long)f->iterations);
-    print_parameter(library, t, f, c, other_c);
-    say(library, "obj = %f, rho = %f\n", f->objective, f->rho);
-    say(library, "nSV = %d, nBSV = %d\n", f->support, f->bounded);
+    dots = print_dots(library, t, f, dots);
+    libsvm_say(library, "*");
+    libsvm_say(library, "\noptimization finished, #iter = %lld\n", (long long)f->iterations);
+    print_parameter(library, t, f, t->class_c ? t->class_c[i] : t->c,
+                    t->class_c ? t->class_c[j] : t->c);
+    libsvm_say(library, "obj = %f, rho = %f\n", f->objective, f->rho);
+    libsvm_say(library, "nSV = %d, nBSV = %d\n", f->support, f->bounded);
+    return dots;
 }
 
-void libsvm_print_training(const struct libsvm *library, const struct svm_training *t,
-                           const struct svm_classes *classes, const struct svm_function *functions,
-                           int total, int64_t dots)
+int64_t libsvm_print_training(const struct libsvm *library, const struct svm_training *t,
+                              const struct svm_classes *classes,
+                              const struct svm_function *functions, int total, int64_t dots)
 {
     const struct svm_function *f = functions;
-    for (int i = 0; i < classes->count; i++) {
-        for (int j = classes->count > 1 ? i + 1 : i; j < classes->count; j++, f++) {
-            const double *c = t->class_c;
-            dots = print_dots(library, t, f, dots);
-            print_function(library, t, f, c ? c[i] : t->c, c ? c[j] : t->c);
-        }
-    }
+    for (int i = 0; i < classes->count; i++)
+        for (int j = classes->count > 1 ? i + 1 : i; j < classes->count; j++, f++)
+            dots = libsvm_print_function(library, t, f, i, j, dots);
     if (classes->count > 1)
-        say(library, "Total nSV = %d\n", total);
+        libsvm_say(library, "Total nSV = %d\n", total);
+    return dots;
 }
 
 struct svm_progress svm_progress_of(const struct libsvm *library)

@@ -15,16 +15,22 @@ struct arrays {
     int *indices, *label, *counts;
 };
 
-static void destroy(struct libsvm_model *model, int coefficients, struct arrays *arrays)
+void libsvm_model_free(struct libsvm_model *model, const struct libsvm_model_layout *layout)
 {
-    for (int i = 0; model->sv_coef && i < coefficients; i++)
+    const uint8_t others[] = {layout->indices, layout->label, layout->counts};
+    for (int i = 0; model->sv_coef && i < model->nr_class - 1; i++)
         free(model->sv_coef[i]);
+    for (size_t i = 0; i < sizeof others; i++) {
+        void *array;
+        memcpy(&array, (char *)model + others[i], sizeof array);
+        if (others[i])
+            free(array);
+    }
     free(model->sv_coef);
     free(model->SV);
     free(model->rho);
-    free(arrays->indices);
-    free(arrays->label);
-    free(arrays->counts);
+    free(model->probA);
+    free(model->probB);
     free(model);
 }
 
@@ -51,27 +57,6 @@ static bool allocate(struct libsvm_model *model, int functions, int classes, boo
         all = all && arrays->label && arrays->counts;
     }
     return all && model->SV && model->rho && model->sv_coef;
-}
-
-/* Marks the places whose rows are support vectors of any function. Returns how many. */
-static int mark_support(const struct svm_classes *classes, const struct svm_function *functions,
-                        bool *used)
-{
-    const int total = classes->start[classes->count - 1] + classes->number[classes->count - 1];
-    int support = 0;
-    const struct svm_function *f = functions;
-    for (int i = 0; i < classes->count; i++) {
-        for (int j = classes->count > 1 ? i + 1 : i; j < classes->count; j++, f++) {
-            for (int k = 0; k < f->rows; k++)
-                if (f->coefficient[k] != 0)
-                    used[k < classes->number[i] ? classes->start[i] + k
-                                                : classes->start[j] + k - classes->number[i]] =
-                        true;
-        }
-    }
-    for (int k = 0; k < total; k++)
-        support += used[k];
-    return support;
 }
 
 /* Puts a function's coefficients of one class in their places: from `to` on, one for each used place. */
@@ -137,6 +122,8 @@ struct libsvm_model *libsvm_model_of(const struct libsvm *library,
 {
     const struct libsvm_model_layout *layout = library->model;
     const bool classifies = classes->count > 1;
+    const struct svm_job job = {.classes = *classes,
+                                .functions = (struct svm_function *)(uintptr_t)functions};
     const int nr_class = classifies ? classes->count : 2;
     const int count = svm_function_count(parameter->svm_type, classes->count);
     struct arrays arrays = {NULL, NULL, NULL};
@@ -145,19 +132,19 @@ struct libsvm_model *libsvm_model_of(const struct libsvm *library,
     if (model && used) {
         model->param = *parameter;
         model->nr_class = nr_class;
-        model->l = mark_support(classes, functions, used);
-        if (allocate(model, count, nr_class, classifies, layout->indices, &arrays)) {
+        model->l = svm_support_of(&job, used);
+        const bool made = allocate(model, count, nr_class, classifies, layout->indices, &arrays);
+        put(model, layout->indices, &arrays.indices, sizeof arrays.indices);
+        put(model, layout->label, &arrays.label, sizeof arrays.label);
+        put(model, layout->counts, &arrays.counts, sizeof arrays.counts);
+        if (made) {
             fill(model, problem, classes, functions, used, &arrays);
-            put(model, layout->indices, &arrays.indices, sizeof arrays.indices);
-            put(model, layout->label, &arrays.label, sizeof arrays.label);
-            put(model, layout->counts, &arrays.counts, sizeof arrays.counts);
             free(used);
             return model;
         }
-        destroy(model, nr_class - 1, &arrays);
-        model = NULL;
     }
-    free(model);
+    if (model)
+        libsvm_model_free(model, layout);
     free(used);
     return NULL;
 }

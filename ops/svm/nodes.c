@@ -138,52 +138,54 @@ static int class_of(struct svm_classes *classes, int label, int *room)
 }
 
 /* Sets class_of_row[] and the labels. */
-static bool label_rows(const struct libsvm *library, const struct libsvm_problem *problem,
+static bool label_rows(const struct libsvm *library, const struct libsvm_rows *rows,
                        struct svm_classes *classes, int *class_of_row)
 {
     int room = 0;
-    for (int i = 0; i < problem->l; i++)
-        if ((class_of_row[i] = class_of(classes, (int)problem->y[i], &room)) < 0)
+    for (int i = 0; i < rows->count; i++)
+        if ((class_of_row[i] = class_of(classes, (int)rows->y[i], &room)) < 0)
             return false;
     if (library->swaps && classes->count == 2 && classes->label[0] == -1 &&
         classes->label[1] == 1) {
         classes->label[0] = 1;
         classes->label[1] = -1;
-        for (int i = 0; i < problem->l; i++)
+        for (int i = 0; i < rows->count; i++)
             class_of_row[i] = !class_of_row[i];
     }
     return true;
 }
 
-static bool sort_rows(struct svm_classes *classes, int l, const int *class_of_row)
+static bool sort_rows(struct svm_classes *classes, const struct libsvm_rows *rows,
+                      const int *class_of_row)
 {
     const size_t count = (size_t)classes->count;
     classes->start = calloc(count, sizeof *classes->start);
     classes->number = calloc(count, sizeof *classes->number);
     if (!classes->start || !classes->number)
         return false;
-    for (int i = 0; i < l; i++)
+    for (int i = 0; i < rows->count; i++)
         classes->number[class_of_row[i]]++;
     for (int c = 1; c < classes->count; c++)
         classes->start[c] = classes->start[c - 1] + classes->number[c - 1];
-    for (int i = 0; i < l; i++)
-        classes->row[classes->start[class_of_row[i]]++] = i;
+    for (int i = 0; i < rows->count; i++)
+        classes->row[classes->start[class_of_row[i]]++] = rows->row ? rows->row[i] : i;
     for (int c = 0; c < classes->count; c++)
         classes->start[c] -= classes->number[c];
     return true;
 }
 
-bool libsvm_group(const struct libsvm *library, const struct libsvm_problem *problem,
-                  bool classifies, struct svm_classes *classes)
+bool libsvm_group(const struct libsvm *library, const struct libsvm_rows *rows, bool classifies,
+                  struct svm_classes *classes)
 {
-    int *class_of_row = calloc((size_t)problem->l, sizeof *class_of_row);
-    *classes = (struct svm_classes){.row = malloc((size_t)problem->l * sizeof *classes->row)};
+    const size_t count = (size_t)rows->count;
+    int *class_of_row = calloc(count, sizeof *class_of_row);
+    *classes = (struct svm_classes){.row = malloc(count * sizeof *classes->row)};
     bool made = class_of_row && classes->row;
     if (made && classifies)
-        made = label_rows(library, problem, classes, class_of_row);
+        made = label_rows(library, rows, classes, class_of_row);
     else
         classes->count = 1;
-    made = made && sort_rows(classes, problem->l, class_of_row);
+    made = made && sort_rows(classes, rows, class_of_row);
     free(class_of_row);
     if (!made)
         svm_classes_free(classes);

@@ -133,19 +133,6 @@ static bool is_expected(const struct libsvm_model *model, const struct libsvm_mo
            model->SV[0] == problem->x[label[0] == 1];
 }
 
-static void destroy(struct libsvm_model *model, const struct libsvm_model_layout *layout)
-{
-    free(model->sv_coef[0]);
-    free(model->sv_coef);
-    free(model->SV);
-    free(model->rho);
-    free((void *)(uintptr_t)pointer_at(model, layout->label));
-    free((void *)(uintptr_t)pointer_at(model, layout->counts));
-    if (layout->indices)
-        free((void *)(uintptr_t)pointer_at(model, layout->indices));
-    free(model);
-}
-
 /* Trains with two vectors, of which the first has label -1. Behind the structs are pointers to weights, as some copies want them. */
 static bool try_train(train_function *train, const struct libsvm_model_layout *layout, bool *swaps)
 {
@@ -170,23 +157,23 @@ static bool try_train(train_function *train, const struct libsvm_model_layout *l
     if (!model || !is_expected(model, layout, &given.problem, with.parameter.C))
         return false; /* nothing says that it can be freed */
     *swaps = ((const int *)pointer_at(model, layout->label))[0] == 1;
-    destroy(model, layout);
+    libsvm_model_free(model, layout);
     return true;
 }
 
 static bool recognize(const struct accel_provider *provider, struct libsvm *library)
 {
     train_function *train;
-    *library = (struct libsvm){
-        .train = provider->function, .model = layout_of(provider), .prints_nu = true};
-    if (!library->model)
+    void *found = provider->symbol(provider, "svm_train");
+    *library = (struct libsvm){.train = found, .model = layout_of(provider), .prints_nu = true};
+    if (!found || !library->model)
         return false;
     print_variable *print = libsvm_print_of(provider, "libsvm_version");
     library->print = print;
     if (!print)
         return false;
     libsvm_print *const before = *print;
-    memcpy(&train, &provider->function, sizeof train);
+    memcpy(&train, &found, sizeof train);
     *print = print_nothing;
     const bool known = try_train(train, library->model, &library->swaps);
     *print = before;

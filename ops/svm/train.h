@@ -19,14 +19,18 @@ enum {
     SVM_STORED   /* elements of all vectors */
 };
 
-/* layout: the dialect's own number; type, kernel: libsvm's. */
+/* layout: the dialect's own number; type, kernel: libsvm's. Above them are the folds of a cross-validation. */
 static inline int64_t svm_traits(int layout, int type, int kernel)
 {
     return (int64_t)layout << 16 | type << 8 | kernel;
 }
 static inline int svm_traits_layout(const struct accel_call *call)
 {
-    return (int)(call->own.integer[SVM_TRAITS] >> 16);
+    return (int)(call->own.integer[SVM_TRAITS] >> 16 & 0xffff);
+}
+static inline int svm_traits_folds(const struct accel_call *call)
+{
+    return (int)(call->own.integer[SVM_TRAITS] >> 32);
 }
 static inline int svm_traits_type(const struct accel_call *call)
 {
@@ -42,6 +46,15 @@ static inline void svm_leave(const struct accel_call *call, void *result)
 {
     memcpy(call->span[ACCEL_y].ptr, &result, sizeof result);
 }
+
+/* Fills in the spans of a call that has been read: one stands for the vectors, as many bytes as their elements, one for the result. */
+void svm_set_spans(struct accel_call *call);
+
+/* Members of struct accel_op for calls whose words are those above. */
+const int64_t *svm_sizes(const struct accel_call *call);
+double svm_flops(const struct accel_call *call);
+void svm_describe(const struct accel_call *call, const struct accel_fields *fields);
+int svm_count_at(int layout);
 
 /* As in struct accel_op. `layout` is the dialect's own number, below SVM_LAYOUTS. */
 struct svm_dialect {

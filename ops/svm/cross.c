@@ -1,0 +1,199 @@
+/*
+ * svm_cross_validation() of libsvm: all folds are trained side by side, and decide on the vectors that they have not seen at once. One
+ * that estimates probabilities is libsvm's; its calls of svm_train() come here one by one.
+ */
+#include <stdlib.h>
+
+#include "gpu/work.h"
+#include "libsvm.h"
+#include "train.h"
+
+static bool parse(struct accel_call *call, const struct accel_passed *passed)
+{
+    const struct libsvm_parameter *parameter = (void *)(uintptr_t)passed->gpr[1];
+    const int folds = (int)(uint32_t)passed->gpr[2];
+    double *target = (void *)(uintptr_t)passed->gpr[3];
+    if (!target || folds < 2 || !libsvm_parse(call, passed, passed->layout) ||
+        parameter->probability || folds > call->own.integer[SVM_ROWS])
+        return false;
+    call->own.integer[SVM_TRAITS] += (int64_t)folds << 32;
+    svm_set_spans(call);
+    call->span[ACCEL_b] = (struct accel_span){.name = "target",
+                                              .ptr = target,
+                                              .rows = call->own.integer[SVM_ROWS],
+                                              .cols = 1,
+                                              .ld = call->own.integer[SVM_ROWS],
+                                              .dtype = ACCEL_FLOAT64,
+                                              .access = ACCEL_WRITE};
+    return true;
+}
+
+/* All that the device has done: what complete() prints. */
+struct validated {
+    const struct libsvm *library;
+    const struct libsvm_problem *problem;
+    const struct libsvm_parameter *parameter;
+    struct libsvm_folds folds;
+    struct svm_job *jobs; /* one for each fold */
+    struct svm_progress progress;
+};
+
+static void discard(struct validated *v)
+{
+    for (int i = 0; v->jobs && i < v->folds.count; i++)
+        svm_job_free(&v->jobs[i]);
+    free(v->jobs);
+    libsvm_folds_free(&v->folds);
+    free(v);
+}
+
+/* ---- Predictions ---- */
+
+/* Returns the class that most pairs decide for, the first of several. */
+static double vote(const struct svm_classes *classes, const double *values, int *votes)
+{
+    int most = 0;
+    for (int i = 0; i < classes->count; i++)
+        votes[i] = 0;
+    for (int i = 0; i < classes->count; i++)
+        for (int j = i + 1; j < classes->count; j++)
+            votes[*values++ > 0 ? i : j]++;
+    for (int i = 1; i < classes->count; i++)
+        if (votes[i] > votes[most])
+            most = i;
+    return classes->label[most];
+}
+
+/* values: of all functions; a row is predicted by the fold that leaves it out. */
+static enum gpu_status predict(const struct validated *v, const double *values, int64_t functions,
+                               double *target)
+{
+    int place = 0, most = 1;
+    for (int fold = 0; fold < v->folds.count; fold++)
+        if (v->jobs[fold].classes.count > most)
+            most = v->jobs[fold].classes.count;
+    int *votes = malloc((size_t)most * sizeof *votes);
+    for (int fold = 0; votes && fold < v->folds.count; fold++) {
+        const struct svm_job *job = &v->jobs[fold];
+        for (int at = v->folds.start[fold]; at < v->folds.start[fold + 1]; at++) {
+            const int row = v->folds.place[at];
+            const double *value = &values[row * functions + place];
+            target[row] = libsvm_classifies(job->training.type) ? vote(&job->classes, value, votes)
+                          : job->training.type == SVM_ONE_CLASS ? (*value > 0 ? 1 : -1)
+                                                                : *value;
+        }
+        place += svm_job_functions(job);
+    }
+    free(votes);
+    return votes ? GPU_OK : GPU_NO_MEMORY;
+}
+
+/* ---- The call ---- */
+
+/* Shuffles classes apart unless each row is a fold. */
+static bool draw(struct validated *v, int count)
+{
+    const struct libsvm_rows all = {v->problem->l, NULL, v->problem->y};
+    struct svm_classes classes;
+    if (!libsvm_classifies(v->parameter->svm_type) || count == v->problem->l)
+        return libsvm_fold_all(v->problem->l, count, &v->folds);
+    if (!libsvm_group(v->library, &all, true, &classes))
+        return false;
+    const bool drawn = libsvm_fold_classes(&classes, count, &v->folds);
+    svm_classes_free(&classes);
+    return drawn;
+}
+
+static bool make_jobs(struct validated *v, int64_t *functions)
+{
+    const struct libsvm_rows all = {v->problem->l, NULL, v->problem->y};
+    v->jobs = calloc((size_t)v->folds.count, sizeof *v->jobs);
+    *functions = 0;
+    for (int fold = 0; v->jobs && fold < v->folds.count; fold++) {
+        if (!libsvm_fold_job(v->library, v->problem, v->parameter, &v->folds, fold, &all,
+                             &v->jobs[fold]))
+            return false;
+        *functions += svm_job_functions(&v->jobs[fold]);
+    }
+    return v->jobs;
+}
+
+static enum gpu_status fit_and_predict(struct smo *s, struct validated *v,
+                                       const struct svm_matrix *x, int64_t functions,
+                                       double *target)
+{
+    double *values = calloc((size_t)functions, (size_t)x->rows * sizeof *values);
+    if (!values)
+        return GPU_NO_MEMORY;
+    const struct smo_matrix on_device = svm_put(s, x);
+    enum gpu_status status = svm_fit_jobs(s, &on_device, v->jobs, v->folds.count, false);
+    if (status == GPU_OK)
+        status = svm_decide_jobs(s, &on_device, v->jobs, v->folds.count, values);
+    if (status == GPU_OK)
+        status = predict(v, values, functions, target);
+    free(values);
+    return status;
+}
+
+static enum gpu_status validate(struct gpu_work *work, struct validated *v)
+{
+    const bool precomputed = v->parameter->kernel_type == SVM_PRECOMPUTED;
+    struct smo s = {.work = work, .progress = svm_note_progress, .context = &v->progress};
+    struct libsvm_size size;
+    struct svm_matrix x;
+    int64_t functions;
+    if (!draw(v, svm_traits_folds(work->call)) || !make_jobs(v, &functions))
+        return GPU_UNSUPPORTED;
+    if (!libsvm_measure(v->problem, precomputed, &size) ||
+        !libsvm_vectors(v->problem, precomputed, &size, &x))
+        return GPU_NO_MEMORY;
+    const enum gpu_status status =
+        fit_and_predict(&s, v, &x, functions, work->call->span[ACCEL_b].ptr);
+    svm_matrix_free(&x);
+    return status;
+}
+
+static enum gpu_status run(struct gpu_work *work)
+{
+    struct validated *v = calloc(1, sizeof *v);
+    struct libsvm_rand before;
+    if (!v)
+        return GPU_NO_MEMORY;
+    v->library = libsvm_numbered(svm_traits_layout(work->call));
+    v->problem = work->call->own.pointer[SVM_PROBLEM];
+    v->parameter = work->call->own.pointer[SVM_PARAMETER];
+    v->progress = svm_progress_of(v->library);
+    libsvm_rand_keep(&before);
+    const enum gpu_status status = validate(work, v);
+    if (status == GPU_OK) {
+        svm_leave(work->call, v);
+        return status;
+    }
+    libsvm_rand_put_back(&before);
+    discard(v);
+    return status;
+}
+
+static void complete(const struct accel_call *call, struct accel_result *result)
+{
+    struct validated *v = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
+    int64_t dots = v->progress.dots;
+    (void)result;
+    for (int fold = 0; fold < v->folds.count; fold++)
+        dots = libsvm_print_training(v->library, &v->jobs[fold].training, &v->jobs[fold].classes,
+                                     v->jobs[fold].functions, v->jobs[fold].support, dots);
+    discard(v);
+}
+
+const struct accel_op op_svm_cross_validation = {.group = ACCEL_NO_BLAS,
+                                                 .ml = ACCEL_LIBSVM,
+                                                 .nominal = {.cpu_share = 0.05, .gpu_share = 0.3},
+                                                 .accepts = libsvm_of,
+                                                 .nests = true,
+                                                 .count_at = svm_count_at,
+                                                 .parse = parse,
+                                                 .sizes = svm_sizes,
+                                                 .flops = svm_flops,
+                                                 .describe = svm_describe,
+                                                 .complete = complete,
+                                                 .run = run};
