@@ -2,15 +2,16 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <stddef.h>
 
-bool quiet_thread(void *(*run)(void *context), void *context)
+bool quiet_thread(void *(*run)(void *context), void *context, size_t stack_bytes)
 {
     pthread_attr_t attributes;
     pthread_t thread;
     sigset_t all, before;
     if (pthread_attr_init(&attributes) != 0)
         return false;
+    if (stack_bytes)
+        pthread_attr_setstacksize(&attributes, stack_bytes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -3,9 +3,10 @@
 #define ACCEL_QUIET_THREAD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
-/* Runs run(context) on a detached thread with all signals blocked, also for the threads that it starts. False if it cannot be
- * started. Thread-safe. */
-bool quiet_thread(void *(*run)(void *context), void *context);
+/* Runs run(context) on a detached thread with all signals blocked, also for the threads that it starts. stack_bytes: 0 for the
+ * program's default. False if it cannot be started. Thread-safe. */
+bool quiet_thread(void *(*run)(void *context), void *context, size_t stack_bytes);
 
 #endif

@@ -223,7 +223,7 @@ void device_note_gain(struct dispatch_device *device, double gain_ms)
         return;
     int saved = errno, starting = DEVICE_STARTING;
     /* The process may have no more threads. Calls that must have the GPU still start it. */
-    if (!quiet_thread(run_thread, device)) {
+    if (!quiet_thread(run_thread, device, 0)) {
         atomic_compare_exchange_strong(&device->state, &starting, DEVICE_UNTRIED);
         atomic_store(&device->threadless, true);
         if (settings->log != ACCEL_LOG_OFF)

@@ -1,5 +1,6 @@
 #include "pack.h"
 
+#include <emmintrin.h> /* SSE2 is part of x86-64 */
 #include <string.h>
 
 static int64_t least(int64_t a, int64_t b)
@@ -9,28 +10,28 @@ static int64_t least(int64_t a, int64_t b)
 
 /* ---- Pieces ---- */
 
-bool pack_next(struct pack_piece *piece, const struct lane_rectangle *r, int64_t packed_ld,
-               int64_t slot_bytes)
+int64_t pack_count(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes)
 {
-    int64_t fit = slot_bytes / r->size; /* elements */
-    bool first = piece->cols == 0;
-    bool in_column = piece->cols == 1 && piece->row + piece->rows < r->rows;
+    const int64_t fit = piece_bytes / r->size; /* elements */
     if (r->rows <= 0 || r->cols <= 0)
-        return false;
-    int64_t left = first ? r->cols : r->backwards ? piece->col : r->cols - piece->col - piece->cols;
-    if (in_column) {
-        piece->row += piece->rows;
-        piece->rows = least(fit, r->rows - piece->row);
-        return true;
-    }
-    if (left == 0)
-        return false;
-    int64_t cols = packed_ld <= fit ? least(fit / packed_ld, left) : 1;
-    piece->col = r->backwards ? left - cols : r->cols - left;
-    piece->cols = cols;
-    piece->row = 0;
-    piece->rows = packed_ld <= fit ? r->rows : least(fit, r->rows);
-    return true;
+        return 0;
+    if (packed_ld > fit)
+        return r->cols * ((r->rows + fit - 1) / fit);
+    return (r->cols + fit / packed_ld - 1) / (fit / packed_ld);
+}
+
+struct pack_piece pack_piece(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes,
+                             int64_t number)
+{
+    const int64_t fit = piece_bytes / r->size;
+    const bool whole = packed_ld <= fit; /* columns */
+    const int64_t parts = whole ? 1 : (r->rows + fit - 1) / fit, most = whole ? fit / packed_ld : 1;
+    const int64_t before = number / parts * most, row = number % parts * fit;
+    const int64_t cols = least(most, r->cols - before);
+    return (struct pack_piece){.col = r->backwards ? r->cols - before - cols : before,
+                               .cols = cols,
+                               .row = row,
+                               .rows = whole ? r->rows : least(fit, r->rows - row)};
 }
 
 int64_t pack_bytes(const struct pack_piece *piece, const struct lane_rectangle *r,
@@ -83,6 +84,28 @@ static inline void copy_run(char *to, const char *from, int64_t bytes)
     }
 }
 
+/* Writes past the caches: a line that a run covers is not read first. For shorter runs that does not pay. */
+#define STREAMED_BYTES 1024
+
+/* The last and the first block may overlap those beside them. */
+static void stream_run(char *to, const char *from, int64_t bytes)
+{
+    int64_t i = (int64_t)(-(uintptr_t)to & 63);
+    MOVE(64, to, from);
+    for (; i + 64 <= bytes; i += 64)
+        for (int64_t j = i; j < i + 64; j += 16)
+            _mm_stream_si128((__m128i *)(to + j), _mm_loadu_si128((const __m128i *)(from + j)));
+    MOVE(64, to + bytes - 64, from + bytes - 64);
+}
+
+static inline void unpack_run(char *to, const char *from, int64_t bytes, bool streamed)
+{
+    if (streamed && bytes >= STREAMED_BYTES)
+        stream_run(to, from, bytes);
+    else
+        copy_run(to, from, bytes);
+}
+
 static inline void clear_run(char *to, int64_t bytes)
 {
     static const char zeros[16];
@@ -118,15 +141,16 @@ static void copy_elements(char *to, int64_t to_step, const char *from, int64_t f
 }
 
 static void copy_columns(char *to, int64_t to_ld, const char *from, int64_t from_ld,
-                         const struct pack_piece *piece, int64_t size)
+                         const struct pack_piece *piece, int64_t size, bool streamed)
 {
     if (piece->rows == to_ld && piece->rows == from_ld) {
-        memcpy(to, from, (size_t)(piece->cols * piece->rows * size));
+        unpack_run(to, from, piece->cols * piece->rows * size, streamed);
     } else if (piece->rows == 1) {
         copy_elements(to, to_ld * size, from, from_ld * size, piece->cols, size);
     } else {
         for (int64_t col = 0; col < piece->cols; col++)
-            copy_run(to + col * to_ld * size, from + col * from_ld * size, piece->rows * size);
+            unpack_run(to + col * to_ld * size, from + col * from_ld * size, piece->rows * size,
+                       streamed);
     }
 }
 
@@ -184,7 +208,7 @@ void pack_from_host(char *packed, const struct lane_rectangle *r, const struct p
         pack_triangle(packed, r, piece, packed_ld);
         return;
     }
-    copy_columns(packed, packed_ld, host_of(r, piece, 0), r->ld, piece, r->size);
+    copy_columns(packed, packed_ld, host_of(r, piece, 0), r->ld, piece, r->size, false);
     if (!r->scan)
         return;
     if (piece->rows == packed_ld)
@@ -194,17 +218,24 @@ void pack_from_host(char *packed, const struct lane_rectangle *r, const struct p
             gpu_scan_numbers(r->scan, packed + col * packed_ld * r->size, piece->rows * r->size);
 }
 
+static void unpack_triangle(const struct lane_rectangle *r, const struct pack_piece *piece,
+                            const char *packed, int64_t packed_ld)
+{
+    for (int64_t col = 0; col < piece->cols; col++) {
+        const struct rows rows = rows_of(r, piece, col);
+        unpack_run(host_of(r, piece, col) + rows.first * r->size,
+                   packed + (col * packed_ld + rows.first) * r->size,
+                   (rows.last - rows.first) * r->size, r->streamed);
+    }
+}
+
 void pack_to_host(const struct lane_rectangle *r, const struct pack_piece *piece,
                   const char *packed, int64_t packed_ld)
 {
-    if (!r->uplo) {
-        copy_columns(host_of(r, piece, 0), r->ld, packed, packed_ld, piece, r->size);
-        return;
-    }
-    for (int64_t col = 0; col < piece->cols; col++) {
-        const struct rows rows = rows_of(r, piece, col);
-        copy_run(host_of(r, piece, col) + rows.first * r->size,
-                 packed + (col * packed_ld + rows.first) * r->size,
-                 (rows.last - rows.first) * r->size);
-    }
+    if (r->uplo)
+        unpack_triangle(r, piece, packed, packed_ld);
+    else
+        copy_columns(host_of(r, piece, 0), r->ld, packed, packed_ld, piece, r->size, r->streamed);
+    if (r->streamed)
+        _mm_sfence(); /* before another thread is told that it is written */
 }

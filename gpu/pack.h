@@ -19,13 +19,15 @@ struct lane_rectangle {
     struct gpu_scan *scan; /* looks at the numbers that are packed, or NULL */
     int64_t diagonal;      /* the row of the triangle's diagonal in the first column */
     bool backwards;        /* the pieces begin with the last column */
+    bool streamed;         /* unpacking writes past the caches, which do not hold so much */
 };
 
 /* Returns a whole rectangle that no scan looks at. */
 static inline struct lane_rectangle lane_whole(void *host, int64_t rows, int64_t cols, int64_t ld,
                                                int64_t size)
 {
-    return (struct lane_rectangle){host, rows, cols, ld, size, 0, false, NULL, 0, false};
+    return (struct lane_rectangle){
+        .host = host, .rows = rows, .cols = cols, .ld = ld, .size = size};
 }
 
 /* A part of a rectangle that fits a slot: some whole columns, or a part of one that is longer than a slot. Packed, a column
@@ -34,9 +36,11 @@ struct pack_piece {
     int64_t col, cols, row, rows;
 };
 
-/* Makes of a piece, all zeros before the first, the next one; returns false if there is none. packed_ld >= rows. */
-bool pack_next(struct pack_piece *piece, const struct lane_rectangle *r, int64_t packed_ld,
-               int64_t slot_bytes);
+/* Return the number of pieces of at most piece_bytes, and one of them; the last ones end where the rectangle does, or begin it if they go
+ * backwards. packed_ld >= rows. */
+int64_t pack_count(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes);
+struct pack_piece pack_piece(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes,
+                             int64_t number);
 
 /* Return the bytes of a packed piece, from its first to its last, and the bytes before it in the packed rectangle. */
 int64_t pack_bytes(const struct pack_piece *piece, const struct lane_rectangle *r,

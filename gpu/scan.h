@@ -16,4 +16,15 @@ struct gpu_scan {
 /* Looks at `bytes` bytes of float or double numbers, a complex one being two; aligned as their type. */
 void gpu_scan_numbers(struct gpu_scan *scan, const void *numbers, int64_t bytes);
 
+/* Returns a scan that has seen nothing, and adds to one what another has seen. */
+static inline struct gpu_scan gpu_scan_begin(bool is_double)
+{
+    return (struct gpu_scan){is_double, true, 0};
+}
+static inline void gpu_scan_add(struct gpu_scan *scan, const struct gpu_scan *other)
+{
+    scan->finite = scan->finite && other->finite;
+    scan->largest = other->largest > scan->largest ? other->largest : scan->largest;
+}
+
 #endif

@@ -140,7 +140,7 @@ static void note_uploaded(struct solver *s, const struct accel_span *x, int64_t 
 static void upload_columns(struct solver *s, struct array to, const struct accel_span *x,
                            struct lane_rectangle from)
 {
-    struct gpu_scan scan = {accel_is_double(s->dtype), true, 0};
+    struct gpu_scan scan = gpu_scan_begin(accel_is_double(s->dtype));
     void *copy;
     if (!solver_is_well(s) || from.rows == 0 || from.cols == 0)
         return;

@@ -1,9 +1,9 @@
 /*
- * Copies host memory up to the device and back, through a lane's ring of pinned slots.
+ * Copies host memory up to the device and back, through a lane's rings of pinned slots.
  *
- * The device never reads or writes the caller's host memory by itself: a thread of the program packs columns into a
- * slot, or unpacks them from one that has arrived. So a copy that fails has not half overwritten anything, and no copy
- * is pending on the caller's memory after the call.
+ * The device never reads or writes the caller's host memory by itself: the calling thread and the crew (base/crew.h) pack columns into
+ * slots, or unpack them from slots that have arrived. So a copy that fails has not half overwritten anything, and no copy is pending
+ * on the caller's memory after the call.
  */
 #ifndef ACCEL_STAGING_H
 #define ACCEL_STAGING_H

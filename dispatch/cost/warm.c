@@ -154,7 +154,7 @@ void warm_ask(struct dispatch_device *device, const struct accel_routine *routin
     unsigned char cold = COLD;
     if (!atomic_compare_exchange_strong(&device->warm.state[index_of(routine)], &cold, ASKED))
         return;
-    if (!atomic_exchange(&device->warm.working, true) && !quiet_thread(run_thread, device)) {
+    if (!atomic_exchange(&device->warm.working, true) && !quiet_thread(run_thread, device, 0)) {
         atomic_store(&device->warm.working, false);
         warm_note(device, routine);
     }

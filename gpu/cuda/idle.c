@@ -73,7 +73,7 @@ static bool watch(struct cuda_device *device)
 {
     if (atomic_load(&device->watched))
         return true;
-    running = running || quiet_thread(run_thread, NULL);
+    running = running || quiet_thread(run_thread, NULL, 0);
     if (!running)
         return false;
     device->next_watched = watched;

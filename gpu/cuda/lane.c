@@ -19,6 +19,15 @@ void lanes_end(struct cuda_device *device)
 
 /* ---- Life ---- */
 
+static void destroy_ring(struct lane_ring *ring)
+{
+    for (int i = 0; i < LANE_WIDE_SLOTS; i++)
+        if (ring->slot[i].done)
+            CUDA(cuEventDestroy)(ring->slot[i].done);
+    if (ring->memory)
+        CUDA(cuMemFreeHost)(ring->memory);
+}
+
 static void destroy(struct gpu_lane *lane)
 {
     if (lane->params)
@@ -27,15 +36,10 @@ static void destroy(struct gpu_lane *lane)
         CUDA(cusolverDnDestroy)(lane->cusolver);
     if (lane->cublas)
         CUDA(cublasDestroy_v2)(lane->cublas);
-    for (int i = 0; i < LANE_SLOTS; i++)
-        if (lane->slot[i].done)
-            CUDA(cuEventDestroy)(lane->slot[i].done);
+    destroy_ring(&lane->narrow);
+    destroy_ring(&lane->wide);
     if (lane->joined)
         CUDA(cuEventDestroy)(lane->joined);
-    if (lane->staging)
-        CUDA(cuMemFreeHost)(lane->staging);
-    if (lane->landing)
-        CUDA(cuMemFreeHost)(lane->landing);
     if (lane->stream)
         CUDA(cuStreamDestroy)(lane->stream);
     memset(lane, 0, sizeof *lane);
@@ -236,8 +240,7 @@ enum gpu_status lane_wait(struct gpu_lane *lane)
         return status;
     lane->quiet = true;
     lane->unmarked = 0;
-    for (int i = 0; i < LANE_SLOTS; i++)
-        lane->slot[i].state = LANE_SLOT_FREE;
+    lane->copied = lane->copies;
     return GPU_OK;
 }
 

@@ -14,16 +14,23 @@
 
 struct cuda_device;
 
-#define LANE_SLOTS      4
-#define LANE_SLOT_BYTES (1 << 20) /* all of them fit the last-level cache */
-#define LANE_RING_BYTES (LANE_SLOTS * LANE_SLOT_BYTES)
-/* For a panel that must arrive at once and is larger than the ring: tiles_panel(), in whole lines. */
-#define LANE_LANDING_BYTES (18 << 20)
+/* The narrow ring is for what one thread packs; the wide one for the whole crew (base/crew.h), or for a panel that must arrive at once:
+ * tiles_panel(), in whole lines. Both fit the last-level cache. */
+#define LANE_SLOT_BYTES    (1 << 20)
+#define LANE_NARROW_SLOTS  4
+#define LANE_WIDE_SLOTS    18
+#define LANE_LANDING_BYTES (LANE_WIDE_SLOTS * LANE_SLOT_BYTES)
 
-enum lane_slot_state {
-    LANE_SLOT_FREE,
-    LANE_SLOT_SENT,  /* a copy from or to the slot is on the stream */
-    LANE_SLOT_MARKED /* the same, with an event behind it */
+struct lane_slot {
+    CUevent done;
+    int64_t copy; /* the number of the last copy from it or to it that is on the stream */
+    bool marked;  /* the event is behind that copy */
+};
+
+struct lane_ring {
+    char *memory; /* pinned, one slot behind the other; NULL until needed */
+    int next;
+    struct lane_slot slot[LANE_WIDE_SLOTS];
 };
 
 struct gpu_lane {
@@ -33,14 +40,9 @@ struct gpu_lane {
     cusolverDnHandle_t cusolver; /* NULL until needed */
     cusolverDnParams_t params;
     CUevent joined; /* recorded on the program's default stream, if operands lie on the device */
-    char *staging;  /* LANE_SLOTS slots, one behind the other; NULL until needed */
-    char *landing;  /* LANE_LANDING_BYTES of pinned memory, NULL until needed */
-    struct lane_slot {
-        CUevent done;
-        enum lane_slot_state state;
-    } slot[LANE_SLOTS];
-    int next;
-    bool made;    /* handles have been made since a call acquired the lane */
+    struct lane_ring narrow, wide;
+    int64_t copies, copied; /* put on the stream; of these, done */
+    bool made;              /* handles have been made since a call acquired the lane */
     int unmarked; /* copies without an event of their own since the last wait for the stream */
     bool quiet;   /* nothing has been put on the stream since the last wait */
 };

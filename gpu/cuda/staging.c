@@ -1,3 +1,4 @@
+#include "base/crew.h"
 #include "check.h"
 #include "lane.h"
 
@@ -10,156 +11,332 @@
  * operands needs no event. */
 #define UNMARKED_MAX 3
 
-static enum gpu_status prepare_staging(struct gpu_lane *lane)
+/* Sets *block to pinned memory, unless it is there already. */
+static enum gpu_status prepare_block(char **block, int64_t bytes)
 {
     void *memory = NULL;
-    if (lane->staging)
-        return GPU_OK;
-    for (int i = 0; i < LANE_SLOTS; i++) {
-        if (lane->slot[i].done)
+    enum gpu_status status = *block ? GPU_OK : GPU_CHECK(cuMemHostAlloc, &memory, (size_t)bytes, 0);
+    if (memory)
+        *block = memory;
+    return status;
+}
+
+/* Makes a ring ready. */
+static enum gpu_status prepare_ring(struct lane_ring *ring, int slots)
+{
+    for (int i = 0; i < slots; i++) {
+        if (ring->slot[i].done)
             continue;
         enum gpu_status status =
-            GPU_CHECK(cuEventCreate, &lane->slot[i].done, CU_EVENT_DISABLE_TIMING);
+            GPU_CHECK(cuEventCreate, &ring->slot[i].done, CU_EVENT_DISABLE_TIMING);
         if (status != GPU_OK)
             return status;
     }
-    enum gpu_status status = GPU_CHECK(cuMemHostAlloc, &memory, (size_t)LANE_RING_BYTES, 0);
-    if (status == GPU_OK)
-        lane->staging = memory;
-    return status;
+    return prepare_block(&ring->memory, (int64_t)slots * LANE_SLOT_BYTES);
 }
 
-static char *slot_memory(struct gpu_lane *lane, int slot)
+static bool is_free(const struct gpu_lane *lane, const struct lane_slot *slot)
 {
-    return lane->staging + (size_t)slot * LANE_SLOT_BYTES;
+    return slot->copy <= lane->copied;
 }
 
-/* Waits until a slot is free. Slots are used in turn, so the event of a later one tells that this one is free, too. */
-static enum gpu_status wait_slot(struct gpu_lane *lane, int slot)
+/* Waits until a slot is free. The event of a later copy tells that this one is done, too. */
+static enum gpu_status wait_slot(struct gpu_lane *lane, const struct lane_ring *ring,
+                                 const struct lane_slot *slot)
 {
-    int marked = 0;
-    if (lane->slot[slot].state == LANE_SLOT_FREE)
+    const struct lane_slot *marked = NULL;
+    if (is_free(lane, slot))
         return GPU_OK;
-    while (marked < LANE_SLOTS &&
-           lane->slot[(slot + marked) % LANE_SLOTS].state != LANE_SLOT_MARKED)
-        marked++;
-    if (marked == LANE_SLOTS)
+    for (int i = 0; i < LANE_WIDE_SLOTS; i++) {
+        const struct lane_slot *other = &ring->slot[i];
+        if (other->marked && other->copy >= slot->copy && (!marked || other->copy < marked->copy))
+            marked = other;
+    }
+    if (!marked)
         return lane_wait(lane);
+    enum gpu_status status = GPU_CHECK_FINAL(cuEventSynchronize, marked->done);
+    if (status == GPU_OK && marked->copy > lane->copied)
+        lane->copied = marked->copy;
+    return status;
+}
+
+/* ---- A transfer ---- */
+
+/* Threads help with as much as this and more, which takes one thread several times as long as to wake another up. It goes in pieces of
+ * at least LEAST_PIECE_BYTES, many enough that packing and copies overlap. */
+#define HELPED_BYTES      (1 << 20)
+#define LEAST_PIECE_BYTES (256 << 10)
+enum { PIECES = 16 };
+
+/* Results that are larger than this do not stay in the caches. */
+#define STREAMED_BYTES (4 << 20)
+
+/* A copy of a rectangle to the device or back, in pieces. Threads pack and unpack them; the calling one alone uses CUDA. */
+struct transfer {
+    struct gpu_lane *lane;
+    struct lane_rectangle host;
+    CUdeviceptr device;
+    int64_t device_ld;
+    int64_t piece_bytes, count;
+    const char
+        *landed; /* what comes down is here already; NULL: it goes through slots of the ring */
+    struct lane_ring *ring;
+    int first, slots, helpers;
+    struct gpu_scan seen[LANE_WIDE_SLOTS];
+    struct crew_job job;
+};
+
+static int64_t bytes_of(const struct lane_rectangle *r, int64_t device_ld)
+{
+    const struct pack_piece all = {0, r->cols, 0, r->rows};
+    return r->rows > 0 && r->cols > 0 ? pack_bytes(&all, r, device_ld) : 0;
+}
+
+static struct pack_piece piece_of(const struct transfer *t, int64_t number)
+{
+    return pack_piece(&t->host, t->device_ld, t->piece_bytes, number);
+}
+
+static CUdeviceptr device_of(const struct transfer *t, const struct pack_piece *piece)
+{
+    return t->device + (CUdeviceptr)pack_offset(piece, &t->host, t->device_ld);
+}
+
+static int place_of(const struct transfer *t, int64_t number)
+{
+    return (int)((t->first + number) % t->slots);
+}
+
+static struct lane_slot *slot_of(const struct transfer *t, int64_t number)
+{
+    return &t->ring->slot[place_of(t, number)];
+}
+
+static char *memory_of(const struct transfer *t, int64_t number)
+{
+    return t->ring->memory + (int64_t)place_of(t, number) * LANE_SLOT_BYTES;
+}
+
+/* A column that fits a slot is not divided. */
+static int64_t choose_piece(const struct transfer *t, int64_t bytes)
+{
+    int64_t piece = bytes / PIECES, column = t->device_ld * t->host.size;
+    if (piece < LEAST_PIECE_BYTES)
+        piece = LEAST_PIECE_BYTES;
+    if (piece < column)
+        piece = column;
+    return t->helpers == 0 || piece > LANE_SLOT_BYTES ? LANE_SLOT_BYTES : piece;
+}
+
+/* Begins the job of a transfer, of which the members above piece_bytes are set. */
+static void begin_job(struct transfer *t, void (*item)(void *, int64_t))
+{
+    const int64_t bytes = bytes_of(&t->host, t->device_ld);
+    t->job = (struct crew_job){.item = item, .context = t};
+    t->helpers = crew_begin(&t->job, bytes >= HELPED_BYTES);
+    t->host.streamed = bytes >= STREAMED_BYTES;
+    t->piece_bytes = choose_piece(t, bytes);
+    t->count = pack_count(&t->host, t->device_ld, t->piece_bytes);
+}
+
+/* Chooses the ring and makes it ready: the wide one if threads help, unless there is no memory for it. */
+static enum gpu_status choose_ring(struct transfer *t)
+{
+    struct gpu_lane *lane = t->lane;
+    enum gpu_status status = GPU_NO_MEMORY;
+    if (t->helpers > 0) {
+        t->ring = &lane->wide;
+        t->slots = LANE_NARROW_SLOTS + 2 * t->helpers;
+        status = prepare_ring(t->ring, LANE_WIDE_SLOTS);
+    }
+    if (status == GPU_NO_MEMORY) {
+        t->ring = &lane->narrow;
+        t->slots = LANE_NARROW_SLOTS;
+        t->helpers = t->helpers > 0;
+        status = prepare_ring(t->ring, LANE_NARROW_SLOTS);
+    }
+    t->first = t->ring->next;
+    return status;
+}
+
+/* Ends a transfer, of which so many pieces have gone through slots. */
+static void end_transfer(struct transfer *t, int64_t pieces)
+{
+    crew_end(&t->job);
+    t->ring->next = place_of(t, pieces);
+}
+
+/* Puts a copy of a piece on the stream: up from its slot, or down to it. marked: with an event of its own. */
+static enum gpu_status put_copy(struct transfer *t, int64_t number, bool up, bool marked)
+{
+    struct gpu_lane *lane = t->lane;
+    struct lane_slot *slot = slot_of(t, number);
+    const struct pack_piece piece = piece_of(t, number);
+    const CUdeviceptr device = device_of(t, &piece);
+    const size_t bytes = (size_t)pack_bytes(&piece, &t->host, t->device_ld);
     enum gpu_status status =
-        GPU_CHECK_FINAL(cuEventSynchronize, lane->slot[(slot + marked) % LANE_SLOTS].done);
-    for (int i = 0; status == GPU_OK && i <= marked; i++)
-        lane->slot[(slot + i) % LANE_SLOTS].state = LANE_SLOT_FREE;
+        up ? GPU_CHECK(cuMemcpyHtoDAsync, device, memory_of(t, number), bytes, lane_stream(lane))
+           : GPU_CHECK(cuMemcpyDtoHAsync, memory_of(t, number), device, bytes, lane_stream(lane));
+    slot->copy = ++lane->copies;
+    slot->marked = false;
+    if (status != GPU_OK || !marked)
+        return status;
+    status = GPU_CHECK(cuEventRecord, slot->done, lane_stream(lane));
+    slot->marked = status == GPU_OK;
     return status;
 }
 
-static enum gpu_status mark_slot(struct gpu_lane *lane, int slot)
+/* ---- Up ---- */
+
+static void pack_item(void *transfer, int64_t number)
 {
-    enum gpu_status status = GPU_CHECK(cuEventRecord, lane->slot[slot].done, lane_stream(lane));
-    lane->slot[slot].state = status == GPU_OK ? LANE_SLOT_MARKED : LANE_SLOT_SENT;
+    struct transfer *t = transfer;
+    const struct pack_piece piece = piece_of(t, number);
+    struct lane_rectangle from = t->host;
+    if (from.scan) {
+        from.scan = &t->seen[place_of(t, number)];
+        *from.scan = gpu_scan_begin(t->host.scan->is_double);
+    }
+    pack_from_host(memory_of(t, number), &from, &piece, t->device_ld);
+}
+
+/* Lets pieces be packed whose slots are free; waits for a slot if a thread would have nothing to do. */
+static enum gpu_status open_slots(struct transfer *t, int64_t *opened, int64_t sent)
+{
+    enum gpu_status status = GPU_OK;
+    const int64_t before = *opened;
+    while (*opened < t->count && *opened < sent + t->slots &&
+           (is_free(t->lane, slot_of(t, *opened)) || *opened <= sent + t->helpers)) {
+        status = wait_slot(t->lane, t->ring, slot_of(t, *opened));
+        if (status != GPU_OK)
+            break;
+        ++*opened;
+    }
+    if (*opened > before)
+        crew_open(&t->job, *opened);
     return status;
 }
 
-static bool is_last(const struct pack_piece *piece, const struct lane_rectangle *r)
+static enum gpu_status send(struct transfer *t, int64_t number)
 {
-    return piece->row + piece->rows == r->rows &&
-           (r->backwards ? piece->col == 0 : piece->col + piece->cols == r->cols);
+    const bool marked = t->count > 1 || t->lane->unmarked == UNMARKED_MAX;
+    t->lane->unmarked += !marked;
+    if (t->host.scan)
+        gpu_scan_add(t->host.scan, &t->seen[place_of(t, number)]);
+    return put_copy(t, number, true, marked);
 }
-
-static bool is_whole(const struct pack_piece *piece, const struct lane_rectangle *r)
-{
-    return piece->rows == r->rows && piece->cols == r->cols;
-}
-
-/* ---- Both ways ---- */
 
 enum gpu_status lane_upload(struct gpu_lane *lane, CUdeviceptr device, int64_t device_ld,
                             const struct lane_rectangle *from)
 {
-    struct pack_piece piece = {0};
-    enum gpu_status status = prepare_staging(lane);
-    while (status == GPU_OK && pack_next(&piece, from, device_ld, LANE_SLOT_BYTES)) {
-        int slot = lane->next;
-        lane->next = (slot + 1) % LANE_SLOTS;
-        status = wait_slot(lane, slot);
+    struct transfer t = {.lane = lane, .host = *from, .device = device, .device_ld = device_ld};
+    int64_t opened = 0, sent = 0;
+    begin_job(&t, pack_item);
+    enum gpu_status status = choose_ring(&t);
+    while (status == GPU_OK && sent < t.count) {
+        status = open_slots(&t, &opened, sent);
         if (status != GPU_OK)
             break;
-        pack_from_host(slot_memory(lane, slot), from, &piece, device_ld);
-        status =
-            GPU_CHECK(cuMemcpyHtoDAsync, device + (CUdeviceptr)pack_offset(&piece, from, device_ld),
-                      slot_memory(lane, slot), (size_t)pack_bytes(&piece, from, device_ld),
-                      lane_stream(lane));
-        lane->slot[slot].state = LANE_SLOT_SENT;
-        if (status == GPU_OK && is_whole(&piece, from) && lane->unmarked < UNMARKED_MAX)
-            lane->unmarked++;
-        else if (status == GPU_OK)
-            status = mark_slot(lane, slot);
+        if (crew_done(&t.job) > sent)
+            status = send(&t, sent++);
+        else if (!crew_help(&t.job))
+            crew_finish(&t.job, sent + 1);
     }
+    end_transfer(&t, sent);
     return status;
 }
 
-/* A slot may still hold a piece on its way up: in the stream's order it leaves before another comes down. */
+/* ---- Down ---- */
+
+static void unpack_item(void *transfer, int64_t number)
+{
+    const struct transfer *t = transfer;
+    const struct pack_piece piece = piece_of(t, number);
+    const char *packed =
+        t->landed ? t->landed + pack_offset(&piece, &t->host, t->device_ld) : memory_of(t, number);
+    pack_to_host(&t->host, &piece, packed, t->device_ld);
+}
+
+/* Waits until a piece is in its slot. Nothing is on the stream after the last one. */
+static enum gpu_status await(struct transfer *t, int64_t number)
+{
+    return number == t->count - 1 ? lane_wait(t->lane)
+                                  : wait_slot(t->lane, t->ring, slot_of(t, number));
+}
+
+/* Returns in *arrived the pieces that have come down, from the first on; they are written. A slot may still hold a piece on its way up:
+ * in the stream's order it leaves before another comes down. */
+static enum gpu_status bring_down(struct transfer *t, int64_t *arrived)
+{
+    enum gpu_status status = GPU_OK;
+    int64_t asked = 0;
+    while (*arrived < t->count) {
+        const int64_t written = crew_done(&t->job);
+        for (; status == GPU_OK && asked < t->count && asked < written + t->slots; asked++)
+            status = put_copy(t, asked, false, asked < t->count - 1);
+        if (status != GPU_OK)
+            break;
+        if (asked == *arrived || crew_is_behind(&t->job)) {
+            if (!crew_help(&t->job))
+                crew_finish(&t->job, written + 1);
+            continue;
+        }
+        status = await(t, *arrived);
+        if (status != GPU_OK)
+            break;
+        crew_open(&t->job, ++*arrived);
+    }
+    crew_finish(&t->job, *arrived);
+    return status;
+}
+
 enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle *to,
                               CUdeviceptr device, int64_t device_ld, int64_t *done_cols,
                               int64_t *done_rows)
 {
-    struct pack_piece asked = {0}, written = {0};
-    int in_flight = 0, oldest = lane->next;
-    bool more = true;
+    struct transfer t = {.lane = lane, .host = *to, .device = device, .device_ld = device_ld};
+    int64_t arrived = 0;
     *done_cols = *done_rows = 0;
-    enum gpu_status status = prepare_staging(lane);
-    while (status == GPU_OK) {
-        while (status == GPU_OK && in_flight < LANE_SLOTS &&
-               (more = more && pack_next(&asked, to, device_ld, LANE_SLOT_BYTES))) {
-            int slot = (oldest + in_flight) % LANE_SLOTS;
-            status = GPU_CHECK(cuMemcpyDtoHAsync, slot_memory(lane, slot),
-                               device + (CUdeviceptr)pack_offset(&asked, to, device_ld),
-                               (size_t)pack_bytes(&asked, to, device_ld), lane_stream(lane));
-            lane->slot[slot].state = LANE_SLOT_SENT;
-            if (status == GPU_OK && !is_last(&asked, to))
-                status = mark_slot(lane, slot);
-            in_flight += status == GPU_OK;
-        }
-        if (status != GPU_OK || in_flight == 0)
-            break;
-        pack_next(&written, to, device_ld, LANE_SLOT_BYTES); /* as for `asked` */
-        /* Nothing is on the stream after the last piece. */
-        status = is_last(&written, to) ? lane_wait(lane) : wait_slot(lane, oldest);
-        if (status != GPU_OK)
-            break;
-        pack_to_host(to, &written, slot_memory(lane, oldest), device_ld);
-        int64_t before = to->backwards ? to->cols - written.col - written.cols : written.col;
-        bool whole = written.row + written.rows == to->rows;
-        *done_cols = whole ? before + written.cols : before;
-        *done_rows = whole ? 0 : written.row + written.rows;
-        oldest = (oldest + 1) % LANE_SLOTS;
-        in_flight--;
+    begin_job(&t, unpack_item);
+    enum gpu_status status = choose_ring(&t);
+    if (status == GPU_OK)
+        status = bring_down(&t, &arrived);
+    if (arrived > 0) {
+        const struct pack_piece last = piece_of(&t, arrived - 1);
+        const int64_t before = to->backwards ? to->cols - last.col - last.cols : last.col;
+        const bool whole = last.row + last.rows == to->rows;
+        *done_cols = whole ? before + last.cols : before;
+        *done_rows = whole ? 0 : last.row + last.rows;
     }
-    lane->next = oldest;
+    end_transfer(&t, arrived);
     return status;
 }
 
 /* ---- All or nothing ---- */
 
-/* Sets *landing to pinned memory in which `bytes` bytes can arrive at once, the ring itself for a few; NULL: there is none. */
+/* Sets *landing to pinned memory in which `bytes` bytes can arrive at once, a whole ring; NULL: there is none. */
 static enum gpu_status prepare_landing(struct gpu_lane *lane, int64_t bytes, char **landing)
 {
-    void *memory = NULL;
+    const bool narrow = bytes <= LANE_NARROW_SLOTS * LANE_SLOT_BYTES;
+    struct lane_ring *ring = narrow ? &lane->narrow : &lane->wide;
     *landing = NULL;
-    if (bytes <= LANE_RING_BYTES) {
-        enum gpu_status status = prepare_staging(lane);
-        *landing = lane->staging;
-        return status;
-    }
     if (bytes > LANE_LANDING_BYTES)
         return GPU_OK;
-    if (!lane->landing) {
-        enum gpu_status status = GPU_CHECK(cuMemHostAlloc, &memory, (size_t)LANE_LANDING_BYTES, 0);
-        if (status != GPU_OK)
-            return status == GPU_NO_MEMORY ? GPU_OK : status;
-        lane->landing = memory;
+    enum gpu_status status = prepare_ring(ring, narrow ? LANE_NARROW_SLOTS : LANE_WIDE_SLOTS);
+    *landing = ring->memory;
+    return status == GPU_NO_MEMORY && !narrow ? GPU_OK : status;
+}
+
+/* Writes a whole rectangle, which is packed on the host. */
+static void unpack_all(const struct lane_rectangle *to, const char *packed, int64_t packed_ld)
+{
+    struct transfer t = {.host = *to, .device_ld = packed_ld, .landed = packed};
+    begin_job(&t, unpack_item);
+    for (int64_t done = 0; done < t.count; done = crew_done(&t.job)) {
+        crew_open(&t.job, t.count < done + CREW_ITEMS ? t.count : done + CREW_ITEMS);
+        crew_finish(&t.job, done + 1);
     }
-    *landing = lane->landing;
-    return GPU_OK;
+    crew_end(&t.job);
 }
 
 /* Downloads through the slots to memory of our own, and copies from there. */
@@ -167,14 +344,13 @@ static enum gpu_status download_aside(struct gpu_lane *lane, const struct lane_r
                                       CUdeviceptr device, int64_t device_ld)
 {
     int64_t done_cols, done_rows;
-    const struct pack_piece all = {0, to->cols, 0, to->rows};
     struct lane_rectangle aside = lane_whole(malloc((size_t)(to->rows * to->cols * to->size) + 1),
                                              to->rows, to->cols, to->rows, to->size);
     if (!aside.host)
         return GPU_NO_MEMORY;
     enum gpu_status status = lane_download(lane, &aside, device, device_ld, &done_cols, &done_rows);
     if (status == GPU_OK)
-        pack_to_host(to, &all, aside.host, to->rows);
+        unpack_all(to, aside.host, to->rows);
     free(aside.host);
     return status;
 }
@@ -182,11 +358,10 @@ static enum gpu_status download_aside(struct gpu_lane *lane, const struct lane_r
 enum gpu_status lane_download_whole(struct gpu_lane *lane, const struct lane_rectangle *to,
                                     CUdeviceptr device, int64_t device_ld)
 {
-    const struct pack_piece all = {0, to->cols, 0, to->rows};
     char *landing;
-    if (to->rows <= 0 || to->cols <= 0)
+    const int64_t bytes = bytes_of(to, device_ld);
+    if (bytes == 0)
         return GPU_OK;
-    int64_t bytes = pack_bytes(&all, to, device_ld);
     enum gpu_status status = prepare_landing(lane, bytes, &landing);
     if (status != GPU_OK)
         return status;
@@ -196,7 +371,7 @@ enum gpu_status lane_download_whole(struct gpu_lane *lane, const struct lane_rec
     if (status == GPU_OK)
         status = lane_wait(lane);
     if (status == GPU_OK)
-        pack_to_host(to, &all, landing, device_ld);
+        unpack_all(to, landing, device_ld);
     return status;
 }
 

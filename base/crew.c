@@ -1,0 +1,276 @@
+#define _GNU_SOURCE
+#include "crew.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "forks.h"
+#include "quiet_thread.h"
+
+/* A thread that has had nothing to do for so long ends. After a thread could not be started, the next try is as much later. */
+#define IDLE_S 1
+
+/* Jobs that threads help at once; further ones are not helped. */
+enum { JOBS_MAX = 16 };
+
+enum { STACK_BYTES = 256 << 10 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(lock);
+static pthread_cond_t calls_come = PTHREAD_COND_INITIALIZER;
+static struct crew_job *jobs[JOBS_MAX]; /* NULL: no job */
+static int job_count, turn;
+/* Threads: all; those without work; calls for them that they have not seen yet; those at work. */
+static int threads, idle, calls, busy;
+static int cpus;          /* that the process may use, when the threads started */
+static double not_before; /* in milliseconds of the clock: when to start threads again */
+static atomic_int processes = 1;
+
+/* An affinity mask with room for more than the 1024 CPUs of one cpu_set_t. */
+typedef cpu_set_t cpu_mask[8];
+
+static cpu_mask mask; /* of the threads */
+
+void crew_share(int with)
+{
+    atomic_store(&processes, with);
+}
+
+/* ---- Items, with the lock ---- */
+
+/* Releases the lock while it does the item. */
+static void do_item(struct crew_job *job)
+{
+    int64_t number = job->claimed++;
+    pthread_mutex_unlock(&lock);
+    job->item(job->context, number);
+    pthread_mutex_lock(&lock);
+    job->finished[number % CREW_ITEMS] = true;
+    while (job->done < job->claimed && job->finished[job->done % CREW_ITEMS])
+        job->finished[job->done++ % CREW_ITEMS] = false;
+    if (job->done >= job->wanted)
+        pthread_cond_signal(&job->news);
+}
+
+/* Returns a job with an item for one more thread, or NULL. */
+static struct crew_job *next_job(void)
+{
+    if (busy + job_count >= cpus)
+        return NULL;
+    for (int i = 0; i < JOBS_MAX; i++) {
+        struct crew_job *job = jobs[(turn + i) % JOBS_MAX];
+        if (job && job->claimed < job->open) {
+            turn = (turn + i + 1) % JOBS_MAX;
+            return job;
+        }
+    }
+    return NULL;
+}
+
+/* ---- The threads ---- */
+
+/* Removes the signals that a thread gets for its own faults. */
+static void leave_faults(sigset_t *signals)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        sigdelset(signals, faults[i]);
+}
+
+/* With the lock, which it releases meanwhile. Returns whether a call has come. */
+static bool wait_for_call(void)
+{
+    struct timespec until;
+    int result = 0;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += IDLE_S;
+    idle++;
+    while (calls == 0 && result == 0)
+        result = pthread_cond_timedwait(&calls_come, &lock, &until);
+    idle--;
+    if (calls == 0)
+        return false;
+    calls--;
+    return true;
+}
+
+static void *run_thread(void *unused)
+{
+    sigset_t signals;
+    int none;
+    (void)unused;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &none);
+    pthread_setname_np(pthread_self(), "accel-copy");
+    sigfillset(&signals);
+    leave_faults(&signals);
+    pthread_sigmask(SIG_SETMASK, &signals, NULL);
+    pthread_mutex_lock(&lock);
+    sched_setaffinity(0, sizeof mask, mask);
+    do {
+        for (struct crew_job *job; (job = next_job()) != NULL;) {
+            busy++;
+            do_item(job);
+            busy--;
+        }
+    } while (wait_for_call());
+    threads--;
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+/* Reads the CPUs that the process may use: those of the calling thread and of the first thread, of which OpenMP may have bound each
+ * to one. */
+static void read_cpus(void)
+{
+    const int sharers = atomic_load(&processes);
+    cpu_mask first;
+    CPU_ZERO_S(sizeof mask, mask);
+    CPU_ZERO_S(sizeof first, first);
+    sched_getaffinity(0, sizeof mask, mask);
+    sched_getaffinity(getpid(), sizeof first, first);
+    CPU_OR_S(sizeof mask, mask, mask, first);
+    cpus = CPU_COUNT_S(sizeof mask, mask);
+    if (sharers > 1 && cpus > sysconf(_SC_NPROCESSORS_ONLN) / sharers)
+        cpus = (int)sysconf(_SC_NPROCESSORS_ONLN) / sharers;
+}
+
+/* Starts the threads that are missing. */
+static void start_threads(void)
+{
+    const double now = accel_now_ms();
+    if (threads == CREW_MOST || now < not_before)
+        return;
+    not_before = now + IDLE_S * 1e3;
+    if (threads == 0)
+        read_cpus();
+    while (threads < CREW_MOST && threads < cpus - 1 && quiet_thread(run_thread, NULL, STACK_BYTES))
+        threads++;
+}
+
+/* ---- Jobs ---- */
+
+/* Returns whether there was a place. */
+static bool add_job(struct crew_job *job)
+{
+    for (int i = 0; i < JOBS_MAX; i++)
+        if (!jobs[i]) {
+            jobs[i] = job;
+            job_count++;
+            return true;
+        }
+    return false;
+}
+
+static void remove_job(const struct crew_job *job)
+{
+    for (int i = 0; i < JOBS_MAX; i++)
+        if (jobs[i] == job) {
+            jobs[i] = NULL;
+            job_count--;
+        }
+}
+
+int crew_begin(struct crew_job *job, bool helped)
+{
+    sigset_t signals;
+    int helpers = 0;
+    pthread_cond_init(&job->news, NULL);
+    if (helped) {
+        sigfillset(&signals);
+        leave_faults(&signals);
+        pthread_sigmask(SIG_BLOCK, &signals, &job->before);
+        pthread_mutex_lock(&lock);
+        start_threads();
+        if (threads > 0 && add_job(job)) {
+            job->helped = true;
+            helpers = threads;
+        }
+        pthread_mutex_unlock(&lock);
+        if (!job->helped)
+            pthread_sigmask(SIG_SETMASK, &job->before, NULL);
+    }
+    return helpers;
+}
+
+void crew_end(struct crew_job *job)
+{
+    pthread_mutex_lock(&lock);
+    job->open = job->claimed;
+    pthread_mutex_unlock(&lock);
+    crew_finish(job, job->open);
+    if (job->helped) {
+        pthread_mutex_lock(&lock);
+        remove_job(job);
+        pthread_mutex_unlock(&lock);
+        pthread_sigmask(SIG_SETMASK, &job->before, NULL);
+    }
+    pthread_cond_destroy(&job->news);
+}
+
+void crew_open(struct crew_job *job, int64_t open)
+{
+    int called = 0;
+    pthread_mutex_lock(&lock);
+    job->open = open;
+    while (job->helped && calls < idle && calls < open - job->claimed) {
+        calls++;
+        called++;
+    }
+    pthread_mutex_unlock(&lock);
+    while (called-- > 0)
+        pthread_cond_signal(&calls_come);
+}
+
+int64_t crew_done(struct crew_job *job)
+{
+    pthread_mutex_lock(&lock);
+    int64_t done = job->done;
+    pthread_mutex_unlock(&lock);
+    return done;
+}
+
+bool crew_is_behind(struct crew_job *job)
+{
+    pthread_mutex_lock(&lock);
+    bool behind = job->open - job->claimed > (job->helped ? idle : 0);
+    pthread_mutex_unlock(&lock);
+    return behind;
+}
+
+bool crew_help(struct crew_job *job)
+{
+    pthread_mutex_lock(&lock);
+    bool is_open = job->claimed < job->open;
+    if (is_open)
+        do_item(job);
+    pthread_mutex_unlock(&lock);
+    return is_open;
+}
+
+void crew_finish(struct crew_job *job, int64_t done)
+{
+    pthread_mutex_lock(&lock);
+    while (job->done < done && job->claimed < job->open)
+        do_item(job);
+    job->wanted = done;
+    while (job->done < done)
+        pthread_cond_wait(&job->news, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- Forks ---- */
+
+/* The child of a fork has none of the threads, and none of the jobs' callers: a thread that forks has no job. */
+static void forget_all(void)
+{
+    pthread_cond_init(&calls_come, NULL);
+    for (int i = 0; i < JOBS_MAX; i++)
+        jobs[i] = NULL;
+    job_count = threads = idle = calls = busy = 0;
+    not_before = 0;
+}
+FORKS_CHILD(forget_all);

@@ -1,0 +1,395 @@
+/*
+ * The crew: every item of every job is done once, whatever the number of threads; they come and go as they must; and the program's
+ * signals are not theirs. Each test runs in the child of a fork, which begins without threads.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/crew.h"
+#include "base/forks.h"
+
+/* In the child, where a failure of cmocka's would go on with the other tests. */
+#define must(condition) ((condition) ? (void)0 : broken(#condition, __LINE__))
+
+static void broken(const char *condition, int line)
+{
+    fprintf(stderr, "line %d: %s\n", line, condition);
+    _exit(1);
+}
+
+/* The linker sends the calls of base/ here: CPUs that the machine need not have, and threads that cannot be started. */
+static int cpus, threads_left;
+static atomic_int attempts;
+int __wrap_sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *mask);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                          void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                          void *argument);
+
+int __wrap_sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *mask)
+{
+    (void)process;
+    CPU_ZERO_S(bytes, mask);
+    for (int i = 0; i < cpus; i++)
+        CPU_SET_S((size_t)i, bytes, mask);
+    return 0;
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                          void *argument)
+{
+    if (attributes) { /* the crew's: the tests' own have none */
+        attempts++;
+        if (threads_left-- <= 0)
+            return EAGAIN;
+    }
+    return __real_pthread_create(thread, attributes, run, argument);
+}
+
+/* ---- Jobs ---- */
+
+enum { ITEMS = 100 };
+
+struct work {
+    atomic_int done[ITEMS];
+    pthread_t caller;
+    atomic_int by_others;
+    int pause_us;
+};
+
+static void do_item(void *context, int64_t number)
+{
+    struct work *work = context;
+    const struct timespec pause = {0, work->pause_us * 1000L};
+    if (work->pause_us)
+        nanosleep(&pause, NULL);
+    work->by_others += !pthread_equal(pthread_self(), work->caller);
+    work->done[number]++;
+}
+
+/* Opens items as long as there is room, as a copy does. Returns how many threads could help. */
+static int run(struct work *work, bool helped)
+{
+    struct crew_job job = {.item = do_item, .context = work};
+    work->caller = pthread_self();
+    int helpers = crew_begin(&job, helped);
+    for (int64_t done = 0; done < ITEMS; done = crew_done(&job)) {
+        crew_open(&job, done + CREW_ITEMS < ITEMS ? done + CREW_ITEMS : ITEMS);
+        if (!crew_help(&job))
+            crew_finish(&job, done + 1);
+    }
+    crew_end(&job);
+    return helpers;
+}
+
+static void check(const struct work *work)
+{
+    for (int i = 0; i < ITEMS; i++)
+        must(work->done[i] == 1);
+}
+
+/* Returns the crew's threads that the kernel knows. */
+static int threads_now(void)
+{
+    char path[300], name[32];
+    int found = 0;
+    DIR *folder = opendir("/proc/self/task");
+    must(folder);
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
+        FILE *file = fopen(path, "r");
+        if (!file)
+            continue;
+        found += fgets(name, sizeof name, file) && strcmp(name, "accel-copy\n") == 0;
+        fclose(file);
+    }
+    closedir(folder);
+    return found;
+}
+
+static void in_child(void (*test)(void), int with_cpus, int with_threads)
+{
+    int status;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        forks_child();
+        cpus = with_cpus;
+        threads_left = with_threads;
+        test();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (status != 0)
+        fail_msg("%d CPUs, %d threads: status %#x", with_cpus, with_threads, (unsigned)status);
+}
+
+/* ---- Tests ---- */
+
+static int expected;
+
+static void do_jobs(void)
+{
+    const time_t start = time(NULL) - 1;
+    for (int i = 0; i < 300; i++) {
+        struct work work = {.pause_us = i % 100 == 0 ? 200 : 0};
+        must(run(&work, true) == expected);
+        check(&work);
+        must(expected > 0 ? i % 100 || work.by_others > 0 : work.by_others == 0);
+    }
+    must(attempts <= (expected + 1) * (1 + (time(NULL) - start))); /* not again for each job */
+}
+
+static void every_item_is_done_once(void **state)
+{
+    (void)state;
+    for (int helpers = 0; helpers <= 9; helpers += helpers < 3 ? 1 : 2) {
+        expected = helpers < CREW_MOST ? helpers : CREW_MOST;
+        in_child(do_jobs, helpers + 1, 100);
+        in_child(do_jobs, 64, expected); /* no more can be started */
+    }
+}
+
+static void help_nobody(void)
+{
+    struct work work = {.pause_us = 50};
+    must(run(&work, false) == 0);
+    check(&work);
+    must(work.by_others == 0 && attempts == 0);
+}
+
+static void small_jobs_start_no_thread(void **state)
+{
+    (void)state;
+    in_child(help_nobody, 8, 100);
+}
+
+static void share(void)
+{
+    struct work work = {0};
+    crew_share(1 << 20);
+    must(run(&work, true) == 0);
+    check(&work);
+}
+
+static void ranks_share_the_machine(void **state)
+{
+    (void)state;
+    in_child(share, 8, 100);
+}
+
+static void *call(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < 100; i++) {
+        struct work work = {.pause_us = i % 10 == 0};
+        run(&work, i % 3 > 0);
+        check(&work);
+    }
+    return NULL;
+}
+
+enum { CALLERS = 20 }; /* more than the crew has places for */
+
+static void call_at_once(void)
+{
+    pthread_t thread[CALLERS];
+    for (int i = 0; i < CALLERS; i++)
+        must(pthread_create(&thread[i], NULL, call, NULL) == 0);
+    for (int i = 0; i < CALLERS; i++)
+        must(pthread_join(thread[i], NULL) == 0);
+}
+
+static void callers_share_the_threads(void **state)
+{
+    (void)state;
+    in_child(call_at_once, 4, 100);
+    in_child(call_at_once, 64, 100);
+}
+
+static void end_idle(void)
+{
+    const struct timespec pause = {0, 20000000};
+    struct work work = {.pause_us = 100}, again = work;
+    run(&work, true);
+    must(threads_now() > 0);
+    for (int i = 0; i < 500 && threads_now() > 0; i++)
+        nanosleep(&pause, NULL);
+    must(threads_now() == 0);
+    must(run(&again, true) == 3);
+    check(&again);
+    must(again.by_others > 0);
+}
+
+static void idle_threads_end_and_come_again(void **state)
+{
+    (void)state;
+    in_child(end_idle, 4, 100);
+}
+
+static void fork_beside_jobs(void)
+{
+    pthread_t thread;
+    int status;
+    must(pthread_create(&thread, NULL, call, NULL) == 0);
+    for (int i = 0; i < 20; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            struct work work = {.pause_us = 100};
+            alarm(20);
+            forks_child();
+            must(threads_now() == 0);
+            must(run(&work, true) == 3);
+            check(&work);
+            must(work.by_others > 0);
+            _exit(0);
+        }
+        must(waitpid(child, &status, 0) == child && status == 0);
+    }
+    must(pthread_join(thread, NULL) == 0);
+}
+
+static void a_fork_beside_jobs(void **state)
+{
+    (void)state;
+    in_child(fork_beside_jobs, 4, 1000);
+}
+
+/* ---- Signals ---- */
+
+static atomic_int signals_taken;
+static pthread_t program;
+static char *page;
+static long page_bytes;
+
+static void take(int signal)
+{
+    (void)signal;
+    must(pthread_equal(pthread_self(), program));
+    signals_taken++;
+}
+
+static void send_signal(void *context, int64_t number)
+{
+    if (number == 0)
+        must(kill(getpid(), SIGUSR1) == 0);
+    do_item(context, number);
+    must(signals_taken == 0);
+}
+
+static void signal_beside_job(void)
+{
+    struct work work = {.pause_us = 100};
+    struct crew_job job = {.item = send_signal, .context = &work};
+    program = work.caller = pthread_self();
+    signal(SIGUSR1, take);
+    must(crew_begin(&job, true) == 3);
+    crew_open(&job, CREW_ITEMS);
+    crew_finish(&job, CREW_ITEMS);
+    must(signals_taken == 0);
+    crew_end(&job);
+    must(signals_taken == 1);
+}
+
+static void signals_come_to_the_program_behind_the_job(void **state)
+{
+    (void)state;
+    in_child(signal_beside_job, 4, 100);
+}
+
+/* A program may keep its pages from access, and give it when one is touched. */
+static void give_access(int signal)
+{
+    (void)signal;
+    signals_taken++;
+    must(mprotect(page, (size_t)page_bytes, PROT_READ | PROT_WRITE) == 0);
+}
+
+static void touch(void *context, int64_t number)
+{
+    struct work *work = context;
+    if (number > 0 && !pthread_equal(pthread_self(), work->caller))
+        page[number] = 1;
+    do_item(context, number);
+}
+
+static void fault_in_item(void)
+{
+    struct work work = {.pause_us = 1000};
+    struct crew_job job = {.item = touch, .context = &work};
+    page_bytes = sysconf(_SC_PAGESIZE);
+    page = mmap(NULL, (size_t)page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    must(page != MAP_FAILED);
+    work.caller = pthread_self();
+    signal(SIGSEGV, give_access);
+    must(crew_begin(&job, true) == 3);
+    crew_open(&job, CREW_ITEMS);
+    crew_finish(&job, CREW_ITEMS);
+    crew_end(&job);
+    must(signals_taken > 0);
+}
+
+static void faults_of_an_item_are_the_programs(void **state)
+{
+    (void)state;
+    in_child(fault_in_item, 4, 100);
+}
+
+static void open_and_end(void)
+{
+    struct work work = {.pause_us = 500};
+    struct crew_job job = {.item = do_item, .context = &work};
+    work.caller = pthread_self();
+    crew_begin(&job, true);
+    crew_open(&job, CREW_ITEMS);
+    crew_end(&job);
+    int done = 0;
+    for (int i = 0; i < ITEMS; i++)
+        done += work.done[i];
+    const struct timespec pause = {0, 20000000};
+    nanosleep(&pause, NULL);
+    for (int i = 0; i < ITEMS; i++)
+        done -= work.done[i];
+    must(done == 0);
+}
+
+static void nothing_is_done_behind_the_end(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++)
+        in_child(open_and_end, 8, 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_item_is_done_once),
+        cmocka_unit_test(small_jobs_start_no_thread),
+        cmocka_unit_test(ranks_share_the_machine),
+        cmocka_unit_test(callers_share_the_threads),
+        cmocka_unit_test(idle_threads_end_and_come_again),
+        cmocka_unit_test(a_fork_beside_jobs),
+        cmocka_unit_test(signals_come_to_the_program_behind_the_job),
+        cmocka_unit_test(faults_of_an_item_are_the_programs),
+        cmocka_unit_test(nothing_is_done_behind_the_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,343 @@
+/*
+ * Copies to the device and back: every byte comes to its place and none beside it, whatever the shape, and however many threads help;
+ * what a failed copy says that it has written is written, and nothing else. Each test runs in the child of a fork, which begins without
+ * threads.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/crew.h"
+#include "base/forks.h"
+#include "gpu/cuda/device.h"
+#include "tests/lib/devices.h"
+
+/* In the child, where a failure of cmocka's would go on with the other tests. */
+#define must(condition) ((condition) ? (void)0 : broken(#condition, __LINE__))
+
+static void broken(const char *condition, int line)
+{
+    fprintf(stderr, "line %d: %s\n", line, condition);
+    _exit(1);
+}
+
+/* The linker sends the calls of base/ here. */
+static int cpus, threads_left = 1000;
+int __wrap_sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *mask);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                          void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                          void *argument);
+
+int __wrap_sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *mask)
+{
+    (void)process;
+    CPU_ZERO_S(bytes, mask);
+    for (int i = 0; i < cpus; i++)
+        CPU_SET_S((size_t)i, bytes, mask);
+    return 0;
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                          void *argument)
+{
+    if (attributes && threads_left-- <= 0)
+        return EAGAIN;
+    return __real_pthread_create(thread, attributes, run, argument);
+}
+
+/* ---- A copy up and down ---- */
+
+static struct cuda_device *device;
+
+static int64_t below(unsigned *seed, int64_t n)
+{
+    return (int64_t)(((uint64_t)(unsigned)rand_r(seed) << 31 | (unsigned)rand_r(seed)) %
+                     (uint64_t)n);
+}
+
+static char *bytes_of(int64_t bytes, unsigned seed)
+{
+    uint32_t *x = malloc((size_t)bytes + 8);
+    must(x);
+    for (int64_t i = 0; i < bytes / 4 + 1; i++)
+        x[i] = (uint32_t)i * 2654435761u + seed;
+    return (char *)x;
+}
+
+struct shape {
+    struct lane_rectangle host;
+    int64_t device_ld, bytes; /* of the host's memory */
+};
+
+/* Some are small, some just larger than what threads help with, some many slots; columns shorter than a piece, and longer. */
+static struct shape choose_shape(unsigned *seed)
+{
+    static const int64_t most[] = {1 << 10, 3 << 20, 40 << 20};
+    struct shape s;
+    const int64_t size = 4 << below(seed, 3), elements = most[below(seed, 3)] / size;
+    const int64_t rows = 1 + below(seed, below(seed, 2) ? elements : 1 + below(seed, 3000));
+    const int64_t cols = 1 + below(seed, elements / rows + 1), ld = rows + below(seed, 2) * 7;
+    s.host = lane_whole(NULL, rows, cols, ld, size);
+    s.host.uplo = "\0\0UL"[below(seed, 4)];
+    s.host.backwards = below(seed, 2);
+    s.device_ld = rows + below(seed, 2) * below(seed, 40);
+    s.bytes = (ld * (cols - 1) + rows) * size;
+    return s;
+}
+
+static bool belongs(const struct lane_rectangle *r, int64_t row, int64_t col)
+{
+    return r->uplo == 'U' ? row <= col : r->uplo == 'L' ? row >= col : true;
+}
+
+/* Of the columns in the order of a download, `cols` and of the next one `rows` rows must have come, and nothing else. */
+static void check(const struct shape *s, const char *sent, const char *before, const char *there,
+                  int64_t cols, int64_t rows)
+{
+    const struct lane_rectangle *r = &s->host;
+    const int64_t size = r->size;
+    for (int64_t i = 0; i < r->cols; i++) {
+        int64_t col = r->backwards ? r->cols - 1 - i : i, at = col * r->ld * size;
+        int64_t written = i < cols ? r->rows : i == cols ? rows : 0;
+        int64_t beside = at + r->ld * size < s->bytes ? r->ld : r->rows;
+        int64_t first = 0, last = written;
+        while (first < last && !belongs(r, first, col))
+            first++;
+        while (first < last && !belongs(r, last - 1, col))
+            last--;
+        must(memcmp(there + at, before + at, (size_t)(first * size)) == 0);
+        must(memcmp(there + at + first * size, sent + at + first * size,
+                    (size_t)((last - first) * size)) == 0);
+        must(memcmp(there + at + last * size, before + at + last * size,
+                    (size_t)((beside - last) * size)) == 0);
+    }
+}
+
+/* The driver's answers. */
+static __typeof__(cuda_api) real;
+static atomic_int copies_left;
+
+static CUresult CUDAAPI fail_later(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    if (atomic_fetch_sub(&copies_left, 1) <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    return real.cuMemcpyDtoHAsync_p(to, from, bytes, stream);
+}
+
+static void go_up_and_down(struct gpu_lane *lane, unsigned *seed, bool fails)
+{
+    const struct shape s = choose_shape(seed);
+    struct lane_rectangle from = s.host, to = s.host;
+    CUdeviceptr memory;
+    int64_t done_cols, done_rows;
+    bool grew;
+    char *sent = bytes_of(s.bytes, (unsigned)rand_r(seed)), *there = bytes_of(s.bytes, 5),
+         *before = bytes_of(s.bytes, 5);
+    from.host = sent;
+    to.host = there;
+    must(pool_get(device, s.device_ld * from.cols * from.size, &memory, &grew) == GPU_OK);
+    must(lane_upload(lane, memory, s.device_ld, &from) == GPU_OK);
+    bool whole = below(seed, 3) == 0;
+    if (fails)
+        copies_left = (int)below(seed, 40);
+    enum gpu_status status =
+        whole ? lane_download_whole(lane, &to, memory, s.device_ld)
+              : lane_download(lane, &to, memory, s.device_ld, &done_cols, &done_rows);
+    if (whole) {
+        done_cols = status == GPU_OK ? to.cols : 0;
+        done_rows = 0;
+    }
+    must(fails || status == GPU_OK);
+    must(status != GPU_OK || (done_cols == to.cols && done_rows == 0));
+    check(&s, sent, before, there, done_cols, done_rows);
+    must(lane_wait(lane) == GPU_OK);
+    pool_put(device, memory);
+    free(sent);
+    free(there);
+    free(before);
+}
+
+/* A device of the child's own. The test GPU's copies come at any time later. */
+static void begin_device(void)
+{
+    struct gpu_device *started =
+        start_device(tested_gpu(), (struct gpu_config){.memory_share = 0.5});
+    must(started);
+    device = cuda_device_of(started);
+    real = cuda_api;
+}
+
+static void copy(unsigned seed, bool fails)
+{
+    struct gpu_scope scope;
+    struct gpu_lane *lane;
+    must(gpu_enter(device, &scope) == GPU_OK);
+    must(lane_acquire(device, &lane) == GPU_OK);
+    const char *is_long = getenv("TEST_LONG");
+    const int rounds = is_long && strcmp(is_long, "1") == 0 ? 100 : 10;
+    for (int i = 0; i < rounds; i++)
+        go_up_and_down(lane, &seed, fails);
+    lane_release(lane, false);
+    gpu_leave(&scope);
+}
+
+static void in_child(void (*test)(void), int with_cpus, int with_threads)
+{
+    int status;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(120);
+        forks_child();
+        cpus = with_cpus;
+        threads_left = with_threads;
+        begin_device();
+        test();
+        gpu_stop(&device->common);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (status != 0)
+        fail_msg("%d CPUs, %d threads: status %#x", with_cpus, with_threads, (unsigned)status);
+}
+
+/* ---- Tests ---- */
+
+static void copy_shapes(void)
+{
+    copy((unsigned)cpus, false);
+}
+
+static void every_byte_comes_to_its_place(void **state)
+{
+    static const int numbers[] = {1, 2, 4, 8};
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        in_child(copy_shapes, numbers[i], 1000);
+    in_child(copy_shapes, 8, 0); /* no thread can be started */
+    in_child(copy_shapes, 8, 2);
+}
+
+static void fail_copies(void)
+{
+    CUDA(cuMemcpyDtoHAsync) = fail_later;
+    copy(7, true);
+    cuda_api = real;
+}
+
+static void a_failure_leaves_whole_pieces(void **state)
+{
+    (void)state;
+    in_child(fail_copies, 1, 1000);
+    in_child(fail_copies, 8, 1000);
+}
+
+static CUresult CUDAAPI no_wide_ring(void **memory, size_t bytes, unsigned flags)
+{
+    return bytes > LANE_NARROW_SLOTS * LANE_SLOT_BYTES
+               ? CUDA_ERROR_OUT_OF_MEMORY
+               : real.cuMemHostAlloc_p(memory, bytes, flags);
+}
+
+static void copy_without_memory(void)
+{
+    CUDA(cuMemHostAlloc) = no_wide_ring;
+    copy(11, false);
+    cuda_api = real;
+}
+
+static void little_pinned_memory_is_enough(void **state)
+{
+    (void)state;
+    in_child(copy_without_memory, 4, 1000);
+}
+
+static void *copy_in_thread(void *number)
+{
+    copy((unsigned)(uintptr_t)number, false);
+    return NULL;
+}
+
+static void copy_at_once(void)
+{
+    pthread_t thread[4];
+    int status;
+    for (uintptr_t i = 0; i < 4; i++)
+        must(pthread_create(&thread[i], NULL, copy_in_thread, (void *)(i + 1)) == 0);
+    for (int i = 0; i < 10; i++) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(0);
+        must(waitpid(child, &status, 0) == child && status == 0);
+    }
+    for (int i = 0; i < 4; i++)
+        must(pthread_join(thread[i], NULL) == 0);
+}
+
+static void threads_copy_at_once_beside_forks(void **state)
+{
+    (void)state;
+    in_child(copy_at_once, 6, 1000);
+}
+
+/* LAPACK's numbers are looked at on their way, by whichever thread packs them. */
+static void scan_numbers(void)
+{
+    enum { N = 1000 };
+    struct gpu_scope scope;
+    struct gpu_lane *lane;
+    CUdeviceptr memory;
+    bool grew;
+    double *x = calloc((size_t)N * N, sizeof *x);
+    must(x && gpu_enter(device, &scope) == GPU_OK && lane_acquire(device, &lane) == GPU_OK);
+    must(pool_get(device, (int64_t)N * N * 8, &memory, &grew) == GPU_OK);
+    for (int i = 0; i < 60; i++) {
+        struct gpu_scan scan = gpu_scan_begin(true);
+        struct lane_rectangle from = lane_whole(x, N, N, N, 8);
+        int at = i * (N * N / 60) + i;
+        from.scan = &scan;
+        x[at] = i % 2 ? -1.0 - i : (double)NAN;
+        must(lane_upload(lane, memory, N, &from) == GPU_OK);
+        must(scan.finite == (i % 2 == 1) && scan.largest == (i % 2 ? 1.0 + i : 0));
+        x[at] = 0;
+    }
+    must(lane_wait(lane) == GPU_OK);
+    pool_put(device, memory);
+    lane_release(lane, false);
+    gpu_leave(&scope);
+    free(x);
+}
+
+static void every_number_is_looked_at(void **state)
+{
+    (void)state;
+    in_child(scan_numbers, 1, 1000);
+    in_child(scan_numbers, 8, 1000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_byte_comes_to_its_place),
+        cmocka_unit_test(a_failure_leaves_whole_pieces),
+        cmocka_unit_test(little_pinned_memory_is_enough),
+        cmocka_unit_test(threads_copy_at_once_beside_forks),
+        cmocka_unit_test(every_number_is_looked_at),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
