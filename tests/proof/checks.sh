@@ -420,6 +420,80 @@ step_calibrate() {
     fi
 }
 
+# ---- libsvm and liblinear ----
+
+# pair_value NAME TEXT: of "name value" pairs.
+pair_value() { sed -n "s/.*\b$1 \([^ ]*\).*/\1/p" <<< "$2"; }
+
+# time_ml NAME ARGUMENT…: the program without libaccel, then with it, all on the GPU; $native and $accelerated get their lines. NAME
+# says which of both: cpu, gpu, or both.
+time_ml() {
+    local which=$1 log=$logs/ml-log
+    shift
+    native='' accelerated=''
+    rm -f "$log"
+    [ "$which" = gpu ] || native=$(limited env OPENBLAS_NUM_THREADS="$cores" "$build/proof/time_ml" "$@")
+    [ "$which" = cpu ] || accelerated=$(limited env LD_PRELOAD="$build/libaccel.so" ACCEL_POLICY=gpu ACCEL_LOG=1 ACCEL_LOG_FILE="$log" "$build/proof/time_ml" "$@")
+}
+
+# note_ml NAME: their times, as measures, and where training ran.
+note_ml() {
+    local what
+    for what in train predict; do
+        [ -z "$native" ] || printf '%s_%s_cpu\t%s\tms\n' "$1" "$what" "$(pair_value "${what}_ms" "$native")"
+        [ -z "$accelerated" ] || printf '%s_%s_libaccel\t%s\tms\n' "$1" "$what" "$(pair_value "${what}_ms" "$accelerated")"
+    done | awk -F '\t' '$2 != ""' >> "$parts/measures.tsv"
+}
+
+trained_on_gpu() { grep -Eq "sym=$1 .*ran=gpu0 " "$logs/ml-log" 2> /dev/null; }
+
+# Two models agree: their sizes, sums and predictions.
+models_agree() {
+    awk -v a="$native" -v b="$accelerated" 'BEGIN {
+        split(a, x, " "); n = split(b, y, " ")
+        for (i = 1; i <= n; i += 2) {
+            if (x[i] ~ /_ms$/) continue
+            d = x[i + 1] - y[i + 1]; if (d < 0) d = -d
+            m = x[i + 1] < 0 ? -x[i + 1] : x[i + 1]
+            compared++
+            if (d > 0.01 * m + 0.01) { print x[i] ": " x[i + 1] ", with libaccel " y[i + 1]; wrong = 1 } }
+        exit wrong || !compared }'
+}
+
+ml_check() { # NAME SYMBOL WHICH ARGUMENT…
+    local name=$1 symbol=$2 which=$3 begun=$SECONDS wrong
+    shift 3
+    if [ $((step_end - SECONDS)) -lt 5 ]; then
+        left_out ml "$name" "no time is left"
+        return
+    fi
+    folder=$logs/ml.files
+    rm -rf "$folder" && mkdir -p "$folder"
+    time_ml "$which" "$@" 2> "$logs/ml-error"
+    note_ml "$name"
+    if [ -e "$folder/cut" ]; then
+        left_out ml "$name" "not finished after $((SECONDS - begun)) s"
+    elif [ -z "$accelerated" ]; then
+        check ml "$name" failed $((SECONDS - begun)) "$(tail -n 1 "$logs/ml-error")"
+    elif ! trained_on_gpu "$symbol"; then
+        check ml "$name" failed $((SECONDS - begun)) "$(grep "sym=$symbol " "$logs/ml-log" 2> /dev/null | tail -n 1)"
+    elif [ "$which" = both ] && ! wrong=$(models_agree); then
+        check ml "$name" failed $((SECONDS - begun)) "$wrong"
+    else
+        check ml "$name" ok $((SECONDS - begun)) "${native:+$native; with libaccel }$accelerated"
+    fi
+}
+
+step_ml() {
+    local images=$work/images labels=$work/labels samples=6000 rows=1000000
+    [ -z "$few" ] || samples=300 rows=2000
+    gzip -dc "$kit/data/train-images-idx3-ubyte.gz" > "$images" && gzip -dc "$kit/data/train-labels-idx1-ubyte.gz" > "$labels"
+    ml_check "svm_$samples" svm_train both svm "$images" "$labels" $samples 500 10 0.02
+    ml_check "linear_$rows" train both linear $rows 100 2
+    [ -n "$few" ] || ml_check svm_60000 svm_train gpu svm "$images" "$labels" 60000 10000
+    rm -f "$images" "$labels"
+}
+
 # ---- Times ----
 
 step_timings() {
