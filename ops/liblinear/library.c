@@ -1,0 +1,257 @@
+/* Which liblinear it is: by its version, by what its train() makes of two rows, and for scikit-learn by the package. */
+#include "library.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/forks.h"
+#include "ops/sklearn_version.h"
+
+_Static_assert(sizeof(struct linear_parameter_230) == 64 && sizeof(struct linear_model_230) == 96,
+               "liblinear 2.30: linear.h");
+_Static_assert(sizeof(struct linear_parameter_243) == 80 && sizeof(struct linear_model_243) == 120,
+               "liblinear 2.43 to 2.50: linear.h");
+_Static_assert(sizeof(struct linear_parameter_sklearn) == 64 &&
+                   sizeof(struct linear_model_sklearn) == 104,
+               "scikit-learn: sklearn/svm/src/liblinear/linear.h");
+
+enum { LIBRARIES_MOST = 16 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(lock);
+static struct linear_library known[LIBRARIES_MOST];
+static int known_count;
+
+const struct linear_library *linear_library_numbered(int number)
+{
+    return &known[number - 1];
+}
+
+/* ---- The function that prints: a static variable, of which only set_print_string_function() tells ---- */
+
+/* Reads that function's code: it ends by storing a register to the variable, mov %reg, offset(%rip), and ret. NULL: it does not. */
+static linear_print_function *const volatile *print_variable(const void *set)
+{
+    enum { LONGEST = 64, STORE = 7 };
+    const unsigned char *code = set;
+    for (int i = 0; code && i < LONGEST; i++) {
+        const unsigned char *at = code + i;
+        if (at[0] != 0x48 || at[1] != 0x89 || (at[2] & 0xc7) != 0x05 || at[STORE] != 0xc3)
+            continue;
+        int32_t offset;
+        memcpy(&offset, at + 3, sizeof offset);
+        return (linear_print_function *const volatile *)(uintptr_t)(at + STORE + offset);
+    }
+    return NULL;
+}
+
+static pthread_mutex_t repeating = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(repeating);
+static linear_print_function *behind; /* skip_line() */
+static _Thread_local int64_t to_skip __attribute__((tls_model("initial-exec")));
+
+/* Other threads may train meanwhile. */
+static void skip_line(const char *text)
+{
+    if (to_skip > 0)
+        to_skip--;
+    else
+        behind(text);
+}
+
+bool linear_repeat(const struct linear_library *library, int64_t lines,
+                   bool (*original)(void *context), void *context)
+{
+    linear_print_function **print = (linear_print_function **)(uintptr_t)library->print;
+    pthread_mutex_lock(&repeating);
+    behind = *print;
+    to_skip = lines;
+    *print = skip_line;
+    const bool done = original(context);
+    if (*print == skip_line)
+        *print = behind;
+    to_skip = 0;
+    pthread_mutex_unlock(&repeating);
+    return done;
+}
+
+/* ---- Its train() ---- */
+
+static void print_nothing(const char *text)
+{
+    (void)text;
+}
+
+/* Trains with rows 1 and -1. There are copies of liblinear under the same version with weights of rows: they find theirs behind the
+ * problem, and come to another result. */
+static bool trains_as_expected(const struct accel_provider *provider,
+                               const struct linear_library *library)
+{
+    typedef void *train_function(const struct linear_problem *, const struct linear_parameter *);
+    typedef void destroy_function(void **model);
+    train_function *train;
+    destroy_function *destroy;
+    void *found = provider->symbol(provider, "free_and_destroy_model");
+    memcpy(&train, &provider->function, sizeof train);
+    memcpy(&destroy, &found, sizeof destroy);
+    if (!found)
+        return false;
+    struct linear_node nodes[2][2] = {{{1, 1}, {-1, 0}}, {{1, -1}, {-1, 0}}};
+    struct linear_node *x[2] = {nodes[0], nodes[1]};
+    double y[2] = {1, -1}, weights[2] = {0.5, 0.25};
+    const struct linear_problem problem = {2, 1, y, x, -1, weights};
+    const struct linear_parameter_243 parameter = {
+        .common = {.solver = LINEAR_L2_SVC, .eps = 1e-6, .c = 0.125}, .regularize_bias = 1};
+    linear_print_function **print = (linear_print_function **)(uintptr_t)library->print;
+    linear_print_function *const before = *print;
+    *print = print_nothing;
+    void *model = train(&problem, &parameter.common);
+    *print = before;
+    if (!model)
+        return false;
+    const struct linear_model *common = library->layout == LINEAR_230
+                                            ? &((struct linear_model_230 *)model)->model
+                                            : &((struct linear_model_243 *)model)->model;
+    const bool expected = common->classes == 2 && common->features == 1 && common->bias == -1 &&
+                          common->w && common->label && fabs(common->w[0] - 1. / 3) < 1e-6 &&
+                          common->label[0] == 1 && common->label[1] == -1;
+    destroy(&model);
+    return expected;
+}
+
+/* ---- Which one it is ---- */
+
+/* 2.44 and 2.46 lie between versions that are alike. Multicore LIBLINEAR has other structs under the same version. */
+static enum linear_layout layout_of(const struct accel_provider *provider)
+{
+    const int *version = provider->symbol(provider, "liblinear_version");
+    if (!version)
+        return sklearn_is_known(provider, "_liblinear") &&
+                       provider->symbol(provider, "get_n_iter") &&
+                       provider->symbol(provider, "_ZN4TRONC1EPK8functiondiP13BlasFunctions")
+                   ? LINEAR_SKLEARN
+                   : 0;
+    if (provider->symbol(provider, "_ZN14Reduce_VectorsC1Ei"))
+        return 0;
+    return *version == 230 ? LINEAR_230 : *version >= 243 && *version <= 250 ? LINEAR_243 : 0;
+}
+
+static int number_of(const struct linear_library *library)
+{
+    for (int i = 0; i < known_count; i++)
+        if (known[i].train == library->train && known[i].layout == library->layout &&
+            known[i].print == library->print)
+            return i + 1;
+    return 0;
+}
+
+int linear_library_of(const struct accel_provider *provider)
+{
+    struct linear_library library = {.train = provider->function, .layout = layout_of(provider)};
+    if (!library.layout)
+        return 0;
+    library.print = print_variable(provider->symbol(provider, "set_print_string_function"));
+    pthread_mutex_lock(&lock);
+    int number = number_of(&library);
+    pthread_mutex_unlock(&lock);
+    if (number || !library.print ||
+        (library.layout != LINEAR_SKLEARN && !trains_as_expected(provider, &library)))
+        return number;
+    pthread_mutex_lock(&lock);
+    number = number_of(&library);
+    if (!number && known_count < LIBRARIES_MOST) {
+        known[known_count] = library;
+        number = ++known_count;
+    }
+    pthread_mutex_unlock(&lock);
+    return number;
+}
+
+/* ---- Structs ---- */
+
+struct linear_training linear_training_of(const struct linear_library *library,
+                                          const struct linear_problem *problem,
+                                          const struct linear_parameter *parameter)
+{
+    struct linear_training t = {library, problem, parameter, 0, NULL, false, 1000};
+    const struct linear_parameter_230 *p230 = (const void *)parameter;
+    const struct linear_parameter_243 *p243 = (const void *)parameter;
+    const struct linear_parameter_sklearn *sklearn = (const void *)parameter;
+    switch (library->layout) {
+    case LINEAR_230:
+        t.p = p230->p;
+        t.init_sol = p230->init_sol;
+        break;
+    case LINEAR_243:
+        t.p = p243->p;
+        t.init_sol = p243->init_sol;
+        t.free_bias = p243->regularize_bias == 0;
+        break;
+    case LINEAR_SKLEARN:
+        t.p = sklearn->p;
+        t.max_iterations = sklearn->max_iter;
+        break;
+    }
+    return t;
+}
+
+static struct linear_model *common_of(void *model, const struct linear_training *training)
+{
+    struct linear_model_230 *m230 = model;
+    struct linear_model_243 *m243 = model;
+    struct linear_model_sklearn *sklearn = model;
+    switch (training->library->layout) {
+    case LINEAR_230:
+        m230->parameter = *(const struct linear_parameter_230 *)training->parameter;
+        return &m230->model;
+    case LINEAR_243:
+        m243->parameter = *(const struct linear_parameter_243 *)training->parameter;
+        return &m243->model;
+    case LINEAR_SKLEARN:
+        sklearn->parameter = *(const struct linear_parameter_sklearn *)training->parameter;
+        return &sklearn->model;
+    }
+    return NULL;
+}
+
+void linear_model_free(void *model, struct linear_model *common, int *iterations)
+{
+    if (model) {
+        free(common->w);
+        free(common->label);
+    }
+    free(iterations);
+    free(model);
+}
+
+void *linear_model_make(const struct linear_training *training, size_t weights, int labels,
+                        int problems, struct linear_model **common, int **iterations)
+{
+    static const size_t bytes[] = {[LINEAR_230] = sizeof(struct linear_model_230),
+                                   [LINEAR_243] = sizeof(struct linear_model_243),
+                                   [LINEAR_SKLEARN] = sizeof(struct linear_model_sklearn)};
+    const struct linear_problem *problem = training->problem;
+    const bool counts = training->library->layout == LINEAR_SKLEARN;
+    void *model = calloc(1, bytes[training->library->layout]);
+    *common = NULL;
+    *iterations = counts ? calloc((size_t)problems, sizeof **iterations) : NULL;
+    if (model) {
+        *common = common_of(model, training);
+        **common = (struct linear_model){
+            .classes = labels ? labels : 2,
+            .features = problem->columns - (problem->bias >= 0),
+            .w = calloc(weights, sizeof(double)),
+            .label = labels ? calloc((size_t)labels, sizeof(int)) : NULL,
+            .bias = problem->bias,
+        };
+        if (counts)
+            ((struct linear_model_sklearn *)model)->iterations = *iterations;
+    }
+    if (model && (*common)->w && (!labels || (*common)->label) && (!counts || *iterations))
+        return model;
+    linear_model_free(model, *common, *iterations);
+    return NULL;
+}

@@ -1,0 +1,130 @@
+/*
+ * The liblinears that train() is known of: liblinear's own versions, and the copy within scikit-learn. Their structs, which one a
+ * program has, and what it does differently.
+ */
+#ifndef ACCEL_LIBLINEAR_LIBRARY_H
+#define ACCEL_LIBLINEAR_LIBRARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ops/passing.h"
+
+/* liblinear's numbers of the solvers that run on the device. */
+enum { LINEAR_LR = 0, LINEAR_L2_SVC = 2, LINEAR_L2_SVR = 11 };
+
+/* The last of a row has index -1. */
+struct linear_node {
+    int index; /* from 1 */
+    double value;
+};
+
+struct linear_problem {
+    int rows, columns; /* columns: with that of the bias, which is in the rows */
+    double *target;    /* or label */
+    struct linear_node **x;
+    double bias;    /* < 0: none */
+    double *weight; /* scikit-learn: of each row; those with 0 or less do not count */
+};
+
+/* What all layouts of struct parameter begin with. */
+struct linear_parameter {
+    int solver;
+    double eps, c;
+    int class_weights;
+    int *weight_label;
+    double *weight;
+};
+
+struct linear_parameter_230 {
+    struct linear_parameter common;
+    double p, *init_sol;
+};
+
+struct linear_parameter_243 {
+    struct linear_parameter common;
+    double p, nu, *init_sol;
+    int regularize_bias;
+    bool w_recalc; /* from 2.48 on; before it is padding */
+};
+
+struct linear_parameter_sklearn {
+    struct linear_parameter common;
+    int max_iter;
+    double p;
+};
+
+/* What all layouts of struct model have behind their parameter. */
+struct linear_model {
+    int classes, features;
+    double *
+        w; /* of column j and class k: w[j * classes + k]; of two classes only the first is there */
+    int *label; /* of each class; NULL: regression */
+    double bias;
+};
+
+struct linear_model_230 {
+    struct linear_parameter_230 parameter;
+    struct linear_model model;
+};
+
+struct linear_model_243 {
+    struct linear_parameter_243 parameter;
+    struct linear_model model;
+    double rho; /* of one-class problems */
+};
+
+struct linear_model_sklearn {
+    struct linear_parameter_sklearn parameter;
+    struct linear_model model;
+    int *iterations; /* of each problem */
+};
+
+enum linear_layout {
+    LINEAR_230 = 1, /* trust region, preconditioned */
+    LINEAR_243,     /* Newton with line search; the bias may be left out of the regularization */
+    LINEAR_SKLEARN /* trust region; weights of rows; sorted classes, of two of which the second is the positive one */
+};
+
+typedef void linear_print_function(const char *text);
+
+/* A liblinear that the program has. Constant once made; stays. */
+struct linear_library {
+    const void *train;
+    enum linear_layout layout;
+    linear_print_function *const volatile
+        *print; /* where it keeps the function that prints its lines */
+};
+
+/* Returns 1 + the number of the library that defines provider->function; 0 if it is another one, or another version. */
+int linear_library_of(const struct accel_provider *provider);
+const struct linear_library *linear_library_numbered(int number);
+
+/* Runs the original once more, without its first `lines` lines in this thread: the program has seen them. */
+bool linear_repeat(const struct linear_library *library, int64_t lines,
+                   bool (*original)(void *context), void *context);
+
+/* What a call of train() asks for, whosever structs it came in. */
+struct linear_training {
+    const struct linear_library *library;
+    const struct linear_problem *problem;
+    const struct linear_parameter *parameter;
+    double p;
+    const double *init_sol; /* NULL: 0 */
+    bool free_bias;         /* the last weight is not regularized */
+    int max_iterations;
+};
+
+struct linear_training linear_training_of(const struct linear_library *library,
+                                          const struct linear_problem *problem,
+                                          const struct linear_parameter *parameter);
+
+/* Returns the model as train() makes it, with arrays for so many weights, labels and problems, all zeros: labels = 0: none. The
+ * library's own functions free it. *common: its part that all layouts have; *iterations: NULL if the layout has none. Returns NULL
+ * if memory is short. */
+void *linear_model_make(const struct linear_training *training, size_t weights, int labels,
+                        int problems, struct linear_model **common, int **iterations);
+void linear_model_free(void *model, struct linear_model *common, int *iterations);
+
+#endif
