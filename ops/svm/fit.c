@@ -70,20 +70,22 @@ static double least(double a, double b)
     return a < b ? a : b;
 }
 
-/* The sum of `count` upper bounds. */
-static double sum_of(const double *c, int64_t count)
+/* nu's share of `count` upper bounds, rounded as scikit-learn, which has weights, and libsvm do. */
+static double share_of(const struct svm_training *t, const double *c, int64_t count)
 {
-    double sum = 0;
-    for (int64_t i = 0; i < count; i++)
+    double sum = 0, shares = 0;
+    for (int64_t i = 0; i < count; i++) {
         sum += c[i];
-    return sum;
+        shares += c[i] * t->nu;
+    }
+    return t->weight ? shares : t->nu * sum;
 }
 
 /* nu problems start at a point that keeps the sums that nu asks for: libsvm's. */
 static void set_start(struct smo_problem *q, const struct svm_training *t)
 {
     if (t->type == SVM_NU_SVC) {
-        const double half = t->nu * sum_of(q->c, q->n) / 2;
+        const double half = share_of(t, q->c, q->n) / 2;
         double left[2] = {half, half};
         for (int64_t i = 0; i < q->n; i++) {
             double *rest = &left[q->y[i] < 0];
@@ -91,14 +93,14 @@ static void set_start(struct smo_problem *q, const struct svm_training *t)
             *rest -= q->alpha[i];
         }
     } else if (t->type == SVM_ONE_CLASS) {
-        double left = t->nu * sum_of(q->c, q->n);
+        double left = share_of(t, q->c, q->n);
         for (int64_t i = 0; i < q->n && left > 0; i++) {
             q->alpha[i] = least(q->c[i], left);
             left -= q->alpha[i];
         }
     } else if (t->type == SVM_NU_SVR) {
         const int64_t rows = q->n / 2;
-        double left = t->nu * sum_of(q->c, rows) / 2;
+        double left = share_of(t, q->c, rows) / 2;
         for (int64_t i = 0; i < rows; i++) {
             q->alpha[i] = q->alpha[i + rows] = least(left, q->c[i]);
             left -= q->alpha[i];
