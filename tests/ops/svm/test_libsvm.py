@@ -1,0 +1,137 @@
+#!/usr/bin/python3 -B
+"""libsvm: svm-train, svm-predict and Python's libsvm, on data of libsvm's and on random problems, train on the test GPU as without it: objective, decisions,
+classes, models that the other loads, printed lines, rand(); without a GPU bit for bit. What libsvm itself must answer gets there."""
+
+import json
+import re
+import tempfile
+from pathlib import Path
+
+from lib.log import lines_for
+from lib.programs import BUILD, DEBIAN_PYTHON, LOG, LONG, NO_GPU, PLAIN, ROOT, TEST_GPU, VENV_PYTHON, start
+from lib.tap import Tap
+
+tap = Tap()
+folder = tempfile.TemporaryDirectory(prefix="accel-svm-")
+HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
+ON_GPU = {**TEST_GPU, **LOG}
+
+
+def place(name):
+    return str(Path(folder.name, name))
+
+
+# ---- Debian's programs ----
+
+def train(name, *options, env=PLAIN, data=HEART):
+    return start("/usr/bin/svm-train", *options, data, place(name), env=env)
+
+
+def predict(model, env=PLAIN, options=()):
+    done = start("/usr/bin/svm-predict", *options, HEART, place(model), place(model + ".out"), env=env)
+    return done.stdout, Path(place(model + ".out")).read_text()
+
+
+def without_dots(text):
+    """Shrinking prints stars, and dots in between."""
+    return re.sub(r"^[.*]+$", "*", re.sub(r"\nWARNING: using -h 0 may be faster\n", "", text), flags=re.M)
+
+
+def numbers(text):
+    return [float(word) for word in re.findall(r"-?\d+\.\d+", text)]
+
+
+def are_near(one, other):
+    a, b = numbers(one), numbers(other)
+    words = lambda text: re.sub(r"-?\d+(\.\d+)?", "N", without_dots(text))
+    return len(a) == len(b) and words(one) == words(other) and all(abs(x - y) <= 2e-3 * max(1, abs(x)) for x, y in zip(a, b))
+
+
+CALLS = [("-s", s) for s in "01234"] + [("-t", "0"), ("-b", "1"), ("-s", "3", "-b", "1")]
+for options in CALLS if LONG else CALLS[:1]:
+    said = " ".join(options)
+    plain, device = train("plain", *options), train("device", *options, env=ON_GPU)
+    tap.ok(are_near(plain.stdout, device.stdout) and len(lines_for(device, sym="svm_train", ran="gpu0", l="270", features="13")) == 1,
+           f"svm-train {said}: one call on the GPU prints what it prints without", plain.stdout, device.stdout, device.stderr)
+    tap.ok(predict("plain")[1] == predict("device", NO_GPU)[1] and predict("plain", NO_GPU)[1] == predict("device")[1],
+           f"svm-train {said}: models of either side predict the same in the other")
+    train("bits", *options, env=NO_GPU)
+    tap.ok(Path(place("bits")).read_bytes() == Path(place("plain")).read_bytes(), f"svm-train {said}, no GPU: bit for bit the same")
+
+for options in (("-v", "3"), ("-s", "3", "-v", "3"), ("-s", "2", "-v", "3")) if LONG else (("-v", "3"),):
+    said = " ".join(options)
+    plain = start("/usr/bin/svm-train", *options, HEART)
+    device = start("/usr/bin/svm-train", *options, HEART, env=ON_GPU)
+    tap.ok(are_near(plain.stdout, device.stdout) and len(lines_for(device, sym="svm_cross_validation", ran="gpu0", folds="3")) == 1,
+           f"svm-train {said}: the folds on the GPU", plain.stdout, device.stdout, device.stderr)
+    same = start("/usr/bin/svm-train", *options, HEART, env=NO_GPU)
+    tap.ok(same.stdout == plain.stdout, f"svm-train {said}, no GPU: the same", same.stdout)
+
+done = train("quiet", "-q", env=ON_GPU)
+tap.ok(done.stdout == "" and len(lines_for(done, sym="svm_train", ran="gpu0")) == 1, "svm-train -q prints nothing", done.stdout, done.stderr)
+plain, done = train("plain", "-w7", "2"), train("device", "-w7", "2", env=ON_GPU)
+tap.ok(plain.stdout == done.stdout and plain.stderr in done.stderr and "not found" in plain.stderr and lines_for(done, ran="cpu", why="unsupported"),
+       "a weight of a class that is not there: libsvm's own warning and answer", done.stdout, done.stderr)
+
+# ---- Random problems ----
+
+PROBLEMS = 200 if LONG else 4
+SCRIPT = ROOT / "tests/fixtures/svm/problems.py"
+
+
+def problems(python, seed, count, shrinking, env, stop):
+    # PyPI's adds up in threads, in any order.
+    path = {"PYTHONPATH": str(BUILD / "libsvm"), "OMP_NUM_THREADS": "1"} if python == VENV_PYTHON else {}
+    done = start(python, "-B", SCRIPT, seed, 0, count, shrinking, stop, place(""), env={**env, **path}, timeout=3000)
+    return [json.loads(line) for line in done.stdout.splitlines()], done
+
+
+def objectives(run):
+    return [float(x) for x in re.findall(r"obj = (\S+),", run["lines"])]
+
+
+def spread(one, other):
+    return max((abs(x - y) for a, b in zip(one, other) for x, y in zip(a, b)), default=0)
+
+
+def differences(plain, other, device, eps):
+    """What is different beyond the bounds: `other` is libsvm with the other setting of shrinking."""
+    bound = 3 * max(eps, spread(plain["decisions"], other["decisions"]))
+    if plain["labels"] != device["labels"] or device["free"] != 0 or plain["rand"] != device["rand"]:
+        yield "labels, free_sv or rand()"
+    if device["indices"] != sorted(set(device["indices"])) and not device["labels"] or len(device["indices"]) != device["support"]:
+        yield "sv_indices"
+    if spread(plain["decisions"], device["decisions"]) > bound:
+        yield f"decisions: {spread(plain['decisions'], device['decisions'])} > {bound}"
+    rounding = spread(plain["loaded"], plain["decisions"])  # a file has 8 digits of each element
+    if spread(device["loaded"], device["decisions"]) > 3 * max(rounding, 1e-7):
+        yield "the saved model"
+    own = [abs(a - b) for a, b in zip(objectives(plain), objectives(other))]
+    for a, b, c in zip(objectives(plain), objectives(device), own):
+        if abs(a - b) > max(1e-6 * max(1, abs(a)), 3 * c):
+            yield f"objective: {a} and {b}"
+    if (plain["probability"] is False) != (device["probability"] is False):
+        yield "probabilities"
+
+
+def compare(python, seed, count, stop):
+    where = "PyPI's libsvm" if python == VENV_PYTHON else "Debian's libsvm"
+    plain, done = problems(python, seed, count, 1, PLAIN, stop)
+    other = problems(python, seed, count, 0, PLAIN, stop)[0]
+    device, on_gpu = problems(python, seed, count, 1, ON_GPU, stop)
+    bits = problems(python, seed, count, 1, NO_GPU, stop)[0]
+    wrong = [f"{a['options']} l={a['l']}: {what}" for a, b, c in zip(plain, other, device) for what in differences(a, b, c, 1e-3 * stop)]
+    tap.ok(len(plain) == len(device) == count and not wrong, f"{where}: {count} random problems, eps {1e-3 * stop:g}: as libsvm solves them",
+           *wrong, done.stderr, on_gpu.stderr[-2000:])
+    ran = len(lines_for(on_gpu, sym="svm_train", ran="gpu0"))
+    tap.ok(ran == count, "each was trained on the GPU", f"{ran} of {count}", *lines_for(on_gpu, ran="cpu")[:5])
+    tap.ok(bits == plain, "no GPU: every number the same")
+
+
+compare(DEBIAN_PYTHON, 1, PROBLEMS, 1)
+compare(VENV_PYTHON, 3, PROBLEMS, 1)
+if LONG:
+    compare(DEBIAN_PYTHON, 2, PROBLEMS, 0.01)
+
+folder.cleanup()
+tap.done()
