@@ -1,0 +1,134 @@
+#!/usr/bin/python3 -B
+"""Support vector machines of scikit-learn from PyPI: fits on the test GPU give scikit-learn's answers, of each version whose structs are
+known; those of another version are its own. With TEST_LONG=1 all fits of work/sklearn_fits.py in all versions, and scikit-learn's own
+tests."""
+
+import json
+import shutil
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from lib.log import lines_for, parse_log, said
+from lib.programs import BUILD, LOG, LONG, NO_GPU, ROOT, TEST_GPU, VENV_PYTHON, start
+from lib.tap import Tap
+
+FITS = ROOT / "tests/ops/svm/work/sklearn_fits.py"
+NEWEST = "1.9"
+OTHERS = sorted(BUILD.glob("sklearn/*"))
+tap = Tap()
+
+# name: (calls of svm_train or svm_csr_train that run on the GPU, those that do not); a fit is made twice.
+CALLS = {
+    "max_iter": (0, 2),
+    # Of each pair of classes five folds; the call around them is scikit-learn's.
+    "probability": (30, 2),
+    "probability_sparse": (10, 2),
+    "probability_nu": (30, 2),
+}
+SHORT = ["rbf_digits", "precomputed_weight", "nu_svc", "sample_weight_svr", "one_class", "sparse", "verbose", "max_iter", "probability"]
+FEW = ["sample_weight", "sparse", "one_class"]
+
+
+def fits(names, packages, *settings):
+    env = {"PYTHONPATH": str(packages)} if packages else {}
+    for some in settings:
+        env.update(some)
+    return start(VENV_PYTHON, "-B", FITS, *names, env=env, timeout=1200)
+
+
+def results(done):
+    """(name -> line, what scikit-learn printed before it)"""
+    found, printed = {}, []
+    for line in done.stdout.splitlines():
+        if line.startswith("{"):
+            fit = json.loads(line)
+            found[fit["name"]] = {**fit, "printed": printed}
+            printed = []
+        else:
+            printed.append(line)
+    return found
+
+
+def flat(values):
+    return [one for value in values for one in (flat(value) if isinstance(value, list) else [value])]
+
+
+def distance(first, second):
+    first, second = flat(first), flat(second)
+    return max(map(lambda a, b: abs(a - b), first, second)) if len(first) == len(second) else float("inf")
+
+
+# The least that values may differ by: the tolerance of scikit-learn's fits.
+EPS = 1e-3
+
+
+def compare(plain, ours):
+    """What is not the same in a fit on the GPU; values may differ by three times what they differ by with and without shrinking."""
+    wrong = []
+    bound = 3 * max(EPS, distance(plain["values"], plain["others"]))
+    for key in ("values", "others"):
+        if not distance(plain[key], ours[key]) <= bound:
+            wrong.append(f"{key}: {distance(plain[key], ours[key])}, bound {bound}")
+    for row, value, one, other in zip(range(len(plain["values"])), plain["values"], plain["predicted"], ours["predicted"]):
+        sure = min(abs(v) for v in flat([value])) > bound
+        if (one != other and sure) if isinstance(one, int) else abs(one - other) > bound:
+            wrong.append(f"row {row}: {one}, {other}")
+    for key in ("fit_status", "warnings", "support_is_of_x"):
+        if plain[key] != ours[key]:
+            wrong.append(f"{key}: {plain[key]}, {ours[key]}")
+    for one, other in zip(plain["iterations"], ours["iterations"]):
+        if not 0 < other <= 2 * one + 50:
+            wrong.append(f"iterations: {one}, {other}")
+    if abs(plain["support"] - ours["support"]) > 2 + plain["support"] // 20 or sum(ours["of_class"]) not in (
+            ours["support"], 2 * ours["support"]):
+        wrong.append(f"support vectors: {plain['support']}, {ours['support']}, {ours['of_class']}")
+    if "probabilities" in plain:
+        off = distance(plain["probabilities"][0], ours["probabilities"][0])
+        if not off <= 3 * max(EPS, distance(*plain["probabilities"])):
+            wrong.append(f"probabilities: {off}")
+    shape = lambda fit: [line.split("=")[0].split(" =")[0].strip(".*") for line in fit["printed"]]
+    if shape(plain) != shape(ours):
+        wrong.append(f"printed: {plain['printed']}, {ours['printed']}")
+    return wrong
+
+
+def check(version, packages, names):
+    plain = fits(names, packages)
+    found = results(plain)
+    tap.ok(plain.returncode == 0 and list(found) == names, f"scikit-learn {version}: runs", plain.stderr)
+    none = fits(names, packages, NO_GPU)
+    tap.ok(none.stdout == plain.stdout and not said(none), f"scikit-learn {version}: without a GPU, bit for bit the same", none.stderr)
+    done = fits(names, packages, TEST_GPU, LOG)
+    ours = results(done)
+    tap.ok(done.returncode == 0 and not said(done), f"scikit-learn {version}: the test GPU was never misused", *said(done), done.stderr[-2000:])
+    for name in names:
+        wrong = compare(found[name], ours[name]) if name in found and name in ours else ["no result"]
+        tap.ok(not wrong, f"scikit-learn {version}: {name} is as without libaccel", *wrong)
+    calls = Counter((f["sym"], f["ran"]) for f in parse_log(done.stderr) if f["sym"].startswith("svm_"))
+    expected = Counter()
+    for name in names:
+        gpu, cpu = CALLS.get(name, (2, 0))
+        symbol = "svm_csr_train" if "sparse" in name else "svm_train"
+        expected.update({(symbol, "gpu0"): gpu, (symbol, "cpu"): cpu})
+    tap.ok(calls == +expected, f"scikit-learn {version}: the log has each call, and where it ran", calls, +expected)
+
+
+check(NEWEST, None, fits(["--list"], None).stdout.split() if LONG else SHORT)
+tap.ok([p.name.rpartition(".")[0] for p in OTHERS] == ["1.3", "1.4", "1.5", "1.6", "1.7", "1.8"], "a wheel of each minor version", OTHERS)
+for packages in OTHERS if LONG else OTHERS[:1]:
+    check(packages.name, packages, FEW)
+
+# A version that is not known, and one without metadata: the newest package with other metadata beside it.
+SITE = next(Path(VENV_PYTHON).parents[1].glob("lib/python3*/site-packages"))
+plain = fits(["rbf"], None)
+for metadata in ("scikit_learn-1.10.0.dist-info", "other-1.9.1.dist-info"):
+    folder = tempfile.mkdtemp(prefix="accel-sklearn-")
+    Path(folder, "sklearn").symlink_to(SITE / "sklearn")
+    Path(folder, metadata).mkdir()
+    done = fits(["rbf"], folder, TEST_GPU, LOG)
+    tap.ok(done.stdout == plain.stdout and len(lines_for(done, sym="svm_train", ran="cpu", why="unsupported")) == 2
+           and not lines_for(done, sym="svm_train", ran="gpu0"), f"{metadata}: fits are scikit-learn's own", done.stderr)
+    shutil.rmtree(folder)
+
+tap.done()
