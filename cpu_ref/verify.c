@@ -261,7 +261,10 @@ static double judge_all(const struct accel_call *call, const void *before)
 double cpu_ref_verify(const struct accel_call *call, const void *const before[ACCEL_SPANS],
                       uint64_t seed)
 {
-    if (!accel_op_of(call->routine)->equation) /* LAPACK, other libraries */
+    const struct accel_op *op = accel_op_of(call->routine);
+    if (!accel_is_blas(call->routine))
+        return op->judge ? op->judge(call) : CPU_REF_NOT_JUDGED;
+    if (!op->equation)
         return cpu_ref_verify_lapack(call, before, seed);
     const void *old = before[equation_output(call->routine)];
     if (accel_is_level2(call->routine))

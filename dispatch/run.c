@@ -146,6 +146,8 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
     const bool finished = is_finished(status);
     const bool stands =
         !finished || !verification.on || may_stand(&verification, device, call, caller, record);
+    if (!stands && accel_op_of(call->routine)->discard)
+        accel_op_of(call->routine)->discard(call);
     verify_end(&verification);
     if (status == GPU_LOST)
         refuse_wrong_result(device, caller);

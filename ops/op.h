@@ -120,6 +120,8 @@ struct accel_op {
     void (*describe)(const struct accel_call *call, const struct accel_fields *fields);
     /* Fills in the result registers after a call that the GPU has done. */
     void (*complete)(const struct accel_call *call, struct accel_result *result);
+    /* In place of complete(): frees what run() has left, because the result was wrong. NULL: nothing is left. */
+    void (*discard)(const struct accel_call *call);
 
     /* ---- LAPACK's rules; NULL: no such rule ---- */
     /* Returns the name of an argument that contradicts another one, or NULL: see lapack_shape_fault(). */
@@ -147,6 +149,8 @@ struct accel_op {
     /* ---- Judging a result: cpu_ref/ ---- */
     void (*equation)(struct equation *e, const struct equation_source *from); /* BLAS */
     void (*check)(struct test *test); /* LAPACK; NULL: not judged */
+    /* Another library; NULL: not judged. Returns the error of what run() has left divided by its bound; negative: it cannot be judged. */
+    double (*judge)(const struct accel_call *call);
 };
 
 #define OP(name) extern const struct accel_op op_##name;

@@ -36,6 +36,7 @@ struct validated {
     struct libsvm_folds folds;
     struct svm_job *jobs; /* one for each fold */
     struct svm_progress progress;
+    struct libsvm_rand before;
 };
 
 static void discard(struct validated *v)
@@ -156,20 +157,19 @@ static enum gpu_status validate(struct gpu_work *work, struct validated *v)
 static enum gpu_status run(struct gpu_work *work)
 {
     struct validated *v = calloc(1, sizeof *v);
-    struct libsvm_rand before;
     if (!v)
         return GPU_NO_MEMORY;
     v->library = libsvm_numbered(svm_traits_layout(work->call));
     v->problem = work->call->own.pointer[SVM_PROBLEM];
     v->parameter = work->call->own.pointer[SVM_PARAMETER];
     v->progress = svm_progress_of(v->library);
-    libsvm_rand_keep(&before);
+    libsvm_rand_keep(&v->before);
     const enum gpu_status status = validate(work, v);
     if (status == GPU_OK) {
         svm_leave(work->call, v);
         return status;
     }
-    libsvm_rand_put_back(&before);
+    libsvm_rand_put_back(&v->before);
     discard(v);
     return status;
 }
@@ -185,15 +185,34 @@ static void complete(const struct accel_call *call, struct accel_result *result)
     discard(v);
 }
 
+static void discard_call(const struct accel_call *call)
+{
+    struct validated *v = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
+    libsvm_rand_put_back(&v->before);
+    discard(v);
+}
+
+/* Judges the trainings, not the predictions. */
+static double judge(const struct accel_call *call)
+{
+    const struct validated *v = call->own.pointer[SVM_RESULT];
+    return libsvm_judge(v->problem, v->jobs, v->folds.count);
+}
+
 const struct accel_op op_svm_cross_validation = {.group = ACCEL_NO_BLAS,
                                                  .ml = ACCEL_LIBSVM,
-                                                 .nominal = {.cpu_share = 0.05, .gpu_share = 0.3},
+                                                 .nominal = SVM_NOMINAL,
                                                  .accepts = libsvm_of,
                                                  .nests = true,
                                                  .count_at = svm_count_at,
                                                  .parse = parse,
                                                  .sizes = svm_sizes,
                                                  .flops = svm_flops,
+                                                 .effort = svm_effort,
+                                                 .typical = svm_typical,
+                                                 .dimensions = ACCEL_DIMENSIONS,
                                                  .describe = svm_describe,
                                                  .complete = complete,
-                                                 .run = run};
+                                                 .discard = discard_call,
+                                                 .run = run,
+                                                 .judge = judge};

@@ -108,8 +108,8 @@ static void set_start(struct smo_problem *q, const struct svm_training *t)
     }
 }
 
-static bool make_problem(struct smo_problem *q, const struct svm_training *t,
-                         const struct svm_classes *classes, int i, int j)
+bool svm_problem_of(struct smo_problem *q, const struct svm_training *t,
+                    const struct svm_classes *classes, int i, int j)
 {
     const struct members members = members_of(classes, i, j);
     const bool doubled = is_regression(t->type);
@@ -180,8 +180,7 @@ struct smo_matrix svm_put(struct smo *s, const struct svm_matrix *x)
                     : smo_put_csr(s, x->start, x->column, x->value, x->rows, x->features);
 }
 
-/* Goes to the next pair of classes; of one class there is one pair, with itself. */
-static void next_pair(const struct svm_classes *classes, int *i, int *j)
+void svm_next_pair(const struct svm_classes *classes, int *i, int *j)
 {
     if (++*j >= classes->count)
         *j = ++*i + 1;
@@ -190,8 +189,8 @@ static void next_pair(const struct svm_classes *classes, int *i, int *j)
 static bool make_problems(const struct svm_job *job, struct smo_problem *problems)
 {
     int i = 0, j = job->classes.count > 1;
-    for (int k = 0; k < svm_job_functions(job); k++, next_pair(&job->classes, &i, &j))
-        if (!make_problem(&problems[k], &job->training, &job->classes, i, j))
+    for (int k = 0; k < svm_job_functions(job); k++, svm_next_pair(&job->classes, &i, &j))
+        if (!svm_problem_of(&problems[k], &job->training, &job->classes, i, j))
             return false;
     return true;
 }
@@ -297,7 +296,7 @@ static void spread(const struct svm_job *job, int64_t rows, double *coefficient)
             coefficient[members.row[side][side ? at - members.number[0] : at]] =
                 job->functions[k].coefficient[at];
         }
-        next_pair(&job->classes, &i, &j);
+        svm_next_pair(&job->classes, &i, &j);
     }
 }
 

@@ -13,6 +13,14 @@ enum gpu_status svm_fit(struct smo *s, const struct svm_training *training,
                         const struct svm_classes *classes, bool capped,
                         struct svm_function *functions);
 
+/* Makes the problem of two classes i < j, or (0, 0) the only one, at its start. Returns false without memory; the caller frees
+ * q->alpha, with which all its arrays go. */
+bool svm_problem_of(struct smo_problem *q, const struct svm_training *training,
+                    const struct svm_classes *classes, int i, int j);
+
+/* Goes to the next pair of classes, from (0, 1); of one class there is one pair, (0, 0). */
+void svm_next_pair(const struct svm_classes *classes, int *i, int *j);
+
 /* One training of several whose rows are of one matrix. */
 struct svm_job {
     struct svm_training training; /* its x is not used */

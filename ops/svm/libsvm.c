@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "judge.h"
 #include "libsvm.h"
 #include "train.h"
 
@@ -19,6 +20,7 @@ struct trained {
     int group_count; /* 0: no probabilities */
     struct libsvm_model *model;
     struct svm_progress progress;
+    struct libsvm_rand before; /* if there are groups */
 };
 
 static int job_count(const struct trained *t)
@@ -56,6 +58,19 @@ bool libsvm_takes(const struct libsvm *library, const struct libsvm_problem *pro
            libsvm_measure(problem, plain.kernel_type == SVM_PRECOMPUTED, size) &&
            libsvm_job_make(library, problem, &plain,
                            &(struct libsvm_rows){problem->l, NULL, problem->y}, job);
+}
+
+double libsvm_judge(const struct libsvm_problem *problem, const struct svm_job *jobs, int count)
+{
+    const bool precomputed = jobs[0].training.kernel.type == SVM_PRECOMPUTED;
+    struct libsvm_size size;
+    struct svm_matrix x;
+    if (!libsvm_measure(problem, precomputed, &size) ||
+        !libsvm_vectors(problem, precomputed, &size, &x))
+        return -1;
+    const double ratio = svm_judge_jobs(&x, jobs, count);
+    svm_matrix_free(&x);
+    return ratio;
 }
 
 bool libsvm_parse(struct accel_call *call, const struct accel_passed *passed, int layout)
@@ -175,14 +190,13 @@ static enum gpu_status train(struct gpu_work *work, struct trained *t)
 {
     struct libsvm_size size;
     struct svm_job job;
-    struct libsvm_rand before;
     if (!begin(t, &size, &job))
         return GPU_NO_MEMORY;
     if (t->group_count)
-        libsvm_rand_keep(&before);
+        libsvm_rand_keep(&t->before);
     const enum gpu_status status = train_all(work, t, &size);
     if (t->group_count && status != GPU_OK)
-        libsvm_rand_put_back(&before);
+        libsvm_rand_put_back(&t->before);
     return status;
 }
 
@@ -270,4 +284,20 @@ static void complete(const struct accel_call *call, struct accel_result *result)
     discard(t);
 }
 
-const struct svm_dialect svm_dialect_libsvm = {libsvm_of, libsvm_parse, run, complete};
+static void discard_call(const struct accel_call *call)
+{
+    struct trained *t = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
+    if (t->group_count)
+        libsvm_rand_put_back(&t->before);
+    libsvm_model_free(t->model, t->library->model);
+    discard(t);
+}
+
+static double judge(const struct accel_call *call)
+{
+    const struct trained *t = call->own.pointer[SVM_RESULT];
+    return libsvm_judge(t->problem, t->jobs, job_count(t));
+}
+
+const struct svm_dialect svm_dialect_libsvm = {libsvm_of, libsvm_parse, run,
+                                               complete,  discard_call, judge};

@@ -109,6 +109,9 @@ bool libsvm_takes(const struct libsvm *library, const struct libsvm_problem *pro
 /* Reads the first two arguments of svm_train() and svm_cross_validation(): svm_dialect.parse. */
 bool libsvm_parse(struct accel_call *call, const struct accel_passed *passed, int layout);
 
+/* Judges trainings of the problem's vectors: see svm_judge_jobs(). */
+double libsvm_judge(const struct libsvm_problem *problem, const struct svm_job *jobs, int count);
+
 /* Makes a training of some rows, with empty functions. Returns false if libsvm itself must answer: without memory, for a single class,
  * a weight of a class that is not there, a nu that is infeasible. Then there is nothing to free. */
 bool libsvm_job_make(const struct libsvm *library, const struct libsvm_problem *problem,

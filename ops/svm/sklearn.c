@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "fit.h"
+#include "judge.h"
 #include "train.h"
 
 static bool has_arguments(const struct sklearn_fit *fit)
@@ -102,4 +103,18 @@ static void complete(const struct accel_call *call, struct accel_result *result)
     discard(t);
 }
 
-const struct svm_dialect svm_dialect_sklearn = {sklearn_of, parse, run, complete};
+static void discard_call(const struct accel_call *call)
+{
+    struct trained *t = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
+    sklearn_free_model(t->model);
+    discard(t);
+}
+
+static double judge(const struct accel_call *call)
+{
+    const struct trained *t = call->own.pointer[SVM_RESULT];
+    return svm_judge(&t->fit.training.x, &t->fit.training, &t->fit.classes, t->functions);
+}
+
+const struct svm_dialect svm_dialect_sklearn = {sklearn_of, parse,        run,
+                                                complete,   discard_call, judge};

@@ -41,16 +41,30 @@ static void complete(const struct accel_call *call, struct accel_result *result)
     dialect_of(svm_traits_layout(call))->complete(call, result);
 }
 
-/* libsvm's kernel takes 1.4 ns for each element on one core: a twentieth of a product's rate. */
+static void discard(const struct accel_call *call)
+{
+    dialect_of(svm_traits_layout(call))->discard(call);
+}
+
+static double judge(const struct accel_call *call)
+{
+    return dialect_of(svm_traits_layout(call))->judge(call);
+}
+
 const struct accel_op op_svm_train = {.group = ACCEL_NO_BLAS,
                                       .ml = ACCEL_LIBSVM,
-                                      .nominal = {.cpu_share = 0.05, .gpu_share = 0.3},
+                                      .nominal = SVM_NOMINAL,
                                       .accepts = accepts,
                                       .nests = true,
                                       .count_at = svm_count_at,
                                       .parse = parse,
                                       .sizes = svm_sizes,
                                       .flops = svm_flops,
+                                      .effort = svm_effort,
+                                      .typical = svm_typical,
+                                      .dimensions = ACCEL_DIMENSIONS,
                                       .describe = svm_describe,
                                       .complete = complete,
-                                      .run = run};
+                                      .discard = discard,
+                                      .run = run,
+                                      .judge = judge};

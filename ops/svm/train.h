@@ -19,6 +19,16 @@ enum {
     SVM_STORED   /* elements of all vectors */
 };
 
+_Static_assert(SVM_STORED - SVM_ROWS + 1 == ACCEL_DIMENSIONS,
+               "as many sizes as the cost model takes");
+
+/* For machines without a calibration. libsvm's kernel takes 1.6 ns for each element on one core: a twentieth of a product's rate. An
+ * iteration on the device waits for sums over all rows. */
+#define SVM_NOMINAL                                                                                \
+    {                                                                                              \
+        .cpu_share = 0.05, .gpu_share = 0.3, .gpu_step_ms = 0.01                                   \
+    }
+
 /* layout: the dialect's own number; type, kernel: libsvm's. Above them are the folds of a cross-validation. */
 static inline int64_t svm_traits(int layout, int type, int kernel)
 {
@@ -53,6 +63,8 @@ void svm_set_spans(struct accel_call *call);
 /* Members of struct accel_op for calls whose words are those above. */
 const int64_t *svm_sizes(const struct accel_call *call);
 double svm_flops(const struct accel_call *call);
+struct accel_effort svm_effort(const struct accel_call *call, bool device);
+void svm_typical(struct accel_call *call, const int64_t size[ACCEL_DIMENSIONS]);
 void svm_describe(const struct accel_call *call, const struct accel_fields *fields);
 int svm_count_at(int layout);
 
@@ -62,6 +74,8 @@ struct svm_dialect {
     bool (*parse)(struct accel_call *call, const struct accel_passed *passed, int layout);
     enum gpu_status (*run)(struct gpu_work *work);
     void (*complete)(const struct accel_call *call, struct accel_result *result);
+    void (*discard)(const struct accel_call *call);
+    double (*judge)(const struct accel_call *call);
 };
 
 enum { SVM_LAYOUTS = 256 };

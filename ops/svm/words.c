@@ -30,33 +30,84 @@ const int64_t *svm_sizes(const struct accel_call *call)
     return &call->own.integer[SVM_ROWS];
 }
 
-/* Operations for each element of a vector in a kernel value: a product and a sum. */
-static double value_flops(const struct accel_call *call)
+/* ---- Work ---- */
+
+/* What a call is expected to be: so many problems of the same size, beside each other. */
+struct shape {
+    double rows, problems, length; /* of a problem, of the call, and elements of a vector */
+    bool given;                    /* precomputed kernel */
+};
+
+static struct shape shape_of(const struct accel_call *call)
 {
     const int64_t *word = call->own.integer;
-    return svm_traits_kernel(call) == SVM_PRECOMPUTED
-               ? 1
-               : 2 * (double)word[SVM_STORED] / (double)word[SVM_ROWS];
+    const double rows = (double)word[SVM_ROWS], classes = (double)word[SVM_CLASSES],
+                 folds = svm_traits_folds(call), part = folds > 0 ? (folds - 1) / folds : 1;
+    return (struct shape){.rows = part * (classes > 1 ? 2 * rows / classes : rows),
+                          .problems = (folds > 0 ? folds : 1) *
+                                      (classes > 1 ? classes * (classes - 1) / 2 : 1),
+                          .length = (double)word[SVM_STORED] / rows,
+                          .given = svm_traits_kernel(call) == SVM_PRECOMPUTED};
+}
+
+/* Of a kernel value: a product and a sum for each element. */
+static double value_flops(const struct shape *shape)
+{
+    return shape->given ? 1 : 2 * shape->length;
 }
 
 /* Fashion-MNIST's pairs of classes compute about a third of their kernel matrices on a CPU. */
-static double training_flops(const struct accel_call *call, double rows)
-{
-    const double share = 0.3, classes = (double)call->own.integer[SVM_CLASSES],
-                 pair = classes > 1 ? 2 * rows / classes : rows,
-                 pairs = classes > 1 ? classes * (classes - 1) / 2 : 1;
-    return share * pairs * pair * pair * value_flops(call);
-}
-
-/* Each row is decided once, by as many support vectors as a third of the others. */
 double svm_flops(const struct accel_call *call)
 {
-    const double rows = (double)call->own.integer[SVM_ROWS], folds = svm_traits_folds(call);
-    if (folds == 0)
-        return training_flops(call, rows);
-    const double rest = rows * (folds - 1) / folds, share = 0.3;
-    return folds * training_flops(call, rest) + share * rows * rest * value_flops(call);
+    const struct shape shape = shape_of(call);
+    return 0.3 * shape.problems * shape.rows * shape.rows * value_flops(&shape);
 }
+
+/* Vectors of scikit-learn that have all their elements are multiplied by BLAS. */
+static bool uses_blas(const struct accel_call *call)
+{
+    const int64_t *word = call->own.integer;
+    return svm_traits_layout(call) >= SVM_LAYOUTS &&
+           word[SVM_STORED] == word[SVM_ROWS] * word[SVM_FEATURES];
+}
+
+/* Easy problems compute a tenth of the kernel matrix, and take as many iterations as they have rows, each of a few operations for each
+ * row. */
+static struct accel_effort effort_of_cpu(const struct accel_call *call)
+{
+    const struct shape shape = shape_of(call);
+    const double values = 0.1 * value_flops(&shape) * (uses_blas(call) ? 0.3 : 1), iteration = 5;
+    return (struct accel_effort){.operations = shape.problems * shape.rows * shape.rows *
+                                               (values + iteration)};
+}
+
+/* The device computes the matrix of all rows, dense if it is not very sparse; many problems iterate at once. */
+static struct accel_effort effort_of_device(const struct accel_call *call)
+{
+    const struct shape shape = shape_of(call);
+    const int64_t *word = call->own.integer;
+    const double rows = (double)word[SVM_ROWS], features = (double)word[SVM_FEATURES],
+                 length = shape.length * 32 < features ? 16 * shape.length : features,
+                 at_once = 100, slow_rows = 50000;
+    return (struct accel_effort){.operations = rows * rows * (shape.given ? 1 : 2 * length),
+                                 .steps = 2 * shape.rows * (1 + shape.rows / slow_rows) *
+                                          (1 + shape.problems / at_once)};
+}
+
+struct accel_effort svm_effort(const struct accel_call *call, bool device)
+{
+    return device ? effort_of_device(call) : effort_of_cpu(call);
+}
+
+/* C-SVC with an RBF kernel. */
+void svm_typical(struct accel_call *call, const int64_t size[ACCEL_DIMENSIONS])
+{
+    memcpy(&call->own.integer[SVM_ROWS], size, ACCEL_DIMENSIONS * sizeof *size);
+    call->own.integer[SVM_TRAITS] = svm_traits(0, SVM_C_SVC, SVM_RBF);
+    svm_set_spans(call);
+}
+
+/* ---- Fields of the log ---- */
 
 void svm_describe(const struct accel_call *call, const struct accel_fields *fields)
 {

@@ -46,8 +46,12 @@ done = call("score", "1", TEST_GPU, {"ACCEL_LOG": "json"})
 tap.ok(done.stdout == SCORES and done.stderr.count('"sym": "toy_score", "features": 1000, "ran": "gpu0"') == 3,
        "the same fields in JSON", done.stdout, done.stderr)
 done = call("score", "1", TEST_GPU, LOG, {"ACCEL_VERIFY": "all"})
-tap.ok(done.stdout == SCORES and len(lines_for(done, sym="toy_score", ran="gpu0", verify="unknown")) == 3,
-       "verification: what no check is known for is not judged", done.stdout, done.stderr)
+tap.ok(done.stdout == SCORES and [float(line["verify"]) <= 1 for line in lines_for(done, sym="toy_score", ran="gpu0")] == [True] * 3,
+       "verification: the operation judges its own results", done.stdout, done.stderr)
+for action, scores, whys in ("cpu", SCORES, ["forced", "verify_failed", "verify_failed"]), ("warn", None, ["forced"] * 3):
+    done = call("score", "1", TEST_GPU, LOG, {"ACCEL_VERIFY": "all", "ACCEL_VERIFY_ACTION": action, "TESTGPU_WRONG": "2"})
+    tap.ok((done.stdout == scores if scores else done.stdout != SCORES) and [line["why"] for line in lines_for(done, sym="toy_score")] == whys,
+           f"a wrong one, ACCEL_VERIFY_ACTION={action}", done.stdout, done.stderr)
 for features, why in ((63, "small"), (64, "slower")):
     done = call(f"{features}", "1", TEST_GPU, LOG, {"ACCEL_POLICY": "auto"})
     tap.ok(len(lines_for(done, sym="toy_score", features=str(features), why=why)) == 3, f"{features} features: {why}, as for the entry", done.stderr)

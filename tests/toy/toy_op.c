@@ -3,6 +3,7 @@
  */
 #include "toy.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "gpu/tiles.h"
@@ -94,6 +95,17 @@ static void complete(const struct accel_call *call, struct accel_result *result)
     result->xmm[0][0] = call->own.number[PRODUCT] + model->bias;
 }
 
+static double judge(const struct accel_call *call)
+{
+    const double *weights = call->span[ACCEL_a].ptr, *x = call->span[ACCEL_x].ptr;
+    double product = 0, magnitude = 0;
+    for (int64_t i = 0; i < call->own.integer[SIZES]; i++) {
+        product += weights[i] * x[i];
+        magnitude += fabs(weights[i] * x[i]);
+    }
+    return fabs(product - call->own.number[PRODUCT]) / (1e-12 * magnitude);
+}
+
 /* ---- The GPU: one tile, of one element ---- */
 
 enum { WEIGHTS, X, SCORE };
@@ -149,4 +161,5 @@ const struct accel_op op_toy_score = {
     .describe = describe,
     .complete = complete,
     .is_supported = is_supported,
-    .run = run};
+    .run = run,
+    .judge = judge};
