@@ -389,8 +389,7 @@ static bool store(struct solver *s, const struct result *r)
     struct accel_span part = *r->to;
     if (part.place == ACCEL_HOST) {
         const struct lane_rectangle to = place_of(r);
-        const struct pack_piece all = {0, to.cols, 0, to.rows};
-        pack_to_host(&to, &all, r->staged, to.rows);
+        staging_unpack(&to, r->staged, to.rows);
         return true;
     }
     if (part.inc) {

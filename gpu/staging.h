@@ -40,6 +40,9 @@ enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle
 enum gpu_status lane_download_whole(struct gpu_lane *lane, const struct lane_rectangle *to,
                                     gpu_address device, int64_t device_ld);
 
+/* Writes a rectangle, the whole of which is packed in host memory, with the crew. */
+void staging_unpack(const struct lane_rectangle *to, const void *packed, int64_t packed_ld);
+
 /* Copies between two places in device memory, in stream order. Returns GPU_UNSUPPORTED if a leading dimension is too large. */
 enum gpu_status lane_copy(struct gpu_lane *lane, gpu_address to, int64_t to_ld, gpu_address from,
                           int64_t from_ld, int64_t rows, int64_t cols, int64_t size);

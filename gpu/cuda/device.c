@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crew.h"
 #include "gpu/choose.h"
 #include "gpu/ending.h"
 #include "idle.h"
@@ -230,6 +231,7 @@ static const char *open_device(struct cuda_device *device, const struct gpu_conf
                : info->passed_over[0] ? info->passed_over
                                       : "the program has ended";
     info->sharers = choice.sharers;
+    crew_share(config->local_size);
     device->budget = config->memory_bytes
                          ? config->memory_bytes
                          : (int64_t)((double)total * config->memory_share / info->sharers);

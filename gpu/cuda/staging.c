@@ -66,7 +66,7 @@ static enum gpu_status wait_slot(struct gpu_lane *lane, const struct lane_ring *
  * at least LEAST_PIECE_BYTES, many enough that packing and copies overlap. */
 #define HELPED_BYTES      (1 << 20)
 #define LEAST_PIECE_BYTES (256 << 10)
-enum { PIECES = 16 };
+enum { PIECES = 64 };
 
 /* Results that are larger than this do not stay in the caches. */
 #define STREAMED_BYTES (4 << 20)
@@ -327,8 +327,7 @@ static enum gpu_status prepare_landing(struct gpu_lane *lane, int64_t bytes, cha
     return status == GPU_NO_MEMORY && !narrow ? GPU_OK : status;
 }
 
-/* Writes a whole rectangle, which is packed on the host. */
-static void unpack_all(const struct lane_rectangle *to, const char *packed, int64_t packed_ld)
+void staging_unpack(const struct lane_rectangle *to, const void *packed, int64_t packed_ld)
 {
     struct transfer t = {.host = *to, .device_ld = packed_ld, .landed = packed};
     begin_job(&t, unpack_item);
@@ -350,7 +349,7 @@ static enum gpu_status download_aside(struct gpu_lane *lane, const struct lane_r
         return GPU_NO_MEMORY;
     enum gpu_status status = lane_download(lane, &aside, device, device_ld, &done_cols, &done_rows);
     if (status == GPU_OK)
-        unpack_all(to, aside.host, to->rows);
+        staging_unpack(to, aside.host, to->rows);
     free(aside.host);
     return status;
 }
@@ -371,7 +370,7 @@ enum gpu_status lane_download_whole(struct gpu_lane *lane, const struct lane_rec
     if (status == GPU_OK)
         status = lane_wait(lane);
     if (status == GPU_OK)
-        unpack_all(to, landing, device_ld);
+        staging_unpack(to, landing, device_ld);
     return status;
 }
 

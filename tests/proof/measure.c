@@ -1,6 +1,6 @@
 /*
- * measure [--quick]: what this machine and its GPU do, beside libaccel: start-up, copies, launches, products, and whether
- * the kernel can tell which pages were written. A line for each figure on stdout: name, value, unit, separated by tabs; a
+ * measure [--quick]: what this machine and its GPU do, beside libaccel: start-up, copies (libaccel's own, too), launches, products, and
+ * whether the kernel can tell which pages were written. A line for each figure on stdout: name, value, unit, separated by tabs; a
  * value "-" stands for one that cannot be had, and is followed by the reason. Exit status 1 where there is no GPU.
  * measure --name prints the GPU's name alone, measure --driver the driver's file.
  */
@@ -191,6 +191,7 @@ int main(int argc, char **argv)
         return 1;
     measure_copies(options.quick);
     measure_staged_copies(options.quick);
+    measure_own_copies(options.quick);
     measure_pinning(options.quick);
     measure_launches(options.quick);
     measure_products(options.quick);

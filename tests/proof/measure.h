@@ -17,6 +17,7 @@ void report_missing(const char *name, const char *why);
 bool measure_start(void);
 void measure_copies(bool quick);
 void measure_staged_copies(bool quick);
+void measure_own_copies(bool quick);
 void measure_pinning(bool quick);
 void measure_launches(bool quick);
 void measure_products(bool quick);

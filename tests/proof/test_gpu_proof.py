@@ -21,7 +21,8 @@ CALLS = {c: x for x, c in enumerate("dgemm sgemm zgemm dsyrk dtrsm dgetrf dpotrf
 WORK = {"dgemm": (2, 2, 1, 8), "sgemm": (2, 2, 1, 4), "zgemm": (8, 2, 1, 16), "dsyrk": (1, 1, 0.5, 8), "dgetrf": (2 / 3, 1, 1, 8)}
 MEASURES = ["start_driver", "start_context", "start_cublas_load", "start_cublas_handle", "pinned_up", "pinned_down", "pinned_both",
             "pageable_up", "pageable_down", "pin_small_pages", "pin_huge_pages", "fill_and_wait", "sgemm_peak", "dgemm_peak",
-            "zgemm_peak", *(f"staged_{way}_{threads}_threads" for way in ("up", "down") for threads in (1, 2, 4, 8, 16))]
+            "zgemm_peak", *(f"staged_{way}_{threads}_threads" for way in ("up", "down") for threads in (1, 2, 4, 8, 16)),
+            *(f"libaccel_{way}{shape}" for way in ("up", "down") for shape in ("", "_columns", "_1_mib"))]
 
 tap = Tap()
 
