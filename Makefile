@@ -214,7 +214,7 @@ dist:
 	tar -tzf $(DISTDIR)/$(ARCHIVE).tar.gz.new | grep -qx '$(ARCHIVE)/Makefile'
 	mv $(DISTDIR)/$(ARCHIVE).tar.gz.new $(DISTDIR)/$(ARCHIVE).tar.gz
 
-FORMATTED = $(shell $(SOURCES) | grep -zE '\.[ch]$$' | tr '\0' ' ')
+FORMATTED = $(shell $(SOURCES) | grep -zE '\.([ch]|cuh?)$$' | tr '\0' ' ')
 format:
 	clang-format -i $(FORMATTED)
 format-check:
@@ -245,7 +245,7 @@ help:
 	@echo 'make regret        calibrates, times every routine, prints the time that decisions lose (a quarter of an hour)'
 	@echo 'make bench         measures the cost of the interception'
 	@echo 'make gpu-bundle    packs the files of scripts/gpu-proof for a machine with a GPU and no network'
-	@echo 'make format        formats the C sources; make format-check checks them'
+	@echo 'make format        formats the sources; make format-check checks them'
 	@echo
 	@echo 'Settings, as NAME=value:'
 	@echo '  BUILD=$(BUILD)                 where to build'

@@ -143,8 +143,8 @@ OWN_KERNEL(linear_losses, int solver, double p, int64_t rows, const double *y, c
 }
 
 /* The first and second derivatives of each row's loss by its decision value. */
-OWN_KERNEL(linear_derivatives, int solver, double p, int64_t rows, const double *y,
-           const double *c, const double *z, double *slope, double *curvature)
+OWN_KERNEL(linear_derivatives, int solver, double p, int64_t rows, const double *y, const double *c,
+           const double *z, double *slope, double *curvature)
 {
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < rows;
          i += (int64_t)gridDim.x * blockDim.x) {

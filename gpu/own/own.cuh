@@ -11,12 +11,12 @@
 #ifdef __CUDACC__
 
 /* A kernel: OWN_KERNEL(name, parameters) { ... }. Pointers among the parameters, also within structs, are device addresses. */
-#define OWN_KERNEL(name, ...) extern "C" __global__ void name(__VA_ARGS__)
+#    define OWN_KERNEL(name, ...) extern "C" __global__ void name(__VA_ARGS__)
 
 /* Defines `name` as the block's array of shared memory, of gpu_grid.shared_bytes; its contents are undefined at first. */
-#define OWN_SHARED(type, name)                                                                     \
-    extern __shared__ __align__(16) unsigned char own_shared_bytes[];                              \
-    type *const name = (type *)own_shared_bytes
+#    define OWN_SHARED(type, name)                                                                 \
+        extern __shared__ __align__(16) unsigned char own_shared_bytes[];                          \
+        type *const name = (type *)own_shared_bytes
 
 /* Waits for all threads of all blocks, which then see what each has written. For grids whose blocks are together (gpu/own.h).
  * arrived: a number in device memory, 0 before the launch. */
@@ -36,7 +36,7 @@ static __device__ inline void own_grid_barrier(unsigned long long *arrived)
 
 #else
 
-#include "tests/testgpu/kernel.h"
+#    include "tests/testgpu/kernel.h"
 
 #endif
 

@@ -56,9 +56,12 @@ void testgpu_atomic(const void *address, size_t bytes);
 #    define own_grid_barrier(arrived) testgpu_grid_barrier(arrived, __FILE__, __LINE__)
 #    define OWN_SHARED(type, name)    type *const name = (type *)testgpu_shared_bytes()
 
+/* What is no access of the kernel's own. */
+#    define TESTGPU_UNWATCHED __attribute__((no_sanitize("thread")))
+
 #    define OWN_KERNEL(name, ...)                                                                  \
-        extern "C" void name(__VA_ARGS__);                                                         \
-        __attribute__((no_sanitize("thread"))) static void name##_run(void **arguments)            \
+        extern "C" __attribute__((noipa)) void name(__VA_ARGS__);                                  \
+        static TESTGPU_UNWATCHED void name##_run(void **arguments)                                 \
         {                                                                                          \
             testgpu_apply(name, arguments);                                                        \
         }                                                                                          \
@@ -81,14 +84,13 @@ constexpr testgpu_kernel testgpu_describe(const char *name, void (*run)(void **)
 }
 
 template <typename... Parameters, size_t... I>
-__attribute__((no_sanitize("thread"))) void
-testgpu_apply_each(void (*kernel)(Parameters...), void **arguments, std::index_sequence<I...>)
+TESTGPU_UNWATCHED void testgpu_apply_each(void (*kernel)(Parameters...), void **arguments,
+                                          std::index_sequence<I...>)
 {
     kernel(*(Parameters *)arguments[I]...);
 }
 template <typename... Parameters>
-__attribute__((no_sanitize("thread"))) void testgpu_apply(void (*kernel)(Parameters...),
-                                                          void **arguments)
+TESTGPU_UNWATCHED void testgpu_apply(void (*kernel)(Parameters...), void **arguments)
 {
     testgpu_apply_each(kernel, arguments, std::index_sequence_for<Parameters...>());
 }
@@ -99,8 +101,7 @@ template <typename T> struct testgpu_same {
 };
 #    define TESTGPU_ATOMIC(name, result)                                                           \
         template <typename T>                                                                      \
-        __attribute__((no_sanitize("thread"))) static T name(T *address,                           \
-                                                             typename testgpu_same<T>::type value) \
+        static TESTGPU_UNWATCHED T name(T *address, typename testgpu_same<T>::type value)          \
         {                                                                                          \
             testgpu_atomic(address, sizeof *address);                                              \
             const T old = *(volatile T *)address;                                                  \
@@ -116,8 +117,8 @@ TESTGPU_ATOMIC(atomicOr, old | value)
 TESTGPU_ATOMIC(atomicAnd, old &value)
 #    undef TESTGPU_ATOMIC
 template <typename T>
-__attribute__((no_sanitize("thread"))) static T
-atomicCAS(T *address, typename testgpu_same<T>::type expected, typename testgpu_same<T>::type value)
+static TESTGPU_UNWATCHED T atomicCAS(T *address, typename testgpu_same<T>::type expected,
+                                     typename testgpu_same<T>::type value)
 {
     testgpu_atomic(address, sizeof *address);
     const T old = *(volatile T *)address;

@@ -53,7 +53,7 @@ static const struct scenario *const tables[] = {
     batched_scenarios,       batched_rule_scenarios, gemm_ex_scenarios,     packed_scenarios,
     solver_factor_scenarios, solver_eigen_scenarios, solver_rule_scenarios, solver_stream_scenarios,
     solver_handle_scenarios, speed_scenarios,        cost_scenarios,        start_scenarios,
-    no_data_scenarios};
+    no_data_scenarios,       kernel_scenarios};
 
 static const struct scenario *find(const char *name)
 {

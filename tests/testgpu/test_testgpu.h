@@ -39,6 +39,7 @@ extern const struct scenario speed_scenarios[];
 extern const struct scenario cost_scenarios[];
 extern const struct scenario start_scenarios[];
 extern const struct scenario no_data_scenarios[];
+extern const struct scenario kernel_scenarios[];
 
 #define CHECK(CONDITION)                                                                           \
     do {                                                                                           \
