@@ -1,0 +1,67 @@
+#!/usr/bin/python3 -B
+"""What libsvm itself must answer gets there as it was: wrong input, namesakes, a device that fails or has no memory, with rand() where it was. Threads train
+at once. No memory is lost or misused."""
+
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+from lib.log import lines_for
+from lib.programs import LOG, LONG, NO_GPU, PLAIN, TEST_GPU, TESTS, start
+from lib.tap import Tap
+
+tap = Tap()
+ON_GPU = {**TEST_GPU, **LOG}
+
+plain, device = start("svm_calls", "bad"), start("svm_calls", "bad", env=ON_GPU)
+count = plain.stdout.count("\n")
+tap.ok(plain.returncode == 0 and count > 10, "libsvm survives it", plain.stderr)
+tap.ok(device.stdout == plain.stdout and len(lines_for(device, sym="svm_train", ran="cpu", why="unsupported")) == count,
+       "input that it is not made for: its own answer to the last bit, and a line each", device.stdout, device.stderr)
+
+
+def numbers(text):
+    return [float(word) for word in re.findall(r"-?\d+\.\d+", text)]
+
+
+plain, device = start("svm_calls", "threads"), start("svm_calls", "threads", env=ON_GPU)
+near = all(abs(a - b) < 1e-2 * max(1, abs(a)) for a, b in zip(numbers(plain.stdout), numbers(device.stdout)))
+tap.ok(near and len(numbers(plain.stdout)) == len(numbers(device.stdout)) and len(lines_for(device, sym="svm_train", ran="gpu0")) == 20,
+       "four threads train all types at once", plain.stdout, device.stdout, device.stderr)
+
+plain, device = start("svm_calls", "rand"), start("svm_calls", "rand", env=ON_GPU)
+tail = lambda text: re.findall(r"rand \d+", text)
+tap.ok(tail(plain.stdout) == tail(device.stdout) and len(lines_for(device, ran="gpu0")) == 2 and not lines_for(device, ran="cpu"),
+       "probabilities and folds draw the same numbers", plain.stdout, device.stdout, device.stderr)
+bits = start("svm_calls", "rand", env=NO_GPU)
+tap.ok(bits.stdout == plain.stdout, "no GPU: the same to the last bit", bits.stdout)
+
+FAULTS = [{"TESTGPU_FAIL": f"{name}:{when}"} for name in ("cuLaunchKernel", "cuMemAllocAsync", "async") for when in ("1", "3", "9", "30")]
+FAULTS += [{"TESTGPU_MEMORY": "18M"}, {"TESTGPU_FAIL": "cuMemcpyDtoHAsync_v2:1+"}, {"TESTGPU_FAIL": "*:120+"}]
+for fault in FAULTS if LONG else FAULTS[:1] + FAULTS[-2:]:
+    device = start("svm_calls", "rand", env={**ON_GPU, **fault})
+    failed = [line for line in lines_for(device, ran="cpu") if line["sym"] in ("svm_train", "svm_cross_validation")]
+    lines = plain.stdout.splitlines()
+    same = device.stdout == plain.stdout if not lines_for(device, ran="gpu0") else tail(device.stdout) == tail(plain.stdout)
+    tap.ok(same, f"{fault}: libsvm's own answer, and rand() where it was ({len(failed)} calls)", device.stdout, device.stderr)
+
+with tempfile.TemporaryDirectory(prefix="accel-namesake-") as folder:
+    for name in ("none", "999", "324"):
+        link = Path(folder, "libsvm.so.3")
+        link.unlink(missing_ok=True)
+        link.symlink_to(TESTS / f"libnamesake_{name}.so")
+        for env in (ON_GPU, NO_GPU, PLAIN):
+            done = start("svm_calls", "namesake", env={**env, "LD_LIBRARY_PATH": folder})
+            good = done.stdout == "1000 1 3 4 5 6 7 8.5\n42\n"
+            if env is ON_GPU:
+                good = good and len(lines_for(done, sym="svm_train", ran="cpu", why="unsupported")) == 1
+            tap.ok(good, f"a namesake, libsvm_version {name}: registers and stack as they were", done.stdout, done.stderr)
+
+if Path("/usr/bin/valgrind").exists() and LONG:
+    for what in ("rand", "bad"):
+        done = subprocess.run(["valgrind", "-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite",
+                               str(TESTS / "svm_calls"), what], env={**ON_GPU}, capture_output=True, text=True, timeout=3000)
+        tap.ok(done.returncode == 0, f"valgrind has nothing to say of svm_calls {what}", done.stderr[-3000:])
+
+tap.done()
