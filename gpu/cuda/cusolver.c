@@ -148,7 +148,7 @@ void solver_sytrs(struct solver *s, char uplo, struct array a, struct array pivo
 {
     if (b.cols == 0)
         return;
-    /* It reads the pivots on the host at once, whatever the stream has yet to do. */
+    /* cuSOLVER 12.0 reads the pivots when it is called, not in stream order. */
     if (solver_is_well(s))
         solver_note(s, gpu_work_settle(s->work));
     GENERIC(cusolverDnXsytrs, fill(uplo), a.rows, b.cols, TYPE, MATRIX(a), PIVOTS(pivots), TYPE,

@@ -187,7 +187,7 @@ static void few_points_correct(void **state)
     assert_true(model_ms(&curve, &large) < 3 * before);
 }
 
-/* Every routine, at sizes from 1 to 2^20, on both sides: finite, positive, and not less for more. */
+/* Every routine of BLAS and LAPACK, at sizes from 1 to 2^20, on both sides: finite, positive, and not less for more. */
 static void nominal_times_grow(void **state)
 {
     const struct model_rates cpu = model_cpu_rates(16), gpu = model_gpu_rates();
@@ -195,6 +195,8 @@ static void nominal_times_grow(void **state)
     for (uint32_t i = 0; i < accel_routine_count; i++) {
         struct model_curve on_cpu, on_gpu;
         double cpu_before = 0, gpu_before = 0;
+        if (!accel_is_blas(&accel_routines[i]))
+            continue;
         model_nominal_cpu(&on_cpu, &accel_routines[i], &cpu);
         model_nominal_gpu(&on_gpu, &accel_routines[i], &gpu);
         for (int64_t n = 1; n <= 1 << 20; n *= 2) {
@@ -214,13 +216,15 @@ static void nominal_times_grow(void **state)
     }
 }
 
-/* Each routine has a size, an operand, and flags of its own letters in the call that is typical for it. */
+/* Each routine of BLAS and LAPACK has a size, an operand, and flags of its own letters in the call that is typical for it. */
 static void typical_calls_are_right(void **state)
 {
     const int64_t size[ACCEL_DIMENSIONS] = {7, 7, 7, 7};
     (void)state;
     for (uint32_t i = 0; i < accel_routine_count; i++) {
         struct accel_call call;
+        if (!accel_is_blas(&accel_routines[i]))
+            continue;
         shape_typical(&call, &accel_routines[i], size);
         for (int a = 0; a < call.routine->args; a++) {
             const struct accel_arg *arg = &call.routine->arg[a];

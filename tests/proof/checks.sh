@@ -485,12 +485,12 @@ ml_check() { # NAME SYMBOL WHICH ARGUMENT…
 }
 
 step_ml() {
-    local images=$work/images labels=$work/labels samples=6000 rows=1000000
+    local images=$work/images labels=$work/labels samples=4000 rows=1000000
     [ -z "$few" ] || samples=300 rows=2000
     gzip -dc "$kit/data/train-images-idx3-ubyte.gz" > "$images" && gzip -dc "$kit/data/train-labels-idx1-ubyte.gz" > "$labels"
-    ml_check "svm_$samples" svm_train both svm "$images" "$labels" $samples 500 10 0.02
+    ml_check "svm_$samples" svm_train both svm "$images" "$labels" $samples 200 10 0.02
     ml_check "linear_$rows" train both linear $rows 100 2
-    [ -n "$few" ] || ml_check svm_60000 svm_train gpu svm "$images" "$labels" 60000 10000
+    [ -n "$few" ] || ml_check svm_60000 svm_train gpu svm "$images" "$labels" 60000 200
     rm -f "$images" "$labels"
 }
 
