@@ -5,6 +5,7 @@
 
 #include "called.h"
 #include "copies.h"
+#include "guided.h"
 #include "refusals.h"
 #include "run.h"
 #include "small.h"
@@ -155,6 +156,8 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
     }
     refuse_settings(&settings);
     survey_rule_out_gpu(&device, call, caller);
+    if (accel_op_of(call->routine)->guide)
+        return guided_call(&device, call, caller, &settings);
     if (!accel_is_part(call) &&
         (dispatch_attention().level == DISPATCH_SEE_NOTHING || survey_is_trifle(call, caller)))
         return false;

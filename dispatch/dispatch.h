@@ -49,6 +49,7 @@ struct dispatch_caller {
     /* Tells the program that the GPU has done the call. */
     void (*succeed)(void *context, const struct accel_call *call);
     const struct accel_passed *passed;
+    const struct accel_result *result; /* of the original's last run */
     void *context;
 };
 

@@ -195,8 +195,7 @@ static void see_to_kernels(const struct accel_call *call, struct situation *situ
     keep_on_cpu(situation, ACCEL_WARMING);
 }
 
-/* Whether CUDA is left to the program (hold.h). ACCEL_POLICY=gpu and ACCEL_REQUIRE=gpu overrule that, but not ACCEL_START=program. */
-static bool is_held(const struct dispatch_caller *caller)
+bool survey_is_held(const struct dispatch_caller *caller)
 {
     bool demanded = settings->policy == ACCEL_POLICY_GPU || settings->require_gpu;
     return (!demanded || settings->start == ACCEL_START_PROGRAM) && hold_applies(settings, caller);
@@ -216,7 +215,7 @@ void survey(struct accel_call *call, const struct dispatch_caller *caller,
         return;
     bool wanted = situation->decision.gpu || situation->decision.why == ACCEL_WARMING;
     bool copied = !copies_host_can_read(call); /* by CUDA, for the CPU, if it runs there */
-    if (wanted && now == DEVICE_UNTRIED && !copied && is_held(caller)) {
+    if (wanted && now == DEVICE_UNTRIED && !copied && survey_is_held(caller)) {
         keep_on_cpu(situation, ACCEL_NO_GPU);
         situation->fallback = settings->require_gpu;
     } else if (starting && (wanted || copied))

@@ -8,6 +8,7 @@
 
 #include "call.h"
 #include "gpu/gpu.h"
+#include "guide.h"
 #include "passing.h"
 
 struct gpu_work;
@@ -96,6 +97,9 @@ struct accel_op {
      * untouched. */
     int (*accepts)(const struct accel_provider *provider);
     bool nests; /* the original's own calls are decided for themselves */
+    /* The library can compute on the GPU by itself: tells it to, before or instead of the original's run. NULL: it cannot, or need
+     * not be told. Then there is no decision, and nothing of what follows counts but parse() and describe(). */
+    enum guide_news (*guide)(struct guide *guide);
     /* Returns, of a layout, the offset of an int in the struct that the first argument points to, which says how large a call is: the
      * entries forward calls in which it is below ACCEL_SMALL_COUNT (small_count.h). sizes()[0] must be that int, and the original
      * read the struct unless the pointer is NULL. Negative: the entries cannot tell. NULL: as negative. */

@@ -191,6 +191,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
                                      .original = call_original,
                                      .succeed = succeed,
                                      .passed = &passed,
+                                     .result = &passage.result,
                                      .context = &passage};
     struct accel_call call;
     bool done = false;

@@ -172,9 +172,12 @@ static void set_slot(_Atomic(void *) *enter, _Atomic(void *) *original, void *fo
     atomic_store_explicit(enter, to, memory_order_release);
 }
 
-/* The gain of a routine that only moves data does not depend on its size. */
+/* The gain of a routine that only moves data does not depend on its size. A library that has been told to use the GPU is guided to
+ * its end. */
 static enum dispatch_level level_for(uint32_t exported, enum dispatch_level level)
 {
+    if (accel_op_of(accel_name_routine(exported))->guide)
+        return DISPATCH_SEE_ALL;
     bool by_place = accel_only_moves(accel_name_routine(exported));
     return by_place && level == DISPATCH_SEE_LARGE ? DISPATCH_SEE_NOTHING : level;
 }

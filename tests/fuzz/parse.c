@@ -239,7 +239,7 @@ static void choose_groups(struct fuzz_call *f)
 
 static void make_call(struct fuzz_call *f)
 {
-    uint32_t entry = (take_byte() << 8 | take_byte()) % accel_name_count;
+    uint32_t entry = (take_byte() << 8 | take_byte()) % accel_blas_name_count;
     const struct accel_mangling *mangling = accel_name_mangling(entry);
     *f = (struct fuzz_call){.routine = accel_name_routine(entry), .abi = mangling->abi};
     f->width = mangling->width ? mangling->width : take_byte() % 2 ? 64 : 32;

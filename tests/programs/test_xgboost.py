@@ -1,0 +1,41 @@
+#!/usr/bin/python3 -B
+"""XGBoost's wheel without CUDA, and with TEST_LONG=1 the one with CUDA: what libaccel tells them. Neither finds a GPU here, so what they compute
+is what they compute without libaccel."""
+
+from harness import WORK
+from lib.log import parse_log
+from lib.programs import BUILD, LOG, LONG, NO_GPU, SHIM, TEST_GPU, VENV_PYTHON, start
+from lib.tap import Tap
+
+tap = Tap()
+AUTO = {**TEST_GPU, "ACCEL_POLICY": "auto"}
+
+
+def train(*settings):
+    env = {}
+    for some in settings:
+        env.update(some)
+    done = start(VENV_PYTHON, WORK / "xgboost_digits.py", env=env)
+    log = [line for line in parse_log(done.stderr) if line["sym"].startswith("XG")]
+    return done, [" ".join(f"{key}={line[key]}" for key in ("build", "device", "ran", "why") if key in line) for line in log]
+
+
+def check(name, plain, settings, logged, warns=False):
+    done, log = train(LOG, *settings)
+    tap.ok(done.returncode == 0 and done.stdout == plain.stdout and log == logged
+           and ("No visible GPU is found" in done.stderr) == warns, name, "\n".join(log), plain.stdout, done.stdout, done.stderr)
+
+
+XGB = {"ACCEL_ML": "xgboost"}
+plain, _ = train()
+tap.ok(plain.returncode == 0 and "False 0.9" in plain.stdout, "the wheel without CUDA", plain.stdout, plain.stderr)
+check("ACCEL_ML=xgboost: one line says that there is no CUDA", plain, [AUTO, XGB], ["build=no_cuda ran=cpu why=unsupported"])
+if LONG:
+    CUDA = {"PYTHONPATH": str(BUILD / "xgboost")}
+    plain, _ = train(CUDA)
+    tap.ok(plain.returncode == 0 and "False 0.9" in plain.stdout, "the wheel with CUDA", plain.stdout, plain.stderr)
+    check("with the setting's default, libaccel says nothing", plain, [CUDA, AUTO], [])
+    check("no GPU: nothing is told", plain, [CUDA, NO_GPU, XGB], ["ran=cpu why=no_gpu"] * 2)
+    check("it is told to use the device, looks for it and finds none", plain, [CUDA, AUTO, XGB],
+          ["device=cpu ran=cpu why=unsupported"] * 2, warns=True)
+tap.done()
