@@ -169,7 +169,7 @@ static int64_t check_bytes(const struct plan *plan)
     int64_t n = 0;
     for (int64_t i = 0; i < plan->count; i++)
         n += plan->problem[i].n;
-    return n * 40 + plan->count * 1024 + (16 << 20);
+    return n * 40 + plan->count * 1024 + (1 << 16);
 }
 
 static void write_tasks(struct plan *plan, int64_t first, int64_t count)
@@ -191,6 +191,12 @@ static int64_t chunk_columns(const struct smo_matrix *x)
     return accel_min(x->rows, accel_max(16, CHUNK_BYTES / (8 * x->rows)));
 }
 
+/* Returns the bytes that blocks can have, of which the pool rounds each up by a eighth at most. */
+static int64_t usable(const struct plan *plan)
+{
+    return gpu_work_available(plan->s->work) / 9 * 8;
+}
+
 /* Returns whether the kernel matrix fits beside all else. */
 static bool matrix_fits(const struct plan *plan)
 {
@@ -200,7 +206,7 @@ static bool matrix_fits(const struct plan *plan)
     const double chunk = 8 * rows * (double)chunk_columns(x);
     const double dense = x->start ? 8 * rows * (double)(x->features + 16) : 0;
     const double all = k + chunk + dense + (double)plan->end + (double)check_bytes(plan);
-    return all < 0.95 * (double)gpu_work_available(plan->s->work);
+    return all < (double)usable(plan);
 }
 
 static void compute_matrix(struct plan *plan)
@@ -251,8 +257,7 @@ static void take_rows(struct plan *plan)
     double floats = 0;
     for (int64_t i = 0; i < plan->count; i++)
         floats += (double)row_floats(&plan->columns[i]) * (double)plan->columns[i].count;
-    const int64_t most =
-        accel_max(0, gpu_work_available(plan->s->work) - check_bytes(plan)) / 10 * 9 / 4;
+    const int64_t most = accel_max(0, usable(plan) - check_bytes(plan)) / 4;
     plan->k_floats = floats < (double)most ? (int64_t)floats : most;
     plan->k = smo_take(plan->s, plan->k_floats * 4);
 }

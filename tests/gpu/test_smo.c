@@ -79,7 +79,7 @@ static struct made *make(int64_t n)
                                 .p = m->linear,
                                 .c = m->c,
                                 .alpha = m->alpha,
-                                .eps = 1e-3,
+                                .eps = 1e-6,
                                 .max_iterations = -1};
     return m;
 }
@@ -187,12 +187,20 @@ static struct smo_matrix put(struct smo *s, const struct reference_vectors *x, b
     return matrix;
 }
 
+/* Device memory that a call finds beside its matrix; 0: all there is. */
+static int64_t memory_left;
+
 static enum gpu_status solve(struct smo_kernel kernel, const struct reference_vectors *x,
                              bool sparse, struct smo_problem *problems, int64_t count)
 {
     struct smo s = {.work = &work, .kernel = kernel};
     const struct smo_matrix matrix = put(&s, x, sparse);
+    const int64_t budget = device->budget;
+    gpu_work_trim(&work);
+    if (memory_left > 0)
+        device->budget -= gpu_work_available(&work) - memory_left;
     smo_solve(&s, &matrix, problems, count);
+    device->budget = budget;
     assert_int_equal(gpu_work_give_back(&work), GPU_OK);
     return s.status;
 }
@@ -206,11 +214,18 @@ static void is_as_good(struct smo_kernel kernel, const struct reference_vectors 
     const double gap = reference_gap(&kernel, x, p);
     const double ours = reference_objective(&kernel, x, p);
     const double theirs = reference_objective(&kernel, x, reference);
-    const double most = fmax(p->eps, reference_gap(&kernel, x, reference));
+    double largest = 0, mass = 0;
+    for (int64_t i = 0; i < p->n; i++) {
+        largest = fmax(largest, fabs(reference_kernel(&kernel, x, p->row[i], p->row[i])));
+        mass += p->alpha[i];
+    }
+    /* Kernel values are rounded to float. */
+    const double most =
+        fmax(p->eps, reference_gap(&kernel, x, reference)) + 2 * mass * largest / (1 << 24);
     assert_true(fabs(gap - p->gap) <= 1e-7 * (1 + fabs(theirs)));
     assert_true(gap < 1.01 * most);
-    assert_true(fabs(ours - theirs) <= 1e-6 * fabs(theirs) + 1e-9);
-    assert_true(fabs(p->objective - ours) <= 1e-6 * (1 + fabs(ours)));
+    assert_true(fabs(p->objective - reference->objective) <= 1e-6 * fabs(reference->objective));
+    assert_true(fabs(ours - theirs) <= 1e-6 * fabs(theirs) || p->c[0] > 100);
     assert_true(fabs(p->rho - reference->rho) <= 3 * most);
     assert_true(fabs(p->r - reference->r) <= 3 * most);
     double sum = 0, before = 0;
@@ -233,9 +248,9 @@ static void all_kinds_and_kernels(void **state)
     (void)state;
     for (int kind = 0; kind < KINDS; kind++)
         for (int k = 0; k < KERNELS; k++) {
-            struct data *d = make_data(60, 5);
-            struct made *ours = make_kind((enum kind)kind, 0, 60, d->label, 1);
-            struct made *theirs = make_kind((enum kind)kind, 0, 60, d->label, 1);
+            struct data *d = make_data(40, 5);
+            struct made *ours = make_kind((enum kind)kind, 0, 40, d->label, 1);
+            struct made *theirs = make_kind((enum kind)kind, 0, 40, d->label, 1);
             assert_int_equal(solve(kernels[k], &d->x, k % 2, &ours->p, 1), GPU_OK);
             assert_int_equal(ours->p.rows_computed, 0);
             is_as_good(kernels[k], &d->x, &ours->p, &theirs->p);
@@ -243,6 +258,333 @@ static void all_kinds_and_kernels(void **state)
             free(theirs);
             free_data(d);
         }
+}
+
+/* With memory for few rows of the kernel matrix, they go and come again. */
+static void rows_come_and_go(void **state)
+{
+    (void)state;
+    int evicted = 0;
+    for (int kind = 0; kind < KINDS; kind++) {
+        const struct smo_kernel kernel = kernels[(kind + 2) % KERNELS];
+        struct data *d = make_data(100, 4);
+        struct made *ours = make_kind((enum kind)kind, 0, 100, d->label, 1);
+        struct made *theirs = make_kind((enum kind)kind, 0, 100, d->label, 1);
+        memory_left = kind < EPSILON_SVR ? 158000 : 162000;
+        enum gpu_status status = solve(kernel, &d->x, kind % 2, &ours->p, 1);
+        memory_left = 0;
+        assert_int_equal(status, GPU_OK);
+        assert_true(ours->p.rows_touched > 0);
+        assert_true(ours->p.rows_computed <= 2 * ours->p.rows_touched);
+        evicted += ours->p.rows_computed > 100;
+        is_as_good(kernel, &d->x, &ours->p, &theirs->p);
+        free(ours);
+        free(theirs);
+        free_data(d);
+    }
+    assert_true(evicted > 0);
+}
+
+/* From a C that hardly binds to one that separates, from a kernel that tells no vectors apart to one that tells all. */
+static void hard_values(void **state)
+{
+    const double cs[] = {0.1, 100, 1e5}, gammas[] = {1e-4, 0.1, 10};
+    (void)state;
+    for (int i = 0; i < 9; i++) {
+        const struct smo_kernel kernel = {SMO_RBF, 0, gammas[i / 3], 0};
+        struct data *d = make_data(30, 3);
+        struct made *ours = make_kind(C_SVC, 0, 30, d->label, cs[i % 3]);
+        struct made *theirs = make_kind(C_SVC, 0, 30, d->label, cs[i % 3]);
+        assert_int_equal(solve(kernel, &d->x, i % 2, &ours->p, 1), GPU_OK);
+        is_as_good(kernel, &d->x, &ours->p, &theirs->p);
+        free(ours);
+        free(theirs);
+        free_data(d);
+    }
+}
+
+/* ---- Several problems ---- */
+
+enum { PARTS = 3, PART = 80 };
+
+static void solve_parts(int64_t left, struct smo_problem solved[PARTS], struct made *made[PARTS])
+{
+    const struct smo_kernel kernel = kernels[2];
+    struct data *d = make_data((int64_t)PARTS * PART, 4);
+    for (int i = 0; i < PARTS; i++) {
+        made[i] = make_kind((enum kind)(i % 2), (int64_t)i * PART, PART, d->label, 1);
+        solved[i] = made[i]->p;
+    }
+    memory_left = left;
+    enum gpu_status status = solve(kernel, &d->x, false, solved, PARTS);
+    memory_left = 0;
+    assert_int_equal(status, GPU_OK);
+    for (int i = 0; i < PARTS; i++) {
+        struct made *theirs = make_kind((enum kind)(i % 2), (int64_t)i * PART, PART, d->label, 1);
+        is_as_good(kernel, &d->x, &solved[i], &theirs->p);
+        free(theirs);
+    }
+    free_data(d);
+}
+
+/* Over one matrix, over rows of each problem's own that all fit, and one after the other: the answer is the same, each time. */
+static void several_problems(void **state)
+{
+    const int64_t left[] = {0, 0, 300000, 200000, 180000};
+    struct smo_problem solved[2][PARTS];
+    struct made *made[2][PARTS];
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        srand(2);
+        solve_parts(left[i], solved[i > 0], made[i > 0]);
+        assert_true((solved[i > 0][0].rows_computed > 0) == (left[i] > 0));
+        for (int j = 0; i > 0 && j < PARTS; j++) {
+            for (int64_t v = 0; v < PART; v++)
+                assert_true(made[0][j]->alpha[v] == made[1][j]->alpha[v] ||
+                            (i > 1 && fabs(made[0][j]->alpha[v] - made[1][j]->alpha[v]) < 1e-6));
+            free(made[1][j]);
+        }
+    }
+    for (int j = 0; j < PARTS; j++)
+        free(made[0][j]);
+}
+
+/* ---- Ends ---- */
+
+static void a_cap_is_kept(void **state)
+{
+    struct data *d = make_data(60, 4);
+    struct made *ours = make_kind(C_SVC, 0, 60, d->label, 1);
+    struct made *theirs = make_kind(C_SVC, 0, 60, d->label, 1);
+    (void)state;
+    ours->p.max_iterations = theirs->p.max_iterations = 7;
+    assert_int_equal(solve(kernels[2], &d->x, false, &ours->p, 1), GPU_OK);
+    reference_solve(&kernels[2], &d->x, &theirs->p);
+    assert_false(ours->p.converged);
+    assert_int_equal(ours->p.iterations, 7);
+    assert_true(fabs(ours->p.objective - theirs->p.objective) < 1e-9);
+    for (int i = 0; i < 60; i++)
+        assert_true(fabs(ours->alpha[i] - theirs->alpha[i]) < 1e-9);
+    free(ours);
+    free(theirs);
+    free_data(d);
+}
+
+/* A kernel value beyond float, in the whole matrix and in rows: the original decides what that means. */
+static void values_must_be_finite(void **state)
+{
+    const struct smo_kernel kernel = {SMO_POLY, 40, 50, 1};
+    struct data *d = make_data(60, 4);
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct made *ours = make_kind(C_SVC, 0, 60, d->label, 1);
+        memory_left = i ? 120000 : 0;
+        enum gpu_status status = solve(kernel, &d->x, false, &ours->p, 1);
+        memory_left = 0;
+        assert_int_equal(status, GPU_UNSUPPORTED);
+        free(ours);
+    }
+    free_data(d);
+}
+
+static void a_given_matrix(void **state)
+{
+    const struct smo_kernel given = {SMO_PRECOMPUTED, 0, 0, 0};
+    struct data *d = make_data(60, 4);
+    double *k = malloc(60 * 60 * sizeof *k);
+    const struct reference_vectors x = {60, 60, k};
+    (void)state;
+    for (int i = 0; i < 60 * 60; i++)
+        k[i] = reference_kernel(&kernels[2], &d->x, i / 60, i % 60);
+    for (int i = 0; i < 2; i++) {
+        struct made *ours = make_kind(NU_SVC, 0, 60, d->label, 1);
+        struct made *theirs = make_kind(NU_SVC, 0, 60, d->label, 1);
+        memory_left = i ? 120000 : 0;
+        enum gpu_status status = solve(given, &x, false, &ours->p, 1);
+        memory_left = 0;
+        assert_int_equal(status, GPU_OK);
+        is_as_good(given, &x, &ours->p, &theirs->p);
+        free(ours);
+        free(theirs);
+    }
+    free(k);
+    free_data(d);
+}
+
+/* ---- Decision values ---- */
+
+enum { VECTORS = 23, SUPPORT = 31, OUTPUTS = 3 };
+
+static void decisions_of(struct smo_kernel kernel, bool sparse, const struct data *d)
+{
+    double coefficient[OUTPUTS * SUPPORT], values[VECTORS * OUTPUTS];
+    const struct reference_vectors support = {SUPPORT, d->x.features, d->x.values};
+    const struct reference_vectors vectors = {VECTORS, d->x.features,
+                                              d->x.values + SUPPORT * d->x.features};
+    struct smo s = {.work = &work, .kernel = kernel};
+    for (int i = 0; i < OUTPUTS * SUPPORT; i++)
+        coefficient[i] = number(-1, 1);
+    const struct smo_matrix from = put(&s, &vectors, sparse), to = put(&s, &support, sparse);
+    smo_decide(&s, &from, &to, coefficient, OUTPUTS, values);
+    assert_int_equal(s.status, GPU_OK);
+    assert_int_equal(gpu_work_give_back(&work), GPU_OK);
+    for (int i = 0; i < VECTORS * OUTPUTS; i++) {
+        double sum = 0;
+        for (int j = 0; j < SUPPORT; j++)
+            sum += coefficient[i % OUTPUTS * SUPPORT + j] *
+                   reference_kernel(&kernel, &d->x, SUPPORT + i / OUTPUTS, j);
+        assert_true(fabs(values[i] - sum) < 1e-11);
+    }
+}
+
+static void decision_values(void **state)
+{
+    struct data *d = make_data(VECTORS + SUPPORT, 5);
+    (void)state;
+    for (int k = 0; k < KERNELS; k++)
+        for (int sparse = 0; sparse < 2; sparse++)
+            decisions_of(kernels[k], sparse, d);
+    free_data(d);
+}
+
+/* ---- What the driver is asked for ---- */
+
+static int asked, failing;      /* calls so far; the one that fails, or 0 */
+static bool failing_was_memory; /* of which the pool may find some yet */
+
+static bool ask(void)
+{
+    return ++asked != failing;
+}
+
+static CUresult launch(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by,
+                       unsigned bz, unsigned shared, CUstream stream, void **arguments,
+                       void **extra)
+{
+    return ask() ? real.cuLaunchKernel_p(f, x, y, z, bx, by, bz, shared, stream, arguments, extra)
+                 : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+}
+
+static CUresult launch_together(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned bx,
+                                unsigned by, unsigned bz, unsigned shared, CUstream stream,
+                                void **arguments)
+{
+    return ask()
+               ? real.cuLaunchCooperativeKernel_p(f, x, y, z, bx, by, bz, shared, stream, arguments)
+               : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+}
+
+static CUresult allocate(CUdeviceptr *memory, size_t bytes)
+{
+    failing_was_memory = asked + 1 == failing || failing_was_memory;
+    return ask() ? real.cuMemAlloc_p(memory, bytes) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult copy_up(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+{
+    return ask() ? real.cuMemcpyHtoDAsync_p(to, from, bytes, stream) : CUDA_ERROR_UNKNOWN;
+}
+
+static CUresult copy_down(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    return ask() ? real.cuMemcpyDtoHAsync_p(to, from, bytes, stream) : CUDA_ERROR_UNKNOWN;
+}
+
+static CUresult fill(CUdeviceptr to, unsigned char byte, size_t bytes, CUstream stream)
+{
+    return ask() ? real.cuMemsetD8Async_p(to, byte, bytes, stream) : CUDA_ERROR_UNKNOWN;
+}
+
+static CUresult wait_for_stream(CUstream stream)
+{
+    return ask() ? real.cuStreamSynchronize_p(stream) : CUDA_ERROR_UNKNOWN;
+}
+
+static CUresult wait_for_event(CUevent event)
+{
+    return ask() ? real.cuEventSynchronize_p(event) : CUDA_ERROR_UNKNOWN;
+}
+
+/* Watches launches and waits. */
+static void watch(void)
+{
+    asked = failing = 0;
+    failing_was_memory = false;
+    cuda_api.cuLaunchKernel_p = launch;
+    cuda_api.cuLaunchCooperativeKernel_p = launch_together;
+    cuda_api.cuStreamSynchronize_p = wait_for_stream;
+    cuda_api.cuEventSynchronize_p = wait_for_event;
+}
+
+static void note_progress(void *context, int64_t iterations)
+{
+    *(int64_t *)context += iterations;
+}
+
+/* However many iterations there are, the host does little. */
+static void few_launches(void **state)
+{
+    struct data *d = make_data(60, 2);
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct made *ours = make_kind(EPSILON_SVR, 0, 60, d->label, 20);
+        ours->p.eps = 1e-3;
+        int64_t progress = 0;
+        struct smo s = {
+            .work = &work, .kernel = kernels[0], .progress = note_progress, .context = &progress};
+        const struct smo_matrix x = put(&s, &d->x, false);
+        const int64_t budget = device->budget;
+        gpu_work_trim(&work);
+        if (i > 0)
+            device->budget -= gpu_work_available(&work) - 140000;
+        watch();
+        smo_solve(&s, &x, &ours->p, 1);
+        device->budget = budget;
+        assert_int_equal(s.status, GPU_OK);
+        assert_true((ours->p.rows_computed > 0) == (i > 0));
+        assert_true(ours->p.iterations > 1000);
+        assert_in_range(asked, 1, ours->p.iterations / 50);
+        assert_int_equal(progress, ours->p.iterations);
+        cuda_api = real;
+        assert_int_equal(gpu_work_give_back(&work), GPU_OK);
+        free(ours);
+    }
+    free_data(d);
+}
+
+/* Each call of the driver fails in turn. */
+static void every_failure_ends_it(void **state)
+{
+    struct data *d = make_data(30, 3);
+    int fails = 0;
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        int which = 0;
+        do {
+            struct made *ours = make_kind(NU_SVC, 0, 30, d->label, 1);
+            gpu_work_trim(&work);
+            watch();
+            cuda_api.cuMemAlloc_p = allocate;
+            cuda_api.cuMemcpyHtoDAsync_p = copy_up;
+            cuda_api.cuMemcpyDtoHAsync_p = copy_down;
+            cuda_api.cuMemsetD8Async_p = fill;
+            failing = ++which;
+            struct smo s = {.work = &work, .kernel = kernels[2]};
+            const struct smo_matrix x = put(&s, &d->x, i);
+            smo_solve(&s, &x, &ours->p, 1);
+            cuda_api = real;
+            if (s.status != GPU_OK)
+                fails++;
+            else
+                assert_true(ours->p.converged);
+            assert_true(s.status != GPU_OK || which > asked || failing_was_memory);
+            lane_wait(work.lane);
+            gpu_work_drop(&work);
+            free(ours);
+        } while (which <= asked);
+    }
+    assert_true(fails > 20);
+    free_data(d);
 }
 
 static int start(void **state)
@@ -256,6 +598,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(all_kinds_and_kernels, begin, end),
+        cmocka_unit_test_setup_teardown(rows_come_and_go, begin, end),
+        cmocka_unit_test_setup_teardown(hard_values, begin, end),
+        cmocka_unit_test_setup_teardown(several_problems, begin, end),
+        cmocka_unit_test_setup_teardown(a_cap_is_kept, begin, end),
+        cmocka_unit_test_setup_teardown(values_must_be_finite, begin, end),
+        cmocka_unit_test_setup_teardown(a_given_matrix, begin, end),
+        cmocka_unit_test_setup_teardown(decision_values, begin, end),
+        cmocka_unit_test_setup_teardown(few_launches, begin, end),
+        cmocka_unit_test_setup_teardown(every_failure_ends_it, begin, end),
     };
     return cmocka_run_group_tests(tests, start, stop_device);
 }

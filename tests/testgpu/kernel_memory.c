@@ -8,7 +8,8 @@
 #include <string.h>
 #include "kernel_run.h"
 
-enum access_kind { READ, WRITE, ATOMIC };
+/* READ_STRUCT: at a multiple of 4 where a member may begin or not. */
+enum access_kind { READ, WRITE, ATOMIC, READ_STRUCT };
 
 /* ---- What was done last at an address ---- */
 
@@ -196,6 +197,11 @@ static void access_shared(uintptr_t address, enum access_kind kind)
         find(&shared, address ^ ((uintptr_t)(kernel_thread->block->number + 1) << 48));
     if (cell == NULL)
         return;
+    if (kind == READ_STRUCT) {
+        if (cell->write.thread == 0)
+            return;
+        kind = READ;
+    }
     if (kind != WRITE && cell->write.thread == 0) {
         testgpu_fault("uninitialised_shared", "thread %u of block %u reads what none has written",
                       kernel_thread->number, kernel_thread->block->number);
@@ -211,7 +217,7 @@ static void access_global(uintptr_t address, size_t bytes, enum access_kind kind
     kernel->moved += (double)bytes;
     struct cell *cell = find(&global, address);
     if (cell != NULL)
-        check_order(cell, kind);
+        check_order(cell, kind == READ_STRUCT ? READ : kind);
 }
 
 static void access_memory(const void *where, size_t bytes, enum access_kind kind)
@@ -226,7 +232,7 @@ static void access_memory(const void *where, size_t bytes, enum access_kind kind
     }
     if (is_shared(address, bytes)) {
         access_shared(address, kind);
-    } else if (kind != READ || !is_constant(address, bytes)) {
+    } else if ((kind != READ && kind != READ_STRUCT) || !is_constant(address, bytes)) {
         if ((bytes & (bytes - 1)) == 0 && address % bytes != 0) {
             testgpu_fault("misaligned_address", "address=%p bytes=%zu", where, bytes);
             kernel_fail(CUDA_ERROR_MISALIGNED_ADDRESS);
@@ -285,13 +291,15 @@ SIZED(4)
 SIZED(8)
 SIZED(16)
 
+/* A struct, whose members begin at multiples of 4. */
 #define RANGE(name, kind)                                                                          \
     void testgpu_tsan_##name(const void *address, size_t bytes);                                   \
     void testgpu_tsan_##name(const void *address, size_t bytes)                                    \
     {                                                                                              \
-        access_memory(address, bytes, kind);                                                       \
+        for (size_t at = 0; at < bytes; at += 4)                                                   \
+            access_memory((const char *)address + at, bytes - at < 4 ? bytes - at : 4, kind);      \
     }
-RANGE(read_range, READ)
+RANGE(read_range, READ_STRUCT)
 RANGE(write_range, WRITE)
 
 void testgpu_tsan_init(void);
