@@ -252,10 +252,7 @@ static void print_pairs(const struct trained *t, int64_t dots)
 static int64_t print_regression_folds(const struct trained *t, int64_t dots)
 {
     dots = print_folds(t, 0, dots);
-    libsvm_say(t->library,
-               "Prob. model for test data: target value = predicted value + z,\nz: Laplace "
-               "distribution e^(-|z|/sigma)/(2sigma),sigma= %g\n",
-               t->groups[0].a);
+    libsvm_say_sigma(t->library, t->groups[0].a);
     return dots;
 }
 

@@ -146,6 +146,8 @@ int64_t libsvm_print_function(const struct libsvm *library, const struct svm_tra
                               const struct svm_function *function, int i, int j, int64_t dots);
 void libsvm_say(const struct libsvm *library, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The line of a regression with probabilities. */
+void libsvm_say_sigma(const struct libsvm *library, double sigma);
 
 /* ---- Folds: places are shuffled by rand(), and the places of each fold are left out once ---- */
 
@@ -198,5 +200,7 @@ void libsvm_groups_free(struct libsvm_group *groups, int count);
  * NULL without memory. */
 const char *libsvm_sigmoid(int count, const double *decisions, const double *labels, double *a,
                            double *b);
+/* Laplace's sigma: the mean error without those that are beyond five standard deviations. */
+double libsvm_sigma(const double *errors, int count);
 
 #endif

@@ -16,6 +16,14 @@ void libsvm_say(const struct libsvm *library, const char *format, ...)
     (*library->print)(text);
 }
 
+void libsvm_say_sigma(const struct libsvm *library, double sigma)
+{
+    libsvm_say(library,
+               "Prob. model for test data: target value = predicted value + z,\nz: Laplace "
+               "distribution e^(-|z|/sigma)/(2sigma),sigma= %g\n",
+               sigma);
+}
+
 /* What each type says of its parameter that it has found. */
 static void print_parameter(const struct libsvm *library, const struct svm_training *t,
                             const struct svm_function *f, double c, double other_c)

@@ -124,8 +124,7 @@ static bool estimate_pair(struct libsvm_group *group, const struct svm_job *jobs
     return group->message;
 }
 
-/* The mean error without those that are beyond five standard deviations. */
-static double sigma_of(double *errors, int count)
+double libsvm_sigma(const double *errors, int count)
 {
     double sum = 0, kept = 0;
     for (int i = 0; i < count; i++)
@@ -151,7 +150,7 @@ static bool estimate_regression(const struct libsvm_problem *problem, struct lib
             errors[row] = fabs(problem->y[row] - value_of(column, row));
         }
     if (errors)
-        group->a = sigma_of(errors, problem->l);
+        group->a = libsvm_sigma(errors, problem->l);
 
     free(errors);
     return errors;

@@ -6,6 +6,7 @@
 #ifndef ACCEL_SVM_SKLEARN_H
 #define ACCEL_SVM_SKLEARN_H
 
+#include "fit.h"
 #include "libsvm.h"
 #include "ops/passing.h"
 #include "problem.h"
@@ -76,9 +77,47 @@ struct sklearn_fit {
 bool sklearn_read(struct sklearn_fit *fit, bool vectors);
 void sklearn_release(struct sklearn_fit *fit);
 
-/* Returns the model that scikit-learn's function makes, each array in memory of its own; NULL if memory is short. */
+/* Whether any two classes weigh enough for nu. */
+bool sklearn_is_feasible(const struct svm_training *training, const struct svm_classes *classes);
+
+/* ---- Probabilities ---- */
+
+enum { SKLEARN_RANDOM_WORDS = 624, SKLEARN_FOLDS = 5 };
+
+struct sklearn_random {
+    uint32_t word[SKLEARN_RANDOM_WORDS];
+    int next;
+};
+void sklearn_seed(struct sklearn_random *random, uint32_t seed);
+/* Sets place[] to 0, 1, ..., and shuffles it. */
+void sklearn_shuffle(struct sklearn_random *random, int *place, int count);
+
+/* Two classes, or all rows of a regression, in SKLEARN_FOLDS folds. */
+struct sklearn_group {
+    int count;
+    int *row,
+        *place; /* rows of the matrix; their places, shuffled: those of a fold beside each other */
+    double *label; /* of each row: 1, -1; of a regression 1 */
+    int sign
+        [SKLEARN_FOLDS]; /* what is decided if rows outside of the fold are of one class: 1, -1 */
+    double a, b;         /* the sigmoid; of a regression, a is Laplace's sigma */
+    const char *message; /* what scikit-learn prints of it */
+};
+
+/* Draws the folds, and makes SKLEARN_FOLDS jobs for each group; one without functions has nothing to train. The groups and jobs are
+ * empty before, and are freed by the caller in any case. Returns false if scikit-learn itself must answer. */
+bool sklearn_make_groups(const struct sklearn_fit *fit, struct sklearn_group *groups,
+                         struct svm_job *jobs);
+/* Sets a, b and message. values: what the jobs' functions decide on the rows of the matrix, `functions` to a row. Returns false
+ * without memory. */
+bool sklearn_estimate(const struct sklearn_fit *fit, struct sklearn_group *groups, int count,
+                      const struct svm_job *jobs, const double *values, int functions);
+void sklearn_groups_free(struct sklearn_group *groups, int count);
+
+/* Returns the model that scikit-learn's function makes, each array in memory of its own; NULL if memory is short. group_count: 0: no
+ * probabilities. */
 struct sklearn_model *sklearn_model_of(const struct sklearn_fit *fit,
-                                       const struct svm_function *functions);
-void sklearn_free_model(struct sklearn_model *model);
+                                       const struct svm_function *functions,
+                                       const struct sklearn_group *groups, int group_count);
 
 #endif

@@ -240,19 +240,17 @@ static bool weigh_classes(struct sklearn_fit *fit)
     return c;
 }
 
-/* Whether any two classes weigh enough for nu. */
-static bool is_feasible(const struct sklearn_fit *fit)
+bool sklearn_is_feasible(const struct svm_training *training, const struct svm_classes *classes)
 {
-    const struct svm_classes *classes = &fit->classes;
     double least = INFINITY, most = 0;
     for (int i = 0; i < classes->count; i++) {
         double sum = 0;
         for (int k = 0; k < classes->number[i]; k++)
-            sum += fit->training.weight[classes->row[classes->start[i] + k]];
+            sum += training->weight[classes->row[classes->start[i] + k]];
         least = sum < least ? sum : least;
         most = sum > most ? sum : most;
     }
-    return fit->training.nu * (least + most) / 2 <= least;
+    return training->nu * (least + most) / 2 <= least;
 }
 
 bool sklearn_read(struct sklearn_fit *fit, bool vectors)
@@ -273,7 +271,7 @@ bool sklearn_read(struct sklearn_fit *fit, bool vectors)
         !(fit->library->csr ? read_csr(fit, vectors) : read_dense(fit, vectors)) ||
         !read_classes(fit))
         return false;
-    if (parameter->svm_type == SVM_NU_SVC && !is_feasible(fit))
+    if (parameter->svm_type == SVM_NU_SVC && !sklearn_is_feasible(&fit->training, &fit->classes))
         return false;
     return fit->classes.count == 1 || weigh_classes(fit);
 }

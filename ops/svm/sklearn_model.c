@@ -9,7 +9,7 @@ static void *array(int64_t count, size_t size)
     return malloc(count > 0 ? (size_t)count * size : 1);
 }
 
-void sklearn_free_model(struct sklearn_model *model)
+static void free_model(struct sklearn_model *model)
 {
     for (int i = 0; model->coefficient && i < model->classes - 1; i++)
         free(model->coefficient[i]);
@@ -18,6 +18,8 @@ void sklearn_free_model(struct sklearn_model *model)
     free(model->iterations);
     free(model->index);
     free(model->rho);
+    free(model->prob_a);
+    free(model->prob_b);
     free(model->label);
     free(model->support_of);
     free(model);
@@ -140,15 +142,31 @@ static bool fill(struct sklearn_model *model, const struct sklearn_fit *fit,
     return true;
 }
 
+/* Copies what the groups have found: of a regression one number. */
+static bool add_estimates(struct sklearn_model *model, const struct sklearn_fit *fit,
+                          const struct sklearn_group *groups, int count)
+{
+    model->prob_a = array(count, sizeof *model->prob_a);
+    if (model->prob_a && fit->classes.label)
+        model->prob_b = array(count, sizeof *model->prob_b);
+    for (int i = 0; model->prob_a && i < count; i++)
+        model->prob_a[i] = groups[i].a;
+    for (int i = 0; model->prob_b && i < count; i++)
+        model->prob_b[i] = groups[i].b;
+    return model->prob_a && (model->prob_b || !fit->classes.label);
+}
+
 struct sklearn_model *sklearn_model_of(const struct sklearn_fit *fit,
-                                       const struct svm_function *functions)
+                                       const struct svm_function *functions,
+                                       const struct sklearn_group *groups, int group_count)
 {
     struct sklearn_model *model = calloc(1, sizeof *model);
     int *place = array(fit->training.x.rows, sizeof *place);
-    const bool filled = model && place && fill(model, fit, functions, place);
+    const bool filled = model && place && fill(model, fit, functions, place) &&
+                        (!group_count || add_estimates(model, fit, groups, group_count));
     free(place);
     if (model && !filled) {
-        sklearn_free_model(model);
+        free_model(model);
         model = NULL;
     }
     return model;
