@@ -200,7 +200,7 @@ static void discard_call(const struct accel_call *call)
 static double judge(const struct accel_call *call)
 {
     const struct trained *t = call->own.pointer[SVM_RESULT];
-    return svm_judge(&t->fit.training.x, &t->fit.training, &t->fit.classes, t->functions);
+    return svm_judge_jobs(&t->fit.training.x, t->jobs, job_count(t));
 }
 
 const struct svm_dialect svm_dialect_sklearn = {sklearn_of, parse,        run,

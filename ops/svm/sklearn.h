@@ -119,5 +119,6 @@ void sklearn_groups_free(struct sklearn_group *groups, int count);
 struct sklearn_model *sklearn_model_of(const struct sklearn_fit *fit,
                                        const struct svm_function *functions,
                                        const struct sklearn_group *groups, int group_count);
+void sklearn_free_model(struct sklearn_model *model);
 
 #endif

@@ -9,7 +9,7 @@ static void *array(int64_t count, size_t size)
     return malloc(count > 0 ? (size_t)count * size : 1);
 }
 
-static void free_model(struct sklearn_model *model)
+void sklearn_free_model(struct sklearn_model *model)
 {
     for (int i = 0; model->coefficient && i < model->classes - 1; i++)
         free(model->coefficient[i]);
@@ -166,7 +166,7 @@ struct sklearn_model *sklearn_model_of(const struct sklearn_fit *fit,
                         (!group_count || add_estimates(model, fit, groups, group_count));
     free(place);
     if (model && !filled) {
-        free_model(model);
+        sklearn_free_model(model);
         model = NULL;
     }
     return model;
