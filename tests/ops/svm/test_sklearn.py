@@ -108,6 +108,13 @@ def check(version, packages, names):
 
 
 check(NEWEST, None, fits(["--list"], None).stdout.split() if LONG else SHORT)
+# A device that fails leaves the whole to scikit-learn, with the random numbers that it draws.
+native = fits(["probability"], None)
+for fault in ("cuMemAlloc:1+", "cuMemcpyDtoHAsync:2+"):
+    done = fits(["probability"], None, TEST_GPU, LOG, {"TESTGPU_FAIL": fault})
+    tap.ok(done.stdout == native.stdout and lines_for(done, sym="svm_train", ran="cpu") and not lines_for(done, sym="svm_train", ran="gpu0"),
+           f"{fault} fails: scikit-learn's own answer", done.stderr[-2000:])
+
 tap.ok([p.name.rpartition(".")[0] for p in OTHERS] == ["1.3", "1.4", "1.5", "1.6", "1.7", "1.8"], "a wheel of each minor version", OTHERS)
 for packages in OTHERS if LONG else OTHERS[:1]:
     check(packages.name, packages, FEW)
