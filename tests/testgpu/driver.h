@@ -218,6 +218,7 @@ struct CUstream_st {
     bool working; /* its thread runs */
     struct operation *first, *last;
     struct operation *latest; /* the newest operation, finished or not */
+    bool settled;             /* the host has waited for the newest one */
     uint64_t random;
     CUstreamCaptureStatus capture;
     CUstreamCaptureMode capture_mode;

@@ -102,7 +102,7 @@ static const struct solver_routine sytrf = {
 };
 static const struct solver_routine sytrs = {
     .name = "sytrs",
-    .traits = HOST_WORK,
+    .traits = HOST_WORK | READS_PIVOTS_AT_ONCE, /* as cuSOLVER 12.0 was seen to do */
     .result = B,
     .describe = describe_sytrs,
     .room = room_of_sytrs,

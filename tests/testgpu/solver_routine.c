@@ -218,6 +218,10 @@ static cusolverStatus_t put_call(cusolverDnHandle_t handle, struct solver_call *
         status = check_addresses(x);
     if (status != CUSOLVER_STATUS_SUCCESS)
         return status;
+    if (has(x, READS_PIVOTS_AT_ONCE) && !testgpu_is_settled(handle->stream)) {
+        testgpu_fault("pivots_not_settled", "pivots=%#llx", x->at[PIVOTS].address);
+        return CUSOLVER_STATUS_INTERNAL_ERROR;
+    }
     struct testgpu_cost cost = cost_of(x);
     if (testgpu_enqueue(handle->stream, x->routine->name, &cost, run_call, x, sizeof *x) !=
         CUDA_SUCCESS)

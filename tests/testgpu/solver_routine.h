@@ -25,6 +25,7 @@ enum {
     HAS_PARAMS = 1 << 0,
     HOST_WORK = 1 << 1, /* needs a workspace on the host too */
     NO_INFO = 1 << 2,
+    READS_PIVOTS_AT_ONCE = 1 << 3, /* when it is called, not in stream order */
 };
 
 struct solver_routine {

@@ -203,6 +203,7 @@ CUresult stream_put(CUstream stream, struct operation *operation, struct operati
     stream->last = operation;
     operation_release(stream->latest);
     stream->latest = operation;
+    stream->settled = false;
     operation->references++;
     if (kept != NULL) {
         *kept = operation;
@@ -222,6 +223,7 @@ CUresult operation_wait(struct operation *operation, CUcontext context)
 static void await_latest(CUstream stream)
 {
     struct operation *latest = stream->latest;
+    stream->settled = true;
     if (latest == NULL)
         return;
     latest->references++;
@@ -373,6 +375,16 @@ CUresult testgpu_enqueue(CUstream handle, const char *kernel, const struct testg
     }
     testgpu_unlock();
     return code;
+}
+
+bool testgpu_is_settled(CUstream handle)
+{
+    testgpu_lock();
+    CUresult code;
+    CUstream stream = stream_of(handle, &code);
+    const bool settled = stream == NULL || stream->latest == NULL || stream->settled;
+    testgpu_unlock();
+    return settled;
 }
 
 CUresult testgpu_await(CUstream handle)

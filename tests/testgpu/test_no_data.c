@@ -94,6 +94,7 @@ static int success(struct solver *s)
     CHECK(potrf(s, uplo, N, 0, N) == 0);
     CHECK(trtri(s, uplo, CUBLAS_DIAG_NON_UNIT, N, 0, N) == 0);
     CHECK(laswp(s, N, 0, N, 1, N, 1, 1) == 0);
+    OK(cuStreamSynchronize(s->stream));
     CHECK(sytrs(s, uplo, N, N, 0, N, 1, 2, N) == 0);
     CHECK(eigen(s, &e) == 0);
     e.range = CUSOLVER_EIG_RANGE_ALL;

@@ -137,6 +137,18 @@ static int of_host_memory(void)
     return 0;
 }
 
+/* Work before it on the stream may be what brings the pivots. */
+static int unsettled_pivots(void)
+{
+    struct solver s;
+    const int64_t pivots[N] = {1, 2, 3, 4};
+    CHECK(solver_set_up(&s) == 0);
+    s.type = D;
+    OK(cuMemcpyHtoDAsync(s.slot[1], pivots, sizeof pivots, s.stream));
+    CHECK(sytrs(&s, CUBLAS_FILL_MODE_LOWER, N, 1, 0, N, 1, 2, N) == REFUSED);
+    return 0;
+}
+
 static int bad_pivots(void)
 {
     struct solver s;
@@ -188,6 +200,10 @@ const struct scenario solver_stream_scenarios[] = {
      {0},
      {"fault what=illegal_address where=potrf", "faults n=1\n"}},
     {"solver_of_host_memory", of_host_memory, {0}, {"fault what=illegal_address where=potrf"}},
+    {"solver_unsettled_pivots",
+     unsettled_pivots,
+     {0},
+     {"fault what=pivots_not_settled", "faults n=1\n"}},
     {"solver_bad_pivots", bad_pivots, {0}, {"fault what=bad_pivots where=getrs", "faults n=1\n"}},
     {"solver_not_in_a_capture",
      not_in_a_capture,

@@ -172,6 +172,8 @@ CUresult testgpu_reach_elements(struct testgpu_run *run, CUdeviceptr address, si
 
 /* Waits for what is on the stream. */
 CUresult testgpu_await(CUstream stream);
+/* Whether the host has waited for all that is on the stream. */
+bool testgpu_is_settled(CUstream stream);
 
 /* Waits for all work of the context. */
 CUresult testgpu_synchronise(CUcontext context);
