@@ -20,7 +20,7 @@ endif
 NVCC_ON_PATH := $(shell command -v nvcc 2>/dev/null)
 CUDA_HOME ?= $(firstword $(patsubst %/bin/,%,$(dir $(NVCC_ON_PATH))) $(wildcard /usr/local/cuda))
 # Compiles gpu/own/: the toolkit's, or the one that scripts/install-deps has fetched. Empty: these kernels are left out.
-NVCC ?= $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc) $(NVCC_ON_PATH) $(wildcard $(BUILD)/cuda/bin/nvcc))
+NVCC ?= $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc) $(NVCC_ON_PATH) $(wildcard $(BUILD)/cuda-compiler/bin/nvcc))
 # The toolkit's headers, or those that scripts/install-deps has fetched.
 CUDA_INCLUDE ?= $(firstword $(wildcard $(CUDA_HOME)/include) $(wildcard $(BUILD)/cuda/include))
 
@@ -111,9 +111,11 @@ $(call object_of,$(call sources,gpu/cuda)): INCLUDES += -isystem $(CUDA_INCLUDE)
 $(call object_of,$(call sources,gpu/cuda)): $(BUILD)/headers.flags | cuda-headers
 
 OWN_SOURCES := $(wildcard gpu/own/*.cu)
-$(eval $(call flags,own,$(NVCC) $(OWN_SOURCES)))
+# Code for 8.0 runs on 8.6 and 8.9, too, that for 10.0 on 10.3, and so on; each architecture takes the compiler some seconds.
+OWN_ARCHITECTURES ?= 70 75 80 90 100 120
+$(eval $(call flags,own,$(NVCC) $(OWN_ARCHITECTURES) $(OWN_SOURCES)))
 $(BUILD)/gpu/own/own.fatbin: $(OWN_SOURCES) $(wildcard gpu/own/*.h gpu/own/*.cuh) scripts/compile-kernels $(BUILD)/own.flags
-	scripts/compile-kernels '$(NVCC)' $@ $(OWN_SOURCES)
+	scripts/compile-kernels '$(NVCC)' '$(OWN_ARCHITECTURES)' $@ $(OWN_SOURCES)
 $(BUILD)/gpu/cuda/own_image.o: $(BUILD)/gpu/own/own.fatbin
 
 $(BUILD)/base/version.o: INCLUDES += -DACCEL_VERSION='"$(VERSION)"'
@@ -252,7 +254,7 @@ help:
 	@echo '  CC CFLAGS CPPFLAGS LDFLAGS  the compiler and its flags; WERROR=-Werror makes warnings errors'
 	@echo '  JOBS=$(JOBS)                      compilers at a time when make builds for a test'
 	@echo '  CUDA_HOME CUDA_INCLUDE      a CUDA Toolkit, or its headers alone'
-	@echo '  NVCC                        the compiler of gpu/own/; empty: these kernels are left out'
+	@echo '  NVCC OWN_ARCHITECTURES      the compiler of gpu/own/, empty: these kernels are left out; the devices that they are compiled for'
 	@echo '  JSON_C_LIBS                 how accel is linked with json-c ($(JSON_C_LIBS))'
 	@echo '  DESTDIR PREFIX LIBDIR BINDIR, or by the names of GNU: prefix exec_prefix libdir bindir datarootdir docdir'
 	@echo '  OPS_EXTRA                   folders of further libraries to build in, such as tests/toy'

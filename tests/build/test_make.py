@@ -28,7 +28,7 @@ tap = Tap()
 def make(*arguments, cwd=ROOT, **settings):
     # What a make that runs this test has been given is not for this one.
     lost = {"BUILD", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "CHECK", "WERROR", *MARKS}
-    done = subprocess.run(["make", *map(str, arguments)], cwd=cwd, env={k: v for k, v in os.environ.items() if k not in lost} | settings, text=True,
+    done = subprocess.run(["make", *map(str, arguments)], cwd=cwd, env={k: v for k, v in os.environ.items() if k not in lost} | {"OWN_ARCHITECTURES": "80"} | settings, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     return done.stdout.replace("\\\n", " "), done.returncode
 

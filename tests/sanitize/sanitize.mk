@@ -23,7 +23,7 @@ define sanitized
 	mkdir -p $(1)
 	ln -sfn $(abspath $(BUILD))/venv $(1)/venv
 	ln -sfn $(abspath $(BUILD))/lapack $(1)/lapack
-	$(MAKE) -j$(JOBS) BUILD=$(1) CUDA_INCLUDE=$(CUDA_INCLUDE) SANITIZE=$(3) CFLAGS='-O1 -g' all test-programs testgpu
+	$(MAKE) -j$(JOBS) BUILD=$(1) CUDA_INCLUDE=$(CUDA_INCLUDE) SANITIZE=$(3) CFLAGS='-O1 -g' OWN_ARCHITECTURES=80 all test-programs testgpu
 	tests/sanitize/run $(1) $(2) $(4)
 endef
 asan:
