@@ -88,6 +88,166 @@ static void test_a_kernel_computes(void **state)
     }
 }
 
+/* ---- Failures ---- */
+
+static CUresult answer; /* of the functions below */
+
+static CUresult CUDAAPI load_in_vain(CUmodule *module, const void *image)
+{
+    (void)module;
+    (void)image;
+    return answer;
+}
+static CUresult CUDAAPI find_in_vain(CUfunction *function, CUmodule module, const char *name)
+{
+    (void)function;
+    (void)module;
+    (void)name;
+    return answer;
+}
+static CUresult CUDAAPI attribute_in_vain(int *value, CUfunction_attribute which,
+                                          CUfunction function)
+{
+    (void)value;
+    (void)which;
+    (void)function;
+    return answer;
+}
+static CUresult CUDAAPI occupancy_in_vain(int *blocks, CUfunction function, int threads,
+                                          size_t bytes)
+{
+    (void)function;
+    (void)threads;
+    (void)bytes;
+    *blocks = 0;
+    return answer;
+}
+static CUresult CUDAAPI launch_in_vain(CUfunction function, unsigned x, unsigned y, unsigned z,
+                                       unsigned threads_x, unsigned threads_y, unsigned threads_z,
+                                       unsigned bytes, CUstream stream, void **arguments,
+                                       void **extra)
+{
+    (void)function;
+    (void)(x + y + z + threads_x + threads_y + threads_z + bytes);
+    (void)stream;
+    (void)arguments;
+    (void)extra;
+    return answer;
+}
+
+/* The kernels, not loaded yet. */
+static void unload(void)
+{
+    if (device->own.module)
+        CUDA(cuModuleUnload)(device->own.module);
+    device->own.module = NULL;
+    device->own.state = OWN_UNTRIED;
+}
+
+/* Nothing is launched, and the failure is noted as one of a library: the device stays in use. */
+static void assert_fails(const char *text)
+{
+    double norms[ROWS];
+    struct failure before;
+    failure_begin(&before);
+    assert_int_equal(norms_on_device(norms), GPU_ERROR);
+    assert_false(work.launched);
+    assert_int_equal(failure_noted()->kind, FAILURE_LIBRARY);
+    assert_string_equal(failure_noted()->text, text);
+    failure_end(&before);
+}
+
+static void test_each_function_fails(void **state)
+{
+    (void)state;
+    answer = CUDA_ERROR_UNKNOWN;
+    CUDA(cuModuleGetFunction) = find_in_vain;
+    assert_fails("cuModuleGetFunction: CUDA_ERROR_UNKNOWN");
+    cuda_api = real;
+    CUDA(cuFuncGetAttribute) = attribute_in_vain;
+    assert_fails("cuFuncGetAttribute: CUDA_ERROR_UNKNOWN");
+    cuda_api = real;
+    CUDA(cuOccupancyMaxActiveBlocksPerMultiprocessor) = occupancy_in_vain;
+    assert_fails("cuOccupancyMaxActiveBlocksPerMultiprocessor: CUDA_ERROR_UNKNOWN");
+    cuda_api = real;
+    CUDA(cuLaunchKernel) = launch_in_vain;
+    assert_fails("cuLaunchKernel: CUDA_ERROR_UNKNOWN");
+}
+
+static void test_what_does_not_fit_is_unsupported(void **state)
+{
+    struct gpu_fit fit;
+    (void)state;
+    answer = CUDA_SUCCESS;
+    CUDA(cuOccupancyMaxActiveBlocksPerMultiprocessor) = occupancy_in_vain;
+    assert_int_equal(gpu_own_fit(&work, "own_row_norms", 64, 0, &fit), GPU_UNSUPPORTED);
+}
+
+static void test_a_load_without_memory_is_tried_again(void **state)
+{
+    double norms[ROWS];
+    (void)state;
+    unload();
+    answer = CUDA_ERROR_OUT_OF_MEMORY;
+    CUDA(cuModuleLoadData) = load_in_vain;
+    assert_int_equal(norms_on_device(norms), GPU_NO_MEMORY);
+    assert_true(gpu_own_is_here(&work));
+    cuda_api = real;
+    assert_int_equal(norms_on_device(norms), GPU_OK);
+}
+
+static void test_a_load_that_fails_is_the_last(void **state)
+{
+    double norms[ROWS];
+    (void)state;
+    unload();
+    answer = CUDA_ERROR_UNKNOWN;
+    CUDA(cuModuleLoadData) = load_in_vain;
+    assert_fails("cuModuleLoadData: CUDA_ERROR_UNKNOWN");
+    cuda_api = real;
+    assert_false(gpu_own_is_here(&work));
+    assert_int_equal(norms_on_device(norms), GPU_UNSUPPORTED);
+    unload();
+}
+
+static void test_an_unfit_image_is_unsupported(void **state)
+{
+    static const CUresult answers[] = {CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_INVALID_IMAGE,
+                                       CUDA_ERROR_UNSUPPORTED_PTX_VERSION};
+    double norms[ROWS];
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        unload();
+        answer = answers[i];
+        CUDA(cuModuleLoadData) = load_in_vain;
+        assert_int_equal(norms_on_device(norms), GPU_UNSUPPORTED);
+        assert_int_equal(failure_noted()->kind, FAILURE_NONE);
+        cuda_api = real;
+        assert_false(gpu_own_is_here(&work));
+    }
+    unload();
+}
+
+static void test_a_driver_without_launches_is_unsupported(void **state)
+{
+    double norms[ROWS];
+    (void)state;
+    CUDA(cuLaunchCooperativeKernel) = NULL;
+    assert_false(gpu_own_is_here(&work));
+    assert_int_equal(norms_on_device(norms), GPU_UNSUPPORTED);
+}
+
+extern const uint64_t own_image_bytes;
+
+/* A build without nvcc. */
+static void test_nothing_is_here_without_an_image(void **state)
+{
+    double norms[ROWS];
+    (void)state;
+    assert_false(gpu_own_is_here(&work));
+    assert_int_equal(norms_on_device(norms), GPU_UNSUPPORTED);
+}
+
 static int start(void **state)
 {
     *state = start_device(tested_gpu(), (struct gpu_config){.memory_share = 0.5});
@@ -99,6 +259,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_kernel_computes, begin, end),
+        cmocka_unit_test_setup_teardown(test_each_function_fails, begin, end),
+        cmocka_unit_test_setup_teardown(test_what_does_not_fit_is_unsupported, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_load_without_memory_is_tried_again, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_load_that_fails_is_the_last, begin, end),
+        cmocka_unit_test_setup_teardown(test_an_unfit_image_is_unsupported, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_driver_without_launches_is_unsupported, begin, end),
     };
-    return cmocka_run_group_tests(tests, start, stop_device);
+    const struct CMUnitTest without_image[] = {
+        cmocka_unit_test_setup_teardown(test_nothing_is_here_without_an_image, begin, end)};
+    return own_image_bytes > 0 ? cmocka_run_group_tests(tests, start, stop_device)
+                               : cmocka_run_group_tests(without_image, start, stop_device);
 }
