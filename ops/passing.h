@@ -4,6 +4,7 @@
 #ifndef ACCEL_PASSING_H
 #define ACCEL_PASSING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,8 @@ struct accel_provider {
     void *(*symbol)(const struct accel_provider *provider, const char *name);
     /* Returns the path that its object was loaded from; "" if it has none. */
     const char *(*path)(const struct accel_provider *provider);
+    /* Returns whether its object calls, or refers to, a function or variable of this name through the dynamic linker. */
+    bool (*refers)(const struct accel_provider *provider, const char *name);
     /* Returns the bytes of the segment that an address of its object lies in, and where they begin; 0: none. */
     size_t (*segment)(const struct accel_provider *provider, const void *address,
                       const void **first);

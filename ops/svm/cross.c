@@ -14,7 +14,8 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed)
     const int folds = (int)(uint32_t)passed->gpr[2];
     double *target = (void *)(uintptr_t)passed->gpr[3];
     if (!target || folds < 2 || !libsvm_parse(call, passed, passed->layout) ||
-        parameter->probability || folds > call->own.integer[SVM_ROWS])
+        parameter->probability || !libsvm_numbered(passed->layout)->draws ||
+        folds > call->own.integer[SVM_ROWS])
         return false;
     call->own.integer[SVM_TRAITS] += (int64_t)folds << 32;
     svm_set_spans(call);

@@ -50,7 +50,8 @@ bool libsvm_takes(const struct libsvm *library, const struct libsvm_problem *pro
     struct libsvm_parameter plain;
     if (!problem || !parameter || problem->l < 2 || !problem->y || !problem->x ||
         (parameter->probability != 0 && parameter->probability != 1) ||
-        (parameter->svm_type == SVM_ONE_CLASS && estimates(library, parameter)))
+        (estimates(library, parameter) &&
+         (parameter->svm_type == SVM_ONE_CLASS || !library->draws)))
         return false;
     plain = *parameter;
     plain.probability = 0;
@@ -79,7 +80,8 @@ bool libsvm_parse(struct accel_call *call, const struct accel_passed *passed, in
     const struct libsvm_parameter *parameter = (void *)(uintptr_t)passed->gpr[1];
     struct libsvm_size size;
     struct svm_job job;
-    if (!libsvm_takes(libsvm_numbered(layout), problem, parameter, &size, &job))
+    const struct libsvm *library = libsvm_asked(layout);
+    if (!library || !libsvm_takes(library, problem, parameter, &size, &job))
         return false;
     call->own.pointer[SVM_PROBLEM] = problem;
     call->own.pointer[SVM_PARAMETER] = parameter;

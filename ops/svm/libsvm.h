@@ -50,19 +50,23 @@ struct libsvm_model_layout {
 
 typedef void libsvm_print(const char *text);
 
-/* A libsvm that the program has. Constant once made; stays. */
+/* A libsvm that the program has. Constant once asked; stays. */
 struct libsvm {
     const void *train; /* its svm_train() */
     const struct libsvm_model_layout *model;
     libsvm_print *volatile *print; /* where it keeps the function that prints its lines */
     bool swaps;                    /* classes -1 and 1 are ordered 1, -1 */
     bool prints_nu;                /* of C-SVC and epsilon-SVR */
+    bool draws;                    /* by rand() */
 };
 
-/* Returns 1 + the number of the libsvm that defines provider->function; 0 if that is another library or another version, or if its
- * svm_train() does not give the model that is expected of two vectors. */
+/* Returns 1 + the number of the libsvm that defines provider->function; 0 if that is another library or another
+ * version, or if nothing tells how it prints. */
 int libsvm_of(const struct accel_provider *provider);
 const struct libsvm *libsvm_numbered(int number);
+/* Has it train two vectors, once: not before the program trains, because a libsvm with OpenMP starts threads. Returns NULL if the model
+ * is not as expected. */
+const struct libsvm *libsvm_asked(int number);
 
 /* Returns where the provider keeps the function that prints its lines, near the variable of this name; NULL if that is not found. */
 libsvm_print *volatile *libsvm_print_of(const struct accel_provider *provider, const char *near);

@@ -164,29 +164,25 @@ static bool try_train(train_function *train, const struct libsvm_model_layout *l
     return true;
 }
 
-static bool recognize(const struct accel_provider *provider, struct libsvm *library)
+/* Asks libsvm, with its lines turned off. */
+static bool is_known(struct libsvm *library)
 {
     train_function *train;
-    void *found = provider->symbol(provider, "svm_train");
-    *library = (struct libsvm){.train = found, .model = layout_of(provider), .prints_nu = true};
-    if (!found || !library->model)
-        return false;
-    print_variable *print = libsvm_print_of(provider, "libsvm_version");
-    library->print = print;
-    if (!print)
-        return false;
-    libsvm_print *const before = *print;
-    memcpy(&train, &found, sizeof train);
-    *print = print_nothing;
+    libsvm_print *const before = *library->print;
+    memcpy(&train, &library->train, sizeof train);
+    *library->print = print_nothing;
     const bool known = try_train(train, library->model, &library->swaps);
-    *print = before;
+    *library->print = before;
     return known;
 }
 
 /* ---- All that this process has had ---- */
 
 enum { LIBRARIES = 64 };
-static struct libsvm libraries[LIBRARIES];
+static struct {
+    struct libsvm library;
+    bool asked, known;
+} libraries[LIBRARIES];
 static int library_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(lock);
@@ -194,25 +190,41 @@ FORKS_LOCK(lock);
 static bool is_same(const struct libsvm *a, const struct libsvm *b)
 {
     return a->train == b->train && a->model == b->model && a->print == b->print &&
-           a->swaps == b->swaps;
+           a->draws == b->draws;
 }
 
 int libsvm_of(const struct accel_provider *provider)
 {
-    struct libsvm library;
-    int i = LIBRARIES;
+    struct libsvm library = {.train = provider->symbol(provider, "svm_train"),
+                             .model = layout_of(provider),
+                             .prints_nu = true,
+                             .draws = provider->refers(provider, "rand")};
+    int i = 0;
+    if (!library.train || !library.model)
+        return 0;
     pthread_mutex_lock(&lock); /* its print function is changed meanwhile */
-    if (recognize(provider, &library)) {
-        for (i = 0; i < library_count && !is_same(&libraries[i], &library); i++)
-            ;
-        if (i == library_count && i < LIBRARIES)
-            libraries[library_count++] = library;
-    }
+    library.print = libsvm_print_of(provider, "libsvm_version");
+    while (i < library_count && !is_same(&libraries[i].library, &library))
+        i++;
+    if (i == library_count && i < LIBRARIES)
+        libraries[library_count++].library = library;
     pthread_mutex_unlock(&lock);
-    return i < LIBRARIES ? i + 1 : 0;
+    return library.print && i < LIBRARIES ? i + 1 : 0;
 }
 
 const struct libsvm *libsvm_numbered(int number)
 {
-    return &libraries[number - 1];
+    return &libraries[number - 1].library;
+}
+
+const struct libsvm *libsvm_asked(int number)
+{
+    const int i = number - 1;
+    pthread_mutex_lock(&lock);
+    if (!libraries[i].asked)
+        libraries[i].known = is_known(&libraries[i].library);
+    libraries[i].asked = true;
+    const bool known = libraries[i].known;
+    pthread_mutex_unlock(&lock);
+    return known ? &libraries[i].library : NULL;
 }

@@ -31,6 +31,25 @@ static const char *path_of(const struct accel_provider *provider)
     return object ? object->l_name : "";
 }
 
+static bool is_named(const char *name, int object, void *wanted)
+{
+    (void)object;
+    return strcmp(name, wanted) == 0;
+}
+
+static bool refers_to(const struct accel_provider *provider, const char *name)
+{
+    const struct link_map *object = accel_object_of(provider->function);
+    struct accel_users users = {.next = 0};
+    bool found = false;
+    do {
+        accel_objects_using(is_named, (void *)(uintptr_t)name, &users);
+        for (int i = 0; object && i < users.count; i++)
+            found = found || users.dynamic[i] == object->l_ld;
+    } while (!found && users.count > 0);
+    return found;
+}
+
 static size_t segment_of(const struct accel_provider *provider, const void *address,
                          const void **first)
 {
@@ -40,7 +59,7 @@ static size_t segment_of(const struct accel_provider *provider, const void *addr
 
 struct accel_provider accel_resolve_provider(void *function)
 {
-    return (struct accel_provider){function, symbol_of, path_of, segment_of};
+    return (struct accel_provider){function, symbol_of, path_of, refers_to, segment_of};
 }
 
 static int layout_of(uint32_t entry, void *function)
