@@ -18,6 +18,7 @@
 #include "dispatch/complaints.h"
 #include "dispatch/settings.h"
 #include "program.h"
+#include "svm_survey.h"
 #include "calibrated.h"
 
 /* ---- Options ---- */
@@ -281,6 +282,16 @@ static bool run_survey(struct measuring *measuring, int at)
                         survey->gpu ? gpu_info(survey->device) : NULL);
 }
 
+/* A tenth of the time, before the others' turn. False if memory runs out. */
+static bool run_svm_survey(struct measuring *measuring, double seconds)
+{
+    struct survey survey;
+    const bool run =
+        svm_survey_run(&survey, seconds / 10) && sections_add(&measuring->sections, &survey, NULL);
+    survey_close(&survey);
+    return run;
+}
+
 /* All libraries share the time equally; the GPU gets the share of one. False if memory runs out. */
 static bool run_surveys(struct measuring *measuring, double start, double seconds)
 {
@@ -375,7 +386,9 @@ static int calibrate(struct measuring *measuring, const struct options *options,
         measuring->survey[i].library = &measuring->library[i];
         measuring->survey[i].memory = memory;
     }
-    int status = run_surveys(measuring, start, options->seconds)
+    const bool usual = !options->program && !options->library;
+    int status = (!usual || run_svm_survey(measuring, options->seconds)) &&
+                         run_surveys(measuring, start, options->seconds)
                      ? finish(measuring, path)
                      : complain(1, "accel: no memory for the measurements\n");
     workload_memory_close(&memory);

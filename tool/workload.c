@@ -142,7 +142,8 @@ bool workload_is_for(const struct accel_routine *routine)
     const int64_t size[ACCEL_DIMENSIONS] = {16, 16, 16, 16};
     struct accel_call call;
     shape_typical(&call, routine, size);
-    return !accel_only_moves(routine) && (!accel_is_lapack(routine) || lapack_is_supported(&call));
+    return accel_is_blas(routine) && !accel_only_moves(routine) &&
+           (!accel_is_lapack(routine) || lapack_is_supported(&call));
 }
 
 bool workload_make(struct workload *workload, struct workload_memory *memory,
