@@ -20,6 +20,7 @@ SITE = next((Path(VENV_PYTHON).parents[1] / "lib").glob("python3*/site-packages"
 MODES = {
     "native": {},
     "libaccel": {**TEST_GPU, "TESTGPU_DELAY_US": "0", "ACCEL_SUMMARY": "1",
+                 "TESTGPU_THREADS": "1",  # some of scikit-learn's fits take a hundred thousand iterations
                  "TESTGPU_MEMORY": "8G"},  # SciPy asks for all singular vectors of a long matrix
 }
 SAME = {
