@@ -1,0 +1,81 @@
+#include "gsl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The three functions have the same meaning in these versions. */
+int gsl_accepts(const struct accel_provider *provider)
+{
+    char *const *version = provider->symbol(provider, "gsl_version");
+    if (!version || strncmp(*version, "2.", 2) != 0)
+        return 0;
+    const int minor = atoi(*version + 2);
+    return minor >= 6 && minor <= 8;
+}
+
+/* The lower half of size1. */
+int gsl_count_at(int layout)
+{
+    (void)layout;
+    return 0;
+}
+
+const int64_t *gsl_sizes(const struct accel_call *call)
+{
+    return &call->own.integer[GSL_SIZES];
+}
+
+void gsl_describe(const struct accel_call *call, const struct accel_fields *fields)
+{
+    fields->integer(fields, "m", call->own.integer[GSL_SIZES]);
+    fields->integer(fields, "n", call->own.integer[GSL_SIZES + 1]);
+}
+
+bool gsl_is_supported(const struct accel_call *call)
+{
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        if (call->span[i].place != ACCEL_HOST)
+            return false;
+    return true;
+}
+
+/* GSL_SUCCESS */
+void gsl_complete(const struct accel_call *call, struct accel_result *result)
+{
+    (void)call;
+    result->rax = 0;
+}
+
+struct accel_span gsl_span(const char *name, const struct gsl_matrix *x, enum accel_access access)
+{
+    return (struct accel_span){.name = name,
+                               .ptr = x->data,
+                               .rows = (int64_t)x->size2,
+                               .cols = (int64_t)x->size1,
+                               .ld = (int64_t)x->tda,
+                               .dtype = ACCEL_FLOAT64,
+                               .access = access};
+}
+
+struct accel_span gsl_array(const char *name, void *ptr, size_t length, enum accel_dtype dtype)
+{
+    return (struct accel_span){.name = name,
+                               .ptr = ptr,
+                               .rows = (int64_t)length,
+                               .cols = 1,
+                               .ld = (int64_t)length,
+                               .dtype = dtype,
+                               .access = ACCEL_WRITE};
+}
+
+bool gsl_parse(struct accel_call *call, const struct gsl_matrix *a)
+{
+    if (!a || !a->data || !a->size1 || !a->size2 || a->size1 > INT32_MAX || a->tda > INT32_MAX ||
+        a->tda < a->size2)
+        return false;
+    call->own.integer[GSL_SIZES] = (int64_t)a->size1;
+    call->own.integer[GSL_SIZES + 1] = (int64_t)a->size2;
+    call->own.integer[GSL_SIZES + 2] = call->own.integer[GSL_SIZES + 3] = 0;
+    call->span[ACCEL_a] = gsl_span("A", a, ACCEL_READWRITE);
+    return true;
+}

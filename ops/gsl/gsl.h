@@ -1,0 +1,47 @@
+/*
+ * What the functions of GSL (2.6 to 2.8) have in common: its structs, and a call of a matrix by rows.
+ */
+#ifndef GSL_GSL_H
+#define GSL_GSL_H
+
+#include "ops/op.h"
+
+/* Rows of size2 elements, tda apart. */
+struct gsl_matrix {
+    size_t size1, size2, tda;
+    double *data;
+};
+
+struct gsl_vector {
+    size_t size, stride;
+    double *data;
+};
+
+struct gsl_permutation {
+    size_t size, *data;
+};
+
+/* call->own: other arguments, then from GSL_SIZES on the matrix's two sizes. */
+enum { GSL_ARGUMENT, GSL_SIZES = 4 };
+
+int gsl_accepts(const struct accel_provider *provider);
+int gsl_count_at(int layout);
+const int64_t *gsl_sizes(const struct accel_call *call);
+void gsl_describe(const struct accel_call *call, const struct accel_fields *fields);
+bool gsl_is_supported(const struct accel_call *call);
+void gsl_complete(const struct accel_call *call, struct accel_result *result);
+
+/* Returns a matrix as a span: its columns are the matrix's rows. */
+struct accel_span gsl_span(const char *name, const struct gsl_matrix *x, enum accel_access access);
+/* Returns an array without gaps as a span. */
+struct accel_span gsl_array(const char *name, void *ptr, size_t length, enum accel_dtype dtype);
+
+/* Notes the matrix of a call. Returns false if its sizes are none. */
+bool gsl_parse(struct accel_call *call, const struct gsl_matrix *a);
+
+#define GSL_FUNCTION(cpu, gpu)                                                                     \
+    .group = ACCEL_NO_BLAS, .nominal = {.cpu_share = (cpu), .gpu_share = (gpu)},                   \
+    .accepts = gsl_accepts, .count_at = gsl_count_at, .nests = true, .sizes = gsl_sizes,           \
+    .describe = gsl_describe, .is_supported = gsl_is_supported, .complete = gsl_complete
+
+#endif

@@ -1,0 +1,80 @@
+/*
+ * gsl_linalg_LU_decomp(A, p, signum) of a square matrix: P A = L U with partial pivoting; row i of P A is row p[i] of A; signum is
+ * the permutation's sign.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/solver.h"
+#include "gpu/work.h"
+#include "gsl.h"
+
+enum { PERMUTATION = GSL_ARGUMENT, SIGN };
+
+static bool parse(struct accel_call *call, const struct accel_passed *passed)
+{
+    const struct gsl_matrix *a = (const struct gsl_matrix *)(uintptr_t)passed->gpr[0];
+    const struct gsl_permutation *p = (const struct gsl_permutation *)(uintptr_t)passed->gpr[1];
+    call->own.pointer[PERMUTATION] = p;
+    call->own.pointer[SIGN] = (const void *)(uintptr_t)passed->gpr[2];
+    if (!gsl_parse(call, a) || a->size1 != a->size2 || !p || !p->data || p->size != a->size1 ||
+        !call->own.pointer[SIGN])
+        return false;
+    call->span[ACCEL_x] = gsl_array("p", p->data, p->size, ACCEL_INT64);
+    return true;
+}
+
+static double flops(const struct accel_call *call)
+{
+    const double n = (double)call->own.integer[GSL_SIZES];
+    return n * n * n * 2 / 3;
+}
+
+/* The permutation gets LAPACK's pivots for the moment. */
+static void factor(struct solver *s)
+{
+    const struct accel_span *a = &s->call->span[ACCEL_a];
+    struct array by_rows = solver_upload(s, a, 0), x = solver_array(s, by_rows.cols, by_rows.rows),
+                 pivots = solver_vector(s, x.cols, ACCEL_INT64);
+    solver_transpose(s, x, by_rows);
+    solver_getrf(s, x, pivots);
+    solver_transpose(s, by_rows, x);
+    solver_return(s, a, by_rows, 0);
+    solver_return_pivots(s, &s->call->span[ACCEL_x], pivots);
+}
+
+/* Turns exchanges of rows into a permutation; returns its sign. */
+static int permute(size_t *permutation, const size_t *pivots, size_t n)
+{
+    int sign = 1;
+    for (size_t i = 0; i < n; i++)
+        permutation[i] = i;
+    for (size_t i = 0; i < n; i++) {
+        const size_t with = pivots[i] - 1, there = permutation[with];
+        if (with == i)
+            continue;
+        permutation[with] = permutation[i];
+        permutation[i] = there;
+        sign = -sign;
+    }
+    return sign;
+}
+
+static enum gpu_status run(struct gpu_work *work)
+{
+    const struct accel_call *call = work->call;
+    const struct gsl_permutation *p = call->own.pointer[PERMUTATION];
+    size_t *pivots = malloc(p->size * sizeof *pivots);
+    if (!pivots)
+        return GPU_NO_MEMORY;
+    const enum gpu_status status = solver_run(work, factor);
+    if (status == GPU_OK) {
+        memcpy(pivots, p->data, p->size * sizeof *pivots);
+        *(int *)(uintptr_t)call->own.pointer[SIGN] = permute(p->data, pivots, p->size);
+    }
+    free(pivots);
+    return status;
+}
+
+const struct accel_op op_gsl_lu = {GSL_FUNCTION(0.1, 0.4), .parse = parse, .flops = flops,
+                                   .run = run};

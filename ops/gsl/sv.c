@@ -1,0 +1,53 @@
+/*
+ * gsl_linalg_SV_decomp(A, V, S, work), of no fewer rows than columns: A = U diag(S) V^T; U replaces A, V is not transposed, S does
+ * not increase, work has no meaning afterwards.
+ */
+#include "gpu/solver.h"
+#include "gsl.h"
+#include "ops/lapack/svd_algorithm.h"
+
+static bool parse(struct accel_call *call, const struct accel_passed *passed)
+{
+    const struct gsl_matrix *a = (const struct gsl_matrix *)(uintptr_t)passed->gpr[0],
+                            *v = (const struct gsl_matrix *)(uintptr_t)passed->gpr[1];
+    const struct gsl_vector *values = (const struct gsl_vector *)(uintptr_t)passed->gpr[2],
+                            *work = (const struct gsl_vector *)(uintptr_t)passed->gpr[3];
+    if (!gsl_parse(call, a) || a->size1 < a->size2 || !v || !v->data || v->size1 != a->size2 ||
+        v->size2 != a->size2 || v->tda > INT32_MAX || !values || !values->data ||
+        values->size != a->size2 || values->stride != 1 || !work || work->size != a->size2)
+        return false;
+    call->span[ACCEL_b] = gsl_span("V", v, ACCEL_WRITE);
+    call->span[ACCEL_x] = gsl_array("S", values->data, values->size, ACCEL_FLOAT64);
+    return true;
+}
+
+static double flops(const struct accel_call *call)
+{
+    const double m = (double)call->own.integer[GSL_SIZES],
+                 n = (double)call->own.integer[GSL_SIZES + 1];
+    return 14 * m * n * n + 8 * n * n * n;
+}
+
+/* V by rows is V^T by columns. */
+static void decompose(struct solver *s)
+{
+    const struct accel_span *a = &s->call->span[ACCEL_a];
+    const int64_t m = a->cols, n = a->rows;
+    struct array by_rows = solver_upload(s, a, 0), x = solver_array(s, m, n),
+                 values = solver_reals(s, n), u = solver_array(s, m, n), vt = solver_array(s, n, n);
+    solver_refuse_extremes(s);
+    solver_transpose(s, x, by_rows);
+    svd_of(s, 'S', 'S', x, values, u, vt);
+    solver_transpose(s, by_rows, u);
+    solver_return(s, a, by_rows, 0);
+    solver_return(s, &s->call->span[ACCEL_b], vt, 0);
+    solver_return(s, &s->call->span[ACCEL_x], values, 0);
+}
+
+static enum gpu_status run(struct gpu_work *work)
+{
+    return solver_run(work, decompose);
+}
+
+const struct accel_op op_gsl_sv = {GSL_FUNCTION(0.02, 0.05), .parse = parse, .flops = flops,
+                                   .run = run};

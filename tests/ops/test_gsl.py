@@ -1,0 +1,27 @@
+#!/usr/bin/python3 -B
+"""GSL's Cholesky, LU and singular values on the test GPU: the results that GSL's manual defines, the permutation and sign of GSL itself, nothing
+changed around a matrix, and GSL's own answer where the device has none."""
+
+from lib.log import lines_for, parse_log
+from lib.programs import LOG, NO_GPU, TEST_GPU, start
+from lib.tap import Tap
+
+tap = Tap()
+plain = start("gsl_calls")
+tap.ok(plain.returncode == 0 and plain.stdout.count("exact") == 6 and "WRONG" not in plain.stdout, "GSL itself", plain.stdout, plain.stderr)
+done = start("gsl_calls", env={**TEST_GPU, **LOG})
+tap.ok(done.stdout == plain.stdout, "on the GPU: the same", plain.stdout, done.stdout, done.stderr[:3000])
+for symbol, calls in {"gsl_linalg_cholesky_decomp1": [("150", "gpu0", "forced"), ("100", "cpu", "unsupported")],
+                      "gsl_linalg_LU_decomp": [("140", "gpu0", "forced")],
+                      "gsl_linalg_SV_decomp": [("120", "gpu0", "forced"), ("80", "gpu0", "forced")]}.items():
+    for m, ran, why in calls:
+        tap.ok(len(lines_for(done, sym=symbol, m=m, ran=ran, why=why)) == 1, f"{symbol} {m}: {ran}, {why}",
+               *[str(line) for line in parse_log(done.stderr) if line["sym"] == symbol])
+done = start("gsl_calls", env={**NO_GPU, **LOG})
+tap.ok(done.stdout == plain.stdout and len(lines_for(done, sym="gsl_linalg_SV_decomp", ran="cpu", why="no_gpu")) == 2,
+       "without a GPU: GSL", done.stdout, done.stderr[:2000])
+for fault, why in {"cuMemAlloc:1+": "no_memory", "cuMemcpyDtoHAsync:1+": "error"}.items():
+    done = start("gsl_calls", env={**TEST_GPU, **LOG, "TESTGPU_FAIL": fault})
+    tap.ok(done.stdout == plain.stdout and why in {line["why"] for line in lines_for(done, sym="gsl_linalg_LU_decomp", m="140")},
+           f"{fault} fails: GSL's own result", plain.stdout, done.stdout, done.stderr[:2000])
+tap.done()
