@@ -13,6 +13,9 @@
 /* Iterations for each launch: a fraction of a second. */
 #define LAUNCH_ITERATIONS 20000
 
+/* Kernels count variables, and some beyond, as int. */
+#define VARIABLES_MOST (1 << 30)
+
 #define SOLVE_THREADS 1024
 #define ROWS_THREADS  512
 
@@ -423,7 +426,7 @@ static bool is_valid(const struct plan *plan)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < plan->count; i++) {
-        if (plan->problem[i].n < 1 || plan->problem[i].n > INT32_MAX)
+        if (plan->problem[i].n < 1 || plan->problem[i].n > VARIABLES_MOST)
             return false;
         n += plan->problem[i].n;
     }

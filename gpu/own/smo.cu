@@ -28,11 +28,11 @@ struct smo_block {
     const struct svm_rows *x;
     bool alone; /* one block for this problem */
     unsigned long long *arrived;
-    int64_t block, blocks;     /* among those of the problem */
-    int64_t from, to, share;   /* its variables, and those of the blocks before it */
+    int block, blocks;         /* among those of the problem */
+    int from, to, share;       /* its variables, and those of the blocks before it */
     struct smo_pick *pick;     /* shared memory: SMO_ROLES */
     double *value, *violation; /* shared memory: one for each thread */
-    int64_t *at;               /* the same */
+    int *at;                   /* the same */
     double *window;            /* the same: see svm_batch() */
     struct smo_batch *batch;   /* the same */
     struct smo_step *step;     /* the same */
@@ -50,13 +50,13 @@ static __device__ inline void wait_for_all(const struct smo_block *b)
 /* ---- The best of many ---- */
 
 /* An order without ties: by value, then by number, as libsvm's loops prefer the later variable. */
-static __device__ inline bool beats(double value, int64_t at, double other, int64_t other_at)
+static __device__ inline bool beats(double value, int at, double other, int other_at)
 {
     return value > other || (value == other && at > other_at);
 }
 
 /* Finds the best of the threads' values: value[0] and at[0], after the barrier with which it ends; and the largest violation. */
-static __device__ inline void find_best(const struct smo_block *b, double value, int64_t at,
+static __device__ inline void find_best(const struct smo_block *b, double value, int at,
                                         double violation)
 {
     const int me = threadIdx.x;
@@ -81,8 +81,8 @@ static __device__ inline void find_best(const struct smo_block *b, double value,
 }
 
 /* Returns what the others must know of a variable that is picked. */
-static __device__ inline struct smo_pick describe(const struct smo_block *b, double value,
-                                                  int64_t at, double violation)
+static __device__ inline struct smo_pick describe(const struct smo_block *b, double value, int at,
+                                                  double violation)
 {
     const struct smo_task *t = b->task;
     struct smo_pick pick = {value, violation, 0, 0, 0, 0, 0, at, 0, 0};
@@ -99,7 +99,7 @@ static __device__ inline struct smo_pick describe(const struct smo_block *b, dou
 
 /* Says what this block has picked. row: that of the first variable, or NULL. */
 static __device__ inline void publish(const struct smo_block *b, enum smo_role role, double value,
-                                      int64_t at, double violation, const float *positive_row,
+                                      int at, double violation, const float *positive_row,
                                       const float *negative_row)
 {
     find_best(b, value, at, violation);
@@ -120,10 +120,10 @@ static __device__ inline void gather(const struct smo_block *b, enum smo_role ro
 {
     const struct smo_pick *all = b->task->pick + role * b->blocks;
     double value = -INFINITY, violation = -INFINITY;
-    int64_t at = -1;
+    int at = -1;
     if (b->alone)
         return;
-    for (int64_t i = threadIdx.x; i < b->blocks; i += blockDim.x) {
+    for (int i = (int)threadIdx.x; i < b->blocks; i += (int)blockDim.x) {
         if (beats(all[i].value, all[i].at, value, at)) {
             value = all[i].value;
             at = all[i].at;
@@ -147,7 +147,7 @@ static __device__ inline const float *row_of(const struct smo_block *b, int32_t 
 }
 
 /* Returns how much a variable violates the conditions on one side: in I_up (side 0) or I_low (side 1). */
-static __device__ inline double wish_of(const struct smo_block *b, int64_t i, int side)
+static __device__ inline double wish_of(const struct smo_block *b, int i, int side)
 {
     const struct smo_task *t = b->task;
     const int state = t->state[i];
@@ -167,12 +167,12 @@ static __device__ inline void list_wishes(const struct smo_block *b)
     struct smo_pick *list = b->task->wish + 2 * SMO_WISHES * b->block;
     for (int side = 0; side < 2; side++) {
         double last = INFINITY, value = 0;
-        int64_t last_at = -1, at = -1;
+        int last_at = -1, at = -1;
         for (int r = 0; r < SMO_WISHES; r++) {
             if (at == last_at) { /* this thread's best is gone, or there was none */
                 value = -INFINITY;
                 at = -1;
-                for (int64_t i = b->from + threadIdx.x; i < b->to; i += blockDim.x) {
+                for (int i = b->from + (int)threadIdx.x; i < b->to; i += (int)blockDim.x) {
                     const double wish = wish_of(b, i, side);
                     if (wish > -INFINITY && beats(wish, i, value, at) &&
                         (last == INFINITY || beats(last, last_at, wish, i))) {
@@ -207,14 +207,13 @@ static __device__ inline bool is_in(const struct smo_batch *batch, int32_t colum
 static __device__ inline void add_wishes(const struct smo_block *b, int most)
 {
     double last[2] = {INFINITY, INFINITY};
-    int64_t last_at[2] = {-1, -1};
+    int last_at[2] = {-1, -1};
     for (int r = 0; r < 2 * SMO_WISHES; r++) {
         const int side = r % 2;
         double value = -INFINITY;
-        int64_t at = -1, entry = -1;
-        for (int64_t i = threadIdx.x; i < b->blocks * SMO_WISHES; i += blockDim.x) {
-            const int64_t e =
-                (i / SMO_WISHES) * 2 * SMO_WISHES + side * SMO_WISHES + i % SMO_WISHES;
+        int at = -1, entry = -1;
+        for (int i = (int)threadIdx.x; i < b->blocks * SMO_WISHES; i += (int)blockDim.x) {
+            const int e = (i / SMO_WISHES) * 2 * SMO_WISHES + side * SMO_WISHES + i % SMO_WISHES;
             const struct smo_pick *w = &b->task->wish[e];
             if (w->at >= 0 && beats(w->value, w->at, value, at) &&
                 (last[side] == INFINITY || beats(last[side], last_at[side], w->value, w->at))) {
@@ -238,12 +237,12 @@ static __device__ inline void add_wishes(const struct smo_block *b, int most)
 }
 
 /* Returns the slot that has not been used for longest, except those used now; -1: none. */
-static __device__ inline int64_t oldest_slot(const struct smo_block *b)
+static __device__ inline int oldest_slot(const struct smo_block *b)
 {
     const struct smo_task *t = b->task;
     double value = -INFINITY;
-    int64_t at = -1;
-    for (int64_t i = threadIdx.x; i < t->slots; i += blockDim.x) {
+    int at = -1;
+    for (int i = (int)threadIdx.x; i < t->slots; i += (int)blockDim.x) {
         const int64_t used = t->used[i] < 0 ? -t->used[i] : t->used[i];
         if (used < t->now && beats(-(double)used, i, value, at)) {
             value = -(double)used;
@@ -371,7 +370,7 @@ static __device__ inline int state_of(double alpha, double c, int sign)
 static __device__ inline void begin_variables(const struct smo_block *b, struct smo_kernel kernel)
 {
     const struct smo_task *t = b->task;
-    for (int64_t i = b->from + threadIdx.x; i < b->to; i += blockDim.x) {
+    for (int i = b->from + (int)threadIdx.x; i < b->to; i += (int)blockDim.x) {
         const int64_t row = t->row ? t->row[t->column[i]] : t->column[i];
         const double square = b->x->square[row];
         t->state[i] = (unsigned char)state_of(t->alpha[i], t->c[i], t->y[i]);
@@ -385,7 +384,7 @@ static __device__ inline void begin_variables(const struct smo_block *b, struct 
 static __device__ inline bool begin_gradient(const struct smo_block *b)
 {
     struct smo_task *t = b->task;
-    for (int64_t first = 0; first < t->starts; first += SVM_BATCH) {
+    for (int first = 0; first < t->starts; first += SVM_BATCH) {
         const int count = (int)min((int64_t)SVM_BATCH, t->starts - first);
         if (b->kernel) {
             __syncthreads();
@@ -397,10 +396,10 @@ static __device__ inline bool begin_gradient(const struct smo_block *b)
             if (!fetch_rows(b, count, false))
                 return false;
         }
-        for (int64_t i = b->from + threadIdx.x; i < b->to; i += blockDim.x) {
+        for (int i = b->from + (int)threadIdx.x; i < b->to; i += (int)blockDim.x) {
             double gradient = t->gradient[i];
             for (int s = 0; s < count; s++) {
-                const int64_t other = t->started[first + s];
+                const int other = t->started[first + s];
                 const double alpha = t->y[i] == t->y[other] ? t->alpha[other] : -t->alpha[other];
                 gradient += alpha * row_of(b, t->column[other])[t->column[i]];
             }
@@ -421,15 +420,15 @@ static __device__ inline void pick_first(const struct smo_block *b, struct smo_s
 {
     const struct smo_task *t = b->task;
     double best = -INFINITY, best_negative = -INFINITY;
-    int64_t at = -1, at_negative = -1;
-    for (int64_t first = b->from + threadIdx.x; first < b->to;
-         first += (int64_t)AT_ONCE * blockDim.x) {
+    int at = -1, at_negative = -1;
+    for (int first = b->from + (int)threadIdx.x; first < b->to;
+         first += AT_ONCE * (int)blockDim.x) {
         double gradient[AT_ONCE];
         float k_i[AT_ONCE], k_j[AT_ONCE];
         int state[AT_ONCE];
         SVM_UNROLL
         for (int u = 0; u < AT_ONCE; u++) {
-            const int64_t i = first + (int64_t)u * blockDim.x;
+            const int i = first + u * (int)blockDim.x;
             state[u] = -1;
             if (i >= b->to)
                 continue;
@@ -443,7 +442,7 @@ static __device__ inline void pick_first(const struct smo_block *b, struct smo_s
         }
         SVM_UNROLL
         for (int u = 0; u < AT_ONCE; u++) {
-            const int64_t i = first + (int64_t)u * blockDim.x;
+            const int i = first + u * (int)blockDim.x;
             if (state[u] < 0)
                 continue;
             const bool positive = state[u] & POSITIVE;
@@ -484,15 +483,15 @@ static __device__ inline void pick_second(const struct smo_block *b, const float
     const double diagonal[2] = {b->pick[SMO_UP].diagonal,
                                 b->pick[t->nu ? SMO_UP_NEGATIVE : SMO_UP].diagonal};
     double best = -1, violation = -INFINITY;
-    int64_t at = -1;
-    for (int64_t first = b->from + threadIdx.x; first < b->to;
-         first += (int64_t)AT_ONCE * blockDim.x) {
+    int at = -1;
+    for (int first = b->from + (int)threadIdx.x; first < b->to;
+         first += AT_ONCE * (int)blockDim.x) {
         double gradient[AT_ONCE], own[AT_ONCE];
         float k[AT_ONCE];
         int state[AT_ONCE];
         SVM_UNROLL
         for (int u = 0; u < AT_ONCE; u++) {
-            const int64_t i = first + (int64_t)u * blockDim.x;
+            const int i = first + u * (int)blockDim.x;
             state[u] = -1;
             if (i >= b->to)
                 continue;
@@ -515,7 +514,7 @@ static __device__ inline void pick_second(const struct smo_block *b, const float
             const double gain = difference * difference / (curve > 0 ? curve : TAU);
             if (gain >= best) {
                 best = gain;
-                at = first + (int64_t)u * blockDim.x;
+                at = first + u * (int)blockDim.x;
             }
         }
     }
@@ -708,23 +707,31 @@ static __device__ inline void solve(struct smo_task *tasks, struct smo_kernel ke
     b.alone = !together;
     b.arrived = arrived;
     b.task = tasks + (together ? 0 : blockIdx.x);
-    b.block = together ? blockIdx.x : 0;
-    b.blocks = together ? gridDim.x : 1;
+    b.block = together ? (int)blockIdx.x : 0;
+    b.blocks = together ? (int)gridDim.x : 1;
     b.kernel = rows ? &kernel : NULL;
     b.x = x;
-    b.share = (b.task->n + b.blocks - 1) / b.blocks;
-    b.from = min(b.block * b.share, b.task->n);
-    b.to = min(b.from + b.share, b.task->n);
+    const int n = (int)b.task->n;
+    b.share = (n + b.blocks - 1) / b.blocks;
+    b.from = (int)min((int64_t)b.block * b.share, (int64_t)n);
+    b.to = min(b.from + b.share, n);
     b.pick = (struct smo_pick *)shared;
     b.value = (double *)(b.pick + SMO_ROLES);
     b.violation = b.value + blockDim.x;
-    b.at = (int64_t *)(b.violation + blockDim.x);
+    b.at = (int *)(b.violation + blockDim.x);
     b.window = (double *)(b.at + blockDim.x);
     b.step = (struct smo_step *)(b.window + SVM_BATCH * SVM_WINDOW);
     b.batch = (struct smo_batch *)(b.step + 1);
     b.wanted = (int32_t *)(b.batch + 1);
     go_on(&b, kernel, limit);
 }
+
+#ifdef __CUDACC__
+/* Threads wait for memory, so twice as many of them are worth a few registers that are spilled. */
+extern "C" __global__ void __launch_bounds__(1024)
+    smo_solve_matrix(struct smo_task *, struct smo_kernel, struct svm_rows, int, int64_t,
+                     unsigned long long *);
+#endif
 
 /* Go on with problems for at most `limit` iterations each: a block for each problem, or if `together` all blocks for one. */
 OWN_KERNEL(smo_solve_matrix, struct smo_task *tasks, struct smo_kernel kernel, struct svm_rows x,

@@ -40,7 +40,7 @@ struct smo_pick {
     double value, violation;
     double alpha, c, diagonal, gradient;
     double k;   /* of the second variable: the kernel value of both */
-    int64_t at; /* the variable; -1: none */
+    int32_t at; /* the variable; -1: none */
     int32_t column, sign;
 };
 
