@@ -154,11 +154,11 @@ int linear_trust_region(struct linear_solve *s)
     int iteration = 1;
     for (int64_t i = 0; i < n; i++)
         t.m[i] = 1;
-    t.radius = norm;
+    t.radius = preconditions ? 0 : norm;
     while (norm > enough && iteration <= s->training->max_iterations) {
         if (preconditions)
             linear_precondition(s, t.m);
-        if (preconditions && iteration == 1)
+        if (t.radius == 0)
             t.radius = length(s, &t, t.g);
         const int inner = conjugate_gradients(s, &t);
         memcpy(t.w_new, s->w, (size_t)n * sizeof(double));

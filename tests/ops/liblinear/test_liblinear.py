@@ -1,0 +1,132 @@
+#!/usr/bin/python3 -B
+"""liblinear's train(): Debian's programs, random problems in Debian's and PyPI's liblinear, scikit-learn's estimators. On the test GPU the
+answers are the library's own within what its tolerance allows, and so are the lines that it prints; all other solvers, versions and inputs are
+the library's own, bit for bit. With TEST_LONG=1 more problems, all versions of scikit-learn, and more calls of CUDA that fail."""
+
+import json
+import tempfile
+from pathlib import Path
+
+from lib.log import lines_for
+from lib.programs import BUILD, LOG, LONG, NO_GPU, PLAIN, ROOT, SHIM, TEST_GPU, VENV_PYTHON, start
+from lib.tap import Tap
+
+WORK = ROOT / "tests/ops/liblinear/work"
+HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
+DEBIAN = "/usr/lib/x86_64-linux-gnu/liblinear.so.4"
+OTHERS = {path.name.replace(".", "")[:3]: next(path.glob("liblinear/clib*.so")) for path in sorted(BUILD.glob("liblinear/*"))}
+NEWEST = max(OTHERS)
+folder = Path(tempfile.mkdtemp(prefix="accel-liblinear-"))
+tap = Tap()
+
+
+def program(name, *arguments, env=PLAIN):
+    return start(f"/usr/bin/liblinear-{name}", *arguments, env=env)
+
+
+def train(*options, env=PLAIN, model="model"):
+    """(finished process, the model's bytes)"""
+    file = folder / model
+    file.unlink(missing_ok=True)
+    done = program("train", *options, HEART, file, env=env)
+    return done, file.read_bytes() if file.exists() else b""
+
+
+# ---- Debian's programs ----
+
+GPU_LOG = {**TEST_GPU, **LOG}
+for options, calls in ((["-s", 0], 1), (["-s", 2, "-B", 1, "-w1", 3], 1), (["-s", 11, "-p", 0.2], 1), (["-s", 2, "-v", 5], 5),
+                       (["-s", 0, "-C"], 110), (["-s", 0, "-q"], 1)):
+    own, _ = train(*options)
+    done, _ = train(*options, env=GPU_LOG)
+    lines = lines_for(done, sym="train", ran="gpu0", why="forced", solver=str(options[1]), features="14" if "-B" in options else "13")
+    tap.ok(done.stdout == own.stdout and len(lines) == calls, f"liblinear-train {options}: the same lines", own.stdout, done.stdout, done.stderr)
+
+for solver in (1, 3, 4, 5, 6, 7, 12, 13):
+    own, model = train("-s", solver)
+    done, ours = train("-s", solver, env=GPU_LOG)
+    tap.ok((done.stdout, ours) == (own.stdout, model) and len(lines_for(done, sym="train", ran="cpu", why="unsupported")) == 1,
+           f"solver {solver} is the library's own", done.stdout, done.stderr)
+
+predictions = {}
+for trained, trains in (("theirs", PLAIN), ("ours", TEST_GPU)):
+    train("-s", 0, env=trains, model=trained)
+    for predicts in (PLAIN, TEST_GPU):
+        program("predict", "-b", 1, HEART, folder / trained, folder / "out", env=predicts)
+        predictions[trained, bool(predicts)] = [[float(word) for word in line.split()[1:]] for line in
+                                                (folder / "out").read_text().splitlines()[1:]]
+first = predictions["theirs", False]
+tap.ok(len(first) == 270 and all(abs(p - q) < 1e-5 for other in predictions.values() for row, its in zip(first, other) for p, q in zip(row, its)),
+       "models saved with libaccel and without it predict alike")
+
+own, model = train("-s", 0, "-B", 1)
+for name, env in {"no GPU": NO_GPU, "ACCEL=0": {**SHIM, "ACCEL": "0"}, "ACCEL_ML=0": {**TEST_GPU, "ACCEL_ML": "0"}}.items():
+    done, ours = train("-s", 0, "-B", 1, env=env)
+    tap.ok((done.stdout, ours) == (own.stdout, model), f"{name}: bit for bit the same", done.stdout, done.stderr)
+
+# A call of CUDA that fails at its n-th use: the program prints each line once, and the model is the library's own if it had the call.
+_, on_gpu = train("-s", 0, "-B", 1, env=TEST_GPU)
+places = [1, 2, 5, 20, 60] if not LONG else [*range(1, 40), *range(40, 300, 7)]
+for function, why in {"cuMemAlloc": {"no_memory"}, "cuMemcpyHtoDAsync": {"error"}, "cuLaunchKernel": {"error"}, "cuMemcpyDtoHAsync": {"error"}}.items():
+    wrong, fell = [], 0
+    for place in places:
+        done, ours = train("-s", 0, "-B", 1, env={**GPU_LOG, "TESTGPU_FAIL": f"{function}:{place}+"})
+        whys = {line["why"] for line in lines_for(done, sym="train")}
+        fell += whys == why
+        if done.returncode or done.stdout != own.stdout or ours != (on_gpu if whys == {"forced"} else model) or not whys <= why | {"forced"}:
+            wrong.append((place, whys, done.returncode, done.stdout, done.stderr))
+    tap.ok(not wrong and fell, f"{function} fails: the library's own lines and model, in {fell} of {len(places)} runs", wrong[:2])
+
+# ---- Random problems ----
+
+CASES = 400 if LONG else 45
+for version, library in {"230": DEBIAN, **(OTHERS if LONG else {NEWEST: OTHERS[NEWEST]})}.items():
+    def problems(env, *words):
+        return start(VENV_PYTHON, "-B", WORK / "train.py", library, version, 0, CASES, *words, env=env, timeout=1200)
+    theirs, ours = folder / "theirs.npz", folder / "ours.npz"
+    own, done = problems(PLAIN, "spread", theirs), problems(GPU_LOG, ours)
+    judged = start(VENV_PYTHON, "-B", WORK / "train.py", "compare", ours, theirs)
+    tap.ok(judged.returncode == 0 and judged.stdout.startswith("compared ") and len(lines_for(done, sym="train", ran="gpu0")) >= CASES,
+           f"{CASES} random problems of liblinear {version}: objectives, decision values and labels", judged.stdout, judged.stderr,
+           own.stderr[-500:], done.stderr[-500:])
+    plain, forwarded = folder / "plain.npz", folder / "forwarded.npz"
+    problems(PLAIN, plain), problems(NO_GPU, forwarded)
+    tap.ok(plain.read_bytes() == forwarded.read_bytes(), f"with no GPU those of liblinear {version} are the same, bit for bit")
+
+done = start(VENV_PYTHON, "-B", WORK / "wrong.py", DEBIAN, env=PLAIN)
+ours = start(VENV_PYTHON, "-B", WORK / "wrong.py", DEBIAN, env=GPU_LOG)
+tap.ok(done.returncode == ours.returncode == 0 and done.stdout == ours.stdout and done.stdout.count("w ") == 4
+       and len(lines_for(ours, sym="train", ran="cpu", why="unsupported")) == 4,
+       "NaN, infinite values and labels that are no integers: the library's own answer", done.stdout, ours.stdout, ours.stderr)
+
+# ---- scikit-learn ----
+
+FORWARDED = {"svc_dual", "logistic_l1"}
+
+
+def flat(values):
+    return [x for value in values for x in (flat(value) if isinstance(value, list) else [value])]
+
+
+def fits(packages, env):
+    found = start(VENV_PYTHON, "-B", WORK / "fits.py", env={"PYTHONPATH": packages, **env}, timeout=600)
+    return found, {fit["name"]: fit for fit in map(json.loads, found.stdout.splitlines())}
+
+
+for packages in ["", *(map(str, sorted(BUILD.glob("sklearn/*"))) if LONG else [])]:
+    (own, theirs), (done, ours) = fits(packages, PLAIN), fits(packages, GPU_LOG)
+    version = Path(packages).name or "of the venv"
+    on_gpu, on_cpu = len(lines_for(done, sym="train", ran="gpu0")), len(lines_for(done, sym="train", ran="cpu", why="unsupported"))
+    tap.ok((on_gpu, on_cpu) == (len(theirs) - len(FORWARDED), len(FORWARDED)) and len(theirs) == 10,
+           f"scikit-learn {version}: each fit is one call", on_gpu, on_cpu, own.stderr[-500:], done.stderr[-500:])
+    wrong = []
+    for name, fit in theirs.items():
+        mine = ours.get(name, {})
+        worst = max(abs(a - b) for key in ("coef", "intercept") for a, b in zip(flat(fit[key]), flat(mine[key]))) if mine else 9
+        same = all(fit[key] == mine.get(key) for key in ("n_iter", "warnings")) and (name == "svr" or fit["labels"] == mine.get("labels"))
+        if not same or worst > (0 if name in FORWARDED else 1e-3):
+            wrong.append((name, worst, fit["n_iter"], mine.get("n_iter"), fit["warnings"], mine.get("warnings")))
+    tap.ok(not wrong, f"scikit-learn {version}: coefficients, n_iter_, warnings and labels", wrong)
+    bare, forwarded = fits(packages, NO_GPU)
+    tap.ok(bare.stdout == own.stdout, f"scikit-learn {version}: with no GPU bit for bit the same")
+tap.done()
