@@ -67,6 +67,11 @@ for options in (("-v", "3"), ("-s", "3", "-v", "3"), ("-s", "2", "-v", "3")) if 
     same = start("/usr/bin/svm-train", *options, HEART, env=NO_GPU)
     tap.ok(same.stdout == plain.stdout, f"svm-train {said}, no GPU: the same", same.stdout)
 
+# Each with a few of libsvm's own kinds, kernels and parameters.
+for options in ((), ("-s", "1", "-n", "0.3"), ("-s", "2"), ("-s", "3"), ("-s", "4"), ("-t", "0"), ("-t", "1"), ("-b", "1"), ("-v", "3"))[::1 if LONG else 3]:
+    done = train("verified", "-q", *options, env={**ON_GPU, "ACCEL_VERIFY": "all", "ACCEL_VERIFY_ACTION": "abort"})
+    line, = lines_for(done, ran="gpu0") or [{}]
+    tap.ok(done.returncode == 0 and 0 < float(line.get("verify", -1)) <= 1, f"svm-train {' '.join(options)}: verified", line, done.stderr)
 done = train("quiet", "-q", env=ON_GPU)
 tap.ok(done.stdout == "" and len(lines_for(done, sym="svm_train", ran="gpu0")) == 1, "svm-train -q prints nothing", done.stdout, done.stderr)
 plain, done = train("plain", "-w7", "2"), train("device", "-w7", "2", env=ON_GPU)
