@@ -28,7 +28,7 @@ tap = Tap()
 def make(*arguments, cwd=ROOT, **settings):
     # What a make that runs this test has been given is not for this one.
     lost = {"BUILD", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "CHECK", "WERROR", *MARKS}
-    done = subprocess.run(["make", *map(str, arguments)], cwd=cwd, env={k: v for k, v in os.environ.items() if k not in lost} | {"OWN_ARCHITECTURES": "80"} | settings, text=True,
+    done = subprocess.run(["make", *map(str, arguments)], cwd=cwd, env={k: v for k, v in os.environ.items() if k not in lost} | settings, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     return done.stdout.replace("\\\n", " "), done.returncode
 
@@ -69,7 +69,7 @@ tap.ok("export WERROR=-Werror" in (ROOT / ".ci/run").read_text() and len(ours) >
 
 # ---- What is edited is built before it is tested ----
 
-sources = sources_of(*(f"{layer}/**/*.[cS]" for layer in ("base", "gpu", "ops", "report", "dispatch", "shim", "cpu_ref", "tool")), "tests/**/*.c")
+sources = sources_of("gpu/own/*.cu", *(f"{layer}/**/*.[cS]" for layer in ("base", "gpu", "ops", "report", "dispatch", "shim", "cpu_ref", "tool")), "tests/**/*.c")
 output, status = make("-n", f"BUILD={BUILD.relative_to(ROOT)}", *(f"-W{name}" for name in sources), "check", "CHECK=THE-TESTS")
 before, _, _ = output.partition("THE-TESTS")
 words = {word.removeprefix(f"{ROOT}/") for line in before.splitlines() for word in line.split()}
@@ -118,7 +118,8 @@ try:
     # A build folder whose objects, and their times, are ours.
     for part in ("base", "gpu", "ops", "report", "dispatch", "shim", "cpu_ref", "tool"):
         shutil.copytree(BUILD / part, scratch / part)
-    for name in ("symbols.map", "names_sorted.inc", "compiler.flags", "headers.flags", "layers.flags", "link.flags", "install.flags", "version.flags"):
+    for name in ("symbols.map", "names_sorted.inc", "compiler.flags", "headers.flags", "layers.flags", "link.flags", "install.flags", "version.flags", "own.flags",
+                 "extra.flags", "functions.def", "other_ops.def"):
         shutil.copy2(BUILD / name, scratch / name)
     mark = f"LDFLAGS={MARKS['LDFLAGS']}"
     output, status = make(f"BUILD={scratch}", mark, "all")
@@ -175,10 +176,10 @@ try:
     unpacked = scratch / archive
     if tap.ok(status == 0 and unpacked.is_dir(), "make dist", output[-600:]):
         found = {str(p.relative_to(unpacked)) for p in unpacked.rglob("*") if not p.is_dir() or p.is_symlink()}
-        lacking = set(sources_of("*/**/*.[chS]", "*/**/*.def", "*/**/*.mk")) - found
+        lacking = set(sources_of("*/**/*.[chS]", "*/**/*.cu", "*/**/*.cuh", "*/**/*.def", "*/**/*.mk")) - found
         tap.ok(not [name for name in lacking if not name.startswith("build")] and not [name for name in found if name.startswith("build")], "all sources, and nothing built",
                *sorted(lacking)[:5])
-        output, status = make("-j2", f"CUDA_INCLUDE={include}", "all", "CFLAGS=-O0", cwd=unpacked)
+        output, status = make("-j2", f"CUDA_INCLUDE={include}", "all", "CFLAGS=-O0", "OWN_ARCHITECTURES=80", cwd=unpacked)
         done = subprocess.run([unpacked / "build/accel", "--version"], stdout=subprocess.PIPE, text=True)
         tap.ok(status == 0 and done.stdout == f"accel {VERSION}\n" and (unpacked / "build/libaccel.so").exists(), "which builds by itself", output[-600:])
         output, status = make("dist", cwd=unpacked)
