@@ -79,7 +79,7 @@ for function, why in {"cuMemAlloc": {"no_memory"}, "cuMemcpyHtoDAsync": {"error"
 
 # ---- Random problems ----
 
-CASES = 400 if LONG else 30
+CASES = 66 if LONG else 30
 for version, library in {"230": DEBIAN, **(OTHERS if LONG else {NEWEST: OTHERS[NEWEST]})}.items():
     def problems(env, *words):
         return start(VENV_PYTHON, "-B", WORK / "train.py", library, version, 0, CASES, *words, env=env, timeout=1200)

@@ -1,6 +1,7 @@
 """Random problems for a liblinear's train(), by ctypes: train.py LIBRARY VERSION FIRST COUNT FILE prints what the library prints, and writes the
-results to FILE. With `spread` before FILE it trains each problem also with a tenth of eps, and with elements that differ in their last bit. train.py compare OURS THEIRS judges ours by theirs and that spread: decision values by three times what a
-tenth of eps changes; objectives by 1e-6, or where the library's own steps depend on rounding, by three times what that changes."""
+results to FILE. With `spread` before FILE it trains each problem also with a tenth of eps, and with elements that differ in their last bit. train.py compare OURS THEIRS judges ours by theirs and that spread: decision values by three times what
+these change; objectives by 1e-6, or where the library's own steps depend on rounding, by three times what that changes. Beyond the first
+hundreds there are problems that the library's cap of 1000 iterations ends, of which no two roundings come to the same result."""
 
 import ctypes
 import sys
@@ -149,8 +150,9 @@ def compare(path, other):
             objectives += 1
             if not abs(f - g) <= max(1e-6 * abs(g), 3 * abs(g - h), 1e-12):
                 print(name, "objective", f, g, "solver", case.solver, "eps", case.eps)
-        mine, its, closer = case.x @ w, case.x @ v, case.x @ theirs["tenth" + name[1:]]
-        bound = 3 * abs(its - closer).max() + 1e-9 * (1 + abs(its).max())
+        mine, its = case.x @ w, case.x @ v
+        spread = max(abs(its - case.x @ theirs[other + name[1:]]).max() for other in ("tenth", "rounded"))
+        bound = 3 * spread + 1e-9 * (1 + abs(its).max())
         decisions += its.size
         if not abs(mine - its).max() <= bound:
             print(name, "decision values", abs(mine - its).max(), "bound", bound)
