@@ -135,7 +135,7 @@ try:
     include = BUILD / "cuda-oldest/include"
     output, _ = make("-n", f"BUILD={scratch}", mark, f"CUDA_INCLUDE={include}", scratch / "libaccel.so")
     objects = {Path(target).relative_to(scratch).parts[0] for target, line in commands(output) if "-c" in line}
-    tap.ok(objects == {"gpu", "ops"}, "other CUDA headers: gpu/ and ops/ are compiled again", *objects)
+    tap.ok(objects == {"gpu"}, "other CUDA headers: gpu/, which alone sees them, is compiled again", *objects)
 
     # ---- Installation ----
 
