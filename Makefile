@@ -121,8 +121,10 @@ $(BUILD)/gpu/cuda/own_image.o: $(BUILD)/gpu/own/own.fatbin
 $(BUILD)/base/version.o: INCLUDES += -DACCEL_VERSION='"$(VERSION)"'
 $(BUILD)/base/version.o: $(BUILD)/version.flags
 
-# -fno-math-errno: a square root is an instruction, so that libm is not needed. -O3: loops over columns gain from vectors.
+# With -fno-math-errno an optimising compiler takes an instruction for a square root, so that libm is not needed. -O3: loops over
+# columns gain from vectors.
 $(call object_of,$(CPU_REF_SOURCES)): SHIM_CFLAGS += -O3
+$(call object_of,$(foreach library,$(OPS_LIBRARIES),$(call sources,$(library)))): SHIM_CFLAGS += -O2
 $(call object_of,$(OPS_SOURCES) $(CPU_REF_SOURCES)): SHIM_CFLAGS += -fno-math-errno
 
 .PHONY: cuda-headers

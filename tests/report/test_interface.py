@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from lib.log import parse_log, said
-from lib.programs import BUILD, LOG, NO_GPU, SHIM, TEST_GPU, TESTS, clean_env, start
+from lib.programs import BUILD, LOG, NO_GPU, ROOT, SHIM, TEST_GPU, TESTS, clean_env, start
 from lib.table import routine_table
 from lib.tap import Tap
 
@@ -185,6 +185,11 @@ for kind, prefix in ("ROUTINE", "cblas_"), ("LAPACK", "LAPACKE_"):
     known = {name for name in exported if shape.fullmatch(name)}
     tap.ok(len(known) > 40, f"{len(known)} of them are those of {kind} in the known manglings")
     exported -= known
+tables = "".join(path.read_text() for path in sorted((ROOT / "ops").glob("*/functions.def")))
+others = set(re.findall(r"\bM\(name, (\w+)\)|\bFUNCTION\((\w+),[^)]*ACCEL_PLAIN_NAME\)", tables))
+others = {name for pair in others for name in pair if name}
+tap.ok(len(others) > 20 and others <= exported, f"{len(others)} are functions of libraries that are no BLAS", *others - exported)
+exported -= others
 tap.ok(exported == {"dlsym", "dlclose", "dlerror", "__cxa_atexit", "accel_version"},
        "the others are the dynamic linker's, the C library's for exit handlers, and the version", *exported)
 dynamic = subprocess.run(["readelf", "-d", str(BUILD / "libaccel.so")], stdout=subprocess.PIPE, text=True).stdout
