@@ -29,7 +29,7 @@ $(TOY)/libtoy102.so: tests/fixtures/toy/toy.c tests/fixtures/toy/toy_call.h test
 	$(CC) $(TEST_FLAGS) -DTOY_VERSION=102 -shared -fPIC -Wl,-soname,libtoy102.so -o $@ $<
 $(TOY)/libtoy_cost.so: $(TOY)/1/libtoy.so
 $(TOY)/libtoy102_cost.so: $(TOY)/libtoy102.so
-$(TOY)/libtoy_cost.so $(TOY)/libtoy102_cost.so: tests/fixtures/toy/toy_cost.c tests/fixtures/entry_cost/counting.c tests/fixtures/entry_cost/counting.h
+$(TOY)/libtoy_cost.so $(TOY)/libtoy102_cost.so: tests/fixtures/toy/toy_cost.c tests/fixtures/entry_cost/counting.c tests/fixtures/entry_cost/counting.h tests/toy/toy.h
 	$(CC) $(TEST_FLAGS) -shared -fPIC -o $@ $(filter %.c,$^) $(filter %.so,$^) -Wl,-rpath,$(abspath $(dir $(filter %.so,$^)))
 $(TOY)/toy_call: tests/fixtures/toy/toy_call.c tests/fixtures/toy/toy_call.h tests/toy/toy.h $(TOY)/1/libtoy.so
 	$(CC) $(TEST_FLAGS) -o $@ $< -L$(TOY)/1 -ltoy -Wl,-z,now
