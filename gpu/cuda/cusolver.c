@@ -136,12 +136,24 @@ void solver_lauum(struct solver *s, char uplo, struct array a)
         LEGACY(lauum, lauum, fill(uplo), (int)a.rows, TYPED(a));
 }
 
+/* Leaves a matrix whose first pivot is 0 to the original: cuSOLVER 12.0 does not report it in INFO. */
+static void require_first_pivot(struct solver *s, struct array a, struct array pivots)
+{
+    int32_t pivot = 0;
+    double first[2]; /* room for an element of any type */
+    solver_get(s, &pivot, solver_part(pivots, 0, 0, 1, 1));
+    solver_get(s, first, solver_part(a, 0, 0, 1, 1));
+    if (solver_is_well(s) && pivot > 0 && solver_has_zero(s, first, 1))
+        solver_note(s, GPU_UNSUPPORTED);
+}
+
 void solver_sytrf(struct solver *s, char uplo, struct array a, struct array pivots)
 {
     if (fits_int(s, a.rows, a.ld))
         BY_TYPE(LEGACY_WITH, sytrf, sytrf, ((int)a.rows, TYPED(a)),
                 (fill(uplo), (int)a.rows, TYPED(a), INTS(pivots)), ());
     solver_require_success(s);
+    require_first_pivot(s, a, pivots);
 }
 
 void solver_sytrs(struct solver *s, char uplo, struct array a, struct array pivots, struct array b)

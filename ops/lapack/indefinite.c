@@ -8,17 +8,8 @@
 
 #include <stdlib.h>
 
-/* cuSOLVER 12.0's sytrf says nothing of a first pivot of 0: its INFO is 0, or names a later one. */
-static void require_first_pivot(struct solver *s, struct array ldl, int32_t pivot)
-{
-    double first[2]; /* room for an element of any type */
-    solver_get(s, first, solver_part(ldl, 0, 0, 1, 1));
-    if (solver_is_well(s) && pivot > 0 && solver_has_zero(s, first, 1))
-        solver_note(s, GPU_UNSUPPORTED);
-}
-
 /* Returns the pivots as 64-bit integers, which solver_sytrs() wants. */
-static struct array widen(struct solver *s, struct array ldl, struct array pivots)
+static struct array widen(struct solver *s, struct array pivots)
 {
     struct array wide = solver_vector(s, pivots.rows, ACCEL_INT64);
     int32_t *narrow = malloc((size_t)pivots.rows * sizeof *narrow + 1);
@@ -28,8 +19,6 @@ static struct array widen(struct solver *s, struct array ldl, struct array pivot
         for (int64_t i = 0; solver_is_well(s) && i < pivots.rows; i++)
             values[i] = narrow[i];
         solver_put(s, wide, values);
-        if (solver_is_well(s))
-            require_first_pivot(s, ldl, narrow[0]);
     } else {
         solver_note(s, GPU_NO_MEMORY);
     }
@@ -53,7 +42,7 @@ static void run_sytrf(struct solver *s)
     struct array ldl = solver_upload(s, a, uplo);
     struct array narrow = solver_vector(s, ldl.rows, ACCEL_INT32);
     solver_sytrf(s, uplo, ldl, narrow);
-    struct array pivots = widen(s, ldl, narrow);
+    struct array pivots = widen(s, narrow);
     solver_return(s, a, ldl, uplo);
     solver_return_pivots(s, &s->call->span[ACCEL_x], pivots);
     if (accel_has_size(s->call->routine, ACCEL_nrhs))

@@ -3,7 +3,7 @@
  * the routine on square matrices of order N: CALLS times, or as often as fits into 30 ms, at most nine times. It answers with a
  * line on stdout:
  *     milliseconds figure operations bytes_in bytes_out calls
- * milliseconds: the median of the calls. figure: a sum, or a logarithm of a determinant, which is the same for all libraries but for
+ * milliseconds: the median of the calls. figure: a sum, or a logarithm of a determinant; all libraries give the same number up to
  * rounding. operations: the least that the usual algorithm needs. bytes_in, bytes_out: the least that the call must read and write.
  * Inputs are made once for a routine and an order, and copied before each call that overwrites them; "prepare ROUTINE N" makes them,
  * and is answered by "ready". "error WHY" answers a line that is not understood, or a lack of memory. "quit" and the end of stdin

@@ -109,7 +109,9 @@ time_call() {
             [ "$limit" -gt 1 ] || return 2
             tell "$name" "$request" && hear "$name" "$limit" || continue
             read -r ms figure operations in out calls <<< "$answer"
-            [ "$name" != libaccel ] || ! tell libaccel_log "$request $calls" || hear libaccel_log "$limit"
+            if [ "$name" = libaccel ] && tell libaccel_log "$request $calls"; then
+                hear libaccel_log "$limit"
+            fi
             if [ "$name" = cpu ]; then
                 cpu_ms=$ms reference=${reference:-$figure}
                 [ "$round" -gt 0 ] || rounds=$(awk -v ms="$ms" -v most="$most_rounds" 'BEGIN { r = ms < 100 ? 5 : ms < 1000 ? 3 : 1; print r < most ? r : most }')
