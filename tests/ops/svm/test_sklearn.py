@@ -1,7 +1,6 @@
 #!/usr/bin/python3 -B
 """Support vector machines of scikit-learn from PyPI: fits on the test GPU give scikit-learn's answers, of each version whose structs are
-known; those of another version are its own. With TEST_LONG=1 all fits of work/sklearn_fits.py in all versions, and scikit-learn's own
-tests."""
+known; those of another version are its own. With TEST_LONG=1 all fits of sklearn_fits.py by the newest version, and some by all versions."""
 
 import json
 import shutil
@@ -13,7 +12,7 @@ from lib.log import lines_for, parse_log, said
 from lib.programs import BUILD, LOG, LONG, NO_GPU, ROOT, TEST_GPU, VENV_PYTHON, start
 from lib.tap import Tap
 
-FITS = ROOT / "tests/ops/svm/work/sklearn_fits.py"
+FITS = ROOT / "tests/fixtures/svm/sklearn_fits.py"
 NEWEST = "1.9"
 OTHERS = sorted(BUILD.glob("sklearn/*"))
 tap = Tap()
