@@ -4,30 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ops/series.h"
 #include "verify.h"
-
-/* exp() without libm, to a few roundings: 2^k times a series for the rest, which is less than log(2) / 2. */
-static double exponential(double x)
-{
-    const double log2_e = 1.44269504088896340736, ln2 = 0.69314718055994530942;
-    if (!(x > -700))
-        return x <= -700 ? 0 : x;
-    if (x > 700)
-        return INFINITY;
-    const int k = (int)(x * log2_e + (x < 0 ? -0.5 : 0.5));
-    const double rest = x - k * ln2;
-    double sum = 1, term = 1;
-    for (int i = 1; i < 20; i++)
-        sum += term *= rest / i;
-    const uint64_t bits = (uint64_t)(1023 + k) << 52;
-    double power;
-    memcpy(&power, &bits, sizeof power);
-    return sum * power;
-}
 
 static double hyperbolic_tangent(double x)
 {
-    const double e = exponential(-2 * fabs(x)), t = (1 - e) / (1 + e);
+    const double e = series_exp(-2 * fabs(x)), t = (1 - e) / (1 + e);
     return x < 0 ? -t : t;
 }
 
@@ -92,7 +74,7 @@ static double kernel_of(const struct against *a, int64_t row, const double *squa
     case SVM_POLY:
         return power_of(kernel->gamma * product + kernel->coef0, kernel->degree);
     case SVM_RBF:
-        return exponential(-kernel->gamma * (a->square + squares[row] - 2 * product));
+        return series_exp(-kernel->gamma * (a->square + squares[row] - 2 * product));
     case SVM_SIGMOID:
         return hyperbolic_tangent(kernel->gamma * product + kernel->coef0);
     default:

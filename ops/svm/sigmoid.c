@@ -1,61 +1,17 @@
 /*
  * libsvm's sigmoid_train(): Platt's probabilities by Newton's method with backtracking (Lin, Lin, Weng, Machine Learning 68, 2007).
- * libaccel has no libm: exp() and log() are series, exact to some units in the last place.
  */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "libsvm.h"
-
-/* ln 2 in two parts, of which the first has 32 bits: its products with small integers are exact. */
-#define LN2_HIGH 6.93147180369123816490e-01
-#define LN2_LOW  1.90821492927058770002e-10
-
-static double power_of_2(int k)
-{
-    const uint64_t bits = (uint64_t)(k + 1023) << 52;
-    double power;
-    memcpy(&power, &bits, sizeof power);
-    return power;
-}
-
-static double exp_of(double x)
-{
-    const double most = 700, ln2 = LN2_HIGH + LN2_LOW;
-    if (!(x < most))
-        return x < INFINITY ? exp_of(x / 2) * exp_of(x / 2) : x;
-    if (x < -most)
-        return 0;
-    const int k = (int)(x / ln2 + (x < 0 ? -0.5 : 0.5));
-    const double r = (x - k * LN2_HIGH) - k * LN2_LOW;
-    double sum = 1;
-    for (int i = 14; i > 0; i--)
-        sum = 1 + r / i * sum;
-    return sum * power_of_2(k);
-}
-
-/* Of a positive, normal number. */
-static double log_of(double x)
-{
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    int k = (int)(bits >> 52) - 1023;
-    double m = x * power_of_2(-k), sum = 0;
-    if (m > 1.4142135623730951) {
-        m /= 2;
-        k++;
-    }
-    const double s = (m - 1) / (m + 1);
-    for (int i = 23; i > 0; i -= 2)
-        sum = sum * s * s + 2.0 / i;
-    return k * LN2_HIGH + (sum * s + k * LN2_LOW);
-}
+#include "ops/series.h"
 
 /* What Newton's method minimizes, of one value: t is its target. */
 static double loss(double f, double t)
 {
-    return f >= 0 ? t * f + log_of(1 + exp_of(-f)) : (t - 1) * f + log_of(1 + exp_of(f));
+    return f >= 0 ? t * f + series_log(1 + series_exp(-f))
+                  : (t - 1) * f + series_log(1 + series_exp(f));
 }
 
 struct fit {
@@ -84,7 +40,7 @@ static struct direction direction_of(const struct fit *fit)
     struct direction d = {0, 0, 0, 0};
     for (int i = 0; i < fit->count; i++) {
         const double x = fit->decisions[i], f = x * fit->a + fit->b;
-        const double e = exp_of(f >= 0 ? -f : f);
+        const double e = series_exp(f >= 0 ? -f : f);
         const double p = (f >= 0 ? e : 1) / (1 + e), q = (f >= 0 ? 1 : e) / (1 + e);
         const double weight = p * q, difference = fit->targets[i] - p;
         h11 += x * x * weight;
@@ -141,7 +97,7 @@ const char *libsvm_sigmoid(int count, const double *decisions, const double *lab
     const double negative = count - positive;
     for (int i = 0; i < count; i++)
         fit.targets[i] = labels[i] > 0 ? (positive + 1) / (positive + 2) : 1 / (negative + 2);
-    fit.b = log_of((negative + 1) / (positive + 1));
+    fit.b = series_log((negative + 1) / (positive + 1));
     const char *message = minimize(&fit);
     free(fit.targets);
     *a = fit.a;
