@@ -136,7 +136,7 @@ static enum gpu_status fit_and_predict(struct smo *s, struct validated *v,
     if (!values)
         return GPU_NO_MEMORY;
     const struct smo_matrix on_device = svm_put(s, x);
-    enum gpu_status status = svm_fit_jobs(s, &on_device, v->jobs, v->folds.count, false);
+    enum gpu_status status = svm_fit_jobs(s, &on_device, v->jobs, v->folds.count);
     if (status == GPU_OK)
         status = svm_decide_jobs(s, &on_device, v->jobs, v->folds.count, values);
     if (status == GPU_OK)

@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- Variables of a problem ---- */
 
@@ -161,15 +160,14 @@ static bool make_function(struct svm_function *f, const struct smo_problem *q,
     f->objective = q->objective / (scale * scale);
     f->r = q->r;
     f->iterations = q->iterations;
-    f->converged = q->converged;
     count_support(f, q, scale);
     return true;
 }
 
-/* Whether the solution is one, which a program may have. */
-static bool is_sound(const struct svm_function *f, bool capped)
+/* What a cap of iterations has ended depends on each step before. */
+static bool is_sound(const struct svm_function *f, const struct smo_problem *q)
 {
-    return isfinite(f->rho) && isfinite(f->objective) && (f->converged || capped);
+    return isfinite(f->rho) && isfinite(f->objective) && q->converged;
 }
 
 /* ---- All of them ---- */
@@ -223,13 +221,12 @@ static bool count_vectors(struct svm_job *job)
     return used;
 }
 
-static enum gpu_status make_functions(struct svm_job *job, const struct smo_problem *problems,
-                                      bool capped)
+static enum gpu_status make_functions(struct svm_job *job, const struct smo_problem *problems)
 {
     for (int k = 0; k < svm_job_functions(job); k++) {
         if (!make_function(&job->functions[k], &problems[k], &job->training))
             return GPU_NO_MEMORY;
-        if (!is_sound(&job->functions[k], capped))
+        if (!is_sound(&job->functions[k], &problems[k]))
             return GPU_UNSUPPORTED;
     }
     return !job->functions || count_vectors(job) ? GPU_OK : GPU_NO_MEMORY;
@@ -244,7 +241,7 @@ static int functions_of(const struct svm_job *jobs, int count)
 }
 
 static enum gpu_status solve(struct smo *s, const struct smo_matrix *x, struct svm_job *jobs,
-                             int count, bool capped, struct smo_problem *problems)
+                             int count, struct smo_problem *problems)
 {
     struct smo_problem *next = problems;
     for (int i = 0; i < count; next += svm_job_functions(&jobs[i++]))
@@ -253,12 +250,12 @@ static enum gpu_status solve(struct smo *s, const struct smo_matrix *x, struct s
     smo_solve(s, x, problems, next - problems);
     next = problems;
     for (int i = 0; i < count && s->status == GPU_OK; next += svm_job_functions(&jobs[i++]))
-        s->status = make_functions(&jobs[i], next, capped);
+        s->status = make_functions(&jobs[i], next);
     return s->status;
 }
 
 enum gpu_status svm_fit_jobs(struct smo *s, const struct smo_matrix *x, struct svm_job *jobs,
-                             int count, bool capped)
+                             int count)
 {
     const struct svm_kernel *kernel = &jobs[0].training.kernel;
     const int functions = functions_of(jobs, count);
@@ -266,21 +263,11 @@ enum gpu_status svm_fit_jobs(struct smo *s, const struct smo_matrix *x, struct s
     if (!problems)
         return GPU_NO_MEMORY;
     s->kernel = (struct smo_kernel){kernel->type, kernel->degree, kernel->gamma, kernel->coef0};
-    const enum gpu_status status = solve(s, x, jobs, count, capped, problems);
+    const enum gpu_status status = solve(s, x, jobs, count, problems);
     for (int k = 0; k < functions; k++)
         free(problems[k].alpha);
     free(problems);
     return status;
-}
-
-enum gpu_status svm_fit(struct smo *s, const struct svm_training *training,
-                        const struct svm_classes *classes, bool capped,
-                        struct svm_function *functions)
-{
-    struct svm_job job = {*training, *classes, functions, 0};
-    memset(functions, 0, (size_t)svm_job_functions(&job) * sizeof *functions);
-    const struct smo_matrix x = svm_put(s, &training->x);
-    return svm_fit_jobs(s, &x, &job, 1, capped);
 }
 
 /* ---- Decisions ---- */

@@ -7,12 +7,6 @@
 #include "gpu/smo.h"
 #include "problem.h"
 
-/* Fills in svm_function_count() functions, of which the caller frees each coefficient, also after a failure. Returns
- * GPU_UNSUPPORTED if the library itself must train. capped: a cap of iterations may end it (svm_function.converged). */
-enum gpu_status svm_fit(struct smo *s, const struct svm_training *training,
-                        const struct svm_classes *classes, bool capped,
-                        struct svm_function *functions);
-
 /* Makes the problem of two classes i < j, or (0, 0) the only one, at its start. Returns false without memory; the caller frees
  * q->alpha, with which all its arrays go. */
 bool svm_problem_of(struct smo_problem *q, const struct svm_training *training,
@@ -34,9 +28,10 @@ static inline int svm_job_functions(const struct svm_job *job)
     return svm_function_count(job->training.type, job->classes.count);
 }
 
-/* Does the same for all jobs, side by side. Their functions are allocated and empty. All have the first one's kernel. */
+/* Trains all jobs side by side, whose functions are allocated and empty. All have the first one's kernel. Returns GPU_UNSUPPORTED if
+ * the library itself must train. */
 enum gpu_status svm_fit_jobs(struct smo *s, const struct smo_matrix *x, struct svm_job *jobs,
-                             int count, bool capped);
+                             int count);
 
 /* values[row * functions + k]: what function k of all jobs decides on a row of the matrix. */
 enum gpu_status svm_decide_jobs(struct smo *s, const struct smo_matrix *x,

@@ -56,16 +56,15 @@ static double worse_of(double a, double b)
     return a < 0 || b < 0 ? -1 : a > b ? a : b;
 }
 
-double svm_judge(const struct svm_matrix *x, const struct svm_training *training,
-                 const struct svm_classes *classes, const struct svm_function *functions)
+static double judge_job(const struct svm_matrix *x, const struct svm_job *job)
 {
-    const int count = functions ? svm_function_count(training->type, classes->count) : 0;
     double worst = 0;
-    int i = 0, j = classes->count > 1;
-    for (int k = 0; k < count; k++, svm_next_pair(classes, &i, &j)) {
+    int i = 0, j = job->classes.count > 1;
+    for (int k = 0; job->functions && k < svm_job_functions(job);
+         k++, svm_next_pair(&job->classes, &i, &j)) {
         struct smo_problem start = {.alpha = NULL};
-        worst = worse_of(worst, svm_problem_of(&start, training, classes, i, j)
-                                    ? judge_one(x, training, &start, &functions[k])
+        worst = worse_of(worst, svm_problem_of(&start, &job->training, &job->classes, i, j)
+                                    ? judge_one(x, &job->training, &start, &job->functions[k])
                                     : -1);
         free(start.alpha);
     }
@@ -76,7 +75,6 @@ double svm_judge_jobs(const struct svm_matrix *x, const struct svm_job *jobs, in
 {
     double worst = 0;
     for (int i = 0; i < count; i++)
-        worst =
-            worse_of(worst, svm_judge(x, &jobs[i].training, &jobs[i].classes, jobs[i].functions));
+        worst = worse_of(worst, judge_job(x, &jobs[i]));
     return worst;
 }

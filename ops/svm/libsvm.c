@@ -150,7 +150,7 @@ static enum gpu_status solve(struct gpu_work *work, struct trained *t,
     if (!libsvm_vectors(t->problem, t->parameter.kernel_type == SVM_PRECOMPUTED, size, &x))
         return GPU_NO_MEMORY;
     const struct smo_matrix on_device = svm_put(&s, &x);
-    enum gpu_status status = svm_fit_jobs(&s, &on_device, t->jobs, job_count(t), false);
+    enum gpu_status status = svm_fit_jobs(&s, &on_device, t->jobs, job_count(t));
     if (status == GPU_OK && t->group_count)
         status = estimate(&s, &on_device, t);
     svm_matrix_free(&x);

@@ -64,7 +64,6 @@ struct svm_function {
     double sum;           /* of the variables; of regression: of the coefficients' magnitudes */
     int support, bounded; /* libsvm's nSV and nBSV */
     int64_t iterations;
-    bool converged; /* false: a cap of iterations was reached */
 };
 
 /* Returns the number of functions. */

@@ -125,7 +125,7 @@ static enum gpu_status train(struct gpu_work *work, struct trained *t)
     if (!make_jobs(t))
         return GPU_UNSUPPORTED;
     const struct smo_matrix x = svm_put(&s, &t->fit.training.x);
-    enum gpu_status status = svm_fit_jobs(&s, &x, t->jobs, job_count(t), false);
+    enum gpu_status status = svm_fit_jobs(&s, &x, t->jobs, job_count(t));
     if (status == GPU_OK && t->group_count)
         status = estimate(&s, &x, t);
     if (status != GPU_OK)
