@@ -208,20 +208,6 @@ static double judge(const struct accel_call *call)
     return libsvm_judge(v->problem, v->jobs, v->folds.count);
 }
 
-const struct accel_op op_svm_cross_validation = {.group = ACCEL_NO_BLAS,
-                                                 .ml = ACCEL_LIBSVM,
-                                                 .nominal = SVM_NOMINAL,
-                                                 .accepts = libsvm_of,
-                                                 .nests = true,
-                                                 .count_at = svm_count_at,
-                                                 .parse = parse,
-                                                 .sizes = svm_sizes,
-                                                 .flops = svm_flops,
-                                                 .effort = svm_effort,
-                                                 .typical = svm_typical,
-                                                 .dimensions = ACCEL_DIMENSIONS,
-                                                 .describe = svm_describe,
-                                                 .complete = complete,
-                                                 .discard = discard_call,
-                                                 .run = run,
-                                                 .judge = judge};
+const struct accel_op op_svm_cross_validation = {
+    SVM_OPERATION,           .accepts = libsvm_of, .parse = parse, .complete = complete,
+    .discard = discard_call, .run = run,           .judge = judge};

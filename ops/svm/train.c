@@ -51,20 +51,6 @@ static double judge(const struct accel_call *call)
     return dialect_of(svm_traits_layout(call))->judge(call);
 }
 
-const struct accel_op op_svm_train = {.group = ACCEL_NO_BLAS,
-                                      .ml = ACCEL_LIBSVM,
-                                      .nominal = SVM_NOMINAL,
-                                      .accepts = accepts,
-                                      .nests = true,
-                                      .count_at = svm_count_at,
-                                      .parse = parse,
-                                      .sizes = svm_sizes,
-                                      .flops = svm_flops,
-                                      .effort = svm_effort,
-                                      .typical = svm_typical,
-                                      .dimensions = ACCEL_DIMENSIONS,
-                                      .describe = svm_describe,
-                                      .complete = complete,
-                                      .discard = discard,
-                                      .run = run,
+const struct accel_op op_svm_train = {SVM_OPERATION,        .accepts = accepts, .parse = parse,
+                                      .complete = complete, .discard = discard, .run = run,
                                       .judge = judge};

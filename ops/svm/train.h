@@ -22,13 +22,6 @@ enum {
 _Static_assert(SVM_STORED - SVM_ROWS + 1 == ACCEL_DIMENSIONS,
                "as many sizes as the cost model takes");
 
-/* For machines without a calibration. libsvm's kernel takes 1.6 ns for each element on one core: a twentieth of a product's rate. An
- * iteration on the device waits for sums over all rows. */
-#define SVM_NOMINAL                                                                                \
-    {                                                                                              \
-        .cpu_share = 0.05, .gpu_share = 0.3, .gpu_step_ms = 0.01                                   \
-    }
-
 /* layout: the dialect's own number; type, kernel: libsvm's. Above them are the folds of a cross-validation. */
 static inline int64_t svm_traits(int layout, int type, int kernel)
 {
@@ -67,6 +60,14 @@ struct accel_effort svm_effort(const struct accel_call *call, bool device);
 void svm_typical(struct accel_call *call, const int64_t size[ACCEL_DIMENSIONS]);
 void svm_describe(const struct accel_call *call, const struct accel_fields *fields);
 int svm_count_at(int layout);
+
+/* What the operations have in common. nominal: libsvm's kernel takes 1.6 ns for each element on one core, a twentieth of a product's
+ * rate. An iteration on the device waits for sums over all rows. */
+#define SVM_OPERATION                                                                              \
+    .group = ACCEL_NO_BLAS, .ml = ACCEL_LIBSVM,                                                    \
+    .nominal = {.cpu_share = 0.05, .gpu_share = 0.3, .gpu_step_ms = 0.01}, .nests = true,          \
+    .count_at = svm_count_at, .sizes = svm_sizes, .flops = svm_flops, .effort = svm_effort,        \
+    .typical = svm_typical, .dimensions = ACCEL_DIMENSIONS, .describe = svm_describe
 
 /* As in struct accel_op. `layout` is the dialect's own number, below SVM_LAYOUTS. */
 struct svm_dialect {
