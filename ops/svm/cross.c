@@ -189,8 +189,7 @@ static void complete(const struct accel_call *call, struct accel_result *result)
     int64_t dots = v->progress.dots;
     (void)result;
     for (int fold = 0; fold < v->folds.count; fold++)
-        dots = libsvm_print_training(v->library, &v->jobs[fold].training, &v->jobs[fold].classes,
-                                     v->jobs[fold].functions, v->jobs[fold].support, dots);
+        dots = libsvm_print_job(v->library, &v->jobs[fold], dots);
     discard(v);
 }
 

@@ -17,6 +17,12 @@ static struct members members_of(const struct svm_classes *classes, int i, int j
                             {classes->number[i], j == i ? 0 : classes->number[j]}};
 }
 
+static int row_of(const struct members *members, int64_t at)
+{
+    const int first = members->number[0];
+    return at < first ? members->row[0][at] : members->row[1][at - first];
+}
+
 static bool is_regression(int type)
 {
     return type == SVM_EPSILON_SVR || type == SVM_NU_SVR;
@@ -54,7 +60,7 @@ static void set_variables(struct smo_problem *q, const struct svm_training *t,
     for (int64_t i = 0; i < q->n; i++) {
         const int64_t at = i < rows ? i : i - rows;
         const int side = at >= members->number[0];
-        row[i] = members->row[side][side ? at - members->number[0] : at];
+        row[i] = row_of(members, at);
         y[i] = side || i >= rows ? -1 : 1;
         bound[i] = c[side] * weight_of(t, row[i]);
         if (t->type == SVM_C_SVC)
@@ -196,17 +202,17 @@ static bool make_problems(const struct svm_job *job, struct smo_problem *problem
 int svm_support_of(const struct svm_job *job, bool *used)
 {
     const struct svm_classes *classes = &job->classes;
-    const struct svm_function *f = job->functions;
-    int support = 0;
-    for (int i = 0; i < classes->count; i++)
-        for (int j = classes->count > 1 ? i + 1 : i; j < classes->count; j++, f++)
-            for (int k = 0; k < f->rows; k++) {
-                const bool second = k >= classes->number[i];
-                bool *at = used + (second ? classes->start[j] + k - classes->number[i]
-                                          : classes->start[i] + k);
-                support += f->coefficient[k] != 0 && !*at;
-                *at = *at || f->coefficient[k] != 0;
-            }
+    int support = 0, i = 0, j = classes->count > 1;
+    for (int k = 0; k < svm_job_functions(job); k++, svm_next_pair(classes, &i, &j)) {
+        const struct svm_function *f = &job->functions[k];
+        for (int at = 0; at < f->rows; at++) {
+            const bool second = at >= classes->number[i];
+            bool *place = &used[second ? classes->start[j] + at - classes->number[i]
+                                       : classes->start[i] + at];
+            support += f->coefficient[at] != 0 && !*place;
+            *place = *place || f->coefficient[at] != 0;
+        }
+    }
     return support;
 }
 
@@ -278,11 +284,8 @@ static void spread(const struct svm_job *job, int64_t rows, double *coefficient)
     int i = 0, j = job->classes.count > 1;
     for (int k = 0; k < svm_job_functions(job); k++, coefficient += rows) {
         const struct members members = members_of(&job->classes, i, j);
-        for (int at = 0; at < job->functions[k].rows; at++) {
-            const int side = at >= members.number[0];
-            coefficient[members.row[side][side ? at - members.number[0] : at]] =
-                job->functions[k].coefficient[at];
-        }
+        for (int at = 0; at < job->functions[k].rows; at++)
+            coefficient[row_of(&members, at)] = job->functions[k].coefficient[at];
         svm_next_pair(&job->classes, &i, &j);
     }
 }

@@ -180,8 +180,7 @@ static bool add_estimates(struct trained *t)
 
 static enum gpu_status make_model(struct trained *t, const struct libsvm_parameter *parameter)
 {
-    t->model = libsvm_model_of(t->library, t->problem, parameter, &t->jobs[0].classes,
-                               t->jobs[0].functions);
+    t->model = libsvm_model_of(t->library, t->problem, parameter, &t->jobs[0]);
     if (t->model && t->group_count && !add_estimates(t)) {
         libsvm_model_free(t->model, t->library->model);
         t->model = NULL;
@@ -233,17 +232,10 @@ static enum gpu_status run(struct gpu_work *work)
 
 /* ---- Lines ---- */
 
-static int64_t print_job(const struct trained *t, const struct svm_job *job, int64_t dots)
-{
-    return job->functions ? libsvm_print_training(t->library, &job->training, &job->classes,
-                                                  job->functions, job->support, dots)
-                          : dots;
-}
-
 static int64_t print_folds(const struct trained *t, int group, int64_t dots)
 {
     for (int fold = 0; fold < LIBSVM_FOLDS; fold++)
-        dots = print_job(t, &t->jobs[1 + group * LIBSVM_FOLDS + fold], dots);
+        dots = libsvm_print_job(t->library, &t->jobs[1 + group * LIBSVM_FOLDS + fold], dots);
     if (t->groups[group].message)
         libsvm_say(t->library, "%s", t->groups[group].message);
     return dots;
@@ -281,7 +273,7 @@ static void print(const struct trained *t)
     }
     if (t->group_count && !last)
         dots = print_regression_folds(t, dots);
-    dots = print_job(t, &t->jobs[0], dots);
+    dots = libsvm_print_job(t->library, &t->jobs[0], dots);
     if (t->group_count && last)
         print_regression_folds(t, dots);
 }

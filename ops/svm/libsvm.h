@@ -126,8 +126,7 @@ bool libsvm_job_make(const struct libsvm *library, const struct libsvm_problem *
 struct libsvm_model *libsvm_model_of(const struct libsvm *library,
                                      const struct libsvm_problem *problem,
                                      const struct libsvm_parameter *parameter,
-                                     const struct svm_classes *classes,
-                                     const struct svm_function *functions);
+                                     const struct svm_job *job);
 /* Frees it; its arrays may be NULL. */
 void libsvm_model_free(struct libsvm_model *model, const struct libsvm_model_layout *layout);
 
@@ -141,10 +140,9 @@ struct svm_progress svm_progress_of(const struct libsvm *library);
 /* For struct smo. context: a struct svm_progress. */
 void svm_note_progress(void *context, int64_t iterations);
 
-/* Prints what svm_train() prints. total: support vectors. `dots`: so many have been printed meanwhile; returns those that are left. */
-int64_t libsvm_print_training(const struct libsvm *library, const struct svm_training *training,
-                              const struct svm_classes *classes,
-                              const struct svm_function *functions, int total, int64_t dots);
+/* Prints what svm_train() prints; of a job without functions, nothing. `dots`: so many have been printed meanwhile; returns those that
+ * are left. */
+int64_t libsvm_print_job(const struct libsvm *library, const struct svm_job *job, int64_t dots);
 /* The lines of the classes i <= j, and any line. */
 int64_t libsvm_print_function(const struct libsvm *library, const struct svm_training *training,
                               const struct svm_function *function, int i, int j, int64_t dots);

@@ -65,16 +65,15 @@ int64_t libsvm_print_function(const struct libsvm *library, const struct svm_tra
     return dots;
 }
 
-int64_t libsvm_print_training(const struct libsvm *library, const struct svm_training *t,
-                              const struct svm_classes *classes,
-                              const struct svm_function *functions, int total, int64_t dots)
+int64_t libsvm_print_job(const struct libsvm *library, const struct svm_job *job, int64_t dots)
 {
-    const struct svm_function *f = functions;
-    for (int i = 0; i < classes->count; i++)
-        for (int j = classes->count > 1 ? i + 1 : i; j < classes->count; j++, f++)
-            dots = libsvm_print_function(library, t, f, i, j, dots);
+    const struct svm_classes *classes = &job->classes;
+    int i = 0, j = classes->count > 1;
+    for (int k = 0; job->functions && k < svm_job_functions(job);
+         k++, svm_next_pair(classes, &i, &j))
+        dots = libsvm_print_function(library, &job->training, &job->functions[k], i, j, dots);
     if (classes->count > 1)
-        libsvm_say(library, "Total nSV = %d\n", total);
+        libsvm_say(library, "Total nSV = %d\n", job->support);
     return dots;
 }
 

@@ -69,11 +69,11 @@ static int spread(double *to, const bool *used, int number, const double *coeffi
     return count;
 }
 
-static void fill_coefficients(struct libsvm_model *model, const struct svm_classes *classes,
-                              const struct svm_function *functions, const bool *used,
-                              const int *counts)
+static void fill_coefficients(struct libsvm_model *model, const struct svm_job *job,
+                              const bool *used, const int *counts)
 {
-    const struct svm_function *f = functions;
+    const struct svm_classes *classes = &job->classes;
+    const struct svm_function *f = job->functions;
     if (classes->count == 1) {
         spread(model->sv_coef[0], used, f->rows, f->coefficient);
         model->rho[0] = f->rho;
@@ -86,15 +86,15 @@ static void fill_coefficients(struct libsvm_model *model, const struct svm_class
                    f->coefficient);
             spread(&model->sv_coef[i][second], &used[classes->start[j]], classes->number[j],
                    f->coefficient + classes->number[i]);
-            model->rho[f - functions] = f->rho;
+            model->rho[f - job->functions] = f->rho;
         }
     }
 }
 
 static void fill(struct libsvm_model *model, const struct libsvm_problem *problem,
-                 const struct svm_classes *classes, const struct svm_function *functions,
-                 const bool *used, struct arrays *arrays)
+                 const struct svm_job *job, const bool *used, struct arrays *arrays)
 {
+    const struct svm_classes *classes = &job->classes;
     int at = 0;
     for (int c = 0; c < classes->count; c++) {
         const int before = at;
@@ -111,40 +111,36 @@ static void fill(struct libsvm_model *model, const struct libsvm_problem *proble
             arrays->counts[c] = at - before;
         }
     }
-    fill_coefficients(model, classes, functions, used, arrays->counts);
+    fill_coefficients(model, job, used, arrays->counts);
 }
 
 struct libsvm_model *libsvm_model_of(const struct libsvm *library,
                                      const struct libsvm_problem *problem,
                                      const struct libsvm_parameter *parameter,
-                                     const struct svm_classes *classes,
-                                     const struct svm_function *functions)
+                                     const struct svm_job *job)
 {
     const struct libsvm_model_layout *layout = library->model;
-    const bool classifies = classes->count > 1;
-    const struct svm_job job = {.classes = *classes,
-                                .functions = (struct svm_function *)(uintptr_t)functions};
-    const int nr_class = classifies ? classes->count : 2;
-    const int count = svm_function_count(parameter->svm_type, classes->count);
+    const bool classifies = job->classes.count > 1;
+    const int nr_class = classifies ? job->classes.count : 2;
     struct arrays arrays = {NULL, NULL, NULL};
     struct libsvm_model *model = calloc(1, layout->bytes);
-    bool *used = calloc((size_t)problem->l, sizeof *used);
+    bool *used = calloc((size_t)problem->l, sizeof *used), made = false;
     if (model && used) {
         model->param = *parameter;
         model->nr_class = nr_class;
-        model->l = svm_support_of(&job, used);
-        const bool made = allocate(model, count, nr_class, classifies, layout->indices, &arrays);
+        model->l = svm_support_of(job, used);
+        made =
+            allocate(model, svm_job_functions(job), nr_class, classifies, layout->indices, &arrays);
         put(model, layout->indices, &arrays.indices, sizeof arrays.indices);
         put(model, layout->label, &arrays.label, sizeof arrays.label);
         put(model, layout->counts, &arrays.counts, sizeof arrays.counts);
-        if (made) {
-            fill(model, problem, classes, functions, used, &arrays);
-            free(used);
-            return model;
-        }
+        if (made)
+            fill(model, problem, job, used, &arrays);
     }
-    if (model)
-        libsvm_model_free(model, layout);
     free(used);
-    return NULL;
+    if (model && !made) {
+        libsvm_model_free(model, layout);
+        model = NULL;
+    }
+    return model;
 }

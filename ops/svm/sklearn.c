@@ -158,9 +158,7 @@ static int64_t print_folds(const struct trained *t, int group, int64_t dots)
     const struct libsvm *lines = &t->fit.library->lines;
     const struct svm_job *job = &t->jobs[1 + group * SKLEARN_FOLDS];
     for (int fold = 0; fold < SKLEARN_FOLDS; fold++, job++)
-        if (job->functions)
-            dots = libsvm_print_training(lines, &job->training, &job->classes, job->functions,
-                                         job->support, dots);
+        dots = libsvm_print_job(lines, job, dots);
     if (t->groups[group].message)
         libsvm_say(lines, "%s", t->groups[group].message);
     return dots;
@@ -177,8 +175,7 @@ static void print(const struct trained *t)
             dots = print_folds(t, 0, dots);
             libsvm_say_sigma(lines, t->groups[0].a);
         }
-        libsvm_print_training(lines, &job->training, &job->classes, job->functions, job->support,
-                              dots);
+        libsvm_print_job(lines, job, dots);
         return;
     }
     for (int i = 0, group = 0; i < job->classes.count; i++)
