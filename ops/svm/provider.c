@@ -172,7 +172,8 @@ static bool is_known(struct libsvm *library)
     memcpy(&train, &library->train, sizeof train);
     *library->print = print_nothing;
     const bool known = try_train(train, library->model, &library->swaps);
-    *library->print = before;
+    if (*library->print == print_nothing) /* else another thread has set it */
+        *library->print = before;
     return known;
 }
 

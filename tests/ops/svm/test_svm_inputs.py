@@ -52,9 +52,10 @@ with tempfile.TemporaryDirectory(prefix="accel-namesake-") as folder:
         link.symlink_to(TESTS / f"libnamesake_{name}.so")
         for env in (ON_GPU, NO_GPU, PLAIN):
             done = start("svm_calls", "namesake", env={**env, "LD_LIBRARY_PATH": folder})
-            good = done.stdout == "1000 1 3 4 5 6 7 8.5\n42\n"
+            good = done.stdout == "80 1 3 4 5 6 7 8.5\n42\n"
             if env is ON_GPU:
-                good = good and len(lines_for(done, sym="svm_train", ran="cpu", why="unsupported")) == 1
+                asked = ["tried, prints"] if name == "324" else []  # the print function that was set meanwhile has stayed
+                good = good and re.findall("tried.*", done.stderr) == asked and len(lines_for(done, sym="svm_train", ran="cpu", why="unsupported")) == 1
             tap.ok(good, f"a namesake, libsvm_version {name}: registers and stack as they were", done.stdout, done.stderr)
 
 # valgrind does not understand the test GPU's threads, which take turns on stacks of their own: of calls that it runs, only what is lost counts.
