@@ -1,0 +1,177 @@
+/*
+ * Picks the two variables of a step, as libsvm does: each block finds the best of its own variables, and then the best of all blocks.
+ */
+#ifndef ACCEL_OWN_SMO_PICK_CUH
+#define ACCEL_OWN_SMO_PICK_CUH
+
+#include "smo_block.cuh"
+
+/* Returns what the others must know of a variable that is picked. */
+static __device__ inline struct smo_pick describe(const struct smo_block *b, double value, int at,
+                                                  double violation)
+{
+    const struct smo_task *t = b->task;
+    struct smo_pick pick = {value, violation, 0, 0, 0, 0, 0, at, 0, 0};
+    if (at < 0)
+        return pick;
+    pick.alpha = t->alpha[at];
+    pick.c = t->c[at];
+    pick.diagonal = t->diagonal[at];
+    pick.gradient = t->gradient[at];
+    pick.column = t->column[at];
+    pick.sign = t->state[at] & SMO_POSITIVE ? 1 : -1;
+    return pick;
+}
+
+/* Says what this block has picked. row: that of the first variable, or NULL. */
+static __device__ inline void publish(const struct smo_block *b, enum smo_role role, double value,
+                                      int at, double violation, const float *positive_row,
+                                      const float *negative_row)
+{
+    smo_find_best(b, value, at, violation);
+    if (threadIdx.x > 0)
+        return;
+    struct smo_pick pick = describe(b, b->value[0], b->at[0], b->violation[0]);
+    const float *row = pick.sign > 0 ? positive_row : negative_row;
+    if (row && pick.at >= 0)
+        pick.k = row[pick.column];
+    if (b->alone)
+        b->pick[role] = pick;
+    else
+        b->task->pick[role * b->blocks + b->block] = pick;
+}
+
+/* Puts the best of what all blocks have published in b->pick[role]; after a barrier. */
+static __device__ inline void gather(const struct smo_block *b, enum smo_role role)
+{
+    const struct smo_pick *all = b->task->pick + role * b->blocks;
+    double value = -INFINITY, violation = -INFINITY;
+    int at = -1;
+    if (b->alone)
+        return;
+    for (int i = (int)threadIdx.x; i < b->blocks; i += (int)blockDim.x) {
+        if (smo_beats(all[i].value, all[i].at, value, at)) {
+            value = all[i].value;
+            at = all[i].at;
+        }
+        violation = all[i].violation > violation ? all[i].violation : violation;
+    }
+    smo_find_best(b, value, at, violation);
+    if (threadIdx.x == 0) {
+        b->pick[role] = all[b->at[0] < 0 ? 0 : b->at[0] / b->share];
+        b->pick[role].violation = b->violation[0];
+    }
+    __syncthreads();
+}
+
+#define AT_ONCE 4 /* variables whose loads a thread has under way */
+
+/* Applies the last step to the gradient, and picks the first variable: the one that maximizes -y G in I_up. */
+static __device__ inline void smo_pick_first(const struct smo_block *b, struct smo_step step)
+{
+    const struct smo_task *t = b->task;
+    double best = -INFINITY, best_negative = -INFINITY;
+    int at = -1, at_negative = -1;
+    for (int first = b->from + (int)threadIdx.x; first < b->to;
+         first += AT_ONCE * (int)blockDim.x) {
+        double gradient[AT_ONCE];
+        float k_i[AT_ONCE], k_j[AT_ONCE];
+        int state[AT_ONCE];
+        SVM_UNROLL
+        for (int u = 0; u < AT_ONCE; u++) {
+            const int i = first + u * (int)blockDim.x;
+            state[u] = -1;
+            if (i >= b->to)
+                continue;
+            state[u] = t->state[i];
+            gradient[u] = t->gradient[i];
+            if (step.row_i) {
+                const int32_t column = t->column[i];
+                k_i[u] = step.row_i[column];
+                k_j[u] = step.row_j[column];
+            }
+        }
+        SVM_UNROLL
+        for (int u = 0; u < AT_ONCE; u++) {
+            const int i = first + u * (int)blockDim.x;
+            if (state[u] < 0)
+                continue;
+            const bool positive = state[u] & SMO_POSITIVE;
+            if (step.row_i) {
+                const double change = k_i[u] * step.i + k_j[u] * step.j;
+                gradient[u] += positive ? change : -change;
+                t->gradient[i] = gradient[u];
+            }
+            if (state[u] & (positive ? SMO_AT_C : SMO_AT_0))
+                continue;
+            const double value = positive ? -gradient[u] : gradient[u];
+            if (t->nu && !positive) {
+                if (value >= best_negative) {
+                    best_negative = value;
+                    at_negative = i;
+                }
+            } else if (value >= best) {
+                best = value;
+                at = i;
+            }
+        }
+    }
+    publish(b, SMO_UP, best, at, 0, NULL, NULL);
+    if (t->nu)
+        publish(b, SMO_UP_NEGATIVE, best_negative, at_negative, 0, NULL, NULL);
+    smo_wait_for_all(b);
+    gather(b, SMO_UP);
+    if (t->nu)
+        gather(b, SMO_UP_NEGATIVE);
+}
+
+/* Picks the second variable: the one of I_low with which the objective decreases most. */
+static __device__ inline void smo_pick_second(const struct smo_block *b, const float *positive_row,
+                                              const float *negative_row)
+{
+    const struct smo_task *t = b->task;
+    const double most[2] = {b->pick[SMO_UP].value, b->pick[t->nu ? SMO_UP_NEGATIVE : SMO_UP].value};
+    const double diagonal[2] = {b->pick[SMO_UP].diagonal,
+                                b->pick[t->nu ? SMO_UP_NEGATIVE : SMO_UP].diagonal};
+    double best = -1, violation = -INFINITY;
+    int at = -1;
+    for (int first = b->from + (int)threadIdx.x; first < b->to;
+         first += AT_ONCE * (int)blockDim.x) {
+        double gradient[AT_ONCE], own[AT_ONCE];
+        float k[AT_ONCE];
+        int state[AT_ONCE];
+        SVM_UNROLL
+        for (int u = 0; u < AT_ONCE; u++) {
+            const int i = first + u * (int)blockDim.x;
+            state[u] = -1;
+            if (i >= b->to)
+                continue;
+            state[u] = t->state[i];
+            gradient[u] = t->gradient[i];
+            own[u] = t->diagonal[i];
+            const float *row = state[u] & SMO_POSITIVE ? positive_row : negative_row;
+            k[u] = row ? row[t->column[i]] : 0;
+        }
+        SVM_UNROLL
+        for (int u = 0; u < AT_ONCE; u++) {
+            const bool positive = state[u] & SMO_POSITIVE;
+            if (state[u] < 0 || state[u] & (positive ? SMO_AT_0 : SMO_AT_C))
+                continue;
+            const double difference = positive ? most[0] + gradient[u] : most[1] - gradient[u];
+            violation = difference > violation ? difference : violation;
+            if (!(difference > 0))
+                continue;
+            const double curve = diagonal[positive ? 0 : 1] + own[u] - 2.0 * k[u];
+            const double gain = difference * difference / (curve > 0 ? curve : TAU);
+            if (gain >= best) {
+                best = gain;
+                at = first + u * (int)blockDim.x;
+            }
+        }
+    }
+    publish(b, SMO_LOW, best, at, violation, positive_row, negative_row);
+    smo_wait_for_all(b);
+    gather(b, SMO_LOW);
+}
+
+#endif
