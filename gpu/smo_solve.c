@@ -16,9 +16,6 @@
 /* Kernels count variables, and some beyond, as int. */
 #define VARIABLES_MOST (1 << 30)
 
-#define SOLVE_THREADS 1024
-#define ROWS_THREADS  512
-
 /* Rows of the kernel matrix that a problem must be able to keep: those of two batches, and some. */
 #define SLOTS_LEAST 64
 
@@ -290,7 +287,7 @@ static int64_t blocks_for(const struct plan *plan)
 
 static void choose_kernel(struct plan *plan)
 {
-    const unsigned threads = plan->by_rows ? ROWS_THREADS : SOLVE_THREADS;
+    const unsigned threads = plan->by_rows ? SMO_ROWS_THREADS : SMO_MATRIX_THREADS;
     plan->kernel = plan->by_rows ? "smo_solve_rows" : "smo_solve_matrix";
     plan->shared_bytes = SMO_SHARED_BYTES(threads);
     if (smo_note(plan->s,

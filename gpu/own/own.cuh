@@ -13,6 +13,10 @@
 /* A kernel: OWN_KERNEL(name, parameters) { ... }. Pointers among the parameters, also within structs, are device addresses. */
 #    define OWN_KERNEL(name, ...) extern "C" __global__ void name(__VA_ARGS__)
 
+/* A kernel for blocks of at most so many threads, each of which gets no more registers than the block then has. */
+#    define OWN_KERNEL_FOR(threads, name, ...)                                                     \
+        extern "C" __global__ void __launch_bounds__(threads) name(__VA_ARGS__)
+
 /* Defines `name` as the block's array of shared memory, of gpu_grid.shared_bytes; its contents are undefined at first. */
 #    define OWN_SHARED(type, name)                                                                 \
         extern __shared__ __align__(16) unsigned char own_shared_bytes[];                          \

@@ -178,23 +178,17 @@ static __device__ inline void solve(struct smo_task *tasks, struct smo_kernel ke
     go_on(&b, kernel, limit);
 }
 
-#ifdef __CUDACC__
-/* Threads wait for memory, so twice as many of them are worth a few registers that are spilled. */
-extern "C" __global__ void __launch_bounds__(1024)
-    smo_solve_matrix(struct smo_task *, struct smo_kernel, struct svm_rows, int, int64_t,
-                     unsigned long long *);
-#endif
-
 /* Go on with problems for at most `limit` iterations each: a block for each problem, or if `together` all blocks for one. */
-OWN_KERNEL(smo_solve_matrix, struct smo_task *tasks, struct smo_kernel kernel, struct svm_rows x,
-           int together, int64_t limit, unsigned long long *arrived)
+OWN_KERNEL_FOR(SMO_MATRIX_THREADS, smo_solve_matrix, struct smo_task *tasks,
+               struct smo_kernel kernel, struct svm_rows x, int together, int64_t limit,
+               unsigned long long *arrived)
 {
     OWN_SHARED(unsigned char, shared);
     solve(tasks, kernel, &x, false, together, limit, arrived, shared);
 }
 
-OWN_KERNEL(smo_solve_rows, struct smo_task *tasks, struct smo_kernel kernel, struct svm_rows x,
-           int together, int64_t limit, unsigned long long *arrived)
+OWN_KERNEL_FOR(SMO_ROWS_THREADS, smo_solve_rows, struct smo_task *tasks, struct smo_kernel kernel,
+               struct svm_rows x, int together, int64_t limit, unsigned long long *arrived)
 {
     OWN_SHARED(unsigned char, shared);
     solve(tasks, kernel, &x, true, together, limit, arrived, shared);

@@ -93,6 +93,11 @@ struct smo_task {
     int bad;        /* a value does not fit a float */
 };
 
+/* The most threads of a block. Where the whole kernel matrix is there, threads wait for memory: twice as many of them are worth a few
+ * registers that are spilled. */
+#define SMO_MATRIX_THREADS 1024
+#define SMO_ROWS_THREADS   512
+
 /* Shared memory for blocks of so many threads. */
 #define SMO_SHARED_BYTES(threads)                                                                  \
     (SMO_ROLES * sizeof(struct smo_pick) + (threads)*24 + SVM_BATCH * SVM_WINDOW * 8 + 512)

@@ -69,6 +69,7 @@ void testgpu_atomic(const void *address, size_t bytes);
             __attribute__((section("own_kernels"), used)) =                                        \
                 testgpu_describe(#name, name##_run, name);                                         \
         extern "C" void name(__VA_ARGS__)
+#    define OWN_KERNEL_FOR(threads, ...) OWN_KERNEL(__VA_ARGS__)
 
 template <typename... Parameters> struct testgpu_parameters {
     static constexpr size_t bytes[sizeof...(Parameters)] = {sizeof(Parameters)...};
