@@ -68,8 +68,8 @@ static __device__ inline bool first_rows(const struct smo_block *b, const float 
                                          const float **negative_row)
 {
     const struct smo_task *t = b->task;
-    const struct smo_pick *up = &b->pick[SMO_UP];
-    const struct smo_pick *down = &b->pick[t->nu ? SMO_UP_NEGATIVE : SMO_UP];
+    const struct smo_pick *up = smo_first_for(b, true);
+    const struct smo_pick *down = smo_first_for(b, false);
     if (b->kernel) {
         int wanted = 0;
         if (up->at >= 0)
@@ -118,7 +118,7 @@ static __device__ inline int iterate(const struct smo_block *b, int64_t limit, i
             return SMO_NOT_FINITE;
         const struct smo_pick *j = &b->pick[SMO_LOW];
         if (threadIdx.x == 0)
-            smo_make_step(b, &b->pick[t->nu && j->sign < 0 ? SMO_UP_NEGATIVE : SMO_UP], j);
+            smo_make_step(b, smo_first_for(b, j->sign > 0), j);
         __syncthreads();
         step = *b->step;
     }

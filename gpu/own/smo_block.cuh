@@ -6,9 +6,6 @@
 
 #include "svm.cuh"
 
-/* The guard of libsvm for a pair of variables along which the objective is flat or concave. */
-#define TAU 1e-12
-
 /* The state of a variable. */
 #define SMO_POSITIVE 1
 #define SMO_AT_C     2 /* alpha is at its upper bound */
@@ -49,6 +46,20 @@ static __device__ inline void smo_wait_for_all(const struct smo_block *b)
         __syncthreads();
     else
         own_grid_barrier(b->arrived);
+}
+
+/* Returns the first variable of a pair whose second one has y = 1, or y = -1. */
+static __device__ inline const struct smo_pick *smo_first_for(const struct smo_block *b,
+                                                              bool positive)
+{
+    return &b->pick[b->task->nu && !positive ? SMO_UP_NEGATIVE : SMO_UP];
+}
+
+/* Returns the objective's second derivative along a pair, whose kernel value is k; as in libsvm, never 0 or less. */
+static __device__ inline double smo_curvature(double diagonal_i, double diagonal_j, double k)
+{
+    const double curvature = diagonal_i + diagonal_j - 2.0 * k;
+    return curvature > 0 ? curvature : 1e-12;
 }
 
 /* An order without ties: by value, then by number, as libsvm's loops prefer the later variable. */

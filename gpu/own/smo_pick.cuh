@@ -66,6 +66,18 @@ static __device__ inline void gather(const struct smo_block *b, enum smo_role ro
 
 #define AT_ONCE 4 /* variables whose loads a thread has under way */
 
+/* Loads the states and gradients of some of a thread's variables, from `first` on; behind the block's last one the state is -1. */
+static __device__ inline void load_variables(const struct smo_block *b, int first,
+                                             int state[AT_ONCE], double gradient[AT_ONCE])
+{
+    SVM_UNROLL
+    for (int u = 0; u < AT_ONCE; u++) {
+        const int i = first + u * (int)blockDim.x;
+        state[u] = i < b->to ? b->task->state[i] : -1;
+        gradient[u] = i < b->to ? b->task->gradient[i] : 0;
+    }
+}
+
 /* Applies the last step to the gradient, and picks the first variable: the one that maximizes -y G in I_up. */
 static __device__ inline void smo_pick_first(const struct smo_block *b, struct smo_step step)
 {
@@ -77,20 +89,14 @@ static __device__ inline void smo_pick_first(const struct smo_block *b, struct s
         double gradient[AT_ONCE];
         float k_i[AT_ONCE], k_j[AT_ONCE];
         int state[AT_ONCE];
+        load_variables(b, first, state, gradient);
         SVM_UNROLL
-        for (int u = 0; u < AT_ONCE; u++) {
-            const int i = first + u * (int)blockDim.x;
-            state[u] = -1;
-            if (i >= b->to)
-                continue;
-            state[u] = t->state[i];
-            gradient[u] = t->gradient[i];
-            if (step.row_i) {
-                const int32_t column = t->column[i];
+        for (int u = 0; u < AT_ONCE; u++)
+            if (step.row_i && state[u] >= 0) {
+                const int32_t column = t->column[first + u * (int)blockDim.x];
                 k_i[u] = step.row_i[column];
                 k_j[u] = step.row_j[column];
             }
-        }
         SVM_UNROLL
         for (int u = 0; u < AT_ONCE; u++) {
             const int i = first + u * (int)blockDim.x;
@@ -130,9 +136,9 @@ static __device__ inline void smo_pick_second(const struct smo_block *b, const f
                                               const float *negative_row)
 {
     const struct smo_task *t = b->task;
-    const double most[2] = {b->pick[SMO_UP].value, b->pick[t->nu ? SMO_UP_NEGATIVE : SMO_UP].value};
-    const double diagonal[2] = {b->pick[SMO_UP].diagonal,
-                                b->pick[t->nu ? SMO_UP_NEGATIVE : SMO_UP].diagonal};
+    const double most[2] = {smo_first_for(b, false)->value, smo_first_for(b, true)->value};
+    const double diagonal[2] = {smo_first_for(b, false)->diagonal,
+                                smo_first_for(b, true)->diagonal};
     double best = -1, violation = -INFINITY;
     int at = -1;
     for (int first = b->from + (int)threadIdx.x; first < b->to;
@@ -140,14 +146,12 @@ static __device__ inline void smo_pick_second(const struct smo_block *b, const f
         double gradient[AT_ONCE], own[AT_ONCE];
         float k[AT_ONCE];
         int state[AT_ONCE];
+        load_variables(b, first, state, gradient);
         SVM_UNROLL
         for (int u = 0; u < AT_ONCE; u++) {
             const int i = first + u * (int)blockDim.x;
-            state[u] = -1;
-            if (i >= b->to)
+            if (state[u] < 0)
                 continue;
-            state[u] = t->state[i];
-            gradient[u] = t->gradient[i];
             own[u] = t->diagonal[i];
             const float *row = state[u] & SMO_POSITIVE ? positive_row : negative_row;
             k[u] = row ? row[t->column[i]] : 0;
@@ -157,12 +161,12 @@ static __device__ inline void smo_pick_second(const struct smo_block *b, const f
             const bool positive = state[u] & SMO_POSITIVE;
             if (state[u] < 0 || state[u] & (positive ? SMO_AT_0 : SMO_AT_C))
                 continue;
-            const double difference = positive ? most[0] + gradient[u] : most[1] - gradient[u];
+            const double difference = positive ? most[1] + gradient[u] : most[0] - gradient[u];
             violation = difference > violation ? difference : violation;
             if (!(difference > 0))
                 continue;
-            const double curve = diagonal[positive ? 0 : 1] + own[u] - 2.0 * k[u];
-            const double gain = difference * difference / (curve > 0 ? curve : TAU);
+            const double gain =
+                difference * difference / smo_curvature(diagonal[positive], own[u], k[u]);
             if (gain >= best) {
                 best = gain;
                 at = first + u * (int)blockDim.x;

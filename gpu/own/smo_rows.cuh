@@ -19,7 +19,7 @@ static __device__ inline double wish_of(const struct smo_block *b, int i, int si
     const struct smo_task *t = b->task;
     const int state = t->state[i];
     const bool positive = state & SMO_POSITIVE, low = positive != (side == 0);
-    const double most = b->pick[t->nu && !positive ? SMO_UP_NEGATIVE : SMO_UP].value;
+    const double most = smo_first_for(b, positive)->value;
     const double distance = positive ? most + t->gradient[i] : most - t->gradient[i];
     if (t->slot[t->column[i]] >= 0 || state & (low ? SMO_AT_0 : SMO_AT_C))
         return -INFINITY;

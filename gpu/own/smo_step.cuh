@@ -66,16 +66,14 @@ static __device__ inline void smo_make_step(const struct smo_block *b, const str
                                             const struct smo_pick *j)
 {
     double alpha_i = i->alpha, alpha_j = j->alpha;
-    double curve = i->diagonal + j->diagonal - 2.0 * j->k;
-    if (curve <= 0)
-        curve = TAU;
+    const double curvature = smo_curvature(i->diagonal, j->diagonal, j->k);
     if (i->sign != j->sign) {
-        const double delta = (-i->gradient - j->gradient) / curve;
+        const double delta = (-i->gradient - j->gradient) / curvature;
         alpha_i += delta;
         alpha_j += delta;
         clip_opposite(&alpha_i, &alpha_j, i->c, j->c, i->alpha - j->alpha);
     } else {
-        const double delta = (i->gradient - j->gradient) / curve;
+        const double delta = (i->gradient - j->gradient) / curvature;
         alpha_i -= delta;
         alpha_j += delta;
         clip_equal(&alpha_i, &alpha_j, i->c, j->c, i->alpha + j->alpha);
