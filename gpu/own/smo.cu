@@ -24,7 +24,7 @@ static __device__ inline void begin_variables(const struct smo_block *b, struct 
     }
 }
 
-/* Adds to the gradient what the variables contribute that are not 0 at the start. */
+/* Adds what variables that are not 0 at the start contribute to the gradient. */
 static __device__ inline bool begin_gradient(const struct smo_block *b)
 {
     struct smo_task *t = b->task;
@@ -50,7 +50,7 @@ static __device__ inline bool begin_gradient(const struct smo_block *b)
             t->gradient[i] = gradient;
         }
         if (b->kernel)
-            smo_wait_for_all(b); /* before rows go that a block may read still */
+            smo_wait_for_all(b); /* the next batch may replace the rows that a block still reads */
     }
     return true;
 }
@@ -149,7 +149,7 @@ static __device__ inline void go_on(struct smo_block *b, struct smo_kernel kerne
     }
 }
 
-/* Shares the memory of a block out. rows: kernel rows are computed here. */
+/* Lays the block's shared memory out, and goes on. rows: there is memory for some kernel rows only, which are computed here. */
 static __device__ inline void solve(struct smo_task *tasks, struct smo_kernel kernel,
                                     const struct svm_rows *x, bool rows, int together,
                                     int64_t limit, unsigned long long *arrived,

@@ -22,15 +22,15 @@ struct smo_step {
     double i, j;
 };
 
-/* What a block shares out among its threads. */
+/* What the threads of a block have in common. */
 struct smo_block {
     struct smo_task *task;
     const struct smo_kernel *kernel; /* NULL: the whole kernel matrix is there */
     const struct svm_rows *x;
     bool alone; /* one block for this problem */
     unsigned long long *arrived;
-    int block, blocks;         /* among those of the problem */
-    int from, to, share;       /* its variables, and those of the blocks before it */
+    int block, blocks;         /* this one, and how many the problem has */
+    int from, to, share;       /* its variables, and how many each block before it has */
     struct smo_pick *pick;     /* shared memory: SMO_ROLES */
     double *value, *violation; /* shared memory: one for each thread */
     int *at;                   /* the same */
@@ -68,7 +68,7 @@ static __device__ inline bool smo_beats(double value, int at, double other, int 
     return value > other || (value == other && at > other_at);
 }
 
-/* Finds the best of the threads' values: value[0] and at[0], after the barrier with which it ends; and the largest violation. */
+/* Leaves the best of the threads' values in value[0] and at[0], and the largest violation in violation[0]. Ends with a barrier. */
 static __device__ inline void smo_find_best(const struct smo_block *b, double value, int at,
                                             double violation)
 {

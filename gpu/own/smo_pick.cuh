@@ -6,7 +6,7 @@
 
 #include "smo_block.cuh"
 
-/* Returns what the others must know of a variable that is picked. */
+/* Returns what other blocks must know of a picked variable. */
 static __device__ inline struct smo_pick describe(const struct smo_block *b, double value, int at,
                                                   double violation)
 {
@@ -23,7 +23,7 @@ static __device__ inline struct smo_pick describe(const struct smo_block *b, dou
     return pick;
 }
 
-/* Says what this block has picked. row: that of the first variable, or NULL. */
+/* Tells all blocks what this block has picked, with its kernel value in the row of the first variable for its sign; NULL: no row. */
 static __device__ inline void publish(const struct smo_block *b, enum smo_role role, double value,
                                       int at, double violation, const float *positive_row,
                                       const float *negative_row)
@@ -41,7 +41,7 @@ static __device__ inline void publish(const struct smo_block *b, enum smo_role r
         b->task->pick[role * b->blocks + b->block] = pick;
 }
 
-/* Puts the best of what all blocks have published in b->pick[role]; after a barrier. */
+/* Puts the best of what the blocks have published in b->pick[role]. Before it all blocks must have come to a barrier. */
 static __device__ inline void gather(const struct smo_block *b, enum smo_role role)
 {
     const struct smo_pick *all = b->task->pick + role * b->blocks;

@@ -144,8 +144,8 @@ static __device__ inline void place_batch(const struct smo_block *b)
     }
 }
 
-/* By the first block: decides on a batch, with the wanted rows that are not there, and as many others as keep the rows computed
- * within twice those used. */
+/* The first block decides on a batch: the wanted rows that are not there, and others as long as no more than twice as many rows are
+ * computed as are used. */
 static __device__ inline void choose_batch(const struct smo_block *b, int wanted, bool wishes)
 {
     struct smo_task *t = b->task;

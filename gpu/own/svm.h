@@ -35,21 +35,23 @@ struct svm_rows {
 /* The features of a batch in shared memory: SVM_BATCH * SVM_WINDOW doubles. */
 #define SVM_WINDOW 64
 
-/* A variable that is selected, by one block or by all. */
+/* A variable that a block or all blocks pick. */
 struct smo_pick {
-    double value, violation;
+    double value;     /* by which the best is found */
+    double violation; /* the largest among the variables that were looked at */
     double alpha, c, diagonal, gradient;
-    double k;   /* of the second variable: the kernel value of both */
+    double k;   /* of the second variable: its kernel value with the first */
     int32_t at; /* the variable; -1: none */
     int32_t column, sign;
 };
 
-/* Which a block picks for the working set: the first variable with y = 1 or, but for nu problems, any; the first with y = -1; the
- * second. */
+/* The variables that blocks pick for a step: SMO_UP is the first of the pair, and SMO_LOW the second. In a nu problem both have the same
+ * sign y: SMO_UP is then the first variable for y = 1, and SMO_UP_NEGATIVE the one for y = -1. */
 enum smo_role { SMO_UP, SMO_UP_NEGATIVE, SMO_LOW, SMO_ROLES };
 
 enum smo_end { SMO_GOES_ON, SMO_OPTIMAL, SMO_CAPPED, SMO_NOT_FINITE };
 
+/* The rows that a block would like to have computed for the variables of one side: I_up, or I_low. */
 #define SMO_WISHES (SVM_BATCH / 2)
 
 /* Rows to compute, and where to. */
@@ -57,7 +59,8 @@ struct smo_batch {
     int32_t count, column[SVM_BATCH], slot[SVM_BATCH];
 };
 
-/* One problem. A column is a row of the matrix that one or more of its variables have; a kernel row has a value for each. */
+/* One problem. Each of its columns is a row of the matrix, which one or more of its variables have; a kernel row has a value for each
+ * column. */
 struct smo_task {
     int64_t n, columns;
     ON_DEVICE(const int32_t) column; /* of each variable */
@@ -68,7 +71,7 @@ struct smo_task {
     ON_DEVICE(double) alpha;
     ON_DEVICE(double) gradient;
     ON_DEVICE(double) diagonal;
-    ON_DEVICE(unsigned char) state;   /* of each variable: enum smo_state */
+    ON_DEVICE(unsigned char) state; /* of each variable: SMO_POSITIVE and others of smo_block.cuh */
     ON_DEVICE(const int32_t) started; /* the variables whose alpha is not 0 at the start */
     int64_t starts;
     double eps;
@@ -81,11 +84,11 @@ struct smo_task {
     ON_DEVICE(int32_t) slot;   /* of each column; -1: none */
     ON_DEVICE(int32_t) holder; /* of each slot, its column */
     ON_DEVICE(int64_t)
-    used; /* of each slot, when it was used last; negative: computed then, and not used since */
+    used; /* of each slot, when it was used last; negative: computed then, not used yet */
     ON_DEVICE(struct smo_pick) pick; /* SMO_ROLES for each block */
     ON_DEVICE(struct smo_batch) batch;
-    ON_DEVICE(struct smo_pick)
-    wish; /* rows worth computing with others: 2 * SMO_WISHES of each block */
+    /* Rows worth computing together with those that a step needs: SMO_WISHES of each side, of each block. */
+    ON_DEVICE(struct smo_pick) wish;
 
     /* How it goes: */
     int64_t iterations, now, filled, touched, computed;
