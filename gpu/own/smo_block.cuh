@@ -68,7 +68,7 @@ static __device__ inline bool smo_beats(double value, int at, double other, int 
     return value > other || (value == other && at > other_at);
 }
 
-/* Leaves the best of the threads' values in value[0] and at[0], and the largest violation in violation[0]. Ends with a barrier. */
+/* Leaves the best of the threads' values in value[0] and at[0], the largest violation in violation[0]; a barrier ends it. */
 static __device__ inline void smo_find_best(const struct smo_block *b, double value, int at,
                                             double violation)
 {

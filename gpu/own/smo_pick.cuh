@@ -1,5 +1,5 @@
 /*
- * Picks the two variables of a step, as libsvm does: each block finds the best of its own variables, and then the best of all blocks.
+ * Picks the two variables of a step, as libsvm does: each block finds the best of its own variables, then the best of all blocks.
  */
 #ifndef ACCEL_OWN_SMO_PICK_CUH
 #define ACCEL_OWN_SMO_PICK_CUH
@@ -23,7 +23,7 @@ static __device__ inline struct smo_pick describe(const struct smo_block *b, dou
     return pick;
 }
 
-/* Tells all blocks what this block has picked, with its kernel value in the row of the first variable for its sign; NULL: no row. */
+/* Tells all blocks what this block has picked. Rows: of the first variable for each sign; NULL: no kernel value is needed. */
 static __device__ inline void publish(const struct smo_block *b, enum smo_role role, double value,
                                       int at, double violation, const float *positive_row,
                                       const float *negative_row)
@@ -66,7 +66,7 @@ static __device__ inline void gather(const struct smo_block *b, enum smo_role ro
 
 #define AT_ONCE 4 /* variables whose loads a thread has under way */
 
-/* Loads the states and gradients of some of a thread's variables, from `first` on; behind the block's last one the state is -1. */
+/* Loads the states and gradients of some variables of a thread, from `first` on. Behind the block's last one the state is -1. */
 static __device__ inline void load_variables(const struct smo_block *b, int first,
                                              int state[AT_ONCE], double gradient[AT_ONCE])
 {

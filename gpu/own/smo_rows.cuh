@@ -1,6 +1,6 @@
 /*
- * Rows of the kernel matrix, where the device cannot keep all of them: the rows that a step needs are computed together with others that
- * later steps are likely to need, and take the place of the rows that no step has used for longest.
+ * Rows of the kernel matrix, where the device cannot keep all of them: the rows that a step needs are computed together with others
+ * that later steps are likely to need, and take the place of the rows that no step has used for longest.
  */
 #ifndef ACCEL_OWN_SMO_ROWS_CUH
 #define ACCEL_OWN_SMO_ROWS_CUH
@@ -144,8 +144,8 @@ static __device__ inline void place_batch(const struct smo_block *b)
     }
 }
 
-/* The first block decides on a batch: the wanted rows that are not there, and others as long as no more than twice as many rows are
- * computed as are used. */
+/* The first block decides on a batch: the wanted rows that are not there, and others as long as no more than twice as many rows
+ * are computed as are used. */
 static __device__ inline void choose_batch(const struct smo_block *b, int wanted, bool wishes)
 {
     struct smo_task *t = b->task;

@@ -45,8 +45,8 @@ struct smo_pick {
     int32_t column, sign;
 };
 
-/* The variables that blocks pick for a step: SMO_UP is the first of the pair, and SMO_LOW the second. In a nu problem both have the same
- * sign y: SMO_UP is then the first variable for y = 1, and SMO_UP_NEGATIVE the one for y = -1. */
+/* The variables that blocks pick for a step: SMO_UP is the first of the pair, and SMO_LOW the second. In a nu problem both have the
+ * same sign y: SMO_UP is then the first variable for y = 1, and SMO_UP_NEGATIVE the one for y = -1. */
 enum smo_role { SMO_UP, SMO_UP_NEGATIVE, SMO_LOW, SMO_ROLES };
 
 enum smo_end { SMO_GOES_ON, SMO_OPTIMAL, SMO_CAPPED, SMO_NOT_FINITE };
@@ -59,8 +59,8 @@ struct smo_batch {
     int32_t count, column[SVM_BATCH], slot[SVM_BATCH];
 };
 
-/* One problem. Each of its columns is a row of the matrix, which one or more of its variables have; a kernel row has a value for each
- * column. */
+/* One problem. Each of its columns is a row of the matrix, which one or more of its variables have; a kernel row has a value for
+ * each column. */
 struct smo_task {
     int64_t n, columns;
     ON_DEVICE(const int32_t) column; /* of each variable */
@@ -96,8 +96,8 @@ struct smo_task {
     int bad;        /* a value does not fit a float */
 };
 
-/* The most threads of a block. Where the whole kernel matrix is there, threads wait for memory: twice as many of them are worth a few
- * registers that are spilled. */
+/* The most threads of a block. Where the whole kernel matrix is there, threads wait for memory: twice as many of them are worth a
+ * few registers that are spilled. */
 #define SMO_MATRIX_THREADS 1024
 #define SMO_ROWS_THREADS   512
 
