@@ -62,7 +62,8 @@ static void estimate(struct accel_decision *decision, const struct accel_call *c
     struct model_work work;
     model_work_of(call, false, &work);
     decision->est_cpu_ms = machine->cpu_slowdown * model_ms(machine->cpu_curve, &work);
-    model_work_of(call, true, &work);
+    if (accel_op_of(call->routine)->effort)
+        model_work_of(call, true, &work);
     decision->est_own_ms =
         machine->gpu_slowdown * (model_ms(machine->gpu_curve, &work) +
                                  model_copies_ms(&work, machine->up_gbps, machine->down_gbps));
