@@ -70,6 +70,8 @@ bool booster_move(const struct guide *guide, enum booster_place from, enum boost
 {
     const struct accel_provider *provider = guide->passed->provider;
     void *handle = (void *)(uintptr_t)guide->passed->gpr[0];
+    if (booster_place(handle) != from) /* spares most calls the look-up */
+        return false;
     void *function = provider->symbol(provider, "XGBoosterSetParam");
     int (*set)(void *booster, const char *name, const char *value);
     memcpy(&set, &function, sizeof set);
