@@ -157,6 +157,16 @@ static bool has_gate(uint32_t exported)
     return at != 0 && at != UINT32_MAX;
 }
 
+/* Whether the call-site table may lead to an original. If there is a wide one, every call is looked at. A gate behind the look-up
+ * must find BLAS, or structs of the layout that it reads; a library that is turned off has no gate. Under the lock. */
+static bool is_for_sites(uint32_t exported, const struct accel_original *original)
+{
+    if (original->wide)
+        return false;
+    return original->ours ? is_like_first(exported, original)
+                          : !dispatch_takes_library(accel_name_routine(exported));
+}
+
 /* ---- Slots ---- */
 
 static uint64_t attention_key(struct dispatch_attention attention)
@@ -172,24 +182,27 @@ static void set_slot(_Atomic(void *) *enter, _Atomic(void *) *original, void *fo
     atomic_store_explicit(enter, to, memory_order_release);
 }
 
-/* The gain of a routine that only moves data does not depend on its size. A library that has been told to use the GPU is guided to
- * its end. */
+/* The gain of a routine that only moves data does not depend on its size, and that of a library which is turned off is none. A
+ * library that has been told to use the GPU is guided to its end. */
 static enum dispatch_level level_for(uint32_t exported, enum dispatch_level level)
 {
-    if (accel_op_of(accel_name_routine(exported))->guide)
+    const struct accel_routine *routine = accel_name_routine(exported);
+    const bool taken = dispatch_takes_library(routine);
+    if (taken && accel_op_of(routine)->guide)
         return DISPATCH_SEE_ALL;
-    bool by_place = accel_only_moves(accel_name_routine(exported));
-    return by_place && level == DISPATCH_SEE_LARGE ? DISPATCH_SEE_NOTHING : level;
+    const bool at_any_size = !taken || accel_only_moves(routine);
+    return at_any_size && level == DISPATCH_SEE_LARGE ? DISPATCH_SEE_NOTHING : level;
 }
 
 static void publish_exported(uint32_t entry, enum dispatch_level level)
 {
-    level = level_for(entry, level);
     const struct accel_original *global =
         atomic_load_explicit(&global_original[entry], memory_order_relaxed);
     const struct accel_code *at = &accel_code[entry];
     /* A name that is not BLAS here matters only to a log, which sees all. */
-    if (global && !global->ours && level != DISPATCH_SEE_ALL)
+    if (!global || global->ours)
+        level = level_for(entry, level);
+    else if (level != DISPATCH_SEE_ALL)
         level = DISPATCH_SEE_NOTHING;
     /* A gate reads the arguments: if only the look-up tells that they are BLAS's, the gate comes after it. */
     void *gate = code(global ? at->gate : at->bycaller_gate);
@@ -334,9 +347,7 @@ const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret)
     if (original->global && !resolved[entry]) {
         atomic_store_explicit(&global_original[entry], original, memory_order_release);
     } else {
-        /* If there is a wide original, every call is looked at. A gate behind the look-up must find BLAS, or structs of the layout
-         * that it reads. */
-        if (!original->wide && original->ours && is_like_first(entry, original))
+        if (is_for_sites(entry, original))
             site_insert(key, original);
         if (!known && object)
             remember_caller(object, entry, original);
