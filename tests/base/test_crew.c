@@ -10,9 +10,7 @@
 #include <cmocka.h>
 
 #include <dirent.h>
-#include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,44 +22,7 @@
 
 #include "base/crew.h"
 #include "base/forks.h"
-
-/* In the child, where a failure of cmocka's would go on with the other tests. */
-#define must(condition) ((condition) ? (void)0 : broken(#condition, __LINE__))
-
-static void broken(const char *condition, int line)
-{
-    fprintf(stderr, "line %d: %s\n", line, condition);
-    _exit(1);
-}
-
-/* The linker sends the calls of base/ here: CPUs that the machine need not have, and threads that cannot be started. */
-static int cpus, threads_left;
-static atomic_int attempts;
-int __wrap_sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *mask);
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
-                          void *argument);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
-                          void *argument);
-
-int __wrap_sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *mask)
-{
-    (void)process;
-    CPU_ZERO_S(bytes, mask);
-    for (int i = 0; i < cpus; i++)
-        CPU_SET_S((size_t)i, bytes, mask);
-    return 0;
-}
-
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
-                          void *argument)
-{
-    if (attributes) { /* the crew's: the tests' own have none */
-        attempts++;
-        if (threads_left-- <= 0)
-            return EAGAIN;
-    }
-    return __real_pthread_create(thread, attributes, run, argument);
-}
+#include "tests/lib/in_child.h"
 
 /* ---- Jobs ---- */
 
@@ -122,24 +83,6 @@ static int threads_now(void)
     }
     closedir(folder);
     return found;
-}
-
-static void in_child(void (*test)(void), int with_cpus, int with_threads)
-{
-    int status;
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) {
-        alarm(60);
-        forks_child();
-        cpus = with_cpus;
-        threads_left = with_threads;
-        test();
-        _exit(0);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    if (status != 0)
-        fail_msg("%d CPUs, %d threads: status %#x", with_cpus, with_threads, (unsigned)status);
 }
 
 /* ---- Tests ---- */

@@ -10,10 +10,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <errno.h>
 #include <math.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,44 +19,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/crew.h"
-#include "base/forks.h"
 #include "gpu/cuda/device.h"
 #include "tests/lib/devices.h"
-
-/* In the child, where a failure of cmocka's would go on with the other tests. */
-#define must(condition) ((condition) ? (void)0 : broken(#condition, __LINE__))
-
-static void broken(const char *condition, int line)
-{
-    fprintf(stderr, "line %d: %s\n", line, condition);
-    _exit(1);
-}
-
-/* The linker sends the calls of base/ here. */
-static int cpus, threads_left = 1000;
-int __wrap_sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *mask);
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
-                          void *argument);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
-                          void *argument);
-
-int __wrap_sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *mask)
-{
-    (void)process;
-    CPU_ZERO_S(bytes, mask);
-    for (int i = 0; i < cpus; i++)
-        CPU_SET_S((size_t)i, bytes, mask);
-    return 0;
-}
-
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
-                          void *argument)
-{
-    if (attributes && threads_left-- <= 0)
-        return EAGAIN;
-    return __real_pthread_create(thread, attributes, run, argument);
-}
+#include "tests/lib/in_child.h"
 
 /* ---- A copy up and down ---- */
 
@@ -196,24 +159,19 @@ static void copy(unsigned seed, bool fails)
     gpu_leave(&scope);
 }
 
-static void in_child(void (*test)(void), int with_cpus, int with_threads)
+static void (*tested)(void);
+
+static void test_device(void)
 {
-    int status;
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) {
-        alarm(120);
-        forks_child();
-        cpus = with_cpus;
-        threads_left = with_threads;
-        begin_device();
-        test();
-        gpu_stop(&device->common);
-        _exit(0);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    if (status != 0)
-        fail_msg("%d CPUs, %d threads: status %#x", with_cpus, with_threads, (unsigned)status);
+    begin_device();
+    tested();
+    gpu_stop(&device->common);
+}
+
+static void with_device(void (*test)(void), int with_cpus, int with_threads)
+{
+    tested = test;
+    in_child(test_device, with_cpus, with_threads);
 }
 
 /* ---- Tests ---- */
@@ -228,9 +186,9 @@ static void every_byte_comes_to_its_place(void **state)
     static const int numbers[] = {1, 2, 4, 8};
     (void)state;
     for (int i = 0; i < 4; i++)
-        in_child(copy_shapes, numbers[i], 1000);
-    in_child(copy_shapes, 8, 0); /* no thread can be started */
-    in_child(copy_shapes, 8, 2);
+        with_device(copy_shapes, numbers[i], 1000);
+    with_device(copy_shapes, 8, 0); /* no thread can be started */
+    with_device(copy_shapes, 8, 2);
 }
 
 static void fail_copies(void)
@@ -243,8 +201,8 @@ static void fail_copies(void)
 static void a_failure_leaves_whole_pieces(void **state)
 {
     (void)state;
-    in_child(fail_copies, 1, 1000);
-    in_child(fail_copies, 8, 1000);
+    with_device(fail_copies, 1, 1000);
+    with_device(fail_copies, 8, 1000);
 }
 
 static CUresult CUDAAPI no_wide_ring(void **memory, size_t bytes, unsigned flags)
@@ -264,7 +222,7 @@ static void copy_without_memory(void)
 static void little_pinned_memory_is_enough(void **state)
 {
     (void)state;
-    in_child(copy_without_memory, 4, 1000);
+    with_device(copy_without_memory, 4, 1000);
 }
 
 static void *copy_in_thread(void *number)
@@ -292,7 +250,7 @@ static void copy_at_once(void)
 static void threads_copy_at_once_beside_forks(void **state)
 {
     (void)state;
-    in_child(copy_at_once, 6, 1000);
+    with_device(copy_at_once, 6, 1000);
 }
 
 /* LAPACK's numbers are looked at on their way, by whichever thread packs them. */
@@ -326,8 +284,8 @@ static void scan_numbers(void)
 static void every_number_is_looked_at(void **state)
 {
     (void)state;
-    in_child(scan_numbers, 1, 1000);
-    in_child(scan_numbers, 8, 1000);
+    with_device(scan_numbers, 1, 1000);
+    with_device(scan_numbers, 8, 1000);
 }
 
 int main(void)

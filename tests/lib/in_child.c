@@ -1,0 +1,71 @@
+#define _GNU_SOURCE
+#include "in_child.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/forks.h"
+
+void broken(const char *condition, int line)
+{
+    fprintf(stderr, "line %d: %s\n", line, condition);
+    _exit(1);
+}
+
+/* The linker sends the calls of base/ here. */
+int cpus;
+atomic_int attempts;
+static atomic_int threads_left;
+int __wrap_sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *mask);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                          void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                          void *argument);
+
+int __wrap_sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *mask)
+{
+    (void)process;
+    CPU_ZERO_S(bytes, mask);
+    for (int i = 0; i < cpus; i++)
+        CPU_SET_S((size_t)i, bytes, mask);
+    return 0;
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                          void *argument)
+{
+    if (attributes) {
+        attempts++;
+        if (threads_left-- <= 0)
+            return EAGAIN;
+    }
+    return __real_pthread_create(thread, attributes, run, argument);
+}
+
+void in_child(void (*test)(void), int with_cpus, int with_threads)
+{
+    int status;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(120);
+        forks_child();
+        cpus = with_cpus;
+        threads_left = with_threads;
+        test();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (status != 0)
+        fail_msg("%d CPUs, %d threads: status %#x", with_cpus, with_threads, (unsigned)status);
+}

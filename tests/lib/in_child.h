@@ -1,0 +1,21 @@
+/*
+ * Tests in the child of a fork, which begins without threads, on a machine that seems to have as many CPUs as the test says. For programs
+ * that are linked with --wrap=sched_getaffinity,--wrap=pthread_create.
+ */
+#ifndef ACCEL_TEST_IN_CHILD_H
+#define ACCEL_TEST_IN_CHILD_H
+
+#include <stdatomic.h>
+
+/* Ends the child if the condition is false: a failure of cmocka's would go on with the other tests there. */
+#define must(condition) ((condition) ? (void)0 : broken(#condition, __LINE__))
+_Noreturn void broken(const char *condition, int line);
+
+/* In the child: the CPUs, and how often libaccel has tried to start a thread. */
+extern int cpus;
+extern atomic_int attempts;
+
+/* Runs a test of cmocka's in a child. libaccel can start `with_threads` threads there; the test's own, without attributes, do not count. */
+void in_child(void (*test)(void), int with_cpus, int with_threads);
+
+#endif
