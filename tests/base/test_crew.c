@@ -41,7 +41,10 @@ static void do_item(void *context, int64_t number)
     const struct timespec pause = {0, work->pause_us * 1000L};
     if (work->pause_us)
         nanosleep(&pause, NULL);
-    work->by_others += !pthread_equal(pthread_self(), work->caller);
+    if (!pthread_equal(pthread_self(), work->caller)) {
+        must(bound_to == cpus);
+        work->by_others++;
+    }
     work->done[number]++;
 }
 
@@ -52,6 +55,8 @@ static int run(struct work *work, bool helped)
     work->caller = pthread_self();
     int helpers = crew_begin(&job, helped);
     for (int64_t done = 0; done < ITEMS; done = crew_done(&job)) {
+        for (int64_t i = 0; i < done; i++)
+            must(work->done[i] == 1);
         crew_open(&job, done + CREW_ITEMS < ITEMS ? done + CREW_ITEMS : ITEMS);
         if (!crew_help(&job))
             crew_finish(&job, done + 1);
@@ -168,6 +173,43 @@ static void callers_share_the_threads(void **state)
     in_child(call_at_once, 64, 100);
 }
 
+/* Of the crew's threads. */
+static atomic_int at_work, most_at_work;
+
+static void count_threads(void *context, int64_t number)
+{
+    int now = ++at_work, most = most_at_work;
+    while (now > most && !atomic_compare_exchange_weak(&most_at_work, &most, now))
+        continue;
+    do_item(context, number);
+    at_work--;
+}
+
+static void count_beside_callers(void)
+{
+    const struct timespec pause = {0, 1000000};
+    struct work work[2] = {{.pause_us = 500}, {.pause_us = 500}};
+    struct crew_job job[2] = {{.item = count_threads, .context = &work[0]},
+                              {.item = count_threads, .context = &work[1]}};
+    for (int i = 0; i < 2; i++) {
+        work[i].caller = pthread_self();
+        must(crew_begin(&job[i], true) == 3);
+    }
+    for (int i = 0; i < 2; i++)
+        crew_open(&job[i], CREW_ITEMS);
+    while (crew_done(&job[0]) < CREW_ITEMS || crew_done(&job[1]) < CREW_ITEMS)
+        nanosleep(&pause, NULL);
+    crew_end(&job[1]);
+    crew_end(&job[0]);
+    must(most_at_work <= 2);
+}
+
+static void callers_have_cpus_of_their_own(void **state)
+{
+    (void)state;
+    in_child(count_beside_callers, 4, 100);
+}
+
 static void end_idle(void)
 {
     const struct timespec pause = {0, 20000000};
@@ -220,7 +262,7 @@ static void a_fork_beside_jobs(void **state)
 
 static atomic_int signals_taken;
 static pthread_t program;
-static char *page;
+static char *pages;
 static long page_bytes;
 
 static void take(int signal)
@@ -259,35 +301,38 @@ static void signals_come_to_the_program_behind_the_job(void **state)
 }
 
 /* A program may keep its pages from access, and give it when one is touched. */
-static void give_access(int signal)
+static void give_access(int signal, siginfo_t *info, void *context)
 {
+    char *page = (char *)((uintptr_t)info->si_addr & -(uintptr_t)page_bytes);
     (void)signal;
+    (void)context;
     signals_taken++;
     must(mprotect(page, (size_t)page_bytes, PROT_READ | PROT_WRITE) == 0);
 }
 
+/* A page for the calling thread, and one for the others. */
 static void touch(void *context, int64_t number)
 {
     struct work *work = context;
-    if (number > 0 && !pthread_equal(pthread_self(), work->caller))
-        page[number] = 1;
+    pages[pthread_equal(pthread_self(), work->caller) ? 0 : page_bytes] = 1;
     do_item(context, number);
 }
 
 static void fault_in_item(void)
 {
+    const struct sigaction action = {.sa_sigaction = give_access, .sa_flags = SA_SIGINFO};
     struct work work = {.pause_us = 1000};
     struct crew_job job = {.item = touch, .context = &work};
     page_bytes = sysconf(_SC_PAGESIZE);
-    page = mmap(NULL, (size_t)page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    must(page != MAP_FAILED);
+    pages = mmap(NULL, 2 * (size_t)page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    must(pages != MAP_FAILED);
     work.caller = pthread_self();
-    signal(SIGSEGV, give_access);
+    must(sigaction(SIGSEGV, &action, NULL) == 0);
     must(crew_begin(&job, true) == 3);
     crew_open(&job, CREW_ITEMS);
     crew_finish(&job, CREW_ITEMS);
     crew_end(&job);
-    must(signals_taken > 0);
+    must(pages[0] == 1 && pages[page_bytes] == 1);
 }
 
 static void faults_of_an_item_are_the_programs(void **state)
@@ -298,20 +343,20 @@ static void faults_of_an_item_are_the_programs(void **state)
 
 static void open_and_end(void)
 {
-    struct work work = {.pause_us = 500};
-    struct crew_job job = {.item = do_item, .context = &work};
+    const struct timespec pause = {0, 1000000};
+    struct work work = {.pause_us = 5000};
+    struct crew_job job = {.item = count_threads, .context = &work};
+    int done = 0;
     work.caller = pthread_self();
     crew_begin(&job, true);
     crew_open(&job, CREW_ITEMS);
+    while (at_work == 0 && crew_done(&job) == 0)
+        nanosleep(&pause, NULL);
     crew_end(&job);
-    int done = 0;
+    must(at_work == 0);
     for (int i = 0; i < ITEMS; i++)
         done += work.done[i];
-    const struct timespec pause = {0, 20000000};
-    nanosleep(&pause, NULL);
-    for (int i = 0; i < ITEMS; i++)
-        done -= work.done[i];
-    must(done == 0);
+    must(done == work.by_others); /* the calling thread does none any more */
 }
 
 static void nothing_is_done_behind_the_end(void **state)
@@ -328,6 +373,7 @@ int main(void)
         cmocka_unit_test(small_jobs_start_no_thread),
         cmocka_unit_test(ranks_share_the_machine),
         cmocka_unit_test(callers_share_the_threads),
+        cmocka_unit_test(callers_have_cpus_of_their_own),
         cmocka_unit_test(idle_threads_end_and_come_again),
         cmocka_unit_test(a_fork_beside_jobs),
         cmocka_unit_test(signals_come_to_the_program_behind_the_job),

@@ -25,8 +25,10 @@ void broken(const char *condition, int line)
 /* The linker sends the calls of base/ here. */
 int cpus;
 atomic_int attempts;
+_Thread_local int bound_to;
 static atomic_int threads_left;
 int __wrap_sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *mask);
+int __wrap_sched_setaffinity(pid_t process, size_t bytes, const cpu_set_t *mask);
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
                           void *argument);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
@@ -34,10 +36,16 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 
 int __wrap_sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *mask)
 {
-    (void)process;
     CPU_ZERO_S(bytes, mask);
-    for (int i = 0; i < cpus; i++)
+    for (int i = process ? 1 : 0; i < (process ? cpus : 1); i++)
         CPU_SET_S((size_t)i, bytes, mask);
+    return 0;
+}
+
+int __wrap_sched_setaffinity(pid_t process, size_t bytes, const cpu_set_t *mask)
+{
+    must(process == 0);
+    bound_to = CPU_COUNT_S(bytes, mask);
     return 0;
 }
 

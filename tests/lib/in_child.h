@@ -1,6 +1,6 @@
 /*
  * Tests in the child of a fork, which begins without threads, on a machine that seems to have as many CPUs as the test says. For programs
- * that are linked with --wrap=sched_getaffinity,--wrap=pthread_create.
+ * that are linked with --wrap=sched_getaffinity,--wrap=sched_setaffinity,--wrap=pthread_create.
  */
 #ifndef ACCEL_TEST_IN_CHILD_H
 #define ACCEL_TEST_IN_CHILD_H
@@ -11,9 +11,13 @@
 #define must(condition) ((condition) ? (void)0 : broken(#condition, __LINE__))
 _Noreturn void broken(const char *condition, int line);
 
-/* In the child: the CPUs, and how often libaccel has tried to start a thread. */
+/* In the child: the CPUs, to one of which the calling thread seems to be bound, and the process's first thread to the others; and how
+ * often libaccel has tried to start a thread. */
 extern int cpus;
 extern atomic_int attempts;
+
+/* The number of CPUs to which a thread has bound itself; 0: it has not. */
+extern _Thread_local int bound_to;
 
 /* Runs a test of cmocka's in a child. libaccel can start `with_threads` threads there; the test's own, without attributes, do not count. */
 void in_child(void (*test)(void), int with_cpus, int with_threads);
