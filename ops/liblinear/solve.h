@@ -7,27 +7,43 @@
 
 #include "loss.h"
 
-enum { LINEAR_SOLVE_VECTORS = 8 };
-
 struct linear_solve {
     const struct linear_training *training;
     struct linear_loss *loss; /* of the problem; its failure ends a method */
     int64_t n;                /* columns */
     double eps;               /* ends when the gradient's norm is this share of that at 0 */
-    double *w;                /* the start, and the result */
     int64_t lines;            /* printed so far */
-    double *memory;           /* LINEAR_SOLVE_VECTORS of n elements */
+    double *memory;           /* of the vectors, n elements each: */
+    double *w;                /* the start, and the result */
+    double *w_new;            /* another place */
+    double *g, *m;            /* gradient; diagonal preconditioner */
+    double *s, *r;            /* step, and the residual after it */
+    double *d, *hd, *z;       /* of conjugate gradients: direction, H d, r / m */
 };
+
+/* Makes the vectors; the caller frees s->memory. Returns false if memory is short. */
+bool linear_solve_make(struct linear_solve *s, int64_t n);
 
 __attribute__((format(printf, 2, 3))) void linear_line(struct linear_solve *s, const char *format,
                                                        ...);
 
-/* The whole objective's parts from the losses' and w. The bias, the last weight, may be free. */
+/* Returns v'w without the bias, the last element, if that is not regularized. */
 double linear_square(const struct linear_solve *s, const double *v, const double *w);
-void linear_gradient(struct linear_solve *s, const double *w, double *g);
-void linear_hessian(struct linear_solve *s, const double *v, double *hv);
-/* The preconditioner of conjugate gradients. */
-void linear_precondition(struct linear_solve *s, double *m);
+/* Returns the objective at w. */
+double linear_objective(struct linear_solve *s, const double *w);
+/* Sets g, at the w that the objective was asked for last; H is from now on the Hessian there. */
+void linear_gradient(struct linear_solve *s, const double *w);
+void linear_precondition(struct linear_solve *s);
+
+/* Sets g and *f, the objective, at the start. Returns the norm of the gradient at 0. */
+double linear_start(struct linear_solve *s, double *f);
+
+/* Sets s and r to a step of 0, and d to the first direction. Returns z'r. */
+double linear_cg_begin(struct linear_solve *s);
+/* Sets hd. Returns d'Hd. */
+double linear_cg_bend(struct linear_solve *s);
+/* Sets d to the next direction; zr: the last z'r. Returns the next one. */
+double linear_cg_turn(struct linear_solve *s, double zr);
 
 /* Newton's method in a trust region, of 2.30 and scikit-learn. Returns the iterations. */
 int linear_trust_region(struct linear_solve *s);

@@ -199,26 +199,18 @@ struct train {
     int *iterations;
 };
 
-static void *array(int64_t count, size_t size)
-{
-    int64_t bytes;
-    return accel_mul(count, (int64_t)size, &bytes) ? malloc((size_t)bytes) : NULL;
-}
-
 static bool make(struct train *t)
 {
     const struct linear_problem *problem = t->training.problem;
     if (!linear_classes_make(&t->classes, &t->training))
         return false;
     const int classes = t->classes.count, problems = problems_of(classes);
-    t->x_of = array(problem->rows, sizeof *t->x_of);
-    t->y = array(problem->rows, sizeof *t->y);
-    t->c = array(problem->rows, sizeof *t->c);
-    t->solve.w = array(problem->columns, sizeof *t->solve.w);
-    t->solve.memory = array((int64_t)problem->columns * LINEAR_SOLVE_VECTORS, sizeof(double));
+    t->x_of = malloc((size_t)problem->rows * sizeof *t->x_of);
+    t->y = malloc((size_t)problem->rows * sizeof *t->y);
+    t->c = malloc((size_t)problem->rows * sizeof *t->c);
     t->model = linear_model_make(&t->training, (size_t)problem->columns * (size_t)problems, classes,
                                  problems, &t->common, &t->iterations);
-    return t->x_of && t->y && t->c && t->solve.w && t->solve.memory && t->model;
+    return linear_solve_make(&t->solve, problem->columns) && t->x_of && t->y && t->c && t->model;
 }
 
 /* Leaves the model. */
@@ -228,7 +220,6 @@ static void drop(struct train *t)
     free(t->x_of);
     free(t->y);
     free(t->c);
-    free(t->solve.w);
     free(t->solve.memory);
 }
 
@@ -301,7 +292,6 @@ static enum gpu_status solve_all(struct train *t, struct gpu_work *work)
         status = linear_loss_make(&t->loss, &t->x, t->training.parameter->solver, t->training.p);
     t->solve.training = &t->training;
     t->solve.loss = &t->loss;
-    t->solve.n = problem->columns;
     for (int k = 0; status == GPU_OK && k < problems_of(t->classes.count); k++) {
         solve_problem(t, k);
         status = t->loss.failure;

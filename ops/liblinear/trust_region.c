@@ -9,22 +9,21 @@
 #include "vectors.h"
 
 struct region {
-    double *g, *m, *s, *r, *d, *hd, *z, *w_new;
     double radius;
     bool reached; /* the step ends at the region's boundary */
 };
 
-static double length(const struct linear_solve *s, const struct region *t, const double *v)
+static double length(const struct linear_solve *s, const double *v)
 {
-    return __builtin_sqrt(vector_dot_by(s->n, v, t->m, v));
+    return __builtin_sqrt(vector_dot_by(s->n, v, s->m, v));
 }
 
 /* From inside the region along d as far as its boundary. */
 static double to_boundary(const struct linear_solve *s, const struct region *t)
 {
-    const double sd = vector_dot_by(s->n, t->s, t->m, t->d);
-    const double ss = vector_dot_by(s->n, t->s, t->m, t->s);
-    const double dd = vector_dot_by(s->n, t->d, t->m, t->d);
+    const double sd = vector_dot_by(s->n, s->s, s->m, s->d);
+    const double ss = vector_dot_by(s->n, s->s, s->m, s->s);
+    const double dd = vector_dot_by(s->n, s->d, s->m, s->d);
     const double room = t->radius * t->radius - ss;
     const double root = __builtin_sqrt(sd * sd + dd * room);
     return sd >= 0 ? room / (sd + root) : (root - sd) / dd;
@@ -35,38 +34,27 @@ static int conjugate_gradients(struct linear_solve *s, struct region *t)
 {
     const double share =
         s->training->init_sol && s->training->parameter->solver != LINEAR_L2_SVR ? 0.5 : 0.1;
+    double zr = linear_cg_begin(s);
+    const double enough = share * __builtin_sqrt(zr);
     int iterations = 0;
     t->reached = false;
-    for (int64_t i = 0; i < s->n; i++) {
-        t->s[i] = 0;
-        t->r[i] = -t->g[i];
-        t->d[i] = t->z[i] = t->r[i] / t->m[i];
-    }
-    double zr = vector_dot(s->n, t->z, t->r);
-    const double enough = share * __builtin_sqrt(zr);
     while (__builtin_sqrt(zr) > enough) {
         iterations++;
-        linear_hessian(s, t->d, t->hd);
+        double alpha = zr / linear_cg_bend(s);
         if (s->loss->failure != GPU_OK)
             break;
-        double alpha = zr / vector_dot(s->n, t->d, t->hd);
-        vector_add(s->n, alpha, t->d, t->s);
-        t->reached = length(s, t, t->s) > t->radius;
+        vector_add(s->n, alpha, s->d, s->s);
+        t->reached = length(s, s->s) > t->radius;
         if (t->reached) {
             linear_line(s, "cg reaches trust region boundary\n");
-            vector_add(s->n, -alpha, t->d, t->s);
+            vector_add(s->n, -alpha, s->d, s->s);
             alpha = to_boundary(s, t);
-            vector_add(s->n, alpha, t->d, t->s);
+            vector_add(s->n, alpha, s->d, s->s);
         }
-        vector_add(s->n, -alpha, t->hd, t->r);
+        vector_add(s->n, -alpha, s->hd, s->r);
         if (t->reached)
             break;
-        for (int64_t i = 0; i < s->n; i++)
-            t->z[i] = t->r[i] / t->m[i];
-        const double next = vector_dot(s->n, t->z, t->r), beta = next / zr;
-        for (int64_t i = 0; i < s->n; i++)
-            t->d[i] = t->z[i] + beta * t->d[i];
-        zr = next;
+        zr = linear_cg_turn(s, zr);
     }
     return iterations;
 }
@@ -115,57 +103,29 @@ static bool is_stuck(struct linear_solve *s, double f, double gained, double pre
     return true;
 }
 
-static double value(struct linear_solve *s, const double *w)
-{
-    const double losses = linear_loss_at(s->loss, w);
-    return losses + linear_square(s, w, w) / 2;
-}
-
-/* Sets *f and g to those of w. Returns the norm of the gradient at 0. */
-static double start(struct linear_solve *s, struct region *t, double *f)
-{
-    memset(t->w_new, 0, (size_t)s->n * sizeof(double));
-    *f = value(s, t->w_new);
-    linear_gradient(s, t->w_new, t->g);
-    const double at_zero = vector_norm(s->n, t->g);
-    if (s->training->init_sol) {
-        *f = value(s, s->w);
-        linear_gradient(s, s->w, t->g);
-    }
-    return at_zero;
-}
-
 int linear_trust_region(struct linear_solve *s)
 {
-    double *const v = s->memory;
-    const int64_t n = s->n;
-    struct region t = {.g = v,
-                       .m = v + n,
-                       .s = v + 2 * n,
-                       .r = v + 3 * n,
-                       .d = v + 4 * n,
-                       .hd = v + 5 * n,
-                       .z = v + 6 * n,
-                       .w_new = v + 7 * n};
     const bool preconditions = s->training->library->layout == LINEAR_230;
+    struct region t;
     double f;
-    const double enough = s->eps * start(s, &t, &f);
-    double norm = vector_norm(n, t.g);
+    const double enough = s->eps * linear_start(s, &f);
+    double norm = vector_norm(s->n, s->g);
     int iteration = 1;
-    for (int64_t i = 0; i < n; i++)
-        t.m[i] = 1;
+    for (int64_t i = 0; i < s->n; i++)
+        s->m[i] = 1;
     t.radius = preconditions ? 0 : norm;
     while (norm > enough && iteration <= s->training->max_iterations) {
         if (preconditions)
-            linear_precondition(s, t.m);
+            linear_precondition(s);
         if (t.radius == 0)
-            t.radius = length(s, &t, t.g);
+            t.radius = length(s, s->g);
         const int inner = conjugate_gradients(s, &t);
-        memcpy(t.w_new, s->w, (size_t)n * sizeof(double));
-        vector_add(n, 1, t.s, t.w_new);
-        const double gs = vector_dot(n, t.g, t.s);
-        const double predicted = -0.5 * (gs - vector_dot(n, t.s, t.r));
-        const double f_new = value(s, t.w_new), gained = f - f_new, size = length(s, &t, t.s);
+        memcpy(s->w_new, s->w, (size_t)s->n * sizeof(double));
+        vector_add(s->n, 1, s->s, s->w_new);
+        const double gs = vector_dot(s->n, s->g, s->s);
+        const double predicted = -0.5 * (gs - vector_dot(s->n, s->s, s->r));
+        const double f_new = linear_objective(s, s->w_new), gained = f - f_new,
+                     size = length(s, s->s);
         const double bend = f_new - f - gs;
         if (s->loss->failure != GPU_OK)
             break;
@@ -177,10 +137,10 @@ int linear_trust_region(struct linear_solve *s)
                     iteration, gained, predicted, t.radius, f, norm, inner);
         if (gained > 1e-4 * predicted) {
             iteration++;
-            memcpy(s->w, t.w_new, (size_t)n * sizeof(double));
+            memcpy(s->w, s->w_new, (size_t)s->n * sizeof(double));
             f = f_new;
-            linear_gradient(s, s->w, t.g);
-            norm = vector_norm(n, t.g);
+            linear_gradient(s, s->w);
+            norm = vector_norm(s->n, s->g);
             if (norm <= enough)
                 break;
         }
