@@ -36,9 +36,11 @@ static int conjugate_gradients(struct linear_solve *s, struct region *t)
         s->training->init_sol && s->training->parameter->solver != LINEAR_L2_SVR ? 0.5 : 0.1;
     double zr = linear_cg_begin(s);
     const double enough = share * __builtin_sqrt(zr);
+    const int64_t longest =
+        s->training->library->layout == LINEAR_230 ? accel_max(s->n, 5) : INT64_MAX;
     int iterations = 0;
     t->reached = false;
-    while (__builtin_sqrt(zr) > enough) {
+    while (iterations < longest && __builtin_sqrt(zr) > enough) {
         iterations++;
         double alpha = zr / linear_cg_bend(s);
         if (s->loss->failure != GPU_OK)
@@ -56,6 +58,8 @@ static int conjugate_gradients(struct linear_solve *s, struct region *t)
             break;
         zr = linear_cg_turn(s, zr);
     }
+    if (iterations == longest)
+        linear_line(s, "WARNING: reaching maximal number of CG steps\n");
     return iterations;
 }
 
@@ -113,12 +117,10 @@ int linear_trust_region(struct linear_solve *s)
     int iteration = 1;
     for (int64_t i = 0; i < s->n; i++)
         s->m[i] = 1;
-    t.radius = preconditions ? 0 : norm;
+    if (preconditions)
+        linear_precondition(s);
+    t.radius = length(s, s->g);
     while (norm > enough && iteration <= s->training->max_iterations) {
-        if (preconditions)
-            linear_precondition(s);
-        if (t.radius == 0)
-            t.radius = length(s, s->g);
         const int inner = conjugate_gradients(s, &t);
         memcpy(s->w_new, s->w, (size_t)s->n * sizeof(double));
         vector_add(s->n, 1, s->s, s->w_new);
@@ -143,6 +145,8 @@ int linear_trust_region(struct linear_solve *s)
             norm = vector_norm(s->n, s->g);
             if (norm <= enough)
                 break;
+            if (preconditions)
+                linear_precondition(s);
         }
         if (is_stuck(s, f, gained, predicted))
             break;

@@ -85,9 +85,11 @@ for version, library in {"230": DEBIAN, **(OTHERS if LONG else {NEWEST: OTHERS[N
         return start(VENV_PYTHON, "-B", WORK / "train.py", library, version, 0, CASES, *words, env=env, timeout=1200)
     theirs, ours = folder / "theirs.npz", folder / "ours.npz"
     own, done = problems(PLAIN, "spread", theirs), problems(GPU_LOG, ours)
+    for file, run in ((theirs, own), (ours, done)):
+        Path(f"{file}.out").write_text(run.stdout)
     judged = start(VENV_PYTHON, "-B", WORK / "train.py", "compare", ours, theirs)
     tap.ok(judged.returncode == 0 and judged.stdout.startswith("compared ") and len(lines_for(done, sym="train", ran="gpu0")) >= CASES,
-           f"{CASES} random problems of liblinear {version}: objectives, decision values and labels", judged.stdout, judged.stderr,
+           f"{CASES} random problems of liblinear {version}: lines, objectives, decision values and labels", judged.stdout, judged.stderr,
            own.stderr[-500:], done.stderr[-500:])
     plain, forwarded = folder / "plain.npz", folder / "forwarded.npz"
     problems(PLAIN, plain), problems(NO_GPU, forwarded)
