@@ -27,8 +27,8 @@ WORKLOADS = {
     "batches": ([*LACKING, "-c", 3, "-n", 60, "-s", 4, "-r", "[dc]gemm_batch*"], {}, 3),
     "batches in loads and tiles": ([*LACKING, "-c", 3, "-n", 60, "-s", 4, "-r", "[dc]gemm_batch*"],
                                    {"ACCEL_MEMORY": "60K"}, 17),
-    "gemmt, bfloat16": ([*LACKING, "-c", 2, "-n", 150, "-s", 6, "-r", "@([sz]gemmt|sbgemm)"],
-                        {"ACCEL_MEMORY": "60K"}, 11),
+    "gemmt, bfloat16": ([*LACKING, "-c", 2, "-n", 150, "-s", 117, "-r", "@([sz]gemmt|sbgemm)"],
+                        {"ACCEL_MEMORY": "60K"}, 1),
 }
 
 
