@@ -100,8 +100,8 @@ struct libsvm_rows {
     const double *y;
 };
 
-/* Groups the rows by class, in the library's order; of regression and one-class makes one group. Returns false without memory; else
- * the caller frees the classes. */
+/* Groups the rows by class, in the library's order; of regression and one-class makes one group. Returns false without memory, or if
+ * there are too many classes; else the caller frees them. */
 bool libsvm_group(const struct libsvm *library, const struct libsvm_rows *rows, bool classifies,
                   struct svm_classes *classes);
 
@@ -116,8 +116,8 @@ bool libsvm_parse(struct accel_call *call, const struct accel_passed *passed, in
 /* Judges trainings of the problem's vectors: see svm_judge_jobs(). */
 double libsvm_judge(const struct libsvm_problem *problem, const struct svm_job *jobs, int count);
 
-/* Makes a training of some rows, with empty functions. Returns false if libsvm itself must answer: without memory, for a single class,
- * a weight of a class that is not there, a nu that is infeasible. Then there is nothing to free. */
+/* Makes a training of some rows, with empty functions. Returns false if libsvm itself must answer: without memory, for one class or too
+ * many, a weight of a class that is not there, a nu that is infeasible. Then there is nothing to free. */
 bool libsvm_job_make(const struct libsvm *library, const struct libsvm_problem *problem,
                      const struct libsvm_parameter *parameter, const struct libsvm_rows *rows,
                      struct svm_job *job);

@@ -8,7 +8,7 @@
 
 void libsvm_say(const struct libsvm *library, const char *format, ...)
 {
-    char text[256];
+    char text[1024]; /* two of the largest numbers, with all their digits */
     va_list values;
     va_start(values, format);
     vsnprintf(text, sizeof text, format, values);

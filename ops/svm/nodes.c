@@ -64,7 +64,7 @@ bool libsvm_measure(const struct libsvm_problem *problem, bool precomputed,
 static bool make_precomputed(const struct libsvm_problem *problem, struct svm_matrix *x)
 {
     const size_t l = (size_t)problem->l;
-    double *values = malloc(l * l * sizeof *values);
+    double *values = calloc(l, l * sizeof *values);
     x->dense = values;
     for (size_t i = 0; values && i < l; i++)
         for (size_t j = 0; j < l; j++)
@@ -120,12 +120,14 @@ bool libsvm_vectors(const struct libsvm_problem *problem, bool precomputed,
 
 /* ---- Classes ---- */
 
-/* Finds a label, or adds it. Returns -1 without memory. */
+/* Finds a label, or adds it. Returns -1 without memory, or if there are too many. */
 static int class_of(struct svm_classes *classes, int label, int *room)
 {
     for (int c = 0; c < classes->count; c++)
         if (classes->label[c] == label)
             return c;
+    if (classes->count == SVM_MOST_CLASSES)
+        return -1;
     if (classes->count == *room) {
         *room = *room ? 2 * *room : 16;
         int *labels = realloc(classes->label, (size_t)*room * sizeof *labels);

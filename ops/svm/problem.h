@@ -66,6 +66,9 @@ struct svm_function {
     int64_t iterations;
 };
 
+/* Problems of more classes are the library's own: their functions are counted by an int. */
+enum { SVM_MOST_CLASSES = 1 << 15 };
+
 /* Returns the number of functions. */
 static inline int svm_function_count(int type, int classes)
 {

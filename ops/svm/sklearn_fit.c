@@ -185,7 +185,7 @@ static bool find_labels(struct sklearn_fit *fit)
     for (int64_t i = 0; i < rows; i++)
         if (i == 0 || classes->label[i] != classes->label[i - 1])
             classes->label[classes->count++] = classes->label[i];
-    return classes->count > 1;
+    return classes->count > 1 && classes->count <= SVM_MOST_CLASSES;
 }
 
 /* Rows keep their order within a class. */
