@@ -8,12 +8,11 @@
 #include "libsvm.h"
 #include "train.h"
 
-/* Decision values of all folds' functions on all rows, which are in memory at once. More are left to libsvm, which has one fold's. */
-static bool is_too_large(const struct accel_call *call, int folds)
+static bool may_decide(const struct accel_call *call, int folds)
 {
-    const double most = 1 << 27, classes = (double)call->own.integer[SVM_CLASSES];
-    const double functions = classes > 1 ? classes * (classes - 1) / 2 : 1;
-    return folds * functions * (double)call->own.integer[SVM_ROWS] > most;
+    const int classes = (int)call->own.integer[SVM_CLASSES];
+    return svm_may_decide((double)folds * svm_function_count(svm_traits_type(call), classes),
+                          (double)call->own.integer[SVM_ROWS]);
 }
 
 static bool parse(struct accel_call *call, const struct accel_passed *passed)
@@ -23,7 +22,7 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed)
     double *target = (void *)(uintptr_t)passed->gpr[3];
     if (!target || folds < 2 || !libsvm_parse(call, passed, passed->layout) ||
         parameter->probability || !libsvm_numbered(passed->layout)->draws ||
-        folds > call->own.integer[SVM_ROWS] || is_too_large(call, folds))
+        folds > call->own.integer[SVM_ROWS] || !may_decide(call, folds))
         return false;
     call->own.integer[SVM_TRAITS] += (int64_t)folds << 32;
     svm_set_spans(call);

@@ -290,6 +290,12 @@ static void spread(const struct svm_job *job, int64_t rows, double *coefficient)
     }
 }
 
+bool svm_may_decide(double functions, double rows)
+{
+    const double most = 1 << 27;
+    return functions * rows <= most;
+}
+
 enum gpu_status svm_decide_jobs(struct smo *s, const struct smo_matrix *x,
                                 const struct svm_job *jobs, int count, double *values)
 {

@@ -33,6 +33,9 @@ static inline int svm_job_functions(const struct svm_job *job)
 enum gpu_status svm_fit_jobs(struct smo *s, const struct smo_matrix *x, struct svm_job *jobs,
                              int count);
 
+/* Whether the decisions of so many functions on all rows may be in memory at once. Of more, the library itself has one fold's. */
+bool svm_may_decide(double functions, double rows);
+
 /* values[row * functions + k]: what function k of all jobs decides on a row of the matrix. */
 enum gpu_status svm_decide_jobs(struct smo *s, const struct smo_matrix *x,
                                 const struct svm_job *jobs, int count, double *values);

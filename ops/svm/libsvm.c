@@ -43,13 +43,6 @@ static bool estimates(const struct libsvm *library, const struct libsvm_paramete
     return p->probability && (p->svm_type != SVM_ONE_CLASS || library->model->density_marks);
 }
 
-/* The decisions of all folds of all pairs, on all rows, are in memory at once. Of more, libsvm has one fold's. */
-static bool is_too_large(const struct libsvm_problem *problem, const struct svm_job *job)
-{
-    const double most = 1 << 27;
-    return (double)svm_job_functions(job) * (1 + LIBSVM_FOLDS) * problem->l > most;
-}
-
 bool libsvm_takes(const struct libsvm *library, const struct libsvm_problem *problem,
                   const struct libsvm_parameter *parameter, struct libsvm_size *size,
                   struct svm_job *job)
@@ -67,7 +60,9 @@ bool libsvm_takes(const struct libsvm *library, const struct libsvm_problem *pro
         !libsvm_job_make(library, problem, &plain,
                          &(struct libsvm_rows){problem->l, NULL, problem->y}, job))
         return false;
-    const bool fits = !estimates(library, parameter) || !is_too_large(problem, job);
+    const bool fits =
+        !estimates(library, parameter) ||
+        svm_may_decide((double)svm_job_functions(job) * (1 + LIBSVM_FOLDS), problem->l);
     if (!fits)
         svm_job_free(job);
     return fits;

@@ -26,14 +26,12 @@ static bool has_arguments(const struct sklearn_fit *fit)
     return libsvm_is_valid(&plain);
 }
 
-/* The decisions of all folds of all pairs, on all rows, are in memory at once. Of more, scikit-learn has one fold's. */
-static bool is_too_large(const struct sklearn_fit *fit)
+static bool may_estimate(const struct sklearn_fit *fit)
 {
-    const double most = 1 << 27;
-    return fit->parameter->libsvm.probability &&
-           (double)svm_function_count(fit->training.type, fit->classes.count) *
-                   (1 + SKLEARN_FOLDS) * (double)fit->training.x.rows >
-               most;
+    return !fit->parameter->libsvm.probability ||
+           svm_may_decide((double)svm_function_count(fit->training.type, fit->classes.count) *
+                              (1 + SKLEARN_FOLDS),
+                          (double)fit->training.x.rows);
 }
 
 static bool parse(struct accel_call *call, const struct accel_passed *passed, int layout)
@@ -44,7 +42,7 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed, in
     const struct libsvm_parameter *parameter = &fit.parameter->libsvm;
     if (!has_arguments(&fit))
         return false;
-    const bool read = sklearn_read(&fit, false) && !is_too_large(&fit);
+    const bool read = sklearn_read(&fit, false) && may_estimate(&fit);
     call->own.pointer[SVM_PROBLEM] = fit.problem;
     call->own.pointer[SVM_PARAMETER] = fit.parameter;
     call->own.integer[SVM_TRAITS] = svm_traits(layout, parameter->svm_type, parameter->kernel_type);
