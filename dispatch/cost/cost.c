@@ -274,21 +274,20 @@ static struct cost_curves *device_of(struct cost_curves *device)
 
 /* ---- Curves ---- */
 
-/* Of a function that is not BLAS, another library's times on this CPU will do: several programs carry a copy of libsvm. Under the
- * lock. */
-static bool curve_of_another(const struct accel_routine *routine, struct model_curve *curve)
+/* Of a function that is not BLAS, another library's times on this CPU will do: several programs carry a copy of libsvm. Without any,
+ * leaves the curve as it is. Under the lock. */
+static void curve_of_another(const struct accel_routine *routine, struct model_curve *curve)
 {
     char prefix[CALIBRATION_KEY_BYTES];
     struct calibration rest = file;
     struct calibration_line header;
     struct calibration_section section;
     if (!file.text || accel_is_blas(routine))
-        return false;
+        return;
     calibration_cpu_prefix(prefix);
     while (calibration_next_section(&rest, prefix, &header, &section))
         if (calibration_section_curve(&section, routine, curve))
-            return true;
-    return false;
+            return;
 }
 
 /* Under the lock. */
@@ -310,7 +309,7 @@ static void make_curve(struct cost_curves *p, uint32_t index)
             made = NOMINAL; /* a scaled curve is a guess: it may learn */
         }
     } else if (!p->device) {
-        curve_of_another(routine, curve); /* as good a guess as any */
+        curve_of_another(routine, curve);
     }
     atomic_store_explicit(&p->made[index], (unsigned char)made, memory_order_release);
 }
