@@ -11,38 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/cuda/device.h"
 #include "gpu/own.h"
-#include "tests/lib/devices.h"
-
-static struct cuda_device *device;
-static __typeof__(cuda_api) real;
-static struct gpu_scope scope;
-static struct gpu_host host;
-static struct gpu_work work;
-static struct failure outer;
-
-static int begin(void **state)
-{
-    (void)state;
-    real = cuda_api;
-    failure_begin(&outer);
-    work = (struct gpu_work){.host = &host, .device = &device->common};
-    return gpu_enter(device, &scope) == GPU_OK && lane_acquire(device, &work.lane) == GPU_OK ? 0
-                                                                                             : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    cuda_api = real;
-    lane_wait(work.lane);
-    gpu_work_drop(&work);
-    lane_release(work.lane, false);
-    gpu_leave(&scope);
-    failure_end(&outer);
-    return 0;
-}
+#include "tests/lib/device_work.h"
 
 enum { ROWS = 37, COLUMNS = 50, LD = 53 };
 
@@ -212,11 +182,15 @@ static void test_a_load_that_fails_is_the_last(void **state)
 
 static void test_an_unfit_image_is_unsupported(void **state)
 {
-    static const CUresult answers[] = {CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_INVALID_IMAGE,
-                                       CUDA_ERROR_UNSUPPORTED_PTX_VERSION};
+    static const CUresult answers[] = {CUDA_ERROR_NO_BINARY_FOR_GPU,
+                                       CUDA_ERROR_INVALID_IMAGE,
+                                       CUDA_ERROR_INVALID_PTX,
+                                       CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+                                       CUDA_ERROR_JIT_COMPILER_NOT_FOUND,
+                                       CUDA_ERROR_JIT_COMPILATION_DISABLED};
     double norms[ROWS];
     (void)state;
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
         unload();
         answer = answers[i];
         CUDA(cuModuleLoadData) = load_in_vain;
@@ -248,26 +222,22 @@ static void test_nothing_is_here_without_an_image(void **state)
     assert_int_equal(norms_on_device(norms), GPU_UNSUPPORTED);
 }
 
-static int start(void **state)
-{
-    *state = start_device(tested_gpu(), (struct gpu_config){.memory_share = 0.5});
-    device = cuda_device_of(*state);
-    return device ? 0 : -1;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_kernel_computes, begin, end),
-        cmocka_unit_test_setup_teardown(test_each_function_fails, begin, end),
-        cmocka_unit_test_setup_teardown(test_what_does_not_fit_is_unsupported, begin, end),
-        cmocka_unit_test_setup_teardown(test_a_load_without_memory_is_tried_again, begin, end),
-        cmocka_unit_test_setup_teardown(test_a_load_that_fails_is_the_last, begin, end),
-        cmocka_unit_test_setup_teardown(test_an_unfit_image_is_unsupported, begin, end),
-        cmocka_unit_test_setup_teardown(test_a_driver_without_launches_is_unsupported, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_kernel_computes, begin_work, end_work),
+        cmocka_unit_test_setup_teardown(test_each_function_fails, begin_work, end_work),
+        cmocka_unit_test_setup_teardown(test_what_does_not_fit_is_unsupported, begin_work,
+                                        end_work),
+        cmocka_unit_test_setup_teardown(test_a_load_without_memory_is_tried_again, begin_work,
+                                        end_work),
+        cmocka_unit_test_setup_teardown(test_a_load_that_fails_is_the_last, begin_work, end_work),
+        cmocka_unit_test_setup_teardown(test_an_unfit_image_is_unsupported, begin_work, end_work),
+        cmocka_unit_test_setup_teardown(test_a_driver_without_launches_is_unsupported, begin_work,
+                                        end_work),
     };
-    const struct CMUnitTest without_image[] = {
-        cmocka_unit_test_setup_teardown(test_nothing_is_here_without_an_image, begin, end)};
-    return own_image_bytes > 0 ? cmocka_run_group_tests(tests, start, stop_device)
-                               : cmocka_run_group_tests(without_image, start, stop_device);
+    const struct CMUnitTest without_image[] = {cmocka_unit_test_setup_teardown(
+        test_nothing_is_here_without_an_image, begin_work, end_work)};
+    return own_image_bytes > 0 ? cmocka_run_group_tests(tests, start_work, stop_device)
+                               : cmocka_run_group_tests(without_image, start_work, stop_device);
 }

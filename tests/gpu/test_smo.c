@@ -13,45 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/cuda/device.h"
 #include "gpu/smo.h"
-#include "ops/op.h"
-#include "tests/lib/devices.h"
+#include "tests/lib/device_work.h"
 #include "tests/lib/smo_reference.h"
-
-static struct cuda_device *device;
-static __typeof__(cuda_api) real;
-static struct gpu_scope scope;
-static struct gpu_host host;
-static struct gpu_work work;
-static struct accel_call call;
-static struct failure outer;
 
 static int begin(void **state)
 {
-    (void)state;
     srand(1);
-    real = cuda_api;
-    failure_begin(&outer);
-    for (uint32_t i = 0; i < accel_routine_count; i++)
-        if (strcmp(accel_routines[i].name, "dgemm") == 0)
-            call = (struct accel_call){.routine = &accel_routines[i], .batch = 1, .parts = 1};
-    host = (struct gpu_host){0};
-    work = (struct gpu_work){.call = &call, .host = &host, .device = &device->common};
-    return gpu_enter(device, &scope) == GPU_OK && lane_acquire(device, &work.lane) == GPU_OK ? 0
-                                                                                             : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    cuda_api = real;
-    lane_wait(work.lane);
-    gpu_work_drop(&work);
-    lane_release(work.lane, false);
-    gpu_leave(&scope);
-    failure_end(&outer);
-    return 0;
+    return begin_work(state);
 }
 
 /* ---- Problems ---- */
@@ -591,26 +560,19 @@ static void every_failure_ends_it(void **state)
     free_data(d);
 }
 
-static int start(void **state)
-{
-    *state = start_device(tested_gpu(), (struct gpu_config){.memory_share = 0.5});
-    device = cuda_device_of(*state);
-    return device ? 0 : -1;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(all_kinds_and_kernels, begin, end),
-        cmocka_unit_test_setup_teardown(rows_come_and_go, begin, end),
-        cmocka_unit_test_setup_teardown(hard_values, begin, end),
-        cmocka_unit_test_setup_teardown(several_problems, begin, end),
-        cmocka_unit_test_setup_teardown(a_cap_is_kept, begin, end),
-        cmocka_unit_test_setup_teardown(values_must_be_finite, begin, end),
-        cmocka_unit_test_setup_teardown(a_given_matrix, begin, end),
-        cmocka_unit_test_setup_teardown(decision_values, begin, end),
-        cmocka_unit_test_setup_teardown(few_launches, begin, end),
-        cmocka_unit_test_setup_teardown(every_failure_ends_it, begin, end),
+        cmocka_unit_test_setup_teardown(all_kinds_and_kernels, begin, end_work),
+        cmocka_unit_test_setup_teardown(rows_come_and_go, begin, end_work),
+        cmocka_unit_test_setup_teardown(hard_values, begin, end_work),
+        cmocka_unit_test_setup_teardown(several_problems, begin, end_work),
+        cmocka_unit_test_setup_teardown(a_cap_is_kept, begin, end_work),
+        cmocka_unit_test_setup_teardown(values_must_be_finite, begin, end_work),
+        cmocka_unit_test_setup_teardown(a_given_matrix, begin, end_work),
+        cmocka_unit_test_setup_teardown(decision_values, begin, end_work),
+        cmocka_unit_test_setup_teardown(few_launches, begin, end_work),
+        cmocka_unit_test_setup_teardown(every_failure_ends_it, begin, end_work),
     };
-    return cmocka_run_group_tests(tests, start, stop_device);
+    return cmocka_run_group_tests(tests, start_work, stop_device);
 }
