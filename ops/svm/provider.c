@@ -3,6 +3,7 @@
  * copies of libsvm with members added under the same version number, such as a weight for each vector.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,7 +137,7 @@ static bool is_expected(const struct libsvm_model *model, const struct libsvm_mo
            model->SV[0] == problem->x[label[0] == 1];
 }
 
-/* Trains with two vectors, of which the first has label -1. Behind the structs are pointers to weights, as some copies want them. */
+/* Trains with two vectors; the first has label -1. Behind the structs are pointers to weights, as some copies want them. */
 static bool try_train(train_function *train, const struct libsvm_model_layout *layout, bool *swaps)
 {
     struct libsvm_node nodes[2][2] = {{{1, -1}, {-1, 0}}, {{1, 1}, {-1, 0}}};
@@ -164,16 +165,31 @@ static bool try_train(train_function *train, const struct libsvm_model_layout *l
     return true;
 }
 
+/* Lines of a libsvm that is being asked go nowhere, those of the program's other threads to the program's function. */
+static _Thread_local bool asks __attribute__((tls_model("initial-exec")));
+static libsvm_print *_Atomic print_of_program;
+
+static void print_of_others(const char *text)
+{
+    libsvm_print *const print = print_of_program;
+    if (!asks && print)
+        print(text);
+}
+
 /* Asks libsvm, with its lines turned off. */
 static bool is_known(struct libsvm *library)
 {
     train_function *train;
-    libsvm_print *const before = *library->print;
+    libsvm_print *const before = *library->print, *ours = print_of_others;
     memcpy(&train, &library->train, sizeof train);
-    *library->print = print_nothing;
+    print_of_program = before;
+    asks = true;
+    *library->print = ours;
     const bool known = try_train(train, library->model, &library->swaps);
-    if (*library->print == print_nothing) /* else another thread has set it */
-        *library->print = before;
+    asks = false;
+    /* Unless another thread has set it. */
+    __atomic_compare_exchange_n(library->print, &ours, before, false, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
     return known;
 }
 
