@@ -62,16 +62,22 @@ $(BUILD)/obj64/%.o: %.c $(BUILD)/compiler.flags tests/tests.mk | cuda-headers $(
 -include $(addsuffix .headers,$(TEST_PROGRAMS) $(PROOF_PROGRAMS) $(REGRET)/record $(REGRET)/replay) \
     $(wildcard $(foreach folder,$(BUILD)/obj/tests $(BUILD)/obj64/tests,$(addsuffix /*.headers,$(folder)/* $(folder)/*/*)))
 
-# One prove run, two at a time. CHECK=... for some of it. TEST_LONG=1, which `make test-all` sets, asks tests that have a short form
-# and a long one for the long one; tests/ci/parts lists them, and which tests `make test` has not at all.
+# One prove run, two at a time, those that take longest first; at its end, what has failed. CHECK=... for some of it.
+# TEST_LONG=1, which `make test-all` sets, asks tests that have a short form and a long one for the long one; tests/ci/parts
+# lists them, and which tests `make test` has not at all.
 # make faults, make regress and make tsan have their own.
-ALL_TESTS     := $(filter-out tests/faults/% tests/regress/% tests/sanitize/%,$(wildcard tests/*/test_*.py tests/*/*/test_*.py)) tests/unit/run tests/style/run
+LONGEST_TESTS := tests/unit/run tests/tool/test_calibrate.py tests/tool/test_calibrate_program.py tests/ops/test_calls.py tests/shim/test_behaviour.py
+ALL_TESTS     := $(LONGEST_TESTS) $(filter-out $(LONGEST_TESTS) tests/faults/% tests/regress/% tests/sanitize/%,$(wildcard tests/*/test_*.py tests/*/*/test_*.py)) tests/style/run
 TESTS_NOT_OFTEN := $(shell awk -F ' *[|] *' '$$2 == "none" && $$3 ~ /^tests\// { print $$3 }' tests/ci/parts)
 TEST_LONG     ?=
 CHECK         ?= $(if $(filter 1,$(TEST_LONG)),$(ALL_TESTS),$(filter-out $(TESTS_NOT_OFTEN),$(ALL_TESTS)))
 .PHONY: check
 check: all test-programs testgpu
-	BUILD=$(BUILD) TEST_LONG=$(TEST_LONG) prove -j2 --timer $(CHECK)
+	rm -rf $(BUILD)/tap
+	mkdir -p $(BUILD)/tap
+	BUILD=$(BUILD) TEST_LONG=$(TEST_LONG) PERL_TEST_HARNESS_DUMP_TAP=$(BUILD)/tap prove -j2 --timer $(CHECK) || { \
+	    find $(BUILD)/tap -type f -exec awk '/^not ok/ { print FILENAME ": " $$0 } !/^#/ { failed = /^not ok/ } /^#/ && failed' {} +; \
+	    exit 1; }
 
 # The whole of the suites of which tests/suites/test_suites.py runs a part: an hour and more.
 .PHONY: suites

@@ -100,6 +100,13 @@ try:
             lacking |= {f"{target}: {header}" for header in sorted(headers_of(name, set()) - known)}
     tap.ok(len(rules) > 60 and not lacking, "and whatever includes a header that is newer", len(rules), *sorted(lacking))
 
+    failing = scratch / "failing"
+    failing.write_text("#!/bin/sh\nprintf 'ok 1\\n# before\\nnot ok 2 - odd\\n#   why\\nok 3\\n# after\\n1..3\\n'\nexit 1\n")
+    failing.chmod(0o755)
+    built = [word for target in ("all", "test-programs", "testgpu") for word in ("-o", target)]
+    output, status = make(*built, f"BUILD={scratch}", "check", f"CHECK={failing}")
+    tap.ok(status != 0 and f"{failing}: not ok 2 - odd\n#   why\nmake: " in output, "make check says at its end what has failed", status, output)
+
     # ---- Flags ----
 
     given = [f"{name}={text}" for name, text in MARKS.items()]
