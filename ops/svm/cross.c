@@ -21,7 +21,7 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed)
     const int folds = (int)(uint32_t)passed->gpr[2];
     double *target = (void *)(uintptr_t)passed->gpr[3];
     if (!target || folds < 2 || !libsvm_parse(call, passed, passed->layout) ||
-        parameter->probability || !libsvm_numbered(passed->layout)->draws ||
+        parameter->probability || !libsvm_numbered(passed->layout)->shuffle ||
         folds > call->own.integer[SVM_ROWS] || !may_decide(call, folds))
         return false;
     call->own.integer[SVM_TRAITS] += (int64_t)folds << 32;
@@ -102,25 +102,26 @@ static enum gpu_status predict(const struct validated *v, const double *values, 
 /* Shuffles classes apart unless each row is a fold. */
 static bool draw(struct validated *v, int count)
 {
-    const struct libsvm_rows all = {v->problem->l, NULL, v->problem->y};
+    const struct libsvm_source source = libsvm_source_of(v->library, v->problem);
+    const struct libsvm_rows all = {source.l, NULL, source.y};
     struct svm_classes classes;
-    if (!libsvm_classifies(v->parameter->svm_type) || count == v->problem->l)
-        return libsvm_fold_all(v->problem->l, count, &v->folds);
+    if (!libsvm_classifies(v->parameter->svm_type) || count == source.l)
+        return libsvm_fold_all(&source, source.l, count, &v->folds);
     if (!libsvm_group(v->library, &all, true, &classes))
         return false;
-    const bool drawn = libsvm_fold_classes(&classes, count, &v->folds);
+    const bool drawn = libsvm_fold_classes(&source, &classes, count, &v->folds);
     svm_classes_free(&classes);
     return drawn;
 }
 
 static bool make_jobs(struct validated *v, int64_t *functions)
 {
-    const struct libsvm_rows all = {v->problem->l, NULL, v->problem->y};
+    const struct libsvm_source source = libsvm_source_of(v->library, v->problem);
+    const struct libsvm_rows all = {source.l, NULL, source.y};
     v->jobs = calloc((size_t)v->folds.count, sizeof *v->jobs);
     *functions = 0;
     for (int fold = 0; v->jobs && fold < v->folds.count; fold++) {
-        if (!libsvm_fold_job(v->library, v->problem, v->parameter, &v->folds, fold, &all,
-                             &v->jobs[fold]))
+        if (!libsvm_fold_job(&source, v->parameter, &v->folds, fold, &all, &v->jobs[fold]))
             return false;
         *functions += svm_job_functions(&v->jobs[fold]);
     }

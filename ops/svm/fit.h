@@ -17,7 +17,7 @@ void svm_next_pair(const struct svm_classes *classes, int *i, int *j);
 
 /* One training of several whose rows are of one matrix. */
 struct svm_job {
-    struct svm_training training; /* its x is not used */
+    struct svm_training training;
     struct svm_classes classes;
     struct svm_function *functions; /* svm_function_count() */
     int support;                    /* vectors that any function needs */

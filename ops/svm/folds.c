@@ -1,4 +1,4 @@
-/* Folds, as libsvm draws them, and its sigmoid. */
+/* Folds, as libsvm draws them. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdlib.h>
@@ -13,10 +13,11 @@ static void swap(int *a, int *b)
     *b = kept;
 }
 
-static void shuffle(int *row, int count)
+void libsvm_shuffle_by_rand(int *place, int count, int seed)
 {
+    (void)seed; /* rand() goes on from where the program has left it */
     for (int i = 0; i < count; i++)
-        swap(&row[i], &row[i + rand() % (count - i)]);
+        swap(&place[i], &place[i + rand() % (count - i)]);
 }
 
 static bool allocate(struct libsvm_folds *folds, int rows, int count)
@@ -35,19 +36,21 @@ static int part_of(int i, int rows, int parts)
     return (int)((int64_t)i * rows / parts);
 }
 
-bool libsvm_fold_all(int places, int count, struct libsvm_folds *folds)
+bool libsvm_fold_all(const struct libsvm_source *source, int places, int count,
+                     struct libsvm_folds *folds)
 {
     if ((int64_t)count * places > INT32_MAX || !allocate(folds, places, count))
         return false;
     for (int i = 0; i < places; i++)
         folds->place[i] = i;
-    shuffle(folds->place, places);
+    source->library->shuffle(folds->place, places, source->seed);
     for (int i = 0; i <= count; i++)
         folds->start[i] = part_of(i, places, count);
     return true;
 }
 
-bool libsvm_fold_classes(const struct svm_classes *classes, int count, struct libsvm_folds *folds)
+bool libsvm_fold_classes(const struct libsvm_source *source, const struct svm_classes *classes,
+                         int count, struct libsvm_folds *folds)
 {
     const int last = classes->count - 1, rows = classes->start[last] + classes->number[last];
     int *index = malloc((size_t)rows * sizeof *index), at = 0;
@@ -57,7 +60,7 @@ bool libsvm_fold_classes(const struct svm_classes *classes, int count, struct li
     }
     memcpy(index, classes->row, (size_t)rows * sizeof *index);
     for (int c = 0; c < classes->count; c++)
-        shuffle(&index[classes->start[c]], classes->number[c]);
+        source->library->shuffle(&index[classes->start[c]], classes->number[c], source->seed);
     for (int i = 0; i < count; i++) {
         for (int c = 0; c < classes->count; c++)
             for (int k = part_of(i, classes->number[c], count);
@@ -76,9 +79,9 @@ void libsvm_folds_free(struct libsvm_folds *folds)
     *folds = (struct libsvm_folds){0};
 }
 
-bool libsvm_fold_job(const struct libsvm *library, const struct libsvm_problem *problem,
-                     const struct libsvm_parameter *parameter, const struct libsvm_folds *folds,
-                     int fold, const struct libsvm_rows *all, struct svm_job *job)
+bool libsvm_fold_job(const struct libsvm_source *source, const struct libsvm_parameter *parameter,
+                     const struct libsvm_folds *folds, int fold, const struct libsvm_rows *all,
+                     struct svm_job *job)
 {
     const int before = folds->start[fold], after = folds->start[fold + 1];
     const int count = before + folds->start[folds->count] - after;
@@ -90,8 +93,7 @@ bool libsvm_fold_job(const struct libsvm *library, const struct libsvm_problem *
         row[i] = all->row ? all->row[place] : place;
         y[i] = all->y[place];
     }
-    made = made &&
-           libsvm_job_make(library, problem, parameter, &(struct libsvm_rows){count, row, y}, job);
+    made = made && libsvm_job_make(source, parameter, &(struct libsvm_rows){count, row, y}, job);
     free(row);
     free(y);
     return made;

@@ -1,4 +1,4 @@
-/* What one svm_train() of libsvm is asked for, to a training. */
+/* Makes a training of rows and of the parameters of a call. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -32,26 +32,28 @@ bool libsvm_is_valid(const struct libsvm_parameter *p)
            (p->shrinking == 0 || p->shrinking == 1) && p->probability == 0;
 }
 
-bool libsvm_has_targets(const struct libsvm_problem *problem, int type)
+bool libsvm_has_targets(const struct libsvm_source *source, int type)
 {
-    for (int i = 0; i < problem->l; i++) {
-        const double y = problem->y[i];
+    for (int i = 0; i < source->l; i++) {
+        const double y = source->y[i];
         if (!isfinite(y) || (libsvm_classifies(type) && !(y > INT_MIN && y < INT_MAX)))
             return false;
     }
     return true;
 }
 
-/* Whether any two classes have enough vectors for nu. */
-static bool is_feasible(const struct libsvm_parameter *p, const struct svm_classes *classes)
+/* Whether any two classes have enough vectors, or weigh enough, for nu. */
+static bool is_feasible(const struct svm_training *training, const struct svm_classes *classes)
 {
-    for (int i = 0; i < classes->count; i++)
-        for (int j = i + 1; j < classes->count; j++) {
-            const int less = classes->number[i] < classes->number[j] ? i : j;
-            if (p->nu * (classes->number[i] + classes->number[j]) / 2 > classes->number[less])
-                return false;
-        }
-    return true;
+    double least = INFINITY, most = 0;
+    for (int i = 0; i < classes->count; i++) {
+        double sum = training->weight ? 0 : classes->number[i];
+        for (int k = 0; training->weight && k < classes->number[i]; k++)
+            sum += training->weight[classes->row[classes->start[i] + k]];
+        least = sum < least ? sum : least;
+        most = sum > most ? sum : most;
+    }
+    return training->nu * (least + most) / 2 <= least;
 }
 
 /* Sets the C of each class. Returns false without memory, and if a weight is for no class, or makes no sense: libsvm warns. */
@@ -62,7 +64,7 @@ static bool weigh_classes(const struct libsvm_parameter *p, const struct svm_cla
     *class_c = c;
     for (int i = 0; c && i < classes->count; i++)
         c[i] = p->C;
-    for (int i = 0; c && p->svm_type == SVM_C_SVC && i < p->nr_weight; i++) {
+    for (int i = 0; c && i < p->nr_weight; i++) {
         int j = 0;
         while (j < classes->count && classes->label[j] != p->weight_label[i])
             j++;
@@ -70,34 +72,34 @@ static bool weigh_classes(const struct libsvm_parameter *p, const struct svm_cla
             return false;
         c[j] *= p->weight[i];
     }
-    for (int i = 0; c && i < classes->count; i++)
+    for (int i = 0; c && p->svm_type == SVM_C_SVC && i < classes->count; i++)
         if (!(c[i] > 0) || !isfinite(c[i]))
             return false;
     return c;
 }
 
-bool libsvm_job_make(const struct libsvm *library, const struct libsvm_problem *problem,
-                     const struct libsvm_parameter *parameter, const struct libsvm_rows *rows,
-                     struct svm_job *job)
+bool libsvm_job_make(const struct libsvm_source *source, const struct libsvm_parameter *parameter,
+                     const struct libsvm_rows *rows, struct svm_job *job)
 {
     const int type = parameter->svm_type;
     *job = (struct svm_job){.training = {.type = type,
                                          .kernel = {parameter->kernel_type, parameter->degree,
                                                     parameter->gamma, parameter->coef0},
-                                         .target = problem->y,
+                                         .target = source->y,
+                                         .weight = source->weight,
                                          .c = parameter->C,
                                          .nu = parameter->nu,
                                          .p = parameter->p,
                                          .eps = parameter->eps,
-                                         .max_iterations = -1,
+                                         .max_iterations = source->max_iterations,
                                          .shrinking = parameter->shrinking}};
-    if (rows->count < 2 || !libsvm_group(library, rows, libsvm_classifies(type), &job->classes))
+    const bool classifies = libsvm_classifies(type);
+    if (rows->count < 2 || !libsvm_group(source->library, rows, classifies, &job->classes))
         return false;
-    bool right = !libsvm_classifies(type) || job->classes.count > 1;
-    if (right && type == SVM_C_SVC)
-        right = weigh_classes(parameter, &job->classes, &job->training.class_c);
+    bool right = !classifies || (job->classes.count > 1 &&
+                                 weigh_classes(parameter, &job->classes, &job->training.class_c));
     if (right && type == SVM_NU_SVC)
-        right = is_feasible(parameter, &job->classes);
+        right = is_feasible(&job->training, &job->classes);
     if (right)
         job->functions = calloc((size_t)svm_job_functions(job), sizeof *job->functions);
     if (!job->functions)

@@ -1,6 +1,6 @@
 /*
  * libsvm's own structs: those that are the same from 2.89 to 3.37, and where a version's model differs. A provider's version is
- * in its libsvm_version.
+ * in its libsvm_version. Trainings, folds, probabilities and lines, which scikit-learn's copy has, too.
  */
 #ifndef ACCEL_SVM_LIBSVM_H
 #define ACCEL_SVM_LIBSVM_H
@@ -49,6 +49,7 @@ struct libsvm_model_layout {
 };
 
 typedef void libsvm_print(const char *text);
+typedef void libsvm_shuffle(int *place, int count, int seed);
 
 /* A libsvm that the program has. Constant once asked; stays. */
 struct libsvm {
@@ -57,7 +58,8 @@ struct libsvm {
     libsvm_print *volatile *print; /* where it keeps the function that prints its lines */
     bool swaps;                    /* classes -1 and 1 are ordered 1, -1 */
     bool prints_nu;                /* of C-SVC and epsilon-SVR */
-    bool draws;                    /* by rand() */
+    bool sorts;                    /* classes are ordered by their labels */
+    libsvm_shuffle *shuffle;       /* NULL: by random numbers that are not known */
 };
 
 /* Returns 1 + the number of the libsvm that defines provider->function; 0 if that is another library or another
@@ -77,8 +79,24 @@ bool libsvm_is_valid(const struct libsvm_parameter *parameter);
 
 bool libsvm_classifies(int type);
 
+/* What jobs are made of: a problem's rows. */
+struct libsvm_source {
+    const struct libsvm *library;
+    int l;
+    const double *y, *weight; /* of each row; no weights: NULL */
+    int max_iterations;       /* -1: no limit of the caller's */
+    int seed;                 /* of library->shuffle, if it takes one */
+};
+
+static inline struct libsvm_source libsvm_source_of(const struct libsvm *library,
+                                                    const struct libsvm_problem *problem)
+{
+    return (struct libsvm_source){
+        .library = library, .l = problem->l, .y = problem->y, .max_iterations = -1};
+}
+
 /* Whether each target is a number, and of classification one that is cast to int. */
-bool libsvm_has_targets(const struct libsvm_problem *problem, int type);
+bool libsvm_has_targets(const struct libsvm_source *source, int type);
 
 /* The vectors of a problem. */
 struct libsvm_size {
@@ -118,15 +136,20 @@ double libsvm_judge(const struct libsvm_problem *problem, const struct svm_job *
 
 /* Makes a training of some rows, with empty functions. Returns false if libsvm itself must answer: without memory, for one class or too
  * many, a weight of a class that is not there, a nu that is infeasible. Then there is nothing to free. */
-bool libsvm_job_make(const struct libsvm *library, const struct libsvm_problem *problem,
-                     const struct libsvm_parameter *parameter, const struct libsvm_rows *rows,
-                     struct svm_job *job);
+bool libsvm_job_make(const struct libsvm_source *source, const struct libsvm_parameter *parameter,
+                     const struct libsvm_rows *rows, struct svm_job *job);
 
+/* malloc(), which returns NULL for 0 elements only without memory. */
+void *libsvm_array(int64_t count, size_t size);
 /* Makes the model that svm_train() returns, which svm_free_and_destroy_model() frees. NULL without memory. */
 struct libsvm_model *libsvm_model_of(const struct libsvm *library,
                                      const struct libsvm_problem *problem,
                                      const struct libsvm_parameter *parameter,
                                      const struct svm_job *job);
+/* Fills a model's coefficients, an array for each class but one, and each function's rho. used: as svm_support_of() has marked it;
+ * counts: support vectors of each class. */
+void libsvm_fill_coefficients(const struct svm_job *job, const bool *used, const int *counts,
+                              double **coefficient, double *rho);
 /* Frees it; its arrays may be NULL. */
 void libsvm_model_free(struct libsvm_model *model, const struct libsvm_model_layout *layout);
 
@@ -151,7 +174,7 @@ void libsvm_say(const struct libsvm *library, const char *format, ...)
 /* The line of a regression with probabilities. */
 void libsvm_say_sigma(const struct libsvm *library, double sigma);
 
-/* ---- Folds: places are shuffled by rand(), and the places of each fold are left out once ---- */
+/* ---- Folds: places are shuffled, and the places of each fold are left out once ---- */
 
 struct libsvm_folds {
     int count;
@@ -159,14 +182,19 @@ struct libsvm_folds {
 };
 
 /* Shuffle as svm_cross_validation() does, classes apart if they are given. Return false without memory. */
-bool libsvm_fold_classes(const struct svm_classes *classes, int count, struct libsvm_folds *folds);
-bool libsvm_fold_all(int places, int count, struct libsvm_folds *folds);
+bool libsvm_fold_classes(const struct libsvm_source *source, const struct svm_classes *classes,
+                         int count, struct libsvm_folds *folds);
+bool libsvm_fold_all(const struct libsvm_source *source, int places, int count,
+                     struct libsvm_folds *folds);
 void libsvm_folds_free(struct libsvm_folds *folds);
 
 /* Makes the training without a fold. Places are those of `rows`. Returns false if libsvm itself must answer. */
-bool libsvm_fold_job(const struct libsvm *library, const struct libsvm_problem *problem,
-                     const struct libsvm_parameter *parameter, const struct libsvm_folds *folds,
-                     int fold, const struct libsvm_rows *rows, struct svm_job *job);
+bool libsvm_fold_job(const struct libsvm_source *source, const struct libsvm_parameter *parameter,
+                     const struct libsvm_folds *folds, int fold, const struct libsvm_rows *rows,
+                     struct svm_job *job);
+
+/* Shuffles by rand(). */
+void libsvm_shuffle_by_rand(int *place, int count, int seed);
 
 /* Where rand() is, to go back there. */
 struct libsvm_rand {
@@ -190,13 +218,35 @@ struct libsvm_group {
 
 /* Draws the folds, and makes LIBSVM_FOLDS jobs for each group; those with a sign have no functions. jobs[-1] is the job of the call.
  * Returns false if libsvm itself must answer. */
-bool libsvm_make_groups(const struct libsvm *library, const struct libsvm_problem *problem,
+bool libsvm_make_groups(const struct libsvm_source *source,
                         const struct libsvm_parameter *parameter, struct svm_job *jobs,
                         struct libsvm_group *groups);
 /* Sets a, b and message. values: of svm_decide_jobs() for the jobs from jobs[-1] on. Returns false without memory. */
-bool libsvm_estimate_groups(const struct libsvm_problem *problem, const struct svm_job *jobs,
+bool libsvm_estimate_groups(const struct libsvm_source *source, const struct svm_job *jobs,
                             const double *values, struct libsvm_group *groups);
 void libsvm_groups_free(struct libsvm_group *groups, int count);
+
+/* All trainings of a call. */
+struct libsvm_trainings {
+    struct libsvm_source source;
+    struct svm_job *jobs; /* the call's, then LIBSVM_FOLDS for each group */
+    struct libsvm_group *groups;
+    int group_count; /* 0: no probabilities */
+    struct svm_progress progress;
+};
+/* Whether the decisions of the call's job and of its folds' may be in memory at once. */
+bool libsvm_may_estimate(const struct svm_job *job, int rows);
+/* Takes the call's job, in any case. Returns false without memory; libsvm_trainings_free() follows in any case. */
+bool libsvm_trainings_take(struct libsvm_trainings *t, struct svm_job *job, bool estimates);
+void libsvm_trainings_free(struct libsvm_trainings *t);
+int libsvm_job_count(const struct libsvm_trainings *t);
+/* Trains all jobs, and estimates from what they decide. */
+enum gpu_status libsvm_trainings_run(struct libsvm_trainings *t, struct gpu_work *work,
+                                     const struct svm_matrix *x);
+/* Prints what svm_train() prints. folds_last: the folds of a regression are trained last. */
+void libsvm_trainings_print(const struct libsvm_trainings *t, bool folds_last);
+/* Copies the estimates into arrays of their own; *b: NULL of regression. Returns false without memory; the caller frees both. */
+bool libsvm_copy_estimates(const struct libsvm_trainings *t, double **a, double **b);
 
 /* libsvm's sigmoid_train(): 1 / (1 + exp(a f + b)) for decision values f. Returns what it prints;
  * NULL without memory. */

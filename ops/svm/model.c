@@ -34,8 +34,7 @@ void libsvm_model_free(struct libsvm_model *model, const struct libsvm_model_lay
     free(model);
 }
 
-/* malloc(), which returns NULL for 0 elements only without memory. */
-static void *array_of(int64_t count, size_t size)
+void *libsvm_array(int64_t count, size_t size)
 {
     return malloc(count > 0 ? (size_t)count * size : 1);
 }
@@ -44,16 +43,16 @@ static bool allocate(struct libsvm_model *model, int functions, int classes, boo
                      bool indices, struct arrays *arrays)
 {
     bool all = true;
-    model->SV = array_of(model->l, sizeof *model->SV);
-    model->rho = array_of(functions, sizeof *model->rho);
+    model->SV = libsvm_array(model->l, sizeof *model->SV);
+    model->rho = libsvm_array(functions, sizeof *model->rho);
     model->sv_coef = calloc((size_t)classes - 1, sizeof *model->sv_coef);
     for (int i = 0; model->sv_coef && i < classes - 1; i++)
-        all = (model->sv_coef[i] = array_of(model->l, sizeof(double))) && all;
+        all = (model->sv_coef[i] = libsvm_array(model->l, sizeof(double))) && all;
     if (indices)
-        all = (arrays->indices = array_of(model->l, sizeof(int))) && all;
+        all = (arrays->indices = libsvm_array(model->l, sizeof(int))) && all;
     if (classifies) {
-        arrays->label = array_of(classes, sizeof(int));
-        arrays->counts = array_of(classes, sizeof(int));
+        arrays->label = libsvm_array(classes, sizeof(int));
+        arrays->counts = libsvm_array(classes, sizeof(int));
         all = all && arrays->label && arrays->counts;
     }
     return all && model->SV && model->rho && model->sv_coef;
@@ -69,24 +68,24 @@ static int spread(double *to, const bool *used, int number, const double *coeffi
     return count;
 }
 
-static void fill_coefficients(struct libsvm_model *model, const struct svm_job *job,
-                              const bool *used, const int *counts)
+void libsvm_fill_coefficients(const struct svm_job *job, const bool *used, const int *counts,
+                              double **coefficient, double *rho)
 {
     const struct svm_classes *classes = &job->classes;
     const struct svm_function *f = job->functions;
     if (classes->count == 1) {
-        spread(model->sv_coef[0], used, f->rows, f->coefficient);
-        model->rho[0] = f->rho;
+        spread(coefficient[0], used, f->rows, f->coefficient);
+        rho[0] = f->rho;
         return;
     }
     for (int i = 0, first = 0; i < classes->count; first += counts[i++]) {
         int second = first + counts[i];
         for (int j = i + 1; j < classes->count; second += counts[j++], f++) {
-            spread(&model->sv_coef[j - 1][first], &used[classes->start[i]], classes->number[i],
+            spread(&coefficient[j - 1][first], &used[classes->start[i]], classes->number[i],
                    f->coefficient);
-            spread(&model->sv_coef[i][second], &used[classes->start[j]], classes->number[j],
+            spread(&coefficient[i][second], &used[classes->start[j]], classes->number[j],
                    f->coefficient + classes->number[i]);
-            model->rho[f - job->functions] = f->rho;
+            rho[f - job->functions] = f->rho;
         }
     }
 }
@@ -111,7 +110,7 @@ static void fill(struct libsvm_model *model, const struct libsvm_problem *proble
             arrays->counts[c] = at - before;
         }
     }
-    fill_coefficients(model, job, used, arrays->counts);
+    libsvm_fill_coefficients(job, used, arrays->counts, model->sv_coef, model->rho);
 }
 
 struct libsvm_model *libsvm_model_of(const struct libsvm *library,

@@ -139,21 +139,35 @@ static int class_of(struct svm_classes *classes, int label, int *room)
     return classes->count++;
 }
 
+static int by_label(const void *one, const void *other)
+{
+    const int a = *(const int *)one, b = *(const int *)other;
+    return (a > b) - (a < b);
+}
+
+/* Labels have come in the order of the rows. */
+static void order_labels(const struct libsvm *library, struct svm_classes *classes)
+{
+    int *label = classes->label;
+    if (library->sorts) {
+        qsort(label, (size_t)classes->count, sizeof *label, by_label);
+    } else if (library->swaps && classes->count == 2 && label[0] == -1 && label[1] == 1) {
+        label[0] = 1;
+        label[1] = -1;
+    }
+}
+
 /* Sets class_of_row[] and the labels. */
 static bool label_rows(const struct libsvm *library, const struct libsvm_rows *rows,
                        struct svm_classes *classes, int *class_of_row)
 {
     int room = 0;
     for (int i = 0; i < rows->count; i++)
-        if ((class_of_row[i] = class_of(classes, (int)rows->y[i], &room)) < 0)
+        if (class_of(classes, (int)rows->y[i], &room) < 0)
             return false;
-    if (library->swaps && classes->count == 2 && classes->label[0] == -1 &&
-        classes->label[1] == 1) {
-        classes->label[0] = 1;
-        classes->label[1] = -1;
-        for (int i = 0; i < rows->count; i++)
-            class_of_row[i] = !class_of_row[i];
-    }
+    order_labels(library, classes);
+    for (int i = 0; i < rows->count; i++)
+        class_of_row[i] = class_of(classes, (int)rows->y[i], &room);
     return true;
 }
 

@@ -39,9 +39,8 @@ static int sign_of(const struct libsvm_group *group, int fold)
 }
 
 /* The classes' own C are weights of 1. */
-static bool make_pair(const struct libsvm *library, const struct libsvm_problem *problem,
-                      const struct libsvm_parameter *parameter, const double c[2],
-                      struct svm_job *jobs, struct libsvm_group *group)
+static bool make_pair(const struct libsvm_source *source, const struct libsvm_parameter *parameter,
+                      const double c[2], struct svm_job *jobs, struct libsvm_group *group)
 {
     struct libsvm_parameter with = *parameter;
     double weights[2] = {c[0], c[1]};
@@ -50,41 +49,41 @@ static bool make_pair(const struct libsvm *library, const struct libsvm_problem 
     with.nr_weight = 2;
     with.weight_label = labels;
     with.weight = weights;
-    if (!libsvm_fold_all(group->rows.count, LIBSVM_FOLDS, &group->folds))
+    if (!libsvm_fold_all(source, group->rows.count, LIBSVM_FOLDS, &group->folds))
         return false;
     for (int fold = 0; fold < LIBSVM_FOLDS; fold++) {
         group->sign[fold] = sign_of(group, fold);
-        if (!group->sign[fold] && !libsvm_fold_job(library, problem, &with, &group->folds, fold,
-                                                   &group->rows, &jobs[fold]))
+        if (!group->sign[fold] &&
+            !libsvm_fold_job(source, &with, &group->folds, fold, &group->rows, &jobs[fold]))
             return false;
     }
     return true;
 }
 
-static bool make_regression(const struct libsvm *library, const struct libsvm_problem *problem,
+static bool make_regression(const struct libsvm_source *source,
                             const struct libsvm_parameter *parameter, struct svm_job *jobs,
                             struct libsvm_group *group)
 {
-    const struct libsvm_rows all = {problem->l, NULL, problem->y};
-    bool made = libsvm_fold_all(problem->l, LIBSVM_FOLDS, &group->folds);
+    const struct libsvm_rows all = {source->l, NULL, source->y};
+    bool made = libsvm_fold_all(source, source->l, LIBSVM_FOLDS, &group->folds);
     for (int fold = 0; made && fold < LIBSVM_FOLDS; fold++)
-        made = libsvm_fold_job(library, problem, parameter, &group->folds, fold, &all, &jobs[fold]);
+        made = libsvm_fold_job(source, parameter, &group->folds, fold, &all, &jobs[fold]);
     return made;
 }
 
-bool libsvm_make_groups(const struct libsvm *library, const struct libsvm_problem *problem,
+bool libsvm_make_groups(const struct libsvm_source *source,
                         const struct libsvm_parameter *parameter, struct svm_job *jobs,
                         struct libsvm_group *groups)
 {
     const struct svm_classes *classes = &jobs[-1].classes;
     const double *class_c = jobs[-1].training.class_c;
     if (!libsvm_classifies(parameter->svm_type))
-        return make_regression(library, problem, parameter, jobs, groups);
+        return make_regression(source, parameter, jobs, groups);
     for (int i = 0; i < classes->count; i++)
         for (int j = i + 1; j < classes->count; j++, groups++, jobs += LIBSVM_FOLDS) {
-            const double c[2] = {class_c ? class_c[i] : 1, class_c ? class_c[j] : 1};
+            const double c[2] = {class_c[i], class_c[j]};
             if (!label_pair(classes, i, j, &groups->rows) ||
-                !make_pair(library, problem, parameter, c, jobs, groups))
+                !make_pair(source, parameter, c, jobs, groups))
                 return false;
         }
     return true;
@@ -139,24 +138,24 @@ double libsvm_sigma(const double *errors, int count)
     return sum / kept;
 }
 
-static bool estimate_regression(const struct libsvm_problem *problem, struct libsvm_group *group,
+static bool estimate_regression(const struct libsvm_source *source, struct libsvm_group *group,
                                 struct column *column)
 {
     const struct libsvm_folds *folds = &group->folds;
-    double *errors = malloc((size_t)problem->l * sizeof *errors);
+    double *errors = malloc((size_t)source->l * sizeof *errors);
     for (int fold = 0; errors && fold < LIBSVM_FOLDS; fold++, column->place++)
         for (int at = folds->start[fold]; at < folds->start[fold + 1]; at++) {
             const int row = folds->place[at];
-            errors[row] = fabs(problem->y[row] - value_of(column, row));
+            errors[row] = fabs(source->y[row] - value_of(column, row));
         }
     if (errors)
-        group->a = libsvm_sigma(errors, problem->l);
+        group->a = libsvm_sigma(errors, source->l);
 
     free(errors);
     return errors;
 }
 
-bool libsvm_estimate_groups(const struct libsvm_problem *problem, const struct svm_job *jobs,
+bool libsvm_estimate_groups(const struct libsvm_source *source, const struct svm_job *jobs,
                             const double *values, struct libsvm_group *groups)
 {
     const int type = jobs[-1].training.type, own = svm_job_functions(&jobs[-1]);
@@ -165,7 +164,7 @@ bool libsvm_estimate_groups(const struct libsvm_problem *problem, const struct s
     for (int i = 0; i < count * LIBSVM_FOLDS; i++)
         column.functions += svm_job_functions(&jobs[i]);
     if (!libsvm_classifies(type))
-        return estimate_regression(problem, groups, &column);
+        return estimate_regression(source, groups, &column);
     for (int i = 0; i < count; i++)
         if (!estimate_pair(&groups[i], &jobs[i * LIBSVM_FOLDS], &column))
             return false;

@@ -46,10 +46,9 @@ struct svm_classes {
 struct svm_training {
     int type; /* enum svm_kind */
     struct svm_kernel kernel;
-    struct svm_matrix x;
-    const double *target;   /* of each row: of regression; NULL: classes tell */
+    const double *target;   /* of each row, for regression */
     const double *weight;   /* of each row, for scikit-learn; NULL: 1 */
-    double *class_c;        /* C-SVC: C of each class */
+    double *class_c;        /* of classification: C of each class */
     double c, nu, p, eps;   /* c: of regression */
     int64_t max_iterations; /* -1: libsvm's own cap, max(10^7, 100 n) */
     bool shrinking;

@@ -207,7 +207,7 @@ FORKS_LOCK(lock);
 static bool is_same(const struct libsvm *a, const struct libsvm *b)
 {
     return a->train == b->train && a->model == b->model && a->print == b->print &&
-           a->draws == b->draws;
+           a->shuffle == b->shuffle;
 }
 
 int libsvm_of(const struct accel_provider *provider)
@@ -215,7 +215,8 @@ int libsvm_of(const struct accel_provider *provider)
     struct libsvm library = {.train = provider->symbol(provider, "svm_train"),
                              .model = layout_of(provider),
                              .prints_nu = true,
-                             .draws = provider->refers(provider, "rand")};
+                             .shuffle = provider->refers(provider, "rand") ? libsvm_shuffle_by_rand
+                                                                           : NULL};
     int i = 0;
     if (!library.train || !library.model)
         return 0;

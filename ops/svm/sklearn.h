@@ -51,7 +51,7 @@ struct sklearn {
     const void *train; /* svm_train() or svm_csr_train() */
     bool csr;          /* the latter */
     void (*set_seed)(unsigned seed);
-    struct libsvm lines; /* prints */
+    struct libsvm libsvm; /* how it groups classes, shuffles and prints; no model */
 };
 
 /* Returns 1 + the number of the scikit-learn that defines provider->function; 0 if that is another library, or a version that is not
@@ -64,61 +64,25 @@ struct sklearn_fit {
     const struct sklearn *library;
     const struct sklearn_problem *problem;
     const struct sklearn_parameter *parameter;
-    struct svm_training training;
-    struct svm_classes classes; /* in the order of their labels */
-    int64_t stored;             /* elements of all vectors */
-    int *kept;                  /* of each row of training.x, its row in *problem */
-    void *owned[12];
+    struct libsvm_source source; /* the rows that count */
+    struct svm_matrix x;
+    int64_t stored; /* elements of all vectors */
+    int *kept;      /* of each row of x, its row in *problem */
+    void *owned[8];
     int owned_count;
 };
 
-/* Fills in all but the first three members. Returns false if memory is short, or if scikit-learn's own function must see the call;
- * sklearn_release() follows in any case. vectors: wants training.x's elements, not only their number. */
-bool sklearn_read(struct sklearn_fit *fit, bool vectors);
+/* Fills in all but the first three members, and the call's job. Returns false if memory is short, or if scikit-learn's own function must
+ * see the call; then there is no job. sklearn_release() follows in any case. vectors: wants x's elements, not only their number. */
+bool sklearn_read(struct sklearn_fit *fit, bool vectors, struct svm_job *job);
 void sklearn_release(struct sklearn_fit *fit);
 
-/* Whether any two classes weigh enough for nu. */
-bool sklearn_is_feasible(const struct svm_training *training, const struct svm_classes *classes);
+/* Shuffles by the numbers that follow the seed. */
+void sklearn_shuffle(int *place, int count, int seed);
 
-/* ---- Probabilities ---- */
-
-enum { SKLEARN_RANDOM_WORDS = 624, SKLEARN_FOLDS = 5 };
-
-struct sklearn_random {
-    uint32_t word[SKLEARN_RANDOM_WORDS];
-    int next;
-};
-void sklearn_seed(struct sklearn_random *random, uint32_t seed);
-/* Sets place[] to 0, 1, ..., and shuffles it. */
-void sklearn_shuffle(struct sklearn_random *random, int *place, int count);
-
-/* Two classes, or all rows of a regression, in SKLEARN_FOLDS folds. */
-struct sklearn_group {
-    int count;
-    int *row,
-        *place; /* rows of the matrix; their places, shuffled: those of a fold beside each other */
-    double *label; /* of each row: 1, -1; of a regression 1 */
-    int sign
-        [SKLEARN_FOLDS]; /* what is decided if rows outside of the fold are of one class: 1, -1 */
-    double a, b;         /* the sigmoid; of a regression, a is Laplace's sigma */
-    const char *message; /* what scikit-learn prints of it */
-};
-
-/* Draws the folds, and makes SKLEARN_FOLDS jobs for each group; one without functions has nothing to train. The groups and jobs are
- * empty before, and are freed by the caller in any case. Returns false if scikit-learn itself must answer. */
-bool sklearn_make_groups(const struct sklearn_fit *fit, struct sklearn_group *groups,
-                         struct svm_job *jobs);
-/* Sets a, b and message. values: what the jobs' functions decide on the rows of the matrix, `functions` to a row. Returns false
- * without memory. */
-bool sklearn_estimate(const struct sklearn_fit *fit, struct sklearn_group *groups, int count,
-                      const struct svm_job *jobs, const double *values, int functions);
-void sklearn_groups_free(struct sklearn_group *groups, int count);
-
-/* Returns the model that scikit-learn's function makes, each array in memory of its own; NULL if memory is short. group_count: 0: no
- * probabilities. */
+/* Returns the model that scikit-learn's function makes, each array in memory of its own; NULL if memory is short. */
 struct sklearn_model *sklearn_model_of(const struct sklearn_fit *fit,
-                                       const struct svm_function *functions,
-                                       const struct sklearn_group *groups, int group_count);
+                                       const struct libsvm_trainings *trainings);
 void sklearn_free_model(struct sklearn_model *model);
 
 #endif

@@ -1,5 +1,4 @@
 /* What a fit's arguments say, in the form that all fits have. */
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,19 +38,23 @@ static bool keep_rows(struct sklearn_fit *fit)
     fit->kept = take(fit, problem->rows, sizeof *fit->kept);
     if (!weight || !target || !fit->kept)
         return false;
-    int64_t rows = 0;
+    int rows = 0;
     for (int i = 0; i < problem->rows; i++) {
         if (!(problem->weight[i] > 0))
             continue;
-        if (!isfinite(problem->weight[i]) || !isfinite(problem->target[i]))
+        if (!isfinite(problem->weight[i]))
             return false;
         weight[rows] = problem->weight[i];
         target[rows] = problem->target[i];
         fit->kept[rows++] = i;
     }
-    fit->training.x.rows = rows;
-    fit->training.weight = weight;
-    fit->training.target = target;
+    fit->x.rows = rows;
+    fit->source = (struct libsvm_source){.library = &fit->library->libsvm,
+                                         .l = rows,
+                                         .y = target,
+                                         .weight = weight,
+                                         .max_iterations = fit->parameter->max_iterations,
+                                         .seed = fit->parameter->seed};
     return rows > 0;
 }
 
@@ -60,10 +63,9 @@ static const double *in_one(const struct sklearn_fit *fit)
 {
     const struct sklearn_node *node = fit->problem->x.dense;
     const double *first = node[fit->kept[0]].values;
-    for (int64_t i = 0; i < fit->training.x.rows; i++) {
+    for (int64_t i = 0; i < fit->x.rows; i++) {
         const struct sklearn_node *row = &node[fit->kept[i]];
-        if (row->values != first + i * fit->training.x.features ||
-            (is_precomputed(fit) && row->row != i))
+        if (row->values != first + i * fit->x.features || (is_precomputed(fit) && row->row != i))
             return NULL;
     }
     return first;
@@ -72,7 +74,7 @@ static const double *in_one(const struct sklearn_fit *fit)
 static const double *gathered(struct sklearn_fit *fit)
 {
     const struct sklearn_node *node = fit->problem->x.dense;
-    const int64_t rows = fit->training.x.rows, columns = fit->training.x.features;
+    const int64_t rows = fit->x.rows, columns = fit->x.features;
     double *all = take(fit, rows, columns * (int64_t)sizeof *all);
     for (int64_t i = 0; all && i < rows; i++) {
         const struct sklearn_node *row = &node[fit->kept[i]];
@@ -89,7 +91,7 @@ static const double *gathered(struct sklearn_fit *fit)
 static bool read_dense(struct sklearn_fit *fit, bool vectors)
 {
     const struct sklearn_node *node = fit->problem->x.dense;
-    struct svm_matrix *x = &fit->training.x;
+    struct svm_matrix *x = &fit->x;
     const int features = node[fit->kept[0]].features;
     for (int64_t i = 0; i < x->rows; i++) {
         const struct sklearn_node *row = &node[fit->kept[i]];
@@ -123,21 +125,21 @@ static bool copy_csr(struct sklearn_fit *fit, const int64_t *start)
 {
     int32_t *column = take(fit, fit->stored, sizeof *column);
     double *value = take(fit, fit->stored, sizeof *value);
-    for (int64_t i = 0; column && value && i < fit->training.x.rows; i++) {
+    for (int64_t i = 0; column && value && i < fit->x.rows; i++) {
         const struct libsvm_node *node = fit->problem->x.csr[fit->kept[i]];
         for (int64_t at = start[i]; at < start[i + 1]; at++, node++) {
             column[at] = node->index - 1;
             value[at] = node->value;
         }
     }
-    fit->training.x.column = column;
-    fit->training.x.value = value;
+    fit->x.column = column;
+    fit->x.value = value;
     return column && value;
 }
 
 static bool read_csr(struct sklearn_fit *fit, bool vectors)
 {
-    struct svm_matrix *x = &fit->training.x;
+    struct svm_matrix *x = &fit->x;
     int64_t *start = take(fit, x->rows + 1, sizeof *start);
     if (!start || is_precomputed(fit))
         return false;
@@ -154,124 +156,15 @@ static bool read_csr(struct sklearn_fit *fit, bool vectors)
     return x->features > 0 && (!vectors || copy_csr(fit, start));
 }
 
-/* ---- Classes ---- */
+/* ---- The whole ---- */
 
-static int by_label(const void *one, const void *other)
-{
-    const int a = *(const int *)one, b = *(const int *)other;
-    return (a > b) - (a < b);
-}
-
-/* Returns the label's place in their order, -1 if there is none; 0 where there are no labels. */
-static int class_of(const struct svm_classes *classes, int label)
-{
-    if (!classes->label)
-        return 0;
-    const int *found =
-        bsearch(&label, classes->label, (size_t)classes->count, sizeof label, by_label);
-    return found ? (int)(found - classes->label) : -1;
-}
-
-static bool find_labels(struct sklearn_fit *fit)
-{
-    struct svm_classes *classes = &fit->classes;
-    const int64_t rows = fit->training.x.rows;
-    classes->label = take(fit, rows, sizeof *classes->label);
-    if (!classes->label)
-        return false;
-    for (int64_t i = 0; i < rows; i++)
-        classes->label[i] = (int)fit->training.target[i];
-    qsort(classes->label, (size_t)rows, sizeof *classes->label, by_label);
-    for (int64_t i = 0; i < rows; i++)
-        if (i == 0 || classes->label[i] != classes->label[i - 1])
-            classes->label[classes->count++] = classes->label[i];
-    return classes->count > 1 && classes->count <= SVM_MOST_CLASSES;
-}
-
-/* Rows keep their order within a class. */
-static void group_rows(const struct sklearn_fit *fit, struct svm_classes *classes)
-{
-    const int64_t rows = fit->training.x.rows;
-    memset(classes->number, 0, (size_t)classes->count * sizeof *classes->number);
-    for (int64_t i = 0; i < rows; i++)
-        classes->number[class_of(classes, (int)fit->training.target[i])]++;
-    for (int i = 0, next = 0; i < classes->count; i++) {
-        classes->start[i] = next;
-        next += classes->number[i];
-    }
-    for (int64_t i = 0; i < rows; i++)
-        classes->row[classes->start[class_of(classes, (int)fit->training.target[i])]++] = (int)i;
-    for (int i = 0; i < classes->count; i++)
-        classes->start[i] -= classes->number[i];
-}
-
-static bool read_classes(struct sklearn_fit *fit)
-{
-    const int type = fit->training.type;
-    struct svm_classes *classes = &fit->classes;
-    if (type != SVM_C_SVC && type != SVM_NU_SVC)
-        classes->count = 1;
-    else if (!find_labels(fit))
-        return false;
-    classes->start = take(fit, classes->count, sizeof *classes->start);
-    classes->number = take(fit, classes->count, sizeof *classes->number);
-    classes->row = take(fit, fit->training.x.rows, sizeof *classes->row);
-    if (!classes->start || !classes->number || !classes->row)
-        return false;
-    group_rows(fit, classes);
-    return true;
-}
-
-/* A weight of a class that is not there is worth a message, which scikit-learn's own function prints. */
-static bool weigh_classes(struct sklearn_fit *fit)
-{
-    const struct libsvm_parameter *parameter = &fit->parameter->libsvm;
-    double *c = take(fit, fit->classes.count, sizeof *c);
-    fit->training.class_c = c;
-    for (int i = 0; c && i < fit->classes.count; i++)
-        c[i] = parameter->C;
-    for (int i = 0; c && i < parameter->nr_weight; i++) {
-        const int at = class_of(&fit->classes, parameter->weight_label[i]);
-        if (at < 0 || (parameter->svm_type == SVM_C_SVC &&
-                       !(parameter->weight[i] > 0 && isfinite(parameter->weight[i]))))
-            return false;
-        c[at] *= parameter->weight[i];
-    }
-    return c;
-}
-
-bool sklearn_is_feasible(const struct svm_training *training, const struct svm_classes *classes)
-{
-    double least = INFINITY, most = 0;
-    for (int i = 0; i < classes->count; i++) {
-        double sum = 0;
-        for (int k = 0; k < classes->number[i]; k++)
-            sum += training->weight[classes->row[classes->start[i] + k]];
-        least = sum < least ? sum : least;
-        most = sum > most ? sum : most;
-    }
-    return training->nu * (least + most) / 2 <= least;
-}
-
-bool sklearn_read(struct sklearn_fit *fit, bool vectors)
+bool sklearn_read(struct sklearn_fit *fit, bool vectors, struct svm_job *job)
 {
     const struct libsvm_parameter *parameter = &fit->parameter->libsvm;
     fit->owned_count = 0;
-    fit->classes = (struct svm_classes){0};
-    fit->training = (struct svm_training){
-        .type = parameter->svm_type,
-        .kernel = {parameter->kernel_type, parameter->degree, parameter->gamma, parameter->coef0},
-        .c = parameter->C,
-        .nu = parameter->nu,
-        .p = parameter->p,
-        .eps = parameter->eps,
-        .max_iterations = fit->parameter->max_iterations,
-        .shrinking = parameter->shrinking};
-    if (!keep_rows(fit) ||
-        !(fit->library->csr ? read_csr(fit, vectors) : read_dense(fit, vectors)) ||
-        !read_classes(fit))
-        return false;
-    if (parameter->svm_type == SVM_NU_SVC && !sklearn_is_feasible(&fit->training, &fit->classes))
-        return false;
-    return fit->classes.count == 1 || weigh_classes(fit);
+    fit->x = (struct svm_matrix){0};
+    return keep_rows(fit) && libsvm_has_targets(&fit->source, parameter->svm_type) &&
+           (fit->library->csr ? read_csr(fit, vectors) : read_dense(fit, vectors)) &&
+           libsvm_job_make(&fit->source, parameter,
+                           &(struct libsvm_rows){fit->source.l, NULL, fit->source.y}, job);
 }

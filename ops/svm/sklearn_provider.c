@@ -19,10 +19,12 @@ static bool recognize(const struct accel_provider *provider, struct sklearn *lib
     *library =
         (struct sklearn){.train = provider->function,
                          .csr = provider->function == provider->symbol(provider, "svm_csr_train"),
-                         .lines = {.print = libsvm_print_of(provider, "mt_rand")}};
+                         .libsvm = {.print = libsvm_print_of(provider, "mt_rand"),
+                                    .sorts = true,
+                                    .shuffle = sklearn_shuffle}};
     void *set_seed = provider->symbol(provider, "set_seed");
     memcpy(&library->set_seed, &set_seed, sizeof set_seed);
-    return set_seed && library->lines.print;
+    return set_seed && library->libsvm.print;
 }
 
 /* ---- All that this process has had ---- */
@@ -36,7 +38,7 @@ FORKS_LOCK(lock);
 static bool is_same(const struct sklearn *a, const struct sklearn *b)
 {
     return a->train == b->train && a->csr == b->csr && a->set_seed == b->set_seed &&
-           a->lines.print == b->lines.print;
+           a->libsvm.print == b->libsvm.print;
 }
 
 int sklearn_of(const struct accel_provider *provider)

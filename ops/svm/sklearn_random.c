@@ -1,9 +1,14 @@
 /* The random numbers of sklearn/svm/src/newrand/newrand.h: those of std::mt19937 (Matsumoto, Nishimura 1998), cut to a range. */
 #include "sklearn.h"
 
-enum { WORDS = SKLEARN_RANDOM_WORDS, DISTANCE = 397 };
+enum { WORDS = 624, DISTANCE = 397 };
 
-void sklearn_seed(struct sklearn_random *random, uint32_t seed)
+struct numbers {
+    uint32_t word[WORDS];
+    int next;
+};
+
+static void seed_with(struct numbers *random, uint32_t seed)
 {
     random->next = WORDS;
     random->word[0] = seed;
@@ -13,7 +18,7 @@ void sklearn_seed(struct sklearn_random *random, uint32_t seed)
     }
 }
 
-static void refill(struct sklearn_random *random)
+static void refill(struct numbers *random)
 {
     uint32_t *w = random->word;
     for (int i = 0; i < WORDS; i++) {
@@ -23,7 +28,7 @@ static void refill(struct sklearn_random *random)
     random->next = 0;
 }
 
-static uint32_t draw(struct sklearn_random *random)
+static uint32_t draw(struct numbers *random)
 {
     if (random->next == WORDS)
         refill(random);
@@ -35,7 +40,7 @@ static uint32_t draw(struct sklearn_random *random)
 }
 
 /* Lemire's way to a range without bias. */
-static uint32_t draw_below(struct sklearn_random *random, uint32_t range)
+static uint32_t draw_below(struct numbers *random, uint32_t range)
 {
     uint64_t product = (uint64_t)draw(random) * range;
     if ((uint32_t)product < range)
@@ -44,12 +49,14 @@ static uint32_t draw_below(struct sklearn_random *random, uint32_t range)
     return (uint32_t)(product >> 32);
 }
 
-void sklearn_shuffle(struct sklearn_random *random, int *place, int count)
+/* scikit-learn seeds before its first shuffle, and again when it trains a fold. It trains at least three of a pair's five folds: two at
+ * most leave nothing to train, with all rows of a class. So each shuffle begins at the seed. */
+void sklearn_shuffle(int *place, int count, int seed)
 {
-    for (int i = 0; i < count; i++)
-        place[i] = i;
+    struct numbers random;
+    seed_with(&random, (uint32_t)seed);
     for (int i = 0; i < count; i++) {
-        const int j = i + (int)draw_below(random, (uint32_t)(count - i)), kept = place[i];
+        const int j = i + (int)draw_below(&random, (uint32_t)(count - i)), kept = place[i];
         place[i] = place[j];
         place[j] = kept;
     }

@@ -74,9 +74,10 @@ for options in ((), ("-s", "1", "-n", "0.3"), ("-s", "2"), ("-s", "3"), ("-s", "
     tap.ok(done.returncode == 0 and 0 < float(line.get("verify", -1)) <= 1, f"svm-train {' '.join(options)}: verified", line, done.stderr)
 done = train("quiet", "-q", env=ON_GPU)
 tap.ok(done.stdout == "" and len(lines_for(done, sym="svm_train", ran="gpu0")) == 1, "svm-train -q prints nothing", done.stdout, done.stderr)
-plain, done = train("plain", "-w7", "2"), train("device", "-w7", "2", env=ON_GPU)
-tap.ok(plain.stdout == done.stdout and plain.stderr in done.stderr and "not found" in plain.stderr and lines_for(done, ran="cpu", why="unsupported"),
-       "a weight of a class that is not there: libsvm's own warning and answer", done.stdout, done.stderr)
+for options in ((), ("-s", "1", "-n", "0.3")):
+    plain, done = train("plain", *options, "-w7", "2"), train("device", *options, "-w7", "2", env=ON_GPU)
+    tap.ok(plain.stdout == done.stdout and plain.stderr in done.stderr and "not found" in plain.stderr and lines_for(done, ran="cpu", why="unsupported"),
+           f"svm-train {' '.join(options)}, a weight of a class that is not there: libsvm's own warning and answer", done.stdout, done.stderr)
 
 # Each operation is delayed, so that the training takes more than a second. The copy that fails is the one behind some 13,000 iterations.
 plain = train("plain", "-t", "0", "-c", "10")

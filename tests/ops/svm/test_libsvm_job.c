@@ -25,7 +25,8 @@ static void note(const char *text)
     snprintf(said, sizeof said, "%s", text);
 }
 static libsvm_print *volatile print = note;
-static const struct libsvm library = {.model = &layout, .print = &print, .draws = true};
+static const struct libsvm library = {
+    .model = &layout, .print = &print, .shuffle = libsvm_shuffle_by_rand};
 
 /* Rows of so many classes, one after the other. */
 static struct libsvm_problem rows_of(int rows, int classes)
@@ -62,7 +63,7 @@ static void as_many_functions_as_an_int_counts(void **state)
 static bool is_read(int rows, int classes)
 {
     static struct sklearn_node dense[ROWS];
-    static const struct sklearn csr = {.csr = false};
+    static const struct sklearn dense_one = {.libsvm = {.sorts = true}};
     const struct sklearn_parameter parameter = {.libsvm = {.C = 1}};
     rows_of(rows, classes);
     for (int i = 0; i < rows; i++) {
@@ -70,8 +71,10 @@ static bool is_read(int rows, int classes)
         weight[i] = 1;
     }
     const struct sklearn_problem problem = {rows, target, {dense}, weight};
-    struct sklearn_fit fit = {.library = &csr, .problem = &problem, .parameter = &parameter};
-    const bool read = sklearn_read(&fit, false);
+    struct sklearn_fit fit = {.library = &dense_one, .problem = &problem, .parameter = &parameter};
+    struct svm_job job = {.functions = NULL};
+    const bool read = sklearn_read(&fit, false, &job);
+    svm_job_free(&job);
     sklearn_release(&fit);
     return read;
 }
