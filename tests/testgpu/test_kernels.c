@@ -338,5 +338,5 @@ const struct scenario kernel_scenarios[] = {
       "cuFuncGetAttribute:1,cuOccupancyMaxActiveBlocksPerMultiprocessor:1,cuLaunchKernel:1,"
       "cuLaunchCooperativeKernel:1=CUDA_ERROR_LAUNCH_FAILED"},
      {NULL}},
-    {"kernels_last", lasts, {"TESTGPU_GFLOPS=0.001"}, {"modules=0"}},
+    {"launched_work_lasts", lasts, {"TESTGPU_GFLOPS=0.001"}, {"modules=0"}},
     {NULL, NULL, {NULL}, {NULL}}};

@@ -94,6 +94,7 @@ static void check_report(const struct scenario *scenario, const char *report)
 static void run_scenario(void **state)
 {
     const struct scenario *scenario = *state;
+    assert_ptr_equal(find(scenario->name), scenario); /* no other has its name */
     char path[] = "/tmp/testgpu-report-XXXXXX";
     char log[] = "/tmp/testgpu-log-XXXXXX";
     int file = mkstemp(path);
