@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ops/series.h"
-#include "verify.h"
+#include "vectors.h"
 
 static double hyperbolic_tangent(double x)
 {
@@ -152,20 +152,13 @@ struct bounds {
     int64_t free;
 };
 
-static void note(double *worst, double error, double bound)
-{
-    const double ratio = error == 0 ? 0 : error / bound;
-    if (!(ratio <= *worst)) /* a NaN is wrong */
-        *worst = ratio == ratio ? ratio : INFINITY;
-}
-
 /* value: the one that the free variables share, or the middle between those at their limits. */
 static void judge_value(double *worst, const struct bounds *b, double value, double bound)
 {
     const double middle = b->free > 0 ? b->sum / (double)b->free : (b->most + b->least) / 2;
-    note(worst, b->most > b->least ? b->most - b->least : 0, bound);
+    note_error(worst, b->most > b->least ? b->most - b->least : 0, bound);
     if (isfinite(middle))
-        note(worst, fabs(value - middle), bound);
+        note_error(worst, fabs(value - middle), bound);
 }
 
 /* Whether a variable is at its upper limit; nu-SVC's have been scaled and scaled back. */
@@ -196,7 +189,7 @@ static double judge(const struct rows *rows, const struct cpu_ref_svm *q)
         }
         if (!(value - value == 0))
             return INFINITY;
-        note(&worst, a < 0 ? -a : a > q->c[i] ? a - q->c[i] : 0, 1e-9 * q->c[i]);
+        note_error(&worst, a < 0 ? -a : a > q->c[i] ? a - q->c[i] : 0, 1e-9 * q->c[i]);
         sum += a;
         sum_y += q->y[i] * a;
         objective += a * (gradient + q->p[i]) / 2;
@@ -207,12 +200,12 @@ static double judge(const struct rows *rows, const struct cpu_ref_svm *q)
     if (q->nu) {
         judge_value(&worst, &bounds[0], -(q->r + q->rho), q->eps + rounding);
         judge_value(&worst, &bounds[1], -(q->r - q->rho), q->eps + rounding);
-        note(&worst, fabs(sum - q->sum), 1e-9 * sum);
+        note_error(&worst, fabs(sum - q->sum), 1e-9 * sum);
     } else {
         judge_value(&worst, &bounds[0], -q->rho, q->eps + rounding);
     }
-    note(&worst, fabs(sum_y - q->sum_y), 1e-9 * sum);
-    note(&worst, fabs(objective - q->objective), 1e-6 * fabs(objective) + rounding * sum);
+    note_error(&worst, fabs(sum_y - q->sum_y), 1e-9 * sum);
+    note_error(&worst, fabs(objective - q->objective), 1e-6 * fabs(objective) + rounding * sum);
     return worst;
 }
 

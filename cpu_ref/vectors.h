@@ -116,4 +116,12 @@ static inline double ratio_of_squares(double error, double bound)
     return is_number(error) && bound > 0 ? sqrt(error / bound) : INFINITY;
 }
 
+/* *worst becomes the error's ratio to its bound if that is more. */
+static inline void note_error(double *worst, double error, double bound)
+{
+    const double ratio = error == 0 ? 0 : error / bound;
+    if (!(ratio <= *worst)) /* a NaN is wrong */
+        *worst = ratio == ratio ? ratio : INFINITY;
+}
+
 #endif

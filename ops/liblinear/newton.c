@@ -91,5 +91,6 @@ int linear_newton(struct linear_solve *s)
     }
     if (iteration >= most)
         linear_line(s, "\nWARNING: reaching max number of Newton iterations\n");
+    linear_end(s, f, norm, enough);
     return iteration;
 }

@@ -68,6 +68,13 @@ double linear_start(struct linear_solve *s, double *f)
     return at_zero;
 }
 
+void linear_end(struct linear_solve *s, double objective, double norm, double enough)
+{
+    s->objective = objective;
+    s->norm = norm;
+    s->enough = norm <= enough;
+}
+
 double linear_cg_begin(struct linear_solve *s)
 {
     for (int64_t i = 0; i < s->n; i++) {

@@ -13,12 +13,15 @@ struct linear_solve {
     int64_t n;                /* columns */
     double eps;               /* ends when the gradient's norm is this share of that at 0 */
     int64_t lines;            /* printed so far */
-    double *memory;           /* of the vectors, n elements each: */
-    double *w;                /* the start, and the result */
-    double *w_new;            /* another place */
-    double *g, *m;            /* gradient; diagonal preconditioner */
-    double *s, *r;            /* step, and the residual after it */
-    double *d, *hd, *z;       /* of conjugate gradients: direction, H d, r / m */
+    /* At the end: */
+    bool enough;            /* the gradient is small enough */
+    double objective, norm; /* of the gradient */
+    double *memory;         /* of the vectors, n elements each: */
+    double *w;              /* the start, and the result */
+    double *w_new;          /* another place */
+    double *g, *m;          /* gradient; diagonal preconditioner */
+    double *s, *r;          /* step, and the residual after it */
+    double *d, *hd, *z;     /* of conjugate gradients: direction, H d, r / m */
 };
 
 /* Makes the vectors; the caller frees s->memory. Returns false if memory is short. */
@@ -37,6 +40,9 @@ void linear_precondition(struct linear_solve *s);
 
 /* Sets g and *f, the objective, at the start. Returns the norm of the gradient at 0. */
 double linear_start(struct linear_solve *s, double *f);
+
+/* Ends a method, with the objective and the norm of the gradient at w. */
+void linear_end(struct linear_solve *s, double objective, double norm, double enough);
 
 /* Sets s and r to a step of 0, and d to the first direction. Returns z'r. */
 double linear_cg_begin(struct linear_solve *s);

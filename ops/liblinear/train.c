@@ -7,15 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "classes.h"
+#include "fit.h"
 #include "ops/op.h"
-#include "solve.h"
 
 /* Milliseconds of a direction on the device that are no arithmetic. */
 #define STEP_MS 0.1
 
 /* call->own */
-enum { MODEL, PROBLEM, PARAMETER, LIBRARY, SIZES };
+enum { FIT, PROBLEM, PARAMETER, LIBRARY, SIZES };
 /* The sizes */
 enum { ROWS, COLUMNS, ELEMENTS, CLASSES, SIZE_COUNT };
 
@@ -97,7 +96,7 @@ static void shape(struct accel_call *call, const int64_t size[])
 {
     memcpy(&call->own.integer[SIZES], size, SIZE_COUNT * sizeof *size);
     call->span[ACCEL_a] = span_of("x", NULL, size[ELEMENTS], ACCEL_READ);
-    call->span[ACCEL_y] = span_of("model", &call->own.integer[MODEL], 1, ACCEL_WRITE);
+    call->span[ACCEL_y] = span_of("model", &call->own.integer[FIT], 1, ACCEL_WRITE);
 }
 
 static bool parse(struct accel_call *call, const struct accel_passed *passed)
@@ -136,17 +135,11 @@ static const int64_t *sizes(const struct accel_call *call)
     return &call->own.integer[SIZES];
 }
 
-/* Of two classes and in regression, one problem. */
-static int problems_of(int classes)
-{
-    return classes == 0 || classes == 2 ? 1 : classes;
-}
-
 /* Two products for each direction that a problem tries: some tens. */
 static double flops_of(const struct accel_call *call, double directions)
 {
     return directions * 4 * (double)call->own.integer[SIZES + ELEMENTS] *
-           problems_of((int)call->own.integer[SIZES + CLASSES]);
+           linear_problems_of((int)call->own.integer[SIZES + CLASSES]);
 }
 
 static double flops(const struct accel_call *call)
@@ -160,10 +153,10 @@ static struct accel_effort effort(const struct accel_call *call, bool device)
     const double few = 20, many = 100;
     if (!device)
         return (struct accel_effort){.operations = flops_of(call, few)};
-    return (struct accel_effort){.operations = flops_of(call, many),
-                                 .steps =
-                                     many * problems_of((int)call->own.integer[SIZES + CLASSES]) +
-                                     1e-5 / STEP_MS * (double)call->own.integer[SIZES + ELEMENTS]};
+    return (struct accel_effort){
+        .operations = flops_of(call, many),
+        .steps = many * linear_problems_of((int)call->own.integer[SIZES + CLASSES]) +
+                 1e-5 / STEP_MS * (double)call->own.integer[SIZES + ELEMENTS]};
 }
 
 static void describe(const struct accel_call *call, const struct accel_fields *fields)
@@ -177,127 +170,7 @@ static void describe(const struct accel_call *call, const struct accel_fields *f
         fields->integer(fields, "classes", call->own.integer[SIZES + CLASSES]);
 }
 
-static void complete(const struct accel_call *call, struct accel_result *result)
-{
-    result->rax = (uint64_t)(uintptr_t)call->own.pointer[MODEL];
-}
-
 /* ---- The device ---- */
-
-/* A call under way. */
-struct train {
-    struct linear_training training;
-    struct linear_classes classes;
-    struct linear_rows x;
-    struct linear_loss loss;
-    struct linear_solve solve;
-    int rows;                  /* that count */
-    struct linear_node **x_of; /* of each of them */
-    double *y, *c;
-    void *model;
-    struct linear_model *common;
-    int *iterations;
-};
-
-static bool make(struct train *t)
-{
-    const struct linear_problem *problem = t->training.problem;
-    if (!linear_classes_make(&t->classes, &t->training))
-        return false;
-    const int classes = t->classes.count, problems = problems_of(classes);
-    t->x_of = malloc((size_t)problem->rows * sizeof *t->x_of);
-    t->y = malloc((size_t)problem->rows * sizeof *t->y);
-    t->c = malloc((size_t)problem->rows * sizeof *t->c);
-    t->model = linear_model_make(&t->training, (size_t)problem->columns * (size_t)problems, classes,
-                                 problems, &t->common, &t->iterations);
-    return linear_solve_make(&t->solve, problem->columns) && t->x_of && t->y && t->c && t->model;
-}
-
-/* Leaves the model. */
-static void drop(struct train *t)
-{
-    linear_classes_free(&t->classes);
-    free(t->x_of);
-    free(t->y);
-    free(t->c);
-    free(t->solve.memory);
-}
-
-/* C of a row is that of its class times its own weight. */
-static double weight_of(const struct train *t, int row)
-{
-    return t->training.library->layout == LINEAR_SKLEARN ? t->training.problem->weight[row] : 1;
-}
-
-static void begin_regression(struct train *t)
-{
-    const struct linear_problem *problem = t->training.problem;
-    t->solve.eps = t->training.parameter->eps;
-    for (int i = 0, at = 0; i < problem->rows; i++) {
-        if (!linear_counts(&t->training, i))
-            continue;
-        t->y[at] = problem->target[i];
-        t->c[at++] = t->training.parameter->c * weight_of(t, i);
-    }
-}
-
-/* One class against the others. Of two classes, liblinear's positive one is the first, scikit-learn's the second. */
-static void begin_class(struct train *t, int number)
-{
-    const struct linear_problem *problem = t->training.problem;
-    const bool pair = t->classes.count == 2;
-    const int positive = pair && t->training.library->layout == LINEAR_SKLEARN ? 1 : number;
-    const double c_of_others = pair ? t->classes.c[!positive] : t->training.parameter->c;
-    int count = 0;
-    for (int i = 0, at = 0; i < problem->rows; i++) {
-        if (!linear_counts(&t->training, i))
-            continue;
-        const bool is_positive = t->classes.of_row[at] == positive;
-        count += is_positive;
-        t->y[at] = is_positive ? 1 : -1;
-        t->c[at++] = (is_positive ? t->classes.c[positive] : c_of_others) * weight_of(t, i);
-    }
-    const int fewer = count < t->rows - count ? count : t->rows - count;
-    t->solve.eps = t->training.parameter->eps * (fewer > 1 ? fewer : 1) / t->rows;
-}
-
-static void solve_problem(struct train *t, int number)
-{
-    const int problems = problems_of(t->classes.count);
-    struct linear_solve *s = &t->solve;
-    for (int64_t j = 0; j < s->n; j++)
-        s->w[j] = t->training.init_sol ? t->training.init_sol[j * problems + number] : 0;
-    if (t->classes.count == 0)
-        begin_regression(t);
-    else
-        begin_class(t, number);
-    linear_loss_begin(&t->loss, t->y, t->c);
-    const int iterations =
-        t->training.library->layout == LINEAR_243 ? linear_newton(s) : linear_trust_region(s);
-    if (t->iterations)
-        t->iterations[number] = iterations;
-    for (int64_t j = 0; j < s->n; j++)
-        t->common->w[j * problems + number] = s->w[j];
-}
-
-static enum gpu_status solve_all(struct train *t, struct gpu_work *work)
-{
-    const struct linear_problem *problem = t->training.problem;
-    for (int i = 0; i < problem->rows; i++)
-        if (linear_counts(&t->training, i))
-            t->x_of[t->rows++] = problem->x[i];
-    enum gpu_status status = linear_rows_load(&t->x, work, t->x_of, t->rows, problem->columns,
-                                              work->call->own.integer[SIZES + ELEMENTS]);
-    if (status == GPU_OK)
-        status = linear_loss_make(&t->loss, &t->x, t->training.parameter->solver, t->training.p);
-    t->solve.training = &t->training;
-    t->solve.loss = &t->loss;
-    for (int k = 0; status == GPU_OK && k < problems_of(t->classes.count); k++) {
-        solve_problem(t, k);
-        status = t->loss.failure;
-    }
-    return status;
-}
 
 static bool run_original(void *context)
 {
@@ -306,7 +179,8 @@ static bool run_original(void *context)
 }
 
 /* The program has seen the lines so far: the original trains from the start, and prints the others. */
-static enum gpu_status finish_else(struct train *t, struct gpu_work *work, enum gpu_status failure)
+static enum gpu_status finish_else(const struct linear_fit *t, struct gpu_work *work,
+                                   enum gpu_status failure)
 {
     if (t->solve.lines == 0)
         return failure;
@@ -315,22 +189,50 @@ static enum gpu_status finish_else(struct train *t, struct gpu_work *work, enum 
     return failure == GPU_NO_MEMORY ? GPU_SHORT_ELSE : GPU_FINISHED_ELSE;
 }
 
+static void discard_fit(struct linear_fit *t)
+{
+    linear_fit_free_model(t);
+    linear_fit_free(t);
+    free(t);
+}
+
 static enum gpu_status run(struct gpu_work *work)
 {
-    struct accel_call *call = (struct accel_call *)(uintptr_t)work->call;
-    struct train t = {.training = training_of(call)};
-    enum gpu_status status = make(&t) ? solve_all(&t, work) : GPU_NO_MEMORY;
-    if (status == GPU_OK && t.classes.count > 0)
-        memcpy(t.common->label, t.classes.label, (size_t)t.classes.count * sizeof(int));
-    if (status == GPU_OK)
-        *(void **)call->span[ACCEL_y].ptr = t.model;
-    else {
-        if (t.model)
-            linear_model_free(t.model, t.common, t.iterations);
-        status = finish_else(&t, work, status);
+    const struct accel_call *call = work->call;
+    const struct linear_training training = training_of(call);
+    struct linear_fit *t = malloc(sizeof *t);
+    if (!t)
+        return GPU_NO_MEMORY;
+    enum gpu_status status = linear_fit_make(t, &training)
+                                 ? linear_fit_train(t, work, call->own.integer[SIZES + ELEMENTS])
+                                 : GPU_NO_MEMORY;
+    if (status == GPU_OK) {
+        memcpy(call->span[ACCEL_y].ptr, &t, sizeof t);
+    } else {
+        status = finish_else(t, work, status);
+        discard_fit(t);
     }
-    drop(&t);
     return status;
+}
+
+static void complete(const struct accel_call *call, struct accel_result *result)
+{
+    struct linear_fit *t = (void *)(uintptr_t)call->own.pointer[FIT];
+    result->rax = (uintptr_t)t->model;
+    linear_fit_free(t);
+    free(t);
+}
+
+static void discard(const struct accel_call *call)
+{
+    discard_fit((void *)(uintptr_t)call->own.pointer[FIT]);
+}
+
+/* Of a call that the original has finished there is nothing to judge. */
+static double judge(const struct accel_call *call)
+{
+    struct linear_fit *t = (void *)(uintptr_t)call->own.pointer[FIT];
+    return t ? linear_fit_judge(t) : -1;
 }
 
 /* liblinear's products of sparse rows reach about a GFlop a second, the device's are bound by its memory. */
@@ -348,4 +250,6 @@ const struct accel_op op_liblinear_train = {
     .dimensions = SIZE_COUNT,
     .describe = describe,
     .complete = complete,
-    .run = run};
+    .discard = discard,
+    .run = run,
+    .judge = judge};

@@ -151,5 +151,6 @@ int linear_trust_region(struct linear_solve *s)
         if (is_stuck(s, f, gained, predicted))
             break;
     }
+    linear_end(s, f, norm, enough);
     return iteration - 1;
 }

@@ -249,6 +249,9 @@ void events_end_of_context(CUcontext context);
 
 /* capture.c */
 extern struct testgpu_pool graphs;
+/* Whether TESTGPU_WRONG asks for the result of this kernel of gpu/own/ to be wrong. */
+bool spoils_own_kernel(const char *name);
+
 /* Whether a potentially unsafe call is forbidden now; spoils the captures that forbid it. */
 bool capture_forbids(void);
 /* Whether the stream captures; work put on it is then recorded and never runs. */

@@ -182,14 +182,23 @@ bool injection_for_operation(CUresult *code)
     return fired;
 }
 
-bool testgpu_spoils_kernel(const char *routine)
+static bool spoils(const char *name, bool any)
 {
     pthread_mutex_lock(&fault_lock);
-    bool spoils = wrong.nth != 0 &&
-                  (wrong.function[0] == '\0' || strcmp(wrong.function, routine) == 0) &&
-                  fires(&wrong);
+    const bool is_meant = wrong.nth != 0 && (any || strcmp(wrong.function, name) == 0);
+    const bool fired = is_meant && fires(&wrong);
     pthread_mutex_unlock(&fault_lock);
-    return spoils;
+    return fired;
+}
+
+bool testgpu_spoils_kernel(const char *routine)
+{
+    return spoils(routine, wrong.function[0] == '\0');
+}
+
+bool spoils_own_kernel(const char *name)
+{
+    return spoils(name, false);
 }
 
 /* The errors of which cuda.h says that the process must be ended to use CUDA again. */

@@ -354,6 +354,20 @@ static void run_grid(void)
     free(order);
 }
 
+/* Adds 1 to the double that the last argument points to, if TESTGPU_WRONG asks for it. */
+static void spoil(const struct kernel_run *this)
+{
+    const struct testgpu_kernel *what = this->launch->kernel;
+    struct view view;
+    if (this->failed != CUDA_SUCCESS || !spoils_own_kernel(what->name))
+        return;
+    double *result = *(double **)this->arguments[what->count - 1];
+    if (!memory_open_view(this->run, (uintptr_t)result, sizeof *result, &view))
+        return;
+    *result += 1;
+    memory_close_view(&view);
+}
+
 CUresult kernel_run(struct testgpu_run *run, void *argument)
 {
     static uint64_t random;
@@ -376,6 +390,7 @@ CUresult kernel_run(struct testgpu_run *run, void *argument)
     kernel_memory_begin();
     run_grid();
     kernel_memory_end();
+    spoil(&this);
     random = this.random;
     kernel = NULL;
     pthread_mutex_unlock(&turn);

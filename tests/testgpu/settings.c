@@ -16,7 +16,8 @@
  *   TESTGPU_FAIL        FUNCTION:N[+][=CODE],...: the N-th call (+: and all after it) fails; *:N
  *                       counts all calls, async:N copies and kernels as they run
  *   TESTGPU_WRONG       [ROUTINE:]N[+]: the N-th kernel that runs, of whatever kind or of that routine
- *                       (gemm, gesvdp), has 1 added to one element of its result
+ *                       (gemm, gesvdp), has 1 added to one element of its result. A kernel of
+ *                       gpu/own/ counts if it is named: what its last argument points to is a double
  *   TESTGPU_REPORT      a path, %p is the process id: the report at exit is appended
  *   TESTGPU_TRACE       a path: a line for every call, and for every operation that runs
  *   TESTGPU_EXIT_EARLY  1: the driver is gone when exit() begins, not with its own destructor
