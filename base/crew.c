@@ -40,15 +40,28 @@ void crew_share(int with)
     atomic_store(&processes, with);
 }
 
-/* ---- Items, with the lock ---- */
+/* A job that nobody helps is its caller's alone and takes no lock: else small copies of many threads would wait for each other. */
+static void lock_job(const struct crew_job *job)
+{
+    if (job->helped)
+        pthread_mutex_lock(&lock);
+}
+
+static void unlock_job(const struct crew_job *job)
+{
+    if (job->helped)
+        pthread_mutex_unlock(&lock);
+}
+
+/* ---- Items, with the job's lock ---- */
 
 /* Releases the lock while it does the item. */
 static void do_item(struct crew_job *job)
 {
     int64_t number = job->claimed++;
-    pthread_mutex_unlock(&lock);
+    unlock_job(job);
     job->item(job->context, number);
-    pthread_mutex_lock(&lock);
+    lock_job(job);
     job->finished[number % CREW_ITEMS] = true;
     while (job->done < job->claimed && job->finished[job->done % CREW_ITEMS])
         job->finished[job->done++ % CREW_ITEMS] = false;
@@ -196,70 +209,74 @@ int crew_begin(struct crew_job *job, bool helped)
     return helpers;
 }
 
-void crew_end(struct crew_job *job)
-{
-    pthread_mutex_lock(&lock);
-    job->open = job->claimed;
-    pthread_mutex_unlock(&lock);
-    crew_finish(job, job->open);
-    if (job->helped) {
-        pthread_mutex_lock(&lock);
-        remove_job(job);
-        pthread_mutex_unlock(&lock);
-        pthread_sigmask(SIG_SETMASK, &job->before, NULL);
-    }
-    pthread_cond_destroy(&job->news);
-}
-
 void crew_open(struct crew_job *job, int64_t open)
 {
     int called = 0;
-    pthread_mutex_lock(&lock);
+    lock_job(job);
     job->open = open;
     while (job->helped && calls < idle && calls < open - job->claimed) {
         calls++;
         called++;
     }
-    pthread_mutex_unlock(&lock);
+    unlock_job(job);
     while (called-- > 0)
         pthread_cond_signal(&calls_come);
 }
 
 int64_t crew_done(struct crew_job *job)
 {
-    pthread_mutex_lock(&lock);
+    lock_job(job);
     int64_t done = job->done;
-    pthread_mutex_unlock(&lock);
+    unlock_job(job);
     return done;
 }
 
 bool crew_is_behind(struct crew_job *job)
 {
-    pthread_mutex_lock(&lock);
+    lock_job(job);
     bool behind = job->open - job->claimed > (job->helped ? idle : 0);
-    pthread_mutex_unlock(&lock);
+    unlock_job(job);
     return behind;
 }
 
 bool crew_help(struct crew_job *job)
 {
-    pthread_mutex_lock(&lock);
+    lock_job(job);
     bool is_open = job->claimed < job->open;
     if (is_open)
         do_item(job);
-    pthread_mutex_unlock(&lock);
+    unlock_job(job);
     return is_open;
 }
 
-void crew_finish(struct crew_job *job, int64_t done)
+/* With the job's lock. */
+static void finish(struct crew_job *job, int64_t done)
 {
-    pthread_mutex_lock(&lock);
     while (job->done < done && job->claimed < job->open)
         do_item(job);
     job->wanted = done;
     while (job->done < done)
         pthread_cond_wait(&job->news, &lock);
-    pthread_mutex_unlock(&lock);
+}
+
+void crew_finish(struct crew_job *job, int64_t done)
+{
+    lock_job(job);
+    finish(job, done);
+    unlock_job(job);
+}
+
+void crew_end(struct crew_job *job)
+{
+    if (job->helped) {
+        pthread_mutex_lock(&lock);
+        job->open = job->claimed;
+        finish(job, job->open);
+        remove_job(job);
+        pthread_mutex_unlock(&lock);
+        pthread_sigmask(SIG_SETMASK, &job->before, NULL);
+    }
+    pthread_cond_destroy(&job->news);
 }
 
 /* ---- Forks ---- */

@@ -22,7 +22,7 @@ struct crew_job {
     /* Does an item. Several threads call it at once, for different items. */
     void (*item)(void *context, int64_t number);
     void *context;
-    /* For crew.c alone, with its lock: items below `open` may be done, those below `claimed` have been begun, those below `done` are all
+    /* For crew.c alone, with its lock if threads help: items below `open` may be done, those below `claimed` have been begun, those below `done` are all
      * done. finished: of items from `done` on. */
     int64_t open, claimed, done, wanted;
     bool finished[CREW_ITEMS];
