@@ -262,7 +262,7 @@ static void a_fork_beside_jobs(void **state)
 
 static atomic_int signals_taken;
 static pthread_t program;
-static char *pages;
+static atomic_char *pages;
 static long page_bytes;
 
 static void take(int signal)
@@ -310,7 +310,7 @@ static void give_access(int signal, siginfo_t *info, void *context)
     must(mprotect(page, (size_t)page_bytes, PROT_READ | PROT_WRITE) == 0);
 }
 
-/* A page for the calling thread, and one for the others. */
+/* A page for the calling thread, and one that the others share. */
 static void touch(void *context, int64_t number)
 {
     struct work *work = context;
