@@ -7,7 +7,7 @@
 
 #include "survey.h"
 
-/* Makes a survey of one track, of which survey_close() frees the memory: trainings of growing size, until the next one would take more
+/* Makes a survey of one track, which survey_close() frees: trainings of growing size, until the next one would take more
  * than the seconds left. No tracks: there is no libsvm.so.3. False if memory runs out. */
 bool svm_survey_run(struct survey *survey, double seconds);
 

@@ -13,7 +13,7 @@ struct linear_classes {
     int *of_row; /* of each row that counts, its class */
 };
 
-/* Returns false if memory is short, or a label that has a weight is none. The rows of the problem that count: all, or those of
+/* Returns false if memory is short, or a weight is for a label that no row has. The rows of the problem that count: all, or those of
  * scikit-learn with a weight greater than 0. */
 bool linear_classes_make(struct linear_classes *classes, const struct linear_training *training);
 void linear_classes_free(struct linear_classes *classes);

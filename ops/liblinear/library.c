@@ -30,7 +30,7 @@ const struct linear_library *linear_library_numbered(int number)
     return &known[number - 1];
 }
 
-/* ---- The function that prints: a static variable, of which only set_print_string_function() tells ---- */
+/* ---- The function that prints: a static variable that only set_print_string_function() names ---- */
 
 /* Reads that function's code: it ends by storing a register to the variable, mov %reg, offset(%rip), and ret. NULL: it does not. */
 static linear_print_function *const volatile *print_variable(const void *set)

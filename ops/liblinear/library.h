@@ -1,5 +1,5 @@
 /*
- * The liblinears that train() is known of: liblinear's own versions, and the copy within scikit-learn. Their structs, which one a
+ * The liblinears whose train() is known: liblinear's own versions, and the copy within scikit-learn. Their structs, which one a
  * program has, and what it does differently.
  */
 #ifndef ACCEL_LIBLINEAR_LIBRARY_H
@@ -21,7 +21,7 @@ struct linear_node {
 };
 
 struct linear_problem {
-    int rows, columns; /* columns: with that of the bias, which is in the rows */
+    int rows, columns; /* columns: the bias's, too, which is in the rows */
     double *target;    /* or label */
     struct linear_node **x;
     double bias;    /* < 0: none */
@@ -84,7 +84,7 @@ struct linear_model_sklearn {
 enum linear_layout {
     LINEAR_230 = 1, /* trust region, preconditioned */
     LINEAR_243,     /* Newton with line search; the bias may be left out of the regularization */
-    LINEAR_SKLEARN /* trust region; weights of rows; sorted classes, of two of which the second is the positive one */
+    LINEAR_SKLEARN /* trust region; weights of rows; sorted classes; of two, the second is the positive one */
 };
 
 typedef void linear_print_function(const char *text);
@@ -105,7 +105,7 @@ const struct linear_library *linear_library_numbered(int number);
 bool linear_repeat(const struct linear_library *library, int64_t lines,
                    bool (*original)(void *context), void *context);
 
-/* What a call of train() asks for, whosever structs it came in. */
+/* A call of train(), in whichever library's structs it came. */
 struct linear_training {
     const struct linear_library *library;
     const struct linear_problem *problem;

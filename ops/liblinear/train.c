@@ -60,7 +60,7 @@ static int64_t elements_of(const struct linear_node *row, int columns)
     return node ? node - row : -1;
 }
 
-/* Counts all elements. Returns false if a number is none, or an index is none of the columns. */
+/* Counts all elements. Returns false if a number is not finite, or an index is beyond the columns. */
 static bool measure(const struct linear_training *t, int64_t *elements)
 {
     const struct linear_problem *problem = t->problem;

@@ -1,5 +1,5 @@
 /*
- * svm_cross_validation() of libsvm: all folds are trained side by side, and decide on the vectors that they have not seen at once. One
+ * svm_cross_validation() of libsvm: all folds are trained side by side, and then decide at once on the vectors that they have not seen. One
  * that estimates probabilities is libsvm's; its calls of svm_train() come here one by one.
  */
 #include <stdlib.h>

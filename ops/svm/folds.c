@@ -110,7 +110,7 @@ static size_t size_of_state(const char *state)
     return sizes[word % 5];
 }
 
-/* Puts another state in the place of rand()'s, which so becomes complete, for a moment. */
+/* Gives rand() another state: that completes its own, which is returned. */
 static char *take_state(char other[128])
 {
     return initstate(1, other, 128);

@@ -4,7 +4,7 @@
 
 #include "cpu_ref/svm.h"
 
-/* Returns the sum of the variables; *sum_y that of y times them. */
+/* Returns the sum of the variables; *sum_y: the sum of y times them. */
 static double sum_of(const struct smo_problem *q, double *sum_y)
 {
     double sum = 0;

@@ -24,7 +24,7 @@ void libsvm_say_sigma(const struct libsvm *library, double sigma)
                sigma);
 }
 
-/* What each type says of its parameter that it has found. */
+/* Each type prints the parameter that its training has found. */
 static void print_parameter(const struct libsvm *library, const struct svm_training *t,
                             const struct svm_function *f, double c, double other_c)
 {

@@ -10,7 +10,7 @@ static void put(struct libsvm_model *model, uint8_t offset, const void *value, s
         memcpy((char *)model + offset, value, bytes);
 }
 
-/* The arrays of a model; those that it has not are NULL. */
+/* The arrays of a model; those that it does not have are NULL. */
 struct arrays {
     int *indices, *label, *counts;
 };

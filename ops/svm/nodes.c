@@ -9,7 +9,7 @@
 /* A matrix is dense if it is no more than so many times as large as its elements. */
 enum { DENSE_SHARE = 8 };
 
-/* Finds the end of a vector. Returns its length, or -1 if an index or a value is none that a matrix could have. */
+/* Finds the end of a vector. Returns its length, or -1 if a matrix cannot have one of its indices or values. */
 static int64_t length_of(const struct libsvm_node *x, struct libsvm_size *size)
 {
     int64_t length = 0;

@@ -1,5 +1,5 @@
 /*
- * What svm_train() does for probabilities: five folds of each pair of classes, or of a regression's rows, decide on the vectors that
+ * Probabilities of svm_train(): five folds of each pair of classes, or of a regression's rows, decide on the vectors that
  * they have not seen.
  */
 #include <math.h>

@@ -1,5 +1,5 @@
 /*
- * A support vector machine's problem and its solution, whosever structs they come from: libsvm's (libsvm.c) or scikit-learn's.
+ * A support vector machine's problem and its solution, for libsvm's structs (libsvm.c) and for scikit-learn's.
  * Numbers of types and kernels are libsvm's. Plain data.
  */
 #ifndef ACCEL_SVM_PROBLEM_H

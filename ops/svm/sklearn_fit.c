@@ -1,4 +1,4 @@
-/* What a fit's arguments say, in the form that all fits have. */
+/* Reads a fit's arguments: its rows to a matrix, and the job. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
