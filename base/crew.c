@@ -135,8 +135,8 @@ static void *run_thread(void *unused)
     return NULL;
 }
 
-/* Reads the CPUs that the process may use: those of the calling thread and of the first thread, of which OpenMP may have bound each
- * to one. */
+/* Reads the CPUs that the process may use: those of the calling thread and those of the first thread. OpenMP may have bound each of
+ * the two to one CPU. */
 static void read_cpus(void)
 {
     const int sharers = atomic_load(&processes);

@@ -1,11 +1,11 @@
 /*
  * Threads of libaccel's own that help a calling thread with work in numbered items, such as to pack the pieces of a matrix. They start at
- * the first job that may be helped, end when they have had nothing to do for a while, and take none of the program's signals but those
- * of their own faults: a handler of the program's may provide pages when they are touched. A fork's child starts with none.
+ * the first job that may be helped, and end when they have had nothing to do for a while. They take no signal of the program's except
+ * those of their own faults: a handler of the program's may provide pages when they are touched. A fork's child starts with none.
  *
- * All callers share the threads in turn. There are at most CREW_MOST, and with the calling thread no more than CPUs: those that the
- * process may use, and not more than its share of the machine's among the MPI ranks there. Without them, or if none can be started, the
- * calling thread does all by itself.
+ * All callers share the threads in turn. There are at most CREW_MOST. With the calling thread they are no more than the CPUs that the
+ * process may use, and no more than its share of the machine's CPUs among the MPI ranks there. If no thread can be started, the calling
+ * thread does all items.
  */
 #ifndef ACCEL_CREW_H
 #define ACCEL_CREW_H
@@ -22,8 +22,8 @@ struct crew_job {
     /* Does an item. Several threads call it at once, for different items. */
     void (*item)(void *context, int64_t number);
     void *context;
-    /* For crew.c alone, with its lock if threads help: items below `open` may be done, those below `claimed` have been begun, those below `done` are all
-     * done. finished: of items from `done` on. */
+    /* For crew.c alone, with its lock if threads help. Items below `open` may be begun, those below `claimed` have been begun, those
+     * below `done` are done. finished[i % CREW_ITEMS]: item i, from `done` on, is done. */
     int64_t open, claimed, done, wanted;
     bool finished[CREW_ITEMS];
     bool helped;
@@ -34,16 +34,16 @@ struct crew_job {
 /* Sets the number of processes that share this machine's CPUs: MPI ranks. 1 without a call. */
 void crew_share(int processes);
 
-/* Begin a job, of which `item` and `context` are set, without items; and end it, when its open items that no thread has begun are left
- * undone, and no thread works on it any more. crew_begin() returns how many threads may help. Only if some do, the calling thread
- * gets no signals in between but those of its own faults: a handler must not leave while others work on the program's memory. */
+/* Begin and end a job. The caller has set `item` and `context`; no item is open yet. crew_begin() returns how many threads may help; if
+ * some do, the calling thread gets no signals until crew_end(), except those of its own faults: a handler must not leave while others
+ * work on the program's memory. crew_end() waits until no thread works on the job, and leaves open items undone that none has begun. */
 int crew_begin(struct crew_job *job, bool helped);
 void crew_end(struct crew_job *job);
 
-/* Lets the items below `open` be done, of which at most CREW_ITEMS are not done yet. */
+/* Lets the items below `open` be done. At most CREW_ITEMS of them are not done yet. */
 void crew_open(struct crew_job *job, int64_t open);
 
-/* Returns the number of items, from the first on, that are done: what they have written is there. */
+/* Returns the number of items, from the first on, that are done: their results are written. */
 int64_t crew_done(struct crew_job *job);
 
 /* Returns whether more items are open than threads wait for work. */
@@ -52,7 +52,7 @@ bool crew_is_behind(struct crew_job *job);
 /* Does the next open item on the calling thread. Returns false if all open ones have been begun. */
 bool crew_help(struct crew_job *job);
 
-/* Does open items, and waits for those that other threads have begun, until the first `done` items are done, which must be open. */
+/* Does open items, and waits for those that other threads have begun, until the first `done` items are done. They must be open. */
 void crew_finish(struct crew_job *job, int64_t done);
 
 #endif

@@ -7,7 +7,7 @@
 #include "ops/op.h"
 #include "report/report.h"
 
-/* What the functions that an operation has of us need. */
+/* A guide, and the state that its functions need. */
 struct guided {
     struct guide guide; /* first: the operation has a pointer to it */
     struct dispatch_device *device;

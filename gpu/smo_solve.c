@@ -191,7 +191,7 @@ static int64_t chunk_columns(const struct smo_matrix *x)
     return accel_min(x->rows, accel_max(16, CHUNK_BYTES / (8 * x->rows)));
 }
 
-/* Returns the bytes that blocks can have, of which the pool rounds each up by a eighth at most. */
+/* Returns the bytes that blocks can have. The pool rounds each block up, by an eighth at most. */
 static int64_t usable(const struct plan *plan)
 {
     return gpu_work_available(plan->s->work) / 9 * 8;

@@ -40,7 +40,7 @@ enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle
 enum gpu_status lane_download_whole(struct gpu_lane *lane, const struct lane_rectangle *to,
                                     gpu_address device, int64_t device_ld);
 
-/* Writes a rectangle, the whole of which is packed in host memory, with the crew. */
+/* Writes a rectangle from its packed form in host memory. The crew helps. */
 void staging_unpack(const struct lane_rectangle *to, const void *packed, int64_t packed_ld);
 
 /* Copies between two places in device memory, in stream order. Returns GPU_UNSUPPORTED if a leading dimension is too large. */

@@ -7,8 +7,8 @@
  *     each step of the order of its matrix           (panels, which wait for each other)
  *     each element of its operands                   (memory; the ramp at small and skinny shapes)
  *     each operation                                 (the rate)
- * times a correction: the geometric mean of (measured time / sum) over the measured calls, of which the nearest by the
- * logarithms of the sizes weigh most. So a curve passes through the measured calls, and goes on beyond them by the rates.
+ * times a correction: the geometric mean of (measured time / sum) over the measured calls; the nearest by the logarithms of the
+ * sizes weigh most. So a curve passes through the measured calls, and goes on beyond them by the rates.
  */
 #ifndef ACCEL_MODEL_H
 #define ACCEL_MODEL_H
@@ -56,7 +56,7 @@ double model_point_ms(const struct model_curve *curve, const struct model_point 
                       const struct model_work *work);
 
 /* Fits a curve to measured calls (count >= 1, the times positive): the terms with the least relative errors, and the calls as
- * points, of which the last MODEL_POINTS are kept. If the calls are too few to tell the terms, the curve's own stay (nominal ones;
+ * points; the last MODEL_POINTS are kept. If the calls are too few to tell the terms, the curve's own stay (nominal ones;
  * all 0: none). */
 void model_fit(struct model_curve *curve, const struct model_work *works, const double *ms,
                int count);
@@ -81,8 +81,8 @@ struct model_rates {
  * about 3 GHz with 256-bit vectors at half its peak), 10 GB/s each up to 200. */
 struct model_rates model_cpu_rates(int threads);
 
-/* Returns the rates of a GPU whose peaks are known: 10^9 operations a second, [0] in single, [1] in double precision, of which
- * large products reach 70 %; and those of a fast GPU, for one that is not known yet. */
+/* Return the rates of a GPU: from its peaks, 10^9 operations a second, [0] in single, [1] in double precision; large products reach
+ * 70 % of them. And those of a fast GPU, for one whose peaks are not known. */
 struct model_rates model_rates_of_peaks(const double peak_gflops[2], double memory_gbps);
 struct model_rates model_gpu_rates(void);
 

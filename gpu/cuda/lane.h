@@ -14,8 +14,8 @@
 
 struct cuda_device;
 
-/* The narrow ring is for what one thread packs; the wide one for the whole crew (base/crew.h), or for a panel that must arrive at once:
- * tiles_panel(), in whole lines. Both fit the last-level cache. */
+/* A thread alone packs into the narrow ring. The wide ring serves the whole crew (base/crew.h), and panels that must arrive at once, in
+ * whole lines (tiles_panel()). Both fit the last-level cache. */
 #define LANE_SLOT_BYTES    (1 << 20)
 #define LANE_NARROW_SLOTS  4
 #define LANE_WIDE_SLOTS    18

@@ -62,8 +62,8 @@ static enum gpu_status wait_slot(struct gpu_lane *lane, const struct lane_ring *
 
 /* ---- A transfer ---- */
 
-/* Threads help with as much as this and more, which takes one thread several times as long as to wake another up. It goes in pieces of
- * at least LEAST_PIECE_BYTES, many enough that packing and copies overlap. */
+/* Threads help with copies of at least this: one thread takes several times as long for it as to wake another up. The pieces have at
+ * least LEAST_PIECE_BYTES, and are so many that packing and copies overlap. */
 #define HELPED_BYTES      (1 << 20)
 #define LEAST_PIECE_BYTES (256 << 10)
 enum { PIECES = 64 };
@@ -128,7 +128,7 @@ static int64_t choose_piece(const struct transfer *t, int64_t bytes)
     return t->helpers == 0 || piece > LANE_SLOT_BYTES ? LANE_SLOT_BYTES : piece;
 }
 
-/* Begins the job of a transfer, of which the members above piece_bytes are set. */
+/* Begins the job of a transfer. Its members above piece_bytes are set. */
 static void begin_job(struct transfer *t, void (*item)(void *, int64_t))
 {
     const int64_t bytes = bytes_of(&t->host, t->device_ld);
@@ -159,7 +159,7 @@ static enum gpu_status choose_ring(struct transfer *t)
     return status;
 }
 
-/* Ends a transfer, of which so many pieces have gone through slots. */
+/* Ends a transfer. So many of its pieces have gone through slots. */
 static void end_transfer(struct transfer *t, int64_t pieces)
 {
     crew_end(&t->job);

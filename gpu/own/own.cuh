@@ -13,7 +13,7 @@
 /* A kernel: OWN_KERNEL(name, parameters) { ... }. Pointers among the parameters, also within structs, are device addresses. */
 #    define OWN_KERNEL(name, ...) extern "C" __global__ void name(__VA_ARGS__)
 
-/* A kernel for blocks of at most so many threads, each of which gets no more registers than the block then has. */
+/* A kernel for blocks of at most so many threads. The compiler gives each thread so few registers that such a block has enough. */
 #    define OWN_KERNEL_FOR(threads, name, ...)                                                     \
         extern "C" __global__ void __launch_bounds__(threads) name(__VA_ARGS__)
 

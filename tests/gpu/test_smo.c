@@ -423,7 +423,7 @@ static void decision_values(void **state)
 /* ---- What the driver is asked for ---- */
 
 static int asked, failing;      /* calls so far; the one that fails, or 0 */
-static bool failing_was_memory; /* of which the pool may find some yet */
+static bool failing_was_memory; /* the pool may find some yet */
 
 static bool ask(void)
 {

@@ -1,6 +1,6 @@
 /*
  * Two devices in one process, on the test GPU: each has its own memory, streams, failures and choices, and the end of one is nothing to
- * the other. And a device of another kind, of which gpu/ knows the table of functions alone.
+ * the other. And a device of another kind: gpu/ knows its table of functions alone.
  */
 #include <setjmp.h>
 #include <stdarg.h>

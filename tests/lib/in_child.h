@@ -11,8 +11,8 @@
 #define must(condition) ((condition) ? (void)0 : broken(#condition, __LINE__))
 _Noreturn void broken(const char *condition, int line);
 
-/* In the child: the CPUs, to one of which the calling thread seems to be bound, and the process's first thread to the others; and how
- * often libaccel has tried to start a thread. */
+/* In the child: the number of CPUs, and how often libaccel has tried to start a thread. The calling thread seems to be bound to one of
+ * the CPUs, the process's first thread to the others. */
 extern int cpus;
 extern atomic_int attempts;
 

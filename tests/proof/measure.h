@@ -12,7 +12,7 @@ void report(const char *name, double value, const char *unit);
 /* A line "NAME<tab>-<tab>WHY" for what is not measured. why: "" stands for driver_failure(), which is forgotten. */
 void report_missing(const char *name, const char *why);
 
-/* quick: small sizes, for machines without a GPU. Each expects the calling thread to have the context, but for
+/* quick: small sizes, for machines without a GPU. Each expects the calling thread to have the context, except
  * measure_start(), which makes it, and measure_tracking(), which needs none. False where the rest is pointless. */
 bool measure_start(void);
 void measure_copies(bool quick);

@@ -20,8 +20,8 @@ TESTGPU_PARTS := $(filter-out test_%,$(basename $(notdir $(sort $(wildcard $(TES
 # What computes, for cuBLAS and for cuSOLVER.
 TESTGPU_COMPUTES := matrix openblas openblas_gemv
 TESTGPU_CUDA := $(patsubst %,$(BUILD)/testgpu/obj/%.o,$(filter-out cublas_% solver_% $(TESTGPU_COMPUTES),$(TESTGPU_PARTS)))
-# The kernels of gpu/own/, and some with mistakes, for its own tests. Instrumented: each access to memory calls a function of
-# kernel_memory.c, which has another name than the sanitizers' own. No vectors, which would make one access of several.
+# The kernels of gpu/own/, and some with mistakes for the test GPU's own tests. They are instrumented: each access to memory calls a
+# function of kernel_memory.c; objcopy gives it a name that no sanitizer has. Vectors would make one access of several.
 TESTGPU_CXX ?= g++
 TESTGPU_KERNELS := $(patsubst %.cu,$(BUILD)/testgpu/obj/%.cu.o,$(wildcard gpu/own/*.cu $(TESTGPU_SRC)/*.cu))
 TESTGPU_CXXFLAGS = -std=c++14 -Wall -Wextra $(WERROR) -O2 -g -fPIC -fno-exceptions -fno-rtti -fno-gnu-unique -fno-tree-vectorize -I. \
@@ -43,7 +43,7 @@ $(BUILD)/testgpu/obj/%.o: $(TESTGPU_SRC)/%.c $(TESTGPU_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(TESTGPU_CFLAGS) -DTESTGPU_CUBLAS_MAJOR=13 -c -o $@ $<
 
-# These run on the stacks of a kernel's threads, of which sanitizers know nothing.
+# These run on the stacks of a kernel's threads. Sanitizers do not know those stacks.
 $(BUILD)/testgpu/obj/kernel.o $(BUILD)/testgpu/obj/kernel_memory.o: TESTGPU_EXTRA :=
 
 $(BUILD)/testgpu/obj/%.cu.o: %.cu $(wildcard gpu/own/*.h gpu/own/*.cuh) $(TESTGPU_HEADERS)

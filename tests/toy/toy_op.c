@@ -35,7 +35,7 @@ static struct accel_span column_of(const char *name, void *ptr, int64_t length,
                                .access = access};
 }
 
-/* call->own has the product, the model, and from SIZES on the sizes, of which there is one. */
+/* call->own has the product, the model, and from SIZES on the sizes: one. */
 enum { PRODUCT, MODEL, SIZES };
 
 static void shape(struct accel_call *call, void *weights, void *x, int64_t features)
