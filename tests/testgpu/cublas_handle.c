@@ -19,16 +19,8 @@ static struct testgpu_pool handles = {.name = "handles", .size = sizeof(struct c
 /* With the lock. */
 static cublasStatus_t check_handle(cublasHandle_t handle)
 {
-    switch (testgpu_object_state(&handles, handle)) {
-    case TESTGPU_STRAY:
-        testgpu_fault("unknown_handle", "handle=%p", (void *)handle);
+    if (!testgpu_object_is_alive(&handles, handle, "handle"))
         return CUBLAS_STATUS_NOT_INITIALIZED;
-    case TESTGPU_ENDED:
-        testgpu_fault("destroyed_handle", "handle=%p", (void *)handle);
-        return CUBLAS_STATUS_NOT_INITIALIZED;
-    default:
-        break;
-    }
     if (handle->object.context != testgpu_current()) {
         testgpu_fault("handle_of_another_context", "handle=%p", (void *)handle);
         return CUBLAS_STATUS_EXECUTION_FAILED;

@@ -30,16 +30,8 @@ void events_end_of_context(CUcontext context)
 
 static CUresult check_alive(CUevent event)
 {
-    switch (testgpu_object_state(&events, event)) {
-    case TESTGPU_ALIVE:
-        return CUDA_SUCCESS;
-    case TESTGPU_ENDED:
-        testgpu_fault("destroyed_event", "event=%p", (void *)event);
-        return CUDA_ERROR_INVALID_HANDLE;
-    default:
-        testgpu_fault("unknown_event", "event=%p", (void *)event);
-        return CUDA_ERROR_INVALID_HANDLE;
-    }
+    return testgpu_object_is_alive(&events, event, "event") ? CUDA_SUCCESS
+                                                            : CUDA_ERROR_INVALID_HANDLE;
 }
 
 /* Where the error of an event's work shows. */

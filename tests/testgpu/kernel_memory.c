@@ -264,27 +264,17 @@ void testgpu_atomic(const void *address, size_t bytes)
     access_memory(address, bytes, ATOMIC);
 }
 
-#define SIZED(bytes)                                                                               \
-    void testgpu_tsan_read##bytes(const void *address);                                            \
-    void testgpu_tsan_read##bytes(const void *address)                                             \
+#define ACCESS(name, bytes, access)                                                                \
+    void testgpu_tsan_##name##bytes(const void *address);                                          \
+    void testgpu_tsan_##name##bytes(const void *address)                                           \
     {                                                                                              \
-        access_memory(address, bytes, READ);                                                       \
-    }                                                                                              \
-    void testgpu_tsan_write##bytes(const void *address);                                           \
-    void testgpu_tsan_write##bytes(const void *address)                                            \
-    {                                                                                              \
-        access_memory(address, bytes, WRITE);                                                      \
-    }                                                                                              \
-    void testgpu_tsan_volatile_read##bytes(const void *address);                                   \
-    void testgpu_tsan_volatile_read##bytes(const void *address)                                    \
-    {                                                                                              \
-        access_memory(address, bytes, ATOMIC);                                                     \
-    }                                                                                              \
-    void testgpu_tsan_volatile_write##bytes(const void *address);                                  \
-    void testgpu_tsan_volatile_write##bytes(const void *address)                                   \
-    {                                                                                              \
-        access_memory(address, bytes, ATOMIC);                                                     \
+        access_memory(address, bytes, access);                                                     \
     }
+#define SIZED(bytes)                                                                               \
+    ACCESS(read, bytes, READ)                                                                      \
+    ACCESS(write, bytes, WRITE)                                                                    \
+    ACCESS(volatile_read, bytes, ATOMIC)                                                           \
+    ACCESS(volatile_write, bytes, ATOMIC)
 SIZED(1)
 SIZED(2)
 SIZED(4)

@@ -130,33 +130,31 @@ MISTAKE(waits_elsewhere)
     room.x[blockIdx.x * blockDim.x + threadIdx.x] = 1;
 }
 
-/* Each thread adds what all have written before the barrier. */
-MISTAKE(right_grid_barrier)
+/* Each thread adds the numbers of all, which it writes anew: that needs a barrier before it and one behind it. */
+static __device__ inline void add_thrice(const struct room *room, bool right)
 {
     const unsigned threads = gridDim.x * blockDim.x, own = blockIdx.x * blockDim.x + threadIdx.x;
     double sum = 1;
     for (int64_t i = 0; i < 3; i++) {
-        room.x[own] = sum;
-        own_grid_barrier(room.counter);
+        room->x[own] = sum;
+        own_grid_barrier(room->counter);
         sum = 0;
         for (unsigned j = 0; j < threads; j++)
-            sum += room.x[j];
-        own_grid_barrier(room.counter);
+            sum += room->x[j];
+        if (right)
+            own_grid_barrier(room->counter);
     }
-    room.x[own] = sum;
+    room->x[own] = sum;
+}
+
+MISTAKE(right_grid_barrier)
+{
+    add_thrice(&room, true);
 }
 
 MISTAKE(one_grid_barrier_too_few)
 {
-    const unsigned threads = gridDim.x * blockDim.x, own = blockIdx.x * blockDim.x + threadIdx.x;
-    double sum = 1;
-    for (int64_t i = 0; i < 3; i++) {
-        room.x[own] = sum;
-        own_grid_barrier(room.counter);
-        sum = 0;
-        for (unsigned j = 0; j < threads; j++)
-            sum += room.x[j];
-    }
+    add_thrice(&room, false);
 }
 
 MISTAKE(block_ends_before_grid_barrier)

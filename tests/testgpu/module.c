@@ -57,19 +57,12 @@ CUresult CUDAAPI cuModuleLoadData(CUmodule *module, const void *image)
 /* With the lock. */
 static CUresult check_module(CUmodule module)
 {
-    switch (testgpu_object_state(&modules, module)) {
-    case TESTGPU_ALIVE:
-        if (module->object.context == testgpu_current())
-            return CUDA_SUCCESS;
-        testgpu_fault("module_of_another_context", "module=%p", (void *)module);
+    if (!testgpu_object_is_alive(&modules, module, "module"))
         return CUDA_ERROR_INVALID_HANDLE;
-    case TESTGPU_ENDED:
-        testgpu_fault("unloaded_module", "module=%p", (void *)module);
-        return CUDA_ERROR_INVALID_HANDLE;
-    default:
-        testgpu_fault("unknown_module", "module=%p", (void *)module);
-        return CUDA_ERROR_INVALID_HANDLE;
-    }
+    if (module->object.context == testgpu_current())
+        return CUDA_SUCCESS;
+    testgpu_fault("module_of_another_context", "module=%p", (void *)module);
+    return CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult CUDAAPI cuModuleUnload(CUmodule module)

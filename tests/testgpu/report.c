@@ -108,6 +108,17 @@ enum testgpu_state testgpu_object_state(const struct testgpu_pool *pool, const v
     return TESTGPU_STRAY;
 }
 
+bool testgpu_object_is_alive(const struct testgpu_pool *pool, const void *object, const char *kind)
+{
+    char what[64];
+    enum testgpu_state state = testgpu_object_state(pool, object);
+    if (state == TESTGPU_ALIVE)
+        return true;
+    snprintf(what, sizeof what, "%s_%s", state == TESTGPU_ENDED ? "destroyed" : "unknown", kind);
+    testgpu_fault(what, "%s=%p", kind, object);
+    return false;
+}
+
 struct living {
     size_t device_bytes, device, managed, managed_bytes, host, registered;
 };

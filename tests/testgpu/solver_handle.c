@@ -22,16 +22,8 @@ static struct testgpu_pool all_params = {.name = "handles",
 /* With the lock. */
 static cusolverStatus_t check_handle(cusolverDnHandle_t handle)
 {
-    switch (testgpu_object_state(&handles, handle)) {
-    case TESTGPU_STRAY:
-        testgpu_fault("unknown_handle", "handle=%p", (void *)handle);
+    if (!testgpu_object_is_alive(&handles, handle, "handle"))
         return CUSOLVER_STATUS_NOT_INITIALIZED;
-    case TESTGPU_ENDED:
-        testgpu_fault("destroyed_handle", "handle=%p", (void *)handle);
-        return CUSOLVER_STATUS_NOT_INITIALIZED;
-    default:
-        break;
-    }
     if (handle->object.context != testgpu_current()) {
         testgpu_fault("handle_of_another_context", "handle=%p", (void *)handle);
         return CUSOLVER_STATUS_EXECUTION_FAILED;
@@ -155,13 +147,9 @@ cusolverStatus_t CUSOLVERAPI cusolverDnGetDeterministicMode(cusolverDnHandle_t h
 cusolverStatus_t solver_check_params(cusolverDnParams_t params)
 {
     testgpu_lock();
-    enum testgpu_state state = testgpu_object_state(&all_params, params);
+    bool is_alive = testgpu_object_is_alive(&all_params, params, "params");
     testgpu_unlock();
-    if (state == TESTGPU_ALIVE)
-        return CUSOLVER_STATUS_SUCCESS;
-    testgpu_fault(state == TESTGPU_ENDED ? "destroyed_params" : "unknown_params", "params=%p",
-                  (void *)params);
-    return CUSOLVER_STATUS_INVALID_VALUE;
+    return is_alive ? CUSOLVER_STATUS_SUCCESS : CUSOLVER_STATUS_INVALID_VALUE;
 }
 
 cusolverStatus_t CUSOLVERAPI cusolverDnCreateParams(cusolverDnParams_t *params)

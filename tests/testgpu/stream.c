@@ -307,16 +307,8 @@ void stream_end(CUstream stream)
 
 static CUresult check_alive(CUstream stream)
 {
-    switch (testgpu_object_state(&streams, stream)) {
-    case TESTGPU_ALIVE:
-        return CUDA_SUCCESS;
-    case TESTGPU_ENDED:
-        testgpu_fault("destroyed_stream", "stream=%p", (void *)stream);
-        return CUDA_ERROR_INVALID_HANDLE;
-    default:
-        testgpu_fault("unknown_stream", "stream=%p", (void *)stream);
-        return CUDA_ERROR_INVALID_HANDLE;
-    }
+    return testgpu_object_is_alive(&streams, stream, "stream") ? CUDA_SUCCESS
+                                                               : CUDA_ERROR_INVALID_HANDLE;
 }
 
 /* For calls that ask about a stream: one of another context will do. */

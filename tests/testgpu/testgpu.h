@@ -119,6 +119,8 @@ enum testgpu_state { TESTGPU_STRAY, TESTGPU_ENDED, TESTGPU_ALIVE };
 void *testgpu_object_new(struct testgpu_pool *pool, CUcontext context);
 void *testgpu_object_at(struct testgpu_pool *pool, size_t index);
 enum testgpu_state testgpu_object_state(const struct testgpu_pool *pool, const void *object);
+/* Returns whether an object of this kind ("event") is alive; if not, notes the fault. With the lock. */
+bool testgpu_object_is_alive(const struct testgpu_pool *pool, const void *object, const char *kind);
 
 /* The calling thread's context, alive or not; NULL when there is none. */
 CUcontext testgpu_current(void);
