@@ -53,7 +53,7 @@ static uint64_t run_original(struct guide *guide)
 {
     struct guided *g = (struct guided *)guide;
     const double start = accel_now_ms();
-    g->caller->forward(g->caller->context, NULL);
+    g->caller->forward(g->caller->context, guide->call);
     g->ms = accel_now_ms() - start;
     return g->caller->result->rax;
 }

@@ -1,6 +1,8 @@
 /* The convention of other libraries' functions: their operations know the arguments. */
 #include "convention.h"
 
+#include <string.h>
+
 static bool parse(struct accel_call *call, const struct accel_routine *routine,
                   const struct accel_passed *passed)
 {
@@ -17,11 +19,21 @@ static struct accel_passed repeat(struct accel_words *words, const struct accel_
     return again;
 }
 
-/* The caller's arguments are the only ones that the original can be called with. */
 static struct accel_passed pass(struct accel_words *words, const struct accel_call *call,
                                 const struct accel_passed *passed)
 {
-    return repeat(words, call->routine, passed);
+    const struct accel_op *op = accel_op_of(call->routine);
+    struct accel_passed again = repeat(words, call->routine, passed);
+    uint64_t word;
+    const int place = op->instead ? op->instead(call, &word) : -1;
+    if (place < 0)
+        return again;
+    memcpy(words->word, passed->gpr, 6 * sizeof *words->word);
+    memcpy(words->word + 6, passed->stack, op->stack_words * sizeof *words->word);
+    words->word[place] = word;
+    again.gpr = words->word;
+    again.stack = words->word + 6;
+    return again;
 }
 
 static void complete(const struct accel_call *call, const struct accel_passed *passed,

@@ -4,6 +4,8 @@
 #ifndef ACCEL_GUIDE_H
 #define ACCEL_GUIDE_H
 
+#include <stdatomic.h>
+
 #include "call.h"
 #include "passing.h"
 
@@ -23,10 +25,33 @@ struct guide {
     const struct accel_passed *passed;
     /* Returns CUDA's number of the device to use; negative: there is none. Starts it at the first question. */
     int (*device)(struct guide *guide);
-    /* Runs the original with the caller's arguments; returns what it leaves in rax. If it is not called, the caller's call still
-     * goes to the original. */
+    /* Runs the original, with the caller's arguments but one if the operation has one in its place (op->instead); returns what it
+     * leaves in rax. If it is not called, the caller's call still goes to the original. */
     uint64_t (*original)(struct guide *guide);
-    char told[32]; /* room for what the library is told */
+    char told[32]; /* room for the device's name */
 };
+
+/* call->own of a guided call, for the log: the device that the library was told, and what the library lacks. */
+enum { GUIDE_TOLD, GUIDE_BUILD };
+
+/* Tells the log the device's name: cuda, or cuda:2. */
+void guide_name_device(struct guide *guide, int number);
+
+/* Returns what to report of a library that was built without CUDA: one line in each process, by the caller's *said. */
+enum guide_news guide_lacks_cuda(const struct guide *guide, atomic_bool *said);
+
+/* Returns whether an error message of a library that computes with CUDA speaks of a lack of memory. NULL: no. */
+bool guide_lacks_memory(const char *message);
+
+/* Of an accel_op: what the functions of all guided libraries have in common. */
+#define GUIDED(library, accepts_provider, guided_by)                                               \
+    .group = ACCEL_NO_BLAS, .ml = (library), .accepts = (accepts_provider),                        \
+    .nominal = {.cpu_share = 0.1, .gpu_share = 0.1}, .parse = guide_parse, .flops = guide_flops,   \
+    .describe = guide_describe, .guide = (guided_by)
+
+struct accel_fields;
+bool guide_parse(struct accel_call *call, const struct accel_passed *passed);
+double guide_flops(const struct accel_call *call);
+void guide_describe(const struct accel_call *call, const struct accel_fields *fields);
 
 #endif

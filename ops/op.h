@@ -100,6 +100,9 @@ struct accel_op {
     /* The library can compute on the GPU by itself: tells it to, before or instead of the original's run. NULL: it cannot, or need
      * not be told. Then there is no decision, and nothing of what follows counts but parse() and describe(). */
     enum guide_news (*guide)(struct guide *guide);
+    /* Puts what the original gets in place of one of the caller's arguments into *word, and returns that argument's place, from 0;
+     * negative: it gets the caller's own. NULL: always. */
+    int (*instead)(const struct accel_call *call, uint64_t *word);
     /* Returns, of a layout, the offset of an int in the struct that the first argument points to, which says how large a call is: the
      * entries forward calls in which it is below ACCEL_SMALL_COUNT (small_count.h). sizes()[0] must be that int, and the original
      * read the struct unless the pointer is NULL. Negative: the entries cannot tell. NULL: as negative. */

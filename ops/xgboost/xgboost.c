@@ -7,14 +7,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "boosters.h"
 #include "ops/op.h"
+#include "ops/places.h"
 
 enum layout { NO_CUDA = 1, WITH_CUDA };
-
-/* call->own, for the log: what the library was told, and what it lacks. */
-enum { TOLD, BUILD };
 
 /* ---- The library ---- */
 
@@ -72,8 +68,7 @@ static bool lacks_memory(const struct accel_provider *provider)
     void *found = provider->symbol(provider, "XGBGetLastError");
     const char *(*error)(void);
     memcpy(&error, &found, sizeof error);
-    const char *message = found ? error() : NULL;
-    return message && (strstr(message, "out of memory") || strstr(message, "bad_alloc"));
+    return guide_lacks_memory(found ? error() : NULL);
 }
 
 /* Whether XGBoost has found the device as well: if not, it has turned to the CPU by itself. */
@@ -113,22 +108,34 @@ static bool is_choice(const char *name, const char *value)
 
 /* ---- Guiding ---- */
 
-static void name_device(struct guide *guide, int number)
+struct setting {
+    int (*set)(void *booster, const char *name, const char *value);
+    void *booster;
+    const char *device;
+};
+
+static bool set_device(void *context)
 {
-    struct accel_text text;
-    text_start(&text, guide->told, sizeof guide->told);
-    text_string(&text, "cuda");
-    if (number > 0) {
-        text_char(&text, ':');
-        text_integer(&text, number);
-    }
-    text_end(&text);
-    guide->call->own.pointer[TOLD] = guide->told;
+    const struct setting *s = context;
+    return s->set(s->booster, "device", s->device) == 0;
+}
+
+/* Moves the booster to `to`, if it is at `from`: tells XGBoost the device. */
+static bool booster_move(const struct guide *guide, enum place from, enum place to,
+                         const char *device)
+{
+    const struct accel_provider *provider = guide->passed->provider;
+    struct setting setting = {.booster = handle_of(guide), .device = device};
+    if (place_of(setting.booster) != from) /* spares most calls the look-up */
+        return false;
+    void *function = provider->symbol(provider, "XGBoosterSetParam");
+    memcpy(&setting.set, &function, sizeof setting.set);
+    return function && place_move(setting.booster, from, to, set_device, &setting);
 }
 
 static bool leave_device(const struct guide *guide)
 {
-    return booster_move(guide, BOOSTER_ON_GPU, BOOSTER_ASIDE, "cpu");
+    return booster_move(guide, PLACE_ON_GPU, PLACE_ASIDE, "cpu");
 }
 
 /* Runs a call of a booster that computes on the GPU; if it fails, once more on the CPU. The booster stays there, unless the CPU
@@ -140,8 +147,8 @@ static enum guide_news run_on_gpu(struct guide *guide)
     const enum guide_news news =
         lacks_memory(guide->passed->provider) ? GUIDE_NO_MEMORY : GUIDE_FAILED;
     const bool cured = leave_device(guide) && (int)guide->original(guide) == 0;
-    guide->call->own.pointer[TOLD] = "cpu";
-    booster_put(handle_of(guide), cured ? BOOSTER_LEFT : BOOSTER_OPEN);
+    guide->call->own.pointer[GUIDE_TOLD] = "cpu";
+    place_put(handle_of(guide), cured ? PLACE_LEFT : PLACE_OPEN);
     return cured ? news : GUIDE_NOTHING;
 }
 
@@ -158,45 +165,43 @@ static enum guide_news go_on(struct guide *guide)
 
 static enum guide_news leave_alone(const struct guide *guide, enum guide_news why)
 {
-    booster_put(handle_of(guide), BOOSTER_LEFT);
+    place_put(handle_of(guide), PLACE_LEFT);
     return why;
 }
 
-static enum guide_news start(struct guide *guide, enum booster_place from)
+static enum guide_news start(struct guide *guide, enum place from)
 {
     const int number = guide->device(guide);
     if (number < 0)
         return leave_alone(guide, GUIDE_NO_DEVICE);
     if (is_distributed(guide->passed->provider))
         return leave_alone(guide, GUIDE_UNSUPPORTED);
-    name_device(guide, number);
-    if (!booster_move(guide, from, BOOSTER_ON_GPU, guide->told))
+    guide_name_device(guide, number);
+    if (!booster_move(guide, from, PLACE_ON_GPU, guide->told))
         return GUIDE_NOTHING;
     const enum guide_news news = run_on_gpu(guide);
-    if (news != GUIDE_ON_GPU || from == BOOSTER_ASIDE)
+    if (news != GUIDE_ON_GPU || from == PLACE_ASIDE)
         return news == GUIDE_ON_GPU ? GUIDE_NOTHING : news;
     if (is_there(guide))
         return GUIDE_ON_GPU;
-    guide->call->own.pointer[TOLD] = "cpu";
+    guide->call->own.pointer[GUIDE_TOLD] = "cpu";
     return leave_alone(guide, GUIDE_UNSUPPORTED);
 }
 
 static enum guide_news train(struct guide *guide)
 {
     static atomic_bool said;
-    if (guide->passed->layout == NO_CUDA) {
-        guide->call->own.pointer[BUILD] = "no_cuda";
-        return atomic_exchange(&said, true) ? GUIDE_NOTHING : GUIDE_UNSUPPORTED;
-    }
-    const enum booster_place place = booster_place(handle_of(guide));
-    if (place == BOOSTER_OPEN || place == BOOSTER_ASIDE)
+    if (guide->passed->layout == NO_CUDA)
+        return guide_lacks_cuda(guide, &said);
+    const enum place place = place_of(handle_of(guide));
+    if (place == PLACE_OPEN || place == PLACE_ASIDE)
         return start(guide, place);
-    return place == BOOSTER_ON_GPU ? go_on(guide) : GUIDE_NOTHING;
+    return place == PLACE_ON_GPU ? go_on(guide) : GUIDE_NOTHING;
 }
 
 static enum guide_news use(struct guide *guide)
 {
-    return booster_place(handle_of(guide)) == BOOSTER_ON_GPU ? go_on(guide) : GUIDE_NOTHING;
+    return place_of(handle_of(guide)) == PLACE_ON_GPU ? go_on(guide) : GUIDE_NOTHING;
 }
 
 static enum guide_news leave(struct guide *guide)
@@ -208,7 +213,7 @@ static enum guide_news leave(struct guide *guide)
 /* A loaded configuration says where to compute. */
 static enum guide_news load(struct guide *guide)
 {
-    booster_put(handle_of(guide), BOOSTER_CHOSEN);
+    place_put(handle_of(guide), PLACE_CHOSEN);
     return GUIDE_NOTHING;
 }
 
@@ -216,57 +221,34 @@ static enum guide_news create(struct guide *guide)
 {
     void *const *made = (void *const *)(uintptr_t)guide->passed->gpr[2];
     if ((int)guide->original(guide) == 0 && made)
-        booster_add(*made);
+        place_add(*made, PLACE_OPEN);
     return GUIDE_NOTHING;
 }
 
 static enum guide_news set(struct guide *guide)
 {
     if (is_choice(text_of(guide, 1), text_of(guide, 2)))
-        booster_put(handle_of(guide), BOOSTER_CHOSEN);
+        place_put(handle_of(guide), PLACE_CHOSEN);
     return GUIDE_NOTHING;
 }
 
 static enum guide_news forget(struct guide *guide)
 {
-    booster_remove(handle_of(guide));
+    place_remove(handle_of(guide));
     return GUIDE_NOTHING;
 }
 
 /* ---- The operations ---- */
 
-static bool parse(struct accel_call *call, const struct accel_passed *passed)
-{
-    (void)passed;
-    call->own.pointer[TOLD] = call->own.pointer[BUILD] = NULL;
-    return true;
-}
-
-static double no_flops(const struct accel_call *call)
-{
-    (void)call;
-    return 0;
-}
-
-static void describe(const struct accel_call *call, const struct accel_fields *fields)
-{
-    if (call->own.pointer[BUILD])
-        fields->string(fields, "build", call->own.pointer[BUILD]);
-    if (call->own.pointer[TOLD])
-        fields->string(fields, "device", call->own.pointer[TOLD]);
-}
-
-#define GUIDED(accepts_provider, guided_by)                                                        \
+#define XGBOOST(accepts_provider, guided_by)                                                       \
     {                                                                                              \
-        .group = ACCEL_NO_BLAS, .ml = ACCEL_XGBOOST, .accepts = (accepts_provider), .nests = true, \
-        .stack_words = 1, .nominal = {.cpu_share = 0.1, .gpu_share = 0.1}, .parse = parse,         \
-        .flops = no_flops, .describe = describe, .guide = (guided_by)                              \
+        GUIDED(ACCEL_XGBOOST, accepts_provider, guided_by), .nests = true, .stack_words = 1        \
     }
 
-const struct accel_op op_xgboost_train = GUIDED(accepts, train);
-const struct accel_op op_xgboost_use = GUIDED(accepts_cuda, use);
-const struct accel_op op_xgboost_leave = GUIDED(accepts_cuda, leave);
-const struct accel_op op_xgboost_load = GUIDED(accepts_cuda, load);
-const struct accel_op op_xgboost_create = GUIDED(accepts_cuda, create);
-const struct accel_op op_xgboost_set = GUIDED(accepts_cuda, set);
-const struct accel_op op_xgboost_free = GUIDED(accepts_cuda, forget);
+const struct accel_op op_xgboost_train = XGBOOST(accepts, train);
+const struct accel_op op_xgboost_use = XGBOOST(accepts_cuda, use);
+const struct accel_op op_xgboost_leave = XGBOOST(accepts_cuda, leave);
+const struct accel_op op_xgboost_load = XGBOOST(accepts_cuda, load);
+const struct accel_op op_xgboost_create = XGBOOST(accepts_cuda, create);
+const struct accel_op op_xgboost_set = XGBOOST(accepts_cuda, set);
+const struct accel_op op_xgboost_free = XGBOOST(accepts_cuda, forget);

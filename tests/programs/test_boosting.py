@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""XGBoost's wheel without CUDA, and with TEST_LONG=1 the one with CUDA: what libaccel tells them. Neither finds a GPU here, so what they compute
-is what they compute without libaccel."""
+"""The wheels of XGBoost and LightGBM without CUDA, and with TEST_LONG=1 XGBoost's with CUDA: what libaccel tells them. None finds a GPU here, so
+what they compute is what they compute without libaccel."""
 
 from harness import WORK
 from lib.log import parse_log
@@ -11,29 +11,35 @@ tap = Tap()
 AUTO = {**TEST_GPU, "ACCEL_POLICY": "auto"}
 
 
-def train(*settings):
+def train(*settings, program="xgboost_digits.py"):
     env = {}
     for some in settings:
         env.update(some)
-    done = start(VENV_PYTHON, WORK / "xgboost_digits.py", env=env)
-    log = [line for line in parse_log(done.stderr) if line["sym"].startswith("XG")]
+    done = start(VENV_PYTHON, WORK / program, env=env)
+    log = [line for line in parse_log(done.stderr) if line["sym"].startswith(("XG", "LGBM"))]
     return done, [" ".join(f"{key}={line[key]}" for key in ("build", "device", "ran", "why") if key in line) for line in log]
 
 
-def check(name, plain, settings, logged, warns=False):
-    done, log = train(LOG, *settings)
+def check(name, plain, settings, logged, warns=False, **program):
+    done, log = train(LOG, *settings, **program)
     tap.ok(done.returncode == 0 and done.stdout == plain.stdout and log == logged
            and ("No visible GPU is found" in done.stderr) == warns, name, "\n".join(log), plain.stdout, done.stdout, done.stderr)
 
 
 XGB = {"ACCEL_ML": "xgboost"}
 plain, _ = train()
-tap.ok(plain.returncode == 0 and "False 0.9" in plain.stdout, "the wheel without CUDA", plain.stdout, plain.stderr)
+tap.ok(plain.returncode == 0 and "False 0.9" in plain.stdout, "XGBoost's wheel without CUDA", plain.stdout, plain.stderr)
 check("ACCEL_ML=xgboost: one line says that there is no CUDA", plain, [AUTO, XGB], ["build=no_cuda ran=cpu why=unsupported"])
+LIGHTGBM = {"program": "lightgbm_digits.py"}
+plain, _ = train(**LIGHTGBM)
+tap.ok(plain.returncode == 0 and "False 0.9" in plain.stdout, "LightGBM's wheel", plain.stdout, plain.stderr)
+check("with the setting's default, libaccel says nothing of LightGBM", plain, [AUTO], [], **LIGHTGBM)
+check("ACCEL_ML=lightgbm: one line says that there is no CUDA", plain, [AUTO, {"ACCEL_ML": "lightgbm"}], ["build=no_cuda ran=cpu why=unsupported"],
+      **LIGHTGBM)
 if LONG:
     CUDA = {"PYTHONPATH": str(BUILD / "xgboost")}
     plain, _ = train(CUDA)
-    tap.ok(plain.returncode == 0 and "False 0.9" in plain.stdout, "the wheel with CUDA", plain.stdout, plain.stderr)
+    tap.ok(plain.returncode == 0 and "False 0.9" in plain.stdout, "XGBoost's wheel with CUDA", plain.stdout, plain.stderr)
     check("with the setting's default, libaccel says nothing", plain, [CUDA, AUTO], [])
     check("no GPU: nothing is told", plain, [CUDA, NO_GPU, XGB], ["ran=cpu why=no_gpu"] * 2)
     check("it is told to use the device, looks for it and finds none", plain, [CUDA, AUTO, XGB],

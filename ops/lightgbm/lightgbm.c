@@ -1,0 +1,246 @@
+/*
+ * LightGBM (4.0 or newer, built with CUDA) trains on the GPU where device_type=cuda is among the parameters of a booster, and was
+ * among those that its data were made with: they lie on the device then. If the program has made no choice, libaccel adds it to
+ * both. Validation data take after the data that they refer to. LightGBM cannot move a booster that has been made.
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "ops/op.h"
+#include "ops/places.h"
+
+enum layout { NO_CUDA = 1, WITH_CUDA };
+
+/* call->own behind what the log has: a pointer to a text in place of the program's parameters, NULL: none, and an integer, their
+ * place among the arguments. */
+enum { PARAMETERS = GUIDE_BUILD + 1, PARAMETERS_AT };
+
+/* ---- The library ---- */
+
+/* A build without CUDA has a class of this name without this member, which overrides one only where there is CUDA: see
+ * src/treelearner/cuda/cuda_single_gpu_tree_learner.hpp of LightGBM 4.0.0 to 4.7.0. */
+static int accepts(const struct accel_provider *provider)
+{
+    if (!provider->symbol(provider, "LGBM_GetLastError"))
+        return 0;
+    return provider->symbol(provider, "_ZN8LightGBM24CUDASingleGPUTreeLearner4InitEPKNS_7DatasetEb")
+               ? WITH_CUDA
+               : NO_CUDA;
+}
+
+static int accepts_cuda(const struct accel_provider *provider)
+{
+    return accepts(provider) == WITH_CUDA ? WITH_CUDA : 0;
+}
+
+static enum guide_news news_of_failure(const struct guide *guide)
+{
+    const struct accel_provider *provider = guide->passed->provider;
+    void *found = provider->symbol(provider, "LGBM_GetLastError");
+    const char *(*error)(void);
+    memcpy(&error, &found, sizeof error);
+    return guide_lacks_memory(error()) ? GUIDE_NO_MEMORY : GUIDE_FAILED;
+}
+
+/* ---- The program's choice ---- */
+
+static void *pointer_at(const struct guide *guide, int argument)
+{
+    return (void *)(uintptr_t)accel_passed_word(guide->passed, argument);
+}
+
+/* Parameters and their aliases (src/io/config_auto.cpp), * for any end: those that say where to compute, those of several processes,
+ * and those that LightGBM's CUDA learner does not read, as it computes without them (src/treelearner/cuda/). */
+static const char *const choices[] = {"device_type",
+                                      "device",
+                                      "gpu_*",
+                                      "num_gpu",
+                                      "tree_learner*",
+                                      "tree",
+                                      "tree_type",
+                                      "num_machine*",
+                                      "machine*",
+                                      "workers",
+                                      "nodes",
+                                      "mlist",
+                                      "force_col_*",
+                                      "force_row_*",
+                                      "deterministic",
+                                      "linear_tree*",
+                                      "monoton*",
+                                      "mc*",
+                                      "ms_penalty",
+                                      "cegb_*",
+                                      "feature_con*",
+                                      "fc",
+                                      "fp",
+                                      "feature_penalty",
+                                      "forced*",
+                                      "fs",
+                                      "max_delta_step",
+                                      "max_tree_output",
+                                      "max_leaf_output",
+                                      "use_quantized*"};
+
+static bool is_named(const char *name, size_t length, const char *choice)
+{
+    const size_t known = strcspn(choice, "*");
+    return (choice[known] ? length >= known : length == known) && strncmp(name, choice, known) == 0;
+}
+
+/* Whether a parameter, `length` characters `name` before an equals sign, is a choice. The CUDA learner does not read max_depth, which
+ * scikit-learn's interface names always: no limit is -1 or 0. */
+static bool is_choice(const char *name, size_t length)
+{
+    if (is_named(name, length, "max_depth"))
+        return !strchr("-0", name[length + strspn(name + length, "=")]);
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        if (is_named(name, length, choices[i]))
+            return true;
+    return false;
+}
+
+/* Whether one of the parameters, which white space parts, is a choice. */
+static bool are_chosen(const char *parameters)
+{
+    const char *const space = " \t\n\r";
+    for (const char *at = parameters; *(at += strspn(at, space)); at += strcspn(at, space))
+        if (is_choice(at, strcspn(at, "= \t\n\r")))
+            return true;
+    return false;
+}
+
+/* ---- Guiding ---- */
+
+/* Returns the program's parameters and the device, or NULL if memory is short. Free it with free(). */
+static char *with_device(const char *parameters, int number)
+{
+    const size_t length = strlen(parameters) + 64;
+    char *both = malloc(length);
+    if (!both)
+        return NULL;
+    struct accel_text text;
+    text_start(&text, both, length);
+    text_string(&text, parameters);
+    text_string(&text, " device_type=cuda gpu_device_id=");
+    text_integer(&text, number);
+    text_end(&text);
+    return both;
+}
+
+/* Runs the original with the device among the parameters, argument `at`; if it fails, once more as the program has called it.
+ * GUIDE_NOTHING: it fails then, too, or memory is short. */
+static enum guide_news run_with_device(struct guide *guide, int at, int number)
+{
+    char *parameters = with_device(pointer_at(guide, at), number);
+    if (!parameters)
+        return GUIDE_NOTHING;
+    guide_name_device(guide, number);
+    guide->call->own.pointer[PARAMETERS] = parameters;
+    guide->call->own.integer[PARAMETERS_AT] = at;
+    const bool done = (int)guide->original(guide) == 0;
+    guide->call->own.pointer[PARAMETERS] = NULL;
+    free(parameters);
+    if (done)
+        return GUIDE_ON_GPU;
+    const enum guide_news news = news_of_failure(guide);
+    guide->call->own.pointer[GUIDE_TOLD] = "cpu";
+    return (int)guide->original(guide) == 0 ? news : GUIDE_NOTHING;
+}
+
+/* Runs a function that makes data which take after other data; `at` is the place of the new data's address among the arguments. */
+static enum guide_news take_after(struct guide *guide, const void *other, int at)
+{
+    void *const *made = pointer_at(guide, at);
+    if ((int)guide->original(guide) == 0 && place_of(other) == PLACE_ON_GPU)
+        place_add(*made, PLACE_ON_GPU);
+    return GUIDE_NOTHING;
+}
+
+/* `at` is the place of the parameters among the arguments; the data to take after and the new data's address follow. The log has a
+ * line only if it fails: its boosters are what computes. */
+static enum guide_news make_data(struct guide *guide, int at)
+{
+    const char *parameters = pointer_at(guide, at);
+    const void *other = pointer_at(guide, at + 1);
+    void *const *made = pointer_at(guide, at + 2);
+    if (other)
+        return take_after(guide, other, at + 2);
+    if (!parameters || !made || are_chosen(parameters))
+        return GUIDE_NOTHING;
+    const int number = guide->device(guide);
+    if (number < 0)
+        return GUIDE_NOTHING;
+    const enum guide_news news = run_with_device(guide, at, number);
+    if (news != GUIDE_ON_GPU)
+        return news;
+    place_add(*made, PLACE_ON_GPU);
+    return GUIDE_NOTHING;
+}
+
+static enum guide_news make_file(struct guide *guide)
+{
+    return make_data(guide, 1);
+}
+
+static enum guide_news make_dense(struct guide *guide)
+{
+    return make_data(guide, 5);
+}
+
+static enum guide_news make_sparse(struct guide *guide)
+{
+    return make_data(guide, 8);
+}
+
+static enum guide_news make_subset(struct guide *guide)
+{
+    return take_after(guide, pointer_at(guide, 0), 4);
+}
+
+static enum guide_news forget(struct guide *guide)
+{
+    place_remove(pointer_at(guide, 0));
+    return GUIDE_NOTHING;
+}
+
+static enum guide_news make_booster(struct guide *guide)
+{
+    static atomic_bool said;
+    if (guide->passed->layout == NO_CUDA)
+        return guide_lacks_cuda(guide, &said);
+    const char *parameters = pointer_at(guide, 1);
+    if (!parameters || are_chosen(parameters))
+        return GUIDE_NOTHING;
+    const int number = guide->device(guide);
+    if (number < 0)
+        return GUIDE_NO_DEVICE;
+    if (place_of(pointer_at(guide, 0)) != PLACE_ON_GPU)
+        return GUIDE_UNSUPPORTED;
+    return run_with_device(guide, 1, number);
+}
+
+/* ---- The operations ---- */
+
+static int instead(const struct accel_call *call, uint64_t *word)
+{
+    if (!call->own.pointer[PARAMETERS])
+        return -1;
+    *word = (uint64_t)(uintptr_t)call->own.pointer[PARAMETERS];
+    return (int)call->own.integer[PARAMETERS_AT];
+}
+
+#define LIGHTGBM(accepts_provider, guided_by, words)                                               \
+    {                                                                                              \
+        GUIDED(ACCEL_LIGHTGBM, accepts_provider, guided_by), .instead = instead,                   \
+                                                             .stack_words = (words)                \
+    }
+
+const struct accel_op op_lightgbm_file = LIGHTGBM(accepts_cuda, make_file, 0);
+const struct accel_op op_lightgbm_dense = LIGHTGBM(accepts_cuda, make_dense, 2);
+const struct accel_op op_lightgbm_sparse = LIGHTGBM(accepts_cuda, make_sparse, 5);
+const struct accel_op op_lightgbm_subset = LIGHTGBM(accepts_cuda, make_subset, 0);
+const struct accel_op op_lightgbm_free = LIGHTGBM(accepts_cuda, forget, 0);
+const struct accel_op op_lightgbm_booster = LIGHTGBM(accepts, make_booster, 0);

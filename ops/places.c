@@ -1,0 +1,77 @@
+#include "places.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/forks.h"
+
+struct object {
+    struct object *next;
+    const void *address;
+    enum place place;
+};
+
+static struct object *objects;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(lock);
+
+/* Returns the link to it, or the last link. Call it under the lock. */
+static struct object **link_to(const void *address)
+{
+    struct object **link = &objects;
+    while (*link && (*link)->address != address)
+        link = &(*link)->next;
+    return link;
+}
+
+void place_remove(const void *object)
+{
+    pthread_mutex_lock(&lock);
+    struct object **link = link_to(object), *found = *link;
+    if (found)
+        *link = found->next;
+    pthread_mutex_unlock(&lock);
+    free(found);
+}
+
+void place_add(const void *object, enum place place)
+{
+    struct object *added = malloc(sizeof *added);
+    place_remove(object);
+    if (!added)
+        return;
+    pthread_mutex_lock(&lock);
+    *added = (struct object){objects, object, place};
+    objects = added;
+    pthread_mutex_unlock(&lock);
+}
+
+enum place place_of(const void *object)
+{
+    pthread_mutex_lock(&lock);
+    const struct object *found = *link_to(object);
+    const enum place place = found ? found->place : PLACE_UNKNOWN;
+    pthread_mutex_unlock(&lock);
+    return place;
+}
+
+void place_put(const void *object, enum place place)
+{
+    pthread_mutex_lock(&lock);
+    struct object *found = *link_to(object);
+    if (found)
+        found->place = place;
+    pthread_mutex_unlock(&lock);
+}
+
+bool place_move(const void *object, enum place from, enum place to, bool (*tell)(void *context),
+                void *context)
+{
+    pthread_mutex_lock(&lock);
+    struct object *found = *link_to(object);
+    const bool moved = found && found->place == from && tell(context);
+    if (moved)
+        found->place = to;
+    pthread_mutex_unlock(&lock);
+    return moved;
+}
