@@ -31,20 +31,23 @@ enum { ITEMS = 100 };
 struct work {
     atomic_int done[ITEMS];
     pthread_t caller;
-    atomic_int by_others;
+    atomic_int by_caller, by_others;
     int pause_us;
+    bool
+        shared; /* no item ends before the caller and another thread have one, or 30 s have passed */
 };
 
 static void do_item(void *context, int64_t number)
 {
     struct work *work = context;
-    const struct timespec pause = {0, work->pause_us * 1000L};
+    const struct timespec pause = {0, work->pause_us * 1000L}, a_millisecond = {0, 1000000};
+    const bool by_caller = pthread_equal(pthread_self(), work->caller);
+    must(by_caller || bound_to == cpus);
+    (*(by_caller ? &work->by_caller : &work->by_others))++;
+    for (int i = 0; work->shared && !(work->by_caller && work->by_others) && i < 30000; i++)
+        nanosleep(&a_millisecond, NULL);
     if (work->pause_us)
         nanosleep(&pause, NULL);
-    if (!pthread_equal(pthread_self(), work->caller)) {
-        must(bound_to == cpus);
-        work->by_others++;
-    }
     work->done[number]++;
 }
 
@@ -98,7 +101,7 @@ static void do_jobs(void)
 {
     const time_t start = time(NULL) - 1;
     for (int i = 0; i < 300; i++) {
-        struct work work = {.pause_us = i % 100 == 0 ? 200 : 0};
+        struct work work = {.shared = expected > 0 && i % 100 == 0};
         must(run(&work, true) == expected);
         check(&work);
         must(expected > 0 ? i % 100 || work.by_others > 0 : work.by_others == 0);
@@ -213,7 +216,7 @@ static void callers_have_cpus_of_their_own(void **state)
 static void end_idle(void)
 {
     const struct timespec pause = {0, 20000000};
-    struct work work = {.pause_us = 100}, again = work;
+    struct work work = {.shared = true}, again = work;
     run(&work, true);
     must(threads_now() > 0);
     for (int i = 0; i < 500 && threads_now() > 0; i++)
@@ -238,8 +241,8 @@ static void fork_beside_jobs(void)
     for (int i = 0; i < 20; i++) {
         pid_t child = fork();
         if (child == 0) {
-            struct work work = {.pause_us = 100};
-            alarm(20);
+            struct work work = {.shared = true};
+            alarm(60);
             forks_child();
             must(threads_now() == 0);
             must(run(&work, true) == 3);
@@ -321,7 +324,7 @@ static void touch(void *context, int64_t number)
 static void fault_in_item(void)
 {
     const struct sigaction action = {.sa_sigaction = give_access, .sa_flags = SA_SIGINFO};
-    struct work work = {.pause_us = 1000};
+    struct work work = {.pause_us = 1000, .shared = true};
     struct crew_job job = {.item = touch, .context = &work};
     page_bytes = sysconf(_SC_PAGESIZE);
     pages = mmap(NULL, 2 * (size_t)page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
