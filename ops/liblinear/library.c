@@ -48,9 +48,9 @@ static linear_print_function *const volatile *print_variable(const void *set)
     return NULL;
 }
 
-static pthread_mutex_t repeating = PTHREAD_MUTEX_INITIALIZER;
-FORKS_LOCK(repeating);
-static linear_print_function *behind; /* skip_line() */
+static pthread_mutex_t skipping = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(skipping);
+static linear_print_function *_Atomic behind; /* skip_line() */
 static _Thread_local int64_t to_skip __attribute__((tls_model("initial-exec")));
 
 /* Other threads may train meanwhile. */
@@ -62,34 +62,36 @@ static void skip_line(const char *text)
         behind(text);
 }
 
-bool linear_repeat(const struct linear_library *library, int64_t lines,
-                   bool (*original)(void *context), void *context)
+bool linear_skip_lines(const struct linear_library *library, int64_t lines,
+                       bool (*original)(void *context), void *context)
 {
     linear_print_function **print = (linear_print_function **)(uintptr_t)library->print;
-    pthread_mutex_lock(&repeating);
-    behind = *print;
+    linear_print_function *ours = skip_line, *before;
+    pthread_mutex_lock(&skipping);
+    behind = before = *print;
     to_skip = lines;
-    *print = skip_line;
+    *print = ours;
     const bool done = original(context);
-    if (*print == skip_line)
-        *print = behind;
     to_skip = 0;
-    pthread_mutex_unlock(&repeating);
+    /* Unless another thread has set it. */
+    __atomic_compare_exchange_n(print, &ours, before, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&skipping);
     return done;
 }
 
 /* ---- Its train() ---- */
 
-static void print_nothing(const char *text)
-{
-    (void)text;
-}
+struct trial {
+    const struct accel_provider *provider;
+    const struct linear_library *library;
+};
 
 /* Trains with rows 1 and -1. There are copies of liblinear under the same version with weights of rows: they find theirs behind the
  * problem, and come to another result. */
-static bool trains_as_expected(const struct accel_provider *provider,
-                               const struct linear_library *library)
+static bool trains_as_expected(void *context)
 {
+    const struct trial *trial = context;
+    const struct accel_provider *provider = trial->provider;
     typedef void *train_function(const struct linear_problem *, const struct linear_parameter *);
     typedef void destroy_function(void **model);
     train_function *train;
@@ -105,14 +107,10 @@ static bool trains_as_expected(const struct accel_provider *provider,
     const struct linear_problem problem = {2, 1, y, x, -1, weights};
     const struct linear_parameter_243 parameter = {
         .common = {.solver = LINEAR_L2_SVC, .eps = 1e-6, .c = 0.125}, .regularize_bias = 1};
-    linear_print_function **print = (linear_print_function **)(uintptr_t)library->print;
-    linear_print_function *const before = *print;
-    *print = print_nothing;
     void *model = train(&problem, &parameter.common);
-    *print = before;
     if (!model)
         return false;
-    const struct linear_model *common = library->layout == LINEAR_230
+    const struct linear_model *common = trial->library->layout == LINEAR_230
                                             ? &((struct linear_model_230 *)model)->model
                                             : &((struct linear_model_243 *)model)->model;
     const bool expected = common->classes == 2 && common->features == 1 && common->bias == -1 &&
@@ -120,6 +118,13 @@ static bool trains_as_expected(const struct accel_provider *provider,
                           common->label[0] == 1 && common->label[1] == -1;
     destroy(&model);
     return expected;
+}
+
+/* Tries it, with all its lines skipped. */
+static bool is_expected(const struct accel_provider *provider, const struct linear_library *library)
+{
+    return linear_skip_lines(library, INT64_MAX, trains_as_expected,
+                             &(struct trial){provider, library});
 }
 
 /* ---- Which one it is ---- */
@@ -158,7 +163,7 @@ int linear_library_of(const struct accel_provider *provider)
     int number = number_of(&library);
     pthread_mutex_unlock(&lock);
     if (number || !library.print ||
-        (library.layout != LINEAR_SKLEARN && !trains_as_expected(provider, &library)))
+        (library.layout != LINEAR_SKLEARN && !is_expected(provider, &library)))
         return number;
     pthread_mutex_lock(&lock);
     number = number_of(&library);

@@ -101,9 +101,9 @@ struct linear_library {
 int linear_library_of(const struct accel_provider *provider);
 const struct linear_library *linear_library_numbered(int number);
 
-/* Runs the original once more, without its first `lines` lines in this thread: the program has seen them. */
-bool linear_repeat(const struct linear_library *library, int64_t lines,
-                   bool (*original)(void *context), void *context);
+/* Runs the original without its first `lines` lines in this thread. Lines of other threads are printed. */
+bool linear_skip_lines(const struct linear_library *library, int64_t lines,
+                       bool (*original)(void *context), void *context);
 
 /* A call of train(), in whichever library's structs it came. */
 struct linear_training {

@@ -184,7 +184,7 @@ static enum gpu_status finish_else(const struct linear_fit *t, struct gpu_work *
 {
     if (t->solve.lines == 0)
         return failure;
-    if (!linear_repeat(t->training.library, t->solve.lines, run_original, work))
+    if (!linear_skip_lines(t->training.library, t->solve.lines, run_original, work))
         return GPU_LOST;
     return failure == GPU_NO_MEMORY ? GPU_SHORT_ELSE : GPU_FINISHED_ELSE;
 }

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from lib.log import lines_for
-from lib.programs import BUILD, LOG, LONG, NO_GPU, PLAIN, ROOT, SHIM, TEST_GPU, VENV_PYTHON, start
+from lib.programs import BUILD, LOG, LONG, NO_GPU, PLAIN, ROOT, SHIM, TEST_GPU, TESTS, VENV_PYTHON, start
 from lib.tap import Tap
 
 WORK = ROOT / "tests/ops/liblinear/work"
@@ -126,6 +126,16 @@ ours = start(VENV_PYTHON, "-B", WORK / "wrong.py", DEBIAN, env=GPU_LOG)
 tap.ok(done.returncode == ours.returncode == 0 and done.stdout == ours.stdout and done.stdout.count("w ") == 4
        and len(lines_for(ours, sym="train", ran="cpu", why="unsupported")) == 4,
        "NaN, infinite values and labels that are no integers: the library's own answer", done.stdout, ours.stdout, ours.stderr)
+
+# A library of that name and version whose models are something else. It prints while libaccel tries it, from two threads, and sets its function anew.
+CALL = """import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+library.train.argtypes = [ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_long] * 5, ctypes.c_double]
+print(library.train((ctypes.c_int * 64)(80), bytes(512), 3, 4, 5, 6, 7, 8.5))"""
+done = start(VENV_PYTHON, "-B", "-c", CALL, TESTS / "libnamesake_linear.so", env=GPU_LOG)
+tried = [line for line in done.stderr.splitlines() if line.startswith("tried")]
+tap.ok(sorted(done.stdout.split("\n")) == ["", "42", "80 1 3 4 5 6 7 8.5"] and tried == ["tried beside", "tried, prints"],
+       "a namesake: its arguments as they were; only lines of the trial are left out, and the function that is set meanwhile stays", done.stdout, done.stderr)
 
 # ---- scikit-learn ----
 
