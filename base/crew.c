@@ -164,6 +164,16 @@ static void start_threads(void)
         threads++;
 }
 
+int crew_size(void)
+{
+    pthread_mutex_lock(&lock);
+    if (cpus == 0)
+        read_cpus();
+    const int most = cpus - 1 < CREW_MOST ? cpus - 1 : CREW_MOST;
+    pthread_mutex_unlock(&lock);
+    return most > 0 ? most : 0;
+}
+
 /* ---- Jobs ---- */
 
 /* Returns whether there was a place. */

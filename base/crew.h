@@ -34,6 +34,9 @@ struct crew_job {
 /* Sets the number of processes that share this machine's CPUs: MPI ranks. 1 without a call. */
 void crew_share(int processes);
 
+/* Returns how many threads could help now, as far as CPUs go. Cheap. */
+int crew_size(void);
+
 /* Begin and end a job. The caller has set `item` and `context`; no item is open yet. crew_begin() returns how many threads may help; if
  * some do, the calling thread gets no signals until crew_end(), except those of its own faults: a handler must not leave while others
  * work on the program's memory. crew_end() waits until no thread works on the job, and leaves open items undone that none has begun. */

@@ -221,3 +221,53 @@ double cpu_ref_svm(const struct svm_matrix *x, const struct svm_kernel *kernel,
     close_rows(&rows);
     return worst;
 }
+
+/* ---- One vector ---- */
+
+/* What a row and a vector make together: the product, or the square of the distance; and the sum of its terms' magnitudes. */
+struct meeting {
+    double value, magnitude;
+};
+
+static void meet(struct meeting *m, bool distance, bool sparse, double u, double v)
+{
+    const double term = !distance ? u * v : sparse ? u * (u - 2 * v) : (u - v) * (u - v);
+    m->value += term;
+    m->magnitude += sparse && distance ? fabs(u) * (fabs(u) + 2 * fabs(v)) : fabs(term);
+}
+
+static struct meeting meeting_of(const struct svm_matrix *x, int64_t row, bool distance,
+                                 const double *v, double rest)
+{
+    struct meeting m = {distance ? rest : 0, distance ? rest : 0};
+    if (x->dense)
+        for (int64_t i = 0; i < x->features; i++)
+            meet(&m, distance, false, x->dense[row * x->features + i], v[i]);
+    else
+        for (int64_t k = x->start[row]; k < x->start[row + 1]; k++)
+            meet(&m, distance, true, x->value[k], v[x->column[k]]);
+    return m;
+}
+
+void cpu_ref_svm_vector(const struct svm_matrix *x, const struct svm_kernel *kernel,
+                        const double *v, double rest, double *values, double *errors)
+{
+    const double share = 0x1p-52 * ((double)x->features + 32), gamma = fabs(kernel->gamma);
+    for (int64_t row = 0; row < x->rows; row++) {
+        const struct meeting m = meeting_of(x, row, kernel->type == SVM_RBF, v, rest);
+        double value = m.value, error = m.magnitude;
+        if (kernel->type == SVM_POLY) {
+            value = power_of(kernel->gamma * m.value + kernel->coef0, kernel->degree);
+            error = abs(kernel->degree) *
+                    (1 + power_of(gamma * m.magnitude + fabs(kernel->coef0), kernel->degree));
+        } else if (kernel->type == SVM_RBF) {
+            value = series_exp(-kernel->gamma * (m.value > 0 ? m.value : 0));
+            error = value * (1 + gamma * m.magnitude);
+        } else if (kernel->type == SVM_SIGMOID) {
+            value = hyperbolic_tangent(kernel->gamma * m.value + kernel->coef0);
+            error = 1 + gamma * m.magnitude;
+        }
+        values[row] = value;
+        errors[row] = share * error;
+    }
+}

@@ -32,4 +32,10 @@ struct cpu_ref_svm {
 double cpu_ref_svm(const struct svm_matrix *x, const struct svm_kernel *kernel,
                    const struct cpu_ref_svm *q);
 
+/* values[i] := K(row i, v) for a dense v of x->features elements, and errors[i] := how much another computation in double may differ.
+ * rest: of RBF, the sum of the squares of what v has beyond the columns of a row's elements: of all its elements, if x is in CSR. Not
+ * precomputed. */
+void cpu_ref_svm_vector(const struct svm_matrix *x, const struct svm_kernel *kernel,
+                        const double *v, double rest, double *values, double *errors);
+
 #endif

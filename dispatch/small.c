@@ -5,7 +5,6 @@
 #include "dispatch/cost/model.h"
 #include "ops/op.h"
 #include "ops/shape.h"
-#include "ops/small_count.h"
 
 static uint64_t find_gate(void)
 {
@@ -40,7 +39,7 @@ bool small_is(const struct accel_call *call)
 {
     const struct accel_op *op = accel_op_of(call->routine);
     if (!accel_is_blas(call->routine))
-        return op->count_at && op->sizes(call)[0] < ACCEL_SMALL_COUNT;
+        return op->count_at && op->sizes(call)[0] < call->routine->small;
     return shape_is_small(call, small_is_size);
 }
 

@@ -79,8 +79,8 @@ struct gpu_host {
     void *context;
     /* Filled in by gpu_run(): */
     int64_t up_bytes, down_bytes;
-    bool set_up;          /* the call made handles that later ones use, or waited for a library */
-    enum gpu_blame blame; /* on GPU_ERROR, GPU_FINISHED_ELSE, GPU_LOST */
+    bool set_up; /* the call made handles or copies that later ones use, or waited for a library */
+    enum gpu_blame blame;            /* on GPU_ERROR, GPU_FINISHED_ELSE, GPU_LOST */
     char failure[GPU_FAILURE_BYTES]; /* the same, if the blame is not the device's */
 };
 

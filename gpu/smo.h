@@ -75,4 +75,14 @@ void smo_solve(struct smo *s, const struct smo_matrix *x, struct smo_problem *pr
 void smo_decide(struct smo *s, const struct smo_matrix *vectors, const struct smo_matrix *support,
                 const double *coefficient, int64_t outputs, double *values);
 
+/* Keep vectors for later calls, under a key that tells their contents, and find them again. smo_find() is told the shape in *x, and
+ * `sparse` for CSR; returns false if they are not there, or not any more. */
+void smo_keep(struct smo *s, const struct gpu_key *key, const struct smo_matrix *x);
+bool smo_find(struct smo *s, const struct gpu_key *key, bool sparse, struct smo_matrix *x);
+
+/* values[i] := K(row i, v) for a dense vector v of x->features elements; values and v are in host memory. rest: of RBF, the sum of the
+ * squares of all elements that v has beyond the rows' columns; of CSR the sum of all squares. Not precomputed. */
+void smo_vector(struct smo *s, const struct smo_matrix *x, const double *v, double rest,
+                double *values);
+
 #endif

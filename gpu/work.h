@@ -28,6 +28,11 @@ struct gpu_tile {
     int64_t ld;
 };
 
+/* Tells contents of device memory: a digest. */
+struct gpu_key {
+    uint64_t word[2];
+};
+
 /* Returns whether kernels can use an operand where it is. */
 static inline bool gpu_in_place(const struct accel_span *x)
 {
@@ -51,6 +56,12 @@ int64_t gpu_device_ld(int64_t rows, enum accel_dtype dtype);
 enum gpu_status gpu_work_take(struct gpu_work *work, int64_t bytes, gpu_address *memory);
 /* Puts zeros in device memory, in stream order. */
 enum gpu_status gpu_work_zero(struct gpu_work *work, gpu_address memory, int64_t bytes);
+
+/* Finds device memory that has been kept under a key, for reading, and holds it for this call. Returns false if there is none. */
+bool gpu_work_find(struct gpu_work *work, const struct gpu_key *key, gpu_address *memory);
+/* Keeps memory that the call has taken, under a key that tells its contents: waits until they are there. It stays until memory is
+ * short, or nobody has asked for it for some seconds. */
+enum gpu_status gpu_work_keep(struct gpu_work *work, gpu_address memory, const struct gpu_key *key);
 
 /* Return the bytes that could be taken; free the blocks that other calls have left. */
 int64_t gpu_work_available(const struct gpu_work *work);

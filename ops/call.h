@@ -66,6 +66,7 @@ struct accel_routine {
     enum accel_row_major row_major;
     /* Returns real floating-point operations: 8 for a complex multiply-add, 2 for a real one. */
     double (*flops)(const struct accel_call *call);
+    int small; /* another library's: a struct whose count is below this cannot pay: see op->count_at */
     int args;
     const struct accel_arg
         *arg; /* in an array of its own: this one needs relocation, and stays small */

@@ -21,7 +21,7 @@
     }
 #define ROUTINE(name, NAME, op, dtype, row_major, flop_count, ...) FLOPS(name, dtype, flop_count)
 #define LAPACK(name, NAME, op, dtype, ...)                         ROUTINE(name, NAME, op, dtype, TO_FORTRAN, __VA_ARGS__)
-#define FUNCTION(name, op, dtype, names)
+#define FUNCTION(name, op, dtype, small, names)
 #include "ops/routines.def"
 #undef ROUTINE
 
@@ -80,9 +80,9 @@ enum {
 #define LENGTH(name) (int)(sizeof args_##name / sizeof args_##name[0])
 
 #define ROUTINE(name, NAME, op, dtype, row_major, flop_count, ...)                                 \
-    {#name, OP_##op, ACCEL_##dtype, ACCEL_##row_major, flops_##name, LENGTH(name), args_##name},
-#define FUNCTION(name, op, dtype, names)                                                           \
-    {#name, OP_##op, ACCEL_##dtype, ACCEL_TO_FORTRAN, accel_op_flops, 0, NULL},
+    {#name, OP_##op, ACCEL_##dtype, ACCEL_##row_major, flops_##name, 0, LENGTH(name), args_##name},
+#define FUNCTION(name, op, dtype, small, names)                                                    \
+    {#name, OP_##op, ACCEL_##dtype, ACCEL_TO_FORTRAN, accel_op_flops, small, 0, NULL},
 const struct accel_routine accel_routines[] = {
 #include "ops/routines.def"
 };
@@ -99,7 +99,7 @@ const uint32_t accel_routine_count = sizeof accel_routines / sizeof accel_routin
     ACCEL_MANGLINGS(NAME_PAIR, name, NAME)
 #define LAPACK(name, NAME, op, dtype, flop_count, ...) ACCEL_LAPACK_MANGLINGS(NAME_PAIR, name, NAME)
 #define OWN_NAME(name, symbol)                         {#symbol, #symbol},
-#define FUNCTION(name, op, dtype, names)               names(OWN_NAME, name)
+#define FUNCTION(name, op, dtype, small, names)        names(OWN_NAME, name)
 __attribute__((section("accel_tables"))) const struct accel_name accel_names[] = {
 #include "ops/routines.def"
 };
@@ -131,15 +131,15 @@ enum {
 #undef LAPACK
 };
 enum {
-#define FUNCTION(name, op, dtype, names) FUNCTION_##name,
+#define FUNCTION(name, op, dtype, small, names) FUNCTION_##name,
 #include "functions.def"
     FUNCTIONS
 #undef FUNCTION
 };
 
 /* For each name of another library: its function. An extra element, for no such name. */
-#define OWNER(name, symbol)              FUNCTION_##name,
-#define FUNCTION(name, op, dtype, names) names(OWNER, name)
+#define OWNER(name, symbol)                     FUNCTION_##name,
+#define FUNCTION(name, op, dtype, small, names) names(OWNER, name)
 static const uint16_t owners[] = {
 #include "functions.def"
     FUNCTIONS};

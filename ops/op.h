@@ -104,7 +104,7 @@ struct accel_op {
      * negative: it gets the caller's own. NULL: always. */
     int (*instead)(const struct accel_call *call, uint64_t *word);
     /* Returns, of a layout, the offset of an int in the struct that the first argument points to, which says how large a call is: the
-     * entries forward calls in which it is below ACCEL_SMALL_COUNT (small_count.h). sizes()[0] must be that int, and the original
+     * entries forward calls in which it is below routine->small. sizes()[0] must be that int, and the original
      * read the struct unless the pointer is NULL. Negative: the entries cannot tell. NULL: as negative. */
     int (*count_at)(int layout);
     /* Words of arguments on the stack. */

@@ -6,6 +6,7 @@
 
 /* A block that has been idle for so long goes back to the driver, by the idle thread. */
 #define IDLE_MS 1000
+#define KEPT_MS 10000
 /* Idle blocks are at most a part of the driver's free memory, so that the program's own allocations lack little. The idle
  * thread soon gives back the blocks beyond an eighth; a call gives back those beyond a quarter before it returns. */
 #define IDLE_PART       8
@@ -58,40 +59,50 @@ static void free_block(struct pool *pool, int i)
 
 /* Returns the first block that has been idle since then or longer, or -1; -1 also if the process ends: then the driver frees
  * all. */
-static int find_idle_since(struct pool *pool, double since)
+static int find_idle_since(struct pool *pool, double since, double kept_since)
 {
     for (int i = 0; i < pool->count && !gpu_is_gone(); i++)
-        if (!pool->block[i].used && pool->block[i].idle_since <= since)
+        if (pool->block[i].users == 0 &&
+            pool->block[i].idle_since <= (pool->block[i].kept ? kept_since : since))
             return i;
     return -1;
 }
 
-static void free_idle_since(struct pool *pool, double since)
+static void free_idle_since(struct pool *pool, double since, double kept_since)
 {
     int i;
-    while ((i = find_idle_since(pool, since)) >= 0)
+    while ((i = find_idle_since(pool, since, kept_since)) >= 0)
         free_block(pool, i);
 }
 
 /* Frees all idle blocks, and waits for those that other threads are giving back. */
 static void free_idle(struct pool *pool)
 {
-    free_idle_since(pool, accel_now_ms());
+    const double now = accel_now_ms();
+    free_idle_since(pool, now, now);
     while (pool->leaving > 0)
         pthread_cond_wait(&pool->freed, &pool->lock);
 }
 
-/* Frees idle blocks beyond a part of the driver's free memory, the largest first: a new allocation costs least beside the
- * work on a large block. */
+/* Whether an idle block is to be freed rather than another one: the largest first, since a new allocation costs least beside the work on
+ * a large block; then kept ones, the one first that has been idle for longest. */
+static bool goes_before(const struct pool_block *a, const struct pool_block *b)
+{
+    if (a->kept != b->kept)
+        return b->kept;
+    return a->kept ? a->idle_since < b->idle_since : a->bytes > b->bytes;
+}
+
+/* Frees idle blocks beyond a part of the driver's free memory. */
 static void keep_idle_small(struct pool *pool, int part)
 {
     while (pool->idle > pool->free_bytes / part && !gpu_is_gone()) {
-        int largest = -1;
+        int next = -1;
         for (int i = 0; i < pool->count; i++)
-            if (!pool->block[i].used &&
-                (largest < 0 || pool->block[i].bytes > pool->block[largest].bytes))
-                largest = i;
-        free_block(pool, largest);
+            if (pool->block[i].users == 0 &&
+                (next < 0 || goes_before(&pool->block[i], &pool->block[next])))
+                next = i;
+        free_block(pool, next);
     }
 }
 
@@ -109,7 +120,7 @@ static struct pool_block *best_idle(struct pool *pool, int64_t bytes)
 {
     struct pool_block *best = NULL;
     for (int i = 0; i < pool->count; i++)
-        if (!pool->block[i].used && pool->block[i].bytes >= bytes &&
+        if (pool->block[i].users == 0 && !pool->block[i].kept && pool->block[i].bytes >= bytes &&
             pool->block[i].bytes <= 2 * bytes && (!best || pool->block[i].bytes < best->bytes))
             best = &pool->block[i];
     return best;
@@ -131,7 +142,7 @@ static enum gpu_status allocate(struct pool *pool, int64_t bytes, CUdeviceptr *p
     pthread_mutex_lock(&pool->lock);
     pool->coming--;
     if (status == GPU_OK)
-        pool->block[pool->count++] = (struct pool_block){*ptr, bytes, true, 0};
+        pool->block[pool->count++] = (struct pool_block){.ptr = *ptr, .bytes = bytes, .users = 1};
     else
         pool->total -= bytes;
     return status;
@@ -170,7 +181,7 @@ enum gpu_status pool_get(struct cuda_device *device, int64_t bytes, CUdeviceptr 
     pthread_mutex_lock(&pool->lock);
     struct pool_block *found = best_idle(pool, bytes);
     if (found) {
-        found->used = true;
+        found->users = 1;
         pool->idle -= found->bytes;
         *block = found->ptr;
     } else {
@@ -188,10 +199,46 @@ void pool_put(struct cuda_device *device, CUdeviceptr block)
     struct pool *pool = &device->pool;
     pthread_mutex_lock(&pool->lock);
     for (int i = 0; i < pool->count; i++)
-        if (pool->block[i].ptr == block) {
-            pool->block[i].used = false;
+        if (pool->block[i].ptr == block && --pool->block[i].users == 0) {
             pool->block[i].idle_since = accel_now_ms();
             pool->idle += pool->block[i].bytes;
+        }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* With the lock. Returns NULL if nothing is kept under the key. */
+static struct pool_block *find_kept(struct pool *pool, const struct gpu_key *key)
+{
+    for (int i = 0; i < pool->count; i++)
+        if (pool->block[i].kept && pool->block[i].key.word[0] == key->word[0] &&
+            pool->block[i].key.word[1] == key->word[1])
+            return &pool->block[i];
+    return NULL;
+}
+
+bool pool_find(struct cuda_device *device, const struct gpu_key *key, CUdeviceptr *block)
+{
+    struct pool *pool = &device->pool;
+    pthread_mutex_lock(&pool->lock);
+    struct pool_block *found = find_kept(pool, key);
+    if (found) {
+        if (found->users++ == 0)
+            pool->idle -= found->bytes;
+        *block = found->ptr;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return found;
+}
+
+void pool_keep(struct cuda_device *device, CUdeviceptr block, const struct gpu_key *key)
+{
+    struct pool *pool = &device->pool;
+    pthread_mutex_lock(&pool->lock);
+    const bool there = find_kept(pool, key);
+    for (int i = 0; i < pool->count && !there; i++)
+        if (pool->block[i].ptr == block) {
+            pool->block[i].kept = true;
+            pool->block[i].key = *key;
         }
     pthread_mutex_unlock(&pool->lock);
 }
@@ -222,7 +269,8 @@ bool pool_give_back(struct cuda_device *device)
 {
     struct pool *pool = &device->pool;
     pthread_mutex_lock(&pool->lock);
-    free_idle_since(pool, accel_now_ms() - IDLE_MS);
+    const double now = accel_now_ms();
+    free_idle_since(pool, now - IDLE_MS, now - KEPT_MS);
     if (pool->idle > 0) {
         ask_for_free(pool);
         keep_idle_small(pool, IDLE_PART);

@@ -10,7 +10,7 @@
 #include <pthread.h>
 
 #include "cuda_api.h"
-#include "gpu/gpu.h"
+#include "gpu/work.h"
 
 struct cuda_device;
 
@@ -24,8 +24,10 @@ struct pool {
     struct pool_block {
         CUdeviceptr ptr;
         int64_t bytes;
-        bool used;
-        double idle_since; /* in milliseconds of the clock, if it is not used */
+        int users;         /* calls that have it; more than one only of a kept block */
+        double idle_since; /* in milliseconds of the clock, if it has no user */
+        bool kept;         /* its contents stay, under the key */
+        struct gpu_key key;
     } block[POOL_BLOCKS];
     int count, coming; /* coming: blocks that the driver is being asked for */
     /* Bytes: of all blocks, with those that the driver is allocating or freeing; of idle blocks; of those that it is freeing. */
@@ -43,6 +45,14 @@ void pool_end(struct cuda_device *device);
  * no more. *grew: whether the driver was asked for a new block. */
 enum gpu_status pool_get(struct cuda_device *device, int64_t bytes, CUdeviceptr *block, bool *grew);
 
+/* Finds a block that is kept under a key, and takes it; others may have it at the same time, and none may write to it. Returns false if
+ * there is none. */
+bool pool_find(struct cuda_device *device, const struct gpu_key *key, CUdeviceptr *block);
+
+/* Keeps a block that the caller has, under a key, which tells its contents: when it is put back it stays idle for longer than others,
+ * though not where memory is short, and pool_get() does not give it to anybody. Does nothing if there is one with this key. */
+void pool_keep(struct cuda_device *device, CUdeviceptr block, const struct gpu_key *key);
+
 /* Puts a block back. No work that uses it may be pending on any stream. */
 void pool_put(struct cuda_device *device, CUdeviceptr block);
 
@@ -51,7 +61,8 @@ int64_t pool_available(struct cuda_device *device);
 
 /* Call it after a call has put its blocks back. Frees idle blocks, the largest first, while they are more than a quarter of
  * the driver's free memory, which an allocation of the program's could need; the idle thread (idle.h) later frees those
- * beyond an eighth, and those that have been idle for a second. */
+ * beyond an eighth, and those that have been idle for a second, or for ten if they are kept. Kept blocks are the last, and of those the
+ * one that was used last. */
 void pool_settle(struct cuda_device *device);
 
 /* For the idle thread: returns whether a block is idle, in any context; frees those that the idle thread must, and returns

@@ -23,6 +23,22 @@ enum gpu_status gpu_work_zero(struct gpu_work *work, gpu_address memory, int64_t
     return GPU_CHECK(cuMemsetD8Async, memory, 0, (size_t)bytes, lane_stream(work->lane));
 }
 
+bool gpu_work_find(struct gpu_work *work, const struct gpu_key *key, gpu_address *memory)
+{
+    if (work->blocks == WORK_BLOCKS || !pool_find(work->lane->device, key, memory))
+        return false;
+    work->block[work->blocks++] = *memory;
+    return true;
+}
+
+enum gpu_status gpu_work_keep(struct gpu_work *work, gpu_address memory, const struct gpu_key *key)
+{
+    const enum gpu_status status = lane_wait(work->lane);
+    if (status == GPU_OK)
+        pool_keep(work->lane->device, memory, key);
+    return status;
+}
+
 int64_t gpu_work_available(const struct gpu_work *work)
 {
     return pool_available(work->lane->device);
@@ -99,7 +115,7 @@ static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *
         status = lane_join_default_stream(work->lane);
     if (status == GPU_OK)
         status = op->steps ? solver_run(work, op->steps) : op->run(work);
-    work->host->set_up = work->lane->made;
+    work->host->set_up = work->host->set_up || work->lane->made;
     work->lane->made = false;
     *well = finish(work);
     return status;

@@ -35,6 +35,9 @@ struct svm_rows {
 /* The features of a batch in shared memory: SVM_BATCH * SVM_WINDOW doubles. */
 #define SVM_WINDOW 64
 
+/* The most threads of a block that sums a row's elements. */
+#define SVM_VECTOR_THREADS 128
+
 /* A variable that a block or all blocks pick. */
 struct smo_pick {
     double value;     /* by which the best is found */

@@ -107,6 +107,8 @@ struct libsvm_size {
 /* Returns false if the vectors are not what libsvm's documentation asks for: then only libsvm itself knows what to do. */
 bool libsvm_measure(const struct libsvm_problem *problem, bool precomputed,
                     struct libsvm_size *size);
+/* Whether the matrix of so many vectors is dense. */
+bool libsvm_is_dense(int64_t rows, const struct libsvm_size *size);
 /* Copies the vectors. Returns false without memory; else the caller frees the matrix. */
 bool libsvm_vectors(const struct libsvm_problem *problem, bool precomputed,
                     const struct libsvm_size *size, struct svm_matrix *x);

@@ -105,14 +105,18 @@ static bool make_sparse(const struct libsvm_problem *problem, const struct libsv
     return true;
 }
 
+bool libsvm_is_dense(int64_t rows, const struct libsvm_size *size)
+{
+    return rows * size->features <= DENSE_SHARE * size->stored;
+}
+
 bool libsvm_vectors(const struct libsvm_problem *problem, bool precomputed,
                     const struct libsvm_size *size, struct svm_matrix *x)
 {
     *x = (struct svm_matrix){.rows = problem->l, .features = size->features};
-    const bool made = precomputed ? make_precomputed(problem, x)
-                      : problem->l * size->features <= DENSE_SHARE * size->stored
-                          ? make_dense(problem, size, x)
-                          : make_sparse(problem, size, x);
+    const bool made = precomputed                         ? make_precomputed(problem, x)
+                      : libsvm_is_dense(problem->l, size) ? make_dense(problem, size, x)
+                                                          : make_sparse(problem, size, x);
     if (!made)
         svm_matrix_free(x);
     return made;

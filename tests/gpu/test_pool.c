@@ -183,6 +183,65 @@ static void a_failing_free_is_the_end_of_the_block(void **state)
     pool_put(device, block);
 }
 
+/* ---- Kept blocks ---- */
+
+static CUdeviceptr find(uint64_t key)
+{
+    const struct gpu_key wanted = {{key, 1}};
+    CUdeviceptr block = 0;
+    return pool_find(device, &wanted, &block) ? block : 0;
+}
+
+static CUdeviceptr keep(uint64_t key, int64_t bytes)
+{
+    const struct gpu_key own = {{key, 1}};
+    const CUdeviceptr block = get(bytes);
+    pool_keep(device, block, &own);
+    return block;
+}
+
+static void what_is_kept_is_found_by_all(void **state)
+{
+    (void)state;
+    const CUdeviceptr block = keep(7, SMALL);
+    assert_int_equal(find(8), 0);
+    assert_true(find(7) == block && find(7) == block); /* three have it */
+    pool_put(device, block);
+    pool_put(device, block);
+    assert_false(pool_has_idle(device));
+    pool_put(device, block);
+    assert_true(pool_has_idle(device));
+    const CUdeviceptr other = get(SMALL); /* nobody else writes to it */
+    assert_true(other != block && find(7) == block);
+    pool_put(device, other);
+    pool_put(device, block);
+}
+
+static void the_second_of_a_key_is_not_kept(void **state)
+{
+    (void)state;
+    const CUdeviceptr first = keep(7, SMALL), second = keep(7, SMALL);
+    pool_put(device, first);
+    pool_put(device, second);
+    assert_true(find(7) == first && get(SMALL) == second);
+    pool_put(device, first);
+    pool_put(device, second);
+}
+
+static void what_is_kept_gives_way(void **state)
+{
+    (void)state;
+    const CUdeviceptr used = keep(1, SMALL);
+    pool_put(device, keep(2, LARGE - 2 * SMALL));
+    const CUdeviceptr block = get(LARGE); /* it does not fit beside both */
+    assert_true(block && find(2) == 0 && find(1) == used);
+    pool_put(device, used);
+    pool_put(device, used);
+    pool_put(device, block);
+    pool_trim(device);
+    assert_int_equal(find(1), 0);
+}
+
 static int start(void **state)
 {
     *state = start_device(tested_gpu(), (struct gpu_config){.memory_bytes = BUDGET});
@@ -198,6 +257,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_needs_the_room_waits, begin, end),
         cmocka_unit_test_setup_teardown(what_is_leaving_can_be_had, begin, end),
         cmocka_unit_test_setup_teardown(a_failing_free_is_the_end_of_the_block, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_kept_is_found_by_all, begin, end),
+        cmocka_unit_test_setup_teardown(the_second_of_a_key_is_not_kept, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_kept_gives_way, begin, end),
     };
     return cmocka_run_group_tests(tests, start, stop_device);
 }

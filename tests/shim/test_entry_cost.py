@@ -48,7 +48,7 @@ for name, (env, bound, limit) in CONFIGURATIONS.items():
 TOY = BUILD / "tests/toy"
 TOY_GLOBAL = {"LD_PRELOAD": f"{TOY / 'libaccel.so'} {TOY / '1/libtoy.so'}"}
 TOY_ALONE = {"LD_PRELOAD": str(TOY / "libaccel.so")}
-SMALL = int(re.search(r"define ACCEL_SMALL_COUNT (\d+)", (ROOT / "ops/small_count.h").read_text())[1]) - 1
+SMALL = int(re.search(r"FLOAT64, (\d+)", (ROOT / "tests/toy/functions.def").read_text())[1]) - 1
 
 
 def toy_counts(env, *calls):

@@ -5,7 +5,6 @@
  */
 #include "entry.h"
 #include "ops/manglings.def"
-#include "ops/small_count.h"
 
 #define DTYPE_COMPLEX_FLOAT32    0
 #define DTYPE_COMPLEX_FLOAT64    0
@@ -223,7 +222,7 @@
     test %rdi, %rdi
     jz 9f
     mov accel_count_at + 4*own(%rip), %r10d
-    cmpl $ACCEL_SMALL_COUNT, -1(%rdi,%r10)
+    cmpl $small_count, -1(%rdi,%r10)
     jae 9f
 .endm
 
@@ -300,7 +299,9 @@
 #define LAPACK(name, NAME, op, dtype, flops, args)                                             \
     ENTRIES(ACCEL_LAPACK_MANGLINGS, name, NAME, dtype, args)
 #define OWN_ENTRY(name, symbol)          entry_of_function symbol;
-#define FUNCTION(name, op, dtype, names) names(OWN_ENTRY, name)
+#define FUNCTION(name, op, dtype, small, names)                                                \
+    .set small_count, small;                                                                   \
+    names(OWN_ENTRY, name)
 
     .section accel_tables, "a", @progbits
     .balign 8

@@ -98,12 +98,17 @@ def check(version, packages, names):
     for name in names:
         wrong = compare(found[name], ours[name]) if name in found and name in ours else ["no result"]
         tap.ok(not wrong, f"scikit-learn {version}: {name} is as without libaccel", *wrong)
-    calls = Counter((f["sym"], f["ran"]) for f in parse_log(done.stderr) if f["sym"].startswith("svm_"))
+    calls = Counter((f["sym"], f["ran"]) for f in parse_log(done.stderr) if f["sym"].endswith("_train"))
     expected = Counter()
     for name in names:
         symbol = "svm_csr_train" if "sparse" in name else "svm_train"
         expected.update({(symbol, ran): number for ran, number in CALLS.get(name, {"gpu0": 2}).items()})
     tap.ok(calls == expected, f"scikit-learn {version}: the log has each call, and where it ran", calls, expected)
+    # Each predicted row is a call; those of a precomputed kernel are scikit-learn's.
+    rows = Counter((f["sym"], f["ran"], f.get("why")) for f in parse_log(done.stderr) if f["sym"].endswith("_predict_values"))
+    stay = {("svm_predict_values", "cpu", "unsupported")} if any("precomputed" in name for name in names) else set()
+    tap.ok({key for key in rows if key[1] == "cpu"} == stay and rows["svm_predict_values", "gpu0", "forced"] >= 100,
+           f"scikit-learn {version}: rows are predicted on the GPU", rows)
 
 
 check(NEWEST, None, fits(["--list"], None).stdout.split() if LONG else SHORT)

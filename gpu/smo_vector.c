@@ -1,0 +1,49 @@
+/* Kernel values of one vector with many, which stay on the device from call to call. */
+#include "smo_steps.h"
+
+/* Each array is kept by itself, under a key of its own. */
+static struct gpu_key part_of(const struct gpu_key *key, unsigned part)
+{
+    return (struct gpu_key){{key->word[0], key->word[1] + part}};
+}
+
+static void keep(struct smo *s, const struct gpu_key *key, unsigned part, gpu_address memory)
+{
+    const struct gpu_key own = part_of(key, part);
+    if (s->status == GPU_OK)
+        smo_note(s, gpu_work_keep(s->work, memory, &own));
+}
+
+static bool find(struct smo *s, const struct gpu_key *key, unsigned part, gpu_address *memory)
+{
+    const struct gpu_key own = part_of(key, part);
+    return s->status == GPU_OK && gpu_work_find(s->work, &own, memory);
+}
+
+void smo_keep(struct smo *s, const struct gpu_key *key, const struct smo_matrix *x)
+{
+    keep(s, key, 0, x->values);
+    if (x->start) {
+        keep(s, key, 1, x->start);
+        keep(s, key, 2, x->column);
+    }
+}
+
+bool smo_find(struct smo *s, const struct gpu_key *key, bool sparse, struct smo_matrix *x)
+{
+    x->ld = gpu_device_ld(x->features, ACCEL_FLOAT64);
+    return find(s, key, 0, &x->values) &&
+           (!sparse || (find(s, key, 1, &x->start) && find(s, key, 2, &x->column)));
+}
+
+void smo_vector(struct smo *s, const struct smo_matrix *x, const double *v, double rest,
+                double *values)
+{
+    struct svm_rows rows = {x->rows, x->features, x->ld, x->values, x->start, x->column, 0};
+    gpu_address vector = smo_put(s, v, x->features * (int64_t)sizeof *v);
+    gpu_address to = smo_take(s, x->rows * (int64_t)sizeof *values);
+    const struct gpu_grid grid = {(unsigned)accel_min(x->rows, 1 << 20), 1,
+                                  smo_threads(s, "svm_vector", SVM_VECTOR_THREADS), 0, false};
+    smo_launch(s, "svm_vector", grid, (void *[]){&s->kernel, &rows, &vector, &rest, &to});
+    smo_read(s, values, to, x->rows * (int64_t)sizeof *values);
+}

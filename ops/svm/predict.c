@@ -1,0 +1,402 @@
+/*
+ * svm_predict_values() of libsvm and of scikit-learn, through which all of their predictions go: svm_predict() and
+ * svm_predict_probability() call it, and make labels and probabilities of its values by themselves. The device computes the kernel
+ * values of the vector with all support vectors; the sums over them, which are few operations, are made here, in libsvm's order.
+ *
+ * The support vectors stay on the device from call to call. The program may change or free a model at any time, so each call reads all of
+ * them to see that they are those that the device has; coefficients, rho and labels are read in each call anyway.
+ */
+#include "predict.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/crew.h"
+#include "cpu_ref/svm.h"
+#include "gpu/work.h"
+#include "train.h"
+
+/* Where svm_train() has its problem and its parameters. */
+enum { PREDICT_MODEL = SVM_PROBLEM, PREDICT_VECTOR = SVM_PARAMETER };
+
+/* ---- The call ---- */
+
+/* Microseconds that come on top because the vectors are not on the device yet: in bits above those of svm_traits(). */
+static int64_t put_us_of(const struct accel_call *call)
+{
+    return call->own.integer[SVM_TRAITS] >> 32;
+}
+
+static int64_t put_us(const struct svm_view *view, const struct svm_sighting *sighting)
+{
+    const int64_t most = INT32_MAX, ns = view->dense ? 2 : 4; /* for each element */
+    if (sighting->resident)
+        return 0;
+    return accel_min(ns * sighting->stored / 1000 / sighting->seen, most >> sighting->misses)
+           << sighting->misses;
+}
+
+/* The vector goes up, and a kernel value for each support vector comes down. */
+static void set_spans(struct accel_call *call, double *values, int64_t functions)
+{
+    const int64_t rows = call->own.integer[SVM_ROWS], features = call->own.integer[SVM_FEATURES];
+    svm_set_spans(call);
+    call->span[ACCEL_a].rows = call->span[ACCEL_a].ld = features;
+    call->span[ACCEL_b] = (struct accel_span){.name = "values",
+                                              .ptr = values,
+                                              .rows = functions,
+                                              .cols = 1,
+                                              .ld = functions,
+                                              .dtype = ACCEL_FLOAT64,
+                                              .access = ACCEL_WRITE};
+    call->span[ACCEL_c] = (struct accel_span){.name = "k",
+                                              .rows = rows,
+                                              .cols = 1,
+                                              .ld = rows,
+                                              .dtype = ACCEL_FLOAT64,
+                                              .access = ACCEL_WRITE};
+}
+
+static bool parse(struct accel_call *call, const struct accel_passed *passed)
+{
+    const void *model = (void *)(uintptr_t)passed->gpr[0], *x = (void *)(uintptr_t)passed->gpr[1];
+    double *values = (void *)(uintptr_t)passed->gpr[2];
+    struct svm_view view;
+    if (!values || !svm_view_of(&view, passed->layout, model, x))
+        return false;
+    const struct svm_sighting sighting = svm_sight(&view);
+    if (sighting.refused)
+        return false;
+    call->own.pointer[PREDICT_MODEL] = model;
+    call->own.pointer[PREDICT_VECTOR] = x;
+    call->own.integer[SVM_TRAITS] =
+        svm_traits(passed->layout, view.parameter->svm_type, view.parameter->kernel_type) +
+        (put_us(&view, &sighting) << 32);
+    call->own.integer[SVM_ROWS] = view.vectors;
+    call->own.integer[SVM_FEATURES] = sighting.features;
+    call->own.integer[SVM_CLASSES] = libsvm_classifies(view.parameter->svm_type) ? view.classes : 1;
+    call->own.integer[SVM_STORED] = sighting.stored;
+    set_spans(call, values, svm_view_functions(&view));
+    return true;
+}
+
+/* Of a call that has been parsed. */
+static bool view_of(const struct accel_call *call, struct svm_view *view)
+{
+    return svm_view_of(view, svm_traits_layout(call), call->own.pointer[PREDICT_MODEL],
+                       call->own.pointer[PREDICT_VECTOR]);
+}
+
+/* ---- Work ---- */
+
+static bool is_dense(const struct accel_call *call)
+{
+    return svm_traits_layout(call) == SVM_VIEW_SKLEARN;
+}
+
+static double flops(const struct accel_call *call)
+{
+    return 2 * (double)call->own.integer[SVM_STORED];
+}
+
+/* Of all functions: each vector counts in the function of its class with each other one. */
+static double summed(const struct accel_call *call)
+{
+    const double classes = (double)call->own.integer[SVM_CLASSES];
+    return (double)call->own.integer[SVM_ROWS] * (classes > 1 ? classes - 1 : 1);
+}
+
+/* Of dense vectors BLAS makes the products. A kernel value takes as long as some elements. */
+static struct accel_effort effort_of_cpu(const struct accel_call *call)
+{
+    return (struct accel_effort){.operations = flops(call) * (is_dense(call) ? 0.3 : 1) +
+                                               5 * (double)call->own.integer[SVM_ROWS] +
+                                               summed(call)};
+}
+
+/* A step is a microsecond of the program's thread: it reads the support vectors, with the crew, and sums; copies and waits. */
+static struct accel_effort effort_of_device(const struct accel_call *call)
+{
+    const double bytes_in_us = 8e3, sum_us = 0.0015, waits_us = 20;
+    const double bytes = (double)call->own.integer[SVM_STORED] *
+                         (is_dense(call) ? sizeof(double) : sizeof(struct libsvm_node));
+    return (struct accel_effort){.operations = flops(call),
+                                 .steps = bytes / bytes_in_us / (1 + crew_size()) +
+                                          sum_us * summed(call) + (double)put_us_of(call) +
+                                          waits_us};
+}
+
+static struct accel_effort effort(const struct accel_call *call, bool device)
+{
+    return device ? effort_of_device(call) : effort_of_cpu(call);
+}
+
+static void describe(const struct accel_call *call, const struct accel_fields *fields)
+{
+    struct accel_call plain = *call;
+    plain.own.integer[SVM_TRAITS] &= UINT32_MAX;
+    svm_describe(&plain, fields);
+}
+
+/* ---- Decisions of kernel values ---- */
+
+struct decisions {
+    double label; /* or the value of a regression */
+    int64_t count;
+    double value[]; /* of each function */
+};
+
+/* The sum of a function, and that of its terms' magnitudes. */
+struct sum {
+    double value, magnitude;
+};
+
+static struct sum add_up(const struct svm_range range[2], const double *k)
+{
+    struct sum sum = {0, 0};
+    for (int part = 0; part < 2; part++)
+        for (int64_t i = 0; i < range[part].count; i++) {
+            const double term = range[part].coefficient[i] * k[range[part].first + i];
+            sum.value += term;
+            sum.magnitude += fabs(term);
+        }
+    return sum;
+}
+
+/* Rounding makes kernel values differ from the library's by less than this share. A value so near to 0 could have another sign there. */
+static double share_of_rounding(const struct svm_view *view, bool sparse, double rest)
+{
+    const struct libsvm_parameter *p = view->parameter;
+    return 1e-10 + (sparse && p->kernel_type == SVM_RBF ? 1e-14 * fabs(p->gamma) * rest : 0);
+}
+
+/* Calls for each function with the classes i and j that it decides between. */
+struct walk {
+    const struct svm_view *view;
+    int64_t *first; /* of each class, its first support vector; the caller frees it */
+    int i, j;
+    bool classifies;
+};
+
+static bool begin_walk(struct walk *walk, const struct svm_view *view)
+{
+    *walk = (struct walk){.view = view,
+                          .first = calloc((size_t)view->classes + 1, sizeof *walk->first),
+                          .classifies = libsvm_classifies(view->parameter->svm_type)};
+    for (int c = 1; walk->first && walk->classifies && c < view->classes; c++)
+        walk->first[c] = walk->first[c - 1] + view->counts[c - 1];
+    walk->j = walk->classifies;
+    return walk->first;
+}
+
+static void take_step(struct walk *walk, struct svm_range range[2])
+{
+    svm_view_ranges(walk->view, walk->first, walk->i, walk->j, range);
+    if (++walk->j >= walk->view->classes)
+        walk->j = ++walk->i + 1;
+}
+
+/* Sets all functions' values. Returns false if the library itself must decide. */
+static bool decide(struct walk *walk, const double *k, double share, struct decisions *d)
+{
+    const int type = walk->view->parameter->svm_type;
+    const bool has_sign = walk->classifies || type == SVM_ONE_CLASS;
+    for (int64_t p = 0; p < d->count; p++) {
+        struct svm_range range[2];
+        take_step(walk, range);
+        const struct sum sum = add_up(range, k);
+        const double rho = walk->view->rho[p], value = sum.value - rho;
+        if (!isfinite(value) || (has_sign && fabs(value) <= share * (sum.magnitude + fabs(rho))))
+            return false;
+        d->value[p] = value;
+    }
+    return true;
+}
+
+/* The class that most functions decide for, the first of several. */
+static double vote(const struct svm_view *view, const double *value, int64_t *votes)
+{
+    int most = 0;
+    for (int i = 0; i < view->classes; i++)
+        votes[i] = 0;
+    for (int i = 0; i < view->classes; i++)
+        for (int j = i + 1; j < view->classes; j++)
+            votes[*value++ > 0 ? i : j]++;
+    for (int i = 1; i < view->classes; i++)
+        if (votes[i] > votes[most])
+            most = i;
+    return view->label[most];
+}
+
+static enum gpu_status decide_all(const struct svm_view *view, const double *k, double share,
+                                  struct decisions **decisions)
+{
+    const int64_t count = svm_view_functions(view);
+    struct decisions *d = malloc(sizeof *d + (size_t)count * sizeof *d->value);
+    struct walk walk;
+    enum gpu_status status = begin_walk(&walk, view) && d ? GPU_OK : GPU_NO_MEMORY;
+    if (status == GPU_OK) {
+        d->count = count;
+        status = decide(&walk, k, share, d) ? GPU_OK : GPU_UNSUPPORTED;
+    }
+    if (status == GPU_OK)
+        d->label = walk.classifies                              ? vote(view, d->value, walk.first)
+                   : view->parameter->svm_type != SVM_ONE_CLASS ? d->value[0]
+                   : d->value[0] > 0                            ? 1
+                                                                : -1;
+    free(walk.first);
+    if (status != GPU_OK)
+        free(d);
+    else
+        *decisions = d;
+    return status;
+}
+
+/* ---- On the device ---- */
+
+/* Puts the vectors there, to stay. */
+static enum gpu_status put(struct smo *s, const struct svm_view *view,
+                           const struct svm_content *content, struct smo_matrix *x)
+{
+    struct svm_matrix vectors;
+    struct libsvm_size size;
+    if (!svm_view_vectors(view, &size, &vectors)) {
+        svm_sight_refused(view);
+        return GPU_UNSUPPORTED;
+    }
+    s->work->host->set_up = true;
+    *x = svm_put(s, &vectors);
+    smo_keep(s, &content->key, x);
+    svm_matrix_free(&vectors);
+    if (s->status == GPU_OK)
+        svm_sight_put(view);
+    return s->status;
+}
+
+static enum gpu_status values_of(struct gpu_work *work, const struct svm_view *view,
+                                 const struct svm_content *content, double *v, double rest,
+                                 double *k)
+{
+    const struct libsvm_parameter *p = view->parameter;
+    struct smo s = {.work = work, .kernel = {p->kernel_type, p->degree, p->gamma, p->coef0}};
+    struct smo_matrix x = {.rows = view->vectors, .features = content->size.features};
+    if (smo_find(&s, &content->key, svm_view_is_sparse(view, &content->size), &x))
+        svm_sight_found(view);
+    else if (put(&s, view, content, &x) != GPU_OK)
+        return s.status == GPU_OK ? GPU_UNSUPPORTED : s.status;
+    smo_vector(&s, &x, v, rest, k);
+    return s.status;
+}
+
+static enum gpu_status predict(struct gpu_work *work, const struct svm_view *view,
+                               const struct svm_content *content)
+{
+    const size_t features = (size_t)content->size.features, rows = (size_t)view->vectors;
+    double *v = malloc((features + rows) * sizeof *v);
+    struct decisions *decisions;
+    if (!v)
+        return GPU_NO_MEMORY;
+    const double rest = svm_view_vector(view, &content->size, v);
+    enum gpu_status status = values_of(work, view, content, v, rest, v + features);
+    if (status == GPU_OK)
+        status = decide_all(view, v + features,
+                            share_of_rounding(view, svm_view_is_sparse(view, &content->size), rest),
+                            &decisions);
+    if (status == GPU_OK)
+        svm_leave(work->call, decisions);
+    free(v);
+    return status;
+}
+
+static enum gpu_status run(struct gpu_work *work)
+{
+    const int64_t *size = svm_sizes(work->call);
+    struct svm_view view;
+    struct svm_content content;
+    const double length = (double)size[SVM_STORED - SVM_ROWS] / (double)size[0];
+    if (!view_of(work->call, &view) || !svm_content_of(&view, length, &content) ||
+        content.size.features <= 0)
+        return GPU_UNSUPPORTED;
+    return predict(work, &view, &content);
+}
+
+static void discard(const struct accel_call *call)
+{
+    free((void *)(uintptr_t)call->own.pointer[SVM_RESULT]);
+}
+
+static void complete(const struct accel_call *call, struct accel_result *result)
+{
+    const struct decisions *d = call->own.pointer[SVM_RESULT];
+    memcpy(call->span[ACCEL_b].ptr, d->value, (size_t)d->count * sizeof *d->value);
+    result->xmm[0][0] = d->label;
+    discard(call);
+}
+
+/* ---- Judging ---- */
+
+/* The largest error of all functions' values, divided by what rounding may do. */
+static double worst_of(const struct svm_view *view, const struct decisions *d, const double *k,
+                       const double *errors)
+{
+    double worst = 0;
+    struct walk walk;
+    if (!begin_walk(&walk, view))
+        return -1;
+    for (int64_t p = 0; p < d->count; p++) {
+        struct svm_range range[2];
+        take_step(&walk, range);
+        const double error = fabs(add_up(range, k).value - view->rho[p] - d->value[p]);
+        const double bound = add_up(range, errors).magnitude + 1e-15 * fabs(view->rho[p]);
+        if (!(error <= worst * bound)) /* a NaN is wrong */
+            worst = error / bound == error / bound ? error / bound : INFINITY;
+    }
+    free(walk.first);
+    return worst;
+}
+
+static double judge_vectors(const struct svm_view *view, const struct svm_matrix *vectors,
+                            const struct libsvm_size *size, const struct decisions *d)
+{
+    const struct libsvm_parameter *p = view->parameter;
+    const struct svm_kernel kernel = {p->kernel_type, p->degree, p->gamma, p->coef0};
+    const size_t rows = (size_t)view->vectors;
+    double *k = malloc((2 * rows + (size_t)size->features) * sizeof *k), *v = k + 2 * rows;
+    if (!k)
+        return -1;
+    const double rest = svm_view_vector(view, size, v);
+    cpu_ref_svm_vector(vectors, &kernel, v, rest, k, k + rows);
+    const double worst = worst_of(view, d, k, k + rows);
+    free(k);
+    return worst;
+}
+
+static double judge(const struct accel_call *call)
+{
+    struct svm_view view;
+    struct svm_matrix vectors;
+    struct libsvm_size size;
+    if (!view_of(call, &view) || !svm_view_vectors(&view, &size, &vectors))
+        return -1;
+    const double worst = judge_vectors(&view, &vectors, &size, call->own.pointer[SVM_RESULT]);
+    svm_matrix_free(&vectors);
+    return worst;
+}
+
+const struct accel_op op_svm_predict = {
+    .group = ACCEL_NO_BLAS,
+    .ml = ACCEL_LIBSVM,
+    /* libsvm takes 1.6 ns for an element; the device reads each once. */
+    .nominal = {.cpu_share = 0.05, .gpu_share = 0.01, .gpu_step_ms = 0.001},
+    .accepts = svm_view_layout,
+    .count_at = svm_view_count_at,
+    .parse = parse,
+    .sizes = svm_sizes,
+    .flops = flops,
+    .effort = effort,
+    .dimensions = ACCEL_DIMENSIONS,
+    .describe = describe,
+    .run = run,
+    .complete = complete,
+    .discard = discard,
+    .judge = judge};

@@ -1,0 +1,127 @@
+/* What support vectors contain, as a digest of 128 bits: XXH3 of all their bytes, which the crew reads in parts. */
+#include <stdlib.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/crew.h"
+#include "predict.h"
+
+/* A part is so large that a thread is busy with it for longer than it takes to call one; less is not worth a call. */
+enum { PART_BYTES = 128 << 10, HELPED_BYTES = 512 << 10 };
+
+struct part {
+    XXH128_hash_t digest;
+    int64_t stored;
+    int last;        /* the highest index */
+    bool zero, none; /* an index is 0; a pointer is none */
+};
+
+struct reading {
+    const struct svm_view *view;
+    int64_t rows; /* of a part */
+    struct part *parts;
+    int64_t count;
+};
+
+/* The end of a vector is known only from its nodes. Its index and what stands behind it are not read into the digest. */
+static void read_nodes(XXH3_state_t *state, const struct libsvm_node *row, struct part *part)
+{
+    int64_t length = 0;
+    if (!row) {
+        part->none = true;
+        return;
+    }
+    while (row[length].index != -1)
+        length++;
+    part->stored += length;
+    part->zero = part->zero || (length > 0 && row[0].index == 0);
+    if (length > 0 && row[length - 1].index > part->last)
+        part->last = row[length - 1].index;
+    XXH3_128bits_update(state, &length, sizeof length);
+    XXH3_128bits_update(state, row, (size_t)length * sizeof *row);
+}
+
+static void read_dense(XXH3_state_t *state, const struct sklearn_node *row, int features,
+                       struct part *part)
+{
+    if (!row->values || row->features != features) {
+        part->none = true;
+        return;
+    }
+    part->stored += features;
+    XXH3_128bits_update(state, row->values, (size_t)features * sizeof *row->values);
+}
+
+static void read_part(void *context, int64_t number)
+{
+    const struct reading *reading = context;
+    const struct svm_view *view = reading->view;
+    const int64_t first = number * reading->rows,
+                  end = accel_min(first + reading->rows, view->vectors);
+    struct part part = {.last = 0};
+    XXH3_state_t state;
+    XXH3_INITSTATE(&state);
+    XXH3_128bits_reset(&state);
+    for (int64_t i = first; i < end; i++)
+        if (view->dense)
+            read_dense(&state, &view->dense[i], view->dense[0].features, &part);
+        else
+            read_nodes(&state, view->nodes[i], &part);
+    part.digest = XXH3_128bits_digest(&state);
+    reading->parts[number] = part;
+}
+
+static void read_all(struct reading *reading, double bytes)
+{
+    struct crew_job job = {.item = read_part, .context = reading};
+    crew_begin(&job, reading->count > 1 && bytes >= HELPED_BYTES);
+    for (int64_t done = 0; done < reading->count; done = crew_done(&job)) {
+        crew_open(&job, accel_min(reading->count, done + CREW_ITEMS));
+        crew_finish(&job, done + 1);
+    }
+    crew_end(&job);
+}
+
+/* Puts the parts together. The rows of a part depend on what the first call saw of the model, so they count, too. */
+static bool join(const struct reading *reading, struct svm_content *content)
+{
+    const struct svm_view *view = reading->view;
+    const int64_t shape[] = {view->vectors, view->dense ? view->dense[0].features : 0,
+                             reading->rows};
+    int last = 0;
+    bool zero = false, none = false;
+    XXH3_state_t state;
+    XXH3_INITSTATE(&state);
+    XXH3_128bits_reset(&state);
+    XXH3_128bits_update(&state, shape, sizeof shape);
+    content->size = (struct libsvm_size){0};
+    for (int64_t i = 0; i < reading->count; i++) {
+        const struct part *part = &reading->parts[i];
+        XXH3_128bits_update(&state, &part->digest, sizeof part->digest);
+        content->size.stored += part->stored;
+        last = part->last > last ? part->last : last;
+        zero = zero || part->zero;
+        none = none || part->none;
+    }
+    const XXH128_hash_t digest = XXH3_128bits_digest(&state);
+    content->key = (struct gpu_key){{digest.low64, digest.high64}};
+    content->size.base = !zero && !view->dense;
+    content->size.features = view->dense ? view->dense[0].features : last + INT64_C(1) - !zero;
+    return !none;
+}
+
+bool svm_content_of(const struct svm_view *view, double length, struct svm_content *content)
+{
+    const double bytes = 1 + length * (view->dense ? sizeof(double) : sizeof(struct libsvm_node));
+    struct reading reading = {.view = view,
+                              .rows = bytes < PART_BYTES ? (int64_t)(PART_BYTES / bytes) : 1};
+    reading.count = (view->vectors + reading.rows - 1) / reading.rows;
+    reading.parts = malloc((size_t)reading.count * sizeof *reading.parts);
+    if (!reading.parts)
+        return false;
+    read_all(&reading, bytes * view->vectors);
+    const bool read = join(&reading, content);
+    free(reading.parts);
+    return read;
+}

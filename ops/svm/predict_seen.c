@@ -1,0 +1,107 @@
+/*
+ * Models that have been seen, by the addresses of their first and last support vector. Whether a model's vectors are worth a place on
+ * the device depends on how many predictions there will be; as many as there have been is a good guess. A wrong hint costs time, and
+ * nothing else: what is on the device is known by its content (predict_content.c).
+ */
+#include <pthread.h>
+
+#include "base/forks.h"
+#include "predict.h"
+
+enum { MODELS = 64 };
+
+static struct model {
+    const void *first, *last;
+    int64_t vectors;
+    struct svm_sighting sighting;
+    uint64_t used;
+} models[MODELS];
+static uint64_t now;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(lock);
+
+static const void *address_of(const struct svm_view *view, int i)
+{
+    return view->dense ? (const void *)view->dense[i].values : view->nodes[i];
+}
+
+/* With the lock. Returns the model's place, or the one that has not been used for longest, emptied. */
+static struct model *find(const struct svm_view *view)
+{
+    const void *first = address_of(view, 0), *last = address_of(view, view->vectors - 1);
+    struct model *oldest = &models[0];
+    for (int i = 0; i < MODELS; i++) {
+        struct model *model = &models[i];
+        if (model->first == first && model->last == last && model->vectors == view->vectors)
+            return model;
+        if (model->used < oldest->used)
+            oldest = model;
+    }
+    *oldest = (struct model){.first = first, .last = last, .vectors = view->vectors};
+    return oldest;
+}
+
+/* Some vectors tell how long all are. */
+static void sample(const struct svm_view *view, struct svm_sighting *sighting)
+{
+    const int samples = view->vectors < 8 ? view->vectors : 8;
+    int64_t length = 0;
+    if (view->dense) {
+        sighting->features = view->dense[0].features;
+        sighting->stored = sighting->features * view->vectors;
+        return;
+    }
+    for (int i = 0; i < samples; i++) {
+        const struct libsvm_node *node = view->nodes[(int64_t)i * view->vectors / samples];
+        for (; node && node->index != -1; node++, length++)
+            if (node->index > sighting->features)
+                sighting->features = node->index;
+    }
+    sighting->stored = length * view->vectors / samples;
+}
+
+struct svm_sighting svm_sight(const struct svm_view *view)
+{
+    pthread_mutex_lock(&lock);
+    struct model *model = find(view);
+    if (model->used == 0)
+        sample(view, &model->sighting);
+    model->used = ++now;
+    if (model->sighting.seen < INT32_MAX)
+        model->sighting.seen++;
+    const struct svm_sighting sighting = model->sighting;
+    pthread_mutex_unlock(&lock);
+    return sighting;
+}
+
+void svm_sight_found(const struct svm_view *view)
+{
+    pthread_mutex_lock(&lock);
+    struct svm_sighting *sighting = &find(view)->sighting;
+    sighting->resident = true;
+    if (sighting->hits < INT32_MAX)
+        sighting->hits++;
+    pthread_mutex_unlock(&lock);
+}
+
+void svm_sight_put(const struct svm_view *view)
+{
+    const int enough = 8, most = 20; /* predictions that putting vectors on the device costs */
+    pthread_mutex_lock(&lock);
+    struct svm_sighting *sighting = &find(view)->sighting;
+    const bool changed = sighting->resident;
+    if (changed)
+        sighting->misses = sighting->hits >= enough  ? 0
+                           : sighting->misses < most ? sighting->misses + 1
+                                                     : most;
+    sighting->resident = !changed || sighting->misses == 0;
+    sighting->hits = sighting->seen = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+void svm_sight_refused(const struct svm_view *view)
+{
+    pthread_mutex_lock(&lock);
+    find(view)->sighting.refused = true;
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,120 @@
+#!/usr/bin/python3 -B
+"""Predictions on the test GPU are libsvm's within rounding, and labels are the same: svm-predict, PyPI's libsvm, models of all kinds, models that change
+between two predictions, threads, forks, a library that is closed. What libsvm itself must answer gets there; without a GPU, bit for bit."""
+
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+from lib.log import lines_for, said
+from lib.programs import DEBIAN_PYTHON, LOG, LONG, NO_GPU, PLAIN, ROOT, TEST_GPU, start
+from lib.tap import Tap
+
+tap = Tap()
+folder = tempfile.TemporaryDirectory(prefix="accel-predict-")
+HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
+ON_GPU = {**TEST_GPU, **LOG}
+SYMBOL = "svm_predict_values"
+BOUND = 1e-9  # of what a decision value may differ by; the values of these tests are about 1
+
+
+def place(name):
+    return str(Path(folder.name, name))
+
+
+def is_near(one, other):
+    """Whether all words are the same, or numbers that differ by rounding."""
+    words = one.split(), other.split()
+    if len(words[0]) != len(words[1]):
+        return False
+    for a, b in zip(*words):
+        try:
+            near = a == b or abs(float(a) - float(b)) <= BOUND * max(1, abs(float(a)))
+        except ValueError:
+            near = False
+        if not near:
+            return False
+    return True
+
+
+def compare(name, *arguments, calls=None, env=ON_GPU, cpu=0):
+    """A run of predict_calls with libaccel and without; all of its predictions but `cpu` of them are on the GPU."""
+    plain, device = start("predict_calls", *arguments), start("predict_calls", *arguments, env=env)
+    there, stayed = len(lines_for(device, sym=SYMBOL, ran="gpu0")), len(lines_for(device, sym=SYMBOL, ran="cpu"))
+    tap.ok(plain.returncode == device.returncode == 0 and plain.stdout.count("\n") > 5 and is_near(plain.stdout, device.stdout),
+           f"{name}: as libsvm predicts", *[f"{a}\n{b}" for a, b in zip(plain.stdout.splitlines(), device.stdout.splitlines()) if not is_near(a, b)][:5],
+           device.stderr[-1000:])
+    tap.ok(there > 0 and stayed == cpu and (calls is None or there == calls) and not said(device), f"{name}: on the GPU", there, stayed, *said(device))
+    return plain, device
+
+
+compare("all types and kernels", "kernels", calls=560)
+none = start("predict_calls", "kernels", env=NO_GPU)
+tap.ok(none.stdout == start("predict_calls", "kernels").stdout, "no GPU: bit for bit the same")
+verified = start("predict_calls", "kernels", env={**ON_GPU, "ACCEL_VERIFY": "all", "ACCEL_VERIFY_ACTION": "abort"})
+ratios = [float(line["verify"]) for line in lines_for(verified, sym=SYMBOL)]
+tap.ok(verified.returncode == 0 and len(ratios) == 560 and all(0 <= ratio <= 1 for ratio in ratios), "all are verified", max(ratios, default=None), verified.stderr[-500:])
+compare("a model that changes between predictions", "change", 10000 if LONG else 400)
+compare("eight threads, two models", "threads", calls=320)
+compare("before and after a fork, in the child by libsvm", "fork", calls=8, cpu=4)
+plain, device = compare("input that libsvm is not made for", "bad", cpu=18)
+stays = [line for line in range(plain.stdout.count("\n")) if line not in (0, 6)]
+tap.ok(all(plain.stdout.splitlines()[i] == device.stdout.splitlines()[i] for i in stays) and len(lines_for(device, why="unsupported")) == 18,
+       "it gets libsvm's own answer", device.stdout, device.stderr)
+
+# ---- Debian's programs ----
+
+
+def predict(options, env=PLAIN, data=HEART, model="model", out="out"):
+    done = start("/usr/bin/svm-predict", *options, data, place(model), place(out), env=env)
+    return done, Path(place(out)).read_text()
+
+
+for options in ([], ["-t", "0"], ["-s", "2"], ["-s", "3"], ["-b", "1"], ["-s", "3", "-b", "1"])[::1 if LONG else 2]:
+    start("/usr/bin/svm-train", "-q", *options, HEART, place("model"))
+    ask = options[-2:] if "-b" in options else []
+    plain, told = predict(ask)
+    device, answer = predict(ask, ON_GPU)
+    tap.ok(plain.stdout == device.stdout and is_near(told, answer) and len(lines_for(device, sym=SYMBOL, ran="gpu0", l=str(lines_for(device)[0]["l"]))) == 270,
+           f"svm-predict {' '.join(options)}: each of 270 predictions on the GPU, its output as without", device.stderr[-500:])
+
+# Forwarded: what is small, what is turned off.
+auto = {**ON_GPU, "ACCEL_POLICY": "auto"}
+start("/usr/bin/svm-train", "-q", "-c", "1", HEART, place("model"))
+small = predict([], auto)[0]
+tap.ok({line["why"] for line in lines_for(small, sym=SYMBOL)} == {"small"}, "132 support vectors: small", small.stderr[-300:])
+off = predict([], {**ON_GPU, "ACCEL_ML": "0"})[0]
+tap.ok({line["why"] for line in lines_for(off, sym=SYMBOL)} <= {"user"} and not lines_for(off, ran="gpu0"), "ACCEL_ML=0: libsvm's", off.stderr[-300:])
+
+# The vectors go up once; then each call brings one, and fetches a kernel value for each.
+start("/usr/bin/svm-train", "-q", "-c", "1", HEART, place("model"))
+device = predict([], ON_GPU)[0]
+sent = [float(line["up_mb"]) for line in lines_for(device, sym=SYMBOL)]
+tap.ok(len(sent) == 270 and sent[0] > 1e-2 and max(sent[1:]) < 1e-3, "support vectors are copied to the GPU once", sent[:3])
+
+# ---- A library that is closed, and opened again with another model ----
+
+OPENED = f"""
+import ctypes, _ctypes
+class Node(ctypes.Structure):
+    _fields_ = [("index", ctypes.c_int), ("value", ctypes.c_double)]
+for model in 2 * ["{place('model')}", "{place('other')}"]:
+    lib = ctypes.CDLL("libsvm.so.3")
+    lib.svm_load_model.restype = ctypes.c_void_p
+    lib.svm_predict_values.restype = ctypes.c_double
+    at = ctypes.c_void_p(lib.svm_load_model(model.encode()))
+    x = (Node * 14)(*[(k + 1, k / 13 - 0.5) for k in range(13)], (-1, 0))
+    for k in range(3):
+        values = (ctypes.c_double * 1)()
+        label = lib.svm_predict_values(at, x, values)
+        print(label, values[0])
+    _ctypes.dlclose(lib._handle)
+"""
+start("/usr/bin/svm-train", "-q", "-c", "10", "-g", "0.5", HEART, place("other"))
+plain, device = start(DEBIAN_PYTHON, "-c", OPENED), start(DEBIAN_PYTHON, "-c", OPENED, env=ON_GPU)
+tap.ok(plain.stdout.count("\n") == 12 and is_near(plain.stdout, device.stdout) and len(lines_for(device, sym=SYMBOL, ran="gpu0")) == 12,
+       "a libsvm that is closed and opened again, with two models", plain.stdout, device.stdout, device.stderr)
+
+folder.cleanup()
+tap.done()
