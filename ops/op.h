@@ -57,9 +57,9 @@ struct accel_fields {
 };
 
 /* For machines without a calibration: the share of a large product's rate that the operation reaches, and milliseconds for
- * each step of the order on the GPU, because panels wait for each other. */
+ * each step of the order on the GPU, because panels wait for each other; steps on the CPU are what the operation says. */
 struct accel_nominal {
-    double cpu_share, gpu_share, gpu_step_ms;
+    double cpu_share, gpu_share, gpu_step_ms, cpu_step_ms;
 };
 
 /* The work of a call on one side: real operations, and steps that wait for each other. */

@@ -17,8 +17,8 @@
 #include "busy.h"
 #include "dispatch/complaints.h"
 #include "dispatch/settings.h"
+#include "ml_survey.h"
 #include "program.h"
-#include "svm_survey.h"
 #include "calibrated.h"
 
 /* ---- Options ---- */
@@ -282,13 +282,17 @@ static bool run_survey(struct measuring *measuring, int at)
                         survey->gpu ? gpu_info(survey->device) : NULL);
 }
 
-/* A tenth of the time, before the others' turn. False if memory runs out. */
-static bool run_svm_survey(struct measuring *measuring, double seconds)
+/* A twentieth of the time each, before the others' turn. False if memory runs out. */
+static bool run_ml_surveys(struct measuring *measuring, double seconds)
 {
-    struct survey survey;
-    const bool run =
-        svm_survey_run(&survey, seconds / 10) && sections_add(&measuring->sections, &survey, NULL);
-    survey_close(&survey);
+    static const struct ml_survey *const all[] = {&ml_survey_svm, &ml_survey_linear};
+    bool run = true;
+    for (size_t i = 0; run && i < sizeof all / sizeof *all; i++) {
+        struct survey survey;
+        run = ml_survey_run(all[i], &survey, seconds / 20) &&
+              sections_add(&measuring->sections, &survey, NULL);
+        survey_close(&survey);
+    }
     return run;
 }
 
@@ -387,7 +391,7 @@ static int calibrate(struct measuring *measuring, const struct options *options,
         measuring->survey[i].memory = memory;
     }
     const bool usual = !options->program && !options->library;
-    int status = (!usual || run_svm_survey(measuring, options->seconds)) &&
+    int status = (!usual || run_ml_surveys(measuring, options->seconds)) &&
                          run_surveys(measuring, start, options->seconds)
                      ? finish(measuring, path)
                      : complain(1, "accel: no memory for the measurements\n");

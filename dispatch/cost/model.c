@@ -365,10 +365,11 @@ void model_nominal_cpu(struct model_curve *curve, const struct accel_routine *ro
                        const struct model_rates *rates)
 {
     *curve = (struct model_curve){.points = 0};
+    const struct accel_nominal nominal = accel_op_of(routine)->nominal;
     curve->ms[MODEL_CALL] = 0.0005;
+    curve->ms[MODEL_STEP] = nominal.cpu_step_ms;
     curve->ms[MODEL_ELEMENT] = ms_per_element(routine, rates->gbps);
-    curve->ms[MODEL_OPERATION] =
-        ms_per_operation(routine, rates, accel_op_of(routine)->nominal.cpu_share);
+    curve->ms[MODEL_OPERATION] = ms_per_operation(routine, rates, nominal.cpu_share);
 }
 
 void model_nominal_gpu(struct model_curve *curve, const struct accel_routine *routine,

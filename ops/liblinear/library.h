@@ -14,6 +14,9 @@
 /* liblinear's numbers of the solvers that run on the device. */
 enum { LINEAR_LR = 0, LINEAR_L2_SVC = 2, LINEAR_L2_SVR = 11 };
 
+/* Directions that a program's training is expected to try, rather too few. */
+enum { LINEAR_DIRECTIONS = 20 };
+
 /* The last of a row has index -1. */
 struct linear_node {
     int index; /* from 1 */

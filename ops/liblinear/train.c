@@ -16,7 +16,7 @@
 /* call->own */
 enum { FIT, PROBLEM, PARAMETER, LIBRARY, SIZES };
 /* The sizes */
-enum { ROWS, COLUMNS, ELEMENTS, CLASSES, SIZE_COUNT };
+enum { ROWS, COLUMNS, ELEMENTS, CLASSES /* 1: none */, SIZE_COUNT };
 
 static struct linear_training training_of(const struct accel_call *call)
 {
@@ -117,7 +117,7 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed)
     const int64_t size[] = {[ROWS] = problem->rows,
                             [COLUMNS] = problem->columns,
                             [ELEMENTS] = elements,
-                            [CLASSES] = classes.count};
+                            [CLASSES] = accel_max(1, classes.count)};
     linear_classes_free(&classes);
     shape(call, size);
     return made;
@@ -135,28 +135,37 @@ static const int64_t *sizes(const struct accel_call *call)
     return &call->own.integer[SIZES];
 }
 
-/* Two products for each direction that a problem tries: some tens. */
-static double flops_of(const struct accel_call *call, double directions)
+/* Problems, times the directions of conjugate gradients that each tries. */
+static double directions_of(const struct accel_call *call, double each)
 {
-    return directions * 4 * (double)call->own.integer[SIZES + ELEMENTS] *
-           linear_problems_of((int)call->own.integer[SIZES + CLASSES]);
+    return each * linear_problems_of((int)call->own.integer[SIZES + CLASSES]);
 }
 
+/* Two products for each direction. */
+static double flops_of(const struct accel_call *call, double directions)
+{
+    return directions_of(call, directions) * 4 * (double)call->own.integer[SIZES + ELEMENTS];
+}
+
+/* Some tens. */
 static double flops(const struct accel_call *call)
 {
     return flops_of(call, 40);
 }
 
-/* The device waits for the host in each direction, and before that the host sorts the elements, ten nanoseconds for each. */
+/* On the CPU a step is a row in a direction. The device waits for the host in each direction, and before that the host sorts the
+ * elements, ten nanoseconds for each. */
 static struct accel_effort effort(const struct accel_call *call, bool device)
 {
-    const double few = 20, many = 100;
+    const double few = LINEAR_DIRECTIONS, many = 100;
     if (!device)
-        return (struct accel_effort){.operations = flops_of(call, few)};
-    return (struct accel_effort){
-        .operations = flops_of(call, many),
-        .steps = many * linear_problems_of((int)call->own.integer[SIZES + CLASSES]) +
-                 1e-5 / STEP_MS * (double)call->own.integer[SIZES + ELEMENTS]};
+        return (struct accel_effort){.operations = flops_of(call, few),
+                                     .steps = directions_of(call, few) *
+                                              (double)call->own.integer[SIZES + ROWS]};
+    return (struct accel_effort){.operations = flops_of(call, many),
+                                 .steps =
+                                     directions_of(call, many) +
+                                     1e-5 / STEP_MS * (double)call->own.integer[SIZES + ELEMENTS]};
 }
 
 static void describe(const struct accel_call *call, const struct accel_fields *fields)
@@ -166,7 +175,7 @@ static void describe(const struct accel_call *call, const struct accel_fields *f
     fields->integer(fields, "l", call->own.integer[SIZES + ROWS]);
     fields->integer(fields, "features", call->own.integer[SIZES + COLUMNS]);
     fields->integer(fields, "nnz", call->own.integer[SIZES + ELEMENTS]);
-    if (call->own.integer[SIZES + CLASSES] > 0)
+    if (call->own.integer[SIZES + CLASSES] > 1)
         fields->integer(fields, "classes", call->own.integer[SIZES + CLASSES]);
 }
 
@@ -235,11 +244,12 @@ static double judge(const struct accel_call *call)
     return t ? linear_fit_judge(t) : -1;
 }
 
-/* liblinear's products of sparse rows reach about a GFlop a second, the device's are bound by its memory. */
+/* liblinear's products of sparse rows reach about a GFlop a second where they come from memory, and a row takes 5 ns besides; the device's
+ * are bound by its memory. */
 const struct accel_op op_liblinear_train = {
     .group = ACCEL_NO_BLAS,
     .ml = ACCEL_LIBLINEAR,
-    .nominal = {.cpu_share = 0.02, .gpu_share = 0.005, .gpu_step_ms = STEP_MS},
+    .nominal = {.cpu_share = 0.04, .cpu_step_ms = 5e-6, .gpu_share = 0.005, .gpu_step_ms = STEP_MS},
     .accepts = linear_library_of,
     .count_at = count_at,
     .parse = parse,

@@ -62,12 +62,13 @@ void svm_describe(const struct accel_call *call, const struct accel_fields *fiel
 int svm_count_at(int layout);
 
 /* What the operations have in common. nominal: libsvm's kernel takes 1.6 ns for each element on one core, a twentieth of a product's
- * rate. An iteration on the device waits for sums over all rows. */
+ * rate, and a step 4 ns. An iteration on the device waits for sums over all rows. */
 #define SVM_OPERATION                                                                              \
     .group = ACCEL_NO_BLAS, .ml = ACCEL_LIBSVM,                                                    \
-    .nominal = {.cpu_share = 0.05, .gpu_share = 0.3, .gpu_step_ms = 0.01}, .nests = true,          \
-    .count_at = svm_count_at, .sizes = svm_sizes, .flops = svm_flops, .effort = svm_effort,        \
-    .typical = svm_typical, .dimensions = ACCEL_DIMENSIONS, .describe = svm_describe
+    .nominal = {.cpu_share = 0.05, .cpu_step_ms = 4e-6, .gpu_share = 0.3, .gpu_step_ms = 0.01},    \
+    .nests = true, .count_at = svm_count_at, .sizes = svm_sizes, .flops = svm_flops,               \
+    .effort = svm_effort, .typical = svm_typical, .dimensions = ACCEL_DIMENSIONS,                  \
+    .describe = svm_describe
 
 /* As in struct accel_op. `layout` is the dialect's own number, below SVM_LAYOUTS. */
 struct svm_dialect {

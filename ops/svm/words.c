@@ -71,14 +71,15 @@ static bool uses_blas(const struct accel_call *call)
            word[SVM_STORED] == word[SVM_ROWS] * word[SVM_FEATURES];
 }
 
-/* Easy problems compute a tenth of the kernel matrix, and take as many iterations as they have rows, each of a few operations for each
- * row. */
+/* Easy problems compute a tenth of the kernel matrix, and take as many iterations as they have rows. A step is what a row takes in an
+ * iteration, with its share of what a kernel value takes besides its elements. */
 static struct accel_effort effort_of_cpu(const struct accel_call *call)
 {
     const struct shape shape = shape_of(call);
-    const double values = 0.1 * value_flops(&shape) * (uses_blas(call) ? 0.3 : 1), iteration = 5;
-    return (struct accel_effort){.operations = shape.problems * shape.rows * shape.rows *
-                                               (values + iteration)};
+    const double steps = shape.problems * shape.rows * shape.rows;
+    return (struct accel_effort){.operations = steps * 0.1 * value_flops(&shape) *
+                                               (uses_blas(call) ? 0.3 : 1),
+                                 .steps = steps};
 }
 
 /* The device computes the matrix of all rows, dense if it is not very sparse; many problems iterate at once. */

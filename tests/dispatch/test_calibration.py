@@ -52,6 +52,23 @@ with tempfile.TemporaryDirectory() as folder:
         line, = lines_for(done, sym="svm_train") or [{}]
         tap.ok(abs(float(line.get("est_cpu_ms", 0)) / near - 1) < 0.1, f"svm_train, measured in {library}: {near} ms", line, done.stderr)
 
+    # A training takes time for each element, and for each kernel value or row besides: what is measured with many features tells both.
+    few = Path(folder, "few")
+    few.write_text("".join(f"{i % 2} 1:{i % 17 / 17} 2:{i * i % 23 / 23}\n" for i in range(1000)))
+    shapes = {"svm_train": [(200, 20), (200, 200), (400, 50), (400, 400), (800, 20), (800, 100), (1600, 400), (3200, 100)],
+              "train": [(500, 10), (500, 100), (2000, 200), (5000, 20), (20000, 50), (100000, 10), (50000, 100)]}
+    times = {"svm_train": lambda rows, features, each, besides: 1e-6 * rows * rows * (each * features + besides),
+             "train": lambda rows, features, each, besides: 2e-5 * rows * (each * features + besides)}
+    for routine, program in ("svm_train", ["svm-train"]), ("train", ["liblinear-train", "-s", "0"]):
+        for each, besides in (0.5, 3), (0.5, 30), (5, 3):
+            measured = " ".join(f"{n}x{k}x" + (f"2x{n * k}" if routine == "svm_train" else f"{n * k}x2") + f":{times[routine](n, k, each, besides):.6f}"
+                                for n, k in shapes[routine])
+            put(model, {f'{cpu} threads=1 library="a library"]': f"{routine} {measured}\n", known["gpu"]: gpu_lines(1)})
+            done = start(f"/usr/bin/{program[0]}", *program[1:], "-q", few, f"{folder}/few.model", env={**WAIT, **LOG, "ACCEL_MODEL": model, "ACCEL_POLICY": "cpu"})
+            line, = lines_for(done, sym=routine) or [{}]
+            ratio = float(line.get("est_cpu_ms", 0)) / times[routine](1000, 2, each, besides)
+            tap.ok(0.75 < ratio < 1.33, f"{routine}: two features, {each} ns for each element and {besides} besides", ratio, line, done.stderr)
+
     # ---- What cannot be used ----
 
     calibrate(model, known, 1, 1000)

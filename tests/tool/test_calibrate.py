@@ -92,12 +92,12 @@ with tempfile.TemporaryDirectory() as folder:
     found = read(model) or {}
     cpu, gpu = ([h for h in found if h.startswith(f"[{side} ")] for side in ("cpu", "gpu"))
     tap.ok(len(gpu) == 1 and re.fullmatch(r'\[gpu "[^"]+" cuda=\d+\.\d+ cublas=\d{6}\]', gpu[0]), "test GPU: one section", *found)
-    tap.ok(cpu and all(re.fullmatch(r'\[cpu "[^"]+" threads=(2 library="lib(blas|lapack)|1 library="libsvm)\.so\S* \d+"\]', h) for h in cpu),
+    tap.ok(cpu and all(re.fullmatch(r'\[cpu "[^"]+" threads=(2 library="lib(blas|lapack)|\d library="lib(svm|linear))\.so\S* \d+"\]', h) for h in cpu),
            "libraries: sections", *found)
-    svm, = [h for h in cpu if "libsvm" in h] or [None]
-    cpu = [h for h in cpu if h != svm]
-    tap.ok(svm and routines(found[svm]) == {"svm_train"} and found[svm]["svm_train"].startswith("200x20x2x4000:"),
-           "libsvm: a section with trainings", svm, found.get(svm))
+    for name, routine, first in ("libsvm", "svm_train", "200x20x2x4000:"), ("liblinear", "train", "500x10x5000x2:"):
+        ml, = [h for h in cpu if name in h] or [None]
+        cpu = [h for h in cpu if h != ml]
+        tap.ok(ml and routines(found[ml]) == {routine} and found[ml][routine].startswith(first), f"{name}: a section with trainings", ml, found.get(ml))
     section = found[gpu[0]] if gpu else {}
     tap.ok(routines(section) == ROUTINES, "test GPU: a line for each routine", *(routines(section) ^ ROUTINES))
     tap.ok(all(float(section.get(rate, 0)) > 0 for rate in ("up_gbps", "down_gbps")), "test GPU: rates of copies")

@@ -1,0 +1,93 @@
+/*
+ * train() of liblinear, whose parameters begin alike in 2.30 and later. The same problem takes more or fewer directions by chance: what
+ * counts is the time of one.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ml_survey.h"
+#include "ops/liblinear/library.h"
+
+static struct {
+    void *(*train)(const struct linear_problem *, const struct linear_parameter *);
+    void (*destroy)(void **model);
+    long directions; /* that its lines speak of */
+} liblinear;
+
+/* A line for each iteration says how many directions of conjugate gradients there were; the gradient takes as much as one. */
+static void count_directions(const char *text)
+{
+    const char *number = strstr(text, " CG ");
+    if (number && !strstr(text, "WARNING"))
+        liblinear.directions += strtol(number + 4, NULL, 10) + 1;
+}
+
+static bool open_liblinear(void *handle, void *function)
+{
+    void (*set_print)(linear_print_function *);
+    void *destroy = dlsym(handle, "free_and_destroy_model"),
+         *set = dlsym(handle, "set_print_string_function"),
+         *version = dlsym(handle, "liblinear_version");
+    memcpy(&liblinear.train, &function, sizeof liblinear.train);
+    memcpy(&liblinear.destroy, &destroy, sizeof liblinear.destroy);
+    memcpy(&set_print, &set, sizeof set_print);
+    if (!destroy || !set || !version)
+        return false;
+    set_print(count_directions);
+    return true;
+}
+
+/* Returns the milliseconds that so many directions take as a program's training is expected to try; 0: it has tried none. */
+static double time_of(const struct linear_problem *problem, int solver)
+{
+    const struct linear_parameter_243 parameter = {
+        .common = {.solver = solver, .eps = 1e-3, .c = 1}, .p = 0.1, .regularize_bias = 1};
+    liblinear.directions = 0;
+    const double start = ml_survey_now();
+    void *model = liblinear.train(problem, &parameter.common);
+    const double ms = ml_survey_now() - start;
+    liblinear.destroy(&model);
+    return liblinear.directions > 0 ? ms * LINEAR_DIRECTIONS / (double)liblinear.directions : 0;
+}
+
+/* Of two classes, the faster one of the two solvers: the estimate is to be too small rather than too large. */
+static bool measure(struct survey_shape *shape)
+{
+    const int rows = (int)shape->size[0], features = (int)shape->size[1];
+    struct ml_survey_rows made;
+    const bool there = ml_survey_make(&made, rows, features);
+    const struct linear_problem problem = {
+        .rows = rows, .columns = features, .target = made.y, .x = made.x, .bias = -1};
+    if (there && shape->size[3] == 1) {
+        shape->ms = time_of(&problem, LINEAR_L2_SVR);
+    } else if (there) {
+        const double lr = time_of(&problem, LINEAR_LR), svc = time_of(&problem, LINEAR_L2_SVC);
+        shape->ms = lr < svc ? lr : svc;
+    }
+    shape->model_ms = shape->ms;
+    ml_survey_free(&made);
+    return there;
+}
+
+static double work_of(const int64_t size[ACCEL_DIMENSIONS])
+{
+    return (double)size[2] + 10 * (double)size[0];
+}
+
+/* Rows, columns, elements, classes; 1: regression. */
+static const int64_t sizes[][ACCEL_DIMENSIONS] = {
+    {500, 10, 5000, 2},       {500, 100, 50000, 2},     {5000, 4, 20000, 2},
+    {2000, 50, 100000, 1},    {2000, 200, 400000, 2},   {20000, 4, 80000, 2},
+    {20000, 20, 400000, 1},   {20000, 50, 1000000, 2},  {5000, 400, 2000000, 2},
+    {100000, 10, 1000000, 2}, {100000, 30, 3000000, 1}, {50000, 100, 5000000, 2},
+    {500000, 10, 5000000, 2}};
+
+const struct ml_survey ml_survey_linear = {.routine = "train",
+                                           .library = "liblinear.so.4",
+                                           .open = open_liblinear,
+                                           .measure = measure,
+                                           .size = sizes,
+                                           .sizes = sizeof sizes / sizeof *sizes,
+                                           .work = work_of};
