@@ -75,15 +75,15 @@ static double least(double a, double b)
     return a < b ? a : b;
 }
 
-/* nu's share of `count` upper bounds, rounded as scikit-learn, which has weights, and libsvm do. */
+/* nu's share of `count` upper bounds, which are all alike unless rows have weights: rounded as libsvm and scikit-learn do. */
 static double share_of(const struct svm_training *t, const double *c, int64_t count)
 {
-    double sum = 0, shares = 0;
-    for (int64_t i = 0; i < count; i++) {
-        sum += c[i];
+    double shares = 0;
+    if (!t->weight)
+        return c[0] * t->nu * (double)count;
+    for (int64_t i = 0; i < count; i++)
         shares += c[i] * t->nu;
-    }
-    return t->weight ? shares : t->nu * sum;
+    return shares;
 }
 
 /* nu problems start at a point that keeps the sums that nu asks for: libsvm's. */

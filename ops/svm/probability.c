@@ -60,12 +60,14 @@ static bool make_pair(const struct libsvm_source *source, const struct libsvm_pa
     return true;
 }
 
+/* Of fewer rows than folds libsvm makes as many folds as rows, and warns. */
 static bool make_regression(const struct libsvm_source *source,
                             const struct libsvm_parameter *parameter, struct svm_job *jobs,
                             struct libsvm_group *group)
 {
     const struct libsvm_rows all = {source->l, NULL, source->y};
-    bool made = libsvm_fold_all(source, source->l, LIBSVM_FOLDS, &group->folds);
+    bool made = source->l >= LIBSVM_FOLDS &&
+                libsvm_fold_all(source, source->l, LIBSVM_FOLDS, &group->folds);
     for (int fold = 0; made && fold < LIBSVM_FOLDS; fold++)
         made = libsvm_fold_job(source, parameter, &group->folds, fold, &all, &jobs[fold]);
     return made;

@@ -95,6 +95,48 @@ static void as_many_decisions_as_memory_holds(void **state)
     assert_false(is_taken(600, 300, 1));
 }
 
+/* libsvm makes as many folds as rows, if there are fewer than 5. */
+static void no_regression_has_empty_folds(void **state)
+{
+    const struct libsvm_parameter parameter = {
+        .svm_type = SVM_EPSILON_SVR, .cache_size = 1, .eps = 1e-3, .C = 1};
+    (void)state;
+    for (int rows = 4; rows <= 5; rows++) {
+        const struct libsvm_problem problem = rows_of(rows, rows);
+        const struct libsvm_source source = libsvm_source_of(&library, &problem);
+        struct svm_job jobs[1 + LIBSVM_FOLDS] = {{.functions = NULL}};
+        struct libsvm_group *group = calloc(1, sizeof *group);
+        assert_int_equal(libsvm_make_groups(&source, &parameter, jobs + 1, group), rows == 5);
+        libsvm_groups_free(group, 1);
+        for (int i = 0; i <= LIBSVM_FOLDS; i++)
+            svm_job_free(&jobs[i]);
+    }
+}
+
+/* libsvm's solve_nu_svr(): rounded in another order, a sum takes another way to the solution. */
+static void nu_regression_starts_where_libsvm_does(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 200; k++) {
+        const int rows = 20 + k;
+        struct svm_training training = {
+            .type = SVM_NU_SVR, .target = target, .c = 0.956864 + k / 7.0, .nu = 0.246406};
+        int first = 0, number = rows, row[220];
+        const struct svm_classes all = {.count = 1, .start = &first, .number = &number, .row = row};
+        struct smo_problem q;
+        for (int i = 0; i < rows; i++)
+            row[i] = i;
+        assert_true(svm_problem_of(&q, &training, &all, 0, 0));
+        double left = training.c * training.nu * rows / 2;
+        for (int i = 0; i < rows; i++) {
+            const double alpha = training.c < left ? training.c : left;
+            assert_true(q.alpha[i] == alpha && q.alpha[i + rows] == alpha);
+            left -= alpha;
+        }
+        free(q.alpha);
+    }
+}
+
 static void lines_are_whole(void **state)
 {
     (void)state;
@@ -107,6 +149,8 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(as_many_functions_as_an_int_counts),
                                        cmocka_unit_test(the_same_of_scikit_learn),
                                        cmocka_unit_test(as_many_decisions_as_memory_holds),
+                                       cmocka_unit_test(no_regression_has_empty_folds),
+                                       cmocka_unit_test(nu_regression_starts_where_libsvm_does),
                                        cmocka_unit_test(lines_are_whole)};
     return cmocka_run_group_tests_name("ops/svm", tests, NULL, NULL);
 }
