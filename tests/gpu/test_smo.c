@@ -10,6 +10,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -525,6 +526,86 @@ static void few_launches(void **state)
     free_data(d);
 }
 
+/* ---- Real data ---- */
+
+enum { PIXELS = 784, HEADS = 16, LABEL_HEADS = 8 };
+
+/* Reads a file of Debian's dataset-fashion-mnist, without its heading. Returns how many bytes there are; 0: no such file. */
+static size_t read_fashion(const char *name, int heading, unsigned char *to, size_t most)
+{
+    char command[128];
+    (void)snprintf(command, sizeof command,
+                   "gzip -dc /usr/share/datasets/fashion-mnist/train-%s-ubyte.gz 2>/dev/null",
+                   name);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    const bool there = fread(to, 1, (size_t)heading, pipe) == (size_t)heading;
+    const size_t bytes = there ? fread(to, 1, most, pipe) : 0;
+    (void)pclose(pipe);
+    return bytes;
+}
+
+/* The first rows of two classes that are hard to tell apart, T-shirts and shirts. Returns NULL if there are no such data. */
+static struct data *fashion_data(int64_t rows)
+{
+    enum { ALL = 60000 };
+    unsigned char *label = malloc(ALL), *image = malloc((size_t)ALL * PIXELS);
+    struct data *d = calloc(1, sizeof *d);
+    d->values = calloc((size_t)(rows * PIXELS), sizeof(double));
+    d->x = (struct reference_vectors){0, PIXELS, d->values};
+    const size_t labels = read_fashion("labels-idx1", LABEL_HEADS, label, ALL);
+    const size_t images = read_fashion("images-idx3", HEADS, image, (size_t)ALL * PIXELS) / PIXELS;
+    for (size_t i = 0; i < labels && i < images && d->x.rows < rows; i++) {
+        if (label[i] != 0 && label[i] != 6)
+            continue;
+        d->label[d->x.rows] = label[i] ? 1 : -1;
+        for (size_t f = 0; f < PIXELS; f++)
+            d->values[(size_t)d->x.rows * PIXELS + f] = image[i * PIXELS + f] / 255.0;
+        d->x.rows++;
+    }
+    free(label);
+    free(image);
+    if (d->x.rows == rows)
+        return d;
+    free_data(d);
+    return NULL;
+}
+
+/* Fashion-MNIST, where the kernel matrix does not fit: few rows are computed in vain, and the host does little. */
+static void rows_of_fashion(void **state)
+{
+    enum { ROWS = 160 };
+    (void)state;
+    struct data *d = fashion_data(ROWS);
+    if (!d) {
+        print_message("needs Debian's dataset-fashion-mnist\n");
+        skip();
+    }
+    for (int i = 0; i < 2; i++) {
+        const struct smo_kernel kernel = {SMO_RBF, 0, i == 0 ? 0.01 : 0.001, 0};
+        struct made *ours = make_kind(C_SVC, 0, ROWS, d->label, i == 0 ? 100 : 1e4);
+        struct made *theirs = make_kind(C_SVC, 0, ROWS, d->label, i == 0 ? 100 : 1e4);
+        ours->p.eps = theirs->p.eps = 1e-3;
+        memory_left = 2 * ROWS * ROWS + 250 * ROWS + 90000; /* for half of the rows, or fewer */
+        watch();
+        assert_int_equal(solve(kernel, &d->x, i == 1, &ours->p, 1), GPU_OK);
+        cuda_api = real;
+        memory_left = 0;
+        print_message(
+            "%d rows, C = %g, gamma = %g: %d iterations, %d launches and waits, %d rows used, "
+            "%d computed\n",
+            ROWS, ours->p.c[0], kernel.gamma, (int)ours->p.iterations, asked,
+            (int)ours->p.rows_touched, (int)ours->p.rows_computed);
+        assert_true(ours->p.rows_touched > 0);
+        assert_true(ours->p.rows_computed <= 2 * ours->p.rows_touched);
+        assert_in_range(asked, 1, ours->p.iterations / 50);
+        is_as_good(kernel, &d->x, &ours->p, &theirs->p);
+        free(ours);
+        free(theirs);
+    }
+    free_data(d);
+}
+
 /* Each call of the driver fails in turn. */
 static void every_failure_ends_it(void **state)
 {
@@ -572,6 +653,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_given_matrix, begin, end_work),
         cmocka_unit_test_setup_teardown(decision_values, begin, end_work),
         cmocka_unit_test_setup_teardown(few_launches, begin, end_work),
+        cmocka_unit_test_setup_teardown(rows_of_fashion, begin, end_work),
         cmocka_unit_test_setup_teardown(every_failure_ends_it, begin, end_work),
     };
     return cmocka_run_group_tests(tests, start_work, stop_device);

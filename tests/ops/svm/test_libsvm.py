@@ -2,13 +2,13 @@
 """libsvm: svm-train, svm-predict and Python's libsvm, on data of libsvm's and on random problems, train on the test GPU as without it: objective, decisions,
 classes, models that the other loads, printed lines, rand(); without a GPU bit for bit. What libsvm itself must answer gets there."""
 
-import json
 import re
 import tempfile
 from pathlib import Path
 
+from judge import compare_problems
 from lib.log import lines_for
-from lib.programs import BUILD, DEBIAN_PYTHON, LOG, LONG, NO_GPU, PLAIN, ROOT, TEST_GPU, VENV_PYTHON, start
+from lib.programs import DEBIAN_PYTHON, LOG, LONG, NO_GPU, PLAIN, TEST_GPU, VENV_PYTHON, start
 from lib.tap import Tap
 
 tap = Tap()
@@ -89,56 +89,11 @@ tap.ok(re.fullmatch(r"\.{5,40}" + re.escape(plain.stdout), done.stdout) and line
 # ---- Random problems ----
 
 PROBLEMS = 200 if LONG else 4
-SCRIPT = ROOT / "tests/fixtures/svm/problems.py"
-
-
-def problems(python, seed, count, shrinking, env, stop):
-    # PyPI's adds up in threads, in any order.
-    path = {"PYTHONPATH": str(BUILD / "libsvm"), "OMP_NUM_THREADS": "1"} if python == VENV_PYTHON else {}
-    done = start(python, "-B", SCRIPT, seed, 0, count, shrinking, stop, place(""), env={**env, **path}, timeout=3000)
-    return [json.loads(line) for line in done.stdout.splitlines()], done
-
-
-def objectives(run):
-    return [float(x) for x in re.findall(r"obj = (\S+),", run["lines"])]
-
-
-def spread(one, other):
-    return max((abs(x - y) for a, b in zip(one, other) for x, y in zip(a, b)), default=0)
-
-
-def differences(plain, other, device, eps):
-    """What is different beyond the bounds: `other` is libsvm with the other setting of shrinking."""
-    bound = 3 * max(eps, spread(plain["decisions"], other["decisions"]))
-    if plain["labels"] != device["labels"] or device["free"] != 0 or plain["rand"] != device["rand"]:
-        yield "labels, free_sv or rand()"
-    if device["indices"] != sorted(set(device["indices"])) and not device["labels"] or len(device["indices"]) != device["support"]:
-        yield "sv_indices"
-    if spread(plain["decisions"], device["decisions"]) > bound:
-        yield f"decisions: {spread(plain['decisions'], device['decisions'])} > {bound}"
-    rounding = spread(plain["loaded"], plain["decisions"])  # a file has 8 digits of each element
-    if spread(device["loaded"], device["decisions"]) > 3 * max(rounding, 1e-7):
-        yield "the saved model"
-    own = [abs(a - b) for a, b in zip(objectives(plain), objectives(other))]
-    for a, b, c in zip(objectives(plain), objectives(device), own):
-        if abs(a - b) > max(1e-6 * max(1, abs(a)), 3 * c):
-            yield f"objective: {a} and {b}"
-    if (plain["probability"] is False) != (device["probability"] is False):
-        yield "probabilities"
 
 
 def compare(python, seed, count, stop):
     where = "PyPI's libsvm" if python == VENV_PYTHON else "Debian's libsvm"
-    plain, done = problems(python, seed, count, 1, PLAIN, stop)
-    other = problems(python, seed, count, 0, PLAIN, stop)[0]
-    device, on_gpu = problems(python, seed, count, 1, ON_GPU, stop)
-    bits = problems(python, seed, count, 1, NO_GPU, stop)[0]
-    wrong = [f"{a['options']} l={a['l']}: {what}" for a, b, c in zip(plain, other, device) for what in differences(a, b, c, 1e-3 * stop)]
-    tap.ok(len(plain) == len(device) == count and not wrong, f"{where}: {count} random problems, eps {1e-3 * stop:g}: as libsvm solves them",
-           *wrong, done.stderr, on_gpu.stderr[-2000:])
-    ran = len(lines_for(on_gpu, sym="svm_train", ran="gpu0"))
-    tap.ok(ran == count, "each was trained on the GPU", f"{ran} of {count}", *lines_for(on_gpu, ran="cpu")[:5])
-    tap.ok(bits == plain, "no GPU: every number the same")
+    compare_problems(tap, f"{where}: {count} random problems, eps {1e-3 * stop:g}", count, python, stop, place(""), "random", seed, 0, count)
 
 
 compare(DEBIAN_PYTHON, 1, PROBLEMS, 1)
