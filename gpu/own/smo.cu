@@ -45,7 +45,8 @@ static __device__ inline bool begin_gradient(const struct smo_block *b)
             for (int s = 0; s < count; s++) {
                 const int other = t->started[first + s];
                 const double alpha = t->y[i] == t->y[other] ? t->alpha[other] : -t->alpha[other];
-                gradient += alpha * smo_row_of(b, t->column[other])[t->column[i]];
+                gradient =
+                    svm_add_product(gradient, alpha, smo_row_of(b, t->column[other])[t->column[i]]);
             }
             t->gradient[i] = gradient;
         }

@@ -104,7 +104,7 @@ static __device__ inline void smo_pick_first(const struct smo_block *b, struct s
                 continue;
             const bool positive = state[u] & SMO_POSITIVE;
             if (step.row_i) {
-                const double change = k_i[u] * step.i + k_j[u] * step.j;
+                const double change = svm_add_product(__dmul_rn(k_i[u], step.i), k_j[u], step.j);
                 gradient[u] += positive ? change : -change;
                 t->gradient[i] = gradient[u];
             }

@@ -14,6 +14,13 @@
 #    define SVM_UNROLL
 #endif
 
+/* sum + a b, rounded twice, as libsvm is compiled: where two variables are worth the same, a last bit decides on the way of all
+ * steps. The compiler would fuse the two. */
+static __device__ inline double svm_add_product(double sum, double a, double b)
+{
+    return __dadd_rn(sum, __dmul_rn(a, b));
+}
+
 /* By repeated squares, as in libsvm; 1 for a negative degree. */
 static __device__ inline double svm_power(double base, int degree)
 {
@@ -32,9 +39,9 @@ static __device__ inline double svm_value(struct smo_kernel kernel, double produ
                                           double square_v)
 {
     if (kernel.type == SMO_POLY)
-        return svm_power(kernel.gamma * product + kernel.coef0, kernel.degree);
+        return svm_power(svm_add_product(kernel.coef0, kernel.gamma, product), kernel.degree);
     if (kernel.type == SMO_SIGMOID)
-        return tanh(kernel.gamma * product + kernel.coef0);
+        return tanh(svm_add_product(kernel.coef0, kernel.gamma, product));
     if (kernel.type == SMO_RBF) {
         double distance = square_u + square_v - 2 * product;
         return exp(-kernel.gamma * (distance < 0 ? 0 : distance));

@@ -10,7 +10,7 @@ OWN_KERNEL(svm_squares, struct svm_rows x)
         const int64_t end = x.start ? x.start[i + 1] : first + x.features;
         double sum = 0;
         for (int64_t e = first; e < end; e++)
-            sum += x.values[e] * x.values[e];
+            sum = svm_add_product(sum, x.values[e], x.values[e]);
         x.square[i] = sum;
     }
 }
