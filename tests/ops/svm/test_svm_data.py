@@ -25,5 +25,6 @@ with tempfile.TemporaryDirectory(prefix="accel-data-") as folder:
         made = start("/usr/bin/Rscript", EXPORT, name, rows, file)
         tap.ok(made.returncode == 0 and len(file.read_text().splitlines()) == rows, f"R has {rows} rows of {name}", made.stderr)
         options = [o for o in GRID + KINDS if o not in LEFT_OUT.get(name, [])] if LONG else short
-        compare_problems(tap, f"{name}, {rows} rows, {len(options)} problems", len(options), DEBIAN_PYTHON, 1, str(Path(folder, "")) + "/", "file", file, *options)
+        compare_problems(tap, f"{name}, {rows} rows, {len(options)} problems", len(options), DEBIAN_PYTHON, 1, str(Path(folder, "")) + "/", 0,
+                         range(len(options)), "file", file, *options)
 tap.done()
