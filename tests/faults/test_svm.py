@@ -1,11 +1,12 @@
 #!/usr/bin/python3 -B
-"""svm-train, when a CUDA call, an allocation of device memory, or one of host memory fails, each in turn: it prints and writes what libsvm alone
-does, or an equal model; rand() is drawn as without libaccel. A signal that ends it ends it."""
+"""svm-train and svm-predict, when a CUDA call, an allocation of device memory, or one of host memory fails, each in turn: they print and write what
+libsvm alone does, or an equal model; rand() is drawn as without libaccel. A signal that ends them ends them."""
 
 import re
 import tempfile
 from pathlib import Path
 
+from lib.programs import start
 from lib.tap import Tap
 from training import OUTPUT, Training
 
@@ -33,9 +34,22 @@ def is_same(training, done, _):
 
 
 trainings = [Training(name, "libsvm", ["/usr/bin/svm-train", *options, data, OUTPUT], is_same) for name, options in CASES.items()]
-for training in trainings:
-    if training.check(tap):
-        training.device_faults(tap, start_up=training is trainings[0])
-        training.host_faults(tap)
+# Predictions, of which the first puts the support vectors on the device. Of regression: each value is in the file.
+model, few = Path(folder.name, "model"), Path(folder.name, "few")
+few.write_text("".join(Path(HEART).read_text().splitlines(keepends=True)[:12]))
+start("/usr/bin/svm-train", "-q", "-s", "3", "-p", "0.01", HEART, model)
+
+
+def predicts_same(training, done, file):
+    pairs = list(zip(file.split(), training.plain_file.split()))
+    return len(pairs) == 12 and len(file.split()) == 12 and all(abs(float(a) - float(b)) <= 1e-9 for a, b in pairs)
+
+
+predictions = Training("svm-predict", "libsvm", ["/usr/bin/svm-predict", few, model, OUTPUT], predicts_same)
+for program in [*trainings, predictions]:
+    if program.check(tap):
+        program.device_faults(tap, start_up=program is trainings[0])
+        program.host_faults(tap)
 trainings[0].signals(tap)
+predictions.signals(tap)
 tap.done()

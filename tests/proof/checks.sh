@@ -435,7 +435,7 @@ note_ml() {
     done | awk -F '\t' '$2 != ""' >> "$parts/measures.tsv"
 }
 
-trained_on_gpu() { grep -Eq "sym=$1 .*ran=gpu0 " "$logs/ml-log" 2> /dev/null; }
+ran_on_gpu() { grep -Eq "sym=$1 .*ran=gpu0 " "$logs/ml-log" 2> /dev/null; }
 
 # The models of $native and $accelerated agree in size, sums and predictions, to the tolerance of training.
 models_agree() {
@@ -472,8 +472,10 @@ ml_check() {
         return
     elif [ -z "$accelerated" ]; then
         wrong="no result: $(tail -n 1 "$logs/ml-error")"
-    elif ! trained_on_gpu "$symbol"; then
+    elif ! ran_on_gpu "$symbol"; then
         wrong="not on the GPU: $(grep "sym=$symbol " "$logs/ml-log" 2> /dev/null | tail -n 1)"
+    elif [ "$symbol" = svm_train ] && ! ran_on_gpu svm_predict_values; then
+        wrong="predictions not on the GPU: $(grep sym=svm_predict_values "$logs/ml-log" 2> /dev/null | tail -n 1)"
     elif [ -n "$least" ]; then
         [ "${right:-0}" -ge "$least" ] || wrong="${right:-none} predictions are right, at least $least should be"
     else
@@ -492,7 +494,7 @@ step_ml() {
     gzip -dc "$kit/data/train-images-idx3-ubyte.gz" > "$images" && gzip -dc "$kit/data/train-labels-idx1-ubyte.gz" > "$labels"
     ml_check "svm_$samples" svm_train "" svm "$images" "$labels" $samples 200 10 0.02
     ml_check "linear_$rows" train "" linear $rows 100 2
-    [ -n "$few" ] || ml_check svm_60000 svm_train 160 svm "$images" "$labels" 60000 200
+    [ -n "$few" ] || ml_check svm_60000 svm_train 8000 svm "$images" "$labels" 60000 10000
     rm -f "$images" "$labels"
 }
 

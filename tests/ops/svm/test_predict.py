@@ -55,6 +55,13 @@ tap.ok(none.stdout == start("predict_calls", "kernels").stdout, "no GPU: bit for
 verified = start("predict_calls", "kernels", env={**ON_GPU, "ACCEL_VERIFY": "all", "ACCEL_VERIFY_ACTION": "abort"})
 ratios = [float(line["verify"]) for line in lines_for(verified, sym=SYMBOL)]
 tap.ok(verified.returncode == 0 and len(ratios) == 560 and all(0 <= ratio <= 1 for ratio in ratios), "all are verified", max(ratios, default=None), verified.stderr[-500:])
+# From its third run on the kernel gives something else.
+SPOILT = {**ON_GPU, "ACCEL_VERIFY": "all", "TESTGPU_WRONG": "svm_vector:3+"}
+done = start("predict_calls", "kernels", env={**SPOILT, "ACCEL_VERIFY_ACTION": "warn"})
+tap.ok(done.returncode == 0 and not is_near(done.stdout, none.stdout) and "the GPU's result is wrong" in done.stderr, "verification finds a wrong result", done.stderr[-500:])
+done = start("predict_calls", "kernels", env={**SPOILT, "ACCEL_VERIFY_ACTION": "cpu"})
+tap.ok(done.returncode == 0 and is_near(done.stdout, none.stdout) and lines_for(done, sym=SYMBOL, why="verify_failed"),
+       "ACCEL_VERIFY_ACTION=cpu: libsvm predicts anew", done.stderr[-500:])
 compare("a model that changes between predictions", "change", 10000 if LONG else 400)
 compare("eight threads, two models", "threads", calls=320)
 compare("before and after a fork, in the child by libsvm", "fork", calls=8, cpu=4)
@@ -62,6 +69,12 @@ plain, device = compare("input that libsvm is not made for", "bad", cpu=18)
 stays = [line for line in range(plain.stdout.count("\n")) if line not in (0, 6)]
 tap.ok(all(plain.stdout.splitlines()[i] == device.stdout.splitlines()[i] for i in stays) and len(lines_for(device, why="unsupported")) == 18,
        "it gets libsvm's own answer", device.stdout, device.stderr)
+
+# A sign that rounding decides is libsvm's; a regression has none.
+plain, device = start("predict_calls", "even"), start("predict_calls", "even", env=ON_GPU)
+tap.ok(plain.stdout.splitlines()[:3] == device.stdout.splitlines()[:3] and is_near(plain.stdout, device.stdout)
+       and len(lines_for(device, sym=SYMBOL, ran="cpu", why="unsupported")) == 6 and len(lines_for(device, sym=SYMBOL, ran="gpu0")) == 2,
+       "values that are 0 within rounding: libsvm's", plain.stdout, device.stdout, device.stderr)
 
 # ---- Debian's programs ----
 
