@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The three functions have the same meaning in these versions. */
+/* The functions have the same meaning in these versions. */
 int gsl_accepts(const struct accel_provider *provider)
 {
     char *const *version = provider->symbol(provider, "gsl_version");

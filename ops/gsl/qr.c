@@ -1,0 +1,44 @@
+/*
+ * gsl_linalg_QR_decomp(A, tau) of a matrix with at least as many rows as columns: R in the upper triangle of A, below it the vectors of
+ * elementary reflectors I - tau v v', stored and signed as LAPACK's. (With fewer rows, versions differ in the length of tau.)
+ */
+#include "gpu/solver.h"
+#include "gsl.h"
+
+static bool parse(struct accel_call *call, const struct accel_passed *passed)
+{
+    const struct gsl_matrix *a = (const struct gsl_matrix *)(uintptr_t)passed->gpr[0];
+    const struct gsl_vector *tau = (const struct gsl_vector *)(uintptr_t)passed->gpr[1];
+    if (!gsl_parse(call, a) || a->size1 < a->size2 || !tau || !tau->data || tau->stride != 1 ||
+        tau->size != a->size2)
+        return false;
+    call->span[ACCEL_x] = gsl_array("tau", tau->data, tau->size, ACCEL_FLOAT64);
+    return true;
+}
+
+static double flops(const struct accel_call *call)
+{
+    const double m = (double)call->own.integer[GSL_SIZES];
+    const double n = (double)call->own.integer[GSL_SIZES + 1];
+    return 2 * n * n * (m - n / 3);
+}
+
+static void factor(struct solver *s)
+{
+    const struct accel_span *a = &s->call->span[ACCEL_a];
+    struct array by_rows = solver_upload(s, a, 0), x = solver_array(s, by_rows.cols, by_rows.rows),
+                 tau = solver_vector(s, x.cols, ACCEL_FLOAT64);
+    solver_transpose(s, x, by_rows);
+    solver_geqrf(s, x, tau);
+    solver_transpose(s, by_rows, x);
+    solver_return(s, a, by_rows, 0);
+    solver_return(s, &s->call->span[ACCEL_x], tau, 0);
+}
+
+static enum gpu_status run(struct gpu_work *work)
+{
+    return solver_run(work, factor);
+}
+
+const struct accel_op op_gsl_qr = {GSL_FUNCTION(0.15, 0.4), .parse = parse, .flops = flops,
+                                   .run = run};
