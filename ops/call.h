@@ -116,6 +116,19 @@ struct accel_call {
     };
 };
 
+/* Returns the span of an array: one column. */
+static inline struct accel_span accel_column(const char *name, void *ptr, int64_t length,
+                                             enum accel_dtype dtype, enum accel_access access)
+{
+    return (struct accel_span){.name = name,
+                               .ptr = ptr,
+                               .rows = length,
+                               .cols = 1,
+                               .ld = length,
+                               .dtype = dtype,
+                               .access = access};
+}
+
 /* Returns element i of an array of INT32 or INT64 at any address. The CPU must be able to read it. */
 static inline int64_t accel_integer_at(enum accel_dtype dtype, const void *array, int64_t i)
 {

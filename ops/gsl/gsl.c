@@ -57,17 +57,6 @@ struct accel_span gsl_span(const char *name, const struct gsl_matrix *x, enum ac
                                .access = access};
 }
 
-struct accel_span gsl_array(const char *name, void *ptr, size_t length, enum accel_dtype dtype)
-{
-    return (struct accel_span){.name = name,
-                               .ptr = ptr,
-                               .rows = (int64_t)length,
-                               .cols = 1,
-                               .ld = (int64_t)length,
-                               .dtype = dtype,
-                               .access = ACCEL_WRITE};
-}
-
 bool gsl_parse(struct accel_call *call, const struct gsl_matrix *a)
 {
     if (!a || !a->data || !a->size1 || !a->size2 || a->size1 > INT32_MAX || a->tda > INT32_MAX ||

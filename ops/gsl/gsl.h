@@ -33,8 +33,6 @@ void gsl_complete(const struct accel_call *call, struct accel_result *result);
 
 /* Returns a matrix as a span: its columns are the matrix's rows. */
 struct accel_span gsl_span(const char *name, const struct gsl_matrix *x, enum accel_access access);
-/* Returns an array without gaps as a span. */
-struct accel_span gsl_array(const char *name, void *ptr, size_t length, enum accel_dtype dtype);
 
 /* Notes the matrix of a call. Returns false if its sizes are none. */
 bool gsl_parse(struct accel_call *call, const struct gsl_matrix *a);

@@ -20,7 +20,7 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed)
     if (!gsl_parse(call, a) || a->size1 != a->size2 || !p || !p->data || p->size != a->size1 ||
         !call->own.pointer[SIGN])
         return false;
-    call->span[ACCEL_x] = gsl_array("p", p->data, p->size, ACCEL_INT64);
+    call->span[ACCEL_x] = accel_column("p", p->data, (int64_t)p->size, ACCEL_INT64, ACCEL_WRITE);
     return true;
 }
 

@@ -12,7 +12,8 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed)
     if (!gsl_parse(call, a) || a->size1 < a->size2 || !tau || !tau->data || tau->stride != 1 ||
         tau->size != a->size2)
         return false;
-    call->span[ACCEL_x] = gsl_array("tau", tau->data, tau->size, ACCEL_FLOAT64);
+    call->span[ACCEL_x] =
+        accel_column("tau", tau->data, (int64_t)tau->size, ACCEL_FLOAT64, ACCEL_WRITE);
     return true;
 }
 

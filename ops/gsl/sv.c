@@ -17,7 +17,8 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed)
         values->size != a->size2 || values->stride != 1 || !work || work->size != a->size2)
         return false;
     call->span[ACCEL_b] = gsl_span("V", v, ACCEL_WRITE);
-    call->span[ACCEL_x] = gsl_array("S", values->data, values->size, ACCEL_FLOAT64);
+    call->span[ACCEL_x] =
+        accel_column("S", values->data, (int64_t)values->size, ACCEL_FLOAT64, ACCEL_WRITE);
     return true;
 }
 

@@ -79,24 +79,13 @@ static bool measure(const struct linear_training *t, int64_t *elements)
     return true;
 }
 
-static struct accel_span span_of(const char *name, void *ptr, int64_t length,
-                                 enum accel_access access)
-{
-    return (struct accel_span){.name = name,
-                               .ptr = ptr,
-                               .rows = length,
-                               .cols = 1,
-                               .ld = length,
-                               .dtype = ACCEL_FLOAT64,
-                               .access = access};
-}
-
 /* The spans stand for the elements, which lie in many places, and for the model. */
 static void shape(struct accel_call *call, const int64_t size[])
 {
     memcpy(&call->own.integer[SIZES], size, SIZE_COUNT * sizeof *size);
-    call->span[ACCEL_a] = span_of("x", NULL, size[ELEMENTS], ACCEL_READ);
-    call->span[ACCEL_y] = span_of("model", &call->own.integer[FIT], 1, ACCEL_WRITE);
+    call->span[ACCEL_a] = accel_column("x", NULL, size[ELEMENTS], ACCEL_FLOAT64, ACCEL_READ);
+    call->span[ACCEL_y] =
+        accel_column("model", &call->own.integer[FIT], 1, ACCEL_FLOAT64, ACCEL_WRITE);
 }
 
 static bool parse(struct accel_call *call, const struct accel_passed *passed)

@@ -26,13 +26,8 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed)
         return false;
     call->own.integer[SVM_TRAITS] += (int64_t)folds << 32;
     svm_set_spans(call);
-    call->span[ACCEL_b] = (struct accel_span){.name = "target",
-                                              .ptr = target,
-                                              .rows = call->own.integer[SVM_ROWS],
-                                              .cols = 1,
-                                              .ld = call->own.integer[SVM_ROWS],
-                                              .dtype = ACCEL_FLOAT64,
-                                              .access = ACCEL_WRITE};
+    call->span[ACCEL_b] =
+        accel_column("target", target, call->own.integer[SVM_ROWS], ACCEL_FLOAT64, ACCEL_WRITE);
     return true;
 }
 

@@ -42,19 +42,8 @@ static void set_spans(struct accel_call *call, double *values, int64_t functions
     const int64_t rows = call->own.integer[SVM_ROWS], features = call->own.integer[SVM_FEATURES];
     svm_set_spans(call);
     call->span[ACCEL_a].rows = call->span[ACCEL_a].ld = features;
-    call->span[ACCEL_b] = (struct accel_span){.name = "values",
-                                              .ptr = values,
-                                              .rows = functions,
-                                              .cols = 1,
-                                              .ld = functions,
-                                              .dtype = ACCEL_FLOAT64,
-                                              .access = ACCEL_WRITE};
-    call->span[ACCEL_c] = (struct accel_span){.name = "k",
-                                              .rows = rows,
-                                              .cols = 1,
-                                              .ld = rows,
-                                              .dtype = ACCEL_FLOAT64,
-                                              .access = ACCEL_WRITE};
+    call->span[ACCEL_b] = accel_column("values", values, functions, ACCEL_FLOAT64, ACCEL_WRITE);
+    call->span[ACCEL_c] = accel_column("k", NULL, rows, ACCEL_FLOAT64, ACCEL_WRITE);
 }
 
 static bool parse(struct accel_call *call, const struct accel_passed *passed)

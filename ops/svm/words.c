@@ -3,19 +3,10 @@
 
 void svm_set_spans(struct accel_call *call)
 {
-    call->span[ACCEL_a] = (struct accel_span){.name = "x",
-                                              .rows = call->own.integer[SVM_STORED],
-                                              .cols = 1,
-                                              .ld = call->own.integer[SVM_STORED],
-                                              .dtype = ACCEL_FLOAT64,
-                                              .access = ACCEL_READ};
-    call->span[ACCEL_y] = (struct accel_span){.name = "model",
-                                              .ptr = &call->own.integer[SVM_RESULT],
-                                              .rows = 1,
-                                              .cols = 1,
-                                              .ld = 1,
-                                              .dtype = ACCEL_FLOAT64,
-                                              .access = ACCEL_WRITE};
+    call->span[ACCEL_a] =
+        accel_column("x", NULL, call->own.integer[SVM_STORED], ACCEL_FLOAT64, ACCEL_READ);
+    call->span[ACCEL_y] =
+        accel_column("model", &call->own.integer[SVM_RESULT], 1, ACCEL_FLOAT64, ACCEL_WRITE);
 }
 
 /* The first member of all libraries' problems is l. */

@@ -23,27 +23,16 @@ static int count_at(int version)
     return version == 102 ? -1 : (int)offsetof(struct toy_model, features);
 }
 
-static struct accel_span column_of(const char *name, void *ptr, int64_t length,
-                                   enum accel_access access)
-{
-    return (struct accel_span){.name = name,
-                               .ptr = ptr,
-                               .rows = length,
-                               .cols = 1,
-                               .ld = length,
-                               .dtype = ACCEL_FLOAT64,
-                               .access = access};
-}
-
 /* call->own has the product, the model, and from SIZES on the sizes: one. */
 enum { PRODUCT, MODEL, SIZES };
 
 static void shape(struct accel_call *call, void *weights, void *x, int64_t features)
 {
     call->own.integer[SIZES] = features;
-    call->span[ACCEL_a] = column_of("weights", weights, features, ACCEL_READ);
-    call->span[ACCEL_x] = column_of("x", x, features, ACCEL_READ);
-    call->span[ACCEL_y] = column_of("score", &call->own.number[PRODUCT], 1, ACCEL_WRITE);
+    call->span[ACCEL_a] = accel_column("weights", weights, features, ACCEL_FLOAT64, ACCEL_READ);
+    call->span[ACCEL_x] = accel_column("x", x, features, ACCEL_FLOAT64, ACCEL_READ);
+    call->span[ACCEL_y] =
+        accel_column("score", &call->own.number[PRODUCT], 1, ACCEL_FLOAT64, ACCEL_WRITE);
 }
 
 static bool parse(struct accel_call *call, const struct accel_passed *passed)
