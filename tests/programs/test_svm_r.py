@@ -1,5 +1,6 @@
 #!/usr/bin/python3 -B
-"""R's e1071 has a copy of libsvm inside: its calls of svm_train() are bound by name, so libaccel sees them."""
+"""R's e1071 has a copy of libsvm inside: its calls of svm_train() are bound by name, so libaccel sees them; so are those of svm_predict_values()
+by that copy itself, with a model on the stack."""
 
 from harness import WORK
 from lib.log import lines_for
@@ -14,6 +15,8 @@ done = start(*SCRIPT, env={**TEST_GPU, **LOG})
 lines = [lines_for(done, sym="svm_train", ran="gpu0", why="forced", l="150", features="6", kernel=kernel) for kernel in ("rbf", "poly")]
 tap.ok(done.stdout == plain.stdout and [len(some) for some in lines] == [1, 1], "on the GPU: the same models and predictions",
        plain.stdout, done.stdout, done.stderr)
+predicted = lines_for(done, sym="svm_predict_values")
+tap.ok(len(predicted) > 100 and {line["ran"] for line in predicted} == {"gpu0"}, "each row is predicted there", len(predicted), predicted[-1:])
 done = start(*SCRIPT, env={**NO_GPU, **LOG})
 tap.ok(done.stdout == plain.stdout and len(lines_for(done, sym="svm_train", ran="cpu", why="no_gpu")) == 2, "without a GPU: its own",
        done.stdout, done.stderr)

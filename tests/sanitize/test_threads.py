@@ -63,4 +63,7 @@ with tempfile.TemporaryDirectory() as folder:
 for name, env in {"no GPU": NO_GPU, "test GPU": TEST_GPU}.items():
     done = start("turmoil", 800, TESTS, env={**env, **ONE, **REFERENCE}, timeout=200)
     tap.ok(done.returncode == 0, f"calls while libraries come and go, {name}", done.returncode, done.stdout[-500:], done.stderr[-500:])
+done = start("predict_calls", "threads", env={**TEST_GPU, **ONE, **LOG})
+tap.ok(done.returncode == 0 and reasons(done.stderr) == {"ran=gpu0 why=forced": 320}, "predictions by two models whose support vectors stay on the GPU",
+       done.returncode, *reasons(done.stderr).items(), done.stderr[-500:])
 tap.done()

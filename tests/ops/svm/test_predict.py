@@ -3,12 +3,11 @@
 between two predictions, threads, forks, a library that is closed. What libsvm itself must answer gets there; without a GPU, bit for bit."""
 
 import re
-import shutil
 import tempfile
 from pathlib import Path
 
 from lib.log import lines_for, said
-from lib.programs import DEBIAN_PYTHON, LOG, LONG, NO_GPU, PLAIN, ROOT, TEST_GPU, start
+from lib.programs import BUILD, DEBIAN_PYTHON, LOG, LONG, NO_GPU, PLAIN, ROOT, TEST_GPU, start
 from lib.tap import Tap
 
 tap = Tap()
@@ -105,6 +104,19 @@ start("/usr/bin/svm-train", "-q", "-c", "1", HEART, place("model"))
 device = predict([], ON_GPU)[0]
 sent = [float(line["up_mb"]) for line in lines_for(device, sym=SYMBOL)]
 tap.ok(len(sent) == 270 and sent[0] > 1e-2 and max(sent[1:]) < 1e-3, "support vectors are copied to the GPU once", sent[:3])
+
+# A model goes to the GPU when as many predictions as there have been would pay for the copy: each call has its share of 4 ns for an element.
+VECTORS, FEATURES, ROWS = 600, 250, 10
+row = lambda i: " ".join(f"{k}:{(i * k) % 97 / 97:.3f}" for k in range(1, FEATURES + 1))
+Path(place("large")).write_text(f"svm_type c_svc\nkernel_type rbf\ngamma 0.01\nnr_class 2\ntotal_sv {VECTORS}\nrho 0.1\nlabel 1 -1\n"
+                                f"nr_sv {VECTORS // 2} {VECTORS // 2}\nSV\n" + "".join(f"{1 - 2 * (i >= VECTORS // 2)} {row(i)}\n" for i in range(VECTORS)))
+Path(place("rows")).write_text("".join(f"1 {row(i)}\n" for i in range(ROWS)))
+done = start(str(BUILD / "accel"), "estimate", "--gpu", "H100", "--", "svm-predict", place("rows"), place("large"), place("out"), env=LOG)
+shares = [float(share) for share in re.findall(rf"sym={SYMBOL} l={VECTORS} features={FEATURES} .*est_gpu_ms=(\S+)", done.stderr)]
+shares = [share - shares[-1] for share in shares]
+expected = [VECTORS * FEATURES * 4e-6 * (1 / call - 1 / ROWS) for call in range(1, ROWS + 1)]
+tap.ok(len(shares) == ROWS and all(abs(a - b) < 0.01 for a, b in zip(shares, expected)), "the copy of a model is charged to the predictions so far", shares, expected,
+       done.stderr[-500:])
 
 # ---- A library that is closed, and opened again with another model ----
 
