@@ -99,6 +99,12 @@ tap.ok(done.returncode == 0 and ours == model and done.stdout.endswith(own.stdou
 done, ours = train("-s", 0, env={**SPOILT, "ACCEL_VERIFY_ACTION": "abort"})
 tap.ok(done.returncode < 0 and not ours, "ACCEL_VERIFY_ACTION=abort: there is no model", done.returncode, done.stderr)
 
+# PyPI's builds bind the calls of train() in cross_validation() and find_parameters() within the library: see docs/ml.md.
+CROSS = f"from liblinear.liblinearutil import *; y, x = svm_read_problem({HEART!r}); train(y, x, '-s 0 -v 3')"
+own, done = (start(VENV_PYTHON, "-B", "-c", CROSS, env={"PYTHONPATH": str(OTHERS[NEWEST].parents[1]), **env}) for env in (PLAIN, GPU_LOG))
+tap.ok(done.returncode == 0 and "Cross Validation Accuracy" in done.stdout and done.stdout == own.stdout and not lines_for(done, sym="train"),
+       "liblinear-official: cross-validation is the library's own", done.stdout, done.stderr, own.stderr[-500:])
+
 # ---- Random problems ----
 
 CASES = 66 if LONG else 30
@@ -167,4 +173,16 @@ for packages in ["", *(map(str, sorted(BUILD.glob("sklearn/*"))) if LONG else []
     tap.ok(not wrong, f"scikit-learn {version}: coefficients, n_iter_, warnings and labels", wrong)
     bare, forwarded = fits(packages, NO_GPU)
     tap.ok(bare.stdout == own.stdout, f"scikit-learn {version}: with no GPU bit for bit the same")
+
+# Its own tests of what calls train().
+if LONG:
+    OWN = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TESTGPU_DELAY_US": "0"}
+    plain, ours = folder / "plain", folder / "ours"
+    start(VENV_PYTHON, "-B", WORK / "own_tests.py", plain, env=OWN, timeout=1200)
+    done = start(VENV_PYTHON, "-B", WORK / "own_tests.py", ours, plain, env={**GPU_LOG, **OWN}, timeout=1800)
+    tests = plain.read_text().splitlines()
+    calls = len(lines_for(done, sym="train", ran="gpu0"))
+    tap.ok(len(tests) >= 80 and ours.read_text().splitlines() == tests and calls > 200,
+           f"{len(tests)} tests of scikit-learn's own, with {calls} calls on the GPU, end as without libaccel", *set(tests) ^ set(ours.read_text().splitlines()),
+           done.stdout[-500:])
 tap.done()
