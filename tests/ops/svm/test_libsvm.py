@@ -93,7 +93,7 @@ if LONG:
     compare(DEBIAN_PYTHON, "narrow", 1, range(200), 1, 200)
     compare(VENV_PYTHON, "narrow", 3, range(200), 1, 200)
     compare(DEBIAN_PYTHON, "narrow", 2, range(200), 0.01, 200)
-    compare(DEBIAN_PYTHON, "wide", 10, range(500), 1, 350, 60)
+    compare(DEBIAN_PYTHON, "wide", 10, range(200), 1, 140, 60)
     compare(VENV_PYTHON, "wide", 11, range(100), 1, 70, 60)
 else:
     compare(DEBIAN_PYTHON, "narrow", 1, (0, 1, 122, 156), 1, 4)
