@@ -80,9 +80,9 @@ void smo_decide(struct smo *s, const struct smo_matrix *vectors, const struct sm
 void smo_keep(struct smo *s, const struct gpu_key *key, const struct smo_matrix *x);
 bool smo_find(struct smo *s, const struct gpu_key *key, bool sparse, struct smo_matrix *x);
 
-/* values[i] := K(row i, v) for a dense vector v of x->features elements; values and v are in host memory. rest: of RBF, the sum of the
+/* values[i] := K(row i, v) for a dense vector v of x->features elements; the values are in host memory. rest: of RBF, the sum of the
  * squares of all elements that v has beyond the rows' columns; of CSR the sum of all squares. Not precomputed. */
-void smo_vector(struct smo *s, const struct smo_matrix *x, const double *v, double rest,
+void smo_vector(struct smo *s, const struct smo_matrix *x, gpu_address v, double rest,
                 double *values);
 
 #endif

@@ -36,14 +36,13 @@ bool smo_find(struct smo *s, const struct gpu_key *key, bool sparse, struct smo_
            (!sparse || (find(s, key, 1, &x->start) && find(s, key, 2, &x->column)));
 }
 
-void smo_vector(struct smo *s, const struct smo_matrix *x, const double *v, double rest,
+void smo_vector(struct smo *s, const struct smo_matrix *x, gpu_address v, double rest,
                 double *values)
 {
     struct svm_rows rows = {x->rows, x->features, x->ld, x->values, x->start, x->column, 0};
-    gpu_address vector = smo_put(s, v, x->features * (int64_t)sizeof *v);
     gpu_address to = smo_take(s, x->rows * (int64_t)sizeof *values);
     const struct gpu_grid grid = {(unsigned)accel_min(x->rows, 1 << 20), 1,
                                   smo_threads(s, "svm_vector", SVM_VECTOR_THREADS), 0, false};
-    smo_launch(s, "svm_vector", grid, (void *[]){&s->kernel, &rows, &vector, &rest, &to});
+    smo_launch(s, "svm_vector", grid, (void *[]){&s->kernel, &rows, &v, &rest, &to});
     smo_read(s, values, to, x->rows * (int64_t)sizeof *values);
 }

@@ -244,14 +244,15 @@ static enum gpu_status decide_all(const struct svm_view *view, const double *k, 
 /* ---- On the device ---- */
 
 /* Puts the vectors there, to stay. */
-static enum gpu_status put(struct smo *s, const struct svm_view *view,
-                           const struct svm_content *content, struct smo_matrix *x)
+static void put(struct smo *s, const struct svm_view *view, const struct svm_content *content,
+                struct smo_matrix *x)
 {
     struct svm_matrix vectors;
     struct libsvm_size size;
     if (!svm_view_vectors(view, &size, &vectors)) {
         svm_sight_refused(view);
-        return GPU_UNSUPPORTED;
+        s->status = GPU_UNSUPPORTED;
+        return;
     }
     s->work->host->set_up = true;
     *x = svm_put(s, &vectors);
@@ -259,9 +260,10 @@ static enum gpu_status put(struct smo *s, const struct svm_view *view,
     svm_matrix_free(&vectors);
     if (s->status == GPU_OK)
         svm_sight_put(view);
-    return s->status;
 }
 
+/* The vector goes up first: a call is no fallback if it has brought the device something, and the support vectors are then found to be
+ * none that it can have. */
 static enum gpu_status values_of(struct gpu_work *work, const struct svm_view *view,
                                  const struct svm_content *content, double *v, double rest,
                                  double *k)
@@ -269,11 +271,12 @@ static enum gpu_status values_of(struct gpu_work *work, const struct svm_view *v
     const struct libsvm_parameter *p = view->parameter;
     struct smo s = {.work = work, .kernel = {p->kernel_type, p->degree, p->gamma, p->coef0}};
     struct smo_matrix x = {.rows = view->vectors, .features = content->size.features};
+    const gpu_address vector = smo_put(&s, v, x.features * (int64_t)sizeof *v);
     if (smo_find(&s, &content->key, svm_view_is_sparse(view, &content->size), &x))
         svm_sight_found(view);
-    else if (put(&s, view, content, &x) != GPU_OK)
-        return s.status == GPU_OK ? GPU_UNSUPPORTED : s.status;
-    smo_vector(&s, &x, v, rest, k);
+    else if (s.status == GPU_OK)
+        put(&s, view, content, &x);
+    smo_vector(&s, &x, vector, rest, k);
     return s.status;
 }
 

@@ -65,6 +65,8 @@ compare("a model that changes between predictions", "change", 10000 if LONG else
 compare("eight threads, two models", "threads", calls=320)
 compare("before and after a fork, in the child by libsvm", "fork", calls=8, cpu=4)
 plain, device = compare("input that libsvm is not made for", "bad", cpu=18)
+required = start("predict_calls", "bad", env={**ON_GPU, "ACCEL_REQUIRE": "gpu"})
+tap.ok(required.returncode == 0 and is_near(plain.stdout, required.stdout), "also where the GPU is required", required.returncode, required.stderr[-500:])
 stays = [line for line in range(plain.stdout.count("\n")) if line not in (0, 6)]
 tap.ok(all(plain.stdout.splitlines()[i] == device.stdout.splitlines()[i] for i in stays) and len(lines_for(device, why="unsupported")) == 18,
        "it gets libsvm's own answer", device.stdout, device.stderr)
