@@ -48,7 +48,7 @@ struct run {
     struct crew_job job;
     bool is_down[CREW_ITEMS]; /* by the number of an item: it unpacks */
     int slot[CREW_ITEMS];
-    int64_t items, handled;
+    int64_t items, known_done, handled;
 };
 
 /* ---- Getting ready ---- */
@@ -216,22 +216,22 @@ static void open_item(struct run *run, bool down, int64_t number)
     crew_open(&run->job, run->items);
 }
 
-/* Sends what is packed, and frees the slots of what is unpacked. */
-static enum gpu_status handle_items(struct run *run)
-{
-    enum gpu_status status = GPU_OK;
-    const int64_t done = crew_done(&run->job);
-    while (status == GPU_OK && run->handled < done) {
-        if (run->is_down[run->handled++ % CREW_ITEMS]) {
-            run->down.ended++;
-            continue;
-        }
-        status = put_copy(run, &run->up, &run->up.parcel[run->up.under_way++ % run->up.slots]);
-    }
-    return status;
-}
-
 /* ---- What each engine can do next; each returns whether it did something, or failed ---- */
+
+/* Sends a piece that is packed, or frees the slot of one that is unpacked. */
+static bool handle_item(struct run *run, enum gpu_status *status)
+{
+    struct direction *up = &run->up;
+    if (run->handled == run->known_done)
+        run->known_done = crew_done(&run->job);
+    if (run->handled == run->known_done)
+        return false;
+    if (run->is_down[run->handled++ % CREW_ITEMS])
+        run->down.ended++;
+    else
+        *status = put_copy(run, up, &up->parcel[up->under_way++ % up->slots]);
+    return true;
+}
 
 static bool is_done(enum gpu_status *status, const struct parcel *parcel)
 {
@@ -350,8 +350,8 @@ static enum gpu_status run_steps(struct run *run)
     while (status == GPU_OK &&
            (run->put[COMPUTE] < s->steps[COMPUTE] || run->put[DOWN] < s->steps[DOWN] ||
             run->down.ended < run->down.begun)) {
-        status = handle_items(run);
-        if (status != GPU_OK || feed_compute(run, &status) || feed_down(run, &status) ||
+        /* A kernel comes first: its cells are on their way. */
+        if (feed_compute(run, &status) || handle_item(run, &status) || feed_down(run, &status) ||
             look_down(run, &status) || feed_up(run, &status) || crew_help(&run->job))
             continue;
         status = wait_for_any(run);
