@@ -19,7 +19,8 @@ enum schedule_kind {
     SCHEDULE_PRODUCT,   /* A is m x k, B is k x n, C is m x n */
     SCHEDULE_SYMMETRIC, /* A is the lower triangle of an m x m matrix, B and C are m x n; k = m */
     SCHEDULE_RANK_K, /* A is n x k, C the lower triangle of A A', m = n; with two factors, B is n x k: C is that of A B' + B A' */
-    /* A is a triangle of order m, C is m x n, and is overwritten, in whole columns; k = m, and there is no B: */
+    /* A is a triangle of order m, C is m x n, and is overwritten, in whole columns; k = m, and there is no B.
+     * Simulated alone so far: trmm and trsm run in tiles (tiles.h). */
     SCHEDULE_MULTIPLY, /* by A C */
     SCHEDULE_SOLVE     /* by inv(A) C */
 };
