@@ -243,17 +243,30 @@ static enum gpu_status decide_all(const struct svm_view *view, const double *k, 
 
 /* ---- On the device ---- */
 
+/* Vectors that change while they are copied must not stay under the key of what they were. */
+static bool has_changed(const struct svm_view *view, const struct svm_content *content)
+{
+    struct svm_content now;
+    return !svm_content_of(view, content->length, &now) ||
+           memcmp(&now.key, &content->key, sizeof now.key) != 0;
+}
+
 /* Puts the vectors there, to stay. */
 static void put(struct smo *s, const struct svm_view *view, const struct svm_content *content,
                 struct smo_matrix *x)
 {
     struct svm_matrix vectors;
     struct libsvm_size size;
+    s->status = GPU_UNSUPPORTED;
     if (!svm_view_vectors(view, &size, &vectors)) {
         svm_sight_refused(view);
-        s->status = GPU_UNSUPPORTED;
         return;
     }
+    if (has_changed(view, content)) {
+        svm_matrix_free(&vectors);
+        return;
+    }
+    s->status = GPU_OK;
     s->work->host->set_up = true;
     *x = svm_put(s, &vectors);
     smo_keep(s, &content->key, x);

@@ -48,6 +48,7 @@ void svm_view_ranges(const struct svm_view *view, const int64_t *first, int i, i
 /* What all support vectors are. Equal keys are of vectors that are equal to the last bit. */
 struct svm_content {
     struct gpu_key key;
+    double length;           /* as given to svm_content_of() */
     struct libsvm_size size; /* as libsvm_measure() finds it, if all is well with the vectors */
 };
 

@@ -122,6 +122,7 @@ bool svm_content_of(const struct svm_view *view, double length, struct svm_conte
         return false;
     read_all(&reading, bytes * view->vectors);
     const bool read = join(&reading, content);
+    content->length = length;
     free(reading.parts);
     return read;
 }

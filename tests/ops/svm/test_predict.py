@@ -62,6 +62,7 @@ done = start("predict_calls", "kernels", env={**SPOILT, "ACCEL_VERIFY_ACTION": "
 tap.ok(done.returncode == 0 and is_near(done.stdout, none.stdout) and lines_for(done, sym=SYMBOL, why="verify_failed"),
        "ACCEL_VERIFY_ACTION=cpu: libsvm predicts anew", done.stderr[-500:])
 compare("a model that changes between predictions", "change", 4000 if LONG else 400)
+compare("a model that changes while it is read, and back", "meanwhile", calls=12, cpu=1)
 compare("eight threads, two models", "threads", calls=320)
 compare("before and after a fork, in the child by libsvm", "fork", calls=8, cpu=4)
 plain, device = compare("input that libsvm is not made for", "bad", cpu=18)
