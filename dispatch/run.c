@@ -136,9 +136,6 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
     struct gpu_host host = {.original = run_original,
                             .event = report_takes_events() ? on_event : NULL,
                             .context = &running};
-    struct cost_curves *curves = atomic_load(&situation->device->curves);
-    if (curves && accel_op_of(call->routine)->group == ACCEL_LEVEL_3)
-        host.rates = cost_schedule_rates(curves, call);
     struct verification verification;
     verify_begin(&verification, running.gpu, call, settings);
     const bool first = !warm_is(device, call->routine);

@@ -12,7 +12,6 @@
 
 #include "ops/call.h"
 #include "nominal.h"
-#include "schedule.h"
 
 struct gpu_config {
     const char *cuda_dir; /* the folder that is searched for CUDA's libraries first, or NULL */
@@ -78,7 +77,6 @@ struct gpu_host {
     /* Gets each event; NULL: none is wanted. */
     void (*event)(void *context, const struct gpu_event *event);
     void *context;
-    struct schedule_rates rates; /* of this call, by which its schedule is chosen; 0: not known */
     /* Filled in by gpu_run(): */
     int64_t up_bytes, down_bytes;
     bool set_up; /* the call made handles or copies that later ones use, or waited for a library */

@@ -370,31 +370,6 @@ struct cost_first cost_first_calls(const struct cost_curves *device)
     return device ? device->first : nominal_first;
 }
 
-/* What copies, kernels and waits for another stream take besides, and the size at which a product reaches half of the rate: nominally. */
-struct schedule_rates cost_schedule_rates(struct cost_curves *device, const struct accel_call *call)
-{
-    struct schedule_rates rates = {.up = device->up_gbps,
-                                   .down = device->down_gbps,
-                                   .half = 128,
-                                   .copy_ms = 0.002,
-                                   .kernel_ms = 0.005,
-                                   .wait_ms = 0.01};
-    const uint32_t index = (uint32_t)(call->routine - accel_routines);
-    const struct model_curve *curve = curve_of(device, index);
-    struct model_work work;
-    model_work_of(call, true, &work);
-    pthread_rwlock_rdlock(&lock);
-    const double ms = model_ms(curve, &work) - curve->ms[MODEL_CALL];
-    pthread_rwlock_unlock(&lock);
-    double shortest = 0;
-    for (const int64_t *size = accel_sizes(call); size < accel_sizes(call) + 3; size++)
-        shortest =
-            *size > 0 && (shortest == 0 || (double)*size < shortest) ? (double)*size : shortest;
-    rates.compute = work.term[MODEL_OPERATION] * 1e3 / (ms > 1e-6 ? ms : 1e-6) *
-                    (shortest > 0 ? (shortest + rates.half) / shortest : 1);
-    return rates;
-}
-
 /* Returns the section's value, or `otherwise` if it has none. */
 static double value_or(const struct cost_curves *p, const char *name, double otherwise)
 {

@@ -28,12 +28,6 @@ static void destroy_ring(struct lane_ring *ring)
         CUDA(cuMemFreeHost)(ring->memory);
 }
 
-static void destroy_stream(CUstream stream)
-{
-    if (stream)
-        CUDA(cuStreamDestroy)(stream);
-}
-
 static void destroy(struct gpu_lane *lane)
 {
     if (lane->params)
@@ -46,12 +40,8 @@ static void destroy(struct gpu_lane *lane)
     destroy_ring(&lane->wide);
     if (lane->joined)
         CUDA(cuEventDestroy)(lane->joined);
-    for (int i = 0; i < SCHEDULE_ENGINES * LANE_STEPS; i++)
-        if (lane->step[i / LANE_STEPS][i % LANE_STEPS])
-            CUDA(cuEventDestroy)(lane->step[i / LANE_STEPS][i % LANE_STEPS]);
-    destroy_stream(lane->up);
-    destroy_stream(lane->down);
-    destroy_stream(lane->stream);
+    if (lane->stream)
+        CUDA(cuStreamDestroy)(lane->stream);
     memset(lane, 0, sizeof *lane);
 }
 
@@ -243,17 +233,12 @@ void lane_free_idle(struct cuda_device *device)
 
 enum gpu_status lane_wait(struct gpu_lane *lane)
 {
-    if (lane->quiet && !lane->aside)
+    if (lane->quiet)
         return GPU_OK;
     enum gpu_status status = GPU_CHECK_FINAL(cuStreamSynchronize, lane->stream);
-    if (status == GPU_OK && lane->aside)
-        status = GPU_CHECK_FINAL(cuStreamSynchronize, lane->up);
-    if (status == GPU_OK && lane->aside)
-        status = GPU_CHECK_FINAL(cuStreamSynchronize, lane->down);
     if (status != GPU_OK)
         return status;
     lane->quiet = true;
-    lane->aside = false;
     lane->unmarked = 0;
     lane->copied = lane->copies;
     return GPU_OK;

@@ -10,7 +10,6 @@
 #include <stdatomic.h>
 
 #include "cuda_api.h"
-#include "gpu/schedule.h"
 #include "gpu/staging.h"
 
 struct cuda_device;
@@ -21,9 +20,6 @@ struct cuda_device;
 #define LANE_NARROW_SLOTS  4
 #define LANE_WIDE_SLOTS    18
 #define LANE_LANDING_BYTES (LANE_WIDE_SLOTS * LANE_SLOT_BYTES)
-
-/* Events behind the last steps of each engine of a schedule. */
-#define LANE_STEPS 16
 
 struct lane_slot {
     CUevent done;
@@ -45,10 +41,6 @@ struct gpu_lane {
     cusolverDnParams_t params;
     CUevent joined; /* recorded on the program's default stream, if operands lie on the device */
     struct lane_ring narrow, wide;
-    /* For schedules, NULL until needed: the streams of copies, and events behind steps. */
-    CUstream up, down;
-    CUevent step[SCHEDULE_ENGINES][LANE_STEPS];
-    bool aside;             /* something may be on these streams that nothing waited for */
     int64_t copies, copied; /* put on the stream; of these, done */
     bool made;              /* handles have been made since a call acquired the lane */
     int unmarked; /* copies without an event of their own since the last wait for the stream */
@@ -80,9 +72,6 @@ enum gpu_status lane_acquire(struct cuda_device *device, struct gpu_lane **lane)
 
 /* Releases a lane. broken: the device has failed; leaves the lane's stream, handles and memory to the driver. */
 void lane_release(struct gpu_lane *lane, bool broken);
-
-/* Makes the slots of a ring ready. */
-enum gpu_status lane_prepare_ring(struct lane_ring *ring, int slots);
 
 /* Return the stream and the handles, to put something on the stream. */
 static inline CUstream lane_stream(struct gpu_lane *lane)

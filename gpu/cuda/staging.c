@@ -21,7 +21,8 @@ static enum gpu_status prepare_block(char **block, int64_t bytes)
     return status;
 }
 
-enum gpu_status lane_prepare_ring(struct lane_ring *ring, int slots)
+/* Makes a ring ready. */
+static enum gpu_status prepare_ring(struct lane_ring *ring, int slots)
 {
     for (int i = 0; i < slots; i++) {
         if (ring->slot[i].done)
@@ -146,13 +147,13 @@ static enum gpu_status choose_ring(struct transfer *t)
     if (t->helpers > 0) {
         t->ring = &lane->wide;
         t->slots = LANE_NARROW_SLOTS + 2 * t->helpers;
-        status = lane_prepare_ring(t->ring, LANE_WIDE_SLOTS);
+        status = prepare_ring(t->ring, LANE_WIDE_SLOTS);
     }
     if (status == GPU_NO_MEMORY) {
         t->ring = &lane->narrow;
         t->slots = LANE_NARROW_SLOTS;
         t->helpers = t->helpers > 0;
-        status = lane_prepare_ring(t->ring, LANE_NARROW_SLOTS);
+        status = prepare_ring(t->ring, LANE_NARROW_SLOTS);
     }
     t->first = t->ring->next;
     return status;
@@ -321,7 +322,7 @@ static enum gpu_status prepare_landing(struct gpu_lane *lane, int64_t bytes, cha
     *landing = NULL;
     if (bytes > LANE_LANDING_BYTES)
         return GPU_OK;
-    enum gpu_status status = lane_prepare_ring(ring, narrow ? LANE_NARROW_SLOTS : LANE_WIDE_SLOTS);
+    enum gpu_status status = prepare_ring(ring, narrow ? LANE_NARROW_SLOTS : LANE_WIDE_SLOTS);
     *landing = ring->memory;
     return status == GPU_NO_MEMORY && !narrow ? GPU_OK : status;
 }

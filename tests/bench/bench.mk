@@ -1,6 +1,6 @@
 # The programs that tests/bench/bench times, built into $(BUILD)/bench.
 BENCH := $(BUILD)/bench
-BENCH_PROGRAMS := $(addprefix $(BENCH)/,call_dgemm call_dgemm_local libcall_dgemm.so spawn pack_rates schedules)
+BENCH_PROGRAMS := $(addprefix $(BENCH)/,call_dgemm call_dgemm_local libcall_dgemm.so spawn pack_rates)
 BENCH_CC = $(CC) $(WARN) -O2
 
 bench-programs: $(BENCH_PROGRAMS) $(TESTS)/repeated
@@ -23,7 +23,4 @@ $(BENCH)/spawn: tests/bench/spawn.c | $(BENCH)
 	$(BENCH_CC) $< -o $@
 
 $(BENCH)/pack_rates: tests/bench/pack_rates.c $(LAYERS) | $(BENCH)
-	$(BENCH_CC) -I. -o $@ $^
-
-$(BENCH)/schedules: tests/bench/schedules.c tests/lib/schedule_cases.c $(LAYERS) | $(BENCH)
 	$(BENCH_CC) -I. -o $@ $^

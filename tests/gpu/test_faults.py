@@ -19,8 +19,6 @@ WORKLOADS = {
     # every which call is made to fail, with TEST_LONG=1; else each SPARSER-th of those.
     "gemm": (["-c", 1, "-n", 60, "-s", 5, "-r", "?gemm"], {}, 1),
     "gemm in tiles": (["-c", 1, "-n", 160, "-s", 19, "-r", "?gemm"], {"ACCEL_MEMORY": "100K"}, 1),
-    "Level 3 by a schedule": (["-c", 1, "-n", 700, "-s", 10, "-r", "@(dgemm|dsyrk)"], {}, 17),
-    "Level 3 by a schedule, short of memory": (["-c", 1, "-n", 700, "-s", 12, "-r", "@(dgemm|dsymm)"], {"ACCEL_MEMORY": "3M"}, 23),
     "copies that threads help with": (["-c", 3, "-n", 900, "-s", 3, "-r", "d@(gemv|ger|syr2)"], {}, 8),
     "double precision": (["-c", 1, "-n", 40, "-s", 3, "-r", "d*"], {}, 7),
     "complex in panels": (["-c", 1, "-n", 120, "-s", 7, "-r", "[z]*"], {"ACCEL_MEMORY": "120K"}, 17),
