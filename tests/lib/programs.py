@@ -31,7 +31,7 @@ Run = namedtuple("Run", "rc stdout stderr files log")
 
 def clean_env(home):
     env = {k: v for k, v in os.environ.items() if not k.startswith(("ACCEL", "XDG_", "OMP_", "OPENBLAS_"))}
-    for name in ("LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "PYTHONPATH"):
+    for name in ("LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "PYTHONPATH", "PYTHONUNBUFFERED"):
         env.pop(name, None)
     if RUNTIME:
         env.update(LD_PRELOAD=":".join(RUNTIME))
