@@ -11,7 +11,7 @@ from lib.log import lines_for
 from lib.programs import BUILD, LOG, LONG, NO_GPU, PLAIN, ROOT, SHIM, TEST_GPU, TESTS, VENV_PYTHON, start
 from lib.tap import Tap
 
-WORK = ROOT / "tests/ops/liblinear/work"
+FIXTURES = ROOT / "tests/fixtures/liblinear"
 HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
 DEBIAN = "/usr/lib/x86_64-linux-gnu/liblinear.so.4"
 OTHERS = {path.name.replace(".", "")[:3]: next(path.glob("liblinear/clib*.so")) for path in sorted(BUILD.glob("liblinear/*"))}
@@ -110,12 +110,12 @@ tap.ok(done.returncode == 0 and "Cross Validation Accuracy" in done.stdout and d
 CASES = 66 if LONG else 30
 for version, library in {"230": DEBIAN, **(OTHERS if LONG else {NEWEST: OTHERS[NEWEST]})}.items():
     def problems(env, *words):
-        return start(VENV_PYTHON, "-B", WORK / "train.py", library, version, 0, CASES, *words, env=env, timeout=1200)
+        return start(VENV_PYTHON, "-B", FIXTURES / "train.py", library, version, 0, CASES, *words, env=env, timeout=1200)
     theirs, ours = folder / "theirs.npz", folder / "ours.npz"
     own, done = problems(PLAIN, "spread", theirs), problems(VERIFY, ours)
     for file, run in ((theirs, own), (ours, done)):
         Path(f"{file}.out").write_text(run.stdout)
-    judged = start(VENV_PYTHON, "-B", WORK / "train.py", "compare", ours, theirs)
+    judged = start(VENV_PYTHON, "-B", FIXTURES / "train.py", "compare", ours, theirs)
     tap.ok(judged.returncode == 0 and judged.stdout.startswith("compared ") and len(lines_for(done, sym="train", ran="gpu0")) >= CASES,
            f"{CASES} random problems of liblinear {version}: lines, objectives, decision values and labels", judged.stdout, judged.stderr,
            own.stderr[-500:], done.stderr[-500:])
@@ -127,8 +127,8 @@ for version, library in {"230": DEBIAN, **(OTHERS if LONG else {NEWEST: OTHERS[N
     problems(PLAIN, plain), problems(NO_GPU, forwarded)
     tap.ok(plain.read_bytes() == forwarded.read_bytes(), f"with no GPU those of liblinear {version} are the same, bit for bit")
 
-done = start(VENV_PYTHON, "-B", WORK / "wrong.py", DEBIAN, env=PLAIN)
-ours = start(VENV_PYTHON, "-B", WORK / "wrong.py", DEBIAN, env=GPU_LOG)
+done = start(VENV_PYTHON, "-B", FIXTURES / "wrong.py", DEBIAN, env=PLAIN)
+ours = start(VENV_PYTHON, "-B", FIXTURES / "wrong.py", DEBIAN, env=GPU_LOG)
 tap.ok(done.returncode == ours.returncode == 0 and done.stdout == ours.stdout and done.stdout.count("w ") == 4
        and len(lines_for(ours, sym="train", ran="cpu", why="unsupported")) == 4,
        "NaN, infinite values and labels that are no integers: the library's own answer", done.stdout, ours.stdout, ours.stderr)
@@ -153,7 +153,7 @@ def flat(values):
 
 
 def fits(packages, env):
-    found = start(VENV_PYTHON, "-B", WORK / "fits.py", env={"PYTHONPATH": packages, **env}, timeout=600)
+    found = start(VENV_PYTHON, "-B", FIXTURES / "fits.py", env={"PYTHONPATH": packages, **env}, timeout=600)
     return found, {fit["name"]: fit for fit in map(json.loads, found.stdout.splitlines())}
 
 
@@ -178,8 +178,8 @@ for packages in ["", *(map(str, sorted(BUILD.glob("sklearn/*"))) if LONG else []
 if LONG:
     OWN = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TESTGPU_DELAY_US": "0"}
     plain, ours = folder / "plain", folder / "ours"
-    start(VENV_PYTHON, "-B", WORK / "own_tests.py", plain, env=OWN, timeout=1200)
-    done = start(VENV_PYTHON, "-B", WORK / "own_tests.py", ours, plain, env={**GPU_LOG, **OWN}, timeout=1800)
+    start(VENV_PYTHON, "-B", FIXTURES / "own_tests.py", plain, env=OWN, timeout=1200)
+    done = start(VENV_PYTHON, "-B", FIXTURES / "own_tests.py", ours, plain, env={**GPU_LOG, **OWN}, timeout=1800)
     tests = plain.read_text().splitlines()
     calls = len(lines_for(done, sym="train", ran="gpu0"))
     tap.ok(len(tests) >= 80 and ours.read_text().splitlines() == tests and calls > 200,
