@@ -86,6 +86,8 @@ void entry_load_kernels(void);
 void injections_read(void);
 bool injection_for_call(const struct testgpu_function *function, bool allocates, int *code);
 bool injection_for_operation(CUresult *code);
+/* Whether TESTGPU_WRONG asks for the result of this kernel of gpu/own/ to be wrong. */
+bool spoils_own_kernel(const char *name);
 bool error_is_sticky(int code);
 void set_where(const char *where);
 void faults_forget(void);
@@ -249,9 +251,6 @@ void events_end_of_context(CUcontext context);
 
 /* capture.c */
 extern struct testgpu_pool graphs;
-/* Whether TESTGPU_WRONG asks for the result of this kernel of gpu/own/ to be wrong. */
-bool spoils_own_kernel(const char *name);
-
 /* Whether a potentially unsafe call is forbidden now; spoils the captures that forbid it. */
 bool capture_forbids(void);
 /* Whether the stream captures; work put on it is then recorded and never runs. */
