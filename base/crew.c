@@ -26,7 +26,7 @@ static struct crew_job *jobs[JOBS_MAX]; /* NULL: no job */
 static int job_count, turn;
 /* Threads: all; those without work; calls for them that they have not seen yet; those at work. */
 static int threads, idle, calls, busy;
-static int cpus;          /* that the process may use, when the threads started */
+static atomic_int cpus;   /* that the process may use, when the threads started; 0: not known yet */
 static double not_before; /* in milliseconds of the clock: when to start threads again */
 static atomic_int processes = 1;
 
@@ -146,9 +146,10 @@ static void read_cpus(void)
     sched_getaffinity(0, sizeof mask, mask);
     sched_getaffinity(getpid(), sizeof first, first);
     CPU_OR_S(sizeof mask, mask, mask, first);
-    cpus = CPU_COUNT_S(sizeof mask, mask);
-    if (sharers > 1 && cpus > sysconf(_SC_NPROCESSORS_ONLN) / sharers)
-        cpus = (int)sysconf(_SC_NPROCESSORS_ONLN) / sharers;
+    int usable = CPU_COUNT_S(sizeof mask, mask);
+    if (sharers > 1 && usable > sysconf(_SC_NPROCESSORS_ONLN) / sharers)
+        usable = (int)sysconf(_SC_NPROCESSORS_ONLN) / sharers;
+    cpus = usable;
 }
 
 /* Starts the threads that are missing. */
@@ -166,12 +167,14 @@ static void start_threads(void)
 
 int crew_size(void)
 {
-    pthread_mutex_lock(&lock);
-    if (cpus == 0)
-        read_cpus();
-    const int most = cpus - 1 < CREW_MOST ? cpus - 1 : CREW_MOST;
-    pthread_mutex_unlock(&lock);
-    return most > 0 ? most : 0;
+    if (cpus == 0) {
+        pthread_mutex_lock(&lock);
+        if (cpus == 0)
+            read_cpus();
+        pthread_mutex_unlock(&lock);
+    }
+    const int most = cpus - 1;
+    return most < 0 ? 0 : most < CREW_MOST ? most : CREW_MOST;
 }
 
 /* ---- Jobs ---- */

@@ -100,6 +100,7 @@ static int expected;
 static void do_jobs(void)
 {
     const time_t start = time(NULL) - 1;
+    must(crew_size() == (cpus > CREW_MOST ? CREW_MOST : cpus - 1) && attempts == 0);
     for (int i = 0; i < 300; i++) {
         struct work work = {.shared = expected > 0 && i % 100 == 0};
         must(run(&work, true) == expected);
@@ -137,6 +138,7 @@ static void share(void)
 {
     struct work work = {0};
     crew_share(1 << 20);
+    must(crew_size() == 0);
     must(run(&work, true) == 0);
     check(&work);
 }
