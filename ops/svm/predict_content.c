@@ -1,4 +1,4 @@
-/* What support vectors contain, as a digest of 128 bits: XXH3 of all their bytes, which the crew reads in parts. */
+/* What support vectors contain, as a digest of 128 bits: XXH3 of all indices and values, which the crew reads in parts. */
 #include <stdlib.h>
 
 #define XXH_INLINE_ALL
@@ -9,6 +9,8 @@
 
 /* A part is so large that a thread is busy with it for longer than it takes to call one; less is not worth a call. */
 enum { PART_BYTES = 128 << 10, HELPED_BYTES = 512 << 10 };
+
+enum { PACKED = 64 };
 
 struct part {
     XXH128_hash_t digest;
@@ -24,22 +26,47 @@ struct reading {
     int64_t count;
 };
 
-/* The end of a vector is known only from its nodes. Its index and what stands behind it are not read into the digest. */
-static void read_nodes(XXH3_state_t *state, const struct libsvm_node *row, struct part *part)
+/* Nodes without their padding, where a program leaves anything. A vector ends with index -1 and value 0. */
+struct packed {
+    double value[PACKED];
+    int index[PACKED];
+    int count;
+};
+
+/* Returns the new count, 0. */
+static int digest_packed(XXH3_state_t *state, const struct packed *packed, int count)
 {
-    int64_t length = 0;
+    XXH3_128bits_update(state, packed->value, (size_t)count * sizeof *packed->value);
+    XXH3_128bits_update(state, packed->index, (size_t)count * sizeof *packed->index);
+    return 0;
+}
+
+/* Returns the new count. */
+static inline int pack(XXH3_state_t *state, struct packed *packed, int count, int index,
+                       double value)
+{
+    packed->index[count] = index;
+    packed->value[count] = value;
+    return ++count < PACKED ? count : digest_packed(state, packed, count);
+}
+
+static void read_nodes(XXH3_state_t *state, struct packed *packed, const struct libsvm_node *row,
+                       struct part *part)
+{
+    const struct libsvm_node *node = row;
+    int count = packed->count;
     if (!row) {
         part->none = true;
         return;
     }
-    while (row[length].index != -1)
-        length++;
-    part->stored += length;
-    part->zero = part->zero || (length > 0 && row[0].index == 0);
-    if (length > 0 && row[length - 1].index > part->last)
-        part->last = row[length - 1].index;
-    XXH3_128bits_update(state, &length, sizeof length);
-    XXH3_128bits_update(state, row, (size_t)length * sizeof *row);
+    for (; node->index != -1; node++)
+        count = pack(state, packed, count, node->index, node->value);
+    packed->count = pack(state, packed, count, -1, 0);
+    if (node == row)
+        return;
+    part->stored += node - row;
+    part->zero = part->zero || row[0].index == 0;
+    part->last = node[-1].index > part->last ? node[-1].index : part->last;
 }
 
 static void read_dense(XXH3_state_t *state, const struct sklearn_node *row, int features,
@@ -60,14 +87,17 @@ static void read_part(void *context, int64_t number)
     const int64_t first = number * reading->rows,
                   end = accel_min(first + reading->rows, view->vectors);
     struct part part = {.last = 0};
+    struct packed packed;
     XXH3_state_t state;
     XXH3_INITSTATE(&state);
     XXH3_128bits_reset(&state);
+    packed.count = 0;
     for (int64_t i = first; i < end; i++)
         if (view->dense)
             read_dense(&state, &view->dense[i], view->dense[0].features, &part);
         else
-            read_nodes(&state, view->nodes[i], &part);
+            read_nodes(&state, &packed, view->nodes[i], &part);
+    digest_packed(&state, &packed, packed.count);
     part.digest = XXH3_128bits_digest(&state);
     reading->parts[number] = part;
 }

@@ -128,14 +128,19 @@ static void a_dense_change_is_seen(void **state)
     free(d);
 }
 
+/* Neither does what stands in the nodes' padding, and behind a vector's end. */
 static void places_do_not_matter(void **state)
 {
     struct data *d = make_data(), *copy = malloc(sizeof *copy);
     (void)state;
     assert_non_null(copy);
     memcpy(copy, d, sizeof *copy);
-    for (int i = 0; i < VECTORS; i++)
+    for (int i = 0; i < VECTORS; i++) {
         copy->row[i] = copy->node[i];
+        copy->node[i][FEATURES].value = i;
+        for (int k = 0; k <= FEATURES; k++)
+            memset((char *)&copy->node[i][k] + sizeof(int), rand() % 256, sizeof(int));
+    }
     copy->nodes_view.nodes = copy->row;
     const struct svm_content one = content_of(&d->nodes_view),
                              other = content_of(&copy->nodes_view);
