@@ -8,7 +8,7 @@ from lib.tap import Tap
 
 tap = Tap()
 plain = start("gsl_calls")
-tap.ok(plain.returncode == 0 and plain.stdout.count("exact") == 10 and "WRONG" not in plain.stdout, "GSL itself", plain.stdout, plain.stderr)
+tap.ok(plain.returncode == 0 and plain.stdout.count("exact") == 12 and "WRONG" not in plain.stdout, "GSL itself", plain.stdout, plain.stderr)
 done = start("gsl_calls", env={**TEST_GPU, **LOG})
 tap.ok(done.stdout == plain.stdout, "on the GPU: the same", plain.stdout, done.stdout, done.stderr[:3000])
 for symbol, calls in {"gsl_linalg_cholesky_decomp1": [("150", "gpu0", "forced"), ("100", "cpu", "unsupported")],
@@ -18,8 +18,8 @@ for symbol, calls in {"gsl_linalg_cholesky_decomp1": [("150", "gpu0", "forced"),
     for m, ran, why in calls:
         tap.ok(len(lines_for(done, sym=symbol, m=m, ran=ran, why=why)) == 1, f"{symbol} {m}: {ran}, {why}",
                *[str(line) for line in parse_log(done.stderr) if line["sym"] == symbol])
-tap.ok([len(lines_for(done, sym=f"gsl_linalg_{name}_decomp", ran="cpu", why="unsupported")) for name in ("LU", "QR")] == [1, 1],
-       "LU that is not square, QR with fewer rows than columns: cpu, unsupported", done.stderr[:2000])
+tap.ok([len(lines_for(done, sym=f"gsl_linalg_{name}_decomp", ran="cpu", why="unsupported")) for name in ("LU", "QR", "SV")] == [1, 2, 1],
+       "LU that is not square, QR with fewer rows than columns, QR and singular values with a stride: cpu, unsupported", done.stderr[:2000])
 done = start("gsl_calls", env={**NO_GPU, **LOG})
 tap.ok(done.stdout == plain.stdout and len(lines_for(done, sym="gsl_linalg_SV_decomp", ran="cpu", why="no_gpu")) == 2,
        "without a GPU: GSL", done.stdout, done.stderr[:2000])
