@@ -2,7 +2,6 @@
  * gsl_linalg_cholesky_decomp1(A): L in the lower triangle of A by rows, the original's lower triangle, transposed, above it. The
  * function reads the lower triangle alone. By columns that is potrf with uplo U.
  */
-#include "gpu/solver.h"
 #include "gsl.h"
 
 static bool parse(struct accel_call *call, const struct accel_passed *passed)

@@ -68,3 +68,17 @@ bool gsl_parse(struct accel_call *call, const struct gsl_matrix *a)
     call->span[ACCEL_a] = gsl_span("A", a, ACCEL_READWRITE);
     return true;
 }
+
+void gsl_factor(struct solver *s,
+                void (*step)(struct solver *s, struct array a, struct array vector))
+{
+    const struct accel_span *a = &s->call->span[ACCEL_a], *x = &s->call->span[ACCEL_x];
+    struct array by_rows = solver_upload(s, a, 0),
+                 by_columns = solver_array(s, by_rows.cols, by_rows.rows),
+                 vector = solver_vector(s, x->rows, x->dtype);
+    solver_transpose(s, by_columns, by_rows);
+    step(s, by_columns, vector);
+    solver_transpose(s, by_rows, by_columns);
+    solver_return(s, a, by_rows, 0);
+    solver_return(s, x, vector, 0);
+}

@@ -4,6 +4,7 @@
 #ifndef GSL_GSL_H
 #define GSL_GSL_H
 
+#include "gpu/solver.h"
 #include "ops/op.h"
 
 /* Rows of size2 elements, tda apart. */
@@ -36,6 +37,11 @@ struct accel_span gsl_span(const char *name, const struct gsl_matrix *x, enum ac
 
 /* Notes the matrix of a call. Returns false if its sizes are none. */
 bool gsl_parse(struct accel_call *call, const struct gsl_matrix *a);
+
+/* Factors the call's matrix on the device by one of LAPACK's steps, and returns what that makes of the matrix, by rows, and of the
+ * vector, operand x. */
+void gsl_factor(struct solver *s,
+                void (*step)(struct solver *s, struct array a, struct array vector));
 
 #define GSL_FUNCTION(cpu, gpu)                                                                     \
     .group = ACCEL_NO_BLAS, .nominal = {.cpu_share = (cpu), .gpu_share = (gpu)},                   \

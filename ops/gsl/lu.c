@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/solver.h"
 #include "gpu/work.h"
 #include "gsl.h"
 
@@ -33,14 +32,7 @@ static double flops(const struct accel_call *call)
 /* The permutation gets LAPACK's pivots for the moment. */
 static void factor(struct solver *s)
 {
-    const struct accel_span *a = &s->call->span[ACCEL_a];
-    struct array by_rows = solver_upload(s, a, 0), x = solver_array(s, by_rows.cols, by_rows.rows),
-                 pivots = solver_vector(s, x.cols, ACCEL_INT64);
-    solver_transpose(s, x, by_rows);
-    solver_getrf(s, x, pivots);
-    solver_transpose(s, by_rows, x);
-    solver_return(s, a, by_rows, 0);
-    solver_return_pivots(s, &s->call->span[ACCEL_x], pivots);
+    gsl_factor(s, solver_getrf);
 }
 
 /* Turns exchanges of rows into a permutation; returns its sign. */

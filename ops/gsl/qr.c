@@ -2,7 +2,6 @@
  * gsl_linalg_QR_decomp(A, tau) of a matrix with at least as many rows as columns: R in the upper triangle of A, below it the vectors of
  * elementary reflectors I - tau v v', stored and signed as LAPACK's. (With fewer rows, versions differ in the length of tau.)
  */
-#include "gpu/solver.h"
 #include "gsl.h"
 
 static bool parse(struct accel_call *call, const struct accel_passed *passed)
@@ -26,14 +25,7 @@ static double flops(const struct accel_call *call)
 
 static void factor(struct solver *s)
 {
-    const struct accel_span *a = &s->call->span[ACCEL_a];
-    struct array by_rows = solver_upload(s, a, 0), x = solver_array(s, by_rows.cols, by_rows.rows),
-                 tau = solver_vector(s, x.cols, ACCEL_FLOAT64);
-    solver_transpose(s, x, by_rows);
-    solver_geqrf(s, x, tau);
-    solver_transpose(s, by_rows, x);
-    solver_return(s, a, by_rows, 0);
-    solver_return(s, &s->call->span[ACCEL_x], tau, 0);
+    gsl_factor(s, solver_geqrf);
 }
 
 static enum gpu_status run(struct gpu_work *work)

@@ -2,7 +2,6 @@
  * gsl_linalg_SV_decomp(A, V, S, work), of no fewer rows than columns: A = U diag(S) V^T; U replaces A, V is not transposed, S does
  * not increase, work has no meaning afterwards.
  */
-#include "gpu/solver.h"
 #include "gsl.h"
 #include "ops/lapack/svd_algorithm.h"
 
