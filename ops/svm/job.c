@@ -29,7 +29,7 @@ bool libsvm_is_valid(const struct libsvm_parameter *p)
            (!has_c(p->svm_type) || (p->C > 0 && isfinite(p->C))) &&
            (!nu || (p->nu > 0 && p->nu <= 1)) &&
            (p->svm_type != SVM_EPSILON_SVR || (p->p >= 0 && isfinite(p->p))) &&
-           (p->shrinking == 0 || p->shrinking == 1) && p->probability == 0;
+           (p->shrinking == 0 || p->shrinking == 1) && (p->probability == 0 || p->probability == 1);
 }
 
 bool libsvm_has_targets(const struct libsvm_source *source, int type)

@@ -14,7 +14,7 @@
 struct trained {
     struct libsvm_trainings all;
     const struct libsvm_problem *problem;
-    struct libsvm_parameter parameter; /* without the wish for probabilities */
+    const struct libsvm_parameter *parameter;
     struct libsvm_model *model;
     struct libsvm_rand before; /* if there are groups */
 };
@@ -35,18 +35,14 @@ bool libsvm_takes(const struct libsvm *library, const struct libsvm_problem *pro
                   const struct libsvm_parameter *parameter, struct libsvm_size *size,
                   struct svm_job *job)
 {
-    struct libsvm_parameter plain;
     if (!problem || !parameter || problem->l < 2 || !problem->y || !problem->x ||
-        (parameter->probability != 0 && parameter->probability != 1) ||
         (estimates(library, parameter) &&
          (parameter->svm_type == SVM_ONE_CLASS || !library->shuffle)))
         return false;
     const struct libsvm_source source = libsvm_source_of(library, problem);
-    plain = *parameter;
-    plain.probability = 0;
-    if (!libsvm_is_valid(&plain) || !libsvm_has_targets(&source, plain.svm_type) ||
-        !libsvm_measure(problem, plain.kernel_type == SVM_PRECOMPUTED, size) ||
-        !libsvm_job_make(&source, &plain, &(struct libsvm_rows){source.l, NULL, source.y}, job))
+    if (!libsvm_is_valid(parameter) || !libsvm_has_targets(&source, parameter->svm_type) ||
+        !libsvm_measure(problem, parameter->kernel_type == SVM_PRECOMPUTED, size) ||
+        !libsvm_job_make(&source, parameter, &(struct libsvm_rows){source.l, NULL, source.y}, job))
         return false;
     const bool fits = !estimates(library, parameter) || libsvm_may_estimate(job, problem->l);
     if (!fits)
@@ -93,27 +89,24 @@ bool libsvm_parse(struct accel_call *call, const struct accel_passed *passed, in
 static bool begin(struct trained *t, struct libsvm_size *size)
 {
     struct svm_job job;
-    if (!libsvm_takes(t->all.source.library, t->problem, &t->parameter, size, &job) ||
-        !libsvm_trainings_take(&t->all, &job, estimates(t->all.source.library, &t->parameter)))
-        return false;
-    t->parameter.probability = 0;
-    return true;
+    return libsvm_takes(t->all.source.library, t->problem, t->parameter, size, &job) &&
+           libsvm_trainings_take(&t->all, &job, estimates(t->all.source.library, t->parameter));
 }
 
 static enum gpu_status solve(struct gpu_work *work, struct trained *t,
                              const struct libsvm_size *size)
 {
     struct svm_matrix x;
-    if (!libsvm_vectors(t->problem, t->parameter.kernel_type == SVM_PRECOMPUTED, size, &x))
+    if (!libsvm_vectors(t->problem, t->parameter->kernel_type == SVM_PRECOMPUTED, size, &x))
         return GPU_NO_MEMORY;
     const enum gpu_status status = libsvm_trainings_run(&t->all, work, &x);
     svm_matrix_free(&x);
     return status;
 }
 
-static enum gpu_status make_model(struct trained *t, const struct libsvm_parameter *parameter)
+static enum gpu_status make_model(struct trained *t)
 {
-    t->model = libsvm_model_of(t->all.source.library, t->problem, parameter, &t->all.jobs[0]);
+    t->model = libsvm_model_of(t->all.source.library, t->problem, t->parameter, &t->all.jobs[0]);
     if (t->model && t->all.group_count &&
         !libsvm_copy_estimates(&t->all, &t->model->probA, &t->model->probB)) {
         libsvm_model_free(t->model, t->all.source.library->model);
@@ -127,10 +120,10 @@ static enum gpu_status train_all(struct gpu_work *work, struct trained *t,
                                  const struct libsvm_size *size)
 {
     if (t->all.group_count &&
-        !libsvm_make_groups(&t->all.source, &t->parameter, t->all.jobs + 1, t->all.groups))
+        !libsvm_make_groups(&t->all.source, t->parameter, t->all.jobs + 1, t->all.groups))
         return GPU_UNSUPPORTED;
     const enum gpu_status status = solve(work, t, size);
-    return status == GPU_OK ? make_model(t, work->call->own.pointer[SVM_PARAMETER]) : status;
+    return status == GPU_OK ? make_model(t) : status;
 }
 
 static enum gpu_status train(struct gpu_work *work, struct trained *t)
@@ -154,7 +147,7 @@ static enum gpu_status run(struct gpu_work *work)
     t->problem = work->call->own.pointer[SVM_PROBLEM];
     t->all.source =
         libsvm_source_of(libsvm_numbered(svm_traits_layout(work->call) % SVM_LAYOUTS), t->problem);
-    t->parameter = *(const struct libsvm_parameter *)work->call->own.pointer[SVM_PARAMETER];
+    t->parameter = work->call->own.pointer[SVM_PARAMETER];
     t->all.progress = svm_progress_of(t->all.source.library);
     const enum gpu_status status = train(work, t);
     if (status == GPU_OK)

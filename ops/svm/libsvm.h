@@ -73,8 +73,8 @@ const struct libsvm *libsvm_asked(int number);
 /* Returns where the provider keeps the function that prints its lines, near the variable of this name; NULL if that is not found. */
 libsvm_print *volatile *libsvm_print_of(const struct accel_provider *provider, const char *near);
 
-/* Whether svm_check_parameter() accepts the parameters, as far as classes do not matter, no number is NaN, and no probabilities are
- * asked for. */
+/* Whether svm_check_parameter() accepts the parameters, as far as classes do not matter, and no number is NaN. Probabilities of
+ * one-class, which the function refuses in some versions, are accepted. */
 bool libsvm_is_valid(const struct libsvm_parameter *parameter);
 
 bool libsvm_classifies(int type);

@@ -17,12 +17,11 @@ static bool has_arguments(const struct sklearn_fit *fit)
     if (!problem || !fit->parameter || problem->rows < 2 || !problem->target || !problem->x.dense ||
         !problem->weight)
         return false;
-    struct libsvm_parameter plain = fit->parameter->libsvm;
-    const bool estimates = plain.probability == 1;
-    if (estimates && (plain.svm_type == SVM_ONE_CLASS || fit->parameter->seed < 0))
+    const struct libsvm_parameter *parameter = &fit->parameter->libsvm;
+    if (parameter->probability &&
+        (parameter->svm_type == SVM_ONE_CLASS || fit->parameter->seed < 0))
         return false;
-    plain.probability = estimates ? 0 : plain.probability;
-    return libsvm_is_valid(&plain);
+    return libsvm_is_valid(parameter);
 }
 
 static bool parse(struct accel_call *call, const struct accel_passed *passed, int layout)
