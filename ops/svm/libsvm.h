@@ -148,10 +148,10 @@ struct libsvm_model *libsvm_model_of(const struct libsvm *library,
                                      const struct libsvm_problem *problem,
                                      const struct libsvm_parameter *parameter,
                                      const struct svm_job *job);
-/* Fills a model's coefficients, an array for each class but one, and each function's rho. used: as svm_support_of() has marked it;
- * counts: support vectors of each class. */
-void libsvm_fill_coefficients(const struct svm_job *job, const bool *used, const int *counts,
-                              double **coefficient, double *rho);
+/* Fills a model's arrays: row: of each support vector; counts: support vectors of each class, of all if there are no classes;
+ * coefficient: an array for each class except one; rho: of each function. used: as svm_support_of() has marked it. */
+void libsvm_fill(const struct svm_job *job, const bool *used, int *row, int *counts,
+                 double **coefficient, double *rho);
 /* Frees it; its arrays may be NULL. */
 void libsvm_model_free(struct libsvm_model *model, const struct libsvm_model_layout *layout);
 

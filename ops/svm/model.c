@@ -4,13 +4,7 @@
 
 #include "libsvm.h"
 
-static void put(struct libsvm_model *model, uint8_t offset, const void *value, size_t bytes)
-{
-    if (offset)
-        memcpy((char *)model + offset, value, bytes);
-}
-
-/* The arrays of a model; those that it does not have are NULL. */
+/* Some models have no place for one or the other. */
 struct arrays {
     int *indices, *label, *counts;
 };
@@ -39,23 +33,34 @@ void *libsvm_array(int64_t count, size_t size)
     return malloc(count > 0 ? (size_t)count * size : 1);
 }
 
-static bool allocate(struct libsvm_model *model, int functions, int classes, bool classifies,
-                     bool indices, struct arrays *arrays)
+static bool allocate(struct libsvm_model *model, int functions, struct arrays *arrays)
 {
+    const int classes = model->nr_class;
     bool all = true;
+    arrays->indices = libsvm_array(model->l, sizeof(int));
+    arrays->label = libsvm_array(classes, sizeof(int));
+    arrays->counts = libsvm_array(classes, sizeof(int));
     model->SV = libsvm_array(model->l, sizeof *model->SV);
     model->rho = libsvm_array(functions, sizeof *model->rho);
     model->sv_coef = calloc((size_t)classes - 1, sizeof *model->sv_coef);
     for (int i = 0; model->sv_coef && i < classes - 1; i++)
         all = (model->sv_coef[i] = libsvm_array(model->l, sizeof(double))) && all;
-    if (indices)
-        all = (arrays->indices = libsvm_array(model->l, sizeof(int))) && all;
-    if (classifies) {
-        arrays->label = libsvm_array(classes, sizeof(int));
-        arrays->counts = libsvm_array(classes, sizeof(int));
-        all = all && arrays->label && arrays->counts;
+    return all && arrays->indices && arrays->label && arrays->counts && model->SV && model->rho &&
+           model->sv_coef;
+}
+
+/* Lists the rows of the support vectors, and counts those of each class. */
+static void list_support(const struct svm_classes *classes, const bool *used, int *row, int *counts)
+{
+    for (int c = 0; c < classes->count; c++) {
+        counts[c] = 0;
+        for (int k = classes->start[c]; k < classes->start[c] + classes->number[c]; k++) {
+            if (!used[k])
+                continue;
+            *row++ = classes->row[k];
+            counts[c]++;
+        }
     }
-    return all && model->SV && model->rho && model->sv_coef;
 }
 
 /* Puts a function's coefficients of one class in their places: from `to` on, one for each used place. */
@@ -68,7 +73,7 @@ static int spread(double *to, const bool *used, int number, const double *coeffi
     return count;
 }
 
-void libsvm_fill_coefficients(const struct svm_job *job, const bool *used, const int *counts,
+static void fill_coefficients(const struct svm_job *job, const bool *used, const int *counts,
                               double **coefficient, double *rho)
 {
     const struct svm_classes *classes = &job->classes;
@@ -90,27 +95,30 @@ void libsvm_fill_coefficients(const struct svm_job *job, const bool *used, const
     }
 }
 
+void libsvm_fill(const struct svm_job *job, const bool *used, int *row, int *counts,
+                 double **coefficient, double *rho)
+{
+    list_support(&job->classes, used, row, counts);
+    fill_coefficients(job, used, counts, coefficient, rho);
+}
+
 static void fill(struct libsvm_model *model, const struct libsvm_problem *problem,
                  const struct svm_job *job, const bool *used, struct arrays *arrays)
 {
-    const struct svm_classes *classes = &job->classes;
-    int at = 0;
-    for (int c = 0; c < classes->count; c++) {
-        const int before = at;
-        for (int k = classes->start[c]; k < classes->start[c] + classes->number[c]; k++) {
-            if (!used[k])
-                continue;
-            model->SV[at] = problem->x[classes->row[k]];
-            if (arrays->indices)
-                arrays->indices[at] = classes->row[k] + 1;
-            at++;
-        }
-        if (arrays->label) {
-            arrays->label[c] = classes->label[c];
-            arrays->counts[c] = at - before;
-        }
-    }
-    libsvm_fill_coefficients(job, used, arrays->counts, model->sv_coef, model->rho);
+    libsvm_fill(job, used, arrays->indices, arrays->counts, model->sv_coef, model->rho);
+    for (int i = 0; i < model->l; i++)
+        model->SV[i] = problem->x[arrays->indices[i]++]; /* indices are from 1 */
+    if (job->classes.label)
+        memcpy(arrays->label, job->classes.label, (size_t)model->nr_class * sizeof(int));
+}
+
+/* Gives an array to the model, or back if the model has no place for it. */
+static void give(struct libsvm_model *model, uint8_t offset, int *array)
+{
+    if (offset)
+        memcpy((char *)model + offset, &array, sizeof array);
+    else
+        free(array);
 }
 
 struct libsvm_model *libsvm_model_of(const struct libsvm *library,
@@ -120,21 +128,19 @@ struct libsvm_model *libsvm_model_of(const struct libsvm *library,
 {
     const struct libsvm_model_layout *layout = library->model;
     const bool classifies = job->classes.count > 1;
-    const int nr_class = classifies ? job->classes.count : 2;
     struct arrays arrays = {NULL, NULL, NULL};
     struct libsvm_model *model = calloc(1, layout->bytes);
     bool *used = calloc((size_t)problem->l, sizeof *used), made = false;
     if (model && used) {
         model->param = *parameter;
-        model->nr_class = nr_class;
+        model->nr_class = classifies ? job->classes.count : 2;
         model->l = svm_support_of(job, used);
-        made =
-            allocate(model, svm_job_functions(job), nr_class, classifies, layout->indices, &arrays);
-        put(model, layout->indices, &arrays.indices, sizeof arrays.indices);
-        put(model, layout->label, &arrays.label, sizeof arrays.label);
-        put(model, layout->counts, &arrays.counts, sizeof arrays.counts);
+        made = allocate(model, svm_job_functions(job), &arrays);
         if (made)
             fill(model, problem, job, used, &arrays);
+        give(model, layout->indices, arrays.indices);
+        give(model, classifies ? layout->label : 0, arrays.label);
+        give(model, classifies ? layout->counts : 0, arrays.counts);
     }
     free(used);
     if (model && !made) {

@@ -20,26 +20,14 @@ void sklearn_free_model(struct sklearn_model *model)
     free(model);
 }
 
-/* Fills in the support vectors, and how many each class has. */
-static void fill_support(struct sklearn_model *model, const struct sklearn_fit *fit,
-                         const struct svm_classes *classes, const bool *used)
+static void fill_vectors(struct sklearn_model *model, const struct sklearn_fit *fit)
 {
-    int at = 0;
-    for (int c = 0; c < classes->count; c++) {
-        const int before = at;
-        for (int k = classes->start[c]; k < classes->start[c] + classes->number[c]; k++) {
-            if (!used[k])
-                continue;
-            const int row = classes->row[k];
-            model->index[at] = row; /* among the rows that count: scikit-learn's own model is so */
-            if (fit->library->csr)
-                ((const struct libsvm_node **)model->vectors)[at] =
-                    fit->problem->x.csr[fit->kept[row]];
-            else
-                ((struct sklearn_node *)model->vectors)[at] = fit->problem->x.dense[fit->kept[row]];
-            at++;
-        }
-        model->support_of[c] = at - before;
+    for (int i = 0; i < model->support; i++) {
+        const int row = fit->kept[model->index[i]];
+        if (fit->library->csr)
+            ((const struct libsvm_node **)model->vectors)[i] = fit->problem->x.csr[row];
+        else
+            ((struct sklearn_node *)model->vectors)[i] = fit->problem->x.dense[row];
     }
 }
 
@@ -64,8 +52,8 @@ static bool take_arrays(struct sklearn_model *model, bool csr, const struct svm_
 static void fill(struct sklearn_model *model, const struct sklearn_fit *fit,
                  const struct svm_job *job, const bool *used)
 {
-    fill_support(model, fit, &job->classes, used);
-    libsvm_fill_coefficients(job, used, model->support_of, model->coefficient, model->rho);
+    libsvm_fill(job, used, model->index, model->support_of, model->coefficient, model->rho);
+    fill_vectors(model, fit);
     for (int i = 0; i < svm_job_functions(job); i++)
         model->iterations[i] = (int)job->functions[i].iterations;
     if (job->classes.label) {
