@@ -2,58 +2,35 @@
  * train() of liblinear, whose parameters begin alike in 2.30 and later. The same problem takes more or fewer directions by chance: what
  * counts is the time of one.
  */
-#define _GNU_SOURCE
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ml_survey.h"
 #include "ops/liblinear/library.h"
 
-static struct {
-    void *(*train)(const struct linear_problem *, const struct linear_parameter *);
-    void (*destroy)(void **model);
-    long directions; /* that its lines speak of */
-} liblinear;
+static long directions; /* that its lines speak of */
 
 /* A line for each iteration says how many directions of conjugate gradients there were; the gradient takes as much as one. */
 static void count_directions(const char *text)
 {
     const char *number = strstr(text, " CG ");
     if (number && !strstr(text, "WARNING"))
-        liblinear.directions += strtol(number + 4, NULL, 10) + 1;
-}
-
-static bool open_liblinear(void *handle, void *function)
-{
-    void (*set_print)(linear_print_function *);
-    void *destroy = dlsym(handle, "free_and_destroy_model"),
-         *set = dlsym(handle, "set_print_string_function"),
-         *version = dlsym(handle, "liblinear_version");
-    memcpy(&liblinear.train, &function, sizeof liblinear.train);
-    memcpy(&liblinear.destroy, &destroy, sizeof liblinear.destroy);
-    memcpy(&set_print, &set, sizeof set_print);
-    if (!destroy || !set || !version)
-        return false;
-    set_print(count_directions);
-    return true;
+        directions += strtol(number + 4, NULL, 10) + 1;
 }
 
 /* Returns the milliseconds that so many directions take as a program's training is expected to try; 0: it has tried none. */
-static double time_of(const struct linear_problem *problem, int solver)
+static double time_of(const struct ml_library *liblinear, const struct linear_problem *problem,
+                      int solver)
 {
     const struct linear_parameter_243 parameter = {
         .common = {.solver = solver, .eps = 1e-3, .c = 1}, .p = 0.1, .regularize_bias = 1};
-    liblinear.directions = 0;
-    const double start = ml_survey_now();
-    void *model = liblinear.train(problem, &parameter.common);
-    const double ms = ml_survey_now() - start;
-    liblinear.destroy(&model);
-    return liblinear.directions > 0 ? ms * LINEAR_DIRECTIONS / (double)liblinear.directions : 0;
+    directions = 0;
+    const double ms = ml_survey_train(liblinear, problem, &parameter);
+    return directions > 0 ? ms * LINEAR_DIRECTIONS / (double)directions : 0;
 }
 
 /* Of two classes, the faster one of the two solvers: the estimate is to be too small rather than too large. */
-static bool measure(struct survey_shape *shape)
+static bool measure(const struct ml_library *liblinear, struct survey_shape *shape)
 {
     const int rows = (int)shape->size[0], features = (int)shape->size[1];
     struct ml_survey_rows made;
@@ -61,9 +38,10 @@ static bool measure(struct survey_shape *shape)
     const struct linear_problem problem = {
         .rows = rows, .columns = features, .target = made.y, .x = made.x, .bias = -1};
     if (there && shape->size[3] == 1) {
-        shape->ms = time_of(&problem, LINEAR_L2_SVR);
+        shape->ms = time_of(liblinear, &problem, LINEAR_L2_SVR);
     } else if (there) {
-        const double lr = time_of(&problem, LINEAR_LR), svc = time_of(&problem, LINEAR_L2_SVC);
+        const double lr = time_of(liblinear, &problem, LINEAR_LR);
+        const double svc = time_of(liblinear, &problem, LINEAR_L2_SVC);
         shape->ms = lr < svc ? lr : svc;
     }
     shape->model_ms = shape->ms;
@@ -86,7 +64,10 @@ static const int64_t sizes[][ACCEL_DIMENSIONS] = {
 
 const struct ml_survey ml_survey_linear = {.routine = "train",
                                            .library = "liblinear.so.4",
-                                           .open = open_liblinear,
+                                           .version = "liblinear_version",
+                                           .destroy = "free_and_destroy_model",
+                                           .set_print = "set_print_string_function",
+                                           .print = count_directions,
                                            .measure = measure,
                                            .size = sizes,
                                            .sizes = sizeof sizes / sizeof *sizes,

@@ -9,11 +9,20 @@
 #include "ops/names.h"
 #include "shim/elf/library.h"
 
-double ml_survey_now(void)
+static double now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+double ml_survey_train(const struct ml_library *library, const void *problem, const void *parameter)
+{
+    const double start = now();
+    void *model = library->train(problem, parameter);
+    const double ms = now() - start;
+    library->destroy(&model);
+    return ms;
 }
 
 bool ml_survey_make(struct ml_survey_rows *made, int rows, int features)
@@ -46,7 +55,23 @@ void ml_survey_free(struct ml_survey_rows *made)
     free(made->y);
 }
 
-static bool measure_all(const struct ml_survey *one, struct survey_track *track, double seconds)
+/* Finds the library's other functions. Returns false if one is missing. */
+static bool open_library(const struct ml_survey *one, void *handle, void *function,
+                         struct ml_library *library)
+{
+    void (*set_print)(void (*print)(const char *text));
+    void *destroy = dlsym(handle, one->destroy), *set = dlsym(handle, one->set_print);
+    if (!destroy || !set || !dlsym(handle, one->version))
+        return false;
+    memcpy(&library->train, &function, sizeof function);
+    memcpy(&library->destroy, &destroy, sizeof destroy);
+    memcpy(&set_print, &set, sizeof set);
+    set_print(one->print);
+    return true;
+}
+
+static bool measure_all(const struct ml_survey *one, const struct ml_library *library,
+                        struct survey_track *track, double seconds)
 {
     const double start = accel_now_ms();
     double last_ms = 0, last_work = 1;
@@ -58,7 +83,7 @@ static bool measure_all(const struct ml_survey *one, struct survey_track *track,
         if (accel_now_ms() - start + last_ms * work / last_work > seconds * 1e3)
             continue;
         const double before = accel_now_ms();
-        if (!one->measure(shape))
+        if (!one->measure(library, shape))
             return false;
         track->shapes++;
         last_ms = accel_now_ms() - before;
@@ -72,7 +97,8 @@ bool ml_survey_run(const struct ml_survey *one, struct survey *survey, double se
     *survey = (struct survey){.tracks = 0};
     void *handle = dlopen(one->library, RTLD_NOW | RTLD_LOCAL); /* stays */
     void *function = handle ? dlsym(handle, one->routine) : NULL;
-    if (!function || !one->open(handle, function))
+    struct ml_library library;
+    if (!function || !open_library(one, handle, function, &library))
         return true;
     survey->track = calloc(1, sizeof *survey->track);
     if (!survey->track)
@@ -80,5 +106,5 @@ bool ml_survey_run(const struct ml_survey *one, struct survey *survey, double se
     survey->track->routine = accel_name_routine((uint32_t)accel_name_find(one->routine));
     survey->track->function = (struct library_function){function, 0, accel_library_at(function)};
     survey->tracks = 1;
-    return measure_all(one, survey->track, seconds);
+    return measure_all(one, &library, survey->track, seconds);
 }

@@ -8,13 +8,19 @@
 #include "ops/svm/libsvm.h"
 #include "survey.h"
 
+/* The functions of a library that is there. */
+struct ml_library {
+    void *(*train)(const void *problem, const void *parameter);
+    void (*destroy)(void **model);
+};
+
 /* A function that trains. */
 struct ml_survey {
     const char *routine, *library;
-    /* Finds the library's other functions. Returns false if one is missing. */
-    bool (*open)(void *handle, void *function);
+    const char *version, *destroy, *set_print; /* what the library must have besides */
+    void (*print)(const char *text);           /* gets the library's lines */
     /* Measures the training of a shape's size. Returns false if memory runs out. */
-    bool (*measure)(struct survey_shape *shape);
+    bool (*measure)(const struct ml_library *library, struct survey_shape *shape);
     const int64_t (*size)[ACCEL_DIMENSIONS]; /* by work */
     int sizes;
     double (*work)(const int64_t size[ACCEL_DIMENSIONS]);
@@ -26,8 +32,9 @@ extern const struct ml_survey ml_survey_svm, ml_survey_linear;
  * than the seconds left. No tracks: the library is not there. False if memory runs out. */
 bool ml_survey_run(const struct ml_survey *one, struct survey *survey, double seconds);
 
-/* Milliseconds of CPU time of this thread, which trains alone: what else runs does not count. */
-double ml_survey_now(void);
+/* Returns the milliseconds of a training, in CPU time of this thread, which trains alone: what else runs does not count. */
+double ml_survey_train(const struct ml_library *library, const void *problem,
+                       const void *parameter);
 
 /* Rows of two classes, 1 and -1, that overlap so that a third of them or so lie between. The nodes of both libraries are alike. */
 struct ml_survey_rows {

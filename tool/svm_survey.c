@@ -1,37 +1,13 @@
 /* svm_train() of libsvm. The parameters and problems are the same in all versions of libsvm.so.3. */
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "ml_survey.h"
 #include "ops/svm/libsvm.h"
-
-static struct {
-    struct libsvm_model *(*train)(const struct libsvm_problem *, const struct libsvm_parameter *);
-    void (*destroy)(struct libsvm_model **);
-} libsvm;
 
 static void print_nothing(const char *text)
 {
     (void)text;
 }
 
-static bool open_libsvm(void *handle, void *function)
-{
-    void (*set_print)(libsvm_print *);
-    void *destroy = dlsym(handle, "svm_free_and_destroy_model"),
-         *set = dlsym(handle, "svm_set_print_string_function");
-    memcpy(&libsvm.train, &function, sizeof libsvm.train);
-    memcpy(&libsvm.destroy, &destroy, sizeof libsvm.destroy);
-    memcpy(&set_print, &set, sizeof set_print);
-    if (!destroy || !set)
-        return false;
-    set_print(print_nothing);
-    return true;
-}
-
-static bool measure(struct survey_shape *shape)
+static bool measure(const struct ml_library *libsvm, struct survey_shape *shape)
 {
     const int rows = (int)shape->size[0], features = (int)shape->size[1];
     struct ml_survey_rows made;
@@ -45,10 +21,7 @@ static bool measure(struct survey_shape *shape)
     const bool there = ml_survey_make(&made, rows, features);
     if (there) {
         const struct libsvm_problem problem = {.l = rows, .y = made.y, .x = made.x};
-        const double start = ml_survey_now();
-        struct libsvm_model *model = libsvm.train(&problem, &parameter);
-        shape->ms = shape->model_ms = ml_survey_now() - start;
-        libsvm.destroy(&model);
+        shape->ms = shape->model_ms = ml_survey_train(libsvm, &problem, &parameter);
     }
     ml_survey_free(&made);
     return there;
@@ -69,7 +42,10 @@ static const int64_t sizes[][ACCEL_DIMENSIONS] = {
 
 const struct ml_survey ml_survey_svm = {.routine = "svm_train",
                                         .library = "libsvm.so.3",
-                                        .open = open_libsvm,
+                                        .version = "libsvm_version",
+                                        .destroy = "svm_free_and_destroy_model",
+                                        .set_print = "svm_set_print_string_function",
+                                        .print = print_nothing,
                                         .measure = measure,
                                         .size = sizes,
                                         .sizes = sizeof sizes / sizeof *sizes,
