@@ -1,9 +1,11 @@
 #!/usr/bin/python3 -B
 """LightGBM with ACCEL_ML=lightgbm, by a library that stands in for one with CUDA: which parameters it gets and when, what the log says,
-what happens when the GPU fails. Its wheel, which has no CUDA, is in tests/programs/test_boosting.py."""
+what happens when the GPU fails. What its wheel computes, which has no CUDA, is in tests/programs/test_boosting.py."""
+
+import json
 
 from lib.log import parse_log, said
-from lib.programs import DEBIAN_PYTHON, LOG, NO_GPU, SHIM, TEST_GPU, TESTS, start
+from lib.programs import DEBIAN_PYTHON, LOG, NO_GPU, SHIM, TEST_GPU, TESTS, VENV_PYTHON, start
 from lib.tap import Tap
 
 tap = Tap()
@@ -19,8 +21,8 @@ def made(function, *arguments):
     return handle
 def dense(parameters, reference=None):
     return made(lgbm.LGBM_DatasetCreateFromMat, b"dense", 1, 2, 3, 1, parameters, reference)
-def sparse(parameters):
-    return made(lgbm.LGBM_DatasetCreateFromCSR, b"sparse", 2, None, None, 1, ctypes.c_long(1), ctypes.c_long(2), ctypes.c_long(3), parameters, None)
+def sparse(parameters, by="CSR"):
+    return made(lgbm["LGBM_DatasetCreateFrom" + by], by.encode(), 2, None, None, 1, ctypes.c_long(1), ctypes.c_long(2), ctypes.c_long(3), parameters, None)
 def file(parameters):
     return made(lgbm.LGBM_DatasetCreateFromFile, b"a file", parameters, None)
 def subset(full):
@@ -54,8 +56,8 @@ expect("data and booster are told the device, and the log says so", ONE, GPU, TO
 expect("ACCEL_POLICY=auto", ONE, [*GPU, {"ACCEL_POLICY": "auto"}], TOLD, [ON_GPU])
 expect("the device is the one that libaccel uses", ONE, [*GPU, {"TESTGPU_DEVICES": "3", "ACCEL_DEVICES": "2"}],
        [line.replace("id=0", "id=2") for line in TOLD], ["sym=LGBM_BoosterCreate device=cuda:2 ran=gpu2 why=forced"])
-for kind, name in ("sparse", "sparse"), ("file", "a file"):
-    expect(f"data from {name}", f"booster({kind}(b''), b'')", GPU, [f'data from {name}: "{CUDA}" on cuda', f'booster of 1: "{CUDA}"'], [ON_GPU])
+for make, name in ("sparse(b'', 'CSR')", "CSR"), ("sparse(b'', 'CSC')", "CSC"), ("file(b'')", "a file"):
+    expect(f"data from {name}", f"booster({make}, b'')", GPU, [f'data from {name}: "{CUDA}" on cuda', f'booster of 1: "{CUDA}"'], [ON_GPU])
 expect("a subset and data for validation are where their model is", "d = dense(b'a=1')\nbooster(subset(d), b'o=2')\nbooster(dense(b'v=1', d), b'')", GPU,
        [TOLD[0], 'data from a subset: "s=1" on cuda', f'booster of 2: "o=2{CUDA}"', 'data from dense: "v=1" on cuda', f'booster of 3: "{CUDA}"'],
        [ON_GPU, ON_GPU])
@@ -81,6 +83,19 @@ expect("other data at the same address are other data", "d = dense(b'a=1')\nlgbm
 expect("the child of a fork trains on the CPU", "d = dense(b'a=1')\nsys.stdout.flush()\nlgbm.fflush(None)\n"
        "if os.fork() == 0:\n    booster(d, b'o=2'), lgbm.fflush(None)\n    os._exit(0)\nos.wait()", GPU,
        [TOLD[0], PLAIN[1]], ["sym=LGBM_BoosterCreate ran=cpu why=forked"])
+
+# ---- All names that the wheel's LightGBM knows ----
+
+CHOICES = {"device_type", "gpu_platform_id", "gpu_device_id", "gpu_device_id_list", "gpu_use_dp", "num_gpu", "tree_learner", "num_machines", "machines",
+           "machine_list_filename", "force_col_wise", "force_row_wise", "deterministic", "linear_tree", "monotone_constraints",
+           "monotone_constraints_method", "monotone_penalty", "cegb_tradeoff", "cegb_penalty_split", "cegb_penalty_feature_lazy",
+           "cegb_penalty_feature_coupled", "feature_contri", "forcedsplits_filename", "forcedbins_filename", "max_delta_step", "max_depth", "use_quantized_grad"}
+listed = start(VENV_PYTHON, "-c", "import json, lightgbm.basic\nprint(json.dumps(lightgbm.basic._ConfigAliases._get_all_param_aliases()))")
+aliases = json.loads(listed.stdout)
+name_of = {alias: parameter for parameter, names in aliases.items() for alias in names}
+tap.ok(CHOICES < aliases.keys() and len(name_of) > len(aliases) > 120, "the wheel's list of parameters and aliases", len(aliases), len(name_of), listed.stderr)
+expect("each name of a choice is a choice, no other name is", f"for name in {list(name_of)}:\n    lgbm.LGBM_DatasetFree(dense(name.encode() + b'=1'))", GPU,
+       [f'data from dense: "{alias}=1" on cpu' if name in CHOICES else f'data from dense: "{alias}=1{CUDA}" on cuda' for alias, name in name_of.items()], [])
 
 # ---- A GPU that fails ----
 
