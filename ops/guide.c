@@ -32,7 +32,7 @@ bool guide_lacks_memory(const char *message)
 bool guide_parse(struct accel_call *call, const struct accel_passed *passed)
 {
     (void)passed;
-    call->own.pointer[GUIDE_TOLD] = call->own.pointer[GUIDE_BUILD] = NULL;
+    memset(&call->own, 0, sizeof call->own);
     return true;
 }
 
