@@ -25,8 +25,8 @@ struct guide {
     const struct accel_passed *passed;
     /* Returns CUDA's number of the device to use; negative: there is none. Starts it at the first question. */
     int (*device)(struct guide *guide);
-    /* Runs the original, with the caller's arguments but one if the operation has one in its place (op->instead); returns what it
-     * leaves in rax. If it is not called, the caller's call still goes to the original. */
+    /* Runs the original with the caller's arguments, where op->instead() may replace one; returns what the original leaves in rax. If
+     * the operation does not call this, the caller's call still goes to the original. */
     uint64_t (*original)(struct guide *guide);
     char told[32]; /* room for the device's name */
 };
@@ -37,7 +37,8 @@ enum { GUIDE_TOLD, GUIDE_BUILD };
 /* Tells the log the device's name: cuda, or cuda:2. */
 void guide_name_device(struct guide *guide, int number);
 
-/* Returns what to report of a library that was built without CUDA: one line in each process, by the caller's *said. */
+/* Returns what to report of a library that was built without CUDA: one line in each process. *said is the caller's note that the
+ * line has been written. */
 enum guide_news guide_lacks_cuda(const struct guide *guide, atomic_bool *said);
 
 /* Returns whether an error message of a library that computes with CUDA speaks of a lack of memory. NULL: no. */

@@ -56,8 +56,8 @@ struct accel_fields {
     void (*string)(const struct accel_fields *fields, const char *name, const char *value);
 };
 
-/* For machines without a calibration: the share of a large product's rate that the operation reaches, and milliseconds for
- * each step of the order on the GPU, because panels wait for each other; steps on the CPU are what the operation says. */
+/* For machines without a calibration: the share of a large product's rate that the operation reaches, and milliseconds for each of
+ * its steps (struct accel_effort). Those of BLAS and LAPACK are the order's, because panels wait for each other. */
 struct accel_nominal {
     double cpu_share, gpu_share, gpu_step_ms, cpu_step_ms;
 };
@@ -100,8 +100,8 @@ struct accel_op {
     /* The library can compute on the GPU by itself: tells it to, before or instead of the original's run. NULL: it cannot, or need
      * not be told. Then there is no decision, and nothing of what follows counts but parse() and describe(). */
     enum guide_news (*guide)(struct guide *guide);
-    /* Puts what the original gets in place of one of the caller's arguments into *word, and returns that argument's place, from 0;
-     * negative: it gets the caller's own. NULL: always. */
+    /* Stores in *word what the original gets in place of one of the caller's arguments, and returns the number of that argument, from
+     * 0. Negative: the original gets the caller's arguments as they are. NULL: as negative. */
     int (*instead)(const struct accel_call *call, uint64_t *word);
     /* Returns, of a layout, the offset of an int in the struct that the first argument points to, which says how large a call is: the
      * entries forward calls in which it is below routine->small. sizes()[0] must be that int, and the original

@@ -5,6 +5,7 @@
 
 #include "base/forks.h"
 
+/* In a list, the newest first: programs have few at a time, and mostly use the newest. */
 struct object {
     struct object *next;
     const void *address;

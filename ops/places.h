@@ -16,12 +16,12 @@ enum place {
     PLACE_ASIDE    /* told to use the CPU, until it trains on */
 };
 
-/* One that was known at this address is forgotten. If memory is short, the object stays unknown. */
+/* Forgets an earlier object at the same address. If memory is short, the object stays unknown. */
 void place_add(const void *object, enum place place);
 void place_remove(const void *object);
 enum place place_of(const void *object);
 
-/* Unless it is unknown. */
+/* Does nothing if the object is unknown. */
 void place_put(const void *object, enum place place);
 
 /* Moves it to `to`, if it is at `from` and tell(context) returns true. Others wait meanwhile: tell() calls nothing of this file. */

@@ -1,7 +1,7 @@
 /*
- * LightGBM (4.0 or newer, built with CUDA) trains on the GPU where device_type=cuda is among the parameters of a booster, and was
- * among those that its data were made with: they lie on the device then. If the program has made no choice, libaccel adds it to
- * both. Validation data take after the data that they refer to. LightGBM cannot move a booster that has been made.
+ * LightGBM (4.0 or newer, built with CUDA) trains a booster on the GPU if the booster and its data are made with the parameter
+ * device_type=cuda: then the data lie on the device. If the program has made no choice, libaccel adds the parameter to both. Subsets
+ * and data for validation lie where the data lie that they refer to. LightGBM cannot move a booster that has been made.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -13,13 +13,13 @@
 
 enum layout { NO_CUDA = 1, WITH_CUDA };
 
-/* call->own behind what the log has: a pointer to a text in place of the program's parameters, NULL: none, and an integer, their
- * place among the arguments. */
+/* call->own, after the log's fields: the text that the original gets in place of the program's parameters (NULL: it gets the
+ * program's), and which argument that is, an integer. */
 enum { PARAMETERS = GUIDE_BUILD + 1, PARAMETERS_AT };
 
 /* ---- The library ---- */
 
-/* A build without CUDA has a class of this name without this member, which overrides one only where there is CUDA: see
+/* The class is in each build, but overrides Init() only in a build with CUDA: see
  * src/treelearner/cuda/cuda_single_gpu_tree_learner.hpp of LightGBM 4.0.0 to 4.7.0. */
 static int accepts(const struct accel_provider *provider)
 {
@@ -51,8 +51,8 @@ static void *pointer_at(const struct guide *guide, int argument)
     return (void *)(uintptr_t)accel_passed_word(guide->passed, argument);
 }
 
-/* Parameters and their aliases (src/io/config_auto.cpp), * for any end: those that say where to compute, those of several processes,
- * and those that LightGBM's CUDA learner does not read, as it computes without them (src/treelearner/cuda/). */
+/* Names of parameters and their aliases (src/io/config_auto.cpp); * stands for any end. They say where to compute, concern several
+ * processes, belong to the CPU, or would be ignored by LightGBM's CUDA learner (src/treelearner/cuda/). */
 static const char *const choices[] = {"device_type",
                                       "device",
                                       "gpu_*",
@@ -90,8 +90,8 @@ static bool is_named(const char *name, size_t length, const char *choice)
     return (choice[known] ? length >= known : length == known) && strncmp(name, choice, known) == 0;
 }
 
-/* Whether a parameter, `length` characters `name` before an equals sign, is a choice. The CUDA learner does not read max_depth, which
- * scikit-learn's interface names always: no limit is -1 or 0. */
+/* Whether a parameter, `length` characters `name` before an equals sign, is a choice. The CUDA learner ignores max_depth, too, but
+ * scikit-learn's interface always sets it: -1 or 0 is no limit, and no choice. */
 static bool is_choice(const char *name, size_t length)
 {
     if (is_named(name, length, "max_depth"))
@@ -102,7 +102,7 @@ static bool is_choice(const char *name, size_t length)
     return false;
 }
 
-/* Whether one of the parameters, which white space parts, is a choice. */
+/* Whether one of the parameters, with white space between them, is a choice. */
 static bool are_chosen(const char *parameters)
 {
     const char *const space = " \t\n\r";
@@ -130,8 +130,8 @@ static char *with_device(const char *parameters, int number)
     return both;
 }
 
-/* Runs the original with the device among the parameters, argument `at`; if it fails, once more as the program has called it.
- * GUIDE_NOTHING: it fails then, too, or memory is short. */
+/* Runs the original with the device added to the parameters, which are argument `at`; if that fails, runs it once more as the program
+ * has called it. Returns GUIDE_NOTHING if that fails, too, or if memory is short. */
 static enum guide_news run_with_device(struct guide *guide, int at, int number)
 {
     char *parameters = with_device(pointer_at(guide, at), number);
@@ -150,8 +150,9 @@ static enum guide_news run_with_device(struct guide *guide, int at, int number)
     return (int)guide->original(guide) == 0 ? news : GUIDE_NOTHING;
 }
 
-/* Runs a function that makes data which take after other data; `at` is the place of the new data's address among the arguments. */
-static enum guide_news take_after(struct guide *guide, const void *other, int at)
+/* Runs a function that makes data which refer to others, and notes that they lie where those do. Argument `at` is the place where
+ * the program gets the new data's handle. */
+static enum guide_news make_referring(struct guide *guide, const void *other, int at)
 {
     void *const *made = pointer_at(guide, at);
     if ((int)guide->original(guide) == 0 && place_of(other) == PLACE_ON_GPU)
@@ -159,15 +160,15 @@ static enum guide_news take_after(struct guide *guide, const void *other, int at
     return GUIDE_NOTHING;
 }
 
-/* `at` is the place of the parameters among the arguments; the data to take after and the new data's address follow. The log has a
- * line only if it fails: its boosters are what computes. */
+/* Makes data. Argument `at` is their parameters; the next two are the data that they refer to (NULL: none) and the place where the
+ * program gets their handle. The log has a line only of a failure: boosters compute, and have lines of their own. */
 static enum guide_news make_data(struct guide *guide, int at)
 {
     const char *parameters = pointer_at(guide, at);
     const void *other = pointer_at(guide, at + 1);
     void *const *made = pointer_at(guide, at + 2);
     if (other)
-        return take_after(guide, other, at + 2);
+        return make_referring(guide, other, at + 2);
     if (!parameters || !made || are_chosen(parameters))
         return GUIDE_NOTHING;
     const int number = guide->device(guide);
@@ -197,7 +198,7 @@ static enum guide_news make_sparse(struct guide *guide)
 
 static enum guide_news make_subset(struct guide *guide)
 {
-    return take_after(guide, pointer_at(guide, 0), 4);
+    return make_referring(guide, pointer_at(guide, 0), 4);
 }
 
 static enum guide_news forget(struct guide *guide)

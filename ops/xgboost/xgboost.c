@@ -126,7 +126,7 @@ static bool booster_move(const struct guide *guide, enum place from, enum place 
 {
     const struct accel_provider *provider = guide->passed->provider;
     struct setting setting = {.booster = handle_of(guide), .device = device};
-    if (place_of(setting.booster) != from) /* spares most calls the look-up */
+    if (place_of(setting.booster) != from) /* most calls need not look up the function */
         return false;
     void *function = provider->symbol(provider, "XGBoosterSetParam");
     memcpy(&setting.set, &function, sizeof setting.set);
