@@ -243,12 +243,14 @@ static enum gpu_status decide_all(const struct svm_view *view, const double *k, 
 
 /* ---- On the device ---- */
 
-/* Vectors that change while they are copied must not stay under the key of what they were. */
-static bool has_changed(const struct svm_view *view, const struct svm_content *content)
+/* Vectors that change while they are copied must not stay under the key of what they were: then returns GPU_UNSUPPORTED. */
+static enum gpu_status compare(const struct svm_view *view, const struct svm_content *content)
 {
     struct svm_content now;
-    return !svm_content_of(view, content->length, &now) ||
-           memcmp(&now.key, &content->key, sizeof now.key) != 0;
+    const enum gpu_status status = svm_content_of(view, content->length, &now);
+    if (status == GPU_OK && memcmp(&now.key, &content->key, sizeof now.key) != 0)
+        return GPU_UNSUPPORTED;
+    return status;
 }
 
 /* Puts the vectors there, to stay. */
@@ -257,19 +259,17 @@ static void put(struct smo *s, const struct svm_view *view, const struct svm_con
 {
     struct svm_matrix vectors;
     struct libsvm_size size;
-    s->status = GPU_UNSUPPORTED;
-    if (!svm_view_vectors(view, &size, &vectors)) {
+    s->status = svm_view_vectors(view, &size, &vectors);
+    if (s->status == GPU_UNSUPPORTED)
         svm_sight_refused(view);
+    if (s->status != GPU_OK)
         return;
+    s->status = compare(view, content);
+    if (s->status == GPU_OK) {
+        s->work->host->set_up = true;
+        *x = svm_put(s, &vectors);
+        smo_keep(s, &content->key, x);
     }
-    if (has_changed(view, content)) {
-        svm_matrix_free(&vectors);
-        return;
-    }
-    s->status = GPU_OK;
-    s->work->host->set_up = true;
-    *x = svm_put(s, &vectors);
-    smo_keep(s, &content->key, x);
     svm_matrix_free(&vectors);
     if (s->status == GPU_OK)
         svm_sight_put(view);
@@ -319,10 +319,12 @@ static enum gpu_status run(struct gpu_work *work)
     struct svm_view view;
     struct svm_content content;
     const double length = (double)size[SVM_STORED - SVM_ROWS] / (double)size[0];
-    if (!view_of(work->call, &view) || !svm_content_of(&view, length, &content) ||
-        content.size.features <= 0)
+    if (!view_of(work->call, &view))
         return GPU_UNSUPPORTED;
-    return predict(work, &view, &content);
+    const enum gpu_status status = svm_content_of(&view, length, &content);
+    if (status != GPU_OK)
+        return status;
+    return content.size.features > 0 ? predict(work, &view, &content) : GPU_UNSUPPORTED;
 }
 
 static void discard(const struct accel_call *call)
@@ -381,7 +383,7 @@ static double judge(const struct accel_call *call)
     struct svm_view view;
     struct svm_matrix vectors;
     struct libsvm_size size;
-    if (!view_of(call, &view) || !svm_view_vectors(&view, &size, &vectors))
+    if (!view_of(call, &view) || svm_view_vectors(&view, &size, &vectors) != GPU_OK)
         return -1;
     const double worst = judge_vectors(&view, &vectors, &size, call->own.pointer[SVM_RESULT]);
     svm_matrix_free(&vectors);

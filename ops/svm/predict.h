@@ -52,13 +52,15 @@ struct svm_content {
     struct libsvm_size size; /* as libsvm_measure() finds it, if all is well with the vectors */
 };
 
-/* Reads all support vectors, with the crew. length: of a vector, about. Returns false without memory, or if there is a pointer which
- * is none. */
-bool svm_content_of(const struct svm_view *view, double length, struct svm_content *content);
+/* Reads all support vectors, with the crew. length: of a vector, about. Returns GPU_UNSUPPORTED if a vector has no pointer, or a dense one
+ * another length. */
+enum gpu_status svm_content_of(const struct svm_view *view, double length,
+                               struct svm_content *content);
 
-/* Copies the support vectors. Returns false without memory, or if they are not what the library's documentation asks for; else the
- * caller frees the matrix. */
-bool svm_view_vectors(const struct svm_view *view, struct libsvm_size *size, struct svm_matrix *x);
+/* Copies the support vectors; the caller frees the matrix. Returns GPU_UNSUPPORTED if they are not what the library's documentation asks
+ * for. */
+enum gpu_status svm_view_vectors(const struct svm_view *view, struct libsvm_size *size,
+                                 struct svm_matrix *x);
 
 /* Whether svm_view_vectors() makes a matrix in CSR. */
 bool svm_view_is_sparse(const struct svm_view *view, const struct libsvm_size *size);

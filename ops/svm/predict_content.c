@@ -141,7 +141,8 @@ static bool join(const struct reading *reading, struct svm_content *content)
     return !none;
 }
 
-bool svm_content_of(const struct svm_view *view, double length, struct svm_content *content)
+enum gpu_status svm_content_of(const struct svm_view *view, double length,
+                               struct svm_content *content)
 {
     const double bytes = 1 + length * (view->dense ? sizeof(double) : sizeof(struct libsvm_node));
     struct reading reading = {.view = view,
@@ -149,10 +150,10 @@ bool svm_content_of(const struct svm_view *view, double length, struct svm_conte
     reading.count = (view->vectors + reading.rows - 1) / reading.rows;
     reading.parts = malloc((size_t)reading.count * sizeof *reading.parts);
     if (!reading.parts)
-        return false;
+        return GPU_NO_MEMORY;
     read_all(&reading, bytes * view->vectors);
     const bool read = join(&reading, content);
     content->length = length;
     free(reading.parts);
-    return read;
+    return read ? GPU_OK : GPU_UNSUPPORTED;
 }

@@ -149,12 +149,14 @@ static struct libsvm_problem problem_of(const struct svm_view *view)
                                    (struct libsvm_node **)(uintptr_t)view->nodes};
 }
 
-static bool copy_dense(const struct svm_view *view, struct svm_matrix *x)
+static enum gpu_status copy_dense(const struct svm_view *view, struct svm_matrix *x)
 {
     const size_t features = (size_t)view->dense[0].features;
     double *values = malloc((size_t)view->vectors * features * sizeof *values);
     *x = (struct svm_matrix){.rows = view->vectors, .features = (int64_t)features, .dense = values};
-    bool finite = values;
+    bool finite = true;
+    if (!values)
+        return GPU_NO_MEMORY;
     for (int i = 0; finite && i < view->vectors; i++, values += features) {
         memcpy(values, view->dense[i].values, features * sizeof *values);
         for (size_t k = 0; k < features; k++)
@@ -162,14 +164,17 @@ static bool copy_dense(const struct svm_view *view, struct svm_matrix *x)
     }
     if (!finite)
         svm_matrix_free(x);
-    return finite;
+    return finite ? GPU_OK : GPU_UNSUPPORTED;
 }
 
-bool svm_view_vectors(const struct svm_view *view, struct libsvm_size *size, struct svm_matrix *x)
+enum gpu_status svm_view_vectors(const struct svm_view *view, struct libsvm_size *size,
+                                 struct svm_matrix *x)
 {
     const struct libsvm_problem problem = problem_of(view);
     if (view->nodes)
-        return libsvm_measure(&problem, false, size) && libsvm_vectors(&problem, false, size, x);
+        return !libsvm_measure(&problem, false, size)     ? GPU_UNSUPPORTED
+               : libsvm_vectors(&problem, false, size, x) ? GPU_OK
+                                                          : GPU_NO_MEMORY;
     size->features = view->dense[0].features;
     size->stored = size->features * view->vectors;
     size->base = 0;

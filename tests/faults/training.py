@@ -70,7 +70,8 @@ class Training:
 
         report_on(tap, self.name, self.row, sweep(list(plan(self.baseline, most, start_up)), attempt))
 
-    def host_faults(self, tap):
+    def host_faults(self, tap, most=25, lost=None):
+        """most: so many of the calls of malloc fail, each in turn. lost: the calls that one failure leaves to the program's library, at most."""
         def planted(plant=""):
             """The finished process, the report, whether the answer is right, and libaccel's calls of malloc."""
             path = new_path()
@@ -83,11 +84,13 @@ class Training:
             if not right or report.misuse:
                 return self.wrong(fault, done, report.misuse[:2])
             elsewhere = [f for f in parse_log(done.stderr) if f["ran"] == "cpu"]
+            if lost is not None and not fault.lasting and len(elsewhere) > lost:
+                return self.wrong(fault, done, f"{len(elsewhere)} calls are not on the GPU")
             return Outcome(fault, "missed" if not failed else "recovered" if elsewhere or said(done) else "absorbed", "", 0)
 
         done, _, right, (calls, _) = planted()
         if tap.ok(right and calls > 20, f"{self.name}: {calls} calls of malloc by libaccel", done.stdout, done.stderr):
-            faults = [Fault("host memory", f"malloc:{n}{more}", "malloc", bool(more)) for n in uses(calls, 25) for more in ("", "+")]
+            faults = [Fault("host memory", f"malloc:{n}{more}", "malloc", bool(more)) for n in uses(calls, most) for more in ("", "+")]
             report_on(tap, f"{self.name}, host memory", "host memory", sweep(faults, attempt), least=10)
 
     def signals(self, tap):
