@@ -53,21 +53,6 @@ static void discard(struct validated *v)
 
 /* ---- Predictions ---- */
 
-/* Returns the class that most pairs decide for, the first of several. */
-static double vote(const struct svm_classes *classes, const double *values, int *votes)
-{
-    int most = 0;
-    for (int i = 0; i < classes->count; i++)
-        votes[i] = 0;
-    for (int i = 0; i < classes->count; i++)
-        for (int j = i + 1; j < classes->count; j++)
-            votes[*values++ > 0 ? i : j]++;
-    for (int i = 1; i < classes->count; i++)
-        if (votes[i] > votes[most])
-            most = i;
-    return classes->label[most];
-}
-
 /* values: of all functions; a row is predicted by the fold that leaves it out. */
 static enum gpu_status predict(const struct validated *v, const double *values, int64_t functions,
                                double *target)
@@ -76,15 +61,14 @@ static enum gpu_status predict(const struct validated *v, const double *values, 
     for (int fold = 0; fold < v->folds.count; fold++)
         if (v->jobs[fold].classes.count > most)
             most = v->jobs[fold].classes.count;
-    int *votes = malloc((size_t)most * sizeof *votes);
+    int64_t *votes = malloc((size_t)most * sizeof *votes);
     for (int fold = 0; votes && fold < v->folds.count; fold++) {
         const struct svm_job *job = &v->jobs[fold];
         for (int at = v->folds.start[fold]; at < v->folds.start[fold + 1]; at++) {
             const int row = v->folds.place[at];
             const double *value = &values[row * functions + place];
-            target[row] = libsvm_classifies(job->training.type) ? vote(&job->classes, value, votes)
-                          : job->training.type == SVM_ONE_CLASS ? (*value > 0 ? 1 : -1)
-                                                                : *value;
+            target[row] = svm_answer(job->training.type, job->classes.label, job->classes.count,
+                                     value, votes);
         }
         place += svm_job_functions(job);
     }

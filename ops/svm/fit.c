@@ -184,16 +184,16 @@ struct smo_matrix svm_put(struct smo *s, const struct svm_matrix *x)
                     : smo_put_csr(s, x->start, x->column, x->value, x->rows, x->features);
 }
 
-void svm_next_pair(const struct svm_classes *classes, int *i, int *j)
+void svm_next_pair(int classes, int *i, int *j)
 {
-    if (++*j >= classes->count)
+    if (++*j >= classes)
         *j = ++*i + 1;
 }
 
 static bool make_problems(const struct svm_job *job, struct smo_problem *problems)
 {
     int i = 0, j = job->classes.count > 1;
-    for (int k = 0; k < svm_job_functions(job); k++, svm_next_pair(&job->classes, &i, &j))
+    for (int k = 0; k < svm_job_functions(job); k++, svm_next_pair(job->classes.count, &i, &j))
         if (!svm_problem_of(&problems[k], &job->training, &job->classes, i, j))
             return false;
     return true;
@@ -203,7 +203,7 @@ int svm_support_of(const struct svm_job *job, bool *used)
 {
     const struct svm_classes *classes = &job->classes;
     int support = 0, i = 0, j = classes->count > 1;
-    for (int k = 0; k < svm_job_functions(job); k++, svm_next_pair(classes, &i, &j)) {
+    for (int k = 0; k < svm_job_functions(job); k++, svm_next_pair(classes->count, &i, &j)) {
         const struct svm_function *f = &job->functions[k];
         for (int at = 0; at < f->rows; at++) {
             const bool second = at >= classes->number[i];
@@ -286,8 +286,31 @@ static void spread(const struct svm_job *job, int64_t rows, double *coefficient)
         const struct members members = members_of(&job->classes, i, j);
         for (int at = 0; at < job->functions[k].rows; at++)
             coefficient[row_of(&members, at)] = job->functions[k].coefficient[at];
-        svm_next_pair(&job->classes, &i, &j);
+        svm_next_pair(job->classes.count, &i, &j);
     }
+}
+
+/* votes: of each class, 0. */
+static int class_of_most(int classes, const double *value, int64_t *votes)
+{
+    int most = 0;
+    for (int i = 0; i < classes; i++)
+        for (int j = i + 1; j < classes; j++)
+            votes[*value++ > 0 ? i : j]++;
+    for (int i = 1; i < classes; i++)
+        if (votes[i] > votes[most])
+            most = i;
+    return most;
+}
+
+double svm_answer(int type, const int *label, int classes, const double *value, int64_t *votes)
+{
+    if (type == SVM_ONE_CLASS)
+        return *value > 0 ? 1 : -1;
+    if (type != SVM_C_SVC && type != SVM_NU_SVC)
+        return *value;
+    memset(votes, 0, (size_t)classes * sizeof *votes);
+    return label[class_of_most(classes, value, votes)];
 }
 
 bool svm_may_decide(double functions, double rows)

@@ -13,7 +13,7 @@ bool svm_problem_of(struct smo_problem *q, const struct svm_training *training,
                     const struct svm_classes *classes, int i, int j);
 
 /* Goes to the next pair of classes, from (0, 1); of one class there is one pair, (0, 0). */
-void svm_next_pair(const struct svm_classes *classes, int *i, int *j);
+void svm_next_pair(int classes, int *i, int *j);
 
 /* One training of several whose rows are of one matrix. */
 struct svm_job {
@@ -39,6 +39,10 @@ bool svm_may_decide(double functions, double rows);
 /* values[row * functions + k]: what function k of all jobs decides on a row of the matrix. */
 enum gpu_status svm_decide_jobs(struct smo *s, const struct smo_matrix *x,
                                 const struct svm_job *jobs, int count, double *values);
+
+/* Returns what svm_predict() makes of the values of all functions: the label of the class that most of them decide for, the first of
+ * several; 1 or -1; or the value of a regression. votes: room for a number of each class. */
+double svm_answer(int type, const int *label, int classes, const double *value, int64_t *votes);
 
 /* Marks, in the places of the job's rows, the support vectors of all functions. Returns how many there are. */
 int svm_support_of(const struct svm_job *job, bool *used);

@@ -61,7 +61,7 @@ static double judge_job(const struct svm_matrix *x, const struct svm_job *job)
     double worst = 0;
     int i = 0, j = job->classes.count > 1;
     for (int k = 0; job->functions && k < svm_job_functions(job);
-         k++, svm_next_pair(&job->classes, &i, &j)) {
+         k++, svm_next_pair(job->classes.count, &i, &j)) {
         struct smo_problem start = {.alpha = NULL};
         worst = worse_of(worst, svm_problem_of(&start, &job->training, &job->classes, i, j)
                                     ? judge_one(x, &job->training, &start, &job->functions[k])

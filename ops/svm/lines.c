@@ -70,7 +70,7 @@ int64_t libsvm_print_job(const struct libsvm *library, const struct svm_job *job
     const struct svm_classes *classes = &job->classes;
     int i = 0, j = classes->count > 1;
     for (int k = 0; job->functions && k < svm_job_functions(job);
-         k++, svm_next_pair(classes, &i, &j))
+         k++, svm_next_pair(classes->count, &i, &j))
         dots = libsvm_print_function(library, &job->training, &job->functions[k], i, j, dots);
     if (classes->count > 1)
         libsvm_say(library, "Total nSV = %d\n", job->support);

@@ -181,8 +181,7 @@ static bool begin_walk(struct walk *walk, const struct svm_view *view)
 static void take_step(struct walk *walk, struct svm_range range[2])
 {
     svm_view_ranges(walk->view, walk->first, walk->i, walk->j, range);
-    if (++walk->j >= walk->view->classes)
-        walk->j = ++walk->i + 1;
+    svm_next_pair(walk->view->classes, &walk->i, &walk->j);
 }
 
 /* Sets all functions' values. Returns false if the library itself must decide. */
@@ -202,21 +201,6 @@ static bool decide(struct walk *walk, const double *k, double share, struct deci
     return true;
 }
 
-/* The class that most functions decide for, the first of several. */
-static double vote(const struct svm_view *view, const double *value, int64_t *votes)
-{
-    int most = 0;
-    for (int i = 0; i < view->classes; i++)
-        votes[i] = 0;
-    for (int i = 0; i < view->classes; i++)
-        for (int j = i + 1; j < view->classes; j++)
-            votes[*value++ > 0 ? i : j]++;
-    for (int i = 1; i < view->classes; i++)
-        if (votes[i] > votes[most])
-            most = i;
-    return view->label[most];
-}
-
 static enum gpu_status decide_all(const struct svm_view *view, const double *k, double share,
                                   struct decisions **decisions)
 {
@@ -229,10 +213,8 @@ static enum gpu_status decide_all(const struct svm_view *view, const double *k, 
         status = decide(&walk, k, share, d) ? GPU_OK : GPU_UNSUPPORTED;
     }
     if (status == GPU_OK)
-        d->label = walk.classifies                              ? vote(view, d->value, walk.first)
-                   : view->parameter->svm_type != SVM_ONE_CLASS ? d->value[0]
-                   : d->value[0] > 0                            ? 1
-                                                                : -1;
+        d->label =
+            svm_answer(view->parameter->svm_type, view->label, view->classes, d->value, walk.first);
     free(walk.first);
     if (status != GPU_OK)
         free(d);

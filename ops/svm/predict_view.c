@@ -1,5 +1,4 @@
 /* Models of libsvm and scikit-learn, as predictions read them. */
-#include <limits.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -71,7 +70,7 @@ static bool has_classes(const struct svm_view *view)
 static bool are_classes_sound(const struct svm_view *view)
 {
     int64_t sum = 0;
-    if (view->classes < 2 || view->classes > SHRT_MAX || !view->label || !view->counts)
+    if (view->classes < 2 || view->classes > SVM_MOST_CLASSES || !view->label || !view->counts)
         return false;
     for (int c = 0; c < view->classes; c++) {
         if (view->counts[c] < 0 || (c > 0 && !view->coefficient[c - 1]))
@@ -126,7 +125,7 @@ bool svm_view_of(struct svm_view *view, int layout, const void *model, const voi
 
 int64_t svm_view_functions(const struct svm_view *view)
 {
-    return has_classes(view) ? (int64_t)view->classes * (view->classes - 1) / 2 : 1;
+    return svm_function_count(view->parameter->svm_type, view->classes);
 }
 
 void svm_view_ranges(const struct svm_view *view, const int64_t *first, int i, int j,
