@@ -38,6 +38,12 @@ static CUresult CUDAAPI free_in_vain(CUdeviceptr block)
     return CUDA_ERROR_UNKNOWN;
 }
 
+static CUresult CUDAAPI little_is_free(size_t *left, size_t *all)
+{
+    *left = *all = LARGE / 2;
+    return CUDA_SUCCESS;
+}
+
 static CUdeviceptr get(int64_t bytes)
 {
     CUdeviceptr block = 0;
@@ -242,6 +248,45 @@ static void what_is_kept_gives_way(void **state)
     assert_int_equal(find(1), 0);
 }
 
+/* The largest block without contents goes first, then the kept one that nobody has asked for for longest; two are less than a quarter. */
+static void the_last_used_stay(void **state)
+{
+    (void)state;
+    CUDA(cuMemGetInfo) = little_is_free;
+    for (uint64_t key = 1; key <= 3; key++)
+        pool_put(device, keep(key, SMALL));
+    pool_put(device, get(LARGE));
+    pool_put(device, find(1));
+    pool_settle(device);
+    const CUdeviceptr first = find(1), second = find(2), third = find(3);
+    assert_true(first && !second && third);
+    pool_put(device, first);
+    pool_put(device, third);
+}
+
+/* As if so much time had passed. */
+static void let_pass(double ms)
+{
+    for (int i = 0; i < device->pool.count; i++)
+        device->pool.block[i].idle_since -= ms;
+}
+
+static void what_is_kept_stays_for_seconds(void **state)
+{
+    (void)state;
+    const CUdeviceptr kept = keep(1, SMALL);
+    pool_put(device, get(SMALL));
+    pool_put(device, kept);
+    let_pass(9000);
+    assert_true(pool_give_back(device));
+    assert_int_equal(device->pool.count, 1);
+    assert_true(find(1) == kept);
+    pool_put(device, kept);
+    let_pass(10000);
+    assert_false(pool_give_back(device));
+    assert_int_equal(find(1), 0);
+}
+
 static int start(void **state)
 {
     *state = start_device(tested_gpu(), (struct gpu_config){.memory_bytes = BUDGET});
@@ -260,6 +305,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_kept_is_found_by_all, begin, end),
         cmocka_unit_test_setup_teardown(the_second_of_a_key_is_not_kept, begin, end),
         cmocka_unit_test_setup_teardown(what_is_kept_gives_way, begin, end),
+        cmocka_unit_test_setup_teardown(the_last_used_stay, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_kept_stays_for_seconds, begin, end),
     };
     return cmocka_run_group_tests(tests, start, stop_device);
 }

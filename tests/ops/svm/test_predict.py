@@ -15,7 +15,7 @@ folder = tempfile.TemporaryDirectory(prefix="accel-predict-")
 HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
 ON_GPU = {**TEST_GPU, **LOG}
 SYMBOL = "svm_predict_values"
-BOUND = 1e-9  # of what a decision value may differ by; the values of these tests are about 1
+BOUND = 1e-14  # a value may differ by this share of it, or of 1 if it is smaller
 
 
 def place(name):
