@@ -52,6 +52,7 @@ def check_bundle(path):
               "blas/cblas_xzblat2.in", "lapack/list", "lapack/xlintstd", "lapack/xeigtstz", "licenses/libopenblas0-pthread"]
     tap.ok(not set(wanted) - names, "it has libraries, headers, make and the reference programs", *sorted(set(wanted) - names))
     tap.ok(re.search(r"(?m)^glibc 2\.\d+\n", manifest) and re.search(r"(?m)^sources [0-9a-f]{16}$", manifest), "its manifest says what it asks for", manifest)
+    return re.search(r"(?m)^commit (.+)$", manifest)[1]
 
 
 def check_report(folder, done, report):
@@ -134,8 +135,14 @@ with tempfile.TemporaryDirectory() as name:
     packed = subprocess.run([str(ROOT / "scripts/gpu-bundle"), str(folder / "bundle.tar")], env={**os.environ, "BUILD": str(BUILD)},
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if tap.ok(packed.returncode == 0, "the bundle is packed", packed.stdout):
-        check_bundle(folder / "bundle.tar")
-        check_report(folder, *proof(folder, "--test-gpu", BUILD / "testgpu"))
+        commit = check_bundle(folder / "bundle.tar")
+        # A git whose commit is older than the files.
+        (folder / "bin").mkdir()
+        (folder / "bin/git").write_text("#!/bin/sh\necho older\n")
+        (folder / "bin/git").chmod(0o755)
+        done, report = proof(folder, "--test-gpu", BUILD / "testgpu", env={"PATH": f"{folder}/bin:/usr/bin:/bin"})
+        check_report(folder, done, report)
+        tap.ok(report["machine"]["commit"] == commit, "the commit is the bundle's where its sources are the same", commit, report["machine"]["commit"])
         check_failures(folder, BUILD / "testgpu")
         check_refusals(folder)
 tap.done()
