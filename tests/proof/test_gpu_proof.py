@@ -122,6 +122,19 @@ def check_failures(folder, test_gpu):
     tap.ok(done.returncode == 1 and "no GPU: cuInit" in done.stdout and report["checks"][-1]["status"] == "failed", "no GPU: exit status 1, and why", done.stdout[-500:])
 
 
+def check_agreement():
+    """Of what a call or a model computes without libaccel and with it."""
+    native = "train_ms 1 rho 1 right 7"
+    cases = {f"models_agree: {ours}": (f". tests/proof/checks.sh; native='{native}' accelerated='{ours}'; models_agree", agree) for ours, agree in (
+        ("train_ms 9 rho 1.0009 right 7", True), ("train_ms 9 rho 1.01 right 7", False), ("train_ms 9 rho nan right 7", False),
+        ("train_ms 9 rho -inf right 7", False), ("train_ms 9", False))}
+    cases |= {f"figures_agree {figures}": (f". tests/proof/turns.sh; figures_agree {figures}", agree) for figures, agree in (
+        ("1e3 1.00000000001e3 0", True), ("1 1.00001 0", False), ("1 1.00001 1", True), ("1 nan 0", False), ("-nan 1 1", False), ("1 inf 0", False))}
+    for name, (command, agree) in cases.items():
+        done = subprocess.run(["bash", "-c", command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        tap.ok(done.returncode == (0 if agree else 1), name, done.returncode, done.stdout)
+
+
 def check_refusals(folder):
     for arguments, said in ((["--seconds", "5"], "60 to 36000"), (["--seconds", "soon"], "60 to 36000"), (["--only", "unit,tests"], "--only tests: allowed are"),
                             (["--bundle", "/nowhere"], "make gpu-bundle"), (["--test-gpu", str(folder)], "no libcuda.so.1"), (["--out"], "needs a value")):
@@ -144,5 +157,6 @@ with tempfile.TemporaryDirectory() as name:
         check_report(folder, done, report)
         tap.ok(report["machine"]["commit"] == commit, "the commit is the bundle's where its sources are the same", commit, report["machine"]["commit"])
         check_failures(folder, BUILD / "testgpu")
+        check_agreement()
         check_refusals(folder)
 tap.done()
