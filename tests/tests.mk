@@ -79,7 +79,7 @@ check: all test-programs testgpu
 	    find $(BUILD)/tap -type f -exec awk '/^not ok/ { print FILENAME ": " $$0 } !/^#/ { failed = /^not ok/ } /^#/ && failed' {} +; \
 	    exit 1; }
 
-# The whole of the suites of which tests/suites/test_suites.py runs a part: an hour and more.
+# All of the suites; tests/suites/test_suites.py runs a part of them. An hour and more.
 .PHONY: suites
 suites:
 	BUILD=$(BUILD) tests/suites/run --all

@@ -201,7 +201,7 @@ bool spoils_own_kernel(const char *name)
     return spoils(name, false);
 }
 
-/* The errors of which cuda.h says that the process must be ended to use CUDA again. */
+/* cuda.h says of these errors that the process must be ended to use CUDA again. */
 bool error_is_sticky(int code)
 {
     switch (code) {

@@ -30,9 +30,9 @@
  *   TESTGPU_DOWN_GBPS   and back
  *   TESTGPU_LAUNCH_US   each kernel, copy and fill lasts so much longer than the rates make it, a routine of
  *                       cuSOLVER for each kernel of its chain; default 0
- *   TESTGPU_GFLOPS      10^9 operations a second on real numbers of double precision, of which a
- *                       multiplication and addition of complex ones has 8; twice as many of single
- *                       precision. Device memory moves a byte in the time of 4 operations: a kernel
+ *   TESTGPU_GFLOPS      10^9 operations a second on real numbers of double precision, twice as many
+ *                       on those of single precision. A multiplication and an addition of complex
+ *                       numbers have 8. Device memory moves a byte in the time of 4 operations: a kernel
  *                       lasts as the slower of both makes it, and what only moves (Level 2, geam,
  *                       copies and fills inside the device) by its bytes. Default 0: as fast as
  *                       the machine

@@ -9,7 +9,7 @@ enum { M = 96, N = 112, K = 80, AREA_BYTES = 4 << 20 };
 
 static CUevent before, after;
 
-/* Exactly, but for how CUDA counts milliseconds. */
+/* Exactly, except for the rounding of CUDA's milliseconds. */
 #define LASTS(NS, CALL)                                                                            \
     do {                                                                                           \
         float ms;                                                                                  \

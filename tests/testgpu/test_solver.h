@@ -102,7 +102,7 @@ void unit(int n, double complex *x);
 void triangle(cublasFillMode_t uplo, cublasDiagType_t diag, int m, int n, const double complex *x,
               double complex *to);
 void mirror(cublasFillMode_t uplo, bool hermitian, int n, double complex *x);
-/* Whether they are the same but for rounding. */
+/* Whether they are the same up to rounding. */
 bool close_to(enum type type, int m, int n, const double complex *x, const double complex *y);
 /* Whether nothing around an m by n matrix has changed, and the elements that are not numbers are
  * just those of the other triangle. */
