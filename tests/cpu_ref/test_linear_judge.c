@@ -116,7 +116,7 @@ static void judge(int solver, bool free_bias)
     q.objective *= 1 + 1e-5;
     assert_wrong(&q);
     q = right;
-    q.norm *= 3;
+    q.norm *= 1.05;
     assert_wrong(&q);
     q = right;
     for (int j = 0; j < COLUMNS; j++) {
@@ -127,7 +127,7 @@ static void judge(int solver, bool free_bias)
         assert_wrong(&q);
         w[j] = was;
     }
-    q.eps /= 10; /* it was not solved to this */
+    q.eps /= 2; /* it was not solved to this */
     assert_true(cpu_ref_linear(&q) > 1);
     q = right;
     for (int i = 0; i < ROWS; i++) /* another problem's model */
@@ -172,9 +172,19 @@ static void values_may_be_large(void **state)
     assert_true(cpu_ref_linear(&q) > 1);
 }
 
+static void numbers_beyond_the_range_are_not_judged(void **state)
+{
+    struct cpu_ref_linear q;
+    (void)state;
+    make_problem(&q, LINEAR_L2_SVC, false);
+    w[0] = 1e200;
+    assert_true(cpu_ref_linear(&q) == CPU_REF_NOT_JUDGED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(models_are_told_from_others),
-                                       cmocka_unit_test(values_may_be_large)};
+                                       cmocka_unit_test(values_may_be_large),
+                                       cmocka_unit_test(numbers_beyond_the_range_are_not_judged)};
     return cmocka_run_group_tests_name("cpu_ref/linear", tests, NULL, NULL);
 }
