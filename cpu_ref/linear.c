@@ -62,10 +62,11 @@ static bool measure(const struct cpu_ref_linear *q, const double *w, struct plac
     const size_t columns = (size_t)q->columns, regularized = columns - q->free_bias;
     /* The method adds up rows, columns, and one step after the other. */
     const double roundings = (double)(q->rows + q->columns + 2 * (int64_t)q->iterations + 16);
-    double *gradient = calloc(2 * columns, sizeof *gradient), *rounding = gradient + columns;
+    double *gradient = calloc(2 * columns, sizeof *gradient);
     *place = (struct place){.objective = 0};
     if (!gradient)
         return false;
+    double *rounding = gradient + columns;
     for (int64_t i = 0; i < q->rows; i++)
         add_row(q, i, w, roundings, place, gradient, rounding);
     for (size_t j = 0; w && j < regularized; j++) {
