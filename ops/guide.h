@@ -16,7 +16,7 @@ enum guide_news {
     GUIDE_NO_DEVICE,   /* device() has answered that there is none */
     GUIDE_UNSUPPORTED, /* the library cannot use a GPU here */
     GUIDE_FAILED,      /* the library has failed on the GPU, and has computed on the CPU instead */
-    GUIDE_NO_MEMORY    /* the same, for lack of memory */
+    GUIDE_NO_MEMORY /* the same for lack of memory, or libaccel had none to tell the library with */
 };
 
 /* One call on its way. */

@@ -131,12 +131,12 @@ static char *with_device(const char *parameters, int number)
 }
 
 /* Runs the original with the device added to the parameters, which are argument `at`; if that fails, runs it once more as the program
- * has called it. Returns GUIDE_NOTHING if that fails, too, or if memory is short. */
+ * has called it. Returns GUIDE_NOTHING if that fails, too. */
 static enum guide_news run_with_device(struct guide *guide, int at, int number)
 {
     char *parameters = with_device(pointer_at(guide, at), number);
     if (!parameters)
-        return GUIDE_NOTHING;
+        return GUIDE_NO_MEMORY;
     guide_name_device(guide, number);
     guide->call->own.pointer[PARAMETERS] = parameters;
     guide->call->own.integer[PARAMETERS_AT] = at;

@@ -5,7 +5,7 @@ what happens when the GPU fails. What its wheel computes, which has no CUDA, is 
 import json
 
 from lib.log import parse_log, said
-from lib.programs import DEBIAN_PYTHON, LOG, NO_GPU, SHIM, TEST_GPU, TESTS, VENV_PYTHON, start
+from lib.programs import BUILD, DEBIAN_PYTHON, LOG, NO_GPU, SHIM, TEST_GPU, TESTS, VENV_PYTHON, start
 from lib.tap import Tap
 
 tap = Tap()
@@ -32,14 +32,18 @@ def booster(data, parameters):
 """
 
 
-def expect(name, program, settings, printed, logged, says=0, library="liblightgbm.so"):
+def play(program, settings, library):
     env = {}
     for some in [SHIM, *settings]:
         env.update(some)
     done = start(DEBIAN_PYTHON, "-c", START.format(library=TESTS / library) + program, env=env)
     log = [" ".join(f"{key}={line[key]}" for key in ("sym", "build", "device", "ran", "why") if key in line) for line in parse_log(done.stderr)
            if line["sym"].startswith("LGBM")]
-    seen = done.stdout.splitlines() if done.returncode == 0 else [f"status {done.returncode}"]
+    return done.stdout.splitlines() if done.returncode == 0 else [f"status {done.returncode}"], log, done
+
+
+def expect(name, program, settings, printed, logged, says=0, library="liblightgbm.so"):
+    seen, log, done = play(program, settings, library)
     tap.ok(seen == printed and log == logged and len(said(done)) == says, name, "\n".join(seen), "\n".join(log), done.stderr)
 
 
@@ -106,4 +110,18 @@ for message, why in (FULL, "no_memory"), ({}, "error"):
     expect(f"a booster fails ({why}): once more without", ONE, [*GPU, {"LGBM_FAILS": "booster", **message}], [*TOLD, PLAIN[1]],
            [f"sym=LGBM_BoosterCreate device=cpu ran=cpu why={why}"])
 expect("a booster that fails on the CPU too is the program's mistake", ONE, [*GPU, {"LGBM_REFUSES": "1"}], [*TOLD, PLAIN[1], "refused"], [])
+
+# ---- libaccel gets no memory at its n-th use ----
+
+NONE = "sym=LGBM_{} ran=cpu why={}"
+OUTCOMES = {"all are told": (TOLD, [ON_GPU]),
+            "data are not": (PLAIN, [NONE.format("DatasetCreateFromMat", "no_memory"), NONE.format("BoosterCreate", "unsupported")]),
+            "the place of data is not kept": ([TOLD[0], PLAIN[1]], [NONE.format("BoosterCreate", "unsupported")]),
+            "a booster is not": ([TOLD[0], PLAIN[1]], [NONE.format("BoosterCreate", "no_memory")])}
+outcomes = []
+for nth in range(1, 13):
+    plant = {"LD_PRELOAD": f"{TESTS / 'libplant.so'}:{BUILD / 'libaccel.so'}", "PLANT": f"malloc:{nth}"}
+    outcomes.append(play(ONE, [*GPU, plant], "liblightgbm.so")[:2])
+tap.ok(all(outcome in OUTCOMES.values() for outcome in outcomes) and all(outcome in outcomes for outcome in OUTCOMES.values()) and outcomes[-1] == (TOLD, [ON_GPU]),
+       "each use of memory fails: the log says what is not told", *outcomes)
 tap.done()
