@@ -254,7 +254,7 @@ static void put(struct smo *s, const struct svm_view *view, const struct svm_con
     }
     svm_matrix_free(&vectors);
     if (s->status == GPU_OK)
-        svm_sight_put(view);
+        svm_sight_put(view, put_us_of(s->work->call) == 0);
 }
 
 /* The vector goes up first: a call is no fallback if it has brought the device something, and the support vectors are then found to be

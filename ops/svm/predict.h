@@ -80,9 +80,10 @@ struct svm_sighting {
 
 /* Notes a call. */
 struct svm_sighting svm_sight(const struct svm_view *view);
-/* Note that a call has found the vectors on the device, or had to put them there; that they are not for the device. */
+/* Note that a call has found the vectors on the device, or had to put them there; that they are not for the device. surprised: the call's
+ * own sighting had them there. Of threads that begin to predict at once several put them, and none is surprised. */
 void svm_sight_found(const struct svm_view *view);
-void svm_sight_put(const struct svm_view *view);
+void svm_sight_put(const struct svm_view *view, bool surprised);
 void svm_sight_refused(const struct svm_view *view);
 
 #endif

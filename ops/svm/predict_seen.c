@@ -84,12 +84,12 @@ void svm_sight_found(const struct svm_view *view)
     pthread_mutex_unlock(&lock);
 }
 
-void svm_sight_put(const struct svm_view *view)
+void svm_sight_put(const struct svm_view *view, bool surprised)
 {
     const int enough = 8, most = 20; /* predictions that putting vectors on the device costs */
     pthread_mutex_lock(&lock);
     struct svm_sighting *sighting = &find(view)->sighting;
-    const bool changed = sighting->resident;
+    const bool changed = sighting->resident && surprised;
     if (changed)
         sighting->misses = sighting->hits >= enough  ? 0
                            : sighting->misses < most ? sighting->misses + 1
