@@ -36,7 +36,7 @@ bool svm_view_of(struct svm_view *view, int layout, const void *model, const voi
 /* Returns the number of decision values. */
 int64_t svm_view_functions(const struct svm_view *view);
 
-/* The support vectors that function p has, in two ranges, of which the second may be empty; in the order in which they are summed. */
+/* The support vectors of a function, in two ranges; the second may be empty. They are summed in this order. */
 struct svm_range {
     const double *coefficient; /* of each vector from `first` on */
     int64_t first, count;
