@@ -69,6 +69,16 @@ with tempfile.TemporaryDirectory() as folder:
             ratio = float(line.get("est_cpu_ms", 0)) / times[routine](1000, 2, each, besides)
             tap.ok(0.75 < ratio < 1.33, f"{routine}: two features, {each} ns for each element and {besides} besides", ratio, line, done.stderr)
 
+    # Without a calibration, what the table of docs/costs.md measured: a kernel value of two features takes 10 to 20 ns, and a third of the rows are
+    # support vectors; a row in each of 20 directions takes 5 ns, and its one element 0.9 to 7 on one thread.
+    one = Path(folder, "one")
+    one.write_text("".join(f"{i % 2} 1:{i % 17 / 17 + 1}\n" for i in range(1000)))
+    for program, data, least, most in (["svm-train"], few, 3.3, 6.7), (["liblinear-train", "-s", "0"], one, 20000 * 5.9e-6, 20000 * 12e-6):
+        done = start(f"/usr/bin/{program[0]}", *program[1:], "-q", data, f"{folder}/few.model",
+                     env={**WAIT, **LOG, **own, "ACCEL_POLICY": "cpu", "OPENBLAS_NUM_THREADS": "1"})
+        line, = lines_for(done) or [{}]
+        tap.ok(least <= float(line.get("est_cpu_ms", 0)) <= most, f"{program[0]} without a calibration: from {least:.3g} to {most:.3g} ms", line, done.stderr)
+
     # ---- What cannot be used ----
 
     calibrate(model, known, 1, 1000)
