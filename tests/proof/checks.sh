@@ -119,10 +119,10 @@ ending_job() {
     [ $failed -eq 0 ] && [ $ends -gt 0 ]
 }
 
-# Operands on the device, sizes of 0 to 2: each routine with a k scales by beta on the GPU with k = 0.
+# Operands on the device, k = 0, m and n of 0 to 2: each routine with a k scales by beta on the GPU.
 zero_k_job() {
     limited env LD_PRELOAD="$build/libaccel.so $driver" ACCEL_POLICY=gpu ACCEL_LOG=1 ACCEL_LOG_FILE="$folder/log" OPENBLAS_NUM_THREADS=1 \
-        "$build/tests/cuda_program" -l "$build/tests/liblacking.so" -f y -n 2 -s "$RANDOM" -c $((few ? 8 : 20)) || return 1
+        "$build/tests/cuda_program" -l "$build/tests/liblacking.so" -f y -n 2 -k 0 -s "$RANDOM" -c $((few ? 2 : 20)) || return 1
     awk '{ sym = ran = k = ""
            for (i = 1; i <= NF; i++) {
                if ($i ~ /^sym=/) sym = substr($i, 5)
