@@ -18,9 +18,6 @@ struct accel_provider {
     const char *(*path)(const struct accel_provider *provider);
     /* Returns whether its object calls, or refers to, a function or variable of this name through the dynamic linker. */
     bool (*refers)(const struct accel_provider *provider, const char *name);
-    /* Returns the bytes of the segment that an address of its object lies in, and where they begin; 0: none. */
-    size_t (*segment)(const struct accel_provider *provider, const void *address,
-                      const void **first);
 };
 
 enum accel_abi {

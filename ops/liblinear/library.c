@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/forks.h"
+#include "ops/print_variable.h"
 #include "ops/sklearn_version.h"
 
 _Static_assert(sizeof(struct linear_parameter_230) == 64 && sizeof(struct linear_model_230) == 96,
@@ -30,23 +31,7 @@ const struct linear_library *linear_library_numbered(int number)
     return &known[number - 1];
 }
 
-/* ---- The function that prints: a static variable that only set_print_string_function() names ---- */
-
-/* Reads that function's code: it ends by storing a register to the variable, mov %reg, offset(%rip), and ret. NULL: it does not. */
-static linear_print_function *const volatile *print_variable(const void *set)
-{
-    enum { LONGEST = 64, STORE = 7 };
-    const unsigned char *code = set;
-    for (int i = 0; code && i < LONGEST; i++) {
-        const unsigned char *at = code + i;
-        if (at[0] != 0x48 || at[1] != 0x89 || (at[2] & 0xc7) != 0x05 || at[STORE] != 0xc3)
-            continue;
-        int32_t offset;
-        memcpy(&offset, at + 3, sizeof offset);
-        return (linear_print_function *const volatile *)(uintptr_t)(at + STORE + offset);
-    }
-    return NULL;
-}
+/* ---- The function that prints ---- */
 
 static pthread_mutex_t skipping = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(skipping);
@@ -158,7 +143,7 @@ int linear_library_of(const struct accel_provider *provider)
     struct linear_library library = {.train = provider->function, .layout = layout_of(provider)};
     if (!library.layout)
         return 0;
-    library.print = print_variable(provider->symbol(provider, "set_print_string_function"));
+    library.print = accel_print_variable(provider->symbol(provider, "set_print_string_function"));
     pthread_mutex_lock(&lock);
     int number = number_of(&library);
     pthread_mutex_unlock(&lock);

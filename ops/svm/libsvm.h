@@ -70,8 +70,8 @@ const struct libsvm *libsvm_numbered(int number);
  * is not as expected. */
 const struct libsvm *libsvm_asked(int number);
 
-/* Returns where the provider keeps the function that prints its lines, near the variable of this name; NULL if that is not found. */
-libsvm_print *volatile *libsvm_print_of(const struct accel_provider *provider, const char *near);
+/* Returns where the provider keeps the function that prints its lines; NULL if that is not found. */
+libsvm_print *volatile *libsvm_print_of(const struct accel_provider *provider);
 
 /* Whether svm_check_parameter() accepts the parameters, as far as classes do not matter, and no number is NaN. Probabilities of
  * one-class, which the function refuses in some versions, are accepted. */

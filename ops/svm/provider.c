@@ -9,6 +9,7 @@
 
 #include "base/forks.h"
 #include "libsvm.h"
+#include "ops/print_variable.h"
 
 static const struct libsvm_model_layout layouts[] = {
     {289, 312, 0, 0, 152, 160, 168, 176},
@@ -28,77 +29,22 @@ static const struct libsvm_model_layout *layout_of(const struct accel_provider *
     return NULL;
 }
 
-/* ---- The function that prints: a static variable of libsvm, near libsvm_version ---- */
+/* ---- The function that prints ---- */
 
 static void print_nothing(const char *text)
 {
     (void)text;
 }
-static void print_nothing_either(const char *text)
+
+libsvm_print *volatile *libsvm_print_of(const struct accel_provider *provider)
 {
-    (void)text;
-}
-
-typedef void set_print(libsvm_print *print);
-typedef libsvm_print *volatile print_variable;
-
-enum { NEAR = 1024 }; /* pointers before and behind */
-
-/* The words of the provider's memory around an address. */
-static print_variable *words_around(const struct accel_provider *provider, const void *address,
-                                    size_t *count)
-{
-    const void *start;
-    const size_t size = sizeof(libsvm_print *),
-                 bytes = provider->segment(provider, address, &start);
-    const uintptr_t middle = (uintptr_t)address & ~(size - 1), end = (uintptr_t)start + bytes;
-    uintptr_t first = ((uintptr_t)start + size - 1) & ~(size - 1);
-    if (first < middle - NEAR * size)
-        first = middle - NEAR * size;
-    *count = bytes ? (end - first) / size : 0;
-    if (*count > 2 * NEAR)
-        *count = 2 * NEAR;
-    return (print_variable *)first;
-}
-
-/* Sets the pointer twice, to see which variable changes, and puts it back. */
-static print_variable *find_variable(const struct accel_provider *provider, set_print *set,
-                                     const char *near)
-{
-    libsvm_print *before[2 * NEAR];
-    print_variable *variable = NULL;
-    size_t count;
-    print_variable *words = words_around(provider, provider->symbol(provider, near), &count);
-    for (size_t i = 0; i < count; i++)
-        before[i] = words[i];
-    set(print_nothing);
-    for (size_t i = 0; i < count && !variable; i++) {
-        if (words[i] != print_nothing)
-            continue;
-        set(print_nothing_either);
-        if (words[i] == print_nothing_either) {
-            variable = &words[i];
-            set(before[i]);
-        } else {
-            set(print_nothing);
-        }
-    }
-    if (!variable) /* what it was is not known: libsvm's own */
-        set(NULL);
-    return variable;
-}
-
-libsvm_print *volatile *libsvm_print_of(const struct accel_provider *provider, const char *near)
-{
-    static print_variable silent = print_nothing;
-    set_print *set;
-    void *found = provider->symbol(provider, "svm_set_print_string_function");
+    static libsvm_print *volatile silent = print_nothing;
+    const void *set = provider->symbol(provider, "svm_set_print_string_function");
     if (provider->symbol(provider, "R_init_e1071")) /* it has no lines at all */
         return &silent;
-    if (!found) /* to 2.90: a variable of the program's */
+    if (!set) /* to 2.90: a variable of the program's */
         return provider->symbol(provider, "svm_print_string");
-    memcpy(&set, &found, sizeof set);
-    return find_variable(provider, set, near);
+    return accel_print_variable(set);
 }
 
 /* ---- Its svm_train() ---- */
@@ -220,8 +166,8 @@ int libsvm_of(const struct accel_provider *provider)
     int i = 0;
     if (!library.train || !library.model)
         return 0;
-    pthread_mutex_lock(&lock); /* its print function is changed meanwhile */
-    library.print = libsvm_print_of(provider, "libsvm_version");
+    library.print = libsvm_print_of(provider);
+    pthread_mutex_lock(&lock);
     while (i < library_count && !is_same(&libraries[i].library, &library))
         i++;
     if (i == library_count && i < LIBRARIES)

@@ -16,12 +16,10 @@ static bool recognize(const struct accel_provider *provider, struct sklearn *lib
     if (!provider->symbol(provider, "_ZN3svm6Kernel3dotEPK8svm_nodeS3_P13BlasFunctions") ||
         !sklearn_is_known(provider, "_libsvm"))
         return false;
-    *library =
-        (struct sklearn){.train = provider->function,
-                         .csr = provider->function == provider->symbol(provider, "svm_csr_train"),
-                         .libsvm = {.print = libsvm_print_of(provider, "mt_rand"),
-                                    .sorts = true,
-                                    .shuffle = sklearn_shuffle}};
+    *library = (struct sklearn){
+        .train = provider->function,
+        .csr = provider->function == provider->symbol(provider, "svm_csr_train"),
+        .libsvm = {.print = libsvm_print_of(provider), .sorts = true, .shuffle = sklearn_shuffle}};
     void *set_seed = provider->symbol(provider, "set_seed");
     memcpy(&library->set_seed, &set_seed, sizeof set_seed);
     return set_seed && library->libsvm.print;
@@ -44,14 +42,14 @@ static bool is_same(const struct sklearn *a, const struct sklearn *b)
 int sklearn_of(const struct accel_provider *provider)
 {
     struct sklearn library;
-    int i = LIBRARIES;
-    pthread_mutex_lock(&lock); /* its print function is changed meanwhile */
-    if (recognize(provider, &library)) {
-        for (i = 0; i < library_count && !is_same(&libraries[i], &library); i++)
-            ;
-        if (i == library_count && i < LIBRARIES)
-            libraries[library_count++] = library;
-    }
+    int i = 0;
+    if (!recognize(provider, &library))
+        return 0;
+    pthread_mutex_lock(&lock);
+    while (i < library_count && !is_same(&libraries[i], &library))
+        i++;
+    if (i == library_count && i < LIBRARIES)
+        libraries[library_count++] = library;
     pthread_mutex_unlock(&lock);
     return i < LIBRARIES ? i + 1 : 0;
 }

@@ -356,32 +356,6 @@ bool accel_objects_at(const void *address, struct accel_object *object)
     return iterate(at_place, &place) > 0;
 }
 
-struct segment {
-    uintptr_t address;
-    const void *first;
-    size_t bytes;
-};
-
-static int at_segment(struct dl_phdr_info *info, size_t size, void *data)
-{
-    struct segment *segment = data;
-    const ElfW(Phdr) *part = part_at(info, segment->address);
-    (void)size;
-    if (!part)
-        return 0;
-    segment->first = (const void *)(info->dlpi_addr + part->p_vaddr);
-    segment->bytes = part->p_memsz;
-    return 1;
-}
-
-size_t accel_objects_segment(const void *address, const void **first)
-{
-    struct segment segment = {.address = (uintptr_t)address};
-    iterate(at_segment, &segment);
-    *first = segment.first;
-    return segment.bytes;
-}
-
 static int has_dynamic(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size;

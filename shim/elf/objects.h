@@ -51,9 +51,6 @@ struct accel_object {
 /* Fills in the object of libaccel's own namespace that an address lies in; false if there is none or its name is too long. */
 bool accel_objects_at(const void *address, struct accel_object *object);
 
-/* Returns the bytes of the segment that an address lies in, and where they begin; 0: in none. */
-size_t accel_objects_segment(const void *address, const void **first);
-
 /* Returns whether the object is still loaded. */
 bool accel_objects_has(const ElfW(Dyn) * dynamic);
 

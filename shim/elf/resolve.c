@@ -50,16 +50,9 @@ static bool refers_to(const struct accel_provider *provider, const char *name)
     return found;
 }
 
-static size_t segment_of(const struct accel_provider *provider, const void *address,
-                         const void **first)
-{
-    (void)provider;
-    return accel_objects_segment(address, first);
-}
-
 struct accel_provider accel_resolve_provider(void *function)
 {
-    return (struct accel_provider){function, symbol_of, path_of, refers_to, segment_of};
+    return (struct accel_provider){function, symbol_of, path_of, refers_to};
 }
 
 static int layout_of(uint32_t entry, void *function)

@@ -46,7 +46,7 @@ for fault in FAULTS if LONG else FAULTS[:1] + FAULTS[-2:]:
     tap.ok(same, f"{fault}: libsvm's own answer, and rand() where it was ({len(failed)} calls)", device.stdout, device.stderr)
 
 with tempfile.TemporaryDirectory(prefix="accel-namesake-") as folder:
-    for name in ("none", "999", "324"):
+    for name in ("none", "999", "324", "324_plain"):
         link = Path(folder, "libsvm.so.3")
         link.unlink(missing_ok=True)
         link.symlink_to(TESTS / f"libnamesake_{name}.so")
@@ -55,7 +55,7 @@ with tempfile.TemporaryDirectory(prefix="accel-namesake-") as folder:
             good = done.stdout == "80 1 3 4 5 6 7 8.5\n42\n"
             if env is ON_GPU:
                 # Lines of the question go nowhere, those of another thread where they should; the print function that was set meanwhile has stayed.
-                asked = ["tried beside", "tried, prints"] if name == "324" else []
+                asked = ["tried beside", "tried, prints"] if name.startswith("324") else []
                 good = good and re.findall("tried.*", done.stderr) == asked and len(lines_for(done, sym="svm_train", ran="cpu", why="unsupported")) == 1
             tap.ok(good, f"a namesake, libsvm_version {name}: registers and stack as they were", done.stdout, done.stderr)
 
