@@ -100,9 +100,10 @@ all_on_gpu() {
 
 # ---- What a device alone can show ----
 
-# Programs that end whatever libaccel's thread is at: loading CUDA, starting it, nothing any more.
+# Programs that end whatever libaccel's thread is at: loading CUDA, starting it, nothing any more. A job is a subshell, which draws anew.
 ending_job() {
     local ends=0 failed=0 most=3000000 number=40 i delay status
+    RANDOM=$1
     [ -z "$few" ] || most=300000 number=6
     for ((i = 0; i < number; i++)); do
         [ $((step_end - SECONDS)) -ge 5 ] || break
@@ -122,7 +123,7 @@ ending_job() {
 # Operands on the device, k = 0, m and n of 0 to 2: each routine with a k scales by beta on the GPU.
 zero_k_job() {
     limited env LD_PRELOAD="$build/libaccel.so $driver" ACCEL_POLICY=gpu ACCEL_LOG=1 ACCEL_LOG_FILE="$folder/log" OPENBLAS_NUM_THREADS=1 \
-        "$build/tests/cuda_program" -l "$build/tests/liblacking.so" -f y -n 2 -k 0 -s "$RANDOM" -c $((few ? 2 : 20)) || return 1
+        "$build/tests/cuda_program" -l "$build/tests/liblacking.so" -f y -n 2 -k 0 -s "$1" -c $((few ? 2 : 20)) || return 1
     awk '{ sym = ran = k = ""
            for (i = 1; i <= NF; i++) {
                if ($i ~ /^sym=/) sym = substr($i, 5)
@@ -164,8 +165,8 @@ first_calls_job() {
 step_device() {
     # One after the other: times are among them, and what fails first says most.
     run_jobs "first and second calls" first_calls_job
-    run_jobs "programs that end" ending_job
-    run_jobs "k = 0" zero_k_job "sytrf of the GPU, sytrs of the CPU; laswp; info" "rules_job ?sytrs" \
+    run_jobs "programs that end" "ending_job $RANDOM"
+    run_jobs "k = 0" "zero_k_job $RANDOM" "sytrf of the GPU, sytrs of the CPU; laswp; info" "rules_job ?sytrs" \
         "sytrf of the CPU, sytrs of the GPU" "rules_job ?sytrf" "n = 1" "random_job random_calls -l $build/tests/liblacking.so -f y -n 1 -s $RANDOM -c 30" \
         "n = 1, LAPACK" "random_lapack_job random_lapack -f tyesmv -n 1 -s $RANDOM -c 6" "capture" "device_job cuda_program -f y -n 20 -c 1"
 }

@@ -30,9 +30,9 @@ tap = Tap()
 def proof(folder, *arguments, env={}):
     """gpu-proof in an environment of its own; its results go to folder/out."""
     full = {"PATH": "/usr/bin:/bin", "HOME": str(folder), **{k: os.environ[k] for k in ("CUDA_HOME",) if k in os.environ}, **env}
-    done = subprocess.run([str(ROOT / "scripts/gpu-proof"), "--quick", "--build", str(BUILD), "--bundle", str(folder / "bundle.tar"),
+    done = subprocess.run([str(ROOT / "scripts/gpu-proof"), "--quick", "--seed", "1", "--seconds", "3000", "--build", str(BUILD), "--bundle", str(folder / "bundle.tar"),
                            "--out", str(folder / "out"), *map(str, arguments)], env=full, cwd=folder, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=3000)
     found = sorted((folder / "out").glob("*.json"))
     return done, json.loads(found[-1].read_text()) if found else {}
 
@@ -136,7 +136,7 @@ def check_agreement():
 
 
 def check_refusals(folder):
-    for arguments, said in ((["--seconds", "5"], "60 to 36000"), (["--seconds", "soon"], "60 to 36000"), (["--only", "unit,tests"], "--only tests: allowed are"),
+    for arguments, said in ((["--seconds", "5"], "60 to 36000"), (["--seconds", "soon"], "60 to 36000"), (["--seed", "32768"], "0 to 32767"), (["--seed", "one"], "0 to 32767"), (["--only", "unit,tests"], "--only tests: allowed are"),
                             (["--bundle", "/nowhere"], "make gpu-bundle"), (["--test-gpu", str(folder)], "no libcuda.so.1"), (["--out"], "needs a value")):
         done, _ = proof(folder, *arguments)
         tap.ok(done.returncode == 2 and said in done.stdout and done.stdout.count("\n") == 1, f"{' '.join(arguments)}: refused in one line", done.stdout)
