@@ -1,6 +1,7 @@
 /*
  * accel: the command-line tool for users. Each command reads its own options.
  */
+#define _GNU_SOURCE
 #include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,23 +11,36 @@
 #include "commands.h"
 
 static const struct command {
-    const char *name;
+    const char *name, *does;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"calibrate", calibrate_command},
-    {"diff", diff_command},
-    {"estimate", estimate_command},
+    {"calibrate", "measure this machine's libraries and GPU, so that libaccel decides by them",
+     calibrate_command},
+    {"diff", "run a program with and without libaccel, and compare what it writes", diff_command},
+    {"estimate", "run a program on the CPU, and say which calls a GPU would have run",
+     estimate_command},
+    {"run", "run a program with libaccel", run_command},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
-static const char doc[] =
-    "The tool that goes with libaccel.so.\v"
-    "Commands:\n"
-    "  calibrate   measure this machine's libraries and GPU, so that libaccel decides by them\n"
-    "  diff        run a program with and without libaccel, and compare what it writes\n"
-    "  estimate    run a program on the CPU, and say which calls a GPU would have run\n"
-    "\n"
-    "`accel COMMAND --help` prints a command's options.";
+static const char doc[] = "The tool that goes with libaccel.so.\v"
+                          "`accel COMMAND --help` prints a command's options.";
+
+/* Puts the list of commands before the last paragraph of --help. */
+static char *list_commands(int key, const char *text, void *input)
+{
+    char *list = NULL;
+    size_t size = 0;
+    FILE *stream = key == ARGP_KEY_HELP_POST_DOC ? open_memstream(&list, &size) : NULL;
+    (void)input;
+    if (!stream)
+        return (char *)text;
+    fputs("Commands:\n", stream);
+    for (int i = 0; i < COMMANDS; i++)
+        fprintf(stream, "  %-10s  %s\n", commands[i].name, commands[i].does);
+    fprintf(stream, "\n%s", text);
+    return fclose(stream) == 0 ? list : (char *)text;
+}
 
 static _Noreturn void refuse(const char *what, const char *wrong)
 {
@@ -70,7 +84,10 @@ static void print_version(FILE *stream, struct argp_state *state)
 
 int main(int argc, char **argv)
 {
-    const struct argp argp = {.parser = parse, .args_doc = "COMMAND [OPTION...]", .doc = doc};
+    const struct argp argp = {.parser = parse,
+                              .args_doc = "COMMAND [OPTION...]",
+                              .doc = doc,
+                              .help_filter = list_commands};
     struct choice choice = {NULL, 0};
     char name[64];
     argp_err_exit_status = 2;

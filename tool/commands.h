@@ -18,4 +18,8 @@ int diff_command(int argc, char **argv);
  * number of the signal that ended it; 127 if it cannot be started; 126 if its counts have no place; 2 for wrong options. */
 int estimate_command(int argc, char **argv);
 
+/* Makes this process a program with libaccel preloaded. Returns only if that fails: 127 if there is no such program, 126 if it
+ * cannot be run, 2 for wrong options. */
+int run_command(int argc, char **argv);
+
 #endif

@@ -15,7 +15,7 @@
 bool preload_find(char path[PATH_MAX], const char *given)
 {
     /* Beside the tool as it is built, or as it is installed, also below another prefix. */
-    static const char *const places[] = {"libaccel.so", "../lib/libaccel.so"};
+    static const char *const places[] = {"libaccel.so", ACCEL_LIBDIR_FROM_BINDIR "/libaccel.so"};
     char own[PATH_MAX];
     if (given)
         return realpath(given, path) && access(path, R_OK) == 0;
@@ -30,8 +30,9 @@ bool preload_find(char path[PATH_MAX], const char *given)
 
 bool preload_set(const char *shim)
 {
-    const char *others = getenv("LD_PRELOAD");
     char *preload = NULL;
+    preload_remove();
+    const char *others = getenv("LD_PRELOAD");
     if (!others || !*others)
         return setenv("LD_PRELOAD", shim, 1) == 0;
     if (asprintf(&preload, "%s:%s", shim, others) < 0)

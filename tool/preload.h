@@ -7,11 +7,12 @@
 #include <limits.h>
 #include <stdbool.h>
 
-/* Finds libaccel.so: the given path, or (NULL) beside this program, in ../lib, or where `make install` puts it. False if it is
- * not there. */
+/* Finds libaccel.so: the given path, or (NULL) beside this program, where `make install` puts it as seen from there, or in libdir.
+ * False if it is not there. */
 bool preload_find(char path[PATH_MAX], const char *given);
 
-/* Puts the shim in front of LD_PRELOAD. False if memory runs out. */
+/* Puts the shim in front of LD_PRELOAD, in place of every libaccel.so there; all others stay. In front, because a BLAS that is
+ * preloaded would get the calls before it. False if memory runs out. */
 bool preload_set(const char *shim);
 
 /* Runs a program to its end, with the shim in front of LD_PRELOAD. This process ignores SIGINT and SIGQUIT meanwhile: a

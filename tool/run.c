@@ -1,0 +1,101 @@
+#define _GNU_SOURCE
+#include "commands.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "complain.h"
+#include "dispatch/setting.h"
+#include "preload.h"
+
+enum { SUMMARY_KEY = 0x100, POLICY_KEY, REQUIRE_KEY, SHIM_KEY };
+
+static const struct argp_option rows[] = {
+    {"verbose", 'v', NULL, 0, "log each decision on stderr (ACCEL_LOG=1)", 0},
+    {"summary", SUMMARY_KEY, NULL, 0, "print a table at the program's end (ACCEL_SUMMARY=1)", 0},
+    {"policy", POLICY_KEY, "WORD", 0,
+     "auto, gpu: every supported call goes to the GPU, cpu: none does (ACCEL_POLICY)", 0},
+    {"require-gpu", REQUIRE_KEY, NULL, 0,
+     "end the program at a fallback to the CPU (ACCEL_REQUIRE=gpu)", 0},
+    {"shim", SHIM_KEY, "PATH", 0, "libaccel.so (default: the one that belongs to this tool)", 0},
+    {0}};
+
+struct options {
+    const char *shim;
+    char **program;
+};
+
+/* Sets the variable of a setting for the program. Ends this process if the value is none of the setting's. */
+static void set(const char *name, const char *option, const char *value)
+{
+    const struct setting *setting = &setting_table[setting_named(name)];
+    struct accel_settings unused = {.on = true};
+    struct reading reading = {.settings = &unused, .program = ""};
+    char words[100];
+    if (setting->read(&reading, setting, value) != UNDERSTOOD)
+        exit(complain(2, "accel run: --%s=%s: allowed is %s\n", option, value,
+                      setting_words(setting->allowed, words, sizeof words)));
+    if (setenv(name, value, 1) != 0)
+        exit(complain(126, "accel run: %s: %s\n", name, strerror(errno)));
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct options *options = state->input;
+    switch (key) {
+    case 'v':
+        set("ACCEL_LOG", "verbose", "1");
+        return 0;
+    case SUMMARY_KEY:
+        set("ACCEL_SUMMARY", "summary", "1");
+        return 0;
+    case POLICY_KEY:
+        set("ACCEL_POLICY", "policy", arg);
+        return 0;
+    case REQUIRE_KEY:
+        set("ACCEL_REQUIRE", "require-gpu", "gpu");
+        return 0;
+    case SHIM_KEY:
+        options->shim = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        options->program = state->argv + state->next - 1;
+        state->next = state->argc; /* the program gets the rest */
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+int run_command(int argc, char **argv)
+{
+    const struct argp argp = {
+        .options = rows,
+        .parser = parse,
+        .args_doc = "[--] PROGRAM [ARGUMENT...]",
+        .doc = "Runs a program with libaccel.so preloaded.\v"
+               "The program takes this process's place: exit status and signals are its own. The "
+               "options override the variables that they name. LD_PRELOAD keeps what it has. If "
+               "the program is not found, the exit status is 127, if it cannot be run, 126."};
+    struct options options = {NULL, NULL};
+    char shim[PATH_MAX];
+    if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &options) != 0)
+        return 2;
+    if (!options.program)
+        return complain(2, "accel run: no program is given: accel run -- PROGRAM\n");
+    if (!preload_find(shim, options.shim))
+        return complain(126, "accel run: %s is not there; name libaccel.so with --shim\n",
+                        options.shim ? options.shim : "libaccel.so");
+    if (strpbrk(shim, " :"))
+        return complain(126, "accel run: %s: LD_PRELOAD takes no path with a blank or colon\n",
+                        shim);
+    if (!preload_set(shim))
+        return complain(126, "accel run: %s: %s\n", shim, strerror(errno));
+    execvp(options.program[0], options.program);
+    return complain(errno == ENOENT ? 127 : 126, "accel run: %s: %s\n", options.program[0],
+                    strerror(errno));
+}
