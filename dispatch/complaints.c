@@ -66,6 +66,11 @@ bool complaints_wait(void)
     return atomic_load_explicit(&waiting, memory_order_relaxed);
 }
 
+const char *complaints_line(int i)
+{
+    return i < lines && i < COMPLAINTS_MAX ? line[i] : NULL;
+}
+
 void complaints_say(void)
 {
     if (!complaints_wait() || !atomic_exchange(&waiting, false))

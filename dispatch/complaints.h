@@ -30,6 +30,9 @@ void complaints_add(const struct complaint *complaint);
 /* Whether there are complaints that have not been said. Thread-safe, cheap. */
 bool complaints_wait(void);
 
+/* Returns one of the lines that have been remembered, in their order; NULL behind the last. */
+const char *complaints_line(int i);
+
 /* Says each complaint, once. Thread-safe. */
 void complaints_say(void);
 

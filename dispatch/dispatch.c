@@ -52,7 +52,7 @@ static void prepare_machine(void)
     const int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
     gpu_look_for_devices();
     ranks_read(&ranks);
-    const bool adapts = !(settings.start_given ? settings.start == ACCEL_START_WAIT : ranks.mpi);
+    const bool adapts = !settings_wait(&settings, ranks.mpi);
     if (settings.devices.kind == ACCEL_DEVICES_NONE)
         settings.policy = ACCEL_POLICY_CPU;
     cost_start(&settings, cores, adapts, ranks.mpi && ranks.rank > 0);

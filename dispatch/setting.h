@@ -17,8 +17,9 @@ struct reading {
     struct accel_settings *settings;
     const char *program;
     bool excluded;
-    const char *config;          /* ACCEL_CONFIG; NULL: none */
-    struct complaint_place from; /* of the value that is being read */
+    const char *config;                 /* ACCEL_CONFIG; NULL: none */
+    const struct settings_watch *watch; /* NULL: none */
+    struct complaint_place from;        /* of the value that is being read */
 };
 
 enum scope { ANYWHERE, ENVIRONMENT, INTERNAL }; /* the last two: in the environment alone */
@@ -31,6 +32,8 @@ struct setting {
     const char *name;
     /* For complaints. Of a choice: its words, separated by commas; words for the same by bars. */
     const char *allowed;
+    /* What counts where nothing is set, for people; empty: nothing. */
+    const char *usual;
     setting_reader *read;
     size_t field; /* of struct accel_settings */
     enum scope scope;

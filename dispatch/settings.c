@@ -36,6 +36,10 @@ static void take(struct reading *reading, int i, const char *value, struct compl
     found[i] = true;
     places[i] = reading->from = place;
     enum outcome outcome = *value ? setting->read(reading, setting, value) : UNDERSTOOD;
+    if (reading->watch)
+        reading->watch->value(reading->watch->context,
+                              &(struct setting_found){setting->name, value, place.file, place.line,
+                                                      outcome == UNDERSTOOD});
     if (outcome == UNDERSTOOD)
         return;
     if (outcome == NO_ROOM)
@@ -135,6 +139,8 @@ static void read_file(struct reading *reading, const char *path, enum expected e
     struct config_line line;
     struct complaint_place place = {path, 0};
     const char *fault = config_load(path, &error);
+    if (reading->watch)
+        reading->watch->file(reading->watch->context, path, fault, error);
     if (fault) {
         if (!may_lack(expected, error))
             refuse_file(reading, path, expected, fault, error);
@@ -204,11 +210,13 @@ static void read_files(struct reading *reading, const char *system_file)
 
 /* ---- All of it ---- */
 
-static void read_all(struct accel_settings *settings, const struct settings_sources *sources)
+static void read_all(struct accel_settings *settings, const struct settings_sources *sources,
+                     const struct settings_watch *watch)
 {
     char path[PATH_MAX];
     struct reading reading = {.settings = settings,
                               .program = sources->program,
+                              .watch = watch,
                               .excluded = setting_excludes("default", sources->program)};
     read_environment(&reading);
     read_files(&reading, sources->system_file);
@@ -221,7 +229,8 @@ static void read_all(struct accel_settings *settings, const struct settings_sour
         settings->model = setting_keep(path);
 }
 
-void settings_read_from(struct accel_settings *settings, const struct settings_sources *sources)
+static void read_from(struct accel_settings *settings, const struct settings_sources *sources,
+                      const struct settings_watch *watch)
 {
     int saved = errno;
     setting_forget();
@@ -230,8 +239,13 @@ void settings_read_from(struct accel_settings *settings, const struct settings_s
     *settings =
         (struct accel_settings){.on = !sources->secure, .memory_share = 0.8, .ml = ACCEL_ML_SAME};
     if (settings->on)
-        read_all(settings, sources);
+        read_all(settings, sources, watch);
     errno = saved;
+}
+
+void settings_read_from(struct accel_settings *settings, const struct settings_sources *sources)
+{
+    read_from(settings, sources, NULL);
 }
 
 /* Returns the name of the file that this process runs; empty if the system does not say. */
@@ -246,14 +260,19 @@ static const char *program_name(char path[PATH_MAX])
     return name;
 }
 
-void settings_read(struct accel_settings *settings)
+void settings_read_watched(struct accel_settings *settings, const struct settings_watch *watch)
 {
     char path[PATH_MAX];
     int saved = errno;
     const struct settings_sources sources = {"/etc/accel.conf", program_name(path),
                                              getauxval(AT_SECURE) != 0};
-    settings_read_from(settings, &sources);
+    read_from(settings, &sources, watch);
     errno = saved;
+}
+
+void settings_read(struct accel_settings *settings)
+{
+    settings_read_watched(settings, NULL);
 }
 
 void settings_check_routines(const struct accel_settings *settings,

@@ -67,6 +67,30 @@ void settings_read_from(struct accel_settings *settings, const struct settings_s
 /* The same with /etc/accel.conf, this program, and AT_SECURE. */
 void settings_read(struct accel_settings *settings);
 
+/* What is found while settings are read, for the tool. Strings are valid during the call. */
+struct setting_found {
+    const char *name, *value;
+    const char *file; /* NULL: the environment */
+    int line;
+    bool understood; /* false: the default counts */
+};
+struct settings_watch {
+    /* Gets the value that counts of each setting that is set somewhere. */
+    void (*value)(void *context, const struct setting_found *found);
+    /* Gets each config file that is looked for: read (fault NULL), refused, or not there (error ENOENT). */
+    void (*file)(void *context, const char *path, const char *fault, int error);
+    void *context;
+};
+
+/* settings_read() for the tool, which is told what is found where. */
+void settings_read_watched(struct accel_settings *settings, const struct settings_watch *watch);
+
+/* Whether calls wait while the GPU starts, if no call makes it another way: ranks of MPI wait for each other anyway. */
+static inline bool settings_wait(const struct accel_settings *settings, bool mpi)
+{
+    return settings->start_given ? settings->start == ACCEL_START_WAIT : mpi;
+}
+
 /* Remembers as a complaint the first item of gpu_routines, and of cpu_routines, that matches none of the `count` routines. After
  * settings_read(); not thread-safe. */
 void settings_check_routines(const struct accel_settings *settings,

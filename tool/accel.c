@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/output.h"
 #include "base/version.h"
 #include "commands.h"
 
@@ -16,6 +17,7 @@ static const struct command {
 } commands[] = {
     {"calibrate", "measure this machine's libraries and GPU, so that libaccel decides by them",
      calibrate_command},
+    {"config", "print the settings in force, and where each comes from", config_command},
     {"diff", "run a program with and without libaccel, and compare what it writes", diff_command},
     {"estimate", "run a program on the CPU, and say which calls a GPU would have run",
      estimate_command},
@@ -90,6 +92,7 @@ int main(int argc, char **argv)
                               .help_filter = list_commands};
     struct choice choice = {NULL, 0};
     char name[64];
+    output_start(); /* for what the library's parts say on stderr */
     argp_err_exit_status = 2;
     argp_program_version_hook = print_version;
     if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &choice) != 0 || !choice.command)

@@ -22,4 +22,7 @@ int estimate_command(int argc, char **argv);
  * cannot be run, 2 for wrong options. */
 int run_command(int argc, char **argv);
 
+/* Prints the settings in force and their origins. Returns 1 if one is wrong, 2 for wrong options or a full disk. */
+int config_command(int argc, char **argv);
+
 #endif

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dispatch/setting.h"
 #include "ops/names.h"
 #include "ops/op.h"
 
@@ -76,6 +77,25 @@ static void empty_values(void **state)
         assert_non_null(s.model);
         assert_string_equal(complaints(), "");
     }
+}
+
+/* The default that people are shown is the one that counts. */
+static void usual_values(void **state)
+{
+    int words = 0;
+    (void)state;
+    for (int i = 0; i < SETTINGS; i++) {
+        const struct setting *setting = &setting_table[i];
+        if (!*setting->usual || strcmp(setting->name, "ACCEL_LOG_FILE") == 0 ||
+            strcmp(setting->name, "ACCEL_MODEL") == 0)
+            continue; /* nothing, and words that are no values: their tests are in tests/tool/ */
+        struct accel_settings s = read_with(setting->name, setting->usual);
+        s.start_given = false;
+        assert_true(same_settings(&s, &standard));
+        assert_string_equal(complaints(), "");
+        words++;
+    }
+    assert_int_equal(words, 13);
 }
 
 static void choices(void **state)
@@ -564,6 +584,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(defaults, clear),
         cmocka_unit_test_setup(empty_values, clear),
+        cmocka_unit_test_setup(usual_values, clear),
         cmocka_unit_test_setup(choices, clear),
         cmocka_unit_test_setup(other_words, clear),
         cmocka_unit_test_setup(broken_promises, clear),

@@ -82,6 +82,9 @@ with tempfile.TemporaryDirectory() as folder:
         listed = {line.rsplit(None, 1)[0]: line.rsplit(None, 1)[1] for line in done.stdout.splitlines()}
         tap.ok(done.returncode == 0 and listed.get("RTX 4090") == "built-in" and listed.get(name) == "measured" and len(listed) > 20 and not done.stderr,
                f"--gpu {word} lists them, without a program", done.returncode, done.stdout, done.stderr)
+    done = estimate("--gpu", "list", env={"ACCEL_POLICY": "fast"}, folder=folder)
+    tap.ok(done.returncode == 0 and done.stderr == "accel: ACCEL_POLICY=fast is not understood; allowed: auto,gpu,cpu; the default is used\n",
+           "a setting that is not understood", done.stderr)
     done = start(TOOL, "estimate", "--gpu", "list", stdout=open("/dev/full", "w"))
     tap.ok(done.returncode == 2 and done.stderr.count("\n") == 1, "a list that cannot be written", done.stderr)
     for given, meant in {"RTX4090": "RTX 4090", "rtx-4090": "RTX 4090", "4090": "RTX 4090", "NVIDIA GeForce RTX 4090": "RTX 4090",

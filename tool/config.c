@@ -1,0 +1,65 @@
+#define _GNU_SOURCE
+#include "commands.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "complain.h"
+#include "dispatch/complaints.h"
+#include "in_force.h"
+
+static const char *origin(const struct in_force_value *value)
+{
+    if (!value->text)
+        return "default";
+    return !*value->text        ? "default: empty in "
+           : !value->understood ? "default: not understood in "
+                                : "";
+}
+
+static void print_setting(const struct in_force *in_force, int i)
+{
+    const struct in_force_value *value = &in_force->value[i];
+    char shown[1000];
+    if (setting_table[i].scope == INTERNAL && !value->text)
+        return;
+    snprintf(shown, sizeof shown, "%s", in_force_shown(in_force, i));
+    for (char *c = shown; *c; c++) /* a damaged file may have control characters */
+        *c = (unsigned char)*c < ' ' || *c == 127 ? '?' : *c;
+    printf("%-19s  %-28s  %s%s\n", setting_table[i].name, shown, origin(value), value->from);
+}
+
+static void print_file(const struct in_force_file *file)
+{
+    printf("%s:%s\n", file->path,
+           file->absent   ? " not there"
+           : *file->fault ? file->fault
+                          : " read");
+}
+
+static const struct argp config_argp = {
+    .doc = "Prints each setting in force in this environment, and where it comes from.\v"
+           "The settings are read as libaccel reads them: from the environment, the file of "
+           "ACCEL_CONFIG, the user's accel.conf, /etc/accel.conf. What is wrong with them is said "
+           "on stderr; the exit status is then 1."};
+
+int config_command(int argc, char **argv)
+{
+    struct in_force in_force;
+    if (argp_parse(&config_argp, argc, argv, 0, NULL, NULL) != 0)
+        return 2;
+    in_force_read(&in_force);
+    const bool wrong = complaints_wait();
+    for (int i = 0; i < SETTINGS; i++)
+        print_setting(&in_force, i);
+    putchar('\n');
+    for (int i = 0; i < in_force.files; i++)
+        print_file(&in_force.file[i]);
+    in_force_free(&in_force);
+    if (fflush(stdout) != 0)
+        return complain(2, "accel config: the list cannot be written: %s\n", strerror(errno));
+    complaints_say();
+    return wrong;
+}

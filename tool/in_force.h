@@ -1,0 +1,38 @@
+/*
+ * The settings in force in this environment, and where each comes from, as libaccel reads them.
+ */
+#ifndef ACCEL_TOOL_IN_FORCE_H
+#define ACCEL_TOOL_IN_FORCE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "dispatch/setting.h"
+
+struct in_force_value {
+    char *text;               /* as it was found; NULL: the setting is set nowhere */
+    bool understood;          /* false: the default counts */
+    char from[PATH_MAX + 20]; /* "environment", "FILE:LINE" */
+};
+
+struct in_force_file {
+    char path[PATH_MAX], fault[200]; /* fault: why it does not count; empty: it is read */
+    bool absent;
+};
+
+struct in_force {
+    struct accel_settings settings;
+    struct in_force_value value[SETTINGS]; /* as in setting_table */
+    struct in_force_file file[3];
+    int files;
+};
+
+/* Reads them; the complaints wait then (dispatch/complaints.h). Not thread-safe. */
+void in_force_read(struct in_force *in_force);
+void in_force_free(struct in_force *in_force);
+
+/* Returns what counts of a setting, for people: the value that was found, or the default. */
+const char *in_force_shown(const struct in_force *in_force, int i);
+
+#endif
