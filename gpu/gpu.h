@@ -94,6 +94,32 @@ struct gpu_device;
  * fail. Not thread-safe; the caller should block signals, since CUDA starts threads. */
 struct gpu_device *gpu_start(const struct gpu_config *config, char why[GPU_FAILURE_BYTES]);
 
+/* What gpu_start() finds on this machine, for people. */
+enum { GPU_PATH_BYTES = 4096, GPU_DEVICES_SHOWN = 16 };
+struct gpu_part {
+    bool is_there;
+    char path[GPU_PATH_BYTES]; /* empty: not known */
+    char version[40];          /* the driver's: of the CUDA that it is for; empty: not known */
+};
+struct gpu_findings {
+    struct gpu_part driver, blas, solver;
+    bool driver_is_usable;
+    char wrong
+        [GPU_FAILURE_BYTES]; /* what is wrong with the driver or with the library of BLAS; empty: nothing */
+    char hides[100]; /* the variable that hides devices, and its value; empty: it is not set */
+    int devices;
+    struct {
+        char name[64];
+        int64_t memory_bytes;
+    } device[GPU_DEVICES_SHOWN]; /* the first */
+    /* The service by which processes share a device at the same time. */
+    bool mps_runs, mps_asked; /* asked: by a variable */
+    char mps_folder[GPU_PATH_BYTES];
+};
+
+/* Opens the libraries, as gpu_start() does. Not thread-safe. */
+void gpu_examine(struct gpu_findings *findings, const struct gpu_config *config);
+
 /* Returns the device's properties: constant, and valid as long as the device. */
 const struct gpu_info *gpu_info(const struct gpu_device *device);
 

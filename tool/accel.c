@@ -19,6 +19,7 @@ static const struct command {
      calibrate_command},
     {"config", "print the settings in force, and where each comes from", config_command},
     {"diff", "run a program with and without libaccel, and compare what it writes", diff_command},
+    {"doctor", "say what keeps calls from the GPU, and what mends it", doctor_command},
     {"estimate", "run a program on the CPU, and say which calls a GPU would have run",
      estimate_command},
     {"run", "run a program with libaccel", run_command},

@@ -25,4 +25,8 @@ int run_command(int argc, char **argv);
 /* Prints the settings in force and their origins. Returns 1 if one is wrong, 2 for wrong options or a full disk. */
 int config_command(int argc, char **argv);
 
+/* Says what keeps calls from the GPU, and what mends it. Returns 0 if calls can go to a GPU, 1 if not, 2 for wrong options or a full
+ * disk. */
+int doctor_command(int argc, char **argv);
+
 #endif

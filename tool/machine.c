@@ -1,0 +1,293 @@
+#define _GNU_SOURCE
+#include "machine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/ranks.h"
+#include "base/version.h"
+#include "dispatch/complaints.h"
+#include "dispatch/cost/calibration.h"
+#include "gpu/gpu.h"
+#include "ops/op.h"
+#include "ops/shape.h"
+#include "preload.h"
+#include "workload.h"
+
+/* ---- The library and the settings ---- */
+
+static void examine_library(struct rows *rows)
+{
+    char shim[PATH_MAX];
+    if (preload_find(shim, NULL))
+        rows_add(rows, ROW_OK, "libaccel", "", "%s, %s", accel_version(), shim);
+    else
+        rows_add(rows, ROW_FAIL, "libaccel", "run `make install`, or put libaccel.so beside accel",
+                 "libaccel.so is not there");
+}
+
+static void examine_files(struct rows *rows, const struct in_force *in_force)
+{
+    bool any = false;
+    for (int i = 0; i < in_force->files; i++) {
+        const struct in_force_file *file = &in_force->file[i];
+        if (file->absent)
+            continue;
+        any = true;
+        if (!*file->fault)
+            rows_add(rows, ROW_OK, "config", "", "%s is read", file->path);
+    }
+    if (!any)
+        rows_add(rows, ROW_OK, "config", "", "no config file");
+}
+
+/* A setting by which no call goes to a GPU. */
+static void forbid(struct rows *rows, const struct in_force *in_force, const char *name)
+{
+    const int i = setting_named(name);
+    char fix[PATH_MAX + 100];
+    snprintf(fix, sizeof fix, "take %s out of: %s", name, in_force->value[i].from);
+    rows_add(rows, ROW_FAIL, "settings", fix, "%s=%s: no call goes to a GPU", name,
+             in_force_shown(in_force, i));
+}
+
+static void examine_settings(struct rows *rows, const struct in_force *in_force)
+{
+    const struct accel_settings *settings = &in_force->settings;
+    const char *line;
+    int set = 0;
+    for (int i = 0; i < SETTINGS; i++)
+        set += in_force->value[i].text != NULL;
+    for (int i = 0; (line = complaints_line(i)); i++)
+        rows_add(rows, ROW_WARN, "settings", "mend it there; `accel config` prints all settings",
+                 "%s", line);
+    if (settings->broken_promise)
+        rows_add(rows, ROW_FAIL, "settings", "mend the settings above",
+                 "a program ends at its first call of BLAS");
+    if (!settings->on)
+        forbid(rows, in_force, "ACCEL");
+    if (settings->policy == ACCEL_POLICY_CPU)
+        forbid(rows, in_force, "ACCEL_POLICY");
+    if (settings->devices.kind == ACCEL_DEVICES_NONE)
+        forbid(rows, in_force, "ACCEL_DEVICES");
+    if (!complaints_line(0))
+        rows_add(rows, ROW_OK, "settings", "", "%d set; `accel config` prints all", set);
+}
+
+/* ---- The calibration ---- */
+
+static void describe_age(char age[40], const struct stat *st)
+{
+    const double hours = difftime(time(NULL), st->st_mtime) / 3600;
+    if (hours < 48)
+        snprintf(age, 40, "%.0f hour%s old", hours, hours >= 0.5 && hours < 1.5 ? "" : "s");
+    else
+        snprintf(age, 40, "%.0f days old", hours / 24);
+}
+
+/* Whether this user could write the file: in its folder, or in a folder where missing ones could be made. */
+static bool could_write(const char *path, char folder[PATH_MAX])
+{
+    char part[PATH_MAX];
+    const char *name;
+    struct stat st;
+    snprintf(part, sizeof part, "%s", path);
+    while (file_folder(part, folder, &name)) {
+        if (stat(folder, &st) == 0)
+            return S_ISDIR(st.st_mode) ? faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0
+                                       : (errno = ENOTDIR, false);
+        if (errno != ENOENT || strcmp(folder, part) == 0)
+            return false;
+        strcpy(part, folder);
+    }
+    return false;
+}
+
+static void examine_place(struct rows *rows, const char *path)
+{
+    char folder[PATH_MAX];
+    if (could_write(path, folder))
+        rows_add(rows, ROW_OK, "calibration", "", "`accel calibrate` can write it");
+    else
+        rows_add(rows, ROW_WARN, "calibration",
+                 "make the folder writable, or set ACCEL_MODEL to another file",
+                 "`accel calibrate` cannot write %s: %s: %s", path, folder, strerror(errno));
+}
+
+static void examine_calibration(struct rows *rows, const char *path, const struct gpu_info *gpu)
+{
+    char key[CALIBRATION_KEY_BYTES], age[40] = "";
+    struct calibration file = {NULL, 0};
+    struct calibration_section section;
+    struct stat st;
+    if (!path) {
+        rows_add(rows, ROW_WARN, "calibration", "set HOME or ACCEL_MODEL",
+                 "no place for it is known");
+        return;
+    }
+    const char *wrong = calibration_open(&file, path);
+    if (stat(path, &st) == 0)
+        describe_age(age, &st);
+    if (wrong == calibration_missing) {
+        rows_add(rows, ROW_WARN, "calibration", "accel calibrate",
+                 "none: libaccel estimates times from the GPU's attributes (%s)", path);
+    } else if (wrong) {
+        rows_add(rows, ROW_WARN, "calibration", "accel calibrate", "%s: %s", path, wrong);
+    } else {
+        calibration_cpu_prefix(key);
+        const bool cpu = calibration_find(&file, key, true, &section);
+        if (gpu)
+            calibration_gpu_key(key, gpu->name, gpu->cuda_version, gpu->cublas_version);
+        const bool both = cpu && (!gpu || calibration_find(&file, key, false, &section));
+        rows_add(rows, both ? ROW_OK : ROW_WARN, "calibration", both ? "" : "accel calibrate",
+                 "%s, %s%s", path, age,
+                 both  ? ""
+                 : cpu ? ", has no figures of this GPU with this driver and cuBLAS"
+                       : ", has no figures of this machine's CPU");
+    }
+    calibration_close(&file);
+    examine_place(rows, path);
+}
+
+/* ---- The GPU ---- */
+
+static void examine_part(struct rows *rows, const char *what, const struct gpu_part *part)
+{
+    rows_add(rows, ROW_OK, what, "", "%s, %s",
+             *part->version ? part->version : "of unknown version", part->path);
+}
+
+/* Rows of the driver and of the library of BLAS, down to the first that fails. */
+static void examine_parts(struct rows *rows, const struct gpu_findings *found)
+{
+    if (!found->driver.is_there) {
+        rows_add(
+            rows, ROW_FAIL, "driver",
+            "install NVIDIA's driver, or set ACCEL_CUDA_DIR to the folder that has libcuda.so.1",
+            "%s", found->wrong);
+        return;
+    }
+    if (!found->driver_is_usable) {
+        rows_add(rows, ROW_FAIL, "driver", "install a driver of CUDA 12 or newer",
+                 "for CUDA %s, %s: %s", found->driver.version, found->driver.path, found->wrong);
+        return;
+    }
+    rows_add(rows, ROW_OK, "driver", "", "for CUDA %s, %s", found->driver.version,
+             found->driver.path);
+    if (found->blas.is_there)
+        examine_part(rows, "cuBLAS", &found->blas);
+    else if (found->devices > 0)
+        rows_add(rows, ROW_FAIL, "cuBLAS",
+                 "install the CUDA Toolkit's libraries, or NVIDIA's wheel nvidia-cublas of this "
+                 "Python, or set ACCEL_CUDA_DIR to their folder",
+                 "%s", found->wrong);
+    else
+        rows_add(rows, ROW_FAIL, "devices",
+                 *found->hides ? "unset that variable, if it hides the device"
+                               : "see whether `nvidia-smi` lists one",
+                 "%s%s%s", found->wrong, *found->hides ? "; set is " : "", found->hides);
+    if (found->solver.is_there)
+        examine_part(rows, "cuSOLVER", &found->solver);
+    else if (found->blas.is_there)
+        rows_add(rows, ROW_WARN, "cuSOLVER", "install the one of the same CUDA beside cuBLAS",
+                 "none that belongs to this cuBLAS is found: LAPACK stays on the CPU");
+}
+
+static void examine_mps(struct rows *rows, const struct gpu_findings *found)
+{
+    if (found->mps_runs)
+        rows_add(rows, ROW_OK, "MPS", "", "running (%s): processes share the GPU at the same time",
+                 found->mps_folder);
+    else if (found->mps_asked)
+        rows_add(rows, ROW_WARN, "MPS", "nvidia-cuda-mps-control -d",
+                 "asked for, but not running in %s", found->mps_folder);
+    else
+        rows_add(rows, ROW_OK, "MPS", "", "not running: processes take turns on the GPU");
+}
+
+/* Runs a small product, as a call of the program would be. */
+static void try_product(struct rows *rows, struct gpu_device *device)
+{
+    const struct accel_routine *routine = accel_sample_of(ACCEL_SAMPLE_PRODUCT, ACCEL_FLOAT64);
+    int64_t size[ACCEL_DIMENSIONS];
+    struct workload_memory memory;
+    struct workload workload;
+    struct gpu_host host;
+    enum gpu_status status;
+    double ms = -1;
+    for (int i = 0; i < ACCEL_DIMENSIONS; i++)
+        size[i] = accel_has_size(routine, (enum accel_size)i) ? 256 : 0;
+    if (!workload_memory_open(&memory, 16 << 20))
+        return;
+    if (workload_make(&workload, &memory, routine, size, NULL))
+        ms = workload_gpu_ms(&workload, device, &host, &status);
+    if (ms >= 0)
+        rows_add(rows, ROW_OK, "a call", "", "%s of order 256 ran on gpu%d", routine->name,
+                 gpu_info(device)->index);
+    else
+        rows_add(rows, ROW_FAIL, "a call", "restart the machine's GPU, or install cuBLAS again",
+                 "%s of order 256 failed on gpu%d: %s", routine->name, gpu_info(device)->index,
+                 gpu_failure(device));
+    workload_memory_close(&memory);
+}
+
+static struct gpu_device *examine_devices(struct rows *rows, const struct gpu_findings *found,
+                                          const struct gpu_config *config)
+{
+    char why[GPU_FAILURE_BYTES];
+    struct gpu_device *device = gpu_start(config, why);
+    const struct gpu_info *info = device ? gpu_info(device) : NULL;
+    for (int i = 0; i < found->devices && i < GPU_DEVICES_SHOWN; i++)
+        rows_add(rows, ROW_OK, "devices", "", "gpu%d: %s, %.1f GB%s", i, found->device[i].name,
+                 (double)found->device[i].memory_bytes * 1e-9,
+                 info && info->index == i ? ", the one that this process would use" : "");
+    if (!device)
+        rows_add(rows, ROW_FAIL, "devices",
+                 "see ACCEL_DEVICES, and with `nvidia-smi` the compute mode and what runs there",
+                 "none can be had: %s", why);
+    else if (info->passed_over[0])
+        rows_add(rows, ROW_WARN, "devices",
+                 "see ACCEL_DEVICES, and with `nvidia-smi` the compute mode and what runs there",
+                 "passed over: %s", info->passed_over);
+    return device;
+}
+
+static void examine_gpu(struct rows *rows, const struct in_force *in_force)
+{
+    static struct gpu_findings found;
+    const struct accel_settings *settings = &in_force->settings;
+    const bool listed = settings->devices.kind == ACCEL_DEVICES_LIST;
+    struct accel_ranks ranks;
+    ranks_read(&ranks);
+    const struct gpu_config config = {.cuda_dir = settings->cuda_dir,
+                                      .memory_share = settings->memory_share,
+                                      .memory_bytes = settings->memory_bytes,
+                                      .devices = listed ? settings->devices.number : NULL,
+                                      .device_count = listed ? settings->devices.count : 0,
+                                      .local_rank = ranks.local_rank,
+                                      .local_size = ranks.local_size};
+    gpu_examine(&found, &config);
+    examine_parts(rows, &found);
+    struct gpu_device *device = found.wrong[0] ? NULL : examine_devices(rows, &found, &config);
+    if (device)
+        try_product(rows, device);
+    if (found.driver_is_usable)
+        examine_mps(rows, &found);
+    examine_calibration(rows, settings->model, device ? gpu_info(device) : NULL);
+    gpu_stop(device);
+}
+
+void machine_examine(struct rows *rows, const struct in_force *in_force)
+{
+    examine_library(rows);
+    examine_files(rows, in_force);
+    examine_settings(rows, in_force);
+    examine_gpu(rows, in_force);
+}
