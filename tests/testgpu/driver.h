@@ -59,6 +59,7 @@ struct settings {
     unsigned start_ms, load_ms, first_ms;
     const char *helper;
     bool data;
+    enum pageable { PAGEABLE_MISUSED, PAGEABLE_ALLOWED, PAGEABLE_UNTOLD } pageable;
     bool scales;
     bool early_end;
     const char *report;

@@ -51,6 +51,8 @@
  *   TESTGPU_DATA        0: kernels compute nothing but what tells of success, and copies and fills
  *                       of more than 256 KiB move nothing, for sizes that the machine has no time or
  *                       memory for. Device and pinned memory is then zero at first. Default 1
+ *   TESTGPU_PAGEABLE    1: copies of host memory that is not pinned are slower, and none is asynchronous. 2: they are as copies of pinned
+ *                       memory. Default 0: as 1, and asynchronous copies of such memory are a misuse
  *   TESTGPU_SCALES      1: cuBLAS's products scale their result where alpha or k is 0, as in BLAS. Its documentation
  *                       does not say so. Default 0: they leave it as it is
  *
@@ -212,6 +214,8 @@ void settings_read(void)
     settings.helper = path_setting("TESTGPU_HELPER");
     settings.first_ms = number_up_to("TESTGPU_FIRST_MS", 0, 1u << 30);
     settings.data = number_up_to("TESTGPU_DATA", 1, 1) != 0;
+    settings.pageable =
+        (enum pageable)number_up_to("TESTGPU_PAGEABLE", PAGEABLE_MISUSED, PAGEABLE_UNTOLD);
     settings.scales = number_up_to("TESTGPU_SCALES", 0, 1) != 0;
     settings.early_end = number("TESTGPU_EXIT_EARLY", 0, false) != 0;
     settings.name = path_setting("TESTGPU_NAME");

@@ -446,6 +446,40 @@ static int released_context_leaks_nothing(void)
     return 0;
 }
 
+/* Of three kinds of host memory, up and down. Registered memory is followed by some that is not. */
+static int copies_of_host_memory(void)
+{
+    enum { BYTES = 8192, REGISTERED = 4096 };
+    static _Alignas(4096) char memory[2 * BYTES];
+    void *pinned;
+    CUdeviceptr device;
+    CUstream stream;
+    const bool waits = strcmp(getenv("TESTGPU_PAGEABLE"), "2") != 0;
+    begin();
+    OK(cuMemAlloc(&device, BYTES));
+    OK(cuMemHostAlloc(&pinned, BYTES, 0));
+    OK(cuMemHostRegister(memory, REGISTERED, 0));
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    char *const hosts[] = {pinned, memory, &memory[BYTES]};
+    const size_t bytes[] = {BYTES, REGISTERED, BYTES};
+    for (int i = 0; i < 3; i++) {
+        OK(cuMemcpyHtoDAsync(device, hosts[i], bytes[i], stream));
+        CHECK(i < 2 || !waits || cuStreamQuery(stream) == CUDA_SUCCESS);
+        OK(cuMemcpyDtoHAsync(hosts[i], device, bytes[i], stream));
+        CHECK(i < 2 || !waits || cuStreamQuery(stream) == CUDA_SUCCESS);
+    }
+    OK(cuMemcpyHtoDAsync(device, memory, REGISTERED + 1, stream));
+    OK(cuMemcpyHtoD(device, &memory[BYTES], BYTES)); /* need not be pinned */
+    OK(cuStreamSynchronize(stream));
+    OK(cuStreamDestroy(stream));
+    OK(cuMemHostUnregister(memory));
+    OK(cuMemFreeHost(pinned));
+    OK(cuMemFree(device));
+    return 0;
+}
+
+#define LINK "TESTGPU_UP_GBPS=0.001", "TESTGPU_DOWN_GBPS=0.001"
+
 const struct scenario memory_scenarios[] = {
     {"unreadable", unreadable, {0}, {"call name=cuMemAlloc_v2 n=1 failed=0"}},
     {"poisoned", poisoned, {0}, {"leaked device_bytes=0 device_allocations=0"}},
@@ -459,6 +493,19 @@ const struct scenario memory_scenarios[] = {
       "lost device_bytes=200 device_allocations=2", "leaked device_bytes=0"}},
     {"use_after_free", use_after_free, {0}, {"fault what=illegal_address"}},
     {"freed_before_it_ran", freed_before_it_ran, {0}, {"fault what=illegal_address"}},
+    {"pageable_memory_is_misused",
+     copies_of_host_memory,
+     {"TESTGPU_PAGEABLE=0"},
+     {"fault what=pageable_memory where=cuMemcpyHtoDAsync",
+      "fault what=pageable_memory where=cuMemcpyDtoHAsync", "faults n=3\n"}},
+    {"pageable_memory_is_slow",
+     copies_of_host_memory,
+     {LINK, "TESTGPU_PAGEABLE=1"},
+     {"up_us=133124 down_us=41779\n"}},
+    {"pageable_memory_is_as_other_memory",
+     copies_of_host_memory,
+     {LINK, "TESTGPU_PAGEABLE=2", "TESTGPU_DELAY_US=0"},
+     {"up_us=32769 down_us=20480\n"}},
     {"wrong_frees", wrong_frees, {0}, {"fault what=free_of_unknown_pointer", "faults n=5\n"}},
     {"pinned_freed_after_use", pinned_freed_after_use, {0}, {0}},
     {"pinned_freed_while_queued",

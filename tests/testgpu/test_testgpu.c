@@ -104,6 +104,7 @@ static void run_scenario(void **state)
     assert_true(child >= 0);
     if (child == 0) {
         setenv("TESTGPU_SCALES", "1", 1);
+        setenv("TESTGPU_PAGEABLE", "2", 1); /* most scenarios copy their own variables */
         const size_t most = sizeof scenario->environment / sizeof *scenario->environment;
         for (size_t i = 0; i < most && scenario->environment[i] != NULL; i++)
             putenv((char *)(uintptr_t)scenario->environment[i]);
