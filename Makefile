@@ -49,7 +49,7 @@ SHIM_LDFLAGS := -shared -Wl,-soname,libaccel.so -Wl,-z,relro -Wl,-z,now -Wl,-z,d
                 -Wl,-z,noexecstack -Wl,--as-needed -Wl,-fini=no_fini $(START_LD)
 
 # Libraries that are no BLAS.
-OPS_LIBRARIES := ops/svm ops/liblinear ops/xgboost ops/lightgbm ops/gsl
+OPS_LIBRARIES := ops/svm ops/liblinear ops/xgboost ops/lightgbm ops/gsl ops/knn
 # Folders of further libraries to build in. Each has sources, functions.def with rows of FUNCTION (ops/routines.def), and ops.def
 # with its operations (ops/ops.def).
 OPS_EXTRA ?=

@@ -151,14 +151,6 @@ bool survey_is_trifle(const struct accel_call *call, const struct dispatch_calle
            !settings->gpu_routines.text && small_is_trifle(call) && !sees_cuda(caller);
 }
 
-static bool all_on_host(const struct accel_call *call)
-{
-    for (int i = 0; i < ACCEL_SPANS; i++)
-        if (call->span[i].place != ACCEL_HOST)
-            return false;
-    return true;
-}
-
 /* Sets the places of the operands, unless all are in host memory for certain. */
 static void locate(struct dispatch_device *device, struct accel_call *call,
                    const struct dispatch_caller *caller)
@@ -172,7 +164,7 @@ static void locate(struct dispatch_device *device, struct accel_call *call,
     if ((device_state_has_memory(now) || (may_start && atomic_load(&program_uses_cuda))) &&
         !accel_call_fault(call) && !accel_is_rows_of_lapack(call)) {
         gpu_locate(device_gpu(device), call->span, ACCEL_SPANS, call->batch);
-        if (!all_on_host(call))
+        if (!accel_is_on_host(call))
             atomic_store(&program_uses_cuda, true);
     }
 }

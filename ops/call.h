@@ -129,6 +129,14 @@ static inline struct accel_span accel_column(const char *name, void *ptr, int64_
                                .access = access};
 }
 
+static inline bool accel_is_on_host(const struct accel_call *call)
+{
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        if (call->span[i].place != ACCEL_HOST)
+            return false;
+    return true;
+}
+
 /* Returns element i of an array of INT32 or INT64 at any address. The CPU must be able to read it. */
 static inline int64_t accel_integer_at(enum accel_dtype dtype, const void *array, int64_t i)
 {

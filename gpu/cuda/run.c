@@ -96,14 +96,6 @@ static enum gpu_status judge(struct cuda_device *device, enum gpu_status status,
     return status;
 }
 
-static bool any_in_place(const struct accel_call *call)
-{
-    for (int i = 0; i < ACCEL_SPANS; i++)
-        if (call->span[i].place != ACCEL_HOST)
-            return true;
-    return false;
-}
-
 static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *work, bool *well)
 {
     const struct accel_op *op = accel_op_of(work->call->routine);
@@ -111,7 +103,7 @@ static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *
     *well = false;
     if (status != GPU_OK)
         return status;
-    if (any_in_place(work->call))
+    if (!accel_is_on_host(work->call))
         status = lane_join_default_stream(work->lane);
     if (status == GPU_OK)
         status = op->steps ? solver_run(work, op->steps) : op->run(work);

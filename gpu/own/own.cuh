@@ -10,6 +10,9 @@
 
 #ifdef __CUDACC__
 
+/* Before a loop over a small array, which then stays in registers. */
+#    define OWN_UNROLL _Pragma("unroll")
+
 /* A kernel: OWN_KERNEL(name, parameters) { ... }. Pointers among the parameters, also within structs, are device addresses. */
 #    define OWN_KERNEL(name, ...) extern "C" __global__ void name(__VA_ARGS__)
 
@@ -40,6 +43,7 @@ static __device__ inline void own_grid_barrier(unsigned long long *arrived)
 
 #else
 
+#    define OWN_UNROLL
 #    include "tests/testgpu/kernel.h"
 
 #endif

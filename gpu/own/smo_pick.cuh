@@ -70,7 +70,7 @@ static __device__ inline void gather(const struct smo_block *b, enum smo_role ro
 static __device__ inline void load_variables(const struct smo_block *b, int first,
                                              int state[AT_ONCE], double gradient[AT_ONCE])
 {
-    SVM_UNROLL
+    OWN_UNROLL
     for (int u = 0; u < AT_ONCE; u++) {
         const int i = first + u * (int)blockDim.x;
         state[u] = i < b->to ? b->task->state[i] : -1;
@@ -90,14 +90,14 @@ static __device__ inline void smo_pick_first(const struct smo_block *b, struct s
         float k_i[AT_ONCE], k_j[AT_ONCE];
         int state[AT_ONCE];
         load_variables(b, first, state, gradient);
-        SVM_UNROLL
+        OWN_UNROLL
         for (int u = 0; u < AT_ONCE; u++)
             if (step.row_i && state[u] >= 0) {
                 const int32_t column = t->column[first + u * (int)blockDim.x];
                 k_i[u] = step.row_i[column];
                 k_j[u] = step.row_j[column];
             }
-        SVM_UNROLL
+        OWN_UNROLL
         for (int u = 0; u < AT_ONCE; u++) {
             const int i = first + u * (int)blockDim.x;
             if (state[u] < 0)
@@ -147,7 +147,7 @@ static __device__ inline void smo_pick_second(const struct smo_block *b, const f
         float k[AT_ONCE];
         int state[AT_ONCE];
         load_variables(b, first, state, gradient);
-        SVM_UNROLL
+        OWN_UNROLL
         for (int u = 0; u < AT_ONCE; u++) {
             const int i = first + u * (int)blockDim.x;
             if (state[u] < 0)
@@ -156,7 +156,7 @@ static __device__ inline void smo_pick_second(const struct smo_block *b, const f
             const float *row = state[u] & SMO_POSITIVE ? positive_row : negative_row;
             k[u] = row ? row[t->column[i]] : 0;
         }
-        SVM_UNROLL
+        OWN_UNROLL
         for (int u = 0; u < AT_ONCE; u++) {
             const bool positive = state[u] & SMO_POSITIVE;
             if (state[u] < 0 || state[u] & (positive ? SMO_AT_0 : SMO_AT_C))

@@ -187,7 +187,7 @@ static __device__ inline void compute_batch(const struct smo_block *b)
     for (int64_t from = first; from < end; from += blockDim.x) {
         const int64_t c = from + threadIdx.x;
         svm_batch(*b->kernel, b->x, b->wanted, count, c < end ? t->row[c] : -1, b->window, value);
-        SVM_UNROLL
+        OWN_UNROLL
         for (int i = 0; i < SVM_BATCH; i++)
             if (c < end && i < count) {
                 t->k[b->batch->slot[i] * t->ld + c] = (float)value[i];

@@ -7,13 +7,6 @@
 #include "own.cuh"
 #include "svm.h"
 
-/* Before a loop over a small array, which then stays in registers. */
-#ifdef __CUDACC__
-#    define SVM_UNROLL _Pragma("unroll")
-#else
-#    define SVM_UNROLL
-#endif
-
 /* sum + a b, rounded twice, as libsvm is compiled: where two variables are worth the same, a last bit decides on the way of all
  * steps. The compiler would fuse the two. */
 static __device__ inline double svm_add_product(double sum, double a, double b)
@@ -77,7 +70,7 @@ static __device__ inline void svm_products_dense(const struct svm_rows *x, const
         __syncthreads();
         for (int f = 0; own >= 0 && f < features; f++) {
             const double value = x->values[own * x->ld + from + f];
-            SVM_UNROLL
+            OWN_UNROLL
             for (int b = 0; b < SVM_BATCH; b++)
                 product[b] += value * window[f * SVM_BATCH + b];
         }
@@ -141,7 +134,7 @@ static __device__ inline void svm_products_sparse(const struct svm_rows *x, cons
             mine++;
         for (; mine < end && x->column[mine] < (int64_t)from + SVM_WINDOW; mine++) {
             const double value = x->values[mine];
-            SVM_UNROLL
+            OWN_UNROLL
             for (int b = 0; b < SVM_BATCH; b++)
                 product[b] += value * window[(x->column[mine] - from) * SVM_BATCH + b];
         }
@@ -154,11 +147,11 @@ static __device__ inline void svm_batch(struct smo_kernel kernel, const struct s
                                         const int32_t *rows, int count, int64_t own, double *window,
                                         double *value)
 {
-    SVM_UNROLL
+    OWN_UNROLL
     for (int b = 0; b < SVM_BATCH; b++)
         value[b] = 0;
     if (kernel.type == SMO_PRECOMPUTED) {
-        SVM_UNROLL
+        OWN_UNROLL
         for (int b = 0; own >= 0 && b < SVM_BATCH; b++)
             value[b] = b < count ? x->values[rows[b] * x->ld + own] : 0;
         return;
@@ -167,7 +160,7 @@ static __device__ inline void svm_batch(struct smo_kernel kernel, const struct s
         svm_products_sparse(x, rows, count, own, window, value);
     else
         svm_products_dense(x, rows, count, own, window, value);
-    SVM_UNROLL
+    OWN_UNROLL
     for (int b = 0; own >= 0 && b < SVM_BATCH; b++)
         if (b < count)
             value[b] = svm_value(kernel, value[b], x->square[rows[b]], x->square[own]);

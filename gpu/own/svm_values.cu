@@ -68,7 +68,7 @@ OWN_KERNEL(svm_sums, struct smo_kernel kernel, struct svm_rows x, const struct s
                     rows[b] = s.vector[first + b];
                 __syncthreads();
                 svm_batch(kernel, &x, rows, count, own, window, value);
-                SVM_UNROLL
+                OWN_UNROLL
                 for (int b = 0; b < SVM_BATCH; b++)
                     if (own >= 0 && b < count) {
                         all += s.coefficient[first + b] * value[b];

@@ -31,14 +31,6 @@ void gsl_describe(const struct accel_call *call, const struct accel_fields *fiel
     fields->integer(fields, "n", call->own.integer[GSL_SIZES + 1]);
 }
 
-bool gsl_is_supported(const struct accel_call *call)
-{
-    for (int i = 0; i < ACCEL_SPANS; i++)
-        if (call->span[i].place != ACCEL_HOST)
-            return false;
-    return true;
-}
-
 /* GSL_SUCCESS */
 void gsl_complete(const struct accel_call *call, struct accel_result *result)
 {

@@ -29,7 +29,6 @@ int gsl_accepts(const struct accel_provider *provider);
 int gsl_count_at(int layout);
 const int64_t *gsl_sizes(const struct accel_call *call);
 void gsl_describe(const struct accel_call *call, const struct accel_fields *fields);
-bool gsl_is_supported(const struct accel_call *call);
 void gsl_complete(const struct accel_call *call, struct accel_result *result);
 
 /* Returns a matrix as a span: its columns are the matrix's rows. */
@@ -46,6 +45,6 @@ void gsl_factor(struct solver *s,
 #define GSL_FUNCTION(cpu, gpu)                                                                     \
     .group = ACCEL_NO_BLAS, .nominal = {.cpu_share = (cpu), .gpu_share = (gpu)},                   \
     .accepts = gsl_accepts, .count_at = gsl_count_at, .nests = true, .sizes = gsl_sizes,           \
-    .describe = gsl_describe, .is_supported = gsl_is_supported, .complete = gsl_complete
+    .describe = gsl_describe, .is_supported = accel_is_on_host, .complete = gsl_complete
 
 #endif

@@ -1,0 +1,123 @@
+/*
+ * FNN's brute force: get_KNNX_brute() finds the nearest points of queries, and get_KNN_brute() those of each point itself, of which it drops
+ * the first. Both compute distances by annDist(), and keep the k least; of equal ones the first comes first.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "knn.h"
+
+static int accepts(const struct accel_provider *provider)
+{
+    double (*distance)(int features, const double *p, const double *q);
+    void *const found =
+        provider->symbol(provider, "_Z7annDistiPdS_"); /* annDist(int, double *, double *) */
+    const double point[2] = {knn_probe[0], knn_probe[2]}, zero[2] = {0, 0};
+    if (!found || !knn_is_package(provider, "FNN", "1.1"))
+        return 0;
+    memcpy(&distance, &found, sizeof distance);
+    return distance(2, point, zero) == KNN_PROBE_DISTANCE;
+}
+
+/* How many neighbours the results leave out: the first is mostly the point itself. */
+static int64_t dropped(const struct accel_call *call)
+{
+    return call->own.integer[KNN_MORE];
+}
+
+static const void *pointer(const struct accel_passed *passed, int argument)
+{
+    return (const void *)(uintptr_t)accel_passed_word(passed, argument);
+}
+
+static int64_t integer(const struct accel_passed *passed, int argument)
+{
+    return accel_integer_at(ACCEL_INT32, pointer(passed, argument), 0);
+}
+
+static bool set_results(struct accel_call *call, const struct accel_passed *passed, int first,
+                        int64_t count)
+{
+    call->span[ACCEL_x] = accel_column("index", (void *)(uintptr_t)pointer(passed, first), count,
+                                       ACCEL_INT32, ACCEL_WRITE);
+    call->span[ACCEL_y] = accel_column("distance", (void *)(uintptr_t)pointer(passed, first + 1),
+                                       count, ACCEL_FLOAT64, ACCEL_WRITE);
+    return call->span[ACCEL_x].ptr && call->span[ACCEL_y].ptr;
+}
+
+/* (data, query, k, features, points, queries, index, distance) */
+static bool parse_queries(struct accel_call *call, const struct accel_passed *passed)
+{
+    const int64_t k = integer(passed, 2), count = integer(passed, 5);
+    const struct point_set train = {pointer(passed, 0), integer(passed, 4), false},
+                           queries = {pointer(passed, 1), count, false};
+    return knn_parse(call, &train, &queries, integer(passed, 3), k) &&
+           set_results(call, passed, 6, k * count);
+}
+
+/* (data, k, features, points, index, distance) */
+static bool parse_points(struct accel_call *call, const struct accel_passed *passed)
+{
+    const int64_t k = integer(passed, 1), count = integer(passed, 3);
+    const struct point_set points = {pointer(passed, 0), count, false};
+    call->own.integer[KNN_MORE] = 1;
+    return k < count && knn_parse(call, &points, &points, integer(passed, 2), k) &&
+           set_results(call, passed, 4, k * count);
+}
+
+static struct knn_nearest *nearest_of(const struct accel_call *call, int64_t query,
+                                      const double *distance, enum gpu_status *status)
+{
+    const int64_t points = call->own.integer[KNN_TRAIN];
+    const int32_t k = (int32_t)(call->own.integer[KNN_K] + dropped(call));
+    struct knn_nearest *nearest = malloc(sizeof *nearest + (size_t)k * sizeof *nearest->neighbour);
+    (void)query;
+    if (!nearest) {
+        *status = GPU_NO_MEMORY;
+        return NULL;
+    }
+    struct knn_neighbour *const list = nearest->neighbour;
+    int32_t count = 0;
+    for (int64_t i = 0; i < points; i++) {
+        if (count == k && !(list[k - 1].distance > distance[i]))
+            continue;
+        int32_t at = count < k ? count++ : k - 1;
+        for (; at > 0 && list[at - 1].distance > distance[i]; at--)
+            list[at] = list[at - 1];
+        list[at] = (struct knn_neighbour){distance[i], i};
+    }
+    nearest->count = count;
+    nearest->nearer = 0;
+    return nearest;
+}
+
+static enum gpu_status run(struct gpu_work *work)
+{
+    return knn_run(work, nearest_of);
+}
+
+static double judge(const struct accel_call *call)
+{
+    return knn_judge(call, nearest_of);
+}
+
+static void complete(const struct accel_call *call, struct accel_result *result)
+{
+    int *index = call->span[ACCEL_x].ptr;
+    double *distance = call->span[ACCEL_y].ptr;
+    (void)result; /* there is none */
+    for (int64_t i = 0; i < call->own.integer[KNN_TEST]; i++) {
+        const struct knn_nearest *nearest = knn_found(call)[i];
+        for (int32_t n = (int32_t)dropped(call); n < nearest->count; n++) {
+            *index++ = (int)nearest->neighbour[n].point + 1;
+            *distance++ = __builtin_sqrt(nearest->neighbour[n].distance);
+        }
+    }
+    knn_discard(call);
+}
+
+const struct accel_op op_fnn_knnx = {
+    KNN_FUNCTION, .accepts = accepts,   .stack_words = 2, .parse = parse_queries,
+    .run = run,   .complete = complete, .judge = judge};
+const struct accel_op op_fnn_knn = {KNN_FUNCTION, .accepts = accepts,   .parse = parse_points,
+                                    .run = run,   .complete = complete, .judge = judge};

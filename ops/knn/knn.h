@@ -1,0 +1,63 @@
+/*
+ * Nearest neighbours of R's packages, by the distances to all training points. The device computes the distances, to the last bit as the
+ * packages do; the package's own scan over them is made on the CPU, by its operation's `select`.
+ */
+#ifndef ACCEL_KNN_H
+#define ACCEL_KNN_H
+
+#include "gpu/distances.h"
+#include "ops/op.h"
+
+/* What a scan has found for a query. */
+struct knn_nearest {
+    int32_t count;
+    int32_t nearer; /* class: so many of them are nearer than those that tie with the last one */
+    struct knn_neighbour {
+        double distance; /* squared */
+        int64_t point;
+    } neighbour[];
+};
+
+/* Returns the nearest points of a query; the caller frees them. Sets *status if there are none that the package's own code is sure to
+ * find, or no memory. */
+typedef struct knn_nearest *knn_select(const struct accel_call *call, int64_t query,
+                                       const double *distance, enum gpu_status *status);
+
+/* call->own: the sizes, in the order in which the log has them; two places for the operation; what a run has left. */
+enum { KNN_TRAIN, KNN_TEST, KNN_FEATURES, KNN_K, KNN_MORE, KNN_BY_FEATURE = 6, KNN_RESULT };
+
+/* Notes a call's points and sizes; queries are laid out like training points. Returns false if there is nothing to find. */
+bool knn_parse(struct accel_call *call, const struct point_set *train,
+               const struct point_set *queries, int64_t features, int64_t k);
+
+/* For struct accel_op: */
+const int64_t *knn_sizes(const struct accel_call *call);
+double knn_flops(const struct accel_call *call);
+struct accel_effort knn_effort(const struct accel_call *call, bool device);
+void knn_describe(const struct accel_call *call, const struct accel_fields *fields);
+
+/* Finds the nearest points of all queries, and leaves them in the call. Writes nothing else. */
+enum gpu_status knn_run(struct gpu_work *work, knn_select *select);
+/* Returns what knn_run() has left: a result for each query. */
+struct knn_nearest *const *knn_found(const struct accel_call *call);
+void knn_discard(const struct accel_call *call);
+/* Returns 0 if distances of the CPU lead to the same points, else infinity; negative: there is no memory to tell. */
+double knn_judge(const struct accel_call *call, knn_select *select);
+
+/* Returns whether the provider is the library of an R package of a known version, such as "7.3", by the file DESCRIPTION of its
+ * installation. */
+bool knn_is_package(const struct accel_provider *provider, const char *package,
+                    const char *version);
+
+/* Two points of two features, by feature. The first one's squared distance to 0 is KNN_PROBE_DISTANCE, as is the second one's, if a square is
+ * rounded before it is added; if a compiler has fused the two, it is larger. */
+extern const double knn_probe[4];
+#define KNN_PROBE_DISTANCE 16777217
+
+/* nominal: on one core of a server of 2020 FNN takes 0.5 ns for a feature of a pair of points; a device does not fuse products and sums. */
+#define KNN_FUNCTION                                                                               \
+    .group = ACCEL_NO_BLAS, .nominal = {.cpu_share = 0.2, .gpu_share = 0.1, .gpu_step_ms = 0.001}, \
+    .sizes = knn_sizes, .flops = knn_flops, .effort = knn_effort, .dimensions = ACCEL_DIMENSIONS,  \
+    .describe = knn_describe, .is_supported = accel_is_on_host, .discard = knn_discard
+
+#endif

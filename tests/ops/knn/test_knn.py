@@ -1,0 +1,91 @@
+#!/usr/bin/python3 -B
+"""Nearest neighbours of R's packages class and FNN on the test GPU: to the last bit what the packages compute by themselves, and R's random numbers where
+they leave them. What the device is not made for, or fails at, is the packages' own."""
+
+from collections import Counter
+
+from lib.log import lines_for, parse_log
+from lib.programs import LOG, NO_GPU, PLAIN, ROOT, SHIM, TEST_GPU, TESTS, start
+from lib.tap import Tap
+
+SCRIPT = ROOT / "tests/fixtures/knn/neighbours.R"
+tap = Tap()
+
+
+def neighbours(*cases, env=PLAIN):
+    return start("/usr/bin/Rscript", "--vanilla", SCRIPT, *cases, env=env)
+
+
+def same(done, plain):
+    return done.returncode == 0 and done.stdout == plain.stdout
+
+
+ON_GPU = {**TEST_GPU, **LOG}
+VERIFY = {"ACCEL_VERIFY": "all", "ACCEL_VERIFY_ACTION": "cpu"}
+NAMES = "VR_knn", "get_KNNX_brute", "get_KNN_brute"
+# Of each case, the calls that go to the GPU.
+CALLS = {"iris": 4, "ties": 24, "twins": 2, "cv": 2, "wide": 1, "one": 1, "all": 1, "knnx": 3, "equal": 2, "self": 4, "vote": 1, "few": 3, "many": 2,
+         "far": 1, "seed": 1, "generator": 1}
+
+plain = neighbours()
+cases = Counter(line.split()[0] for line in plain.stdout.splitlines())
+tap.ok(plain.returncode == 0 and set(cases) == {*CALLS, "infinite", "crowd"}, "the packages themselves", plain.stderr, cases)
+for name, env in {"no GPU": NO_GPU, "ACCEL=0": {**SHIM, "ACCEL": "0"}, "ACCEL_POLICY=cpu": {**TEST_GPU, "ACCEL_POLICY": "cpu"}}.items():
+    done = neighbours(env=env)
+    tap.ok(same(done, plain), f"{name}: to the last bit the same", done.stderr)
+
+done = neighbours(env={**ON_GPU, **VERIFY})
+lines = parse_log(done.stderr)
+tap.ok(same(done, plain), "on the GPU: to the last bit the same, random numbers too", done.stderr[:3000])
+on_gpu = lines_for(done, ran="gpu0", why="forced")
+tap.ok(len(on_gpu) == sum(CALLS.values()) and {line["verify"] for line in on_gpu} == {"0"}, "their calls run on the GPU, and are verified",
+       Counter(line["sym"] for line in on_gpu), done.stderr[-3000:])
+tap.ok(sorted((line["sym"], line["why"]) for line in lines if line["ran"] == "cpu") ==
+       [("VR_knn", "unsupported")] * 3 + [("get_KNNX_brute", "unsupported")] * 2, "infinite numbers and too many ties are the packages' own",
+       *[line for line in lines if line["ran"] == "cpu"])
+for sym, sizes in {"VR_knn": (257, 43, 40, 9), "get_KNNX_brute": (250, 50, 40, 100), "get_KNN_brute": (400, 400, 3, 5)}.items():
+    fields = dict(zip(("train", "test", "features", "k"), map(str, sizes)))
+    tap.ok(len(lines_for(done, sym=sym, ran="gpu0", **fields)) == 1, f"{sym}: sizes in the log", *[line for line in lines if line["sym"] == sym][:9])
+
+many, few = neighbours("many"), neighbours("few")
+done = neighbours("many", env={**ON_GPU, "ACCEL_MEMORY": "1M", "ACCEL_LOG": "2"})
+blocks = done.stderr.count("event=d2h")
+tap.ok(same(done, many) and len(lines_for(done, ran="gpu0")) == 2 and blocks > 4, f"little memory: {blocks} blocks, the same", done.stderr[:3000])
+done = neighbours("many", env={**ON_GPU, "TESTGPU_FAIL": "cuMemAlloc:1+"})
+tap.ok(same(done, many) and len(lines_for(done, ran="cpu", why="no_memory")) == 2, "no memory: the packages' own", done.stderr[:3000])
+
+for function in "cuMemcpyHtoDAsync", "cuLaunchKernel", "cuMemcpyDtoHAsync":
+    done = neighbours("few", env={**ON_GPU, "TESTGPU_FAIL": f"{function}:2+"})
+    tap.ok(same(done, few) and lines_for(done, ran="cpu", why="error"), f"{function} fails from its second use on: the packages' own, random numbers too",
+           done.stderr[:3000])
+
+# The distance of the first query to the first point is wrong.
+for place, sym in enumerate(NAMES, 1):
+    done = neighbours("few", env={**ON_GPU, **VERIFY, "TESTGPU_WRONG": f"distances:{place}"})
+    tap.ok(same(done, few) and lines_for(done, sym=sym, ran="cpu", why="verify_failed"), f"{sym}: a wrong distance is seen, and the package computes anew",
+           done.stderr[:3000])
+
+# Where it pays, by the estimates without a calibration of a function's first call.
+for case, calls, pays in ("iris", 1, False), ("large", 2, True):
+    done = neighbours(case, env={**NO_GPU, **LOG})
+    times = [(float(line["est_gpu_ms"]), float(line["est_cpu_ms"])) for line in parse_log(done.stderr)[:calls]]
+    tap.ok(len(times) == calls and all((gpu < 0.5 * cpu, gpu > 2 * cpu) == (pays, not pays) for gpu, cpu in times), f"{case}: {'pays' if pays else 'does not pay'}",
+           done.stderr)
+done = neighbours("iris", env={**ON_GPU, "ACCEL_POLICY": "auto"})
+line, *_ = parse_log(done.stderr) or [{}]
+tap.ok((line.get("ran"), line.get("why")) == ("cpu", "slower"), "a small call is the package's own", line)
+
+# A namesake, called through a table as R calls the packages.
+CALL = """
+import ctypes, sys
+table = (ctypes.c_void_p * 3).in_dll(ctypes.CDLL(sys.argv[1]), "table")
+for at in table:
+    function = ctypes.CFUNCTYPE(ctypes.c_long, *[ctypes.c_long] * 8, ctypes.c_double)(at)
+    print(function(1, 2, 3, 4, 5, 6, 7, 8, 9.5), flush=True)
+"""
+for name, env in {"plain": PLAIN, "on the GPU": ON_GPU, "no GPU": {**NO_GPU, **LOG}}.items():
+    done = start("/usr/bin/python3", "-B", "-c", CALL, TESTS / "libnamesake_knn.so", env=env)
+    good = done.stdout == "".join(f"{each} 1 2 3 4 5 6 7 8 9.5\n42\n" for each in NAMES)
+    good = good and [(line["sym"], line["why"]) for line in parse_log(done.stderr)] == [(each, "unsupported") for each in NAMES if env]
+    tap.ok(good, f"namesakes, {name}: registers and stack as they were", done.stdout, done.stderr)
+tap.done()
