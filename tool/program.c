@@ -17,7 +17,7 @@
 
 /* ---- The program ---- */
 
-static void set_environment(const void *context)
+void program_note_calls(const void *context)
 {
     const char *file = context;
     setenv("ACCEL", "1", 1);
@@ -44,13 +44,14 @@ static bool add(struct program_libraries *found, const struct program_library *l
     return true;
 }
 
-/* Reads records "THREADS SYMBOL PATH"; a NUL ends each. False with errno. */
-static bool read_records(struct program_libraries *found, const char *path)
+/* Records are "THREADS SYMBOL PATH"; a NUL ends each. */
+bool program_read_calls(struct program_libraries *found, const char *path)
 {
     struct program_library library;
     char *record = NULL;
     size_t size = 0;
     int at = 0;
+    *found = (struct program_libraries){.whole = true};
     FILE *file = fopen(path, "re");
     while (file && getdelim(&record, &size, 0, file) > 0)
         if (sscanf(record, "%d %63s %n", &library.threads, library.symbol, &at) == 2) {
@@ -111,7 +112,6 @@ bool program_run(struct program_libraries *found, char **program)
 {
     char shim[PATH_MAX], file[PATH_MAX];
     int status = 0, fd;
-    *found = (struct program_libraries){.whole = true};
     if (!preload_find(shim, NULL))
         return complain(false, "accel: libaccel.so is not there: it belongs beside this tool\n");
     if (!file_temporary(file, "called") || (fd = mkostemp(file, O_CLOEXEC)) < 0)
@@ -119,8 +119,8 @@ bool program_run(struct program_libraries *found, char **program)
                         strerror(errno));
     close(fd);
     complain(0, "accel: %s is run, to see which libraries it calls\n", program[0]);
-    int error = preload_run(program, shim, set_environment, file, &status);
-    bool read = !error && read_records(found, file);
+    int error = preload_run(program, shim, program_note_calls, file, &status);
+    bool read = !error && program_read_calls(found, file);
     int unread = errno;
     unlink(file);
     if (error)

@@ -1,0 +1,316 @@
+#define _GNU_SOURCE
+#include "doctor_program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/grown.h"
+#include "elf_file.h"
+#include "ops/op.h"
+#include "preload.h"
+#include "program.h"
+#include "watch.h"
+
+/* ---- Whether it can be preloaded ---- */
+
+/* Finds a program as execvp(3) does. */
+static bool find(char path[PATH_MAX], const char *name)
+{
+    const char *list = getenv("PATH");
+    if (strchr(name, '/'))
+        return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX && access(path, X_OK) == 0;
+    for (const char *at = list ? list : "/bin:/usr/bin"; *at;) {
+        const int length = (int)strcspn(at, ":");
+        struct stat st;
+        if (snprintf(path, PATH_MAX, "%.*s%s%s", length, at, length ? "/" : "", name) < PATH_MAX &&
+            access(path, X_OK) == 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode))
+            return true;
+        at += length + (at[length] == ':');
+    }
+    return false;
+}
+
+/* Whether the kernel would tell the dynamic linker to take nothing from the environment: AT_SECURE. */
+static bool is_secure(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return false;
+    return ((st.st_mode & S_ISUID) && st.st_uid != getuid()) ||
+           ((st.st_mode & S_ISGID) && st.st_gid != getgid()) ||
+           (getuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0);
+}
+
+/* Returns why a preload cannot reach a program, NULL if it can. */
+static const char *obstacle(const char *path, struct elf_file *file)
+{
+    if (!elf_file_read(file, path))
+        return "it cannot be read";
+    if (is_secure(path))
+        return "it is set-uid, set-gid or has capabilities: the dynamic linker takes no preload";
+    if (file->kind == ELF_STATIC)
+        return "it is linked statically: there is no dynamic linker that could preload";
+    if (file->kind == ELF_OTHER)
+        return "it is for another machine, or has 32 bits";
+    return NULL;
+}
+
+static const char *mend(const char *path)
+{
+    return is_secure(path) ? "run a copy without these rights"
+                           : "link it dynamically, for this machine, to a shared BLAS";
+}
+
+/* Adds the row of the program's file. A script is its interpreter; of `#!/usr/bin/env NAME`, what env finds. False: the program need not be run. */
+static bool examine_file(struct rows *rows, const char *name, struct elf_file *file,
+                         char path[PATH_MAX])
+{
+    char script[PATH_MAX + 100] = "";
+    if (!find(path, name)) {
+        rows_add(rows, ROW_FAIL, "program", "give its path, or one that is on the PATH",
+                 "%s is not found, or cannot be run", name);
+        return false;
+    }
+    const char *why = obstacle(path, file);
+    for (int depth = 0; !why && file->kind == ELF_SCRIPT && depth < 4; depth++) {
+        char *word = strtok(file->interpreter, " \t"), *next = strtok(NULL, " \t");
+        char *base = word ? strrchr(word, '/') : NULL;
+        const bool env = base && strcmp(base, "/env") == 0 && next && *next != '-';
+        if (depth == 0)
+            snprintf(script, sizeof script, "%s, a script for ", path);
+        if (!word || !find(path, env ? next : word)) {
+            rows_add(rows, ROW_FAIL, "program", "", "%s%s, which is not found", script,
+                     word ? word : "nothing");
+            return false;
+        }
+        why = obstacle(path, file);
+    }
+    if (why)
+        rows_add(rows, ROW_FAIL, "program", mend(path), "%s%s: %s", script, path, why);
+    else
+        rows_add(rows, ROW_OK, "program", "", "%s%s", script, path);
+    if (!why && file->exported + file->hidden >= ELF_BLAS_NAMES)
+        rows_add(rows, ROW_WARN, "BLAS", "link it to a shared BLAS",
+                 "%s has BLAS inside itself (%d names): a preload cannot reach calls of those",
+                 path, file->exported + file->hidden);
+    return !why;
+}
+
+/* ---- What it did ---- */
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* "sh, python3.11 (3)": the programs that libaccel was in, or was not. Returns the number of processes. */
+static int list(const struct watch *watch, bool reached, struct grown *names)
+{
+    int processes = 0;
+    for (int i = 0; i < watch->programs; i++) {
+        const struct watch_program *program = &watch->program[i];
+        char count[20] = "";
+        if (program->reached != reached)
+            continue;
+        processes += program->processes;
+        grown_string(names, names->length ? ", " : "");
+        grown_string(names, base_name(program->path));
+        if (program->processes > 1)
+            snprintf(count, sizeof count, " (%d)", program->processes);
+        grown_string(names, count);
+    }
+    return processes;
+}
+
+static void examine_reach(struct rows *rows, const struct watch *watch)
+{
+    struct grown names = {NULL};
+    if (!watch->is_watched) {
+        rows_add(rows, ROW_WARN, "preload", "allow ptrace here (docker run --cap-add=SYS_PTRACE)",
+                 "the program and its children cannot be watched: ptrace is not permitted");
+        return;
+    }
+    const int processes = list(watch, true, &names);
+    if (processes > 0)
+        rows_add(rows, ROW_OK, "preload", "", "reached %d process%s: %s", processes,
+                 processes == 1 ? "" : "es", names.text ? names.text : "");
+    free(names.text);
+    for (int i = 0; i < watch->programs; i++) {
+        const struct watch_program *program = &watch->program[i];
+        struct elf_file file;
+        if (program->reached)
+            continue;
+        const char *why = obstacle(program->path, &file);
+        rows_add(rows, program->first ? ROW_FAIL : ROW_WARN, "preload",
+                 why ? mend(program->path) : "let it keep LD_PRELOAD", "did not reach %s: %s",
+                 program->path, why ? why : "it was started without LD_PRELOAD");
+    }
+}
+
+/* Whether the dynamic linker loads a library when it starts the program. */
+static bool is_linked(const char *program, const char *library)
+{
+    char line[2 * PATH_MAX];
+    struct stat wanted, st;
+    int ends[2];
+    bool found = false;
+    struct elf_file file;
+    if (stat(library, &wanted) != 0 || !elf_file_read(&file, program) || file.kind != ELF_DYNAMIC ||
+        pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    const pid_t pid = fork();
+    if (pid == 0) {
+        setenv("LD_TRACE_LOADED_OBJECTS", "1", 1);
+        dup2(ends[1], STDOUT_FILENO);
+        execl(program, program, (char *)NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    FILE *lines = fdopen(ends[0], "r");
+    while (lines && fgets(line, sizeof line, lines)) {
+        char *path = strchr(line, '/'), *end = path ? strstr(path, " (") : NULL;
+        if (end)
+            *end = 0;
+        found |=
+            end && stat(path, &st) == 0 && st.st_ino == wanted.st_ino && st.st_dev == wanted.st_dev;
+    }
+    if (lines)
+        fclose(lines);
+    else
+        close(ends[0]);
+    if (pid > 0)
+        waitpid(pid, NULL, 0);
+    return found;
+}
+
+/* Returns the record of a library's calls, NULL if there is none. */
+static const struct program_library *calls_of(const struct program_libraries *called,
+                                              const char *path)
+{
+    struct stat x, y;
+    for (int i = 0; i < called->count; i++)
+        if (stat(called->one[i].path, &x) == 0 && stat(path, &y) == 0 && x.st_ino == y.st_ino &&
+            x.st_dev == y.st_dev)
+            return &called->one[i];
+    return NULL;
+}
+
+/* Returns the bits of INTEGER of a library of BLAS, 0 if they cannot be told. */
+static int width_of(const char *path)
+{
+    struct libraries library;
+    struct library_function function;
+    if (libraries_open_own(&library, path))
+        return 0;
+    for (uint32_t i = 0; i < accel_routine_count; i++)
+        if (libraries_find(&library, &accel_routines[i], &function))
+            return function.width;
+    return 0;
+}
+
+static void examine_blas(struct rows *rows, const struct watch_library *library,
+                         const struct program_libraries *called)
+{
+    static const char ways[][80] = {"opened with dlopen", "linked"};
+    const struct program_library *calls = calls_of(called, library->path);
+    const int width = width_of(library->path);
+    char bits[40] = "integers of unknown width", what[200];
+    if (width)
+        snprintf(bits, sizeof bits, "%d-bit integers", width);
+    if (calls)
+        snprintf(what, sizeof what, "called with %d thread%s, first %s", calls->threads,
+                 calls->threads == 1 ? "" : "s", calls->symbol);
+    else
+        snprintf(what, sizeof what, "no call of it came to libaccel");
+    rows_add(rows, calls || called->count > 0 ? ROW_OK : ROW_WARN, "BLAS",
+             calls || called->count > 0
+                 ? ""
+                 : "see whether it is opened with RTLD_DEEPBIND, or calls itself alone",
+             "%s, %s by %s, %s; %s", library->path, ways[is_linked(library->by, library->path)],
+             base_name(library->by), bits, what);
+}
+
+/* Libraries that were called and are none of BLAS; all of them if nothing was watched. */
+static void examine_others(struct rows *rows, const struct watch *watch,
+                           const struct program_libraries *called)
+{
+    for (int i = 0; i < called->count; i++) {
+        bool shown = false;
+        for (int j = 0; j < watch->blases; j++)
+            shown |= calls_of(called, watch->blas[j].path) == &called->one[i];
+        if (!shown)
+            rows_add(rows, ROW_OK, "calls", "", "%s, called with %d thread%s, first %s",
+                     called->one[i].path, called->one[i].threads,
+                     called->one[i].threads == 1 ? "" : "s", called->one[i].symbol);
+    }
+}
+
+static void examine_end(struct rows *rows, int status)
+{
+    if (WIFSIGNALED(status))
+        rows_add(rows, ROW_WARN, "program", "run it without libaccel",
+                 "was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else if (WEXITSTATUS(status) != 0)
+        rows_add(rows, ROW_WARN, "program", "run it without libaccel", "ended with status %d",
+                 WEXITSTATUS(status));
+}
+
+static void examine_run(struct rows *rows, const struct watch *watch,
+                        const struct program_libraries *called)
+{
+    examine_end(rows, watch->status);
+    examine_reach(rows, watch);
+    for (int i = 0; i < watch->blases; i++)
+        examine_blas(rows, &watch->blas[i], called);
+    examine_others(rows, watch, called);
+    if (called->count == 0)
+        rows_add(rows, ROW_FAIL, "calls",
+                 watch->blases ? "see the rows of BLAS above" : "give it work that calls BLAS",
+                 "no call of BLAS or LAPACK came to libaccel");
+    for (int i = 0; i < watch->cudas; i++)
+        rows_add(rows, ROW_OK, "CUDA", "", "%s has its own: %s", base_name(watch->cuda[i].by),
+                 watch->cuda[i].path);
+}
+
+static void run(struct rows *rows, char **program, const char *shim)
+{
+    static struct watch watch;
+    static struct program_libraries called;
+    char file[PATH_MAX];
+    int fd;
+    if (!file_temporary(file, "called") || (fd = mkostemp(file, O_CLOEXEC)) < 0) {
+        rows_add(rows, ROW_WARN, "program", "set TMPDIR to a folder that can be written",
+                 "it is not run: a file for its calls cannot be made: %s", strerror(errno));
+        return;
+    }
+    close(fd);
+    const int error = watch_run(&watch, program, shim, program_note_calls, file);
+    const bool read = !error && program_read_calls(&called, file);
+    const int unread = errno;
+    unlink(file);
+    if (error)
+        rows_add(rows, ROW_FAIL, "program", "", "%s cannot be started: %s", program[0],
+                 strerror(error));
+    else if (!read)
+        rows_add(rows, ROW_WARN, "program", "", "the file of its calls cannot be read: %s",
+                 strerror(unread));
+    else
+        examine_run(rows, &watch, &called);
+}
+
+void doctor_program(struct rows *rows, char **program)
+{
+    struct elf_file file;
+    char path[PATH_MAX], shim[PATH_MAX];
+    if (examine_file(rows, program[0], &file, path) && preload_find(shim, NULL))
+        run(rows, program, shim);
+}
