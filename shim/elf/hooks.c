@@ -1,17 +1,19 @@
 /*
  * The functions that libaccel stands in front of, besides BLAS: dlsym, because programs look BLAS up (ctypes, JNI, plug-ins);
- * dlclose, because an original may be unloaded; dlerror, because of the messages that dlsym leaves; and the C library's
+ * dlclose, because an original may be unloaded; dlerror, because of the messages that dlsym leaves; the C library's
  * __cxa_atexit, because the handlers that CUDA's libraries register there must not run while a thread of ours is inside these
- * libraries.
+ * libraries; and R's R_registerRoutines, because packages look their functions up so.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "dispatch/dispatch.h"
 #include "gpu/ending.h"
 #include "keep.h"
 #include "real_linker.h"
+#include "registration.h"
 #include "slots.h"
 
 /* A suffix to a name that only libaccel has. The real dlsym looks the longer name up in the program's own way, does not find
@@ -104,4 +106,24 @@ int __cxa_atexit(void (*function)(void *), void *argument, void *object)
     ending_register_function *next;
     memcpy(&next, &found, sizeof next);
     return ending_register(next, function, argument, object);
+}
+
+/* The tables are those of .C, .Call, .Fortran and .External. */
+typedef int register_routines(void *package, const struct accel_r_method *c, const void *call,
+                              const void *fortran, const void *external);
+__attribute__((visibility("default"))) register_routines R_registerRoutines;
+
+int R_registerRoutines(void *package, const struct accel_r_method *c, const void *call,
+                       const void *fortran, const void *external)
+{
+    const uintptr_t ret = (uintptr_t)__builtin_return_address(0);
+    void *found = accel_registration_real(ret);
+    register_routines *real;
+    memcpy(&real, &found, sizeof real);
+    if (!real)
+        return 0; /* as R's own does if it fails */
+    struct accel_r_method *bound = accel_registration_of(c, ret);
+    const int done = real(package, bound ? bound : c, call, fortran, external);
+    free(bound);
+    return done;
 }

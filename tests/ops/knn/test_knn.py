@@ -88,4 +88,19 @@ for name, env in {"plain": PLAIN, "on the GPU": ON_GPU, "no GPU": {**NO_GPU, **L
     good = done.stdout == "".join(f"{each} 1 2 3 4 5 6 7 8 9.5\n42\n" for each in NAMES)
     good = good and [(line["sym"], line["why"]) for line in parse_log(done.stderr)] == [(each, "unsupported") for each in NAMES if env]
     tap.ok(good, f"namesakes, {name}: registers and stack as they were", done.stdout, done.stderr)
+
+# Another package of the same process has a function of that name: R calls both from one place, whichever was loaded first.
+BOTH = """
+other <- function() {
+    dyn.load(commandArgs(TRUE)[2])
+    print(.C("another", 1L, PACKAGE = "libregistered"))
+}
+own <- function() print(class::knn(iris[1:120, 1:4], iris[121:150, 1:4], iris$Species[1:120], 5))
+for (call in switch(commandArgs(TRUE)[1], before = c(other, own, other), after = c(own, other, own))) call()
+"""
+for order in "before", "after":
+    own, done, bits = (start("/usr/bin/Rscript", "--vanilla", "-e", BOTH, order, TESTS / "libregistered.so", env=env) for env in (PLAIN, ON_GPU, NO_GPU))
+    calls = Counter((line["sym"], line["ran"]) for line in parse_log(done.stderr))
+    tap.ok("42" in own.stdout and same(done, own) and same(bits, own) and calls == {("VR_knn", "gpu0"): 1 if order == "before" else 2},
+           f"another library's VR_knn, loaded {order} class: each gets its own calls", own.stdout, done.stdout, done.stderr, bits.stdout, bits.stderr)
 tap.done()
