@@ -109,9 +109,9 @@ struct accel_call {
         struct blas_arguments blas; /* BLAS and LAPACK */
         /* A function of another library: as its operation's parse() has filled them in. */
         union {
-            int64_t integer[8];
-            double number[8];
-            const void *pointer[8];
+            int64_t integer[14];
+            double number[14];
+            const void *pointer[14];
         } own;
     };
 };

@@ -94,7 +94,7 @@ struct accel_op {
     enum accel_ml ml;
     /* Returns a number greater than 0 if the operation knows the provider's function, such as by its version: that of its
      * layout of structs and arguments, which calls have in passed->layout. NULL: it knows none. Other calls go to the original,
-     * untouched. */
+     * untouched. Negative: so do these, and nothing is said of them, because the function's own calls are decided. */
     int (*accepts)(const struct accel_provider *provider);
     bool nests; /* the original's own calls are decided for themselves */
     /* The library can compute on the GPU by itself: tells it to, before or instead of the original's run. NULL: it cannot, or need

@@ -170,7 +170,8 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
     if (!dispatch_is_on() || dispatch_is_borrowed())
         return original->function;
     if (!original->ours) {
-        dispatch_not_known(routine, accel_names[exported].symbol);
+        if (original->layout >= 0)
+            dispatch_not_known(routine, accel_names[exported].symbol);
         return original->function;
     }
     if (dispatch_passes_over(routine, &passed))

@@ -63,9 +63,10 @@ static bool order(struct linear_classes *classes, bool sorts, int rows)
     return done;
 }
 
-static bool weigh(struct linear_classes *classes, const struct linear_parameter *parameter)
+bool linear_classes_weigh(struct linear_classes *classes, const struct linear_parameter *parameter)
 {
-    classes->c = malloc((size_t)classes->count * sizeof *classes->c);
+    if (!classes->c)
+        classes->c = malloc((size_t)classes->count * sizeof *classes->c);
     if (!classes->c)
         return false;
     for (int k = 0; k < classes->count; k++)
@@ -99,7 +100,7 @@ bool linear_classes_make(struct linear_classes *classes, const struct linear_tra
             return false;
     }
     return rows > 0 && order(classes, training->library->layout == LINEAR_SKLEARN, rows) &&
-           weigh(classes, training->parameter);
+           linear_classes_weigh(classes, training->parameter);
 }
 
 void linear_classes_free(struct linear_classes *classes)

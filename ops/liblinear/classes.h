@@ -16,6 +16,8 @@ struct linear_classes {
 /* Returns false if memory is short, or a weight is for a label that no row has. The rows of the problem that count: all, or those of
  * scikit-learn with a weight greater than 0. */
 bool linear_classes_make(struct linear_classes *classes, const struct linear_training *training);
+/* Sets what each class costs. Returns false as above. */
+bool linear_classes_weigh(struct linear_classes *classes, const struct linear_parameter *parameter);
 void linear_classes_free(struct linear_classes *classes);
 
 /* Returns whether a row counts. */

@@ -99,13 +99,29 @@ static void begin(struct linear_fit *t, int number)
 
 /* ---- On the device ---- */
 
+/* What the problem's rows cost, and the others nothing. */
+static void begin_on_device(struct linear_fit *t, struct linear_loss *f)
+{
+    const struct linear_spread *all = t->spread;
+    if (!all) {
+        linear_loss_begin(f, t->y, t->c);
+        return;
+    }
+    memset(all->c, 0, (size_t)all->rows * sizeof *all->c);
+    for (int i = 0; i < t->rows; i++) {
+        all->y[all->place[i]] = t->y[i];
+        all->c[all->place[i]] = t->c[i];
+    }
+    linear_loss_begin(f, all->y, all->c);
+}
+
 static void solve_problem(struct linear_fit *t, int number)
 {
     struct linear_solve *s = &t->solve;
     for (int64_t j = 0; j < s->n; j++)
         s->w[j] = t->training.init_sol ? t->training.init_sol[j * t->problems + number] : 0;
     begin(t, number);
-    linear_loss_begin(&t->loss, t->y, t->c);
+    begin_on_device(t, s->loss);
     const int iterations =
         t->training.library->layout == LINEAR_243 ? linear_newton(s) : linear_trust_region(s);
     t->ends[number] = (struct linear_end){iterations, s->enough, s->objective, s->norm};
@@ -115,19 +131,33 @@ static void solve_problem(struct linear_fit *t, int number)
         t->common->w[j * t->problems + number] = s->w[j];
 }
 
+/* A row that costs nothing may still have a decision value that is too large for a double. */
+static enum gpu_status status_of(const struct linear_fit *t, int number)
+{
+    const bool spoilt = t->spread && t->ends[number].objective != t->ends[number].objective;
+    return t->solve.loss->failure == GPU_OK && spoilt ? GPU_UNSUPPORTED : t->solve.loss->failure;
+}
+
+enum gpu_status linear_fit_solve(struct linear_fit *t, struct linear_loss *f)
+{
+    enum gpu_status status = GPU_OK;
+    f->p = t->training.p;
+    t->solve.training = &t->training;
+    t->solve.loss = f;
+    for (int k = 0; status == GPU_OK && k < t->problems; k++) {
+        solve_problem(t, k);
+        status = status_of(t, k);
+    }
+    return status;
+}
+
 enum gpu_status linear_fit_train(struct linear_fit *t, struct gpu_work *work, int64_t elements)
 {
     enum gpu_status status =
         linear_rows_load(&t->x, work, t->x_of, t->rows, t->training.problem->columns, elements);
     if (status == GPU_OK)
         status = linear_loss_make(&t->loss, &t->x, t->training.parameter->solver, t->training.p);
-    t->solve.training = &t->training;
-    t->solve.loss = &t->loss;
-    for (int k = 0; status == GPU_OK && k < t->problems; k++) {
-        solve_problem(t, k);
-        status = t->loss.failure;
-    }
-    return status;
+    return status == GPU_OK ? linear_fit_solve(t, &t->loss) : status;
 }
 
 /* ---- On the CPU ---- */

@@ -1,5 +1,5 @@
 /*
- * One call of train(): its problems are solved one after the other, and make a model.
+ * One training: its problems are solved one after the other, and make a model.
  */
 #ifndef ACCEL_LIBLINEAR_FIT_H
 #define ACCEL_LIBLINEAR_FIT_H
@@ -14,6 +14,13 @@ struct linear_end {
     double objective, norm;
 };
 
+/* The rows lie among others on the device, which cost nothing there. */
+struct linear_spread {
+    int64_t rows;     /* of all */
+    const int *place; /* of each row that counts */
+    double *y, *c;    /* of all */
+};
+
 struct linear_fit {
     struct linear_training training;
     struct linear_classes classes;
@@ -21,10 +28,11 @@ struct linear_fit {
     struct linear_rows x;
     struct linear_loss loss;
     struct linear_solve solve;
-    int rows;                  /* that count */
-    struct linear_node **x_of; /* of each of them */
-    double *y, *c;             /* of each of them, in the problem that is being solved */
-    struct linear_end *ends;   /* of each problem */
+    int rows;                           /* that count */
+    struct linear_node **x_of;          /* of each of them */
+    double *y, *c;                      /* of each of them, in the problem that is being solved */
+    const struct linear_spread *spread; /* NULL: the device has just these rows */
+    struct linear_end *ends;            /* of each problem */
     void *model;
     struct linear_model *common; /* of the model */
     int *iterations;             /* of the model; NULL: its layout has none */
@@ -45,6 +53,9 @@ void linear_fit_free_model(struct linear_fit *t);
 
 /* Trains on the device. elements: those of all rows. After a failure t->solve.lines have been printed, and the model is none. */
 enum gpu_status linear_fit_train(struct linear_fit *t, struct gpu_work *work, int64_t elements);
+
+/* Trains with rows that are on the device already, by f. */
+enum gpu_status linear_fit_solve(struct linear_fit *t, struct linear_loss *f);
 
 /* Judges the model: see cpu_ref_linear(). */
 double linear_fit_judge(struct linear_fit *t);

@@ -82,7 +82,7 @@ static bool trains_as_expected(void *context)
     train_function *train;
     destroy_function *destroy;
     void *found = provider->symbol(provider, "free_and_destroy_model");
-    memcpy(&train, &provider->function, sizeof train);
+    memcpy(&train, &trial->library->train, sizeof train);
     memcpy(&destroy, &found, sizeof destroy);
     if (!found)
         return false;
@@ -138,11 +138,13 @@ static int number_of(const struct linear_library *library)
     return 0;
 }
 
-int linear_library_of(const struct accel_provider *provider)
+static int library_of(const struct accel_provider *provider, const void *train)
 {
-    struct linear_library library = {.train = provider->function, .layout = layout_of(provider)};
+    struct linear_library library = {.train = train, .layout = layout_of(provider)};
+    void *predict = provider->symbol(provider, "predict");
     if (!library.layout)
         return 0;
+    memcpy(&library.predict, &predict, sizeof predict);
     library.print = accel_print_variable(provider->symbol(provider, "set_print_string_function"));
     pthread_mutex_lock(&lock);
     int number = number_of(&library);
@@ -158,6 +160,21 @@ int linear_library_of(const struct accel_provider *provider)
     }
     pthread_mutex_unlock(&lock);
     return number;
+}
+
+int linear_library_of(const struct accel_provider *provider)
+{
+    return library_of(provider, provider->function);
+}
+
+int linear_library_around(const struct accel_provider *provider)
+{
+    const void *train = provider->symbol(provider, "train");
+    const enum linear_layout layout = train ? layout_of(provider) : 0;
+    if (layout && provider->refers(provider, "train"))
+        return -1;
+    const int number = layout == LINEAR_243 ? library_of(provider, train) : 0;
+    return number && linear_library_numbered(number)->predict ? number : 0;
 }
 
 /* ---- Structs ---- */

@@ -92,9 +92,12 @@ enum linear_layout {
 
 typedef void linear_print_function(const char *text);
 
+typedef double linear_predict_function(const void *model, const struct linear_node *row);
+
 /* A liblinear that the program has. Constant once made; stays. */
 struct linear_library {
     const void *train;
+    linear_predict_function *predict;
     enum linear_layout layout;
     linear_print_function *const volatile
         *print; /* where it keeps the function that prints its lines */
@@ -102,6 +105,9 @@ struct linear_library {
 
 /* Returns 1 + the number of the library that defines provider->function; 0 if it is another one, or another version. */
 int linear_library_of(const struct accel_provider *provider);
+/* The same of a function that trains by the library's own train(): 0 also for a layout other than LINEAR_243. Negative: it calls train()
+ * through the dynamic linker, so that each of its trainings is decided. */
+int linear_library_around(const struct accel_provider *provider);
 const struct linear_library *linear_library_numbered(int number);
 
 /* Runs the original without its first `lines` lines in this thread. Lines of other threads are printed. */

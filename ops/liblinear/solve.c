@@ -22,7 +22,7 @@ void linear_line(struct linear_solve *s, const char *format, ...)
 {
     char line[256];
     va_list arguments;
-    if (s->loss->failure != GPU_OK)
+    if (s->silent || s->loss->failure != GPU_OK)
         return;
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);

@@ -12,6 +12,7 @@ struct linear_solve {
     struct linear_loss *loss; /* of the problem; its failure ends a method */
     int64_t n;                /* columns */
     double eps;               /* ends when the gradient's norm is this share of that at 0 */
+    bool silent;              /* prints no lines */
     int64_t lines;            /* printed so far */
     /* At the end: */
     bool enough;            /* the gradient is small enough */

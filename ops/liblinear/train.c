@@ -1,27 +1,22 @@
 /*
- * liblinear's train() with the solvers that work on the primal problem; the others go to the library. cross_validation() and
- * find_parameters() of Debian's library call train() through the dynamic linker, so that each of their problems comes here.
- * Predictions are not here: one is a product of two vectors, which takes less time than a launch up to 30,000 elements.
+ * liblinear's train() with the solvers that work on the primal problem; the others go to the library. Debian's cross_validation() and
+ * find_parameters() call train() through the dynamic linker, so that each of their problems comes here; those of other builds: cross.c
+ * and parameters.c. Predictions are not here: one is a product of two vectors, which takes less time than a launch up to 30,000 elements.
  */
+#include "train.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fit.h"
-#include "ops/op.h"
+#include "gpu/work.h"
 
-/* Milliseconds of a direction on the device that are no arithmetic. */
-#define STEP_MS 0.1
-
-/* call->own */
-enum { FIT, PROBLEM, PARAMETER, LIBRARY, SIZES };
-/* The sizes */
-enum { ROWS, COLUMNS, ELEMENTS, CLASSES /* 1: none */, SIZE_COUNT };
-
-static struct linear_training training_of(const struct accel_call *call)
+struct linear_training linear_training_in(const struct accel_call *call)
 {
-    return linear_training_of(linear_library_numbered((int)call->own.integer[LIBRARY]),
-                              call->own.pointer[PROBLEM], call->own.pointer[PARAMETER]);
+    return linear_training_of(
+        linear_library_numbered((int)(uint32_t)call->own.integer[LINEAR_TRAITS]),
+        call->own.pointer[LINEAR_PROBLEM], call->own.pointer[LINEAR_PARAMETER]);
 }
 
 /* ---- The arguments ---- */
@@ -79,16 +74,17 @@ static bool measure(const struct linear_training *t, int64_t *elements)
     return true;
 }
 
-/* The spans stand for the elements, which lie in many places, and for the model. */
+/* The spans stand for the elements, which lie in many places, and for the result. */
 static void shape(struct accel_call *call, const int64_t size[])
 {
-    memcpy(&call->own.integer[SIZES], size, SIZE_COUNT * sizeof *size);
-    call->span[ACCEL_a] = accel_column("x", NULL, size[ELEMENTS], ACCEL_FLOAT64, ACCEL_READ);
+    memcpy(&call->own.integer[LINEAR_ROWS], size, ACCEL_DIMENSIONS * sizeof *size);
+    call->span[ACCEL_a] =
+        accel_column("x", NULL, call->own.integer[LINEAR_ELEMENTS], ACCEL_FLOAT64, ACCEL_READ);
     call->span[ACCEL_y] =
-        accel_column("model", &call->own.integer[FIT], 1, ACCEL_FLOAT64, ACCEL_WRITE);
+        accel_column("model", &call->own.integer[LINEAR_RESULT], 1, ACCEL_FLOAT64, ACCEL_WRITE);
 }
 
-static bool parse(struct accel_call *call, const struct accel_passed *passed)
+bool linear_parse(struct accel_call *call, const struct accel_passed *passed, int folds)
 {
     const struct linear_problem *problem = (const void *)(uintptr_t)passed->gpr[0];
     const struct linear_parameter *parameter = (const void *)(uintptr_t)passed->gpr[1];
@@ -96,76 +92,71 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed)
     int64_t elements;
     if (!problem || !parameter)
         return false;
-    call->own.pointer[PROBLEM] = problem;
-    call->own.pointer[PARAMETER] = parameter;
-    call->own.integer[LIBRARY] = passed->layout;
-    const struct linear_training t = training_of(call);
+    call->own.pointer[LINEAR_PROBLEM] = problem;
+    call->own.pointer[LINEAR_PARAMETER] = parameter;
+    call->own.integer[LINEAR_TRAITS] = (int64_t)folds << 32 | passed->layout;
+    const struct linear_training t = linear_training_in(call);
     if (!is_usual(&t) || !measure(&t, &elements))
         return false;
     const bool made = linear_classes_make(&classes, &t);
-    const int64_t size[] = {[ROWS] = problem->rows,
-                            [COLUMNS] = problem->columns,
-                            [ELEMENTS] = elements,
-                            [CLASSES] = accel_max(1, classes.count)};
+    shape(call, (const int64_t[]){problem->rows, problem->columns, elements,
+                                  accel_max(1, classes.count)});
     linear_classes_free(&classes);
-    shape(call, size);
     return made;
 }
 
+static bool parse(struct accel_call *call, const struct accel_passed *passed)
+{
+    return linear_parse(call, passed, 0);
+}
+
 /* The first member of all libraries' problems is the number of rows. */
-static int count_at(int layout)
+int linear_count_at(int layout)
 {
     (void)layout;
     return 0;
 }
 
-static const int64_t *sizes(const struct accel_call *call)
+const int64_t *linear_sizes(const struct accel_call *call)
 {
-    return &call->own.integer[SIZES];
+    return &call->own.integer[LINEAR_ROWS];
 }
 
-/* Problems, times the directions of conjugate gradients that each tries. */
-static double directions_of(const struct accel_call *call, double each)
+/* Two products for each direction. On the CPU a step is a row in a direction. The device waits for the host in each direction, and before
+ * that the host sorts the elements, ten nanoseconds for each. */
+struct accel_effort linear_effort(const struct accel_call *call, bool device, double trainings,
+                                  double directions, double steps)
 {
-    return each * linear_problems_of((int)call->own.integer[SIZES + CLASSES]);
+    const int problems = linear_problems_of((int)call->own.integer[LINEAR_CLASSES]);
+    const double all = trainings * directions * problems;
+    const double elements = (double)call->own.integer[LINEAR_ELEMENTS];
+    return (struct accel_effort){.operations = all * 4 * elements,
+                                 .steps = device ? all + steps + 1e-5 / LINEAR_STEP_MS * elements
+                                                 : all * (double)call->own.integer[LINEAR_ROWS]};
 }
 
-/* Two products for each direction. */
-static double flops_of(const struct accel_call *call, double directions)
-{
-    return directions_of(call, directions) * 4 * (double)call->own.integer[SIZES + ELEMENTS];
-}
-
-/* Some tens. */
+/* Some tens of directions. */
 static double flops(const struct accel_call *call)
 {
-    return flops_of(call, 40);
+    return linear_effort(call, false, 1, 40, 0).operations;
 }
 
-/* On the CPU a step is a row in a direction. The device waits for the host in each direction, and before that the host sorts the
- * elements, ten nanoseconds for each. */
 static struct accel_effort effort(const struct accel_call *call, bool device)
 {
-    const double few = LINEAR_DIRECTIONS, many = 100;
-    if (!device)
-        return (struct accel_effort){.operations = flops_of(call, few),
-                                     .steps = directions_of(call, few) *
-                                              (double)call->own.integer[SIZES + ROWS]};
-    return (struct accel_effort){.operations = flops_of(call, many),
-                                 .steps =
-                                     directions_of(call, many) +
-                                     1e-5 / STEP_MS * (double)call->own.integer[SIZES + ELEMENTS]};
+    return linear_effort(call, device, 1, device ? 100 : LINEAR_DIRECTIONS, 0);
 }
 
-static void describe(const struct accel_call *call, const struct accel_fields *fields)
+void linear_describe(const struct accel_call *call, const struct accel_fields *fields)
 {
-    const struct linear_parameter *parameter = call->own.pointer[PARAMETER];
+    const struct linear_parameter *parameter = call->own.pointer[LINEAR_PARAMETER];
     fields->integer(fields, "solver", parameter->solver);
-    fields->integer(fields, "l", call->own.integer[SIZES + ROWS]);
-    fields->integer(fields, "features", call->own.integer[SIZES + COLUMNS]);
-    fields->integer(fields, "nnz", call->own.integer[SIZES + ELEMENTS]);
-    if (call->own.integer[SIZES + CLASSES] > 1)
-        fields->integer(fields, "classes", call->own.integer[SIZES + CLASSES]);
+    fields->integer(fields, "l", call->own.integer[LINEAR_ROWS]);
+    fields->integer(fields, "features", call->own.integer[LINEAR_COLUMNS]);
+    fields->integer(fields, "nnz", call->own.integer[LINEAR_ELEMENTS]);
+    if (call->own.integer[LINEAR_CLASSES] > 1)
+        fields->integer(fields, "classes", call->own.integer[LINEAR_CLASSES]);
+    if (linear_folds_of(call) > 0)
+        fields->integer(fields, "folds", linear_folds_of(call));
 }
 
 /* ---- The device ---- */
@@ -176,13 +167,12 @@ static bool run_original(void *context)
     return gpu_work_by_original(work, work->call);
 }
 
-/* The program has seen the lines so far: the original trains from the start, and prints the others. */
-static enum gpu_status finish_else(const struct linear_fit *t, struct gpu_work *work,
-                                   enum gpu_status failure)
+enum gpu_status linear_finish_else(const struct linear_library *library, int64_t lines,
+                                   struct gpu_work *work, enum gpu_status failure)
 {
-    if (t->solve.lines == 0)
+    if (lines == 0)
         return failure;
-    if (!linear_skip_lines(t->training.library, t->solve.lines, run_original, work))
+    if (!linear_skip_lines(library, lines, run_original, work))
         return GPU_LOST;
     return failure == GPU_NO_MEMORY ? GPU_SHORT_ELSE : GPU_FINISHED_ELSE;
 }
@@ -197,17 +187,17 @@ static void discard_fit(struct linear_fit *t)
 static enum gpu_status run(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
-    const struct linear_training training = training_of(call);
+    const struct linear_training training = linear_training_in(call);
     struct linear_fit *t = malloc(sizeof *t);
     if (!t)
         return GPU_NO_MEMORY;
     enum gpu_status status = linear_fit_make(t, &training)
-                                 ? linear_fit_train(t, work, call->own.integer[SIZES + ELEMENTS])
+                                 ? linear_fit_train(t, work, call->own.integer[LINEAR_ELEMENTS])
                                  : GPU_NO_MEMORY;
     if (status == GPU_OK) {
         memcpy(call->span[ACCEL_y].ptr, &t, sizeof t);
     } else {
-        status = finish_else(t, work, status);
+        status = linear_finish_else(training.library, t->solve.lines, work, status);
         discard_fit(t);
     }
     return status;
@@ -215,7 +205,7 @@ static enum gpu_status run(struct gpu_work *work)
 
 static void complete(const struct accel_call *call, struct accel_result *result)
 {
-    struct linear_fit *t = (void *)(uintptr_t)call->own.pointer[FIT];
+    struct linear_fit *t = (void *)(uintptr_t)call->own.pointer[LINEAR_RESULT];
     result->rax = (uintptr_t)t->model;
     linear_fit_free(t);
     free(t);
@@ -223,32 +213,18 @@ static void complete(const struct accel_call *call, struct accel_result *result)
 
 static void discard(const struct accel_call *call)
 {
-    discard_fit((void *)(uintptr_t)call->own.pointer[FIT]);
+    discard_fit((void *)(uintptr_t)call->own.pointer[LINEAR_RESULT]);
 }
 
 /* Of a call that the original has finished there is nothing to judge. */
 static double judge(const struct accel_call *call)
 {
-    struct linear_fit *t = (void *)(uintptr_t)call->own.pointer[FIT];
+    struct linear_fit *t = (void *)(uintptr_t)call->own.pointer[LINEAR_RESULT];
     return t ? linear_fit_judge(t) : -1;
 }
 
-/* liblinear's products of sparse rows reach about a GFlop a second where they come from memory, and a row takes 5 ns besides; the device's
- * are bound by its memory. */
-const struct accel_op op_liblinear_train = {
-    .group = ACCEL_NO_BLAS,
-    .ml = ACCEL_LIBLINEAR,
-    .nominal = {.cpu_share = 0.04, .cpu_step_ms = 5e-6, .gpu_share = 0.005, .gpu_step_ms = STEP_MS},
-    .accepts = linear_library_of,
-    .count_at = count_at,
-    .parse = parse,
-    .sizes = sizes,
-    .flops = flops,
-    .effort = effort,
-    .typical = shape,
-    .dimensions = SIZE_COUNT,
-    .describe = describe,
-    .complete = complete,
-    .discard = discard,
-    .run = run,
-    .judge = judge};
+const struct accel_op op_liblinear_train = {LINEAR_OPERATION,     .accepts = linear_library_of,
+                                            .parse = parse,       .flops = flops,
+                                            .effort = effort,     .typical = shape,
+                                            .complete = complete, .discard = discard,
+                                            .run = run,           .judge = judge};

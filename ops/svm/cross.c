@@ -39,7 +39,7 @@ struct validated {
     struct libsvm_folds folds;
     struct svm_job *jobs; /* one for each fold */
     struct svm_progress progress;
-    struct libsvm_rand before;
+    struct accel_rand before;
 };
 
 static void discard(struct validated *v)
@@ -151,13 +151,13 @@ static enum gpu_status run(struct gpu_work *work)
     v->problem = work->call->own.pointer[SVM_PROBLEM];
     v->parameter = work->call->own.pointer[SVM_PARAMETER];
     v->progress = svm_progress_of(v->library);
-    libsvm_rand_keep(&v->before);
+    accel_rand_keep(&v->before);
     const enum gpu_status status = validate(work, v);
     if (status == GPU_OK) {
         svm_leave(work->call, v);
         return status;
     }
-    libsvm_rand_put_back(&v->before);
+    accel_rand_put_back(&v->before);
     discard(v);
     return status;
 }
@@ -175,7 +175,7 @@ static void complete(const struct accel_call *call, struct accel_result *result)
 static void discard_call(const struct accel_call *call)
 {
     struct validated *v = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
-    libsvm_rand_put_back(&v->before);
+    accel_rand_put_back(&v->before);
     discard(v);
 }
 

@@ -1,24 +1,8 @@
 /* Folds, as libsvm draws them. */
-#define _GNU_SOURCE
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libsvm.h"
-
-static void swap(int *a, int *b)
-{
-    const int kept = *a;
-    *a = *b;
-    *b = kept;
-}
-
-void libsvm_shuffle_by_rand(int *place, int count, int seed)
-{
-    (void)seed; /* rand() goes on from where the program has left it */
-    for (int i = 0; i < count; i++)
-        swap(&place[i], &place[i + rand() % (count - i)]);
-}
 
 static bool allocate(struct libsvm_folds *folds, int rows, int count)
 {
@@ -30,12 +14,6 @@ static bool allocate(struct libsvm_folds *folds, int rows, int count)
     return false;
 }
 
-/* Returns where part i of `parts` begins. libsvm's product is an int, which overflows: then it must answer itself. */
-static int part_of(int i, int rows, int parts)
-{
-    return (int)((int64_t)i * rows / parts);
-}
-
 bool libsvm_fold_all(const struct libsvm_source *source, int places, int count,
                      struct libsvm_folds *folds)
 {
@@ -45,7 +23,7 @@ bool libsvm_fold_all(const struct libsvm_source *source, int places, int count,
         folds->place[i] = i;
     source->library->shuffle(folds->place, places, source->seed);
     for (int i = 0; i <= count; i++)
-        folds->start[i] = part_of(i, places, count);
+        folds->start[i] = accel_fold_start(i, places, count);
     return true;
 }
 
@@ -63,8 +41,8 @@ bool libsvm_fold_classes(const struct libsvm_source *source, const struct svm_cl
         source->library->shuffle(&index[classes->start[c]], classes->number[c], source->seed);
     for (int i = 0; i < count; i++) {
         for (int c = 0; c < classes->count; c++)
-            for (int k = part_of(i, classes->number[c], count);
-                 k < part_of(i + 1, classes->number[c], count); k++)
+            for (int k = accel_fold_start(i, classes->number[c], count);
+                 k < accel_fold_start(i + 1, classes->number[c], count); k++)
                 folds->place[at++] = index[classes->start[c] + k];
         folds->start[i + 1] = at;
     }
@@ -97,37 +75,4 @@ bool libsvm_fold_job(const struct libsvm_source *source, const struct libsvm_par
     free(row);
     free(y);
     return made;
-}
-
-/* ---- rand() ---- */
-
-/* The bytes of glibc's states, by their type (initstate(3)), which the first word tells: type + 5 * position. */
-static size_t size_of_state(const char *state)
-{
-    static const uint16_t sizes[] = {8, 32, 64, 128, 256};
-    int32_t word;
-    memcpy(&word, state, sizeof word);
-    return sizes[word % 5];
-}
-
-/* Gives rand() another state: that completes its own, which is returned. */
-static char *take_state(char other[128])
-{
-    return initstate(1, other, 128);
-}
-
-void libsvm_rand_keep(struct libsvm_rand *kept)
-{
-    _Alignas(8) char other[128];
-    char *state = take_state(other);
-    memcpy(kept->state, state, size_of_state(state));
-    setstate(state);
-}
-
-void libsvm_rand_put_back(const struct libsvm_rand *kept)
-{
-    _Alignas(8) char other[128];
-    char *state = take_state(other);
-    memcpy(state, kept->state, size_of_state(kept->state));
-    setstate(state);
 }

@@ -16,7 +16,7 @@ struct trained {
     const struct libsvm_problem *problem;
     const struct libsvm_parameter *parameter;
     struct libsvm_model *model;
-    struct libsvm_rand before; /* if there are groups */
+    struct accel_rand before; /* if there are groups */
 };
 
 static void discard(struct trained *t)
@@ -132,10 +132,10 @@ static enum gpu_status train(struct gpu_work *work, struct trained *t)
     if (!begin(t, &size))
         return GPU_NO_MEMORY;
     if (t->all.group_count)
-        libsvm_rand_keep(&t->before);
+        accel_rand_keep(&t->before);
     const enum gpu_status status = train_all(work, t, &size);
     if (t->all.group_count && status != GPU_OK)
-        libsvm_rand_put_back(&t->before);
+        accel_rand_put_back(&t->before);
     return status;
 }
 
@@ -173,7 +173,7 @@ static void discard_call(const struct accel_call *call)
 {
     struct trained *t = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
     if (t->all.group_count)
-        libsvm_rand_put_back(&t->before);
+        accel_rand_put_back(&t->before);
     libsvm_model_free(t->model, t->all.source.library->model);
     discard(t);
 }

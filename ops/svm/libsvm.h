@@ -5,6 +5,7 @@
 #ifndef ACCEL_SVM_LIBSVM_H
 #define ACCEL_SVM_LIBSVM_H
 
+#include "ops/folds.h"
 #include "ops/passing.h"
 #include "fit.h"
 
@@ -194,16 +195,6 @@ void libsvm_folds_free(struct libsvm_folds *folds);
 bool libsvm_fold_job(const struct libsvm_source *source, const struct libsvm_parameter *parameter,
                      const struct libsvm_folds *folds, int fold, const struct libsvm_rows *rows,
                      struct svm_job *job);
-
-/* Shuffles by rand(). */
-void libsvm_shuffle_by_rand(int *place, int count, int seed);
-
-/* Where rand() is, to go back there. */
-struct libsvm_rand {
-    _Alignas(8) char state[256];
-};
-void libsvm_rand_keep(struct libsvm_rand *kept);
-void libsvm_rand_put_back(const struct libsvm_rand *kept);
 
 /* ---- Probabilities ---- */
 

@@ -161,8 +161,8 @@ int libsvm_of(const struct accel_provider *provider)
     struct libsvm library = {.train = provider->symbol(provider, "svm_train"),
                              .model = layout_of(provider),
                              .prints_nu = true,
-                             .shuffle = provider->refers(provider, "rand") ? libsvm_shuffle_by_rand
-                                                                           : NULL};
+                             .shuffle =
+                                 provider->refers(provider, "rand") ? accel_shuffle_by_rand : NULL};
     int i = 0;
     if (!library.train || !library.model)
         return 0;

@@ -93,7 +93,7 @@ static const struct accel_original *make_original(uint32_t entry, void *function
 {
     const int width = accel_provider_width(entry, function), layout = layout_of(entry, function);
     const struct accel_original wanted = {.function = function,
-                                          .ours = width || layout,
+                                          .ours = width || layout > 0,
                                           .width = width,
                                           .layout = layout,
                                           .global = global,

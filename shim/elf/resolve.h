@@ -19,7 +19,8 @@ struct accel_original {
     void *function;
     bool ours;   /* known to be the routine of the table; else calls only jump to it */
     int width;   /* bits of INTEGER: 32 or 64; 0: not ours, or not of BLAS or LAPACK */
-    int layout;  /* what the operation's accepts() returned; 0: not ours, or of BLAS or LAPACK */
+    int layout;  /* what the operation's accepts() returned; 0: not ours, or of BLAS or LAPACK;
+                  * negative: not ours, its own calls are */
     bool global; /* found by stage 1: the same for every caller */
     /* The ILP64 function, if stage 3 found both an LP64 provider, which this is, and an ILP64 one, and nothing tells which of
      * them the caller means; else NULL. An LP64 function serves both kinds of callers (the lower half of a 64-bit size comes

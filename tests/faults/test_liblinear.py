@@ -31,7 +31,8 @@ COMMANDS = {"liblinear-train": [PROGRAM, "-s", "0", "-B", "1", HEART, OUTPUT],
             "liblinear-train, classes": [PROGRAM, "-s", "2", classes, OUTPUT],
             "liblinear-train -v 3": [PROGRAM, "-s", "11", "-v", "3", HEART],
             f"liblinear {NEWEST.name}": [VENV_PYTHON, "-B", ROOT / "tests/fixtures/liblinear/train.py", next(NEWEST.glob("liblinear/clib*.so")),
-                                         NEWEST.name.replace(".", "")[:3], "4", "1", OUTPUT]}
+                                         NEWEST.name.replace(".", "")[:3], "4", "1", OUTPUT],
+            f"liblinear {NEWEST.name}, folds": [VENV_PYTHON, "-B", ROOT / "tests/fixtures/liblinear/cross.py", next(NEWEST.glob("liblinear/clib*.so")), "13", "1", "few"]}
 trainings = [Training(name, "liblinear", command, is_same) for name, command in COMMANDS.items()]
 for training in trainings:
     if training.check(tap):

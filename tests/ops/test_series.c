@@ -79,9 +79,26 @@ static void log_is_libms(void **state)
         judge("log", ends[i], series_log(ends[i]), log(ends[i]));
 }
 
+/* liblinear searches from the power of 2 that this finds. */
+static void logs_of_powers_divide_as_libms(void **state)
+{
+    (void)state;
+    for (int k = -1021; k < 1023; k++) {
+        const double power = ldexp(1, k);
+        const double some[] = {power, nextafter(power, 0), nextafter(power, INFINITY)};
+        for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+            const double ours = floor(series_log(some[i]) / series_log(2));
+            const double theirs = floor(log(some[i]) / log(2));
+            if (ours != theirs)
+                fail_msg("%.17g: %g, not %g", some[i], ours, theirs);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(exp_is_libms),
-                                       cmocka_unit_test(log_is_libms)};
+                                       cmocka_unit_test(log_is_libms),
+                                       cmocka_unit_test(logs_of_powers_divide_as_libms)};
     return cmocka_run_group_tests_name("ops/series", tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ for options, calls in ((["-s", 0], 1), (["-s", 2, "-B", 1, "-w1", 3], 1), (["-s"
     own, _ = train(*options)
     done, _ = train(*options, env=GPU_LOG)
     lines = lines_for(done, sym="train", ran="gpu0", why="forced", solver=str(options[1]), features="14" if "-B" in options else "13")
-    tap.ok(done.stdout == own.stdout and len(lines) == calls, f"liblinear-train {options}: the same lines", own.stdout, done.stdout, done.stderr)
+    tap.ok(done.stdout == own.stdout and len(lines) == len(lines_for(done)) == calls, f"liblinear-train {options}: the same lines, and a log of the trainings alone", own.stdout, done.stdout, done.stderr)
 
 for solver in (1, 3, 4, 5, 6, 7, 12, 13):
     own, model = train("-s", solver)
@@ -99,11 +99,63 @@ tap.ok(done.returncode == 0 and ours == model and done.stdout == spoilt.stdout +
 done, ours = train("-s", 0, env={**SPOILT, "ACCEL_VERIFY_ACTION": "abort"})
 tap.ok(done.returncode < 0 and not ours, "ACCEL_VERIFY_ACTION=abort: there is no model", done.returncode, done.stderr)
 
-# PyPI's builds bind the calls of train() in cross_validation() and find_parameters() within the library: see docs/ml.md.
-CROSS = f"from liblinear.liblinearutil import *; y, x = svm_read_problem({HEART!r}); train(y, x, '-s 0 -v 3')"
-own, done = (start(VENV_PYTHON, "-B", "-c", CROSS, env={"PYTHONPATH": str(OTHERS[NEWEST].parents[1]), **env}) for env in (PLAIN, GPU_LOG))
-tap.ok(done.returncode == 0 and "Cross Validation Accuracy" in done.stdout and done.stdout == own.stdout and not lines_for(done, sym="train"),
-       "liblinear-official: cross-validation is the library's own", done.stdout, done.stderr, own.stderr[-500:])
+# ---- cross_validation() and find_parameters() of PyPI's builds, which call train() where nobody sees it ----
+
+PYPI = {"PYTHONPATH": str(OTHERS[NEWEST].parents[1])}
+CROSS = f"""import ctypes, sys
+from liblinear.liblinearutil import *
+y, x = svm_read_problem({HEART!r})
+y[0] = float(sys.argv[2])
+print(train(y, x, sys.argv[1]), "rand", ctypes.CDLL(None).rand())"""
+
+
+def cross(options, env, label=1):
+    return start(VENV_PYTHON, "-B", "-c", CROSS, options, label, env={**PYPI, **env})
+
+
+for options, call in {"-s 0 -v 3": ("cross_validation", "0", "3"), "-s 2 -v 5 -w1 2 -B 1 -R": ("cross_validation", "2", "5"),
+                      "-s 0 -C -c 0.25 -v 3": ("find_parameters", "0", "3"), "-s 2 -C -q": ("find_parameters", "2", "5")}.items():
+    own, done, bare = (cross(options, env) for env in (PLAIN, GPU_LOG, NO_GPU))
+    lines = lines_for(done, sym=call[0], solver=call[1], folds=call[2], ran="gpu0", why="forced")
+    tap.ok(done.returncode == 0 and "rand" in own.stdout and done.stdout == bare.stdout == own.stdout and len(lines) == 1 and not lines_for(done, sym="train"),
+           f"liblinear-official {options}: one call; lines, result and rand() are the library's", done.stdout, own.stdout, done.stderr, own.stderr[-500:])
+
+# Each row of its own fold; a class with a weight that a fold takes away, of which the library warns; a solver that stays.
+for options, label in (("-s 0 -v 270 -q", 1), ("-s 0 -v 4 -w7 2 -q", 7), ("-s 1 -v 4 -q", 1), ("-s 0 -v 101 -q", 1)):
+    own, done = cross(options, PLAIN, label), cross(options, GPU_LOG, label)
+    tap.ok(done.returncode == 0 and "rand" in own.stdout and done.stdout == own.stdout and len(lines_for(done, sym="cross_validation", ran="cpu", why="unsupported")) == 1
+           and ("WARNING: class label 7" in done.stderr) == (label == 7), f"liblinear-official {options}: the library's own", done.stdout, own.stdout, done.stderr)
+
+# After a failure on the way the library draws the same folds, and each line comes once.
+for options, places in {"-s 0 -v 3": [1, 5, 60, 200], "-s 0 -C -c 32 -v 3": [1, 60, 300]}.items():
+    own = cross(options, PLAIN).stdout
+    wrong, whys = [], []
+    for function in ("cuMemAlloc", "cuLaunchKernel", "cuMemcpyDtoHAsync"):
+        for place in places:
+            done = cross(options, {**GPU_LOG, "TESTGPU_FAIL": f"{function}:{place}+"})
+            whys += [line["why"] for line in lines_for(done)]
+            if done.returncode or done.stdout != own:
+                wrong.append((function, place, done.returncode, done.stdout, done.stderr))
+    tap.ok(not wrong and len(whys) == 3 * len(places) and {"no_memory", "error"} <= set(whys),
+           f"liblinear-official {options}, CUDA's calls fail: the library's own lines, result and rand(), in {len(whys)} runs", whys, wrong[:2])
+
+for options in ("-s 0 -v 3", "-s 0 -C -c 256 -v 3"):
+    own = cross(options, PLAIN)
+    done = cross(options, {**VERIFY, "ACCEL_VERIFY_ACTION": "abort"})
+    line, = lines_for(done, ran="gpu0") or [{}]
+    tap.ok(0 < float(line.get("verify", "nan")) <= 1, f"liblinear-official {options}: verified", line, done.stderr)
+    spoilt = cross(options, {**SPOILT, "ACCEL_VERIFY_ACTION": "cpu"})
+    tap.ok(spoilt.returncode == 0 and spoilt.stdout.endswith(own.stdout) and spoilt.stdout != own.stdout and lines_for(spoilt, ran="cpu", why="verify_failed"),
+           f"liblinear-official {options}: a planted error is seen, and the library begins again with the same folds", spoilt.stdout, spoilt.stderr)
+
+words = (0, 66) if LONG else (12, 9)
+with open(folder / "cross", "w") as theirs, open(folder / "our_cross", "w") as ours:
+    own = start(VENV_PYTHON, "-B", FIXTURES / "cross.py", OTHERS[NEWEST], *words, "spread", stdout=theirs, timeout=1200)
+    done = start(VENV_PYTHON, "-B", FIXTURES / "cross.py", OTHERS[NEWEST], *words, env={**GPU_LOG, "TESTGPU_DELAY_US": "0"}, stdout=ours, timeout=1200)
+judged = start(VENV_PYTHON, "-B", FIXTURES / "cross.py", "compare", folder / "our_cross", folder / "cross")
+calls = [len(lines_for(done, sym=name, ran="gpu0")) for name in ("cross_validation", "find_parameters")]
+tap.ok(judged.stdout == f"compared {calls[0]}\n" and calls[0] == calls[1] >= 5, "random problems: predictions, parameters, lines and rand()",
+       calls, judged.stdout, judged.stderr, own.stderr[-500:], done.stderr[-500:])
 
 # ---- Random problems ----
 

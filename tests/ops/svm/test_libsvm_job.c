@@ -26,7 +26,7 @@ static void note(const char *text)
 }
 static libsvm_print *volatile print = note;
 static const struct libsvm library = {
-    .model = &layout, .print = &print, .shuffle = libsvm_shuffle_by_rand};
+    .model = &layout, .print = &print, .shuffle = accel_shuffle_by_rand};
 
 /* Rows of so many classes, one after the other. */
 static struct libsvm_problem rows_of(int rows, int classes)
