@@ -14,6 +14,7 @@ LIBDIR      ?= $(exec_prefix)/lib
 libdir      ?= $(LIBDIR)
 datarootdir ?= $(prefix)/share
 docdir      ?= $(datarootdir)/doc/libaccel
+mandir      ?= $(datarootdir)/man
 ifeq ($(origin CC),default)
 CC := gcc
 endif
@@ -69,10 +70,11 @@ OBJECTS := $(call object_of,$(BASE_SOURCES) $(SHIM_SOURCES) $(DISPATCH_SOURCES) 
 LAYERS  := $(BUILD)/layers.a
 EXPORTS := $(addprefix $(BUILD)/shim/,shim.o elf/hooks.o arch/x86_64/entry.o)
 
-.PHONY: all build-deps demo test test-all check bench install uninstall dist clean help format format-check
+.PHONY: all shared build-deps demo test test-all check bench install uninstall dist clean help format format-check
 .DEFAULT_GOAL := all
 
-all: $(BUILD)/libaccel.so $(BUILD)/accel
+# Not with sanitizers, which a build need not be able to run.
+all: $(BUILD)/libaccel.so $(BUILD)/accel $(if $(SANITIZE),,shared)
 
 # $(call flags,NAME,TEXT): a rule for NAME.flags, which holds TEXT; make rebuilds its dependents when TEXT changes. A new file gets
 # an old date: nothing has been built with another text yet.
@@ -195,7 +197,8 @@ bench:
 	tests/bench/bench
 
 # The files that install puts there and uninstall removes. uninstall removes no folder except its own.
-INSTALLED = $(DESTDIR)$(libdir)/libaccel.so $(DESTDIR)$(bindir)/accel $(addprefix $(DESTDIR)$(docdir)/,$(DOCUMENTS) $(PAGES))
+INSTALLED = $(DESTDIR)$(libdir)/libaccel.so $(DESTDIR)$(bindir)/accel $(addprefix $(DESTDIR)$(docdir)/,$(DOCUMENTS) $(PAGES)) \
+            $(addprefix $(DESTDIR)$(datarootdir)/,$(COMPLETIONS)) $(addprefix $(DESTDIR)$(mandir)/,$(MANUAL))
 DOCUMENTS := README.md CHANGELOG.md LICENSE
 PAGES     := $(wildcard docs/*.md)
 install: all
@@ -204,6 +207,8 @@ install: all
 	install -m 755 $(BUILD)/accel $(DESTDIR)$(bindir)/accel
 	install -m 644 $(DOCUMENTS) $(DESTDIR)$(docdir)/
 	install -m 644 $(PAGES) $(DESTDIR)$(docdir)/docs/
+	for file in $(COMPLETIONS); do install -D -m 644 $(BUILD)/share/$$file $(DESTDIR)$(datarootdir)/$$file || exit 1; done
+	for file in $(MANUAL); do install -D -m 644 $(BUILD)/share/man/$$file $(DESTDIR)$(mandir)/$$file || exit 1; done
 uninstall:
 	rm -f $(INSTALLED)
 	for folder in $(DESTDIR)$(docdir)/docs $(DESTDIR)$(docdir); do [ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder; done
@@ -258,7 +263,7 @@ help:
 	@echo '  CUDA_HOME CUDA_INCLUDE      a CUDA Toolkit, or its headers alone'
 	@echo '  NVCC OWN_ARCHITECTURES      the compiler of gpu/own/, empty: these kernels are left out; the devices that they are compiled for'
 	@echo '  JSON_C_LIBS                 how accel is linked with json-c ($(JSON_C_LIBS))'
-	@echo '  DESTDIR PREFIX LIBDIR BINDIR, or by the names of GNU: prefix exec_prefix libdir bindir datarootdir docdir'
+	@echo '  DESTDIR PREFIX LIBDIR BINDIR, or by the names of GNU: prefix exec_prefix libdir bindir datarootdir docdir mandir'
 	@echo '  OPS_EXTRA                   folders of further libraries to build in, such as tests/toy'
 	@echo '  DISTDIR                     folder of make dist'\''s archive (.)'
 	@echo '  SANITIZE                    sanitizers to compile with: address, undefined, thread'

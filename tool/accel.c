@@ -2,7 +2,6 @@
  * accel: the command-line tool for users. Each command reads its own options.
  */
 #define _GNU_SOURCE
-#include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,21 +9,6 @@
 #include "base/output.h"
 #include "base/version.h"
 #include "commands.h"
-
-static const struct command {
-    const char *name, *does;
-    int (*run)(int argc, char **argv);
-} commands[] = {
-    {"calibrate", "measure this machine's libraries and GPU, so that libaccel decides by them",
-     calibrate_command},
-    {"config", "print the settings in force, and where each comes from", config_command},
-    {"diff", "run a program with and without libaccel, and compare what it writes", diff_command},
-    {"doctor", "say what keeps calls from the GPU, and what mends it", doctor_command},
-    {"estimate", "run a program on the CPU, and say which calls a GPU would have run",
-     estimate_command},
-    {"run", "run a program with libaccel", run_command},
-};
-enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static const char doc[] = "The tool that goes with libaccel.so.\v"
                           "`accel COMMAND --help` prints a command's options.";

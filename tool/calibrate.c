@@ -399,17 +399,18 @@ static int calibrate(struct measuring *measuring, const struct options *options,
     return status;
 }
 
+const struct argp calibrate_argp = {
+    .options = known, .parser = parse, .args_doc = "[-- PROGRAM [ARGUMENT...]]", .doc = doc};
+
 int calibrate_command(int argc, char **argv)
 {
-    const struct argp argp = {
-        .options = known, .parser = parse, .args_doc = "[-- PROGRAM [ARGUMENT...]]", .doc = doc};
     struct options options = {.seconds = 50, .memory = 512 << 20};
     struct accel_settings settings;
     char path[PATH_MAX];
     struct measuring measuring = {.count = 0};
     const struct sections none = {.count = 0};
     double start = survey_now();
-    if (argp_parse(&argp, argc, argv, 0, NULL, &options) != 0)
+    if (argp_parse(&calibrate_argp, argc, argv, 0, NULL, &options) != 0)
         return 2;
     settings_read(&settings);
     complaints_say();

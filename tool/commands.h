@@ -6,27 +6,45 @@
 #ifndef ACCEL_TOOL_COMMANDS_H
 #define ACCEL_TOOL_COMMANDS_H
 
+#include <argp.h>
+
+/* In an option's argument, words separated by bars are the values that it may have. */
+struct command {
+    const char *name, *does;
+    const struct argp *argp;
+    int (*run)(int argc, char **argv);
+};
+
+extern const struct command commands[];
+enum { COMMANDS = 6 };
+
 /* Measures this machine's libraries and its GPU, and writes the calibration. */
+extern const struct argp calibrate_argp;
 int calibrate_command(int argc, char **argv);
 
 /* Runs a program with and without libaccel, and says whether it writes the same numbers. Returns 0 if all differences are allowed
  * and every expectation is met, 1 if not, 2 if that cannot be told: wrong options, a program that fails without libaccel,
  * unreadable files. If a signal that ends programs came, ends this process by it. */
+extern const struct argp diff_argp;
 int diff_command(int argc, char **argv);
 
 /* Runs a program on the CPU, and says what a GPU that is not there would have run. Returns the program's exit status; 128 and the
  * number of the signal that ended it; 127 if it cannot be started; 126 if its counts have no place; 2 for wrong options. */
+extern const struct argp estimate_argp;
 int estimate_command(int argc, char **argv);
 
 /* Makes this process a program with libaccel preloaded. Returns only if that fails: 127 if there is no such program, 126 if it
  * cannot be run, 2 for wrong options. */
+extern const struct argp run_argp;
 int run_command(int argc, char **argv);
 
 /* Prints the settings in force and their origins. Returns 1 if one is wrong, 2 for wrong options or a full disk. */
+extern const struct argp config_argp;
 int config_command(int argc, char **argv);
 
 /* Says what keeps calls from the GPU, and what mends it. Returns 0 if calls can go to a GPU, 1 if not, 2 for wrong options or a full
  * disk. */
+extern const struct argp doctor_argp;
 int doctor_command(int argc, char **argv);
 
 #endif

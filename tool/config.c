@@ -39,7 +39,7 @@ static void print_file(const struct in_force_file *file)
                           : " read");
 }
 
-static const struct argp config_argp = {
+const struct argp config_argp = {
     .doc = "Prints each setting in force in this environment, and where it comes from.\v"
            "The settings are read as libaccel reads them: from the environment, the file of "
            "ACCEL_CONFIG, the user's accel.conf, /etc/accel.conf. What is wrong with them is said "

@@ -415,14 +415,15 @@ static int diff(struct options *options)
     return result;
 }
 
+const struct argp diff_argp = {
+    .options = rows, .parser = parse, .args_doc = "-- PROGRAM [ARGUMENT...]", .doc = doc};
+
 int diff_command(int argc, char **argv)
 {
-    const struct argp argp = {
-        .options = rows, .parser = parse, .args_doc = "-- PROGRAM [ARGUMENT...]", .doc = doc};
     struct options options = {
         .allowed = {-1, -1, -1, 10}, .stdout_format = format_find("text", 4), .show = 5};
     int result = FAILED;
-    if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &options) == 0) {
+    if (argp_parse(&diff_argp, argc, argv, ARGP_IN_ORDER, NULL, &options) == 0) {
         if (options.program)
             result = diff(&options);
         else

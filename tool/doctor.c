@@ -38,7 +38,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-static const struct argp doctor_argp = {
+const struct argp doctor_argp = {
     .options = options_of_doctor,
     .parser = parse,
     .args_doc = "[-- PROGRAM [ARGUMENT...]]",

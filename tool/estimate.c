@@ -271,19 +271,20 @@ static int estimate(struct options *options, const struct calibration *file)
     return run_and_print(options, calibration_find_gpu(file, gpu, &section));
 }
 
+const struct argp estimate_argp = {
+    .options = rows,
+    .parser = parse,
+    .args_doc = "-- PROGRAM [ARGUMENT...]",
+    .doc = "Runs a program on the CPU, and prints on stderr which calls a GPU would have run, "
+           "and the time that this would have saved."};
+
 int estimate_command(int argc, char **argv)
 {
-    const struct argp argp = {
-        .options = rows,
-        .parser = parse,
-        .args_doc = "-- PROGRAM [ARGUMENT...]",
-        .doc = "Runs a program on the CPU, and prints on stderr which calls a GPU would have run, "
-               "and the time that this would have saved."};
     struct accel_settings settings;
     struct options options = {NULL, NULL, NULL, NULL};
     struct calibration file;
     char model[PATH_MAX];
-    if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &options) != 0)
+    if (argp_parse(&estimate_argp, argc, argv, ARGP_IN_ORDER, NULL, &options) != 0)
         return 2;
     settings_read(&settings);
     complaints_say();

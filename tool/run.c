@@ -17,8 +17,8 @@ enum { SUMMARY_KEY = 0x100, POLICY_KEY, REQUIRE_KEY, SHIM_KEY };
 static const struct argp_option rows[] = {
     {"verbose", 'v', NULL, 0, "log each decision on stderr (ACCEL_LOG=1)", 0},
     {"summary", SUMMARY_KEY, NULL, 0, "print a table at the program's end (ACCEL_SUMMARY=1)", 0},
-    {"policy", POLICY_KEY, "WORD", 0,
-     "auto, gpu: every supported call goes to the GPU, cpu: none does (ACCEL_POLICY)", 0},
+    {"policy", POLICY_KEY, "auto|gpu|cpu", 0,
+     "gpu: every supported call goes to the GPU; cpu: none does (ACCEL_POLICY)", 0},
     {"require-gpu", REQUIRE_KEY, NULL, 0,
      "end the program at a fallback to the CPU (ACCEL_REQUIRE=gpu)", 0},
     {"shim", SHIM_KEY, "PATH", 0, "libaccel.so (default: the one that belongs to this tool)", 0},
@@ -71,19 +71,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
+const struct argp run_argp = {
+    .options = rows,
+    .parser = parse,
+    .args_doc = "[--] PROGRAM [ARGUMENT...]",
+    .doc = "Runs a program with libaccel.so preloaded.\v"
+           "The program takes this process's place: exit status and signals are its own. The "
+           "options override the variables that they name. LD_PRELOAD keeps what it has. If "
+           "the program is not found, the exit status is 127, if it cannot be run, 126."};
+
 int run_command(int argc, char **argv)
 {
-    const struct argp argp = {
-        .options = rows,
-        .parser = parse,
-        .args_doc = "[--] PROGRAM [ARGUMENT...]",
-        .doc = "Runs a program with libaccel.so preloaded.\v"
-               "The program takes this process's place: exit status and signals are its own. The "
-               "options override the variables that they name. LD_PRELOAD keeps what it has. If "
-               "the program is not found, the exit status is 127, if it cannot be run, 126."};
     struct options options = {NULL, NULL};
     char shim[PATH_MAX];
-    if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &options) != 0)
+    if (argp_parse(&run_argp, argc, argv, ARGP_IN_ORDER, NULL, &options) != 0)
         return 2;
     if (!options.program)
         return complain(2, "accel run: no program is given: accel run -- PROGRAM\n");

@@ -15,3 +15,24 @@ $(BUILD)/accel: $(TOOL_OBJECTS) $(LAYERS) $(BUILD)/link.flags
 	mv $@.new $@
 
 -include $(TOOL_OBJECTS:.o=.d)
+
+# The completion of shells and the manual pages, from the tool's own tables.
+PAGES_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tool/pages/*.c))
+$(BUILD)/pages: $(PAGES_OBJECTS) $(filter-out %/accel.o,$(TOOL_OBJECTS)) $(LAYERS) $(BUILD)/link.flags
+	$(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE_FLAGS) -Wl,--as-needed -o $@.new $(filter %.o %.a,$^) $(JSON_C_LIBS) -lm -ldl -lpthread
+	mv $@.new $@
+# As they are installed below datarootdir, but for the manual pages, which have mandir.
+COMPLETIONS := bash-completion/completions/accel zsh/site-functions/_accel fish/vendor_completions.d/accel.fish
+MANUAL      := man1/accel.1 man5/accel.conf.5 man7/libaccel.7
+SHARED      := $(addprefix $(BUILD)/share/,$(COMPLETIONS) $(addprefix man/,$(MANUAL)))
+$(addprefix $(BUILD)/share/,$(COMPLETIONS)): $(BUILD)/pages
+	@mkdir -p $(@D)
+	$< $(firstword $(foreach shell,bash zsh fish,$(if $(findstring /$(shell),$@),$(shell)))) >$@.new
+	mv $@.new $@
+$(addprefix $(BUILD)/share/man/,$(MANUAL)): $(BUILD)/pages $(wildcard tool/pages/*.[0-9]) docs/settings.md
+	@mkdir -p $(@D)
+	$< man tool/pages/$(@F) docs/settings.md >$@.new
+	mv $@.new $@
+shared: $(SHARED)
+
+-include $(PAGES_OBJECTS:.o=.d)

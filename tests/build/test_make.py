@@ -18,7 +18,7 @@ from lib.tap import Tap
 MARKS = {"CPPFLAGS": "-DMARK_CPP", "CFLAGS": "-O1 -DMARK_C", "LDFLAGS": "-Wl,--defsym=mark=0x77,-z,now"}
 # Targets that others are made of.
 PARTS = {"bench-programs", "changed-flags", "cuda-headers", "fuzz-programs", "proof-programs", "reference-programs", "regret-programs", "test-programs",
-         "test-testgpu", "testgpu"}
+         "shared", "test-testgpu", "testgpu"}
 VERSION = (ROOT / "VERSION").read_text().strip()
 # make check has none of them: measurements, and what make fuzz and make regret alone build.
 NOT_CHECKED = r"tests/bench/|tests/regret/record\.c|tests/fuzz/fuzz\.h"
@@ -133,9 +133,9 @@ try:
     again = [target for target, _ in commands(output)]
     symbols = [subprocess.run(["readelf", "-Ws", scratch / name], stdout=subprocess.PIPE, text=True).stdout for name in ("libaccel.so", "accel")]
     tap.ok(status == 0 and all(re.search(r"0+77 .* mark$", text, re.M) for text in symbols), "a library and a tool with a packager's LDFLAGS", output[-600:])
-    tap.ok({Path(target).name for target in again} == {"libaccel.so.new", "accel.new"}, "for which nothing was compiled", *again)
+    tap.ok({Path(target).name for target in again} == {"libaccel.so.new", "accel.new", "pages.new"}, "for which nothing was compiled", *again)
     tap.ok(commands(make("-n", f"BUILD={scratch}", mark, "all")[0]) == [], "the same flags once more: nothing to do", make("-n", f"BUILD={scratch}", mark, "all")[0])
-    tap.ok(len(commands(make("-n", f"BUILD={scratch}", "all")[0])) == 2, "other LDFLAGS: it is linked again")
+    tap.ok(len(commands(make("-n", f"BUILD={scratch}", "all")[0])) == 3, "other LDFLAGS: it is linked again")
     for name in ("CFLAGS", "CPPFLAGS"):
         output, _ = make("-n", f"BUILD={scratch}", mark, f"{name}={MARKS[name]}", "all")
         tap.ok(len(commands(output)) > 100, f"other {name}: all is compiled again", len(commands(output)))
@@ -149,7 +149,9 @@ try:
     package = scratch / "package"
     output, status = make(f"BUILD={scratch}", mark, "prefix=/usr", "libdir=/usr/lib/x86_64-linux-gnu", f"DESTDIR={package}", "install")
     files = {str(p.relative_to(package)) for p in package.rglob("*") if p.is_file()}
-    tap.ok(status == 0 and files == {"usr/bin/accel", "usr/lib/x86_64-linux-gnu/libaccel.so", "usr/share/doc/libaccel/README.md",
+    shared = {"bash-completion/completions/accel", "zsh/site-functions/_accel", "fish/vendor_completions.d/accel.fish", "man/man1/accel.1",
+              "man/man5/accel.conf.5", "man/man7/libaccel.7"}
+    tap.ok(status == 0 and files == {*(f"usr/share/{name}" for name in shared), "usr/bin/accel", "usr/lib/x86_64-linux-gnu/libaccel.so", "usr/share/doc/libaccel/README.md",
                                       "usr/share/doc/libaccel/CHANGELOG.md", "usr/share/doc/libaccel/LICENSE",
                                       *(f"usr/share/doc/libaccel/docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))},
            "prefix, libdir and DESTDIR", *sorted(files), output[-600:])

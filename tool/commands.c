@@ -1,0 +1,16 @@
+#include "commands.h"
+
+const struct command commands[] = {
+    {"calibrate", "measure this machine's libraries and GPU, so that libaccel decides by them",
+     &calibrate_argp, calibrate_command},
+    {"config", "print the settings in force, and where each comes from", &config_argp,
+     config_command},
+    {"diff", "run a program with and without libaccel, and compare what it writes", &diff_argp,
+     diff_command},
+    {"doctor", "say what keeps calls from the GPU, and what mends it", &doctor_argp,
+     doctor_command},
+    {"estimate", "run a program on the CPU, and say which calls a GPU would have run",
+     &estimate_argp, estimate_command},
+    {"run", "run a program with libaccel", &run_argp, run_command},
+};
+_Static_assert(sizeof commands / sizeof *commands == COMMANDS, "COMMANDS counts the table");
