@@ -9,16 +9,21 @@ struct points {
     int64_t count, point, feature;
 };
 
-/* Puts some features of some points in shared memory, a feature after the other; neighbouring threads read neighbouring numbers. */
+/* Puts some features of some points in shared memory, a feature after the other. Neighbouring threads read neighbouring numbers: of points, or
+ * of features. `width` points, a power of 2. */
 static __device__ inline void load(struct points x, int64_t from, int width, int64_t feature,
                                    int features, double *tile, int pitch)
 {
-    for (int e = (int)threadIdx.x; e < width * features; e += (int)blockDim.x) {
-        const int i = x.point == 1 ? e % width : e / features;
-        const int f = x.point == 1 ? e / width : e % features;
-        const int64_t at = (from + i) * x.point + (feature + f) * x.feature;
-        tile[f * pitch + i] = from + i < x.count ? x.values[at] : 0;
-    }
+    const bool by_feature = x.point == 1;
+    const int inner = by_feature ? width : DISTANCES_FEATURES, end = by_feature ? width : features,
+              outer = by_feature ? features : width;
+    const int threads = (int)blockDim.x, thread = (int)threadIdx.x;
+    for (int o = thread / inner; o < outer; o += max(threads / inner, 1))
+        for (int n = thread % inner; n < end; n += threads) {
+            const int i = by_feature ? n : o, f = by_feature ? o : n;
+            const int64_t at = (from + i) * x.point + (feature + f) * x.feature;
+            tile[f * pitch + i] = from + i < x.count ? x.values[at] : 0;
+        }
 }
 
 /* distance[q * train.count + i] := the sum over all features of (query q - training point i)^2, where each operation is rounded by
