@@ -14,6 +14,7 @@ void accel_machine_init(struct accel_machine *machine, const struct model_curve 
                                       .gpu_curve = gpu_curve,
                                       .up_gbps = MODEL_COPY_GBPS,
                                       .down_gbps = MODEL_COPY_GBPS,
+                                      .digest_gbps = MODEL_COPY_GBPS,
                                       .cpu_slowdown = 1,
                                       .gpu_slowdown = 1};
 }
@@ -64,10 +65,12 @@ static void estimate(struct accel_decision *decision, const struct accel_call *c
     decision->est_cpu_ms = machine->cpu_slowdown * model_ms(machine->cpu_curve, &work);
     if (accel_op_of(call->routine)->effort)
         model_work_of(call, true, &work);
+    work.up_bytes -= machine->kept_bytes;
     decision->est_own_ms =
         machine->gpu_slowdown * (model_ms(machine->gpu_curve, &work) +
                                  model_copies_ms(&work, machine->up_gbps, machine->down_gbps));
-    decision->est_own_ms += machine->gpu_first_ms;
+    decision->est_own_ms +=
+        machine->gpu_first_ms + machine->kept_bytes / machine->digest_gbps * 1e-6;
     decision->est_gpu_ms = decision->est_own_ms + machine->gpu_wait_ms;
 }
 

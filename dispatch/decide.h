@@ -15,6 +15,8 @@ struct accel_machine {
     /* Of the call's routine: in the caller's library with its threads, and on the GPU. */
     const struct model_curve *cpu_curve, *gpu_curve;
     double up_gbps, down_gbps; /* 10^9 bytes a second, host to device and back */
+    double kept_bytes;         /* of inputs that are probably on the device already */
+    double digest_gbps;        /* 10^9 bytes a second, to see that they have not changed */
     double cpu_slowdown;       /* >= 1: more threads compute than there are cores */
     double gpu_slowdown;       /* >= 1: processes share the device */
     double gpu_wait_ms;        /* until the device has done the calls of others */

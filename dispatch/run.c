@@ -61,7 +61,8 @@ static void judge(const struct accel_record *record, const struct situation *sit
     enum regret_verdict verdict =
         regret_note(&situation->device->regret, situation->site, ms, decision->est_cpu_ms);
     bool alone = decision->est_gpu_ms == decision->est_own_ms; /* it had the device for itself */
-    if (alone && (verdict != REGRET_EARLY || ms < decision->est_own_ms))
+    /* The cost model knows uploads, not what takes the place of one. */
+    if (alone && record->kept_bytes == 0 && (verdict != REGRET_EARLY || ms < decision->est_own_ms))
         cost_learn_gpu(atomic_load(&situation->device->curves), record->call, ms);
     if (verdict == REGRET_SENT_BACK)
         report_pinned(record);
@@ -116,6 +117,7 @@ static enum gpu_status run_and_note(struct dispatch_device *device, const struct
     record->ms = accel_now_ms() - start;
     record->up_bytes = host->up_bytes;
     record->down_bytes = host->down_bytes;
+    record->kept_bytes = host->kept_bytes;
     if (status == GPU_OK)
         record->ran = device->name;
     else if (is_finished(status))
@@ -135,7 +137,8 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
     struct running running = {device_gpu(device), caller, record};
     struct gpu_host host = {.original = run_original,
                             .event = report_takes_events() ? on_event : NULL,
-                            .context = &running};
+                            .context = &running,
+                            .keeps = situation->keeps};
     struct verification verification;
     verify_begin(&verification, running.gpu, call, settings);
     const bool first = !warm_is(device, call->routine);

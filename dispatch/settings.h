@@ -12,6 +12,7 @@
 
 enum accel_policy { ACCEL_POLICY_AUTO, ACCEL_POLICY_GPU, ACCEL_POLICY_CPU };
 enum accel_start { ACCEL_START_BACKGROUND, ACCEL_START_WAIT, ACCEL_START_PROGRAM };
+enum accel_resident { ACCEL_RESIDENT_AUTO, ACCEL_RESIDENT_HASH, ACCEL_RESIDENT_OFF };
 enum accel_verify_action { ACCEL_VERIFY_WARN, ACCEL_VERIFY_CPU, ACCEL_VERIFY_ABORT };
 
 /* The devices that may be used, by CUDA's numbers. */
@@ -38,7 +39,8 @@ struct accel_settings {
     struct accel_devices devices;
     double memory_share; /* of the device memory; counts if memory_bytes is 0 */
     int64_t memory_bytes;
-    uint64_t verify_every; /* of so many results of the GPU, one is checked; 0: none */
+    enum accel_resident resident; /* whether unchanged inputs stay on the device between calls */
+    uint64_t verify_every;        /* of so many results of the GPU, one is checked; 0: none */
     enum accel_verify_action verify_action;
     const char *model;    /* the calibration's path; NULL: no folder for it is known */
     bool model_given;     /* by the user */

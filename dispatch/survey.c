@@ -51,6 +51,22 @@ struct dispatch_attention survey_attention(const struct dispatch_device *device)
 
 /* ---- The decision ---- */
 
+/* A digest takes the place of an upload if it is faster by this. */
+#define KEEP_GAIN 1.1
+
+/* What is kept depends on the course of the program, so a decision may know of it only where it may depend on that. */
+static void see_what_is_kept(const struct accel_call *call, struct situation *situation,
+                             struct accel_machine *machine)
+{
+    machine->digest_gbps = gpu_digest_gbps();
+    situation->keeps = settings->resident == ACCEL_RESIDENT_HASH ||
+                       (settings->resident == ACCEL_RESIDENT_AUTO &&
+                        machine->digest_gbps > KEEP_GAIN * machine->up_gbps);
+    if (situation->keeps && adapts && call->batch == 1 && machine->gpu == DEVICE_READY &&
+        !accel_call_fault(call))
+        machine->kept_bytes = (double)gpu_kept_bytes(device_gpu(situation->device), call);
+}
+
 static void decide_now(const struct accel_call *call, struct situation *situation)
 {
     struct dispatch_device *device = situation->device;
@@ -82,6 +98,7 @@ static void decide_now(const struct accel_call *call, struct situation *situatio
     machine.failed = left_alone_has(&device->left_alone, call->routine, LEFT_FAILED);
     cost_borrow(&machine, atomic_load(&device->curves), call->routine, situation->library,
                 situation->threads);
+    see_what_is_kept(call, situation, &machine);
     situation->decision = accel_decide(call, &machine, settings);
     situation->fallback = settings->require_gpu && !situation->decision.gpu &&
                           accel_is_fallback(call, &machine, settings, situation->decision.why);

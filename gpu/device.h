@@ -5,9 +5,10 @@
 #ifndef ACCEL_DEVICE_H
 #define ACCEL_DEVICE_H
 
+#include "digest.h"
 #include "gpu.h"
 
-/* Each does what gpu.h says of its namesake. */
+/* Each does what gpu.h says of its namesake. has_kept(): whether a block of memory is kept under a key. */
 struct gpu_device_functions {
     enum gpu_status (*run)(struct gpu_device *device, const struct accel_call *call,
                            struct gpu_host *host);
@@ -15,6 +16,7 @@ struct gpu_device_functions {
     bool (*fetch)(struct gpu_device *device, void *host, const struct accel_span *x);
     bool (*store)(struct gpu_device *device, const struct accel_span *x, const void *host);
     bool (*measure_copies)(struct gpu_device *device, double *up_gbps, double *down_gbps);
+    bool (*has_kept)(struct gpu_device *device, const struct gpu_key *key);
     void (*trim)(struct gpu_device *device);
     void (*stop)(struct gpu_device *device); /* frees the structure, too */
 };

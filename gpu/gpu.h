@@ -59,7 +59,7 @@ enum gpu_event_kind {
     GPU_EVENT_H2D,      /* host to device */
     GPU_EVENT_D2H,      /* device to host */
     GPU_EVENT_IN_PLACE, /* used in device or managed memory */
-    GPU_EVENT_KEPT,     /* a tile that was on the device already */
+    GPU_EVENT_KEPT,     /* an operand, or a tile of one, that was on the device already */
     GPU_EVENT_ALLOCATE  /* the memory pool grew */
 };
 
@@ -77,8 +77,10 @@ struct gpu_host {
     /* Gets each event; NULL: none is wanted. */
     void (*event)(void *context, const struct gpu_event *event);
     void *context;
+    bool keeps; /* inputs may stay on the device for later calls, and be found there */
     /* Filled in by gpu_run(): */
     int64_t up_bytes, down_bytes;
+    int64_t kept_bytes; /* of inputs that earlier calls had left on the device */
     bool set_up; /* the call made handles or copies that later ones use, or waited for a library */
     enum gpu_blame blame;            /* on GPU_ERROR, GPU_FINISHED_ELSE, GPU_LOST */
     char failure[GPU_FAILURE_BYTES]; /* the same, if the blame is not the device's */
@@ -159,6 +161,11 @@ bool gpu_is_gone(void);
 /* Runs a valid, non-empty call. Returns when the result is where the caller expects it. */
 enum gpu_status gpu_run(struct gpu_device *device, const struct accel_call *call,
                         struct gpu_host *host);
+
+/* Returns the bytes of a valid call's inputs that gpu_run() would find on the device, as far as is known without reading them; and the rate,
+ * in 10^9 bytes a second, at which it reads them to see that they have not changed: measured, or nominal before the first time. */
+int64_t gpu_kept_bytes(struct gpu_device *device, const struct accel_call *call);
+double gpu_digest_gbps(void);
 
 /* Copy one matrix, wherever it is, to or from packed host memory (ld = rows), for the CPU, if the GPU has refused the call.
  * gpu_store() stores only the triangle of a span that has one. Return false on a failure, or if the device is NULL. */

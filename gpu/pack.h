@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 
+#include "digest.h"
 #include "scan.h"
 
 /* A rectangle of the caller's host memory, column-major. */
@@ -16,10 +17,11 @@ struct lane_rectangle {
     /* 0: all of it; U, L: a triangle alone; u, l: without its diagonal. Packing puts zeros beside it. */
     char uplo;
     bool hermitian; /* packing makes zeros of the imaginary parts of the triangle's diagonal */
-    struct gpu_scan *scan; /* looks at the numbers that are packed, or NULL */
-    int64_t diagonal;      /* the row of the triangle's diagonal in the first column */
-    bool backwards;        /* the pieces begin with the last column */
-    bool streamed;         /* unpacking writes past the caches, which do not hold so much */
+    struct gpu_scan *scan;  /* looks at the numbers that are packed, or NULL */
+    struct gpu_key *digest; /* gets the digest of what is packed of a whole rectangle, or NULL */
+    int64_t diagonal;       /* the row of the triangle's diagonal in the first column */
+    bool backwards;         /* the pieces begin with the last column */
+    bool streamed;          /* unpacking writes past the caches, which do not hold so much */
 };
 
 /* Returns a whole rectangle that no scan looks at. */

@@ -48,20 +48,65 @@ static bool choose_sizes(struct tiles *t, int64_t available)
     return true;
 }
 
-/* Takes memory for all parts, or for none. */
-static enum gpu_status get_memory(struct tiles *t)
+/* Returns whether the part is all of the operand. */
+static bool is_whole(const struct tile_part *p)
+{
+    return p->rows && p->cols && (p->across ? *p->cols : *p->rows) == p->x->rows &&
+           (p->across ? *p->rows : *p->cols) == p->x->cols;
+}
+
+static bool is_same(const struct accel_span *x, const struct accel_span *y)
+{
+    return x->ptr == y->ptr && x->rows == y->rows && x->cols == y->cols && x->ld == y->ld;
+}
+
+/* Looks for a whole operand that earlier calls have left on the device. If it is there twice in the call, looks once. */
+static void look_for_resident(struct tiles *t, int part)
+{
+    struct tile_part *p = &t->part[part];
+    for (int i = 0; i < part; i++) {
+        const struct tile_part *other = &t->part[i];
+        if (!other->x || !is_same(p->x, other->x))
+            continue;
+        p->resident.here = other->resident.here;
+        p->memory = other->memory;
+        return;
+    }
+    p->resident = resident_look(t->work, p->x, &p->memory);
+}
+
+static void look_for_residents(struct tiles *t)
+{
+    for (int i = 0; i < TILE_PARTS; i++)
+        if (t->part[i].x && !is_in_place(&t->part[i]) && is_whole(&t->part[i]))
+            look_for_resident(t, i);
+}
+
+/* Goes on without them: memory is short. */
+static void leave_residents(struct tiles *t)
+{
+    for (int i = 0; i < TILE_PARTS; i++)
+        t->part[i].resident = (struct resident){.here = false};
+}
+
+/* Takes memory for all parts that are not on the device, or for none. looks: looks for those that are. */
+static enum gpu_status get_memory(struct tiles *t, bool looks)
 {
     struct gpu_work *work = t->work;
     enum gpu_status status = GPU_OK;
     if (tiles_bytes(t) > gpu_info(work->device)->memory_bytes)
         return GPU_NO_MEMORY;
+    if (looks)
+        look_for_residents(t);
     for (int i = 0; status == GPU_OK && i < TILE_PARTS; i++) {
         int64_t bytes = tiles_part_bytes(t, i);
-        if (bytes > 0)
+        if (bytes > 0 && !t->part[i].resident.here)
             status = gpu_work_take(work, bytes, &t->part[i].memory);
     }
-    if (status == GPU_NO_MEMORY)
+    if (status == GPU_NO_MEMORY) {
         gpu_work_drop(work);
+        leave_residents(t);
+    }
     return status;
 }
 
@@ -80,7 +125,7 @@ enum gpu_status tiles_prepare(struct tiles *t)
             available = attempt < 3 ? gpu_work_available(t->work) / 9 * 8 : available / 2;
         if (!choose_sizes(t, available))
             return GPU_NO_MEMORY;
-        status = get_memory(t);
+        status = get_memory(t, attempt == 0);
     }
     if (status == GPU_OK && t->scales)
         status = kernel_zeros(t->work, accel_max(*over->rows, *over->cols), &t->zeros);
@@ -125,14 +170,19 @@ enum gpu_status tiles_load(struct tiles *t, int part, int64_t row, int64_t col, 
         return GPU_OK;
     }
     *at = (struct gpu_tile){p->memory, gpu_device_ld(rows, x->dtype)};
+    if (p->resident.here && !kept)
+        t->work->host->kept_bytes += bytes;
+    kept = kept || p->resident.here;
     if (kept)
         gpu_work_event(t->work, GPU_EVENT_KEPT, x, rows, cols, bytes);
     if (kept || !accel_is_read(call, x) || (x->access == ACCEL_READ && accel_adds_nothing(call)))
         return GPU_OK;
-    const struct lane_rectangle from = rectangle_of(x, row, col, rows, cols);
+    struct lane_rectangle from = rectangle_of(x, row, col, rows, cols);
+    from.digest = p->resident.digests ? &p->resident.key : NULL;
     enum gpu_status status =
         lane_upload(t->work->lane, at->ptr, x->inc ? from.rows : at->ld, &from);
     if (status == GPU_OK) {
+        p->resident.digested = p->resident.digests;
         t->work->host->up_bytes += bytes;
         gpu_work_event(t->work, GPU_EVENT_H2D, x, rows, cols, bytes);
     }
@@ -290,6 +340,16 @@ static enum gpu_status after_failure(const struct tiles *t, const struct tile *t
     return status == GPU_ERROR ? GPU_FINISHED_ELSE : GPU_SHORT_ELSE;
 }
 
+/* Keeps the operands that are worth it, after the call. A failure to do so is the device's, and the next call's. */
+static void keep_residents(struct tiles *t)
+{
+    for (int i = 0; i < TILE_PARTS; i++) {
+        struct tile_part *p = &t->part[i];
+        if (p->resident.digested)
+            resident_keep(t->work, p->x, p->memory, &p->resident);
+    }
+}
+
 enum gpu_status tiles_compute(struct tiles *t)
 {
     struct tile tile = {.first = true};
@@ -300,6 +360,8 @@ enum gpu_status tiles_compute(struct tiles *t)
         status = run_tiles(t, &tile);
     if (status == GPU_OK && t->end)
         status = t->end(t);
+    if (status == GPU_OK)
+        keep_residents(t);
     return status == GPU_OK ? status : after_failure(t, &tile, status);
 }
 

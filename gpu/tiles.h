@@ -10,6 +10,7 @@
 #define ACCEL_TILES_H
 
 #include "kernels.h"
+#include "resident.h"
 
 #define TILE_PARTS 5 /* operands, and memory for the operation's own use */
 #define TILE_SIZES 3 /* sizes that can shrink */
@@ -23,6 +24,7 @@ struct tile_part {
     int64_t bytes;              /* if rows is NULL: for each of *cols, or in all if cols is NULL */
     /* The driver's: */
     gpu_address memory;
+    struct resident resident;
     int64_t row, col; /* the first element of the part that `memory` holds; -1: none */
 };
 

@@ -28,11 +28,6 @@ struct gpu_tile {
     int64_t ld;
 };
 
-/* Tells contents of device memory: a digest. */
-struct gpu_key {
-    uint64_t word[2];
-};
-
 /* Returns whether kernels can use an operand where it is. */
 static inline bool gpu_in_place(const struct accel_span *x)
 {

@@ -104,6 +104,8 @@ static void put_decision(const struct accel_record *record, bool json)
         field_decimal(&line, "up_mb", (double)record->up_bytes * 1e-6);
         field_decimal(&line, "down_mb", (double)record->down_bytes * 1e-6);
     }
+    if (record->kept_bytes)
+        field_decimal(&line, "kept_mb", (double)record->kept_bytes * 1e-6);
     if (record->verify >= 0)
         field_decimal(&line, "verify", record->verify);
     else if (record->verify > VERIFY_NOT_ASKED)

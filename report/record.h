@@ -54,6 +54,7 @@ struct accel_record {
     const char *ran;    /* "cpu", "gpu0", "gpu0+cpu" */
     double ms;          /* the call took; negative: not timed */
     int64_t up_bytes, down_bytes;
+    int64_t kept_bytes; /* of inputs that were on the device already, from earlier calls */
     double
         verify; /* VERIFY_NOT_ASKED, or the error over the bound; other negative values: not judged */
     bool inner; /* made inside a call that an estimate counts as a whole */

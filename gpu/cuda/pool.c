@@ -93,17 +93,24 @@ static bool goes_before(const struct pool_block *a, const struct pool_block *b)
     return a->kept ? a->idle_since < b->idle_since : a->bytes > b->bytes;
 }
 
+/* Frees the idle block that is to go first. Returns false if there is none, or the process ends. */
+static bool free_next(struct pool *pool)
+{
+    int next = -1;
+    for (int i = 0; i < pool->count && !gpu_is_gone(); i++)
+        if (pool->block[i].users == 0 &&
+            (next < 0 || goes_before(&pool->block[i], &pool->block[next])))
+            next = i;
+    if (next >= 0)
+        free_block(pool, next);
+    return next >= 0;
+}
+
 /* Frees idle blocks beyond a part of the driver's free memory. */
 static void keep_idle_small(struct pool *pool, int part)
 {
-    while (pool->idle > pool->free_bytes / part && !gpu_is_gone()) {
-        int next = -1;
-        for (int i = 0; i < pool->count; i++)
-            if (pool->block[i].users == 0 &&
-                (next < 0 || goes_before(&pool->block[i], &pool->block[next])))
-                next = i;
-        free_block(pool, next);
-    }
+    while (pool->idle > pool->free_bytes / part && free_next(pool))
+        continue;
 }
 
 /* ---- Getting ---- */
@@ -153,8 +160,10 @@ static enum gpu_status get_new(struct cuda_device *device, int64_t bytes, CUdevi
                                bool *grew)
 {
     struct pool *pool = &device->pool;
-    if (!has_room_for(device, bytes))
-        free_idle(pool);
+    while (!has_room_for(device, bytes) && free_next(pool))
+        continue;
+    while (!has_room_for(device, bytes) && pool->leaving > 0)
+        pthread_cond_wait(&pool->freed, &pool->lock);
     if (!has_room_for(device, bytes))
         return GPU_NO_MEMORY;
     *grew = true;
@@ -214,6 +223,15 @@ static struct pool_block *find_kept(struct pool *pool, const struct gpu_key *key
             pool->block[i].key.word[1] == key->word[1])
             return &pool->block[i];
     return NULL;
+}
+
+bool pool_has(struct cuda_device *device, const struct gpu_key *key)
+{
+    struct pool *pool = &device->pool;
+    pthread_mutex_lock(&pool->lock);
+    const bool has = find_kept(pool, key);
+    pthread_mutex_unlock(&pool->lock);
+    return has;
 }
 
 bool pool_find(struct cuda_device *device, const struct gpu_key *key, CUdeviceptr *block)

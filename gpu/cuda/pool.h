@@ -49,6 +49,9 @@ enum gpu_status pool_get(struct cuda_device *device, int64_t bytes, CUdeviceptr 
  * there is none. */
 bool pool_find(struct cuda_device *device, const struct gpu_key *key, CUdeviceptr *block);
 
+/* Returns whether a block is kept under a key. Needs no context. */
+bool pool_has(struct cuda_device *device, const struct gpu_key *key);
+
 /* Keeps a block that the caller has, under a key, which tells its contents: when it is put back it stays idle for longer than others,
  * though not where memory is short, and pool_get() does not give it to anybody. Does nothing if there is one with this key. */
 void pool_keep(struct cuda_device *device, CUdeviceptr block, const struct gpu_key *key);

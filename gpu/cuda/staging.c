@@ -83,6 +83,7 @@ struct transfer {
     struct lane_ring *ring;
     int first, slots, helpers;
     struct gpu_scan seen[LANE_WIDE_SLOTS];
+    struct gpu_key digest[CREW_ITEMS]; /* of the pieces that are read, in turn */
     struct crew_job job;
 };
 
@@ -117,7 +118,7 @@ static char *memory_of(const struct transfer *t, int64_t number)
     return t->ring->memory + (int64_t)place_of(t, number) * LANE_SLOT_BYTES;
 }
 
-/* A column that fits a slot is not divided. */
+/* A column that fits a slot is not divided. A digest depends on the pieces, so the threads that there are do not change those. */
 static int64_t choose_piece(const struct transfer *t, int64_t bytes)
 {
     int64_t piece = bytes / PIECES, column = t->device_ld * t->host.size;
@@ -125,7 +126,8 @@ static int64_t choose_piece(const struct transfer *t, int64_t bytes)
         piece = LEAST_PIECE_BYTES;
     if (piece < column)
         piece = column;
-    return t->helpers == 0 || piece > LANE_SLOT_BYTES ? LANE_SLOT_BYTES : piece;
+    const bool alone = t->helpers == 0 && !t->host.digest;
+    return alone || piece > LANE_SLOT_BYTES ? LANE_SLOT_BYTES : piece;
 }
 
 /* Begins the job of a transfer. Its members above piece_bytes are set. */
@@ -157,6 +159,27 @@ static enum gpu_status choose_ring(struct transfer *t)
     }
     t->first = t->ring->next;
     return status;
+}
+
+/* Digests a piece that begins here. */
+static void digest_piece(struct transfer *t, int64_t number, const struct pack_piece *piece,
+                         const char *first, int64_t ld)
+{
+    const int64_t size = t->host.size;
+    t->digest[number % CREW_ITEMS] =
+        gpu_digest_columns(first, piece->rows * size, piece->cols, ld * size);
+}
+
+/* Returns the digest of a rectangle before its first piece: its shape's. */
+static struct gpu_key digest_of_shape(const struct transfer *t)
+{
+    const int64_t shape[] = {t->host.rows, t->host.cols, t->host.size, t->device_ld};
+    return gpu_digest_columns((const char *)shape, sizeof shape, 1, sizeof shape);
+}
+
+static void join_digest(struct transfer *t, int64_t number)
+{
+    *t->host.digest = gpu_digest_join(*t->host.digest, t->digest[number % CREW_ITEMS]);
 }
 
 /* Ends a transfer. So many of its pieces have gone through slots. */
@@ -198,6 +221,8 @@ static void pack_item(void *transfer, int64_t number)
         *from.scan = gpu_scan_begin(t->host.scan->is_double);
     }
     pack_from_host(memory_of(t, number), &from, &piece, t->device_ld);
+    if (t->host.digest) /* of our own copy, to which the program does not write */
+        digest_piece(t, number, &piece, memory_of(t, number), t->device_ld);
 }
 
 /* Lets pieces be packed whose slots are free; waits for a slot if a thread would have nothing to do. */
@@ -223,6 +248,8 @@ static enum gpu_status send(struct transfer *t, int64_t number)
     t->lane->unmarked += !marked;
     if (t->host.scan)
         gpu_scan_add(t->host.scan, &t->seen[place_of(t, number)]);
+    if (t->host.digest)
+        join_digest(t, number);
     return put_copy(t, number, true, marked);
 }
 
@@ -233,6 +260,8 @@ enum gpu_status lane_upload(struct gpu_lane *lane, CUdeviceptr device, int64_t d
     int64_t opened = 0, sent = 0;
     begin_job(&t, pack_item);
     enum gpu_status status = choose_ring(&t);
+    if (t.host.digest)
+        *t.host.digest = digest_of_shape(&t);
     while (status == GPU_OK && sent < t.count) {
         status = open_slots(&t, &opened, sent);
         if (status != GPU_OK)
@@ -244,6 +273,34 @@ enum gpu_status lane_upload(struct gpu_lane *lane, CUdeviceptr device, int64_t d
     }
     end_transfer(&t, sent);
     return status;
+}
+
+/* ---- Without a copy ---- */
+
+static void digest_item(void *transfer, int64_t number)
+{
+    struct transfer *t = transfer;
+    const struct pack_piece piece = piece_of(t, number);
+    const char *first = t->host.host + (piece.col * t->host.ld + piece.row) * t->host.size;
+    digest_piece(t, number, &piece, first, t->host.ld);
+}
+
+struct gpu_key staging_digest(const struct lane_rectangle *from, int64_t device_ld)
+{
+    struct gpu_key digest;
+    struct transfer t = {.host = *from, .device_ld = device_ld};
+    int64_t joined = 0;
+    t.host.digest = &digest;
+    digest = digest_of_shape(&t);
+    begin_job(&t, digest_item);
+    while (joined < t.count) {
+        crew_open(&t.job, t.count < joined + CREW_ITEMS ? t.count : joined + CREW_ITEMS);
+        crew_finish(&t.job, joined + 1);
+        for (const int64_t done = crew_done(&t.job); joined < done; joined++)
+            join_digest(&t, joined);
+    }
+    crew_end(&t.job);
+    return digest;
 }
 
 /* ---- Down ---- */

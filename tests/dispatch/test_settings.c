@@ -95,7 +95,7 @@ static void usual_values(void **state)
         assert_string_equal(complaints(), "");
         words++;
     }
-    assert_int_equal(words, 13);
+    assert_int_equal(words, 14);
 }
 
 static void choices(void **state)
@@ -110,6 +110,10 @@ static void choices(void **state)
     assert_int_equal(read_with("ACCEL_POLICY", "auto").policy, ACCEL_POLICY_AUTO);
     assert_int_equal(read_with("ACCEL_POLICY", "gpu").policy, ACCEL_POLICY_GPU);
     assert_int_equal(read_with("ACCEL_POLICY", "cpu").policy, ACCEL_POLICY_CPU);
+    assert_int_equal(read_with("ACCEL_RESIDENT", "auto").resident, ACCEL_RESIDENT_AUTO);
+    assert_int_equal(read_with("ACCEL_RESIDENT", "hash").resident, ACCEL_RESIDENT_HASH);
+    assert_int_equal(read_with("ACCEL_RESIDENT", "off").resident, ACCEL_RESIDENT_OFF);
+    assert_int_equal(read_with("ACCEL_RESIDENT", "0").resident, ACCEL_RESIDENT_OFF);
     assert_true(read_with("ACCEL_SUMMARY", "1").summary);
     assert_false(read_with("ACCEL_SUMMARY", "0").summary);
     assert_true(read_with("ACCEL_LEARN", "1").learn);

@@ -102,6 +102,27 @@ static CUresult CUDAAPI fail_later(void *to, CUdeviceptr from, size_t bytes, CUs
     return real.cuMemcpyDtoHAsync_p(to, from, bytes, stream);
 }
 
+/* Of a whole rectangle, it is that of the elements alone, wherever they are. */
+static void check_digest(const struct lane_rectangle *from, int64_t device_ld,
+                         const struct gpu_key *went_up)
+{
+    const int64_t column = from->rows * from->size;
+    struct lane_rectangle other = *from;
+    struct gpu_key digest = staging_digest(from, device_ld);
+    must(memcmp(&digest, went_up, sizeof digest) == 0);
+    other.host = malloc((size_t)(column * from->cols));
+    other.ld = from->rows;
+    must(other.host);
+    for (int64_t j = 0; j < from->cols; j++)
+        memcpy(other.host + j * column, from->host + j * from->ld * from->size, (size_t)column);
+    digest = staging_digest(&other, device_ld);
+    must(memcmp(&digest, went_up, sizeof digest) == 0);
+    other.host[column * from->cols - 1] ^= 1;
+    digest = staging_digest(&other, device_ld);
+    must(memcmp(&digest, went_up, sizeof digest) != 0);
+    free(other.host);
+}
+
 static void go_up_and_down(struct gpu_lane *lane, unsigned *seed, bool fails)
 {
     const struct shape s = choose_shape(seed);
@@ -111,10 +132,14 @@ static void go_up_and_down(struct gpu_lane *lane, unsigned *seed, bool fails)
     bool grew;
     char *sent = bytes_of(s.bytes, (unsigned)rand_r(seed)), *there = bytes_of(s.bytes, 5),
          *before = bytes_of(s.bytes, 5);
+    struct gpu_key went_up;
     from.host = sent;
+    from.digest = s.host.uplo ? NULL : &went_up;
     to.host = there;
     must(pool_get(device, s.device_ld * from.cols * from.size, &memory, &grew) == GPU_OK);
     must(lane_upload(lane, memory, s.device_ld, &from) == GPU_OK);
+    if (from.digest)
+        check_digest(&from, s.device_ld, &went_up);
     bool whole = below(seed, 3) == 0;
     if (fails)
         copies_left = (int)below(seed, 40);

@@ -1,0 +1,32 @@
+/*
+ * Inputs that stay in device memory from one call to the next. They are known by their content: before a copy on the device takes the
+ * place of an upload, the program's memory is read and digested in the same call, so whoever has written to it, by whatever way, is
+ * noticed. The key of a kept copy is the digest of the very bytes that went up (lane_rectangle.digest). See sightings.h for what is kept.
+ */
+#ifndef ACCEL_RESIDENT_H
+#define ACCEL_RESIDENT_H
+
+#include "work.h"
+
+/* An input of a call under way. */
+struct resident {
+    bool
+        here; /* `memory` of the operand is a copy from an earlier call, which nobody may write to */
+    bool digests;  /* it is to be digested on its way up */
+    bool digested; /* it has been: */
+    struct gpu_key key;
+};
+
+/* Returns whether an operand is one that could stay: a matrix in host memory that the call only reads, not a small one. */
+bool resident_may(const struct accel_call *call, const struct accel_span *x);
+
+/* Looks for an operand on the device, as far as that is worth it. *memory: where it is, with leading dimension gpu_device_ld(). The host's
+ * setting decides whether anything is kept. */
+struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
+                              gpu_address *memory);
+
+/* Keeps a digested operand, which the call has brought to `memory`. The call's work is done, and it has not failed. */
+enum gpu_status resident_keep(struct gpu_work *work, const struct accel_span *x, gpu_address memory,
+                              const struct resident *r);
+
+#endif
