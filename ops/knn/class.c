@@ -43,7 +43,7 @@ static bool find_generator(struct generator *generator)
     return get && draw && put;
 }
 
-/* All versions 7.3 have the same VR_knn. */
+/* The sources of 2018 and of 2022, which have been read, have the same VR_knn. */
 static int accepts(const struct accel_provider *provider)
 {
     lvq1_function *lvq1;
@@ -82,28 +82,19 @@ static int integer_of(const struct accel_call *call, enum argument argument)
     return *(const int *)pointer_of(call, argument);
 }
 
-static const void *pointer(const struct accel_passed *passed, int argument)
-{
-    return (const void *)(uintptr_t)accel_passed_word(passed, argument);
-}
-
-static int64_t integer(const struct accel_passed *passed, int argument)
-{
-    return accel_integer_at(ACCEL_INT32, pointer(passed, argument), 0);
-}
-
 /* The package has room for 999 neighbours, with those that tie. */
 enum { MOST = 999 };
 
 static bool parse(struct accel_call *call, const struct accel_passed *passed)
 {
-    const int64_t k = integer(passed, 0), points = integer(passed, 2), queries = integer(passed, 3);
-    const struct point_set train = {pointer(passed, 5), points, true},
-                           test = {pointer(passed, 7), queries, true};
+    const int64_t k = knn_integer(passed, 0), points = knn_integer(passed, 2),
+                  queries = knn_integer(passed, 3);
+    const struct point_set train = {knn_pointer(passed, 5), points, true},
+                           test = {knn_pointer(passed, 7), queries, true};
     call->own.pointer[CLASS_STACK] = passed->stack;
-    call->own.integer[CLASS_L] = integer(passed, 1);
+    call->own.integer[CLASS_L] = knn_integer(passed, 1);
     if (k >= MOST || integer_of(call, OF_CLASSES) < 1 ||
-        !knn_parse(call, &train, &test, integer(passed, 4), k))
+        !knn_parse(call, &train, &test, knn_integer(passed, 4), k))
         return false;
     call->span[ACCEL_x] =
         accel_column("res", pointer_of(call, OF_RES), queries, ACCEL_INT32, ACCEL_WRITE);

@@ -7,6 +7,7 @@
 
 #include "knn.h"
 
+/* The sources of 1.1 that have been read, with and without the keyword `register`, have the same functions. */
 static int accepts(const struct accel_provider *provider)
 {
     double (*distance)(int features, const double *p, const double *q);
@@ -25,43 +26,34 @@ static int64_t dropped(const struct accel_call *call)
     return call->own.integer[KNN_MORE];
 }
 
-static const void *pointer(const struct accel_passed *passed, int argument)
-{
-    return (const void *)(uintptr_t)accel_passed_word(passed, argument);
-}
-
-static int64_t integer(const struct accel_passed *passed, int argument)
-{
-    return accel_integer_at(ACCEL_INT32, pointer(passed, argument), 0);
-}
-
 static bool set_results(struct accel_call *call, const struct accel_passed *passed, int first,
                         int64_t count)
 {
-    call->span[ACCEL_x] = accel_column("index", (void *)(uintptr_t)pointer(passed, first), count,
-                                       ACCEL_INT32, ACCEL_WRITE);
-    call->span[ACCEL_y] = accel_column("distance", (void *)(uintptr_t)pointer(passed, first + 1),
-                                       count, ACCEL_FLOAT64, ACCEL_WRITE);
+    call->span[ACCEL_x] = accel_column("index", (void *)(uintptr_t)knn_pointer(passed, first),
+                                       count, ACCEL_INT32, ACCEL_WRITE);
+    call->span[ACCEL_y] =
+        accel_column("distance", (void *)(uintptr_t)knn_pointer(passed, first + 1), count,
+                     ACCEL_FLOAT64, ACCEL_WRITE);
     return call->span[ACCEL_x].ptr && call->span[ACCEL_y].ptr;
 }
 
 /* (data, query, k, features, points, queries, index, distance) */
 static bool parse_queries(struct accel_call *call, const struct accel_passed *passed)
 {
-    const int64_t k = integer(passed, 2), count = integer(passed, 5);
-    const struct point_set train = {pointer(passed, 0), integer(passed, 4), false},
-                           queries = {pointer(passed, 1), count, false};
-    return knn_parse(call, &train, &queries, integer(passed, 3), k) &&
+    const int64_t k = knn_integer(passed, 2), count = knn_integer(passed, 5);
+    const struct point_set train = {knn_pointer(passed, 0), knn_integer(passed, 4), false},
+                           queries = {knn_pointer(passed, 1), count, false};
+    return knn_parse(call, &train, &queries, knn_integer(passed, 3), k) &&
            set_results(call, passed, 6, k * count);
 }
 
 /* (data, k, features, points, index, distance) */
 static bool parse_points(struct accel_call *call, const struct accel_passed *passed)
 {
-    const int64_t k = integer(passed, 1), count = integer(passed, 3);
-    const struct point_set points = {pointer(passed, 0), count, false};
+    const int64_t k = knn_integer(passed, 1), count = knn_integer(passed, 3);
+    const struct point_set points = {knn_pointer(passed, 0), count, false};
     call->own.integer[KNN_MORE] = 1;
-    return k < count && knn_parse(call, &points, &points, integer(passed, 2), k) &&
+    return k < count && knn_parse(call, &points, &points, knn_integer(passed, 2), k) &&
            set_results(call, passed, 4, k * count);
 }
 
