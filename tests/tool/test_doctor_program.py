@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from lib.programs import BUILD, DEBIAN_PYTHON, TESTS, VENV_PYTHON, start
+from lib.programs import BUILD, DEBIAN_PYTHON, RUNTIME, TESTS, VENV_PYTHON, start
 from lib.tap import Tap
 
 TOOL = str(BUILD / "accel")
@@ -69,9 +69,12 @@ with tempfile.TemporaryDirectory() as folder:
     done, rows = doctor("--", VENV_PYTHON, "-c", "import numpy as n, scipy.linalg as l; a = n.eye(4); a @ a; l.lu(a)")
     ok("NumPy's and SciPy's", done, rows, 0, ("OK", "BLAS", r"numpy\.libs/\S+, opened with dlopen by python\S+, 64-bit integers; called with 2 threads, first \S*gemm64_"),
        ("OK", "BLAS", r"scipy\.libs/\S+, opened with dlopen by python\S+, 32-bit integers; called"))
-    done, rows = doctor("--", DEBIAN_PYTHON, "-c", f"import ctypes, os; l = ctypes.CDLL('{TESTS}/libcaller_lp64.so', os.RTLD_NOW | os.RTLD_DEEPBIND); print(l.caller_product(3))")
-    ok("a library of RTLD_DEEPBIND", done, rows, 1, ("WARN", "BLAS", r"/libblas\.so\.3, opened with dlopen by python\S+, 32-bit integers; no call of it came to libaccel -> .*RTLD_DEEPBIND"),
-       ("FAIL", "calls", "^no call of BLAS or LAPACK came to libaccel"))
+    if RUNTIME:
+        tap.skip("a library of RTLD_DEEPBIND", "AddressSanitizer ends such a program")
+    else:
+        done, rows = doctor("--", DEBIAN_PYTHON, "-c", f"import ctypes, os; l = ctypes.CDLL('{TESTS}/libcaller_lp64.so', os.RTLD_NOW | os.RTLD_DEEPBIND); print(l.caller_product(3))")
+        ok("a library of RTLD_DEEPBIND", done, rows, 1, ("WARN", "BLAS", r"/libblas\.so\.3, opened with dlopen by python\S+, 32-bit integers; no call of it came to libaccel -> .*RTLD_DEEPBIND"),
+           ("FAIL", "calls", "^no call of BLAS or LAPACK came to libaccel"))
     done, rows = doctor("--", "true")
     ok("a program without", done, rows, 1, ("OK", "preload", "^reached 1 process"), ("FAIL", "calls", "^no call of BLAS or LAPACK came to libaccel -> give it work"))
     done, rows = doctor("--", TESTS / "cuda_program", "nothing")
