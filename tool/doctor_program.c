@@ -59,7 +59,7 @@ static const char *obstacle(const char *path, struct elf_file *file)
     if (file->kind == ELF_STATIC)
         return "it is linked statically: there is no dynamic linker that could preload";
     if (file->kind == ELF_OTHER)
-        return "it is for another machine, or has 32 bits";
+        return "it is not for 64-bit x86 and glibc";
     return NULL;
 }
 

@@ -59,6 +59,14 @@ static void read_symbols(struct elf_file *file, const struct bytes *bytes, const
     file->hidden = all > file->exported ? all - file->exported : 0;
 }
 
+/* Whether a program's dynamic linker is glibc's: musl's, for example, could not load libaccel. */
+static bool is_glibcs(const struct bytes *bytes, const Elf64_Phdr *interpreter)
+{
+    static const char name[] = "ld-linux";
+    const char *path = part(bytes, interpreter->p_offset, interpreter->p_filesz, 1);
+    return path && memmem(path, interpreter->p_filesz, name, sizeof name - 1);
+}
+
 static void read_header(struct elf_file *file, const struct bytes *bytes)
 {
     const Elf64_Ehdr *header = part(bytes, 0, 1, sizeof *header);
@@ -71,7 +79,7 @@ static void read_header(struct elf_file *file, const struct bytes *bytes)
     file->kind = ELF_STATIC;
     for (int i = 0; program && i < header->e_phnum; i++)
         if (program[i].p_type == PT_INTERP)
-            file->kind = ELF_DYNAMIC;
+            file->kind = is_glibcs(bytes, &program[i]) ? ELF_DYNAMIC : ELF_OTHER;
     read_symbols(file, bytes, header);
 }
 

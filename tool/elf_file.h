@@ -10,7 +10,7 @@
 enum elf_kind {
     ELF_UNKNOWN,
     ELF_SCRIPT, /* begins with "#!" */
-    ELF_OTHER,  /* for another machine, or with 32 bits */
+    ELF_OTHER,  /* for another machine, with 32 bits, or for another C library than glibc */
     ELF_STATIC, /* the dynamic linker has no part in it */
     ELF_DYNAMIC
 };

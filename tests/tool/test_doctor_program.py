@@ -108,7 +108,10 @@ with tempfile.TemporaryDirectory() as folder:
     data[4] = 1  # EI_CLASS: 32 bits
     narrow.write_bytes(data)
     done, rows = doctor(narrow)
-    ok("a program with 32 bits", done, rows, 1, ("FAIL", "program", "narrow: it is for another machine, or has 32 bits"))
+    ok("a program with 32 bits", done, rows, 1, ("FAIL", "program", "narrow: it is not for 64-bit x86 and glibc"))
+    narrow.write_bytes(Path(compiled("wide", touching)).read_bytes().replace(b"/ld-linux-x86-64.so.2", b"/ld-other-x86-64.so.2"))
+    done, rows = doctor(narrow)
+    ok("a program of another C library", done, rows, 1, ("FAIL", "program", "narrow: it is not for 64-bit x86 and glibc"))
     if os.getuid() == 0:
         secure = compiled("secure", touching)
         os.chown(secure, 65534, 65534)
