@@ -388,6 +388,26 @@ static void sharing(void **state)
     assert_true(both.est_gpu_ms > 3.99 * alone.est_gpu_ms);
 }
 
+/* A slim product pays if its matrix is on the device, unless it takes as long to see that it is unchanged. */
+static void kept_inputs(void **state)
+{
+    struct accel_machine m = machine(DEVICE_READY);
+    struct accel_call call = product("dgemm", 8000, 16, 8000);
+    const double bytes = 8.0 * 8000 * 8000;
+    const struct accel_decision brought = decide_with(&call, &m, &defaults, 8);
+    (void)state;
+    assert_false(brought.gpu);
+    m.kept_bytes = bytes;
+    m.digest_gbps = 80;
+    const struct accel_decision kept = decide_with(&call, &m, &defaults, 8);
+    assert_true(kept.gpu);
+    const double saved = bytes / m.up_gbps * 1e-6 - bytes / 80 * 1e-6;
+    assert_in_range((int64_t)(1e6 * (brought.est_own_ms - kept.est_own_ms)),
+                    (int64_t)(1e6 * saved) - 2, (int64_t)(1e6 * saved) + 2);
+    m.digest_gbps = 20;
+    assert_false(decide_with(&call, &m, &defaults, 8).gpu);
+}
+
 static void routines_by_name(void **state)
 {
     struct accel_machine ready = machine(DEVICE_READY);
@@ -484,6 +504,7 @@ int main(void)
         cmocka_unit_test(gate_agrees_with_decision),
         cmocka_unit_test(circumstances),
         cmocka_unit_test(sharing),
+        cmocka_unit_test(kept_inputs),
         cmocka_unit_test(routines_by_name),
         cmocka_unit_test(fallbacks),
         cmocka_unit_test(pure),
