@@ -2,7 +2,10 @@
 """Nearest neighbours of R's packages class and FNN on the test GPU: to the last bit what the packages compute by themselves, and R's random numbers where
 they leave them. What the device is not made for, or fails at, is the packages' own."""
 
+import shutil
+import tempfile
 from collections import Counter
+from pathlib import Path
 
 from lib.log import lines_for, parse_log
 from lib.programs import LOG, NO_GPU, PLAIN, ROOT, SHIM, TEST_GPU, TESTS, start
@@ -91,16 +94,37 @@ for name, env in {"plain": PLAIN, "on the GPU": ON_GPU, "no GPU": {**NO_GPU, **L
 
 # Another package of the same process has a function of that name: R calls both from one place, whichever was loaded first.
 BOTH = """
+path <- commandArgs(TRUE)[1]
 other <- function() {
-    dyn.load(commandArgs(TRUE)[2])
-    print(.C("another", 1L, PACKAGE = "libregistered"))
+    dyn.load(path)
+    print(.C("another", 1L, 0L, 2L, 1L, 1L, c(0, 5), 1:2, 1, res = 0L, 0, integer(3), 2L, 0L, 1L, PACKAGE = sub(".so", "", basename(path)))$res)
 }
 own <- function() print(class::knn(iris[1:120, 1:4], iris[121:150, 1:4], iris$Species[1:120], 5))
-for (call in switch(commandArgs(TRUE)[1], before = c(other, own, other), after = c(own, other, own))) call()
+for (call in switch(commandArgs(TRUE)[2], before = c(other, own, other), after = c(own, other, own), alone = c(other))) call()
 """
+
+
+def both(path, order, env):
+    return start("/usr/bin/Rscript", "--vanilla", "-e", BOTH, path, order, env=env)
+
+
 for order in "before", "after":
-    own, done, bits = (start("/usr/bin/Rscript", "--vanilla", "-e", BOTH, order, TESTS / "libregistered.so", env=env) for env in (PLAIN, ON_GPU, NO_GPU))
+    own, done, bits = (both(TESTS / "libregistered.so", order, env) for env in (PLAIN, ON_GPU, NO_GPU))
     calls = Counter((line["sym"], line["ran"]) for line in parse_log(done.stderr))
     tap.ok("42" in own.stdout and same(done, own) and same(bits, own) and calls == {("VR_knn", "gpu0"): 1 if order == "before" else 2},
            f"another library's VR_knn, loaded {order} class: each gets its own calls", own.stdout, done.stdout, done.stderr, bits.stdout, bits.stderr)
+
+# What makes a library known: it answers 42, and the GPU the class of the nearest point.
+with tempfile.TemporaryDirectory(prefix="accel-knn-") as folder:
+    library = Path(folder, "class/libs/class.so")
+    library.parent.mkdir(parents=True)
+    for what, name, description, answer in (("class 7.3", "", "class\nVersion: 7.3-99", "1"), ("fused sums", "_fused", "class\nVersion: 7.3-99", "42"),
+                                            ("class 7.4", "", "class\nVersion: 7.4-1", "42"), ("class 7.30", "", "class\nVersion: 7.30", "42"),
+                                            ("another package", "", "classes\nVersion: 7.3-99", "42"), ("no description", "", None, "42")):
+        shutil.copy(TESTS / f"libregistered{name}.so", library)
+        Path(folder, "class/DESCRIPTION").unlink(missing_ok=True)
+        if description:
+            Path(folder, "class/DESCRIPTION").write_text(f"Package: {description}\n")
+        done = both(library, "alone", ON_GPU)
+        tap.ok(done.stdout == f"[1] {answer}\n" and len(lines_for(done, ran="gpu0")) == (answer == "1"), f"{what}: {answer}", done.stdout, done.stderr)
 tap.done()
