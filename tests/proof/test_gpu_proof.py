@@ -48,7 +48,8 @@ def check_bundle(path):
         with tarfile.open(fileobj=archive.extractfile("payload.tar.xz")) as payload:
             names = {m.name.removeprefix("./") for m in [*archive, *payload]}
     wanted = ["bin/make", "lib/libopenblas.so.0", "lib/libopenblas64.so.0", "lib/libblas.so.3", "lib/liblapack.so.3", "lib/liblapacke.so.3",
-              "lib/libgfortran.so.5", "lib/libsvm.so.3", "lib/liblinear.so.4", "data/train-images-idx3-ubyte.gz", "lib/libcmocka.so", "include/cmocka.h", "include/xxhash.h", "blas/xdblat3", "blas/cblas_xzblat2",
+              "lib/libgfortran.so.5", "lib/libsvm.so.3", "lib/liblinear.so.4", "data/train-images-idx3-ubyte.gz", "data/letter.xz", "data/shuttle.xz", "data/spam.xz",
+               "lib/libcmocka.so", "include/cmocka.h", "include/xxhash.h", "blas/xdblat3", "blas/cblas_xzblat2",
               "blas/cblas_xzblat2.in", "lapack/list", "lapack/xlintstd", "lapack/xeigtstz", "licenses/libopenblas0-pthread"]
     tap.ok(not set(wanted) - names, "it has libraries, headers, make and the reference programs", *sorted(set(wanted) - names))
     tap.ok(re.search(r"(?m)^glibc 2\.\d+\n", manifest) and re.search(r"(?m)^sources [0-9a-f]{16}$", manifest), "its manifest says what it asks for", manifest)
@@ -74,6 +75,11 @@ def check_report(folder, done, report):
     tap.ok("NVBLAS" in {c["check"] for c in report["checks"] if c["status"] == "not here"}, "NVBLAS, which needs a real GPU, is said to be missing")
     device = {c["check"]: c["status"] for c in report["checks"] if c["step"] == "device"}
     tap.ok(len(device) == 8 and set(device.values()) == {"ok"}, "first calls, exits, k = 0, n = 1, storage, info and capture", device)
+    trained = {c["check"]: (c["status"], c["note"]) for c in report["checks"] if c["step"] == "ml"}
+    sets = {name: re.match(rf"train_ms [\d.]+ classes {classes} vectors \d+ .*; with libaccel train_ms ", trained.get(name, ("", ""))[1]) is not None
+            for name, classes in (("letter", 26), ("shuttle", 5), ("spam", 2))}
+    tap.ok(all(sets.values()) and {status for status, _ in trained.values()} == {"ok"}, "libsvm and liblinear train, also on rows of letter, Shuttle and spam", trained)
+    tap.ok(all(report["measures"][f"{name}_train_{side}"]["value"] > 0 for name in sets for side in ("cpu", "libaccel")), "and their times are measures")
     check_numbers(report)
     names = sorted(p.name for p in (folder / "out").iterdir())
     tap.ok(len(names) <= 9 and "accel.model" in names and "gpu-proof.log" in names, "few files, the calibration among them", *names)

@@ -3,6 +3,9 @@
  *     time_ml svm IMAGES LABELS COUNT PREDICTED [C [GAMMA]]
  *         COUNT samples of two IDX files (http://yann.lecun.com/exdb/mnist: big-endian, after headers of 16 and 8 bytes), pixels divided by
  *         255: svm_train by RBF, then svm_predict_values and its label for the first PREDICTED samples.
+ *     time_ml text FILE COUNT PREDICTED [C [GAMMA]]
+ *         the same with COUNT rows of a file in libsvm's format, taken evenly (0: all), and without libsvm's shrinking: the device takes the
+ *         same steps as libsvm without it, so that models agree in their support vectors, too.
  *     time_ml linear ROWS FEATURES SOLVER
  *         dense random rows with two classes: train.
  * Prints one line of "name value" pairs: train_ms, what the model is like, predict_ms, and sums that tell models apart. Exit status 1,
@@ -10,6 +13,7 @@
  */
 #include <linear.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,24 +81,82 @@ static void time_predictions(const struct svm_model *model, const struct svm_pro
     free(values);
 }
 
-static void train_svm(const char *images, const char *labels, int count, int predicted, double c,
-                      double gamma)
+static struct svm_problem problem_of(int rows)
+{
+    return (struct svm_problem){rows, memory((size_t)rows, sizeof(double)),
+                                memory((size_t)rows, sizeof(struct svm_node *))};
+}
+
+static struct svm_problem read_images(const char *images, const char *labels, int count)
 {
     unsigned char *pixels = read_file(images, 16, (size_t)count * PIXELS);
     unsigned char *classes = read_file(labels, 8, (size_t)count);
-    struct svm_problem problem = {count, memory((size_t)count, sizeof(double)),
-                                  memory((size_t)count, sizeof(struct svm_node *))};
+    struct svm_problem problem = problem_of(count);
+    for (int i = 0; i < count; i++) {
+        problem.y[i] = classes[i];
+        problem.x[i] = nodes_of(pixels + (size_t)i * PIXELS);
+    }
+    return problem;
+}
+
+/* ---- libsvm's format: a label, then index:value ---- */
+
+static struct svm_node *nodes_in(char *line)
+{
+    int count = 0;
+    for (const char *at = line; *at; at++)
+        count += *at == ':';
+    struct svm_node *list = memory((size_t)count + 1, sizeof *list);
+    for (int i = 0; i < count; i++) {
+        list[i].index = (int)strtol(line, &line, 10);
+        list[i].value = strtod(line + 1, &line);
+    }
+    list[count].index = -1;
+    return list;
+}
+
+static int lines_in(FILE *file)
+{
+    int lines = 0;
+    for (int c = getc(file); c != EOF; c = getc(file))
+        lines += c == '\n';
+    rewind(file);
+    return lines;
+}
+
+static struct svm_problem read_text(const char *path, int count)
+{
+    FILE *file = fopen(path, "r");
+    if (!file)
+        fail(path);
+    const int lines = lines_in(file), rows = count > 0 && count < lines ? count : lines;
+    struct svm_problem problem = problem_of(rows);
+    char *line = NULL;
+    size_t room = 0;
+    for (int i = 0, at = 0; i < lines && getline(&line, &room, file) > 0; i++) {
+        if (at >= rows || i < (int64_t)at * lines / rows)
+            continue;
+        char *features;
+        problem.y[at] = strtod(line, &features);
+        problem.x[at++] = nodes_in(features);
+    }
+    free(line);
+    fclose(file);
+    return problem;
+}
+
+/* ---- libsvm ---- */
+
+static void train_svm(struct svm_problem problem, bool shrinks, int predicted, double c,
+                      double gamma)
+{
     struct svm_parameter parameter = {.svm_type = C_SVC,
                                       .kernel_type = RBF,
                                       .gamma = gamma,
                                       .C = c,
                                       .eps = 1e-3,
                                       .cache_size = 1000,
-                                      .shrinking = 1};
-    for (int i = 0; i < count; i++) {
-        problem.y[i] = classes[i];
-        problem.x[i] = nodes_of(pixels + (size_t)i * PIXELS);
-    }
+                                      .shrinking = shrinks};
     svm_set_print_string_function(be_quiet);
     double start = accel_now_ms();
     struct svm_model *model = svm_train(&problem, &parameter);
@@ -104,7 +166,7 @@ static void train_svm(const char *images, const char *labels, int count, int pre
             sum += fabs(model->sv_coef[k][i]);
     printf("train_ms %.3f classes %d vectors %d coefficients %.9g rho %.9g", ms, model->nr_class,
            model->l, sum, model->rho[0]);
-    time_predictions(model, &problem, predicted < count ? predicted : count);
+    time_predictions(model, &problem, predicted < problem.l ? predicted : problem.l);
     printf("\n");
     svm_free_and_destroy_model(&model);
 }
@@ -149,12 +211,16 @@ static void train_linear(int rows, int features, int solver)
 int main(int argc, char **argv)
 {
     if (argc >= 6 && strcmp(argv[1], "svm") == 0)
-        train_svm(argv[2], argv[3], atoi(argv[4]), atoi(argv[5]), argc > 6 ? atof(argv[6]) : 1,
-                  argc > 7 ? atof(argv[7]) : 1.0 / PIXELS);
+        train_svm(read_images(argv[2], argv[3], atoi(argv[4])), true, atoi(argv[5]),
+                  argc > 6 ? atof(argv[6]) : 1, argc > 7 ? atof(argv[7]) : 1.0 / PIXELS);
+    else if (argc >= 5 && strcmp(argv[1], "text") == 0)
+        train_svm(read_text(argv[2], atoi(argv[3])), false, atoi(argv[4]),
+                  argc > 5 ? atof(argv[5]) : 1, argc > 6 ? atof(argv[6]) : 0.1);
     else if (argc == 5 && strcmp(argv[1], "linear") == 0)
         train_linear(atoi(argv[2]), atoi(argv[3]), atoi(argv[4]));
     else
-        fail("expected: svm IMAGES LABELS COUNT PREDICTED [C [GAMMA]], or linear ROWS FEATURES "
-             "SOLVER");
+        fail(
+            "expected: svm IMAGES LABELS COUNT PREDICTED [C [GAMMA]], text FILE COUNT PREDICTED [C "
+            "[GAMMA]], or linear ROWS FEATURES SOLVER");
     return 0;
 }
