@@ -227,6 +227,9 @@ static void show_order(int64_t order)
     fprintf(stderr, "\r\033[K  0 %%  GPU  singular values %lld", (long long)order);
 }
 
+static const struct ml_survey *const ml_surveys[] = {&ml_survey_svm, &ml_survey_linear};
+enum { ML_SURVEYS = sizeof ml_surveys / sizeof *ml_surveys };
+
 /* Each library has its own survey; the first survey measures the GPU, too. */
 struct measuring {
     char no_device[GPU_FAILURE_BYTES]; /* why there is no GPU */
@@ -236,7 +239,9 @@ struct measuring {
         seen[LIBRARIES_MAX]; /* if a program was run: how it called each library */
     struct survey survey[LIBRARIES_MAX];
     int count;
-    bool whole; /* no library of the program is left out */
+    struct survey_track
+        training[ML_SURVEYS]; /* on the GPU; those that have no shapes were not measured */
+    bool whole;               /* no library of the program is left out */
     struct sections sections;
 };
 
@@ -278,20 +283,27 @@ static bool run_survey(struct measuring *measuring, int at)
     survey_run(survey);
     if (terminal)
         fputs("\r\033[K", stderr);
+    /* There is room for all routines on both sides. */
+    for (int i = 0; survey->gpu && i < ML_SURVEYS; i++)
+        if (measuring->training[i].shapes > 0)
+            survey->track[survey->tracks++] = measuring->training[i];
     return sections_add(&measuring->sections, survey,
                         survey->gpu ? gpu_info(survey->device) : NULL);
 }
 
-/* A twentieth of the time each, before the others' turn. False if memory runs out. */
+/* A twentieth of the time each, on each side, before the others' turn. False if memory runs out. */
 static bool run_ml_surveys(struct measuring *measuring, double seconds)
 {
-    static const struct ml_survey *const all[] = {&ml_survey_svm, &ml_survey_linear};
+    const struct survey *first = measuring->survey;
     bool run = true;
-    for (size_t i = 0; run && i < sizeof all / sizeof *all; i++) {
+    for (int i = 0; run && i < ML_SURVEYS; i++) {
         struct survey survey;
-        run = ml_survey_run(all[i], &survey, seconds / 20) &&
+        run = ml_survey_run(ml_surveys[i], &survey, seconds / 20) &&
               sections_add(&measuring->sections, &survey, NULL);
         survey_close(&survey);
+        if (run && first->gpu)
+            run = ml_survey_run_on(ml_surveys[i], first->device, first->up_gbps, first->down_gbps,
+                                   &measuring->training[i], seconds / 20);
     }
     return run;
 }

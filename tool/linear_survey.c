@@ -18,15 +18,28 @@ static void count_directions(const char *text)
         directions += strtol(number + 4, NULL, 10) + 1;
 }
 
-/* Returns the milliseconds that so many directions take as a program's training is expected to try; 0: it has tried none. */
+/* Returns the milliseconds of a training, and sets `directions`. */
+static double train_once(const struct ml_library *liblinear, const struct linear_problem *problem,
+                         int solver, double eps)
+{
+    const struct linear_parameter_243 parameter = {
+        .common = {.solver = solver, .eps = eps, .c = 1}, .p = 0.1, .regularize_bias = 1};
+    directions = 0;
+    return ml_survey_train(liblinear, problem, &parameter);
+}
+
+/* Returns the milliseconds that so many directions take as a program's training is expected to try; 0: it has tried none. On a device the
+ * rows have to be brought, too, once: a training that goes on for longer tells what a direction takes. */
 static double time_of(const struct ml_library *liblinear, const struct linear_problem *problem,
                       int solver)
 {
-    const struct linear_parameter_243 parameter = {
-        .common = {.solver = solver, .eps = 1e-3, .c = 1}, .p = 0.1, .regularize_bias = 1};
-    directions = 0;
-    const double ms = ml_survey_train(liblinear, problem, &parameter);
-    return directions > 0 ? ms * LINEAR_DIRECTIONS / (double)directions : 0;
+    const double ms = train_once(liblinear, problem, solver, 1e-3), few = (double)directions;
+    if (!liblinear->device || few <= 0)
+        return few > 0 ? ms * LINEAR_DIRECTIONS / few : 0;
+    const double longer = train_once(liblinear, problem, solver, 1e-7), many = (double)directions;
+    if (ms <= 0 || longer <= ms || many <= few)
+        return ms * LINEAR_DIRECTIONS_MOST / few;
+    return ms + (longer - ms) / (many - few) * (LINEAR_DIRECTIONS_MOST - few);
 }
 
 /* Of two classes, the faster one of the two solvers: the estimate is to be too small rather than too large. */
@@ -44,7 +57,6 @@ static bool measure(const struct ml_library *liblinear, struct survey_shape *sha
         const double svc = time_of(liblinear, &problem, LINEAR_L2_SVC);
         shape->ms = lr < svc ? lr : svc;
     }
-    shape->model_ms = shape->ms;
     ml_survey_free(&made);
     return there;
 }

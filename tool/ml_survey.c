@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "dispatch/cost/model.h"
+#include "ops/convention.h"
 #include "ops/names.h"
 #include "shim/elf/library.h"
 
@@ -16,8 +18,37 @@ static double now(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
+/* The device's failure is not to be measured. */
+static bool refuse(void *context, const struct accel_call *part)
+{
+    (void)context;
+    (void)part;
+    return false;
+}
+
+static double train_on(struct ml_device *on, const void *problem, const void *parameter)
+{
+    const uint64_t gpr[6] = {(uintptr_t)problem, (uintptr_t)parameter};
+    const struct accel_passed passed = {.gpr = gpr, .abi = ACCEL_ABI_OWN, .layout = on->layout};
+    struct gpu_host host = {.original = refuse};
+    struct accel_call call;
+    struct model_work work;
+    if (!accel_convention_of(on->routine)->parse(&call, on->routine, &passed))
+        return 0;
+    model_work_of(&call, true, &work);
+    on->copies_ms = model_copies_ms(&work, on->up_gbps, on->down_gbps);
+    const double start = accel_now_ms();
+    const bool trained = gpu_run(on->device, &call, &host) == GPU_OK;
+    const double ms = accel_now_ms() - start;
+    if (trained)
+        accel_op_of(on->routine)->discard(&call);
+    return trained ? ms : 0;
+}
+
 double ml_survey_train(const struct ml_library *library, const void *problem, const void *parameter)
 {
+    if (library->device)
+        return train_on(library->device, problem, parameter);
     const double start = now();
     void *model = library->train(problem, parameter);
     const double ms = now() - start;
@@ -85,6 +116,11 @@ static bool measure_all(const struct ml_survey *one, const struct ml_library *li
         const double before = accel_now_ms();
         if (!one->measure(library, shape))
             return false;
+        if (shape->ms <= 0 && library->device)
+            return true;
+        shape->model_ms = shape->ms;
+        if (library->device)
+            shape->model_ms = fmax(shape->ms - library->device->copies_ms, 0.02 * shape->ms);
         track->shapes++;
         last_ms = accel_now_ms() - before;
         last_work = work;
@@ -92,19 +128,77 @@ static bool measure_all(const struct ml_survey *one, const struct ml_library *li
     return true;
 }
 
+static const struct accel_routine *routine_of(const struct ml_survey *one)
+{
+    return accel_name_routine((uint32_t)accel_name_find(one->routine));
+}
+
+/* Opens the library. Returns its function that trains; NULL: it is not there. */
+static void *open_one(const struct ml_survey *one, struct ml_library *library, void **handle)
+{
+    *library = (struct ml_library){.device = NULL};
+    *handle = dlopen(one->library, RTLD_NOW | RTLD_LOCAL); /* stays */
+    void *function = *handle ? dlsym(*handle, one->routine) : NULL;
+    return function && open_library(one, *handle, function, library) ? function : NULL;
+}
+
 bool ml_survey_run(const struct ml_survey *one, struct survey *survey, double seconds)
 {
     *survey = (struct survey){.tracks = 0};
-    void *handle = dlopen(one->library, RTLD_NOW | RTLD_LOCAL); /* stays */
-    void *function = handle ? dlsym(handle, one->routine) : NULL;
     struct ml_library library;
-    if (!function || !open_library(one, handle, function, &library))
+    void *handle, *function = open_one(one, &library, &handle);
+    if (!function)
         return true;
     survey->track = calloc(1, sizeof *survey->track);
     if (!survey->track)
         return false;
-    survey->track->routine = accel_name_routine((uint32_t)accel_name_find(one->routine));
+    survey->track->routine = routine_of(one);
     survey->track->function = (struct library_function){function, 0, accel_library_at(function)};
     survey->tracks = 1;
     return measure_all(one, &library, survey->track, seconds);
+}
+
+/* ---- On a device ---- */
+
+/* A library that is known by its handle. */
+struct opened {
+    struct accel_provider provider; /* first: it is given to the operation */
+    void *handle;
+};
+
+static void *symbol_of(const struct accel_provider *provider, const char *name)
+{
+    return dlsym(((const struct opened *)provider)->handle, name);
+}
+
+static const char *path_of(const struct accel_provider *provider)
+{
+    (void)provider;
+    return "";
+}
+
+/* The system's libraries call all others through the dynamic linker. */
+static bool refers_to(const struct accel_provider *provider, const char *name)
+{
+    (void)provider;
+    (void)name;
+    return true;
+}
+
+bool ml_survey_run_on(const struct ml_survey *one, struct gpu_device *device, double up_gbps,
+                      double down_gbps, struct survey_track *track, double seconds)
+{
+    struct ml_library library;
+    void *handle, *function = open_one(one, &library, &handle);
+    const struct opened opened = {{function, symbol_of, path_of, refers_to}, handle};
+    struct ml_device on = {device, up_gbps, down_gbps, routine_of(one), 0, 0};
+    *track = (struct survey_track){.routine = on.routine, .gpu = true};
+    on.layout = function ? accel_op_of(on.routine)->accepts(&opened.provider) : 0;
+    if (on.layout <= 0)
+        return true;
+    library.device = &on;
+    /* The first training loads the kernels. */
+    struct survey_shape first = {.kind = SURVEY_SQUARE};
+    memcpy(first.size, one->size[0], sizeof first.size);
+    return one->measure(&library, &first) && measure_all(one, &library, track, seconds);
 }

@@ -1,6 +1,6 @@
 /*
- * Measures trainings of the system's libsvm and liblinear, for a calibration: what an element, a kernel value or a row takes on this CPU.
- * Programs with a copy of these libraries of their own are judged by it, too.
+ * Measures trainings of the system's libsvm and liblinear, for a calibration: what an element, a kernel value or a row takes on this CPU,
+ * and the same trainings on a device. Programs with a copy of these libraries of their own are judged by it, too.
  */
 #ifndef ACCEL_TOOL_ML_SURVEY_H
 #define ACCEL_TOOL_ML_SURVEY_H
@@ -8,10 +8,20 @@
 #include "ops/svm/libsvm.h"
 #include "survey.h"
 
+/* A device that trains in place of a library. */
+struct ml_device {
+    struct gpu_device *device;
+    double up_gbps, down_gbps;
+    const struct accel_routine *routine;
+    int layout;       /* what the operation's accepts() says of the library */
+    double copies_ms; /* of the last training's, by the rates */
+};
+
 /* The functions of a library that is there. */
 struct ml_library {
     void *(*train)(const void *problem, const void *parameter);
     void (*destroy)(void **model);
+    struct ml_device *device; /* NULL: the library itself trains */
 };
 
 /* A function that trains. */
@@ -19,7 +29,7 @@ struct ml_survey {
     const char *routine, *library;
     const char *version, *destroy, *set_print; /* what the library must have besides */
     void (*print)(const char *text);           /* gets the library's lines */
-    /* Measures the training of a shape's size. Returns false if memory runs out. */
+    /* Measures the training of a shape's size; shape->ms: 0: the device cannot. Returns false if memory runs out. */
     bool (*measure)(const struct ml_library *library, struct survey_shape *shape);
     const int64_t (*size)[ACCEL_DIMENSIONS]; /* by work */
     int sizes;
@@ -32,7 +42,12 @@ extern const struct ml_survey ml_survey_svm, ml_survey_linear;
  * than the seconds left. No tracks: the library is not there. False if memory runs out. */
 bool ml_survey_run(const struct ml_survey *one, struct survey *survey, double seconds);
 
-/* Returns the milliseconds of a training, in CPU time of this thread, which trains alone: what else runs does not count. */
+/* The same on a device, as a track of its own, without shapes if the library is not there, or the device cannot. */
+bool ml_survey_run_on(const struct ml_survey *one, struct gpu_device *device, double up_gbps,
+                      double down_gbps, struct survey_track *track, double seconds);
+
+/* Returns the milliseconds of a training: of the library's in CPU time of this thread, which trains alone, so that what else runs does not
+ * count; of a device's all of it. 0: the device cannot. */
 double ml_survey_train(const struct ml_library *library, const void *problem,
                        const void *parameter);
 

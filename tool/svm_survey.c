@@ -21,7 +21,7 @@ static bool measure(const struct ml_library *libsvm, struct survey_shape *shape)
     const bool there = ml_survey_make(&made, rows, features);
     if (there) {
         const struct libsvm_problem problem = {.l = rows, .y = made.y, .x = made.x};
-        shape->ms = shape->model_ms = ml_survey_train(libsvm, &problem, &parameter);
+        shape->ms = ml_survey_train(libsvm, &problem, &parameter);
     }
     ml_survey_free(&made);
     return there;

@@ -21,7 +21,8 @@ static double flops(const struct accel_call *call)
 /* The host predicts each row once. */
 static struct accel_effort effort(const struct accel_call *call, bool device)
 {
-    return linear_effort(call, device, linear_folds_of(call), device ? 100 : LINEAR_DIRECTIONS,
+    return linear_effort(call, device, linear_folds_of(call),
+                         device ? LINEAR_DIRECTIONS_MOST : LINEAR_DIRECTIONS,
                          LINEAR_PREDICT_STEPS * (double)call->own.integer[LINEAR_ELEMENTS]);
 }
 

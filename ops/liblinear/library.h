@@ -14,8 +14,8 @@
 /* liblinear's numbers of the solvers that run on the device. */
 enum { LINEAR_LR = 0, LINEAR_L2_SVC = 2, LINEAR_L2_SVR = 11 };
 
-/* Directions that a program's training is expected to try, rather too few. */
-enum { LINEAR_DIRECTIONS = 20 };
+/* Directions that a program's training is expected to try, rather too few and rather too many. */
+enum { LINEAR_DIRECTIONS = 20, LINEAR_DIRECTIONS_MOST = 100 };
 
 /* The last of a row has index -1. */
 struct linear_node {

@@ -143,7 +143,7 @@ static double flops(const struct accel_call *call)
 
 static struct accel_effort effort(const struct accel_call *call, bool device)
 {
-    return linear_effort(call, device, 1, device ? 100 : LINEAR_DIRECTIONS, 0);
+    return linear_effort(call, device, 1, device ? LINEAR_DIRECTIONS_MOST : LINEAR_DIRECTIONS, 0);
 }
 
 void linear_describe(const struct accel_call *call, const struct accel_fields *fields)

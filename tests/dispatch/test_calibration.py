@@ -52,6 +52,16 @@ with tempfile.TemporaryDirectory() as folder:
         line, = lines_for(done, sym="svm_train") or [{}]
         tap.ok(abs(float(line.get("est_cpu_ms", 0)) / near - 1) < 0.1, f"svm_train, measured in {library}: {near} ms", line, done.stderr)
 
+    # The device's trainings likewise, by what is measured there.
+    trainings = {"svm_train": (["svm-train"], "270x13x2x3378"), "train": (["liblinear-train", "-s", "0"], "270x13x3378x2")}
+    for routine, (program, size) in trainings.items():
+        for near in 300, 7000:
+            put(model, {f'{cpu} threads=1 library="other"]': f"{routine} {size}:1000\n", known["gpu"]: gpu_lines(1) + f"{routine} {size}:{near}\n"})
+            done = start(f"/usr/bin/{program[0]}", *program[1:], "-q", HEART, f"{folder}/model.of", env={**WAIT, **LOG, "ACCEL_MODEL": model})
+            line, = lines_for(done, sym=routine) or [{}]
+            ran = ("gpu0", "faster") if near < 1000 else ("cpu", "slower")
+            tap.ok(abs(float(line.get("est_gpu_ms", 0)) / near - 1) < 0.1 and (line["ran"], line["why"]) == ran, f"{routine}, measured on the GPU: {near} ms", line, done.stderr)
+
     # A training takes time for each element, and for each kernel value or row besides: what is measured with many features tells both.
     few = Path(folder, "few")
     few.write_text("".join(f"{i % 2} 1:{i % 17 / 17} 2:{i * i % 23 / 23}\n" for i in range(1000)))
