@@ -7,9 +7,9 @@ $(addprefix $(BUILD)/,shim/elf/hooks.o ops/names.o shim/elf/real_linker.o gpu/en
 
 # Not under AddressSanitizer: what a build has in it, exports and needs (it has more), how many instructions a call takes, the
 # sources' style, the manual pages, and scripts that make builds or run packages' own tests.
-ASAN_CHECK := $(filter-out tests/report/test_interface.py tests/shim/test_entry_cost.py tests/shim/test_footprint.py tests/tool/test_pages.py tests/style/run tests/suites/% tests/proof/% tests/ci/% tests/build/%,$(CHECK))
+ASAN_CHECK := $(if $(filter file,$(origin CHECK)),tests/sanitize/test_training.py) $(filter-out tests/report/test_interface.py tests/shim/test_entry_cost.py tests/shim/test_footprint.py tests/tool/test_pages.py tests/style/run tests/suites/% tests/proof/% tests/ci/% tests/build/%,$(CHECK))
 # Under ThreadSanitizer: what has threads, and none of the programs whose own libraries it would judge.
-TSAN_CHECK := $(if $(filter file,$(origin CHECK)),tests/unit/run tests/sanitize/test_threads.py \
+TSAN_CHECK := $(if $(filter file,$(origin CHECK)),tests/unit/run tests/sanitize/test_threads.py tests/sanitize/test_training.py \
                 tests/shim/test_scopes.py tests/shim/test_hardening.py tests/dispatch/test_devices.py tests/dispatch/test_start.py,$(CHECK))
 
 .PHONY: sanitize asan tsan
@@ -23,6 +23,7 @@ define sanitized
 	mkdir -p $(1)
 	ln -sfn $(abspath $(BUILD))/venv $(1)/venv
 	ln -sfn $(abspath $(BUILD))/lapack $(1)/lapack
+	ln -sfn $(abspath $(BUILD))/liblinear $(1)/liblinear
 	$(MAKE) -j$(JOBS) BUILD=$(1) CUDA_INCLUDE=$(CUDA_INCLUDE) SANITIZE=$(3) CFLAGS='-O1 -g' OWN_ARCHITECTURES=80 all test-programs testgpu
 	tests/sanitize/run $(1) $(2) $(4)
 endef
