@@ -130,7 +130,10 @@ static void forward(void *context, const struct accel_call *part)
 static void succeed(void *context, const struct accel_call *call)
 {
     struct passage *p = context;
+    if (p->decides_inner) /* it may call the program's functions, which may leave by longjmp */
+        current = NULL;
     p->convention->complete(call, &p->passed, &p->result);
+    current = p->frame;
 }
 
 /* Runs a part of the call while we hold memory and a stream for the rest: the thread is not cancelled before its end. */

@@ -68,7 +68,8 @@ extern const double knn_probe[4];
  * device products and sums are not fused. */
 #define KNN_FUNCTION                                                                               \
     .group = ACCEL_NO_BLAS, .nominal = {.cpu_share = 0.2, .gpu_share = 0.1, .gpu_step_ms = 0.001}, \
-    .sizes = knn_sizes, .flops = knn_flops, .effort = knn_effort, .dimensions = ACCEL_DIMENSIONS,  \
-    .describe = knn_describe, .is_supported = accel_is_on_host, .discard = knn_discard
+    .nests = true, .sizes = knn_sizes, .flops = knn_flops, .effort = knn_effort,                   \
+    .dimensions = ACCEL_DIMENSIONS, .describe = knn_describe, .is_supported = accel_is_on_host,    \
+    .discard = knn_discard
 
 #endif
