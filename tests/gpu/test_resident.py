@@ -70,6 +70,11 @@ done = start("again", "calls", CALLS, env={**HASH, "ACCEL_MEMORY": "1M"})
 small = start("again", "calls", CALLS, env={**OFF, "ACCEL_MEMORY": "1M"})
 tap.ok(done.returncode == 0 and done.stdout == small.stdout and not kept(lines_for(done)), "operands that do not fit go through in tiles as ever, bit for bit",
        done.stderr[-300:])
+# The fourth call finds its matrix, and then no memory for its result; what it has found goes back, too, before it tries again.
+done = start("again", "skinny", 3, env={**HASH, "TESTGPU_FAIL": "cuMemAlloc:4,cuMemAlloc:5,cuMemAlloc:6"})
+fine(done, "memory that runs out behind a matrix that was found")
+tap.ok([f["ran"] for f in lines_for(done)] == ["gpu0"] * 6 and [number(f, "kept_mb") > 0 for f in lines_for(done)][2:4] == [True, False],
+       "the call goes on with a new copy", done.stderr[-600:])
 done = start("again", "threads", 300 if LONG else 60, env=HASH)
 fine(done, "two threads, with one matrix that both read")
 tap.ok(len(kept(lines_for(done))) > 60, "they find it", len(kept(lines_for(done))))
