@@ -28,6 +28,9 @@ LOG = {"ACCEL_LOG": "1"}
 
 Run = namedtuple("Run", "rc stdout stderr files log")
 
+# Processes on a device tell each other how busy it is. Those of tests that run at the same time must not.
+BUSY = tempfile.TemporaryDirectory(prefix="accel-busy-")
+
 
 def clean_env(home):
     env = {k: v for k, v in os.environ.items() if not k.startswith(("ACCEL", "XDG_", "OMP_", "OPENBLAS_"))}
@@ -35,7 +38,7 @@ def clean_env(home):
         env.pop(name, None)
     if RUNTIME:
         env.update(LD_PRELOAD=":".join(RUNTIME))
-    env.update(HOME=home, LC_ALL="C.UTF-8", PYTHONHASHSEED="0", PYTHONDONTWRITEBYTECODE="1")
+    env.update(HOME=home, XDG_RUNTIME_DIR=BUSY.name, LC_ALL="C.UTF-8", PYTHONHASHSEED="0", PYTHONDONTWRITEBYTECODE="1")
     # Two threads everywhere: the number of threads changes the rounding.
     env.update(OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2")
     return env
