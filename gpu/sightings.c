@@ -28,7 +28,8 @@ FORKS_LOCK(lock);
 /* In the child of a fork, which has no device. */
 static void forget(void)
 {
-    memset(table, 0, sizeof table);
+    if (now > 0) /* else its pages stay untouched */
+        memset(table, 0, sizeof table);
 }
 FORKS_CHILD(forget);
 

@@ -49,7 +49,8 @@ const struct argp doctor_argp = {
         "OK: it is as it should be. WARN: calls can go to the GPU, but something is missing. FAIL: "
         "none can go there. A small product is run on the GPU. With a program: runs it to its end "
         "on the CPU, with its stdout on stderr, and says which BLAS it and its children call, and "
-        "whether libaccel reaches them. The exit status is 0 if calls can go to a GPU, else 1."};
+        "whether libaccel reaches them. Set-uid programs among them run without their rights "
+        "meanwhile. The exit status is 0 if calls can go to a GPU, else 1."};
 
 int doctor_command(int argc, char **argv)
 {

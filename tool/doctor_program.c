@@ -65,8 +65,9 @@ static const char *obstacle(const char *path, struct elf_file *file)
 
 static const char *mend(const char *path)
 {
-    return is_secure(path) ? "run a copy without these rights"
-                           : "link it dynamically, for this machine, to a shared BLAS";
+    return is_secure(path)           ? "run a copy without these rights"
+           : access(path, R_OK) != 0 ? "let this user read it"
+                                     : "link it dynamically, for this machine, to a shared BLAS";
 }
 
 /* Adds the row of the program's file. A script is its interpreter; of `#!/usr/bin/env NAME`, what env finds. False: the program need not be run. */

@@ -34,7 +34,7 @@ BUSY = tempfile.TemporaryDirectory(prefix="accel-busy-")
 
 def clean_env(home):
     env = {k: v for k, v in os.environ.items() if not k.startswith(("ACCEL", "XDG_", "OMP_", "OPENBLAS_"))}
-    for name in ("LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "PYTHONPATH", "PYTHONUNBUFFERED"):
+    for name in ("LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "PYTHONPATH", "PYTHONUNBUFFERED", "NO_COLOR", "CUDA_MPS_PIPE_DIRECTORY"):
         env.pop(name, None)
     if RUNTIME:
         env.update(LD_PRELOAD=":".join(RUNTIME))

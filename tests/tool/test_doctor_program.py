@@ -37,6 +37,15 @@ def ok(name, done, rows, status, *wanted):
     return tap.ok(done.returncode == status and not lacking, name, done.returncode, *lacking, done.stdout, done.stderr)
 
 
+def may_trace():
+    """Whether this machine lets a process watch another of its user's."""
+    child = subprocess.Popen(["sleep", "60"])
+    traced = ctypes.CDLL(None).ptrace(0x4206, child.pid, None, None) == 0  # PTRACE_SEIZE
+    child.kill()
+    child.wait()
+    return traced
+
+
 def forbid_ptrace():
     """In the child: a filter of system calls by which ptrace(2) fails with EPERM, as in containers."""
     code = [(0x20, 0, 0, 0), (0x15, 0, 1, 101), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
@@ -46,6 +55,10 @@ def forbid_ptrace():
     libc = ctypes.CDLL(None)
     assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, ctypes.c_char_p(program), 0, 0) == 0
 
+
+if not may_trace():
+    tap.skip("accel doctor -- PROGRAM", "ptrace(2) is not permitted here")
+    tap.done()
 
 with tempfile.TemporaryDirectory() as folder:
 
@@ -58,7 +71,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     done, rows = doctor("--", TESTS / "steps", "dgemm:100:2", env={"TMPDIR": folder})
     ok("a linked BLAS", done, rows, 0, ("OK", "program", rf"^{TESTS}/steps"), ("OK", "preload", "^reached 1 process: steps"),
-       ("OK", "BLAS", r"/libblas\.so\.3, linked by steps, 32-bit integers; called with 2 threads, first dgemm_"))
+       ("OK", "BLAS", r"/libblas\.so\.3, linked by steps, 32-bit integers; called with \d threads?, first dgemm_"))
     tap.ok("2 calls, 0 wrong" in done.stderr and "wrong" not in done.stdout, "the program's stdout goes to stderr", done.stdout, done.stderr)
     tap.ok(os.listdir(folder) == [], "nothing is left in TMPDIR", os.listdir(folder))
     made, _ = doctor("--json", TESTS / "steps", "dgemm:100:2")
@@ -67,7 +80,7 @@ with tempfile.TemporaryDirectory() as folder:
     done, rows = doctor(TESTS / "tall", 100)
     ok("64-bit integers", done, rows, done.returncode, ("OK", "BLAS", r"libblas64\.so\.3, linked by tall, 64-bit integers; called"))
     done, rows = doctor("--", VENV_PYTHON, "-c", "import numpy as n, scipy.linalg as l; a = n.eye(4); a @ a; l.lu(a)")
-    ok("NumPy's and SciPy's", done, rows, 0, ("OK", "BLAS", r"numpy\.libs/\S+, opened with dlopen by python\S+, 64-bit integers; called with 2 threads, first \S*gemm64_"),
+    ok("NumPy's and SciPy's", done, rows, 0, ("OK", "BLAS", r"numpy\.libs/\S+, opened with dlopen by python\S+, 64-bit integers; called with \d threads?, first \S*gemm64_"),
        ("OK", "BLAS", r"scipy\.libs/\S+, opened with dlopen by python\S+, 32-bit integers; called"))
     if RUNTIME:
         tap.skip("a library of RTLD_DEEPBIND", "AddressSanitizer ends such a program")
@@ -112,14 +125,15 @@ with tempfile.TemporaryDirectory() as folder:
     narrow.write_bytes(Path(compiled("wide", touching)).read_bytes().replace(b"/ld-linux-x86-64.so.2", b"/ld-other-x86-64.so.2"))
     done, rows = doctor(narrow)
     ok("a program of another C library", done, rows, 1, ("FAIL", "program", "narrow: it is not for 64-bit x86 and glibc"))
-    if os.getuid() == 0:
-        secure = compiled("secure", touching)
+    secure = compiled("secure", touching)
+    try:
         os.chown(secure, 65534, 65534)
         os.chmod(secure, 0o4755)
+    except OSError as error:  # not root, or root of a container alone
+        tap.skip("a set-uid program", error)
+    else:
         done, rows = doctor(secure)
         ok("a set-uid program", done, rows, 1, ("FAIL", "program", "secure: it is set-uid.*-> run a copy without these rights"))
-    else:
-        tap.skip("a set-uid program", "only root can make one of another user")
     done, rows = doctor("--", "no-such-program")
     ok("a program that is not there", done, rows, 1, ("FAIL", "program", "^no-such-program is not found, or cannot be run"))
     tap.ok(not touched.exists(), "none of them was run")
@@ -134,5 +148,5 @@ with tempfile.TemporaryDirectory() as folder:
     # ---- Without ptrace ----
 
     done, rows = doctor("--", TESTS / "steps", "dgemm:100:2", preexec_fn=forbid_ptrace)
-    ok("no ptrace", done, rows, 0, ("WARN", "preload", "cannot be watched: ptrace is not permitted"), ("OK", "calls", r"/libblas\.so\.3, called with 2 threads, first dgemm_"))
+    ok("no ptrace", done, rows, 0, ("WARN", "preload", "cannot be watched: ptrace is not permitted"), ("OK", "calls", r"/libblas\.so\.3, called with \d threads?, first dgemm_"))
 tap.done()

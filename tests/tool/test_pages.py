@@ -4,6 +4,7 @@
 import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 from lib.programs import BUILD, ROOT, clean_env, start
@@ -14,11 +15,12 @@ SHARE = BUILD / "share"
 BASH = SHARE / "bash-completion/completions/accel"
 ZSH = SHARE / "zsh/site-functions/_accel"
 FISH = SHARE / "fish/vendor_completions.d/accel.fish"
+HOME = tempfile.TemporaryDirectory(prefix="accel-pages-")
 tap = Tap()
 
 
 def run(*command, env=None, **options):
-    return subprocess.run([str(word) for word in command], env={**clean_env("/nowhere"), **(env or {})}, cwd=ROOT, stdin=subprocess.DEVNULL, text=True, timeout=120,
+    return subprocess.run([str(word) for word in command], env={**clean_env(HOME.name), **(env or {})}, cwd=ROOT, stdin=subprocess.DEVNULL, text=True, timeout=120,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
