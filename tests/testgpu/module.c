@@ -29,6 +29,8 @@ static size_t kernel_count(void)
 
 static CUresult load(CUmodule *module, const void *image)
 {
+    if (!settings.data) /* a training whose data do not move would not end */
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
     uint32_t magic;
     if (module == NULL || image == NULL)
         return CUDA_ERROR_INVALID_VALUE;

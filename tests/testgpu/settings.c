@@ -50,7 +50,7 @@
  *                       opens this library and closes it
  *   TESTGPU_DATA        0: kernels compute nothing but what tells of success, and copies and fills
  *                       of more than 256 KiB move nothing, for sizes that the machine has no time or
- *                       memory for. Device and pinned memory is then zero at first. Default 1
+ *                       memory for. Device and pinned memory is then zero at first; there is no image of kernels. Default 1
  *   TESTGPU_PAGEABLE    1: copies of host memory that is not pinned are slower, and none is asynchronous. 2: they are as copies of pinned
  *                       memory. Default 0: as 1, and asynchronous copies of such memory are a misuse
  *   TESTGPU_SCALES      1: cuBLAS's products scale their result where alpha or k is 0, as in BLAS. Its documentation
