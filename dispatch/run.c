@@ -243,17 +243,21 @@ void run_on_copies(const struct accel_call *call, const struct situation *situat
 bool run_for_estimate(const struct accel_call *call, const struct situation *situation,
                       const struct dispatch_caller *caller, struct accel_record *record)
 {
-    static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
-    record->inner = inside;
+    /* The frame of the call that runs; a call from a higher one shows that the program has left it by longjmp(3). */
+    static _Thread_local const char *inside __attribute__((tls_model("initial-exec")));
+    const char *const frame = __builtin_frame_address(0);
+    if (inside && frame >= inside)
+        inside = NULL;
+    record->inner = inside != NULL;
     if (inside || situation->together)
         return false;
     if (record->why == ACCEL_BAD_ARGUMENT || record->why == ACCEL_UNSUPPORTED)
         return false; /* they may leave the original by longjmp: see run_on_cpu() in dispatch.c */
-    inside = situation->decision.gpu;
+    inside = situation->decision.gpu ? frame : NULL;
     double start = accel_now_ms();
     caller->forward(caller->context, accel_is_part(call) ? call : NULL);
     record->ms = accel_now_ms() - start;
-    inside = false;
+    inside = NULL;
     if (situation->decision.gpu) {
         record->why = ACCEL_NO_GPU;
         warm_note(situation->device, call->routine);
