@@ -55,10 +55,11 @@ struct accel_r_method *accel_registration_of(const struct accel_r_method *table,
 void *accel_registration_real(uintptr_t ret)
 {
     static const char name[] = "R_registerRoutines";
-    static _Atomic(void *) next;
     const struct link_map *caller = accel_object_of((const void *)(ret - 1));
-    void *found = accel_real_next(&next, name);
+    void *found = accel_real_lookup(
+        RTLD_NEXT, name); /* anew each time: an R may be closed, and another one opened */
     if (!found && caller)
         found = accel_real_lookup_in(caller, name);
+    dlerror(); /* drops our look-ups' messages */
     return found && !accel_is_own(found) ? found : NULL;
 }

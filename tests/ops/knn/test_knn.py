@@ -3,6 +3,7 @@
 they leave them. What the device is not made for, or fails at, is the packages' own."""
 
 import shutil
+import subprocess
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -113,6 +114,23 @@ for order in "before", "after":
     calls = Counter((line["sym"], line["ran"]) for line in parse_log(done.stderr))
     tap.ok("42" in own.stdout and same(done, own) and same(bits, own) and calls == {("VR_knn", "gpu0"): 1 if order == "before" else 2},
            f"another library's VR_knn, loaded {order} class: each gets its own calls", own.stdout, done.stdout, done.stderr, bits.stdout, bits.stderr)
+
+# An R that the program closes, and another one that it opens then.
+CLOSED = """
+import ctypes, sys
+ours = ctypes.CDLL(None).R_registerRoutines if sys.argv[1] else None
+for path in sys.argv[2:]:
+    library = ctypes.CDLL(path, ctypes.RTLD_GLOBAL)
+    print((ours or library.R_registerRoutines)(None, None, None, None, None))
+    ctypes.CDLL(None).dlclose(ctypes.c_void_p(library._handle))
+"""
+with tempfile.TemporaryDirectory(prefix="accel-knn-") as folder:
+    libraries = [Path(folder, f"lib{number}.so") for number in (41, 42)]
+    for number, library in zip((41, 42), libraries):
+        subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", library], input=f"char room[{number} << 20] = {{1}}; int R_registerRoutines(void) {{ return {number}; }}\n", text=True, check=True)
+    for env in PLAIN, ON_GPU:
+        done = start("/usr/bin/python3", "-B", "-c", CLOSED, "ours" if env else "", *libraries, env=env)
+        tap.ok(done.returncode == 0 and done.stdout == "41\n42\n", f"one R is closed, another one is opened, {'on the GPU' if env else 'plain'}", done.returncode, done.stdout, done.stderr)
 
 # What makes a library known: it answers 42, and the GPU the class of the nearest point.
 with tempfile.TemporaryDirectory(prefix="accel-knn-") as folder:
