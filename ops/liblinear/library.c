@@ -53,7 +53,10 @@ bool linear_skip_lines(const struct linear_library *library, int64_t lines,
     linear_print_function **print = (linear_print_function **)(uintptr_t)library->print;
     linear_print_function *ours = skip_line, *before;
     pthread_mutex_lock(&skipping);
-    behind = before = *print;
+    if (*print !=
+        skip_line) /* else the library's find_parameters() has put ours back, which it had read meanwhile */
+        behind = *print;
+    before = behind;
     to_skip = lines;
     *print = ours;
     const bool done = original(context);

@@ -5,12 +5,22 @@
 
 #include "gpu/work.h"
 
+/* All folds are there at once, where the library has one after the other. Returns whether they take little beside the rows. */
+static bool is_small(const struct accel_call *call, int folds)
+{
+    const int64_t *size = call->own.integer;
+    const int64_t of_column = 8 * (9 + linear_problems_of((int)size[LINEAR_CLASSES])), of_row = 60,
+                  of_element = 16, always = INT64_C(1) << 30;
+    return folds * (of_row * size[LINEAR_ROWS] + of_column * size[LINEAR_COLUMNS]) <=
+           of_element * size[LINEAR_ELEMENTS] + always;
+}
+
 bool linear_validates(struct accel_call *call, const struct accel_passed *passed)
 {
     const int folds = (int)(uint32_t)passed->gpr[2];
     return folds >= 2 && folds <= LINEAR_FOLDS_MOST && linear_parse(call, passed, folds) &&
            folds <= call->own.integer[LINEAR_ROWS] &&
-           folds * call->own.integer[LINEAR_ROWS] <= INT32_MAX;
+           folds * call->own.integer[LINEAR_ROWS] <= INT32_MAX && is_small(call, folds);
 }
 
 /* ---- The folds ---- */
