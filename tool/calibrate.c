@@ -119,8 +119,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             exit(complain(
                 2, "accel: %s: calibrate takes options, and a program after --; see --help\n",
                 arg));
-        options->program = state->argv + state->next - 1;
-        state->next = state->argc; /* the program gets the rest */
+        options->program = command_program(state);
         return 0;
     case ARGP_KEY_END:
         if (options->program && options->library)

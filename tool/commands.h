@@ -18,6 +18,14 @@ struct command {
 extern const struct command commands[];
 enum { COMMANDS = 6 };
 
+/* Returns the program and its arguments, the first of which argp gives now. argp reads no further. */
+static inline char **command_program(struct argp_state *state)
+{
+    char **program = state->argv + state->next - 1;
+    state->next = state->argc;
+    return program;
+}
+
 /* Measures this machine's libraries and its GPU, and writes the calibration. */
 extern const struct argp calibrate_argp;
 int calibrate_command(int argc, char **argv);

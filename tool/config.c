@@ -41,9 +41,9 @@ static void print_file(const struct in_force_file *file)
 
 const struct argp config_argp = {
     .doc = "Prints each setting in force in this environment, and where it comes from.\v"
-           "The settings are read as libaccel reads them: from the environment, the file of "
-           "ACCEL_CONFIG, the user's accel.conf, /etc/accel.conf. What is wrong with them is said "
-           "on stderr; the exit status is then 1."};
+           "accel config reads the environment, the file that ACCEL_CONFIG names, the user's "
+           "accel.conf and /etc/accel.conf, as libaccel does. If a setting is wrong, a line on "
+           "stderr says why, and the exit status is 1."};
 
 int config_command(int argc, char **argv)
 {

@@ -55,8 +55,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         options->shim = arg;
         return 0;
     case ARGP_KEY_ARG:
-        options->program = state->argv + state->next - 1;
-        state->next = state->argc; /* the program gets the rest */
+        options->program = command_program(state);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

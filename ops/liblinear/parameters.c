@@ -288,12 +288,6 @@ static void complete(const struct accel_call *call, struct accel_result *result)
     linear_validation_free(v);
 }
 
-const struct accel_op op_liblinear_find_parameters = {LINEAR_OPERATION,
-                                                      .accepts = linear_library_around,
-                                                      .parse = parse,
-                                                      .flops = flops,
-                                                      .effort = effort,
-                                                      .complete = complete,
-                                                      .discard = linear_validation_discard,
-                                                      .run = run,
-                                                      .judge = linear_validation_judge};
+const struct accel_op op_liblinear_find_parameters = {LINEAR_VALIDATION, .parse = parse,
+                                                      .flops = flops,    .effort = effort,
+                                                      .run = run,        .complete = complete};

@@ -57,4 +57,9 @@ void linear_validation_free(struct linear_validation *v);
 void linear_validation_discard(const struct accel_call *call);
 double linear_validation_judge(const struct accel_call *call);
 
+/* What both operations have in common. */
+#define LINEAR_VALIDATION                                                                          \
+    LINEAR_OPERATION, .accepts = linear_library_around, .discard = linear_validation_discard,      \
+                      .judge = linear_validation_judge
+
 #endif

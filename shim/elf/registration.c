@@ -56,8 +56,8 @@ void *accel_registration_real(uintptr_t ret)
 {
     static const char name[] = "R_registerRoutines";
     const struct link_map *caller = accel_object_of((const void *)(ret - 1));
-    void *found = accel_real_lookup(
-        RTLD_NEXT, name); /* anew each time: an R may be closed, and another one opened */
+    /* Anew each time: the program may close an R, and open another one. */
+    void *found = accel_real_lookup(RTLD_NEXT, name);
     if (!found && caller)
         found = accel_real_lookup_in(caller, name);
     dlerror(); /* drops our look-ups' messages */
