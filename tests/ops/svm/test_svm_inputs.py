@@ -60,12 +60,18 @@ with tempfile.TemporaryDirectory(prefix="accel-namesake-") as folder:
             tap.ok(good, f"a namesake, libsvm_version {name}: registers and stack as they were", done.stdout, done.stderr)
 
 # valgrind does not understand the test GPU's threads, which take turns on stacks of their own: of calls that it runs, only what is lost counts.
+# glibc's own memory of a thread (allocate_dtv) may look lost while that thread ends beside the process.
 SOURCES = "|".join(path.name for path in (ROOT / "ops/svm").glob("*.c"))
+LOSS = re.compile(r"[\d,]+ (?:\([^)]*\) )?bytes in [\d,]+ blocks are definitely lost.*\n(?:==\d+==    .*\n)+")
 for what in ("bad", "rand") if LONG else ():
     done = start("/usr/bin/valgrind", "--leak-check=full", "--errors-for-leak-kinds=definite", TESTS / "svm_calls", what, env=ON_GPU, timeout=1000)
-    lost = re.findall(r"definitely lost: ([\d,]+) bytes", done.stderr)
-    clean = not re.search(rf"\((?:{SOURCES}):\d+\)", done.stderr) and lost in ([], ["0"])
+    losses = LOSS.findall(done.stderr)
+    lost = [loss for loss in losses if "allocate_dtv" not in loss]
+    told = re.search(r"definitely lost: ([\d,]+) bytes", done.stderr)
+    # What the summary of losses tells must be in the records that were read.
+    read = told is None or told[1] == "0" or losses
+    clean = not re.search(rf"\((?:{SOURCES}):\d+\)", done.stderr) and not lost and read
     tap.ok(done.returncode == 0 and clean and (what != "bad" or "ERROR SUMMARY: 0 errors" in done.stderr),
-           f"valgrind has nothing to say of libaccel in svm_calls {what}", done.stderr[-3000:])
+           f"valgrind has nothing to say of libaccel in svm_calls {what}", *lost, done.stderr[-3000:])
 
 tap.done()
