@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "libraries.h"
+#include "ops/op.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -72,7 +73,7 @@ bool libraries_find(const struct libraries *library, const struct accel_routine 
                 accel_provider_find(library->handle[i], own, routine, &function->width);
             if (!function->address)
                 continue;
-            function->library = accel_library_at(function->address);
+            function->library = accel_library_at(function->address, accel_is_blas(routine));
             return true;
         }
     return false;

@@ -153,7 +153,8 @@ bool ml_survey_run(const struct ml_survey *one, struct survey *survey, double se
     if (!survey->track)
         return false;
     survey->track->routine = routine_of(one);
-    survey->track->function = (struct library_function){function, 0, accel_library_at(function)};
+    survey->track->function =
+        (struct library_function){function, 0, accel_library_at(function, false)};
     survey->tracks = 1;
     return measure_all(one, &library, survey->track, seconds);
 }

@@ -302,7 +302,7 @@ static void make_curve(struct cost_curves *p, uint32_t index)
         model_nominal_cpu(curve, routine, &p->rates);
     if (p->measured && calibration_section_curve(&p->section, routine, curve)) {
         made = CALIBRATED;
-        if (!p->device && p->threads_ratio != 1) {
+        if (!p->device && p->threads_ratio != 1 && accel_is_blas(routine)) {
             curve->ms[MODEL_STEP] *= p->threads_ratio;
             curve->ms[MODEL_ELEMENT] *= p->threads_ratio;
             curve->ms[MODEL_OPERATION] *= p->threads_ratio;

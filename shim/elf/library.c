@@ -93,7 +93,7 @@ static struct library *library_of(const struct link_map *object, Lmid_t space)
     return library;
 }
 
-const struct dispatch_library *accel_library_at(const void *function)
+const struct dispatch_library *accel_library_at(const void *function, bool blas)
 {
     const struct link_map *object = accel_object_of(function);
     if (!object)
@@ -104,7 +104,7 @@ const struct dispatch_library *accel_library_at(const void *function)
     void *threads = NULL;
     Lmid_t space = LM_ID_BASE;
     if (handle) {
-        threads = accel_provider_threads(handle).get;
+        threads = blas ? accel_provider_threads(handle).get : NULL;
         dlinfo(handle, RTLD_DI_LMID, &space);
         accel_real_dlclose(handle);
     }
@@ -112,7 +112,7 @@ const struct dispatch_library *accel_library_at(const void *function)
     dlerror();
     pthread_mutex_lock(&lock);
     struct library *library = library_of(object, space);
-    if (library) /* it may have been loaded again, elsewhere */
+    if (library && blas) /* it may have been loaded again, elsewhere */
         atomic_store_explicit(&library->threads, threads, memory_order_release);
     pthread_mutex_unlock(&lock);
     return library ? &library->base : &unknown;
@@ -124,7 +124,7 @@ const struct dispatch_library *accel_library_of(const struct accel_original *ori
     const struct dispatch_library *known =
         atomic_load_explicit(&own->library, memory_order_acquire);
     if (!known) {
-        known = accel_library_at(original->function);
+        known = accel_library_at(original->function, original->width != 0);
         atomic_store_explicit(&own->library, known, memory_order_release);
     }
     return known;

@@ -51,6 +51,12 @@ for sym, sizes in {"VR_knn": (257, 43, 40, 9), "get_KNNX_brute": (250, 50, 40, 1
     fields = dict(zip(("train", "test", "features", "k"), map(str, sizes)))
     tap.ok(len(lines_for(done, sym=sym, ran="gpu0", **fields)) == 1, f"{sym}: sizes in the log", *[line for line in lines if line["sym"] == sym][:9])
 
+# R is linked to a BLAS with threads; class and FNN compute with one.
+for case in "one", "knnx":
+    env = {**TEST_GPU, **LOG, "ACCEL_POLICY": "auto"}
+    times = {threads: parse_log(neighbours(case, env={**env, "OPENBLAS_NUM_THREADS": threads}).stderr)[0]["est_cpu_ms"] for threads in ("1", "2")}
+    tap.ok(times["1"] == times["2"], f"{case}: the BLAS's threads are not counted", times)
+
 many, few = neighbours("many"), neighbours("few")
 done = neighbours("many", env={**ON_GPU, "ACCEL_MEMORY": "1M", "ACCEL_LOG": "2"})
 blocks = done.stderr.count("event=d2h")
