@@ -8,17 +8,29 @@
 static const int held_numbers[] = {SIGPIPE, SIGXFSZ};
 enum { HELD = sizeof held_numbers / sizeof *held_numbers };
 
-void signals_hold(struct held_signals *held)
+static void hold(struct held_signals *held, const sigset_t *set)
 {
     int saved = errno;
+    sigemptyset(&held->pending);
+    sigpending(&held->pending);
+    pthread_sigmask(SIG_BLOCK, set, &held->before);
+    errno = saved;
+}
+
+void signals_hold(struct held_signals *held)
+{
     sigset_t set;
     sigemptyset(&set);
     for (int i = 0; i < HELD; i++)
         sigaddset(&set, held_numbers[i]);
-    sigemptyset(&held->pending);
-    sigpending(&held->pending);
-    pthread_sigmask(SIG_BLOCK, &set, &held->before);
-    errno = saved;
+    hold(held, &set);
+}
+
+void signals_hold_all(struct held_signals *held)
+{
+    sigset_t set;
+    sigfillset(&set);
+    hold(held, &set);
 }
 
 void signals_release(const struct held_signals *held, bool failed)

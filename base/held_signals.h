@@ -16,6 +16,10 @@ struct held_signals {
 /* Holds both signals of the calling thread until signals_release(). Both functions keep errno. */
 void signals_hold(struct held_signals *held);
 
+/* The same with all signals, for a moment in which no handler may run: it could leave a lock of ours held, by longjmp. Not where a write
+ * may wait. */
+void signals_hold_all(struct held_signals *held);
+
 /* failed: a write failed, so one of the signals may be pending. It is removed, unless it was pending before. */
 void signals_release(const struct held_signals *held, bool failed);
 

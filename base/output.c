@@ -7,11 +7,10 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "file.h"
+#include "file_identity.h"
 #include "forks.h"
 #include "held_signals.h"
 #include "log_file.h"
@@ -20,46 +19,6 @@
 #include "text.h"
 
 /* ---- Files ---- */
-
-/* Identifies a file. A file system may reuse the inode number of a deleted file, so the birth time is part of it if the system
- * has one. */
-struct identity {
-    dev_t dev;
-    ino_t ino;
-    int64_t seconds;
-    uint32_t nanoseconds;
-};
-
-static bool identify(int fd, struct identity *identity)
-{
-    struct statx stx;
-    struct stat st;
-    *identity = (struct identity){0, 0, 0, 0};
-    if (fd < 0)
-        return false;
-    if (statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &stx) == 0) {
-        identity->dev = makedev(stx.stx_dev_major, stx.stx_dev_minor);
-        identity->ino = stx.stx_ino;
-        if (stx.stx_mask & STATX_BTIME) {
-            identity->seconds = stx.stx_btime.tv_sec;
-            identity->nanoseconds = stx.stx_btime.tv_nsec;
-        }
-        return true;
-    }
-    /* A sandbox may forbid it. */
-    if (fstat(fd, &st) != 0)
-        return false;
-    identity->dev = st.st_dev;
-    identity->ino = st.st_ino;
-    return true;
-}
-
-static bool is_file(int fd, const struct identity *wanted)
-{
-    struct identity is;
-    return identify(fd, &is) && is.dev == wanted->dev && is.ino == wanted->ino &&
-           is.seconds == wanted->seconds && is.nanoseconds == wanted->nanoseconds;
-}
 
 /* file_write() without SIGPIPE and SIGXFSZ. */
 static int write_all(int fd, const char *bytes, size_t length, size_t *written)
@@ -74,11 +33,11 @@ static int write_all(int fd, const char *bytes, size_t length, size_t *written)
 /* ---- stderr ---- */
 
 static bool has_stderr;
-static struct identity stderr_file;
+static struct file_identity stderr_file;
 
 static bool is_stderr_there(void)
 {
-    return has_stderr && is_file(STDERR_FILENO, &stderr_file);
+    return has_stderr && file_is(STDERR_FILENO, &stderr_file);
 }
 
 void output_stderr(const char *bytes, size_t length)
@@ -95,7 +54,7 @@ void output_stderr(const char *bytes, size_t length)
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(lock);
 static int log_fd = -1;
-static struct identity log_file;
+static struct file_identity log_file;
 static bool log_is_stderr;
 static pid_t opened_by,
     named_by; /* the processes that opened it, and that said that it cannot be opened */
@@ -105,11 +64,11 @@ static struct accel_ranks ranks;
 
 void output_start(void)
 {
-    has_stderr = identify(STDERR_FILENO, &stderr_file);
+    has_stderr = file_identify(STDERR_FILENO, &stderr_file);
     ranks_read(&ranks);
 }
 
-static bool expand(const char *pattern, char *path, size_t size)
+bool output_expand(const char *pattern, char *path, size_t size)
 {
     struct accel_text text;
     char host[HOST_NAME_MAX + 1];
@@ -162,7 +121,7 @@ static int open_named(const char *pattern)
 {
     char path[PATH_MAX];
     const char *wrong = "File name too long";
-    int fd = expand(pattern, path, sizeof path) ? log_file_open(path, &wrong) : -1;
+    int fd = output_expand(pattern, path, sizeof path) ? log_file_open(path, &wrong) : -1;
     if (fd < 0 && named_by != getpid()) {
         named_by = getpid();
         say_of_file(pattern, "opened", wrong, "the log goes to stderr");
@@ -182,7 +141,7 @@ static void open_output(const char *pattern)
         log_fd = fcntl(from, F_DUPFD_CLOEXEC, 3);
     if (fd >= 0)
         close(fd);
-    identify(log_fd, &log_file);
+    file_identify(log_fd, &log_file);
     opened_by = getpid();
 }
 
@@ -201,7 +160,7 @@ static int put_line(const char *bytes, size_t length)
 /* Under the lock. */
 static void write_log(const char *pattern, const char *bytes, size_t length)
 {
-    bool ours = is_file(log_fd, &log_file);
+    bool ours = file_is(log_fd, &log_file);
     bool child = opened_by && pattern && strstr(pattern, "%p") && opened_by != getpid();
     if (child && ours)
         close(log_fd);
@@ -209,7 +168,7 @@ static void write_log(const char *pattern, const char *bytes, size_t length)
     bool lost = !ours && opened_by != getpid();
     if (lost || child || (pattern && !ours)) {
         open_output(pattern);
-        ours = is_file(log_fd, &log_file);
+        ours = file_is(log_fd, &log_file);
     }
     int error = ours ? put_line(bytes, length) : 0;
     if (error != 0 && !log_is_stderr && !full_said) {

@@ -4,6 +4,7 @@
 #ifndef ACCEL_OUTPUT_H
 #define ACCEL_OUTPUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Writes to stderr, without raising SIGPIPE or SIGXFSZ, and drops bytes that cannot be written. Writes nothing if the program was
@@ -18,6 +19,9 @@ void output_log(const char *pattern, const char *bytes, size_t length);
 
 /* The same at exit. Writes nothing if another thread, or this one under a signal handler, holds the log's lock. */
 void output_log_at_exit(const char *pattern, const char *bytes, size_t length);
+
+/* Writes a pattern's path for this process. False if it does not fit. After output_start(). */
+bool output_expand(const char *pattern, char *path, size_t size);
 
 /* Notes which file stderr is, and the rank for %r from the environment. Once, at start. */
 void output_start(void);

@@ -19,6 +19,7 @@
 #include "report/log.h"
 #include "report/report.h"
 #include "report/summary.h"
+#include "report/trace.h"
 
 static struct accel_settings settings;
 static struct accel_ranks ranks;
@@ -40,6 +41,8 @@ static void start_reports(void)
     log_start(settings.log, settings.log_file);
     if (settings.summary)
         summary_start(settings.log_file);
+    if (settings.trace)
+        trace_start(settings.trace, TRACE_BYTES);
     if (settings.estimate && device_pretend(&device)) {
         settings.require_gpu = false; /* all runs on the CPU */
         estimate_start(settings.estimate_dir);

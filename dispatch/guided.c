@@ -13,8 +13,8 @@ struct guided {
     struct dispatch_device *device;
     const struct dispatch_caller *caller;
     const struct accel_settings *settings;
-    enum accel_why why; /* there is no device */
-    double ms;          /* of the original's last run; negative: it has not run */
+    enum accel_why why;  /* there is no device */
+    double start_ms, ms; /* of the original's last run; ms negative: it has not run */
 };
 
 static enum accel_why why_none(enum device_state state)
@@ -52,9 +52,9 @@ static int find_device(struct guide *guide)
 static uint64_t run_original(struct guide *guide)
 {
     struct guided *g = (struct guided *)guide;
-    const double start = accel_now_ms();
+    g->start_ms = accel_now_ms();
     g->caller->forward(g->caller->context, guide->call);
-    g->ms = accel_now_ms() - start;
+    g->ms = accel_now_ms() - g->start_ms;
     return g->caller->result->rax;
 }
 
@@ -72,6 +72,7 @@ static void report(const struct guided *g, enum guide_news news)
         record.ran = g->device->name;
     else if (g->settings->require_gpu && decision.why != ACCEL_USER)
         refuse_cpu(g->device, g->caller, decision.why);
+    record.start_ms = g->start_ms;
     record.ms = g->ms;
     report_decision(&record);
 }

@@ -110,11 +110,11 @@ static bool may_stand(const struct verification *verification, struct dispatch_d
 static enum gpu_status run_and_note(struct dispatch_device *device, const struct accel_call *call,
                                     struct gpu_host *host, struct accel_record *record)
 {
-    const double start = accel_now_ms();
+    record->start_ms = accel_now_ms();
     const int number = contention_enter_gpu(&device->contention, record->decision.est_own_ms);
     const enum gpu_status status = gpu_run(device_gpu(device), call, host);
     contention_leave_gpu(&device->contention, number);
-    record->ms = accel_now_ms() - start;
+    record->ms = accel_now_ms() - record->start_ms;
     record->up_bytes = host->up_bytes;
     record->down_bytes = host->down_bytes;
     record->kept_bytes = host->kept_bytes;
@@ -212,9 +212,9 @@ void run_forward(const struct accel_call *call, const struct situation *situatio
         stop_counting(NULL);
     const bool counted = !counted_frame;
     bool alone = counted && start_counting(frame);
-    double start = accel_now_ms();
+    record->start_ms = accel_now_ms();
     caller->forward(caller->context, accel_is_part(call) ? call : NULL);
-    record->ms = accel_now_ms() - start;
+    record->ms = accel_now_ms() - record->start_ms;
     alone = alone && contention_cpu_calls() == 1;
     if (counted)
         stop_counting(NULL);
@@ -234,10 +234,10 @@ bool run_is_worth_watching(const struct situation *situation)
 void run_on_copies(const struct accel_call *call, const struct situation *situation,
                    const struct dispatch_caller *caller, struct accel_record *record)
 {
-    double start = accel_now_ms();
+    record->start_ms = accel_now_ms();
     if (!copies_run(device_gpu(situation->device), call, caller))
         refuse_wrong_result(situation->device, caller);
-    record->ms = accel_now_ms() - start;
+    record->ms = accel_now_ms() - record->start_ms;
 }
 
 bool run_for_estimate(const struct accel_call *call, const struct situation *situation,
@@ -254,9 +254,9 @@ bool run_for_estimate(const struct accel_call *call, const struct situation *sit
     if (record->why == ACCEL_BAD_ARGUMENT || record->why == ACCEL_UNSUPPORTED)
         return false; /* they may leave the original by longjmp: see run_on_cpu() in dispatch.c */
     inside = situation->decision.gpu ? frame : NULL;
-    double start = accel_now_ms();
+    record->start_ms = accel_now_ms();
     caller->forward(caller->context, accel_is_part(call) ? call : NULL);
-    record->ms = accel_now_ms() - start;
+    record->ms = accel_now_ms() - record->start_ms;
     inside = NULL;
     if (situation->decision.gpu) {
         record->why = ACCEL_NO_GPU;

@@ -13,6 +13,7 @@ const struct setting setting_table[] = {
     {"ACCEL_LOG_FILE", "a path", "stderr", setting_read_path_pattern, FIELD(log_file), ANYWHERE,
      false},
     {"ACCEL_SUMMARY", NO "," YES, "0", setting_read_switch, FIELD(summary), ANYWHERE, false},
+    {"ACCEL_TRACE", "a path", "", setting_read_path_pattern, FIELD(trace), ANYWHERE, false},
     {"ACCEL_POLICY", "auto,gpu,cpu", "auto", setting_read_choice, FIELD(policy), ANYWHERE, false},
     {"ACCEL_GPU", "names of routines", "", setting_read_string, FIELD(gpu_routines.text), ANYWHERE,
      false},

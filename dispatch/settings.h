@@ -29,6 +29,7 @@ struct accel_settings {
     enum accel_log_level log;
     const char *log_file; /* a pattern, NULL: stderr */
     bool summary;
+    const char *trace; /* a pattern, NULL: none */
     enum accel_policy policy;
     struct accel_pattern gpu_routines, cpu_routines; /* always, never on the GPU */
     bool require_gpu;

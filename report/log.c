@@ -85,32 +85,50 @@ static void own_string(const struct accel_fields *fields, const char *name, cons
     field_string(((const struct own_fields *)fields)->line, name, value);
 }
 
-static void put_decision(const struct accel_record *record, bool json)
+static void put_fields(struct line *line, const struct accel_record *record)
 {
     const struct accel_decision *decision = &record->decision;
-    struct line line;
-    const struct own_fields own = {{own_integer, own_string}, &line};
-    line_start(&line, record, json);
+    const struct own_fields own = {{own_integer, own_string}, line};
     accel_describe(record->call, &own.fields);
-    field_string(&line, "ran", record->ran);
-    field_string(&line, "why", accel_why_name(record->why));
+    field_string(line, "ran", record->ran);
+    field_string(line, "why", accel_why_name(record->why));
     if (decision->est_cpu_ms > 0) {
-        field_decimal(&line, "est_cpu_ms", decision->est_cpu_ms);
-        field_decimal(&line, "est_gpu_ms", decision->est_gpu_ms);
+        field_decimal(line, "est_cpu_ms", decision->est_cpu_ms);
+        field_decimal(line, "est_gpu_ms", decision->est_gpu_ms);
     }
     if (record->ms >= 0)
-        field_decimal(&line, "ms", record->ms);
+        field_decimal(line, "ms", record->ms);
     if (record->up_bytes || record->down_bytes) {
-        field_decimal(&line, "up_mb", (double)record->up_bytes * 1e-6);
-        field_decimal(&line, "down_mb", (double)record->down_bytes * 1e-6);
+        field_decimal(line, "up_mb", (double)record->up_bytes * 1e-6);
+        field_decimal(line, "down_mb", (double)record->down_bytes * 1e-6);
     }
     if (record->kept_bytes)
-        field_decimal(&line, "kept_mb", (double)record->kept_bytes * 1e-6);
+        field_decimal(line, "kept_mb", (double)record->kept_bytes * 1e-6);
     if (record->verify >= 0)
-        field_decimal(&line, "verify", record->verify);
+        field_decimal(line, "verify", record->verify);
     else if (record->verify > VERIFY_NOT_ASKED)
-        field_string(&line, "verify", "unknown");
+        field_string(line, "verify", "unknown");
+}
+
+static void put_decision(const struct accel_record *record, bool json)
+{
+    struct line line;
+    line_start(&line, record, json);
+    put_fields(&line, record);
     line_end(&line);
+}
+
+void log_put_fields(struct accel_text *text, const struct accel_record *record)
+{
+    struct line line;
+    line.json = true;
+    text_start(&line.text, line.buffer, sizeof line.buffer - 2); /* room for "}" */
+    text_char(&line.text, '{');
+    put_fields(&line, record);
+    line.text.size = sizeof line.buffer;
+    text_char(&line.text, '}');
+    text_end(&line.text);
+    text_string(text, line.buffer);
 }
 
 static void put_event(const struct accel_record *record, const struct gpu_event *event)

@@ -1,6 +1,6 @@
 /*
  * The record of a decision: the call, its site, the decision and its reason, where it ran, and how that went. The
- * dispatcher fills one for each call that it decides; log, summary and estimate are made from it (report.h).
+ * dispatcher fills one for each call that it decides; log, trace, summary and estimate are made from it (report.h).
  */
 #ifndef ACCEL_RECORD_H
 #define ACCEL_RECORD_H
@@ -52,6 +52,7 @@ struct accel_record {
     struct accel_decision decision;
     enum accel_why why; /* decision.why, unless the GPU has refused or failed since */
     const char *ran;    /* "cpu", "gpu0", "gpu0+cpu" */
+    double start_ms;    /* when it began, by accel_now_ms() */
     double ms;          /* the call took; negative: not timed */
     int64_t up_bytes, down_bytes;
     int64_t kept_bytes; /* of inputs that were on the device already, from earlier calls */

@@ -1,6 +1,6 @@
 /*
  * Reports: the dispatcher reports each decision once, to every sink that has subscribed: the log, in text or JSON (log.h),
- * the summary (summary.h), an estimate (estimate.h). Subscribe before the first call; all else is thread-safe.
+ * the summary (summary.h), a trace (trace.h), an estimate (estimate.h). Subscribe before the first call; all else is thread-safe.
  *
  * report/ holds the record of a decision and its sinks. It includes base/ and the headers of gpu/ and ops/.
  */

@@ -6,17 +6,22 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "complain.h"
 #include "dispatch/setting.h"
 #include "preload.h"
 
-enum { SUMMARY_KEY = 0x100, POLICY_KEY, REQUIRE_KEY, SHIM_KEY };
+enum { SUMMARY_KEY = 0x100, TRACE_KEY, POLICY_KEY, REQUIRE_KEY, SHIM_KEY };
 
 static const struct argp_option rows[] = {
     {"verbose", 'v', NULL, 0, "log each decision on stderr (ACCEL_LOG=1)", 0},
     {"summary", SUMMARY_KEY, NULL, 0, "print a table at the program's end (ACCEL_SUMMARY=1)", 0},
+    {"trace", TRACE_KEY, "FILE", 0,
+     "write a trace of the calls, for Perfetto or chrome://tracing (ACCEL_TRACE); an older FILE is "
+     "removed",
+     0},
     {"policy", POLICY_KEY, "auto|gpu|cpu", 0,
      "gpu: every supported call goes to the GPU; cpu: none does (ACCEL_POLICY)", 0},
     {"require-gpu", REQUIRE_KEY, NULL, 0,
@@ -43,6 +48,14 @@ static void set(const char *name, const char *option, const char *value)
         exit(complain(126, "accel run: %s: %s\n", name, strerror(errno)));
 }
 
+/* Removes a trace of an earlier run; one whose name has the process's number, host or rank is not known yet. */
+static void remove_old(const char *trace)
+{
+    struct stat st;
+    if (!strchr(trace, '%') && lstat(trace, &st) == 0 && S_ISREG(st.st_mode))
+        unlink(trace);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct options *options = state->input;
@@ -52,6 +65,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case SUMMARY_KEY:
         set("ACCEL_SUMMARY", "summary", "1");
+        return 0;
+    case TRACE_KEY:
+        set("ACCEL_TRACE", "trace", arg);
+        remove_old(arg);
         return 0;
     case POLICY_KEY:
         set("ACCEL_POLICY", "policy", arg);

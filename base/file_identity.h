@@ -1,0 +1,25 @@
+/*
+ * Tells whether a descriptor still is the file that it was: a program may close descriptors of ours and use their numbers again.
+ * Thread-safe.
+ */
+#ifndef ACCEL_FILE_IDENTITY_H
+#define ACCEL_FILE_IDENTITY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* A file system may reuse the inode number of a deleted file, so the birth time is part of it if the system has one. */
+struct file_identity {
+    dev_t dev;
+    ino_t ino;
+    int64_t seconds;
+    uint32_t nanoseconds;
+};
+
+/* False if the descriptor is not open. */
+bool file_identify(int fd, struct file_identity *identity);
+
+bool file_is(int fd, const struct file_identity *wanted);
+
+#endif
