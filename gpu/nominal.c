@@ -36,6 +36,7 @@ static void multiply_adds(const struct nominal_attributes *a, double per_clock[2
 struct nominal_rates nominal_rates(const struct nominal_attributes *a)
 {
     const double slow_khz = 1.2e6, slow_gbps = 8; /* a clock; memory's, for each multiprocessor */
+    const double bus_gbps = 10, own_gbps = 15;    /* of a thread: over PCIe; in one memory */
     double processors = a->processors > 0 ? a->processors : 16;
     double clock_khz = a->clock_khz > 0 ? a->clock_khz : slow_khz;
     double per_clock[2];
@@ -46,5 +47,8 @@ struct nominal_rates nominal_rates(const struct nominal_attributes *a)
     rates.memory_gbps = 2e-6 * a->memory_clock_khz * a->bus_bits / 8; /* twice a clock */
     if (!(rates.memory_gbps > 0))
         rates.memory_gbps = slow_gbps * processors;
+    rates.copy_gbps = bus_gbps;
+    if (a->integrated) /* each byte crosses the memory four times: it is packed, and copied */
+        rates.copy_gbps = rates.memory_gbps / 4 < own_gbps ? rates.memory_gbps / 4 : own_gbps;
     return rates;
 }

@@ -413,6 +413,7 @@ struct cost_curves *cost_curves_of(struct gpu_device *gpu)
         new_device(model_rates_of_peaks(info->nominal.gflops, info->nominal.memory_gbps));
     if (!p)
         return NULL;
+    p->up_gbps = p->down_gbps = info->nominal.copy_gbps;
     pthread_rwlock_wrlock(&lock);
     open_file();
     calibration_gpu_key(p->key, info->name, info->cuda_version, info->cublas_version);

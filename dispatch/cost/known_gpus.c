@@ -7,7 +7,7 @@
 /*
  * NVIDIA's data sheets: dense, no sparsity; double precision by tensor cores if there are any (cuBLAS uses them), single
  * precision without (TF32 is not the caller's precision). Copies staged by one thread: PCIe 3 about 8; PCIe 4 and 5 10, the
- * limit of the thread; NVLink-C2C 15.
+ * limit of the thread; NVLink-C2C, and a memory that GPU and CPU share (GB10 is DGX Spark's, Thor and Orin are Jetsons), 15.
  */
 const struct known_gpu known_gpus[] = {
     /* name              single  double  memory GB/s  GB   up  down */
@@ -43,6 +43,9 @@ const struct known_gpu known_gpus[] = {
     {"RTX 5090", {104.8, 1.64}, 1792, 32, 10, 10},
     {"RTX 4090", {82.6, 1.29}, 1008, 24, 10, 10},
     {"RTX 3090", {35.6, 0.556}, 936, 24, 10, 10},
+    {"GB10", {31, 0.484}, 273, 128, 15, 15},
+    {"Thor", {8.06, 0.126}, 273, 128, 15, 15},
+    {"Orin", {5.32, 0.0831}, 204.8, 64, 15, 15},
     {NULL, {0, 0}, 0, 0, 0, 0},
 };
 

@@ -82,7 +82,8 @@ static struct nominal_rates rates_of(CUdevice number)
         .memory_clock_khz = cuda_attribute(number, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
         .bus_bits = cuda_attribute(number, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH),
         .single_to_double =
-            cuda_attribute(number, CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO)};
+            cuda_attribute(number, CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO),
+        .integrated = cuda_attribute(number, CU_DEVICE_ATTRIBUTE_INTEGRATED) > 0};
     return nominal_rates(&attributes);
 }
 

@@ -60,6 +60,12 @@ with tempfile.TemporaryDirectory() as folder:
 
     whole = kernel_ms("NVIDIA Sample")
     tap.ok(0.9 < kernel_ms("NVIDIA H100 80GB HBM3") / whole < 1.1, "a whole card: by its name as by its attributes")
+    # One memory for both: the copies cross no bus. Theirs are 15e9 bytes a second instead of 10e9.
+    integrated = 18
+    spark = kernel_ms("NVIDIA Other") - kernel_ms("NVIDIA Other", integrated=1)
+    expected = 3 * 8 * 3000**2 * (1 / 10e6 - 1 / 15e6)
+    tap.ok(0.95 * expected < spark < 1.05 * expected, f"an integrated GPU's copies take {spark:.2f} ms less, of {expected:.2f}")
+
     for name, expected, changes in (
         ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", 132 / 16, {"processors": 16, "bus": 640}),  # a slice is not the card
         ("GRID H100-10C", 132 / 16, {"processors": 16}),
@@ -67,6 +73,8 @@ with tempfile.TemporaryDirectory() as folder:
         ("NVIDIA Other", 64, {"major": 8, "minor": 9}),  # by capability: double precision is a sixty-fourth
         ("NVIDIA Other", 64, {"major": 12, "minor": 0, "ratio": 0}),
         ("NVIDIA Other", 2, {"major": 10, "minor": 0}),
+        ("NVIDIA RTX of tomorrow", 64, {"major": 8, "minor": 6}),
+        ("NVIDIA Other", 64, {"major": 10, "minor": 3, "ratio": 0}),
         ("NVIDIA Other", 64, {"ratio": 64}),
     ):
         slower = kernel_ms(name, **changes) / whole
