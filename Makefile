@@ -1,6 +1,6 @@
 # libaccel. See README.md; `make help` lists the targets.
 #
-# The build needs only CUDA's headers: libaccel opens the libraries at run time.
+# The build needs nothing of CUDA, except nvcc for the kernels of gpu/own/: libaccel opens CUDA's libraries at run time.
 
 BUILD     ?= build
 VERSION   := $(file <VERSION)
@@ -22,8 +22,6 @@ NVCC_ON_PATH := $(shell command -v nvcc 2>/dev/null)
 CUDA_HOME ?= $(firstword $(patsubst %/bin/,%,$(dir $(NVCC_ON_PATH))) $(wildcard /usr/local/cuda))
 # Compiles gpu/own/: the toolkit's, or the one that scripts/install-deps has fetched. Empty: these kernels are left out.
 NVCC ?= $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc) $(NVCC_ON_PATH) $(wildcard $(BUILD)/cuda-compiler/bin/nvcc))
-# The toolkit's headers, or those that scripts/install-deps has fetched.
-CUDA_INCLUDE ?= $(firstword $(wildcard $(CUDA_HOME)/include) $(wildcard $(BUILD)/cuda/include))
 
 # Only CI (.ci/run) sets -Werror: a new compiler's new warnings must not stop a build.
 WERROR   ?=
@@ -86,7 +84,6 @@ $(BUILD)/$(1).flags: $(if $(call same,$(file <$(BUILD)/$(1).flags),$(strip $(2))
 endef
 .PHONY: changed-flags
 $(eval $(call flags,compiler,$(CC) $(CFLAGS) $(CODE_FLAGS) $(CPPFLAGS) $(SANITIZE)))
-$(eval $(call flags,headers,$(realpath $(CUDA_INCLUDE))))
 $(eval $(call flags,link,$(LDFLAGS) $(SHIM_LDFLAGS)))
 $(eval $(call flags,version,$(VERSION)))
 
@@ -108,10 +105,6 @@ $(LAYERS): $(LAYER_OBJECTS) $(BUILD)/layers.flags
 	rm -f $@
 	$(AR) rcsT $@ $(LAYER_OBJECTS)
 
-# Only these see CUDA's headers.
-$(call object_of,$(call sources,gpu/cuda)): INCLUDES += -isystem $(CUDA_INCLUDE)
-$(call object_of,$(call sources,gpu/cuda)): $(BUILD)/headers.flags | cuda-headers
-
 OWN_SOURCES := $(wildcard gpu/own/*.cu)
 # Code for 8.0 runs on 8.6 and 8.9, too, that for 10.0 on 10.3, and so on; each architecture takes the compiler some seconds.
 OWN_ARCHITECTURES ?= 70 75 80 90 100 120
@@ -128,11 +121,6 @@ $(BUILD)/base/version.o: $(BUILD)/version.flags
 $(call object_of,$(CPU_REF_SOURCES)): SHIM_CFLAGS += -O3
 $(call object_of,$(foreach library,$(OPS_LIBRARIES),$(call sources,$(library)))): SHIM_CFLAGS += -O2
 $(call object_of,$(OPS_SOURCES) $(CPU_REF_SOURCES)): SHIM_CFLAGS += -fno-math-errno
-
-.PHONY: cuda-headers
-cuda-headers:
-	@test -f "$(CUDA_INCLUDE)/cuda.h" -a -f "$(CUDA_INCLUDE)/cublas_v2.h" -a -f "$(CUDA_INCLUDE)/cusolverDn.h" || { \
-	  echo "make: no CUDA headers (cuda.h, cublas_v2.h, cusolverDn.h); set CUDA_HOME, or run scripts/install-deps build" >&2; exit 1; }
 
 # $(call tables,FOLDER,EXTRA): rules for the files that are made from the tables and from those of the folders EXTRA, in
 # $(BUILD)/FOLDER (empty, or with a slash at its end).
@@ -166,7 +154,7 @@ include tests/sanitize/sanitize.mk
 
 $(TEST_PROGRAMS) $(PROOF_PROGRAMS) $(REGRET)/replay $(REGRET)/record $(FUZZ_PROGRAMS): \
     $(BUILD)/compiler.flags $(BUILD)/link.flags tests/tests.mk
-$(TESTGPU_CUDA) $(TESTGPU_CUBLAS) $(TESTGPU_CUBLAS_12) $(TESTGPU_SOLVER) $(TESTGPU_SOLVER_12) $(TESTGPU_TESTS): $(BUILD)/compiler.flags
+$(TESTGPU_CUDA) $(TESTGPU_CUBLAS) $(TESTGPU_CUBLAS_12) $(TESTGPU_SOLVER) $(TESTGPU_SOLVER_12) $(TESTGPU_TESTS): $(BUILD)/compiler.flags | cuda-headers
 
 build-deps:
 	scripts/install-deps build
@@ -233,7 +221,7 @@ clean:
 	rm -rf $(BUILD)
 
 help:
-	@echo 'make               builds $(BUILD)/libaccel.so and $(BUILD)/accel (needs the CUDA headers)'
+	@echo 'make               builds $(BUILD)/libaccel.so and $(BUILD)/accel'
 	@echo 'make install       installs them below PREFIX'
 	@echo 'make uninstall     removes the files of make install; needs the same settings'
 	@echo 'make dist          packs the sources: libaccel-$(VERSION).tar.gz'
@@ -260,7 +248,7 @@ help:
 	@echo '  BUILD=$(BUILD)                 where to build'
 	@echo '  CC CFLAGS CPPFLAGS LDFLAGS  the compiler and its flags; WERROR=-Werror makes warnings errors'
 	@echo '  JOBS=$(JOBS)                      compilers at a time when make builds for a test'
-	@echo '  CUDA_HOME CUDA_INCLUDE      a CUDA Toolkit, or its headers alone'
+	@echo '  CUDA_HOME CUDA_INCLUDE      a CUDA Toolkit, for nvcc; its headers, which tests alone need'
 	@echo '  NVCC OWN_ARCHITECTURES      the compiler of gpu/own/, empty: these kernels are left out; the devices that they are compiled for'
 	@echo '  JSON_C_LIBS                 how accel is linked with json-c ($(JSON_C_LIBS))'
 	@echo '  DESTDIR PREFIX LIBDIR BINDIR, or by the names of GNU: prefix exec_prefix libdir bindir datarootdir docdir mandir'

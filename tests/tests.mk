@@ -1,11 +1,18 @@
 # What the test suite builds. `make check` runs it all under prove.
 
 TESTS    := $(BUILD)/tests
+# NVIDIA's headers, the toolkit's or those that scripts/install-deps has fetched: for programs with CUDA of their own, and the test GPU.
+CUDA_INCLUDE ?= $(firstword $(wildcard $(CUDA_HOME)/include) $(wildcard $(BUILD)/cuda/include))
+.PHONY: cuda-headers
+cuda-headers:
+	@test -f "$(CUDA_INCLUDE)/cuda.h" -a -f "$(CUDA_INCLUDE)/cublas_v2.h" -a -f "$(CUDA_INCLUDE)/cusolverDn.h" || { \
+	  echo "make: no CUDA headers (cuda.h, cublas_v2.h, cusolverDn.h); set CUDA_HOME, or run scripts/install-deps headers" >&2; exit 1; }
+
 of_obj    = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 of_obj64  = $(patsubst %.c,$(BUILD)/obj64/%.o,$(1))
 # Headers are the compiler's to find: it writes them beside the program, or the object where a program has several sources.
 HEADERS_TOO = -MMD -MP -MT $@ -MF $@.headers
-TEST_FLAGS  = -std=gnu11 -Wall -Wextra $(WERROR) -O2 -g -I. -I$(BUILD) -isystem $(CUDA_INCLUDE) $(HEADERS_TOO) $(SANITIZE_FLAGS) $(CPPFLAGS) $(LDFLAGS)
+TEST_FLAGS  = -std=gnu11 -Wall -Wextra $(WERROR) -O2 -g -I. -I$(BUILD) $(addprefix -isystem ,$(CUDA_INCLUDE)) $(HEADERS_TOO) $(SANITIZE_FLAGS) $(CPPFLAGS) $(LDFLAGS)
 
 # What tests share.
 TEST_LIB := $(BUILD)/obj/tests/lib.a
@@ -53,12 +60,13 @@ $(TESTS):
 	@mkdir -p $@
 
 # Objects of programs with several sources; those in obj64 are for 64-bit integers.
-$(BUILD)/obj/%.o: %.c $(BUILD)/compiler.flags tests/tests.mk | cuda-headers $(BUILD)/functions.def $(BUILD)/other_ops.def
+$(BUILD)/obj/%.o: %.c $(BUILD)/compiler.flags tests/tests.mk | $(BUILD)/functions.def $(BUILD)/other_ops.def
 	@mkdir -p $(@D)
 	$(CC) $(TEST_FLAGS) -fPIC -c -o $@ $<
-$(BUILD)/obj64/%.o: %.c $(BUILD)/compiler.flags tests/tests.mk | cuda-headers $(BUILD)/functions.def $(BUILD)/other_ops.def
+$(BUILD)/obj64/%.o: %.c $(BUILD)/compiler.flags tests/tests.mk | $(BUILD)/functions.def $(BUILD)/other_ops.def
 	@mkdir -p $(@D)
 	$(CC) $(TEST_FLAGS) -fPIC -DTEST_ILP64 -c -o $@ $<
+$(OF_CUDA) $(call of_obj,$(FIXTURES)/calls/cuda_program.c $(wildcard tests/proof/*.c)): | cuda-headers
 .SECONDARY:
 -include $(addsuffix .headers,$(TEST_PROGRAMS) $(PROOF_PROGRAMS) $(REGRET)/record $(REGRET)/replay) \
     $(wildcard $(foreach folder,$(BUILD)/obj/tests $(BUILD)/obj64/tests,$(addsuffix /*.headers,$(folder)/* $(folder)/*/*)))

@@ -31,11 +31,11 @@ static const struct {
     enum library { OF_DRIVER, OF_CUBLAS, OF_CUSOLVER } library;
     enum { OPTIONAL, REQUIRED } need;
 } wanted[] = {
-#define STRING_(x)               #x
-#define STRING(x)                STRING_(x)
-#define DRIVER(function, need)   {STRING(function), OF_DRIVER, need},
-#define CUBLAS(function, need)   {STRING(function), OF_CUBLAS, need},
-#define CUSOLVER(function, need) {STRING(function), OF_CUSOLVER, need},
+#define STRING_(x)                    #x
+#define STRING(x)                     STRING_(x)
+#define DRIVER(function, need, ...)   {STRING(function), OF_DRIVER, need},
+#define CUBLAS(function, need, ...)   {STRING(function), OF_CUBLAS, need},
+#define CUSOLVER(function, need, ...) {STRING(function), OF_CUSOLVER, need},
 #include "cuda_functions.def"
 #undef DRIVER
 #undef CUBLAS
@@ -197,7 +197,7 @@ static bool has_code_for_device(int cuda_major)
  * found by its name. */
 static void *open_cublas(const char *first_dir, int driver_version)
 {
-    static const int majors[] = {13, 12}; /* the one that this build was made for comes first */
+    static const int majors[] = {13, 12}; /* the newest comes first */
     struct library_search search = {.name = "libcublas", .companion = "libcublasLt"};
     for (size_t i = 0; i < LENGTH(majors); i++)
         if (driver_version >= majors[i] * 1000 && has_code_for_device(majors[i]))

@@ -1,39 +1,23 @@
 /*
- * CUDA's libraries, opened at run time: a table of functions with CUDA's own prototypes.
+ * CUDA's libraries, opened at run time: a table of functions with their prototypes.
  */
 #ifndef ACCEL_CUDA_API_H
 #define ACCEL_CUDA_API_H
 
-#include <cuda.h>
-#include <cublas_v2.h>
-#include <cusolverDn.h>
+#include "abi.h"
+
 #include <stdbool.h>
 
-/* As in CUDA 13.0's cusolverDn.h. The header of 12.4 and older ones lack them, and a library may be newer than the headers.
- * If the header has them, the compiler compares. */
-cusolverStatus_t CUSOLVERAPI cusolverDnXgeev_bufferSize(
-    cusolverDnHandle_t handle, cusolverDnParams_t params, cusolverEigMode_t jobvl,
-    cusolverEigMode_t jobvr, int64_t n, cudaDataType type_a, const void *a, int64_t lda,
-    cudaDataType type_w, const void *w, cudaDataType type_vl, const void *vl, int64_t ldvl,
-    cudaDataType type_vr, const void *vr, int64_t ldvr, cudaDataType compute_type,
-    size_t *device_bytes, size_t *host_bytes);
-cusolverStatus_t CUSOLVERAPI cusolverDnXgeev(cusolverDnHandle_t handle, cusolverDnParams_t params,
-                                             cusolverEigMode_t jobvl, cusolverEigMode_t jobvr,
-                                             int64_t n, cudaDataType type_a, void *a, int64_t lda,
-                                             cudaDataType type_w, void *w, cudaDataType type_vl,
-                                             void *vl, int64_t ldvl, cudaDataType type_vr, void *vr,
-                                             int64_t ldvr, cudaDataType compute_type,
-                                             void *device_work, size_t device_bytes,
-                                             void *host_work, size_t host_bytes, int *info);
-
 struct cuda_api {
-#define DRIVER(function, need)   __typeof__(&function) function##_p;
-#define CUBLAS(function, need)   __typeof__(&function) function##_p;
-#define CUSOLVER(function, need) __typeof__(&function) function##_p;
+#define POINTER(function, need, result, ...) result (*function##_p)(__VA_ARGS__);
+#define DRIVER                               POINTER
+#define CUBLAS                               POINTER
+#define CUSOLVER                             POINTER
 #include "cuda_functions.def"
 #undef DRIVER
 #undef CUBLAS
 #undef CUSOLVER
+#undef POINTER
 };
 
 /* Filled by cuda_api_open(), constant afterwards. */

@@ -1,4 +1,5 @@
 /* Measures how fast operands come up to the device and go back. */
+#define _GNU_SOURCE
 #include "base/clock.h"
 #include "device.h"
 

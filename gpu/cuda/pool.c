@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "pool.h"
 
 #include "base/clock.h"

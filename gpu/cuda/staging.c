@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "base/crew.h"
 #include "check.h"
 #include "lane.h"

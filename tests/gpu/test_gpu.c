@@ -9,7 +9,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <cuda.h>
 #include <stdlib.h>
 
 #include "cpu_ref/judge.h"
@@ -19,6 +18,9 @@
 #include "ops/names.h"
 #include "ops/op.h"
 #include "tests/lib/devices.h"
+
+/* libaccel calls no such function: this one is linked. Its prototype is that of CUDA's driver API. */
+CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags);
 
 static struct gpu_device *device;
 static struct cuda_device *own;
@@ -294,7 +296,7 @@ static void places(void **state)
     CUdeviceptr block;
     bool grew;
     assert_int_equal(pool_get(own, 1000, &block, &grew), GPU_OK);
-    assert_int_equal(cuMemAlloc(&there, 1000), CUDA_SUCCESS);
+    assert_int_equal(CUDA(cuMemAlloc)(&there, 1000), CUDA_SUCCESS);
     assert_int_equal(cuMemAllocManaged(&managed, 1000, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
     struct accel_span x[] = {{.ptr = &host},
                              {.ptr = (void *)(uintptr_t)(there + 500)},
@@ -317,8 +319,8 @@ static void places(void **state)
     assert_int_equal(batch.place, ACCEL_MANAGED);
     gpu_locate(device, &batch, 1, 3);
     assert_int_equal(batch.place, ACCEL_DEVICE);
-    cuMemFree(there);
-    cuMemFree(managed);
+    CUDA(cuMemFree)(there);
+    CUDA(cuMemFree)(managed);
     pool_put(own, block);
     gpu_leave(&scope);
 }
@@ -332,8 +334,8 @@ static void device_memory_for_the_cpu(void **state)
     for (int i = 0; i < 12; i++)
         out[i] = i;
     assert_int_equal(gpu_enter(own, &scope), GPU_OK);
-    assert_int_equal(cuMemAlloc(&there, sizeof out), CUDA_SUCCESS);
-    assert_int_equal(cuMemcpyHtoD(there, out, sizeof out), CUDA_SUCCESS);
+    assert_int_equal(CUDA(cuMemAlloc)(&there, sizeof out), CUDA_SUCCESS);
+    assert_int_equal(CUDA(cuMemcpyHtoD)(there, out, sizeof out), CUDA_SUCCESS);
     const struct accel_span x = {.name = "a",
                                  .ptr = (void *)(uintptr_t)there,
                                  .rows = 2,
@@ -347,10 +349,10 @@ static void device_memory_for_the_cpu(void **state)
     for (int i = 0; i < 6; i++)
         back[i] = -1;
     assert_true(gpu_store(device, &x, back));
-    assert_int_equal(cuMemcpyDtoH(out, there, sizeof out), CUDA_SUCCESS);
+    assert_int_equal(CUDA(cuMemcpyDtoH)(out, there, sizeof out), CUDA_SUCCESS);
     for (int i = 0; i < 12; i++)
         assert_true(out[i] == (i % 4 < 2 ? -1 : i)); /* what lies between the columns stays */
-    cuMemFree(there);
+    CUDA(cuMemFree)(there);
     gpu_leave(&scope);
 }
 

@@ -21,7 +21,7 @@ static __typeof__(cuda_api) real;
 static struct gpu_scope scope;
 static struct gate gate;
 
-static cublasStatus_t CUBLASWINAPI create_slowly(cublasHandle_t *handle)
+static cublasStatus_t create_slowly(cublasHandle_t *handle)
 {
     gate_pass(&gate);
     return real.cublasCreate_v2_p(handle);
@@ -93,14 +93,14 @@ static void test_a_free_lane_is_not_waited_for(void **state)
     assert_false(waited);
 }
 
-static cublasStatus_t CUBLASWINAPI create_in_vain(cublasHandle_t *handle)
+static cublasStatus_t create_in_vain(cublasHandle_t *handle)
 {
     (void)handle;
     sem_post(&gate.reached);
     return CUBLAS_STATUS_NOT_INITIALIZED;
 }
 
-static CUresult CUDAAPI no_stream(CUstream *stream, unsigned flags)
+static CUresult no_stream(CUstream *stream, unsigned flags)
 {
     (void)stream;
     (void)flags;
@@ -108,7 +108,7 @@ static CUresult CUDAAPI no_stream(CUstream *stream, unsigned flags)
     return CUDA_ERROR_UNKNOWN;
 }
 
-static CUresult CUDAAPI no_event(CUevent *event, unsigned flags)
+static CUresult no_event(CUevent *event, unsigned flags)
 {
     (void)event;
     (void)flags;
@@ -157,14 +157,14 @@ static void test_the_only_lane_that_cannot_be_made_is_a_failure(void **state)
     assert_non_null(strstr(gpu_failure(&device->common), "cuStreamCreate: CUDA_ERROR_UNKNOWN"));
 }
 
-static CUresult CUDAAPI no_stream_ever(CUstream *stream, unsigned flags)
+static CUresult no_stream_ever(CUstream *stream, unsigned flags)
 {
     (void)stream;
     (void)flags;
     return CUDA_ERROR_LAUNCH_FAILED;
 }
 
-static CUresult CUDAAPI no_answer(size_t *free_bytes, size_t *total)
+static CUresult no_answer(size_t *free_bytes, size_t *total)
 {
     (void)free_bytes;
     (void)total;

@@ -62,29 +62,27 @@ static void test_a_kernel_computes(void **state)
 
 static CUresult answer; /* of the functions below */
 
-static CUresult CUDAAPI load_in_vain(CUmodule *module, const void *image)
+static CUresult load_in_vain(CUmodule *module, const void *image)
 {
     (void)module;
     (void)image;
     return answer;
 }
-static CUresult CUDAAPI find_in_vain(CUfunction *function, CUmodule module, const char *name)
+static CUresult find_in_vain(CUfunction *function, CUmodule module, const char *name)
 {
     (void)function;
     (void)module;
     (void)name;
     return answer;
 }
-static CUresult CUDAAPI attribute_in_vain(int *value, CUfunction_attribute which,
-                                          CUfunction function)
+static CUresult attribute_in_vain(int *value, CUfunction_attribute which, CUfunction function)
 {
     (void)value;
     (void)which;
     (void)function;
     return answer;
 }
-static CUresult CUDAAPI occupancy_in_vain(int *blocks, CUfunction function, int threads,
-                                          size_t bytes)
+static CUresult occupancy_in_vain(int *blocks, CUfunction function, int threads, size_t bytes)
 {
     (void)function;
     (void)threads;
@@ -92,10 +90,9 @@ static CUresult CUDAAPI occupancy_in_vain(int *blocks, CUfunction function, int 
     *blocks = 0;
     return answer;
 }
-static CUresult CUDAAPI launch_in_vain(CUfunction function, unsigned x, unsigned y, unsigned z,
-                                       unsigned threads_x, unsigned threads_y, unsigned threads_z,
-                                       unsigned bytes, CUstream stream, void **arguments,
-                                       void **extra)
+static CUresult launch_in_vain(CUfunction function, unsigned x, unsigned y, unsigned z,
+                               unsigned threads_x, unsigned threads_y, unsigned threads_z,
+                               unsigned bytes, CUstream stream, void **arguments, void **extra)
 {
     (void)function;
     (void)(x + y + z + threads_x + threads_y + threads_z + bytes);

@@ -20,25 +20,25 @@ static struct cuda_device *device;
 static __typeof__(cuda_api) real;
 static struct gate gate;
 
-static CUresult CUDAAPI free_slowly(CUdeviceptr block)
+static CUresult free_slowly(CUdeviceptr block)
 {
     gate_pass(&gate);
     return real.cuMemFree_p(block);
 }
 
-static CUresult CUDAAPI allocate_slowly(CUdeviceptr *block, size_t bytes)
+static CUresult allocate_slowly(CUdeviceptr *block, size_t bytes)
 {
     gate_pass(&gate);
     return real.cuMemAlloc_p(block, bytes);
 }
 
-static CUresult CUDAAPI free_in_vain(CUdeviceptr block)
+static CUresult free_in_vain(CUdeviceptr block)
 {
     real.cuMemFree_p(block);
     return CUDA_ERROR_UNKNOWN;
 }
 
-static CUresult CUDAAPI little_is_free(size_t *left, size_t *all)
+static CUresult little_is_free(size_t *left, size_t *all)
 {
     *left = *all = LARGE / 2;
     return CUDA_SUCCESS;

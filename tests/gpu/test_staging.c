@@ -95,7 +95,7 @@ static void check(const struct shape *s, const char *sent, const char *before, c
 static __typeof__(cuda_api) real;
 static atomic_int copies_left;
 
-static CUresult CUDAAPI fail_later(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
+static CUresult fail_later(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     if (atomic_fetch_sub(&copies_left, 1) <= 0)
         return CUDA_ERROR_INVALID_VALUE;
@@ -230,7 +230,7 @@ static void a_failure_leaves_whole_pieces(void **state)
     with_device(fail_copies, 8, 1000);
 }
 
-static CUresult CUDAAPI no_wide_ring(void **memory, size_t bytes, unsigned flags)
+static CUresult no_wide_ring(void **memory, size_t bytes, unsigned flags)
 {
     return bytes > LANE_NARROW_SLOTS * LANE_SLOT_BYTES
                ? CUDA_ERROR_OUT_OF_MEMORY

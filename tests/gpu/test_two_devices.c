@@ -253,9 +253,9 @@ static void both_give_idle_memory_back(void **state)
 /* ---- The end of one ---- */
 
 static CUcontext broken;
-static __typeof__(&cuStreamSynchronize) synchronize;
+static __typeof__(CUDA(cuStreamSynchronize)) synchronize;
 
-static CUresult CUDAAPI synchronize_unless_broken(CUstream stream)
+static CUresult synchronize_unless_broken(CUstream stream)
 {
     CUcontext current = NULL;
     CUDA(cuCtxGetCurrent)(&current);

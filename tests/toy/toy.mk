@@ -3,8 +3,8 @@
 TOY := $(BUILD)/tests/toy
 TOY_OBJECTS := $(addprefix $(TOY)/,ops/names.o ops/op.o shim/arch/x86_64/entry.o tests/toy/toy_op.o)
 $(eval $(call tables,tests/toy/,$(OPS_LIBRARIES) tests/toy))
-$(TOY_OBJECTS): INCLUDES := -I. -I$(TOY) -isystem $(CUDA_INCLUDE)
-$(TOY)/%.o: %.c $(BUILD)/compiler.flags | $(TOY)/functions.def $(TOY)/other_ops.def cuda-headers
+$(TOY_OBJECTS): INCLUDES := -I. -I$(TOY)
+$(TOY)/%.o: %.c $(BUILD)/compiler.flags | $(TOY)/functions.def $(TOY)/other_ops.def
 	@mkdir -p $(@D)
 	$(CC) $(SHIM_CFLAGS) $(SANITIZE_FLAGS) $(INCLUDES) $(CPPFLAGS) -MMD -MP -c -o $@ $<
 $(TOY)/%.o: %.S $(BUILD)/compiler.flags | $(TOY)/functions.def $(TOY)/other_ops.def
