@@ -40,7 +40,8 @@ static void start_reports(void)
 {
     log_start(settings.log, settings.log_file);
     if (settings.summary)
-        summary_start(settings.log_file);
+        summary_start(settings.log == ACCEL_LOG_JSON ? ACCEL_SUMMARY_JSON : settings.summary,
+                      settings.log_file, settings.summary_table);
     if (settings.trace)
         trace_start(settings.trace, TRACE_BYTES);
     if (settings.estimate && device_pretend(&device)) {

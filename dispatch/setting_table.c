@@ -12,8 +12,9 @@ const struct setting setting_table[] = {
     {"ACCEL_LOG", NO "," YES ",2,json", "0", setting_read_choice, FIELD(log), ANYWHERE, false},
     {"ACCEL_LOG_FILE", "a path", "stderr", setting_read_path_pattern, FIELD(log_file), ANYWHERE,
      false},
-    {"ACCEL_SUMMARY", NO "," YES, "0", setting_read_switch, FIELD(summary), ANYWHERE, false},
     {"ACCEL_TRACE", "a path", "", setting_read_path_pattern, FIELD(trace), ANYWHERE, false},
+    {"ACCEL_SUMMARY", NO "," YES ",json", "0", setting_read_choice, FIELD(summary), ANYWHERE,
+     false},
     {"ACCEL_POLICY", "auto,gpu,cpu", "auto", setting_read_choice, FIELD(policy), ANYWHERE, false},
     {"ACCEL_GPU", "names of routines", "", setting_read_string, FIELD(gpu_routines.text), ANYWHERE,
      false},
@@ -46,6 +47,7 @@ const struct setting setting_table[] = {
      false},
     {"ACCEL_ESTIMATE_DIR", "a folder", "", setting_read_path, FIELD(estimate_dir), INTERNAL, false},
     {"ACCEL_CALLED", "a path", "", setting_read_path, FIELD(called), INTERNAL, false},
+    {"ACCEL_SUMMARY_TABLE", "a path", "", setting_read_path, FIELD(summary_table), INTERNAL, false},
 };
 _Static_assert(sizeof setting_table / sizeof *setting_table == SETTINGS,
                "SETTINGS counts the table");

@@ -9,6 +9,7 @@
 
 #include "pattern.h"
 #include "report/log.h"
+#include "report/summary.h"
 
 enum accel_policy { ACCEL_POLICY_AUTO, ACCEL_POLICY_GPU, ACCEL_POLICY_CPU };
 enum accel_start { ACCEL_START_BACKGROUND, ACCEL_START_WAIT, ACCEL_START_PROGRAM };
@@ -28,8 +29,8 @@ struct accel_settings {
     bool on;
     enum accel_log_level log;
     const char *log_file; /* a pattern, NULL: stderr */
-    bool summary;
-    const char *trace; /* a pattern, NULL: none */
+    const char *trace;    /* a pattern, NULL: none */
+    enum accel_summary summary;
     enum accel_policy policy;
     struct accel_pattern gpu_routines, cpu_routines; /* always, never on the GPU */
     bool require_gpu;
@@ -50,9 +51,10 @@ struct accel_settings {
     /* The value of a promise (ACCEL_REQUIRE, ACCEL_VERIFY, ACCEL_VERIFY_ACTION) cannot be read: the program must not call BLAS. */
     bool broken_promise;
     /* For the tool's own use: */
-    const char *estimate;     /* a GPU's name, NULL: none */
-    const char *estimate_dir; /* NULL: none */
-    const char *called;       /* a file's path, NULL: none */
+    const char *estimate;      /* a GPU's name, NULL: none */
+    const char *estimate_dir;  /* NULL: none */
+    const char *called;        /* a file's path, NULL: none */
+    const char *summary_table; /* a file's path, NULL: none */
 };
 
 /* The sources of settings beside the environment. */

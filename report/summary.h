@@ -1,10 +1,17 @@
 /*
- * The summary at exit: a table of calls by name, where they ran and why (ACCEL_SUMMARY). No malloc, no stdio.
+ * The summary at the end of a run: the sums of its decisions (ACCEL_SUMMARY). No malloc, no stdio.
+ *
+ * A process and the children that it forks have one table, which the process prints when it exits normally. Under `accel run
+ * --summary` all processes count in the tool's table, which the tool prints after the program's end, whatever that was.
  */
 #ifndef ACCEL_SUMMARY_H
 #define ACCEL_SUMMARY_H
 
-/* Subscribes the sink. It writes to the log's file, of this pattern, a string that stays; NULL: stderr. */
-void summary_start(const char *file);
+#include <stdbool.h>
+
+enum accel_summary { ACCEL_SUMMARY_OFF, ACCEL_SUMMARY_TEXT, ACCEL_SUMMARY_JSON };
+
+/* Subscribes the sink. It writes to the log's file, of this pattern; NULL: stderr. table: the tool's; NULL: none. Both stay. */
+void summary_start(enum accel_summary form, const char *file, const char *table);
 
 #endif

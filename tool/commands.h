@@ -41,7 +41,8 @@ int diff_command(int argc, char **argv);
 extern const struct argp estimate_argp;
 int estimate_command(int argc, char **argv);
 
-/* Makes this process a program with libaccel preloaded. Returns only if that fails: 127 if there is no such program, 126 if it
+/* Makes this process a program with libaccel preloaded; with a summary, stands by one, and ends by the signal that has ended it.
+ * Returns the program's exit status, or if that fails: 127 if there is no such program, 126 if it
  * cannot be run, 2 for wrong options. */
 extern const struct argp run_argp;
 int run_command(int argc, char **argv);

@@ -3,14 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "stand_by.h"
 
 bool preload_find(char path[PATH_MAX], const char *given)
 {
@@ -58,26 +57,22 @@ static _Noreturn void become(char **program, const char *shim, void (*prepare)(c
 int preload_run(char **program, const char *shim, void (*prepare)(const void *context),
                 const void *context, int *status)
 {
-    struct sigaction ignore = {.sa_handler = SIG_IGN}, interrupt, quit;
+    struct stand_by before;
     int ends[2], error = 0;
     if (pipe2(ends, O_CLOEXEC) != 0)
         return errno;
+    stand_by_begin(&before);
     pid_t pid = fork();
     if (pid < 0)
         error = errno;
-    if (pid == 0)
+    if (pid == 0) {
+        stand_by_child(&before);
         become(program, shim, prepare, context, ends[1]);
-    close(ends[1]);
-    if (pid > 0) {
-        sigaction(SIGINT, &ignore, &interrupt);
-        sigaction(SIGQUIT, &ignore, &quit);
-        if (read(ends[0], &error, sizeof error) != sizeof error)
-            error = 0;
-        while (waitpid(pid, status, 0) < 0 && errno == EINTR)
-            continue;
-        sigaction(SIGINT, &interrupt, NULL);
-        sigaction(SIGQUIT, &quit, NULL);
     }
+    close(ends[1]);
+    if (pid > 0 && read(ends[0], &error, sizeof error) != sizeof error)
+        error = 0;
+    stand_by_wait(&before, pid, status);
     close(ends[0]);
     return error;
 }

@@ -15,8 +15,7 @@ bool preload_find(char path[PATH_MAX], const char *given);
  * preloaded would get the calls before it. False if memory runs out. */
 bool preload_set(const char *shim);
 
-/* Runs a program to its end, with the shim in front of LD_PRELOAD. This process ignores SIGINT and SIGQUIT meanwhile: a
- * terminal's are for the program. The child calls prepare(context) first, for its environment and files. Returns 0 and
+/* Runs a program to its end, with the shim in front of LD_PRELOAD. This process stands by meanwhile (stand_by.h). The child calls prepare(context) first, for its environment and files. Returns 0 and
  * waitpid()'s status, or the errno if the program cannot be started. */
 int preload_run(char **program, const char *shim, void (*prepare)(const void *context),
                 const void *context, int *status);

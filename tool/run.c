@@ -4,24 +4,31 @@
 #include <argp.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/output.h"
 #include "complain.h"
 #include "dispatch/setting.h"
 #include "preload.h"
+#include "report/page.h"
+#include "stand_by.h"
 
 enum { SUMMARY_KEY = 0x100, TRACE_KEY, POLICY_KEY, REQUIRE_KEY, SHIM_KEY };
 
 static const struct argp_option rows[] = {
     {"verbose", 'v', NULL, 0, "log each decision on stderr (ACCEL_LOG=1)", 0},
-    {"summary", SUMMARY_KEY, NULL, 0, "print a table at the program's end (ACCEL_SUMMARY=1)", 0},
     {"trace", TRACE_KEY, "FILE", 0,
      "write a trace of the calls, for Perfetto or chrome://tracing (ACCEL_TRACE); an older FILE is "
      "removed",
      0},
+    {"summary", SUMMARY_KEY, NULL, 0,
+     "print a table of the calls of all processes after the program's end, whatever that is", 0},
     {"policy", POLICY_KEY, "auto|gpu|cpu", 0,
      "gpu: every supported call goes to the GPU; cpu: none does (ACCEL_POLICY)", 0},
     {"require-gpu", REQUIRE_KEY, NULL, 0,
@@ -31,6 +38,7 @@ static const struct argp_option rows[] = {
 
 struct options {
     const char *shim;
+    bool summary;
     char **program;
 };
 
@@ -64,7 +72,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         set("ACCEL_LOG", "verbose", "1");
         return 0;
     case SUMMARY_KEY:
-        set("ACCEL_SUMMARY", "summary", "1");
+        options->summary = true;
         return 0;
     case TRACE_KEY:
         set("ACCEL_TRACE", "trace", arg);
@@ -91,14 +99,64 @@ const struct argp run_argp = {
     .options = rows,
     .parser = parse,
     .args_doc = "[--] PROGRAM [ARGUMENT...]",
-    .doc = "Runs a program with libaccel.so preloaded.\v"
-           "The program takes this process's place: exit status and signals are its own. The "
-           "options override the variables that they name. LD_PRELOAD keeps what it has. If "
-           "the program is not found, the exit status is 127, if it cannot be run, 126."};
+    .doc =
+        "Runs a program with libaccel.so preloaded.\v"
+        "The program takes this process's place: exit status and signals are its own. With "
+        "--summary this process stays as the program's parent, passes signals on, and ends as the "
+        "program has ended. The options override the variables that they name. LD_PRELOAD keeps "
+        "what it has. If the program is not found, the exit status is 127, if it cannot be run, "
+        "126."};
+
+static int cannot_run(const struct options *options, int error)
+{
+    return complain(error == ENOENT ? 127 : 126, "accel run: %s: %s\n", options->program[0],
+                    strerror(error));
+}
+
+/* ---- With a summary ---- */
+
+/* The table is a file without a name: nothing is left of it, however this process ends. */
+static struct totals *make_table(char path[64])
+{
+    const int fd = memfd_create("accel-summary", MFD_CLOEXEC);
+    snprintf(path, 64, "/proc/%d/fd/%d", (int)getpid(), fd);
+    return fd < 0 ? NULL : totals_make_in(fd);
+}
+
+static void name_table(const void *path)
+{
+    setenv("ACCEL_SUMMARY_TABLE", path, 1);
+}
+
+static int run_and_sum_up(const struct options *options, const char *shim)
+{
+    struct accel_settings settings;
+    char path[64];
+    int status = 0;
+    struct totals *totals = make_table(path);
+    if (!totals)
+        return complain(126, "accel run: there is no place for the summary: %s\n", strerror(errno));
+    settings_read(&settings);
+    if (!settings.summary)
+        set("ACCEL_SUMMARY", "summary", "1");
+    output_start();
+    const double start_ms = accel_now_ms();
+    const int error = preload_run(options->program, shim, name_table, path, &status);
+    if (error)
+        return cannot_run(options, error);
+    const struct page page = {.program = options->program[0],
+                              .seconds = 1e-3 * (accel_now_ms() - start_ms),
+                              .json = settings.summary == ACCEL_SUMMARY_JSON ||
+                                      settings.log == ACCEL_LOG_JSON,
+                              .always = true,
+                              .file = settings.log_file};
+    page_write(&page, totals);
+    return stand_by_end(status);
+}
 
 int run_command(int argc, char **argv)
 {
-    struct options options = {NULL, NULL};
+    struct options options = {NULL, false, NULL};
     char shim[PATH_MAX];
     if (argp_parse(&run_argp, argc, argv, ARGP_IN_ORDER, NULL, &options) != 0)
         return 2;
@@ -110,9 +168,10 @@ int run_command(int argc, char **argv)
     if (strpbrk(shim, " :"))
         return complain(126, "accel run: %s: LD_PRELOAD takes no path with a blank or colon\n",
                         shim);
+    if (options.summary)
+        return run_and_sum_up(&options, shim);
     if (!preload_set(shim))
         return complain(126, "accel run: %s: %s\n", shim, strerror(errno));
     execvp(options.program[0], options.program);
-    return complain(errno == ENOENT ? 127 : 126, "accel run: %s: %s\n", options.program[0],
-                    strerror(errno));
+    return cannot_run(&options, errno);
 }

@@ -22,8 +22,8 @@ static bool same_settings(const struct accel_settings *a, const struct accel_set
            a->verify_action == b->verify_action && a->memory_share == b->memory_share &&
            a->memory_bytes == b->memory_bytes && a->model_given == b->model_given &&
            !a->cuda_dir == !b->cuda_dir && !a->original == !b->original &&
-           !a->estimate == !b->estimate && !a->estimate_dir == !b->estimate_dir &&
-           a->broken_promise == b->broken_promise;
+           !a->summary_table == !b->summary_table && !a->estimate == !b->estimate &&
+           !a->estimate_dir == !b->estimate_dir && a->broken_promise == b->broken_promise;
 }
 
 static const struct accel_settings standard = {
@@ -67,6 +67,7 @@ static void empty_values(void **state)
                                         "ACCEL_ESTIMATE",
                                         "ACCEL_ESTIMATE_DIR",
                                         "ACCEL_CALLED",
+                                        "ACCEL_SUMMARY_TABLE",
                                         "ACCEL_VERIFY",
                                         "ACCEL_VERIFY_ACTION",
                                         "ACCEL_ML"};
@@ -114,7 +115,8 @@ static void choices(void **state)
     assert_int_equal(read_with("ACCEL_RESIDENT", "hash").resident, ACCEL_RESIDENT_HASH);
     assert_int_equal(read_with("ACCEL_RESIDENT", "off").resident, ACCEL_RESIDENT_OFF);
     assert_int_equal(read_with("ACCEL_RESIDENT", "0").resident, ACCEL_RESIDENT_OFF);
-    assert_true(read_with("ACCEL_SUMMARY", "1").summary);
+    assert_int_equal(read_with("ACCEL_SUMMARY", "1").summary, ACCEL_SUMMARY_TEXT);
+    assert_int_equal(read_with("ACCEL_SUMMARY", "json").summary, ACCEL_SUMMARY_JSON);
     assert_false(read_with("ACCEL_SUMMARY", "0").summary);
     assert_true(read_with("ACCEL_LEARN", "1").learn);
     assert_false(read_with("ACCEL_LEARN", "0").learn);
@@ -358,7 +360,7 @@ static void bad_values(void **state)
                {"ACCEL_LOG", "jsonl", "0,1,2,json"},
                {"ACCEL_LOG", "js", "0,1,2,json"},
                {"ACCEL_POLICY", "auto,", "auto,gpu,cpu"},
-               {"ACCEL_SUMMARY", "2", "0,1"},
+               {"ACCEL_SUMMARY", "2", "0,1,json"},
                {"ACCEL_REQUIRE", "cpu", "gpu,off"},
                {"ACCEL_REQUIRE", "1", "gpu,off"},
                {"ACCEL_START", "0", "background,wait,program"},

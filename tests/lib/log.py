@@ -1,5 +1,6 @@
 """What libaccel writes to stderr: decision lines, and what it says without being asked."""
 
+import json
 import re
 
 WHY = set(
@@ -27,6 +28,11 @@ def parse_log(text):
 def lines_for(done, **fields):
     """The decision lines of a run that have these fields."""
     return [f for f in parse_log(done.stderr) if fields.items() <= f.items()]
+
+
+def summaries(text):
+    """The summaries among text, of ACCEL_SUMMARY=json."""
+    return [json.loads(line) for line in text.splitlines() if line.startswith('{"v": 1, "event": "summary"')]
 
 
 def said(done):

@@ -81,21 +81,23 @@ limited() {
 
 # A program under libaccel, all on the GPU, with a table of what ran where in $folder/table.
 on_gpu() {
-    limited env LD_PRELOAD="$build/libaccel.so" ACCEL_POLICY=gpu ACCEL_SUMMARY=1 ACCEL_LOG_FILE="$folder/table" OPENBLAS_NUM_THREADS=1 "$@"
+    limited env LD_PRELOAD="$build/libaccel.so" ACCEL_POLICY=gpu ACCEL_SUMMARY=json ACCEL_LOG_FILE="$folder/table" OPENBLAS_NUM_THREADS=1 "$@"
 }
 
 # The table of a run: something ran on the GPU, and nothing stayed away but what must. Prints how much, or what is wrong.
 all_on_gpu() {
     [ -s "$folder/table" ] || { echo "libaccel has decided nothing" && return 1; }
-    awk '$1 == "accel:" && $3 ~ /^gpu[0-9]+$/ { gpu += $5 }
-         $1 == "accel:" && ($3 == "cpu" || $3 ~ /\+cpu$/) {
-             if ($4 ~ /^(empty|bad_argument|workspace_query|unsupported|user)$/) cpu += $5
-             else { wrong += $5; if (!first) first = $2 " ran=" $3 " why=" $4 } }
+    grep '"event": "summary"' "$folder/table" | grep -o '{"routine": [^}]*}' |
+        sed -E 's/.*"routine": "([^"]*)".*"ran": "([^"]*)", "why": "([^"]*)".*"calls": ([0-9]+).*/\1 \2 \3 \4/' |
+        awk '$2 ~ /^gpu[0-9]+$/ { gpu += $4 }
+         $2 == "cpu" || $2 ~ /\+cpu$/ {
+             if ($3 ~ /^(empty|bad_argument|workspace_query|unsupported|user)$/) cpu += $4
+             else { wrong += $4; if (!first) first = $1 " ran=" $2 " why=" $3 } }
          END {
              if (wrong) print wrong " calls were not on the GPU: " first
              else if (!gpu) print "nothing ran on the GPU"
              else print gpu " calls on the GPU, " cpu + 0 " that must not be"
-             exit wrong || !gpu }' "$folder/table"
+             exit wrong || !gpu }'
 }
 
 # ---- What a device alone can show ----
@@ -241,7 +243,7 @@ random_lapack_job() {
 
 # Programs with memory of their own on the device.
 device_job() {
-    limited env LD_PRELOAD="$build/libaccel.so $driver" ACCEL_POLICY=gpu ACCEL_SUMMARY=1 ACCEL_LOG_FILE="$folder/table" \
+    limited env LD_PRELOAD="$build/libaccel.so $driver" ACCEL_POLICY=gpu ACCEL_SUMMARY=json ACCEL_LOG_FILE="$folder/table" \
         OPENBLAS_NUM_THREADS=1 "$build/tests/$1" "${@:2}" || return 1
     all_on_gpu
 }
@@ -361,7 +363,7 @@ sanitizer_job() {
     local sanitizer=$1 log=$folder/out
     shift
     limited "$sanitizer" --tool memcheck --target-processes all --error-exitcode 9 env LD_PRELOAD="$build/libaccel.so" ACCEL_POLICY=gpu \
-        ACCEL_SUMMARY=1 ACCEL_LOG_FILE="$folder/table" OPENBLAS_NUM_THREADS=1 "$build/tests/$1" "${@:2}" > "$log" 2>&1
+        ACCEL_SUMMARY=json ACCEL_LOG_FILE="$folder/table" OPENBLAS_NUM_THREADS=1 "$build/tests/$1" "${@:2}" > "$log" 2>&1
     local status=$?
     if grep -q 'Device not supported' "$log"; then
         echo "compute-sanitizer does not support this device"

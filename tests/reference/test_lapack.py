@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from inputs import INPUTS, OTHERS, PROGRAMS, data
+from lib.log import summaries
 from lib.programs import BUILD, LONG, NO_GPU, SHIM, TEST_GPU, clean_env
 from lib.table import routine_table
 from lib.tap import Tap
@@ -21,7 +22,7 @@ CHOSEN = set(sys.argv[1:]) - {"--all"}
 LIBRARIES = {"OpenBLAS": ("openblas-pthread",), **({"reference": ("lapack", "blas")} if LONG or len(sys.argv) > 1 else {})}
 # Millions of calls: a table at the end in place of their lines.
 MODES = {"no GPU": NO_GPU, "ACCEL=0": {**SHIM, "ACCEL": "0"},
-         "test GPU": {**TEST_GPU, "TESTGPU_DELAY_US": "0", "ACCEL_SUMMARY": "1", "ACCEL_LOG_FILE": "log"}}
+         "test GPU": {**TEST_GPU, "TESTGPU_DELAY_US": "0", "ACCEL_SUMMARY": "json", "ACCEL_LOG_FILE": "log"}}
 TESTING = BUILD / "lapack/TESTING"
 
 # cuSOLVER has no QR factorisation with column pivoting, and no Bunch-Kaufman one of Hermitian matrices.
@@ -91,8 +92,7 @@ def complete(output):
 
 def parse(table):
     """(routine, ran, why) of the table at the end of a run."""
-    found = re.findall(r"(?m)^accel: (\S+) +((?:cpu|gpu)\S*) +([a-z_]+) +\d+ ", table)
-    return {(symbol.removesuffix("_"), ran, why) for symbol, ran, why in found}
+    return {(row["routine"], row["ran"], row["why"]) for s in summaries(table) for row in s["rows"]}
 
 
 def check(job):

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from lib.log import parse_log, said
+from lib.log import parse_log, said, summaries
 from lib.programs import BUILD, LOG, NO_GPU, ROOT, SHIM, TEST_GPU, TESTS, clean_env, start
 from lib.table import routine_table
 from lib.tap import Tap
@@ -97,10 +97,19 @@ tap.ok(done.returncode == 0 and "0 wrong" in done.stdout, "a closed pipe does no
 
 done = start(*PROGRAM, env={**TEST_GPU, "ACCEL_SUMMARY": "1"})
 table = done.stderr.splitlines()
-tap.ok(table and re.fullmatch(r"accel: summary pid=\d+", table[0]), "a summary at exit", *table)
-rows = [line.split() for line in table[2:]]
-tap.ok(sum(int(r[4]) for r in rows) == 8, "that counts every call", *table)
-tap.ok([r[1] for r in rows] == sorted(r[1] for r in rows), "ordered by symbol", *table)
+tap.ok(len(table) > 4 and re.fullmatch(r"accel: summary of random_calls, pid \d+: \d+\.\d{3} s", table[0]), "a summary at exit", *table)
+tap.ok(re.fullmatch(r"accel: 8 calls of BLAS, LAPACK or machine learning took \d+\.\d{3} s, \d+ % of the time", table[1]), "the share of its calls", *table)
+rows = [line.split()[1:] for line in table[3:-2]]
+tap.ok(sum(int(row[2]) for row in rows) == 8 and table[-1].split()[:3] == ["accel:", "all", "8"], "that counts every call", *table)
+seconds = [float(row[5]) for row in rows if row[5] != "-"]
+tap.ok(seconds == sorted(seconds, reverse=True) and len(seconds) > 1, "the longest time first", *table)
+whole, outside = float(table[-1].split()[-1]), float(table[-2].split()[-1])
+tap.ok(abs(whole - outside - sum(seconds)) < 0.001 * len(table) and table[0].endswith(f" {whole:.3f} s"), "the rows add up to the whole", *table)
+done = start(*PROGRAM, env={**TEST_GPU, "ACCEL_SUMMARY": "json"})
+found = summaries(done.stderr)
+tap.ok(len(found) == 1 and sum(row["calls"] for row in found[0]["rows"]) == found[0]["calls"] == 8, "the same as JSON", done.stderr)
+done = start(*PROGRAM, env={**TEST_GPU, "ACCEL_SUMMARY": "1", "ACCEL_LOG": "json"})
+tap.ok(len(summaries(done.stderr)) == 1 and "accel: " not in done.stderr, "a summary in a log of JSON is JSON", done.stderr)
 done = start("/bin/true", env={**SHIM, "ACCEL_SUMMARY": "1", "ACCEL_LOG": "1"})
 tap.ok(done.stderr == "", "a program that calls nothing has none")
 
@@ -168,10 +177,10 @@ with tempfile.TemporaryDirectory() as folder:
     seen = subprocess.run([program, "closed"], env={**environment, "ACCEL_LOG_FILE": "log"}, cwd=folder, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE)
     tap.ok(len(parse_log(Path(folder, "log").read_text())) >= 2, "a log that the program closes is opened again")
-done = start("forks", "after", env={**NO_GPU, "ACCEL_SUMMARY": "1"})
-counts = sorted(sum(int(line.split()[4]) for line in part.splitlines()[2:] if line.startswith("accel: "))
-                for part in done.stderr.split("accel: summary")[1:])
-tap.ok(counts == [2, 2], "parent and child each count their own calls", done.stderr)
+for form in "before", "after":
+    done = start("forks", form, env={**NO_GPU, "ACCEL_SUMMARY": "json"})
+    found = summaries(done.stderr)
+    tap.ok([(s["calls"], s["processes"]) for s in found] == [({"before": 3, "after": 4}[form], 2)], f"parent and child have one summary ({form} the first call)", done.stderr)
 
 # ---- The built file ----
 

@@ -6,6 +6,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+from lib.log import summaries
 from lib.programs import LOG, NO_GPU, TEST_GPU, TESTS, start
 from lib.tap import Tap
 
@@ -36,8 +37,8 @@ def started_meanwhile(stderr):
 
 
 def all_on_the_gpu(stderr):
-    found = re.search(r"(?m)^accel: dgemm_ +gpu0 +forced +(\d+) ", stderr)
-    return found and CALLS - FEW <= int(found[1]) <= CALLS
+    on_gpu = [row["calls"] for s in summaries(stderr) for row in s["rows"] if (row["routine"], row["ran"], row["why"]) == ("dgemm", "gpu0", "forced")]
+    return CALLS - FEW <= sum(on_gpu) <= CALLS
 
 
 def left_alone(stderr):
@@ -51,8 +52,8 @@ with tempfile.TemporaryDirectory() as folder:
         ("a GPU that starts meanwhile", {**AUTO, **LOG, "TESTGPU_START_MS": "100"}, started_meanwhile),
         ("a GPU that starts meanwhile, without a log", {**AUTO, "TESTGPU_START_MS": "100"}, lambda stderr: not stderr),
         ("what was measured is learned", {**AUTO, "ACCEL_LEARN": "1", "ACCEL_MODEL": str(model)}, lambda _: model.exists()),
-        ("all on the GPU", {**TEST_GPU, **ONE, **LOG, "ACCEL_SUMMARY": "1"}, all_on_the_gpu),
-        ("all on the GPU, and checked", {**TEST_GPU, **ONE, "ACCEL_VERIFY": "all", "ACCEL_SUMMARY": "1"}, all_on_the_gpu),
+        ("all on the GPU", {**TEST_GPU, **ONE, **LOG, "ACCEL_SUMMARY": "json"}, all_on_the_gpu),
+        ("all on the GPU, and checked", {**TEST_GPU, **ONE, "ACCEL_VERIFY": "all", "ACCEL_SUMMARY": "json"}, all_on_the_gpu),
         ("a GPU that fails", {**TEST_GPU, **ONE, "TESTGPU_FAIL": "cublasDgemm:20+"}, left_alone),
     ):
         done = start("steps", "threads:4:200:30", "threads:4:64:100", env={**env, "XDG_CACHE_HOME": folder})

@@ -11,6 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from lib.log import summaries
 from lib.programs import TEST_GPU, VENV_PYTHON, clean_env
 
 HERE = Path(__file__).resolve().parent
@@ -19,7 +20,7 @@ SITE = next((Path(VENV_PYTHON).parents[1] / "lib").glob("python3*/site-packages"
 # A table at exit, not a line a call: there are millions. No delays: a test has some thousand calls.
 MODES = {
     "native": {},
-    "libaccel": {**TEST_GPU, "TESTGPU_DELAY_US": "0", "ACCEL_SUMMARY": "1",
+    "libaccel": {**TEST_GPU, "TESTGPU_DELAY_US": "0", "ACCEL_SUMMARY": "json",
                  "TESTGPU_THREADS": "1",  # some of scikit-learn's fits take a hundred thousand iterations
                  "TESTGPU_MEMORY": "8G"},  # SciPy asks for all singular vectors of a long matrix
 }
@@ -35,7 +36,7 @@ SAME = {
     "SKLEARN_SEED": "0",
 }
 
-# outcomes: id -> outcome. listed: every id that was collected. gpu: symbol -> calls that ran on the GPU.
+# outcomes: id -> outcome. listed: every id that was collected. gpu: routine -> calls that ran on the GPU.
 # bad: rows of the summary that a healthy GPU does not give, and misuse of it. output: what pytest printed.
 Session = collections.namedtuple("Session", "outcomes listed gpu bad output")
 
@@ -56,18 +57,14 @@ def read_events(record):
 
 
 def read_summaries(folder):
-    """Of all processes that came to their end: (symbol -> calls on the GPU, what is wrong)."""
+    """Of all processes that came to their end: (routine -> calls on the GPU, what is wrong)."""
     gpu, bad = collections.Counter(), []
     for log in sorted(folder.glob("log.*")):
-        for line in log.read_text(errors="replace").splitlines():
-            row = re.match(r"accel: (\S+) +(cpu|gpu0(?:\+cpu)?) +(\w+) +(\d+) ", line)
-            if not row:
-                continue
-            symbol, ran, why, calls = row.groups()
-            if ran == "gpu0":
-                gpu[symbol] += int(calls)
-            if ran == "gpu0+cpu" or why in ("error", "no_gpu", "no_memory"):
-                bad.append(f"{symbol} ran={ran} why={why}: {calls}")
+        for row in [row for s in summaries(log.read_text(errors="replace")) for row in s["rows"]]:
+            if row["ran"] == "gpu0":
+                gpu[row["routine"]] += row["calls"]
+            if row["ran"] == "gpu0+cpu" or row["why"] in ("error", "no_gpu", "no_memory"):
+                bad.append("{routine} ran={ran} why={why}: {calls}".format(**row))
     for report in sorted(folder.glob("testgpu.*")):
         faults = re.search(r"testgpu faults .*", report.read_text(errors="replace"))
         if not faults or faults[0] != "testgpu faults n=0":

@@ -1,0 +1,399 @@
+#define _GNU_SOURCE
+#include "page.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/output.h"
+#include "base/text.h"
+
+enum { SHOWN = 20 }; /* rows of the text */
+
+struct work {
+    struct totals_row row[TOTALS_ROWS];
+    int16_t order[TOTALS_ROWS]; /* of the rows, the longest time first */
+    int count;
+    struct totals_sums sums;
+    struct accel_text text;
+    char buffer[TOTALS_ROWS * 400 + 65536];
+};
+
+/* ---- The rows in order ---- */
+
+static bool comes_before(const struct totals_row *a, const struct totals_row *b)
+{
+    if (a->inner != b->inner)
+        return b->inner;
+    if (a->seconds < b->seconds || a->seconds > b->seconds)
+        return a->seconds > b->seconds;
+    return a->calls != b->calls ? a->calls > b->calls : strcmp(a->name, b->name) < 0;
+}
+
+/* Shell's sort: qsort(3) may allocate. */
+static void sort(struct work *work)
+{
+    for (int gap = TOTALS_ROWS / 2; gap > 0; gap /= 2)
+        for (int i = gap; i < work->count; i++) {
+            const int16_t moved = work->order[i];
+            int at = i;
+            for (; at >= gap && comes_before(&work->row[moved], &work->row[work->order[at - gap]]);
+                 at -= gap)
+                work->order[at] = work->order[at - gap];
+            work->order[at] = moved;
+        }
+}
+
+static void take(struct work *work, struct totals *totals)
+{
+    for (int i = 0; i < TOTALS_ROWS; i++)
+        if (totals_read(totals, i, true, &work->row[work->count])) {
+            work->order[work->count] = (int16_t)work->count;
+            work->count++;
+        }
+    work->sums = totals_read_sums(totals, true);
+    sort(work);
+}
+
+/* ---- What is told of all rows ---- */
+
+struct whole {
+    int64_t calls;
+    double seconds;        /* of the run, or of its processes together */
+    double called;         /* in calls, on all threads together */
+    double outside;        /* negative: not known, because threads made calls at the same time */
+    int rows;              /* that are not made inside other calls */
+    struct totals_row out; /* those that the text has no room for */
+};
+
+static struct whole sum_up(const struct work *work, const struct page *page)
+{
+    struct whole whole = {.seconds = work->sums.seconds};
+    if (work->sums.processes <= 1 && page->seconds >= 0)
+        whole.seconds = page->seconds;
+    for (int i = 0; i < work->count; i++) {
+        const struct totals_row *row = &work->row[work->order[i]];
+        if (row->inner)
+            continue;
+        whole.calls += row->calls;
+        whole.called += row->seconds;
+        if (whole.rows++ < SHOWN)
+            continue;
+        whole.out.calls += row->calls;
+        whole.out.seconds += row->seconds;
+    }
+    whole.outside = whole.seconds > whole.called ? whole.seconds - whole.called : 0;
+    if (work->sums.facts & TOTALS_THREADS)
+        whole.outside = -1;
+    return whole;
+}
+
+/* ---- Numbers ---- */
+
+static void put_fixed(struct accel_text *text, double value, int decimals)
+{
+    int64_t scale = 1;
+    for (int i = 0; i < decimals; i++)
+        scale *= 10;
+    const int64_t whole = (int64_t)(value * (double)scale + (value < 0 ? -0.5 : 0.5));
+    const int64_t size = whole < 0 ? -whole : whole;
+    if (whole < 0)
+        text_char(text, '-');
+    text_integer(text, size / scale);
+    text_char(text, '.');
+    for (int64_t digit = scale / 10; digit > 0; digit /= 10)
+        text_char(text, (char)('0' + size / digit % 10));
+}
+
+static void put_seconds(struct accel_text *text, double seconds)
+{
+    put_fixed(text, seconds, 3);
+    text_string(text, " s");
+}
+
+/* Starts a short text; text_end() before it is used. */
+struct cell {
+    struct accel_text text;
+    char buffer[48];
+};
+
+static struct accel_text *cell_start(struct cell *cell)
+{
+    text_start(&cell->text, cell->buffer, sizeof cell->buffer);
+    return &cell->text;
+}
+
+static void put_cell(struct accel_text *text, struct cell *cell, int width)
+{
+    text_end(&cell->text);
+    text_padded(text, cell->buffer, width);
+}
+
+/* ---- Text ---- */
+
+static int size_of(const struct totals_row *row, struct cell *cell)
+{
+    struct accel_text *text = cell_start(cell);
+    if (row->high > 0)
+        text_integer(text, row->low);
+    else
+        text_char(text, '-');
+    if (row->high > row->low) {
+        text_char(text, '-');
+        text_integer(text, row->high);
+    }
+    return (int)text->length;
+}
+
+struct widths {
+    int name, size, calls, ran, why;
+};
+
+static int wider(int width, int other)
+{
+    return width > other ? width : other;
+}
+
+static struct widths widths_of(const struct work *work)
+{
+    struct widths widths = {sizeof "outside these calls" - 1, 9, 8, 4, 6};
+    for (int i = 0; i < work->count; i++) {
+        const struct totals_row *row = &work->row[i];
+        struct cell cell;
+        widths.name = wider(widths.name, (int)strlen(row->name));
+        widths.size = wider(widths.size, size_of(row, &cell));
+        widths.ran = wider(widths.ran, (int)strlen(row->ran));
+        widths.why = wider(widths.why, (int)strlen(accel_why_name(row->why)));
+    }
+    return widths;
+}
+
+enum { TIME_WIDTH = 10 };
+
+static void put_time(struct accel_text *text, bool known, double seconds)
+{
+    struct cell cell;
+    cell_start(&cell);
+    if (known)
+        put_fixed(&cell.text, seconds, 3);
+    else
+        text_char(&cell.text, '-');
+    put_cell(text, &cell, TIME_WIDTH);
+}
+
+static void put_words(struct accel_text *text, const struct widths *widths, const char *const *word)
+{
+    text_string(text, "accel: ");
+    text_padded(text, word[0], -widths->name);
+    text_padded(text, word[1], widths->size + 1);
+    text_padded(text, word[2], widths->calls + 1);
+    text_char(text, ' ');
+    text_padded(text, word[3], -widths->ran);
+    text_char(text, ' ');
+    text_padded(text, word[4], -widths->why);
+}
+
+static void put_row(struct accel_text *text, const struct widths *widths,
+                    const struct totals_row *row)
+{
+    struct cell size, calls;
+    const bool estimated = row->instead > 0;
+    size_of(row, &size);
+    text_end(&size.text);
+    text_integer(cell_start(&calls), row->calls);
+    text_end(&calls.text);
+    put_words(
+        text, widths,
+        (const char *[]){row->name, size.buffer, calls.buffer, row->ran, accel_why_name(row->why)});
+    put_time(text, row->untimed < row->calls, row->seconds);
+    put_time(text, estimated, row->instead);
+    put_time(text, estimated && strcmp(row->ran, "cpu") != 0, row->instead - row->estimated);
+    text_char(text, '\n');
+}
+
+/* A row of all, of what has no row, or of what is outside. calls 0: none are told. */
+static void put_total(struct accel_text *text, const struct widths *widths, const char *name,
+                      int64_t calls, double seconds)
+{
+    struct cell cell;
+    cell_start(&cell);
+    if (calls)
+        text_integer(&cell.text, calls);
+    text_end(&cell.text);
+    put_words(text, widths, (const char *[]){name, "", cell.buffer, "", ""});
+    put_time(text, true, seconds);
+    text_char(text, '\n');
+}
+
+static void put_heading(struct accel_text *text, const struct work *work, const struct page *page,
+                        const struct whole *whole)
+{
+    text_string(text, "accel: summary of ");
+    text_string(text, page->program);
+    if (page->pid) {
+        text_string(text, ", pid ");
+        text_integer(text, page->pid);
+    }
+    if (work->sums.processes > 1) {
+        text_string(text, ": ");
+        text_integer(text, work->sums.processes);
+        text_string(text, " processes made calls, and ran ");
+        put_seconds(text, whole->seconds);
+        text_string(text, " together");
+    } else {
+        text_string(text, ": ");
+        put_seconds(text, whole->seconds);
+    }
+    text_string(text, "\naccel: ");
+    text_integer(text, whole->calls);
+    text_string(text, whole->calls == 1 ? " call of" : " calls of");
+    text_string(text, " BLAS, LAPACK or machine learning took ");
+    put_seconds(text, whole->called);
+    if (whole->outside < 0) {
+        text_string(text, " on several threads");
+    } else if (whole->seconds > 0) {
+        text_string(text, ", ");
+        text_integer(text, (int64_t)(100 * whole->called / whole->seconds + 0.5));
+        text_string(text, " % of the time");
+    }
+    text_char(text, '\n');
+}
+
+static void put_nothing(struct accel_text *text, const struct page *page, const struct whole *whole)
+{
+    text_string(text, "accel: summary of ");
+    text_string(text, page->program);
+    text_string(text, ": in ");
+    put_seconds(text, whole->seconds);
+    text_string(text, ", no call of BLAS, LAPACK or machine learning was seen; accel doctor -- ");
+    text_string(text, page->program);
+    text_string(text, " says why\n");
+}
+
+static void put_text(struct work *work, const struct page *page, const struct whole *whole)
+{
+    struct accel_text *text = &work->text;
+    if (work->count == 0) {
+        put_nothing(text, page, whole);
+        return;
+    }
+    const struct widths widths = widths_of(work);
+    put_heading(text, work, page, whole);
+    put_words(text, &widths, (const char *[]){"routine", "size", "calls", "ran", "why"});
+    text_padded(text, "seconds", TIME_WIDTH);
+    text_padded(text, "elsewhere", TIME_WIDTH);
+    text_padded(text, "saved", TIME_WIDTH);
+    text_char(text, '\n');
+    for (int i = 0; i < whole->rows && i < SHOWN; i++)
+        put_row(text, &widths, &work->row[work->order[i]]);
+    if (whole->rows > SHOWN)
+        put_total(text, &widths, "in further rows", whole->out.calls, whole->out.seconds);
+    if (whole->outside >= 0) {
+        put_total(text, &widths, "outside these calls", 0, whole->outside);
+        put_total(text, &widths, "all", whole->calls, whole->called + whole->outside);
+    } else {
+        put_total(text, &widths, "all calls", whole->calls, whole->called);
+    }
+    if (work->sums.dropped) {
+        text_string(text, "accel: further calls, without a row: ");
+        text_integer(text, work->sums.dropped);
+        text_char(text, '\n');
+    }
+}
+
+/* ---- JSON ---- */
+
+static void put_key(struct accel_text *text, const char *key)
+{
+    text_string(text, ", ");
+    text_json_string(text, key);
+    text_string(text, ": ");
+}
+
+static void put_json_string(struct accel_text *text, const char *key, const char *value)
+{
+    put_key(text, key);
+    text_json_string(text, value);
+}
+
+static void put_json_integer(struct accel_text *text, const char *key, int64_t value)
+{
+    put_key(text, key);
+    text_integer(text, value);
+}
+
+static void put_json_decimal(struct accel_text *text, const char *key, double value)
+{
+    put_key(text, key);
+    put_fixed(text, value, 6);
+}
+
+static void put_json_row(struct accel_text *text, const struct totals_row *row)
+{
+    text_string(text, "{\"routine\": ");
+    text_json_string(text, row->name);
+    if (row->high > 0) {
+        put_json_integer(text, "size_min", row->low);
+        put_json_integer(text, "size_max", row->high);
+    }
+    put_json_string(text, "ran", row->ran);
+    put_json_string(text, "why", accel_why_name(row->why));
+    put_key(text, "inner");
+    text_string(text, row->inner ? "true" : "false");
+    put_json_integer(text, "calls", row->calls);
+    put_json_integer(text, "untimed", row->untimed);
+    put_json_decimal(text, "s", row->seconds);
+    if (row->instead > 0) {
+        put_json_decimal(text, "estimated_s", row->estimated);
+        put_json_decimal(text, "elsewhere_s", row->instead);
+    }
+    put_json_decimal(text, "up_mb", (double)row->up * 1e-6);
+    put_json_decimal(text, "down_mb", (double)row->down * 1e-6);
+    put_json_decimal(text, "kept_mb", (double)row->kept * 1e-6);
+    put_json_decimal(text, "again_mb", (double)row->again * 1e-6);
+    text_char(text, '}');
+}
+
+static void put_json(struct work *work, const struct page *page, const struct whole *whole)
+{
+    struct accel_text *text = &work->text;
+    text_string(text, "{\"v\": 1");
+    put_json_string(text, "event", "summary");
+    if (page->pid)
+        put_json_integer(text, "pid", page->pid);
+    put_json_string(text, "program", page->program);
+    put_json_integer(text, "processes", work->sums.processes);
+    put_json_decimal(text, "s", whole->seconds);
+    put_json_integer(text, "calls", whole->calls);
+    put_json_decimal(text, "calls_s", whole->called);
+    if (whole->outside >= 0)
+        put_json_decimal(text, "outside_s", whole->outside);
+    put_json_integer(text, "dropped", work->sums.dropped);
+    put_key(text, "rows");
+    text_char(text, '[');
+    for (int i = 0; i < work->count; i++) {
+        if (i)
+            text_string(text, ", ");
+        put_json_row(text, &work->row[work->order[i]]);
+    }
+    text_string(text, "]}\n");
+}
+
+/* ---- Both ---- */
+
+void page_write(const struct page *page, struct totals *totals)
+{
+    struct work *work = mmap(NULL, sizeof *work, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (work == MAP_FAILED)
+        return;
+    take(work, totals);
+    text_start(&work->text, work->buffer, sizeof work->buffer);
+    const struct whole whole = sum_up(work, page);
+    if (page->json)
+        put_json(work, page, &whole);
+    else
+        put_text(work, page, &whole);
+    if (work->count || page->always)
+        output_log_at_exit(page->file, work->buffer, work->text.length);
+    munmap(work, sizeof *work);
+}

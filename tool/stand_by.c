@@ -1,0 +1,97 @@
+#define _GNU_SOURCE
+#include "stand_by.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Those that a process has earned itself stay as they are. */
+static sigset_t held_signals(void)
+{
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+    sigset_t set;
+    sigfillset(&set);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        sigdelset(&set, own[i]);
+    return set;
+}
+
+void stand_by_begin(struct stand_by *before)
+{
+    const struct sigaction usual = {.sa_handler = SIG_DFL};
+    const sigset_t held = held_signals();
+    before->self = getpid();
+    sigaction(SIGCHLD, &usual, &before->child); /* ignored, it would leave no status to wait for */
+    sigprocmask(SIG_BLOCK, &held, &before->mask);
+}
+
+void stand_by_child(const struct stand_by *before)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != before->self) /* it has been killed already */
+        _exit(128 + SIGKILL);
+    sigaction(SIGCHLD, &before->child, NULL);
+    sigprocmask(SIG_SETMASK, &before->mask, NULL);
+}
+
+/* A stop by SIGSTOP is the child's alone: whoever sends that continues it, and would not continue this process. */
+static bool is_of_job_control(int number)
+{
+    return number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
+}
+
+static void pass_on(pid_t child, const siginfo_t *info)
+{
+    const bool sent = info->si_code <= 0; /* by a process */
+    if (sent && info->si_signo != SIGCHLD)
+        kill(child, info->si_signo);
+}
+
+/* Those that came to both by the child's end are not for this process alone. */
+static void forget_pending(void)
+{
+    const struct timespec now = {0, 0};
+    const sigset_t held = held_signals();
+    while (sigtimedwait(&held, NULL, &now) > 0)
+        continue;
+}
+
+void stand_by_wait(const struct stand_by *before, pid_t child, int *status)
+{
+    const sigset_t held = held_signals();
+    siginfo_t info;
+    for (;;) {
+        const pid_t changed = waitpid(child, status, WNOHANG | WUNTRACED);
+        if (changed < 0 || (changed > 0 && !WIFSTOPPED(*status)))
+            break;
+        if (changed > 0 && is_of_job_control(WSTOPSIG(*status))) {
+            kill(before->self, SIGSTOP);
+            kill(child, SIGCONT); /* this process is continued */
+        }
+        if (changed == 0 && sigwaitinfo(&held, &info) > 0)
+            pass_on(child, &info);
+    }
+    forget_pending();
+    sigaction(SIGCHLD, &before->child, NULL);
+    sigprocmask(SIG_SETMASK, &before->mask, NULL);
+}
+
+int stand_by_end(int status)
+{
+    const struct rlimit no_core = {0, 0}; /* the child has left one */
+    sigset_t set;
+    if (!WIFSIGNALED(status))
+        return WEXITSTATUS(status);
+    setrlimit(RLIMIT_CORE, &no_core);
+    signal(WTERMSIG(status), SIG_DFL);
+    sigemptyset(&set);
+    sigaddset(&set, WTERMSIG(status));
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    raise(WTERMSIG(status));
+    return 128 + WTERMSIG(status);
+}

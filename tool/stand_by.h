@@ -1,0 +1,31 @@
+/*
+ * Stands by a program that this process has started, so that it looks as if the program had taken this process's place: it stops with
+ * the program, passes signals on, and ends as the program has ended. One at a time in a process.
+ */
+#ifndef ACCEL_TOOL_STAND_BY_H
+#define ACCEL_TOOL_STAND_BY_H
+
+#include <signal.h>
+#include <sys/types.h>
+
+/* The process's signals as they were. */
+struct stand_by {
+    sigset_t mask;
+    struct sigaction child;
+    pid_t self;
+};
+
+/* Holds the signals back; before fork(). */
+void stand_by_begin(struct stand_by *before);
+
+/* In the child: gives it the signals that this process had, and makes it end if this process is killed. */
+void stand_by_child(const struct stand_by *before);
+
+/* Waits for the child's end, whose waitpid() status it sets, and gives this process its signals back. A signal that another process
+ * sends to this one goes to the child, once; a terminal's goes to both anyway. */
+void stand_by_wait(const struct stand_by *before, pid_t child, int *status);
+
+/* Ends this process by the signal that has ended the child, or returns the child's exit status. */
+int stand_by_end(int status);
+
+#endif
