@@ -26,6 +26,7 @@ void run_start(const struct accel_settings *with, bool may_adapt)
 
 struct running {
     struct gpu_device *gpu;
+    const char *name;
     const struct dispatch_caller *caller;
     const struct accel_record *record;
 };
@@ -34,6 +35,12 @@ static void on_event(void *context, const struct gpu_event *event)
 {
     const struct running *running = context;
     report_event(running->record, event);
+}
+
+static void on_steps(void *context, const struct gpu_steps *steps)
+{
+    const struct running *running = context;
+    report_steps(running->record, running->name, steps);
 }
 
 /* The result is complete, by the GPU alone or with the original's help. */
@@ -110,10 +117,13 @@ static bool may_stand(const struct verification *verification, struct dispatch_d
 static enum gpu_status run_and_note(struct dispatch_device *device, const struct accel_call *call,
                                     struct gpu_host *host, struct accel_record *record)
 {
+    static atomic_int under_way;
     record->start_ms = accel_now_ms();
+    record->gpu_calls[0] = atomic_fetch_add(&under_way, 1) + 1;
     const int number = contention_enter_gpu(&device->contention, record->decision.est_own_ms);
     const enum gpu_status status = gpu_run(device_gpu(device), call, host);
     contention_leave_gpu(&device->contention, number);
+    record->gpu_calls[1] = atomic_fetch_sub(&under_way, 1) - 1;
     record->ms = accel_now_ms() - record->start_ms;
     record->up_bytes = host->up_bytes;
     record->down_bytes = host->down_bytes;
@@ -134,9 +144,10 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
                                             [GPU_FINISHED_ELSE] = ACCEL_ERROR,
                                             [GPU_UNSUPPORTED] = ACCEL_UNSUPPORTED};
     struct dispatch_device *device = situation->device;
-    struct running running = {device_gpu(device), caller, record};
+    struct running running = {device_gpu(device), device->name, caller, record};
     struct gpu_host host = {.original = run_original,
                             .event = report_takes_events() ? on_event : NULL,
+                            .steps = report_takes_steps() ? on_steps : NULL,
                             .context = &running,
                             .keeps = situation->keeps};
     struct verification verification;

@@ -69,6 +69,22 @@ struct gpu_event {
     int64_t rows, cols, bytes;
 };
 
+/* What a call did on the device, and when, by accel_now_ms(). */
+enum gpu_step_kind { GPU_STEP_UP, GPU_STEP_COMPUTE, GPU_STEP_DOWN, GPU_STEP_KINDS };
+struct gpu_step {
+    enum gpu_step_kind kind;
+    const char *operand; /* of a copy; NULL: not known */
+    int64_t bytes;       /* of a copy */
+    double start_ms, end_ms;
+};
+struct gpu_steps {
+    const struct gpu_step *step; /* those of one kind in their order, none within another */
+    int count;
+    int64_t left_out;                 /* steps beyond these */
+    int lane;                         /* a number: one call at a time has it */
+    int64_t device_bytes, kept_bytes; /* device memory that libaccel has; inputs in it that stay */
+};
+
 /* A running call's link to the layer above. */
 struct gpu_host {
     /* Runs a part of the call on the CPU; no kernel may be writing to its operands. Returns false if that fails: the output is
@@ -76,6 +92,8 @@ struct gpu_host {
     bool (*original)(void *context, const struct accel_call *part);
     /* Gets each event; NULL: none is wanted. */
     void (*event)(void *context, const struct gpu_event *event);
+    /* Gets the steps of the call at its end; NULL: they are not timed. */
+    void (*steps)(void *context, const struct gpu_steps *steps);
     void *context;
     bool keeps; /* inputs may stay on the device for later calls, and be found there */
     /* Filled in by gpu_run(): */

@@ -12,6 +12,7 @@
 /* A rectangle of the caller's host memory, column-major. */
 struct lane_rectangle {
     char *host;
+    const char *name;       /* the operand's, for who looks at the copy; or NULL */
     int64_t rows, cols, ld; /* elements; ld may be negative where there is one row */
     int64_t size;           /* bytes of one */
     /* 0: all of it; U, L: a triangle alone; u, l: without its diagonal. Packing puts zeros beside it. */

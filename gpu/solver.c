@@ -145,6 +145,7 @@ static void upload_columns(struct solver *s, struct array to, const struct accel
     if (!solver_is_well(s) || from.rows == 0 || from.cols == 0)
         return;
     from.host = read_on_host(s, x, &from.ld, &copy);
+    from.name = x->name;
     from.scan = &scan;
     if (solver_is_well(s) && solver_note(s, lane_upload(s->work->lane, to.ptr, to.ld, &from))) {
         s->largest = scan.largest > s->largest ? scan.largest : s->largest;
@@ -271,14 +272,20 @@ void solver_refuse_extremes(struct solver *s)
 
 /* ---- Down ---- */
 
-void solver_get(struct solver *s, void *to, struct array from)
+/* name: of the operand, or NULL. */
+static void get(struct solver *s, void *to, struct array from, const char *name)
 {
-    const struct lane_rectangle there =
-        lane_whole(to, from.rows, from.cols, from.rows, element(from));
+    struct lane_rectangle there = lane_whole(to, from.rows, from.cols, from.rows, element(from));
+    there.name = name;
     int64_t done_cols, done_rows;
     if (solver_is_well(s))
         solver_note(
             s, lane_download(s->work->lane, &there, from.ptr, from.ld, &done_cols, &done_rows));
+}
+
+void solver_get(struct solver *s, void *to, struct array from)
+{
+    get(s, to, from, NULL);
 }
 
 bool solver_has_succeeded(struct solver *s)
@@ -338,6 +345,7 @@ static struct lane_rectangle place_of(const struct result *r)
     struct lane_rectangle to = rectangle_of(r->to);
     to.rows = r->from.rows;
     to.cols = r->from.cols;
+    to.name = r->to->name;
     to.uplo = r->uplo;
     return to;
 }
@@ -409,7 +417,7 @@ static void stage(struct solver *s, struct result *r)
     r->staged = malloc((size_t)bytes_of(r) + 1);
     if (!r->staged)
         solver_note(s, GPU_NO_MEMORY);
-    solver_get(s, r->staged, r->from);
+    get(s, r->staged, r->from, r->to->name);
 }
 
 static void write_staged(struct solver *s, const struct result *r)

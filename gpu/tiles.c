@@ -178,6 +178,7 @@ enum gpu_status tiles_load(struct tiles *t, int part, int64_t row, int64_t col, 
     if (kept || !accel_is_read(call, x) || (x->access == ACCEL_READ && accel_adds_nothing(call)))
         return GPU_OK;
     struct lane_rectangle from = rectangle_of(x, row, col, rows, cols);
+    from.name = x->name;
     from.digest = p->resident.digests ? &p->resident.key : NULL;
     enum gpu_status status =
         lane_upload(t->work->lane, at->ptr, x->inc ? from.rows : at->ld, &from);
@@ -200,7 +201,8 @@ static void note_written(struct gpu_work *work, const struct accel_span *x, int6
 enum gpu_status tiles_write_vector(struct tiles *t, int part)
 {
     const struct tile_part *p = &t->part[part];
-    const struct lane_rectangle to = rectangle_of(p->x, 0, 0, 1, p->x->cols);
+    struct lane_rectangle to = rectangle_of(p->x, 0, 0, 1, p->x->cols);
+    to.name = p->x->name;
     enum gpu_status status = lane_download_whole(t->work->lane, &to, p->memory, to.rows);
     if (status == GPU_OK)
         note_written(t->work, p->x, 1, p->x->cols);
@@ -215,6 +217,7 @@ static enum gpu_status write_back(struct tiles *t, struct tile *tile)
     struct lane_rectangle to = rectangle_of(x, tile->row, tile->col, tile->rows, tile->cols);
     bool whole = t->unit == TILE_WHOLE ||
                  (t->unit == TILE_COLUMNS && !lane_column_fits(tile->at.ld, gpu_size_of(x)));
+    to.name = x->name;
     to.uplo = t->uplo;
     to.backwards = t->uplo == 'U';
     to.diagonal = t->uplo == 'U' ? tile->rows - tile->cols : 0;

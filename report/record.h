@@ -58,6 +58,8 @@ struct accel_record {
     int64_t kept_bytes; /* of inputs that were on the device already, from earlier calls */
     double
         verify; /* VERIFY_NOT_ASKED, or the error over the bound; other negative values: not judged */
+    int gpu_calls
+        [2];    /* of this process on the GPU: when it began there, with itself, and after it */
     bool inner; /* made inside a call that an estimate counts as a whole */
 };
 

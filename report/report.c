@@ -36,6 +36,14 @@ bool report_takes_events(void)
     return false;
 }
 
+bool report_takes_steps(void)
+{
+    for (int i = 0; i < count; i++)
+        if (sinks[i]->steps)
+            return true;
+    return false;
+}
+
 void report_decision(const struct accel_record *record)
 {
     for (int i = 0; i < count; i++)
@@ -48,6 +56,14 @@ void report_event(const struct accel_record *record, const struct gpu_event *eve
     for (int i = 0; i < count; i++)
         if (sinks[i]->event)
             sinks[i]->event(record, event);
+}
+
+void report_steps(const struct accel_record *record, const char *device,
+                  const struct gpu_steps *steps)
+{
+    for (int i = 0; i < count; i++)
+        if (sinks[i]->steps)
+            sinks[i]->steps(record, device, steps);
 }
 
 void report_pinned(const struct accel_record *record)

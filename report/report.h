@@ -15,6 +15,9 @@ struct report_sink {
     void (*decision)(const struct accel_record *record);
     /* While a call runs on the GPU: what moves, what is kept. */
     void (*event)(const struct accel_record *record, const struct gpu_event *event);
+    /* When a call on the device of this name has ended: what it did there. */
+    void (*steps)(const struct accel_record *record, const char *device,
+                  const struct gpu_steps *steps);
     /* Calls from one place have lost on the GPU, and stay on the CPU from here on. */
     void (*pinned)(const struct accel_record *record);
     /* At exit. */
@@ -28,12 +31,15 @@ void report_subscribe(const struct report_sink *sink);
 /* Whether there is any sink. */
 bool report_is_on(void);
 
-/* Whether any sink takes this record's decision; whether any takes events. */
+/* Whether any sink takes this record's decision; whether any takes events; steps. */
 bool report_takes(const struct accel_record *record);
 bool report_takes_events(void);
+bool report_takes_steps(void);
 
 void report_decision(const struct accel_record *record);
 void report_event(const struct accel_record *record, const struct gpu_event *event);
+void report_steps(const struct accel_record *record, const char *device,
+                  const struct gpu_steps *steps);
 void report_pinned(const struct accel_record *record);
 void report_end(void);
 

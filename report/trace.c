@@ -104,6 +104,92 @@ static void name_thread(struct events *events)
         put_name(events, "thread_name", gettid(), name);
 }
 
+/* ---- Counters ---- */
+
+static void put_counter(struct events *events, const char *name, double at_ms, double value)
+{
+    event_begin(events, 'C', name, 0);
+    event_times(events, at_ms, -1);
+    text_string(&events->text, ", \"args\": {\"value\": ");
+    text_decimal(&events->text, value);
+    text_string(&events->text, "}}");
+}
+
+/* ---- The device ---- */
+
+/* Tracks of devices have numbers beyond those of threads (at most 2^22): three for each lane. */
+enum { FIRST_TRACK = 1000000000, TRACKS = 64 * GPU_STEP_KINDS };
+static const char *const kind_names[] = {"up", "compute", "down"};
+static atomic_bool track_named[TRACKS]; /* the child of a fork has no device */
+
+static void name_track(struct events *events, int track, const char *device)
+{
+    char name[80];
+    struct accel_text text;
+    if (atomic_exchange(&track_named[track], true))
+        return;
+    text_start(&text, name, sizeof name);
+    text_string(&text, device);
+    if (track >= GPU_STEP_KINDS) {
+        text_string(&text, ", lane ");
+        text_integer(&text, track / GPU_STEP_KINDS + 1);
+    }
+    text_string(&text, ": ");
+    text_string(&text, kind_names[track % GPU_STEP_KINDS]);
+    text_end(&text);
+    put_name(events, "thread_name", FIRST_TRACK + track, name);
+    event_begin(events, 'M', "thread_sort_index", FIRST_TRACK + track);
+    text_string(&events->text, ", \"args\": {\"sort_index\": ");
+    text_integer(&events->text, FIRST_TRACK + track);
+    text_string(&events->text, "}}");
+}
+
+static void put_step(struct events *events, int track, const char *symbol,
+                     const struct gpu_step *step)
+{
+    const bool copies = step->kind != GPU_STEP_COMPUTE;
+    event_begin(events, 'X', copies && step->operand ? step->operand : symbol, FIRST_TRACK + track);
+    event_times(events, step->start_ms, step->end_ms);
+    text_string(&events->text, ", \"cat\": \"");
+    text_string(&events->text, kind_names[step->kind]);
+    text_string(&events->text, "\", \"args\": {\"sym\": ");
+    text_json_string(&events->text, symbol);
+    if (copies) {
+        text_string(&events->text, ", \"mb\": ");
+        text_decimal(&events->text, (double)step->bytes * 1e-6);
+    }
+    text_string(&events->text, "}}");
+}
+
+static void put_left_out(struct events *events, int track, int64_t left_out)
+{
+    event_begin(events, 'i', "further steps are left out", FIRST_TRACK + track);
+    event_times(events, accel_now_ms(), -1);
+    text_string(&events->text, ", \"s\": \"t\", \"args\": {\"steps\": ");
+    text_integer(&events->text, left_out);
+    text_string(&events->text, "}}");
+}
+
+static void put_steps(const struct accel_record *record, const char *device,
+                      const struct gpu_steps *steps)
+{
+    const int track = steps->lane * GPU_STEP_KINDS % TRACKS;
+    const double now = accel_now_ms();
+    struct events events;
+    events_begin(&events);
+    name_thread(&events);
+    for (int i = 0; i < steps->count; i++) {
+        const struct gpu_step *step = &steps->step[i];
+        name_track(&events, track + (int)step->kind, device);
+        put_step(&events, track + (int)step->kind, record->symbol, step);
+    }
+    if (steps->left_out)
+        put_left_out(&events, track + GPU_STEP_COMPUTE, steps->left_out);
+    put_counter(&events, "device memory (MB)", now, (double)steps->device_bytes * 1e-6);
+    put_counter(&events, "of it kept (MB)", now, (double)steps->kept_bytes * 1e-6);
+    events_end(&events);
+}
+
 /* ---- Calls ---- */
 
 static void put_decision(const struct accel_record *record)
@@ -121,6 +207,11 @@ static void put_decision(const struct accel_record *record)
     text_string(&events.text, ", \"cat\": \"call\", \"args\": ");
     log_put_fields(&events.text, record);
     text_char(&events.text, '}');
+    if (record->ran[0] == 'g' && record->gpu_calls[0] > 0) {
+        put_counter(&events, "calls on the GPU", record->start_ms, record->gpu_calls[0]);
+        put_counter(&events, "calls on the GPU", record->start_ms + record->ms,
+                    record->gpu_calls[1]);
+    }
     events_end(&events);
 }
 
@@ -135,7 +226,7 @@ static double ms_of(clockid_t clock)
 
 void trace_start(const char *pattern, int64_t most_bytes)
 {
-    static const struct report_sink sink = {.decision = put_decision};
+    static const struct report_sink sink = {.decision = put_decision, .steps = put_steps};
     day_us = (int64_t)((ms_of(CLOCK_REALTIME) - accel_now_ms()) * 1e3);
     trace_file_start(pattern, most_bytes);
     report_subscribe(&sink);

@@ -104,6 +104,7 @@ typedef enum {
 } CUstream_flags;
 
 typedef enum {
+    CU_EVENT_DEFAULT = 0,
     CU_EVENT_DISABLE_TIMING = 2,
 } CUevent_flags;
 

@@ -24,6 +24,7 @@ bool kernels_fit_call(const struct accel_call *call)
 
 enum gpu_status cublas_launched(struct gpu_work *work, cublasStatus_t result, const char *function)
 {
+    timing_end(work->lane, work->lane->stream, GPU_STEP_COMPUTE);
     /* Other failures do not prove that nothing ran: a call may launch several kernels. */
     if (result != CUBLAS_STATUS_INVALID_VALUE && result != CUBLAS_STATUS_NOT_INITIALIZED &&
         result != CUBLAS_STATUS_ALLOC_FAILED && result != CUBLAS_STATUS_NOT_SUPPORTED &&

@@ -38,6 +38,7 @@ static void destroy(struct gpu_lane *lane)
         CUDA(cublasDestroy_v2)(lane->cublas);
     destroy_ring(&lane->narrow);
     destroy_ring(&lane->wide);
+    timing_destroy(&lane->timing);
     if (lane->joined)
         CUDA(cuEventDestroy)(lane->joined);
     if (lane->stream)
@@ -235,6 +236,7 @@ enum gpu_status lane_wait(struct gpu_lane *lane)
 {
     if (lane->quiet)
         return GPU_OK;
+    timing_wait(lane);
     enum gpu_status status = GPU_CHECK_FINAL(cuStreamSynchronize, lane->stream);
     if (status != GPU_OK)
         return status;

@@ -11,6 +11,7 @@
 
 #include "cuda_api.h"
 #include "gpu/staging.h"
+#include "timing.h"
 
 struct cuda_device;
 
@@ -45,6 +46,7 @@ struct gpu_lane {
     bool made;              /* handles have been made since a call acquired the lane */
     int unmarked; /* copies without an event of their own since the last wait for the stream */
     bool quiet;   /* nothing has been put on the stream since the last wait */
+    struct timing timing;
 };
 
 /* More threads than this wait: further streams would only share the copy engines and the device. */
@@ -73,7 +75,13 @@ enum gpu_status lane_acquire(struct cuda_device *device, struct gpu_lane **lane)
 /* Releases a lane. broken: the device has failed; leaves the lane's stream, handles and memory to the driver. */
 void lane_release(struct gpu_lane *lane, bool broken);
 
-/* Return the stream and the handles, to put something on the stream. */
+static inline void lane_computes(struct gpu_lane *lane)
+{
+    if (lane->timing.on)
+        timing_begin(lane, lane->stream, &(struct gpu_step){.kind = GPU_STEP_COMPUTE});
+}
+
+/* Return the stream and the handles, to put something on the stream: with a handle, kernels. */
 static inline CUstream lane_stream(struct gpu_lane *lane)
 {
     lane->quiet = false;
@@ -82,11 +90,13 @@ static inline CUstream lane_stream(struct gpu_lane *lane)
 static inline cublasHandle_t lane_cublas(struct gpu_lane *lane)
 {
     lane->quiet = false;
+    lane_computes(lane);
     return lane->cublas;
 }
 static inline cusolverDnHandle_t lane_cusolver(struct gpu_lane *lane)
 {
     lane->quiet = false;
+    lane_computes(lane);
     return lane->cusolver;
 }
 

@@ -117,11 +117,13 @@ enum gpu_status gpu_own_launch(struct gpu_work *work, const char *kernel, struct
     if (status != GPU_OK)
         return status;
     CUstream stream = lane_stream(work->lane);
+    lane_computes(work->lane);
     status = grid.together
                  ? CHECK(cuLaunchCooperativeKernel, function, grid.blocks_x, grid.blocks_y, 1,
                          grid.threads, 1, 1, grid.shared_bytes, stream, arguments)
                  : CHECK(cuLaunchKernel, function, grid.blocks_x, grid.blocks_y, 1, grid.threads, 1,
                          1, grid.shared_bytes, stream, arguments, NULL);
+    timing_end(work->lane, stream, GPU_STEP_COMPUTE);
     if (status == GPU_OK)
         work->launched = true;
     return status;

@@ -235,6 +235,17 @@ bool pool_has(struct cuda_device *device, const struct gpu_key *key)
     return has;
 }
 
+void pool_count(struct cuda_device *device, int64_t *held, int64_t *kept)
+{
+    struct pool *pool = &device->pool;
+    pthread_mutex_lock(&pool->lock);
+    *held = pool->total;
+    *kept = 0;
+    for (int i = 0; i < pool->count; i++)
+        *kept += pool->block[i].kept ? pool->block[i].bytes : 0;
+    pthread_mutex_unlock(&pool->lock);
+}
+
 bool pool_find(struct cuda_device *device, const struct gpu_key *key, CUdeviceptr *block)
 {
     struct pool *pool = &device->pool;

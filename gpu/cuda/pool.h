@@ -62,6 +62,9 @@ void pool_put(struct cuda_device *device, CUdeviceptr block);
 /* Returns the bytes that could be taken: idle blocks, and the driver's free memory within the budget. */
 int64_t pool_available(struct cuda_device *device);
 
+/* Returns the bytes of all blocks, and of those that are kept. Needs no context. */
+void pool_count(struct cuda_device *device, int64_t *held, int64_t *kept);
+
 /* Call it after a call has put its blocks back. Frees idle blocks, the largest first, while they are more than a quarter of
  * the driver's free memory, which an allocation of the program's could need; the idle thread (idle.h) later frees those
  * beyond an eighth, and those that have been idle for a second, or for ten if they are kept. Kept blocks are the last, and of those the

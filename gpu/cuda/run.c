@@ -63,6 +63,8 @@ static bool finish(struct gpu_work *work)
     if (failure_noted()->kind != FAILURE_NONE)
         work->lane->quiet = false;
     bool quiet = lane_wait(work->lane) == GPU_OK;
+    if (quiet && work->host->steps)
+        timing_report(work->lane, work->host);
     if (quiet)
         gpu_work_drop(work);
     lane_release(work->lane, !quiet);
@@ -103,6 +105,8 @@ static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *
     *well = false;
     if (status != GPU_OK)
         return status;
+    if (work->host->steps)
+        timing_start(work->lane);
     if (!accel_is_on_host(work->call))
         status = lane_join_default_stream(work->lane);
     if (status == GPU_OK)

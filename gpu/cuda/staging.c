@@ -190,6 +190,15 @@ static void end_transfer(struct transfer *t, int64_t pieces)
     t->ring->next = place_of(t, pieces);
 }
 
+/* Begins the step that copies a rectangle, with its first piece. */
+static void begin_step(struct gpu_lane *lane, enum gpu_step_kind kind,
+                       const struct lane_rectangle *r)
+{
+    if (lane->timing.on)
+        timing_begin(lane, lane->stream,
+                     &(struct gpu_step){kind, r->name, r->rows * r->cols * r->size, 0, 0});
+}
+
 /* Puts a copy of a piece on the stream: up from its slot, or down to it. marked: with an event of its own. */
 static enum gpu_status put_copy(struct transfer *t, int64_t number, bool up, bool marked)
 {
@@ -198,9 +207,12 @@ static enum gpu_status put_copy(struct transfer *t, int64_t number, bool up, boo
     const struct pack_piece piece = piece_of(t, number);
     const CUdeviceptr device = device_of(t, &piece);
     const size_t bytes = (size_t)pack_bytes(&piece, &t->host, t->device_ld);
+    begin_step(lane, up ? GPU_STEP_UP : GPU_STEP_DOWN, &t->host);
     enum gpu_status status =
         up ? GPU_CHECK(cuMemcpyHtoDAsync, device, memory_of(t, number), bytes, lane_stream(lane))
            : GPU_CHECK(cuMemcpyDtoHAsync, memory_of(t, number), device, bytes, lane_stream(lane));
+    if (number == t->count - 1)
+        timing_end(lane, lane->stream, up ? GPU_STEP_UP : GPU_STEP_DOWN);
     slot->copy = ++lane->copies;
     slot->marked = false;
     if (status != GPU_OK || !marked)
@@ -424,7 +436,9 @@ enum gpu_status lane_download_whole(struct gpu_lane *lane, const struct lane_rec
         return status;
     if (!landing)
         return download_aside(lane, to, device, device_ld);
+    begin_step(lane, GPU_STEP_DOWN, to);
     status = GPU_CHECK(cuMemcpyDtoHAsync, landing, device, (size_t)bytes, lane_stream(lane));
+    timing_end(lane, lane->stream, GPU_STEP_DOWN);
     if (status == GPU_OK)
         status = lane_wait(lane);
     if (status == GPU_OK)

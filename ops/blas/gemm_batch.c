@@ -72,7 +72,10 @@ static void pack(const struct batch *g, const struct slots *s, int64_t first, in
 
 static struct lane_rectangle staged(const struct batch *g, const struct slots *s, int64_t count)
 {
-    return lane_whole(g->staging, s->elements, count, s->elements, gpu_size_of(s->x));
+    struct lane_rectangle r =
+        lane_whole(g->staging, s->elements, count, s->elements, gpu_size_of(s->x));
+    r.name = s->x->name;
+    return r;
 }
 
 static enum gpu_status upload(struct batch *g, const struct slots *s, int64_t first, int64_t count)

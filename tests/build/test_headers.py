@@ -12,9 +12,10 @@ from pathlib import Path
 from lib.programs import BUILD, ROOT
 from lib.tap import Tap
 
-# What these headers do not declare: the library may be newer.
+# What these headers do not declare: the library may be newer; CUDA 13's have cuEventElapsedTime under the name of its second version alone, and the
+# driver has both.
 SETS = {"oldest": (BUILD / "cuda-oldest/include", "12000", {"cusolverDnXgeev", "cusolverDnXgeev_bufferSize"}),
-        "newest": (BUILD / "cuda/include", "13050", set())}
+        "newest": (BUILD / "cuda/include", "13050", {"cuEventElapsedTime"})}
 NVIDIAS = "#include <cuda.h>\n#include <cublas_v2.h>\n#include <cusolverDn.h>\n"
 ABI, FUNCTIONS = ROOT / "gpu/cuda/abi.h", ROOT / "gpu/cuda/cuda_functions.def"
 tap = Tap()

@@ -22,24 +22,27 @@ PROGRAM = ["random_calls", "-i", "cblas-row", "-c", 2, "-n", 30, "-r", "?gemm"]
 GPU = {**TEST_GPU, "ACCEL_START": "wait", "TESTGPU_DELAY_US": "0"}
 
 
+DEVICE = 10**9  # tracks from here on are the device's
+
+
 def calls_of(events):
     return [e for e in events if e.get("cat") == "call"]
 
 
 def broken(events):
-    """What is wrong with events: with their fields, or with the times of those on one track, which must nest."""
+    """What is wrong with events: with their fields, or with the times of those on one track: calls must nest, steps on the device lie side by side."""
     wrong, tracks = [], defaultdict(list)
     for e in events:
         if not {"ph", "name", "pid", "tid"} <= e.keys() or e["ph"] not in "MXiC" or (e["ph"] != "M") != ("ts" in e):
             wrong.append(e)
         elif e["ph"] == "X":
             tracks[e["pid"], e["tid"]].append((e["ts"], -e["dur"], e["name"]))
-    for track in tracks.values():
+    for (_, number), track in tracks.items():
         ends = []
         for begin, minus, name in sorted(track):
             while ends and ends[-1] <= begin:
                 ends.pop()
-            if ends and begin - minus > ends[-1]:
+            if ends and (begin - minus > ends[-1] or (number >= DEVICE and minus)):
                 wrong.append(("overlaps", name, begin, -minus))
             ends.append(begin - minus)
     return wrong
@@ -62,7 +65,7 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(len(calls) == len(log) == 8 and all(same), "an event for each line of the log, with its fields", *calls, *log)
     apart = [abs(c["dur"] - 1000 * float(f["ms"])) for c, f in zip(calls, log) if "ms" in f]
     tap.ok(apart and max(apart) < 2 + 0.001 * max(c["dur"] for c in calls), "as long as the log says, to a microsecond and the log's digits", *apart)
-    tap.ok(names_of(events, "process_name") == names_of(events, "thread_name") == {"random_calls"}, "names of process and thread")
+    tap.ok(names_of(events, "process_name") == {"random_calls"} <= names_of(events, "thread_name"), "names of process and thread")
     now = time.time() * 1e6
     tap.ok(all(now - 600e6 < c["ts"] < now for c in calls), "the time of day")
 
@@ -85,6 +88,64 @@ with tempfile.TemporaryDirectory() as folder:
     start("bad_arguments", env={**GPU, "ACCEL_TRACE": str(path)})
     marks = [e for e in calls_of(json.loads(path.read_text())) if e["ph"] == "i"]
     tap.ok(marks and all(e["args"]["why"] == "bad_argument" and e["s"] == "t" for e in marks), "what is not timed is a mark", *marks)
+
+# ---- The device ----
+
+
+def steps_of(events, *kinds):
+    return [e for e in events if e.get("cat") in kinds]
+
+
+def within(call, step):
+    return call["ts"] <= step["ts"] and step["ts"] + step["dur"] <= call["ts"] + call["dur"]
+
+
+def counted(events, name):
+    return [e["args"]["value"] for e in sorted((e for e in events if e["name"] == name), key=lambda e: e["ts"])]
+
+
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder, "t.json")
+    product = "import numpy as n\na = n.arange(250000.).reshape(500, 500) % 7\nb = n.ones((500, 300))\nprint((a @ b).sum(), n.linalg.solve(a + 99 * n.eye(500), b).sum())"
+    plain = start(DEBIAN_PYTHON, "-c", product)
+    done = start(DEBIAN_PYTHON, "-c", product, env={**GPU, "ACCEL_TRACE": str(path)})
+    events = json.loads(path.read_text())
+    calls = [c for c in calls_of(events) if c["args"]["ran"] == "gpu0"]
+    tap.ok({c["name"] for c in calls} == {"cblas_dgemm", "dgesv_"} and not broken(events), "calls on the GPU; steps of one kind do not overlap", *broken(events))
+    gemm = next(c for c in calls if c["name"] == "cblas_dgemm")
+    steps = [s for s in steps_of(events, "up", "compute", "down") if within(gemm, s)]
+    tap.ok({(s["cat"], s["name"]) for s in steps} == {("up", "a"), ("up", "b"), ("compute", "cblas_dgemm"), ("down", "c")}, "what a product does, by operand", *steps)
+    for kind, key in (("up", "up_mb"), ("down", "down_mb")):
+        moved = [sum(s["args"]["mb"] for s in steps_of(events, kind) if s["name"] != c["name"] and within(c, s)) for c in calls]
+        tap.ok(all(abs(m - c["args"][key]) < 1e-3 * c["args"][key] for m, c in zip(moved, calls)), f"the steps of a call move its {key}", *zip(moved, calls))
+    tap.ok(all(any(within(c, s) and s["args"]["sym"] == c["name"] for c in calls) for s in steps_of(events, "up", "compute", "down")), "each step lies within its call")
+    first_down = min(s["ts"] for s in steps if s["cat"] == "down")
+    tap.ok(all(s["ts"] < first_down for s in steps if s["cat"] == "compute"), "kernels before the result comes down")
+    tap.ok({"gpu0: up", "gpu0: compute", "gpu0: down"} <= names_of(events, "thread_name"), "the device's rows have names")
+    tap.ok(max(counted(events, "device memory (MB)")) > 3 and set(counted(events, "calls on the GPU")) == {0, 1}, "counters of memory and calls")
+
+    # An operand that stays; tiles, of which the first are shown; calls at once.
+    path.unlink()
+    again = "import numpy as n\na = n.ones((500, 500))\nfor i in range(4): a @ n.ones((500, 300))"
+    start(DEBIAN_PYTHON, "-c", again, env={**GPU, "ACCEL_TRACE": str(path), "ACCEL_RESIDENT": "hash"})
+    tap.ok(max(counted(json.loads(path.read_text()), "of it kept (MB)")) >= 2, "what is kept")
+    path.unlink()
+    start(DEBIAN_PYTHON, "-c", "import numpy as n\na = n.ones((1200, 1200))\na @ a", env={**GPU, "ACCEL_TRACE": str(path), "ACCEL_MEMORY": "1M"})
+    events = json.loads(path.read_text())
+    more = [e["args"]["steps"] for e in events if e["name"] == "further steps are left out"]
+    tap.ok(len(steps_of(events, "up", "compute", "down")) == 64 and more and more[0] > 0 and not broken(events), "a call shows 64 steps", len(events), more)
+    path.unlink()
+    start("random_calls", "-c", 30, "-n", 200, "-r", "dgemm", 4, env={**GPU, "ACCEL_TRACE": str(path)})
+    events = json.loads(path.read_text())
+    running = counted(events, "calls on the GPU")
+    tap.ok(not broken(events) and min(running) == 0 and max(running) <= 4, "4 threads: no lane has two steps at once", *broken(events))
+
+    # Events that fail are none of the call's.
+    for fault in ("cuEventCreate:2", "cuEventRecord:1", "cuEventRecord:2", "cuEventElapsedTime:1", "cuEventElapsedTime:1+"):
+        path.unlink()
+        done = start(DEBIAN_PYTHON, "-c", product, env={**GPU, "ACCEL_TRACE": str(path), "TESTGPU_FAIL": fault})
+        events = json.loads(path.read_text())
+        tap.ok(done.stdout == plain.stdout and not broken(events) and any(c["args"]["ran"] == "gpu0" for c in calls_of(events)), f"{fault} fails: the call does not", done.stdout)
 
 # ---- The file ----
 

@@ -1,0 +1,118 @@
+#include "timing.h"
+
+#include "base/clock.h"
+#include "device.h"
+
+/* Failures of these events are none of the call's: a step is not timed then. */
+
+static bool record(CUevent *event, CUstream stream)
+{
+    return (*event || CUDA(cuEventCreate)(event, CU_EVENT_DEFAULT) == CUDA_SUCCESS) &&
+           CUDA(cuEventRecord)(*event, stream) == CUDA_SUCCESS;
+}
+
+void timing_start(struct gpu_lane *lane)
+{
+    struct timing *t = &lane->timing;
+    t->count = 0;
+    t->left_out = 0;
+    for (int kind = 0; kind < GPU_STEP_KINDS; kind++)
+        t->open[kind] = 0;
+    t->before_ms = accel_now_ms();
+    t->on = CUDA(cuEventElapsedTime) && record(&t->zero, lane->stream) &&
+            CUDA(cuEventSynchronize)(t->zero) == CUDA_SUCCESS;
+    t->zero_ms = (t->before_ms + accel_now_ms()) / 2;
+}
+
+void timing_begin(struct gpu_lane *lane, CUstream stream, const struct gpu_step *step)
+{
+    struct timing *t = &lane->timing;
+    if (!t->on)
+        return;
+    if (t->open[step->kind]) { /* more of it follows */
+        t->event[t->open[step->kind] - 1].ended = false;
+        return;
+    }
+    if (step->kind != GPU_STEP_COMPUTE)
+        timing_wait(lane);
+    if (t->count == TIMING_STEPS || !record(&t->event[t->count].begin, stream)) {
+        t->left_out++;
+        return;
+    }
+    t->step[t->count] = *step;
+    t->event[t->count].ended = false;
+    t->open[step->kind] = ++t->count;
+}
+
+void timing_end(struct gpu_lane *lane, CUstream stream, enum gpu_step_kind kind)
+{
+    struct timing *t = &lane->timing;
+    const int number = t->open[kind];
+    if (!t->on || !number)
+        return;
+    t->event[number - 1].ended = record(&t->event[number - 1].end, stream);
+    if (kind != GPU_STEP_COMPUTE)
+        t->open[kind] = 0;
+}
+
+void timing_wait(struct gpu_lane *lane)
+{
+    struct timing *t = &lane->timing;
+    const int number = t->open[GPU_STEP_COMPUTE];
+    if (number && !t->event[number - 1].ended)
+        timing_end(lane, lane->stream, GPU_STEP_COMPUTE);
+    t->open[GPU_STEP_COMPUTE] = 0;
+}
+
+static bool read_clock(const struct timing *t, CUevent event, double *ms)
+{
+    float since;
+    const bool read = event && CUDA(cuEventElapsedTime)(&since, t->zero, event) == CUDA_SUCCESS;
+    *ms = read ? t->zero_ms + (double)since : 0;
+    return read;
+}
+
+/* The error of the two clocks must not take a step out of the call, nor into another one of its kind. */
+static double between(double low, double ms, double high)
+{
+    return ms < low ? low : ms > high ? high : ms;
+}
+
+void timing_report(struct gpu_lane *lane, struct gpu_host *host)
+{
+    struct timing *t = &lane->timing;
+    struct gpu_steps steps = {
+        .step = t->step, .lane = (int)(lane - lane->device->lanes.lane), .left_out = t->left_out};
+    double last[GPU_STEP_KINDS];
+    const double now = accel_now_ms();
+    for (int kind = 0; kind < GPU_STEP_KINDS; kind++)
+        last[kind] = t->before_ms;
+    timing_wait(lane);
+    for (int i = 0; t->on && i < t->count; i++) {
+        struct gpu_step step = t->step[i];
+        if (!t->event[i].ended || !read_clock(t, t->event[i].begin, &step.start_ms) ||
+            !read_clock(t, t->event[i].end, &step.end_ms)) {
+            steps.left_out++;
+            continue;
+        }
+        step.start_ms = between(last[step.kind], step.start_ms, now);
+        step.end_ms = between(step.start_ms, step.end_ms, now);
+        last[step.kind] = step.end_ms;
+        t->step[steps.count++] = step;
+    }
+    t->on = false;
+    pool_count(lane->device, &steps.device_bytes, &steps.kept_bytes);
+    host->steps(host->context, &steps);
+}
+
+void timing_destroy(struct timing *timing)
+{
+    if (timing->zero)
+        CUDA(cuEventDestroy)(timing->zero);
+    for (int i = 0; i < TIMING_STEPS; i++) {
+        if (timing->event[i].begin)
+            CUDA(cuEventDestroy)(timing->event[i].begin);
+        if (timing->event[i].end)
+            CUDA(cuEventDestroy)(timing->event[i].end);
+    }
+}
