@@ -38,7 +38,7 @@ FORKS_CHILD(leave_device);
 
 static void start_reports(void)
 {
-    log_start(settings.log, settings.log_file);
+    log_start(settings.log, settings.log_file, settings.log_min_ms);
     if (settings.summary)
         summary_start(settings.log == ACCEL_LOG_JSON ? ACCEL_SUMMARY_JSON : settings.summary,
                       settings.log_file, settings.summary_table);
@@ -171,6 +171,7 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
         situation.decision.why = ACCEL_WARMING;
     }
     struct accel_record record = record_of(call, caller->symbol, caller->site, situation.decision);
+    record.depth = caller->depth;
     const bool done = device_state(situation.device) == DEVICE_ESTIMATED
                           ? run_for_estimate(call, &situation, caller, &record)
                           : record.decision.gpu && run_on_gpu(call, &situation, caller, &record);
@@ -241,13 +242,14 @@ bool dispatch_takes_library(const struct accel_routine *routine)
     return ml == ACCEL_NO_ML || (dispatch_is_on() && (settings.ml & 1u << ml));
 }
 
-void dispatch_not_known(const struct accel_routine *routine, const char *symbol)
+void dispatch_not_known(const struct accel_routine *routine, const char *symbol, int depth)
 {
     static const struct accel_routine no_routine = {.args = 0};
     const struct accel_call call = {.routine = &no_routine};
     const struct accel_decision decision = {
         .why = dispatch_takes_library(routine) ? ACCEL_UNSUPPORTED : ACCEL_USER};
-    const struct accel_record record = record_of(&call, symbol, 0, decision);
+    struct accel_record record = record_of(&call, symbol, 0, decision);
+    record.depth = depth;
     refuse_settings(&settings);
     report_decision(&record);
 }

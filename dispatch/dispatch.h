@@ -36,6 +36,7 @@ struct dispatch_library {
 struct dispatch_caller {
     const char *symbol; /* the name that was called; constant */
     uintptr_t site;     /* where from: the return address */
+    int depth; /* inside how many calls whose originals this thread runs; 0: the program's own */
     /* The library that has the original; never NULL. */
     const struct dispatch_library *(*library)(void *context);
     /* Returns a number that changes when the program has loaded something. */
@@ -85,6 +86,6 @@ bool dispatch_takes_library(const struct accel_routine *routine);
 
 /* Reports a call of an exported name that is not BLAS in this program, or whose integers have an unknown width; in another
  * library, of one that is turned off or of an unknown version, or with unknown arguments. */
-void dispatch_not_known(const struct accel_routine *routine, const char *symbol);
+void dispatch_not_known(const struct accel_routine *routine, const char *symbol, int depth);
 
 #endif

@@ -15,6 +15,7 @@ struct guided {
     const struct accel_settings *settings;
     enum accel_why why;  /* there is no device */
     double start_ms, ms; /* of the original's last run; ms negative: it has not run */
+    double inner_ms;     /* of the decided calls in it */
 };
 
 static enum accel_why why_none(enum device_state state)
@@ -52,9 +53,11 @@ static int find_device(struct guide *guide)
 static uint64_t run_original(struct guide *guide)
 {
     struct guided *g = (struct guided *)guide;
+    const double before = report_begin_inner();
     g->start_ms = accel_now_ms();
     g->caller->forward(g->caller->context, guide->call);
     g->ms = accel_now_ms() - g->start_ms;
+    g->inner_ms = report_end_inner(before);
     return g->caller->result->rax;
 }
 
@@ -68,6 +71,8 @@ static void report(const struct guided *g, enum guide_news news)
     const struct accel_decision decision = {.gpu = news == GUIDE_ON_GPU, .why = whys[news]};
     struct accel_record record =
         record_of(g->guide.call, g->caller->symbol, g->caller->site, decision);
+    record.depth = g->caller->depth;
+    record.inner_ms = g->inner_ms;
     if (decision.gpu)
         record.ran = g->device->name;
     else if (g->settings->require_gpu && decision.why != ACCEL_USER)

@@ -215,6 +215,17 @@ static bool start_counting(const char *frame)
     return alone;
 }
 
+/* Runs the original, and takes its time. */
+static void forward(const struct accel_call *call, const struct dispatch_caller *caller,
+                    struct accel_record *record)
+{
+    const double before = report_begin_inner();
+    record->start_ms = accel_now_ms();
+    caller->forward(caller->context, accel_is_part(call) ? call : NULL);
+    record->ms = accel_now_ms() - record->start_ms;
+    record->inner_ms = report_end_inner(before);
+}
+
 void run_forward(const struct accel_call *call, const struct situation *situation,
                  const struct dispatch_caller *caller, struct accel_record *record)
 {
@@ -223,9 +234,7 @@ void run_forward(const struct accel_call *call, const struct situation *situatio
         stop_counting(NULL);
     const bool counted = !counted_frame;
     bool alone = counted && start_counting(frame);
-    record->start_ms = accel_now_ms();
-    caller->forward(caller->context, accel_is_part(call) ? call : NULL);
-    record->ms = accel_now_ms() - record->start_ms;
+    forward(call, caller, record);
     alone = alone && contention_cpu_calls() == 1;
     if (counted)
         stop_counting(NULL);
@@ -265,9 +274,7 @@ bool run_for_estimate(const struct accel_call *call, const struct situation *sit
     if (record->why == ACCEL_BAD_ARGUMENT || record->why == ACCEL_UNSUPPORTED)
         return false; /* they may leave the original by longjmp: see run_on_cpu() in dispatch.c */
     inside = situation->decision.gpu ? frame : NULL;
-    record->start_ms = accel_now_ms();
-    caller->forward(caller->context, accel_is_part(call) ? call : NULL);
-    record->ms = accel_now_ms() - record->start_ms;
+    forward(call, caller, record);
     inside = NULL;
     if (situation->decision.gpu) {
         record->why = ACCEL_NO_GPU;

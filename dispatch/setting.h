@@ -45,7 +45,7 @@ struct setting {
 
 /* ---- The table ---- */
 
-enum { SETTINGS = 26 };
+enum { SETTINGS = 27 };
 extern const struct setting setting_table[];
 
 /* Returns a setting's place in the table, or -1. */
@@ -58,7 +58,7 @@ const char *setting_nearest(const char *name);
 
 /* Set the setting's field. The words of a choice stand for the values 0, 1, 2 … of its enumeration. */
 setting_reader setting_read_switch, setting_read_choice, setting_read_string, setting_read_path,
-    setting_read_path_pattern, setting_read_folder, setting_read_originals;
+    setting_read_path_pattern, setting_read_folder, setting_read_originals, setting_read_ms;
 
 /* Set the fields of one setting. */
 setting_reader setting_read_start, setting_read_require, setting_read_ml, setting_read_devices,

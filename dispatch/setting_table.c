@@ -12,6 +12,8 @@ const struct setting setting_table[] = {
     {"ACCEL_LOG", NO "," YES ",2,json", "0", setting_read_choice, FIELD(log), ANYWHERE, false},
     {"ACCEL_LOG_FILE", "a path", "stderr", setting_read_path_pattern, FIELD(log_file), ANYWHERE,
      false},
+    {"ACCEL_LOG_MIN_MS", "a number of milliseconds such as 0.5", "0", setting_read_ms,
+     FIELD(log_min_ms), ANYWHERE, false},
     {"ACCEL_TRACE", "a path", "", setting_read_path_pattern, FIELD(trace), ANYWHERE, false},
     {"ACCEL_SUMMARY", NO "," YES ",json", "0", setting_read_choice, FIELD(summary), ANYWHERE,
      false},

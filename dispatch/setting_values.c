@@ -244,6 +244,25 @@ static double unit_of(const char *unit)
     return letter ? factor : !*unit;
 }
 
+/* Reads an unsigned decimal number; *end is what follows. NaN: there is none. strtod() also takes signs, spaces, hexadecimal, inf. */
+static double number_in(const char *value, char **end)
+{
+    const double number = strtod(value, end);
+    const bool plain = *end > value && strspn(value, "0123456789.") == (size_t)(*end - value);
+    return plain ? number : __builtin_nan("");
+}
+
+enum outcome setting_read_ms(struct reading *reading, const struct setting *setting,
+                             const char *value)
+{
+    char *end;
+    const double number = number_in(value, &end);
+    if (!(number >= 0) || *end)
+        return NOT_UNDERSTOOD;
+    *(double *)field_of(reading, setting) = number;
+    return UNDERSTOOD;
+}
+
 /* Reads "80%", or a size. A small number without a unit is refused: it hardly means bytes. */
 enum outcome setting_read_memory(struct reading *reading, const struct setting *setting,
                                  const char *value)
@@ -251,10 +270,7 @@ enum outcome setting_read_memory(struct reading *reading, const struct setting *
     struct accel_settings *settings = reading->settings;
     char *end;
     (void)setting;
-    double number = strtod(value, &end);
-    /* strtod() also takes signs, spaces, hexadecimal, inf, nan. */
-    if (end == value || strspn(value, "0123456789.") != (size_t)(end - value))
-        return NOT_UNDERSTOOD;
+    double number = number_in(value, &end);
     end += strspn(end, " ");
     if (strcmp(end, "%") == 0 && number > 0 && number <= 100) {
         settings->memory_share = number / 100;

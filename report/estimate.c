@@ -46,9 +46,10 @@ static struct estimate_sums *open_sums(void)
 static void count(const struct accel_record *record)
 {
     const struct accel_decision *decision = &record->decision;
-    const double cpu_ms = record->ms;
-    if (cpu_ms < 0)
+    if (record->ms < 0)
         return;
+    /* Calls inside one that stays on the CPU are counted for themselves. */
+    const double cpu_ms = record->ms - (decision->gpu ? 0 : record->inner_ms);
     pthread_mutex_lock(&lock);
     if (!sums)
         sums = open_sums();

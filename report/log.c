@@ -8,7 +8,9 @@
 #include "base/text.h"
 #include "report.h"
 
-static const char *file; /* constant after the start */
+/* Constant after the start. */
+static const char *file;
+static double min_ms;
 
 /* One line: the same fields as text (key=value) or as JSON. */
 struct line {
@@ -85,6 +87,12 @@ static void own_string(const struct accel_fields *fields, const char *name, cons
     field_string(((const struct own_fields *)fields)->line, name, value);
 }
 
+/* A call that was not timed may have taken long. */
+static bool is_short(const struct accel_record *record)
+{
+    return record->ms >= 0 && record->ms < min_ms;
+}
+
 static void put_fields(struct line *line, const struct accel_record *record)
 {
     const struct accel_decision *decision = &record->decision;
@@ -108,11 +116,15 @@ static void put_fields(struct line *line, const struct accel_record *record)
         field_decimal(line, "verify", record->verify);
     else if (record->verify > VERIFY_NOT_ASKED)
         field_string(line, "verify", "unknown");
+    if (record->depth > 0)
+        field_integer(line, "depth", record->depth);
 }
 
 static void put_decision(const struct accel_record *record, bool json)
 {
     struct line line;
+    if (is_short(record))
+        return;
     line_start(&line, record, json);
     put_fields(&line, record);
     line_end(&line);
@@ -161,6 +173,18 @@ static void put_pinned(const struct accel_record *record, bool json)
     line_end(&line);
 }
 
+/* Whether the call is only a part of one that stays on one side, which has a line. A part that the GPU got is news. */
+static bool is_told_by_outer(const struct accel_record *record)
+{
+    return record->depth > 0 && (record->inner || !record->decision.gpu);
+}
+
+static void whole_decision(const struct accel_record *record)
+{
+    if (!is_told_by_outer(record))
+        put_decision(record, false);
+}
+
 static void text_decision(const struct accel_record *record)
 {
     put_decision(record, false);
@@ -181,9 +205,9 @@ static void json_pinned(const struct accel_record *record)
     put_pinned(record, true);
 }
 
-void log_start(enum accel_log_level level, const char *to)
+void log_start(enum accel_log_level level, const char *to, double from_ms)
 {
-    static const struct report_sink text = {.decision = text_decision, .pinned = text_pinned},
+    static const struct report_sink text = {.decision = whole_decision, .pinned = text_pinned},
                                     moves = {.decision = text_decision,
                                              .event = put_event,
                                              .pinned = text_pinned},
@@ -191,6 +215,7 @@ void log_start(enum accel_log_level level, const char *to)
     static const struct report_sink *const sinks[] = {
         [ACCEL_LOG_DECISIONS] = &text, [ACCEL_LOG_MOVES] = &moves, [ACCEL_LOG_JSON] = &json};
     file = to;
+    min_ms = from_ms;
     if (level != ACCEL_LOG_OFF)
         report_subscribe(sinks[level]);
 }

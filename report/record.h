@@ -59,7 +59,12 @@ struct accel_record {
     double
         verify; /* VERIFY_NOT_ASKED, or the error over the bound; other negative values: not judged */
     int gpu_calls
-        [2];    /* of this process on the GPU: when it began there, with itself, and after it */
+        [2]; /* of this process on the GPU: when it began there, with itself, and after it */
+    /* Inside how many calls whose originals this thread was running; 0: the program's own. Not counted are calls in an original
+     * that the entry has jumped to, which is not timed either, and calls of threads that an original has started. */
+    int depth;
+    double
+        inner_ms; /* of ms, the records that were reported one deeper meanwhile: sums take ms - inner_ms */
     bool inner; /* made inside a call that an estimate counts as a whole */
 };
 

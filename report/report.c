@@ -44,8 +44,28 @@ bool report_takes_steps(void)
     return false;
 }
 
+/* Of the decisions reported so far inside the call that this thread runs. A call that the program leaves by longjmp(3) leaves it
+ * wrong for the calls around it, which are most likely left as well; others begin anew. */
+static _Thread_local double inner_ms __attribute__((tls_model("initial-exec")));
+
+double report_begin_inner(void)
+{
+    const double before = inner_ms;
+    inner_ms = 0;
+    return before;
+}
+
+double report_end_inner(double before)
+{
+    const double ms = inner_ms;
+    inner_ms = before;
+    return ms;
+}
+
 void report_decision(const struct accel_record *record)
 {
+    if (record->ms > 0)
+        inner_ms += record->ms;
     for (int i = 0; i < count; i++)
         if (takes(sinks[i], record))
             sinks[i]->decision(record);

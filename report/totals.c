@@ -275,7 +275,7 @@ static union label label_of(const struct accel_record *record, int64_t size)
     strncpy(label.is.name, *name ? name : record->symbol, sizeof label.is.name - 1);
     strncpy(label.is.ran, record->ran, sizeof label.is.ran - 1);
     label.is.why = (uint8_t)record->why;
-    label.is.inner = record->inner;
+    label.is.inner = record->depth > 0;
     label.is.class = class_of(size);
     return label;
 }

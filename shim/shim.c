@@ -23,6 +23,7 @@
 #include "shim/elf/real_linker.h"
 #include "shim/elf/resolve.h"
 #include "shim/elf/slots.h"
+#include "shim/nesting.h"
 
 /* State of the program's thread: put aside while libaccel works, put back while the program's own code runs. BLAS is no
  * cancellation point, but a log's write() is: a thread that ended there would keep our locks. Our arithmetic, and CUDA's, must
@@ -80,6 +81,7 @@ struct passage {
     struct accel_passed passed;
     struct accel_frame *frame;
     struct program_state *program;
+    int depth;                  /* inside how many calls this one is made */
     bool decides_inner;         /* the original's own calls are decided for themselves */
     struct accel_result result; /* the frame gets it at the end: until then it has the arguments */
 };
@@ -90,31 +92,37 @@ struct passage {
 static _Thread_local const struct accel_frame *volatile current
     __attribute__((tls_model("initial-exec")));
 
-/* Whether this thread runs a signal handler on an alternate stack, anywhere in memory, and `frame` lies outside that stack. */
-static bool interrupts(const struct accel_frame *frame)
-{
-    stack_t stack;
-    if (sigaltstack(NULL, &stack) != 0 || !(stack.ss_flags & SS_ONSTACK))
-        return false;
-    return (uintptr_t)frame - (uintptr_t)stack.ss_sp >= stack.ss_size;
-}
-
 static bool is_inner(const struct accel_frame *frame)
 {
     const struct accel_frame *under_way = current;
-    return under_way && (frame < under_way || interrupts(under_way));
+    return under_way && nesting_is_below(frame, under_way);
+}
+
+/* Enclose what may call BLAS in the program's own name. */
+static void begin_inner(const struct passage *p)
+{
+    if (!p->decides_inner)
+        return;
+    nesting_open(p->frame, p->depth);
+    current = NULL;
+}
+
+static void end_inner(const struct passage *p)
+{
+    current = p->frame;
+    if (p->decides_inner)
+        nesting_close(p->depth);
 }
 
 static void run_original(struct passage *p, const struct accel_passed *passed,
                          void (*to_program)(const struct program_state *),
                          void (*from_program)(struct program_state *))
 {
-    if (p->decides_inner)
-        current = NULL;
+    begin_inner(p);
     to_program(p->program);
     p->result = accel_invoke(p->original->function, passed);
     from_program(p->program);
-    current = p->frame;
+    end_inner(p);
 }
 
 /* We hold nothing meanwhile: the thread may be cancelled, if the program allows that. */
@@ -130,10 +138,9 @@ static void forward(void *context, const struct accel_call *part)
 static void succeed(void *context, const struct accel_call *call)
 {
     struct passage *p = context;
-    if (p->decides_inner) /* it may call the program's functions, which may leave by longjmp */
-        current = NULL;
+    begin_inner(p); /* it may call the program's functions, which may leave by longjmp */
     p->convention->complete(call, &p->passed, &p->result);
-    current = p->frame;
+    end_inner(p);
 }
 
 /* Runs a part of the call while we hold memory and a stream for the rest: the thread is not cancelled before its end. */
@@ -172,9 +179,10 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
     accel_slots_follow();
     if (!dispatch_is_on() || dispatch_is_borrowed())
         return original->function;
+    const int depth = nesting_depth(frame);
     if (!original->ours) {
         if (original->layout >= 0)
-            dispatch_not_known(routine, accel_names[exported].symbol);
+            dispatch_not_known(routine, accel_names[exported].symbol, depth);
         return original->function;
     }
     if (dispatch_passes_over(routine, &passed))
@@ -185,9 +193,11 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
                               .convention = accel_convention_of(routine),
                               .passed = passed,
                               .frame = frame,
-                              .program = program};
+                              .program = program,
+                              .depth = depth};
     struct dispatch_caller caller = {.symbol = accel_names[exported].symbol,
                                      .site = frame->ret,
+                                     .depth = depth,
                                      .library = library,
                                      .loads = accel_objects_loads,
                                      .loaded = accel_objects_any,
@@ -205,7 +215,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
             accel_op_of(routine)->nests || (accel_is_lapack(routine) && !lapack_is_query(&call));
         done = dispatch_call(&call, &caller);
     } else {
-        dispatch_not_known(routine, caller.symbol);
+        dispatch_not_known(routine, caller.symbol, depth);
     }
     if (done)
         accel_frame_return(frame, &passage.result);

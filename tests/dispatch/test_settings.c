@@ -13,7 +13,7 @@
 static bool same_settings(const struct accel_settings *a, const struct accel_settings *b)
 {
     return a->on == b->on && a->log == b->log && !a->log_file == !b->log_file &&
-           a->summary == b->summary && a->policy == b->policy &&
+           a->log_min_ms == b->log_min_ms && a->summary == b->summary && a->policy == b->policy &&
            !a->gpu_routines.text == !b->gpu_routines.text &&
            !a->cpu_routines.text == !b->cpu_routines.text && a->require_gpu == b->require_gpu &&
            a->start == b->start && a->start_given == b->start_given && a->learn == b->learn &&
@@ -47,30 +47,14 @@ static void defaults(void **state)
 /* An empty value is the default. */
 static void empty_values(void **state)
 {
-    static const char *const names[] = {"ACCEL",
-                                        "ACCEL_LOG",
-                                        "ACCEL_LOG_FILE",
-                                        "ACCEL_SUMMARY",
-                                        "ACCEL_POLICY",
-                                        "ACCEL_GPU",
-                                        "ACCEL_CPU",
-                                        "ACCEL_REQUIRE",
-                                        "ACCEL_START",
-                                        "ACCEL_LEARN",
-                                        "ACCEL_DEVICES",
-                                        "ACCEL_MEMORY",
-                                        "ACCEL_MODEL",
-                                        "ACCEL_EXCLUDE",
-                                        "ACCEL_CUDA_DIR",
-                                        "ACCEL_CONFIG",
-                                        "ACCEL_ORIGINAL",
-                                        "ACCEL_ESTIMATE",
-                                        "ACCEL_ESTIMATE_DIR",
-                                        "ACCEL_CALLED",
-                                        "ACCEL_SUMMARY_TABLE",
-                                        "ACCEL_VERIFY",
-                                        "ACCEL_VERIFY_ACTION",
-                                        "ACCEL_ML"};
+    static const char *const names[] = {
+        "ACCEL",         "ACCEL_LOG",           "ACCEL_LOG_FILE", "ACCEL_LOG_MIN_MS",
+        "ACCEL_SUMMARY", "ACCEL_POLICY",        "ACCEL_GPU",      "ACCEL_CPU",
+        "ACCEL_REQUIRE", "ACCEL_START",         "ACCEL_LEARN",    "ACCEL_DEVICES",
+        "ACCEL_MEMORY",  "ACCEL_MODEL",         "ACCEL_EXCLUDE",  "ACCEL_CUDA_DIR",
+        "ACCEL_CONFIG",  "ACCEL_ORIGINAL",      "ACCEL_ESTIMATE", "ACCEL_ESTIMATE_DIR",
+        "ACCEL_CALLED",  "ACCEL_SUMMARY_TABLE", "ACCEL_VERIFY",   "ACCEL_VERIFY_ACTION",
+        "ACCEL_ML"};
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct accel_settings s = read_with(names[i], "");
@@ -96,7 +80,7 @@ static void usual_values(void **state)
         assert_string_equal(complaints(), "");
         words++;
     }
-    assert_int_equal(words, 14);
+    assert_int_equal(words, 15);
 }
 
 static void choices(void **state)
@@ -308,6 +292,16 @@ static void paths(void **state)
     assert_string_equal(complaints(), "");
 }
 
+static void milliseconds(void **state)
+{
+    (void)state;
+    assert_true(read_with("ACCEL_LOG_MIN_MS", "0").log_min_ms == 0);
+    assert_true(read_with("ACCEL_LOG_MIN_MS", "0.5").log_min_ms == 0.5);
+    assert_true(read_with("ACCEL_LOG_MIN_MS", ".25").log_min_ms == 0.25);
+    assert_true(read_with("ACCEL_LOG_MIN_MS", "1000").log_min_ms == 1000);
+    assert_string_equal(complaints(), "");
+}
+
 static void memory(void **state)
 {
     (void)state;
@@ -349,10 +343,16 @@ static void bad_values(void **state)
     static const char devices[] = "auto, none, or numbers of devices such as 0,2, each once",
                       memory[] = "a share such as 80%, or a size such as 500M or 12G",
                       ml[] = "1, 0, or names of libsvm, liblinear, xgboost, lightgbm",
+                      ms[] = "a number of milliseconds such as 0.5",
                       verify[] = "off, all, or sample:N with N from 1 to 9999999999";
     static const struct {
         const char *name, *value, *allowed;
     } bad[] = {{"ACCEL", "maybe", "0,1"},
+               {"ACCEL_LOG_MIN_MS", "-1", ms},
+               {"ACCEL_LOG_MIN_MS", "1s", ms},
+               {"ACCEL_LOG_MIN_MS", "1e3", ms},
+               {"ACCEL_LOG_MIN_MS", "nan", ms},
+               {"ACCEL_LOG_MIN_MS", ".", ms},
                {"ACCEL_LOG", "3", "0,1,2,json"},
                {"ACCEL_LOG", "json,", "0,1,2,json"},
                {"ACCEL_LOG", "0,1", "0,1,2,json"},
@@ -597,6 +597,7 @@ int main(void)
         cmocka_unit_test_setup(unknown_names, clear),
         cmocka_unit_test_setup(missing_files, clear),
         cmocka_unit_test_setup(paths, clear),
+        cmocka_unit_test_setup(milliseconds, clear),
         cmocka_unit_test_setup(memory, clear),
         cmocka_unit_test_setup(devices, clear),
         cmocka_unit_test_setup(bad_values, clear),

@@ -321,8 +321,8 @@ static void decide(struct accel_call *call)
     regret_key(1, call);
     const struct accel_record record = record_of(call, "symbol", 0, decision);
     if (!report_is_on()) {
-        log_start(ACCEL_LOG_DECISIONS, NULL);
-        log_start(ACCEL_LOG_JSON, NULL);
+        log_start(ACCEL_LOG_DECISIONS, NULL, 0);
+        log_start(ACCEL_LOG_JSON, NULL, 0);
     }
     report_decision(&record); /* to nowhere: output_start() has noted no stderr */
 }

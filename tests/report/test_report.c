@@ -100,6 +100,26 @@ static void each_sink_has_what_it_takes(void **state)
     assert_int_equal(ends, 1);
 }
 
+/* Each original's share is that of the calls one deeper. */
+static void inner_times_are_of_the_next_depth(void **state)
+{
+    struct accel_record record = record_with(false, 2);
+    (void)state;
+    const double first = report_begin_inner();
+    report_decision(&record);
+    const double second = report_begin_inner();
+    record.ms = 0.5;
+    report_decision(&record);
+    report_decision(&record);
+    assert_true(report_end_inner(second) == 1);
+    record.ms = 3;
+    report_decision(&record);
+    record.ms = -1;
+    report_decision(&record);
+    assert_true(report_end_inner(first) == 5);
+    assert_true(report_end_inner(report_begin_inner()) == 0);
+}
+
 /* Not what was not timed, nor what is a part of a call that was counted. */
 static void an_estimate_counts_whole_calls(void **state)
 {
@@ -117,6 +137,12 @@ static void an_estimate_counts_whole_calls(void **state)
     report_decision(&record);
     record = record_with(false, 3);
     report_decision(&record);
+    record.ms = 7;
+    record.inner_ms = 3; /* the one before was inside */
+    report_decision(&record);
+    record = record_with(true, 2);
+    record.inner_ms = 1; /* not reported to an estimate */
+    report_decision(&record);
     record = record_with(false, -1);
     report_decision(&record);
     FILE *file = fopen(path, "rb");
@@ -126,11 +152,11 @@ static void an_estimate_counts_whole_calls(void **state)
     unlink(path);
     rmdir(folder);
     const struct estimate_sums *of_call = &sums[call.routine - accel_routines];
-    assert_int_equal(of_call->calls, 3);
-    assert_int_equal(of_call->gpu_calls, 2);
+    assert_int_equal(of_call->calls, 5);
+    assert_int_equal(of_call->gpu_calls, 3);
     assert_int_equal(of_call->lost_calls, 1);
-    assert_true(of_call->cpu_ms == 9 && of_call->gpu_cpu_ms == 6);
-    assert_true(of_call->est_gpu_ms == 4 && of_call->lost_ms == 1);
+    assert_true(of_call->cpu_ms == 15 && of_call->gpu_cpu_ms == 8);
+    assert_true(of_call->est_gpu_ms == 6 && of_call->lost_ms == 1);
 }
 
 int main(void)
@@ -139,6 +165,7 @@ int main(void)
         cmocka_unit_test(a_record_begins_on_the_cpu),
         cmocka_unit_test(no_sink_takes_nothing),
         cmocka_unit_test(each_sink_has_what_it_takes),
+        cmocka_unit_test(inner_times_are_of_the_next_depth),
         cmocka_unit_test(an_estimate_counts_whole_calls),
     };
     call.routine = &accel_routines[1];

@@ -29,10 +29,10 @@ for name, (arguments, library) in LIBRARIES.items():
     for routine in "dsyevr_", "dgesvd_", "sgeqrf_", "zheevd_", "dgecon_", "zgecon_", "sgecon_", *(["dgelsd_", "zgelss_"] if arguments else []):
         tap.ok(lines_for(done, sym=routine, ran="gpu0"), f"{name}, test GPU: {routine} runs there")
     # A driver is one decision. If it stays on the CPU, what it calls inside is decided on its own.
-    done = start("fortran_calls", env={**library, **TEST_GPU, **LOG, "TESTGPU_DELAY_US": "0"})
+    done = start("fortran_calls", env={**library, **TEST_GPU, "ACCEL_LOG": "2", "TESTGPU_DELAY_US": "0"})
     inside = [f for f in lines_for(done) if f["sym"] in ("dgemv_", "dger_", "dtrmm_", "dgemm_")]
     tap.ok(lines_for(done, sym="dgesvd_", ran="gpu0") and not inside, f"{name}, test GPU: nothing is decided inside a driver that runs there", *inside[:3])
-    done = start("fortran_calls", *arguments, env={**library, **TEST_GPU, **LOG, "ACCEL_POLICY": "cpu"})
+    done = start("fortran_calls", *arguments, env={**library, **TEST_GPU, "ACCEL_LOG": "2", "ACCEL_POLICY": "cpu"})
     inside = [f for f in lines_for(done, ran="cpu", why="user") if f["sym"] in ("dgemv_", "dger_", "dtrmm_", "dgemm_")]
-    tap.ok(lines_for(done, sym="dgesvd_", ran="cpu", why="user") and inside, f"{name}, ACCEL_POLICY=cpu: what is inside a driver is decided, too")
+    tap.ok(lines_for(done, sym="dgesvd_", ran="cpu", why="user") and inside and all("depth" in f for f in inside), f"{name}, ACCEL_POLICY=cpu: what is inside a driver is decided, too")
 tap.done()
