@@ -238,6 +238,7 @@ help:
 	@echo 'make faults        makes each CUDA call of each operation fail, and prints a table (some minutes)'
 	@echo 'make fuzz          runs clang'\''s libFuzzer on settings, config files, calibrations and arguments'
 	@echo 'make regress       runs real programs without a GPU and with the test GPU, and prints a table of their numbers'
+	@echo 'make browser       shows the pages of accel report to headless Chromium, in light and dark'
 	@echo 'make suites        runs all tests of NumPy, scipy.linalg and scikit-learn, with and without libaccel (an hour)'
 	@echo 'make regret        calibrates, times every routine, prints the time that decisions lose (a quarter of an hour)'
 	@echo 'make bench         measures the cost of the interception'

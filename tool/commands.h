@@ -16,7 +16,7 @@ struct command {
 };
 
 extern const struct command commands[];
-enum { COMMANDS = 6 };
+enum { COMMANDS = 7 };
 
 /* Returns the program and its arguments, the first of which argp gives now. argp reads no further. */
 static inline char **command_program(struct argp_state *state)
@@ -46,6 +46,11 @@ int estimate_command(int argc, char **argv);
  * cannot be run, 2 for wrong options. */
 extern const struct argp run_argp;
 int run_command(int argc, char **argv);
+
+/* Makes a page from logs. Returns 0; 1 if a log cannot be read, or none has a call; 2 for wrong options, or if the page cannot be
+ * written. */
+extern const struct argp report_argp;
+int report_command(int argc, char **argv);
 
 /* Prints the settings in force and their origins. Returns 1 if one is wrong, 2 for wrong options or a full disk. */
 extern const struct argp config_argp;

@@ -219,10 +219,20 @@ static bool say(const char *command, const char *path, const struct log_counts *
     return any;
 }
 
+static void add_counts(struct log_counts *sum, const struct log_counts *one)
+{
+    sum->decisions += one->decisions;
+    sum->events += one->events;
+    sum->others += one->others;
+    sum->damaged += one->damaged;
+}
+
 int log_read_all(const char *command, char *const *paths, int count,
-                 void (*take)(void *context, const struct log_line *line), void *context)
+                 void (*take)(void *context, const struct log_line *line), void *context,
+                 struct log_counts *sum)
 {
     int read = 0;
+    *sum = (struct log_counts){0};
     for (int i = 0; i < count; i++) {
         struct log_line line;
         struct log_reader *reader = log_open(paths[i]);
@@ -233,6 +243,7 @@ int log_read_all(const char *command, char *const *paths, int count,
         while (log_next(reader, &line))
             take(context, &line);
         read += say(command, paths[i], log_counts(reader));
+        add_counts(sum, log_counts(reader));
         log_close(reader);
     }
     return read;

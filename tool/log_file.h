@@ -45,8 +45,10 @@ const struct log_counts *log_counts(const struct log_reader *reader);
 void log_close(struct log_reader *reader);
 
 /* Reads all lines of several files, and tells take() of each. Prints a message "COMMAND: FILE: ..." on stderr for each file that
- * cannot be read, has no line of ours, or has damaged lines. Returns how many files could be read and had lines of ours. */
+ * cannot be read, has no line of ours, or has damaged lines. Returns how many files could be read and had lines of ours; *sum gets the sums
+ * over all of them. */
 int log_read_all(const char *command, char *const *paths, int count,
-                 void (*take)(void *context, const struct log_line *line), void *context);
+                 void (*take)(void *context, const struct log_line *line), void *context,
+                 struct log_counts *sum);
 
 #endif

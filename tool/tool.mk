@@ -1,6 +1,7 @@
 # build/accel: the command-line tool.
 
-TOOL_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tool/*.c))
+TOOL_OBJECTS := $(call object_of,$(call sources,tool))
+$(BUILD)/tool/report_html.o: tool/report.html
 # The tool looks for the library beside itself, then in libdir: as seen from bindir, so that both may be moved together, and by its path.
 LIBDIR_FROM_BINDIR := $(shell realpath -ms --relative-to='$(bindir)' '$(libdir)')
 $(eval $(call flags,install,$(libdir) $(LIBDIR_FROM_BINDIR)))

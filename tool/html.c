@@ -1,0 +1,106 @@
+#define _GNU_SOURCE
+#include "html.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Returns the bytes of the UTF-8 character that begins here; 0 if none does. */
+static int utf8_length(const unsigned char *at)
+{
+    const int more = *at < 0xc2 ? 0 : *at < 0xe0 ? 1 : *at < 0xf0 ? 2 : *at < 0xf5 ? 3 : 0;
+    if (*at < 0x80)
+        return 1;
+    for (int i = 1; i <= more; i++)
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+    /* Longer forms than needed, surrogates, and what lies behind the last character. */
+    if ((*at == 0xe0 && at[1] < 0xa0) || (*at == 0xed && at[1] > 0x9f) ||
+        (*at == 0xf0 && at[1] < 0x90) || (*at == 0xf4 && at[1] > 0x8f))
+        return 0;
+    return more ? more + 1 : 0;
+}
+
+static const char *entity_of(char c)
+{
+    switch (c) {
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return "&quot;";
+    case '\'':
+        return "&#39;";
+    default:
+        return NULL;
+    }
+}
+
+void html_text(FILE *to, const char *text)
+{
+    while (*text) {
+        const int length = utf8_length((const unsigned char *)text);
+        const char *entity = entity_of(*text);
+        const bool control = (unsigned char)*text < ' ' || *text == 127;
+        if (entity)
+            fputs(entity, to);
+        else if (length == 0 || control)
+            fputc('?', to);
+        else
+            fwrite(text, 1, (size_t)length, to);
+        text += length > 0 ? length : 1;
+    }
+}
+
+void html_template(FILE *to, const char *text, const struct html_part *parts, int count,
+                   const void *context)
+{
+    const char *mark;
+    while ((mark = strchr(text, '@'))) {
+        const struct html_part *found = NULL;
+        size_t length = 0;
+        for (int i = 0; i < count && !found; i++) {
+            length = strlen(parts[i].name);
+            if (strncmp(mark + 1, parts[i].name, length) == 0 && mark[1 + length] == '@')
+                found = &parts[i];
+        }
+        fwrite(text, 1, (size_t)(mark - text) + (found ? 0 : 1), to);
+        if (found)
+            found->write(to, context);
+        text = mark + (found ? length + 2 : 1);
+    }
+    fputs(text, to);
+}
+
+const char *html_ms(char text[HTML_NUMBER_BYTES], double ms)
+{
+    const double s = fabs(ms) * 1e-3, digits = s > 0 ? floor(log10(s)) : 0;
+    if (s >= 3600)
+        snprintf(text, HTML_NUMBER_BYTES, "%.0f h %.0f min", trunc(ms / 3.6e6),
+                 fmod(s, 3600) / 60 - 0.5 < 0 ? 0 : floor(fmod(s, 3600) / 60));
+    else if (s >= 1)
+        snprintf(text, HTML_NUMBER_BYTES, "%.*f s", s >= 100 ? 0 : s >= 10 ? 1 : 2, ms * 1e-3);
+    else if (s >= 1e-3)
+        snprintf(text, HTML_NUMBER_BYTES, "%.*f ms", (int)(-1 - digits), ms);
+    else
+        snprintf(text, HTML_NUMBER_BYTES, "%.3g \u00b5s", ms * 1e3);
+    return text;
+}
+
+const char *html_count(char text[HTML_NUMBER_BYTES], double count)
+{
+    static const struct {
+        double from;
+        const char *unit;
+    } units[] = {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e4, "k"}};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (count >= units[i].from) {
+            const double of = units[i].unit[0] == 'k' ? 1e3 : units[i].from;
+            snprintf(text, HTML_NUMBER_BYTES, "%.3g %s", count / of, units[i].unit);
+            return text;
+        }
+    snprintf(text, HTML_NUMBER_BYTES, "%.4g", count);
+    return text;
+}

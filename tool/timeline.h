@@ -1,0 +1,45 @@
+/*
+ * When calls ran: a lane for each thread, and one for each device. The time of all lanes has the same bins, which become wider as the time
+ * becomes longer: bounded for any number of calls. The longest calls are kept one by one. Not thread-safe.
+ */
+#ifndef ACCEL_TOOL_TIMELINE_H
+#define ACCEL_TOOL_TIMELINE_H
+
+#include <stdio.h>
+
+#include "log_decision.h"
+
+enum { TIMELINE_LANES = 48, TIMELINE_BINS = 1024, TIMELINE_LONGEST = 400 };
+
+struct timeline_lane {
+    char name[160];
+    bool device;
+    double calls, ms;
+    float busy_ms[LOG_SIDES][TIMELINE_BINS];
+};
+
+struct timeline_call {
+    char name[48];
+    int lane;
+    enum log_side side;
+    double start_s, ms;
+};
+
+struct timeline {
+    struct timeline_lane lane[TIMELINE_LANES];
+    struct timeline_call longest[TIMELINE_LONGEST];
+    int lanes, kept, shortest; /* shortest: of `longest`, if it is full */
+    double start_s, bin_s;     /* of the first bin; bin_s is 0 without calls */
+    double first_s, last_s;
+    double left_out, untimed; /* calls for which there is no lane; whose line has no time of day */
+};
+
+/* All zero at first. Adds a call that is none inside of another, and that ended at this time of day, in seconds; NAN: not known. thread: the
+ * name of its lane; device: that of the device's. */
+void timeline_add(struct timeline *timeline, const struct log_decision *decision, double end_s,
+                  const char *thread, const char *device);
+
+/* Writes it as SVG; nothing if it has no calls. */
+void timeline_write(FILE *to, const struct timeline *timeline);
+
+#endif
