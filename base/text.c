@@ -93,6 +93,21 @@ void text_decimal(struct accel_text *text, double value)
     }
 }
 
+void text_fixed(struct accel_text *text, double value, int decimals)
+{
+    int64_t scale = 1;
+    for (int i = 0; i < decimals; i++)
+        scale *= 10;
+    const int64_t whole = (int64_t)(value * (double)scale + (value < 0 ? -0.5 : 0.5));
+    const int64_t size = whole < 0 ? -whole : whole;
+    if (whole < 0)
+        text_char(text, '-');
+    text_integer(text, size / scale);
+    text_char(text, '.');
+    for (int64_t digit = scale / 10; digit > 0; digit /= 10)
+        text_char(text, (char)('0' + size / digit % 10));
+}
+
 void text_json_string(struct accel_text *text, const char *s)
 {
     static const char hex[] = "0123456789abcdef";

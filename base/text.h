@@ -37,6 +37,8 @@ void text_padded(struct accel_text *text, const char *s, int width);
 void text_integer(struct accel_text *text, int64_t value);
 /* Four significant digits, at most six decimals, no exponent; "0" for smaller values and for NaN. */
 void text_decimal(struct accel_text *text, double value);
+/* With so many decimals. The value fits into int64_t times 10^decimals. */
+void text_fixed(struct accel_text *text, double value, int decimals);
 /* A JSON string: in quotes, escaped. */
 void text_json_string(struct accel_text *text, const char *s);
 

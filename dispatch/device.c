@@ -16,6 +16,8 @@
 #include "base/text.h"
 #include "dispatch/cost/cost.h"
 #include "ops/op.h"
+#include "report/summary.h"
+#include "report/totals.h"
 
 static const struct accel_settings *settings;
 static const struct accel_ranks *ranks;
@@ -172,7 +174,9 @@ static void start_cuda(struct dispatch_device *device, bool background)
         if (info->passed_over[0] && (logs || listed))
             accel_say("%s is used; passed over: %s", device->name, info->passed_over);
         contention_start(&device->contention, info->id);
-        atomic_store(&device->curves, cost_curves_of(gpu));
+        struct cost_curves *curves = cost_curves_of(gpu);
+        atomic_store(&device->curves, curves);
+        summary_know(TOTALS_ON_GPU | (cost_is_measured(curves) ? TOTALS_CALIBRATED : 0));
         if (background)
             warm_products(device);
         set_state(device, DEVICE_READY);

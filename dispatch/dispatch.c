@@ -19,6 +19,7 @@
 #include "report/log.h"
 #include "report/report.h"
 #include "report/summary.h"
+#include "report/totals.h"
 #include "report/trace.h"
 
 static struct accel_settings settings;
@@ -42,6 +43,8 @@ static void start_reports(void)
     if (settings.summary)
         summary_start(settings.log == ACCEL_LOG_JSON ? ACCEL_SUMMARY_JSON : settings.summary,
                       settings.log_file, settings.summary_table);
+    summary_know((settings.resident != ACCEL_RESIDENT_OFF ? TOTALS_KEEPS : 0) |
+                 (settings_wait(&settings, ranks.mpi) ? TOTALS_WAITS : 0));
     if (settings.trace)
         trace_start(settings.trace, TRACE_BYTES);
     if (settings.estimate && device_pretend(&device)) {

@@ -1,13 +1,15 @@
 #define _GNU_SOURCE
 #include "page.h"
 
+#include "hints.h"
+
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/output.h"
 #include "base/text.h"
 
-enum { SHOWN = 20 }; /* rows of the text */
+enum { SHOWN = 20, LINE = 80 }; /* rows of the text; columns of a hint's words */
 
 struct work {
     struct totals_row row[TOTALS_ROWS];
@@ -89,24 +91,9 @@ static struct whole sum_up(const struct work *work, const struct page *page)
 
 /* ---- Numbers ---- */
 
-static void put_fixed(struct accel_text *text, double value, int decimals)
-{
-    int64_t scale = 1;
-    for (int i = 0; i < decimals; i++)
-        scale *= 10;
-    const int64_t whole = (int64_t)(value * (double)scale + (value < 0 ? -0.5 : 0.5));
-    const int64_t size = whole < 0 ? -whole : whole;
-    if (whole < 0)
-        text_char(text, '-');
-    text_integer(text, size / scale);
-    text_char(text, '.');
-    for (int64_t digit = scale / 10; digit > 0; digit /= 10)
-        text_char(text, (char)('0' + size / digit % 10));
-}
-
 static void put_seconds(struct accel_text *text, double seconds)
 {
-    put_fixed(text, seconds, 3);
+    text_fixed(text, seconds, 3);
     text_string(text, " s");
 }
 
@@ -174,7 +161,7 @@ static void put_time(struct accel_text *text, bool known, double seconds)
     struct cell cell;
     cell_start(&cell);
     if (known)
-        put_fixed(&cell.text, seconds, 3);
+        text_fixed(&cell.text, seconds, 3);
     else
         text_char(&cell.text, '-');
     put_cell(text, &cell, TIME_WIDTH);
@@ -258,6 +245,44 @@ static void put_heading(struct accel_text *text, const struct work *work, const 
     text_char(text, '\n');
 }
 
+static struct hints_of hints_of(const struct work *work, const struct whole *whole)
+{
+    return (struct hints_of){.row = work->row,
+                             .count = work->count,
+                             .seconds = whole->seconds,
+                             .outside = whole->outside,
+                             .facts = work->sums.facts,
+                             .known = ~0u};
+}
+
+/* Returns how much of a sentence goes into a line of this width: whole words, if one fits. */
+static int line_of(const char *sentence, int width)
+{
+    const int length = (int)strlen(sentence);
+    int end = width;
+    if (length <= width)
+        return length;
+    while (end > 0 && sentence[end] != ' ')
+        end--;
+    return end > 0 ? end : width;
+}
+
+static void put_hint(void *context, const char *sentence)
+{
+    struct accel_text *text = context;
+    const char *begin = "accel: hint: ";
+    while (*sentence) {
+        const int length = line_of(sentence, LINE);
+        text_string(text, begin);
+        for (int i = 0; i < length; i++)
+            text_char(text, sentence[i]);
+        text_char(text, '\n');
+        sentence += length;
+        sentence += *sentence == ' ';
+        begin = "accel:       ";
+    }
+}
+
 static void put_nothing(struct accel_text *text, const struct page *page, const struct whole *whole)
 {
     text_string(text, "accel: summary of ");
@@ -293,6 +318,8 @@ static void put_text(struct work *work, const struct page *page, const struct wh
     } else {
         put_total(text, &widths, "all calls", whole->calls, whole->called);
     }
+    const struct hints_of hints = hints_of(work, whole);
+    hints_make(&hints, put_hint, text);
     if (work->sums.dropped) {
         text_string(text, "accel: further calls, without a row: ");
         text_integer(text, work->sums.dropped);
@@ -324,7 +351,7 @@ static void put_json_integer(struct accel_text *text, const char *key, int64_t v
 static void put_json_decimal(struct accel_text *text, const char *key, double value)
 {
     put_key(text, key);
-    put_fixed(text, value, 6);
+    text_fixed(text, value, 6);
 }
 
 static void put_json_row(struct accel_text *text, const struct totals_row *row)
@@ -353,6 +380,14 @@ static void put_json_row(struct accel_text *text, const struct totals_row *row)
     text_char(text, '}');
 }
 
+static void put_json_hint(void *context, const char *sentence)
+{
+    struct accel_text *text = context;
+    if (text->at[text->length - 1] != '[')
+        text_string(text, ", ");
+    text_json_string(text, sentence);
+}
+
 static void put_json(struct work *work, const struct page *page, const struct whole *whole)
 {
     struct accel_text *text = &work->text;
@@ -375,6 +410,11 @@ static void put_json(struct work *work, const struct page *page, const struct wh
             text_string(text, ", ");
         put_json_row(text, &work->row[work->order[i]]);
     }
+    text_char(text, ']');
+    put_key(text, "hints");
+    text_char(text, '[');
+    const struct hints_of hints = hints_of(work, whole);
+    hints_make(&hints, put_json_hint, text);
     text_string(text, "]}\n");
 }
 

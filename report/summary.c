@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "summary.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include "base/file.h"
 #include "base/forks.h"
 #include "base/say.h"
+#include "hints.h"
 #include "page.h"
 #include "report.h"
 
@@ -27,6 +29,34 @@ static void begin_child(void)
 }
 FORKS_CHILD(begin_child);
 
+void summary_know(unsigned facts)
+{
+    if (part.totals)
+        totals_know(part.totals, facts);
+}
+
+/* Notes the libraries that compute without BLAS. From the kernel's list: the dynamic linker's may be locked for good in a forked
+ * child. */
+static void note_libraries(void)
+{
+    char buffer[8192];
+    size_t kept = 0;
+    ssize_t n;
+    const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    unsigned facts = 0;
+    while (fd >= 0 && (n = file_read(fd, buffer + kept, sizeof buffer - 1 - kept)) > 0) {
+        kept += (size_t)n;
+        buffer[kept] = 0;
+        facts |= hints_library(buffer);
+        const size_t keep = kept < 256 ? kept : 256; /* a path may go on in the next piece */
+        memmove(buffer, buffer + kept - keep, keep);
+        kept = keep;
+    }
+    if (fd >= 0)
+        close(fd);
+    summary_know(facts);
+}
+
 /* A child whose parent runs leaves the sums to that. */
 static void print(void)
 {
@@ -37,6 +67,8 @@ static void print(void)
                               .seconds = -1,
                               .json = json,
                               .file = file};
+    if (atomic_load(&part.joined))
+        note_libraries();
     totals_end(&part);
     if (!tools && totals_is_mine(part.totals))
         page_write(&page, part.totals);

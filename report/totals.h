@@ -16,7 +16,13 @@ enum totals_fact {
     TOTALS_WAITS = 2,      /* ACCEL_START=wait */
     TOTALS_KEEPS = 4,      /* ACCEL_RESIDENT is on */
     TOTALS_CALIBRATED = 8, /* the device's figures are measured */
-    TOTALS_ON_GPU = 16     /* a GPU was ready for calls */
+    TOTALS_ON_GPU = 16,    /* a GPU was ready for calls */
+    /* libraries that the program has loaded (hints.h) */
+    TOTALS_SKLEARN_TREES = 1 << 8,
+    TOTALS_R_FORESTS = 1 << 9,
+    TOTALS_R_RANGER = 1 << 10,
+    TOTALS_XGBOOST = 1 << 11,
+    TOTALS_LIGHTGBM = 1 << 12
 };
 
 /* The calls of one routine, with sizes of one class, that ran in one place for one reason. Times in seconds. */

@@ -427,6 +427,11 @@ struct cost_curves *cost_curves_of(struct gpu_device *gpu)
     return p;
 }
 
+bool cost_is_measured(const struct cost_curves *device)
+{
+    return device && device->measured;
+}
+
 struct cost_curves *cost_curves_named(const char *name, int64_t *memory_bytes)
 {
     const struct known_gpu *card = known_gpu_find(name);

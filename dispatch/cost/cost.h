@@ -26,6 +26,9 @@ struct cost_curves;
 /* Returns the curves of a device that has been started, and chooses its svd algorithms by the calibration. NULL without memory. */
 struct cost_curves *cost_curves_of(struct gpu_device *gpu);
 
+/* Whether a calibration has the device. */
+bool cost_is_measured(const struct cost_curves *device);
+
 /* Returns the curves of a GPU known by its name alone, for accel estimate; and its memory, 0: not known. NULL if it is neither in
  * the calibration nor in the list of known GPUs. */
 struct cost_curves *cost_curves_named(const char *name, int64_t *memory_bytes);

@@ -37,6 +37,28 @@ static void decimals(void **state)
     assert_string_equal(decimal(INFINITY), "18446744073709551615");
 }
 
+static const char *fixed(double value, int places)
+{
+    static char buffer[64];
+    struct accel_text text;
+    text_start(&text, buffer, sizeof buffer);
+    text_fixed(&text, value, places);
+    text_end(&text);
+    return buffer;
+}
+
+static void fixed_decimals(void **state)
+{
+    (void)state;
+    assert_string_equal(fixed(0, 3), "0.000");
+    assert_string_equal(fixed(0.0004, 3), "0.000");
+    assert_string_equal(fixed(0.0005, 3), "0.001");
+    assert_string_equal(fixed(9.9996, 3), "10.000");
+    assert_string_equal(fixed(-2.058, 2), "-2.06");
+    assert_string_equal(fixed(-0.4, 1), "-0.4");
+    assert_string_equal(fixed(123456.789012, 6), "123456.789012");
+}
+
 static void integers(void **state)
 {
     char buffer[64];
@@ -102,9 +124,10 @@ static void padding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decimals),       cmocka_unit_test(integers),
-        cmocka_unit_test(cut_at_the_end), cmocka_unit_test(ends_with_room),
-        cmocka_unit_test(json_strings),   cmocka_unit_test(padding),
+        cmocka_unit_test(decimals),       cmocka_unit_test(fixed_decimals),
+        cmocka_unit_test(integers),       cmocka_unit_test(cut_at_the_end),
+        cmocka_unit_test(ends_with_room), cmocka_unit_test(json_strings),
+        cmocka_unit_test(padding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import tempfile
 import termios
+import time
 from pathlib import Path
 
 from lib.log import summaries
@@ -56,10 +57,17 @@ for name, end, status, expected in (
 
 # ---- What a person sees ----
 
-done = run(CALLS + "os._exit(0)", "1")
+done = run(CALLS + "time.sleep(1); os._exit(0)", "1")
 lines = done.stderr.splitlines()
-tap.ok(len(lines) == 6 and lines[0].startswith(f"accel: summary of {DEBIAN_PYTHON}: ") and lines[3].split()[1:6] == ["dgemm", "64", "2", "gpu0", "forced"]
+tap.ok(len(lines) > 6 and lines[0].startswith(f"accel: summary of {DEBIAN_PYTHON}: ") and lines[3].split()[1:6] == ["dgemm", "64", "2", "gpu0", "forced"]
        and lines[4].startswith("accel: outside these calls ") and max(map(len, lines)) <= 100, "the table", *lines)
+tap.ok(lines[-1].startswith("accel: hint: ") and lines[-1].endswith(" % of the time is outside these calls: no setting will help there"), "a hint", *lines)
+LARGE = "import numpy\na = numpy.ones((2000, 2000))\na @ a"
+for name, env, form in ("the table", {}, "1"), ("JSON", {}, "json"), ("not where calls wait", {"ACCEL_START": "wait"}, "json"):
+    done = run(LARGE, form, {"ACCEL_POLICY": "auto", "TESTGPU_START_MS": "5000" if not env else "0", **env})
+    expected = ("1 call ran on the CPU while the GPU was starting, in ", "ACCEL_START=wait makes calls wait for it")
+    text = " ".join(done.stderr.replace("\naccel:", "").split()) if form == "1" else "\n".join(summaries(done.stderr)[0]["hints"])
+    tap.ok(all((words in text) != bool(env) for words in expected) and max(map(len, done.stderr.splitlines())) <= (100 if form == "1" else 2000), f"a hint to ACCEL_START: {name}", done.stderr)
 done = run("pass", "1")
 tap.ok(done.returncode == 0 and "no call of BLAS, LAPACK or machine learning was seen; accel doctor -- " in done.stderr and done.stderr.count("\n") == 1, "nothing was called: one line", done.stderr)
 with tempfile.TemporaryDirectory() as folder:
@@ -78,6 +86,22 @@ with tempfile.NamedTemporaryFile() as other:
     other.flush()
     done = start(DEBIAN_PYTHON, "-c", CALLS, env={**SHIM, **GPU, "ACCEL_SUMMARY": "json", "ACCEL_SUMMARY_TABLE": other.name})
     tap.ok(counts(done.stderr) == [(2, 1)] and Path(other.name).read_bytes() == b"\1" * 500000, "a file that is no table stays as it is", done.stderr)
+
+# LAPACK's calls of BLAS are in the time of LAPACK's: the rows add up to the time of the run.
+SESSION = "set.seed(1); a <- matrix(rnorm(40000), 200); s <- svd(a); e <- eigen(a)"
+for form in "1", "json":
+    begun = time.monotonic()
+    done = start(TOOL, "run", "--summary", "--policy", "cpu", "Rscript", "--vanilla", "-e", SESSION, env={"ACCEL_SUMMARY": form})
+    took = time.monotonic() - begun
+    if form == "1":
+        lines = done.stderr.partition("accel: hint:")[0].splitlines()
+        tap.ok(len(lines) <= 20 and {line.split()[1] for line in lines[3:-2]} == {"dgesdd", "dgeev"} and lines[-2].startswith("accel: outside these calls "),
+               "a session of R: a row for each of its calls", *lines)
+        continue
+    found = summaries(done.stderr)[0]
+    outer = [row for row in found["rows"] if not row["inner"]]
+    tap.ok(abs(sum(row["s"] for row in outer) + found["outside_s"] - found["s"]) < 1e-4 and found["calls_s"] < found["s"] < took, "the rows add up to its time", found, took)
+    tap.ok(sum(row["calls"] for row in found["rows"] if row["inner"]) > 20 > found["calls"], "calls inside others are in JSON alone, and in no sum", found)
 
 # ---- Signals, the terminal, what outlives the program ----
 
