@@ -10,12 +10,14 @@
 
 #include "complain.h"
 #include "expect.h"
+#include "junit.h"
 #include "kept_runs.h"
 #include "outputs.h"
 #include "preload.h"
 #include "runs.h"
 
-enum { SAME = 0, DIFFERS = 1, FAILED = 2 };
+enum { SAME = JUNIT_PASSED, DIFFERS = JUNIT_FAILURE, FAILED = JUNIT_ERROR };
+_Static_assert(SAME == 0 && DIFFERS == 1 && FAILED == 2, "the exit status");
 
 struct options {
     struct tolerances allowed;
@@ -28,13 +30,14 @@ struct options {
     struct expectation *expectations;
     int expectation_count;
     int threads, show;
-    const char *keep, *shim;
+    const char *keep, *shim, *report; /* report: --junit */
+    struct junit junit;
     char **program;
 };
 
 /* ---- Options ---- */
 
-enum { SHIM_KEY = 0x100, STDOUT_KEY, NOISE_KEY, NO_NUMBERS_KEY };
+enum { SHIM_KEY = 0x100, STDOUT_KEY, NOISE_KEY, NO_NUMBERS_KEY, JUNIT_KEY };
 
 static const struct argp_option rows[] = {
     {"output", 'o', "[FORMAT:]FILE", 0,
@@ -65,6 +68,8 @@ static const struct argp_option rows[] = {
      "BLAS threads of the second run (default: 1, or 2 if the first run has one)", 2},
     {"show", 'n', "N", 0, "prints the first N differences of each file (default: 5)", 2},
     {"keep", 'k', "FOLDER", 0, "keeps what the runs have written, and the decisions", 2},
+    {"junit", JUNIT_KEY, "FILE", 0,
+     "also writes the result as JUnit's XML: a test case for each run, output and expectation", 2},
     {"shim", SHIM_KEY, "PATH", 0, "libaccel.so (default: the one that belongs to this tool)", 2},
     {0}};
 
@@ -202,6 +207,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'k':
         options->keep = arg;
         return 0;
+    case JUNIT_KEY:
+        options->report = arg;
+        return 0;
     case SHIM_KEY:
         options->shim = arg;
         return 0;
@@ -260,6 +268,17 @@ static void print_decisions(const struct decisions *decisions)
         printf("  nothing ran on the GPU: the comparison says nothing about its results\n");
 }
 
+static void report_run(struct options *options, const struct runs *runs, enum run run, int status)
+{
+    char message[40];
+    snprintf(message, sizeof message, "exit status %d", status);
+    junit_case(&options->junit, run_names[run], runs->seconds[run],
+               status == 0       ? JUNIT_PASSED
+               : run == RUN_SHIM ? JUNIT_FAILURE
+                                 : JUNIT_ERROR,
+               message, "");
+}
+
 /* Makes all runs. A failure with libaccel alone is a difference; after one without it nothing can be said. */
 static int run_program(struct options *options, struct runs *runs)
 {
@@ -269,6 +288,7 @@ static int run_program(struct options *options, struct runs *runs)
         if (runs_signal() || status < 0)
             return FAILED;
         print_run(runs, run, status);
+        report_run(options, runs, run, status);
         if (!outputs_take(options->outputs, options->output_count, run))
             return FAILED;
         if (status == 0)
@@ -290,18 +310,43 @@ static int worse(int a, int b)
     return a > b ? a : b;
 }
 
+/* Prints what a comparison has found, and adds it to the report. */
+static void report_tally(struct options *options, const struct tally *tally,
+                         const struct compared *compared, const struct format *format, int result)
+{
+    char message[300], *text = NULL;
+    size_t length;
+    FILE *file = open_memstream(&text, &length);
+    if (file)
+        tally_print(file, tally, compared->name, format->name);
+    if (!file || fclose(file) != 0)
+        exit(complain(FAILED, "accel diff: %s\n", strerror(ENOMEM)));
+    fputs(text, stdout);
+    const struct tally_sum *sum = result == FAILED ? &tally->noise : &tally->with;
+    snprintf(message, sizeof message,
+             "%s%lld of %lld numbers differ by more than allowed, %lld places in text or "
+             "structure; largest difference: absolute %.3Lg, relative %.3Lg, %.3Lg ULP",
+             result == FAILED ? "not repeatable without libaccel: " : "", (long long)sum->beyond,
+             (long long)sum->numbers, (long long)sum->texts, sum->worst.absolute,
+             sum->worst.relative, sum->worst.ulp);
+    junit_case(&options->junit, compared->name, 0, (enum junit_outcome)result, message, text);
+    free(text);
+}
+
 /* Compares one output and prints the result. Adds the compared numbers to *numbers; files compared as bytes count as one. */
-static int compare(const struct options *options, const struct compared *compared,
+static int compare(struct options *options, const struct compared *compared,
                    const struct format *format, int64_t *numbers)
 {
     struct tally tally;
     tally_start(&tally, &options->allowed, options->show);
     bool good = format->compare(&tally, compared);
-    if (good)
-        tally_print(&tally, compared->name, format->name);
     int result = !good || !tally_repeatable(&tally) ? FAILED
                  : tally_failed(&tally)             ? DIFFERS
                                                     : SAME;
+    if (good)
+        report_tally(options, &tally, compared, format, result);
+    else
+        junit_case(&options->junit, compared->name, 0, JUNIT_ERROR, "it cannot be read", "");
     *numbers += tally.with.numbers + (format->compare == compare_bytes);
     tally_free(&tally);
     return result;
@@ -316,7 +361,7 @@ static struct compared compared_of(const struct options *options, const char *na
                              .ignored_count = (size_t)options->ignored_count};
 }
 
-static int compare_stdout(const struct options *options, const struct runs *runs, int64_t *numbers)
+static int compare_stdout(struct options *options, const struct runs *runs, int64_t *numbers)
 {
     if (!options->stdout_format)
         return SAME;
@@ -324,17 +369,20 @@ static int compare_stdout(const struct options *options, const struct runs *runs
     return compare(options, &compared, options->stdout_format, numbers);
 }
 
-static int compare_output(const struct options *options, const struct output *output,
-                          int64_t *numbers)
+static int compare_output(struct options *options, const struct output *output, int64_t *numbers)
 {
     const struct compared compared = compared_of(options, output->name, output->path);
     for (enum run run = 0; run < RUN_SHIM; run++)
         if (!output->written[run]) {
             compared_fault(&compared, run, "not written");
+            junit_case(&options->junit, output->name, 0, JUNIT_ERROR, "not written",
+                       run_names[run]);
             return FAILED;
         }
     if (!output->written[RUN_SHIM]) {
         printf("\n%s: DIFFERS: not written with libaccel\n", output->name);
+        junit_case(&options->junit, output->name, 0, JUNIT_FAILURE, "not written with libaccel",
+                   "");
         return DIFFERS;
     }
     return compare(options, &compared,
@@ -343,7 +391,7 @@ static int compare_output(const struct options *options, const struct output *ou
                    numbers);
 }
 
-static int check_expectations(const struct options *options)
+static int check_expectations(struct options *options)
 {
     int result = SAME;
     if (options->expectation_count)
@@ -352,13 +400,17 @@ static int check_expectations(const struct options *options)
         const struct expectation *e = &options->expectations[i];
         printf("expect %s: %s; %lld\n", e->text, expect_is_met(e) ? "ok" : "NOT MET",
                (long long)e->seen);
+        char message[40];
+        snprintf(message, sizeof message, "there were %lld", (long long)e->seen);
+        junit_case(&options->junit, e->text, 0, expect_is_met(e) ? JUNIT_PASSED : JUNIT_FAILURE,
+                   message, "");
         if (!expect_is_met(e))
             result = DIFFERS;
     }
     return result;
 }
 
-static int compare_all(const struct options *options, const struct runs *runs)
+static int compare_all(struct options *options, const struct runs *runs)
 {
     struct decisions decisions;
     if (!expect_count(&decisions, options->expectations, options->expectation_count,
@@ -424,12 +476,18 @@ int diff_command(int argc, char **argv)
     int result = FAILED;
     if (argp_parse(&diff_argp, argc, argv, ARGP_IN_ORDER, NULL, &options) == 0) {
         if (options.program)
-            result = diff(&options);
+            result = junit_open(&options.junit, options.report, options.program[0]) ? diff(&options)
+                                                                                    : FAILED;
         else
             complain(0, "accel diff: no program is given: accel diff [OPTION...] -- PROGRAM\n");
     }
     if (ferror(stdout))
         result = complain(FAILED, "accel diff: the report cannot be written\n");
+    if (result == FAILED && options.junit.count[JUNIT_ERROR] == 0)
+        junit_case(&options.junit, "the comparison", 0, JUNIT_ERROR, "nothing can be said",
+                   "What accel diff writes to its stderr says why.");
+    if (!junit_close(&options.junit))
+        result = FAILED;
     free_options(&options);
     return result;
 }

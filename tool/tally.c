@@ -303,11 +303,11 @@ static const char *plural(int64_t count)
     return count == 1 ? "" : "s";
 }
 
-static void print_allowed(const struct tally *tally)
+static void print_allowed(FILE *file, const struct tally *tally)
 {
     const struct tolerances *allowed = tally->allowed;
     const char *between = "";
-    printf("  allowed       ");
+    fprintf(file, "  allowed       ");
     if (is_given(allowed)) {
         const struct {
             const char *name;
@@ -317,63 +317,64 @@ static void print_allowed(const struct tally *tally)
                      {"ULP", allowed->ulp}};
         for (size_t i = 0; i < sizeof given / sizeof *given; i++)
             if (given[i].value >= 0) {
-                printf("%s%s %.3g", between, given[i].name, given[i].value);
+                fprintf(file, "%s%s %.3g", between, given[i].name, given[i].value);
                 between = ", or ";
             }
-        printf("\n");
+        fprintf(file, "\n");
         return;
     }
-    printf("relative %.3g", relative_allowed(tally));
+    fprintf(file, "relative %.3g", relative_allowed(tally));
     if (tally->scale > 0)
-        printf(", or absolute %.3Lg (%.3g of the largest number)",
-               tally->scale * (long double)scaled_allowed(tally), scaled_allowed(tally));
-    printf(", or %.3g times the number's own noise\n", allowed->noise);
+        fprintf(file, ", or absolute %.3Lg (%.3g of the largest number)",
+                tally->scale * (long double)scaled_allowed(tally), scaled_allowed(tally));
+    fprintf(file, ", or %.3g times the number's own noise\n", allowed->noise);
 }
 
-static void print_measure(const char *name, long double with, long double noise)
+static void print_measure(FILE *file, const char *name, long double with, long double noise)
 {
-    printf("  %-10s  %14.4Lg  %14.4Lg\n", name, with, noise);
+    fprintf(file, "  %-10s  %14.4Lg  %14.4Lg\n", name, with, noise);
 }
 
-static void print_counts(const struct tally_sum *sum, const char *than)
+static void print_counts(FILE *file, const struct tally_sum *sum, const char *than)
 {
-    printf("%lld number%s, %lld differ%s, %lld by more than %s", (long long)sum->numbers,
-           plural(sum->numbers), (long long)sum->differ, sum->differ == 1 ? "s" : "",
-           (long long)sum->beyond, than);
+    fprintf(file, "%lld number%s, %lld differ%s, %lld by more than %s", (long long)sum->numbers,
+            plural(sum->numbers), (long long)sum->differ, sum->differ == 1 ? "s" : "",
+            (long long)sum->beyond, than);
     if (sum->texts)
-        printf("; %lld difference%s of text or structure", (long long)sum->texts,
-               plural(sum->texts));
-    printf("\n");
+        fprintf(file, "; %lld difference%s of text or structure", (long long)sum->texts,
+                plural(sum->texts));
+    fprintf(file, "\n");
 }
 
-static void print_shown(const struct tally_sum *sum)
+static void print_shown(FILE *file, const struct tally_sum *sum)
 {
     for (int i = 0; i < sum->shown_count; i++)
-        printf("  %s\n", sum->shown[i]);
+        fprintf(file, "  %s\n", sum->shown[i]);
     if (sum->not_shown)
-        printf("  and %lld more\n", (long long)sum->not_shown);
+        fprintf(file, "  and %lld more\n", (long long)sum->not_shown);
 }
 
-void tally_print(const struct tally *tally, const char *name, const char *format)
+void tally_print(FILE *file, const struct tally *tally, const char *name, const char *format)
 {
     const struct tally_sum *with = &tally->with, *noise = &tally->noise;
     if (!tally_repeatable(tally)) {
-        printf("\n%s (%s): NOT REPEATABLE without libaccel; ", name, format);
-        print_counts(noise, "rounding");
-        print_shown(noise);
-        printf("  --ignore leaves out lines of text and members of JSON, --rtol and --atol allow "
-               "more\n");
+        fprintf(file, "\n%s (%s): NOT REPEATABLE without libaccel; ", name, format);
+        print_counts(file, noise, "rounding");
+        print_shown(file, noise);
+        fprintf(file,
+                "  --ignore leaves out lines of text and members of JSON, --rtol and --atol allow "
+                "more\n");
         return;
     }
-    printf("\n%s (%s): %s; ", name, format, tally_failed(tally) ? "DIFFERS" : "ok");
-    print_counts(with, "allowed");
-    print_shown(with);
+    fprintf(file, "\n%s (%s): %s; ", name, format, tally_failed(tally) ? "DIFFERS" : "ok");
+    print_counts(file, with, "allowed");
+    print_shown(file, with);
     if (with->differ || noise->differ) {
-        printf("  worst       with libaccel     noise floor\n");
-        print_measure("absolute", with->worst.absolute, noise->worst.absolute);
-        print_measure("relative", with->worst.relative, noise->worst.relative);
-        print_measure("ULP", with->worst.ulp, noise->worst.ulp);
-        print_allowed(tally);
+        fprintf(file, "  worst       with libaccel     noise floor\n");
+        print_measure(file, "absolute", with->worst.absolute, noise->worst.absolute);
+        print_measure(file, "relative", with->worst.relative, noise->worst.relative);
+        print_measure(file, "ULP", with->worst.ulp, noise->worst.ulp);
+        print_allowed(file, tally);
     }
 }
 

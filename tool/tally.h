@@ -7,6 +7,7 @@
 #define ACCEL_TOOL_TALLY_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "number.h"
 
@@ -95,7 +96,7 @@ bool tally_failed(const struct tally *tally);
 bool tally_repeatable(const struct tally *tally);
 
 /* Prints the counts, the worst beside the noise floor, what is allowed, and the kept differences. */
-void tally_print(const struct tally *tally, const char *name, const char *format);
+void tally_print(FILE *file, const struct tally *tally, const char *name, const char *format);
 
 /* Prints a number with enough digits to be read back the same. */
 enum { NUMBER_TEXT_BYTES = 128 };

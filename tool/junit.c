@@ -1,0 +1,133 @@
+#define _GNU_SOURCE
+#include "junit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "complain.h"
+
+static bool cannot(const struct junit *junit, int error)
+{
+    return complain(false, "accel diff: --junit %s: %s\n", junit->path, strerror(error));
+}
+
+bool junit_open(struct junit *junit, const char *path, const char *group)
+{
+    *junit = (struct junit){.path = path, .group = group, .began_ms = accel_now_ms()};
+    if (!path)
+        return true;
+    junit->file = fopen(path, "we");
+    if (!junit->file)
+        return cannot(junit, errno);
+    junit->cases = open_memstream(&junit->text, &junit->length);
+    return junit->cases || cannot(junit, errno);
+}
+
+/* Returns the bytes of the character that begins here if XML allows it, else 0. RFC 3629 has the forms of UTF-8: no longer ones than
+ * needed, no surrogates, none beyond U+10FFFF. XML leaves out most control characters, U+FFFE and U+FFFF. */
+static size_t character_length(const unsigned char *c)
+{
+    if (*c < 0x80)
+        return *c >= 0x20 || *c == '\t' || *c == '\n';
+    size_t length = *c >= 0xf0 ? 4 : *c >= 0xe0 ? 3 : 2;
+    unsigned long code = *c & (0xffU >> (length + 1));
+    for (size_t i = 1; i < length; i++) {
+        if ((c[i] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (c[i] & 0x3f);
+    }
+    static const unsigned long least[] = {0, 0, 0x80, 0x800, 0x10000};
+    bool allowed = *c >= 0xc0 && code >= least[length] && code <= 0x10ffff &&
+                   (code < 0xd800 || code > 0xdfff) && code != 0xfffe && code != 0xffff;
+    return allowed ? length : 0;
+}
+
+static void put_text(FILE *file, const char *text)
+{
+    static const struct {
+        char character;
+        const char *name;
+    } escaped[] = {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}};
+    while (*text) {
+        size_t length = character_length((const unsigned char *)text);
+        const char *name = NULL;
+        for (size_t i = 0; i < sizeof escaped / sizeof *escaped; i++)
+            if (*text == escaped[i].character)
+                name = escaped[i].name;
+        if (name || length == 0)
+            fputs(name ? name : "?", file);
+        else
+            fwrite(text, 1, length, file);
+        text += length ? length : 1;
+    }
+}
+
+static void put_attribute(FILE *file, const char *name, const char *value)
+{
+    fprintf(file, " %s=\"", name);
+    put_text(file, value);
+    fputc('"', file);
+}
+
+void junit_case(struct junit *junit, const char *name, double seconds, enum junit_outcome outcome,
+                const char *message, const char *details)
+{
+    if (!junit->file)
+        return;
+    junit->count[outcome]++;
+    fputs("  <testcase", junit->cases);
+    put_attribute(junit->cases, "classname", junit->group);
+    put_attribute(junit->cases, "name", name);
+    fprintf(junit->cases, " time=\"%.3f\"", seconds);
+    if (outcome == JUNIT_PASSED) {
+        fputs("/>\n", junit->cases);
+        return;
+    }
+    const char *element = outcome == JUNIT_FAILURE ? "failure" : "error";
+    fprintf(junit->cases, ">\n    <%s type=\"accel.diff\"", element);
+    put_attribute(junit->cases, "message", message);
+    fputc('>', junit->cases);
+    put_text(junit->cases, details);
+    fprintf(junit->cases, "</%s>\n  </testcase>\n", element);
+}
+
+static void put_suite(const struct junit *junit)
+{
+    char host[256] = "localhost", when[32] = "1970-01-01T00:00:00";
+    time_t now = time(NULL);
+    struct tm utc;
+    if (gethostname(host, sizeof host - 1) != 0)
+        strcpy(host, "localhost");
+    if (gmtime_r(&now, &utc))
+        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &utc);
+    int passed = junit->count[JUNIT_PASSED], failures = junit->count[JUNIT_FAILURE],
+        errors = junit->count[JUNIT_ERROR];
+    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"accel diff\"",
+          junit->file);
+    put_attribute(junit->file, "hostname", host);
+    fprintf(junit->file,
+            " timestamp=\"%s\" tests=\"%d\" failures=\"%d\" errors=\"%d\" time=\"%.3f\">\n"
+            "  <properties/>\n",
+            when, passed + failures + errors, failures, errors,
+            (accel_now_ms() - junit->began_ms) / 1e3);
+    fwrite(junit->text, 1, junit->length, junit->file);
+    fputs("  <system-out/>\n  <system-err/>\n</testsuite>\n", junit->file);
+}
+
+bool junit_close(struct junit *junit)
+{
+    if (!junit->file)
+        return true;
+    bool good = junit->cases && fclose(junit->cases) == 0;
+    if (good)
+        put_suite(junit);
+    good = good && !ferror(junit->file);
+    if (fclose(junit->file) != 0)
+        good = false;
+    free(junit->text);
+    return good || cannot(junit, errno);
+}
