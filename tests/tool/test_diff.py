@@ -3,6 +3,7 @@
 
 import io
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import scipy.io
 import scipy.sparse
+import yaml
 
 from lib.programs import BUILD, ROOT, clean_env
 from lib.tap import Tap
@@ -534,31 +536,28 @@ def lists():
         expect("no list", done, FAILED, "usage: ")
 
 
-def ci_example():
-    """The CI file in docs/diff.md, as it is written there."""
-    lines = (ROOT / "docs/diff.md").read_text().splitlines()
-    start = next((i for i, line in enumerate(lines) if line.endswith("run: |") and "accel diff" in lines[i + 1]), None)
-    if not tap.ok(start is not None, "docs/diff.md: the CI file is there"):
-        return
-    indent = len(lines[start]) - len(lines[start].lstrip())
-    script = []
-    for line in lines[start + 1:]:
-        if line.strip() and len(line) - len(line.lstrip()) <= indent:
-            break
-        script.append(line.strip())
-    env = dict(line.strip().split(": ") for line in lines[start - 12:start] if line.strip().startswith("ACCEL_"))
-    tap.ok(env.get("ACCEL_POLICY") == "gpu", "docs/diff.md: the CI file has settings", env)
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "simulate.py").write_text(NUMPY)
-        paths = f"{BUILD}:/usr/bin:/bin"
+def ci_files():
+    """The files in docs/ci.md, as they are written there: GitHub's, whose step is that of action.yml, and GitLab's."""
+    github, gitlab = (yaml.safe_load(file) for file in re.findall(r"(?ms)^```yaml\n(.*?)^```", (ROOT / "docs/ci.md").read_text()))
+    job, action = github["jobs"]["same-results"], yaml.safe_load((ROOT / "action.yml").read_text())
+    given = next(step["with"] for step in job["steps"] if "libaccel" in step.get("uses", ""))
+    step = action["runs"]["steps"][-1]
+    inputs = {name: given[value.split()[1].split(".")[1]] for name, value in step["env"].items()}
+    tap.ok(given.keys() <= action["inputs"].keys(), "docs/ci.md: GitHub's inputs are those of action.yml", given, action["inputs"])
+    examples = (("GitHub", step["run"], {**job["env"], **inputs}, given["junit"]), ("GitLab", "\n".join(gitlab["same-results"]["script"]), gitlab["same-results"]["variables"],
+                                                                                gitlab["same-results"]["artifacts"]["reports"]["junit"]))
+    for name, script, env, report in examples:
+        tap.ok(env.get("ACCEL_POLICY") == "gpu", f"docs/ci.md, {name}: settings", env)
         for fault, status in (({}, SAME), ({"TESTGPU_WRONG": "1"}, DIFFERS)):
-            done = subprocess.run(["sh", "-e", "-c", "\n".join(script)], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                  stderr=subprocess.PIPE, text=True, timeout=120,
-                                  env={**environment(folder, {**TEST_GPU, **env, **fault}), "PATH": paths})
-            expect(f"docs/diff.md: the CI step ends with {status}", done, status, "result.npy (npy)", "expect ")
-        tap.ok(Path(folder, "accel-diff/3-with/decisions.json").exists(), "docs/diff.md: the CI step leaves the decisions")
+            with tempfile.TemporaryDirectory() as folder:
+                Path(folder, "simulate.py").write_text(NUMPY if name == "GitHub" else NUMPY.replace("print(\"elapsed", "(\"elapsed"))
+                done = subprocess.run(["bash", "-e", "-c", script], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                      timeout=120, env={**environment(folder, {**TEST_GPU, **env, **fault}), "PATH": f"{BUILD}:/usr/bin:/bin"})
+                expect(f"docs/ci.md, {name}: it ends with {status}", done, status, "result.npy (npy)")
+                tap.ok(Path(folder, report).stat().st_size > 500, f"docs/ci.md, {name}: the report")
+                tap.ok(name != "GitHub" or Path(folder, "accel-diff/3-with/decisions.json").exists(), f"docs/ci.md, {name}: the decisions are kept")
 
 
-for part in (text, not_repeatable, csv, json, npy, matrix_market, files, programs, real_programs, octave, lists, ci_example):
+for part in (text, not_repeatable, csv, json, npy, matrix_market, files, programs, real_programs, octave, lists, ci_files):
     part()
 tap.done()
