@@ -9,7 +9,7 @@
 #include "ops/shape.h"
 
 /* All of BLAS counts with the rates of a large product. */
-#define BLAS_NOMINAL .nominal = {1, 1, 0}
+#define BLAS_NOMINAL .nominal = {.cpu_share = 1, .gpu_share = 1}
 #define BLAS_LEVEL_3 .group = ACCEL_LEVEL_3, BLAS_NOMINAL
 
 #endif

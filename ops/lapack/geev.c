@@ -111,7 +111,9 @@ static void check_geev(struct test *t)
 const struct accel_op op_geev = {
     .group = ACCEL_LAPACK,
     .iterates = true,
-    .nominal = {0.15, 0.01, 0.2}, /* the Hessenberg form, and QR steps that hardly fill a GPU */
+    .nominal = {.cpu_share = 0.15,
+                .gpu_share = 0.01,
+                .gpu_step_ms = 0.2}, /* the Hessenberg form, and QR steps that hardly fill a GPU */
     .workspace = geev_workspace,
     .is_supported = geev_is_supported,
     .steps = run_geev,

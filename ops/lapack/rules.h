@@ -39,10 +39,15 @@ double lapack_gpu_bytes(const struct accel_call *call);
 
 /* Nominal figures of operations that multiply blocks, solve for right-hand sides, reflect columns, and iterate. Half of an
  * iteration is products of a matrix with a vector. */
-#define LAPACK_BLOCKS   .group = ACCEL_LAPACK, .nominal = {0.6, 0.6, 0.003}
-#define LAPACK_SOLVES   .group = ACCEL_LAPACK, .nominal = {0.7, 0.7, 0.0005}
-#define LAPACK_REFLECTS .group = ACCEL_LAPACK, .nominal = {0.5, 0.4, 0.008}
-#define LAPACK_ITERATES .group = ACCEL_LAPACK, .iterates = true, .nominal = {0.15, 0.03, 0.06}
+#define LAPACK_BLOCKS                                                                              \
+    .group = ACCEL_LAPACK, .nominal = {.cpu_share = 0.6, .gpu_share = 0.6, .gpu_step_ms = 0.003}
+#define LAPACK_SOLVES                                                                              \
+    .group = ACCEL_LAPACK, .nominal = {.cpu_share = 0.7, .gpu_share = 0.7, .gpu_step_ms = 0.0005}
+#define LAPACK_REFLECTS                                                                            \
+    .group = ACCEL_LAPACK, .nominal = {.cpu_share = 0.5, .gpu_share = 0.4, .gpu_step_ms = 0.008}
+#define LAPACK_ITERATES                                                                            \
+    .group = ACCEL_LAPACK, .iterates = true,                                                       \
+    .nominal = {.cpu_share = 0.15, .gpu_share = 0.03, .gpu_step_ms = 0.06}
 
 /* The largest side of a square matrix, and of any, that memory could hold. Within these limits, no length overflows. */
 #define LAPACK_SQUARE_MOST ((int64_t)1 << 29)
