@@ -16,7 +16,7 @@ struct command {
 };
 
 extern const struct command commands[];
-enum { COMMANDS = 7 };
+enum { COMMANDS = 8 };
 
 /* Returns the program and its arguments, the first of which argp gives now. argp reads no further. */
 static inline char **command_program(struct argp_state *state)
@@ -35,6 +35,10 @@ int calibrate_command(int argc, char **argv);
  * unreadable files. If a signal that ends programs came, ends this process by it. */
 extern const struct argp diff_argp;
 int diff_command(int argc, char **argv);
+
+/* Writes a kernelspec of Jupyter that starts Python with libaccel, or removes one. Returns 1 if that cannot be done, 2 for wrong options. */
+extern const struct argp jupyter_argp;
+int jupyter_command(int argc, char **argv);
 
 /* Runs a program on the CPU, and says what a GPU that is not there would have run. Returns the program's exit status; 128 and the
  * number of the signal that ended it; 127 if it cannot be started; 126 if its counts have no place; 2 for wrong options. */

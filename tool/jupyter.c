@@ -1,0 +1,276 @@
+#define _GNU_SOURCE
+#include "commands.h"
+
+#include <argp.h>
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <json-c/json.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "complain.h"
+
+enum { PREFIX_KEY = 0x100, USER_KEY, NAME_KEY, DISPLAY_KEY };
+
+static const struct argp_option rows[] = {
+    {"name", NAME_KEY, "NAME", 0,
+     "the kernel's name: letters, digits, '.', '_', '-' (default: accel)", 0},
+    {"display-name", DISPLAY_KEY, "TEXT", 0, "what Jupyter shows (default: Python (accel))", 0},
+    {"user", USER_KEY, NULL, 0,
+     "for this user: in JUPYTER_DATA_DIR, or jupyter in XDG_DATA_HOME or ~/.local/share (default)",
+     0},
+    {"prefix", PREFIX_KEY, "FOLDER", 0,
+     "in FOLDER/share/jupyter, such as the folder of an environment of conda or venv", 0},
+    {0}};
+
+struct options {
+    const char *action, *python, *name, *display, *prefix;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct options *options = state->input;
+    switch (key) {
+    case NAME_KEY:
+        options->name = arg;
+        return 0;
+    case DISPLAY_KEY:
+        options->display = arg;
+        return 0;
+    case USER_KEY:
+        options->prefix = NULL;
+        return 0;
+    case PREFIX_KEY:
+        options->prefix = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (state->arg_num > 1)
+            return ARGP_ERR_UNKNOWN;
+        *(state->arg_num == 0 ? &options->action : &options->python) = arg;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp jupyter_argp = {
+    .options = rows,
+    .parser = parse,
+    .args_doc = "install|uninstall [PYTHON]",
+    .doc =
+        "Gives Jupyter a kernel that runs Python with libaccel, or takes it away again.\v"
+        "The kernel is a file, kernels/NAME/kernel.json in Jupyter's folder, that starts PYTHON's "
+        "ipykernel by `accel run'. PYTHON is a program's name or path (default: python3). It must "
+        "have ipykernel; Jupyter itself may be another Python's. Settings go into the file as "
+        "`\"env\": {\"ACCEL_LOG\": \"1\"}'. A kernel of this name that accel has not made stays as "
+        "it is, and the exit status is 1."};
+
+/* ---- Paths ---- */
+
+static bool name_is_allowed(const char *name)
+{
+    for (const char *c = name; *c; c++)
+        if (!isascii(*c) || (!isalnum((unsigned char)*c) && !strchr("._-", *c)))
+            return false;
+    return *name && *name != '.';
+}
+
+/* Jupyter's own order (jupyter_core.paths). False if there is no home, or the path is too long. */
+static bool kernel_folder(char folder[PATH_MAX], const struct options *options)
+{
+    const char *own = getenv("JUPYTER_DATA_DIR"), *data = getenv("XDG_DATA_HOME"),
+               *home = getenv("HOME");
+    const char *start = options->prefix ? options->prefix
+                        : own && *own   ? own
+                        : data && *data ? data
+                                        : home;
+    const char *below = options->prefix ? "/share/jupyter"
+                        : start == own  ? ""
+                        : start == data ? "/jupyter"
+                                        : "/.local/share/jupyter";
+    return start && *start &&
+           snprintf(folder, PATH_MAX, "%s%s/kernels/%s", start, below, options->name) < PATH_MAX;
+}
+
+/* Finds the program as a shell does. The path stays as it is: a venv's python is a link, which must not be followed. */
+static bool find_program(char path[PATH_MAX], const char *name)
+{
+    char working[PATH_MAX] = "";
+    const char *folders = getenv("PATH");
+    if (strchr(name, '/')) {
+        const bool absolute = *name == '/';
+        if (!absolute && !getcwd(working, sizeof working))
+            return false;
+        return snprintf(path, PATH_MAX, "%s%s%s", working, absolute ? "" : "/", name) < PATH_MAX &&
+               access(path, X_OK) == 0;
+    }
+    for (const char *folder = folders ? folders : "/usr/bin:/bin"; *folder;) {
+        const size_t length = strcspn(folder, ":");
+        struct stat st;
+        if (*folder == '/' &&
+            snprintf(path, PATH_MAX, "%.*s/%s", (int)length, folder, name) < PATH_MAX &&
+            access(path, X_OK) == 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode))
+            return true;
+        folder += length + (folder[length] == ':');
+    }
+    return false;
+}
+
+/* Makes the folders that lead to `path`, which is changed meanwhile. */
+static bool make_folders(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        const bool made = mkdir(path, 0777) == 0 || errno == EEXIST;
+        *slash = '/';
+        if (!made)
+            return false;
+    }
+    return true;
+}
+
+/* ---- What is there ---- */
+
+/* Whether the Python can start as a kernel. */
+static bool has_ipykernel(const char *python)
+{
+    char import[] = "import ipykernel", option[] = "-c",
+         *argv[] = {(char *)python, option, import, NULL};
+    posix_spawn_file_actions_t quiet;
+    pid_t child;
+    int status = -1;
+    if (posix_spawn_file_actions_init(&quiet) != 0)
+        return false;
+    bool good = posix_spawn_file_actions_addopen(&quiet, 1, "/dev/null", O_WRONLY, 0) == 0 &&
+                posix_spawn_file_actions_addopen(&quiet, 2, "/dev/null", O_WRONLY, 0) == 0 &&
+                posix_spawn(&child, python, &quiet, NULL, argv, environ) == 0;
+    posix_spawn_file_actions_destroy(&quiet);
+    while (good && waitpid(child, &status, 0) < 0)
+        good = errno == EINTR;
+    return good && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* Whether kernel.json starts a program by `accel run'. */
+static bool is_ours(const char *file)
+{
+    struct json_object *kernel = json_object_from_file(file), *argv = NULL;
+    json_object_object_get_ex(kernel, "argv", &argv);
+    bool ours = json_object_is_type(argv, json_type_array) && json_object_array_length(argv) > 2;
+    if (ours) {
+        const char *tool = json_object_get_string(json_object_array_get_idx(argv, 0)),
+                   *command = json_object_get_string(json_object_array_get_idx(argv, 1));
+        const char *name = tool ? strrchr(tool, '/') : NULL;
+        ours = name && command && strcmp(name, "/accel") == 0 && strcmp(command, "run") == 0;
+    }
+    json_object_put(kernel);
+    return ours;
+}
+
+/* Whether there is a kernel of this name that is not ours: then a message is on stderr. */
+static bool is_taken(const char *file)
+{
+    if (access(file, F_OK) != 0 || is_ours(file))
+        return false;
+    complain(0, "accel jupyter: %s: accel has not made this kernel; it stays as it is\n", file);
+    return true;
+}
+
+/* ---- The actions ---- */
+
+static struct json_object *kernel_of(const struct options *options, const char *tool,
+                                     const char *python)
+{
+    const char *const words[] = {
+        tool, "run", "--", python, "-m", "ipykernel_launcher", "-f", "{connection_file}"};
+    struct json_object *kernel = json_object_new_object(), *argv = json_object_new_array(),
+                       *metadata = json_object_new_object();
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        json_object_array_add(argv, json_object_new_string(words[i]));
+    json_object_object_add(metadata, "debugger", json_object_new_boolean(true));
+    json_object_object_add(kernel, "argv", argv);
+    json_object_object_add(kernel, "display_name", json_object_new_string(options->display));
+    json_object_object_add(kernel, "language", json_object_new_string("python"));
+    json_object_object_add(kernel, "metadata", metadata);
+    return kernel;
+}
+
+/* Writes the file aside and renames it. */
+static bool write_kernel(const char *file, struct json_object *kernel)
+{
+    char aside[PATH_MAX];
+    if (snprintf(aside, sizeof aside, "%s.new", file) >= (int)sizeof aside) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    const int format =
+        JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE;
+    if (json_object_to_file_ext(aside, kernel, format) == 0 && rename(aside, file) == 0)
+        return true;
+    const int error = errno;
+    unlink(aside);
+    errno = error;
+    return false;
+}
+
+static int install(const struct options *options, char *file)
+{
+    char tool[PATH_MAX], python[PATH_MAX];
+    if (!find_program(python, options->python))
+        return complain(1, "accel jupyter: %s: there is no such program\n", options->python);
+    if (!has_ipykernel(python))
+        return complain(1, "accel jupyter: %s has no ipykernel: %s -m pip install ipykernel\n",
+                        python, python);
+    if (!file_program(tool))
+        return complain(1, "accel jupyter: the path of accel itself is unknown\n");
+    if (is_taken(file))
+        return 1;
+    struct json_object *kernel = kernel_of(options, tool, python);
+    const bool good = make_folders(file) && write_kernel(file, kernel);
+    const int error = errno;
+    json_object_put(kernel);
+    if (!good)
+        return complain(1, "accel jupyter: %s: %s\n", file, strerror(error));
+    printf("%s\n", file);
+    return 0;
+}
+
+static int uninstall(char *file)
+{
+    if (is_taken(file))
+        return 1;
+    if (unlink(file) != 0)
+        return complain(1, "accel jupyter: %s: %s\n", file, strerror(errno));
+    *strrchr(file, '/') = '\0';
+    /* What somebody has put beside the file, such as pictures, stays. */
+    if (rmdir(file) != 0 && errno != ENOTEMPTY && errno != EEXIST)
+        return complain(1, "accel jupyter: %s: %s\n", file, strerror(errno));
+    return 0;
+}
+
+int jupyter_command(int argc, char **argv)
+{
+    struct options options = {.python = "python3", .name = "accel", .display = "Python (accel)"};
+    char file[PATH_MAX + sizeof "/kernel.json"];
+    if (argp_parse(&jupyter_argp, argc, argv, 0, NULL, &options) != 0)
+        return 2;
+    const bool installs = options.action && strcmp(options.action, "install") == 0;
+    if (!installs && !(options.action && strcmp(options.action, "uninstall") == 0))
+        return complain(2, "accel jupyter: %s: allowed: install, uninstall\n",
+                        options.action ? options.action : "no action");
+    if (!name_is_allowed(options.name))
+        return complain(2, "accel jupyter: --name=%s: allowed: letters, digits, '.', '_', '-'\n",
+                        options.name);
+    if (!kernel_folder(file, &options))
+        return complain(1, "accel jupyter: there is no folder for this user: see --prefix\n");
+    strcat(file, "/kernel.json");
+    const int status = installs ? install(&options, file) : uninstall(file);
+    return fflush(stdout) == 0 ? status : complain(1, "accel jupyter: %s\n", strerror(errno));
+}
