@@ -17,6 +17,7 @@
 #include "ops/rules.h"
 #include "report/estimate.h"
 #include "report/log.h"
+#include "report/metrics.h"
 #include "report/report.h"
 #include "report/summary.h"
 #include "report/totals.h"
@@ -45,6 +46,8 @@ static void start_reports(void)
                       settings.log_file, settings.summary_table);
     summary_know((settings.resident != ACCEL_RESIDENT_OFF ? TOTALS_KEEPS : 0) |
                  (settings_wait(&settings, ranks.mpi) ? TOTALS_WAITS : 0));
+    if (settings.metrics_dir)
+        metrics_start(settings.metrics_dir);
     if (settings.trace)
         trace_start(settings.trace, TRACE_BYTES);
     if (settings.estimate && device_pretend(&device)) {

@@ -14,6 +14,7 @@ const struct setting setting_table[] = {
      false},
     {"ACCEL_LOG_MIN_MS", "a number of milliseconds such as 0.5", "0", setting_read_ms,
      FIELD(log_min_ms), ANYWHERE, false},
+    {"ACCEL_METRICS_DIR", "a folder", "", setting_read_path, FIELD(metrics_dir), ANYWHERE, false},
     {"ACCEL_TRACE", "a path", "", setting_read_path_pattern, FIELD(trace), ANYWHERE, false},
     {"ACCEL_SUMMARY", NO "," YES ",json", "0", setting_read_choice, FIELD(summary), ANYWHERE,
      false},

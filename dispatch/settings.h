@@ -30,7 +30,8 @@ struct accel_settings {
     enum accel_log_level log;
     const char *log_file; /* a pattern, NULL: stderr */
     double log_min_ms;
-    const char *trace; /* a pattern, NULL: none */
+    const char *trace;       /* a pattern, NULL: none */
+    const char *metrics_dir; /* NULL: none */
     enum accel_summary summary;
     enum accel_policy policy;
     struct accel_pattern gpu_routines, cpu_routines; /* always, never on the GPU */

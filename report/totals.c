@@ -51,6 +51,7 @@ struct totals {
     uint64_t version; /* VERSION in a table that is complete */
     int32_t maker;    /* its process */
     atomic_bool left; /* by its maker */
+    _Atomic int writer;
     _Atomic unsigned facts;
     _Atomic int processes;
     _Atomic int64_t time, dropped;
@@ -108,10 +109,32 @@ struct totals *totals_open(const char *path)
     return totals;
 }
 
+static bool is_gone(pid_t process)
+{
+    return kill(process, 0) != 0 && errno == ESRCH;
+}
+
 bool totals_is_mine(struct totals *totals)
 {
-    return totals->maker == getpid() || atomic_load(&totals->left) ||
-           (kill(totals->maker, 0) != 0 && errno == ESRCH);
+    return totals->maker == getpid() || atomic_load(&totals->left) || is_gone(totals->maker);
+}
+
+int totals_maker(const struct totals *totals)
+{
+    return totals->maker;
+}
+
+bool totals_become_writer(struct totals *totals)
+{
+    int had = atomic_load(&totals->writer);
+    return (had == 0 || (had != getpid() && is_gone(had))) &&
+           atomic_compare_exchange_strong(&totals->writer, &had, getpid());
+}
+
+bool totals_leave_writer(struct totals *totals)
+{
+    int self = getpid();
+    return atomic_compare_exchange_strong(&totals->writer, &self, 0);
 }
 
 void totals_know(struct totals *totals, unsigned facts)

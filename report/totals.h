@@ -66,6 +66,15 @@ struct totals *totals_open(const char *path);
 /* Whether this process is to report the sums: it has made the table, or the process that has is gone. */
 bool totals_is_mine(struct totals *totals);
 
+/* The process that has made the table. */
+int totals_maker(const struct totals *totals);
+
+/* One process at a time may have the table's output as its task. Whether this one has got it: nobody had it, or who had it is gone. */
+bool totals_become_writer(struct totals *totals);
+
+/* Whether this process had it, and has no longer. */
+bool totals_leave_writer(struct totals *totals);
+
 /* A process's part in a table. */
 struct totals_part {
     struct totals *totals;

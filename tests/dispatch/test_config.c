@@ -104,7 +104,7 @@ static void bad_lines(void **state)
                                              {"ACCEL_LERN", "ACCEL_LEARN"},
                                              {"LOG", "ACCEL"},
                                              {"PATH", "ACCEL"},
-                                             {"ACCEL_ESTIMATE_DIR", "ACCEL_CUDA_DIR"}};
+                                             {"ACCEL_ESTIMATE_DIR", "ACCEL_METRICS_DIR"}};
     char text[500], expected[1000];
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -285,6 +285,7 @@ static void whole_cards_by_exact_name(void **state)
                                         "NVIDIA GeForce RTX 4090",
                                         "NVIDIA RTX 6000 Ada Generation",
                                         "NVIDIA GB200",
+                                        "NVIDIA GB10",
                                         "NVIDIA H20",
                                         "NVIDIA RTX PRO 6000 Blackwell Server Edition"};
     /* An instance, a vGPU, and other cards. */
@@ -297,7 +298,6 @@ static void whole_cards_by_exact_name(void **state)
                                          "NVIDIA H200 NVL-2-35C",
                                          "NVIDIA GeForce RTX 4090 Laptop GPU",
                                          "NVIDIA GeForce RTX 4090 D",
-                                         "NVIDIA GB10",
                                          "Test GPU"};
     (void)state;
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)

@@ -47,14 +47,32 @@ static void defaults(void **state)
 /* An empty value is the default. */
 static void empty_values(void **state)
 {
-    static const char *const names[] = {
-        "ACCEL",         "ACCEL_LOG",           "ACCEL_LOG_FILE", "ACCEL_LOG_MIN_MS",
-        "ACCEL_SUMMARY", "ACCEL_POLICY",        "ACCEL_GPU",      "ACCEL_CPU",
-        "ACCEL_REQUIRE", "ACCEL_START",         "ACCEL_LEARN",    "ACCEL_DEVICES",
-        "ACCEL_MEMORY",  "ACCEL_MODEL",         "ACCEL_EXCLUDE",  "ACCEL_CUDA_DIR",
-        "ACCEL_CONFIG",  "ACCEL_ORIGINAL",      "ACCEL_ESTIMATE", "ACCEL_ESTIMATE_DIR",
-        "ACCEL_CALLED",  "ACCEL_SUMMARY_TABLE", "ACCEL_VERIFY",   "ACCEL_VERIFY_ACTION",
-        "ACCEL_ML"};
+    static const char *const names[] = {"ACCEL",
+                                        "ACCEL_LOG",
+                                        "ACCEL_LOG_FILE",
+                                        "ACCEL_LOG_MIN_MS",
+                                        "ACCEL_SUMMARY",
+                                        "ACCEL_POLICY",
+                                        "ACCEL_GPU",
+                                        "ACCEL_CPU",
+                                        "ACCEL_REQUIRE",
+                                        "ACCEL_START",
+                                        "ACCEL_LEARN",
+                                        "ACCEL_DEVICES",
+                                        "ACCEL_MEMORY",
+                                        "ACCEL_MODEL",
+                                        "ACCEL_EXCLUDE",
+                                        "ACCEL_CUDA_DIR",
+                                        "ACCEL_CONFIG",
+                                        "ACCEL_ORIGINAL",
+                                        "ACCEL_ESTIMATE",
+                                        "ACCEL_ESTIMATE_DIR",
+                                        "ACCEL_CALLED",
+                                        "ACCEL_SUMMARY_TABLE",
+                                        "ACCEL_METRICS_DIR",
+                                        "ACCEL_VERIFY",
+                                        "ACCEL_VERIFY_ACTION",
+                                        "ACCEL_ML"};
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct accel_settings s = read_with(names[i], "");
