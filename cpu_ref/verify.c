@@ -54,6 +54,7 @@ static double square_of(value z)
 /* An equation times a random vector, and the allowed distance of its sides. */
 struct test {
     enum accel_dtype dtype;
+    double input_error; /* see cpu_ref_verify() */
     struct vectors vectors;
     double *r;     /* random, one element for each column of the result */
     double *sides; /* the result's side minus the other one */
@@ -99,16 +100,17 @@ static void subtract_before(struct test *test, const struct equation *e)
 
 /* The rounding error for each unit of the bound's norms: an element has at most k roundings, and the errors of a row enter the
  * result with random signs. The test's own rounding in double precision comes on top. */
-static double tolerance(enum accel_dtype dtype, int64_t inner, int64_t cols)
+static double tolerance(const struct test *test, int64_t inner, int64_t cols)
 {
     const double deviations = 6, k = (double)inner + 16, n = (double)cols + 1;
-    return RANDOM_MOST * (deviations * k * unit_roundoff(dtype) + (k + n) * 0x1p-53 * sqrt(n));
+    return RANDOM_MOST * (deviations * (k * unit_roundoff(test->dtype) + 2 * test->input_error) +
+                          (k + n) * 0x1p-53 * sqrt(n));
 }
 
 /* The worst row. The rows of a solution depend on each other, so they count together. */
 static double worst_of(const struct test *test, const struct equation *e)
 {
-    const double t = tolerance(test->dtype, e->inner, e->cols);
+    const double t = tolerance(test, e->inner, e->cols);
     const int64_t parts = parts_of(test->dtype);
     double worst = 0, errors = 0, bounds = 0;
     for (int64_t row = 0; row < e->rows; row++) {
@@ -221,9 +223,10 @@ static double judge_triangle(struct test *test, const struct equation *e, int64_
 
 /* ---- A call ---- */
 
-static double judge_products(const struct accel_call *call, const void *before, uint64_t seed)
+static double judge_products(const struct accel_call *call, const void *before, uint64_t seed,
+                             double input_error)
 {
-    struct test test = {.dtype = call->routine->dtype};
+    struct test test = {.dtype = call->routine->dtype, .input_error = input_error};
     const bool batch = accel_is_batch(call->routine);
     double worst = 0;
     int64_t longest = accel_max(accel_max(call->blas.size[ACCEL_m], call->blas.size[ACCEL_n]),
@@ -259,7 +262,7 @@ static double judge_all(const struct accel_call *call, const void *before)
 }
 
 double cpu_ref_verify(const struct accel_call *call, const void *const before[ACCEL_SPANS],
-                      uint64_t seed)
+                      uint64_t seed, double input_error)
 {
     const struct accel_op *op = accel_op_of(call->routine);
     if (!accel_is_blas(call->routine))
@@ -269,5 +272,5 @@ double cpu_ref_verify(const struct accel_call *call, const void *const before[AC
     const void *old = before[equation_output(call->routine)];
     if (accel_is_level2(call->routine))
         return judge_all(call, old);
-    return judge_products(call, old, seed);
+    return judge_products(call, old, seed, input_error);
 }

@@ -20,16 +20,19 @@
  *           function writes none of it
  *   before  for each written operand its former contents as a packed matrix (ld = rows); NULL if these do not enter the result
  *   seed    of the random vector, any number
+ *   input_error  of products: the relative error of each input as it was multiplied; 0: the inputs were used as they are
  * The bounds, u being the unit roundoff of the routine's type (2^-24, 2^-53), |X| the Frobenius norm, |x| the length of a row:
  *   products   each element of C r - alpha A (B r) - beta C0 r: 12 (k + 16) u (|alpha| |a_i| |B| + |beta| |c0_i|), the usual
- *              bound of an element (k u |a_i| |b_j|), summed over the row with random signs of r; solutions of triangular
+ *              bound of an element (k u |a_i| |b_j|), summed over the row with random signs of r; 24 input_error |alpha| |a_i| |B|
+ *              more: both inputs have that error (Blanchard, Higham, Lopez, Mary, Pranesh, Mixed precision block fused
+ *              multiply-add, SIAM J. Sci. Comput. 42, 2020, section 3); solutions of triangular
  *              systems by the same bound as a whole
  *   Level 2, copies and exchanges: every element, by cpu_ref_ratio() or exactly
  *   LAPACK     the length of the residual times r: 60 n u times the norms that LAPACK's test programs scale with
  * and for each, on top, the rounding of this test in double precision.
  */
 double cpu_ref_verify(const struct accel_call *call, const void *const before[ACCEL_SPANS],
-                      uint64_t seed);
+                      uint64_t seed, double input_error);
 
 /* The same for LAPACK's routines; cpu_ref_verify() calls it. */
 double cpu_ref_verify_lapack(const struct accel_call *call, const void *const before[ACCEL_SPANS],

@@ -16,6 +16,7 @@ void accel_machine_init(struct accel_machine *machine, const struct model_curve 
                                       .down_gbps = MODEL_COPY_GBPS,
                                       .digest_gbps = MODEL_COPY_GBPS,
                                       .cpu_slowdown = 1,
+                                      .gpu_gain = 1,
                                       .gpu_slowdown = 1};
 }
 
@@ -66,6 +67,7 @@ static void estimate(struct accel_decision *decision, const struct accel_call *c
     if (accel_op_of(call->routine)->effort)
         model_work_of(call, true, &work);
     work.up_bytes -= machine->kept_bytes;
+    work.term[MODEL_OPERATION] /= machine->gpu_gain;
     decision->est_own_ms =
         machine->gpu_slowdown * (model_ms(machine->gpu_curve, &work) +
                                  model_copies_ms(&work, machine->up_gbps, machine->down_gbps));

@@ -68,8 +68,9 @@ static void judge(const struct accel_record *record, const struct situation *sit
     enum regret_verdict verdict =
         regret_note(&situation->device->regret, situation->site, ms, decision->est_cpu_ms);
     bool alone = decision->est_gpu_ms == decision->est_own_ms; /* it had the device for itself */
-    /* The cost model knows uploads, not what takes the place of one. */
-    if (alone && record->kept_bytes == 0 && (verdict != REGRET_EARLY || ms < decision->est_own_ms))
+    /* The cost model knows uploads, not what takes the place of one; and the times of native precision. */
+    if (alone && record->kept_bytes == 0 && !record->precision &&
+        (verdict != REGRET_EARLY || ms < decision->est_own_ms))
         cost_learn_gpu(atomic_load(&situation->device->curves), record->call, ms);
     if (verdict == REGRET_SENT_BACK)
         report_pinned(record);
@@ -149,11 +150,15 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
                             .event = report_takes_events() ? on_event : NULL,
                             .steps = report_takes_steps() ? on_steps : NULL,
                             .context = &running,
-                            .keeps = situation->keeps};
+                            .keeps = situation->keeps,
+                            .precision = situation->precision};
     struct verification verification;
     verify_begin(&verification, running.gpu, call, settings);
+    verification.precision = situation->precision;
     const bool first = !warm_is(device, call->routine);
     const enum gpu_status status = run_and_note(device, call, &host, record);
+    if (situation->precision != GPU_NATIVE && is_finished(status))
+        record->precision = gpu_precision_names[host.precision];
     if (status == GPU_OK)
         warm_note(device, call->routine);
     device_tidy(device);

@@ -63,7 +63,7 @@ setting_reader setting_read_switch, setting_read_choice, setting_read_string, se
 /* Set the fields of one setting. */
 setting_reader setting_read_start, setting_read_require, setting_read_ml, setting_read_devices,
     setting_read_memory, setting_read_verify, setting_read_model, setting_read_exclude,
-    setting_read_config;
+    setting_read_config, setting_read_precision;
 
 /* Whether a list names this program. In it, `default` stands for the programs that start others. */
 bool setting_excludes(const char *list, const char *program);

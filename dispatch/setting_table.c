@@ -33,6 +33,8 @@ const struct setting setting_table[] = {
      setting_read_devices, 0, ANYWHERE, false},
     {"ACCEL_MEMORY", "a share such as 80%, or a size such as 500M or 12G", "80%",
      setting_read_memory, 0, ANYWHERE, false},
+    {"ACCEL_PRECISION", "native, emulated, tf32, bf16x9; of one gemm alone, as in ROUTINE:emulated",
+     "native", setting_read_precision, 0, ANYWHERE, false},
     {"ACCEL_RESIDENT", "off|0|no|false,auto,hash", "off", setting_read_choice, FIELD(resident),
      ANYWHERE, false},
     {"ACCEL_VERIFY", "off, all, or sample:N with N from 1 to 9999999999", "off",

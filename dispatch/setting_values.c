@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "gpu/precision.h"
 #include "ops/op.h"
 
 /* The copies of setting_keep(). */
@@ -312,6 +313,50 @@ enum outcome setting_read_ml(struct reading *reading, const struct setting *sett
             return NOT_UNDERSTOOD;
     }
     reading->settings->ml = ml;
+    return UNDERSTOOD;
+}
+
+/* Sets the precision of the routine, or, without a name, of all that it suits. Returns false if it suits none. */
+static bool set_precision(unsigned char precision[ACCEL_DTYPES], const char *routine, size_t length,
+                          enum gpu_precision asked)
+{
+    bool any = false;
+    for (int i = 0; i < ACCEL_DTYPES; i++) {
+        const enum accel_dtype dtype = (enum accel_dtype)i;
+        const char *name = accel_sample_of(ACCEL_SAMPLE_PRODUCT, dtype)->name;
+        const bool named = length == strlen(name) && begins_with(routine, name, length);
+        if ((length > 0 && !named) || !gpu_precision_suits(asked, accel_is_double(dtype)))
+            continue;
+        precision[i] = (unsigned char)asked;
+        any = true;
+    }
+    return any;
+}
+
+/* Reads names of precisions, each for all routines that it suits, or for the one before its colon. */
+enum outcome setting_read_precision(struct reading *reading, const struct setting *setting,
+                                    const char *value)
+{
+    struct accel_settings *settings = reading->settings;
+    unsigned char precision[ACCEL_DTYPES] = {GPU_NATIVE};
+    (void)setting;
+    for (;; value++) {
+        char name[32] = "";
+        value += strspn(value, " ");
+        const size_t length = strcspn(value, " ,"), colon = strcspn(value, ":,");
+        const size_t routine = colon < length ? colon : 0, from = routine ? colon + 1 : 0;
+        if (length - from < sizeof name)
+            memcpy(name, value + from, length - from);
+        const int place = choice("native,emulated,tf32,bf16x9", name);
+        if (place < 0 || !set_precision(precision, value, routine, (enum gpu_precision)place))
+            return NOT_UNDERSTOOD;
+        value += length + strspn(value + length, " ");
+        if (!*value)
+            break;
+        if (*value != ',')
+            return NOT_UNDERSTOOD;
+    }
+    memcpy(settings->precision, precision, sizeof precision);
     return UNDERSTOOD;
 }
 

@@ -5,6 +5,7 @@
 #include "copies.h"
 #include "decide.h"
 #include "hold.h"
+#include "precision.h"
 #include "small.h"
 #include "base/forks.h"
 #include "base/say.h"
@@ -98,6 +99,8 @@ static void decide_now(const struct accel_call *call, struct situation *situatio
     machine.failed = left_alone_has(&device->left_alone, call->routine, LEFT_FAILED);
     cost_borrow(&machine, atomic_load(&device->curves), call->routine, situation->library,
                 situation->threads);
+    situation->precision = precision_of(settings, device, call);
+    machine.gpu_gain = cost_precision_gain(atomic_load(&device->curves), situation->precision);
     see_what_is_kept(call, situation, &machine);
     situation->decision = accel_decide(call, &machine, settings);
     situation->fallback = settings->require_gpu && !situation->decision.gpu &&

@@ -113,8 +113,16 @@ static bool fetch_span(struct gpu_device *gpu, struct accel_span *x, void **copy
     return true;
 }
 
+/* TF32 keeps 10 bits behind the point, and a tensor core cuts the others off (PTX ISA, "Alternate floating-point data formats").
+ * bfloat16 in three parts keeps all bits of an input. Emulation by fixed point takes as many as double precision's own error asks
+ * for (cuBLAS, "Dynamic Mantissa Control"). Both are judged by the native bound. */
+static double input_error(enum gpu_precision precision)
+{
+    return precision == GPU_TF32 ? 0x1p-10 : 0;
+}
+
 /* Judges one call; of a batch, one product. */
-static double judge_one(struct gpu_device *gpu, const struct accel_call *call,
+static double judge_one(const struct verification *verification, const struct accel_call *call,
                         void *const before[ACCEL_SPANS])
 {
     static _Atomic uint64_t seed;
@@ -124,13 +132,14 @@ static double judge_one(struct gpu_device *gpu, const struct accel_call *call,
     bool there = true;
     for (int i = ACCEL_SPANS;
          there && i-- > 0;) { /* the last has the count that the others are trimmed to */
-        there = fetch_span(gpu, &on_host.span[i], &copies[i]);
+        there = fetch_span(verification->gpu, &on_host.span[i], &copies[i]);
         if (there && i == ACCEL_SPANS - 1 && trim)
             trim(&on_host);
     }
     double ratio = CPU_REF_NOT_JUDGED;
     if (there)
-        ratio = cpu_ref_verify(&on_host, (const void *const *)before, atomic_fetch_add(&seed, 1));
+        ratio = cpu_ref_verify(&on_host, (const void *const *)before, atomic_fetch_add(&seed, 1),
+                               input_error(verification->precision));
     for (int i = 0; i < ACCEL_SPANS; i++)
         free(copies[i]);
     return ratio;
@@ -153,7 +162,7 @@ double verify_judge(const struct verification *verification, const struct accel_
             char *saved = verification->before[k];
             before[k] = saved ? saved + i * accel_bytes(&call->span[k]) : NULL;
         }
-        double ratio = judge_one(verification->gpu, &product, before);
+        double ratio = judge_one(verification, &product, before);
         worst = ratio < 0 ? ratio : ratio > worst ? ratio : worst;
     }
     return worst < most ? worst : most;

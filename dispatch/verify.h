@@ -11,6 +11,7 @@
 struct verification {
     bool on;
     struct gpu_device *gpu;
+    enum gpu_precision precision; /* that the user has asked for */
     void *before[ACCEL_SPANS]; /* packed; NULL: the call does not both read and write the operand */
 };
 

@@ -12,6 +12,7 @@
 
 #include "ops/call.h"
 #include "nominal.h"
+#include "precision.h"
 
 struct gpu_config {
     const char *cuda_dir; /* the folder that is searched for CUDA's libraries first, or NULL */
@@ -36,6 +37,7 @@ struct gpu_info {
     /* Devices that came before it and cannot be used, and why; empty: none. */
     char passed_over[GPU_FAILURE_BYTES];
     int cuda_version, cublas_version; /* of the driver (13000) and of cuBLAS (130100) */
+    unsigned precisions;              /* that it has, as bits 1 << enum gpu_precision */
 };
 
 enum gpu_status {
@@ -96,6 +98,9 @@ struct gpu_host {
     void (*steps)(void *context, const struct gpu_steps *steps);
     void *context;
     bool keeps; /* inputs may stay on the device for later calls, and be found there */
+    /* The one that the user has asked for, of a routine with op->any_precision. gpu_run() sets it to native if cuBLAS says that it
+     * has computed in native precision, or if there is no memory for its workspace. cuBLAS tells only of GPU_EMULATED. */
+    enum gpu_precision precision;
     /* Filled in by gpu_run(): */
     int64_t up_bytes, down_bytes;
     int64_t kept_bytes; /* of inputs that earlier calls had left on the device */

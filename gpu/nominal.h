@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+#include "precision.h"
+
 /* As the driver gives them; 0 if it gives none. */
 struct nominal_attributes {
     int major, minor; /* compute capability */
@@ -19,9 +21,15 @@ struct nominal_attributes {
 struct nominal_rates {
     double gflops
         [2]; /* of large products, in single and in double precision: 10^9 operations a second */
-    double memory_gbps; /* 10^9 bytes a second */
-    double copy_gbps;   /* the same of one thread that stages from pageable memory, up or down */
+    double memory_gbps;          /* 10^9 bytes a second */
+    double gain[GPU_PRECISIONS]; /* in operations a second over native precision, at least 1 */
+    double copy_gbps; /* the same of one thread that stages from pageable memory, up or down */
 };
+
+/* Sets the gains of a device whose large products run at these rates: native (in single, in double precision), in integers of 8
+ * bits, in TF32 and in bfloat16, 10^9 operations a second; 0: the device has none. */
+void nominal_gains(double gain[GPU_PRECISIONS], const double native[2], double integers,
+                   double tf32, double bfloat16);
 
 /* Returns positive rates: takes a slow device's if an attribute is missing. */
 struct nominal_rates nominal_rates(const struct nominal_attributes *attributes);

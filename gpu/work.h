@@ -18,6 +18,7 @@ struct gpu_work {
     struct gpu_lane *lane;
     gpu_address block[WORK_BLOCKS];
     int blocks;
+    int64_t largest; /* size of a product: the workspace of another precision is enough for it */
     bool
         launched; /* a kernel is on the stream whose result is not settled yet: see gpu_work_settle() */
 };

@@ -75,8 +75,10 @@ struct accel_op {
     bool hermitian;      /* the matrix whose triangle counts is Hermitian in complex types */
     bool conjugates;     /* A := alpha x y^H + A */
     bool three_products; /* a complex product by three real ones */
-    bool iterates;       /* reduces to a condensed form, then iterates, on a copy of A */
-    bool reflectors;     /* x holds the scalars of elementary reflectors */
+    bool
+        any_precision; /* computes in another precision than the caller's if the user asks for it */
+    bool iterates;     /* reduces to a condensed form, then iterates, on a copy of A */
+    bool reflectors;   /* x holds the scalars of elementary reflectors */
     /* Spans, as bits 1 << enum accel_matrix: */
     uint8_t triangles; /* only the triangle uplo is written */
     uint8_t definite;  /* must be definite in a workload, so that the call succeeds */
@@ -209,6 +211,13 @@ static inline bool accel_is_batch(const struct accel_routine *routine)
 static inline bool accel_is_part(const struct accel_call *call)
 {
     return call->parts > 1;
+}
+
+/* Returns whether the device can compute the call in a precision that the user asks for: not if inputs are narrower than the routine's
+ * type. */
+static inline bool accel_has_precisions(const struct accel_call *call)
+{
+    return accel_op_of(call->routine)->any_precision && call->span[0].dtype == call->routine->dtype;
 }
 
 static inline bool accel_only_moves(const struct accel_routine *routine)

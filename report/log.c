@@ -112,6 +112,8 @@ static void put_fields(struct line *line, const struct accel_record *record)
     }
     if (record->kept_bytes)
         field_decimal(line, "kept_mb", (double)record->kept_bytes * 1e-6);
+    if (record->precision)
+        field_string(line, "precision", record->precision);
     if (record->verify >= 0)
         field_decimal(line, "verify", record->verify);
     else if (record->verify > VERIFY_NOT_ASKED)

@@ -30,6 +30,7 @@ struct cost_curves {
     struct model_rates rates; /* for curves that the calibration lacks */
     /* of a device: */
     double up_gbps, down_gbps;
+    double gain[GPU_PRECISIONS]; /* in operations a second over native precision */
     struct cost_first first;
     /* of a CPU library: */
     const struct dispatch_library *library; /* NULL: cpu_beyond */
@@ -253,6 +254,8 @@ static struct cost_curves *new_device(struct model_rates rates)
         return NULL;
     p->device = true;
     p->up_gbps = p->down_gbps = MODEL_COPY_GBPS;
+    for (int i = 0; i < GPU_PRECISIONS; i++)
+        p->gain[i] = 1;
     p->first = nominal_first;
     return p;
 }
@@ -370,6 +373,11 @@ struct cost_first cost_first_calls(const struct cost_curves *device)
     return device ? device->first : nominal_first;
 }
 
+double cost_precision_gain(const struct cost_curves *device, enum gpu_precision precision)
+{
+    return device ? device->gain[precision] : 1;
+}
+
 /* Returns the section's value, or `otherwise` if it has none. */
 static double value_or(const struct cost_curves *p, const char *name, double otherwise)
 {
@@ -385,6 +393,8 @@ static void set_rates(struct cost_curves *p, const struct known_gpu *known)
         p->rates = model_rates_of_peaks(peaks, known->memory_gbps);
         p->up_gbps = known->up_gbps;
         p->down_gbps = known->down_gbps;
+        nominal_gains(p->gain, peaks, 1e3 * known->tensor[0], 1e3 * known->tensor[1],
+                      1e3 * known->tensor[2]);
     }
     if (p->measured) {
         p->up_gbps = value_or(p, "up_gbps", p->up_gbps);
@@ -414,6 +424,7 @@ struct cost_curves *cost_curves_of(struct gpu_device *gpu)
     if (!p)
         return NULL;
     p->up_gbps = p->down_gbps = info->nominal.copy_gbps;
+    memcpy(p->gain, info->nominal.gain, sizeof p->gain);
     pthread_rwlock_wrlock(&lock);
     open_file();
     calibration_gpu_key(p->key, info->name, info->cuda_version, info->cublas_version);

@@ -201,6 +201,13 @@ typedef enum {
 } cublasDiagType_t;
 
 typedef enum {
+    CUBLAS_DEFAULT_MATH = 0,
+    CUBLAS_TF32_TENSOR_OP_MATH = 3,
+    CUBLAS_FP32_EMULATED_BF16X9_MATH = 4,
+    CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH = 8,
+} cublasMath_t;
+
+typedef enum {
     CUBLAS_COMPUTE_32F = 68,
 } cublasComputeType_t;
 

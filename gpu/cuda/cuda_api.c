@@ -27,7 +27,7 @@ static int cublas_major;         /* of the cuBLAS in use */
 /* Rows in the order of struct cuda_api, which has a pointer for each. They hold no pointers, which the dynamic linker would
  * have to write when a program starts. */
 static const struct {
-    char name[44];
+    char name[56];
     enum library { OF_DRIVER, OF_CUBLAS, OF_CUSOLVER } library;
     enum { OPTIONAL, REQUIRED } need;
 } wanted[] = {

@@ -10,6 +10,7 @@
 #include "gpu/choose.h"
 #include "gpu/ending.h"
 #include "idle.h"
+#include "precision.h"
 
 static atomic_int started; /* devices in use */
 static atomic_bool dead;   /* this is the child of a fork, where CUDA does not work */
@@ -240,6 +241,7 @@ static const char *open_device(struct cuda_device *device, const struct gpu_conf
     info->memory_bytes = device->budget;
     info->nominal = rates_of(device->number);
     read_versions(info);
+    info->precisions = precision_all(device->number, info->cublas_version);
     read_id(device->number, info);
     return NULL;
 }

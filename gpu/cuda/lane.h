@@ -38,6 +38,7 @@ struct gpu_lane {
     struct cuda_device *device;
     CUstream stream; /* non-blocking: the program's default stream does not wait for it */
     cublasHandle_t cublas;
+    cublasMath_t math;           /* of cuBLAS */
     cusolverDnHandle_t cusolver; /* NULL until needed */
     cusolverDnParams_t params;
     CUevent joined; /* recorded on the program's default stream, if operands lie on the device */

@@ -1,4 +1,5 @@
 #include "device.h"
+#include "precision.h"
 #include "gpu/solver.h"
 #include "ops/op.h"
 
@@ -57,8 +58,9 @@ void gpu_work_drop(struct gpu_work *work)
 
 /* Waits for the call's work on the stream, then puts back its memory and its lane. If the wait fails, returns false and
  * leaves the memory alone: kernels may still use it. */
-static bool finish(struct gpu_work *work)
+static bool finish(struct gpu_work *work, struct precision *precision)
 {
+    struct cuda_device *device = work->lane->device;
     /* After a failure asks the stream, even if lane_wait() takes it to be quiet. */
     if (failure_noted()->kind != FAILURE_NONE)
         work->lane->quiet = false;
@@ -67,6 +69,8 @@ static bool finish(struct gpu_work *work)
         timing_report(work->lane, work->host);
     if (quiet)
         gpu_work_drop(work);
+    if (quiet && precision->workspace)
+        pool_put(device, precision->workspace);
     lane_release(work->lane, !quiet);
     return quiet;
 }
@@ -101,19 +105,22 @@ static enum gpu_status judge(struct cuda_device *device, enum gpu_status status,
 static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *work, bool *well)
 {
     const struct accel_op *op = accel_op_of(work->call->routine);
+    struct precision precision;
     enum gpu_status status = lane_acquire(device, &work->lane);
     *well = false;
     if (status != GPU_OK)
         return status;
     if (work->host->steps)
         timing_start(work->lane);
-    if (!accel_is_on_host(work->call))
+    status = precision_begin(&precision, work);
+    if (status == GPU_OK && !accel_is_on_host(work->call))
         status = lane_join_default_stream(work->lane);
     if (status == GPU_OK)
         status = op->steps ? solver_run(work, op->steps) : op->run(work);
     work->host->set_up = work->host->set_up || work->lane->made;
     work->lane->made = false;
-    *well = finish(work);
+    status = precision_end(&precision, work, status);
+    *well = finish(work, &precision);
     return status;
 }
 
@@ -121,7 +128,7 @@ enum gpu_status cuda_run(struct gpu_device *device, const struct accel_call *cal
                          struct gpu_host *host)
 {
     struct cuda_device *own = cuda_device_of(device);
-    struct gpu_work work = {.call = call, .host = host, .device = device};
+    struct gpu_work work = {.call = call, .host = host, .device = device, .largest = INT64_MAX};
     struct gpu_scope scope;
     struct failure outer;
     bool well = false;

@@ -68,7 +68,7 @@ static enum gpu_status run_gemm(struct gpu_work *work)
     const struct accel_span *a = &call->span[ACCEL_a];
     int64_t m = call->blas.size[ACCEL_m], n = call->blas.size[ACCEL_n];
     int64_t k = accel_adds_nothing(call) ? 0 : call->blas.size[ACCEL_k];
-    int64_t most = kernels_fit(INT64_MAX) ? INT64_MAX : INT_MAX / 64 * 64;
+    int64_t most = accel_min(work->largest, kernels_fit(INT64_MAX) ? INT64_MAX : INT_MAX / 64 * 64);
     if (m == 0 || n == 0)
         return GPU_OK;
     if (a->dtype == ACCEL_BFLOAT16 && !kernels_have_bfloat16(work))
@@ -99,7 +99,7 @@ static enum gpu_status run_gemm(struct gpu_work *work)
     return tiles_run(&g.tiles);
 }
 
-const struct accel_op op_gemm = {BLAS_LEVEL_3, .sample = ACCEL_SAMPLE_PRODUCT, .run = run_gemm,
-                                 .equation = equation_gemm};
+const struct accel_op op_gemm = {BLAS_LEVEL_3, .sample = ACCEL_SAMPLE_PRODUCT,
+                                 .any_precision = true, .run = run_gemm, .equation = equation_gemm};
 const struct accel_op op_gemm3m = {BLAS_LEVEL_3, .three_products = true, .run = run_gemm,
                                    .equation = equation_gemm};

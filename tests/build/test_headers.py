@@ -14,8 +14,11 @@ from lib.tap import Tap
 
 # What these headers do not declare: the library may be newer; CUDA 13's have cuEventElapsedTime under the name of its second version alone, and the
 # driver has both.
-SETS = {"oldest": (BUILD / "cuda-oldest/include", "12000", {"cusolverDnXgeev", "cusolverDnXgeev_bufferSize"}),
+SETS = {"oldest": (BUILD / "cuda-oldest/include", "12000", {"cusolverDnXgeev", "cusolverDnXgeev_bufferSize",
+                                                          "cublasSetFixedPointEmulationMantissaBitCountPointer"}),
         "newest": (BUILD / "cuda/include", "13050", {"cuEventElapsedTime"})}
+# Constants that old headers do not have.
+LATER = {"CUBLAS_FP32_EMULATED_BF16X9_MATH", "CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH"}
 NVIDIAS = "#include <cuda.h>\n#include <cublas_v2.h>\n#include <cusolverDn.h>\n"
 ABI, FUNCTIONS = ROOT / "gpu/cuda/abi.h", ROOT / "gpu/cuda/cuda_functions.def"
 tap = Tap()
@@ -46,6 +49,7 @@ def comparison(abi, rows, declared):
     plain = re.findall(r"typedef [^{};]*?(\w+);", text)
     values = [name for body, _ in enums for name in re.findall(r"(\w+) =", body)]
     values += re.findall(r"#define (\w+) \(", text)
+    values = [name for name in values if name in declared or name not in LATER]
     types = [name for _, name in enums + structs] + plain
     lines = [NVIDIAS, "#include <stddef.h>"]
     lines += [f'_Static_assert(__builtin_types_compatible_p(__typeof__(&{name}), {result} (*)({arguments})), "{name}");'

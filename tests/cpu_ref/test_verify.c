@@ -134,19 +134,19 @@ static void every_element_counts(void **state)
                 c[row + col * N] += a[row + k * N] * b[k + col * N];
         }
     for (uint64_t seed = 0; seed < 50; seed++) {
-        double ratio = cpu_ref_verify(&call, before, seed);
+        double ratio = cpu_ref_verify(&call, before, seed, 0);
         assert_true(ratio >= 0 && ratio < 0.1);
     }
     for (int i = 0; i < N * N; i++) {
         double right = c[i];
         c[i] += 1e-9;
-        assert_true(cpu_ref_verify(&call, before, (uint64_t)i) > 1);
+        assert_true(cpu_ref_verify(&call, before, (uint64_t)i, 0) > 1);
         c[i] = NAN;
-        assert_true(cpu_ref_verify(&call, before, (uint64_t)i) > 1);
+        assert_true(cpu_ref_verify(&call, before, (uint64_t)i, 0) > 1);
         c[i] = right;
     }
     a[3] = NAN; /* whatever it is then */
-    assert_true(cpu_ref_verify(&call, before, 1) == CPU_REF_NOT_JUDGED);
+    assert_true(cpu_ref_verify(&call, before, 1, 0) == CPU_REF_NOT_JUDGED);
 }
 
 int main(void)

@@ -18,6 +18,7 @@ struct cublasContext {
     cublasAtomicsMode_t atomics;
     CUdeviceptr workspace;
     size_t workspace_bytes;
+    CUdeviceptr bits_at;
     unsigned users; /* threads inside a call with this handle */
 };
 

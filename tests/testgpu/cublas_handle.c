@@ -132,6 +132,21 @@ cublasStatus_t CUBLASWINAPI cublasSetWorkspace_v2(cublasHandle_t handle, void *w
     handle_give(handle);
     TESTGPU_RETURN(status);
 }
+
+/* Older headers have no prototype. */
+cublasStatus_t CUBLASWINAPI
+cublasSetFixedPointEmulationMantissaBitCountPointer(cublasHandle_t handle, int *bits);
+cublasStatus_t CUBLASWINAPI
+cublasSetFixedPointEmulationMantissaBitCountPointer(cublasHandle_t handle, int *bits)
+{
+    CUBLAS_ENTER(TESTGPU_CONTEXT, "handle=%p bits=%p", (void *)handle, (void *)bits);
+    cublasStatus_t status = handle_take(handle);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        TESTGPU_RETURN(status);
+    handle->bits_at = (CUdeviceptr)(uintptr_t)bits;
+    handle_give(handle);
+    TESTGPU_RETURN(status);
+}
 #endif
 
 /* Settings that are kept and given back. */

@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <string.h>
 #include "cublas_cost.h"
+#include "cublas_precision.h"
 
 bool has(const struct blas_call *x, unsigned trait)
 {
@@ -98,16 +99,32 @@ CUresult run_one(struct testgpu_run *run, const struct blas_call *x, char **c)
     return CUDA_SUCCESS;
 }
 
+/* A product tells with how many bits it was emulated. */
+static CUresult tell_bits(struct testgpu_run *run, const struct blas_call *x)
+{
+    void *at;
+    if (x->bits_at == 0)
+        return CUDA_SUCCESS;
+    CUresult code = testgpu_reach_elements(run, x->bits_at, sizeof(int), sizeof(int), &at);
+    if (code == CUDA_SUCCESS)
+        memcpy(at, x->retained_bits, sizeof(int));
+    return code;
+}
+
 static CUresult run_call(struct testgpu_run *run, void *argument)
 {
     struct blas_call *x = argument;
     char *c;
+    int bits = -1;
+    x->retained_bits = &bits;
     CUresult code = x->device_scalars ? read_scalars(run, x) : CUDA_SUCCESS;
     if (code == CUDA_SUCCESS)
         code = scribble(run, x);
     if (code != CUDA_SUCCESS)
         return code;
     code = has(x, BATCHED) ? run_batch(run, x, &c) : run_one(run, x, &c);
+    if (code == CUDA_SUCCESS)
+        code = tell_bits(run, x);
     if (code == CUDA_SUCCESS && testgpu_computes() && testgpu_spoils_kernel(x->routine->name))
         add_one(&x->c, x->precision, c);
     return code;
@@ -186,6 +203,8 @@ static cublasStatus_t put_call(cublasHandle_t handle, struct blas_call *x)
         return status;
     x->workspace = handle->workspace;
     x->workspace_bytes = handle->workspace_bytes;
+    x->bits_at = handle->bits_at;
+    x->routine = in_math_mode(handle, x);
     struct testgpu_cost cost = cost_of(x);
     if (testgpu_enqueue(handle->stream, x->routine->name, &cost, run_call, x, sizeof *x) !=
         CUDA_SUCCESS)

@@ -54,6 +54,8 @@ struct blas_call {
     unsigned char alpha[16], beta[16];
     CUdeviceptr workspace;
     size_t workspace_bytes;
+    CUdeviceptr bits_at; /* where cuBLAS says with how many bits it has emulated; 0: nowhere */
+    int *retained_bits;  /* while the call runs; -1: it was not emulated */
 };
 
 bool has(const struct blas_call *call, unsigned trait);

@@ -190,6 +190,13 @@ int device_attribute(CUdevice_attribute attribute, CUdevice device)
     }
 }
 
+int testgpu_capability(void)
+{
+    const CUdevice device = testgpu_current()->device;
+    return 10 * device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) +
+           device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+}
+
 CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice device)
 {
     DRIVER_ENTER(0, "value=%p attribute=%d device=%d", (void *)value, (int)which, device);

@@ -154,6 +154,9 @@ struct testgpu_cost {
 CUresult testgpu_enqueue(CUstream stream, const char *kernel, const struct testgpu_cost *cost,
                          testgpu_run_function *function, const void *argument, size_t bytes);
 
+/* The compute capability of the current context's device, such as 90. */
+int testgpu_capability(void);
+
 /* Whether kernels compute; without it they still check their operands and report success. */
 bool testgpu_computes(void);
 

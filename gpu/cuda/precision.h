@@ -1,0 +1,27 @@
+/*
+ * cuBLAS's math modes: they are set only where the user has asked for another precision than the caller's, and for one call.
+ * For device.c and run.c. A lane belongs to one thread.
+ */
+#ifndef ACCEL_CUDA_PRECISION_H
+#define ACCEL_CUDA_PRECISION_H
+
+#include "device.h"
+
+/* For one call on a lane. */
+struct precision {
+    CUdeviceptr workspace; /* of cuBLAS, from the pool; 0: its own */
+    CUdeviceptr bits;      /* an int, in the same block: what cuBLAS says of the emulation */
+};
+
+/* Returns the precisions that a device has, as bits 1 << enum gpu_precision, with cuBLAS of this version (130100). */
+unsigned precision_all(CUdevice device, int cublas_version);
+
+/* Sets the lane's cuBLAS to work->host->precision, and gives it the workspace. */
+enum gpu_status precision_begin(struct precision *precision, struct gpu_work *work);
+
+/* After the call's work, whose status is given and returned, if nothing fails on the way: asks what cuBLAS did, and takes the
+ * workspace from it. The caller puts it back to the pool, when the lane is quiet. */
+enum gpu_status precision_end(struct precision *precision, struct gpu_work *work,
+                              enum gpu_status status);
+
+#endif
