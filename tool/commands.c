@@ -11,6 +11,8 @@ const struct command commands[] = {
      doctor_command},
     {"estimate", "run a program on the CPU, and say which calls a GPU would have run",
      &estimate_argp, estimate_command},
+    {"explain", "say where the time of a log's calls went, where it was lost, and what to change",
+     &explain_argp, explain_command},
     {"jupyter", "give Jupyter a kernel that runs Python with libaccel", &jupyter_argp,
      jupyter_command},
     {"report", "make a page of charts and tables from logs", &report_argp, report_command},

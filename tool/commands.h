@@ -16,7 +16,7 @@ struct command {
 };
 
 extern const struct command commands[];
-enum { COMMANDS = 8 };
+enum { COMMANDS = 9 };
 
 /* Returns the program and its arguments, the first of which argp gives now. argp reads no further. */
 static inline char **command_program(struct argp_state *state)
@@ -50,6 +50,10 @@ int estimate_command(int argc, char **argv);
  * cannot be run, 2 for wrong options. */
 extern const struct argp run_argp;
 int run_command(int argc, char **argv);
+
+/* Says what logs mean. Returns 0; 1 if a log cannot be read, or none has a call; 2 for wrong options, or if stdout cannot be written. */
+extern const struct argp explain_argp;
+int explain_command(int argc, char **argv);
 
 /* Makes a page from logs. Returns 0; 1 if a log cannot be read, or none has a call; 2 for wrong options, or if the page cannot be
  * written. */

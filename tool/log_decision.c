@@ -95,7 +95,7 @@ void log_decision_read(struct log_decision *decision, const struct log_line *lin
         .side = strncmp(ran, "gpu", 3) != 0 ? LOG_CPU
                 : strstr(ran, "+cpu")       ? LOG_BOTH
                                             : LOG_GPU,
-        .calls = (int64_t)fmin(fmax(1, log_number(line, "n_calls", 1)), 1e15),
+        .calls = 1,
         .inner = log_number(line, "depth", 0) > 0,
         .ms = log_number(line, "ms", -1),
         .est_cpu_ms = log_number(line, "est_cpu_ms", 0),
@@ -109,7 +109,6 @@ void log_decision_read(struct log_decision *decision, const struct log_line *lin
              routine ? routine->name : log_string(line, "sym"));
     if (decision->side != LOG_CPU)
         snprintf(decision->device, sizeof decision->device, "%.*s", (int)strcspn(ran, "+"), ran);
-    decision->own_ms = decision->ms;
     set_sizes(decision, line);
     set_work(decision, line);
 }

@@ -22,10 +22,9 @@ struct log_decision {
     int64_t
         calls;  /* equal ones that the line stands for; ms, bytes and operations are their sums */
     bool inner; /* made inside a call that has a line of its own, too */
-    int64_t largest; /* of the sizes that the line has; 0: it has none */
-    double size;     /* their geometric mean */
-    double ms;       /* negative: not timed */
-    double own_ms;   /* ms without the calls inside; log_decision_read() makes it `ms` */
+    int64_t largest;               /* of the sizes that the line has; 0: it has none */
+    double size;                   /* their geometric mean */
+    double ms;                     /* negative: not timed */
     double est_cpu_ms, est_gpu_ms; /* 0: not estimated */
     double up_mb, down_mb, kept_mb;
     double operations, operand_bytes; /* by the table; 0: not known */

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "complain.h"
 
@@ -40,18 +39,41 @@ static uint64_t hash(uint64_t h, const char *text)
     return (h ^ 0xff) * 1099511628211u;
 }
 
-static void note_process(struct log_seen *seen, const struct log_line *line)
+/* Returns the time of day at which a line was written, in seconds; NAN: the line does not say. */
+static double time_of(const struct log_line *line)
 {
+    const double time_s = log_number(line, "time", NAN);
+    return fabs(time_s) < 1e12 ? time_s : NAN;
+}
+
+/* Returns the process of a line; once all places are taken, NULL for a new one. */
+static struct seen_process *find_process(struct log_seen *seen, const struct log_line *line)
+{
+    const char *host = log_string(line, "host");
     const uint64_t key =
-        hash(hash(14695981039346656037u, log_string(line, "host")), log_string(line, "pid")) | 1;
-    uint64_t at = key;
-    while (seen->process[at % (2 * SEEN_PROCESSES)] &&
-           seen->process[at % (2 * SEEN_PROCESSES)] != key)
-        at++;
-    if (seen->process[at % (2 * SEEN_PROCESSES)] == key || seen->processes == SEEN_PROCESSES)
-        return;
-    seen->process[at % (2 * SEEN_PROCESSES)] = key;
-    seen->processes++;
+        hash(hash(14695981039346656037u, host ? host : line->path), log_string(line, "pid")) | 1;
+    for (uint64_t at = key;; at++) {
+        struct seen_process *process = &seen->process[at % (2 * SEEN_PROCESSES)];
+        if (process->key == key)
+            return process;
+        if (process->key)
+            continue;
+        if (seen->processes == SEEN_PROCESSES)
+            return NULL;
+        seen->processes++;
+        *process = (struct seen_process){.key = key, .first_s = NAN, .last_s = NAN};
+        return process;
+    }
+}
+
+static void note_call(struct seen_process *process, const struct log_line *line, double ms)
+{
+    const uint64_t thread = hash(14695981039346656037u, log_string(line, "tid")) | 1;
+    const double end_s = time_of(line);
+    process->threads = process->threads || (process->thread && process->thread != thread);
+    process->thread = thread;
+    process->first_s = fmin(process->first_s, end_s - fmax(0, ms) * 1e-3);
+    process->last_s = fmax(process->last_s, end_s);
 }
 
 /* ---- Events ---- */
@@ -84,8 +106,7 @@ static bool is_like(const struct seen_event *event, const struct log_line *line)
 static void note_event(struct log_seen *seen, const struct log_line *line)
 {
     int i = 0;
-    seen->pinned += strcmp(line->event, "pinned") == 0;
-    if (log_string(line, "sym")) /* of a call */
+    if (log_string(line, "sym") || strcmp(line->event, "summary") == 0) /* of calls */
         return;
     while (i < seen->events && !is_like(&seen->event[i], line))
         i++;
@@ -107,32 +128,33 @@ static void note_event(struct log_seen *seen, const struct log_line *line)
     }
 }
 
-const char *log_seen_fact(const struct log_seen *seen, const char *name)
+/* ---- Time ---- */
+
+double log_seen_seconds(const struct log_seen *seen, double *outside)
 {
-    for (int i = 0; i < seen->events; i++)
-        for (int j = 0; j < seen->event[i].fields; j++)
-            if (strcmp(seen->event[i].field[2 * j], name) == 0)
-                return seen->event[i].field[2 * j + 1];
-    return NULL;
+    double seconds = 0;
+    bool threads = false;
+    for (int i = 0; i < 2 * SEEN_PROCESSES; i++) {
+        const struct seen_process *process = &seen->process[i];
+        if (!process->thread)
+            continue;
+        seconds += process->last_s - process->first_s;
+        threads = threads || process->threads;
+    }
+    *outside = threads ? -1 : fmax(0, seconds - seen->sums.all.is.seconds);
+    if (seconds > 0)
+        return seconds;
+    *outside = -1;
+    return -1;
 }
 
 /* ---- Decisions ---- */
 
-/* Returns the time of day at which a line was written, in seconds; NAN: the line does not say. */
-static double time_of(const struct log_line *line)
-{
-    const char *text = log_string(line, "time");
-    struct tm tm = {.tm_year = 0};
-    const char *rest = text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
-    if (!rest)
-        return NAN;
-    return (double)timegm(&tm) + (*rest == '.' ? strtod(rest, NULL) : 0);
-}
-
 static void put_on_timeline(struct log_seen *seen, const struct log_line *line,
                             const struct log_decision *decision)
 {
-    const char *host = log_string(line, "host"), *rank = log_string(line, "rank");
+    const char *host = log_string(line, "host"), *given = log_string(line, "rank"),
+               *rank = given && strcmp(given, "0") != 0 ? given : NULL;
     char thread[160], device[160];
     snprintf(thread, sizeof thread, "%s%s%s%s%spid %s thread %s", host ? host : "", host ? " " : "",
              rank ? "rank " : "", rank ? rank : "", rank ? " " : "", log_string(line, "pid"),
@@ -145,14 +167,17 @@ void log_seen_take(void *context, const struct log_line *line)
 {
     struct log_seen *seen = context;
     struct log_decision decision;
-    note_process(seen, line);
+    struct seen_process *process = find_process(seen, line);
     if (line->event) {
         note_event(seen, line);
         return;
     }
     log_decision_read(&decision, line);
-    decision.own_ms = log_inner_own_ms(&seen->inner, line, decision.ms);
     log_sums_add(&seen->sums, &decision);
+    if (process)
+        note_call(process, line, decision.ms);
+    if (!*seen->gpu && log_string(line, "gpu"))
+        snprintf(seen->gpu, sizeof seen->gpu, "%s", log_string(line, "gpu"));
     put_on_timeline(seen, line, &decision);
     if (decision.ms <= 0 || (decision.inner && decision.side == LOG_CPU))
         return;

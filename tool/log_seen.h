@@ -4,12 +4,18 @@
 #ifndef ACCEL_TOOL_LOG_SEEN_H
 #define ACCEL_TOOL_LOG_SEEN_H
 
-#include "log_inner.h"
 #include "log_sums.h"
 #include "scatter.h"
 #include "timeline.h"
 
 enum { SEEN_EVENTS = 32, SEEN_PROCESSES = 4096 };
+
+struct seen_process {
+    uint64_t key, thread; /* thread: hash of that of its first call */
+    bool threads;         /* more than one has made calls */
+    double first_s,
+        last_s; /* times of day, from the beginning of its first call to the end of its last; NAN: not known */
+};
 
 /* What lines about a process say, except for what tells processes and times apart. */
 struct seen_event {
@@ -21,15 +27,14 @@ struct seen_event {
 
 struct log_seen {
     struct log_sums sums;
-    struct log_inner inner;
     struct scatter sizes, rates;
     struct timeline timeline;
-    bool has_rate[2];                     /* of calls in single, in double precision */
-    uint64_t process[2 * SEEN_PROCESSES]; /* hashed; 0: free */
-    int processes;                        /* at most SEEN_PROCESSES */
+    bool has_rate[2];                                /* of calls in single, in double precision */
+    struct seen_process process[2 * SEEN_PROCESSES]; /* hashed by their keys; key 0: free */
+    int processes;                                   /* at most SEEN_PROCESSES */
+    char gpu[64];                                    /* the first that the log names; empty: none */
     struct seen_event event[SEEN_EVENTS];
     int events;
-    int64_t pinned; /* call sites that were sent back to the CPU */
 };
 
 /* A new one, all zero; ends this process if there is no memory. */
@@ -39,7 +44,8 @@ void log_seen_close(struct log_seen *seen);
 /* Takes a line: a function for log_read_all(). */
 void log_seen_take(void *seen, const struct log_line *line);
 
-/* Returns what an event about a process says of `name`; NULL: none does. */
-const char *log_seen_fact(const struct log_seen *seen, const char *name);
+/* Returns how long the processes ran together from their first calls to their last ones; negative: not known. outside: gets the part of that
+ * outside all calls; negative: not known, also where several threads of a process made calls. */
+double log_seen_seconds(const struct log_seen *seen, double *outside);
 
 #endif

@@ -1,39 +1,28 @@
 /*
- * Sums over the decisions of logs: a row for each routine, class of sizes, place and reason. Bounded: what finds no row any more is
- * summed in one row of its own. All time is in them once: a call's is its own, without that of the calls inside it. What a call would have
- * taken elsewhere is that of the outer ones, and of those inside that ran on the GPU. Not thread-safe.
+ * Sums over the decisions of logs, with the rows of the summary (report/totals.h). Bounded: what finds no row any more is summed in one of its
+ * own. Calls inside others have rows, but are in no sum of several rows: the outer calls have their time. Not thread-safe.
  */
 #ifndef ACCEL_TOOL_LOG_SUMS_H
 #define ACCEL_TOOL_LOG_SUMS_H
 
 #include "log_decision.h"
-
-enum { LOG_ROWS = 4096 };
-
-struct log_sum {
-    int64_t calls, timed, estimated; /* all; with a time; with a time and both estimates */
-    double ms;
-    /* Of `estimated`: their time, and what either side was expected to take. */
-    double estimated_ms, est_cpu_ms, est_gpu_ms;
-    double up_mb, down_mb, kept_mb;
-    double operations,
-        operations_ms; /* of the timed calls whose operations are known, and the time of these */
-};
+#include "report/totals.h"
 
 struct log_row {
-    char name[48], ran[24], why[24];
-    int class;         /* of the largest size: a power of four up to the next; 0: no size */
-    int64_t low, high; /* the largest sizes of its calls */
+    struct totals_row is; /* why: ACCEL_WHYS if this version does not know the reason */
+    char why[24];
     enum log_side side;
-    struct log_sum sum;
+    int class;                       /* of the largest size: see class_of() */
+    double operations, operations_s; /* of the calls whose operations and times are known */
 };
 
 struct log_sums {
-    struct log_row row[LOG_ROWS]; /* by log_sums_sort(): the longest time first */
+    struct log_row row
+        [TOTALS_ROWS]; /* after log_sums_sort(): the longest time first, calls inside others last */
     int rows;
-    struct log_sum all, side[LOG_SIDES], left_out; /* left_out: of no row */
-    int64_t inner;           /* calls inside others, which are in the sums, too */
-    int place[2 * LOG_ROWS]; /* hashed: 1 + a row's index; 0: free */
+    struct log_row all, side[LOG_SIDES], left_out; /* sums; left_out: of calls that have no row */
+    int64_t inner;                                 /* calls inside others */
+    int place[2 * TOTALS_ROWS];                    /* hashed: 1 + a row's index; 0: free */
 };
 
 /* All zero at first. */
@@ -42,8 +31,8 @@ void log_sums_add(struct log_sums *sums, const struct log_decision *decision);
 /* Sorts the rows; then nothing can be added any more. */
 void log_sums_sort(struct log_sums *sums);
 
-/* Returns the milliseconds that a sum's calls would take longer on the other side, as estimated; negative: less. */
-double log_sum_saved_ms(const struct log_sum *sum, enum log_side side);
+/* Adds a row's numbers to a sum. */
+void log_row_add(struct log_row *sum, const struct log_row *row);
 
 /* Prints a row's sizes: "512-1000", "512"; empty without one. */
 enum { LOG_SIZES_BYTES = 48 };

@@ -88,7 +88,7 @@ static int report(const struct options *options)
     const char *wrong = options->model ? calibration_open(&file, options->model) : NULL;
     if (wrong)
         file = (struct calibration){NULL, 0};
-    ceilings_find(&ceilings, &file, log_seen_fact(seen, "gpu"));
+    ceilings_find(&ceilings, &file, *seen->gpu ? seen->gpu : NULL);
     log_sums_sort(&seen->sums);
     const struct report_page page = {.seen = seen,
                                      .counts = &counts,

@@ -6,11 +6,12 @@
 #include <time.h>
 
 #include "base/version.h"
+#include "findings.h"
 #include "html.h"
 
 extern const char report_html[]; /* report_html.S */
 
-enum { ROWS_SHOWN = 250 };
+enum { ROWS_SHOWN = 250, LOST_SHOWN = 6 };
 
 static const char *const side_classes[LOG_SIDES] = {"cpu", "gpu", "both"};
 
@@ -34,7 +35,6 @@ static void write_subtitle(FILE *to, const void *context)
 {
     const struct report_page *page = context;
     const struct log_seen *seen = page->seen;
-    const char *const facts[] = {"host", "gpu", "cpu"};
     char calls[HTML_NUMBER_BYTES];
     for (int i = 0; i < page->path_count && i < 3; i++) {
         fputs(i ? ", <code>" : "<code>", to);
@@ -43,14 +43,11 @@ static void write_subtitle(FILE *to, const void *context)
     }
     if (page->path_count > 3)
         fprintf(to, " and %d more files", page->path_count - 3);
-    fprintf(to, ": %s calls of %d process%s", html_count(calls, (double)seen->sums.all.calls),
+    fprintf(to, ": %s calls of %d process%s", html_count(calls, (double)seen->sums.all.is.calls),
             seen->processes, seen->processes == 1 ? "" : "es");
-    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
-        const char *fact = log_seen_fact(seen, facts[i]);
-        if (!fact)
-            continue;
+    if (*seen->gpu) {
         fputs(", ", to);
-        html_text(to, fact);
+        html_text(to, seen->gpu);
     }
 }
 
@@ -61,13 +58,13 @@ static void tile(FILE *to, const char *name, const char *value, const char *of)
 }
 
 /* Of a side: how long it worked, for how many calls. */
-static void side_tile(FILE *to, const char *name, const struct log_sum *sum, double all_ms)
+static void side_tile(FILE *to, const char *name, const struct totals_row *sum, double all_s)
 {
-    char ms[HTML_NUMBER_BYTES], calls[HTML_NUMBER_BYTES], of[100];
+    char time[HTML_NUMBER_BYTES], calls[HTML_NUMBER_BYTES], of[100];
     snprintf(of, sizeof of, "%.0f %% of that time, %s call%s",
-             all_ms > 0 ? 100 * sum->ms / all_ms : 0, html_count(calls, (double)sum->calls),
+             all_s > 0 ? 100 * sum->seconds / all_s : 0, html_count(calls, (double)sum->calls),
              plural((double)sum->calls));
-    tile(to, name, html_ms(ms, sum->ms), of);
+    tile(to, name, html_ms(time, sum->seconds * 1e3), of);
 }
 
 static void write_tiles(FILE *to, const void *context)
@@ -75,20 +72,40 @@ static void write_tiles(FILE *to, const void *context)
     const struct report_page *page = context;
     const struct log_sums *sums = &page->seen->sums;
     const struct timeline *timeline = &page->seen->timeline;
-    const double wall_ms = 1e3 * (timeline->last_s - timeline->first_s);
-    const struct log_sum *gpu = &sums->side[LOG_GPU];
-    char ms[HTML_NUMBER_BYTES], wall[HTML_NUMBER_BYTES], of[100] = "the sum over all threads";
-    if (wall_ms > 0)
-        snprintf(of, sizeof of, "from the first to the last: %s", html_ms(wall, wall_ms));
-    tile(to, "In calls", html_ms(ms, sums->all.ms), of);
-    side_tile(to, "On the GPU", gpu, sums->all.ms);
-    side_tile(to, "On the CPU", &sums->side[LOG_CPU], sums->all.ms);
-    if (sums->side[LOG_BOTH].calls)
-        side_tile(to, "Failed on the GPU", &sums->side[LOG_BOTH], sums->all.ms);
-    const double saved = log_sum_saved_ms(gpu, LOG_GPU);
-    if (gpu->estimated)
-        tile(to, saved >= 0 ? "Saved by the GPU" : "Lost on the GPU", html_ms(ms, fabs(saved)),
-             "against the estimated time of the CPU");
+    const double wall_s = timeline->last_s - timeline->first_s, all_s = sums->all.is.seconds;
+    const struct totals_row *gpu = &sums->side[LOG_GPU].is;
+    char time[HTML_NUMBER_BYTES], wall[HTML_NUMBER_BYTES], of[100] = "the sum over all threads";
+    if (wall_s > 0)
+        snprintf(of, sizeof of, "from the first to the last: %s", html_ms(wall, wall_s * 1e3));
+    tile(to, "In calls", html_ms(time, all_s * 1e3), of);
+    side_tile(to, "On the GPU", gpu, all_s);
+    side_tile(to, "On the CPU", &sums->side[LOG_CPU].is, all_s);
+    if (sums->side[LOG_BOTH].is.calls)
+        side_tile(to, "Failed on the GPU", &sums->side[LOG_BOTH].is, all_s);
+    const double saved = gpu->instead - gpu->estimated;
+    if (gpu->estimated > 0)
+        tile(to, saved >= 0 ? "Saved by the GPU" : "Lost on the GPU",
+             html_ms(time, fabs(saved) * 1e3), "against the estimated time of the CPU");
+}
+
+static void write_item(void *context, const char *sentence)
+{
+    FILE *to = context;
+    fputs("<li>", to);
+    html_text(to, sentence);
+    fputs("</li>\n", to);
+}
+
+static void write_findings(FILE *to, const void *context)
+{
+    const struct report_page *page = context;
+    fputs("<ul class=\"findings\">\n", to);
+    if (!findings_hints(page->seen, write_item, to))
+        fputs("<li>Nothing that a setting would bring.</li>\n", to);
+    fputs("</ul>\n<h3>Where time was lost</h3>\n<ul>\n", to);
+    if (!findings_lost(page->seen, LOST_SHOWN, write_item, to))
+        fputs("<li>Nowhere, by the estimates.</li>\n", to);
+    fputs("</ul>\n", to);
 }
 
 /* ---- Charts ---- */
@@ -100,7 +117,7 @@ static void write_key(FILE *to, const struct log_sums *sums)
         "begun on the GPU, finished on the CPU after a failure (squares)"};
     fputs("<ul class=\"key\">", to);
     for (int side = LOG_SIDES - 1; side >= 0; side--)
-        if (sums->side[side].calls)
+        if (sums->side[side].is.calls)
             fprintf(to, "<li class=\"%s\"><i></i>%s</li>", side_classes[side], says[side]);
     fputs("</ul>\n", to);
 }
@@ -190,11 +207,12 @@ static void write_origin(FILE *to, const struct report_page *page)
         fputs("; <code>accel calibrate</code> measures them.</p>\n", to);
         return;
     }
-    fputs(
-        "<p class=\"soft\">The lines are what <code>accel calibrate</code> has measured: the best "
-        "rate of a large product, and of copies. They are of the machine that made this page, from "
-        "<code>",
-        to);
+    fprintf(to,
+            "<p class=\"soft\">The lines are what <code>accel calibrate</code> has measured: the "
+            "best rate "
+            "of a large product, and of copies. They are of the machine that made this page%s, "
+            "from <code>",
+            *page->seen->gpu ? ", and of the GPU that the log names" : "");
     html_text(to, page->model);
     fputs("</code>: <code>", to);
     html_text(to, ceilings->cpu);
@@ -272,28 +290,32 @@ static void no_cell(FILE *to)
 }
 
 /* The columns of numbers of a row, or of the sum of several. */
-static void write_numbers(FILE *to, const struct log_sum *sum, double all_ms, enum log_side side,
-                          bool one_side)
+static void write_numbers(FILE *to, const struct log_row *row, double all_s)
 {
-    char text[HTML_NUMBER_BYTES], share[HTML_NUMBER_BYTES];
-    cell(to, (double)sum->calls, html_count(text, (double)sum->calls));
-    cell(to, sum->ms, html_ms(text, sum->ms));
-    snprintf(share, sizeof share, "%.1f %%", all_ms > 0 ? 100 * sum->ms / all_ms : 0);
-    cell(to, sum->ms, share);
-    if (sum->timed)
-        cell(to, sum->ms / (double)sum->timed, html_ms(text, sum->ms / (double)sum->timed));
+    const struct totals_row *is = &row->is;
+    const int64_t timed = is->calls - is->untimed;
+    char text[HTML_NUMBER_BYTES];
+    cell(to, (double)is->calls, html_count(text, (double)is->calls));
+    cell(to, is->seconds, html_ms(text, is->seconds * 1e3));
+    if (is->inner) {
+        no_cell(to);
+    } else {
+        snprintf(text, sizeof text, "%.1f %%", all_s > 0 ? 100 * is->seconds / all_s : 0);
+        cell(to, is->seconds, text);
+    }
+    if (timed > 0)
+        cell(to, is->seconds / (double)timed, html_ms(text, is->seconds * 1e3 / (double)timed));
     else
         no_cell(to);
-    if (one_side && sum->estimated) {
-        const double other = side == LOG_CPU ? sum->est_gpu_ms : sum->est_cpu_ms;
-        cell(to, other, html_ms(text, other));
-        cell(to, log_sum_saved_ms(sum, side), html_ms(text, log_sum_saved_ms(sum, side)));
+    if (*is->name && is->estimated > 0) {
+        cell(to, is->instead, html_ms(text, is->instead * 1e3));
+        cell(to, is->instead - is->estimated, html_ms(text, (is->instead - is->estimated) * 1e3));
     } else {
         no_cell(to);
         no_cell(to);
     }
-    if (sum->operations_ms > 0) {
-        const double gflops = sum->operations / sum->operations_ms * 1e-6;
+    if (row->operations_s > 0) {
+        const double gflops = row->operations / row->operations_s * 1e-9;
         snprintf(text, sizeof text, gflops < 1000 ? "%.3g" : "%.0f", gflops);
         cell(to, gflops, text);
     } else {
@@ -301,36 +323,29 @@ static void write_numbers(FILE *to, const struct log_sum *sum, double all_ms, en
     }
 }
 
-static void write_row(FILE *to, const struct log_row *row, double all_ms)
+static void write_row(FILE *to, const struct log_row *row, double all_s)
 {
     char sizes[LOG_SIZES_BYTES];
     fputs("<tr><td class=\"text\"><code>", to);
-    html_text(to, row->name);
-    fprintf(
-        to,
-        "</code></td><td data-value=\"%lld\">%s</td><td class=\"text\"><span class=\"%s\"></span>",
-        (long long)row->high, log_sizes(sizes, row), side_classes[row->side]);
-    html_text(to, row->ran);
+    html_text(to, row->is.name);
+    fprintf(to,
+            "</code>%s</td><td data-value=\"%lld\">%s</td><td class=\"text\"><span "
+            "class=\"%s\"></span>",
+            row->is.inner ? " <span class=\"of\">inside others</span>" : "",
+            (long long)row->is.high, log_sizes(sizes, row), side_classes[row->side]);
+    html_text(to, row->is.ran);
     fputs("</td><td class=\"text\">", to);
     html_text(to, row->why);
     fputs("</td>", to);
-    write_numbers(to, &row->sum, all_ms, row->side, true);
+    write_numbers(to, row, all_s);
     fputs("</tr>\n", to);
 }
 
-static void add_sum(struct log_sum *sum, const struct log_sum *one)
-{
-    sum->calls += one->calls;
-    sum->timed += one->timed;
-    sum->ms += one->ms;
-    sum->operations += one->operations;
-    sum->operations_ms += one->operations_ms;
-}
-
-static void write_last_row(FILE *to, const char *name, const struct log_sum *sum, double all_ms)
+/* A sum has no name. */
+static void write_last_row(FILE *to, const char *name, const struct log_row *sum, double all_s)
 {
     fprintf(to, "<tr><th class=\"text\" scope=\"row\">%s</th><td></td><td></td><td></td>", name);
-    write_numbers(to, sum, all_ms, LOG_CPU, false);
+    write_numbers(to, sum, all_s);
     fputs("</tr>\n", to);
 }
 
@@ -341,7 +356,8 @@ static void write_routines(FILE *to, const void *context)
                                         "Other side", "Saved",        "Gflop/s"};
     const struct report_page *page = context;
     const struct log_sums *sums = &page->seen->sums;
-    struct log_sum further = sums->left_out;
+    struct log_row further = sums->left_out;
+    const double all_s = sums->all.is.seconds;
     fputs("<p class=\"soft\">Longest time first; a click on a heading sorts by it. <i>Other "
           "side</i> is the "
           "time that the calls were expected to take there, and <i>saved</i> what they gained on "
@@ -356,13 +372,13 @@ static void write_routines(FILE *to, const void *context)
     fputs("</tr></thead>\n<tbody>\n", to);
     for (int i = 0; i < sums->rows; i++)
         if (i < ROWS_SHOWN)
-            write_row(to, &sums->row[i], sums->all.ms);
-        else
-            add_sum(&further, &sums->row[i].sum);
+            write_row(to, &sums->row[i], all_s);
+        else if (!sums->row[i].is.inner)
+            log_row_add(&further, &sums->row[i]);
     fputs("</tbody>\n<tfoot>\n", to);
-    if (further.calls)
-        write_last_row(to, "All other rows", &further, sums->all.ms);
-    write_last_row(to, "All", &sums->all, sums->all.ms);
+    if (further.is.calls)
+        write_last_row(to, "All other rows", &further, all_s);
+    write_last_row(to, "All", &sums->all, all_s);
     fputs("</tfoot></table></div>\n", to);
 }
 
@@ -407,20 +423,21 @@ static void write_notes(FILE *to, const void *context)
                 page->counts->damaged == 1 ? " is" : "s are");
     if (seen->sums.inner)
         fprintf(to,
-                "<li>%s calls were made inside others. The sums have all time once; the charts "
-                "have the "
-                "outer calls, and those inside that ran on the GPU.</li>\n",
+                "<li>%s calls were made inside others. The sums and the timeline have the outer "
+                "calls' time, "
+                "which theirs is a part of; the charts also have those that ran on the GPU.</li>\n",
                 html_count(text, (double)seen->sums.inner));
-    if (seen->sums.all.timed < seen->sums.all.calls)
+    if (seen->sums.all.is.untimed)
         fprintf(to, "<li>%s calls were not timed, such as those that are too small to be.</li>\n",
-                html_count(text, (double)(seen->sums.all.calls - seen->sums.all.timed)));
+                html_count(text, (double)seen->sums.all.is.untimed));
 }
 
 void report_page_write(FILE *to, const struct report_page *page)
 {
     static const struct html_part parts[] = {
         {"TITLE", write_title},       {"SUBTITLE", write_subtitle}, {"TILES", write_tiles},
-        {"SCATTER", write_scatter},   {"ROOFLINE", write_roofline}, {"TIMELINE", write_timeline},
-        {"ROUTINES", write_routines}, {"SETTINGS", write_settings}, {"NOTES", write_notes}};
+        {"FINDINGS", write_findings}, {"SCATTER", write_scatter},   {"ROOFLINE", write_roofline},
+        {"TIMELINE", write_timeline}, {"ROUTINES", write_routines}, {"SETTINGS", write_settings},
+        {"NOTES", write_notes}};
     html_template(to, report_html, parts, sizeof parts / sizeof *parts, page);
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "complain.h"
+#include "terminal.h"
 
 static const struct {
     const char *word, *colour, *json;
@@ -53,15 +54,9 @@ bool rows_lack(const struct rows *rows, enum row_state state)
     return true;
 }
 
-static bool is_coloured(void)
-{
-    const char *no = getenv("NO_COLOR"), *terminal = getenv("TERM");
-    return isatty(STDOUT_FILENO) && !(no && *no) && !(terminal && strcmp(terminal, "dumb") == 0);
-}
-
 bool rows_print(const struct rows *rows)
 {
-    const bool coloured = is_coloured();
+    const bool coloured = terminal_is_coloured(STDOUT_FILENO);
     for (const struct row *row = rows->row; row < rows->row + rows->count; row++) {
         printf("%s%-4s%s  %-12s  %s\n", coloured ? states[row->state].colour : "",
                states[row->state].word, coloured ? "\033[0m" : "", row->what, row->says);

@@ -2,20 +2,15 @@
 
 import json
 import random
-from datetime import datetime, timedelta, timezone
 
-BEGIN = datetime(2026, 11, 23, 19, tzinfo=timezone.utc)
-
-
-def stamp(seconds):
-    return (BEGIN + timedelta(seconds=seconds)).isoformat(timespec="microseconds").replace("+00:00", "Z")
+BEGIN = 1795460400  # seconds since 1970
 
 
 def decision(end, ran="cpu", why="slower", ms=1.0, **fields):
     """A line of a call that ended so many seconds after the beginning."""
-    line = {"v": 1, "time": stamp(end), "host": "node17", "pid": 4711, "tid": 4711, "sym": "dgemm_"}
+    line = {"v": 1, "time": BEGIN + round(end, 9), "host": "node17", "rank": 0, "pid": 4711, "tid": 4711, "sym": "dgemm_"}
     sizes = {} if {"m", "n"} & set(fields) else {"args": "N,N", "m": 100, "n": 100, "k": 100}
-    return {**line, **sizes, **fields, "ran": ran, "why": why, "ms": ms}
+    return {**line, **sizes, **fields, "ran": ran, "why": why, "ms": ms, "depth": fields.get("depth", 0)}
 
 
 def busy(seconds=20, seed=1):
@@ -28,7 +23,7 @@ def busy(seconds=20, seed=1):
         ms = (gpu if on_gpu else cpu) * rng.uniform(0.85, 1.2)
         end = t + ms * 1e-3
         why = "faster" if on_gpu else "warming" if gpu < 0.95 * cpu else "slower"
-        moved = {"up_mb": 1.5, "down_mb": 0.5} if on_gpu else {}
+        moved = {"up_mb": 1.5, "down_mb": 0.5, "gpu": "NVIDIA H100 80GB HBM3", "gpu_id": "GPU-1"} if on_gpu else {}
         lines.append(decision(end, "gpu0" if on_gpu else "cpu", why, ms, pid=pid, tid=tid, sym=symbol, **sizes, est_cpu_ms=cpu, est_gpu_ms=gpu, **moved))
         return end
 
