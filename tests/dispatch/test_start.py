@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lib.calibrated import AUTO, calibrate, keys
 from lib.log import lines_for, said
-from lib.programs import LOG, RUNTIME, start
+from lib.programs import LOG, RUNTIME, UNDER_TSAN, start
 from lib.tap import Tap
 
 tap = Tap()
@@ -39,16 +39,18 @@ with tempfile.TemporaryDirectory() as folder:
 
     # ---- In the background ----
 
-    done = start("steps", "during:3000:300", env={**env, "TESTGPU_START_MS": "700"})
+    slow = 4 if UNDER_TSAN else 1
+    done = start("steps", f"during:{3000 * slow}:300", env={**env, "TESTGPU_START_MS": str(700 * slow)})
     seen = reasons(done)
     tap.ok(ok(done) and runs(seen) == [("cpu", "warming"), ("gpu0", "faster")],
            "calls run on the CPU while CUDA starts, then on the GPU", runs(seen), done.stdout, said(done))
     tap.ok(seen.count(("cpu", "warming")) >= 5, "and do not wait: some are done meanwhile", seen.count(("cpu", "warming")))
-    done = start("steps", "during:2500:400", env={**AUTO, **QUICK, **LOG, "TESTGPU_START_MS": "700", "XDG_CACHE_HOME": folder})
+    done = start("steps", f"during:{2500 * slow}:400", env={**AUTO, **QUICK, **LOG, "TESTGPU_START_MS": str(700 * slow), "XDG_CACHE_HOME": folder})
     seen = reasons(done)
     tap.ok(ok(done) and seen.count(("cpu", "warming")) >= 5 and ("gpu0", "faster") in seen and not said(done),
            "the same with built-in figures", runs(seen)[:20], done.stdout, said(done))
-    done = start("steps", "threads:4:300:400", env={**env, "TESTGPU_START_MS": "300"})
+    # ThreadSanitizer makes calls many times as long.
+    done = start("steps", f"threads:4:300:{60 if UNDER_TSAN else 400}", env={**env, "TESTGPU_START_MS": "300"})
     seen = reasons(done)
     tap.ok(ok(done) and {why for _, why in seen} == {"warming", "faster"}, "four threads", runs(seen)[:20], done.stdout)
 
