@@ -35,7 +35,7 @@ $(BUILD)/tool.a: $(TOOL_OBJECTS)
 	rm -f $@
 	$(AR) rcsT $@ $^
 $(call unit_test,$(filter tests/tool/%,$(UNIT_SOURCES))): $(BUILD)/tool.a
-$(TESTS)/test_log_file: UNIT_LIBS += $(JSON_C_LIBS)
+$(TESTS)/test_log_file $(TESTS)/test_told_call: UNIT_LIBS += $(JSON_C_LIBS)
 $(TESTS)/test_objects: | $(HASHED)
 # Calls of libc are counted. The compiler's own checks of memory take their place.
 $(TESTS)/test_pack: UNIT_LIBS += -Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset

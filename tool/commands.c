@@ -15,6 +15,8 @@ const struct command commands[] = {
      &explain_argp, explain_command},
     {"jupyter", "give Jupyter a kernel that runs Python with libaccel", &jupyter_argp,
      jupyter_command},
+    {"replay", "run the calls of a log again, on the CPU and on the GPU, and compare", &replay_argp,
+     replay_command},
     {"report", "make a page of charts and tables from logs", &report_argp, report_command},
     {"run", "run a program with libaccel", &run_argp, run_command},
 };

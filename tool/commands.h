@@ -16,7 +16,7 @@ struct command {
 };
 
 extern const struct command commands[];
-enum { COMMANDS = 9 };
+enum { COMMANDS = 10 };
 
 /* Returns the program and its arguments, the first of which argp gives now. argp reads no further. */
 static inline char **command_program(struct argp_state *state)
@@ -44,6 +44,11 @@ int jupyter_command(int argc, char **argv);
  * number of the signal that ended it; 127 if it cannot be started; 126 if its counts have no place; 2 for wrong options. */
 extern const struct argp estimate_argp;
 int estimate_command(int argc, char **argv);
+
+/* Runs the calls of a log again, on the CPU and on the GPU. Returns 0 if all results are right, 1 if one is not, or no call could be run
+ * again, 2 for wrong options. */
+extern const struct argp replay_argp;
+int replay_command(int argc, char **argv);
 
 /* Makes this process a program with libaccel preloaded; with a summary, stands by one, and ends by the signal that has ended it.
  * Returns the program's exit status, or if that fails: 127 if there is no such program, 126 if it

@@ -43,11 +43,17 @@ static void put_real(const struct accel_span *x, int64_t i, double value)
     }
 }
 
+/* Returns the elements from the first to the last, with those in gaps between columns. */
+static int64_t elements_of(const struct accel_span *x)
+{
+    return accel_extent(x, 1) / (int64_t)accel_dtype_size(x->dtype);
+}
+
 /* Fills with the identity and 1 / order of random numbers: definite, well-conditioned, and so are its triangles. */
 static void fill_definite(const struct accel_span *x, uint64_t seed)
 {
     const int64_t order = accel_min(x->rows, x->cols);
-    fill_random(x->ptr, x->dtype, x->rows * x->cols, 1 / (double)order, seed);
+    fill_random(x->ptr, x->dtype, elements_of(x), 1 / (double)order, seed);
     for (int64_t i = 0; i < order; i++)
         put_real(x, i * x->ld + i, 1);
 }
@@ -83,5 +89,5 @@ void fill_operand(const struct accel_call *call, enum accel_matrix which)
     else if (op->definite >> which & 1)
         fill_definite(x, seed);
     else
-        fill_random(x->ptr, x->dtype, x->rows * x->cols, 1, seed);
+        fill_random(x->ptr, x->dtype, elements_of(x), 1, seed);
 }

@@ -6,7 +6,7 @@
 
 #include "ops/call.h"
 
-/* Fills what the call reads of an operand, whose leading dimension is its number of rows. */
+/* Fills what the call reads of an operand, and the gaps between its columns. */
 void fill_operand(const struct accel_call *call, enum accel_matrix which);
 
 #endif

@@ -28,12 +28,12 @@ void workload_memory_close(struct workload_memory *memory)
     memory->base = NULL;
 }
 
-/* Returns memory for `count` elements, of at least a cache line; NULL if too little is left. */
+/* Returns memory for `count` elements, of at least a cache line; NULL if too little is left. count may be negative: too many. */
 static void *take(struct workload_memory *memory, int64_t count, size_t element)
 {
     const int64_t line = 64;
     int64_t bytes;
-    if (!accel_mul(count, (int64_t)element, &bytes) ||
+    if (count < 0 || !accel_mul(count, (int64_t)element, &bytes) ||
         bytes > (int64_t)(memory->size - memory->used) - 2 * line)
         return NULL;
     char *at = memory->base + memory->used;
@@ -81,13 +81,22 @@ static size_t element_of(const struct accel_call *call, uint8_t slot)
                                   : accel_dtype_size(dtype);
 }
 
+/* BLAS has none, nor have LAPACK's routines that only move. */
+static bool has_info(const struct accel_routine *routine)
+{
+    for (int i = 0; i < routine->args; i++)
+        if (routine->arg[i].kind == ACCEL_ARG_INFO)
+            return true;
+    return false;
+}
+
 /* Calls the library's function. False if it reports an error. */
 static bool succeeds(struct workload *workload)
 {
     const struct accel_call *call = &workload->call;
     struct accel_words words;
-    workload->info = accel_is_lapack(call->routine) ? -1 : 0;
-    const struct accel_passed passed = blas_pass(&words, ACCEL_ABI_FORTRAN, call->blas.width, call);
+    workload->info = has_info(call->routine) ? -1 : 0;
+    const struct accel_passed passed = blas_pass(&words, workload->abi, call->blas.width, call);
     accel_invoke(workload->function, &passed);
     return (call->blas.width == 64 ? workload->info : (int32_t)workload->info) == 0;
 }
@@ -150,11 +159,19 @@ bool workload_make(struct workload *workload, struct workload_memory *memory,
                    const struct accel_routine *routine, const int64_t size[ACCEL_DIMENSIONS],
                    const struct library_function *function)
 {
+    workload->abi = ACCEL_ABI_FORTRAN;
+    shape_typical(&workload->call, routine, size);
+    return workload_place(workload, memory, function);
+}
+
+bool workload_place(struct workload *workload, struct workload_memory *memory,
+                    const struct library_function *function)
+{
     struct accel_call *call = &workload->call;
+    const struct accel_routine *routine = call->routine;
     workload->function = function ? function->address : NULL;
     workload->filled = false;
     memory->used = 0;
-    shape_typical(call, routine, size);
     call->blas.width = function ? function->width : 32;
     call->blas.has_work = function;
     shape_operands(call);
@@ -164,7 +181,7 @@ bool workload_make(struct workload *workload, struct workload_memory *memory,
             continue;
         struct accel_span *x = &call->span[arg->slot];
         x->name = arg->name;
-        x->ptr = take(memory, x->rows * x->cols, accel_dtype_size(x->dtype));
+        x->ptr = take(memory, accel_extent(x, 1), 1);
         if (!x->ptr)
             return false;
     }
@@ -181,6 +198,18 @@ static void refill(struct workload *workload, bool destroyed)
             fill_operand(&workload->call, (enum accel_matrix)i);
     }
     workload->filled = true;
+}
+
+void workload_fill(struct workload *workload)
+{
+    refill(workload, true);
+}
+
+void workload_fill_inputs(struct workload *workload)
+{
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        if (workload->call.span[i].ptr && workload->call.span[i].access == ACCEL_READ)
+            fill_operand(&workload->call, (enum accel_matrix)i);
 }
 
 double workload_cpu_ms(struct workload *workload)

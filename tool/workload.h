@@ -19,7 +19,8 @@ void workload_memory_close(struct workload_memory *memory);
 
 struct workload {
     struct accel_call call;
-    void *function; /* NULL: for the GPU alone */
+    void *function;     /* NULL: for the GPU alone */
+    enum accel_abi abi; /* the function's */
     int64_t
         info; /* the function writes it; the call has its address, so a workload must not be copied */
     bool filled;
@@ -33,6 +34,14 @@ bool workload_is_for(const struct accel_routine *routine);
 bool workload_make(struct workload *workload, struct workload_memory *memory,
                    const struct accel_routine *routine, const int64_t size[ACCEL_DIMENSIONS],
                    const struct library_function *function);
+
+/* Does the same for the workload's call, which has its arguments, and of each operand the shape and the leading dimension. */
+bool workload_place(struct workload *workload, struct workload_memory *memory,
+                    const struct library_function *function);
+
+/* Fills all operands that the call reads; those that it only reads. */
+void workload_fill(struct workload *workload);
+void workload_fill_inputs(struct workload *workload);
 
 /* Returns the milliseconds of one run; negative if it fails. First restores the inputs that a run overwrites. */
 double workload_cpu_ms(struct workload *workload);

@@ -1,0 +1,206 @@
+#include "told_call.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops/blas/abi.h"
+#include "ops/blas/row_major.h"
+#include "ops/names.h"
+#include "ops/op.h"
+#include "ops/rules.h"
+#include "ops/shape.h"
+
+static void assume(struct told_call *told, const char *what)
+{
+    const size_t length = strlen(told->assumed);
+    snprintf(told->assumed + length, sizeof told->assumed - length, "%s%s", length ? ", " : "",
+             what);
+}
+
+/* False if the line lacks the argument, or has no number there. */
+static bool read_integer(const struct log_line *line, const struct accel_arg *arg, int64_t *value)
+{
+    const char *text = log_string(line, arg->name);
+    char *end;
+    if (!text)
+        return false;
+    *value = strtoll(text, &end, 10);
+    return end > text && !*end;
+}
+
+/* Reasons in the order in which they matter. */
+static const char *refusal(const struct accel_routine *routine, const struct log_line *line)
+{
+    static const struct {
+        const char *why, *refusal;
+    } refused[] = {{"workspace_query", "it asked for a size of workspace"},
+                   {"bad_argument", "its arguments were wrong"},
+                   {"empty", "it had nothing to compute"},
+                   {"device_data", "its operands were in device memory"}};
+    const char *layout = log_string(line, "layout");
+    if (!accel_is_blas(routine))
+        return "the log does not have its data";
+    if (accel_is_batch(routine))
+        return "the log does not have the matrices of a batch";
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        if (strcmp(log_string(line, "why"), refused[i].why) == 0)
+            return refused[i].refusal;
+    if (layout && accel_is_lapack(routine))
+        return "LAPACKE in row-major order calls another name, which has a line of its own";
+    return NULL;
+}
+
+/* Reads the letters of "args=N,T". False if there are others than the routine has. */
+static bool read_flags(struct accel_call *call, const struct log_line *line)
+{
+    const char *letters = log_string(line, "args");
+    for (int i = 0; i < call->routine->args; i++) {
+        const struct accel_arg *arg = &call->routine->arg[i];
+        if (arg->kind != ACCEL_ARG_FLAG)
+            continue;
+        const bool conjugated = letters && *letters == 'R' && strchr(arg->allowed, 'C');
+        if (!letters || !*letters || (!strchr(arg->allowed, *letters) && !conjugated) ||
+            (letters[1] && letters[1] != ','))
+            return false;
+        call->blas.given[i] = call->blas.flag[arg->slot] = *letters;
+        letters += letters[1] ? 2 : 1;
+    }
+    return !letters || !*letters;
+}
+
+static bool read_sizes(int64_t size[ACCEL_DIMENSIONS], const struct accel_routine *routine,
+                       const struct log_line *line)
+{
+    for (int i = 0; i < routine->args; i++)
+        if (routine->arg[i].kind == ACCEL_ARG_SIZE &&
+            !read_integer(line, &routine->arg[i], &size[routine->arg[i].slot]))
+            return false;
+    return true;
+}
+
+/* An INTEGER that is no size: a range of numbers is all of them. */
+static int64_t usual_integer(const struct accel_call *call, const struct accel_arg *arg)
+{
+    return arg->slot == ACCEL_iu || arg->slot == ACCEL_k2 ? call->blas.size[ACCEL_n] : 1;
+}
+
+static void read_integers(struct told_call *told, const struct log_line *line)
+{
+    struct accel_call *call = &told->call;
+    for (int i = 0; i < call->routine->args; i++) {
+        const struct accel_arg *arg = &call->routine->arg[i];
+        char text[64];
+        int64_t value;
+        if (arg->kind != ACCEL_ARG_INTEGER)
+            continue;
+        if (!read_integer(line, arg, &value)) {
+            value = usual_integer(call, arg);
+            const bool counts = (arg->slot != ACCEL_il && arg->slot != ACCEL_iu) ||
+                                call->blas.flag[ACCEL_range] == 'I';
+            snprintf(text, sizeof text, "%s = %lld", arg->name, (long long)value);
+            if (counts)
+                assume(told, text);
+        }
+        call->blas.given[i] = *blas_integer_of(call, arg) = value;
+    }
+}
+
+/* A scalar is a number, or in the log a class of numbers. */
+static void read_scalars(struct told_call *told, const struct log_line *line)
+{
+    struct accel_call *call = &told->call;
+    /* All eigenvalues of a matrix of random numbers; the norm of one that is well-conditioned. */
+    call->blas.scalar[ACCEL_vl].re = -4 - 2 * (double)call->blas.size[ACCEL_n];
+    call->blas.scalar[ACCEL_vu].re = 4 + 2 * (double)call->blas.size[ACCEL_n];
+    call->blas.scalar[ACCEL_anorm].re = 1;
+    for (int i = 0; i < call->routine->args; i++) {
+        const struct accel_arg *arg = &call->routine->arg[i];
+        const bool counts = arg->slot == ACCEL_alpha || arg->slot == ACCEL_beta ||
+                            (arg->slot <= ACCEL_vu && call->blas.flag[ACCEL_range] == 'V') ||
+                            arg->slot == ACCEL_anorm;
+        struct accel_complex *scalar = &call->blas.scalar[arg->slot];
+        char text[64];
+        if (arg->kind != ACCEL_ARG_SCALAR && arg->kind != ACCEL_ARG_REAL)
+            continue;
+        if (log_string(line, arg->name)) /* a class without a number is any other */
+            scalar->re = log_number(line, arg->name, 0.7);
+        else if (counts)
+            snprintf(text, sizeof text, "%s = %g", arg->name, scalar->re), assume(told, text);
+    }
+}
+
+/* Reads what the line says of gaps between elements; 0: nothing. As the caller passed them. */
+static void read_gaps(struct told_call *told, const struct log_line *line)
+{
+    struct accel_call *call = &told->call;
+    bool said = true;
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        call->span[i].ld = 0;
+    for (int i = 0; i < call->routine->args; i++) {
+        const struct accel_arg *arg = &call->routine->arg[i];
+        struct accel_span *x = &call->span[accel_span_of(arg)];
+        int64_t value;
+        if (arg->kind != ACCEL_ARG_LD && arg->kind != ACCEL_ARG_INC)
+            continue;
+        const bool there = read_integer(line, arg, &value) && value != 0;
+        said = said && there;
+        if (!there)
+            continue;
+        x->ld = value < 0 ? -value : value;
+        x->inc = arg->kind == ACCEL_ARG_INC ? value : 0;
+    }
+    if (!said)
+        assume(told, "no gaps between columns and elements");
+}
+
+/* What the call's arguments do not tell (the rows of laswp) is as in a square matrix. */
+static void fill_gaps(struct accel_call *call)
+{
+    for (struct accel_span *x = call->span; x < call->span + ACCEL_SPANS; x++)
+        if (x->ld == 0 && accel_op_of(call->routine)->rows)
+            x->ld = accel_max(1, call->blas.size[ACCEL_n]);
+    shape_operands(call);
+    for (struct accel_span *x = call->span; x < call->span + ACCEL_SPANS; x++) {
+        x->ld = x->ld ? x->ld : accel_max(1, x->rows);
+        x->stride = x->ld * x->cols;
+    }
+    for (int i = 0; i < call->routine->args; i++) {
+        const struct accel_arg *arg = &call->routine->arg[i];
+        if (arg->kind == ACCEL_ARG_LD || arg->kind == ACCEL_ARG_INC)
+            call->blas.given[i] = *blas_integer_of(call, arg);
+    }
+}
+
+const char *told_call_read(struct told_call *told, const struct log_line *line)
+{
+    const int entry = accel_name_find(log_string(line, "sym"));
+    const struct accel_routine *routine = entry < 0 ? NULL : accel_name_routine((uint32_t)entry);
+    const char *wrong = routine ? refusal(routine, line) : "this version does not know the name";
+    int64_t size[ACCEL_DIMENSIONS] = {0};
+    struct accel_call *call = &told->call;
+    told->assumed[0] = 0;
+    told->abi = ACCEL_ABI_FORTRAN;
+    if (wrong)
+        return wrong;
+    if (!read_sizes(size, routine, line))
+        return "the line lacks its sizes";
+    shape_typical(call, routine, size);
+    if (!read_flags(call, line))
+        return "the line lacks its letters, or has wrong ones";
+    read_integers(told, line);
+    read_scalars(told, line);
+    read_gaps(told, line);
+    if (log_string(line, "layout")) {
+        call->blas.layout = ACCEL_ROW_MAJOR;
+        row_major_exchange(call);
+        if (accel_is_level2(routine)) /* column-major order lacks some of its letters */
+            told->abi = ACCEL_ABI_CBLAS;
+    }
+    if (log_string(line, "precision"))
+        assume(told, "the type's own precision");
+    fill_gaps(call);
+    if (accel_call_shape_fault(call))
+        return "the line's numbers contradict each other";
+    return NULL;
+}

@@ -1,0 +1,20 @@
+/*
+ * The call of BLAS or LAPACK that a line of a log tells. What the line does not say is as programs mostly pass it.
+ */
+#ifndef ACCEL_TOOL_TOLD_CALL_H
+#define ACCEL_TOOL_TOLD_CALL_H
+
+#include "log_file.h"
+#include "ops/call.h"
+#include "ops/passing.h"
+
+struct told_call {
+    struct accel_call call; /* with shapes and leading dimensions, without memory */
+    enum accel_abi abi;     /* the interface that can make the call */
+    char assumed[240];      /* what the line does not say, for people; empty: nothing */
+};
+
+/* Returns NULL, or why there is no call to be run again: constant text. */
+const char *told_call_read(struct told_call *told, const struct log_line *line);
+
+#endif
