@@ -1,0 +1,230 @@
+/* Sums in shared memory: rows, sizes, times; threads, forked children and processes that open the table's file; what a killed process
+ * leaves half done; a table that is full. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ops/op.h"
+#include "report/totals.h"
+
+enum { TIMES = 5000, CHILDREN = 4 };
+
+static struct accel_call
+    call; /* a routine that is not known: rows have the names that are called */
+static struct totals_part part;
+
+static void add(const char *symbol, enum accel_why why, const char *ran, double ms)
+{
+    const struct accel_decision decision = {.why = why, .est_cpu_ms = 8, .est_gpu_ms = 2};
+    struct accel_record record = record_of(&call, symbol, 0, decision);
+    record.ran = ran;
+    record.ms = ms;
+    record.up_bytes = 10;
+    totals_add(&part, &record);
+}
+
+static void begin(void)
+{
+    struct totals *totals = totals_make();
+    assert_non_null(totals);
+    totals_begin(&part, totals);
+}
+
+/* The sum of the rows with this name and reason; reads them with or without taking them. */
+static struct totals_row sum_of(const char *name, enum accel_why why, bool take)
+{
+    struct totals_row sum = {.calls = 0}, row;
+    for (int i = 0; i < TOTALS_ROWS; i++)
+        if (totals_read(part.totals, i, take, &row) && row.why == why &&
+            strcmp(row.name, name) == 0) {
+            sum = row;
+            assert_true(row.calls > 0);
+        }
+    return sum;
+}
+
+static void rows_by_name_place_and_reason(void **state)
+{
+    (void)state;
+    begin();
+    add("f", ACCEL_SLOWER, "cpu", 3);
+    add("f", ACCEL_SLOWER, "cpu", -1);
+    add("f", ACCEL_FASTER, "gpu0", 4);
+    add("g", ACCEL_SLOWER, "cpu", 5);
+    const struct totals_row cpu = sum_of("f", ACCEL_SLOWER, false);
+    assert_int_equal(cpu.calls, 2);
+    assert_int_equal(cpu.untimed, 1);
+    assert_true(cpu.seconds == 0.003 && cpu.estimated == 0.003 && cpu.instead == 0.002);
+    assert_string_equal(cpu.ran, "cpu");
+    const struct totals_row gpu = sum_of("f", ACCEL_FASTER, true);
+    assert_true(gpu.seconds == 0.004 && gpu.instead == 0.008 && gpu.up == 10);
+    assert_string_equal(gpu.ran, "gpu0");
+    assert_int_equal(sum_of("g", ACCEL_SLOWER, false).calls, 0); /* all have been taken */
+    add("g", ACCEL_SLOWER, "cpu", 5);
+    assert_int_equal(sum_of("g", ACCEL_SLOWER, false).calls, 1);
+    const struct totals_sums sums = totals_read_sums(part.totals, true);
+    assert_int_equal(sums.processes, 1);
+    assert_int_equal(sums.dropped, 0);
+    assert_int_equal(sums.facts, 0);
+    assert_true(sums.seconds >= 0);
+}
+
+static void sizes_of_a_row(void **state)
+{
+    struct accel_call product = {.batch = 1, .parts = 1};
+    struct totals_row row;
+    int rows = 0;
+    (void)state;
+    begin();
+    for (uint32_t i = 0; i < accel_routine_count; i++)
+        if (strcmp(accel_routines[i].name, "dgemm") == 0)
+            product.routine = &accel_routines[i];
+    struct accel_record record = record_of(&product, "dgemm_", 0, (struct accel_decision){0});
+    static const int64_t sizes[] = {300, 1023, 256, 1024, 4095};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (int a = 0; a < product.routine->args;
+             a++) /* n, and m and k are 7; ld does not count */
+            if (product.routine->arg[a].kind == ACCEL_ARG_SIZE)
+                product.blas.given[a] =
+                    strcmp(product.routine->arg[a].name, "n") == 0 ? sizes[i] : 7;
+        totals_add(&part, &record);
+    }
+    for (int i = 0; i < TOTALS_ROWS; i++)
+        if (totals_read(part.totals, i, false, &row)) {
+            rows++;
+            assert_string_equal(row.name, "dgemm");
+            assert_int_equal(row.low, row.calls == 3 ? 256 : 1024);
+            assert_int_equal(row.high, row.calls == 3 ? 1023 : 4095);
+        }
+    assert_int_equal(rows, 2);
+}
+
+static void *add_many(void *unused)
+{
+    for (int i = 0; i < TIMES; i++)
+        add("f", ACCEL_SMALL, "cpu", 1);
+    return unused;
+}
+
+static void threads_count_together(void **state)
+{
+    pthread_t thread[CHILDREN];
+    (void)state;
+    begin();
+    for (int i = 0; i < CHILDREN; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, add_many, NULL), 0);
+    for (int i = 0; i < CHILDREN; i++)
+        pthread_join(thread[i], NULL);
+    assert_int_equal(sum_of("f", ACCEL_SMALL, false).calls, CHILDREN * TIMES);
+    assert_true(totals_read_sums(part.totals, false).facts & TOTALS_THREADS);
+}
+
+/* Also those that are killed while they count. */
+static void children_count_in_their_parents_table(void **state)
+{
+    (void)state;
+    begin();
+    for (int i = 0; i < CHILDREN; i++) {
+        const pid_t child = fork();
+        if (child == 0) {
+            totals_begin(&part, part.totals);
+            add_many(NULL);
+            kill(getpid(), SIGKILL);
+        }
+        assert_int_equal(waitpid(child, NULL, 0), child);
+    }
+    assert_int_equal(sum_of("f", ACCEL_SMALL, false).calls, CHILDREN * TIMES);
+    assert_int_equal(totals_read_sums(part.totals, false).processes, CHILDREN);
+    assert_true(totals_is_mine(part.totals));
+}
+
+static void processes_open_the_file(void **state)
+{
+    char path[64];
+    (void)state;
+    const int fd = memfd_create("totals", 0);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), fd);
+    assert_null(totals_open(path)); /* it is empty */
+    struct totals *made = totals_make_in(fd);
+    assert_non_null(made);
+    struct totals *totals = totals_open(path);
+    assert_non_null(totals);
+    assert_ptr_not_equal(totals, made);
+    totals_begin(&part, totals);
+    add("f", ACCEL_SMALL, "cpu", 1);
+    part.totals = made;
+    assert_int_equal(sum_of("f", ACCEL_SMALL, false).calls, 1);
+    memset(made, 1, 8); /* another version's */
+    assert_null(totals_open(path));
+    assert_null(totals_open("/dev/null"));
+    assert_null(totals_open("/"));
+    assert_null(totals_open("/none"));
+    close(fd);
+}
+
+static void a_full_table_drops_what_has_no_row(void **state)
+{
+    static char name[TOTALS_ROWS + 10][8];
+    int rows = 0;
+    struct totals_row row;
+    (void)state;
+    begin();
+    for (int i = 0; i < TOTALS_ROWS + 10; i++) {
+        snprintf(name[i], sizeof name[i], "f%d", i);
+        add(name[i], ACCEL_SMALL, "cpu", 1);
+    }
+    add(name[3], ACCEL_SMALL, "cpu", 1);
+    for (int i = 0; i < TOTALS_ROWS; i++)
+        rows += totals_read(part.totals, i, false, &row);
+    assert_int_equal(rows, TOTALS_ROWS);
+    assert_int_equal(sum_of("f3", ACCEL_SMALL, false).calls, 2);
+    assert_int_equal(totals_read_sums(part.totals, false).dropped, 10);
+}
+
+static void one_writer_at_a_time(void **state)
+{
+    int status;
+    (void)state;
+    begin();
+    pid_t child = fork();
+    if (child == 0)
+        _exit(totals_become_writer(part.totals) && !totals_become_writer(part.totals) ? 0 : 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_false(totals_leave_writer(part.totals));
+    assert_true(totals_become_writer(part.totals)); /* the child is gone */
+    child = fork();
+    if (child == 0)
+        _exit(totals_become_writer(part.totals));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_true(totals_leave_writer(part.totals));
+    assert_false(totals_leave_writer(part.totals));
+}
+
+int main(void)
+{
+    static const struct accel_routine unknown = {.args = 0};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_by_name_place_and_reason),
+        cmocka_unit_test(sizes_of_a_row),
+        cmocka_unit_test(threads_count_together),
+        cmocka_unit_test(children_count_in_their_parents_table),
+        cmocka_unit_test(processes_open_the_file),
+        cmocka_unit_test(a_full_table_drops_what_has_no_row),
+        cmocka_unit_test(one_writer_at_a_time),
+    };
+    call.routine = &unknown;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
