@@ -88,7 +88,7 @@ $(eval $(call flags,link,$(LDFLAGS) $(SHIM_LDFLAGS)))
 $(eval $(call flags,version,$(VERSION)))
 
 $(BUILD)/libaccel.so: $(OBJECTS) shim/start.ld $(BUILD)/symbols.map $(BUILD)/link.flags
-	$(CC) $(CFLAGS) $(LDFLAGS) $(SHIM_LDFLAGS) $(SANITIZE_FLAGS) -Wl,--version-script=$(BUILD)/symbols.map -o $@.new $(OBJECTS) -ldl -lpthread
+	$(CC) $(CFLAGS) $(LDFLAGS) $(SHIM_LDFLAGS) $(SANITIZE_FLAGS) -Wl,--version-script=$(BUILD)/symbols.map -o $@.new $(OBJECTS) $(OLD_GLIBC_LINK) -ldl -lpthread
 	mv $@.new $@
 
 $(BUILD)/%.o: %.c $(BUILD)/compiler.flags | $(BUILD)/functions.def $(BUILD)/other_ops.def
@@ -144,6 +144,7 @@ $(eval $(call tables,,$(OPS_LIBRARIES) $(OPS_EXTRA)))
 -include $(OBJECTS:.o=.d)
 
 include tool/tool.mk
+include packaging/glibc/glibc.mk
 
 # ---- Tests, benchmark, demo ----
 
@@ -170,6 +171,7 @@ test:
 	$(MAKE) check
 test-all:
 	$(MAKE) test TEST_LONG=1
+	$(MAKE) check-packages
 
 # Runs programs of the test suite and some more, and prints a table of their numbers. REGRESS=... chooses some.
 REGRESS ?=
@@ -201,6 +203,8 @@ uninstall:
 	rm -f $(INSTALLED)
 	for folder in $(DESTDIR)$(docdir)/docs $(DESTDIR)$(docdir); do [ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder; done
 
+include packaging/packaging.mk
+
 # Lists the tracked files; without git, as in an unpacked archive, all files except build folders.
 SOURCES = $(if $(and $(wildcard .git),$(shell git ls-files Makefile 2>/dev/null)),git ls-files -z,find . -mindepth 1 \( -path ./.git -o -path './build*' -o -path './$(BUILD)' -o -path './libaccel-*.tar.gz*' \) -prune -o \( -type f -o -type l \) -printf '%P\0')
 ARCHIVE := libaccel-$(VERSION)
@@ -225,6 +229,8 @@ help:
 	@echo 'make install       installs them below PREFIX'
 	@echo 'make uninstall     removes the files of make install; needs the same settings'
 	@echo 'make dist          packs the sources: libaccel-$(VERSION).tar.gz'
+	@echo 'make deb           builds a package for Debian, make wheel one for pip, in DISTDIR (docs/packages.md)'
+	@echo 'make check-packages  builds, installs and runs the packages'
 	@echo 'make clean         removes $(BUILD)'
 	@echo 'make build-deps    installs the packages that the build needs'
 	@echo 'make demo          installs missing packages, builds, runs programs under libaccel'
@@ -254,7 +260,8 @@ help:
 	@echo '  JSON_C_LIBS                 how accel is linked with json-c ($(JSON_C_LIBS))'
 	@echo '  DESTDIR PREFIX LIBDIR BINDIR, or by the names of GNU: prefix exec_prefix libdir bindir datarootdir docdir mandir'
 	@echo '  OPS_EXTRA                   folders of further libraries to build in, such as tests/toy'
-	@echo '  DISTDIR                     folder of make dist'\''s archive (.)'
+	@echo '  OLD_GLIBC=1                 the library and the tool run with glibc 2.28 and newer ones'
+	@echo '  DISTDIR                     folder of make dist'\''s archive and of packages (.)'
 	@echo '  SANITIZE                    sanitizers to compile with: address, undefined, thread'
 	@echo '  CHECK TEST_LONG=1           make check: these tests; all tests in their long form'
 	@echo '  REGRESS FAULTS              make regress, make faults: these tests'

@@ -12,7 +12,7 @@ $(BUILD)/tool/preload.o: INCLUDES += -DACCEL_LIBDIR='"$(libdir)"' -DACCEL_LIBDIR
 JSON_C_LIBS ?= -l:libjson-c.a
 
 $(BUILD)/accel: $(TOOL_OBJECTS) $(LAYERS) $(BUILD)/link.flags
-	$(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE_FLAGS) -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--as-needed -o $@.new $(TOOL_OBJECTS) $(LAYERS) $(JSON_C_LIBS) -lm -ldl -lpthread
+	$(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE_FLAGS) -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--as-needed -o $@.new $(TOOL_OBJECTS) $(LAYERS) $(JSON_C_LIBS) $(OLD_GLIBC_LINK) -lm -ldl -lpthread
 	mv $@.new $@
 
 -include $(TOOL_OBJECTS:.o=.d)
