@@ -51,7 +51,7 @@ database, _ = make("-pn", "-f", "Makefile", "help")
 targets = set(" ".join(re.findall(r"(?m)^\.PHONY: (.*)", database)).split()) - PARTS - {"all", "help"}
 lacking = {name for name in targets if not re.search(rf"make {re.escape(name)}\b(?!-)", helped)}
 tap.ok(len(targets) > 20 and not lacking, "make help lists every target", len(targets), *sorted(lacking))
-settings = {name for file in ["Makefile", *sources_of("tests/*.mk", "tests/*/*.mk", "tool/*.mk")] if "testgpu" not in file
+settings = {name for file in ["Makefile", *sources_of("tests/*.mk", "tests/*/*.mk", "tool/*.mk", "packaging/*.mk", "packaging/*/*.mk")] if "testgpu" not in file
             for name in re.findall(r"(?m)^(\w+)\s*\?=", (ROOT / file).read_text())} | {"CC", "DESTDIR"}
 lacking = {name for name in settings if not re.search(rf"\b{name}\b", helped)}
 tap.ok(len(settings) > 20 and not lacking, "and every setting", len(settings), *sorted(lacking))

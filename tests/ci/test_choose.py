@@ -55,7 +55,7 @@ lost = [name for name in named if not (ROOT / name).exists()]
 tap.ok(named and not lost, "the tests that it names are there", *lost)
 lost = [source for row in rows for source in row[3].split() if not list(ROOT.glob(source))]
 tap.ok(not lost, "and so are the sources", *lost)
-makefiles = "".join(path.read_text() for path in [ROOT / "Makefile", *ROOT.glob("tests/*/*.mk")])
+makefiles = "".join(path.read_text() for path in [ROOT / "Makefile", ROOT / "packaging/packaging.mk", *ROOT.glob("tests/*/*.mk")])
 targets = {shlex.split(row[2])[0] for row in rows if not row[2].startswith("tests/")}
 tap.ok(not {t for t in targets if not re.search(rf"(?m)^{t}:", makefiles)}, "targets are make's", *targets)
 forms = {row[2]: row[1] for row in rows if row[2].startswith("tests/")}
