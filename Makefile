@@ -190,7 +190,7 @@ bench:
 INSTALLED = $(DESTDIR)$(libdir)/libaccel.so $(DESTDIR)$(bindir)/accel $(addprefix $(DESTDIR)$(docdir)/,$(DOCUMENTS) $(PAGES)) \
             $(addprefix $(DESTDIR)$(datarootdir)/,$(COMPLETIONS)) $(addprefix $(DESTDIR)$(mandir)/,$(MANUAL))
 DOCUMENTS := README.md CHANGELOG.md LICENSE
-PAGES     := $(wildcard docs/*.md)
+PAGES     := $(wildcard docs/*.md docs/*.json)
 install: all
 	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(bindir) $(DESTDIR)$(docdir)/docs
 	install -m 755 $(BUILD)/libaccel.so $(DESTDIR)$(libdir)/libaccel.so

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
@@ -55,7 +56,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(lock);
 static int log_fd = -1;
 static struct file_identity log_file;
-static bool log_is_stderr;
+static atomic_bool log_is_stderr;
 static pid_t opened_by,
     named_by; /* the processes that opened it, and that said that it cannot be opened */
 static bool full_said;
@@ -186,10 +187,16 @@ void output_log(const char *pattern, const char *bytes, size_t length)
     errno = saved;
 }
 
-void output_log_at_exit(const char *pattern, const char *bytes, size_t length)
+bool output_log_is_stderr(void)
+{
+    return log_is_stderr;
+}
+
+bool output_log_at_exit(const char *pattern, const char *bytes, size_t length)
 {
     if (pthread_mutex_trylock(&lock) != 0)
-        return;
+        return false;
     write_log(pattern, bytes, length);
     pthread_mutex_unlock(&lock);
+    return true;
 }

@@ -13,6 +13,7 @@
 #include "base/forks.h"
 #include "base/output.h"
 #include "dispatch/cost/cost.h"
+#include "ops/blas/pass.h"
 #include "ops/op.h"
 #include "ops/rules.h"
 #include "report/estimate.h"
@@ -133,6 +134,14 @@ static bool is_forbidden(const struct situation *situation, const struct accel_r
            (situation->fallback || (settings.require_gpu && record->decision.gpu && !refused));
 }
 
+/* Reports a call that has run, if it is timed. */
+static void tell(struct accel_record *record, const struct dispatch_caller *caller)
+{
+    if (record->ms >= 0)
+        record->has_info = blas_info(record->call, caller->passed, caller->result, &record->info);
+    report_decision(record);
+}
+
 /* Runs it on the CPU. False: the caller is to call the original, when our frames have left the stack. */
 static bool run_on_cpu(const struct accel_call *call, const struct situation *situation,
                        const struct dispatch_caller *caller, struct accel_record *record)
@@ -151,7 +160,7 @@ static bool run_on_cpu(const struct accel_call *call, const struct situation *si
         run_forward(call, situation, caller, record);
     else
         run_on_copies(call, situation, caller, record);
-    report_decision(record);
+    tell(record, caller);
     return true;
 }
 
@@ -182,7 +191,7 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
                           ? run_for_estimate(call, &situation, caller, &record)
                           : record.decision.gpu && run_on_gpu(call, &situation, caller, &record);
     if (done) {
-        report_decision(&record);
+        tell(&record, caller);
         return true;
     }
     if (is_forbidden(&situation, &record))

@@ -73,9 +73,10 @@ static void report(const struct guided *g, enum guide_news news)
         record_of(g->guide.call, g->caller->symbol, g->caller->site, decision);
     record.depth = g->caller->depth;
     record.inner_ms = g->inner_ms;
-    if (decision.gpu)
+    if (decision.gpu) {
         record.ran = g->device->name;
-    else if (g->settings->require_gpu && decision.why != ACCEL_USER)
+        record.gpu = gpu_info(device_gpu(g->device));
+    } else if (g->settings->require_gpu && decision.why != ACCEL_USER)
         refuse_cpu(g->device, g->caller, decision.why);
     record.start_ms = g->start_ms;
     record.ms = g->ms;

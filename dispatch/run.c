@@ -129,6 +129,7 @@ static enum gpu_status run_and_note(struct dispatch_device *device, const struct
     record->up_bytes = host->up_bytes;
     record->down_bytes = host->down_bytes;
     record->kept_bytes = host->kept_bytes;
+    record->gpu = gpu_info(device_gpu(device));
     if (status == GPU_OK)
         record->ran = device->name;
     else if (is_finished(status))

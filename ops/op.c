@@ -23,6 +23,12 @@ void accel_describe(const struct accel_call *call, const struct accel_fields *fi
         blas_describe(call, fields);
 }
 
+void accel_describe_scalars(const struct accel_call *call, const struct accel_fields *fields)
+{
+    if (accel_is_blas(call->routine))
+        blas_describe_scalars(call, fields);
+}
+
 double accel_op_flops(const struct accel_call *call)
 {
     return accel_op_of(call->routine)->flops(call);

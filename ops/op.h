@@ -175,6 +175,9 @@ const int64_t *accel_sizes(const struct accel_call *call);
 /* Gives the log the fields that say what was called. */
 void accel_describe(const struct accel_call *call, const struct accel_fields *fields);
 
+/* Gives the log the factors that decide which operands are read, as "0", "1" or "other". */
+void accel_describe_scalars(const struct accel_call *call, const struct accel_fields *fields);
+
 /* In the order of ops.def. */
 extern const struct accel_op *const accel_ops[];
 

@@ -5,6 +5,7 @@
 #ifndef ACCEL_RECORD_H
 #define ACCEL_RECORD_H
 
+#include "gpu/gpu.h"
 #include "ops/call.h"
 
 /* The values of the log's `why`. */
@@ -66,7 +67,10 @@ struct accel_record {
     int depth;
     double
         inner_ms; /* of ms, the records that were reported one deeper meanwhile: sums take ms - inner_ms */
-    bool inner; /* made inside a call that an estimate counts as a whole */
+    bool has_info;              /* LAPACK has told: */
+    int64_t info;               /* its INFO */
+    const struct gpu_info *gpu; /* that ran the call, or began to; NULL: none */
+    bool inner;                 /* made inside a call that an estimate counts as a whole */
 };
 
 /* Returns the record of a call that has not run yet: on the CPU, with the decision's reason, not timed, not verified. */

@@ -175,3 +175,21 @@ void blas_complete(const struct accel_call *call, const struct accel_passed *pas
                          passed->width, blas_load_integer(word, passed->width, 0));
     }
 }
+
+bool blas_info(const struct accel_call *call, const struct accel_passed *passed,
+               const struct accel_result *result, int64_t *info)
+{
+    const struct accel_routine *routine = call->routine;
+    if (!accel_is_lapack(routine))
+        return false;
+    if (passed->abi == ACCEL_ABI_LAPACKE) {
+        *info = passed->width == 64 ? (int64_t)result->rax : (int32_t)result->rax;
+        return true;
+    }
+    for (int i = 0; i < routine->args; i++)
+        if (routine->arg[i].kind == ACCEL_ARG_INFO) {
+            *info = blas_load_integer(blas_word_of(passed, i), passed->width, 0);
+            return true;
+        }
+    return false;
+}

@@ -24,4 +24,8 @@ struct accel_passed blas_pass(struct accel_words *words, enum accel_abi abi, int
 void blas_complete(const struct accel_call *call, const struct accel_passed *passed,
                    struct accel_result *result);
 
+/* Tells LAPACK's INFO after a call has run: the argument's value, or LAPACKE's result. False: the routine is not of LAPACK. */
+bool blas_info(const struct accel_call *call, const struct accel_passed *passed,
+               const struct accel_result *result, int64_t *info);
+
 #endif

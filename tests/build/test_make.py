@@ -153,7 +153,7 @@ try:
               "man/man5/accel.conf.5", "man/man7/libaccel.7"}
     tap.ok(status == 0 and files == {*(f"usr/share/{name}" for name in shared), "usr/bin/accel", "usr/lib/x86_64-linux-gnu/libaccel.so", "usr/share/doc/libaccel/README.md",
                                       "usr/share/doc/libaccel/CHANGELOG.md", "usr/share/doc/libaccel/LICENSE",
-                                      *(f"usr/share/doc/libaccel/docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))},
+                                      *(f"usr/share/doc/libaccel/docs/{p.name}" for p in (ROOT / "docs").iterdir() if p.suffix in (".md", ".json"))},
            "prefix, libdir and DESTDIR", *sorted(files), output[-600:])
     moved = package.rename(scratch / "moved")
     done = subprocess.run([moved / "usr/bin/accel", "run", "printenv", "LD_PRELOAD"], stdout=subprocess.PIPE, text=True)

@@ -1,8 +1,11 @@
 """What libaccel writes to stderr: decision lines, and what it says without being asked."""
 
 import json
+import json
 import re
+from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[2]
 WHY = set(
     "faster forced device_data required small slower unsupported workspace_query bad_argument empty off user "
     "no_gpu warming no_memory busy error forked verify_failed".split()
@@ -23,6 +26,19 @@ def parse_log(text):
             raise ValueError("sym or why: " + line)
         lines.append(fields)
     return lines
+
+
+def parse_json(text):
+    """All objects of a log in JSON; ValueError for a line that is none, or not as docs/log.schema.json says."""
+    import jsonschema  # Debian's, for the tests that need it alone
+
+    schema = jsonschema.Draft7Validator(json.loads((ROOT / "docs/log.schema.json").read_text()))
+    objects = []
+    for line in text.splitlines():
+        objects.append(json.loads(line))
+        for error in schema.iter_errors(objects[-1]):
+            raise ValueError(f"{error.message}: {line}")
+    return objects
 
 
 def lines_for(done, **fields):

@@ -1,0 +1,91 @@
+#include "line.h"
+
+void line_start(struct line *line, bool json)
+{
+    text_start(&line->text, line->buffer, sizeof line->buffer - 2); /* room for "}\n" */
+    line->json = json;
+    line->first = true;
+    text_string(&line->text, json ? "{" : "accel ");
+}
+
+void line_end(struct line *line)
+{
+    line->text.size = sizeof line->buffer;
+    text_string(&line->text, line->json ? "}\n" : "\n");
+}
+
+static void separate(struct line *line)
+{
+    if (!line->first)
+        text_string(&line->text, line->json ? ", " : " ");
+    line->first = false;
+}
+
+static void key(struct line *line, const char *name)
+{
+    separate(line);
+    if (line->json) {
+        text_json_string(&line->text, name);
+        text_string(&line->text, ": ");
+    } else {
+        text_string(&line->text, name);
+        text_char(&line->text, '=');
+    }
+}
+
+void line_string(struct line *line, const char *name, const char *value)
+{
+    key(line, name);
+    if (line->json)
+        text_json_string(&line->text, value);
+    else
+        text_string(&line->text, value);
+}
+
+void line_integer(struct line *line, const char *name, int64_t value)
+{
+    key(line, name);
+    text_integer(&line->text, value);
+}
+
+void line_decimal(struct line *line, const char *name, double value)
+{
+    key(line, name);
+    text_decimal(&line->text, value);
+}
+
+void line_seconds(struct line *line, const char *name, int64_t nanoseconds)
+{
+    int64_t rest = nanoseconds % 1000000000 / 1000;
+    key(line, name);
+    text_integer(&line->text, nanoseconds / 1000000000);
+    text_char(&line->text, '.');
+    for (int64_t digit = 100000; digit > 0; digit /= 10)
+        text_char(&line->text, (char)('0' + rest / digit % 10));
+}
+
+void line_list(struct line *line, const char *name)
+{
+    key(line, name);
+    text_char(&line->text, '[');
+    line->first = true;
+}
+
+void line_object(struct line *line)
+{
+    separate(line);
+    text_char(&line->text, '{');
+    line->first = true;
+}
+
+void line_object_end(struct line *line)
+{
+    text_char(&line->text, '}');
+    line->first = false;
+}
+
+void line_list_end(struct line *line)
+{
+    text_char(&line->text, ']');
+    line->first = false;
+}

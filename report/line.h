@@ -1,0 +1,37 @@
+/*
+ * One line of the log: the same fields as text (key=value) or as JSON. No malloc, no stdio. Not thread-safe.
+ */
+#ifndef ACCEL_LINE_H
+#define ACCEL_LINE_H
+
+#include "base/text.h"
+
+/* Of the longest line of JSON, with all operands, a fourth is used. */
+enum { LINE_BYTES = 4096 };
+
+struct line {
+    struct accel_text text;
+    bool json;
+    bool first; /* the next field is the first of its object */
+    char buffer[LINE_BYTES];
+};
+
+/* Starts an empty line. */
+void line_start(struct line *line, bool json);
+
+void line_string(struct line *line, const char *name, const char *value);
+void line_integer(struct line *line, const char *name, int64_t value);
+void line_decimal(struct line *line, const char *name, double value);
+/* With all its digits: seconds of a clock, from nanoseconds. */
+void line_seconds(struct line *line, const char *name, int64_t nanoseconds);
+
+/* Lists of objects, in JSON alone: line_list(), then for each object line_object(), fields, line_object_end(); line_list_end(). */
+void line_list(struct line *line, const char *name);
+void line_object(struct line *line);
+void line_object_end(struct line *line);
+void line_list_end(struct line *line);
+
+/* Ends the line, which then has a newline and no 0: line->text. */
+void line_end(struct line *line);
+
+#endif

@@ -1,0 +1,104 @@
+#!/usr/bin/python3 -B
+"""The log in JSON: every line is as docs/log.schema.json says, whatever was called and wherever it ran; and what its fields say."""
+
+import json
+import socket
+import tempfile
+import time
+from pathlib import Path
+
+from lib.log import parse_json, said
+from lib.programs import DEBIAN_PYTHON, NO_GPU, TEST_GPU, TESTS, start
+from lib.tap import Tap
+
+tap = Tap()
+try:
+    import jsonschema  # noqa: F401
+except ImportError:
+    tap.skip("the schema of the log", "python3-jsonschema is not installed (scripts/install-deps test)")
+    tap.done()
+    raise SystemExit(0)
+
+JSON = {"ACCEL_LOG": "json", "TESTGPU_DELAY_US": "0"}
+REFERENCE = {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/lapack:/usr/lib/x86_64-linux-gnu/blas"}
+
+
+def log_of(name, *arguments, **env):
+    """A program's log as objects, which are right by the schema; none, and why, if one is not."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "log")
+        done = start(name, *arguments, env={**JSON, **env, "ACCEL_LOG_FILE": str(path)})
+        try:
+            return parse_json(path.read_text()), done
+        except (ValueError, OSError) as error:
+            return [], error
+
+
+# ---- Every line is right by the schema ----
+
+SVM = "from sklearn import svm, datasets; X, y = datasets.make_classification(300, 8, random_state=1); svm.SVC().fit(X, y).predict(X)"
+PROGRAMS = {
+    "products in row-major order": ["random_calls", "-i", "cblas-row", "-c", 2, "-n", 30],
+    "batches": ["random_calls", "-i", "cblas-column", "-c", 2, "-n", 20, "-l", TESTS / "liblacking.so", "-f", "y", "-r", "?gemm_batch*"],
+    "LAPACK": ["random_lapack", "-c", 1, "-n", 20],
+    "LAPACKE": ["lapacke", "liblapacke.so.3", "LAPACKE_", ""],
+    "bad arguments": ["bad_arguments"],
+    "scikit-learn": [DEBIAN_PYTHON, "-c", SVM],
+    "GSL": ["gsl_calls"],
+}
+for name, program in PROGRAMS.items():
+    for kind, env in {"no GPU": NO_GPU, "test GPU": TEST_GPU}.items():
+        objects, done = log_of(*program, **env, ACCEL_SUMMARY="1")
+        tap.ok(objects and any("event" not in o for o in objects), f"{name}, {kind}: each line is right by the schema", done)
+        tap.ok(objects and [o for o in objects if o.get("event") == "summary"] == objects[-1:], f"{name}, {kind}: the last one is the summary")
+
+# ---- A wrong line is found ----
+
+good, done = log_of("nested", "nothing", **NO_GPU, **REFERENCE)
+call = next(o for o in good if o.get("sym") == "dgetrf_")
+for name, wrong in {"an unknown field": {**call, "more": 1}, "another version": {**call, "v": 2}, "an unknown reason": {**call, "why": "lazy"},
+                    "a missing field": {k: v for k, v in call.items() if k != "ran"}, "an unknown event": {**call, "event": "party"}}.items():
+    try:
+        parse_json(json.dumps(wrong))
+        tap.ok(False, f"{name} is against the schema")
+    except ValueError:
+        tap.ok(True, f"{name} is against the schema")
+
+# ---- What the fields say ----
+
+tap.ok(abs(call["time"] - time.time()) < 3600 and call["host"] == socket.gethostname() and call["rank"] == 0, "time, host, rank", call)
+tap.ok(call["operands"][0] == {**call["operands"][0], "name": "a", "ld": 200, "place": "host"} and call["info"] == 0, "operands and INFO", call)
+tap.ok({o["depth"] for o in good if "depth" in o} == {0, 1}, "calls of all depths", *good[:3])
+times = [o["time"] for o in good]
+tap.ok(times == sorted(times), "in the order of time", *times)
+PRODUCTS = """
+import numpy as np, scipy.linalg.blas as blas, scipy.linalg.lapack as lapack
+a, c = np.asfortranarray(np.eye(64)), np.asfortranarray(np.ones((64, 64)))
+for alpha, beta in (1, 0), (0, 1), (2, -1):
+    blas.dgemm(alpha, a, a, beta, c)
+lapack.dgetrf(np.zeros((5, 5))), lapack.dpotrf(-np.eye(7))
+"""
+objects, done = log_of(DEBIAN_PYTHON, "-c", PRODUCTS, **TEST_GPU, OMPI_COMM_WORLD_RANK="3", OMPI_COMM_WORLD_SIZE="4")
+products = [o for o in objects if o.get("sym") == "dgemm_"]
+tap.ok([(o["alpha"], o["beta"]) for o in products] == [("1", "0"), ("0", "1"), ("other", "other")], "alpha and beta", done, *products)
+tap.ok({o["rank"] for o in objects} == {3}, "the rank")
+tap.ok(products and {o["gpu"] for o in products if o["ran"] == "gpu0"} == {"Test GPU"} and all(("gpu" in o) == (o["ran"] != "cpu") for o in products),
+       "the GPU that ran them", *products)
+singular = [o for o in log_of(DEBIAN_PYTHON, "-c", PRODUCTS, **NO_GPU)[0] if o.get("sym") in ("dgetrf_", "dpotrf_")]
+tap.ok([o.get("info") for o in singular] == [1, 1], "INFO of singular matrices", *singular)
+
+# ---- Messages ----
+
+done = start("nested", "nothing", env={**NO_GPU, **REFERENCE, **JSON, "ACCEL_POLICY": "fast"})
+objects = parse_json(done.stderr)
+told = [o["text"] for o in objects if o.get("event") == "message"]
+tap.ok(any("ACCEL_POLICY=fast is not understood" in text for text in told), "messages among the lines are JSON", *told)
+objects, done = log_of("nested", "nothing", **NO_GPU, **REFERENCE, ACCEL_POLICY="fast")
+tap.ok([o["text"] for o in objects if o.get("event") == "message"] == [line[len("accel: "):] for line in said(done)] and said(done),
+       "with a file, they are in it and on stderr", done.stderr, *objects[:3])
+done = start("nested", "nothing", env={**NO_GPU, **REFERENCE, **JSON, "ACCEL_LOG_FILE": "/nowhere/log"})
+told = [o["text"] for o in parse_json(done.stderr) if o.get("event") == "message"]
+tap.ok(sum("ACCEL_LOG_FILE: /nowhere/log cannot be opened" in text for text in told) == 1, "also if the file cannot be opened", done.stderr[:500])
+done = start("nested", "nothing", env={**NO_GPU, **REFERENCE, **JSON, "ACCEL_LOG_FILE": "/dev/full"})
+tap.ok(done.returncode == 0 and "ACCEL_LOG_FILE: /dev/full cannot be written" in done.stderr, "or written", done.stderr[:500])
+tap.done()
