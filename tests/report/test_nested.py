@@ -45,6 +45,18 @@ inner = [line for line in parse_log(done.stderr) if "depth" in line]
 tap.ok({line["ran"] for line in inner} == {"gpu0"} and {"dgemm_", "dtrsm_"} <= {line["sym"] for line in inner},
        "and those inside one that the GPU got", done.stderr)
 
+# ---- A session of R with one svd and one eigen is told in a few lines ----
+
+SESSION = "set.seed(1); a <- matrix(rnorm(300 * 300), 300); s <- svd(a); e <- eigen(crossprod(a)); stopifnot(s$d[1] > 0, e$values[1] > 0)"
+for name, env in {"no GPU": NO_GPU, "test GPU": TEST_GPU, "test GPU, by its cost": {**TEST_GPU, "ACCEL_POLICY": "auto", "ACCEL_START": "wait"},
+                  "test GPU, ACCEL_POLICY=cpu": {**TEST_GPU, "ACCEL_POLICY": "cpu"}}.items():
+    done = start("/usr/bin/Rscript", "-e", SESSION, env={**env, "ACCEL_LOG": "1", "TESTGPU_DELAY_US": "0"})
+    lines = done.stderr.splitlines()
+    told = {line["sym"] for line in parse_log(done.stderr)}
+    tap.ok(done.returncode == 0 and len(lines) <= 20 and {"dgesdd_", "dsyevr_"} <= told, f"R, {name}: at most 20 lines", len(lines), *lines[:30])
+done = start("/usr/bin/Rscript", "-e", SESSION, env={**NO_GPU, "ACCEL_LOG": "2"})
+tap.ok(len(parse_log(done.stderr)) > 1000, "R, no GPU: ACCEL_LOG=2 has what was called inside", len(done.stderr.splitlines()))
+
 # ---- Short calls ----
 
 done = start("nested", "nothing", env={**ON_CPU, "ACCEL_LOG": "1", "ACCEL_LOG_MIN_MS": "60000"})

@@ -5,10 +5,14 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "ops/op.h"
 #include "report/estimate.h"
+#include "report/line.h"
+#include "report/log.h"
 #include "report/report.h"
 
 static int decisions, inner, events, pinned, ends;
@@ -159,6 +163,70 @@ static void an_estimate_counts_whole_calls(void **state)
     assert_true(of_call->est_gpu_ms == 6 && of_call->lost_ms == 1);
 }
 
+/* The longest line of a routine: every number has as many digits as it can have, and no field is left out. */
+static struct accel_record longest_of(struct accel_call *longest,
+                                      const struct accel_routine *routine)
+{
+    static const char symbol[] = "scipy_LAPACKE_zgemm_batch_strided_work64_";
+    static struct gpu_info gpu;
+    const struct accel_decision decision = {
+        .gpu = true, .why = ACCEL_WORKSPACE_QUERY, .est_cpu_ms = 1e15, .est_gpu_ms = 1e15};
+    memset(gpu.name, 'N', sizeof gpu.name - 1);
+    memset(gpu.id, 'i', sizeof gpu.id - 1);
+    *longest = (struct accel_call){.routine = routine, .parts = INT64_MAX, .part = INT64_MAX - 1};
+    longest->blas.layout = ACCEL_ROW_MAJOR;
+    for (int i = 0; i < routine->args; i++)
+        longest->blas.given[i] = routine->arg[i].kind == ACCEL_ARG_FLAG ? 'N' : INT64_MIN;
+    for (int i = 0; i < ACCEL_SCALARS; i++)
+        longest->blas.scalar[i].re = 2;
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        longest->span[i] = (struct accel_span){.name = "superb_and_on",
+                                               .ptr = (void *)(uintptr_t)4096,
+                                               .ld = INT64_MIN,
+                                               .place = ACCEL_MANAGED};
+    struct accel_record record = record_of(longest, symbol, 1, decision);
+    record.ran = "gpu63+gpu62+cpu";
+    record.ms = 1e15;
+    record.up_bytes = record.down_bytes = record.kept_bytes = INT64_MAX;
+    record.precision = "emulated";
+    record.verify = 1e15;
+    record.has_info = true;
+    record.info = INT64_MIN;
+    record.depth = 8;
+    record.gpu = &gpu;
+    return record;
+}
+
+static void the_longest_line_is_whole(void **state)
+{
+    char path[] = "/tmp/accel-report-XXXXXX", line[LINE_BYTES + 2];
+    int lines = 0;
+    (void)state;
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    log_start(ACCEL_LOG_JSON, path, 0);
+    for (uint32_t i = 0; i < accel_routine_count; i++) {
+        struct accel_call longest;
+        if (!accel_is_blas(&accel_routines[i]))
+            continue;
+        const struct accel_record record = longest_of(&longest, &accel_routines[i]);
+        report_decision(&record);
+        lines++;
+    }
+    FILE *file = fdopen(fd, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        const size_t length = strlen(line);
+        assert_true(length < LINE_BYTES);
+        assert_string_equal(line + length - 2, "}\n");
+        assert_non_null(strstr(line, "\"gpu_id\": \"iiii"));
+        lines--;
+    }
+    assert_int_equal(lines, 0);
+    fclose(file);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +235,7 @@ int main(void)
         cmocka_unit_test(each_sink_has_what_it_takes),
         cmocka_unit_test(inner_times_are_of_the_next_depth),
         cmocka_unit_test(an_estimate_counts_whole_calls),
+        cmocka_unit_test(the_longest_line_is_whole),
     };
     call.routine = &accel_routines[1];
     return cmocka_run_group_tests(tests, NULL, NULL);
