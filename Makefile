@@ -229,7 +229,7 @@ help:
 	@echo 'make install       installs them below PREFIX'
 	@echo 'make uninstall     removes the files of make install; needs the same settings'
 	@echo 'make dist          packs the sources: libaccel-$(VERSION).tar.gz'
-	@echo 'make deb           builds a package for Debian, make wheel one for pip, in DISTDIR (docs/packages.md)'
+	@echo 'make deb           builds a package for Debian, make rpm one for Red Hat and SUSE, make wheel one for pip, in DISTDIR (docs/packages.md)'
 	@echo 'make check-packages  builds, installs and runs the packages'
 	@echo 'make clean         removes $(BUILD)'
 	@echo 'make build-deps    installs the packages that the build needs'

@@ -1,9 +1,11 @@
 # Packages, from the release tarball (make dist): see docs/packages.md. DISTDIR is where they go.
-.PHONY: deb wheel check-packages
+.PHONY: deb wheel rpm check-packages
 deb:
 	packaging/make-deb $(DISTDIR)
 wheel:
 	packaging/make-wheel $(DISTDIR)
+rpm:
+	packaging/make-rpm $(DISTDIR)
 
 # Builds the packages, and installs and runs them in bare systems of their own. Needs root.
 check-packages:
