@@ -132,7 +132,7 @@ static int size_of(const struct totals_row *row, struct cell *cell)
 }
 
 struct widths {
-    int name, size, calls, ran, why;
+    int name, size, calls, ran, why, time;
 };
 
 static int wider(int width, int other)
@@ -140,23 +140,38 @@ static int wider(int width, int other)
     return width > other ? width : other;
 }
 
-static struct widths widths_of(const struct work *work)
+static int time_width(double seconds)
 {
-    struct widths widths = {sizeof "outside these calls" - 1, 9, 8, 4, 6};
+    struct cell cell;
+    text_fixed(cell_start(&cell), seconds, 3);
+    return (int)cell.text.length;
+}
+
+static struct widths widths_of(const struct work *work, const struct whole *whole)
+{
+    struct widths widths = {sizeof "outside these calls" - 1, 9, 8, 4, 6, 9};
+    struct cell calls;
+    text_integer(cell_start(&calls), whole->calls);
+    widths.calls = wider(widths.calls, (int)calls.text.length);
+    widths.time = wider(widths.time, time_width(whole->called));
+    widths.time = wider(widths.time, time_width(whole->seconds));
     for (int i = 0; i < work->count; i++) {
         const struct totals_row *row = &work->row[i];
         struct cell cell;
+        if (row->inner)
+            continue;
         widths.name = wider(widths.name, (int)strlen(row->name));
         widths.size = wider(widths.size, size_of(row, &cell));
         widths.ran = wider(widths.ran, (int)strlen(row->ran));
         widths.why = wider(widths.why, (int)strlen(accel_why_name(row->why)));
+        widths.time = wider(widths.time, time_width(row->instead));
+        widths.time = wider(widths.time, time_width(row->instead - row->estimated));
     }
     return widths;
 }
 
-enum { TIME_WIDTH = 10 };
-
-static void put_time(struct accel_text *text, bool known, double seconds)
+static void put_time(struct accel_text *text, const struct widths *widths, bool known,
+                     double seconds)
 {
     struct cell cell;
     cell_start(&cell);
@@ -164,7 +179,7 @@ static void put_time(struct accel_text *text, bool known, double seconds)
         text_fixed(&cell.text, seconds, 3);
     else
         text_char(&cell.text, '-');
-    put_cell(text, &cell, TIME_WIDTH);
+    put_cell(text, &cell, widths->time + 1);
 }
 
 static void put_words(struct accel_text *text, const struct widths *widths, const char *const *word)
@@ -191,9 +206,10 @@ static void put_row(struct accel_text *text, const struct widths *widths,
     put_words(
         text, widths,
         (const char *[]){row->name, size.buffer, calls.buffer, row->ran, accel_why_name(row->why)});
-    put_time(text, row->untimed < row->calls, row->seconds);
-    put_time(text, estimated, row->instead);
-    put_time(text, estimated && strcmp(row->ran, "cpu") != 0, row->instead - row->estimated);
+    put_time(text, widths, row->untimed < row->calls, row->seconds);
+    put_time(text, widths, estimated, row->instead);
+    put_time(text, widths, estimated && strcmp(row->ran, "cpu") != 0,
+             row->instead - row->estimated);
     text_char(text, '\n');
 }
 
@@ -207,7 +223,7 @@ static void put_total(struct accel_text *text, const struct widths *widths, cons
         text_integer(&cell.text, calls);
     text_end(&cell.text);
     put_words(text, widths, (const char *[]){name, "", cell.buffer, "", ""});
-    put_time(text, true, seconds);
+    put_time(text, widths, true, seconds);
     text_char(text, '\n');
 }
 
@@ -301,12 +317,12 @@ static void put_text(struct work *work, const struct page *page, const struct wh
         put_nothing(text, page, whole);
         return;
     }
-    const struct widths widths = widths_of(work);
+    const struct widths widths = widths_of(work, whole);
     put_heading(text, work, page, whole);
     put_words(text, &widths, (const char *[]){"routine", "size", "calls", "ran", "why"});
-    text_padded(text, "seconds", TIME_WIDTH);
-    text_padded(text, "elsewhere", TIME_WIDTH);
-    text_padded(text, "saved", TIME_WIDTH);
+    text_padded(text, "seconds", widths.time + 1);
+    text_padded(text, "elsewhere", widths.time + 1);
+    text_padded(text, "saved", widths.time + 1);
     text_char(text, '\n');
     for (int i = 0; i < whole->rows && i < SHOWN; i++)
         put_row(text, &widths, &work->row[work->order[i]]);
