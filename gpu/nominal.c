@@ -10,14 +10,15 @@
 static const struct {
     int major, minor; /* -1: all others of the major version */
     double single_precision, double_precision;
-    double integers, tf32, bfloat16; /* by tensor cores; integers of 8 bits; 0: none, or unknown */
+    double integers, tf32,
+        bfloat16; /* by tensor cores; integers of 8 bits; bfloat16 where cuBLAS has bf16x9; 0: none, or unknown */
 } capabilities[] = {
     {5, -1, 128, 4, 0, 0, 0},           {6, 0, 64, 32, 0, 0, 0},
     {6, -1, 128, 4, 0, 0, 0},           {7, 5, 64, 2, 0, 0, 0},
-    {7, -1, 64, 32, 0, 0, 0},           {8, 0, 64, 64, 2048, 512, 1024},
-    {8, -1, 128, 2, 1024, 128, 256},    {9, -1, 128, 128, 4096, 1024, 2048},
+    {7, -1, 64, 32, 0, 0, 0},           {8, 0, 64, 64, 2048, 512, 0},
+    {8, -1, 128, 2, 1024, 128, 0},      {9, -1, 128, 128, 4096, 1024, 0},
     {10, 0, 128, 64, 8192, 2048, 4096}, {10, -1, 128, 2, 0, 2048, 4096},
-    {11, -1, 128, 2, 0, 0, 0},          {12, -1, 128, 2, 1024, 128, 256},
+    {11, -1, 128, 2, 0, 0, 0},          {12, -1, 128, 2, 1024, 128, 0},
 };
 
 struct per_clock {

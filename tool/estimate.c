@@ -17,6 +17,9 @@
 #include "complain.h"
 #include "dispatch/cost/calibration.h"
 #include "dispatch/complaints.h"
+#include "dispatch/cost/known_gpus.h"
+#include "gpu/nominal.h"
+#include "ops/op.h"
 #include "dispatch/settings.h"
 #include "base/clock.h"
 #include "gpu_names.h"
@@ -26,6 +29,7 @@
 struct options {
     const char *gpu, *model, *shim;
     char **program;
+    const unsigned char *precision; /* of struct accel_settings */
 };
 
 /* ---- Options ---- */
@@ -201,6 +205,14 @@ static void print_row(const struct row *row)
             s->lost_ms * 1e-3);
 }
 
+static bool has_calls(const struct table *table, const char *name)
+{
+    for (uint32_t i = 0; i < accel_routine_count; i++)
+        if (strcmp(table->row[i].name, name) == 0)
+            return table->row[i].sums.calls > 0;
+    return false;
+}
+
 static void print_table(struct table *table, const struct options *options, bool calibrated,
                         double seconds)
 {
@@ -226,6 +238,33 @@ static void print_table(struct table *table, const struct options *options, bool
             table->processes, table->processes == 1 ? "" : "es", seconds, saved);
 }
 
+/* Says what a precision as accurate as native would bring: TF32 is left to those who know that they want it. */
+static void print_hints(const struct table *table, const struct options *options)
+{
+    static const struct {
+        enum accel_dtype dtype;
+        enum gpu_precision precision;
+    } asked[] = {{ACCEL_FLOAT64, GPU_EMULATED}, {ACCEL_FLOAT32, GPU_BF16X9}};
+    const struct known_gpu *whole = known_gpu_find(options->gpu);
+    double gain[GPU_PRECISIONS];
+    if (!whole)
+        return;
+    const struct known_gpu card = known_gpu_slice(whole, options->gpu);
+    nominal_gains(gain, card.tflops, card.tensor[0], card.tensor[1], card.tensor[2]);
+    for (unsigned i = 0; i < sizeof asked / sizeof *asked; i++) {
+        const enum accel_dtype dtype = asked[i].dtype;
+        const char *name = accel_sample_of(ACCEL_SAMPLE_PRODUCT, dtype)->name;
+        const double native = MODEL_REACH * card.tflops[accel_is_double(dtype)];
+        if (gain[asked[i].precision] < 1.2 || options->precision[dtype] != GPU_NATIVE ||
+            !has_calls(table, name))
+            continue;
+        fprintf(stderr,
+                "accel: hint: %s on this card: native %.3g TF/s, %s %.3g; ACCEL_PRECISION=%s\n",
+                name, native, gpu_precision_names[asked[i].precision],
+                native * gain[asked[i].precision], gpu_precision_names[asked[i].precision]);
+    }
+}
+
 /* ---- The command ---- */
 
 /* Runs the program, which leaves its counts in a folder, and prints the table. Returns the exit status. */
@@ -247,8 +286,10 @@ static int run_and_print(const struct options *options, bool calibrated)
     int status = run_program(options, shim, folder);
     double seconds = 1e-3 * (accel_now_ms() - start_ms);
     read_folder(&table, folder);
-    if (status != 127)
+    if (status != 127) {
         print_table(&table, options, calibrated, seconds);
+        print_hints(&table, options);
+    }
     free(table.row);
     return status;
 }
@@ -280,7 +321,7 @@ const struct argp estimate_argp = {
 int estimate_command(int argc, char **argv)
 {
     struct accel_settings settings;
-    struct options options = {NULL, NULL, NULL, NULL};
+    struct options options = {.precision = settings.precision};
     struct calibration file;
     char model[PATH_MAX];
     if (argp_parse(&estimate_argp, argc, argv, ARGP_IN_ORDER, NULL, &options) != 0)

@@ -339,7 +339,7 @@ struct model_rates model_rates_of_peaks(const double peak_gflops[2], double memo
 {
     struct model_rates rates = {.gbps = memory_gbps};
     for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++)
-        rates.gflops[dtype] = 0.7 * peak_gflops[accel_is_double((enum accel_dtype)dtype)];
+        rates.gflops[dtype] = MODEL_REACH * peak_gflops[accel_is_double((enum accel_dtype)dtype)];
     return rates;
 }
 

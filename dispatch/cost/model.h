@@ -77,12 +77,15 @@ struct model_rates {
 /* One thread stages from pageable memory at this many 10^9 bytes a second, nominally. */
 #define MODEL_COPY_GBPS 10.0
 
+/* Large products reach this share of a GPU's peaks, nominally. */
+#define MODEL_REACH 0.7
+
 /* Returns the nominal rates of a CPU for this many threads: 25 Gflop/s each in double precision, 50 in single (a core of
  * about 3 GHz with 256-bit vectors at half its peak), 10 GB/s each up to 200. */
 struct model_rates model_cpu_rates(int threads);
 
 /* Return the rates of a GPU: from its peaks, 10^9 operations a second, [0] in single, [1] in double precision; large products reach
- * 70 % of them. And those of a fast GPU, for one whose peaks are not known. */
+ * MODEL_REACH of them. And those of a fast GPU, for one whose peaks are not known. */
 struct model_rates model_rates_of_peaks(const double peak_gflops[2], double memory_gbps);
 struct model_rates model_gpu_rates(void);
 

@@ -273,6 +273,39 @@ step_random() {
     run_jobs "${list[@]}"
 }
 
+# ---- Other precisions, where the user asks for them ----
+
+# precision_job PRECISION ROUTINES: emulation and bf16x9 are held to the bound of native precision by the program itself, TF32 to its own by ACCEL_VERIFY.
+# 3: the machine lacks it, or cuBLAS has computed all in native precision.
+precision_job() {
+    local precision=$1 status
+    limited env LD_PRELOAD="$build/libaccel.so" ACCEL_POLICY=gpu ACCEL_PRECISION="$precision" ACCEL_VERIFY=all ACCEL_LOG=1 ACCEL_LOG_FILE="$folder/log" \
+        CUBLAS_EMULATION_STRATEGY=eager OPENBLAS_NUM_THREADS=1 \
+        "$build/tests/random_calls" -f y -r "$2" -n "$3" -s "$4" -c "$5" > "$folder/out" 2> "$folder/err"
+    status=$?
+    if grep "cannot compute in $precision" "$folder/err"; then return 3; fi
+    awk -v precision="$precision" '{ used = ""; verify = ""
+           for (i = 1; i <= NF; i++) {
+               if ($i ~ /^precision=/) used = substr($i, 11)
+               if ($i ~ /^verify=/) verify = substr($i, 8) }
+           native += used == "native"
+           if (used != precision) next
+           calls++
+           if (verify == "") open++
+           if (verify != "unknown" && verify + 0 > worst) worst = verify + 0 }
+         END { print calls + 0 " calls in " precision ", " native + 0 " that cuBLAS has made natively; the worst error is " worst + 0 " of its bound"
+               exit worst > 1 || open ? 1 : calls ? 0 : 3 }' "$folder/log" || return $?
+    [ "$precision" = tf32 ] || [ $status -eq 0 ] || { tail -n 3 "$folder/err" && return 1; }
+}
+
+step_precision() {
+    local size=200 count=30
+    [ -z "$few" ] || size=100 count=20
+    run_jobs emulated "precision_job emulated [dz]gemm $size $RANDOM $count" \
+        tf32 "precision_job tf32 [sc]gemm $size $RANDOM $count" \
+        bf16x9 "precision_job bf16x9 [sc]gemm $size $RANDOM $count"
+}
+
 # ---- The reference test programs ----
 
 blas_job() {

@@ -15,7 +15,7 @@ from pathlib import Path
 from lib.programs import BUILD, ROOT
 from lib.tap import Tap
 
-STEPS = "build device unit measure random blas lapack sanitizer calibrate ml timings".split()
+STEPS = "build device unit measure random precision blas lapack sanitizer calibrate ml timings".split()
 CALLS = {c: x for x, c in enumerate("dgemm sgemm zgemm dsyrk dtrsm dgetrf dpotrf dgeqrf dsyevd dgesdd".split())}
 # Of an order n: operations over n cubed, elements read and written over n squared, bytes of an element.
 WORK = {"dgemm": (2, 2, 1, 8), "sgemm": (2, 2, 1, 4), "zgemm": (8, 2, 1, 16), "dsyrk": (1, 1, 0.5, 8), "dgetrf": (2 / 3, 1, 1, 8)}
@@ -75,6 +75,9 @@ def check_report(folder, done, report):
     tap.ok("NVBLAS" in {c["check"] for c in report["checks"] if c["status"] == "not here"}, "NVBLAS, which needs a real GPU, is said to be missing")
     device = {c["check"]: c["status"] for c in report["checks"] if c["step"] == "device"}
     tap.ok(len(device) == 8 and set(device.values()) == {"ok"}, "first calls, exits, k = 0, n = 1, storage, info and capture", device)
+    precise = {c["check"]: (c["status"], c["note"]) for c in report["checks"] if c["step"] == "precision"}
+    tap.ok(all(precise[name][0] == "ok" and re.match(rf"[1-9]\d* calls in {name}, .* 0?\.\d+ of its bound", precise[name][1]) for name in ("emulated", "tf32"))
+           and precise["bf16x9"][0] == "not here" and "needs compute capability 10.0" in precise["bf16x9"][1], "precisions that cuBLAS has, and what the machine lacks", precise)
     trained = {c["check"]: (c["status"], c["note"]) for c in report["checks"] if c["step"] == "ml"}
     sets = {name: re.match(rf"train_ms [\d.]+ classes {classes} vectors \d+ .*; with libaccel train_ms ", trained.get(name, ("", ""))[1]) is not None
             for name, classes in (("letter", 26), ("shuttle", 5), ("spam", 2))}

@@ -63,6 +63,24 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(not report.exists(), "no CUDA was started, though it was there")
     tap.ok(os.listdir(folder) == [], "nothing is left in TMPDIR", *os.listdir(folder))
 
+    # What another precision would bring, where that is as accurate and faster.
+    def hints(*arguments, **env):
+        done = estimate(*arguments, "--", str(BUILD / "tests/steps"), "dgemm:600:2", env=env, folder=folder)
+        return [line for line in done.stderr.splitlines() if line.startswith("accel: hint:")], rows(done).get("dgemm", [0] * 5)[4]
+
+    rtx, native = hints("--gpu", "rtx4090")
+    tap.ok(len(rtx) == 1 and re.fullmatch(r"accel: hint: dgemm on this card: native 0\.903 TF/s, emulated 12\.9; ACCEL_PRECISION=emulated", rtx[0]),
+           "a card with slow double precision: what emulation would bring", *rtx)
+    rtx, emulated = hints("--gpu", "rtx4090", ACCEL_PRECISION="emulated", ACCEL_GPU="dgemm")
+    tap.ok(not rtx, "no hint where it is asked for already", *rtx)
+    _, native = hints("--gpu", "rtx4090", ACCEL_GPU="dgemm")
+    tap.ok(0 < emulated < native, "and the estimate knows its rate", emulated, native)
+    for card in ("H100", "A100", "V100"):
+        none, _ = hints("--gpu", card)
+        tap.ok(not none, f"{card}, whose own is as fast, has no hint", *none)
+    slice_of, _ = hints("--gpu", "B200 MIG 3g.90gb")
+    tap.ok(len(slice_of) == 1 and "native 9.71 TF/s, emulated 32.8" in slice_of[0], "a slice's rates are its share", *slice_of)
+
     done = estimate("--gpu", "V100", "--", PYTHON, "-c", FORKS, folder=folder)
     tap.ok(done.returncode == 0 and rows(done).get("dgemm", [0])[0] == 2 and "2 processes," in done.stderr,
            "the calls of children are added up", done.stderr)
