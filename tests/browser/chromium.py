@@ -55,12 +55,12 @@ class Chromium:
             self.events.append(answer)
 
     def show(self, path, width, height, **media):
-        """Loads a page; media: scheme="dark", media="print"."""
+        """Loads a page, of a path or an address; media: scheme="dark", media="print"."""
         features = [{"name": "prefers-color-scheme", "value": media.get("scheme", "light")}]
         self("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self("Emulation.setEmulatedMedia", media=media.get("media", "screen"), features=features)
         self.events.clear()
-        self("Page.navigate", url="file://" + path)
+        self("Page.navigate", url=path if "://" in path else "file://" + path)
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self.read())
 
