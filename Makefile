@@ -189,7 +189,7 @@ bench:
 # The files that install puts there and uninstall removes. uninstall removes no folder except its own.
 INSTALLED = $(DESTDIR)$(libdir)/libaccel.so $(DESTDIR)$(bindir)/accel $(addprefix $(DESTDIR)$(docdir)/,$(DOCUMENTS) $(PAGES)) \
             $(addprefix $(DESTDIR)$(datarootdir)/,$(COMPLETIONS)) $(addprefix $(DESTDIR)$(mandir)/,$(MANUAL))
-DOCUMENTS := README.md CHANGELOG.md LICENSE
+DOCUMENTS := README.md CONTRIBUTING.md CHANGELOG.md LICENSE
 PAGES     := $(wildcard docs/*.md docs/*.json)
 install: all
 	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(bindir) $(DESTDIR)$(docdir)/docs

@@ -152,7 +152,7 @@ try:
     shared = {"bash-completion/completions/accel", "zsh/site-functions/_accel", "fish/vendor_completions.d/accel.fish", "man/man1/accel.1",
               "man/man5/accel.conf.5", "man/man7/libaccel.7"}
     tap.ok(status == 0 and files == {*(f"usr/share/{name}" for name in shared), "usr/bin/accel", "usr/lib/x86_64-linux-gnu/libaccel.so", "usr/share/doc/libaccel/README.md",
-                                      "usr/share/doc/libaccel/CHANGELOG.md", "usr/share/doc/libaccel/LICENSE",
+                                      "usr/share/doc/libaccel/CONTRIBUTING.md", "usr/share/doc/libaccel/CHANGELOG.md", "usr/share/doc/libaccel/LICENSE",
                                       *(f"usr/share/doc/libaccel/docs/{p.name}" for p in (ROOT / "docs").iterdir() if p.suffix in (".md", ".json"))},
            "prefix, libdir and DESTDIR", *sorted(files), output[-600:])
     moved = package.rename(scratch / "moved")
