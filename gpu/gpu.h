@@ -27,6 +27,9 @@ struct gpu_config {
 
 enum { GPU_FAILURE_BYTES = 512 };
 
+/* The versions of CUDA whose interface this was written for (gpu/cuda/abi.h): "12 and 13". Constant. */
+extern const char gpu_interface[];
+
 struct gpu_info {
     char name[64];
     char id[40];          /* tells this device from others of this machine */

@@ -9,6 +9,7 @@
 #include "base/output.h"
 #include "base/version.h"
 #include "commands.h"
+#include "gpu/gpu.h"
 
 static const char doc[] = "The tool that goes with libaccel.so.\v"
                           "`accel COMMAND --help` prints a command's options.";
@@ -67,6 +68,9 @@ static void print_version(FILE *stream, struct argp_state *state)
 {
     (void)state;
     fprintf(stream, "accel %s\n", accel_version());
+    fputs(*ACCEL_COMMIT ? "commit " ACCEL_COMMIT "\n" : "built without git: no commit is known\n",
+          stream);
+    fprintf(stream, "for CUDA %s, without headers of CUDA\n", gpu_interface);
 }
 
 int main(int argc, char **argv)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "complain.h"
 #include "expect.h"
@@ -284,6 +285,8 @@ static int run_program(struct options *options, struct runs *runs)
 {
     print_program(options->program);
     for (enum run run = 0; run < RUNS; run++) {
+        if (isatty(STDERR_FILENO))
+            complain(0, "accel diff: run %d of %d: %s\n", run + 1, RUNS, run_names[run]);
         int status = runs_program(runs, run);
         if (runs_signal() || status < 0)
             return FAILED;

@@ -283,6 +283,9 @@ static int run_and_print(const struct options *options, bool calibrated)
         return 126;
     }
     const double start_ms = accel_now_ms();
+    if (isatty(STDERR_FILENO))
+        complain(0, "accel estimate: %s runs on the CPU; the table follows when it has ended\n",
+                 options->program[0]);
     int status = run_program(options, shim, folder);
     double seconds = 1e-3 * (accel_now_ms() - start_ms);
     read_folder(&table, folder);

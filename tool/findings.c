@@ -9,14 +9,18 @@
 
 /* ---- Losses ---- */
 
-/* Why calls were on the CPU, in words. */
+/* Why calls were on the GPU or on the CPU, in words. */
 static const char *reason(enum accel_why why)
 {
     static const char *const words[ACCEL_WHYS] = {
-        [ACCEL_SMALL] = "because they were small",
+        [ACCEL_FASTER] = "which was expected to be faster",
+        [ACCEL_FORCED] = "sent there by a setting",
+        [ACCEL_DEVICE_DATA] = "where an operand was",
+        [ACCEL_REQUIRED] = "as ACCEL_REQUIRE=gpu asks",
+        [ACCEL_SMALL] = "as too small to gain",
         [ACCEL_SLOWER] = "because the GPU was expected to be slower",
-        [ACCEL_UNSUPPORTED] = "because the GPU does not support them",
-        [ACCEL_WORKSPACE_QUERY] = "because they asked for the workspace's size",
+        [ACCEL_UNSUPPORTED] = "because the GPU does not support that",
+        [ACCEL_WORKSPACE_QUERY] = "as a question for the size of the workspace",
         [ACCEL_EMPTY] = "because there was nothing to compute",
         [ACCEL_OFF] = "because libaccel was off",
         [ACCEL_USER] = "because a setting says so",
@@ -73,8 +77,9 @@ static void say_loss(const struct log_row *row, findings_say *say, void *context
                       seconds(took, row->is.estimated), seconds(other, row->is.instead));
     else
         n += snprintf(sentence + n, sizeof sentence - (size_t)n,
-                      " took %s on the GPU (%s), and about %s on the CPU, as estimated",
-                      seconds(took, row->is.estimated), row->why, seconds(other, row->is.instead));
+                      " took %s on the GPU, %s, and about %s on the CPU, as estimated",
+                      seconds(took, row->is.estimated), reason(row->is.why),
+                      seconds(other, row->is.instead));
     say(context, sentence);
 }
 

@@ -167,13 +167,13 @@ void log_seen_take(void *context, const struct log_line *line)
 {
     struct log_seen *seen = context;
     struct log_decision decision;
-    struct seen_process *process = find_process(seen, line);
     if (line->event) {
         note_event(seen, line);
         return;
     }
     log_decision_read(&decision, line);
     log_sums_add(&seen->sums, &decision);
+    struct seen_process *process = find_process(seen, line);
     if (process)
         note_call(process, line, decision.ms);
     if (!*seen->gpu && log_string(line, "gpu"))

@@ -31,8 +31,8 @@ struct log_seen {
     struct timeline timeline;
     bool has_rate[2];                                /* of calls in single, in double precision */
     struct seen_process process[2 * SEEN_PROCESSES]; /* hashed by their keys; key 0: free */
-    int processes;                                   /* at most SEEN_PROCESSES */
-    char gpu[64];                                    /* the first that the log names; empty: none */
+    int processes; /* that have made calls; at most SEEN_PROCESSES */
+    char gpu[64];  /* the first that the log names; empty: none */
     struct seen_event event[SEEN_EVENTS];
     int events;
 };

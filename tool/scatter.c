@@ -163,15 +163,16 @@ static void put_shape(FILE *to, enum log_side side, double x, double y, double r
                 x - r, y - r, 2 * r, 2 * r);
 }
 
+/* least: the size of a mark of one call. */
 static void put_mark(FILE *to, const struct scatter_mark *mark, const struct axis *x,
-                     const struct axis *y, const struct scatter_words *words)
+                     const struct axis *y, const struct scatter_words *words, double least)
 {
     static const char *const tags[] = {"path", "circle", "rect"};
     static const char *const places[] = {"on the CPU", "on the GPU",
                                          "begun on the GPU, finished on the CPU"};
     const double log_x = mark->log_x / mark->calls, log_y = mark->log_y / mark->calls;
     char calls[HTML_NUMBER_BYTES], ms[HTML_NUMBER_BYTES], number[HTML_NUMBER_BYTES];
-    put_shape(to, mark->side, at(x, log_x), at(y, log_y), fmin(9, 3.2 + log10(mark->calls)));
+    put_shape(to, mark->side, at(x, log_x), at(y, log_y), fmin(9, least + log10(mark->calls)));
     fputs("<title>", to);
     html_text(to, *mark->name ? mark->name : "Several routines");
     fprintf(to, " %s: %s call%s, ", places[mark->side], html_count(calls, mark->calls),
@@ -244,7 +245,7 @@ void scatter_write(FILE *to, const struct scatter *scatter, const struct scatter
             "<text transform=\"translate(16 %d) rotate(-90)\" text-anchor=\"middle\">%s</text>\n",
             (TOP + HEIGHT - BOTTOM) / 2, words->y);
     for (int i = 0; i < scatter->marks; i++)
-        put_mark(to, &scatter->mark[i], &x, &y, words);
+        put_mark(to, &scatter->mark[i], &x, &y, words, scatter->marks < 200 ? 4.5 : 3.2);
     for (int i = 0; i < count; i++)
         put_roof(to, &roofs[i], &x, &y, isfinite(top) ? top : y.high);
     fputs("</svg></figure>\n", to);

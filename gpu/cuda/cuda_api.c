@@ -44,6 +44,8 @@ static const struct {
 
 _Static_assert(LENGTH(wanted) * sizeof(void *) == sizeof cuda_api, "one pointer for each row");
 
+const char gpu_interface[] = "12 and 13";
+
 /* Looks up the functions of one library; returns the name of a required one that is missing, or NULL. */
 static const char *look_up(void *library, enum library which, void *function[])
 {

@@ -2,8 +2,6 @@
 """accel explain: where the time went, where it was lost and why, and what to change, with a log's own numbers; logs that are damaged, empty, or none."""
 
 import json
-import os
-import pty
 import re
 import tempfile
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 from lib.logs import busy, decision, write
 from lib.programs import BUILD, TEST_GPU, start
 from lib.tap import Tap
+from lib.terminal import on_terminal
 
 TOOL = str(BUILD / "accel")
 tap = Tap()
@@ -75,12 +74,15 @@ with tempfile.TemporaryDirectory() as folder:
         other = sum(x["est_gpu_ms" if row["ran"] == "cpu" else "est_cpu_ms"] for x in mine) * 1e-3
         tap.ok(len(mine) == row["calls"] and abs(sum(x["ms"] for x in mine) * 1e-3 - row["s"]) < 1e-9 and abs(other - row["elsewhere_s"]) < 1e-9 and row["size_max"] < 4 * row["size_min"],
                f"JSON: {row['routine']} {row['size_min']}-{row['size_max']} on {row['ran']}, {row['why']}", row, len(mine))
+    found = told(write(f"{folder}/forced", [decision(1, "gpu0", "forced", 50, m=100, n=100, k=100, est_cpu_ms=1, est_gpu_ms=2)]))
+    tap.ok(found["lost"] == ["dgemm 100: 1 call took 50 ms on the GPU, sent there by a setting, and about 1 ms on the CPU, as estimated"], "what was lost on the GPU", found["lost"])
     inner = [decision(1.0, why="warming", ms=30, depth=1, est_cpu_ms=30, est_gpu_ms=1), decision(1.2, why="warming", ms=100, sym="dpotrf_", n=1000, est_cpu_ms=100, est_gpu_ms=5)]
     found = told(write(f"{folder}/inner", inner))
     tap.ok(found["calls"] == 1 and found["calls_s"] == 0.1 and [(row["routine"], row["inner"]) for row in found["rows"]] == [("dpotrf", False), ("dgemm", True)] and
            [line.split(":")[0] for line in found["lost"]] == ["dpotrf 1000"], "calls inside others have rows, and are in no sum", found)
-    found = told(write(f"{folder}/outside", [decision(1, ms=100), decision(11, ms=100)]))
-    tap.ok(abs(found["outside_s"] - 9.9) < 1e-5 and any("98 % of the time is outside" in hint for hint in found["hints"]), "what is outside", found)
+    summary = {"v": 1, "event": "summary", "pid": 4711, "program": "x", "processes": 1, "s": 12, "calls": 2, "rows": []}
+    found = told(write(f"{folder}/outside", [decision(1, ms=100), decision(11, ms=100), summary]))
+    tap.ok(found["processes"] == 1 and abs(found["outside_s"] - 9.9) < 1e-5 and any("98 % of the time is outside" in hint for hint in found["hints"]), "what is outside", found)
 
     # ---- A library that has written one ----
 
@@ -111,20 +113,8 @@ with tempfile.TemporaryDirectory() as folder:
 
     # ---- A terminal ----
 
-    def on_terminal(**env):
-        terminal, end = pty.openpty()
-        explain(write(f"{folder}/evil", [decision(1, sym="\x1b[31mred\x07", why="\x1b]0;title\x07")]), stdout=end, env=env)
-        os.close(end)
-        shown = b""
-        try:
-            while more := os.read(terminal, 65536):
-                shown += more
-        except OSError:
-            pass
-        os.close(terminal)
-        return shown
-
-    coloured, plain = on_terminal(TERM="xterm"), on_terminal(TERM="xterm", NO_COLOR="1")
-    tap.ok(b"\x1b[1mTime by routine\x1b[0m" in coloured and b"\x1b" not in plain and b"\x1b" not in on_terminal(TERM="dumb") and re.search(rb"\?\[31mred\?", plain) and
+    evil = write(f"{folder}/evil", [decision(1, sym="\x1b[31mred\x07", why="\x1b]0;title\x07")])
+    coloured, plain, dumb = (on_terminal(TOOL, "explain", evil, env=env) for env in ({"TERM": "xterm"}, {"TERM": "xterm", "NO_COLOR": "1"}, {"TERM": "dumb"}))
+    tap.ok(b"\x1b[1mTime by routine\x1b[0m" in coloured and b"\x1b" not in plain and b"\x1b" not in dumb and re.search(rb"\?\[31mred\?", plain) and
            b"\x1b[31m" not in coloured and b"\x07" not in coloured, "colour on a terminal alone, not with NO_COLOR, and none of a log's own", coloured, plain)
 tap.done()
