@@ -1,5 +1,6 @@
 #include "told_call.h"
 
+#include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,8 +131,52 @@ static void read_scalars(struct told_call *told, const struct log_line *line)
     }
 }
 
+/* ---- Operands, which JSON alone tells ---- */
+
+static const char *text_of(struct json_object *operand, const char *name)
+{
+    struct json_object *value;
+    return json_object_object_get_ex(operand, name, &value) ? json_object_get_string(value) : "";
+}
+
+static bool are_on_host(struct json_object *operands)
+{
+    for (size_t i = 0; operands && i < json_object_array_length(operands); i++)
+        if (strcmp(text_of(json_object_array_get_idx(operands, i), "place"), "host") != 0)
+            return false;
+    return true;
+}
+
+/* Reads the leading dimension or the increment of an operand. */
+static bool read_gap(struct json_object *operands, const char *name, enum accel_kind kind,
+                     int64_t *value)
+{
+    for (size_t i = 0; operands && i < json_object_array_length(operands); i++) {
+        struct json_object *operand = json_object_array_get_idx(operands, i), *gap;
+        if (strcmp(text_of(operand, "name"), name) != 0 ||
+            !json_object_object_get_ex(operand, kind == ACCEL_ARG_LD ? "ld" : "inc", &gap))
+            continue;
+        *value = json_object_get_int64(gap);
+        return true;
+    }
+    return false;
+}
+
+/* Returns the name of the operand that a leading dimension or an increment belongs to. */
+static const char *owner_of(const struct accel_routine *routine, const struct accel_arg *of)
+{
+    for (int i = 0; i < routine->args; i++) {
+        const struct accel_arg *arg = &routine->arg[i];
+        if ((arg->kind == ACCEL_ARG_MATRIX || arg->kind == ACCEL_ARG_VECTOR) &&
+            arg->slot == of->slot)
+            return arg->name;
+    }
+    return "";
+}
+
 /* Reads what the line says of gaps between elements; 0: nothing. As the caller passed them. */
-static void read_gaps(struct told_call *told, const struct log_line *line)
+static void read_gaps(struct told_call *told, const struct log_line *line,
+                      struct json_object *operands)
 {
     struct accel_call *call = &told->call;
     bool said = true;
@@ -143,7 +188,9 @@ static void read_gaps(struct told_call *told, const struct log_line *line)
         int64_t value;
         if (arg->kind != ACCEL_ARG_LD && arg->kind != ACCEL_ARG_INC)
             continue;
-        const bool there = read_integer(line, arg, &value) && value != 0;
+        const bool there = (read_integer(line, arg, &value) ||
+                            read_gap(operands, owner_of(call->routine, arg), arg->kind, &value)) &&
+                           value != 0;
         said = said && there;
         if (!there)
             continue;
@@ -172,7 +219,8 @@ static void fill_gaps(struct accel_call *call)
     }
 }
 
-const char *told_call_read(struct told_call *told, const struct log_line *line)
+static const char *read_call(struct told_call *told, const struct log_line *line,
+                             struct json_object *operands)
 {
     const int entry = accel_name_find(log_string(line, "sym"));
     const struct accel_routine *routine = entry < 0 ? NULL : accel_name_routine((uint32_t)entry);
@@ -183,6 +231,8 @@ const char *told_call_read(struct told_call *told, const struct log_line *line)
     told->abi = ACCEL_ABI_FORTRAN;
     if (wrong)
         return wrong;
+    if (!are_on_host(operands))
+        return "an operand was not in the host's memory";
     if (!read_sizes(size, routine, line))
         return "the line lacks its sizes";
     shape_typical(call, routine, size);
@@ -190,7 +240,7 @@ const char *told_call_read(struct told_call *told, const struct log_line *line)
         return "the line lacks its letters, or has wrong ones";
     read_integers(told, line);
     read_scalars(told, line);
-    read_gaps(told, line);
+    read_gaps(told, line, operands);
     if (log_string(line, "layout")) {
         call->blas.layout = ACCEL_ROW_MAJOR;
         row_major_exchange(call);
@@ -203,4 +253,14 @@ const char *told_call_read(struct told_call *told, const struct log_line *line)
     if (accel_call_shape_fault(call))
         return "the line's numbers contradict each other";
     return NULL;
+}
+
+const char *told_call_read(struct told_call *told, const struct log_line *line)
+{
+    const char *text = log_string(line, "operands");
+    struct json_object *operands = text ? json_tokener_parse(text) : NULL;
+    const bool is_list = json_object_is_type(operands, json_type_array);
+    const char *wrong = read_call(told, line, is_list ? operands : NULL);
+    json_object_put(operands);
+    return wrong;
 }

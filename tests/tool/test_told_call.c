@@ -167,6 +167,16 @@ static void what_the_line_says_counts(void **state)
     assert_true(told.call.blas.scalar[ACCEL_beta].re != 0 &&
                 told.call.blas.scalar[ACCEL_beta].re != 1);
     assert_string_equal(told.assumed, "");
+    /* As JSON tells it. */
+    typical(&call, routine_named("dgemm"));
+    call.blas.layout = ACCEL_ROW_MAJOR;
+    line_of(&call, "cblas_dgemm", "faster");
+    put_string(&made.fields, "operands", "[{\"name\":\"b\",\"ld\":77,\"place\":\"host\"}]");
+    assert_null(told_call_read(&told, &made.line));
+    assert_int_equal(told.call.span[ACCEL_a].ld, 77); /* exchanged */
+    put_string(&made.fields, "operands", "[]");
+    made.field[made.line.fields - 2].value = "[{\"name\":\"b\",\"ld\":77,\"place\":\"device\"}]";
+    assert_non_null(strstr(told_call_read(&told, &made.line), "host's memory"));
     typical(&call, routine_named("dgemv"));
     line_of(&call, "dgemv_", "faster");
     put_integer(&made.fields, "incx", -3);
