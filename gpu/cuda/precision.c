@@ -89,30 +89,28 @@ enum gpu_status precision_begin(struct precision *precision, struct gpu_work *wo
     return status == GPU_OK ? set_math(work->lane, maths[work->host->precision]) : status;
 }
 
-/* What cuBLAS says of the call's last product. */
-static enum gpu_status ask(const struct precision *precision, struct gpu_work *work)
+/* What cuBLAS says of the call's last product; native if it cannot be asked. */
+static enum gpu_precision used(const struct precision *precision, struct gpu_work *work)
 {
     int bits = -1;
     int64_t cols, rows;
     const struct lane_rectangle to = lane_whole(&bits, 1, 1, 1, sizeof bits);
     enum gpu_status status = lane_download(work->lane, &to, precision->bits, 1, &cols, &rows);
-    if (status == GPU_OK && bits < 0)
-        work->host->precision = GPU_NATIVE;
-    return status;
+    return status == GPU_OK && bits >= 0 ? GPU_EMULATED : GPU_NATIVE;
 }
 
-enum gpu_status precision_end(struct precision *precision, struct gpu_work *work,
-                              enum gpu_status status)
+void precision_end(struct precision *precision, struct gpu_work *work, bool done)
 {
     struct gpu_lane *lane = work->lane;
     if (!precision->workspace)
-        return status;
-    if (status == GPU_OK)
-        status = ask(precision, work);
-    enum gpu_status left =
+        return;
+    if (done)
+        work->host->precision = used(precision, work);
+    enum gpu_status status =
         GPU_CHECK_CUBLAS(cublasSetFixedPointEmulationMantissaBitCountPointer, lane->cublas, NULL);
     /* Setting the stream takes the workspace back (cuBLAS, cublasSetStream()). */
-    if (left == GPU_OK)
-        left = GPU_CHECK_CUBLAS(cublasSetStream_v2, lane->cublas, lane->stream);
-    return status == GPU_OK ? left : status;
+    if (status == GPU_OK)
+        status = GPU_CHECK_CUBLAS(cublasSetStream_v2, lane->cublas, lane->stream);
+    if (status != GPU_OK)
+        precision->workspace = 0;
 }

@@ -19,9 +19,8 @@ unsigned precision_all(CUdevice device, int cublas_version);
 /* Sets the lane's cuBLAS to work->host->precision, and gives it the workspace. */
 enum gpu_status precision_begin(struct precision *precision, struct gpu_work *work);
 
-/* After the call's work, whose status is given and returned, if nothing fails on the way: asks what cuBLAS did, and takes the
- * workspace from it. The caller puts it back to the pool, when the lane is quiet. */
-enum gpu_status precision_end(struct precision *precision, struct gpu_work *work,
-                              enum gpu_status status);
+/* After the call's work: if that is done, asks what cuBLAS did; takes the workspace from it. The caller puts that back to the pool, when
+ * the lane is quiet. No failure here undoes the call, whose result is in place: cuBLAS then keeps the workspace for good. */
+void precision_end(struct precision *precision, struct gpu_work *work, bool done);
 
 #endif

@@ -119,7 +119,7 @@ static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *
         status = op->steps ? solver_run(work, op->steps) : op->run(work);
     work->host->set_up = work->host->set_up || work->lane->made;
     work->lane->made = false;
-    status = precision_end(&precision, work, status);
+    precision_end(&precision, work, status == GPU_OK);
     *well = finish(work, &precision);
     return status;
 }

@@ -92,6 +92,12 @@ for what, arguments, options in (("numbers too far apart for the bits", ["d"], {
     plain, _, _ = products(*arguments, **options)
     tap.ok(by_itself["dgemm"][0] == plain["dgemm"][0] and logged(done, "dgemm") == ["native"], f"{what}: native, and the log says so", logged(done, "dgemm"), done.stderr[-300:])
 
+# A failure beside the product does not undo it: C has been written already, and beta is 2.
+for function in ("cublasSetMathMode:1", "cublasSetWorkspace_v2:1", "cublasSetFixedPointEmulationMantissaBitCountPointer:1", "cublasSetFixedPointEmulationMantissaBitCountPointer:2",
+                 "cublasSetStream_v2:2", "cuMemcpyDtoHAsync_v2:2"):
+    failing, done, _ = products("d", ACCEL_PRECISION="emulated", TESTGPU_FAIL=function)
+    tap.ok(done.returncode == 0 and failing.get("dgemm", (0, 1))[1] < 16 * 2.0**-53, f"{function} fails, and the results are right", done.stderr[-400:])
+
 # A product too large for the workspace that there is room for goes through in tiles.
 tiled, done, trace = products("d", ACCEL_PRECISION="emulated", TESTGPU_MEMORY="600M", ACCEL_MEMORY="450M")
 tap.ok(logged(done, "dgemm") == ["emulated"], "with little memory it is emulated, too", logged(done, "dgemm"), done.stderr[-300:])
