@@ -187,6 +187,8 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
     }
     struct accel_record record = record_of(call, caller->symbol, caller->site, situation.decision);
     record.depth = caller->depth;
+    record.cpu_path = situation.library->path;
+    record.cpu_threads = situation.threads;
     const bool done = device_state(situation.device) == DEVICE_ESTIMATED
                           ? run_for_estimate(call, &situation, caller, &record)
                           : record.decision.gpu && run_on_gpu(call, &situation, caller, &record);

@@ -1,8 +1,10 @@
 #define _GNU_SOURCE
 #include "log.h"
 
+#include <stdatomic.h>
 #include <unistd.h>
 
+#include "base/forks.h"
 #include "base/output.h"
 #include "base/say.h"
 #include "ops/op.h"
@@ -161,8 +163,37 @@ static void text_decision(const struct accel_record *record)
     put_decision(record, false);
 }
 
+/* What this process has told of the machine. */
+static atomic_bool cpu_told, gpu_told;
+
+static void tell_anew(void)
+{
+    atomic_store(&cpu_told, false);
+    atomic_store(&gpu_told, false);
+}
+FORKS_CHILD(tell_anew);
+
+/* A line before the first decision, and one before the first that the GPU has run: CUDA may start late, or not at all. */
+static void put_machine(const struct accel_record *record)
+{
+    struct line line;
+    if (record->cpu_threads > 0 && !atomic_exchange(&cpu_told, true)) {
+        begin(&line, true);
+        log_json_program(&line, record);
+        end(&line);
+    }
+    if (record->gpu && !atomic_exchange(&gpu_told, true)) {
+        begin(&line, true);
+        log_json_gpu(&line, record->gpu);
+        end(&line);
+    }
+}
+
 static void json_decision(const struct accel_record *record)
 {
+    if (is_short(record))
+        return;
+    put_machine(record);
     put_decision(record, true);
 }
 

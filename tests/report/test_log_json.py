@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from lib.log import parse_json, said
-from lib.programs import DEBIAN_PYTHON, NO_GPU, TEST_GPU, TESTS, start
+from lib.programs import DEBIAN_PYTHON, NO_GPU, ROOT, TEST_GPU, TESTS, start
 from lib.tap import Tap
 
 tap = Tap()
@@ -86,6 +86,16 @@ tap.ok(products and {o["gpu"] for o in products if o["ran"] == "gpu0"} == {"Test
        "the GPU that ran them", *products)
 singular = [o for o in log_of(DEBIAN_PYTHON, "-c", PRODUCTS, **NO_GPU)[0] if o.get("sym") in ("dgetrf_", "dpotrf_")]
 tap.ok([o.get("info") for o in singular] == [1, 1], "INFO of singular matrices", *singular)
+
+# ---- The machine ----
+
+starts, gpus = ([o for o in objects if o.get("event") == event] for event in ("start", "gpu"))
+first = next(i for i, o in enumerate(objects) if "event" not in o)
+tap.ok(len(starts) == 1 and objects.index(starts[0]) < first, "a line before the first decision", *objects[:3])
+tap.ok(starts and starts[0]["version"] == Path(ROOT, "VERSION").read_text().strip() and starts[0]["cpu_threads"] == 2 and "blas" in starts[0]["cpu_library"]
+       and "rounding" in starts[0]["note"], "which names the version, the CPU library and its threads", *starts)
+tap.ok([o["gpu"] for o in gpus] == ["Test GPU"] and gpus[0]["cublas"] >= 110000 and gpus[0]["cuda"] >= 11000, "one for the GPU", *gpus)
+tap.ok(not [o for o in good if o.get("event") == "gpu"] and len([o for o in good if o.get("event") == "start"]) == 1, "none without one", *good[:2])
 
 # ---- Messages ----
 
