@@ -16,7 +16,7 @@ tap = Tap()
 
 # Runs in the Python that has Jupyter: starts the kernel of a name, runs the cells that it is given, prints what each shows.
 CLIENT = """
-import json, sys
+import json, sys, threading
 from jupyter_client import KernelManager
 manager = KernelManager(kernel_name=sys.argv[1])
 manager.start_kernel()
@@ -24,6 +24,11 @@ client = manager.blocking_client()
 client.start_channels()
 client.wait_for_ready(timeout=120)
 shown = []
+ended, threads = threading.Event(), []
+def interrupt():
+    # Again and again: ipykernel may lose one that comes while it prints.
+    while not ended.wait(1):
+        manager.interrupt_kernel()
 for cell in json.loads(sys.argv[2]):
     if cell == "RESTART":
         manager.restart_kernel()
@@ -33,8 +38,12 @@ for cell in json.loads(sys.argv[2]):
     def hook(message):
         text.append(message["content"].get("text") or message["content"].get("ename") or "")
         if "sleep" in cell and text[-1] == "now\\n":
-            manager.interrupt_kernel()
+            threads.append(threading.Thread(target=interrupt))
+            threads[-1].start()
     client.execute_interactive(cell, timeout=120, output_hook=hook)
+    ended.set()
+    [thread.join() for thread in threads]
+    ended.clear()
     shown.append("".join(text))
 client.stop_channels()
 manager.shutdown_kernel()
