@@ -12,6 +12,7 @@
 #include "complain.h"
 #include "findings.h"
 #include "terminal.h"
+#include "utf8.h"
 
 enum { ROUTINES_SHOWN = 10, ROWS_SHOWN = 15, LOST_SHOWN = 10 };
 
@@ -96,15 +97,6 @@ static struct routines routines_of(const struct log_sums *sums)
 
 /* ---- Text ---- */
 
-/* A log may have any characters in its words; a terminal gets those that print. */
-static const char *clean(char text[48], const char *word)
-{
-    snprintf(text, 48, "%s", word);
-    for (char *c = text; *c; c++)
-        *c = (unsigned char)*c < ' ' || (unsigned char)*c > 126 ? '?' : *c;
-    return text;
-}
-
 static double percent(double part, double whole)
 {
     return whole > 0 ? 100 * part / whole : 0;
@@ -150,8 +142,9 @@ static void print_routines(const struct log_sums *sums)
     printf("  %-24s %10s %12s %7s %11s\n", "", "calls", "seconds", "share", "on the GPU");
     for (int i = 0; i < routines.count && i < ROUTINES_SHOWN; i++) {
         const struct totals_row *is = &routines.row[i].all.is;
-        printf("  %-24s %10lld %12.3f %5.1f %% %9.0f %%\n", clean(name, is->name),
-               (long long)is->calls, is->seconds, percent(is->seconds, sums->all.is.seconds),
+        printf("  %-24s %10lld %12.3f %5.1f %% %9.0f %%\n",
+               terminal_clean(name, sizeof name, is->name), (long long)is->calls, is->seconds,
+               percent(is->seconds, sums->all.is.seconds),
                percent(routines.row[i].gpu_s, is->seconds));
     }
     if (routines.count > ROUTINES_SHOWN)
@@ -162,9 +155,10 @@ static void print_routines(const struct log_sums *sums)
 static void print_row(const struct log_row *row)
 {
     char sizes[LOG_SIZES_BYTES], name[48], ran[48], why[48];
-    printf("  %-24s %13s %10lld %-8s %-15s %10.3f", clean(name, row->is.name),
-           log_sizes(sizes, row), (long long)row->is.calls, clean(ran, row->is.ran),
-           clean(why, row->why), row->is.seconds);
+    printf("  %-24s %13s %10lld %-8s %-15s %10.3f", terminal_clean(name, sizeof name, row->is.name),
+           log_sizes(sizes, row), (long long)row->is.calls,
+           terminal_clean(ran, sizeof ran, row->is.ran), terminal_clean(why, sizeof why, row->why),
+           row->is.seconds);
     if (row->is.estimated > 0)
         printf(" %10.3f %10.3f\n", row->is.instead, row->is.instead - row->is.estimated);
     else
@@ -236,20 +230,20 @@ static void append(struct json_object *list, struct json_object *value)
 
 static void append_sentence(void *list, const char *sentence)
 {
-    append(list, json_object_new_string(sentence));
+    append(list, utf8_json(sentence));
 }
 
 static void append_row(struct json_object *list, const struct log_row *row)
 {
     struct json_object *one = json_object_new_object();
     append(list, one);
-    put(one, "routine", json_object_new_string(row->is.name));
+    put(one, "routine", utf8_json(row->is.name));
     if (row->is.high > 0) {
         put(one, "size_min", json_object_new_int64(row->is.low));
         put(one, "size_max", json_object_new_int64(row->is.high));
     }
-    put(one, "ran", json_object_new_string(row->is.ran));
-    put(one, "why", json_object_new_string(row->why));
+    put(one, "ran", utf8_json(row->is.ran));
+    put(one, "why", utf8_json(row->why));
     put(one, "inner", json_object_new_boolean(row->is.inner));
     put(one, "calls", json_object_new_int64(row->is.calls));
     put(one, "untimed", json_object_new_int64(row->is.untimed));

@@ -41,7 +41,7 @@ static size_t character_length(const unsigned char *c)
         code = code << 6 | (c[i] & 0x3f);
     }
     static const unsigned long least[] = {0, 0, 0x80, 0x800, 0x10000};
-    bool allowed = *c >= 0xc0 && code >= least[length] && code <= 0x10ffff &&
+    bool allowed = *c >= 0xc0 && *c < 0xf8 && code >= least[length] && code <= 0x10ffff &&
                    (code < 0xd800 || code > 0xdfff) && code != 0xfffe && code != 0xffff;
     return allowed ? length : 0;
 }

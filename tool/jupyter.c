@@ -17,6 +17,7 @@
 
 #include "base/file.h"
 #include "complain.h"
+#include "utf8.h"
 
 enum { PREFIX_KEY = 0x100, USER_KEY, NAME_KEY, DISPLAY_KEY };
 
@@ -196,7 +197,7 @@ static struct json_object *kernel_of(const struct options *options, const char *
         json_object_array_add(argv, json_object_new_string(words[i]));
     json_object_object_add(metadata, "debugger", json_object_new_boolean(true));
     json_object_object_add(kernel, "argv", argv);
-    json_object_object_add(kernel, "display_name", json_object_new_string(options->display));
+    json_object_object_add(kernel, "display_name", utf8_json(options->display));
     json_object_object_add(kernel, "language", json_object_new_string("python"));
     json_object_object_add(kernel, "metadata", metadata);
     return kernel;

@@ -154,11 +154,12 @@ static void put_on_timeline(struct log_seen *seen, const struct log_line *line,
                             const struct log_decision *decision)
 {
     const char *host = log_string(line, "host"), *given = log_string(line, "rank"),
-               *rank = given && strcmp(given, "0") != 0 ? given : NULL;
+               *rank = given && strcmp(given, "0") != 0 ? given : NULL,
+               *pid = log_string(line, "pid"), *tid = log_string(line, "tid");
     char thread[160], device[160];
     snprintf(thread, sizeof thread, "%s%s%s%s%spid %s thread %s", host ? host : "", host ? " " : "",
-             rank ? "rank " : "", rank ? rank : "", rank ? " " : "", log_string(line, "pid"),
-             log_string(line, "tid"));
+             rank ? "rank " : "", rank ? rank : "", rank ? " " : "", pid ? pid : "?",
+             tid ? tid : "?");
     snprintf(device, sizeof device, "%s%s%s", host ? host : "", host ? " " : "", decision->device);
     timeline_add(&seen->timeline, decision, time_of(line), thread, device);
 }

@@ -20,6 +20,7 @@
 #include "ops/op.h"
 #include "ops/rules.h"
 #include "ops/shape.h"
+#include "terminal.h"
 #include "told_call.h"
 #include "workload.h"
 
@@ -264,13 +265,14 @@ static const char *find_function(const struct replay *replay, const struct told_
 
 static void report_line(const struct log_line *line)
 {
-    const char *ran = log_string(line, "ran"), *why = log_string(line, "why");
+    char ran[48], why[48];
     const double ms = log_number(line, "ms", -1), cpu = log_number(line, "est_cpu_ms", -1),
                  gpu = log_number(line, "est_gpu_ms", -1);
     printf("  %-8s ", "log");
     if (ms >= 0)
         printf("%12.4g ms   ", ms);
-    printf("%s, %s", ran, why);
+    printf("%s, %s", terminal_clean(ran, sizeof ran, log_string(line, "ran")),
+           terminal_clean(why, sizeof why, log_string(line, "why")));
     if (cpu >= 0 && gpu >= 0)
         printf("; estimated: CPU %.4g ms, GPU %.4g ms", cpu, gpu);
     putchar('\n');
@@ -314,7 +316,7 @@ static void take(void *context, const struct log_line *line)
     struct replay *replay = context;
     const struct options *options = replay->options;
     static struct told_call told;
-    char text[1024], key[1200];
+    char text[1024], key[1200], shown[1024];
     if (line->event || (options->line && line->number != options->line))
         return;
     describe(line, text, sizeof text);
@@ -323,10 +325,11 @@ static void take(void *context, const struct log_line *line)
              missing ? missing : "");
     if (!options->line && !options->all && is_known(replay, key))
         return;
+    terminal_clean(shown, sizeof shown, text);
     if (!missing)
-        missing = replay_call(replay, line, &told, text);
+        missing = replay_call(replay, line, &told, shown);
     if (missing) {
-        printf("%s:%lld: %s: not run: %s\n", line->path, (long long)line->number, text, missing);
+        printf("%s:%lld: %s: not run: %s\n", line->path, (long long)line->number, shown, missing);
         replay->left_out++;
     }
     fflush(stdout);
@@ -373,6 +376,8 @@ int replay_command(int argc, char **argv)
     log_read_all("accel replay", &options.log, 1, take, &replay, &counts);
     tdestroy(replay.seen, free);
     workload_memory_close(&replay.memory);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return complain(2, "accel replay: stdout: %s\n", strerror(errno));
     if (options.line && replay.run + replay.left_out == 0)
         return complain(1, "accel replay: %s: line %lld is no decision\n", options.log,
                         options.line);

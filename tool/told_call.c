@@ -174,8 +174,11 @@ static const char *owner_of(const struct accel_routine *routine, const struct ac
     return "";
 }
 
-/* Reads what the line says of gaps between elements; 0: nothing. As the caller passed them. */
-static void read_gaps(struct told_call *told, const struct log_line *line,
+/* No gap of a call that ran is as large. */
+#define GAP_MAX ((int64_t)1 << 40)
+
+/* Reads what the line says of gaps between elements; 0: nothing. As the caller passed them. False if one is too large. */
+static bool read_gaps(struct told_call *told, const struct log_line *line,
                       struct json_object *operands)
 {
     struct accel_call *call = &told->call;
@@ -194,15 +197,18 @@ static void read_gaps(struct told_call *told, const struct log_line *line,
         said = said && there;
         if (!there)
             continue;
+        if (value < -GAP_MAX || value > GAP_MAX)
+            return false;
         x->ld = value < 0 ? -value : value;
         x->inc = arg->kind == ACCEL_ARG_INC ? value : 0;
     }
     if (!said)
         assume(told, "no gaps between columns and elements");
+    return true;
 }
 
-/* What the call's arguments do not tell (the rows of laswp) is as in a square matrix. */
-static void fill_gaps(struct accel_call *call)
+/* What the call's arguments do not tell (the rows of laswp) is as in a square matrix. False if an operand is too large. */
+static bool fill_gaps(struct accel_call *call)
 {
     for (struct accel_span *x = call->span; x < call->span + ACCEL_SPANS; x++)
         if (x->ld == 0 && accel_op_of(call->routine)->rows)
@@ -210,13 +216,15 @@ static void fill_gaps(struct accel_call *call)
     shape_operands(call);
     for (struct accel_span *x = call->span; x < call->span + ACCEL_SPANS; x++) {
         x->ld = x->ld ? x->ld : accel_max(1, x->rows);
-        x->stride = x->ld * x->cols;
+        if (!accel_mul(x->ld, x->cols, &x->stride))
+            return false;
     }
     for (int i = 0; i < call->routine->args; i++) {
         const struct accel_arg *arg = &call->routine->arg[i];
         if (arg->kind == ACCEL_ARG_LD || arg->kind == ACCEL_ARG_INC)
             call->blas.given[i] = *blas_integer_of(call, arg);
     }
+    return true;
 }
 
 static const char *read_call(struct told_call *told, const struct log_line *line,
@@ -225,6 +233,7 @@ static const char *read_call(struct told_call *told, const struct log_line *line
     const int entry = accel_name_find(log_string(line, "sym"));
     const struct accel_routine *routine = entry < 0 ? NULL : accel_name_routine((uint32_t)entry);
     const char *wrong = routine ? refusal(routine, line) : "this version does not know the name";
+    const char *too_large = "its operands are larger than any memory";
     int64_t size[ACCEL_DIMENSIONS] = {0};
     struct accel_call *call = &told->call;
     told->assumed[0] = 0;
@@ -240,7 +249,8 @@ static const char *read_call(struct told_call *told, const struct log_line *line
         return "the line lacks its letters, or has wrong ones";
     read_integers(told, line);
     read_scalars(told, line);
-    read_gaps(told, line, operands);
+    if (!read_gaps(told, line, operands))
+        return too_large;
     if (log_string(line, "layout")) {
         call->blas.layout = ACCEL_ROW_MAJOR;
         row_major_exchange(call);
@@ -249,7 +259,8 @@ static const char *read_call(struct told_call *told, const struct log_line *line
     }
     if (log_string(line, "precision"))
         assume(told, "the type's own precision");
-    fill_gaps(call);
+    if (!fill_gaps(call))
+        return too_large;
     if (accel_call_shape_fault(call))
         return "the line's numbers contradict each other";
     return NULL;

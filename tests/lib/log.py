@@ -1,7 +1,6 @@
 """What libaccel writes to stderr: decision lines, and what it says without being asked."""
 
 import json
-import json
 import re
 from pathlib import Path
 

@@ -111,6 +111,14 @@ with tempfile.TemporaryDirectory() as folder:
         done = explain(log, stdout=full)
     tap.ok(done.returncode == 2 and done.stderr == "accel explain: stdout: No space left on device\n", "a full disk", done)
 
+    # ---- Bytes that are no UTF-8 ----
+
+    Path(log).write_bytes(b"accel pid=1 tid=1 sym=\xff\xfeq\xc3\xa9 n=9 ran=cpu\xff why=warming\xff ms=500 est_cpu_ms=500 est_gpu_ms=1\n")
+    with open(f"{folder}/json", "w") as out:
+        explain("--json", log, stdout=out)
+    found = Path(f"{folder}/json").read_bytes().decode(errors="backslashreplace")
+    tap.ok("\\xff" not in found and [(row["routine"], row["ran"], row["why"]) for row in json.loads(found)["rows"]] == [("??q\u00e9", "cpu?", "warming?")], "JSON is UTF-8", found)
+
     # ---- A terminal ----
 
     evil = write(f"{folder}/evil", [decision(1, sym="\x1b[31mred\x07", why="\x1b]0;title\x07")])

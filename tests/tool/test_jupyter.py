@@ -85,6 +85,8 @@ with tempfile.TemporaryDirectory(prefix="accel-jupyter-") as name:
     tap.ok(lines.count("sym=cblas_dgemm args=N,N") == 2 and lines.count("ran=gpu0 why=forced") == 2, "its products ran on the GPU", lines)
     tap.ok(accel(home, "install", "--user", "--display-name=Fast \"Python\"", DEBIAN_PYTHON).returncode == 0 and json.loads(there.read_text())["display_name"] == 'Fast "Python"',
            "install again: another text", there.read_text())
+    done = accel(home, "install", "--display-name=\udcffq\u00e9", DEBIAN_PYTHON)
+    tap.ok(done.returncode == 0 and json.loads(there.read_bytes().decode(errors="backslashreplace"))["display_name"] == "?q\u00e9", "and one that is no UTF-8", there.read_bytes())
     (there.parent / "logo.svg").write_text("<svg/>")
     done = accel(home, "uninstall")
     tap.ok(done.returncode == 0 and not done.stdout and not there.exists() and (there.parent / "logo.svg").exists(), "uninstall: the file is gone, what is beside it stays", done.stderr)

@@ -122,4 +122,10 @@ for arguments in ([], [LOG, LOG], [LOG, "--line=0"], [LOG, "--line=x"]):
     tap.ok(done.returncode == 2 and len(done.stderr.splitlines()) == 1, f"wrong options: {len(arguments)} {arguments[-1:]}", done.stderr)
 done = subprocess.run([TOOL, "replay", "/dev/null"], env={**clean_env(FOLDER.name), **GPU}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 tap.ok(done.returncode == 1, "an empty log", done.stderr)
+evil = {"v": 1, "pid": 1, "tid": 1, "sym": "dgemm_", "args": "N,N", "m": 9, "n": 9, "k": 9, "x": "\x1b[31m", "ran": "\x1b[32m", "why": "\x1b[33m"}
+status, run, left_out, said = replay(text=json.dumps(evil) + "\n" + json.dumps(evil | {"sym": "\x1b[31mevil"}) + "\n")
+tap.ok(status == 0 and "\x1b" not in said and all(f"?[3{i}m" in said for i in (1, 2, 3)) and "?[31mevil" in said, "a log's words do not act on a terminal", said)
+with open("/dev/full", "w") as full:
+    done = subprocess.run([TOOL, "replay", LOG], env={**clean_env(FOLDER.name), **GPU}, stdout=full, stderr=subprocess.PIPE, text=True)
+tap.ok(done.returncode == 2 and done.stderr == "accel replay: stdout: No space left on device\n", "a full disk", done)
 tap.done()

@@ -132,7 +132,8 @@ with tempfile.TemporaryDirectory() as folder:
 
     evil = "</title></script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;"
     poison = [decision(1, sym=evil, ms=3), decision(2, "gpu0" + evil, evil, 4, host=evil, pid=evil, tid=evil), decision(3, ms=1, m="NaN", n=1e400, k=-5), decision(4, ms=1e300, m=2**60),
-              {"v": 1, "pid": 1, "event": evil, evil: evil, "gpu": evil}, decision(5, why="\u0000\u0007\ud800x"), decision(6, sym="@ROUTINES@@TITLE@", ms=-1, depth=1e9)]
+              {"v": 1, "pid": 1, "event": evil, evil: evil, "gpu": evil}, decision(5, why="\u0000\u0007\ud800x"), decision(6, sym="@ROUTINES@@TITLE@", ms=-1, depth=1e9),
+              {"inner": {"pid": 1}, **{key: value for key, value in decision(7, ms=2).items() if key not in ("pid", "tid")}}]
     name = f"{folder}/" + evil.replace("/", "_")
     write(name, poison)
     with open(name, "ab") as to:
@@ -140,6 +141,7 @@ with tempfile.TemporaryDirectory() as folder:
     shown, text, page = page_of(folder, name)
     is_sound(page, re.sub(r"@(ROUTINES|TITLE)@", "", text), "a poisoned log")
     tap.ok(shown.returncode == 0 and "alert(1)" in page.root.text() and not list(page.root.all("img")) and not list(page.root.all("b", **{"src": "x"})) and text.count("alert(1)") > 3, "what it says is text", shown)
+    tap.ok("(null)" not in text and "pid ? thread ?" in page.root.text(), "a line without its process and thread", [m[0] for m in re.finditer(".{20}pid .{20}", text)])
     tap.ok("@ROUTINES@@TITLE@ inside others" in [r[0][0] for r in table_of(page)], "a name like a place of the template is a name", table_of(page))
 
     # ---- Bounds ----

@@ -205,6 +205,20 @@ static void what_cannot_be_run_again(void **state)
     line_of(&call, "dgemm_", "faster");
     put_integer(&made.fields, "lda", 3);
     assert_non_null(strstr(told_call_read(&told, &made.line), "contradict"));
+    /* Gaps that no memory has. */
+    typical(&call, routine_named("dgemv"));
+    line_of(&call, "dgemv_", "faster");
+    put_integer(&made.fields, "incx", INT64_MIN);
+    const char *why = told_call_read(&told, &made.line);
+    assert_non_null(why);
+    assert_non_null(strstr(why, "larger"));
+    const int64_t long_rows[ACCEL_DIMENSIONS] = {30, 20, (int64_t)1 << 30, 4};
+    shape_typical(&call, routine_named("dgemm"), long_rows);
+    line_of(&call, "dgemm_", "faster");
+    put_integer(&made.fields, "lda", (int64_t)1 << 40);
+    why = told_call_read(&told, &made.line);
+    assert_non_null(why);
+    assert_non_null(strstr(why, "larger"));
 }
 
 int main(void)
