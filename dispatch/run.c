@@ -63,8 +63,8 @@ static void judge(const struct accel_record *record, const struct situation *sit
 {
     const struct accel_decision *decision = &record->decision;
     const double ms = record->ms;
-    if (!adapts || decision->why != ACCEL_FASTER)
-        return;
+    if (!adapts || decision->why != ACCEL_FASTER || report_takes_steps())
+        return; /* a trace takes its own time within the call's */
     enum regret_verdict verdict =
         regret_note(&situation->device->regret, situation->site, ms, decision->est_cpu_ms);
     bool alone = decision->est_gpu_ms == decision->est_own_ms; /* it had the device for itself */

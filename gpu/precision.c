@@ -34,5 +34,5 @@ int64_t gpu_emulation_bytes(int64_t m, int64_t n, int64_t k, bool is_complex)
         result = 8 * m * n * parts * parts;
     const int64_t scan = 4 * (m * blocks + n * blocks + m * n) * parts;
     const int64_t all = inputs + result > scan ? inputs + result : scan;
-    return all + all / 4 + (INT64_C(128) << 20);
+    return up_to(all + all / 4, 256) + (INT64_C(128) << 20);
 }

@@ -75,10 +75,12 @@ static int make_file(void)
         return EEXIST;
     fd = fcntl(made, F_DUPFD_CLOEXEC, 200); /* programs close and reuse the low numbers */
     if (fd < 0)
-        fd = made;
-    else
-        close(made);
-    return file_identify(fd, &identity) ? 0 : EIO;
+        fd = fcntl(made, F_DUPFD_CLOEXEC, 3); /* never stdout or stderr */
+    const int error = fd < 0 ? errno : file_identify(fd, &identity) ? 0 : EIO;
+    close(made);
+    if (error != 0)
+        unlink(path);
+    return error;
 }
 
 /* Writes `events`, a comma before them unless they are the first, and the array's end. Returns 0 or an errno value; then the file
@@ -144,27 +146,41 @@ static void write_left_out(void)
         return; /* the disk is gone, too */
 }
 
-static void open_file(void)
+/* Returns 0 or an errno value; then there is no file. */
+static int begin_file(void)
+{
+    int error = make_file();
+    if (error != 0)
+        return error;
+    error = write_head();
+    if (error != 0)
+        unlink(path);
+    return error;
+}
+
+/* Returns whether it could. */
+static bool open_file(void)
 {
     const bool child = owner != 0;
     owner = getpid();
-    fd = -1; /* a parent's stays open: another thread may have its number by now */
+    if (fd >= 0 && file_is(fd, &identity)) /* a parent's */
+        close(fd);
+    fd = -1;
     size = left_out = 0;
     full = NULL;
-    int error = make_file();
-    if (error == 0)
-        error = write_head();
+    const int error = begin_file();
     if (error != 0) {
         accel_say("ACCEL_TRACE: %s cannot be written (%s); there is no trace", path,
                   strerrordesc_np(error));
         if (fd >= 0)
             close(fd);
         fd = -1;
-        return;
+        return false;
     }
     char asked[PATH_MAX];
     if (!child && output_expand(pattern, asked, sizeof asked) && strcmp(asked, path) != 0)
         accel_say("ACCEL_TRACE: %s is there already; the trace goes to %s", asked, path);
+    return true;
 }
 
 /* Returns whether the file is open: the program may have closed it. */
@@ -180,12 +196,13 @@ static bool is_open(void)
     return fd >= 0;
 }
 
-static void put(const char *events, size_t length, int count)
+/* Returns whether all was written that was to be. */
+static bool put(const char *events, size_t length, int count)
 {
-    if (owner != getpid())
-        open_file();
+    if (owner != getpid() && !open_file())
+        return false;
     if (!is_open())
-        return;
+        return true;
     if (!full && size + 2 + (int64_t)length + ARRAY_END > most)
         full = "the file has its full size";
     if (!full) {
@@ -196,6 +213,7 @@ static void put(const char *events, size_t length, int count)
         left_out += count;
         write_left_out();
     }
+    return !full;
 }
 
 void trace_file_put(const char *events, size_t length, int count)
@@ -204,10 +222,9 @@ void trace_file_put(const char *events, size_t length, int count)
     struct held_signals held;
     signals_hold_all(&held);
     pthread_mutex_lock(&lock);
-    put(events, length, count);
-    const bool failed = full != NULL;
+    const bool written = put(events, length, count);
     pthread_mutex_unlock(&lock);
-    signals_release(&held, failed);
+    signals_release(&held, !written);
     errno = saved;
 }
 

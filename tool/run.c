@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/held_signals.h"
 #include "base/output.h"
 #include "complain.h"
 #include "dispatch/setting.h"
@@ -119,8 +120,12 @@ static int cannot_run(const struct options *options, int error)
 static struct totals *make_table(char path[64])
 {
     const int fd = memfd_create("accel-summary", MFD_CLOEXEC);
+    struct held_signals held; /* the limit on the size of files holds for this one, too */
     snprintf(path, 64, "/proc/%d/fd/%d", (int)getpid(), fd);
-    return fd < 0 ? NULL : totals_make_in(fd);
+    signals_hold(&held);
+    struct totals *totals = fd < 0 ? NULL : totals_make_in(fd);
+    signals_release(&held, !totals);
+    return totals;
 }
 
 static void name_table(const void *path)

@@ -5,6 +5,8 @@
 
 /* Failures of these events are none of the call's: a step is not timed then. */
 
+enum { LEFT_OUT = -1 }; /* in place of a step's number, while its pieces come */
+
 static bool record(CUevent *event, CUstream stream)
 {
     return (*event || CUDA(cuEventCreate)(event, CU_EVENT_DEFAULT) == CUDA_SUCCESS) &&
@@ -29,6 +31,8 @@ void timing_begin(struct gpu_lane *lane, CUstream stream, const struct gpu_step 
     struct timing *t = &lane->timing;
     if (!t->on)
         return;
+    if (t->open[step->kind] == LEFT_OUT)
+        return;
     if (t->open[step->kind]) { /* more of it follows */
         t->event[t->open[step->kind] - 1].ended = false;
         return;
@@ -37,6 +41,7 @@ void timing_begin(struct gpu_lane *lane, CUstream stream, const struct gpu_step 
         timing_wait(lane);
     if (t->count == TIMING_STEPS || !record(&t->event[t->count].begin, stream)) {
         t->left_out++;
+        t->open[step->kind] = LEFT_OUT;
         return;
     }
     t->step[t->count] = *step;
@@ -50,7 +55,8 @@ void timing_end(struct gpu_lane *lane, CUstream stream, enum gpu_step_kind kind)
     const int number = t->open[kind];
     if (!t->on || !number)
         return;
-    t->event[number - 1].ended = record(&t->event[number - 1].end, stream);
+    if (number != LEFT_OUT)
+        t->event[number - 1].ended = record(&t->event[number - 1].end, stream);
     if (kind != GPU_STEP_COMPUTE)
         t->open[kind] = 0;
 }
@@ -59,7 +65,7 @@ void timing_wait(struct gpu_lane *lane)
 {
     struct timing *t = &lane->timing;
     const int number = t->open[GPU_STEP_COMPUTE];
-    if (number && !t->event[number - 1].ended)
+    if (number && number != LEFT_OUT && !t->event[number - 1].ended)
         timing_end(lane, lane->stream, GPU_STEP_COMPUTE);
     t->open[GPU_STEP_COMPUTE] = 0;
 }

@@ -158,9 +158,9 @@ with tempfile.TemporaryDirectory() as name:
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if tap.ok(packed.returncode == 0, "the bundle is packed", packed.stdout):
         commit = check_bundle(folder / "bundle.tar")
-        # A git whose commit is older than the files.
+        # A git whose description is older than the files.
         (folder / "bin").mkdir()
-        (folder / "bin/git").write_text("#!/bin/sh\necho older\n")
+        (folder / "bin/git").write_text('#!/bin/sh\ncase $1 in describe) echo older;; *) exec /usr/bin/git "$@";; esac\n')
         (folder / "bin/git").chmod(0o755)
         done, report = proof(folder, "--test-gpu", BUILD / "testgpu", env={"PATH": f"{folder}/bin:/usr/bin:/bin"})
         check_report(folder, done, report)

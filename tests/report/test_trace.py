@@ -185,7 +185,7 @@ with tempfile.TemporaryDirectory() as folder:
     while not (path.exists() and path.stat().st_size > 5000) and endless.poll() is None:
         time.sleep(0.02)
     endless.send_signal(signal.SIGSTOP)
-    while "State:\tT" not in Path(f"/proc/{endless.pid}/status").read_text():
+    while endless.poll() is None and "State:\tT" not in Path(f"/proc/{endless.pid}/status").read_text():
         time.sleep(0.01)
     while_it_runs = calls_of(json.loads(path.read_text()))
     endless.kill()
@@ -201,5 +201,13 @@ with tempfile.TemporaryDirectory() as folder:
     events = json.loads(path.read_text())
     left_out = [int(n) for e in events if e["name"] == "process_labels" for n in re.findall(r"; (\d+) events left out: File too large$", e["args"]["labels"])]
     tap.ok(done.returncode == 0 and left_out and left_out[0] + len(calls_of(events)) == 80, "a full file says how many events are not in it", left_out, len(events), done.returncode)
+
+    # No byte may be written: no trace, no file, and no signal for the program. Without stdout and with few descriptors, the trace takes neither's place.
+    path.unlink()
+    multiply = [DEBIAN_PYTHON, "-c", "import numpy as n, os\na = n.ones((300, 300)); a @ a\ntry: os.write(1, b'output')\nexcept OSError: os._exit(7)"]
+    done = start("/bin/sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *multiply, env={**NO_GPU, "ACCEL_POLICY": "cpu", "ACCEL_TRACE": str(path)})
+    tap.ok(done.returncode == 0 and "there is no trace" in done.stderr and not path.exists(), "no room for any trace: one line", done.returncode, done.stderr)
+    done = start("/bin/sh", "-c", 'ulimit -n 100; exec "$@" >&-', "sh", *multiply, env={**NO_GPU, "ACCEL_POLICY": "cpu", "ACCEL_TRACE": str(path)})
+    tap.ok(done.returncode == 7 and len(calls_of(json.loads(path.read_text()))) == 1, "a program without stdout: the trace is not that", done.returncode, done.stderr)
 
 tap.done()

@@ -26,9 +26,11 @@ client.wait_for_ready(timeout=120)
 shown = []
 ended, threads = threading.Event(), []
 def interrupt():
-    # Again and again: ipykernel may lose one that comes while it prints.
-    while not ended.wait(1):
+    # Again and again: ipykernel may lose one that comes while it prints. Seldom: it takes its time to show one.
+    pause = 1
+    while not ended.wait(pause):
         manager.interrupt_kernel()
+        pause = 10
 for cell in json.loads(sys.argv[2]):
     if cell == "RESTART":
         manager.restart_kernel()

@@ -4,6 +4,7 @@
 import fcntl
 import os
 import pty
+import select
 import signal
 import subprocess
 import tempfile
@@ -164,14 +165,14 @@ def on_terminal(program, keys):
     os.close(terminal)
     text = ""
     try:
-        while True:
+        while select.select([leader], [], [], 100)[0]:
             text += os.read(leader, 4096).decode()
             while keys and keys[0][0] in text:
                 os.write(leader, keys.pop(0)[1])
     except OSError:  # all ends are closed
         pass
+    os.close(leader)  # ends the session, if it has not ended
     os.waitpid(shell, 0)
-    os.close(leader)
     return text.replace("\r", "")
 
 
@@ -180,4 +181,6 @@ tap.ok("^C2\n" in text and "accel: summary of" in text and "ended 6" in text, "^
 text = on_terminal("print('ready', flush=True)\nprint('read', input(), flush=True)", [("ready", b"\x1a"), ("stopped", b"word\n")])
 tap.ok("stopped\n" in text and "read word" in text and text.index("stopped") < text.index("read word") < text.index("accel: summary of") and "ended 0" in text,
        "^Z stops both, and both go on", text)
+done = start("/bin/bash", "-c", 'ulimit -f 0; exec "$@"', "sh", TOOL, "run", "--summary", "--", "/bin/true")
+tap.ok(done.returncode == 126 and "no place for the summary" in done.stderr, "a limit on the size of files: the tool says so", done.returncode, done.stderr)
 tap.done()
