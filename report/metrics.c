@@ -22,7 +22,7 @@
 #include "report.h"
 #include "totals.h"
 
-enum { FIRST_MS = 1000, INTERVAL_MS = 15000, STACK_BYTES = 256 * 1024 };
+enum { FIRST_MS = 1000, INTERVAL_MS = 15000, STACK_BYTES = 256 * 1024, LAST_WRITES = 32 };
 
 static const char *folder; /* constant after the start */
 static struct totals_part part;
@@ -153,6 +153,7 @@ static void make_text(struct work *work)
     text_start(&program, work->program, sizeof work->program);
     text_string(&program, file_program(path) ? strrchr(path, '/') + 1 : "unknown");
     text_end(&program);
+    work->count = 0;
     for (int i = 0; i < TOTALS_ROWS; i++)
         if (totals_read(part.totals, i, false, &row))
             add(work, &row);
@@ -211,16 +212,32 @@ static int write_file(const struct work *work)
     return error;
 }
 
-/* Under the lock. */
-static void write_metrics(void)
+/* Writes again, up to `most` times, while the sums are no longer those of the text: another process may have put a newer one in place
+ * since that was made, and it is the older one that stays. */
+static int write_newest(struct work work[2], int most)
 {
-    struct work *work = mmap(NULL, sizeof *work, PROT_READ | PROT_WRITE,
+    int error = 0;
+    make_text(&work[0]);
+    for (int i = 0; i < most && !error && work[i % 2].text.length; i++) {
+        const struct accel_text *was = &work[i % 2].text, *is = &work[(i + 1) % 2].text;
+        error = write_file(&work[i % 2]);
+        make_text(&work[(i + 1) % 2]);
+        if (is->length == was->length && memcmp(is->at, was->at, is->length) == 0)
+            break;
+    }
+    return error;
+}
+
+/* Under the lock. */
+static void write_metrics(int most)
+{
+    const size_t size = 2 * sizeof(struct work);
+    struct work *work = mmap(NULL, size, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (work == MAP_FAILED)
         return;
-    make_text(work);
-    const int error = work->text.length ? write_file(work) : 0;
-    munmap(work, sizeof *work);
+    const int error = write_newest(work, most);
+    munmap(work, size);
     if (error && !atomic_exchange(&failed, true))
         accel_say("ACCEL_METRICS_DIR: %s cannot be written (%s); there will be no metrics", folder,
                   strerrordesc_np(error));
@@ -243,7 +260,7 @@ static void *write_now_and_then(void *unused)
         pthread_mutex_lock(&lock);
         goes_on = !ended && !atomic_load(&failed);
         if (goes_on)
-            write_metrics();
+            write_metrics(1);
         pthread_mutex_unlock(&lock);
     }
     return unused;
@@ -276,7 +293,7 @@ static void end(void)
     until.tv_sec += 2;
     if ((!mine && !writer) || atomic_load(&failed) || pthread_mutex_timedlock(&lock, &until) != 0)
         return;
-    write_metrics();
+    write_metrics(LAST_WRITES);
     ended = true;
     pthread_mutex_unlock(&lock);
 }
