@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
 #include "ops/op.h"
 
 /* ---- The table ---- */
@@ -109,9 +112,35 @@ struct totals *totals_open(const char *path)
     return totals;
 }
 
+/* Whether the process has ended, and its parent has not waited for it yet. One whose main thread has ended alone is in the same state, but
+ * has other threads. */
+static bool is_zombie(pid_t process)
+{
+    enum { NAME = 2, THREADS = 20 }; /* fields, see proc(5) */
+    char path[32], stat[512];
+    struct accel_text text;
+    text_start(&text, path, sizeof path);
+    text_string(&text, "/proc/");
+    text_integer(&text, process);
+    text_string(&text, "/stat");
+    text_end(&text);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    const ssize_t n = file_read(fd, stat, sizeof stat - 1);
+    close(fd);
+    stat[n > 0 ? n : 0] = 0;
+    const char *at = strrchr(stat, ')'); /* the end of the name, which may have any characters */
+    if (!at || (strncmp(at, ") Z", 3) != 0 && strncmp(at, ") X", 3) != 0))
+        return false;
+    for (int field = NAME; at && field < THREADS; field++)
+        at = strchr(at + 1, ' ');
+    return at && strtol(at, NULL, 10) <= 1;
+}
+
 static bool is_gone(pid_t process)
 {
-    return kill(process, 0) != 0 && errno == ESRCH;
+    return (kill(process, 0) != 0 && errno == ESRCH) || is_zombie(process);
 }
 
 bool totals_is_mine(struct totals *totals)

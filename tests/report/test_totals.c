@@ -213,6 +213,63 @@ static void one_writer_at_a_time(void **state)
     assert_false(totals_leave_writer(part.totals));
 }
 
+/* A process that has ended is gone, although its parent has not waited for it. */
+static void a_zombie_is_gone(void **state)
+{
+    char path[64];
+    siginfo_t info;
+    (void)state;
+    const int fd = memfd_create("totals", 0);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), fd);
+    const pid_t child = fork();
+    if (child == 0) {
+        struct totals *totals = totals_make_in(fd);
+        _exit(totals && totals_become_writer(totals) ? 0 : 1);
+    }
+    assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal(info.si_status, 0);
+    struct totals *totals = totals_open(path);
+    assert_non_null(totals);
+    assert_true(totals_is_mine(totals));
+    assert_true(totals_become_writer(totals));
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    close(fd);
+}
+
+static void *wait_for_end(void *unused)
+{
+    pause();
+    return unused;
+}
+
+/* proc(5) calls it a zombie, too. */
+static void a_process_whose_main_thread_has_ended_is_not(void **state)
+{
+    char path[64], stat[512] = "";
+    pthread_t thread;
+    (void)state;
+    begin();
+    const pid_t child = fork();
+    if (child == 0) {
+        if (!totals_become_writer(part.totals) ||
+            pthread_create(&thread, NULL, wait_for_end, NULL) != 0)
+            _exit(1);
+        pthread_exit(NULL);
+    }
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)child);
+    while (!strstr(stat, ") Z ")) {
+        FILE *file = fopen(path, "r");
+        assert_non_null(file);
+        assert_non_null(fgets(stat, sizeof stat, file));
+        fclose(file);
+        usleep(1000);
+    }
+    assert_false(totals_become_writer(part.totals));
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_true(totals_become_writer(part.totals));
+}
+
 int main(void)
 {
     static const struct accel_routine unknown = {.args = 0};
@@ -224,6 +281,8 @@ int main(void)
         cmocka_unit_test(processes_open_the_file),
         cmocka_unit_test(a_full_table_drops_what_has_no_row),
         cmocka_unit_test(one_writer_at_a_time),
+        cmocka_unit_test(a_zombie_is_gone),
+        cmocka_unit_test(a_process_whose_main_thread_has_ended_is_not),
     };
     call.routine = &unknown;
     return cmocka_run_group_tests(tests, NULL, NULL);
