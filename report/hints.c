@@ -4,8 +4,9 @@
 
 #include "base/text.h"
 
-/* Below this share of a run, a hint is not worth its line. */
-#define WORTH 0.02
+/* Below this share of a run, or these seconds, a hint is not worth its line. */
+#define WORTH         0.02
+#define WORTH_SECONDS 0.1
 
 /* ---- Libraries that compute by themselves ---- */
 
@@ -125,7 +126,7 @@ static struct totals_row sum_of(const struct hints_of *of, enum accel_why why)
 
 static bool is_worth(const struct hints_of *of, double seconds)
 {
-    return seconds > 0 && seconds >= WORTH * of->seconds;
+    return seconds >= WORTH_SECONDS && seconds >= WORTH * of->seconds;
 }
 
 static void say_reasons(struct hints *hints)

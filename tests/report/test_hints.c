@@ -85,6 +85,20 @@ static void reasons_to_stay_on_the_cpu(void **state)
     }
 }
 
+static void a_short_run(void **state)
+{
+    struct totals_row row = on_cpu(ACCEL_NO_GPU, 0.11, 0.02);
+    const struct hints_of of = {&row, 1, 0.15, -1, 0, ~0u};
+    (void)state;
+    *said = 0;
+    hints_make(&of, note,
+               said); /* it would save most of the run, but no time that one would miss */
+    assert_string_equal(said, "");
+    row.instead = 0.005;
+    hints_make(&of, note, said);
+    assert_non_null(strstr(said, "12 calls ran on the CPU because no GPU is there"));
+}
+
 static void matrices_that_go_up_again(void **state)
 {
     struct totals_row row = {.name = "dgemm",
@@ -154,6 +168,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_while_the_gpu_starts),
         cmocka_unit_test(reasons_to_stay_on_the_cpu),
+        cmocka_unit_test(a_short_run),
         cmocka_unit_test(matrices_that_go_up_again),
         cmocka_unit_test(a_calibration),
         cmocka_unit_test(what_is_outside),

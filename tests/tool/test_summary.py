@@ -63,9 +63,9 @@ lines = done.stderr.splitlines()
 tap.ok(len(lines) > 6 and lines[0].startswith(f"accel: summary of {DEBIAN_PYTHON}: ") and lines[3].split()[1:6] == ["dgemm", "64", "2", "gpu0", "forced"]
        and lines[4].startswith("accel: outside these calls ") and max(map(len, lines)) <= 100, "the table", *lines)
 tap.ok(lines[-1].startswith("accel: hint: ") and lines[-1].endswith(" % of the time is outside these calls: no setting will help there"), "a hint", *lines)
-LARGE = "import numpy\na = numpy.ones((2000, 2000))\na @ a"
+LARGE = "import numpy\na = numpy.ones((3000, 3000))\na @ a"  # on one core, so that it takes long enough for a hint on any machine
 for name, env, form in ("the table", {}, "1"), ("JSON", {}, "json"), ("not where calls wait", {"ACCEL_START": "wait"}, "json"):
-    done = run(LARGE, form, {"ACCEL_POLICY": "auto", "TESTGPU_START_MS": "5000" if not env else "0", **env})
+    done = run(LARGE, form, {"ACCEL_POLICY": "auto", "OPENBLAS_NUM_THREADS": "1", "TESTGPU_START_MS": "5000" if not env else "0", **env})
     expected = ("1 call ran on the CPU while the GPU was starting, in ", "ACCEL_START=wait makes calls wait for it")
     text = " ".join(done.stderr.replace("\naccel:", "").split()) if form == "1" else "\n".join(summaries(done.stderr)[0]["hints"])
     tap.ok(all((words in text) != bool(env) for words in expected) and max(map(len, done.stderr.splitlines())) <= (100 if form == "1" else 2000), f"a hint to ACCEL_START: {name}", done.stderr)
