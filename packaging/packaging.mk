@@ -7,8 +7,10 @@ wheel:
 rpm:
 	packaging/make-rpm $(DISTDIR)
 
-# Builds the packages, and installs and runs them in bare systems of their own. Needs root.
+# Builds the packages, and installs and runs them in bare systems of their own. Needs root, and mount namespaces.
+MAY_MOUNT := unshare --mount true 2>/dev/null
 check-packages:
-	scripts/install-deps build packages
-	$(MAKE) -j$(JOBS) all testgpu
-	BUILD=$(BUILD) prove --timer $(wildcard tests/packages/test_*.py)
+	@$(MAY_MOUNT) || echo 'check-packages: left out: it needs root, and mount namespaces of its own'
+	! $(MAY_MOUNT) || scripts/install-deps build packages
+	! $(MAY_MOUNT) || $(MAKE) -j$(JOBS) all testgpu
+	! $(MAY_MOUNT) || BUILD=$(BUILD) prove --timer $(wildcard tests/packages/test_*.py)
