@@ -1,5 +1,5 @@
 /*
- * Writes HTML and SVG. What comes from a log is not trusted: it goes through html_text().
+ * Writes HTML and SVG. A log may hold any bytes: its words go through html_text().
  */
 #ifndef ACCEL_TOOL_HTML_H
 #define ACCEL_TOOL_HTML_H

@@ -112,30 +112,31 @@ static int lost_bits(const struct blas_call *x, const struct operand *a, const s
 /* Returns the next part of a number, of which the rest is given. */
 typedef double take_function(double rest, int exponent, int part, int width);
 
-static double take_bfloat16(double rest, int exponent, int part, int width)
+/* Returns a single-precision number without the bits that the mask lacks. */
+static double cut(double number, uint32_t mask)
 {
     uint32_t bits;
-    float number = (float)rest;
+    float single = (float)number;
+    memcpy(&bits, &single, sizeof bits);
+    bits &= mask;
+    memcpy(&single, &bits, sizeof single);
+    return single;
+}
+
+static double take_bfloat16(double rest, int exponent, int part, int width)
+{
     (void)exponent;
     (void)part;
     (void)width;
-    memcpy(&bits, &number, sizeof bits);
-    bits &= 0xffff0000u;
-    memcpy(&number, &bits, sizeof number);
-    return number;
+    return cut(rest, 0xffff0000u);
 }
 
 static double take_tf32(double rest, int exponent, int part, int width)
 {
-    uint32_t bits;
-    float number = (float)rest;
     (void)exponent;
     (void)part;
     (void)width;
-    memcpy(&bits, &number, sizeof bits);
-    bits &= 0xffffe000u;
-    memcpy(&number, &bits, sizeof number);
-    return number;
+    return cut(rest, 0xffffe000u);
 }
 
 static double take_fixed(double rest, int exponent, int part, int width)

@@ -5,15 +5,14 @@ calibration. The exit status is 0 where a program's calls go to the GPU."""
 import ctypes
 import json
 import os
-import pty
 import re
-import subprocess
 import tempfile
 from pathlib import Path
 
 from lib.log import lines_for
-from lib.programs import BUILD, NO_GPU, TEST_GPU, clean_env, start
+from lib.programs import BUILD, NO_GPU, TEST_GPU, start
 from lib.tap import Tap
+from lib.terminal import on_terminal
 
 TOOL = str(BUILD / "accel")
 TESTGPU = BUILD / "testgpu"
@@ -146,22 +145,12 @@ with tempfile.TemporaryDirectory() as folder:
 
     # ---- Colour, and what cannot be written ----
 
-    def on_terminal(**env):
-        ours, theirs = pty.openpty()
-        subprocess.run([TOOL, "doctor"], env={**clean_env(folder), **QUICK, **GPU, **env}, stdout=theirs, stdin=subprocess.DEVNULL, timeout=60)
-        os.close(theirs)
-        text = b""
-        try:
-            while data := os.read(ours, 65536):
-                text += data
-        except OSError:  # a terminal's end
-            pass
-        os.close(ours)
-        return text.decode()
+    def shown_on_terminal(**env):
+        return on_terminal(TOOL, "doctor", env={**QUICK, **GPU, "HOME": folder, **env}, timeout=60).decode()
 
-    tap.ok("\033[32mOK  \033[0m  driver" in on_terminal(TERM="xterm"), "colour on a terminal")
+    tap.ok("\033[32mOK  \033[0m  driver" in shown_on_terminal(TERM="xterm"), "colour on a terminal")
     for name, env in ("NO_COLOR", {"NO_COLOR": "1", "TERM": "xterm"}), ("a terminal without", {"TERM": "dumb"}):
-        shown = on_terminal(**env)
+        shown = shown_on_terminal(**env)
         tap.ok("\033" not in shown and "OK    driver" in shown, f"no colour: {name}", shown)
     tap.ok("\033" not in doctor(folder, env=GPU).stdout, "no colour in a pipe")
     with open("/dev/full", "w") as full:
