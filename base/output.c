@@ -14,6 +14,7 @@
 #include "file_identity.h"
 #include "forks.h"
 #include "held_signals.h"
+#include "host.h"
 #include "log_file.h"
 #include "ranks.h"
 #include "say.h"
@@ -72,7 +73,7 @@ void output_start(void)
 bool output_expand(const char *pattern, char *path, size_t size)
 {
     struct accel_text text;
-    char host[HOST_NAME_MAX + 1];
+    char host[HOST_BYTES];
     text_start(&text, path, size);
     for (; *pattern; pattern++) {
         if (pattern[0] != '%') {
@@ -84,9 +85,7 @@ bool output_expand(const char *pattern, char *path, size_t size)
             text_integer(&text, getpid());
             break;
         case 'h':
-            if (gethostname(host, sizeof host) != 0)
-                strcpy(host, "localhost");
-            host[sizeof host - 1] = 0;
+            host_name(host);
             text_string(&text, host);
             break;
         case 'r':

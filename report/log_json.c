@@ -6,12 +6,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/host.h"
 #include "base/ranks.h"
 #include "base/version.h"
 #include "ops/op.h"
 
 /* Constant after the start. */
-static char host[HOST_NAME_MAX + 1];
+static char host[HOST_BYTES];
 static int rank;
 
 void log_json_start(void)
@@ -19,8 +20,7 @@ void log_json_start(void)
     struct accel_ranks ranks;
     ranks_read(&ranks);
     rank = ranks.rank;
-    if (gethostname(host, sizeof host - 1) != 0)
-        host[0] = 0;
+    host_name(host);
 }
 
 void log_json_begin(struct line *line)

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/forks.h"
 #include "base/held_signals.h"
+#include "base/host.h"
 #include "base/quiet_thread.h"
 #include "base/say.h"
 #include "base/text.h"
@@ -168,10 +169,8 @@ static void make_text(struct work *work)
 static bool make_path(char path[PATH_MAX], const char *end, pid_t writer)
 {
     struct accel_text text;
-    char host[HOST_NAME_MAX + 1];
-    if (gethostname(host, sizeof host) != 0)
-        strcpy(host, "localhost");
-    host[sizeof host - 1] = 0;
+    char host[HOST_BYTES];
+    host_name(host);
     text_start(&text, path, PATH_MAX);
     text_string(&text, folder);
     text_string(&text, "/accel.");

@@ -13,6 +13,7 @@
 #include "base/file_identity.h"
 #include "base/forks.h"
 #include "base/held_signals.h"
+#include "base/host.h"
 #include "base/output.h"
 #include "base/say.h"
 #include "base/text.h"
@@ -112,11 +113,9 @@ static int write_events(const char *events, size_t length)
 /* Writes the first event, which has room for the number of those that are left out. */
 static int write_head(void)
 {
-    char buffer[512], host[HOST_NAME_MAX + 1];
+    char buffer[512], host[HOST_BYTES];
     struct accel_text text;
-    if (gethostname(host, sizeof host) != 0)
-        strcpy(host, "localhost");
-    host[sizeof host - 1] = 0;
+    host_name(host);
     text_start(&text, buffer, sizeof buffer - SLOT);
     text_string(&text, "{\"ph\": \"M\", \"name\": \"process_labels\", \"pid\": ");
     text_integer(&text, getpid());

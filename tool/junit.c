@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/host.h"
 #include "complain.h"
 
 static bool cannot(const struct junit *junit, int error)
@@ -97,11 +98,10 @@ void junit_case(struct junit *junit, const char *name, double seconds, enum juni
 
 static void put_suite(const struct junit *junit)
 {
-    char host[256] = "localhost", when[32] = "1970-01-01T00:00:00";
+    char host[HOST_BYTES], when[32] = "1970-01-01T00:00:00";
     time_t now = time(NULL);
     struct tm utc;
-    if (gethostname(host, sizeof host - 1) != 0)
-        strcpy(host, "localhost");
+    host_name(host);
     if (gmtime_r(&now, &utc))
         strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &utc);
     int passed = junit->count[JUNIT_PASSED], failures = junit->count[JUNIT_FAILURE],
