@@ -232,7 +232,7 @@ void survey(struct accel_call *call, const struct dispatch_caller *caller,
         situation->fallback = settings->require_gpu;
     } else if (starting && (wanted || copied))
         see_to_gpu(call, situation);
-    else if (situation->decision.gpu && now != DEVICE_READY)
+    else if (situation->decision.gpu ? now != DEVICE_READY : wanted)
         decide_now(call, situation); /* its state has changed since the decision */
     see_to_kernels(call, situation);
 }
