@@ -71,7 +71,8 @@ const struct argp jupyter_argp = {
         "The kernel is a file, kernels/NAME/kernel.json in Jupyter's folder, that starts PYTHON's "
         "ipykernel by `accel run'. PYTHON is a program's name or path (default: python3). It must "
         "have ipykernel; Jupyter itself may be another Python's. Settings go into the file as "
-        "`\"env\": {\"ACCEL_LOG\": \"1\"}'. A kernel of this name that accel has not made stays as "
+        "`\"env\": {\"ACCEL_LOG\": \"1\"}', and stay when it is installed again. A kernel of this "
+        "name that accel has not made stays as "
         "it is, and the exit status is 1."};
 
 /* ---- Paths ---- */
@@ -186,18 +187,22 @@ static bool is_taken(const char *file)
 
 /* ---- The actions ---- */
 
+/* What the user has put into a kernel that is there, such as its settings (env), stays. */
 static struct json_object *kernel_of(const struct options *options, const char *tool,
-                                     const char *python)
+                                     const char *python, const char *file)
 {
     const char *const words[] = {
         tool, "run", "--", python, "-m", "ipykernel_launcher", "-f", "{connection_file}"};
-    struct json_object *kernel = json_object_new_object(), *argv = json_object_new_array(),
-                       *metadata = json_object_new_object();
+    struct json_object *old = json_object_from_file(file), *argv = json_object_new_array(),
+                       *kernel = old ? old : json_object_new_object();
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         json_object_array_add(argv, json_object_new_string(words[i]));
-    json_object_object_add(metadata, "debugger", json_object_new_boolean(true));
     json_object_object_add(kernel, "argv", argv);
     json_object_object_add(kernel, "display_name", utf8_json(options->display));
+    if (old)
+        return kernel;
+    struct json_object *metadata = json_object_new_object();
+    json_object_object_add(metadata, "debugger", json_object_new_boolean(true));
     json_object_object_add(kernel, "language", json_object_new_string("python"));
     json_object_object_add(kernel, "metadata", metadata);
     return kernel;
@@ -233,7 +238,7 @@ static int install(const struct options *options, char *file)
         return complain(1, "accel jupyter: the path of accel itself is unknown\n");
     if (is_taken(file))
         return 1;
-    struct json_object *kernel = kernel_of(options, tool, python);
+    struct json_object *kernel = kernel_of(options, tool, python, file);
     const bool good = make_folders(file) && write_kernel(file, kernel);
     const int error = errno;
     json_object_put(kernel);

@@ -85,8 +85,10 @@ with tempfile.TemporaryDirectory(prefix="accel-jupyter-") as name:
     tap.ok(shown == ["True\n", want, "now\nKeyboardInterrupt", want, "True\n"], "the kernel has libaccel, computes, can be interrupted, and is there again after a restart", *shown)
     lines = log.read_text() if log.exists() else ""
     tap.ok(lines.count("sym=cblas_dgemm args=N,N") == 2 and lines.count("ran=gpu0 why=forced") == 2, "its products ran on the GPU", lines)
+    there.write_text(json.dumps(kernel | {"env": {"ACCEL_LOG": "1"}, "interrupt_mode": "message"}))
     tap.ok(accel(home, "install", "--user", "--display-name=Fast \"Python\"", DEBIAN_PYTHON).returncode == 0 and json.loads(there.read_text())["display_name"] == 'Fast "Python"',
            "install again: another text", there.read_text())
+    tap.ok(json.loads(there.read_text()) == kernel | {"env": {"ACCEL_LOG": "1"}, "interrupt_mode": "message", "display_name": 'Fast "Python"'}, "what the user has added stays", there.read_text())
     done = accel(home, "install", "--display-name=\udcffq\u00e9", DEBIAN_PYTHON)
     tap.ok(done.returncode == 0 and json.loads(there.read_bytes().decode(errors="backslashreplace"))["display_name"] == "?q\u00e9", "and one that is no UTF-8", there.read_bytes())
     (there.parent / "logo.svg").write_text("<svg/>")
