@@ -53,7 +53,7 @@ OPS_LIBRARIES := ops/svm ops/liblinear ops/xgboost ops/lightgbm ops/gsl ops/knn
 # with its operations (ops/ops.def).
 OPS_EXTRA ?=
 
-# The layers: see docs/internals.md.
+# The layers: see docs/architecture.md.
 sources           = $(wildcard $(foreach folder,$(1),$(folder)/*.c $(folder)/*.S))
 BASE_SOURCES     := $(call sources,base)
 GPU_SOURCES      := $(call sources,gpu gpu/cuda)
