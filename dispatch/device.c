@@ -176,7 +176,8 @@ static void start_cuda(struct dispatch_device *device, bool background)
         contention_start(&device->contention, info->id);
         struct cost_curves *curves = cost_curves_of(gpu);
         atomic_store(&device->curves, curves);
-        summary_know(TOTALS_ON_GPU | (cost_is_measured(curves) ? TOTALS_CALIBRATED : 0));
+        summary_know(TOTALS_ON_GPU | (cost_is_measured(curves) ? TOTALS_CALIBRATED : 0) |
+                     (info->sharers > 1 && !info->mps ? TOTALS_TURNS : 0));
         if (background)
             warm_products(device);
         set_state(device, DEVICE_READY);

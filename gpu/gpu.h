@@ -41,6 +41,8 @@ struct gpu_info {
     char passed_over[GPU_FAILURE_BYTES];
     int cuda_version, cublas_version; /* of the driver (13000) and of cuBLAS (130100) */
     unsigned precisions;              /* that it has, as bits 1 << enum gpu_precision */
+    bool
+        mps; /* processes use it at the same time, by CUDA's Multi-Process Service; else they take turns */
 };
 
 enum gpu_status {
@@ -140,8 +142,9 @@ struct gpu_findings {
         char name[64];
         int64_t memory_bytes;
     } device[GPU_DEVICES_SHOWN]; /* the first */
-    /* The service by which processes share a device at the same time. */
-    bool mps_runs, mps_asked; /* asked: by a variable */
+    /* The service by which processes share a device at the same time: whether it serves the first device; whether its pipe is there; whether a
+     * variable asks for it. */
+    bool mps_serves, mps_has_pipe, mps_asked;
     char mps_folder[GPU_PATH_BYTES];
 };
 

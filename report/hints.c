@@ -162,7 +162,7 @@ static void say_gpu(struct hints *hints)
     const struct hints_of *of = hints->of;
     const bool may_lack =
         (of->known & TOTALS_CALIBRATED) && !(of->facts & TOTALS_CALIBRATED) && of->seconds > 0;
-    double up = 0, again = 0, late = 0, called = 0;
+    double up = 0, again = 0, late = 0, called = 0, on_gpu = 0;
     bool any = (of->facts & TOTALS_ON_GPU) != 0;
     for (int i = 0; i < of->count; i++) {
         const struct totals_row *row = &of->row[i];
@@ -172,6 +172,7 @@ static void say_gpu(struct hints *hints)
         if (is_on_cpu(row))
             continue;
         any = true;
+        on_gpu += row->seconds;
         up += (double)row->up;
         again += (double)row->again;
         if (row->why == ACCEL_FASTER && row->estimated > row->instead)
@@ -185,6 +186,15 @@ static void say_gpu(struct hints *hints)
         put_bytes(hints, up);
         put(hints, " that went up to the GPU were matrices from places that had been sent before: "
                    "ACCEL_RESIDENT=auto keeps there what has not changed");
+        finish(hints);
+    }
+    if ((of->facts & TOTALS_TURNS) && is_worth(of, on_gpu)) {
+        start(hints);
+        put(hints, "ranks took turns on one GPU, whose calls took ");
+        put_seconds(hints, on_gpu);
+        put(hints,
+            ": NVIDIA's MPS lets them use it at the same time (nvidia-cuda-mps-control -d, before "
+            "the job)");
         finish(hints);
     }
     if (is_worth(of, late)) {

@@ -95,4 +95,6 @@ void log_json_gpu(struct line *line, const struct gpu_info *gpu)
     line_decimal(line, "memory_mb", (double)gpu->memory_bytes * 1e-6);
     line_integer(line, "cuda", gpu->cuda_version);
     line_integer(line, "cublas", gpu->cublas_version);
+    line_integer(line, "sharers", gpu->sharers);
+    line_integer(line, "mps", gpu->mps);
 }

@@ -200,14 +200,24 @@ static void examine_parts(struct rows *rows, const struct gpu_findings *found)
                  "none that belongs to this cuBLAS is found: LAPACK stays on the CPU");
 }
 
-static void examine_mps(struct rows *rows, const struct gpu_findings *found)
+/* sharers: ranks of this program that share the device. */
+static void examine_mps(struct rows *rows, const struct gpu_findings *found, int sharers)
 {
-    if (found->mps_runs)
+    static const char start[] = "nvidia-cuda-mps-control -d";
+    if (found->mps_serves)
         rows_add(rows, ROW_OK, "MPS", "", "running (%s): processes share the GPU at the same time",
                  found->mps_folder);
+    else if (found->mps_has_pipe)
+        rows_add(
+            rows, ROW_WARN, "MPS", start,
+            "has ended, or is not for this GPU: its pipe is in %s, but the driver does not use it",
+            found->mps_folder);
     else if (found->mps_asked)
-        rows_add(rows, ROW_WARN, "MPS", "nvidia-cuda-mps-control -d",
-                 "asked for, but not running in %s", found->mps_folder);
+        rows_add(rows, ROW_WARN, "MPS", start, "asked for, but not running in %s",
+                 found->mps_folder);
+    else if (sharers > 1)
+        rows_add(rows, ROW_WARN, "MPS", start, "not running: %d ranks take turns on the GPU",
+                 sharers);
     else
         rows_add(rows, ROW_OK, "MPS", "", "not running: processes take turns on the GPU");
 }
@@ -279,7 +289,7 @@ static void examine_gpu(struct rows *rows, const struct in_force *in_force)
     if (device)
         try_product(rows, device);
     if (found.driver_is_usable)
-        examine_mps(rows, &found);
+        examine_mps(rows, &found, device ? gpu_info(device)->sharers : 1);
     examine_calibration(rows, settings->model, device ? gpu_info(device) : NULL);
     gpu_stop(device);
 }

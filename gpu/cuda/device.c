@@ -10,6 +10,7 @@
 #include "gpu/choose.h"
 #include "gpu/ending.h"
 #include "idle.h"
+#include "mps.h"
 #include "precision.h"
 
 static atomic_int started; /* devices in use */
@@ -242,6 +243,7 @@ static const char *open_device(struct cuda_device *device, const struct gpu_conf
     info->nominal = rates_of(device->number);
     read_versions(info);
     info->precisions = precision_all(device->number, info->cublas_version);
+    info->mps = mps_serves(device->number);
     read_id(device->number, info);
     return NULL;
 }

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cuda_api.h"
 #include "gpu/gpu.h"
+#include "mps.h"
 
 /* Sets the path of the library that has a function. */
 static void find_part(struct gpu_part *part, const void *function)
@@ -71,17 +71,15 @@ static void examine_cusolver(struct gpu_part *part)
     put_version(part, version);
 }
 
-/* CUDA's Multi-Process Service: the folder of its pipes is a variable's, or its default. (NVIDIA, Multi-Process Service,
- * "Environment Variables".) */
 static void examine_mps(struct gpu_findings *findings)
 {
-    const char *folder = getenv("CUDA_MPS_PIPE_DIRECTORY");
-    char control[GPU_PATH_BYTES];
-    findings->mps_asked = folder && *folder;
-    snprintf(findings->mps_folder, sizeof findings->mps_folder, "%s",
-             findings->mps_asked ? folder : "/tmp/nvidia-mps");
-    if (snprintf(control, sizeof control, "%s/control", findings->mps_folder) < GPU_PATH_BYTES)
-        findings->mps_runs = access(control, F_OK) == 0;
+    const char *asked = getenv("CUDA_MPS_PIPE_DIRECTORY");
+    CUdevice first;
+    findings->mps_asked = asked && *asked;
+    findings->mps_has_pipe = mps_has_pipe();
+    snprintf(findings->mps_folder, sizeof findings->mps_folder, "%s", mps_folder());
+    if (findings->devices > 0 && CUDA(cuDeviceGet)(&first, 0) == CUDA_SUCCESS)
+        findings->mps_serves = mps_serves(first);
 }
 
 static void examine_devices(struct gpu_findings *findings)
@@ -105,13 +103,13 @@ void gpu_examine(struct gpu_findings *findings, const struct gpu_config *config)
     const char *reason = cuda_api_open(config->cuda_dir);
     if (visible)
         snprintf(findings->hides, sizeof findings->hides, "CUDA_VISIBLE_DEVICES=%s", visible);
-    examine_mps(findings);
     examine_driver(&findings->driver);
     if (reason)
         snprintf(findings->wrong, sizeof findings->wrong, "%s", reason);
     if (CUDA(cuInit)) {
         findings->driver_is_usable = true;
         examine_devices(findings);
+        examine_mps(findings);
     }
     if (!reason) {
         examine_cublas(&findings->blas);

@@ -18,7 +18,7 @@ SETS = {"oldest": (BUILD / "cuda-oldest/include", "12000", {"cusolverDnXgeev", "
                                                           "cublasSetFixedPointEmulationMantissaBitCountPointer"}),
         "newest": (BUILD / "cuda/include", "13050", {"cuEventElapsedTime"})}
 # Constants that old headers do not have.
-LATER = {"CUBLAS_FP32_EMULATED_BF16X9_MATH", "CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH"}
+LATER = {"CUBLAS_FP32_EMULATED_BF16X9_MATH", "CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH", "CU_DEVICE_ATTRIBUTE_MPS_ENABLED"}
 NVIDIAS = "#include <cuda.h>\n#include <cublas_v2.h>\n#include <cusolverDn.h>\n"
 ABI, FUNCTIONS = ROOT / "gpu/cuda/abi.h", ROOT / "gpu/cuda/cuda_functions.def"
 tap = Tap()

@@ -135,6 +135,14 @@ with tempfile.TemporaryDirectory() as folder:
             runs += [sequence(log) for log in logs]
         tap.ok(all(s == runs[0] for s in runs) and not [s for s in runs[0] if "warming" in s], "the same decisions on each rank and in each run",
                *runs)
+        pipes = Path(folder, "pipes")
+        for served in (False, True):
+            done = start(shutil.which("mpirun"), "--oversubscribe", "--bind-to", "none", "-np", 2, TESTS / "steps", "dgemm:300:2", env={
+                **env, **root, "ACCEL_SUMMARY": "1", "TESTGPU_DELAY_US": "300000", "CUDA_MPS_PIPE_DIRECTORY": str(pipes)})
+            hint = " ".join(done.stderr.replace("accel:", "").split()).count("ranks took turns on one GPU")
+            tap.ok(done.returncode == 0 and hint == (0 if served else 2), f"mpirun, one device {'with' if served else 'without'} MPS: {'no hint' if served else 'each rank hints at it'}", done.stdout, done.stderr)
+            pipes.mkdir(exist_ok=True)
+            (pipes / "control").touch()
     else:
         tap.skip("ranks", "no mpirun")
 tap.done()

@@ -134,6 +134,19 @@ static void a_calibration(void **state)
     assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
 }
 
+static void ranks_that_take_turns(void **state)
+{
+    struct totals_row row = {
+        .ran = "gpu0", .why = ACCEL_FASTER, .calls = 9, .seconds = 4, .estimated = 4, .instead = 8};
+    (void)state;
+    assert_string_equal(
+        hints(&row, 1, 0, TOTALS_CALIBRATED | TOTALS_TURNS),
+        "ranks took turns on one GPU, whose calls took 4.00 s: NVIDIA's MPS lets them use it at "
+        "the same time (nvidia-cuda-mps-control -d, before the job)\n");
+    row.seconds = 0.05; /* a trifle */
+    assert_string_equal(hints(&row, 1, 0, TOTALS_CALIBRATED | TOTALS_TURNS), "");
+}
+
 static void what_is_outside(void **state)
 {
     struct totals_row row = on_cpu(ACCEL_SMALL, 3.8, 0);
@@ -171,6 +184,7 @@ int main(void)
         cmocka_unit_test(a_short_run),
         cmocka_unit_test(matrices_that_go_up_again),
         cmocka_unit_test(a_calibration),
+        cmocka_unit_test(ranks_that_take_turns),
         cmocka_unit_test(what_is_outside),
         cmocka_unit_test(what_is_not_known_is_not_said),
     };

@@ -78,7 +78,7 @@ for alpha, beta in (1, 0), (0, 1), (2, -1):
     blas.dgemm(alpha, a, a, beta, c)
 lapack.dgetrf(np.zeros((5, 5))), lapack.dpotrf(-np.eye(7))
 """
-objects, done = log_of(DEBIAN_PYTHON, "-c", PRODUCTS, **TEST_GPU, OMPI_COMM_WORLD_RANK="3", OMPI_COMM_WORLD_SIZE="4")
+objects, done = log_of(DEBIAN_PYTHON, "-c", PRODUCTS, **TEST_GPU, OMPI_COMM_WORLD_RANK="3", OMPI_COMM_WORLD_SIZE="4", TESTGPU_ATTRIBUTES="133=0")
 products = [o for o in objects if o.get("sym") == "dgemm_"]
 tap.ok([(o["alpha"], o["beta"]) for o in products] == [("1", "0"), ("0", "1"), ("other", "other")], "alpha and beta", done, *products)
 tap.ok({o["rank"] for o in objects} == {3}, "the rank")
@@ -95,6 +95,11 @@ tap.ok(len(starts) == 1 and objects.index(starts[0]) < first, "a line before the
 tap.ok(starts and starts[0]["version"] == Path(ROOT, "VERSION").read_text().strip() and starts[0]["cpu_threads"] == 2 and "blas" in starts[0]["cpu_library"]
        and "rounding" in starts[0]["note"], "which names the version, the CPU library and its threads", *starts)
 tap.ok([o["gpu"] for o in gpus] == ["Test GPU"] and gpus[0]["cublas"] >= 110000 and gpus[0]["cuda"] >= 11000, "one for the GPU", *gpus)
+tap.ok([(o["sharers"], o["mps"]) for o in gpus] == [(4, 0)], "with the ranks that share it", *gpus)
+with tempfile.TemporaryDirectory(prefix="accel-mps-") as folder:
+    Path(folder, "control").touch()
+    served = log_of("steps", "dgemm:64:1", **TEST_GPU, CUDA_MPS_PIPE_DIRECTORY=folder)[0]
+tap.ok([o["mps"] for o in served if o.get("event") == "gpu"] == [1], "and whether MPS serves it", *served[:3])
 tap.ok(not [o for o in good if o.get("event") == "gpu"] and len([o for o in good if o.get("event") == "start"]) == 1, "none without one", *good[:2])
 
 # ---- Messages ----

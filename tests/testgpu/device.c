@@ -1,7 +1,9 @@
 /* Devices: what they are, and which of them the process sees. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "driver.h"
 
 struct device devices[DEVICES_MAX];
@@ -133,6 +135,17 @@ CUresult CUDAAPI cuDeviceGetPCIBusId(char *text, int length, CUdevice device)
     TESTGPU_RETURN(CUDA_SUCCESS);
 }
 
+/* CU_DEVICE_ATTRIBUTE_MPS_ENABLED, which older headers lack. As a driver does, looks for the control daemon's pipe. */
+enum { MPS_ENABLED = 133 };
+static int is_served_by_mps(void)
+{
+    const char *folder = getenv("CUDA_MPS_PIPE_DIRECTORY");
+    char control[PATH_MAX];
+    snprintf(control, sizeof control, "%s/control",
+             folder != NULL && *folder != 0 ? folder : "/tmp/nvidia-mps");
+    return access(control, F_OK) == 0;
+}
+
 int device_attribute(CUdevice_attribute attribute, CUdevice device)
 {
     for (int i = 0; i < settings.attributes; i++)
@@ -165,6 +178,8 @@ int device_attribute(CUdevice_attribute attribute, CUdevice device)
         default:
             return CU_COMPUTEMODE_DEFAULT;
         }
+    case MPS_ENABLED:
+        return is_served_by_mps();
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
         return 1024;
     case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
@@ -204,6 +219,9 @@ CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUde
         TESTGPU_RETURN(CUDA_ERROR_INVALID_VALUE);
     if (!device_is(device))
         TESTGPU_RETURN(CUDA_ERROR_INVALID_DEVICE);
-    *value = device_attribute(which, device);
+    const int answer = device_attribute(which, device);
+    if (answer < 0) /* a setting's: this driver does not know it */
+        TESTGPU_RETURN(CUDA_ERROR_INVALID_VALUE);
+    *value = answer;
     TESTGPU_RETURN(CUDA_SUCCESS);
 }
