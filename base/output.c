@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "file.h"
@@ -61,7 +62,8 @@ static atomic_bool log_is_stderr;
 static pid_t opened_by,
     named_by; /* the processes that opened it, and that said that it cannot be opened */
 static bool full_said;
-static bool cut; /* the file ends with a part of a line */
+static bool cut;                  /* the file ends with a part of a line */
+static _Thread_local bool writes; /* this thread holds the lock */
 static struct accel_ranks ranks;
 
 void output_start(void)
@@ -157,9 +159,10 @@ static int put_line(const char *bytes, size_t length)
     return error;
 }
 
-/* Under the lock. */
+/* Under the lock, which it releases. */
 static void write_log(const char *pattern, const char *bytes, size_t length)
 {
+    writes = true;
     bool ours = file_is(log_fd, &log_file);
     bool child = opened_by && pattern && strstr(pattern, "%p") && opened_by != getpid();
     if (child && ours)
@@ -175,6 +178,8 @@ static void write_log(const char *pattern, const char *bytes, size_t length)
         full_said = true;
         say_of_file(pattern, "written", strerrordesc_np(error), "lines of the log are lost");
     }
+    writes = false;
+    pthread_mutex_unlock(&lock);
 }
 
 void output_log(const char *pattern, const char *bytes, size_t length)
@@ -182,7 +187,6 @@ void output_log(const char *pattern, const char *bytes, size_t length)
     int saved = errno;
     pthread_mutex_lock(&lock);
     write_log(pattern, bytes, length);
-    pthread_mutex_unlock(&lock);
     errno = saved;
 }
 
@@ -191,11 +195,13 @@ bool output_log_is_stderr(void)
     return log_is_stderr;
 }
 
-bool output_log_at_exit(const char *pattern, const char *bytes, size_t length)
+bool output_log_in_time(const char *pattern, const char *bytes, size_t length)
 {
-    if (pthread_mutex_trylock(&lock) != 0)
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec++;
+    if (writes || pthread_mutex_timedlock(&lock, &until) != 0)
         return false;
     write_log(pattern, bytes, length);
-    pthread_mutex_unlock(&lock);
     return true;
 }

@@ -20,9 +20,9 @@ void output_log(const char *pattern, const char *bytes, size_t length);
 /* Whether the last line of the log went to stderr. */
 bool output_log_is_stderr(void);
 
-/* The same as output_log() where it must not wait: at exit, or in what output_log() says itself. False: another thread, or this one further out, holds the
- * log's lock, and nothing is written. */
-bool output_log_at_exit(const char *pattern, const char *bytes, size_t length);
+/* The same as output_log() where it must not wait for long: at exit, or in what output_log() says itself. False: another thread has held the
+ * log's lock for a second, or this one, further out, holds it; nothing is written. */
+bool output_log_in_time(const char *pattern, const char *bytes, size_t length);
 
 /* Writes a pattern's path for this process. False if it does not fit. After output_start(). */
 bool output_expand(const char *pattern, char *path, size_t size);

@@ -174,7 +174,8 @@ void shape_typical(struct accel_call *call, const struct accel_routine *routine,
     shape_operands(call);
     for (struct accel_span *x = call->span; x < call->span + ACCEL_SPANS; x++) {
         x->ld = accel_max(1, x->rows);
-        x->stride = x->ld * x->cols;
+        if (!accel_mul(x->ld, x->cols, &x->stride))
+            x->stride = INT64_MAX; /* a log may have such sizes */
     }
 }
 

@@ -56,12 +56,8 @@ void line_decimal(struct line *line, const char *name, double value)
 
 void line_seconds(struct line *line, const char *name, int64_t nanoseconds)
 {
-    int64_t rest = nanoseconds % 1000000000 / 1000;
     key(line, name);
-    text_integer(&line->text, nanoseconds / 1000000000);
-    text_char(&line->text, '.');
-    for (int64_t digit = 100000; digit > 0; digit /= 10)
-        text_char(&line->text, (char)('0' + rest / digit % 10));
+    text_fixed(&line->text, (double)nanoseconds * 1e-9, 6);
 }
 
 void line_list(struct line *line, const char *name)

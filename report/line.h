@@ -22,7 +22,7 @@ void line_start(struct line *line, bool json);
 void line_string(struct line *line, const char *name, const char *value);
 void line_integer(struct line *line, const char *name, int64_t value);
 void line_decimal(struct line *line, const char *name, double value);
-/* With all its digits: seconds of a clock, from nanoseconds. */
+/* Seconds of a clock with six decimals, from nanoseconds. */
 void line_seconds(struct line *line, const char *name, int64_t nanoseconds);
 
 /* Lists of objects, in JSON alone: line_list(), then for each object line_object(), fields, line_object_end(); line_list_end(). */

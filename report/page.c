@@ -450,6 +450,6 @@ void page_write(const struct page *page, struct totals *totals)
     else
         put_text(work, page, &whole);
     if (work->count || page->always)
-        output_log_at_exit(page->file, work->buffer, work->text.length);
+        output_log_in_time(page->file, work->buffer, work->text.length);
     munmap(work, sizeof *work);
 }

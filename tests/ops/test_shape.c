@@ -54,6 +54,16 @@ static void check(const struct accel_call *call, const struct accel_call *part,
     }
 }
 
+static void sizes_beyond_all_memory(void **state)
+{
+    struct accel_call call;
+    (void)state;
+    shape_typical(&call, accel_name_routine((uint32_t)accel_name_find("dgemm_")),
+                  (int64_t[ACCEL_DIMENSIONS]){(int64_t)1 << 32, (int64_t)1 << 33, 3, 0});
+    assert_int_equal(call.span[ACCEL_c].stride, INT64_MAX);
+    assert_int_equal(call.span[ACCEL_a].stride, (int64_t)3 << 32);
+}
+
 static void a_rectangle_of_a_product(void **state)
 {
     static const struct expected plain[] = {
@@ -109,6 +119,7 @@ static void columns_of_an_update_by_vectors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_beyond_all_memory),
         cmocka_unit_test(a_rectangle_of_a_product),
         cmocka_unit_test(columns_beside_a_square_matrix),
         cmocka_unit_test(a_triangle_of_a_triangle),

@@ -205,7 +205,10 @@ static void what_cannot_be_run_again(void **state)
     line_of(&call, "dgemm_", "faster");
     put_integer(&made.fields, "lda", 3);
     assert_non_null(strstr(told_call_read(&told, &made.line), "contradict"));
-    /* Gaps that no memory has. */
+    /* Sizes and gaps that no memory has. */
+    const int64_t large[ACCEL_DIMENSIONS] = {(int64_t)1 << 32, (int64_t)1 << 32, 15, 4};
+    shape_typical(&call, routine_named("dgemm"), large);
+    assert_non_null(strstr(told_call_read(&told, line_of(&call, "dgemm_", "faster")), "larger"));
     typical(&call, routine_named("dgemv"));
     line_of(&call, "dgemv_", "faster");
     put_integer(&made.fields, "incx", INT64_MIN);
