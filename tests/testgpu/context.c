@@ -37,7 +37,7 @@ CUresult context_error(CUcontext context)
 /* Why there can be no context on a device (CUDA driver API, cuDevicePrimaryCtxRetain, CUDA_ERROR_DEVICE_UNAVAILABLE). */
 static CUresult refused(int device)
 {
-    switch (settings.mode[devices[device].physical]) {
+    switch (card_of(device)->mode) {
     case MODE_TAKEN:
         return CUDA_ERROR_DEVICE_UNAVAILABLE;
     case MODE_PROHIBITED:
@@ -104,7 +104,7 @@ void context_end(CUcontext context)
 bool testgpu_take_memory(CUcontext context, size_t bytes)
 {
     struct device *device = &devices[context->device];
-    if (bytes > settings.memory - device->used)
+    if (bytes > card_of(context->device)->memory - device->used)
         return false;
     device->used += bytes;
     context->taken += bytes;

@@ -105,12 +105,13 @@ static void set_speed(struct operation *operation, const struct copy *copy, bool
 {
     size_t bytes = copy->width * copy->rows;
     struct testgpu_cost inside = {.bytes = 2 * (double)bytes};
+    const CUdevice device = testgpu_current()->device;
     if (copy->from.device && copy->to.device)
-        speed_of_kernel(operation, &inside);
+        speed_of_kernel(device, operation, &inside);
     else if (copy->from.device)
-        speed_of_copy(operation, ENGINE_DOWN, pageable ? bytes * 36 / 10 : bytes);
+        speed_of_copy(device, operation, ENGINE_DOWN, pageable ? bytes * 36 / 10 : bytes);
     else if (copy->to.device)
-        speed_of_copy(operation, ENGINE_UP, pageable ? bytes * 59 / 10 : bytes);
+        speed_of_copy(device, operation, ENGINE_UP, pageable ? bytes * 59 / 10 : bytes);
 }
 
 static struct operation *copy_operation(const struct copy *copy, bool pageable)
@@ -339,7 +340,7 @@ static CUresult put_fill(CUdeviceptr address, unsigned char value, size_t bytes,
     struct testgpu_cost cost = {.bytes = (double)bytes};
     if (operation != NULL) {
         operation->counted = true;
-        speed_of_kernel(operation, &cost);
+        speed_of_kernel(testgpu_current()->device, operation, &cost);
     }
     return put(operation, stream, false);
 }

@@ -14,6 +14,11 @@ bool device_is(CUdevice device)
     return device >= 0 && device < device_count;
 }
 
+const struct card *card_of(CUdevice device)
+{
+    return &settings.card[devices[device].physical];
+}
+
 /* CUDA_VISIBLE_DEVICES: numbers up to the first that names no device. */
 static void choose_devices(void)
 {
@@ -49,8 +54,8 @@ CUresult CUDAAPI cuInit(unsigned int flags)
     if (!driver.initialised) {
         choose_devices();
         for (int i = 0; i < device_count; i++) {
-            memory_reserve(&devices[i]);
-            devices[i].used = settings.taken[devices[i].physical];
+            memory_reserve(&devices[i], card_of(i)->memory);
+            devices[i].used = card_of(i)->taken;
         }
         driver.initialised = device_count > 0;
         if (driver.initialised)
@@ -97,7 +102,7 @@ CUresult CUDAAPI cuDeviceGetName(char *name, int length, CUdevice device)
         TESTGPU_RETURN(CUDA_ERROR_INVALID_VALUE);
     if (!device_is(device))
         TESTGPU_RETURN(CUDA_ERROR_INVALID_DEVICE);
-    snprintf(name, (size_t)length, "%s", settings.name != NULL ? settings.name : "Test GPU");
+    snprintf(name, (size_t)length, "%s", card_of(device)->name);
     TESTGPU_RETURN(CUDA_SUCCESS);
 }
 
@@ -120,7 +125,7 @@ CUresult CUDAAPI cuDeviceTotalMem(size_t *bytes, CUdevice device)
         TESTGPU_RETURN(CUDA_ERROR_INVALID_VALUE);
     if (!device_is(device))
         TESTGPU_RETURN(CUDA_ERROR_INVALID_DEVICE);
-    *bytes = settings.memory;
+    *bytes = card_of(device)->memory;
     TESTGPU_RETURN(CUDA_SUCCESS);
 }
 
@@ -169,7 +174,7 @@ int device_attribute(CUdevice_attribute attribute, CUdevice device)
     case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO:
         return 2;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
-        switch (settings.mode[devices[device].physical]) {
+        switch (card_of(device)->mode) {
         case MODE_EXCLUSIVE:
         case MODE_TAKEN:
             return CU_COMPUTEMODE_EXCLUSIVE_PROCESS;

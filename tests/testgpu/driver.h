@@ -39,20 +39,21 @@ enum device_mode {
 };
 
 struct settings {
-    size_t memory;
     int devices;
-    const char *name; /* NULL: the usual one */
     struct attribute_setting {
         int which, value;
     } attribute[ATTRIBUTES_MAX + 1];
     int attributes;
-    enum device_mode mode[DEVICES_MAX]; /* by physical number */
-    size_t taken[DEVICES_MAX];
+    /* By physical number: */
+    struct card {
+        char name[64];
+        size_t memory, taken;
+        double up_gbps, down_gbps, gflops;
+        enum device_mode mode;
+    } card[DEVICES_MAX];
     unsigned delay_us;
     uint64_t seed;
-    double up_gbps, down_gbps;
     double launch_us;
-    double gflops;
     unsigned half;
     unsigned busy;
     unsigned threads;
@@ -122,8 +123,9 @@ void progress_await(void);
 enum engine { ENGINE_NONE, ENGINE_KERNELS, ENGINE_UP, ENGINE_DOWN, ENGINES };
 extern uint64_t lasted[ENGINES]; /* nanoseconds, of what has ended */
 struct operation;
-void speed_of_copy(struct operation *operation, enum engine engine, size_t bytes);
-void speed_of_kernel(struct operation *operation, const struct testgpu_cost *cost);
+/* On this device. */
+void speed_of_copy(CUdevice device, struct operation *operation, enum engine engine, size_t bytes);
+void speed_of_kernel(CUdevice device, struct operation *operation, const struct testgpu_cost *cost);
 /* With the lock, which is let go meanwhile: wait until the engine is there, which gives the
  * operation's start, and until the operation has lasted as long as it should. */
 int64_t speed_begin(CUstream stream, const struct operation *operation);
@@ -165,6 +167,8 @@ struct device {
 extern struct device devices[DEVICES_MAX];
 extern int device_count;
 bool device_is(CUdevice device);
+/* What the settings say of a device. */
+const struct card *card_of(CUdevice device);
 int device_attribute(CUdevice_attribute which, CUdevice device);
 
 /* memory.c */
@@ -185,7 +189,7 @@ struct allocation {
 };
 extern struct allocation *allocations;
 struct allocation *allocation_at(uintptr_t address);
-void memory_reserve(struct device *device);
+void memory_reserve(struct device *device, size_t memory);
 void memory_end_of_context(CUcontext context);
 
 /* stream.c */

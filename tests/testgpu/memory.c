@@ -21,11 +21,11 @@ static size_t round_up(size_t bytes, size_t unit)
     return (bytes + unit - 1) / unit * unit;
 }
 
-void memory_reserve(struct device *device)
+void memory_reserve(struct device *device, size_t memory)
 {
-    size_t least = settings.memory + (settings.memory / 4) + (1u << 20);
+    size_t least = memory + (memory / 4) + (1u << 20);
     size_t bytes = (size_t)64 << 30;
-    while (bytes < 4 * settings.memory)
+    while (bytes < 4 * memory)
         bytes *= 2;
     for (;;) {
         void *start =
@@ -219,8 +219,10 @@ static uintptr_t place(struct device *device, size_t bytes)
 
 static CUresult allocate_device(CUdeviceptr *address, size_t bytes)
 {
-    struct device *device = &devices[testgpu_current()->device];
-    if (bytes > settings.memory || round_up(bytes, ALIGNMENT) > settings.memory - device->used)
+    const int number = testgpu_current()->device;
+    struct device *device = &devices[number];
+    const size_t memory = card_of(number)->memory;
+    if (bytes > memory || round_up(bytes, ALIGNMENT) > memory - device->used)
         return CUDA_ERROR_OUT_OF_MEMORY;
     uintptr_t start = place(device, bytes);
     struct allocation *a = start != 0 ? allocation_new(MEMORY_DEVICE, start, bytes) : NULL;
@@ -237,8 +239,9 @@ CUresult CUDAAPI cuMemGetInfo(size_t *available, size_t *total)
     if (available == NULL || total == NULL)
         TESTGPU_RETURN(CUDA_ERROR_INVALID_VALUE);
     testgpu_lock();
-    *available = settings.memory - devices[testgpu_current()->device].used;
-    *total = settings.memory;
+    const int number = testgpu_current()->device;
+    *total = card_of(number)->memory;
+    *available = *total - devices[number].used;
     testgpu_unlock();
     TESTGPU_RETURN(CUDA_SUCCESS);
 }

@@ -2,9 +2,9 @@
  * What the environment asks for. A value that cannot be read ends the program: a test that runs
  * with other settings than it believes proves nothing.
  *
- *   TESTGPU_MEMORY      bytes of each device, with K, M or G; default 1G
  *   TESTGPU_DEVICES     how many, default 1; CUDA_VISIBLE_DEVICES chooses among them by number
- *   TESTGPU_NAME        of each device, default "Test GPU"
+ *   TESTGPU_MEMORY      bytes,...: of device 0, 1, ..., with K, M or G; default 1G
+ *   TESTGPU_NAME        name,...: of device 0, 1, ..., default "Test GPU"
  *   TESTGPU_ATTRIBUTES  NUMBER=VALUE,...: what cuDeviceGetAttribute() answers of these, rather than
  *                       what an H100 has; the numbers are cuda.h's
  *   TESTGPU_MODES       MODE,...: of device 0, 1, ...: default; exclusive; taken (exclusive, and another
@@ -26,11 +26,13 @@
  * into the time; the rest is waited. Kernels, copies up and copies down each have an engine of the
  * device, whatever their stream. The report has a line with what each engine's operations lasted.
  *
- *   TESTGPU_UP_GBPS     10^9 bytes a second from the host to the device; default 0: at once
+ * Of TESTGPU_MEMORY, _NAME, _UP_GBPS, _DOWN_GBPS and _GFLOPS the last value holds for all further devices, too.
+ *
+ *   TESTGPU_UP_GBPS     rate,...: of device 0, 1, ..., 10^9 bytes a second from the host to the device; default 0: at once
  *   TESTGPU_DOWN_GBPS   and back
  *   TESTGPU_LAUNCH_US   each kernel, copy and fill lasts so much longer than the rates make it, a routine of
  *                       cuSOLVER for each kernel of its chain; default 0
- *   TESTGPU_GFLOPS      10^9 operations a second on real numbers of double precision, twice as many
+ *   TESTGPU_GFLOPS      rate,...: of device 0, 1, ..., 10^9 operations a second on real numbers of double precision, twice as many
  *                       on those of single precision. A multiplication and an addition of complex
  *                       numbers have 8. Device memory moves a byte in the time of 4 operations: a kernel
  *                       lasts as the slower of both makes it, and what only moves (Level 2, geam,
@@ -107,11 +109,8 @@ static unsigned number_up_to(const char *name, unsigned otherwise, unsigned most
 }
 
 /* Read by hand: what a decimal point is to strtod is the program's choice. */
-static double decimal(const char *name)
+static double decimal_in(const char *name, const char *text)
 {
-    const char *text = getenv(name);
-    if (text == NULL || *text == '\0')
-        return 0;
     double value = 0, unit = 1;
     bool digits = false, point = false;
     for (const char *at = text; *at != '\0'; at++) {
@@ -131,45 +130,92 @@ static double decimal(const char *name)
     return value;
 }
 
+static double decimal(const char *name)
+{
+    const char *text = getenv(name);
+    return text == NULL || *text == '\0' ? 0 : decimal_in(name, text);
+}
+
 static const char *path_setting(const char *name)
 {
     const char *text = getenv(name);
     return text != NULL && *text != '\0' ? strdup(text) : NULL;
 }
 
-/* BYTES,... */
-static void read_taken(void)
+/* What a setting says of one device. */
+typedef void card_reader(struct card *card, const char *name, const char *word);
+
+static void read_memory(struct card *card, const char *name, const char *word)
 {
-    const char *text = getenv("TESTGPU_TAKEN");
-    char *copy = strdup(text != NULL ? text : ""), *rest = NULL;
-    int i = 0;
-    for (char *word = strtok_r(copy, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
-        if (i == DEVICES_MAX)
-            refuse("TESTGPU_TAKEN", text);
-        settings.taken[i] = number_in("TESTGPU_TAKEN", word, true);
-        if (settings.taken[i++] > settings.memory)
-            refuse("TESTGPU_TAKEN", text);
+    card->memory = number_in(name, word, true);
+}
+
+static void read_taken(struct card *card, const char *name, const char *word)
+{
+    card->taken = number_in(name, word, true);
+    if (card->taken > card->memory)
+        refuse(name, word);
+}
+
+static void read_name(struct card *card, const char *name, const char *word)
+{
+    if (strlen(word) >= sizeof card->name)
+        refuse(name, word);
+    strcpy(card->name, word);
+}
+
+static void read_up(struct card *card, const char *name, const char *word)
+{
+    card->up_gbps = decimal_in(name, word);
+}
+
+static void read_down(struct card *card, const char *name, const char *word)
+{
+    card->down_gbps = decimal_in(name, word);
+}
+
+static void read_gflops(struct card *card, const char *name, const char *word)
+{
+    card->gflops = decimal_in(name, word);
+}
+
+static void read_mode(struct card *card, const char *name, const char *word)
+{
+    static const char *const names[] = {"default",    "exclusive", "taken",
+                                        "prohibited", "failing",   "full"};
+    int mode = 0;
+    while (mode < MODES && strcmp(names[mode], word) != 0)
+        mode++;
+    if (mode == MODES)
+        refuse(name, word);
+    card->mode = (enum device_mode)mode;
+}
+
+/* VALUE,...: of each device in turn. last: of all further ones, too. */
+static void read_cards(const char *name, const char *otherwise, card_reader *read, bool last)
+{
+    const char *text = getenv(name);
+    char *copy = strdup(text != NULL && *text != '\0' ? text : otherwise), *rest = NULL;
+    const char *word = strtok_r(copy, ",", &rest);
+    for (int i = 0; i < DEVICES_MAX && word != NULL; i++) {
+        read(&settings.card[i], name, word);
+        const char *next = strtok_r(NULL, ",", &rest);
+        if (next != NULL && i == DEVICES_MAX - 1)
+            refuse(name, text);
+        word = next != NULL || !last ? next : word;
     }
     free(copy);
 }
 
-/* MODE,... */
-static void read_modes(void)
+static void read_all_cards(void)
 {
-    static const char *const names[] = {"default",    "exclusive", "taken",
-                                        "prohibited", "failing",   "full"};
-    const char *text = getenv("TESTGPU_MODES");
-    char *copy = strdup(text != NULL ? text : ""), *rest = NULL;
-    int i = 0;
-    for (char *word = strtok_r(copy, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
-        int mode = 0;
-        while (mode < MODES && strcmp(names[mode], word) != 0)
-            mode++;
-        if (mode == MODES || i == DEVICES_MAX)
-            refuse("TESTGPU_MODES", text);
-        settings.mode[i++] = (enum device_mode)mode;
-    }
-    free(copy);
+    read_cards("TESTGPU_MEMORY", "1G", read_memory, true);
+    read_cards("TESTGPU_TAKEN", "", read_taken, false);
+    read_cards("TESTGPU_NAME", "Test GPU", read_name, true);
+    read_cards("TESTGPU_UP_GBPS", "0", read_up, true);
+    read_cards("TESTGPU_DOWN_GBPS", "0", read_down, true);
+    read_cards("TESTGPU_GFLOPS", "0", read_gflops, true);
+    read_cards("TESTGPU_MODES", "", read_mode, false);
 }
 
 /* NUMBER=VALUE,... */
@@ -195,17 +241,13 @@ void settings_read(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    settings.memory = number("TESTGPU_MEMORY", 1ull << 30, true);
     settings.devices = (int)number("TESTGPU_DEVICES", 1, false);
     if (settings.devices > DEVICES_MAX)
         settings.devices = DEVICES_MAX;
     settings.delay_us = (unsigned)number("TESTGPU_DELAY_US", 200, false);
     settings.seed =
         number("TESTGPU_SEED", (unsigned long long)now.tv_nsec ^ (unsigned)getpid(), false);
-    settings.up_gbps = decimal("TESTGPU_UP_GBPS");
-    settings.down_gbps = decimal("TESTGPU_DOWN_GBPS");
     settings.launch_us = decimal("TESTGPU_LAUNCH_US");
-    settings.gflops = decimal("TESTGPU_GFLOPS");
     settings.half = number_up_to("TESTGPU_HALF", 256, 1u << 30);
     settings.busy = number_up_to("TESTGPU_BUSY", 0, 95);
     settings.threads = number_up_to("TESTGPU_THREADS", 16, 1024);
@@ -218,10 +260,8 @@ void settings_read(void)
         (enum pageable)number_up_to("TESTGPU_PAGEABLE", PAGEABLE_MISUSED, PAGEABLE_UNTOLD);
     settings.scales = number_up_to("TESTGPU_SCALES", 0, 1) != 0;
     settings.early_end = number("TESTGPU_EXIT_EARLY", 0, false) != 0;
-    settings.name = path_setting("TESTGPU_NAME");
     read_attributes();
-    read_modes();
-    read_taken();
+    read_all_cards();
     settings.report = path_setting("TESTGPU_REPORT");
     settings.trace = path_setting("TESTGPU_TRACE");
 }

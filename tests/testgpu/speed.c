@@ -81,21 +81,23 @@ static void set_duration(struct operation *operation, enum engine engine, double
         operation->engine = engine;
 }
 
-void speed_of_copy(struct operation *operation, enum engine engine, size_t bytes)
+void speed_of_copy(CUdevice device, struct operation *operation, enum engine engine, size_t bytes)
 {
-    double rate = engine == ENGINE_UP ? settings.up_gbps : settings.down_gbps;
+    const struct card *card = card_of(device);
+    double rate = engine == ENGINE_UP ? card->up_gbps : card->down_gbps;
     set_duration(operation, engine, rate != 0 ? (double)bytes / rate : 0);
 }
 
-void speed_of_kernel(struct operation *operation, const struct testgpu_cost *cost)
+void speed_of_kernel(CUdevice device, struct operation *operation, const struct testgpu_cost *cost)
 {
+    const double gflops = card_of(device)->gflops;
     double ns = cost->launches > 1 ? 1e3 * settings.launch_us * (cost->launches - 1) : 0;
-    if (settings.gflops != 0) {
-        double rate = settings.gflops * (cost->single ? 2 : 1);
+    if (gflops != 0) {
+        double rate = gflops * (cost->single ? 2 : 1);
         if (cost->dimension > 0)
             rate *= (double)cost->dimension / ((double)cost->dimension + settings.half);
         double computing = cost->operations / rate;
-        double moving = cost->bytes * operations_per_byte / settings.gflops;
+        double moving = cost->bytes * operations_per_byte / gflops;
         ns += computing > moving ? computing : moving;
     }
     set_duration(operation, ENGINE_KERNELS, ns);
@@ -133,7 +135,7 @@ void speed_end(CUstream stream, const struct operation *operation, int64_t start
         return;
     progress_made(); /* the kernel is no longer being run */
     int64_t lasts = operation->lasts;
-    if (operation->kernel && settings.gflops == 0) {
+    if (operation->kernel && card_of(stream->object.context->device)->gflops == 0) {
         int64_t computed = (int64_t)((double)(now() - start) * stretch());
         lasts = lasts < computed ? computed : lasts;
     }
@@ -146,8 +148,12 @@ void speed_end(CUstream stream, const struct operation *operation, int64_t start
 
 bool speed_is_set(void)
 {
-    return settings.up_gbps != 0 || settings.down_gbps != 0 || settings.launch_us != 0 ||
-           settings.gflops != 0 || settings.busy != 0;
+    bool set = settings.launch_us != 0 || settings.busy != 0;
+    for (int i = 0; i < settings.devices && !set; i++) {
+        const struct card *card = &settings.card[i];
+        set = card->up_gbps != 0 || card->down_gbps != 0 || card->gflops != 0;
+    }
+    return set;
 }
 
 bool speed_start(bool *started, unsigned tenths)

@@ -102,7 +102,7 @@ static void execute(CUstream stream, struct operation *operation, int64_t start)
     testgpu_lock();
     driver.kernels -= operation->kernel;
     if (run.moved > 0)
-        speed_of_kernel(operation, &(struct testgpu_cost){.bytes = run.moved});
+        speed_of_kernel(context->device, operation, &(struct testgpu_cost){.bytes = run.moved});
     speed_end(stream, operation, start);
     context->running -= operation->counted;
     for (size_t i = 0; i < run.pins; i++)
@@ -353,7 +353,7 @@ CUresult testgpu_enqueue(CUstream handle, const char *kernel, const struct testg
     if (operation == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     operation->counted = operation->kernel = true;
-    speed_of_kernel(operation, cost);
+    speed_of_kernel(testgpu_current()->device, operation, cost);
     testgpu_lock();
     CUresult code;
     CUstream stream = stream_of(handle, &code);

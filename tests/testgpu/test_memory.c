@@ -315,6 +315,34 @@ static int two_devices(void)
     return 0;
 }
 
+/* One has half of the other's memory, and is half as fast. */
+static int unequal_devices(void)
+{
+    enum { MB = 1 << 20 };
+    static const int expected[] = {64, 32};
+    static char host[MB];
+    CUcontext context[2];
+    CUdeviceptr device;
+    size_t bytes;
+    char name[32];
+    OK(cuInit(0));
+    for (int i = 0; i < 2; i++) {
+        OK(cuDevicePrimaryCtxRetain(&context[i], i));
+        OK(cuCtxSetCurrent(context[i]));
+        OK(cuDeviceTotalMem(&bytes, i));
+        CHECK(bytes == (size_t)expected[i] * MB);
+        OK(cuDeviceGetName(name, sizeof name, i));
+        CHECK(strcmp(name, i == 0 ? "Test GPU" : "Small GPU") == 0);
+        CHECK(cuMemAlloc(&device, bytes + 1) == CUDA_ERROR_OUT_OF_MEMORY);
+        OK(cuMemAlloc(&device, MB));
+        double start = milliseconds();
+        OK(cuMemcpyHtoD(device, host, MB));
+        CHECK(milliseconds() - start >= (i == 0 ? 10 : 20));
+        OK(cuMemFree(device));
+    }
+    return 0;
+}
+
 static int visible_devices(void)
 {
     int count;
@@ -515,6 +543,11 @@ const struct scenario memory_scenarios[] = {
     {"managed_is_late", managed_is_late, {0}, {"managed_allocations=0"}},
     {"attributes", attributes, {0}, {"registered=0"}},
     {"two_devices", two_devices, {"TESTGPU_DEVICES=2"}, {"fault what=pointer_of_another_device"}},
+    {"unequal_devices",
+     unequal_devices,
+     {"TESTGPU_DEVICES=2", "TESTGPU_MEMORY=64M,32M", "TESTGPU_UP_GBPS=0.1048576,0.0524288",
+      "TESTGPU_NAME=Test GPU,Small GPU", "TESTGPU_PAGEABLE=2"},
+     {"up_us=30000"}},
     {"visible_devices",
      visible_devices,
      {"TESTGPU_DEVICES=4", "CUDA_VISIBLE_DEVICES=3,1,9,0"},
