@@ -68,7 +68,8 @@ static void see_what_is_kept(const struct accel_call *call, struct situation *si
         machine->kept_bytes = (double)gpu_kept_bytes(device_gpu(situation->device), call);
 }
 
-static void decide_now(const struct accel_call *call, struct situation *situation)
+/* Returns the device's state that the decision holds for; it may have changed since. */
+static enum device_state decide_now(const struct accel_call *call, struct situation *situation)
 {
     struct dispatch_device *device = situation->device;
     const bool valid = call->batch >= 0;
@@ -106,6 +107,7 @@ static void decide_now(const struct accel_call *call, struct situation *situatio
     situation->fallback = settings->require_gpu && !situation->decision.gpu &&
                           accel_is_fallback(call, &machine, settings, situation->decision.why);
     cost_give_back();
+    return machine.gpu;
 }
 
 static void keep_on_cpu(struct situation *situation, enum accel_why why)
@@ -220,19 +222,16 @@ void survey(struct accel_call *call, const struct dispatch_caller *caller,
     situation->library = caller->library(caller->context);
     situation->threads = situation->library->threads(situation->library);
     situation->site = adapts ? regret_key(caller->site, call) : 0;
-    decide_now(call, situation);
-    const enum device_state now = device_state(situation->device);
-    const bool starting = device_state_is_open(now);
-    if (now == DEVICE_ESTIMATED)
+    const enum device_state then = decide_now(call, situation);
+    const bool starting = device_state_is_open(then);
+    if (then == DEVICE_ESTIMATED)
         return;
     bool wanted = situation->decision.gpu || situation->decision.why == ACCEL_WARMING;
     bool copied = !copies_host_can_read(call); /* by CUDA, for the CPU, if it runs there */
-    if (wanted && now == DEVICE_UNTRIED && !copied && survey_is_held(caller)) {
+    if (wanted && then == DEVICE_UNTRIED && !copied && survey_is_held(caller)) {
         keep_on_cpu(situation, ACCEL_NO_GPU);
         situation->fallback = settings->require_gpu;
     } else if (starting && (wanted || copied))
         see_to_gpu(call, situation);
-    else if (situation->decision.gpu ? now != DEVICE_READY : wanted)
-        decide_now(call, situation); /* its state has changed since the decision */
     see_to_kernels(call, situation);
 }

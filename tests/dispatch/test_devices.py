@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from lib.busy import two_threads
 from lib.calibrated import AUTO, calibrate, keys
 from lib.log import lines_for, parse_log, said
 from lib.programs import LOG, TESTS, start
@@ -23,8 +24,8 @@ def ran(lines):
 
 with tempfile.TemporaryDirectory() as folder:
     known = keys(folder)
-    calibrate(folder + "/fast", known, 1000, 1)
-    calibrate(folder + "/slow", known, 1, 1000)
+    calibrate(folder + "/fast", known, 100000, 1)
+    calibrate(folder + "/slow", known, 1, 100000)
     plain = {**AUTO, **LOG, "TESTGPU_DELAY_US": "0", "XDG_CACHE_HOME": folder, "XDG_RUNTIME_DIR": folder}
     env = {**plain, "ACCEL_MODEL": folder + "/fast"}
 
@@ -68,8 +69,8 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(ok(done) and ran(lines_for(done)) == [("cpu", "slower")], "nor where the CPU is faster", done.stderr)
     done = start("steps", "dgemm:400:1", env={**must, "ACCEL_CPU": "dgemm"})
     tap.ok(ok(done) and ran(lines_for(done)) == [("cpu", "user")], "nor where the user wants the CPU", done.stderr)
-    calibrate(folder + "/even", known, 2500 / 1.2, 2000 / 1.2)
-    done = start("steps", "both:600:1:400", env={**must, "ACCEL_MODEL": folder + "/even", "TESTGPU_GFLOPS": "0.3"})
+    calibrate(folder + "/even", known, 6500 / 1.2, 6000 / 1.2)
+    done = two_threads([], {**must, "ACCEL_MODEL": folder + "/even", "TESTGPU_GFLOPS": "0.072"})
     tap.ok(ok(done) and sorted(ran(lines_for(done))) == [("gpu0", "faster"), ("gpu0", "required")], "a busy device is waited for", done.stderr)
 
     # ---- Which device ----

@@ -22,13 +22,13 @@ with tempfile.TemporaryDirectory() as folder:
         return done, seen
 
     cpu, gpu, slower = ("cpu", "warming"), ("gpu0", "faster"), ("cpu", "slower")
-    started = ["dgemm:500:2", "sleep:2500"]
+    started = ["dgemm:500:2", "started"]
 
-    done, seen = solves([*started, "solve:500:3", "sleep:4000", "solve:500:4"], {"TESTGPU_FIRST_MS": "400"}, 200)
+    done, seen = solves([*started, "solve:500:3", "sleep:9000", "solve:500:4"], {"TESTGPU_FIRST_MS": "1500"}, 500)
     tap.ok(seen == 3 * [cpu] + 4 * [gpu], "the first gain of a routine warms it up in the background, and its calls run on the CPU meanwhile", *seen)
     tap.ok("event=pinned" not in done.stderr and " 0 wrong" in done.stdout, "no place is sent back to the CPU for it", done.stdout, done.stderr[-500:])
 
-    done, seen = solves(["dgemm:500:2", "sleep:6500", "solve:500:4"], {"TESTGPU_FIRST_MS": "1000"}, 700)
+    done, seen = solves([*started, "solve:500:4"], {"TESTGPU_FIRST_MS": "1000"}, 70000)
     tap.ok(seen == 4 * [gpu], "a call that gains more than a warm-up takes does not wait for it", *seen)
     tap.ok("event=pinned" not in done.stderr and " 0 wrong" in done.stdout, "and is not judged by it", done.stdout, done.stderr[-500:])
 

@@ -6,15 +6,15 @@ import re
 import signal
 import stat
 import struct
-import subprocess
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from lib.busy import await_call, background, two_threads
 from lib.calibrated import AUTO, calibrate, keys
 from lib.log import lines_for, parse_log, said
-from lib.programs import LOG, ROOT, TESTS, clean_env, start
+from lib.programs import LOG, start
 from lib.tap import Tap
 
 tap = Tap()
@@ -27,20 +27,6 @@ def ran(lines):
 
 def ok(done):
     return done.returncode == 0 and done.stdout.count(" 0 wrong") == done.stdout.count("\n") > 0
-
-
-def background(steps, env):
-    """A run that goes on."""
-    full = {**clean_env(tempfile.gettempdir()), **env}
-    return subprocess.Popen([TESTS / "steps", *steps], env=full, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True)
-
-
-def await_file(path):
-    for _ in range(3000):
-        if os.path.exists(path):
-            return
-        time.sleep(0.01)
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -75,29 +61,28 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(done.stderr.count("event=pinned") >= 2, "a line for each", done.stderr.count("event=pinned"))
     done = start("steps", "dgemm:500:8", env={**fixed, **slow, "ACCEL_START": "wait"})
     tap.ok(ran(lines_for(done)) == 2 * [("cpu", "slower")] + 6 * [("gpu0", "faster")], "with ACCEL_START=wait decisions do not depend on times", done.stderr[-600:])
-    done = start("steps", *READY, "dgemm:500:12", env={**calibrated(1000, 1), **slow})
+    done = start("steps", *READY, "dgemm:500:12", env={**calibrated(100000, 1), **slow})
     tap.ok(set(ran(lines_for(done)[1:])) == {("gpu0", "faster")}, "slower than its estimate, but than the CPU's too: it stays", done.stderr[-600:])
 
-    # ---- A device that is busy: a call of order 600 takes it 2 s ----
+    # ---- A device that is busy: a call of order 600 takes it 6 s ----
 
-    shared = {**calibrated(2500 / 1.2, 2000 / 1.2), "TESTGPU_GFLOPS": "0.3"}
-    done = start("steps", *READY, "both:600:1:300", env=shared)
+    shared = {**calibrated(6500 / 1.2, 6000 / 1.2), "TESTGPU_GFLOPS": "0.072"}
+    done = two_threads(READY, shared)
     tap.ok(ok(done) and sorted(ran(lines_for(done)[1:])) == [("cpu", "busy"), ("gpu0", "faster")],
            "two threads: while one uses the GPU, the other one's call goes to the CPU", done.stderr, done.stdout)
     busy = lines_for(done, why="busy")
-    tap.ok(busy and float(busy[0]["est_gpu_ms"]) > float(busy[0]["est_cpu_ms"]) > 2000, "as the estimates say", *busy)
+    tap.ok(busy and float(busy[0]["est_gpu_ms"]) > float(busy[0]["est_cpu_ms"]) > 6000, "as the estimates say", *busy)
 
     def two(name, env_a, env_b, kill, expected):
-        ready, begun, go = (f"{folder}/{name}-{what}" for what in ("ready", "begun", "go"))
-        a = background([*READY, f"await:{ready}", f"write:{begun}", "dgemm:600:1"], {**shared, **env_a})
+        ready, go = (f"{folder}/{name}-{what}" for what in ("ready", "go"))
+        a = background([*READY, f"await:{ready}", "dgemm:600:1"], {**shared, **env_a})
         b = background([*READY, f"write:{ready}", f"await:{go}", "dgemm:600:1"], {**shared, **env_b})
-        await_file(begun)
-        time.sleep(0.3)
+        await_call(a, {**shared, **env_a}["XDG_RUNTIME_DIR"])
         if kill:
             a.send_signal(signal.SIGKILL)
             a.wait()
         Path(go).touch()
-        (_, err_a), (_, err_b) = a.communicate(timeout=100), b.communicate(timeout=100)
+        (_, err_a), (_, err_b) = a.communicate(timeout=300), b.communicate(timeout=300)
         lines_a, lines_b = ran(parse_log(err_a)), ran(parse_log(err_b))
         return (lines_b[-1] == expected and b.returncode == 0 and
                 lines_a[1:] == ([] if kill else [("gpu0", "faster")])), lines_a, lines_b
@@ -130,7 +115,7 @@ with tempfile.TemporaryDirectory() as folder:
     def other_owner(path):
         os.chown(path, 65534, 65534)
 
-    quick = {**calibrated(1000, 1), "ACCEL_LOG_FILE": "/dev/stderr"}
+    quick = {**calibrated(100000, 1), "ACCEL_LOG_FILE": "/dev/stderr"}
     places = {
         "ours": (lambda path: None, "busy"),
         "others may read it": (lambda path: os.chmod(path, 0o644), "faster"),
@@ -168,7 +153,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     # ---- A device that fails, and one without memory ----
 
-    fast = calibrated(1000, 1)
+    fast = calibrated(100000, 1)
     done = start("steps", *READY, "dgemm:400:6", env={**fast, "TESTGPU_FAIL": "cuStreamSynchronize:8+"})
     seen = ran(lines_for(done)[1:])
     failed = [why for _, why in seen].index("error") if ("cpu", "error") in seen or ("gpu0+cpu", "error") in seen else 0

@@ -34,7 +34,7 @@ with tempfile.TemporaryDirectory() as folder:
     # By this calibration the GPU always pays; and one call is enough to start it.
     model = folder + "/model"
     known = keys(folder)
-    calibrate(model, known, 1000, 1)
+    calibrate(model, known, 100000, 1)
     env = {**AUTO, **QUICK, **LOG, "ACCEL_MODEL": model}
 
     # ---- In the background ----
@@ -115,7 +115,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     def calibrated_env(name, own):
         """The environment with settings of its own, and a calibration of what runs with them."""
-        calibrate(f"{model}-{name}", keys(folder, own), 1000, 1)
+        calibrate(f"{model}-{name}", keys(folder, own), 100000, 1)
         return {**env, **own, "ACCEL_MODEL": f"{model}-{name}"}
 
     one_thread = calibrated_env("one", {"OPENBLAS_NUM_THREADS": "1"})

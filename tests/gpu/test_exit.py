@@ -22,7 +22,7 @@ PHASES = {"TESTGPU_START_MS": "70", "TESTGPU_LOAD_MS": "40", "TESTGPU_FIRST_MS":
 
 with tempfile.TemporaryDirectory() as folder:
     model = folder + "/model"
-    calibrate(model, keys(folder), 1000, 1)
+    calibrate(model, keys(folder), 100000, 1)
     env = {**AUTO, **PHASES, "ACCEL_MODEL": model}
 
     def ends(name, steps, settings, latest_ms, count):

@@ -19,7 +19,7 @@ tap = Tap()
 def run(*arguments, **env):
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report")
-        done = start("own_memory", *arguments, env={**ENV, **env, "TESTGPU_REPORT": str(report)}, timeout=120)
+        done = start("own_memory", *arguments, env={**ENV, **env, "TESTGPU_REPORT": str(report)}, timeout=300)
         return done, report.read_text() if report.exists() else ""
 
 

@@ -96,7 +96,7 @@ with tempfile.TemporaryDirectory() as folder:
         if LONG:
             tap.ok(seen(3, 90), "and is written again")
         process.kill()
-    tap.ok(seen(3 if LONG else 2, 1), "it stays when the program is killed")
+    tap.ok(seen(3, 1) if LONG else seen(2, 1) or seen(3, 1), "it stays when the program is killed")
 
 # What cannot be written: one line, once, and the program goes on.
 with tempfile.TemporaryDirectory() as folder:

@@ -18,15 +18,11 @@ tap = Tap()
 
 def resident(preload):
     """KiB by mapping, of a process that sleeps. At addresses that are the same each time: what the kernel maps around a page depends on them."""
-    process = subprocess.Popen(["setarch", "-R", "/bin/sleep", "60"], env={**clean_env("/nonexistent"), **({"LD_PRELOAD": str(LIBRARY)} if preload else {})})
+    process = subprocess.Popen(["setarch", "-R", "/bin/sleep", "600"], env={**clean_env("/nonexistent"), **({"LD_PRELOAD": str(LIBRARY)} if preload else {})})
     try:
-        text, before = "", None
-        for _ in range(200):
+        while process.poll() is None and "(sleep) S " not in Path(f"/proc/{process.pid}/stat").read_text():  # its start is over: it does sleep
             time.sleep(0.02)
-            text = Path(f"/proc/{process.pid}/smaps").read_text()
-            if text == before and Path(f"/proc/{process.pid}/comm").read_text() == "sleep\n" and "libc.so" in text:
-                break
-            before = text
+        text = Path(f"/proc/{process.pid}/smaps").read_text()
     finally:
         process.kill()
         process.wait()

@@ -115,6 +115,7 @@ static void execute(CUstream stream, struct operation *operation, int64_t start)
 static void *work(void *argument)
 {
     CUstream stream = argument;
+    prctl(PR_SET_NAME, "cuda-stream"); /* else it has that of the thread that has made the stream */
     if (speed_is_set())
         prctl(PR_SET_TIMERSLACK, 1ul); /* else it sleeps 50 microseconds longer */
     testgpu_lock();
