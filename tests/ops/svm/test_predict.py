@@ -102,6 +102,12 @@ tap.ok({line["why"] for line in lines_for(small, sym=SYMBOL)} == {"small"}, "132
 off = predict([], {**ON_GPU, "ACCEL_ML": "0"})[0]
 tap.ok({line["why"] for line in lines_for(off, sym=SYMBOL)} <= {"user"} and not lines_for(off, ran="gpu0"), "ACCEL_ML=0: libsvm's", off.stderr[-300:])
 
+# In instructions, of libsvm's svm_predict() and the svm_predict_values() that it calls: the first call finds that.
+cost = lambda vectors, env: [int(line) for line in start("predict_calls", "cost", vectors, env=env).stdout.split()][1:]
+small, large, bare = cost(255, {**TEST_GPU, "ACCEL_POLICY": "auto"}), cost(256, {**TEST_GPU, "ACCEL_POLICY": "auto"}), cost(255, NO_GPU)
+tap.ok(len(small) == len(bare) == 2 and 0 < min(small + bare) and max(small + bare) <= 20 < min(large, default=0),
+       "a forwarded svm_predict of a small model: at most 20 instructions more", small, bare, large)
+
 # The vectors go up once; then each call brings one, and fetches a kernel value for each.
 start("/usr/bin/svm-train", "-q", "-c", "1", HEART, place("model"))
 device = predict([], ON_GPU)[0]
