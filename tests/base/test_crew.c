@@ -221,7 +221,7 @@ static void end_idle(void)
     struct work work = {.shared = true}, again = work;
     run(&work, true);
     must(threads_now() > 0);
-    for (int i = 0; i < 500 && threads_now() > 0; i++)
+    for (int i = 0; i < 5000 && threads_now() > 0; i++)
         nanosleep(&pause, NULL);
     must(threads_now() == 0);
     must(run(&again, true) == 3);
@@ -244,7 +244,7 @@ static void fork_beside_jobs(void)
         pid_t child = fork();
         if (child == 0) {
             struct work work = {.shared = true};
-            alarm(60);
+            alarm(120);
             forks_child();
             must(threads_now() == 0);
             must(run(&work, true) == 3);

@@ -82,7 +82,7 @@ class Chromium:
     def close(self):
         self.session = None
         self("Browser.close")
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=300)
         os.close(self.to), os.close(self.back)
         shutil.rmtree(self.home, ignore_errors=True)
 

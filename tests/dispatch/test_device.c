@@ -241,7 +241,7 @@ static void each_has_its_own_warm_routines(void **state)
     assert_true(warm_cost_ms(&device[1], dgemm) > 0);
     assert_decision(0, true, ACCEL_FASTER);
     decide_on(1); /* has it warmed up on a thread */
-    for (int i = 0; i < 1000 && (!warm_is(&device[1], dgemm) || device[1].warm.working); i++)
+    for (int i = 0; i < 10000 && (!warm_is(&device[1], dgemm) || device[1].warm.working); i++)
         nanosleep(&pause, NULL);
     assert_true(warm_is(&device[1], dgemm) && !device[1].warm.working);
     assert_decision(1, true, ACCEL_FASTER);

@@ -162,7 +162,7 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(len(said(done)) == 1 and "left alone" in said(done)[0], "one line says why", *said(done))
     report = folder + "/report"
     fails = ",".join(f"cuMemAlloc:{n}" for n in range(7, 27))
-    done = start("steps", *READY, "dgemm:700:2", "dgemm:300:1", "dgemm:700:1", "sleep:1300", "dgemm:700:2",
+    done = start("steps", *READY, "dgemm:300:2", "dgemm:130:1", "dgemm:300:1", "sleep:1300", "dgemm:300:2",
                  env={**fast, "TESTGPU_FAIL": fails, "TESTGPU_REPORT": report})
     seen = ran(lines_for(done)[1:])
     tap.ok(ok(done) and seen[:2] == 2 * [("cpu", "no_memory")] and seen[3] == ("cpu", "no_memory"),

@@ -76,12 +76,12 @@ with tempfile.TemporaryDirectory() as home:
     os.mkfifo(fifo)
     for path, fault in (home + "/none", "cannot be opened (No such file or directory)"), (fifo, "is not a regular file"):
         lost = f"accel: ACCEL_CONFIG={path} {fault}, and may hold ACCEL_REQUIRE; the program ends at its first call of BLAS"
-        done = start(*PROGRAM, env={**env, **LOG, "ACCEL_CONFIG": path}, timeout=60)
+        done = start(*PROGRAM, env={**env, **LOG, "ACCEL_CONFIG": path}, timeout=300)
         tap.ok(done.returncode == 1 and done.stdout == "" and said(done) == [lost], f"ACCEL_CONFIG names what {fault}: the program ends with the message",
                done.returncode, done.stderr)
         done = start("/bin/bash", "-c", "ls / >/dev/null && exit 3", env={**env, "ACCEL_CONFIG": path})
         tap.ok(done.returncode == 3 and done.stderr == "", "what calls no BLAS goes on", done.returncode, done.stderr)
-    done = start(*PROGRAM, env={**env, "ACCEL_CONFIG": fifo, "ACCEL": "0"}, timeout=60)
+    done = start(*PROGRAM, env={**env, "ACCEL_CONFIG": fifo, "ACCEL": "0"}, timeout=300)
     tap.ok(same(done) and done.stderr == "", "so does a program with ACCEL=0", done.returncode, done.stderr)
     named.write_text("ACCEL_LOG=1\n")
     named.chmod(0o666)

@@ -101,6 +101,6 @@ class Training:
             time.sleep(0.5)
             running = process.poll() is None
             process.send_signal(ends)
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=300)
             tap.ok(running and process.returncode == -ends and not out, f"{self.name}: {ends.name} in the midst of a training ends the program",
                    process.returncode, out, err)

@@ -38,7 +38,7 @@ static void test_a_loaded_library_waits_for_forks(void **state)
     assert_int_equal(pthread_create(&thread, NULL, open_cuda, &early), 0);
     usleep(100000);
     linker_before_fork(maps_not);
-    usleep(300000);
+    usleep(1500000);
     atomic_store(&forked, true);
     linker_after_fork();
     assert_int_equal(pthread_join(thread, &reason), 0);
@@ -51,6 +51,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_loaded_library_waits_for_forks),
     };
-    setenv("TESTGPU_LOAD_MS", "200", 1);
+    setenv("TESTGPU_LOAD_MS", "1000", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

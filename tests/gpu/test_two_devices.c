@@ -241,7 +241,7 @@ static void both_give_idle_memory_back(void **state)
     (void)state;
     assert_true(computes(device[0]) && computes(device[1]));
     /* So that a test that fails has an end. */
-    for (int i = 0; i < 500 && (pool_has_idle(own[0]) || pool_has_idle(own[1])); i++)
+    for (int i = 0; i < 5000 && (pool_has_idle(own[0]) || pool_has_idle(own[1])); i++)
         nanosleep(&pause, NULL);
     for (int i = 0; i < 2; i++) {
         assert_false(pool_has_idle(own[i]));

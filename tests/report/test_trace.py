@@ -197,7 +197,7 @@ with tempfile.TemporaryDirectory() as folder:
     def limited():
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
     done = subprocess.run([TESTS / "random_calls", "-i", "cblas-row", "-c", "20", "-n", "30", "-r", "?gemm"], preexec_fn=limited, capture_output=True, text=True,
-                          env={**clean_env(folder), **NO_GPU, "ACCEL_POLICY": "cpu", "ACCEL_TRACE": str(path)}, timeout=100)
+                          env={**clean_env(folder), **NO_GPU, "ACCEL_POLICY": "cpu", "ACCEL_TRACE": str(path)}, timeout=300)
     events = json.loads(path.read_text())
     left_out = [int(n) for e in events if e["name"] == "process_labels" for n in re.findall(r"; (\d+) events left out: File too large$", e["args"]["labels"])]
     tap.ok(done.returncode == 0 and left_out and left_out[0] + len(calls_of(events)) == 80, "a full file says how many events are not in it", left_out, len(events), done.returncode)

@@ -184,7 +184,7 @@ for mode, allowed in ((0o1777, True), (0o777, False), (0o755, True)):
     shutil.rmtree(shared)
 fifo = folder + "/fifo"
 os.mkfifo(fifo)
-done = surroundings("multiply:2", env={**NO_GPU, "ACCEL_LOG_FILE": fifo}, timeout=60)
+done = surroundings("multiply:2", env={**NO_GPU, "ACCEL_LOG_FILE": fifo}, timeout=300)
 tap.ok(done.returncode == 0 and len(said(done)) == 1 and "(nobody reads from it)" in said(done)[0] and len(lines_for(done)) == 2,
        "a FIFO that nobody reads is not waited for", done.stderr)
 read = []

@@ -26,7 +26,7 @@ with tempfile.TemporaryDirectory() as folder:
         for mode, env in {"without libaccel": {}, "no GPU": NO_GPU, "no GPU, logged": {**NO_GPU, **LOG, "ACCEL_LOG_FILE": log}, "test GPU": TEST_GPU,
                           "test GPU, logged": {**TEST_GPU, "ACCEL_LOG": "2", "ACCEL_LOG_FILE": log}}.items():
             Path(log).unlink(missing_ok=True)
-            done = start("interrupts", what, COUNT, env={**env, **REFERENCE}, timeout=100)
+            done = start("interrupts", what, COUNT, env={**env, **REFERENCE}, timeout=300)
             tap.ok(done.returncode == 0 and f"{COUNT} times, 0 wrong\n" == done.stdout, f"{name}, {mode}", done.returncode, done.stdout, done.stderr)
             if "logged" not in mode:
                 continue

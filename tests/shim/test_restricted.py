@@ -23,7 +23,7 @@ log = folder + "/log"
 
 
 def surroundings(*steps, env, **options):
-    return start("surroundings", *steps, env={**REFERENCE, **env}, timeout=100, **options)
+    return start("surroundings", *steps, env={**REFERENCE, **env}, timeout=300, **options)
 
 
 def count(**fields):

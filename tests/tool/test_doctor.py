@@ -159,7 +159,7 @@ with tempfile.TemporaryDirectory() as folder:
     # ---- Colour, and what cannot be written ----
 
     def shown_on_terminal(**env):
-        return on_terminal(TOOL, "doctor", env={**QUICK, **GPU, "HOME": folder, **env}, timeout=60).decode()
+        return on_terminal(TOOL, "doctor", env={**QUICK, **GPU, "HOME": folder, **env}, timeout=300).decode()
 
     tap.ok("\033[32mOK  \033[0m  driver" in shown_on_terminal(TERM="xterm"), "colour on a terminal")
     for name, env in ("NO_COLOR", {"NO_COLOR": "1", "TERM": "xterm"}), ("a terminal without", {"TERM": "dumb"}):

@@ -30,7 +30,7 @@ def interrupt(folder, number, after):
                                preexec_fn=lambda: signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None)
     time.sleep(after)
     process.send_signal(number)
-    said_by_it = process.communicate(timeout=60)
+    said_by_it = process.communicate(timeout=300)
     return process.returncode == -number and said_by_it[0] == ""
 
 

@@ -118,23 +118,23 @@ for sent in signal.SIGTERM, signal.SIGUSR1:
     with tool(HANDLER + WAITS) as process:
         process.stdout.readline()
         process.send_signal(sent)
-        said = process.communicate(timeout=60)
+        said = process.communicate(timeout=300)
     tap.ok((said[0], process.returncode) == (f"{int(sent)}\n", 6) and "accel: summary of" in said[1], f"{sent.name} that is sent to the tool comes to the program, once", said, process.returncode)
-with tool("import time\nprint('ready', flush=True)\ntime.sleep(60)") as process:
+with tool("import time\nprint('ready', flush=True)\ntime.sleep(600)") as process:
     process.stdout.readline()
     process.send_signal(signal.SIGTERM)
-    said = process.communicate(timeout=60)
+    said = process.communicate(timeout=300)
 tap.ok(process.returncode == -signal.SIGTERM and "accel: summary of" in said[1], "a program that SIGTERM ends: the tool ends by it, after the table", said, process.returncode)
-with tool("import time\nprint('ready', flush=True)\ntime.sleep(60)") as process:
+with tool("import time\nprint('ready', flush=True)\ntime.sleep(600)") as process:
     process.stdout.readline()
     process.kill()
-    said = process.communicate(timeout=60)  # until the program has ended, too
+    said = process.communicate(timeout=300)  # until the program has ended, too
 tap.ok(process.returncode == -signal.SIGKILL and not said[1], "SIGKILL of the tool ends the program", said)
-with tool("import subprocess\np = subprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\nprint(p.pid, flush=True)") as process:
-    said = process.communicate(timeout=50)
+with tool("import subprocess\np = subprocess.Popen(['sleep', '600'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\nprint(p.pid, flush=True)") as process:
+    said = process.communicate(timeout=300)
     os.kill(int(said[0]), signal.SIGKILL)
 tap.ok(process.returncode == 0 and "accel: summary of" in said[1], "a child that outlives the program does not hold the tool up", said)
-done = subprocess.run(["env", "--ignore-signal=CHLD", TOOL, "run", "--summary", "sh", "-c", "exit 7"], env=ENV, stderr=subprocess.PIPE, timeout=60)
+done = subprocess.run(["env", "--ignore-signal=CHLD", TOOL, "run", "--summary", "sh", "-c", "exit 7"], env=ENV, stderr=subprocess.PIPE, timeout=300)
 tap.ok(done.returncode == 7 and done.stderr.startswith(b"accel: summary of sh"), "SIGCHLD that is ignored", done.returncode, done.stderr)
 
 
