@@ -14,15 +14,23 @@ static void say_lacking(const struct gpu_info *info, enum gpu_precision precisio
                   gpu_precision_needs(precision));
 }
 
+enum gpu_precision precision_asked(const struct accel_settings *settings,
+                                   const struct accel_routine *routine)
+{
+    return (enum gpu_precision)settings->precision[routine - accel_routines];
+}
+
 enum gpu_precision precision_of(const struct accel_settings *settings,
                                 const struct dispatch_device *device, const struct accel_call *call)
 {
-    if (!accel_has_precisions(call))
+    const enum gpu_precision asked = precision_asked(settings, call->routine);
+    const enum gpu_products products = accel_product_kind(call);
+    if (asked == GPU_NATIVE || !gpu_precision_exists(asked, products))
         return GPU_NATIVE;
-    const enum gpu_precision asked = (enum gpu_precision)settings->precision[call->routine->dtype];
     const struct gpu_device *gpu = device_gpu(device);
-    if (!gpu || gpu_info(gpu)->precisions & 1u << asked)
+    if (!gpu || gpu_info(gpu)->precisions[products] & 1u << asked)
         return asked;
-    say_lacking(gpu_info(gpu), asked);
+    if (!(gpu_info(gpu)->precisions[GPU_GEMM] & 1u << asked))
+        say_lacking(gpu_info(gpu), asked);
     return GPU_NATIVE;
 }

@@ -6,8 +6,12 @@
 
 #include "device.h"
 
-/* Returns the precision that the user has asked for, native for routines that have no other. If the device is known to lack it,
- * says so, once, and returns native. */
+/* Returns the precision that the user has asked for. */
+enum gpu_precision precision_asked(const struct accel_settings *settings,
+                                   const struct accel_routine *routine);
+
+/* Returns the one in which the device is to compute the call: the one that the user has asked for, or native if the device, or any, does not
+ * compute such calls in it. If the device is known to lack it altogether, says so, once. */
 enum gpu_precision precision_of(const struct accel_settings *settings,
                                 const struct dispatch_device *device,
                                 const struct accel_call *call);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "copies.h"
+#include "precision.h"
 #include "refusals.h"
 #include "verify.h"
 #include "base/clock.h"
@@ -69,7 +70,7 @@ static void judge(const struct accel_record *record, const struct situation *sit
         regret_note(&situation->device->regret, situation->site, ms, decision->est_cpu_ms);
     bool alone = decision->est_gpu_ms == decision->est_own_ms; /* it had the device for itself */
     /* The cost model knows uploads, not what takes the place of one; and the times of native precision. */
-    if (alone && record->kept_bytes == 0 && !record->precision &&
+    if (alone && record->kept_bytes == 0 && situation->precision == GPU_NATIVE &&
         (verdict != REGRET_EARLY || ms < decision->est_own_ms))
         cost_learn_gpu(atomic_load(&situation->device->curves), record->call, ms);
     if (verdict == REGRET_SENT_BACK)
@@ -158,7 +159,7 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
     verification.precision = situation->precision;
     const bool first = !warm_is(device, call->routine);
     const enum gpu_status status = run_and_note(device, call, &host, record);
-    if (situation->precision != GPU_NATIVE && is_finished(status))
+    if (precision_asked(settings, call->routine) != GPU_NATIVE && is_finished(status))
         record->precision = gpu_precision_names[host.precision];
     if (status == GPU_OK)
         warm_note(device, call->routine);

@@ -316,16 +316,17 @@ enum outcome setting_read_ml(struct reading *reading, const struct setting *sett
     return UNDERSTOOD;
 }
 
-/* Sets the precision of the routine, or, without a name, of all that it suits. Returns false if it suits none. */
-static bool set_precision(unsigned char precision[ACCEL_DTYPES], const char *routine, size_t length,
-                          enum gpu_precision asked)
+/* Sets the precision of the routine, or, without a name, of all of its type, also of those that no device computes in it: they are told of as
+ * native. Returns false if it suits none. */
+static bool set_precision(unsigned char precision[ACCEL_ROUTINES_MOST], const char *routine,
+                          size_t length, enum gpu_precision asked)
 {
     bool any = false;
-    for (int i = 0; i < ACCEL_DTYPES; i++) {
-        const enum accel_dtype dtype = (enum accel_dtype)i;
-        const char *name = accel_sample_of(ACCEL_SAMPLE_PRODUCT, dtype)->name;
-        const bool named = length == strlen(name) && begins_with(routine, name, length);
-        if ((length > 0 && !named) || !gpu_precision_suits(asked, accel_is_double(dtype)))
+    for (uint32_t i = 0; i < accel_routine_count; i++) {
+        const struct accel_routine *one = &accel_routines[i];
+        const bool named = length == strlen(one->name) && begins_with(routine, one->name, length);
+        if (!accel_is_blas(one) || !gpu_precision_suits(asked, accel_is_double(one->dtype)) ||
+            (length > 0 && (!named || !gpu_precision_exists(asked, accel_op_of(one)->products))))
             continue;
         precision[i] = (unsigned char)asked;
         any = true;
@@ -333,12 +334,12 @@ static bool set_precision(unsigned char precision[ACCEL_DTYPES], const char *rou
     return any;
 }
 
-/* Reads names of precisions, each for all routines that it suits, or for the one before its colon. */
+/* Reads names of precisions, each for all routines of its type, or for the one before its colon. */
 enum outcome setting_read_precision(struct reading *reading, const struct setting *setting,
                                     const char *value)
 {
     struct accel_settings *settings = reading->settings;
-    unsigned char precision[ACCEL_DTYPES] = {GPU_NATIVE};
+    unsigned char precision[ACCEL_ROUTINES_MOST] = {GPU_NATIVE};
     (void)setting;
     for (;; value++) {
         char name[32] = "";

@@ -40,7 +40,8 @@ struct gpu_info {
     /* Devices that came before it and cannot be used, and why; empty: none. */
     char passed_over[GPU_FAILURE_BYTES];
     int cuda_version, cublas_version; /* of the driver (13000) and of cuBLAS (130100) */
-    unsigned precisions;              /* that it has, as bits 1 << enum gpu_precision */
+    unsigned char precisions
+        [GPU_PRODUCTS]; /* that it has, as bits 1 << enum gpu_precision, of products of each kind */
     bool
         mps; /* processes use it at the same time, by CUDA's Multi-Process Service; else they take turns */
 };
@@ -103,7 +104,7 @@ struct gpu_host {
     void (*steps)(void *context, const struct gpu_steps *steps);
     void *context;
     bool keeps; /* inputs may stay on the device for later calls, and be found there */
-    /* The one that the user has asked for, of a routine with op->any_precision. gpu_run() sets it to native if cuBLAS says that it
+    /* The one that the user has asked for, of a routine with op->products. gpu_run() sets it to native if cuBLAS says that it
      * has computed in native precision, or if there is no memory for its workspace. cuBLAS tells only of GPU_EMULATED. */
     enum gpu_precision precision;
     /* Filled in by gpu_run(): */

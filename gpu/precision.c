@@ -17,12 +17,18 @@ bool gpu_precision_suits(enum gpu_precision precision, bool in_double)
     return precision == GPU_NATIVE || in_double == (precision == GPU_EMULATED);
 }
 
+bool gpu_precision_exists(enum gpu_precision precision, enum gpu_products products)
+{
+    return precision == GPU_NATIVE || products == GPU_GEMM || products == GPU_RANK_K ||
+           (products == GPU_OTHERS && precision == GPU_TF32);
+}
+
 static int64_t up_to(int64_t size, int64_t unit)
 {
     return (size + unit - 1) / unit * unit;
 }
 
-int64_t gpu_emulation_bytes(int64_t m, int64_t n, int64_t k, bool is_complex)
+int64_t gpu_emulation_bytes(int64_t m, int64_t n, int64_t k, int64_t batch, bool is_complex)
 {
     const int64_t slices = (79 + 1) / 8, parts = is_complex ? 2 : 1, most = INT64_C(1) << 32;
     const int64_t rows = up_to(m, 1024), cols = up_to(n, 1024), depth = up_to(k, 128);
@@ -33,6 +39,6 @@ int64_t gpu_emulation_bytes(int64_t m, int64_t n, int64_t k, bool is_complex)
     if (is_complex && result < 8 * m * n * parts * parts)
         result = 8 * m * n * parts * parts;
     const int64_t scan = 4 * (m * blocks + n * blocks + m * n) * parts;
-    const int64_t all = inputs + result > scan ? inputs + result : scan;
+    const int64_t all = (inputs + result > scan ? inputs + result : scan) * batch;
     return up_to(all + all / 4, 256) + (INT64_C(128) << 20);
 }

@@ -15,6 +15,15 @@ enum gpu_precision {
     GPU_PRECISIONS
 };
 
+/* Routines whose products cuBLAS computes in the same precisions: see precision_all(). */
+enum gpu_products {
+    GPU_NO_PRODUCTS, /* none, or only in native precision */
+    GPU_GEMM,        /* gemm, and its batches */
+    GPU_RANK_K,      /* syrk, herk, syr2k, her2k */
+    GPU_OTHERS,      /* gemmt, symm, hemm, trmm, trsm */
+    GPU_PRODUCTS
+};
+
 /* Their names in settings and in the log. */
 extern const char *const gpu_precision_names[GPU_PRECISIONS];
 
@@ -24,9 +33,12 @@ const char *gpu_precision_needs(enum gpu_precision precision);
 /* Returns whether products in single, or in double precision can be asked for in this one. */
 bool gpu_precision_suits(enum gpu_precision precision, bool in_double);
 
-/* Returns the bytes of workspace with which cuBLAS emulates a product of these sizes for certain: less, and it
+/* Returns whether there is a device that computes these products in this precision. */
+bool gpu_precision_exists(enum gpu_precision precision, enum gpu_products products);
+
+/* Returns the bytes of workspace with which cuBLAS emulates so many products of these sizes for certain: less, and it
  * computes in native precision without a word. Source: cuBLAS, "Fixed-Point Workspace Requirements", with dynamic control and the
  * default of at most 79 bits. */
-int64_t gpu_emulation_bytes(int64_t m, int64_t n, int64_t k, bool is_complex);
+int64_t gpu_emulation_bytes(int64_t m, int64_t n, int64_t k, int64_t batch, bool is_complex);
 
 #endif

@@ -75,6 +75,7 @@ struct accel_routine {
 /* All routines, in the order of the table. */
 extern const struct accel_routine accel_routines[];
 extern const uint32_t accel_routine_count;
+enum { ACCEL_ROUTINES_MOST = 512 }; /* at least that */
 
 /* Where an operand's bytes are. */
 enum accel_place {

@@ -91,6 +91,8 @@ const struct accel_routine accel_routines[] = {
 #undef FUNCTION
 
 const uint32_t accel_routine_count = sizeof accel_routines / sizeof accel_routines[0];
+_Static_assert(sizeof accel_routines / sizeof accel_routines[0] <= ACCEL_ROUTINES_MOST,
+               "tables by routine have room");
 
 /* ---- Every name of every routine ---- */
 

@@ -71,14 +71,13 @@ struct accel_op {
     enum accel_op_group group;
 
     /* ---- Properties ---- */
+    enum gpu_products products; /* may be computed in another precision if the user asks for it */
     bool moves;          /* as many bytes as operations: pays only if its matrix is on the device */
     bool hermitian;      /* the matrix whose triangle counts is Hermitian in complex types */
     bool conjugates;     /* A := alpha x y^H + A */
     bool three_products; /* a complex product by three real ones */
-    bool
-        any_precision; /* computes in another precision than the caller's if the user asks for it */
-    bool iterates;     /* reduces to a condensed form, then iterates, on a copy of A */
-    bool reflectors;   /* x holds the scalars of elementary reflectors */
+    bool iterates;       /* reduces to a condensed form, then iterates, on a copy of A */
+    bool reflectors;     /* x holds the scalars of elementary reflectors */
     /* Spans, as bits 1 << enum accel_matrix: */
     uint8_t triangles; /* only the triangle uplo is written */
     uint8_t definite;  /* must be definite in a workload, so that the call succeeds */
@@ -216,11 +215,12 @@ static inline bool accel_is_part(const struct accel_call *call)
     return call->parts > 1;
 }
 
-/* Returns whether the device can compute the call in a precision that the user asks for: not if inputs are narrower than the routine's
- * type. */
-static inline bool accel_has_precisions(const struct accel_call *call)
+/* Returns the kind of products by which a device computes the call in a precision that the user asks for: none if inputs are narrower
+ * than the routine's type. */
+static inline enum gpu_products accel_product_kind(const struct accel_call *call)
 {
-    return accel_op_of(call->routine)->any_precision && call->span[0].dtype == call->routine->dtype;
+    return call->span[0].dtype == call->routine->dtype ? accel_op_of(call->routine)->products
+                                                       : GPU_NO_PRODUCTS;
 }
 
 static inline bool accel_only_moves(const struct accel_routine *routine)

@@ -29,7 +29,7 @@
 struct options {
     const char *gpu, *model, *shim;
     char **program;
-    const unsigned char *precision; /* of struct accel_settings */
+    const unsigned char *precision; /* of struct accel_settings, by routine */
 };
 
 /* ---- Options ---- */
@@ -253,10 +253,11 @@ static void print_hints(const struct table *table, const struct options *options
     nominal_gains(gain, card.tflops, card.tensor[0], card.tensor[1], card.tensor[2]);
     for (unsigned i = 0; i < sizeof asked / sizeof *asked; i++) {
         const enum accel_dtype dtype = asked[i].dtype;
-        const char *name = accel_sample_of(ACCEL_SAMPLE_PRODUCT, dtype)->name;
+        const struct accel_routine *routine = accel_sample_of(ACCEL_SAMPLE_PRODUCT, dtype);
+        const char *name = routine->name;
         const double native = MODEL_REACH * card.tflops[accel_is_double(dtype)];
-        if (gain[asked[i].precision] < 1.2 || options->precision[dtype] != GPU_NATIVE ||
-            !has_calls(table, name))
+        if (gain[asked[i].precision] < 1.2 ||
+            options->precision[routine - accel_routines] != GPU_NATIVE || !has_calls(table, name))
             continue;
         fprintf(stderr,
                 "accel: hint: %s on this card: native %.3g TF/s, %s %.3g; ACCEL_PRECISION=%s\n",

@@ -257,7 +257,8 @@ static const char *read_call(struct told_call *told, const struct log_line *line
         if (accel_is_level2(routine)) /* column-major order lacks some of its letters */
             told->abi = ACCEL_ABI_CBLAS;
     }
-    if (log_string(line, "precision"))
+    const char *precision = log_string(line, "precision");
+    if (precision && strcmp(precision, gpu_precision_names[GPU_NATIVE]) != 0)
         assume(told, "the type's own precision");
     if (!fill_gaps(call))
         return too_large;

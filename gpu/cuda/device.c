@@ -242,7 +242,7 @@ static const char *open_device(struct cuda_device *device, const struct gpu_conf
     info->memory_bytes = device->budget;
     info->nominal = rates_of(device->number);
     read_versions(info);
-    info->precisions = precision_all(device->number, info->cublas_version);
+    precision_all(info->precisions, device->number, info->cublas_version);
     info->mps = mps_serves(device->number);
     read_id(device->number, info);
     return NULL;

@@ -1,22 +1,32 @@
 #include "precision.h"
 
 #include "gpu/staging.h"
+#include "ops/op.h"
 
 /* cuBLAS, "Floating Point Emulation": the emulation of double precision is in cuBLAS of CUDA 13.0 update 2, for compute
- * capabilities from 8.0 on; that of single precision in 12.9, for 10.0 and 10.3. */
-unsigned precision_all(CUdevice device, int cublas_version)
+ * capabilities from 8.0 on; that of single precision in 12.9, for 10.0 and 10.3. Those are of gemm. Of syrk, herk, syr2k and her2k that of single
+ * precision came with CUDA 13.0 update 2, that of double precision with 13.2, for 10.0 alone (CUDA's release notes). Of others, notes and
+ * manual name none; TF32 is for all "single precision routines" (cublasMath_t). */
+void precision_all(unsigned char all[GPU_PRODUCTS], CUdevice device, int cublas_version)
 {
+    enum { NATIVE = 1 << GPU_NATIVE, TF32 = 1 << GPU_TF32, BF16X9 = 1 << GPU_BF16X9 };
+    enum { EMULATED = 1 << GPU_EMULATED };
     const int major = cuda_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
               minor = cuda_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-    unsigned all = 1u << GPU_NATIVE;
-    if (!CUDA(cublasSetMathMode) || major < 8)
-        return all;
-    all |= 1u << GPU_TF32;
-    if (cublas_version >= 120900 && major == 10 && (minor == 0 || minor == 3))
-        all |= 1u << GPU_BF16X9;
-    if (CUDA(cublasSetWorkspace_v2) && CUDA(cublasSetFixedPointEmulationMantissaBitCountPointer))
-        all |= 1u << GPU_EMULATED;
-    return all;
+    const bool is_b200 = major == 10 && minor == 0, is_b300 = major == 10 && minor == 3;
+    const bool emulates =
+        CUDA(cublasSetWorkspace_v2) && CUDA(cublasSetFixedPointEmulationMantissaBitCountPointer);
+    const int modes = CUDA(cublasSetMathMode) && major >= 8 ? NATIVE | TF32 : NATIVE;
+    all[GPU_NO_PRODUCTS] = NATIVE;
+    all[GPU_GEMM] = all[GPU_RANK_K] = all[GPU_OTHERS] = (unsigned char)modes;
+    if (modes == NATIVE)
+        return;
+    if (is_b200 || is_b300) {
+        all[GPU_GEMM] |= cublas_version >= 120900 ? BF16X9 : 0;
+        all[GPU_RANK_K] |= cublas_version >= 130100 ? BF16X9 : 0;
+    }
+    all[GPU_GEMM] |= emulates ? EMULATED : 0;
+    all[GPU_RANK_K] |= emulates && is_b200 && cublas_version >= 130300 ? EMULATED : 0;
 }
 
 static enum gpu_status set_math(struct gpu_lane *lane, cublasMath_t math)
@@ -29,19 +39,36 @@ static enum gpu_status set_math(struct gpu_lane *lane, cublasMath_t math)
     return status;
 }
 
-/* Sets the largest size whose products have their workspace in half of the memory there is, and returns that; 0: there is too
- * little for any. Sizes below 1024 need as much. */
+/* The sizes of the call's product: those of gemm, and of syrk and its relatives, whose result is n x n. */
+struct sizes {
+    int64_t m, n, k, batch;
+};
+
+static struct sizes sizes_of(const struct accel_call *call)
+{
+    const int64_t *size = call->blas.size;
+    const bool rank_k = accel_product_kind(call) == GPU_RANK_K;
+    return (struct sizes){rank_k ? size[ACCEL_n] : size[ACCEL_m], size[ACCEL_n], size[ACCEL_k],
+                          accel_is_batch(call->routine) ? call->batch : 1};
+}
+
+/* Returns the bytes with which the call's product is emulated, if they are at most half of the memory there is. One of gemm alone goes through
+ * in tiles otherwise: sets the largest size whose products have theirs. Sizes below 1024 need as much. 0: there is too little. */
 static int64_t fitting_bytes(struct gpu_work *work)
 {
-    const int64_t *size = work->call->blas.size, half = gpu_work_available(work) / 2;
+    const struct sizes s = sizes_of(work->call);
+    const int64_t half = gpu_work_available(work) / 2, largest = INT64_C(1) << 17;
     const bool is_complex = accel_is_complex(work->call->routine->dtype);
-    for (int64_t most = INT64_C(1) << 17; most >= 1024; most /= 2) {
-        const int64_t bytes =
-            gpu_emulation_bytes(accel_min(size[ACCEL_m], most), accel_min(size[ACCEL_n], most),
-                                accel_min(size[ACCEL_k], most), is_complex);
+    const bool in_tiles =
+        accel_product_kind(work->call) == GPU_GEMM && !accel_is_batch(work->call->routine);
+    if (s.batch > half >> 20) /* each needs more than a megabyte */
+        return 0;
+    for (int64_t most = largest; most >= (in_tiles ? 1024 : largest); most /= 2) {
+        const int64_t bytes = gpu_emulation_bytes(accel_min(s.m, most), accel_min(s.n, most),
+                                                  accel_min(s.k, most), s.batch, is_complex);
         if (bytes > half)
             continue;
-        work->largest = most;
+        work->largest = in_tiles ? most : INT64_MAX;
         return bytes;
     }
     return 0;

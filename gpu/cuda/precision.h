@@ -13,8 +13,8 @@ struct precision {
     CUdeviceptr bits;      /* an int, in the same block: what cuBLAS says of the emulation */
 };
 
-/* Returns the precisions that a device has, as bits 1 << enum gpu_precision, with cuBLAS of this version (130100). */
-unsigned precision_all(CUdevice device, int cublas_version);
+/* Sets the precisions that a device has for products of each kind, as bits 1 << enum gpu_precision, with cuBLAS of this version (130100). */
+void precision_all(unsigned char all[GPU_PRODUCTS], CUdevice device, int cublas_version);
 
 /* Sets the lane's cuBLAS to work->host->precision, and gives it the workspace. */
 enum gpu_status precision_begin(struct precision *precision, struct gpu_work *work);

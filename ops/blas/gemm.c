@@ -99,7 +99,7 @@ static enum gpu_status run_gemm(struct gpu_work *work)
     return tiles_run(&g.tiles);
 }
 
-const struct accel_op op_gemm = {BLAS_LEVEL_3, .sample = ACCEL_SAMPLE_PRODUCT,
-                                 .any_precision = true, .run = run_gemm, .equation = equation_gemm};
+const struct accel_op op_gemm = {BLAS_LEVEL_3, .sample = ACCEL_SAMPLE_PRODUCT, .products = GPU_GEMM,
+                                 .run = run_gemm, .equation = equation_gemm};
 const struct accel_op op_gemm3m = {BLAS_LEVEL_3, .three_products = true, .run = run_gemm,
                                    .equation = equation_gemm};

@@ -269,11 +269,13 @@ static enum gpu_status run_gemmt(struct gpu_work *work)
 }
 
 #define TRIANGLE BLAS_LEVEL_3, .triangles = 1 << ACCEL_c
+#define RANK_K   TRIANGLE, .products = GPU_RANK_K
 
-const struct accel_op op_syrk = {TRIANGLE, .run = run_syrk, .equation = equation_syrk};
-const struct accel_op op_herk = {TRIANGLE, .hermitian = true, .run = run_syrk,
+const struct accel_op op_syrk = {RANK_K, .run = run_syrk, .equation = equation_syrk};
+const struct accel_op op_herk = {RANK_K, .hermitian = true, .run = run_syrk,
                                  .equation = equation_syrk};
-const struct accel_op op_syr2k = {TRIANGLE, .run = run_syr2k, .equation = equation_syr2k};
-const struct accel_op op_her2k = {TRIANGLE, .hermitian = true, .run = run_syr2k,
+const struct accel_op op_syr2k = {RANK_K, .run = run_syr2k, .equation = equation_syr2k};
+const struct accel_op op_her2k = {RANK_K, .hermitian = true, .run = run_syr2k,
                                   .equation = equation_syr2k};
-const struct accel_op op_gemmt = {TRIANGLE, .run = run_gemmt, .equation = equation_gemm};
+const struct accel_op op_gemmt = {TRIANGLE, .products = GPU_OTHERS, .run = run_gemmt,
+                                  .equation = equation_gemm};

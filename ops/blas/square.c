@@ -232,10 +232,11 @@ static enum gpu_status run_trsm(struct gpu_work *work)
     return run_square(work, true, true);
 }
 
-const struct accel_op op_symm = {BLAS_LEVEL_3, .run = run_symm, .equation = equation_symm};
-const struct accel_op op_hemm = {BLAS_LEVEL_3, .hermitian = true, .run = run_symm,
+const struct accel_op op_symm = {BLAS_LEVEL_3, .products = GPU_OTHERS, .run = run_symm,
                                  .equation = equation_symm};
-const struct accel_op op_trmm = {BLAS_LEVEL_3, .definite = 1 << ACCEL_a, .run = run_trmm,
-                                 .equation = equation_trmm};
-const struct accel_op op_trsm = {BLAS_LEVEL_3, .definite = 1 << ACCEL_a, .run = run_trsm,
-                                 .equation = equation_trsm};
+const struct accel_op op_hemm = {BLAS_LEVEL_3, .products = GPU_OTHERS, .hermitian = true,
+                                 .run = run_symm, .equation = equation_symm};
+const struct accel_op op_trmm = {BLAS_LEVEL_3, .products = GPU_OTHERS, .definite = 1 << ACCEL_a,
+                                 .run = run_trmm, .equation = equation_trmm};
+const struct accel_op op_trsm = {BLAS_LEVEL_3, .products = GPU_OTHERS, .definite = 1 << ACCEL_a,
+                                 .run = run_trsm, .equation = equation_trsm};

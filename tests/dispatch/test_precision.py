@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from lib.log import lines_for, said
-from lib.programs import BUILD, DEBIAN_PYTHON, LOG, TEST_GPU, start
+from lib.programs import BUILD, DEBIAN_PYTHON, LOG, TEST_GPU, TESTS, start
 from lib.tap import Tap
 
 tap = Tap()
@@ -73,8 +73,8 @@ emulated, done, trace = products("sdcz", "others", ACCEL_PRECISION="emulated", A
 for name in ("dgemm", "zgemm"):
     tap.ok(emulated[name][0] != native[name][0] and logged(done, name) == ["emulated"], f"{name} is emulated, and the log says so", logged(done, name), said(done))
     tap.ok(emulated[name][1] < 16 * 2.0**-53, f"{name}'s error is {emulated[name][1]:.1e} of |A||B|, native {native[name][1]:.1e}")
-for name in ("sgemm", "cgemm", "dsyrk", "dgesv"):
-    tap.ok(emulated[name] == native[name] and logged(done, name) == [None], f"{name} is native, bit for bit", logged(done, name))
+for name, told in ("sgemm", None), ("cgemm", None), ("dsyrk", "native"), ("dgesv", "native"):
+    tap.ok(emulated[name] == native[name] and logged(done, name) == [told], f"{name} is native, bit for bit", logged(done, name))
 tap.ok(all(float(f["verify"]) <= 1 for f in lines_for(done)), "all results are verified by the native bound")
 calls = [line for line in trace if re.search("cublas(SetMathMode|SetWorkspace|SetStream|[DZ]gemm|SetFixed)", line)]
 order = " ".join(re.findall(r"cublas(SetMathMode\S*|SetWorkspace|[DZ]gemm|SetFixed)", "\n".join(calls)))
@@ -117,6 +117,55 @@ for precision, mode, bound, env in (("tf32", "3", 2.1 * 2.0**-10, {}), ("bf16x9"
     _, done, _ = products("s", "small", ACCEL_PRECISION=precision, ACCEL_VERIFY="all", TESTGPU_WRONG=f"gemm_{precision}:1", **env)
     tap.ok("wrong" in "".join(said(done)), f"{precision}: a wrong element is found", done.stderr[-300:])
 
+# ---- Other products: each by the precisions that cuBLAS's notes name for it, the rest in native precision ----
+
+B200 = {**BLACKWELL, "TESTGPU_CUBLAS_MINOR": "3"}  # of CUDA 13.2
+GEMM, RANK_K, OTHERS = "gemm|gemm_batch|gemm_batch_strided", "syrk|herk|syr2k|her2k", "symm|hemm|trmm|trsm|gemmt"
+
+
+def random(letters, precision, **env):
+    """{routine: what the log says of its calls}, random calls of Level 3 whose results the program judges; the lines, the trace and the run."""
+    with tempfile.NamedTemporaryFile("r", prefix="accel-trace-") as trace:
+        done = start("random_calls", "-l", TESTS / "liblacking.so", "-f", "y", "-r", f"[{letters}]@({GEMM}|{RANK_K}|{OTHERS})", "-s", 7, "-c", 6, 1,
+                     env={**GPU, "TESTGPU_SEED": "1", "TESTGPU_TRACE": trace.name, "ACCEL_PRECISION": precision, "ACCEL_VERIFY": "all", **env})
+        seen = {}
+        for f in lines_for(done):
+            if f["ran"] == "gpu0":
+                seen.setdefault(re.sub("_$", "", f["sym"].removeprefix("cblas_")), set()).add(f.get("precision"))
+        return seen, done, Path(trace.name).read_text().splitlines()
+
+
+def of(seen, names):
+    return {name: told for name, told in seen.items() if re.fullmatch(f"[sdcz]({names})", name)}
+
+
+def has(seen, names, told, least):
+    """Whether at least so many routines of these names ran, and in this precision where they could."""
+    there = of(seen, names)
+    return len(there) >= least and all(told in one and one <= {told, "native"} for one in there.values())
+
+
+def good(done):
+    return done.returncode == 0 and re.search(r"calls, 0 wrong$", done.stdout, re.M) and not said(done) and all(float(f.get("verify", 0)) <= 1 for f in lines_for(done) if f.get("verify") != "unknown")
+
+
+seen, done, trace = random("sdcz", "native", **B200)
+tap.ok(good(done) and len(seen) >= 40 and set().union(*seen.values()) == {None} and not asked_of_cublas(trace), "native: no routine of Level 3 asks cuBLAS for another precision", len(seen), done.stdout[-300:], done.stderr[-300:])
+for what, env, emulates in ("B200 with CUDA 13.2", B200, True), ("B200 with CUDA 13.0", BLACKWELL, False), ("RTX PRO 6000", {"TESTGPU_ATTRIBUTES": "75=12,76=0", "TESTGPU_CUBLAS_MINOR": "3"}, False):
+    seen, done, trace = random("dz", "emulated", **env)
+    tap.ok(good(done) and has(seen, GEMM, "emulated", 6), f"{what}: gemm and its batches are emulated, within the native bounds", seen, done.stdout[-300:], *said(done))
+    tap.ok(has(seen, RANK_K, "emulated", 6) if emulates else set().union(*of(seen, RANK_K).values()) == {"native"}, f"{what}: syrk and its relatives are {'emulated' if emulates else 'native'}", of(seen, RANK_K))
+    tap.ok(set().union(*of(seen, OTHERS).values()) == {"native"}, f"{what}: the others are native, and the log says so", of(seen, OTHERS))
+seen, done, trace = random("sc", "bf16x9", **B200)
+tap.ok(good(done) and has(seen, f"{GEMM}|{RANK_K}", "bf16x9", 12) and set().union(*of(seen, OTHERS).values()) == {"native"}, "bf16x9: products and syrk, within the native bounds; the others are native",
+       seen, done.stdout[-300:], *said(done))
+seen, done, trace = random("sc", "tf32")
+judged = [float(f["verify"]) for f in lines_for(done) if f.get("verify", "unknown") != "unknown"]
+tap.ok(has(seen, f"{GEMM}|{RANK_K}|{OTHERS}", "tf32", 20) and judged and max(judged) <= 1 and not said(done), "tf32: all of Level 3, verified by its bound", seen, max(judged, default=None), *said(done))
+tap.ok(not good(done), "which the native bound is not")
+_, done, _ = products("d", "others", "small", ACCEL_PRECISION="dsyrk:emulated", ACCEL_VERIFY="all", TESTGPU_WRONG="syrk_emulated:1", **B200)
+tap.ok("wrong" in "".join(said(done)) and logged(done, "dsyrk") == ["emulated"] and logged(done, "dgemm") == [None], "emulated: a wrong element of syrk is found; by routine", done.stderr[-300:])
+
 # ---- By routine ----
 
 both, done, _ = products("sdcz", ACCEL_PRECISION="dgemm:emulated, SGEMM:tf32")
@@ -126,7 +175,7 @@ tap.ok([logged(done, f"{t}gemm")[0] for t in "sdcz"] == ["tf32", "emulated", Non
 
 # ---- Bad names, and what is not there: one line ----
 
-for wrong in ("fast", "dgemm:tf32", "sgemm:emulated", "dgemmm:emulated", "dgemm:", ":tf32", "dsyrk:emulated", "emulated;tf32"):
+for wrong in ("fast", "dgemm:tf32", "sgemm:emulated", "dgemmm:emulated", "dgemm:", ":tf32", "dsymm:emulated", "dgesv:emulated", "zgemm3m:emulated", "emulated;tf32"):
     done = start("steps", "dgemm:64:2", env={**GPU, "ACCEL_PRECISION": wrong})
     lines = said(done)
     tap.ok(done.returncode == 0 and len(lines) == 1 and wrong in lines[0] and all(word in lines[0] for word in ("native", "emulated", "tf32", "bf16x9", "ROUTINE:emulated"))
@@ -137,7 +186,7 @@ for what, env, precision in (("compute capability 9.0", {}, "bf16x9"), ("compute
     results, done, trace = products("sdsd", ACCEL_PRECISION=precision, **env)
     lines = said(done)
     tap.ok(len(lines) == len(precision.split(",")) and all(word in " ".join(lines) for word in precision.split(",")) and all("native precision is used" in line for line in lines)
-           and not asked_of_cublas(trace) and not any(f.get("precision") for f in lines_for(done)),
+           and not asked_of_cublas(trace) and {f.get("precision") for f in lines_for(done)} in ({None, "native"}, {"native"}),
            f"{what} has no {precision}: one line for each, and native is used", *lines, *asked_of_cublas(trace)[:2])
 
 tap.done()

@@ -15,7 +15,7 @@ static void its_end_is_aligned(void **state)
     for (size_t i = 0; i < sizeof size / sizeof *size; i++)
         for (int is_complex = 0; is_complex < 2; is_complex++)
             assert_int_equal(
-                gpu_emulation_bytes(size[i][0], size[i][1], size[i][2], is_complex) % 256, 0);
+                gpu_emulation_bytes(size[i][0], size[i][1], size[i][2], 3, is_complex) % 256, 0);
 }
 
 int main(void)

@@ -22,6 +22,9 @@ struct cublasContext {
     unsigned users; /* threads inside a call with this handle */
 };
 
+/* 130100 is 13.1.0. */
+int testgpu_cublas_version(void);
+
 /* A call takes the handle for its time; two threads in one handle are a fault. */
 cublasStatus_t handle_take(cublasHandle_t handle);
 void handle_give(cublasHandle_t handle);

@@ -1,5 +1,5 @@
 /*
- * gemm in the precisions that a handle's math mode asks for: TF32, single precision by nine products of bfloat16, double precision
+ * Level 3 in the precisions that a handle's math mode asks for: TF32, single precision by nine products of bfloat16, double precision
  * by a fixed point (the Ozaki scheme). Each is really computed by its parts, so that results differ from native ones as they do on
  * a device. As the documentation has it, the fixed point takes as many bits as double precision's own error asks for; with more
  * than 79, with Inf or NaN, or with too small a workspace, the product is native, and nothing is said but by the count of bits.
@@ -13,6 +13,9 @@
 #include "cublas_precision.h"
 
 enum { MOST_BITS = 79, BF16_PARTS = 3, PARTS_MOST = 10 };
+
+/* The values of CUBLAS_FP32_EMULATED_BF16X9_MATH and CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH, which older headers lack. */
+enum { BF16X9_MATH = 4, FIXED_MATH = 8 };
 
 /* ---- An operand in parts, whose sum it is ---- */
 
@@ -131,14 +134,6 @@ static double take_bfloat16(double rest, int exponent, int part, int width)
     return cut(rest, 0xffff0000u);
 }
 
-static double take_tf32(double rest, int exponent, int part, int width)
-{
-    (void)exponent;
-    (void)part;
-    (void)width;
-    return cut(rest, 0xffffe000u);
-}
-
 static double take_fixed(double rest, int exponent, int part, int width)
 {
     const int point = exponent - (part + 1) * width;
@@ -221,12 +216,6 @@ static bool sum_of_parts(const struct blas_call *x, const void *a, const void *b
 
 /* ---- The routines ---- */
 
-static void compute_tf32(const struct blas_call *x, const void *a, const void *b, void *c)
-{
-    if (a == NULL || b == NULL || !sum_of_parts(x, a, b, c, take_tf32, 1, 0, 1))
-        compute_gemm(x, a, b, c);
-}
-
 static void compute_bf16x9(const struct blas_call *x, const void *a, const void *b, void *c)
 {
     if (a == NULL || b == NULL ||
@@ -249,12 +238,121 @@ static void compute_fixed(const struct blas_call *x, const void *a, const void *
     *x->retained_bits = bits;
 }
 
-static const struct routine gemm_fixed = {"gemm_emulated", HAS_B | HAS_BETA, describe_gemm,
-                                          compute_fixed, operations_of_gemm};
-static const struct routine gemm_tf32 = {"gemm_tf32", HAS_B | HAS_BETA, describe_gemm, compute_tf32,
-                                         operations_of_gemm};
-static const struct routine gemm_bf16x9 = {"gemm_bf16x9", HAS_B | HAS_BETA, describe_gemm,
-                                           compute_bf16x9, operations_of_gemm};
+/* Without the bits that TF32 lacks, then as ever: for all routines in single precision. */
+static float *cut_copy(const struct matrix *shape, const void *elements)
+{
+    const size_t reals = matrix_bytes(shape) / sizeof(float);
+    float *copy = elements != NULL ? malloc(reals * sizeof *copy) : NULL;
+    for (size_t i = 0; copy != NULL && i < reals; i++)
+        copy[i] = (float)cut((double)((const float *)elements)[i], 0xffffe000u);
+    return copy;
+}
+
+static void compute_tf32(const struct blas_call *x, const void *a, const void *b, void *c)
+{
+    float *as = cut_copy(&x->a, a), *bs = cut_copy(&x->b, b);
+    x->routine->compute(x, as != NULL ? as : a, bs != NULL ? bs : b, c);
+    free(as);
+    free(bs);
+}
+
+/* The triangle of C := alpha X Y + beta C, where op(X) is n x k and op(Y) k x n, as a product of its own. */
+static void add_product(const struct blas_call *x, const void *left, const void *right,
+                        const unsigned char alpha[16], const unsigned char beta[16], void *c,
+                        void (*product)(const struct blas_call *, const void *, const void *,
+                                        void *))
+{
+    const bool across = is_transposed(x->transa);
+    const cublasOperation_t dash = has(x, HERMITIAN) ? CUBLAS_OP_C : CUBLAS_OP_T;
+    struct blas_call whole = *x;
+    whole.m = x->n;
+    whole.transa = across ? dash : CUBLAS_OP_N;
+    whole.transb = across ? CUBLAS_OP_N : dash;
+    whole.b = (struct matrix){.ld = x->b.rows > 0 ? x->b.ld : x->a.ld};
+    describe_gemm(&whole);
+    memcpy(whole.alpha, alpha, sizeof whole.alpha);
+    memcpy(whole.beta, beta, sizeof whole.beta);
+    product(&whole, left, right, c);
+}
+
+/* C's other triangle is not touched: the product goes to a copy. */
+static void compute_rank_k(const struct blas_call *x, const void *a, const void *b, char *c,
+                           void (*product)(const struct blas_call *, const void *, const void *,
+                                           void *))
+{
+    const size_t element = element_bytes(x->precision), ld = (size_t)x->c.ld;
+    const bool two = has(x, HAS_B);
+    unsigned char one[16] = {0}, other[16];
+    char *copy = malloc(matrix_bytes(&x->c));
+    if (a == NULL || (two && b == NULL) || copy == NULL) {
+        free(copy);
+        x->routine->compute(x, a, b, c);
+        return;
+    }
+    memcpy(copy, c, matrix_bytes(&x->c));
+    memcpy(other, x->alpha, sizeof other);
+    if (has(x, HERMITIAN) && two) { /* her2k: alpha's conjugate */
+        if (is_single(x->precision))
+            ((float *)(void *)other)[1] *= -1;
+        else
+            ((double *)(void *)other)[1] *= -1;
+    }
+    if (is_single(x->precision))
+        memcpy(one, &(float){1}, sizeof(float));
+    else
+        memcpy(one, &(double){1}, sizeof(double));
+    add_product(x, a, two ? b : a, x->alpha, x->beta, copy, product);
+    if (two)
+        add_product(x, b, a, other, one, copy, product);
+    for (int64_t column = 0; column < x->c.columns; column++) {
+        int64_t first, end;
+        part_of_column(&x->c, column, &first, &end);
+        const size_t at = ((size_t)column * ld + (size_t)first) * element;
+        memcpy(c + at, copy + at, (size_t)(end - first) * element);
+        const size_t diagonal = (size_t)column * (ld + 1) * element;
+        if (has(x, HERMITIAN)) /* it is real */
+            memset(c + diagonal + element / 2, 0, element / 2);
+    }
+    free(copy);
+}
+
+static void compute_rank_k_bf16x9(const struct blas_call *x, const void *a, const void *b, void *c)
+{
+    compute_rank_k(x, a, b, c, compute_bf16x9);
+}
+
+static void compute_rank_k_fixed(const struct blas_call *x, const void *a, const void *b, void *c)
+{
+    compute_rank_k(x, a, b, c, compute_fixed);
+}
+
+static const struct math_mode modes[] = {
+    {"gemm", FIXED_MATH, "gemm_emulated", compute_fixed},
+    {"gemm_batched", FIXED_MATH, "gemm_batched_emulated", compute_fixed},
+    {"gemm_strided_batched", FIXED_MATH, "gemm_strided_batched_emulated", compute_fixed},
+    {"syrk", FIXED_MATH, "syrk_emulated", compute_rank_k_fixed},
+    {"herk", FIXED_MATH, "herk_emulated", compute_rank_k_fixed},
+    {"syr2k", FIXED_MATH, "syr2k_emulated", compute_rank_k_fixed},
+    {"her2k", FIXED_MATH, "her2k_emulated", compute_rank_k_fixed},
+    {"gemm", BF16X9_MATH, "gemm_bf16x9", compute_bf16x9},
+    {"gemm_batched", BF16X9_MATH, "gemm_batched_bf16x9", compute_bf16x9},
+    {"gemm_strided_batched", BF16X9_MATH, "gemm_strided_batched_bf16x9", compute_bf16x9},
+    {"syrk", BF16X9_MATH, "syrk_bf16x9", compute_rank_k_bf16x9},
+    {"herk", BF16X9_MATH, "herk_bf16x9", compute_rank_k_bf16x9},
+    {"syr2k", BF16X9_MATH, "syr2k_bf16x9", compute_rank_k_bf16x9},
+    {"her2k", BF16X9_MATH, "her2k_bf16x9", compute_rank_k_bf16x9},
+    {"gemm", CUBLAS_TF32_TENSOR_OP_MATH, "gemm_tf32", compute_tf32},
+    {"gemm_batched", CUBLAS_TF32_TENSOR_OP_MATH, "gemm_batched_tf32", compute_tf32},
+    {"gemm_strided_batched", CUBLAS_TF32_TENSOR_OP_MATH, "gemm_strided_batched_tf32", compute_tf32},
+    {"syrk", CUBLAS_TF32_TENSOR_OP_MATH, "syrk_tf32", compute_tf32},
+    {"herk", CUBLAS_TF32_TENSOR_OP_MATH, "herk_tf32", compute_tf32},
+    {"syr2k", CUBLAS_TF32_TENSOR_OP_MATH, "syr2k_tf32", compute_tf32},
+    {"her2k", CUBLAS_TF32_TENSOR_OP_MATH, "her2k_tf32", compute_tf32},
+    {"symm", CUBLAS_TF32_TENSOR_OP_MATH, "symm_tf32", compute_tf32},
+    {"hemm", CUBLAS_TF32_TENSOR_OP_MATH, "hemm_tf32", compute_tf32},
+    {"trmm", CUBLAS_TF32_TENSOR_OP_MATH, "trmm_tf32", compute_tf32},
+    {"trsm", CUBLAS_TF32_TENSOR_OP_MATH, "trsm_tf32", compute_tf32},
+};
 
 static size_t round_up(size_t size, size_t unit)
 {
@@ -264,7 +362,9 @@ static size_t round_up(size_t size, size_t unit)
 /* cuBLAS, "Fixed-Point Workspace Requirements", with dynamic control. */
 static size_t fixed_workspace(const struct blas_call *x)
 {
-    const size_t m = (size_t)x->m, n = (size_t)x->n, k = (size_t)x->k, slices = 10;
+    const bool rank_k = x->m == 0; /* its result is n x n */
+    const size_t m = (size_t)(rank_k ? x->n : x->m), n = (size_t)x->n, k = (size_t)x->k,
+                 slices = 10, batch = has(x, BATCHED) ? (size_t)x->batch : 1;
     const size_t padded_m = round_up(m, 1024), padded_n = round_up(n, 1024),
                  padded_k = round_up(k, 128);
     const size_t mult = x->precision == DOUBLE ? 1 : 2, limit = (size_t)1 << 32;
@@ -275,22 +375,31 @@ static size_t fixed_workspace(const struct blas_call *x)
                            4 * (padded_m + padded_n) * mult +
                            (result > complex_result ? result : complex_result);
     const size_t adaptive = 4 * (m * ((k + 63) / 64) + n * ((k + 63) / 64) + m * n) * mult;
-    return (size_t)((double)(product > adaptive ? product : adaptive) * 1.25) + ((size_t)128 << 20);
+    return (size_t)((double)(batch * (product > adaptive ? product : adaptive)) * 1.25) +
+           ((size_t)128 << 20);
 }
 
-/* The values of CUBLAS_FP32_EMULATED_BF16X9_MATH and CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH, which older headers lack. */
-enum { BF16X9_MATH = 4, FIXED_MATH = 8 };
-
-const struct routine *in_math_mode(cublasHandle_t handle, const struct blas_call *x)
+/* Whether cuBLAS of this version has the mode on the device, and room for it. */
+static bool can(cublasHandle_t handle, const struct blas_call *x, int math)
 {
-    const int math = (int)handle->math & 15, capability = testgpu_capability();
-    if (strcmp(x->routine->name, "gemm") != 0 || math == CUBLAS_DEFAULT_MATH)
-        return x->routine;
-    if (is_single(x->precision))
-        return math == CUBLAS_TF32_TENSOR_OP_MATH && capability >= 80            ? &gemm_tf32
-               : math == BF16X9_MATH && (capability == 100 || capability == 103) ? &gemm_bf16x9
-                                                                                 : x->routine;
-    const bool fixed =
-        math == FIXED_MATH && capability >= 80 && handle->workspace_bytes >= fixed_workspace(x);
-    return fixed && TESTGPU_CUBLAS_MAJOR >= 13 ? &gemm_fixed : x->routine;
+    const int capability = testgpu_capability(), version = testgpu_cublas_version();
+    const bool rank_k = strncmp(x->routine->name, "gemm", 4) != 0;
+    if (math == CUBLAS_TF32_TENSOR_OP_MATH)
+        return is_single(x->precision) && capability >= 80;
+    if (math == BF16X9_MATH)
+        return is_single(x->precision) && (capability == 100 || capability == 103) &&
+               version >= (rank_k ? 130100 : 120900);
+    return !is_single(x->precision) && version >= (rank_k ? 130300 : 130100) &&
+           (rank_k ? capability == 100 : capability >= 80) &&
+           handle->workspace_bytes >= fixed_workspace(x);
+}
+
+const struct math_mode *math_mode_of(cublasHandle_t handle, const struct blas_call *x)
+{
+    const int math = (int)handle->math & 15;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if ((int)modes[i].math == math && strcmp(x->routine->name, modes[i].of) == 0 &&
+            can(handle, x, math))
+            return &modes[i];
+    return NULL;
 }

@@ -19,6 +19,12 @@ static enum precision beta_precision(const struct blas_call *x)
     return precision_of_scalar(x->precision, has(x, REAL_BETA));
 }
 
+/* The kernel's. */
+static const char *name_of(const struct blas_call *x)
+{
+    return x->mode != NULL ? x->mode->name : x->routine->name;
+}
+
 static CUresult read_scalar(struct testgpu_run *run, const void *at, size_t bytes, void *scalar)
 {
     void *reached;
@@ -95,7 +101,7 @@ CUresult run_one(struct testgpu_run *run, const struct blas_call *x, char **c)
         return code;
     *c = result;
     if ((testgpu_computes() || has(x, ONLY_MOVES)) && !does_nothing(x))
-        x->routine->compute(x, a, b, *c);
+        (x->mode != NULL ? x->mode->compute : x->routine->compute)(x, a, b, *c);
     return CUDA_SUCCESS;
 }
 
@@ -125,7 +131,7 @@ static CUresult run_call(struct testgpu_run *run, void *argument)
     code = has(x, BATCHED) ? run_batch(run, x, &c) : run_one(run, x, &c);
     if (code == CUDA_SUCCESS)
         code = tell_bits(run, x);
-    if (code == CUDA_SUCCESS && testgpu_computes() && testgpu_spoils_kernel(x->routine->name))
+    if (code == CUDA_SUCCESS && testgpu_computes() && testgpu_spoils_kernel(name_of(x)))
         add_one(&x->c, x->precision, c);
     return code;
 }
@@ -204,10 +210,9 @@ static cublasStatus_t put_call(cublasHandle_t handle, struct blas_call *x)
     x->workspace = handle->workspace;
     x->workspace_bytes = handle->workspace_bytes;
     x->bits_at = handle->bits_at;
-    x->routine = in_math_mode(handle, x);
+    x->mode = math_mode_of(handle, x);
     struct testgpu_cost cost = cost_of(x);
-    if (testgpu_enqueue(handle->stream, x->routine->name, &cost, run_call, x, sizeof *x) !=
-        CUDA_SUCCESS)
+    if (testgpu_enqueue(handle->stream, name_of(x), &cost, run_call, x, sizeof *x) != CUDA_SUCCESS)
         return CUBLAS_STATUS_EXECUTION_FAILED;
     return CUBLAS_STATUS_SUCCESS;
 }

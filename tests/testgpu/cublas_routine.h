@@ -39,6 +39,7 @@ struct routine {
 /* A call, first as its caller made it; what a routine has not stays zero, which all allow. */
 struct blas_call {
     const struct routine *routine;
+    const struct math_mode *mode; /* cublas_precision.h; NULL: native */
     enum precision precision;
     cublasSideMode_t side;
     cublasFillMode_t uplo;

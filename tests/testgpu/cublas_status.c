@@ -1,7 +1,17 @@
 /* Versions and names. */
 #include "cublas.h"
 
-enum { MINOR = TESTGPU_CUBLAS_MAJOR >= 13 ? 1 : 9, PATCH = 0 };
+enum { PATCH = 0 };
+
+static int minor(void)
+{
+    return testgpu_cublas_minor(TESTGPU_CUBLAS_MAJOR >= 13 ? 1 : 9);
+}
+
+int testgpu_cublas_version(void)
+{
+    return TESTGPU_CUBLAS_MAJOR * 10000 + minor() * 100 + PATCH;
+}
 
 /* The real one accepts no handle here too. */
 cublasStatus_t CUBLASWINAPI cublasGetVersion_v2(cublasHandle_t handle, int *version)
@@ -9,7 +19,7 @@ cublasStatus_t CUBLASWINAPI cublasGetVersion_v2(cublasHandle_t handle, int *vers
     CUBLAS_ENTER(TESTGPU_ANYTIME, "handle=%p", (void *)handle);
     if (version == NULL)
         TESTGPU_RETURN(CUBLAS_STATUS_INVALID_VALUE);
-    *version = TESTGPU_CUBLAS_MAJOR * 10000 + MINOR * 100 + PATCH;
+    *version = testgpu_cublas_version();
     TESTGPU_RETURN(CUBLAS_STATUS_SUCCESS);
 }
 
@@ -23,7 +33,7 @@ cublasStatus_t CUBLASWINAPI cublasGetProperty(libraryPropertyType type, int *val
         *value = TESTGPU_CUBLAS_MAJOR;
         break;
     case MINOR_VERSION:
-        *value = MINOR;
+        *value = minor();
         break;
     case PATCH_LEVEL:
         *value = PATCH;

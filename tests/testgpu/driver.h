@@ -39,6 +39,7 @@ enum device_mode {
 };
 
 struct settings {
+    int cublas_minor; /* 0: its own */
     int devices;
     struct attribute_setting {
         int which, value;

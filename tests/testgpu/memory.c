@@ -406,6 +406,11 @@ bool testgpu_computes(void)
     return settings.data;
 }
 
+int testgpu_cublas_minor(int otherwise)
+{
+    return settings.cublas_minor > 0 ? settings.cublas_minor : otherwise;
+}
+
 bool testgpu_scales(void)
 {
     return settings.scales;

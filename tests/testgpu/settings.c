@@ -7,6 +7,7 @@
  *   TESTGPU_NAME        name,...: of device 0, 1, ..., default "Test GPU"
  *   TESTGPU_ATTRIBUTES  NUMBER=VALUE,...: what cuDeviceGetAttribute() answers of these, rather than
  *                       what an H100 has; the numbers are cuda.h's
+ *   TESTGPU_CUBLAS_MINOR  1 to 99: the minor version of cuBLAS, and what that version can do
  *   TESTGPU_MODES       MODE,...: of device 0, 1, ...: default; exclusive; taken (exclusive, and another
  *                       process has it); prohibited; failing; full (there is no memory for a context)
  *   TESTGPU_TAKEN       bytes,...: of device 0, 1, ..., the memory that other processes have
@@ -260,6 +261,7 @@ void settings_read(void)
         (enum pageable)number_up_to("TESTGPU_PAGEABLE", PAGEABLE_MISUSED, PAGEABLE_UNTOLD);
     settings.scales = number_up_to("TESTGPU_SCALES", 0, 1) != 0;
     settings.early_end = number("TESTGPU_EXIT_EARLY", 0, false) != 0;
+    settings.cublas_minor = (int)number_up_to("TESTGPU_CUBLAS_MINOR", 0, 99);
     read_attributes();
     read_all_cards();
     settings.report = path_setting("TESTGPU_REPORT");
