@@ -124,6 +124,8 @@ struct accel_op {
      * else is set as for parse(). `dimensions` tells how many sizes there are. NULL: a calibration has no lines of the function. */
     void (*typical)(struct accel_call *call, const int64_t size[ACCEL_DIMENSIONS]);
     int dimensions;
+    /* The exported name of the function whose measured elements and steps take as long as this operation's. NULL: there is none. */
+    const char *measured_as;
     /* Gives the log the fields that say what was called. */
     void (*describe)(const struct accel_call *call, const struct accel_fields *fields);
     /* Fills in the result registers after a call that the GPU has done. */

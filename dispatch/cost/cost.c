@@ -14,6 +14,7 @@
 #include "base/say.h"
 #include "calibration.h"
 #include "known_gpus.h"
+#include "ops/names.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 #include "probe.h"
@@ -278,19 +279,35 @@ static struct cost_curves *device_of(struct cost_curves *device)
 /* ---- Curves ---- */
 
 /* Of a function that is not BLAS, another library's times on this CPU will do: several programs carry a copy of libsvm. Without any,
- * leaves the curve as it is. Under the lock. */
-static void curve_of_another(const struct accel_routine *routine, struct model_curve *curve)
+ * leaves the curve as it is, and returns false. Under the lock. */
+static bool curve_of_another(const struct accel_routine *routine, struct model_curve *curve)
 {
     char prefix[CALIBRATION_KEY_BYTES];
     struct calibration rest = file;
     struct calibration_line header;
     struct calibration_section section;
     if (!file.text || accel_is_blas(routine))
-        return;
+        return false;
     calibration_cpu_prefix(prefix);
     while (calibration_next_section(&rest, prefix, &header, &section))
         if (calibration_section_curve(&section, routine, curve))
-            return;
+            return true;
+    return false;
+}
+
+/* A cross-validation is made of trainings, and those are measured. Under the lock. */
+static void take_measured_rates(struct cost_curves *p, const struct accel_routine *routine,
+                                struct model_curve *curve)
+{
+    const char *const name = accel_op_of(routine)->measured_as;
+    if (!name)
+        return;
+    const struct accel_routine *const measured =
+        accel_name_routine((uint32_t)accel_name_find(name));
+    struct model_curve its = *curve;
+    if ((p->measured && calibration_section_curve(&p->section, measured, &its)) ||
+        (!p->device && curve_of_another(measured, &its)))
+        model_take_rates(curve, &its);
 }
 
 /* Under the lock. */
@@ -311,8 +328,8 @@ static void make_curve(struct cost_curves *p, uint32_t index)
             curve->ms[MODEL_OPERATION] *= p->threads_ratio;
             made = NOMINAL; /* a scaled curve is a guess: it may learn */
         }
-    } else if (!p->device) {
-        curve_of_another(routine, curve);
+    } else if (p->device || !curve_of_another(routine, curve)) {
+        take_measured_rates(p, routine, curve);
     }
     atomic_store_explicit(&p->made[index], (unsigned char)made, memory_order_release);
 }

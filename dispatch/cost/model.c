@@ -281,6 +281,15 @@ void model_fit(struct model_curve *curve, const struct model_work *works, const 
         add_point(curve, &works[p], ms[p]);
 }
 
+void model_take_rates(struct model_curve *curve, const struct model_curve *from)
+{
+    double logarithms = 0;
+    for (int i = 0; i < from->points; i++)
+        logarithms += (double)from->point[i].log2_ratio / from->points;
+    for (int i = 0; i < MODEL_TERMS; i++)
+        curve->ms[i] = from->ms[i] * power_of_2(logarithms);
+}
+
 static struct model_point *nearest_point(struct model_curve *curve, const struct model_work *work,
                                          double *distance_squared)
 {

@@ -61,6 +61,9 @@ double model_point_ms(const struct model_curve *curve, const struct model_point 
 void model_fit(struct model_curve *curve, const struct model_work *works, const double *ms,
                int count);
 
+/* Takes the rates of a curve of another routine, whose elements and steps take as long. */
+void model_take_rates(struct model_curve *curve, const struct model_curve *from);
+
 /* Adds a measured call. A time below the estimate is believed at once, one above it step by step. */
 void model_learn(struct model_curve *curve, const struct model_work *work, double ms);
 

@@ -25,22 +25,28 @@ static bool is_rounded(lvq1_function *lvq1)
     return code[0] == knn_probe[0] / 2 && code[1] == knn_probe[1] && code[3] == knn_probe[3];
 }
 
-/* R's random numbers. */
+/* R's random numbers, and what lets a function clean up if an error of R's leaves it (R 3.5 and newer; "Writing R Extensions", 6.12). */
 struct generator {
     void (*get)(void);
     double (*draw)(void);
     void (*put)(void);
+    void *(*protect)(void *(*run)(void *), void *data, void (*clean)(void *, int leaves), void *,
+                     void *);
+    void *const *null; /* R_NilValue */
 };
 
 static bool find_generator(struct generator *generator)
 {
     void *const get = dlsym(RTLD_DEFAULT, "GetRNGstate"),
                 *const put = dlsym(RTLD_DEFAULT, "PutRNGstate"),
-                *const draw = dlsym(RTLD_DEFAULT, "unif_rand");
+                *const draw = dlsym(RTLD_DEFAULT, "unif_rand"),
+                *const protect = dlsym(RTLD_DEFAULT, "R_UnwindProtect");
     memcpy(&generator->get, &get, sizeof get);
     memcpy(&generator->draw, &draw, sizeof draw);
     memcpy(&generator->put, &put, sizeof put);
-    return get && draw && put;
+    memcpy(&generator->protect, &protect, sizeof protect);
+    generator->null = dlsym(RTLD_DEFAULT, "R_NilValue");
+    return get && draw && put && protect && generator->null;
 }
 
 /* The sources of 2018 and of 2022, which have been read, have the same VR_knn. */
@@ -207,6 +213,7 @@ static double judge(const struct accel_call *call)
 /* ---- Its votes ---- */
 
 struct election {
+    const struct accel_call *call;
     struct generator generator;
     const int *class_of; /* of each training point */
     int *votes;          /* of each class, from 1 on */
@@ -262,30 +269,44 @@ static int winner(const struct election *e, int extra, int *most)
     return best;
 }
 
-/* If R's state of random numbers is broken, its error leaves us here, as it does the package: nothing of the device is held any more. */
+static void *vote(void *data)
+{
+    const struct election *const e = data;
+    const int k = (int)e->call->own.integer[KNN_K];
+    int *res = pointer_of(e->call, OF_RES);
+    double *share = pointer_of(e->call, OF_PR);
+    e->generator.get();
+    for (int64_t i = 0; i < e->call->own.integer[KNN_TEST]; i++) {
+        const struct knn_nearest *nearest = knn_found(e->call)[i];
+        const int extra = e->use_all ? nearest->count - k : 0;
+        int most;
+        count_votes(e, nearest, k);
+        res[i] = winner(e, extra, &most);
+        share[i] = (double)most / (k + extra);
+    }
+    e->generator.put();
+    return *e->generator.null;
+}
+
+static void end_vote(void *data, int leaves)
+{
+    const struct election *const e = data;
+    (void)leaves;
+    knn_discard(e->call);
+}
+
+/* If R's state of random numbers is broken, its error leaves us here, as it does the package: nothing is held any more. */
 static void complete(const struct accel_call *call, struct accel_result *result)
 {
-    struct election e = {.class_of = pointer_of(call, OF_CLASS),
+    struct election e = {.call = call,
+                         .class_of = pointer_of(call, OF_CLASS),
                          .votes = pointer_of(call, OF_VOTES),
                          .classes = integer_of(call, OF_CLASSES),
                          .least = (int)call->own.integer[CLASS_L],
                          .use_all = integer_of(call, OF_USE_ALL) != 0};
-    const int k = (int)call->own.integer[KNN_K];
-    int *res = pointer_of(call, OF_RES);
-    double *share = pointer_of(call, OF_PR);
     (void)result; /* there is none */
     find_generator(&e.generator);
-    e.generator.get();
-    for (int64_t i = 0; i < call->own.integer[KNN_TEST]; i++) {
-        const struct knn_nearest *nearest = knn_found(call)[i];
-        const int extra = e.use_all ? nearest->count - k : 0;
-        int most;
-        count_votes(&e, nearest, k);
-        res[i] = winner(&e, extra, &most);
-        share[i] = (double)most / (k + extra);
-    }
-    e.generator.put();
-    knn_discard(call);
+    e.generator.protect(vote, &e, end_vote, &e, NULL);
 }
 
 const struct accel_op op_class_knn = {KNN_FUNCTION,   .accepts = accepts, .stack_words = ON_STACK,

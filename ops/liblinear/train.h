@@ -64,6 +64,6 @@ void linear_describe(const struct accel_call *call, const struct accel_fields *f
                 .gpu_share = 0.005,                                                                \
                 .gpu_step_ms = LINEAR_STEP_MS},                                                    \
     .count_at = linear_count_at, .sizes = linear_sizes, .dimensions = ACCEL_DIMENSIONS,            \
-    .describe = linear_describe
+    .measured_as = "train", .describe = linear_describe
 
 #endif

@@ -68,7 +68,7 @@ int svm_count_at(int layout);
     .nominal = {.cpu_share = 0.05, .cpu_step_ms = 4e-6, .gpu_share = 0.3, .gpu_step_ms = 0.01},    \
     .nests = true, .count_at = svm_count_at, .sizes = svm_sizes, .flops = svm_flops,               \
     .effort = svm_effort, .typical = svm_typical, .dimensions = ACCEL_DIMENSIONS,                  \
-    .describe = svm_describe
+    .measured_as = "svm_train", .describe = svm_describe
 
 /* As in struct accel_op. `layout` is the dialect's own number, below SVM_LAYOUTS. */
 struct svm_dialect {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lib.calibrated import AUTO, calibrate, gpu_lines, keys, lines, put
 from lib.log import lines_for, said
-from lib.programs import LOG, start
+from lib.programs import BUILD, LOG, VENV_PYTHON, start
 from lib.tap import Tap
 
 tap = Tap()
@@ -61,6 +61,19 @@ with tempfile.TemporaryDirectory() as folder:
             line, = lines_for(done, sym=routine) or [{}]
             ran = ("gpu0", "faster") if near < 1000 else ("cpu", "slower")
             tap.ok(abs(float(line.get("est_gpu_ms", 0)) / near - 1) < 0.1 and (line["ran"], line["why"]) == ran, f"{routine}, measured on the GPU: {near} ms", line, done.stderr)
+
+    # A cross-validation takes as many trainings' time, by what is measured of these.
+    PYPI = sorted(BUILD.glob("liblinear/*"))[-1]
+    CROSS = f"from liblinear.liblinearutil import *; train(*svm_read_problem({HEART!r}), '-s 0 -v 3 -q')"
+    for name, routine, call in (("svm_cross_validation", "svm_train 270x13x2x3378", ["/usr/bin/svm-train", "-q", "-v", "3", HEART]),
+                                ("cross_validation", "train 270x13x3378x2", [VENV_PYTHON, "-B", "-c", CROSS])):
+        times = []
+        for ms in 1000, 20000:
+            put(model, {f'{cpu} threads=1 library="other"]': f"{routine}:{ms}\n", known["gpu"]: gpu_lines(1) + f"{routine}:{10 * ms}\n"})
+            done = start(*call, env={**WAIT, **LOG, "ACCEL_MODEL": model, "PYTHONPATH": PYPI})
+            line, = lines_for(done, sym=name) or [{}]
+            times.append([float(line.get(f"est_{side}_ms", 0)) for side in ("cpu", "gpu")])
+        tap.ok(all(few > 500 and abs(many / few / 20 - 1) < 0.1 for few, many in zip(*times)) and times[0][1] > 5 * times[0][0], f"{name}: by trainings that are measured", times, done.stderr)
 
     # A training takes time for each element, and for each kernel value or row besides: what is measured with many features tells both.
     few = Path(folder, "few")
