@@ -15,9 +15,16 @@ libdir      ?= $(LIBDIR)
 datarootdir ?= $(prefix)/share
 docdir      ?= $(datarootdir)/doc/libaccel
 mandir      ?= $(datarootdir)/man
+# What to put before the tools' names to build for another machine: CROSS=aarch64-linux-gnu- with Debian's gcc-aarch64-linux-gnu.
+CROSS     ?=
 ifeq ($(origin CC),default)
-CC := gcc
+CC := $(CROSS)gcc
 endif
+ifeq ($(origin AR),default)
+AR := $(CROSS)ar
+endif
+# What is built for: x86_64 or aarch64.
+ARCH      := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 NVCC_ON_PATH := $(shell command -v nvcc 2>/dev/null)
 CUDA_HOME ?= $(firstword $(patsubst %/bin/,%,$(dir $(NVCC_ON_PATH))) $(wildcard /usr/local/cuda))
 # Compiles gpu/own/: the toolkit's, or the one that scripts/install-deps has fetched. Empty: these kernels are left out.
@@ -32,9 +39,11 @@ CPPFLAGS ?=
 LDFLAGS  ?=
 # Compilers at a time when make builds for a test.
 JOBS     ?= $(shell nproc)
+# On AArch64, char has no sign and a product and a sum may become one operation, unless told otherwise: results are to be as on x86-64.
+ARCH_FLAGS_aarch64 := -mbranch-protection=standard -fsigned-char -ffp-contract=off
 # Static thread-local storage: the library is loaded at start, so an access costs one instruction.
 # shim/start.ld needs each function in its own section. The constants of a file stay together.
-CODE_FLAGS  := -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-semantic-interposition $(if $(findstring clang,$(CC)),,-fno-merge-constants) -ffunction-sections -pthread
+CODE_FLAGS  := -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-semantic-interposition $(if $(findstring clang,$(CC)),,-fno-merge-constants) -ffunction-sections -pthread $(ARCH_FLAGS_$(ARCH))
 SHIM_CFLAGS := $(WARN) $(CFLAGS) $(CODE_FLAGS)
 # See tests/sanitize/sanitize.mk.
 SANITIZE       ?=
@@ -59,14 +68,14 @@ BASE_SOURCES     := $(call sources,base)
 GPU_SOURCES      := $(call sources,gpu gpu/cuda)
 OPS_SOURCES      := $(call sources,ops ops/blas ops/lapack $(OPS_LIBRARIES) $(OPS_EXTRA))
 DISPATCH_SOURCES := $(call sources,report dispatch dispatch/cost)
-SHIM_SOURCES     := $(call sources,shim shim/elf shim/arch/x86_64)
+SHIM_SOURCES     := $(call sources,shim shim/elf shim/arch/$(ARCH))
 CPU_REF_SOURCES  := $(call sources,cpu_ref)
 object_of         = $(patsubst %,$(BUILD)/%.o,$(basename $(1)))
 # The layers whose data a program's start touches come first: see shim/start.ld.
 OBJECTS := $(call object_of,$(BASE_SOURCES) $(SHIM_SOURCES) $(DISPATCH_SOURCES) $(GPU_SOURCES) $(OPS_SOURCES) $(CPU_REF_SOURCES))
 # All objects that export nothing, for the tool and the tests.
 LAYERS  := $(BUILD)/layers.a
-EXPORTS := $(addprefix $(BUILD)/shim/,shim.o elf/hooks.o arch/x86_64/entry.o)
+EXPORTS := $(addprefix $(BUILD)/shim/,shim.o elf/hooks.o arch/$(ARCH)/entry.o)
 
 .PHONY: all shared build-deps demo test test-all check bench install uninstall dist clean help format format-check
 .DEFAULT_GOAL := all
@@ -253,6 +262,7 @@ help:
 	@echo
 	@echo 'Settings, as NAME=value:'
 	@echo '  BUILD=$(BUILD)                 where to build'
+	@echo '  CROSS                       what the tools'\'' names begin with, to build for another machine: aarch64-linux-gnu-'
 	@echo '  CC CFLAGS CPPFLAGS LDFLAGS  the compiler and its flags; WERROR=-Werror makes warnings errors'
 	@echo '  JOBS=$(JOBS)                      compilers at a time when make builds for a test'
 	@echo '  CUDA_HOME CUDA_INCLUDE      a CUDA Toolkit, for nvcc; its headers, which tests alone need'

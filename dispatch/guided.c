@@ -58,7 +58,7 @@ static uint64_t run_original(struct guide *guide)
     g->caller->forward(g->caller->context, guide->call);
     g->ms = accel_now_ms() - g->start_ms;
     g->inner_ms = report_end_inner(before);
-    return g->caller->result->rax;
+    return g->caller->result->gpr[0];
 }
 
 static void report(const struct guided *g, enum guide_news news)

@@ -1,6 +1,5 @@
 #include "pack.h"
 
-#include <emmintrin.h> /* SSE2 is part of x86-64 */
 #include <string.h>
 
 static int64_t least(int64_t a, int64_t b)
@@ -87,14 +86,40 @@ static inline void copy_run(char *to, const char *from, int64_t bytes)
 /* Writes past the caches: a line that a run covers is not read first. For shorter runs that does not pay. */
 #define STREAMED_BYTES 1024
 
+/* Moves a line, to its address in memory, and says when all such lines are written before what comes next. */
+#ifdef __aarch64__
+static inline void stream_line(char *to, const char *from)
+{
+    for (int j = 0; j < 64; j += 32)
+        __asm__("ldp q0, q1, [%1]\n\tstnp q0, q1, [%0]"
+                :
+                : "r"(to + j), "r"(from + j)
+                : "v0", "v1", "memory");
+}
+
+/* stnp is a store like others: an atomic store is behind it. */
+static inline void end_stream(void) {}
+#else
+#    include <emmintrin.h> /* SSE2 is part of x86-64 */
+static inline void stream_line(char *to, const char *from)
+{
+    for (int j = 0; j < 64; j += 16)
+        _mm_stream_si128((__m128i *)(to + j), _mm_loadu_si128((const __m128i *)(from + j)));
+}
+
+static inline void end_stream(void)
+{
+    _mm_sfence();
+}
+#endif
+
 /* The last and the first block may overlap those beside them. */
 static void stream_run(char *to, const char *from, int64_t bytes)
 {
     int64_t i = (int64_t)(-(uintptr_t)to & 63);
     MOVE(64, to, from);
     for (; i + 64 <= bytes; i += 64)
-        for (int64_t j = i; j < i + 64; j += 16)
-            _mm_stream_si128((__m128i *)(to + j), _mm_loadu_si128((const __m128i *)(from + j)));
+        stream_line(to + i, from + i);
     MOVE(64, to + bytes - 64, from + bytes - 64);
 }
 
@@ -237,5 +262,5 @@ void pack_to_host(const struct lane_rectangle *r, const struct pack_piece *piece
     else
         copy_columns(host_of(r, piece, 0), r->ld, packed, packed_ld, piece, r->size, r->streamed);
     if (r->streamed)
-        _mm_sfence(); /* before another thread is told that it is written */
+        end_stream(); /* before another thread is told that it is written */
 }

@@ -20,7 +20,7 @@ union accel_value {
 /* Memory for a call's arguments. word: the layout, the arguments, a hidden length for each CHARACTER. */
 struct accel_words {
     uint64_t word[1 + 2 * ACCEL_ARGS_MAX];
-    double xmm[8][2];
+    double fpr[8][2];
     union accel_value value[ACCEL_ARGS_MAX];
 };
 

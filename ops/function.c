@@ -15,7 +15,7 @@ static struct accel_passed repeat(struct accel_words *words, const struct accel_
 {
     struct accel_passed again = *passed;
     (void)words;
-    again.stack_words = accel_op_of(routine)->stack_words;
+    again.stack_words = accel_words_on_stack(accel_op_of(routine)->words);
     return again;
 }
 
@@ -28,11 +28,12 @@ static struct accel_passed pass(struct accel_words *words, const struct accel_ca
     const int place = op->instead ? op->instead(call, &word) : -1;
     if (place < 0)
         return again;
-    memcpy(words->word, passed->gpr, 6 * sizeof *words->word);
-    memcpy(words->word + 6, passed->stack, op->stack_words * sizeof *words->word);
+    memcpy(words->word, passed->gpr, ACCEL_WORD_REGISTERS * sizeof *words->word);
+    memcpy(words->word + ACCEL_WORD_REGISTERS, passed->stack,
+           again.stack_words * sizeof *words->word);
     words->word[place] = word;
     again.gpr = words->word;
-    again.stack = words->word + 6;
+    again.stack = words->word + ACCEL_WORD_REGISTERS;
     return again;
 }
 

@@ -108,8 +108,8 @@ struct accel_op {
      * entries forward calls in which it is below routine->small. sizes()[0] must be that int, and the original
      * read the struct unless the pointer is NULL. Negative: the entries cannot tell. NULL: as negative. */
     int (*count_at)(int layout);
-    /* Words of arguments on the stack. */
-    size_t stack_words;
+    /* Arguments that are integers or pointers; 0: none of them is on the stack. */
+    size_t words;
     /* Fills in the spans and call->own; all else is set for a single product. Returns false if it does not understand the
      * arguments: the original gets the call, untouched. */
     bool (*parse)(struct accel_call *call, const struct accel_passed *passed);

@@ -1,5 +1,7 @@
 /*
- * How arguments and results are passed: the System V ABI for x86-64. Plain data.
+ * How arguments and results are passed: by the System V ABI for x86-64 (https://gitlab.com/x86-psABIs/x86-64-ABI, section 3.2.3), and by
+ * the Procedure Call Standard for the Arm 64-bit Architecture (https://github.com/ARM-software/abi-aa, aapcs64, sections 6.8.2 and 6.9).
+ * Plain data.
  */
 #ifndef ACCEL_PASSING_H
 #define ACCEL_PASSING_H
@@ -27,11 +29,19 @@ enum accel_abi {
     ACCEL_ABI_OWN /* another library: the operation alone knows the arguments */
 };
 
-/* A call's arguments. INTEGER class: the registers rdi rsi rdx rcx r8 r9, then the words of the stack; SSE class: xmm0-7. A
- * caller's stack is its own memory. */
+/* Registers that carry words (integers and pointers), and vector registers that carry a result: on AArch64 one has up to four equal
+ * members. Both have eight vector registers for arguments, and eight bytes for each argument on the stack. */
+#ifdef __aarch64__
+enum { ACCEL_WORD_REGISTERS = 8, ACCEL_RESULT_VECTORS = 4 };
+#else
+enum { ACCEL_WORD_REGISTERS = 6, ACCEL_RESULT_VECTORS = 2 };
+#endif
+
+/* A call's arguments. Words: the registers rdi rsi rdx rcx r8 r9, or x0 to x7, then the words of the stack; real numbers: xmm0 to xmm7,
+ * or v0 to v7. A caller's stack is its own memory. */
 struct accel_passed {
     const uint64_t *gpr;
-    const double (*xmm)[2];
+    const double (*fpr)[2];
     const uint64_t *stack;
     size_t stack_words; /* of a call to be made; unknown in a caller's */
     enum accel_abi abi;
@@ -41,16 +51,22 @@ struct accel_passed {
     int layout;
 };
 
-/* Returns word i of INTEGER class. */
+/* Returns word i. */
 static inline uint64_t accel_passed_word(const struct accel_passed *passed, int i)
 {
-    return i < 6 ? passed->gpr[i] : passed->stack[i - 6];
+    return i < ACCEL_WORD_REGISTERS ? passed->gpr[i] : passed->stack[i - ACCEL_WORD_REGISTERS];
 }
 
-/* The registers of results: INTEGER class rax and rdx, SSE class xmm0 and xmm1. */
+/* Returns how many of a call's words are on the stack. */
+static inline size_t accel_words_on_stack(size_t words)
+{
+    return words > ACCEL_WORD_REGISTERS ? words - ACCEL_WORD_REGISTERS : 0;
+}
+
+/* The registers of results: rax and rdx, xmm0 and xmm1; or x0 and x1, v0 to v3. */
 struct accel_result {
-    uint64_t rax, rdx;
-    double xmm[2][2];
+    uint64_t gpr[2];
+    double fpr[ACCEL_RESULT_VECTORS][2];
 };
 
 #endif

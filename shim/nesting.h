@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "shim/arch/x86_64/entry.h"
+#include "shim/arch/entry.h"
 
 /* Whether `frame` is deeper on this thread's stack than `other`, or belongs to a signal handler on an alternate stack, which runs
  * while `other` waits. */

@@ -1,7 +1,7 @@
 /*
  * The slow path of every entry, and the library's start and end.
  *
- * Of shim/, which stands between the program and dispatch/: arch/x86_64/ has the entries, elf/ finds the originals. It includes
+ * Of shim/, which stands between the program and dispatch/: arch/ has the entries, elf/ finds the originals. It includes
  * dispatch/, ops/, base/ and the headers of gpu/.
  */
 #define _GNU_SOURCE
@@ -27,23 +27,20 @@
 
 /* State of the program's thread: put aside while libaccel works, put back while the program's own code runs. BLAS is no
  * cancellation point, but a log's write() is: a thread that ended there would keep our locks. Our arithmetic, and CUDA's, must
- * set no floating-point flag of the program and meet none of its traps (feenableexcept(3)). MXCSR has both; its reset value masks
- * all traps. */
+ * set no floating-point flag of the program and meet none of its traps (feenableexcept(3)). */
 struct program_state {
     int cancel_state, cancel_type;
-    uint32_t mxcsr;
+    struct accel_arithmetic arithmetic;
 };
 
 static void put_flags_aside(struct program_state *state)
 {
-    const uint32_t masked = 0x1f80;
-    state->mxcsr = __builtin_ia32_stmxcsr();
-    __builtin_ia32_ldmxcsr(masked);
+    state->arithmetic = accel_arithmetic_put_aside();
 }
 
 static void put_flags_back(const struct program_state *state)
 {
-    __builtin_ia32_ldmxcsr(state->mxcsr);
+    accel_arithmetic_put_back(state->arithmetic);
 }
 
 /* Waits for the signal of a pthread_cancel() that has begun, in a thread that could be cancelled at any time and holds nothing of
@@ -166,7 +163,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
     uint32_t exported = accel_slots_exported(entry);
     const struct accel_routine *routine = accel_name_routine(exported);
     struct accel_passed passed = {.gpr = frame->gpr,
-                                  .xmm = (const double(*)[2])frame->xmm,
+                                  .fpr = (const double(*)[2])frame->fpr,
                                   .stack = frame->stack,
                                   .abi = accel_name_mangling(exported)->abi,
                                   .provider = &provider};

@@ -10,7 +10,7 @@
 #include "fill.h"
 #include "base/clock.h"
 #include "ops/blas/pass.h"
-#include "shim/arch/x86_64/entry.h"
+#include "shim/arch/entry.h"
 
 /* ---- Memory ---- */
 

@@ -1,10 +1,10 @@
 #define _GNU_SOURCE
 #include "calibration.h"
 
-#include <cpuid.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "base/text.h"
 #include "ops/op.h"
 #include "ops/shape.h"
@@ -20,21 +20,11 @@ static void put_name(struct accel_text *text, const char *name)
     text_char(text, '"');
 }
 
-/* Appends the processor's own name, without the spaces that some have around it. */
 static void put_cpu(struct accel_text *text)
 {
-    unsigned brand[13] = {0};
-    bool known = true;
-    for (unsigned i = 0; known && i < 3; i++)
-        known = __get_cpuid(0x80000002 + i, &brand[4 * i], &brand[4 * i + 1], &brand[4 * i + 2],
-                            &brand[4 * i + 3]);
-    char *name = (char *)brand;
-    while (*name == ' ')
-        name++;
-    size_t length = strlen(name);
-    while (length > 0 && name[length - 1] == ' ')
-        name[--length] = 0;
-    put_name(text, known ? name : "unknown");
+    char name[CPU_NAME_BYTES];
+    cpu_name(name);
+    put_name(text, name);
 }
 
 static void start_key(struct accel_text *text, char key[CALIBRATION_KEY_BYTES], const char *kind)

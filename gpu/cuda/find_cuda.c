@@ -11,6 +11,15 @@
 #include "base/file.h"
 #include "find_cuda.h"
 
+/* How NVIDIA names the machine: in the CUDA Toolkit (Arm servers are "sbsa", the Server Base System Architecture), and in the HPC SDK. */
+#ifdef __aarch64__
+#    define TARGET  "sbsa-linux"
+#    define MACHINE "aarch64"
+#else
+#    define TARGET  "x86_64-linux"
+#    define MACHINE "x86_64"
+#endif
+
 struct search {
     bool (*visit)(const char *, void *);
     void *context;
@@ -39,7 +48,7 @@ static void try_environment(struct search *search, const char *root)
     try_pattern(search, root, "/lib/python3*/site-packages/nvidia/cublas/lib");
     try_pattern(search, root, "/lib/python3*/dist-packages/nvidia/cu[0-9]*/lib");
     try_pattern(search, root, "/lib/python3*/dist-packages/nvidia/cublas/lib");
-    try_pattern(search, root, "/targets/x86_64-linux/lib");
+    try_pattern(search, root, "/targets/" TARGET "/lib");
     try_pattern(search, root, "/lib");
 }
 
@@ -93,7 +102,7 @@ void find_cuda_system(bool (*visit)(const char *folder, void *context), void *co
     try_pattern(&search, "/usr/local", "/cuda/lib64");
     try_pattern(&search, "/usr/local", "/cuda-*/lib64");
     try_pattern(&search, "/opt", "/cuda*/lib64");
-    try_pattern(&search, "/opt/nvidia/hpc_sdk/Linux_x86_64", "/*/math_libs/lib64");
+    try_pattern(&search, "/opt/nvidia/hpc_sdk/Linux_" MACHINE, "/*/math_libs/lib64");
     try_driver(&search);
     try_pattern(&search, getenv("HOME"), "/.local/lib/python3*/site-packages/nvidia/cu[0-9]*/lib");
     try_pattern(&search, getenv("HOME"), "/.local/lib/python3*/site-packages/nvidia/cublas/lib");

@@ -45,8 +45,7 @@ struct arguments {
     uint64_t word[ACCEL_ARGS_MAX]; /* a scalar by value: the address of its register */
 };
 
-/* Finds the arguments by the System V ABI: words of INTEGER class fill six registers, then the stack; real scalars fill xmm0-7,
- * which no BLAS routine exhausts. */
+/* Finds the arguments: words fill their registers, then the stack; real scalars fill vector registers, which no BLAS routine exhausts. */
 static void find_words(struct arguments *p)
 {
     const enum accel_abi abi = p->passed->abi;
@@ -55,7 +54,7 @@ static void find_words(struct arguments *p)
         const struct accel_arg *arg = &p->routine->arg[i];
         if (!blas_is_passed(abi, arg))
             continue;
-        p->word[i] = blas_is_by_value(abi, p->routine, arg) ? (uintptr_t)p->passed->xmm[reals++]
+        p->word[i] = blas_is_by_value(abi, p->routine, arg) ? (uintptr_t)p->passed->fpr[reals++]
                                                             : accel_passed_word(p->passed, words++);
     }
 }

@@ -19,8 +19,7 @@ static int count_words(const struct accel_routine *routine, enum accel_abi abi)
 
 size_t blas_stack_words(const struct accel_routine *routine, enum accel_abi abi)
 {
-    int words = count_words(routine, abi);
-    return words > 6 ? (size_t)words - 6 : 0;
+    return accel_words_on_stack((size_t)count_words(routine, abi));
 }
 
 static int count_characters(const struct accel_routine *routine)
@@ -40,9 +39,9 @@ static struct accel_passed finish(struct accel_words *words, const struct accel_
         for (int i = count_characters(routine); i > 0; i--)
             words->word[n++] = 1;
     return (struct accel_passed){.gpr = words->word,
-                                 .xmm = (const double(*)[2])words->xmm,
-                                 .stack = words->word + 6,
-                                 .stack_words = n > 6 ? n - 6 : 0,
+                                 .fpr = (const double(*)[2])words->fpr,
+                                 .stack = words->word + ACCEL_WORD_REGISTERS,
+                                 .stack_words = accel_words_on_stack(n),
                                  .abi = abi,
                                  .width = width};
 }
@@ -50,10 +49,10 @@ static struct accel_passed finish(struct accel_words *words, const struct accel_
 struct accel_passed blas_repeat(struct accel_words *words, const struct accel_routine *routine,
                                 const struct accel_passed *passed)
 {
-    memcpy(words->word, passed->gpr, 6 * sizeof words->word[0]);
-    memcpy(words->word + 6, passed->stack,
+    memcpy(words->word, passed->gpr, ACCEL_WORD_REGISTERS * sizeof words->word[0]);
+    memcpy(words->word + ACCEL_WORD_REGISTERS, passed->stack,
            blas_stack_words(routine, passed->abi) * sizeof words->word[0]);
-    memcpy(words->xmm, passed->xmm, sizeof words->xmm);
+    memcpy(words->fpr, passed->fpr, sizeof words->fpr);
     return finish(words, routine, passed->abi, passed->width);
 }
 
@@ -114,7 +113,7 @@ struct accel_passed blas_pass(struct accel_words *words, enum accel_abi abi, int
     struct accel_call own = *call;
     int n = 0, reals = 0;
 
-    memset(words->xmm, 0, sizeof words->xmm);
+    memset(words->fpr, 0, sizeof words->fpr);
     own.parts = 1;
     /* In column-major order, only OpenBLAS has flags for the conjugated ones. */
     bool rows = call->blas.layout == ACCEL_ROW_MAJOR && accel_is_level2(routine);
@@ -127,7 +126,7 @@ struct accel_passed blas_pass(struct accel_words *words, enum accel_abi abi, int
         if (!blas_is_passed(abi, arg))
             continue;
         if (blas_is_by_value(abi, routine, arg))
-            blas_store_scalar(words->xmm[reals++], own.blas.scalar[arg->slot],
+            blas_store_scalar(words->fpr[reals++], own.blas.scalar[arg->slot],
                               blas_scalar_dtype(routine, arg->kind));
         else
             words->word[n++] = word_for(&own, i, abi, width, &words->value[i]);
@@ -162,7 +161,7 @@ void blas_complete(const struct accel_call *call, const struct accel_passed *pas
 {
     const struct accel_routine *routine = call->routine;
     if (passed->abi == ACCEL_ABI_LAPACKE)
-        result->rax = 0;
+        result->gpr[0] = 0;
     for (int i = 0; passed->abi == ACCEL_ABI_FORTRAN && i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
         if (arg->kind != ACCEL_ARG_INFO && arg->kind != ACCEL_ARG_LWORK)
@@ -183,7 +182,7 @@ bool blas_info(const struct accel_call *call, const struct accel_passed *passed,
     if (!accel_is_lapack(routine))
         return false;
     if (passed->abi == ACCEL_ABI_LAPACKE) {
-        *info = passed->width == 64 ? (int64_t)result->rax : (int32_t)result->rax;
+        *info = passed->width == 64 ? (int64_t)result->gpr[0] : (int32_t)result->gpr[0];
         return true;
     }
     for (int i = 0; i < routine->args; i++)

@@ -35,7 +35,7 @@ void gsl_describe(const struct accel_call *call, const struct accel_fields *fiel
 void gsl_complete(const struct accel_call *call, struct accel_result *result)
 {
     (void)call;
-    result->rax = 0;
+    result->gpr[0] = 0;
 }
 
 struct accel_span gsl_span(const char *name, const struct gsl_matrix *x, enum accel_access access)

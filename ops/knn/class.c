@@ -63,9 +63,9 @@ static int accepts(const struct accel_provider *provider)
 
 /* ---- The call ---- */
 
-/* The arguments on the stack, which is the program's until the call is complete. */
+/* The arguments from the seventh on: they stay where the program has passed them until the call is complete. */
 enum argument {
-    OF_CLASS,
+    OF_CLASS = 6,
     OF_TEST,
     OF_RES,
     OF_PR,
@@ -73,14 +73,13 @@ enum argument {
     OF_CLASSES,
     OF_CV,
     OF_USE_ALL,
-    ON_STACK
+    WORDS
 };
-enum { CLASS_STACK = KNN_MORE, CLASS_L };
+enum { CLASS_PASSED = KNN_MORE, CLASS_L };
 
 static void *pointer_of(const struct accel_call *call, enum argument argument)
 {
-    const uint64_t *stack = call->own.pointer[CLASS_STACK];
-    return (void *)(uintptr_t)stack[argument];
+    return (void *)(uintptr_t)accel_passed_word(call->own.pointer[CLASS_PASSED], (int)argument);
 }
 
 static int integer_of(const struct accel_call *call, enum argument argument)
@@ -97,7 +96,7 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed)
                   queries = knn_integer(passed, 3);
     const struct point_set train = {knn_pointer(passed, 5), points, true},
                            test = {knn_pointer(passed, 7), queries, true};
-    call->own.pointer[CLASS_STACK] = passed->stack;
+    call->own.pointer[CLASS_PASSED] = passed;
     call->own.integer[CLASS_L] = knn_integer(passed, 1);
     if (k >= MOST || integer_of(call, OF_CLASSES) < 1 ||
         !knn_parse(call, &train, &test, knn_integer(passed, 4), k))
@@ -309,6 +308,6 @@ static void complete(const struct accel_call *call, struct accel_result *result)
     e.generator.protect(vote, &e, end_vote, &e, NULL);
 }
 
-const struct accel_op op_class_knn = {KNN_FUNCTION,   .accepts = accepts, .stack_words = ON_STACK,
+const struct accel_op op_class_knn = {KNN_FUNCTION,   .accepts = accepts, .words = WORDS,
                                       .parse = parse, .run = run,         .complete = complete,
                                       .judge = judge};

@@ -109,7 +109,7 @@ static void complete(const struct accel_call *call, struct accel_result *result)
 }
 
 const struct accel_op op_fnn_knnx = {
-    KNN_FUNCTION, .accepts = accepts,   .stack_words = 2, .parse = parse_queries,
+    KNN_FUNCTION, .accepts = accepts,   .words = 8,    .parse = parse_queries,
     .run = run,   .complete = complete, .judge = judge};
 const struct accel_op op_fnn_knn = {KNN_FUNCTION, .accepts = accepts,   .parse = parse_points,
                                     .run = run,   .complete = complete, .judge = judge};

@@ -100,8 +100,8 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed)
     double *const *outputs = (double *const *)&call->own.pointer[LINEAR_OUTPUT];
     for (int i = 0; i < OUTPUTS; i++)
         call->own.integer[LINEAR_OUTPUT + i] = (int64_t)passed->gpr[3 + i];
-    call->own.number[LINEAR_START_C] = passed->xmm[0][0];
-    call->own.number[LINEAR_START_P] = passed->xmm[1][0];
+    call->own.number[LINEAR_START_C] = passed->fpr[0][0];
+    call->own.number[LINEAR_START_P] = passed->fpr[1][0];
     if (!outputs[BEST_C] || !outputs[BEST_P] || !outputs[BEST_SCORE] ||
         !linear_validates(call, passed))
         return false;

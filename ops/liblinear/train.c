@@ -206,7 +206,7 @@ static enum gpu_status run(struct gpu_work *work)
 static void complete(const struct accel_call *call, struct accel_result *result)
 {
     struct linear_fit *t = (void *)(uintptr_t)call->own.pointer[LINEAR_RESULT];
-    result->rax = (uintptr_t)t->model;
+    result->gpr[0] = (uintptr_t)t->model;
     linear_fit_free(t);
     free(t);
 }

@@ -233,15 +233,14 @@ static int instead(const struct accel_call *call, uint64_t *word)
     return (int)call->own.integer[PARAMETERS_AT];
 }
 
-#define LIGHTGBM(accepts_provider, guided_by, words)                                               \
+#define LIGHTGBM(accepts_provider, guided_by, count)                                               \
     {                                                                                              \
-        GUIDED(ACCEL_LIGHTGBM, accepts_provider, guided_by), .instead = instead,                   \
-                                                             .stack_words = (words)                \
+        GUIDED(ACCEL_LIGHTGBM, accepts_provider, guided_by), .instead = instead, .words = (count)  \
     }
 
 const struct accel_op op_lightgbm_file = LIGHTGBM(accepts_cuda, make_file, 0);
-const struct accel_op op_lightgbm_dense = LIGHTGBM(accepts_cuda, make_dense, 2);
-const struct accel_op op_lightgbm_sparse = LIGHTGBM(accepts_cuda, make_sparse, 5);
+const struct accel_op op_lightgbm_dense = LIGHTGBM(accepts_cuda, make_dense, 8);
+const struct accel_op op_lightgbm_sparse = LIGHTGBM(accepts_cuda, make_sparse, 11);
 const struct accel_op op_lightgbm_subset = LIGHTGBM(accepts_cuda, make_subset, 0);
 const struct accel_op op_lightgbm_free = LIGHTGBM(accepts_cuda, forget, 0);
 const struct accel_op op_lightgbm_booster = LIGHTGBM(accepts, make_booster, 0);

@@ -163,7 +163,7 @@ static enum gpu_status run(struct gpu_work *work)
 static void complete(const struct accel_call *call, struct accel_result *result)
 {
     struct trained *t = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
-    result->rax = (uintptr_t)t->model;
+    result->gpr[0] = (uintptr_t)t->model;
     /* Versions that estimate densities train a regression's folds last, others first. */
     libsvm_trainings_print(&t->all, t->all.source.library->model->density_marks);
     discard(t);

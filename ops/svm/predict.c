@@ -318,7 +318,7 @@ static void complete(const struct accel_call *call, struct accel_result *result)
 {
     const struct decisions *d = call->own.pointer[SVM_RESULT];
     memcpy(call->span[ACCEL_b].ptr, d->value, (size_t)d->count * sizeof *d->value);
-    result->xmm[0][0] = d->label;
+    result->fpr[0][0] = d->label;
     discard(call);
 }
 

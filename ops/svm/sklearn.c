@@ -100,7 +100,7 @@ static enum gpu_status run(struct gpu_work *work)
 static void complete(const struct accel_call *call, struct accel_result *result)
 {
     struct trained *t = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
-    result->rax = (uintptr_t)t->model;
+    result->gpr[0] = (uintptr_t)t->model;
     if (t->fit.parameter->seed >= 0)
         t->fit.library->set_seed((unsigned)t->fit.parameter->seed);
     libsvm_trainings_print(&t->all, false);

@@ -9,7 +9,7 @@
 
 #include "base/forks.h"
 #include "ops/blas/pass.h"
-#include "shim/arch/x86_64/entry.h"
+#include "shim/arch/entry.h"
 #include "base/linker.h"
 #include "provider.h"
 #include "real_linker.h"

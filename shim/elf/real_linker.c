@@ -8,16 +8,23 @@
 #include "base/linker.h"
 #include "gpu/ending.h"
 #include "objects.h"
-#include "shim/arch/x86_64/entry.h"
+#include "shim/arch/entry.h"
 
 _Atomic(void *) accel_real_dlsym;
 
 /* The linker's own r_debug: a program's copy of it, if there is one, is not up to date. */
 static _Atomic(const struct r_debug *) linker_state;
 
+/* The version of glibc's first names: that of the first glibc for an architecture (shlib-versions in glibc's sysdeps). */
+#ifdef __aarch64__
+#    define BASELINE "GLIBC_2.17"
+#else
+#    define BASELINE "GLIBC_2.2.5"
+#endif
+
 /* RTLD_NEXT and dlsym's own version: glibc moved dlsym into libc.so.6 as GLIBC_2.34; before that it
  * is in libdl under the architecture's baseline. */
-static const char *const dlsym_versions[] = {"GLIBC_2.34", "GLIBC_2.2.5"};
+static const char *const dlsym_versions[] = {"GLIBC_2.34", BASELINE};
 
 typedef void *(*dlsym_function)(void *, const char *);
 
@@ -72,7 +79,7 @@ void accel_real_init(void)
     if (atomic_load_explicit(&accel_real_dlsym, memory_order_acquire))
         return;
     void *real = NULL;
-    atomic_store_explicit(&linker_state, dlvsym(RTLD_NEXT, "_r_debug", "GLIBC_2.2.5"),
+    atomic_store_explicit(&linker_state, dlvsym(RTLD_NEXT, "_r_debug", BASELINE),
                           memory_order_release);
     atomic_store_explicit(&find_object, dlvsym(RTLD_NEXT, "_dl_find_object", "GLIBC_2.35"),
                           memory_order_release);

@@ -11,7 +11,7 @@
 #define ACCEL_RESOLVE_H
 
 #include "dispatch/dispatch.h"
-#include "shim/arch/x86_64/entry.h"
+#include "shim/arch/entry.h"
 #include "ops/names.h"
 
 /* One provider's function under one name. In a table it is never freed: another thread may hold it. */

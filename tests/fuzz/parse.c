@@ -16,7 +16,7 @@
 #include "ops/blas/pass.h"
 #include "ops/names.h"
 #include "ops/rules.h"
-#include "shim/arch/x86_64/entry.h"
+#include "shim/arch/entry.h"
 
 /* ---- The bytes, one after the other; 0 behind the last ---- */
 
@@ -115,10 +115,10 @@ static void *nowhere(void)
 static void put_word(struct fuzz_call *f, uint64_t word)
 {
     int i = f->words++;
-    if (i < 6)
+    if (i < ACCEL_WORD_REGISTERS)
         f->frame->gpr[i] = word;
     else
-        f->frame->stack[i - 6] = word;
+        f->frame->stack[i - ACCEL_WORD_REGISTERS] = word;
 }
 
 /* For each group, where the argument is an array. */
@@ -174,7 +174,7 @@ static void put_scalar(struct fuzz_call *f, const struct accel_arg *arg)
     bool by_value = f->abi != ACCEL_ABI_FORTRAN && !arg->array &&
                     (arg->kind == ACCEL_ARG_REAL || !accel_is_complex(f->routine->dtype));
     if (by_value) {
-        memcpy(f->frame->xmm[f->reals++], from, size);
+        memcpy(f->frame->fpr[f->reals++], from, size);
         return;
     }
     char *memory = block((size_t)length_of(f, arg) * size);
@@ -339,7 +339,7 @@ static bool has_groups(const struct accel_routine *routine)
 static void use(struct fuzz_call *f)
 {
     const struct accel_passed passed = {.gpr = f->frame->gpr,
-                                        .xmm = (const double(*)[2])f->frame->xmm,
+                                        .fpr = (const double(*)[2])f->frame->fpr,
                                         .stack = f->frame->stack,
                                         .abi = f->abi,
                                         .width = f->width};

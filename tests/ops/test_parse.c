@@ -15,7 +15,7 @@
 #include "ops/op.h"
 #include "ops/shape.h"
 #include "ops/rules.h"
-#include "shim/arch/x86_64/entry.h"
+#include "shim/arch/entry.h"
 
 /* Stands in for a BLAS function: keeps what it was called with. The frame has the entry's layout,
  * with the return address before the stack arguments. By-reference arguments live in the caller's
@@ -31,7 +31,7 @@ static struct {
 static struct accel_passed passed_in(const struct accel_frame *frame, enum accel_abi abi, int width)
 {
     return (struct accel_passed){
-        .gpr = frame->gpr, .xmm = frame->xmm, .stack = frame->stack, .abi = abi, .width = width};
+        .gpr = frame->gpr, .fpr = frame->fpr, .stack = frame->stack, .abi = abi, .width = width};
 }
 
 static void parse(struct accel_call *call, const struct accel_routine *routine, enum accel_abi abi,
@@ -47,12 +47,30 @@ __attribute__((no_sanitize("address"))) void test_record(const struct accel_fram
     const size_t words = sizeof record.words / sizeof record.words[0];
     const volatile uint64_t *stack = frame->stack;
     memcpy(record.words, frame->gpr, sizeof frame->gpr);
-    for (size_t i = 6; i < words; i++)
-        record.words[i] = stack[i - 6];
+    for (size_t i = ACCEL_WORD_REGISTERS; i < words; i++)
+        record.words[i] = stack[i - ACCEL_WORD_REGISTERS];
     parse(&record.seen, record.routine, record.abi, record.width, frame);
 }
 
 void test_callee(void);
+#ifdef __aarch64__
+__asm__(".text\n"
+        "test_callee:\n"
+        "    hint 34\n"
+        "    sub sp, sp, 224\n"
+        "    stp x0, x1, [sp]\n"
+        "    stp x2, x3, [sp, 16]\n"
+        "    stp x4, x5, [sp, 32]\n"
+        "    stp x6, x7, [sp, 48]\n"
+        "    stp x29, x30, [sp, 64]\n"
+        "    stp q0, q1, [sp, 96]\n"
+        "    str q2, [sp, 128]\n"
+        "    mov x0, sp\n"
+        "    bl test_record\n"
+        "    ldp x29, x30, [sp, 64]\n"
+        "    add sp, sp, 224\n"
+        "    ret\n");
+#else
 __asm__(".text\n"
         "test_callee:\n"
         "    sub $200, %rsp\n"
@@ -69,6 +87,7 @@ __asm__(".text\n"
         "    call test_record\n"
         "    add $200, %rsp\n"
         "    ret\n");
+#endif
 
 static void call_callee(enum accel_abi abi, int width, const struct accel_call *call)
 {
@@ -233,25 +252,40 @@ static void hidden_lengths_are_one(void **state)
     }
 }
 
-/* A caller's frame: Fortran, all by reference. */
-struct fortran_frame {
+/* A caller's frame. */
+struct caller_frame {
     struct accel_frame frame;
     uint64_t stack[16];
 };
+
+static uint64_t *word_in(struct caller_frame *f, int i)
+{
+    return i < ACCEL_WORD_REGISTERS ? &f->frame.gpr[i] : &f->stack[i - ACCEL_WORD_REGISTERS];
+}
+
+static struct caller_frame frame_with(const uint64_t *words, size_t count)
+{
+    struct caller_frame f = {{.gpr = {0}}, {0}};
+    for (size_t i = 0; i < count; i++)
+        *word_in(&f, (int)i) = words[i];
+    return f;
+}
+#define FRAME(...)                                                                                 \
+    frame_with((const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / 8)
 
 static void forwarding_keeps_the_callers_words(void **state)
 {
     static const char ta = 't', tb = 'x';
     static const int32_t m = 3, n = -4, k = 5, lda = 6, ldb = 7, ldc = 8;
     static const double alpha = 2, beta = 3;
-    struct fortran_frame f = {{.gpr = {0}}, {0}};
+    struct caller_frame f = FRAME(0);
     const void *const words[] = {&ta,  &tb,      &m,   &n,    &k,       &alpha, &f,
                                  &lda, &f.stack, &ldb, &beta, &f.frame, &ldc};
     (void)state;
     for (int i = 0; i < 13; i++)
-        *(i < 6 ? &f.frame.gpr[i] : &f.stack[i - 6]) = (uintptr_t)words[i];
-    f.stack[7] = f.stack[8] =
-        0xdeadbeef; /* a C caller passes no lengths: something else is there */
+        *word_in(&f, i) = (uintptr_t)words[i];
+    /* A C caller passes no lengths: something else is there. */
+    *word_in(&f, 13) = *word_in(&f, 14) = 0xdeadbeef;
     int entry = accel_name_find("dgemm_");
     record.routine = accel_name_routine((uint32_t)entry);
     record.abi = ACCEL_ABI_FORTRAN;
@@ -263,7 +297,8 @@ static void forwarding_keeps_the_callers_words(void **state)
     assert_int_equal(record.seen.blas.flag[ACCEL_transa], 'T');
     assert_int_equal(record.seen.blas.flag[ACCEL_transb], '?');
     assert_int_equal(record.seen.blas.size[ACCEL_n], -4);
-    assert_memory_equal(record.words + 6, f.stack, 7 * sizeof f.stack[0]);
+    for (int i = 0; i < 13; i++)
+        assert_int_equal(record.words[i], *word_in(&f, i));
     assert_int_equal(record.words[13], 1);
     assert_int_equal(record.words[14], 1);
 }
@@ -271,8 +306,9 @@ static void forwarding_keeps_the_callers_words(void **state)
 static void row_major_is_the_exchanged_product(void **state)
 {
     /* cblas_dgemm(RowMajor, Trans, NoTrans, m=2, n=3, k=4, 1.5, A, 5, B, 6, 2.5, C, 7) */
-    struct fortran_frame f = {{.gpr = {101, 112, 111, 2, 3, 4}, .xmm = {{1.5}, {2.5}}},
-                              {0xA0, 5, 0xB0, 6, 0xC0, 7}};
+    struct caller_frame f = FRAME(101, 112, 111, 2, 3, 4, 0xA0, 5, 0xB0, 6, 0xC0, 7);
+    f.frame.fpr[0][0] = 1.5;
+    f.frame.fpr[1][0] = 2.5;
     struct accel_call call;
     (void)state;
     int entry = accel_name_find("cblas_dgemm");
@@ -300,8 +336,8 @@ static void row_major_level_2_goes_both_ways(void **state)
 {
     /* cblas_zgemv(RowMajor, ConjTrans, m=2, n=3, alpha, A, 5, x, -1, beta, y, 2) */
     static const double alpha[2] = {1, 2}, beta[2] = {3, 4};
-    struct fortran_frame f = {{.gpr = {101, 113, 2, 3, (uintptr_t)alpha, 0xA0}},
-                              {5, 0xB0, (uint32_t)-1, (uintptr_t)beta, 0xC0, 2}};
+    struct caller_frame f = FRAME(101, 113, 2, 3, (uintptr_t)alpha, 0xA0, 5, 0xB0, (uint32_t)-1,
+                                  (uintptr_t)beta, 0xC0, 2);
     struct accel_call call;
     (void)state;
     record.routine = accel_name_routine((uint32_t)accel_name_find("cblas_zgemv"));
@@ -321,7 +357,7 @@ static void row_major_level_2_goes_both_ways(void **state)
     assert_memory_equal(&record.seen, &call, sizeof call);
 
     /* cblas_zgerc(RowMajor, m=2, n=3, alpha, x, 1, y, 2, A, 4) */
-    struct fortran_frame g = {{.gpr = {101, 2, 3, (uintptr_t)alpha, 0xA0, 1}}, {0xB0, 2, 0xC0, 4}};
+    struct caller_frame g = FRAME(101, 2, 3, (uintptr_t)alpha, 0xA0, 1, 0xB0, 2, 0xC0, 4);
     record.routine = accel_name_routine((uint32_t)accel_name_find("cblas_zgerc"));
     parse(&call, record.routine, ACCEL_ABI_CBLAS, 32, &g.frame);
     assert_true(call.blas.conjugated);
@@ -340,22 +376,22 @@ static void success_is_told(void **state)
     (void)state;
     for (int i = 0; i < entries; i++) {
         int64_t info = -1;
-        struct fortran_frame f = {{.gpr = {0}, .rax = 7}, {0}};
+        struct caller_frame f = FRAME(0);
         uint32_t entry = (uint32_t)accel_name_find(names[i]);
         enum accel_abi abi = accel_name_mangling(entry)->abi;
         double work[2] = {-1, -1};
         int32_t lwork = 345;
-        f.stack[11 - 6] = (uintptr_t)work; /* the 12th argument */
-        f.stack[12 - 6] = (uintptr_t)&lwork;
-        f.stack[13 - 6] = (uintptr_t)&info;
-        struct accel_result result = {.rax = 7};
+        *word_in(&f, 11) = (uintptr_t)work;
+        *word_in(&f, 12) = (uintptr_t)&lwork;
+        *word_in(&f, 13) = (uintptr_t)&info;
+        struct accel_result result = {.gpr = {7}};
         const struct accel_passed passed = passed_in(&f.frame, abi, 32);
         const struct accel_call call = {.routine = accel_name_routine(entry)};
         blas_complete(&call, &passed, &result);
         assert_int_equal((int32_t)info, abi == ACCEL_ABI_FORTRAN ? 0 : -1);
         assert_int_equal((int32_t)(info >> 32), -1);
         assert_true(work[0] == (abi == ACCEL_ABI_FORTRAN ? 345 : -1) && work[1] == -1);
-        assert_int_equal(result.rax, abi == ACCEL_ABI_FORTRAN ? 7 : 0);
+        assert_int_equal(result.gpr[0], abi == ACCEL_ABI_FORTRAN ? 7 : 0);
     }
 }
 
@@ -368,11 +404,10 @@ static void groups_of_a_batch(void **state)
     static void *const matrices[] = {(void *)0x10, (void *)0x20, (void *)0x30, (void *)0x40,
                                      (void *)0x50};
     static int32_t groups = 3, size[] = {2, 0, 3};
-    struct fortran_frame f = {{.gpr = {(uintptr_t)transa, (uintptr_t)transb, (uintptr_t)m,
-                                       (uintptr_t)n, (uintptr_t)k, (uintptr_t)alpha}},
-                              {(uintptr_t)matrices, (uintptr_t)ld, (uintptr_t)matrices,
-                               (uintptr_t)ld, (uintptr_t)beta, (uintptr_t)matrices, (uintptr_t)ld,
-                               (uintptr_t)&groups, (uintptr_t)size}};
+    struct caller_frame f = FRAME(
+        (uintptr_t)transa, (uintptr_t)transb, (uintptr_t)m, (uintptr_t)n, (uintptr_t)k,
+        (uintptr_t)alpha, (uintptr_t)matrices, (uintptr_t)ld, (uintptr_t)matrices, (uintptr_t)ld,
+        (uintptr_t)beta, (uintptr_t)matrices, (uintptr_t)ld, (uintptr_t)&groups, (uintptr_t)size);
     const struct accel_routine *routine =
         accel_name_routine((uint32_t)accel_name_find("dgemm_batch_"));
     struct accel_call call;
@@ -401,7 +436,7 @@ static void groups_of_a_batch(void **state)
     /* Of no groups, nothing is read. */
     groups = 0;
     for (int i = 0; i < 6; i++)
-        f.frame.gpr[i] = 0;
+        *word_in(&f, i) = 0;
     parse(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame);
     assert_int_equal(call.parts, 0);
     assert_int_equal(call.batch, 0);
@@ -420,10 +455,10 @@ static void widths_are_told_apart_only_beyond_32_bits(void **state)
         _Alignas(8) int32_t low;
         int32_t high;
     } m = {2, 0}, n = {2, 0}, k = {2, 0}, ld = {2, 0};
-    struct fortran_frame f = {{.gpr = {(uintptr_t) "N", (uintptr_t) "N", (uintptr_t)&m,
-                                       (uintptr_t)&n, (uintptr_t)&k, 0}}, /* scalars do not count */
-                              {(uintptr_t)matrix, (uintptr_t)&ld, (uintptr_t)matrix, (uintptr_t)&ld,
-                               0, (uintptr_t)matrix, (uintptr_t)&ld}};
+    struct caller_frame f = FRAME((uintptr_t) "N", (uintptr_t) "N", (uintptr_t)&m, (uintptr_t)&n,
+                                  (uintptr_t)&k, 0, /* scalars do not count */
+                                  (uintptr_t)matrix, (uintptr_t)&ld, (uintptr_t)matrix,
+                                  (uintptr_t)&ld, 0, (uintptr_t)matrix, (uintptr_t)&ld);
     const struct accel_passed passed = passed_in(&f.frame, ACCEL_ABI_FORTRAN, 0);
     (void)state;
     assert_false(blas_is_wide(routine, &passed)); /* either way */

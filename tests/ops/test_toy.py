@@ -122,6 +122,6 @@ for name, library, first in ("NULL", "witness", 0), ("an integer, to another ver
     tap.ok(done.stdout == AS_PASSED, f"{name} for the struct: as it was passed", done.stdout, done.stderr, done.returncode)
 # Where libaccel is to say how long the call took, it calls the original itself.
 done = call("witness", "witness", NO_GPU, LOG)
-tap.ok(done.stdout == "differs: saved stack rsp; returned: 1111 2222 4369 8738\n" * 3,
+tap.ok(done.stdout == "differs: saved stack sp; returned: 1111 2222 4369 8738\n" * 3,
        "no GPU, logged: all argument registers and all results are passed on", done.stdout, done.stderr)
 tap.done()

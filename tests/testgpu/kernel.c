@@ -17,6 +17,43 @@ static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
 /* Keeps the registers that a function keeps, and goes on where another stack was left. */
 void testgpu_switch(void **from, void *to);
+#ifdef __aarch64__
+/* x19 to x30 and the lower halves of v8 to v15: aapcs64, sections 6.1.1 and 6.1.2. x30 is where it returns to. */
+enum { REGISTERS = 20, RETURN_REGISTER = 11 };
+__asm__(".text\n"
+        ".type testgpu_switch, %function\n"
+        "testgpu_switch:\n"
+        "    hint 34\n"
+        "    sub sp, sp, 160\n"
+        "    stp x19, x20, [sp]\n"
+        "    stp x21, x22, [sp, 16]\n"
+        "    stp x23, x24, [sp, 32]\n"
+        "    stp x25, x26, [sp, 48]\n"
+        "    stp x27, x28, [sp, 64]\n"
+        "    stp x29, x30, [sp, 80]\n"
+        "    stp d8, d9, [sp, 96]\n"
+        "    stp d10, d11, [sp, 112]\n"
+        "    stp d12, d13, [sp, 128]\n"
+        "    stp d14, d15, [sp, 144]\n"
+        "    mov x2, sp\n"
+        "    str x2, [x0]\n"
+        "    mov sp, x1\n"
+        "    ldp x19, x20, [sp]\n"
+        "    ldp x21, x22, [sp, 16]\n"
+        "    ldp x23, x24, [sp, 32]\n"
+        "    ldp x25, x26, [sp, 48]\n"
+        "    ldp x27, x28, [sp, 64]\n"
+        "    ldp x29, x30, [sp, 80]\n"
+        "    ldp d8, d9, [sp, 96]\n"
+        "    ldp d10, d11, [sp, 112]\n"
+        "    ldp d12, d13, [sp, 128]\n"
+        "    ldp d14, d15, [sp, 144]\n"
+        "    add sp, sp, 160\n"
+        "    ret\n"
+        ".size testgpu_switch, . - testgpu_switch\n");
+#else
+/* The return address is above six registers, and above it begin_thread's own. */
+enum { REGISTERS = 8, RETURN_REGISTER = 6 };
 __asm__(".text\n"
         ".type testgpu_switch, @function\n"
         "testgpu_switch:\n"
@@ -36,6 +73,7 @@ __asm__(".text\n"
         "    pop %rbp\n"
         "    ret\n"
         ".size testgpu_switch, . - testgpu_switch\n");
+#endif
 
 /* ---- What a thread asks for ---- */
 
@@ -143,10 +181,9 @@ static void make_thread(struct thread *thread, struct block *block, unsigned num
 {
     *thread = (struct thread){.block = block, .number = number, .stack = take_stack()};
     void **top = (void **)(thread->stack + THREAD_STACK);
-    *--top = NULL; /* begin_thread's return address */
-    *--top = (void *)(uintptr_t)begin_thread;
-    top -= 6; /* registers */
-    memset(top, 0, 6 * sizeof *top);
+    top -= REGISTERS;
+    memset(top, 0, REGISTERS * sizeof *top);
+    top[RETURN_REGISTER] = (void *)(uintptr_t)begin_thread;
     thread->stack_pointer = top;
 }
 

@@ -1,7 +1,7 @@
 # A libaccel that knows libtoy, which is no BLAS, beside BLAS and LAPACK: test_toy.py. All objects are those of the other build, except
 # those that are made from the tables.
 TOY := $(BUILD)/tests/toy
-TOY_OBJECTS := $(addprefix $(TOY)/,ops/names.o ops/op.o shim/arch/x86_64/entry.o tests/toy/toy_op.o)
+TOY_OBJECTS := $(addprefix $(TOY)/,ops/names.o ops/op.o shim/arch/$(ARCH)/entry.o tests/toy/toy_op.o)
 $(eval $(call tables,tests/toy/,$(OPS_LIBRARIES) tests/toy))
 $(TOY_OBJECTS): INCLUDES := -I. -I$(TOY)
 $(TOY)/%.o: %.c $(BUILD)/compiler.flags | $(TOY)/functions.def $(TOY)/other_ops.def

@@ -81,7 +81,7 @@ static bool is_supported(const struct accel_call *call)
 static void complete(const struct accel_call *call, struct accel_result *result)
 {
     const struct toy_model *model = call->own.pointer[MODEL];
-    result->xmm[0][0] = call->own.number[PRODUCT] + model->bias;
+    result->fpr[0][0] = call->own.number[PRODUCT] + model->bias;
 }
 
 static double judge(const struct accel_call *call)

@@ -3,32 +3,10 @@
  * On the way to the original, an entry changes only r10, r11 and the flags, which carry no argument. On the way to BLAS it also
  * changes rax, which has an argument only if the function is variadic.
  */
-#include "entry.h"
-#include "ops/manglings.def"
+#include "shim/arch/entry.h"
+#include "shim/arch/x86_64/frame.h"
 
-#define DTYPE_COMPLEX_FLOAT32    0
-#define DTYPE_COMPLEX_FLOAT64    0
-#define DTYPE_COMPLEX_COMPLEX64  1
-#define DTYPE_COMPLEX_COMPLEX128 1
-#define ABI_CBLAS_FORTRAN        0
-#define ABI_CBLAS_CBLAS          1
-#define ABI_CBLAS_LAPACKE        1
-#define ABI_LAPACKE_FORTRAN      0
-#define ABI_LAPACKE_CBLAS        0
-#define ABI_LAPACKE_LAPACKE      1
-
-/* ---- Symbols that only the C side sees ---- */
-
-.macro hidden symbol
-    .globl \symbol
-    .hidden \symbol
-    .type \symbol, @object
-.endm
-
-/*
- * ---- The gate ORs the sizes into r11 and compares once. The gate is a power of two, so the OR is at or above it exactly if
- * a size is. position counts the INTEGER-class arguments from 1. ----
- */
+/* ---- The gate ORs the sizes into r11. ---- */
 
 .macro collect operand, whole
     .if first_size && \whole
@@ -63,59 +41,35 @@
     .endif
 .endm
 
-/* An argument that the gate does not read, of the interfaces for which `condition` holds. */
-.macro arg_word condition=1
-    .if \condition
-        .set position, position + 1
-    .endif
-.endm
-
-.macro arg_size
-    arg_word
-    collect_argument position, cblas
-.endm
-
-/*
- * An array of sizes may have no element, so it is read after the number of groups, which is a later argument. A call with
- * more than one group goes to the slow stub. With one group, the gate reads the first two arrays: m and n.
- */
-.macro arg_sizes
-    arg_word
-    .if first_array == 0
-        .set first_array, position
-    .elseif second_array == 0
-        .set second_array, position
-    .endif
-.endm
-
-.macro arg_groups
-    arg_word
-    .if position <= 6
+.macro more_than_one at
+    .if \at <= 6
         .error "the number of groups is expected on the stack"
     .endif
     .if cblas
-        cmpl $1, 8*(position-6)(%rsp)
+        cmpl $1, 8*(\at-6)(%rsp)
     .else
-        mov 8*(position-6)(%rsp), %r10
+        mov 8*(\at-6)(%rsp), %r10
         cmpl $1, (%r10)
     .endif
     jne 9f
-    collect_argument first_array, 0
-    collect_argument second_array, 0
 .endm
 
-/* Goes to label 9 if a size is at or above the gate. */
-.macro gate_sizes
-    .set position, cblas
-    .set first_size, 1
-    .set first_array, 0
-    .set second_array, 0
-    gate_args
+.macro compare_sizes
     .if width64
         cmp accel_gate(%rip), %r11
     .else
         cmp accel_gate(%rip), %r11d
     .endif
+    jae 9f
+.endm
+
+/* Goes to label 9 unless the first argument points to a struct whose count is small. Six instructions: a look-up at the second place
+ * has 14. */
+.macro gate_count
+    test %rdi, %rdi
+    jz 9f
+    mov accel_count_at + 4*own(%rip), %r10d
+    cmpl $small_count, -1(%rdi,%r10)
     jae 9f
 .endm
 
@@ -147,207 +101,61 @@
     jne 7f
 .endm
 
-/* ---- One exported entry. gate_args is redefined for every routine. ---- */
-
-#define SLOW_STUB accel_slow_blocks + ACCEL_SLOW_SIZE*index
-
-.macro exported symbol
-    .balign 16
-    .globl \symbol
-    .type \symbol, @function
-\symbol:
-    jmp *accel_slot_enter + 8*index(%rip)
-    .size \symbol, . - \symbol
-.endm
-
-.macro jump_by_caller
-    find_site
-    jmp *%rax
-    find_second_site
+.macro jump_site
     jmp *%rax
 .endm
 
 /* Label 7: the call site is not in the table. A function that is not BLAS may be variadic: then al is at least the number of
  * vector registers with arguments. */
-.macro site_missed
+.macro missed
 7:  mov $8, %eax
-    jmp SLOW_STUB
+    jump_slow
 .endm
 
-/* Ends an entry: stores the offsets of its parts. */
-.macro entry_parts gate, compare, bycaller, bycaller_gate
-    .pushsection accel_tables, "a", @progbits
-    .long \gate - accel_blocks, \compare - accel_blocks
-    .long \bycaller - accel_blocks, \bycaller_gate - accel_blocks
-    .popsection
-    .set index, index + 1
+/* ---- Jumps. For bound entries, rax points to their slots. ---- */
+
+.macro landing
 .endm
 
-.macro entry symbol
-    exported \symbol
+.macro jump_to_slot
+    jmp *accel_slot_enter + 8*index(%rip)
+.endm
 
-    /* If all callers have one original. Directly behind the symbol's jump: mostly in the same cache line. */
-.Lgate\@:
-    gate_sizes
+.macro jump_forward
     jmp *accel_slot_forward + 8*index(%rip)
-9:  jmp SLOW_STUB
+.endm
 
-    /* The same for bound entries; rax points to their slots. */
-.Lcompare\@:
-    gate_sizes
+.macro jump_slow
+    jmp accel_slow_blocks + ACCEL_SLOW_SIZE*index
+.endm
+
+.macro jump_bound_forward
     jmp *ACCEL_SLOT_FORWARD(%rax)
-9:  jmp *ACCEL_SLOT_SLOW(%rax)
-
-    /* If the original depends on the caller. */
-.Lbycaller\@:
-    jump_by_caller
-
-    /* The same with a gate, behind the look-up: only the look-up tells that this is BLAS and has sizes. */
-.Lbycaller_gate\@:
-    find_site
-    gate_sizes
-    jmp *%rax
-9:  jmp SLOW_STUB
-    find_second_site
-    gate_sizes
-    jmp *%rax
-9:  jmp SLOW_STUB
-    site_missed
-    entry_parts .Lgate\@, .Lcompare\@, .Lbycaller\@, .Lbycaller_gate\@
 .endm
 
-/* Goes to label 9 unless the first argument points to a struct whose count is small. Six instructions: a look-up at the second place
- * has 14. */
-.macro gate_count
-    test %rdi, %rdi
-    jz 9f
-    mov accel_count_at + 4*own(%rip), %r10d
-    cmpl $small_count, -1(%rdi,%r10)
-    jae 9f
+.macro jump_bound_slow
+    jmp *ACCEL_SLOT_SLOW(%rax)
 .endm
 
-/* A function that is not BLAS. slots.c uses its gate only if the operation has told where the count is, and keeps calls of another
- * layout out of the site table. */
-.macro entry_of_function symbol
-    exported \symbol
-.Lgate\@:
-    gate_count
-    jmp *accel_slot_forward + 8*index(%rip)
-9:  jmp SLOW_STUB
-.Lcompare\@:
-    gate_count
-    jmp *ACCEL_SLOT_FORWARD(%rax)
-9:  jmp *ACCEL_SLOT_SLOW(%rax)
-.Lbycaller\@:
-    jump_by_caller
-.Lbycaller_gate\@:
-    find_site
-    gate_count
-    jmp *%rax
-9:  jmp SLOW_STUB
-    find_second_site
-    gate_count
-    jmp *%rax
-9:  jmp SLOW_STUB
-    site_missed
-    entry_parts .Lgate\@, .Lcompare\@, .Lbycaller\@, .Lbycaller_gate\@
-    .set own, own + 1
-.endm
-
-#define FLAG(x, letters)                         arg_word;
-#define SIZE(x)                                  arg_size;
-#define SCALAR(x)                                arg_word "!cblas | is_complex";
-#define REAL(x)                                  arg_word !cblas;
-#define MATRIX(x, access, rows, cols, by)        arg_word;
-#define NARROW(x, dtype, access, rows, cols, by) arg_word;
-#define VECTOR(x, access, length, other, by)     arg_word;
-#define LD(x, matrix)                            arg_word;
-#define INC(x, vector)                           arg_word;
-#define STRIDE(x, matrix)                        arg_word;
-#define BATCH(x)                                 arg_word;
-#define FLAGS(x, letters)                        arg_word;
-#define SIZES(x)                                 arg_sizes;
-#define SCALARS(x)                               arg_word;
-#define MATRICES(x, access, rows, cols, by)      arg_word;
-#define LDS(x, matrix)                           arg_word;
-#define BATCHES(x)                               arg_word;
-#define GROUPS(x)                                arg_groups;
-#define OTHER(x, slot, access, rows, cols)       arg_word;
-#define ARRAY(x, slot, dtype, access, length)    arg_word;
-#define COUNT(x)                                 arg_word;
-#define INTEGER(x)                               arg_word;
-#define WORK(x)                                  arg_word !lapacke;
-#define LWORK(x)                                 arg_word !lapacke;
-#define INFO(x)                                  arg_word !lapacke;
-#define EXTRA(x)                                 arg_word lapacke;
-
-#define ENTRY(abi, width, trust, symbol, sibling)                                                  \
-    .set cblas, ABI_CBLAS_##abi;                                                                   \
-    .set lapacke, ABI_LAPACKE_##abi;                                                               \
-    .set width64, width == 64;                                                                     \
-    entry symbol;
-
-#define ENTRIES(manglings, name, NAME, dtype, args)                                                \
-    .set is_complex, DTYPE_COMPLEX_##dtype;                                                        \
-    .macro gate_args;                                                                              \
-    args;                                                                                          \
-    .endm;                                                                                         \
-    manglings(ENTRY, name, NAME)                                                                   \
-    .purgem gate_args;
-#define ROUTINE(name, NAME, op, dtype, row_major, flops, args)                                 \
-    ENTRIES(ACCEL_MANGLINGS, name, NAME, dtype, args)
-#define LAPACK(name, NAME, op, dtype, flops, args)                                             \
-    ENTRIES(ACCEL_LAPACK_MANGLINGS, name, NAME, dtype, args)
-#define OWN_ENTRY(name, symbol)          entry_of_function symbol;
-#define FUNCTION(name, op, dtype, small, names)                                                \
-    .set small_count, small;                                                                   \
-    names(OWN_ENTRY, name)
-
-    .section accel_tables, "a", @progbits
-    .balign 8
-    hidden accel_code
-accel_code:
-
-    .section accel_entries.slow, "ax", @progbits
-    .balign 64
-    hidden accel_slow_blocks
-accel_slow_blocks:
-
-    /* Behind all other code, as the stubs below: so the code that a program's start runs lies close together, and few pages of
-     * the file become resident. */
-    .section accel_entries, "ax", @progbits
-    .balign 64
-    hidden accel_blocks
-accel_blocks:
-    .cfi_startproc
-    .set index, 0
-    .set own, 0
-#include "ops/routines.def"
-    .cfi_endproc
-
-    .section accel_entries.slow
-    .set slow, 0
-    .rept index
-    .balign ACCEL_SLOW_SIZE
-    mov $slow, %r11d
+.macro slow_stub number
+    mov $\number, %r11d
     jmp slow_common
-    .set slow, slow + 1
-    .endr
+.endm
 
-    .section .rodata
-    .balign 4
-    hidden accel_entry_count
-    .size accel_entry_count, 4
-accel_entry_count:
-    .long index
-    .if index + ACCEL_BOUND_ENTRIES > ACCEL_ENTRIES_MAX
-    .error "too many names: ACCEL_ENTRIES_MAX"
-    .endif
+.macro bound_entry
+.Lbound\@:
+    jmp *accel_bound_slots + ACCEL_SLOTS_SIZE*bound + ACCEL_SLOT_ENTER(%rip)
+    .org .Lbound\@ + ACCEL_BOUND_SLOW
+    mov $(index + bound), %r11d
+    jmp slow_common
+    .org .Lbound\@ + ACCEL_BOUND_GATE
+    lea accel_bound_slots + ACCEL_SLOTS_SIZE*bound(%rip), %rax
+    jmp *ACCEL_SLOT_COMPARE(%rax)
+    .org .Lbound\@ + ACCEL_BOUND_BLOCK
+    .set bound, bound + 1
+.endm
 
-/*
- * ---- Makes every exported entry lead to its slow stub, before any call can come in. The dynamic linker calls this function
- * for the one relocation below. A relocation for each entry would make three times as many pages of the file resident. ----
- */
+#include "shim/arch/entries.inc"
 
     .section .text.lead_to_slow_stubs, "ax", @progbits
     .balign 16
@@ -367,54 +175,6 @@ lead_to_slow_stubs:
     .cfi_endproc
     .size lead_to_slow_stubs, . - lead_to_slow_stubs
 
-    .section .data.rel.ro, "aw", @progbits
-    .balign 8
-    .quad lead_to_slow_stubs
-
-/* ---- The pool of bound entries; their numbers follow those of the exported entries. ---- */
-
-.macro bound_entry
-.Lbound\@:
-    jmp *accel_bound_slots + ACCEL_SLOTS_SIZE*bound + ACCEL_SLOT_ENTER(%rip)
-    .org .Lbound\@ + ACCEL_BOUND_SLOW
-    mov $(index + bound), %r11d
-    jmp slow_common
-    .org .Lbound\@ + ACCEL_BOUND_GATE
-    lea accel_bound_slots + ACCEL_SLOTS_SIZE*bound(%rip), %rax
-    jmp *ACCEL_SLOT_COMPARE(%rax)
-    .org .Lbound\@ + ACCEL_BOUND_BLOCK
-    .set bound, bound + 1
-.endm
-
-    .section accel_entries, "ax", @progbits
-    .balign 64
-    hidden accel_bound_blocks
-accel_bound_blocks:
-    .cfi_startproc
-    .set bound, 0
-    .rept ACCEL_BOUND_ENTRIES
-    bound_entry
-    .endr
-    .cfi_endproc
-
-.macro zeroed symbol, bytes
-    hidden \symbol
-    .size \symbol, (\bytes)
-\symbol:
-    .zero (\bytes)
-.endm
-
-    .bss
-    .balign 4096
-    zeroed accel_slot_enter, 8*index
-    .balign 64
-    zeroed accel_slot_forward, 8*index
-    zeroed accel_bound_slots, ACCEL_BOUND_ENTRIES*ACCEL_SLOTS_SIZE
-    zeroed accel_site_key, 8*ACCEL_SITES
-    zeroed accel_site_target, 8*ACCEL_SITES
-    zeroed accel_gate, 8
-    zeroed accel_count_at, 4*own + 4
-
 /* ---- r11d: the entry's number. Saves the argument registers as a struct accel_frame, and calls accel_enter(). ---- */
 
 .macro frame_registers move
@@ -423,7 +183,7 @@ accel_bound_blocks:
     \move mov, %\register, at
     .set at, at + 8
     .endr
-    .set at, ACCEL_FRAME_XMM
+    .set at, ACCEL_FRAME_FPR
     .irp n, 0, 1, 2, 3, 4, 5, 6, 7
     \move movaps, %xmm\n, at
     .set at, at + 16

@@ -2,7 +2,7 @@
  * struct accel_result accel_invoke(fn, passed): see entry.h. In the System V ABI for x86-64, rdi has the address of the result;
  * rbx keeps it during the call.
  */
-#include "entry.h"
+#include "shim/arch/entry.h"
 
     .text
     .balign 16
@@ -34,7 +34,7 @@ accel_invoke:
     jmp 1b
 2:  mov %rsi, %r11
     mov ACCEL_PASSED_GPR(%rdx), %rax
-    mov ACCEL_PASSED_XMM(%rdx), %rcx
+    mov ACCEL_PASSED_FPR(%rdx), %rcx
     .irp n, 0, 1, 2, 3, 4, 5, 6, 7
     movups 16*\n(%rcx), %xmm\n
     .endr

@@ -1,7 +1,7 @@
 /*
- * The entry points: data that the assembler (entry.S, invoke.S) and the C side share.
+ * The entry points: data that the assembler (entries.inc, and each architecture's entry.S and invoke.S) and the C side share.
  *
- * Every exported name is `jmp *slot`. Its slot leads to one of
+ * Every exported name jumps to its slot. The slot leads to one of
  *   the original        if nothing can pay: registers and stack are as the caller left them
  *   the by-caller stub  the same if callers have different originals: finds it by return address
  *   the gate            jumps to the slow stub if a size is at or above accel_gate, else to `forward`
@@ -40,16 +40,13 @@
 #define ACCEL_SITE_OFFSETS       0x2000 /* a power of two */
 #define ACCEL_SITE_OFFSET(entry) (((entry)*9) & (ACCEL_SITE_OFFSETS - 1))
 #define ACCEL_SITES              ((1 << ACCEL_SITE_BITS) + ACCEL_SITE_OFFSETS)
-#define ACCEL_SITE_ENTRY_SHIFT   48 /* user addresses are below 2^47 */
-
-/* struct accel_frame */
-#define ACCEL_FRAME_XMM  48
-#define ACCEL_FRAME_RAX  176
-#define ACCEL_FRAME_SIZE 200
+/* User addresses are below 2^47 on x86-64, below 2^48 on AArch64 (Documentation/arch/arm64/memory.rst of Linux) unless a program asks
+ * for others. */
+#define ACCEL_SITE_ENTRY_SHIFT 48
 
 /* struct accel_passed */
 #define ACCEL_PASSED_GPR         0
-#define ACCEL_PASSED_XMM         8
+#define ACCEL_PASSED_FPR         8
 #define ACCEL_PASSED_STACK       16
 #define ACCEL_PASSED_STACK_WORDS 24
 
@@ -62,6 +59,12 @@
 
 #    include "ops/passing.h"
 
+#    ifdef __aarch64__
+#        include "aarch64/frame.h"
+#    else
+#        include "x86_64/frame.h"
+#    endif
+
 /* Of a bound entry. slots.c writes them under its lock; the stubs read them without one. */
 struct accel_slots {
     _Atomic(void *) enter;   /* target of the entry's jump */
@@ -70,25 +73,12 @@ struct accel_slots {
     _Atomic(void *) compare; /* the compare part of the routine's gate */
 };
 
-/* The argument registers at the entry, then the caller's stack. */
-struct accel_frame {
-    uint64_t gpr[6]; /* rdi rsi rdx rcx r8 r9 */
-    double xmm[8][2];
-    uint64_t rax; /* if a function that is not BLAS is variadic: the number of vector registers */
-    uint64_t unused[2];
-    uintptr_t ret; /* return address: the call site */
-    uint64_t stack[];
-};
-
-_Static_assert(offsetof(struct accel_frame, xmm) == ACCEL_FRAME_XMM, "frame layout");
-_Static_assert(offsetof(struct accel_frame, ret) == ACCEL_FRAME_SIZE, "frame layout");
 _Static_assert(offsetof(struct accel_passed, gpr) == ACCEL_PASSED_GPR &&
-                   offsetof(struct accel_passed, xmm) == ACCEL_PASSED_XMM &&
+                   offsetof(struct accel_passed, fpr) == ACCEL_PASSED_FPR &&
                    offsetof(struct accel_passed, stack) == ACCEL_PASSED_STACK &&
                    offsetof(struct accel_passed, stack_words) == ACCEL_PASSED_STACK_WORDS,
                "layout of arguments: invoke.S");
-_Static_assert(offsetof(struct accel_result, rdx) == 8 && offsetof(struct accel_result, xmm) == 16,
-               "layout of results: invoke.S");
+_Static_assert(offsetof(struct accel_result, fpr) == 16, "layout of results: invoke.S");
 _Static_assert(offsetof(struct accel_slots, forward) == ACCEL_SLOT_FORWARD, "slot layout");
 _Static_assert(offsetof(struct accel_slots, slow) == ACCEL_SLOT_SLOW, "slot layout");
 _Static_assert(offsetof(struct accel_slots, compare) == ACCEL_SLOT_COMPARE, "slot layout");
@@ -135,16 +125,8 @@ struct accel_dlsym_answer {
 /* Called by the exported dlsym. */
 struct accel_dlsym_answer accel_dlsym_hook(void *handle, const char *name, uintptr_t ret);
 
-/* Calls fn with these arguments (System V ABI); returns the registers that carry results. */
+/* Calls fn with these arguments; returns the registers that carry results. */
 struct accel_result accel_invoke(void *fn, const struct accel_passed *passed);
-
-/* Puts a call's result into the frame, from which the slow stub loads the registers. */
-static inline void accel_frame_return(struct accel_frame *frame, const struct accel_result *result)
-{
-    frame->rax = result->rax;
-    frame->gpr[2] = result->rdx;
-    memcpy(frame->xmm, result->xmm, sizeof result->xmm);
-}
 
 #endif
 #endif

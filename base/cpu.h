@@ -1,0 +1,13 @@
+/*
+ * The processor's name. Thread-safe.
+ */
+#ifndef ACCEL_CPU_H
+#define ACCEL_CPU_H
+
+enum { CPU_NAME_BYTES = 49 };
+
+/* Writes the name: on x86-64 the processor's own, without the spaces that some have around it; on AArch64 the name of a known design with
+ * its version, else the numbers of implementer and part. "unknown" where the system does not tell. */
+void cpu_name(char name[CPU_NAME_BYTES]);
+
+#endif
