@@ -40,17 +40,17 @@ with tempfile.TemporaryDirectory() as folder:
     # ---- In the background ----
 
     slow = 4 if UNDER_TSAN else 1
-    done = start("steps", f"during:{3000 * slow}:300", env={**env, "TESTGPU_START_MS": str(700 * slow)})
+    done = start("steps", f"during:{1000 * slow}:300", "started", "dgemm:300:5", env={**env, "TESTGPU_START_MS": str(700 * slow)})
     seen = reasons(done)
     tap.ok(ok(done) and runs(seen) == [("cpu", "warming"), ("gpu0", "faster")],
            "calls run on the CPU while CUDA starts, then on the GPU", runs(seen), done.stdout, said(done))
     tap.ok(seen.count(("cpu", "warming")) >= 5, "and do not wait: some are done meanwhile", seen.count(("cpu", "warming")))
-    done = start("steps", f"during:{2500 * slow}:400", env={**AUTO, **QUICK, **LOG, "TESTGPU_START_MS": str(700 * slow), "XDG_CACHE_HOME": folder})
+    done = start("steps", "dgemm:400:100", "started", "dgemm:400:3", env={**AUTO, **QUICK, **LOG, "TESTGPU_START_MS": str(700 * slow), "XDG_CACHE_HOME": folder})
     seen = reasons(done)
     tap.ok(ok(done) and seen.count(("cpu", "warming")) >= 5 and ("gpu0", "faster") in seen and not said(done),
            "the same with built-in figures", runs(seen)[:20], done.stdout, said(done))
     # ThreadSanitizer makes calls many times as long.
-    done = start("steps", f"threads:4:300:{60 if UNDER_TSAN else 400}", env={**env, "TESTGPU_START_MS": "300"})
+    done = start("steps", f"threads:4:300:{60 if UNDER_TSAN else 400}", "started", "threads:4:300:3", env={**env, "TESTGPU_START_MS": "300"})
     seen = reasons(done)
     tap.ok(ok(done) and {why for _, why in seen} == {"warming", "faster"}, "four threads", runs(seen)[:20], done.stdout)
 
@@ -133,7 +133,7 @@ with tempfile.TemporaryDirectory() as folder:
         # OpenBLAS may not be in use on another thread when the process forks: the child finds its locks taken.
         reference = calibrated_env("reference", {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/blas"})
         for mode, blas in {"main": calibrated_env("two", {"OPENBLAS_NUM_THREADS": "2"}), "thread": reference}.items():
-            done = start("forks_anytime", 200, 60, mode, 1500, env={**blas, "TESTGPU_START_MS": "300", "TESTGPU_LOAD_MS": "300"})
+            done = start("forks_anytime", 200, 60, mode, 5000, env={**blas, "TESTGPU_START_MS": "300", "TESTGPU_LOAD_MS": "300"})
             pids = [f["pid"] for f in lines_for(done)]
             parent = max(set(pids), key=pids.count)
             children = [reasons(done, pid) for pid in set(pids) - {parent}]

@@ -71,7 +71,7 @@ for name, (program, arguments, env, function) in WORKLOADS.items():
 
 # A process that may have no more threads: what would have waited for CUDA goes on with the CPU, and the log says why.
 env = {**TEST_GPU, **QUICK, **PRELOAD, **HOME, "ACCEL_POLICY": "auto", "ACCEL_LOG": "1"}
-done, _ = run("steps", ["during:1500:400"], {**env, "ACCEL_GPU": ""})
+done, _ = run("steps", ["dgemm:400:100", "started", "dgemm:400:2"], {**env, "ACCEL_GPU": ""})
 fault = Fault("threads", "pthread_create:1", "pthread_create", True)
 none, _ = run("steps", ["during:1500:400"], {**env, "PLANT": fault.plant})
 lines = parse_log(none.stderr)

@@ -1,6 +1,7 @@
 """Running programs with and without libaccel: those that are built from tests/fixtures, and any other."""
 
 import os
+import resource
 import shutil
 import subprocess
 import tempfile
@@ -12,6 +13,9 @@ BUILD = ROOT / os.environ.get("BUILD", "build")
 TESTS = BUILD / "tests"
 DEBIAN_PYTHON = "/usr/bin/python3"
 VENV_PYTHON = str(BUILD / "venv/bin/python")
+
+# Programs that are to crash leave no file behind.
+resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 # Set by `make test-all`: tests that have a short form and a long one take the long one.
 LONG = os.environ.get("TEST_LONG") == "1"
@@ -32,8 +36,12 @@ Run = namedtuple("Run", "rc stdout stderr files log")
 BUSY = tempfile.TemporaryDirectory(prefix="accel-busy-")
 
 
+# A tests' run may be a task of a job; the programs that it starts are no ranks.
+RANKS = ("SLURM_", "OMPI_", "PMI_", "PMIX_", "MPI_LOCAL", "PALS_", "FLUX_")
+
+
 def clean_env(home):
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("ACCEL", "XDG_", "OMP_", "OPENBLAS_"))}
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("ACCEL", "XDG_", "OMP_", "OPENBLAS_", *RANKS))}
     for name in ("LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "PYTHONPATH", "PYTHONUNBUFFERED", "NO_COLOR", "CUDA_MPS_PIPE_DIRECTORY"):
         env.pop(name, None)
     if RUNTIME:
