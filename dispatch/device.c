@@ -242,10 +242,10 @@ bool device_has_no_thread(const struct dispatch_device *device)
     return atomic_load_explicit(&device->threadless, memory_order_relaxed);
 }
 
-void device_rule_out(struct dispatch_device *device)
+bool device_rule_out(struct dispatch_device *device)
 {
     int untried = DEVICE_UNTRIED;
-    atomic_compare_exchange_strong(&device->state, &untried, DEVICE_ABSENT);
+    return atomic_compare_exchange_strong(&device->state, &untried, DEVICE_ABSENT);
 }
 
 void device_give_up(struct dispatch_device *device)

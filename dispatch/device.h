@@ -111,8 +111,8 @@ enum device_patience {
 };
 void device_start_now(struct dispatch_device *device, enum device_patience patience);
 
-/* Makes it absent, untried: this machine has none for certain. */
-void device_rule_out(struct dispatch_device *device);
+/* Makes it absent, untried: this machine has none for certain. False: it was not untried any more. */
+bool device_rule_out(struct dispatch_device *device);
 
 /* Makes it failed, after a failure: no call uses it any more. */
 void device_give_up(struct dispatch_device *device);

@@ -142,7 +142,8 @@ static void see_to_gpu(struct accel_call *call, struct situation *situation)
     }
 }
 
-/* With a log, small calls do not look: their lines are the same without. */
+/* With a log, small calls do not look: their lines are the same without. Threads that come before the first look has ended look for
+ * themselves, so that all of their calls know. */
 void survey_rule_out_gpu(struct dispatch_device *device, const struct accel_call *call,
                          const struct dispatch_caller *caller)
 {
@@ -150,12 +151,12 @@ void survey_rule_out_gpu(struct dispatch_device *device, const struct accel_call
     const struct gpu_config config = {.cuda_dir = settings->cuda_dir};
     if (device_state(device) != DEVICE_UNTRIED || (report_is_on() && small_is(call)) ||
         settings->policy != ACCEL_POLICY_AUTO || settings->gpu_routines.text ||
-        settings->require_gpu || atomic_exchange(&looked, true) ||
-        gpu_may_exist(&config, caller->loaded(gpu_is_cuda_library)))
+        settings->require_gpu || atomic_load(&looked))
         return;
-    device_rule_out(device);
-    if (settings->log != ACCEL_LOG_OFF)
+    if (!gpu_may_exist(&config, caller->loaded(gpu_is_cuda_library)) && device_rule_out(device) &&
+        settings->log != ACCEL_LOG_OFF)
         accel_say("no GPU is used: this machine has no NVIDIA device");
+    atomic_store(&looked, true);
 }
 
 /* Whether the program has a CUDA context, without which there are no device pointers. A thread may have none. */

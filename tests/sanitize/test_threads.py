@@ -22,13 +22,12 @@ def reasons(stderr):
     return Counter(re.findall(r"ran=\S+ why=\S+", stderr))
 
 
-# A call that comes while another thread looks for the GPU or starts it does not wait: a few may be on the CPU with `warming`.
+# Some of the calls may come while the GPU starts.
 FEW = 8
 
 
 def all_on_the_cpu(stderr):
-    found = reasons(stderr)
-    return found["ran=cpu why=no_gpu"] + found["ran=cpu why=warming"] == CALLS and found["ran=cpu why=warming"] <= FEW
+    return reasons(stderr) == {"ran=cpu why=no_gpu": CALLS}
 
 
 def started_meanwhile(stderr):
@@ -62,7 +61,7 @@ with tempfile.TemporaryDirectory() as folder:
                done.returncode, done.stdout, done.stderr[-500:])
         tap.ok(shown(done.stderr), f"{name}: where the calls ran", *reasons(done.stderr).items(), done.stderr[-500:])
 for name, env in {"no GPU": NO_GPU, "test GPU": TEST_GPU}.items():
-    done = start("turmoil", 800, TESTS, env={**env, **ONE, **REFERENCE}, timeout=200)
+    done = start("turmoil", 800, TESTS, env={**env, **ONE, **REFERENCE}, timeout=600)
     tap.ok(done.returncode == 0, f"calls while libraries come and go, {name}", done.returncode, done.stdout[-500:], done.stderr[-500:])
 done = start("predict_calls", "threads", env={**TEST_GPU, **ONE, **LOG})
 tap.ok(done.returncode == 0 and reasons(done.stderr) == {"ran=gpu0 why=forced": 320}, "predictions by two models whose support vectors stay on the GPU",
