@@ -15,7 +15,7 @@ struct guided {
     const struct accel_settings *settings;
     enum accel_why why;  /* there is no device */
     double start_ms, ms; /* of the original's last run; ms negative: it has not run */
-    double inner_ms;     /* of the decided calls in it */
+    struct accel_inner in;
 };
 
 static enum accel_why why_none(enum device_state state)
@@ -53,11 +53,11 @@ static int find_device(struct guide *guide)
 static uint64_t run_original(struct guide *guide)
 {
     struct guided *g = (struct guided *)guide;
-    const double before = report_begin_inner();
+    const struct accel_inner before = report_begin_inner();
     g->start_ms = accel_now_ms();
     g->caller->forward(g->caller->context, guide->call);
     g->ms = accel_now_ms() - g->start_ms;
-    g->inner_ms = report_end_inner(before);
+    g->in = report_end_inner(before);
     return g->caller->result->gpr[0];
 }
 
@@ -72,7 +72,7 @@ static void report(const struct guided *g, enum guide_news news)
     struct accel_record record =
         record_of(g->guide.call, g->caller->symbol, g->caller->site, decision);
     record.depth = g->caller->depth;
-    record.inner_ms = g->inner_ms;
+    record.in = g->in;
     if (decision.gpu) {
         record.ran = g->device->name;
         record.gpu = gpu_info(device_gpu(g->device));

@@ -226,11 +226,11 @@ static bool start_counting(const char *frame)
 static void forward(const struct accel_call *call, const struct dispatch_caller *caller,
                     struct accel_record *record)
 {
-    const double before = report_begin_inner();
+    const struct accel_inner before = report_begin_inner();
     record->start_ms = accel_now_ms();
     caller->forward(caller->context, accel_is_part(call) ? call : NULL);
     record->ms = accel_now_ms() - record->start_ms;
-    record->inner_ms = report_end_inner(before);
+    record->in = report_end_inner(before);
 }
 
 void run_forward(const struct accel_call *call, const struct situation *situation,

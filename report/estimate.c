@@ -49,7 +49,7 @@ static void count(const struct accel_record *record)
     if (record->ms < 0)
         return;
     /* Calls inside one that stays on the CPU are counted for themselves. */
-    const double cpu_ms = record->ms - (decision->gpu ? 0 : record->inner_ms);
+    const double cpu_ms = record->ms - (decision->gpu ? 0 : record->in.ms);
     pthread_mutex_lock(&lock);
     if (!sums)
         sums = open_sums();

@@ -73,6 +73,8 @@ static void put_fields(struct line *line, const struct accel_record *record)
     }
     if (record->kept_bytes)
         line_decimal(line, "kept_mb", (double)record->kept_bytes * 1e-6);
+    if (record->in.gpu_calls)
+        line_integer(line, "inner_gpu", record->in.gpu_calls);
     if (record->precision)
         line_string(line, "precision", record->precision);
     if (record->verify >= 0)
@@ -146,15 +148,10 @@ static void put_pinned(const struct accel_record *record, bool json)
     end(&line);
 }
 
-/* Whether the call is only a part of one that stays on one side, which has a line. A part that the GPU got is news. */
-static bool is_told_by_outer(const struct accel_record *record)
-{
-    return record->depth > 0 && (record->inner || !record->decision.gpu);
-}
-
+/* Calls inside others are a part of those, which have a line. */
 static void whole_decision(const struct accel_record *record)
 {
-    if (!is_told_by_outer(record))
+    if (record->depth == 0)
         put_decision(record, false);
 }
 
@@ -197,6 +194,12 @@ static void json_decision(const struct accel_record *record)
     put_decision(record, true);
 }
 
+static void whole_pinned(const struct accel_record *record)
+{
+    if (record->depth == 0)
+        put_pinned(record, false);
+}
+
 static void text_pinned(const struct accel_record *record)
 {
     put_pinned(record, false);
@@ -224,7 +227,7 @@ static void json_pinned(const struct accel_record *record)
 
 void log_start(enum accel_log_level level, const char *to, double from_ms)
 {
-    static const struct report_sink text = {.decision = whole_decision, .pinned = text_pinned},
+    static const struct report_sink text = {.decision = whole_decision, .pinned = whole_pinned},
                                     moves = {.decision = text_decision,
                                              .event = put_event,
                                              .pinned = text_pinned},

@@ -46,6 +46,12 @@ struct accel_decision {
 /* The value of accel_record.verify for a call that is not to be verified. */
 #define VERIFY_NOT_ASKED (-2.0)
 
+/* Of the calls that were made inside one. */
+struct accel_inner {
+    double ms;         /* of those one deeper: sums leave it out */
+    int64_t gpu_calls; /* those that the GPU has run, however deep */
+};
+
 struct accel_record {
     const struct accel_call *call;
     const char *symbol;   /* the name that was called; constant */
@@ -67,8 +73,7 @@ struct accel_record {
     /* Inside how many calls whose originals this thread was running; 0: the program's own. Not counted are calls in an original
      * that the entry has jumped to, which is not timed either, and calls of threads that an original has started. */
     int depth;
-    double
-        inner_ms; /* of ms, the records that were reported one deeper meanwhile: sums take ms - inner_ms */
+    struct accel_inner in;
     bool has_info;              /* LAPACK has told: */
     int64_t info;               /* its INFO */
     const struct gpu_info *gpu; /* that ran the call, or began to; NULL: none */

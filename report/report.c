@@ -46,26 +46,27 @@ bool report_takes_steps(void)
 
 /* Of the decisions reported so far inside the call that this thread runs. A call that the program leaves by longjmp(3) leaves it
  * wrong for the calls around it, which are most likely left as well; others begin anew. */
-static _Thread_local double inner_ms __attribute__((tls_model("initial-exec")));
+static _Thread_local struct accel_inner inner __attribute__((tls_model("initial-exec")));
 
-double report_begin_inner(void)
+struct accel_inner report_begin_inner(void)
 {
-    const double before = inner_ms;
-    inner_ms = 0;
+    const struct accel_inner before = inner;
+    inner = (struct accel_inner){0, 0};
     return before;
 }
 
-double report_end_inner(double before)
+struct accel_inner report_end_inner(struct accel_inner before)
 {
-    const double ms = inner_ms;
-    inner_ms = before;
-    return ms;
+    const struct accel_inner in_between = inner;
+    inner = before;
+    return in_between;
 }
 
 void report_decision(const struct accel_record *record)
 {
     if (record->ms > 0)
-        inner_ms += record->ms;
+        inner.ms += record->ms;
+    inner.gpu_calls += record->in.gpu_calls + (record->gpu != NULL);
     for (int i = 0; i < count; i++)
         if (takes(sinks[i], record))
             sinks[i]->decision(record);

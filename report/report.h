@@ -38,10 +38,10 @@ bool report_takes_steps(void);
 
 void report_decision(const struct accel_record *record);
 
-/* Enclose the run of an original: report_end_inner() returns the milliseconds of the decisions that this thread has reported in
- * between, one deeper. It gets what the other has returned. */
-double report_begin_inner(void);
-double report_end_inner(double before);
+/* Enclose the run of an original: report_end_inner() returns the sums of the decisions that this thread has reported in between, one
+ * deeper. It gets what the other has returned. */
+struct accel_inner report_begin_inner(void);
+struct accel_inner report_end_inner(struct accel_inner before);
 
 void report_event(const struct accel_record *record, const struct gpu_event *event);
 void report_steps(const struct accel_record *record, const char *device,

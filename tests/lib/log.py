@@ -27,6 +27,11 @@ def parse_log(text):
     return lines
 
 
+def parse_moves(text):
+    """The decisions of ACCEL_LOG=2 that had a choice: not what the CPU ran inside a call that was left to it."""
+    return [line for line in parse_log(text) if "depth" not in line or line["ran"] != "cpu" or line["why"] in FAILURES]
+
+
 def parse_json(text):
     """All objects of a log in JSON; ValueError for a line that is none, or not as docs/log.schema.json says."""
     import jsonschema  # Debian's, for the tests that need it alone

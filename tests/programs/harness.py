@@ -12,7 +12,7 @@ import re
 from collections import namedtuple
 from pathlib import Path
 
-from lib.log import FAILURES, parse_log
+from lib.log import FAILURES, parse_moves
 from lib.programs import NO_GPU, SHIM, TEST_GPU, run
 from lib.regress import record
 from lib.tap import Tap
@@ -81,7 +81,7 @@ def same_bytes(tap, name, first, second):
 def decisions(tap, name, text, ran, why, products):
     """Checks that text holds the expected decision lines."""
     try:
-        lines = parse_log(text)
+        lines = parse_moves(text)
     except ValueError as error:
         lines = []
         tap.ok(False, f"{name}: well-formed lines", error)
@@ -119,7 +119,7 @@ def check(tap, name, argv, products):
     record(tap, name, "no GPU", failed, lines, len(plain.files), 0.0, spread, 0)
 
     failed = tap.failed
-    gpu = run(argv, {**TEST_GPU, "ACCEL_LOG": "1", "ACCEL_LOG_FILE": "@HOME@/log.%p"})
+    gpu = run(argv, {**TEST_GPU, "ACCEL_LOG": "2", "ACCEL_LOG_FILE": "@HOME@/log.%p"})
     tap.ok(gpu.rc == 0, f"{name}, test GPU: runs", gpu.rc, gpu.stderr)
     same = without_digests(gpu.stdout) == without_digests(plain.stdout)
     tap.ok(same, f"{name}, test GPU: nothing of libaccel's on stdout", gpu.stdout)

@@ -95,7 +95,7 @@ def main():
         tap.ok(silent.stderr == plain.stderr, f"hpcc, {label}: same stderr", silent.stderr)
 
     # To a file: mpirun mixes what the ranks write to stderr, within lines too.
-    to_file = {"ACCEL_LOG": "1", "ACCEL_LOG_FILE": "@HOME@/log.%p"}
+    to_file = {"ACCEL_LOG": "2", "ACCEL_LOG_FILE": "@HOME@/log.%p"}
     logged, text = hpcc({**NO_GPU, **to_file})
     passed(tap, "hpcc, no GPU, logged", logged, text)
     same_bytes(tap, "hpcc, no GPU, logged", plain, logged)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness import same_bytes
 from lapack import IDLE, ONE_THREAD, routine
-from lib.log import FAILURES, parse_log
+from lib.log import FAILURES, parse_moves
 from lib.programs import NO_GPU, SHIM, TEST_GPU, run
 from lib.regress import record
 from lib.tap import Tap
@@ -96,20 +96,20 @@ def check(tap, folder, name, points, solved):
     record(tap, program, "no GPU", failed, None, len(lines), 0.0, 0.0, 0)
 
     failed, compared = tap.failed, len(firm)
-    gpu = pw(folder, points, {**TEST_GPU, "ACCEL_LOG": "1", "ACCEL_LOG_FILE": "@HOME@/log.%p"})
+    gpu = pw(folder, points, {**TEST_GPU, "ACCEL_LOG": "2", "ACCEL_LOG_FILE": "@HOME@/log.%p"})
     found = gpu.stdout.splitlines()
     tap.ok(gpu.rc == 0 and len(found) == len(lines), f"{name}, test GPU: runs", gpu.rc, gpu.stderr, gpu.stdout[-1500:])
     differ = [(lines[i], found[i]) for i in sorted(firm) if i < len(found) and lines[i] != found[i]]
     tap.ok(not differ, f"{name}, test GPU: the same energies, forces and stress in every digit", *differ)
     tap.note(f"{name}, test GPU: {len(firm)} lines compared, of {len(lines)}")
-    lines = [f for f in parse_log(gpu.log) if routine(f["sym"]) and f["why"] not in IDLE]
+    lines = [f for f in parse_moves(gpu.log) if routine(f["sym"]) and f["why"] not in IDLE]
     for sym in solved:
         hits = [f for f in lines if f["sym"] == sym]
         elsewhere = [f for f in hits if (f["ran"], f["why"]) != ("gpu0", "forced")]
         tap.ok(hits and not elsewhere, f"{name}, test GPU: {sym} ran=gpu0", f"{len(hits)} such lines", *elsewhere)
     others = [f for f in lines if f["ran"] != "gpu0"]
     tap.ok(not others, f"{name}, test GPU: so did every routine of the table", *others)
-    bad = [f for f in parse_log(gpu.log) if f["why"] in FAILURES]
+    bad = [f for f in parse_moves(gpu.log) if f["why"] in FAILURES]
     tap.ok(not bad, f"{name}, test GPU: no failures", *bad)
     record(tap, program, "test GPU", failed, lines, compared, 0.0 if not differ else float("inf"), 0.0, 0)
     largest = max((int(f["n"]) for f in lines if routine(f["sym"]).startswith("sygv")), default=0)

@@ -7,14 +7,14 @@ import re
 from pathlib import Path
 
 from compare import compare
-from lib.log import FAILURES, parse_log
+from lib.log import FAILURES, parse_moves
 from lib.programs import DEBIAN_PYTHON, NO_GPU, TEST_GPU, run
 from lib.regress import record
 from lib.tap import Tap
 
 
 ONE, TWO = ({"OPENBLAS_NUM_THREADS": n, "OMP_NUM_THREADS": n} for n in "12")
-LOG = {"ACCEL_LOG": "1", "ACCEL_LOG_FILE": "@HOME@/log.%p"}
+LOG = {"ACCEL_LOG": "2", "ACCEL_LOG_FILE": "@HOME@/log.%p"}
 HERE = Path(__file__).resolve().parent
 
 # Ethanol: x, y and z in Ångström.
@@ -108,13 +108,13 @@ def check(tap, name, argv, text_of, routines, least):
 
     without = run(argv, {**ONE, **NO_GPU, **LOG})
     tap.ok(without.rc == 0 and text_of(without) == text, f"{name}, no GPU: the same in every digit")
-    lines = parse_log(without.log)
+    lines = parse_moves(without.log)
     tap.ok(lines and {f["ran"] for f in lines} == {"cpu"}, f"{name}, no GPU: all on the CPU")
     record(tap, name, "no GPU", failed, lines, compare(text, text).numbers, 0.0, floor, 0)
 
     failed = tap.failed
     gpu = run(argv, {**ONE, **TEST_GPU, **LOG})
-    lines = parse_log(gpu.log)
+    lines = parse_moves(gpu.log)
     found = compare(text, text_of(gpu), bound=16 * floor)
     tap.ok(gpu.rc == 0 and found.good, f"{name}, test GPU: {found.numbers} numbers alike: {found.worst:.2g}, by threads alone {floor:.2g}",
            gpu.rc, found.where, gpu.stderr[-500:])

@@ -40,15 +40,18 @@ for what, between in IN_BETWEEN.items():
 done = start("nested", "nothing", env={**ON_CPU, "ACCEL_LOG": "1"})
 lines = parse_log(done.stderr)
 tap.ok([line["sym"] for line in lines] == ["dgetrf_", "dgemm_", "dgemm_"], "ACCEL_LOG=1 has the program's own calls alone", done.stderr)
-done = start("nested", "nothing", env={**TEST_GPU, **REFERENCE, "ACCEL_LOG": "1", "ACCEL_CPU": "dgetrf"})
-inner = [line for line in parse_log(done.stderr) if "depth" in line]
-tap.ok({line["ran"] for line in inner} == {"gpu0"} and {"dgemm_", "dtrsm_"} <= {line["sym"] for line in inner},
-       "and those inside one that the GPU got", done.stderr)
+ON_GPU = {**TEST_GPU, **REFERENCE, "ACCEL_CPU": "dgetrf"}
+inner = [line for line in parse_log(start("nested", "deeper", env={**ON_GPU, "ACCEL_LOG": "2"}).stderr) if "depth" in line and line.get("ran") == "gpu0"]
+done = start("nested", "deeper", env={**ON_GPU, "ACCEL_LOG": "1"})
+lines = parse_log(done.stderr)
+tap.ok([line["sym"] for line in lines] == ["dgetrf_", "dgemm_", "dgemm_"] and {"dgemm_", "dtrsm_"} <= {line["sym"] for line in inner} and
+       [line.get("inner_gpu") for line in lines] == [str(len(inner)), None, None], "those inside one that the GPU got are a number of its line", len(inner), done.stderr)
 
 # ---- A session of R with one svd and one eigen is told in a few lines ----
 
 SESSION = "set.seed(1); a <- matrix(rnorm(300 * 300), 300); s <- svd(a); e <- eigen(crossprod(a)); stopifnot(s$d[1] > 0, e$values[1] > 0)"
 for name, env in {"no GPU": NO_GPU, "test GPU": TEST_GPU, "test GPU, by its cost": {**TEST_GPU, "ACCEL_POLICY": "auto", "ACCEL_START": "wait"},
+                  "test GPU, calls inside others on it": {**TEST_GPU, "ACCEL_CPU": "dgesdd,dsyevr"},
                   "test GPU, ACCEL_POLICY=cpu": {**TEST_GPU, "ACCEL_POLICY": "cpu"}}.items():
     done = start("/usr/bin/Rscript", "-e", SESSION, env={**env, "ACCEL_LOG": "1", "TESTGPU_DELAY_US": "0"})
     lines = done.stderr.splitlines()

@@ -109,19 +109,19 @@ static void inner_times_are_of_the_next_depth(void **state)
 {
     struct accel_record record = record_with(false, 2);
     (void)state;
-    const double first = report_begin_inner();
+    const struct accel_inner first = report_begin_inner();
     report_decision(&record);
-    const double second = report_begin_inner();
+    const struct accel_inner second = report_begin_inner();
     record.ms = 0.5;
     report_decision(&record);
     report_decision(&record);
-    assert_true(report_end_inner(second) == 1);
+    assert_true(report_end_inner(second).ms == 1);
     record.ms = 3;
     report_decision(&record);
     record.ms = -1;
     report_decision(&record);
-    assert_true(report_end_inner(first) == 5);
-    assert_true(report_end_inner(report_begin_inner()) == 0);
+    assert_true(report_end_inner(first).ms == 5);
+    assert_true(report_end_inner(report_begin_inner()).ms == 0);
 }
 
 /* Not what was not timed, nor what is a part of a call that was counted. */
@@ -142,10 +142,10 @@ static void an_estimate_counts_whole_calls(void **state)
     record = record_with(false, 3);
     report_decision(&record);
     record.ms = 7;
-    record.inner_ms = 3; /* the one before was inside */
+    record.in.ms = 3; /* the one before was inside */
     report_decision(&record);
     record = record_with(true, 2);
-    record.inner_ms = 1; /* not reported to an estimate */
+    record.in.ms = 1; /* not reported to an estimate */
     report_decision(&record);
     record = record_with(false, -1);
     report_decision(&record);

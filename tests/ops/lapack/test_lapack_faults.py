@@ -46,7 +46,7 @@ def sweep(name, expected, arguments, extra, faults):
     bad, loud = [], []
     for fault in faults:
         done = start("random_lapack", *PROVIDER, *arguments,
-                     env={**TEST_GPU, **QUICK, **extra, "TESTGPU_FAIL": fault, "ACCEL_LOG": "1"})
+                     env={**TEST_GPU, **QUICK, **extra, "TESTGPU_FAIL": fault, "ACCEL_LOG": "2"})
         if done.returncode != 0 or summary(done) != expected:
             wrong = [line for line in done.stderr.splitlines() if line.startswith("wrong: ")]
             bad.append(f"{fault}: {done.returncode} {summary(done)} {wrong[:2]}")
