@@ -3,6 +3,7 @@
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections import namedtuple
@@ -16,6 +17,11 @@ VENV_PYTHON = str(BUILD / "venv/bin/python")
 
 # Programs that are to crash leave no file behind.
 resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+# Nor are signals that whoever runs the tests ignores ignored by programs: nohup(1) does, and shells in the background.
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 # Set by `make test-all`: tests that have a short form and a long one take the long one.
 LONG = os.environ.get("TEST_LONG") == "1"

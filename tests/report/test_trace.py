@@ -120,7 +120,8 @@ with tempfile.TemporaryDirectory() as folder:
         tap.ok(all(abs(m - c["args"][key]) < 1e-3 * c["args"][key] for m, c in zip(moved, calls)), f"the steps of a call move its {key}", *zip(moved, calls))
     tap.ok(all(any(within(c, s) and s["args"]["sym"] == c["name"] for c in calls) for s in steps_of(events, "up", "compute", "down")), "each step lies within its call")
     first_down = min(s["ts"] for s in steps if s["cat"] == "down")
-    tap.ok(all(s["ts"] < first_down for s in steps if s["cat"] == "compute"), "kernels before the result comes down")
+    # Both may be put to the end of the call, if the device's clock seems to be ahead of the program's.
+    tap.ok(all(s["ts"] <= first_down for s in steps if s["cat"] == "compute"), "kernels before the result comes down")
     tap.ok({"gpu0: up", "gpu0: compute", "gpu0: down"} <= names_of(events, "thread_name"), "the device's rows have names")
     tap.ok(max(counted(events, "device memory (MB)")) > 3 and set(counted(events, "calls on the GPU")) == {0, 1}, "counters of memory and calls")
 

@@ -42,7 +42,7 @@ for name, end, status, expected in (
     ("_exit()", "os._exit(4)", 4, (2, 1)),
     ("abort()", "os.abort()", -signal.SIGABRT, (2, 1)),
     *((f"SIG{s}", f"os.kill(os.getpid(), signal.SIG{s})", -signal.Signals["SIG" + s], (2, 1)) for s in ("TERM", "HUP", "KILL", "SEGV")),
-    ("exec", f"os.execv({DEBIAN_PYTHON!r}, ['python3', '-c', 'import numpy; a = numpy.ones((64, 64)); a @ a'])", 0, (3, 2)),
+    ("exec", f"os.execv({DEBIAN_PYTHON!r}, [{DEBIAN_PYTHON!r}, '-c', 'import numpy; a = numpy.ones((64, 64)); a @ a'])", 0, (3, 2)),
     ("a fork without exec", "if os.fork() == 0: call(); os._exit(0)\nos.wait()", 0, (3, 2)),
     ("a fork whose child is killed", "if os.fork() == 0: call(); os.kill(os.getpid(), signal.SIGKILL)\nos.wait()", 0, (3, 2)),
     ("a parent that goes first", "r, w = os.pipe()\nif os.fork() == 0: call(); os.write(w, b'x'); signal.alarm(3); time.sleep(60)\nos.read(r, 1); os._exit(5)", 5, (3, 2)),
