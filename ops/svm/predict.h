@@ -72,6 +72,7 @@ double svm_view_vector(const struct svm_view *view, const struct libsvm_size *si
 
 struct svm_sighting {
     int64_t features, stored; /* of all vectors, by some of them */
+    int64_t alone;            /* stored elements whose feature another vector lacks, likewise */
     int seen;   /* calls since the vectors were put on the device, or were found changed */
     int hits;   /* calls that found them there since then */
     int misses; /* how often they were put there for too few calls, one after another */

@@ -41,23 +41,44 @@ static struct model *find(const struct svm_view *view)
     return oldest;
 }
 
-/* Some vectors tell how long all are. */
+/* Returns how many elements x has that y lacks; the indices ascend. */
+static int64_t count_alone(const struct libsvm_node *x, const struct libsvm_node *y)
+{
+    int64_t alone = 0;
+    if (!x || !y)
+        return 0;
+    for (; x->index != -1; x++) {
+        while (y->index != -1 && y->index < x->index)
+            y++;
+        alone += y->index != x->index;
+    }
+    return alone;
+}
+
+static const struct libsvm_node *sample_of(const struct svm_view *view, int i, int samples)
+{
+    return view->nodes[(int64_t)(i % samples) * view->vectors / samples];
+}
+
+/* Some vectors tell how long all are, and how many features two of them share. */
 static void sample(const struct svm_view *view, struct svm_sighting *sighting)
 {
     const int samples = view->vectors < 8 ? view->vectors : 8;
-    int64_t length = 0;
+    int64_t length = 0, alone = 0;
     if (view->dense) {
         sighting->features = view->dense[0].features;
         sighting->stored = sighting->features * view->vectors;
         return;
     }
     for (int i = 0; i < samples; i++) {
-        const struct libsvm_node *node = view->nodes[(int64_t)i * view->vectors / samples];
+        const struct libsvm_node *node = sample_of(view, i, samples);
+        alone += count_alone(node, sample_of(view, i + 1, samples));
         for (; node && node->index != -1; node++, length++)
             if (node->index > sighting->features)
                 sighting->features = node->index;
     }
     sighting->stored = length * view->vectors / samples;
+    sighting->alone = alone * view->vectors / samples;
 }
 
 struct svm_sighting svm_sight(const struct svm_view *view)

@@ -2,6 +2,7 @@
 """Predictions on the test GPU are libsvm's within rounding, and labels are the same: svm-predict, PyPI's libsvm, models of all kinds, models that change
 between two predictions, threads, forks, a library that is closed. What libsvm itself must answer gets there; without a GPU, bit for bit."""
 
+import random
 import re
 import tempfile
 from pathlib import Path
@@ -126,6 +127,21 @@ shares = [share - shares[-1] for share in shares]
 expected = [VECTORS * FEATURES * 4e-6 * (1 / call - 1 / ROWS) for call in range(1, ROWS + 1)]
 tap.ok(len(shares) == ROWS and all(abs(a - b) < 0.01 for a, b in zip(shares, expected)), "the copy of a model is charged to the predictions so far", shares, expected,
        done.stderr[-500:])
+
+# libsvm takes up to four times as long for an element where vectors have different features: of four features all have the same one, or each has one at random.
+def estimate_of(choose):
+    line = lambda i: " ".join(f"{k}:0.5" for k in range(1, 4 * FEATURES + 1) if choose(i, k))
+    Path(place("sparse")).write_text(f"svm_type c_svc\nkernel_type rbf\ngamma 0.01\nnr_class 2\ntotal_sv {VECTORS}\nrho 0.1\nlabel 1 -1\nnr_sv {VECTORS // 2} {VECTORS // 2}\nSV\n"
+                                     + "".join(f"1 {line(i)}\n" for i in range(VECTORS)))
+    Path(place("row")).write_text(f"1 {line(VECTORS)}\n")
+    done = start("/usr/bin/svm-predict", place("row"), place("sparse"), place("out"), env={**NO_GPU, **LOG})
+    return float(lines_for(done, sym=SYMBOL)[0]["est_cpu_ms"])
+
+
+shuffled = random.Random(1)
+few = {i: set(shuffled.sample(range(1, 4 * FEATURES + 1), FEATURES)) for i in range(VECTORS + 1)}
+alike, other = estimate_of(lambda i, k: k % 4 == 0), estimate_of(lambda i, k: k in few[i])
+tap.ok(3.5 < other / alike < 4.1 and abs(alike / (VECTORS * FEATURES * 0.8e-6) - 1) < 0.1, "vectors with different features take libsvm longer", alike, other)
 
 # ---- A library that is closed, and opened again with another model ----
 
