@@ -244,7 +244,7 @@ static void fork_beside_jobs(void)
         pid_t child = fork();
         if (child == 0) {
             struct work work = {.shared = true};
-            alarm(120);
+            alarm(600);
             forks_child();
             must(threads_now() == 0);
             must(run(&work, true) == 3);

@@ -66,7 +66,7 @@ void in_child(void (*test)(void), int with_cpus, int with_threads)
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        alarm(120);
+        alarm(600);
         forks_child();
         cpus = with_cpus;
         threads_left = with_threads;
