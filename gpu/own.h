@@ -22,6 +22,9 @@ struct gpu_fit {
     unsigned processors; /* of the device */
 };
 
+/* Returns whether the image is there: the build had a compiler for it. */
+bool gpu_own_is_built(void);
+
 /* Returns whether the image is there and, as far as is known, has code for the device. */
 bool gpu_own_is_here(const struct gpu_work *work);
 

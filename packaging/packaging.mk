@@ -1,5 +1,7 @@
 # Packages, from the release tarball (make dist): see docs/packages.md. DISTDIR is where they go.
 .PHONY: deb wheel rpm check-packages
+# They are built in folders of their own, with the compiler that this one has found.
+deb wheel rpm: export NVCC := $(if $(findstring /,$(NVCC)),$(abspath $(NVCC)),$(NVCC))
 deb:
 	packaging/make-deb $(DISTDIR)
 wheel:

@@ -10,6 +10,7 @@
 #include "base/version.h"
 #include "commands.h"
 #include "gpu/gpu.h"
+#include "gpu/own.h"
 
 static const char doc[] = "The tool that goes with libaccel.so.\v"
                           "`accel COMMAND --help` prints a command's options.";
@@ -71,6 +72,9 @@ static void print_version(FILE *stream, struct argp_state *state)
     fputs(*ACCEL_COMMIT ? "commit " ACCEL_COMMIT "\n" : "built without git: no commit is known\n",
           stream);
     fprintf(stream, "for CUDA %s, without headers of CUDA\n", gpu_interface);
+    fputs(gpu_own_is_built() ? "with kernels of its own\n"
+                             : "without kernels of its own: built without nvcc\n",
+          stream);
 }
 
 int main(int argc, char **argv)

@@ -16,6 +16,7 @@
 #include "dispatch/complaints.h"
 #include "dispatch/cost/calibration.h"
 #include "gpu/gpu.h"
+#include "gpu/own.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 #include "preload.h"
@@ -31,6 +32,12 @@ static void examine_library(struct rows *rows)
     else
         rows_add(rows, ROW_FAIL, "libaccel", "run `make install`, or put libaccel.so beside accel",
                  "libaccel.so is not there");
+    if (gpu_own_is_built())
+        rows_add(rows, ROW_OK, "kernels", "", "those of its own are built in");
+    else
+        rows_add(rows, ROW_WARN, "kernels", "build it with nvcc: make NVCC=/PATH/nvcc",
+                 "none of its own, as it was built without nvcc: support vector machines, "
+                 "liblinear and nearest neighbours stay on the CPU");
 }
 
 static void examine_files(struct rows *rows, const struct in_force *in_force)
@@ -48,37 +55,45 @@ static void examine_files(struct rows *rows, const struct in_force *in_force)
         rows_add(rows, ROW_OK, "config", "", "no config file");
 }
 
-/* A setting by which no call goes to a GPU. */
-static void forbid(struct rows *rows, const struct in_force *in_force, const char *name)
+/* Whether no call goes to a GPU by this setting. */
+static bool forbids(const struct accel_settings *settings, int i)
 {
-    const int i = setting_named(name);
-    char fix[PATH_MAX + 100];
-    snprintf(fix, sizeof fix, "take %s out of: %s", name, in_force->value[i].from);
-    rows_add(rows, ROW_FAIL, "settings", fix, "%s=%s: no call goes to a GPU", name,
-             in_force_shown(in_force, i));
+    return (i == setting_named("ACCEL") && !settings->on) ||
+           (i == setting_named("ACCEL_POLICY") && settings->policy == ACCEL_POLICY_CPU) ||
+           (i == setting_named("ACCEL_DEVICES") && settings->devices.kind == ACCEL_DEVICES_NONE);
 }
 
+static void examine_setting(struct rows *rows, const struct in_force *in_force, int i)
+{
+    const char *name = setting_table[i].name, *shown = in_force_shown(in_force, i),
+               *from = in_force->value[i].from;
+    char fix[PATH_MAX + 100];
+    snprintf(fix, sizeof fix, "take %s out of: %s", name, from);
+    if (forbids(&in_force->settings, i))
+        rows_add(rows, ROW_FAIL, "settings", fix, "%s=%s: no call goes to a GPU", name, shown);
+    else
+        rows_add(rows, ROW_OK, "settings", "", "%s=%s, from: %s", name, shown, from);
+}
+
+/* A row for each setting that is set, and where that is. */
 static void examine_settings(struct rows *rows, const struct in_force *in_force)
 {
     const struct accel_settings *settings = &in_force->settings;
     const char *line;
-    int set = 0;
-    for (int i = 0; i < SETTINGS; i++)
-        set += in_force->value[i].text != NULL;
+    bool any = complaints_line(0);
     for (int i = 0; (line = complaints_line(i)); i++)
         rows_add(rows, ROW_WARN, "settings", "mend it there; `accel config` prints all settings",
                  "%s", line);
     if (settings->broken_promise)
         rows_add(rows, ROW_FAIL, "settings", "mend the settings above",
                  "a program ends at its first call of BLAS");
-    if (!settings->on)
-        forbid(rows, in_force, "ACCEL");
-    if (settings->policy == ACCEL_POLICY_CPU)
-        forbid(rows, in_force, "ACCEL_POLICY");
-    if (settings->devices.kind == ACCEL_DEVICES_NONE)
-        forbid(rows, in_force, "ACCEL_DEVICES");
-    if (!complaints_line(0))
-        rows_add(rows, ROW_OK, "settings", "", "%d set; `accel config` prints all", set);
+    for (int i = 0; i < SETTINGS; i++)
+        if (in_force->value[i].text && in_force->value[i].understood) {
+            any = true;
+            examine_setting(rows, in_force, i);
+        }
+    if (!any)
+        rows_add(rows, ROW_OK, "settings", "", "none is set; `accel config` prints the defaults");
 }
 
 /* ---- The calibration ---- */

@@ -6,16 +6,21 @@
 extern const char own_image[];
 extern const uint64_t own_image_bytes;
 
-static bool is_built(void)
+bool gpu_own_is_built(void)
 {
-    return own_image_bytes > 0 && CUDA(cuModuleLoadData) && CUDA(cuModuleUnload) &&
+    return own_image_bytes > 0;
+}
+
+static bool is_usable(void)
+{
+    return gpu_own_is_built() && CUDA(cuModuleLoadData) && CUDA(cuModuleUnload) &&
            CUDA(cuModuleGetFunction) && CUDA(cuLaunchKernel) && CUDA(cuLaunchCooperativeKernel) &&
            CUDA(cuFuncGetAttribute) && CUDA(cuOccupancyMaxActiveBlocksPerMultiprocessor);
 }
 
 bool gpu_own_is_here(const struct gpu_work *work)
 {
-    return is_built() && atomic_load(&work->lane->device->own.state) != OWN_MISSING;
+    return is_usable() && atomic_load(&work->lane->device->own.state) != OWN_MISSING;
 }
 
 void own_begin(struct cuda_device *device)
@@ -74,7 +79,7 @@ static enum gpu_status find(struct gpu_work *work, const char *kernel, CUfunctio
 {
     struct own *own = &work->lane->device->own;
     enum gpu_status status = GPU_OK;
-    if (!is_built())
+    if (!is_usable())
         return GPU_UNSUPPORTED;
     if (atomic_load(&own->state) == OWN_UNTRIED) {
         work->lane->made = true;

@@ -64,7 +64,7 @@ printed = said.stdout.splitlines()[1:]
 commit = re.fullmatch(r"commit ([0-9a-f]{12})", printed[0])
 known = commit and subprocess.run(["git", "cat-file", "-e", commit[1] + "^{commit}"], cwd=ROOT, stderr=subprocess.DEVNULL).returncode == 0
 has_git = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
-tap.ok((known if has_git else printed[0] == "built without git: no commit is known") and printed[1:] == ["for CUDA 12 and 13, without headers of CUDA"],
+tap.ok((known if has_git else printed[0] == "built without git: no commit is known") and printed[1:] == ["for CUDA 12 and 13, without headers of CUDA", "with kernels of its own"],
        "accel --version: a commit of this repository, and CUDA's versions", said.stdout)
 tap.ok(f"## {VERSION}" in (ROOT / "CHANGELOG.md").read_text(), "CHANGELOG.md has that version")
 compiled = {given: commands(make("-n", f"BUILD={BUILD}/none", *given, "all", "test-programs", "testgpu")[0]) for given in ((), ("WERROR=-Werror",))}

@@ -54,7 +54,7 @@ try:
     done = in_tree("bookworm", "accel run -v -- python3 /opt/demo.py", {"ACCEL_CUDA_DIR": "/opt/testgpu", "ACCEL_POLICY": "gpu"})
     tap.ok(done.returncode == 0 and done.stdout == asked and lines_for(done, sym="cblas_dgemm", ran="gpu0"), "with a GPU, the calls go there", asked, done.stdout, done.stderr[-800:])
     done = in_tree("bookworm", "accel --version && bash -c 'source /usr/share/bash-completion/completions/accel' && dpkg --verify libaccel")
-    tap.ok(done.returncode == 0 and VERSION in done.stdout, "the tool says its version", done.stdout, done.stderr[-500:])
+    tap.ok(done.returncode == 0 and VERSION in done.stdout and "\nwithout kernels of its own: built without nvcc\n" in done.stdout, "the tool says its version, and what the build has left out", done.stdout, done.stderr[-500:])
     done = in_tree("bookworm", "dpkg --purge libaccel && rm -rf /opt/*")
     left = files_of("bookworm") ^ before
     tap.ok(done.returncode == 0 and not left, "purged, it leaves nothing", *sorted(left)[:5], done.stderr[-500:])
