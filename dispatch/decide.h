@@ -18,8 +18,7 @@ struct accel_machine {
     double kept_bytes;         /* of inputs that are probably on the device already */
     double digest_gbps;        /* 10^9 bytes a second, to see that they have not changed */
     double cpu_slowdown;       /* >= 1: more threads compute than there are cores */
-    double
-        gpu_gain; /* >= 1: by how much operations are faster in the precision that is asked for */
+    double gpu_gain; /* > 0: by how much operations are faster in the precision that is asked for */
     double gpu_slowdown; /* >= 1: processes share the device */
     double gpu_wait_ms;  /* until the device has done the calls of others */
     double gpu_first_ms; /* to load kernels and libraries, for the first call of a routine */

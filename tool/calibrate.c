@@ -395,8 +395,10 @@ static int calibrate(struct measuring *measuring, const struct options *options,
         first->device && gpu_measure_copies(first->device, &first->up_gbps, &first->down_gbps);
     if (!workload_memory_open(&memory, options->memory))
         return complain(1, "accel: --memory: %s\n", strerror(errno));
-    if (first->gpu)
+    if (first->gpu) {
         first->first = first_calls_measure(first->device, &memory);
+        first->gains = precisions_measure(first->device, &memory);
+    }
     for (int i = 0; i < measuring->count; i++) {
         measuring->survey[i].library = &measuring->library[i];
         measuring->survey[i].memory = memory;

@@ -88,6 +88,10 @@ void calibrated_print(const char *path, const struct sections *sections,
                "first calls: %.3g ms for a routine's kernels, %.3g ms for cuSOLVER\n",
                survey->up_gbps, survey->down_gbps, survey->first.kernels_ms,
                survey->first.solver_ms);
+    for (int i = GPU_NATIVE + 1; !no_gpu && i < GPU_PRECISIONS; i++)
+        if (survey->gains.gain[i] > 0)
+            printf("products: %s is %.3g times as fast as native\n", gpu_precision_names[i],
+                   survey->gains.gain[i]);
     if (discarded)
         printf("%d call%s left out, as larger ones took less than half as long\n", discarded,
                discarded == 1 ? " was" : "s were");

@@ -238,8 +238,10 @@ static void print_table(struct table *table, const struct options *options, bool
             table->processes, table->processes == 1 ? "" : "es", seconds, saved);
 }
 
-/* Says what a precision as accurate as native would bring: TF32 is left to those who know that they want it. */
-static void print_hints(const struct table *table, const struct options *options)
+/* Says what a precision as accurate as native would bring: TF32 is left to those who know that they want it. measured: the GPU's section of
+ * the calibration, or NULL. */
+static void print_hints(const struct table *table, const struct options *options,
+                        const struct calibration_section *measured)
 {
     static const struct {
         enum accel_dtype dtype;
@@ -251,6 +253,10 @@ static void print_hints(const struct table *table, const struct options *options
         return;
     const struct known_gpu card = known_gpu_slice(whole, options->gpu);
     nominal_gains(gain, card.tflops, card.tensor[0], card.tensor[1], card.tensor[2]);
+    for (int i = GPU_NATIVE + 1; measured && i < GPU_PRECISIONS; i++) {
+        const double value = calibration_section_value(measured, calibration_gain_names[i]);
+        gain[i] = value > 0 ? value : gain[i];
+    }
     for (unsigned i = 0; i < sizeof asked / sizeof *asked; i++) {
         const enum accel_dtype dtype = asked[i].dtype;
         const struct accel_routine *routine = accel_sample_of(ACCEL_SAMPLE_PRODUCT, dtype);
@@ -269,7 +275,7 @@ static void print_hints(const struct table *table, const struct options *options
 /* ---- The command ---- */
 
 /* Runs the program, which leaves its counts in a folder, and prints the table. Returns the exit status. */
-static int run_and_print(const struct options *options, bool calibrated)
+static int run_and_print(const struct options *options, const struct calibration_section *measured)
 {
     char shim[PATH_MAX], folder[PATH_MAX];
     struct table table;
@@ -291,8 +297,8 @@ static int run_and_print(const struct options *options, bool calibrated)
     double seconds = 1e-3 * (accel_now_ms() - start_ms);
     read_folder(&table, folder);
     if (status != 127) {
-        print_table(&table, options, calibrated, seconds);
-        print_hints(&table, options);
+        print_table(&table, options, measured, seconds);
+        print_hints(&table, options, measured);
     }
     free(table.row);
     return status;
@@ -312,7 +318,7 @@ static int estimate(struct options *options, const struct calibration *file)
     if (!gpu_name_find(gpu, options->gpu, file))
         return 2;
     options->gpu = gpu;
-    return run_and_print(options, calibration_find_gpu(file, gpu, &section));
+    return run_and_print(options, calibration_find_gpu(file, gpu, &section) ? &section : NULL);
 }
 
 const struct argp estimate_argp = {

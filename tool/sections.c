@@ -70,6 +70,8 @@ static bool add_section(struct sections *sections, const struct survey *survey,
         fprintf(to, "up_gbps=%.2f\ndown_gbps=%.2f\n", survey->up_gbps, survey->down_gbps);
         put_value(to, "kernels_ms", survey->first.kernels_ms);
         put_value(to, "solver_ms", survey->first.solver_ms);
+        for (int i = GPU_NATIVE + 1; i < GPU_PRECISIONS; i++)
+            put_value(to, calibration_gain_names[i], survey->gains.gain[i]);
         svd_survey_write(&survey->svd, to);
     }
     sections->routines[at] = 0;

@@ -8,6 +8,7 @@
 #define ACCEL_TOOL_SURVEY_H
 
 #include "first_calls.h"
+#include "precisions.h"
 #include "svd_survey.h"
 #include "workload.h"
 
@@ -44,9 +45,10 @@ struct survey {
     struct gpu_device *device; /* NULL: there is none, or another survey has it */
     bool gpu;                  /* the device is measured; becomes false if it fails */
     double up_gbps, down_gbps;
-    struct first_calls first; /* the GPU's */
-    struct svd_survey svd;    /* the GPU's */
-    double start, deadline;   /* by survey_now(); the smallest shapes are measured at any rate */
+    struct first_calls first;     /* the GPU's */
+    struct precision_gains gains; /* the GPU's */
+    struct svd_survey svd;        /* the GPU's */
+    double start, deadline; /* by survey_now(); the smallest shapes are measured at any rate */
     struct workload_memory memory;
     survey_progress *progress; /* may be NULL */
     struct survey_track *track;

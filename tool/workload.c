@@ -239,3 +239,23 @@ double workload_gpu_ms(struct workload *workload, struct gpu_device *device, str
     double ms = accel_now_ms() - start;
     return *status == GPU_OK ? ms : -1;
 }
+
+/* Adds what kernels have taken; context is the sum. */
+static void add_kernels(void *context, const struct gpu_steps *steps)
+{
+    double *sum = context;
+    for (int i = 0; i < steps->count; i++)
+        if (steps->step[i].kind == GPU_STEP_COMPUTE)
+            *sum += steps->step[i].end_ms - steps->step[i].start_ms;
+}
+
+double workload_compute_ms(struct workload *workload, struct gpu_device *device,
+                           enum gpu_precision precision)
+{
+    double sum = 0;
+    struct gpu_host host = {
+        .original = refuse, .steps = add_kernels, .context = &sum, .precision = precision};
+    refill(workload, false);
+    return gpu_run(device, &workload->call, &host) == GPU_OK && host.precision == precision ? sum
+                                                                                            : -1;
+}

@@ -50,4 +50,8 @@ double workload_cpu_ms(struct workload *workload);
 double workload_gpu_ms(struct workload *workload, struct gpu_device *device, struct gpu_host *host,
                        enum gpu_status *status);
 
+/* Returns the milliseconds of the kernels alone, in this precision; negative if the call fails, or was computed in another one. */
+double workload_compute_ms(struct workload *workload, struct gpu_device *device,
+                           enum gpu_precision precision);
+
 #endif

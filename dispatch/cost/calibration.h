@@ -9,6 +9,7 @@
  *     down_gbps=19.9
  *     kernels_ms=31.2
  *     solver_ms=740
+ *     gain_emulated=8.1
  *     svd_d_vectors 48:gesvdj 800:gesvdp
  *     ROUTINE 64x64x64:0.0210 512x512x512:0.0324
  *     checksum=0123456789abcdef
@@ -17,7 +18,7 @@
  * count are another section, and sections of several machines stand side by side. Its lines are values, and for a
  * routine the calls that were measured: the sizes m, n, k, nrhs that the routine has, and milliseconds (on the GPU
  * without the copies of operands). `kernels_ms` is the time in which a routine's first call loads its kernels, `solver_ms` that
- * in which the first call of LAPACK opens cuSOLVER. `svd_` lines name the fastest accurate algorithm at each order, for a type
+ * in which the first call of LAPACK opens cuSOLVER; `gain_` values, by how much products are faster in other precisions. `svd_` lines name the fastest accurate algorithm at each order, for a type
  * (s d c z), with singular vectors or for the values alone. The checksum is XXH3, 64 bits, of all before its line.
  *
  * Not thread-safe, except for different files.
@@ -54,6 +55,9 @@ bool calibration_next_gpu(struct calibration *rest, char name[CALIBRATION_KEY_BY
  * words: "h200" is in "NVIDIA H200 NVL". A slice (MIG) is found only if the name says MIG. */
 bool calibration_find_gpu(const struct calibration *file, const char *name,
                           struct calibration_section *section);
+
+/* The names of the values that say by how much products are faster in a precision; native: NULL. */
+extern const char *const calibration_gain_names[GPU_PRECISIONS];
 
 /* Returns a value of a section, 0 if it has none. */
 double calibration_section_value(const struct calibration_section *section, const char *name);

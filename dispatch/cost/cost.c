@@ -418,6 +418,8 @@ static void set_rates(struct cost_curves *p, const struct known_gpu *known)
         p->down_gbps = value_or(p, "down_gbps", p->down_gbps);
         p->first.kernels_ms = value_or(p, "kernels_ms", p->first.kernels_ms);
         p->first.solver_ms = value_or(p, "solver_ms", p->first.solver_ms);
+        for (int i = GPU_NATIVE + 1; i < GPU_PRECISIONS; i++)
+            p->gain[i] = value_or(p, calibration_gain_names[i], p->gain[i]);
     }
 }
 
@@ -537,8 +539,12 @@ static bool compose(struct grown *body, struct cost_curves *p)
         calibration_put_value(body, "kernels_ms", p->first.kernels_ms);
         calibration_put_value(body, "solver_ms", p->first.solver_ms);
     }
-    if (p->device && p->measured)
+    if (p->device && p->measured) {
+        for (int i = GPU_NATIVE + 1; i < GPU_PRECISIONS; i++)
+            if (value_or(p, calibration_gain_names[i], 0) > 0)
+                calibration_put_value(body, calibration_gain_names[i], p->gain[i]);
         calibration_put_svd(body, &p->section);
+    }
     for (uint32_t i = 0; i < accel_routine_count; i++) {
         if (atomic_load(&p->made[i]) == NOT_MADE)
             make_curve(p, i);

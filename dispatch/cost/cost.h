@@ -40,8 +40,8 @@ void cost_borrow(struct accel_machine *machine, struct cost_curves *device,
                  int threads);
 void cost_give_back(void);
 
-/* Returns by how much the device's operations are faster in this precision than in native, at least 1: by its attributes, or by the
- * list of known GPUs. */
+/* Returns by how much the device's operations are faster in this precision than in native, greater than 0: as calibrated; or else at
+ * least 1, by its attributes, or by the list of known GPUs. */
 double cost_precision_gain(const struct cost_curves *device, enum gpu_precision precision);
 
 /* Milliseconds that first calls on the device take longer than later ones: kernels_ms the first of a routine, which loads its

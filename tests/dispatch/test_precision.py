@@ -5,6 +5,7 @@ import re
 import tempfile
 from pathlib import Path
 
+from lib.calibrated import AUTO, keys, lines, put
 from lib.log import lines_for, said
 from lib.programs import BUILD, DEBIAN_PYTHON, LOG, TEST_GPU, TESTS, start
 from lib.tap import Tap
@@ -172,6 +173,23 @@ both, done, _ = products("sdcz", ACCEL_PRECISION="dgemm:emulated, SGEMM:tf32")
 tap.ok([logged(done, f"{t}gemm")[0] for t in "sdcz"] == ["tf32", "emulated", None, None], "by routine", done.stderr[-500:])
 both, done, _ = products("sdcz", ACCEL_PRECISION="emulated,tf32,cgemm:native")
 tap.ok([logged(done, f"{t}gemm")[0] for t in "sdcz"] == ["tf32", "emulated", None, "emulated"], "of two for one routine the later counts", done.stderr[-500:])
+
+# ---- The estimate: measured rates before the nominal ones ----
+
+with tempfile.TemporaryDirectory() as folder:
+    model = f"{folder}/model"
+    known = keys(folder)
+    rates = "up_gbps=100\ndown_gbps=100\ndgemm " + " ".join(f"{n}x{n}x{n}:{(n / 500) ** 3:.6f}" for n in (200, 300, 500, 800, 1000, 2000)) + "\n"
+
+    def estimated(gain, **env):
+        """What emulated products of order 500 are thought to take, and the calibration afterwards."""
+        put(model, {known["blas"]: lines(100), known["gpu"]: f"gain_emulated={gain}\n{rates}" if gain else rates})
+        done = start("steps", "dgemm:500:2", env={**AUTO, **LOG, "ACCEL_START": "wait", "ACCEL_MODEL": model, "ACCEL_PRECISION": "emulated", "TESTGPU_DELAY_US": "0", **env})
+        return [float(f["est_gpu_ms"]) for f in lines_for(done, sym="dgemm_")][-1], Path(model).read_text()
+
+    nominal, faster, slower = (estimated(gain)[0] for gain in (None, 5, 0.5))
+    tap.ok(faster < 0.9 * nominal < nominal * 1.2 < slower, "a calibration's rate of the precision counts, and an old file's nominal one", faster, nominal, slower)
+    tap.ok("\ngain_emulated=5\n" in estimated(5, ACCEL_LEARN="1")[1] and "gain_" not in estimated(None, ACCEL_LEARN="1")[1], "and stays there when libaccel learns")
 
 # ---- Bad names, and what is not there: one line ----
 

@@ -1,5 +1,6 @@
 /* What the routines cost: multiplications and additions of the type's numbers, two for each pair. */
 #include "cublas_cost.h"
+#include "cublas_precision.h"
 
 static double product(int64_t x, int64_t y, int64_t z)
 {
@@ -44,5 +45,7 @@ struct testgpu_cost cost_of(const struct blas_call *x)
         cost.bytes *= (double)x->batch;
     if (x->routine->operations != NULL)
         cost.operations = x->routine->operations(x) * real_operations(x->precision);
+    if (x->mode != NULL)
+        cost.operations /= x->mode->gain;
     return cost;
 }

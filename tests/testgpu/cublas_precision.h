@@ -9,6 +9,7 @@ struct math_mode {
     const char *of; /* the routine's name */
     int math;
     const char *name; /* in the mode */
+    double gain;      /* operations cost so much less */
     void (*compute)(const struct blas_call *call, const void *a, const void *b, void *c);
 };
 

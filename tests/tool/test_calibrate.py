@@ -51,7 +51,7 @@ def svd(section):
 
 
 def routines(section):
-    return {name for name in section if not name.endswith(("_gbps", "_ms")) and not name.startswith("svd_")}
+    return {name for name in section if not name.endswith(("_gbps", "_ms")) and not name.startswith(("svd_", "gain_"))}
 
 
 def wrong_lines(section):
@@ -106,6 +106,9 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(all(float(section.get(rate, 0)) > 0 for rate in ("up_gbps", "down_gbps")), "test GPU: rates of copies")
     first = {name: float(section.get(name, 0)) for name in ("kernels_ms", "solver_ms")}
     tap.ok(all(ms > 0 for ms in first.values()) and "first calls: " in done.stdout, "test GPU: what first calls load", first, done.stdout)
+    gains = {name: float(section.get(f"gain_{name}", 0)) for name in ("emulated", "tf32", "bf16x9")}
+    tap.ok(gains["emulated"] > 0 and gains["tf32"] > 0 and not gains["bf16x9"] and f"products: emulated is {gains['emulated']:.3g} times as fast as native" in done.stdout,
+           "test GPU: products in the precisions that it has", gains, done.stdout)
     there = [name for h in cpu for name in routines(found[h])]
     wanted = ROUTINES - lacking(["libblas.so.3", "liblapack.so.3"])
     tap.ok(sorted(there) == sorted(wanted), "libraries: one line for each routine", *(set(there) ^ wanted))
@@ -129,6 +132,13 @@ with tempfile.TemporaryDirectory() as folder:
     found = next((s for h, s in (read(slow) or {}).items() if h.startswith("[gpu ")), {})
     cold = {name: float(found.get(name, 0)) for name in first}
     tap.ok(cold["kernels_ms"] > 15 and cold["solver_ms"] > 200, "first calls that load much", first, cold)
+
+    # Rates of precisions: the test GPU's integers are four times as fast as its double precision, its TF32 eight times as its single.
+    rated = str(Path(folder, "rated"))
+    done, _ = calibrate(folder, "--output", rated, env={**GPU, "TESTGPU_GFLOPS": "1", "TESTGPU_DATA": "0", "TESTGPU_MEMORY": "2G"}, seconds=1)
+    found = next((s for h, s in (read(rated) or {}).items() if h.startswith("[gpu ")), {})
+    gains = {name: float(found.get(f"gain_{name}", 0)) for name in ("emulated", "tf32")}
+    tap.ok(all(gain > 1 for gain in gains.values()), "precisions that are faster", gains, done.stderr)
 
     # A GPU that fails while it is measured has no section.
     one = str(Path(folder, "one"))

@@ -78,6 +78,11 @@ with tempfile.TemporaryDirectory() as folder:
     for card in ("H100", "A100", "V100"):
         none, _ = hints("--gpu", card)
         tap.ok(not none, f"{card}, whose own is as fast, has no hint", *none)
+    measured = Path(folder, "measured")
+    put(measured, {'[gpu "NVIDIA GeForce RTX 4090" cuda=13.0 cublas=130100]': "up_gbps=10\ndown_gbps=10\ngain_emulated=3\ndgemm 64x64x64:1\n"})
+    rtx, _ = hints("--gpu", "rtx4090", ACCEL_MODEL=str(measured))
+    measured.unlink()
+    tap.ok(len(rtx) == 1 and "native 0.903 TF/s, emulated 2.71;" in rtx[0], "a calibration's rate comes before the data sheet's", *rtx)
     slice_of, _ = hints("--gpu", "B200 MIG 3g.90gb")
     tap.ok(len(slice_of) == 1 and "native 9.71 TF/s, emulated 32.8" in slice_of[0], "a slice's rates are its share", *slice_of)
 
