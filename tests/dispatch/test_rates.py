@@ -69,6 +69,8 @@ with tempfile.TemporaryDirectory() as folder:
     for name, expected, changes in (
         ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", 132 / 16, {"processors": 16, "bus": 640}),  # a slice is not the card
         ("GRID H100-10C", 132 / 16, {"processors": 16}),
+        ("NVIDIA H100-2-20C", 132 / 32, {"processors": 32}),  # a vGPU on an instance of MIG
+        ("NVIDIA H100-40C", 1, {}),  # one that takes turns with others has all multiprocessors
         ("NVIDIA H200 MIG 1g.18gb", 132 / 16, {"processors": 16, "bus": 768}),
         ("NVIDIA Other", 64, {"major": 8, "minor": 9}),  # by capability: double precision is a sixty-fourth
         ("NVIDIA Other", 64, {"major": 12, "minor": 0, "ratio": 0}),

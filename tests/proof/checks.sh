@@ -299,11 +299,68 @@ precision_job() {
 }
 
 step_precision() {
-    local size=200 count=30
+    local size=200 count=30 rank_k='syrk|herk|syr2k|her2k'
     [ -z "$few" ] || size=100 count=20
-    run_jobs emulated "precision_job emulated [dz]gemm $size $RANDOM $count" \
-        tf32 "precision_job tf32 [sc]gemm $size $RANDOM $count" \
-        bf16x9 "precision_job bf16x9 [sc]gemm $size $RANDOM $count"
+    run_jobs emulated "precision_job emulated [dz]@(gemm|$rank_k) $size $RANDOM $count" \
+        tf32 "precision_job tf32 [sc]@(gemm|$rank_k|symm|hemm|trmm|trsm) $size $RANDOM $count" \
+        bf16x9 "precision_job bf16x9 [sc]@(gemm|$rank_k) $size $RANDOM $count"
+}
+
+# ---- A GPU that several processes share; machines of other kinds ----
+
+# two_ranks SEED CALLS MPS: two ranks make random calls at the same time. MPS: 1 if it must serve them, else a dot.
+two_ranks() {
+    local rank status=0
+    local -a process=()
+    for rank in 0 1; do
+        limited env LD_PRELOAD="$build/libaccel.so" ACCEL_POLICY=gpu ACCEL_LOG=json ACCEL_LOG_FILE="$folder/log.$rank" OPENBLAS_NUM_THREADS=1 \
+            OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=$rank OMPI_COMM_WORLD_LOCAL_SIZE=2 CUDA_VISIBLE_DEVICES=0 \
+            "$build/tests/random_calls" -f y -s "$1" -c "$2" > "$folder/out.$rank" 2> "$folder/err.$rank" &
+        process+=($!)
+    done
+    for rank in 0 1; do
+        wait "${process[$rank]}" || status=1
+        grep -q '"event": *"gpu".*"sharers": *2, *"mps": *'"$3" "$folder/log.$rank" || { echo "rank $rank is not one of two on a GPU, with mps=$3" && status=1; }
+    done
+    tail -n 3 "$folder"/err.?
+    echo "$(tail -n 1 "$folder/out.0"); $(tail -n 1 "$folder/out.1")"
+    return $status
+}
+
+# The service is one of our own, in a folder of its own.
+mps_job() {
+    local status
+    command -v nvidia-cuda-mps-control > /dev/null || { echo "there is no nvidia-cuda-mps-control on the PATH" && return 3; }
+    export CUDA_MPS_PIPE_DIRECTORY=$folder/mps CUDA_MPS_LOG_DIRECTORY=$folder/mps
+    mkdir "$folder/mps"
+    limited nvidia-cuda-mps-control -d > "$folder/out" 2>&1 || { echo "MPS does not start here: $(tail -n 1 "$folder/out")" && return 3; }
+    two_ranks "$1" "$2" 1
+    status=$?
+    echo quit | limited nvidia-cuda-mps-control > /dev/null 2>&1
+    return $status
+}
+
+several_job() {
+    local gpus
+    gpus=$(limited "$build/accel" doctor --json 2> /dev/null | grep -c '"says": *"gpu[0-9]')
+    if [ "$gpus" -gt 1 ]; then
+        echo "$gpus GPUs; libaccel does not divide a call among them yet"
+    else
+        echo "the machine has one GPU"
+    fi
+    return 3
+}
+
+grace_job() {
+    echo "the machine is $(uname -m): a GPU that uses the host's page tables (Grace) is aarch64, and needs a build for that"
+    return 3
+}
+
+step_shared() {
+    local count=20
+    [ -z "$few" ] || count=2
+    run_jobs "two ranks that take turns" "two_ranks $RANDOM $count ."
+    run_jobs "two ranks by MPS" "mps_job $RANDOM $count" "several GPUs" several_job "Grace" grace_job
 }
 
 # ---- The reference test programs ----

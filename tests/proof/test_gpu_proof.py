@@ -15,7 +15,7 @@ from pathlib import Path
 from lib.programs import BUILD, ROOT
 from lib.tap import Tap
 
-STEPS = "build device unit measure random precision blas lapack sanitizer calibrate ml timings".split()
+STEPS = "build device unit measure random precision shared blas lapack sanitizer calibrate ml timings".split()
 CALLS = {c: x for x, c in enumerate("dgemm sgemm zgemm dsyrk dtrsm dgetrf dpotrf dgeqrf dsyevd dgesdd".split())}
 # Of an order n: operations over n cubed, elements read and written over n squared, bytes of an element.
 WORK = {"dgemm": (2, 2, 1, 8), "sgemm": (2, 2, 1, 4), "zgemm": (8, 2, 1, 16), "dsyrk": (1, 1, 0.5, 8), "dgetrf": (2 / 3, 1, 1, 8)}
@@ -78,6 +78,10 @@ def check_report(folder, done, report):
     precise = {c["check"]: (c["status"], c["note"]) for c in report["checks"] if c["step"] == "precision"}
     tap.ok(all(precise[name][0] == "ok" and re.match(rf"[1-9]\d* calls in {name}, .* 0?\.\d+ of its bound", precise[name][1]) for name in ("emulated", "tf32"))
            and precise["bf16x9"][0] == "not here" and "needs compute capability 10.0" in precise["bf16x9"][1], "precisions that cuBLAS has, and what the machine lacks", precise)
+    shared = {c["check"]: (c["status"], c["note"]) for c in report["checks"] if c["step"] == "shared"}
+    tap.ok({name: status for name, (status, _) in shared.items()} == {"two ranks that take turns": "ok", "two ranks by MPS": "ok", "several GPUs": "not here", "Grace": "not here"}
+           and re.search(r"calls, 0 wrong; \d+ calls, 0 wrong", shared["two ranks by MPS"][1]) and "one GPU" in shared["several GPUs"][1] and "aarch64" in shared["Grace"][1],
+           "two ranks on one GPU, also by MPS, and what the machine lacks", shared)
     trained = {c["check"]: (c["status"], c["note"]) for c in report["checks"] if c["step"] == "ml"}
     sets = {name: re.match(rf"train_ms [\d.]+ classes {classes} vectors \d+ .*; with libaccel train_ms ", trained.get(name, ("", ""))[1]) is not None
             for name, classes in (("letter", 26), ("shuttle", 5), ("spam", 2))}
@@ -162,6 +166,10 @@ with tempfile.TemporaryDirectory() as name:
         (folder / "bin").mkdir()
         (folder / "bin/git").write_text('#!/bin/sh\ncase $1 in describe) echo older;; *) exec /usr/bin/git "$@";; esac\n')
         (folder / "bin/git").chmod(0o755)
+        # The test GPU takes the pipe of this one for MPS, as a driver does.
+        service = folder / "bin/nvidia-cuda-mps-control"
+        service.write_text('#!/bin/sh\nif [ "$1" = -d ]; then touch "$CUDA_MPS_PIPE_DIRECTORY/control"; else read -r word && [ "$word" = quit ] && rm "$CUDA_MPS_PIPE_DIRECTORY/control"; fi\n')
+        service.chmod(0o755)
         done, report = proof(folder, "--test-gpu", BUILD / "testgpu", env={"PATH": f"{folder}/bin:/usr/bin:/bin"})
         check_report(folder, done, report)
         tap.ok(report["machine"]["commit"] == commit, "the commit is the bundle's where its sources are the same", commit, report["machine"]["commit"])
