@@ -94,7 +94,9 @@ endef
 .PHONY: changed-flags
 $(eval $(call flags,compiler,$(CC) $(CFLAGS) $(CODE_FLAGS) $(CPPFLAGS) $(SANITIZE)))
 $(eval $(call flags,link,$(LDFLAGS) $(SHIM_LDFLAGS)))
-$(eval $(call flags,version,$(VERSION)))
+# None where this is no checkout of its own.
+COMMIT := $(if $(wildcard .git),$(shell git rev-parse --short=12 HEAD 2>/dev/null))
+$(eval $(call flags,version,$(VERSION) $(COMMIT)))
 
 $(BUILD)/libaccel.so: $(OBJECTS) shim/start.ld $(BUILD)/symbols.map $(BUILD)/link.flags
 	$(CC) $(CFLAGS) $(LDFLAGS) $(SHIM_LDFLAGS) $(SANITIZE_FLAGS) -Wl,--version-script=$(BUILD)/symbols.map -o $@.new $(OBJECTS) $(OLD_GLIBC_LINK) -ldl -lpthread
@@ -122,7 +124,7 @@ $(BUILD)/gpu/own/own.fatbin: $(OWN_SOURCES) $(wildcard gpu/own/*.h gpu/own/*.cuh
 	scripts/compile-kernels '$(NVCC)' '$(OWN_ARCHITECTURES)' $@ $(OWN_SOURCES)
 $(BUILD)/gpu/cuda/own_image.o: $(BUILD)/gpu/own/own.fatbin
 
-$(BUILD)/base/version.o: INCLUDES += -DACCEL_VERSION='"$(VERSION)"'
+$(BUILD)/base/version.o: INCLUDES += -DACCEL_VERSION='"$(VERSION)"' -DACCEL_COMMIT='"$(COMMIT)"'
 $(BUILD)/base/version.o: $(BUILD)/version.flags
 
 # With -fno-math-errno an optimising compiler takes an instruction for a square root, so that libm is not needed. -O3: loops over

@@ -108,6 +108,22 @@ void text_fixed(struct accel_text *text, double value, int decimals)
         text_char(text, (char)('0' + size / digit % 10));
 }
 
+/* Years begin in March, so that the day that a leap year adds is their last. 400 years have 146097 days; the first day here is
+ * 1 March of the year 0, which is 719468 days before 1970. Source: H. Hinnant, "chrono-Compatible Low-Level Date Algorithms". */
+void text_date(struct accel_text *text, int64_t seconds)
+{
+    const int64_t days = (seconds > 0 ? seconds : 0) / 86400 + 719468;
+    const int64_t in_era = days % 146097;
+    const int64_t year = (in_era - in_era / 1460 + in_era / 36524 - in_era / 146096) / 365;
+    const int64_t day = in_era - (365 * year + year / 4 - year / 100);
+    const int64_t march = (5 * day + 2) / 153, month = march < 10 ? march + 3 : march - 9;
+    put_digits(text, (uint64_t)(days / 146097 * 400 + year + (month <= 2)), 4);
+    text_char(text, '-');
+    put_digits(text, (uint64_t)month, 2);
+    text_char(text, '-');
+    put_digits(text, (uint64_t)(day - (153 * march + 2) / 5 + 1), 2);
+}
+
 void text_json_string(struct accel_text *text, const char *s)
 {
     static const char hex[] = "0123456789abcdef";

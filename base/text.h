@@ -39,6 +39,8 @@ void text_integer(struct accel_text *text, int64_t value);
 void text_decimal(struct accel_text *text, double value);
 /* With so many decimals. The value fits into int64_t times 10^decimals. */
 void text_fixed(struct accel_text *text, double value, int decimals);
+/* The day of this second since 1970, UTC: "2026-11-20". Reads no file of a time zone, as gmtime_r(3) does. */
+void text_date(struct accel_text *text, int64_t seconds);
 /* A JSON string: in quotes, escaped. */
 void text_json_string(struct accel_text *text, const char *s);
 

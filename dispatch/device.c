@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "about.h"
 #include "base/forks.h"
 #include "base/quiet_thread.h"
 #include "base/say.h"
@@ -31,6 +32,7 @@ void device_prepare(const struct accel_settings *with, const struct accel_ranks 
 {
     settings = with;
     ranks = with_ranks;
+    about_start(with);
 }
 
 enum device_state device_state(const struct dispatch_device *device)
@@ -186,6 +188,7 @@ static void start_cuda(struct dispatch_device *device, bool background)
             accel_say("no GPU is used: %s", device->why_none);
         set_state(device, DEVICE_ABSENT);
     }
+    about_device(device);
 }
 
 /* CUDA's threads inherit this thread's signal mask; it blocks all signals meanwhile, so that they do not take the program's. A
@@ -231,8 +234,7 @@ void device_note_gain(struct dispatch_device *device, double gain_ms)
     if (!quiet_thread(run_thread, device, 0)) {
         atomic_compare_exchange_strong(&device->state, &starting, DEVICE_UNTRIED);
         atomic_store(&device->threadless, true);
-        if (settings->log != ACCEL_LOG_OFF)
-            accel_say("no GPU is used: there can be no thread that starts CUDA");
+        about_no_gpu("there can be no thread that starts CUDA");
     }
     errno = saved;
 }

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include "about.h"
 #include "called.h"
 #include "copies.h"
 #include "guided.h"
@@ -44,7 +45,7 @@ static void start_reports(void)
     log_start(settings.log, settings.log_file, settings.log_min_ms);
     if (settings.summary)
         summary_start(settings.log == ACCEL_LOG_JSON ? ACCEL_SUMMARY_JSON : settings.summary,
-                      settings.log_file, settings.summary_table);
+                      settings.log_file, settings.summary_table, settings.log == ACCEL_LOG_OFF);
     summary_know((settings.resident != ACCEL_RESIDENT_OFF ? TOTALS_KEEPS : 0) |
                  (settings_wait(&settings, ranks.mpi) ? TOTALS_WAITS : 0));
     if (settings.metrics_dir)
@@ -187,8 +188,7 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
     }
     struct accel_record record = record_of(call, caller->symbol, caller->site, situation.decision);
     record.depth = caller->depth;
-    record.cpu_path = situation.library->path;
-    record.cpu_threads = situation.threads;
+    about_process(&device, situation.library, situation.threads);
     const bool done = device_state(situation.device) == DEVICE_ESTIMATED
                           ? run_for_estimate(call, &situation, caller, &record)
                           : record.decision.gpu && run_on_gpu(call, &situation, caller, &record);

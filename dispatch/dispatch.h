@@ -26,6 +26,7 @@ struct dispatch_attention {
 struct dispatch_library {
     const char *name; /* in a calibration: its file's name and size */
     const char *path; /* from the dynamic linker; empty: the program itself, NULL: not known */
+    const char *file; /* the same without symbolic links */
     /* Returns the number of threads that it is set to now; at least 1. */
     int (*threads)(const struct dispatch_library *library);
     /* Runs a call of BLAS. False if it has no such routine. */

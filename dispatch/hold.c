@@ -3,9 +3,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "about.h"
 #include "gpu/gpu.h"
 #include "base/linker.h"
-#include "base/say.h"
 
 /* Whether a path is that of CPython's module for the package multiprocessing. */
 static bool is_multiprocessing(const char *path)
@@ -28,13 +28,12 @@ static bool may_fork_for_cuda(const struct dispatch_caller *caller, unsigned lon
     return atomic_load(&cuda) && (atomic_load(&forks) || linker_has_forked());
 }
 
-static void say_once(const struct accel_settings *settings)
+static void say_once(void)
 {
     static atomic_bool said;
-    if (settings->log != ACCEL_LOG_OFF && !atomic_exchange(&said, true))
-        accel_say("no GPU is used: a CUDA library is loaded that the program has not started, and "
-                  "its forked children may want "
-                  "to; ACCEL_START=background starts CUDA all the same");
+    if (!atomic_exchange(&said, true))
+        about_no_gpu("a CUDA library is loaded that the program has not started, and its forked "
+                     "children may want to; ACCEL_START=background starts CUDA all the same");
 }
 
 bool hold_applies(const struct accel_settings *settings, const struct dispatch_caller *caller)
@@ -49,6 +48,6 @@ bool hold_applies(const struct accel_settings *settings, const struct dispatch_c
         return true;
     if (!may_fork_for_cuda(caller, loads) || gpu_program_has_initialised(loads))
         return false;
-    say_once(settings);
+    say_once();
     return true;
 }

@@ -1,5 +1,6 @@
 #include "survey.h"
 
+#include "about.h"
 #include "called.h"
 #include "complaints.h"
 #include "copies.h"
@@ -153,9 +154,8 @@ void survey_rule_out_gpu(struct dispatch_device *device, const struct accel_call
         settings->policy != ACCEL_POLICY_AUTO || settings->gpu_routines.text ||
         settings->require_gpu || atomic_load(&looked))
         return;
-    if (!gpu_may_exist(&config, caller->loaded(gpu_is_cuda_library)) && device_rule_out(device) &&
-        settings->log != ACCEL_LOG_OFF)
-        accel_say("no GPU is used: this machine has no NVIDIA device");
+    if (!gpu_may_exist(&config, caller->loaded(gpu_is_cuda_library)) && device_rule_out(device))
+        about_no_gpu("this machine has no NVIDIA device");
     atomic_store(&looked, true);
 }
 

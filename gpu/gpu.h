@@ -152,6 +152,17 @@ struct gpu_findings {
 /* Opens the libraries, as gpu_start() does. Not thread-safe. */
 void gpu_examine(struct gpu_findings *findings, const struct gpu_config *config);
 
+/* The libraries of the device's vendor, once each has been opened. */
+enum gpu_library { GPU_DRIVER, GPU_BLAS, GPU_SOLVER, GPU_LIBRARIES };
+struct gpu_library_file {
+    char path[GPU_PATH_BYTES]; /* without symbolic links; empty: not known */
+    int version; /* the driver's: of the CUDA that it is for (13000); others: 130100 is 13.1.0; 0: not known */
+};
+
+/* Returns the library that is in use, NULL before it has been opened: cuSOLVER is at the first call that needs it. Constant from then
+ * on. */
+const struct gpu_library_file *gpu_library(enum gpu_library which);
+
 /* Returns the device's properties: constant, and valid as long as the device. */
 const struct gpu_info *gpu_info(const struct gpu_device *device);
 

@@ -33,13 +33,37 @@ static void key(struct line *line, const char *name)
     }
 }
 
-void line_string(struct line *line, const char *name, const char *value)
+static void put_string(struct line *line, const char *name, const char *value, bool quoted)
 {
+    const size_t before = line->text.length;
+    const bool first = line->first;
     key(line, name);
-    if (line->json)
+    if (quoted)
         text_json_string(&line->text, value);
     else
         text_string(&line->text, value);
+    if (line->text.length < line->text.size)
+        return;
+    line->text.length = before;
+    line->first = first;
+}
+
+void line_string(struct line *line, const char *name, const char *value)
+{
+    put_string(line, name, value, line->json);
+}
+
+static bool is_plain(const char *value)
+{
+    for (const char *at = value; *at; at++)
+        if ((unsigned char)*at <= ' ' || *at == '"' || *at == '\\' || *at == 127)
+            return false;
+    return *value;
+}
+
+void line_words(struct line *line, const char *name, const char *value)
+{
+    put_string(line, name, value, line->json || !is_plain(value));
 }
 
 void line_integer(struct line *line, const char *name, int64_t value)

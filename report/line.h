@@ -19,7 +19,10 @@ struct line {
 /* Starts an empty line. */
 void line_start(struct line *line, bool json);
 
+/* A field that does not fit is left out as a whole. */
 void line_string(struct line *line, const char *name, const char *value);
+/* The same of a value that may have blanks or control characters: text has it in quotes then, as JSON has it. */
+void line_words(struct line *line, const char *name, const char *value);
 void line_integer(struct line *line, const char *name, int64_t value);
 void line_decimal(struct line *line, const char *name, double value);
 /* Seconds of a clock with six decimals, from nanoseconds. */

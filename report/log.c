@@ -8,6 +8,7 @@
 #include "base/output.h"
 #include "base/say.h"
 #include "ops/op.h"
+#include "banner.h"
 #include "line.h"
 #include "log_json.h"
 #include "report.h"
@@ -31,6 +32,39 @@ static void end(struct line *line)
     line_end(line);
     output_log(file, line->text.at, line->text.length);
 }
+
+/* ---- What is told once ---- */
+
+static atomic_uint told;
+
+static void tell_anew(void)
+{
+    atomic_store(&told, 0);
+}
+FORKS_CHILD(tell_anew);
+
+/* Lines before the first decision, and before the first one after a GPU or cuSOLVER has started: CUDA may start late, or not at all. Not
+ * inlined: the frame of a decision that has no news has no line but its own. */
+static __attribute__((noinline)) void put_news(unsigned news, bool json)
+{
+    struct line line;
+    for (unsigned part = 0; news >> part; part++) {
+        if (!(news >> part & 1) || (!json && !file && banner_is_said(part)))
+            continue;
+        begin(&line, json);
+        if (banner_put(&line, part))
+            end(&line);
+    }
+}
+
+static void put_banner(bool json)
+{
+    const unsigned news = banner_news(&told);
+    if (news)
+        put_news(news, json);
+}
+
+/* ---- Lines ---- */
 
 /* Puts the fields that the operation describes a call with into a line. */
 struct own_fields {
@@ -96,6 +130,7 @@ static void put_decision(const struct accel_record *record, bool json)
     struct line line;
     if (is_short(record))
         return;
+    put_banner(json);
     begin(&line, json);
     line_string(&line, "sym", record->symbol);
     put_fields(&line, record);
@@ -124,6 +159,7 @@ static void put_event(const struct accel_record *record, const struct gpu_event 
                                         [GPU_EVENT_KEPT] = "kept",
                                         [GPU_EVENT_ALLOCATE] = "allocate"};
     struct line line;
+    put_banner(false);
     begin(&line, false);
     line_string(&line, "sym", record->symbol);
     line_string(&line, "event", names[event->kind]);
@@ -160,37 +196,8 @@ static void text_decision(const struct accel_record *record)
     put_decision(record, false);
 }
 
-/* What this process has told of the machine. */
-static atomic_bool cpu_told, gpu_told;
-
-static void tell_anew(void)
-{
-    atomic_store(&cpu_told, false);
-    atomic_store(&gpu_told, false);
-}
-FORKS_CHILD(tell_anew);
-
-/* A line before the first decision, and one before the first that the GPU has run: CUDA may start late, or not at all. */
-static void put_machine(const struct accel_record *record)
-{
-    struct line line;
-    if (record->cpu_threads > 0 && !atomic_exchange(&cpu_told, true)) {
-        begin(&line, true);
-        log_json_program(&line, record);
-        end(&line);
-    }
-    if (record->gpu && !atomic_exchange(&gpu_told, true)) {
-        begin(&line, true);
-        log_json_gpu(&line, record->gpu);
-        end(&line);
-    }
-}
-
 static void json_decision(const struct accel_record *record)
 {
-    if (is_short(record))
-        return;
-    put_machine(record);
     put_decision(record, true);
 }
 

@@ -1,14 +1,12 @@
 #define _GNU_SOURCE
 #include "log_json.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/host.h"
 #include "base/ranks.h"
-#include "base/version.h"
 #include "ops/op.h"
 
 /* Constant after the start. */
@@ -73,28 +71,4 @@ void log_json_details(struct line *line, const struct accel_record *record)
         line_string(line, "gpu", record->gpu->name);
         line_string(line, "gpu_id", record->gpu->id);
     }
-}
-
-void log_json_program(struct line *line, const struct accel_record *record)
-{
-    line_string(line, "event", "start");
-    line_string(line, "version", accel_version());
-    line_string(line, "program", program_invocation_short_name);
-    if (record->cpu_path)
-        line_string(line, "cpu_library", record->cpu_path);
-    line_integer(line, "cpu_threads", record->cpu_threads);
-    line_string(line, "note", "results of a GPU differ from the CPU's in rounding");
-}
-
-void log_json_gpu(struct line *line, const struct gpu_info *gpu)
-{
-    line_string(line, "event", "gpu");
-    line_string(line, "gpu", gpu->name);
-    line_string(line, "gpu_id", gpu->id);
-    line_integer(line, "index", gpu->index);
-    line_decimal(line, "memory_mb", (double)gpu->memory_bytes * 1e-6);
-    line_integer(line, "cuda", gpu->cuda_version);
-    line_integer(line, "cublas", gpu->cublas_version);
-    line_integer(line, "sharers", gpu->sharers);
-    line_integer(line, "mps", gpu->mps);
 }

@@ -16,8 +16,4 @@ void log_json_begin(struct line *line);
 /* Puts what a decision's line has besides: the operands, LAPACK's INFO, the depth, the GPU. */
 void log_json_details(struct line *line, const struct accel_record *record);
 
-/* Put what the lines of the events `start` and `gpu` have: libaccel, the program and its CPU library; a GPU. */
-void log_json_program(struct line *line, const struct accel_record *record);
-void log_json_gpu(struct line *line, const struct gpu_info *gpu);
-
 #endif

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "page.h"
 
+#include "banner.h"
 #include "hints.h"
 
 #include <string.h>
@@ -16,8 +17,9 @@ struct work {
     int16_t order[TOTALS_ROWS]; /* of the rows, the longest time first */
     int count;
     struct totals_sums sums;
+    struct totals *totals;
     struct accel_text text;
-    char buffer[TOTALS_ROWS * 400 + 65536];
+    char buffer[TOTALS_ROWS * 400 + TOTALS_ABOUTS * TOTALS_ABOUT_BYTES + 65536];
 };
 
 /* ---- The rows in order ---- */
@@ -53,6 +55,7 @@ static void take(struct work *work, struct totals *totals)
             work->count++;
         }
     work->sums = totals_read_sums(totals, true);
+    work->totals = totals;
     sort(work);
 }
 
@@ -310,6 +313,25 @@ static void put_nothing(struct accel_text *text, const struct page *page, const 
     text_string(text, " says why\n");
 }
 
+/* Each process tells the whole of its machine: a GPU that one uses goes before the reason why another has none. */
+static unsigned told_parts(struct totals *totals)
+{
+    unsigned parts = 0;
+    for (int i = 0; i < BANNER_PARTS; i++)
+        parts |= totals_told(totals, i) ? 1u << i : 0;
+    return parts >> BANNER_GPU ? parts & ~(1u << BANNER_NO_GPU) : parts;
+}
+
+static void put_banner(struct accel_text *text, struct totals *totals)
+{
+    const unsigned parts = told_parts(totals);
+    for (int i = 0; i < BANNER_PARTS; i++)
+        if (parts >> i & 1)
+            text_string(text, totals_told(totals, i));
+    if (parts == 1u << BANNER_PROGRAM)
+        banner_say_unused(text);
+}
+
 static void put_text(struct work *work, const struct page *page, const struct whole *whole)
 {
     struct accel_text *text = &work->text;
@@ -334,6 +356,7 @@ static void put_text(struct work *work, const struct page *page, const struct wh
     } else {
         put_total(text, &widths, "all calls", whole->calls, whole->called);
     }
+    put_banner(text, work->totals);
     const struct hints_of hints = hints_of(work, whole);
     hints_make(&hints, put_hint, text);
     if (work->sums.dropped) {
@@ -404,6 +427,20 @@ static void put_json_hint(void *context, const char *sentence)
     text_json_string(text, sentence);
 }
 
+static void put_json_banner(struct accel_text *text, struct totals *totals)
+{
+    const unsigned parts = told_parts(totals);
+    put_key(text, "about");
+    text_char(text, '[');
+    for (int i = 0; i < BANNER_PARTS; i++) {
+        if (!(parts >> i & 1))
+            continue;
+        text_string(text, text->at[text->length - 1] == '[' ? "" : ", ");
+        text_string(text, totals_told(totals, i));
+    }
+    text_char(text, ']');
+}
+
 static void put_json(struct work *work, const struct page *page, const struct whole *whole)
 {
     struct accel_text *text = &work->text;
@@ -427,6 +464,7 @@ static void put_json(struct work *work, const struct page *page, const struct wh
         put_json_row(text, &work->row[work->order[i]]);
     }
     text_char(text, ']');
+    put_json_banner(text, work->totals);
     put_key(text, "hints");
     text_char(text, '[');
     const struct hints_of hints = hints_of(work, whole);

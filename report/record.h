@@ -54,10 +54,8 @@ struct accel_inner {
 
 struct accel_record {
     const struct accel_call *call;
-    const char *symbol;   /* the name that was called; constant */
-    uintptr_t site;       /* where from: the return address */
-    const char *cpu_path; /* of the CPU library that has the original; NULL: not known */
-    int cpu_threads;      /* that it is set to; 0: not known */
+    const char *symbol; /* the name that was called; constant */
+    uintptr_t site;     /* where from: the return address */
     struct accel_decision decision;
     enum accel_why why; /* decision.why, unless the GPU has refused or failed since */
     const char *ran;    /* "cpu", "gpu0", "gpu0+cpu" */

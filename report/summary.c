@@ -9,16 +9,47 @@
 #include "base/file.h"
 #include "base/forks.h"
 #include "base/say.h"
+#include "banner.h"
 #include "hints.h"
 #include "page.h"
 #include "report.h"
 
 static const char *file; /* constant after the start, as the two below */
-static bool json, tools;
+static bool json, tools, tells;
 static struct totals_part part;
+static atomic_uint told; /* of the banner */
+
+_Static_assert((int)BANNER_PARTS <= (int)TOTALS_ABOUTS, "a place for each part");
+
+/* In the form that the page will have. */
+static void tell_part(enum banner_part which)
+{
+    struct line line;
+    line_start(&line, json);
+    if (!json)
+        line.text.length = 0;
+    if (!json)
+        banner_say(&line.text, which);
+    else if (banner_put(&line, which))
+        text_char(&line.text, '}');
+    else
+        return;
+    if (text_end(&line.text))
+        totals_tell(part.totals, (int)which, line.buffer);
+}
+
+static __attribute__((noinline)) void tell(unsigned news)
+{
+    for (unsigned which = 0; news >> which; which++)
+        if (news >> which & 1)
+            tell_part(which);
+}
 
 static void count(const struct accel_record *record)
 {
+    const unsigned news = tells ? banner_news(&told) : 0;
+    if (news)
+        tell(news);
     totals_add(&part, record);
 }
 
@@ -26,6 +57,7 @@ static void begin_child(void)
 {
     if (part.totals)
         totals_begin(&part, part.totals);
+    atomic_store(&told, 0);
 }
 FORKS_CHILD(begin_child);
 
@@ -74,7 +106,7 @@ static void print(void)
         page_write(&page, part.totals);
 }
 
-void summary_start(enum accel_summary form, const char *to, const char *table)
+void summary_start(enum accel_summary form, const char *to, const char *table, bool with_banner)
 {
     static const struct report_sink sink = {.decision = count, .end = print};
     struct totals *totals = table ? totals_open(table) : NULL;
@@ -87,6 +119,7 @@ void summary_start(enum accel_summary form, const char *to, const char *table)
     }
     file = to;
     json = form == ACCEL_SUMMARY_JSON;
+    tells = with_banner;
     totals_begin(&part, totals);
     report_subscribe(&sink);
 }

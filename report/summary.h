@@ -11,8 +11,9 @@
 
 enum accel_summary { ACCEL_SUMMARY_OFF, ACCEL_SUMMARY_TEXT, ACCEL_SUMMARY_JSON };
 
-/* Subscribes the sink. It writes to the log's file, of this pattern; NULL: stderr. table: the tool's; NULL: none. Both stay. */
-void summary_start(enum accel_summary form, const char *file, const char *table);
+/* Subscribes the sink. It writes to the log's file, of this pattern; NULL: stderr. table: the tool's; NULL: none. Both stay.
+ * with_banner: no log tells what is known of the machine (banner.h), so the summary does. */
+void summary_start(enum accel_summary form, const char *file, const char *table, bool with_banner);
 
 /* Notes facts (enum totals_fact) for the hints. Thread-safe; nothing without a summary. */
 void summary_know(unsigned facts);

@@ -50,6 +50,12 @@ struct slot {
     _Atomic int64_t sum[SUMS], low, high;
 };
 
+struct about {
+    atomic_bool begun;
+    atomic_bool complete; /* not if the process was killed meanwhile */
+    char text[TOTALS_ABOUT_BYTES];
+};
+
 struct totals {
     uint64_t version; /* VERSION in a table that is complete */
     int32_t maker;    /* its process */
@@ -59,6 +65,7 @@ struct totals {
     _Atomic int processes;
     _Atomic int64_t time, dropped;
     struct slot slot[TOTALS_ROWS];
+    struct about about[TOTALS_ABOUTS];
 };
 
 #define VERSION (0x616363656c000100 + sizeof(struct totals))
@@ -170,6 +177,22 @@ void totals_know(struct totals *totals, unsigned facts)
 {
     if ((atomic_load_explicit(&totals->facts, memory_order_relaxed) & facts) != facts)
         atomic_fetch_or(&totals->facts, facts);
+}
+
+void totals_tell(struct totals *totals, int part, const char *text)
+{
+    struct about *about = &totals->about[part];
+    const size_t length = strlen(text);
+    if (length >= sizeof about->text || atomic_exchange(&about->begun, true))
+        return;
+    memcpy(about->text, text, length + 1);
+    atomic_store_explicit(&about->complete, true, memory_order_release);
+}
+
+const char *totals_told(struct totals *totals, int part)
+{
+    struct about *about = &totals->about[part];
+    return atomic_load_explicit(&about->complete, memory_order_acquire) ? about->text : NULL;
 }
 
 /* ---- Its rows ---- */

@@ -69,8 +69,10 @@ static void print_version(FILE *stream, struct argp_state *state)
 {
     (void)state;
     fprintf(stream, "accel %s\n", accel_version());
-    fputs(*ACCEL_COMMIT ? "commit " ACCEL_COMMIT "\n" : "built without git: no commit is known\n",
-          stream);
+    if (*accel_commit())
+        fprintf(stream, "commit %s\n", accel_commit());
+    else
+        fputs("built without git: no commit is known\n", stream);
     fprintf(stream, "for CUDA %s, without headers of CUDA\n", gpu_interface);
     fputs(gpu_own_is_built() ? "with kernels of its own\n"
                              : "without kernels of its own: built without nvcc\n",

@@ -86,7 +86,7 @@ static bool open_model(struct calibration *file, const struct options *options, 
 {
     const char *wrong = options->model ? calibration_open(file, options->model) : NULL;
     if (!options->model || wrong)
-        *file = (struct calibration){NULL, 0};
+        *file = (struct calibration){.text = NULL};
     if (!wrong || !named)
         return true;
     return complain(false, "accel estimate: --model %s: %s; allowed: a file of `accel calibrate`\n",

@@ -59,19 +59,44 @@ double log_number(const struct log_line *line, const char *name, double otherwis
 
 /* ---- Their two forms ---- */
 
+/* Cuts a value off, and sets *rest to what is behind it; NULL: it was the last. A value in quotes loses these, and the backslashes before its
+ * characters; one without its last quote is damaged: NULL. */
+static char *cut_value(char *value, char **rest)
+{
+    char *end = value;
+    if (*value != '"') {
+        *rest = value;
+        return strsep(rest, " ");
+    }
+    for (*rest = value + 1; **rest && **rest != '"'; (*rest)++) {
+        if (**rest == '\\' && (*rest)[1])
+            (*rest)++;
+        *end++ = **rest;
+    }
+    const bool ended = **rest == '"';
+    *rest = ended ? *rest + 1 : NULL;
+    *end = 0;
+    return ended ? value : NULL;
+}
+
 /* Cuts the fields of a text line, "name=value name=value", in place. Returns their number; -1 if a word is no field. */
 static int split_text(struct log_field field[FIELDS_MAX], char *text)
 {
     int fields = 0;
-    char *rest = text, *word;
-    while ((word = strsep(&rest, " "))) {
-        char *equals = strchr(word, '=');
-        if (*word == 0)
+    char *rest = text;
+    while (rest) {
+        if (*rest == ' ' || *rest == 0) {
+            rest = *rest ? rest + 1 : NULL;
             continue;
-        if (!equals || equals == word || fields == FIELDS_MAX)
+        }
+        char *word = rest, *equals = word + strcspn(word, "= ");
+        if (*equals != '=' || equals == word || fields == FIELDS_MAX)
             return -1;
         *equals = 0;
-        field[fields++] = (struct log_field){word, equals + 1};
+        char *value = cut_value(equals + 1, &rest);
+        if (!value)
+            return -1;
+        field[fields++] = (struct log_field){word, value};
     }
     return fields;
 }

@@ -139,7 +139,7 @@ static void examine_place(struct rows *rows, const char *path)
 static void examine_calibration(struct rows *rows, const char *path, const struct gpu_info *gpu)
 {
     char key[CALIBRATION_KEY_BYTES], age[40] = "";
-    struct calibration file = {NULL, 0};
+    struct calibration file = {.text = NULL};
     struct calibration_section section;
     struct stat st;
     if (!path) {

@@ -81,13 +81,13 @@ static int report(const struct options *options)
 {
     struct log_seen *seen = log_seen_open();
     struct log_counts counts;
-    struct calibration file = {NULL, 0};
+    struct calibration file = {.text = NULL};
     struct ceilings ceilings;
     const int read =
         log_read_all("accel report", options->logs, options->count, log_seen_take, seen, &counts);
     const char *wrong = options->model ? calibration_open(&file, options->model) : NULL;
     if (wrong)
-        file = (struct calibration){NULL, 0};
+        file = (struct calibration){.text = NULL};
     ceilings_find(&ceilings, &file, *seen->gpu ? seen->gpu : NULL);
     log_sums_sort(&seen->sums);
     const struct report_page page = {.seen = seen,

@@ -2,11 +2,6 @@
 
 TOOL_OBJECTS := $(call object_of,$(call sources,tool))
 $(BUILD)/tool/report_html.o: tool/report.html
-# The commit that `accel --version` prints; none where this is no checkout of its own.
-COMMIT := $(if $(wildcard .git),$(shell git rev-parse --short=12 HEAD 2>/dev/null))
-$(eval $(call flags,commit,$(COMMIT)))
-$(BUILD)/tool/accel.o: $(BUILD)/commit.flags
-$(BUILD)/tool/accel.o: INCLUDES += -DACCEL_COMMIT='"$(COMMIT)"'
 # The tool looks for the library beside itself, then in libdir: as seen from bindir, so that both may be moved together, and by its path.
 LIBDIR_FROM_BINDIR := $(shell realpath -ms --relative-to='$(bindir)' '$(libdir)')
 $(eval $(call flags,install,$(libdir) $(LIBDIR_FROM_BINDIR)))

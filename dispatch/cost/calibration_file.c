@@ -74,6 +74,7 @@ static const char *read_file(struct calibration *file, int fd)
         wrong = "it is of another version of libaccel, or damaged";
     else if ((file->length = checked_length(text, length)) == 0)
         wrong = "it is damaged: its checksum is wrong";
+    file->time = st.st_mtime;
     if (wrong)
         free(text);
     else
@@ -83,7 +84,7 @@ static const char *read_file(struct calibration *file, int fd)
 
 const char *calibration_open(struct calibration *file, const char *path)
 {
-    *file = (struct calibration){NULL, 0};
+    *file = (struct calibration){.text = NULL};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return errno == ENOENT || errno == ENOTDIR ? calibration_missing
@@ -97,7 +98,7 @@ const char *calibration_open(struct calibration *file, const char *path)
 void calibration_close(struct calibration *file)
 {
     free(file->text);
-    *file = (struct calibration){NULL, 0};
+    *file = (struct calibration){.text = NULL};
 }
 
 /* ---- Sections ---- */
@@ -137,7 +138,7 @@ bool calibration_next_section(struct calibration *rest, const char *prefix,
         while (calibration_next_line(&next, end, &line) && !is_header(&line))
             at = next;
         section->length = (size_t)(at - section->text);
-        *rest = (struct calibration){(char *)(uintptr_t)at, (size_t)(end - at)};
+        *rest = (struct calibration){.text = (char *)(uintptr_t)at, .length = (size_t)(end - at)};
         return true;
     }
     return false;

@@ -7,11 +7,13 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* All zero: no file. */
 struct calibration {
     char *text; /* allocated by calibration_open() */
     size_t length;
+    int64_t time; /* of its last change: seconds since 1970 */
 };
 
 /* A section's lines, within the file's memory. */

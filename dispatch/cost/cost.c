@@ -462,6 +462,17 @@ bool cost_is_measured(const struct cost_curves *device)
     return device && device->measured;
 }
 
+struct banner_figures cost_figures_of(const struct cost_curves *device)
+{
+    return cost_is_measured(device) ? (struct banner_figures){settings->model, file.time}
+                                    : (struct banner_figures){NULL, 0};
+}
+
+struct banner_figures cost_figures_of_cpu(const struct dispatch_library *library, int threads)
+{
+    return cost_figures_of(cpu_of(library, threads));
+}
+
 struct cost_curves *cost_curves_named(const char *name, int64_t *memory_bytes)
 {
     const struct known_gpu *card = known_gpu_find(name);

@@ -11,6 +11,7 @@
 #include "dispatch/decide.h"
 #include "dispatch/dispatch.h"
 #include "gpu/gpu.h"
+#include "report/banner.h"
 
 /* Call it once, before anything else; it reads no file yet. learning: measured calls refine the curves that no calibration has,
  * and with settings->learn all curves. quiet: says nothing about the calibration. The settings stay. */
@@ -25,6 +26,10 @@ struct cost_curves;
 
 /* Returns the curves of a device that has been started, and chooses its svd algorithms by the calibration. NULL without memory. */
 struct cost_curves *cost_curves_of(struct gpu_device *gpu);
+
+/* Return where a device's figures come from, and those of a CPU library with this number of threads. */
+struct banner_figures cost_figures_of(const struct cost_curves *device);
+struct banner_figures cost_figures_of_cpu(const struct dispatch_library *library, int threads);
 
 /* Whether a calibration has the device. */
 bool cost_is_measured(const struct cost_curves *device);

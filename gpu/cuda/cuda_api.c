@@ -7,11 +7,13 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/linker.h"
 #include "find_cuda.h"
 #include "gpu/ending.h"
+#include "gpu/gpu.h"
 
 struct cuda_api cuda_api;
 
@@ -152,6 +154,42 @@ static void try_folders(struct library_search *search, const char *first_dir)
         find_cuda_system(try_folder, search);
 }
 
+/* ---- What is in use ---- */
+
+static struct gpu_library_file in_use[GPU_LIBRARIES];
+static atomic_bool is_open[GPU_LIBRARIES];
+
+const struct gpu_library_file *gpu_library(enum gpu_library which)
+{
+    return atomic_load_explicit(&is_open[which], memory_order_acquire) ? &in_use[which] : NULL;
+}
+
+/* The file that has a function of the table, given by the address of its pointer; NULL: not known. */
+static const char *path_of(const void *pointer)
+{
+    Dl_info object;
+    void *function;
+    memcpy(&function, pointer, sizeof function);
+    return function && dladdr(function, &object) ? object.dli_fname : NULL;
+}
+
+/* Call it once for each library. */
+static void note_open(enum gpu_library which, const void *pointer, int version)
+{
+    struct gpu_library_file *file = &in_use[which];
+    const char *path = path_of(pointer);
+    if (!path || !realpath(path, file->path))
+        file->path[0] = 0;
+    file->version = version;
+    atomic_store_explicit(&is_open[which], true, memory_order_release);
+}
+
+/* As cuBLAS and cuSOLVER write it: 130100 is 13.1.0. */
+static int version_of(const int part[3])
+{
+    return part[0] * 10000 + part[1] * 100 + part[2];
+}
+
 /* ---- The driver and cuBLAS ---- */
 
 #define DRIVER_SONAME "libcuda.so.1"
@@ -248,6 +286,10 @@ static bool open_all(const char *first_dir)
         snprintf(reason, sizeof reason, "libcublas has no %s", missing);
         return false;
     }
+    int part[3];
+    cuda_api_cublas_version(part);
+    note_open(GPU_DRIVER, &CUDA(cuInit), version);
+    note_open(GPU_BLAS, &CUDA(cublasCreate_v2), version_of(part));
     return true;
 }
 
@@ -260,19 +302,10 @@ void cuda_api_cublas_version(int version[3])
     }
 }
 
-/* The file that has cuBLAS's functions, or NULL. */
-static const char *cublas_path(void)
-{
-    Dl_info object;
-    void *function;
-    memcpy(&function, &CUDA(cublasCreate_v2), sizeof function);
-    return dladdr(function, &object) ? object.dli_fname : NULL;
-}
-
 void cuda_api_describe_cublas(char *text, size_t size)
 {
     int version[3], driver = 0;
-    const char *path = cublas_path();
+    const char *path = path_of(&CUDA(cublasCreate_v2));
     cuda_api_cublas_version(version);
     CUDA(cuDriverGetVersion)(&driver);
     snprintf(text, size, "cuBLAS %d.%d.%d, %s, with a driver for CUDA %d.%d", version[0],
@@ -285,7 +318,7 @@ void cuda_api_describe_cublas(char *text, size_t size)
 static void try_beside_cublas(struct library_search *search)
 {
     char folder[PATH_MAX];
-    const char *path = cublas_path();
+    const char *path = path_of(&CUDA(cublasCreate_v2));
     if (!path || !strchr(path, '/') || strlen(path) + sizeof "/../../cusolver/lib" > sizeof folder)
         return;
     strcpy(folder, path);
@@ -309,6 +342,14 @@ static void *open_cusolver(void)
     return search.library;
 }
 
+static void note_cusolver(void)
+{
+    int part[3] = {0, 0, 0};
+    for (int i = 0; i < 3 && CUDA(cusolverGetProperty); i++)
+        CUDA(cusolverGetProperty)((libraryPropertyType)i, &part[i]);
+    note_open(GPU_SOLVER, &CUDA(cusolverDnCreate), version_of(part));
+}
+
 /* Holds no lock while the dynamic linker works: the linker has its own, which this thread may hold already, in a constructor,
  * while another thread that opens cuSOLVER waits for it. So each thread that finds cuSOLVER unopened opens it. All get the
  * same library, the later ones once the first has loaded it, and one of them fills the table. */
@@ -324,12 +365,15 @@ bool cuda_api_open_cusolver(void)
     bool there = library && !look_up(library, OF_CUSOLVER, function);
     dlerror();
     pthread_mutex_lock(&lock);
-    if (atomic_load(&state) == UNTRIED) {
+    const bool first = atomic_load(&state) == UNTRIED;
+    if (first) {
         if (there)
             fill(OF_CUSOLVER, function);
         atomic_store(&state, there ? THERE : MISSING);
     }
     pthread_mutex_unlock(&lock);
+    if (first && there)
+        note_cusolver();
     return atomic_load(&state) == THERE;
 }
 

@@ -17,7 +17,7 @@
 struct library {
     struct dispatch_library base;
     char name[ACCEL_PROVIDER_NAME_BYTES];
-    char *path; /* the dynamic linker's */
+    char *path, *file; /* the dynamic linker's; without symbolic links */
     Lmid_t space;
     _Atomic(void *) threads; /* the function that returns the number of threads; NULL: none */
     struct library *next;
@@ -40,7 +40,7 @@ static bool run_nothing(const struct dispatch_library *library, const struct acc
     return false;
 }
 
-static const struct dispatch_library unknown = {"unknown", NULL, one_thread, run_nothing};
+static const struct dispatch_library unknown = {"unknown", NULL, NULL, one_thread, run_nothing};
 
 static int count_threads(const struct dispatch_library *base)
 {
@@ -72,6 +72,7 @@ static bool run(const struct dispatch_library *base, const struct accel_call *ca
 /* Call it under the lock. */
 static struct library *library_of(const struct link_map *object, Lmid_t space)
 {
+    char file[PATH_MAX];
     struct library *library = libraries;
     while (library && (library->space != space || strcmp(library->path, object->l_name) != 0))
         library = library->next;
@@ -80,14 +81,18 @@ static struct library *library_of(const struct link_map *object, Lmid_t space)
     library = calloc(1, sizeof *library);
     if (!library)
         return NULL;
+    accel_provider_name(library->name, file, object->l_name);
     library->path = strdup(object->l_name);
-    if (!library->path) {
+    library->file = strdup(*object->l_name ? file : "");
+    if (!library->path || !library->file) {
+        free(library->path);
+        free(library->file);
         free(library);
         return NULL;
     }
     library->space = space;
-    accel_provider_name(library->name, library->path);
-    library->base = (struct dispatch_library){library->name, library->path, count_threads, run};
+    library->base =
+        (struct dispatch_library){library->name, library->path, library->file, count_threads, run};
     library->next = libraries;
     libraries = library;
     return library;

@@ -15,14 +15,14 @@
 #include "own_lock.h"
 #include "real_linker.h"
 
-void accel_provider_name(char name[ACCEL_PROVIDER_NAME_BYTES], const char *path)
+void accel_provider_name(char name[ACCEL_PROVIDER_NAME_BYTES], char real[PATH_MAX],
+                         const char *path)
 {
-    char real[PATH_MAX];
     struct stat st = {.st_size = 0};
     int saved = errno;
     path = *path ? path : "/proc/self/exe";
     if (!realpath(path, real))
-        snprintf(real, sizeof real, "%s", path);
+        snprintf(real, PATH_MAX, "%s", path);
     stat(real, &st);
     const char *slash = strrchr(real, '/');
     snprintf(name, ACCEL_PROVIDER_NAME_BYTES, "%.150s %lld", slash ? slash + 1 : real,

@@ -5,14 +5,17 @@
 #ifndef ACCEL_PROVIDER_H
 #define ACCEL_PROVIDER_H
 
+#include <limits.h>
+
 #include "ops/names.h"
 
 enum { ACCEL_PROVIDER_NAME_BYTES = 200 };
 
 /* Writes the library's name in a calibration, such as "libopenblasp-r0.3.21.so 36384320": the base name (its first 150 bytes)
  * and the size in bytes (0 if there is no file) of the file that the path leads to. An empty path is the program, as for the
- * dynamic linker. Keeps errno. */
-void accel_provider_name(char name[ACCEL_PROVIDER_NAME_BYTES], const char *path);
+ * dynamic linker. Also writes that file's path, without symbolic links. Keeps errno. */
+void accel_provider_name(char name[ACCEL_PROVIDER_NAME_BYTES], char real[PATH_MAX],
+                         const char *path);
 
 /* Returns the bits of INTEGER, 32 or 64, of the library that defines an exported entry's function; 0 if they cannot be told, or
  * if it is no library of BLAS or LAPACK. */

@@ -108,6 +108,27 @@ static void json_strings(void **state)
     assert_memory_equal(buffer, "\"a\\\"b\\\\c\\u000a\"", text.length);
 }
 
+static void dates(void **state)
+{
+    static const struct {
+        int64_t seconds;
+        const char *date;
+    } known[] = {{-1, "1970-01-01"},         {0, "1970-01-01"},
+                 {86399, "1970-01-01"},      {951782399, "2000-02-28"},
+                 {951825600, "2000-02-29"},  {951868800, "2000-03-01"},
+                 {1795478399, "2026-11-23"}, {1795478400, "2026-11-24"},
+                 {4107542400, "2100-03-01"}, {253402300799, "9999-12-31"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        char buffer[16];
+        struct accel_text text;
+        text_start(&text, buffer, sizeof buffer);
+        text_date(&text, known[i].seconds);
+        assert_true(text_end(&text));
+        assert_string_equal(buffer, known[i].date);
+    }
+}
+
 static void padding(void **state)
 {
     char buffer[64];
@@ -127,7 +148,7 @@ int main(void)
         cmocka_unit_test(decimals),       cmocka_unit_test(fixed_decimals),
         cmocka_unit_test(integers),       cmocka_unit_test(cut_at_the_end),
         cmocka_unit_test(ends_with_room), cmocka_unit_test(json_strings),
-        cmocka_unit_test(padding),
+        cmocka_unit_test(dates),          cmocka_unit_test(padding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

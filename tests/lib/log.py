@@ -12,6 +12,10 @@ WHY = set(
 FAILURES = {"no_memory", "busy", "error", "forked", "verify_failed"}
 
 
+LINE = re.compile(r'accel( [a-z_]+=("([^"\\]|\\.)*"|[^\s"]\S*))+')  # of a log in text; values with blanks are in quotes
+ABOUT = re.compile(r"accel: (libaccel  |precision |CPU       |no GPU    |GPU       |driver    |cuBLAS    |cuSOLVER  )\S")  # a line of the banner in a summary
+
+
 def parse_log(text):
     """The decision lines among text, as dictionaries; ValueError for a line that breaks the format."""
     lines = []
@@ -53,6 +57,26 @@ def lines_for(done, **fields):
 def summaries(text):
     """The summaries among text, of ACCEL_SUMMARY=json."""
     return [json.loads(line) for line in text.splitlines() if line.startswith('{"v": 1, "event": "summary"')]
+
+
+def table_of(text):
+    """The lines of a summary in text, without those of the banner and the hints."""
+    return [line for line in text.partition("accel: hint:")[0].splitlines() if not ABOUT.match(line)]
+
+
+def about(text):
+    """The lines of the banner in a summary."""
+    return [line for line in text.splitlines() if ABOUT.match(line)]
+
+
+def fields_of(line):
+    """The fields of a line of a log in text."""
+    return {name: json.loads(value) if value.startswith('"') else value for name, value, _ in re.findall(r' ([a-z_]+)=("([^"\\]|\\.)*"|\S+)', line)}
+
+
+def events(text, name):
+    """The lines of this event of a log in text, as dictionaries."""
+    return [fields_of(line) for line in text.splitlines() if line.startswith("accel ") and f" event={name}" in line]
 
 
 def said(done):

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from lib.log import parse_log, said, summaries
+from lib.log import LINE, table_of, parse_log, said, summaries
 from lib.programs import BUILD, LOG, NO_GPU, ROOT, SHIM, TEST_GPU, TESTS, clean_env, start
 from lib.table import routine_table
 from lib.tap import Tap
@@ -30,7 +30,7 @@ done = start(*PROGRAM, env={**TEST_GPU, **LOG})
 lines = parse_log(done.stderr)
 tap.ok(len(lines) == 8, "one line for each call")
 raw = done.stderr.splitlines()
-tap.ok(all(re.fullmatch(r"accel( [a-z_]+=\S+)+", line) for line in raw), "lines of key=value, nothing else", *raw)
+tap.ok(all(LINE.fullmatch(line) for line in raw), "lines of key=value, nothing else", *raw)
 tap.ok(all([k for k in KEYS if k in f] == list(f) for f in lines), "fields in a fixed order", *lines)
 tap.ok(all(f["layout"] == "row" for f in lines), "a row-major call says so")
 ran = [f for f in lines if f["ran"] == "gpu0"]
@@ -52,8 +52,8 @@ tap.ok({"h2d", "d2h", "allocate"} <= kinds, "ACCEL_LOG=2 shows what moved", *eve
 
 # One decision, one write(): lines of 8 threads never mix, even in a pipe.
 done = start("random_calls", "-c", 50, "-n", 8, "-r", "?gemm", 8, env={**TEST_GPU, **LOG, "TESTGPU_DELAY_US": "0"})
-good = [line for line in done.stderr.splitlines() if re.fullmatch(r"accel( [a-z_]+=\S+)+", line)]
-tap.ok(len(good) == len(done.stderr.splitlines()) == 8 * 4 * 50, "lines of 8 threads do not mix")
+good = [line for line in done.stderr.splitlines() if LINE.fullmatch(line)]
+tap.ok(len(good) == len(done.stderr.splitlines()) and len(parse_log(done.stderr)) == 8 * 4 * 50, "lines of 8 threads do not mix")
 
 # ---- Where it goes ----
 
@@ -97,7 +97,7 @@ tap.ok(done.returncode == 0 and "0 wrong" in done.stdout, "a closed pipe does no
 # ---- The summary ----
 
 done = start(*PROGRAM, env={**TEST_GPU, "ACCEL_SUMMARY": "1"})
-table = done.stderr.partition("accel: hint:")[0].splitlines()
+table = table_of(done.stderr)
 tap.ok(len(table) > 4 and re.fullmatch(r"accel: summary of random_calls, pid \d+: \d+\.\d{3} s", table[0]), "a summary at exit", *table)
 tap.ok(re.fullmatch(r"accel: 8 calls of BLAS, LAPACK or machine learning took \d+\.\d{3} s, \d+ % of the time", table[1]), "the share of its calls", *table)
 rows = [line.split()[1:] for line in table[3:-2]]

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "ops/op.h"
+#include "report/banner.h"
 #include "report/estimate.h"
 #include "report/line.h"
 #include "report/log.h"
@@ -197,11 +198,55 @@ static struct accel_record longest_of(struct accel_call *longest,
     return record;
 }
 
+static void a_field_that_does_not_fit_is_left_out(void **state)
+{
+    static char value[LINE_BYTES];
+    struct line line;
+    (void)state;
+    for (int json = 0; json < 2; json++) {
+        const char *const begin = json ? "{" : "accel ", *const end = json ? "}\n" : "\n";
+        const size_t room = LINE_BYTES - 2 - strlen(begin) - strlen(json ? "\"a\": \"\"" : "a=");
+        memset(value, 'x', sizeof value);
+        value[room] = 0; /* one more than fits */
+        line_start(&line, json);
+        line_words(&line, "a", value);
+        line_integer(&line, "b", 12);
+        line_end(&line);
+        const char *whole = json ? "{\"b\": 12}\n" : "accel b=12\n";
+        assert_int_equal(line.text.length, strlen(whole));
+        assert_memory_equal(line.buffer, whole, strlen(whole));
+        value[room - 1] = 0;
+        line_start(&line, json);
+        line_words(&line, "a", value);
+        line_end(&line);
+        assert_int_equal(line.text.length, LINE_BYTES - 3 + strlen(end));
+        assert_memory_equal(line.buffer + line.text.length - strlen(end), end, strlen(end));
+    }
+}
+
+static void words_with_blanks_are_quoted(void **state)
+{
+    static const char whole[] = "accel a=b/c b=\"d e\" c=\"\" d=\"\\\"\" e=\"\\u000a\"\n";
+    struct line line;
+    (void)state;
+    line_start(&line, false);
+    line_words(&line, "a", "b/c");
+    line_words(&line, "b", "d e");
+    line_words(&line, "c", "");
+    line_words(&line, "d", "\"");
+    line_words(&line, "e", "\n");
+    line_end(&line);
+    assert_int_equal(line.text.length, sizeof whole - 1);
+    assert_memory_equal(line.buffer, whole, sizeof whole - 1);
+}
+
 static void the_longest_line_is_whole(void **state)
 {
     char path[] = "/tmp/accel-report-XXXXXX", line[LINE_BYTES + 2];
+    static char calibration[LINE_BYTES];
     int lines = 1; /* that of the GPU */
     (void)state;
+    memset(calibration, '/', sizeof calibration - 1);
     const int fd = mkstemp(path);
     assert_true(fd >= 0);
     log_start(ACCEL_LOG_JSON, path, 0);
@@ -210,6 +255,7 @@ static void the_longest_line_is_whole(void **state)
         if (!accel_is_blas(&accel_routines[i]))
             continue;
         const struct accel_record record = longest_of(&longest, &accel_routines[i]);
+        banner_gpu(record.gpu, (struct banner_figures){calibration, INT64_MAX / 2});
         report_decision(&record);
         lines++;
     }
@@ -236,6 +282,8 @@ int main(void)
         cmocka_unit_test(inner_times_are_of_the_next_depth),
         cmocka_unit_test(an_estimate_counts_whole_calls),
         cmocka_unit_test(the_longest_line_is_whole),
+        cmocka_unit_test(a_field_that_does_not_fit_is_left_out),
+        cmocka_unit_test(words_with_blanks_are_quoted),
     };
     call.routine = &accel_routines[1];
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,6 +54,31 @@ static struct totals_row sum_of(const char *name, enum accel_why why, bool take)
     return sum;
 }
 
+/* The first process that tells a part. */
+static void each_part_is_told_once(void **state)
+{
+    static char longest[TOTALS_ABOUT_BYTES + 1];
+    (void)state;
+    begin();
+    assert_null(totals_told(part.totals, 0));
+    memset(longest, 'x', TOTALS_ABOUT_BYTES);
+    totals_tell(part.totals, 0, longest); /* too long by its 0 */
+    assert_null(totals_told(part.totals, 0));
+    longest[TOTALS_ABOUT_BYTES - 1] = 0;
+    totals_tell(part.totals, 0, longest);
+    assert_string_equal(totals_told(part.totals, 0), longest);
+    const pid_t child = fork();
+    if (child == 0) {
+        totals_tell(part.totals, 0, "other");
+        totals_tell(part.totals, TOTALS_ABOUTS - 1, "last");
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_string_equal(totals_told(part.totals, 0), longest);
+    assert_string_equal(totals_told(part.totals, TOTALS_ABOUTS - 1), "last");
+    assert_null(totals_told(part.totals, 1));
+}
+
 static void rows_by_name_place_and_reason(void **state)
 {
     (void)state;
@@ -274,6 +299,7 @@ int main(void)
 {
     static const struct accel_routine unknown = {.args = 0};
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_part_is_told_once),
         cmocka_unit_test(rows_by_name_place_and_reason),
         cmocka_unit_test(sizes_of_a_row),
         cmocka_unit_test(threads_count_together),

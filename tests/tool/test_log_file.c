@@ -81,6 +81,31 @@ static void reads_fields(void **state)
     }
 }
 
+/* Values with blanks are in quotes. */
+static void reads_quotes(void **state)
+{
+    static const char text[] =
+        "accel pid=7 event=gpu gpu=\"Test \\\"big\\\" GPU\" none=\"\" path=/a=\"b ms=3\n";
+    char path[] = "/tmp/accel-log-XXXXXX";
+    const int fd = mkstemp(path);
+    struct log_line line;
+    (void)state;
+    assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
+    close(fd);
+    struct log_reader *reader = log_open(path);
+    assert_true(reader && log_next(reader, &line));
+    assert_string_equal(line.event, "gpu");
+    assert_string_equal(log_string(&line, "gpu"), "Test \"big\" GPU");
+    assert_string_equal(log_string(&line, "none"), "");
+    assert_string_equal(log_string(&line, "path"), "/a=\"b");
+    assert_true(log_number(&line, "ms", -1) == 3);
+    assert_int_equal(line.fields, 6);
+    log_close(reader);
+    unlink(path);
+    is_read("accel pid=7 event=gpu gpu=\"Test GPU\n" TEXT, "2:dgemm_", 1, 0);
+    is_read("accel pid=7 event=gpu gpu=\"Test\\", "", 1, 0);
+}
+
 static void passes_over_the_rest(void **state)
 {
     (void)state;
@@ -150,9 +175,9 @@ static void says_why_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_fields), cmocka_unit_test(passes_over_the_rest),
-        cmocka_unit_test(knows_damage), cmocka_unit_test(bounds_lines),
-        cmocka_unit_test(says_why_not),
+        cmocka_unit_test(reads_fields),         cmocka_unit_test(reads_quotes),
+        cmocka_unit_test(passes_over_the_rest), cmocka_unit_test(knows_damage),
+        cmocka_unit_test(bounds_lines),         cmocka_unit_test(says_why_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
