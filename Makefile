@@ -80,8 +80,9 @@ EXPORTS := $(addprefix $(BUILD)/shim/,shim.o elf/hooks.o arch/$(ARCH)/entry.o)
 .PHONY: all shared build-deps demo test test-all check bench install uninstall dist clean help format format-check
 .DEFAULT_GOAL := all
 
-# Not with sanitizers, which a build need not be able to run.
-all: $(BUILD)/libaccel.so $(BUILD)/accel $(if $(SANITIZE),,shared)
+# Completion and manual pages come from a program that is run: not with sanitizers, which a build need not be able to run, nor for another
+# machine.
+all: $(BUILD)/libaccel.so $(BUILD)/accel $(if $(SANITIZE)$(CROSS),,shared)
 
 # $(call flags,NAME,TEXT): a rule for NAME.flags, which holds TEXT; make rebuilds its dependents when TEXT changes. A new file gets
 # an old date: nothing has been built with another text yet.
@@ -255,6 +256,7 @@ help:
 	@echo 'make faults        makes each CUDA call of each operation fail, and prints a table (some minutes)'
 	@echo 'make fuzz          runs clang'\''s libFuzzer on settings, config files, calibrations and arguments'
 	@echo 'make regress       runs real programs without a GPU and with the test GPU, and prints a table of their numbers'
+	@echo 'make test-arm64    compiles for AArch64, and runs some tests and Debian'\''s NumPy, Octave and R of arm64 under qemu-user (docs/testing.md)'
 	@echo 'make browser       shows the pages of accel report to headless Chromium, in light and dark'
 	@echo 'make suites        runs all tests of NumPy, scipy.linalg and scikit-learn, with and without libaccel (an hour)'
 	@echo 'make regret        calibrates, times every routine, prints the time that decisions lose (a quarter of an hour)'

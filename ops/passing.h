@@ -44,6 +44,7 @@ struct accel_passed {
     const double (*fpr)[2];
     const uint64_t *stack;
     size_t stack_words; /* of a call to be made; unknown in a caller's */
+    uint64_t x8;        /* on AArch64: where the caller wants a result that is in memory */
     enum accel_abi abi;
     int width; /* bits of BLAS's INTEGER: 32 or 64 */
     /* Another library's: the original, and what the operation's accepts() has returned for it. */

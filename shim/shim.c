@@ -165,6 +165,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
     struct accel_passed passed = {.gpr = frame->gpr,
                                   .fpr = (const double(*)[2])frame->fpr,
                                   .stack = frame->stack,
+                                  .x8 = accel_frame_x8(frame),
                                   .abi = accel_name_mangling(exported)->abi,
                                   .provider = &provider};
     if (original->wide && blas_is_wide(routine, &passed))

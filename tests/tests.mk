@@ -12,7 +12,7 @@ of_obj    = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 of_obj64  = $(patsubst %.c,$(BUILD)/obj64/%.o,$(1))
 # Headers are the compiler's to find: it writes them beside the program, or the object where a program has several sources.
 HEADERS_TOO = -MMD -MP -MT $@ -MF $@.headers
-TEST_FLAGS  = -std=gnu11 -Wall -Wextra $(WERROR) -O2 -g -I. -I$(BUILD) $(addprefix -isystem ,$(CUDA_INCLUDE)) $(HEADERS_TOO) $(SANITIZE_FLAGS) $(CPPFLAGS) $(LDFLAGS)
+TEST_FLAGS  = -std=gnu11 -Wall -Wextra $(WERROR) -O2 -g $(ARCH_FLAGS_$(ARCH)) -I. -I$(BUILD) $(addprefix -isystem ,$(CUDA_INCLUDE)) $(HEADERS_TOO) $(SANITIZE_FLAGS) $(CPPFLAGS) $(LDFLAGS)
 
 # What tests share.
 TEST_LIB := $(BUILD)/obj/tests/lib.a
@@ -56,6 +56,7 @@ include tests/proof/proof.mk
 include tests/faults/faults.mk
 include tests/toy/toy.mk
 include tests/browser/browser.mk
+include tests/arm64/arm64.mk
 
 $(TESTS):
 	@mkdir -p $@
@@ -75,9 +76,9 @@ $(OF_CUDA) $(call of_obj,$(FIXTURES)/calls/cuda_program.c $(wildcard tests/proof
 # One prove run, two at a time, those that take longest first; at its end, what has failed. CHECK=... for some of it.
 # TEST_LONG=1, which `make test-all` sets, asks tests that have a short form and a long one for the long one; tests/ci/parts
 # lists them, and which tests `make test` has not at all.
-# make faults, make regress, make browser, make check-packages and make tsan have their own.
+# make faults, make regress, make browser, make check-packages, make tsan and make test-arm64 have their own.
 LONGEST_TESTS := tests/unit/run tests/tool/test_calibrate.py tests/tool/test_calibrate_program.py tests/ops/test_calls.py tests/shim/test_behaviour.py
-ALL_TESTS     := $(LONGEST_TESTS) $(filter-out $(LONGEST_TESTS) tests/faults/% tests/packages/% tests/regress/% tests/sanitize/% tests/browser/%,$(wildcard tests/*/test_*.py tests/*/*/test_*.py)) tests/style/run
+ALL_TESTS     := $(LONGEST_TESTS) $(filter-out $(LONGEST_TESTS) tests/faults/% tests/packages/% tests/regress/% tests/sanitize/% tests/browser/% tests/arm64/%,$(wildcard tests/*/test_*.py tests/*/*/test_*.py)) tests/style/run
 TESTS_NOT_OFTEN := $(shell awk -F ' *[|] *' '$$2 == "none" && $$3 ~ /^tests\// { print $$3 }' tests/ci/parts)
 TEST_LONG     ?=
 CHECK         ?= $(if $(filter 1,$(TEST_LONG)),$(ALL_TESTS),$(filter-out $(TESTS_NOT_OFTEN),$(ALL_TESTS)))

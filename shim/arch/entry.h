@@ -49,6 +49,7 @@
 #define ACCEL_PASSED_FPR         8
 #define ACCEL_PASSED_STACK       16
 #define ACCEL_PASSED_STACK_WORDS 24
+#define ACCEL_PASSED_X8          32
 
 #ifndef __ASSEMBLER__
 
@@ -76,7 +77,8 @@ struct accel_slots {
 _Static_assert(offsetof(struct accel_passed, gpr) == ACCEL_PASSED_GPR &&
                    offsetof(struct accel_passed, fpr) == ACCEL_PASSED_FPR &&
                    offsetof(struct accel_passed, stack) == ACCEL_PASSED_STACK &&
-                   offsetof(struct accel_passed, stack_words) == ACCEL_PASSED_STACK_WORDS,
+                   offsetof(struct accel_passed, stack_words) == ACCEL_PASSED_STACK_WORDS &&
+                   offsetof(struct accel_passed, x8) == ACCEL_PASSED_X8,
                "layout of arguments: invoke.S");
 _Static_assert(offsetof(struct accel_result, fpr) == 16, "layout of results: invoke.S");
 _Static_assert(offsetof(struct accel_slots, forward) == ACCEL_SLOT_FORWARD, "slot layout");

@@ -32,7 +32,7 @@ listed = subprocess.run([BUILD / "accel", "--help"], stdout=subprocess.PIPE, tex
 options = {name: options_of(name) for name in re.findall(r"(?m)^  ([a-z]+)  +\S", listed)}
 settings = set(re.findall(r"(?m)^(ACCEL\w*) ", subprocess.run([BUILD / "accel", "config"], stdout=subprocess.PIPE, text=True).stdout))
 help_text = subprocess.run(["make", "-s", "help"], cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
-targets = set(re.findall(r"\bmake ([a-z][a-z-]+)", help_text)) | {"all", "help", "test-programs", "testgpu"}
+targets = set(re.findall(r"\bmake ([a-z][a-z0-9-]+)", help_text)) | {"all", "help", "test-programs", "testgpu"}
 
 
 def unknown_in(line):

@@ -11,7 +11,7 @@ OPENBLAS_STATIC ?= $(firstword $(wildcard \
     /usr/lib/$(shell $(CC) -print-multiarch)/libopenblas.a /usr/lib64/libopenblas.a))
 
 TESTGPU_SRC := tests/testgpu
-TESTGPU_CFLAGS = $(WARN) -O2 -g -fPIC -pthread -D_GNU_SOURCE -isystem $(TESTGPU_CUDA_INCLUDE) $(CPPFLAGS) $(TESTGPU_EXTRA)
+TESTGPU_CFLAGS = $(WARN) -O2 -g $(ARCH_FLAGS_$(ARCH)) -fPIC -pthread -D_GNU_SOURCE -isystem $(TESTGPU_CUDA_INCLUDE) $(CPPFLAGS) $(TESTGPU_EXTRA)
 TESTGPU_LDFLAGS = $(LDFLAGS) -shared -pthread -Wl,-z,defs -Wl,-z,nodelete -Wl,--as-needed -Wl,-Bsymbolic \
     -Wl,--exclude-libs,ALL $(TESTGPU_EXTRA)
 TESTGPU_HEADERS := $(wildcard $(TESTGPU_SRC)/*.h)
@@ -22,9 +22,9 @@ TESTGPU_COMPUTES := matrix openblas openblas_gemv
 TESTGPU_CUDA := $(patsubst %,$(BUILD)/testgpu/obj/%.o,$(filter-out cublas_% solver_% $(TESTGPU_COMPUTES),$(TESTGPU_PARTS)))
 # The kernels of gpu/own/, and some with mistakes for the test GPU's own tests. They are instrumented: each access to memory calls a
 # function of kernel_memory.c; objcopy gives it a name that no sanitizer has. Vectors would make one access of several.
-TESTGPU_CXX ?= g++
+TESTGPU_CXX ?= $(CROSS)g++
 TESTGPU_KERNELS := $(patsubst %.cu,$(BUILD)/testgpu/obj/%.cu.o,$(wildcard gpu/own/*.cu $(TESTGPU_SRC)/*.cu))
-TESTGPU_CXXFLAGS = -std=c++14 -Wall -Wextra $(WERROR) -O2 -g -fPIC -fno-exceptions -fno-rtti -fno-gnu-unique -fno-tree-vectorize -I. \
+TESTGPU_CXXFLAGS = -std=c++14 -Wall -Wextra $(WERROR) -O2 -g -fPIC -fno-exceptions -fno-rtti -fno-gnu-unique -fno-tree-vectorize $(ARCH_FLAGS_$(ARCH)) -I. $(CPPFLAGS) \
     -fsanitize=thread,bounds --param tsan-distinguish-volatile=1 --param tsan-instrument-func-entry-exit=0
 TESTGPU_CUBLAS_PARTS := $(filter cublas_%,$(TESTGPU_PARTS)) $(TESTGPU_COMPUTES)
 TESTGPU_CUBLAS := $(TESTGPU_CUBLAS_PARTS:%=$(BUILD)/testgpu/obj/%.o)
@@ -49,7 +49,7 @@ $(BUILD)/testgpu/obj/kernel.o $(BUILD)/testgpu/obj/kernel_memory.o: TESTGPU_EXTR
 $(BUILD)/testgpu/obj/%.cu.o: %.cu $(wildcard gpu/own/*.h gpu/own/*.cuh) $(TESTGPU_HEADERS)
 	@mkdir -p $(@D)
 	$(TESTGPU_CXX) $(TESTGPU_CXXFLAGS) -x c++ -c -o $@.new $<
-	objcopy $$(nm -u $@.new | sed -n 's/.* U __\([tu][a-z]*san_.*\)/--redefine-sym __\1=testgpu_\1/p') $@.new $@
+	$(CROSS)objcopy $$($(CROSS)nm -u $@.new | sed -n 's/.* U __\([tu][a-z]*san_.*\)/--redefine-sym __\1=testgpu_\1/p') $@.new $@
 	rm $@.new
 
 $(BUILD)/testgpu-cuda12/obj/%.o: $(TESTGPU_SRC)/%.c $(TESTGPU_HEADERS)

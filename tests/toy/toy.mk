@@ -15,8 +15,8 @@ $(TOY)/libaccel.so: $(filter-out $(TOY_OBJECTS:$(TOY)/%=$(BUILD)/%),$(OBJECTS)) 
 -include $(TOY_OBJECTS:.o=.d)
 
 TOY_PROGRAMS := $(TOY)/libaccel.so $(TOY)/1/libtoy.so $(TOY)/2/libtoy.so $(TOY)/witness/libtoy.so $(TOY)/witness2/libtoy.so \
-                $(TOY)/libtoy102.so $(TOY)/toy_call $(TOY)/libtoy_cost.so $(TOY)/libtoy102_cost.so
-test-programs: $(TOY_PROGRAMS)
+                $(TOY)/libtoy102.so $(TOY)/toy_call
+test-programs: $(TOY_PROGRAMS) $(TOY)/libtoy_cost.so $(TOY)/libtoy102_cost.so
 $(TOY)/1/libtoy.so: TOY_FLAGS := -DTOY_VERSION=100
 $(TOY)/2/libtoy.so: TOY_FLAGS := -DTOY_VERSION=200
 $(TOY)/witness/libtoy.so: TOY_FLAGS := -DTOY_VERSION=100 -DTOY_WITNESS

@@ -37,6 +37,11 @@ _Static_assert(offsetof(struct accel_frame, x8) == ACCEL_FRAME_X8, "frame layout
 _Static_assert(offsetof(struct accel_frame, fpr) == ACCEL_FRAME_FPR, "frame layout");
 _Static_assert(offsetof(struct accel_frame, stack) == ACCEL_FRAME_SIZE, "frame layout");
 
+static inline uint64_t accel_frame_x8(const struct accel_frame *frame)
+{
+    return frame->x8;
+}
+
 /* Puts a call's result into the frame, from which the slow stub loads the registers. */
 static inline void accel_frame_return(struct accel_frame *frame, const struct accel_result *result)
 {

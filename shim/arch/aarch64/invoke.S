@@ -1,6 +1,6 @@
 /*
  * struct accel_result accel_invoke(fn, passed): see entry.h. x8 has the address of the result (aapcs64, section 6.9); x19 keeps it
- * during the call. fn returns no result in memory, so that x8 says nothing to it.
+ * during the call.
  */
 #include "shim/arch/aarch64/assembler.inc"
 #include "shim/arch/entry.h"
@@ -39,6 +39,7 @@ accel_invoke:
     ldp q2, q3, [x10, 32]
     ldp q4, q5, [x10, 64]
     ldp q6, q7, [x10, 96]
+    ldr x8, [x1, ACCEL_PASSED_X8]
     ldp x0, x1, [x9]
     ldp x2, x3, [x9, 16]
     ldp x4, x5, [x9, 32]

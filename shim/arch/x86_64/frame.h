@@ -31,6 +31,13 @@ struct accel_frame {
 _Static_assert(offsetof(struct accel_frame, fpr) == ACCEL_FRAME_FPR, "frame layout");
 _Static_assert(offsetof(struct accel_frame, ret) == ACCEL_FRAME_SIZE, "frame layout");
 
+/* The address of a result in memory is an argument like others. */
+static inline uint64_t accel_frame_x8(const struct accel_frame *frame)
+{
+    (void)frame;
+    return 0;
+}
+
 /* Puts a call's result into the frame, from which the slow stub loads the registers. */
 static inline void accel_frame_return(struct accel_frame *frame, const struct accel_result *result)
 {

@@ -1,0 +1,17 @@
+# make test-arm64: libaccel, the test GPU and tests for AArch64, compiled for Debian's arm64 tree (scripts/install-deps arm64), and run there under
+# qemu-user (tests/arm64/enter).
+ARM64      := $(BUILD)/arm64
+ARM64_TREE := $(ARM64)/tree
+ARM64_MAKE  = $(MAKE) BUILD=$(ARM64) CROSS=aarch64-linux-gnu- CPPFLAGS=--sysroot=$(ARM64_TREE) LDFLAGS=--sysroot=$(ARM64_TREE) \
+    OPENBLAS_STATIC=$(ARM64_TREE)/usr/lib/aarch64-linux-gnu/openblas-pthread/libopenblas.a CUDA_INCLUDE='$(CUDA_INCLUDE)' TESTGPU_CUDA_INCLUDE='$(TESTGPU_CUDA_INCLUDE)' NVCC='$(NVCC)'
+ARM64_TESTS    := tests/ops/test_toy.py tests/arm64/test_calls.py tests/programs/test_numpy.py tests/programs/test_octave.py tests/programs/test_r.py
+# What these run.
+ARM64_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 fp_state put_model steps) $(LACKING)
+.PHONY: test-arm64 arm64-programs
+arm64-programs: all testgpu $(TOY_PROGRAMS) $(ARM64_PROGRAMS)
+test-arm64:
+	scripts/install-deps build headers arm64
+	$(MAKE) -j$(JOBS) $(BUILD)/libaccel.so
+	$(ARM64_MAKE) -j$(JOBS) arm64-programs
+	BUILD=$(BUILD) prove tests/arm64/test_names.py
+	BUILD=$(ARM64) prove --timer --exec 'tests/arm64/enter $(ARM64_TREE)' $(ARM64_TESTS)
