@@ -1,6 +1,8 @@
 """Running programs with and without libaccel: those that are built from tests/fixtures, and any other."""
 
+import glob
 import os
+import re
 import resource
 import shutil
 import signal
@@ -8,6 +10,8 @@ import subprocess
 import tempfile
 from collections import namedtuple
 from pathlib import Path
+
+from lib.log import check_json
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("BUILD", "build")
@@ -63,11 +67,23 @@ def start(name, *arguments, env=PLAIN, timeout=300, **options):
     full = clean_env(tempfile.gettempdir())
     full.update(env)
     path = name if "/" in name else str(TESTS / name)
-    return subprocess.run(
+    done = subprocess.run(
         [path, *map(str, arguments)], env=full, cwd=ROOT, stdin=subprocess.DEVNULL, timeout=timeout,
         stdout=options.pop("stdout", subprocess.PIPE), stderr=options.pop("stderr", subprocess.PIPE),
         text=True, errors="replace", **options,
     )
+    check_logs(done.stderr, full)
+    return done
+
+
+def check_logs(stderr, env):
+    """Whatever a test looks at: each line that its programs log in JSON is right by the schema."""
+    check_json(stderr or "")
+    pattern = env.get("ACCEL_LOG_FILE", "")
+    if env.get("ACCEL_LOG") == "json":
+        for path in glob.glob(re.sub("%[phr]", "*", pattern).replace("%%", "%")):
+            if os.path.isfile(path):
+                check_json(Path(path).read_text(errors="replace"))
 
 
 def run(argv, extra, timeout=180):
@@ -85,7 +101,9 @@ def run(argv, extra, timeout=180):
         )
         files = {p.name: p.read_bytes() for p in sorted(out.iterdir())}
         log = "".join(p.read_text() for p in sorted(Path(home).glob("log.*")))
-        return Run(done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace"), files, log)
+        check_json(stderr := done.stderr.decode(errors="replace"))
+        check_json(log)
+        return Run(done.returncode, done.stdout.decode(), stderr, files, log)
     except (OSError, subprocess.TimeoutExpired) as error:
         return Run(-1, "", str(error), {}, "")
     finally:

@@ -63,6 +63,18 @@ for name, wrong in {"an unknown field": {**call, "more": 1}, "another version": 
         tap.ok(False, f"{name} is against the schema")
     except ValueError:
         tap.ok(True, f"{name} is against the schema")
+# Whatever a test looks at: `start` checks what a program logs.
+for where, line in ("on stderr", "echo '{}' >&2"), ("in the log's file", "echo '{}' >\"$ACCEL_LOG_FILE\""):
+    for wrong, right in ({**call, "up_mb": -1}, call), ({**call, "operands": [{**call["operands"][0], "align": 3}]}, call), ({**call, "m": 2.5}, {**call, "m": 25}):
+        with tempfile.TemporaryDirectory() as folder:
+            found = []
+            for o in wrong, right:
+                try:
+                    start("/bin/sh", "-c", line.format(json.dumps(o)), env={"ACCEL_LOG": "json", "ACCEL_LOG_FILE": f"{folder}/log"})
+                    found.append(None)
+                except ValueError as error:
+                    found.append(error)
+            tap.ok(found[0] and not found[1], f"each run is looked at: {where}", *found)
 
 # ---- What the fields say ----
 
