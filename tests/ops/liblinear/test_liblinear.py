@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from lib.log import lines_for
+from lib.own_tests import own_tests
 from lib.programs import BUILD, LOG, LONG, NO_GPU, PLAIN, ROOT, SHIM, TEST_GPU, TESTS, VENV_PYTHON, start
 from lib.tap import Tap
 
@@ -228,15 +229,9 @@ for packages in ["", *(map(str, sorted(BUILD.glob("sklearn/*"))) if LONG else []
     bare, forwarded = fits(packages, NO_GPU)
     tap.ok(bare.stdout == own.stdout, f"scikit-learn {version}: with no GPU bit for bit the same")
 
-# Its own tests of what calls train().
 if LONG:
-    OWN = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TESTGPU_DELAY_US": "0"}
-    plain, ours = folder / "plain", folder / "ours"
-    start(VENV_PYTHON, "-B", FIXTURES / "own_tests.py", plain, env=OWN, timeout=1200)
-    done = start(VENV_PYTHON, "-B", FIXTURES / "own_tests.py", ours, plain, env={**GPU_LOG, **OWN}, timeout=1800)
-    tests = plain.read_text().splitlines()
+    tests, ours, done = own_tests("liblinear", GPU_LOG)
     calls = len(lines_for(done, sym="train", ran="gpu0"))
-    tap.ok(len(tests) >= 80 and ours.read_text().splitlines() == tests and calls > 200,
-           f"{len(tests)} tests of scikit-learn's own, with {calls} calls on the GPU, end as without libaccel", *set(tests) ^ set(ours.read_text().splitlines()),
-           done.stdout[-500:])
+    tap.ok(len(tests) >= 80 and ours == tests and calls > 200, f"{len(tests)} tests of scikit-learn's own, with {calls} calls on the GPU, end as without libaccel",
+           *set(tests) ^ set(ours), done.stdout[-500:])
 tap.done()
