@@ -22,6 +22,8 @@ PARTS = {"bench-programs", "changed-flags", "cuda-headers", "fuzz-programs", "pr
 VERSION = (ROOT / "VERSION").read_text().strip()
 # make check has none of them: measurements, and what make fuzz and make regret alone build.
 NOT_CHECKED = r"tests/bench/|tests/regret/record\.c|tests/fuzz/fuzz\.h"
+# Other machines' own files.
+ELSEWHERE = rf"shim/arch/(?!{os.uname().machine}/)\w+/"
 tap = Tap()
 
 
@@ -41,7 +43,7 @@ def commands(output):
 
 def sources_of(*patterns):
     found = [str(p.relative_to(ROOT)) for pattern in patterns for p in sorted(ROOT.glob(pattern))]
-    return [name for name in found if not re.match(NOT_CHECKED, name)]
+    return [name for name in found if not re.match(f"{NOT_CHECKED}|{ELSEWHERE}", name)]
 
 
 # ---- Help, the version, warnings ----
@@ -94,7 +96,7 @@ try:
         for included in re.findall(r'(?m)^#\s*include "([^"]+)"', text):
             places = [Path(name).parent, Path()]
             path = next((os.path.normpath(p / included) for p in places if (ROOT / p / included).exists()), None)
-            if path and path not in seen:
+            if path and path not in seen and not re.match(ELSEWHERE, path):
                 seen.add(path)
                 headers_of(path, seen)
         return seen
