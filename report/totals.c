@@ -20,10 +20,10 @@
 /* What tells rows apart. Whole words, so that several processes may write the same one at the same time. */
 union label {
     struct {
-        char name[32], ran[16];
+        char name[40], ran[16];
         uint8_t why, inner, class;
     } is;
-    uint64_t word[7];
+    uint64_t word[8];
 };
 
 enum { LABEL_WORDS = sizeof(union label) / sizeof(uint64_t) };

@@ -79,6 +79,16 @@ static void each_part_is_told_once(void **state)
     assert_null(totals_told(part.totals, 1));
 }
 
+static void no_routine_is_cut(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < accel_routine_count; i++)
+        assert_true(strlen(accel_routines[i].name) < sizeof((struct totals_row *)0)->name);
+    begin();
+    add("XGBoosterTrainOneIterWithSplitGrad", ACCEL_SMALL, "gpu63+gpu62+cpu", 1);
+    assert_int_equal(sum_of("XGBoosterTrainOneIterWithSplitGrad", ACCEL_SMALL, false).calls, 1);
+}
+
 static void rows_by_name_place_and_reason(void **state)
 {
     (void)state;
@@ -300,6 +310,7 @@ int main(void)
     static const struct accel_routine unknown = {.args = 0};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_part_is_told_once),
+        cmocka_unit_test(no_routine_is_cut),
         cmocka_unit_test(rows_by_name_place_and_reason),
         cmocka_unit_test(sizes_of_a_row),
         cmocka_unit_test(threads_count_together),
