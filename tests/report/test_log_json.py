@@ -2,7 +2,10 @@
 """The log in JSON: every line is as docs/log.schema.json says, whatever was called and wherever it ran; and what its fields say."""
 
 import json
+import re
+import shlex
 import socket
+import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -51,6 +54,15 @@ for name, program in PROGRAMS.items():
         objects, done = log_of(*program, **env, ACCEL_SUMMARY="1")
         tap.ok(objects and any("event" not in o for o in objects), f"{name}, {kind}: each line is right by the schema", done)
         tap.ok(objects and [o for o in objects if o.get("event") == "summary"] == objects[-1:], f"{name}, {kind}: the last one is the summary")
+
+# ---- The command of docs/log.md lists the program's own calls ----
+
+command, = re.findall(r"`(jq .+) log` lists", (ROOT / "docs/log.md").read_text())
+done = start("nested", "nothing", env={**JSON, **NO_GPU, **REFERENCE})
+own = [o for o in parse_json(done.stderr) if "event" not in o and o["depth"] == 0]
+listed = subprocess.run(shlex.split(command), input=done.stderr, stdout=subprocess.PIPE, text=True)
+found = [line.split() for line in listed.stdout.splitlines()]
+tap.ok(len(own) == 3 and [(sym, ran) for sym, ran, _ in found] == [(o["sym"], o["ran"]) for o in own], "jq reads the log", command, listed.stdout, done.stderr)
 
 # ---- A wrong line is found ----
 

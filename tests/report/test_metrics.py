@@ -55,7 +55,7 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(path.name == f"accel.{os.uname().nodename}.{pid}.prom" and program.startswith("python3"), "the file has the names of host and process", path, processes)
     text = path.read_text()
     tap.ok(path.stat().st_mode & 0o777 == 0o644 and text.endswith("\n"), "and others may read it", oct(path.stat().st_mode))
-    tool = shutil.which("promtool")
+    tool = shutil.which("promtool", path=f"{BUILD}:{os.environ['PATH']}")
     if tool:
         done = subprocess.run([tool, "check", "metrics"], input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         tap.ok(done.returncode == 0 and not done.stdout, "promtool accepts it", done.stdout)
