@@ -195,11 +195,13 @@ bool output_log_is_stderr(void)
     return log_is_stderr;
 }
 
+atomic_int output_patience = 1;
+
 bool output_log_in_time(const char *pattern, const char *bytes, size_t length)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec++;
+    until.tv_sec += atomic_load(&output_patience);
     if (writes || pthread_mutex_timedlock(&lock, &until) != 0)
         return false;
     write_log(pattern, bytes, length);

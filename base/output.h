@@ -4,6 +4,7 @@
 #ifndef ACCEL_OUTPUT_H
 #define ACCEL_OUTPUT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -20,8 +21,10 @@ void output_log(const char *pattern, const char *bytes, size_t length);
 /* Whether the last line of the log went to stderr. */
 bool output_log_is_stderr(void);
 
+/* Seconds that output_log_in_time() waits at most: 1. Tests set more. */
+extern atomic_int output_patience;
 /* The same as output_log() where it must not wait for long: at exit, or in what output_log() says itself. False: another thread has held the
- * log's lock for a second, or this one, further out, holds it; nothing is written. */
+ * log's lock for output_patience seconds, or this one, further out, holds it; nothing is written. */
 bool output_log_in_time(const char *pattern, const char *bytes, size_t length);
 
 /* Writes a pattern's path for this process. False if it does not fit. After output_start(). */

@@ -14,6 +14,7 @@
 #include "base/forks.h"
 #include "base/quiet_thread.h"
 #include "base/say.h"
+#include "report/banner.h"
 #include "base/text.h"
 #include "dispatch/cost/cost.h"
 #include "ops/op.h"
@@ -182,6 +183,7 @@ static void start_cuda(struct dispatch_device *device, bool background)
                      (info->sharers > 1 && !info->mps ? TOTALS_TURNS : 0));
         if (background)
             warm_products(device);
+        banner_gpu(info, cost_figures_of(curves)); /* before calls are decided for it */
         set_state(device, DEVICE_READY);
     } else {
         if ((settings->policy == ACCEL_POLICY_GPU || logs || listed) && !gpu_is_gone())
@@ -234,7 +236,8 @@ void device_note_gain(struct dispatch_device *device, double gain_ms)
     if (!quiet_thread(run_thread, device, 0)) {
         atomic_compare_exchange_strong(&device->state, &starting, DEVICE_UNTRIED);
         atomic_store(&device->threadless, true);
-        about_no_gpu("there can be no thread that starts CUDA");
+        if (settings->log != ACCEL_LOG_OFF)
+            accel_say("no GPU is used: there can be no thread that starts CUDA");
     }
     errno = saved;
 }

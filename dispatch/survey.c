@@ -102,7 +102,11 @@ static enum device_state decide_now(const struct accel_call *call, struct situat
     cost_borrow(&machine, atomic_load(&device->curves), call->routine, situation->library,
                 situation->threads);
     situation->precision = precision_of(settings, device, call);
-    machine.gpu_gain = cost_precision_gain(atomic_load(&device->curves), situation->precision);
+    /* Gains are known of products: a triangle's solution has steps that are as slow in any precision. */
+    machine.gpu_gain =
+        accel_product_kind(call) == GPU_OTHERS
+            ? 1
+            : cost_precision_gain(atomic_load(&device->curves), situation->precision);
     see_what_is_kept(call, situation, &machine);
     situation->decision = accel_decide(call, &machine, settings);
     situation->fallback = settings->require_gpu && !situation->decision.gpu &&

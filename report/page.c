@@ -322,13 +322,24 @@ static unsigned told_parts(struct totals *totals)
     return parts >> BANNER_GPU ? parts & ~(1u << BANNER_NO_GPU) : parts;
 }
 
-static void put_banner(struct accel_text *text, struct totals *totals)
+/* Whether a call would have gained by a GPU that was not there, or not yet. */
+static bool has_missed_gpu(const struct work *work)
 {
+    for (int i = 0; i < work->count; i++)
+        if (work->row[i].why == ACCEL_WARMING || work->row[i].why == ACCEL_NO_GPU)
+            return true;
+    return false;
+}
+
+static void put_banner(struct work *work)
+{
+    struct accel_text *text = &work->text;
+    struct totals *totals = work->totals;
     const unsigned parts = told_parts(totals);
     for (int i = 0; i < BANNER_PARTS; i++)
         if (parts >> i & 1)
             text_string(text, totals_told(totals, i));
-    if (parts == 1u << BANNER_PROGRAM)
+    if (parts == 1u << BANNER_PROGRAM && !has_missed_gpu(work))
         banner_say_unused(text);
 }
 
@@ -356,7 +367,7 @@ static void put_text(struct work *work, const struct page *page, const struct wh
     } else {
         put_total(text, &widths, "all calls", whole->calls, whole->called);
     }
-    put_banner(text, work->totals);
+    put_banner(work);
     const struct hints_of hints = hints_of(work, whole);
     hints_make(&hints, put_hint, text);
     if (work->sums.dropped) {

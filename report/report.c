@@ -1,5 +1,7 @@
 #include "report.h"
 
+#include <string.h>
+
 enum { SINKS = 8 };
 static const struct report_sink *sinks[SINKS]; /* constant after the start */
 static int count;
@@ -66,7 +68,7 @@ void report_decision(const struct accel_record *record)
 {
     if (record->ms > 0)
         inner.ms += record->ms;
-    inner.gpu_calls += record->in.gpu_calls + (record->gpu != NULL);
+    inner.gpu_calls += record->in.gpu_calls + (record->gpu && strcmp(record->ran, "cpu") != 0);
     for (int i = 0; i < count; i++)
         if (takes(sinks[i], record))
             sinks[i]->decision(record);

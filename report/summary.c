@@ -45,11 +45,16 @@ static __attribute__((noinline)) void tell(unsigned news)
             tell_part(which);
 }
 
-static void count(const struct accel_record *record)
+static void tell_news(void)
 {
     const unsigned news = tells ? banner_news(&told) : 0;
     if (news)
         tell(news);
+}
+
+static void count(const struct accel_record *record)
+{
+    tell_news();
     totals_add(&part, record);
 }
 
@@ -99,8 +104,10 @@ static void print(void)
                               .seconds = -1,
                               .json = json,
                               .file = file};
-    if (atomic_load(&part.joined))
+    if (atomic_load(&part.joined)) {
         note_libraries();
+        tell_news(); /* a GPU that started after the last decision */
+    }
     totals_end(&part);
     if (!tools && totals_is_mine(part.totals))
         page_write(&page, part.totals);

@@ -19,6 +19,12 @@
 #include "program.h"
 #include "watch.h"
 
+#ifdef __aarch64__
+#    define MACHINE "64-bit Arm"
+#else
+#    define MACHINE "64-bit x86"
+#endif
+
 /* ---- Whether it can be preloaded ---- */
 
 /* Finds a program as execvp(3) does. */
@@ -59,7 +65,7 @@ static const char *obstacle(const char *path, struct elf_file *file)
     if (file->kind == ELF_STATIC)
         return "it is linked statically: there is no dynamic linker that could preload";
     if (file->kind == ELF_OTHER)
-        return "it is not for 64-bit x86 and glibc";
+        return "it is not for " MACHINE " and glibc";
     return NULL;
 }
 

@@ -22,9 +22,9 @@ PAGES_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tool/pages/*.c))
 $(BUILD)/pages: $(PAGES_OBJECTS) $(filter-out %/accel.o,$(TOOL_OBJECTS)) $(LAYERS) $(BUILD)/link.flags
 	$(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE_FLAGS) -Wl,--as-needed -o $@.new $(filter %.o %.a,$^) $(JSON_C_LIBS) -lm -ldl -lpthread
 	mv $@.new $@
-# As they are installed below datarootdir, but for the manual pages, which have mandir.
-COMPLETIONS := bash-completion/completions/accel zsh/site-functions/_accel fish/vendor_completions.d/accel.fish
-MANUAL      := man1/accel.1 man5/accel.conf.5 man7/libaccel.7
+# As they are installed: completions below datarootdir, manual pages below mandir. A build for another machine cannot run the program that makes them.
+COMPLETIONS := $(if $(CROSS),,bash-completion/completions/accel zsh/site-functions/_accel fish/vendor_completions.d/accel.fish)
+MANUAL      := $(if $(CROSS),,man1/accel.1 man5/accel.conf.5 man7/libaccel.7)
 SHARED      := $(addprefix $(BUILD)/share/,$(COMPLETIONS) $(addprefix man/,$(MANUAL)))
 $(addprefix $(BUILD)/share/,$(COMPLETIONS)): $(BUILD)/pages
 	@mkdir -p $(@D)

@@ -52,21 +52,35 @@ static struct sizes sizes_of(const struct accel_call *call)
                           accel_is_batch(call->routine) ? call->batch : 1};
 }
 
-/* Returns the bytes with which the call's product is emulated, if they are at most half of the memory there is. One of gemm alone goes through
- * in tiles otherwise: sets the largest size whose products have theirs. Sizes below 1024 need as much. 0: there is too little. */
+/* Returns the most bytes of workspace for a call: half of the memory there is; of a batch no more than eight times its matrices, or 1 GB: small
+ * products need as much each as one of size 1024, which would take the memory from others for little. */
+static int64_t most_bytes(struct gpu_work *work, const struct sizes *s)
+{
+    const int64_t half = gpu_work_available(work) / 2;
+    const int64_t elements = (s->m * s->k + s->k * s->n + s->m * s->n) * s->batch;
+    const int64_t modest = 8 * elements * (int64_t)accel_dtype_size(work->call->routine->dtype);
+    if (!accel_is_batch(work->call->routine))
+        return half;
+    return accel_min(half, modest > INT64_C(1) << 30 ? modest : INT64_C(1) << 30);
+}
+
+/* Returns the bytes with which the call's product is emulated, if it may have so many. One of gemm alone goes through in tiles otherwise: sets
+ * the largest size whose products have theirs. Sizes below 1024 need as much. 0: there is too little, or a size is too large. */
 static int64_t fitting_bytes(struct gpu_work *work)
 {
     const struct sizes s = sizes_of(work->call);
-    const int64_t half = gpu_work_available(work) / 2, largest = INT64_C(1) << 17;
+    const int64_t allowed = most_bytes(work, &s), largest = INT64_C(1) << 17;
     const bool is_complex = accel_is_complex(work->call->routine->dtype);
     const bool in_tiles =
         accel_product_kind(work->call) == GPU_GEMM && !accel_is_batch(work->call->routine);
-    if (s.batch > half >> 20) /* each needs more than a megabyte */
+    if (s.batch > allowed >> 20) /* each needs more than a megabyte */
+        return 0;
+    if (!in_tiles && (s.m > largest || s.n > largest || s.k > largest))
         return 0;
     for (int64_t most = largest; most >= (in_tiles ? 1024 : largest); most /= 2) {
         const int64_t bytes = gpu_emulation_bytes(accel_min(s.m, most), accel_min(s.n, most),
                                                   accel_min(s.k, most), s.batch, is_complex);
-        if (bytes > half)
+        if (bytes > allowed)
             continue;
         work->largest = in_tiles ? most : INT64_MAX;
         return bytes;

@@ -7,10 +7,13 @@ ARM64_MAKE  = $(MAKE) BUILD=$(ARM64) CROSS=aarch64-linux-gnu- CPPFLAGS=--sysroot
 ARM64_TESTS    := tests/ops/test_toy.py tests/arm64/test_calls.py tests/programs/test_numpy.py tests/programs/test_octave.py tests/programs/test_r.py
 # What these run.
 ARM64_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 fp_state put_model steps) $(LACKING)
-.PHONY: test-arm64 arm64-programs
+.PHONY: test-arm64 arm64-programs run-arm64
 arm64-programs: all testgpu $(TOY_PROGRAMS) $(ARM64_PROGRAMS)
 test-arm64:
 	scripts/install-deps build headers arm64
+	$(MAKE) run-arm64
+# A make of its own: what has been fetched by now, this one's variables have looked for before.
+run-arm64:
 	$(MAKE) -j$(JOBS) $(BUILD)/libaccel.so
 	$(ARM64_MAKE) -j$(JOBS) arm64-programs
 	BUILD=$(BUILD) prove tests/arm64/test_names.py

@@ -62,6 +62,7 @@ static void a_last_line_waits_for_another_thread(void **state)
     memset(line, '-', LINE - 1);
     line[LINE - 1] = '\n';
     output_start();
+    atomic_store(&output_patience, 300);
     assert_int_equal(pthread_create(&writing, NULL, write_line, NULL), 0);
     while (waiting < PIPE)
         assert_int_equal(ioctl(reader, FIONREAD, &waiting), 0);

@@ -17,7 +17,7 @@ from lib.tap import Tap
 
 MARKS = {"CPPFLAGS": "-DMARK_CPP", "CFLAGS": "-O1 -DMARK_C", "LDFLAGS": "-Wl,--defsym=mark=0x77,-z,now"}
 # Targets that others are made of.
-PARTS = {"bench-programs", "changed-flags", "cuda-headers", "fuzz-programs", "proof-programs", "reference-programs", "regret-programs", "test-programs",
+PARTS = {"arm64-programs", "run-arm64", "bench-programs", "changed-flags", "cuda-headers", "fuzz-programs", "proof-programs", "reference-programs", "regret-programs", "test-programs",
          "shared", "test-testgpu", "testgpu"}
 VERSION = (ROOT / "VERSION").read_text().strip()
 # make check has none of them: measurements, and what make fuzz and make regret alone build.

@@ -158,7 +158,7 @@ with tempfile.TemporaryDirectory() as folder:
     env = {**AUTO, "ACCEL_MODEL": learned, "TESTGPU_START_MS": "10"}
     other = {'[cpu "Other" threads=2 library="x 1"]': "dgemm 10x10x10:1\n"}
     for times in ("once", "again"):
-        done = start("steps", "solve:500:2", "dgemm:500:20", "sleep:700", "dgemm:500:8", "solve:400:8", "dgemm:20:1", env={**env, "ACCEL_LEARN": "1", **LOG})
+        done = start("steps", "solve:500:2", "dgemm:500:200", "sleep:700", "dgemm:500:8", "solve:400:8", "dgemm:20:1", env={**env, "ACCEL_LEARN": "1", **LOG})
         text = Path(learned).read_text()
         tap.ok(ok(done) and re.search(r"^checksum=", text, re.M) and not said(done),
                f"written at exit, {times}", done.stdout, said(done))

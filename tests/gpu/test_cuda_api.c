@@ -7,7 +7,9 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "gpu/cuda/cuda_api.h"
@@ -28,6 +30,19 @@ static void *open_cuda(void *early)
     return (void *)(uintptr_t)reason;
 }
 
+/* cuBLAS is in memory: its constructor runs, for TESTGPU_LOAD_MS. */
+static bool is_loading(void)
+{
+    char line[4096];
+    bool found = false;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    assert_non_null(maps);
+    while (!found && fgets(line, sizeof line, maps))
+        found = strstr(line, "/libcublas.so") != NULL;
+    fclose(maps);
+    return found;
+}
+
 /* The fork comes in the middle of cuBLAS's load, does not wait for its constructor, and lasts longer. */
 static void test_a_loaded_library_waits_for_forks(void **state)
 {
@@ -36,9 +51,10 @@ static void test_a_loaded_library_waits_for_forks(void **state)
     bool early = false;
     void *reason;
     assert_int_equal(pthread_create(&thread, NULL, open_cuda, &early), 0);
-    usleep(100000);
+    while (!is_loading())
+        usleep(10000);
     linker_before_fork(maps_not);
-    usleep(1500000);
+    usleep(4500000);
     atomic_store(&forked, true);
     linker_after_fork();
     assert_int_equal(pthread_join(thread, &reason), 0);
@@ -51,6 +67,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_loaded_library_waits_for_forks),
     };
-    setenv("TESTGPU_LOAD_MS", "1000", 1);
+    setenv("TESTGPU_LOAD_MS", "4000", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,9 @@ def two_threads(steps, env):
     with tempfile.TemporaryDirectory() as folder:
         go = Path(folder, "go")
         with background([*steps, f"both:600:1:{go}"], env) as process:
-            await_call(process, env["XDG_RUNTIME_DIR"])
-            go.touch()
+            try:
+                await_call(process, env["XDG_RUNTIME_DIR"])
+            finally: # the program waits for it
+                go.touch()
             stdout, stderr = process.communicate(timeout=300)
     return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)

@@ -22,7 +22,7 @@ VENV_PYTHON = str(BUILD / "venv/bin/python")
 # Programs that are to crash leave no file behind.
 resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
-# Nor are signals that whoever runs the tests ignores ignored by programs: nohup(1) does, and shells in the background.
+# Programs do not ignore the signals that the caller of the tests ignores, as nohup(1) and shells in the background do.
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
@@ -47,7 +47,7 @@ BUSY = tempfile.TemporaryDirectory(prefix="accel-busy-")
 
 
 # A tests' run may be a task of a job; the programs that it starts are no ranks.
-RANKS = ("SLURM_", "OMPI_", "PMI_", "PMIX_", "MPI_LOCAL", "PALS_", "FLUX_")
+RANKS = ("SLURM_", "OMPI_", "PMI_", "PMIX_", "MPI_LOCAL", "MV2_", "PALS_", "FLUX_")
 
 
 def clean_env(home):

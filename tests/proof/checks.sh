@@ -284,7 +284,8 @@ precision_job() {
         "$build/tests/random_calls" -f y -r "$2" -n "$3" -s "$4" -c "$5" > "$folder/out" 2> "$folder/err"
     status=$?
     if grep "cannot compute in $precision" "$folder/err"; then return 3; fi
-    awk -v precision="$precision" '{ used = ""; verify = ""
+    awk -v precision="$precision" '/ event=/ { next }
+         { used = ""; verify = ""
            for (i = 1; i <= NF; i++) {
                if ($i ~ /^precision=/) used = substr($i, 11)
                if ($i ~ /^verify=/) verify = substr($i, 8) }
@@ -329,15 +330,12 @@ two_ranks() {
 
 # The service is one of our own, in a folder of its own.
 mps_job() {
-    local status
     command -v nvidia-cuda-mps-control > /dev/null || { echo "there is no nvidia-cuda-mps-control on the PATH" && return 3; }
     export CUDA_MPS_PIPE_DIRECTORY=$folder/mps CUDA_MPS_LOG_DIRECTORY=$folder/mps
     mkdir "$folder/mps"
     limited nvidia-cuda-mps-control -d > "$folder/out" 2>&1 || { echo "MPS does not start here: $(tail -n 1 "$folder/out")" && return 3; }
+    trap 'echo quit | limited nvidia-cuda-mps-control > /dev/null 2>&1' EXIT # of this job's shell
     two_ranks "$1" "$2" 1
-    status=$?
-    echo quit | limited nvidia-cuda-mps-control > /dev/null 2>&1
-    return $status
 }
 
 several_job() {

@@ -24,7 +24,7 @@ define sanitized
 	ln -sfn $(abspath $(BUILD))/venv $(1)/venv
 	ln -sfn $(abspath $(BUILD))/lapack $(1)/lapack
 	ln -sfn $(abspath $(BUILD))/liblinear $(1)/liblinear
-	$(MAKE) -j$(JOBS) BUILD=$(1) CUDA_INCLUDE=$(CUDA_INCLUDE) SANITIZE=$(3) CFLAGS='-O1 -g' OWN_ARCHITECTURES=80 all test-programs testgpu
+	$(MAKE) -j$(JOBS) BUILD=$(1) CUDA_INCLUDE=$(CUDA_INCLUDE) NVCC=$(NVCC) SANITIZE=$(3) CFLAGS='-O1 -g' OWN_ARCHITECTURES=80 all test-programs testgpu
 	tests/sanitize/run $(1) $(2) $(4)
 endef
 asan:

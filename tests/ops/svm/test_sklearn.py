@@ -9,7 +9,6 @@ from collections import Counter
 from pathlib import Path
 
 from lib.log import lines_for, parse_log, said
-from lib.own_tests import own_tests
 from lib.programs import BUILD, LOG, LONG, NO_GPU, ROOT, TEST_GPU, VENV_PYTHON, start
 from lib.tap import Tap
 
@@ -135,11 +134,5 @@ for metadata in ("scikit_learn-1.10.0.dist-info", "other-1.9.1.dist-info"):
     tap.ok(done.stdout == plain.stdout and len(lines_for(done, sym="svm_train", ran="cpu", why="unsupported")) == 2
            and not lines_for(done, sym="svm_train", ran="gpu0"), f"{metadata}: fits are scikit-learn's own", done.stderr)
     shutil.rmtree(folder)
-
-if LONG:
-    tests, ours, done = own_tests("libsvm", {**TEST_GPU, **LOG})
-    calls = {sym: len(lines_for(done, sym=sym, ran="gpu0")) for sym in ("svm_train", "svm_csr_train")}
-    tap.ok(len(tests) >= 100 and ours == tests and min(calls.values()) > 50, f"{len(tests)} tests of scikit-learn's own, with {calls} on the GPU, end as without libaccel",
-           *set(tests) ^ set(ours), done.stdout[-500:])
 
 tap.done()
