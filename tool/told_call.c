@@ -117,13 +117,13 @@ static void read_scalars(struct told_call *told, const struct log_line *line)
     call->blas.scalar[ACCEL_anorm].re = 1;
     for (int i = 0; i < call->routine->args; i++) {
         const struct accel_arg *arg = &call->routine->arg[i];
+        if (arg->kind != ACCEL_ARG_SCALAR && arg->kind != ACCEL_ARG_REAL)
+            continue;
         const bool counts = arg->slot == ACCEL_alpha || arg->slot == ACCEL_beta ||
                             (arg->slot <= ACCEL_vu && call->blas.flag[ACCEL_range] == 'V') ||
                             arg->slot == ACCEL_anorm;
         struct accel_complex *scalar = &call->blas.scalar[arg->slot];
         char text[64];
-        if (arg->kind != ACCEL_ARG_SCALAR && arg->kind != ACCEL_ARG_REAL)
-            continue;
         if (log_string(line, arg->name)) /* a class without a number is any other */
             scalar->re = log_number(line, arg->name, 0.7);
         else if (counts)
