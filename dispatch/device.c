@@ -14,10 +14,10 @@
 #include "base/forks.h"
 #include "base/quiet_thread.h"
 #include "base/say.h"
-#include "report/banner.h"
 #include "base/text.h"
 #include "dispatch/cost/cost.h"
 #include "ops/op.h"
+#include "report/banner.h"
 #include "report/summary.h"
 #include "report/totals.h"
 
@@ -189,8 +189,8 @@ static void start_cuda(struct dispatch_device *device, bool background)
         if ((settings->policy == ACCEL_POLICY_GPU || logs || listed) && !gpu_is_gone())
             accel_say("no GPU is used: %s", device->why_none);
         set_state(device, DEVICE_ABSENT);
+        about_device(device);
     }
-    about_device(device);
 }
 
 /* CUDA's threads inherit this thread's signal mask; it blocks all signals meanwhile, so that they do not take the program's. A

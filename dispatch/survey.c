@@ -9,7 +9,6 @@
 #include "precision.h"
 #include "small.h"
 #include "base/forks.h"
-#include "base/say.h"
 #include "dispatch/cost/cost.h"
 #include "ops/rules.h"
 #include "ops/op.h"
@@ -102,7 +101,7 @@ static enum device_state decide_now(const struct accel_call *call, struct situat
     cost_borrow(&machine, atomic_load(&device->curves), call->routine, situation->library,
                 situation->threads);
     situation->precision = precision_of(settings, device, call);
-    /* Gains are known of products: a triangle's solution has steps that are as slow in any precision. */
+    /* The gain is gemm's. A triangle's solution, for one, has steps that no precision makes faster. */
     machine.gpu_gain =
         accel_product_kind(call) == GPU_OTHERS
             ? 1

@@ -40,10 +40,10 @@ struct gpu_info {
     /* Devices that came before it and cannot be used, and why; empty: none. */
     char passed_over[GPU_FAILURE_BYTES];
     int cuda_version, cublas_version; /* of the driver (13000) and of cuBLAS (130100) */
-    unsigned char precisions
-        [GPU_PRODUCTS]; /* that it has, as bits 1 << enum gpu_precision, of products of each kind */
-    bool
-        mps; /* processes use it at the same time, by CUDA's Multi-Process Service; else they take turns */
+    /* That it has, as bits 1 << enum gpu_precision, of products of each kind. */
+    unsigned char precisions[GPU_PRODUCTS];
+    /* Processes use it at the same time, by CUDA's Multi-Process Service; else they take turns. */
+    bool mps;
 };
 
 enum gpu_status {

@@ -342,11 +342,19 @@ static void *open_cusolver(void)
     return search.library;
 }
 
+void cuda_api_cusolver_version(int version[3])
+{
+    for (int i = 0; i < 3; i++) {
+        version[i] = 0;
+        if (CUDA(cusolverGetProperty))
+            CUDA(cusolverGetProperty)((libraryPropertyType)i, &version[i]);
+    }
+}
+
 static void note_cusolver(void)
 {
-    int part[3] = {0, 0, 0};
-    for (int i = 0; i < 3 && CUDA(cusolverGetProperty); i++)
-        CUDA(cusolverGetProperty)((libraryPropertyType)i, &part[i]);
+    int part[3];
+    cuda_api_cusolver_version(part);
     note_open(GPU_SOLVER, &CUDA(cusolverDnCreate), version_of(part));
 }
 

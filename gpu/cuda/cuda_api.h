@@ -39,6 +39,9 @@ bool cuda_api_open_cusolver(void);
 /* Fills in the version of cuBLAS: major, minor, patch; 0 if it does not say. After cuda_api_open() has succeeded. */
 void cuda_api_cublas_version(int version[3]);
 
+/* The same of cuSOLVER. After cuda_api_open_cusolver() has succeeded. */
+void cuda_api_cusolver_version(int version[3]);
+
 /* Writes the version and the file of the cuBLAS in use and the driver's version, for a message. After cuda_api_open() has
  * succeeded. */
 void cuda_api_describe_cublas(char *text, size_t size);

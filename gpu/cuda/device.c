@@ -91,14 +91,6 @@ static struct nominal_rates rates_of(CUdevice number)
 }
 
 /* Versions as a calibration tells them apart; 0 if unknown. */
-static void read_versions(struct gpu_info *info)
-{
-    int part[3];
-    CUDA(cuDriverGetVersion)(&info->cuda_version);
-    cuda_api_cublas_version(part);
-    info->cublas_version = part[0] * 10000 + part[1] * 100 + part[2];
-}
-
 static void read_id(CUdevice number, struct gpu_info *info)
 {
     CUuuid uuid = {{0}};
@@ -241,7 +233,8 @@ static const char *open_device(struct cuda_device *device, const struct gpu_conf
                          : (int64_t)((double)total * config->memory_share / info->sharers);
     info->memory_bytes = device->budget;
     info->nominal = rates_of(device->number);
-    read_versions(info);
+    info->cuda_version = gpu_library(GPU_DRIVER)->version;
+    info->cublas_version = gpu_library(GPU_BLAS)->version;
     precision_all(info->precisions, device->number, info->cublas_version);
     info->mps = mps_serves(device->number);
     read_id(device->number, info);

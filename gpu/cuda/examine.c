@@ -62,12 +62,11 @@ static void examine_cublas(struct gpu_part *part)
 
 static void examine_cusolver(struct gpu_part *part)
 {
-    int version[3] = {0, 0, 0};
+    int version[3];
     if (!cuda_api_open_cusolver())
         return;
     find_part_of(part, &CUDA(cusolverDnCreate));
-    for (int i = 0; i < 3 && CUDA(cusolverGetProperty); i++)
-        CUDA(cusolverGetProperty)((libraryPropertyType)i, &version[i]);
+    cuda_api_cusolver_version(version);
     put_version(part, version);
 }
 

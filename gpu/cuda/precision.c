@@ -57,10 +57,10 @@ static struct sizes sizes_of(const struct accel_call *call)
 static int64_t most_bytes(struct gpu_work *work, const struct sizes *s)
 {
     const int64_t half = gpu_work_available(work) / 2;
-    const int64_t elements = (s->m * s->k + s->k * s->n + s->m * s->n) * s->batch;
-    const int64_t modest = 8 * elements * (int64_t)accel_dtype_size(work->call->routine->dtype);
     if (!accel_is_batch(work->call->routine))
         return half;
+    const int64_t elements = (s->m * s->k + s->k * s->n + s->m * s->n) * s->batch;
+    const int64_t modest = 8 * elements * (int64_t)accel_dtype_size(work->call->routine->dtype);
     return accel_min(half, modest > INT64_C(1) << 30 ? modest : INT64_C(1) << 30);
 }
 

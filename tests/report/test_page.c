@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "report/banner.h"
 #include "report/page.h"
 #include "report/totals.h"
 
@@ -111,6 +112,21 @@ static void hints_are_broken_into_lines(void **state)
         assert_true(strcspn(line, "\n") <= 100);
 }
 
+/* "None was started, as no call would gain" is said only if no call would have. */
+static void no_gpu_has_a_true_reason(void **state)
+{
+    static const enum accel_why whys[] = {ACCEL_SLOWER, ACCEL_WARMING, ACCEL_NO_GPU};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        begin();
+        totals_tell(part.totals, BANNER_PROGRAM, "accel: libaccel  1.2.3\n");
+        add("f", whys[i], "cpu", 1);
+        const char *text = page_of(10, false);
+        assert_non_null(strstr(text, "libaccel  1.2.3\n"));
+        assert_int_equal(strstr(text, "none was started") != NULL, whys[i] == ACCEL_SLOWER);
+    }
+}
+
 static void several_processes(void **state)
 {
     (void)state;
@@ -167,6 +183,7 @@ int main(void)
         cmocka_unit_test(columns_hold_for_long_names),
         cmocka_unit_test(rows_without_a_place_are_added_up),
         cmocka_unit_test(hints_are_broken_into_lines),
+        cmocka_unit_test(no_gpu_has_a_true_reason),
         cmocka_unit_test(several_processes),
         cmocka_unit_test(several_threads),
         cmocka_unit_test(nothing_was_called),

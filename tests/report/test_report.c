@@ -125,6 +125,22 @@ static void inner_times_are_of_the_next_depth(void **state)
     assert_true(report_end_inner(report_begin_inner()).ms == 0);
 }
 
+/* However deep; not a call that the GPU began, and the CPU ran. */
+static void inner_calls_are_those_that_the_gpu_has_run(void **state)
+{
+    static const struct gpu_info gpu;
+    struct accel_record record = record_with(true, 2);
+    (void)state;
+    const struct accel_inner before = report_begin_inner();
+    record.gpu = &gpu;
+    record.ran = "gpu0";
+    record.in.gpu_calls = 3;
+    report_decision(&record);
+    record.ran = "cpu";
+    report_decision(&record);
+    assert_int_equal(report_end_inner(before).gpu_calls, 3 + 1 + 3);
+}
+
 /* Not what was not timed, nor what is a part of a call that was counted. */
 static void an_estimate_counts_whole_calls(void **state)
 {
@@ -280,6 +296,7 @@ int main(void)
         cmocka_unit_test(no_sink_takes_nothing),
         cmocka_unit_test(each_sink_has_what_it_takes),
         cmocka_unit_test(inner_times_are_of_the_next_depth),
+        cmocka_unit_test(inner_calls_are_those_that_the_gpu_has_run),
         cmocka_unit_test(an_estimate_counts_whole_calls),
         cmocka_unit_test(the_longest_line_is_whole),
         cmocka_unit_test(a_field_that_does_not_fit_is_left_out),
