@@ -23,7 +23,7 @@ void timing_start(struct gpu_lane *lane)
     t->before_ms = accel_now_ms();
     t->on = CUDA(cuEventElapsedTime) && record(&t->zero, lane->stream) &&
             CUDA(cuEventSynchronize)(t->zero) == CUDA_SUCCESS;
-    t->zero_ms = (t->before_ms + accel_now_ms()) / 2;
+    t->after_ms = accel_now_ms();
 }
 
 void timing_begin(struct gpu_lane *lane, CUstream stream, const struct gpu_step *step)
@@ -70,11 +70,12 @@ void timing_wait(struct gpu_lane *lane)
     t->open[GPU_STEP_COMPUTE] = 0;
 }
 
+/* Sets the milliseconds from the call's begin to an event. */
 static bool read_clock(const struct timing *t, CUevent event, double *ms)
 {
     float since;
     const bool read = event && CUDA(cuEventElapsedTime)(&since, t->zero, event) == CUDA_SUCCESS;
-    *ms = read ? t->zero_ms + (double)since : 0;
+    *ms = read ? (double)since : 0;
     return read;
 }
 
@@ -84,15 +85,20 @@ static double between(double low, double ms, double high)
     return ms < low ? low : ms > high ? high : ms;
 }
 
+/* Returns when the call began on the device: after the thread asked for it, before it knew of it, and so early that the last step has ended
+ * by now. A thread that is not woken up at once knows late. */
+static double begin_of(const struct timing *t, double latest_ms)
+{
+    return (t->before_ms + between(t->before_ms, latest_ms, t->after_ms)) / 2;
+}
+
 void timing_report(struct gpu_lane *lane, struct gpu_host *host)
 {
     struct timing *t = &lane->timing;
     struct gpu_steps steps = {
         .step = t->step, .lane = (int)(lane - lane->device->lanes.lane), .left_out = t->left_out};
-    double last[GPU_STEP_KINDS];
+    double last[GPU_STEP_KINDS], longest = 0;
     const double now = accel_now_ms();
-    for (int kind = 0; kind < GPU_STEP_KINDS; kind++)
-        last[kind] = t->before_ms;
     timing_wait(lane);
     for (int i = 0; t->on && i < t->count; i++) {
         struct gpu_step step = t->step[i];
@@ -101,10 +107,17 @@ void timing_report(struct gpu_lane *lane, struct gpu_host *host)
             steps.left_out++;
             continue;
         }
-        step.start_ms = between(last[step.kind], step.start_ms, now);
-        step.end_ms = between(step.start_ms, step.end_ms, now);
-        last[step.kind] = step.end_ms;
+        longest = step.end_ms > longest ? step.end_ms : longest;
         t->step[steps.count++] = step;
+    }
+    const double zero_ms = begin_of(t, now - longest);
+    for (int kind = 0; kind < GPU_STEP_KINDS; kind++)
+        last[kind] = t->before_ms;
+    for (int i = 0; i < steps.count; i++) {
+        struct gpu_step *step = &t->step[i];
+        step->start_ms = between(last[step->kind], zero_ms + step->start_ms, now);
+        step->end_ms = between(step->start_ms, zero_ms + step->end_ms, now);
+        last[step->kind] = step->end_ms;
     }
     t->on = false;
     pool_count(lane->device, &steps.device_bytes, &steps.kept_bytes);

@@ -15,8 +15,8 @@ enum { TIMING_STEPS = 64 };
 /* Of a lane, zero at first; made when needed. */
 struct timing {
     bool on;
-    CUevent zero;              /* the call's begin */
-    double before_ms, zero_ms; /* on the host's clock: before it; it */
+    CUevent zero;               /* the call's begin */
+    double before_ms, after_ms; /* on the host's clock: it was between them */
     int count;
     int64_t left_out;         /* further steps */
     int open[GPU_STEP_KINDS]; /* the number of a step that goes on, from 1; 0: none */

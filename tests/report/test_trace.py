@@ -120,10 +120,16 @@ with tempfile.TemporaryDirectory() as folder:
         tap.ok(all(abs(m - c["args"][key]) < 1e-3 * c["args"][key] for m, c in zip(moved, calls)), f"the steps of a call move its {key}", *zip(moved, calls))
     tap.ok(all(any(within(c, s) and s["args"]["sym"] == c["name"] for c in calls) for s in steps_of(events, "up", "compute", "down")), "each step lies within its call")
     first_down = min(s["ts"] for s in steps if s["cat"] == "down")
-    # Both may be put to the end of the call, if the device's clock seems to be ahead of the program's.
-    tap.ok(all(s["ts"] <= first_down for s in steps if s["cat"] == "compute"), "kernels before the result comes down")
+    tap.ok(all(s["ts"] + s["dur"] <= first_down for s in steps if s["cat"] == "compute"), "kernels before the result comes down")
     tap.ok({"gpu0: up", "gpu0: compute", "gpu0: down"} <= names_of(events, "thread_name"), "the device's rows have names")
     tap.ok(max(counted(events, "device memory (MB)")) > 3 and set(counted(events, "calls on the GPU")) == {0, 1}, "counters of memory and calls")
+
+    # A thread that is told late of the call's begin.
+    path.unlink()
+    start("steps", "dgemm:100:40", env={**GPU, "ACCEL_TRACE": str(path), "TESTGPU_WAKE_US": "10000", "TESTGPU_SEED": "1", "TESTGPU_LAUNCH_US": "1000"})
+    events = json.loads(path.read_text())
+    lasted = [s["dur"] for s in steps_of(events, "compute")]
+    tap.ok(len(lasted) == 40 and min(lasted) > 900 and not broken(events), "kernels last as long as on the device, whenever the thread wakes up", *sorted(lasted)[:3])
 
     # An operand that stays; tiles, of which the first are shown; calls at once.
     path.unlink()

@@ -52,7 +52,7 @@ struct settings {
         double up_gbps, down_gbps, gflops;
         enum device_mode mode;
     } card[DEVICES_MAX];
-    unsigned delay_us;
+    unsigned delay_us, wake_us;
     uint64_t seed;
     double launch_us;
     unsigned half;
@@ -79,7 +79,10 @@ void settings_path(const char *pattern, char *path, size_t size);
 
 /* A small generator, so that a run can be repeated with TESTGPU_SEED. */
 uint64_t random_next(uint64_t *state);
-void random_pause(uint64_t *state);
+/* Waits up to so long; without the lock. */
+void random_pause(uint64_t *state, unsigned longest_us);
+/* Waits as long as TESTGPU_WAKE_US says; with the lock, which others may take meanwhile. */
+void wake_up_late(void);
 
 /* entry.c */
 /* Waits as long as the first call of the function that this thread is in should take, if this is it. Without the lock. */

@@ -13,6 +13,7 @@
  *   TESTGPU_TAKEN       bytes,...: of device 0, 1, ..., the memory that other processes have
  *   TESTGPU_THREADS     the most threads in a block of a kernel of gpu/own/, up to 1024; default 16
  *   TESTGPU_DELAY_US    each copy and kernel starts up to so much later, default 200; 0: at once
+ *   TESTGPU_WAKE_US     each wait for the device returns up to so much later, default 0
  *   TESTGPU_SEED        of the delays; the report says which was used
  *   TESTGPU_FAIL        FUNCTION:N[+][=CODE],...: the N-th call (+: and all after it) fails; *:N
  *                       counts all calls, async:N copies and kernels as they run
@@ -246,6 +247,7 @@ void settings_read(void)
     if (settings.devices > DEVICES_MAX)
         settings.devices = DEVICES_MAX;
     settings.delay_us = (unsigned)number("TESTGPU_DELAY_US", 200, false);
+    settings.wake_us = (unsigned)number_up_to("TESTGPU_WAKE_US", 0, 1u << 30);
     settings.seed =
         number("TESTGPU_SEED", (unsigned long long)now.tv_nsec ^ (unsigned)getpid(), false);
     settings.launch_us = decimal("TESTGPU_LAUNCH_US");
@@ -288,22 +290,37 @@ uint64_t random_next(uint64_t *state)
     return x * 0x2545f4914f6cdd1dull;
 }
 
-void random_pause(uint64_t *state)
+void random_pause(uint64_t *state, unsigned longest_us)
 {
-    if (settings.delay_us == 0)
+    if (longest_us == 0)
         return;
-    long ns = (long)((random_next(state) >> 16) % ((uint64_t)settings.delay_us * 1000 + 1));
+    long ns = (long)((random_next(state) >> 16) % ((uint64_t)longest_us * 1000 + 1));
     struct timespec pause = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
     nanosleep(&pause, NULL);
 }
 
-void testgpu_linger(void)
+/* The calling thread's generator. */
+static uint64_t *thread_random(void)
 {
     static _Thread_local uint64_t state;
     if (state == 0)
         state = settings.seed * 2 + (uintptr_t)&state + 1;
-    if (settings.delay_us != 0 && random_next(&state) % 4 == 0) {
+    return &state;
+}
+
+void testgpu_linger(void)
+{
+    if (settings.delay_us != 0 && random_next(thread_random()) % 4 == 0) {
         struct timespec pause = {.tv_nsec = 1000};
         nanosleep(&pause, NULL);
     }
+}
+
+void wake_up_late(void)
+{
+    if (settings.wake_us == 0)
+        return;
+    testgpu_unlock();
+    random_pause(thread_random(), settings.wake_us);
+    testgpu_lock();
 }

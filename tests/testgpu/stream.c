@@ -133,7 +133,7 @@ static void *work(void *argument)
         }
         if (operation->counted) {
             testgpu_unlock();
-            random_pause(&stream->random);
+            random_pause(&stream->random, settings.delay_us);
             testgpu_lock();
         }
         int64_t start = speed_begin(stream, operation);
@@ -218,6 +218,7 @@ CUresult operation_wait(struct operation *operation, CUcontext context)
 {
     while (operation != NULL && !operation->finished && !driver.exiting)
         progress_await();
+    wake_up_late();
     return driver.exiting ? CUDA_ERROR_DEINITIALIZED : context_error(context);
 }
 
