@@ -154,6 +154,9 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
                             .context = &running,
                             .keeps = situation->keeps,
                             .precision = situation->precision};
+    struct cost_curves *curves = atomic_load(&situation->device->curves);
+    if (curves && accel_op_of(call->routine)->group == ACCEL_LEVEL_3)
+        host.rates = cost_schedule_rates(curves, call, situation->precision);
     struct verification verification;
     verify_begin(&verification, running.gpu, call, settings);
     verification.precision = situation->precision;

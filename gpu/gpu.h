@@ -13,6 +13,7 @@
 #include "ops/call.h"
 #include "nominal.h"
 #include "precision.h"
+#include "schedule.h"
 
 struct gpu_config {
     const char *cuda_dir; /* the folder that is searched for CUDA's libraries first, or NULL */
@@ -107,6 +108,7 @@ struct gpu_host {
     /* The one that the user has asked for, of a routine with op->products. gpu_run() sets it to native if cuBLAS says that it
      * has computed in native precision, or if there is no memory for its workspace. cuBLAS tells only of GPU_EMULATED. */
     enum gpu_precision precision;
+    struct schedule_rates rates; /* of this call, by which its schedule is chosen; 0: not known */
     /* Filled in by gpu_run(): */
     int64_t up_bytes, down_bytes;
     int64_t kept_bytes; /* of inputs that earlier calls had left on the device */

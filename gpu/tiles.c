@@ -244,8 +244,8 @@ static enum gpu_status load_tile(struct tiles *t, struct tile *tile)
     bool upper = t->uplo == 'U';
     tile->rest = tile->rows - tile->cols;
     tile->beside = upper ? 0 : tile->col + tile->cols;
-    tile->triangle = tiles_within(t, tile->at, upper ? tile->rest : 0, 0);
-    tile->rectangle = tiles_within(t, tile->at, upper ? 0 : tile->cols, 0);
+    tile->triangle = gpu_tile_from(t->work, tile->at, upper ? tile->rest : 0, 0);
+    tile->rectangle = gpu_tile_from(t->work, tile->at, upper ? 0 : tile->cols, 0);
     return status;
 }
 

@@ -111,13 +111,4 @@ static inline int64_t tiles_length(int64_t size, int64_t first, int64_t all)
     return accel_min(size, all - first);
 }
 
-/* Returns the part of a matrix on the device that begins at element (row, col). */
-static inline struct gpu_tile tiles_within(const struct tiles *t, struct gpu_tile x, int64_t row,
-                                           int64_t col)
-{
-    x.ptr += (gpu_address)((row + col * x.ld) *
-                           (int64_t)accel_dtype_size(t->work->call->routine->dtype));
-    return x;
-}
-
 #endif

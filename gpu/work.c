@@ -6,6 +6,14 @@ int64_t gpu_device_ld(int64_t rows, enum accel_dtype dtype)
     return rows < line ? rows : (rows + line - 1) / line * line;
 }
 
+struct gpu_tile gpu_tile_from(const struct gpu_work *work, struct gpu_tile tile, int64_t row,
+                              int64_t col)
+{
+    const int64_t size = (int64_t)accel_dtype_size(work->call->routine->dtype);
+    tile.ptr += (gpu_address)((row + col * tile.ld) * size);
+    return tile;
+}
+
 void gpu_work_event(struct gpu_work *work, enum gpu_event_kind kind, const struct accel_span *x,
                     int64_t rows, int64_t cols, int64_t bytes)
 {

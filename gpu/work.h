@@ -45,6 +45,10 @@ static inline void *gpu_element(const struct accel_span *x, int64_t row, int64_t
     return (char *)x->ptr + (col * x->ld + row) * gpu_size_of(x);
 }
 
+/* Returns the part of a tile that begins at element (row, col). */
+struct gpu_tile gpu_tile_from(const struct gpu_work *work, struct gpu_tile tile, int64_t row,
+                              int64_t col);
+
 /* Returns the leading dimension of a copy on the device: whole 64-byte lines, except for columns shorter than one. */
 int64_t gpu_device_ld(int64_t rows, enum accel_dtype dtype);
 

@@ -395,6 +395,46 @@ double cost_precision_gain(const struct cost_curves *device, enum gpu_precision 
     return device ? device->gain[precision] : 1;
 }
 
+/* Returns the calibrated milliseconds of a call's kernels, or nominal ones: not what was learned, so that the same call has the same
+ * schedule each time, and so the same result, bit for bit. */
+static double settled_ms(struct cost_curves *device, uint32_t index, const struct model_work *work)
+{
+    struct model_curve nominal;
+    const struct model_curve *curve = curve_of(device, index);
+    if (atomic_load_explicit(&device->made[index], memory_order_relaxed) != CALIBRATED) {
+        model_nominal_gpu(&nominal, &accel_routines[index], &device->rates);
+        curve = &nominal;
+    }
+    pthread_rwlock_rdlock(&lock);
+    const double ms = model_ms(curve, work) - curve->ms[MODEL_CALL];
+    pthread_rwlock_unlock(&lock);
+    return ms;
+}
+
+/* What copies, kernels and waits for another stream take besides, and the size at which a product reaches half of the rate: nominally. */
+struct schedule_rates cost_schedule_rates(struct cost_curves *device, const struct accel_call *call,
+                                          enum gpu_precision precision)
+{
+    struct schedule_rates rates = {.up = device->up_gbps,
+                                   .down = device->down_gbps,
+                                   .half = 128,
+                                   .copy_ms = 0.002,
+                                   .kernel_ms = 0.005,
+                                   .wait_ms = 0.01};
+    const uint32_t index = (uint32_t)(call->routine - accel_routines);
+    struct model_work work;
+    model_work_of(call, true, &work);
+    const double ms = settled_ms(device, index, &work);
+    double shortest = 0;
+    for (const int64_t *size = accel_sizes(call); size < accel_sizes(call) + 3; size++)
+        shortest =
+            *size > 0 && (shortest == 0 || (double)*size < shortest) ? (double)*size : shortest;
+    rates.compute = device->gain[precision] * work.term[MODEL_OPERATION] * 1e3 /
+                    (ms > 1e-6 ? ms : 1e-6) *
+                    (shortest > 0 ? (shortest + rates.half) / shortest : 1);
+    return rates;
+}
+
 /* Returns the section's value, or `otherwise` if it has none. */
 static double value_or(const struct cost_curves *p, const char *name, double otherwise)
 {

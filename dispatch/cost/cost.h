@@ -56,6 +56,10 @@ struct cost_first {
 };
 struct cost_first cost_first_calls(const struct cost_curves *device);
 
+/* Returns the device's rates for the schedule of a call. */
+struct schedule_rates cost_schedule_rates(struct cost_curves *device, const struct accel_call *call,
+                                          enum gpu_precision precision);
+
 /* Learn from a call that took this long: on the CPU library, while no other call computed; on the device, with its copies. */
 void cost_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
                     int threads, double ms);

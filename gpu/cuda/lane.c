@@ -28,6 +28,12 @@ static void destroy_ring(struct lane_ring *ring)
         CUDA(cuMemFreeHost)(ring->memory);
 }
 
+static void destroy_stream(CUstream stream)
+{
+    if (stream)
+        CUDA(cuStreamDestroy)(stream);
+}
+
 static void destroy(struct gpu_lane *lane)
 {
     if (lane->params)
@@ -41,8 +47,12 @@ static void destroy(struct gpu_lane *lane)
     timing_destroy(&lane->timing);
     if (lane->joined)
         CUDA(cuEventDestroy)(lane->joined);
-    if (lane->stream)
-        CUDA(cuStreamDestroy)(lane->stream);
+    for (int i = 0; i < SCHEDULE_ENGINES * LANE_STEPS; i++)
+        if (lane->step[i / LANE_STEPS][i % LANE_STEPS])
+            CUDA(cuEventDestroy)(lane->step[i / LANE_STEPS][i % LANE_STEPS]);
+    destroy_stream(lane->up);
+    destroy_stream(lane->down);
+    destroy_stream(lane->stream);
     memset(lane, 0, sizeof *lane);
 }
 
@@ -234,13 +244,18 @@ void lane_free_idle(struct cuda_device *device)
 
 enum gpu_status lane_wait(struct gpu_lane *lane)
 {
-    if (lane->quiet)
+    if (lane->quiet && !lane->aside)
         return GPU_OK;
     timing_wait(lane);
     enum gpu_status status = GPU_CHECK_FINAL(cuStreamSynchronize, lane->stream);
+    if (status == GPU_OK && lane->aside)
+        status = GPU_CHECK_FINAL(cuStreamSynchronize, lane->up);
+    if (status == GPU_OK && lane->aside)
+        status = GPU_CHECK_FINAL(cuStreamSynchronize, lane->down);
     if (status != GPU_OK)
         return status;
     lane->quiet = true;
+    lane->aside = false;
     lane->unmarked = 0;
     lane->copied = lane->copies;
     return GPU_OK;

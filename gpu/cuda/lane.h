@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "cuda_api.h"
+#include "gpu/schedule.h"
 #include "gpu/staging.h"
 #include "timing.h"
 
@@ -21,6 +22,9 @@ struct cuda_device;
 #define LANE_NARROW_SLOTS  4
 #define LANE_WIDE_SLOTS    18
 #define LANE_LANDING_BYTES (LANE_WIDE_SLOTS * LANE_SLOT_BYTES)
+
+/* Events behind the last steps of each engine of a schedule. */
+#define LANE_STEPS 16
 
 struct lane_slot {
     CUevent done;
@@ -43,6 +47,10 @@ struct gpu_lane {
     cusolverDnParams_t params;
     CUevent joined; /* recorded on the program's default stream, if operands lie on the device */
     struct lane_ring narrow, wide;
+    /* For schedules, NULL until needed: the streams of copies, and events behind steps. */
+    CUstream up, down;
+    CUevent step[SCHEDULE_ENGINES][LANE_STEPS];
+    bool aside;             /* something may be on these streams that nothing waited for */
     int64_t copies, copied; /* put on the stream; of these, done */
     bool made;              /* handles have been made since a call acquired the lane */
     int unmarked; /* copies without an event of their own since the last wait for the stream */
@@ -76,10 +84,21 @@ enum gpu_status lane_acquire(struct cuda_device *device, struct gpu_lane **lane)
 /* Releases a lane. broken: the device has failed; leaves the lane's stream, handles and memory to the driver. */
 void lane_release(struct gpu_lane *lane, bool broken);
 
+/* Makes the slots of a ring ready. */
+enum gpu_status lane_prepare_ring(struct lane_ring *ring, int slots);
+
+/* Begin a step of the call, if it is timed: one of kernels; one that copies a rectangle, with its first piece. */
 static inline void lane_computes(struct gpu_lane *lane)
 {
     if (lane->timing.on)
         timing_begin(lane, lane->stream, &(struct gpu_step){.kind = GPU_STEP_COMPUTE});
+}
+static inline void lane_copies(struct gpu_lane *lane, CUstream stream, enum gpu_step_kind kind,
+                               const struct lane_rectangle *r)
+{
+    if (lane->timing.on)
+        timing_begin(lane, stream,
+                     &(struct gpu_step){kind, r->name, r->rows * r->cols * r->size, 0, 0});
 }
 
 /* Return the stream and the handles, to put something on the stream: with a handle, kernels. */

@@ -22,18 +22,13 @@ static enum gpu_status prepare_block(char **block, int64_t bytes)
     return status;
 }
 
-/* Makes a ring ready. */
-static enum gpu_status prepare_ring(struct lane_ring *ring, int slots)
+enum gpu_status lane_prepare_ring(struct lane_ring *ring, int slots)
 {
-    for (int i = 0; i < slots; i++) {
-        if (ring->slot[i].done)
-            continue;
-        enum gpu_status status =
-            GPU_CHECK(cuEventCreate, &ring->slot[i].done, CU_EVENT_DISABLE_TIMING);
-        if (status != GPU_OK)
-            return status;
-    }
-    return prepare_block(&ring->memory, (int64_t)slots * LANE_SLOT_BYTES);
+    enum gpu_status status = prepare_block(&ring->memory, (int64_t)slots * LANE_SLOT_BYTES);
+    for (int i = 0; status == GPU_OK && i < slots; i++)
+        if (!ring->slot[i].done)
+            status = GPU_CHECK(cuEventCreate, &ring->slot[i].done, CU_EVENT_DISABLE_TIMING);
+    return status;
 }
 
 static bool is_free(const struct gpu_lane *lane, const struct lane_slot *slot)
@@ -150,13 +145,13 @@ static enum gpu_status choose_ring(struct transfer *t)
     if (t->helpers > 0) {
         t->ring = &lane->wide;
         t->slots = LANE_NARROW_SLOTS + 2 * t->helpers;
-        status = prepare_ring(t->ring, LANE_WIDE_SLOTS);
+        status = lane_prepare_ring(t->ring, LANE_WIDE_SLOTS);
     }
     if (status == GPU_NO_MEMORY) {
         t->ring = &lane->narrow;
         t->slots = LANE_NARROW_SLOTS;
         t->helpers = t->helpers > 0;
-        status = prepare_ring(t->ring, LANE_NARROW_SLOTS);
+        status = lane_prepare_ring(t->ring, LANE_NARROW_SLOTS);
     }
     t->first = t->ring->next;
     return status;
@@ -190,15 +185,6 @@ static void end_transfer(struct transfer *t, int64_t pieces)
     t->ring->next = place_of(t, pieces);
 }
 
-/* Begins the step that copies a rectangle, with its first piece. */
-static void begin_step(struct gpu_lane *lane, enum gpu_step_kind kind,
-                       const struct lane_rectangle *r)
-{
-    if (lane->timing.on)
-        timing_begin(lane, lane->stream,
-                     &(struct gpu_step){kind, r->name, r->rows * r->cols * r->size, 0, 0});
-}
-
 /* Puts a copy of a piece on the stream: up from its slot, or down to it. marked: with an event of its own. */
 static enum gpu_status put_copy(struct transfer *t, int64_t number, bool up, bool marked)
 {
@@ -207,7 +193,7 @@ static enum gpu_status put_copy(struct transfer *t, int64_t number, bool up, boo
     const struct pack_piece piece = piece_of(t, number);
     const CUdeviceptr device = device_of(t, &piece);
     const size_t bytes = (size_t)pack_bytes(&piece, &t->host, t->device_ld);
-    begin_step(lane, up ? GPU_STEP_UP : GPU_STEP_DOWN, &t->host);
+    lane_copies(lane, lane->stream, up ? GPU_STEP_UP : GPU_STEP_DOWN, &t->host);
     enum gpu_status status =
         up ? GPU_CHECK(cuMemcpyHtoDAsync, device, memory_of(t, number), bytes, lane_stream(lane))
            : GPU_CHECK(cuMemcpyDtoHAsync, memory_of(t, number), device, bytes, lane_stream(lane));
@@ -392,7 +378,7 @@ static enum gpu_status prepare_landing(struct gpu_lane *lane, int64_t bytes, cha
     *landing = NULL;
     if (bytes > LANE_LANDING_BYTES)
         return GPU_OK;
-    enum gpu_status status = prepare_ring(ring, narrow ? LANE_NARROW_SLOTS : LANE_WIDE_SLOTS);
+    enum gpu_status status = lane_prepare_ring(ring, narrow ? LANE_NARROW_SLOTS : LANE_WIDE_SLOTS);
     *landing = ring->memory;
     return status == GPU_NO_MEMORY && !narrow ? GPU_OK : status;
 }
@@ -436,7 +422,7 @@ enum gpu_status lane_download_whole(struct gpu_lane *lane, const struct lane_rec
         return status;
     if (!landing)
         return download_aside(lane, to, device, device_ld);
-    begin_step(lane, GPU_STEP_DOWN, to);
+    lane_copies(lane, lane->stream, GPU_STEP_DOWN, to);
     status = GPU_CHECK(cuMemcpyDtoHAsync, landing, device, (size_t)bytes, lane_stream(lane));
     timing_end(lane, lane->stream, GPU_STEP_DOWN);
     if (status == GPU_OK)

@@ -1,48 +1,34 @@
 /*
- * syrk, herk, syr2k, her2k, gemmt: a triangle of C := alpha op(A) op(A)' + beta C and its relatives.
- *
- * C goes through in panels of columns: a triangle on the diagonal, and the rectangle below or above it. Their order leaves a
- * triangle at the end (uplo = L) or at the beginning (U) of C: after a failure the original does it by one call. Each panel is
- * a sum over parts of k.
+ * syrk, herk, syr2k, her2k, gemmt: a triangle of C := alpha op(A) op(A)' + beta C and its relatives, by a schedule: triangles on the
+ * diagonal, and rectangles below or above it, each a sum over blocks of k.
  */
 #include <limits.h>
 
 #include "blas.h"
-#include "gpu/tiles.h"
-
-#define BLOCK_MIN 64
+#include "gpu/blocks.h"
 
 /* cuBLAS has no gemmt. Its triangles are halved down to blocks of this order, which are computed whole. */
 #define WHOLE_BLOCK 256
 
-/* The operands' parts, A and B seen as n x k. For gemmt in place: a block of C on the diagonal, and its triangle. */
-enum { A, B, C, WHOLE, PACKED };
-/* How many columns of C, and how much of k, come at once. */
-enum { WIDTH, DEPTH };
+/* The factors, seen as n x k, and the result. */
+enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C };
+
+/* Memory for gemmt in place, which computes diagonal blocks elsewhere: a block of C on the diagonal, and its triangle. */
+enum { WHOLE, PACKED };
 
 struct rank_k {
-    struct tiles tiles;
+    struct blocks blocks;
     struct gpu_work *work;
     const struct accel_call *call;
     const struct accel_span *c;
     bool two;                       /* there is a B: not in syrk and herk */
     bool hermitian, general, lower; /* general: gemmt */
     char left_op, right_op;         /* transpositions in a product of two factors */
-    int64_t n, k;
 };
 
 static const struct accel_complex one = {1, 0};
 
-static bool shrink(struct tiles *t)
-{
-    int64_t panel = tiles_part_bytes(t, C);
-    int64_t factors = tiles_part_bytes(t, A) + tiles_part_bytes(t, B);
-    bool narrow = panel > 0 && (panel >= factors || t->size[DEPTH] <= BLOCK_MIN);
-    return (narrow && tiles_halve(&t->size[WIDTH], 1)) ||
-           (factors > 0 && tiles_halve(&t->size[DEPTH], 1));
-}
-
-/* ---- One panel ---- */
+/* ---- One block ---- */
 
 /* A factor on the device, from a row on. */
 struct part {
@@ -52,7 +38,7 @@ struct part {
 
 static struct gpu_tile advance(const struct rank_k *g, struct gpu_tile x, int64_t row, int64_t col)
 {
-    return tiles_within(&g->tiles, x, row, col);
+    return gpu_tile_from(g->work, x, row, col);
 }
 
 static struct part from_row(const struct rank_k *g, struct part x, int64_t skip)
@@ -77,8 +63,8 @@ static enum gpu_status whole_block(const struct rank_k *g, int64_t n, int64_t de
                                    struct accel_complex beta, struct gpu_tile c)
 {
     struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha];
-    struct gpu_tile block = {g->tiles.part[WHOLE].memory, gpu_device_ld(n, g->c->dtype)};
-    gpu_address packed = g->tiles.part[PACKED].memory;
+    struct gpu_tile block = {g->blocks.own[WHOLE], gpu_device_ld(n, g->c->dtype)};
+    gpu_address packed = g->blocks.own[PACKED];
     char uplo = g->lower ? 'L' : 'U';
     enum gpu_status status = GPU_OK;
     bool launched = g->work->launched;
@@ -153,40 +139,26 @@ static enum gpu_status beside(const struct rank_k *g, int64_t m, int64_t n, int6
     return status;
 }
 
-/* panel := beta panel, its triangle and its rectangle. */
-static enum gpu_status scale_panel(const struct rank_k *g, const struct tile *c)
+/* Adds a block of k to a block of C. The schedule sees a lower triangle: an upper one is its mirror image. */
+static enum gpu_status compute(const struct blocks *b, const struct schedule_step *step)
 {
-    struct accel_complex beta = g->call->blas.scalar[ACCEL_beta];
-    enum gpu_status status = kernel_scale_triangle(g->work, g->hermitian, g->lower ? 'L' : 'U',
-                                                   c->cols, beta, g->tiles.zeros, c->triangle);
-    return status == GPU_OK && c->rest > 0
-               ? kernel_scale(g->work, c->rest, c->cols, beta, g->tiles.zeros, c->rectangle)
-               : status;
-}
-
-/* Loads all rows of the factors: they serve all panels. */
-static enum gpu_status compute(struct tiles *t, struct tile *c)
-{
-    struct rank_k *g = (struct rank_k *)t;
-    enum gpu_status status = GPU_OK;
-    if (g->k == 0)
-        return scale_panel(g, c);
-    for (int64_t at = 0; status == GPU_OK && at < g->k; at += t->size[DEPTH]) {
-        int64_t depth = tiles_length(t->size[DEPTH], at, g->k);
-        struct accel_complex beta = at == 0 ? g->call->blas.scalar[ACCEL_beta] : one;
-        struct part own[2], others[2];
-        for (int i = A; status == GPU_OK && i <= (g->two ? B : A); i++) {
-            struct part factor = {.across = t->part[i].across};
-            status = tiles_load(t, i, 0, at, g->n, depth, &factor.tile);
-            own[i] = from_row(g, factor, c->col);
-            others[i] = from_row(g, factor, c->beside);
-        }
-        if (status == GPU_OK)
-            status = triangle(g, c->cols, depth, own, beta, c->triangle);
-        if (status == GPU_OK && c->rest > 0)
-            status = beside(g, c->rest, c->cols, depth, others, own, beta, c->rectangle);
+    const struct rank_k *g = (const struct rank_k *)b;
+    const struct gpu_tile c = blocks_tile(b, C, step->i, step->j);
+    const struct accel_complex beta = step->first ? g->call->blas.scalar[ACCEL_beta] : one;
+    const int row = g->lower ? step->i : step->j, col = g->lower ? step->j : step->i;
+    const struct schedule_cell rows = schedule_cell_of(&b->schedule, A, row, step->p);
+    const struct schedule_cell cols = schedule_cell_of(&b->schedule, A, col, step->p);
+    struct part at_row[2] = {0}, at_col[2] = {0};
+    if (b->call.k == 0)
+        return row == col ? kernel_scale_triangle(g->work, g->hermitian, g->lower ? 'L' : 'U',
+                                                  rows.rows, beta, b->zeros, c)
+                          : kernel_scale(g->work, rows.rows, cols.rows, beta, b->zeros, c);
+    for (int i = A; i <= (g->two ? B : A); i++) {
+        at_row[i] = (struct part){blocks_tile(b, i, row, step->p), b->operand[i].across};
+        at_col[i] = (struct part){blocks_tile(b, i, col, step->p), b->operand[i].across};
     }
-    return status;
+    return row == col ? triangle(g, rows.rows, rows.cols, at_row, beta, c)
+                      : beside(g, rows.rows, cols.rows, rows.cols, at_row, at_col, beta, c);
 }
 
 static enum gpu_status run_rank_k(struct gpu_work *work, bool two, bool general)
@@ -210,20 +182,17 @@ static enum gpu_status run_rank_k(struct gpu_work *work, bool two, bool general)
         return GPU_UNSUPPORTED;
     if (k == 0 && accel_is_one(call->blas.scalar[ACCEL_beta]))
         return GPU_OK;
-    int64_t widest = gpu_in_place(c) ? n : tiles_panel(n, gpu_size_of(c));
     struct rank_k g = {
-        .tiles = {.work = work,
-                  .most = {[WIDTH] = accel_min(n, widest), [DEPTH] = k},
-                  .shrink = shrink,
-                  .over = C,
-                  .out = C,
-                  .rows = n,
-                  .cols = n,
-                  .uplo = lower ? 'L' : 'U',
-                  .descending = !lower,
-                  .unit = TILE_COLUMNS,
-                  .scales = k == 0,
-                  .compute = compute},
+        .blocks = {.work = work,
+                   .call = {.kind = SCHEDULE_RANK_K,
+                            .two = two,
+                            .m = n,
+                            .n = n,
+                            .k = k,
+                            .per_term =
+                                (accel_is_complex(c->dtype) ? 8 : 2) / (general ? 2.0 : 1.0)},
+                   .operand = {[C] = {c, !lower}},
+                   .compute = compute},
         .work = work,
         .call = call,
         .c = c,
@@ -237,20 +206,17 @@ static enum gpu_status run_rank_k(struct gpu_work *work, bool two, bool general)
         .right_op = general    ? call->blas.flag[ACCEL_transb]
                     : across_a ? 'N'
                                : dash,
-        .n = n,
-        .k = k,
     };
-    const int64_t *width = &g.tiles.size[WIDTH], *depth = &g.tiles.size[DEPTH];
-    g.tiles.part[A] = tile_part_of(a, across_a, &g.n, depth);
-    if (two)
-        g.tiles.part[B] = tile_part_of(b, across_b, &g.n, depth);
-    g.tiles.part[C] = tile_part_of(c, false, &g.n, width);
+    if (k > 0)
+        g.blocks.operand[A] = (struct blocks_operand){a, across_a};
+    if (k > 0 && two)
+        g.blocks.operand[B] = (struct blocks_operand){b, across_b};
     if (general && gpu_in_place(c)) {
-        int64_t block = accel_min(n, WHOLE_BLOCK), size = gpu_size_of(c);
-        g.tiles.part[WHOLE].bytes = gpu_device_ld(block, c->dtype) * block * size;
-        g.tiles.part[PACKED].bytes = block * (block + 1) / 2 * size;
+        const int64_t block = accel_min(n, WHOLE_BLOCK), size = gpu_size_of(c);
+        g.blocks.own_bytes[WHOLE] = gpu_device_ld(block, c->dtype) * block * size;
+        g.blocks.own_bytes[PACKED] = block * (block + 1) / 2 * size;
     }
-    return tiles_run(&g.tiles);
+    return blocks_run(&g.blocks);
 }
 
 static enum gpu_status run_syrk(struct gpu_work *work)

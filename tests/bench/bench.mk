@@ -1,6 +1,6 @@
 # The programs that tests/bench/bench times, built into $(BUILD)/bench.
 BENCH := $(BUILD)/bench
-BENCH_PROGRAMS := $(addprefix $(BENCH)/,call_dgemm call_dgemm_local libcall_dgemm.so spawn pack_rates)
+BENCH_PROGRAMS := $(addprefix $(BENCH)/,call_dgemm call_dgemm_local libcall_dgemm.so spawn pack_rates schedules)
 BENCH_CC = $(CC) $(WARN) -O2
 
 bench-programs: $(BENCH_PROGRAMS) $(TESTS)/repeated
@@ -24,3 +24,6 @@ $(BENCH)/spawn: tests/bench/spawn.c | $(BENCH)
 
 $(BENCH)/pack_rates: tests/bench/pack_rates.c $(LAYERS) | $(BENCH)
 	$(BENCH_CC) -I. -o $@ $^
+
+$(BENCH)/schedules: tests/bench/schedules.c tests/lib/schedule_cases.c $(LAYERS) | $(BENCH)
+	$(BENCH_CC) -I. -o $@ $^ -lm

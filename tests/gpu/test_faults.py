@@ -18,7 +18,9 @@ WORKLOADS = {
     # Few and small, so that the sweep is short; operands in one piece, then in tiles and panels. The last number:
     # every which call is made to fail, with TEST_LONG=1; else each SPARSER-th of those.
     "gemm": (["-c", 1, "-n", 60, "-s", 5, "-r", "?gemm"], {}, 1),
-    "gemm in tiles": (["-c", 1, "-n", 160, "-s", 19, "-r", "?gemm"], {"ACCEL_MEMORY": "100K"}, 1),
+    "gemm in tiles": (["-c", 1, "-n", 160, "-s", 19, "-r", "?gemm"], {"ACCEL_MEMORY": "40K"}, 1),
+    "Level 3 by a schedule, short of memory": (["-c", 1, "-n", 200, "-s", 17, "-r", "@(dgemm|zsymm|dsyrk|zher2k)"],
+                                               {"ACCEL_MEMORY": "80K"}, 23),
     "copies that threads help with": (["-c", 3, "-n", 900, "-s", 3, "-r", "d@(gemv|ger|syr2)"], {}, 8),
     "double precision": (["-c", 1, "-n", 40, "-s", 3, "-r", "d*"], {}, 7),
     "complex in panels": (["-c", 1, "-n", 120, "-s", 7, "-r", "[z]*"], {"ACCEL_MEMORY": "120K"}, 17),
@@ -56,6 +58,9 @@ def sweep(name, arguments, extra, faults):
     tap.ok(not quiet, f"{name}: one line where the GPU is given up", *quiet[:5])
     return finished_elsewhere
 
+
+if LONG:  # with memory for all, only large products have a schedule
+    WORKLOADS["Level 3 by a schedule"] = (["-c", 1, "-n", 700, "-s", 11, "-r", "@(dgemm|dsyrk)"], {}, 17)
 
 begun = 0
 for workload, (arguments, extra, step) in WORKLOADS.items():

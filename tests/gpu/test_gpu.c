@@ -9,7 +9,9 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "cpu_ref/judge.h"
 #include "gpu/cuda/cuda_api.h"
@@ -56,7 +58,7 @@ struct product {
     struct accel_call call;
     void *before;
     struct gpu_host host;
-    int original_calls, kept, allocated, in_place;
+    int original_calls, allocated, in_place;
 };
 
 static bool on_original(void *context, const struct accel_call *part)
@@ -70,7 +72,6 @@ static bool on_original(void *context, const struct accel_call *part)
 static void on_event(void *context, const struct gpu_event *event)
 {
     struct product *p = context;
-    p->kept += event->kind == GPU_EVENT_KEPT;
     p->allocated += event->kind == GPU_EVENT_ALLOCATE;
     p->in_place += event->kind == GPU_EVENT_IN_PLACE;
 }
@@ -246,10 +247,79 @@ static void a_stays_while_columns_pass(void **state)
     make(&p, ACCEL_FLOAT64, 'N', 'N', 100, 1000, 100, 0); /* A: 80 kB, B and C: 800 kB each */
     assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
     right(&p);
-    assert_true(p.kept > 0);
     assert_int_equal(p.host.up_bytes, 8 * (100 * 100 + 100 * 1000)); /* each byte once */
     destroy(&p);
     own->budget = budget;
+}
+
+/* ---- Uploads, kernels and downloads at the same time ---- */
+
+/* The test GPU's trace, in which calls are in the order in which they came. */
+static const char *trace;
+
+/* What a call has put on the streams. */
+struct traced {
+    double up, down, before_kernels,
+        among_kernels; /* bytes up and down; up before the first kernel, down before the last */
+    int kernels, waits;
+};
+
+static struct traced read_trace(long from)
+{
+    struct traced t = {0};
+    char line[512];
+    FILE *file = fopen(trace, "r");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, from, SEEK_SET), 0);
+    while (fgets(line, sizeof line, file)) {
+        const char *bytes = strstr(line, "bytes=");
+        if (strstr(line, "cuMemcpyHtoDAsync"))
+            t.up += bytes ? atof(bytes + 6) : 0;
+        if (strstr(line, "cuMemcpyDtoHAsync"))
+            t.down += bytes ? atof(bytes + 6) : 0;
+        if (strstr(line, " cublasDgemm")) {
+            t.before_kernels = t.kernels++ == 0 ? t.up : t.before_kernels;
+            t.among_kernels = t.down;
+        }
+        t.waits += strstr(line, " cuStreamSynchronize") != NULL;
+    }
+    fclose(file);
+    return t;
+}
+
+static long trace_length(void)
+{
+    FILE *file = fopen(trace, "r");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    const long length = ftell(file);
+    fclose(file);
+    return length;
+}
+
+/* As long as the link takes about as long as the kernels, each by rates that say so: the first kernel comes with the first cells, and
+ * results go down between kernels. Each byte moves once. */
+static void copies_and_kernels_overlap(void **state)
+{
+    struct product p;
+    (void)state;
+    make(&p, ACCEL_FLOAT64, 'N', 'T', 448, 416, 480, 0.5);
+    p.host.rates = (struct schedule_rates){2, 2, 120, 16, 0.0001, 0.0001, 0.0001};
+    const long from = is_real_gpu() ? 0 : trace_length();
+    assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
+    right(&p);
+    const double up = 8.0 * (448 * 480 + 416 * 480 + 448 * 416), down = 8.0 * 448 * 416;
+    assert_int_equal(p.host.up_bytes, (int64_t)up);
+    assert_int_equal(p.host.down_bytes, (int64_t)down);
+    if (!is_real_gpu()) {
+        const struct traced t = read_trace(from);
+        assert_true(t.up == up && t.down == down);
+        assert_true(t.kernels > 8);
+        assert_true(t.before_kernels < 0.1 * up);
+        assert_true(t.among_kernels > 0.25 * down);
+        assert_int_equal(t.waits, 0); /* events tell when all is done */
+    }
+    destroy(&p);
 }
 
 static void too_little_memory(void **state)
@@ -356,7 +426,18 @@ static void device_memory_for_the_cpu(void **state)
     gpu_leave(&scope);
 }
 
-int main(void)
+/* The test GPU reads its settings when it is loaded, which is before main(). */
+static void start_with_trace(char **argv)
+{
+    char path[] = "/tmp/test_gpu.trace.XXXXXX";
+    const int file = mkstemp(path);
+    if (file < 0 || close(file) != 0 || setenv("TESTGPU_TRACE", path, 1) != 0)
+        exit(1);
+    execv("/proc/self/exe", argv);
+    exit(1);
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(device_is_described),        cmocka_unit_test(all_types_and_flags),
@@ -364,7 +445,13 @@ int main(void)
         cmocka_unit_test(long_and_short_columns),     cmocka_unit_test(tiles),
         cmocka_unit_test(a_stays_while_columns_pass), cmocka_unit_test(too_little_memory),
         cmocka_unit_test(alpha_zero_reads_nothing),   cmocka_unit_test(places),
-        cmocka_unit_test(device_memory_for_the_cpu),
+        cmocka_unit_test(device_memory_for_the_cpu),  cmocka_unit_test(copies_and_kernels_overlap),
     };
-    return cmocka_run_group_tests(tests, start, stop_device);
+    (void)argc;
+    trace = getenv("TESTGPU_TRACE");
+    if (!trace)
+        start_with_trace(argv);
+    const int failed = cmocka_run_group_tests(tests, start, stop_device);
+    unlink(trace);
+    return failed;
 }

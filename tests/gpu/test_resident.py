@@ -33,7 +33,7 @@ for how, env in (("hash", HASH), ("auto", {**ENV, "ACCEL_RESIDENT": "auto"}), ("
     bad = []
     for i, (with_it, without) in enumerate(zip(lines_for(done), plain)):
         saved = number(without, "up_mb") - number(with_it, "up_mb")
-        operand = 1.1552  # 380² doubles, or as many bytes
+        operand = 1.5488  # 440² doubles, or as many bytes
         if i % CALLS >= 2 and (saved < 0.99 * operand or abs(saved - number(with_it, "kept_mb")) > 0.01 * operand):
             bad.append(f"call {i % CALLS + 1}: {with_it}")
     tap.ok(not bad and len(lines_for(done)) == len(plain), f"{how}: from the third call on, less than a hundredth of an operand goes up", *bad)

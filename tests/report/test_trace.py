@@ -106,7 +106,7 @@ def counted(events, name):
 
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder, "t.json")
-    product = "import numpy as n\na = n.arange(250000.).reshape(500, 500) % 7\nb = n.ones((500, 300))\nprint((a @ b).sum(), n.linalg.solve(a + 99 * n.eye(500), b).sum())"
+    product = "import numpy as n\na = n.arange(250000.).reshape(500, 500) % 7\nb = n.ones((500, 200))\nprint((a @ b).sum(), round(n.linalg.solve(a + 99 * n.eye(500), b).sum(), 6))"
     plain = start(DEBIAN_PYTHON, "-c", product)
     done = start(DEBIAN_PYTHON, "-c", product, env={**GPU, "ACCEL_TRACE": str(path)})
     events = json.loads(path.read_text())
@@ -130,6 +130,16 @@ with tempfile.TemporaryDirectory() as folder:
     events = json.loads(path.read_text())
     lasted = [s["dur"] for s in steps_of(events, "compute")]
     tap.ok(len(lasted) == 40 and min(lasted) > 900 and not broken(events), "kernels last as long as on the device, whenever the thread wakes up", *sorted(lasted)[:3])
+
+    # A product by a schedule: blocks go up and come down, and all that it moves is there.
+    path.unlink()
+    start(DEBIAN_PYTHON, "-c", "import numpy as n\na = n.ones((1100, 900))\na @ n.ones((900, 800))", env={**GPU, "ACCEL_TRACE": str(path)})
+    events = json.loads(path.read_text())
+    (call,) = calls_of(events)
+    blocks = {kind: [s for s in steps_of(events, kind) if within(call, s)] for kind in ("up", "compute", "down")}
+    moved = {kind: sum(s["args"]["mb"] for s in blocks[kind]) for kind in ("up", "down")}
+    tap.ok(len(blocks["up"]) > 2 and len(blocks["down"]) > 1 and blocks["compute"] and not broken(events) and
+           all(abs(m - call["args"][f"{kind}_mb"]) < 1e-3 * m for kind, m in moved.items()), "a product by a schedule, block by block", moved, *blocks.values())
 
     # An operand that stays; tiles, of which the first are shown; calls at once.
     path.unlink()

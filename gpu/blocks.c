@@ -1,0 +1,453 @@
+#include "blocks.h"
+
+#include <stdlib.h>
+
+#include "choices.h"
+#include "flow.h"
+#include "ops/shape.h"
+
+enum { A = SCHEDULE_A, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
+
+/* Of a device that nobody has told the rates of. */
+static const struct schedule_rates nominal = {25, 25, 10e3, 128, 0.002, 0.005, 0.01};
+
+/* ---- Cells ---- */
+
+/* A cell as it is stored in its operand. */
+static struct schedule_cell stored(const struct blocks *b, int operand, int i, int j)
+{
+    const struct schedule_cell cell = schedule_cell_of(&b->schedule, operand, i, j);
+    return b->operand[operand].across
+               ? (struct schedule_cell){cell.col, cell.row, cell.cols, cell.rows}
+               : cell;
+}
+
+struct gpu_tile blocks_tile(const struct blocks *b, int operand, int i, int j)
+{
+    const struct schedule *s = &b->schedule;
+    const struct accel_span *x = b->operand[operand].x;
+    const struct schedule_cell cell = stored(b, operand, i, j);
+    const struct gpu_tile whole = b->whole[operand];
+    if (s->call.in_place[operand])
+        return (struct gpu_tile){
+            whole.ptr + (gpu_address)((cell.row + cell.col * whole.ld) * gpu_size_of(x)), whole.ld};
+    const int32_t place = b->place[operand][i + j * s->cells[operand].rows];
+    return (struct gpu_tile){b->memory[operand] + (gpu_address)(place * s->place_bytes[operand]),
+                             gpu_device_ld(cell.rows, x->dtype)};
+}
+
+static void note_place(struct blocks *b, int operand, int i, int j, int32_t place)
+{
+    if (!b->schedule.call.in_place[operand])
+        b->place[operand][i + j * b->schedule.cells[operand].rows] = place;
+}
+
+static bool is_triangle(const struct blocks *b)
+{
+    return b->call.kind == SCHEDULE_RANK_K;
+}
+
+/* Returns whether finished blocks must be kept aside while the original computes the others. */
+static bool needs_aside(const struct blocks *b)
+{
+    return b->call.kind != SCHEDULE_PRODUCT && !b->call.in_place[C];
+}
+
+/* Of a triangle's cell on the diagonal, its triangle alone comes down. */
+static struct lane_rectangle rectangle_of(const struct blocks *b, int operand,
+                                          const struct schedule_cell *cell)
+{
+    const struct accel_span *x = b->operand[operand].x;
+    struct lane_rectangle r = lane_whole(gpu_element(x, cell->row, cell->col), cell->rows,
+                                         cell->cols, x->ld, gpu_size_of(x));
+    r.name = x->name;
+    if (operand == C && is_triangle(b) && cell->row == cell->col)
+        r.uplo = b->operand[C].across ? 'U' : 'L';
+    return r;
+}
+
+/* Notes a copy in the call's record. */
+static void note_copy(void *blocks, const struct schedule_step *step)
+{
+    const struct blocks *b = blocks;
+    const struct accel_span *x = b->operand[step->operand].x;
+    const struct schedule_cell cell = stored(b, step->operand, step->i, step->j);
+    const int64_t bytes = cell.rows * cell.cols * gpu_size_of(x);
+    const bool up = step->engine == SCHEDULE_UP;
+    *(up ? &b->work->host->up_bytes : &b->work->host->down_bytes) += bytes;
+    gpu_work_event(b->work, up ? GPU_EVENT_H2D : GPU_EVENT_D2H, x, cell.rows, cell.cols, bytes);
+}
+
+/* Describes the copy of a cell, and notes one up in the call's record. */
+static void copy_of(void *blocks, const struct schedule_step *step, struct flow_copy *copy)
+{
+    struct blocks *b = blocks;
+    const struct schedule_cell cell = stored(b, step->operand, step->i, step->j);
+    *copy =
+        (struct flow_copy){rectangle_of(b, step->operand, &cell),
+                           b->memory[step->operand] +
+                               (gpu_address)(step->place * b->schedule.place_bytes[step->operand]),
+                           gpu_device_ld(cell.rows, b->operand[step->operand].x->dtype)};
+    if (step->engine != SCHEDULE_UP)
+        return;
+    copy->host.uplo = 0;
+    note_place(b, step->operand, step->i, step->j, step->place);
+    note_copy(b, step);
+}
+
+/* ---- Steps ---- */
+
+/* Returns the blocks of C, one after the other, that make a unit: the original can compute it without the others. Those of a symmetric
+ * product are panels; a triangle is one block where it is in place. */
+static int unit_of(const struct blocks *b)
+{
+    return b->call.kind == SCHEDULE_SYMMETRIC ? b->schedule.cells[C].rows : 1;
+}
+
+/* The caller may read a result in place as soon as we return: waits when a unit is finished. */
+static enum gpu_status compute_step(void *blocks, const struct schedule_step *step)
+{
+    struct blocks *b = blocks;
+    if (step->first)
+        note_place(b, C, step->i, step->j, step->place);
+    enum gpu_status status = b->compute(b, step);
+    if (status != GPU_OK || !step->last || !b->schedule.call.in_place[C] ||
+        ++b->finished % unit_of(b) != 0)
+        return status;
+    status = gpu_work_settle(b->work);
+    b->settled += status == GPU_OK ? unit_of(b) : 0;
+    return status;
+}
+
+/* The whole call is one kernel: each operand goes up as a whole. */
+static enum gpu_status run_in_one(struct blocks *b, struct flow *flow)
+{
+    const struct schedule *s = &b->schedule;
+    struct flow_copy copy;
+    enum gpu_status status = GPU_OK;
+    for (int n = 0; status == GPU_OK && n < s->count; n++) {
+        const struct schedule_step *step = &s->step[n];
+        if (step->engine == SCHEDULE_COMPUTE) {
+            status = compute_step(b, step);
+            continue;
+        }
+        copy_of(b, step, &copy);
+        status = step->engine == SCHEDULE_UP
+                     ? lane_upload(b->work->lane, copy.device, copy.device_ld, &copy.host)
+                     : lane_download(b->work->lane, &copy.host, copy.device, copy.device_ld,
+                                     &flow->done_cols, &flow->done_rows);
+        if (status == GPU_OK && step->engine == SCHEDULE_DOWN)
+            note_copy(b, step);
+    }
+    return status;
+}
+
+/* ---- After a failure ---- */
+
+static bool by_original(const struct blocks *b, int64_t row, int64_t col, int64_t rows,
+                        int64_t cols)
+{
+    if (rows <= 0 || cols <= 0)
+        return true;
+    const struct accel_call part = shape_part(b->work->call, row, col, rows, cols);
+    return gpu_work_by_original(b->work, &part);
+}
+
+/* Has the original compute what is missing of a block. */
+static bool rest_of_block(const struct blocks *b, const struct schedule_cell *c, int64_t done_cols,
+                          int64_t done_rows)
+{
+    const int64_t begun = done_rows > 0;
+    return by_original(b, c->row + done_rows, c->col + done_cols, c->rows - done_rows, begun) &&
+           by_original(b, c->row, c->col + done_cols + begun, c->rows, c->cols - done_cols - begun);
+}
+
+static bool rest_by_original(const struct blocks *b, const struct flow *flow)
+{
+    const struct schedule *s = &b->schedule;
+    int64_t done_cols = flow->done_cols, done_rows = flow->done_rows;
+    for (int n = 0, number = 0; n < s->count; n++) {
+        const struct schedule_step *step = &s->step[n];
+        if (step->engine != SCHEDULE_COMPUTE || !step->last || number++ < flow->written ||
+            number % unit_of(b) != 0)
+            continue;
+        struct schedule_cell cell = stored(b, C, step->i, step->j);
+        if (unit_of(b) > 1 && b->operand[C].across)
+            cell.col = 0, cell.cols = b->operand[C].x->cols;
+        else if (unit_of(b) > 1)
+            cell.row = 0, cell.rows = b->operand[C].x->rows;
+        if (!rest_of_block(b, &cell, done_cols, done_rows))
+            return false;
+        done_cols = done_rows = 0;
+    }
+    return true;
+}
+
+/* Copies what has been written of a cell to memory at `aside`, or back. Returns the end of that memory. */
+static char *move_cell(const struct lane_rectangle *r, int64_t cols, int64_t rows, char *aside,
+                       bool back)
+{
+    const struct pack_piece whole = {0, cols, 0, r->rows}, part = {cols, 1, 0, rows};
+    const struct pack_piece *pieces[] = {&whole, &part};
+    for (int i = 0; i < 2; i++) {
+        if (pieces[i]->cols == 0 || pieces[i]->rows == 0)
+            continue;
+        if (back)
+            pack_to_host(r, pieces[i], aside, r->rows);
+        else
+            pack_from_host(aside, r, pieces[i], r->rows);
+        aside += r->rows * pieces[i]->cols * r->size;
+    }
+    return aside;
+}
+
+static void move_written(const struct blocks *b, const struct flow *flow, bool back)
+{
+    const struct schedule *s = &b->schedule;
+    char *aside = b->aside;
+    for (int n = 0, number = 0; n < s->count && number <= flow->written; n++) {
+        const struct schedule_step *step = &s->step[n];
+        if (step->engine != SCHEDULE_DOWN)
+            continue;
+        const struct schedule_cell cell = stored(b, C, step->i, step->j);
+        const struct lane_rectangle r = rectangle_of(b, C, &cell);
+        aside = number++ < flow->written
+                    ? move_cell(&r, r.cols, 0, aside, back)
+                    : move_cell(&r, flow->done_cols, flow->done_rows, aside, back);
+    }
+}
+
+/* The original computes no block of a triangle or of a symmetric product by itself: computes all of it, and what is not finished has
+ * its old values still. What is finished is kept aside meanwhile. */
+static bool all_by_original(const struct blocks *b, const struct flow *flow)
+{
+    move_written(b, flow, false);
+    const bool done = gpu_work_by_original(b->work, b->work->call);
+    move_written(b, flow, true);
+    return done;
+}
+
+/* Returns the status for gpu_run() after a failure: nothing was written, or the original has done the rest, or neither, because a kernel
+ * may have changed a result that is in place. A result that does not depend on its old values can be computed anew, once no kernel
+ * writes to it. Has a stack frame of its own: the parts of calls in it are large, and a call that succeeds needs none. */
+__attribute__((noinline)) static enum gpu_status
+after_failure(const struct blocks *b, const struct flow *flow, enum gpu_status status)
+{
+    const bool damaged = b->schedule.call.in_place[C] && b->work->launched;
+    if (status == GPU_LOST)
+        return status;
+    if (!damaged && flow->written == 0 && flow->done_cols == 0 && flow->done_rows == 0)
+        return status;
+    if (damaged &&
+        (accel_is_read(b->work->call, b->operand[C].x) || lane_wait(b->work->lane) != GPU_OK))
+        return GPU_LOST;
+    if (!(needs_aside(b) ? all_by_original(b, flow) : rest_by_original(b, flow)))
+        return GPU_LOST;
+    return status == GPU_ERROR ? GPU_FINISHED_ELSE : GPU_SHORT_ELSE;
+}
+
+/* ---- Operands that stay on the device, or have stayed there ---- */
+
+static bool is_same(const struct accel_span *x, const struct accel_span *y)
+{
+    return x && y && x->ptr == y->ptr && x->rows == y->rows && x->cols == y->cols && x->ld == y->ld;
+}
+
+/* One that is to be kept goes up as a whole, before the schedule begins: what a call keeps is digested in one piece. If both factors are the
+ * same matrix, it is there once. */
+static enum gpu_status bring_residents(struct blocks *b)
+{
+    enum gpu_status status = GPU_OK;
+    int64_t all = 0;
+    for (int i = A; i < OPERANDS; i++)
+        all += b->operand[i].x ? accel_bytes(b->operand[i].x) : 0;
+    if (all > gpu_info(b->work->device)->memory_bytes)
+        return GPU_OK;
+    for (int i = A; status == GPU_OK && i < C; i++) {
+        const struct accel_span *x = b->operand[i].x;
+        struct resident *r = &b->resident[i];
+        if (!x || gpu_in_place(x))
+            continue;
+        const int64_t ld = gpu_device_ld(x->rows, x->dtype);
+        const bool again = i > A && b->stays[A] && is_same(x, b->operand[A].x);
+        gpu_address memory = b->whole[A].ptr;
+        *r = again ? (struct resident){.here = b->resident[A].here}
+                   : resident_look(b->work, x, &memory);
+        if (r->digests)
+            status = gpu_work_take(b->work, ld * x->cols * gpu_size_of(x), &memory);
+        b->stays[i] = again || r->here || (r->digests && status == GPU_OK);
+        b->whole[i] = (struct gpu_tile){memory, ld};
+    }
+    return status;
+}
+
+/* Goes on without them: memory is short. */
+static void leave_residents(struct blocks *b)
+{
+    for (int i = A; i < C; i++) {
+        b->resident[i] = (struct resident){.here = false};
+        b->stays[i] = false;
+    }
+}
+
+/* Sends up what is to be kept. */
+static enum gpu_status send_residents(struct blocks *b)
+{
+    enum gpu_status status = GPU_OK;
+    for (int i = A; status == GPU_OK && i < C; i++) {
+        const struct accel_span *x = b->operand[i].x;
+        struct resident *r = &b->resident[i];
+        if (!b->stays[i])
+            continue;
+        const int64_t bytes = accel_bytes(x);
+        if (r->here) {
+            b->work->host->kept_bytes += bytes;
+            gpu_work_event(b->work, GPU_EVENT_KEPT, x, x->rows, x->cols, bytes);
+        }
+        if (!r->digests)
+            continue;
+        struct lane_rectangle from = lane_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
+        from.digest = &r->key;
+        from.name = x->name;
+        status = lane_upload(b->work->lane, b->whole[i].ptr, b->whole[i].ld, &from);
+        r->digested = status == GPU_OK;
+        if (!r->digested)
+            break;
+        b->work->host->up_bytes += bytes;
+        gpu_work_event(b->work, GPU_EVENT_H2D, x, x->rows, x->cols, bytes);
+    }
+    return status;
+}
+
+/* Keeps what is worth it, after the call. A failure to do so is the device's, and the next call's. */
+static void keep_residents(struct blocks *b)
+{
+    for (int i = A; i < C; i++)
+        if (b->resident[i].digested)
+            resident_keep(b->work, b->operand[i].x, b->whole[i].ptr, &b->resident[i]);
+}
+
+/* ---- Memory ---- */
+
+/* Makes the schedule as if all operands came from the host, so that the result does not depend on what is on the device. */
+static bool make_schedule(struct blocks *b, const struct schedule_rates *rates, int64_t available)
+{
+    for (int i = 0; i < BLOCKS_OWN; i++)
+        available -= b->own_bytes[i];
+    bool made = choices_make(&b->schedule, &b->call, rates, available);
+    for (int i = A; made && i < C; i++)
+        made = !b->stays[i] || schedule_leave_out(&b->schedule, i);
+    return made;
+}
+
+/* Takes memory for all operands, or for none. */
+static enum gpu_status take_memory(struct blocks *b, enum gpu_status status)
+{
+    for (int x = A; status == GPU_OK && x < OPERANDS; x++) {
+        const int64_t bytes = b->schedule.places[x] * b->schedule.place_bytes[x];
+        if (bytes > 0)
+            status = gpu_work_take(b->work, bytes, &b->memory[x]);
+    }
+    for (int i = 0; status == GPU_OK && i < BLOCKS_OWN; i++)
+        if (b->own_bytes[i] > 0)
+            status = gpu_work_take(b->work, b->own_bytes[i], &b->own[i]);
+    if (status == GPU_NO_MEMORY) {
+        gpu_work_drop(b->work);
+        leave_residents(b);
+    }
+    return status;
+}
+
+/* Makes a schedule for the device's memory, without asking the driver how much is free; then for the available memory, less an eighth,
+ * by which the pool may round a block up. That may fail because an idle block is larger than needed, so tries once more without idle
+ * blocks. Other threads and programs take memory meanwhile: then tries half of it, and so on. */
+static enum gpu_status prepare(struct blocks *b)
+{
+    const struct schedule_rates *rates =
+        b->work->host->rates.up > 0 ? &b->work->host->rates : &nominal;
+    enum gpu_status status = GPU_NO_MEMORY;
+    int64_t available = gpu_info(b->work->device)->memory_bytes;
+    for (int attempt = 0; attempt < 8 && status == GPU_NO_MEMORY; attempt++) {
+        if (attempt == 2)
+            gpu_work_trim(b->work);
+        if (attempt > 0)
+            available = attempt < 3 ? gpu_work_available(b->work) / 9 * 8 : available / 2;
+        status = attempt == 0 ? bring_residents(b) : GPU_OK;
+        schedule_free(&b->schedule);
+        if (status == GPU_OK && !make_schedule(b, rates, available))
+            return GPU_NO_MEMORY;
+        status = take_memory(b, status);
+    }
+    return status;
+}
+
+/* ---- The whole ---- */
+
+static void describe_operands(struct blocks *b)
+{
+    struct schedule_call *call = &b->call;
+    const struct accel_span *c = b->operand[C].x;
+    call->reads = accel_is_read(b->work->call, c);
+    for (int x = A; x < OPERANDS; x++) {
+        const struct accel_span *operand = b->operand[x].x;
+        call->size[x] = gpu_size_of(operand ? operand : c);
+        call->across[x] = b->operand[x].across;
+        call->in_place[x] = operand && gpu_in_place(operand);
+        if (!call->in_place[x])
+            continue;
+        b->whole[x] = (struct gpu_tile){(gpu_address)(uintptr_t)operand->ptr, operand->ld};
+        gpu_work_event(b->work, GPU_EVENT_IN_PLACE, operand, operand->rows, operand->cols,
+                       accel_bytes(operand));
+    }
+}
+
+static enum gpu_status run_prepared(struct blocks *b)
+{
+    const struct schedule *s = &b->schedule;
+    const struct schedule_cell block = schedule_cell_of(s, C, 0, 0);
+    struct flow flow = {.schedule = s,
+                        .result_bytes = accel_bytes(b->operand[C].x),
+                        .context = b,
+                        .copy_of = copy_of,
+                        .arrived = note_copy,
+                        .compute = compute_step};
+    enum gpu_status status = GPU_OK;
+    if (b->call.k == 0)
+        status = kernel_zeros(b->work, accel_max(block.rows, block.cols), &b->zeros);
+    if (status == GPU_OK)
+        status = send_residents(b);
+    if (status == GPU_OK)
+        status = s->steps[SCHEDULE_COMPUTE] == 1 ? run_in_one(b, &flow)
+                                                 : lane_flow(b->work->lane, &flow);
+    flow.written += b->settled;
+    if (status != GPU_OK)
+        return after_failure(b, &flow, status);
+    keep_residents(b);
+    return status;
+}
+
+enum gpu_status blocks_run(struct blocks *b)
+{
+    int64_t cells = 0;
+    describe_operands(b);
+    enum gpu_status status = prepare(b);
+    if (status != GPU_OK) {
+        schedule_free(&b->schedule);
+        return status;
+    }
+    for (int x = A; x < OPERANDS; x++)
+        cells += b->schedule.cells[x].rows * (int64_t)b->schedule.cells[x].cols;
+    int32_t *places = malloc((size_t)cells * sizeof *places);
+    for (int x = A; x < OPERANDS; x++) {
+        b->place[x] = places;
+        places += places ? b->schedule.cells[x].rows * (int64_t)b->schedule.cells[x].cols : 0;
+    }
+    if (needs_aside(b))
+        b->aside = malloc((size_t)accel_bytes(b->operand[C].x));
+    const bool ready = b->place[A] && (b->aside || !needs_aside(b));
+    status = ready ? run_prepared(b) : GPU_NO_MEMORY;
+    free(b->aside);
+    free(b->place[A]);
+    schedule_free(&b->schedule);
+    return status;
+}

@@ -1,0 +1,47 @@
+/*
+ * Runs an operation of Level 3 by a schedule (schedule.h): in one piece on the lane's stream if it is small, else in blocks while
+ * operands still go up and results come down (flow.h). After a failure, finished blocks stay, and the program's original computes the
+ * others.
+ *
+ * An operation says what the schedule's operands are, and which kernels add a block's product.
+ */
+#ifndef ACCEL_BLOCKS_H
+#define ACCEL_BLOCKS_H
+
+#include "kernels.h"
+#include "resident.h"
+#include "schedule.h"
+
+enum { BLOCKS_OWN = 2 };
+
+struct blocks {
+    struct gpu_work *work;
+    struct schedule_call call; /* blocks_run() fills in what the operands tell */
+    struct blocks_operand {
+        const struct accel_span *x; /* NULL: the call does not have it, or does not read it */
+        bool across;                /* the schedule's rows are X's columns */
+    } operand[SCHEDULE_OPERANDS];
+    int64_t own_bytes[BLOCKS_OWN]; /* device memory that the kernels need besides */
+    /* Computes a step on the tiles that blocks_tile() tells. */
+    enum gpu_status (*compute)(const struct blocks *b, const struct schedule_step *step);
+    gpu_address
+        zeros; /* of the length of a block's longer side, if call.k is 0: see kernel_zeros() */
+    /* blocks.c's: */
+    struct schedule schedule;
+    gpu_address memory[SCHEDULE_OPERANDS], own[BLOCKS_OWN];
+    struct resident resident[SCHEDULE_OPERANDS];
+    bool stays[SCHEDULE_OPERANDS]; /* an operand stays on the device, or has stayed there */
+    struct gpu_tile whole
+        [SCHEDULE_OPERANDS]; /* of an operand that is on the device before the schedule begins */
+    int32_t *place[SCHEDULE_OPERANDS]; /* of each cell */
+    char *aside;           /* host memory for finished blocks, used after a failure alone */
+    int finished, settled; /* blocks of a result in place: computed; there for certain */
+};
+
+/* Returns the status for gpu_run(). */
+enum gpu_status blocks_run(struct blocks *b);
+
+/* Returns where a cell is. */
+struct gpu_tile blocks_tile(const struct blocks *b, int operand, int i, int j);
+
+#endif

@@ -1,0 +1,417 @@
+#include "gpu/flow.h"
+
+#include "base/crew.h"
+#include "check.h"
+#include "lane.h"
+
+#include <stdlib.h>
+
+enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
+
+/* A cell goes in pieces of at least that, and results that are larger than the other do not stay in the caches. */
+#define LEAST_PIECE_BYTES (256 << 10)
+#define STREAMED_BYTES    (4 << 20)
+enum { PIECES = 16 };
+
+/* What is in a slot of the ring. */
+struct parcel {
+    struct flow_copy copy;
+    struct pack_piece piece;
+    char *memory;
+    CUevent done; /* behind its copy */
+    const struct schedule_step *step;
+    bool first, last; /* piece of its step */
+};
+
+/* Copies in one direction: pieces pass from one count to the next, in their order. */
+struct direction {
+    CUstream stream;
+    struct parcel *parcel; /* its slots */
+    int64_t slots;
+    /* up: let be packed; sent; its slot is free again. down: sent for; arrived, and let be unpacked; unpacked. */
+    int64_t begun, under_way, ended;
+    /* The step that is being begun, and its pieces. */
+    const struct schedule_step *step;
+    struct flow_copy copy;
+    int64_t piece_bytes, piece, pieces;
+};
+
+struct run {
+    struct gpu_lane *lane;
+    struct flow *flow;
+    struct direction up, down;
+    struct parcel parcels[LANE_WIDE_SLOTS];
+    int next[SCHEDULE_ENGINES]; /* of the schedule's steps: the engine's next one */
+    int put[SCHEDULE_ENGINES];  /* steps of the engine that are on its stream */
+    int awaited[SCHEDULE_ENGINES]
+               [SCHEDULE_ENGINES]; /* steps of the second that the first one's stream waits for */
+    struct crew_job job;
+    bool is_down[CREW_ITEMS]; /* by the number of an item: it unpacks */
+    int slot[CREW_ITEMS];
+    int64_t items, known_done, handled;
+};
+
+/* ---- Getting ready ---- */
+
+static enum gpu_status make_stream(CUstream *stream)
+{
+    return *stream ? GPU_OK : GPU_CHECK(cuStreamCreate, stream, CU_STREAM_NON_BLOCKING);
+}
+
+static enum gpu_status make_streams(struct gpu_lane *lane)
+{
+    enum gpu_status status = make_stream(&lane->up);
+    if (status == GPU_OK)
+        status = make_stream(&lane->down);
+    for (int e = 0; status == GPU_OK && e < SCHEDULE_ENGINES * LANE_STEPS; e++)
+        if (!lane->step[e / LANE_STEPS][e % LANE_STEPS])
+            status = GPU_CHECK(cuEventCreate, &lane->step[e / LANE_STEPS][e % LANE_STEPS],
+                               CU_EVENT_DISABLE_TIMING);
+    return status;
+}
+
+/* Divides a ring between the directions: the wide one if there is memory for it. */
+static enum gpu_status divide_ring(struct run *run)
+{
+    struct gpu_lane *lane = run->lane;
+    struct lane_ring *ring = &lane->wide;
+    int slots = LANE_WIDE_SLOTS;
+    enum gpu_status status = lane_prepare_ring(ring, slots);
+    if (status == GPU_NO_MEMORY && !ring->memory) {
+        ring = &lane->narrow;
+        slots = LANE_NARROW_SLOTS;
+        status = lane_prepare_ring(ring, slots);
+    }
+    for (int i = 0; i < slots; i++) {
+        run->parcels[i].memory = ring->memory + (int64_t)i * LANE_SLOT_BYTES;
+        run->parcels[i].done = ring->slot[i].done;
+    }
+    run->down =
+        (struct direction){.stream = lane->down, .parcel = run->parcels, .slots = slots / 2};
+    run->up = (struct direction){
+        .stream = lane->up, .parcel = run->parcels + slots / 2, .slots = slots - slots / 2};
+    return status;
+}
+
+/* ---- Steps ---- */
+
+/* Finds the engine's next step, from `next` on. */
+static void find_next(struct run *run, int engine, int next)
+{
+    const struct schedule *s = run->flow->schedule;
+    while (next < s->count && s->step[next].engine != engine)
+        next++;
+    run->next[engine] = next;
+}
+
+/* Returns the engine's next step if all that it waits for is on the streams; else NULL. */
+static const struct schedule_step *next_step(const struct run *run, int engine)
+{
+    const struct schedule *s = run->flow->schedule;
+    if (run->next[engine] == s->count)
+        return NULL;
+    const struct schedule_step *step = &s->step[run->next[engine]];
+    for (int e = 0; e < SCHEDULE_ENGINES; e++)
+        if (e != engine && step->after[e] > run->put[e])
+            return NULL;
+    return step;
+}
+
+static CUstream stream_of(struct run *run, int engine)
+{
+    return engine == UP     ? run->up.stream
+           : engine == DOWN ? run->down.stream
+                            : lane_stream(run->lane);
+}
+
+/* Makes the engine's stream wait for what the step waits for. An event that stands for a later step by now will do. */
+static enum gpu_status await_others(struct run *run, const struct schedule_step *step)
+{
+    const int engine = step->engine;
+    enum gpu_status status = GPU_OK;
+    for (int e = 0; status == GPU_OK && e < SCHEDULE_ENGINES; e++) {
+        if (e == engine || step->after[e] <= run->awaited[engine][e])
+            continue;
+        run->awaited[engine][e] = step->after[e];
+        status = GPU_CHECK(cuStreamWaitEvent, stream_of(run, engine),
+                           run->lane->step[e][step->after[e] % LANE_STEPS], 0);
+    }
+    return status;
+}
+
+/* Notes that one more step of the engine is on its stream. */
+static enum gpu_status end_step(struct run *run, int engine)
+{
+    return GPU_CHECK(cuEventRecord, run->lane->step[engine][++run->put[engine] % LANE_STEPS],
+                     stream_of(run, engine));
+}
+
+/* Begins a step that copies a cell: describes its pieces. A column that fits a slot is not divided. */
+static void begin_copy(struct run *run, struct direction *d, const struct schedule_step *step)
+{
+    struct flow *flow = run->flow;
+    d->step = step;
+    find_next(run, step->engine, run->next[step->engine] + 1);
+    flow->copy_of(flow->context, step, &d->copy);
+    const int64_t column = d->copy.device_ld * d->copy.host.size;
+    int64_t bytes = column * d->copy.host.cols / PIECES;
+    bytes = bytes < LEAST_PIECE_BYTES ? LEAST_PIECE_BYTES : bytes;
+    bytes = bytes < column ? column : bytes;
+    d->piece_bytes = bytes < LANE_SLOT_BYTES ? bytes : LANE_SLOT_BYTES;
+    d->piece = 0;
+    d->pieces = pack_count(&d->copy.host, d->copy.device_ld, d->piece_bytes);
+    d->copy.host.streamed = flow->result_bytes >= STREAMED_BYTES;
+}
+
+static struct parcel *next_parcel(struct direction *d)
+{
+    struct parcel *parcel = &d->parcel[d->begun++ % d->slots];
+    parcel->copy = d->copy;
+    parcel->piece = pack_piece(&d->copy.host, d->copy.device_ld, d->piece_bytes, d->piece);
+    parcel->step = d->step;
+    parcel->first = d->piece == 0;
+    parcel->last = ++d->piece == d->pieces;
+    return parcel;
+}
+
+/* Puts the copy of a piece on its stream, up from its slot or down to it, and with the first and the last one what the step waits for and
+ * is waited for. */
+static enum gpu_status put_copy(struct run *run, const struct direction *d,
+                                const struct parcel *parcel)
+{
+    const struct flow_copy *copy = &parcel->copy;
+    const CUdeviceptr device =
+        copy->device + (CUdeviceptr)pack_offset(&parcel->piece, &copy->host, copy->device_ld);
+    const size_t bytes = (size_t)pack_bytes(&parcel->piece, &copy->host, copy->device_ld);
+    const enum gpu_step_kind kind = d == &run->up ? GPU_STEP_UP : GPU_STEP_DOWN;
+    run->lane->aside = true;
+    enum gpu_status status = parcel->first ? await_others(run, parcel->step) : GPU_OK;
+    lane_copies(run->lane, d->stream, kind, &copy->host);
+    if (status == GPU_OK)
+        status = d == &run->up
+                     ? GPU_CHECK(cuMemcpyHtoDAsync, device, parcel->memory, bytes, d->stream)
+                     : GPU_CHECK(cuMemcpyDtoHAsync, parcel->memory, device, bytes, d->stream);
+    if (parcel->last)
+        timing_end(run->lane, d->stream, kind);
+    if (status == GPU_OK)
+        status = GPU_CHECK(cuEventRecord, parcel->done, d->stream);
+    return status == GPU_OK && parcel->last ? end_step(run, parcel->step->engine) : status;
+}
+
+/* ---- The crew's items ---- */
+
+static void do_item(void *context, int64_t number)
+{
+    struct run *run = context;
+    const bool down = run->is_down[number % CREW_ITEMS];
+    const struct parcel *parcel =
+        &(down ? &run->down : &run->up)->parcel[run->slot[number % CREW_ITEMS]];
+    if (down)
+        pack_to_host(&parcel->copy.host, &parcel->piece, parcel->memory, parcel->copy.device_ld);
+    else
+        pack_from_host(parcel->memory, &parcel->copy.host, &parcel->piece, parcel->copy.device_ld);
+}
+
+static void open_item(struct run *run, bool down, int64_t number)
+{
+    const int64_t item = run->items++ % CREW_ITEMS;
+    run->is_down[item] = down;
+    run->slot[item] = (int)(number % (down ? &run->down : &run->up)->slots);
+    crew_open(&run->job, run->items);
+}
+
+/* ---- What each engine can do next; each returns whether it did something, or failed ---- */
+
+/* Sends a piece that is packed, or frees the slot of one that is unpacked. */
+static bool handle_item(struct run *run, enum gpu_status *status)
+{
+    struct direction *up = &run->up;
+    if (run->handled == run->known_done)
+        run->known_done = crew_done(&run->job);
+    if (run->handled == run->known_done)
+        return false;
+    if (run->is_down[run->handled++ % CREW_ITEMS])
+        run->down.ended++;
+    else
+        *status = put_copy(run, up, &up->parcel[up->under_way++ % up->slots]);
+    return true;
+}
+
+static bool is_done(enum gpu_status *status, const struct parcel *parcel)
+{
+    const CUresult result = CUDA(cuEventQuery)(parcel->done);
+    if (result == CUDA_ERROR_NOT_READY)
+        return false;
+    *status = gpu_check(result, "cuEventQuery");
+    return *status == GPU_OK;
+}
+
+/* Lets a piece be packed if a slot is free. */
+static bool feed_up(struct run *run, enum gpu_status *status)
+{
+    struct direction *up = &run->up;
+    while (up->ended < up->under_way && up->begun - up->ended == up->slots &&
+           is_done(status, &up->parcel[up->ended % up->slots]))
+        up->ended++;
+    if (*status != GPU_OK || up->begun - up->ended == up->slots)
+        return *status != GPU_OK;
+    if (!up->step || up->piece == up->pieces) {
+        const struct schedule_step *step = next_step(run, UP);
+        if (!step)
+            return false;
+        begin_copy(run, up, step);
+    }
+    next_parcel(up);
+    open_item(run, false, up->begun - 1);
+    return true;
+}
+
+static bool feed_compute(struct run *run, enum gpu_status *status)
+{
+    const struct schedule_step *step = next_step(run, COMPUTE);
+    if (!step)
+        return false;
+    find_next(run, COMPUTE, run->next[COMPUTE] + 1);
+    *status = await_others(run, step);
+    if (*status == GPU_OK)
+        *status = run->flow->compute(run->flow->context, step);
+    if (*status == GPU_OK)
+        *status = end_step(run, COMPUTE);
+    return true;
+}
+
+/* Sends for a piece of a finished cell if a slot is free. */
+static bool feed_down(struct run *run, enum gpu_status *status)
+{
+    struct direction *down = &run->down;
+    if (down->begun - down->ended == down->slots)
+        return false;
+    if (!down->step || down->piece == down->pieces) {
+        const struct schedule_step *step = next_step(run, DOWN);
+        if (!step)
+            return false;
+        begin_copy(run, down, step);
+    }
+    *status = put_copy(run, down, next_parcel(down));
+    down->begun -= *status != GPU_OK; /* it does not arrive */
+    return true;
+}
+
+/* Lets a piece that has arrived be unpacked: from now on it is certain to be written. */
+static void take_arrived(struct run *run)
+{
+    struct flow *flow = run->flow;
+    struct direction *down = &run->down;
+    const struct parcel *parcel = &down->parcel[down->under_way % down->slots];
+    const struct lane_rectangle *to = &parcel->copy.host;
+    const struct pack_piece *piece = &parcel->piece;
+    const bool whole = piece->row + piece->rows == to->rows;
+    open_item(run, true, down->under_way++);
+    flow->written += parcel->last;
+    if (parcel->last)
+        flow->arrived(flow->context, parcel->step);
+    flow->done_cols = parcel->last ? 0 : piece->col + (whole ? piece->cols : 0);
+    flow->done_rows = parcel->last || whole ? 0 : piece->row + piece->rows;
+}
+
+static bool look_down(struct run *run, enum gpu_status *status)
+{
+    struct direction *down = &run->down;
+    if (down->under_way == down->begun)
+        return false;
+    if (!is_done(status, &down->parcel[down->under_way % down->slots]))
+        return *status != GPU_OK;
+    take_arrived(run);
+    return true;
+}
+
+/* ---- The whole ---- */
+
+/* Waits for a thread of the crew, or for a copy: an upload if a slot is wanted for the next one. */
+static enum gpu_status wait_for_any(struct run *run)
+{
+    struct direction *up = &run->up, *down = &run->down;
+    const bool flies_down = down->under_way < down->begun;
+    enum gpu_status status;
+    if (run->handled < run->items) {
+        crew_finish(&run->job, run->handled + 1);
+        return GPU_OK;
+    }
+    if (up->ended < up->under_way && (up->begun - up->ended == up->slots || !flies_down)) {
+        status = GPU_CHECK_FINAL(cuEventSynchronize, up->parcel[up->ended % up->slots].done);
+        up->ended += status == GPU_OK;
+        return status;
+    }
+    if (!flies_down)
+        return GPU_ERROR; /* the schedule cannot go on */
+    status = GPU_CHECK_FINAL(cuEventSynchronize, down->parcel[down->under_way % down->slots].done);
+    if (status == GPU_OK)
+        take_arrived(run);
+    return status;
+}
+
+static enum gpu_status run_steps(struct run *run)
+{
+    const struct schedule *s = run->flow->schedule;
+    enum gpu_status status = GPU_OK;
+    while (status == GPU_OK &&
+           (run->put[COMPUTE] < s->steps[COMPUTE] || run->put[DOWN] < s->steps[DOWN] ||
+            run->down.ended < run->down.begun)) {
+        /* What is finished comes first, then kernels: their cells are on their way. */
+        if (feed_down(run, &status) || feed_compute(run, &status) || handle_item(run, &status) ||
+            look_down(run, &status) || feed_up(run, &status) || crew_help(&run->job))
+            continue;
+        status = wait_for_any(run);
+    }
+    return status;
+}
+
+/* After a failure: what was finished before, and is on its way down, still arrives. */
+static void take_rest(struct run *run)
+{
+    struct direction *down = &run->down;
+    while (down->under_way < down->begun &&
+           GPU_CHECK_FINAL(cuEventSynchronize, down->parcel[down->under_way % down->slots].done) ==
+               GPU_OK)
+        take_arrived(run);
+}
+
+static enum gpu_status run_flow(struct run *run)
+{
+    enum gpu_status status = lane_wait(run->lane);
+    if (status == GPU_OK)
+        status = make_streams(run->lane);
+    if (status == GPU_OK)
+        status = divide_ring(run);
+    if (status != GPU_OK)
+        return status;
+    for (int e = 0; e < SCHEDULE_ENGINES; e++)
+        find_next(run, e, 0);
+    crew_begin(&run->job, true);
+    status = run_steps(run);
+    if (status != GPU_OK && status != GPU_LOST)
+        take_rest(run);
+    crew_finish(&run->job, run->items);
+    crew_end(&run->job);
+    /* The last download waited for everything. */
+    run->lane->quiet = run->lane->quiet || status == GPU_OK;
+    run->lane->aside = status != GPU_OK;
+    return status;
+}
+
+/* The thread's stack may be small. */
+enum gpu_status lane_flow(struct gpu_lane *lane, struct flow *flow)
+{
+    struct run *run = calloc(1, sizeof *run);
+    flow->written = 0;
+    flow->done_cols = flow->done_rows = 0;
+    if (!run)
+        return GPU_NO_MEMORY;
+    run->lane = lane;
+    run->flow = flow;
+    run->job.item = do_item;
+    run->job.context = run;
+    const enum gpu_status status = run_flow(run);
+    free(run);
+    return status;
+}

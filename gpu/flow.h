@@ -1,0 +1,37 @@
+/*
+ * Runs a schedule (schedule.h) on a lane: uploads, kernels and downloads on a stream each, joined by events. The calling thread and
+ * the crew (base/crew.h) pack and unpack meanwhile; the calling thread alone uses the device.
+ */
+#ifndef ACCEL_FLOW_H
+#define ACCEL_FLOW_H
+
+#include "schedule.h"
+#include "staging.h"
+
+/* A cell of an operand: in host memory, and packed on the device. */
+struct flow_copy {
+    struct lane_rectangle host;
+    gpu_address device;
+    int64_t device_ld;
+};
+
+struct flow {
+    const struct schedule *schedule;
+    int64_t result_bytes;
+    void *context;
+    /* Describes a step that copies a cell. */
+    void (*copy_of)(void *context, const struct schedule_step *step, struct flow_copy *copy);
+    /* The results of a step have all come down. */
+    void (*arrived)(void *context, const struct schedule_step *step);
+    /* Puts the kernels of a step on the lane's stream. */
+    enum gpu_status (*compute)(void *context, const struct schedule_step *step);
+    /* lane_flow()'s: how many downloads have been written to host memory, and of the next one, so many whole columns and rows of the
+     * column behind them. Nothing else has been touched. */
+    int written;
+    int64_t done_cols, done_rows;
+};
+
+/* Returns when the results are written, or on a failure, when nothing more is written. */
+enum gpu_status lane_flow(struct gpu_lane *lane, struct flow *flow);
+
+#endif

@@ -1,0 +1,126 @@
+/*
+ * The schedule of a Level 3 call whose operands are in host memory: the order in which parts of them (cells) go up, kernels run, and
+ * finished parts of the result come down, on three engines of a device that work at the same time. A pure function of shape, memory
+ * and rates, and its simulation in virtual time. Knows neither devices nor calls; flow.h runs it.
+ *
+ * The schedule sees every operation as a sum over p of A(i, p) B(p, j), added to C(i, j), in blocks; what is at the right of the other
+ * operand, it sees transposed.
+ */
+#ifndef ACCEL_SCHEDULE_H
+#define ACCEL_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum schedule_engine { SCHEDULE_UP, SCHEDULE_COMPUTE, SCHEDULE_DOWN, SCHEDULE_ENGINES };
+enum schedule_operand { SCHEDULE_A, SCHEDULE_B, SCHEDULE_C, SCHEDULE_OPERANDS };
+
+enum schedule_kind {
+    SCHEDULE_PRODUCT,   /* A is m x k, B is k x n, C is m x n */
+    SCHEDULE_SYMMETRIC, /* A is the lower triangle of an m x m matrix, B and C are m x n; k = m */
+    SCHEDULE_RANK_K, /* A is n x k, C the lower triangle of A A', m = n; with two factors, B is n x k: C is that of A B' + B A' */
+    /* A is a triangle of order m, C is m x n, and is overwritten, in whole columns; k = m, and there is no B.
+     * Simulated alone so far: trmm and trsm run in tiles (tiles.h). */
+    SCHEDULE_MULTIPLY, /* by A C */
+    SCHEDULE_SOLVE     /* by inv(A) C */
+};
+
+struct schedule_call {
+    enum schedule_kind kind;
+    bool two;
+    bool up;                          /* multiply and solve: A is an upper triangle */
+    bool reads;                       /* C goes up, too */
+    int64_t m, n, k;                  /* k = 0: only C is scaled */
+    int64_t most;                     /* rows, columns and depth of a product's block; 0: any */
+    double per_term;                  /* real operations for each multiply-add */
+    int64_t size[SCHEDULE_OPERANDS];  /* bytes of an element */
+    bool across[SCHEDULE_OPERANDS];   /* is stored transposed */
+    bool in_place[SCHEDULE_OPERANDS]; /* on the device already */
+};
+
+/* What a device does in a second: 10^9 bytes up and down, and 10^9 operations in products that fill it; one whose smallest size is d
+ * reaches d / (d + half) of that. And what each copy and kernel takes besides, and an engine's wait for another one. */
+struct schedule_rates {
+    double up, down, compute, half;
+    double copy_ms, kernel_ms, wait_ms;
+};
+
+struct schedule_step {
+    uint8_t engine, operand; /* of the cell that is copied */
+    /* A kernel adds the product number p to the cell (i, j) of C. A copy is of the operand's cell (i, j). */
+    int32_t i, j, p;
+    int32_t place; /* of the cell that is copied, or of C's, in the operand's memory */
+    bool first;    /* the cell of C has not been computed yet */
+    bool last;     /* the cell of C is finished */
+    int32_t after[SCHEDULE_ENGINES]; /* so many steps of each engine must be done before this one */
+};
+
+/* What a schedule of a call is made by. */
+struct schedule_choice {
+    /* How many rows and columns of C, and how much of k, a cell has; the last ones may have fewer. The triangles' rows and columns are
+     * those of C's rows. */
+    int64_t rows, cols, depth;
+    int share;       /* of the sixteenths of k, or of C's panels, that come first */
+    bool along_rows; /* short of memory: tiles of C come by rows, not by columns */
+    int factor;      /* short of memory: the operand that gets the most of it */
+    int buffers;     /* each operand has at least so many times what a kernel uses */
+};
+
+struct schedule {
+    struct schedule_call call;
+    struct schedule_choice by;
+    struct schedule_cells {
+        int rows, cols;
+    } cells[SCHEDULE_OPERANDS];
+    int places[SCHEDULE_OPERANDS];
+    int64_t place_bytes[SCHEDULE_OPERANDS];
+    int64_t bytes; /* of all places */
+    bool whole;    /* all cells of all operands have places */
+    struct schedule_step *step;
+    int count, steps[SCHEDULE_ENGINES];
+    double ms; /* simulated */
+};
+
+/* Makes the fastest of some schedules that need at most so many bytes. Returns false if there is none, or no host memory. The caller
+ * gives it back by schedule_free(). */
+bool schedule_make(struct schedule *s, const struct schedule_call *call,
+                   const struct schedule_rates *rates, int64_t memory_bytes);
+/* Makes one by a choice: the same as that which the choice is of, in a small part of the time that it took to choose. */
+bool schedule_make_by(struct schedule *s, const struct schedule_choice *choice,
+                      const struct schedule_call *call, const struct schedule_rates *rates,
+                      int64_t memory_bytes);
+void schedule_free(struct schedule *s);
+
+/* Leaves out the uploads of an operand that is on the device as a whole. The kernels stay as they are, and so does the result, bit for
+ * bit. Returns false, and changes nothing, if there is no host memory. */
+bool schedule_leave_out(struct schedule *s, int operand);
+
+/* What a simulation tells, in milliseconds and bytes. */
+struct schedule_times {
+    double ms, busy[SCHEDULE_ENGINES]; /* each engine's own work */
+    double first;                      /* until the first kernel starts */
+    double last;                       /* from the end of the kernel before the last to the end */
+    double bytes[SCHEDULE_ENGINES];
+};
+struct schedule_times schedule_simulate(const struct schedule *s,
+                                        const struct schedule_rates *rates);
+
+/* Returns the place and size of an operand's cell. */
+struct schedule_cell {
+    int64_t row, col, rows, cols;
+};
+struct schedule_cell schedule_cell_of(const struct schedule *s, int operand, int i, int j);
+
+/* Sets the cells that a kernel reads besides C's: of which operand, and which. Returns their number. */
+struct schedule_source {
+    int operand, i, j;
+};
+enum { SCHEDULE_SOURCES = 4 };
+int schedule_sources(const struct schedule *s, int i, int j, int p,
+                     struct schedule_source source[SCHEDULE_SOURCES]);
+
+/* Returns the milliseconds of the longest engine, if a call is computed in one kernel and nothing is sent twice: no schedule is
+ * faster. */
+double schedule_floor(const struct schedule_call *call, const struct schedule_rates *rates);
+
+#endif

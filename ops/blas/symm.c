@@ -1,0 +1,69 @@
+/*
+ * symm, hemm: C := alpha A B + beta C or alpha B A + beta C with a symmetric or Hermitian A, by a schedule: blocks of C, each a sum over
+ * blocks of A's order. Those of A beyond the diagonal are those of the stored triangle, transposed.
+ */
+#include "blas.h"
+#include "gpu/blocks.h"
+
+enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C };
+
+/* The schedule has A at the left and its lower triangle. At the right, it sees B and C transposed. */
+static enum gpu_status compute(const struct blocks *b, const struct schedule_step *step)
+{
+    const struct accel_call *call = b->work->call;
+    const bool left = call->blas.flag[ACCEL_side] == 'L',
+               lower = call->blas.flag[ACCEL_uplo] == 'L';
+    const bool hermitian = accel_is_hermitian(call->routine);
+    const struct accel_complex one = {1, 0}, alpha = call->blas.scalar[ACCEL_alpha];
+    const struct accel_complex beta = step->first ? call->blas.scalar[ACCEL_beta] : one;
+    const struct schedule_cell cell = schedule_cell_of(&b->schedule, C, step->i, step->j);
+    const int64_t m = left ? cell.rows : cell.cols, n = left ? cell.cols : cell.rows;
+    const struct gpu_tile c = blocks_tile(b, C, step->i, step->j);
+    if (b->call.k == 0)
+        return kernel_scale(b->work, m, n, beta, b->zeros, c);
+    const bool below = step->i > step->p;
+    const struct gpu_tile x = blocks_tile(b, B, step->p, step->j);
+    const struct gpu_tile a =
+        below ? blocks_tile(b, A, step->i, step->p) : blocks_tile(b, A, step->p, step->i);
+    if (step->i == step->p)
+        return kernel_symm(b->work, hermitian, left ? 'L' : 'R', lower ? 'L' : 'U', m, n, alpha, a,
+                           x, beta, c);
+    const int64_t depth = schedule_cell_of(&b->schedule, B, step->p, step->j).rows;
+    /* At the left, block (i, p) of A is wanted, at the right block (p, i). */
+    const char flag = below == (left == lower) ? 'N' : hermitian ? 'C' : 'T';
+    return left ? kernel_gemm(b->work, flag, 'N', m, n, depth, alpha, a, x, beta, c)
+                : kernel_gemm(b->work, 'N', flag, m, n, depth, alpha, x, a, beta, c);
+}
+
+static enum gpu_status run_symm(struct gpu_work *work)
+{
+    const struct accel_call *call = work->call;
+    const struct accel_span *c = &call->span[ACCEL_c];
+    const bool left = call->blas.flag[ACCEL_side] == 'L', nothing_added = accel_adds_nothing(call);
+    const int64_t order = left ? c->rows : c->cols;
+    if (c->rows == 0 || c->cols == 0)
+        return GPU_OK;
+    if (!kernels_fit_call(call))
+        return GPU_UNSUPPORTED;
+    if (nothing_added && accel_is_one(call->blas.scalar[ACCEL_beta]))
+        return GPU_OK;
+    struct blocks b = {.work = work,
+                       .call = {.kind = SCHEDULE_SYMMETRIC,
+                                .m = order,
+                                .n = left ? c->cols : c->rows,
+                                .k = nothing_added ? 0 : order,
+                                .per_term = accel_is_complex(c->dtype) ? 8 : 2},
+                       .operand = {[C] = {c, !left}},
+                       .compute = compute};
+    if (!nothing_added) {
+        b.operand[A] =
+            (struct blocks_operand){&call->span[ACCEL_a], call->blas.flag[ACCEL_uplo] == 'U'};
+        b.operand[B] = (struct blocks_operand){&call->span[ACCEL_b], !left};
+    }
+    return blocks_run(&b);
+}
+
+const struct accel_op op_symm = {BLAS_LEVEL_3, .products = GPU_OTHERS, .run = run_symm,
+                                 .equation = equation_symm};
+const struct accel_op op_hemm = {BLAS_LEVEL_3, .products = GPU_OTHERS, .hermitian = true,
+                                 .run = run_symm, .equation = equation_symm};

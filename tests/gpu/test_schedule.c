@@ -1,0 +1,401 @@
+/*
+ * Schedules, without a device: every one is complete and in an order that its own steps allow; nothing is sent twice where memory is
+ * ample; and in virtual time it is near a bound that no schedule is below.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/choices.h"
+#include "tests/lib/schedule_cases.h"
+
+static const double parts[] = {0, 0.4};
+
+/* ---- The order ---- */
+
+/* What is where, when the steps before have been done in the order of the list. */
+struct replay {
+    const struct schedule *s;
+    int *held[SCHEDULE_OPERANDS]; /* by place: the cell that is there, or -1 */
+    int *step_of
+        [SCHEDULE_OPERANDS]; /* by place: the number of the upload, of C of the kernel, that made it so */
+    int *used[SCHEDULE_OPERANDS]; /* by place: the last kernel that used it */
+    int *fetched;                 /* by place of C: the download that brought it down */
+    int *kernels, *sent[SCHEDULE_OPERANDS], *downs; /* by cell */
+    int done[SCHEDULE_ENGINES];
+};
+
+static int *filled(int count, int value)
+{
+    int *array = malloc((size_t)(count + 1) * sizeof *array);
+    assert_non_null(array);
+    for (int i = 0; i < count; i++)
+        array[i] = value;
+    return array;
+}
+
+static int cell(const struct schedule *s, int operand, int i, int j)
+{
+    assert_in_range(i, 0, s->cells[operand].rows - 1);
+    assert_in_range(j, 0, s->cells[operand].cols - 1);
+    return i + j * s->cells[operand].rows;
+}
+
+static bool panels(const struct schedule *s)
+{
+    return s->call.kind == SCHEDULE_SOLVE || s->call.kind == SCHEDULE_MULTIPLY;
+}
+
+/* What a place held must have been used and brought down, as far as the step waits. */
+static void may_overwrite(const struct replay *r, const struct schedule_step *step, int operand)
+{
+    assert_in_range(step->place, 0, r->s->places[operand] - 1);
+    if (step->engine != SCHEDULE_COMPUTE)
+        assert_true(step->after[SCHEDULE_COMPUTE] >= r->used[operand][step->place]);
+    if (operand == SCHEDULE_C)
+        assert_true(step->after[SCHEDULE_DOWN] >= r->fetched[step->place]);
+}
+
+static void upload(struct replay *r, const struct schedule_step *step)
+{
+    const int x = step->operand, at = cell(r->s, x, step->i, step->j);
+    assert_false(r->s->call.in_place[x]);
+    may_overwrite(r, step, x);
+    r->held[x][step->place] = at;
+    r->step_of[x][step->place] = r->done[SCHEDULE_UP];
+    r->sent[x][at]++;
+}
+
+/* The kernel's cell of C is where the step says. */
+static void result(struct replay *r, const struct schedule_step *step, int c)
+{
+    const bool reads = r->s->call.reads;
+    if (step->first && !reads) {
+        may_overwrite(r, step, SCHEDULE_C);
+        r->held[SCHEDULE_C][step->place] = c;
+    }
+    assert_int_equal(r->held[SCHEDULE_C][step->place], c);
+    if (reads)
+        assert_true(step->after[SCHEDULE_UP] >= r->step_of[SCHEDULE_C][step->place]);
+    r->used[SCHEDULE_C][step->place] = r->done[SCHEDULE_COMPUTE];
+}
+
+static void kernel(struct replay *r, const struct schedule_step *step)
+{
+    const struct schedule *s = r->s;
+    struct schedule_source source[SCHEDULE_SOURCES];
+    const int count = schedule_sources(s, step->i, step->j, step->p, source);
+    const int c = cell(s, SCHEDULE_C, panels(s) ? 0 : step->i, step->j);
+    for (int n = 0; n < count; n++) {
+        const int x = source[n].operand, at = cell(s, x, source[n].i, source[n].j);
+        int place = 0;
+        if (s->call.in_place[x])
+            continue;
+        while (place < s->places[x] && r->held[x][place] != at)
+            place++;
+        assert_true(place < s->places[x]);
+        assert_true(step->after[SCHEDULE_UP] >= r->step_of[x][place]);
+        r->used[x][place] = r->done[SCHEDULE_COMPUTE];
+    }
+    assert_int_equal(step->first, r->kernels[c] == 0);
+    if (!s->call.in_place[SCHEDULE_C])
+        result(r, step, c);
+    r->kernels[c]++;
+}
+
+static void download(struct replay *r, const struct schedule_step *step, int products)
+{
+    const int c = cell(r->s, SCHEDULE_C, step->i, step->j);
+    assert_false(r->s->call.in_place[SCHEDULE_C]);
+    assert_int_equal(r->held[SCHEDULE_C][step->place], c);
+    assert_true(step->after[SCHEDULE_COMPUTE] >= r->used[SCHEDULE_C][step->place]);
+    assert_int_equal(r->kernels[c], products);
+    assert_int_equal(r->downs[c]++, 0);
+    r->fetched[step->place] = r->done[SCHEDULE_DOWN];
+}
+
+/* Returns the kernels that a cell of C needs. */
+static int products_of(const struct schedule *s)
+{
+    const int depths = s->call.k > 0 ? s->cells[SCHEDULE_A].cols : 1;
+    return panels(s) ? depths * (depths + 1) / 2 : depths;
+}
+
+static void replay(const struct schedule *s)
+{
+    struct replay r = {.s = s};
+    int cells[SCHEDULE_OPERANDS];
+    for (int x = 0; x < SCHEDULE_OPERANDS; x++) {
+        cells[x] = s->cells[x].rows * s->cells[x].cols;
+        r.held[x] = filled(s->places[x], -1);
+        r.step_of[x] = filled(s->places[x], 0);
+        r.used[x] = filled(s->places[x], 0);
+        r.sent[x] = filled(cells[x], 0);
+    }
+    r.fetched = filled(s->places[SCHEDULE_C], 0);
+    r.kernels = filled(cells[SCHEDULE_C], 0);
+    r.downs = filled(cells[SCHEDULE_C], 0);
+    for (int n = 0; n < s->count; n++) {
+        const struct schedule_step *step = &s->step[n];
+        for (int e = 0; e < SCHEDULE_ENGINES; e++)
+            assert_true(step->after[e] <= r.done[e]); /* only what comes before it */
+        r.done[step->engine]++;
+        if (step->engine == SCHEDULE_UP)
+            upload(&r, step);
+        else if (step->engine == SCHEDULE_COMPUTE)
+            kernel(&r, step);
+        else
+            download(&r, step, products_of(s));
+    }
+    assert_memory_equal(r.done, s->steps, sizeof r.done);
+    for (int c = 0; c < cells[SCHEDULE_C]; c++) {
+        const bool beyond = s->call.kind == SCHEDULE_RANK_K &&
+                            c % s->cells[SCHEDULE_C].rows < c / s->cells[SCHEDULE_C].rows;
+        assert_int_equal(r.downs[c], !beyond && !s->call.in_place[SCHEDULE_C]);
+        if (!panels(s))
+            assert_int_equal(r.kernels[c], beyond ? 0 : products_of(s));
+    }
+    for (int x = 0; x < SCHEDULE_OPERANDS; x++)
+        for (int at = 0; s->whole && at < cells[x]; at++)
+            assert_true(r.sent[x][at] <= 1);
+    for (int x = 0; x < SCHEDULE_OPERANDS; x++) {
+        free(r.held[x]);
+        free(r.step_of[x]);
+        free(r.used[x]);
+        free(r.sent[x]);
+    }
+    free(r.fetched);
+    free(r.kernels);
+    free(r.downs);
+}
+
+static void every_order_is_allowed_and_complete(void **state)
+{
+    (void)state;
+    for (int l = 0; l < schedule_link_count; l++)
+        for (int c = 0; c < schedule_case_count; c++)
+            for (int p = 0; p < 2; p++) {
+                struct schedule_judged judged;
+                assert_true(
+                    schedule_judge(&schedule_cases[c], &schedule_links[l], parts[p], &judged));
+                replay(&judged.schedule);
+                schedule_free(&judged.schedule);
+            }
+}
+
+/* Returns a number that tells the kernels and their order. */
+static uint64_t kernels_of(const struct schedule *s)
+{
+    uint64_t hash = 0;
+    for (int n = 0; n < s->count; n++) {
+        const struct schedule_step *k = &s->step[n];
+        if (k->engine == SCHEDULE_COMPUTE)
+            hash = hash * 1000003 + (uint64_t)((k->i * 1009 + k->j) * 1013 + k->p) * 4 +
+                   k->first * 2U + k->last;
+    }
+    return hash;
+}
+
+/* Without its uploads the order is allowed still, and the kernels are the same. */
+static void leave_out(struct schedule *s, int operand)
+{
+    const int uploads = s->steps[SCHEDULE_UP];
+    const bool went_up =
+        !s->call.in_place[operand] && s->cells[operand].rows * s->cells[operand].cols > 0;
+    const uint64_t kernels = kernels_of(s);
+    assert_true(schedule_leave_out(s, operand));
+    assert_true(kernels_of(s) == kernels);
+    assert_int_equal(s->steps[SCHEDULE_UP] < uploads, went_up);
+    replay(s);
+}
+
+/* Of small calls, all kinds, odd sizes, two factors, upper triangles, with and without C, operands on the device, in much memory and very
+ * little. */
+static void odd_shapes(void **state)
+{
+    static const int64_t sizes[] = {1, 7, 64, 65, 300, 1111};
+    (void)state;
+    srand(5);
+    for (int n = 0; n < 3000; n++) {
+        struct schedule_call call = {.kind = (enum schedule_kind)(rand() % 5),
+                                     .two = rand() % 2,
+                                     .up = rand() % 2,
+                                     .reads = rand() % 2,
+                                     .m = sizes[rand() % 6],
+                                     .n = sizes[rand() % 6],
+                                     .k = sizes[rand() % 6],
+                                     .per_term = 2,
+                                     .size = {8, 8, 8},
+                                     .across = {rand() % 2, rand() % 2, rand() % 2},
+                                     .most = rand() % 4 ? 0 : 64};
+        struct schedule s;
+        if (call.kind == SCHEDULE_RANK_K)
+            call.n = call.m;
+        else if (call.kind != SCHEDULE_PRODUCT)
+            call.k = call.m;
+        call.reads = call.reads || call.kind == SCHEDULE_SOLVE || call.kind == SCHEDULE_MULTIPLY;
+        if (rand() % 8 == 0)
+            call.k = 0;
+        for (int x = 0; x < SCHEDULE_OPERANDS; x++)
+            call.in_place[x] = rand() % 4 == 0;
+        const int64_t memory = rand() % 3 ? INT64_MAX : (int64_t)(rand() % 2000 + 100) << 10;
+        if (!schedule_make(&s, &call, &schedule_links[n % schedule_link_count].rates, memory))
+            continue;
+        assert_true(s.bytes <= memory);
+        replay(&s);
+        if (call.kind == SCHEDULE_PRODUCT && call.most > 0)
+            assert_true(s.by.rows <= call.most && s.by.cols <= call.most &&
+                        s.by.depth <= call.most);
+        leave_out(&s, n % SCHEDULE_C);
+        schedule_free(&s);
+    }
+}
+
+static bool is_same_step(const struct schedule_step *x, const struct schedule_step *y)
+{
+    return x->engine == y->engine && x->operand == y->operand && x->i == y->i && x->j == y->j &&
+           x->p == y->p && x->place == y->place && x->first == y->first && x->last == y->last &&
+           memcmp(x->after, y->after, sizeof x->after) == 0;
+}
+
+static void are_same(const struct schedule *s, const struct schedule *other)
+{
+    assert_int_equal(s->count, other->count);
+    assert_int_equal(s->bytes, other->bytes);
+    assert_memory_equal(s->places, other->places, sizeof s->places);
+    assert_true(s->whole == other->whole && s->ms == other->ms);
+    for (int n = 0; n < s->count; n++)
+        assert_true(is_same_step(&s->step[n], &other->step[n]));
+}
+
+static void check_choices(const struct schedule_call *call, const struct schedule_rates *rates,
+                          int64_t memory)
+{
+    struct schedule once, again;
+    if (!schedule_make(&once, call, rates, memory))
+        return;
+    for (int times = 0; times < 2; times++) {
+        assert_true(choices_make(&again, call, rates, memory));
+        are_same(&once, &again);
+        schedule_free(&again);
+    }
+    assert_true(schedule_make_by(&again, &once.by, call, rates, memory));
+    are_same(&once, &again);
+    schedule_free(&again);
+    schedule_free(&once);
+}
+
+/* A call has the same schedule again, and one that differs from it in one thing has its own. More calls than are remembered. */
+static void a_choice_makes_the_same_schedule(void **state)
+{
+    const struct schedule_rates slower = {25, 12, 900, 128, 0.002, 0.005, 0.01};
+    (void)state;
+    for (int64_t n = 720; n < 1100; n += 5) {
+        const struct schedule_call call = {
+            .kind = SCHEDULE_PRODUCT, .m = n, .n = n, .k = n, .per_term = 2, .size = {8, 8, 8}};
+        struct schedule_call other[] = {call, call, call, call, call, call, call, call};
+        other[1].reads = true;
+        other[2].kind = SCHEDULE_RANK_K;
+        other[3].in_place[SCHEDULE_A] = true;
+        other[4].across[SCHEDULE_B] = true;
+        other[5].per_term = 8;
+        other[6].size[SCHEDULE_C] = 16;
+        other[7].most = 128;
+        for (int i = 0; i < 8; i++) {
+            check_choices(&other[i], &schedule_links[n % schedule_link_count].rates, INT64_MAX);
+            check_choices(&other[i], &slower, n * n * 10);
+        }
+    }
+}
+
+/* A small call, and one whose result is on the device, is one kernel, if memory allows. */
+static void one_kernel(void **state)
+{
+    struct schedule_call call = {.kind = SCHEDULE_PRODUCT,
+                                 .reads = true,
+                                 .m = 300,
+                                 .n = 300,
+                                 .k = 300,
+                                 .per_term = 2,
+                                 .size = {8, 8, 8}};
+    struct schedule s;
+    (void)state;
+    assert_true(schedule_make(&s, &call, &schedule_links[0].rates, INT64_MAX));
+    assert_int_equal(s.count, 5); /* three uploads, the kernel, a download */
+    schedule_free(&s);
+    call.m = call.n = 8192;
+    call.k = 0; /* C is scaled: it goes up and down at the same time */
+    struct schedule_rates rates = schedule_links[0].rates;
+    rates.compute = 0;
+    assert_true(schedule_make(&s, &call, &rates, INT64_MAX));
+    assert_true(s.ms < 1.1 * schedule_floor(&call, &rates));
+    schedule_free(&s);
+    call.m = call.n = call.k = 4096;
+    call.in_place[SCHEDULE_C] = true;
+    assert_true(schedule_make(&s, &call, &schedule_links[0].rates, INT64_MAX));
+    assert_int_equal(s.count, 3); /* two uploads, the kernel */
+    schedule_free(&s);
+}
+
+/* ---- The time ---- */
+
+struct farther {
+    int from_bound; /* than 1.05 times a bound that no schedule is below, and the first and the last tile */
+    int from_longest; /* than 1.20 times the longest engine, of order 2048 and more */
+};
+
+/* Counts the schedules that are so far from what they are compared with. */
+static struct farther count_far(double part)
+{
+    struct farther far = {0, 0};
+    for (int l = 0; l < schedule_link_count; l++)
+        for (int c = 0; c < schedule_case_count; c++) {
+            struct schedule_judged judged;
+            assert_true(schedule_judge(&schedule_cases[c], &schedule_links[l], part, &judged));
+            const struct schedule_times *times = &judged.times;
+            assert_true(times->ms >= judged.bound);
+            far.from_bound += times->ms > 1.05 * judged.bound + times->first + times->last;
+            far.from_longest +=
+                schedule_cases[c].call.m >= 2048 && times->ms > 1.20 * judged.longest;
+            schedule_free(&judged.schedule);
+        }
+    print_message("%d, %d\n", far.from_bound, far.from_longest);
+    return far;
+}
+
+/* Of 108, as many as there are: if there is one more, a schedule has got worse. Those of the bound are at most 1.12 times as far. Of the
+ * longest engine's, uploads and kernels take about equally long, or a result of order 2048 comes in few and small kernels. */
+static void ample_memory(void **state)
+{
+    const struct farther far = count_far(0);
+    (void)state;
+    assert_in_range(far.from_bound, 0, 22);
+    assert_in_range(far.from_longest, 0, 35);
+}
+
+static void short_of_memory(void **state)
+{
+    const struct farther far = count_far(0.4);
+    (void)state;
+    assert_in_range(far.from_bound, 0, 26);
+    assert_in_range(far.from_longest, 0, 22);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_order_is_allowed_and_complete),
+        cmocka_unit_test(odd_shapes),
+        cmocka_unit_test(a_choice_makes_the_same_schedule),
+        cmocka_unit_test(one_kernel),
+        cmocka_unit_test(ample_memory),
+        cmocka_unit_test(short_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
