@@ -47,10 +47,25 @@ static bool is_triangle(const struct blocks *b)
     return b->call.kind == SCHEDULE_RANK_K;
 }
 
+/* The original computes any panel of it alone, if that has its old values. */
+static bool is_overwritten(const struct blocks *b)
+{
+    return b->call.kind == SCHEDULE_MULTIPLY || b->call.kind == SCHEDULE_SOLVE;
+}
+
 /* Returns whether finished blocks must be kept aside while the original computes the others. */
 static bool needs_aside(const struct blocks *b)
 {
-    return b->call.kind != SCHEDULE_PRODUCT && !b->call.in_place[C];
+    return b->call.kind != SCHEDULE_PRODUCT && !is_overwritten(b) && !b->call.in_place[C];
+}
+
+/* Returns whether a panel's old values must be kept until it is whole: its columns do not depend on each other, but its rows do. */
+static bool needs_old(const struct blocks *b)
+{
+    const struct accel_span *c = b->operand[C].x;
+    return is_overwritten(b) && b->call.reads && !b->call.in_place[C] &&
+           (b->operand[C].across ||
+            !lane_column_fits(gpu_device_ld(c->rows, c->dtype), gpu_size_of(c)));
 }
 
 /* Of a triangle's cell on the diagonal, its triangle alone comes down. */
@@ -109,7 +124,7 @@ static enum gpu_status compute_step(void *blocks, const struct schedule_step *st
 {
     struct blocks *b = blocks;
     if (step->first)
-        note_place(b, C, step->i, step->j, step->place);
+        note_place(b, C, schedule_result_row(&b->schedule, step), step->j, step->place);
     enum gpu_status status = b->compute(b, step);
     if (status != GPU_OK || !step->last || !b->schedule.call.in_place[C] ||
         ++b->finished % unit_of(b) != 0)
@@ -132,10 +147,13 @@ static enum gpu_status run_in_one(struct blocks *b, struct flow *flow)
             continue;
         }
         copy_of(b, step, &copy);
-        status = step->engine == SCHEDULE_UP
-                     ? lane_upload(b->work->lane, copy.device, copy.device_ld, &copy.host)
-                     : lane_download(b->work->lane, &copy.host, copy.device, copy.device_ld,
-                                     &flow->done_cols, &flow->done_rows);
+        if (step->engine == SCHEDULE_UP)
+            status = lane_upload(b->work->lane, copy.device, copy.device_ld, &copy.host);
+        else if (needs_old(b))
+            status = lane_download_whole(b->work->lane, &copy.host, copy.device, copy.device_ld);
+        else
+            status = lane_download(b->work->lane, &copy.host, copy.device, copy.device_ld,
+                                   &flow->done_cols, &flow->done_rows);
         if (status == GPU_OK && step->engine == SCHEDULE_DOWN)
             note_copy(b, step);
     }
@@ -171,7 +189,7 @@ static bool rest_by_original(const struct blocks *b, const struct flow *flow)
         if (step->engine != SCHEDULE_COMPUTE || !step->last || number++ < flow->written ||
             number % unit_of(b) != 0)
             continue;
-        struct schedule_cell cell = stored(b, C, step->i, step->j);
+        struct schedule_cell cell = stored(b, C, schedule_result_row(s, step), step->j);
         if (unit_of(b) > 1 && b->operand[C].across)
             cell.col = 0, cell.cols = b->operand[C].x->cols;
         else if (unit_of(b) > 1)
@@ -217,6 +235,22 @@ static void move_written(const struct blocks *b, const struct flow *flow, bool b
     }
 }
 
+/* Puts the old values back of a panel that was overwritten in part. */
+static void undo_panel(const struct blocks *b, struct flow *flow)
+{
+    const struct schedule *s = &b->schedule;
+    for (int n = 0, number = 0; n < s->count; n++) {
+        const struct schedule_step *step = &s->step[n];
+        if (step->engine != SCHEDULE_DOWN || number++ < flow->written)
+            continue;
+        const struct schedule_cell cell = stored(b, C, step->i, step->j);
+        const struct lane_rectangle r = rectangle_of(b, C, &cell);
+        move_cell(&r, flow->done_cols, flow->done_rows, flow->old[flow->written % 2], true);
+        break;
+    }
+    flow->done_cols = flow->done_rows = 0;
+}
+
 /* The original computes no block of a triangle or of a symmetric product by itself: computes all of it, and what is not finished has
  * its old values still. What is finished is kept aside meanwhile. */
 static bool all_by_original(const struct blocks *b, const struct flow *flow)
@@ -231,11 +265,13 @@ static bool all_by_original(const struct blocks *b, const struct flow *flow)
  * may have changed a result that is in place. A result that does not depend on its old values can be computed anew, once no kernel
  * writes to it. Has a stack frame of its own: the parts of calls in it are large, and a call that succeeds needs none. */
 __attribute__((noinline)) static enum gpu_status
-after_failure(const struct blocks *b, const struct flow *flow, enum gpu_status status)
+after_failure(const struct blocks *b, struct flow *flow, enum gpu_status status)
 {
     const bool damaged = b->schedule.call.in_place[C] && b->work->launched;
     if (status == GPU_LOST)
         return status;
+    if (flow->old[0])
+        undo_panel(b, flow);
     if (!damaged && flow->written == 0 && flow->done_cols == 0 && flow->done_rows == 0)
         return status;
     if (damaged &&
@@ -408,6 +444,7 @@ static enum gpu_status run_prepared(struct blocks *b)
     struct flow flow = {.schedule = s,
                         .result_bytes = accel_bytes(b->operand[C].x),
                         .context = b,
+                        .old = {b->old[0], b->old[1]},
                         .copy_of = copy_of,
                         .arrived = note_copy,
                         .compute = compute_step};
@@ -426,6 +463,20 @@ static enum gpu_status run_prepared(struct blocks *b)
     return status;
 }
 
+/* Takes host memory for what after_failure() needs. */
+static bool prepare_for_failure(struct blocks *b)
+{
+    const struct accel_span *c = b->operand[C].x;
+    const struct schedule_cell block = schedule_cell_of(&b->schedule, C, 0, 0);
+    const size_t bytes = (size_t)(block.rows * block.cols * gpu_size_of(c));
+    const bool keeps_old = needs_old(b) && b->schedule.steps[SCHEDULE_COMPUTE] > 1;
+    if (needs_aside(b))
+        b->aside = malloc((size_t)accel_bytes(c));
+    for (int i = 0; keeps_old && i < 2; i++)
+        b->old[i] = malloc(bytes);
+    return (b->aside || !needs_aside(b)) && ((b->old[0] && b->old[1]) || !keeps_old);
+}
+
 enum gpu_status blocks_run(struct blocks *b)
 {
     int64_t cells = 0;
@@ -442,10 +493,10 @@ enum gpu_status blocks_run(struct blocks *b)
         b->place[x] = places;
         places += places ? b->schedule.cells[x].rows * (int64_t)b->schedule.cells[x].cols : 0;
     }
-    if (needs_aside(b))
-        b->aside = malloc((size_t)accel_bytes(b->operand[C].x));
-    const bool ready = b->place[A] && (b->aside || !needs_aside(b));
+    const bool ready = prepare_for_failure(b) && b->place[A];
     status = ready ? run_prepared(b) : GPU_NO_MEMORY;
+    free(b->old[0]);
+    free(b->old[1]);
     free(b->aside);
     free(b->place[A]);
     schedule_free(&b->schedule);

@@ -1,7 +1,7 @@
 /*
  * Runs an operation of Level 3 by a schedule (schedule.h): in one piece on the lane's stream if it is small, else in blocks while
  * operands still go up and results come down (flow.h). After a failure, finished blocks stay, and the program's original computes the
- * others.
+ * others; of one that was overwritten in part, the old values are put back first.
  *
  * An operation says what the schedule's operands are, and which kernels add a block's product.
  */
@@ -35,6 +35,7 @@ struct blocks {
         [SCHEDULE_OPERANDS]; /* of an operand that is on the device before the schedule begins */
     int32_t *place[SCHEDULE_OPERANDS]; /* of each cell */
     char *aside;           /* host memory for finished blocks, used after a failure alone */
+    char *old[2];          /* host memory for a panel's old values each */
     int finished, settled; /* blocks of a result in place: computed; there for certain */
 };
 

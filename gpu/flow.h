@@ -19,6 +19,9 @@ struct flow {
     const struct schedule *schedule;
     int64_t result_bytes;
     void *context;
+    /* NULL, or host memory for a cell of the result each: the old values of the cell that comes down are kept in old[], packed by
+     * columns of its rows; those of download number n in old[n % 2]. */
+    char *old[2];
     /* Describes a step that copies a cell. */
     void (*copy_of)(void *context, const struct schedule_step *step, struct flow_copy *copy);
     /* The results of a step have all come down. */

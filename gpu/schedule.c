@@ -24,6 +24,11 @@ static bool in_panels(const struct schedule_call *call)
     return call->kind == SCHEDULE_MULTIPLY || call->kind == SCHEDULE_SOLVE;
 }
 
+int schedule_result_row(const struct schedule *s, const struct schedule_step *step)
+{
+    return in_panels(&s->call) ? 0 : step->i;
+}
+
 static int pieces(int64_t all, int64_t step)
 {
     return (int)((all + step - 1) / step);

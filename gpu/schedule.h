@@ -19,8 +19,8 @@ enum schedule_kind {
     SCHEDULE_PRODUCT,   /* A is m x k, B is k x n, C is m x n */
     SCHEDULE_SYMMETRIC, /* A is the lower triangle of an m x m matrix, B and C are m x n; k = m */
     SCHEDULE_RANK_K, /* A is n x k, C the lower triangle of A A', m = n; with two factors, B is n x k: C is that of A B' + B A' */
-    /* A is a triangle of order m, C is m x n, and is overwritten, in whole columns; k = m, and there is no B.
-     * Simulated alone so far: trmm and trsm run in tiles (tiles.h). */
+    /* A is a triangle of order m, C is m x n, and is overwritten, in panels of whole columns; k = m, and there is no B. A block of C
+     * on A's diagonal comes before the others of its row if it is multiplied, after them if it is solved. */
     SCHEDULE_MULTIPLY, /* by A C */
     SCHEDULE_SOLVE     /* by inv(A) C */
 };
@@ -29,7 +29,7 @@ struct schedule_call {
     enum schedule_kind kind;
     bool two;
     bool up;                          /* multiply and solve: A is an upper triangle */
-    bool reads;                       /* C goes up, too */
+    bool reads;                       /* C goes up, too: always so if it is overwritten and k > 0 */
     int64_t m, n, k;                  /* k = 0: only C is scaled */
     int64_t most;                     /* rows, columns and depth of a product's block; 0: any */
     double per_term;                  /* real operations for each multiply-add */
@@ -47,7 +47,8 @@ struct schedule_rates {
 
 struct schedule_step {
     uint8_t engine, operand; /* of the cell that is copied */
-    /* A kernel adds the product number p to the cell (i, j) of C. A copy is of the operand's cell (i, j). */
+    /* A kernel adds the product number p to the cell (i, j) of C, or to the rows of A's cell (i, p) of panel j. A copy is of the
+     * operand's cell (i, j). */
     int32_t i, j, p;
     int32_t place; /* of the cell that is copied, or of C's, in the operand's memory */
     bool first;    /* the cell of C has not been computed yet */
@@ -104,6 +105,9 @@ struct schedule_times {
 };
 struct schedule_times schedule_simulate(const struct schedule *s,
                                         const struct schedule_rates *rates);
+
+/* Returns the row of the cell of C that a kernel writes to, or a download brings. */
+int schedule_result_row(const struct schedule *s, const struct schedule_step *step);
 
 /* Returns the place and size of an operand's cell. */
 struct schedule_cell {

@@ -215,8 +215,7 @@ static enum gpu_status write_back(struct tiles *t, struct tile *tile)
 {
     const struct accel_span *x = t->part[t->out].x;
     struct lane_rectangle to = rectangle_of(x, tile->row, tile->col, tile->rows, tile->cols);
-    bool whole = t->unit == TILE_WHOLE ||
-                 (t->unit == TILE_COLUMNS && !lane_column_fits(tile->at.ld, gpu_size_of(x)));
+    const bool whole = t->columns && !lane_column_fits(tile->at.ld, gpu_size_of(x));
     to.name = x->name;
     to.uplo = t->uplo;
     to.backwards = t->uplo == 'U';

@@ -47,9 +47,6 @@ struct tile {
     int64_t done_cols, done_rows;
 };
 
-/* The unit that is written back all or nothing, because the original needs its input whole to compute it again. */
-enum tile_unit { TILE_ELEMENTS, TILE_COLUMNS, TILE_WHOLE };
-
 /* The first member of each operation's structure. Must not be copied once its parts point to its sizes. */
 struct tiles {
     struct gpu_work *work;
@@ -63,7 +60,8 @@ struct tiles {
     int64_t rows, cols; /* of part[over]; products: 1 and their number */
     char uplo;          /* the triangle of part[over], or 0: all of it */
     bool descending;    /* tiles from the last column on */
-    enum tile_unit unit;
+    bool
+        columns; /* are written back all or nothing, because the original needs its input whole to compute one again */
     bool scales; /* kernels need `zeros`: see kernel_zeros() */
     gpu_address zeros;
     enum gpu_status (*begin)(struct tiles *t); /* before the first tile; may be NULL */
@@ -92,7 +90,7 @@ enum gpu_status tiles_write_vector(struct tiles *t, int part);
 int64_t tiles_part_bytes(const struct tiles *t, int part);
 int64_t tiles_bytes(const struct tiles *t);
 
-/* Returns how many columns (or rows) of `length` elements of `size` bytes make a panel that can be written back all or nothing:
+/* Returns how many columns of `length` elements of `size` bytes make a panel that can be written back all or nothing:
  * at least one. */
 int64_t tiles_panel(int64_t length, int64_t size);
 

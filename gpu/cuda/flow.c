@@ -18,6 +18,7 @@ struct parcel {
     struct flow_copy copy;
     struct pack_piece piece;
     char *memory;
+    char *old;    /* for what it overwrites; NULL: that is not kept */
     CUevent done; /* behind its copy */
     const struct schedule_step *step;
     bool first, last; /* piece of its step */
@@ -40,6 +41,9 @@ struct run {
     struct gpu_lane *lane;
     struct flow *flow;
     struct direction up, down;
+    int downs; /* downloads that were begun */
+    int64_t
+        ends[2]; /* the pieces up to the last download with an even number, and with an odd one */
     struct parcel parcels[LANE_WIDE_SLOTS];
     int next[SCHEDULE_ENGINES]; /* of the schedule's steps: the engine's next one */
     int put[SCHEDULE_ENGINES];  /* steps of the engine that are on its stream */
@@ -169,6 +173,7 @@ static struct parcel *next_parcel(struct direction *d)
     parcel->copy = d->copy;
     parcel->piece = pack_piece(&d->copy.host, d->copy.device_ld, d->piece_bytes, d->piece);
     parcel->step = d->step;
+    parcel->old = NULL;
     parcel->first = d->piece == 0;
     parcel->last = ++d->piece == d->pieces;
     return parcel;
@@ -206,6 +211,8 @@ static void do_item(void *context, int64_t number)
     const bool down = run->is_down[number % CREW_ITEMS];
     const struct parcel *parcel =
         &(down ? &run->down : &run->up)->parcel[run->slot[number % CREW_ITEMS]];
+    if (parcel->old && down)
+        pack_from_host(parcel->old, &parcel->copy.host, &parcel->piece, parcel->copy.host.rows);
     if (down)
         pack_to_host(&parcel->copy.host, &parcel->piece, parcel->memory, parcel->copy.device_ld);
     else
@@ -280,19 +287,31 @@ static bool feed_compute(struct run *run, enum gpu_status *status)
     return true;
 }
 
+/* Begins the next download, if its cell is finished, and the memory for what it overwrites is no longer used. */
+static bool begin_down(struct run *run)
+{
+    struct direction *down = &run->down;
+    const struct schedule_step *step = next_step(run, DOWN);
+    if (!step || (run->flow->old[0] && down->ended < run->ends[run->downs % 2]))
+        return false;
+    begin_copy(run, down, step);
+    run->ends[run->downs++ % 2] = down->begun + down->pieces;
+    return true;
+}
+
 /* Sends for a piece of a finished cell if a slot is free. */
 static bool feed_down(struct run *run, enum gpu_status *status)
 {
     struct direction *down = &run->down;
     if (down->begun - down->ended == down->slots)
         return false;
-    if (!down->step || down->piece == down->pieces) {
-        const struct schedule_step *step = next_step(run, DOWN);
-        if (!step)
-            return false;
-        begin_copy(run, down, step);
-    }
-    *status = put_copy(run, down, next_parcel(down));
+    if ((!down->step || down->piece == down->pieces) && !begin_down(run))
+        return false;
+    struct parcel *parcel = next_parcel(down);
+    char *old = run->flow->old[(run->downs - 1) % 2];
+    if (old)
+        parcel->old = old + pack_offset(&parcel->piece, &down->copy.host, down->copy.host.rows);
+    *status = put_copy(run, down, parcel);
     down->begun -= *status != GPU_OK; /* it does not arrive */
     return true;
 }

@@ -273,7 +273,7 @@ static enum gpu_status run_level2(struct gpu_work *work, struct level2 how)
                                  .rows = a->rows,
                                  .cols = nothing_added ? 0 : a->cols,
                                  .uplo = how.whole ? 0 : call->blas.flag[ACCEL_uplo],
-                                 .unit = TILE_COLUMNS,
+                                 .columns = true,
                                  .begin = begin,
                                  .compute = compute,
                                  .end = store_vector},

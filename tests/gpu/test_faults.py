@@ -19,7 +19,7 @@ WORKLOADS = {
     # every which call is made to fail, with TEST_LONG=1; else each SPARSER-th of those.
     "gemm": (["-c", 1, "-n", 60, "-s", 5, "-r", "?gemm"], {}, 1),
     "gemm in tiles": (["-c", 1, "-n", 160, "-s", 19, "-r", "?gemm"], {"ACCEL_MEMORY": "40K"}, 1),
-    "Level 3 by a schedule, short of memory": (["-c", 1, "-n", 200, "-s", 17, "-r", "@(dgemm|zsymm|dsyrk|zher2k)"],
+    "Level 3 by a schedule, short of memory": (["-c", 1, "-n", 200, "-s", 17, "-r", "@(dgemm|zsymm|dsyrk|zher2k|dtrmm|ztrsm)"],
                                                {"ACCEL_MEMORY": "80K"}, 23),
     "copies that threads help with": (["-c", 3, "-n", 900, "-s", 3, "-r", "d@(gemv|ger|syr2)"], {}, 8),
     "double precision": (["-c", 1, "-n", 40, "-s", 3, "-r", "d*"], {}, 7),

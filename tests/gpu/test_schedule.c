@@ -239,9 +239,11 @@ static void odd_shapes(void **state)
             call.n = call.m;
         else if (call.kind != SCHEDULE_PRODUCT)
             call.k = call.m;
-        call.reads = call.reads || call.kind == SCHEDULE_SOLVE || call.kind == SCHEDULE_MULTIPLY;
         if (rand() % 8 == 0)
             call.k = 0;
+        call.reads =
+            call.reads ||
+            (call.k > 0 && (call.kind == SCHEDULE_SOLVE || call.kind == SCHEDULE_MULTIPLY));
         for (int x = 0; x < SCHEDULE_OPERANDS; x++)
             call.in_place[x] = rand() % 4 == 0;
         const int64_t memory = rand() % 3 ? INT64_MAX : (int64_t)(rand() % 2000 + 100) << 10;
