@@ -8,6 +8,9 @@
 
 enum { A = SCHEDULE_A, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
 
+/* A panel whose old values are kept has at most so many bytes, or one column. */
+#define OLD_BYTES ((int64_t)64 << 20)
+
 /* Of a device that nobody has told the rates of. */
 static const struct schedule_rates nominal = {25, 25, 10e3, 128, 0.002, 0.005, 0.01};
 
@@ -274,8 +277,7 @@ after_failure(const struct blocks *b, struct flow *flow, enum gpu_status status)
         undo_panel(b, flow);
     if (!damaged && flow->written == 0 && flow->done_cols == 0 && flow->done_rows == 0)
         return status;
-    if (damaged &&
-        (accel_is_read(b->work->call, b->operand[C].x) || lane_wait(b->work->lane) != GPU_OK))
+    if (damaged && (b->call.reads || lane_wait(b->work->lane) != GPU_OK))
         return GPU_LOST;
     if (!(needs_aside(b) ? all_by_original(b, flow) : rest_by_original(b, flow)))
         return GPU_LOST;
@@ -302,9 +304,9 @@ static enum gpu_status bring_residents(struct blocks *b)
     for (int i = A; status == GPU_OK && i < C; i++) {
         const struct accel_span *x = b->operand[i].x;
         struct resident *r = &b->resident[i];
-        if (!x || gpu_in_place(x))
+        const int64_t ld = x ? gpu_device_ld(x->rows, x->dtype) : 0;
+        if (!x || gpu_in_place(x) || !kernels_fit(ld))
             continue;
-        const int64_t ld = gpu_device_ld(x->rows, x->dtype);
         const bool again = i > A && b->stays[A] && is_same(x, b->operand[A].x);
         gpu_address memory = b->whole[A].ptr;
         *r = again ? (struct resident){.here = b->resident[A].here}
@@ -423,7 +425,7 @@ static void describe_operands(struct blocks *b)
 {
     struct schedule_call *call = &b->call;
     const struct accel_span *c = b->operand[C].x;
-    call->reads = accel_is_read(b->work->call, c);
+    call->reads = accel_is_read(b->work->call, c) && !(is_overwritten(b) && call->k == 0);
     for (int x = A; x < OPERANDS; x++) {
         const struct accel_span *operand = b->operand[x].x;
         call->size[x] = gpu_size_of(operand ? operand : c);
@@ -435,6 +437,10 @@ static void describe_operands(struct blocks *b)
         gpu_work_event(b->work, GPU_EVENT_IN_PLACE, operand, operand->rows, operand->cols,
                        accel_bytes(operand));
     }
+    if (!needs_old(b))
+        return;
+    const int64_t widest = OLD_BYTES / (call->m * call->size[C]);
+    call->widest = widest < 64 ? accel_max(1, widest) : widest / 64 * 64;
 }
 
 static enum gpu_status run_prepared(struct blocks *b)

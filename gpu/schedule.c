@@ -333,11 +333,13 @@ static void wish_for_row(struct plan *plan, int number, int j)
         wish(plan, i, j, i);
 }
 
-/* Some panels of C together, while A comes; then one panel after the other. */
+/* Some panels of C together, while A comes; then one panel after the other. In place, only one at a time: of others that have begun, nobody
+ * would have the old values after a failure. */
 static void wish_for_panels(struct plan *plan)
 {
     const int blocks = plan->s->cells[A].rows, panels = plan->s->cells[C].cols;
-    const int together = plan->s->call.k == 0 ? 0 : (panels * plan->s->by.share + 15) / 16;
+    const bool one_by_one = plan->s->call.k == 0 || plan->s->call.in_place[C];
+    const int together = one_by_one ? 0 : (panels * plan->s->by.share + 15) / 16;
     for (int number = 0; number < blocks && together > 0; number++)
         for (int j = 0; j < together; j++)
             wish_for_row(plan, number, j);
@@ -605,8 +607,9 @@ static double tasks_of(const struct schedule *s)
 {
     const double most = (double)s->cells[A].rows * s->cells[C].cols * depths_of(s);
     const bool half = s->call.kind == SCHEDULE_RANK_K || in_panels(&s->call);
-    return half ? (most + s->cells[C].cols * (double)s->cells[A].cols + s->cells[A].rows) / 2
-                : most;
+    const double diagonal =
+        s->call.k > 0 ? s->cells[C].cols * (double)s->cells[A].cols : (double)s->cells[A].rows;
+    return half ? (most + diagonal) / 2 : most;
 }
 
 /* Makes the schedule of these cells and places. */
@@ -733,11 +736,12 @@ static bool choose_places(struct schedule *s, int64_t memory_bytes)
     return true;
 }
 
-/* Divides a size into equal steps of about `step`, long ones of whole lines; none is longer than `longest`, of whole lines itself. */
+/* Divides a size into equal steps of about `step`, long ones of whole lines; none is longer than `longest`, itself
+ * below 64 or of whole lines. */
 static int64_t even(int64_t all, int64_t step, int64_t longest)
 {
-    const int64_t line = step < 64 ? 1 : 64;
     step = least(step, longest);
+    const int64_t line = step < 64 ? 1 : 64;
     if (all <= step || all <= 1)
         return most(all, 1);
     const int64_t parts =
@@ -757,7 +761,9 @@ static void set_sizes(struct schedule *s, int64_t side, int64_t aspect, int64_t 
     s->by.rows = even(call->m, call->kind == SCHEDULE_PRODUCT ? rows : side, longest);
     if (call->kind == SCHEDULE_RANK_K && call->in_place[C])
         s->by.rows = most(call->m, 1); /* one block: a part of it could not be computed anew */
-    s->by.cols = call->kind == SCHEDULE_RANK_K ? s->by.rows : even(call->n, cols, longest);
+    s->by.cols = call->kind == SCHEDULE_RANK_K
+                     ? s->by.rows
+                     : even(call->n, cols, call->widest > 0 ? call->widest : longest);
     s->by.depth =
         call->kind == SCHEDULE_PRODUCT || call->kind == SCHEDULE_RANK_K
             ? even(call->k, most(depth, depth * depth / most(least(s->by.rows, s->by.cols), 1)),

@@ -28,10 +28,12 @@ enum schedule_kind {
 struct schedule_call {
     enum schedule_kind kind;
     bool two;
-    bool up;                          /* multiply and solve: A is an upper triangle */
-    bool reads;                       /* C goes up, too: always so if it is overwritten and k > 0 */
-    int64_t m, n, k;                  /* k = 0: only C is scaled */
-    int64_t most;                     /* rows, columns and depth of a product's block; 0: any */
+    bool up;         /* multiply and solve: A is an upper triangle */
+    bool reads;      /* C goes up, too: always so if it is overwritten and k > 0 */
+    int64_t m, n, k; /* k = 0: only C is scaled */
+    int64_t
+        most; /* rows, columns and depth of a product's block; 0: any. Below 64, or a multiple */
+    int64_t widest;                   /* columns of a panel that is overwritten; likewise */
     double per_term;                  /* real operations for each multiply-add */
     int64_t size[SCHEDULE_OPERANDS];  /* bytes of an element */
     bool across[SCHEDULE_OPERANDS];   /* is stored transposed */

@@ -17,7 +17,8 @@ typedef unsigned long long gpu_address;
 /* A stream of a device, with its pinned slots. */
 struct gpu_lane;
 
-/* Waits until the stream is done. Does not call the driver if nothing has been put on the stream since the last wait. */
+/* Waits until the stream is done, and those of copies that nothing waited for. Does not call the driver if nothing has been put on them
+ * since the last wait. */
 enum gpu_status lane_wait(struct gpu_lane *lane);
 
 /* Makes the lane ready for the steps of solver.h. Returns GPU_UNSUPPORTED if there is no solver, or it has failed to start

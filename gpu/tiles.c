@@ -1,7 +1,5 @@
 #include "tiles.h"
 
-#include <string.h>
-
 #include "ops/shape.h"
 
 /* ---- Memory ---- */
@@ -18,8 +16,7 @@ int64_t tiles_part_bytes(const struct tiles *t, int part)
         return 0;
     if (!p->rows)
         return p->bytes * (p->cols ? *p->cols : 1);
-    int64_t rows = p->across ? *p->cols : *p->rows, cols = p->across ? *p->rows : *p->cols;
-    return gpu_device_ld(rows, p->x->dtype) * cols * gpu_size_of(p->x);
+    return gpu_device_ld(*p->rows, p->x->dtype) * *p->cols * gpu_size_of(p->x);
 }
 
 int64_t tiles_bytes(const struct tiles *t)
@@ -39,47 +36,22 @@ int64_t tiles_panel(int64_t length, int64_t size)
     return bytes < PANEL_BYTES ? PANEL_BYTES / (bytes > 0 ? bytes : 1) : 1;
 }
 
-static bool choose_sizes(struct tiles *t, int64_t available)
+static bool choose_size(struct tiles *t, int64_t available)
 {
-    memcpy(t->size, t->most, sizeof t->size);
-    while (tiles_bytes(t) > available)
-        if (!t->shrink(t))
-            return false;
-    return true;
+    t->size = t->most;
+    while (tiles_bytes(t) > available && t->size > 1)
+        t->size = (t->size + 1) / 2;
+    return tiles_bytes(t) <= available;
 }
 
-/* Returns whether the part is all of the operand. */
-static bool is_whole(const struct tile_part *p)
-{
-    return p->rows && p->cols && (p->across ? *p->cols : *p->rows) == p->x->rows &&
-           (p->across ? *p->rows : *p->cols) == p->x->cols;
-}
-
-static bool is_same(const struct accel_span *x, const struct accel_span *y)
-{
-    return x->ptr == y->ptr && x->rows == y->rows && x->cols == y->cols && x->ld == y->ld;
-}
-
-/* Looks for a whole operand that earlier calls have left on the device. If it is there twice in the call, looks once. */
-static void look_for_resident(struct tiles *t, int part)
-{
-    struct tile_part *p = &t->part[part];
-    for (int i = 0; i < part; i++) {
-        const struct tile_part *other = &t->part[i];
-        if (!other->x || !is_same(p->x, other->x))
-            continue;
-        p->resident.here = other->resident.here;
-        p->memory = other->memory;
-        return;
-    }
-    p->resident = resident_look(t->work, p->x, &p->memory);
-}
-
+/* Looks for whole operands that earlier calls have left on the device. */
 static void look_for_residents(struct tiles *t)
 {
-    for (int i = 0; i < TILE_PARTS; i++)
-        if (t->part[i].x && !is_in_place(&t->part[i]) && is_whole(&t->part[i]))
-            look_for_resident(t, i);
+    for (int i = 0; i < TILE_PARTS; i++) {
+        struct tile_part *p = &t->part[i];
+        if (p->x && !is_in_place(p) && p->rows && *p->rows == p->x->rows && *p->cols == p->x->cols)
+            p->resident = resident_look(t->work, p->x, &p->memory);
+    }
 }
 
 /* Goes on without them: memory is short. */
@@ -115,7 +87,6 @@ static enum gpu_status get_memory(struct tiles *t, bool looks)
  * more without idle blocks. Other threads and programs take memory meanwhile: then tries half of it, and so on. */
 enum gpu_status tiles_prepare(struct tiles *t)
 {
-    const struct tile_part *over = &t->part[t->over];
     enum gpu_status status = GPU_NO_MEMORY;
     int64_t available = INT64_MAX;
     for (int attempt = 0; attempt < 8 && status == GPU_NO_MEMORY; attempt++) {
@@ -123,12 +94,10 @@ enum gpu_status tiles_prepare(struct tiles *t)
             gpu_work_trim(t->work);
         if (attempt > 0)
             available = attempt < 3 ? gpu_work_available(t->work) / 9 * 8 : available / 2;
-        if (!choose_sizes(t, available))
+        if (!choose_size(t, available))
             return GPU_NO_MEMORY;
         status = get_memory(t, attempt == 0);
     }
-    if (status == GPU_OK && t->scales)
-        status = kernel_zeros(t->work, accel_max(*over->rows, *over->cols), &t->zeros);
     return status;
 }
 
@@ -157,13 +126,6 @@ enum gpu_status tiles_load(struct tiles *t, int part, int64_t row, int64_t col, 
     int64_t bytes = rows * cols * gpu_size_of(x);
     p->row = row;
     p->col = col;
-    if (p->across) {
-        int64_t first = row, length = rows;
-        row = col;
-        col = first;
-        rows = cols;
-        cols = length;
-    }
     if (is_in_place(p)) {
         *at = (struct gpu_tile){(gpu_address)(uintptr_t)gpu_element(x, row, col), x->ld};
         gpu_work_event(t->work, GPU_EVENT_IN_PLACE, x, rows, cols, bytes);
@@ -215,7 +177,8 @@ static enum gpu_status write_back(struct tiles *t, struct tile *tile)
 {
     const struct accel_span *x = t->part[t->out].x;
     struct lane_rectangle to = rectangle_of(x, tile->row, tile->col, tile->rows, tile->cols);
-    const bool whole = t->columns && !lane_column_fits(tile->at.ld, gpu_size_of(x));
+    const bool whole = !lane_column_fits(tile->at.ld, gpu_size_of(x));
+    int64_t done_rows;
     to.name = x->name;
     to.uplo = t->uplo;
     to.backwards = t->uplo == 'U';
@@ -223,7 +186,7 @@ static enum gpu_status write_back(struct tiles *t, struct tile *tile)
     enum gpu_status status =
         whole ? lane_download_whole(t->work->lane, &to, tile->at.ptr, tile->at.ld)
               : lane_download(t->work->lane, &to, tile->at.ptr, tile->at.ld, &tile->done_cols,
-                              &tile->done_rows);
+                              &done_rows);
     if (status == GPU_OK)
         note_written(t->work, x, tile->rows, tile->cols);
     return status;
@@ -261,25 +224,17 @@ static enum gpu_status run_tile(struct tiles *t, struct tile *tile)
     return are_products(t) ? GPU_OK : write_back(t, tile);
 }
 
-/* Goes down the columns of tiles; in a triangle each column is one tile. */
 static enum gpu_status run_tiles(struct tiles *t, struct tile *tile)
 {
-    const struct tile_part *over = &t->part[t->over];
     enum gpu_status status = GPU_OK;
-    int64_t height = over->rows ? *over->rows : 1;
     tile->first = true;
-    for (int64_t done = 0; done < t->cols; done += *over->cols) {
-        int64_t cols = tiles_length(*over->cols, done, t->cols);
-        int64_t col = t->descending ? t->cols - done - cols : done;
-        int64_t end = t->uplo == 'U' ? col + cols : t->rows;
-        for (int64_t row = t->uplo == 'L' ? col : 0; row < end; row += height) {
-            int64_t rows = tiles_length(height, row, end);
-            *tile = (struct tile){row, col, rows, cols, .first = tile->first};
-            status = run_tile(t, tile);
-            if (status != GPU_OK)
-                return status;
-            tile->first = false;
-        }
+    for (int64_t done = 0; status == GPU_OK && done < t->cols; done += t->size) {
+        const int64_t cols = accel_min(t->size, t->cols - done);
+        const int64_t col = t->descending ? t->cols - done - cols : done;
+        const int64_t row = t->uplo == 'L' ? col : 0;
+        const int64_t rows = (t->uplo == 'U' ? col + cols : t->rows) - row;
+        *tile = (struct tile){row, col, rows, cols, .first = done == 0};
+        status = run_tile(t, tile);
     }
     return status;
 }
@@ -299,24 +254,14 @@ static bool by_original(const struct tiles *t, int64_t row, int64_t col, int64_t
 /* Has the original compute the rest: a part of this tile, and all tiles after it. The rest of a triangle is a triangle. */
 static bool rest_by_original(const struct tiles *t, const struct tile *tile)
 {
-    int64_t row = tile->row, end = tile->row + tile->rows;
-    int64_t col = tile->col + tile->done_cols, end_col = tile->col + tile->cols;
+    const int64_t col = tile->col + tile->done_cols, left = tile->cols - tile->done_cols;
     if (t->over != t->out)
         return gpu_work_by_original(t->work, t->work->call);
     if (t->uplo == 'U')
-        return by_original(t, 0, 0, end_col - tile->done_cols, end_col - tile->done_cols);
+        return by_original(t, 0, 0, tile->col + left, tile->col + left);
     if (t->uplo == 'L')
         return by_original(t, col, col, t->cols - col, t->cols - col);
-    if (tile->done_rows > 0) {
-        if (!by_original(t, row + tile->done_rows, col, tile->rows - tile->done_rows, 1))
-            return false;
-        col++;
-    }
-    if (tile->rows == t->rows)
-        return by_original(t, 0, col, t->rows, t->cols - col);
-    return by_original(t, row, col, tile->rows, end_col - col) &&
-           by_original(t, end, tile->col, t->rows - end, tile->cols) &&
-           by_original(t, 0, end_col, t->rows, t->cols - end_col);
+    return by_original(t, 0, col, t->rows, t->cols - col);
 }
 
 /* Returns the status for gpu_run() after a failure: nothing was written, or the original has done the rest, or neither,
@@ -330,12 +275,9 @@ static enum gpu_status after_failure(const struct tiles *t, const struct tile *t
     bool whole = t->over != t->out || tile->first;
     if (status == GPU_LOST)
         return status;
-    if (!damaged && whole && tile->done_cols == 0 && tile->done_rows == 0)
+    if (!damaged && whole && tile->done_cols == 0)
         return status;
-    /* Without beta, a result that is only scaled becomes zero: trmm, trsm with alpha = 0. */
-    bool needed = accel_is_read(t->work->call, out) &&
-                  !(t->scales && !accel_has_scalar(t->work->call->routine, ACCEL_beta));
-    if (damaged && (needed || lane_wait(t->work->lane) != GPU_OK))
+    if (damaged && (accel_is_read(t->work->call, out) || lane_wait(t->work->lane) != GPU_OK))
         return GPU_LOST;
     if (!rest_by_original(t, tile))
         return GPU_LOST;

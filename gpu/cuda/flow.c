@@ -8,10 +8,7 @@
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
 
-/* A cell goes in pieces of at least that, and results that are larger than the other do not stay in the caches. */
-#define LEAST_PIECE_BYTES (256 << 10)
-#define STREAMED_BYTES    (4 << 20)
-enum { PIECES = 16 };
+enum { PIECES = 16 }; /* of a large cell */
 
 /* What is in a slot of the ring. */
 struct parcel {
@@ -64,6 +61,7 @@ static enum gpu_status make_stream(CUstream *stream)
 
 static enum gpu_status make_streams(struct gpu_lane *lane)
 {
+    lane->made = lane->made || !lane->down;
     enum gpu_status status = make_stream(&lane->up);
     if (status == GPU_OK)
         status = make_stream(&lane->down);
@@ -86,7 +84,7 @@ static enum gpu_status divide_ring(struct run *run)
         slots = LANE_NARROW_SLOTS;
         status = lane_prepare_ring(ring, slots);
     }
-    for (int i = 0; i < slots; i++) {
+    for (int i = 0; status == GPU_OK && i < slots; i++) {
         run->parcels[i].memory = ring->memory + (int64_t)i * LANE_SLOT_BYTES;
         run->parcels[i].done = ring->slot[i].done;
     }
@@ -159,12 +157,12 @@ static void begin_copy(struct run *run, struct direction *d, const struct schedu
     flow->copy_of(flow->context, step, &d->copy);
     const int64_t column = d->copy.device_ld * d->copy.host.size;
     int64_t bytes = column * d->copy.host.cols / PIECES;
-    bytes = bytes < LEAST_PIECE_BYTES ? LEAST_PIECE_BYTES : bytes;
+    bytes = bytes < LANE_LEAST_PIECE ? LANE_LEAST_PIECE : bytes;
     bytes = bytes < column ? column : bytes;
     d->piece_bytes = bytes < LANE_SLOT_BYTES ? bytes : LANE_SLOT_BYTES;
     d->piece = 0;
     d->pieces = pack_count(&d->copy.host, d->copy.device_ld, d->piece_bytes);
-    d->copy.host.streamed = flow->result_bytes >= STREAMED_BYTES;
+    d->copy.host.streamed = flow->result_bytes >= LANE_STREAMED_BYTES;
 }
 
 static struct parcel *next_parcel(struct direction *d)

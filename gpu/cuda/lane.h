@@ -23,6 +23,10 @@ struct cuda_device;
 #define LANE_WIDE_SLOTS    18
 #define LANE_LANDING_BYTES (LANE_WIDE_SLOTS * LANE_SLOT_BYTES)
 
+/* Copies go in pieces of at least that. Results that are larger than the other do not stay in the caches. */
+#define LANE_LEAST_PIECE    (256 << 10)
+#define LANE_STREAMED_BYTES (4 << 20)
+
 /* Events behind the last steps of each engine of a schedule. */
 #define LANE_STEPS 16
 

@@ -59,13 +59,9 @@ static enum gpu_status wait_slot(struct gpu_lane *lane, const struct lane_ring *
 /* ---- A transfer ---- */
 
 /* Threads help with copies of at least this: one thread takes several times as long for it as to wake another up. The pieces have at
- * least LEAST_PIECE_BYTES, and are so many that packing and copies overlap. */
-#define HELPED_BYTES      (1 << 20)
-#define LEAST_PIECE_BYTES (256 << 10)
+ * least LANE_LEAST_PIECE, and are so many that packing and copies overlap. */
+#define HELPED_BYTES (1 << 20)
 enum { PIECES = 64 };
-
-/* Results that are larger than this do not stay in the caches. */
-#define STREAMED_BYTES (4 << 20)
 
 /* A copy of a rectangle to the device or back, in pieces. Threads pack and unpack them; the calling one alone uses CUDA. */
 struct transfer {
@@ -118,8 +114,8 @@ static char *memory_of(const struct transfer *t, int64_t number)
 static int64_t choose_piece(const struct transfer *t, int64_t bytes)
 {
     int64_t piece = bytes / PIECES, column = t->device_ld * t->host.size;
-    if (piece < LEAST_PIECE_BYTES)
-        piece = LEAST_PIECE_BYTES;
+    if (piece < LANE_LEAST_PIECE)
+        piece = LANE_LEAST_PIECE;
     if (piece < column)
         piece = column;
     const bool alone = t->helpers == 0 && !t->host.digest;
@@ -132,7 +128,7 @@ static void begin_job(struct transfer *t, void (*item)(void *, int64_t))
     const int64_t bytes = bytes_of(&t->host, t->device_ld);
     t->job = (struct crew_job){.item = item, .context = t};
     t->helpers = crew_begin(&t->job, bytes >= HELPED_BYTES);
-    t->host.streamed = bytes >= STREAMED_BYTES;
+    t->host.streamed = bytes >= LANE_STREAMED_BYTES;
     t->piece_bytes = choose_piece(t, bytes);
     t->count = pack_count(&t->host, t->device_ld, t->piece_bytes);
 }

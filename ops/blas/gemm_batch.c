@@ -13,7 +13,6 @@
 
 /* The operands' parts, and how many products go up together. */
 enum { A, B, C, POINTERS };
-enum { LOAD };
 
 /* An operand of all products. */
 struct slots {
@@ -36,11 +35,6 @@ struct batch {
 static int64_t slot_bytes(const struct slots *s)
 {
     return s->in_place ? 0 : s->elements * gpu_size_of(s->x);
-}
-
-static bool shrink(struct tiles *t)
-{
-    return tiles_halve(&t->size[LOAD], 1);
 }
 
 /* Returns the bytes of the largest part: `staging` holds one at a time. */
@@ -227,11 +221,10 @@ static bool set_slots(struct batch *g, int i, const struct accel_span *x)
         *s = (struct slots){x, false, true, zeros, 0, &part->memory};
         return false;
     }
-    *part = tile_part_of(x, false, NULL, i != C && s->shared ? NULL : &g->tiles.size[LOAD]);
+    *part = tile_part_of(x, NULL, i != C && s->shared ? NULL : &g->tiles.size);
     part->bytes = slot_bytes(s);
     if (part->bytes > 0)
-        g->tiles.most[LOAD] =
-            accel_min(g->tiles.most[LOAD], tiles_panel(s->elements, gpu_size_of(x)));
+        g->tiles.most = accel_min(g->tiles.most, tiles_panel(s->elements, gpu_size_of(x)));
     g->pointers = g->pointers || (s->in_place && x->array);
     return !s->in_place;
 }
@@ -240,8 +233,7 @@ static enum gpu_status run_gemm_batch(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
     struct batch g = {.tiles = {.work = work,
-                                .most = {[LOAD] = accel_min(call->batch, KERNEL_BATCH_MOST)},
-                                .shrink = shrink,
+                                .most = accel_min(call->batch, KERNEL_BATCH_MOST),
                                 .over = C,
                                 .out = C,
                                 .rows = 1,
@@ -257,7 +249,7 @@ static enum gpu_status run_gemm_batch(struct gpu_work *work)
         host = set_slots(&g, i, &call->span[operands[i]]) || host;
     if (g.pointers)
         g.tiles.part[POINTERS] =
-            (struct tile_part){.bytes = 3 * sizeof(gpu_address), .cols = &g.tiles.size[LOAD]};
+            (struct tile_part){.bytes = 3 * sizeof(gpu_address), .cols = &g.tiles.size};
     if (call->blas.size[ACCEL_m] == 0 || call->blas.size[ACCEL_n] == 0 || call->batch == 0 ||
         (g.scaling && accel_is_one(call->blas.scalar[ACCEL_beta])))
         return GPU_OK;
@@ -265,9 +257,9 @@ static enum gpu_status run_gemm_batch(struct gpu_work *work)
         return GPU_UNSUPPORTED;
     enum gpu_status status = tiles_prepare(&g.tiles);
     /* A load of two does not fit. */
-    if (status == GPU_NO_MEMORY || (status == GPU_OK && host && g.tiles.size[LOAD] == 1)) {
+    if (status == GPU_NO_MEMORY || (status == GPU_OK && host && g.tiles.size == 1)) {
         status = status == GPU_OK ? gpu_work_give_back(work) : GPU_OK;
-        g.tiles.size[LOAD] = 1;
+        g.tiles.size = 1;
         g.tiles.begin = NULL;
         g.tiles.compute = run_product;
     }

@@ -8,9 +8,8 @@
 #include "blas.h"
 #include "gpu/tiles.h"
 
-/* The operands' parts, and the width of a strip. */
+/* The operands' parts. */
 enum { A, X, Y };
-enum { WIDTH };
 
 struct level2 {
     struct tiles tiles;
@@ -27,11 +26,6 @@ struct level2 {
 };
 
 static const struct accel_complex one = {1, 0}, minus_one = {-1, 0};
-
-static bool shrink(struct tiles *t)
-{
-    return tiles_halve(&t->size[WIDTH], 1);
-}
 
 /* ---- Vectors ---- */
 
@@ -247,7 +241,7 @@ static void set_vector(struct level2 *g, int which, const struct accel_span *x)
     bool by_rows = g->call->blas.conjugated || g->trans == 'R' || g->nothing_added;
     if (!x->inc)
         return;
-    g->tiles.part[which] = tile_part_of(x, false, &one_row, &x->cols);
+    g->tiles.part[which] = tile_part_of(x, &one_row, &x->cols);
     g->tiles.part[which].aside = gpu_in_place(x) && by_rows && x->inc < 0;
 }
 
@@ -264,8 +258,7 @@ static enum gpu_status run_level2(struct gpu_work *work, struct level2 how)
         return GPU_UNSUPPORTED;
     int64_t widest = updates && !gpu_in_place(a) ? tiles_panel(a->rows, gpu_size_of(a)) : a->cols;
     struct level2 g = {.tiles = {.work = work,
-                                 .most = {[WIDTH] = accel_min(a->cols, widest)},
-                                 .shrink = shrink,
+                                 .most = accel_min(a->cols, widest),
                                  .over = A,
                                  .out = updates                   ? A
                                         : call->span[ACCEL_y].inc ? Y
@@ -273,7 +266,6 @@ static enum gpu_status run_level2(struct gpu_work *work, struct level2 how)
                                  .rows = a->rows,
                                  .cols = nothing_added ? 0 : a->cols,
                                  .uplo = how.whole ? 0 : call->blas.flag[ACCEL_uplo],
-                                 .columns = true,
                                  .begin = begin,
                                  .compute = compute,
                                  .end = store_vector},
@@ -288,7 +280,7 @@ static enum gpu_status run_level2(struct gpu_work *work, struct level2 how)
                        .trans = call->blas.flag[ACCEL_trans],
                        .m = a->rows};
     g.tiles.descending = !ascending(&g);
-    g.tiles.part[A] = tile_part_of(a, false, &g.m, &g.tiles.size[WIDTH]);
+    g.tiles.part[A] = tile_part_of(a, &g.m, &g.tiles.size);
     set_vector(&g, X, &call->span[ACCEL_x]);
     set_vector(&g, Y, &call->span[ACCEL_y]);
     return tiles_run(&g.tiles);

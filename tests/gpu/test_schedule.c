@@ -86,6 +86,13 @@ static void result(struct replay *r, const struct schedule_step *step, int c)
     r->used[SCHEDULE_C][step->place] = r->done[SCHEDULE_COMPUTE];
 }
 
+/* Returns the kernels that a cell of C needs. */
+static int products_of(const struct schedule *s)
+{
+    const int depths = s->call.k > 0 ? s->cells[SCHEDULE_A].cols : 1;
+    return panels(s) ? depths * (depths + 1) / 2 : depths;
+}
+
 static void kernel(struct replay *r, const struct schedule_step *step)
 {
     const struct schedule *s = r->s;
@@ -104,6 +111,9 @@ static void kernel(struct replay *r, const struct schedule_step *step)
         r->used[x][place] = r->done[SCHEDULE_COMPUTE];
     }
     assert_int_equal(step->first, r->kernels[c] == 0);
+    /* Of a panel that is overwritten in place, nobody has the old values. */
+    if (panels(s) && s->call.in_place[SCHEDULE_C] && step->first && step->j > 0)
+        assert_int_equal(r->kernels[c - 1], products_of(s));
     if (!s->call.in_place[SCHEDULE_C])
         result(r, step, c);
     r->kernels[c]++;
@@ -118,13 +128,6 @@ static void download(struct replay *r, const struct schedule_step *step, int pro
     assert_int_equal(r->kernels[c], products);
     assert_int_equal(r->downs[c]++, 0);
     r->fetched[step->place] = r->done[SCHEDULE_DOWN];
-}
-
-/* Returns the kernels that a cell of C needs. */
-static int products_of(const struct schedule *s)
-{
-    const int depths = s->call.k > 0 ? s->cells[SCHEDULE_A].cols : 1;
-    return panels(s) ? depths * (depths + 1) / 2 : depths;
 }
 
 static void replay(const struct schedule *s)
@@ -233,7 +236,8 @@ static void odd_shapes(void **state)
                                      .per_term = 2,
                                      .size = {8, 8, 8},
                                      .across = {rand() % 2, rand() % 2, rand() % 2},
-                                     .most = rand() % 4 ? 0 : 64};
+                                     .most = rand() % 4 ? 0 : 64,
+                                     .widest = rand() % 4 ? 0 : sizes[rand() % 3]};
         struct schedule s;
         if (call.kind == SCHEDULE_RANK_K)
             call.n = call.m;
@@ -254,6 +258,8 @@ static void odd_shapes(void **state)
         if (call.kind == SCHEDULE_PRODUCT && call.most > 0)
             assert_true(s.by.rows <= call.most && s.by.cols <= call.most &&
                         s.by.depth <= call.most);
+        if (panels(&s) && call.widest > 0)
+            assert_true(s.by.cols <= call.widest);
         leave_out(&s, n % SCHEDULE_C);
         schedule_free(&s);
     }

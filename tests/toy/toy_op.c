@@ -99,12 +99,6 @@ static double judge(const struct accel_call *call)
 
 enum { WEIGHTS, X, SCORE };
 
-static bool shrink(struct tiles *t)
-{
-    (void)t;
-    return false;
-}
-
 static enum gpu_status compute(struct tiles *t, struct tile *tile)
 {
     const struct accel_complex one = {1, 0}, zero = {0, 0};
@@ -121,17 +115,17 @@ static enum gpu_status compute(struct tiles *t, struct tile *tile)
 static enum gpu_status run(struct gpu_work *work)
 {
     const struct accel_span *span = work->call->span;
+    const int64_t *n = &work->call->own.integer[SIZES];
     struct tiles t = {.work = work,
-                      .most = {work->call->own.integer[SIZES], 1},
-                      .shrink = shrink,
+                      .most = 1,
                       .over = SCORE,
                       .out = SCORE,
                       .rows = 1,
                       .cols = 1,
                       .compute = compute};
-    t.part[WEIGHTS] = tile_part_of(&span[ACCEL_a], false, &t.size[0], &t.size[1]);
-    t.part[X] = tile_part_of(&span[ACCEL_x], false, &t.size[0], &t.size[1]);
-    t.part[SCORE] = tile_part_of(&span[ACCEL_y], false, &t.size[1], &t.size[1]);
+    t.part[WEIGHTS] = tile_part_of(&span[ACCEL_a], n, &t.size);
+    t.part[X] = tile_part_of(&span[ACCEL_x], n, &t.size);
+    t.part[SCORE] = tile_part_of(&span[ACCEL_y], &t.size, &t.size);
     return tiles_run(&t);
 }
 
