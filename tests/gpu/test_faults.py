@@ -114,6 +114,11 @@ for name, arguments, extra in (
         tap.ok(len(faults) > 5 and not bad,
                f"device operands, {name}, {kind}: {len(faults)} faults, {stopped} stopped, none wrong", *bad[:4])
 
+# What is only set to zero can be made right after a failure, also in device memory.
+for fault in ("cuStreamSynchronize:1", "cuStreamSynchronize:2", "cublasDgemm:1", "cublasDgemm:2"):
+    done = start("zero_alpha", env={**TEST_GPU, "TESTGPU_FAIL": fault, "ACCEL_LOG": "1"})
+    tap.ok(done.returncode == 0 and done.stdout == "0 wrong\n" and lines_for(done, ran="gpu0+cpu"), f"trmm and trsm by alpha = 0, {fault}", done.stdout, done.stderr[-500:])
+
 # Out of memory passes: the GPU stays in use.
 done = start("random_calls", "-c", 6, "-s", 3, "-r", "?gemm", env={**TEST_GPU, "TESTGPU_FAIL": "cuMemHostAlloc:1", "ACCEL_LOG": "1"})
 tap.ok(len(lines_for(done, why="no_memory")) == 1 and lines_for(done, ran="gpu0"), "out of memory is not for good",
