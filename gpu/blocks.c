@@ -11,9 +11,6 @@ enum { A = SCHEDULE_A, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
 /* A panel whose old values are kept has at most so many bytes, or one column. */
 #define OLD_BYTES ((int64_t)64 << 20)
 
-/* Of a device that nobody has told the rates of. */
-static const struct schedule_rates nominal = {25, 25, 10e3, 128, 0.002, 0.005, 0.01};
-
 /* ---- Cells ---- */
 
 /* A cell as it is stored in its operand. */
@@ -50,23 +47,19 @@ static bool is_triangle(const struct blocks *b)
     return b->call.kind == SCHEDULE_RANK_K;
 }
 
-/* The original computes any panel of it alone, if that has its old values. */
-static bool is_overwritten(const struct blocks *b)
-{
-    return b->call.kind == SCHEDULE_MULTIPLY || b->call.kind == SCHEDULE_SOLVE;
-}
-
-/* Returns whether finished blocks must be kept aside while the original computes the others. */
+/* Returns whether finished blocks must be kept aside while the original computes the others. It computes any panel alone, if that has its
+ * old values. */
 static bool needs_aside(const struct blocks *b)
 {
-    return b->call.kind != SCHEDULE_PRODUCT && !is_overwritten(b) && !b->call.in_place[C];
+    return b->call.kind != SCHEDULE_PRODUCT && !schedule_in_panels(&b->call) &&
+           !b->call.in_place[C];
 }
 
 /* Returns whether a panel's old values must be kept until it is whole: its columns do not depend on each other, but its rows do. */
 static bool needs_old(const struct blocks *b)
 {
     const struct accel_span *c = b->operand[C].x;
-    return is_overwritten(b) && b->call.reads && !b->call.in_place[C] &&
+    return schedule_in_panels(&b->call) && b->call.reads && !b->call.in_place[C] &&
            (b->operand[C].across ||
             !lane_column_fits(gpu_device_ld(c->rows, c->dtype), gpu_size_of(c)));
 }
@@ -254,8 +247,8 @@ static void undo_panel(const struct blocks *b, struct flow *flow)
     flow->done_cols = flow->done_rows = 0;
 }
 
-/* The original computes no block of a triangle or of a symmetric product by itself: computes all of it, and what is not finished has
- * its old values still. What is finished is kept aside meanwhile. */
+/* The original cannot compute one block of a triangle or of a symmetric product: it computes the whole result. Blocks that are not
+ * finished have their old values still; finished blocks are kept aside meanwhile, and put back over what it computes. */
 static bool all_by_original(const struct blocks *b, const struct flow *flow)
 {
     move_written(b, flow, false);
@@ -402,7 +395,7 @@ static enum gpu_status take_memory(struct blocks *b, enum gpu_status status)
 static enum gpu_status prepare(struct blocks *b)
 {
     const struct schedule_rates *rates =
-        b->work->host->rates.up > 0 ? &b->work->host->rates : &nominal;
+        b->work->host->rates.up > 0 ? &b->work->host->rates : &schedule_nominal;
     enum gpu_status status = GPU_NO_MEMORY;
     int64_t available = gpu_info(b->work->device)->memory_bytes;
     for (int attempt = 0; attempt < 8 && status == GPU_NO_MEMORY; attempt++) {
@@ -425,7 +418,8 @@ static void describe_operands(struct blocks *b)
 {
     struct schedule_call *call = &b->call;
     const struct accel_span *c = b->operand[C].x;
-    call->reads = accel_is_read(b->work->call, c) && !(is_overwritten(b) && call->k == 0);
+    call->reads =
+        accel_is_read(b->work->call, c) && !(schedule_in_panels(&b->call) && call->k == 0);
     for (int x = A; x < OPERANDS; x++) {
         const struct accel_span *operand = b->operand[x].x;
         call->size[x] = gpu_size_of(operand ? operand : c);

@@ -24,15 +24,15 @@ struct blocks {
     int64_t own_bytes[BLOCKS_OWN]; /* device memory that the kernels need besides */
     /* Computes a step on the tiles that blocks_tile() tells. */
     enum gpu_status (*compute)(const struct blocks *b, const struct schedule_step *step);
-    gpu_address
-        zeros; /* of the length of a block's longer side, if call.k is 0: see kernel_zeros() */
+    /* Of the length of a block's longer side, if call.k is 0: see kernel_zeros(). */
+    gpu_address zeros;
     /* blocks.c's: */
     struct schedule schedule;
     gpu_address memory[SCHEDULE_OPERANDS], own[BLOCKS_OWN];
     struct resident resident[SCHEDULE_OPERANDS];
     bool stays[SCHEDULE_OPERANDS]; /* an operand stays on the device, or has stayed there */
-    struct gpu_tile whole
-        [SCHEDULE_OPERANDS]; /* of an operand that is on the device before the schedule begins */
+    /* Operands that are on the device before the schedule begins. */
+    struct gpu_tile whole[SCHEDULE_OPERANDS];
     int32_t *place[SCHEDULE_OPERANDS]; /* of each cell */
     char *aside;           /* host memory for finished blocks, used after a failure alone */
     char *old[2];          /* host memory for a panel's old values each */

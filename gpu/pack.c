@@ -33,6 +33,12 @@ struct pack_piece pack_piece(const struct lane_rectangle *r, int64_t packed_ld, 
                                .rows = whole ? r->rows : least(fit, r->rows - row)};
 }
 
+int64_t pack_ld(int64_t rows, int64_t size)
+{
+    const int64_t line = 64 / size;
+    return rows < line ? rows : (rows + line - 1) / line * line;
+}
+
 int64_t pack_bytes(const struct pack_piece *piece, const struct lane_rectangle *r,
                    int64_t packed_ld)
 {

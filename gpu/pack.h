@@ -45,6 +45,10 @@ int64_t pack_count(const struct lane_rectangle *r, int64_t packed_ld, int64_t pi
 struct pack_piece pack_piece(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes,
                              int64_t number);
 
+/* Returns the leading dimension of a packed copy on the device, of elements of `size` bytes: whole 64-byte lines, except for columns that are
+ * shorter than one. */
+int64_t pack_ld(int64_t rows, int64_t size);
+
 /* Return the bytes of a packed piece, from its first to its last, and the bytes before it in the packed rectangle. */
 int64_t pack_bytes(const struct pack_piece *piece, const struct lane_rectangle *r,
                    int64_t packed_ld);

@@ -31,14 +31,19 @@ struct schedule_call {
     bool up;         /* multiply and solve: A is an upper triangle */
     bool reads;      /* C goes up, too: always so if it is overwritten and k > 0 */
     int64_t m, n, k; /* k = 0: only C is scaled */
-    int64_t
-        most; /* rows, columns and depth of a product's block; 0: any. Below 64, or a multiple */
-    int64_t widest;                   /* columns of a panel that is overwritten; likewise */
+    /* The most rows, columns and depth of a product's block, and the most columns of a panel; below 64 or a multiple of it; 0: any. */
+    int64_t most, widest;
     double per_term;                  /* real operations for each multiply-add */
     int64_t size[SCHEDULE_OPERANDS];  /* bytes of an element */
     bool across[SCHEDULE_OPERANDS];   /* is stored transposed */
     bool in_place[SCHEDULE_OPERANDS]; /* on the device already */
 };
+
+/* Returns whether C is overwritten, and comes down in panels of whole columns. */
+static inline bool schedule_in_panels(const struct schedule_call *call)
+{
+    return call->kind == SCHEDULE_MULTIPLY || call->kind == SCHEDULE_SOLVE;
+}
 
 /* What a device does in a second: 10^9 bytes up and down, and 10^9 operations in products that fill it; one whose smallest size is d
  * reaches d / (d + half) of that. And what each copy and kernel takes besides, and an engine's wait for another one. */
@@ -83,6 +88,9 @@ struct schedule {
     int count, steps[SCHEDULE_ENGINES];
     double ms; /* simulated */
 };
+
+/* Of a device whose rates nobody knows; what copies, kernels and waits take besides, and `half`, are those of any device. */
+extern const struct schedule_rates schedule_nominal;
 
 /* Makes the fastest of some schedules that need at most so many bytes. Returns false if there is none, or no host memory. The caller
  * gives it back by schedule_free(). */

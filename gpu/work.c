@@ -2,8 +2,7 @@
 
 int64_t gpu_device_ld(int64_t rows, enum accel_dtype dtype)
 {
-    int64_t line = 64 / (int64_t)accel_dtype_size(dtype);
-    return rows < line ? rows : (rows + line - 1) / line * line;
+    return pack_ld(rows, (int64_t)accel_dtype_size(dtype));
 }
 
 struct gpu_tile gpu_tile_from(const struct gpu_work *work, struct gpu_tile tile, int64_t row,

@@ -395,8 +395,8 @@ double cost_precision_gain(const struct cost_curves *device, enum gpu_precision 
     return device ? device->gain[precision] : 1;
 }
 
-/* Returns the calibrated milliseconds of a call's kernels, or nominal ones: not what was learned, so that the same call has the same
- * schedule each time, and so the same result, bit for bit. */
+/* Returns the calibrated milliseconds of a call's kernels, or nominal ones: not what was learned in their place, so that the same call has
+ * the same schedule each time, and so the same result, bit for bit. With ACCEL_LEARN=1 a calibration itself changes. */
 static double settled_ms(struct cost_curves *device, uint32_t index, const struct model_work *work)
 {
     struct model_curve nominal;
@@ -411,21 +411,17 @@ static double settled_ms(struct cost_curves *device, uint32_t index, const struc
     return ms;
 }
 
-/* What copies, kernels and waits for another stream take besides, and the size at which a product reaches half of the rate: nominally. */
 struct schedule_rates cost_schedule_rates(struct cost_curves *device, const struct accel_call *call,
                                           enum gpu_precision precision)
 {
-    struct schedule_rates rates = {.up = device->up_gbps,
-                                   .down = device->down_gbps,
-                                   .half = 128,
-                                   .copy_ms = 0.002,
-                                   .kernel_ms = 0.005,
-                                   .wait_ms = 0.01};
+    struct schedule_rates rates = schedule_nominal;
     const uint32_t index = (uint32_t)(call->routine - accel_routines);
     struct model_work work;
     model_work_of(call, true, &work);
     const double ms = settled_ms(device, index, &work);
     double shortest = 0;
+    rates.up = device->up_gbps;
+    rates.down = device->down_gbps;
     for (const int64_t *size = accel_sizes(call); size < accel_sizes(call) + 3; size++)
         shortest =
             *size > 0 && (shortest == 0 || (double)*size < shortest) ? (double)*size : shortest;

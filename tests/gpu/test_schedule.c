@@ -47,11 +47,6 @@ static int cell(const struct schedule *s, int operand, int i, int j)
     return i + j * s->cells[operand].rows;
 }
 
-static bool panels(const struct schedule *s)
-{
-    return s->call.kind == SCHEDULE_SOLVE || s->call.kind == SCHEDULE_MULTIPLY;
-}
-
 /* What a place held must have been used and brought down, as far as the step waits. */
 static void may_overwrite(const struct replay *r, const struct schedule_step *step, int operand)
 {
@@ -90,7 +85,7 @@ static void result(struct replay *r, const struct schedule_step *step, int c)
 static int products_of(const struct schedule *s)
 {
     const int depths = s->call.k > 0 ? s->cells[SCHEDULE_A].cols : 1;
-    return panels(s) ? depths * (depths + 1) / 2 : depths;
+    return schedule_in_panels(&s->call) ? depths * (depths + 1) / 2 : depths;
 }
 
 static void kernel(struct replay *r, const struct schedule_step *step)
@@ -98,7 +93,7 @@ static void kernel(struct replay *r, const struct schedule_step *step)
     const struct schedule *s = r->s;
     struct schedule_source source[SCHEDULE_SOURCES];
     const int count = schedule_sources(s, step->i, step->j, step->p, source);
-    const int c = cell(s, SCHEDULE_C, panels(s) ? 0 : step->i, step->j);
+    const int c = cell(s, SCHEDULE_C, schedule_in_panels(&s->call) ? 0 : step->i, step->j);
     for (int n = 0; n < count; n++) {
         const int x = source[n].operand, at = cell(s, x, source[n].i, source[n].j);
         int place = 0;
@@ -112,7 +107,7 @@ static void kernel(struct replay *r, const struct schedule_step *step)
     }
     assert_int_equal(step->first, r->kernels[c] == 0);
     /* Of a panel that is overwritten in place, nobody has the old values. */
-    if (panels(s) && s->call.in_place[SCHEDULE_C] && step->first && step->j > 0)
+    if (schedule_in_panels(&s->call) && s->call.in_place[SCHEDULE_C] && step->first && step->j > 0)
         assert_int_equal(r->kernels[c - 1], products_of(s));
     if (!s->call.in_place[SCHEDULE_C])
         result(r, step, c);
@@ -161,7 +156,7 @@ static void replay(const struct schedule *s)
         const bool beyond = s->call.kind == SCHEDULE_RANK_K &&
                             c % s->cells[SCHEDULE_C].rows < c / s->cells[SCHEDULE_C].rows;
         assert_int_equal(r.downs[c], !beyond && !s->call.in_place[SCHEDULE_C]);
-        if (!panels(s))
+        if (!schedule_in_panels(&s->call))
             assert_int_equal(r.kernels[c], beyond ? 0 : products_of(s));
     }
     for (int x = 0; x < SCHEDULE_OPERANDS; x++)
@@ -258,7 +253,7 @@ static void odd_shapes(void **state)
         if (call.kind == SCHEDULE_PRODUCT && call.most > 0)
             assert_true(s.by.rows <= call.most && s.by.cols <= call.most &&
                         s.by.depth <= call.most);
-        if (panels(&s) && call.widest > 0)
+        if (schedule_in_panels(&s.call) && call.widest > 0)
             assert_true(s.by.cols <= call.widest);
         leave_out(&s, n % SCHEDULE_C);
         schedule_free(&s);

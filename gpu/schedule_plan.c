@@ -1,0 +1,452 @@
+#include "schedule_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
+enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
+
+/* What there is while a schedule is made. */
+struct cell {
+    int upload;    /* the number of its (last) upload, from 1 on; 0: it needs none */
+    int used;      /* the number of the last kernel that uses it, from 1 on */
+    int left;      /* C: kernels that it lacks */
+    int came_down; /* the number of its download, from 1 on */
+    int place;     /* -1: none */
+    /* The neighbours among the cells of its operand that have places, by their last use; -1: none. */
+    int older, newer;
+};
+
+struct task {
+    int i, j, p;
+    int ready; /* the uploads that must be there */
+    int rank;  /* of its cell of C */
+    int next;  /* the next one with the same `ready`; -1: none */
+};
+
+struct plan {
+    struct schedule *s;
+    const struct schedule_rates *rates;
+    int base[OPERANDS], cells;
+    struct cell *cell;
+    int oldest[OPERANDS], newest[OPERANDS], taken[OPERANDS];
+    struct task *task;
+    int tasks;
+    int *order;           /* of the tasks */
+    int *upload, uploads; /* cells, in the order in which tasks wish for them */
+    int done[SCHEDULE_ENGINES];
+};
+
+static int index_of(const struct plan *plan, int operand, int i, int j)
+{
+    return plan->base[operand] + i + j * plan->s->cells[operand].rows;
+}
+
+static int result_of(const struct plan *plan, const struct task *task)
+{
+    return index_of(plan, C, schedule_in_panels(&plan->s->call) ? 0 : task->i, task->j);
+}
+
+static int operand_of(const struct plan *plan, int cell)
+{
+    return cell < plan->base[B] ? A : cell < plan->base[C] ? B : C;
+}
+
+/* Sets the cells that a task uses, that of C last, and returns their number. */
+static int cells_of_task(const struct plan *plan, const struct task *task,
+                         int cell[SCHEDULE_SOURCES + 1])
+{
+    struct schedule_source source[SCHEDULE_SOURCES];
+    const int count = schedule_sources(plan->s, task->i, task->j, task->p, source);
+    for (int n = 0; n < count; n++)
+        cell[n] = index_of(plan, source[n].operand, source[n].i, source[n].j);
+    cell[count] = result_of(plan, task);
+    return count + 1;
+}
+
+static bool goes_up(const struct plan *plan, int operand)
+{
+    const struct schedule_call *call = &plan->s->call;
+    return !call->in_place[operand] && (operand != C || call->reads);
+}
+
+/* ---- The order in which tasks are wished for ---- */
+
+static void wish(struct plan *plan, int i, int j, int p)
+{
+    if (plan->s->call.kind == SCHEDULE_RANK_K && j > i)
+        return;
+    plan->task[plan->tasks++] = (struct task){.i = i, .j = j, .p = p, .next = -1};
+}
+
+/* Tiles of C in growing squares from its first one: with each row and column of tiles that A and B bring, as many as can be had. */
+static void wish_in_squares(struct plan *plan, int from, int to)
+{
+    const struct schedule_cells *c = &plan->s->cells[C];
+    const int turns = c->rows > c->cols ? c->rows : c->cols;
+    int rows = 0, cols = 0;
+    for (int turn = 1; turn <= turns; turn++) {
+        const int new_rows = (c->rows * turn + turns - 1) / turns;
+        const int new_cols = (c->cols * turn + turns - 1) / turns;
+        for (int p = from; p < to; p++) {
+            for (int j = 0; j < cols; j++)
+                for (int i = rows; i < new_rows; i++)
+                    wish(plan, i, j, p);
+            for (int j = cols; j < new_cols; j++)
+                for (int i = 0; i < new_rows; i++)
+                    wish(plan, i, j, p);
+        }
+        rows = new_rows;
+        cols = new_cols;
+    }
+}
+
+/* A share of k for all of C first: that needs the least of A and B for each product, but finishes nothing. Then the rest, which
+ * finishes tiles one after the other. */
+static void wish_for_product(struct plan *plan)
+{
+    const int depths = schedule_depths(plan->s), first = depths * plan->s->by.share / 16;
+    for (int p = 0; p < first; p++)
+        wish_in_squares(plan, p, p + 1);
+    wish_in_squares(plan, first, depths);
+}
+
+/* One tile of C after the other, to and fro, so that the cells that were used last are used next. */
+static void wish_in_tiles(struct plan *plan)
+{
+    const struct schedule_cells *c = &plan->s->cells[C];
+    const bool along_rows = plan->s->by.along_rows && !plan->s->call.in_place[C];
+    const int outer = along_rows ? c->rows : c->cols, inner = along_rows ? c->cols : c->rows;
+    const int depths = schedule_depths(plan->s);
+    int turn = 0;
+    for (int x = 0; x < outer; x++)
+        for (int at = 0; at < inner; at++) {
+            const int y = x % 2 ? inner - 1 - at : at, i = along_rows ? x : y;
+            const int j = along_rows ? y : x;
+            if (plan->s->call.kind == SCHEDULE_RANK_K && j > i)
+                continue;
+            for (int p = 0; p < depths; p++)
+                wish(plan, i, j, turn % 2 ? depths - 1 - p : p);
+            turn++;
+        }
+}
+
+/* Multiply computes a row of blocks before those that it needs, solve after them. */
+static void wish_for_row(struct plan *plan, int number, int j)
+{
+    const int blocks = plan->s->cells[A].rows;
+    const bool solve = plan->s->call.kind == SCHEDULE_SOLVE, ascends = solve != plan->s->call.up;
+    const int i = ascends ? number : blocks - 1 - number;
+    if (!solve)
+        wish(plan, i, j, i);
+    for (int n = solve ? 0 : number + 1; n < (solve ? number : blocks); n++)
+        wish(plan, i, j, ascends ? n : blocks - 1 - n);
+    if (solve)
+        wish(plan, i, j, i);
+}
+
+/* Some panels of C together, while A comes; then one panel after the other. In place, only one at a time: of others that have begun, nobody
+ * would have the old values after a failure. */
+static void wish_for_panels(struct plan *plan)
+{
+    const int blocks = plan->s->cells[A].rows, panels = plan->s->cells[C].cols;
+    const bool one_by_one = plan->s->call.k == 0 || plan->s->call.in_place[C];
+    const int together = one_by_one ? 0 : (panels * plan->s->by.share + 15) / 16;
+    for (int number = 0; number < blocks && together > 0; number++)
+        for (int j = 0; j < together; j++)
+            wish_for_row(plan, number, j);
+    for (int j = together; j < panels; j++)
+        if (plan->s->call.k == 0)
+            wish(plan, 0, j, 0);
+        else
+            for (int number = 0; number < blocks; number++)
+                wish_for_row(plan, number, j);
+}
+
+/* Numbers the uploads as the tasks wish for them, and the tiles of C by when they can be finished. */
+static void number_uploads(struct plan *plan)
+{
+    int cell[SCHEDULE_SOURCES + 1];
+    for (int t = 0; t < plan->tasks; t++) {
+        struct task *task = &plan->task[t];
+        const int count = cells_of_task(plan, task, cell);
+        for (int n = 0; n < count; n++) {
+            struct cell *x = &plan->cell[cell[n]];
+            if (x->upload == 0 && goes_up(plan, operand_of(plan, cell[n]))) {
+                plan->upload[plan->uploads] = cell[n];
+                x->upload = ++plan->uploads;
+            }
+            task->ready = task->ready > x->upload ? task->ready : x->upload;
+        }
+        struct cell *c = &plan->cell[cell[count - 1]];
+        c->left++;
+        c->used = task->ready > c->used ? task->ready : c->used; /* for number_tiles() */
+    }
+    for (int t = 0; t < plan->tasks; t++)
+        plan->task[t].rank = plan->cell[result_of(plan, &plan->task[t])].used;
+    for (int n = 0; n < plan->cells; n++)
+        plan->cell[n].used = 0;
+}
+
+/* ---- The order in which they run ---- */
+
+/* Tasks that can run: a heap, by the rank of their tiles, then as they are wished for. */
+struct heap {
+    const struct task *task;
+    int *at, count;
+};
+
+static bool comes_before(const struct heap *heap, int a, int b)
+{
+    const int one = heap->task[a].rank, other = heap->task[b].rank;
+    return one != other ? one < other : a < b;
+}
+
+static void push(struct heap *heap, int task)
+{
+    int at = heap->count++;
+    for (; at > 0 && comes_before(heap, task, heap->at[(at - 1) / 2]); at = (at - 1) / 2)
+        heap->at[at] = heap->at[(at - 1) / 2];
+    heap->at[at] = task;
+}
+
+static int pop(struct heap *heap)
+{
+    const int top = heap->at[0], last = heap->at[--heap->count];
+    int at = 0;
+    for (;;) {
+        int child = 2 * at + 1;
+        if (child + 1 < heap->count && comes_before(heap, heap->at[child + 1], heap->at[child]))
+            child++;
+        if (child >= heap->count || !comes_before(heap, heap->at[child], last))
+            break;
+        heap->at[at] = heap->at[child];
+        at = child;
+    }
+    heap->at[at] = last;
+    return top;
+}
+
+/* A panel's tasks depend on each other: each waits for the one before it. */
+static int task_before(const struct plan *plan, int t, int *latest)
+{
+    const int panel = plan->task[t].j, before = latest[panel];
+    latest[panel] = t;
+    return before;
+}
+
+/* Runs, of the tasks whose cells have arrived, the one whose tile can be finished first. */
+static bool order_by_arrival(struct plan *plan)
+{
+    const struct schedule *s = plan->s;
+    const bool chained = schedule_in_panels(&s->call);
+    int *list =
+        malloc((size_t)(plan->uploads + 1 + 3 * plan->tasks + s->cells[C].cols) * sizeof *list);
+    if (!list)
+        return false;
+    int *follower = list + plan->uploads + 1, *waits = follower + plan->tasks;
+    struct heap heap = {plan->task, waits + plan->tasks, 0};
+    int *latest = heap.at + plan->tasks;
+    for (int n = 0; n <= plan->uploads; n++)
+        list[n] = -1;
+    for (int j = 0; j < s->cells[C].cols; j++)
+        latest[j] = -1;
+    for (int t = 0; t < plan->tasks; t++) {
+        const int before = chained ? task_before(plan, t, latest) : -1;
+        follower[t] = -1;
+        waits[t] = 1 + (before >= 0);
+        if (before >= 0)
+            follower[before] = t;
+        plan->task[t].next = list[plan->task[t].ready];
+        list[plan->task[t].ready] = t;
+    }
+    double now = 0, arrival = 0;
+    for (int issued = 0, arrived = -1; issued < plan->tasks;) {
+        while (arrived < plan->uploads && (heap.count == 0 || arrived < 0 || arrival <= now)) {
+            if (++arrived > 0)
+                now = heap.count == 0 && now < arrival ? arrival : now;
+            for (int t = list[arrived]; t >= 0; t = plan->task[t].next)
+                if (--waits[t] == 0)
+                    push(&heap, t);
+            if (arrived < plan->uploads) {
+                const int cell = plan->upload[arrived], operand = operand_of(plan, cell);
+                const int at = cell - plan->base[operand], rows = s->cells[operand].rows;
+                arrival += schedule_copy_ms(s, plan->rates, UP, operand, at % rows, at / rows);
+            }
+        }
+        const int t = pop(&heap);
+        const struct task *task = &plan->task[t];
+        now += schedule_kernel_ms(s, plan->rates, task->i, task->j, task->p);
+        plan->order[issued++] = t;
+        if (follower[t] >= 0 && --waits[follower[t]] == 0)
+            push(&heap, follower[t]);
+    }
+    free(list);
+    return true;
+}
+
+/* ---- Places and steps ---- */
+
+static void unlink_cell(struct plan *plan, int operand, int cell)
+{
+    const struct cell *x = &plan->cell[cell];
+    *(x->older >= 0 ? &plan->cell[x->older].newer : &plan->oldest[operand]) = x->newer;
+    *(x->newer >= 0 ? &plan->cell[x->newer].older : &plan->newest[operand]) = x->older;
+}
+
+static void link_newest(struct plan *plan, int operand, int cell)
+{
+    struct cell *x = &plan->cell[cell];
+    x->older = plan->newest[operand];
+    x->newer = -1;
+    *(x->older >= 0 ? &plan->cell[x->older].newer : &plan->oldest[operand]) = cell;
+    plan->newest[operand] = cell;
+}
+
+static struct schedule_step *add_step(struct plan *plan, int engine)
+{
+    struct schedule *s = plan->s;
+    struct schedule_step *step = &s->step[s->count++];
+    *step = (struct schedule_step){.engine = (uint8_t)engine};
+    plan->done[engine]++;
+    return step;
+}
+
+/* Gives a cell a place: a free one, or that of the cell that was used longest ago, of C a finished one. Says in `after` what must be
+ * done before it is overwritten. Returns false if there is none. */
+static bool take_place(struct plan *plan, int operand, int cell, int32_t after[SCHEDULE_ENGINES])
+{
+    struct cell *x = &plan->cell[cell];
+    if (plan->taken[operand] < plan->s->places[operand]) {
+        x->place = plan->taken[operand]++;
+        return true;
+    }
+    const int victim = plan->oldest[operand];
+    struct cell *old = victim >= 0 ? &plan->cell[victim] : NULL;
+    if (!old || old->left > 0 || old->used > plan->done[COMPUTE])
+        return false;
+    unlink_cell(plan, operand, victim);
+    x->place = old->place;
+    old->place = -1;
+    after[COMPUTE] = old->used;
+    after[DOWN] = operand == C ? old->came_down : 0;
+    return true;
+}
+
+/* Makes sure that a cell is on the device for the next kernel, which waits for it. */
+static bool bring_cell(struct plan *plan, int cell, struct schedule_step *kernel)
+{
+    const int operand = operand_of(plan, cell);
+    struct cell *x = &plan->cell[cell];
+    if (plan->s->call.in_place[operand])
+        return true;
+    if (x->place < 0) {
+        int32_t after[SCHEDULE_ENGINES] = {0};
+        if (!take_place(plan, operand, cell, after))
+            return false;
+        if (goes_up(plan, operand)) {
+            const int at = cell - plan->base[operand], rows = plan->s->cells[operand].rows;
+            struct schedule_step *step = add_step(plan, UP);
+            step->operand = (uint8_t)operand;
+            step->i = at % rows;
+            step->j = at / rows;
+            step->place = x->place;
+            memcpy(step->after, after, sizeof after);
+            x->upload = plan->done[UP];
+        } else {
+            kernel->after[DOWN] = after[DOWN];
+        }
+    } else {
+        unlink_cell(plan, operand, cell);
+    }
+    link_newest(plan, operand, cell);
+    x->used = plan->done[COMPUTE] + 1; /* keeps its place until then */
+    if (kernel->after[UP] < x->upload)
+        kernel->after[UP] = x->upload;
+    return true;
+}
+
+static bool add_task(struct plan *plan, const struct task *task)
+{
+    struct schedule_step kernel = {.engine = COMPUTE, .i = task->i, .j = task->j, .p = task->p};
+    int cell[SCHEDULE_SOURCES + 1];
+    const int count = cells_of_task(plan, task, cell);
+    struct cell *c = &plan->cell[cell[count - 1]];
+    kernel.first = c->used == 0;
+    for (int n = 0; n < count; n++)
+        if (!bring_cell(plan, cell[n], &kernel))
+            return false;
+    kernel.last = --c->left == 0;
+    kernel.place = c->place;
+    c->used = plan->done[COMPUTE] + 1;
+    *add_step(plan, COMPUTE) = kernel;
+    if (!kernel.last || plan->s->call.in_place[C])
+        return true;
+    struct schedule_step *down = add_step(plan, DOWN);
+    down->operand = C;
+    down->i = schedule_in_panels(&plan->s->call) ? 0 : task->i;
+    down->j = task->j;
+    down->place = c->place;
+    down->after[COMPUTE] = plan->done[COMPUTE];
+    c->came_down = plan->done[DOWN];
+    return true;
+}
+
+/* Makes the steps of the tasks in their order. */
+static bool make_steps(struct plan *plan)
+{
+    struct schedule *s = plan->s;
+    const int per_task = SCHEDULE_SOURCES + 3; /* uploads, the kernel, a download */
+    const size_t room =
+        s->whole ? (size_t)(plan->tasks + plan->uploads + s->cells[C].rows * s->cells[C].cols)
+                 : (size_t)(plan->tasks * per_task);
+    s->step = malloc(room * sizeof *s->step);
+    for (int n = 0; n < plan->cells; n++) {
+        plan->cell[n].place = -1;
+        plan->cell[n].upload = 0;
+    }
+    for (int x = A; x < OPERANDS; x++)
+        plan->oldest[x] = plan->newest[x] = -1;
+    for (int n = 0; s->step && n < plan->tasks; n++)
+        if (!add_task(plan, &plan->task[plan->order[n]]))
+            return false;
+    memcpy(s->steps, plan->done, sizeof s->steps);
+    return s->step != NULL;
+}
+
+bool schedule_make_one(struct schedule *s, const struct schedule_rates *rates)
+{
+    struct plan plan = {.s = s, .rates = rates};
+    const size_t tasks =
+        (size_t)s->cells[A].rows * (size_t)s->cells[C].cols * (size_t)schedule_depths(s);
+    for (int x = A; x < OPERANDS; x++) {
+        plan.base[x] = plan.cells;
+        plan.cells += s->cells[x].rows * s->cells[x].cols;
+    }
+    plan.cell = calloc((size_t)plan.cells, sizeof *plan.cell);
+    plan.task = malloc(tasks * sizeof *plan.task);
+    plan.order = malloc(tasks * sizeof *plan.order);
+    plan.upload = malloc((size_t)plan.cells * sizeof *plan.upload);
+    bool made = plan.cell && plan.task && plan.order && plan.upload;
+    if (made) {
+        if (schedule_in_panels(&s->call))
+            wish_for_panels(&plan);
+        else if (s->whole && !s->call.in_place[C])
+            wish_for_product(&plan);
+        else
+            wish_in_tiles(&plan);
+        number_uploads(&plan);
+        for (int t = 0; t < plan.tasks; t++)
+            plan.order[t] = t;
+        made = (!s->whole || s->call.in_place[C] || order_by_arrival(&plan)) && make_steps(&plan);
+    }
+    free(plan.cell);
+    free(plan.task);
+    free(plan.order);
+    free(plan.upload);
+    if (made)
+        s->ms = schedule_simulate(s, rates).ms;
+    else
+        schedule_free(s);
+    return made;
+}

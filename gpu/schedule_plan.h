@@ -1,0 +1,27 @@
+/*
+ * What makes schedules (schedule.h): one by a choice of its cells and places (schedule_plan.c), and the search for the best choice
+ * (schedule_choose.c). Pure functions.
+ */
+#ifndef ACCEL_SCHEDULE_PLAN_H
+#define ACCEL_SCHEDULE_PLAN_H
+
+#include "schedule.h"
+
+/* Sets the numbers of cells that follow from s->call and the sizes in s->by. */
+void schedule_set_cells(struct schedule *s);
+
+/* Returns how many blocks of k there are; 1 if C is only scaled. */
+int schedule_depths(const struct schedule *s);
+
+/* Return the milliseconds of a cell's copy, and of a kernel. The diagonal of a triangle costs half; of two factors, both products count. C
+ * alone is scaled in no time. */
+double schedule_copy_ms(const struct schedule *s, const struct schedule_rates *rates, int engine,
+                        int operand, int i, int j);
+double schedule_kernel_ms(const struct schedule *s, const struct schedule_rates *rates, int i,
+                          int j, int p);
+
+/* Makes the steps for the cells and places that are set, and simulates them. Returns false, with nothing to give back, if there are too few
+ * places, or no host memory. */
+bool schedule_make_one(struct schedule *s, const struct schedule_rates *rates);
+
+#endif
