@@ -91,6 +91,8 @@ static struct gpu_config config_of(void)
                                .memory_bytes = settings->memory_bytes,
                                .devices = listed ? settings->devices.number : NULL,
                                .device_count = listed ? settings->devices.count : 0,
+                               .several = settings->devices.kind == ACCEL_DEVICES_ALL ||
+                                          settings->devices.count > 1,
                                .local_rank = ranks->local_rank,
                                .local_size = ranks->local_size};
 }
@@ -163,6 +165,8 @@ static void describe(struct dispatch_device *device, const struct gpu_info *info
     device->sharers = info->sharers;
 }
 
+static atomic_bool any_is_used;
+
 /* Under the lock. */
 static void start_cuda(struct dispatch_device *device, bool background)
 {
@@ -184,7 +188,12 @@ static void start_cuda(struct dispatch_device *device, bool background)
         if (background)
             warm_products(device);
         banner_gpu(info, cost_figures_of(curves)); /* before calls are decided for it */
+        atomic_store(&any_is_used, true);
         set_state(device, DEVICE_READY);
+    } else if (atomic_load(&any_is_used)) {
+        if (logs && !gpu_is_gone())
+            accel_say("no further GPU is used: %s", device->why_none);
+        set_state(device, DEVICE_ABSENT);
     } else {
         if ((settings->policy == ACCEL_POLICY_GPU || logs || listed) && !gpu_is_gone())
             accel_say("no GPU is used: %s", device->why_none);

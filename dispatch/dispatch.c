@@ -6,6 +6,7 @@
 #include "about.h"
 #include "called.h"
 #include "copies.h"
+#include "devices.h"
 #include "guided.h"
 #include "refusals.h"
 #include "run.h"
@@ -29,15 +30,6 @@ static struct accel_settings settings;
 static struct accel_ranks ranks;
 static atomic_bool ready; /* dispatch_start() is complete */
 
-/* The one device that this process uses. */
-static struct dispatch_device device;
-
-static void leave_device(void)
-{
-    device_fork_child(&device);
-}
-FORKS_CHILD(leave_device);
-
 /* ---- Start and end ---- */
 
 static void start_reports(void)
@@ -52,7 +44,7 @@ static void start_reports(void)
         metrics_start(settings.metrics_dir);
     if (settings.trace)
         trace_start(settings.trace, TRACE_BYTES);
-    if (settings.estimate && device_pretend(&device)) {
+    if (settings.estimate && device_pretend(devices_at(0))) {
         settings.require_gpu = false; /* all runs on the CPU */
         estimate_start(settings.estimate_dir);
     }
@@ -69,7 +61,7 @@ static void prepare_machine(void)
         settings.policy = ACCEL_POLICY_CPU;
     cost_start(&settings, cores, adapts, ranks.mpi && ranks.rank > 0);
     contention_prepare();
-    device_prepare(&settings, &ranks);
+    devices_prepare(&settings, &ranks);
     survey_start(&settings, cores, adapts);
     run_start(&settings, adapts);
     called_start(&settings);
@@ -102,13 +94,17 @@ void dispatch_end(void)
 {
     if (!dispatch_is_on())
         return;
+    struct cost_curves *curves[DEVICES_MOST];
+    const int count = devices_count();
+    for (int i = 0; i < count; i++)
+        curves[i] = atomic_load(&devices_at(i)->curves);
     report_end();
-    cost_end(atomic_load(&device.curves));
+    cost_end(curves, count);
 }
 
 bool dispatch_is_borrowed(void)
 {
-    return device_is_borrowed(&device);
+    return devices_are_borrowed();
 }
 
 const char *dispatch_original_libraries(void)
@@ -120,7 +116,7 @@ const char *dispatch_original_libraries(void)
 struct dispatch_attention dispatch_attention(void)
 {
     const struct dispatch_attention none = {DISPATCH_SEE_NOTHING, UINT64_MAX};
-    return dispatch_is_on() ? survey_attention(&device) : none;
+    return dispatch_is_on() ? survey_attention(devices_first()) : none;
 }
 
 /* ---- A call, or a part of one ---- */
@@ -169,15 +165,15 @@ static bool run_on_cpu(const struct accel_call *call, const struct situation *si
 static bool see_through(struct accel_call *call, const struct dispatch_caller *caller,
                         bool together)
 {
-    struct situation situation = {.device = &device, .together = together};
+    struct situation situation = {.device = devices_first(), .together = together};
     if (called_is_on()) { /* the tool has said what is wrong with the settings */
         called_note(caller->library(caller->context), caller->symbol);
         return false;
     }
     refuse_settings(&settings);
-    survey_rule_out_gpu(&device, call, caller);
+    survey_rule_out_gpu(situation.device, call, caller);
     if (accel_op_of(call->routine)->guide)
-        return guided_call(&device, call, caller, &settings);
+        return guided_call(situation.device, call, caller, &settings);
     if (!accel_is_part(call) &&
         (dispatch_attention().level == DISPATCH_SEE_NOTHING || survey_is_trifle(call, caller)))
         return false;
@@ -188,7 +184,7 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
     }
     struct accel_record record = record_of(call, caller->symbol, caller->site, situation.decision);
     record.depth = caller->depth;
-    about_process(&device, situation.library, situation.threads);
+    about_process(situation.device, situation.library, situation.threads);
     const bool done = device_state(situation.device) == DEVICE_ESTIMATED
                           ? run_for_estimate(call, &situation, caller, &record)
                           : record.decision.gpu && run_on_gpu(call, &situation, caller, &record);
@@ -211,10 +207,10 @@ static bool next_part(struct accel_call *part, const struct dispatch_caller *cal
 /* Whether a part is for the GPU, or for copies. */
 static bool would_run(struct accel_call *call, const struct dispatch_caller *caller)
 {
-    struct situation situation = {.device = &device};
+    struct situation situation = {.device = devices_first()};
     if (called_is_on())
         return false;
-    survey_rule_out_gpu(&device, call, caller);
+    survey_rule_out_gpu(situation.device, call, caller);
     survey(call, caller, &situation);
     return !copies_host_can_read(call) || situation.decision.gpu;
 }

@@ -29,7 +29,7 @@ const struct setting setting_table[] = {
     {"ACCEL_LEARN", NO "," YES, "0", setting_read_switch, FIELD(learn), ANYWHERE, false},
     {"ACCEL_ML", "1, 0, or names of libsvm, liblinear, xgboost, lightgbm", "1", setting_read_ml, 0,
      ANYWHERE, false},
-    {"ACCEL_DEVICES", "auto, none, or numbers of devices such as 0,2, each once", "auto",
+    {"ACCEL_DEVICES", "auto, all, none, or numbers of devices such as 0,2, each once", "auto",
      setting_read_devices, 0, ANYWHERE, false},
     {"ACCEL_MEMORY", "a share such as 80%, or a size such as 500M or 12G", "80%",
      setting_read_memory, 0, ANYWHERE, false},

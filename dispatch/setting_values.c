@@ -367,10 +367,10 @@ enum outcome setting_read_devices(struct reading *reading, const struct setting 
     struct accel_devices devices = {.kind = ACCEL_DEVICES_LIST};
     bool seen[ACCEL_DEVICES_MAX] = {false};
     (void)setting;
-    int word = choice("auto,none", value);
+    /* In the order of enum accel_devices_kind. */
+    int word = choice("auto,none,all", value);
     if (word >= 0) {
-        reading->settings->devices =
-            (struct accel_devices){.kind = word == 0 ? ACCEL_DEVICES_AUTO : ACCEL_DEVICES_NONE};
+        reading->settings->devices = (struct accel_devices){.kind = (enum accel_devices_kind)word};
         return UNDERSTOOD;
     }
     for (;; value++) {

@@ -18,7 +18,12 @@ enum accel_resident { ACCEL_RESIDENT_OFF, ACCEL_RESIDENT_AUTO, ACCEL_RESIDENT_HA
 enum accel_verify_action { ACCEL_VERIFY_WARN, ACCEL_VERIFY_CPU, ACCEL_VERIFY_ABORT };
 
 /* The devices that may be used, by CUDA's numbers. */
-enum accel_devices_kind { ACCEL_DEVICES_AUTO, ACCEL_DEVICES_NONE, ACCEL_DEVICES_LIST };
+enum accel_devices_kind {
+    ACCEL_DEVICES_AUTO, /* one for each process */
+    ACCEL_DEVICES_NONE,
+    ACCEL_DEVICES_ALL,
+    ACCEL_DEVICES_LIST
+};
 #define ACCEL_DEVICES_MAX 64
 struct accel_devices {
     enum accel_devices_kind kind;

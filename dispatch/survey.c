@@ -1,10 +1,13 @@
 #include "survey.h"
 
+#include <math.h>
+
 #include "about.h"
 #include "called.h"
 #include "complaints.h"
 #include "copies.h"
 #include "decide.h"
+#include "devices.h"
 #include "hold.h"
 #include "precision.h"
 #include "small.h"
@@ -114,6 +117,106 @@ static enum device_state decide_now(const struct accel_call *call, struct situat
     return machine.gpu;
 }
 
+/* ---- Which device ---- */
+
+/* Whether it matters which of several devices a call has: one that only a device keeps from the GPU, or that goes there. */
+static bool may_choose(const struct accel_decision *decision)
+{
+    switch (decision->why) {
+    case ACCEL_SLOWER:
+    case ACCEL_BUSY:
+    case ACCEL_NO_MEMORY:
+    case ACCEL_ERROR:
+    case ACCEL_VERIFY_FAILED:
+        return true;
+    default:
+        return decision->gpu;
+    }
+}
+
+/* The device of the thread's last call on the GPU: what that left there may be of use again. */
+static _Thread_local struct dispatch_device *last_device __attribute__((tls_model("initial-exec")));
+
+/* Estimates are not exact: another device must promise this share of the time of the last one. */
+#define WORTH_A_CHANGE 0.9
+
+/* When a call would be done on a device; infinity: it would not go there. */
+static double done_ms(const struct situation *situation)
+{
+    const struct accel_decision *decision = &situation->decision;
+    if (!decision->gpu)
+        return INFINITY;
+    return decision->est_gpu_ms / (situation->device == last_device ? 1 : WORTH_A_CHANGE);
+}
+
+/* Has one more device started if the call would wait for those that are there. */
+static void note_wait(const struct accel_decision *decision, int count)
+{
+    const double wait_ms = decision->est_gpu_ms - decision->est_own_ms;
+    if (wait_ms <= 0)
+        return;
+    for (int i = 0; i < count; i++)
+        if (device_state(devices_at(i)) == DEVICE_UNTRIED) {
+            device_note_gain(devices_at(i), wait_ms);
+            return;
+        }
+}
+
+/* Gives the call to the device that would have it done first. One whose kernels are cold is warmed up meanwhile. */
+static void choose_by_time(const struct accel_call *call, struct situation *situation, int count)
+{
+    const struct situation by_first = *situation;
+    for (int i = 0; i < count; i++) {
+        struct situation other = by_first;
+        other.device = devices_at(i);
+        if (other.device == by_first.device || device_state(other.device) != DEVICE_READY)
+            continue;
+        decide_now(call, &other);
+        if (!(done_ms(&other) < done_ms(situation)))
+            continue;
+        if (situation->decision.gpu && !warm_is(other.device, call->routine))
+            warm_ask(other.device, call->routine);
+        else
+            *situation = other;
+    }
+    if (may_choose(&situation->decision))
+        note_wait(&situation->decision, count);
+}
+
+/* Gives the call to its thread's device, which is started if need be. */
+static void choose_by_thread(struct accel_call *call, struct situation *situation)
+{
+    struct dispatch_device *const mine = devices_of_thread();
+    if (mine == situation->device)
+        return;
+    if (device_state_is_open(device_state(mine)))
+        device_start_now(mine, DEVICE_SOME_SECONDS);
+    if (device_state(mine) != DEVICE_READY)
+        return;
+    situation->device = mine;
+    decide_now(call, situation);
+}
+
+/* Chooses among several devices, for a call whose operands are in host memory. then: the state of the device that the decision so far is
+ * for. Returns that of the chosen one. */
+static enum device_state choose_device(struct accel_call *call, struct situation *situation,
+                                       enum device_state then)
+{
+    const int count = devices_count();
+    if (count == 1 || then != DEVICE_READY || !may_choose(&situation->decision) ||
+        !accel_is_on_host(call))
+        return then;
+    if (adapts)
+        choose_by_time(call, situation, count);
+    else
+        choose_by_thread(call, situation);
+    if (situation->decision.gpu)
+        last_device = situation->device;
+    return DEVICE_READY;
+}
+
+/* ---- The start ---- */
+
 static void keep_on_cpu(struct situation *situation, enum accel_why why)
 {
     situation->decision.gpu = false;
@@ -177,10 +280,38 @@ bool survey_is_trifle(const struct accel_call *call, const struct dispatch_calle
            !settings->gpu_routines.text && small_is_trifle(call) && !sees_cuda(caller);
 }
 
+static bool is_on(const struct accel_call *call, enum accel_place place)
+{
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        if (call->span[i].ptr && call->span[i].place == place)
+            return true;
+    return false;
+}
+
+/* Finds the device whose memory has the operands that are in none of the first one's, and starts it if need be. */
+static void locate_among_others(struct accel_call *call, struct situation *situation)
+{
+    const int count = devices_count();
+    for (int i = 0; i < count && is_on(call, ACCEL_REMOTE); i++) {
+        struct dispatch_device *const device = devices_at(i);
+        struct accel_call there = *call;
+        if (device_state(device) == DEVICE_UNTRIED)
+            device_start_now(device, DEVICE_SOME_SECONDS);
+        if (device_state(device) != DEVICE_READY)
+            continue;
+        gpu_locate(device_gpu(device), there.span, ACCEL_SPANS, there.batch);
+        if (!is_on(&there, ACCEL_DEVICE))
+            continue;
+        *call = there;
+        situation->device = device;
+    }
+}
+
 /* Sets the places of the operands, unless all are in host memory for certain. */
-static void locate(struct dispatch_device *device, struct accel_call *call,
+static void locate(struct situation *situation, struct accel_call *call,
                    const struct dispatch_caller *caller)
 {
+    struct dispatch_device *const device = situation->device;
     if (device_is_inherited(device)) /* forked without the handlers: _Fork(), clone() */
         forks_child();
     const enum device_state now = device_state(device);
@@ -192,6 +323,8 @@ static void locate(struct dispatch_device *device, struct accel_call *call,
         gpu_locate(device_gpu(device), call->span, ACCEL_SPANS, call->batch);
         if (!accel_is_on_host(call))
             atomic_store(&program_uses_cuda, true);
+        if (devices_count() > 1 && settings->policy != ACCEL_POLICY_CPU)
+            locate_among_others(call, situation);
     }
 }
 
@@ -222,11 +355,11 @@ bool survey_is_held(const struct dispatch_caller *caller)
 void survey(struct accel_call *call, const struct dispatch_caller *caller,
             struct situation *situation)
 {
-    locate(situation->device, call, caller);
+    locate(situation, call, caller);
     situation->library = caller->library(caller->context);
     situation->threads = situation->library->threads(situation->library);
     situation->site = adapts ? regret_key(caller->site, call) : 0;
-    const enum device_state then = decide_now(call, situation);
+    const enum device_state then = choose_device(call, situation, decide_now(call, situation));
     const bool starting = device_state_is_open(then);
     if (then == DEVICE_ESTIMATED)
         return;

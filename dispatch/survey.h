@@ -11,7 +11,8 @@
 
 /* What is known of a call when it is decided. */
 struct situation {
-    struct dispatch_device *device; /* set by the caller of survey() */
+    /* Set by the caller of survey(), which may choose another one (devices.h). */
+    struct dispatch_device *device;
     const struct dispatch_library *library;
     int threads;   /* of that library */
     uint64_t site; /* a regret_key(); 0: the past of this call site does not matter */

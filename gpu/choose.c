@@ -14,6 +14,7 @@ void choose_devices(struct choice *choice, const struct gpu_config *config, int 
             choice->out[choice->outs++] = device;
     }
     choice->sharers = choice->count > 0 ? (size + choice->count - 1) / choice->count : 1;
+    choice->share = config->several && choice->count > size ? choice->count / size : 1;
     for (int i = 0; i < choice->count; i++)
-        choice->device[i] = list[(config->local_rank + i) % choice->count];
+        choice->device[i] = list[(config->local_rank * choice->share + i) % choice->count];
 }

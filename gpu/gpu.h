@@ -24,6 +24,8 @@ struct gpu_config {
     const int *devices;
     int device_count;
     int local_rank, local_size;
+    /* This process may use more than one: its share of them. Each start takes one that it does not use yet. */
+    bool several;
 };
 
 enum { GPU_FAILURE_BYTES = 512 };
@@ -36,6 +38,7 @@ struct gpu_info {
     char id[40];          /* tells this device from others of this machine */
     int index;            /* the device's CUDA ordinal */
     int sharers;          /* processes of this program that use it, at least 1 */
+    int share;            /* devices that this process may use, with this one */
     int64_t memory_bytes; /* that this process may use */
     struct nominal_rates nominal;
     /* Devices that came before it and cannot be used, and why; empty: none. */
@@ -121,7 +124,7 @@ struct gpu_host {
 struct gpu_device;
 
 /* Opens CUDA and takes the primary context of the first device that can be had: passes over one that is prohibited, taken by
- * another process, failing or short of memory. Returns NULL if there is no usable GPU, with the reason in `why`, one line.
+ * another process, failing or short of memory; with config->several, one that this process uses already, without a word. Returns NULL if there is no usable GPU, with the reason in `why`, one line.
  * The device stays until gpu_stop(). Later starts use the libraries of the first, whatever cuda_dir says. From here on exit()
  * waits for threads that are inside CUDA (ending.h); a start then stops after the step that it is at, and all other functions
  * fail. Not thread-safe; the caller should block signals, since CUDA starts threads. */

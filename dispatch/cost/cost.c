@@ -600,16 +600,26 @@ static bool compose(struct grown *body, struct cost_curves *p)
     return !body->failed && body->length > 0;
 }
 
-void cost_end(struct cost_curves *device)
+static bool is_among(const char *key, const char *const *keys, int count)
 {
-    const char *keys[CPU_MOST + 1], *bodies[CPU_MOST + 1];
-    struct grown body[CPU_MOST + 1];
+    for (int i = 0; i < count; i++)
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    return false;
+}
+
+void cost_end(struct cost_curves *const *device, int devices)
+{
+    enum { MOST = CPU_MOST + COST_DEVICES };
+    const char *keys[MOST], *bodies[MOST];
+    struct grown body[MOST];
     int count = 0;
     if (!settings || !settings->learn || !settings->model || pthread_rwlock_trywrlock(&lock) != 0)
         return;
-    for (int i = 0; i <= atomic_load(&cpu_count); i++) {
-        struct cost_curves *p = i < atomic_load(&cpu_count) ? cpu_curves[i] : device;
-        if (!p || !p->learned)
+    const int cpus = atomic_load(&cpu_count);
+    for (int i = 0; i < cpus + devices; i++) {
+        struct cost_curves *p = i < cpus ? cpu_curves[i] : device[i - cpus];
+        if (!p || !p->learned || is_among(p->key, keys, count))
             continue;
         if (p->threads_ratio > 0 && p->threads_ratio != 1)
             continue; /* its points come from another section */

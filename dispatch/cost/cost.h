@@ -70,7 +70,9 @@ void cost_learn_gpu(struct cost_curves *device, const struct accel_call *call, d
  * computes. */
 void cost_probe(const struct dispatch_library *library, int threads);
 
-/* ACCEL_LEARN=1: writes the learned curves to the calibration's file. Called from a destructor. */
-void cost_end(struct cost_curves *device);
+/* ACCEL_LEARN=1: writes the learned curves, of the CPU and of these devices, to the calibration's file. Of devices of one name the first
+ * that has learned is written. count: at most COST_DEVICES. Called from a destructor. */
+enum { COST_DEVICES = 16 };
+void cost_end(struct cost_curves *const *device, int count);
 
 #endif

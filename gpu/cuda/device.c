@@ -189,6 +189,26 @@ static enum gpu_status try_device(struct cuda_device *device, int ordinal, bool 
     return status;
 }
 
+/* CUDA's numbers of the devices that this process uses, as bits. */
+static _Atomic uint64_t used;
+
+static uint64_t bit_of(int ordinal)
+{
+    return (uint64_t)1 << ordinal % CHOICE_MAX;
+}
+
+/* Takes the devices that this process uses out of the choice, and then those of other processes' shares. */
+static void leave_out_used(struct choice *choice)
+{
+    int left = 0;
+    if (!atomic_load(&used))
+        return;
+    for (int i = 0; i < choice->share && i < choice->count; i++)
+        if (!(atomic_load(&used) & bit_of(choice->device[i])))
+            choice->device[left++] = choice->device[i];
+    choice->count = left;
+}
+
 /* Takes the first device that can be had with memory left; if there is none, the first that lacked memory and can be had now. */
 static bool try_devices(struct cuda_device *device, const struct choice *choice, size_t *total)
 {
@@ -221,12 +241,17 @@ static const char *open_device(struct cuda_device *device, const struct gpu_conf
         return failure_noted()->text;
     /* CUDA_VISIBLE_DEVICES has chosen and ordered them already. */
     choose_devices(&choice, config, there, is_allowed);
-    pass_over_out(info, &choice, there);
+    if (config->several)
+        leave_out_used(&choice);
+    if (!config->several || !atomic_load(&used))
+        pass_over_out(info, &choice, there);
     if (!try_devices(device, &choice, &total))
         return there == 0             ? "cuDeviceGetCount: no device"
                : info->passed_over[0] ? info->passed_over
-                                      : "the program has ended";
+               : gpu_is_gone()        ? "the program has ended"
+                                      : "all that this process may use are in use";
     info->sharers = choice.sharers;
+    info->share = choice.share;
     crew_share(config->local_size);
     device->budget = config->memory_bytes
                          ? config->memory_bytes
@@ -281,6 +306,7 @@ static void stop(struct gpu_device *device)
     trim(device);
     own_end(own);
     CUDA(cuDevicePrimaryCtxRelease)(own->number);
+    atomic_fetch_and(&used, ~bit_of(device->info.index));
     atomic_fetch_sub(&started, 1);
     pool_end(own);
     lanes_end(own);
@@ -332,6 +358,7 @@ struct gpu_device *gpu_start(const struct gpu_config *config, char why[GPU_FAILU
         pool_begin(device);
         lanes_begin(device);
         own_begin(device);
+        atomic_fetch_or(&used, bit_of(device->common.info.index));
         atomic_fetch_add(&started, 1);
     }
     failure_end(&outer);

@@ -343,6 +343,7 @@ static void devices(void **state)
     (void)state;
     assert_int_equal(read_with("ACCEL_DEVICES", "auto").devices.kind, ACCEL_DEVICES_AUTO);
     assert_int_equal(read_with("ACCEL_DEVICES", "none").devices.kind, ACCEL_DEVICES_NONE);
+    assert_int_equal(read_with("ACCEL_DEVICES", "All").devices.kind, ACCEL_DEVICES_ALL);
     struct accel_devices d = read_with("ACCEL_DEVICES", "2, 0").devices;
     assert_int_equal(d.kind, ACCEL_DEVICES_LIST);
     assert_int_equal(d.count, 2);
@@ -358,7 +359,7 @@ static void devices(void **state)
 
 static void bad_values(void **state)
 {
-    static const char devices[] = "auto, none, or numbers of devices such as 0,2, each once",
+    static const char devices[] = "auto, all, none, or numbers of devices such as 0,2, each once",
                       memory[] = "a share such as 80%, or a size such as 500M or 12G",
                       ml[] = "1, 0, or names of libsvm, liblinear, xgboost, lightgbm",
                       ms[] = "a number of milliseconds such as 0.5",
@@ -388,7 +389,7 @@ static void bad_values(void **state)
                {"ACCEL_ML", ",xgboost", ml},
                {"ACCEL_ML", "xgboost libsvm", ml},
                {"ACCEL_ML", "a-name-that-is-longer-than-any-library", ml},
-               {"ACCEL_DEVICES", "all", devices},
+               {"ACCEL_DEVICES", "all,0", devices},
                {"ACCEL_DEVICES", "0,", devices},
                {"ACCEL_DEVICES", ",0", devices},
                {"ACCEL_DEVICES", "0,,1", devices},
