@@ -55,6 +55,7 @@ struct settings {
     unsigned delay_us, wake_us;
     uint64_t seed;
     double launch_us;
+    double memory_us, pin_ms, info_us;
     unsigned half;
     unsigned busy;
     unsigned threads;
@@ -120,6 +121,12 @@ extern struct copied copied;
 
 /* speed.c */
 void pause_ms(unsigned ms);
+/* What a call of the host takes by the settings, without the lock: one that takes memory or gives it back, one that pins so many bytes
+ * besides, one that asks how much there is. */
+enum call_cost { COST_MEMORY, COST_PINNING, COST_INFO, COSTS };
+extern _Atomic uint64_t call_costs[COSTS]; /* nanoseconds, of all calls */
+void cost_of_memory(size_t pinned_bytes);
+void cost_of_info(void);
 /* With the lock, which is let go meanwhile. Where speeds are set the waiting thread watches for a while before it sleeps, as
  * CUDA's own do: a thread that sleeps is woken later than a call lasts. */
 void progress_made(void);

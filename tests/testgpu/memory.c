@@ -243,6 +243,7 @@ CUresult CUDAAPI cuMemGetInfo(size_t *available, size_t *total)
     *total = card_of(number)->memory;
     *available = *total - devices[number].used;
     testgpu_unlock();
+    cost_of_info();
     TESTGPU_RETURN(CUDA_SUCCESS);
 }
 
@@ -254,6 +255,7 @@ CUresult CUDAAPI cuMemAlloc(CUdeviceptr *address, size_t bytes)
     testgpu_lock();
     CUresult code = allocate_device(address, bytes);
     testgpu_unlock();
+    cost_of_memory(0);
     TESTGPU_RETURN(code);
 }
 
@@ -269,6 +271,7 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned 
     if (a != NULL)
         *address = a->address;
     testgpu_unlock();
+    cost_of_memory(0);
     TESTGPU_RETURN(a != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
 }
 
@@ -294,6 +297,7 @@ CUresult CUDAAPI cuMemFree(CUdeviceptr address)
         allocation_free(a);
     }
     testgpu_unlock();
+    cost_of_memory(0);
     TESTGPU_RETURN(code);
 }
 
@@ -306,6 +310,7 @@ static CUresult allocate_pinned(void **address, size_t bytes)
     if (a != NULL)
         *address = a->backing;
     testgpu_unlock();
+    cost_of_memory(bytes);
     return a != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -343,6 +348,7 @@ CUresult CUDAAPI cuMemFreeHost(void *address)
         allocation_free(a);
     }
     testgpu_unlock();
+    cost_of_memory(0);
     TESTGPU_RETURN(code);
 }
 
@@ -366,6 +372,7 @@ CUresult CUDAAPI cuMemHostRegister(void *address, size_t bytes, unsigned int fla
             code = CUDA_ERROR_OUT_OF_MEMORY;
     }
     testgpu_unlock();
+    cost_of_memory(bytes);
     TESTGPU_RETURN(code);
 }
 
@@ -385,6 +392,7 @@ CUresult CUDAAPI cuMemHostUnregister(void *address)
         allocation_free(a);
     }
     testgpu_unlock();
+    cost_of_memory(0);
     TESTGPU_RETURN(code);
 }
 

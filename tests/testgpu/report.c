@@ -210,6 +210,11 @@ static void print_report(int file)
                     (unsigned long long)lasted[ENGINE_KERNELS] / 1000,
                     (unsigned long long)lasted[ENGINE_UP] / 1000,
                     (unsigned long long)lasted[ENGINE_DOWN] / 1000);
+    if (settings.memory_us != 0 || settings.pin_ms != 0 || settings.info_us != 0)
+        append_line(file, "testgpu cost memory_us=%llu pinning_us=%llu info_us=%llu\n",
+                    (unsigned long long)call_costs[COST_MEMORY] / 1000,
+                    (unsigned long long)call_costs[COST_PINNING] / 1000,
+                    (unsigned long long)call_costs[COST_INFO] / 1000);
     if (!driver.forked) {
         print_living(file, false);
         print_living(file, true);

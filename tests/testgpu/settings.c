@@ -48,6 +48,9 @@
  *   TESTGPU_START_MS    what a process's start takes: a tenth the first cuInit, the rest the first
  *                       context; default 0
  *   TESTGPU_LOAD_MS     what loading each of the three libraries takes; default 0
+ *   TESTGPU_MEMORY_US   what each call takes that takes device memory, pinned memory or managed memory, or gives it back; default 0
+ *   TESTGPU_PIN_MS      what pinning 10^9 bytes of host memory takes besides, at an allocation or a registration; default 0
+ *   TESTGPU_INFO_US     what each cuMemGetInfo takes; default 0. The report has a line with the sums of these three
  *   TESTGPU_FIRST_MS    what the first call of each function of cuBLAS and cuSOLVER takes that puts a
  *                       kernel on a stream, or makes a handle; default 0
  *   TESTGPU_HELPER      a path: each call of cuBLAS and cuSOLVER that puts a kernel on a stream, or makes a handle,
@@ -60,7 +63,7 @@
  *   TESTGPU_SCALES      1: cuBLAS's products scale their result where alpha or k is 0, as in BLAS. Its documentation
  *                       does not say so. Default 0: they leave it as it is
  *
- * The rates and TESTGPU_LAUNCH_US may have a decimal point.
+ * The rates, TESTGPU_LAUNCH_US, _MEMORY_US, _PIN_MS and _INFO_US may have a decimal point.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -251,6 +254,9 @@ void settings_read(void)
     settings.seed =
         number("TESTGPU_SEED", (unsigned long long)now.tv_nsec ^ (unsigned)getpid(), false);
     settings.launch_us = decimal("TESTGPU_LAUNCH_US");
+    settings.memory_us = decimal("TESTGPU_MEMORY_US");
+    settings.pin_ms = decimal("TESTGPU_PIN_MS");
+    settings.info_us = decimal("TESTGPU_INFO_US");
     settings.half = number_up_to("TESTGPU_HALF", 256, 1u << 30);
     settings.busy = number_up_to("TESTGPU_BUSY", 0, 95);
     settings.threads = number_up_to("TESTGPU_THREADS", 16, 1024);

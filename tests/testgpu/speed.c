@@ -169,3 +169,25 @@ void pause_ms(unsigned ms)
     if (ms != 0)
         sleep_until(now() + (int64_t)ms * 1000000);
 }
+
+_Atomic uint64_t call_costs[COSTS];
+
+static void pay(enum call_cost which, double ns)
+{
+    if (ns <= 0)
+        return;
+    const int64_t whole = (int64_t)(ns < longest_ns ? ns : longest_ns);
+    sleep_until(now() + whole);
+    call_costs[which] += (uint64_t)whole;
+}
+
+void cost_of_memory(size_t pinned_bytes)
+{
+    pay(COST_MEMORY, 1e3 * settings.memory_us);
+    pay(COST_PINNING, 1e-3 * settings.pin_ms * (double)pinned_bytes);
+}
+
+void cost_of_info(void)
+{
+    pay(COST_INFO, 1e3 * settings.info_us);
+}

@@ -235,6 +235,31 @@ static int busy_waits(void)
     return tear_down(&f);
 }
 
+static int memory_costs(void)
+{
+    CUdeviceptr device, managed;
+    size_t available, total;
+    void *pinned, *registered = calloc(1, LARGE);
+    begin();
+    CHECK(registered != NULL);
+    double start = milliseconds();
+    OK(cuMemAlloc(&device, 4096));
+    CHECK(milliseconds() - start >= 1.5);
+    OK(cuMemFree(device));
+    OK(cuMemAllocManaged(&managed, 4096, CU_MEM_ATTACH_GLOBAL));
+    OK(cuMemFree(managed));
+    start = milliseconds();
+    OK(cuMemHostAlloc(&pinned, LARGE, 0));
+    CHECK(milliseconds() - start >= 1.5 + 64);
+    OK(cuMemFreeHost(pinned));
+    OK(cuMemHostRegister(registered, LARGE / 2, 0));
+    OK(cuMemHostUnregister(registered));
+    for (int i = 0; i < 4; i++)
+        OK(cuMemGetInfo(&available, &total));
+    free(registered);
+    return 0;
+}
+
 #define ONE_GFLOPS "TESTGPU_GFLOPS=1", "TESTGPU_HALF=0"
 
 const struct scenario speed_scenarios[] = {
@@ -243,6 +268,10 @@ const struct scenario speed_scenarios[] = {
      {"TESTGPU_UP_GBPS=1", "TESTGPU_DOWN_GBPS=2"},
      {"lasted kernels_us=0 up_us=128000 down_us=32000\n"}},
     {"copies_last_by_a_fraction", copy_of_a_plane, {"TESTGPU_UP_GBPS=0.1"}, {"up_us=10000 "}},
+    {"memory_costs",
+     memory_costs,
+     {"TESTGPU_MEMORY_US=1500", "TESTGPU_PIN_MS=1000", "TESTGPU_INFO_US=250.5"},
+     {"testgpu cost memory_us=12000 pinning_us=96000 info_us=1002\n"}},
     {"launches_last", launches, {"TESTGPU_LAUNCH_US=2500"}, {"up_us=25000 down_us=2500\n"}},
     {"kernels_last", kernels, {ONE_GFLOPS}, {"testgpu lasted", "up_us=0 down_us=0"}},
     {"one_device", one_device, {ONE_GFLOPS, "TESTGPU_UP_GBPS=1"}, {"up_us=20000"}},
