@@ -606,6 +606,54 @@ step_ml() {
     rm -f "$images" "$labels"
 }
 
+# ---- The same matrix again and again ----
+
+# From the fourth call on a matrix may be on the device, and known to be unchanged.
+later_ms() {
+    awk '{ n = 0
+           for (i = 4; i < NF; i++) ms[++n] = $i
+           for (i = 2; i <= n; i++)
+               for (j = i; j > 1 && ms[j - 1] + 0 > ms[j] + 0; j--) { t = ms[j]; ms[j] = ms[j - 1]; ms[j - 1] = t }
+           if (n) print ms[int((n + 1) / 2)] }' <<< "$1"
+}
+
+# repeats_check ROUTINE N SETTING CPU: with ACCEL_RESIDENT=SETTING, all calls on the GPU. CPU: what time_repeats printed without libaccel.
+repeats_check() {
+    local routine=$1 n=$2 setting=$3 cpu=$4 begun=$SECONDS name="$1 $2 $3" line kept ms gbps wrong=''
+    rm -f "$logs/repeats-log"
+    line=$(limited env LD_PRELOAD="$build/libaccel.so" ACCEL_POLICY=gpu ACCEL_RESIDENT="$setting" ACCEL_LOG=1 ACCEL_LOG_FILE="$logs/repeats-log" \
+        OPENBLAS_NUM_THREADS="$cores" "$build/proof/time_repeats" "$routine" "$n" 12 2> "$logs/repeats-error")
+    if [ -z "$line" ]; then
+        check repeats "$name" failed $((SECONDS - begun)) "no result: $(tail -n 1 "$logs/repeats-error")"
+        return
+    fi
+    ms=$(later_ms "$line")
+    gbps=$(awk -v n="$n" -v ms="$ms" 'BEGIN { printf "%.6g", n * n * 8e-6 / ms }')
+    kept=$(grep -c "sym=${routine}_ .*ran=gpu0 .*kept_mb=" "$logs/repeats-log" 2> /dev/null)
+    printf 'repeated_%s_%s_%s\t%s\tGB/s\n' "$routine" "$n" "$setting" "$gbps" >> "$parts/measures.tsv"
+    figures_agree "${cpu##* }" "${line##* }" 0 || wrong="its sum is ${line##* }, the CPU's ${cpu##* }"
+    [ "$(grep -c "sym=${routine}_ .*ran=gpu0 " "$logs/repeats-log" 2> /dev/null)" -eq 12 ] || wrong="not all calls ran on the GPU"
+    [ "$setting" != off ] || [ "$kept" -eq 0 ] || wrong="$kept calls found their matrix on the GPU"
+    [ "$setting" != hash ] || [ "$kept" -ge 9 ] || wrong="$kept calls of 12 found their matrix on the GPU"
+    check repeats "$name" "$([ -n "$wrong" ] && echo failed || echo ok)" $((SECONDS - begun)) "${wrong:+$wrong; }$gbps GB/s from the fourth call on; $kept calls of 12 found their matrix on the GPU"
+}
+
+step_repeats() {
+    local routine setting cpu n=16384
+    [ -z "$few" ] || n=512 # 2 MB: smaller matrices do not stay
+    for routine in dgemv dgemm; do
+        cpu=$(limited env OPENBLAS_NUM_THREADS="$cores" "$build/proof/time_repeats" $routine $n 12 2> "$logs/repeats-error")
+        printf 'repeated_%s_%s_cpu\t%s\tGB/s\n' $routine $n "$(awk -v n=$n -v ms="$(later_ms "$cpu")" 'BEGIN { printf "%.6g", ms ? n * n * 8e-6 / ms : 0 }')" >> "$parts/measures.tsv"
+        for setting in off hash auto; do
+            if [ $((step_end - SECONDS)) -lt 5 ]; then
+                left_out repeats "$routine $n $setting" "no time is left"
+            else
+                repeats_check $routine $n $setting "$cpu"
+            fi
+        done
+    done
+}
+
 # ---- Times ----
 
 step_timings() {

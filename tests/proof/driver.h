@@ -27,6 +27,7 @@
     F(cuMemcpyDtoH)                                                                                \
     F(cuMemcpyHtoDAsync)                                                                           \
     F(cuMemcpyDtoHAsync)                                                                           \
+    F(cuMemcpyDtoDAsync)                                                                           \
     F(cuMemsetD8Async)                                                                             \
     F(cuStreamCreate)                                                                              \
     F(cuStreamDestroy)                                                                             \

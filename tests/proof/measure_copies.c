@@ -1,6 +1,6 @@
 /*
  * Copies between host and device: of pinned memory, one way and both, of pageable memory as the driver makes them, and what
- * pinning costs.
+ * pinning costs. And a copy within the device, for the rate of its memory.
  */
 #include "driver.h"
 #include "base/clock.h"
@@ -93,6 +93,37 @@ static void measure_pinned(bool quick)
     close_pair(&p);
 }
 
+/* A copy within the device reads each byte and writes it: both count. */
+static void measure_device_memory(bool quick)
+{
+    struct pair p;
+    const size_t size = quick ? 8 << 20 : 1 << 30;
+    double best = -1;
+    bool good = CUDA_OK(cuStreamCreate, &p.stream[0], CU_STREAM_NON_BLOCKING);
+    if (!good) {
+        report_missing("device_memory", "");
+        return;
+    }
+    p.device[0] = p.device[1] = 0;
+    for (int i = 0; good && i < 2; i++)
+        good = CUDA_OK(cuMemAlloc, &p.device[i], size) &&
+               CUDA_OK(cuMemsetD8Async, p.device[i], 1, size, p.stream[0]) &&
+               CUDA_OK(cuStreamSynchronize, p.stream[0]);
+    for (int i = 0; good && i < ATTEMPTS; i++) {
+        const double start = accel_now_ms();
+        good = CUDA_OK(cuMemcpyDtoDAsync, p.device[1], p.device[0], size, p.stream[0]) &&
+               CUDA_OK(cuStreamSynchronize, p.stream[0]);
+        const double ms = accel_now_ms() - start;
+        if (i > 0 && (best < 0 || ms < best))
+            best = ms;
+    }
+    report_rate("device_memory", good ? best : -1, 2 * size);
+    for (int i = 0; i < 2; i++)
+        if (p.device[i])
+            CUDA_OK(cuMemFree, p.device[i]);
+    CUDA_OK(cuStreamDestroy, p.stream[0]);
+}
+
 static void measure_pageable(bool quick)
 {
     const size_t size = quick ? 8 << 20 : 256 << 20;
@@ -126,6 +157,7 @@ void measure_copies(bool quick)
 {
     measure_pinned(quick);
     measure_pageable(quick);
+    measure_device_memory(quick);
 }
 
 /* ---- Pinning ---- */

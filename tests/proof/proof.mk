@@ -1,7 +1,7 @@
 # What scripts/gpu-proof runs beside libaccel: the C tests, which are built on the machine itself, and its own programs.
 
 PROOF          := $(BUILD)/proof
-PROOF_PROGRAMS := $(addprefix $(PROOF)/,measure time_calls time_ml ending lapack_rules)
+PROOF_PROGRAMS := $(addprefix $(PROOF)/,measure time_calls time_repeats time_ml ending lapack_rules)
 PROOF_TESTS    := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so cuda_program \
                     random_lapack random_lapack64 fortran_calls lapacke device_lapack) $(UNIT_TESTS)
 
@@ -13,9 +13,7 @@ $(PROOF)/measure: $(call of_obj,$(wildcard tests/proof/measure*.c) tests/proof/d
 	@mkdir -p $(@D)
 	$(CC) $(TEST_FLAGS) -o $@ $(filter %.o %.a,$^) -lm -ldl -lpthread
 # Linked as users' programs are: by the generic names of BLAS and LAPACK.
-$(PROOF)/time_calls: tests/proof/time_calls.c
-$(addprefix $(PROOF)/,ending lapack_rules): $(PROOF)/%: tests/proof/%.c
-$(addprefix $(PROOF)/,time_calls ending lapack_rules):
+$(addprefix $(PROOF)/,time_calls time_repeats ending lapack_rules): $(PROOF)/%: tests/proof/%.c
 	@mkdir -p $(@D)
 	$(CC) $(TEST_FLAGS) -o $@ $< -l:liblapack.so.3 -l:libblas.so.3 -lm
 # Debian has svm.h in a folder of its own.

@@ -15,12 +15,12 @@ from pathlib import Path
 from lib.programs import BUILD, ROOT
 from lib.tap import Tap
 
-STEPS = "build device unit measure random precision shared blas lapack sanitizer calibrate ml timings".split()
+STEPS = "build device unit measure random precision shared blas lapack sanitizer calibrate ml repeats timings".split()
 CALLS = {c: x for x, c in enumerate("dgemm sgemm zgemm dsyrk dtrsm dgetrf dpotrf dgeqrf dsyevd dgesdd".split())}
 # Of an order n: operations over n cubed, elements read and written over n squared, bytes of an element.
 WORK = {"dgemm": (2, 2, 1, 8), "sgemm": (2, 2, 1, 4), "zgemm": (8, 2, 1, 16), "dsyrk": (1, 1, 0.5, 8), "dgetrf": (2 / 3, 1, 1, 8)}
 MEASURES = ["start_driver", "start_context", "start_cublas_load", "start_cublas_handle", "pinned_up", "pinned_down", "pinned_both",
-            "pageable_up", "pageable_down", "pin_small_pages", "pin_huge_pages", "fill_and_wait", "sgemm_peak", "dgemm_peak",
+            "pageable_up", "pageable_down", "device_memory", "pin_small_pages", "pin_huge_pages", "fill_and_wait", "sgemm_peak", "dgemm_peak",
             "zgemm_peak", *(f"staged_{way}_{threads}_threads" for way in ("up", "down") for threads in (1, 2, 4, 8, 16)),
             *(f"libaccel_{way}{shape}" for way in ("up", "down") for shape in ("", "_columns", "_1_mib"))]
 
@@ -87,6 +87,10 @@ def check_report(folder, done, report):
             for name, classes in (("letter", 26), ("shuttle", 5), ("spam", 2))}
     tap.ok(all(sets.values()) and {status for status, _ in trained.values()} == {"ok"}, "libsvm and liblinear train, also on rows of letter, Shuttle and spam", trained)
     tap.ok(all(report["measures"][f"{name}_train_{side}"]["value"] > 0 for name in sets for side in ("cpu", "libaccel")), "and their times are measures")
+    repeats = {c["check"]: (c["status"], int(re.search(r"(\d+) calls of 12", c["note"])[1])) for c in report["checks"] if c["step"] == "repeats"}
+    tap.ok({name: status for name, (status, _) in repeats.items()} == {f"{routine} 512 {setting}": "ok" for routine in ("dgemv", "dgemm") for setting in ("off", "hash", "auto")}
+           and all(kept == 0 if name.endswith("off") else kept >= 9 for name, (_, kept) in repeats.items() if not name.endswith("auto")),
+           "calls by the same matrix, with and without residency", repeats)
     check_numbers(report)
     names = sorted(p.name for p in (folder / "out").iterdir())
     tap.ok(len(names) <= 9 and "accel.model" in names and "gpu-proof.log" in names, "few files, the calibration among them", *names)
