@@ -1,5 +1,7 @@
 #include "device.h"
 
+#include <stdatomic.h>
+
 enum gpu_status gpu_run(struct gpu_device *device, const struct accel_call *call,
                         struct gpu_host *host)
 {
@@ -27,6 +29,22 @@ bool gpu_store(struct gpu_device *device, const struct accel_span *x, const void
 bool gpu_measure_copies(struct gpu_device *device, double *up_gbps, double *down_gbps)
 {
     return device->functions->measure_copies(device, up_gbps, down_gbps);
+}
+
+const int64_t gpu_piece_sizes[GPU_PIECES] = {GPU_PIECE_USUAL / 2, GPU_PIECE_USUAL,
+                                             2 * GPU_PIECE_USUAL, 4 * GPU_PIECE_USUAL};
+
+void gpu_set_piece(struct gpu_device *device, int64_t bytes)
+{
+    for (int i = 0; i < GPU_PIECES; i++)
+        if (bytes == gpu_piece_sizes[i])
+            atomic_store_explicit(&device->piece, bytes, memory_order_relaxed);
+}
+
+int64_t gpu_piece(const struct gpu_device *device)
+{
+    const int64_t bytes = atomic_load_explicit(&device->piece, memory_order_relaxed);
+    return bytes > 0 ? bytes : GPU_PIECE_USUAL;
 }
 
 void gpu_trim(struct gpu_device *device)

@@ -218,8 +218,17 @@ double gpu_digest_gbps(void);
 bool gpu_fetch(struct gpu_device *device, void *host, const struct accel_span *x);
 bool gpu_store(struct gpu_device *device, const struct accel_span *x, const void *host);
 
-/* Measures the rates, in 10^9 bytes a second, at which gpu_run() copies large operands from host memory to the device and
- * back: the best of some. Takes a tenth of a second. Returns false on a failure. */
+/* Operands pass through pinned memory in pieces: large ones in a number of them, others in pieces of this many bytes, if they have as
+ * many. Which size is the fastest depends on the machine. A new device has GPU_PIECE_USUAL; gpu_set_piece() does nothing with a size that
+ * is not one of gpu_piece_sizes. Copies that are digested keep the usual one, on which their digests depend. */
+enum { GPU_PIECE_USUAL = 256 << 10, GPU_PIECES = 4 };
+extern const int64_t gpu_piece_sizes[GPU_PIECES];
+void gpu_set_piece(struct gpu_device *device, int64_t bytes);
+int64_t gpu_piece(const struct gpu_device *device);
+
+/* Measures with which size of pieces copies of some megabytes are the fastest, and sets it. Then measures the rates, in 10^9 bytes a
+ * second, at which gpu_run() copies large operands from host memory to the device and back: the best of some. Takes a fifth of a second.
+ * Returns false on a failure. */
 bool gpu_measure_copies(struct gpu_device *device, double *up_gbps, double *down_gbps);
 
 /* cuSOLVER's algorithms for singular values: QR iteration (Xgesvd), polar decomposition (Xgesvdp), Jacobi rotations (gesvdj).

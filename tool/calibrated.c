@@ -84,10 +84,10 @@ void calibrated_print(const char *path, const struct sections *sections,
     if (no_gpu)
         printf("no GPU was measured: %s\n", no_gpu);
     else
-        printf("copies: %.1f GB/s to the GPU, %.1f GB/s back\n"
+        printf("copies: %.1f GB/s to the GPU, %.1f GB/s back, in pieces of %lld KiB\n"
                "first calls: %.3g ms for a routine's kernels, %.3g ms for cuSOLVER\n",
-               survey->up_gbps, survey->down_gbps, survey->first.kernels_ms,
-               survey->first.solver_ms);
+               survey->up_gbps, survey->down_gbps, (long long)gpu_piece(survey->device) / 1024,
+               survey->first.kernels_ms, survey->first.solver_ms);
     for (int i = GPU_NATIVE + 1; !no_gpu && i < GPU_PRECISIONS; i++)
         if (survey->gains.gain[i] > 0)
             printf("products: %s is %.3g times as fast as native\n", gpu_precision_names[i],

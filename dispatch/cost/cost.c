@@ -487,8 +487,10 @@ struct cost_curves *cost_curves_of(struct gpu_device *gpu)
     if (file.text && !p->measured)
         say_foreign(p->key);
     pthread_rwlock_unlock(&lock);
-    if (p->measured)
+    if (p->measured) {
         choose_svd(gpu, p);
+        gpu_set_piece(gpu, (int64_t)(1024 * value_or(p, "piece_kb", 0)));
+    }
     set_rates(p, known_gpu_whole(info->name));
     return p;
 }
@@ -583,6 +585,9 @@ static bool compose(struct grown *body, struct cost_curves *p)
     if (p->device) {
         calibration_put_value(body, "up_gbps", p->up_gbps);
         calibration_put_value(body, "down_gbps", p->down_gbps);
+        if (p->measured)
+            calibration_put_value(body, "piece_kb",
+                                  value_or(p, "piece_kb", GPU_PIECE_USUAL / 1024));
         calibration_put_value(body, "kernels_ms", p->first.kernels_ms);
         calibration_put_value(body, "solver_ms", p->first.solver_ms);
     }

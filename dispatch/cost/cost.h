@@ -24,7 +24,7 @@ void cost_complain(void);
  * GPU, for a device that has not been started: calls that would gain on a fast GPU start it. */
 struct cost_curves;
 
-/* Returns the curves of a device that has been started, and chooses its svd algorithms by the calibration. NULL without memory. */
+/* Returns the curves of a device that has been started, and chooses its svd algorithms and the pieces of its copies by the calibration. NULL without memory. */
 struct cost_curves *cost_curves_of(struct gpu_device *gpu);
 
 /* Return where a device's figures come from, and those of a CPU library with this number of threads. */

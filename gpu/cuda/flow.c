@@ -157,7 +157,7 @@ static void begin_copy(struct run *run, struct direction *d, const struct schedu
     flow->copy_of(flow->context, step, &d->copy);
     const int64_t column = d->copy.device_ld * d->copy.host.size;
     int64_t bytes = column * d->copy.host.cols / PIECES;
-    bytes = bytes < LANE_LEAST_PIECE ? LANE_LEAST_PIECE : bytes;
+    bytes = bytes < lane_least_piece(run->lane) ? lane_least_piece(run->lane) : bytes;
     bytes = bytes < column ? column : bytes;
     d->piece_bytes = bytes < LANE_SLOT_BYTES ? bytes : LANE_SLOT_BYTES;
     d->piece = 0;

@@ -224,6 +224,11 @@ void lane_release(struct gpu_lane *lane, bool broken)
     pthread_mutex_unlock(&lanes->lock);
 }
 
+int64_t lane_least_piece(const struct gpu_lane *lane)
+{
+    return gpu_piece(&lane->device->common);
+}
+
 void lane_free_idle(struct cuda_device *device)
 {
     struct lanes *lanes = &device->lanes;

@@ -23,8 +23,7 @@ struct cuda_device;
 #define LANE_WIDE_SLOTS    18
 #define LANE_LANDING_BYTES (LANE_WIDE_SLOTS * LANE_SLOT_BYTES)
 
-/* Copies go in pieces of at least that. Results that are larger than the other do not stay in the caches. */
-#define LANE_LEAST_PIECE    (256 << 10)
+/* Results that are larger do not stay in the caches. */
 #define LANE_STREAMED_BYTES (4 << 20)
 
 /* Events behind the last steps of each engine of a schedule. */
@@ -87,6 +86,9 @@ enum gpu_status lane_acquire(struct cuda_device *device, struct gpu_lane **lane)
 
 /* Releases a lane. broken: the device has failed; leaves the lane's stream, handles and memory to the driver. */
 void lane_release(struct gpu_lane *lane, bool broken);
+
+/* Returns the least bytes of a piece of a copy: see gpu_set_piece(). None is larger than a slot. */
+int64_t lane_least_piece(const struct gpu_lane *lane);
 
 /* Makes the slots of a ring ready. */
 enum gpu_status lane_prepare_ring(struct lane_ring *ring, int slots);

@@ -1,19 +1,22 @@
-/* Measures how fast operands come up to the device and go back. */
+/* Measures how fast operands come up to the device and go back, and by which pieces. */
 #define _GNU_SOURCE
 #include "base/clock.h"
 #include "device.h"
 
 #include <stdlib.h>
 
-enum { ROWS = 2048, COLS = 2048, ATTEMPTS = 4 }; /* of doubles: 32 MB; the first attempt warms up */
+/* Of doubles. The size of a piece counts for copies of some megabytes: larger ones have larger pieces anyway. */
+enum { ROWS = 2048, COLS = 2048, COLS_OF_SOME = 512 };
+enum { ATTEMPTS = 4 }; /* the first one warms up */
 
-static const double megabytes = (double)ROWS * COLS * sizeof(double) * 1e-6;
+/* Another size takes the place of the usual one if it is faster by this. */
+#define PIECE_GAIN 1.05
 
-/* Times some copies each way, and returns the best, in milliseconds. */
+/* Times some copies of so many columns each way, and returns the best, in milliseconds. */
 static enum gpu_status time_copies(struct gpu_lane *lane, CUdeviceptr device, char *host,
-                                   double *up_ms, double *down_ms)
+                                   int64_t cols, double *up_ms, double *down_ms)
 {
-    const struct lane_rectangle r = lane_whole(host, ROWS, COLS, ROWS, sizeof(double));
+    const struct lane_rectangle r = lane_whole(host, ROWS, cols, ROWS, sizeof(double));
     int64_t done_cols, done_rows;
     enum gpu_status status = GPU_OK;
     *up_ms = *down_ms = 1e30;
@@ -34,6 +37,26 @@ static enum gpu_status time_copies(struct gpu_lane *lane, CUdeviceptr device, ch
     return status;
 }
 
+static enum gpu_status choose_piece(struct gpu_lane *lane, CUdeviceptr device, char *host)
+{
+    struct gpu_device *common = &lane->device->common;
+    double best_ms = 1e30, usual_ms = 1e30, up_ms, down_ms;
+    int64_t best = GPU_PIECE_USUAL;
+    enum gpu_status status = GPU_OK;
+    for (int i = 0; status == GPU_OK && i < GPU_PIECES; i++) {
+        gpu_set_piece(common, gpu_piece_sizes[i]);
+        status = time_copies(lane, device, host, COLS_OF_SOME, &up_ms, &down_ms);
+        if (gpu_piece_sizes[i] == GPU_PIECE_USUAL)
+            usual_ms = up_ms + down_ms;
+        if (up_ms + down_ms < best_ms) {
+            best_ms = up_ms + down_ms;
+            best = gpu_piece_sizes[i];
+        }
+    }
+    gpu_set_piece(common, best_ms * PIECE_GAIN < usual_ms ? best : GPU_PIECE_USUAL);
+    return status;
+}
+
 static enum gpu_status measure(struct cuda_device *device, char *host, double *up_ms,
                                double *down_ms)
 {
@@ -45,7 +68,9 @@ static enum gpu_status measure(struct cuda_device *device, char *host, double *u
         return status;
     status = pool_get(device, (int64_t)ROWS * COLS * (int64_t)sizeof(double), &memory, &grew);
     if (status == GPU_OK)
-        status = time_copies(lane, memory, host, up_ms, down_ms);
+        status = choose_piece(lane, memory, host);
+    if (status == GPU_OK)
+        status = time_copies(lane, memory, host, COLS, up_ms, down_ms);
     bool quiet = lane_wait(lane) == GPU_OK;
     if (quiet && memory)
         pool_put(device, memory);
@@ -73,6 +98,7 @@ bool cuda_measure_copies(struct gpu_device *device, double *up_gbps, double *dow
     free(host);
     if (status != GPU_OK)
         return false;
+    const double megabytes = (double)ROWS * COLS * sizeof(double) * 1e-6;
     *up_gbps = megabytes / up_ms;
     *down_gbps = megabytes / down_ms;
     return true;

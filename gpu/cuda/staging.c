@@ -58,8 +58,8 @@ static enum gpu_status wait_slot(struct gpu_lane *lane, const struct lane_ring *
 
 /* ---- A transfer ---- */
 
-/* Threads help with copies of at least this: one thread takes several times as long for it as to wake another up. The pieces have at
- * least LANE_LEAST_PIECE, and are so many that packing and copies overlap. */
+/* Threads help with copies of at least this: one thread takes several times as long for it as to wake another up. The pieces of a large copy
+ * are so many that packing and copies overlap. */
 #define HELPED_BYTES (1 << 20)
 enum { PIECES = 64 };
 
@@ -114,8 +114,9 @@ static char *memory_of(const struct transfer *t, int64_t number)
 static int64_t choose_piece(const struct transfer *t, int64_t bytes)
 {
     int64_t piece = bytes / PIECES, column = t->device_ld * t->host.size;
-    if (piece < LANE_LEAST_PIECE)
-        piece = LANE_LEAST_PIECE;
+    const int64_t least = t->host.digest || !t->lane ? GPU_PIECE_USUAL : lane_least_piece(t->lane);
+    if (piece < least)
+        piece = least;
     if (piece < column)
         piece = column;
     const bool alone = t->helpers == 0 && !t->host.digest;

@@ -1,7 +1,9 @@
 #!/usr/bin/python3 -B
 """Which figures are used: a calibration of several machines, of routines in part, of no use here."""
 
+import re
 import tempfile
+from pathlib import Path
 
 from lib.calibrated import AUTO, calibrate, gpu_lines, keys, lines, put
 from lib.log import lines_for, said
@@ -28,6 +30,16 @@ with tempfile.TemporaryDirectory() as folder:
     done = start("steps", "dgemm:500:1", env=env)
     estimates = [float(f["est_gpu_ms"]) for f in lines_for(done)]
     tap.ok(estimates and max(estimates) < 10, "one measured call of order 100 does not make one of 500 take a hundred times as long", done.stderr)
+
+    # Copies go in pieces of the calibration's size, 256 KiB if it names none that there is.
+    sent = {}
+    for kilobytes in (128, 256, 300, 1024):
+        put(model, {known["blas"]: lines(100), known["gpu"]: f"piece_kb={kilobytes}\n{gpu_lines(1)}"})
+        report = Path(folder, f"report.{kilobytes}")
+        done = start("steps", "dgemm:1000:1", env={**env, "TESTGPU_REPORT": str(report)})
+        found = re.search(r"^testgpu call name=cuMemcpyHtoDAsync\w* n=(\d+)", report.read_text(), re.M) if report.exists() else None
+        sent[kilobytes] = int(found[1]) if found and done.returncode == 0 else 0
+    tap.ok(sent[128] > sent[256] == sent[300] > sent[1024] > 0, "the calibration says in which pieces operands are copied", sent)
 
     # A calibration that has not this machine is named where it is used, and is not read where there is no GPU.
     put(model, {'[cpu "other" threads=1 library="x 1"]': lines(1)})

@@ -176,6 +176,9 @@ static void copy(unsigned seed, bool fails)
     struct gpu_lane *lane;
     must(gpu_enter(device, &scope) == GPU_OK);
     must(lane_acquire(device, &lane) == GPU_OK);
+    gpu_set_piece(&device->common, gpu_piece_sizes[seed % GPU_PIECES]);
+    gpu_set_piece(&device->common, 300 << 10); /* there is no such size */
+    must(gpu_piece(&device->common) == gpu_piece_sizes[seed % GPU_PIECES]);
     const char *is_long = getenv("TEST_LONG");
     const int rounds = is_long && strcmp(is_long, "1") == 0 ? 100 : 10;
     for (int i = 0; i < rounds; i++)

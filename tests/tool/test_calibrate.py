@@ -51,7 +51,7 @@ def svd(section):
 
 
 def routines(section):
-    return {name for name in section if not name.endswith(("_gbps", "_ms")) and not name.startswith(("svd_", "gain_"))}
+    return {name for name in section if not name.endswith(("_gbps", "_ms")) and not name.startswith(("svd_", "gain_", "piece_"))}
 
 
 def wrong_lines(section):
@@ -104,6 +104,8 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(section.get("svm_train", "").startswith("200x20x2x4000:") and section.get("train", "").startswith("500x10x5000x2:"),
            "test GPU: trainings of the sizes that are measured on the CPU", section.get("svm_train"), section.get("train"))
     tap.ok(all(float(section.get(rate, 0)) > 0 for rate in ("up_gbps", "down_gbps")), "test GPU: rates of copies")
+    tap.ok(section.get("piece_kb") in ("128", "256", "512", "1024") and f"in pieces of {section['piece_kb']} KiB" in done.stdout, "test GPU: the pieces of copies",
+           section.get("piece_kb"), done.stdout)
     first = {name: float(section.get(name, 0)) for name in ("kernels_ms", "solver_ms")}
     tap.ok(all(ms > 0 for ms in first.values()) and "first calls: " in done.stdout, "test GPU: what first calls load", first, done.stdout)
     gains = {name: float(section.get(f"gain_{name}", 0)) for name in ("emulated", "tf32", "bf16x9")}
