@@ -58,6 +58,23 @@ static bool is_supported(const struct accel_call *call)
     return true;
 }
 
+/* Returns milliseconds on the GPU, without a wait for others. work: the call's there. */
+static double gpu_ms(struct model_work work, const struct accel_machine *machine)
+{
+    work.up_bytes -= machine->kept_bytes;
+    work.term[MODEL_OPERATION] /= machine->gpu_gain;
+    return machine->gpu_slowdown * (model_ms(machine->gpu_curve, &work) +
+                                    model_copies_ms(&work, machine->up_gbps, machine->down_gbps)) +
+           machine->gpu_first_ms + machine->kept_bytes / machine->digest_gbps * 1e-6;
+}
+
+double accel_estimate_gpu_ms(const struct accel_call *call, const struct accel_machine *machine)
+{
+    struct model_work work;
+    model_work_of(call, accel_op_of(call->routine)->effort, &work);
+    return gpu_ms(work, machine);
+}
+
 static void estimate(struct accel_decision *decision, const struct accel_call *call,
                      const struct accel_machine *machine)
 {
@@ -66,13 +83,7 @@ static void estimate(struct accel_decision *decision, const struct accel_call *c
     decision->est_cpu_ms = machine->cpu_slowdown * model_ms(machine->cpu_curve, &work);
     if (accel_op_of(call->routine)->effort)
         model_work_of(call, true, &work);
-    work.up_bytes -= machine->kept_bytes;
-    work.term[MODEL_OPERATION] /= machine->gpu_gain;
-    decision->est_own_ms =
-        machine->gpu_slowdown * (model_ms(machine->gpu_curve, &work) +
-                                 model_copies_ms(&work, machine->up_gbps, machine->down_gbps));
-    decision->est_own_ms +=
-        machine->gpu_first_ms + machine->kept_bytes / machine->digest_gbps * 1e-6;
+    decision->est_own_ms = gpu_ms(work, machine);
     decision->est_gpu_ms = decision->est_own_ms + machine->gpu_wait_ms;
 }
 

@@ -1,6 +1,7 @@
 #include "precision.h"
 
 #include "base/say.h"
+#include "dispatch/cost/cost.h"
 #include "ops/op.h"
 
 static void say_lacking(const struct gpu_info *info, enum gpu_precision precision)
@@ -33,4 +34,20 @@ enum gpu_precision precision_of(const struct accel_settings *settings,
     if (!(gpu_info(gpu)->precisions[GPU_GEMM] & 1u << asked))
         say_lacking(gpu_info(gpu), asked);
     return GPU_NATIVE;
+}
+
+enum gpu_precision precision_offered(const struct accel_settings *settings,
+                                     const struct dispatch_device *device,
+                                     const struct accel_call *call)
+{
+    const struct gpu_device *gpu = device_gpu(device);
+    const enum gpu_precision proposed =
+        gpu_precision_proposed(accel_is_double(call->routine->dtype));
+    const enum gpu_products products = accel_product_kind(call);
+    return gpu && gpu_info(gpu)->precisions[products] & 1u << proposed &&
+                   precision_asked(settings, call->routine) == GPU_NATIVE &&
+                   cost_precision_gain(atomic_load(&device->curves), proposed) >=
+                       GPU_PRECISION_WORTH
+               ? proposed
+               : GPU_NATIVE;
 }

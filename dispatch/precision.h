@@ -16,4 +16,10 @@ enum gpu_precision precision_of(const struct accel_settings *settings,
                                 const struct dispatch_device *device,
                                 const struct accel_call *call);
 
+/* Returns a precision as accurate as native in which the device computes such calls faster, by its calibration or its attributes, and which the
+ * user has not asked for. GPU_NATIVE: none, or the device has not been started. */
+enum gpu_precision precision_offered(const struct accel_settings *settings,
+                                     const struct dispatch_device *device,
+                                     const struct accel_call *call);
+
 #endif

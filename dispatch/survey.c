@@ -71,6 +71,34 @@ static void see_what_is_kept(const struct accel_call *call, struct situation *si
         machine->kept_bytes = (double)gpu_kept_bytes(device_gpu(situation->device), call);
 }
 
+/* Sees whether another precision would make the call faster. machine: as for native precision. */
+static struct accel_offer see_offer(const struct accel_call *call,
+                                    const struct situation *situation, struct accel_machine machine)
+{
+    struct accel_offer offer = {.precision = GPU_NATIVE};
+    if (!report_is_on() || machine.gpu != DEVICE_READY || accel_call_fault(call))
+        return offer;
+    offer.precision = precision_offered(settings, situation->device, call);
+    if (offer.precision != GPU_NATIVE) {
+        machine.gpu_gain =
+            cost_precision_gain(atomic_load(&situation->device->curves), offer.precision);
+        offer.est_gpu_ms = accel_estimate_gpu_ms(call, &machine);
+    }
+    return offer;
+}
+
+/* Not while curves are borrowed. */
+static void see_rates(const struct accel_call *call, const struct situation *situation,
+                      struct accel_offer *offer)
+{
+    struct cost_curves *const curves = atomic_load(&situation->device->curves);
+    const bool in_double = accel_is_double(call->routine->dtype);
+    if (offer->precision == GPU_NATIVE)
+        return;
+    offer->native_gflops = cost_product_gflops(curves, in_double ? ACCEL_FLOAT64 : ACCEL_FLOAT32);
+    offer->gflops = offer->native_gflops * cost_precision_gain(curves, offer->precision);
+}
+
 /* Returns the device's state that the decision holds for; it may have changed since. */
 static enum device_state decide_now(const struct accel_call *call, struct situation *situation)
 {
@@ -113,7 +141,9 @@ static enum device_state decide_now(const struct accel_call *call, struct situat
     situation->decision = accel_decide(call, &machine, settings);
     situation->fallback = settings->require_gpu && !situation->decision.gpu &&
                           accel_is_fallback(call, &machine, settings, situation->decision.why);
+    situation->offer = see_offer(call, situation, machine);
     cost_give_back();
+    see_rates(call, situation, &situation->offer);
     return machine.gpu;
 }
 

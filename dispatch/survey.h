@@ -18,6 +18,7 @@ struct situation {
     uint64_t site; /* a regret_key(); 0: the past of this call site does not matter */
     struct accel_decision decision;
     enum gpu_precision precision; /* that the GPU is to compute in */
+    struct accel_offer offer;     /* only where decisions are reported */
     bool keeps;    /* inputs that come again stay on the device, and are looked for there */
     bool fallback; /* it would run on the CPU although ACCEL_REQUIRE=gpu forbids that */
     bool together; /* the caller of survey() passes all parts of the call to the original at once */

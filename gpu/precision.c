@@ -17,6 +17,11 @@ bool gpu_precision_suits(enum gpu_precision precision, bool in_double)
     return precision == GPU_NATIVE || in_double == (precision == GPU_EMULATED);
 }
 
+enum gpu_precision gpu_precision_proposed(bool in_double)
+{
+    return in_double ? GPU_EMULATED : GPU_BF16X9;
+}
+
 bool gpu_precision_exists(enum gpu_precision precision, enum gpu_products products)
 {
     return precision == GPU_NATIVE || products == GPU_GEMM || products == GPU_RANK_K ||

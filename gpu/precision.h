@@ -33,6 +33,11 @@ const char *gpu_precision_needs(enum gpu_precision precision);
 /* Returns whether products in single, or in double precision can be asked for in this one. */
 bool gpu_precision_suits(enum gpu_precision precision, bool in_double);
 
+/* Returns the precision, as accurate as native, in which products in single, or in double precision may be faster: a hint may propose it, if
+ * it is so much faster. TF32 is left to those who know that they want it. */
+enum gpu_precision gpu_precision_proposed(bool in_double);
+#define GPU_PRECISION_WORTH 1.2
+
 /* Returns whether there is a device that computes these products in this precision. */
 bool gpu_precision_exists(enum gpu_precision precision, enum gpu_products products);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "ops/op.h"
 
 /* Below this share of a run, or these seconds, a hint is not worth its line. */
 #define WORTH         0.02
@@ -212,6 +213,47 @@ static void say_gpu(struct hints *hints)
     }
 }
 
+/* ---- Other precisions ---- */
+
+/* With about three digits. */
+static void put_tflops(struct hints *hints, double gflops)
+{
+    const double tflops = gflops * 1e-3;
+    if (tflops >= 100)
+        text_integer(&hints->text, (int64_t)(tflops + 0.5));
+    else
+        text_fixed(&hints->text, tflops, tflops < 1 ? 3 : tflops < 10 ? 2 : 1);
+}
+
+static void say_precisions(struct hints *hints)
+{
+    const struct hints_of *of = hints->of;
+    for (int i = GPU_NATIVE + 1; of->precision && i < GPU_PRECISIONS; i++) {
+        const struct totals_precision *precision = &of->precision[i];
+        const char *name = gpu_precision_names[i];
+        const bool in_double = gpu_precision_suits((enum gpu_precision)i, true);
+        if (!(precision->gflops > 0) || !is_worth(of, precision->saved))
+            continue;
+        start(hints);
+        put(hints,
+            accel_sample_of(ACCEL_SAMPLE_PRODUCT, in_double ? ACCEL_FLOAT64 : ACCEL_FLOAT32)->name);
+        put(hints, " on this card: native ");
+        put_tflops(hints, precision->native_gflops);
+        put(hints, " TF/s, ");
+        put(hints, name);
+        put(hints, " ");
+        put_tflops(hints, precision->gflops);
+        put(hints, "; ACCEL_PRECISION=");
+        put(hints, name);
+        put(hints, " would save about ");
+        put_seconds(hints, precision->saved);
+        put(hints, " in ");
+        put_calls(hints, precision->calls);
+        put(hints, " (docs/precision.md says how accurate it is)");
+        finish(hints);
+    }
+}
+
 /* ---- What is no call ---- */
 
 static void say_outside(struct hints *hints)
@@ -244,5 +286,6 @@ void hints_make(const struct hints_of *of, void (*say)(void *context, const char
     struct hints hints = {.of = of, .say = say, .context = context};
     say_reasons(&hints);
     say_gpu(&hints);
+    say_precisions(&hints);
     say_outside(&hints);
 }

@@ -14,6 +14,7 @@ struct hints_of {
     double seconds;        /* of the run; negative: not known */
     double outside;        /* of these, outside all calls; negative: not known */
     unsigned facts, known; /* enum totals_fact: those that hold, of those that are known */
+    const struct totals_precision *precision; /* of GPU_PRECISIONS; NULL: not known */
 };
 
 enum { HINT_BYTES = 300 };

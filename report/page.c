@@ -271,7 +271,8 @@ static struct hints_of hints_of(const struct work *work, const struct whole *who
                              .seconds = whole->seconds,
                              .outside = whole->outside,
                              .facts = work->sums.facts,
-                             .known = ~0u};
+                             .known = ~0u,
+                             .precision = work->sums.precision};
 }
 
 /* Returns how much of a sentence goes into a line of this width: whole words, if one fits. */

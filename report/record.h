@@ -43,6 +43,13 @@ struct accel_decision {
     double est_own_ms;             /* est_gpu_ms without the wait for others */
 };
 
+/* A precision that the device has for the call, in which products are faster, and that nobody has asked for. */
+struct accel_offer {
+    enum gpu_precision precision; /* GPU_NATIVE: none */
+    double est_gpu_ms;            /* that the call would take on the GPU in it */
+    double native_gflops, gflops; /* of large products, in native precision and in it */
+};
+
 /* The value of accel_record.verify for a call that is not to be verified. */
 #define VERIFY_NOT_ASKED (-2.0)
 
@@ -57,6 +64,7 @@ struct accel_record {
     const char *symbol; /* the name that was called; constant */
     uintptr_t site;     /* where from: the return address */
     struct accel_decision decision;
+    struct accel_offer offer;
     enum accel_why why; /* decision.why, unless the GPU has refused or failed since */
     const char *ran;    /* "cpu", "gpu0", "gpu0+cpu" */
     double start_ms;    /* when it began, by accel_now_ms() */

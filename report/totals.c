@@ -56,6 +56,10 @@ struct about {
     char text[TOTALS_ABOUT_BYTES];
 };
 
+struct offered {
+    _Atomic int64_t native_mflops, mflops, calls, saved; /* saved: nanoseconds */
+};
+
 struct totals {
     uint64_t version; /* VERSION in a table that is complete */
     int32_t maker;    /* its process */
@@ -64,6 +68,7 @@ struct totals {
     _Atomic unsigned facts;
     _Atomic int processes;
     _Atomic int64_t time, dropped;
+    struct offered offered[GPU_PRECISIONS];
     struct slot slot[TOTALS_ROWS];
     struct about about[TOTALS_ABOUTS];
 };
@@ -370,12 +375,32 @@ static void add_times(struct slot *slot, const struct accel_record *record)
     }
 }
 
+/* Counts what a call would have gained in the precision that is offered: where both the estimate and the measured time say so. */
+static void add_offer(struct totals *totals, const struct accel_record *record)
+{
+    const struct accel_offer *offer = &record->offer;
+    const bool on_gpu = strcmp(record->ran, "cpu") != 0;
+    struct offered *sum = &totals->offered[offer->precision];
+    double saved = record->ms - offer->est_gpu_ms;
+    if (on_gpu && record->decision.est_own_ms < record->ms)
+        saved = record->decision.est_own_ms - offer->est_gpu_ms;
+    if (offer->precision == GPU_NATIVE || (!on_gpu && record->why != ACCEL_SLOWER) ||
+        record->ms < 0 || !(saved > 0))
+        return;
+    atomic_store_explicit(&sum->native_mflops, (int64_t)(offer->native_gflops * 1e3),
+                          memory_order_relaxed);
+    atomic_store_explicit(&sum->mflops, (int64_t)(offer->gflops * 1e3), memory_order_relaxed);
+    atomic_fetch_add_explicit(&sum->calls, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&sum->saved, nanoseconds(saved), memory_order_relaxed);
+}
+
 void totals_add(struct totals_part *part, const struct accel_record *record)
 {
     const int64_t size = largest_size(record->call);
     const union label label = label_of(record, size);
     struct slot *slot = find(part->totals, &label);
     note_process(part);
+    add_offer(part->totals, record);
     if (!slot) {
         atomic_fetch_add(&part->totals->dropped, 1);
         return;
@@ -439,9 +464,18 @@ bool totals_read(struct totals *totals, int i, bool take, struct totals_row *row
 
 struct totals_sums totals_read_sums(struct totals *totals, bool take)
 {
-    return (struct totals_sums){.facts = atomic_load(&totals->facts),
-                                .processes = take ? atomic_exchange(&totals->processes, 0)
-                                                  : atomic_load(&totals->processes),
-                                .seconds = (double)get(&totals->time, take) * 1e-9,
-                                .dropped = get(&totals->dropped, take)};
+    struct totals_sums sums = {.facts = atomic_load(&totals->facts),
+                               .processes = take ? atomic_exchange(&totals->processes, 0)
+                                                 : atomic_load(&totals->processes),
+                               .seconds = (double)get(&totals->time, take) * 1e-9,
+                               .dropped = get(&totals->dropped, take)};
+    for (int i = 0; i < GPU_PRECISIONS; i++) {
+        struct offered *offered = &totals->offered[i];
+        sums.precision[i] = (struct totals_precision){
+            .native_gflops = (double)atomic_load(&offered->native_mflops) * 1e-3,
+            .gflops = (double)atomic_load(&offered->mflops) * 1e-3,
+            .calls = get(&offered->calls, take),
+            .saved = (double)get(&offered->saved, take) * 1e-9};
+    }
+    return sums;
 }

@@ -42,11 +42,19 @@ struct totals_row {
     int64_t again; /* of up: operands from where, and in the shape in which, one has come before */
 };
 
+/* Another precision than native that devices have, and that was not asked for. */
+struct totals_precision {
+    double native_gflops, gflops; /* of large products; 0: no device offers it */
+    int64_t calls;                /* that would have been faster in it */
+    double saved;                 /* by so many seconds, by estimates */
+};
+
 struct totals_sums {
     unsigned facts;
     int processes;   /* that have made calls */
     double seconds;  /* that these have run, together */
     int64_t dropped; /* calls for which the table had no row */
+    struct totals_precision precision[GPU_PRECISIONS];
 };
 
 enum { TOTALS_ROWS = 2048 };

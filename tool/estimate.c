@@ -238,15 +238,11 @@ static void print_table(struct table *table, const struct options *options, bool
             table->processes, table->processes == 1 ? "" : "es", seconds, saved);
 }
 
-/* Says what a precision as accurate as native would bring: TF32 is left to those who know that they want it. measured: the GPU's section of
- * the calibration, or NULL. */
+/* Says what a precision as accurate as native would bring. measured: the GPU's section of the calibration, or NULL. */
 static void print_hints(const struct table *table, const struct options *options,
                         const struct calibration_section *measured)
 {
-    static const struct {
-        enum accel_dtype dtype;
-        enum gpu_precision precision;
-    } asked[] = {{ACCEL_FLOAT64, GPU_EMULATED}, {ACCEL_FLOAT32, GPU_BF16X9}};
+    static const enum accel_dtype dtypes[] = {ACCEL_FLOAT64, ACCEL_FLOAT32};
     const struct known_gpu *whole = known_gpu_find(options->gpu);
     double gain[GPU_PRECISIONS];
     if (!whole)
@@ -257,18 +253,19 @@ static void print_hints(const struct table *table, const struct options *options
         const double value = calibration_section_value(measured, calibration_gain_names[i]);
         gain[i] = value > 0 ? value : gain[i];
     }
-    for (unsigned i = 0; i < sizeof asked / sizeof *asked; i++) {
-        const enum accel_dtype dtype = asked[i].dtype;
-        const struct accel_routine *routine = accel_sample_of(ACCEL_SAMPLE_PRODUCT, dtype);
-        const char *name = routine->name;
-        const double native = MODEL_REACH * card.tflops[accel_is_double(dtype)];
-        if (gain[asked[i].precision] < 1.2 ||
-            options->precision[routine - accel_routines] != GPU_NATIVE || !has_calls(table, name))
+    for (unsigned i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        const bool in_double = accel_is_double(dtypes[i]);
+        const enum gpu_precision proposed = gpu_precision_proposed(in_double);
+        const struct accel_routine *routine = accel_sample_of(ACCEL_SAMPLE_PRODUCT, dtypes[i]);
+        const double native = MODEL_REACH * card.tflops[in_double];
+        if (gain[proposed] < GPU_PRECISION_WORTH ||
+            options->precision[routine - accel_routines] != GPU_NATIVE ||
+            !has_calls(table, routine->name))
             continue;
         fprintf(stderr,
                 "accel: hint: %s on this card: native %.3g TF/s, %s %.3g; ACCEL_PRECISION=%s\n",
-                name, native, gpu_precision_names[asked[i].precision],
-                native * gain[asked[i].precision], gpu_precision_names[asked[i].precision]);
+                routine->name, native, gpu_precision_names[proposed], native * gain[proposed],
+                gpu_precision_names[proposed]);
     }
 }
 

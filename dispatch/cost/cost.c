@@ -411,6 +411,19 @@ static double settled_ms(struct cost_curves *device, uint32_t index, const struc
     return ms;
 }
 
+double cost_product_gflops(struct cost_curves *device, enum accel_dtype dtype)
+{
+    const struct accel_routine *product = accel_sample_of(ACCEL_SAMPLE_PRODUCT, dtype);
+    struct accel_call call;
+    struct model_work work;
+    if (!device || !product)
+        return 0;
+    shape_of_order(&call, product, 8192);
+    model_work_of(&call, true, &work);
+    const double ms = settled_ms(device, (uint32_t)(product - accel_routines), &work);
+    return ms > 0 ? work.term[MODEL_OPERATION] * 1e3 / ms : 0;
+}
+
 struct schedule_rates cost_schedule_rates(struct cost_curves *device, const struct accel_call *call,
                                           enum gpu_precision precision)
 {

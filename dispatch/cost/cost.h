@@ -49,6 +49,9 @@ void cost_give_back(void);
  * least 1, by its attributes, or by the list of known GPUs. */
 double cost_precision_gain(const struct cost_curves *device, enum gpu_precision precision);
 
+/* Returns 10^9 operations a second of large products of a type on the device, in native precision: as calibrated, or nominal; 0: not known. */
+double cost_product_gflops(struct cost_curves *device, enum accel_dtype dtype);
+
 /* Milliseconds that first calls on the device take longer than later ones: kernels_ms the first of a routine, which loads its
  * kernels; solver_ms, in addition, the first of LAPACK, which opens cuSOLVER. */
 struct cost_first {

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from lib.calibrated import AUTO, keys, lines, put
-from lib.log import lines_for, said
+from lib.log import lines_for, said, summaries
 from lib.programs import BUILD, DEBIAN_PYTHON, LOG, TEST_GPU, TESTS, start
 from lib.tap import Tap
 
@@ -190,6 +190,26 @@ with tempfile.TemporaryDirectory() as folder:
     nominal, faster, slower = (estimated(gain)[0] for gain in (None, 5, 0.5))
     tap.ok(faster < 0.9 * nominal < nominal * 1.2 < slower, "a calibration's rate of the precision counts, and an old file's nominal one", faster, nominal, slower)
     tap.ok("\ngain_emulated=5\n" in estimated(5, ACCEL_LEARN="1")[1] and "gain_" not in estimated(None, ACCEL_LEARN="1")[1], "and stays there when libaccel learns")
+
+# ---- What it would bring: the summary's hint, on cards that are slow in double precision ----
+
+
+def hints(**env):
+    """Of five products of order 4000, which a card with 900 Gflop/s would need 0.7 s for. Nothing is computed."""
+    done = start(str(BUILD / "accel"), "run", "--summary", "--", DEBIAN_PYTHON, "-c", "import numpy; a = numpy.ones((4000, 4000)); b = a.copy()\nfor i in range(5): a @ b",
+                 env={**TEST_GPU, "ACCEL_SUMMARY": "json", "TESTGPU_MEMORY": "4G", "TESTGPU_DATA": "0", "TESTGPU_GFLOPS": "900", "TESTGPU_DELAY_US": "0", **env})
+    found = summaries(done.stderr)
+    return [hint for hint in found[0]["hints"] if "ACCEL_PRECISION" in hint] if len(found) == 1 and found[0]["rows"][0]["ran"] == "gpu0" else [done.stderr]
+
+
+SLOW = {"TESTGPU_ATTRIBUTES": "75=8,76=9"}
+rtx = hints(**SLOW)
+wanted = r"dgemm on this card: native 0\.\d{3} TF/s, emulated \d+\.\d; ACCEL_PRECISION=emulated would save about (0\.[5-7]\d) s in 5 calls \(docs/precision\.md .*\)"
+tap.ok(len(rtx) == 1 and re.fullmatch(wanted, rtx[0]), "a card with slow double precision: the summary says what emulation would save", *rtx)
+for what, env in (("a card that is as fast in native precision", {}), ("cuBLAS 12, which cannot emulate", {**SLOW, "ACCEL_CUDA_DIR": str(BUILD / "testgpu-cuda12")}),
+                  ("one that is asked to emulate", {**SLOW, "ACCEL_PRECISION": "emulated"})):
+    none = hints(**env)
+    tap.ok(not none, f"{what}: no such hint", *none)
 
 # ---- Bad names, and what is not there: one line ----
 

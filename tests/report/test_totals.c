@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -52,6 +53,37 @@ static struct totals_row sum_of(const char *name, enum accel_why why, bool take)
             assert_true(row.calls > 0);
         }
     return sum;
+}
+
+/* The seconds that a precision would have saved in a call that is estimated to take 2 ms on the GPU. */
+static double offered_s(const char *ran, enum accel_why why, double ms, double offered_ms)
+{
+    const struct accel_decision decision = {.why = why, .est_cpu_ms = 8, .est_own_ms = 2};
+    struct accel_record record = record_of(&call, "d", 0, decision);
+    record.ran = ran;
+    record.ms = ms;
+    record.offer = (struct accel_offer){GPU_EMULATED, offered_ms, 1200, 9000};
+    totals_add(&part, &record);
+    return totals_read_sums(part.totals, true).precision[GPU_EMULATED].saved;
+}
+
+/* By the lesser of estimate and measured time; of calls that run on the CPU, only where the GPU was too slow. */
+static void other_precisions_save_time(void **state)
+{
+    (void)state;
+    begin();
+    assert_int_equal(lround(1e6 * offered_s("gpu0", ACCEL_FASTER, 5, 0.5)), 1500);
+    assert_int_equal(lround(1e6 * offered_s("gpu0", ACCEL_FORCED, 1.5, 0.5)), 1000);
+    assert_int_equal(lround(1e6 * offered_s("gpu0", ACCEL_FASTER, 0.25, 0.5)), 0);
+    assert_int_equal(lround(1e6 * offered_s("cpu", ACCEL_SLOWER, 5, 0.5)), 4500);
+    assert_int_equal(lround(1e6 * offered_s("cpu", ACCEL_SLOWER, -1, 0.5)), 0);
+    assert_int_equal(lround(1e6 * offered_s("cpu", ACCEL_USER, 5, 0.5)), 0);
+    assert_int_equal(lround(1e6 * offered_s("cpu", ACCEL_WARMING, 5, 0.5)), 0);
+    const struct totals_sums none = totals_read_sums(part.totals, false);
+    assert_int_equal(none.precision[GPU_EMULATED].calls, 0);
+    assert_true(none.precision[GPU_EMULATED].native_gflops == 1200);
+    assert_true(none.precision[GPU_EMULATED].gflops == 9000);
+    assert_true(none.precision[GPU_NATIVE].gflops == 0);
 }
 
 /* The first process that tells a part. */
@@ -309,6 +341,7 @@ int main(void)
 {
     static const struct accel_routine unknown = {.args = 0};
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(other_precisions_save_time),
         cmocka_unit_test(each_part_is_told_once),
         cmocka_unit_test(no_routine_is_cut),
         cmocka_unit_test(rows_by_name_place_and_reason),

@@ -16,9 +16,9 @@ LIBRARY = BUILD / "libaccel.so"
 tap = Tap()
 
 
-def resident(preload):
+def resident(preload, **settings):
     """KiB by mapping, of a process that sleeps. At addresses that are the same each time: what the kernel maps around a page depends on them."""
-    process = subprocess.Popen(["setarch", "-R", "/bin/sleep", "600"], env={**clean_env("/nonexistent"), **({"LD_PRELOAD": str(LIBRARY)} if preload else {})})
+    process = subprocess.Popen(["setarch", "-R", "/bin/sleep", "600"], env={**clean_env("/nonexistent"), **({"LD_PRELOAD": str(LIBRARY)} if preload else {}), **settings})
     try:
         while process.poll() is None and "(sleep) S " not in Path(f"/proc/{process.pid}/stat").read_text():  # its start is over: it does sleep
             time.sleep(0.02)
@@ -38,8 +38,12 @@ without, preloaded = resident(False), resident(True)
 added = sum(size for _, size, _ in preloaded) - sum(size for _, size, _ in without)
 seen = any(name == str(LIBRARY) for name, _, _ in preloaded)
 tap.ok(seen and 0 < added <= LIMIT, f"a preload adds at most {LIMIT} KiB to a program that calls nothing: {added}", *(f"{size:5} {header}" for _, size, header in preloaded))
-own = sum(size for name, size, _ in preloaded if name == str(LIBRARY))
-tap.ok(seen and own <= LIMIT * 3 // 4, f"of which the library's own file has most: {own}")
+for what, settings in ("", {}), (", also where settings are read", {"ACCEL_CUDA_DIR": "/usr", "ACCEL_POLICY": "auto"}), (", also with ACCEL=0", {"ACCEL": "0"}):
+    mapped = resident(True, **settings)
+    own = sum(size for name, size, _ in mapped if name == str(LIBRARY))
+    tap.ok(0 < own <= LIMIT * 3 // 4, f"of which the library's own file has most{what}: {own}", *(f"{size:5} {header}" for name, size, header in mapped if name == str(LIBRARY)))
+    started = [size for name, size, header in mapped if name == str(LIBRARY) and " r-xp " in header]
+    tap.ok(started and max(started) <= 64, f"the functions that its start runs lie together{what}: {started}")
 
 relocations = subprocess.run(["readelf", "-rW", LIBRARY], stdout=subprocess.PIPE, text=True).stdout.count("R_X86_64_RELATIVE")
 names = len(re.findall(r"\w+;", (BUILD / "symbols.map").read_text()))
