@@ -20,6 +20,7 @@
 #include "ops/op.h"
 #include "ops/shape.h"
 #include "preload.h"
+#include "tracking.h"
 #include "workload.h"
 
 /* ---- The library and the settings ---- */
@@ -237,6 +238,40 @@ static void examine_mps(struct rows *rows, const struct gpu_findings *found, int
         rows_add(rows, ROW_OK, "MPS", "", "not running: processes take turns on the GPU");
 }
 
+/* device: NULL: none can be had. */
+static void examine_ranks(struct rows *rows, const struct accel_ranks *ranks,
+                          const struct gpu_device *device)
+{
+    const int sharers = device ? gpu_info(device)->sharers : 0;
+    if (!ranks->mpi) {
+        rows_add(rows, ROW_OK, "ranks", "", "this process is no rank of MPI or Slurm");
+        return;
+    }
+    char shared[100] = "";
+    if (device && sharers > 1)
+        snprintf(shared, sizeof shared, "; %d of them share gpu%d", sharers,
+                 gpu_info(device)->index);
+    else if (device)
+        snprintf(shared, sizeof shared, "; gpu%d is this one's alone", gpu_info(device)->index);
+    rows_add(rows, ROW_OK, "ranks", "", "rank %d of %d, of which %d are on this machine%s",
+             ranks->rank, ranks->size, ranks->local_size, shared);
+}
+
+/* Nothing is wrong without it: what stays on the GPU is compared by its digest. */
+static void examine_tracking(struct rows *rows)
+{
+    const char *fault = tracking_fault();
+    if (!fault)
+        rows_add(rows, ROW_OK, "tracking", "",
+                 "this kernel can prove that memory was not written (userfaultfd, PAGEMAP_SCAN); "
+                 "matrices that stay on the GPU are compared by digests");
+    else
+        rows_add(rows, ROW_OK, "tracking", "",
+                 "this kernel cannot prove that memory was not written (Linux 6.7 can): %s: %s; "
+                 "matrices that stay on the GPU are compared by digests",
+                 fault, errno ? strerror(errno) : "wrong");
+}
+
 /* Runs a small product, as a call of the program would be. */
 static void try_product(struct rows *rows, struct gpu_device *device)
 {
@@ -305,6 +340,7 @@ static void examine_gpu(struct rows *rows, const struct in_force *in_force)
         try_product(rows, device);
     if (found.driver_is_usable)
         examine_mps(rows, &found, device ? gpu_info(device)->sharers : 1);
+    examine_ranks(rows, &ranks, device);
     examine_calibration(rows, settings->model, device ? gpu_info(device) : NULL);
     gpu_stop(device);
 }
@@ -315,4 +351,5 @@ void machine_examine(struct rows *rows, const struct in_force *in_force)
     examine_files(rows, in_force);
     examine_settings(rows, in_force);
     examine_gpu(rows, in_force);
+    examine_tracking(rows);
 }

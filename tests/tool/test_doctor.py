@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import re
+import sys
 import tempfile
 from pathlib import Path
 
@@ -18,6 +19,26 @@ TOOL = str(BUILD / "accel")
 TESTGPU = BUILD / "testgpu"
 FILES = ("libcuda.so.1", "libcublas.so.13", "libcusolver.so.12")
 QUICK = {"TESTGPU_DELAY_US": "0", "CUDA_HOME": "/nowhere"}
+# Executes a program to which userfaultfd() is forbidden (seccomp); whether the kernel offers its asynchronous write protection.
+CALL = {"x86_64": 323, "aarch64": 282}[os.uname().machine]
+REFUSING = f"""
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+steps = [(0x20, 0, 0, 0), (0x15, 0, 1, {CALL}), (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7fff0000)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+program = struct.pack("HxxxxxxP", len(steps), ctypes.addressof(code))
+if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program): sys.exit(3)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+OFFERS = f"""
+import ctypes, fcntl, os, struct
+faults = ctypes.CDLL(None).syscall({CALL}, os.O_CLOEXEC | os.O_NONBLOCK | 1)
+try:
+    fcntl.ioctl(faults, 0xc018aa3f, struct.pack("QQQ", 0xaa, 1 << 15 | 1 << 13, 0))
+    print(True)
+except (OSError, ValueError):
+    print(False)
+"""
 tap = Tap()
 
 
@@ -145,6 +166,19 @@ with tempfile.TemporaryDirectory() as folder:
         is_so("no MPS", 0, "OK", "MPS", "not running: processes take turns on the GPU", "", {**GPU, "TESTGPU_ATTRIBUTES": "133=0"}, program=False)
         is_so("no MPS, and ranks that share a GPU", 0, "WARN", "MPS", "not running: 2 ranks take turns on the GPU", "nvidia-cuda-mps-control -d", {**alone, "TESTGPU_DEVICES": "2"}, program=False)
         is_so("no MPS, and a GPU for each rank", 0, "OK", "MPS", "not running: processes take turns", "", {**alone, "TESTGPU_DEVICES": "4"}, program=False)
+
+    # ---- Ranks, and what the kernel can do ----
+
+    is_so("no rank", 0, "OK", "ranks", "this process is no rank of MPI or Slurm", "", GPU, program=False)
+    is_so("a rank that shares its GPU", 0, "OK", "ranks", "rank 1 of 4, of which 4 are on this machine; 2 of them share gpu1", "", {**GPU, **ranks, "TESTGPU_DEVICES": "2"}, program=False)
+    is_so("a rank with a GPU of its own", 0, "OK", "ranks", "rank 1 of 4, of which 4 are on this machine; gpu1 is this one's alone", "", {**GPU, **ranks, "TESTGPU_DEVICES": "4"}, program=False)
+    refused = start(sys.executable, "-c", REFUSING, TOOL, "doctor", env={**QUICK, **GPU, "HOME": folder})
+    told = {what: (state, text) for state, what, text, _ in rows_of(refused)}.get("tracking", ("", ""))
+    tap.ok(refused.returncode == 0 and told[0] == "OK" and "cannot prove that memory was not written (Linux 6.7 can): userfaultfd(): Operation not permitted;" in told[1],
+           "a kernel that cannot tell whether memory was written", refused.stdout, refused.stderr)
+    told = {what: text for _, what, text, _ in rows_of(doctor(folder, env=GPU))}["tracking"]
+    able = start(sys.executable, "-c", OFFERS, env={})
+    tap.ok(able.stdout.strip() in ("True", "False") and told.startswith("this kernel can prove") == (able.stdout == "True\n"), "and what this one says of itself", told, able.stdout, able.stderr)
 
     # ---- The calibration ----
 
