@@ -153,10 +153,12 @@ struct bounds {
 };
 
 /* value: the one that the free variables share, or the middle between those at their limits. */
-static void judge_value(double *worst, const struct bounds *b, double value, double bound)
+static void judge_value(double *worst, const struct bounds *b, double value, double bound,
+                        bool capped)
 {
     const double middle = b->free > 0 ? b->sum / (double)b->free : (b->most + b->least) / 2;
-    note_error(worst, b->most > b->least ? b->most - b->least : 0, bound);
+    if (!capped)
+        note_error(worst, b->most > b->least ? b->most - b->least : 0, bound);
     if (isfinite(middle))
         note_error(worst, fabs(value - middle), bound);
 }
@@ -198,11 +200,11 @@ static double judge(const struct rows *rows, const struct cpu_ref_svm *q)
     }
     rounding *= 0x1p-22;
     if (q->nu) {
-        judge_value(&worst, &bounds[0], -(q->r + q->rho), q->eps + rounding);
-        judge_value(&worst, &bounds[1], -(q->r - q->rho), q->eps + rounding);
+        judge_value(&worst, &bounds[0], -(q->r + q->rho), q->eps + rounding, q->capped);
+        judge_value(&worst, &bounds[1], -(q->r - q->rho), q->eps + rounding, q->capped);
         note_error(&worst, fabs(sum - q->sum), 1e-9 * sum);
     } else {
-        judge_value(&worst, &bounds[0], -q->rho, q->eps + rounding);
+        judge_value(&worst, &bounds[0], -q->rho, q->eps + rounding, q->capped);
     }
     note_error(&worst, fabs(sum_y - q->sum_y), 1e-9 * sum);
     note_error(&worst, fabs(objective - q->objective), 1e-6 * fabs(objective) + rounding * sum);

@@ -16,7 +16,8 @@ struct cpu_ref_svm {
     double sum_y; /* y'a */
     bool nu;      /* the sum of a is kept, too: */
     double sum;
-    double eps; /* of the gap of the conditions (libsvm's -e) */
+    double eps;  /* of the gap of the conditions (libsvm's -e) */
+    bool capped; /* ended before the gap was that small: it is not judged */
     double objective, rho, r;
 };
 

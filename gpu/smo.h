@@ -64,8 +64,8 @@ struct smo_matrix smo_put_csr(struct smo *s, const int64_t *start, const int32_t
 gpu_address smo_put(struct smo *s, const void *from, int64_t bytes);
 
 /* Solves problems over one matrix, side by side. The status becomes GPU_UNSUPPORTED if a kernel value is not finite or too large
- * for a float, or if the recomputed gap of one is at least its eps and rounding to float does not explain that: then libsvm's
- * own answer is asked for. */
+ * for a float, if the recomputed gap of one is at least its eps and rounding to float does not explain that, or if the recomputed objective
+ * of one that a cap has ended is another one: then libsvm's own answer is asked for. */
 void smo_solve(struct smo *s, const struct smo_matrix *x, struct smo_problem *problems,
                int64_t count);
 

@@ -128,7 +128,20 @@ static bool is_solved(struct smo_problem *p, const struct smo_columns *columns, 
         solved = solved && other < p->eps + other_slack;
         p->gap = other <= p->gap ? p->gap : other;
     }
-    return solved || !p->converged;
+    return solved;
+}
+
+/* Of a problem that a cap has ended: returns whether its objective is that of its variables, within what rounding to float may add. */
+static bool is_consistent(const struct smo_problem *p, const struct smo_columns *columns,
+                          const double *sums)
+{
+    double objective = 0, slack = 0;
+    for (int64_t i = 0; i < p->n; i++) {
+        const double *at = &sums[2 * columns->of[i]];
+        objective += p->alpha[i] * (2 * p->p[i] + p->y[i] * at[0]) / 2;
+        slack += ROUNDING * p->alpha[i] * (at[1] + fabs(p->p[i]));
+    }
+    return fabs(objective - p->objective) <= slack;
 }
 
 void smo_check(struct smo *s, const struct svm_rows *x, struct smo_problem *problems,
@@ -145,7 +158,9 @@ void smo_check(struct smo *s, const struct svm_rows *x, struct smo_problem *prob
     if (s->status == GPU_OK)
         add_up(&check, x);
     for (int64_t i = 0; i < count && s->status == GPU_OK; i++)
-        if (!is_solved(&problems[i], &columns[i], check.sums + 2 * check.first[i]))
+        if (!is_solved(&problems[i], &columns[i], check.sums + 2 * check.first[i]) &&
+            (problems[i].converged ||
+             !is_consistent(&problems[i], &columns[i], check.sums + 2 * check.first[i])))
             smo_note(s, GPU_UNSUPPORTED);
     free(check.first);
     free(check.sum);

@@ -45,8 +45,8 @@ struct smo_columns {
     gpu_address row;   /* of each column, its row: int32, on the device */
 };
 
-/* Recomputes the gradients of solved problems in double, and notes GPU_UNSUPPORTED if one that has converged has a gap which
- * neither its eps nor rounding explains. */
+/* Recomputes the gradients of solved problems in double. Notes GPU_UNSUPPORTED if neither eps nor rounding explains the gap of one that
+ * has converged, or if rounding does not explain how the objective of one that a cap has ended differs. */
 void smo_check(struct smo *s, const struct svm_rows *x, struct smo_problem *problems,
                const struct smo_columns *columns, int64_t count);
 

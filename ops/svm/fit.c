@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- Variables of a problem ---- */
 
@@ -146,6 +147,14 @@ static void count_support(struct svm_function *f, const struct smo_problem *q, d
     }
 }
 
+static bool keep_variables(struct svm_function *f, const struct smo_problem *q)
+{
+    f->variables = malloc((size_t)q->n * sizeof(double));
+    if (f->variables)
+        memcpy(f->variables, q->alpha, (size_t)q->n * sizeof(double));
+    return f->variables;
+}
+
 static bool make_function(struct svm_function *f, const struct smo_problem *q,
                           const struct svm_training *t)
 {
@@ -167,13 +176,22 @@ static bool make_function(struct svm_function *f, const struct smo_problem *q,
     f->r = q->r;
     f->iterations = q->iterations;
     count_support(f, q, scale);
-    return true;
+    return q->converged || keep_variables(f, q);
 }
 
-/* What a cap of iterations has ended depends on each step before. */
-static bool is_sound(const struct svm_function *f, const struct smo_problem *q)
+/* What a cap of iterations has ended depends on each step before. The library's steps are these until it shrinks for the first time: see
+ * Solver::Solve() of libsvm and scikit-learn. Its own cap is so far away that rounding may have made them others. */
+static bool has_own_steps(const struct svm_training *t, const struct smo_problem *q)
 {
-    return isfinite(f->rho) && isfinite(f->objective) && q->converged;
+    const int64_t first_shrinking = q->n < 1000 ? q->n : 1000;
+    return q->iterations == t->max_iterations &&
+           (!t->shrinking || t->max_iterations <= first_shrinking);
+}
+
+static bool is_sound(const struct svm_function *f, const struct smo_problem *q,
+                     const struct svm_training *t)
+{
+    return isfinite(f->rho) && isfinite(f->objective) && (q->converged || has_own_steps(t, q));
 }
 
 /* ---- All of them ---- */
@@ -232,7 +250,7 @@ static enum gpu_status make_functions(struct svm_job *job, const struct smo_prob
     for (int k = 0; k < svm_job_functions(job); k++) {
         if (!make_function(&job->functions[k], &problems[k], &job->training))
             return GPU_NO_MEMORY;
-        if (!is_sound(&job->functions[k], &problems[k]))
+        if (!is_sound(&job->functions[k], &problems[k], &job->training))
             return GPU_UNSUPPORTED;
     }
     return !job->functions || count_vectors(job) ? GPU_OK : GPU_NO_MEMORY;
@@ -348,8 +366,10 @@ void svm_job_free(struct svm_job *job)
 
 void svm_functions_free(struct svm_function *functions, int count)
 {
-    for (int k = 0; functions && k < count; k++)
+    for (int k = 0; functions && k < count; k++) {
         free(functions[k].coefficient);
+        free(functions[k].variables);
+    }
     free(functions);
 }
 

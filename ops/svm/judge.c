@@ -30,12 +30,14 @@ static double judge_one(const struct svm_matrix *x, const struct svm_training *t
                         struct smo_problem *start, const struct svm_function *f)
 {
     const double scale = t->type == SVM_NU_SVC ? f->r : 1;
+    const bool capped = f->variables;
     struct cpu_ref_svm q = {.n = start->n,
                             .row = start->row,
                             .y = start->y,
                             .p = start->p,
                             .c = start->c,
-                            .alpha = start->alpha,
+                            .alpha = capped ? f->variables : start->alpha,
+                            .capped = capped,
                             .nu = start->nu,
                             .eps = start->eps,
                             .objective = f->objective * scale * scale,
@@ -44,7 +46,7 @@ static double judge_one(const struct svm_matrix *x, const struct svm_training *t
     double sum_y;
     q.sum = sum_of(start, &q.sum_y);
     set_solution(start, f, scale);
-    if (start->n != f->rows) {
+    if (start->n != f->rows && !capped) {
         q.eps *= 2;
         q.sum = sum_of(start, &sum_y);
     }

@@ -38,13 +38,15 @@ static void print_parameter(const struct libsvm *library, const struct svm_train
     }
 }
 
-/* Returns the dots that are left. A dot is a thousand iterations, or one for each variable if these are fewer. */
+/* Returns the dots that are left. A dot is a thousand iterations, or one for each variable if these are fewer. The caller's cap comes
+ * before a dot at the same iteration. */
 static int64_t print_dots(const struct libsvm *library, const struct svm_training *t,
                           const struct svm_function *f, int64_t printed)
 {
     const int64_t variables =
         f->rows * (t->type == SVM_EPSILON_SVR || t->type == SVM_NU_SVR ? INT64_C(2) : 1);
-    int64_t dots = f->iterations / (variables < 1000 ? variables : 1000);
+    const int64_t passes = f->variables ? accel_max(0, f->iterations - 1) : f->iterations;
+    int64_t dots = passes / (variables < 1000 ? variables : 1000);
     for (; dots > 0 && printed > 0; dots--)
         printed--;
     for (; dots > 0; dots--)
@@ -56,7 +58,7 @@ int64_t libsvm_print_function(const struct libsvm *library, const struct svm_tra
                               const struct svm_function *f, int i, int j, int64_t dots)
 {
     dots = print_dots(library, t, f, dots);
-    libsvm_say(library, "*");
+    libsvm_say(library, f->variables ? "WARN: libsvm Solver reached max_iter" : "*");
     libsvm_say(library, "\noptimization finished, #iter = %lld\n", (long long)f->iterations);
     print_parameter(library, t, f, t->class_c ? t->class_c[i] : t->c,
                     t->class_c ? t->class_c[j] : t->c);

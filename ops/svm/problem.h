@@ -63,6 +63,9 @@ struct svm_function {
     double sum;           /* of the variables; of regression: of the coefficients' magnitudes */
     int support, bounded; /* libsvm's nSV and nBSV */
     int64_t iterations;
+    /* Of a training that the caller's cap has ended: the problem's variables, of regression two for each row, which the coefficients do
+     * not tell. NULL: it has converged. */
+    double *variables;
 };
 
 /* Problems of more classes are the library's own: their functions are counted by an int. */

@@ -2,7 +2,7 @@
  * svm_train() and svm_csr_train() of scikit-learn.
  *
  * A call that estimates probabilities trains five folds of each pair of classes, or of all rows, beside the rest. A training that the
- * caller's max_iter ends is scikit-learn's own: what it has then depends on each step before.
+ * caller's max_iter ends after scikit-learn's has shrunk is its own: what it has then depends on each step before.
  */
 #include "sklearn.h"
 
@@ -18,6 +18,8 @@ static bool has_arguments(const struct sklearn_fit *fit)
         !problem->weight)
         return false;
     const struct libsvm_parameter *parameter = &fit->parameter->libsvm;
+    if (fit->parameter->max_iterations < -1)
+        return false;
     if (parameter->probability &&
         (parameter->svm_type == SVM_ONE_CLASS || fit->parameter->seed < 0))
         return false;
@@ -31,17 +33,19 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed, in
                               .parameter = (void *)(uintptr_t)passed->gpr[1]};
     const struct libsvm_parameter *parameter = &fit.parameter->libsvm;
     struct svm_job job = {.functions = NULL};
-    if (!has_arguments(&fit))
+    if (!passed->gpr[2] || !has_arguments(&fit))
         return false;
     const bool takes = sklearn_read(&fit, false, &job) &&
                        (!parameter->probability || libsvm_may_estimate(&job, fit.source.l));
     call->own.pointer[SVM_PROBLEM] = fit.problem;
     call->own.pointer[SVM_PARAMETER] = fit.parameter;
+    call->own.pointer[SVM_STATUS] = (void *)(uintptr_t)passed->gpr[2];
     call->own.integer[SVM_TRAITS] = svm_traits(layout, parameter->svm_type, parameter->kernel_type);
     call->own.integer[SVM_ROWS] = fit.problem->rows;
     call->own.integer[SVM_FEATURES] = fit.x.features;
     call->own.integer[SVM_CLASSES] = job.classes.count;
     call->own.integer[SVM_STORED] = fit.stored;
+    call->own.integer[SVM_CAP] = (int64_t)fit.parameter->max_iterations + 1;
     svm_job_free(&job);
     sklearn_release(&fit);
     return takes;
@@ -96,7 +100,18 @@ static enum gpu_status run(struct gpu_work *work)
     return status;
 }
 
-/* Seeds, prints and leaves no status, as scikit-learn's function does. */
+/* Whether max_iter has ended a training. Folds of a regression have a status that scikit-learn drops. */
+static bool is_capped(const struct libsvm_trainings *t)
+{
+    const int jobs = libsvm_classifies(t->jobs[0].training.type) ? libsvm_job_count(t) : 1;
+    for (int i = 0; i < jobs; i++)
+        for (int k = 0; t->jobs[i].functions && k < svm_job_functions(&t->jobs[i]); k++)
+            if (t->jobs[i].functions[k].variables)
+                return true;
+    return false;
+}
+
+/* Seeds, prints and sets the status, as scikit-learn's function does. */
 static void complete(const struct accel_call *call, struct accel_result *result)
 {
     struct trained *t = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
@@ -104,6 +119,8 @@ static void complete(const struct accel_call *call, struct accel_result *result)
     if (t->fit.parameter->seed >= 0)
         t->fit.library->set_seed((unsigned)t->fit.parameter->seed);
     libsvm_trainings_print(&t->all, false);
+    if (is_capped(&t->all))
+        *(int *)(uintptr_t)call->own.pointer[SVM_STATUS] |= 1;
     discard(t);
 }
 

@@ -16,7 +16,9 @@ enum {
     SVM_ROWS,      /* integers, the sizes that the cost depends on */
     SVM_FEATURES,
     SVM_CLASSES, /* 1: none */
-    SVM_STORED   /* elements of all vectors */
+    SVM_STORED,  /* elements of all vectors */
+    SVM_STATUS,  /* pointer: scikit-learn's */
+    SVM_CAP      /* integer: 1 + the iterations that the caller allows a problem; 0: any number */
 };
 
 _Static_assert(SVM_STORED - SVM_ROWS + 1 == ACCEL_DIMENSIONS,

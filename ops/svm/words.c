@@ -26,6 +26,7 @@ const int64_t *svm_sizes(const struct accel_call *call)
 /* What a call is expected to be: so many problems of the same size, beside each other. */
 struct shape {
     double rows, problems, length; /* of a problem, of the call, and elements of a vector */
+    double iterations;             /* as many as a problem has rows, but the caller's cap */
     bool given;                    /* precomputed kernel */
 };
 
@@ -34,7 +35,10 @@ static struct shape shape_of(const struct accel_call *call)
     const int64_t *word = call->own.integer;
     const double rows = (double)word[SVM_ROWS], classes = (double)word[SVM_CLASSES],
                  folds = svm_traits_folds(call), part = folds > 0 ? (folds - 1) / folds : 1;
-    return (struct shape){.rows = part * (classes > 1 ? 2 * rows / classes : rows),
+    const double own = part * (classes > 1 ? 2 * rows / classes : rows),
+                 cap = (double)word[SVM_CAP] - 1;
+    return (struct shape){.rows = own,
+                          .iterations = word[SVM_CAP] && cap < own ? cap : own,
                           .problems = (folds > 0 ? folds : 1) *
                                       (classes > 1 ? classes * (classes - 1) / 2 : 1),
                           .length = (double)word[SVM_STORED] / rows,
@@ -62,15 +66,16 @@ static bool uses_blas(const struct accel_call *call)
            word[SVM_STORED] == word[SVM_ROWS] * word[SVM_FEATURES];
 }
 
-/* Easy problems compute a tenth of the kernel matrix, and take as many iterations as they have rows. A step is what a row takes in an
- * iteration, with its share of what a kernel value takes besides its elements. */
+/* Easy problems compute a tenth of the kernel matrix, and take as many iterations as they have rows. An iteration computes two rows at most.
+ * A step is what a row takes in an iteration, with its share of what a kernel value takes besides its elements. */
 static struct accel_effort effort_of_cpu(const struct accel_call *call)
 {
     const struct shape shape = shape_of(call);
-    const double steps = shape.problems * shape.rows * shape.rows;
-    return (struct accel_effort){.operations = steps * 0.1 * value_flops(&shape) *
-                                               (uses_blas(call) ? 0.3 : 1),
-                                 .steps = steps};
+    const double steps = shape.problems * shape.rows, computed = 0.1 * shape.rows,
+                 most = 2 * shape.iterations;
+    return (struct accel_effort){.operations = steps * (computed < most ? computed : most) *
+                                               value_flops(&shape) * (uses_blas(call) ? 0.3 : 1),
+                                 .steps = steps * shape.iterations};
 }
 
 /* The device computes the matrix of all rows, dense if it is not very sparse; many problems iterate at once. */
@@ -82,7 +87,7 @@ static struct accel_effort effort_of_device(const struct accel_call *call)
                  length = shape.length * 32 < features ? 16 * shape.length : features,
                  at_once = 100, slow_rows = 50000;
     return (struct accel_effort){.operations = rows * rows * (shape.given ? 1 : 2 * length),
-                                 .steps = 2 * shape.rows * (1 + shape.rows / slow_rows) *
+                                 .steps = 2 * shape.iterations * (1 + shape.rows / slow_rows) *
                                           (1 + shape.problems / at_once)};
 }
 

@@ -136,7 +136,7 @@ static double middle(const struct solved *s, int sign)
     return count ? sum / count : (low + high) / 2;
 }
 
-static void solve(struct solved *s)
+static void solve(struct solved *s, int most)
 {
     int i, j, other_i, other_j;
     for (int t = 0; t < s->q.n; t++) {
@@ -147,7 +147,7 @@ static void solve(struct solved *s)
     for (int t = 0; t < s->q.n; t++)
         for (int u = 0; u < s->q.n; u++)
             s->gradient[t] += s->y[t] * s->y[u] * s->alpha[u] * gram[s->row[t] * ROWS + s->row[u]];
-    for (int steps = 0; steps < 200000; steps++) {
+    for (int steps = 0; steps < most; steps++) {
         double violation = worst_pair(s, 1, &i, &j);
         const double other = s->q.nu ? worst_pair(s, -1, &other_i, &other_j) : 0;
         if (other > violation) {
@@ -213,7 +213,7 @@ static void judge_all(const struct svm_kernel *kernel, int type, bool in_csr)
     for (int i = 0; i < ROWS * ROWS; i++)
         gram[i] = kernel_of(kernel, i / ROWS, i % ROWS);
     make(&s, type, 1e-3);
-    solve(&s);
+    solve(&s, 200000);
     const struct cpu_ref_svm right = s.q;
     const double ratio = cpu_ref_svm(&x, kernel, &s.q);
     if (!(ratio >= 0 && ratio <= 1))
@@ -239,6 +239,42 @@ static void judge_all(const struct svm_kernel *kernel, int type, bool in_csr)
         assert_true(cpu_ref_svm(&x, kernel, &s.q) > 1);
 }
 
+/* A solver that has been stopped: all but the gap is right, and an error is found as in a solution. */
+static void judge_stopped(const struct svm_kernel *kernel, int type)
+{
+    static struct solved s;
+    const struct svm_matrix x = vectors_of(kernel, false);
+    make_vectors();
+    for (int i = 0; i < ROWS * ROWS; i++)
+        gram[i] = kernel_of(kernel, i / ROWS, i % ROWS);
+    make(&s, type, 1e-3);
+    solve(&s, 9);
+    assert_true(cpu_ref_svm(&x, kernel, &s.q) > 1);
+    s.q.capped = true;
+    const struct cpu_ref_svm right = s.q;
+    const double ratio = cpu_ref_svm(&x, kernel, &s.q);
+    if (!(ratio >= 0 && ratio <= 1))
+        fail_msg("kernel %d type %d: %g", kernel->type, type, ratio);
+    s.q.rho += 100 * s.q.eps;
+    s.q.r += 100 * s.q.eps;
+    assert_true(cpu_ref_svm(&x, kernel, &s.q) > 1);
+    s.q = right;
+    s.q.objective += 1e-3 * (1 + fabs(right.objective));
+    assert_true(cpu_ref_svm(&x, kernel, &s.q) > 1);
+    s.q = right;
+    s.alpha[3] += s.alpha[3] > s.c[3] / 2 ? -s.c[3] / 4 : s.c[3] / 4;
+    assert_true(cpu_ref_svm(&x, kernel, &s.q) > 1);
+}
+
+static void ends_by_a_cap_are_judged(void **state)
+{
+    (void)state;
+    srand(8);
+    for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++)
+        for (int type = SVM_C_SVC; type <= SVM_NU_SVR; type++)
+            judge_stopped(&kernels[k], type);
+}
+
 static void solutions_are_told_from_others(void **state)
 {
     (void)state;
@@ -252,6 +288,7 @@ static void solutions_are_told_from_others(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(solutions_are_told_from_others)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(solutions_are_told_from_others),
+                                       cmocka_unit_test(ends_by_a_cap_are_judged)};
     return cmocka_run_group_tests_name("cpu_ref/svm", tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/smo.h"
+#include "gpu/smo_steps.h"
 #include "tests/lib/device_work.h"
 #include "tests/lib/smo_reference.h"
 
@@ -344,6 +344,39 @@ static void a_cap_is_kept(void **state)
     free_data(d);
 }
 
+/* Recomputes the conditions of a problem over all rows of the data. */
+static enum gpu_status check_again(const struct data *d, struct smo_problem *p)
+{
+    int32_t of[MOST];
+    struct smo s = {.work = &work, .kernel = kernels[2]};
+    const struct smo_matrix x = put(&s, &d->x, false);
+    const struct svm_rows rows = smo_rows(&s, &x);
+    for (int i = 0; i < p->n; i++)
+        of[i] = i;
+    const struct smo_columns columns = {p->n, of, smo_put(&s, p->row, p->n * 4)};
+    smo_check(&s, &rows, p, &columns, 1);
+    assert_int_equal(gpu_work_give_back(&work), GPU_OK);
+    return s.status;
+}
+
+/* Of what a cap has ended, the objective must be that of the variables: the gap says nothing. */
+static void an_end_by_a_cap_is_checked(void **state)
+{
+    struct data *d = make_data(60, 4);
+    struct made *m = make_kind(C_SVC, 0, 60, d->label, 1);
+    (void)state;
+    m->p.max_iterations = 20;
+    assert_int_equal(solve(kernels[2], &d->x, false, &m->p, 1), GPU_OK);
+    assert_true(!m->p.converged && m->p.gap > 100 * m->p.eps);
+    assert_int_equal(check_again(d, &m->p), GPU_OK);
+    m->p.objective *= 1 + 1e-5;
+    assert_int_equal(check_again(d, &m->p), GPU_UNSUPPORTED);
+    m->p.objective = NAN;
+    assert_int_equal(check_again(d, &m->p), GPU_UNSUPPORTED);
+    free(m);
+    free_data(d);
+}
+
 /* A kernel value beyond float, in the whole matrix and in rows: the original decides what that means. */
 static void values_must_be_finite(void **state)
 {
@@ -649,6 +682,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(hard_values, begin, end_work),
         cmocka_unit_test_setup_teardown(several_problems, begin, end_work),
         cmocka_unit_test_setup_teardown(a_cap_is_kept, begin, end_work),
+        cmocka_unit_test_setup_teardown(an_end_by_a_cap_is_checked, begin, end_work),
         cmocka_unit_test_setup_teardown(values_must_be_finite, begin, end_work),
         cmocka_unit_test_setup_teardown(a_given_matrix, begin, end_work),
         cmocka_unit_test_setup_teardown(decision_values, begin, end_work),
