@@ -168,6 +168,11 @@ void solver_orgqr(struct solver *s, struct array a, struct array tau);
 void solver_ormqr(struct solver *s, char side, char trans, struct array a, struct array tau,
                   struct array c);
 
+/* a's triangle becomes the tridiagonal matrix and the reflectors, as ?sytrd and ?hetrd have them; d, e: its real elements; tau: with room
+ * for a.rows elements. */
+void solver_sytrd(struct solver *s, char uplo, struct array a, struct array d, struct array e,
+                  struct array tau);
+
 /* Which eigenvalues: by LAPACK's RANGE those in (vl, vu], those from number il to iu, or all. */
 struct spectrum {
     char range;

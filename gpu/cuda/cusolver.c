@@ -219,6 +219,14 @@ void solver_ormqr(struct solver *s, char side, char trans, struct array a, struc
 
 /* ---- Eigenvalues ---- */
 
+/* cuSOLVER API reference, cusolverDn<t>sytrd(): the matrix has at most INT32_MAX elements. */
+void solver_sytrd(struct solver *s, char uplo, struct array a, struct array d, struct array e,
+                  struct array tau)
+{
+    if (fits_int(s, a.rows, a.ld) && fits_int(s, a.rows * a.ld, 1))
+        LEGACY(sytrd, hetrd, fill(uplo), (int)a.rows, TYPED(a), REALS(d), REALS(e), VALUES(tau));
+}
+
 void solver_syevd(struct solver *s, char jobz, char uplo, struct array a, struct array w)
 {
     GENERIC(cusolverDnXsyevd, PARAMS, vectors(jobz == 'V'), fill(uplo), a.rows, TYPE, MATRIX(a),

@@ -38,14 +38,15 @@ void gsl_complete(const struct accel_call *call, struct accel_result *result)
     result->gpr[0] = 0;
 }
 
-struct accel_span gsl_span(const char *name, const struct gsl_matrix *x, enum accel_access access)
+struct accel_span gsl_span(const struct accel_call *call, const char *name,
+                           const struct gsl_matrix *x, enum accel_access access)
 {
     return (struct accel_span){.name = name,
                                .ptr = x->data,
                                .rows = (int64_t)x->size2,
                                .cols = (int64_t)x->size1,
                                .ld = (int64_t)x->tda,
-                               .dtype = ACCEL_FLOAT64,
+                               .dtype = call->routine->dtype,
                                .access = access};
 }
 
@@ -57,7 +58,7 @@ bool gsl_parse(struct accel_call *call, const struct gsl_matrix *a)
     call->own.integer[GSL_SIZES] = (int64_t)a->size1;
     call->own.integer[GSL_SIZES + 1] = (int64_t)a->size2;
     call->own.integer[GSL_SIZES + 2] = call->own.integer[GSL_SIZES + 3] = 0;
-    call->span[ACCEL_a] = gsl_span("A", a, ACCEL_READWRITE);
+    call->span[ACCEL_a] = gsl_span(call, "A", a, ACCEL_READWRITE);
     return true;
 }
 

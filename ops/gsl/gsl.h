@@ -7,7 +7,7 @@
 #include "gpu/solver.h"
 #include "ops/op.h"
 
-/* Rows of size2 elements, tda apart. */
+/* Rows of size2 elements, tda apart. Of complex ones size1, size2, tda and stride count elements, too. */
 struct gsl_matrix {
     size_t size1, size2, tda;
     double *data;
@@ -31,8 +31,9 @@ const int64_t *gsl_sizes(const struct accel_call *call);
 void gsl_describe(const struct accel_call *call, const struct accel_fields *fields);
 void gsl_complete(const struct accel_call *call, struct accel_result *result);
 
-/* Returns a matrix as a span: its columns are the matrix's rows. */
-struct accel_span gsl_span(const char *name, const struct gsl_matrix *x, enum accel_access access);
+/* Returns a matrix of the call as a span: its columns are the matrix's rows. */
+struct accel_span gsl_span(const struct accel_call *call, const char *name,
+                           const struct gsl_matrix *x, enum accel_access access);
 
 /* Notes the matrix of a call. Returns false if its sizes are none. */
 bool gsl_parse(struct accel_call *call, const struct gsl_matrix *a);

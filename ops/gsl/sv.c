@@ -1,24 +1,36 @@
 /*
  * gsl_linalg_SV_decomp(A, V, S, work), of no fewer rows than columns: A = U diag(S) V^T; U replaces A, V is not transposed, S does
- * not increase, work has no meaning afterwards.
+ * not increase, work has no meaning afterwards. gsl_linalg_SV_decomp_mod(A, X, V, S, work) does the same with more workspace, X.
  */
 #include "gsl.h"
 #include "ops/lapack/svd_algorithm.h"
 
-static bool parse(struct accel_call *call, const struct accel_passed *passed)
+static bool parse_from(struct accel_call *call, const struct gsl_matrix *a, const uint64_t *rest)
 {
-    const struct gsl_matrix *a = (const struct gsl_matrix *)(uintptr_t)passed->gpr[0],
-                            *v = (const struct gsl_matrix *)(uintptr_t)passed->gpr[1];
-    const struct gsl_vector *values = (const struct gsl_vector *)(uintptr_t)passed->gpr[2],
-                            *work = (const struct gsl_vector *)(uintptr_t)passed->gpr[3];
+    const struct gsl_matrix *v = (const struct gsl_matrix *)(uintptr_t)rest[0];
+    const struct gsl_vector *values = (const struct gsl_vector *)(uintptr_t)rest[1],
+                            *work = (const struct gsl_vector *)(uintptr_t)rest[2];
     if (!gsl_parse(call, a) || a->size1 < a->size2 || !v || !v->data || v->size1 != a->size2 ||
         v->size2 != a->size2 || v->tda > INT32_MAX || !values || !values->data ||
         values->size != a->size2 || values->stride != 1 || !work || work->size != a->size2)
         return false;
-    call->span[ACCEL_b] = gsl_span("V", v, ACCEL_WRITE);
+    call->span[ACCEL_b] = gsl_span(call, "V", v, ACCEL_WRITE);
     call->span[ACCEL_x] =
         accel_column("S", values->data, (int64_t)values->size, ACCEL_FLOAT64, ACCEL_WRITE);
     return true;
+}
+
+static bool parse(struct accel_call *call, const struct accel_passed *passed)
+{
+    return parse_from(call, (const struct gsl_matrix *)(uintptr_t)passed->gpr[0], &passed->gpr[1]);
+}
+
+static bool parse_mod(struct accel_call *call, const struct accel_passed *passed)
+{
+    const struct gsl_matrix *a = (const struct gsl_matrix *)(uintptr_t)passed->gpr[0],
+                            *x = (const struct gsl_matrix *)(uintptr_t)passed->gpr[1];
+    return a && x && x->size1 == a->size2 && x->size2 == a->size2 &&
+           parse_from(call, a, &passed->gpr[2]);
 }
 
 static double flops(const struct accel_call *call)
@@ -51,3 +63,5 @@ static enum gpu_status run(struct gpu_work *work)
 
 const struct accel_op op_gsl_sv = {GSL_FUNCTION(0.02, 0.05), .parse = parse, .flops = flops,
                                    .run = run};
+const struct accel_op op_gsl_sv_mod = {GSL_FUNCTION(0.02, 0.05), .parse = parse_mod, .flops = flops,
+                                       .run = run};

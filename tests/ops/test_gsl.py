@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""GSL's Cholesky, LU, QR and singular values on the test GPU: the results that GSL's manual defines, the permutation and sign of GSL itself, nothing
-changed around a matrix, and GSL's own answer where the device has none."""
+"""GSL's Cholesky, LU, QR, LQ, singular values and tridiagonal matrices on the test GPU: the results that GSL's manual defines, the permutation, signs and
+order of eigenvalues of GSL itself, nothing changed around a matrix, and GSL's own answer where the device has none."""
 
 from lib.log import lines_for, parse_log
 from lib.programs import LOG, NO_GPU, TEST_GPU, start
@@ -8,18 +8,26 @@ from lib.tap import Tap
 
 tap = Tap()
 plain = start("gsl_calls")
-tap.ok(plain.returncode == 0 and plain.stdout.count("exact") == 12 and "WRONG" not in plain.stdout, "GSL itself", plain.stdout, plain.stderr)
+tap.ok(plain.returncode == 0 and plain.stdout.count("exact") == 24 and "WRONG" not in plain.stdout, "GSL itself", plain.stdout, plain.stderr)
 done = start("gsl_calls", env={**TEST_GPU, **LOG})
 tap.ok(done.stdout == plain.stdout, "on the GPU: the same", plain.stdout, done.stdout, done.stderr[:3000])
 for symbol, calls in {"gsl_linalg_cholesky_decomp1": [("150", "gpu0", "forced"), ("100", "cpu", "unsupported")],
                       "gsl_linalg_LU_decomp": [("140", "gpu0", "forced")],
                       "gsl_linalg_QR_decomp": [("110", "gpu0", "forced"), ("85", "gpu0", "forced"), ("75", "gpu0", "forced")],
-                      "gsl_linalg_SV_decomp": [("120", "gpu0", "forced"), ("80", "gpu0", "forced")]}.items():
+                      "gsl_linalg_SV_decomp": [("120", "gpu0", "forced"), ("80", "gpu0", "forced")],
+                      "gsl_linalg_SV_decomp_mod": [("115", "gpu0", "forced")],
+                      "gsl_linalg_LQ_decomp": [("70", "gpu0", "forced"), ("83", "gpu0", "forced")],
+                      "gsl_linalg_symmtd_decomp": [("130", "gpu0", "forced"), ("77", "gpu0", "forced")],
+                      "gsl_linalg_hermtd_decomp": [("81", "gpu0", "forced"), ("78", "gpu0", "forced")]}.items():
     for m, ran, why in calls:
         tap.ok(len(lines_for(done, sym=symbol, m=m, ran=ran, why=why)) == 1, f"{symbol} {m}: {ran}, {why}",
                *[str(line) for line in parse_log(done.stderr) if line["sym"] == symbol])
-tap.ok([len(lines_for(done, sym=f"gsl_linalg_{name}_decomp", ran="cpu", why="unsupported")) for name in ("LU", "QR", "SV")] == [1, 2, 1],
-       "LU that is not square, QR with fewer rows than columns, QR and singular values with a stride: cpu, unsupported", done.stderr[:2000])
+# SV_decomp_mod calls SV_decomp, too.
+STAY = {"LU_decomp": 1, "QR_decomp": 2, "SV_decomp": 2, "SV_decomp_mod": 1, "LQ_decomp": 2, "symmtd_decomp": 1, "hermtd_decomp": 0}
+stay = {name: len(lines_for(done, sym=f"gsl_linalg_{name}", ran="cpu", why="unsupported")) for name in STAY}
+tap.ok(stay == STAY, "LU that is not square, QR with fewer rows than columns, LQ with more, all others with a stride: cpu, unsupported", stay, done.stderr[:2000])
+for name in ("symmtd", "hermtd"):
+    tap.ok(len(lines_for(done, sym=f"gsl_linalg_{name}_decomp", m="96", ran="gpu0")) == 2, f"gsl_eigen_*: their {name}_decomp on the GPU", done.stderr[:2000])
 done = start("gsl_calls", env={**NO_GPU, **LOG})
 tap.ok(done.stdout == plain.stdout and len(lines_for(done, sym="gsl_linalg_SV_decomp", ran="cpu", why="no_gpu")) == 2,
        "without a GPU: GSL", done.stdout, done.stderr[:2000])

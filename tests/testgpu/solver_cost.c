@@ -56,6 +56,11 @@ double operations_of_ormqr(const struct solver_call *x)
     return 2 * other * k * (2 * order - k);
 }
 
+double operations_of_sytrd(const struct solver_call *x)
+{
+    return 4 * cube(x->n) / 3;
+}
+
 double operations_of_syevd(const struct solver_call *x)
 {
     return with_vectors(x, 4, 8) * cube(x->n) / 3;
@@ -101,8 +106,8 @@ static double launches_of(const struct solver_call *x, int64_t columns)
         return 1;
     if (operations == operations_of_geev)
         return 4 * (double)columns;
-    if (operations == operations_of_syevd || operations == operations_of_sygvd ||
-        operations == operations_of_gesvd)
+    if (operations == operations_of_sytrd || operations == operations_of_syevd ||
+        operations == operations_of_sygvd || operations == operations_of_gesvd)
         return 2 * (double)columns;
     /* A matrix that fits a multiprocessor's own memory is one kernel; the sweeps of another are one for each two blocks. */
     if (operations == operations_of_gesvdj)

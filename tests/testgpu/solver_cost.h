@@ -11,6 +11,7 @@ double operations_of_getrf(const struct solver_call *call);
 double operations_of_geqrf(const struct solver_call *call);
 double operations_of_orgqr(const struct solver_call *call);
 double operations_of_ormqr(const struct solver_call *call);
+double operations_of_sytrd(const struct solver_call *call);
 double operations_of_syevd(const struct solver_call *call);
 double operations_of_sygvd(const struct solver_call *call);
 double operations_of_gesvd(const struct solver_call *call);

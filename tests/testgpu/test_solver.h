@@ -65,6 +65,9 @@ int orgqr(struct solver *s, int m, int n, int k, int a, int lda, int tau);
 int ormqr(struct solver *s, cublasSideMode_t side, cublasOperation_t op, int m, int n, int k, int a,
           int lda, int tau, int c, int ldc);
 int sytrf(struct solver *s, cublasFillMode_t uplo, int n, int a, int lda, int pivots);
+/* The real elements beside the diagonal go to a slot, too. */
+int sytrd(struct solver *s, cublasFillMode_t uplo, int n, int a, int lda, int diagonal, int beside,
+          int tau);
 int sytrs(struct solver *s, cublasFillMode_t uplo, int n, int k, int a, int lda, int pivots, int b,
           int ldb);
 

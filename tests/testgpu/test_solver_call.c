@@ -164,6 +164,19 @@ int sytrf(struct solver *s, cublasFillMode_t uplo, int n, int a, int lda, int pi
                               (void *)s->work, lwork, INFO));
 }
 
+int sytrd(struct solver *s, cublasFillMode_t uplo, int n, int a, int lda, int diagonal, int beside,
+          int tau)
+{
+    int lwork = 0;
+    void *d = AT(diagonal), *e = AT(beside);
+    cusolverStatus_t status = BY_TYPE(sytrd_bufferSize, hetrd_bufferSize, s->handle, uplo, n, AT(a),
+                                      lda, d, e, AT(tau), &lwork);
+    if (!provide_elements(s, status, lwork))
+        return REFUSED;
+    return info_of(s, BY_TYPE(sytrd, hetrd, s->handle, uplo, n, AT(a), lda, d, e, AT(tau),
+                              (void *)s->work, lwork, INFO));
+}
+
 int sytrs(struct solver *s, cublasFillMode_t uplo, int n, int k, int a, int lda, int pivots, int b,
           int ldb)
 {

@@ -224,6 +224,54 @@ static int indefinite(struct solver *s)
     return 0;
 }
 
+/* z := the tridiagonal matrix of a triangle's diagonal and of what is beside it: x's elements, which the lists must have, too. */
+static int tridiagonal_of(struct solver *s, cublasFillMode_t uplo)
+{
+    double diagonal[N], beside[N];
+    CHECK(get_real(s, 1, diagonal, N) == 0 && get_real(s, 2, beside, N - 1) == 0);
+    unit(N, z);
+    for (int i = 0; i < N; i++) {
+        CHECK(x[i * LD + i] == diagonal[i]);
+        z[i * LD + i] = diagonal[i];
+        if (i + 1 == N)
+            break;
+        CHECK(x[uplo == CUBLAS_FILL_MODE_LOWER ? i * LD + i + 1 : (i + 1) * LD + i] == beside[i]);
+        z[i * LD + i + 1] = z[(i + 1) * LD + i] = beside[i];
+    }
+    return 0;
+}
+
+/* y := Q, whose reflectors are below the diagonal of the matrix without its first row and last column. */
+static int unitary_of_lower(struct solver *s)
+{
+    CHECK(put(s, 4, x + 1, AREA - LD) == 0);
+    CHECK(orgqr(s, N - 1, N - 1, N - 1, 4, LD, 3) == 0);
+    CHECK(get(s, 4, x, AREA - LD) == 0);
+    unit(N, y);
+    for (int j = 1; j < N; j++)
+        for (int i = 1; i < N; i++)
+            y[j * LD + i] = x[(j - 1) * LD + i - 1];
+    return 0;
+}
+
+static int tridiagonal(struct solver *s)
+{
+    for (int i = 0; i < 2; i++) {
+        make(s->type, HERMITIAN, N, N, a);
+        CHECK(put(s, 0, a, AREA) == 0);
+        CHECK(sytrd(s, both[i], N, 0, LD, 1, 2, 3) == 0);
+        CHECK(get(s, 0, x, AREA) == 0 && gap_is_whole(N, N, x) && other_is_gone(both[i], N, x));
+        CHECK(tridiagonal_of(s, both[i]) == 0);
+        if (both[i] != CUBLAS_FILL_MODE_LOWER)
+            continue;
+        CHECK(unitary_of_lower(s) == 0);
+        multiply(N, N, N, CUBLAS_OP_N, y, CUBLAS_OP_N, z, x);
+        multiply(N, N, N, CUBLAS_OP_N, x, CUBLAS_OP_C, y, z);
+        CHECK(close_to(s->type, N, N, z, a));
+    }
+    return 0;
+}
+
 /* They end, and the pivots are some. */
 static int no_numbers(struct solver *s)
 {
@@ -249,6 +297,7 @@ FOR_TYPES(cholesky)
 FOR_TYPES(qr)
 FOR_TYPES(triangular)
 FOR_TYPES(indefinite)
+FOR_TYPES(tridiagonal)
 FOR_TYPES(no_numbers)
 
 const struct scenario solver_factor_scenarios[] = {
@@ -268,6 +317,10 @@ const struct scenario solver_factor_scenarios[] = {
      {"geqrf=12 orgqr=16 ormqr=16\n", "call name=cusolverDnZunmqr n=4 failed=0"}},
     {"solver_triangular", triangular_right, {0}, {"trtri=20\n"}},
     {"solver_indefinite", indefinite_right, {0}, {"sytrf=8 sytrs=8\n"}},
+    {"solver_tridiagonal",
+     tridiagonal_right,
+     {0},
+     {"sytrd=8 orgqr=4\n", "call name=cusolverDnZhetrd n=2 failed=0"}},
     {"solver_no_numbers", no_numbers_right, {0}, {0}},
     {0},
 };

@@ -135,6 +135,8 @@ static int refusals_by_type(void)
     REFUSED_CALL(cusolverDnDlaswp(s.handle, 4, a, 4, 1, 5, list, 1));
     REFUSED_CALL(cusolverDnDlaswp(s.handle, 4, a, 4, 1, 2, list, 0));
     REFUSED_CALL(cusolverDnDsytrf(s.handle, lower, -1, a, 4, list, work, lwork, info));
+    REFUSED_CALL(cusolverDnDsytrd(s.handle, lower, 4, a, 3, b, b, c, work, lwork, info));
+    REFUSED_CALL(cusolverDnDsytrd(s.handle, lower, 4, a, 4, b, NULL, c, work, lwork, info));
     REFUSED_CALL(
         cusolverDnDsygvd(s.handle, 0, vectors, lower, 4, a, 4, b, 4, c, work, lwork, info));
     REFUSED_CALL(
