@@ -9,6 +9,7 @@
 #include "ops/op.h"
 #include "ops/shape.h"
 #include "dispatch/cost/model.h"
+#include "report/record.h"
 
 static const struct accel_routine *routine_of(const struct log_line *line)
 {
@@ -74,11 +75,22 @@ static void set_sizes(struct log_decision *decision, const struct log_line *line
     decision->size = found ? exp(logs / found) : 0;
 }
 
+/* Questions for workspace, wrong calls and empty ones take time, but have no rate. */
+static bool computes(const struct log_decision *decision)
+{
+    static const enum accel_why nothing[] = {ACCEL_WORKSPACE_QUERY, ACCEL_BAD_ARGUMENT,
+                                             ACCEL_EMPTY};
+    for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++)
+        if (strcmp(decision->why, accel_why_name(nothing[i])) == 0)
+            return false;
+    return true;
+}
+
 static void set_work(struct log_decision *decision, const struct log_line *line)
 {
     struct accel_call call;
     struct model_work work;
-    if (!log_call(&call, line))
+    if (!computes(decision) || !log_call(&call, line))
         return;
     model_work_of(&call, false, &work);
     decision->operations = fmax(0, call.routine->flops(&call)) * (double)decision->calls;

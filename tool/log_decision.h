@@ -27,7 +27,7 @@ struct log_decision {
     double ms;                     /* negative: not timed */
     double est_cpu_ms, est_gpu_ms; /* 0: not estimated */
     double up_mb, down_mb, kept_mb;
-    double operations, operand_bytes; /* by the table; 0: not known */
+    double operations, operand_bytes; /* by the table; 0: not known, or nothing was computed */
     enum accel_dtype dtype;
 };
 

@@ -95,6 +95,10 @@ with tempfile.TemporaryDirectory() as folder:
     alone = write(f"{folder}/one.json", [biggest])
     one = table_of(page_of(folder, alone)[2])[0]
     tap.ok(abs(float(one[1][10]) - 2e-6 * biggest["n"] ** 3 / biggest["ms"]) < 1e-3 * float(one[1][10]) and one[0][1] == str(biggest["n"]), "a product's rate, and its size", one)
+    idle = [decision(1.0, ms=0.1, why=why, sym="dgesdd_", args="S", m=400, n=400) for why in ("workspace_query", "empty", "bad_argument")]
+    none = page_of(folder, write(f"{folder}/idle", idle))
+    tap.ok(len(table_of(none[2])) == 3 and all(not row[0][10] for row in table_of(none[2])) and "No call has both a time and a known count of operations" in none[1],
+           "calls that compute nothing have no rate", *(row[0] for row in table_of(none[2])))
     lanes = [e.children[0] for e in charts[2].all("text", **{"class": "name"})]
     threads = list(dict.fromkeys(f"node17 pid {line['pid']} thread {line['tid']}" for line in lines))
     tap.ok(lanes == threads + ["node17 gpu0"], "a lane for each thread, and one for the device", lanes)
