@@ -80,7 +80,8 @@ void calibrated_print(const char *path, const struct sections *sections,
         discarded += survey[i].discarded;
     printf("%s\n", path);
     for (int i = 0; i < sections->count; i++)
-        printf("%s: %d routines\n", sections->key[i], sections->routines[i]);
+        printf("%s: %d routine%s\n", sections->key[i], sections->routines[i],
+               sections->routines[i] == 1 ? "" : "s");
     if (no_gpu)
         printf("no GPU was measured: %s\n", no_gpu);
     else

@@ -39,6 +39,15 @@ try:
     if not tap.ok(done.returncode == 0, "the image is built", done.stdout[-1000:], done.stderr[-1500:]):
         raise SystemExit(tap.done())
 
+    # A working tree has more than the sources.
+    context = folder / f"libaccel-{VERSION}"
+    (context / "build").mkdir()
+    (context / "build/left").touch()
+    scratch = buildah("from", "scratch").stdout.strip()
+    done = buildah("copy", "--quiet", "--contextdir", context, "--ignorefile", context / ".dockerignore", scratch, context, "/source")
+    sources = {path.name for path in Path(buildah("mount", scratch).stdout.strip(), "source").iterdir()}
+    tap.ok(done.returncode == 0 and {"Makefile", "packaging", "tests"} <= sources and "build" not in sources, "folders of earlier builds are not copied", done.stderr[-500:], *sorted(sources))
+
     container = buildah("from", "--pull-never", "localhost/libaccel").stdout.strip()
     entry = buildah("inspect", "--type", "image", "--format", "{{.OCIv1.Config.Entrypoint}}", "localhost/libaccel").stdout.strip()
     tap.ok(entry == "[accel run --]", "a container runs its program under libaccel", entry)
