@@ -1,6 +1,9 @@
 #include "decide.h"
 
+#include <math.h>
+
 #include "small.h"
+#include "gpu/scheduled.h"
 #include "ops/lapack/rules.h"
 #include "ops/overlap.h"
 #include "ops/rules.h"
@@ -58,21 +61,65 @@ static bool is_supported(const struct accel_call *call)
     return true;
 }
 
-/* Returns milliseconds on the GPU, without a wait for others. work: the call's there. */
-static double gpu_ms(struct model_work work, const struct accel_machine *machine)
+/* Estimates are not exact: a call stays on the CPU if the GPU would gain less than a twentieth. */
+#define GAIN 0.95
+
+static double kept_bytes(const struct accel_call *call, unsigned kept)
 {
-    work.up_bytes -= machine->kept_bytes;
+    double bytes = 0;
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        if (kept & 1u << i)
+            bytes += (double)accel_bytes(&call->span[i]);
+    return bytes;
+}
+
+/* Returns the milliseconds of a schedule that takes `ms`, as measured calls correct them. */
+static double corrected_ms(const struct accel_machine *machine, const struct model_work *work,
+                           double ms)
+{
+    const struct model_work time =
+        model_work_of_time(work, ms + machine->gpu_curve->ms[MODEL_CALL]);
+    return machine->schedule_curve ? model_ms(machine->schedule_curve, &time)
+                                   : time.term[MODEL_CALL];
+}
+
+/* Returns the milliseconds on the device, alone there and with nothing to load. less_ms: with less, the call goes there. A schedule is not
+ * looked for if none can take so little. */
+static double device_ms(const struct accel_call *call, const struct accel_machine *machine,
+                        const struct model_work *work, double less_ms)
+{
+    const double added = model_ms(machine->gpu_curve, work) +
+                         model_copies_ms(work, machine->up_gbps, machine->down_gbps);
+    struct scheduled scheduled;
+    if (!(machine->schedule.up > 0) || !scheduled_is_divided(call, &scheduled))
+        return added;
+    const double floor = corrected_ms(
+        machine, work, scheduled_floor_ms(call, &scheduled, &machine->schedule, machine->kept));
+    if (floor >= less_ms && !machine->wants_all)
+        return added > floor ? added : floor;
+    const double ms =
+        scheduled_ms(call, &scheduled, &machine->schedule, machine->gpu_memory, machine->kept);
+    return ms > 0 ? corrected_ms(machine, work, ms) : added;
+}
+
+/* Returns the milliseconds on the device, without a wait for others. work: the call's there. cpu_ms: the CPU's; infinity: the time is
+ * wanted, whatever that is. */
+static double own_ms(const struct accel_call *call, const struct accel_machine *machine,
+                     struct model_work work, double cpu_ms)
+{
+    const double kept = kept_bytes(call, machine->kept);
+    const double besides = machine->gpu_first_ms + kept / machine->digest_gbps * 1e-6;
+    work.up_bytes -= kept;
     work.term[MODEL_OPERATION] /= machine->gpu_gain;
-    return machine->gpu_slowdown * (model_ms(machine->gpu_curve, &work) +
-                                    model_copies_ms(&work, machine->up_gbps, machine->down_gbps)) +
-           machine->gpu_first_ms + machine->kept_bytes / machine->digest_gbps * 1e-6;
+    const double less_ms = (GAIN * cpu_ms - besides) / machine->gpu_slowdown;
+    return machine->gpu_slowdown * device_ms(call, machine, &work, less_ms) + besides;
 }
 
 double accel_estimate_gpu_ms(const struct accel_call *call, const struct accel_machine *machine)
 {
     struct model_work work;
-    model_work_of(call, accel_op_of(call->routine)->effort, &work);
-    return gpu_ms(work, machine);
+    model_work_of(call, accel_op_of(call->routine)->effort != NULL, &work);
+    return own_ms(call, machine, work, INFINITY);
 }
 
 static void estimate(struct accel_decision *decision, const struct accel_call *call,
@@ -83,7 +130,7 @@ static void estimate(struct accel_decision *decision, const struct accel_call *c
     decision->est_cpu_ms = machine->cpu_slowdown * model_ms(machine->cpu_curve, &work);
     if (accel_op_of(call->routine)->effort)
         model_work_of(call, true, &work);
-    decision->est_own_ms = gpu_ms(work, machine);
+    decision->est_own_ms = own_ms(call, machine, work, decision->est_cpu_ms);
     decision->est_gpu_ms = decision->est_own_ms + machine->gpu_wait_ms;
 }
 
@@ -136,9 +183,6 @@ static enum accel_why obstacle(const struct accel_call *call, const struct accel
         return ACCEL_NO_MEMORY;
     return ACCEL_WHYS;
 }
-
-/* Estimates are not exact: a call stays on the CPU if the GPU would gain less than a twentieth. */
-#define GAIN 0.95
 
 /* Decides by the estimates. */
 static struct accel_decision weigh(struct accel_decision decision, const struct accel_call *call,

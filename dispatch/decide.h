@@ -15,9 +15,16 @@ struct accel_machine {
     /* Of the call's routine: in the caller's library with its threads, and on the GPU. */
     const struct model_curve *cpu_curve, *gpu_curve;
     double up_gbps, down_gbps; /* 10^9 bytes a second, host to device and back */
-    double kept_bytes;         /* of inputs that are probably on the device already */
-    double digest_gbps;        /* 10^9 bytes a second, to see that they have not changed */
-    double cpu_slowdown;       /* >= 1: more threads compute than there are cores */
+    /* For a call that a schedule divides (gpu/scheduled.h); up = 0: copies and kernels are added. */
+    struct schedule_rates schedule;
+    /* Corrects the time of the schedule by measured calls: see model_work_of_time(). NULL: none was measured. */
+    const struct model_curve *schedule_curve;
+    /* The estimate of a call that certainly stays on the CPU is wanted, too, by its schedule: it is reported, or counts later. */
+    bool wants_all;
+    /* Inputs that are probably on the device already, as bits 1 << enum accel_matrix. */
+    unsigned kept;
+    double digest_gbps;  /* 10^9 bytes a second, to see that they have not changed */
+    double cpu_slowdown; /* >= 1: more threads compute than there are cores */
     double gpu_gain; /* > 0: by how much operations are faster in the precision that is asked for */
     double gpu_slowdown; /* >= 1: processes share the device */
     double gpu_wait_ms;  /* until the device has done the calls of others */

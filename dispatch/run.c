@@ -72,7 +72,8 @@ static void judge(const struct accel_record *record, const struct situation *sit
     /* The cost model knows uploads, not what takes the place of one; and the times of native precision. */
     if (alone && record->kept_bytes == 0 && situation->precision == GPU_NATIVE &&
         (verdict != REGRET_EARLY || ms < decision->est_own_ms))
-        cost_learn_gpu(atomic_load(&situation->device->curves), record->call, ms);
+        cost_learn_gpu(atomic_load(&situation->device->curves), record->call,
+                       situation->device->memory_bytes, ms);
     if (verdict == REGRET_SENT_BACK)
         report_pinned(record);
 }
@@ -153,10 +154,10 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
                             .steps = report_takes_steps() ? on_steps : NULL,
                             .context = &running,
                             .keeps = situation->keeps,
-                            .precision = situation->precision};
-    struct cost_curves *curves = atomic_load(&situation->device->curves);
-    if (curves && accel_op_of(call->routine)->group == ACCEL_LEVEL_3)
-        host.rates = cost_schedule_rates(curves, call, situation->precision);
+                            .precision = situation->precision,
+                            .rates = situation->rates};
+    if (!(host.rates.up > 0) && accel_op_of(call->routine)->scheduled)
+        host.rates = cost_schedule_rates(atomic_load(&situation->device->curves), call, 1);
     struct verification verification;
     verify_begin(&verification, running.gpu, call, settings);
     verification.precision = situation->precision;

@@ -13,6 +13,7 @@
 #include "small.h"
 #include "base/forks.h"
 #include "dispatch/cost/cost.h"
+#include "gpu/scheduled.h"
 #include "ops/rules.h"
 #include "ops/op.h"
 #include "report/report.h"
@@ -68,7 +69,25 @@ static void see_what_is_kept(const struct accel_call *call, struct situation *si
                         machine->digest_gbps > KEEP_GAIN * machine->up_gbps);
     if (situation->keeps && adapts && call->batch == 1 && machine->gpu == DEVICE_READY &&
         !accel_call_fault(call))
-        machine->kept_bytes = (double)gpu_kept_bytes(device_gpu(situation->device), call);
+        machine->kept = gpu_kept(device_gpu(situation->device), call);
+}
+
+/* Sets the precision, and what the device's rates are in it. The gain is gemm's: a triangle's solution, for one, has steps that no precision
+ * makes faster. */
+static void see_rates(const struct accel_call *call, struct situation *situation,
+                      struct accel_machine *machine)
+{
+    struct cost_curves *const curves = atomic_load(&situation->device->curves);
+    struct scheduled scheduled;
+    situation->precision = precision_of(settings, situation->device, call);
+    machine->gpu_gain = accel_product_kind(call) == GPU_OTHERS
+                            ? 1
+                            : cost_precision_gain(curves, situation->precision);
+    situation->rates = (struct schedule_rates){.up = 0};
+    if (accel_op_of(call->routine)->scheduled && !accel_call_fault(call) &&
+        scheduled_is_divided(call, &scheduled))
+        situation->rates = cost_schedule_rates(curves, call, machine->gpu_gain);
+    machine->schedule = situation->rates;
 }
 
 /* Sees whether another precision would make the call faster. machine: as for native precision. */
@@ -80,16 +99,18 @@ static struct accel_offer see_offer(const struct accel_call *call,
         return offer;
     offer.precision = precision_offered(settings, situation->device, call);
     if (offer.precision != GPU_NATIVE) {
-        machine.gpu_gain =
+        const double gain =
             cost_precision_gain(atomic_load(&situation->device->curves), offer.precision);
+        machine.schedule.compute *= gain / machine.gpu_gain;
+        machine.gpu_gain = gain;
         offer.est_gpu_ms = accel_estimate_gpu_ms(call, &machine);
     }
     return offer;
 }
 
 /* Not while curves are borrowed. */
-static void see_rates(const struct accel_call *call, const struct situation *situation,
-                      struct accel_offer *offer)
+static void see_offered_rates(const struct accel_call *call, const struct situation *situation,
+                              struct accel_offer *offer)
 {
     struct cost_curves *const curves = atomic_load(&situation->device->curves);
     const bool in_double = accel_is_double(call->routine->dtype);
@@ -129,21 +150,18 @@ static enum device_state decide_now(const struct accel_call *call, struct situat
         machine.gpu_first_ms = warm_counted_ms(device, call->routine);
     machine.distrusted = left_alone_has(&device->left_alone, call->routine, LEFT_WRONG);
     machine.failed = left_alone_has(&device->left_alone, call->routine, LEFT_FAILED);
+    /* Decisions that do not depend on the course of the program do not depend on a log, either. */
+    machine.wants_all = !adapts || report_is_on();
+    see_rates(call, situation, &machine);
     cost_borrow(&machine, atomic_load(&device->curves), call->routine, situation->library,
                 situation->threads);
-    situation->precision = precision_of(settings, device, call);
-    /* The gain is gemm's. A triangle's solution, for one, has steps that no precision makes faster. */
-    machine.gpu_gain =
-        accel_product_kind(call) == GPU_OTHERS
-            ? 1
-            : cost_precision_gain(atomic_load(&device->curves), situation->precision);
     see_what_is_kept(call, situation, &machine);
     situation->decision = accel_decide(call, &machine, settings);
     situation->fallback = settings->require_gpu && !situation->decision.gpu &&
                           accel_is_fallback(call, &machine, settings, situation->decision.why);
     situation->offer = see_offer(call, situation, machine);
     cost_give_back();
-    see_rates(call, situation, &situation->offer);
+    see_offered_rates(call, situation, &situation->offer);
     return machine.gpu;
 }
 

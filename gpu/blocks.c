@@ -8,16 +8,13 @@
 
 enum { A = SCHEDULE_A, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
 
-/* A panel whose old values are kept has at most so many bytes, or one column. */
-#define OLD_BYTES ((int64_t)64 << 20)
-
 /* ---- Cells ---- */
 
 /* A cell as it is stored in its operand. */
 static struct schedule_cell stored(const struct blocks *b, int operand, int i, int j)
 {
     const struct schedule_cell cell = schedule_cell_of(&b->schedule, operand, i, j);
-    return b->operand[operand].across
+    return b->scheduled.operand[operand].across
                ? (struct schedule_cell){cell.col, cell.row, cell.cols, cell.rows}
                : cell;
 }
@@ -25,7 +22,7 @@ static struct schedule_cell stored(const struct blocks *b, int operand, int i, i
 struct gpu_tile blocks_tile(const struct blocks *b, int operand, int i, int j)
 {
     const struct schedule *s = &b->schedule;
-    const struct accel_span *x = b->operand[operand].x;
+    const struct accel_span *x = b->scheduled.operand[operand].x;
     const struct schedule_cell cell = stored(b, operand, i, j);
     const struct gpu_tile whole = b->whole[operand];
     if (s->call.in_place[operand])
@@ -44,36 +41,27 @@ static void note_place(struct blocks *b, int operand, int i, int j, int32_t plac
 
 static bool is_triangle(const struct blocks *b)
 {
-    return b->call.kind == SCHEDULE_RANK_K;
+    return b->scheduled.call.kind == SCHEDULE_RANK_K;
 }
 
 /* Returns whether finished blocks must be kept aside while the original computes the others. It computes any panel alone, if that has its
  * old values. */
 static bool needs_aside(const struct blocks *b)
 {
-    return b->call.kind != SCHEDULE_PRODUCT && !schedule_in_panels(&b->call) &&
-           !b->call.in_place[C];
-}
-
-/* Returns whether a panel's old values must be kept until it is whole: its columns do not depend on each other, but its rows do. */
-static bool needs_old(const struct blocks *b)
-{
-    const struct accel_span *c = b->operand[C].x;
-    return schedule_in_panels(&b->call) && b->call.reads && !b->call.in_place[C] &&
-           (b->operand[C].across ||
-            !lane_column_fits(gpu_device_ld(c->rows, c->dtype), gpu_size_of(c)));
+    return b->scheduled.call.kind != SCHEDULE_PRODUCT && !schedule_in_panels(&b->scheduled.call) &&
+           !b->scheduled.call.in_place[C];
 }
 
 /* Of a triangle's cell on the diagonal, its triangle alone comes down. */
 static struct lane_rectangle rectangle_of(const struct blocks *b, int operand,
                                           const struct schedule_cell *cell)
 {
-    const struct accel_span *x = b->operand[operand].x;
+    const struct accel_span *x = b->scheduled.operand[operand].x;
     struct lane_rectangle r = lane_whole(gpu_element(x, cell->row, cell->col), cell->rows,
                                          cell->cols, x->ld, gpu_size_of(x));
     r.name = x->name;
     if (operand == C && is_triangle(b) && cell->row == cell->col)
-        r.uplo = b->operand[C].across ? 'U' : 'L';
+        r.uplo = b->scheduled.operand[C].across ? 'U' : 'L';
     return r;
 }
 
@@ -81,7 +69,7 @@ static struct lane_rectangle rectangle_of(const struct blocks *b, int operand,
 static void note_copy(void *blocks, const struct schedule_step *step)
 {
     const struct blocks *b = blocks;
-    const struct accel_span *x = b->operand[step->operand].x;
+    const struct accel_span *x = b->scheduled.operand[step->operand].x;
     const struct schedule_cell cell = stored(b, step->operand, step->i, step->j);
     const int64_t bytes = cell.rows * cell.cols * gpu_size_of(x);
     const bool up = step->engine == SCHEDULE_UP;
@@ -98,7 +86,7 @@ static void copy_of(void *blocks, const struct schedule_step *step, struct flow_
         (struct flow_copy){rectangle_of(b, step->operand, &cell),
                            b->memory[step->operand] +
                                (gpu_address)(step->place * b->schedule.place_bytes[step->operand]),
-                           gpu_device_ld(cell.rows, b->operand[step->operand].x->dtype)};
+                           gpu_device_ld(cell.rows, b->scheduled.operand[step->operand].x->dtype)};
     if (step->engine != SCHEDULE_UP)
         return;
     copy->host.uplo = 0;
@@ -112,7 +100,7 @@ static void copy_of(void *blocks, const struct schedule_step *step, struct flow_
  * product are panels; a triangle is one block where it is in place. */
 static int unit_of(const struct blocks *b)
 {
-    return b->call.kind == SCHEDULE_SYMMETRIC ? b->schedule.cells[C].rows : 1;
+    return b->scheduled.call.kind == SCHEDULE_SYMMETRIC ? b->schedule.cells[C].rows : 1;
 }
 
 /* The caller may read a result in place as soon as we return: waits when a unit is finished. */
@@ -145,7 +133,7 @@ static enum gpu_status run_in_one(struct blocks *b, struct flow *flow)
         copy_of(b, step, &copy);
         if (step->engine == SCHEDULE_UP)
             status = lane_upload(b->work->lane, copy.device, copy.device_ld, &copy.host);
-        else if (needs_old(b))
+        else if (b->scheduled.keeps_old)
             status = lane_download_whole(b->work->lane, &copy.host, copy.device, copy.device_ld);
         else
             status = lane_download(b->work->lane, &copy.host, copy.device, copy.device_ld,
@@ -186,10 +174,10 @@ static bool rest_by_original(const struct blocks *b, const struct flow *flow)
             number % unit_of(b) != 0)
             continue;
         struct schedule_cell cell = stored(b, C, schedule_result_row(s, step), step->j);
-        if (unit_of(b) > 1 && b->operand[C].across)
-            cell.col = 0, cell.cols = b->operand[C].x->cols;
+        if (unit_of(b) > 1 && b->scheduled.operand[C].across)
+            cell.col = 0, cell.cols = b->scheduled.operand[C].x->cols;
         else if (unit_of(b) > 1)
-            cell.row = 0, cell.rows = b->operand[C].x->rows;
+            cell.row = 0, cell.rows = b->scheduled.operand[C].x->rows;
         if (!rest_of_block(b, &cell, done_cols, done_rows))
             return false;
         done_cols = done_rows = 0;
@@ -270,7 +258,7 @@ after_failure(const struct blocks *b, struct flow *flow, enum gpu_status status)
         undo_panel(b, flow);
     if (!damaged && flow->written == 0 && flow->done_cols == 0 && flow->done_rows == 0)
         return status;
-    if (damaged && (b->call.reads || lane_wait(b->work->lane) != GPU_OK))
+    if (damaged && (b->scheduled.call.reads || lane_wait(b->work->lane) != GPU_OK))
         return GPU_LOST;
     if (!(needs_aside(b) ? all_by_original(b, flow) : rest_by_original(b, flow)))
         return GPU_LOST;
@@ -291,16 +279,16 @@ static enum gpu_status bring_residents(struct blocks *b)
     enum gpu_status status = GPU_OK;
     int64_t all = 0;
     for (int i = A; i < OPERANDS; i++)
-        all += b->operand[i].x ? accel_bytes(b->operand[i].x) : 0;
+        all += b->scheduled.operand[i].x ? accel_bytes(b->scheduled.operand[i].x) : 0;
     if (all > gpu_info(b->work->device)->memory_bytes)
         return GPU_OK;
     for (int i = A; status == GPU_OK && i < C; i++) {
-        const struct accel_span *x = b->operand[i].x;
+        const struct accel_span *x = b->scheduled.operand[i].x;
         struct resident *r = &b->resident[i];
         const int64_t ld = x ? gpu_device_ld(x->rows, x->dtype) : 0;
         if (!x || gpu_in_place(x) || !kernels_fit(ld))
             continue;
-        const bool again = i > A && b->stays[A] && is_same(x, b->operand[A].x);
+        const bool again = i > A && b->stays[A] && is_same(x, b->scheduled.operand[A].x);
         gpu_address memory = b->whole[A].ptr;
         *r = again ? (struct resident){.here = b->resident[A].here}
                    : resident_look(b->work, x, &memory);
@@ -326,7 +314,7 @@ static enum gpu_status send_residents(struct blocks *b)
 {
     enum gpu_status status = GPU_OK;
     for (int i = A; status == GPU_OK && i < C; i++) {
-        const struct accel_span *x = b->operand[i].x;
+        const struct accel_span *x = b->scheduled.operand[i].x;
         struct resident *r = &b->resident[i];
         if (!b->stays[i])
             continue;
@@ -355,7 +343,7 @@ static void keep_residents(struct blocks *b)
 {
     for (int i = A; i < C; i++)
         if (b->resident[i].digested)
-            resident_keep(b->work, b->operand[i].x, b->whole[i].ptr, &b->resident[i]);
+            resident_keep(b->work, b->scheduled.operand[i].x, b->whole[i].ptr, &b->resident[i]);
 }
 
 /* ---- Memory ---- */
@@ -363,9 +351,8 @@ static void keep_residents(struct blocks *b)
 /* Makes the schedule as if all operands came from the host, so that the result does not depend on what is on the device. */
 static bool make_schedule(struct blocks *b, const struct schedule_rates *rates, int64_t available)
 {
-    for (int i = 0; i < BLOCKS_OWN; i++)
-        available -= b->own_bytes[i];
-    bool made = choices_make(&b->schedule, &b->call, rates, available);
+    bool made = choices_make(&b->schedule, &b->scheduled.call, rates,
+                             scheduled_memory(&b->scheduled, available));
     for (int i = A; made && i < C; i++)
         made = !b->stays[i] || schedule_leave_out(&b->schedule, i);
     return made;
@@ -379,9 +366,9 @@ static enum gpu_status take_memory(struct blocks *b, enum gpu_status status)
         if (bytes > 0)
             status = gpu_work_take(b->work, bytes, &b->memory[x]);
     }
-    for (int i = 0; status == GPU_OK && i < BLOCKS_OWN; i++)
-        if (b->own_bytes[i] > 0)
-            status = gpu_work_take(b->work, b->own_bytes[i], &b->own[i]);
+    for (int i = 0; status == GPU_OK && i < SCHEDULED_OWN; i++)
+        if (b->scheduled.own_bytes[i] > 0)
+            status = gpu_work_take(b->work, b->scheduled.own_bytes[i], &b->own[i]);
     if (status == GPU_NO_MEMORY) {
         gpu_work_drop(b->work);
         leave_residents(b);
@@ -414,27 +401,22 @@ static enum gpu_status prepare(struct blocks *b)
 
 /* ---- The whole ---- */
 
-static void describe_operands(struct blocks *b)
+/* The workspace of another precision may be enough for smaller blocks only. */
+static bool describe_operands(struct blocks *b)
 {
-    struct schedule_call *call = &b->call;
-    const struct accel_span *c = b->operand[C].x;
-    call->reads =
-        accel_is_read(b->work->call, c) && !(schedule_in_panels(&b->call) && call->k == 0);
+    if (!scheduled_describe(b->work->call, &b->scheduled))
+        return false;
+    if (b->work->largest < INT64_MAX)
+        b->scheduled.call.most = b->work->largest;
     for (int x = A; x < OPERANDS; x++) {
-        const struct accel_span *operand = b->operand[x].x;
-        call->size[x] = gpu_size_of(operand ? operand : c);
-        call->across[x] = b->operand[x].across;
-        call->in_place[x] = operand && gpu_in_place(operand);
-        if (!call->in_place[x])
+        const struct accel_span *operand = b->scheduled.operand[x].x;
+        if (!b->scheduled.call.in_place[x])
             continue;
         b->whole[x] = (struct gpu_tile){(gpu_address)(uintptr_t)operand->ptr, operand->ld};
         gpu_work_event(b->work, GPU_EVENT_IN_PLACE, operand, operand->rows, operand->cols,
                        accel_bytes(operand));
     }
-    if (!needs_old(b))
-        return;
-    const int64_t widest = OLD_BYTES / (call->m * call->size[C]);
-    call->widest = widest < 64 ? accel_max(1, widest) : widest / 64 * 64;
+    return true;
 }
 
 static enum gpu_status run_prepared(struct blocks *b)
@@ -442,14 +424,14 @@ static enum gpu_status run_prepared(struct blocks *b)
     const struct schedule *s = &b->schedule;
     const struct schedule_cell block = schedule_cell_of(s, C, 0, 0);
     struct flow flow = {.schedule = s,
-                        .result_bytes = accel_bytes(b->operand[C].x),
+                        .result_bytes = accel_bytes(b->scheduled.operand[C].x),
                         .context = b,
                         .old = {b->old[0], b->old[1]},
                         .copy_of = copy_of,
                         .arrived = note_copy,
                         .compute = compute_step};
     enum gpu_status status = GPU_OK;
-    if (b->call.k == 0)
+    if (b->scheduled.call.k == 0)
         status = kernel_zeros(b->work, accel_max(block.rows, block.cols), &b->zeros);
     if (status == GPU_OK)
         status = send_residents(b);
@@ -466,10 +448,10 @@ static enum gpu_status run_prepared(struct blocks *b)
 /* Takes host memory for what after_failure() needs. */
 static bool prepare_for_failure(struct blocks *b)
 {
-    const struct accel_span *c = b->operand[C].x;
+    const struct accel_span *c = b->scheduled.operand[C].x;
     const struct schedule_cell block = schedule_cell_of(&b->schedule, C, 0, 0);
     const size_t bytes = (size_t)(block.rows * block.cols * gpu_size_of(c));
-    const bool keeps_old = needs_old(b) && b->schedule.steps[SCHEDULE_COMPUTE] > 1;
+    const bool keeps_old = b->scheduled.keeps_old && b->schedule.steps[SCHEDULE_COMPUTE] > 1;
     if (needs_aside(b))
         b->aside = malloc((size_t)accel_bytes(c));
     for (int i = 0; keeps_old && i < 2; i++)
@@ -480,7 +462,8 @@ static bool prepare_for_failure(struct blocks *b)
 enum gpu_status blocks_run(struct blocks *b)
 {
     int64_t cells = 0;
-    describe_operands(b);
+    if (!describe_operands(b))
+        return GPU_UNSUPPORTED;
     enum gpu_status status = prepare(b);
     if (status != GPU_OK) {
         schedule_free(&b->schedule);

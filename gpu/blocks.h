@@ -3,32 +3,26 @@
  * operands still go up and results come down (flow.h). After a failure, finished blocks stay, and the program's original computes the
  * others; of one that was overwritten in part, the old values are put back first.
  *
- * An operation says what the schedule's operands are, and which kernels add a block's product.
+ * An operation says which kernels add a block's product; scheduled.h, what the schedule's operands are.
  */
 #ifndef ACCEL_BLOCKS_H
 #define ACCEL_BLOCKS_H
 
 #include "kernels.h"
+#include "scheduled.h"
 #include "resident.h"
-#include "schedule.h"
-
-enum { BLOCKS_OWN = 2 };
 
 struct blocks {
     struct gpu_work *work;
-    struct schedule_call call; /* blocks_run() fills in what the operands tell */
-    struct blocks_operand {
-        const struct accel_span *x; /* NULL: the call does not have it, or does not read it */
-        bool across;                /* the schedule's rows are X's columns */
-    } operand[SCHEDULE_OPERANDS];
-    int64_t own_bytes[BLOCKS_OWN]; /* device memory that the kernels need besides */
     /* Computes a step on the tiles that blocks_tile() tells. */
     enum gpu_status (*compute)(const struct blocks *b, const struct schedule_step *step);
-    /* Of the length of a block's longer side, if call.k is 0: see kernel_zeros(). */
-    gpu_address zeros;
+    /* blocks_run()'s, for compute(): */
+    struct scheduled scheduled;
+    gpu_address own[SCHEDULED_OWN];
+    gpu_address zeros; /* of the length of a block's longer side, if k is 0: see kernel_zeros() */
     /* blocks.c's: */
     struct schedule schedule;
-    gpu_address memory[SCHEDULE_OPERANDS], own[BLOCKS_OWN];
+    gpu_address memory[SCHEDULE_OPERANDS];
     struct resident resident[SCHEDULE_OPERANDS];
     bool stays[SCHEDULE_OPERANDS]; /* an operand stays on the device, or has stayed there */
     /* Operands that are on the device before the schedule begins. */
@@ -39,7 +33,7 @@ struct blocks {
     int finished, settled; /* blocks of a result in place: computed; there for certain */
 };
 
-/* Returns the status for gpu_run(). */
+/* Runs the work's call, which has a result that is not empty. Returns the status for gpu_run(). */
 enum gpu_status blocks_run(struct blocks *b);
 
 /* Returns where a cell is. */

@@ -208,9 +208,10 @@ bool gpu_is_gone(void);
 enum gpu_status gpu_run(struct gpu_device *device, const struct accel_call *call,
                         struct gpu_host *host);
 
-/* Returns the bytes of a valid call's inputs that gpu_run() would find on the device, as far as is known without reading them; and the rate,
- * in 10^9 bytes a second, at which it reads them to see that they have not changed: measured, or nominal before the first time. */
-int64_t gpu_kept_bytes(struct gpu_device *device, const struct accel_call *call);
+/* Returns which of a valid call's inputs gpu_run() would find on the device, as far as is known without reading them, as bits
+ * 1 << enum accel_matrix; and the rate, in 10^9 bytes a second, at which it reads them to see that they have not changed: measured, or
+ * nominal before the first time. */
+unsigned gpu_kept(struct gpu_device *device, const struct accel_call *call);
 double gpu_digest_gbps(void);
 
 /* Copy one matrix, wherever it is, to or from packed host memory (ld = rows), for the CPU, if the GPU has refused the call.

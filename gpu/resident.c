@@ -76,15 +76,15 @@ enum gpu_status resident_keep(struct gpu_work *work, const struct accel_span *x,
     return status;
 }
 
-int64_t gpu_kept_bytes(struct gpu_device *device, const struct accel_call *call)
+unsigned gpu_kept(struct gpu_device *device, const struct accel_call *call)
 {
-    int64_t bytes = 0;
+    unsigned kept = 0;
     struct gpu_key key;
     for (int i = 0; i < ACCEL_SPANS; i++) {
         const struct accel_span *x = &call->span[i];
         if (resident_may(call, x) && sightings_expect(x, &key) &&
             device->functions->has_kept(device, &key))
-            bytes += accel_bytes(x);
+            kept |= 1u << i;
     }
-    return bytes;
+    return kept;
 }

@@ -150,6 +150,13 @@ struct schedule_times schedule_simulate(const struct schedule *s,
     return times;
 }
 
+double schedule_compute(const struct schedule_call *call, double half, double ms)
+{
+    const struct schedule s = {.call = *call, .by = {call->m, call->n, call->k}};
+    const struct schedule_rates rates = {.compute = 1, .half = half};
+    return schedule_kernel_ms(&s, &rates, 0, 0, 0) / ms;
+}
+
 double schedule_floor(const struct schedule_call *call, const struct schedule_rates *rates)
 {
     struct schedule s = {.call = *call, .by = {call->m, call->n, call->k}};

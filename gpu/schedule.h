@@ -45,6 +45,9 @@ static inline bool schedule_in_panels(const struct schedule_call *call)
     return call->kind == SCHEDULE_MULTIPLY || call->kind == SCHEDULE_SOLVE;
 }
 
+/* Returns whether a call is one kernel, if that fits: a small one, and one whose result is in place. */
+bool schedule_stays_whole(const struct schedule_call *call);
+
 /* What a device does in a second: 10^9 bytes up and down, and 10^9 operations in products that fill it; one whose smallest size is d
  * reaches d / (d + half) of that. And what each copy and kernel takes besides, and an engine's wait for another one. */
 struct schedule_rates {
@@ -132,6 +135,10 @@ struct schedule_source {
 enum { SCHEDULE_SOURCES = 4 };
 int schedule_sources(const struct schedule *s, int i, int j, int p,
                      struct schedule_source source[SCHEDULE_SOURCES]);
+
+/* Returns the rate (schedule_rates.compute) by which one kernel of the whole call takes so many milliseconds; and of a rate, the milliseconds. half:
+ * see schedule_rates. */
+double schedule_compute(const struct schedule_call *call, double half, double ms);
 
 /* Returns the milliseconds of the longest engine, if a call is computed in one kernel and nothing is sent twice: no schedule is
  * faster. */

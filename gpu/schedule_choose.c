@@ -212,9 +212,9 @@ enum {
     MOST_TASKS = 1 << 16
 };
 
-/* Returns whether a call is one kernel, if that fits: copies and kernels of a small one take about as long as to start them. After a failure,
- * a result in place that is computed in parts would be lost. */
-static bool stays_whole(const struct schedule_call *call)
+/* Copies and kernels of a small call take about as long as to start them. After a failure, a result in place that is computed in parts would
+ * be lost. */
+bool schedule_stays_whole(const struct schedule_call *call)
 {
     return bytes_of(call) < DIVIDED_BYTES || call->in_place[C];
 }
@@ -263,7 +263,7 @@ bool schedule_make(struct schedule *best, const struct schedule_call *call,
         for (int aspect = 0; aspect < (call->kind == SCHEDULE_RANK_K ? 1 : ASPECTS); aspect++)
             for (int deeper = 1; deeper <= (shaped ? DEPTHS : 1); deeper++) {
                 struct schedule s = {.call = *call};
-                if (best->step && (stays_whole(call) || left <= 0))
+                if (best->step && (schedule_stays_whole(call) || left <= 0))
                     return true;
                 set_sizes(&s, sides[n], 1 << aspect, accel_max(sides[n] / deeper, 1));
                 if (!is_new(&recent, &s))

@@ -12,6 +12,7 @@
 #include "passing.h"
 
 struct gpu_work;
+struct scheduled;
 struct solver;
 struct lapack_sizes;
 struct equation;
@@ -153,6 +154,9 @@ struct accel_op {
     /* Runs a valid, non-empty call on a lane, and returns when the result is in place: see gpu/work.h. NULL: `steps` does, or
      * the GPU's libraries cannot. */
     enum gpu_status (*run)(struct gpu_work *work);
+    /* Level 3: fills in the kind of the schedule, its sizes, operations and operands, and device memory that the kernels need besides
+     * (gpu/scheduled.h), for a valid call. NULL: it has no schedule. */
+    void (*scheduled)(const struct accel_call *call, struct scheduled *scheduled);
     /* LAPACK: makes the steps of gpu/solver.h that solver_run() takes. NULL: the GPU's libraries cannot. */
     void (*steps)(struct solver *s);
 

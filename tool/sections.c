@@ -71,6 +71,7 @@ static bool add_section(struct sections *sections, const struct survey *survey,
         fprintf(to, "piece_kb=%lld\n", (long long)gpu_piece(survey->device) / 1024);
         put_value(to, "kernels_ms", survey->first.kernels_ms);
         put_value(to, "solver_ms", survey->first.solver_ms);
+        put_value(to, calibration_schedule_ratio, survey->schedule_ratio);
         for (int i = GPU_NATIVE + 1; i < GPU_PRECISIONS; i++)
             put_value(to, calibration_gain_names[i], survey->gains.gain[i]);
         svd_survey_write(&survey->svd, to);

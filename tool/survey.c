@@ -159,6 +159,15 @@ static long preemptions(void)
     return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
+static void measure_kernel(const struct survey *survey, struct survey_shape *shape,
+                           struct workload *workload, int runs)
+{
+    const double ms =
+        workload_kernel_ms(workload, survey->device, survey->up_gbps, survey->down_gbps, runs);
+    if (ms > 0)
+        shape->kernel_ms = shape->kernel_ms > 0 ? fmin(shape->kernel_ms, ms) : ms;
+}
+
 /* Sets shape->ms to the best of some runs, and of what it was: other work makes a time longer, never shorter. Runs until limit_ms
  * are spent. If the best run was interrupted, or took far longer than expected_ms, goes on within the survey's time: to three
  * runs, or to three times limit_ms. */
@@ -175,6 +184,8 @@ static void measure(struct survey *survey, struct survey_track *track, struct su
                        track->gpu ? NULL : &track->function) ||
         (is_short && run_once(survey, track, &workload, &host) < 0)) /* warms up */
         return;
+    if (track->gpu)
+        measure_kernel(survey, shape, &workload, is_short ? 2 : 1);
     for (int i = 0; i < RUNS && (i == 0 || sum < limit_ms ||
                                  (doubtful && (i < 3 || (is_short && sum < 3 * limit_ms))));
          i++) {
@@ -308,16 +319,59 @@ static void repeat(struct survey *survey, bool gpu, double limit_ms, double dead
     free(list);
 }
 
-/* Sets model_ms: the time without the copies, at the measured rates. If the copies take almost all of it, the difference says
- * little: then a call takes as long as a smaller one of its kind. */
-static void subtract_copies(struct survey_track *track)
+/* Returns what a call takes whatever its size: the time of the smallest one, without copies. */
+static double call_ms(const struct survey_track *track)
 {
+    for (const struct survey_shape *x = track->shape; x < track->shape + track->shapes; x++)
+        if (x->ms > 0 && x->kernel_ms <= 0)
+            return fmin(fmax(x->ms - x->copies_ms, 0.02 * x->ms), x->ms);
+    return 0;
+}
+
+/* Sets model_ms: the time without the copies. It is the kernel's, and the call's own, where copies and kernels overlap; else what the
+ * copies leave, at the measured rates. If these take almost all of it, the difference says little: then a call takes as long as a smaller
+ * one of its kind. */
+static void leave_out_copies(struct survey_track *track)
+{
+    const double call = call_ms(track);
     double least[SURVEY_KINDS] = {0};
     for (struct survey_shape *shape = track->shape; shape < track->shape + track->shapes; shape++) {
         double floor = fmax(least[shape->kind], 0.02 * shape->ms);
-        shape->model_ms = fmin(fmax(shape->ms - shape->copies_ms, floor), shape->ms);
+        shape->model_ms = shape->kernel_ms > 0 ? shape->kernel_ms + call
+                                               : fmax(shape->ms - shape->copies_ms, floor);
+        shape->model_ms = fmin(shape->model_ms, shape->ms);
         least[shape->kind] = fmax(least[shape->kind], shape->model_ms);
     }
+}
+
+/* Adds the logarithms of the times over those that the schedules say. Returns how many. */
+static int compare_with_schedules(const struct survey *survey, const struct survey_track *track,
+                                  double *logarithms)
+{
+    int count = 0;
+    for (const struct survey_shape *x = track->shape; x < track->shape + track->shapes; x++) {
+        struct accel_call call;
+        if (x->ms <= 0)
+            continue;
+        shape_typical(&call, track->routine, x->size);
+        const double ms = workload_schedule_ms(&call, survey->device, survey->up_gbps,
+                                               survey->down_gbps, x->kernel_ms);
+        if (ms <= 0)
+            continue;
+        *logarithms += log(x->ms / (ms + call_ms(track)));
+        count++;
+    }
+    return count;
+}
+
+static void find_schedule_ratio(struct survey *survey)
+{
+    double logarithms = 0;
+    int count = 0;
+    for (int i = 0; i < survey->tracks; i++)
+        if (survey->track[i].gpu)
+            count += compare_with_schedules(survey, &survey->track[i], &logarithms);
+    survey->schedule_ratio = count > 0 ? exp(logarithms / count) : 0;
 }
 
 /* The GPU comes first: a library's threads spin for a while after a call, and would disturb it. */
@@ -339,5 +393,6 @@ void survey_run(struct survey *survey)
     repeat(survey, false, limit_ms, survey->deadline);
     discard(survey);
     for (int i = 0; i < survey->tracks; i++)
-        subtract_copies(&survey->track[i]);
+        leave_out_copies(&survey->track[i]);
+    find_schedule_ratio(survey);
 }

@@ -22,6 +22,7 @@ struct survey_shape {
     double flops;
     double ms;        /* measured, with copies; 0: not measured */
     double copies_ms; /* the copies' part, by the measured rates */
+    double kernel_ms; /* of a call that a schedule divides, in one kernel; 0: of another call */
     double model_ms;  /* without copies */
 };
 
@@ -47,7 +48,9 @@ struct survey {
     double up_gbps, down_gbps;
     struct first_calls first;     /* the GPU's */
     struct precision_gains gains; /* the GPU's */
-    struct svd_survey svd;        /* the GPU's */
+    double
+        schedule_ratio; /* by how much calls took longer than their schedules say; 0: not known */
+    struct svd_survey svd;  /* the GPU's */
     double start, deadline; /* by survey_now(); the smallest shapes are measured at any rate */
     struct workload_memory memory;
     survey_progress *progress; /* may be NULL */

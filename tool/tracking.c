@@ -71,8 +71,8 @@ static const char *try(struct tracked *t)
     t->pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     if (t->pagemap < 0)
         return "/proc/self/pagemap";
-    t->page =
-        mmap(NULL, t->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    t->page = mmap(NULL, t->size, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (t->page == MAP_FAILED)
         return "mmap()";
     struct faults_register all = {.range = {(uintptr_t)t->page, t->size, REGISTER_WP}};
@@ -91,10 +91,8 @@ static const char *try(struct tracked *t)
 
 const char *tracking_fault(void)
 {
-    struct tracked t = {.faults = -1,
-                        .pagemap = -1,
-                        .page = MAP_FAILED,
-                        .size = 2 * (size_t)sysconf(_SC_PAGESIZE)};
+    struct tracked t = {
+        .faults = -1, .pagemap = -1, .page = MAP_FAILED, .size = 2 * (size_t)sysconf(_SC_PAGESIZE)};
     const char *fault = try(&t);
     const int error = errno;
     if (t.page != MAP_FAILED)

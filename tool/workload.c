@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "gpu/scheduled.h"
 #include "ops/lapack/rules.h"
 #include "ops/shape.h"
 #include "fill.h"
@@ -171,6 +172,7 @@ bool workload_place(struct workload *workload, struct workload_memory *memory,
     const struct accel_routine *routine = call->routine;
     workload->function = function ? function->address : NULL;
     workload->filled = false;
+    workload->rates = (struct schedule_rates){.up = 0};
     memory->used = 0;
     call->blas.width = function ? function->width : 32;
     call->blas.has_work = function;
@@ -232,7 +234,7 @@ static bool refuse(void *context, const struct accel_call *part)
 double workload_gpu_ms(struct workload *workload, struct gpu_device *device, struct gpu_host *host,
                        enum gpu_status *status)
 {
-    *host = (struct gpu_host){.original = refuse};
+    *host = (struct gpu_host){.original = refuse, .rates = workload->rates};
     refill(workload, false);
     double start = accel_now_ms();
     *status = gpu_run(device, &workload->call, host);
@@ -253,9 +255,51 @@ double workload_compute_ms(struct workload *workload, struct gpu_device *device,
                            enum gpu_precision precision)
 {
     double sum = 0;
-    struct gpu_host host = {
-        .original = refuse, .steps = add_kernels, .context = &sum, .precision = precision};
+    struct gpu_host host = {.original = refuse,
+                            .steps = add_kernels,
+                            .context = &sum,
+                            .precision = precision,
+                            .rates = schedule_nominal};
+    host.rates.copy_ms = host.rates.kernel_ms = 1e6; /* to divide the call costs too much */
     refill(workload, false);
     return gpu_run(device, &workload->call, &host) == GPU_OK && host.precision == precision ? sum
                                                                                             : -1;
+}
+
+static struct schedule_rates rates_of(const struct scheduled *scheduled, double up_gbps,
+                                      double down_gbps, double kernel_ms)
+{
+    struct schedule_rates rates = schedule_nominal;
+    rates.up = up_gbps;
+    rates.down = down_gbps;
+    rates.compute = schedule_compute(&scheduled->call, rates.half, kernel_ms);
+    return rates;
+}
+
+double workload_kernel_ms(struct workload *workload, struct gpu_device *device, double up_gbps,
+                          double down_gbps, int runs)
+{
+    struct scheduled scheduled;
+    double least = 0;
+    if (!scheduled_is_divided(&workload->call, &scheduled))
+        return 0;
+    for (int i = 0; i < runs; i++) {
+        const double ms = workload_compute_ms(workload, device, GPU_NATIVE);
+        if (ms > 0 && (least == 0 || ms < least))
+            least = ms;
+    }
+    if (least > 0)
+        workload->rates = rates_of(&scheduled, up_gbps, down_gbps, least);
+    return least;
+}
+
+double workload_schedule_ms(const struct accel_call *call, struct gpu_device *device,
+                            double up_gbps, double down_gbps, double kernel_ms)
+{
+    struct scheduled scheduled;
+    if (!scheduled_is_divided(call, &scheduled) || !(kernel_ms > 0))
+        return 0;
+    const struct schedule_rates rates = rates_of(&scheduled, up_gbps, down_gbps, kernel_ms);
+    const double ms = scheduled_ms(call, &scheduled, &rates, gpu_info(device)->memory_bytes, 0);
+    return ms > 0 ? ms : 0;
 }

@@ -24,6 +24,8 @@ struct workload {
     int64_t
         info; /* the function writes it; the call has its address, so a workload must not be copied */
     bool filled;
+    struct schedule_rates
+        rates; /* of its schedule on a GPU; up = 0, as workload_make() leaves it: not known */
 };
 
 /* Whether the GPU can run such calls, and can gain by them. */
@@ -50,8 +52,19 @@ double workload_cpu_ms(struct workload *workload);
 double workload_gpu_ms(struct workload *workload, struct gpu_device *device, struct gpu_host *host,
                        enum gpu_status *status);
 
-/* Returns the milliseconds of the kernels alone, in this precision; negative if the call fails, or was computed in another one. */
+/* Returns the milliseconds of the kernels alone, in this precision; negative if the call fails, or was computed in another one. A call of
+ * Level 3 is one kernel then, if memory allows. */
 double workload_compute_ms(struct workload *workload, struct gpu_device *device,
                            enum gpu_precision precision);
+
+/* Of a call that a schedule divides, copies and kernels overlap: returns the least milliseconds of its kernel alone in some runs, and sets
+ * the workload's rates by it, so that its further runs have the schedule that programs' calls have. Returns 0 for other calls, and if it
+ * fails. up_gbps, down_gbps: the rates of copies. */
+double workload_kernel_ms(struct workload *workload, struct gpu_device *device, double up_gbps,
+                          double down_gbps, int runs);
+
+/* Returns the milliseconds that the schedule of a call says if its kernel takes kernel_ms; 0 for calls that no schedule divides. */
+double workload_schedule_ms(const struct accel_call *call, struct gpu_device *device,
+                            double up_gbps, double down_gbps, double kernel_ms);
 
 #endif

@@ -227,6 +227,8 @@ bool calibration_find_gpu(const struct calibration *file, const char *name,
 const char *const calibration_gain_names[GPU_PRECISIONS] = {NULL, "gain_emulated", "gain_tf32",
                                                             "gain_bf16x9"};
 
+const char calibration_schedule_ratio[] = "schedule_ratio";
+
 double calibration_section_value(const struct calibration_section *section, const char *name)
 {
     struct calibration_line line;

@@ -10,6 +10,7 @@
  *     piece_kb=512
  *     kernels_ms=31.2
  *     solver_ms=740
+ *     schedule_ratio=1.08
  *     gain_emulated=8.1
  *     svd_d_vectors 48:gesvdj 800:gesvdp
  *     ROUTINE 64x64x64:0.0210 512x512x512:0.0324
@@ -18,8 +19,10 @@
  * The first line is the format's version. A section's header is its key: curves of another machine, library or thread
  * count are another section, and sections of several machines stand side by side. Its lines are values, and for a
  * routine the calls that were measured: the sizes m, n, k, nrhs that the routine has, and milliseconds (on the GPU
- * without the copies of operands). `piece_kb` is the size of pieces with which copies are the fastest. `kernels_ms` is the time in which a routine's first call loads its kernels, `solver_ms` that
- * in which the first call of LAPACK opens cuSOLVER; `gain_` values, by how much products are faster in other precisions. `svd_` lines name the fastest accurate algorithm at each order, for a type
+ * without the copies of operands). `piece_kb` is the size of pieces with which copies are the fastest. `kernels_ms` is the time in which a
+ * routine's first call loads its kernels, `solver_ms` that in which the first call of LAPACK opens cuSOLVER; `schedule_ratio` is by how much
+ * calls of Level 3 take longer than their schedules say (gpu/schedule.h); `gain_` values, by how much products are faster in other
+ * precisions. `svd_` lines name the fastest accurate algorithm at each order, for a type
  * (s d c z), with singular vectors or for the values alone. The checksum is XXH3, 64 bits, of all before its line.
  *
  * Not thread-safe, except for different files.
@@ -59,6 +62,9 @@ bool calibration_find_gpu(const struct calibration *file, const char *name,
 
 /* The names of the values that say by how much products are faster in a precision; native: NULL. */
 extern const char *const calibration_gain_names[GPU_PRECISIONS];
+
+/* The name of the value that says by how much calls of Level 3 take longer than their schedules say. */
+extern const char calibration_schedule_ratio[];
 
 /* Returns a value of a section, 0 if it has none. */
 double calibration_section_value(const struct calibration_section *section, const char *name);

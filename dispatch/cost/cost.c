@@ -13,6 +13,7 @@
 #include "base/grown.h"
 #include "base/say.h"
 #include "calibration.h"
+#include "gpu/scheduled.h"
 #include "known_gpus.h"
 #include "ops/names.h"
 #include "ops/op.h"
@@ -33,11 +34,13 @@ struct cost_curves {
     double up_gbps, down_gbps;
     double gain[GPU_PRECISIONS]; /* in operations a second over native precision */
     struct cost_first first;
+    double schedule_ratio; /* by how much calls took longer than their schedules say, calibrated */
     /* of a CPU library: */
     const struct dispatch_library *library; /* NULL: cpu_beyond */
     int threads;
     /* by routine: */
-    _Atomic unsigned char *made; /* enum made */
+    _Atomic unsigned char *made;  /* enum made */
+    struct model_curve *schedule; /* of a device: see model_work_of_time() */
     struct model_curve curve[];
 };
 
@@ -139,12 +142,13 @@ static void open_file(void)
 static struct cost_curves *new_curves(struct model_rates rates)
 {
     struct cost_curves *new;
-    const size_t curves = sizeof *new + accel_routine_count * sizeof *new->curve;
+    const size_t curves = sizeof *new + 2 * accel_routine_count * sizeof *new->curve;
     new = mmap(NULL, curves + accel_routine_count, PROT_READ | PROT_WRITE,
                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (new == MAP_FAILED)
         return NULL;
     new->made = (_Atomic unsigned char *)new + curves;
+    new->schedule = new->curve + accel_routine_count;
     new->rates = rates;
     return new;
 }
@@ -258,6 +262,7 @@ static struct cost_curves *new_device(struct model_rates rates)
     for (int i = 0; i < GPU_PRECISIONS; i++)
         p->gain[i] = 1;
     p->first = nominal_first;
+    p->schedule_ratio = 1;
     return p;
 }
 
@@ -316,6 +321,8 @@ static void make_curve(struct cost_curves *p, uint32_t index)
     const struct accel_routine *routine = &accel_routines[index];
     struct model_curve *curve = &p->curve[index];
     enum made made = NOMINAL;
+    if (p->device && accel_op_of(routine)->scheduled)
+        p->schedule[index].ms[MODEL_CALL] = p->schedule_ratio;
     if (p->device)
         model_nominal_gpu(curve, routine, &p->rates);
     else
@@ -365,6 +372,8 @@ void cost_borrow(struct accel_machine *machine, struct cost_curves *device,
     struct cost_curves *cpu = cpu_of(library, threads), *gpu = device_of(device);
     machine->cpu_curve = curve_of(cpu, index);
     machine->gpu_curve = curve_of(gpu, index);
+    if (gpu && accel_op_of(routine)->scheduled)
+        machine->schedule_curve = &gpu->schedule[index];
     if (gpu) {
         machine->up_gbps = gpu->up_gbps;
         machine->down_gbps = gpu->down_gbps;
@@ -425,22 +434,20 @@ double cost_product_gflops(struct cost_curves *device, enum accel_dtype dtype)
 }
 
 struct schedule_rates cost_schedule_rates(struct cost_curves *device, const struct accel_call *call,
-                                          enum gpu_precision precision)
+                                          double gain)
 {
+    struct cost_curves *const p = device_of(device);
     struct schedule_rates rates = schedule_nominal;
-    const uint32_t index = (uint32_t)(call->routine - accel_routines);
     struct model_work work;
+    struct scheduled scheduled;
+    if (!p || !scheduled_describe(call, &scheduled))
+        return rates;
     model_work_of(call, true, &work);
-    const double ms = settled_ms(device, index, &work);
-    double shortest = 0;
-    rates.up = device->up_gbps;
-    rates.down = device->down_gbps;
-    for (const int64_t *size = accel_sizes(call); size < accel_sizes(call) + 3; size++)
-        shortest =
-            *size > 0 && (shortest == 0 || (double)*size < shortest) ? (double)*size : shortest;
-    rates.compute = device->gain[precision] * work.term[MODEL_OPERATION] * 1e3 /
-                    (ms > 1e-6 ? ms : 1e-6) *
-                    (shortest > 0 ? (shortest + rates.half) / shortest : 1);
+    const double ms = settled_ms(p, (uint32_t)(call->routine - accel_routines), &work);
+    rates.up = p->up_gbps;
+    rates.down = p->down_gbps;
+    if (scheduled.call.k > 0)
+        rates.compute = gain * schedule_compute(&scheduled.call, rates.half, ms > 1e-6 ? ms : 1e-6);
     return rates;
 }
 
@@ -467,6 +474,7 @@ static void set_rates(struct cost_curves *p, const struct known_gpu *known)
         p->down_gbps = value_or(p, "down_gbps", p->down_gbps);
         p->first.kernels_ms = value_or(p, "kernels_ms", p->first.kernels_ms);
         p->first.solver_ms = value_or(p, "solver_ms", p->first.solver_ms);
+        p->schedule_ratio = value_or(p, calibration_schedule_ratio, 1);
         for (int i = GPU_NATIVE + 1; i < GPU_PRECISIONS; i++)
             p->gain[i] = value_or(p, calibration_gain_names[i], p->gain[i]);
     }
@@ -542,20 +550,23 @@ struct cost_curves *cost_curves_named(const char *name, int64_t *memory_bytes)
 
 /* ---- Learning ---- */
 
-static void learn(struct cost_curves *p, const struct accel_call *call, double ms)
+/* Returns the call's work if the curves of its routine may learn. */
+static bool work_to_learn(struct cost_curves *p, const struct accel_call *call,
+                          struct model_work *work)
 {
-    uint32_t index = (uint32_t)(call->routine - accel_routines);
-    struct model_work work;
+    const uint32_t index = (uint32_t)(call->routine - accel_routines);
     curve_of(p, index);
     if (!learns(p, index))
-        return;
-    model_work_of(call, p->device, &work);
-    if (p->device) { /* a curve is without the copies; a call faster than their estimate leaves a tenth */
-        double left = ms - model_copies_ms(&work, p->up_gbps, p->down_gbps);
-        ms = left > ms / 10 ? left : ms / 10;
-    }
+        return false;
+    model_work_of(call, p->device, work);
+    return true;
+}
+
+static void learn(struct cost_curves *p, struct model_curve *curve, const struct model_work *work,
+                  double ms)
+{
     pthread_rwlock_wrlock(&lock);
-    model_learn(&p->curve[index], &work, ms);
+    model_learn(curve, work, ms);
     p->learned = true;
     pthread_rwlock_unlock(&lock);
 }
@@ -563,12 +574,40 @@ static void learn(struct cost_curves *p, const struct accel_call *call, double m
 void cost_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
                     int threads, double ms)
 {
-    learn(cpu_of(library, threads), call, ms);
+    struct cost_curves *const p = cpu_of(library, threads);
+    struct model_work work;
+    if (work_to_learn(p, call, &work))
+        learn(p, &p->curve[call->routine - accel_routines], &work, ms);
 }
 
-void cost_learn_gpu(struct cost_curves *device, const struct accel_call *call, double ms)
+/* Returns the milliseconds that the schedule of a call says; negative: copies and kernels are added. */
+static double schedule_ms(struct cost_curves *p, const struct accel_call *call,
+                          int64_t memory_bytes)
 {
-    learn(device, call, ms);
+    struct scheduled scheduled;
+    if (!scheduled_is_divided(call, &scheduled))
+        return -1;
+    const struct schedule_rates rates = cost_schedule_rates(p, call, 1);
+    return scheduled_ms(call, &scheduled, &rates, memory_bytes, 0);
+}
+
+void cost_learn_gpu(struct cost_curves *p, const struct accel_call *call, int64_t memory_bytes,
+                    double ms)
+{
+    const uint32_t index = (uint32_t)(call->routine - accel_routines);
+    struct model_work work;
+    if (!work_to_learn(p, call, &work))
+        return;
+    const double simulated = schedule_ms(p, call, memory_bytes);
+    if (simulated > 0) {
+        const struct model_work time =
+            model_work_of_time(&work, simulated + p->curve[index].ms[MODEL_CALL]);
+        learn(p, &p->schedule[index], &time, ms);
+        return;
+    }
+    /* A curve is without the copies; a call faster than their estimate leaves a tenth. */
+    const double left = ms - model_copies_ms(&work, p->up_gbps, p->down_gbps);
+    learn(p, &p->curve[index], &work, left > ms / 10 ? left : ms / 10);
 }
 
 void cost_probe(const struct dispatch_library *library, int threads)
@@ -603,6 +642,8 @@ static bool compose(struct grown *body, struct cost_curves *p)
                                   value_or(p, "piece_kb", GPU_PIECE_USUAL / 1024));
         calibration_put_value(body, "kernels_ms", p->first.kernels_ms);
         calibration_put_value(body, "solver_ms", p->first.solver_ms);
+        calibration_put_value(body, calibration_schedule_ratio,
+                              p->schedule_ratio * model_ratio(p->schedule, accel_routine_count));
     }
     if (p->device && p->measured) {
         for (int i = GPU_NATIVE + 1; i < GPU_PRECISIONS; i++)

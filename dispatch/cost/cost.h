@@ -59,14 +59,18 @@ struct cost_first {
 };
 struct cost_first cost_first_calls(const struct cost_curves *device);
 
-/* Returns the device's rates for the schedule of a call. */
+/* Returns the device's rates for the schedule of a call of Level 3. gain: of its operations in its precision. Takes the lock of
+ * cost_borrow(), so call it before. */
 struct schedule_rates cost_schedule_rates(struct cost_curves *device, const struct accel_call *call,
-                                          enum gpu_precision precision);
+                                          double gain);
 
-/* Learn from a call that took this long: on the CPU library, while no other call computed; on the device, with its copies. */
+/* Learn from a call that took this long: on the CPU library, while no other call computed; on the device, with its copies. memory_bytes:
+ * the device's, as the decision knows it. Of a call that a schedule divides, the time does not tell the kernels from the copies, so it corrects
+ * the schedule's time as a whole, and not the routine's curve. */
 void cost_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
                     int threads, double ms);
-void cost_learn_gpu(struct cost_curves *device, const struct accel_call *call, double ms);
+void cost_learn_gpu(struct cost_curves *device, const struct accel_call *call, int64_t memory_bytes,
+                    double ms);
 
 /* Times products by the library (probe.h) if no calibration has it, once for each library and number of threads. Call it on the
  * program's thread, in a call of that library: so the library is not unloaded meanwhile, and no fork can happen while it

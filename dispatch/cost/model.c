@@ -123,6 +123,13 @@ double model_ms(const struct model_curve *curve, const struct model_work *work)
     return sum_of(curve->ms, work) * power_of_2(logarithms / weights);
 }
 
+struct model_work model_work_of_time(const struct model_work *work, double ms)
+{
+    struct model_work time = {.term = {[MODEL_CALL] = ms}};
+    memcpy(time.place, work->place, sizeof time.place);
+    return time;
+}
+
 double model_copies_ms(const struct model_work *work, double up_gbps, double down_gbps)
 {
     return work->up_bytes / up_gbps * 1e-6 + work->down_bytes / down_gbps * 1e-6;
@@ -281,13 +288,21 @@ void model_fit(struct model_curve *curve, const struct model_work *works, const 
         add_point(curve, &works[p], ms[p]);
 }
 
-void model_take_rates(struct model_curve *curve, const struct model_curve *from)
+double model_ratio(const struct model_curve *curves, uint32_t count)
 {
     double logarithms = 0;
-    for (int i = 0; i < from->points; i++)
-        logarithms += (double)from->point[i].log2_ratio / from->points;
+    int points = 0;
+    for (uint32_t c = 0; c < count; c++)
+        for (int i = 0; i < curves[c].points; i++, points++)
+            logarithms += (double)curves[c].point[i].log2_ratio;
+    return points > 0 ? power_of_2(logarithms / points) : 1;
+}
+
+void model_take_rates(struct model_curve *curve, const struct model_curve *from)
+{
+    const double ratio = model_ratio(from, 1);
     for (int i = 0; i < MODEL_TERMS; i++)
-        curve->ms[i] = from->ms[i] * power_of_2(logarithms);
+        curve->ms[i] = from->ms[i] * ratio;
 }
 
 static struct model_point *nearest_point(struct model_curve *curve, const struct model_work *work,

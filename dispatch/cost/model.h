@@ -48,6 +48,10 @@ void model_work_of(const struct accel_call *call, bool device, struct model_work
 /* Returns milliseconds, without the copies of operands. */
 double model_ms(const struct model_curve *curve, const struct model_work *work);
 
+/* Returns the work of a call whose time is known in another way, such as by simulation: for a curve with ms[MODEL_CALL] = 1, which corrects
+ * these times by those of measured calls. */
+struct model_work model_work_of_time(const struct model_work *work, double ms);
+
 /* Returns milliseconds for the copies, at these 10^9 bytes a second up and down. */
 double model_copies_ms(const struct model_work *work, double up_gbps, double down_gbps);
 
@@ -60,6 +64,9 @@ double model_point_ms(const struct model_curve *curve, const struct model_point 
  * all 0: none). */
 void model_fit(struct model_curve *curve, const struct model_work *works, const double *ms,
                int count);
+
+/* Returns the geometric mean of measured times over the sums of the terms, of all measured calls of these curves; 1: there are none. */
+double model_ratio(const struct model_curve *curves, uint32_t count);
 
 /* Takes the rates of a curve of another routine, whose elements and steps take as long. */
 void model_take_rates(struct model_curve *curve, const struct model_curve *from);

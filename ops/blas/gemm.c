@@ -14,12 +14,32 @@ static enum gpu_status compute(const struct blocks *b, const struct schedule_ste
     const struct accel_complex beta = step->first ? call->blas.scalar[ACCEL_beta] : one;
     const struct schedule_cell c = schedule_cell_of(&b->schedule, C, step->i, step->j);
     const struct gpu_tile at = blocks_tile(b, C, step->i, step->j);
-    if (b->call.k == 0)
+    if (b->scheduled.call.k == 0)
         return kernel_scale(b->work, c.rows, c.cols, beta, b->zeros, at);
     return kernel_gemm(b->work, call->blas.flag[ACCEL_transa], call->blas.flag[ACCEL_transb],
                        c.rows, c.cols, schedule_cell_of(&b->schedule, A, step->i, step->p).cols,
                        call->blas.scalar[ACCEL_alpha], blocks_tile(b, A, step->i, step->p),
                        blocks_tile(b, B, step->p, step->j), beta, at);
+}
+
+static void describe(const struct accel_call *call, struct scheduled *l)
+{
+    const int64_t m = call->blas.size[ACCEL_m], n = call->blas.size[ACCEL_n];
+    const int64_t k = accel_adds_nothing(call) ? 0 : call->blas.size[ACCEL_k];
+    const double terms =
+        (double)accel_max(m, 1) * (double)accel_max(n, 1) * (double)accel_max(k, 1);
+    l->call = (struct schedule_call){.kind = SCHEDULE_PRODUCT,
+                                     .m = m,
+                                     .n = n,
+                                     .k = k,
+                                     .per_term = call->routine->flops(call) / terms};
+    l->operand[C].x = &call->span[ACCEL_c];
+    if (k == 0)
+        return;
+    l->operand[A] =
+        (struct scheduled_operand){&call->span[ACCEL_a], call->blas.flag[ACCEL_transa] != 'N'};
+    l->operand[B] =
+        (struct scheduled_operand){&call->span[ACCEL_b], call->blas.flag[ACCEL_transb] != 'N'};
 }
 
 static enum gpu_status run_gemm(struct gpu_work *work)
@@ -37,25 +57,12 @@ static enum gpu_status run_gemm(struct gpu_work *work)
             return GPU_UNSUPPORTED;
     if (k == 0 && accel_is_one(call->blas.scalar[ACCEL_beta]))
         return GPU_OK;
-    struct blocks b = {.work = work,
-                       .call = {.kind = SCHEDULE_PRODUCT,
-                                .m = m,
-                                .n = n,
-                                .k = k,
-                                .most = work->largest,
-                                .per_term = call->routine->flops(call) /
-                                            ((double)m * (double)n * (double)accel_max(k, 1))},
-                       .operand = {[C] = {&call->span[ACCEL_c], false}},
-                       .compute = compute};
-    if (k > 0) {
-        b.operand[A] = (struct blocks_operand){a, call->blas.flag[ACCEL_transa] != 'N'};
-        b.operand[B] =
-            (struct blocks_operand){&call->span[ACCEL_b], call->blas.flag[ACCEL_transb] != 'N'};
-    }
+    struct blocks b = {.work = work, .compute = compute};
     return blocks_run(&b);
 }
 
-const struct accel_op op_gemm = {BLAS_LEVEL_3, .sample = ACCEL_SAMPLE_PRODUCT, .products = GPU_GEMM,
-                                 .run = run_gemm, .equation = equation_gemm};
+const struct accel_op op_gemm = {BLAS_LEVEL_3,          .sample = ACCEL_SAMPLE_PRODUCT,
+                                 .products = GPU_GEMM,  .run = run_gemm,
+                                 .scheduled = describe, .equation = equation_gemm};
 const struct accel_op op_gemm3m = {BLAS_LEVEL_3, .three_products = true, .run = run_gemm,
-                                   .equation = equation_gemm};
+                                   .scheduled = describe, .equation = equation_gemm};

@@ -149,57 +149,71 @@ static enum gpu_status compute(const struct blocks *b, const struct schedule_ste
     const struct schedule_cell rows = schedule_cell_of(&b->schedule, A, row, step->p);
     const struct schedule_cell cols = schedule_cell_of(&b->schedule, A, col, step->p);
     struct part at_row[2] = {0}, at_col[2] = {0};
-    if (b->call.k == 0)
+    if (b->scheduled.call.k == 0)
         return row == col ? kernel_scale_triangle(g->work, g->hermitian, g->lower ? 'L' : 'U',
                                                   rows.rows, beta, b->zeros, c)
                           : kernel_scale(g->work, rows.rows, cols.rows, beta, b->zeros, c);
     for (int i = A; i <= (g->two ? B : A); i++) {
-        at_row[i] = (struct part){blocks_tile(b, i, row, step->p), b->operand[i].across};
-        at_col[i] = (struct part){blocks_tile(b, i, col, step->p), b->operand[i].across};
+        at_row[i] = (struct part){blocks_tile(b, i, row, step->p), b->scheduled.operand[i].across};
+        at_col[i] = (struct part){blocks_tile(b, i, col, step->p), b->scheduled.operand[i].across};
     }
     return row == col ? triangle(g, rows.rows, rows.cols, at_row, beta, c)
                       : beside(g, rows.rows, cols.rows, rows.cols, at_row, at_col, beta, c);
 }
 
+/* Of gemmt, op(B)' is seen as a factor like op(A). */
+static void describe(const struct accel_call *call, struct scheduled *l, bool two, bool general)
+{
+    const struct accel_span *c = &call->span[ACCEL_c];
+    const bool across_a = call->blas.flag[general ? ACCEL_transa : ACCEL_trans] != 'N';
+    const bool across_b = general ? call->blas.flag[ACCEL_transb] == 'N' : across_a;
+    const int64_t n = call->blas.size[ACCEL_n];
+    const int64_t k = accel_adds_nothing(call) ? 0 : call->blas.size[ACCEL_k];
+    l->call = (struct schedule_call){.kind = SCHEDULE_RANK_K,
+                                     .two = two,
+                                     .m = n,
+                                     .n = n,
+                                     .k = k,
+                                     .per_term = (accel_is_complex(c->dtype) ? 8 : 2) /
+                                                 (general ? 2.0 : 1.0)};
+    l->operand[C] = (struct scheduled_operand){c, call->blas.flag[ACCEL_uplo] != 'L'};
+    if (k > 0)
+        l->operand[A] = (struct scheduled_operand){&call->span[ACCEL_a], across_a};
+    if (k > 0 && two)
+        l->operand[B] = (struct scheduled_operand){&call->span[ACCEL_b], across_b};
+    if (general && gpu_in_place(c)) {
+        const int64_t block = accel_min(n, WHOLE_BLOCK), size = gpu_size_of(c);
+        l->own_bytes[WHOLE] = gpu_device_ld(block, c->dtype) * block * size;
+        l->own_bytes[PACKED] = block * (block + 1) / 2 * size;
+    }
+}
+
 static enum gpu_status run_rank_k(struct gpu_work *work, bool two, bool general)
 {
     const struct accel_call *call = work->call;
-    const struct accel_span *a = &call->span[ACCEL_a], *b = &call->span[ACCEL_b];
     const struct accel_span *c = &call->span[ACCEL_c];
     bool hermitian = accel_is_hermitian(call->routine);
     bool across_a = call->blas.flag[general ? ACCEL_transa : ACCEL_trans] != 'N';
-    bool across_b = general ? call->blas.flag[ACCEL_transb] == 'N' : across_a;
-    bool lower = call->blas.flag[ACCEL_uplo] == 'L';
     char dash = hermitian ? 'C' : 'T';
-    int64_t n = call->blas.size[ACCEL_n],
-            k = accel_adds_nothing(call) ? 0 : call->blas.size[ACCEL_k];
-    if (n == 0)
+    if (call->blas.size[ACCEL_n] == 0)
         return GPU_OK;
     if (!kernels_fit_call(call))
         return GPU_UNSUPPORTED;
     /* tpttr and trttp have no 64-bit functions. */
     if (general && gpu_in_place(c) && c->ld > INT_MAX)
         return GPU_UNSUPPORTED;
-    if (k == 0 && accel_is_one(call->blas.scalar[ACCEL_beta]))
+    if ((accel_adds_nothing(call) || call->blas.size[ACCEL_k] == 0) &&
+        accel_is_one(call->blas.scalar[ACCEL_beta]))
         return GPU_OK;
     struct rank_k g = {
-        .blocks = {.work = work,
-                   .call = {.kind = SCHEDULE_RANK_K,
-                            .two = two,
-                            .m = n,
-                            .n = n,
-                            .k = k,
-                            .per_term =
-                                (accel_is_complex(c->dtype) ? 8 : 2) / (general ? 2.0 : 1.0)},
-                   .operand = {[C] = {c, !lower}},
-                   .compute = compute},
+        .blocks = {.work = work, .compute = compute},
         .work = work,
         .call = call,
         .c = c,
         .two = two,
         .hermitian = hermitian,
         .general = general,
-        .lower = lower,
+        .lower = call->blas.flag[ACCEL_uplo] == 'L',
         .left_op = general    ? call->blas.flag[ACCEL_transa]
                    : across_a ? dash
                               : 'N',
@@ -207,15 +221,6 @@ static enum gpu_status run_rank_k(struct gpu_work *work, bool two, bool general)
                     : across_a ? 'N'
                                : dash,
     };
-    if (k > 0)
-        g.blocks.operand[A] = (struct blocks_operand){a, across_a};
-    if (k > 0 && two)
-        g.blocks.operand[B] = (struct blocks_operand){b, across_b};
-    if (general && gpu_in_place(c)) {
-        const int64_t block = accel_min(n, WHOLE_BLOCK), size = gpu_size_of(c);
-        g.blocks.own_bytes[WHOLE] = gpu_device_ld(block, c->dtype) * block * size;
-        g.blocks.own_bytes[PACKED] = block * (block + 1) / 2 * size;
-    }
     return blocks_run(&g.blocks);
 }
 
@@ -234,14 +239,29 @@ static enum gpu_status run_gemmt(struct gpu_work *work)
     return run_rank_k(work, true, true);
 }
 
+static void describe_syrk(const struct accel_call *call, struct scheduled *l)
+{
+    describe(call, l, false, false);
+}
+
+static void describe_syr2k(const struct accel_call *call, struct scheduled *l)
+{
+    describe(call, l, true, false);
+}
+
+static void describe_gemmt(const struct accel_call *call, struct scheduled *l)
+{
+    describe(call, l, true, true);
+}
+
 #define TRIANGLE BLAS_LEVEL_3, .triangles = 1 << ACCEL_c
 #define RANK_K   TRIANGLE, .products = GPU_RANK_K
+#define SYRK     RANK_K, .run = run_syrk, .scheduled = describe_syrk, .equation = equation_syrk
+#define SYR2K    RANK_K, .run = run_syr2k, .scheduled = describe_syr2k, .equation = equation_syr2k
 
-const struct accel_op op_syrk = {RANK_K, .run = run_syrk, .equation = equation_syrk};
-const struct accel_op op_herk = {RANK_K, .hermitian = true, .run = run_syrk,
-                                 .equation = equation_syrk};
-const struct accel_op op_syr2k = {RANK_K, .run = run_syr2k, .equation = equation_syr2k};
-const struct accel_op op_her2k = {RANK_K, .hermitian = true, .run = run_syr2k,
-                                  .equation = equation_syr2k};
+const struct accel_op op_syrk = {SYRK};
+const struct accel_op op_herk = {SYRK, .hermitian = true};
+const struct accel_op op_syr2k = {SYR2K};
+const struct accel_op op_her2k = {SYR2K, .hermitian = true};
 const struct accel_op op_gemmt = {TRIANGLE, .products = GPU_OTHERS, .run = run_gemmt,
-                                  .equation = equation_gemm};
+                                  .scheduled = describe_gemmt, .equation = equation_gemm};

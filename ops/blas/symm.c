@@ -19,7 +19,7 @@ static enum gpu_status compute(const struct blocks *b, const struct schedule_ste
     const struct schedule_cell cell = schedule_cell_of(&b->schedule, C, step->i, step->j);
     const int64_t m = left ? cell.rows : cell.cols, n = left ? cell.cols : cell.rows;
     const struct gpu_tile c = blocks_tile(b, C, step->i, step->j);
-    if (b->call.k == 0)
+    if (b->scheduled.call.k == 0)
         return kernel_scale(b->work, m, n, beta, b->zeros, c);
     const bool below = step->i > step->p;
     const struct gpu_tile x = blocks_tile(b, B, step->p, step->j);
@@ -35,35 +35,40 @@ static enum gpu_status compute(const struct blocks *b, const struct schedule_ste
                 : kernel_gemm(b->work, 'N', flag, m, n, depth, alpha, x, a, beta, c);
 }
 
+static void describe(const struct accel_call *call, struct scheduled *l)
+{
+    const struct accel_span *c = &call->span[ACCEL_c];
+    const bool left = call->blas.flag[ACCEL_side] == 'L';
+    const int64_t order = left ? c->rows : c->cols;
+    l->call = (struct schedule_call){.kind = SCHEDULE_SYMMETRIC,
+                                     .m = order,
+                                     .n = left ? c->cols : c->rows,
+                                     .k = accel_adds_nothing(call) ? 0 : order,
+                                     .per_term = accel_is_complex(c->dtype) ? 8 : 2};
+    l->operand[C] = (struct scheduled_operand){c, !left};
+    if (l->call.k == 0)
+        return;
+    l->operand[A] =
+        (struct scheduled_operand){&call->span[ACCEL_a], call->blas.flag[ACCEL_uplo] == 'U'};
+    l->operand[B] = (struct scheduled_operand){&call->span[ACCEL_b], !left};
+}
+
 static enum gpu_status run_symm(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
     const struct accel_span *c = &call->span[ACCEL_c];
-    const bool left = call->blas.flag[ACCEL_side] == 'L', nothing_added = accel_adds_nothing(call);
-    const int64_t order = left ? c->rows : c->cols;
     if (c->rows == 0 || c->cols == 0)
         return GPU_OK;
     if (!kernels_fit_call(call))
         return GPU_UNSUPPORTED;
-    if (nothing_added && accel_is_one(call->blas.scalar[ACCEL_beta]))
+    if (accel_adds_nothing(call) && accel_is_one(call->blas.scalar[ACCEL_beta]))
         return GPU_OK;
-    struct blocks b = {.work = work,
-                       .call = {.kind = SCHEDULE_SYMMETRIC,
-                                .m = order,
-                                .n = left ? c->cols : c->rows,
-                                .k = nothing_added ? 0 : order,
-                                .per_term = accel_is_complex(c->dtype) ? 8 : 2},
-                       .operand = {[C] = {c, !left}},
-                       .compute = compute};
-    if (!nothing_added) {
-        b.operand[A] =
-            (struct blocks_operand){&call->span[ACCEL_a], call->blas.flag[ACCEL_uplo] == 'U'};
-        b.operand[B] = (struct blocks_operand){&call->span[ACCEL_b], !left};
-    }
+    struct blocks b = {.work = work, .compute = compute};
     return blocks_run(&b);
 }
 
 const struct accel_op op_symm = {BLAS_LEVEL_3, .products = GPU_OTHERS, .run = run_symm,
-                                 .equation = equation_symm};
-const struct accel_op op_hemm = {BLAS_LEVEL_3, .products = GPU_OTHERS, .hermitian = true,
-                                 .run = run_symm, .equation = equation_symm};
+                                 .scheduled = describe, .equation = equation_symm};
+const struct accel_op op_hemm = {BLAS_LEVEL_3,          .products = GPU_OTHERS,
+                                 .hermitian = true,     .run = run_symm,
+                                 .scheduled = describe, .equation = equation_symm};

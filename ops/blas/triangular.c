@@ -21,8 +21,9 @@ static struct gpu_tile slice(const struct blocks *b, struct gpu_tile panel, bool
 static bool is_first(const struct blocks *b, const struct schedule_step *step)
 {
     const int last = b->schedule.cells[A].rows - 1;
-    return b->call.kind == SCHEDULE_MULTIPLY ? step->i == step->p
-                                             : step->p == (b->call.up ? last : 0);
+    return b->scheduled.call.kind == SCHEDULE_MULTIPLY
+               ? step->i == step->p
+               : step->p == (b->scheduled.call.up ? last : 0);
 }
 
 /* Multiplies or solves a block of A on the diagonal and its rows of a panel, or adds the product with other rows, which trmm has not
@@ -32,12 +33,12 @@ static enum gpu_status compute(const struct blocks *b, const struct schedule_ste
     const struct accel_call *call = b->work->call;
     const char side = call->blas.flag[ACCEL_side], uplo = call->blas.flag[ACCEL_uplo];
     const char trans = call->blas.flag[ACCEL_trans], diag = call->blas.flag[ACCEL_diag];
-    const bool left = side == 'L', solve = b->call.kind == SCHEDULE_SOLVE;
+    const bool left = side == 'L', solve = b->scheduled.call.kind == SCHEDULE_SOLVE;
     const struct accel_complex alpha = call->blas.scalar[ACCEL_alpha];
     const struct accel_complex scale = is_first(b, step) ? alpha : one; /* of the old values */
     const struct gpu_tile panel = blocks_tile(b, OUT, 0, step->j);
     const struct schedule_cell out = schedule_cell_of(&b->schedule, OUT, 0, step->j);
-    if (b->call.k == 0)
+    if (b->scheduled.call.k == 0)
         return kernel_scale(b->work, left ? out.rows : out.cols, left ? out.cols : out.rows, zero,
                             b->zeros, panel);
     const struct schedule_cell block = schedule_cell_of(&b->schedule, A, step->i, step->p);
@@ -53,44 +54,46 @@ static enum gpu_status compute(const struct blocks *b, const struct schedule_ste
                 : kernel_gemm(b->work, 'N', trans, m, n, block.cols, factor, x, a, scale, y);
 }
 
-static enum gpu_status run_triangular(struct gpu_work *work, enum schedule_kind kind)
+/* The schedule has A at the left. At the right, it sees op(A) and the rectangle transposed. */
+static void describe(const struct accel_call *call, struct scheduled *l, enum schedule_kind kind)
 {
-    const struct accel_call *call = work->call;
     const struct accel_span *out = &call->span[ACCEL_b];
     const bool left = call->blas.flag[ACCEL_side] == 'L',
                across = call->blas.flag[ACCEL_trans] != 'N';
     const bool upper = (call->blas.flag[ACCEL_uplo] == 'U') != across; /* op(A) */
-    const int64_t order = left ? out->rows : out->cols, width = left ? out->cols : out->rows;
-    if (order == 0 || width == 0)
+    const int64_t order = left ? out->rows : out->cols;
+    l->call = (struct schedule_call){.kind = kind,
+                                     .up = upper == left,
+                                     .m = order,
+                                     .n = left ? out->cols : out->rows,
+                                     .k = accel_adds_nothing(call) ? 0 : order,
+                                     .per_term = accel_is_complex(out->dtype) ? 8 : 2};
+    l->operand[OUT] = (struct scheduled_operand){out, !left};
+    if (l->call.k > 0)
+        l->operand[A] = (struct scheduled_operand){&call->span[ACCEL_a], left == across};
+}
+
+static void describe_trmm(const struct accel_call *call, struct scheduled *l)
+{
+    describe(call, l, SCHEDULE_MULTIPLY);
+}
+
+static void describe_trsm(const struct accel_call *call, struct scheduled *l)
+{
+    describe(call, l, SCHEDULE_SOLVE);
+}
+
+static enum gpu_status run_triangular(struct gpu_work *work)
+{
+    const struct accel_span *out = &work->call->span[ACCEL_b];
+    struct blocks b = {.work = work, .compute = compute};
+    if (out->rows == 0 || out->cols == 0)
         return GPU_OK;
-    if (!kernels_fit_call(call))
-        return GPU_UNSUPPORTED;
-    /* The schedule has A at the left. At the right, it sees op(A) and the rectangle transposed. */
-    struct blocks b = {.work = work,
-                       .call = {.kind = kind,
-                                .up = upper == left,
-                                .m = order,
-                                .n = width,
-                                .k = accel_adds_nothing(call) ? 0 : order,
-                                .per_term = accel_is_complex(out->dtype) ? 8 : 2},
-                       .operand = {[OUT] = {out, !left}},
-                       .compute = compute};
-    if (b.call.k > 0)
-        b.operand[A] = (struct blocks_operand){&call->span[ACCEL_a], left == across};
-    return blocks_run(&b);
+    return kernels_fit_call(work->call) ? blocks_run(&b) : GPU_UNSUPPORTED;
 }
 
-static enum gpu_status run_trmm(struct gpu_work *work)
-{
-    return run_triangular(work, SCHEDULE_MULTIPLY);
-}
+#define TRIANGULAR                                                                                 \
+    BLAS_LEVEL_3, .products = GPU_OTHERS, .definite = 1 << ACCEL_a, .run = run_triangular
 
-static enum gpu_status run_trsm(struct gpu_work *work)
-{
-    return run_triangular(work, SCHEDULE_SOLVE);
-}
-
-const struct accel_op op_trmm = {BLAS_LEVEL_3, .products = GPU_OTHERS, .definite = 1 << ACCEL_a,
-                                 .run = run_trmm, .equation = equation_trmm};
-const struct accel_op op_trsm = {BLAS_LEVEL_3, .products = GPU_OTHERS, .definite = 1 << ACCEL_a,
-                                 .run = run_trsm, .equation = equation_trsm};
+const struct accel_op op_trmm = {TRIANGULAR, .scheduled = describe_trmm, .equation = equation_trmm};
+const struct accel_op op_trsm = {TRIANGULAR, .scheduled = describe_trsm, .equation = equation_trsm};

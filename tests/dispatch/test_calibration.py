@@ -147,6 +147,20 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(done.returncode == 0 and re.search(r"^[2-9]\d\d files, 0 wrong$", done.stdout, re.M), "damaged in each byte: named, never a crash",
            done.stdout)
 
+    # ---- Copies and kernels that overlap ----
+
+    # 1.6 ms up, 1 ms for the kernel, 0.8 ms down: more than the CPU's 3 ms together, and less by a schedule. A call of less than 4 MB has no
+    # schedule: 0.24 ms up, 0.2 for the kernel, 0.12 down stay a sum beside the CPU's 0.5.
+    # One that gains much has the GPU started.
+    orders = {2000: (1000, 8), 1000: (3, 1), 390: (0.5, 0.2)}
+    cpu, gpu = ("dgemm " + " ".join(f"{n}x{n}x{n}:{ms[i]}" for n, ms in orders.items()) + "\n" for i in (0, 1))
+    put(model, {known["blas"]: cpu, known["gpu"]: f"up_gbps=10\ndown_gbps=10\nkernels_ms=0.001\n{gpu}"})
+    done = start("steps", "dgemm:2000:1", "dgemm:1000:3", "dgemm:390:3", env={**WAIT, **LOG, "ACCEL_MODEL": model})
+    found = {n: [(f["why"], float(f["est_gpu_ms"])) for f in lines_for(done, n=str(n))] for n in orders}
+    tap.ok(ok(done) and len(found[1000]) == 3 and all(why == "faster" and 1.6 < ms < 2.85 for why, ms in found[1000]),
+           "a call whose copies and kernels pay because they overlap", found[1000], said(done))
+    tap.ok(len(found[390]) == 3 and all(why == "slower" and 0.5 < ms < 0.7 for why, ms in found[390]), "and one that is too small to", found[390])
+
     # ---- ACCEL_LEARN ----
 
     before = {str(p) for p in Path(folder).rglob("*")}
@@ -165,6 +179,11 @@ with tempfile.TemporaryDirectory() as folder:
         tap.ok(all(f"\n{known[k]}\n" in text for k in known) and text.count("\n[") == 3 and
                all(re.fullmatch(r"accel-model 1|\[.*\]|\w+=[\w.]+|[a-z]+( \d+(x\d+)*:\d+(\.\d+)?)+", line) for line in text.splitlines()),
                f"with what the calls took, {times}", text)
+    # Copies and kernels of a product of order 500 overlap: by how much it takes longer than its schedule says is learned, not its kernel.
+    section = text.split(known["gpu"])[1].split("\n[")[0]
+    ratio = re.search(r"^schedule_ratio=([\d.]+)$", section, re.M)
+    tap.ok(ratio and float(ratio.group(1)) not in (0, 1) and not re.search(r"^dgemm .*\b500x500x500:", section, re.M),
+           "with how much longer calls take on the GPU than their schedules say", section)
     done = start("steps", "dgemm:500:2", "solve:400:1", env={**env, **LOG, "ACCEL_START": "wait"})
     tap.ok(ok(done) and not said(done), "a second process uses it", done.stdout, said(done))
     found = re.search(re.escape(known["blas"]) + r"\n(?:.*\n)*?dgemm .*\b500x500x500:([\d.]+)", Path(learned).read_text())

@@ -5,6 +5,7 @@
 #include "tests/lib/devices.h"
 #include "tests/lib/routine.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -13,6 +14,7 @@
 #include "dispatch/cost/cost.h"
 #include "dispatch/run.h"
 #include "gpu/device.h"
+#include "gpu/scheduled.h"
 #include "ops/shape.h"
 
 enum { N = 512 };
@@ -224,11 +226,51 @@ static void each_has_its_own_curves(void **state)
     assert_true(decide_on(1).est_gpu_ms == before);
     assert_ptr_not_equal(atomic_load(&device[0].curves), atomic_load(&device[1].curves));
     for (int i = 0; i < 50; i++)
-        cost_learn_gpu(atomic_load(&device[1].curves), &call, 1000);
+        cost_learn_gpu(atomic_load(&device[1].curves), &call, device[1].memory_bytes, 1000);
     assert_true(decide_on(0).est_gpu_ms == before);
     assert_decision(0, true, ACCEL_FASTER);
     assert_true(decide_on(1).est_gpu_ms > 10 * before);
     assert_decision(1, false, ACCEL_SLOWER);
+}
+
+/* The estimate for a device, whether the call goes there or not. */
+static double estimate_on(struct dispatch_device *on, const struct accel_call *call)
+{
+    struct cost_curves *const curves = atomic_load(&on->curves);
+    struct accel_machine machine;
+    accel_machine_init(&machine, NULL, NULL);
+    machine.gpu = DEVICE_READY;
+    machine.gpu_memory = on->memory_bytes;
+    machine.wants_all = true;
+    machine.schedule = cost_schedule_rates(curves, call, 1);
+    cost_borrow(&machine, curves, call->routine, library_of(NULL), 1);
+    const double ms = accel_decide(call, &machine, &settings).est_own_ms;
+    cost_give_back();
+    return ms;
+}
+
+/* A call of 6 MB is divided by a schedule: copies and kernels overlap. Its estimate becomes what its calls take, be that less than the copies
+ * are thought to take, or more than all together. */
+static void schedules_learn_their_times(void **state)
+{
+    static const double times[] = {0.2, 1, 7, 3};
+    const struct accel_call call = product();
+    struct scheduled scheduled;
+    (void)state;
+    assert_true(scheduled_is_divided(&call, &scheduled));
+    struct cost_curves *const curves = atomic_load(&device[0].curves);
+    const double before = decide_on(0).est_own_ms;
+    const struct schedule_rates rates = cost_schedule_rates(curves, &call, 1);
+    assert_true(fabs(scheduled_ms(&call, &scheduled, &rates, device[0].memory_bytes, 0) +
+                     MODEL_LAUNCH_MS - before) < 1e-9);
+    for (int i = 0; i < 4; i++) {
+        for (int call_number = 0; call_number < 60; call_number++)
+            cost_learn_gpu(curves, &call, device[0].memory_bytes, times[i] * before);
+        assert_true(fabs(estimate_on(&device[0], &call) / (times[i] * before) - 1) < 0.02);
+    }
+    /* The blocks are those of before, and so are the results. */
+    const struct schedule_rates after = cost_schedule_rates(curves, &call, 1);
+    assert_memory_equal(&rates, &after, sizeof rates);
 }
 
 static void each_has_its_own_warm_routines(void **state)
@@ -321,6 +363,7 @@ int main(void)
 #define ON_BOTH(test) cmocka_unit_test_setup_teardown(test, start_both, stop_both)
         ON_BOTH(each_is_named_and_computes),
         ON_BOTH(each_has_its_own_curves),
+        ON_BOTH(schedules_learn_their_times),
         ON_BOTH(each_has_its_own_warm_routines),
         ON_BOTH(each_has_its_own_contention),
         ON_BOTH(each_has_its_own_lost_call_sites),

@@ -62,21 +62,40 @@ with tempfile.TemporaryDirectory() as folder:
     processors, bus, major, minor, ratio = 16, 37, 75, 76, 87  # cuda.h's numbers
     H100 = {processors: 132, bus: 5120, major: 9, minor: 0, ratio: 2}
 
-    def kernel_ms(name, **changes):
-        """What a product of order 3000 is thought to take, less the copies."""
+    def product_ms(order, name, model, **changes):
+        """What a product of this order is thought to take."""
         numbers = {**H100, **{globals()[k]: v for k, v in changes.items()}}
-        done = start("steps", "dgemm:3000:1", env={**AUTO, **LOG, "ACCEL_POLICY": "gpu", "ACCEL_MODEL": folder + "/none", "TESTGPU_NAME": name, "TESTGPU_DATA": "0",
+        done = start("steps", f"dgemm:{order}:1", env={**AUTO, **LOG, "ACCEL_POLICY": "gpu", "ACCEL_MODEL": model, "TESTGPU_NAME": name, "TESTGPU_DATA": "0",
                      "TESTGPU_ATTRIBUTES": ",".join(f"{k}={v}" for k, v in numbers.items())})
         found = [float(f["est_gpu_ms"]) for f in lines_for(done)]
-        return found[0] - 3 * 8 * 3000**2 / 10e6 if found else 0
+        return found[0] if found else 0
+
+    def kernel_ms(name, **changes):
+        """The same of order 3000 where copies take next to no time, which is all that a calibration says."""
+        put(model, {f'[gpu "{name}" cuda=13.0 cublas=130100]': "up_gbps=100000\ndown_gbps=100000\n"})
+        return product_ms(3000, name, model, **changes)
 
     whole = kernel_ms("NVIDIA Sample")
     tap.ok(0.9 < kernel_ms("NVIDIA H100 80GB HBM3") / whole < 1.1, "a whole card: by its name as by its attributes")
     # One memory for both: the copies cross no bus. Theirs are 15e9 bytes a second instead of 10e9.
     integrated = 18
-    spark = kernel_ms("NVIDIA Other") - kernel_ms("NVIDIA Other", integrated=1)
-    expected = 3 * 8 * 3000**2 * (1 / 10e6 - 1 / 15e6)
-    tap.ok(0.95 * expected < spark < 1.05 * expected, f"an integrated GPU's copies take {spark:.2f} ms less, of {expected:.2f}")
+    # Of this order they come one after the other.
+    none = folder + "/none"
+    expected = 3 * 8 * 400**2 * (1 / 10e6 - 1 / 15e6)
+    spark = product_ms(400, "NVIDIA Other", none) - product_ms(400, "NVIDIA Other", none, integrated=1)
+    tap.ok(0.95 * expected < spark < 1.05 * expected, f"an integrated GPU's copies take {spark:.3f} ms less, of {expected:.3f}")
+
+    # A call of 4 MB and more has the time of its schedule: the result comes down while others go up and are multiplied. Not less than what
+    # goes up, or the kernels, and less than all together.
+    up, down = 2 * 8 * 3000**2 / 10e6, 8 * 3000**2 / 10e6
+    overlapped = product_ms(3000, "NVIDIA Sample", none)
+    tap.ok(up < overlapped < up + whole + 0.7 * down, f"copies and kernels overlap: {overlapped:.2f} ms, of {up:.2f} up, {whole:.2f}, {down:.2f} down")
+    put(model, {'[gpu "NVIDIA Sample" cuda=13.0 cublas=130100]': "up_gbps=10\ndown_gbps=10\nschedule_ratio=3\n"})
+    tripled = product_ms(3000, "NVIDIA Sample", model)
+    tap.ok(2.99 < tripled / overlapped < 3.01, f"a calibration says that calls take three times as long as their schedules: {tripled:.2f} ms")
+    slow = product_ms(3000, "NVIDIA Sample", none, ratio=64)
+    alone = kernel_ms("NVIDIA Sample", ratio=64)
+    tap.ok(alone < slow < alone + 0.5 * (up + down), f"copies hide behind kernels: {slow:.2f} ms, of {alone:.2f} and {up + down:.2f} for copies")
 
     for name, expected, changes in (
         ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", 132 / 16, {"processors": 16, "bus": 640}),  # a slice is not the card

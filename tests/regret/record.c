@@ -3,7 +3,7 @@
  * Times every routine that the GPU has (or one), in three shapes with sizes from 8 to 16384, by the system's libraries or by
  * libaccel's GPU side, and prints a line for each: routine, sizes, milliseconds (on the GPU with the copies). A time that
  * begins with ~ was not measured, because one call would take longer than SECONDS (0.15) or more memory than there is: it is
- * what the two largest measured ones say of the operations and the steps, and what its copies take. */
+ * what the two largest measured ones say of the operations and the steps, and what its copies take, or what its schedule says of them. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>
@@ -48,9 +48,10 @@ static bool is_new(const struct accel_routine *routine, int shape)
     return shape == 0 || (shape == 1 ? inner : m || accel_has_size(routine, ACCEL_nrhs));
 }
 
-/* The best of a few runs after one that warms up; negative where it fails. */
+/* The best of a few runs after one that warms up; negative where it fails. kernel_ms: of a call whose copies and kernels overlap, else 0. */
 static double best_ms(struct recorder *r, const struct accel_routine *routine,
-                      const int64_t size[ACCEL_DIMENSIONS], const struct library_function *function)
+                      const int64_t size[ACCEL_DIMENSIONS], const struct library_function *function,
+                      double *kernel_ms)
 {
     struct workload workload;
     struct gpu_host host;
@@ -58,6 +59,8 @@ static double best_ms(struct recorder *r, const struct accel_routine *routine,
     double best = -1, sum = 0;
     if (!workload_make(&workload, &r->memory, routine, size, function))
         return -1;
+    *kernel_ms =
+        function ? 0 : workload_kernel_ms(&workload, r->device, r->up_gbps, r->down_gbps, 2);
     for (int run = 0; run <= RUNS && (run < 3 || sum < r->most_ms / 10); run++) {
         double ms = function ? workload_cpu_ms(&workload)
                              : workload_gpu_ms(&workload, r->device, &host, &status);
@@ -99,9 +102,12 @@ static void record(struct recorder *r, struct last *last, const struct accel_rou
     double flops = work.term[MODEL_OPERATION];
     double copies = function ? 0 : model_copies_ms(&work, r->up_gbps, r->down_gbps);
     double bytes = work.term[MODEL_ELEMENT] * 1e6 * (double)accel_dtype_size(routine->dtype);
-    double predicted = extrapolated_ms(last, flops) + copies;
+    const double alone = extrapolated_ms(last, flops);
+    const double overlapped =
+        function ? 0 : workload_schedule_ms(&call, r->device, r->up_gbps, r->down_gbps, alone);
+    double predicted = overlapped > 0 ? overlapped : alone + copies;
     if (predicted < r->most_ms && bytes < 1e9 && !last->failed) {
-        double ms = best_ms(r, routine, size, function);
+        double kernel_ms, ms = best_ms(r, routine, size, function, &kernel_ms);
         if (ms < 0) {
             last->failed = true;
             fprintf(stderr, "record: %s is not recorded: it fails\n", routine->name);
@@ -111,7 +117,8 @@ static void record(struct recorder *r, struct last *last, const struct accel_rou
         last->flops[0] = last->flops[1];
         last->ms[0] = last->ms[1];
         last->flops[1] = flops;
-        last->ms[1] = ms - fmin(copies, 0.95 * ms); /* they take no longer than the whole */
+        /* The copies take no longer than the whole. */
+        last->ms[1] = kernel_ms > 0 ? kernel_ms : ms - fmin(copies, 0.95 * ms);
         printf(" %.6g", ms);
     } else if (last->failed) {
         printf(" -");

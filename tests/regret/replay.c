@@ -10,6 +10,7 @@
 
 #include "dispatch/decide.h"
 #include "dispatch/cost/calibration.h"
+#include "gpu/scheduled.h"
 #include "ops/shape.h"
 
 static const double most_sum = 1.05, most_call = 1.5;
@@ -33,6 +34,16 @@ static const struct accel_routine *routine_of(const char *name)
         if (strcmp(accel_routines[i].name, name) == 0)
             return &accel_routines[i];
     return NULL;
+}
+
+/* Whether the recording's first line says that calls of Level 3 ran by schedules: copies and kernels of older ones did not overlap, and are
+ * added. */
+static bool has_schedules(FILE *times)
+{
+    char line[256];
+    const bool there = fgets(line, sizeof line, times) && strstr(line, " schedules ");
+    rewind(times);
+    return there;
 }
 
 /* The routine's line in whichever of the sections has it: the CPU's libraries have one each. */
@@ -77,7 +88,28 @@ static double read_time(const char *text, bool *extrapolated)
     return *text == '-' ? -1 : atof(text);
 }
 
-static struct accel_decision decide(const struct accel_call *call, const struct calibration *file)
+static void set_schedule(struct accel_machine *machine, const struct accel_call *call,
+                         const struct calibration_section *section)
+{
+    static struct model_curve ratio;
+    struct scheduled scheduled;
+    struct model_work work;
+    const double measured = calibration_section_value(section, calibration_schedule_ratio);
+    if (!scheduled_is_divided(call, &scheduled))
+        return;
+    model_work_of(call, true, &work);
+    ratio = (struct model_curve){.ms = {[MODEL_CALL] = measured > 0 ? measured : 1}};
+    machine->schedule_curve = &ratio;
+    machine->schedule = schedule_nominal;
+    machine->schedule.up = machine->up_gbps;
+    machine->schedule.down = machine->down_gbps;
+    machine->schedule.compute =
+        schedule_compute(&scheduled.call, machine->schedule.half,
+                         model_ms(machine->gpu_curve, &work) - machine->gpu_curve->ms[MODEL_CALL]);
+}
+
+static struct accel_decision decide(const struct accel_call *call, const struct calibration *file,
+                                    bool schedules)
 {
     static const struct accel_settings settings = {.on = true};
     static const struct accel_routine *last;
@@ -98,6 +130,8 @@ static struct accel_decision decide(const struct accel_call *call, const struct 
     if (calibration_find(file, "[gpu ", true, &section)) {
         machine.up_gbps = calibration_section_value(&section, "up_gbps");
         machine.down_gbps = calibration_section_value(&section, "down_gbps");
+        if (schedules)
+            set_schedule(&machine, call, &section);
     }
     return accel_decide(call, &machine, &settings);
 }
@@ -164,6 +198,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "replay: %s: %s\n", argv[2], wrong);
         return 2;
     }
+    const bool schedules = has_schedules(times);
     while (fgets(line, sizeof line, times)) {
         char name[32], sizes[80], cpu[32], gpu[32];
         int64_t size[ACCEL_DIMENSIONS];
@@ -180,7 +215,7 @@ int main(int argc, char **argv)
         if (cpu_ms < 0 || gpu_ms < 0)
             continue;
         shape_typical(&call, routine, size);
-        const struct accel_decision decision = decide(&call, &file);
+        const struct accel_decision decision = decide(&call, &file, schedules);
         count(&all, line, decision.gpu, cpu_ms, gpu_ms);
         if (!extrapolated) {
             count(&measured, line, decision.gpu, cpu_ms, gpu_ms);

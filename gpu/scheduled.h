@@ -1,0 +1,42 @@
+/*
+ * A call of Level 3 as its schedule (schedule.h) sees it: what the schedule's operands are, and how long the schedule says that the call
+ * takes. The run (blocks.h) and the decision ask here, so that they speak of the same schedule.
+ */
+#ifndef ACCEL_SCHEDULED_H
+#define ACCEL_SCHEDULED_H
+
+#include "ops/call.h"
+#include "schedule.h"
+
+enum { SCHEDULED_OWN = 2 };
+
+struct scheduled {
+    struct schedule_call call;
+    struct scheduled_operand {
+        const struct accel_span
+            *x;      /* of the call; NULL: it does not have it, or does not read it */
+        bool across; /* the schedule's rows are X's columns */
+    } operand[SCHEDULE_OPERANDS];
+    int64_t own_bytes[SCHEDULED_OWN]; /* device memory that the kernels need besides */
+    bool keeps_old;                   /* a panel's old values must be kept until it is whole */
+};
+
+/* Describes a valid call. Its operation says what the operands are (op->scheduled). Returns false if the call is not of Level 3, or has an
+ * empty result. */
+bool scheduled_describe(const struct accel_call *call, struct scheduled *scheduled);
+
+/* Describes it, and returns whether a schedule divides it, and so makes copies and kernels overlap. Other calls are one kernel where memory
+ * allows. */
+bool scheduled_is_divided(const struct accel_call *call, struct scheduled *scheduled);
+
+/* Returns what the schedule's cells may have of the device's memory. */
+int64_t scheduled_memory(const struct scheduled *scheduled, int64_t device_bytes);
+
+/* Return the milliseconds that the schedule of a call takes, negative if there is none, or no host memory; and a time that no schedule
+ * is below. kept: operands of the call that are on the device already, as bits 1 << enum accel_matrix. */
+double scheduled_ms(const struct accel_call *call, const struct scheduled *scheduled,
+                    const struct schedule_rates *rates, int64_t device_bytes, unsigned kept);
+double scheduled_floor_ms(const struct accel_call *call, const struct scheduled *scheduled,
+                          const struct schedule_rates *rates, unsigned kept);
+
+#endif

@@ -1,0 +1,147 @@
+/*
+ * Calls of Level 3 as their schedules see them: every routine is described, and the time that is said without a schedule is that of the
+ * one that is made.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "gpu/choices.h"
+#include "gpu/scheduled.h"
+#include "ops/op.h"
+#include "ops/shape.h"
+#include "tests/lib/routine.h"
+
+static const struct schedule_rates rates = {20, 15, 5e3, 128, 0.002, 0.005, 0.01};
+
+static void large_call(struct accel_call *call, const struct accel_routine *routine)
+{
+    const int64_t size[ACCEL_DIMENSIONS] = {1100, 900, 700, 0};
+    shape_typical(call, routine, size);
+}
+
+/* The time without the uploads of some factors, by a schedule that is made anew. */
+static double simulated_ms(const struct scheduled *scheduled, int64_t memory, const bool *left_out)
+{
+    struct schedule s;
+    assert_true(schedule_make(&s, &scheduled->call, &rates, memory));
+    for (int x = SCHEDULE_A; x < SCHEDULE_C; x++)
+        assert_true(!left_out[x] || schedule_leave_out(&s, x));
+    const double ms = schedule_simulate(&s, &rates).ms;
+    schedule_free(&s);
+    return ms;
+}
+
+static void check_times(const struct accel_call *call, const struct scheduled *scheduled,
+                        int64_t memory)
+{
+    for (unsigned kept = 0; kept < 4; kept++) {
+        const bool left_out[] = {kept & 1, kept & 2 && scheduled->operand[SCHEDULE_B].x};
+        unsigned spans = 0;
+        for (int x = SCHEDULE_A; x < SCHEDULE_C; x++)
+            if (left_out[x])
+                spans |= 1u << (scheduled->operand[x].x - call->span);
+        const double expected = simulated_ms(scheduled, memory, left_out);
+        for (int times = 0; times < 2; times++) /* the second time is remembered */
+            assert_true(scheduled_ms(call, scheduled, &rates, memory, spans) == expected);
+        assert_true(scheduled_floor_ms(call, scheduled, &rates, spans) <= expected);
+    }
+}
+
+static void every_routine_is_described(void **state)
+{
+    int described = 0;
+    (void)state;
+    for (uint32_t i = 0; i < accel_routine_count; i++) {
+        const struct accel_routine *routine = &accel_routines[i];
+        const struct accel_span *c;
+        struct accel_call call;
+        struct scheduled scheduled;
+        if (!accel_is_blas(routine) || accel_is_lapack(routine))
+            continue;
+        large_call(&call, routine);
+        const bool is_level3 = accel_op_of(routine)->group == ACCEL_LEVEL_3;
+        assert_int_equal(scheduled_describe(&call, &scheduled), is_level3);
+        if (!is_level3)
+            continue;
+        c = scheduled.operand[SCHEDULE_C].x;
+        assert_true(c->access & ACCEL_WRITE);
+        assert_true(scheduled.call.reads);
+        assert_int_equal(scheduled.call.m * scheduled.call.n, c->rows * c->cols);
+        assert_true(scheduled.operand[SCHEDULE_A].x->access == ACCEL_READ);
+        /* One kernel of the whole has the call's operations; of a triangle, but for its diagonal. */
+        const double whole = schedule_compute(&scheduled.call, 0, 1) * 1e6;
+        assert_true(whole > 0.99 * routine->flops(&call) && whole < 1.01 * routine->flops(&call));
+        check_times(&call, &scheduled, INT64_MAX);
+        check_times(&call, &scheduled, 10 << 20);
+        described++;
+    }
+    assert_true(described > 30);
+}
+
+/* A call of less than 4 MB, one whose result is in place, and one without a result. */
+static void some_calls_are_not_divided(void **state)
+{
+    const int64_t small[ACCEL_DIMENSIONS] = {400, 400, 400, 0};
+    const struct accel_routine *dgemm = accel_sample_of(ACCEL_SAMPLE_PRODUCT, ACCEL_FLOAT64);
+    struct accel_call call;
+    struct scheduled scheduled;
+    (void)state;
+    large_call(&call, dgemm);
+    assert_true(scheduled_is_divided(&call, &scheduled));
+    call.span[ACCEL_c].place = ACCEL_MANAGED;
+    assert_false(scheduled_is_divided(&call, &scheduled));
+    call.span[ACCEL_c].place = ACCEL_HOST;
+    call.span[ACCEL_c].rows = 0;
+    assert_false(scheduled_is_divided(&call, &scheduled));
+    shape_typical(&call, dgemm, small);
+    assert_false(scheduled_is_divided(&call, &scheduled));
+}
+
+/* Sizes that no memory has, of calls that are decided all the same, before it is seen that their operands do not exist. */
+static void sizes_without_end(void **state)
+{
+    static const char *const names[] = {"dgemm", "dtrsm", "ztrmm", "dsyrk", "dsymm"};
+    static const int64_t ends[] = {
+        60000, (int64_t)1 << 29, (int64_t)1 << 33, (int64_t)1 << 60, (int64_t)1 << 61, INT64_MAX};
+    enum { ENDS = 6 };
+    (void)state;
+    for (int i = 0; i < 5 * ENDS; i++) {
+        const int64_t end = ends[i % ENDS];
+        const int64_t size[ACCEL_DIMENSIONS] = {end, end, end, 0};
+        struct accel_call call;
+        struct scheduled scheduled;
+        shape_typical(&call, routine(names[i / ENDS]), size);
+        call.blas.flag[ACCEL_side] = 'R'; /* old values are kept in panels */
+        if (scheduled_is_divided(&call, &scheduled))
+            for (int64_t memory = (int64_t)1 << 33; memory < (int64_t)1 << 50; memory *= 64)
+                scheduled_ms(&call, &scheduled, &rates, memory, 0);
+        assert_int_equal(scheduled_is_divided(&call, &scheduled), i % ENDS == 0);
+    }
+}
+
+/* A rate says how long a kernel takes, and the time of a kernel which rate it has. */
+static void rates_and_times(void **state)
+{
+    const struct schedule_call call = {
+        .kind = SCHEDULE_PRODUCT, .m = 500, .n = 2000, .k = 300, .per_term = 2, .size = {8, 8, 8}};
+    const double ms = schedule_compute(&call, rates.half, rates.compute);
+    (void)state;
+    assert_true(ms > 2.0 * 500 * 2000 * 300 / rates.compute * 1e-6);
+    const double rate = schedule_compute(&call, rates.half, ms);
+    assert_true(rate > rates.compute * (1 - 1e-9) && rate < rates.compute * (1 + 1e-9));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_routine_is_described),
+        cmocka_unit_test(some_calls_are_not_divided),
+        cmocka_unit_test(sizes_without_end),
+        cmocka_unit_test(rates_and_times),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

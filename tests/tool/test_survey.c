@@ -1,0 +1,64 @@
+/*
+ * The measurements of a calibration on the GPU: of a call whose copies and kernels overlap, the curve gets the kernel's time. The test GPU
+ * takes known times at least; a machine that has other work to do makes them longer, never shorter.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/lib/devices.h"
+#include "tests/lib/routine.h"
+#include "tool/survey.h"
+
+enum { N = 800, GFLOPS = 50 };
+static const double gbps = 1, seconds = 2;
+
+/* 15 MB go up in 15 ms, the kernel takes 20 ms, 5 MB come down in 5. What the copies leave of the whole is less than the kernel. */
+static void a_kernel_counts_as_a_whole(void **state)
+{
+    const int64_t flops = (int64_t)2 * N * N * N;
+    const double kernel_ms = (double)flops / GFLOPS * 1e-6;
+    struct survey_track track = {
+        .routine = routine("dgemm"),
+        .gpu = true,
+        .shape = {{.kind = SURVEY_SQUARE, .size = {24, 24, 24, 0}, .flops = 2.0 * 24 * 24 * 24},
+                  {.kind = SURVEY_SQUARE, .size = {N, N, N, 0}, .flops = (double)flops}},
+        .shapes = 2,
+        .least = 2};
+    struct survey survey = {.device = *state, .gpu = true, .up_gbps = gbps, .down_gbps = gbps};
+    survey.track = &track;
+    survey.tracks = 1;
+    survey.start = survey_now();
+    survey.deadline = survey.start + seconds;
+    assert_true(workload_memory_open(&survey.memory, (size_t)1 << 26));
+    survey_run(&survey);
+    workload_memory_close(&survey.memory);
+    const struct survey_shape *small = &track.shape[0], *large = &track.shape[1];
+    assert_true(small->kernel_ms == 0 && small->model_ms > 0);
+    assert_true(large->kernel_ms >= kernel_ms);
+    assert_true(large->model_ms >= kernel_ms && large->model_ms <= large->ms);
+    assert_true(survey.schedule_ratio > 0);
+}
+
+static int start(void **state)
+{
+    struct gpu_config config = {.memory_share = 0.5};
+    *state = start_device(tested_gpu(), config);
+    return *state ? 0 : -1;
+}
+
+int main(void)
+{
+    /* The library, which is not loaded yet, reads them as it comes. */
+    setenv("TESTGPU_DELAY_US", "0", 1);
+    setenv("TESTGPU_DATA", "0", 1);
+    setenv("TESTGPU_UP_GBPS", "1", 1);
+    setenv("TESTGPU_DOWN_GBPS", "1", 1);
+    setenv("TESTGPU_GFLOPS", "50", 1);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_kernel_counts_as_a_whole)};
+    return cmocka_run_group_tests(tests, start, stop_device);
+}
