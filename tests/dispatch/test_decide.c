@@ -428,7 +428,7 @@ static double expected_ms(const struct accel_call *call, const struct accel_mach
     return MODEL_LAUNCH_MS + scheduled_ms(call, &scheduled, &m->schedule, m->gpu_memory, m->kept);
 }
 
-/* Copies and kernels together take longer than the CPU, and what is the longest of them does not. */
+/* The sum of copies and kernels is longer than the CPU's time; the schedule, in which they overlap, is not. */
 static void overlap_pays(void **state)
 {
     const struct accel_machine adds = machine(DEVICE_READY), overlaps = with_schedules();
@@ -446,7 +446,7 @@ static void overlap_pays(void **state)
     assert_true(simulated.est_cpu_ms == added.est_cpu_ms);
 }
 
-/* What makes a call longer, or takes place of a part of it, counts for its schedule as for others. */
+/* Other processes, first calls, waits, short memory and kept operands count for a schedule, too. */
 static void schedules_in_circumstances(void **state)
 {
     const struct accel_call call = product("dgemm", 2000, 2000, 2000);
