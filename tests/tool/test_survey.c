@@ -12,10 +12,27 @@
 
 #include "tests/lib/devices.h"
 #include "tests/lib/routine.h"
+#include "tool/sections.h"
 #include "tool/survey.h"
 
 enum { N = 800, GFLOPS = 50 };
 static const double gbps = 1, seconds = 2;
+
+/* The file's section has the kernel's time, and by how much the call took longer than its schedule says. */
+static void check_section(const struct survey *survey, double kernel_ms)
+{
+    struct sections sections = {.count = 0};
+    assert_true(sections_add(&sections, survey, gpu_info(survey->device)));
+    assert_int_equal(sections.count, 1);
+    const struct calibration_section section = {sections.body[0], strlen(sections.body[0])};
+    const double ratio = calibration_section_value(&section, calibration_schedule_ratio);
+    assert_true(ratio > 0.99 * survey->schedule_ratio && ratio < 1.01 * survey->schedule_ratio);
+    const char *line = strstr(sections.body[0], "800x800x800:");
+    assert_non_null(line);
+    const double ms = atof(strchr(line, ':') + 1);
+    assert_true(ms > 0.99 * kernel_ms && ms < 1.01 * kernel_ms);
+    sections_free(&sections);
+}
 
 /* 15 MB go up in 15 ms, the kernel takes 20 ms, 5 MB come down in 5. What the copies leave of the whole is less than the kernel. */
 static void a_kernel_counts_as_a_whole(void **state)
@@ -41,7 +58,11 @@ static void a_kernel_counts_as_a_whole(void **state)
     assert_true(small->kernel_ms == 0 && small->model_ms > 0);
     assert_true(large->kernel_ms >= kernel_ms);
     assert_true(large->model_ms >= kernel_ms && large->model_ms <= large->ms);
+    /* The kernel's time as it was measured, and what a small call takes. */
+    assert_true(large->model_ms <= large->kernel_ms + small->model_ms);
+    assert_true(large->model_ms >= large->kernel_ms || large->model_ms == large->ms);
     assert_true(survey.schedule_ratio > 0);
+    check_section(&survey, large->model_ms);
 }
 
 static int start(void **state)
