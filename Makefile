@@ -278,5 +278,5 @@ help:
 	@echo '  DISTDIR                     folder of make dist'\''s archive and of packages (.)'
 	@echo '  SANITIZE                    sanitizers to compile with: address, undefined, thread'
 	@echo '  CHECK TEST_LONG=1           make check: these tests; all tests in their long form'
-	@echo '  REGRESS FAULTS              make regress, make faults: these tests'
+	@echo '  REGRESS FAULTS PACKAGES     make regress, faults, check-packages: these tests'
 	@echo '  FUZZ_SECONDS FUZZ_SEED FUZZ_BUILD   make fuzz: seconds for each target; the seed, 0: random; the build folder'
