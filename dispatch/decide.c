@@ -4,6 +4,7 @@
 
 #include "small.h"
 #include "gpu/scheduled.h"
+#include "ops/lapack/in_panels.h"
 #include "ops/lapack/rules.h"
 #include "ops/overlap.h"
 #include "ops/rules.h"
@@ -122,6 +123,20 @@ double accel_estimate_gpu_ms(const struct accel_call *call, const struct accel_m
     return own_ms(call, machine, work, INFINITY);
 }
 
+static bool exceeds_memory(const struct accel_call *call, const struct accel_machine *machine)
+{
+    return accel_uses_solver(call->routine) && lapack_gpu_bytes(call) > (double)machine->gpu_memory;
+}
+
+/* In panels, most of a matrix comes up several times. */
+static void count_traffic(struct model_work *work, const struct accel_call *call,
+                          const struct accel_machine *machine)
+{
+    const double bytes =
+        exceeds_memory(call, machine) ? lapack_bytes_in_panels(call, machine->gpu_memory) : 0;
+    work->up_bytes = bytes > work->up_bytes ? bytes : work->up_bytes;
+}
+
 static void estimate(struct accel_decision *decision, const struct accel_call *call,
                      const struct accel_machine *machine)
 {
@@ -130,6 +145,7 @@ static void estimate(struct accel_decision *decision, const struct accel_call *c
     decision->est_cpu_ms = machine->cpu_slowdown * model_ms(machine->cpu_curve, &work);
     if (accel_op_of(call->routine)->effort)
         model_work_of(call, true, &work);
+    count_traffic(&work, call, machine);
     decision->est_own_ms = own_ms(call, machine, work, decision->est_cpu_ms);
     decision->est_gpu_ms = decision->est_own_ms + machine->gpu_wait_ms;
 }
@@ -178,8 +194,8 @@ static enum accel_why obstacle(const struct accel_call *call, const struct accel
         return ACCEL_VERIFY_FAILED;
     if (machine->failed)
         return ACCEL_ERROR;
-    /* BLAS runs in tiles, LAPACK does not. */
-    if (accel_uses_solver(call->routine) && lapack_gpu_bytes(call) > (double)machine->gpu_memory)
+    /* BLAS runs in tiles, and some of LAPACK in panels. */
+    if (exceeds_memory(call, machine) && lapack_bytes_in_panels(call, machine->gpu_memory) < 0)
         return ACCEL_NO_MEMORY;
     return ACCEL_WHYS;
 }

@@ -156,7 +156,8 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
                             .keeps = situation->keeps,
                             .precision = situation->precision,
                             .rates = situation->rates};
-    if (!(host.rates.up > 0) && accel_op_of(call->routine)->scheduled)
+    const struct accel_op *op = accel_op_of(call->routine);
+    if (!(host.rates.up > 0) && (op->scheduled || op->in_panels))
         host.rates = cost_schedule_rates(atomic_load(&situation->device->curves), call, 1);
     struct verification verification;
     verify_begin(&verification, running.gpu, call, settings);

@@ -18,11 +18,14 @@ struct flow_copy {
 struct flow {
     const struct schedule *schedule;
     int64_t result_bytes;
+    /* Uploads read what earlier downloads have written: they wait until that is in host memory. */
+    bool reads_results;
     void *context;
     /* NULL, or host memory for a cell of the result each: the old values of the cell that comes down are kept in old[], packed by
      * columns of its rows; those of download number n in old[n % 2]. */
     char *old[2];
-    /* Describes a step that copies a cell. */
+    /* Describes a step that copies a cell. copy->host.scan may look at what goes up; it has seen a cell before the step that waits for
+     * the cell is put on its stream. */
     void (*copy_of)(void *context, const struct schedule_step *step, struct flow_copy *copy);
     /* The results of a step have all come down. */
     void (*arrived)(void *context, const struct schedule_step *step);

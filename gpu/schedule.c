@@ -107,8 +107,23 @@ double schedule_kernel_ms(const struct schedule *s, const struct schedule_rates 
            product_ms(rates, terms, (double)accel_min(accel_min(rows, cols), depth));
 }
 
-struct schedule_times schedule_simulate(const struct schedule *s,
-                                        const struct schedule_rates *rates)
+struct timed {
+    const struct schedule *s;
+    const struct schedule_rates *rates;
+};
+
+static double step_ms(const void *context, const struct schedule_step *step, double *bytes)
+{
+    const struct timed *t = context;
+    if (step->engine == COMPUTE)
+        return schedule_kernel_ms(t->s, t->rates, step->i, step->j, step->p);
+    const struct schedule_cell cell = schedule_cell_of(t->s, step->operand, step->i, step->j);
+    *bytes = (double)cell.rows * (double)cell.cols * (double)t->s->call.size[step->operand];
+    return schedule_copy_ms(t->s, t->rates, step->engine, step->operand, step->i, step->j);
+}
+
+struct schedule_times schedule_time(const struct schedule *s, schedule_step_ms *of_step,
+                                    const void *context, double wait_ms)
 {
     struct schedule_times times = {.first = -1};
     double *ends[SCHEDULE_ENGINES] = {NULL}, before = 0;
@@ -123,12 +138,10 @@ struct schedule_times schedule_simulate(const struct schedule *s,
     for (int n = 0; n < s->count; n++) {
         const struct schedule_step *step = &s->step[n];
         const int e = step->engine;
-        const double ms = e == COMPUTE
-                              ? schedule_kernel_ms(s, rates, step->i, step->j, step->p)
-                              : schedule_copy_ms(s, rates, e, step->operand, step->i, step->j);
-        double start = ends[e][done[e]];
+        double bytes = 0, start = ends[e][done[e]];
+        const double ms = of_step(context, step, &bytes);
         for (int other = 0; other < SCHEDULE_ENGINES; other++) {
-            const double end = ends[other][step->after[other]] + rates->wait_ms;
+            const double end = ends[other][step->after[other]] + wait_ms;
             if (other != e && step->after[other] > 0 && start < end)
                 start = end;
         }
@@ -138,16 +151,19 @@ struct schedule_times schedule_simulate(const struct schedule *s,
             before = ends[e][done[e]];
         ends[e][++done[e]] = start + ms;
         times.busy[e] += ms;
-        if (e != COMPUTE) {
-            const struct schedule_cell cell = schedule_cell_of(s, step->operand, step->i, step->j);
-            times.bytes[e] +=
-                (double)cell.rows * (double)cell.cols * (double)s->call.size[step->operand];
-        }
+        times.bytes[e] += bytes;
         times.ms = times.ms < start + ms ? start + ms : times.ms;
     }
     times.last = times.ms - before;
     free(memory);
     return times;
+}
+
+struct schedule_times schedule_simulate(const struct schedule *s,
+                                        const struct schedule_rates *rates)
+{
+    const struct timed timed = {s, rates};
+    return schedule_time(s, step_ms, &timed, rates->wait_ms);
 }
 
 double schedule_compute(const struct schedule_call *call, double half, double ms)

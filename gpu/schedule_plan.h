@@ -1,6 +1,6 @@
 /*
- * What makes schedules (schedule.h): one by a choice of its cells and places (schedule_plan.c), and the search for the best choice
- * (schedule_choose.c). Pure functions.
+ * What makes schedules (schedule.h, panels.h): one by a choice of its cells and places (schedule_plan.c), the search for the best choice
+ * (schedule_choose.c), and virtual time (schedule.c). Pure functions.
  */
 #ifndef ACCEL_SCHEDULE_PLAN_H
 #define ACCEL_SCHEDULE_PLAN_H
@@ -19,6 +19,12 @@ double schedule_copy_ms(const struct schedule *s, const struct schedule_rates *r
                         int operand, int i, int j);
 double schedule_kernel_ms(const struct schedule *s, const struct schedule_rates *rates, int i,
                           int j, int p);
+
+/* Replays steps in virtual time. of_step(): returns a step's milliseconds, and sets the bytes of a copy. first < 0: no host memory. */
+typedef double schedule_step_ms(const void *context, const struct schedule_step *step,
+                                double *bytes);
+struct schedule_times schedule_time(const struct schedule *s, schedule_step_ms *of_step,
+                                    const void *context, double wait_ms);
 
 /* Makes the steps for the cells and places that are set, and simulates them. Returns false, with nothing to give back, if there are too few
  * places, or no host memory. */

@@ -90,6 +90,37 @@ void *solver_host_work(struct solver *s, size_t bytes)
     return s->host;
 }
 
+/* Returns whether the reserve has so much. Addresses are those of whole lines. */
+static bool take_reserved(struct solver *s, size_t device_bytes, size_t host_bytes,
+                          struct array *device, void **host)
+{
+    struct solver_reserve *r = s->reserve;
+    host_bytes = (host_bytes + 63) / 64 * 64;
+    if (r->measuring) {
+        r->device_bytes = device_bytes > r->device_bytes ? device_bytes : r->device_bytes;
+        r->host_bytes += host_bytes;
+        return false;
+    }
+    if (device_bytes > r->device_bytes || host_bytes > r->host_bytes - r->host_used)
+        return solver_note(s, GPU_NO_MEMORY);
+    device->ptr = r->device;
+    *host = host_bytes > 0 ? r->host + r->host_used : NULL;
+    r->host_used += host_bytes;
+    return true;
+}
+
+bool solver_take_work(struct solver *s, size_t device_bytes, size_t host_bytes,
+                      struct array *device, void **host)
+{
+    *device = (struct array){.dtype = s->dtype};
+    *host = NULL;
+    if (s->reserve)
+        return solver_is_well(s) && take_reserved(s, device_bytes, host_bytes, device, host);
+    *device = solver_work(s, device_bytes);
+    *host = solver_host_work(s, host_bytes);
+    return solver_is_well(s);
+}
+
 /* ---- Begin ---- */
 
 static void begin(struct solver *s, struct gpu_work *work)
@@ -297,7 +328,7 @@ bool solver_has_succeeded(struct solver *s)
 
 void solver_require_success(struct solver *s)
 {
-    if (!solver_has_succeeded(s))
+    if (!s->reserve && !solver_has_succeeded(s))
         solver_note(s, GPU_UNSUPPORTED);
 }
 
@@ -339,6 +370,17 @@ void solver_return_integers(struct solver *s, const struct accel_span *to, int64
         free(values);
 }
 
+void solver_return_packed(struct solver *s, const struct accel_span *to, int64_t rows, int64_t cols,
+                          void *packed, char uplo)
+{
+    const bool integers = to->dtype == ACCEL_INT32 || to->dtype == ACCEL_INT64;
+    const struct array none = {
+        .rows = rows, .cols = cols, .ld = rows, .dtype = integers ? ACCEL_INT64 : to->dtype};
+    if (!packed ||
+        !add_result(s, (struct result){to, none, uplo, .integers = integers, .staged = packed}))
+        free(packed);
+}
+
 /* Returns a result's place in host memory. */
 static struct lane_rectangle place_of(const struct result *r)
 {
@@ -360,7 +402,7 @@ static int64_t bytes_of(const struct result *r)
 
 static bool is_staged(const struct result *r)
 {
-    return r->integers || r->to->place != ACCEL_HOST || bytes_of(r) <= STAGED_BYTES;
+    return r->staged || r->integers || r->to->place != ACCEL_HOST || bytes_of(r) <= STAGED_BYTES;
 }
 
 static bool is_input(const struct result *r)
@@ -463,11 +505,51 @@ static void end(struct solver *s)
         free(s->host);
 }
 
-enum gpu_status solver_run(struct gpu_work *work, void (*steps)(struct solver *s))
+static double operand_bytes(const struct gpu_work *work)
+{
+    double bytes = 0;
+    for (int i = 0; i < ACCEL_SPANS; i++) {
+        const struct accel_span *x = &work->call->span[i];
+        bytes += (double)x->rows * (double)x->cols * (double)gpu_size_of(x);
+    }
+    return bytes;
+}
+
+/* With workspaces, a call may need more memory than there is though its operands do not. Panels need less, unless the operands are a small part
+ * of it. */
+#define SMALL_PART 0.25
+
+static bool would_fit_in_panels(const struct gpu_work *work)
+{
+    return operand_bytes(work) > SMALL_PART * (double)gpu_work_available(work);
+}
+
+/* Nothing has been written yet. */
+static void run_in_panels(struct solver *s, void (*steps)(struct solver *s))
+{
+    for (int i = 0; i < s->results; i++)
+        free(s->result[i].staged);
+    s->results = 0;
+    s->largest = 0;
+    s->status = GPU_OK;
+    steps(s);
+}
+
+enum gpu_status solver_run(struct gpu_work *work, void (*steps)(struct solver *s),
+                           void (*in_panels)(struct solver *s))
 {
     struct solver s;
     begin(&s, work);
-    steps(&s);
+    if (!accel_is_on_host(work->call))
+        in_panels = NULL;
+    if (in_panels && operand_bytes(work) > (double)gpu_info(work->device)->memory_bytes) {
+        if (solver_is_well(&s))
+            in_panels(&s);
+    } else {
+        steps(&s);
+        if (in_panels && s.status == GPU_NO_MEMORY && would_fit_in_panels(work))
+            run_in_panels(&s, in_panels);
+    }
     end(&s);
     return s.status;
 }

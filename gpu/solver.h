@@ -32,6 +32,17 @@ struct result {
 
 #define RESULTS_MAX 8
 
+/* Workspaces that are taken before the steps begin, for steps that must not wait for the device. While they are measured, steps ask for
+ * them and do nothing else. Then each takes its part, and its INFO stays where s->info says. */
+struct solver_reserve {
+    bool measuring;
+    size_t device_bytes; /* the steps share it, in stream order */
+    size_t host_bytes;   /* each step has its own: nobody says when it is no longer used */
+    gpu_address device;
+    char *host;
+    size_t host_used;
+};
+
 struct solver {
     struct gpu_work *work;
     const struct accel_call *call; /* the work's */
@@ -43,11 +54,14 @@ struct solver {
     int results;
     bool touched; /* a result has overwritten an input */
     void *host;   /* the workspace on the host, or NULL */
+    struct solver_reserve
+        *reserve; /* or NULL: each step takes its workspaces, and waits for INFO */
 };
 
-/* Runs an operation's steps (op->steps), and gives the results to the program if they succeed. Returns GPU_UNSUPPORTED
- * without a solver library. */
-enum gpu_status solver_run(struct gpu_work *work, void (*steps)(struct solver *s));
+/* Runs an operation's steps, and gives the results to the program if they succeed. in_panels: others in their place, if the device's memory
+ * is too small for those; NULL: there are none. Returns GPU_UNSUPPORTED without a solver library. */
+enum gpu_status solver_run(struct gpu_work *work, void (*steps)(struct solver *s),
+                           void (*in_panels)(struct solver *s));
 
 /* Notes a failure, unless there has been one; returns whether all is well. */
 bool solver_note(struct solver *s, enum gpu_status status);
@@ -108,14 +122,23 @@ void solver_get(struct solver *s, void *to, struct array from);
 struct array solver_work(struct solver *s, size_t bytes);
 void *solver_host_work(struct solver *s, size_t bytes);
 
+/* Take both, from the reserve if there is one. Returns whether the step may go on. */
+bool solver_take_work(struct solver *s, size_t device_bytes, size_t host_bytes,
+                      struct array *device, void **host);
+
 /* Waits for the device; returns whether all is well and INFO is 0. */
 bool solver_has_succeeded(struct solver *s);
-/* Does the same, and leaves the call to the original if not. */
+/* Does the same, and leaves the call to the original if not. With a reserve, does nothing. */
 void solver_require_success(struct solver *s);
 
 /* Give `from` to the program at the end, as the first rows and columns of `to`. */
 void solver_return(struct solver *s, const struct accel_span *to, struct array from, char uplo);
 void solver_return_pivots(struct solver *s, const struct accel_span *to, struct array from);
+
+/* Gives the program, at the end, what the host has already: rows x cols elements of the span's type, packed, or int64 for an INTEGER array
+ * (then rows of them). Frees them. */
+void solver_return_packed(struct solver *s, const struct accel_span *to, int64_t rows, int64_t cols,
+                          void *packed, char uplo);
 
 /* Gives the program, at the end, the first `count` elements of an INTEGER array: one value at even, one at odd indexes. */
 void solver_return_integers(struct solver *s, const struct accel_span *to, int64_t count,

@@ -15,6 +15,7 @@ struct gpu_work;
 struct scheduled;
 struct solver;
 struct lapack_sizes;
+struct panels_call;
 struct equation;
 struct equation_source;
 struct test;
@@ -66,6 +67,14 @@ struct accel_nominal {
 /* The work of a call on one side: real operations, and steps that wait for each other. */
 struct accel_effort {
     double operations, steps;
+};
+
+/* LAPACK: how a call goes through a device whose memory is too small for its operands: see ops/lapack/in_panels.h. */
+struct lapack_panels {
+    /* Describes the call's jobs, two at most, and returns how many there are; 0: it cannot. */
+    int (*calls)(const struct accel_call *call, struct panels_call *panels);
+    /* In place of op->steps. All operands are in host memory. */
+    void (*steps)(struct solver *s);
 };
 
 struct accel_op {
@@ -159,6 +168,8 @@ struct accel_op {
     void (*scheduled)(const struct accel_call *call, struct scheduled *scheduled);
     /* LAPACK: makes the steps of gpu/solver.h that solver_run() takes. NULL: the GPU's libraries cannot. */
     void (*steps)(struct solver *s);
+    const struct lapack_panels
+        *in_panels; /* NULL: what exceeds the device's memory stays on the CPU */
 
     /* ---- Judging a result: cpu_ref/ ---- */
     void (*equation)(struct equation *e, const struct equation_source *from); /* BLAS */

@@ -433,21 +433,36 @@ double cost_product_gflops(struct cost_curves *device, enum accel_dtype dtype)
     return ms > 0 ? work.term[MODEL_OPERATION] * 1e3 / ms : 0;
 }
 
+/* Returns the rate (schedule_rates.compute) by which a call's kernels take so many milliseconds. */
+static double compute_of(const struct accel_call *call, const struct model_work *work, double half,
+                         double ms)
+{
+    struct scheduled scheduled;
+    double shortest = 0;
+    if (scheduled_describe(call, &scheduled))
+        return scheduled.call.k > 0 ? schedule_compute(&scheduled.call, half, ms) : 0;
+    for (const int64_t *size = accel_sizes(call); size < accel_sizes(call) + 3; size++)
+        if (*size > 0 && (shortest == 0 || (double)*size < shortest))
+            shortest = (double)*size;
+    return work->term[MODEL_OPERATION] * 1e3 / ms *
+           (shortest > 0 ? (shortest + half) / shortest : 1);
+}
+
 struct schedule_rates cost_schedule_rates(struct cost_curves *device, const struct accel_call *call,
                                           double gain)
 {
     struct cost_curves *const p = device_of(device);
     struct schedule_rates rates = schedule_nominal;
     struct model_work work;
-    struct scheduled scheduled;
-    if (!p || !scheduled_describe(call, &scheduled))
+    if (!p)
         return rates;
     model_work_of(call, true, &work);
     const double ms = settled_ms(p, (uint32_t)(call->routine - accel_routines), &work);
+    const double compute = gain * compute_of(call, &work, rates.half, ms > 1e-6 ? ms : 1e-6);
     rates.up = p->up_gbps;
     rates.down = p->down_gbps;
-    if (scheduled.call.k > 0)
-        rates.compute = gain * schedule_compute(&scheduled.call, rates.half, ms > 1e-6 ? ms : 1e-6);
+    if (compute > 0)
+        rates.compute = compute;
     return rates;
 }
 

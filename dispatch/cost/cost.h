@@ -59,7 +59,7 @@ struct cost_first {
 };
 struct cost_first cost_first_calls(const struct cost_curves *device);
 
-/* Returns the device's rates for the schedule of a call of Level 3. gain: of its operations in its precision. Takes the lock of
+/* Returns the device's rates for the schedule of a call of Level 3, or of LAPACK in panels. gain: of its operations in its precision. Takes the lock of
  * cost_borrow(), so call it before. */
 struct schedule_rates cost_schedule_rates(struct cost_curves *device, const struct accel_call *call,
                                           double gain);

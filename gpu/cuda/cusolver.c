@@ -46,10 +46,11 @@ static const cudaDataType types[ACCEL_DTYPES] = {[ACCEL_FLOAT32] = CUDA_R_32F,
     do {                                                                                           \
         size_t on_device = 0, on_host = 0;                                                         \
         SOLVE(function##_bufferSize, LIST query, &on_device, &on_host);                            \
-        struct array device_work = solver_work(s, on_device);                                      \
-        void *host_work = solver_host_work(s, on_host);                                            \
-        SOLVE(function, LIST arguments, AT(device_work), on_device, host_work, on_host,            \
-              INFO LIST last);                                                                     \
+        struct array device_work;                                                                  \
+        void *host_work;                                                                           \
+        if (solver_take_work(s, on_device, on_host, &device_work, &host_work))                     \
+            SOLVE(function, LIST arguments, AT(device_work), on_device, host_work, on_host,        \
+                  INFO LIST last);                                                                 \
     } while (0)
 #define GENERIC(function, ...)                                                                     \
     do {                                                                                           \
@@ -82,7 +83,9 @@ static const cudaDataType types[ACCEL_DTYPES] = {[ACCEL_FLOAT32] = CUDA_R_32F,
 #define LEGACY_WITH(function, query, arguments, last)                                              \
     int lwork = 0;                                                                                 \
     SOLVE(function##_bufferSize, LIST query, &lwork LIST last);                                    \
-    struct array device_work = solver_work(s, (size_t)lwork * sizeof(T));                          \
+    struct array device_work;                                                                      \
+    void *host_work;                                                                               \
+    if (solver_take_work(s, (size_t)lwork * sizeof(T), 0, &device_work, &host_work))               \
     SOLVE(function, LIST arguments, VALUES(device_work), lwork, INFO LIST last)
 #define LEGACY(real_op, complex_op, ...)                                                           \
     do {                                                                                           \

@@ -19,6 +19,7 @@ struct parcel {
     CUevent done; /* behind its copy */
     const struct schedule_step *step;
     bool first, last; /* piece of its step */
+    struct gpu_scan seen;
 };
 
 /* Copies in one direction: pieces pass from one count to the next, in their order. */
@@ -38,7 +39,8 @@ struct run {
     struct gpu_lane *lane;
     struct flow *flow;
     struct direction up, down;
-    int downs; /* downloads that were begun */
+    int downs;    /* downloads that were begun */
+    int unpacked; /* downloads that are in host memory as a whole */
     int64_t
         ends[2]; /* the pieces up to the last download with an even number, and with an odd one */
     struct parcel parcels[LANE_WIDE_SLOTS];
@@ -116,6 +118,8 @@ static const struct schedule_step *next_step(const struct run *run, int engine)
     for (int e = 0; e < SCHEDULE_ENGINES; e++)
         if (e != engine && step->after[e] > run->put[e])
             return NULL;
+    if (engine == UP && run->flow->reads_results && step->after[DOWN] > run->unpacked)
+        return NULL;
     return step;
 }
 
@@ -207,14 +211,18 @@ static void do_item(void *context, int64_t number)
 {
     struct run *run = context;
     const bool down = run->is_down[number % CREW_ITEMS];
-    const struct parcel *parcel =
-        &(down ? &run->down : &run->up)->parcel[run->slot[number % CREW_ITEMS]];
+    struct parcel *parcel = &(down ? &run->down : &run->up)->parcel[run->slot[number % CREW_ITEMS]];
+    struct lane_rectangle from = parcel->copy.host;
+    if (from.scan) {
+        parcel->seen = gpu_scan_begin(from.scan->is_double);
+        from.scan = &parcel->seen;
+    }
     if (parcel->old && down)
         pack_from_host(parcel->old, &parcel->copy.host, &parcel->piece, parcel->copy.host.rows);
     if (down)
         pack_to_host(&parcel->copy.host, &parcel->piece, parcel->memory, parcel->copy.device_ld);
     else
-        pack_from_host(parcel->memory, &parcel->copy.host, &parcel->piece, parcel->copy.device_ld);
+        pack_from_host(parcel->memory, &from, &parcel->piece, parcel->copy.device_ld);
 }
 
 static void open_item(struct run *run, bool down, int64_t number)
@@ -235,10 +243,14 @@ static bool handle_item(struct run *run, enum gpu_status *status)
         run->known_done = crew_done(&run->job);
     if (run->handled == run->known_done)
         return false;
-    if (run->is_down[run->handled++ % CREW_ITEMS])
-        run->down.ended++;
-    else
-        *status = put_copy(run, up, &up->parcel[up->under_way++ % up->slots]);
+    if (run->is_down[run->handled++ % CREW_ITEMS]) {
+        run->unpacked += run->down.parcel[run->down.ended++ % run->down.slots].last;
+        return true;
+    }
+    const struct parcel *parcel = &up->parcel[up->under_way++ % up->slots];
+    if (parcel->copy.host.scan)
+        gpu_scan_add(parcel->copy.host.scan, &parcel->seen);
+    *status = put_copy(run, up, parcel);
     return true;
 }
 

@@ -116,7 +116,9 @@ static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *
     if (status == GPU_OK && !accel_is_on_host(work->call))
         status = lane_join_default_stream(work->lane);
     if (status == GPU_OK)
-        status = op->steps ? solver_run(work, op->steps) : op->run(work);
+        status = op->steps
+                     ? solver_run(work, op->steps, op->in_panels ? op->in_panels->steps : NULL)
+                     : op->run(work);
     work->host->set_up = work->host->set_up || work->lane->made;
     work->lane->made = false;
     precision_end(&precision, work, status == GPU_OK);

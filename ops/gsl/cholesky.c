@@ -41,7 +41,7 @@ static void factor(struct solver *s)
 static enum gpu_status run(struct gpu_work *work)
 {
     copy_triangle(&work->call->span[ACCEL_a]);
-    return solver_run(work, factor);
+    return solver_run(work, factor, NULL);
 }
 
 const struct accel_op op_gsl_cholesky = {GSL_FUNCTION(0.1, 0.4), .parse = parse, .flops = flops,

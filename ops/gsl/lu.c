@@ -59,7 +59,7 @@ static enum gpu_status run(struct gpu_work *work)
     size_t *pivots = malloc(p->size * sizeof *pivots);
     if (!pivots)
         return GPU_NO_MEMORY;
-    const enum gpu_status status = solver_run(work, factor);
+    const enum gpu_status status = solver_run(work, factor, NULL);
     if (status == GPU_OK) {
         memcpy(pivots, p->data, p->size * sizeof *pivots);
         *(int *)(uintptr_t)call->own.pointer[SIGN] = permute(p->data, pivots, p->size);

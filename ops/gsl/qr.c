@@ -30,7 +30,7 @@ static void factor(struct solver *s)
 
 static enum gpu_status run(struct gpu_work *work)
 {
-    return solver_run(work, factor);
+    return solver_run(work, factor, NULL);
 }
 
 const struct accel_op op_gsl_qr = {GSL_FUNCTION(0.15, 0.4), .parse = parse, .flops = flops,

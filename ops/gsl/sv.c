@@ -58,7 +58,7 @@ static void decompose(struct solver *s)
 
 static enum gpu_status run(struct gpu_work *work)
 {
-    return solver_run(work, decompose);
+    return solver_run(work, decompose, NULL);
 }
 
 const struct accel_op op_gsl_sv = {GSL_FUNCTION(0.02, 0.05), .parse = parse, .flops = flops,

@@ -3,6 +3,7 @@
  */
 #include "cpu_ref/checks.h"
 #include "gpu/solver.h"
+#include "in_panels.h"
 #include "rules.h"
 
 static void solve_right_sides(struct solver *s, struct array factored)
@@ -53,10 +54,11 @@ static void run_lauum(struct solver *s)
 #define DEFINITE .hermitian = true, .definite = 1 << ACCEL_a
 #define TRIANGLE LAPACK_BLOCKS, DEFINITE, .triangles = 1 << ACCEL_a
 
-const struct accel_op op_potrf = {TRIANGLE, .steps = run_potrf, .check = check_potrf};
+const struct accel_op op_potrf = {TRIANGLE, .steps = run_potrf,
+                                  .in_panels = &lapack_potrf_in_panels, .check = check_potrf};
 const struct accel_op op_posv = {TRIANGLE, .is_empty = lapack_has_no_matrix, .steps = run_potrf,
-                                 .check = check_posv};
+                                 .in_panels = &lapack_potrf_in_panels, .check = check_posv};
 const struct accel_op op_potrs = {LAPACK_SOLVES, DEFINITE, .steps = run_potrs,
-                                  .check = check_potrs};
+                                  .in_panels = &lapack_potrs_in_panels, .check = check_potrs};
 const struct accel_op op_potri = {TRIANGLE, .steps = run_potri, .check = check_potri};
 const struct accel_op op_lauum = {TRIANGLE, .steps = run_lauum, .check = check_lauum};

@@ -3,6 +3,7 @@
  * gelsd go on with the singular values of R. gelsy has no steps: cuSOLVER has no QR with column pivoting.
  */
 #include "cpu_ref/checks.h"
+#include "in_panels.h"
 #include "rules.h"
 #include "svd_algorithm.h"
 
@@ -244,7 +245,7 @@ static bool has_right_sides(const struct accel_call *call)
                      .check = check_gelss
 
 const struct accel_op op_gels = {LAPACK_REFLECTS, .workspace = gels_workspace, .steps = run_gels,
-                                 .check = check_gels};
+                                 .in_panels = &lapack_gels_in_panels, .check = check_gels};
 const struct accel_op op_gelss = {BY_VALUES, .workspace = gelss_workspace, .steps = run_gelss};
 const struct accel_op op_gelsd = {BY_VALUES, .workspace = gelsd_workspace, .steps = run_gelsd};
 const struct accel_op op_gelsy = {LAPACK_BLOCKS, .check = check_gels};

@@ -3,6 +3,7 @@
  */
 #include "cpu_ref/checks.h"
 #include "gpu/solver.h"
+#include "in_panels.h"
 #include "rules.h"
 
 /* Uploads the factors and pivots that the program has. */
@@ -52,11 +53,13 @@ static void run_getri(struct solver *s)
     solver_return(s, a, x, 0);
 }
 
-const struct accel_op op_getrf = {LAPACK_BLOCKS, .steps = run_getrf, .check = check_getrf};
+const struct accel_op op_getrf = {LAPACK_BLOCKS, .steps = run_getrf,
+                                  .in_panels = &lapack_getrf_in_panels, .check = check_getrf};
 const struct accel_op op_gesv = {LAPACK_BLOCKS, .is_empty = lapack_has_no_matrix,
-                                 .steps = run_getrf, .check = check_gesv};
+                                 .steps = run_getrf, .in_panels = &lapack_getrf_in_panels,
+                                 .check = check_gesv};
 const struct accel_op op_getrs = {LAPACK_SOLVES, .definite = 1 << ACCEL_a, .steps = run_getrs,
-                                  .check = check_getrs};
+                                  .in_panels = &lapack_getrs_in_panels, .check = check_getrs};
 const struct accel_op op_getri = {LAPACK_BLOCKS, .definite = 1 << ACCEL_a,
                                   .workspace = lapack_n_workspace, .steps = run_getri,
                                   .check = check_getri};

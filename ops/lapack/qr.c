@@ -3,6 +3,7 @@
  */
 #include "cpu_ref/checks.h"
 #include "gpu/solver.h"
+#include "in_panels.h"
 #include "rules.h"
 
 static void run_geqrf(struct solver *s)
@@ -65,7 +66,8 @@ static struct accel_lengths ormqr_workspace(const struct lapack_sizes *x)
 }
 
 const struct accel_op op_geqrf = {LAPACK_REFLECTS, .workspace = lapack_n_workspace,
-                                  .steps = run_geqrf, .check = check_geqrf};
+                                  .steps = run_geqrf, .in_panels = &lapack_geqrf_in_panels,
+                                  .check = check_geqrf};
 const struct accel_op op_orgqr = {LAPACK_REFLECTS,
                                   .reflectors = true,
                                   .fault = orgqr_fault,

@@ -3,6 +3,7 @@
  */
 #include "cpu_ref/checks.h"
 #include "gpu/solver.h"
+#include "in_panels.h"
 #include "rules.h"
 
 /* Returns the triangle as a part of a matrix: without a unit diagonal. */
@@ -35,7 +36,7 @@ static void run_trtri(struct solver *s)
 }
 
 const struct accel_op op_trtrs = {LAPACK_SOLVES, .definite = 1 << ACCEL_a, .steps = run_trtrs,
-                                  .check = check_trtrs};
+                                  .in_panels = &lapack_trtrs_in_panels, .check = check_trtrs};
 const struct accel_op op_trtri = {LAPACK_BLOCKS, .definite = 1 << ACCEL_a,
                                   .triangles = 1 << ACCEL_a, .steps = run_trtri,
                                   .check = check_trtri};

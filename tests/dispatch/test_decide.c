@@ -318,6 +318,60 @@ static void no_memory(void **state)
     assert_decision(&large, &ready, &defaults, false, ACCEL_NO_MEMORY);
 }
 
+static struct accel_call factorisation(const char *name, int64_t m, int64_t n)
+{
+    struct accel_call call = {.routine = routine(name),
+                              .blas.size = {[ACCEL_m] = m, [ACCEL_n] = n},
+                              .blas.flag = {[ACCEL_uplo] = 'L', [ACCEL_jobz] = 'V'},
+                              .blas.has_work = true,
+                              .batch = 1,
+                              .parts = 1};
+    for (int i = 0; i < call.routine->args; i++)
+        if (call.routine->arg[i].kind == ACCEL_ARG_LWORK)
+            call.blas.size[call.routine->arg[i].slot] = (int64_t)1 << 40;
+    call.span[ACCEL_a] = (struct accel_span){.name = "a",
+                                             .ptr = &call, /* nobody reads it */
+                                             .rows = m,
+                                             .cols = n,
+                                             .ld = m,
+                                             .dtype = call.routine->dtype,
+                                             .access = ACCEL_READWRITE};
+    return call;
+}
+
+/* A matrix above the device's memory is factored there in panels, if it is not above it by too much, and lies in host memory. Most of it
+ * comes up several times: that takes its time. */
+static void lapack_above_the_memory(void **state)
+{
+    static const char *const names[] = {"dpotrf", "dgetrf", "dgeqrf", "zpotrf", "sgetrf", "cgeqrf"};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct accel_call call = factorisation(names[i], 20000, 20000);
+        const int64_t bytes = accel_bytes(&call.span[ACCEL_a]);
+        struct accel_machine ready = machine(DEVICE_READY);
+        ready.up_gbps = ready.down_gbps = 25;
+        ready.gpu_memory = 2 * bytes;
+        const struct accel_decision within = decide_with(&call, &ready, &defaults, 4);
+        ready.gpu_memory = bytes / 2;
+        const struct accel_decision half = decide_with(&call, &ready, &defaults, 4);
+        ready.gpu_memory = bytes / 16;
+        const struct accel_decision little = decide_with(&call, &ready, &defaults, 4);
+        assert_true(within.gpu && half.gpu);
+        assert_int_equal(half.why, ACCEL_FASTER);
+        assert_true(half.est_gpu_ms > 1.01 * within.est_gpu_ms);
+        assert_true(little.est_gpu_ms > 1.1 * half.est_gpu_ms);
+        ready.gpu_memory = bytes / 10000;
+        assert_decision(&call, &ready, &defaults, false, ACCEL_NO_MEMORY);
+        call.span[ACCEL_a].place = ACCEL_DEVICE;
+        ready.gpu_memory = bytes / 2;
+        assert_decision(&call, &ready, &defaults, false, ACCEL_NO_MEMORY);
+    }
+    struct accel_machine small = machine(DEVICE_READY);
+    struct accel_call eigen = factorisation("dsyevd", 20000, 20000);
+    small.gpu_memory = accel_bytes(&eigen.span[ACCEL_a]) / 2;
+    assert_decision(&eigen, &small, &defaults, false, ACCEL_NO_MEMORY);
+}
+
 /* What the gate lets pass without a look must be what the decision would call small, and lose little by it. */
 static void gate_agrees_with_decision(void **state)
 {
@@ -621,6 +675,7 @@ int main(void)
         cmocka_unit_test(unsupported),
         cmocka_unit_test(batches_with_pointers),
         cmocka_unit_test(no_memory),
+        cmocka_unit_test(lapack_above_the_memory),
         cmocka_unit_test(gate_agrees_with_decision),
         cmocka_unit_test(circumstances),
         cmocka_unit_test(sharing),

@@ -19,6 +19,9 @@ LAPACK_OF = ["-f", "tyesmv", "-k", "@(uniform|well)"]
 # More than fits on the device at once: operands go through in tiles, panels, strips or loads. Too little for less than two of them,
 # enough for one.
 TILES = {"gemm_batch": (60, "60K"), **dict.fromkeys("gemv symv hemv trmv trsv ger gerc syr her syr2 her2".split(), (150, "40K"))}
+# LAPACK's operations that take a matrix above the device's memory in panels: the least and the greatest size, and the memory in KB, in
+# single precision.
+PANELS = {**dict.fromkeys("potrf posv potrs getrf gesv getrs trtrs".split(), (105, 125, 38)), **dict.fromkeys(("geqrf", "gels"), (170, 190, 108))}
 SEEDS = range(1, 60)
 
 
@@ -136,6 +139,24 @@ def lapack_case(routine):
     return lambda seed: Workload("random_lapack", [*LAPACK_OF, "-c", 1, "-n", 20, "-s", seed, "-r", routine], {})
 
 
+def in_panels(routine, op):
+    least, most, kilobytes = PANELS[op]
+    memory = kilobytes * {"s": 1, "d": 2, "c": 2, "z": 4}[routine[0]]
+    arguments = [*LAPACK_OF, "-c", 1, "-m", least, "-n", most, "-r", routine]
+    return lambda seed: Workload("random_lapack", [*arguments, "-s", seed], {"ACCEL_MEMORY": f"{memory}K"})
+
+
+def lapack_op_in_panels(tap, op, routine):
+    """A matrix above the device's memory. Whatever fails, nothing has been written, so no program is stopped."""
+    def several(done, report, lines):
+        mine = [f for f in lines if f["sym"].rstrip("_") == routine and f["why"] != "workspace_query"]
+        return mine and len(on_gpu(mine)) == len(mine) and report.calls.get("cuMemcpyDtoHAsync_v2", 0) >= 4 and max(
+            float(f["up_mb"]) for f in mine) * 1e3 > PANELS[op][2]
+    found = pick(in_panels(routine, op), several)
+    if tap.ok(found[0], f"{op}: {routine} runs on the GPU in panels"):
+        check(tap, f"{op} in panels, {routine}", op, found, 3, expected=found[1].stdout.splitlines()[-1])
+
+
 def lapack_op(tap, number, op, routines):
     routine = routines[number % len(routines)]
     own = lambda lines: [f for f in lines if f["sym"].rstrip("_") == routine]
@@ -151,6 +172,8 @@ def lapack_op(tap, number, op, routines):
         return
     # INFO of each call is in the last line.
     check(tap, f"{op}, {routine}", op, found, 4, start_up=number == 0, expected=found[1].stdout.splitlines()[-1])
+    if op in PANELS:
+        lapack_op_in_panels(tap, op, routines[(number + 1) % len(routines)])
     workload = Workload("device_lapack", ["d" + routine[1:]], {})
     done, baseline, lines = decisions(workload)
     if "combinations" in done.stdout:

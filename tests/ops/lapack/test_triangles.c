@@ -39,7 +39,7 @@ static enum gpu_status in_solver(void (*check)(struct solver *s), int64_t order)
         lane_acquire(cuda_device_of(device), &work.lane) != GPU_OK)
         return GPU_ERROR;
     n = order;
-    enum gpu_status status = solver_run(&work, check);
+    enum gpu_status status = solver_run(&work, check, NULL);
     gpu_work_give_back(&work);
     lane_release(work.lane, false);
     gpu_leave(&scope);

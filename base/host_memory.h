@@ -1,0 +1,22 @@
+/*
+ * The memory of the host that this process may still use. Linux promises more memory than there is, and ends a process that touches
+ * more: who wants a large block looks here first. Thread-safe; neither malloc nor stdio.
+ */
+#ifndef ACCEL_HOST_MEMORY_H
+#define ACCEL_HOST_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Returns bytes: what /proc/meminfo says is available, and no more than the process's cgroups allow (memory.max of version 2,
+ * memory.limit_in_bytes of version 1; files that can be dropped from the page cache count as free). INT64_MAX: the system does not say.
+ * Sources: proc_meminfo(5); the kernel's Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst. */
+int64_t host_memory_available(void);
+
+/* The same, of the files below a folder in place of "/". */
+int64_t host_memory_below(const char *root);
+
+/* Returns malloc(bytes); NULL also if that is more than seven eighths of what is available. The caller frees it. */
+void *host_memory_take(int64_t bytes);
+
+#endif

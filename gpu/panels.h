@@ -1,0 +1,82 @@
+/*
+ * The schedule of a LAPACK call whose matrix is larger than the device's memory: the matrix stays in host memory, and goes through the
+ * device in panels of columns, each of them once. While a panel is there, all that changes it comes up again in blocks, in its order: the
+ * finished panels before it (a left-looking factorisation), or the factors that are applied to a panel of right-hand sides. Then the
+ * panel is factored itself, and comes down. A pure function of shape, memory and rates; knows neither devices nor calls. flow.h runs the
+ * schedule.
+ *
+ * Source: J. Dongarra, E. D'Azevedo, "The Design and Implementation of the Parallel Out-of-core ScaLAPACK LU, QR, and Cholesky
+ * Factorization Routines" (LAPACK Working Note 118): left-looking, since it writes each panel once.
+ */
+#ifndef ACCEL_PANELS_H
+#define ACCEL_PANELS_H
+
+#include "schedule.h"
+
+enum panels_kind {
+    PANELS_CHOLESKY, /* the lower triangle of an n x n matrix: a panel begins at the diagonal */
+    PANELS_LU,       /* m x n */
+    PANELS_QR,       /* m x n */
+    PANELS_APPLY     /* the panels are of an m x n matrix; blocks of another one change them */
+};
+
+/* What a step copies: step->operand. A panel's list is its pivots, or the scalars of its reflectors; INFO is one int. */
+enum panels_operand { PANELS_PANEL, PANELS_BLOCK, PANELS_LIST, PANELS_INFO };
+
+/* Once through the columns of the other matrix, block by block. */
+struct panels_sweep {
+    bool backwards; /* from the last block on */
+    bool
+        above; /* a block has the rows from the first one to its diagonal; else those from there to the last one */
+};
+
+enum { PANELS_SWEEPS = 2 };
+
+struct panels_call {
+    enum panels_kind kind;
+    bool across;   /* Cholesky: an upper triangle, which is seen transposed; m = n */
+    int64_t m, n;  /* of the matrix that is in panels */
+    int64_t order; /* apply: the columns of the other matrix, at most m; it has m rows */
+    int sweeps;    /* apply */
+    struct panels_sweep sweep[PANELS_SWEEPS];
+    int64_t size;    /* bytes of an element */
+    double per_term; /* real operations for each multiply-add */
+};
+
+/* More than these, or narrower ones than the other, are not worth it: what has to come up again grows with their number. */
+enum { PANELS_MOST = 128, PANELS_LEAST_COLUMNS = 8 };
+
+struct panels {
+    struct panels_call call;
+    int buffers; /* panels that have room on the device at the same time: 1, or 2 */
+    int count;
+    int64_t first[PANELS_MOST + 1];   /* each one's first column; then n */
+    int64_t panel_bytes, block_bytes; /* of each of the buffers, and of each of two blocks */
+    /* Steps: j is the panel; i the panel that a block is of, or the sweep; p the block's number in that. A kernel without a block (p < 0)
+     * factors the panel. `first` and `last` are of a panel's kernels. */
+    struct schedule schedule;
+    double up_bytes, down_bytes; /* of all steps */
+    struct schedule_times times; /* simulated */
+};
+
+/* Makes the fastest of some schedules that need at most so many bytes for panels and blocks. Returns false if there is none, or no host
+ * memory. The caller gives it back by panels_free(). */
+bool panels_make(struct panels *p, const struct panels_call *call,
+                 const struct schedule_rates *rates, int64_t memory_bytes);
+void panels_free(struct panels *p);
+
+/* Returns the bytes that come up in a schedule for so much memory, rather too many; negative: there is none. */
+double panels_up_bytes(const struct panels_call *call, int64_t memory_bytes);
+
+/* Return where a panel and a block are in their matrices; of an upper triangle, transposed. */
+struct schedule_cell panels_panel(const struct panels *p, int j);
+struct schedule_cell panels_block(const struct panels *p, const struct schedule_step *step);
+
+/* Returns how many of a panel's columns are factored: all, but for those of a wide matrix beyond its rows. */
+int64_t panels_factored(const struct panels *p, int j);
+
+/* Returns the milliseconds of the longest engine, if each element comes up and goes down once, and the factorisation is one kernel: no
+ * schedule is faster. */
+double panels_floor(const struct panels_call *call, const struct schedule_rates *rates);
+
+#endif

@@ -1,0 +1,53 @@
+/*
+ * LAPACK on a matrix that is larger than the device's memory, in panels (panels.h): factors a matrix, or applies the factors of one to
+ * right-hand sides. Panels come from the program's memory, or any other, and go to memory of our own, from where finished ones come up
+ * again. So the program's matrices are as they were until all is well, and any failure leaves the call to the original.
+ *
+ * All matrices are in host memory. Results are packed: their leading dimension is the number of rows.
+ */
+#ifndef ACCEL_SOLVER_PANELS_H
+#define ACCEL_SOLVER_PANELS_H
+
+#include "panels.h"
+#include "solver.h"
+
+/* What a sweep does with the panel of right-hand sides, and the letters of BLAS for it. */
+struct panels_action {
+    bool reflects; /* by Q, else solves by a triangle */
+    char uplo, trans, diag;
+};
+
+struct panels_job {
+    struct panels_call call;
+    /* The matrix in panels: its operand, where it comes from, and where the result goes. */
+    const struct accel_span *x;
+    const char *from;
+    int64_t from_ld;
+    char *to;
+    /* A result of LU: min(m, n) pivots as LAPACK's, int64_t; of QR: as many scalars of reflectors. */
+    void *list;
+    /* Apply: the other matrix; of LU without transposition its pivots, whose exchanges come first; of QR the scalars. */
+    const struct accel_span *other;
+    const char *factors;
+    int64_t factors_ld;
+    const int64_t *pivots;
+    const void *scalars;
+    struct panels_action action[PANELS_SWEEPS];
+};
+
+/* Runs a job, and returns when its results are in host memory. Frees the device memory and the workspaces of the steps before, which must
+ * no longer be needed. A matrix that is singular or not definite, or has numbers that are not finite, is GPU_UNSUPPORTED. */
+void solver_panels(struct solver *s, struct panels_job *job);
+
+/* Returns the device memory that a call takes besides panels and blocks, about: cuSOLVER says it only when it is asked. */
+int64_t solver_panels_reserve(const struct panels_call *call);
+
+/* Returns host memory for a packed result; on a failure notes that, and returns NULL. */
+void *solver_panels_memory(struct solver *s, int64_t rows, int64_t cols, int64_t size);
+
+/* Exchanges rows of a packed matrix in host memory: each of first .. last - 1, from 0, with row pivots[] - 1, in this order or
+ * backwards. The crew helps. */
+void solver_panels_exchange(char *matrix, int64_t rows, int64_t cols, int64_t size,
+                            const int64_t *pivots, int64_t first, int64_t last, bool backwards);
+
+#endif

@@ -1,0 +1,129 @@
+/*
+ * The memory that a process may still use: as the files of the kernel say, of both versions of control groups.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/host_memory.h"
+
+static char root[] = "/tmp/accel-host-memory-XXXXXX";
+
+static void write_file(const char *name, const char *text)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s%s", root, name);
+    for (char *slash = strchr(path + strlen(root) + 1, '/'); slash;
+         slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static int empty_root(void **state)
+{
+    char command[PATH_MAX];
+    (void)state;
+    if (snprintf(command, sizeof command, "rm -rf %s && mkdir %s", root, root) < 0)
+        return -1;
+    return system(command);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    char command[PATH_MAX];
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf %s", root);
+    return system(command);
+}
+
+static void nothing_is_known(void **state)
+{
+    (void)state;
+    assert_true(host_memory_below(root) == INT64_MAX);
+    write_file("/proc/meminfo", "MemTotal: 9 kB\n");
+    assert_true(host_memory_below(root) == INT64_MAX);
+}
+
+static void of_the_machine(void **state)
+{
+    (void)state;
+    write_file("/proc/meminfo",
+               "MemTotal:       32768 kB\nMemFree: 1 kB\nMemAvailable:   2048 kB\n");
+    assert_true(host_memory_below(root) == 2048 * 1024);
+    write_file("/proc/meminfo", "MemAvailable: 99999999999999999999 kB\n");
+    assert_true(host_memory_below(root) == INT64_MAX);
+}
+
+/* A group's limit counts, and those of the groups around it; files in the page cache are no loss. */
+static void of_version_2(void **state)
+{
+    (void)state;
+    write_file("/proc/meminfo", "MemAvailable: 1000000 kB\n");
+    write_file("/proc/self/cgroup", "0::/job/step\n");
+    write_file("/sys/fs/cgroup/job/step/memory.max", "max\n");
+    write_file("/sys/fs/cgroup/job/step/memory.current", "5000\n");
+    assert_true(host_memory_below(root) == (int64_t)1000000 * 1024);
+    write_file("/sys/fs/cgroup/job/memory.max", "70000\n");
+    write_file("/sys/fs/cgroup/job/memory.current", "50000\n");
+    assert_true(host_memory_below(root) == 20000);
+    write_file("/sys/fs/cgroup/job/memory.stat",
+               "anon 3\nactive_file 9\ninactive_file 4000\nslab 1\n");
+    assert_true(host_memory_below(root) == 24000);
+    write_file("/sys/fs/cgroup/job/step/memory.max", "6000\n");
+    assert_true(host_memory_below(root) == 1000);
+    write_file("/sys/fs/cgroup/job/step/memory.current", "6001\n");
+    assert_true(host_memory_below(root) == 0);
+}
+
+static void of_version_1(void **state)
+{
+    (void)state;
+    write_file("/proc/self/cgroup", "12:cpu:/else\n9:memory:/docker/1\n0::/docker/1\n");
+    write_file("/sys/fs/cgroup/memory/memory.limit_in_bytes",
+               "8000\n"); /* the group's folder is not to be seen */
+    write_file("/sys/fs/cgroup/memory/memory.usage_in_bytes", "5000\n");
+    write_file("/sys/fs/cgroup/memory/memory.stat", "inactive_file 1\ntotal_inactive_file 500\n");
+    assert_true(host_memory_below(root) == 3500);
+}
+
+static void is_taken(void **state)
+{
+    void *little = host_memory_take(4096);
+    (void)state;
+    assert_non_null(little);
+    free(little);
+    assert_true(host_memory_available() > 0);
+    assert_null(host_memory_take(INT64_MAX / 2));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(nothing_is_known, empty_root),
+        cmocka_unit_test_setup(of_the_machine, empty_root),
+        cmocka_unit_test_setup(of_version_2, empty_root),
+        cmocka_unit_test_setup(of_version_1, empty_root),
+        cmocka_unit_test(is_taken),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}

@@ -1,0 +1,315 @@
+/*
+ * Schedules in panels, without a device: each column is factored once, after all that comes before it; nothing is read before it is there,
+ * and no place overwritten while it is used; the memory is enough; and in virtual time, a large matrix is near a bound that no schedule is
+ * below.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "gpu/pack.h"
+#include "gpu/panels.h"
+#include "ops/call.h"
+
+enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
+
+/* ---- The order ---- */
+
+/* What the steps before have done, in the order of the list. */
+struct replay {
+    const struct panels *p;
+    int done[SCHEDULE_ENGINES];
+    int panel[2], panel_up[2];            /* by place: the panel that is there; its upload */
+    int block_up[2], block_used[2];       /* by place: the upload; the last kernel that read it */
+    const struct schedule_step *block[2]; /* by place: the step that brought it */
+    int down[PANELS_MOST],
+        kernels
+            [PANELS_MOST]; /* by panel: the download behind which it is in host memory; its last kernel */
+    int64_t
+        next[PANELS_SWEEPS]; /* of the panel: the column that comes next, of each source or sweep */
+    int source;
+    bool factored;
+};
+
+static int64_t bytes_of(const struct panels_call *call, struct schedule_cell cell)
+{
+    return (call->across ? pack_ld(cell.cols, call->size) * cell.rows
+                         : pack_ld(cell.rows, call->size) * cell.cols) *
+           call->size;
+}
+
+static void panel_up(struct replay *r, const struct schedule_step *step)
+{
+    const struct panels *p = r->p;
+    const int place = step->place;
+    assert_in_range(place, 0, p->buffers - 1);
+    assert_true(bytes_of(&p->call, panels_panel(p, step->j)) <= p->panel_bytes);
+    if (r->panel[place] >= 0)
+        assert_true(step->after[DOWN] >= r->down[r->panel[place]]);
+    r->panel[place] = step->j;
+    r->panel_up[place] = r->done[UP];
+    r->source = 0;
+    r->factored = false;
+    for (int i = 0; i < PANELS_SWEEPS; i++)
+        r->next[i] = p->call.kind == PANELS_APPLY && p->call.sweep[i].backwards ? p->call.order : 0;
+}
+
+static void block_up(struct replay *r, const struct schedule_step *step)
+{
+    const struct panels *p = r->p;
+    assert_in_range(step->place, 0, 1);
+    assert_true(bytes_of(&p->call, panels_block(p, step)) <= p->block_bytes);
+    assert_true(step->after[COMPUTE] >= r->block_used[step->place]);
+    if (p->call.kind != PANELS_APPLY) {
+        assert_true(step->i < step->j);
+        assert_true(step->after[DOWN] >= r->down[step->i] && r->down[step->i] > 0);
+    }
+    r->block[step->place] = step;
+    r->block_up[step->place] = r->done[UP];
+}
+
+/* Blocks come in the order of the columns, and from the diagonal on: for Cholesky, from the panel's. */
+static void block_is_next(struct replay *r, const struct schedule_step *step)
+{
+    const struct panels_call *call = &r->p->call;
+    const struct schedule_cell block = panels_block(r->p, step);
+    if (call->kind == PANELS_APPLY) {
+        const struct panels_sweep *sweep = &call->sweep[step->i];
+        int64_t *next = &r->next[step->i];
+        assert_true(step->i == 0 || r->source == step->i ||
+                    r->next[0] == (call->sweep[0].backwards ? 0 : call->order));
+        r->source = step->i;
+        assert_true((sweep->backwards ? *next - block.cols : *next) == block.col);
+        *next += sweep->backwards ? -block.cols : block.cols;
+        assert_true(block.row == (sweep->above ? 0 : block.col));
+        assert_true(block.rows == (sweep->above ? block.col + block.cols : call->m - block.col));
+        return;
+    }
+    assert_true(block.col == r->next[0]);
+    assert_true(block.row == (call->kind == PANELS_CHOLESKY ? r->p->first[step->j] : block.col));
+    assert_true(block.rows == call->m - block.row);
+    assert_true(block.col >= r->p->first[step->i] &&
+                block.col + block.cols <= r->p->first[step->i + 1]);
+    r->next[0] += block.cols;
+}
+
+static void kernel(struct replay *r, const struct schedule_step *step)
+{
+    const struct panels *p = r->p;
+    const int place = step->j % p->buffers;
+    assert_int_equal(r->panel[place], step->j);
+    assert_true(step->after[UP] >= r->panel_up[place]);
+    assert_false(r->factored);
+    r->kernels[step->j] = r->done[COMPUTE];
+    if (step->p >= 0) {
+        const struct schedule_step *block = r->block[step->place];
+        assert_true(block && block->i == step->i && block->j == step->j && block->p == step->p);
+        assert_true(step->after[UP] >= r->block_up[step->place]);
+        r->block_used[step->place] = r->done[COMPUTE];
+        block_is_next(r, step);
+        return;
+    }
+    assert_true(panels_factored(p, step->j) > 0);
+    assert_true(r->next[0] == accel_min(p->first[step->j], accel_min(p->call.m, p->call.n)));
+    r->factored = true;
+}
+
+static void download(struct replay *r, const struct schedule_step *step)
+{
+    const struct panels *p = r->p;
+    assert_true(step->after[COMPUTE] >= r->kernels[step->j]);
+    assert_int_equal(r->panel[step->j % p->buffers], step->j);
+    assert_int_equal(r->factored, panels_factored(p, step->j) > 0);
+    for (int i = 0; p->call.kind == PANELS_APPLY && i < p->call.sweeps; i++)
+        assert_true(r->next[i] == (p->call.sweep[i].backwards ? 0 : p->call.order));
+    r->down[step->j] = r->done[DOWN];
+}
+
+static void replay(const struct panels *p)
+{
+    struct replay r = {.p = p, .panel = {-1, -1}};
+    const struct schedule *s = &p->schedule;
+    for (int n = 0; n < s->count; n++) {
+        const struct schedule_step *step = &s->step[n];
+        for (int e = 0; e < SCHEDULE_ENGINES; e++)
+            assert_true(step->after[e] <= r.done[e]); /* only what comes before it */
+        r.done[step->engine]++;
+        if (step->engine == COMPUTE)
+            kernel(&r, step);
+        else if (step->engine == DOWN)
+            download(&r, step);
+        else if (step->operand == PANELS_PANEL)
+            panel_up(&r, step);
+        else
+            block_up(&r, step);
+    }
+    for (int e = 0; e < SCHEDULE_ENGINES; e++)
+        assert_int_equal(r.done[e], s->steps[e]);
+    for (int j = 0; j < p->count; j++)
+        assert_true(r.down[j] > 0);
+}
+
+/* ---- Cases ---- */
+
+static uint64_t state = 1;
+
+static int64_t random_below(int64_t n)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (int64_t)((state >> 33) % (uint64_t)n);
+}
+
+static struct panels_call random_call(void)
+{
+    static const int64_t sizes[] = {4, 8, 16};
+    struct panels_call call = {.kind = (enum panels_kind)random_below(4),
+                               .m = 1 + random_below(400),
+                               .n = 1 + random_below(400),
+                               .size = sizes[random_below(3)],
+                               .per_term = 2};
+    if (call.kind == PANELS_CHOLESKY) {
+        call.n = call.m;
+        call.across = random_below(2);
+    }
+    if (call.kind == PANELS_APPLY) {
+        call.order = 1 + random_below(call.m);
+        call.sweeps = 1 + (int)random_below(2);
+        for (int i = 0; i < call.sweeps; i++)
+            call.sweep[i] = (struct panels_sweep){random_below(2), random_below(2)};
+    }
+    return call;
+}
+
+static void random_calls(void **unused)
+{
+    int made = 0, refused = 0, in_several = 0, beside = 0;
+    (void)unused;
+    for (int i = 0; i < 4000; i++) {
+        const struct panels_call call = random_call();
+        const int64_t memory = 1000 + random_below(call.m * call.n * call.size);
+        struct panels p;
+        const double promised = panels_up_bytes(&call, memory);
+        if (!panels_make(&p, &call, &schedule_nominal, memory)) {
+            assert_true(promised < 0);
+            refused++;
+            continue;
+        }
+        assert_true(p.buffers * p.panel_bytes + 2 * p.block_bytes <= memory);
+        assert_true(promised >= p.up_bytes);
+        replay(&p);
+        made++;
+        in_several += p.count > 2;
+        beside += p.buffers > 1 && p.count > 2;
+        panels_free(&p);
+    }
+    assert_true(made > 1000 && refused > 100 && in_several > 500 && beside > 50);
+}
+
+/* What comes up is each element, once for each panel from its own on. */
+static void traffic(void **unused)
+{
+    const struct panels_call lu = {
+        .kind = PANELS_LU, .m = 1000, .n = 1000, .size = 8, .per_term = 2};
+    struct panels p;
+    double blocks = 0;
+    (void)unused;
+    assert_true(panels_make(&p, &lu, &schedule_nominal, 3 << 20));
+    assert_true(p.count >= 3);
+    for (int n = 0; n < p.schedule.count; n++) {
+        const struct schedule_step *step = &p.schedule.step[n];
+        if (step->engine == UP && step->operand == PANELS_BLOCK)
+            blocks += (double)panels_block(&p, step).rows * (double)panels_block(&p, step).cols * 8;
+    }
+    assert_true(p.up_bytes == 8e6 + blocks);
+    assert_true(p.down_bytes == 8e6);
+    panels_free(&p);
+}
+
+/* Bytes and sizes beyond 2^31. */
+static void large_matrices(void **unused)
+{
+    const struct panels_call calls[] = {
+        {.kind = PANELS_CHOLESKY, .m = 200000, .n = 200000, .size = 16, .per_term = 8},
+        {.kind = PANELS_LU, .m = 300000, .n = 150000, .size = 8, .per_term = 2},
+        {.kind = PANELS_QR, .m = 100000, .n = 250000, .size = 8, .per_term = 2},
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        struct panels p;
+        assert_true(panels_make(&p, &calls[i], &schedule_nominal, (int64_t)100 << 30));
+        replay(&p);
+        assert_true(p.count >= 2 && p.up_bytes > 8e10);
+        panels_free(&p);
+    }
+}
+
+static void too_little_memory(void **unused)
+{
+    const struct panels_call call = {
+        .kind = PANELS_QR, .m = 100000, .n = 1000, .size = 8, .per_term = 2};
+    struct panels p;
+    (void)unused;
+    assert_false(panels_make(&p, &call, &schedule_nominal, 1 << 20));
+    assert_true(panels_up_bytes(&call, 1 << 20) < 0);
+    assert_false(panels_make(&p, &call, &schedule_nominal, -1));
+}
+
+/* ---- Virtual time ---- */
+
+/* A matrix of twice the memory, on devices whose links and kernels differ, takes at most this times the bound of one kernel. */
+#define MOST 1.27
+
+static void near_the_bound(void **unused)
+{
+    static const struct {
+        const char *name;
+        struct schedule_rates rates;
+    } devices[] = {
+        {"PCIe 5, 45 Tflop/s", {55, 55, 45e3, 128, 0.002, 0.005, 0.01}},
+        {"C2C, 45 Tflop/s", {350, 350, 45e3, 128, 0.002, 0.005, 0.01}},
+        {"PCIe 4, 10 Tflop/s", {25, 25, 10e3, 128, 0.002, 0.005, 0.01}},
+    };
+    const struct panels_call calls[] = {
+        {.kind = PANELS_CHOLESKY, .m = 131072, .n = 131072, .size = 8, .per_term = 2},
+        {.kind = PANELS_CHOLESKY,
+         .across = true,
+         .m = 131072,
+         .n = 131072,
+         .size = 8,
+         .per_term = 2},
+        {.kind = PANELS_LU, .m = 131072, .n = 131072, .size = 8, .per_term = 2},
+        {.kind = PANELS_QR, .m = 131072, .n = 131072, .size = 8, .per_term = 2},
+    };
+    (void)unused;
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
+        for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+            const struct schedule_rates *rates = &devices[d].rates;
+            struct panels p;
+            assert_true(panels_make(&p, &calls[i], rates, (int64_t)64 << 30));
+            const double floor = panels_floor(&calls[i], rates);
+            double busiest = 0;
+            for (int e = 0; e < SCHEDULE_ENGINES; e++)
+                busiest = p.times.busy[e] > busiest ? p.times.busy[e] : busiest;
+            printf("%s, kind %d: %d panels, %d at once, %.1f s, busiest %.1f, floor %.1f\n",
+                   devices[d].name, (int)calls[i].kind, p.count, p.buffers, p.times.ms / 1e3,
+                   busiest / 1e3, floor / 1e3);
+            assert_true(p.times.ms >= floor);
+            assert_true(p.times.ms <= MOST * floor);
+            panels_free(&p);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_calls),   cmocka_unit_test(traffic),
+        cmocka_unit_test(large_matrices), cmocka_unit_test(too_little_memory),
+        cmocka_unit_test(near_the_bound),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

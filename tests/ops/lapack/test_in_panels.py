@@ -1,0 +1,98 @@
+#!/usr/bin/python3 -B
+"""LAPACK on matrices that are larger than the device's memory: factorisations and solutions by factors run there in panels. Random calls, with
+every flag, all four types, both integer widths, every kind of matrix from well-conditioned to singular, with NaN and Inf, m < n, m > n, ld
+above the rows, by columns and by rows: the same INFO as without libaccel, every residual within the bound of LAPACK's own tests, nothing else
+touched. The log has the bytes that went up and down. What cannot be had in panels, and what the host has no memory for, is the CPU's."""
+
+import re
+import tempfile
+from pathlib import Path
+
+from lib.log import lines_for, parse_log, said
+from lib.programs import LONG, LOG, PLAIN, TEST_GPU, start
+from lib.tap import Tap
+
+tap = Tap()
+QUICK = {"OPENBLAS_NUM_THREADS": "1", "TESTGPU_DELAY_US": "0"}
+# What OpenBLAS 0.3.21 itself gets wrong: cases.h.
+RANDOM = ["-f", "tyesmv"]
+FACTORED = "?@(potrf|posv|potrs|getrf|gesv|getrs|trtrs)"
+REFLECTED = "?@(geqrf|gels)"  # their workspaces are larger
+SIZES = {"s": 4, "d": 8, "c": 8, "z": 16}
+
+
+def run(program, arguments, env):
+    """The finished process, its cases with their INFO, and its decisions."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "report")
+        done = start(program, *RANDOM, "-o", report, *arguments, env={**QUICK, **env})
+        cases = dict(line.split(" | ") for line in report.read_text().splitlines() if " | " in line)
+    return done, {case: outcome.split()[0] for case, outcome in cases.items()}, parse_log(done.stderr)
+
+
+def number(fields, name):
+    return int(fields.get(name, 0))
+
+
+def exceeds(fields, memory):
+    """Whether the matrix alone is more than the memory, in KB."""
+    rows = number(fields, "m") or number(fields, "n")
+    return rows * number(fields, "n") * SIZES[fields["sym"][0]] > 1024 * memory
+
+
+def same_as_native(name, program, arguments, memory, extra={}):
+    native, native_cases, _ = run(program, arguments, PLAIN)
+    done, cases, lines = run(program, arguments, {**TEST_GPU, **LOG, "ACCEL_MEMORY": f"{memory}K", **extra})
+    wrong = [line for line in done.stderr.splitlines() if line.startswith("wrong: ")]
+    tap.ok(done.returncode == 0 and native.returncode == 0, f"{name}: right", done.returncode, done.stdout[-200:], *wrong[:5])
+    other = [f"{case} | {native_cases.get(case)} | {info}" for case, info in cases.items() if native_cases.get(case) != info]
+    tap.ok(cases and len(cases) == len(native_cases) and not other, f"{name}: INFO as without libaccel", *other[:5])
+    tap.ok(not said(done), f"{name}: nothing to say", *said(done))
+    return [f for f in lines if f["ran"] == "gpu0" and exceeds(f, memory)], lines
+
+
+LARGE = "@(uniform|well)"
+more = 6 if LONG else 1
+for name, program, memory, sizes, routines, wanted in (
+    ("factors", "random_lapack", 38, (105, 140), FACTORED, "potrf posv potrs getrf gesv getrs trtrs"),
+    ("factors, 64-bit integers", "random_lapack64", 38, (105, 140), FACTORED, "potrf posv potrs getrf gesv getrs trtrs"),
+    ("reflectors", "random_lapack", 108, (170, 200), REFLECTED, "geqrf gels"),
+):
+    on_gpu, again = set(), 0
+    for dtype, size in SIZES.items():
+        kilobytes = memory * size // 4
+        arguments = ["-n", sizes[1], "-r", dtype + routines[1:]]
+        large, _ = same_as_native(f"{name}, {dtype}", program, [*arguments, "-m", sizes[0], "-c", more, "-k", LARGE], kilobytes)
+        on_gpu |= {f["sym"].rstrip("_")[1:] for f in large}
+        again += sum(float(f["up_mb"]) * 1e6 > 1300 * kilobytes and "trtrs" not in f["sym"] for f in large)
+        large, _ = same_as_native(f"{name}, {dtype}, every kind", program, [*arguments, "-s", 100, "-c", 2 * more], kilobytes)
+    tap.ok(on_gpu == set(wanted.split()), f"{name}: each routine ran on the GPU with a matrix above its memory", *sorted(set(wanted.split()) - on_gpu))
+    tap.ok(again, f"{name}: most of a matrix went up several times")
+
+# Copies and kernels in random order between the streams.
+large, _ = same_as_native("delays", "random_lapack", ["-m", 95, "-n", 110, "-c", 1, "-r", "d@(potrf|getrf|gesv)", "-k", LARGE], 60, {"TESTGPU_DELAY_US": "100"})
+tap.ok(large, "delays: on the GPU")
+# 8 threads share the memory.
+done, _, lines = run("random_lapack", ["-m", 60, "-n", 80, "-c", 1, "-r", "[dz]@(potrf|gesv)", "-k", LARGE, 8], {**TEST_GPU, **LOG, "ACCEL_MEMORY": "80K"})
+tap.ok(done.returncode == 0, "8 threads: right", done.stdout[-200:], *[line for line in done.stderr.splitlines() if line.startswith("wrong: ")][:5])
+tap.ok([f for f in lines if f["ran"] == "gpu0"] and {f["why"] for f in lines} <= {"forced", "no_memory"}, "8 threads: on the GPU, or no memory for it")
+
+# Eigenvalues and singular values cannot be had in panels.
+_, lines = same_as_native("what needs the whole matrix", "random_lapack", ["-n", 60, "-c", 2, "-r", "d@(syevd|gesdd|potri|sytrf)", "-k", "well"], 8)
+tap.ok([f for f in lines if f["why"] == "no_memory" and f["sym"] == "dsyevd_"] and not [f for f in lines if f["ran"] == "gpu0" and exceeds(f, 8)],
+       "what needs the whole matrix: no_memory")
+
+# The log has the bytes that the device has seen.
+with tempfile.TemporaryDirectory() as folder:
+    report = Path(folder, "report")
+    done = start("write_back", "dpotrf", env={**TEST_GPU, **LOG, **QUICK, "ACCEL_MEMORY": "10M", "TESTGPU_REPORT": str(report)})
+    (line,) = lines_for(done, sym="dpotrf_", ran="gpu0") or [{}]
+    copied = dict(re.findall(r"(h2d|d2h)_bytes=(\d+)", report.read_text()))
+    faults = [line for line in report.read_text().splitlines() if line.startswith("testgpu fault ")]
+n = number(line, "n")
+tap.ok(done.returncode == 0 and n * n * 8 > 16e6, "a matrix of 16 MB in 10 MB: right", done.stdout, done.stderr[-300:])
+for direction, key in ("h2d", "up_mb"), ("d2h", "down_mb"):
+    tap.ok(abs(float(line.get(key, 0)) * 1e6 / int(copied[direction]) - 1) < 1e-3, f"{key} is what the device has seen", line.get(key), copied[direction])
+tap.ok(float(line.get("down_mb", 0)) * 1e6 < 0.65 * n * n * 8, "of a triangle's panels, what is above the diagonal does not come down", line.get("down_mb"))
+tap.ok(not faults, "no misuse of the device", *faults[:3])
+tap.done()
