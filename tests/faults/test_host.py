@@ -20,6 +20,7 @@ WORKLOADS = {
     "without a GPU": ("random_calls", [*LACKING, "-c", 1, "-n", 40, "-s", 3, "-r", "d*"], {"CUDA_VISIBLE_DEVICES": "-1"}, "malloc"),
     "operands in device memory": ("cuda_program", [*LACKING, "-c", 1, "-n", 20, "-r", "d@(gemm|trsm|syrk|symv|ger|gemm_batch)"], {}, "malloc"),
     "LAPACK": ("random_lapack", [*LAPACK, "-c", 1, "-n", 20, "-s", 5, "-r", "d*"], {}, "malloc"),
+    "LAPACK in panels": ("random_lapack", [*LAPACK, "-c", 1, "-m", 105, "-n", 125, "-s", 5, "-r", "d@(potrf|posv|gesv|getrs)"], {"ACCEL_MEMORY": "76K", "ACCEL_CPU": "blas2:*,blas3:*"}, "malloc"),
     "LAPACK in device memory": ("device_lapack", [], {}, "malloc"),
     "figures": ("steps", ["dgemm:300:4", "solve:300:2"], {"ACCEL_POLICY": "auto", "ACCEL_START": "wait"}, "mmap"),
     "figures, memory": ("steps", ["dgemm:300:4", "solve:300:2"], {"ACCEL_POLICY": "auto", "ACCEL_START": "wait"}, "malloc"),

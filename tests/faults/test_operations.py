@@ -143,7 +143,8 @@ def in_panels(routine, op):
     least, most, kilobytes = PANELS[op]
     memory = kilobytes * {"s": 1, "d": 2, "c": 2, "z": 4}[routine[0]]
     arguments = [*LAPACK_OF, "-c", 1, "-m", least, "-n", most, "-r", routine]
-    return lambda seed: Workload("random_lapack", [*arguments, "-s", seed], {"ACCEL_MEMORY": f"{memory}K"})
+    # The original's own calls of BLAS would leave other rings and handles behind than this one.
+    return lambda seed: Workload("random_lapack", [*arguments, "-s", seed], {"ACCEL_MEMORY": f"{memory}K", "ACCEL_CPU": "blas2:*,blas3:*"})
 
 
 def lapack_op_in_panels(tap, op, routine):
