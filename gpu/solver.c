@@ -160,9 +160,130 @@ static char *read_on_host(struct solver *s, const struct accel_span *x, int64_t 
     return *copy;
 }
 
-static void note_uploaded(struct solver *s, const struct accel_span *x, int64_t rows, int64_t cols)
+/* ---- Triangles in strips ---- */
+
+/* What is on one side of the diagonal alone goes up, or down, strip by strip of columns, through memory on the device in which a strip is
+ * packed: a copy is one run of bytes. That pays for large triangles, if there is memory to spare. */
+enum { STRIPS = 16, STRIPED_SHARE = 4 };
+#define STRIPED_BYTES ((int64_t)16 << 20)
+
+static bool is_lower(const struct lane_rectangle *all)
 {
-    int64_t bytes = rows * cols * gpu_size_of(x);
+    return all->uplo == 'L' || all->uplo == 'l';
+}
+
+static int64_t strip_columns(const struct lane_rectangle *all)
+{
+    return (all->cols + STRIPS - 1) / STRIPS;
+}
+
+/* Returns the memory for a strip; 0: the rectangle is not to be copied in strips. */
+static gpu_address strip_memory(struct solver *s, const struct lane_rectangle *all)
+{
+    const int64_t whole = all->rows * all->cols * all->size,
+                  bytes = gpu_device_ld(all->rows, s->dtype) * strip_columns(all) * all->size;
+    if (!all->uplo || whole < STRIPED_BYTES)
+        return 0;
+    if (bytes <= s->strip_bytes)
+        return s->strip;
+    if (gpu_work_available(s->work) / STRIPED_SHARE < whole ||
+        gpu_work_take(s->work, bytes, &s->strip) != GPU_OK)
+        return 0;
+    s->strip_bytes = bytes;
+    return s->strip;
+}
+
+/* Returns the strip that begins with column `col`, and in *row its first row. */
+static struct lane_rectangle strip_of(const struct lane_rectangle *all, int64_t col, int64_t *row)
+{
+    struct lane_rectangle strip = *all;
+    strip.cols = accel_min(strip_columns(all), all->cols - col);
+    *row = is_lower(all) ? accel_min(col, all->rows) : 0;
+    strip.rows = is_lower(all) ? all->rows - *row : accel_min(all->rows, col + strip.cols);
+    strip.diagonal = is_lower(all) ? 0 : col;
+    strip.host += (*row + col * all->ld) * all->size;
+    return strip;
+}
+
+static gpu_address element_of(struct array x, int64_t row, int64_t col)
+{
+    return solver_part(x, row, col, 1, 1).ptr;
+}
+
+static enum gpu_status upload_strips(struct solver *s, struct array to,
+                                     const struct lane_rectangle *all, gpu_address memory,
+                                     int64_t *bytes)
+{
+    struct gpu_lane *lane = s->work->lane;
+    enum gpu_status status = gpu_work_zero(s->work, to.ptr, to.ld * to.cols * element(to));
+    for (int64_t col = 0; status == GPU_OK && col < all->cols; col += strip_columns(all)) {
+        int64_t row;
+        const struct lane_rectangle strip = strip_of(all, col, &row);
+        const int64_t ld = gpu_device_ld(strip.rows, to.dtype);
+        if (strip.rows == 0)
+            break;
+        status = lane_upload(lane, memory, ld, &strip);
+        if (status == GPU_OK)
+            status = lane_copy(lane, element_of(to, row, col), to.ld, memory, ld, strip.rows,
+                               strip.cols, strip.size);
+        *bytes += strip.rows * strip.cols * strip.size;
+    }
+    return status;
+}
+
+/* Copies a rectangle up, a triangle with zeros beside it; adds to *bytes what has gone. */
+static enum gpu_status upload_rectangle(struct solver *s, struct array to,
+                                        const struct lane_rectangle *from, int64_t *bytes)
+{
+    const gpu_address memory = strip_memory(s, from);
+    if (memory)
+        return upload_strips(s, to, from, memory, bytes);
+    *bytes += from->rows * from->cols * from->size;
+    return lane_upload(s->work->lane, to.ptr, to.ld, from);
+}
+
+/* *written: something of it has come to its place. */
+static enum gpu_status download_strips(struct solver *s, const struct lane_rectangle *all,
+                                       struct array from, gpu_address memory, bool *written,
+                                       int64_t *bytes)
+{
+    struct gpu_lane *lane = s->work->lane;
+    enum gpu_status status = GPU_OK;
+    for (int64_t col = 0; status == GPU_OK && col < all->cols; col += strip_columns(all)) {
+        int64_t row, done_cols = 0, done_rows = 0;
+        const struct lane_rectangle strip = strip_of(all, col, &row);
+        const int64_t ld = gpu_device_ld(strip.rows, from.dtype);
+        if (strip.rows == 0)
+            break;
+        status = lane_copy(lane, memory, ld, element_of(from, row, col), from.ld, strip.rows,
+                           strip.cols, strip.size);
+        if (status == GPU_OK)
+            status = lane_download(lane, &strip, memory, ld, &done_cols, &done_rows);
+        *written = *written || done_cols > 0 || done_rows > 0;
+        *bytes += strip.rows * strip.cols * strip.size;
+    }
+    return status;
+}
+
+static enum gpu_status download_rectangle(struct solver *s, const struct lane_rectangle *to,
+                                          struct array from, bool *written, int64_t *bytes)
+{
+    const gpu_address memory = strip_memory(s, to);
+    int64_t done_cols, done_rows;
+    if (memory)
+        return download_strips(s, to, from, memory, written, bytes);
+    *bytes += to->rows * to->cols * to->size;
+    const enum gpu_status status =
+        lane_download(s->work->lane, to, from.ptr, from.ld, &done_cols, &done_rows);
+    *written = done_cols > 0 || done_rows > 0;
+    return status;
+}
+
+/* ---- Whole operands ---- */
+
+static void note_uploaded(struct solver *s, const struct accel_span *x, int64_t rows, int64_t cols,
+                          int64_t bytes)
+{
     s->work->host->up_bytes += bytes;
     gpu_work_event(s->work, GPU_EVENT_H2D, x, rows, cols, bytes);
 }
@@ -172,15 +293,16 @@ static void upload_columns(struct solver *s, struct array to, const struct accel
                            struct lane_rectangle from)
 {
     struct gpu_scan scan = gpu_scan_begin(accel_is_double(s->dtype));
+    int64_t bytes = 0;
     void *copy;
     if (!solver_is_well(s) || from.rows == 0 || from.cols == 0)
         return;
     from.host = read_on_host(s, x, &from.ld, &copy);
     from.name = x->name;
     from.scan = &scan;
-    if (solver_is_well(s) && solver_note(s, lane_upload(s->work->lane, to.ptr, to.ld, &from))) {
+    if (solver_is_well(s) && solver_note(s, upload_rectangle(s, to, &from, &bytes))) {
         s->largest = scan.largest > s->largest ? scan.largest : s->largest;
-        note_uploaded(s, x, from.rows, from.cols);
+        note_uploaded(s, x, from.rows, from.cols, bytes);
         /* LAPACK's answers to NaNs are its own: when an iteration ends, the pivot, INFO. */
         if (!scan.finite)
             solver_note(s, GPU_UNSUPPORTED);
@@ -251,7 +373,7 @@ struct array solver_upload_pivots(struct solver *s, const struct accel_span *x, 
     }
     solver_put(s, to, pivots);
     if (solver_is_well(s))
-        note_uploaded(s, x, 1, x->cols);
+        note_uploaded(s, x, 1, x->cols, x->cols * gpu_size_of(x));
     free(pivots);
     free(copy);
     return to;
@@ -411,15 +533,15 @@ static bool is_input(const struct result *r)
 }
 
 /* Writes a large result to its place. Results that overwrite inputs come last: until then the original can still run the call. */
-static void write_in_place(struct solver *s, const struct result *r)
+static void write_in_place(struct solver *s, struct result *r)
 {
     const struct lane_rectangle to = place_of(r);
-    int64_t done_cols, done_rows;
+    bool written = false;
     if (is_staged(r) || !solver_is_well(s))
         return;
-    enum gpu_status status =
-        lane_download(s->work->lane, &to, r->from.ptr, r->from.ld, &done_cols, &done_rows);
-    s->touched = s->touched || (is_input(r) && (done_cols > 0 || done_rows > 0));
+    r->copied = 0;
+    enum gpu_status status = download_rectangle(s, &to, r->from, &written, &r->copied);
+    s->touched = s->touched || (is_input(r) && written);
     solver_note(s, status != GPU_OK && s->touched ? GPU_LOST : status);
 }
 
@@ -460,6 +582,7 @@ static void stage(struct solver *s, struct result *r)
     if (!r->staged)
         solver_note(s, GPU_NO_MEMORY);
     get(s, r->staged, r->from, r->to->name);
+    r->copied = bytes_of(r);
 }
 
 static void write_staged(struct solver *s, const struct result *r)
@@ -487,8 +610,8 @@ static void deliver(struct solver *s)
         const struct result *r = &s->result[i];
         if (!r->from.ptr)
             continue; /* the host had it */
-        s->work->host->down_bytes += bytes_of(r);
-        gpu_work_event(s->work, GPU_EVENT_D2H, r->to, r->from.rows, r->from.cols, bytes_of(r));
+        s->work->host->down_bytes += r->copied;
+        gpu_work_event(s->work, GPU_EVENT_D2H, r->to, r->from.rows, r->from.cols, r->copied);
     }
 }
 

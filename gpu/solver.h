@@ -28,6 +28,7 @@ struct result {
     bool integers; /* int64 on the device, the program's INTEGER on the host */
     void *
         staged; /* its elements, packed, in memory of our own on the host; NULL: not yet, or never */
+    int64_t copied; /* bytes that have come down */
 };
 
 #define RESULTS_MAX 8
@@ -52,8 +53,10 @@ struct solver {
     double largest;   /* magnitude in the inputs so far, of real and imaginary parts */
     struct result result[RESULTS_MAX];
     int results;
-    bool touched; /* a result has overwritten an input */
-    void *host;   /* the workspace on the host, or NULL */
+    bool touched;      /* a result has overwritten an input */
+    void *host;        /* the workspace on the host, or NULL */
+    gpu_address strip; /* memory for a strip of a triangle, or 0 */
+    int64_t strip_bytes;
     struct solver_reserve
         *reserve; /* or NULL: each step takes its workspaces, and waits for INFO */
 };

@@ -1,5 +1,5 @@
 /*
- * The upper triangle of a matrix on the device, whose packed form would have more elements than an int: on the test GPU, with
+ * A triangle that goes up and comes down without what is beside it. The upper triangle of a matrix on the device, whose packed form would have more elements than an int: on the test GPU, with
  * data for an order of some blocks, without for one of 65536.
  */
 #include <setjmp.h>
@@ -26,13 +26,14 @@ static bool start(void)
 }
 
 static int64_t n; /* of the check under way */
+static struct gpu_host host;
 
 /* Runs a check in a solver of single precision; returns the solver's status. */
 static enum gpu_status in_solver(void (*check)(struct solver *s), int64_t order)
 {
     const struct accel_call call = {.routine =
                                         accel_name_routine((uint32_t)accel_name_find("sgels_"))};
-    struct gpu_host host = {0};
+    host = (struct gpu_host){0};
     struct gpu_work work = {.call = &call, .host = &host, .device = device};
     struct gpu_scope scope;
     if (gpu_enter(cuda_device_of(device), &scope) != GPU_OK ||
@@ -96,6 +97,89 @@ static void a_packed_triangle_is_within_an_int(void **state)
     assert_int_equal(WEXITSTATUS(*status), GPU_OK);
 }
 
+/* ---- Up and down in strips ---- */
+
+/* A matrix of more than 16 MB, of which one side of the diagonal counts. */
+static struct stripes {
+    struct accel_span x;
+    char uplo;
+    float *values;
+} striped;
+
+static float value_at(int64_t i, int64_t j)
+{
+    return (float)((i * 31 + j * 17) % 1009 + 1);
+}
+
+static bool is_stored(int64_t i, int64_t j)
+{
+    return striped.uplo == 'U'   ? i <= j
+           : striped.uplo == 'u' ? i < j
+           : striped.uplo == 'L' ? i >= j
+                                 : i > j;
+}
+
+/* Beside the triangle is what must not go up. */
+static void fill_values(void)
+{
+    for (int64_t j = 0; j < striped.x.cols; j++)
+        for (int64_t i = 0; i < striped.x.ld; i++)
+            striped.values[i + j * striped.x.ld] =
+                i < striped.x.rows && is_stored(i, j) ? value_at(i, j) : -1.0f / 0.0f;
+}
+
+static void goes_up_and_down(struct solver *s)
+{
+    const struct accel_span *x = &striped.x;
+    const struct array there = solver_upload(s, x, striped.uplo);
+    float *copy = malloc((size_t)(x->rows * x->cols) * sizeof *copy);
+    assert_non_null(copy);
+    solver_get(s, copy, there);
+    assert_int_equal(s->status, GPU_OK);
+    int64_t wrong = 0;
+    for (int64_t j = 0; j < x->cols; j++)
+        for (int64_t i = 0; i < x->rows; i++)
+            wrong += copy[i + j * x->rows] != (is_stored(i, j) ? value_at(i, j) : 0);
+    assert_int_equal(wrong, 0);
+    free(copy);
+    assert_true(s->largest == 1009);
+    const double whole = (double)accel_bytes(x), up = (double)s->work->host->up_bytes;
+    assert_true(up > 0.4 * whole && up < 0.64 * whole);
+    /* Comes back over other numbers, of which those beside the triangle stay. */
+    for (int64_t i = 0; i < x->ld * x->cols; i++)
+        striped.values[i] = 7;
+    solver_return(s, x, there, striped.uplo);
+}
+
+static void a_triangle_alone_is_copied(void **state)
+{
+    static const int64_t shapes[][2] = {{2100, 2100}, {1950, 2300}, {2300, 1950}};
+    (void)state;
+    for (size_t k = 0; k < 12; k++) {
+        const int64_t rows = shapes[k / 4][0], cols = shapes[k / 4][1], ld = rows + 3;
+        striped = (struct stripes){.uplo = "ULul"[k % 4],
+                                   .values = malloc((size_t)(ld * cols) * sizeof(float))};
+        assert_non_null(striped.values);
+        striped.x = (struct accel_span){.name = "a",
+                                        .ptr = striped.values,
+                                        .rows = rows,
+                                        .cols = cols,
+                                        .ld = ld,
+                                        .dtype = ACCEL_FLOAT32,
+                                        .access = ACCEL_READWRITE};
+        fill_values();
+        assert_int_equal(in_solver(goes_up_and_down, rows), GPU_OK);
+        assert_true(host.down_bytes == host.up_bytes);
+        int64_t wrong = 0;
+        for (int64_t j = 0; j < cols; j++)
+            for (int64_t i = 0; i < ld; i++)
+                wrong += striped.values[i + j * ld] !=
+                         (i < rows && is_stored(i, j) ? value_at(i, j) : 7);
+        assert_int_equal(wrong, 0);
+        free(striped.values);
+    }
+}
+
 static void longer_ones_are_refused(struct solver *s)
 {
     const struct gpu_tile tile = {0, n};
@@ -121,6 +205,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(a_packed_triangle_is_within_an_int, &status),
         cmocka_unit_test(the_triangle_is_copied),
+        cmocka_unit_test(a_triangle_alone_is_copied),
         cmocka_unit_test(packing_has_a_largest_order),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
