@@ -19,6 +19,7 @@ void accel_machine_init(struct accel_machine *machine, const struct model_curve 
                                       .up_gbps = MODEL_COPY_GBPS,
                                       .down_gbps = MODEL_COPY_GBPS,
                                       .digest_gbps = MODEL_COPY_GBPS,
+                                      .scan_gbps = MODEL_COPY_GBPS,
                                       .cpu_slowdown = 1,
                                       .gpu_gain = 1,
                                       .gpu_slowdown = 1};
@@ -65,15 +66,6 @@ static bool is_supported(const struct accel_call *call)
 /* Estimates are not exact: a call stays on the CPU if the GPU would gain less than a twentieth. */
 #define GAIN 0.95
 
-static double kept_bytes(const struct accel_call *call, unsigned kept)
-{
-    double bytes = 0;
-    for (int i = 0; i < ACCEL_SPANS; i++)
-        if (kept & 1u << i)
-            bytes += (double)accel_bytes(&call->span[i]);
-    return bytes;
-}
-
 /* Returns the milliseconds of a schedule that takes `ms`, as measured calls correct them. */
 static double corrected_ms(const struct accel_machine *machine, const struct model_work *work,
                            double ms)
@@ -95,11 +87,12 @@ static double device_ms(const struct accel_call *call, const struct accel_machin
     if (!(machine->schedule.up > 0) || !scheduled_is_divided(call, &scheduled))
         return added;
     const double floor = corrected_ms(
-        machine, work, scheduled_floor_ms(call, &scheduled, &machine->schedule, machine->kept));
+        machine, work,
+        scheduled_floor_ms(call, &scheduled, &machine->schedule, machine->kept.operands));
     if (floor >= less_ms && !machine->wants_all)
         return added > floor ? added : floor;
-    const double ms =
-        scheduled_ms(call, &scheduled, &machine->schedule, machine->gpu_memory, machine->kept);
+    const double ms = scheduled_ms(call, &scheduled, &machine->schedule, machine->gpu_memory,
+                                   machine->kept.operands);
     return ms > 0 ? corrected_ms(machine, work, ms) : added;
 }
 
@@ -108,9 +101,11 @@ static double device_ms(const struct accel_call *call, const struct accel_machin
 static double own_ms(const struct accel_call *call, const struct accel_machine *machine,
                      struct model_work work, double cpu_ms)
 {
-    const double kept = kept_bytes(call, machine->kept);
-    const double besides = machine->gpu_first_ms + kept / machine->digest_gbps * 1e-6;
-    work.up_bytes -= kept;
+    const double digested = (double)machine->kept.digested_bytes;
+    const double watched = (double)machine->kept.watched_bytes;
+    const double besides = machine->gpu_first_ms +
+                           (digested / machine->digest_gbps + watched / machine->scan_gbps) * 1e-6;
+    work.up_bytes -= digested + watched;
     work.term[MODEL_OPERATION] /= machine->gpu_gain;
     const double less_ms = (GAIN * cpu_ms - besides) / machine->gpu_slowdown;
     return machine->gpu_slowdown * device_ms(call, machine, &work, less_ms) + besides;
@@ -150,9 +145,11 @@ static void estimate(struct accel_decision *decision, const struct accel_call *c
     decision->est_gpu_ms = decision->est_own_ms + machine->gpu_wait_ms;
 }
 
-static bool must_move(const struct accel_call *call)
+/* To bring a matrix to the device, or only to read it for a digest, takes as long as the CPU needs for the call. */
+static bool must_move(const struct accel_call *call, const struct accel_machine *machine)
 {
-    return accel_only_moves(call->routine) && call->span[0].place == ACCEL_HOST;
+    return accel_only_moves(call->routine) && call->span[0].place == ACCEL_HOST &&
+           machine->kept.watched_bytes < accel_bytes(&call->span[0]);
 }
 
 static bool on_device(const struct accel_call *call)
@@ -206,7 +203,7 @@ static struct accel_decision weigh(struct accel_decision decision, const struct 
 {
     if (small_is(call))
         return on_cpu(decision, ACCEL_SMALL);
-    if (must_move(call) || decision.est_own_ms >= GAIN * decision.est_cpu_ms)
+    if (must_move(call, machine) || decision.est_own_ms >= GAIN * decision.est_cpu_ms)
         return on_cpu(decision, ACCEL_SLOWER);
     /* Any call runs in tiles, but tiles this small do not pay. */
     if (machine->gpu_memory < 16 << 20)

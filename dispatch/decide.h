@@ -21,10 +21,9 @@ struct accel_machine {
     const struct model_curve *schedule_curve;
     /* The estimate of a call that certainly stays on the CPU is wanted, too, by its schedule: it is reported, or counts later. */
     bool wants_all;
-    /* Inputs that are probably on the device already, as bits 1 << enum accel_matrix. */
-    unsigned kept;
-    double digest_gbps;  /* 10^9 bytes a second, to see that they have not changed */
-    double cpu_slowdown; /* >= 1: more threads compute than there are cores */
+    struct gpu_kept kept;          /* inputs that are probably on the device already */
+    double digest_gbps, scan_gbps; /* 10^9 bytes a second, to see that they have not changed */
+    double cpu_slowdown;           /* >= 1: more threads compute than there are cores */
     double gpu_gain; /* > 0: by how much operations are faster in the precision that is asked for */
     double gpu_slowdown; /* >= 1: processes share the device */
     double gpu_wait_ms;  /* until the device has done the calls of others */

@@ -115,7 +115,7 @@ const char *dispatch_original_libraries(void)
 
 struct dispatch_attention dispatch_attention(void)
 {
-    const struct dispatch_attention none = {DISPATCH_SEE_NOTHING, UINT64_MAX};
+    const struct dispatch_attention none = {.level = DISPATCH_SEE_NOTHING, .gate = UINT64_MAX};
     return dispatch_is_on() ? survey_attention(devices_first()) : none;
 }
 
@@ -127,8 +127,10 @@ static bool is_forbidden(const struct situation *situation, const struct accel_r
     /* A matrix that the GPU has tried, and that only the program's LAPACK can report on, is no fallback. */
     const bool refused = record->why == ACCEL_UNSUPPORTED && record->up_bytes > 0;
     /* Nor is a call after exit() has begun: CUDA is not called any more. */
-    return !gpu_is_gone() &&
-           (situation->fallback || (settings.require_gpu && record->decision.gpu && !refused));
+    /* Nor is one that would pay only if its matrix were still on the GPU. */
+    const bool pays = record->why != ACCEL_SLOWER;
+    return !gpu_is_gone() && (situation->fallback ||
+                              (settings.require_gpu && pays && record->decision.gpu && !refused));
 }
 
 /* Reports a call that has run, if it is timed. */

@@ -146,7 +146,8 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
                                             [GPU_SHORT_ELSE] = ACCEL_NO_MEMORY,
                                             [GPU_ERROR] = ACCEL_ERROR,
                                             [GPU_FINISHED_ELSE] = ACCEL_ERROR,
-                                            [GPU_UNSUPPORTED] = ACCEL_UNSUPPORTED};
+                                            [GPU_UNSUPPORTED] = ACCEL_UNSUPPORTED,
+                                            [GPU_CHANGED] = ACCEL_SLOWER};
     struct dispatch_device *device = situation->device;
     struct running running = {device_gpu(device), device->name, caller, record};
     struct gpu_host host = {.original = run_original,
@@ -154,6 +155,11 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
                             .steps = report_takes_steps() ? on_steps : NULL,
                             .context = &running,
                             .keeps = situation->keeps,
+                            .weighs = settings->resident == ACCEL_RESIDENT_AUTO,
+                            .tracks = situation->tracks,
+                            .relies = situation->decision.why == ACCEL_FASTER &&
+                                      accel_only_moves(call->routine) &&
+                                      call->span[0].place == ACCEL_HOST,
                             .precision = situation->precision,
                             .rates = situation->rates};
     const struct accel_op *op = accel_op_of(call->routine);

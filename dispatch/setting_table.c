@@ -36,7 +36,7 @@ const struct setting setting_table[] = {
     {"ACCEL_PRECISION",
      "native, emulated, tf32, bf16x9; of one routine alone, as in ROUTINE:emulated", "native",
      setting_read_precision, 0, ANYWHERE, false},
-    {"ACCEL_RESIDENT", "off|0|no|false,auto,hash", "off", setting_read_choice, FIELD(resident),
+    {"ACCEL_RESIDENT", "auto,hash,off|0|no|false", "auto", setting_read_choice, FIELD(resident),
      ANYWHERE, false},
     {"ACCEL_VERIFY", "off, all, or sample:N with N from 1 to 9999999999", "off",
      setting_read_verify, 0, ANYWHERE, true},

@@ -14,7 +14,7 @@
 
 enum accel_policy { ACCEL_POLICY_AUTO, ACCEL_POLICY_GPU, ACCEL_POLICY_CPU };
 enum accel_start { ACCEL_START_BACKGROUND, ACCEL_START_WAIT, ACCEL_START_PROGRAM };
-enum accel_resident { ACCEL_RESIDENT_OFF, ACCEL_RESIDENT_AUTO, ACCEL_RESIDENT_HASH };
+enum accel_resident { ACCEL_RESIDENT_AUTO, ACCEL_RESIDENT_HASH, ACCEL_RESIDENT_OFF };
 enum accel_verify_action { ACCEL_VERIFY_WARN, ACCEL_VERIFY_CPU, ACCEL_VERIFY_ABORT };
 
 /* The devices that may be used, by CUDA's numbers. */

@@ -34,7 +34,7 @@ void survey_start(const struct accel_settings *with, int cores_there, bool may_a
 
 struct dispatch_attention survey_attention(const struct dispatch_device *device)
 {
-    struct dispatch_attention attention = {DISPATCH_SEE_NOTHING, UINT64_MAX};
+    struct dispatch_attention attention = {.level = DISPATCH_SEE_NOTHING, .gate = UINT64_MAX};
     const enum device_state now = device_state(device);
     const bool over = device_state_is_over(now) && !settings->require_gpu;
     if (report_is_on() || called_is_on() || settings->broken_promise || complaints_wait()) {
@@ -50,6 +50,7 @@ struct dispatch_attention survey_attention(const struct dispatch_device *device)
     } else {
         attention.level = DISPATCH_SEE_LARGE;
         attention.gate = small_gate();
+        attention.moves = adapts && gpu_any_watched();
     }
     return attention;
 }
@@ -64,12 +65,20 @@ static void see_what_is_kept(const struct accel_call *call, struct situation *si
                              struct accel_machine *machine)
 {
     machine->digest_gbps = gpu_digest_gbps();
+    machine->scan_gbps = gpu_scan_gbps();
     situation->keeps = settings->resident == ACCEL_RESIDENT_HASH ||
                        (settings->resident == ACCEL_RESIDENT_AUTO &&
                         machine->digest_gbps > KEEP_GAIN * machine->up_gbps);
+    /* The program's own CUDA may write to host memory that it has pinned, without a fault. */
+    situation->tracks = situation->keeps && settings->resident == ACCEL_RESIDENT_AUTO &&
+                        !atomic_load(&program_uses_cuda);
     if (situation->keeps && adapts && call->batch == 1 && machine->gpu == DEVICE_READY &&
         !accel_call_fault(call))
         machine->kept = gpu_kept(device_gpu(situation->device), call);
+    if (!situation->tracks) {
+        machine->kept.digested_bytes += machine->kept.watched_bytes;
+        machine->kept.watched_bytes = 0;
+    }
 }
 
 /* Sets the precision, and what the device's rates are in it. The gain is gemm's: a triangle's solution, for one, has steps that no precision

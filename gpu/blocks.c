@@ -118,6 +118,21 @@ static enum gpu_status compute_step(void *blocks, const struct schedule_step *st
     return status;
 }
 
+/* The result of a call that is one kernel comes down as a whole, and is digested on its way if it is to stay. */
+static enum gpu_status download_result(struct blocks *b, const struct flow_copy *copy,
+                                       struct flow *flow)
+{
+    struct resident *r = &b->resident[C];
+    struct lane_rectangle to = copy->host;
+    if (!to.uplo)
+        *r = resident_begin_result(b->work, b->scheduled.operand[C].x);
+    to.digest = r->digests ? &r->key : NULL;
+    const enum gpu_status status = lane_download(b->work->lane, &to, copy->device, copy->device_ld,
+                                                 &flow->done_cols, &flow->done_rows);
+    r->digested = r->digests && status == GPU_OK;
+    return status;
+}
+
 /* The whole call is one kernel: each operand goes up as a whole. */
 static enum gpu_status run_in_one(struct blocks *b, struct flow *flow)
 {
@@ -136,8 +151,7 @@ static enum gpu_status run_in_one(struct blocks *b, struct flow *flow)
         else if (b->scheduled.keeps_old)
             status = lane_download_whole(b->work->lane, &copy.host, copy.device, copy.device_ld);
         else
-            status = lane_download(b->work->lane, &copy.host, copy.device, copy.device_ld,
-                                   &flow->done_cols, &flow->done_rows);
+            status = download_result(b, &copy, flow);
         if (status == GPU_OK && step->engine == SCHEDULE_DOWN)
             note_copy(b, step);
     }
@@ -272,9 +286,30 @@ static bool is_same(const struct accel_span *x, const struct accel_span *y)
     return x && y && x->ptr == y->ptr && x->rows == y->rows && x->cols == y->cols && x->ld == y->ld;
 }
 
+/* Returns whether calls gain that find an operand there, and the first of them at least what the call loses that brings it. The schedule
+ * may hide its upload behind kernels. But nothing hides the look at it, nor its way up as a whole. */
+static bool keeping_pays(const struct blocks *b, const struct schedule_rates *rates, int operand)
+{
+    struct schedule s = {.count = 0};
+    double without = 0;
+    const double bytes = (double)accel_bytes(b->scheduled.operand[operand].x);
+    if (!b->work->host->weighs)
+        return true;
+    bool made =
+        choices_make(&s, &b->scheduled.call, rates, gpu_info(b->work->device)->memory_bytes);
+    const double with = s.ms;
+    made = made && schedule_leave_out(&s, operand);
+    if (made)
+        without = schedule_simulate(&s, rates).ms;
+    schedule_free(&s);
+    const double loss = without + bytes / rates->up * 1e-6 - with;
+    const double gain = with - without - bytes / gpu_digest_gbps() * 1e-6;
+    return made && gain > 0 && loss <= gain;
+}
+
 /* One that is to be kept goes up as a whole, before the schedule begins: what a call keeps is digested in one piece. If both factors are the
  * same matrix, it is there once. */
-static enum gpu_status bring_residents(struct blocks *b)
+static enum gpu_status bring_residents(struct blocks *b, const struct schedule_rates *rates)
 {
     enum gpu_status status = GPU_OK;
     int64_t all = 0;
@@ -286,7 +321,8 @@ static enum gpu_status bring_residents(struct blocks *b)
         const struct accel_span *x = b->scheduled.operand[i].x;
         struct resident *r = &b->resident[i];
         const int64_t ld = x ? gpu_device_ld(x->rows, x->dtype) : 0;
-        if (!x || gpu_in_place(x) || !kernels_fit(ld))
+        if (!x || gpu_in_place(x) || !kernels_fit(ld) || !resident_may(b->work->call, x) ||
+            !b->work->host->keeps || !keeping_pays(b, rates, i))
             continue;
         const bool again = i > A && b->stays[A] && is_same(x, b->scheduled.operand[A].x);
         gpu_address memory = b->whole[A].ptr;
@@ -344,6 +380,8 @@ static void keep_residents(struct blocks *b)
     for (int i = A; i < C; i++)
         if (b->resident[i].digested)
             resident_keep(b->work, b->scheduled.operand[i].x, b->whole[i].ptr, &b->resident[i]);
+    if (b->resident[C].digested)
+        resident_keep_result(b->work, b->scheduled.operand[C].x, b->memory[C], &b->resident[C]);
 }
 
 /* ---- Memory ---- */
@@ -390,7 +428,7 @@ static enum gpu_status prepare(struct blocks *b)
             gpu_work_trim(b->work);
         if (attempt > 0)
             available = attempt < 3 ? gpu_work_available(b->work) / 9 * 8 : available / 2;
-        status = attempt == 0 ? bring_residents(b) : GPU_OK;
+        status = attempt == 0 ? bring_residents(b, rates) : GPU_OK;
         schedule_free(&b->schedule);
         if (status == GPU_OK && !make_schedule(b, rates, available))
             return GPU_NO_MEMORY;

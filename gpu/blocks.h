@@ -23,7 +23,7 @@ struct blocks {
     /* blocks.c's: */
     struct schedule schedule;
     gpu_address memory[SCHEDULE_OPERANDS];
-    struct resident resident[SCHEDULE_OPERANDS];
+    struct resident resident[SCHEDULE_OPERANDS]; /* C's: of a result that comes down in one piece */
     bool stays[SCHEDULE_OPERANDS]; /* an operand stays on the device, or has stayed there */
     /* Operands that are on the device before the schedule begins. */
     struct gpu_tile whole[SCHEDULE_OPERANDS];

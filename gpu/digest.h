@@ -4,12 +4,18 @@
 #ifndef ACCEL_DIGEST_H
 #define ACCEL_DIGEST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Tells contents of device memory: a digest. */
 struct gpu_key {
     uint64_t word[2];
 };
+
+static inline bool gpu_key_is(const struct gpu_key *a, const struct gpu_key *b)
+{
+    return a->word[0] == b->word[0] && a->word[1] == b->word[1];
+}
 
 /* Returns the digest of columns of `bytes` bytes each, `step` bytes from one to the next. It depends on neither the step nor on how the
  * bytes are divided into columns. */

@@ -54,7 +54,8 @@ enum gpu_status {
     GPU_OK,
     GPU_NO_MEMORY,   /* nothing was written; may succeed another time */
     GPU_UNSUPPORTED, /* nothing was written; the device's library cannot do it */
-    GPU_ERROR,       /* nothing was written; use no more what gpu_host.blame names */
+    GPU_CHANGED, /* nothing was written; an input is not on the device any more (gpu_host.relies) */
+    GPU_ERROR,   /* nothing was written; use no more what gpu_host.blame names */
     GPU_FINISHED_ELSE, /* failed on the way, and the original did the rest: the result is complete; blame as before */
     GPU_SHORT_ELSE, /* the same, for lack of memory, which may pass */
     GPU_LOST        /* failed, and what had been overwritten cannot be made right */
@@ -107,7 +108,10 @@ struct gpu_host {
     /* Gets the steps of the call at its end; NULL: they are not timed. */
     void (*steps)(void *context, const struct gpu_steps *steps);
     void *context;
-    bool keeps; /* inputs may stay on the device for later calls, and be found there */
+    bool keeps;  /* inputs may stay on the device for later calls, and be found there */
+    bool weighs; /* only where that pays by the rates of this call */
+    bool tracks; /* by the kernel's record of writes, too, not by digests alone */
+    bool relies; /* the call pays only if inputs that could be there are: else GPU_CHANGED */
     /* The one that the user has asked for, of a routine with op->products. gpu_run() sets it to native if cuBLAS says that it
      * has computed in native precision, or if there is no memory for its workspace. cuBLAS tells only of GPU_EMULATED. */
     enum gpu_precision precision;
@@ -208,11 +212,21 @@ bool gpu_is_gone(void);
 enum gpu_status gpu_run(struct gpu_device *device, const struct accel_call *call,
                         struct gpu_host *host);
 
-/* Returns which of a valid call's inputs gpu_run() would find on the device, as far as is known without reading them, as bits
- * 1 << enum accel_matrix; and the rate, in 10^9 bytes a second, at which it reads them to see that they have not changed: measured, or
- * nominal before the first time. */
-unsigned gpu_kept(struct gpu_device *device, const struct accel_call *call);
+/* A call's inputs that are on the device: which, as bits 1 << enum accel_matrix; and their bytes, known by a digest of the program's memory, or
+ * by the kernel's record of writes to it. */
+struct gpu_kept {
+    unsigned operands;
+    int64_t digested_bytes, watched_bytes;
+};
+
+/* Returns those that gpu_run() would find of a valid call, as far as is known without a look; and the rates, in 10^9 bytes a second, at
+ * which it sees that they have not changed, one way or the other: measured, or nominal before the first time. */
+struct gpu_kept gpu_kept(struct gpu_device *device, const struct accel_call *call);
 double gpu_digest_gbps(void);
+double gpu_scan_gbps(void);
+
+/* Returns whether any input is on a device and known by the kernel's record. Cheap. */
+bool gpu_any_watched(void);
 
 /* Copy one matrix, wherever it is, to or from packed host memory (ld = rows), for the CPU, if the GPU has refused the call.
  * gpu_store() stores only the triangle of a span that has one. Return false on a failure, or if the device is NULL. */

@@ -187,22 +187,17 @@ static void copy_columns(char *to, int64_t to_ld, const char *from, int64_t from
 
 /* ---- Triangles ---- */
 
-/* Rows of a piece, of one column, that belong to the triangle. */
-struct rows {
-    int64_t first, last;
-};
-
 static int64_t diagonal_of(const struct lane_rectangle *r, const struct pack_piece *piece,
                            int64_t col)
 {
     return piece->col + col + r->diagonal - piece->row;
 }
 
-static struct rows rows_of(const struct lane_rectangle *r, const struct pack_piece *piece,
-                           int64_t col)
+struct pack_rows pack_rows_of(const struct lane_rectangle *r, const struct pack_piece *piece,
+                              int64_t col)
 {
     int64_t diagonal = diagonal_of(r, piece, col);
-    struct rows rows = {0, piece->rows};
+    struct pack_rows rows = {0, piece->rows};
     if (r->uplo == 'U' || r->uplo == 'u')
         rows.last = diagonal + (r->uplo == 'U');
     if (r->uplo == 'L' || r->uplo == 'l')
@@ -216,7 +211,7 @@ static void pack_triangle(char *packed, const struct lane_rectangle *r,
                           const struct pack_piece *piece, int64_t packed_ld)
 {
     for (int64_t col = 0; col < piece->cols; col++) {
-        const struct rows rows = rows_of(r, piece, col);
+        const struct pack_rows rows = pack_rows_of(r, piece, col);
         char *to = packed + col * packed_ld * r->size;
         int64_t bytes = (rows.last - rows.first) * r->size;
         clear_run(to, rows.first * r->size);
@@ -253,7 +248,7 @@ static void unpack_triangle(const struct lane_rectangle *r, const struct pack_pi
                             const char *packed, int64_t packed_ld)
 {
     for (int64_t col = 0; col < piece->cols; col++) {
-        const struct rows rows = rows_of(r, piece, col);
+        const struct pack_rows rows = pack_rows_of(r, piece, col);
         unpack_run(host_of(r, piece, col) + rows.first * r->size,
                    packed + (col * packed_ld + rows.first) * r->size,
                    (rows.last - rows.first) * r->size, r->streamed);

@@ -18,11 +18,12 @@ struct lane_rectangle {
     /* 0: all of it; U, L: a triangle alone; u, l: without its diagonal. Packing puts zeros beside it. */
     char uplo;
     bool hermitian; /* packing makes zeros of the imaginary parts of the triangle's diagonal */
-    struct gpu_scan *scan;  /* looks at the numbers that are packed, or NULL */
-    struct gpu_key *digest; /* gets the digest of what is packed of a whole rectangle, or NULL */
-    int64_t diagonal;       /* the row of the triangle's diagonal in the first column */
-    bool backwards;         /* the pieces begin with the last column */
-    bool streamed;          /* unpacking writes past the caches, which do not hold so much */
+    struct gpu_scan *scan; /* looks at the numbers that are packed, or NULL */
+    struct gpu_key *
+        digest; /* gets the digest of a whole rectangle, or of its triangle, as it is packed; or NULL */
+    int64_t diagonal; /* the row of the triangle's diagonal in the first column */
+    bool backwards;   /* the pieces begin with the last column */
+    bool streamed;    /* unpacking writes past the caches, which do not hold so much */
 };
 
 /* Returns a whole rectangle that no scan looks at. */
@@ -54,6 +55,13 @@ int64_t pack_bytes(const struct pack_piece *piece, const struct lane_rectangle *
                    int64_t packed_ld);
 int64_t pack_offset(const struct pack_piece *piece, const struct lane_rectangle *r,
                     int64_t packed_ld);
+
+/* Returns the rows [first, last) of a piece's column that belong to the triangle, if there is one. */
+struct pack_rows {
+    int64_t first, last;
+};
+struct pack_rows pack_rows_of(const struct lane_rectangle *r, const struct pack_piece *piece,
+                              int64_t col);
 
 /* Copy a piece from host memory to `packed`, and back. The host memory may be aligned in any way. pack_to_host() writes only
  * elements of the triangle, if there is one. */

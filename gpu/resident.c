@@ -8,6 +8,7 @@
 #include "ops/op.h"
 #include "ops/shape.h"
 #include "sightings.h"
+#include "tracked.h"
 
 /* Less is up before a digest of it would be known. */
 #define LEAST_BYTES ((int64_t)1 << 20)
@@ -15,22 +16,35 @@
 /* A thread digests at this many 10^9 bytes a second, nominally; all of them not above the memory's rate. */
 #define THREAD_GBPS 12.0
 #define MEMORY_GBPS 100.0
+/* The kernel tells of so many, in pages of 4 KiB. */
+#define SCAN_GBPS 300.0
 
-static _Atomic double measured_gbps; /* 0: not yet */
+/* Measured rates, in 10^9 bytes a second; 0: not yet. */
+static _Atomic double digests, scans;
+
+static double rate_of(const _Atomic double *rate, double nominal)
+{
+    const double gbps = atomic_load_explicit(rate, memory_order_relaxed);
+    return gbps > 0 ? gbps : nominal;
+}
 
 double gpu_digest_gbps(void)
 {
-    const double gbps = atomic_load_explicit(&measured_gbps, memory_order_relaxed);
     const double nominal = THREAD_GBPS * (1 + crew_size());
-    return gbps > 0 ? gbps : nominal < MEMORY_GBPS ? nominal : MEMORY_GBPS;
+    return rate_of(&digests, nominal < MEMORY_GBPS ? nominal : MEMORY_GBPS);
 }
 
-/* A digest is slow for many reasons, and fast only because it can be. */
-static void measure(int64_t bytes, double ms)
+double gpu_scan_gbps(void)
 {
-    const double slowly = 0.125, known = gpu_digest_gbps();
+    return rate_of(&scans, SCAN_GBPS);
+}
+
+/* Either is slow for many reasons, and fast only because it can be. */
+static void measure(_Atomic double *rate, double known, int64_t bytes, double ms)
+{
+    const double slowly = 0.125;
     const double gbps = (double)bytes / (ms > 1e-3 ? ms : 1e-3) * 1e-6;
-    atomic_store_explicit(&measured_gbps, gbps > known ? gbps : known + slowly * (gbps - known),
+    atomic_store_explicit(rate, gbps > known ? gbps : known + slowly * (gbps - known),
                           memory_order_relaxed);
 }
 
@@ -47,8 +61,76 @@ static struct gpu_key digest_of(const struct accel_span *x)
     const struct lane_rectangle all = lane_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
     const double start = accel_now_ms();
     const struct gpu_key key = staging_digest(&all, gpu_device_ld(x->rows, x->dtype));
-    measure(accel_bytes(x), accel_now_ms() - start);
+    measure(&digests, gpu_digest_gbps(), accel_bytes(x), accel_now_ms() - start);
     return key;
+}
+
+/* Asks the watch. */
+static bool found_unchanged(struct gpu_work *work, const struct accel_span *x,
+                            const struct sighting_watch *w, gpu_address *memory)
+{
+    const double start = accel_now_ms();
+    if (!w->proved)
+        return false;
+    if (!tracked_is_unchanged(x, w->watch, &w->edges)) {
+        sightings_written(x, w->watch);
+        return false;
+    }
+    measure(&scans, gpu_scan_gbps(), accel_bytes(x), accel_now_ms() - start);
+    sightings_unchanged(x, w->watch);
+    return gpu_work_find(work, &w->key, memory);
+}
+
+/* Digests an operand that is watched, which ties the watch to its contents. */
+static struct gpu_key digest_and_prove(const struct accel_span *x, struct sighting_watch *w)
+{
+    struct tracked_proof proof;
+    tracked_prove(x, &proof);
+    w->key = digest_of(x);
+    w->edges = proof.edges;
+    w->proved = tracked_is_proved(&proof);
+    return w->key;
+}
+
+/* Looks for its contents. The first time that it has not changed, begins to watch it; the next time that has proved something. */
+static bool found_by_digest(struct gpu_work *work, const struct accel_span *x, gpu_address *memory)
+{
+    bool may;
+    struct sighting_watch w = sightings_watch(x, &may);
+    const bool proves = w.watch && !w.proved && work->host->tracks;
+    const struct gpu_key key = proves ? digest_and_prove(x, &w) : digest_of(x);
+    const bool found = gpu_work_find(work, &key, memory);
+    if (proves && found && w.proved)
+        sightings_watched(x, &w);
+    else if (w.watch)
+        sightings_written(x, w.watch);
+    else if (found && may && work->host->tracks && (w.watch = tracked_begin(x)))
+        sightings_watched(x, &w);
+    return found;
+}
+
+/* A part of a matrix that is there is copied to a place of its own, where it is as if it had come up: so kernels give the same results, bit
+ * for bit. */
+static bool found_in_larger(struct gpu_work *work, const struct accel_span *x, gpu_address *memory)
+{
+    struct accel_span larger;
+    int64_t row, col;
+    gpu_address all;
+    const struct sighting_watch w = sightings_around(x, &larger, &row, &col);
+    const int64_t ld = gpu_device_ld(x->rows, x->dtype), size = gpu_size_of(x);
+    if (!w.watch)
+        return false;
+    if (!tracked_part_is_unchanged(&larger, x, w.watch, &w.edges)) {
+        sightings_written(&larger, w.watch);
+        return false;
+    }
+    const int64_t larger_ld = gpu_device_ld(larger.rows, x->dtype);
+    if (!gpu_work_find(work, &w.key, &all) ||
+        gpu_work_take(work, ld * x->cols * size, memory) != GPU_OK)
+        return false;
+    sightings_unchanged(&larger, w.watch);
+    return lane_copy(work->lane, *memory, ld, all + (gpu_address)((row + col * larger_ld) * size),
+                     larger_ld, x->rows, x->cols, size) == GPU_OK;
 }
 
 struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
@@ -57,10 +139,14 @@ struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
     struct resident r = {.here = false};
     if (!work->host->keeps || !resident_may(work->call, x))
         return r;
+    if (work->host->tracks && found_in_larger(work, x, memory))
+        return (struct resident){.here = true};
     enum sighting how = sightings_see(x);
     if (how == SIGHTING_LOOK) {
-        const struct gpu_key key = digest_of(x);
-        r.here = gpu_work_find(work, &key, memory);
+        bool may;
+        const struct sighting_watch w = sightings_watch(x, &may);
+        r.here = (work->host->tracks && found_unchanged(work, x, &w, memory)) ||
+                 found_by_digest(work, x, memory);
         how = sightings_looked(x, r.here);
     }
     r.digests = how == SIGHTING_KEEP;
@@ -76,15 +162,104 @@ enum gpu_status resident_keep(struct gpu_work *work, const struct accel_span *x,
     return status;
 }
 
-unsigned gpu_kept(struct gpu_device *device, const struct accel_call *call)
+/* An operand, of which a triangle alone may count. */
+static struct accel_span part_of(const struct accel_span *x, char uplo)
 {
-    unsigned kept = 0;
+    struct accel_span part = *x;
+    part.triangle = uplo;
+    return part;
+}
+
+/* A scan reads the numbers where they are. */
+static bool may_at(const struct accel_call *call, const struct accel_span *x,
+                   const struct lane_rectangle *from)
+{
+    return accel_uses_solver(call->routine) && x->inc == 0 && x->place == ACCEL_HOST &&
+           !from->hermitian && from->rows == x->rows && from->cols == x->cols &&
+           (uintptr_t)x->ptr % accel_dtype_size(accel_real_dtype(x->dtype)) == 0 &&
+           accel_bytes(x) >= LEAST_BYTES;
+}
+
+struct resident resident_look_at(struct gpu_work *work, const struct accel_span *x,
+                                 const struct lane_rectangle *from, gpu_address *memory)
+{
+    struct resident r = {.here = false};
+    if (!work->host->keeps || !may_at(work->call, x, from))
+        return r;
+    const struct accel_span part = part_of(x, from->uplo);
+    enum sighting how = sightings_see(&part);
+    if (how == SIGHTING_LOOK) {
+        const struct gpu_key key = staging_digest(from, gpu_device_ld(x->rows, x->dtype));
+        r.here = gpu_work_find(work, &key, memory);
+        how = sightings_looked(&part, r.here);
+    }
+    r.digests = how == SIGHTING_KEEP;
+    return r;
+}
+
+enum gpu_status resident_keep_at(struct gpu_work *work, const struct accel_span *x, char uplo,
+                                 gpu_address memory, const struct resident *r)
+{
+    const struct accel_span part = part_of(x, uplo);
+    return resident_keep(work, &part, memory, r);
+}
+
+/* Of Level 3 and LAPACK, a rectangle in host memory. */
+static bool result_may(const struct accel_call *call, const struct accel_span *x)
+{
+    const enum accel_op_group group = accel_op_of(call->routine)->group;
+    return (group == ACCEL_LEVEL_3 || accel_uses_solver(call->routine)) && x->inc == 0 &&
+           !x->triangle && x->place == ACCEL_HOST && call->batch == 1 &&
+           accel_bytes(x) >= LEAST_BYTES;
+}
+
+struct resident resident_begin_result(struct gpu_work *work, const struct accel_span *x)
+{
+    struct resident r = {.here = false};
+    struct gpu_key old;
+    if (!work->host->keeps || !result_may(work->call, x))
+        return r;
+    /* LAPACK's inputs, which its results overwrite, may come again. */
+    if (!accel_is_lapack(work->call->routine) && sightings_write(x, &old))
+        gpu_work_forget(work, &old);
+    r.digests = sightings_want_results();
+    return r;
+}
+
+enum gpu_status resident_keep_result(struct gpu_work *work, const struct accel_span *x,
+                                     gpu_address memory, const struct resident *r)
+{
+    const enum gpu_status status = gpu_work_keep(work, memory, &r->key);
+    if (status == GPU_OK)
+        sightings_kept_result(x, &r->key);
+    return status;
+}
+
+struct gpu_kept gpu_kept(struct gpu_device *device, const struct accel_call *call)
+{
+    struct gpu_kept kept = {.operands = 0};
     struct gpu_key key;
+    bool may;
     for (int i = 0; i < ACCEL_SPANS; i++) {
         const struct accel_span *x = &call->span[i];
-        if (resident_may(call, x) && sightings_expect(x, &key) &&
-            device->functions->has_kept(device, &key))
-            kept |= 1u << i;
+        struct accel_span larger;
+        int64_t row, col;
+        if (!resident_may(call, x))
+            continue;
+        const struct sighting_watch around = sightings_around(x, &larger, &row, &col);
+        if (around.watch)
+            key = around.key;
+        if ((!around.watch && !sightings_expect(x, &key)) ||
+            !device->functions->has_kept(device, &key))
+            continue;
+        const bool watched = around.watch || sightings_watch(x, &may).proved;
+        *(watched ? &kept.watched_bytes : &kept.digested_bytes) += accel_bytes(x);
+        kept.operands |= 1u << i;
     }
     return kept;
+}
+
+bool gpu_any_watched(void)
+{
+    return sightings_any_proved();
 }

@@ -1,7 +1,10 @@
 /*
- * Inputs that stay in device memory from one call to the next. They are known by their content: before a copy on the device takes the
+ * Inputs and results that stay in device memory from one call to the next. They are known by their content: before a copy on the device takes the
  * place of an upload, the program's memory is read and digested in the same call, so whoever has written to it, by whatever way, is
  * noticed. The key of a kept copy is the digest of the very bytes that went up (lane_rectangle.digest). See sightings.h for what is kept.
+ *
+ * One that two digests have found unchanged is no longer read, where the kernel proves that nobody has written to its pages (tracked.h).
+ * The pages are armed behind the first of these digests; what the second one has read is what stays proved.
  */
 #ifndef ACCEL_RESIDENT_H
 #define ACCEL_RESIDENT_H
@@ -12,7 +15,7 @@
 struct resident {
     bool
         here; /* `memory` of the operand is a copy from an earlier call, which nobody may write to */
-    bool digests;  /* it is to be digested on its way up */
+    bool digests;  /* it is to be digested on its way, up or down */
     bool digested; /* it has been: */
     struct gpu_key key;
 };
@@ -28,5 +31,18 @@ struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
 /* Keeps a digested operand, which the call has brought to `memory`. The call's work is done, and it has not failed. */
 enum gpu_status resident_keep(struct gpu_work *work, const struct accel_span *x, gpu_address memory,
                               const struct resident *r);
+
+/* The same two for an operand of LAPACK, which is not watched for writes. `from` says what of it is meant: all of it, or a triangle; if it is
+ * here, from->scan has seen it. */
+struct resident resident_look_at(struct gpu_work *work, const struct accel_span *x,
+                                 const struct lane_rectangle *from, gpu_address *memory);
+enum gpu_status resident_keep_at(struct gpu_work *work, const struct accel_span *x, char uplo,
+                                 gpu_address memory, const struct resident *r);
+
+/* A result of a call that comes down from one block of memory: begins it, and keeps it once the call is done. Its copy on the device is what
+ * the program has then; what had been kept for its place is forgotten. */
+struct resident resident_begin_result(struct gpu_work *work, const struct accel_span *x);
+enum gpu_status resident_keep_result(struct gpu_work *work, const struct accel_span *x,
+                                     gpu_address memory, const struct resident *r);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Inputs that calls on the device have seen, by address and shape: what has been seen before is worth a digest, since it may come again.
- * A wrong hint costs time and nothing else: what is on the device is known by its content (resident.h). Thread-safe.
+ * Inputs that calls on the device have seen, by address, shape and triangle (accel_span.triangle): what has been seen before is worth a digest, since it may come again.
+ * A wrong hint costs time and nothing else: what is on the device is known by its content (resident.h). One whose pages are watched for
+ * writes (tracked.h) needs no digest any more. Thread-safe.
  */
 #ifndef ACCEL_SIGHTINGS_H
 #define ACCEL_SIGHTINGS_H
@@ -17,7 +18,15 @@ enum sighting {
 /* Notes that a call on the device reads an operand, a matrix, and returns how to bring it there. */
 enum sighting sightings_see(const struct accel_span *x);
 
-/* Notes that it is kept, under this key. */
+/* Returns whether a result is worth a digest on its way down, to be kept: not for a while, if results have been kept and not been read by
+ * later calls. */
+bool sightings_want_results(void);
+
+/* Notes that a call writes an operand, as its result. Returns whether what it had is kept, under *old. */
+bool sightings_write(const struct accel_span *x, struct gpu_key *old);
+
+/* Note that it is kept, under this key: an input; a result. */
+void sightings_kept_result(const struct accel_span *x, const struct gpu_key *key);
 void sightings_kept(const struct accel_span *x, const struct gpu_key *key);
 
 /* Notes whether its contents were on the device, after SIGHTING_LOOK. If they were not, returns SIGHTING_KEEP the first time; if that
@@ -27,5 +36,35 @@ enum sighting sightings_looked(const struct accel_span *x, bool found);
 /* Returns whether the next call would look for it, and had better find it: it has not changed since it was kept, as far as is known.
  * *key: what it was kept under. */
 bool sightings_expect(const struct accel_span *x, struct gpu_key *key);
+
+/* How an operand is watched. */
+struct sighting_watch {
+    uint64_t watch; /* 0: it is not */
+    bool
+        proved; /* it had contents `key`, and at its edges `edges`, when it was digested behind the watch's begin */
+    struct gpu_key key, edges;
+};
+
+/* Returns how it is watched; *may: whether it may be, if it is not. */
+struct sighting_watch sightings_watch(const struct accel_span *x, bool *may);
+
+/* Looks for a larger operand that has this one as a part, and whose watch has proved something: *larger. *row, *col: the part's first
+ * element in it. Returns a watch of 0 if there is none. */
+struct sighting_watch sightings_around(const struct accel_span *x, struct accel_span *larger,
+                                       int64_t *row, int64_t *col);
+
+/* Notes that it is watched, or what has been proved of it since. Ends the watch if the operand is not known any more, or has another. */
+void sightings_watched(const struct accel_span *x, const struct sighting_watch *w);
+
+/* Notes that the watch has shown it unchanged; or that it has been written to, which ends the watch. Where writes are not much rarer than
+ * reuses, it is not watched again: to arm its pages, and the faults of those who write to them, cost more than digests. */
+void sightings_unchanged(const struct accel_span *x, uint64_t watch);
+void sightings_written(const struct accel_span *x, uint64_t watch);
+
+/* Notes that contents are not on the device any more: watches of operands that have them end. */
+void sightings_gone(const struct gpu_key *key);
+
+/* Returns whether an operand is known to be unchanged by a watch that has proved it. Cheap. */
+bool sightings_any_proved(void);
 
 #endif

@@ -182,7 +182,7 @@ static gpu_address strip_memory(struct solver *s, const struct lane_rectangle *a
 {
     const int64_t whole = all->rows * all->cols * all->size,
                   bytes = gpu_device_ld(all->rows, s->dtype) * strip_columns(all) * all->size;
-    if (!all->uplo || whole < STRIPED_BYTES)
+    if (!all->uplo || all->digest || whole < STRIPED_BYTES)
         return 0;
     if (bytes <= s->strip_bytes)
         return s->strip;
@@ -288,21 +288,62 @@ static void note_uploaded(struct solver *s, const struct accel_span *x, int64_t 
     gpu_work_event(s->work, GPU_EVENT_H2D, x, rows, cols, bytes);
 }
 
-/* Uploads to the first columns of an array, which has as many rows as `from`. */
+/* Copies an input that has stayed on the device: the steps overwrite theirs. */
+static void copy_kept(struct solver *s, struct array to, const struct accel_span *x,
+                      gpu_address kept)
+{
+    const int64_t bytes = accel_bytes(x);
+    if (!solver_note(
+            s, lane_copy(s->work->lane, to.ptr, to.ld, kept, to.ld, x->rows, x->cols, element(to))))
+        return;
+    s->work->host->kept_bytes += bytes;
+    gpu_work_event(s->work, GPU_EVENT_KEPT, x, x->rows, x->cols, bytes);
+}
+
+/* An input's copy for later calls leaves the call this many times its memory, at least. */
+enum { KEEP_ROOM = 4 };
+
+/* Takes a copy of an input that has gone up, before the steps overwrite it. Without room it does not stay. */
+static void copy_to_keep(struct solver *s, struct array from, const struct accel_span *x, char uplo,
+                         const struct resident *r)
+{
+    const int64_t bytes = from.ld * from.cols * element(from);
+    struct kept_input kept = {x, uplo, 0, *r};
+    if (s->inputs_kept == ACCEL_SPANS || s->work->blocks > WORK_BLOCKS / 2 ||
+        gpu_work_available(s->work) / KEEP_ROOM < bytes ||
+        gpu_work_take(s->work, bytes, &kept.memory) != GPU_OK)
+        return;
+    const enum gpu_status status = lane_copy(s->work->lane, kept.memory, from.ld, from.ptr, from.ld,
+                                             from.rows, from.cols, element(from));
+    if (status != GPU_UNSUPPORTED && solver_note(s, status))
+        s->kept[s->inputs_kept++] = kept;
+}
+
+/* Uploads to the first columns of an array, which has as many rows as `from`; or finds the operand on the device. */
 static void upload_columns(struct solver *s, struct array to, const struct accel_span *x,
                            struct lane_rectangle from)
 {
     struct gpu_scan scan = gpu_scan_begin(accel_is_double(s->dtype));
     int64_t bytes = 0;
+    gpu_address kept = 0;
     void *copy;
     if (!solver_is_well(s) || from.rows == 0 || from.cols == 0)
         return;
     from.host = read_on_host(s, x, &from.ld, &copy);
     from.name = x->name;
     from.scan = &scan;
-    if (solver_is_well(s) && solver_note(s, upload_rectangle(s, to, &from, &bytes))) {
+    if (solver_is_well(s)) {
+        struct resident r = {.here = false};
+        if (to.ld == gpu_device_ld(x->rows, x->dtype)) /* not a part of another array */
+            r = resident_look_at(s->work, x, &from, &kept);
+        from.digest = r.digests ? &r.key : NULL;
+        if (r.here)
+            copy_kept(s, to, x, kept);
+        else if (solver_note(s, upload_rectangle(s, to, &from, &bytes)))
+            note_uploaded(s, x, from.rows, from.cols, bytes);
+        if (solver_is_well(s) && r.digests)
+            copy_to_keep(s, to, x, from.uplo, &r);
         s->largest = scan.largest > s->largest ? scan.largest : s->largest;
-        note_uploaded(s, x, from.rows, from.cols, bytes);
         /* LAPACK's answers to NaNs are its own: when an iteration ends, the pivot, INFO. */
         if (!scan.finite)
             solver_note(s, GPU_UNSUPPORTED);
@@ -425,11 +466,13 @@ void solver_refuse_extremes(struct solver *s)
 
 /* ---- Down ---- */
 
-/* name: of the operand, or NULL. */
-static void get(struct solver *s, void *to, struct array from, const char *name)
+/* name: of the operand, or NULL; digest: gets that of the array, or NULL. */
+static void get(struct solver *s, void *to, struct array from, const char *name,
+                struct gpu_key *digest)
 {
     struct lane_rectangle there = lane_whole(to, from.rows, from.cols, from.rows, element(from));
     there.name = name;
+    there.digest = digest;
     int64_t done_cols, done_rows;
     if (solver_is_well(s))
         solver_note(
@@ -438,7 +481,7 @@ static void get(struct solver *s, void *to, struct array from, const char *name)
 
 void solver_get(struct solver *s, void *to, struct array from)
 {
-    get(s, to, from, NULL);
+    get(s, to, from, NULL, NULL);
 }
 
 bool solver_has_succeeded(struct solver *s)
@@ -532,14 +575,38 @@ static bool is_input(const struct result *r)
     return r->to->access != ACCEL_WRITE;
 }
 
+/* Begins a result that could stay on the device: a whole operand, of which nothing is left out. Returns what gets its digest, or NULL. */
+static struct gpu_key *begin_result(struct solver *s, struct result *r)
+{
+    const struct array from = r->from;
+    if (r->integers || r->uplo || from.rows != r->to->rows || from.cols != r->to->cols ||
+        from.ld != gpu_device_ld(from.rows, from.dtype) || from.dtype != r->to->dtype)
+        return NULL;
+    r->resident = resident_begin_result(s->work, r->to);
+    return r->resident.digests ? &r->resident.key : NULL;
+}
+
+/* Keeps what is to stay, after the call. A failure to do so is the device's, and the next call's. */
+static void keep_residents(struct solver *s)
+{
+    for (int i = 0; i < s->inputs_kept; i++)
+        resident_keep_at(s->work, s->kept[i].x, s->kept[i].uplo, s->kept[i].memory,
+                         &s->kept[i].resident);
+    for (int i = 0; i < s->results; i++)
+        if (s->result[i].resident.digests)
+            resident_keep_result(s->work, s->result[i].to, s->result[i].from.ptr,
+                                 &s->result[i].resident);
+}
+
 /* Writes a large result to its place. Results that overwrite inputs come last: until then the original can still run the call. */
 static void write_in_place(struct solver *s, struct result *r)
 {
-    const struct lane_rectangle to = place_of(r);
+    struct lane_rectangle to = place_of(r);
     bool written = false;
     if (is_staged(r) || !solver_is_well(s))
         return;
     r->copied = 0;
+    to.digest = begin_result(s, r);
     enum gpu_status status = download_rectangle(s, &to, r->from, &written, &r->copied);
     s->touched = s->touched || (is_input(r) && written);
     solver_note(s, status != GPU_OK && s->touched ? GPU_LOST : status);
@@ -581,7 +648,7 @@ static void stage(struct solver *s, struct result *r)
     r->staged = malloc((size_t)bytes_of(r) + 1);
     if (!r->staged)
         solver_note(s, GPU_NO_MEMORY);
-    get(s, r->staged, r->from, r->to->name);
+    get(s, r->staged, r->from, r->to->name, begin_result(s, r));
     r->copied = bytes_of(r);
 }
 
@@ -621,6 +688,8 @@ static void end(struct solver *s)
         solver_note(s, gpu_work_settle(s->work));
     if (solver_is_well(s))
         deliver(s);
+    if (solver_is_well(s))
+        keep_residents(s);
     for (int i = 0; i < s->results; i++)
         free(s->result[i].staged);
     /* A kernel that still runs may use the host's workspace: then it is left alone. */

@@ -11,6 +11,7 @@
 #define ACCEL_SOLVER_H
 
 #include "kernels.h"
+#include "resident.h"
 
 /* A matrix on the device; a vector is one column. */
 struct array {
@@ -29,6 +30,15 @@ struct result {
     void *
         staged; /* its elements, packed, in memory of our own on the host; NULL: not yet, or never */
     int64_t copied; /* bytes that have come down */
+    struct resident resident;
+};
+
+/* A copy of an input that is to stay on the device. */
+struct kept_input {
+    const struct accel_span *x;
+    char uplo;
+    gpu_address memory;
+    struct resident resident;
 };
 
 #define RESULTS_MAX 8
@@ -53,6 +63,8 @@ struct solver {
     double largest;   /* magnitude in the inputs so far, of real and imaginary parts */
     struct result result[RESULTS_MAX];
     int results;
+    struct kept_input kept[ACCEL_SPANS];
+    int inputs_kept;
     bool touched;      /* a result has overwritten an input */
     void *host;        /* the workspace on the host, or NULL */
     gpu_address strip; /* memory for a strip of a triangle, or 0 */

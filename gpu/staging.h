@@ -30,10 +30,12 @@ enum gpu_status lane_use_solver(struct gpu_lane *lane);
 enum gpu_status lane_upload(struct gpu_lane *lane, gpu_address device, int64_t device_ld,
                             const struct lane_rectangle *from);
 
-/* Returns the digest that lane_upload() gives for a whole rectangle with these elements: from->digest. Reads them once; the crew helps. */
+/* Returns the digest that lane_upload() gives for a whole rectangle with these elements, or for its triangle: from->digest. Reads them once,
+ * or with from->scan, which wants them aligned, twice; the crew helps. */
 struct gpu_key staging_digest(const struct lane_rectangle *from, int64_t device_ld);
 
-/* Copies device memory to a rectangle, in stream order. Returns when the rectangle is written. On a failure, *done_cols whole
+/* Copies device memory to a rectangle, in stream order. Returns when the rectangle is written; to->digest is then the one that
+ * lane_upload() would give for it, of what has come down. On a failure, *done_cols whole
  * columns and *done_rows rows of the next have been written; nothing else has been touched. */
 enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle *to,
                               gpu_address device, int64_t device_ld, int64_t *done_cols,

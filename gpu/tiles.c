@@ -45,13 +45,18 @@ static bool choose_size(struct tiles *t, int64_t available)
 }
 
 /* Looks for whole operands that earlier calls have left on the device. */
-static void look_for_residents(struct tiles *t)
+static enum gpu_status look_for_residents(struct tiles *t)
 {
+    enum gpu_status status = GPU_OK;
     for (int i = 0; i < TILE_PARTS; i++) {
         struct tile_part *p = &t->part[i];
-        if (p->x && !is_in_place(p) && p->rows && *p->rows == p->x->rows && *p->cols == p->x->cols)
-            p->resident = resident_look(t->work, p->x, &p->memory);
+        if (!p->x || is_in_place(p) || !p->rows || *p->rows != p->x->rows || *p->cols != p->x->cols)
+            continue;
+        p->resident = resident_look(t->work, p->x, &p->memory);
+        if (t->work->host->relies && !p->resident.here && resident_may(t->work->call, p->x))
+            status = GPU_CHANGED;
     }
+    return status;
 }
 
 /* Goes on without them: memory is short. */
@@ -69,7 +74,7 @@ static enum gpu_status get_memory(struct tiles *t, bool looks)
     if (tiles_bytes(t) > gpu_info(work->device)->memory_bytes)
         return GPU_NO_MEMORY;
     if (looks)
-        look_for_residents(t);
+        status = look_for_residents(t);
     for (int i = 0; status == GPU_OK && i < TILE_PARTS; i++) {
         int64_t bytes = tiles_part_bytes(t, i);
         if (bytes > 0 && !t->part[i].resident.here)
@@ -97,6 +102,8 @@ enum gpu_status tiles_prepare(struct tiles *t)
         if (!choose_size(t, available))
             return GPU_NO_MEMORY;
         status = get_memory(t, attempt == 0);
+        if (status == GPU_NO_MEMORY && t->work->host->relies)
+            return GPU_CHANGED;
     }
     return status;
 }

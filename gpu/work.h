@@ -9,7 +9,7 @@
 #include "gpu.h"
 #include "staging.h"
 
-#define WORK_BLOCKS 24
+#define WORK_BLOCKS 32
 
 struct gpu_work {
     const struct accel_call *call;
@@ -62,6 +62,9 @@ bool gpu_work_find(struct gpu_work *work, const struct gpu_key *key, gpu_address
 /* Keeps memory that the call has taken, under a key that tells its contents: waits until they are there. It stays until memory is
  * short, or nobody has asked for it for some seconds. */
 enum gpu_status gpu_work_keep(struct gpu_work *work, gpu_address memory, const struct gpu_key *key);
+
+/* Does not keep any more what is kept under a key: nobody will ask for it. */
+void gpu_work_forget(struct gpu_work *work, const struct gpu_key *key);
 
 /* Return the bytes that could be taken; free the blocks that other calls have left. */
 int64_t gpu_work_available(const struct gpu_work *work);

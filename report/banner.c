@@ -6,6 +6,7 @@
 
 #include "base/forks.h"
 #include "base/version.h"
+#include "base/written.h"
 
 /* ---- What is known ---- */
 
@@ -72,12 +73,13 @@ void banner_no_gpu(const char *why, bool said)
     know(BANNER_NO_GPU);
 }
 
-/* A call opens cuSOLVER, and no function reports that; in the child of a fork it is of no use. */
+/* A call opens cuSOLVER, or begins to watch memory, and no function reports that; in the child of a fork it is of no use. */
 static unsigned known_now(void)
 {
     const unsigned parts = atomic_load_explicit(&known, memory_order_acquire);
     const bool solver = parts >> BANNER_GPU && gpu_library(GPU_SOLVER);
-    return parts | (solver ? 1u << BANNER_SOLVER : 0);
+    const bool untracked = parts >> BANNER_GPU && written_why_not();
+    return parts | (solver ? 1u << BANNER_SOLVER : 0) | (untracked ? 1u << BANNER_UNTRACKED : 0);
 }
 
 unsigned banner_news(atomic_uint *told)
@@ -180,6 +182,10 @@ bool banner_put(struct line *line, enum banner_part part)
         return false;
     case BANNER_SOLVER:
         put_solver(line);
+        break;
+    case BANNER_UNTRACKED:
+        line_string(line, "event", "untracked");
+        line_words(line, "reason", written_why_not());
         break;
     default:
         put_gpu(line, (int)(part - BANNER_GPU));
@@ -285,6 +291,8 @@ void banner_say(struct accel_text *text, enum banner_part part)
         break;
     case BANNER_SOLVER:
         say_library(text, "cuSOLVER", GPU_SOLVER);
+        break;
+    case BANNER_UNTRACKED:
         break;
     default:
         say_gpu(text, (int)(part - BANNER_GPU));

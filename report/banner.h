@@ -18,6 +18,7 @@ enum banner_part {
     BANNER_GPU, /* the first of BANNER_GPUS: the one of CUDA's number 0, if it is there */
     BANNER_DRIVER = BANNER_GPU + BANNER_GPUS, /* and the library of BLAS */
     BANNER_SOLVER,
+    BANNER_UNTRACKED, /* why the kernel's record of writes is not used; a summary for people does not say it */
     BANNER_PARTS
 };
 

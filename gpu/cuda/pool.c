@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "device.h"
 #include "idle.h"
+#include "gpu/sightings.h"
 
 /* A block that has been idle for so long goes back to the driver, by the idle thread. */
 #define IDLE_MS 1000
@@ -49,6 +50,8 @@ static void free_block(struct pool *pool, int i)
     pool->idle -= x.bytes;
     pool->leaving += x.bytes;
     pthread_mutex_unlock(&pool->lock);
+    if (x.kept)
+        sightings_gone(&x.key);
     CUDA(cuMemFree)(x.ptr); /* fails only with the device itself, as the next call will find */
     pthread_mutex_lock(&pool->lock);
     pool->leaving -= x.bytes;
@@ -220,8 +223,7 @@ void pool_put(struct cuda_device *device, CUdeviceptr block)
 static struct pool_block *find_kept(struct pool *pool, const struct gpu_key *key)
 {
     for (int i = 0; i < pool->count; i++)
-        if (pool->block[i].kept && pool->block[i].key.word[0] == key->word[0] &&
-            pool->block[i].key.word[1] == key->word[1])
+        if (pool->block[i].kept && gpu_key_is(&pool->block[i].key, key))
             return &pool->block[i];
     return NULL;
 }
@@ -270,6 +272,16 @@ void pool_keep(struct cuda_device *device, CUdeviceptr block, const struct gpu_k
             pool->block[i].kept = true;
             pool->block[i].key = *key;
         }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void pool_forget(struct cuda_device *device, const struct gpu_key *key)
+{
+    struct pool *pool = &device->pool;
+    pthread_mutex_lock(&pool->lock);
+    struct pool_block *found = find_kept(pool, key);
+    if (found)
+        found->kept = false;
     pthread_mutex_unlock(&pool->lock);
 }
 

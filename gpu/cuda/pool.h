@@ -56,6 +56,9 @@ bool pool_has(struct cuda_device *device, const struct gpu_key *key);
  * though not where memory is short, and pool_get() does not give it to anybody. Does nothing if there is one with this key. */
 void pool_keep(struct cuda_device *device, CUdeviceptr block, const struct gpu_key *key);
 
+/* Does not keep any more what is kept under a key. */
+void pool_forget(struct cuda_device *device, const struct gpu_key *key);
+
 /* Puts a block back. No work that uses it may be pending on any stream. */
 void pool_put(struct cuda_device *device, CUdeviceptr block);
 

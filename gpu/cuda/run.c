@@ -40,6 +40,11 @@ enum gpu_status gpu_work_keep(struct gpu_work *work, gpu_address memory, const s
     return status;
 }
 
+void gpu_work_forget(struct gpu_work *work, const struct gpu_key *key)
+{
+    pool_forget(work->lane->device, key);
+}
+
 int64_t gpu_work_available(const struct gpu_work *work)
 {
     return pool_available(work->lane->device);

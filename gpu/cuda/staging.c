@@ -74,7 +74,7 @@ struct transfer {
         *landed; /* what comes down is here already; NULL: it goes through slots of the ring */
     struct lane_ring *ring;
     int first, slots, helpers;
-    struct gpu_scan seen[LANE_WIDE_SLOTS];
+    struct gpu_scan seen[CREW_ITEMS];
     struct gpu_key digest[CREW_ITEMS]; /* of the pieces that are read, in turn */
     struct crew_job job;
 };
@@ -154,25 +154,40 @@ static enum gpu_status choose_ring(struct transfer *t)
     return status;
 }
 
-/* Digests a piece that begins here. */
+/* Digests a piece that begins here; of a triangle, what is stored of it. */
 static void digest_piece(struct transfer *t, int64_t number, const struct pack_piece *piece,
                          const char *first, int64_t ld)
 {
     const int64_t size = t->host.size;
-    t->digest[number % CREW_ITEMS] =
-        gpu_digest_columns(first, piece->rows * size, piece->cols, ld * size);
+    struct gpu_key digest = {{0, 0}};
+    if (!t->host.uplo)
+        digest = gpu_digest_columns(first, piece->rows * size, piece->cols, ld * size);
+    for (int64_t col = 0; t->host.uplo && col < piece->cols; col++) {
+        const struct pack_rows rows = pack_rows_of(&t->host, piece, col);
+        const int64_t bytes = (rows.last - rows.first) * size;
+        const char *at = first + (col * ld + rows.first) * size;
+        digest = gpu_digest_join(digest, gpu_digest_columns(at, bytes, 1, bytes));
+    }
+    t->digest[number % CREW_ITEMS] = digest;
 }
 
 /* Returns the digest of a rectangle before its first piece: its shape's. */
 static struct gpu_key digest_of_shape(const struct transfer *t)
 {
-    const int64_t shape[] = {t->host.rows, t->host.cols, t->host.size, t->device_ld};
+    const int64_t shape[] = {t->host.rows, t->host.cols, t->host.size, t->device_ld, t->host.uplo};
     return gpu_digest_columns((const char *)shape, sizeof shape, 1, sizeof shape);
 }
 
 static void join_digest(struct transfer *t, int64_t number)
 {
     *t->host.digest = gpu_digest_join(*t->host.digest, t->digest[number % CREW_ITEMS]);
+}
+
+/* Joins those of the pieces below `done`, if there are any. */
+static void join_digests(struct transfer *t, int64_t *joined, int64_t done)
+{
+    for (; t->host.digest && *joined < done; ++*joined)
+        join_digest(t, *joined);
 }
 
 /* Ends a transfer. So many of its pieces have gone through slots. */
@@ -279,6 +294,15 @@ static void digest_item(void *transfer, int64_t number)
     const struct pack_piece piece = piece_of(t, number);
     const char *first = t->host.host + (piece.col * t->host.ld + piece.row) * t->host.size;
     digest_piece(t, number, &piece, first, t->host.ld);
+    if (!t->host.scan)
+        return;
+    struct gpu_scan *seen = &t->seen[number % CREW_ITEMS];
+    *seen = gpu_scan_begin(t->host.scan->is_double);
+    for (int64_t col = 0; col < piece.cols; col++) {
+        const struct pack_rows rows = pack_rows_of(&t->host, &piece, col);
+        gpu_scan_numbers(seen, first + (col * t->host.ld + rows.first) * t->host.size,
+                         (rows.last - rows.first) * t->host.size);
+    }
 }
 
 struct gpu_key staging_digest(const struct lane_rectangle *from, int64_t device_ld)
@@ -292,8 +316,11 @@ struct gpu_key staging_digest(const struct lane_rectangle *from, int64_t device_
     while (joined < t.count) {
         crew_open(&t.job, t.count < joined + CREW_ITEMS ? t.count : joined + CREW_ITEMS);
         crew_finish(&t.job, joined + 1);
-        for (const int64_t done = crew_done(&t.job); joined < done; joined++)
+        for (const int64_t done = crew_done(&t.job); joined < done; joined++) {
+            if (t.host.scan)
+                gpu_scan_add(t.host.scan, &t.seen[joined % CREW_ITEMS]);
             join_digest(&t, joined);
+        }
     }
     crew_end(&t.job);
     return digest;
@@ -303,11 +330,13 @@ struct gpu_key staging_digest(const struct lane_rectangle *from, int64_t device_
 
 static void unpack_item(void *transfer, int64_t number)
 {
-    const struct transfer *t = transfer;
+    struct transfer *t = transfer;
     const struct pack_piece piece = piece_of(t, number);
     const char *packed =
         t->landed ? t->landed + pack_offset(&piece, &t->host, t->device_ld) : memory_of(t, number);
     pack_to_host(&t->host, &piece, packed, t->device_ld);
+    if (t->host.digest)
+        digest_piece(t, number, &piece, packed, t->device_ld);
 }
 
 /* Waits until a piece is in its slot. Nothing is on the stream after the last one. */
@@ -322,9 +351,10 @@ static enum gpu_status await(struct transfer *t, int64_t number)
 static enum gpu_status bring_down(struct transfer *t, int64_t *arrived)
 {
     enum gpu_status status = GPU_OK;
-    int64_t asked = 0;
+    int64_t asked = 0, joined = 0;
     while (*arrived < t->count) {
         const int64_t written = crew_done(&t->job);
+        join_digests(t, &joined, written);
         for (; status == GPU_OK && asked < t->count && asked < written + t->slots; asked++)
             status = put_copy(t, asked, false, asked < t->count - 1);
         if (status != GPU_OK)
@@ -340,6 +370,7 @@ static enum gpu_status bring_down(struct transfer *t, int64_t *arrived)
         crew_open(&t->job, ++*arrived);
     }
     crew_finish(&t->job, *arrived);
+    join_digests(t, &joined, *arrived);
     return status;
 }
 
@@ -352,6 +383,8 @@ enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle
     *done_cols = *done_rows = 0;
     begin_job(&t, unpack_item);
     enum gpu_status status = choose_ring(&t);
+    if (t.host.digest)
+        *t.host.digest = digest_of_shape(&t);
     if (status == GPU_OK)
         status = bring_down(&t, &arrived);
     if (arrived > 0) {

@@ -171,7 +171,8 @@ static bool is_for_sites(uint32_t exported, const struct accel_original *origina
 
 static uint64_t attention_key(struct dispatch_attention attention)
 {
-    return (uint64_t)attention.level << 56 | (attention.gate & ((1ull << 56) - 1));
+    return (uint64_t)attention.level << 56 | (uint64_t)attention.moves << 55 |
+           (attention.gate & ((1ull << 55) - 1));
 }
 
 static void set_slot(_Atomic(void *) *enter, _Atomic(void *) *original, void *forward, void *gate,
@@ -182,26 +183,29 @@ static void set_slot(_Atomic(void *) *enter, _Atomic(void *) *original, void *fo
     atomic_store_explicit(enter, to, memory_order_release);
 }
 
-/* The gain of a routine that only moves data does not depend on its size, and that of a library which is turned off is none. A
- * library that has been told to use the GPU is guided to its end. */
-static enum dispatch_level level_for(uint32_t exported, enum dispatch_level level)
+/* The gain of a routine that only moves data does not depend on its size, unless its matrix is on the device; that of a library which is
+ * turned off is none. A library that has been told to use the GPU is guided to its end. */
+static enum dispatch_level level_for(uint32_t exported, struct dispatch_attention attention)
 {
+    const enum dispatch_level level = attention.level;
     const struct accel_routine *routine = accel_name_routine(exported);
     const bool taken = dispatch_takes_library(routine);
     if (taken && accel_op_of(routine)->guide)
         return DISPATCH_SEE_ALL;
-    const bool at_any_size = !taken || accel_only_moves(routine);
+    const bool may_be_there = attention.moves && accel_op_of(routine)->group == ACCEL_LEVEL_2;
+    const bool at_any_size = !taken || (accel_only_moves(routine) && !may_be_there);
     return at_any_size && level == DISPATCH_SEE_LARGE ? DISPATCH_SEE_NOTHING : level;
 }
 
-static void publish_exported(uint32_t entry, enum dispatch_level level)
+static void publish_exported(uint32_t entry, struct dispatch_attention attention)
 {
+    enum dispatch_level level = attention.level;
     const struct accel_original *global =
         atomic_load_explicit(&global_original[entry], memory_order_relaxed);
     const struct accel_code *at = &accel_code[entry];
     /* A name that is not BLAS here matters only to a log, which sees all. */
     if (!global || global->ours)
-        level = level_for(entry, level);
+        level = level_for(entry, attention);
     else if (level != DISPATCH_SEE_ALL)
         level = DISPATCH_SEE_NOTHING;
     /* A gate reads the arguments: if only the look-up tells that they are BLAS's, the gate comes after it. */
@@ -212,10 +216,10 @@ static void publish_exported(uint32_t entry, enum dispatch_level level)
              global ? global->function : code(at->bycaller), gate, slow_code(entry), level);
 }
 
-static void publish_bound(uint32_t index, enum dispatch_level level)
+static void publish_bound(uint32_t index, struct dispatch_attention attention)
 {
     uint32_t exported = bound[index].exported;
-    level = level_for(exported, level);
+    const enum dispatch_level level = level_for(exported, attention);
     struct accel_slots *slots = &accel_bound_slots[index];
     const struct accel_original *original =
         atomic_load_explicit(&bound[index].original, memory_order_relaxed);
@@ -239,9 +243,9 @@ void accel_slots_follow(void)
     atomic_store_explicit(&accel_gate, attention.gate, memory_order_release);
     for (uint32_t i = 0; i < accel_entry_count; i++)
         if (resolved[i])
-            publish_exported(i, attention.level);
+            publish_exported(i, attention);
     for (int i = 0; i < bound_used; i++)
-        publish_bound((uint32_t)i, attention.level);
+        publish_bound((uint32_t)i, attention);
     atomic_store_explicit(&published, attention_key(attention), memory_order_release);
     own_unlock(&lock);
 }
@@ -400,7 +404,9 @@ void *accel_slots_bind(uint32_t entry, void *function)
         bound[at].unloads = unloads;
         atomic_store_explicit(&bound[at].original, original, memory_order_release);
         if (at == bound_used) {
-            publish_bound((uint32_t)at, DISPATCH_SEE_ALL); /* until accel_slots_follow() */
+            publish_bound((uint32_t)at,
+                          (struct dispatch_attention){
+                              .level = DISPATCH_SEE_ALL}); /* until accel_slots_follow() */
             bound_used++;
         }
         atomic_store_explicit(&published, UNSET, memory_order_release);

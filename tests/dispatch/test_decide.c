@@ -452,7 +452,7 @@ static void kept_inputs(void **state)
     const struct accel_decision brought = decide_with(&call, &m, &defaults, 8);
     (void)state;
     assert_false(brought.gpu);
-    m.kept = 1u << ACCEL_a;
+    m.kept = (struct gpu_kept){.operands = 1u << ACCEL_a, .digested_bytes = (int64_t)bytes};
     m.digest_gbps = 80;
     const struct accel_decision kept = decide_with(&call, &m, &defaults, 8);
     assert_true(kept.gpu);
@@ -479,7 +479,8 @@ static double expected_ms(const struct accel_call *call, const struct accel_mach
 {
     struct scheduled scheduled;
     assert_true(scheduled_is_divided(call, &scheduled));
-    return MODEL_LAUNCH_MS + scheduled_ms(call, &scheduled, &m->schedule, m->gpu_memory, m->kept);
+    return MODEL_LAUNCH_MS +
+           scheduled_ms(call, &scheduled, &m->schedule, m->gpu_memory, m->kept.operands);
 }
 
 /* The sum of copies and kernels is longer than the CPU's time; the schedule, in which they overlap, is not. */
@@ -519,12 +520,14 @@ static void schedules_in_circumstances(void **state)
     const double in_little_memory = decide_with(&call, &m, &defaults, 16).est_own_ms;
     assert_true(in_little_memory == expected_ms(&call, &m) && in_little_memory > 1.1 * alone);
     m = with_schedules();
-    m.kept = 1u << ACCEL_a;
+    m.kept = (struct gpu_kept){.operands = 1u << ACCEL_a, .digested_bytes = (int64_t)bytes};
     m.digest_gbps = 80;
     const double kept = decide_with(&call, &m, &defaults, 70).est_own_ms;
     assert_true(kept == expected_ms(&call, &m) + bytes / 80 * 1e-6);
     assert_true(kept < alone - 0.7 * bytes / MODEL_COPY_GBPS * 1e-6);
-    m.kept = 1u << ACCEL_a | 1u << ACCEL_b; /* only the result moves */
+    m.kept =
+        (struct gpu_kept){.operands = 1u << ACCEL_a | 1u << ACCEL_b, /* only the result moves */
+                          .digested_bytes = 2 * (int64_t)bytes};
     assert_true(decide_with(&call, &m, &defaults, 70).est_own_ms ==
                 expected_ms(&call, &m) + 2 * bytes / 80 * 1e-6);
     assert_true(expected_ms(&call, &m) < 0.6 * alone);
@@ -580,6 +583,30 @@ static void bounds_decide_the_same(void **state)
                 assert_true(!exact.gpu || brief.est_own_ms == exact.est_own_ms);
             }
     assert_true(on_gpu > 20 && on_cpu > 20 && bounded > 20);
+}
+
+/* A matrix that the kernel knows to be unchanged is not even read: then a product by a vector pays, as it does not by a digest, which reads
+ * what the CPU would. */
+static void watched_inputs(void **state)
+{
+    struct accel_machine m = machine(DEVICE_READY);
+    struct accel_call call = product("dgemm", 8000, 16, 8000);
+    struct accel_call vector = times_vector(8000, 8000);
+    const int64_t bytes = 8LL * 8000 * 8000;
+    (void)state;
+    m.kept.watched_bytes = bytes;
+    m.digest_gbps = 20;
+    m.scan_gbps = 300;
+    assert_true(decide_with(&call, &m, &defaults, 8).gpu);
+    assert_true(decide_with(&vector, &m, &defaults, 8).gpu);
+    m.scan_gbps = 10;
+    assert_false(decide_with(&vector, &m, &defaults, 8).gpu);
+    m.scan_gbps = 300;
+    m.kept = (struct gpu_kept){.digested_bytes = bytes};
+    m.digest_gbps = 300;
+    assert_decision(&vector, &m, &defaults, false, ACCEL_SLOWER);
+    m.kept = (struct gpu_kept){.watched_bytes = bytes - 1}; /* another operand */
+    assert_decision(&vector, &m, &defaults, false, ACCEL_SLOWER);
 }
 
 static void routines_by_name(void **state)
@@ -684,6 +711,7 @@ int main(void)
         cmocka_unit_test(schedules_in_circumstances),
         cmocka_unit_test(schedules_are_for_some_calls),
         cmocka_unit_test(bounds_decide_the_same),
+        cmocka_unit_test(watched_inputs),
         cmocka_unit_test(routines_by_name),
         cmocka_unit_test(fallbacks),
         cmocka_unit_test(pure),

@@ -1,14 +1,26 @@
 #!/usr/bin/python3 -B
 """Operands that stay on the GPU between calls. The third call on the same operand sends hardly any of it, with the same results, bit for
-bit; and whoever writes to it between calls, by whatever way, no call gets the old contents."""
+bit; from the fifth on it is not even read, where the kernel knows that nobody has written to it; and whoever writes to it between calls,
+by whatever way, no call gets the old contents."""
 
-from lib.log import lines_for, said
-from lib.programs import LOG, LONG, TEST_GPU, UNDER_TSAN, start
+import re
+import signal
+import tempfile
+from pathlib import Path
+
+from lib.calibrated import calibrate_slow_copies
+from lib.log import events, lines_for, said
+from lib.programs import LOG, LONG, TEST_GPU, TESTS, UNDER_TSAN, start
 from lib.tap import Tap
 
 ENV = {**TEST_GPU, **LOG, "TESTGPU_DELAY_US": "0", "OPENBLAS_NUM_THREADS": "1"}
 HASH = {**ENV, "ACCEL_RESIDENT": "hash"}
-OFF = ENV  # the default
+OFF = {**ENV, "ACCEL_RESIDENT": "off"}
+
+folder = tempfile.TemporaryDirectory(prefix="accel-resident-")
+MODEL = f"{folder.name}/model"
+calibrate_slow_copies(MODEL, folder.name, {"OPENBLAS_NUM_THREADS": "1"})
+AUTO = {**ENV, "ACCEL_RESIDENT": "auto", "ACCEL_MODEL": MODEL}
 
 tap = Tap()
 number = lambda line, key: float(line.get(key, 0))
@@ -25,37 +37,130 @@ CALLS = 5
 off = start("again", "calls", CALLS, env=OFF)
 plain = lines_for(off)
 tap.ok(off.returncode == 0 and len(plain) == 11 * CALLS and not kept(plain) and {f["ran"] for f in plain} == {"gpu0"}, "off: nothing is kept", off.stderr[-500:])
-for how, env in (("hash", HASH), ("auto", {**ENV, "ACCEL_RESIDENT": "auto"}), ("hash, log level 2", {**HASH, "ACCEL_LOG": "2"})):
+for how, env in (("hash", HASH), ("auto", AUTO), ("hash, log level 2", {**HASH, "ACCEL_LOG": "2"})):
     done = start("again", "calls", CALLS, env=env)
-    tap.ok(done.stdout == off.stdout and done.returncode == 0, f"{how}: results are the same, bit for bit", done.stdout[-300:], done.stderr[-300:])
-    if how == "auto":  # it depends on how fast this machine is
-        continue
+    without = start("again", "calls", CALLS, env={**env, "ACCEL_RESIDENT": "off"}) if env is AUTO else off  # rates choose blocks
+    tap.ok(done.stdout == without.stdout and done.returncode == 0, f"{how}: results are the same, bit for bit", done.stdout[-300:], done.stderr[-300:])
     bad = []
-    for i, (with_it, without) in enumerate(zip(lines_for(done), plain)):
-        saved = number(without, "up_mb") - number(with_it, "up_mb")
+    for i, (with_it, plainly) in enumerate(zip(lines_for(done), lines_for(without))):
+        saved = number(plainly, "up_mb") - number(with_it, "up_mb")
         operand = 1.5488  # 440² doubles, or as many bytes
         if i % CALLS >= 2 and (saved < 0.99 * operand or abs(saved - number(with_it, "kept_mb")) > 0.01 * operand):
             bad.append(f"call {i % CALLS + 1}: {with_it}")
     tap.ok(not bad and len(lines_for(done)) == len(plain), f"{how}: from the third call on, less than a hundredth of an operand goes up", *bad)
-    if how != "hash":
-        events = [line for line in done.stderr.splitlines() if "event=kept" in line]
-        tap.ok(len(events) >= 11 * (CALLS - 2), "the log's second level says which operand was kept", len(events))
+    if how.endswith("2"):
+        kept_lines = [line for line in done.stderr.splitlines() if "event=kept" in line]
+        tap.ok(len(kept_lines) >= 11 * (CALLS - 2), "the log's second level says which operand was kept", len(kept_lines))
+
+# ---- Results ----
+
+for how, env in (("hash", HASH), ("auto", AUTO)):
+    done = start("again", "chain", 16, env=env)
+    fine(done, f"{how}: products of products")
+    seconds = lines_for(done)[1::2]
+    result, slim = 1.5488, 0.0704
+    sent = [i for i, f in enumerate(seconds) if number(f, "up_mb") > 2 * slim]
+    tap.ok(sent == [3, 7, 11, 15] and len(seconds) == 16, f"{how}: a result goes up only where the program has changed it", *sent)
+    tap.ok(all(number(f, "kept_mb") >= result for i, f in enumerate(seconds) if i % 4 != 3), f"{how}: else the next call finds it on the GPU, from the first on")
+    off = start("again", "chain", 16, env={**env, "ACCEL_RESIDENT": "off"})
+    fine(off, "the same without")
+    tap.ok(not kept(lines_for(off)), "nothing is kept")
+    # Results that nobody reads soon take the memory of those before, not more and more.
+    done = start("again", "results", 40, env={**env, "TESTGPU_REPORT": f"{folder.name}/report"})
+    fine(done, f"{how}: products that no call reads")
+    allocations = int(re.search(r"name=cuMemAlloc\w* n=(\d+)", Path(f"{folder.name}/report").read_text())[1])
+    tap.ok(len(lines_for(done)) == 40 and allocations < 28, f"{how}: they are no longer kept after some", allocations)
+
+# ---- LAPACK ----
+
+for how, env in (("hash", HASH), ("auto", AUTO)):
+    done, without = (start("again", "factors", 6, env={**env, **more}) for more in ({}, {"ACCEL_RESIDENT": "off"}))
+    fine(done, f"{how}: factorisations, and what uses the factors")
+    tap.ok(done.stdout == without.stdout and not kept(lines_for(without)), f"{how}: results are the same, bit for bit, as those without", without.stderr[-300:])
+    calls = lines_for(done)
+    found = ["".join("-+"[number(f, "kept_mb") > 1.5] for f in calls[i::6]) for i in range(6)]
+    names = [f["sym"] for f in calls[:6]]
+    # The matrix is the same three times, then changes; the factors of LU are a result that stays, those of Cholesky and QR come up as a triangle.
+    tap.ok(len(calls) == 36 and [call[2] for call in found] == ["+"] * 6, f"{how}: inputs that come a third time are found", *zip(names, found))
+    tap.ok(found[3] == "++++++", f"{how}: getrs finds the factors that getrf has left", found[3])
+    tap.ok(all(number(f, "up_mb") < 0.1 for f in calls[12:18]), f"{how}: nothing but right-hand sides goes up", *calls[12:18])
+
+done = start("again", "nan", 4, env=HASH)
+fine(done, "a matrix with a NaN that products have left on the GPU")
+tap.ok([(f["ran"], f["why"]) for f in lines_for(done)] == [("gpu0", "forced")] * 4 + [("cpu", "unsupported")] and len(kept(lines_for(done, sym="dgemm_"))) == 2,
+       "LAPACK sees the NaN there, too, and the CPU gets it", *lines_for(done))
+
+# ---- A schedule that hides uploads behind kernels ----
+
+calibrate_slow_copies(f"{folder.name}/slow", folder.name, {"OPENBLAS_NUM_THREADS": "1"}, gpu_ms=100)
+for how, env, found in (("auto", {**AUTO, "ACCEL_MODEL": f"{folder.name}/slow"}, False), ("auto, fast kernels", AUTO, True),
+                        ("hash", {**AUTO, "ACCEL_MODEL": f"{folder.name}/slow", "ACCEL_RESIDENT": "hash"}, True)):
+    done = start("again", "vector", 1, env=env)
+    fine(done, f"{how}: large products")
+    large = lines_for(done, sym="dgemm_", ran="gpu0")
+    tap.ok(len(large) == 40 and bool(kept(large)) == found, f"{how}: matrices are {'' if found else 'not '}kept for them", len(kept(large)))
 
 # ---- Writers ----
 
-ROUNDS = 3000 if LONG else 150
-WAYS = "store read thread process_vm_writev fork during mremap munmap madvise O_DIRECT realloc malloc shared mix".split()
-for number_of, way in enumerate(WAYS):
-    if UNDER_TSAN and way == "during":
-        tap.skip("during", "it is a race")
-        continue
-    done = start("storm", way, ROUNDS, 100 + number_of, env=HASH)
-    if done.stdout.startswith("skipped: "):
-        tap.skip(way, done.stdout[9:].strip())
-        continue
-    found = kept(lines_for(done))
-    tap.ok(done.returncode == 0 and done.stdout.endswith(" 0 wrong\n") and len(found) > ROUNDS // 2 and not said(done),
-           f"{way}: {done.stdout.strip()}, an operand was found {len(found)} times", done.stdout, done.stderr[-300:])
+WAYS = "store read thread process_vm_writev fork during mremap munmap madvise free mprotect mem huge O_DIRECT realloc malloc shared mix".split()
+for how, env, rounds, more in (("digests", HASH, 3000 if LONG else 100, ()), ("watched", AUTO, 3000 if LONG else 60, ("fresh",))):
+    for number_of, way in enumerate(WAYS):
+        if UNDER_TSAN and way == "during":
+            tap.skip(way, "it is a race")
+            continue
+        done = start("storm", way, rounds, 100 + number_of, *more, env=env)
+        if done.stdout.startswith("skipped: "):
+            tap.skip(way, done.stdout[9:].strip())
+            continue
+        found = kept(lines_for(done))
+        tap.ok(done.returncode == 0 and done.stdout.endswith(" 0 wrong\n") and len(found) > rounds // 2 and not said(done),
+               f"{way}, {how}: {done.stdout.strip()}, an operand was found {len(found)} times", done.stdout, done.stderr[-300:])
+
+# ---- The kernel's record of writes ----
+
+done = start("again", "unread", 12, env=AUTO)
+untracked = events(done.stderr, "untracked")
+if untracked:
+    tap.skip("what the kernel knows", untracked[0]["reason"])
+else:
+    fine(done, "from the fifth call on, a matrix that nobody has written to is not read")
+    tap.ok(start("again", "unread", 12, env=HASH).returncode == -signal.SIGSEGV, "a digest would read it")
+    done = start("again", "vector", 12, env={**AUTO, "ACCEL_POLICY": "auto", "ACCEL_START": "background"})
+    fine(done, "products of a watched matrix with a vector")
+    vectors = [(f["ran"], f["why"]) for f in lines_for(done, sym="dgemv_")]
+    tap.ok(vectors == [("gpu0", "faster")] * 6 + [("cpu", "slower")] * 6, "they run on the GPU until it changes, which sends nothing up", vectors,
+           [f["ran"] for f in lines_for(done, sym="dgemm_")])
+    tap.ok(all(number(f, "kept_mb") > 1.5 and number(f, "up_mb") < 0.1 for f in lines_for(done, sym="dgemv_", ran="gpu0")), "with the copy that is there")
+    # The same without a log, whose lines need every call: the entry lets calls with a vector through as long as there is such a matrix.
+    done = start("again", "vector", 12, env={**AUTO, "ACCEL_POLICY": "auto", "ACCEL_LOG": "0", "TESTGPU_REPORT": f"{folder.name}/report"})
+    fine(done, "the same without a log")
+    tap.ok(re.search(r"kernels .*gemv=6\b", Path(f"{folder.name}/report").read_text()), "six run on the GPU", Path(f"{folder.name}/report").read_text()[-600:])
+    off = start("again", "vector", 12, env={**AUTO, "ACCEL_POLICY": "auto", "ACCEL_RESIDENT": "hash"})
+    tap.ok({f["ran"] for f in lines_for(off, sym="dgemv_")} == {"cpu"}, "by digests alone, they stay on the CPU")
+
+    done, without = (start("again", "panels", 12, env={**AUTO, **more}) for more in ({}, {"ACCEL_RESIDENT": "off"}))
+    fine(done, "panels of a watched matrix")
+    tap.ok(done.stdout == without.stdout, "results are the same, bit for bit, as those without", done.stdout)
+    panels = ["-+"[number(f, "kept_mb") > 1.3 and number(f, "up_mb") < 0.1] for f in lines_for(done)[6:]]
+    # The fifth time, an element of the matrix changes in a page that the panel has no part of; the ninth time, one of the panel's.
+    tap.ok("".join(panels[:9]) == "++++++++-", "they are found within the matrix that is there, as long as they have not changed", *panels)
+
+# ---- Kernels and sandboxes without it ----
+
+FAILS = str(TESTS / "libtracking_fails.so")
+for name, program, env, reason in (
+    ("seccomp", [str(TESTS / "no_userfaultfd"), str(TESTS / "again")], {}, "userfaultfd: Operation not permitted"),
+    ("an older kernel", ["again"], {"TRACKING_FAILS": "api:1"}, "UFFDIO_API with UFFD_FEATURE_WP_ASYNC (Linux 6.7): Invalid argument"),
+    ("no userfaultfd", ["again"], {"TRACKING_FAILS": "open:1"}, "userfaultfd: Function not implemented"),
+    ("no PAGEMAP_SCAN", ["again"], {"TRACKING_FAILS": "scan:1+"}, "PAGEMAP_SCAN: Inappropriate ioctl for device"),
+):
+    preload = {"LD_PRELOAD": f"{FAILS}:{AUTO['LD_PRELOAD']}"} if env else {}
+    done = start(*program, "many", 60, env={**AUTO, **env, **preload})
+    fine(done, f"{name}: six matrices, of which one changes now and then")
+    lines_there = events(done.stderr, "untracked")
+    if not untracked:
+        tap.ok([line["reason"] for line in lines_there] == [reason], "one line of the log says why the kernel's record is not used", *lines_there)
+    tap.ok(len(kept(lines_for(done))) > 20, "digests find the matrices", len(kept(lines_for(done))))
 
 # ---- Several operands, threads, forks, little memory ----
 
@@ -89,5 +194,5 @@ for extra in ({"ACCEL_VERIFY": "all"}, {"ACCEL_REQUIRE": "gpu"}):
 # ---- The setting ----
 
 done = start("again", "skinny", 1, env={**ENV, "ACCEL_RESIDENT": "disk"})
-tap.ok(len(said(done)) == 1 and "ACCEL_RESIDENT" in said(done)[0] and "off,auto,hash" in said(done)[0], "a wrong value is named, with the right ones", *said(done))
+tap.ok(len(said(done)) == 1 and "ACCEL_RESIDENT" in said(done)[0] and "auto,hash,off" in said(done)[0], "a wrong value is named, with the right ones", *said(done))
 tap.done()

@@ -52,7 +52,7 @@ static void keeps_at_the_second_and_looks_at_the_third(void **state)
 static void another_shape_is_another_operand(void **state)
 {
     const struct accel_span x = matrix_at(4096);
-    struct accel_span other[] = {x, x, x, x, x};
+    struct accel_span other[] = {x, x, x, x, x, x};
     (void)state;
     see(&x, false);
     other[0].ptr = (void *)(uintptr_t)8192;
@@ -60,7 +60,8 @@ static void another_shape_is_another_operand(void **state)
     other[2].cols--;
     other[3].ld++;
     other[4].dtype = ACCEL_COMPLEX64;
-    for (int i = 0; i < 5; i++)
+    other[5].triangle = 'L';
+    for (int i = 0; i < 6; i++)
         assert_int_equal(see(&other[i], false), SIGHTING_PLAIN);
     assert_int_equal(see(&x, false), SIGHTING_KEEP);
 }
@@ -135,12 +136,170 @@ static void the_latest_have_room(void **state)
     assert_in_range(known, 48, 64);
 }
 
+/* ---- Results ---- */
+
+static bool write_result(const struct accel_span *x, uint64_t number)
+{
+    const struct gpu_key key = {{number, 3}};
+    struct gpu_key old;
+    sightings_write(x, &old);
+    const bool digests = sightings_want_results();
+    if (digests)
+        sightings_kept_result(x, &key);
+    return digests;
+}
+
+static void a_result_is_looked_for_at_once(void **state)
+{
+    const struct accel_span x = matrix_at(4096);
+    struct gpu_key old = {{0, 0}};
+    (void)state;
+    for (uint64_t i = 1; i < 100; i++) {
+        assert_true(write_result(&x, i));
+        assert_int_equal(see(&x, i % 4 == 3), SIGHTING_LOOK);
+    }
+    write_result(&x, 7);
+    assert_true(sightings_write(&x, &old));
+    assert_true(old.word[0] == 7);
+    assert_int_equal(see(&x, false), SIGHTING_KEEP); /* not the old one */
+}
+
+static void results_that_nobody_reads_are_not_kept(void **state)
+{
+    int digested = 0;
+    (void)state;
+    for (uintptr_t i = 1; i <= 656; i++) {
+        const struct accel_span x = matrix_at(i << 21);
+        digested += write_result(&x, i);
+    }
+    assert_int_equal(digested, 26); /* 16, and one of 64 of the others */
+    const struct accel_span last = matrix_at((uintptr_t)656 << 21);
+    write_result(&last, 1);
+    while (!write_result(&last, 2))
+        continue;
+    assert_int_equal(see(&last, false), SIGHTING_LOOK);
+    assert_true(write_result(&last, 3)); /* one that was read makes up for eight */
+}
+
+/* One that is written and read in turn, but whose result is not kept, costs digests on its way up. */
+static void what_calls_overwrite_is_left_alone(void **state)
+{
+    const struct accel_span x = matrix_at(4096);
+    struct gpu_key old;
+    int kept = 0;
+    (void)state;
+    for (int i = 0; i < 650; i++) {
+        sightings_write(&x, &old);
+        kept += see(&x, false) == SIGHTING_KEEP;
+    }
+    assert_in_range(kept, 10, 40);
+}
+
+/* ---- Watches: of memory that is not there, so that the kernel has none of them ---- */
+
+static struct sighting_watch proved_watch(uint64_t number)
+{
+    return (struct sighting_watch){
+        .watch = number, .proved = true, .key = {{number, 2}}, .edges = {{3, 4}}};
+}
+
+static void a_watch_is_given_up_where_writes_are_not_rare(void **state)
+{
+    const struct accel_span x = matrix_at(4096);
+    bool may;
+    (void)state;
+    see(&x, false);
+    assert_true(sightings_watch(&x, &may).watch == 0 && may);
+    for (uint64_t round = 1; round < 4; round++) { /* a write behind enough reuses */
+        const struct sighting_watch w = proved_watch(round);
+        assert_false(sightings_any_proved());
+        sightings_watched(&x, &w);
+        assert_true(sightings_any_proved());
+        for (int i = 0; i < 11; i++)
+            sightings_unchanged(&x, round);
+        sightings_written(&x, round + 1); /* another one */
+        assert_true(sightings_watch(&x, &may).watch == round);
+        sightings_written(&x, round);
+        assert_true(sightings_watch(&x, &may).watch == 0 && may);
+    }
+    const struct sighting_watch w = proved_watch(9);
+    sightings_watched(&x, &w);
+    for (int i = 0; i < 10; i++)
+        sightings_unchanged(&x, 9);
+    sightings_written(&x, 9);
+    assert_true(sightings_watch(&x, &may).watch == 0 && !may);
+    assert_false(sightings_any_proved());
+}
+
+static void a_watch_ends_with_its_contents_or_its_operand(void **state)
+{
+    const struct accel_span x = matrix_at(4096), y = matrix_at(8192);
+    struct sighting_watch w = proved_watch(1), other = proved_watch(2);
+    bool may;
+    (void)state;
+    sightings_watched(&x, &w); /* of an operand that is not known */
+    assert_false(sightings_any_proved());
+    see(&x, false);
+    see(&y, false);
+    sightings_watched(&x, &w);
+    sightings_watched(&y, &other);
+    sightings_watched(&x, &other); /* it has one */
+    assert_true(sightings_watch(&x, &may).watch == 1);
+    sightings_gone(&w.key);
+    assert_true(sightings_watch(&x, &may).watch == 0 && may);
+    const struct sighting_watch armed = {.watch = 5}; /* and proved nothing yet */
+    const struct gpu_key kept = {{7, 7}};
+    sightings_kept(&x, &kept);
+    sightings_watched(&x, &armed);
+    sightings_gone(&w.key);
+    assert_true(sightings_watch(&x, &may).watch == 5);
+    sightings_gone(&kept);
+    assert_true(sightings_watch(&x, &may).watch == 0);
+    assert_true(sightings_watch(&y, &may).watch == 2 && sightings_watch(&y, &may).proved);
+    for (uintptr_t i = 1; i <= 10000; i++) {
+        const struct accel_span more = matrix_at(i << 21);
+        see(&more, false);
+    }
+    assert_false(sightings_any_proved());
+}
+
+static void parts_of_what_is_watched_are_found(void **state)
+{
+    const struct accel_span x = matrix_at(1 << 20);
+    const struct sighting_watch w = proved_watch(1);
+    struct accel_span larger, part = x;
+    int64_t row = 0, col = 0;
+    (void)state;
+    see(&x, false);
+    part.ptr = (char *)x.ptr + (3 + 5 * x.ld) * 8;
+    part.rows = x.rows - 3;
+    part.cols = x.cols - 5;
+    assert_true(sightings_around(&part, &larger, &row, &col).watch == 0);
+    sightings_watched(&x, &w);
+    assert_true(sightings_around(&part, &larger, &row, &col).watch == 1);
+    assert_true(row == 3 && col == 5 && larger.ptr == x.ptr && larger.rows == x.rows &&
+                larger.cols == x.cols);
+    assert_true(sightings_around(&x, &larger, &row, &col).watch == 0); /* all of it is no part */
+    struct accel_span other[] = {part, part, part, part, part, part};
+    other[0].rows++;
+    other[1].cols++;
+    other[2].ld++;
+    other[3].dtype = ACCEL_FLOAT32;
+    other[4].ptr = (char *)part.ptr + 4;
+    other[5].ptr = (char *)x.ptr - 8;
+    for (int i = 0; i < 6; i++)
+        assert_true(sightings_around(&other[i], &larger, &row, &col).watch == 0);
+}
+
 static void a_fork_has_seen_nothing(void **state)
 {
     const struct accel_span x = matrix_at(4096);
     (void)state;
+    const struct sighting_watch w = proved_watch(1);
     see(&x, false);
+    sightings_watched(&x, &w);
     forks_child();
+    assert_false(sightings_any_proved());
     assert_int_equal(see(&x, false), SIGHTING_PLAIN);
 }
 
@@ -154,6 +313,12 @@ int main(void)
         cmocka_unit_test_setup(what_changes_now_and_then_is_looked_for, forget),
         cmocka_unit_test_setup(what_stays_is_found_again, forget),
         cmocka_unit_test_setup(the_latest_have_room, forget),
+        cmocka_unit_test_setup(a_result_is_looked_for_at_once, forget),
+        cmocka_unit_test_setup(results_that_nobody_reads_are_not_kept, forget),
+        cmocka_unit_test_setup(what_calls_overwrite_is_left_alone, forget),
+        cmocka_unit_test_setup(a_watch_is_given_up_where_writes_are_not_rare, forget),
+        cmocka_unit_test_setup(a_watch_ends_with_its_contents_or_its_operand, forget),
+        cmocka_unit_test_setup(parts_of_what_is_watched_are_found, forget),
         cmocka_unit_test_setup(a_fork_has_seen_nothing, forget)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

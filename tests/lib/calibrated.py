@@ -51,3 +51,11 @@ def calibrate(path, keys, cpu_ms, gpu_ms, **first):
     """Calls of order 500 take so long on the CPU and on the GPU."""
     put(path, {keys["blas"]: lines(cpu_ms), keys["lapack"]: lines(cpu_ms),
                keys["gpu"]: gpu_lines(gpu_ms, **first)})
+
+
+def calibrate_slow_copies(path, folder, env, gpu_ms=0.001):
+    """Copies are slow, so that with ACCEL_RESIDENT=auto all is kept that comes again, unless kernels are slower. dgemm pays on the GPU; any gemv
+    would, too, if its matrix were there."""
+    known = keys(folder, env)
+    put(path, {known["blas"]: lines(10000), known["lapack"]: lines(10000),
+               known["gpu"]: "up_gbps=0.1\ndown_gbps=0.1\nkernels_ms=0.001\nsolver_ms=0.001\n" + lines(gpu_ms)})

@@ -1,0 +1,91 @@
+#define _GNU_SOURCE
+#include "pins.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "mappings.h"
+
+static _Atomic int64_t pinned_at_first;
+
+/* Returns the pinned memory (mm->pinned_vm) in kB, -1 if the kernel does not say. The line is among the first thousand bytes or two. */
+static int64_t pinned_kb(void)
+{
+    char text[4096];
+    const int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    const ssize_t length = fd < 0 ? -1 : file_read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    if (length < 0)
+        return -1;
+    text[length] = 0;
+    const char *line = strstr(text, "\nVmPin:");
+    return line ? strtoll(line + strlen("\nVmPin:"), NULL, 10) : -1;
+}
+
+void pins_begin(void)
+{
+    atomic_store(&pinned_at_first, pinned_kb());
+}
+
+/* Files whose owners may hold pages. */
+static const struct {
+    const char *path, *what;
+} holders[] = {{"/dev/infiniband/", "an RDMA device is open"},
+               {"/dev/vfio/", "a VFIO device is open"},
+               {"/dev/xpmem", "XPMEM is open"},
+               {"/dev/knem", "KNEM is open"},
+               {"anon_inode:[io_uring]", "the program uses io_uring"},
+               {"anon_inode:[userfaultfd]", "the program has a userfaultfd of its own"}};
+
+static const char *holder_at(int folder, const char *number)
+{
+    char path[64] = "";
+    if (readlinkat(folder, number, path, sizeof path - 1) < 0)
+        return NULL; /* it has been closed */
+    for (size_t i = 0; i < sizeof holders / sizeof *holders; i++)
+        if (strncmp(path, holders[i].path, strlen(holders[i].path)) == 0)
+            return holders[i].what;
+    return NULL;
+}
+
+static const char *open_holder(int own)
+{
+    const char *found = NULL;
+    const struct dirent *entry;
+    DIR *folder = opendir("/proc/self/fd");
+    if (!folder)
+        return "/proc/self/fd cannot be read";
+    while (!found && (entry = readdir(folder)))
+        if (entry->d_name[0] != '.' && atoi(entry->d_name) != own)
+            found = holder_at(dirfd(folder), entry->d_name);
+    closedir(folder);
+    return found;
+}
+
+/* The ring of io_setup(2). */
+static bool is_not_aio(void *found, const struct mapping *mapping)
+{
+    *(bool *)found = strncmp(mapping->name, "/[aio]", strlen("/[aio]")) == 0;
+    return !*(bool *)found;
+}
+
+const char *pins_found(int own)
+{
+    const int64_t pinned = pinned_kb();
+    bool aio = false;
+    if (pinned < 0)
+        return "/proc/self/status does not tell VmPin";
+    if (pinned > atomic_load(&pinned_at_first))
+        return "memory is pinned (VmPin)";
+    if (!mappings_read(is_not_aio, &aio))
+        return "/proc/self/maps cannot be read";
+    return aio ? "the program uses asynchronous input" : open_holder(own);
+}

@@ -1,0 +1,17 @@
+/*
+ * Whether anything may write to the process's memory without a page fault, from pages that it holds: io_uring, RDMA, VFIO, XPMEM, KNEM,
+ * asynchronous input; and whether the program watches memory itself, by a userfaultfd of its own.
+ */
+#ifndef ACCEL_PINS_H
+#define ACCEL_PINS_H
+
+#include <stdbool.h>
+
+/* Notes the pages that are pinned now, of which none is the program's. */
+void pins_begin(void);
+
+/* Returns what there is, or what cannot be looked up; NULL: nothing. own: a descriptor of a userfaultfd that does not count. Calls
+ * malloc. */
+const char *pins_found(int own);
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * Operands whose pages are watched for writes (base/written.h): those that are the operand's alone. The pages at its two edges, which others
+ * may write to, are digested each time, as far as they are the operand's. Thread-safe.
+ */
+#ifndef ACCEL_TRACKED_H
+#define ACCEL_TRACKED_H
+
+#include "digest.h"
+#include "ops/call.h"
+
+/* Begins to watch a matrix in host memory. Returns the watch, 0 if it cannot be watched. */
+uint64_t tracked_begin(const struct accel_span *x);
+
+/* What ties a digest of all of it to the watch: the edges' contents did not change while it was taken. */
+struct tracked_proof {
+    uint64_t watch[2]; /* the pages at the edges */
+    bool watched[2];   /* or there is nothing at this edge */
+    struct gpu_key edges;
+};
+
+/* Call these before and behind the digest. The second returns whether the edges have stayed what proof->edges says. */
+void tracked_prove(const struct accel_span *x, struct tracked_proof *proof);
+bool tracked_is_proved(struct tracked_proof *proof);
+
+/* Returns whether all of it is as it was when its digest was taken, behind tracked_begin(): by that digest's edges. */
+bool tracked_is_unchanged(const struct accel_span *x, uint64_t watch, const struct gpu_key *edges);
+
+/* The same of a part of it, whose memory begins and ends within x's. */
+bool tracked_part_is_unchanged(const struct accel_span *x, const struct accel_span *part,
+                               uint64_t watch, const struct gpu_key *edges);
+
+#endif

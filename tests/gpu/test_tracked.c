@@ -1,0 +1,172 @@
+/*
+ * A matrix whose pages are watched: a write to any of its elements is noticed, at its edges by their contents; what lies beside it in the
+ * same pages may be written to. A digest proves nothing if an edge was written to while it was taken.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+#include <sys/mman.h>
+
+#include "gpu/tracked.h"
+#include "tests/lib/watches.h"
+
+/* Columns are shorter than a page and have gaps between them; neither end is at a page's edge. */
+enum { ROWS = 100, COLS = 200, LD = 130, OFFSET = 37, BYTES = 1 << 18 };
+static double *memory;
+static struct accel_span x;
+
+static double *element(int row, int col)
+{
+    return (double *)x.ptr + col * LD + row;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return -1;
+    for (size_t i = 0; i < BYTES / sizeof *memory; i++)
+        memory[i] = (double)i;
+    x = (struct accel_span){
+        .ptr = memory + OFFSET, .rows = ROWS, .cols = COLS, .ld = LD, .dtype = ACCEL_FLOAT64};
+    return need_watch(tracked_begin(&x));
+}
+
+static int end(void **state)
+{
+    (void)state;
+    return munmap(memory, BYTES);
+}
+
+/* Begins to watch it, and proves its contents. */
+static uint64_t prove(struct gpu_key *edges)
+{
+    struct tracked_proof proof;
+    const uint64_t watch = tracked_begin(&x);
+    tracked_prove(&x, &proof);
+    assert_true(tracked_is_proved(&proof));
+    *edges = proof.edges;
+    assert_true(tracked_is_unchanged(&x, watch, edges));
+    return watch;
+}
+
+static void each_element_counts(void **state)
+{
+    struct gpu_key edges;
+    (void)state;
+    for (int i = 0; i < COLS; i++) {
+        const uint64_t watch = prove(&edges);
+        volatile double *one = element(i == COLS - 1 ? ROWS - 1 : i * 7 % ROWS, i);
+        *one += 1;
+        assert_false(tracked_is_unchanged(&x, watch, &edges));
+        written_leave(watch);
+    }
+}
+
+static void edges_are_known_by_their_contents(void **state)
+{
+    struct gpu_key edges;
+    (void)state;
+    const uint64_t watch = prove(&edges);
+    for (int i = 0; i < 2; i++) {
+        volatile double *one = i ? element(ROWS - 1, COLS - 1) : element(0, 0);
+        *one += 1;
+        assert_false(tracked_is_unchanged(&x, watch, &edges));
+        *one -= 1;
+        assert_true(tracked_is_unchanged(&x, watch, &edges));
+    }
+    written_leave(watch);
+}
+
+static void neighbours_may_write(void **state)
+{
+    struct gpu_key edges;
+    (void)state;
+    const uint64_t watch = prove(&edges);
+    memset(memory, 7, OFFSET * sizeof *memory);
+    double *const behind = element(ROWS, COLS - 1);
+    memset(behind, 7, (size_t)((char *)memory + BYTES - (char *)behind));
+    *(volatile double *)element(ROWS, 0) = 7; /* between two columns, in the first page */
+    assert_true(tracked_is_unchanged(&x, watch, &edges));
+    *(volatile double *)element(ROWS, COLS / 2) = 7; /* in a page of its own */
+    assert_false(tracked_is_unchanged(&x, watch, &edges));
+    written_leave(watch);
+}
+
+static void an_edge_that_is_written_to_meanwhile_proves_nothing(void **state)
+{
+    (void)state;
+    const uint64_t watch = tracked_begin(&x);
+    for (int i = 0; i < 2; i++) {
+        struct tracked_proof proof;
+        volatile double *one = i ? element(ROWS - 1, COLS - 1) : element(0, 0);
+        tracked_prove(&x, &proof);
+        *one += 1;
+        *one -= 1;
+        assert_false(tracked_is_proved(&proof));
+    }
+    written_leave(watch);
+}
+
+/* Of a part, its own elements count, also those at an edge of the whole. */
+static void a_part_is_known_by_its_own_pages(void **state)
+{
+    struct gpu_key edges;
+    struct accel_span middle = x, first = x;
+    (void)state;
+    middle.ptr = element(5, 50);
+    middle.rows = 90;
+    middle.cols = 100;
+    first.cols = 10;
+    const uint64_t watch = prove(&edges);
+    *(volatile double *)element(0, 0) += 1;
+    assert_true(tracked_part_is_unchanged(&x, &middle, watch, &edges));
+    assert_false(tracked_part_is_unchanged(&x, &first, watch, &edges));
+    *(volatile double *)element(0, 0) -= 1;
+    assert_true(tracked_part_is_unchanged(&x, &first, watch, &edges));
+    *(volatile double *)element(50, 149) += 1;
+    assert_true(tracked_part_is_unchanged(&x, &first, watch, &edges));
+    assert_false(tracked_part_is_unchanged(&x, &middle, watch, &edges));
+    written_leave(watch);
+}
+
+/* Its pages are whole: there are no edges. */
+static void whole_pages(void **state)
+{
+    struct gpu_key edges;
+    (void)state;
+    x = (struct accel_span){
+        .ptr = memory, .rows = 512, .cols = 8, .ld = 512, .dtype = ACCEL_FLOAT64};
+    const uint64_t watch = prove(&edges);
+    memory[512 * 8] = 1;
+    assert_true(tracked_is_unchanged(&x, watch, &edges));
+    memory[512 * 8 - 1] = 1;
+    assert_false(tracked_is_unchanged(&x, watch, &edges));
+    written_leave(watch);
+}
+
+static void less_than_a_page_is_not_watched(void **state)
+{
+    (void)state;
+    x.rows = x.ld = 10;
+    x.cols = 10;
+    assert_true(tracked_begin(&x) == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(each_element_counts, begin, end),
+        cmocka_unit_test_setup_teardown(edges_are_known_by_their_contents, begin, end),
+        cmocka_unit_test_setup_teardown(neighbours_may_write, begin, end),
+        cmocka_unit_test_setup_teardown(an_edge_that_is_written_to_meanwhile_proves_nothing, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(a_part_is_known_by_its_own_pages, begin, end),
+        cmocka_unit_test_setup_teardown(whole_pages, begin, end),
+        cmocka_unit_test_setup_teardown(less_than_a_page_is_not_watched, begin, end)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
