@@ -34,7 +34,7 @@ static void factor(struct solver *s)
 
 static enum gpu_status run(struct gpu_work *work)
 {
-    return solver_run(work, factor);
+    return solver_run(work, factor, NULL);
 }
 
 const struct accel_op op_gsl_lq = {GSL_FUNCTION(0.03, 0.4), .parse = parse, .flops = flops,

@@ -55,7 +55,7 @@ static void reflect_last(const struct accel_span *a, double *tau)
 static enum gpu_status run(struct gpu_work *work)
 {
     const struct accel_span *a = &work->call->span[ACCEL_a], *x = &work->call->span[ACCEL_x];
-    const enum gpu_status status = solver_run(work, reduce);
+    const enum gpu_status status = solver_run(work, reduce, NULL);
     double *tau = x->ptr;
     if (status != GPU_OK || !accel_is_complex(a->dtype))
         return status;
