@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "c2c.h"
 #include "small.h"
 #include "gpu/scheduled.h"
 #include "ops/lapack/in_panels.h"
@@ -28,13 +29,8 @@ void accel_machine_init(struct accel_machine *machine, const struct model_curve 
 /* Kernels need elements at multiples of their size; the CPU does not. */
 static bool is_aligned(const struct accel_span *x, int64_t batch)
 {
-    const uintptr_t size = accel_dtype_size(x->dtype);
-    if (!x->ptr || (x->place != ACCEL_DEVICE && x->place != ACCEL_MANAGED))
-        return true;
-    for (int64_t i = 0; i < (x->array ? batch : 1); i++)
-        if ((uintptr_t)(x->array ? x->array[i] : x->ptr) % size != 0)
-            return false;
-    return true;
+    return !x->ptr || (x->place != ACCEL_DEVICE && x->place != ACCEL_MANAGED) ||
+           c2c_is_aligned(x, batch);
 }
 
 /* The checks that only a call that would run on the GPU needs. */
@@ -77,9 +73,9 @@ static double corrected_ms(const struct accel_machine *machine, const struct mod
 }
 
 /* Returns the milliseconds on the device, alone there and with nothing to load. less_ms: with less, the call goes there. A schedule is not
- * looked for if none can take so little. */
+ * looked for if none can take so little. there: operands that need no copy, as bits 1 << enum accel_matrix. */
 static double device_ms(const struct accel_call *call, const struct accel_machine *machine,
-                        const struct model_work *work, double less_ms)
+                        const struct model_work *work, unsigned there, double less_ms)
 {
     const double added = model_ms(machine->gpu_curve, work) +
                          model_copies_ms(work, machine->up_gbps, machine->down_gbps);
@@ -87,35 +83,39 @@ static double device_ms(const struct accel_call *call, const struct accel_machin
     if (!(machine->schedule.up > 0) || !scheduled_is_divided(call, &scheduled))
         return added;
     const double floor = corrected_ms(
-        machine, work,
-        scheduled_floor_ms(call, &scheduled, &machine->schedule, machine->kept.operands));
+        machine, work, scheduled_floor_ms(call, &scheduled, &machine->schedule, there));
     if (floor >= less_ms && !machine->wants_all)
         return added > floor ? added : floor;
-    const double ms = scheduled_ms(call, &scheduled, &machine->schedule, machine->gpu_memory,
-                                   machine->kept.operands);
+    const double ms =
+        scheduled_ms(call, &scheduled, &machine->schedule, machine->gpu_memory, there);
     return ms > 0 ? corrected_ms(machine, work, ms) : added;
 }
 
 /* Returns the milliseconds on the device, without a wait for others. work: the call's there. cpu_ms: the CPU's; infinity: the time is
  * wanted, whatever that is. */
 static double own_ms(const struct accel_call *call, const struct accel_machine *machine,
-                     struct model_work work, double cpu_ms)
+                     struct model_work work, const struct c2c_choice *choice, double cpu_ms)
 {
     const double digested = (double)machine->kept.digested_bytes;
     const double watched = (double)machine->kept.watched_bytes;
     const double besides = machine->gpu_first_ms +
                            (digested / machine->digest_gbps + watched / machine->scan_gbps) * 1e-6;
-    work.up_bytes -= digested + watched;
+    const unsigned there = machine->kept.operands | choice->placed;
+    work.up_bytes -= digested + watched + choice->bytes;
+    work.up_bytes = work.up_bytes > 0 ? work.up_bytes : 0;
     work.term[MODEL_OPERATION] /= machine->gpu_gain;
-    const double less_ms = (GAIN * cpu_ms - besides) / machine->gpu_slowdown;
-    return machine->gpu_slowdown * device_ms(call, machine, &work, less_ms) + besides;
+    const double less_ms = (GAIN * cpu_ms - besides) / machine->gpu_slowdown - choice->ms;
+    return machine->gpu_slowdown * (device_ms(call, machine, &work, there, less_ms) + choice->ms) +
+           besides;
 }
 
-double accel_estimate_gpu_ms(const struct accel_call *call, const struct accel_machine *machine)
+double accel_estimate_gpu_ms(const struct accel_call *call, const struct accel_machine *machine,
+                             const struct accel_settings *settings)
 {
+    const struct c2c_choice choice = c2c_choose(call, machine, settings->c2c);
     struct model_work work;
     model_work_of(call, accel_op_of(call->routine)->effort != NULL, &work);
-    return own_ms(call, machine, work, INFINITY);
+    return own_ms(call, machine, work, &choice, INFINITY);
 }
 
 static bool exceeds_memory(const struct accel_call *call, const struct accel_machine *machine)
@@ -133,15 +133,17 @@ static void count_traffic(struct model_work *work, const struct accel_call *call
 }
 
 static void estimate(struct accel_decision *decision, const struct accel_call *call,
-                     const struct accel_machine *machine)
+                     const struct accel_machine *machine, enum accel_c2c policy)
 {
     struct model_work work;
+    const struct c2c_choice choice = c2c_choose(call, machine, policy);
+    decision->placed = choice.placed;
     model_work_of(call, false, &work);
     decision->est_cpu_ms = machine->cpu_slowdown * model_ms(machine->cpu_curve, &work);
     if (accel_op_of(call->routine)->effort)
         model_work_of(call, true, &work);
     count_traffic(&work, call, machine);
-    decision->est_own_ms = own_ms(call, machine, work, decision->est_cpu_ms);
+    decision->est_own_ms = own_ms(call, machine, work, &choice, decision->est_cpu_ms);
     decision->est_gpu_ms = decision->est_own_ms + machine->gpu_wait_ms;
 }
 
@@ -232,9 +234,11 @@ static struct accel_decision decide(const struct accel_call *call,
     bool device_data = on_device(call);
     if (accel_call_empty(call) && (!device_data || accel_is_lapack(call->routine)))
         return on_cpu(decision, ACCEL_EMPTY);
-    estimate(&decision, call, machine);
-    if (!is_supported(call))
+    if (!is_supported(call)) {
+        estimate(&decision, call, machine, ACCEL_C2C_COPY);
         return on_cpu(decision, ACCEL_UNSUPPORTED);
+    }
+    estimate(&decision, call, machine, settings->c2c);
     if (settings->policy == ACCEL_POLICY_CPU)
         return on_cpu(decision, ACCEL_USER);
     if (!device_data && pattern_matches(&settings->cpu_routines, call->routine))
@@ -286,6 +290,6 @@ bool accel_is_fallback(const struct accel_call *call, const struct accel_machine
     struct accel_decision decision = {0};
     struct accel_machine able = *machine;
     able.gpu_memory = INT64_MAX;
-    estimate(&decision, call, &able);
+    estimate(&decision, call, &able, settings->c2c);
     return weigh(decision, call, &able, true).gpu;
 }

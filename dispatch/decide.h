@@ -15,6 +15,8 @@ struct accel_machine {
     /* Of the call's routine: in the caller's library with its threads, and on the GPU. */
     const struct model_curve *cpu_curve, *gpu_curve;
     double up_gbps, down_gbps; /* 10^9 bytes a second, host to device and back */
+    double place_gbps;         /* kernels that read the host's memory where it is; 0: they cannot */
+    bool one_memory; /* the device's memory is the host's: reading in place costs nothing more */
     /* For a call that a schedule divides (gpu/scheduled.h); up = 0: copies and kernels are added. */
     struct schedule_rates schedule;
     /* Corrects the time of the schedule by measured calls: see model_work_of_time(). NULL: none was measured. */
@@ -22,6 +24,7 @@ struct accel_machine {
     /* The estimate of a call that certainly stays on the CPU is wanted, too, by its schedule: it is reported, or counts later. */
     bool wants_all;
     struct gpu_kept kept;          /* inputs that are probably on the device already */
+    bool keeps;                    /* inputs that are copied are kept: they are worth a copy */
     double digest_gbps, scan_gbps; /* 10^9 bytes a second, to see that they have not changed */
     double cpu_slowdown;           /* >= 1: more threads compute than there are cores */
     double gpu_gain; /* > 0: by how much operations are faster in the precision that is asked for */
@@ -43,7 +46,8 @@ struct accel_decision accel_decide(const struct accel_call *call,
                                    const struct accel_settings *settings);
 
 /* Returns the milliseconds that a valid call is estimated to take on the GPU, without a wait for others. */
-double accel_estimate_gpu_ms(const struct accel_call *call, const struct accel_machine *machine);
+double accel_estimate_gpu_ms(const struct accel_call *call, const struct accel_machine *machine,
+                             const struct accel_settings *settings);
 
 /* Whether a call stays on the CPU for reason `why` although it should run on the GPU: ACCEL_REQUIRE=gpu forbids that. */
 bool accel_is_fallback(const struct accel_call *call, const struct accel_machine *machine,

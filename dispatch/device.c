@@ -167,6 +167,15 @@ static void describe(struct dispatch_device *device, const struct gpu_info *info
 
 static atomic_bool any_is_used;
 
+/* Says that the user has asked for what the device cannot do. The rank that is told speaks for the others. */
+static void complain_of_c2c(const struct dispatch_device *device, const struct gpu_info *info)
+{
+    const bool asked = settings->c2c == ACCEL_C2C_PLACE || settings->c2c == ACCEL_C2C_MIGRATE;
+    if (asked && !info->host_page_tables && ranks->local_rank == 0)
+        accel_say("ACCEL_C2C=%s: %s does not use the host's page tables: operands are copied",
+                  settings->c2c == ACCEL_C2C_PLACE ? "place" : "migrate", device->name);
+}
+
 /* Under the lock. */
 static void start_cuda(struct dispatch_device *device, bool background)
 {
@@ -180,6 +189,7 @@ static void start_cuda(struct dispatch_device *device, bool background)
         atomic_store_explicit(&device->gpu, gpu, memory_order_release);
         if (info->passed_over[0] && (logs || listed))
             accel_say("%s is used; passed over: %s", device->name, info->passed_over);
+        complain_of_c2c(device, info);
         contention_start(&device->contention, info->id);
         struct cost_curves *curves = cost_curves_of(gpu);
         atomic_store(&device->curves, curves);

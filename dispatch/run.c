@@ -70,7 +70,8 @@ static void judge(const struct accel_record *record, const struct situation *sit
         regret_note(&situation->device->regret, situation->site, ms, decision->est_cpu_ms);
     bool alone = decision->est_gpu_ms == decision->est_own_ms; /* it had the device for itself */
     /* The cost model knows uploads, not what takes the place of one; and the times of native precision. */
-    if (alone && record->kept_bytes == 0 && situation->precision == GPU_NATIVE &&
+    if (alone && record->kept_bytes == 0 && decision->placed == 0 &&
+        situation->precision == GPU_NATIVE &&
         (verdict != REGRET_EARLY || ms < decision->est_own_ms))
         cost_learn_gpu(atomic_load(&situation->device->curves), record->call,
                        situation->device->memory_bytes, ms);
@@ -155,6 +156,8 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
                             .steps = report_takes_steps() ? on_steps : NULL,
                             .context = &running,
                             .keeps = situation->keeps,
+                            .placed = situation->decision.placed,
+                            .migrates = settings->c2c == ACCEL_C2C_MIGRATE,
                             .weighs = settings->resident == ACCEL_RESIDENT_AUTO,
                             .tracks = situation->tracks,
                             .relies = situation->decision.why == ACCEL_FASTER &&

@@ -45,7 +45,7 @@ struct setting {
 
 /* ---- The table ---- */
 
-enum { SETTINGS = 29 };
+enum { SETTINGS = 30 };
 extern const struct setting setting_table[];
 
 /* Returns a setting's place in the table, or -1. */

@@ -38,6 +38,8 @@ const struct setting setting_table[] = {
      setting_read_precision, 0, ANYWHERE, false},
     {"ACCEL_RESIDENT", "auto,hash,off|0|no|false", "auto", setting_read_choice, FIELD(resident),
      ANYWHERE, false},
+    {"ACCEL_C2C", "auto,place,copy,migrate", "auto", setting_read_choice, FIELD(c2c), ANYWHERE,
+     false},
     {"ACCEL_VERIFY", "off, all, or sample:N with N from 1 to 9999999999", "off",
      setting_read_verify, 0, ANYWHERE, true},
     {"ACCEL_VERIFY_ACTION", "warn,cpu,abort", "warn", setting_read_choice, FIELD(verify_action),

@@ -15,6 +15,13 @@
 enum accel_policy { ACCEL_POLICY_AUTO, ACCEL_POLICY_GPU, ACCEL_POLICY_CPU };
 enum accel_start { ACCEL_START_BACKGROUND, ACCEL_START_WAIT, ACCEL_START_PROGRAM };
 enum accel_resident { ACCEL_RESIDENT_AUTO, ACCEL_RESIDENT_HASH, ACCEL_RESIDENT_OFF };
+/* Operands in host memory, on a device that uses the host's page tables. */
+enum accel_c2c {
+    ACCEL_C2C_AUTO,   /* whichever is estimated to take less time */
+    ACCEL_C2C_PLACE,  /* kernels read them where they are */
+    ACCEL_C2C_COPY,   /* they are copied to the device */
+    ACCEL_C2C_MIGRATE /* their pages move to the device and stay there */
+};
 enum accel_verify_action { ACCEL_VERIFY_WARN, ACCEL_VERIFY_CPU, ACCEL_VERIFY_ABORT };
 
 /* The devices that may be used, by CUDA's numbers. */
@@ -51,7 +58,8 @@ struct accel_settings {
     int64_t memory_bytes;
     unsigned char precision[ACCEL_ROUTINES_MOST]; /* enum gpu_precision: asked for, by routine */
     enum accel_resident resident; /* whether unchanged inputs stay on the device between calls */
-    uint64_t verify_every;        /* of so many results of the GPU, one is checked; 0: none */
+    enum accel_c2c c2c;
+    uint64_t verify_every; /* of so many results of the GPU, one is checked; 0: none */
     enum accel_verify_action verify_action;
     const char *model;    /* the calibration's path; NULL: no folder for it is known */
     bool model_given;     /* by the user */

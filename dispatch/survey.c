@@ -75,6 +75,7 @@ static void see_what_is_kept(const struct accel_call *call, struct situation *si
     if (situation->keeps && adapts && call->batch == 1 && machine->gpu == DEVICE_READY &&
         !accel_call_fault(call))
         machine->kept = gpu_kept(device_gpu(situation->device), call);
+    machine->keeps = situation->keeps;
     if (!situation->tracks) {
         machine->kept.digested_bytes += machine->kept.watched_bytes;
         machine->kept.watched_bytes = 0;
@@ -112,7 +113,7 @@ static struct accel_offer see_offer(const struct accel_call *call,
             cost_precision_gain(atomic_load(&situation->device->curves), offer.precision);
         machine.schedule.compute *= gain / machine.gpu_gain;
         machine.gpu_gain = gain;
-        offer.est_gpu_ms = accel_estimate_gpu_ms(call, &machine);
+        offer.est_gpu_ms = accel_estimate_gpu_ms(call, &machine, settings);
     }
     return offer;
 }

@@ -48,6 +48,9 @@ struct gpu_info {
     unsigned char precisions[GPU_PRODUCTS];
     /* Processes use it at the same time, by CUDA's Multi-Process Service; else they take turns. */
     bool mps;
+    /* Its kernels reach the program's memory by the host's own page tables (Grace and its like): where it is, whoever allocated it. */
+    bool host_page_tables;
+    bool integrated; /* its memory is the host's */
 };
 
 enum gpu_status {
@@ -71,7 +74,8 @@ enum gpu_blame {
 enum gpu_event_kind {
     GPU_EVENT_H2D,      /* host to device */
     GPU_EVENT_D2H,      /* device to host */
-    GPU_EVENT_IN_PLACE, /* used in device or managed memory */
+    GPU_EVENT_IN_PLACE, /* used where it is: device memory, managed memory, or the host's */
+    GPU_EVENT_MIGRATE,  /* pages of host memory are moved to the device */
     GPU_EVENT_KEPT,     /* an operand, or a tile of one, that was on the device already */
     GPU_EVENT_ALLOCATE  /* the memory pool grew */
 };
@@ -112,6 +116,10 @@ struct gpu_host {
     bool weighs; /* only where that pays by the rates of this call */
     bool tracks; /* by the kernel's record of writes, too, not by digests alone */
     bool relies; /* the call pays only if inputs that could be there are: else GPU_CHANGED */
+    /* Spans in host memory that kernels read where they are, as bits 1 << enum accel_matrix: of a call of BLAS, on a device with
+     * host_page_tables, only those that it reads alone, aligned to their elements. A result always comes down as a copy. */
+    unsigned placed;
+    bool migrates; /* their pages are moved to the device first, and stay there */
     /* The one that the user has asked for, of a routine with op->products. gpu_run() sets it to native if cuBLAS says that it
      * has computed in native precision, or if there is no memory for its workspace. cuBLAS tells only of GPU_EMULATED. */
     enum gpu_precision precision;

@@ -77,5 +77,8 @@ struct nominal_rates nominal_rates(const struct nominal_attributes *a)
     rates.copy_gbps = bus_gbps;
     if (a->integrated) /* each byte crosses the memory four times: it is packed, and copied */
         rates.copy_gbps = rates.memory_gbps / 4 < own_gbps ? rates.memory_gbps / 4 : own_gbps;
+    rates.place_gbps = !a->host_page_tables ? 0
+                       : a->integrated      ? rates.memory_gbps
+                                            : NOMINAL_C2C_GBPS;
     return rates;
 }

@@ -14,8 +14,9 @@ struct nominal_attributes {
     int major, minor; /* compute capability */
     int processors;
     int clock_khz, memory_clock_khz, bus_bits;
-    int single_to_double; /* the rate in single precision over that in double */
-    bool integrated;      /* its memory is the host's */
+    int single_to_double;  /* the rate in single precision over that in double */
+    bool integrated;       /* its memory is the host's */
+    bool host_page_tables; /* its kernels reach the host's memory by the host's page tables */
 };
 
 struct nominal_rates {
@@ -24,12 +25,17 @@ struct nominal_rates {
     double memory_gbps;          /* 10^9 bytes a second */
     double gain[GPU_PRECISIONS]; /* in operations a second over native precision, at least 1 */
     double copy_gbps; /* the same of one thread that stages from pageable memory, up or down */
+    double
+        place_gbps; /* the same of kernels that read the host's memory where it is; 0: they cannot */
 };
 
 /* Sets the gains of a device whose large products run at these rates: native (in single, in double precision), in integers of 8
  * bits, in TF32 and in bfloat16, 10^9 operations a second; 0: the device has none. */
 void nominal_gains(double gain[GPU_PRECISIONS], const double native[2], double integers,
                    double tf32, double bfloat16);
+
+/* NVLink-C2C in one direction: NVIDIA, "Grace Hopper Superchip Architecture". */
+#define NOMINAL_C2C_GBPS 450.0
 
 /* Returns positive rates: takes a slow device's if an attribute is missing. */
 struct nominal_rates nominal_rates(const struct nominal_attributes *attributes);

@@ -32,7 +32,7 @@ struct gpu_tile {
 /* Returns whether kernels can use an operand where it is. */
 static inline bool gpu_in_place(const struct accel_span *x)
 {
-    return x->place == ACCEL_DEVICE || x->place == ACCEL_MANAGED;
+    return x->place == ACCEL_DEVICE || x->place == ACCEL_MANAGED || x->place == ACCEL_PLACED;
 }
 
 /* Return the bytes of an operand's element, and the address of its element (row, col). */

@@ -82,7 +82,8 @@ enum accel_place {
     ACCEL_HOST,    /* only the host may touch it; pinned host memory too */
     ACCEL_DEVICE,  /* memory of the device in use: kernels may, the host may not */
     ACCEL_MANAGED, /* both may */
-    ACCEL_REMOTE   /* memory of another device or context: can be copied, not used */
+    ACCEL_PLACED, /* host memory that this call's kernels read where it is: gpu_host.placed in gpu/gpu.h */
+    ACCEL_REMOTE /* memory of another device or context: can be copied, not used */
 };
 
 /* A matrix as it is stored: column-major, rows x cols elements, ld elements from one column to the next (LAPACK's leading

@@ -153,11 +153,10 @@ void log_put_fields(struct accel_text *text, const struct accel_record *record)
 
 static void put_event(const struct accel_record *record, const struct gpu_event *event)
 {
-    static const char *const names[] = {[GPU_EVENT_H2D] = "h2d",
-                                        [GPU_EVENT_D2H] = "d2h",
-                                        [GPU_EVENT_IN_PLACE] = "in_place",
-                                        [GPU_EVENT_KEPT] = "kept",
-                                        [GPU_EVENT_ALLOCATE] = "allocate"};
+    static const char *const names[] = {
+        [GPU_EVENT_H2D] = "h2d",           [GPU_EVENT_D2H] = "d2h",
+        [GPU_EVENT_IN_PLACE] = "in_place", [GPU_EVENT_MIGRATE] = "migrate",
+        [GPU_EVENT_KEPT] = "kept",         [GPU_EVENT_ALLOCATE] = "allocate"};
     struct line line;
     put_banner(false);
     begin(&line, false);

@@ -43,6 +43,7 @@ static void put_operands(struct line *line, const struct accel_call *call)
     static const char *const places[] = {[ACCEL_HOST] = "host",
                                          [ACCEL_DEVICE] = "device",
                                          [ACCEL_MANAGED] = "managed",
+                                         [ACCEL_PLACED] = "host",
                                          [ACCEL_REMOTE] = "remote"};
     line_list(line, "operands");
     for (int i = 0; i < ACCEL_SPANS; i++) {

@@ -41,6 +41,7 @@ struct accel_decision {
     enum accel_why why;
     double est_cpu_ms, est_gpu_ms; /* 0: not estimated */
     double est_own_ms;             /* est_gpu_ms without the wait for others */
+    unsigned placed;               /* operands that the GPU reads in host memory: see gpu_host */
 };
 
 /* A precision that the device has for the call, in which products are faster, and that nobody has asked for. */

@@ -17,6 +17,7 @@
 #include "busy.h"
 #include "dispatch/complaints.h"
 #include "dispatch/settings.h"
+#include "in_place.h"
 #include "ml_survey.h"
 #include "program.h"
 #include "calibrated.h"
@@ -396,6 +397,7 @@ static int calibrate(struct measuring *measuring, const struct options *options,
     if (!workload_memory_open(&memory, options->memory))
         return complain(1, "accel: --memory: %s\n", strerror(errno));
     if (first->gpu) {
+        first->place_gbps = in_place_measure(first->device, &memory);
         first->first = first_calls_measure(first->device, &memory);
         first->gains = precisions_measure(first->device, &memory);
     }

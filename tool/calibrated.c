@@ -89,6 +89,8 @@ void calibrated_print(const char *path, const struct sections *sections,
                "first calls: %.3g ms for a routine's kernels, %.3g ms for cuSOLVER\n",
                survey->up_gbps, survey->down_gbps, (long long)gpu_piece(survey->device) / 1024,
                survey->first.kernels_ms, survey->first.solver_ms);
+    if (!no_gpu && survey->place_gbps > 0)
+        printf("operands in host memory: kernels read %.1f GB/s in place\n", survey->place_gbps);
     for (int i = GPU_NATIVE + 1; !no_gpu && i < GPU_PRECISIONS; i++)
         if (survey->gains.gain[i] > 0)
             printf("products: %s is %.3g times as fast as native\n", gpu_precision_names[i],

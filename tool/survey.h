@@ -46,6 +46,7 @@ struct survey {
     struct gpu_device *device; /* NULL: there is none, or another survey has it */
     bool gpu;                  /* the device is measured; becomes false if it fails */
     double up_gbps, down_gbps;
+    double place_gbps;            /* 0: the GPU cannot read the host's memory in place */
     struct first_calls first;     /* the GPU's */
     struct precision_gains gains; /* the GPU's */
     double

@@ -251,19 +251,34 @@ static void add_kernels(void *context, const struct gpu_steps *steps)
             *sum += steps->step[i].end_ms - steps->step[i].start_ms;
 }
 
+/* Runs the call; returns the milliseconds of its kernels, negative if it fails. */
+static double kernels_ms(struct workload *workload, struct gpu_device *device,
+                         struct gpu_host *host)
+{
+    double sum = 0;
+    host->original = refuse;
+    host->steps = add_kernels;
+    host->context = &sum;
+    refill(workload, false);
+    return gpu_run(device, &workload->call, host) == GPU_OK ? sum : -1;
+}
+
+double workload_in_place_ms(struct workload *workload, struct gpu_device *device)
+{
+    struct gpu_host host = {.placed = 0};
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        if (workload->call.span[i].ptr && workload->call.span[i].access == ACCEL_READ)
+            host.placed |= 1u << i;
+    return kernels_ms(workload, device, &host);
+}
+
 double workload_compute_ms(struct workload *workload, struct gpu_device *device,
                            enum gpu_precision precision)
 {
-    double sum = 0;
-    struct gpu_host host = {.original = refuse,
-                            .steps = add_kernels,
-                            .context = &sum,
-                            .precision = precision,
-                            .rates = schedule_nominal};
+    struct gpu_host host = {.precision = precision, .rates = schedule_nominal};
     host.rates.copy_ms = host.rates.kernel_ms = 1e6; /* to divide the call costs too much */
-    refill(workload, false);
-    return gpu_run(device, &workload->call, &host) == GPU_OK && host.precision == precision ? sum
-                                                                                            : -1;
+    const double ms = kernels_ms(workload, device, &host);
+    return host.precision == precision ? ms : -1;
 }
 
 static struct schedule_rates rates_of(const struct scheduled *scheduled, double up_gbps,

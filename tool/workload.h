@@ -52,6 +52,10 @@ double workload_cpu_ms(struct workload *workload);
 double workload_gpu_ms(struct workload *workload, struct gpu_device *device, struct gpu_host *host,
                        enum gpu_status *status);
 
+/* Returns the milliseconds of the kernels alone, which read the call's inputs in host memory; negative if the call fails. The device must be one
+ * with host_page_tables, the call one of BLAS. */
+double workload_in_place_ms(struct workload *workload, struct gpu_device *device);
+
 /* Returns the milliseconds of the kernels alone, in this precision; negative if the call fails, or was computed in another one. A call of
  * Level 3 is one kernel then, if memory allows. */
 double workload_compute_ms(struct workload *workload, struct gpu_device *device,

@@ -32,6 +32,8 @@ struct cost_curves {
     struct model_rates rates; /* for curves that the calibration lacks */
     /* of a device: */
     double up_gbps, down_gbps;
+    double place_gbps; /* 0: its kernels do not reach the host's memory */
+    bool one_memory;
     double gain[GPU_PRECISIONS]; /* in operations a second over native precision */
     struct cost_first first;
     double schedule_ratio; /* by how much calls took longer than their schedules say, calibrated */
@@ -377,6 +379,8 @@ void cost_borrow(struct accel_machine *machine, struct cost_curves *device,
     if (gpu) {
         machine->up_gbps = gpu->up_gbps;
         machine->down_gbps = gpu->down_gbps;
+        machine->place_gbps = gpu->place_gbps;
+        machine->one_memory = gpu->one_memory;
     }
     if (learns(cpu, index) || learns(gpu, index)) {
         pthread_rwlock_rdlock(&lock);
@@ -487,6 +491,8 @@ static void set_rates(struct cost_curves *p, const struct known_gpu *known)
     if (p->measured) {
         p->up_gbps = value_or(p, "up_gbps", p->up_gbps);
         p->down_gbps = value_or(p, "down_gbps", p->down_gbps);
+        if (p->place_gbps > 0)
+            p->place_gbps = value_or(p, "place_gbps", p->place_gbps);
         p->first.kernels_ms = value_or(p, "kernels_ms", p->first.kernels_ms);
         p->first.solver_ms = value_or(p, "solver_ms", p->first.solver_ms);
         p->schedule_ratio = value_or(p, calibration_schedule_ratio, 1);
@@ -515,6 +521,8 @@ struct cost_curves *cost_curves_of(struct gpu_device *gpu)
     if (!p)
         return NULL;
     p->up_gbps = p->down_gbps = info->nominal.copy_gbps;
+    p->place_gbps = info->nominal.place_gbps;
+    p->one_memory = info->integrated;
     memcpy(p->gain, info->nominal.gain, sizeof p->gain);
     pthread_rwlock_wrlock(&lock);
     open_file();
@@ -559,6 +567,7 @@ struct cost_curves *cost_curves_named(const char *name, int64_t *memory_bytes)
     p->measured = file.text && calibration_find_gpu(&file, name, &p->section);
     pthread_rwlock_unlock(&lock);
     *memory_bytes = (int64_t)(slice.memory_gb * 1e9);
+    p->place_gbps = card ? known_gpu_place_gbps(card) : 0;
     set_rates(p, card ? &slice : NULL);
     return p->measured || card ? p : NULL; /* without either, p stays mapped: once a process */
 }
@@ -655,6 +664,8 @@ static bool compose(struct grown *body, struct cost_curves *p)
         if (p->measured)
             calibration_put_value(body, "piece_kb",
                                   value_or(p, "piece_kb", GPU_PIECE_USUAL / 1024));
+        if (p->place_gbps > 0)
+            calibration_put_value(body, "place_gbps", p->place_gbps);
         calibration_put_value(body, "kernels_ms", p->first.kernels_ms);
         calibration_put_value(body, "solver_ms", p->first.solver_ms);
         calibration_put_value(body, calibration_schedule_ratio,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "gpu/nominal.h"
 
 /*
  * NVIDIA's data sheets and white papers: dense, no sparsity; double precision by tensor cores if there are any (cuBLAS uses them), single
@@ -107,6 +108,15 @@ const struct known_gpu *known_gpu_find(const char *name)
         }
     }
     return best;
+}
+
+double known_gpu_place_gbps(const struct known_gpu *card)
+{
+    static const char *const with_c2c[] = {"GH200", "GB200", "GB300"};
+    for (size_t i = 0; i < sizeof with_c2c / sizeof *with_c2c; i++)
+        if (strcmp(card->name, with_c2c[i]) == 0)
+            return NOMINAL_C2C_GBPS;
+    return 0;
 }
 
 /* ---- Whole cards and instances ---- */

@@ -75,7 +75,7 @@ bool gpu_memory_is_short(void)
 
 /* ---- Start ---- */
 
-static struct nominal_rates rates_of(CUdevice number)
+static struct nominal_rates rates_of(CUdevice number, const struct gpu_info *info)
 {
     const struct nominal_attributes attributes = {
         .major = cuda_attribute(number, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
@@ -86,7 +86,8 @@ static struct nominal_rates rates_of(CUdevice number)
         .bus_bits = cuda_attribute(number, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH),
         .single_to_double =
             cuda_attribute(number, CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO),
-        .integrated = cuda_attribute(number, CU_DEVICE_ATTRIBUTE_INTEGRATED) > 0};
+        .integrated = info->integrated,
+        .host_page_tables = info->host_page_tables};
     return nominal_rates(&attributes);
 }
 
@@ -257,7 +258,11 @@ static const char *open_device(struct cuda_device *device, const struct gpu_conf
                          ? config->memory_bytes
                          : (int64_t)((double)total * config->memory_share / info->sharers);
     info->memory_bytes = device->budget;
-    info->nominal = rates_of(device->number);
+    info->integrated = cuda_attribute(device->number, CU_DEVICE_ATTRIBUTE_INTEGRATED) > 0;
+    info->host_page_tables =
+        cuda_attribute(device->number,
+                       CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES) > 0;
+    info->nominal = rates_of(device->number, info);
     info->cuda_version = gpu_library(GPU_DRIVER)->version;
     info->cublas_version = gpu_library(GPU_BLAS)->version;
     precision_all(info->precisions, device->number, info->cublas_version);

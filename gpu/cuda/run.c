@@ -1,4 +1,5 @@
 #include "device.h"
+#include "migrate.h"
 #include "precision.h"
 #include "gpu/solver.h"
 #include "ops/op.h"
@@ -107,6 +108,25 @@ static enum gpu_status judge(struct cuda_device *device, enum gpu_status status,
     return status;
 }
 
+/* Returns the call with the spans of `placed` in their place. */
+static struct accel_call placed_call(const struct accel_call *call, unsigned placed)
+{
+    struct accel_call copy = *call;
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        if (placed & 1u << i)
+            copy.span[i].place = ACCEL_PLACED;
+    return copy;
+}
+
+/* Returns whether only the host can have written the operands: nothing on the program's streams does. */
+static bool only_host_writes(const struct accel_call *call)
+{
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        if (call->span[i].place != ACCEL_HOST && call->span[i].place != ACCEL_PLACED)
+            return false;
+    return true;
+}
+
 static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *work, bool *well)
 {
     const struct accel_op *op = accel_op_of(work->call->routine);
@@ -118,8 +138,10 @@ static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *
     if (work->host->steps)
         timing_start(work->lane);
     status = precision_begin(&precision, work);
-    if (status == GPU_OK && !accel_is_on_host(work->call))
+    if (status == GPU_OK && !only_host_writes(work->call))
         status = lane_join_default_stream(work->lane);
+    if (status == GPU_OK && work->host->migrates)
+        migrate_operands(work);
     if (status == GPU_OK)
         status = op->steps
                      ? solver_run(work, op->steps, op->in_panels ? op->in_panels->steps : NULL)
@@ -135,7 +157,11 @@ enum gpu_status cuda_run(struct gpu_device *device, const struct accel_call *cal
                          struct gpu_host *host)
 {
     struct cuda_device *own = cuda_device_of(device);
-    struct gpu_work work = {.call = call, .host = host, .device = device, .largest = INT64_MAX};
+    const struct accel_call placed = placed_call(call, host->placed);
+    struct gpu_work work = {.call = host->placed ? &placed : call,
+                            .host = host,
+                            .device = device,
+                            .largest = INT64_MAX};
     struct gpu_scope scope;
     struct failure outer;
     bool well = false;

@@ -12,11 +12,11 @@ from pathlib import Path
 from lib.programs import BUILD, ROOT
 from lib.tap import Tap
 
-# What these headers do not declare: the library may be newer; CUDA 13's have cuEventElapsedTime under the name of its second version alone, and the
-# driver has both.
+# What these headers do not declare: the library may be newer; CUDA 13's have cuEventElapsedTime and cuMemPrefetchAsync under the names of their
+# second versions alone, and the driver has both.
 SETS = {"oldest": (BUILD / "cuda-oldest/include", "12000", {"cusolverDnXgeev", "cusolverDnXgeev_bufferSize",
                                                           "cublasSetFixedPointEmulationMantissaBitCountPointer"}),
-        "newest": (BUILD / "cuda/include", "13050", {"cuEventElapsedTime"})}
+        "newest": (BUILD / "cuda/include", "13050", {"cuEventElapsedTime", "cuMemPrefetchAsync"})}
 # Constants that old headers do not have.
 LATER = {"CUBLAS_FP32_EMULATED_BF16X9_MATH", "CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH", "CU_DEVICE_ATTRIBUTE_MPS_ENABLED"}
 NVIDIAS = "#include <cuda.h>\n#include <cublas_v2.h>\n#include <cusolverDn.h>\n"

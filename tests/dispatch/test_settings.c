@@ -98,7 +98,7 @@ static void usual_values(void **state)
         assert_string_equal(complaints(), "");
         words++;
     }
-    assert_int_equal(words, 16);
+    assert_int_equal(words, 17);
 }
 
 static void choices(void **state)

@@ -46,6 +46,8 @@ static void manglings(void **state)
         {"cblas_dgemm_64", ACCEL_ABI_CBLAS, 64, true, "cblas_isamax_64"},
         {"scipy_cblas_dgemm", ACCEL_ABI_CBLAS, 32, true, "scipy_cblas_isamax"},
         {"scipy_cblas_dgemm64_", ACCEL_ABI_CBLAS, 64, true, "scipy_cblas_isamax64_"},
+        {"dgemm_internal_", ACCEL_ABI_FORTRAN, 0, false, "isamax_"},
+        {"dgemm_internal_64_", ACCEL_ABI_FORTRAN, 64, false, "isamax_64_"},
         {"dgesv_", ACCEL_ABI_FORTRAN, 0, true, "isamax_"},
         {"scipy_dgesv_64_", ACCEL_ABI_FORTRAN, 64, true, "scipy_isamax_64_"},
         {"LAPACKE_dgesv", ACCEL_ABI_LAPACKE, 0, true, "LAPACKE_isamax"},

@@ -349,16 +349,29 @@ several_job() {
     return 3
 }
 
-grace_job() {
-    echo "the machine is $(uname -m): a GPU that uses the host's page tables (Grace) is aarch64, and needs a build for that"
-    return 3
+# place_job SEED CALLS: random calls whose inputs kernels read in the host's memory, or whose pages move to the GPU.
+place_job() {
+    local c2c said="" status=0
+    for c2c in place migrate auto; do
+        limited env LD_PRELOAD="$build/libaccel.so" ACCEL_POLICY=gpu ACCEL_C2C=$c2c ACCEL_LOG=2 ACCEL_LOG_FILE="$folder/log.$c2c" OPENBLAS_NUM_THREADS=1 \
+            "$build/tests/random_calls" -f y -s "$1" -c "$2" > "$folder/out.$c2c" 2> "$folder/err.$c2c" || status=1
+        if grep -q "does not use the host's page tables" "$folder/err.$c2c"; then
+            echo "the GPU does not use the host's page tables, as Grace's do: operands in host memory are copied (the machine is $(uname -m))"
+            return 3
+        fi
+        said+="$c2c: $(tail -n 1 "$folder/out.$c2c"), $(grep -c "event=in_place" "$folder/log.$c2c") operands in place, $(grep -c "event=migrate" "$folder/log.$c2c") moved; "
+        [ $status -eq 0 ] || tail -n 3 "$folder/err.$c2c"
+    done
+    grep -q "event=in_place" "$folder/log.place" || { echo "nothing is read in place" && status=1; }
+    echo "${said%; }"
+    return $status
 }
 
 step_shared() {
     local count=20
     [ -z "$few" ] || count=2
     run_jobs "two ranks that take turns" "two_ranks $RANDOM $count ."
-    run_jobs "two ranks by MPS" "mps_job $RANDOM $count" "several GPUs" several_job "Grace" grace_job
+    run_jobs "two ranks by MPS" "mps_job $RANDOM $count" "several GPUs" several_job "host memory in place" "place_job $RANDOM $count"
 }
 
 # ---- The reference test programs ----

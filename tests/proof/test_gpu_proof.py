@@ -79,8 +79,8 @@ def check_report(folder, done, report):
     tap.ok(all(precise[name][0] == "ok" and re.match(rf"[1-9]\d* calls in {name}, .* 0?\.\d+ of its bound", precise[name][1]) for name in ("emulated", "tf32"))
            and precise["bf16x9"][0] == "not here" and "needs compute capability 10.0" in precise["bf16x9"][1], "precisions that cuBLAS has, and what the machine lacks", precise)
     shared = {c["check"]: (c["status"], c["note"]) for c in report["checks"] if c["step"] == "shared"}
-    tap.ok({name: status for name, (status, _) in shared.items()} == {"two ranks that take turns": "ok", "two ranks by MPS": "ok", "several GPUs": "not here", "Grace": "not here"}
-           and re.search(r"calls, 0 wrong; \d+ calls, 0 wrong", shared["two ranks by MPS"][1]) and "one GPU" in shared["several GPUs"][1] and "aarch64" in shared["Grace"][1],
+    tap.ok({name: status for name, (status, _) in shared.items()} == {"two ranks that take turns": "ok", "two ranks by MPS": "ok", "several GPUs": "not here", "host memory in place": "not here"}
+           and re.search(r"calls, 0 wrong; \d+ calls, 0 wrong", shared["two ranks by MPS"][1]) and "one GPU" in shared["several GPUs"][1] and "does not use the host's page tables" in shared["host memory in place"][1],
            "two ranks on one GPU, also by MPS, and what the machine lacks", shared)
     trained = {c["check"]: (c["status"], c["note"]) for c in report["checks"] if c["step"] == "ml"}
     sets = {name: re.match(rf"train_ms [\d.]+ classes {classes} vectors \d+ .*; with libaccel train_ms ", trained.get(name, ("", ""))[1]) is not None
@@ -122,6 +122,15 @@ def check_numbers(report):
         if not good or t["libaccel_gpu"]["ran"] != "gpu0" or t["libaccel_gpu"]["why"] != "forced":
             wrong.append(json.dumps(t))
     tap.ok(report["timings"] and not wrong, "medians, floors and ratios follow from the measurements", *wrong[:3])
+
+
+def check_host_memory(folder, test_gpu):
+    """A GPU that uses the host's page tables."""
+    done, report = proof(folder, "--test-gpu", test_gpu, "--only", "shared", env={"TESTGPU_ATTRIBUTES": "100=1"})
+    status, note = {c["check"]: (c["status"], c["note"]) for c in report["checks"]}.get("host memory in place", ("", ""))
+    tap.ok(status == "ok" and all(re.search(rf"{c2c}: \d+ calls, 0 wrong, [1-9]\d* operands in place, {moved} moved", note)
+                                  for c2c, moved in (("place", "0"), ("migrate", r"[1-9]\d*"), ("auto", "0"))),
+           "host memory in place: random calls under each policy", status, note, done.stdout[-500:])
 
 
 def check_failures(folder, test_gpu):
@@ -179,6 +188,7 @@ with tempfile.TemporaryDirectory() as name:
         done, report = proof(folder, "--test-gpu", BUILD / "testgpu", env={"PATH": f"{folder}/bin:/usr/bin:/bin"})
         check_report(folder, done, report)
         tap.ok(report["machine"]["commit"] == commit, "the commit is the bundle's where its sources are the same", commit, report["machine"]["commit"])
+        check_host_memory(folder, BUILD / "testgpu")
         check_failures(folder, BUILD / "testgpu")
         check_agreement()
         check_refusals(folder)

@@ -85,6 +85,19 @@ for library, others in (("libforeign.so", []), ("libforeign.so", ["libcaller_lp6
         tap.ok((done.returncode, done.stdout) == (0, native.stdout) and not said(done), f"{name}, {mode}", done.returncode, done.stdout,
                done.stderr[-500:])
 
+# ---- The names by which NVPL's LAPACK calls its BLAS ----
+
+INTERNAL = ["dgemm_", "dgemm_64_", "dgemm_internal_", "dgemm_internal_64_"]
+for width in "lp64", "ilp64":
+    for mode, env in {"without libaccel": {}, **MODES}.items():
+        done = start(f"internal_calls_{width}", env=env)
+        tap.ok(done.returncode == 0 and done.stdout == "".join(f"{name} right\n" for name in INTERNAL) and not [line for line in said(done) if "no GPU is used" not in line], f"NVPL's names, {width}, {mode}",
+               done.stdout, done.stderr[-500:])
+        if "LOG" in str(env):
+            place = "gpu0" if mode == "test GPU" else "cpu"
+            tap.ok([(f["sym"], f["ran"], f["m"]) for f in lines_for(done)] == [(name, place, "96") for name in INTERNAL],
+                   f"NVPL's names, {width}, {mode}: each is a call of BLAS", done.stderr[-500:])
+
 # A symbol that nobody has: what the dynamic linker would have said.
 done = start("scopes", "original", TESTS, env=NO_GPU)
 tap.ok(done.returncode == 127 and "undefined symbol: dgemm_" in done.stderr, "no original at all", done.stderr)

@@ -39,6 +39,13 @@ static char *reach(struct testgpu_run *run, const struct side *side, size_t byte
 {
     if (!side->device)
         return (char *)side->address;
+    if (memory_is_hosts(
+            run,
+            side->address)) { /* kernels may reach it; a copy is told that it is the device's */
+        testgpu_fault("host_memory_as_device", "address=%#llx bytes=%zu",
+                      (unsigned long long)side->address, bytes);
+        return NULL;
+    }
     return testgpu_reach(run, (CUdeviceptr)side->address, bytes);
 }
 
@@ -325,7 +332,8 @@ static CUresult run_fill(struct testgpu_run *run, void *argument)
     struct fill *fill = argument;
     if (fill->bytes == 0)
         return CUDA_SUCCESS;
-    char *to = testgpu_reach(run, fill->address, fill->bytes);
+    const struct side side = {.device = true, .address = (uintptr_t)fill->address};
+    char *to = reach(run, &side, fill->bytes);
     if (to == NULL)
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     if (is_moved(fill->bytes))

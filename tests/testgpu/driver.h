@@ -115,7 +115,7 @@ void trace_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void append_line(int file, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 struct copied {
-    uint64_t host_to_device, device_to_host, device_to_device, host_to_host;
+    uint64_t host_to_device, device_to_host, device_to_device, host_to_host, migrated;
 };
 extern struct copied copied;
 
@@ -200,6 +200,9 @@ struct allocation {
 };
 extern struct allocation *allocations;
 struct allocation *allocation_at(uintptr_t address);
+/* Whether kernels reach the host's memory there by the host's page tables alone. Without the lock. */
+struct testgpu_run;
+bool memory_is_hosts(const struct testgpu_run *run, uintptr_t address);
 void memory_reserve(struct device *device, size_t memory);
 void memory_end_of_context(CUcontext context);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include "driver.h"
 #include "kernel_run.h"
@@ -396,6 +397,63 @@ CUresult CUDAAPI cuMemHostUnregister(void *address)
     TESTGPU_RETURN(code);
 }
 
+/* Whether the device reaches the host's memory by the host's page tables. */
+static bool has_hosts_tables(CUdevice device)
+{
+    return device_attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
+                            device) > 0;
+}
+
+/* Whether the address is in the host's memory; `a` is what allocation_at() says of it. */
+static bool is_hosts(uintptr_t address, const struct allocation *a)
+{
+    return !testgpu_is_device_address((void *)address) &&
+           (a == NULL || a->kind == MEMORY_REGISTERED || address == a->address + a->bytes);
+}
+
+bool memory_is_hosts(const struct testgpu_run *run, uintptr_t address)
+{
+    testgpu_lock();
+    const bool hosts =
+        is_hosts(address, allocation_at(address)) && has_hosts_tables(run->context->device);
+    testgpu_unlock();
+    return hosts;
+}
+
+/* Whether the host has pages there, as its page tables would say. */
+static bool has_pages(uintptr_t address, size_t bytes)
+{
+    const uintptr_t last = address + (bytes > 0 ? bytes - 1 : 0);
+    char byte;
+    for (uintptr_t at = address; at <= last; at = round_up(at + 1, PAGE)) {
+        struct iovec here = {&byte, 1}, there = {(void *)at, 1};
+        if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) != 1)
+            return false;
+    }
+    return true;
+}
+
+/* The first version, which CUDA 13's headers do not declare under its name. Its pages move to the device, here in the report alone: of managed
+ * memory, and of the host's where the device uses the host's page tables. */
+#undef cuMemPrefetchAsync
+CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr from, size_t bytes, CUdevice to, CUstream stream);
+CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr from, size_t bytes, CUdevice to, CUstream stream)
+{
+    DRIVER_ENTER(TESTGPU_CONTEXT, "from=%#llx bytes=%zu to=%d", from, bytes, to);
+    CUresult code = CUDA_SUCCESS;
+    if (from == 0 || bytes == 0 || !device_is(to) || stream == NULL)
+        TESTGPU_RETURN(CUDA_ERROR_INVALID_VALUE);
+    testgpu_lock();
+    const struct allocation *a = allocation_at((uintptr_t)from);
+    if (is_hosts((uintptr_t)from, a) ? !has_hosts_tables(to) || !has_pages((uintptr_t)from, bytes)
+                                     : a == NULL || a->kind != MEMORY_MANAGED)
+        code = CUDA_ERROR_INVALID_VALUE;
+    else
+        copied.migrated += bytes;
+    testgpu_unlock();
+    TESTGPU_RETURN(code);
+}
+
 /* With the lock. */
 static void pin(struct testgpu_run *run, struct allocation *a)
 {
@@ -430,7 +488,13 @@ void *testgpu_reach(struct testgpu_run *run, CUdeviceptr address, size_t bytes)
     uintptr_t start = (uintptr_t)address;
     testgpu_lock();
     struct allocation *a = allocation_at(start);
-    if (a == NULL || (a->ending && a->pins == 0)) {
+    if (is_hosts(start, a) && has_hosts_tables(run->context->device)) {
+        if (has_pages(start, bytes))
+            reached = (char *)start;
+        else
+            testgpu_fault("illegal_address", "address=%#llx bytes=%zu: no page of the host's",
+                          address, bytes);
+    } else if (a == NULL || (a->ending && a->pins == 0)) {
         testgpu_fault("illegal_address", "address=%#llx bytes=%zu: in no live allocation", address,
                       bytes);
     } else if (bytes > a->address + a->bytes - start) {
@@ -489,6 +553,11 @@ bool memory_open_view(struct testgpu_run *run, uintptr_t address, size_t bytes, 
         return false;
     testgpu_lock();
     struct allocation *a = allocation_at(address);
+    if (a == NULL) { /* the host's: it has no end that is known */
+        *view = (struct view){address, address + bytes};
+        testgpu_unlock();
+        return true;
+    }
     while (a->kind == MEMORY_DEVICE && !a->viewed && a->pins > 1 && !driver.exiting)
         progress_await(); /* other operations use the bytes where they are */
     if (a->kind == MEMORY_DEVICE) {
@@ -506,7 +575,8 @@ void memory_close_view(const struct view *view)
 {
     testgpu_lock();
     const struct allocation *a = allocation_at(view->address);
-    if (a->kind == MEMORY_DEVICE && mprotect(view_of(a), view_bytes(a), PROT_NONE) != 0)
+    if (a != NULL && a->kind == MEMORY_DEVICE &&
+        mprotect(view_of(a), view_bytes(a), PROT_NONE) != 0)
         abort();
     testgpu_unlock();
 }

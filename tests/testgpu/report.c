@@ -204,6 +204,8 @@ static void print_report(int file)
         file, "testgpu copied h2d_bytes=%llu d2h_bytes=%llu d2d_bytes=%llu h2h_bytes=%llu\n",
         (unsigned long long)copied.host_to_device, (unsigned long long)copied.device_to_host,
         (unsigned long long)copied.device_to_device, (unsigned long long)copied.host_to_host);
+    if (copied.migrated > 0)
+        append_line(file, "testgpu migrated bytes=%llu\n", (unsigned long long)copied.migrated);
     print_kernels(file);
     if (speed_is_set())
         append_line(file, "testgpu lasted kernels_us=%llu up_us=%llu down_us=%llu\n",

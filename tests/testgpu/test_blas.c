@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include "test_calls.h"
 
 /* What a program's own BLAS looks like from a library in it. The stand-in must not come here. */
@@ -218,6 +219,33 @@ static int gemm_of_host_memory(void)
     BLAS_OK(cublasDgemm(f.handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, &host, 1, (double *)f.b,
                         1, &one, (double *)f.c, 1));
     CHECK(cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS);
+    return 0;
+}
+
+/* Unless the device uses the host's page tables: then kernels read it when they run, and where the host has no page they fail. */
+static int gemm_by_hosts_tables(void)
+{
+    struct fixture f;
+    CHECK(set_up(&f) == 0);
+    struct gate gate;
+    double one = 1, zero = 0, host = 1, back = 0;
+    OK(gate_close(&gate, f.stream));
+    OK(cuMemcpyHtoDAsync(f.b, &one, sizeof one, f.stream));
+    BLAS_OK(cublasDgemm(f.handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, &host, 1, (double *)f.b,
+                        1, &zero, (double *)f.c, 1));
+    host = 7;
+    gate_open(&gate);
+    OK(cuStreamSynchronize(f.stream));
+    OK(cuMemcpyDtoH(&back, f.c, sizeof back));
+    CHECK(back == 7);
+    double *nowhere = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(nowhere != MAP_FAILED && munmap((char *)nowhere + 4096, 4096) == 0);
+    BLAS_OK(cublasDgemm(f.handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, nowhere + 511, 1,
+                        (double *)f.b, 1, &zero, (double *)f.c, 1));
+    OK(cuStreamSynchronize(f.stream));
+    BLAS_OK(cublasDgemm(f.handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 1, 1, &one, nowhere + 511, 2,
+                        (double *)f.b, 1, &zero, (double *)f.c, 2));
+    CHECK(cuStreamSynchronize(f.stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
     return 0;
 }
 
@@ -480,6 +508,10 @@ const struct scenario blas_scenarios[] = {
      {0},
      {"fault what=illegal_address where=gemm", "faults n=1\n"}},
     {"gemm_of_host_memory", gemm_of_host_memory, {0}, {"fault what=illegal_address where=gemm"}},
+    {"gemm_by_hosts_tables",
+     gemm_by_hosts_tables,
+     {"TESTGPU_ATTRIBUTES=100=1"},
+     {"fault what=illegal_address where=gemm", "faults n=1\n"}},
     {"device_scalars", device_scalars, {0}, {"fault what=device_pointer_as_host", "faults n=1\n"}},
     {"spoiled", spoiled, {"TESTGPU_WRONG=2"}, {"planted wrong=2 matched=3 fired=1"}},
     {"workspace_is_written", workspace_is_written, {0}, {0}},

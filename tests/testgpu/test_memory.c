@@ -222,6 +222,30 @@ static int pinned_freed_while_queued(void)
     return 0;
 }
 
+/* Pages of the host's move to a device that uses its page tables; a copy is not told that they are the device's. */
+#undef cuMemPrefetchAsync
+CUresult cuMemPrefetchAsync(CUdeviceptr from, size_t bytes, CUdevice to, CUstream stream);
+
+static int pages_move(void)
+{
+    const bool tables = getenv("TESTGPU_ATTRIBUTES") != NULL;
+    CUdeviceptr device;
+    CUstream stream;
+    char *host = calloc(3, 4096);
+    begin();
+    CHECK(host != NULL);
+    OK(cuMemAlloc(&device, 8192));
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    const CUdeviceptr at = ((CUdeviceptr)(uintptr_t)host + 4095) / 4096 * 4096;
+    CHECK((cuMemPrefetchAsync(at, 8192, 0, stream) == CUDA_SUCCESS) == tables);
+    CHECK(cuMemPrefetchAsync(device, 8192, 0, stream) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(cuMemPrefetchAsync(at, 8192, 5, stream) == CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemcpyDtoDAsync(device, at, 8192, stream));
+    CHECK(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
+    free(host);
+    return 0;
+}
+
 static int managed_is_late(void)
 {
     CUdeviceptr managed, device;
@@ -540,6 +564,11 @@ const struct scenario memory_scenarios[] = {
      pinned_freed_while_queued,
      {0},
      {"fault what=host_memory_freed_in_use", "faults n=1\n"}},
+    {"pages_move",
+     pages_move,
+     {"TESTGPU_ATTRIBUTES=100=1"},
+     {"migrated bytes=8192\n", "fault what=host_memory_as_device", "faults n=1\n"}},
+    {"pages_do_not_move", pages_move, {0}, {"fault what=illegal_address where=copy"}},
     {"managed_is_late", managed_is_late, {0}, {"managed_allocations=0"}},
     {"attributes", attributes, {0}, {"registered=0"}},
     {"two_devices", two_devices, {"TESTGPU_DEVICES=2"}, {"fault what=pointer_of_another_device"}},

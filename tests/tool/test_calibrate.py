@@ -106,6 +106,7 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(all(float(section.get(rate, 0)) > 0 for rate in ("up_gbps", "down_gbps")), "test GPU: rates of copies")
     tap.ok(section.get("piece_kb") in ("128", "256", "512", "1024") and f"in pieces of {section['piece_kb']} KiB" in done.stdout, "test GPU: the pieces of copies",
            section.get("piece_kb"), done.stdout)
+    tap.ok("place_gbps" not in section and "in place" not in done.stdout, "test GPU: none of reads in place, which it cannot do")
     first = {name: float(section.get(name, 0)) for name in ("kernels_ms", "solver_ms")}
     tap.ok(all(ms > 0 for ms in first.values()) and "first calls: " in done.stdout, "test GPU: what first calls load", first, done.stdout)
     gains = {name: float(section.get(f"gain_{name}", 0)) for name in ("emulated", "tf32", "bf16x9")}
@@ -130,9 +131,11 @@ with tempfile.TemporaryDirectory() as folder:
 
     # First calls: the test GPU takes a given time for each function, and for a library.
     slow = str(Path(folder, "slow"))
-    done, _ = calibrate(folder, "--output", slow, env={**GPU, "TESTGPU_FIRST_MS": "40", "TESTGPU_LOAD_MS": "300"}, seconds=1)
+    done, _ = calibrate(folder, "--output", slow, env={**GPU, "TESTGPU_FIRST_MS": "40", "TESTGPU_LOAD_MS": "300", "TESTGPU_ATTRIBUTES": "100=1"}, seconds=1)
     found = next((s for h, s in (read(slow) or {}).items() if h.startswith("[gpu ")), {})
     cold = {name: float(found.get(name, 0)) for name in first}
+    tap.ok(float(found.get("place_gbps", 0)) > 0 and "operands in host memory: kernels read " in done.stdout, "a GPU with the host's page tables: reads in place",
+           found.get("place_gbps"), done.stdout)
     tap.ok(cold["kernels_ms"] > 15 and cold["solver_ms"] > 200, "first calls that load much", first, cold)
 
     # Rates of precisions: the test GPU's integers are four times as fast as its double precision, its TF32 eight times as its single.
