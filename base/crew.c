@@ -9,6 +9,7 @@
 
 #include "clock.h"
 #include "forks.h"
+#include "held_signals.h"
 #include "quiet_thread.h"
 
 /* A thread that has had nothing to do for so long ends. After a thread could not be started, the next try is as much later. */
@@ -86,14 +87,6 @@ static struct crew_job *next_job(void)
 
 /* ---- The threads ---- */
 
-/* Removes the signals that a thread gets for its own faults. */
-static void leave_faults(sigset_t *signals)
-{
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
-    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
-        sigdelset(signals, faults[i]);
-}
-
 /* With the lock, which it releases meanwhile. Returns whether a call has come. */
 static bool wait_for_call(void)
 {
@@ -118,8 +111,7 @@ static void *run_thread(void *unused)
     (void)unused;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &none);
     pthread_setname_np(pthread_self(), "accel-copy");
-    sigfillset(&signals);
-    leave_faults(&signals);
+    signals_but_faults(&signals);
     pthread_sigmask(SIG_SETMASK, &signals, NULL);
     pthread_mutex_lock(&lock);
     sched_setaffinity(0, sizeof mask, mask);
@@ -206,8 +198,7 @@ int crew_begin(struct crew_job *job, bool helped)
     int helpers = 0;
     pthread_cond_init(&job->news, NULL);
     if (helped) {
-        sigfillset(&signals);
-        leave_faults(&signals);
+        signals_but_faults(&signals);
         pthread_sigmask(SIG_BLOCK, &signals, &job->before);
         pthread_mutex_lock(&lock);
         start_threads();

@@ -17,6 +17,14 @@ static void hold(struct held_signals *held, const sigset_t *set)
     errno = saved;
 }
 
+void signals_but_faults(sigset_t *signals)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
+    sigfillset(signals);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        sigdelset(signals, faults[i]);
+}
+
 void signals_hold(struct held_signals *held)
 {
     sigset_t set;

@@ -23,4 +23,7 @@ void signals_hold_all(struct held_signals *held);
 /* failed: a write failed, so one of the signals may be pending. It is removed, unless it was pending before. */
 void signals_release(const struct held_signals *held, bool failed);
 
+/* Fills a set with all signals except those that a thread gets for its own faults. */
+void signals_but_faults(sigset_t *signals);
+
 #endif

@@ -23,7 +23,8 @@ void accel_machine_init(struct accel_machine *machine, const struct model_curve 
                                       .scan_gbps = MODEL_COPY_GBPS,
                                       .cpu_slowdown = 1,
                                       .gpu_gain = 1,
-                                      .gpu_slowdown = 1};
+                                      .gpu_slowdown = 1,
+                                      .gpu_share = 1};
 }
 
 /* Kernels need elements at multiples of their size; the CPU does not. */
@@ -104,9 +105,9 @@ static double own_ms(const struct accel_call *call, const struct accel_machine *
     work.up_bytes -= digested + watched + choice->bytes;
     work.up_bytes = work.up_bytes > 0 ? work.up_bytes : 0;
     work.term[MODEL_OPERATION] /= machine->gpu_gain;
-    const double less_ms = (GAIN * cpu_ms - besides) / machine->gpu_slowdown - choice->ms;
-    return machine->gpu_slowdown * (device_ms(call, machine, &work, there, less_ms) + choice->ms) +
-           besides;
+    const double slower = machine->gpu_slowdown * machine->gpu_share;
+    const double less_ms = (GAIN * cpu_ms - besides) / slower - choice->ms;
+    return slower * (device_ms(call, machine, &work, there, less_ms) + choice->ms) + besides;
 }
 
 double accel_estimate_gpu_ms(const struct accel_call *call, const struct accel_machine *machine,

@@ -29,6 +29,8 @@ struct accel_machine {
     double cpu_slowdown;           /* >= 1: more threads compute than there are cores */
     double gpu_gain; /* > 0: by how much operations are faster in the precision that is asked for */
     double gpu_slowdown; /* >= 1: processes share the device */
+    double
+        gpu_share; /* <= 1: of its time that the call takes, because other devices compute parts of it */
     double gpu_wait_ms;  /* until the device has done the calls of others */
     double gpu_first_ms; /* to load kernels and libraries, for the first call of a routine */
     bool lost; /* calls from this call site were slower on the GPU than the CPU would have been */

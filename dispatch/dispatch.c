@@ -183,6 +183,7 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
     if (situation.decision.gpu && together) { /* the GPU became ready after would_run() */
         situation.decision.gpu = false;
         situation.decision.why = ACCEL_WARMING;
+        situation_drop_plan(&situation);
     }
     struct accel_record record = record_of(call, caller->symbol, caller->site, situation.decision);
     record.depth = caller->depth;
@@ -191,6 +192,7 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
     const bool done = device_state(situation.device) == DEVICE_ESTIMATED
                           ? run_for_estimate(call, &situation, caller, &record)
                           : record.decision.gpu && run_on_gpu(call, &situation, caller, &record);
+    situation_drop_plan(&situation); /* the original may not come back here */
     if (done) {
         tell(&record, caller);
         return true;
@@ -215,6 +217,7 @@ static bool would_run(struct accel_call *call, const struct dispatch_caller *cal
         return false;
     survey_rule_out_gpu(situation.device, call, caller);
     survey(call, caller, &situation);
+    situation_drop_plan(&situation);
     return !copies_host_can_read(call) || situation.decision.gpu;
 }
 

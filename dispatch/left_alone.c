@@ -62,3 +62,12 @@ void left_alone_after(struct dispatch_device *device, const struct accel_routine
         break;
     }
 }
+
+void left_alone_by_status(struct dispatch_device *device, const struct accel_call *call,
+                          const struct gpu_host *host, enum gpu_status status)
+{
+    if (status == GPU_NO_MEMORY || status == GPU_SHORT_ELSE)
+        full_note(&device->full, call);
+    if (status == GPU_ERROR || status == GPU_FINISHED_ELSE)
+        left_alone_after(device, call->routine, host);
+}

@@ -30,4 +30,8 @@ struct dispatch_device;
 void left_alone_after(struct dispatch_device *device, const struct accel_routine *routine,
                       const struct gpu_host *host);
 
+/* Call it after a call has run on the device, with its status: leaves alone what has failed, and notes that memory was short. */
+void left_alone_by_status(struct dispatch_device *device, const struct accel_call *call,
+                          const struct gpu_host *host, enum gpu_status status);
+
 #endif

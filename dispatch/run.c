@@ -44,12 +44,6 @@ static void on_steps(void *context, const struct gpu_steps *steps)
     report_steps(running->record, running->name, steps);
 }
 
-/* The result is complete, by the GPU alone or with the original's help. */
-static bool is_finished(enum gpu_status status)
-{
-    return status == GPU_OK || status == GPU_FINISHED_ELSE || status == GPU_SHORT_ELSE;
-}
-
 static bool run_original(void *context, const struct accel_call *part)
 {
     const struct running *running = context;
@@ -69,8 +63,8 @@ static void judge(const struct accel_record *record, const struct situation *sit
     enum regret_verdict verdict =
         regret_note(&situation->device->regret, situation->site, ms, decision->est_cpu_ms);
     bool alone = decision->est_gpu_ms == decision->est_own_ms; /* it had the device for itself */
-    /* The cost model knows uploads, not what takes the place of one; and the times of native precision. */
-    if (alone && record->kept_bytes == 0 && decision->placed == 0 &&
+    /* The cost model knows uploads, not what takes the place of one; one device; and the times of native precision. */
+    if (alone && !situation->plan && record->kept_bytes == 0 && decision->placed == 0 &&
         situation->precision == GPU_NATIVE &&
         (verdict != REGRET_EARLY || ms < decision->est_own_ms))
         cost_learn_gpu(atomic_load(&situation->device->curves), record->call,
@@ -90,8 +84,17 @@ static void say_wrong(const struct dispatch_caller *caller, double ratio, const 
               caller->symbol, times, outcome);
 }
 
+/* Of several devices, nobody knows which one was wrong. */
+static void distrust(const struct situation *situation, const struct accel_routine *routine)
+{
+    const struct team_plan *plan = situation->plan;
+    left_alone_add(&situation->device->left_alone, routine, LEFT_WRONG);
+    for (int i = 0; plan && i < plan->split.count; i++)
+        left_alone_add(&plan->device[plan->split.part[i].device]->left_alone, routine, LEFT_WRONG);
+}
+
 /* Verifies the result. False: it was wrong, and the operands are again as they were before the call. */
-static bool may_stand(const struct verification *verification, struct dispatch_device *device,
+static bool may_stand(const struct verification *verification, const struct situation *situation,
                       const struct accel_call *call, const struct dispatch_caller *caller,
                       struct accel_record *record)
 {
@@ -109,33 +112,42 @@ static bool may_stand(const struct verification *verification, struct dispatch_d
         say_wrong(caller, record->verify,
                   "the CPU computes it anew, and all further calls of the routine");
     }
-    left_alone_add(&device->left_alone, call->routine, LEFT_WRONG);
+    distrust(situation, call->routine);
     if (!verify_restore(verification, call))
-        refuse_wrong_result(device, caller);
+        refuse_wrong_result(situation->device, caller);
     record->why = ACCEL_VERIFY_FAILED;
     record->ran = "cpu";
     return false;
 }
 
 /* Runs the call and notes in the record how long it took, what was copied, and where it ran. */
-static enum gpu_status run_and_note(struct dispatch_device *device, const struct accel_call *call,
-                                    struct gpu_host *host, struct accel_record *record)
+static enum gpu_status run_and_note(const struct situation *situation,
+                                    const struct accel_call *call, struct gpu_host *host,
+                                    struct accel_record *record)
 {
     static atomic_int under_way;
+    struct dispatch_device *device = situation->device;
+    enum gpu_status status;
     record->start_ms = accel_now_ms();
     record->gpu_calls[0] = atomic_fetch_add(&under_way, 1) + 1;
-    const int number = contention_enter_gpu(&device->contention, record->decision.est_own_ms);
-    const enum gpu_status status = gpu_run(device_gpu(device), call, host);
-    contention_leave_gpu(&device->contention, number);
+    if (situation->plan) {
+        status = team_run(situation->plan, call, host, record);
+    } else {
+        const int number = contention_enter_gpu(&device->contention, record->decision.est_own_ms);
+        status = gpu_run(device_gpu(device), call, host);
+        contention_leave_gpu(&device->contention, number);
+    }
     record->gpu_calls[1] = atomic_fetch_sub(&under_way, 1) - 1;
     record->ms = accel_now_ms() - record->start_ms;
     record->up_bytes = host->up_bytes;
     record->down_bytes = host->down_bytes;
     record->kept_bytes = host->kept_bytes;
+    if (situation->plan)
+        return status; /* team_run() has said where it ran */
     record->gpu = gpu_info(device_gpu(device));
     if (status == GPU_OK)
         record->ran = device->name;
-    else if (is_finished(status))
+    else if (gpu_is_finished(status))
         record->ran = device->cpu_name;
     return status;
 }
@@ -172,15 +184,15 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
     verify_begin(&verification, running.gpu, call, settings);
     verification.precision = situation->precision;
     const bool first = !warm_is(device, call->routine);
-    const enum gpu_status status = run_and_note(device, call, &host, record);
-    if (precision_asked(settings, call->routine) != GPU_NATIVE && is_finished(status))
+    const enum gpu_status status = run_and_note(situation, call, &host, record);
+    if (precision_asked(settings, call->routine) != GPU_NATIVE && gpu_is_finished(status))
         record->precision = gpu_precision_names[host.precision];
-    if (status == GPU_OK)
+    if (status == GPU_OK && !situation->plan)
         warm_note(device, call->routine);
     device_tidy(device);
-    const bool finished = is_finished(status);
+    const bool finished = gpu_is_finished(status);
     const bool stands =
-        !finished || !verification.on || may_stand(&verification, device, call, caller, record);
+        !finished || !verification.on || may_stand(&verification, situation, call, caller, record);
     if (!stands && accel_op_of(call->routine)->discard)
         accel_op_of(call->routine)->discard(call);
     verify_end(&verification);
@@ -193,10 +205,8 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
     } else if (status != GPU_OK && stands) {
         record->why = why_of[status];
     }
-    if (status == GPU_NO_MEMORY || status == GPU_SHORT_ELSE)
-        full_note(&device->full, call);
-    if (status == GPU_ERROR || status == GPU_FINISHED_ELSE)
-        left_alone_after(device, call->routine, &host);
+    if (!situation->plan)
+        left_alone_by_status(device, call, &host, status);
     return finished && stands;
 }
 

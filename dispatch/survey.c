@@ -1,6 +1,7 @@
 #include "survey.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "about.h"
 #include "called.h"
@@ -11,9 +12,11 @@
 #include "hold.h"
 #include "precision.h"
 #include "small.h"
+#include "base/crew.h"
 #include "base/forks.h"
 #include "dispatch/cost/cost.h"
 #include "gpu/scheduled.h"
+#include "dispatch/cost/splits.h"
 #include "ops/rules.h"
 #include "ops/op.h"
 #include "report/report.h"
@@ -60,15 +63,16 @@ struct dispatch_attention survey_attention(const struct dispatch_device *device)
 /* A digest takes the place of an upload if it is faster by this. */
 #define KEEP_GAIN 1.1
 
-/* What is kept depends on the course of the program, so a decision may know of it only where it may depend on that. */
+/* What is kept depends on the course of the program, so a decision may know of it only where it may depend on that. A call on several devices
+ * keeps nothing. */
 static void see_what_is_kept(const struct accel_call *call, struct situation *situation,
                              struct accel_machine *machine)
 {
     machine->digest_gbps = gpu_digest_gbps();
     machine->scan_gbps = gpu_scan_gbps();
-    situation->keeps = settings->resident == ACCEL_RESIDENT_HASH ||
-                       (settings->resident == ACCEL_RESIDENT_AUTO &&
-                        machine->digest_gbps > KEEP_GAIN * machine->up_gbps);
+    situation->keeps = !situation->plan && (settings->resident == ACCEL_RESIDENT_HASH ||
+                                            (settings->resident == ACCEL_RESIDENT_AUTO &&
+                                             machine->digest_gbps > KEEP_GAIN * machine->up_gbps));
     /* The program's own CUDA may write to host memory that it has pinned, without a fault. */
     situation->tracks = situation->keeps && settings->resident == ACCEL_RESIDENT_AUTO &&
                         !atomic_load(&program_uses_cuda);
@@ -82,17 +86,22 @@ static void see_what_is_kept(const struct accel_call *call, struct situation *si
     }
 }
 
-/* Sets the precision, and what the device's rates are in it. The gain is gemm's: a triangle's solution, for one, has steps that no precision
- * makes faster. */
+/* Returns by how much the device's operations are faster in a precision. The gain is gemm's: a triangle's solution, for one, has steps that no
+ * precision makes faster. */
+static double gain_of(const struct accel_call *call, const struct cost_curves *curves,
+                      enum gpu_precision precision)
+{
+    return accel_product_kind(call) == GPU_OTHERS ? 1 : cost_precision_gain(curves, precision);
+}
+
+/* Sets the precision, and what the device's rates are in it. */
 static void see_rates(const struct accel_call *call, struct situation *situation,
                       struct accel_machine *machine)
 {
     struct cost_curves *const curves = atomic_load(&situation->device->curves);
     struct scheduled scheduled;
     situation->precision = precision_of(settings, situation->device, call);
-    machine->gpu_gain = accel_product_kind(call) == GPU_OTHERS
-                            ? 1
-                            : cost_precision_gain(curves, situation->precision);
+    machine->gpu_gain = gain_of(call, curves, situation->precision);
     situation->rates = (struct schedule_rates){.up = 0};
     if (accel_op_of(call->routine)->scheduled && !accel_call_fault(call) &&
         scheduled_is_divided(call, &scheduled))
@@ -166,6 +175,8 @@ static enum device_state decide_now(const struct accel_call *call, struct situat
     cost_borrow(&machine, atomic_load(&device->curves), call->routine, situation->library,
                 situation->threads);
     see_what_is_kept(call, situation, &machine);
+    if (situation->plan)
+        machine.gpu_share = situation->plan->split.ms / situation->plan->split.whole_ms;
     situation->decision = accel_decide(call, &machine, settings);
     situation->fallback = settings->require_gpu && !situation->decision.gpu &&
                           accel_is_fallback(call, &machine, settings, situation->decision.why);
@@ -255,6 +266,113 @@ static void choose_by_thread(struct accel_call *call, struct situation *situatio
     decide_now(call, situation);
 }
 
+/* ---- Several devices for one call ---- */
+
+void situation_drop_plan(struct situation *situation)
+{
+    free(situation->plan);
+    situation->plan = NULL;
+}
+
+/* Shorter calls are not divided: split_make() would not. */
+#define LEAST_MS 0.5
+
+/* Whether a device may have a part now, next to the situation's own. Of those that are ready, where decisions may depend on the course of
+ * the program, only one that has nothing else to do. One whose kernels are cold is warmed up meanwhile. */
+static bool may_have_part(const struct accel_call *call, const struct situation *situation,
+                          struct dispatch_device *device)
+{
+    if (device_state(device) != DEVICE_READY ||
+        left_alone_has(&device->left_alone, call->routine, LEFT_WRONG) ||
+        left_alone_has(&device->left_alone, call->routine, LEFT_FAILED) ||
+        precision_of(settings, device, call) != situation->precision ||
+        !atomic_load(&device->curves))
+        return false;
+    if (!adapts)
+        return true;
+    if (!warm_is(device, call->routine))
+        warm_ask(device, call->routine);
+    return warm_is(device, call->routine) && !full_for(&device->full, call) &&
+           contention_gpu_ms(&device->contention) == 0;
+}
+
+/* What the device could do for the call. Processes that share it have their shares of it. */
+static struct split_device part_of(const struct dispatch_device *device,
+                                   const struct accel_call *call, enum gpu_precision precision)
+{
+    struct cost_curves *const curves = atomic_load(&device->curves);
+    struct split_device part = {cost_schedule_rates(curves, call, gain_of(call, curves, precision)),
+                                device->memory_bytes};
+    part.rates.compute /= device->sharers;
+    part.rates.up /= device->sharers;
+    part.rates.down /= device->sharers;
+    return part;
+}
+
+/* Divides the call over the devices that may have a part; also: so many more devices like the situation's own. */
+static void plan_parts(const struct accel_call *call, const struct situation *situation, int count,
+                       int also, struct team_plan *plan)
+{
+    struct split_device device[SPLIT_MOST];
+    double fastest = 0;
+    int have = 0;
+    for (int i = 0; i < count; i++) {
+        struct dispatch_device *const next = devices_at(i);
+        if (!may_have_part(call, situation, next))
+            continue;
+        device[have] = part_of(next, call, situation->precision);
+        fastest = fastest > device[have].rates.up ? fastest : device[have].rates.up;
+        plan->device[have++] = next;
+    }
+    for (int i = 0; i < also && have > 0; i++)
+        device[have++] = part_of(situation->device, call, situation->precision);
+    const double host_gbps = split_host_gbps(crew_size() + have);
+    splits_make(&plan->split, call, device, have, host_gbps > fastest ? host_gbps : fastest);
+}
+
+/* Has further devices started if the call would gain by them: where calls wait for CUDA, at once. */
+static void start_others(const struct accel_call *call, const struct situation *situation,
+                         int count, struct team_plan *plan)
+{
+    int open = 0;
+    for (int i = 0; i < count; i++)
+        open += device_state(devices_at(i)) == DEVICE_UNTRIED;
+    if (open == 0)
+        return;
+    plan_parts(call, situation, count, open, plan);
+    for (int i = 0; plan->split.count > 1 && i < count; i++) {
+        if (device_state(devices_at(i)) != DEVICE_UNTRIED)
+            continue;
+        if (adapts)
+            device_note_gain(devices_at(i), plan->split.whole_ms - plan->split.ms);
+        else
+            device_start_now(devices_at(i), DEVICE_SOME_SECONDS);
+    }
+}
+
+/* Has several devices run the call if it would be done first so. */
+static void consider_several(const struct accel_call *call, struct situation *situation)
+{
+    const struct accel_decision *alone = &situation->decision;
+    const int count = devices_count();
+    if (count == 1 || !may_choose(alone) || !accel_is_on_host(call) || accel_cuts_of(call) == 0 ||
+        alone->est_own_ms < LEAST_MS)
+        return;
+    struct situation several = *situation;
+    several.plan = malloc(sizeof *several.plan);
+    if (!several.plan)
+        return;
+    start_others(call, situation, count, several.plan);
+    plan_parts(call, situation, count, 0, several.plan);
+    if (several.plan->split.count > 1)
+        decide_now(call, &several);
+    if (several.plan->split.count > 1 && several.decision.gpu &&
+        several.decision.est_own_ms < SPLIT_GAIN * alone->est_own_ms)
+        *situation = several;
+    else
+        situation_drop_plan(&several);
+}
+
 /* Chooses among several devices, for a call whose operands are in host memory. then: the state of the device that the decision so far is
  * for. Returns that of the chosen one. */
 static enum device_state choose_device(struct accel_call *call, struct situation *situation,
@@ -268,6 +386,7 @@ static enum device_state choose_device(struct accel_call *call, struct situation
         choose_by_time(call, situation, count);
     else
         choose_by_thread(call, situation);
+    consider_several(call, situation);
     if (situation->decision.gpu)
         last_device = situation->device;
     return DEVICE_READY;
@@ -279,6 +398,7 @@ static void keep_on_cpu(struct situation *situation, enum accel_why why)
 {
     situation->decision.gpu = false;
     situation->decision.why = why;
+    situation_drop_plan(situation);
 }
 
 /* Whether the call cannot be run on the CPU while CUDA starts. */
@@ -299,7 +419,9 @@ static void see_to_gpu(struct accel_call *call, struct situation *situation)
                          copies_host_can_read(call) ? DEVICE_SOME_SECONDS : DEVICE_WITHOUT_END);
         if (!copies_host_can_read(call)) /* whether they are in our context is known only now */
             gpu_locate(device_gpu(device), call->span, ACCEL_SPANS, call->batch);
-        decide_now(call, situation);
+        const enum device_state then = decide_now(call, situation);
+        if (then == DEVICE_READY)
+            consider_several(call, situation);
     } else if (decision->gpu) {
         device_note_gain(device, decision->est_cpu_ms - decision->est_own_ms);
         const bool never = device_state(device) == DEVICE_ABSENT || device_has_no_thread(device);

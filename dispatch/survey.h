@@ -7,6 +7,7 @@
 
 #include "device.h"
 #include "dispatch.h"
+#include "team.h"
 #include "report/record.h"
 
 /* What is known of a call when it is decided. */
@@ -17,6 +18,7 @@ struct situation {
     int threads;   /* of that library */
     uint64_t site; /* a regret_key(); 0: the past of this call site does not matter */
     struct accel_decision decision;
+    struct team_plan *plan;       /* for the run on several devices; NULL: on `device` alone */
     enum gpu_precision precision; /* that the GPU is to compute in */
     struct accel_offer offer;     /* only where decisions are reported */
     struct schedule_rates rates;  /* of the call's schedule on the device; up = 0: not known */
@@ -44,8 +46,11 @@ bool survey_is_held(const struct dispatch_caller *caller);
 /* Whether a call is too little to be worth a decision. */
 bool survey_is_trifle(const struct accel_call *call, const struct dispatch_caller *caller);
 
-/* Decides, and has CUDA started if that would pay. */
+/* Decides, and has CUDA started if that would pay. situation_drop_plan() ends what this begins. */
 void survey(struct accel_call *call, const struct dispatch_caller *caller,
             struct situation *situation);
+
+/* Frees the plan for several devices, if there is one: the call runs on one, or on the CPU. */
+void situation_drop_plan(struct situation *situation);
 
 #endif

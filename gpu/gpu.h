@@ -64,6 +64,12 @@ enum gpu_status {
     GPU_LOST        /* failed, and what had been overwritten cannot be made right */
 };
 
+/* Whether the result is complete, by the device alone or with the original's help. */
+static inline bool gpu_is_finished(enum gpu_status status)
+{
+    return status == GPU_OK || status == GPU_FINISHED_ELSE || status == GPU_SHORT_ELSE;
+}
+
 /* The thing that a failure makes useless. */
 enum gpu_blame {
     GPU_BLAME_DEVICE, /* its stream or context is broken, or cuBLAS does not start */
@@ -98,7 +104,8 @@ struct gpu_steps {
     const struct gpu_step *step; /* those of one kind in their order, none within another */
     int count;
     int64_t left_out;                 /* steps beyond these */
-    int lane;                         /* a number: one call at a time has it */
+    int device;                       /* the device's CUDA ordinal */
+    int lane;                         /* a number of the device's: one call at a time has it */
     int64_t device_bytes, kept_bytes; /* device memory that libaccel has; inputs in it that stay */
 };
 

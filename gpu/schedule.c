@@ -16,6 +16,24 @@ int schedule_result_row(const struct schedule *s, const struct schedule_step *st
     return schedule_in_panels(&s->call) ? 0 : step->i;
 }
 
+static int pieces(int64_t all, int64_t step)
+{
+    return (int)((all + step - 1) / step);
+}
+
+int schedule_skipped(const struct schedule *s)
+{
+    return s->call.skip > 0 ? pieces(s->call.skip, s->by.rows) : 0;
+}
+
+/* Sets where cell number i of an extent begins, and how long it is, if cells are `step` long, and a new one begins at `edge`. */
+static void span_of(int64_t all, int64_t edge, int64_t step, int i, int64_t *at, int64_t *length)
+{
+    const int before = edge > 0 ? pieces(edge, step) : 0;
+    *at = i < before ? i * step : edge + (i - before) * step;
+    *length = accel_min(step, (i < before ? edge : all) - *at);
+}
+
 struct schedule_cell schedule_cell_of(const struct schedule *s, int operand, int i, int j)
 {
     const struct schedule_call *call = &s->call;
@@ -26,8 +44,10 @@ struct schedule_cell schedule_cell_of(const struct schedule *s, int operand, int
                          : operand == C && schedule_in_panels(call) ? call->m
                                                                     : s->by.rows;
     const int64_t cols = operand == C || across ? s->by.cols : s->by.depth;
-    return (struct schedule_cell){i * rows, j * cols, accel_min(rows, all_rows - i * rows),
-                                  accel_min(cols, all_cols - j * cols)};
+    struct schedule_cell cell;
+    span_of(all_rows, across ? 0 : call->skip, rows, i, &cell.row, &cell.rows);
+    span_of(all_cols, operand == C ? call->skip : 0, cols, j, &cell.col, &cell.cols);
+    return cell;
 }
 
 int schedule_sources(const struct schedule *s, int i, int j, int p,
@@ -50,16 +70,13 @@ int schedule_sources(const struct schedule *s, int i, int j, int p,
     return count;
 }
 
-static int pieces(int64_t all, int64_t step)
-{
-    return (int)((all + step - 1) / step);
-}
-
 void schedule_set_cells(struct schedule *s)
 {
     const struct schedule_call *call = &s->call;
     const bool rank_k = call->kind == SCHEDULE_RANK_K;
-    const int rows = pieces(call->m, s->by.rows), cols = pieces(call->n, s->by.cols);
+    const int skipped = schedule_skipped(s);
+    const int rows = skipped + pieces(call->m - call->skip, s->by.rows);
+    const int cols = rank_k ? rows : pieces(call->n, s->by.cols);
     const int depths = call->k > 0 ? pieces(call->k, s->by.depth) : 0;
     s->cells[A] = (struct schedule_cells){rows, depths};
     s->cells[B] = (struct schedule_cells){0, 0};
@@ -96,8 +113,8 @@ double schedule_kernel_ms(const struct schedule *s, const struct schedule_rates 
     const struct schedule_call *call = &s->call;
     if (call->k == 0)
         return rates->kernel_ms;
-    const int64_t rows = accel_min(s->by.rows, call->m - i * s->by.rows),
-                  cols = accel_min(s->by.cols, call->n - j * s->by.cols);
+    const struct schedule_cell of_a = schedule_cell_of(s, A, i, p);
+    const int64_t rows = of_a.rows, cols = schedule_cell_of(s, C, 0, j).cols;
     const int64_t depth = accel_min(s->by.depth, call->k - p * s->by.depth);
     const bool half =
         (schedule_in_panels(call) && i == p) || (call->kind == SCHEDULE_RANK_K && i == j);
@@ -166,16 +183,29 @@ struct schedule_times schedule_simulate(const struct schedule *s,
     return schedule_time(s, step_ms, &timed, rates->wait_ms);
 }
 
+/* Returns how much of a triangle is computed. */
+static double computed_share(const struct schedule_call *call)
+{
+    const double skipped = call->m > 0 ? (double)call->skip / (double)call->m : 0;
+    return 1 - skipped * skipped;
+}
+
+double schedule_whole_ms(const struct schedule_call *call, const struct schedule_rates *rates)
+{
+    struct schedule s = {.call = *call, .by = {call->m, call->n, call->k}};
+    s.call.skip = 0;
+    return rates->kernel_ms +
+           computed_share(call) * (schedule_kernel_ms(&s, rates, 0, 0, 0) - rates->kernel_ms);
+}
+
 double schedule_compute(const struct schedule_call *call, double half, double ms)
 {
-    const struct schedule s = {.call = *call, .by = {call->m, call->n, call->k}};
     const struct schedule_rates rates = {.compute = 1, .half = half};
-    return schedule_kernel_ms(&s, &rates, 0, 0, 0) / ms;
+    return schedule_whole_ms(call, &rates) / ms;
 }
 
 double schedule_floor(const struct schedule_call *call, const struct schedule_rates *rates)
 {
-    struct schedule s = {.call = *call, .by = {call->m, call->n, call->k}};
     const bool square = schedule_in_panels(call) || call->kind == SCHEDULE_SYMMETRIC;
     const bool triangle = call->kind == SCHEDULE_RANK_K;
     const double a =
@@ -184,13 +214,13 @@ double schedule_floor(const struct schedule_call *call, const struct schedule_ra
                      : schedule_in_panels(call)
                          ? 0
                          : (double)call->k * (double)call->n * 1e-6 * (double)call->size[B];
-    const double c =
-        (double)call->m * (double)call->n * (triangle ? 0.5e-6 : 1e-6) * (double)call->size[C];
+    const double c = (double)call->m * (double)call->n * (triangle ? 0.5e-6 : 1e-6) *
+                     (double)call->size[C] * computed_share(call);
     const double up = ((call->in_place[A] ? 0 : a) + (call->in_place[B] ? 0 : b) +
                        (call->reads && !call->in_place[C] ? c : 0)) /
                       rates->up;
     const double down = (call->in_place[C] ? 0 : c) / rates->down;
-    const double compute = schedule_kernel_ms(&s, rates, 0, 0, 0) - rates->kernel_ms;
+    const double compute = schedule_whole_ms(call, rates) - rates->kernel_ms;
     const double longest = up > down ? up : down;
     return longest > compute ? longest : compute;
 }

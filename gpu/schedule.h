@@ -31,6 +31,8 @@ struct schedule_call {
     bool up;         /* multiply and solve: A is an upper triangle */
     bool reads;      /* C goes up, too: always so if it is overwritten and k > 0 */
     int64_t m, n, k; /* k = 0: only C is scaled */
+    /* Rank-k: so many rows of C, the first, are not computed, fewer than m; 0 if C is on the device. */
+    int64_t skip;
     /* The most rows, columns and depth of a product's block, and the most columns of a panel; below 64 or a multiple of it; 0: any. */
     int64_t most, widest;
     double per_term;                  /* real operations for each multiply-add */
@@ -121,6 +123,9 @@ struct schedule_times schedule_simulate(const struct schedule *s,
 
 /* Returns the row of the cell of C that a kernel writes to, or a download brings. */
 int schedule_result_row(const struct schedule *s, const struct schedule_step *step);
+
+/* Rank-k: returns how many rows of C's cells are not computed: those before call.skip, where a new cell begins. */
+int schedule_skipped(const struct schedule *s);
 
 /* Returns the place and size of an operand's cell. */
 struct schedule_cell {

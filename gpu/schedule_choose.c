@@ -9,28 +9,42 @@ enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERA
 
 /* ---- Places ---- */
 
-/* The bytes that a cell has on the device. */
-static int64_t cell_bytes(const struct schedule *s, int operand, int i, int j)
+/* Returns the bytes that an operand's largest cell has on the device: the first one, or the first that is not skipped. */
+static int64_t cell_bytes(const struct schedule *s, int operand)
 {
-    const struct schedule_cell cell = schedule_cell_of(s, operand, i, j);
+    const int skipped = schedule_skipped(s);
+    struct schedule_cell cell = schedule_cell_of(s, operand, 0, 0);
+    if (skipped > 0) {
+        const struct schedule_cell other =
+            schedule_cell_of(s, operand, skipped, operand == C ? skipped : 0);
+        cell.rows = accel_max(cell.rows, other.rows);
+        cell.cols = accel_max(cell.cols, other.cols);
+    }
     const bool across = s->call.across[operand];
     const int64_t size = s->call.size[operand];
     const int64_t rows = across ? cell.cols : cell.rows, cols = across ? cell.rows : cell.cols;
     return pack_ld(rows, size) * cols * size;
 }
 
+/* Returns the cells of an operand that a schedule may use. */
+static int64_t used_cells(const struct schedule *s, int operand)
+{
+    const int rows = s->cells[operand].rows - (operand == C ? schedule_skipped(s) : 0);
+    return rows * (int64_t)s->cells[operand].cols;
+}
+
 /* Each operand has at least `buffers` times what one kernel uses: two cells of a factor of rank-k, else one. */
 static int fewest_places(const struct schedule *s, int operand, int buffers)
 {
-    const int cells = s->cells[operand].rows * s->cells[operand].cols;
+    const int64_t cells = used_cells(s, operand);
     const int wanted = buffers * (s->call.kind == SCHEDULE_RANK_K && operand != C ? 2 : 1);
-    return cells < wanted ? cells : wanted;
+    return cells < wanted ? (int)cells : wanted;
 }
 
 /* Gives an operand as many places as it can use of what is left, at most so many. */
 static void add_places(struct schedule *s, int operand, int64_t *left, int64_t at_most)
 {
-    const int64_t cells = s->cells[operand].rows * (int64_t)s->cells[operand].cols;
+    const int64_t cells = used_cells(s, operand);
     if (s->place_bytes[operand] == 0)
         return;
     const int64_t wanted =
@@ -47,8 +61,8 @@ static bool choose_places(struct schedule *s, int64_t memory_bytes)
     const int factor = s->by.factor;
     int64_t left = memory_bytes, all = 0;
     for (int x = A; x < OPERANDS; x++) {
-        const int64_t cells = s->cells[x].rows * (int64_t)s->cells[x].cols;
-        s->place_bytes[x] = s->call.in_place[x] || cells == 0 ? 0 : cell_bytes(s, x, 0, 0);
+        const int64_t cells = used_cells(s, x);
+        s->place_bytes[x] = s->call.in_place[x] || cells == 0 ? 0 : cell_bytes(s, x);
         s->places[x] = s->place_bytes[x] > 0 ? fewest_places(s, x, s->by.buffers) : 0;
         left -= s->places[x] * s->place_bytes[x];
         all += cells * s->place_bytes[x];
@@ -130,7 +144,8 @@ static double tasks_of(const struct schedule *s)
     const bool half = s->call.kind == SCHEDULE_RANK_K || schedule_in_panels(&s->call);
     const double diagonal =
         s->call.k > 0 ? s->cells[C].cols * (double)s->cells[A].cols : (double)s->cells[A].rows;
-    return half ? (most + diagonal) / 2 : most;
+    const int skipped = schedule_skipped(s);
+    return half ? (most + diagonal - skipped * (skipped + 1.0) * schedule_depths(s)) / 2 : most;
 }
 
 enum { SMALL_CELL = 64 };
@@ -147,8 +162,8 @@ static double bound_of(const struct schedule *s, const struct schedule_rates *ra
     const double whole = (double)accel_min(accel_min(full.by.rows, full.by.cols),
                                            full.by.depth > 0 ? full.by.depth : 1);
     const double slower = shortest / (shortest + rates->half) * (whole + rates->half) / whole;
-    const double kernels = (schedule_kernel_ms(&full, rates, 0, 0, 0) - rates->kernel_ms) / slower +
-                           tasks * rates->kernel_ms;
+    const double kernels =
+        (schedule_whole_ms(&s->call, rates) - rates->kernel_ms) / slower + tasks * rates->kernel_ms;
     return kernels > floor + copies ? kernels : floor + copies;
 }
 

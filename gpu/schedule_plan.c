@@ -74,7 +74,7 @@ static bool goes_up(const struct plan *plan, int operand)
 
 static void wish(struct plan *plan, int i, int j, int p)
 {
-    if (plan->s->call.kind == SCHEDULE_RANK_K && j > i)
+    if (plan->s->call.kind == SCHEDULE_RANK_K && (j > i || i < schedule_skipped(plan->s)))
         return;
     plan->task[plan->tasks++] = (struct task){.i = i, .j = j, .p = p, .next = -1};
 }
@@ -123,7 +123,7 @@ static void wish_in_tiles(struct plan *plan)
         for (int at = 0; at < inner; at++) {
             const int y = x % 2 ? inner - 1 - at : at, i = along_rows ? x : y;
             const int j = along_rows ? y : x;
-            if (plan->s->call.kind == SCHEDULE_RANK_K && j > i)
+            if (plan->s->call.kind == SCHEDULE_RANK_K && (j > i || i < schedule_skipped(plan->s)))
                 continue;
             for (int p = 0; p < depths; p++)
                 wish(plan, i, j, turn % 2 ? depths - 1 - p : p);

@@ -25,6 +25,8 @@ typedef double schedule_step_ms(const void *context, const struct schedule_step 
                                 double *bytes);
 struct schedule_times schedule_time(const struct schedule *s, schedule_step_ms *of_step,
                                     const void *context, double wait_ms);
+/* Returns the milliseconds of a call that one kernel computes, on the device. */
+double schedule_whole_ms(const struct schedule_call *call, const struct schedule_rates *rates);
 
 /* Makes the steps for the cells and places that are set, and simulates them. Returns false, with nothing to give back, if there are too few
  * places, or no host memory. */

@@ -101,6 +101,10 @@ struct accel_op {
      * is negative, or the call is whole. */
     int64_t (*largest)(const struct accel_routine *routine, const struct accel_passed *passed);
 
+    /* ---- Over several devices; NULL: a call runs on one ---- */
+    /* Returns where a valid call may be cut, as bits: enum accel_cuts (cut.h). */
+    unsigned (*cuts)(const struct accel_call *call);
+
     /* ---- A function of another library; NULL in BLAS and LAPACK ---- */
     enum accel_ml ml;
     /* Returns a number greater than 0 if the operation knows the provider's function, such as by its version: that of its

@@ -36,6 +36,9 @@ enum accel_why {
 
 const char *accel_why_name(enum accel_why why);
 
+/* The longest `ran`: of sixteen devices and the CPU. */
+enum { ACCEL_RAN_BYTES = 96 };
+
 struct accel_decision {
     bool gpu;
     enum accel_why why;
@@ -66,10 +69,11 @@ struct accel_record {
     uintptr_t site;     /* where from: the return address */
     struct accel_decision decision;
     struct accel_offer offer;
-    enum accel_why why; /* decision.why, unless the GPU has refused or failed since */
-    const char *ran;    /* "cpu", "gpu0", "gpu0+cpu" */
-    double start_ms;    /* when it began, by accel_now_ms() */
-    double ms;          /* the call took; negative: not timed */
+    enum accel_why why;            /* decision.why, unless the GPU has refused or failed since */
+    const char *ran;               /* "cpu", "gpu0", "gpu0+cpu", "gpu0+gpu1", "gpu0+gpu1+cpu" */
+    char devices[ACCEL_RAN_BYTES]; /* what `ran` points to, if several devices have run the call */
+    double start_ms;               /* when it began, by accel_now_ms() */
+    double ms;                     /* the call took; negative: not timed */
     int64_t up_bytes, down_bytes;
     const char *precision; /* that the GPU has used; NULL: no other than native was asked for */
     int64_t kept_bytes;    /* of inputs that were on the device already, from earlier calls */
@@ -81,10 +85,11 @@ struct accel_record {
      * that the entry has jumped to, which is not timed either, and calls of threads that an original has started. */
     int depth;
     struct accel_inner in;
-    bool has_info;              /* LAPACK has told: */
-    int64_t info;               /* its INFO */
-    const struct gpu_info *gpu; /* that ran the call, or began to; NULL: none */
-    bool inner;                 /* made inside a call that an estimate counts as a whole */
+    bool has_info; /* LAPACK has told: */
+    int64_t info;  /* its INFO */
+    const struct gpu_info
+        *gpu;   /* that ran the call, or began to, of several the first; NULL: none */
+    bool inner; /* made inside a call that an estimate counts as a whole */
 };
 
 /* Returns the record of a call that has not run yet: on the CPU, with the decision's reason, not timed, not verified. */

@@ -20,10 +20,10 @@
 /* What tells rows apart. Whole words, so that several processes may write the same one at the same time. */
 union label {
     struct {
-        char name[40], ran[16];
+        char name[40], ran[ACCEL_RAN_BYTES];
         uint8_t why, inner, class;
     } is;
-    uint64_t word[8];
+    uint64_t word[18];
 };
 
 enum { LABEL_WORDS = sizeof(union label) / sizeof(uint64_t) };

@@ -29,7 +29,7 @@ enum totals_fact {
 /* The calls of one routine, with sizes of one class, that ran in one place for one reason. Times in seconds. */
 struct totals_row {
     char name[40]; /* the routine; where it is not known, the name that was called */
-    char ran[16];
+    char ran[ACCEL_RAN_BYTES];
     enum accel_why why;
     bool inner;        /* made inside other calls, whose rows have their time already */
     int64_t low, high; /* of the largest size of each call; 0: it has none */

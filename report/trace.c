@@ -117,8 +117,13 @@ static void put_counter(struct events *events, const char *name, double at_ms, d
 
 /* ---- The device ---- */
 
-/* Tracks of devices have numbers beyond those of threads (at most 2^22): three for each lane. */
-enum { FIRST_TRACK = 1000000000, TRACKS = 64 * GPU_STEP_KINDS };
+/* Tracks of devices have numbers beyond those of threads (at most 2^22): three for each lane of each device. */
+enum {
+    FIRST_TRACK = 1000000000,
+    DEVICES = 64,
+    LANES = 8,
+    TRACKS = DEVICES * LANES * GPU_STEP_KINDS
+};
 static const char *const kind_names[] = {"up", "compute", "down"};
 static atomic_bool track_named[TRACKS]; /* the child of a fork has no device */
 
@@ -130,9 +135,10 @@ static void name_track(struct events *events, int track, const char *device)
         return;
     text_start(&text, name, sizeof name);
     text_string(&text, device);
-    if (track >= GPU_STEP_KINDS) {
+    const int lane = track / GPU_STEP_KINDS % LANES;
+    if (lane > 0) {
         text_string(&text, ", lane ");
-        text_integer(&text, track / GPU_STEP_KINDS + 1);
+        text_integer(&text, lane + 1);
     }
     text_string(&text, ": ");
     text_string(&text, kind_names[track % GPU_STEP_KINDS]);
@@ -173,7 +179,8 @@ static void put_left_out(struct events *events, int track, int64_t left_out)
 static void put_steps(const struct accel_record *record, const char *device,
                       const struct gpu_steps *steps)
 {
-    const int track = steps->lane * GPU_STEP_KINDS % TRACKS;
+    const int lane = steps->device % DEVICES * LANES + steps->lane % LANES;
+    const int track = lane * GPU_STEP_KINDS;
     const double now = accel_now_ms();
     struct events events;
     events_begin(&events);

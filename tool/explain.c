@@ -154,7 +154,7 @@ static void print_routines(const struct log_sums *sums)
 
 static void print_row(const struct log_row *row)
 {
-    char sizes[LOG_SIZES_BYTES], name[48], ran[48], why[48];
+    char sizes[LOG_SIZES_BYTES], name[48], ran[128], why[48];
     printf("  %-24s %13s %10lld %-8s %-15s %10.3f", terminal_clean(name, sizeof name, row->is.name),
            log_sizes(sizes, row), (long long)row->is.calls,
            terminal_clean(ran, sizeof ran, row->is.ran), terminal_clean(why, sizeof why, row->why),

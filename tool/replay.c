@@ -265,7 +265,7 @@ static const char *find_function(const struct replay *replay, const struct told_
 
 static void report_line(const struct log_line *line)
 {
-    char ran[48], why[48];
+    char ran[128], why[48];
     const double ms = log_number(line, "ms", -1), cpu = log_number(line, "est_cpu_ms", -1),
                  gpu = log_number(line, "est_gpu_ms", -1);
     printf("  %-8s ", "log");

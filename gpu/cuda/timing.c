@@ -95,8 +95,10 @@ static double begin_of(const struct timing *t, double latest_ms)
 void timing_report(struct gpu_lane *lane, struct gpu_host *host)
 {
     struct timing *t = &lane->timing;
-    struct gpu_steps steps = {
-        .step = t->step, .lane = (int)(lane - lane->device->lanes.lane), .left_out = t->left_out};
+    struct gpu_steps steps = {.step = t->step,
+                              .device = lane->device->common.info.index,
+                              .lane = (int)(lane - lane->device->lanes.lane),
+                              .left_out = t->left_out};
     double last[GPU_STEP_KINDS], longest = 0;
     const double now = accel_now_ms();
     timing_wait(lane);

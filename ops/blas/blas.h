@@ -5,11 +5,18 @@
 #define ACCEL_BLAS_H
 
 #include "cpu_ref/checks.h"
+#include "ops/cut.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 
 /* All of BLAS counts with the rates of a large product. */
 #define BLAS_NOMINAL .nominal = {.cpu_share = 1, .gpu_share = 1}
 #define BLAS_LEVEL_3 .group = ACCEL_LEVEL_3, BLAS_NOMINAL
+
+/* op->cuts of a result with a square factor at its side, which every part needs as a whole. */
+static inline unsigned blas_cuts_beside(const struct accel_call *call)
+{
+    return call->blas.flag[ACCEL_side] == 'L' ? ACCEL_CUT_COLS : ACCEL_CUT_ROWS;
+}
 
 #endif

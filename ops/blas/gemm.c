@@ -42,6 +42,12 @@ static void describe(const struct accel_call *call, struct scheduled *l)
         (struct scheduled_operand){&call->span[ACCEL_b], call->blas.flag[ACCEL_transb] != 'N'};
 }
 
+static unsigned cuts(const struct accel_call *call)
+{
+    (void)call;
+    return ACCEL_CUT_ROWS | ACCEL_CUT_COLS;
+}
+
 static enum gpu_status run_gemm(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
@@ -61,8 +67,8 @@ static enum gpu_status run_gemm(struct gpu_work *work)
     return blocks_run(&b);
 }
 
-const struct accel_op op_gemm = {BLAS_LEVEL_3,          .sample = ACCEL_SAMPLE_PRODUCT,
-                                 .products = GPU_GEMM,  .run = run_gemm,
-                                 .scheduled = describe, .equation = equation_gemm};
-const struct accel_op op_gemm3m = {BLAS_LEVEL_3, .three_products = true, .run = run_gemm,
-                                   .scheduled = describe, .equation = equation_gemm};
+#define PRODUCT BLAS_LEVEL_3, .run = run_gemm, .scheduled = describe, .cuts = cuts
+
+const struct accel_op op_gemm = {PRODUCT, .sample = ACCEL_SAMPLE_PRODUCT, .products = GPU_GEMM,
+                                 .equation = equation_gemm};
+const struct accel_op op_gemm3m = {PRODUCT, .three_products = true, .equation = equation_gemm};

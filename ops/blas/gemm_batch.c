@@ -269,6 +269,12 @@ static enum gpu_status run_gemm_batch(struct gpu_work *work)
     return status;
 }
 
+static unsigned cuts(const struct accel_call *call)
+{
+    (void)call;
+    return ACCEL_CUT_PRODUCTS;
+}
+
 /* ---- Batches of several groups ---- */
 
 /* The gate compares m and n: it does not see k in arrays. */
@@ -305,5 +311,6 @@ const struct accel_op op_gemm_batch = {.group = ACCEL_BATCH,
                                        .products = GPU_GEMM,
                                        .next = next_group,
                                        .largest = largest,
+                                       .cuts = cuts,
                                        .run = run_gemm_batch,
                                        .equation = equation_gemm};

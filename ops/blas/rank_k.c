@@ -174,6 +174,7 @@ static void describe(const struct accel_call *call, struct scheduled *l, bool tw
                                      .m = n,
                                      .n = n,
                                      .k = k,
+                                     .skip = call->blas.skip,
                                      .per_term = (accel_is_complex(c->dtype) ? 8 : 2) /
                                                  (general ? 2.0 : 1.0)};
     l->operand[C] = (struct scheduled_operand){c, call->blas.flag[ACCEL_uplo] != 'L'};
@@ -224,6 +225,12 @@ static enum gpu_status run_rank_k(struct gpu_work *work, bool two, bool general)
     return blocks_run(&g.blocks);
 }
 
+/* A triangle that is only scaled stays whole. */
+static unsigned cuts(const struct accel_call *call)
+{
+    return accel_adds_nothing(call) || call->blas.size[ACCEL_k] == 0 ? 0 : ACCEL_CUT_TRIANGLE;
+}
+
 static enum gpu_status run_syrk(struct gpu_work *work)
 {
     return run_rank_k(work, false, false);
@@ -254,7 +261,7 @@ static void describe_gemmt(const struct accel_call *call, struct scheduled *l)
     describe(call, l, true, true);
 }
 
-#define TRIANGLE BLAS_LEVEL_3, .triangles = 1 << ACCEL_c
+#define TRIANGLE BLAS_LEVEL_3, .triangles = 1 << ACCEL_c, .cuts = cuts
 #define RANK_K   TRIANGLE, .products = GPU_RANK_K
 #define SYRK     RANK_K, .run = run_syrk, .scheduled = describe_syrk, .equation = equation_syrk
 #define SYR2K    RANK_K, .run = run_syr2k, .scheduled = describe_syr2k, .equation = equation_syr2k

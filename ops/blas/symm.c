@@ -67,8 +67,9 @@ static enum gpu_status run_symm(struct gpu_work *work)
     return blocks_run(&b);
 }
 
-const struct accel_op op_symm = {BLAS_LEVEL_3, .products = GPU_OTHERS, .run = run_symm,
-                                 .scheduled = describe, .equation = equation_symm};
-const struct accel_op op_hemm = {BLAS_LEVEL_3,          .products = GPU_OTHERS,
-                                 .hermitian = true,     .run = run_symm,
-                                 .scheduled = describe, .equation = equation_symm};
+#define SYMMETRIC                                                                                  \
+    BLAS_LEVEL_3, .products = GPU_OTHERS, .run = run_symm, .scheduled = describe,                  \
+                  .cuts = blas_cuts_beside, .equation = equation_symm
+
+const struct accel_op op_symm = {SYMMETRIC};
+const struct accel_op op_hemm = {SYMMETRIC, .hermitian = true};

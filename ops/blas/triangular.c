@@ -93,7 +93,8 @@ static enum gpu_status run_triangular(struct gpu_work *work)
 }
 
 #define TRIANGULAR                                                                                 \
-    BLAS_LEVEL_3, .products = GPU_OTHERS, .definite = 1 << ACCEL_a, .run = run_triangular
+    BLAS_LEVEL_3, .products = GPU_OTHERS, .definite = 1 << ACCEL_a, .run = run_triangular,         \
+                  .cuts = blas_cuts_beside
 
 const struct accel_op op_trmm = {TRIANGULAR, .scheduled = describe_trmm, .equation = equation_trmm};
 const struct accel_op op_trsm = {TRIANGULAR, .scheduled = describe_trsm, .equation = equation_trsm};

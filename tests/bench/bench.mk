@@ -25,5 +25,5 @@ $(BENCH)/spawn: tests/bench/spawn.c | $(BENCH)
 $(BENCH)/pack_rates: tests/bench/pack_rates.c $(LAYERS) | $(BENCH)
 	$(BENCH_CC) -I. -o $@ $^
 
-$(BENCH)/schedules: tests/bench/schedules.c tests/lib/schedule_cases.c $(LAYERS) | $(BENCH)
-	$(BENCH_CC) -I. -o $@ $^ -lm
+$(BENCH)/schedules: tests/bench/schedules.c tests/lib/schedule_cases.c tests/lib/split_cases.c $(LAYERS) | $(BENCH)
+	$(BENCH_CC) -I. -I$(BUILD) -o $@ $^ -lm -ldl -lpthread

@@ -1,5 +1,6 @@
 #!/usr/bin/python3 -B
-"""Several devices in one process (ACCEL_DEVICES=all, or a list): which of them gets a call, and what becomes of calls if one fails."""
+"""Several devices in one process (ACCEL_DEVICES=all, or a list): which of them gets a call that one device runs, and what becomes of calls if one
+fails. Such are short calls, and all of LAPACK; test_split.py has those that several devices run together."""
 
 import tempfile
 from collections import Counter
@@ -23,11 +24,12 @@ def places(done):
 
 with tempfile.TemporaryDirectory() as folder:
     known = keys(folder)
-    # A product of order 500 takes a quarter of a second at 1 GFLOPS.
+    # By these figures a call of order 500 takes a quarter of a second. A product that takes a quarter of a millisecond is not divided.
     calibrate(folder + "/model", known, 100000, 250)
-    env = {**AUTO, **LOG, "TESTGPU_DELAY_US": "0", "TESTGPU_DEVICES": "2", "TESTGPU_GFLOPS": "1", "XDG_CACHE_HOME": folder, "XDG_RUNTIME_DIR": folder,
+    calibrate(folder + "/short", known, 100000, 0.2)
+    env = {**AUTO, **LOG, "TESTGPU_DELAY_US": "0", "TESTGPU_DEVICES": "2", "TESTGPU_GFLOPS": "2", "XDG_CACHE_HOME": folder, "XDG_RUNTIME_DIR": folder,
            "ACCEL_MODEL": folder + "/model", "ACCEL_DEVICES": "all"}
-    wait = {**env, "ACCEL_START": "wait", "TESTGPU_GFLOPS": "0"}
+    wait = {**env, "ACCEL_START": "wait", "TESTGPU_GFLOPS": "0", "ACCEL_MODEL": folder + "/short"}
 
     # ---- Which one ----
 
@@ -49,13 +51,13 @@ with tempfile.TemporaryDirectory() as folder:
 
     # ---- By time ----
 
-    done = start("steps", "dgemm:500:2", "threads:3:500:12", env={**env, "TESTGPU_GFLOPS": "2"})
+    done = start("steps", "solve:500:2", "solvers:3:500:12", env=env)
     count = places(done)
     tap.ok(right(done) and count["gpu0"] and count["gpu1"] and set(count) <= {"gpu0", "gpu1", "cpu"} and not said(done),
            "calls that would wait start the second, and go to the one that is free", dict(count), done.stdout, done.stderr)
     waited = [line for line in lines_for(done, ran="cpu") if line["why"] != "warming"]
     tap.ok(not waited, "none goes to the CPU meanwhile", *waited)
-    done = start("steps", "dgemm:500:12", env={**env, "TESTGPU_GFLOPS": "2"})
+    done = start("steps", "solve:500:12", env=env)
     tap.ok(right(done) and set(places(done)) <= {"gpu0", "cpu"}, "one thread stays with the first", places(done), done.stderr)
 
     # ---- Operands in device memory ----
@@ -93,8 +95,8 @@ with tempfile.TemporaryDirectory() as folder:
 
     # ---- What is learned ----
 
-    learned = {**env, "ACCEL_LEARN": "1", "TESTGPU_GFLOPS": "2"}
-    done = start("steps", "dgemm:500:2", "threads:2:500:8", env=learned)
+    learned = {**env, "ACCEL_LEARN": "1"}
+    done = start("steps", "solve:500:2", "solvers:2:500:8", env=learned)
     text = open(folder + "/model").read()
     tap.ok(right(done) and text.count("[gpu ") == 1, "two devices of one name have one section", text)
 tap.done()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from faults import GPU, QUICK, Fault, Outcome, ended_well, report_on, run, sweep, uses
 from lib.log import parse_log, said
+from lib.split import several
 from lib.programs import BUILD, TEST_GPU, TESTS
 from lib.tap import Tap
 
@@ -17,6 +18,7 @@ LAPACK = ["-f", "tyesmv", "-k", "@(uniform|well)"]
 WORKLOADS = {
     "Level 3 and 2": ("random_calls", [*LACKING, "-c", 1, "-n", 40, "-s", 3, "-r", "d*"], {}, "malloc"),
     "the same in parts": ("random_calls", [*LACKING, "-c", 1, "-n", 150, "-s", 4, "-r", "z*"], {"ACCEL_MEMORY": "100K"}, "malloc"),
+    "on several devices": ("random_calls", [*LACKING, "-c", 2, "-n", 60, "-s", 21, "-r", "d@(gemm|syrk|symm|trsm|gemm_batch_strided)"], {**several(2), **PRELOAD}, "malloc"),
     "without a GPU": ("random_calls", [*LACKING, "-c", 1, "-n", 40, "-s", 3, "-r", "d*"], {"CUDA_VISIBLE_DEVICES": "-1"}, "malloc"),
     "operands in device memory": ("cuda_program", [*LACKING, "-c", 1, "-n", 20, "-r", "d@(gemm|trsm|syrk|symv|ger|gemm_batch)"], {}, "malloc"),
     "LAPACK": ("random_lapack", [*LAPACK, "-c", 1, "-n", 20, "-s", 5, "-r", "d*"], {}, "malloc"),

@@ -153,8 +153,9 @@ static void replay(const struct schedule *s)
     }
     assert_memory_equal(r.done, s->steps, sizeof r.done);
     for (int c = 0; c < cells[SCHEDULE_C]; c++) {
-        const bool beyond = s->call.kind == SCHEDULE_RANK_K &&
-                            c % s->cells[SCHEDULE_C].rows < c / s->cells[SCHEDULE_C].rows;
+        const int row = c % s->cells[SCHEDULE_C].rows, col = c / s->cells[SCHEDULE_C].rows;
+        const bool beyond =
+            s->call.kind == SCHEDULE_RANK_K && (row < col || row < schedule_skipped(s));
         assert_int_equal(r.downs[c], !beyond && !s->call.in_place[SCHEDULE_C]);
         if (!schedule_in_panels(&s->call))
             assert_int_equal(r.kernels[c], beyond ? 0 : products_of(s));
@@ -213,6 +214,19 @@ static void leave_out(struct schedule *s, int operand)
     replay(s);
 }
 
+/* The cells of A are C's rows, one behind the other, and a new one begins where rows are not skipped any more. */
+static void rows_are_covered(const struct schedule *s)
+{
+    int64_t next = 0;
+    for (int i = 0; s->call.k > 0 && i < s->cells[SCHEDULE_A].rows; i++) {
+        const struct schedule_cell a = schedule_cell_of(s, SCHEDULE_A, i, 0);
+        assert_true(a.row == next && a.rows > 0);
+        assert_true(i != schedule_skipped(s) || s->call.skip == 0 || a.row == s->call.skip);
+        next += a.rows;
+    }
+    assert_true(s->call.k == 0 || next == s->call.m);
+}
+
 /* Of small calls, all kinds, odd sizes, two factors, upper triangles, with and without C, operands on the device, in much memory and very
  * little. */
 static void odd_shapes(void **state)
@@ -245,11 +259,14 @@ static void odd_shapes(void **state)
             (call.k > 0 && (call.kind == SCHEDULE_SOLVE || call.kind == SCHEDULE_MULTIPLY));
         for (int x = 0; x < SCHEDULE_OPERANDS; x++)
             call.in_place[x] = rand() % 4 == 0;
+        if (call.kind == SCHEDULE_RANK_K && !call.in_place[SCHEDULE_C] && rand() % 2)
+            call.skip = rand() % call.m;
         const int64_t memory = rand() % 3 ? INT64_MAX : (int64_t)(rand() % 2000 + 100) << 10;
         if (!schedule_make(&s, &call, &schedule_links[n % schedule_link_count].rates, memory))
             continue;
         assert_true(s.bytes <= memory);
         replay(&s);
+        rows_are_covered(&s);
         if (call.kind == SCHEDULE_PRODUCT && call.most > 0)
             assert_true(s.by.rows <= call.most && s.by.cols <= call.most &&
                         s.by.depth <= call.most);

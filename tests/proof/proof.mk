@@ -2,7 +2,7 @@
 
 PROOF          := $(BUILD)/proof
 PROOF_PROGRAMS := $(addprefix $(PROOF)/,measure time_calls time_repeats time_ml ending lapack_rules)
-PROOF_TESTS    := $(addprefix $(TESTS)/,random_calls random_calls64 liblacking.so liblacking64.so cuda_program \
+PROOF_TESTS    := $(addprefix $(TESTS)/,random_calls random_calls64 steps liblacking.so liblacking64.so cuda_program \
                     random_lapack random_lapack64 fortran_calls lapacke device_lapack) $(UNIT_TESTS)
 
 .PHONY: proof-programs gpu-bundle

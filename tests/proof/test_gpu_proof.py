@@ -163,6 +163,13 @@ def check_agreement():
         tap.ok(done.returncode == (0 if agree else 1), name, done.returncode, done.stdout)
 
 
+def check_several(folder):
+    done, report = proof(folder, "--test-gpu", BUILD / "testgpu", "--only", "shared", env={"PATH": f"{folder}/bin:/usr/bin:/bin", "TESTGPU_DEVICES": "2"})
+    found = [(c["status"], c["note"]) for c in report["checks"] if c["check"] == "several GPUs"]
+    tap.ok(len(found) == 1 and found[0][0] == "ok" and re.match(r"dgemm of order \d+, 2 GPUs: [\d.]+ ms on gpu0, [\d.]+ ms on gpu0\+gpu1", found[0][1]),
+           "two GPUs share products", found, done.stdout[-600:])
+
+
 def check_refusals(folder):
     for arguments, said in ((["--seconds", "5"], "60 to 36000"), (["--seconds", "soon"], "60 to 36000"), (["--seed", "32768"], "0 to 32767"), (["--seed", "one"], "0 to 32767"), (["--only", "unit,tests"], "--only tests: allowed are"),
                             (["--bundle", "/nowhere"], "make gpu-bundle"), (["--test-gpu", str(folder)], "no libcuda.so.1"), (["--out"], "needs a value")):
@@ -190,6 +197,7 @@ with tempfile.TemporaryDirectory() as name:
         tap.ok(report["machine"]["commit"] == commit, "the commit is the bundle's where its sources are the same", commit, report["machine"]["commit"])
         check_host_memory(folder, BUILD / "testgpu")
         check_failures(folder, BUILD / "testgpu")
+        check_several(folder)
         check_agreement()
         check_refusals(folder)
 tap.done()

@@ -10,7 +10,8 @@ import tempfile
 from pathlib import Path
 
 from lib.log import parse_log
-from lib.programs import BUILD, NO_GPU, SHIM, TEST_GPU, TESTS, clean_env
+from lib.programs import BUILD, LONG, NO_GPU, SHIM, TEST_GPU, TESTS, clean_env
+from lib.split import several
 from lib.table import routine_table
 from lib.tap import Tap
 
@@ -45,6 +46,18 @@ def tested(output):
     """The routines that a program says it has tested, without CBLAS's prefix."""
     return {name.lower().removeprefix("cblas_") for name in re.findall(r"(\w+)\s+PASSED THE", output)}
 
+
+# Level 3 on three test GPUs, which share what can be divided; results are those of the same bounds.
+for interface, letter in itertools.product(("Fortran", "CBLAS"), "sdcz") if LONG else (("Fortran", "z"), ("CBLAS", "s")):
+    path = {"LD_LIBRARY_PATH": f"/usr/lib/x86_64-linux-gnu/{LIBRARIES['OpenBLAS']}"}
+    name = f"three devices, {interface}, level 3, {letter}"
+    _, native, _ = run(interface, 3, letter, path)
+    code, output, log = run(interface, 3, letter, {**several(3), **path, "ACCEL_LOG_FILE": "log"})
+    lines = parse_log(log)
+    shared = sum("+" in line["ran"] for line in lines)
+    tap.ok(code == 0 and verdicts(output) == verdicts(native), f"{name}: every test passes",
+           *[line for line in output.splitlines() if re.search("FAIL|NOT DET|SUSP|accel", line)][:5])
+    tap.ok(shared > 100 and not any("cpu+" in line["ran"] or "+cpu" in line["ran"] for line in lines), f"{name}: {shared} of {len(lines)} calls are shared")
 
 # Every routine of the table but the extensions of single libraries.
 left = {r for r in rows if not re.search(r"gemm(t|tr|3m|_batch.*)$|^sbgemm$", r)}

@@ -1,0 +1,108 @@
+#define _GNU_SOURCE
+#include "workers.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include "forks.h"
+#include "held_signals.h"
+#include "quiet_thread.h"
+
+/* A thread that has had nothing to do for so long ends. */
+#define IDLE_S 1
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(lock);
+static pthread_cond_t tasks_come = PTHREAD_COND_INITIALIZER;
+static struct workers_task *first, **end = &first; /* that no thread has begun */
+static int waiting;                                /* of these tasks */
+static int threads, idle;
+
+/* With the lock. */
+static struct workers_task *take_first(void)
+{
+    struct workers_task *task = first;
+    if (!task)
+        return NULL;
+    first = task->next;
+    if (!first)
+        end = &first;
+    waiting--;
+    return task;
+}
+
+/* With the lock, which it releases meanwhile. Returns whether there is a task. */
+static bool wait_for_task(void)
+{
+    struct timespec until;
+    int result = 0;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += IDLE_S;
+    idle++;
+    while (!first && result == 0)
+        result = pthread_cond_timedwait(&tasks_come, &lock, &until);
+    idle--;
+    return first != NULL;
+}
+
+static void *run_thread(void *unused)
+{
+    sigset_t signals;
+    int none;
+    (void)unused;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &none);
+    pthread_setname_np(pthread_self(), "accel-part");
+    signals_but_faults(&signals);
+    pthread_sigmask(SIG_SETMASK, &signals, NULL);
+    pthread_mutex_lock(&lock);
+    do {
+        for (struct workers_task *task; (task = take_first()) != NULL;) {
+            pthread_mutex_unlock(&lock);
+            task->run(task);
+            pthread_mutex_lock(&lock);
+        }
+    } while (wait_for_task());
+    threads--;
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+void workers_give(struct workers_task *task)
+{
+    pthread_mutex_lock(&lock);
+    task->next = NULL;
+    *end = task;
+    end = &task->next;
+    waiting++;
+    if (waiting > idle && threads < WORKERS_MOST && quiet_thread(run_thread, NULL, 0))
+        threads++;
+    pthread_mutex_unlock(&lock);
+    pthread_cond_signal(&tasks_come);
+}
+
+bool workers_take_back(struct workers_task *task)
+{
+    bool found = false;
+    pthread_mutex_lock(&lock);
+    for (struct workers_task **at = &first; *at && !found; at = &(*at)->next)
+        if (*at == task) {
+            *at = task->next;
+            if (!*at)
+                end = at;
+            waiting--;
+            found = true;
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+/* The child of a fork has none of the threads, and none of the tasks' callers. */
+static void forget_all(void)
+{
+    pthread_cond_init(&tasks_come, NULL);
+    first = NULL;
+    end = &first;
+    waiting = threads = idle = 0;
+}
+FORKS_CHILD(forget_all);

@@ -1,0 +1,27 @@
+/*
+ * Threads of libaccel's own that each run one task of a calling thread, such as a call's part on a further device. They start when there is
+ * a task and no thread is idle, and end when they have had nothing to do for a second. They take no signal of the program's except
+ * those of their own faults: a handler of the program's may provide pages when they are touched. A fork's child starts with none. All
+ * functions are thread-safe.
+ */
+#ifndef ACCEL_WORKERS_H
+#define ACCEL_WORKERS_H
+
+#include <stdbool.h>
+
+enum { WORKERS_MOST = 64 };
+
+/* A task, in memory of the caller's, which stays until it has run or was taken back. */
+struct workers_task {
+    void (*run)(struct workers_task *task); /* may free the task */
+    struct workers_task *next;              /* for workers.c alone */
+};
+
+/* Gives a task to a thread. If none can be started, it waits until one has time. The caller blocks signals: a handler must not leave
+ * meanwhile. */
+void workers_give(struct workers_task *task);
+
+/* Returns whether no thread has begun it; then none will. */
+bool workers_take_back(struct workers_task *task);
+
+#endif

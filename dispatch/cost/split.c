@@ -1,0 +1,311 @@
+#include "split.h"
+
+#include <float.h>
+
+#include "gpu/choices.h"
+#include "gpu/scheduled.h"
+#include "model.h"
+#include "ops/op.h"
+
+/* What it takes to hand a part to another thread, and to wait for it. */
+#define HAND_MS 0.05
+
+/* Calls shorter than this are not looked at; others with at most so many devices that the search takes about a tenth of the time. */
+#define LEAST_MS      0.5
+#define LEAST_PAIR_MS 0.1
+
+/* One thread packs so much when many do: 45 GB/s by eight threads (docs/measurements). */
+#define THREAD_GBPS 5.7
+
+double split_host_gbps(int threads)
+{
+    return THREAD_GBPS * threads;
+}
+
+/* ---- A part's time ---- */
+
+/* Of a batch, whose loads go up, are multiplied and come down one after the other. */
+static double batch_ms(const struct accel_call *call, const struct schedule_rates *rates)
+{
+    struct model_work work;
+    model_work_of(call, true, &work);
+    double shortest = 0;
+    for (const int64_t *size = accel_sizes(call); size < accel_sizes(call) + 3; size++)
+        shortest =
+            *size > 0 && (shortest == 0 || (double)*size < shortest) ? (double)*size : shortest;
+    const double share = shortest > 0 ? shortest / (shortest + rates->half) : 1;
+    return work.term[MODEL_OPERATION] * 1e3 / (rates->compute * share) +
+           (work.up_bytes / rates->up + work.down_bytes / rates->down) * 1e-6;
+}
+
+/* Returns a time that the call is not below on the device. */
+static double floor_ms(const struct accel_call *call, const struct schedule_rates *rates)
+{
+    struct scheduled scheduled;
+    return scheduled_describe(call, &scheduled) ? schedule_floor(&scheduled.call, rates)
+                                                : batch_ms(call, rates);
+}
+
+/* Returns the cell's size nearest to `step` that divides a size evenly, long ones into whole lines. */
+static int64_t fitted(int64_t all, int64_t step)
+{
+    const int64_t cells = accel_max(1, (all + step / 2) / step);
+    const int64_t each = accel_max(1, (all + cells - 1) / cells);
+    return each < 64 || cells == 1 ? each : (each + 63) / 64 * 64;
+}
+
+/* Returns a choice that suits a part as another one suits its own. */
+static struct schedule_choice fit(struct schedule_choice choice, const struct schedule_call *shape)
+{
+    const bool triangle = shape->kind == SCHEDULE_RANK_K;
+    choice.rows = fitted(shape->m, choice.rows);
+    choice.cols = triangle ? choice.rows : fitted(shape->n, choice.cols);
+    if (shape->widest > 0)
+        choice.cols = accel_min(choice.cols, shape->widest);
+    choice.depth =
+        triangle || shape->kind == SCHEDULE_PRODUCT ? fitted(shape->k, choice.depth) : choice.rows;
+    return choice;
+}
+
+/* Returns the time of a call's schedule. *choice: what it is made by; where that is not set, chooses it. To choose takes a twentieth of the
+ * part's time, so one part does it for all. DBL_MAX: there is no schedule. */
+static double schedule_ms(const struct accel_call *call, const struct split_device *device,
+                          const struct schedule_rates *rates, struct schedule_choice *choice)
+{
+    struct scheduled scheduled;
+    struct schedule s = {.ms = 0};
+    if (!scheduled_describe(call, &scheduled))
+        return batch_ms(call, rates);
+    const struct schedule_call shape = scheduled.call;
+    const bool chosen = choice->rows > 0;
+    const struct schedule_choice by = chosen ? fit(*choice, &shape) : *choice;
+    bool made = chosen && schedule_make_by(&s, &by, &shape, rates, device->memory_bytes);
+    if (!made)
+        made = choices_make(&s, &shape, rates, device->memory_bytes);
+    if (!made)
+        return DBL_MAX;
+    const double ms = s.ms;
+    *choice = s.by;
+    schedule_free(&s);
+    return ms;
+}
+
+/* ---- Devices and their weights ---- */
+
+/* A way to divide a call: strips of columns, each divided by rows. */
+struct plan {
+    const struct accel_call *call;
+    const struct split_device *device;
+    struct accel_region whole;
+    bool triangle;
+    int parts, strips; /* part i is in strip i % strips */
+    int on[SPLIT_MOST];
+    double weight[SPLIT_MOST];
+    double host_gbps;
+    struct schedule_choice choice; /* of all parts' schedules; zero: not chosen yet */
+    struct split split;
+};
+
+static double least(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+/* Sets what each part's device copies at while all of them copy. */
+static void share_links(struct plan *p)
+{
+    double up = 0, down = 0;
+    for (int i = 0; i < p->parts; i++) {
+        up += p->device[p->on[i]].rates.up;
+        down += p->device[p->on[i]].rates.down;
+    }
+    for (int i = 0; i < p->parts; i++) {
+        struct schedule_rates *rates = &p->split.part[i].rates;
+        p->split.part[i].device = p->on[i];
+        *rates = p->device[p->on[i]].rates;
+        rates->up *= least(1, p->host_gbps / up);
+        rates->down *= least(1, p->host_gbps / down);
+    }
+}
+
+/* Returns the square root of a share: by Newton's method, from above. */
+static double root(double share)
+{
+    double x = 1;
+    for (int i = 0; i < 40 && share > 0; i++)
+        x = (x + share / x) / 2;
+    return share > 0 ? x : 0;
+}
+
+/* Returns the edge behind a share of an extent: long ones lie between whole lines. */
+static int64_t edge(int64_t extent, int parts, double share)
+{
+    const int64_t line = extent >= 128 * (int64_t)parts ? 64 : 1;
+    const int64_t lines = (int64_t)((double)extent * share / (double)line + 0.5);
+    return accel_min(extent, lines * line);
+}
+
+/* The same with rows of a result: those of a triangle get longer. */
+static int64_t edge_of_rows(const struct plan *p, int parts, double share)
+{
+    return edge(p->whole.rows, parts, p->triangle ? root(share) : share);
+}
+
+/* Divides the result by the weights. Parts may be empty. */
+static void lay_out(struct plan *p)
+{
+    const struct accel_region whole = p->whole;
+    double all = 0, before = 0;
+    for (int i = 0; i < p->parts; i++)
+        all += p->weight[i];
+    for (int strip = 0; strip < p->strips; strip++) {
+        double width = 0, above = 0;
+        for (int i = strip; i < p->parts; i += p->strips)
+            width += p->weight[i];
+        const int64_t col = edge(whole.cols, p->strips, before / all);
+        const bool last = strip == p->strips - 1;
+        const int64_t end = last ? whole.cols : edge(whole.cols, p->strips, (before + width) / all);
+        const int stacked = (p->parts - strip + p->strips - 1) / p->strips;
+        for (int i = strip; i < p->parts; i += p->strips) {
+            const int64_t row = edge_of_rows(p, stacked, above / width);
+            const bool lowest = i + p->strips >= p->parts;
+            above += p->weight[i];
+            const int64_t bottom = lowest ? whole.rows : edge_of_rows(p, stacked, above / width);
+            p->split.part[i].region = (struct accel_region){row, col, accel_max(0, bottom - row),
+                                                            accel_max(0, end - col)};
+        }
+        before += width;
+    }
+}
+
+static bool is_empty(const struct split_part *part)
+{
+    return part->region.rows == 0 || part->region.cols == 0;
+}
+
+/* Sets the parts' times, and that of all. exact: by schedules. */
+static void take_times(struct plan *p, bool exact)
+{
+    p->split.ms = 0;
+    p->split.count = 0;
+    for (int i = 0; i < p->parts; i++) {
+        struct split_part *part = &p->split.part[i];
+        part->ms = 0;
+        if (is_empty(part))
+            continue;
+        const struct accel_call call = accel_cut_part(p->call, &part->region);
+        part->ms = exact ? schedule_ms(&call, &p->device[part->device], &part->rates, &p->choice)
+                         : floor_ms(&call, &part->rates);
+        p->split.count++;
+        p->split.ms = p->split.ms < part->ms ? part->ms : p->split.ms;
+    }
+    p->split.ms += HAND_MS * (p->split.count - 1);
+}
+
+/* Moves weight from parts that take long to those that do not. */
+static void shift_weights(struct plan *p)
+{
+    double all = 0;
+    for (int i = 0; i < p->parts; i++)
+        all += p->split.part[i].ms;
+    for (int i = 0; i < p->parts; i++) {
+        const double ms = p->split.part[i].ms, mean = all / p->parts;
+        p->weight[i] *= ms > 0 ? 0.5 + 0.5 * least(mean / ms, 4) : 2;
+    }
+}
+
+/* Keeps the best division of some whose parts are more and more even. */
+static void balance(struct plan *p, bool exact, int rounds)
+{
+    struct plan best = *p;
+    best.split.ms = DBL_MAX;
+    for (int round = 0; round < rounds; round++) {
+        lay_out(p);
+        take_times(p, exact);
+        if (p->split.ms < best.split.ms)
+            best = *p;
+        shift_weights(p);
+    }
+    *p = best;
+}
+
+/* ---- Which devices ---- */
+
+/* Sorts the devices, by the whole call's time on each. Returns the shortest. */
+static double sort_devices(struct plan *p, int count)
+{
+    double ms[SPLIT_MOST];
+    for (int i = 0; i < count; i++) {
+        const double own = floor_ms(p->call, &p->device[i].rates);
+        int at = i;
+        for (; at > 0 && ms[at - 1] > own; at--) {
+            ms[at] = ms[at - 1];
+            p->on[at] = p->on[at - 1];
+        }
+        ms[at] = own;
+        p->on[at] = i;
+    }
+    for (int i = 0; i < count; i++)
+        p->weight[i] = 1 / (ms[i] > 0 ? ms[i] : 1);
+    return ms[0];
+}
+
+/* How often parts are made more even: by floors; by schedules. */
+enum { ROUNDS = 16, EXACT_ROUNDS = 5 };
+
+/* Leaves out the empty parts. */
+static void close_ranks(struct split *split, int parts)
+{
+    int count = 0;
+    for (int i = 0; i < parts; i++)
+        if (!is_empty(&split->part[i]))
+            split->part[count++] = split->part[i];
+    split->count = count;
+}
+
+void split_make(struct split *split, const struct accel_call *call,
+                const struct split_device *device, int count, double host_gbps)
+{
+    const unsigned cuts = accel_cuts_of(call);
+    const bool by_rows = cuts & (ACCEL_CUT_ROWS | ACCEL_CUT_TRIANGLE);
+    const bool by_cols = cuts & (ACCEL_CUT_COLS | ACCEL_CUT_PRODUCTS);
+    *split = (struct split){.count = 1};
+    if (cuts == 0 || count < 2)
+        return;
+    struct plan all = {.call = call,
+                       .device = device,
+                       .whole = accel_cut_whole(call),
+                       .triangle = (cuts & ACCEL_CUT_TRIANGLE) != 0,
+                       .host_gbps = host_gbps};
+    struct plan best = all;
+    split->whole_ms = sort_devices(&all, count);
+    best.split.ms = DBL_MAX;
+    if (split->whole_ms < LEAST_MS)
+        return;
+    while (LEAST_PAIR_MS * count * count > split->whole_ms) /* the fastest ones stay */
+        count--;
+    for (int parts = 2; parts <= count; parts++)
+        for (int strips = by_cols ? parts : 1; strips >= (by_cols && !by_rows ? parts : 1);
+             strips--) { /* columns are packed fastest */
+            struct plan p = all;
+            p.parts = parts;
+            p.strips = strips;
+            share_links(&p);
+            balance(&p, false, ROUNDS);
+            if (p.split.ms < best.split.ms)
+                best = p;
+        }
+    if (best.split.ms >= SPLIT_GAIN * split->whole_ms || best.split.count < 2)
+        return;
+    balance(&best, true, EXACT_ROUNDS);
+    double whole_ms = split->whole_ms;
+    if (best.split.ms >= SPLIT_GAIN * whole_ms) /* is a schedule of the whole slower, too? */
+        whole_ms = schedule_ms(call, &device[all.on[0]], &device[all.on[0]].rates,
+                               &(struct schedule_choice){0});
+    if (best.split.ms >= SPLIT_GAIN * whole_ms || best.split.count < 2)
+        return;
+    *split = best.split;
+    split->whole_ms =
+        whole_ms < DBL_MAX ? whole_ms : best.split.ms; /* no device has memory for it */
+    close_ranks(split, best.parts);
+}

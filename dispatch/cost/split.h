@@ -1,0 +1,48 @@
+/*
+ * How a call is divided over several devices: which part of the result each of them computes, and when all are done, in virtual time. Pure
+ * functions: the same call, rates and devices have the same split each time.
+ *
+ * Every device runs its part by a schedule of its own (gpu/schedule.h). Their copies share what the host's threads can pack and unpack, so
+ * each device copies at its own rate, or at its share of the host's. Every operand of a part crosses the host's memory once for each
+ * device that needs it.
+ */
+#ifndef ACCEL_SPLIT_H
+#define ACCEL_SPLIT_H
+
+#include "gpu/schedule.h"
+#include "ops/cut.h"
+
+enum { SPLIT_MOST = 16 };
+
+struct split_device {
+    struct schedule_rates rates; /* for this call: cost_schedule_rates() */
+    int64_t memory_bytes;        /* that may be used */
+};
+
+struct split_part {
+    int device;
+    struct accel_region region;
+    struct schedule_rates rates; /* while the others copy, too */
+    double ms;                   /* simulated */
+};
+
+struct split {
+    int count; /* parts, each on a device of its own; 1: the call stays whole */
+    struct split_part part[SPLIT_MOST];
+    double ms;       /* until the last part is done */
+    double whole_ms; /* no device is faster with the whole call */
+};
+
+/* Another device must bring so much: the estimates are not exact. */
+#define SPLIT_GAIN 0.95
+
+/* Divides a valid, non-empty call with operands in host memory over some of these devices, so that it is done first. count: at most SPLIT_MOST.
+ * host_gbps: 10^9 bytes a second that the host packs, and unpacks, for all devices together. Leaves the call whole unless that makes it
+ * faster than the best single device by SPLIT_GAIN. */
+void split_make(struct split *split, const struct accel_call *call,
+                const struct split_device *device, int count, double host_gbps);
+
+/* Returns the 10^9 bytes a second that so many threads pack, nominally. */
+double split_host_gbps(int threads);
+
+#endif

@@ -1,0 +1,108 @@
+#include "splits.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/forks.h"
+#include "gpu/digest.h"
+#include "gpu/scheduled.h"
+#include "ops/op.h"
+#include "ops/shape.h"
+
+enum { KEPT = 32 };
+
+static struct found {
+    struct gpu_key key; /* of the call, its devices and the host */
+    uint64_t used;      /* 0: the entry is free */
+    struct split split;
+} table[KEPT];
+static uint64_t now;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(lock);
+
+/* All that a split depends on. */
+struct facts {
+    int64_t routine, batch, cuts, size[ACCEL_DIMENSIONS], dtype[ACCEL_SPANS], read[ACCEL_SPANS];
+    int64_t shape[10], operand[SCHEDULE_OPERANDS]; /* of the whole call's schedule */
+    double per_term;
+    int64_t memory[SPLIT_MOST];
+    double rates[SPLIT_MOST][7], host_gbps;
+};
+
+static void add_schedule(struct facts *facts, const struct schedule_call *s)
+{
+    const int64_t shape[] = {s->kind, s->two, s->up,   s->reads,  s->m,
+                             s->n,    s->k,   s->most, s->widest, s->skip};
+    memcpy(facts->shape, shape, sizeof shape);
+    facts->per_term = s->per_term;
+    for (int x = 0; x < SCHEDULE_OPERANDS; x++)
+        facts->operand[x] = s->size[x] * 2 + s->across[x];
+}
+
+static void add_device(struct facts *facts, int i, const struct split_device *device)
+{
+    const struct schedule_rates *r = &device->rates;
+    const double rates[] = {r->up,      r->down,      r->compute, r->half,
+                            r->copy_ms, r->kernel_ms, r->wait_ms};
+    memcpy(facts->rates[i], rates, sizeof rates);
+    facts->memory[i] = device->memory_bytes;
+}
+
+static struct gpu_key key_of(const struct accel_call *call, const struct split_device *device,
+                             int count, double host_gbps)
+{
+    struct scheduled scheduled;
+    struct facts facts;
+    memset(&facts, 0, sizeof facts);
+    facts.routine = call->routine - accel_routines;
+    facts.batch = call->batch;
+    facts.cuts = accel_cuts_of(call);
+    facts.host_gbps = host_gbps;
+    memcpy(facts.size, accel_sizes(call), sizeof facts.size);
+    for (int i = 0; i < ACCEL_SPANS; i++) {
+        facts.dtype[i] = call->span[i].dtype;
+        facts.read[i] = call->span[i].ptr && accel_is_read(call, &call->span[i]);
+    }
+    if (scheduled_describe(call, &scheduled))
+        add_schedule(&facts, &scheduled.call);
+    for (int i = 0; i < count; i++)
+        add_device(&facts, i, &device[i]);
+    return gpu_digest_columns((const char *)&facts, sizeof facts, 1, sizeof facts);
+}
+
+static bool find(struct gpu_key key, struct split *split)
+{
+    bool found = false;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < KEPT && !found; i++) {
+        found = table[i].used > 0 && memcmp(&table[i].key, &key, sizeof key) == 0;
+        if (found) {
+            table[i].used = ++now;
+            *split = table[i].split;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+/* In place of the one that has not been used for longest. */
+static void keep(struct gpu_key key, const struct split *split)
+{
+    struct found *oldest = table;
+    pthread_mutex_lock(&lock);
+    for (int i = 1; i < KEPT; i++)
+        if (table[i].used < oldest->used)
+            oldest = &table[i];
+    *oldest = (struct found){key, ++now, *split};
+    pthread_mutex_unlock(&lock);
+}
+
+void splits_make(struct split *split, const struct accel_call *call,
+                 const struct split_device *device, int count, double host_gbps)
+{
+    const struct gpu_key key = key_of(call, device, count, host_gbps);
+    if (find(key, split))
+        return;
+    split_make(split, call, device, count, host_gbps);
+    keep(key, split);
+}

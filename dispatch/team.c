@@ -1,0 +1,378 @@
+#include "team.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/held_signals.h"
+#include "base/text.h"
+#include "base/workers.h"
+#include "report/report.h"
+
+struct team;
+
+/* A part, the device that is to do it, and what has become of it. */
+struct member {
+    struct workers_task task;
+    struct team *team;
+    struct dispatch_device *device;
+    double ms; /* estimated */
+    struct accel_call call;
+    struct gpu_host host;
+    enum gpu_status status;
+    bool did; /* the device has computed something of the result */
+    /* With the team's lock: */
+    const struct accel_call
+        *asked; /* the part waits until the calling thread has had this computed */
+    bool answer, ended;
+    /* What the part tells, until the calling thread passes it on: */
+    struct gpu_event *event;
+    int events, room;
+    struct gpu_steps steps;
+};
+
+struct team {
+    const struct accel_call *call;
+    struct gpu_host *host; /* the call's link to the layer above */
+    struct accel_record *record;
+    pthread_t caller;
+    pthread_mutex_t lock;
+    pthread_cond_t news, answers; /* for the calling thread; for the others */
+    int count;
+    bool on_cpu;   /* the original has computed a part */
+    bool failed;   /* a part, and not for lack of memory alone */
+    bool in_other; /* a part was computed in another precision than native */
+    void *copy;    /* host memory for accel_cut_by_original(), used after a failure alone */
+    struct member member[SPLIT_MOST];
+};
+
+/* ---- What parts tell ---- */
+
+/* Without memory, the log lacks the line. */
+static void keep_event(struct member *m, const struct gpu_event *event)
+{
+    if (m->events == m->room) {
+        const int room = 2 * m->room + 16;
+        struct gpu_event *more = realloc(m->event, (size_t)room * sizeof *more);
+        if (!more)
+            return;
+        m->event = more;
+        m->room = room;
+    }
+    m->event[m->events++] = *event;
+}
+
+static void on_event(void *context, const struct gpu_event *event)
+{
+    keep_event(context, event);
+}
+
+static void on_steps(void *context, const struct gpu_steps *steps)
+{
+    struct member *m = context;
+    const size_t bytes = (size_t)steps->count * sizeof *steps->step;
+    struct gpu_step *copy = malloc(bytes + 1);
+    if (!copy)
+        return;
+    memcpy(copy, steps->step, bytes);
+    free((void *)(uintptr_t)m->steps.step);
+    m->steps = *steps;
+    m->steps.step = copy;
+}
+
+/* Passes on, on the calling thread, what a part has told, and forgets it. */
+static void pass_on(struct team *team, struct member *m)
+{
+    for (int i = 0; i < m->events; i++)
+        report_event(team->record, &m->event[i]);
+    if (m->steps.step)
+        report_steps(team->record, m->device->name, &m->steps);
+    free(m->event);
+    free((void *)(uintptr_t)m->steps.step);
+    m->event = NULL;
+    m->events = m->room = 0;
+    m->steps.step = NULL;
+}
+
+/* ---- A device's run ---- */
+
+/* Notes what the run of a call, or of a part of one, on a member's device means for that device. On the calling thread. */
+static void note_run(struct team *team, struct member *m, const struct accel_call *call,
+                     const struct gpu_host *host, enum gpu_status status)
+{
+    m->did = m->did || gpu_is_finished(status);
+    team->host->up_bytes += host->up_bytes;
+    team->host->down_bytes += host->down_bytes;
+    team->host->set_up = team->host->set_up || host->set_up;
+    if (status == GPU_OK)
+        warm_note(m->device, call->routine);
+    team->in_other |= gpu_is_finished(status) && host->precision != GPU_NATIVE;
+    left_alone_by_status(m->device, call, host, status);
+    device_tidy(m->device);
+}
+
+static enum gpu_status run_on(const struct member *m, const struct accel_call *call,
+                              struct gpu_host *host)
+{
+    struct contention *load = &m->device->contention;
+    const int number = contention_enter_gpu(load, m->ms);
+    const enum gpu_status status = gpu_run(device_gpu(m->device), call, host);
+    contention_leave_gpu(load, number);
+    return status;
+}
+
+/* ---- What a device does not finish; on the calling thread ---- */
+
+static bool by_original(void *context, const struct accel_call *part)
+{
+    struct team *team = context;
+    team->on_cpu = true;
+    return accel_cut_by_original(part, team->copy, team->host->original, team->host->context);
+}
+
+/* Has another device compute a part of the call, or else the original. */
+static bool finish_elsewhere(struct team *team, const struct member *failing,
+                             const struct accel_call *part)
+{
+    for (int i = 0; i < team->count; i++) {
+        struct member *m = &team->member[i];
+        if (m == failing || device_state(m->device) != DEVICE_READY ||
+            left_alone_has(&m->device->left_alone, part->routine, LEFT_FAILED))
+            continue;
+        struct gpu_host host = {.original = by_original,
+                                .context = team,
+                                .precision = failing->host.precision,
+                                .rates = m->host.rates};
+        const enum gpu_status status = run_on(m, part, &host);
+        note_run(team, m, part, &host, status);
+        if (status == GPU_LOST)
+            return false;
+        if (gpu_is_finished(status))
+            return true;
+    }
+    return by_original(team, part);
+}
+
+/* ---- The parts ---- */
+
+/* Has the calling thread see to a part's rest. */
+static bool ask(void *context, const struct accel_call *part)
+{
+    struct member *m = context;
+    struct team *team = m->team;
+    if (pthread_equal(pthread_self(), team->caller))
+        return finish_elsewhere(team, m, part);
+    pthread_mutex_lock(&team->lock);
+    m->asked = part;
+    pthread_cond_signal(&team->news);
+    while (m->asked)
+        pthread_cond_wait(&team->answers, &team->lock);
+    const bool answer = m->answer;
+    pthread_mutex_unlock(&team->lock);
+    return answer;
+}
+
+static void run_member(struct member *m)
+{
+    struct team *team = m->team;
+    m->status = run_on(m, &m->call, &m->host);
+    pthread_mutex_lock(&team->lock);
+    m->ended = true;
+    pthread_cond_signal(&team->news);
+    pthread_mutex_unlock(&team->lock);
+}
+
+static void run_task(struct workers_task *task)
+{
+    run_member((struct member *)task);
+}
+
+/* With the lock, which it releases meanwhile. Returns whether a part asked. */
+static bool answer_one(struct team *team)
+{
+    for (int i = 0; i < team->count; i++) {
+        struct member *m = &team->member[i];
+        if (!m->asked)
+            continue;
+        pthread_mutex_unlock(&team->lock);
+        const bool answer = finish_elsewhere(team, m, m->asked);
+        pthread_mutex_lock(&team->lock);
+        m->answer = answer;
+        m->asked = NULL;
+        pthread_cond_broadcast(&team->answers);
+        return true;
+    }
+    return false;
+}
+
+/* Runs a part that no thread has begun. With the lock, which it releases meanwhile. Returns whether there was one. */
+static bool take_back_one(struct team *team)
+{
+    for (int i = 1; i < team->count; i++) {
+        struct member *m = &team->member[i];
+        if (m->ended || !workers_take_back(&m->task))
+            continue;
+        pthread_mutex_unlock(&team->lock);
+        run_member(m);
+        pthread_mutex_lock(&team->lock);
+        return true;
+    }
+    return false;
+}
+
+static bool all_ended(const struct team *team)
+{
+    for (int i = 0; i < team->count; i++)
+        if (!team->member[i].ended)
+            return false;
+    return true;
+}
+
+static void run_members(struct team *team)
+{
+    sigset_t signals, before;
+    signals_but_faults(&signals);
+    pthread_sigmask(SIG_BLOCK, &signals, &before);
+    for (int i = 1; i < team->count; i++)
+        workers_give(&team->member[i].task);
+    run_member(&team->member[0]);
+    pthread_mutex_lock(&team->lock);
+    while (!all_ended(team))
+        if (!answer_one(team) && !take_back_one(team))
+            pthread_cond_wait(&team->news, &team->lock);
+    pthread_mutex_unlock(&team->lock);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* ---- The whole ---- */
+
+static struct team *new_team(const struct team_plan *plan, const struct accel_call *call,
+                             struct gpu_host *host, struct accel_record *record)
+{
+    struct team *team = calloc(1, sizeof *team);
+    if (!team)
+        return NULL;
+    team->call = call;
+    team->host = host;
+    team->record = record;
+    team->caller = pthread_self();
+    team->count = plan->split.count;
+    pthread_mutex_init(&team->lock, NULL);
+    pthread_cond_init(&team->news, NULL);
+    pthread_cond_init(&team->answers, NULL);
+    for (int i = 0; i < team->count; i++) {
+        const struct split_part *part = &plan->split.part[i];
+        struct member *m = &team->member[i];
+        m->task.run = run_task;
+        m->team = team;
+        m->device = plan->device[part->device];
+        m->ms = part->ms;
+        m->call = accel_cut_part(call, &part->region);
+        m->host = (struct gpu_host){.original = ask,
+                                    .event = host->event ? on_event : NULL,
+                                    .steps = host->steps ? on_steps : NULL,
+                                    .context = m,
+                                    .precision = host->precision,
+                                    .rates = part->rates};
+    }
+    return team;
+}
+
+static void free_team(struct team *team)
+{
+    free(team->copy);
+    pthread_mutex_destroy(&team->lock);
+    pthread_cond_destroy(&team->news);
+    pthread_cond_destroy(&team->answers);
+    free(team);
+}
+
+/* Notes what has become of the parts. Returns the status of the call if no device has done anything of it; else GPU_OK. */
+static enum gpu_status note_parts(struct team *team)
+{
+    enum gpu_status none_done = team->member[0].status;
+    for (int i = 0; i < team->count; i++) {
+        struct member *m = &team->member[i];
+        pass_on(team, m);
+        note_run(team, m, &m->call, &m->host, m->status);
+        team->failed |=
+            m->status != GPU_OK && m->status != GPU_NO_MEMORY && m->status != GPU_SHORT_ELSE;
+    }
+    for (int i = 0; i < team->count; i++) {
+        if (team->member[i].status == GPU_LOST)
+            return GPU_LOST;
+        if (gpu_is_finished(team->member[i].status))
+            none_done = GPU_OK;
+    }
+    return none_done;
+}
+
+/* Returns the device behind the one with this number that has done a part, or NULL. */
+static const struct dispatch_device *next_named(const struct team *team, int number)
+{
+    const struct dispatch_device *next = NULL;
+    for (int i = 0; i < team->count; i++) {
+        const struct dispatch_device *device = team->member[i].device;
+        const int own = gpu_info(device_gpu(device))->index;
+        if (team->member[i].did && own > number &&
+            (!next || own < gpu_info(device_gpu(next))->index))
+            next = device;
+    }
+    return next;
+}
+
+/* Fills in where the call ran: "gpu0+gpu1", "gpu0+gpu1+cpu". */
+static void name_devices(const struct team *team)
+{
+    struct accel_record *record = team->record;
+    struct accel_text text;
+    int number = -1;
+    text_start(&text, record->devices, sizeof record->devices);
+    for (const struct dispatch_device *device; (device = next_named(team, number)) != NULL;) {
+        number = gpu_info(device_gpu(device))->index;
+        record->gpu = record->gpu ? record->gpu : gpu_info(device_gpu(device));
+        text_string(&text, text.length > 0 ? "+" : "");
+        text_string(&text, device->name);
+    }
+    text_string(&text, team->on_cpu ? text.length > 0 ? "+cpu" : "cpu" : "");
+    text_end(&text);
+    record->ran = record->devices;
+}
+
+static enum gpu_status run_team(struct team *team)
+{
+    run_members(team);
+    const enum gpu_status none_done = note_parts(team);
+    if (none_done != GPU_OK)
+        return none_done;
+    for (int i = 0; i < team->count; i++) {
+        const struct member *m = &team->member[i];
+        if (!gpu_is_finished(m->status) && !finish_elsewhere(team, m, &m->call))
+            return GPU_LOST;
+    }
+    name_devices(team);
+    if (!team->in_other)
+        team->host->precision = GPU_NATIVE;
+    return !team->on_cpu ? GPU_OK : team->failed ? GPU_FINISHED_ELSE : GPU_SHORT_ELSE;
+}
+
+/* Returns false without memory. */
+static bool take_copy(struct team *team)
+{
+    const int64_t bytes = accel_cut_copy_bytes(team->call);
+    if (bytes > 0)
+        team->copy = malloc((size_t)bytes);
+    return bytes == 0 || team->copy;
+}
+
+enum gpu_status team_run(const struct team_plan *plan, const struct accel_call *call,
+                         struct gpu_host *host, struct accel_record *record)
+{
+    struct team *team = new_team(plan, call, host, record);
+    if (!team)
+        return GPU_NO_MEMORY;
+    const bool ready = take_copy(team);
+    const enum gpu_status status = ready ? run_team(team) : GPU_NO_MEMORY;
+    free_team(team);
+    return status;
+}

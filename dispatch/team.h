@@ -1,0 +1,25 @@
+/*
+ * Runs a call over several devices at the same time (dispatch/cost/split.h): the first part on the calling thread, each of the others on a
+ * thread of libaccel's own, or on the calling thread if none can be started. What a device does not finish, the others do, then the
+ * original, which runs on the calling thread alone. While others work on the program's memory, the calling thread takes no signals
+ * except those of its own faults. Thread-safe.
+ */
+#ifndef ACCEL_TEAM_H
+#define ACCEL_TEAM_H
+
+#include "device.h"
+#include "dispatch/cost/split.h"
+#include "report/record.h"
+
+/* A call's split, and the devices that its numbers stand for. */
+struct team_plan {
+    struct split split;
+    struct dispatch_device *device[SPLIT_MOST];
+};
+
+/* Does what gpu_run() does, with the same meaning of the status and of *host, of which `rates` and `keeps` do not count. A device that fails
+ * is left alone from here on, as run.h does it for one. Fills in record->ran and record->gpu, if a device has done a part. */
+enum gpu_status team_run(const struct team_plan *plan, const struct accel_call *call,
+                         struct gpu_host *host, struct accel_record *record);
+
+#endif

@@ -1,0 +1,329 @@
+/*
+ * Calls over several devices, in virtual time: parts cover the result once, unequal devices get unequal parts, the devices' rates add up
+ * where the link allows, and no split is slower than the best device alone.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "dispatch/cost/splits.h"
+#include "gpu/scheduled.h"
+#include "ops/op.h"
+#include "ops/shape.h"
+#include "tests/lib/split_cases.h"
+
+static const double no_limit = SPLIT_NO_LIMIT;
+
+static void call_of(struct accel_call *call, const char *name, int64_t m, int64_t n, int64_t k)
+{
+    assert_true(split_call_of(call, name, m, n, k));
+}
+
+/* Returns the element of the result that a part begins at, by its pointer. */
+static int64_t first_of(const struct accel_call *call, const struct accel_call *part, int64_t *row,
+                        int64_t *col)
+{
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        if (call->span[i].ptr && (call->span[i].access & ACCEL_WRITE)) {
+            const int64_t at = ((char *)part->span[i].ptr - (char *)call->span[i].ptr) /
+                               (int64_t)accel_dtype_size(call->span[i].dtype);
+            *row = at % call->span[i].ld;
+            *col = at / call->span[i].ld;
+            return at;
+        }
+    fail();
+    return 0;
+}
+
+/* The parts are calls on parts of the result, which cover it once. */
+static void covers(const struct accel_call *call, const struct split *split)
+{
+    const struct accel_region whole = accel_cut_whole(call);
+    int64_t area = 0;
+    for (int i = 0; i < split->count; i++) {
+        const struct accel_region *r = &split->part[i].region;
+        assert_true(r->rows > 0 && r->cols > 0 && r->row >= 0 && r->col >= 0);
+        assert_true(r->row + r->rows <= whole.rows && r->col + r->cols <= whole.cols);
+        area += r->rows * r->cols; /* of a triangle: rows */
+        for (int k = 0; k < i; k++) {
+            const struct accel_region *o = &split->part[k].region;
+            assert_true(r->row >= o->row + o->rows || o->row >= r->row + r->rows ||
+                        r->col >= o->col + o->cols || o->col >= r->col + r->cols);
+            assert_int_not_equal(split->part[i].device, split->part[k].device);
+        }
+        if (accel_cuts_of(call) & ACCEL_CUT_TRIANGLE) {
+            const struct accel_call part = accel_cut_part(call, r);
+            assert_ptr_equal(part.span[ACCEL_c].ptr, call->span[ACCEL_c].ptr);
+            assert_int_equal(part.blas.skip, r->row);
+            assert_int_equal(part.blas.size[ACCEL_n], r->row + r->rows);
+        } else if (!accel_is_batch(call->routine)) {
+            int64_t row, col;
+            const struct accel_call part = accel_cut_part(call, r);
+            first_of(call, &part, &row, &col);
+            assert_int_equal(row, r->row);
+            assert_int_equal(col, r->col);
+        }
+    }
+    assert_int_equal(area, whole.rows * whole.cols);
+}
+
+static struct schedule_call shape_of(const struct accel_call *call)
+{
+    struct scheduled scheduled;
+    assert_true(scheduled_describe(call, &scheduled));
+    return scheduled.call;
+}
+
+/* Simulates a part with a schedule that it chooses for itself. *bytes: those that go up. */
+static double simulate(const struct accel_call *call, const struct split_part *p,
+                       const struct split_device *device, double *bytes)
+{
+    const struct accel_call part = accel_cut_part(call, &p->region);
+    const struct schedule_call shape = shape_of(&part);
+    struct schedule s;
+    assert_true(schedule_make(&s, &shape, &p->rates, device->memory_bytes));
+    const struct schedule_times times = schedule_simulate(&s, &p->rates);
+    schedule_free(&s);
+    *bytes = times.bytes[SCHEDULE_UP];
+    return times.ms;
+}
+
+static double alone(const struct accel_call *call, const struct split_device *device)
+{
+    const struct schedule_call shape = shape_of(call);
+    struct schedule s;
+    assert_true(schedule_make(&s, &shape, &device->rates, device->memory_bytes));
+    schedule_free(&s);
+    return s.ms;
+}
+
+/* Returns when all parts are done. *link_ms: what the longest upload takes at its link's rate. Checks that each part sends up the bytes of
+ * the operands that it needs, once. */
+static double run(const struct accel_call *call, const struct split *split,
+                  const struct split_device *device, double *link_ms)
+{
+    double ms = 0;
+    *link_ms = 0;
+    for (int i = 0; i < split->count; i++) {
+        const struct split_part *p = &split->part[i];
+        const struct accel_call part = accel_cut_part(call, &p->region);
+        double bytes, needed = 0;
+        const double own = simulate(call, p, &device[p->device], &bytes);
+        for (int x = 0; x < ACCEL_SPANS; x++)
+            if (part.span[x].ptr && accel_is_read(&part, &part.span[x]))
+                needed += (double)accel_bytes(&part.span[x]);
+        const enum schedule_kind kind = shape_of(&part).kind;
+        assert_true(bytes <= needed); /* of a triangular factor, the blocks of its triangle alone */
+        if (kind == SCHEDULE_PRODUCT || kind == SCHEDULE_RANK_K)
+            assert_true(bytes == needed);
+        ms = ms < own ? own : ms;
+        *link_ms = *link_ms < bytes / p->rates.up * 1e-6 ? bytes / p->rates.up * 1e-6 : *link_ms;
+    }
+    return ms;
+}
+
+/* ---- The rates add up ---- */
+
+/* Of products, the devices' peaks add up to nine tenths. Of the others, the rates that each device reaches alone do, where parts are wide:
+ * a panel of some hundred columns, or as many rows of a triangle, does not fill a device, and a slow one may have no part. */
+static void rates_add_up(void **state)
+{
+    static const char *const names[] = {"dgemm",  "dsymm", "dsyrk", "dsyr2k",
+                                        "dgemmt", "dtrmm", "dtrsm"};
+    enum { SYMM = 1, GEMMT = 4 };
+    int allowed = 0;
+    (void)state;
+    for (size_t i = 0; i < (size_t)split_machine_count; i++)
+        for (size_t r = 0; r < sizeof names / sizeof *names; r++) {
+            struct split_device device[SPLIT_MOST];
+            const int count = split_devices_of(&split_machines[i], device);
+            struct accel_call call;
+            struct split split;
+            double peaks = 0, rates = 0, best = 0, link_ms;
+            call_of(&call, names[r], 16384, 16384, 16384);
+            split_make(&split, &call, device, count, no_limit);
+            for (int k = 0; k < count; k++) {
+                const double ms = alone(&call, &device[k]);
+                rates += 1 / ms;
+                best = best > 0 && best < ms ? best : ms;
+                peaks += device[k].rates.compute * 1e6;
+            }
+            if (split.count == 1) { /* the others would bring next to nothing, or not in time */
+                assert_true(best * rates < 1.12 ||
+                            (r == GEMMT && split_machines[i].gflops[0] > 4e4));
+                continue;
+            }
+            covers(&call, &split);
+            const double ms = run(&call, &split, device, &link_ms);
+            const double sum_ms = call.routine->flops(&call) / peaks;
+            assert_true(ms <= best);
+            assert_true(ms <= split.ms * 1.01);
+            /* No device gets its part in time; of a triangle, all must be there before the last block is computed. */
+            if (link_ms > (r <= SYMM ? 0.5 : 0.25) * sum_ms)
+                continue;
+            allowed++;
+            if (ms * rates > 1 / (r <= SYMM ? 0.9 : 0.86) || (r == 0 && sum_ms < 0.9 * ms))
+                fail_msg("%s, %s: %.1f ms, of the rates' sum %.3f, of the peaks' %.3f",
+                         split_machines[i].name, names[r], ms, 1 / (ms * rates), sum_ms / ms);
+        }
+    assert_true(allowed >= 30);
+}
+
+/* ---- When a call stays whole ---- */
+
+static bool is_whole(const char *name, int64_t m, int64_t n, int64_t k, int count, double gflops,
+                     double host_gbps)
+{
+    struct split_device device[SPLIT_MOST];
+    struct accel_call call;
+    struct split split;
+    for (int i = 0; i < count; i++)
+        device[i] = split_device_of(gflops, 25);
+    call_of(&call, name, m, n, k);
+    split_make(&split, &call, device, count, host_gbps);
+    if (split.count > 1)
+        covers(&call, &split);
+    return split.count == 1;
+}
+
+static void whole_where_that_is_faster(void **state)
+{
+    (void)state;
+    assert_true(is_whole("dgemm", 16384, 16384, 16384, 1, 1e4, no_limit));
+    assert_true(is_whole("dgemm", 100, 100, 100, 8, 1e4, no_limit));
+    assert_false(is_whole("dgemm", 4096, 4096, 4096, 2, 1e3, no_limit));
+    /* The copies of both take as long as those of one: the host packs no faster. */
+    assert_true(is_whole("dgemm", 16384, 16384, 64, 2, 1e4, 25));
+    assert_false(is_whole("dgemm", 16384, 16384, 64, 2, 1e4, no_limit));
+    assert_true(is_whole("dgetrf", 16384, 16384, 0, 4, 1e3, no_limit));
+    assert_true(is_whole("dgemv", 16384, 16384, 0, 4, 1e3, no_limit));
+    assert_false(is_whole("dgemm_batch_strided", 512, 512, 512, 2, 1e3, no_limit));
+}
+
+/* A device that is no help has no part; the order in which they are given does not matter to their parts. */
+static void unequal_parts(void **state)
+{
+    const struct split_device device[] = {split_device_of(1, 25), split_device_of(3000, 25),
+                                          split_device_of(6000, 25)};
+    struct accel_call call;
+    struct split split, again;
+    double work[3] = {0};
+    (void)state;
+    call_of(&call, "dgemm", 16384, 16384, 16384);
+    split_make(&split, &call, device, 3, no_limit);
+    assert_int_equal(split.count, 2);
+    for (int i = 0; i < split.count; i++)
+        work[split.part[i].device] =
+            (double)split.part[i].region.rows * (double)split.part[i].region.cols;
+    assert_true(work[0] == 0 && work[2] > 1.8 * work[1] && work[2] < 2.2 * work[1]);
+    split_make(&again, &call, device, 3, no_limit);
+    assert_memory_equal(&again, &split, sizeof split);
+}
+
+/* What is remembered is that of the call, and of no other one. More calls than are remembered. */
+static void remembered_as_found(void **state)
+{
+    struct split_device device[] = {split_device_of(2000, 25), split_device_of(3000, 25)};
+    (void)state;
+    for (int n = 0; n < 200; n++) {
+        struct accel_call call;
+        struct split once, again;
+        const char *const names[] = {"dgemm", "dsyrk", "dtrsm", "zgemm"};
+        call_of(&call, names[n % 4], 4096 + 64 * (n % 40), 4096, 4096 + 64 * (n % 3));
+        if (n % 5 == 0)
+            call.blas.scalar[ACCEL_beta].re = 1;
+        device[1].rates.compute = 3000 + n % 2;
+        split_make(&once, &call, device, 2, 40 + n % 3);
+        for (int times = 0; times < 2; times++) {
+            splits_make(&again, &call, device, 2, 40 + n % 3);
+            assert_int_equal(again.count, once.count);
+            assert_true(again.ms == once.ms && again.whole_ms == once.whole_ms);
+            for (int i = 0; i < once.count; i++)
+                assert_memory_equal(&again.part[i].region, &once.part[i].region,
+                                    sizeof once.part[i].region);
+        }
+    }
+}
+
+/* No part is copied faster than its share of what the host packs. */
+static void host_is_shared(void **state)
+{
+    const struct split_device device[] = {split_device_of(2000, 25), split_device_of(2000, 25),
+                                          split_device_of(2000, 10)};
+    struct accel_call call;
+    struct split split;
+    double up = 0;
+    (void)state;
+    call_of(&call, "dgemm", 16384, 16384, 16384);
+    split_make(&split, &call, device, 3, 30);
+    assert_int_equal(split.count, 3);
+    for (int i = 0; i < split.count; i++) {
+        assert_true(split.part[i].rates.up <= device[split.part[i].device].rates.up);
+        up += split.part[i].rates.up;
+    }
+    assert_true(up > 29.9 && up < 30.1);
+}
+
+/* A device with little memory gets what it can do in tiles; where it can do nothing, the others do it. */
+static void little_memory(void **state)
+{
+    struct split_device device[] = {split_device_of(2000, 25), split_device_of(2000, 25),
+                                    split_device_of(2000, 25)};
+    struct accel_call call;
+    struct split split;
+    (void)state;
+    device[1].memory_bytes = 64 << 20;
+    call_of(&call, "dgemm", 16384, 16384, 16384);
+    split_make(&split, &call, device, 3, no_limit);
+    assert_true(split.count >= 2);
+    covers(&call, &split);
+}
+
+/* Sizes down to 1, with all flags of the sides. */
+static void any_shape(void **state)
+{
+    static const char *const names[] = {
+        "dgemm", "dsymm", "dtrmm",  "dtrsm",  "zgemm3m",
+        "zhemm", "dsyrk", "zher2k", "dgemmt", "dgemm_batch_strided"};
+    int divided = 0;
+    (void)state;
+    srand(1);
+    for (int n = 0; n < 2000; n++) {
+        struct split_device device[SPLIT_MOST];
+        struct accel_call call;
+        struct split split;
+        const int count = 2 + rand() % 7;
+        for (int i = 0; i < count; i++) /* so slow that all sizes are worth it */
+            device[i] = split_device_of(1e-6 * (1 + rand() % 9), 25);
+        call_of(&call, names[n % 10], 1 + rand() % 300, 1 + rand() % 300, 1 + rand() % 300);
+        if (call.blas.flag[ACCEL_uplo] && rand() % 2)
+            call.blas.flag[ACCEL_uplo] = 'U';
+        if (call.blas.flag[ACCEL_side] && rand() % 2) {
+            const struct accel_call left = call;
+            call.blas.flag[ACCEL_side] = 'R';
+            shape_operands(&call);
+            for (int i = 0; i < ACCEL_SPANS; i++)
+                call.span[i].ld = accel_max(1, call.span[i].rows),
+                call.span[i].ptr = left.span[i].ptr;
+        }
+        split_make(&split, &call, device, count, no_limit);
+        if (split.count > 1)
+            covers(&call, &split);
+        divided += split.count > 1;
+    }
+    assert_true(divided > 1200);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rates_add_up),   cmocka_unit_test(whole_where_that_is_faster),
+        cmocka_unit_test(unequal_parts),  cmocka_unit_test(remembered_as_found),
+        cmocka_unit_test(host_is_shared), cmocka_unit_test(little_memory),
+        cmocka_unit_test(any_shape)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
