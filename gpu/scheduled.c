@@ -24,7 +24,7 @@ bool scheduled_describe(const struct accel_call *call, struct scheduled *l)
     const struct accel_op *op = accel_op_of(call->routine);
     struct schedule_call *s = &l->call;
     *l = (struct scheduled){.keeps_old = false};
-    if (!op->scheduled)
+    if (!op->scheduled || call->batch != 1)
         return false;
     op->scheduled(call, l);
     const struct accel_span *c = l->operand[C].x;

@@ -21,8 +21,8 @@ struct scheduled {
     bool keeps_old;                   /* a panel's old values must be kept until it is whole */
 };
 
-/* Describes a valid call. Its operation says what the operands are (op->scheduled). Returns false if the call is not of Level 3, or has an
- * empty result. */
+/* Describes a valid call. Its operation says what the operands are (op->scheduled). Returns false if the call is neither of Level 3 nor a batch of one
+ * product, or has an empty result. */
 bool scheduled_describe(const struct accel_call *call, struct scheduled *scheduled);
 
 /* Describes it, and returns whether a schedule divides it, and so makes copies and kernels overlap. Other calls are one kernel where memory

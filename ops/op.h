@@ -167,7 +167,7 @@ struct accel_op {
     /* Runs a valid, non-empty call on a lane, and returns when the result is in place: see gpu/work.h. NULL: `steps` does, or
      * the GPU's libraries cannot. */
     enum gpu_status (*run)(struct gpu_work *work);
-    /* Level 3: fills in the kind of the schedule, its sizes, operations and operands, and device memory that the kernels need besides
+    /* Level 3, and a batch of one product: fills in the kind of the schedule, its sizes, operations and operands, and device memory that the kernels need besides
      * (gpu/scheduled.h), for a valid call. NULL: it has no schedule. */
     void (*scheduled)(const struct accel_call *call, struct scheduled *scheduled);
     /* LAPACK: makes the steps of gpu/solver.h that solver_run() takes. NULL: the GPU's libraries cannot. */

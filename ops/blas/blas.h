@@ -9,6 +9,9 @@
 #include "ops/op.h"
 #include "ops/shape.h"
 
+/* gemm's op->scheduled, also of a batch's one product. */
+void gemm_describe(const struct accel_call *call, struct scheduled *scheduled);
+
 /* All of BLAS counts with the rates of a large product. */
 #define BLAS_NOMINAL .nominal = {.cpu_share = 1, .gpu_share = 1}
 #define BLAS_LEVEL_3 .group = ACCEL_LEVEL_3, BLAS_NOMINAL

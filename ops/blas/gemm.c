@@ -22,7 +22,7 @@ static enum gpu_status compute(const struct blocks *b, const struct schedule_ste
                        blocks_tile(b, B, step->p, step->j), beta, at);
 }
 
-static void describe(const struct accel_call *call, struct scheduled *l)
+void gemm_describe(const struct accel_call *call, struct scheduled *l)
 {
     const int64_t m = call->blas.size[ACCEL_m], n = call->blas.size[ACCEL_n];
     const int64_t k = accel_adds_nothing(call) ? 0 : call->blas.size[ACCEL_k];
@@ -67,7 +67,7 @@ static enum gpu_status run_gemm(struct gpu_work *work)
     return blocks_run(&b);
 }
 
-#define PRODUCT BLAS_LEVEL_3, .run = run_gemm, .scheduled = describe, .cuts = cuts
+#define PRODUCT BLAS_LEVEL_3, .run = run_gemm, .scheduled = gemm_describe, .cuts = cuts
 
 const struct accel_op op_gemm = {PRODUCT, .sample = ACCEL_SAMPLE_PRODUCT, .products = GPU_GEMM,
                                  .equation = equation_gemm};

@@ -313,4 +313,5 @@ const struct accel_op op_gemm_batch = {.group = ACCEL_BATCH,
                                        .largest = largest,
                                        .cuts = cuts,
                                        .run = run_gemm_batch,
+                                       .scheduled = gemm_describe,
                                        .equation = equation_gemm};

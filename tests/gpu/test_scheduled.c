@@ -63,7 +63,8 @@ static void every_routine_is_described(void **state)
         if (!accel_is_blas(routine) || accel_is_lapack(routine))
             continue;
         large_call(&call, routine);
-        const bool is_level3 = accel_op_of(routine)->group == ACCEL_LEVEL_3;
+        const bool is_level3 =
+            accel_op_of(routine)->group == ACCEL_LEVEL_3 || accel_is_batch(routine);
         assert_int_equal(scheduled_describe(&call, &scheduled), is_level3);
         if (!is_level3)
             continue;
@@ -78,6 +79,8 @@ static void every_routine_is_described(void **state)
         check_times(&call, &scheduled, INT64_MAX);
         check_times(&call, &scheduled, 10 << 20);
         described++;
+        call.batch = 2; /* products of a batch come in loads */
+        assert_false(scheduled_describe(&call, &scheduled));
     }
     assert_true(described > 30);
 }
