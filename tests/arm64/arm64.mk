@@ -7,8 +7,14 @@ ARM64_MAKE  = $(MAKE) BUILD=$(ARM64) CROSS=aarch64-linux-gnu- CPPFLAGS=--sysroot
 ARM64_TESTS    := tests/ops/test_toy.py tests/arm64/test_calls.py tests/programs/test_numpy.py tests/programs/test_octave.py tests/programs/test_r.py
 # What these run.
 ARM64_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 fp_state put_model steps) $(LACKING)
+# Those that take long under qemu are left out (crew, gpu, schedule, smo, staging ...), and test_pack.c, which counts calls of libc that a compiler
+# for AArch64 puts in for short loops.
+ARM64_UNIT := $(addprefix tests/,base/test_ranks.c base/test_text.c cpu_ref/test_linear_judge.c cpu_ref/test_svm_judge.c cpu_ref/test_verify.c \
+    dispatch/test_calibration.c dispatch/test_decide.c dispatch/test_model.c dispatch/test_settings.c gpu/test_choose.c gpu/test_lane.c gpu/test_nominal.c gpu/test_pool.c \
+    gpu/test_sightings.c ops/lapack/test_triangles.c ops/test_names.c ops/test_parse.c ops/test_series.c ops/test_shape.c report/test_report.c shim/test_objects.c)
+ARM64_UNIT_PROGRAMS := $(addprefix $(TESTS)/,$(basename $(notdir $(ARM64_UNIT))))
 .PHONY: test-arm64 arm64-programs run-arm64
-arm64-programs: all testgpu $(TOY_PROGRAMS) $(ARM64_PROGRAMS)
+arm64-programs: all testgpu $(TOY_PROGRAMS) $(ARM64_PROGRAMS) $(ARM64_UNIT_PROGRAMS)
 # IF_POSSIBLE=1: where the machine cannot (tests/arm64/enter), says so, and that is all.
 test-arm64:
 	@if [ "$(IF_POSSIBLE)" = 1 ] && { [ "$$(id -u)" -ne 0 ] || ! printf '6.7\n%s\n' "$$(uname -r)" | sort -CV; }; then \
@@ -19,4 +25,5 @@ run-arm64:
 	$(MAKE) -j$(JOBS) $(BUILD)/libaccel.so
 	$(ARM64_MAKE) -j$(JOBS) arm64-programs
 	BUILD=$(BUILD) prove tests/arm64/test_names.py
+	BUILD=$(ARM64) prove --timer --exec 'tests/arm64/enter $(ARM64_TREE)' tests/unit/run :: $(ARM64_UNIT)
 	BUILD=$(ARM64) prove --timer --exec 'tests/arm64/enter $(ARM64_TREE)' $(ARM64_TESTS)
