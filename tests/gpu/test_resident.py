@@ -92,7 +92,7 @@ tap.ok([(f["ran"], f["why"]) for f in lines_for(done)] == [("gpu0", "forced")] *
 
 # ---- A schedule that hides uploads behind kernels ----
 
-calibrate_slow_copies(f"{folder.name}/slow", folder.name, {"OPENBLAS_NUM_THREADS": "1"}, gpu_ms=100)
+calibrate_slow_copies(f"{folder.name}/slow", folder.name, {"OPENBLAS_NUM_THREADS": "1"}, gpu_ms=10)
 for how, env, found in (("auto", {**AUTO, "ACCEL_MODEL": f"{folder.name}/slow"}, False), ("auto, fast kernels", AUTO, True),
                         ("hash", {**AUTO, "ACCEL_MODEL": f"{folder.name}/slow", "ACCEL_RESIDENT": "hash"}, True)):
     done = start("again", "vector", 1, env=env)
@@ -135,6 +135,7 @@ else:
     done = start("again", "vector", 12, env={**AUTO, "ACCEL_POLICY": "auto", "ACCEL_LOG": "0", "TESTGPU_REPORT": f"{folder.name}/report"})
     fine(done, "the same without a log")
     tap.ok(re.search(r"kernels .*gemv=6\b", Path(f"{folder.name}/report").read_text()), "six run on the GPU", Path(f"{folder.name}/report").read_text()[-600:])
+    fine(start("again", "vector", 12, env={**AUTO, "ACCEL_POLICY": "auto", "ACCEL_REQUIRE": "gpu"}), "a product that no longer pays is no fallback")
     off = start("again", "vector", 12, env={**AUTO, "ACCEL_POLICY": "auto", "ACCEL_RESIDENT": "hash"})
     tap.ok({f["ran"] for f in lines_for(off, sym="dgemv_")} == {"cpu"}, "by digests alone, they stay on the CPU")
 

@@ -54,8 +54,9 @@ def calibrate(path, keys, cpu_ms, gpu_ms, **first):
 
 
 def calibrate_slow_copies(path, folder, env, gpu_ms=0.001):
-    """Copies are slow, so that with ACCEL_RESIDENT=auto all is kept that comes again, unless kernels are slower. dgemm pays on the GPU; any gemv
-    would, too, if its matrix were there."""
+    """Copies to the GPU are slow, so that with ACCEL_RESIDENT=auto all is kept that comes again, unless kernels are slower. dgemm pays on the GPU;
+    dgemv would, too, if its matrix were there."""
     known = keys(folder, env)
-    put(path, {known["blas"]: lines(10000), known["lapack"]: lines(10000),
-               known["gpu"]: "up_gbps=0.1\ndown_gbps=0.1\nkernels_ms=0.001\nsolver_ms=0.001\n" + lines(gpu_ms)})
+    cpu = lines(10000) + "dgemv 100x100:1000 1000x1000:1000\n"
+    put(path, {known["blas"]: cpu, known["lapack"]: cpu,
+               known["gpu"]: "up_gbps=0.5\ndown_gbps=100\nkernels_ms=0.001\nsolver_ms=0.001\n" + lines(gpu_ms)})
