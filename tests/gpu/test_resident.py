@@ -103,7 +103,7 @@ for how, env, found in (("auto", {**AUTO, "ACCEL_MODEL": f"{folder.name}/slow"},
 # ---- Writers ----
 
 WAYS = "store read thread process_vm_writev fork during mremap munmap madvise free mprotect mem huge O_DIRECT realloc malloc shared mix".split()
-for how, env, rounds, more in (("digests", HASH, 3000 if LONG else 100, ()), ("watched", AUTO, 3000 if LONG else 60, ("fresh",))):
+for how, env, rounds, more in (("digests", HASH, 2000 if LONG else 100, ()), ("watched", AUTO, 2000 if LONG else 60, ("fresh",))):
     for number_of, way in enumerate(WAYS):
         if UNDER_TSAN and way == "during":
             tap.skip(way, "it is a race")
