@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* Notes the pages that are pinned now, of which none is the program's. */
+/* Notes how much memory is pinned now: if it is more later, something holds pages. */
 void pins_begin(void);
 
 /* Returns what there is, or what cannot be looked up; NULL: nothing. own: a descriptor of a userfaultfd that does not count. Calls

@@ -11,7 +11,7 @@
 /* Begins to watch a matrix in host memory. Returns the watch, 0 if it cannot be watched. */
 uint64_t tracked_begin(const struct accel_span *x);
 
-/* What ties a digest of all of it to the watch: the edges' contents did not change while it was taken. */
+/* Ties a digest of all of it to the watch: the edges' contents did not change while it was taken. */
 struct tracked_proof {
     uint64_t watch[2]; /* the pages at the edges */
     bool watched[2];   /* or there is nothing at this edge */

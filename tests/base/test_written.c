@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <linux/io_uring.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +20,7 @@
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -429,6 +432,24 @@ static void a_program_that_watches_itself_is_left_alone(void **state)
     written_leave(watch_all());
 }
 
+/* They write to pages that they hold, whatever the page tables say. */
+static void nothing_is_watched_beside_asynchronous_input(void **state)
+{
+    struct io_uring_params parameters = {.flags = 0};
+    aio_context_t context = 0;
+    (void)state;
+    const int ring = (int)syscall(SYS_io_uring_setup, 4, &parameters);
+    if (ring >= 0) { /* it may be forbidden */
+        is_refused(base);
+        close(ring);
+    }
+    if (syscall(SYS_io_setup, 1, &context) == 0) {
+        is_refused(base);
+        syscall(SYS_io_destroy, context);
+    }
+    written_leave(watch_all());
+}
+
 /* ---- The program's own calls ---- */
 
 static int mappings_of_base;
@@ -539,6 +560,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(threads_watch_at_once, begin, end),
         cmocka_unit_test_setup_teardown(memory_of_others_is_not_watched, begin, end),
         cmocka_unit_test_setup_teardown(a_program_that_watches_itself_is_left_alone, begin, end),
+        cmocka_unit_test_setup_teardown(nothing_is_watched_beside_asynchronous_input, begin, end),
         cmocka_unit_test_setup_teardown(mappings_stay_whole, begin, end),
         cmocka_unit_test_setup_teardown(released_memory_is_ordinary, begin, end),
         cmocka_unit_test_setup_teardown(a_child_begins_anew, begin, end),
