@@ -68,7 +68,7 @@ static void give_up(const char *why, int error)
     atomic_store(&reason_is_there, true);
 }
 
-static void start(void)
+static void open_kernel(void)
 {
     const char *wrong = tracking_open(&kernel);
     if (wrong) {
@@ -92,7 +92,7 @@ static void start(void)
 static bool works(void)
 {
     if (state == UNTRIED)
-        start();
+        open_kernel();
     if (state == WORKS && !descriptors_are_ours())
         give_up("the program has closed a descriptor of libaccel's", 0);
     return state == WORKS;
