@@ -142,9 +142,10 @@ static enum gpu_status run_and_note(const struct situation *situation,
     record->up_bytes = host->up_bytes;
     record->down_bytes = host->down_bytes;
     record->kept_bytes = host->kept_bytes;
+    if (!record->gpu)
+        record->gpu = gpu_info(device_gpu(device));
     if (situation->plan)
         return status; /* team_run() has said where it ran */
-    record->gpu = gpu_info(device_gpu(device));
     if (status == GPU_OK)
         record->ran = device->name;
     else if (gpu_is_finished(status))

@@ -274,9 +274,6 @@ void situation_drop_plan(struct situation *situation)
     situation->plan = NULL;
 }
 
-/* Shorter calls are not divided: split_make() would not. */
-#define LEAST_MS 0.5
-
 /* Whether a device may have a part now, next to the situation's own. Of those that are ready, where decisions may depend on the course of
  * the program, only one that has nothing else to do. One whose kernels are cold is warmed up meanwhile. */
 static bool may_have_part(const struct accel_call *call, const struct situation *situation,
@@ -356,7 +353,7 @@ static void consider_several(const struct accel_call *call, struct situation *si
     const struct accel_decision *alone = &situation->decision;
     const int count = devices_count();
     if (count == 1 || !may_choose(alone) || !accel_is_on_host(call) || accel_cuts_of(call) == 0 ||
-        alone->est_own_ms < LEAST_MS)
+        alone->est_own_ms < SPLIT_LEAST_MS)
         return;
     struct situation several = *situation;
     several.plan = malloc(sizeof *several.plan);

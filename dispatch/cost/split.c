@@ -10,8 +10,7 @@
 /* What it takes to hand a part to another thread, and to wait for it. */
 #define HAND_MS 0.05
 
-/* Calls shorter than this are not looked at; others with at most so many devices that the search takes about a tenth of the time. */
-#define LEAST_MS      0.5
+/* The search takes about a tenth of this, times the square of the number of devices. */
 #define LEAST_PAIR_MS 0.1
 
 /* One thread packs so much when many do: 45 GB/s by eight threads (docs/measurements). */
@@ -280,7 +279,7 @@ void split_make(struct split *split, const struct accel_call *call,
     struct plan best = all;
     split->whole_ms = sort_devices(&all, count);
     best.split.ms = DBL_MAX;
-    if (split->whole_ms < LEAST_MS)
+    if (split->whole_ms < SPLIT_LEAST_MS)
         return;
     while (LEAST_PAIR_MS * count * count > split->whole_ms) /* the fastest ones stay */
         count--;

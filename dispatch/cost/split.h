@@ -36,6 +36,9 @@ struct split {
 /* Another device must bring so much: the estimates are not exact. */
 #define SPLIT_GAIN 0.95
 
+/* Shorter calls stay whole; others have at most so many devices that it does not take long to look for the best division. */
+#define SPLIT_LEAST_MS 0.5
+
 /* Divides a valid, non-empty call with operands in host memory over some of these devices, so that it is done first. count: at most SPLIT_MOST.
  * host_gbps: 10^9 bytes a second that the host packs, and unpacks, for all devices together. Leaves the call whole unless that makes it
  * faster than the best single device by SPLIT_GAIN. */

@@ -5,17 +5,18 @@
 #include "ops/op.h"
 #include "ops/shape.h"
 
-const struct split_machine split_machines[] = {{"two RTX", 2, {1300}, 25},
-                {"two unequal", 2, {4000, 1300}, 25},
-                {"two, one of a tenth", 2, {10000, 1000}, 50},
-                {"three unequal", 3, {5000, 3000, 1000}, 25},
-                {"four L40S", 4, {1400}, 25},
-                {"four A100", 4, {14000}, 50},
-                {"five unequal", 5, {8000, 8000, 4000, 2000, 1000}, 50},
-                {"eight", 8, {7000}, 50},
-                {"eight unequal", 8, {7000, 6000, 5000, 4000, 3000, 2000, 1000, 500}, 50},
-                {"four H100", 4, {50000}, 50},
-                {"eight H100", 8, {50000}, 50}};
+const struct split_machine split_machines[] = {
+    {"two RTX", 2, {1300}, 25},
+    {"two unequal", 2, {4000, 1300}, 25},
+    {"two, one of a tenth", 2, {10000, 1000}, 50},
+    {"three unequal", 3, {5000, 3000, 1000}, 25},
+    {"four L40S", 4, {1400}, 25},
+    {"four A100", 4, {14000}, 50},
+    {"five unequal", 5, {8000, 8000, 4000, 2000, 1000}, 50},
+    {"eight", 8, {7000}, 50},
+    {"eight unequal", 8, {7000, 6000, 5000, 4000, 3000, 2000, 1000, 500}, 50},
+    {"four H100", 4, {50000}, 50},
+    {"eight H100", 8, {50000}, 50}};
 const int split_machine_count = (int)(sizeof split_machines / sizeof *split_machines);
 
 struct split_device split_device_of(double gflops, double gbps)
