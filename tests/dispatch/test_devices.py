@@ -76,7 +76,8 @@ with tempfile.TemporaryDirectory() as folder:
     # ---- Which device ----
 
     for devices, expected in {"auto": "gpu0", "0": "gpu0", "1": "gpu1", "0,1": "gpu0", "1,0": "gpu1", "none": "cpu", "7": "cpu"}.items():
-        done = start("steps", "dgemm:400:2", env={**env, "ACCEL_START": "wait", "ACCEL_DEVICES": devices, "TESTGPU_DEVICES": "2"})
+        # So short that two devices do not share it.
+        done = start("steps", "dgemm:220:2", env={**env, "ACCEL_START": "wait", "ACCEL_DEVICES": devices, "TESTGPU_DEVICES": "2"})
         why = {"none": "user", "7": "no_gpu"}.get(devices, "faster")
         tap.ok(ok(done) and set(ran(lines_for(done))) == {(expected, why)} and len(said(done)) == (devices == "7"), f"ACCEL_DEVICES={devices} of two",
                done.stderr)
