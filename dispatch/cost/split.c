@@ -6,6 +6,7 @@
 #include "gpu/scheduled.h"
 #include "model.h"
 #include "ops/op.h"
+#include "ops/shape.h"
 
 /* What it takes to hand a part to another thread, and to wait for it. */
 #define HAND_MS 0.05
@@ -28,10 +29,7 @@ static double batch_ms(const struct accel_call *call, const struct schedule_rate
 {
     struct model_work work;
     model_work_of(call, true, &work);
-    double shortest = 0;
-    for (const int64_t *size = accel_sizes(call); size < accel_sizes(call) + 3; size++)
-        shortest =
-            *size > 0 && (shortest == 0 || (double)*size < shortest) ? (double)*size : shortest;
+    const double shortest = shape_steps(call);
     const double share = shortest > 0 ? shortest / (shortest + rates->half) : 1;
     return work.term[MODEL_OPERATION] * 1e3 / (rates->compute * share) +
            (work.up_bytes / rates->up + work.down_bytes / rates->down) * 1e-6;
