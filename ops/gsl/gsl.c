@@ -62,6 +62,16 @@ bool gsl_parse(struct accel_call *call, const struct gsl_matrix *a)
     return true;
 }
 
+bool gsl_parse_vector(struct accel_call *call, const char *name, const struct gsl_vector *x,
+                      size_t size)
+{
+    if (!x || !x->data || x->stride != 1 || x->size != size)
+        return false;
+    call->span[ACCEL_x] =
+        accel_column(name, x->data, (int64_t)x->size, call->routine->dtype, ACCEL_WRITE);
+    return true;
+}
+
 void gsl_factor(struct solver *s,
                 void (*step)(struct solver *s, struct array a, struct array vector))
 {

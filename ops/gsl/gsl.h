@@ -38,6 +38,10 @@ struct accel_span gsl_span(const struct accel_call *call, const char *name,
 /* Notes the matrix of a call. Returns false if its sizes are none. */
 bool gsl_parse(struct accel_call *call, const struct gsl_matrix *a);
 
+/* Notes a vector of the call that is written, as operand x. Returns false if it has another length, or a stride. */
+bool gsl_parse_vector(struct accel_call *call, const char *name, const struct gsl_vector *x,
+                      size_t size);
+
 /* Factors the call's matrix on the device by one of LAPACK's steps, and returns what that makes of the matrix, by rows, and of the
  * vector, operand x. */
 void gsl_factor(struct solver *s,

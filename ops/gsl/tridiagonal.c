@@ -10,12 +10,8 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed)
 {
     const struct gsl_matrix *a = (const struct gsl_matrix *)(uintptr_t)passed->gpr[0];
     const struct gsl_vector *tau = (const struct gsl_vector *)(uintptr_t)passed->gpr[1];
-    if (!gsl_parse(call, a) || a->size1 != a->size2 || a->size1 < 2 || !tau || !tau->data ||
-        tau->stride != 1 || tau->size + 1 != a->size1)
-        return false;
-    call->span[ACCEL_x] =
-        accel_column("tau", tau->data, (int64_t)tau->size, call->routine->dtype, ACCEL_WRITE);
-    return true;
+    return gsl_parse(call, a) && a->size1 == a->size2 && a->size1 > 1 &&
+           gsl_parse_vector(call, "tau", tau, a->size1 - 1);
 }
 
 static double flops(const struct accel_call *call)

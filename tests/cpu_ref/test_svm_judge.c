@@ -205,6 +205,22 @@ static struct svm_matrix vectors_of(const struct svm_kernel *kernel, bool in_csr
     return kernel->type == SVM_PRECOMPUTED ? precomputed : in_csr ? csr : x;
 }
 
+/* The judge finds wrong offsets and a wrong objective of a right solution. */
+static void errors_are_found(const struct svm_matrix *x, const struct svm_kernel *kernel,
+                             struct cpu_ref_svm right)
+{
+    const double ratio = cpu_ref_svm(x, kernel, &right);
+    if (!(ratio >= 0 && ratio <= 1))
+        fail_msg("kernel %d, %d variables: %g", kernel->type, (int)right.n, ratio);
+    struct cpu_ref_svm wrong = right;
+    wrong.rho += 100 * right.eps;
+    wrong.r += 100 * right.eps;
+    assert_true(cpu_ref_svm(x, kernel, &wrong) > 1);
+    wrong = right;
+    wrong.objective += 1e-3 * (1 + fabs(right.objective));
+    assert_true(cpu_ref_svm(x, kernel, &wrong) > 1);
+}
+
 static void judge_all(const struct svm_kernel *kernel, int type, bool in_csr)
 {
     static struct solved s;
@@ -214,18 +230,7 @@ static void judge_all(const struct svm_kernel *kernel, int type, bool in_csr)
         gram[i] = kernel_of(kernel, i / ROWS, i % ROWS);
     make(&s, type, 1e-3);
     solve(&s, 200000);
-    const struct cpu_ref_svm right = s.q;
-    const double ratio = cpu_ref_svm(&x, kernel, &s.q);
-    if (!(ratio >= 0 && ratio <= 1))
-        fail_msg("kernel %d type %d: %g", kernel->type, type, ratio);
-
-    s.q.rho += 100 * s.q.eps;
-    s.q.r += 100 * s.q.eps;
-    assert_true(cpu_ref_svm(&x, kernel, &s.q) > 1);
-    s.q = right;
-    s.q.objective += 1e-3 * (1 + fabs(right.objective));
-    assert_true(cpu_ref_svm(&x, kernel, &s.q) > 1);
-    s.q = right;
+    errors_are_found(&x, kernel, s.q);
     for (int i = 0; i < s.q.n; i++) { /* one variable after the other is wrong */
         const double was = s.alpha[i];
         s.alpha[i] = was > s.c[i] / 2 ? was - s.c[i] / 4 : was + s.c[i] / 4;
@@ -251,17 +256,7 @@ static void judge_stopped(const struct svm_kernel *kernel, int type)
     solve(&s, 9);
     assert_true(cpu_ref_svm(&x, kernel, &s.q) > 1);
     s.q.capped = true;
-    const struct cpu_ref_svm right = s.q;
-    const double ratio = cpu_ref_svm(&x, kernel, &s.q);
-    if (!(ratio >= 0 && ratio <= 1))
-        fail_msg("kernel %d type %d: %g", kernel->type, type, ratio);
-    s.q.rho += 100 * s.q.eps;
-    s.q.r += 100 * s.q.eps;
-    assert_true(cpu_ref_svm(&x, kernel, &s.q) > 1);
-    s.q = right;
-    s.q.objective += 1e-3 * (1 + fabs(right.objective));
-    assert_true(cpu_ref_svm(&x, kernel, &s.q) > 1);
-    s.q = right;
+    errors_are_found(&x, kernel, s.q);
     s.alpha[3] += s.alpha[3] > s.c[3] / 2 ? -s.c[3] / 4 : s.c[3] / 4;
     assert_true(cpu_ref_svm(&x, kernel, &s.q) > 1);
 }

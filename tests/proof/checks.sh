@@ -621,7 +621,7 @@ SETS
 
 step_ml() {
     local images=$work/images labels=$work/labels samples=4000 rows=1000000 all=60000 predicted=10000 right=8000
-    [ -z "$few" ] || samples=300 rows=2000 all=350 predicted=100 right=70
+    [ -z "$few" ] || samples=300 rows=2000 all=270 predicted=20 right=12
     gzip -dc "$kit/data/train-images-idx3-ubyte.gz" > "$images" && gzip -dc "$kit/data/train-labels-idx1-ubyte.gz" > "$labels"
     ml_check "svm_$samples" svm_train "" svm "$images" "$labels" $samples 200 10 0.02
     ml_check "linear_$rows" train "" linear $rows 100 2
