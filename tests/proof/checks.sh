@@ -678,6 +678,34 @@ step_repeats() {
     done
 }
 
+# ---- Matrices above the device's memory ----
+
+# time_forced N SETTING…: the milliseconds of the second of two calls of dpotrf on the GPU, whose decisions go to the log `panels`.
+time_forced() {
+    local n=$1
+    shift
+    printf 'dpotrf %s 1\n' "$n" "$n" | limited env OPENBLAS_NUM_THREADS="$cores" LD_PRELOAD="$build/libaccel.so" ACCEL_START=wait ACCEL_POLICY=gpu \
+        ACCEL_LOG=1 ACCEL_LOG_FILE="$logs/panels" "$@" "$build/proof/time_calls" | awk 'NR == 2 && $1 ~ /^[0-9.]+$/ { print $1 }'
+}
+
+# dpotrf in half the memory that its matrix has, beside one that fits.
+step_panels() {
+    local n=16384 whole parts_ms share begun=$SECONDS
+    [ -z "$quick" ] || n=256
+    whole=$(time_forced "$n")
+    rm -f "$logs/panels"
+    parts_ms=$(time_forced "$n" ACCEL_MEMORY=$((n * n * 4 / 1024))K)
+    if [ -z "$whole" ] || [ -z "$parts_ms" ]; then
+        check panels "dpotrf $n" failed $((SECONDS - begun)) "it was not timed"
+    elif [ "$(grep -c 'sym=dpotrf_ .* ran=gpu0 why=forced' "$logs/panels")" -ne 2 ]; then
+        check panels "dpotrf $n" failed $((SECONDS - begun)) "it did not run on the GPU in panels: $(grep -F sym=dpotrf_ "$logs/panels" | tail -n 1)"
+    else
+        share=$(awk -v a="$whole" -v b="$parts_ms" 'BEGIN { printf "%.3g", 100 * a / b }')
+        printf '%s\t%s\t%s\n' "dpotrf_${n}_whole" "$whole" ms "dpotrf_${n}_in_panels" "$parts_ms" ms dpotrf_in_panels_rate "$share" % >> "$parts/measures.tsv"
+        check panels "dpotrf $n" ok $((SECONDS - begun)) "in half of its memory: $share % of the rate of one that fits"
+    fi
+}
+
 # ---- Times ----
 
 step_timings() {

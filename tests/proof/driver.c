@@ -37,14 +37,24 @@ bool driver_is_ok(CUresult result, const char *function)
     return false;
 }
 
-bool cublas_is_ok(cublasStatus_t status, const char *function)
+static bool is_success(int status, const char *function)
 {
     char text[32];
-    if (status == CUBLAS_STATUS_SUCCESS)
+    if (status == 0)
         return true;
-    snprintf(text, sizeof text, "status %d", (int)status);
+    snprintf(text, sizeof text, "status %d", status);
     fail(function, text);
     return false;
+}
+
+bool cublas_is_ok(cublasStatus_t status, const char *function)
+{
+    return is_success((int)status, function); /* CUBLAS_STATUS_SUCCESS is 0 */
+}
+
+bool cusolver_is_ok(cusolverStatus_t status, const char *function)
+{
+    return is_success((int)status, function); /* CUSOLVER_STATUS_SUCCESS is 0 */
 }
 
 const char *driver_failure(void)
@@ -124,17 +134,35 @@ bool driver_open(void)
     return good;
 }
 
+/* Of two versions the newer one that is there; NULL with the failure. */
+static void *open_newer(const char *newer, const char *older)
+{
+    void *library = open_library(newer);
+    if (!library)
+        library = open_library(older);
+    if (!library)
+        fail("", dlerror());
+    return library;
+}
+
 bool driver_open_cublas(void)
 {
-    bool good = true;
-    void *library = open_library("libcublas.so.13");
-    if (!library)
-        library = open_library("libcublas.so.12");
-    if (!library) {
-        fail("", dlerror());
-        return false;
+    void *library = open_newer("libcublas.so.13", "libcublas.so.12");
+    bool good = library;
+    if (library) {
+        CUBLAS_REQUIRED(REQUIRED)
     }
-    CUBLAS_REQUIRED(REQUIRED)
+    return good;
+}
+
+/* cuSOLVER 12 is CUDA 13's, and 11 CUDA 12's. */
+bool driver_open_cusolver(void)
+{
+    void *library = open_newer("libcusolver.so.12", "libcusolver.so.11");
+    bool good = library;
+    if (library) {
+        CUSOLVER_REQUIRED(REQUIRED)
+    }
     return good;
 }
 

@@ -8,6 +8,7 @@
 
 #include <cuda.h>
 #include <cublas_v2.h>
+#include <cusolverDn.h>
 
 /* cuda.h maps the names to the versions that it describes (cuMemAlloc to cuMemAlloc_v2), here too. */
 #define DRIVER_REQUIRED(F)                                                                         \
@@ -54,22 +55,37 @@
     F(cublasZgemm_v2)                                                                              \
     F(cublasGetProperty)
 
+#define CUSOLVER_REQUIRED(F)                                                                       \
+    F(cusolverDnCreate)                                                                            \
+    F(cusolverDnDestroy)                                                                           \
+    F(cusolverDnSetStream)                                                                         \
+    F(cusolverDnCreateParams)                                                                      \
+    F(cusolverDnDestroyParams)                                                                     \
+    F(cusolverDnXgetrf_bufferSize)                                                                 \
+    F(cusolverDnXgetrf)                                                                            \
+    F(cusolverDnXpotrf_bufferSize)                                                                 \
+    F(cusolverDnXpotrf)                                                                            \
+    F(cusolverDnXgeqrf_bufferSize)                                                                 \
+    F(cusolverDnXgeqrf)
+
 #define DRIVER_MEMBER(name) __typeof__(&name) name;
 struct cuda {
     DRIVER_REQUIRED(DRIVER_MEMBER)
     DRIVER_OPTIONAL(DRIVER_MEMBER)
     CUBLAS_REQUIRED(DRIVER_MEMBER)
+    CUSOLVER_REQUIRED(DRIVER_MEMBER)
 };
 #undef DRIVER_MEMBER
 
 /* Filled by driver_open() and driver_open_cublas(); read only afterwards. */
 extern struct cuda cuda;
 
-/* Open libcuda.so.1, and the newest libcublas, where libaccel does (gpu/cuda/find_cuda.h), ACCEL_CUDA_DIR first. They stay
+/* Open libcuda.so.1, and the newest libcublas and libcusolver, where libaccel does (gpu/cuda/find_cuda.h), ACCEL_CUDA_DIR first. They stay
  * open. False, with driver_failure() set, where one is not there or lacks a function. Once each, before any thread is
  * started. */
 bool driver_open(void);
 bool driver_open_cublas(void);
+bool driver_open_cusolver(void);
 
 /* The file that driver_open() has opened; in static memory. */
 const char *driver_path(void);
@@ -82,8 +98,10 @@ void driver_stop(void);
 /* Whether a call went well; if not, driver_failure() says so of the function named. Thread-safe: the first failure is kept. */
 bool driver_is_ok(CUresult result, const char *function);
 bool cublas_is_ok(cublasStatus_t status, const char *function);
-#define CUDA_OK(function, ...)   driver_is_ok(cuda.function(__VA_ARGS__), #function)
-#define CUBLAS_OK(function, ...) cublas_is_ok(cuda.function(__VA_ARGS__), #function)
+bool cusolver_is_ok(cusolverStatus_t status, const char *function);
+#define CUDA_OK(function, ...)     driver_is_ok(cuda.function(__VA_ARGS__), #function)
+#define CUBLAS_OK(function, ...)   cublas_is_ok(cuda.function(__VA_ARGS__), #function)
+#define CUSOLVER_OK(function, ...) cusolver_is_ok(cuda.function(__VA_ARGS__), #function)
 
 /* What has gone wrong since driver_forget(): one line, in static memory; "" for nothing. */
 const char *driver_failure(void);

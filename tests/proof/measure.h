@@ -21,6 +21,7 @@ void measure_own_copies(bool quick);
 void measure_pinning(bool quick);
 void measure_launches(bool quick);
 void measure_products(bool quick);
+void measure_solver(bool quick);
 void measure_tracking(bool quick);
 
 /* Memory of the host, aligned to 2 MiB and with every page touched; huge: whether the kernel is asked for huge pages.

@@ -8,7 +8,8 @@
 #
 # The time of a player is the median of its rounds. The floor of a call is what no program could be faster than on this machine: the longest
 # of the bytes that it reads over the measured rate of pinned copies up, those that it writes over the rate down, and its
-# operations over the peak of products that the device was measured to have in the call's type.
+# operations over the peak of products that the device was measured to have in the call's type. What a factorisation is compared with besides is
+# cuSOLVER's time on a matrix that is on the device already, and the copies up and down, one after the other.
 
 BEGIN { FS = "\t" }
 
@@ -70,14 +71,17 @@ function floor_ms(up, flops, down,    most) {
     return down > most ? down : most
 }
 
-function floors(key,    routine, type) {
-    routine = key
+function floors(key,    routine, order, type) {
+    routine = order = key
     sub(SUBSEP ".*", "", routine)
+    sub(".*" SUBSEP, "", order)
     type = substr(routine, 1, 1)
     up_ms = part_ms(bytes_in[key], measured["pinned_up"])
     down_ms = part_ms(bytes_out[key], measured["pinned_down"])
     flops_ms = part_ms(operations[key], measured[type "gemm_peak"])
     least_ms = floor_ms(up_ms, flops_ms, down_ms)
+    solver_ms = measured["cusolver_" routine "_" order]
+    resident_ms = solver_ms == "" || up_ms == "" || down_ms == "" ? "" : solver_ms + up_ms + down_ms
 }
 
 # ---- JSON ----
@@ -121,9 +125,11 @@ function json_call(key,    name, accel) {
         ",\n     \"libaccel\": " json_player(key, "libaccel") ",\n     \"libaccel_gpu\": " json_player(key, "libaccel_gpu") \
         ",\n     \"floor\": {\"up_ms\": " computed(up_ms) ", \"down_ms\": " computed(down_ms) ", \"operations_ms\": " computed(flops_ms) \
         ", \"ms\": " computed(least_ms) "}" \
+        ",\n     \"resident\": {\"cusolver_ms\": " computed(solver_ms) ", \"ms\": " computed(resident_ms) "}" \
         ",\n     \"ratio\": {\"cpu_over_libaccel\": " computed(over(median(runs[key, "cpu"]), accel)) \
         ", \"nvblas_over_libaccel\": " computed(over(median(runs[key, "nvblas"]), accel)) \
-        ", \"libaccel_over_floor\": " computed(over(accel, least_ms)) "}}"
+        ", \"libaccel_over_floor\": " computed(over(accel, least_ms)) \
+        ", \"libaccel_over_resident\": " computed(over(accel, resident_ms)) "}}"
 }
 
 function print_json(    i, f) {
@@ -172,14 +178,14 @@ function row(key, pattern,    name, cpu, peer, accel, forced) {
     forced = median(runs[key, "libaccel_gpu"])
     return sprintf(pattern, name[1], name[2], shown_ms(cpu), shown_ms(peer), shown_ms(accel), \
         ran[key, "libaccel"] == "" ? "-" : ran[key, "libaccel"], shown_ms(forced), shown_ms(least_ms), shown_ratio(over(cpu, accel)), \
-        shown_ratio(over(peer, accel)), shown_ratio(over(accel, least_ms)))
+        shown_ratio(over(peer, accel)), shown_ratio(over(accel, least_ms)), shown_ms(resident_ms), shown_ratio(over(accel, resident_ms)))
 }
 
 function print_ratios(    i) {
-    printf "%-7s %6s %10s %10s %10s %-9s %10s %10s %12s %15s %15s\n", "call", "n", "CPU ms", "NVBLAS ms", "libaccel", "ran", "forced", \
-        "floor ms", "CPU/libaccel", "NVBLAS/libaccel", "libaccel/floor"
+    printf "%-7s %6s %10s %10s %10s %-9s %10s %10s %12s %15s %15s %11s %17s\n", "call", "n", "CPU ms", "NVBLAS ms", "libaccel", "ran", "forced", \
+        "floor ms", "CPU/libaccel", "NVBLAS/libaccel", "libaccel/floor", "resident ms", "libaccel/resident"
     for (i = 1; i <= calls; i++)
-        printf "%s\n", row(call[i], "%-7s %6s %10s %10s %10s %-9s %10s %10s %12s %15s %15s")
+        printf "%s\n", row(call[i], "%-7s %6s %10s %10s %10s %-9s %10s %10s %12s %15s %15s %11s %17s")
 }
 
 function print_markdown(    i, f) {
@@ -189,11 +195,12 @@ function print_markdown(    i, f) {
         print "| " machine[i] " | " value_of[machine[i]] " |"
     print "\n## Times\n"
     print "`libaccel` decides by itself, by the calibration of the same run where it was made; `forced` is `ACCEL_POLICY=gpu`. The floor is the longest of: bytes up and bytes down over"
-    print "the measured rates of pinned copies, operations over the measured peak of the device.\n"
-    print "| call | n | CPU ms | NVBLAS ms | libaccel ms | ran | forced ms | floor ms | CPU / libaccel | NVBLAS / libaccel | libaccel / floor |"
-    print "|---|---|---|---|---|---|---|---|---|---|---|"
+    print "the measured rates of pinned copies, operations over the measured peak of the device. Resident is what cuSOLVER takes on a matrix that is on the device"
+    print "already, and these copies.\n"
+    print "| call | n | CPU ms | NVBLAS ms | libaccel ms | ran | forced ms | floor ms | CPU / libaccel | NVBLAS / libaccel | libaccel / floor | resident ms | libaccel / resident |"
+    print "|---|---|---|---|---|---|---|---|---|---|---|---|---|"
     for (i = 1; i <= calls; i++)
-        print row(call[i], "| `%s` | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |")
+        print row(call[i], "| `%s` | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |")
     print "\n## The machine\n\n| | | |\n|---|---|---|"
     for (i = 1; i <= measures; i++) {
         split(measure[i], f, FS)

@@ -15,7 +15,7 @@ from pathlib import Path
 from lib.programs import BUILD, ROOT
 from lib.tap import Tap
 
-STEPS = "build device unit measure random precision shared blas lapack sanitizer calibrate ml repeats timings".split()
+STEPS = "build device unit measure random precision shared blas lapack sanitizer calibrate ml repeats panels timings".split()
 CALLS = {c: x for x, c in enumerate("dgemm sgemm zgemm dsyrk dtrsm dgetrf dpotrf dgeqrf dsyevd dgesdd".split())}
 # Of an order n: operations over n cubed, elements read and written over n squared, bytes of an element.
 WORK = {"dgemm": (2, 2, 1, 8), "sgemm": (2, 2, 1, 4), "zgemm": (8, 2, 1, 16), "dsyrk": (1, 1, 0.5, 8), "dgetrf": (2 / 3, 1, 1, 8)}
@@ -93,6 +93,11 @@ def check_report(folder, done, report):
     tap.ok({name: status for name, (status, _) in repeats.items()} == {f"{routine} 512 {setting}": "ok" for routine in ("dgemv", "dgemm") for setting in ("off", "hash", "auto")}
            and all(kept == 0 if name.endswith("off") else kept >= 9 for name, (_, kept) in repeats.items() if not name.endswith("auto")),
            "calls by the same matrix, with and without residency", repeats)
+    solved = [f"cusolver_{routine}_{n}" for routine in ("dgetrf", "dpotrf", "dgeqrf") for n in (64, 128)]
+    tap.ok(all(report["measures"][name]["value"] > 0 for name in solved), "cuSOLVER is timed on matrices that are on the device")
+    panels = {name: report["measures"].get(name, {}).get("value") for name in ("dpotrf_256_whole", "dpotrf_256_in_panels", "dpotrf_in_panels_rate")}
+    tap.ok(all(panels.values()) and abs(panels["dpotrf_in_panels_rate"] / (100 * panels["dpotrf_256_whole"] / panels["dpotrf_256_in_panels"]) - 1) < 0.01,
+           "dpotrf in half the memory of its matrix, beside one that fits", panels)
     check_numbers(report)
     names = sorted(p.name for p in (folder / "out").iterdir())
     tap.ok(len(names) <= 9 and "accel.model" in names and "gpu-proof.log" in names, "few files, the calibration among them", *names)
@@ -115,6 +120,13 @@ def check_numbers(report):
         good = good and all(near(t["floor"][part], value) for part, value in floor.items())
         good = good and near(t["ratio"]["cpu_over_libaccel"], medians["cpu"] / medians["libaccel"])
         good = good and near(t["ratio"]["libaccel_over_floor"], medians["libaccel"] / floor["ms"]) and t["ratio"]["nvblas_over_libaccel"] is None
+        solver = measures.get(f"cusolver_{name}_{n}")
+        good = good and (solver is not None) == (name in ("dgetrf", "dpotrf", "dgeqrf"))
+        if solver is None:
+            good = good and t["resident"] == {"cusolver_ms": None, "ms": None} and t["ratio"]["libaccel_over_resident"] is None
+        else:
+            resident = solver + floor["up_ms"] + floor["down_ms"]
+            good = good and near(t["resident"]["ms"], resident) and near(t["ratio"]["libaccel_over_resident"], medians["libaccel"] / resident)
         if name in WORK:
             flops, into, out, size = WORK[name]
             good = good and all(abs(a - b) <= 1e-4 * b for a, b in ((t["operations"], flops * n**3), (t["bytes_in"], into * n * n * size),
