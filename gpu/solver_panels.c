@@ -90,6 +90,13 @@ static void note_copy(struct run *r, const struct accel_span *x, bool up, int64_
     gpu_work_event(r->s->work, up ? GPU_EVENT_H2D : GPU_EVENT_D2H, x, rows, cols, bytes);
 }
 
+/* The operand for pivots or scalars of reflectors; NULL: the call has none. */
+static const struct accel_span *list_operand(const struct run *r)
+{
+    const struct accel_span *x = &r->s->call->span[ACCEL_x];
+    return x->ptr ? x : NULL;
+}
+
 static void copy_panel(struct run *r, const struct schedule_step *step, struct flow_copy *copy)
 {
     const struct panels_job *job = r->job;
@@ -175,7 +182,7 @@ static void note_arrival(void *context, const struct schedule_step *step)
     if (step->operand == PANELS_PANEL)
         note_copy(r, r->job->x, false, cell.rows, cell.cols, size_of(r));
     else if (step->operand == PANELS_LIST)
-        note_copy(r, NULL, false, 1, list.rows, (int64_t)accel_dtype_size(list.dtype));
+        note_copy(r, list_operand(r), false, 1, list.rows, (int64_t)accel_dtype_size(list.dtype));
 }
 
 /* ---- Kernels ---- */
@@ -486,7 +493,7 @@ static void put_lists(struct run *r)
     const struct panels_job *job = r->job;
     if (job->scalars) {
         solver_put(r->s, r->list, job->scalars);
-        note_copy(r, NULL, true, 1, job->call.order, size_of(r));
+        note_copy(r, list_operand(r), true, 1, job->call.order, size_of(r));
     }
     if (!job->pivots)
         return;
@@ -497,7 +504,7 @@ static void put_lists(struct run *r)
         swaps[i] = (int32_t)job->pivots[i];
     if (swaps) {
         solver_put(r->s, r->swaps, swaps);
-        note_copy(r, NULL, true, 1, job->call.order, sizeof *swaps);
+        note_copy(r, list_operand(r), true, 1, job->call.order, sizeof *swaps);
     }
     free(swaps);
 }
