@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/ranks.h"
+#include "base/tracking.h"
 #include "base/version.h"
 #include "dispatch/complaints.h"
 #include "dispatch/cost/calibration.h"
@@ -20,7 +21,6 @@
 #include "ops/op.h"
 #include "ops/shape.h"
 #include "preload.h"
-#include "tracking.h"
 #include "workload.h"
 
 /* ---- The library and the settings ---- */
@@ -260,11 +260,19 @@ static void examine_ranks(struct rows *rows, const struct accel_ranks *ranks,
 /* Nothing is wrong without it: what stays on the GPU is compared by its digest. */
 static void examine_tracking(struct rows *rows)
 {
-    const char *fault = tracking_fault();
+    struct tracking kernel;
+    const char *fault = tracking_open(&kernel);
+    if (!fault) {
+        errno = 0;
+        fault = tracking_test(&kernel);
+        const int error = errno;
+        tracking_close(&kernel);
+        errno = error;
+    }
     if (!fault)
         rows_add(rows, ROW_OK, "tracking", "",
                  "this kernel can prove that memory was not written (userfaultfd, PAGEMAP_SCAN); "
-                 "matrices that stay on the GPU are compared by digests");
+                 "matrices that stay on the GPU need not be read again for that");
     else
         rows_add(rows, ROW_OK, "tracking", "",
                  "this kernel cannot prove that memory was not written (Linux 6.7 can): %s: %s; "
