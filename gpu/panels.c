@@ -82,12 +82,6 @@ struct schedule_cell panels_block(const struct panels *p, const struct schedule_
 
 /* ---- Times ---- */
 
-static double product_ms(const struct schedule_rates *rates, double operations, double shortest)
-{
-    return rates->kernel_ms +
-           operations / (rates->compute * 1e6 * shortest / (shortest + rates->half));
-}
-
 /* Of the triangle on a panel's diagonal, half is computed. */
 static double kernel_ms(const struct panels *p, const struct schedule_rates *rates,
                         const struct schedule_step *step)
@@ -99,14 +93,17 @@ static double kernel_ms(const struct panels *p, const struct schedule_rates *rat
     if (step->p >= 0) {
         const struct schedule_cell block = panels_block(p, step);
         const double cols = (double)block.cols;
-        return product_ms(rates,
-                          twice * call->per_term * ((double)block.rows - triangle) * cols * width,
-                          width < cols ? width : cols);
+        return rates->kernel_ms +
+               schedule_product_ms(
+                   rates, twice * call->per_term * ((double)block.rows - triangle) * cols * width,
+                   width < cols ? width : cols);
     }
     const double rows = (double)(call->m - p->first[step->j]);
     const double wide = width < rows ? width : rows,
                  corner = wide * (call->kind == PANELS_CHOLESKY ? 2 : 1) / 3;
-    return product_ms(rates, twice * call->per_term * (rows - corner) * wide * width / 2, width);
+    return rates->kernel_ms +
+           schedule_product_ms(rates, twice * call->per_term * (rows - corner) * wide * width / 2,
+                               width);
 }
 
 static double copied_bytes(const struct panels *p, const struct schedule_step *step)

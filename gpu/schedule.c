@@ -102,7 +102,7 @@ double schedule_copy_ms(const struct schedule *s, const struct schedule_rates *r
     return rates->copy_ms + bytes / (engine == UP ? rates->up : rates->down) * 1e-6;
 }
 
-static double product_ms(const struct schedule_rates *rates, double terms, double shortest)
+double schedule_product_ms(const struct schedule_rates *rates, double terms, double shortest)
 {
     return terms / (rates->compute * 1e6 * shortest / (shortest + rates->half));
 }
@@ -121,7 +121,7 @@ double schedule_kernel_ms(const struct schedule *s, const struct schedule_rates 
     const double terms = call->per_term * (double)rows * (double)cols * (double)depth *
                          (call->kind == SCHEDULE_RANK_K && call->two ? 2 : 1) * (half ? 0.5 : 1);
     return rates->kernel_ms +
-           product_ms(rates, terms, (double)accel_min(accel_min(rows, cols), depth));
+           schedule_product_ms(rates, terms, (double)accel_min(accel_min(rows, cols), depth));
 }
 
 struct timed {

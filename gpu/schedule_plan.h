@@ -28,6 +28,9 @@ struct schedule_times schedule_time(const struct schedule *s, schedule_step_ms *
 /* Returns the milliseconds of a call that one kernel computes, on the device. */
 double schedule_whole_ms(const struct schedule_call *call, const struct schedule_rates *rates);
 
+/* Returns the milliseconds of a product of so many operations whose smallest size is `shortest`, without what each kernel takes besides. */
+double schedule_product_ms(const struct schedule_rates *rates, double terms, double shortest);
+
 /* Makes the steps for the cells and places that are set, and simulates them. Returns false, with nothing to give back, if there are too few
  * places, or no host memory. */
 bool schedule_make_one(struct schedule *s, const struct schedule_rates *rates);
