@@ -175,8 +175,10 @@ static enum device_state decide_now(const struct accel_call *call, struct situat
     cost_borrow(&machine, atomic_load(&device->curves), call->routine, situation->library,
                 situation->threads);
     see_what_is_kept(call, situation, &machine);
-    if (situation->plan)
+    if (situation->plan) {
         machine.gpu_share = situation->plan->split.ms / situation->plan->split.whole_ms;
+        machine.place_gbps = 0; /* parts copy their operands */
+    }
     situation->decision = accel_decide(call, &machine, settings);
     situation->fallback = settings->require_gpu && !situation->decision.gpu &&
                           accel_is_fallback(call, &machine, settings, situation->decision.why);
