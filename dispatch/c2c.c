@@ -57,7 +57,8 @@ struct c2c_choice c2c_choose(const struct accel_call *call, const struct accel_m
         return choice;
     for (int i = 0; i < ACCEL_SPANS; i++) {
         const struct accel_span *x = &call->span[i];
-        if (!may_be_placed(call, x))
+        if (!may_be_placed(call, x) ||
+            (policy == ACCEL_C2C_AUTO && machine->kept.operands & 1u << i))
             continue;
         const double bytes = (double)accel_bytes(x) * (double)call->batch;
         const double ms = ms_in_place(call, machine, x, bytes, policy);

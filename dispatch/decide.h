@@ -24,7 +24,7 @@ struct accel_machine {
     /* The estimate of a call that certainly stays on the CPU is wanted, too, by its schedule: it is reported, or counts later. */
     bool wants_all;
     struct gpu_kept kept;          /* inputs that are probably on the device already */
-    bool keeps;                    /* inputs that are copied are kept: they are worth a copy */
+    bool keeps;                    /* the user asks that inputs are kept: they are worth a copy */
     double digest_gbps, scan_gbps; /* 10^9 bytes a second, to see that they have not changed */
     double cpu_slowdown;           /* >= 1: more threads compute than there are cores */
     double gpu_gain; /* > 0: by how much operations are faster in the precision that is asked for */

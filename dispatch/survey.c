@@ -79,7 +79,7 @@ static void see_what_is_kept(const struct accel_call *call, struct situation *si
     if (situation->keeps && adapts && call->batch == 1 && machine->gpu == DEVICE_READY &&
         !accel_call_fault(call))
         machine->kept = gpu_kept(device_gpu(situation->device), call);
-    machine->keeps = situation->keeps;
+    machine->keeps = situation->keeps && settings->resident == ACCEL_RESIDENT_HASH;
     if (!situation->tracks) {
         machine->kept.digested_bytes += machine->kept.watched_bytes;
         machine->kept.watched_bytes = 0;

@@ -2,6 +2,7 @@
 """What a run of CI takes of the long parts (tests/ci/choose): every part in its turn, whatever else changes; those that a change calls
 for; never more than fits into the time. In a full history, in a shallow one, without git. And the table names what there is."""
 
+import datetime
 import os
 import re
 import shlex
@@ -37,7 +38,7 @@ def commit(folder, day, *names):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(path.read_text() + "x" if path.exists() else "x")
-    date = f"2024-03-{day:02} 12:00:00 +0000"
+    date = f"{datetime.date(2024, 3, 1) + datetime.timedelta(day - 1)} 12:00:00 +0000"
     run(["git", "add", "-A"], folder)
     done = run(["git", "commit", "-qm", "x", "--allow-empty"], folder, {"GIT_COMMITTER_DATE": date, "GIT_AUTHOR_DATE": date})
     assert done.returncode == 0, done.stdout

@@ -807,6 +807,11 @@ static void what_is_never_read_in_place(void **state)
     assert_int_equal(decide_with(&call, &host, &settings, 4).placed, PLACED_A | PLACED_B);
     settings.c2c = ACCEL_C2C_AUTO;
     assert_int_equal(decide_with(&call, &host, &settings, 4).placed, 0);
+    /* One that has stayed there is used there. */
+    host.keeps = false;
+    assert_int_equal(decide_with(&call, &host, &settings, 4).placed, PLACED_A | PLACED_B);
+    host.kept.operands = PLACED_B;
+    assert_int_equal(decide_with(&call, &host, &settings, 4).placed, PLACED_A);
 }
 
 /* A batch by pointers is read in place if all of its matrices can be. */

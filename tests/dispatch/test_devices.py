@@ -119,10 +119,11 @@ with tempfile.TemporaryDirectory() as folder:
         done = start("steps", "dgemm:400:2", "solve:300:1", env={**env, **rank_env(rank, 2), "ACCEL_MODEL": folder + "/damaged"})
         tap.ok(ok(done) and len(said(done)) == (rank == 0), f"a damaged calibration, rank {rank}: the first one names it", *said(done))
 
-    # 80 % of 40 MB is room for a matrix of 23 MB, 40 % is not.
-    for size, expected in {1: ("gpu0", "faster"), 2: ("cpu", "no_memory")}.items():
+    # 80 % of 40 MB is room for a matrix of 23 MB, 40 % is not: there it goes through in panels, some of which come up several times.
+    for size, at_once in {1: True, 2: False}.items():
         done = start("steps", "solve:1700:1", env={**env, **rank_env(0, size), "ACCEL_START": "wait", "TESTGPU_MEMORY": "40M"})
-        tap.ok(ok(done) and ran(lines_for(done, sym="dgesv_")) == [expected], f"the memory is divided among {size}", done.stderr)
+        up = [float(f["up_mb"]) for f in lines_for(done, sym="dgesv_")]
+        tap.ok(ok(done) and ran(lines_for(done, sym="dgesv_")) == [("gpu0", "faster")] and (up[0] < 24) == at_once, f"the memory is divided among {size}", done.stderr)
 
     if shutil.which("mpirun"):
         root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "TMPDIR": folder}
