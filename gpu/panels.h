@@ -72,7 +72,7 @@ double panels_up_bytes(const struct panels_call *call, int64_t memory_bytes);
 struct schedule_cell panels_panel(const struct panels *p, int j);
 struct schedule_cell panels_block(const struct panels *p, const struct schedule_step *step);
 
-/* Returns how many of a panel's columns are factored: all, but for those of a wide matrix beyond its rows. */
+/* Returns how many of a panel's columns are factored: all, except those of a wide matrix beyond its rows. */
 int64_t panels_factored(const struct panels *p, int j);
 
 /* Returns the milliseconds of the longest engine, if each element comes up and goes down once, and the factorisation is one kernel: no

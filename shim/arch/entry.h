@@ -9,6 +9,9 @@
  *
  * Bound entries are the same for function pointers that dlsym() hands out: a pool of identical stubs; the routine and the
  * original of one are set when it is handed out.
+ *
+ * shim/ has the exported names: in shim/arch/ their entries, for each architecture; in shim/elf/ the search for the caller's original. It
+ * includes dispatch/, ops/, base/ and headers of gpu/.
  */
 #ifndef ACCEL_ENTRY_H
 #define ACCEL_ENTRY_H

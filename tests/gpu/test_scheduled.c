@@ -73,7 +73,7 @@ static void every_routine_is_described(void **state)
         assert_true(scheduled.call.reads);
         assert_int_equal(scheduled.call.m * scheduled.call.n, c->rows * c->cols);
         assert_true(scheduled.operand[SCHEDULE_A].x->access == ACCEL_READ);
-        /* One kernel of the whole has the call's operations; of a triangle, but for its diagonal. */
+        /* One kernel of the whole has the call's operations; of a triangle, those without its diagonal. */
         const double whole = schedule_compute(&scheduled.call, 0, 1) * 1e6;
         assert_true(whole > 0.99 * routine->flops(&call) && whole < 1.01 * routine->flops(&call));
         check_times(&call, &scheduled, INT64_MAX);
