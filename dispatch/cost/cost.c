@@ -442,12 +442,9 @@ static double compute_of(const struct accel_call *call, const struct model_work 
                          double ms)
 {
     struct scheduled scheduled;
-    double shortest = 0;
     if (scheduled_describe(call, &scheduled))
         return scheduled.call.k > 0 ? schedule_compute(&scheduled.call, half, ms) : 0;
-    for (const int64_t *size = accel_sizes(call); size < accel_sizes(call) + 3; size++)
-        if (*size > 0 && (shortest == 0 || (double)*size < shortest))
-            shortest = (double)*size;
+    const double shortest = shape_steps(call);
     return work->term[MODEL_OPERATION] * 1e3 / ms *
            (shortest > 0 ? (shortest + half) / shortest : 1);
 }
