@@ -3,7 +3,8 @@
  * contiguous memory, taken in turns with it, a line for each pair. And the same for a large matrix that the crew packs and unpacks,
  * over the time that the same threads need for memcpy().
  */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE /* CPU_SET() */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +52,7 @@ static double cost(const struct lane_rectangle *shape, char *packed, bool up)
 
 /* ---- A large matrix ---- */
 
-enum { LARGE_BYTES = 96 << 20, LARGE_PAIRS = 15 };
+enum { LARGE_BYTES = 96 << 20, LARGE_PAIRS = 9, LINE = 64, DOUBLE = sizeof(double) };
 
 struct transfer {
     struct lane_rectangle r;
@@ -78,8 +79,8 @@ static void copy_piece(void *context, int64_t number)
         pack_to_host(&t->r, &piece, slot, t->r.rows);
 }
 
-/* Nanoseconds for each byte. */
-static double crew_cost(struct transfer *t)
+/* Nanoseconds. */
+static double crew_time(struct transfer *t)
 {
     struct crew_job job = {.item = t->plain ? copy_plainly : copy_piece, .context = t};
     const int64_t count =
@@ -91,30 +92,74 @@ static double crew_cost(struct transfer *t)
         crew_finish(&job, done + 1);
     }
     crew_end(&job);
-    return (now_ns() - start) /
-           (t->plain ? LARGE_BYTES : (double)(t->r.rows * t->r.cols * t->r.size));
+    return now_ns() - start;
 }
 
-static void time_crew(void)
+/* The bytes of the cache's lines that columns of doubles lie in, if they begin at lines, or are apart by less than a line. */
+static double bytes_of_lines(const struct lane_rectangle *r)
 {
-    char *host = memory(LARGE_BYTES), *slots = memory(CREW_ITEMS * SLOT_BYTES);
+    const int64_t gap = (r->ld - r->rows) * DOUBLE, column = r->rows * DOUBLE;
+    return (double)r->cols *
+           (double)(gap < LINE ? r->ld * DOUBLE : (column + LINE - 1) / LINE * LINE);
+}
+
+/* Lets the process use the first `count` CPUs of those that it may use. Returns false if it has fewer. */
+static bool use_cpus(const cpu_set_t *all, int count)
+{
+    cpu_set_t some;
+    CPU_ZERO(&some);
+    for (int cpu = 0, left = count; left > 0; cpu++) {
+        if (cpu == CPU_SETSIZE)
+            return false;
+        if (CPU_ISSET(cpu, all)) {
+            CPU_SET(cpu, &some);
+            left--;
+        }
+    }
+    return sched_setaffinity(0, sizeof some, &some) == 0;
+}
+
+/* Over memcpy() of as many lines by the same threads. */
+static void time_crew(int threads, char *host, char *slots)
+{
     const struct {
-        const char *name;
         int64_t rows, ld;
-    } shapes[] = {{"crew", 1 << 12, 1 << 12}, {"crew1000", 1000, 1024}, {"crew64", 64, 72}};
+    } shapes[] = {{1 << 12, 1 << 12},
+                  {1000, 1024},
+                  {64, 72},
+                  {32, 40},
+                  {16, 24},
+                  {8, 16},
+                  {4, 6},
+                  {2, 3},
+                  {1, 3},
+                  {1, 1024}};
     struct transfer plain = {.plain = true, .slots = slots, .r.host = host};
     for (int pair = -1; pair < LARGE_PAIRS; pair++)
         for (int up = 0; up < 2; up++)
             for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
                 struct transfer t = {.up = up, .slots = slots};
-                t.r = lane_whole(host, shapes[i].rows, LARGE_BYTES / 8 / shapes[i].ld, shapes[i].ld,
-                                 8);
+                t.r = lane_whole(host, shapes[i].rows, LARGE_BYTES / DOUBLE / shapes[i].ld,
+                                 shapes[i].ld, DOUBLE);
                 t.r.streamed = !up;
                 plain.up = up;
-                double shape = crew_cost(&t), base = crew_cost(&plain);
+                double shape = crew_time(&t) / bytes_of_lines(&t.r),
+                       base = crew_time(&plain) / LARGE_BYTES;
                 if (pair >= 0)
-                    printf("%s %s %.4f\n", shapes[i].name, up ? "up" : "down", shape / base);
+                    printf("%d/%d/%d %s %.4f\n", threads, (int)shapes[i].rows, (int)shapes[i].ld,
+                           up ? "up" : "down", shape / base);
             }
+}
+
+static void time_crews(void)
+{
+    char *host = memory(LARGE_BYTES), *slots = memory(CREW_ITEMS * SLOT_BYTES);
+    cpu_set_t all;
+    if (sched_getaffinity(0, sizeof all, &all) != 0)
+        exit(1);
+    for (int threads = 1; threads <= 4; threads *= 2)
+        if (use_cpus(&all, threads))
+            time_crew(threads, host, slots);
     free(host);
     free(slots);
 }
@@ -143,6 +188,6 @@ int main(void)
             }
     free(host);
     free(packed);
-    time_crew();
+    time_crews();
     return 0;
 }
