@@ -43,14 +43,25 @@ static bool suits_gpu(const struct accel_call *call)
     return !overlap_in_call(call);
 }
 
+/* Returns whether no operand extends over 2^63 bytes. Sizes may be below 0 where the original judges them: LAPACKE's rows. */
+static bool extents_fit(const struct accel_call *call)
+{
+    for (int i = 0; i < ACCEL_SPANS; i++) {
+        const struct accel_span *x = &call->span[i];
+        if (x->rows < 0 || x->cols < 0 || accel_extent(x, x->array ? 1 : call->batch) < 0)
+            return false;
+    }
+    return true;
+}
+
 /* Not supported are also memory that our kernels do not reach, and extents beyond 2^63 bytes. */
 static bool is_supported(const struct accel_call *call)
 {
-    if (!accel_call_is_supported(call))
+    if (!accel_call_is_supported(call) || !extents_fit(call))
         return false;
     for (int i = 0; i < ACCEL_SPANS; i++) {
         const struct accel_span *x = &call->span[i];
-        if (x->place == ACCEL_REMOTE || accel_extent(x, x->array ? 1 : call->batch) < 0)
+        if (x->place == ACCEL_REMOTE)
             return false;
         /* Products of a batch whose results overlap depend on each other. */
         if (!x->array && call->batch > 1 &&
@@ -236,7 +247,8 @@ static struct accel_decision decide(const struct accel_call *call,
     if (accel_call_empty(call) && (!device_data || accel_is_lapack(call->routine)))
         return on_cpu(decision, ACCEL_EMPTY);
     if (!is_supported(call)) {
-        estimate(&decision, call, machine, ACCEL_C2C_COPY);
+        if (extents_fit(call))
+            estimate(&decision, call, machine, ACCEL_C2C_COPY);
         return on_cpu(decision, ACCEL_UNSUPPORTED);
     }
     estimate(&decision, call, machine, settings->c2c);
@@ -288,6 +300,8 @@ bool accel_is_fallback(const struct accel_call *call, const struct accel_machine
     if (settings->policy == ACCEL_POLICY_GPU ||
         pattern_matches(&settings->gpu_routines, call->routine) || on_device(call))
         return true;
+    if (!extents_fit(call)) /* no machine is able */
+        return false;
     struct accel_decision decision = {0};
     struct accel_machine able = *machine;
     able.gpu_memory = INT64_MAX;
