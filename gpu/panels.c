@@ -174,6 +174,7 @@ static bool divide_memory(struct panels *p, const struct panels_call *call, int 
     if (call->m <= 0 || call->n <= 0 || columns <= 0 || memory_bytes <= 0)
         return false;
     p->call = *call;
+    p->in_core = false;
     p->buffers = buffers;
     p->block_bytes = accel_min(memory_bytes / share / 64 * 64,
                                bytes_of(call, call->m, accel_min(BLOCK_COLUMNS, columns)));

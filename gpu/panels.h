@@ -48,6 +48,8 @@ enum { PANELS_MOST = 128, PANELS_LEAST_COLUMNS = 8 };
 
 struct panels {
     struct panels_call call;
+    bool
+        in_core; /* the whole matrix has its place on the device: there are neither blocks nor downloads */
     int buffers; /* panels that have room on the device at the same time: 1, or 2 */
     int count;
     int64_t first[PANELS_MOST + 1];   /* each one's first column; then n */

@@ -2,63 +2,26 @@
 
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/crew.h"
 #include "base/host_memory.h"
+#include "exchange.h"
 #include "flow.h"
-
-static const struct accel_complex one = {1, 0}, minus_one = {-1, 0};
 
 /* A job under way. */
 struct run {
     struct solver *s;
     struct panels_job *job;
     struct panels panels;
+    struct panel_steps steps;
     struct solver_reserve reserve;
-    gpu_address panel, block;
-    struct array list, swaps, infos; /* on the device */
-    int32_t *info;                   /* of each panel, once it has come down */
+    int32_t *info; /* of each panel, once it has come down */
     struct gpu_scan scan;
     bool refused; /* a panel cannot be factored */
 };
 
-static struct gpu_tile tile_of(struct array x)
-{
-    return (struct gpu_tile){x.ptr, x.ld};
-}
-
 static int64_t size_of(const struct run *r)
 {
     return r->job->call.size;
-}
-
-/* ---- Panels and blocks ---- */
-
-/* A cell as it is stored. */
-static struct schedule_cell stored(const struct run *r, struct schedule_cell cell)
-{
-    return r->job->call.across ? (struct schedule_cell){cell.col, cell.row, cell.cols, cell.rows}
-                               : cell;
-}
-
-static struct array array_at(const struct run *r, gpu_address at, struct schedule_cell cell)
-{
-    const enum accel_dtype dtype = r->s->dtype;
-    return (struct array){at, cell.rows, cell.cols, gpu_device_ld(cell.rows, dtype), dtype};
-}
-
-static struct array panel_of(const struct run *r, const struct schedule_step *step)
-{
-    const int place = step->j % r->panels.buffers;
-    return array_at(r, r->panel + (gpu_address)(place * r->panels.panel_bytes),
-                    stored(r, panels_panel(&r->panels, step->j)));
-}
-
-static struct array block_of(const struct run *r, const struct schedule_step *step, int place)
-{
-    return array_at(r, r->block + (gpu_address)(place * r->panels.block_bytes),
-                    stored(r, panels_block(&r->panels, step)));
 }
 
 /* ---- Copies ---- */
@@ -100,8 +63,9 @@ static const struct accel_span *list_operand(const struct run *r)
 static void copy_panel(struct run *r, const struct schedule_step *step, struct flow_copy *copy)
 {
     const struct panels_job *job = r->job;
-    const struct schedule_cell cell = stored(r, panels_panel(&r->panels, step->j));
-    const struct array x = panel_of(r, step);
+    const struct schedule_cell cell =
+        panel_steps_stored(&r->steps, panels_panel(&r->panels, step->j));
+    const struct array x = panel_steps_panel(&r->steps, step->j);
     const bool up = step->engine == SCHEDULE_UP;
     copy->host = rectangle_of(up ? job->from : job->to, up ? job->from_ld : job->call.m, size_of(r),
                               &cell, job->x->name);
@@ -120,8 +84,8 @@ static void copy_panel(struct run *r, const struct schedule_step *step, struct f
 static void copy_block(struct run *r, const struct schedule_step *step, struct flow_copy *copy)
 {
     const struct panels_job *job = r->job;
-    const struct schedule_cell cell = stored(r, panels_block(&r->panels, step));
-    const struct array x = block_of(r, step, step->place);
+    const struct schedule_cell cell = panel_steps_stored(&r->steps, panels_block(&r->panels, step));
+    const struct array x = panel_steps_block(&r->steps, step, step->place);
     const struct accel_span *span = is_applied(r) ? job->other : job->x;
     copy->host =
         rectangle_of(is_applied(r) ? job->factors : job->to,
@@ -132,15 +96,9 @@ static void copy_block(struct run *r, const struct schedule_step *step, struct f
     note_copy(r, span, true, cell.rows, cell.cols, size_of(r));
 }
 
-static struct array list_of(const struct run *r, const struct schedule_step *step)
-{
-    return solver_part(r->list, r->panels.first[step->j], 0, panels_factored(&r->panels, step->j),
-                       1);
-}
-
 static void copy_list(const struct run *r, const struct schedule_step *step, struct flow_copy *copy)
 {
-    const struct array list = list_of(r, step);
+    const struct array list = panel_steps_list(&r->steps, step->j);
     const int64_t size = (int64_t)accel_dtype_size(list.dtype);
     copy->host = lane_whole((char *)r->job->list + r->panels.first[step->j] * size, list.rows, 1,
                             list.rows, size);
@@ -151,7 +109,7 @@ static void copy_list(const struct run *r, const struct schedule_step *step, str
 static void copy_info(const struct run *r, const struct schedule_step *step, struct flow_copy *copy)
 {
     copy->host = lane_whole(&r->info[step->j], 1, 1, 1, sizeof(int32_t));
-    copy->device = solver_part(r->infos, step->j, 0, 1, 1).ptr;
+    copy->device = solver_part(r->steps.infos, step->j, 0, 1, 1).ptr;
     copy->device_ld = 1;
 }
 
@@ -177,193 +135,13 @@ static void copy_of(void *context, const struct schedule_step *step, struct flow
 static void note_arrival(void *context, const struct schedule_step *step)
 {
     struct run *r = context;
-    const struct schedule_cell cell = stored(r, panels_panel(&r->panels, step->j));
-    const struct array list = list_of(r, step);
+    const struct schedule_cell cell =
+        panel_steps_stored(&r->steps, panels_panel(&r->panels, step->j));
+    const struct array list = panel_steps_list(&r->steps, step->j);
     if (step->operand == PANELS_PANEL)
         note_copy(r, r->job->x, false, cell.rows, cell.cols, size_of(r));
     else if (step->operand == PANELS_LIST)
         note_copy(r, list_operand(r), false, 1, list.rows, (int64_t)accel_dtype_size(list.dtype));
-}
-
-/* ---- Kernels ---- */
-
-static void product(struct solver *s, char transa, char transb, struct array a, struct array b,
-                    struct array c)
-{
-    const int64_t k = transa == 'N' ? a.cols : a.rows;
-    if (solver_is_well(s) && c.rows > 0 && c.cols > 0 && k > 0)
-        solver_note(s, kernel_gemm(s->work, transa, transb, c.rows, c.cols, k, minus_one,
-                                   tile_of(a), tile_of(b), one, tile_of(c)));
-}
-
-static void solve(struct solver *s, char side, char uplo, char trans, char diag, struct array a,
-                  struct array b)
-{
-    if (solver_is_well(s) && b.rows > 0 && b.cols > 0)
-        solver_note(s, kernel_trsm(s->work, side, uplo, trans, diag, b.rows, b.cols, one,
-                                   tile_of(a), tile_of(b)));
-}
-
-/* Rows from `row` on; columns from `col` on. */
-static struct array below(struct array x, int64_t row)
-{
-    return solver_part(x, row, 0, x.rows - row, x.cols);
-}
-
-static struct array beyond(struct array x, int64_t col)
-{
-    return solver_part(x, 0, col, x.rows, x.cols - col);
-}
-
-/* C := C - L L^H in the panel, from its diagonal on. */
-static void update_cholesky(struct solver *s, struct array c, struct array l)
-{
-    const char adjoint = solver_adjoint(s);
-    const int64_t cols = c.cols;
-    if (solver_is_well(s))
-        solver_note(s, kernel_syrk(s->work, accel_is_complex(s->dtype), 'L', 'N', cols, l.cols,
-                                   minus_one, tile_of(l), one, tile_of(c)));
-    product(s, 'N', adjoint, below(l, cols), solver_part(l, 0, 0, cols, l.cols), below(c, cols));
-}
-
-/* The same of an upper triangle: C := C - U^H U. */
-static void update_cholesky_across(struct solver *s, struct array c, struct array u)
-{
-    const char adjoint = solver_adjoint(s);
-    const int64_t rows = c.rows;
-    if (solver_is_well(s))
-        solver_note(s, kernel_syrk(s->work, accel_is_complex(s->dtype), 'U', adjoint, rows, u.rows,
-                                   minus_one, tile_of(u), one, tile_of(c)));
-    product(s, adjoint, 'N', solver_part(u, 0, 0, u.rows, rows), beyond(u, rows), beyond(c, rows));
-}
-
-static void factor_cholesky(struct solver *s, bool across, struct array c)
-{
-    const int64_t order = accel_min(c.rows, c.cols);
-    const char uplo = across ? 'U' : 'L', adjoint = solver_adjoint(s);
-    solver_potrf(s, uplo, solver_part(c, 0, 0, order, order));
-    if (s->reserve->measuring)
-        return;
-    solve(s, across ? 'L' : 'R', uplo, adjoint, 'N', c,
-          across ? beyond(c, order) : below(c, order));
-}
-
-/* L is a block of a panel that has been factored; its exchanges come before its first block. */
-static void update_lu(struct run *r, const struct schedule_step *step, struct array c,
-                      struct array l)
-{
-    const int64_t from = r->panels.first[step->i], row = r->job->call.m - l.rows;
-    const int64_t exchanged = panels_factored(&r->panels, step->i);
-    if (step->p == 0)
-        solver_laswp(r->s, below(c, from), solver_part(r->swaps, from, 0, exchanged, 1), 1,
-                     exchanged);
-    struct array u = solver_part(c, row, 0, l.cols, c.cols);
-    solve(r->s, 'L', 'L', 'N', 'U', l, u);
-    product(r->s, 'N', 'N', below(l, l.cols), u, below(c, row + l.cols));
-}
-
-/* laswp takes int: the lower halves of cuSOLVER's int64 (devices are little-endian). */
-static void factor_lu(struct run *r, const struct schedule_step *step, struct array c)
-{
-    struct solver *s = r->s;
-    const struct array pivots = list_of(r, step);
-    solver_getrf(s, below(c, r->panels.first[step->j]), pivots);
-    if (solver_is_well(s) && !s->reserve->measuring)
-        solver_note(
-            s, lane_copy(s->work->lane,
-                         solver_part(r->swaps, r->panels.first[step->j], 0, pivots.rows, 1).ptr, 1,
-                         pivots.ptr, 2, 1, pivots.rows, sizeof(int32_t)));
-}
-
-/* A block has the columns `col` .. of a triangle, and what is below or above that. */
-static void solve_by_block(struct solver *s, const struct panels_action *action, int64_t col,
-                           struct array x, struct array t)
-{
-    const bool lower = action->uplo == 'L';
-    const int64_t k = t.cols;
-    const struct array diagonal = lower ? t : below(t, col),
-                       other = lower ? below(t, k) : solver_part(t, 0, 0, col, k);
-    const struct array mine = solver_part(x, col, 0, k, x.cols);
-    const struct array rest =
-        lower ? solver_part(x, col + k, 0, other.rows, x.cols) : solver_part(x, 0, 0, col, x.cols);
-    if (action->trans == 'N') {
-        solve(s, 'L', action->uplo, 'N', action->diag, diagonal, mine);
-        product(s, 'N', 'N', other, mine, rest);
-    } else {
-        product(s, action->trans, 'N', other, rest, mine);
-        solve(s, 'L', action->uplo, action->trans, action->diag, diagonal, mine);
-    }
-}
-
-static void apply_block(struct run *r, const struct schedule_step *step, struct array x,
-                        struct array t)
-{
-    const struct panels_action *action = &r->job->action[step->i];
-    const int64_t col = panels_block(&r->panels, step).col;
-    if (action->reflects) {
-        solver_ormqr(r->s, 'L', action->trans, t, solver_part(r->list, col, 0, t.cols, 1),
-                     below(x, col));
-        return;
-    }
-    if (r->job->pivots && step->first)
-        solver_laswp(r->s, x, r->swaps, 1, r->job->call.order);
-    solve_by_block(r->s, action, col, x, t);
-}
-
-/* Steps of cuSOLVER that need workspaces. */
-static bool needs_work(const struct run *r, const struct schedule_step *step)
-{
-    return step->engine == SCHEDULE_COMPUTE &&
-           (step->p < 0 || r->job->call.kind == PANELS_QR ||
-            (is_applied(r) && r->job->action[step->i].reflects));
-}
-
-static void factor_panel(struct run *r, const struct schedule_step *step, struct array c)
-{
-    const int64_t from = r->panels.first[step->j];
-    switch (r->job->call.kind) {
-    case PANELS_CHOLESKY:
-        factor_cholesky(r->s, r->job->call.across, c);
-        break;
-    case PANELS_LU:
-        factor_lu(r, step, c);
-        break;
-    default:
-        solver_geqrf(r->s, below(c, from), list_of(r, step));
-        break;
-    }
-}
-
-static void update_panel(struct run *r, const struct schedule_step *step, struct array c,
-                         struct array block)
-{
-    const int64_t col = panels_block(&r->panels, step).col;
-    switch (r->job->call.kind) {
-    case PANELS_CHOLESKY:
-        (r->job->call.across ? update_cholesky_across : update_cholesky)(r->s, c, block);
-        break;
-    case PANELS_LU:
-        update_lu(r, step, c, block);
-        break;
-    case PANELS_QR:
-        solver_ormqr(r->s, 'L', solver_adjoint(r->s), block,
-                     solver_part(r->list, col, 0, block.cols, 1), below(c, col));
-        break;
-    default:
-        apply_block(r, step, c, block);
-        break;
-    }
-}
-
-/* place: of the block. */
-static void put_kernels(struct run *r, const struct schedule_step *step, int place)
-{
-    const struct array c = panel_of(r, step);
-    r->s->info = solver_part(r->infos, step->j, 0, 1, 1).ptr;
-    if (step->p < 0)
-        factor_panel(r, step, c);
-    else
-        update_panel(r, step, c, block_of(r, step, place));
 }
 
 static enum gpu_status compute(void *context, const struct schedule_step *step)
@@ -371,7 +149,7 @@ static enum gpu_status compute(void *context, const struct schedule_step *step)
     struct run *r = context;
     if (r->refused || !r->scan.finite)
         return GPU_UNSUPPORTED;
-    put_kernels(r, step, step->place);
+    panel_steps_put(&r->steps, step);
     return r->s->status;
 }
 
@@ -390,18 +168,6 @@ static void restart(struct solver *s)
     s->reserve = NULL;
 }
 
-/* Asks cuSOLVER for the workspaces of all steps. */
-static void measure(struct run *r)
-{
-    const struct schedule *schedule = &r->panels.schedule;
-    r->reserve = (struct solver_reserve){.measuring = true};
-    r->s->reserve = &r->reserve;
-    for (int n = 0; n < schedule->count && solver_is_well(r->s); n++)
-        if (needs_work(r, &schedule->step[n]))
-            put_kernels(r, &schedule->step[n], 0);
-    r->s->reserve = NULL;
-}
-
 /* Makes a schedule for so much memory, and the workspaces that it needs. */
 static bool plan(struct run *r, const struct schedule_rates *rates, int64_t available)
 {
@@ -410,7 +176,7 @@ static bool plan(struct run *r, const struct schedule_rates *rates, int64_t avai
         panels_free(&r->panels);
         if (!panels_make(&r->panels, &r->job->call, rates, available - reserved))
             return false;
-        measure(r);
+        panel_steps_measure(&r->steps, &r->reserve);
         if (r->reserve.device_bytes > (size_t)available)
             return false;
         if ((int64_t)r->reserve.device_bytes <= reserved)
@@ -424,18 +190,10 @@ static void take_device_memory(struct run *r)
 {
     struct solver *s = r->s;
     const struct panels *p = &r->panels;
-    const int64_t most =
-        accel_min(r->job->call.m, is_applied(r) ? r->job->call.order : r->job->call.n);
-    const bool lu = r->job->call.kind == PANELS_LU;
-    if (lu || r->job->pivots)
-        r->swaps = solver_vector(s, most, ACCEL_INT32);
-    if (lu || r->job->call.kind == PANELS_QR || r->job->scalars)
-        r->list = solver_vector(s, most, lu ? ACCEL_INT64 : s->dtype);
-    r->infos = solver_vector(s, p->count, ACCEL_INT32);
-    r->panel = solver_work(s, (size_t)(accel_min(p->buffers, p->count) * p->panel_bytes)).ptr;
-    r->block = solver_work(s, (size_t)(2 * p->block_bytes)).ptr;
-    r->reserve.device = solver_work(s, r->reserve.device_bytes).ptr;
-    r->reserve.measuring = false;
+    panel_steps_take_lists(&r->steps, r->job->scalars != NULL);
+    r->steps.panel = solver_work(s, (size_t)(accel_min(p->buffers, p->count) * p->panel_bytes)).ptr;
+    r->steps.block = solver_work(s, (size_t)(2 * p->block_bytes)).ptr;
+    panel_steps_take_reserve(&r->steps, &r->reserve);
 }
 
 int64_t solver_panels_reserve(const struct panels_call *call)
@@ -480,10 +238,7 @@ static void take_host_memory(struct run *r)
 {
     struct solver *s = r->s;
     r->info = calloc((size_t)r->panels.count, sizeof *r->info);
-    if (r->reserve.host_bytes > 0)
-        s->host = malloc(r->reserve.host_bytes);
-    r->reserve.host = s->host;
-    if (!r->info || (r->reserve.host_bytes > 0 && !s->host))
+    if (!r->info)
         solver_note(s, GPU_NO_MEMORY);
 }
 
@@ -492,7 +247,7 @@ static void put_lists(struct run *r)
 {
     const struct panels_job *job = r->job;
     if (job->scalars) {
-        solver_put(r->s, r->list, job->scalars);
+        solver_put(r->s, r->steps.list, job->scalars);
         note_copy(r, list_operand(r), true, 1, job->call.order, size_of(r));
     }
     if (!job->pivots)
@@ -503,70 +258,10 @@ static void put_lists(struct run *r)
     for (int64_t i = 0; swaps && i < job->call.order; i++)
         swaps[i] = (int32_t)job->pivots[i];
     if (swaps) {
-        solver_put(r->s, r->swaps, swaps);
+        solver_put(r->s, r->steps.swaps, swaps);
         note_copy(r, list_operand(r), true, 1, job->call.order, sizeof *swaps);
     }
     free(swaps);
-}
-
-/* ---- Exchanges of rows on the host ---- */
-
-struct exchange {
-    char *matrix;
-    int64_t rows, cols, size;
-    const int64_t *pivots;
-    int64_t first, last;
-    bool backwards;
-};
-
-enum { EXCHANGED_COLUMNS = 16 };
-
-static void exchange_rows(char *column, int64_t size, int64_t i, int64_t j)
-{
-    char kept[16], *x = column + i * size, *y = column + j * size;
-#define EXCHANGE(bytes)                                                                            \
-    case bytes:                                                                                    \
-        memcpy(kept, x, bytes);                                                                    \
-        memcpy(x, y, bytes);                                                                       \
-        memcpy(y, kept, bytes);                                                                    \
-        break;
-    if (i == j)
-        return;
-    switch (size) {
-        EXCHANGE(4)
-        EXCHANGE(8)
-        EXCHANGE(16)
-    }
-#undef EXCHANGE
-}
-
-static void exchange_item(void *context, int64_t number)
-{
-    const struct exchange *e = context;
-    const int64_t end = accel_min(e->cols, (number + 1) * EXCHANGED_COLUMNS);
-    for (int64_t col = number * EXCHANGED_COLUMNS; col < end; col++) {
-        char *column = e->matrix + col * e->rows * e->size;
-        for (int64_t i = e->first; i < e->last; i++) {
-            const int64_t row = e->backwards ? e->last - 1 - (i - e->first) : i;
-            exchange_rows(column, e->size, row, e->pivots[row] - 1);
-        }
-    }
-}
-
-void solver_panels_exchange(char *matrix, int64_t rows, int64_t cols, int64_t size,
-                            const int64_t *pivots, int64_t first, int64_t last, bool backwards)
-{
-    struct exchange e = {matrix, rows, cols, size, pivots, first, last, backwards};
-    struct crew_job job = {.item = exchange_item, .context = &e};
-    const int64_t items = (cols + EXCHANGED_COLUMNS - 1) / EXCHANGED_COLUMNS;
-    if (first >= last)
-        return;
-    crew_begin(&job, rows * cols * size >= 1 << 20);
-    for (int64_t done = 0; done < items; done = crew_done(&job)) {
-        crew_open(&job, accel_min(items, done + CREW_ITEMS));
-        crew_finish(&job, done + 1);
-    }
-    crew_end(&job);
 }
 
 /* The pivots of a panel count from its diagonal. A panel has the exchanges of those before it, and lacks those after it. */
@@ -579,9 +274,9 @@ static void end_lu(const struct run *r)
         for (int64_t i = p->first[j]; i < accel_min(p->first[j + 1], count); i++)
             pivots[i] += p->first[j];
     for (int j = 0; j < p->count; j++)
-        solver_panels_exchange(r->job->to + p->first[j] * r->job->call.m * size_of(r),
-                               r->job->call.m, p->first[j + 1] - p->first[j], size_of(r), pivots,
-                               p->first[j + 1], count, false);
+        exchange_rows(r->job->to + p->first[j] * r->job->call.m * size_of(r), r->job->call.m,
+                      p->first[j + 1] - p->first[j], size_of(r), pivots, p->first[j + 1], count,
+                      false);
 }
 
 /* ---- The whole ---- */
@@ -612,6 +307,8 @@ static void run_flow(struct run *r)
 void solver_panels(struct solver *s, struct panels_job *job)
 {
     struct run r = {.s = s, .job = job, .scan = gpu_scan_begin(accel_is_double(s->dtype))};
+    r.steps = (struct panel_steps){
+        .s = s, .panels = &r.panels, .action = job->action, .exchanges = job->pivots != NULL};
     if (job->call.m > INT_MAX || job->call.n > INT_MAX) /* cuSOLVER's laswp and ormqr take int */
         solver_note(s, GPU_UNSUPPORTED);
     if (!solver_is_well(s))

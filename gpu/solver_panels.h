@@ -8,14 +8,7 @@
 #ifndef ACCEL_SOLVER_PANELS_H
 #define ACCEL_SOLVER_PANELS_H
 
-#include "panels.h"
-#include "solver.h"
-
-/* What a sweep does with the panel of right-hand sides, and the letters of BLAS for it. */
-struct panels_action {
-    bool reflects; /* by Q, else solves by a triangle */
-    char uplo, trans, diag;
-};
+#include "panel_steps.h"
 
 struct panels_job {
     struct panels_call call;
@@ -44,10 +37,5 @@ int64_t solver_panels_reserve(const struct panels_call *call);
 
 /* Returns host memory for a packed result; on a failure notes that, and returns NULL. */
 void *solver_panels_memory(struct solver *s, int64_t rows, int64_t cols, int64_t size);
-
-/* Exchanges rows of a packed matrix in host memory: each of first .. last - 1, from 0, with row pivots[] - 1, in this order or
- * backwards. The crew helps. */
-void solver_panels_exchange(char *matrix, int64_t rows, int64_t cols, int64_t size,
-                            const int64_t *pivots, int64_t first, int64_t last, bool backwards);
 
 #endif

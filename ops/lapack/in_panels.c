@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/exchange.h"
 #include "gpu/solver_panels.h"
 #include "rules.h"
 
@@ -256,7 +257,7 @@ static void run_getrs(struct solver *s)
         job.pivots = pivots;
     char *x = apply(s, &job, a->ptr, a->ld);
     if (solver_is_well(s) && trans != 'N')
-        solver_panels_exchange(x, job.call.m, job.call.n, job.call.size, pivots, 0, a->rows, true);
+        exchange_rows(x, job.call.m, job.call.n, job.call.size, pivots, 0, a->rows, true);
     free(pivots);
     return_matrix(s, ACCEL_b, x, 0);
 }
