@@ -84,6 +84,26 @@ static double corrected_ms(const struct accel_machine *machine, const struct mod
                                    : time.term[MODEL_CALL];
 }
 
+/* Returns the time of the call's schedule, in blocks or in panels, or a time that no schedule is below, if that is not less than less_ms;
+ * negative: the call has no schedule. */
+static double simulated_ms(const struct accel_call *call, const struct accel_machine *machine,
+                           const struct model_work *work, unsigned there, double less_ms)
+{
+    const struct schedule_rates *rates = &machine->schedule;
+    struct scheduled scheduled;
+    const bool panels = lapack_has_panels(call);
+    if (!(rates->up > 0) || (!panels && !scheduled_is_divided(call, &scheduled)))
+        return -1;
+    const double floor = corrected_ms(machine, work,
+                                      panels ? lapack_panels_floor_ms(call, rates)
+                                             : scheduled_floor_ms(call, &scheduled, rates, there));
+    if (floor >= less_ms && !machine->wants_all)
+        return floor;
+    const double ms = panels ? lapack_panels_ms(call, rates, machine->gpu_memory)
+                             : scheduled_ms(call, &scheduled, rates, machine->gpu_memory, there);
+    return ms > 0 ? corrected_ms(machine, work, ms) : -1;
+}
+
 /* Returns the milliseconds on the device, alone there and with nothing to load. less_ms: with less, the call goes there. A schedule is not
  * looked for if none can take so little. there: operands that need no copy, as bits 1 << enum accel_matrix. */
 static double device_ms(const struct accel_call *call, const struct accel_machine *machine,
@@ -91,16 +111,8 @@ static double device_ms(const struct accel_call *call, const struct accel_machin
 {
     const double added = model_ms(machine->gpu_curve, work) +
                          model_copies_ms(work, machine->up_gbps, machine->down_gbps);
-    struct scheduled scheduled;
-    if (!(machine->schedule.up > 0) || !scheduled_is_divided(call, &scheduled))
-        return added;
-    const double floor = corrected_ms(
-        machine, work, scheduled_floor_ms(call, &scheduled, &machine->schedule, there));
-    if (floor >= less_ms && !machine->wants_all)
-        return added > floor ? added : floor;
-    const double ms =
-        scheduled_ms(call, &scheduled, &machine->schedule, machine->gpu_memory, there);
-    return ms > 0 ? corrected_ms(machine, work, ms) : added;
+    const double simulated = simulated_ms(call, machine, work, there, less_ms);
+    return simulated < 0 ? added : simulated;
 }
 
 /* Returns the milliseconds on the device, without a wait for others. work: the call's there. cpu_ms: the CPU's; infinity: the time is
@@ -135,15 +147,6 @@ static bool exceeds_memory(const struct accel_call *call, const struct accel_mac
     return accel_uses_solver(call->routine) && lapack_gpu_bytes(call) > (double)machine->gpu_memory;
 }
 
-/* In panels, most of a matrix comes up several times. */
-static void count_traffic(struct model_work *work, const struct accel_call *call,
-                          const struct accel_machine *machine)
-{
-    const double bytes =
-        exceeds_memory(call, machine) ? lapack_bytes_in_panels(call, machine->gpu_memory) : 0;
-    work->up_bytes = bytes > work->up_bytes ? bytes : work->up_bytes;
-}
-
 static void estimate(struct accel_decision *decision, const struct accel_call *call,
                      const struct accel_machine *machine, enum accel_c2c policy)
 {
@@ -154,7 +157,6 @@ static void estimate(struct accel_decision *decision, const struct accel_call *c
     decision->est_cpu_ms = machine->cpu_slowdown * model_ms(machine->cpu_curve, &work);
     if (accel_op_of(call->routine)->effort)
         model_work_of(call, true, &work);
-    count_traffic(&work, call, machine);
     decision->est_own_ms = own_ms(call, machine, work, &choice, decision->est_cpu_ms);
     decision->est_gpu_ms = decision->est_own_ms + machine->gpu_wait_ms;
 }
@@ -206,7 +208,7 @@ static enum accel_why obstacle(const struct accel_call *call, const struct accel
     if (machine->failed)
         return ACCEL_ERROR;
     /* BLAS runs in tiles, and some of LAPACK in panels. */
-    if (exceeds_memory(call, machine) && lapack_bytes_in_panels(call, machine->gpu_memory) < 0)
+    if (exceeds_memory(call, machine) && !lapack_fits_in_panels(call, machine->gpu_memory))
         return ACCEL_NO_MEMORY;
     return ACCEL_WHYS;
 }

@@ -17,6 +17,7 @@
 #include "dispatch/cost/cost.h"
 #include "gpu/scheduled.h"
 #include "dispatch/cost/splits.h"
+#include "ops/lapack/in_panels.h"
 #include "ops/rules.h"
 #include "ops/op.h"
 #include "report/report.h"
@@ -103,8 +104,9 @@ static void see_rates(const struct accel_call *call, struct situation *situation
     situation->precision = precision_of(settings, situation->device, call);
     machine->gpu_gain = gain_of(call, curves, situation->precision);
     situation->rates = (struct schedule_rates){.up = 0};
-    if (accel_op_of(call->routine)->scheduled && !accel_call_fault(call) &&
-        scheduled_is_divided(call, &scheduled))
+    if (!accel_call_fault(call) &&
+        (accel_op_of(call->routine)->scheduled ? scheduled_is_divided(call, &scheduled)
+                                               : lapack_has_panels(call)))
         situation->rates = cost_schedule_rates(curves, call, machine->gpu_gain);
     machine->schedule = situation->rates;
 }

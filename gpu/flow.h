@@ -37,7 +37,8 @@ struct flow {
     int64_t done_cols, done_rows;
 };
 
-/* Returns when the results are written, or on a failure, when nothing more is written. */
+/* Returns when the results are written, or on a failure, when nothing more is written. If nothing comes down, returns when all has come up, and
+ * kernels may still run. */
 enum gpu_status lane_flow(struct gpu_lane *lane, struct flow *flow);
 
 #endif

@@ -239,7 +239,7 @@ void panel_steps_take_lists(struct panel_steps *k, bool has_scalars)
     const bool lu = call->kind == PANELS_LU;
     if (lu || k->exchanges)
         k->swaps = solver_vector(k->s, most, ACCEL_INT32);
-    if (lu || call->kind == PANELS_QR || has_scalars)
+    if (!k->list.ptr && (lu || call->kind == PANELS_QR || has_scalars))
         k->list = solver_vector(k->s, most, lu ? ACCEL_INT64 : k->s->dtype);
     k->infos = solver_vector(k->s, k->panels->count, ACCEL_INT32);
 }
@@ -247,12 +247,14 @@ void panel_steps_take_lists(struct panel_steps *k, bool has_scalars)
 void panel_steps_measure(struct panel_steps *k, struct solver_reserve *reserve)
 {
     const struct schedule *schedule = &k->panels->schedule;
+    const gpu_address info = k->s->info;
     *reserve = (struct solver_reserve){.measuring = true};
     k->s->reserve = reserve;
     for (int n = 0; n < schedule->count && solver_is_well(k->s); n++)
         if (needs_work(k, &schedule->step[n]))
             panel_steps_put(k, &schedule->step[n]);
     k->s->reserve = NULL;
+    k->s->info = info;
 }
 
 void panel_steps_take_reserve(struct panel_steps *k, struct solver_reserve *reserve)

@@ -36,7 +36,7 @@ struct array panel_steps_block(const struct panel_steps *k, const struct schedul
 struct schedule_cell panel_steps_stored(const struct panel_steps *k, struct schedule_cell cell);
 struct array panel_steps_list(const struct panel_steps *k, int j);
 
-/* Takes memory for the lists. has_scalars: some are applied. */
+/* Takes memory for the lists that are not there. has_scalars: some are applied. */
 void panel_steps_take_lists(struct panel_steps *k, bool has_scalars);
 
 /* Asks cuSOLVER for the workspaces of all kernels, of which *reserve then tells the size. */

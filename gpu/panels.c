@@ -1,9 +1,12 @@
 #include "panels.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "ops/call.h"
+#include "memo.h"
 #include "pack.h"
+#include "strips.h"
 #include "schedule_plan.h"
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
@@ -52,20 +55,22 @@ struct schedule_cell panels_panel(const struct panels *p, int j)
     return (struct schedule_cell){p->call.m - rows, col, rows, p->first[j + 1] - col};
 }
 
+/* Returns the columns that have blocks: of a panel, or of the whole matrix that is applied. */
+static int64_t source_columns(const struct panels *p, int i)
+{
+    return p->call.kind == PANELS_APPLY ? p->call.order : panels_factored(p, i);
+}
+
 /* Returns the columns of a panel's blocks, as they come up for panel j; i: the panel that they are of. */
 static int64_t block_columns(const struct panels *p, int i, int j)
 {
+    if (p->in_core)
+        return accel_max(1, source_columns(p, i));
     const int64_t rows = p->call.kind == PANELS_CHOLESKY ? p->call.m - p->first[j]
                          : p->call.kind == PANELS_APPLY  ? p->call.m
                                                          : p->call.m - p->first[i];
     return accel_max(
         1, accel_min(BLOCK_COLUMNS, widest(&p->call, accel_max(1, rows), p->block_bytes)));
-}
-
-/* Returns the columns that have blocks: of a panel, or of the whole matrix that is applied. */
-static int64_t source_columns(const struct panels *p, int i)
-{
-    return p->call.kind == PANELS_APPLY ? p->call.order : panels_factored(p, i);
 }
 
 struct schedule_cell panels_block(const struct panels *p, const struct schedule_step *step)
@@ -82,6 +87,20 @@ struct schedule_cell panels_block(const struct panels *p, const struct schedule_
 
 /* ---- Times ---- */
 
+/* Returns the milliseconds that it takes to factor columns from their diagonal on. */
+static double factor_ms(const struct panels_call *call, const struct schedule_rates *rates,
+                        double rows, double width)
+{
+    const double twice = call->kind == PANELS_QR ? 2 : 1, wide = width < rows ? width : rows,
+                 corner = wide * (call->kind == PANELS_CHOLESKY ? 2 : 1) / 3;
+    return rates->kernel_ms + wide * rates->column_ms +
+           schedule_product_ms(rates, twice * call->per_term * (rows - corner) * wide * width / 2,
+                               width);
+}
+
+/* A block changes a panel by so many kernels, at most: an exchange of rows, a solution, a product. */
+enum { KERNELS = 3 };
+
 /* Of the triangle on a panel's diagonal, half is computed. */
 static double kernel_ms(const struct panels *p, const struct schedule_rates *rates,
                         const struct schedule_step *step)
@@ -93,17 +112,12 @@ static double kernel_ms(const struct panels *p, const struct schedule_rates *rat
     if (step->p >= 0) {
         const struct schedule_cell block = panels_block(p, step);
         const double cols = (double)block.cols;
-        return rates->kernel_ms +
+        return KERNELS * rates->kernel_ms +
                schedule_product_ms(
                    rates, twice * call->per_term * ((double)block.rows - triangle) * cols * width,
                    width < cols ? width : cols);
     }
-    const double rows = (double)(call->m - p->first[step->j]);
-    const double wide = width < rows ? width : rows,
-                 corner = wide * (call->kind == PANELS_CHOLESKY ? 2 : 1) / 3;
-    return rates->kernel_ms +
-           schedule_product_ms(rates, twice * call->per_term * (rows - corner) * wide * width / 2,
-                               width);
+    return factor_ms(call, rates, (double)(call->m - p->first[step->j]), width);
 }
 
 static double copied_bytes(const struct panels *p, const struct schedule_step *step)
@@ -147,6 +161,31 @@ double panels_floor(const struct panels_call *call, const struct schedule_rates 
     return longest > compute ? longest : compute;
 }
 
+/* Large triangles come up in strips: little beside them does (strips.h). */
+static double triangle_share(const struct panels_call *call)
+{
+    return call->m * call->n * call->size < STRIPED_BYTES ? 1 : 0.5 + 0.5 / STRIPS;
+}
+
+double panels_whole_ms(const struct panels_call *call, const struct schedule_rates *rates)
+{
+    const double m = (double)call->m, n = (double)call->n, order = (double)call->order;
+    const double share = call->kind == PANELS_CHOLESKY ? triangle_share(call) : 1;
+    const double up = rates->copy_ms + share * m * n * (double)call->size / rates->up * 1e-6;
+    if (call->kind != PANELS_APPLY)
+        return up + rates->wait_ms + factor_ms(call, rates, m, n);
+    return up + call->sweeps * (rates->kernel_ms +
+                                schedule_product_ms(rates, call->per_term * order * order * n / 2,
+                                                    n < order ? n : order));
+}
+
+double panels_down_ms(const struct panels_call *call, const struct schedule_rates *rates)
+{
+    const double share = call->kind == PANELS_CHOLESKY ? triangle_share(call) : 1;
+    return rates->copy_ms +
+           share * (double)call->m * (double)call->n * (double)call->size / rates->down * 1e-6;
+}
+
 /* ---- The panels ---- */
 
 /* Divides the matrix by the bytes of a panel. */
@@ -164,6 +203,19 @@ static bool divide(struct panels *p)
     }
     p->first[p->count] = p->call.n;
     return p->count > 0;
+}
+
+/* Divides the matrix into about so many panels, for a device that has the whole of it. */
+static bool divide_evenly(struct panels *p, const struct panels_call *call, int count)
+{
+    const int64_t even = (call->n + count - 1) / count, most = even < 64 ? 8 : 64;
+    const int64_t cols = (even + most - 1) / most * most;
+    *p = (struct panels){.call = *call, .in_core = true};
+    for (int64_t col = 0; col < call->n; col += cols)
+        p->first[p->count++] = col;
+    p->first[p->count] = call->n;
+    p->buffers = p->count;
+    return p->count > 1;
 }
 
 /* Divides the memory: blocks get this share of it each. */
@@ -246,6 +298,8 @@ static bool add_kernel(struct plan *plan, int i, int j, int number, int place, b
 /* A block comes up behind the kernels that read the one in its place before, and behind the download that brought it to host memory. */
 static bool add_block(struct plan *plan, int i, int j, int number, bool first)
 {
+    if (plan->p->in_core)
+        return add_kernel(plan, i, j, number, 0, first);
     const int place = plan->next;
     const bool own = plan->p->call.kind != PANELS_APPLY; /* of the same matrix */
     plan->next = (place + 1) % BLOCKS;
@@ -289,6 +343,8 @@ static bool add_panel(struct plan *plan, int j)
             s->step[n].last = true;
             break;
         }
+    if (p->in_core)
+        return true;
     const int kernels = s->steps[COMPUTE];
     const bool list = factors && p->call.kind != PANELS_CHOLESKY;
     if (!add_copy(plan, DOWN, PANELS_PANEL, 0, j, 0, place, kernels, 0) ||
@@ -324,11 +380,22 @@ static const struct choice {
 } choices[] = {{1, 16}, {2, 16}, {1, 5}, {2, 5}, {1, 3}};
 enum { CHOICES = sizeof choices / sizeof *choices };
 
-static bool make_one(struct panels *p, const struct panels_call *call, const struct choice *choice,
+/* How many panels there may be of a matrix that stays on the device. */
+static const int counts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32};
+enum { COUNTS = sizeof counts / sizeof *counts };
+
+enum { IN_CORE = -1 }; /* in place of the memory for panels and blocks */
+
+/* number: of the choice. */
+static bool make_one(struct panels *p, const struct panels_call *call, int number,
                      const struct schedule_rates *rates, int64_t memory_bytes)
 {
     const struct timed timed = {p, rates};
-    if (!divide_memory(p, call, choice->buffers, choice->share, memory_bytes) || !make_steps(p))
+    const bool divided =
+        memory_bytes == IN_CORE
+            ? divide_evenly(p, call, counts[number])
+            : divide_memory(p, call, choices[number].buffers, choices[number].share, memory_bytes);
+    if (!divided || !make_steps(p))
         return false;
     p->times = schedule_time(&p->schedule, step_ms, &timed, rates->wait_ms);
     p->schedule.ms = p->times.ms;
@@ -339,53 +406,117 @@ static bool make_one(struct panels *p, const struct panels_call *call, const str
     return p->times.first >= 0;
 }
 
-bool panels_make(struct panels *p, const struct panels_call *call,
-                 const struct schedule_rates *rates, int64_t memory_bytes)
+/* What is remembered of the schedules of a call. */
+struct chosen {
+    int number; /* of the fastest; negative: there is none */
+    double ms;
+};
+
+static struct gpu_key key_of(const struct panels_call *call, const struct schedule_rates *rates,
+                             int64_t memory_bytes)
 {
-    bool made = false;
-    for (int i = 0; i < CHOICES; i++) {
+    struct {
+        int64_t call[9];
+        double rates[9];
+    } words = {{call->kind, call->across, call->m, call->n, call->order, call->sweeps, call->size,
+                memory_bytes, 0},
+               {rates->up, rates->down, rates->compute, rates->half, rates->copy_ms,
+                rates->kernel_ms, rates->wait_ms, rates->column_ms, call->per_term}};
+    for (int i = 0; i < call->sweeps; i++)
+        words.call[8] = 4 * words.call[8] + 2 * call->sweep[i].backwards + call->sweep[i].above;
+    return gpu_digest_columns((const char *)&words, sizeof words, 1, sizeof words);
+}
+
+/* Makes the fastest schedule that takes less than less_ms. Returns its number; negative: there is none. */
+static int make_fastest(struct panels *p, const struct panels_call *call,
+                        const struct schedule_rates *rates, int64_t memory_bytes, double less_ms)
+{
+    const int count = memory_bytes == IN_CORE ? COUNTS : CHOICES;
+    int fastest = -1;
+    for (int i = 0; i < count; i++) {
         struct panels other;
-        if (!make_one(&other, call, &choices[i], rates, memory_bytes))
+        if (!make_one(&other, call, i, rates, memory_bytes))
             continue;
-        if (made && other.schedule.ms >= p->schedule.ms) {
+        if (other.schedule.ms >= (fastest >= 0 ? p->schedule.ms : less_ms)) {
             panels_free(&other);
             continue;
         }
-        if (made)
+        if (fastest >= 0)
             panels_free(p);
         *p = other;
-        made = true;
+        fastest = i;
     }
-    return made;
+    return fastest;
 }
 
-/* Of blocks, all rows count from the first of their panel on: so the sum has a term for each pair of panels alone. */
-static double traffic(const struct panels *p)
+static bool make(struct panels *p, const struct panels_call *call,
+                 const struct schedule_rates *rates, int64_t memory_bytes, double less_ms)
 {
-    const double size = (double)p->call.size;
-    double bytes = 0;
-    for (int j = 0; j < p->count; j++) {
-        const struct schedule_cell panel = panels_panel(p, j);
-        bytes += (double)panel.rows * (double)panel.cols * size;
-        if (p->call.kind == PANELS_APPLY)
-            bytes += p->call.sweeps * (double)p->call.m * (double)p->call.order * size;
-        for (int i = 0; i < j && p->call.kind != PANELS_APPLY; i++) {
-            const int64_t row = p->first[p->call.kind == PANELS_CHOLESKY ? j : i];
-            bytes += (double)(p->call.m - row) * (double)panels_factored(p, i) * size;
-        }
-    }
-    return bytes;
+    const struct gpu_key key = key_of(call, rates, memory_bytes);
+    struct chosen chosen;
+    if (memo_find(key, &chosen, sizeof chosen))
+        return chosen.number >= 0 && make_one(p, call, chosen.number, rates, memory_bytes);
+    chosen.number = make_fastest(p, call, rates, memory_bytes, less_ms);
+    chosen.ms = chosen.number >= 0 ? p->schedule.ms : -1;
+    memo_keep(key, &chosen, sizeof chosen);
+    return chosen.number >= 0;
 }
 
-double panels_up_bytes(const struct panels_call *call, int64_t memory_bytes)
+static double ms_of(const struct panels_call *call, const struct schedule_rates *rates,
+                    int64_t memory_bytes, double less_ms)
 {
-    double most = -1;
-    for (int i = 0; i < CHOICES; i++) {
-        struct panels p;
-        if (!divide_memory(&p, call, choices[i].buffers, choices[i].share, memory_bytes))
-            continue;
-        const double bytes = traffic(&p);
-        most = bytes > most ? bytes : most;
-    }
-    return most;
+    struct chosen chosen;
+    struct panels p;
+    if (memo_find(key_of(call, rates, memory_bytes), &chosen, sizeof chosen))
+        return chosen.ms;
+    if (!make(&p, call, rates, memory_bytes, less_ms))
+        return -1;
+    panels_free(&p);
+    return p.schedule.ms;
+}
+
+bool panels_make(struct panels *p, const struct panels_call *call,
+                 const struct schedule_rates *rates, int64_t memory_bytes)
+{
+    return memory_bytes > 0 && make(p, call, rates, memory_bytes, INFINITY);
+}
+
+double panels_ms(const struct panels_call *call, const struct schedule_rates *rates,
+                 int64_t memory_bytes)
+{
+    return memory_bytes > 0 ? ms_of(call, rates, memory_bytes, INFINITY) : -1;
+}
+
+/* Panels are worth it if they save a part of the time that can be told from rounding, kernels of other sizes and the like, and what they save is
+ * more than a few waits. Returns the time that they must take less than; negative: they cannot. */
+static double less_than_whole(const struct panels_call *call, const struct schedule_rates *rates)
+{
+    const double least_up_ms = 0.1, gain = 0.98;
+    const double bytes = (double)call->m * (double)call->n * (double)call->size;
+    if (call->kind == PANELS_APPLY || bytes < PANELS_LEAST_BYTES ||
+        bytes / rates->up * 1e-6 < least_up_ms || call->n < 2 * PANELS_LEAST_COLUMNS)
+        return -1;
+    return gain * panels_whole_ms(call, rates);
+}
+
+bool panels_make_in_core(struct panels *p, const struct panels_call *call,
+                         const struct schedule_rates *rates)
+{
+    const double less_ms = less_than_whole(call, rates);
+    return less_ms > 0 && make(p, call, rates, IN_CORE, less_ms);
+}
+
+double panels_in_core_ms(const struct panels_call *call, const struct schedule_rates *rates)
+{
+    const double less_ms = less_than_whole(call, rates);
+    return less_ms > 0 ? ms_of(call, rates, IN_CORE, less_ms) : -1;
+}
+
+bool panels_fit(const struct panels_call *call, int64_t memory_bytes)
+{
+    struct panels p;
+    for (int i = 0; i < CHOICES; i++)
+        if (divide_memory(&p, call, choices[i].buffers, choices[i].share, memory_bytes))
+            return true;
+    return false;
 }

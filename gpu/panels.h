@@ -5,6 +5,9 @@
  * panel is factored itself, and comes down. A pure function of shape, memory and rates; knows neither devices nor calls. flow.h runs the
  * schedule.
  *
+ * And the schedule of one that fits, and stays on the device as a whole: its panels come up while those before them are factored. They
+ * change a panel where they are. Nothing comes down before all is well.
+ *
  * Source: J. Dongarra, E. D'Azevedo, "The Design and Implementation of the Parallel Out-of-core ScaLAPACK LU, QR, and Cholesky
  * Factorization Routines" (LAPACK Working Note 118): left-looking, since it writes each panel once.
  */
@@ -54,21 +57,38 @@ struct panels {
     int count;
     int64_t first[PANELS_MOST + 1];   /* each one's first column; then n */
     int64_t panel_bytes, block_bytes; /* of each of the buffers, and of each of two blocks */
-    /* Steps: j is the panel; i the panel that a block is of, or the sweep; p the block's number in that. A kernel without a block (p < 0)
-     * factors the panel. `first` and `last` are of a panel's kernels. */
+    /* Steps: j is the panel; i the panel that a block is of, or the sweep; p the block's number in that, in core 0: all of the panel. A
+     * kernel without a block (p < 0) factors the panel. `first` and `last` are of a panel's kernels. */
     struct schedule schedule;
     double up_bytes, down_bytes; /* of all steps */
     struct schedule_times times; /* simulated */
 };
 
 /* Makes the fastest of some schedules that need at most so many bytes for panels and blocks. Returns false if there is none, or no host
- * memory. The caller gives it back by panels_free(). */
+ * memory. The caller gives it back by panels_free(). Which one it is is remembered. */
 bool panels_make(struct panels *p, const struct panels_call *call,
                  const struct schedule_rates *rates, int64_t memory_bytes);
 void panels_free(struct panels *p);
 
-/* Returns the bytes that come up in a schedule for so much memory, rather too many; negative: there is none. */
-double panels_up_bytes(const struct panels_call *call, int64_t memory_bytes);
+/* A matrix of less comes up as a whole if it fits. */
+#define PANELS_LEAST_BYTES ((int64_t)32 << 10)
+
+/* Makes the fastest of some schedules of a factorisation whose matrix stays on the device. Returns false if none is faster than one copy of
+ * the matrix and one kernel, or there is no host memory. */
+bool panels_make_in_core(struct panels *p, const struct panels_call *call,
+                         const struct schedule_rates *rates);
+
+/* Return the milliseconds of the schedules that these two make, without making them again; negative: there is none. */
+double panels_ms(const struct panels_call *call, const struct schedule_rates *rates,
+                 int64_t memory_bytes);
+double panels_in_core_ms(const struct panels_call *call, const struct schedule_rates *rates);
+
+/* Return the milliseconds of one copy of the matrix to the device and one kernel; and of one copy of the result to host memory. */
+double panels_whole_ms(const struct panels_call *call, const struct schedule_rates *rates);
+double panels_down_ms(const struct panels_call *call, const struct schedule_rates *rates);
+
+/* Returns whether there is a schedule for so much memory. */
+bool panels_fit(const struct panels_call *call, int64_t memory_bytes);
 
 /* Return where a panel and a block are in their matrices; of an upper triangle, transposed. */
 struct schedule_cell panels_panel(const struct panels *p, int j);

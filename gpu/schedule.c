@@ -7,7 +7,7 @@
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE };
 
-const struct schedule_rates schedule_nominal = {25, 25, 10e3, 128, 0.002, 0.005, 0.01};
+const struct schedule_rates schedule_nominal = {25, 25, 10e3, 128, 0.002, 0.005, 0.01, 0};
 
 /* ---- Cells ---- */
 

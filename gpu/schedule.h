@@ -55,6 +55,8 @@ bool schedule_stays_whole(const struct schedule_call *call);
 struct schedule_rates {
     double up, down, compute, half;
     double copy_ms, kernel_ms, wait_ms;
+    /* LAPACK: what each column of a panel that is factored takes besides, since the columns wait for each other. */
+    double column_ms;
 };
 
 struct schedule_step {

@@ -91,6 +91,9 @@ struct array solver_zeros(struct solver *s, int64_t rows, int64_t cols);
 struct array solver_reals(struct solver *s, int64_t n);
 struct array solver_vector(struct solver *s, int64_t n, enum accel_dtype dtype);
 
+/* Takes device memory for a matrix of any type. */
+struct array solver_array_of(struct solver *s, int64_t rows, int64_t cols, enum accel_dtype dtype);
+
 /* Returns a part of a matrix. */
 struct array solver_part(struct array x, int64_t row, int64_t col, int64_t rows, int64_t cols);
 

@@ -15,6 +15,7 @@
 #include "calibration.h"
 #include "gpu/scheduled.h"
 #include "known_gpus.h"
+#include "ops/lapack/in_panels.h"
 #include "ops/names.h"
 #include "ops/op.h"
 #include "ops/shape.h"
@@ -409,8 +410,10 @@ double cost_precision_gain(const struct cost_curves *device, enum gpu_precision 
 }
 
 /* Returns the calibrated milliseconds of a call's kernels, or nominal ones: not what was learned in their place, so that the same call has
- * the same schedule each time, and so the same result, bit for bit. With ACCEL_LEARN=1 a calibration itself changes. */
-static double settled_ms(struct cost_curves *device, uint32_t index, const struct model_work *work)
+ * the same schedule each time, and so the same result, bit for bit. With ACCEL_LEARN=1 a calibration itself changes.
+ * *steps_ms: what of that the steps take; or NULL. */
+static double settled_ms(struct cost_curves *device, uint32_t index, const struct model_work *work,
+                         double *steps_ms)
 {
     struct model_curve nominal;
     const struct model_curve *curve = curve_of(device, index);
@@ -420,7 +423,12 @@ static double settled_ms(struct cost_curves *device, uint32_t index, const struc
     }
     pthread_rwlock_rdlock(&lock);
     const double ms = model_ms(curve, work) - curve->ms[MODEL_CALL];
+    const double steps = curve->ms[MODEL_STEP] * work->term[MODEL_STEP];
+    const double all = steps + curve->ms[MODEL_ELEMENT] * work->term[MODEL_ELEMENT] +
+                       curve->ms[MODEL_OPERATION] * work->term[MODEL_OPERATION];
     pthread_rwlock_unlock(&lock);
+    if (steps_ms)
+        *steps_ms = all > 0 && ms > 0 ? ms * steps / all : 0;
     return ms;
 }
 
@@ -433,7 +441,7 @@ double cost_product_gflops(struct cost_curves *device, enum accel_dtype dtype)
         return 0;
     shape_of_order(&call, product, 8192);
     model_work_of(&call, true, &work);
-    const double ms = settled_ms(device, (uint32_t)(product - accel_routines), &work);
+    const double ms = settled_ms(device, (uint32_t)(product - accel_routines), &work, NULL);
     return ms > 0 ? work.term[MODEL_OPERATION] * 1e3 / ms : 0;
 }
 
@@ -458,7 +466,12 @@ struct schedule_rates cost_schedule_rates(struct cost_curves *device, const stru
     if (!p)
         return rates;
     model_work_of(call, true, &work);
-    const double ms = settled_ms(p, (uint32_t)(call->routine - accel_routines), &work);
+    double steps_ms;
+    double ms = settled_ms(p, (uint32_t)(call->routine - accel_routines), &work, &steps_ms);
+    if (steps_ms > 0 && lapack_has_panels(call) && lapack_factors(call)) {
+        rates.column_ms = steps_ms / shape_steps(call);
+        ms -= steps_ms;
+    }
     const double compute = gain * compute_of(call, &work, rates.half, ms > 1e-6 ? ms : 1e-6);
     rates.up = p->up_gbps;
     rates.down = p->down_gbps;
@@ -606,10 +619,12 @@ static double schedule_ms(struct cost_curves *p, const struct accel_call *call,
                           int64_t memory_bytes)
 {
     struct scheduled scheduled;
-    if (!scheduled_is_divided(call, &scheduled))
+    const bool panels = lapack_has_panels(call);
+    if (!panels && !scheduled_is_divided(call, &scheduled))
         return -1;
     const struct schedule_rates rates = cost_schedule_rates(p, call, 1);
-    return scheduled_ms(call, &scheduled, &rates, memory_bytes, 0);
+    return panels ? lapack_panels_ms(call, &rates, memory_bytes)
+                  : scheduled_ms(call, &scheduled, &rates, memory_bytes, 0);
 }
 
 void cost_learn_gpu(struct cost_curves *p, const struct accel_call *call, int64_t memory_bytes,

@@ -422,8 +422,11 @@ static enum gpu_status run_flow(struct run *run)
         take_rest(run);
     crew_finish(&run->job, run->items);
     crew_end(&run->job);
-    /* The last download waited for everything. */
-    run->lane->quiet = run->lane->quiet || status == GPU_OK;
+    /* The last download waited for everything; without one, kernels may still run. */
+    const bool comes_down = run->flow->schedule->steps[DOWN] > 0;
+    if (status == GPU_OK && !comes_down)
+        status = GPU_CHECK_FINAL(cuStreamSynchronize, run->up.stream); /* the ring is free then */
+    run->lane->quiet = run->lane->quiet || (status == GPU_OK && comes_down);
     run->lane->aside = status != GPU_OK;
     return status;
 }

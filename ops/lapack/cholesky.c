@@ -2,7 +2,7 @@
  * potrf, potrs, posv, potri, lauum: read and write one triangle of a symmetric or Hermitian matrix.
  */
 #include "cpu_ref/checks.h"
-#include "gpu/solver.h"
+#include "gpu/solver_in_core.h"
 #include "in_panels.h"
 #include "rules.h"
 
@@ -18,8 +18,8 @@ static void run_potrf(struct solver *s)
 {
     const struct accel_span *a = &s->call->span[ACCEL_a];
     char uplo = s->call->blas.flag[ACCEL_uplo];
-    struct array factored = solver_upload_hermitian(s, a, uplo);
-    solver_potrf(s, uplo, factored);
+    const struct panels_call call = lapack_factoring(s->call, PANELS_CHOLESKY);
+    struct array factored = solver_factor(s, &call, a, (struct array){0});
     if (accel_has_size(s->call->routine, ACCEL_nrhs))
         solve_right_sides(s, factored);
     solver_return(s, a, factored, uplo);

@@ -9,7 +9,7 @@
 
 /* ---- Which jobs ---- */
 
-static struct panels_call factoring(const struct accel_call *call, enum panels_kind kind)
+struct panels_call lapack_factoring(const struct accel_call *call, enum panels_kind kind)
 {
     const struct accel_span *a = &call->span[ACCEL_a];
     return (struct panels_call){.kind = kind,
@@ -24,7 +24,7 @@ static struct panels_call factoring(const struct accel_call *call, enum panels_k
 /* The right-hand sides go through in panels, the factors in blocks. */
 static struct panels_call applying(const struct accel_call *call)
 {
-    struct panels_call applied = factoring(call, PANELS_APPLY);
+    struct panels_call applied = lapack_factoring(call, PANELS_APPLY);
     applied.m = call->span[ACCEL_a].rows;
     applied.n = call->span[ACCEL_b].cols;
     applied.order = call->span[ACCEL_a].cols;
@@ -102,7 +102,7 @@ static struct panels_job qr_solving(const struct accel_call *call)
 
 static int potrf_calls(const struct accel_call *call, struct panels_call *panels)
 {
-    panels[0] = factoring(call, PANELS_CHOLESKY);
+    panels[0] = lapack_factoring(call, PANELS_CHOLESKY);
     panels[1] = has_right_sides(call) ? cholesky_solving(call).call : panels[0];
     return 1 + has_right_sides(call);
 }
@@ -115,7 +115,7 @@ static int potrs_calls(const struct accel_call *call, struct panels_call *panels
 
 static int getrf_calls(const struct accel_call *call, struct panels_call *panels)
 {
-    panels[0] = factoring(call, PANELS_LU);
+    panels[0] = lapack_factoring(call, PANELS_LU);
     panels[1] = has_right_sides(call) ? lu_solving(call, 'N').call : panels[0];
     return 1 + has_right_sides(call);
 }
@@ -128,14 +128,14 @@ static int getrs_calls(const struct accel_call *call, struct panels_call *panels
 
 static int geqrf_calls(const struct accel_call *call, struct panels_call *panels)
 {
-    panels[0] = factoring(call, PANELS_QR);
+    panels[0] = lapack_factoring(call, PANELS_QR);
     return 1;
 }
 
 /* LAPACK factors a wide matrix by LQ. */
 static int gels_calls(const struct accel_call *call, struct panels_call *panels)
 {
-    panels[0] = factoring(call, PANELS_QR);
+    panels[0] = lapack_factoring(call, PANELS_QR);
     panels[1] = qr_solving(call).call;
     return panels[0].m < panels[0].n ? 0 : 1 + has_right_sides(call);
 }
@@ -146,20 +146,90 @@ static int trtrs_calls(const struct accel_call *call, struct panels_call *panels
     return 1;
 }
 
-double lapack_bytes_in_panels(const struct accel_call *call, int64_t memory_bytes)
+/* ---- Times ---- */
+
+enum { JOBS = 2 };
+
+/* Sets the jobs of a call that may go in panels, and returns how many there are; 0: none. */
+static int jobs_of(const struct accel_call *call, struct panels_call jobs[JOBS])
 {
-    const struct lapack_panels *op = accel_op_of(call->routine)->in_panels;
-    struct panels_call panels[2];
-    const int count = op && accel_is_on_host(call) ? op->calls(call, panels) : 0;
-    double bytes = 0;
+    return lapack_has_panels(call) ? accel_op_of(call->routine)->in_panels->calls(call, jobs) : 0;
+}
+
+bool lapack_has_panels(const struct accel_call *call)
+{
+    return accel_op_of(call->routine)->in_panels && accel_is_on_host(call) &&
+           lapack_gpu_bytes(call) >= (double)PANELS_LEAST_BYTES;
+}
+
+bool lapack_factors(const struct accel_call *call)
+{
+    struct panels_call jobs[JOBS];
+    return jobs_of(call, jobs) > 0 && jobs[0].kind != PANELS_APPLY;
+}
+
+static int64_t memory_for(const struct panels_call *job, int64_t memory_bytes)
+{
+    return memory_bytes - solver_panels_reserve(job);
+}
+
+bool lapack_fits_in_panels(const struct accel_call *call, int64_t memory_bytes)
+{
+    struct panels_call jobs[JOBS];
+    const int count = jobs_of(call, jobs);
+    for (int i = 0; i < count; i++)
+        if (!panels_fit(&jobs[i], memory_for(&jobs[i], memory_bytes)))
+            return false;
+    return count > 0;
+}
+
+/* From the device's memory, results go to a copy in host memory. The copy is written to the program's as fast as results come down, at
+ * most. */
+static double above_memory_ms(const struct panels_call *jobs, int count,
+                              const struct schedule_rates *rates, int64_t memory_bytes)
+{
+    double sum = 0;
     for (int i = 0; i < count; i++) {
-        const double up =
-            panels_up_bytes(&panels[i], memory_bytes - solver_panels_reserve(&panels[i]));
-        if (up < 0)
+        const double ms = panels_ms(&jobs[i], rates, memory_for(&jobs[i], memory_bytes));
+        if (ms < 0)
             return -1;
-        bytes += up;
+        sum += ms + panels_down_ms(&jobs[i], rates);
     }
-    return count > 0 ? bytes : -1;
+    return sum;
+}
+
+/* The matrix comes up while it is factored; all else comes behind that. */
+static double in_core_ms(const struct panels_call *jobs, int count,
+                         const struct schedule_rates *rates)
+{
+    const double ms = panels_in_core_ms(&jobs[0], rates);
+    if (ms < 0)
+        return -1;
+    const double solution =
+        count > 1 ? panels_whole_ms(&jobs[1], rates) + panels_down_ms(&jobs[1], rates) : 0;
+    return ms + panels_down_ms(&jobs[0], rates) + solution;
+}
+
+double lapack_panels_ms(const struct accel_call *call, const struct schedule_rates *rates,
+                        int64_t memory_bytes)
+{
+    struct panels_call jobs[JOBS];
+    const int count = jobs_of(call, jobs);
+    if (count == 0)
+        return -1;
+    return lapack_gpu_bytes(call) > (double)memory_bytes
+               ? above_memory_ms(jobs, count, rates, memory_bytes)
+               : in_core_ms(jobs, count, rates);
+}
+
+double lapack_panels_floor_ms(const struct accel_call *call, const struct schedule_rates *rates)
+{
+    struct panels_call jobs[JOBS];
+    const int count = jobs_of(call, jobs);
+    double sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += panels_floor(&jobs[i], rates);
+    return sum;
 }
 
 /* ---- Steps ---- */
@@ -169,8 +239,11 @@ double lapack_bytes_in_panels(const struct accel_call *call, int64_t memory_byte
 static char *factor(struct solver *s, enum panels_kind kind, void *list)
 {
     const struct accel_span *a = &s->call->span[ACCEL_a];
-    struct panels_job job = {
-        .call = factoring(s->call, kind), .x = a, .from = a->ptr, .from_ld = a->ld, .list = list};
+    struct panels_job job = {.call = lapack_factoring(s->call, kind),
+                             .x = a,
+                             .from = a->ptr,
+                             .from_ld = a->ld,
+                             .list = list};
     job.to = solver_panels_memory(s, job.call.m, job.call.n, job.call.size);
     solver_panels(s, &job);
     return job.to;

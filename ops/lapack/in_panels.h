@@ -1,14 +1,30 @@
 /*
- * LAPACK's calls whose matrix is larger than the device's memory, and can go through it in panels (gpu/panels.h): factorisations, and
- * solutions by their factors. Pure functions, except the steps.
+ * LAPACK's calls that can go through the device in panels (gpu/panels.h): factorisations, and solutions by their factors, of a matrix that is
+ * larger than its memory; factorisations of one that fits. Pure functions, except the steps.
  */
 #ifndef ACCEL_LAPACK_IN_PANELS_H
 #define ACCEL_LAPACK_IN_PANELS_H
 
+#include "gpu/panels.h"
 #include "ops/op.h"
 
-/* Returns the bytes that come up to a device of so much memory, rather too many; negative: the call cannot go through it in panels. */
-double lapack_bytes_in_panels(const struct accel_call *call, int64_t memory_bytes);
+/* Returns whether a call may go in panels: cheap. */
+bool lapack_has_panels(const struct accel_call *call);
+
+/* Returns whether such a call factors a matrix. */
+bool lapack_factors(const struct accel_call *call);
+
+/* Returns whether a call whose matrix is larger than the memory can go through it in panels. */
+bool lapack_fits_in_panels(const struct accel_call *call, int64_t memory_bytes);
+
+/* Returns the milliseconds that a call takes in panels, by simulation; negative: it does not go in panels. And a time that no schedule of
+ * it is below. */
+double lapack_panels_ms(const struct accel_call *call, const struct schedule_rates *rates,
+                        int64_t memory_bytes);
+double lapack_panels_floor_ms(const struct accel_call *call, const struct schedule_rates *rates);
+
+/* Describes the factorisation of the operand A. */
+struct panels_call lapack_factoring(const struct accel_call *call, enum panels_kind kind);
 
 /* For the operations: each says which jobs it consists of, and runs them. */
 extern const struct lapack_panels lapack_potrf_in_panels, lapack_potrs_in_panels,

@@ -3,6 +3,7 @@
  * gelsd go on with the singular values of R. gelsy has no steps: cuSOLVER has no QR with column pivoting.
  */
 #include "cpu_ref/checks.h"
+#include "gpu/solver_in_core.h"
 #include "in_panels.h"
 #include "rules.h"
 #include "svd_algorithm.h"
@@ -18,15 +19,18 @@ struct factors {
 static struct factors factor(struct solver *s, const struct accel_span *a)
 {
     struct factors f = {.wide = a->rows < a->cols};
-    f.qr = solver_upload(s, a, 0);
-    solver_refuse_extremes(s);
+    f.tau = solver_vector(s, accel_min(a->rows, a->cols), s->dtype);
     if (f.wide) {
-        struct array adjoint = solver_array(s, a->cols, a->rows);
-        solver_transpose(s, adjoint, f.qr);
-        f.qr = adjoint;
+        const struct array wide = solver_upload(s, a, 0);
+        f.qr = solver_array(s, a->cols, a->rows);
+        solver_refuse_extremes(s);
+        solver_transpose(s, f.qr, wide);
+        solver_geqrf(s, f.qr, f.tau);
+    } else {
+        const struct panels_call call = lapack_factoring(s->call, PANELS_QR);
+        f.qr = solver_factor(s, &call, a, f.tau);
+        solver_refuse_extremes(s);
     }
-    f.tau = solver_vector(s, f.qr.cols, s->dtype);
-    solver_geqrf(s, f.qr, f.tau);
     return f;
 }
 

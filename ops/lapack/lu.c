@@ -2,7 +2,7 @@
  * getrf, getrs, gesv, getri: LU with partial pivoting. cuSOLVER has no getri: getrs solves for the identity.
  */
 #include "cpu_ref/checks.h"
-#include "gpu/solver.h"
+#include "gpu/solver_in_core.h"
 #include "in_panels.h"
 #include "rules.h"
 
@@ -26,9 +26,9 @@ static void solve_right_sides(struct solver *s, char trans, struct array lu, str
 static void run_getrf(struct solver *s)
 {
     const struct accel_span *a = &s->call->span[ACCEL_a];
-    struct array lu = solver_upload(s, a, 0);
-    struct array pivots = solver_vector(s, accel_min(lu.rows, lu.cols), ACCEL_INT64);
-    solver_getrf(s, lu, pivots);
+    const struct panels_call call = lapack_factoring(s->call, PANELS_LU);
+    struct array pivots = solver_vector(s, accel_min(a->rows, a->cols), ACCEL_INT64);
+    struct array lu = solver_factor(s, &call, a, pivots);
     solver_return(s, a, lu, 0);
     solver_return_pivots(s, &s->call->span[ACCEL_x], pivots);
     if (accel_has_size(s->call->routine, ACCEL_nrhs))

@@ -2,16 +2,16 @@
  * geqrf, orgqr (ungqr), ormqr (unmqr): Q is a product of elementary reflectors, stored as LAPACK's.
  */
 #include "cpu_ref/checks.h"
-#include "gpu/solver.h"
+#include "gpu/solver_in_core.h"
 #include "in_panels.h"
 #include "rules.h"
 
 static void run_geqrf(struct solver *s)
 {
     const struct accel_span *a = &s->call->span[ACCEL_a];
-    struct array qr = solver_upload(s, a, 0),
-                 tau = solver_vector(s, accel_min(qr.rows, qr.cols), s->dtype);
-    solver_geqrf(s, qr, tau);
+    const struct panels_call call = lapack_factoring(s->call, PANELS_QR);
+    struct array tau = solver_vector(s, accel_min(a->rows, a->cols), s->dtype);
+    struct array qr = solver_factor(s, &call, a, tau);
     solver_return(s, &s->call->span[ACCEL_x], tau, 0);
     solver_return(s, a, qr, 0);
 }

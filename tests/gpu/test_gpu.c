@@ -304,7 +304,7 @@ static void copies_and_kernels_overlap(void **state)
     struct product p;
     (void)state;
     make(&p, ACCEL_FLOAT64, 'N', 'T', 448, 416, 480, 0.5);
-    p.host.rates = (struct schedule_rates){2, 2, 120, 16, 0.0001, 0.0001, 0.0001};
+    p.host.rates = (struct schedule_rates){2, 2, 120, 16, 0.0001, 0.0001, 0.0001, 0};
     const long from = is_real_gpu() ? 0 : trace_length();
     assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
     right(&p);

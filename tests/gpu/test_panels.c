@@ -193,14 +193,16 @@ static void random_calls(void **unused)
         const struct panels_call call = random_call();
         const int64_t memory = 1000 + random_below(call.m * call.n * call.size);
         struct panels p;
-        const double promised = panels_up_bytes(&call, memory);
+        const bool fits = panels_fit(&call, memory);
         if (!panels_make(&p, &call, &schedule_nominal, memory)) {
-            assert_true(promised < 0);
+            assert_false(fits);
+            assert_true(panels_ms(&call, &schedule_nominal, memory) < 0);
             refused++;
             continue;
         }
+        assert_true(fits);
+        assert_true(panels_ms(&call, &schedule_nominal, memory) == p.schedule.ms);
         assert_true(p.buffers * p.panel_bytes + 2 * p.block_bytes <= memory);
-        assert_true(promised >= p.up_bytes);
         replay(&p);
         made++;
         in_several += p.count > 2;
@@ -255,8 +257,98 @@ static void too_little_memory(void **unused)
     struct panels p;
     (void)unused;
     assert_false(panels_make(&p, &call, &schedule_nominal, 1 << 20));
-    assert_true(panels_up_bytes(&call, 1 << 20) < 0);
+    assert_false(panels_fit(&call, 1 << 20));
     assert_false(panels_make(&p, &call, &schedule_nominal, -1));
+}
+
+/* ---- The whole matrix on the device ---- */
+
+/* Each panel comes up once, and waits for nothing; it is changed by all before it, each of which is finished, and then factored. */
+static void replay_in_core(const struct panels *p)
+{
+    const struct schedule *s = &p->schedule;
+    const int64_t factored = accel_min(p->call.m, p->call.n);
+    int up[PANELS_MOST], uploads = 0, next[PANELS_MOST] = {0};
+    bool done[PANELS_MOST] = {false};
+    double bytes = 0;
+    for (int n = 0; n < s->count; n++) {
+        const struct schedule_step *step = &s->step[n];
+        const struct schedule_cell panel = panels_panel(p, step->j);
+        if (step->engine == UP) {
+            assert_int_equal(step->operand, PANELS_PANEL);
+            assert_true(step->j == uploads && step->after[COMPUTE] == 0 && step->after[DOWN] == 0);
+            bytes += (double)panel.rows * (double)panel.cols * (double)p->call.size;
+            up[step->j] = ++uploads;
+            continue;
+        }
+        assert_int_equal(step->engine, COMPUTE);
+        assert_int_equal(step->after[UP], up[step->j]); /* and no later one */
+        if (step->p < 0) {
+            assert_true(next[step->j] == step->j || p->first[next[step->j]] >= factored);
+            done[step->j] = true;
+            continue;
+        }
+        const struct schedule_cell block = panels_block(p, step), of = panels_panel(p, step->i);
+        assert_true(step->p == 0 && step->i == next[step->j]++ && done[step->i]);
+        assert_int_equal(step->first, step->i == 0);
+        assert_true(block.col == of.col && block.cols == panels_factored(p, step->i));
+        assert_true(block.row == (p->call.kind == PANELS_CHOLESKY ? panel.row : block.col) &&
+                    block.rows == p->call.m - block.row);
+    }
+    assert_int_equal(uploads, p->count);
+    assert_true(bytes == p->up_bytes && p->down_bytes == 0);
+    for (int j = 0; j < p->count; j++)
+        assert_int_equal(done[j], panels_factored(p, j) > 0);
+}
+
+/* By random rates: either the schedule is faster than one copy and one kernel, or there is none; and it is the same, and takes the time that
+ * the estimate has. */
+static void in_core(void **unused)
+{
+    int made = 0, whole = 0, wide = 0;
+    (void)unused;
+    for (int i = 0; i < 4000; i++) {
+        struct panels_call call = random_call();
+        const double gbps = (double)(1 + random_below(1000)) * 1e-3;
+        const struct schedule_rates rates = {
+            gbps,  gbps,  (double)(1 + random_below(1000)), (double)random_below(256),
+            0.002, 0.005, (double)random_below(2) * 0.01,   (double)random_below(100) * 1e-4};
+        struct panels p, again;
+        if (!panels_make_in_core(&p, &call, &rates)) {
+            assert_true(panels_in_core_ms(&call, &rates) < 0);
+            whole++;
+            continue;
+        }
+        assert_int_not_equal(call.kind, PANELS_APPLY);
+        assert_true(p.schedule.ms < panels_whole_ms(&call, &rates));
+        assert_true(panels_in_core_ms(&call, &rates) == p.schedule.ms);
+        replay_in_core(&p);
+        assert_true(panels_make_in_core(&again, &call, &rates));
+        assert_int_equal(again.count, p.count);
+        made++;
+        wide += call.n > call.m && p.first[p.count - 1] >= call.m;
+        panels_free(&p);
+        panels_free(&again);
+    }
+    assert_true(made > 500 && whole > 500 && wide > 20);
+}
+
+/* Behind a fast link, or of a small matrix, there is nothing to hide; behind a slow one, what is left is hardly more than the upload. */
+static void pays_in_core(void **unused)
+{
+    const struct panels_call lu = {
+        .kind = PANELS_LU, .m = 8192, .n = 8192, .size = 8, .per_term = 2};
+    const struct panels_call small = {
+        .kind = PANELS_LU, .m = 60, .n = 60, .size = 8, .per_term = 2};
+    const struct schedule_rates fast = {1e4, 1e4, 40e3, 128, 0.002, 0.005, 0.01, 0.001},
+                                even = {55, 55, 40e3, 128, 0.002, 0.005, 0.01, 0.001},
+                                slow = {5, 5, 40e3, 128, 0.002, 0.005, 0.01, 0.001};
+    const double up_ms = 8192.0 * 8192 * 8 / 5e6;
+    (void)unused;
+    assert_true(panels_in_core_ms(&lu, &fast) < 0);
+    assert_true(panels_in_core_ms(&small, &even) < 0);
+    assert_true(panels_in_core_ms(&lu, &even) < 0.8 * panels_whole_ms(&lu, &even));
+    assert_in_range((int)(1000 * panels_in_core_ms(&lu, &slow) / up_ms), 1000, 1050);
 }
 
 /* ---- Virtual time ---- */
@@ -270,9 +362,9 @@ static void near_the_bound(void **unused)
         const char *name;
         struct schedule_rates rates;
     } devices[] = {
-        {"PCIe 5, 45 Tflop/s", {55, 55, 45e3, 128, 0.002, 0.005, 0.01}},
-        {"C2C, 45 Tflop/s", {350, 350, 45e3, 128, 0.002, 0.005, 0.01}},
-        {"PCIe 4, 10 Tflop/s", {25, 25, 10e3, 128, 0.002, 0.005, 0.01}},
+        {"PCIe 5, 45 Tflop/s", {55, 55, 45e3, 128, 0.002, 0.005, 0.01, 0}},
+        {"C2C, 45 Tflop/s", {350, 350, 45e3, 128, 0.002, 0.005, 0.01, 0}},
+        {"PCIe 4, 10 Tflop/s", {25, 25, 10e3, 128, 0.002, 0.005, 0.01, 0}},
     };
     const struct panels_call calls[] = {
         {.kind = PANELS_CHOLESKY, .m = 131072, .n = 131072, .size = 8, .per_term = 2},
@@ -309,7 +401,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_calls),   cmocka_unit_test(traffic),
         cmocka_unit_test(large_matrices), cmocka_unit_test(too_little_memory),
-        cmocka_unit_test(near_the_bound),
+        cmocka_unit_test(near_the_bound), cmocka_unit_test(in_core),
+        cmocka_unit_test(pays_in_core),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
