@@ -119,8 +119,6 @@ void log_decision_read(struct log_decision *decision, const struct log_line *lin
     };
     snprintf(decision->name, sizeof decision->name, "%s",
              routine ? routine->name : log_string(line, "sym"));
-    if (decision->side != LOG_CPU)
-        snprintf(decision->device, sizeof decision->device, "%.*s", (int)strcspn(ran, "+"), ran);
     set_sizes(decision, line);
     set_work(decision, line);
 }

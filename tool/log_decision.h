@@ -18,7 +18,6 @@ struct log_decision {
     char name[48];         /* the routine's; of a name that the table lacks, the symbol */
     const char *ran, *why; /* the line's */
     enum log_side side;
-    char device[16]; /* "gpu0"; empty on the CPU */
     int64_t
         calls;  /* equal ones that the line stands for; ms, bytes and operations are their sums */
     bool inner; /* made inside a call that has a line of its own, too */

@@ -156,12 +156,12 @@ static void put_on_timeline(struct log_seen *seen, const struct log_line *line,
     const char *host = log_string(line, "host"), *given = log_string(line, "rank"),
                *rank = given && strcmp(given, "0") != 0 ? given : NULL,
                *pid = log_string(line, "pid"), *tid = log_string(line, "tid");
-    char thread[160], device[160];
+    char thread[160], before[128];
     snprintf(thread, sizeof thread, "%s%s%s%s%spid %s thread %s", host ? host : "", host ? " " : "",
              rank ? "rank " : "", rank ? rank : "", rank ? " " : "", pid ? pid : "?",
              tid ? tid : "?");
-    snprintf(device, sizeof device, "%s%s%s", host ? host : "", host ? " " : "", decision->device);
-    timeline_add(&seen->timeline, decision, time_of(line), thread, device);
+    snprintf(before, sizeof before, "%s%s", host ? host : "", host ? " " : "");
+    timeline_add(&seen->timeline, decision, time_of(line), thread, before);
 }
 
 void log_seen_take(void *context, const struct log_line *line)

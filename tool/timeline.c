@@ -85,8 +85,22 @@ static void keep_longest(struct timeline *timeline, const struct timeline_call *
             timeline->shortest = i;
 }
 
+static void put_on_lane(struct timeline *timeline, const struct log_decision *decision,
+                        struct timeline_call *call, const char *name, bool device)
+{
+    call->lane = find_lane(timeline, name, device);
+    if (call->lane < 0) {
+        timeline->left_out += (double)decision->calls;
+        return;
+    }
+    struct timeline_lane *lane = &timeline->lane[call->lane];
+    lane->calls += (double)decision->calls;
+    fill(timeline, lane, decision->side, call->start_s, call->ms);
+    keep_longest(timeline, call);
+}
+
 void timeline_add(struct timeline *timeline, const struct log_decision *decision, double end_s,
-                  const char *thread, const char *device)
+                  const char *thread, const char *host)
 {
     if (decision->ms < 0)
         return;
@@ -96,18 +110,17 @@ void timeline_add(struct timeline *timeline, const struct log_decision *decision
     }
     struct timeline_call call = {
         .side = decision->side, .start_s = end_s - decision->ms * 1e-3, .ms = decision->ms};
+    snprintf(call.name, sizeof call.name, "%s", decision->name);
     reach(timeline, call.start_s, end_s);
-    for (int is_device = decision->inner; is_device <= (decision->side != LOG_CPU); is_device++) {
-        const int at = find_lane(timeline, is_device ? device : thread, is_device);
-        if (at < 0) {
-            timeline->left_out += (double)decision->calls;
-            continue;
-        }
-        timeline->lane[at].calls += (double)decision->calls;
-        fill(timeline, &timeline->lane[at], decision->side, call.start_s, call.ms);
-        call.lane = at;
-        snprintf(call.name, sizeof call.name, "%s", decision->name);
-        keep_longest(timeline, &call);
+    if (!decision->inner)
+        put_on_lane(timeline, decision, &call, thread, false);
+    for (const char *at = decision->ran; *at;) { /* "gpu0+gpu1+cpu" */
+        const int length = (int)strcspn(at, "+");
+        char name[sizeof timeline->lane->name];
+        snprintf(name, sizeof name, "%s%.*s", host, length, at);
+        if (strncmp(at, "gpu", 3) == 0)
+            put_on_lane(timeline, decision, &call, name, true);
+        at += length + (at[length] == '+');
     }
 }
 

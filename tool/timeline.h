@@ -34,10 +34,11 @@ struct timeline {
     double left_out, untimed; /* calls for which there is no lane; whose line has no time of day */
 };
 
-/* All zero at first. Adds a call that is none inside of another, and that ended at this time of day, in seconds; NAN: not known. thread: the
- * name of its lane; device: that of the device's. */
+/* All zero at first. Adds a call that ended at this time of day, in seconds; NAN: not known. It is on the lane of its thread, unless it is
+ * inside of another call, and on that of each device that decision->ran names. thread: the name of the thread's lane; host: what the devices'
+ * names begin with. */
 void timeline_add(struct timeline *timeline, const struct log_decision *decision, double end_s,
-                  const char *thread, const char *device);
+                  const char *thread, const char *host);
 
 /* Writes it as SVG; nothing if it has no calls. */
 void timeline_write(FILE *to, const struct timeline *timeline);

@@ -102,6 +102,11 @@ with tempfile.TemporaryDirectory() as folder:
     lanes = [e.children[0] for e in charts[2].all("text", **{"class": "name"})]
     threads = list(dict.fromkeys(f"node17 pid {line['pid']} thread {line['tid']}" for line in lines))
     tap.ok(lanes == threads + ["node17 gpu0"], "a lane for each thread, and one for the device", lanes)
+    shared = [{**biggest, "ran": ran} for ran in ("gpu0+gpu11", "gpu11", "gpu0+gpu11+gpu2+cpu", "cpu")]
+    seen = {e.children[0]: title.text().split(": ")[1].split(",")[0] for chart in page_of(folder, write(f"{folder}/shared", shared))[2].root.all("svg")
+            for e in chart.all("text", **{"class": "name"}) for title in e.all("title")}
+    tap.ok({k: v for k, v in seen.items() if "gpu" in k} == {"node17 gpu0": "2 calls", "node17 gpu11": "3 calls", "node17 gpu2": "1 calls"},
+           "a call that devices share is on the lane of each of them", seen)
 
     # ---- Several logs; calls inside others ----
 
