@@ -272,11 +272,11 @@ bool device_rule_out(struct dispatch_device *device)
     return atomic_compare_exchange_strong(&device->state, &untried, DEVICE_ABSENT);
 }
 
-void device_give_up(struct dispatch_device *device)
+void device_give_up(struct dispatch_device *device, const char *instead)
 {
     int ready = DEVICE_READY;
     if (atomic_compare_exchange_strong(&device->state, &ready, DEVICE_FAILED) && !gpu_is_gone())
-        accel_say("%s is left alone from here on, the CPU computes: %s", device->name,
+        accel_say("%s is left alone from here on, %s: %s", device->name, instead,
                   device_failure(device));
     device_tidy(device);
 }

@@ -114,8 +114,8 @@ void device_start_now(struct dispatch_device *device, enum device_patience patie
 /* Makes it absent, untried: this machine has none for certain. False: it was not untried any more. */
 bool device_rule_out(struct dispatch_device *device);
 
-/* Makes it failed, after a failure: no call uses it any more. */
-void device_give_up(struct dispatch_device *device);
+/* Makes it failed, after a failure: no call uses it any more. instead: for the message, who computes from here on. */
+void device_give_up(struct dispatch_device *device, const char *instead);
 
 /* Call it after a call on the device: if that has failed meanwhile, frees the memory that the call has left idle. */
 void device_tidy(struct dispatch_device *device);

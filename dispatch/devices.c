@@ -47,6 +47,28 @@ struct dispatch_device *devices_first(void)
     return &first;
 }
 
+const struct dispatch_device *devices_another(const struct dispatch_device *device,
+                                              const struct accel_routine *routine)
+{
+    const int count = devices_count();
+    for (int i = 0; i < count; i++) {
+        const struct dispatch_device *const other = devices_at(i);
+        if (other != device && device_state(other) == DEVICE_READY &&
+            !(routine && left_alone_has(&other->left_alone, routine, LEFT_FAILED)))
+            return other;
+    }
+    return NULL;
+}
+
+bool devices_may_grow(const struct dispatch_device *device)
+{
+    const int count = devices_count();
+    for (int i = 0; i < count; i++)
+        if (devices_at(i) != device && device_state_is_open(device_state(devices_at(i))))
+            return true;
+    return false;
+}
+
 struct dispatch_device *devices_of_thread(void)
 {
     static atomic_uint threads;

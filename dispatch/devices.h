@@ -21,6 +21,13 @@ struct dispatch_device *devices_at(int i);
 /* Returns the first that may serve, now or later; if none may, the very first. */
 struct dispatch_device *devices_first(void);
 
+/* Returns another one that is ready and has not left a routine; NULL: there is none. routine: NULL, or one of BLAS or LAPACK. */
+const struct dispatch_device *devices_another(const struct dispatch_device *device,
+                                              const struct accel_routine *routine);
+
+/* Returns whether another one could still be started. */
+bool devices_may_grow(const struct dispatch_device *device);
+
 /* Returns the one for calls of the calling thread: threads take turns, in the order of their first question, and keep theirs. For
  * decisions that must not depend on how busy the devices are. */
 struct dispatch_device *devices_of_thread(void);

@@ -3,7 +3,8 @@
 #include <stdatomic.h>
 
 #include "base/say.h"
-#include "device.h"
+#include "base/text.h"
+#include "devices.h"
 #include "ops/op.h"
 
 static uint32_t index_of(const struct accel_routine *routine)
@@ -27,15 +28,24 @@ bool left_alone_has(const struct left_alone *left, const struct accel_routine *r
            (atomic_load_explicit(&left->bits[reason][i / 64], memory_order_relaxed) >> i % 64 & 1);
 }
 
+/* A name for messages of what computes in place of the device. */
+static const char *name_instead(const struct dispatch_device *device,
+                                const struct accel_routine *routine)
+{
+    const struct dispatch_device *other = devices_another(device, routine);
+    return other ? other->name : "the CPU";
+}
+
 static void leave_routine(struct dispatch_device *device, const struct accel_routine *routine,
                           const char *failure)
 {
     if (left_alone_add(&device->left_alone, routine, LEFT_FAILED))
-        accel_say("%s is left to the CPU from here on, %s goes on with other routines: %s",
-                  routine->name, device->name, failure);
+        accel_say("%s is left to %s from here on, %s goes on with other routines: %s",
+                  routine->name, name_instead(device, routine), device->name, failure);
 }
 
-static void leave_lapack(struct dispatch_device *device, const char *failure)
+static void leave_lapack(struct dispatch_device *device, const struct accel_routine *routine,
+                         const char *failure)
 {
     bool news = false;
     for (uint32_t i = 0; i < accel_routine_count; i++)
@@ -43,8 +53,22 @@ static void leave_lapack(struct dispatch_device *device, const char *failure)
             left_alone_add(&device->left_alone, &accel_routines[i], LEFT_FAILED))
             news = true;
     if (news)
-        accel_say("LAPACK is left to the CPU from here on, %s goes on with BLAS: %s", device->name,
-                  failure);
+        accel_say("LAPACK is left to %s from here on, %s goes on with BLAS: %s",
+                  name_instead(device, routine), device->name, failure);
+}
+
+static void leave_device(struct dispatch_device *device)
+{
+    const struct dispatch_device *other = devices_another(device, NULL);
+    char instead[64];
+    struct accel_text text;
+    text_start(&text, instead, sizeof instead);
+    text_string(&text, other                      ? other->name
+                       : devices_may_grow(device) ? "another one is tried"
+                                                  : "the CPU computes");
+    text_string(&text, other ? " goes on" : "");
+    text_end(&text);
+    device_give_up(device, instead);
 }
 
 void left_alone_after(struct dispatch_device *device, const struct accel_routine *routine,
@@ -52,10 +76,10 @@ void left_alone_after(struct dispatch_device *device, const struct accel_routine
 {
     switch (host->blame) {
     case GPU_BLAME_DEVICE:
-        device_give_up(device);
+        leave_device(device);
         break;
     case GPU_BLAME_LAPACK:
-        leave_lapack(device, host->failure);
+        leave_lapack(device, routine, host->failure);
         break;
     case GPU_BLAME_ROUTINE:
         leave_routine(device, routine, host->failure);

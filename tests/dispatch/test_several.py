@@ -81,10 +81,15 @@ with tempfile.TemporaryDirectory() as folder:
             if left and "left alone from here on" in left[0]:
                 lost, other = (("gpu0", "gpu1") if "accel: gpu0 is left" in left[0] else ("gpu1", "gpu0"))
                 last = {line["ran"] for line in lines[-4:]}
-                tap.ok(last == {other}, f"{lost} has failed: calls go on on {other}", last, done.stderr[-1500:])
+                tap.ok(last == {other} and (f", {other} goes on: " in left[0] or ", another one is tried: " in left[0]), f"{lost} has failed: calls go on on {other}, as is said", last,
+                       done.stderr[-1500:])
     done = start("steps", "dgemm:500:1", "threads:4:500:6", env={**wait, "TESTGPU_FAIL": "cuEventSynchronize:9+"})
-    tap.ok(right(done) and {line["ran"] for line in lines_for(done)[-4:]} == {"cpu"} and 1 <= len(said(done)) <= 2, "both fail: the CPU computes", done.stdout,
-           done.stderr[-1500:])
+    tap.ok(right(done) and {line["ran"] for line in lines_for(done)[-4:]} == {"cpu"} and 1 <= len(said(done)) <= 2 and "the CPU computes" in said(done)[-1],
+           "both fail: the CPU computes, as is said", done.stdout, done.stderr[-1500:])
+    done = start("steps", "dgemm:500:2", "threads:2:500:6", env={**wait, "TESTGPU_FAIL": "cublasDgemm_v2_64:5+"})
+    left = [line for line in said(done) if "is left to" in line]
+    tap.ok(right(done) and len(left) == 2 and any("dgemm is left to gpu" in line for line in left[:1]) and "dgemm is left to the CPU" in left[1],
+           "a routine that fails on one device is left to the other, then to the CPU, as is said", *said(done))
 
     # ---- Ranks ----
 
