@@ -43,12 +43,14 @@ static bool suits_gpu(const struct accel_call *call)
     return !overlap_in_call(call);
 }
 
-/* Returns whether no operand extends over 2^63 bytes. Sizes may be below 0 where the original judges them: LAPACKE's rows. */
+/* Returns whether no operand extends over 2^63 bytes. Where the original judges sizes (LAPACKE's rows), they may be any. */
 static bool extents_fit(const struct accel_call *call)
 {
     for (int i = 0; i < ACCEL_SPANS; i++) {
         const struct accel_span *x = &call->span[i];
-        if (x->rows < 0 || x->cols < 0 || accel_extent(x, x->array ? 1 : call->batch) < 0)
+        int64_t elements;
+        if (x->rows < 0 || x->cols < 0 || !accel_mul(x->rows, x->cols, &elements) ||
+            elements > INT64_MAX / 16 || accel_extent(x, x->array ? 1 : call->batch) < 0)
             return false;
     }
     return true;

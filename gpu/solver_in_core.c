@@ -52,11 +52,12 @@ static void copy_of(void *context, const struct schedule_step *step, struct flow
 {
     struct run *r = context;
     const struct schedule_cell cell = panel_at(r, step->j);
-    const struct array to = r->places ? place_of(r, step->j) : panel_steps_panel(&r->steps, step->j);
+    const struct array to =
+        r->places ? place_of(r, step->j) : panel_steps_panel(&r->steps, step->j);
     const int64_t size = r->panels.call.size, bytes = cell.rows * cell.cols * size;
     *copy = (struct flow_copy){.device = to.ptr, .device_ld = to.ld};
-    copy->host = lane_whole(gpu_element(r->x, cell.row, cell.col), cell.rows, cell.cols, r->x->ld,
-                            size);
+    copy->host =
+        lane_whole(gpu_element(r->x, cell.row, cell.col), cell.rows, cell.cols, r->x->ld, size);
     copy->host.name = r->x->name;
     copy->host.scan = &r->scan;
     if (is_cholesky(r)) {

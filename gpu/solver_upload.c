@@ -55,8 +55,8 @@ static void copy_kept(struct solver *s, struct array to, const struct accel_span
                       gpu_address kept)
 {
     const int64_t bytes = accel_bytes(x);
-    if (!solver_note(
-            s, lane_copy(s->work->lane, to.ptr, to.ld, kept, to.ld, x->rows, x->cols, solver_element(to))))
+    if (!solver_note(s, lane_copy(s->work->lane, to.ptr, to.ld, kept, to.ld, x->rows, x->cols,
+                                  solver_element(to))))
         return;
     s->work->host->kept_bytes += bytes;
     gpu_work_event(s->work, GPU_EVENT_KEPT, x, x->rows, x->cols, bytes);

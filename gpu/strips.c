@@ -45,12 +45,12 @@ static gpu_address element_of(struct array x, int64_t row, int64_t col)
     return solver_part(x, row, col, 1, 1).ptr;
 }
 
-enum gpu_status strips_upload(struct solver *s, struct array to,
-                                     const struct lane_rectangle *all, gpu_address memory,
-                                     int64_t *bytes)
+enum gpu_status strips_upload(struct solver *s, struct array to, const struct lane_rectangle *all,
+                              gpu_address memory, int64_t *bytes)
 {
     struct gpu_lane *lane = s->work->lane;
-    enum gpu_status status = gpu_work_zero(s->work, to.ptr, to.ld * to.cols * (int64_t)accel_dtype_size(to.dtype));
+    enum gpu_status status =
+        gpu_work_zero(s->work, to.ptr, to.ld * to.cols * (int64_t)accel_dtype_size(to.dtype));
     for (int64_t col = 0; status == GPU_OK && col < all->cols; col += strip_columns(all)) {
         int64_t row;
         const struct lane_rectangle strip = strip_of(all, col, &row);
@@ -67,8 +67,8 @@ enum gpu_status strips_upload(struct solver *s, struct array to,
 }
 
 enum gpu_status strips_download(struct solver *s, const struct lane_rectangle *all,
-                                       struct array from, gpu_address memory, bool *written,
-                                       int64_t *bytes)
+                                struct array from, gpu_address memory, bool *written,
+                                int64_t *bytes)
 {
     struct gpu_lane *lane = s->work->lane;
     enum gpu_status status = GPU_OK;
