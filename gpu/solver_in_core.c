@@ -125,7 +125,7 @@ static void require_success(struct run *r)
     else
         solver_get(r->s, info, r->steps.infos);
     for (int j = 0; j < r->panels.count && solver_is_well(r->s); j++)
-        if (info[j] != 0)
+        if (panels_factored(&r->panels, j) > 0 && info[j] != 0)
             solver_note(r->s, GPU_UNSUPPORTED);
     free(info);
 }

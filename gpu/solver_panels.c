@@ -190,6 +190,7 @@ static void take_device_memory(struct run *r)
 {
     struct solver *s = r->s;
     const struct panels *p = &r->panels;
+    r->steps.list = (struct array){.ptr = 0}; /* an attempt before may have had one */
     panel_steps_take_lists(&r->steps, r->job->scalars != NULL);
     r->steps.panel = solver_work(s, (size_t)(accel_min(p->buffers, p->count) * p->panel_bytes)).ptr;
     r->steps.block = solver_work(s, (size_t)(2 * p->block_bytes)).ptr;

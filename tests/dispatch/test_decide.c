@@ -9,6 +9,7 @@
 #include "dispatch/decide.h"
 #include "dispatch/small.h"
 #include "gpu/scheduled.h"
+#include "ops/lapack/in_panels.h"
 #include "ops/lapack/rules.h"
 #include "ops/rules.h"
 #include "ops/shape.h"
@@ -351,6 +352,10 @@ static void lapack_above_the_memory(void **state)
         const int64_t bytes = accel_bytes(&call.span[ACCEL_a]);
         struct accel_machine ready = machine(DEVICE_READY);
         ready.up_gbps = ready.down_gbps = 25;
+        ready.schedule = schedule_nominal;
+        ready.schedule.compute = accel_op_of(call.routine)->nominal.gpu_share *
+                                 model_gpu_rates().gflops[call.routine->dtype];
+        ready.schedule.column_ms = accel_op_of(call.routine)->nominal.gpu_step_ms;
         ready.gpu_memory = 2 * bytes;
         const struct accel_decision within = decide_with(&call, &ready, &defaults, 4);
         ready.gpu_memory = bytes / 2;
@@ -361,6 +366,8 @@ static void lapack_above_the_memory(void **state)
         assert_int_equal(half.why, ACCEL_FASTER);
         assert_true(half.est_gpu_ms > 1.01 * within.est_gpu_ms);
         assert_true(little.est_gpu_ms > 1.1 * half.est_gpu_ms);
+        assert_true(half.est_gpu_ms ==
+                    lapack_panels_ms(&call, &ready.schedule, bytes / 2) + MODEL_LAUNCH_MS);
         ready.gpu_memory = bytes / 10000;
         assert_decision(&call, &ready, &defaults, false, ACCEL_NO_MEMORY);
         call.span[ACCEL_a].place = ACCEL_DEVICE;
@@ -371,6 +378,34 @@ static void lapack_above_the_memory(void **state)
     struct accel_call eigen = factorisation("dsyevd", 20000, 20000);
     small.gpu_memory = accel_bytes(&eigen.span[ACCEL_a]) / 2;
     assert_decision(&eigen, &small, &defaults, false, ACCEL_NO_MEMORY);
+}
+
+/* A matrix that fits comes up while it is factored: its estimate is less than the sum of copies and kernels, where the copies take long enough,
+ * and no more than that where they do not. */
+static void lapack_while_it_comes_up(void **state)
+{
+    static const char *const names[] = {"dpotrf", "dgetrf", "dgeqrf", "zpotrf", "sgetrf", "cgeqrf"};
+    int saved = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct accel_call call = factorisation(names[i], 8000, 8000);
+        struct accel_machine ready = machine(DEVICE_READY);
+        ready.wants_all = true;
+        ready.up_gbps = ready.down_gbps = 25;
+        const double sum = decide_with(&call, &ready, &defaults, 4).est_gpu_ms;
+        ready.schedule = schedule_nominal;
+        ready.schedule.compute = accel_op_of(call.routine)->nominal.gpu_share *
+                                 model_gpu_rates().gflops[call.routine->dtype];
+        ready.schedule.column_ms = accel_op_of(call.routine)->nominal.gpu_step_ms;
+        const double up_ms = (double)accel_bytes(&call.span[ACCEL_a]) / 25e6;
+        const double overlapped = decide_with(&call, &ready, &defaults, 4).est_gpu_ms;
+        assert_true(overlapped <= sum &&
+                    overlapped > sum - 2.5 * up_ms); /* of a triangle, half goes */
+        saved += overlapped < sum - 0.3 * up_ms;
+        ready.up_gbps = ready.down_gbps = ready.schedule.up = ready.schedule.down = 1e5;
+        assert_true(lapack_panels_ms(&call, &ready.schedule, ready.gpu_memory) < 0);
+    }
+    assert_true(saved >= 4);
 }
 
 /* What the gate lets pass without a look must be what the decision would call small, and lose little by it. */
@@ -850,6 +885,7 @@ int main(void)
         cmocka_unit_test(batches_with_pointers),
         cmocka_unit_test(no_memory),
         cmocka_unit_test(lapack_above_the_memory),
+        cmocka_unit_test(lapack_while_it_comes_up),
         cmocka_unit_test(gate_agrees_with_decision),
         cmocka_unit_test(circumstances),
         cmocka_unit_test(sharing),

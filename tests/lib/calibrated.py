@@ -60,3 +60,10 @@ def calibrate_slow_copies(path, folder, env, gpu_ms=0.001):
     cpu = lines(10000) + "dgemv 100x100:1000 1000x1000:1000\n"
     put(path, {known["blas"]: cpu, known["lapack"]: cpu,
                known["gpu"]: "up_gbps=0.5\ndown_gbps=100\nkernels_ms=0.001\nsolver_ms=0.001\n" + lines(gpu_ms)})
+
+
+def calibrate_in_core(path, folder, env):
+    """Copies to the GPU are so slow that the panels of a small matrix of LAPACK come up while those before them are factored."""
+    known = keys(folder, env)
+    put(path, {known["blas"]: "", known["lapack"]: "",
+               known["gpu"]: "up_gbps=0.1\ndown_gbps=0.1\nkernels_ms=0.001\nsolver_ms=0.001\n" + lines(2)})
