@@ -414,20 +414,15 @@ static enum gpu_status take_memory(struct blocks *b, enum gpu_status status)
     return status;
 }
 
-/* Makes a schedule for the device's memory, without asking the driver how much is free; then for the available memory, less an eighth,
- * by which the pool may round a block up. That may fail because an idle block is larger than needed, so tries once more without idle
- * blocks. Other threads and programs take memory meanwhile: then tries half of it, and so on. */
+/* Makes a schedule for the device's memory; then for what can be had of it. */
 static enum gpu_status prepare(struct blocks *b)
 {
     const struct schedule_rates *rates =
         b->work->host->rates.up > 0 ? &b->work->host->rates : &schedule_nominal;
     enum gpu_status status = GPU_NO_MEMORY;
     int64_t available = gpu_info(b->work->device)->memory_bytes;
-    for (int attempt = 0; attempt < 8 && status == GPU_NO_MEMORY; attempt++) {
-        if (attempt == 2)
-            gpu_work_trim(b->work);
-        if (attempt > 0)
-            available = attempt < 3 ? gpu_work_available(b->work) / 9 * 8 : available / 2;
+    for (int attempt = 0; attempt < WORK_ATTEMPTS && status == GPU_NO_MEMORY; attempt++) {
+        available = gpu_work_room(b->work, attempt, available);
         status = attempt == 0 ? bring_residents(b, rates) : GPU_OK;
         schedule_free(&b->schedule);
         if (status == GPU_OK && !make_schedule(b, rates, available))

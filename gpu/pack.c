@@ -185,6 +185,26 @@ static void copy_columns(char *to, int64_t to_ld, const char *from, int64_t from
     }
 }
 
+/* ---- Batches ---- */
+
+/* Copies the part of each matrix that a piece has. */
+static void copy_matrices(const struct lane_rectangle *r, const struct pack_piece *piece,
+                          char *packed, int64_t packed_ld, bool unpack)
+{
+    int64_t matrix = piece->col / r->each, col = piece->col % r->each;
+    for (int64_t left = piece->cols, cols; left > 0; left -= cols, col = 0, matrix++) {
+        cols = least(r->each - col, left);
+        const struct pack_piece part = {.cols = cols, .rows = piece->rows};
+        char *host = r->array ? r->array[matrix * r->step] : r->host + matrix * r->stride * r->size;
+        host += (col * r->ld + piece->row) * r->size;
+        if (unpack)
+            copy_columns(host, r->ld, packed, packed_ld, &part, r->size, r->streamed);
+        else
+            copy_columns(packed, packed_ld, host, r->ld, &part, r->size, false);
+        packed += cols * packed_ld * r->size;
+    }
+}
+
 /* ---- Triangles ---- */
 
 static int64_t diagonal_of(const struct lane_rectangle *r, const struct pack_piece *piece,
@@ -234,6 +254,10 @@ void pack_from_host(char *packed, const struct lane_rectangle *r, const struct p
         pack_triangle(packed, r, piece, packed_ld);
         return;
     }
+    if (r->each > 0) {
+        copy_matrices(r, piece, packed, packed_ld, false);
+        return;
+    }
     copy_columns(packed, packed_ld, host_of(r, piece, 0), r->ld, piece, r->size, false);
     if (!r->scan)
         return;
@@ -260,6 +284,8 @@ void pack_to_host(const struct lane_rectangle *r, const struct pack_piece *piece
 {
     if (r->uplo)
         unpack_triangle(r, piece, packed, packed_ld);
+    else if (r->each > 0)
+        copy_matrices(r, piece, (char *)(uintptr_t)packed, packed_ld, true);
     else
         copy_columns(host_of(r, piece, 0), r->ld, packed, packed_ld, piece, r->size, r->streamed);
     if (r->streamed)

@@ -21,6 +21,10 @@ struct lane_rectangle {
     struct gpu_scan *scan; /* looks at the numbers that are packed, or NULL */
     struct gpu_key *
         digest; /* gets the digest of a whole rectangle, or of its triangle, as it is packed; or NULL */
+    /* Of a batch: the columns of each matrix, 0: there is one. Packed, they are one behind the other; in host memory they begin `stride`
+     * elements apart, or at every step-th pointer of `array`. */
+    int64_t each, stride, step;
+    void *const *array;
     int64_t diagonal; /* the row of the triangle's diagonal in the first column */
     bool backwards;   /* the pieces begin with the last column */
     bool streamed;    /* unpacking writes past the caches, which do not hold so much */

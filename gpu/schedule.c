@@ -37,6 +37,8 @@ static void span_of(int64_t all, int64_t edge, int64_t step, int i, int64_t *at,
 struct schedule_cell schedule_cell_of(const struct schedule *s, int operand, int i, int j)
 {
     const struct schedule_call *call = &s->call;
+    if (call->kind == SCHEDULE_BATCH)
+        return schedule_group_cell(s, operand, j);
     const bool across = operand == B && call->kind != SCHEDULE_RANK_K; /* its rows are along k */
     const int64_t all_rows = across ? call->k : call->m;
     const int64_t all_cols = operand == C || across ? call->n : call->k;
@@ -113,6 +115,14 @@ double schedule_kernel_ms(const struct schedule *s, const struct schedule_rates 
     const struct schedule_call *call = &s->call;
     if (call->k == 0)
         return rates->kernel_ms;
+    if (call->kind == SCHEDULE_BATCH) {
+        const int64_t products = schedule_group_start(s, j + 1) - schedule_group_start(s, j);
+        const double all = call->per_term * (double)call->m * (double)call->n * (double)call->k *
+                           (double)products;
+        return rates->kernel_ms +
+               schedule_product_ms(rates, all,
+                                   (double)accel_min(accel_min(call->m, call->n), call->k));
+    }
     const struct schedule_cell of_a = schedule_cell_of(s, A, i, p);
     const int64_t rows = of_a.rows, cols = schedule_cell_of(s, C, 0, j).cols;
     const int64_t depth = accel_min(s->by.depth, call->k - p * s->by.depth);
@@ -192,7 +202,9 @@ static double computed_share(const struct schedule_call *call)
 
 double schedule_whole_ms(const struct schedule_call *call, const struct schedule_rates *rates)
 {
-    struct schedule s = {.call = *call, .by = {call->m, call->n, call->k}};
+    const bool batch = call->kind == SCHEDULE_BATCH;
+    struct schedule s = {.call = *call,
+                         .by = {call->m, batch ? call->products : call->n, call->k}};
     s.call.skip = 0;
     return rates->kernel_ms +
            computed_share(call) * (schedule_kernel_ms(&s, rates, 0, 0, 0) - rates->kernel_ms);
@@ -204,18 +216,28 @@ double schedule_compute(const struct schedule_call *call, double half, double ms
     return schedule_whole_ms(call, &rates) / ms;
 }
 
+/* Returns how many matrices of an operand there are. */
+static double matrices_of(const struct schedule_call *call, int operand)
+{
+    return call->kind == SCHEDULE_BATCH ? (double)call->sharing[operand].distinct : 1;
+}
+
+double schedule_bytes(const struct schedule_call *call, int operand)
+{
+    const double rows = (double)(operand == B ? call->k : call->m);
+    const double cols = (double)(operand == A ? call->k : call->n);
+    return rows * cols * matrices_of(call, operand) * (double)call->size[operand];
+}
+
 double schedule_floor(const struct schedule_call *call, const struct schedule_rates *rates)
 {
     const bool square = schedule_in_panels(call) || call->kind == SCHEDULE_SYMMETRIC;
     const bool triangle = call->kind == SCHEDULE_RANK_K;
-    const double a =
-        (double)call->m * (double)call->k * (square ? 0.5e-6 : 1e-6) * (double)call->size[A];
-    const double b = call->kind == SCHEDULE_RANK_K ? (call->two ? a : 0)
-                     : schedule_in_panels(call)
-                         ? 0
-                         : (double)call->k * (double)call->n * 1e-6 * (double)call->size[B];
-    const double c = (double)call->m * (double)call->n * (triangle ? 0.5e-6 : 1e-6) *
-                     (double)call->size[C] * computed_share(call);
+    const double a = schedule_bytes(call, A) * (square ? 0.5e-6 : 1e-6);
+    const double b = triangle                   ? (call->two ? a : 0)
+                     : schedule_in_panels(call) ? 0
+                                                : schedule_bytes(call, B) * 1e-6;
+    const double c = schedule_bytes(call, C) * (triangle ? 0.5e-6 : 1e-6) * computed_share(call);
     const double up = ((call->in_place[A] ? 0 : a) + (call->in_place[B] ? 0 : b) +
                        (call->reads && !call->in_place[C] ? c : 0)) /
                       rates->up;

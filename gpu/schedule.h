@@ -22,7 +22,15 @@ enum schedule_kind {
     /* A is a triangle of order m, C is m x n, and is overwritten, in panels of whole columns; k = m, and there is no B. A block of C
      * on A's diagonal comes before the others of its row if it is multiplied, after them if it is solved. */
     SCHEDULE_MULTIPLY, /* by A C */
-    SCHEDULE_SOLVE     /* by inv(A) C */
+    SCHEDULE_SOLVE,    /* by inv(A) C */
+    /* Many products of A m x k, B k x n and C m x n, in groups: a cell is the matrices of an operand that a group brings, one behind the
+     * other. */
+    SCHEDULE_BATCH
+};
+
+/* Which matrix of an operand a batch's product number i uses: number i / repeat % distinct. Those of C are as many as the products. */
+struct schedule_sharing {
+    int64_t repeat, distinct;
 };
 
 struct schedule_call {
@@ -35,6 +43,9 @@ struct schedule_call {
     int64_t skip;
     /* The most rows, columns and depth of a product's block, and the most columns of a panel; below 64 or a multiple of it; 0: any. */
     int64_t most, widest;
+    /* A batch: its products, a group has at most `widest` of them. */
+    int64_t products;
+    struct schedule_sharing sharing[SCHEDULE_OPERANDS];
     double per_term;                  /* real operations for each multiply-add */
     int64_t size[SCHEDULE_OPERANDS];  /* bytes of an element */
     bool across[SCHEDULE_OPERANDS];   /* is stored transposed */
@@ -73,9 +84,10 @@ struct schedule_step {
 /* What a schedule of a call is made by. */
 struct schedule_choice {
     /* How many rows and columns of C, and how much of k, a cell has; the last ones may have fewer. The triangles' rows and columns are
-     * those of C's rows. */
+     * those of C's rows. A batch: `cols` products are a group. */
     int64_t rows, cols, depth;
-    int share;       /* of the sixteenths of k, or of C's panels, that come first */
+    /* Of the sixteenths of k, or of C's panels, that come first; a batch: so many groups at either end are half, a quarter … of the others. */
+    int share;
     bool along_rows; /* short of memory: tiles of C come by rows, not by columns */
     int factor;      /* short of memory: the operand that gets the most of it */
     int buffers;     /* each operand has at least so many times what a kernel uses */
@@ -126,10 +138,20 @@ struct schedule_times schedule_simulate(const struct schedule *s,
 /* Returns the row of the cell of C that a kernel writes to, or a download brings. */
 int schedule_result_row(const struct schedule *s, const struct schedule_step *step);
 
+/* A batch: returns a group's first product, or for the number behind the last group, that of all; and the bytes of an operand's matrix on the
+ * device. An operand with one place has all of its matrices there, and each goes up with the first group that uses it; of the others, a
+ * place has those that one group uses. */
+int64_t schedule_group_start(const struct schedule *s, int group);
+int64_t schedule_matrix_bytes(const struct schedule_call *call, int operand);
+
+/* A batch: returns where the matrix of product number i, of a group, is in the operand's memory, in bytes. */
+int64_t schedule_matrix_at(const struct schedule *s, int operand, int group, int64_t product);
+
 /* Rank-k: returns how many rows of C's cells are not computed: those before call.skip, where a new cell begins. */
 int schedule_skipped(const struct schedule *s);
 
-/* Returns the place and size of an operand's cell. */
+/* Returns the place and size of an operand's cell. A batch's cell number j has the matrices from `col` on, as many as columns, with as many
+ * elements as rows; matrix number r is that of product r * repeat. */
 struct schedule_cell {
     int64_t row, col, rows, cols;
 };

@@ -208,11 +208,9 @@ static void try_sizes(struct schedule *best, const struct schedule *cells,
 static double bytes_of(const struct schedule_call *call)
 {
     const bool one_factor = call->kind == SCHEDULE_RANK_K && !call->two;
-    const double a = (double)call->m * (double)call->k, b = (double)call->k * (double)call->n;
-    const double c = (double)call->m * (double)call->n;
-    return (call->in_place[A] ? 0 : a * (double)call->size[A]) +
-           (call->in_place[B] || one_factor ? 0 : b * (double)call->size[B]) +
-           (call->in_place[C] ? 0 : c * (double)call->size[C]);
+    return (call->in_place[A] ? 0 : schedule_bytes(call, A)) +
+           (call->in_place[B] || one_factor ? 0 : schedule_bytes(call, B)) +
+           (call->in_place[C] ? 0 : schedule_bytes(call, C));
 }
 
 /* A schedule has at most so many kernels for each millisecond of the floor, within limits, and where there are few, more: it must be made
@@ -274,6 +272,8 @@ bool schedule_make(struct schedule *best, const struct schedule_call *call,
     double left = schedule_floor(call, rates) * TRIED_EACH_MS;
     struct recent recent = {.count = 0};
     *best = (struct schedule){.call = *call};
+    if (call->kind == SCHEDULE_BATCH)
+        return schedule_make_batch(best, call, rates, memory_bytes, limit, left);
     for (int n = 0; n < (int)(sizeof sides / sizeof *sides); n++)
         for (int aspect = 0; aspect < (call->kind == SCHEDULE_RANK_K ? 1 : ASPECTS); aspect++)
             for (int deeper = 1; deeper <= (shaped ? DEPTHS : 1); deeper++) {
@@ -294,6 +294,8 @@ bool schedule_make_by(struct schedule *s, const struct schedule_choice *choice,
                       int64_t memory_bytes)
 {
     *s = (struct schedule){.call = *call, .by = *choice};
+    if (call->kind == SCHEDULE_BATCH)
+        return schedule_make_groups(s, rates, memory_bytes);
     schedule_set_cells(s);
     return choose_places(s, memory_bytes) && schedule_make_one(s, rates);
 }

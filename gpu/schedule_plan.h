@@ -25,11 +25,24 @@ typedef double schedule_step_ms(const void *context, const struct schedule_step 
                                 double *bytes);
 struct schedule_times schedule_time(const struct schedule *s, schedule_step_ms *of_step,
                                     const void *context, double wait_ms);
+/* Returns the bytes of an operand as a whole matrix, or of all of a batch's matrices. */
+double schedule_bytes(const struct schedule_call *call, int operand);
+
 /* Returns the milliseconds of a call that one kernel computes, on the device. */
 double schedule_whole_ms(const struct schedule_call *call, const struct schedule_rates *rates);
 
 /* Returns the milliseconds of a product of so many operations whose smallest size is `shortest`, without what each kernel takes besides. */
 double schedule_product_ms(const struct schedule_rates *rates, double terms, double shortest);
+
+/* Looks for the best groups of a batch, with at most so many of them, and trying about so many in all. Returns as schedule_make(). */
+bool schedule_make_batch(struct schedule *best, const struct schedule_call *call,
+                         const struct schedule_rates *rates, int64_t memory_bytes, double most,
+                         double tries);
+/* Makes the batch's schedule by s->by. Returns as schedule_make_by(). */
+bool schedule_make_groups(struct schedule *s, const struct schedule_rates *rates,
+                          int64_t memory_bytes);
+/* Returns a batch's cell: see schedule_cell_of(). */
+struct schedule_cell schedule_group_cell(const struct schedule *s, int operand, int group);
 
 /* Makes the steps for the cells and places that are set, and simulates them. Returns false, with nothing to give back, if there are too few
  * places, or no host memory. */

@@ -1,7 +1,7 @@
 #include "scheduled.h"
 
 #include "choices.h"
-#include "work.h"
+#include "kernels.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 
@@ -19,12 +19,93 @@ static bool keeps_old(const struct scheduled *l)
             !lane_column_fits(gpu_device_ld(c->rows, c->dtype), gpu_size_of(c)));
 }
 
+/* ---- Batches ---- */
+
+/* Returns which of an operand's matrices products use, if they follow each other with a regular pattern: one for all, each for some in a row,
+ * some in turn. Other pointers count as different matrices. */
+static struct schedule_sharing sharing_of(const struct accel_span *x, int64_t batch)
+{
+    const struct schedule_sharing none = {1, batch}, one = {1, 1};
+    int64_t repeat = 1, runs = 1;
+    if (!x->array)
+        return x->stride == 0 ? one : none;
+    while (repeat < batch && x->array[repeat] == x->array[0])
+        repeat++;
+    if (repeat == batch)
+        return one;
+    while (runs * repeat < batch && x->array[runs * repeat] != x->array[0])
+        runs++;
+    for (int64_t i = 0; i < batch; i++)
+        if (x->array[i] != x->array[i / repeat % runs * repeat])
+            return none;
+    return (struct schedule_sharing){repeat, runs};
+}
+
+/* Returns whether a stride leads from matrix to matrix. */
+static bool is_strided(const struct scheduled *l, int operand)
+{
+    const struct accel_span *x = l->operand[operand].x;
+    const int64_t distinct = l->call.sharing[operand].distinct;
+    return !x || (l->call.in_place[operand] ? !x->array
+                                            : distinct == 1 || distinct == l->call.products);
+}
+
+static void describe_batch(const struct accel_call *call, struct scheduled *l)
+{
+    struct schedule_call *s = &l->call;
+    bool strided = true;
+    s->kind = SCHEDULE_BATCH;
+    s->products = call->batch;
+    s->per_term /= (double)call->batch; /* those of all products were counted */
+    s->widest = KERNEL_BATCH_MOST;
+    for (int i = A; i < OPERANDS; i++) {
+        const struct accel_span *x = l->operand[i].x;
+        s->sharing[i] = x && i != C ? sharing_of(x, call->batch)
+                                    : (struct schedule_sharing){1, call->batch};
+        strided = strided && is_strided(l, i);
+    }
+    l->own_bytes[0] = strided ? 0 : OPERANDS * call->batch * (int64_t)sizeof(gpu_address);
+}
+
+/* Describes one of the products. */
+static struct schedule_call product_of(const struct schedule_call *batch)
+{
+    struct schedule_call product = *batch;
+    product.kind = SCHEDULE_PRODUCT;
+    product.widest = product.products = 0;
+    memset(product.sharing, 0, sizeof product.sharing);
+    return product;
+}
+
+/* Returns the milliseconds of all products by their own schedules; negative: they have none, or are one kernel each. */
+static double alone_ms(const struct schedule_call *batch, const struct schedule_rates *rates,
+                       int64_t device_bytes, unsigned left_out)
+{
+    const struct schedule_call product = product_of(batch);
+    if (schedule_stays_whole(&product))
+        return -1;
+    return (double)batch->products * choices_ms(&product, rates, device_bytes, left_out);
+}
+
+bool scheduled_runs_alone(const struct scheduled *l, const struct schedule_rates *rates,
+                          int64_t device_bytes)
+{
+    const double alone = alone_ms(&l->call, rates, device_bytes, 0);
+    if (alone <= 0)
+        return false;
+    const double together =
+        choices_ms(&l->call, rates, scheduled_memory(l, device_bytes), 0);
+    return together <= 0 || alone < together;
+}
+
+/* ---- All calls ---- */
+
 bool scheduled_describe(const struct accel_call *call, struct scheduled *l)
 {
     const struct accel_op *op = accel_op_of(call->routine);
     struct schedule_call *s = &l->call;
     *l = (struct scheduled){.keeps_old = false};
-    if (!op->scheduled || call->batch != 1)
+    if (!op->scheduled || call->batch < 1)
         return false;
     op->scheduled(call, l);
     const struct accel_span *c = l->operand[C].x;
@@ -37,6 +118,8 @@ bool scheduled_describe(const struct accel_call *call, struct scheduled *l)
         s->across[x] = l->operand[x].across;
         s->in_place[x] = operand && gpu_in_place(operand);
     }
+    if (call->batch > 1)
+        describe_batch(call, l);
     l->keeps_old = keeps_old(l);
     if (!l->keeps_old)
         return true;
@@ -50,10 +133,12 @@ static bool may_exist(const struct scheduled *l)
 {
     const double longest = 1e10, most_bytes = 1e15;
     const struct schedule_call *s = &l->call;
-    bool may = (double)s->m < longest && (double)s->n < longest && (double)s->k < longest;
+    bool may = (double)s->m < longest && (double)s->n < longest && (double)s->k < longest &&
+               (double)s->products < longest;
     for (int i = A; may && i < OPERANDS; i++) {
         const struct accel_span *x = l->operand[i].x;
-        may = !x || (double)x->rows * (double)x->cols * (double)s->size[i] < most_bytes;
+        const double matrices = s->products > 0 ? (double)s->sharing[i].distinct : 1;
+        may = !x || (double)x->rows * (double)x->cols * (double)s->size[i] * matrices < most_bytes;
     }
     return may;
 }
@@ -83,8 +168,11 @@ static unsigned operands_of(const struct accel_call *call, const struct schedule
 double scheduled_ms(const struct accel_call *call, const struct scheduled *l,
                     const struct schedule_rates *rates, int64_t device_bytes, unsigned kept)
 {
-    return choices_ms(&l->call, rates, scheduled_memory(l, device_bytes),
-                      operands_of(call, l, kept));
+    const unsigned left_out = operands_of(call, l, kept);
+    const double ms = choices_ms(&l->call, rates, scheduled_memory(l, device_bytes), left_out);
+    const double alone =
+        l->call.products > 0 ? alone_ms(&l->call, rates, device_bytes, left_out) : -1;
+    return alone > 0 && (ms <= 0 || alone < ms) ? alone : ms;
 }
 
 double scheduled_floor_ms(const struct accel_call *call, const struct scheduled *l,

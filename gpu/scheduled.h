@@ -17,12 +17,13 @@ struct scheduled {
             *x;      /* of the call; NULL: it does not have it, or does not read it */
         bool across; /* the schedule's rows are X's columns */
     } operand[SCHEDULE_OPERANDS];
-    int64_t own_bytes[SCHEDULED_OWN]; /* device memory that the kernels need besides */
+    /* Device memory that the kernels need besides; a batch: first for pointers to its matrices, if they are not a stride apart. */
+    int64_t own_bytes[SCHEDULED_OWN];
     bool keeps_old;                   /* a panel's old values must be kept until it is whole */
 };
 
-/* Describes a valid call. Its operation says what the operands are (op->scheduled). Returns false if the call is neither of Level 3 nor a batch of one
- * product, or has an empty result. */
+/* Describes a valid call. Its operation says what the operands are (op->scheduled); a batch is one of its products, and how they share
+ * matrices. Returns false if the call is neither of Level 3 nor a batch, or has an empty result. */
 bool scheduled_describe(const struct accel_call *call, struct scheduled *scheduled);
 
 /* Describes it, and returns whether a schedule divides it, and so makes copies and kernels overlap. Other calls are one kernel where memory
@@ -31,6 +32,10 @@ bool scheduled_is_divided(const struct accel_call *call, struct scheduled *sched
 
 /* Returns what the schedule's cells may have of the device's memory. */
 int64_t scheduled_memory(const struct scheduled *scheduled, int64_t device_bytes);
+
+/* Returns whether the products of a batch are faster one after the other, by their own schedules, than by the batch's, or there is none. */
+bool scheduled_runs_alone(const struct scheduled *scheduled, const struct schedule_rates *rates,
+                          int64_t device_bytes);
 
 /* Return the milliseconds that the schedule of a call takes, negative if there is none, or no host memory; and a time that no schedule
  * is below. kept: operands of the call that are on the device already, as bits 1 << enum accel_matrix. */

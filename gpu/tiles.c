@@ -87,18 +87,13 @@ static enum gpu_status get_memory(struct tiles *t, bool looks)
     return status;
 }
 
-/* Tries the largest sizes first, without asking the driver for its free memory; then sizes for the available memory, less an
- * eighth, by which the pool may round a block up. These may fail because an idle block is larger than needed, so tries once
- * more without idle blocks. Other threads and programs take memory meanwhile: then tries half of it, and so on. */
+/* Tries the largest sizes first, then those for which there is memory. */
 enum gpu_status tiles_prepare(struct tiles *t)
 {
     enum gpu_status status = GPU_NO_MEMORY;
     int64_t available = INT64_MAX;
-    for (int attempt = 0; attempt < 8 && status == GPU_NO_MEMORY; attempt++) {
-        if (attempt == 2)
-            gpu_work_trim(t->work);
-        if (attempt > 0)
-            available = attempt < 3 ? gpu_work_available(t->work) / 9 * 8 : available / 2;
+    for (int attempt = 0; attempt < WORK_ATTEMPTS && status == GPU_NO_MEMORY; attempt++) {
+        available = gpu_work_room(t->work, attempt, available);
         if (!choose_size(t, available))
             return GPU_NO_MEMORY;
         status = get_memory(t, attempt == 0);
@@ -201,11 +196,6 @@ static enum gpu_status write_back(struct tiles *t, struct tile *tile)
 
 /* ---- All tiles ---- */
 
-static bool are_products(const struct tiles *t)
-{
-    return !t->part[t->over].rows;
-}
-
 static enum gpu_status load_tile(struct tiles *t, struct tile *tile)
 {
     enum gpu_status status =
@@ -220,7 +210,7 @@ static enum gpu_status load_tile(struct tiles *t, struct tile *tile)
 
 static enum gpu_status run_tile(struct tiles *t, struct tile *tile)
 {
-    enum gpu_status status = are_products(t) ? GPU_OK : load_tile(t, tile);
+    enum gpu_status status = load_tile(t, tile);
     if (status == GPU_OK)
         status = t->compute(t, tile);
     if (status != GPU_OK || t->over != t->out)
@@ -228,7 +218,7 @@ static enum gpu_status run_tile(struct tiles *t, struct tile *tile)
     /* The caller may read the result as soon as we return. */
     if (gpu_in_place(t->part[t->out].x))
         return gpu_work_settle(t->work);
-    return are_products(t) ? GPU_OK : write_back(t, tile);
+    return write_back(t, tile);
 }
 
 static enum gpu_status run_tiles(struct tiles *t, struct tile *tile)
@@ -253,8 +243,7 @@ static bool by_original(const struct tiles *t, int64_t row, int64_t col, int64_t
     const struct accel_call *call = t->work->call;
     if (rows == 0 || cols == 0)
         return true;
-    const struct accel_call part = are_products(t) ? accel_products_of(call, col, cols)
-                                                   : shape_part(call, row, col, rows, cols);
+    const struct accel_call part = shape_part(call, row, col, rows, cols);
     return gpu_work_by_original(t->work, &part);
 }
 

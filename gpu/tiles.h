@@ -1,5 +1,5 @@
 /*
- * The tile driver: one loop for Level 2, whose matrix comes in strips of columns, and for batches, whose products come in loads.
+ * The tile driver: one loop for Level 2, whose matrix comes in strips of columns.
  *
  * An operation says which of its operands come in parts, how large the parts may be, and which kernels compute one tile. The driver
  * chooses a size that fits the memory. Then for each tile of the result, in order, it puts
@@ -47,12 +47,12 @@ struct tile {
 /* The first member of each operation's structure. Must not be copied once its parts point to its size. */
 struct tiles {
     struct gpu_work *work;
-    int64_t most, size; /* columns or products that come at once: at most; chosen by the driver */
+    int64_t most, size; /* columns that come at once: at most; chosen by the driver */
     struct tile_part part[TILE_PARTS];
     /* The part that tiles are made of, and the one that is the result. If they differ, the result is whole on the device, and
-     * end() writes it back. If part[over] has no rows, tiles are products of a batch, and compute() copies them. */
+     * end() writes it back. */
     int over, out;
-    int64_t rows, cols;                        /* of part[over]; products: 1 and their number */
+    int64_t rows, cols;                        /* of part[over] */
     char uplo;                                 /* the triangle of part[over], or 0: all of it */
     bool descending;                           /* tiles from the last column on */
     enum gpu_status (*begin)(struct tiles *t); /* before the first tile; may be NULL */

@@ -66,6 +66,13 @@ enum gpu_status gpu_work_keep(struct gpu_work *work, gpu_address memory, const s
 /* Does not keep any more what is kept under a key: nobody will ask for it. */
 void gpu_work_forget(struct gpu_work *work, const struct gpu_key *key);
 
+/* Returns how many bytes a call should try to take: at its first attempt those of `before`, without asking the driver how much is free; then
+ * what is available, less an eighth, by which the pool may round a block up. That may fail because an idle block is larger than needed,
+ * so the third attempt is the same without idle blocks. Other threads and programs take memory meanwhile: then half of `before`,
+ * the attempt's before this one. */
+enum { WORK_ATTEMPTS = 8 };
+int64_t gpu_work_room(const struct gpu_work *work, int attempt, int64_t before);
+
 /* Return the bytes that could be taken; free the blocks that other calls have left. */
 int64_t gpu_work_available(const struct gpu_work *work);
 void gpu_work_trim(const struct gpu_work *work);

@@ -24,23 +24,11 @@ double split_host_gbps(int threads)
 
 /* ---- A part's time ---- */
 
-/* Of a batch, whose loads go up, are multiplied and come down one after the other. */
-static double batch_ms(const struct accel_call *call, const struct schedule_rates *rates)
-{
-    struct model_work work;
-    model_work_of(call, true, &work);
-    const double shortest = shape_steps(call);
-    const double share = shortest > 0 ? shortest / (shortest + rates->half) : 1;
-    return work.term[MODEL_OPERATION] * 1e3 / (rates->compute * share) +
-           (work.up_bytes / rates->up + work.down_bytes / rates->down) * 1e-6;
-}
-
 /* Returns a time that the call is not below on the device. */
 static double floor_ms(const struct accel_call *call, const struct schedule_rates *rates)
 {
     struct scheduled scheduled;
-    return scheduled_describe(call, &scheduled) ? schedule_floor(&scheduled.call, rates)
-                                                : batch_ms(call, rates);
+    return scheduled_describe(call, &scheduled) ? schedule_floor(&scheduled.call, rates) : 0;
 }
 
 /* Returns the cell's size nearest to `step` that divides a size evenly, long ones into whole lines. */
@@ -72,7 +60,11 @@ static double schedule_ms(const struct accel_call *call, const struct split_devi
     struct scheduled scheduled;
     struct schedule s = {.ms = 0};
     if (!scheduled_describe(call, &scheduled))
-        return batch_ms(call, rates);
+        return DBL_MAX;
+    if (call->batch > 1) {
+        const double ms = scheduled_ms(call, &scheduled, rates, device->memory_bytes, 0);
+        return ms > 0 ? ms : DBL_MAX;
+    }
     const struct schedule_call shape = scheduled.call;
     const bool chosen = choice->rows > 0;
     const struct schedule_choice by = chosen ? fit(*choice, &shape) : *choice;

@@ -23,7 +23,8 @@ FORKS_LOCK(lock);
 /* All that a split depends on. */
 struct facts {
     int64_t routine, batch, cuts, size[ACCEL_DIMENSIONS], dtype[ACCEL_SPANS], read[ACCEL_SPANS];
-    int64_t shape[10], operand[SCHEDULE_OPERANDS]; /* of the whole call's schedule */
+    int64_t shape[11], operand[SCHEDULE_OPERANDS]; /* of the whole call's schedule */
+    struct schedule_sharing sharing[SCHEDULE_OPERANDS];
     double per_term;
     int64_t memory[SPLIT_MOST];
     double rates[SPLIT_MOST][7], host_gbps;
@@ -32,11 +33,12 @@ struct facts {
 static void add_schedule(struct facts *facts, const struct schedule_call *s)
 {
     const int64_t shape[] = {s->kind, s->two, s->up,   s->reads,  s->m,
-                             s->n,    s->k,   s->most, s->widest, s->skip};
+                             s->n,    s->k,   s->most, s->widest, s->skip, s->products};
     memcpy(facts->shape, shape, sizeof shape);
     facts->per_term = s->per_term;
     for (int x = 0; x < SCHEDULE_OPERANDS; x++)
         facts->operand[x] = s->size[x] * 2 + s->across[x];
+    memcpy(facts->sharing, s->sharing, sizeof facts->sharing);
 }
 
 static void add_device(struct facts *facts, int i, const struct split_device *device)

@@ -322,6 +322,130 @@ static void copies_and_kernels_overlap(void **state)
     destroy(&p);
 }
 
+/* ---- Batches ---- */
+
+enum { BATCH = 120, ROWS = 96, COLS = 40, DEPTH = 104 };
+
+/* Products of matrices that a stride leads to, or of pointers to them: those of product number i are number i / repeat % distinct. */
+static void make_batch(struct product *p, void **array[3], int repeat, int distinct, bool pointers)
+{
+    make(p, ACCEL_FLOAT64, 'T', 'N', ROWS, COLS, DEPTH, 0.5);
+    for (uint32_t i = 0; i < accel_routine_count; i++)
+        if (strcmp(accel_routines[i].name, pointers ? "dgemm_batch" : "dgemm_batch_strided") == 0)
+            p->call.routine = &accel_routines[i];
+    p->call.batch = BATCH;
+    for (int x = 0; x < 3; x++) {
+        struct accel_span *span = &p->call.span[x];
+        const int64_t gap = x == 1 ? 3 : 0; /* elements between matrices */
+        const int count = x == 0 ? distinct : BATCH;
+        free(span->ptr);
+        span->ptr = random_matrix(span->rows * span->cols + gap, count, ACCEL_FLOAT64);
+        span->stride = count == 1 ? 0 : span->rows * span->cols + gap;
+        array[x] = malloc(BATCH * sizeof **array);
+        for (int64_t i = 0; i < BATCH; i++)
+            array[x][i] = (double *)span->ptr + (x == 0 ? i / repeat % distinct : i) * span->stride;
+        span->array = pointers ? array[x] : NULL;
+    }
+    const size_t bytes = sizeof(double) * ROWS * COLS * BATCH;
+    free(p->before);
+    p->before = malloc(bytes);
+    memcpy(p->before, p->call.span[ACCEL_c].ptr, bytes);
+}
+
+static void destroy_batch(struct product *p, void **array[3])
+{
+    for (int x = 0; x < 3; x++)
+        free(array[x]);
+    destroy(p);
+}
+
+static void right_batch(const struct product *p)
+{
+    const char *before = p->before;
+    for (int64_t i = 0; i < BATCH; i++) {
+        const struct accel_call one = accel_products_of(&p->call, i, 1);
+        assert_true(cpu_ref_ratio(&one, ACCEL_COLUMN_MAJOR,
+                                  before + i * (int64_t)sizeof(double) * ROWS * COLS) <=
+                    CPU_REF_THRESHOLD);
+    }
+    assert_int_equal(p->original_calls, 0);
+}
+
+/* Runs it in groups, then in one kernel: the results are the same, bit for bit. Each byte moves once, a matrix of A for all products that
+ * use it. */
+static void check_batch(int repeat, int distinct, bool pointers)
+{
+    const struct schedule_rates rates = {2, 2, 120, 16, 0.0001, 0.0001, 0.0001};
+    const struct schedule_rates slow_start = {2, 2, 120, 16, 100, 100, 100};
+    const double up = 8.0 * (ROWS * DEPTH * distinct + DEPTH * COLS * BATCH + ROWS * COLS * BATCH);
+    const double down = 8.0 * ROWS * COLS * BATCH;
+    const size_t bytes = (size_t)down;
+    const bool regular = distinct == 1 || distinct == BATCH;
+    void **array[3];
+    struct product p;
+    make_batch(&p, array, repeat, distinct, pointers);
+    p.host.rates = rates;
+    const long from = is_real_gpu() ? 0 : trace_length();
+    assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
+    right_batch(&p);
+    assert_int_equal(p.host.up_bytes, (int64_t)up);
+    assert_int_equal(p.host.down_bytes, (int64_t)down);
+    if (!is_real_gpu()) {
+        const struct traced t = read_trace(from);
+        const double of_pointers = regular ? 0 : 3.0 * BATCH * sizeof(void *);
+        assert_true(t.up == up + of_pointers && t.down == down);
+        assert_true(t.kernels > 8);
+        assert_true(t.before_kernels < 0.1 * up + of_pointers + (distinct == 1 ? 8.0 * ROWS * DEPTH : 0));
+        assert_true(t.among_kernels > 0.7 * down);
+        assert_int_equal(t.waits, !regular); /* the pointers are on the device */
+    }
+    void *result = malloc(bytes);
+    memcpy(result, p.call.span[ACCEL_c].ptr, bytes);
+    memcpy(p.call.span[ACCEL_c].ptr, p.before, bytes);
+    p.host.rates = slow_start;
+    const long again = is_real_gpu() ? 0 : trace_length();
+    assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
+    assert_true(is_real_gpu() || read_trace(again).kernels == 1);
+    assert_memory_equal(p.call.span[ACCEL_c].ptr, result, bytes);
+    free(result);
+    destroy_batch(&p, array);
+}
+
+static void batches_overlap(void **state)
+{
+    (void)state;
+    check_batch(1, BATCH, false);
+    check_batch(1, BATCH, true);
+    check_batch(1, 1, false);
+    check_batch(1, 1, true);
+    check_batch(6, 10, true);
+    check_batch(1, 20, true);
+    check_batch(3, 5, true);
+}
+
+/* Memory for some products, for one, and for none: for less than a tenth, the shared matrices stay, and so nothing goes up twice. */
+static void batches_short_of_memory(void **state)
+{
+    const int64_t budget = own->budget;
+    const int64_t one = 8 * (ROWS * DEPTH + DEPTH * COLS + ROWS * COLS);
+    (void)state;
+    for (int i = 0; i < 12; i++) {
+        const int distinct = i % 2 ? 3 : BATCH, times = i / 4 == 0 ? 6 : i / 4 == 1 ? 3 : 1;
+        void **array[3];
+        struct product p;
+        gpu_trim(device);
+        make_batch(&p, array, i % 2 ? 20 : 1, distinct, i % 4 > 0);
+        own->budget = one * times + (one / 4);
+        assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
+        right_batch(&p);
+        if (times == 6)
+            assert_int_equal(p.host.up_bytes, 8 * (ROWS * DEPTH * distinct + DEPTH * COLS * BATCH +
+                                                   ROWS * COLS * BATCH));
+        destroy_batch(&p, array);
+    }
+    own->budget = budget;
+}
+
 static void too_little_memory(void **state)
 {
     const int64_t budget = own->budget;
@@ -446,6 +570,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_stays_while_columns_pass), cmocka_unit_test(too_little_memory),
         cmocka_unit_test(alpha_zero_reads_nothing),   cmocka_unit_test(places),
         cmocka_unit_test(device_memory_for_the_cpu),  cmocka_unit_test(copies_and_kernels_overlap),
+        cmocka_unit_test(batches_overlap),            cmocka_unit_test(batches_short_of_memory),
     };
     (void)argc;
     trace = getenv("TESTGPU_TRACE");

@@ -79,10 +79,99 @@ static void every_routine_is_described(void **state)
         check_times(&call, &scheduled, INT64_MAX);
         check_times(&call, &scheduled, 10 << 20);
         described++;
-        call.batch = 2; /* products of a batch come in loads */
-        assert_false(scheduled_describe(&call, &scheduled));
     }
     assert_true(described > 30);
+}
+
+/* Products number i use matrix number i / repeat % distinct, of those that a pattern of letters names. */
+static struct schedule_sharing sharing_of(const char *pattern)
+{
+    static char letters[256];
+    void *array[64], *results[64];
+    struct accel_call call;
+    struct scheduled scheduled;
+    large_call(&call, routine("dgemm_batch"));
+    call.batch = (int64_t)strlen(pattern);
+    for (int64_t i = 0; i < call.batch; i++) {
+        array[i] = &letters[(unsigned char)pattern[i]];
+        results[i] = &letters[i];
+    }
+    call.span[ACCEL_a].array = call.span[ACCEL_b].array = array;
+    call.span[ACCEL_c].array = results;
+    assert_true(scheduled_describe(&call, &scheduled));
+    assert_int_equal(scheduled.call.products, call.batch);
+    assert_int_equal(scheduled.call.sharing[SCHEDULE_C].distinct, call.batch);
+    const struct schedule_sharing a = scheduled.call.sharing[SCHEDULE_A];
+    /* Where no stride leads from matrix to matrix, their addresses need device memory. */
+    assert_int_equal(scheduled.own_bytes[0] > 0,
+                     a.repeat > 1 || (a.distinct > 1 && a.distinct < call.batch));
+    return a;
+}
+
+static void products_share_matrices(void **state)
+{
+    static const struct {
+        const char *pattern;
+        int64_t repeat, distinct;
+    } expected[] = {{"ab", 1, 2},         {"aa", 1, 1},         {"abcdefg", 1, 7},
+                    {"aaaaaa", 1, 1},     {"aabbcc", 2, 3},     {"aabbc", 2, 3},
+                    {"abcabcab", 1, 3},   {"aabbaabba", 2, 2},  {"aabbcca", 2, 3},
+                    {"abac", 1, 4},       {"aabbbcc", 1, 7},    {"abb", 1, 3},
+                    {"abcabd", 1, 6},     {"aab", 2, 2},        {"aaabbbaaabb", 3, 2}};
+    struct accel_call call;
+    struct scheduled scheduled;
+    (void)state;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        const struct schedule_sharing found = sharing_of(expected[i].pattern);
+        assert_int_equal(found.repeat, expected[i].repeat);
+        assert_int_equal(found.distinct, expected[i].distinct);
+    }
+    large_call(&call, routine("dgemm_batch_strided"));
+    call.batch = 10;
+    call.span[ACCEL_a].stride = 0;
+    call.span[ACCEL_b].stride = 700 * 900;
+    assert_true(scheduled_describe(&call, &scheduled));
+    assert_int_equal(scheduled.call.sharing[SCHEDULE_A].distinct, 1);
+    assert_int_equal(scheduled.call.sharing[SCHEDULE_B].distinct, 10);
+    assert_int_equal(scheduled.own_bytes[0], 0);
+}
+
+/* The time of a batch is that of its schedule, or where that is less, of its products' own ones, one after the other. */
+static void times_of_batches(void **state)
+{
+    static const struct {
+        int64_t products, order;
+        bool alone;
+    } batches[] = {{100, 300, false}, {20, 1500, false}, {2, 3000, true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
+        const int64_t order = batches[i].order;
+        const int64_t size[ACCEL_DIMENSIONS] = {order, order, order, 0};
+        struct accel_call call, one;
+        struct scheduled scheduled, single;
+        struct schedule s;
+        shape_typical(&call, routine("dgemm_batch_strided"), size);
+        one = call;
+        call.batch = batches[i].products;
+        for (int x = 0; x < ACCEL_SPANS; x++)
+            call.span[x].stride = order * order;
+        assert_true(scheduled_is_divided(&call, &scheduled));
+        assert_true(scheduled_describe(&one, &single));
+        assert_true(schedule_make(&s, &scheduled.call, &rates, INT64_MAX));
+        const double alone =
+            (double)call.batch * choices_ms(&single.call, &rates, INT64_MAX, 0);
+        assert_int_equal(alone < s.ms, batches[i].alone);
+        assert_int_equal(scheduled_runs_alone(&scheduled, &rates, INT64_MAX), batches[i].alone);
+        assert_true(scheduled_ms(&call, &scheduled, &rates, INT64_MAX, 0) ==
+                    (batches[i].alone ? alone : s.ms));
+        assert_true(scheduled_floor_ms(&call, &scheduled, &rates, 0) <= s.ms);
+        /* One kernel of the whole has the call's operations. */
+        const double whole = schedule_compute(&scheduled.call, 0, 1) * 1e6;
+        assert_true(whole > 0.99 * call.routine->flops(&call) &&
+                    whole < 1.01 * call.routine->flops(&call));
+        assert_true(s.ms < 1.2 * schedule_floor(&scheduled.call, &rates) || batches[i].alone);
+        schedule_free(&s);
+    }
 }
 
 /* A call of less than 4 MB, one whose result is in place, and one without a result. */
@@ -142,6 +231,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_routine_is_described),
+        cmocka_unit_test(products_share_matrices),
+        cmocka_unit_test(times_of_batches),
         cmocka_unit_test(some_calls_are_not_divided),
         cmocka_unit_test(sizes_without_end),
         cmocka_unit_test(rates_and_times),

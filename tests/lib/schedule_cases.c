@@ -15,6 +15,22 @@
             SINGLE                                                                                 \
     }
 
+/* Of order N; A has one matrix, or as many as there are PRODUCTS. */
+#define BATCH(NAME, N, PRODUCTS, MATRICES, READS)                                                  \
+    {                                                                                              \
+        NAME,                                                                                      \
+            {.kind = SCHEDULE_BATCH,                                                               \
+             .m = N,                                                                               \
+             .n = N,                                                                               \
+             .k = N,                                                                               \
+             .per_term = 2,                                                                        \
+             .size = {8, 8, 8},                                                                    \
+             .reads = READS,                                                                       \
+             .products = PRODUCTS,                                                                 \
+             .sharing = {{1, MATRICES}, {1, PRODUCTS}, {1, PRODUCTS}}},                            \
+            false                                                                                  \
+    }
+
 const struct schedule_case schedule_cases[] = {
     CASE("dgemm 1024", PRODUCT, 1024, 1024, 1024, 8, 2, false, false),
     CASE("dgemm 2048", PRODUCT, 2048, 2048, 2048, 8, 2, false, false),
@@ -43,6 +59,10 @@ const struct schedule_case schedule_cases[] = {
     CASE("dtrsm wide", SOLVE, 1024, 65536, 1024, 8, 2, true, false),
     CASE("dtrmm 4096", MULTIPLY, 4096, 4096, 4096, 8, 2, true, false),
     CASE("dtrmm 8192", MULTIPLY, 8192, 8192, 8192, 8, 2, true, false),
+    BATCH("20000 dgemm 32", 32, 20000, 20000, false),
+    BATCH("2000 dgemm 128", 128, 2000, 2000, true),
+    BATCH("200 dgemm 512, one A", 512, 200, 1, false),
+    BATCH("16 dgemm 2048", 2048, 16, 16, false),
 };
 const int schedule_case_count = (int)(sizeof schedule_cases / sizeof *schedule_cases);
 
@@ -110,6 +130,9 @@ static double possible_work(const struct lanes *l, double now, double rows, doub
 static bool is_possible(const struct lanes *l, double now, double finished, double computed)
 {
     enum { STEPS = 32 };
+    if (l->kind == SCHEDULE_BATCH) /* products need all of an A that is one for all */
+        return (finished <= 0 || now >= l->a + l->c * finished) &&
+               l->c * computed <= larger(0, now - l->a);
     if (l->kind == SCHEDULE_SOLVE || l->kind == SCHEDULE_MULTIPLY) /* columns need all of A */
         return finished > 0 ? now >= l->a + l->c * finished && computed <= (now - l->a) / l->c
                             : computed <= now / l->up;
@@ -152,8 +175,16 @@ static double bound_of(const struct schedule_call *call, const struct schedule_r
         l.b = k * n * up;
     else if (call->kind == SCHEDULE_RANK_K)
         l.b = l.a;
+    if (call->kind == SCHEDULE_BATCH) { /* c: what each product brings, of all of them */
+        const struct schedule_sharing *x = call->sharing;
+        const double products = (double)call->products, all_a = m * k * up * (double)x[0].distinct;
+        l.c = k * n * up * (double)x[1].distinct + (call->reads ? m * n * up * products : 0);
+        l.a = x[0].distinct == 1 ? all_a : 0;
+        l.b = 0;
+        l.c += all_a - l.a;
+    }
     l.up = l.a + l.b + l.c;
-    l.down = m * n * (call->kind == SCHEDULE_RANK_K ? 0.5 : 1) * (double)call->size[0] /
+    l.down = (call->kind == SCHEDULE_BATCH ? (double)call->products : 1) * m * n * (call->kind == SCHEDULE_RANK_K ? 0.5 : 1) * (double)call->size[0] /
              rates->down * 1e-6;
     double low = schedule_floor(call, rates), high = 4 * low;
     for (int i = 0; i < 20; i++) {
@@ -168,8 +199,13 @@ bool schedule_judge(const struct schedule_case *c, const struct schedule_link *l
 {
     const struct schedule_call *call = &c->call;
     const double m = (double)call->m, n = (double)call->n, k = (double)call->k;
+    const struct schedule_sharing *x = call->sharing;
     const double all =
-        (m * k + (call->kind == SCHEDULE_PRODUCT ? k * n : 0) + m * n) * (double)call->size[0];
+        call->kind == SCHEDULE_BATCH
+            ? (m * k * (double)x[0].distinct + k * n * (double)x[1].distinct +
+               m * n * (double)call->products) *
+                  (double)call->size[0]
+            : (m * k + (call->kind == SCHEDULE_PRODUCT ? k * n : 0) + m * n) * (double)call->size[0];
     judged->rates = link->rates;
     judged->rates.compute *= c->single ? 2 * link->single : 1;
     if (!schedule_make(&judged->schedule, call, &judged->rates,
