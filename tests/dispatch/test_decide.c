@@ -581,7 +581,7 @@ static void schedules_are_for_some_calls(void **state)
     const struct accel_machine adds = machine(DEVICE_READY), overlaps = with_schedules();
     (void)state;
     calls[1].span[ACCEL_c].place = ACCEL_MANAGED;
-    calls[2].batch = 5000;
+    calls[2].batch = 12;
     for (int i = 0; i < 3; i++)
         calls[2].span[i].stride = 100 * 100;
     for (int i = 0; i < 4; i++) {
@@ -589,6 +589,24 @@ static void schedules_are_for_some_calls(void **state)
                                     other = decide_with(&calls[i], &overlaps, &defaults, 4);
         assert_true(one.est_own_ms == other.est_own_ms && one.gpu == other.gpu);
     }
+}
+
+/* A batch has the time of its groups, which overlap; matrices that products share go up once. */
+static void batches_have_schedules(void **state)
+{
+    struct accel_call call = product("dgemm_batch_strided", 100, 100, 100);
+    struct accel_machine m = with_schedules();
+    const struct accel_machine adds = machine(DEVICE_READY);
+    (void)state;
+    call.batch = 5000;
+    for (int i = 0; i < 3; i++)
+        call.span[i].stride = 100 * 100;
+    m.wants_all = true;
+    const double overlapping = decide_with(&call, &m, &defaults, 4).est_own_ms;
+    assert_true(overlapping == expected_ms(&call, &m));
+    assert_true(overlapping < 0.7 * decide_with(&call, &adds, &defaults, 4).est_own_ms);
+    call.span[ACCEL_a].stride = call.span[ACCEL_b].stride = 0;
+    assert_true(decide_with(&call, &m, &defaults, 4).est_own_ms < 0.6 * overlapping);
 }
 
 /* A call that no schedule makes fast enough stays on the CPU without one; a decision is the same where the estimate is wanted. */
@@ -893,6 +911,7 @@ int main(void)
         cmocka_unit_test(overlap_pays),
         cmocka_unit_test(schedules_in_circumstances),
         cmocka_unit_test(schedules_are_for_some_calls),
+        cmocka_unit_test(batches_have_schedules),
         cmocka_unit_test(bounds_decide_the_same),
         cmocka_unit_test(watched_inputs),
         cmocka_unit_test(routines_by_name),
