@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "forks.h"
+#include "give_way.h"
 #include "held_signals.h"
 #include "quiet_thread.h"
 
@@ -30,6 +32,7 @@ static int threads, idle, calls, busy;
 static atomic_int cpus;   /* that the process may use, when the threads started; 0: not known yet */
 static double not_before; /* in milliseconds of the clock: when to start threads again */
 static atomic_int processes = 1;
+static struct give_way give_way;
 
 /* An affinity mask with room for more than the 1024 CPUs of one cpu_set_t. */
 typedef cpu_set_t cpu_mask[8];
@@ -56,12 +59,15 @@ static void unlock_job(const struct crew_job *job)
 
 /* ---- Items, with the job's lock ---- */
 
-/* Releases the lock while it does the item. */
-static void do_item(struct crew_job *job)
+/* Releases the lock while it does the item. Adds the time that this takes to *ms, unless that is NULL. */
+static void do_item(struct crew_job *job, double *ms)
 {
     int64_t number = job->claimed++;
     unlock_job(job);
+    const double begun = ms ? accel_now_ms() : 0;
     job->item(job->context, number);
+    if (ms)
+        *ms += accel_now_ms() - begun;
     lock_job(job);
     job->finished[number % CREW_ITEMS] = true;
     while (job->done < job->claimed && job->finished[job->done % CREW_ITEMS])
@@ -70,10 +76,17 @@ static void do_item(struct crew_job *job)
         pthread_cond_signal(&job->news);
 }
 
+/* Returns how many more threads may be at work now. */
+static int left_to_allow(void)
+{
+    const int allowed = give_way_allowed(&give_way, accel_now_ms());
+    return allowed > busy ? allowed - busy : 0;
+}
+
 /* Returns a job with an item for one more thread, or NULL. */
 static struct crew_job *next_job(void)
 {
-    if (busy + job_count >= cpus)
+    if (job_count == 0 || busy + job_count >= cpus || left_to_allow() == 0)
         return NULL;
     for (int i = 0; i < JOBS_MAX; i++) {
         struct crew_job *job = jobs[(turn + i) % JOBS_MAX];
@@ -104,8 +117,39 @@ static bool wait_for_call(void)
     return true;
 }
 
+/* What a thread has done since it gave its last sample, and what the kernel says of it until then. */
+struct done {
+    double wall_ms, cpu_ms;
+    long preempted;
+};
+
+/* Returns false on a failure. Of the two, the clock alone counts up to now; the other is as old as the kernel's last tick. */
+static bool read_kernel(struct done *done)
+{
+    struct timespec cpu;
+    struct rusage usage;
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu) != 0 || getrusage(RUSAGE_THREAD, &usage) != 0)
+        return false;
+    done->cpu_ms = (double)cpu.tv_sec * 1e3 + (double)cpu.tv_nsec * 1e-6;
+    done->preempted = usage.ru_nivcsw;
+    return true;
+}
+
+/* With the lock. Where the kernel says nothing, all threads help. */
+static void give_sample(struct done *done)
+{
+    struct done now = {.wall_ms = 0};
+    if (read_kernel(&now)) {
+        const struct give_way_sample sample = {done->wall_ms, now.cpu_ms - done->cpu_ms,
+                                               now.preempted - done->preempted};
+        give_way_add(&give_way, &sample, accel_now_ms());
+    }
+    *done = now;
+}
+
 static void *run_thread(void *unused)
 {
+    struct done done = {.wall_ms = 0};
     sigset_t signals;
     int none;
     (void)unused;
@@ -113,13 +157,16 @@ static void *run_thread(void *unused)
     pthread_setname_np(pthread_self(), "accel-copy");
     signals_but_faults(&signals);
     pthread_sigmask(SIG_SETMASK, &signals, NULL);
+    read_kernel(&done);
     pthread_mutex_lock(&lock);
     sched_setaffinity(0, sizeof mask, mask);
     do {
         for (struct crew_job *job; (job = next_job()) != NULL;) {
             busy++;
-            do_item(job);
+            do_item(job, &done.wall_ms);
             busy--;
+            if (done.wall_ms >= GIVE_WAY_SAMPLE_MS)
+                give_sample(&done);
         }
     } while (wait_for_call());
     threads--;
@@ -151,8 +198,12 @@ static void start_threads(void)
     if (threads == CREW_MOST || now < not_before)
         return;
     not_before = now + IDLE_S * 1e3;
-    if (threads == 0)
+    if (threads == 0) {
         read_cpus();
+        const int most = cpus - 1 < CREW_MOST ? cpus - 1 : CREW_MOST;
+        if (give_way.most != most)
+            give_way_start(&give_way, most);
+    }
     while (threads < CREW_MOST && threads < cpus - 1 && quiet_thread(run_thread, NULL, STACK_BYTES))
         threads++;
 }
@@ -213,12 +264,28 @@ int crew_begin(struct crew_job *job, bool helped)
     return helpers;
 }
 
+/* Returns how many threads that wait for work may begin some. */
+static int ready(void)
+{
+    const int allowed = left_to_allow();
+    return idle < allowed ? idle : allowed;
+}
+
+int crew_allowed(void)
+{
+    pthread_mutex_lock(&lock);
+    const int allowed = give_way_allowed(&give_way, accel_now_ms());
+    pthread_mutex_unlock(&lock);
+    return allowed;
+}
+
 void crew_open(struct crew_job *job, int64_t open)
 {
     int called = 0;
     lock_job(job);
     job->open = open;
-    while (job->helped && calls < idle && calls < open - job->claimed) {
+    const int most = job->helped ? ready() : 0;
+    while (calls < most && calls < open - job->claimed) {
         calls++;
         called++;
     }
@@ -238,7 +305,7 @@ int64_t crew_done(struct crew_job *job)
 bool crew_is_behind(struct crew_job *job)
 {
     lock_job(job);
-    bool behind = job->open - job->claimed > (job->helped ? idle : 0);
+    bool behind = job->open - job->claimed > (job->helped ? ready() : 0);
     unlock_job(job);
     return behind;
 }
@@ -248,7 +315,7 @@ bool crew_help(struct crew_job *job)
     lock_job(job);
     bool is_open = job->claimed < job->open;
     if (is_open)
-        do_item(job);
+        do_item(job, NULL);
     unlock_job(job);
     return is_open;
 }
@@ -257,7 +324,7 @@ bool crew_help(struct crew_job *job)
 static void finish(struct crew_job *job, int64_t done)
 {
     while (job->done < done && job->claimed < job->open)
-        do_item(job);
+        do_item(job, NULL);
     job->wanted = done;
     while (job->done < done)
         pthread_cond_wait(&job->news, &lock);
@@ -293,5 +360,6 @@ static void forget_all(void)
         jobs[i] = NULL;
     job_count = threads = idle = calls = busy = 0;
     not_before = 0;
+    give_way = (struct give_way){.most = 0};
 }
 FORKS_CHILD(forget_all);

@@ -4,8 +4,8 @@
  * those of their own faults: a handler of the program's may provide pages when they are touched. A fork's child starts with none.
  *
  * All callers share the threads in turn. There are at most CREW_MOST. With the calling thread they are no more than the CPUs that the
- * process may use, and no more than its share of the machine's CPUs among the MPI ranks there. If no thread can be started, the calling
- * thread does all items.
+ * process may use, and no more than its share of the machine's CPUs among the MPI ranks there. Fewer help, or none, while others compute on
+ * these CPUs (give_way.h). If no thread can be started, the calling thread does all items.
  */
 #ifndef ACCEL_CREW_H
 #define ACCEL_CREW_H
@@ -36,6 +36,9 @@ void crew_share(int processes);
 
 /* Returns how many threads could help now, as far as CPUs go. Cheap. */
 int crew_size(void);
+
+/* Returns how many threads may help at the moment, so that they do not take CPUs from the program's own. */
+int crew_allowed(void);
 
 /* Begin and end a job. The caller has set `item` and `context`; no item is open yet. crew_begin() returns how many threads may help; if
  * some do, the calling thread gets no signals until crew_end(), except those of its own faults: a handler must not leave while others

@@ -28,9 +28,9 @@ static struct gpu_tile matrix_of(const struct products *p, int operand, int grou
         return (struct gpu_tile){p->zeros, operand == A ? p->work->call->blas.size[ACCEL_m] : 1};
     if (is_in_place(p, operand))
         return (struct gpu_tile){(gpu_address)(uintptr_t)accel_matrix_of(x, product), x->ld};
-    return (struct gpu_tile){p->memory[operand] + (gpu_address)schedule_matrix_at(
-                                                      &p->schedule, operand, group, product),
-                             gpu_device_ld(x->rows, x->dtype)};
+    return (struct gpu_tile){
+        p->memory[operand] + (gpu_address)schedule_matrix_at(&p->schedule, operand, group, product),
+        gpu_device_ld(x->rows, x->dtype)};
 }
 
 static int64_t stride_of(const struct products *p, int operand)
@@ -101,7 +101,8 @@ static enum gpu_status compute_step(void *products, const struct schedule_step *
         group.at[x] = matrix_of(p, x, step->j, first);
         group.stride[x] = stride_of(p, x);
         if (group.pointers)
-            group.at[x].ptr = p->pointers + (gpu_address)(x * products_of(p) + first) * sizeof(gpu_address);
+            group.at[x].ptr =
+                p->pointers + (gpu_address)(x * products_of(p) + first) * sizeof(gpu_address);
     }
     enum gpu_status status = p->compute(p, &group);
     if (status == GPU_OK && is_in_place(p, C))
@@ -289,7 +290,8 @@ static enum gpu_status run_prepared(struct products *p)
     const struct schedule *s = &p->schedule;
     const int64_t *size = p->work->call->blas.size;
     struct flow flow = {.schedule = s,
-                        .result_bytes = (int64_t)accel_bytes(p->scheduled.operand[C].x) * products_of(p),
+                        .result_bytes =
+                            (int64_t)accel_bytes(p->scheduled.operand[C].x) * products_of(p),
                         .context = p,
                         .copy_of = copy_of,
                         .arrived = note_copy,
@@ -320,7 +322,8 @@ enum gpu_status products_run(struct products *p)
             const struct accel_span *operand = p->scheduled.operand[x].x;
             if (is_in_place(p, x))
                 gpu_work_event(p->work, GPU_EVENT_IN_PLACE, operand, operand->rows,
-                               products_of(p) * operand->cols, products_of(p) * accel_bytes(operand));
+                               products_of(p) * operand->cols,
+                               products_of(p) * accel_bytes(operand));
         }
         status = run_prepared(p);
     }

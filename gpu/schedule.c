@@ -117,8 +117,8 @@ double schedule_kernel_ms(const struct schedule *s, const struct schedule_rates 
         return rates->kernel_ms;
     if (call->kind == SCHEDULE_BATCH) {
         const int64_t products = schedule_group_start(s, j + 1) - schedule_group_start(s, j);
-        const double all = call->per_term * (double)call->m * (double)call->n * (double)call->k *
-                           (double)products;
+        const double all =
+            call->per_term * (double)call->m * (double)call->n * (double)call->k * (double)products;
         return rates->kernel_ms +
                schedule_product_ms(rates, all,
                                    (double)accel_min(accel_min(call->m, call->n), call->k));
@@ -203,8 +203,7 @@ static double computed_share(const struct schedule_call *call)
 double schedule_whole_ms(const struct schedule_call *call, const struct schedule_rates *rates)
 {
     const bool batch = call->kind == SCHEDULE_BATCH;
-    struct schedule s = {.call = *call,
-                         .by = {call->m, batch ? call->products : call->n, call->k}};
+    struct schedule s = {.call = *call, .by = {call->m, batch ? call->products : call->n, call->k}};
     s.call.skip = 0;
     return rates->kernel_ms +
            computed_share(call) * (schedule_kernel_ms(&s, rates, 0, 0, 0) - rates->kernel_ms);

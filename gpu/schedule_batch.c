@@ -252,8 +252,7 @@ bool schedule_make_batch(struct schedule *best, const struct schedule_call *call
         const int64_t groups = accel_min(count, call->products);
         const int64_t group =
             whole_runs(call, accel_min(widest, (call->products + groups - 1) / groups));
-        if (best->step &&
-            (schedule_stays_whole(call) || (double)groups > most || tries <= 0))
+        if (best->step && (schedule_stays_whole(call) || (double)groups > most || tries <= 0))
             break;
         if (group != before)
             try_group(best, group, rates, memory_bytes, &tries);

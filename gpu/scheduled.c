@@ -46,8 +46,8 @@ static bool is_strided(const struct scheduled *l, int operand)
 {
     const struct accel_span *x = l->operand[operand].x;
     const int64_t distinct = l->call.sharing[operand].distinct;
-    return !x || (l->call.in_place[operand] ? !x->array
-                                            : distinct == 1 || distinct == l->call.products);
+    return !x ||
+           (l->call.in_place[operand] ? !x->array : distinct == 1 || distinct == l->call.products);
 }
 
 static void describe_batch(const struct accel_call *call, struct scheduled *l)
@@ -60,8 +60,8 @@ static void describe_batch(const struct accel_call *call, struct scheduled *l)
     s->widest = KERNEL_BATCH_MOST;
     for (int i = A; i < OPERANDS; i++) {
         const struct accel_span *x = l->operand[i].x;
-        s->sharing[i] = x && i != C ? sharing_of(x, call->batch)
-                                    : (struct schedule_sharing){1, call->batch};
+        s->sharing[i] =
+            x && i != C ? sharing_of(x, call->batch) : (struct schedule_sharing){1, call->batch};
         strided = strided && is_strided(l, i);
     }
     l->own_bytes[0] = strided ? 0 : OPERANDS * call->batch * (int64_t)sizeof(gpu_address);
@@ -93,8 +93,7 @@ bool scheduled_runs_alone(const struct scheduled *l, const struct schedule_rates
     const double alone = alone_ms(&l->call, rates, device_bytes, 0);
     if (alone <= 0)
         return false;
-    const double together =
-        choices_ms(&l->call, rates, scheduled_memory(l, device_bytes), 0);
+    const double together = choices_ms(&l->call, rates, scheduled_memory(l, device_bytes), 0);
     return together <= 0 || alone < together;
 }
 

@@ -19,7 +19,7 @@ struct scheduled {
     } operand[SCHEDULE_OPERANDS];
     /* Device memory that the kernels need besides; a batch: first for pointers to its matrices, if they are not a stride apart. */
     int64_t own_bytes[SCHEDULED_OWN];
-    bool keeps_old;                   /* a panel's old values must be kept until it is whole */
+    bool keeps_old; /* a panel's old values must be kept until it is whole */
 };
 
 /* Describes a valid call. Its operation says what the operands are (op->scheduled); a batch is one of its products, and how they share

@@ -32,8 +32,8 @@ struct facts {
 
 static void add_schedule(struct facts *facts, const struct schedule_call *s)
 {
-    const int64_t shape[] = {s->kind, s->two, s->up,   s->reads,  s->m,
-                             s->n,    s->k,   s->most, s->widest, s->skip, s->products};
+    const int64_t shape[] = {s->kind, s->two,  s->up,     s->reads, s->m,       s->n,
+                             s->k,    s->most, s->widest, s->skip,  s->products};
     memcpy(facts->shape, shape, sizeof shape);
     facts->per_term = s->per_term;
     for (int x = 0; x < SCHEDULE_OPERANDS; x++)

@@ -11,10 +11,9 @@ enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C };
 static enum gpu_status compute(const struct products *p, const struct products_group *g)
 {
     const bool scaling = p->scheduled.call.k == 0;
-    return g->pointers
-               ? kernel_gemm_array(p->work, scaling, g->count, g->at[A], g->at[B], g->at[C])
-               : kernel_gemm_strided(p->work, scaling, g->count, g->at[A], g->stride[A], g->at[B],
-                                     g->stride[B], g->at[C], g->stride[C]);
+    return g->pointers ? kernel_gemm_array(p->work, scaling, g->count, g->at[A], g->at[B], g->at[C])
+                       : kernel_gemm_strided(p->work, scaling, g->count, g->at[A], g->stride[A],
+                                             g->at[B], g->stride[B], g->at[C], g->stride[C]);
 }
 
 static enum gpu_status run_gemm_batch(struct gpu_work *work)

@@ -15,7 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -215,6 +217,101 @@ static void callers_have_cpus_of_their_own(void **state)
     in_child(count_beside_callers, 4, 100);
 }
 
+/* ---- Threads of the program's that compute on the same CPUs ---- */
+
+static atomic_bool crowded;
+static int first_cpu; /* of those that the test may use */
+
+static void bind_to_first_cpu(void)
+{
+    static cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(first_cpu, &one);
+    must(syscall(SYS_sched_setaffinity, 0, sizeof one, &one) == 0);
+}
+
+static void *compute(void *unused)
+{
+    (void)unused;
+    bind_to_first_cpu();
+    while (crowded)
+        continue;
+    return NULL;
+}
+
+/* Takes some 200 us of a CPU; of the helpers, of one that the program's threads use. */
+static void work_on_first_cpu(void *context, int64_t number)
+{
+    static _Thread_local bool bound;
+    struct work *work = context;
+    if (!pthread_equal(pthread_self(), work->caller) && !bound) {
+        bind_to_first_cpu();
+        bound = true;
+    }
+    for (volatile int i = 0; i < 100000; i++)
+        continue;
+    do_item(context, number);
+}
+
+/* Runs jobs until so few threads may help that wanted() says so. Returns whether that has come within some minutes. */
+static bool run_until(bool (*wanted)(int allowed))
+{
+    for (const time_t start = time(NULL); time(NULL) < start + 200;) {
+        struct work work = {.caller = pthread_self()};
+        struct crew_job job = {.item = work_on_first_cpu, .context = &work};
+        crew_begin(&job, true);
+        for (int64_t done = 0; done < ITEMS; done = crew_done(&job)) {
+            crew_open(&job, done + CREW_ITEMS < ITEMS ? done + CREW_ITEMS : ITEMS);
+            if (!crew_help(&job))
+                crew_finish(&job, done + 1);
+        }
+        crew_end(&job);
+        check(&work);
+        if (wanted(crew_allowed()))
+            return true;
+    }
+    return false;
+}
+
+static bool none(int allowed)
+{
+    return allowed == 0;
+}
+
+static bool some(int allowed)
+{
+    return allowed > 0;
+}
+
+/* Helpers that share a CPU with three threads get a quarter of it at most; later one is tried again. */
+static void crowd(void)
+{
+    pthread_t thread[3];
+    undisturbed = false;
+    crowded = true;
+    for (int i = 0; i < 3; i++)
+        must(pthread_create(&thread[i], NULL, compute, NULL) == 0);
+    must(run_until(none));
+    struct work work = {0};
+    must(run(&work, true) == 3); /* the threads are there */
+    check(&work);
+    crowded = false;
+    for (int i = 0; i < 3; i++)
+        must(pthread_join(thread[i], NULL) == 0);
+    must(run_until(some));
+}
+
+static void helpers_give_way(void **state)
+{
+    cpu_set_t usable;
+    (void)state;
+    CPU_ZERO(&usable);
+    assert_true(syscall(SYS_sched_getaffinity, 0, sizeof usable, &usable) > 0);
+    while (!CPU_ISSET(first_cpu, &usable))
+        first_cpu++;
+    in_child(crowd, 4, 1000);
+}
+
 static void end_idle(void)
 {
     const struct timespec pause = {0, 20000000};
@@ -379,6 +476,7 @@ int main(void)
         cmocka_unit_test(ranks_share_the_machine),
         cmocka_unit_test(callers_share_the_threads),
         cmocka_unit_test(callers_have_cpus_of_their_own),
+        cmocka_unit_test(helpers_give_way),
         cmocka_unit_test(idle_threads_end_and_come_again),
         cmocka_unit_test(a_fork_beside_jobs),
         cmocka_unit_test(signals_come_to_the_program_behind_the_job),

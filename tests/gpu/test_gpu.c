@@ -395,7 +395,8 @@ static void check_batch(int repeat, int distinct, bool pointers)
         const double of_pointers = regular ? 0 : 3.0 * BATCH * sizeof(void *);
         assert_true(t.up == up + of_pointers && t.down == down);
         assert_true(t.kernels > 8);
-        assert_true(t.before_kernels < 0.1 * up + of_pointers + (distinct == 1 ? 8.0 * ROWS * DEPTH : 0));
+        assert_true(t.before_kernels <
+                    0.1 * up + of_pointers + (distinct == 1 ? 8.0 * ROWS * DEPTH : 0));
         assert_true(t.among_kernels > 0.7 * down);
         assert_int_equal(t.waits, !regular); /* the pointers are on the device */
     }
@@ -564,13 +565,20 @@ static void start_with_trace(char **argv)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(device_is_described),        cmocka_unit_test(all_types_and_flags),
-        cmocka_unit_test(bytes_are_counted),          cmocka_unit_test(memory_is_kept),
-        cmocka_unit_test(long_and_short_columns),     cmocka_unit_test(tiles),
-        cmocka_unit_test(a_stays_while_columns_pass), cmocka_unit_test(too_little_memory),
-        cmocka_unit_test(alpha_zero_reads_nothing),   cmocka_unit_test(places),
-        cmocka_unit_test(device_memory_for_the_cpu),  cmocka_unit_test(copies_and_kernels_overlap),
-        cmocka_unit_test(batches_overlap),            cmocka_unit_test(batches_short_of_memory),
+        cmocka_unit_test(device_is_described),
+        cmocka_unit_test(all_types_and_flags),
+        cmocka_unit_test(bytes_are_counted),
+        cmocka_unit_test(memory_is_kept),
+        cmocka_unit_test(long_and_short_columns),
+        cmocka_unit_test(tiles),
+        cmocka_unit_test(a_stays_while_columns_pass),
+        cmocka_unit_test(too_little_memory),
+        cmocka_unit_test(alpha_zero_reads_nothing),
+        cmocka_unit_test(places),
+        cmocka_unit_test(device_memory_for_the_cpu),
+        cmocka_unit_test(copies_and_kernels_overlap),
+        cmocka_unit_test(batches_overlap),
+        cmocka_unit_test(batches_short_of_memory),
     };
     (void)argc;
     trace = getenv("TESTGPU_TRACE");

@@ -130,7 +130,8 @@ static void download(struct replay *r, const struct schedule_step *step, int pro
 /* What is where of an operand, by the matrices that fit its memory. */
 struct held {
     int64_t *matrix; /* its number, or -1; of C the product's */
-    int *step, *used, *fetched; /* the number of the upload that brought it; of the last kernel and download that used it */
+    int *step, *used,
+        *fetched; /* the number of the upload that brought it; of the last kernel and download that used it */
 };
 
 static int64_t slot_at(const struct schedule *s, int x, int group, int64_t product)
@@ -143,8 +144,8 @@ static int64_t slot_at(const struct schedule *s, int x, int group, int64_t produ
 }
 
 /* Puts a matrix in its slot. What the slot held must have been used and brought down, as far as the step waits. */
-static void put_matrix(struct held *held, int64_t slot, int64_t matrix, const struct schedule_step *step,
-                       int number)
+static void put_matrix(struct held *held, int64_t slot, int64_t matrix,
+                       const struct schedule_step *step, int number)
 {
     if (step->engine != SCHEDULE_COMPUTE)
         assert_true(step->after[SCHEDULE_COMPUTE] >= held->used[slot]);
@@ -156,7 +157,8 @@ static void put_matrix(struct held *held, int64_t slot, int64_t matrix, const st
 static void replay_group(const struct schedule *s, const struct schedule_step *step,
                          struct held held[SCHEDULE_OPERANDS], const int done[SCHEDULE_ENGINES])
 {
-    for (int64_t i = schedule_group_start(s, step->j); i < schedule_group_start(s, step->j + 1); i++)
+    for (int64_t i = schedule_group_start(s, step->j); i < schedule_group_start(s, step->j + 1);
+         i++)
         for (int x = 0; x < SCHEDULE_OPERANDS; x++) {
             const struct schedule_sharing *sharing = &s->call.sharing[x];
             const bool is_new = x == SCHEDULE_C && !s->call.reads;
@@ -207,8 +209,9 @@ static void replay_batch(const struct schedule *s)
     for (int x = 0; x < SCHEDULE_OPERANDS; x++) {
         const int64_t bytes = schedule_matrix_bytes(&s->call, x);
         const int64_t slots = bytes > 0 ? s->places[x] * (s->place_bytes[x] / bytes) : 0;
-        held[x] = (struct held){malloc((size_t)(slots + 1) * sizeof(int64_t)), filled((int)slots, 0),
-                                filled((int)slots, 0), filled((int)slots, 0)};
+        held[x] =
+            (struct held){malloc((size_t)(slots + 1) * sizeof(int64_t)), filled((int)slots, 0),
+                          filled((int)slots, 0), filled((int)slots, 0)};
         sent[x] = filled((int)s->call.sharing[x].distinct, 0);
         for (int64_t i = 0; i < slots; i++)
             held[x].matrix[i] = -1;

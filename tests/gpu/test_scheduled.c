@@ -113,11 +113,10 @@ static void products_share_matrices(void **state)
     static const struct {
         const char *pattern;
         int64_t repeat, distinct;
-    } expected[] = {{"ab", 1, 2},         {"aa", 1, 1},         {"abcdefg", 1, 7},
-                    {"aaaaaa", 1, 1},     {"aabbcc", 2, 3},     {"aabbc", 2, 3},
-                    {"abcabcab", 1, 3},   {"aabbaabba", 2, 2},  {"aabbcca", 2, 3},
-                    {"abac", 1, 4},       {"aabbbcc", 1, 7},    {"abb", 1, 3},
-                    {"abcabd", 1, 6},     {"aab", 2, 2},        {"aaabbbaaabb", 3, 2}};
+    } expected[] = {{"ab", 1, 2},      {"aa", 1, 1},    {"abcdefg", 1, 7},    {"aaaaaa", 1, 1},
+                    {"aabbcc", 2, 3},  {"aabbc", 2, 3}, {"abcabcab", 1, 3},   {"aabbaabba", 2, 2},
+                    {"aabbcca", 2, 3}, {"abac", 1, 4},  {"aabbbcc", 1, 7},    {"abb", 1, 3},
+                    {"abcabd", 1, 6},  {"aab", 2, 2},   {"aaabbbaaabb", 3, 2}};
     struct accel_call call;
     struct scheduled scheduled;
     (void)state;
@@ -158,8 +157,7 @@ static void times_of_batches(void **state)
         assert_true(scheduled_is_divided(&call, &scheduled));
         assert_true(scheduled_describe(&one, &single));
         assert_true(schedule_make(&s, &scheduled.call, &rates, INT64_MAX));
-        const double alone =
-            (double)call.batch * choices_ms(&single.call, &rates, INT64_MAX, 0);
+        const double alone = (double)call.batch * choices_ms(&single.call, &rates, INT64_MAX, 0);
         assert_int_equal(alone < s.ms, batches[i].alone);
         assert_int_equal(scheduled_runs_alone(&scheduled, &rates, INT64_MAX), batches[i].alone);
         assert_true(scheduled_ms(&call, &scheduled, &rates, INT64_MAX, 0) ==
@@ -230,12 +228,9 @@ static void rates_and_times(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_routine_is_described),
-        cmocka_unit_test(products_share_matrices),
-        cmocka_unit_test(times_of_batches),
-        cmocka_unit_test(some_calls_are_not_divided),
-        cmocka_unit_test(sizes_without_end),
-        cmocka_unit_test(rates_and_times),
+        cmocka_unit_test(every_routine_is_described), cmocka_unit_test(products_share_matrices),
+        cmocka_unit_test(times_of_batches),           cmocka_unit_test(some_calls_are_not_divided),
+        cmocka_unit_test(sizes_without_end),          cmocka_unit_test(rates_and_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -184,8 +184,8 @@ static double bound_of(const struct schedule_call *call, const struct schedule_r
         l.c += all_a - l.a;
     }
     l.up = l.a + l.b + l.c;
-    l.down = (call->kind == SCHEDULE_BATCH ? (double)call->products : 1) * m * n * (call->kind == SCHEDULE_RANK_K ? 0.5 : 1) * (double)call->size[0] /
-             rates->down * 1e-6;
+    l.down = (call->kind == SCHEDULE_BATCH ? (double)call->products : 1) * m * n *
+             (call->kind == SCHEDULE_RANK_K ? 0.5 : 1) * (double)call->size[0] / rates->down * 1e-6;
     double low = schedule_floor(call, rates), high = 4 * low;
     for (int i = 0; i < 20; i++) {
         const double middle = (low + high) / 2;
@@ -200,12 +200,12 @@ bool schedule_judge(const struct schedule_case *c, const struct schedule_link *l
     const struct schedule_call *call = &c->call;
     const double m = (double)call->m, n = (double)call->n, k = (double)call->k;
     const struct schedule_sharing *x = call->sharing;
-    const double all =
-        call->kind == SCHEDULE_BATCH
-            ? (m * k * (double)x[0].distinct + k * n * (double)x[1].distinct +
-               m * n * (double)call->products) *
-                  (double)call->size[0]
-            : (m * k + (call->kind == SCHEDULE_PRODUCT ? k * n : 0) + m * n) * (double)call->size[0];
+    const double all = call->kind == SCHEDULE_BATCH
+                           ? (m * k * (double)x[0].distinct + k * n * (double)x[1].distinct +
+                              m * n * (double)call->products) *
+                                 (double)call->size[0]
+                           : (m * k + (call->kind == SCHEDULE_PRODUCT ? k * n : 0) + m * n) *
+                                 (double)call->size[0];
     judged->rates = link->rates;
     judged->rates.compute *= c->single ? 2 * link->single : 1;
     if (!schedule_make(&judged->schedule, call, &judged->rates,

@@ -1,0 +1,53 @@
+#include "give_way.h"
+
+/* Between these, the number stays. Two threads on a CPU have a half each. */
+#define HINDERED 0.85
+#define FREE     0.93
+
+void give_way_start(struct give_way *g, int most)
+{
+    *g = (struct give_way){.most = most, .allowed = most, .pause_ms = GIVE_WAY_PAUSE_MS};
+}
+
+static void try_more(struct give_way *g, int more)
+{
+    g->allowed = g->allowed + more < g->most ? g->allowed + more : g->most;
+    g->tried = true;
+    g->wall_ms = g->cpu_ms = 0;
+}
+
+/* If six helpers get half of their CPUs, three would have had a CPU each. */
+static void judge(struct give_way *g, double share, double now_ms)
+{
+    if (share < HINDERED) {
+        g->allowed = (int)(g->allowed * share + 0.01);
+        g->until_ms = now_ms + g->pause_ms;
+        g->pause_ms = 2 * g->pause_ms < GIVE_WAY_LONGEST_MS ? 2 * g->pause_ms : GIVE_WAY_LONGEST_MS;
+    } else if (share > FREE && g->tried) {
+        g->pause_ms = GIVE_WAY_PAUSE_MS; /* there was room for them */
+    }
+    g->tried = false;
+    g->wall_ms = g->cpu_ms = 0;
+    if (share > FREE && now_ms >= g->until_ms && g->allowed < g->most)
+        try_more(g, g->allowed > 1 ? g->allowed / 2 : 1);
+}
+
+void give_way_add(struct give_way *g, const struct give_way_sample *sample, double now_ms)
+{
+    const double wanted = sample->preempted > 0 && sample->wall_ms > sample->cpu_ms
+                              ? sample->wall_ms
+                              : sample->cpu_ms;
+    if (g->allowed == 0)
+        return; /* of one that had begun before */
+    g->wall_ms += wanted;
+    g->cpu_ms += sample->cpu_ms;
+    if (g->wall_ms >= GIVE_WAY_SAMPLE_MS * g->allowed)
+        judge(g, g->cpu_ms / g->wall_ms, now_ms);
+}
+
+int give_way_allowed(struct give_way *g, double now_ms)
+{
+    if (g->allowed == 0 && now_ms >= g->until_ms)
+        try_more(g, 1);
+    return g->allowed;
+}
