@@ -34,7 +34,7 @@
 double cpu_ref_verify(const struct accel_call *call, const void *const before[ACCEL_SPANS],
                       uint64_t seed, double input_error);
 
-/* The same for LAPACK's routines; cpu_ref_verify() calls it. */
+/* The same for operations with op->check, LAPACK's and GSL's; cpu_ref_verify() calls it. */
 double cpu_ref_verify_lapack(const struct accel_call *call, const void *const before[ACCEL_SPANS],
                              uint64_t seed);
 

@@ -2,25 +2,40 @@
 
 /* ---- Orthogonal factors ---- */
 
-/* x := op(Q) x, Q = H(1) ... H(k), each 1 - tau v v^H with v in the columns of qr. */
-static void reflect(struct test *t, const struct view *qr, int64_t k, char op, double *x)
+/* The elements of reflector i's v behind the first one, which is 1. */
+static struct view reflector(const struct reflectors *q, int64_t i)
+{
+    const int64_t first = i + q->shift + 1;
+    return q->by_rows ? view_part(&q->stored, i, 1, first, q->stored.cols - first)
+                      : view_part(&q->stored, first, q->stored.rows - first, i, 1);
+}
+
+void reflectors_apply(struct test *t, const struct reflectors *q, char op, double *x)
 {
     const struct accel_span *tau = &t->call->span[ACCEL_x];
-    for (int64_t step = 0; step < k; step++) {
-        int64_t i = op == 'N' ? k - 1 - step : step;
-        const struct view v = view_part(qr, i + 1, qr->rows - i - 1, i, 1);
+    for (int64_t step = 0; step < q->count; step++) {
+        int64_t i = op == 'N' ? q->count - 1 - step : step;
+        const struct view v = reflector(q, i);
         const value factor = load(tau->ptr, i, t->dtype);
-        double *head = x + i * t->parts, *tail = head + t->parts, sum[2] = {head[0], 0};
+        double *head = x + (i + q->shift) * t->parts, *tail = head + t->parts,
+               sum[2] = {head[0], 0};
         if (t->parts == 2)
             sum[1] = head[1];
-        apply(&v, 'C', tail, sum);
+        apply(&v, q->by_rows ? 'R' : 'C', tail, sum);
         value s = -(op == 'N' ? factor : conjl(factor)) * (sum[0] + sum[1] * (value)_Complex_I);
         sum[0] = (double)creall(s);
         sum[1] = (double)cimagl(s);
         for (int64_t p = 0; p < t->parts; p++)
             head[p] += sum[p];
-        apply(&v, 'N', sum, tail);
+        apply(&v, q->by_rows ? 'T' : 'N', sum, tail);
     }
+}
+
+/* x := op(Q) x, Q made of k reflectors in the columns of qr. */
+static void reflect(struct test *t, const struct view *qr, int64_t k, char op, double *x)
+{
+    const struct reflectors q = {.stored = *qr, .count = k};
+    reflectors_apply(t, &q, op, x);
 }
 
 void check_geqrf(struct test *t)

@@ -90,6 +90,11 @@ void test_subtract(const struct test *t, double *x, const double *y, int64_t n)
 
 /* ---- Judging ---- */
 
+bool test_takes(const struct test *t, const struct view *x)
+{
+    return view_norm(x) < 1 / least_moderate(t->dtype);
+}
+
 void test_note(struct test *t, double ratio)
 {
     t->open = t->open || ratio < 0;

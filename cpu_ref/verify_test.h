@@ -65,6 +65,9 @@ void test_subtract(const struct test *t, double *x, const double *y, int64_t n);
 
 /* ---- Judging (verify_test.c) ---- */
 
+/* Returns whether a matrix that goes into the call has no NaN and no very large numbers: results of others are not judged. */
+bool test_takes(const struct test *t, const struct view *x);
+
 /* The result is not judged if one part cannot be, unless another part is wrong. */
 void test_note(struct test *t, double ratio);
 
@@ -110,6 +113,19 @@ void factored_open_cholesky(struct test *t, struct factored *f, struct view fact
 
 /* Both are the same matrix, whose norm is that of the one that was given. */
 void factored_judge_same(struct test *t, const struct factored *given, const struct factored *made);
+
+/* ---- Elementary reflectors (verify_qr.c) ---- */
+
+/* Q = H(0) ... H(count - 1), each 1 - tau v v^H with tau in the call's operand x. v of H(i) is 0 up to element i + shift, which is 1; the
+ * elements behind it are stored in column i, or, by rows, in row i. */
+struct reflectors {
+    struct view stored;
+    int64_t count, shift;
+    bool by_rows;
+};
+
+/* x := op(Q) x. op: 'N' or 'C'. */
+void reflectors_apply(struct test *t, const struct reflectors *q, char op, double *x);
 
 /* ---- Singular values (verify_singular.c) ---- */
 

@@ -177,8 +177,8 @@ struct accel_op {
 
     /* ---- Judging a result: cpu_ref/ ---- */
     void (*equation)(struct equation *e, const struct equation_source *from); /* BLAS */
-    void (*check)(struct test *test); /* LAPACK; NULL: not judged */
-    /* Another library; NULL: not judged. Returns the error of what run() has left divided by its bound; negative: it cannot be judged. */
+    void (*check)(struct test *test); /* LAPACK, and GSL's factorisations; NULL: not judged */
+    /* Another library; NULL: by check(). Returns the error of what run() has left divided by its bound; negative: it cannot be judged. */
     double (*judge)(const struct accel_call *call);
 };
 

@@ -2,6 +2,7 @@
  * gsl_linalg_cholesky_decomp1(A): L in the lower triangle of A by rows, the original's lower triangle, transposed, above it. The
  * function reads the lower triangle alone. By columns that is potrf with uplo U.
  */
+#include "cpu_ref/verify_test.h"
 #include "gsl.h"
 
 static bool parse(struct accel_call *call, const struct accel_passed *passed)
@@ -44,5 +45,30 @@ static enum gpu_status run(struct gpu_work *work)
     return solver_run(work, factor, NULL);
 }
 
+/* Whether the lower triangle by rows that was given is now above the diagonal, too. */
+static bool is_kept(const struct view *given, const struct view *made)
+{
+    const double *from = given->ptr, *to = made->ptr;
+    for (int64_t row = 1; row < made->rows; row++)
+        for (int64_t col = 0; col < row; col++)
+            if (memcmp(&to[col * made->ld + row], &from[row * given->ld + col], sizeof *to) != 0)
+                return false;
+    return true;
+}
+
+/* A = U^T U, U by columns. */
+static void check(struct test *t)
+{
+    const struct view a = view_shaped(test_input(t, ACCEL_a), SYMMETRIC, 'U'),
+                      all = test_result(t, ACCEL_a), u = view_shaped(all, TRIANGULAR, 'U');
+    const double *r = test_random_vector(t, a.cols);
+    if (!test_takes(t, &a))
+        return;
+    double *y = test_times(t, &a, 'N', r);
+    test_subtract(t, y, test_times(t, &u, 'T', test_times(t, &u, 'N', r)), a.rows);
+    test_judge(t, y, a.rows, view_norm(&a));
+    test_note(t, is_kept(&a, &all) ? 0 : INFINITY);
+}
+
 const struct accel_op op_gsl_cholesky = {GSL_FUNCTION(0.1, 0.4), .parse = parse, .flops = flops,
-                                         .run = run};
+                                         .run = run, .check = check};

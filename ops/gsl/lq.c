@@ -2,6 +2,7 @@
  * gsl_linalg_LQ_decomp(A, tau) of a matrix with at most as many rows as columns: A = L Q with L in the lower triangle of A, right of it
  * the vectors of elementary reflectors I - tau v v', stored and signed as LAPACK's. By columns that is geqrf of the transpose.
  */
+#include "cpu_ref/verify_test.h"
 #include "gsl.h"
 
 static bool parse(struct accel_call *call, const struct accel_passed *passed)
@@ -33,5 +34,12 @@ static enum gpu_status run(struct gpu_work *work)
     return solver_run(work, factor, NULL);
 }
 
+static void check(struct test *t)
+{
+    const struct view a = test_input(t, ACCEL_a);
+    if (test_takes(t, &a))
+        check_geqrf(t);
+}
+
 const struct accel_op op_gsl_lq = {GSL_FUNCTION(0.03, 0.4), .parse = parse, .flops = flops,
-                                   .run = run};
+                                   .run = run, .check = check};

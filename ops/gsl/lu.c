@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu_ref/verify_test.h"
 #include "gpu/work.h"
 #include "gsl.h"
 
@@ -68,5 +69,46 @@ static enum gpu_status run(struct gpu_work *work)
     return status;
 }
 
+/* Returns the sign of a permutation, 0 if it is none, -2 without memory. */
+static int sign_of(const size_t *permutation, size_t n)
+{
+    unsigned char *seen = calloc(n, 1);
+    int sign = 1;
+    if (!seen)
+        return -2;
+    for (size_t i = 0; i < n; i++) {
+        size_t length = 0, at = i;
+        for (; at < n && !seen[at]; at = permutation[at], length++)
+            seen[at] = 1;
+        if (length > 0 && at != i) /* it leads to a cycle that is known, or nowhere */
+            sign = 0;
+        else if (length > 0 && length % 2 == 0)
+            sign = -sign;
+    }
+    free(seen);
+    return sign;
+}
+
+/* P A = L U. By columns, L^T with its unit diagonal is in the upper triangle, U^T in the lower one. */
+static void check(struct test *t)
+{
+    const struct view a = test_input(t, ACCEL_a), all = test_result(t, ACCEL_a),
+                      l = view_shaped(all, UNIT_TRIANGULAR, 'U'),
+                      u = view_shaped(all, TRIANGULAR, 'L');
+    const size_t *const p = t->call->span[ACCEL_x].ptr;
+    const int *const sign = t->call->own.pointer[SIGN];
+    const int right = sign_of(p, (size_t)a.cols);
+    if (!test_takes(t, &a) || right == -2)
+        return;
+    test_note(t, right && right == *sign ? 0 : INFINITY);
+    if (!right)
+        return;
+    const double *r = test_random_vector(t, a.rows), *rows = test_times(t, &a, 'T', r);
+    double *y = test_times(t, &l, 'T', test_times(t, &u, 'T', r));
+    for (int64_t i = 0; i < a.cols; i++)
+        y[i] -= rows[p[i]];
+    test_judge(t, y, a.cols, view_norm(&a));
+}
+
 const struct accel_op op_gsl_lu = {GSL_FUNCTION(0.1, 0.4), .parse = parse, .flops = flops,
-                                   .run = run};
+                                   .run = run, .check = check};

@@ -2,6 +2,7 @@
  * gsl_linalg_QR_decomp(A, tau) of a matrix with at least as many rows as columns: R in the upper triangle of A, below it the vectors of
  * elementary reflectors I - tau v v', stored and signed as LAPACK's. (With fewer rows, versions differ in the length of tau.)
  */
+#include "cpu_ref/verify_test.h"
 #include "gsl.h"
 
 static bool parse(struct accel_call *call, const struct accel_passed *passed)
@@ -29,5 +30,22 @@ static enum gpu_status run(struct gpu_work *work)
     return solver_run(work, factor, NULL);
 }
 
+/* A = Q R. By columns, R^T is in the lower triangle, and the reflectors are in the rows. */
+static void check(struct test *t)
+{
+    const struct view a = test_input(t, ACCEL_a), all = test_result(t, ACCEL_a),
+                      square = view_part(&all, 0, all.rows, 0, all.rows),
+                      r = view_shaped(square, TRIANGULAR, 'L');
+    const struct reflectors q = {.stored = all, .count = all.rows, .by_rows = true};
+    if (!test_takes(t, &a))
+        return;
+    const double *x = test_random_vector(t, a.rows);
+    double *y = test_times(t, &a, 'T', x), *z = test_new_vector(t, a.cols);
+    apply(&r, 'T', x, z);
+    reflectors_apply(t, &q, 'N', z);
+    test_subtract(t, y, z, a.cols);
+    test_judge(t, y, a.cols, view_norm(&a));
+}
+
 const struct accel_op op_gsl_qr = {GSL_FUNCTION(0.15, 0.4), .parse = parse, .flops = flops,
-                                   .run = run};
+                                   .run = run, .check = check};

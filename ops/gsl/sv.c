@@ -2,6 +2,7 @@
  * gsl_linalg_SV_decomp(A, V, S, work), of no fewer rows than columns: A = U diag(S) V^T; U replaces A, V is not transposed, S does
  * not increase, work has no meaning afterwards. gsl_linalg_SV_decomp_mod(A, X, V, S, work) does the same with more workspace, X.
  */
+#include "cpu_ref/verify_test.h"
 #include "gsl.h"
 #include "ops/lapack/svd_algorithm.h"
 
@@ -61,7 +62,35 @@ static enum gpu_status run(struct gpu_work *work)
     return solver_run(work, decompose, NULL);
 }
 
+/* The values do not rise, and none is negative, but for rounding. */
+static void judge_order(struct test *t, double size)
+{
+    const struct accel_span *values = &t->call->span[ACCEL_x];
+    for (int64_t i = 0; i < values->rows; i++) {
+        const double one = operand_real(values, i),
+                     next = i + 1 < values->rows ? operand_real(values, i + 1) : 0;
+        test_judge_number(t, next > one ? next - one : 0, size);
+    }
+}
+
+/* A V = U S, and orthonormal columns; by columns, A has U^T and V has V^T. */
+static void check(struct test *t)
+{
+    const struct view a = test_input(t, ACCEL_a), ut = test_result(t, ACCEL_a),
+                      vt = test_result(t, ACCEL_b);
+    const double size = view_norm(&a), *r = test_random_vector(t, a.rows);
+    if (!test_takes(t, &a))
+        return;
+    double *y = test_times(t, &a, 'T', test_times(t, &vt, 'T', r));
+    const double *us = test_times_values(t, &t->call->span[ACCEL_x], r, a.rows, 1);
+    test_subtract(t, y, test_times(t, &ut, 'T', us), a.cols);
+    test_judge(t, y, a.cols, size);
+    test_judge_rows(t, &ut);
+    test_judge_rows(t, &vt);
+    judge_order(t, size);
+}
+
 const struct accel_op op_gsl_sv = {GSL_FUNCTION(0.02, 0.05), .parse = parse, .flops = flops,
-                                   .run = run};
+                                   .run = run, .check = check};
 const struct accel_op op_gsl_sv_mod = {GSL_FUNCTION(0.02, 0.05), .parse = parse_mod, .flops = flops,
-                                       .run = run};
+                                       .run = run, .check = check};

@@ -4,6 +4,7 @@
  * functions read and change the lower triangle alone. gsl_eigen_symm, _symmv, _herm and _hermv call them (GSL, linalg/symmtd.c,
  * linalg/hermtd.c, eigen/).
  */
+#include "cpu_ref/verify_test.h"
 #include "gsl.h"
 
 static bool parse(struct accel_call *call, const struct accel_passed *passed)
@@ -61,5 +62,45 @@ static enum gpu_status run(struct gpu_work *work)
     return GPU_OK;
 }
 
+/* Element (row, col) of the call's matrix by columns; of complex ones the real part. */
+static double real_of(const struct view *x, int64_t row, int64_t col)
+{
+    return ((const double *)x->ptr)[(row + col * x->ld) * parts_of(x->dtype)];
+}
+
+/* Returns T x. */
+static double *times_tridiagonal(struct test *t, const struct view *all, const double *x)
+{
+    const int64_t n = all->rows, parts = t->parts;
+    double *y = test_new_vector(t, n);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t part = 0; part < parts; part++)
+            y[i * parts + part] = real_of(all, i, i) * x[i * parts + part];
+    for (int64_t i = 0; i + 1 < n; i++)
+        for (int64_t part = 0; part < parts; part++) {
+            const double e = real_of(all, i, i + 1);
+            y[i * parts + part] += e * x[(i + 1) * parts + part];
+            y[(i + 1) * parts + part] += e * x[i * parts + part];
+        }
+    return y;
+}
+
+/* A = Q T Q'. The lower triangle by rows is the upper one of A' by columns; the reflectors are in its rows. */
+static void check(struct test *t)
+{
+    const struct view all = test_result(t, ACCEL_a),
+                      a = view_shaped(test_input(t, ACCEL_a), t->parts == 2 ? HERMITIAN : SYMMETRIC,
+                                      'U');
+    const struct reflectors q = {.stored = all, .count = all.rows - 1, .shift = 1, .by_rows = true};
+    if (!test_takes(t, &a))
+        return;
+    double *x = test_random_vector(t, a.rows), *y = test_times(t, &a, 'T', x);
+    reflectors_apply(t, &q, 'C', x);
+    double *z = times_tridiagonal(t, &all, x);
+    reflectors_apply(t, &q, 'N', z);
+    test_subtract(t, y, z, a.rows);
+    test_judge(t, y, a.rows, view_norm(&a));
+}
+
 const struct accel_op op_gsl_tridiagonal = {GSL_FUNCTION(0.02, 0.05), .parse = parse,
-                                            .flops = flops, .run = run};
+                                            .flops = flops, .run = run, .check = check};

@@ -3,7 +3,7 @@
 order of eigenvalues of GSL itself, nothing changed around a matrix, and GSL's own answer where the device has none."""
 
 from lib.log import lines_for, parse_log
-from lib.programs import LOG, NO_GPU, TEST_GPU, start
+from lib.programs import LOG, LONG, NO_GPU, TEST_GPU, start
 from lib.tap import Tap
 
 tap = Tap()
@@ -35,4 +35,22 @@ for fault, why in {"cuMemAlloc:1+": "no_memory", "cuMemcpyDtoHAsync:1+": "error"
     done = start("gsl_calls", env={**TEST_GPU, **LOG, "TESTGPU_FAIL": fault})
     tap.ok(done.stdout == plain.stdout and why in {line["why"] for line in lines_for(done, sym="gsl_linalg_LU_decomp", m="140")},
            f"{fault} fails: GSL's own result", plain.stdout, done.stdout, done.stderr[:2000])
+
+# GSL's functions alone on the GPU; after one result that is wrong, all is the CPU's.
+VERIFY = {**TEST_GPU, **LOG, "ACCEL_POLICY": "auto", "ACCEL_GPU": "gsl_*", "ACCEL_VERIFY": "all", "ACCEL_VERIFY_ACTION": "cpu", "TESTGPU_DELAY_US": "0"}
+done = start("gsl_calls", env=VERIFY)
+ran = [line for line in parse_log(done.stderr) if line["ran"] == "gpu0"]
+symbols = {line["sym"] for line in ran}
+tap.ok(done.stdout == plain.stdout and len(ran) >= 20 and all(0 <= float(line["verify"]) <= 0.5 for line in ran),
+       f"all of {len(ran)} results of {len(symbols)} functions are verified", *[line for line in ran if not 0 <= float(line["verify"]) <= 0.5][:3], done.stderr[-500:])
+# The third kernel is that of the matrix that is not definite.
+KERNELS, found, bad = [n for n in range(1, 54) if n != 3], set(), []
+for nth in KERNELS if LONG else (1, *range(4, 54, 4)):
+    spoilt = start("gsl_calls", env={**VERIFY, "ACCEL_VERIFY": "off", "TESTGPU_WRONG": str(nth)})
+    done = start("gsl_calls", env={**VERIFY, "TESTGPU_WRONG": str(nth)})
+    failed = lines_for(done, why="verify_failed")
+    found.update(line["sym"] for line in failed[:1])
+    if spoilt.stdout == plain.stdout or done.stdout != plain.stdout or not failed or "verification: the GPU's result is wrong" not in done.stderr:
+        bad.append(f"{nth}: {done.stderr[:300]}")
+tap.ok(not bad and found == symbols and len(symbols) == 8, f"a wrong element of each of {len(found)} functions is found, and GSL computes anew", symbols - found, *bad[:4])
 tap.done()
