@@ -60,7 +60,7 @@ struct accel_call;
 
 /* A row of the routine table (ops/blas/blas.def). Constant. */
 struct accel_routine {
-    char name[24]; /* lower case, without any mangling */
+    char name[28]; /* lower case, without any mangling */
     uint8_t op;    /* its operation's place in ops.def: accel_op_of() */
     enum accel_dtype dtype;
     enum accel_row_major row_major;

@@ -147,6 +147,14 @@ static const uint16_t owners[] = {
     FUNCTIONS};
 #undef FUNCTION
 
+/* The exported names of each function. An extra element, for no function. */
+#define ONE_MORE(name, symbol)                  +1
+#define FUNCTION(name, op, dtype, small, names) 0 names(ONE_MORE, name),
+static const uint8_t names_of[] = {
+#include "functions.def"
+    0};
+#undef FUNCTION
+
 const uint32_t accel_blas_name_count = BLAS_ROUTINES * MANGLINGS;
 
 const struct accel_mangling *accel_name_mangling(uint32_t entry)
@@ -196,4 +204,41 @@ int accel_name_find(const char *symbol)
             low = middle + 1;
     }
     return -1;
+}
+
+/* Returns the place of a function without names from place i on, FUNCTIONS after the last. */
+static int next_unnamed(int i)
+{
+    while (i < FUNCTIONS && names_of[i] > 0)
+        i++;
+    return i;
+}
+
+const struct accel_routine *accel_name_called(const char *symbol)
+{
+    const int entry = accel_name_find(symbol);
+    if (entry >= 0)
+        return accel_name_routine((uint32_t)entry);
+    for (int i = next_unnamed(0); i < FUNCTIONS; i = next_unnamed(i + 1))
+        if (compare(symbol, accel_routines[BLAS_ROUTINES + i].name) == 0)
+            return &accel_routines[BLAS_ROUTINES + i];
+    return NULL;
+}
+
+bool accel_name_has_outer(const struct accel_routine *routine)
+{
+    if (accel_is_blas(routine))
+        return false;
+    for (int i = next_unnamed(0); i < FUNCTIONS; i = next_unnamed(i + 1))
+        if (accel_routines[BLAS_ROUTINES + i].op == routine->op)
+            return true;
+    return false;
+}
+
+const struct accel_routine *accel_name_outer(const struct accel_routine *routine,
+                                             const char *symbol)
+{
+    const struct accel_routine *const outer =
+        accel_name_find(symbol) < 0 ? accel_name_called(symbol) : NULL;
+    return outer && outer->op == routine->op ? outer : NULL;
 }

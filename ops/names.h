@@ -28,6 +28,14 @@ extern const uint32_t accel_name_count, accel_blas_name_count, accel_mangling_co
 const struct accel_mangling *accel_name_mangling(uint32_t entry);
 const struct accel_routine *accel_name_routine(uint32_t entry);
 
+/* Returns the row of the routine that an exported name, or one of ACCEL_NO_NAME, belongs to; NULL if there is none. */
+const struct accel_routine *accel_name_called(const char *symbol);
+
+/* Returns whether some function without an exported name has the routine's operation, and the row of the one of this name, or NULL. */
+bool accel_name_has_outer(const struct accel_routine *routine);
+const struct accel_routine *accel_name_outer(const struct accel_routine *routine,
+                                             const char *symbol);
+
 /* Returns the entry number of an exported name, or -1. Allocates nothing: the dlsym hook runs inside other libraries'
  * allocators. */
 int accel_name_find(const char *symbol);

@@ -20,6 +20,7 @@
 #include "shim/elf/keep.h"
 #include "shim/elf/library.h"
 #include "shim/elf/objects.h"
+#include "shim/elf/outer.h"
 #include "shim/elf/real_linker.h"
 #include "shim/elf/resolve.h"
 #include "shim/elf/slots.h"
@@ -185,15 +186,17 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
     }
     if (dispatch_passes_over(routine, &passed))
         return original->function;
+    const struct accel_routine *const outer = accel_outer_of(routine, &provider, frame->ret);
+    const char *const symbol = outer == routine ? accel_names[exported].symbol : outer->name;
 
     struct passage passage = {.original = original,
-                              .routine = routine,
+                              .routine = outer,
                               .convention = accel_convention_of(routine),
                               .passed = passed,
                               .frame = frame,
                               .program = program,
                               .depth = depth};
-    struct dispatch_caller caller = {.symbol = accel_names[exported].symbol,
+    struct dispatch_caller caller = {.symbol = symbol,
                                      .site = frame->ret,
                                      .depth = depth,
                                      .library = library,
@@ -207,13 +210,13 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
                                      .context = &passage};
     struct accel_call call;
     bool done = false;
-    if (passage.convention->parse(&call, routine, &passed)) {
+    if (passage.convention->parse(&call, outer, &passed)) {
         /* A LAPACK driver calls BLAS; its question for workspace calls nothing. */
         passage.decides_inner =
             accel_op_of(routine)->nests || (accel_is_lapack(routine) && !lapack_is_query(&call));
         done = dispatch_call(&call, &caller);
     } else {
-        dispatch_not_known(routine, caller.symbol, depth);
+        dispatch_not_known(outer, symbol, depth);
     }
     if (done)
         accel_frame_return(frame, &passage.result);

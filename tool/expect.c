@@ -21,10 +21,15 @@ static bool fault(const char *text, const char *part, const char *what)
                     text, part, *part ? " " : "", what);
 }
 
-static bool is_exported(const char *glob)
+/* Whether the log may have a name that the glob matches. */
+static bool is_known(const char *glob)
 {
     for (uint32_t i = 0; i < accel_name_count; i++)
         if (fnmatch(glob, accel_names[i].symbol, 0) == 0)
+            return true;
+    for (uint32_t i = 0; i < accel_routine_count; i++)
+        if (accel_name_called(accel_routines[i].name) == &accel_routines[i] &&
+            fnmatch(glob, accel_routines[i].name, 0) == 0)
             return true;
     return false;
 }
@@ -75,7 +80,7 @@ bool expect_parse(struct expectation *expectation, const char *text)
     expectation->relation = find_relation(relation);
     if (!expectation->relation)
         return fault(text, relation, "is no relation");
-    if (!is_exported(expectation->symbol))
+    if (!is_known(expectation->symbol))
         return fault(text, expectation->symbol, "names nothing that libaccel intercepts");
     expectation->by_reason = strcmp(verb, "why") == 0;
     if (expectation->by_reason)

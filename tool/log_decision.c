@@ -14,8 +14,7 @@
 static const struct accel_routine *routine_of(const struct log_line *line)
 {
     const char *symbol = log_string(line, "sym");
-    const int entry = symbol ? accel_name_find(symbol) : -1;
-    return entry < 0 ? NULL : accel_name_routine((uint32_t)entry);
+    return symbol ? accel_name_called(symbol) : NULL;
 }
 
 /* Sets the call's flags from "N,T". */

@@ -230,8 +230,7 @@ static bool fill_gaps(struct accel_call *call)
 static const char *read_call(struct told_call *told, const struct log_line *line,
                              struct json_object *operands)
 {
-    const int entry = accel_name_find(log_string(line, "sym"));
-    const struct accel_routine *routine = entry < 0 ? NULL : accel_name_routine((uint32_t)entry);
+    const struct accel_routine *routine = accel_name_called(log_string(line, "sym"));
     const char *wrong = routine ? refusal(routine, line) : "this version does not know the name";
     const char *too_large = "its operands are larger than any memory";
     int64_t size[ACCEL_DIMENSIONS] = {0};

@@ -25,6 +25,32 @@ static void other_names_are_not(void **state)
         assert_int_equal(accel_name_find(others[i]), -1);
 }
 
+/* Functions that call another one, which libaccel stands in front of, have rows, and no entries. */
+static void functions_that_call_others(void **state)
+{
+    static const char *const outer[] = {"svm_predict", "svm_predict_probability", "svm_csr_predict",
+                                        "svm_csr_predict_probability"};
+    const struct accel_routine *const values = accel_name_called("svm_predict_values"),
+                                      *const train = accel_name_called("svm_train"),
+                                      *const product = accel_name_called("cblas_dgemm");
+    (void)state;
+    assert_string_equal(values->name, "svm_predict_values");
+    assert_string_equal(product->name, "dgemm");
+    assert_true(accel_name_has_outer(values));
+    assert_false(accel_name_has_outer(train) || accel_name_has_outer(product));
+    for (size_t i = 0; i < sizeof outer / sizeof *outer; i++) {
+        const struct accel_routine *const one = accel_name_called(outer[i]);
+        assert_int_equal(accel_name_find(outer[i]), -1);
+        assert_string_equal(one->name, outer[i]);
+        assert_int_equal(one->op, values->op);
+        assert_ptr_equal(accel_name_outer(values, outer[i]), one);
+        assert_null(accel_name_outer(train, outer[i]));
+    }
+    assert_null(accel_name_outer(values, "svm_train"));
+    assert_null(accel_name_outer(values, "svm_predict_values"));
+    assert_null(accel_name_called("svm_predictor"));
+}
+
 /* The table of names that users' programs call: the field's manglings, spelled out once. */
 static void manglings(void **state)
 {
@@ -74,6 +100,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_name_is_found),
         cmocka_unit_test(other_names_are_not),
+        cmocka_unit_test(functions_that_call_others),
         cmocka_unit_test(manglings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

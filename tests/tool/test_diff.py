@@ -450,6 +450,7 @@ def programs():
                 (("--expect", "*gemm* on gpu >= -1"), "-1 is no count"), (("--expect", "*gemm* on gpu >= 1.5"), "1.5 is no count"),
                 (("--expect", "*gemm* on gpu"), "not five words"), (("--expect", "*gemm* on gpu >= 1 or"), "more than five words"),
                 (("--expect", "*gem_ on gpu == 0"), "*gem_ names nothing that libaccel intercepts"),
+                (("--expect", "svm_predictor on gpu == 0"), "svm_predictor names nothing that libaccel intercepts"),
                 (("--expect", "*gemm* why slow == 0"), "slow is no reason; allowed: faster forced"), (("--nothing",), "unrecognized option")):
             done = diff(folder, options, ["true"])
             expect(f"{' '.join(options)}: {says}", done, FAILED, says)
@@ -478,7 +479,7 @@ def real_programs():
         options = ("--output", "result.npy", "--ignore", "^elapsed")
         gpu = {**TEST_GPU, "ACCEL_POLICY": "gpu"}
         met = ("--expect", "*gemm* on gpu >= 1", "--expect", "*gesv* on gpu == 1", "--expect", "* why error == 0", "--expect", "* on cpu < 1",
-               "--expect", "*gemm* why forced > 0", "--expect", "*gemm* on gpu != 0", "--expect", "*trsm* on gpu <= 0")
+               "--expect", "*gemm* why forced > 0", "--expect", "*gemm* on gpu != 0", "--expect", "*trsm* on gpu <= 0", "--expect", "svm_predict on gpu == 0")
         done = diff(folder, (*options, *met), program, env=gpu)
         expect("NumPy on the test GPU: the same", done, SAME, "result.npy (npy): ok; 40000 numbers", "stdout (text): ok", "expect *gemm* on gpu >= 1: ok; 1",
                "decisions         2 on the GPU, 0 on the CPU (forced 2)")

@@ -5,6 +5,7 @@ between two predictions, threads, forks, a library that is closed. What libsvm i
 import random
 import re
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 from lib.log import lines_for, said
@@ -15,12 +16,17 @@ tap = Tap()
 folder = tempfile.TemporaryDirectory(prefix="accel-predict-")
 HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
 ON_GPU = {**TEST_GPU, **LOG}
-SYMBOL = "svm_predict_values"
+# The names of the functions that programs call; libaccel stands in front of the first one.
+SYMBOLS = VALUES, LABEL, PROBABILITY = "svm_predict_values", "svm_predict", "svm_predict_probability"
 BOUND = 1e-14  # a value may differ by this share of it, or of 1 if it is smaller
 
 
 def place(name):
     return str(Path(folder.name, name))
+
+
+def predictions(done, **fields):
+    return [line for line in lines_for(done, **fields) if line["sym"] in SYMBOLS]
 
 
 def is_near(one, other):
@@ -41,7 +47,7 @@ def is_near(one, other):
 def compare(name, *arguments, calls=None, env=ON_GPU, cpu=0):
     """A run of predict_calls with libaccel and without; all of its predictions but `cpu` of them are on the GPU."""
     plain, device = start("predict_calls", *arguments), start("predict_calls", *arguments, env=env)
-    there, stayed = len(lines_for(device, sym=SYMBOL, ran="gpu0")), len(lines_for(device, sym=SYMBOL, ran="cpu"))
+    there, stayed = len(predictions(device, ran="gpu0")), len(predictions(device, ran="cpu"))
     tap.ok(plain.returncode == device.returncode == 0 and plain.stdout.count("\n") > 5 and is_near(plain.stdout, device.stdout),
            f"{name}: as libsvm predicts", *[f"{a}\n{b}" for a, b in zip(plain.stdout.splitlines(), device.stdout.splitlines()) if not is_near(a, b)][:5],
            device.stderr[-1000:])
@@ -49,18 +55,20 @@ def compare(name, *arguments, calls=None, env=ON_GPU, cpu=0):
     return plain, device
 
 
-compare("all types and kernels", "kernels", calls=560)
+_, device = compare("all types and kernels", "kernels", calls=560)
+names = Counter(line["sym"] for line in predictions(device))
+tap.ok(names == {VALUES: 280, LABEL: 280}, "the log has the function that the program calls", names)
 none = start("predict_calls", "kernels", env=NO_GPU)
 tap.ok(none.stdout == start("predict_calls", "kernels").stdout, "no GPU: bit for bit the same")
 verified = start("predict_calls", "kernels", env={**ON_GPU, "ACCEL_VERIFY": "all", "ACCEL_VERIFY_ACTION": "abort"})
-ratios = [float(line["verify"]) for line in lines_for(verified, sym=SYMBOL)]
+ratios = [float(line["verify"]) for line in predictions(verified)]
 tap.ok(verified.returncode == 0 and len(ratios) == 560 and all(0 <= ratio <= 1 for ratio in ratios), "all are verified", max(ratios, default=None), verified.stderr[-500:])
 # From its third run on the kernel gives something else.
 SPOILT = {**ON_GPU, "ACCEL_VERIFY": "all", "TESTGPU_WRONG": "svm_vector:3+"}
 done = start("predict_calls", "kernels", env={**SPOILT, "ACCEL_VERIFY_ACTION": "warn"})
 tap.ok(done.returncode == 0 and not is_near(done.stdout, none.stdout) and "the GPU's result is wrong" in done.stderr, "verification finds a wrong result", done.stderr[-500:])
 done = start("predict_calls", "kernels", env={**SPOILT, "ACCEL_VERIFY_ACTION": "cpu"})
-tap.ok(done.returncode == 0 and is_near(done.stdout, none.stdout) and lines_for(done, sym=SYMBOL, why="verify_failed"),
+tap.ok(done.returncode == 0 and is_near(done.stdout, none.stdout) and predictions(done, why="verify_failed"),
        "ACCEL_VERIFY_ACTION=cpu: libsvm predicts anew", done.stderr[-500:])
 compare("a model that changes between predictions", "change", 4000 if LONG else 400)
 compare("a model that changes while it is read, and back", "meanwhile", calls=12, cpu=1)
@@ -76,7 +84,7 @@ tap.ok(all(plain.stdout.splitlines()[i] == device.stdout.splitlines()[i] for i i
 # A sign that rounding decides is libsvm's; a regression has none.
 plain, device = start("predict_calls", "even"), start("predict_calls", "even", env=ON_GPU)
 tap.ok(plain.stdout.splitlines()[:3] == device.stdout.splitlines()[:3] and is_near(plain.stdout, device.stdout)
-       and len(lines_for(device, sym=SYMBOL, ran="cpu", why="unsupported")) == 6 and len(lines_for(device, sym=SYMBOL, ran="gpu0")) == 2,
+       and len(predictions(device, ran="cpu", why="unsupported")) == 6 and len(predictions(device, ran="gpu0")) == 2,
        "values that are 0 within rounding: libsvm's", plain.stdout, device.stdout, device.stderr)
 
 # ---- Debian's programs ----
@@ -92,16 +100,21 @@ for options in ([], ["-t", "0"], ["-s", "2"], ["-s", "3"], ["-b", "1"], ["-s", "
     ask = options[-2:] if "-b" in options else []
     plain, told = predict(ask)
     device, answer = predict(ask, ON_GPU)
-    tap.ok(plain.stdout == device.stdout and is_near(told, answer) and len(lines_for(device, sym=SYMBOL, ran="gpu0", l=str(lines_for(device)[0]["l"]))) == 270,
+    tap.ok(plain.stdout == device.stdout and is_near(told, answer) and len(predictions(device, ran="gpu0", l=str(lines_for(device)[0]["l"]))) == 270,
            f"svm-predict {' '.join(options)}: each of 270 predictions on the GPU, its output as without", device.stderr[-500:])
+    # Without the sigmoids of classes, svm_predict_probability() goes on as svm_predict().
+    name = PROBABILITY if options == ["-b", "1"] else LABEL
+    tap.ok({line["sym"] for line in predictions(device)} == {name}, f"svm-predict {' '.join(options)}: the log says {name}", device.stderr[-300:])
+    stays = predict(ask, {**ON_GPU, "ACCEL_CPU": name})[0]
+    tap.ok({(line["ran"], line["why"]) for line in predictions(stays)} == {("cpu", "user")} and not said(stays), f"ACCEL_CPU={name}: it stays", stays.stderr[-300:])
 
 # Forwarded: what is small, what is turned off.
 auto = {**ON_GPU, "ACCEL_POLICY": "auto"}
 start("/usr/bin/svm-train", "-q", "-c", "1", HEART, place("model"))
 small = predict([], auto)[0]
-tap.ok({line["why"] for line in lines_for(small, sym=SYMBOL)} == {"small"}, "132 support vectors: small", small.stderr[-300:])
+tap.ok({line["why"] for line in predictions(small)} == {"small"}, "132 support vectors: small", small.stderr[-300:])
 off = predict([], {**ON_GPU, "ACCEL_ML": "0"})[0]
-tap.ok({line["why"] for line in lines_for(off, sym=SYMBOL)} <= {"user"} and not lines_for(off, ran="gpu0"), "ACCEL_ML=0: libsvm's", off.stderr[-300:])
+tap.ok({line["why"] for line in predictions(off)} <= {"user"} and not lines_for(off, ran="gpu0"), "ACCEL_ML=0: libsvm's", off.stderr[-300:])
 
 # In instructions, of libsvm's svm_predict() and the svm_predict_values() that it calls: the first call finds that.
 cost = lambda vectors, env: [int(line) for line in start("predict_calls", "cost", vectors, env=env).stdout.split()][1:]
@@ -112,7 +125,7 @@ tap.ok(len(small) == len(bare) == 2 and 0 < min(small + bare) and max(small + ba
 # The vectors go up once; then each call brings one, and fetches a kernel value for each.
 start("/usr/bin/svm-train", "-q", "-c", "1", HEART, place("model"))
 device = predict([], ON_GPU)[0]
-sent = [float(line["up_mb"]) for line in lines_for(device, sym=SYMBOL)]
+sent = [float(line["up_mb"]) for line in predictions(device)]
 tap.ok(len(sent) == 270 and sent[0] > 1e-2 and max(sent[1:]) < 1e-3, "support vectors are copied to the GPU once", sent[:3])
 
 # A model goes to the GPU when as many predictions as there have been would pay for the copy: each call has its share of 4 ns for an element.
@@ -122,7 +135,7 @@ Path(place("large")).write_text(f"svm_type c_svc\nkernel_type rbf\ngamma 0.01\nn
                                 f"nr_sv {VECTORS // 2} {VECTORS // 2}\nSV\n" + "".join(f"{1 - 2 * (i >= VECTORS // 2)} {row(i)}\n" for i in range(VECTORS)))
 Path(place("rows")).write_text("".join(f"1 {row(i)}\n" for i in range(ROWS)))
 done = start(str(BUILD / "accel"), "estimate", "--gpu", "H100", "--", "svm-predict", place("rows"), place("large"), place("out"), env=LOG)
-shares = [float(share) for share in re.findall(rf"sym={SYMBOL} l={VECTORS} features={FEATURES} .*est_gpu_ms=(\S+)", done.stderr)]
+shares = [float(share) for share in re.findall(rf"sym={LABEL} l={VECTORS} features={FEATURES} .*est_gpu_ms=(\S+)", done.stderr)]
 shares = [share - shares[-1] for share in shares]
 expected = [VECTORS * FEATURES * 4e-6 * (1 / call - 1 / ROWS) for call in range(1, ROWS + 1)]
 tap.ok(len(shares) == ROWS and all(abs(a - b) < 0.01 for a, b in zip(shares, expected)), "the copy of a model is charged to the predictions so far", shares, expected,
@@ -135,7 +148,7 @@ def estimate_of(choose):
                                      + "".join(f"1 {line(i)}\n" for i in range(VECTORS)))
     Path(place("row")).write_text(f"1 {line(VECTORS)}\n")
     done = start("/usr/bin/svm-predict", place("row"), place("sparse"), place("out"), env={**NO_GPU, **LOG})
-    return float(lines_for(done, sym=SYMBOL)[0]["est_cpu_ms"])
+    return float(predictions(done)[0]["est_cpu_ms"])
 
 
 shuffled = random.Random(1)
@@ -163,7 +176,7 @@ for model in 2 * ["{place('model')}", "{place('other')}"]:
 """
 start("/usr/bin/svm-train", "-q", "-c", "10", "-g", "0.5", HEART, place("other"))
 plain, device = start(DEBIAN_PYTHON, "-c", OPENED), start(DEBIAN_PYTHON, "-c", OPENED, env=ON_GPU)
-tap.ok(plain.stdout.count("\n") == 12 and is_near(plain.stdout, device.stdout) and len(lines_for(device, sym=SYMBOL, ran="gpu0")) == 12,
+tap.ok(plain.stdout.count("\n") == 12 and is_near(plain.stdout, device.stdout) and len(predictions(device, ran="gpu0")) == 12,
        "a libsvm that is closed and opened again, with two models", plain.stdout, device.stdout, device.stderr)
 
 folder.cleanup()

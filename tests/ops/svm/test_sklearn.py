@@ -107,9 +107,10 @@ def check(version, packages, names):
         expected.update({(symbol, ran): number for ran, number in CALLS.get(name, {"gpu0": 2}).items()})
     tap.ok(calls == expected, f"scikit-learn {version}: the log has each call, and where it ran", calls, expected)
     # Each predicted row is a call; those of a precomputed kernel are scikit-learn's.
-    rows = Counter((f["sym"], f["ran"], f.get("why")) for f in parse_log(done.stderr) if f["sym"].endswith("_predict_values"))
-    stay = {("svm_predict_values", "cpu", "unsupported")} if any("precomputed" in name for name in names) else set()
-    tap.ok({key for key in rows if key[1] == "cpu"} == stay and rows["svm_predict_values", "gpu0", "forced"] >= 100,
+    rows = Counter((f["sym"], f["ran"], f.get("why")) for f in parse_log(done.stderr) if "_predict" in f["sym"])
+    called = ("svm_predict", "svm_predict_values")  # by predict() and by decision_function()
+    stay = {(sym, "cpu", "unsupported") for sym in called} if any("precomputed" in name for name in names) else set()
+    tap.ok({key for key in rows if key[1] == "cpu"} == stay and all(rows[sym, "gpu0", "forced"] >= 50 for sym in called),
            f"scikit-learn {version}: rows are predicted on the GPU", rows)
 
 
