@@ -153,7 +153,8 @@ static void estimate(struct accel_decision *decision, const struct accel_call *c
                      const struct accel_machine *machine, enum accel_c2c policy)
 {
     struct model_work work;
-    const struct c2c_choice choice = c2c_choose(call, machine, policy);
+    const struct c2c_choice choice =
+        c2c_choose(call, machine, machine->brings ? ACCEL_C2C_COPY : policy);
     decision->placed = choice.placed;
     model_work_of(call, false, &work);
     decision->est_cpu_ms = machine->cpu_slowdown * model_ms(machine->cpu_curve, &work);
@@ -168,6 +169,31 @@ static bool must_move(const struct accel_call *call, const struct accel_machine 
 {
     return accel_only_moves(call->routine) && call->span[0].place == ACCEL_HOST &&
            machine->kept.watched_bytes < accel_bytes(&call->span[0]);
+}
+
+/* A kept matrix is idle memory, of which the device's pool leaves no more than a quarter of what is free. */
+enum { BROUGHT_PART = 5 };
+
+/* Returns est_there_ms of a call that is slower on the device. */
+static double there_ms(const struct accel_call *call, const struct accel_machine *machine,
+                       const struct accel_settings *settings, double cpu_ms)
+{
+    struct accel_machine there = *machine;
+    const bool copies = !(machine->place_gbps > 0) || settings->c2c == ACCEL_C2C_COPY ||
+                        (settings->c2c == ACCEL_C2C_AUTO && !machine->one_memory);
+    if (!machine->may_bring || machine->lost || machine->full || !copies)
+        return 0;
+    const int operand = gpu_operand_to_bring(call);
+    const int64_t bytes = operand < 0 ? 0 : accel_bytes(&call->span[operand]);
+    const bool is_digested = operand >= 0 && machine->kept.operands & 1u << operand;
+    if (bytes == 0 || bytes > machine->gpu_memory / BROUGHT_PART ||
+        (is_digested && machine->kept.digested_bytes < bytes))
+        return 0;
+    there.kept.operands |= 1u << operand;
+    there.kept.digested_bytes -= is_digested ? bytes : 0;
+    there.kept.watched_bytes += bytes;
+    const double ms = accel_estimate_gpu_ms(call, &there, settings);
+    return ms < GAIN * cpu_ms ? ms : 0;
 }
 
 static bool on_device(const struct accel_call *call)
@@ -217,16 +243,21 @@ static enum accel_why obstacle(const struct accel_call *call, const struct accel
 
 /* Decides by the estimates. */
 static struct accel_decision weigh(struct accel_decision decision, const struct accel_call *call,
-                                   const struct accel_machine *machine, bool required)
+                                   const struct accel_machine *machine,
+                                   const struct accel_settings *settings, bool required)
 {
     if (small_is(call))
         return on_cpu(decision, ACCEL_SMALL);
-    if (must_move(call, machine) || decision.est_own_ms >= GAIN * decision.est_cpu_ms)
-        return on_cpu(decision, ACCEL_SLOWER);
+    if (must_move(call, machine) || decision.est_own_ms >= GAIN * decision.est_cpu_ms) {
+        decision.est_there_ms = there_ms(call, machine, settings, decision.est_cpu_ms);
+        if (!machine->brings)
+            return on_cpu(decision, ACCEL_SLOWER);
+    }
     /* Any call runs in tiles, but tiles this small do not pay. */
     if (machine->gpu_memory < 16 << 20)
         return on_cpu(decision, ACCEL_NO_MEMORY);
-    bool busy = decision.est_gpu_ms >= decision.est_cpu_ms;
+    bool busy = decision.est_gpu_ms >= decision.est_cpu_ms &&
+                (!machine->brings || machine->gpu_wait_ms > 0);
     if (required && (busy || machine->lost || machine->full))
         return on_gpu(decision, ACCEL_REQUIRED);
     if (machine->lost)
@@ -269,7 +300,7 @@ static struct accel_decision decide(const struct accel_call *call,
         pattern_matches(&settings->gpu_routines, call->routine))
         decision = on_gpu(decision, ACCEL_FORCED);
     else
-        decision = weigh(decision, call, machine, settings->require_gpu);
+        decision = weigh(decision, call, machine, settings, settings->require_gpu);
     return decision.gpu && machine->gpu == DEVICE_STARTING ? on_cpu(decision, ACCEL_WARMING)
                                                            : decision;
 }
@@ -310,5 +341,5 @@ bool accel_is_fallback(const struct accel_call *call, const struct accel_machine
     struct accel_machine able = *machine;
     able.gpu_memory = INT64_MAX;
     estimate(&decision, call, &able, settings->c2c);
-    return weigh(decision, call, &able, true).gpu;
+    return weigh(decision, call, &able, settings, true).gpu;
 }

@@ -127,8 +127,8 @@ static bool is_forbidden(const struct situation *situation, const struct accel_r
     /* A matrix that the GPU has tried, and that only the program's LAPACK can report on, is no fallback. */
     const bool refused = record->why == ACCEL_UNSUPPORTED && record->up_bytes > 0;
     /* Nor is a call after exit() has begun: CUDA is not called any more. */
-    /* Nor is one that would pay only if its matrix were still on the GPU. */
-    const bool pays = record->why != ACCEL_SLOWER;
+    /* Nor is one that would pay only if its matrix were still on the GPU, or only later ones. */
+    const bool pays = record->why != ACCEL_SLOWER && !situation->brings;
     return !gpu_is_gone() && (situation->fallback ||
                               (settings.require_gpu && pays && record->decision.gpu && !refused));
 }

@@ -20,7 +20,7 @@ enum dispatch_level {
 struct dispatch_attention {
     enum dispatch_level level;
     uint64_t gate; /* elements; for DISPATCH_SEE_LARGE */
-    bool moves; /* so are calls that only move data: a matrix that they read may be on the device */
+    bool matrices; /* so are calls of Level 2 whose matrix may be on the device, or come there */
 };
 
 /* A CPU library: the one that has the originals of its callers. Constant, except for threads(); thread-safe. */

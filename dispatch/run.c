@@ -58,8 +58,8 @@ static void judge(const struct accel_record *record, const struct situation *sit
 {
     const struct accel_decision *decision = &record->decision;
     const double ms = record->ms;
-    if (!adapts || decision->why != ACCEL_FASTER || report_takes_steps())
-        return; /* a trace takes its own time within the call's */
+    if (!adapts || decision->why != ACCEL_FASTER || report_takes_steps() || situation->brings)
+        return; /* a trace takes its own time within the call's; one that brings its matrix loses by that */
     enum regret_verdict verdict =
         regret_note(&situation->device->regret, situation->site, ms, decision->est_cpu_ms);
     bool alone = decision->est_gpu_ms == decision->est_own_ms; /* it had the device for itself */
@@ -169,12 +169,14 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
                             .steps = report_takes_steps() ? on_steps : NULL,
                             .context = &running,
                             .keeps = situation->keeps,
+                            .digests = situation->digests,
+                            .brings = situation->brings,
                             .placed = situation->decision.placed,
                             .migrates = settings->c2c == ACCEL_C2C_MIGRATE,
                             .weighs = settings->resident == ACCEL_RESIDENT_AUTO,
                             .tracks = situation->tracks,
                             .relies = situation->decision.why == ACCEL_FASTER &&
-                                      accel_only_moves(call->routine) &&
+                                      accel_only_moves(call->routine) && !situation->brings &&
                                       call->span[0].place == ACCEL_HOST,
                             .precision = situation->precision,
                             .rates = situation->rates};

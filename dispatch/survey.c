@@ -14,6 +14,7 @@
 #include "small.h"
 #include "base/crew.h"
 #include "base/forks.h"
+#include "base/written.h"
 #include "dispatch/cost/cost.h"
 #include "gpu/scheduled.h"
 #include "dispatch/cost/splits.h"
@@ -54,7 +55,8 @@ struct dispatch_attention survey_attention(const struct dispatch_device *device)
     } else {
         attention.level = DISPATCH_SEE_LARGE;
         attention.gate = small_gate();
-        attention.moves = adapts && gpu_any_watched();
+        attention.matrices =
+            adapts && settings->resident == ACCEL_RESIDENT_AUTO && !written_why_not();
     }
     return attention;
 }
@@ -71,12 +73,17 @@ static void see_what_is_kept(const struct accel_call *call, struct situation *si
 {
     machine->digest_gbps = gpu_digest_gbps();
     machine->scan_gbps = gpu_scan_gbps();
-    situation->keeps = !situation->plan && (settings->resident == ACCEL_RESIDENT_HASH ||
-                                            (settings->resident == ACCEL_RESIDENT_AUTO &&
-                                             machine->digest_gbps > KEEP_GAIN * machine->up_gbps));
+    situation->digests =
+        !situation->plan && (settings->resident == ACCEL_RESIDENT_HASH ||
+                             (settings->resident == ACCEL_RESIDENT_AUTO &&
+                              machine->digest_gbps > KEEP_GAIN * machine->up_gbps));
     /* The program's own CUDA may write to host memory that it has pinned, without a fault. */
-    situation->tracks = situation->keeps && settings->resident == ACCEL_RESIDENT_AUTO &&
-                        !atomic_load(&program_uses_cuda);
+    const bool may_track = !situation->plan && settings->resident == ACCEL_RESIDENT_AUTO &&
+                           !atomic_load(&program_uses_cuda) && !written_why_not();
+    situation->keeps = situation->digests || may_track;
+    situation->tracks = may_track;
+    machine->may_bring = may_track && adapts;
+    machine->brings = situation->brings;
     if (situation->keeps && adapts && call->batch == 1 && machine->gpu == DEVICE_READY &&
         !accel_call_fault(call))
         machine->kept = gpu_kept(device_gpu(situation->device), call);
@@ -424,7 +431,8 @@ static void see_to_gpu(struct accel_call *call, struct situation *situation)
         if (then == DEVICE_READY)
             consider_several(call, situation);
     } else if (decision->gpu) {
-        device_note_gain(device, decision->est_cpu_ms - decision->est_own_ms);
+        device_note_gain(device, decision->est_cpu_ms - (situation->brings ? decision->est_there_ms
+                                                                           : decision->est_own_ms));
         const bool never = device_state(device) == DEVICE_ABSENT || device_has_no_thread(device);
         keep_on_cpu(situation, never ? ACCEL_NO_GPU : ACCEL_WARMING);
     }
@@ -527,6 +535,20 @@ static void see_to_kernels(const struct accel_call *call, struct situation *situ
     keep_on_cpu(situation, ACCEL_WARMING);
 }
 
+/* Of the program's own calls that stay on the CPU, one may be the one that had better bring its largest input, for later ones. (LAPACK's inner calls
+ * mostly see a matrix that LAPACK is overwriting.) */
+static void see_to_matrix(const struct accel_call *call, const struct dispatch_caller *caller,
+                          struct situation *situation)
+{
+    const struct accel_decision *decision = &situation->decision;
+    if (!(decision->est_there_ms > 0) || caller->depth > 0 ||
+        !gpu_is_worth_bringing(call, decision->est_cpu_ms - decision->est_there_ms,
+                               decision->est_own_ms - decision->est_there_ms))
+        return;
+    situation->brings = 1u << gpu_operand_to_bring(call);
+    decide_now(call, situation);
+}
+
 bool survey_is_held(const struct dispatch_caller *caller)
 {
     bool demanded = settings->policy == ACCEL_POLICY_GPU || settings->require_gpu;
@@ -544,6 +566,7 @@ void survey(struct accel_call *call, const struct dispatch_caller *caller,
     const bool starting = device_state_is_open(then);
     if (then == DEVICE_ESTIMATED)
         return;
+    see_to_matrix(call, caller, situation);
     bool wanted = situation->decision.gpu || situation->decision.why == ACCEL_WARMING;
     bool copied = !copies_host_can_read(call); /* by CUDA, for the CPU, if it runs there */
     if (wanted && then == DEVICE_UNTRIED && !copied && survey_is_held(caller)) {

@@ -22,8 +22,9 @@ struct situation {
     enum gpu_precision precision; /* that the GPU is to compute in */
     struct accel_offer offer;     /* only where decisions are reported */
     struct schedule_rates rates;  /* of the call's schedule on the device; up = 0: not known */
-    bool keeps;    /* inputs that come again stay on the device, and are looked for there */
-    bool tracks;   /* as gpu_host.tracks */
+    bool keeps;           /* inputs that come again stay on the device, and are looked for there */
+    bool digests, tracks; /* as in gpu_host */
+    unsigned brings;
     bool fallback; /* it would run on the CPU although ACCEL_REQUIRE=gpu forbids that */
     bool together; /* the caller of survey() passes all parts of the call to the original at once */
 };

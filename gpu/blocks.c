@@ -292,8 +292,10 @@ static bool keeping_pays(const struct blocks *b, const struct schedule_rates *ra
 {
     struct schedule s = {.count = 0};
     double without = 0;
-    const double bytes = (double)accel_bytes(b->scheduled.operand[operand].x);
-    if (!b->work->host->weighs)
+    const struct accel_span *x = b->scheduled.operand[operand].x;
+    const double bytes = (double)accel_bytes(x);
+    const bool is_there = resident_is_proved(b->work, x);
+    if (!b->work->host->weighs || b->work->host->brings & 1u << (x - b->work->call->span))
         return true;
     bool made =
         choices_make(&s, &b->scheduled.call, rates, gpu_info(b->work->device)->memory_bytes);
@@ -302,8 +304,9 @@ static bool keeping_pays(const struct blocks *b, const struct schedule_rates *ra
     if (made)
         without = schedule_simulate(&s, rates).ms;
     schedule_free(&s);
-    const double loss = without + bytes / rates->up * 1e-6 - with;
-    const double gain = with - without - bytes / gpu_digest_gbps() * 1e-6;
+    const double loss = is_there ? 0 : without + bytes / rates->up * 1e-6 - with;
+    const double look_gbps = is_there ? gpu_scan_gbps() : gpu_digest_gbps();
+    const double gain = with - without - bytes / look_gbps * 1e-6;
     return made && gain > 0 && loss <= gain;
 }
 
@@ -364,7 +367,9 @@ static enum gpu_status send_residents(struct blocks *b)
         struct lane_rectangle from = lane_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
         from.digest = &r->key;
         from.name = x->name;
+        struct bringing bringing = bringing_begin(x, r);
         status = lane_upload(b->work->lane, b->whole[i].ptr, b->whole[i].ld, &from);
+        bringing_end(&bringing, r);
         r->digested = status == GPU_OK;
         if (!r->digested)
             break;

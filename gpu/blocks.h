@@ -10,7 +10,7 @@
 
 #include "kernels.h"
 #include "scheduled.h"
-#include "resident.h"
+#include "bringing.h"
 
 struct blocks {
     struct gpu_work *work;

@@ -119,10 +119,13 @@ struct gpu_host {
     /* Gets the steps of the call at its end; NULL: they are not timed. */
     void (*steps)(void *context, const struct gpu_steps *steps);
     void *context;
-    bool keeps;  /* inputs may stay on the device for later calls, and be found there */
-    bool weighs; /* only where that pays by the rates of this call */
-    bool tracks; /* by the kernel's record of writes, too, not by digests alone */
-    bool relies; /* the call pays only if inputs that could be there are: else GPU_CHANGED */
+    bool keeps;   /* inputs may stay on the device for later calls, and be found there */
+    bool digests; /* those that no watch knows are looked for by a digest */
+    bool weighs;  /* only where that pays by the rates of this call */
+    bool tracks;  /* by the kernel's record of writes, too, not by digests alone */
+    bool relies;  /* the call pays only if inputs that could be there are: else GPU_CHANGED */
+    /* The operand that the call is to bring, for later ones: 1 << gpu_operand_to_bring(), or 0. */
+    unsigned brings;
     /* Spans in host memory that kernels read where they are, as bits 1 << enum accel_matrix: of a call of BLAS, on a device with
      * host_page_tables, only those that it reads alone, aligned to their elements. A result always comes down as a copy. */
     unsigned placed;
@@ -240,8 +243,15 @@ struct gpu_kept gpu_kept(struct gpu_device *device, const struct accel_call *cal
 double gpu_digest_gbps(void);
 double gpu_scan_gbps(void);
 
-/* Returns whether any input is on a device and known by the kernel's record. Cheap. */
-bool gpu_any_watched(void);
+/* A matrix with fewer bytes does not stay on the device: it is up before a digest of it would be known. */
+#define GPU_STAYS_BYTES ((int64_t)1 << 20)
+
+/* Returns a valid call's largest input that may stay on the device, an enum accel_matrix; -1: there is none. */
+int gpu_operand_to_bring(const struct accel_call *call);
+
+/* Notes that a valid call runs on the CPU and would have taken gain_ms less, > 0, if that input had been on the device, known by the kernel's
+ * record. Returns whether the call had better run on the device with gpu_host.brings, at a loss of bring_ms - gain_ms: see bringing.h. */
+bool gpu_is_worth_bringing(const struct accel_call *call, double gain_ms, double bring_ms);
 
 /* Copy one matrix, wherever it is, to or from packed host memory (ld = rows), for the CPU, if the GPU has refused the call.
  * gpu_store() stores only the triangle of a span that has one. Return false on a failure, or if the device is NULL. */

@@ -4,14 +4,12 @@
 
 #include "base/clock.h"
 #include "base/crew.h"
+#include "base/written.h"
 #include "device.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 #include "sightings.h"
 #include "tracked.h"
-
-/* Less is up before a digest of it would be known. */
-#define LEAST_BYTES ((int64_t)1 << 20)
 
 /* A thread digests at this many 10^9 bytes a second, nominally; all of them not above the memory's rate. */
 #define THREAD_GBPS 12.0
@@ -52,7 +50,7 @@ bool resident_may(const struct accel_call *call, const struct accel_span *x)
 {
     const enum accel_op_group group = accel_op_of(call->routine)->group;
     return (group == ACCEL_LEVEL_3 || group == ACCEL_LEVEL_2) && x->ptr && x->inc == 0 &&
-           x->access == ACCEL_READ && x->place == ACCEL_HOST && accel_bytes(x) >= LEAST_BYTES &&
+           x->access == ACCEL_READ && x->place == ACCEL_HOST && accel_bytes(x) >= GPU_STAYS_BYTES &&
            accel_is_read(call, x) && !accel_adds_nothing(call);
 }
 
@@ -92,19 +90,28 @@ static struct gpu_key digest_and_prove(const struct accel_span *x, struct sighti
     return w->key;
 }
 
-/* Looks for its contents. The first time that it has not changed, begins to watch it; the next time that has proved something. */
-static bool found_by_digest(struct gpu_work *work, const struct accel_span *x, gpu_address *memory)
+/* Looks for its contents. Begins to watch it before, so that the digest proves what is in it: unless it has changed of late, or its watch
+ * has just shown that it was written to; then behind the digest that finds it, so that the next one proves something. */
+static bool found_by_digest(struct gpu_work *work, const struct accel_span *x, bool written,
+                            gpu_address *memory)
 {
     bool may;
+    struct gpu_key expected;
     struct sighting_watch w = sightings_watch(x, &may);
+    may = may && work->host->tracks;
+    const bool begins = may && !w.watch && !written && sightings_expect(x, &expected);
+    if (begins)
+        w.watch = tracked_begin(x);
     const bool proves = w.watch && !w.proved && work->host->tracks;
     const struct gpu_key key = proves ? digest_and_prove(x, &w) : digest_of(x);
     const bool found = gpu_work_find(work, &key, memory);
-    if (proves && found && w.proved)
+    if (found && (begins ? w.watch != 0 : proves && w.proved))
         sightings_watched(x, &w);
+    else if (begins)
+        written_leave(w.watch);
     else if (w.watch)
         sightings_written(x, w.watch);
-    else if (found && may && work->host->tracks && (w.watch = tracked_begin(x)))
+    else if (found && may && (w.watch = tracked_begin(x)))
         sightings_watched(x, &w);
     return found;
 }
@@ -133,32 +140,69 @@ static bool found_in_larger(struct gpu_work *work, const struct accel_span *x, g
                      larger_ld, x->rows, x->cols, size) == GPU_OK;
 }
 
+/* By its watch; else by a digest, unless that takes as long as the call is to take. */
+static bool found(struct gpu_work *work, const struct accel_span *x, gpu_address *memory)
+{
+    bool may;
+    const struct sighting_watch w = sightings_watch(x, &may);
+    if (work->host->tracks && found_unchanged(work, x, &w, memory))
+        return true;
+    return work->host->digests && !work->host->relies && found_by_digest(work, x, w.proved, memory);
+}
+
+/* Returns the watch of an operand that is about to go up. That of a product with a vector begins now, as no digest is taken later. */
+static uint64_t watch_of(struct gpu_work *work, const struct accel_span *x)
+{
+    bool may;
+    struct sighting_watch w = sightings_watch(x, &may);
+    if (w.watch || !may || !work->host->tracks || !accel_only_moves(work->call->routine))
+        return work->host->tracks ? w.watch : 0;
+    w.watch = tracked_begin(x);
+    if (w.watch)
+        sightings_watched(x, &w);
+    return w.watch;
+}
+
+bool resident_is_proved(const struct gpu_work *work, const struct accel_span *x)
+{
+    bool may;
+    return work->host->tracks && sightings_watch(x, &may).proved;
+}
+
 struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
                               gpu_address *memory)
 {
     struct resident r = {.here = false};
+    enum sighting how = SIGHTING_KEEP;
     if (!work->host->keeps || !resident_may(work->call, x))
         return r;
     if (work->host->tracks && found_in_larger(work, x, memory))
         return (struct resident){.here = true};
-    enum sighting how = sightings_see(x);
+    if (work->host->brings & 1u << (x - work->call->span))
+        sightings_bring(x);
+    else if (work->host->digests || resident_is_proved(work, x) ||
+             accel_only_moves(work->call->routine))
+        how = sightings_see(x);
+    else
+        return r; /* no later call would find it */
     if (how == SIGHTING_LOOK) {
-        bool may;
-        const struct sighting_watch w = sightings_watch(x, &may);
-        r.here = (work->host->tracks && found_unchanged(work, x, &w, memory)) ||
-                 found_by_digest(work, x, memory);
+        r.here = found(work, x, memory);
         how = sightings_looked(x, r.here);
     }
-    r.digests = how == SIGHTING_KEEP;
+    r.digests = how == SIGHTING_KEEP && !work->host->relies;
+    r.watch = r.digests ? watch_of(work, x) : 0;
     return r;
 }
 
 enum gpu_status resident_keep(struct gpu_work *work, const struct accel_span *x, gpu_address memory,
                               const struct resident *r)
 {
+    const struct sighting_watch proved = {r->watch, true, r->key, r->edges};
     const enum gpu_status status = gpu_work_keep(work, memory, &r->key);
     if (status == GPU_OK)
         sightings_kept(x, &r->key);
+    if (status == GPU_OK && r->proved)
+        sightings_watched(x, &proved);
     return status;
 }
 
@@ -177,14 +221,14 @@ static bool may_at(const struct accel_call *call, const struct accel_span *x,
     return accel_uses_solver(call->routine) && x->inc == 0 && x->place == ACCEL_HOST &&
            !from->hermitian && from->rows == x->rows && from->cols == x->cols &&
            (uintptr_t)x->ptr % accel_dtype_size(accel_real_dtype(x->dtype)) == 0 &&
-           accel_bytes(x) >= LEAST_BYTES;
+           accel_bytes(x) >= GPU_STAYS_BYTES;
 }
 
 struct resident resident_look_at(struct gpu_work *work, const struct accel_span *x,
                                  const struct lane_rectangle *from, gpu_address *memory)
 {
     struct resident r = {.here = false};
-    if (!work->host->keeps || !may_at(work->call, x, from))
+    if (!work->host->digests || !may_at(work->call, x, from))
         return r;
     const struct accel_span part = part_of(x, from->uplo);
     enum sighting how = sightings_see(&part);
@@ -210,14 +254,14 @@ static bool result_may(const struct accel_call *call, const struct accel_span *x
     const enum accel_op_group group = accel_op_of(call->routine)->group;
     return (group == ACCEL_LEVEL_3 || accel_uses_solver(call->routine)) && x->inc == 0 &&
            !x->triangle && x->place == ACCEL_HOST && call->batch == 1 &&
-           accel_bytes(x) >= LEAST_BYTES;
+           accel_bytes(x) >= GPU_STAYS_BYTES;
 }
 
 struct resident resident_begin_result(struct gpu_work *work, const struct accel_span *x)
 {
     struct resident r = {.here = false};
     struct gpu_key old;
-    if (!work->host->keeps || !result_may(work->call, x))
+    if (!work->host->digests || !result_may(work->call, x))
         return r;
     /* LAPACK's inputs, which its results overwrite, may come again. */
     if (!accel_is_lapack(work->call->routine) && sightings_write(x, &old))
@@ -257,9 +301,4 @@ struct gpu_kept gpu_kept(struct gpu_device *device, const struct accel_call *cal
         kept.operands |= 1u << i;
     }
     return kept;
-}
-
-bool gpu_any_watched(void)
-{
-    return sightings_any_proved();
 }

@@ -3,8 +3,8 @@
  * place of an upload, the program's memory is read and digested in the same call, so whoever has written to it, by whatever way, is
  * noticed. The key of a kept copy is the digest of the very bytes that went up (lane_rectangle.digest). See sightings.h for what is kept.
  *
- * One that two digests have found unchanged is no longer read, where the kernel proves that nobody has written to its pages (tracked.h).
- * The pages are armed behind the first of these digests; what the second one has read is what stays proved.
+ * One that a digest has found unchanged is no longer read, where the kernel proves that nobody has written to its pages (tracked.h): they are
+ * armed before that digest, whose contents are what stays proved. The matrix of a product with a vector is armed before it goes up (bringing.h).
  */
 #ifndef ACCEL_RESIDENT_H
 #define ACCEL_RESIDENT_H
@@ -18,10 +18,16 @@ struct resident {
     bool digests;  /* it is to be digested on its way, up or down */
     bool digested; /* it has been: */
     struct gpu_key key;
+    uint64_t watch; /* that began before it goes up, and has proved nothing yet; 0: none */
+    bool proved;    /* what went up is tied to that watch: */
+    struct gpu_key edges;
 };
 
 /* Returns whether an operand is one that could stay: a matrix in host memory that the call only reads, not a small one. */
 bool resident_may(const struct accel_call *call, const struct accel_span *x);
+
+/* Returns whether an operand's watch has proved something: it is probably on the device, and a scan is enough to know. */
+bool resident_is_proved(const struct gpu_work *work, const struct accel_span *x);
 
 /* Looks for an operand on the device, as far as that is worth it. *memory: where it is, with leading dimension gpu_device_ld(). The host's
  * setting decides whether anything is kept. */

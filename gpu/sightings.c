@@ -22,6 +22,9 @@ enum { UNREAD_MOST = 16, READ_WORTH = 8, RESULTS_REST = 64 };
 /* To arm pages, and to let them be written to again, costs what this many digests cost, measured. */
 enum { WORTH_REUSES = 11 };
 
+/* Each watch that ended early makes the next one so many times less likely, as a power of two; so often. */
+enum { VAIN_SHIFT = 3, VAIN_MOST = 6 };
+
 static struct seen {
     const void *ptr;
     int64_t rows, cols, ld;
@@ -33,10 +36,12 @@ static struct seen {
     uint64_t used; /* 0: the entry is free */
     struct gpu_key key;
     struct sighting_watch watch;
-    bool is_result; /* a call has written what is kept */
-    bool found;     /* since it was kept */
-    int reuses;     /* that the watch has shown */
-    bool unwatched; /* for good */
+    bool is_result;   /* a call has written what is kept */
+    bool found;       /* since it was kept */
+    int reuses;       /* that the watch has shown */
+    bool unwatched;   /* not by calls that digest it, for good */
+    double missed_ms; /* by calls on the CPU */
+    int vain;         /* watches that ended early */
 } table[SETS][WAYS];
 static uint64_t now;
 static int unread;        /* results that have been kept, less READ_WORTH for each that was found */
@@ -79,6 +84,11 @@ static struct seen *find(const struct accel_span *x)
 static uint64_t end_watch(struct seen *seen)
 {
     const uint64_t watch = seen->watch.watch;
+    if (watch && seen->reuses < WORTH_REUSES)
+        seen->vain += seen->vain < VAIN_MOST;
+    else if (watch)
+        seen->vain -= seen->vain > 0;
+    seen->missed_ms = 0;
     atomic_fetch_sub(&proved, seen->watch.proved);
     seen->watch = (struct sighting_watch){.watch = 0};
     seen->reuses = 0;
@@ -113,7 +123,7 @@ enum sighting sightings_see(const struct accel_span *x)
         left = add(x);
     } else {
         seen->used = ++now;
-        if (seen->rest > 0)
+        if (seen->rest > 0 && !seen->watch.proved)
             seen->rest--;
         else
             how = seen->kept ? SIGHTING_LOOK : SIGHTING_KEEP;
@@ -211,7 +221,8 @@ bool sightings_expect(const struct accel_span *x, struct gpu_key *key)
 {
     pthread_mutex_lock(&lock);
     const struct seen *seen = find(x);
-    const bool expected = seen && seen->kept && seen->doubt == 0 && seen->rest == 0;
+    const bool expected =
+        seen && seen->kept && (seen->watch.proved || (seen->doubt == 0 && seen->rest == 0));
     if (expected)
         *key = seen->key;
     pthread_mutex_unlock(&lock);
@@ -319,6 +330,52 @@ void sightings_gone(const struct gpu_key *key)
     pthread_mutex_unlock(&lock);
     for (int i = 0; i < count; i++)
         written_leave(left[i]);
+}
+
+/* ---- What calls on the CPU have missed ---- */
+
+enum sighting_step sightings_miss(const struct accel_span *x, double gain_ms, double arm_ms,
+                                  double bring_ms, uint64_t *watch)
+{
+    enum sighting_step step = SIGHTING_WAIT;
+    uint64_t left = 0;
+    *watch = 0;
+    pthread_mutex_lock(&lock);
+    struct seen *seen = find(x);
+    if (!seen) {
+        left = add(x);
+    } else {
+        seen->used = ++now;
+        seen->missed_ms += gain_ms;
+        *watch = seen->watch.watch;
+        if (*watch && seen->missed_ms >= bring_ms) {
+            step = SIGHTING_PROVE;
+        } else if (!*watch && seen->missed_ms >= arm_ms * (1 << VAIN_SHIFT * seen->vain)) {
+            step = SIGHTING_ARM;
+            seen->missed_ms = 0;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    written_leave(left);
+    return step;
+}
+
+void sightings_not_watched(const struct accel_span *x)
+{
+    pthread_mutex_lock(&lock);
+    struct seen *seen = find(x);
+    if (seen)
+        seen->vain += seen->vain < VAIN_MOST;
+    pthread_mutex_unlock(&lock);
+}
+
+void sightings_bring(const struct accel_span *x)
+{
+    pthread_mutex_lock(&lock);
+    struct seen *seen = find(x);
+    if (seen)
+        seen->missed_ms = 0;
+    pthread_mutex_unlock(&lock);
 }
 
 bool sightings_any_proved(void)

@@ -33,8 +33,8 @@ void sightings_kept(const struct accel_span *x, const struct gpu_key *key);
  * happens often, SIGHTING_PLAIN, and it is not digested for a while. */
 enum sighting sightings_looked(const struct accel_span *x, bool found);
 
-/* Returns whether the next call would look for it, and had better find it: it has not changed since it was kept, as far as is known.
- * *key: what it was kept under. */
+/* Returns whether the next call would look for it, and had better find it: it has not changed since it was kept, as far as is known, or a
+ * watch has proved it. *key: what it was kept under. */
 bool sightings_expect(const struct accel_span *x, struct gpu_key *key);
 
 /* How an operand is watched. */
@@ -63,6 +63,25 @@ void sightings_written(const struct accel_span *x, uint64_t watch);
 
 /* Notes that contents are not on the device any more: watches of operands that have them end. */
 void sightings_gone(const struct gpu_key *key);
+
+/* What calls do that run on the CPU, and would have run faster on a device if an operand had been there: by what they have missed so, since
+ * the step before. */
+enum sighting_step {
+    SIGHTING_WAIT,
+    SIGHTING_ARM, /* as much as it costs to begin a watch: sightings_watched(), or sightings_not_watched(), comes next */
+    SIGHTING_PROVE /* as much as it costs to bring the operand: if the watch has shown it unchanged since it began, it is worth that */
+};
+
+/* Notes that a call has missed gain_ms, and returns what to do. The first call that sees the operand has missed nothing. bring_ms, arm_ms: the
+ * costs; an operand whose watches have ended early must have missed more and more. *watch: its watch, 0 if it has none. */
+enum sighting_step sightings_miss(const struct accel_span *x, double gain_ms, double arm_ms,
+                                  double bring_ms, uint64_t *watch);
+
+/* Notes that it cannot be watched now. */
+void sightings_not_watched(const struct accel_span *x);
+
+/* Notes that a call is about to bring it: what was missed before does not count any more. */
+void sightings_bring(const struct accel_span *x);
 
 /* Returns whether an operand is known to be unchanged by a watch that has proved it. Cheap. */
 bool sightings_any_proved(void);

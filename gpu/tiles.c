@@ -144,8 +144,10 @@ enum gpu_status tiles_load(struct tiles *t, int part, int64_t row, int64_t col, 
     struct lane_rectangle from = rectangle_of(x, row, col, rows, cols);
     from.name = x->name;
     from.digest = p->resident.digests ? &p->resident.key : NULL;
+    struct bringing bringing = bringing_begin(x, &p->resident);
     enum gpu_status status =
         lane_upload(t->work->lane, at->ptr, x->inc ? from.rows : at->ld, &from);
+    bringing_end(&bringing, &p->resident);
     if (status == GPU_OK) {
         p->resident.digested = p->resident.digests;
         t->work->host->up_bytes += bytes;

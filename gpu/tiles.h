@@ -10,7 +10,7 @@
 #define ACCEL_TILES_H
 
 #include "kernels.h"
-#include "resident.h"
+#include "bringing.h"
 
 #define TILE_PARTS 5 /* operands, and memory for the operation's own use */
 

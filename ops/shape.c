@@ -41,6 +41,14 @@ bool accel_has_scalar(const struct accel_routine *routine, enum accel_scalar sca
     return false;
 }
 
+bool accel_reads_matrix(const struct accel_routine *routine)
+{
+    bool reads = accel_is_level2(routine);
+    for (int i = 0; reads && i < routine->args; i++)
+        reads = routine->arg[i].kind != ACCEL_ARG_MATRIX || routine->arg[i].access == ACCEL_READ;
+    return reads;
+}
+
 bool accel_adds_nothing(const struct accel_call *call)
 {
     return accel_has_scalar(call->routine, ACCEL_alpha) &&

@@ -17,6 +17,9 @@ bool accel_has_scalar(const struct accel_routine *routine, enum accel_scalar sca
 /* Returns whether a size of the call, other than `except`, is 0. ACCEL_SIZES: no exception. */
 bool accel_has_zero_size(const struct accel_call *call, enum accel_size except);
 
+/* Returns whether the routine is of Level 2 and only reads its matrix. */
+bool accel_reads_matrix(const struct accel_routine *routine);
+
 /* Returns whether alpha is 0: then the call reads no input, and only scales its output by beta. */
 bool accel_adds_nothing(const struct accel_call *call);
 

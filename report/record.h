@@ -45,6 +45,8 @@ struct accel_decision {
     double est_cpu_ms, est_gpu_ms; /* 0: not estimated */
     double est_own_ms;             /* est_gpu_ms without the wait for others */
     unsigned placed;               /* operands that the GPU reads in host memory: see gpu_host */
+    double
+        est_there_ms; /* est_own_ms if the call's matrix were on the device; 0: it need not be, or cannot, or that would not pay */
 };
 
 /* A precision that the device has for the call, in which products are faster, and that nobody has asked for. */

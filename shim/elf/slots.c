@@ -12,10 +12,13 @@
 #include "objects.h"
 #include "own_lock.h"
 #include "ops/op.h"
+#include "ops/shape.h"
 #include "real_linker.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(lock);
+
+_Static_assert(ACCEL_STAYS_BYTES == GPU_STAYS_BYTES, "the gate of Level 2");
 
 /* Exported entries: whether one has been called, and its original if that is the same for all callers. */
 static bool resolved[ACCEL_ENTRIES_MAX];
@@ -171,7 +174,7 @@ static bool is_for_sites(uint32_t exported, const struct accel_original *origina
 
 static uint64_t attention_key(struct dispatch_attention attention)
 {
-    return (uint64_t)attention.level << 56 | (uint64_t)attention.moves << 55 |
+    return (uint64_t)attention.level << 56 | (uint64_t)attention.matrices << 55 |
            (attention.gate & ((1ull << 55) - 1));
 }
 
@@ -183,7 +186,7 @@ static void set_slot(_Atomic(void *) *enter, _Atomic(void *) *original, void *fo
     atomic_store_explicit(enter, to, memory_order_release);
 }
 
-/* The gain of a routine that only moves data does not depend on its size, unless its matrix is on the device; that of a library which is
+/* The gain of a routine that only moves data does not depend on its size, unless its matrix is on the device, or may come to be there; that of a library which is
  * turned off is none. A library that has been told to use the GPU is guided to its end. */
 static enum dispatch_level level_for(uint32_t exported, struct dispatch_attention attention)
 {
@@ -192,7 +195,7 @@ static enum dispatch_level level_for(uint32_t exported, struct dispatch_attentio
     const bool taken = dispatch_takes_library(routine);
     if (taken && accel_op_of(routine)->guide)
         return DISPATCH_SEE_ALL;
-    const bool may_be_there = attention.moves && accel_op_of(routine)->group == ACCEL_LEVEL_2;
+    const bool may_be_there = attention.matrices && accel_reads_matrix(routine);
     const bool at_any_size = !taken || (accel_only_moves(routine) && !may_be_there);
     return at_any_size && level == DISPATCH_SEE_LARGE ? DISPATCH_SEE_NOTHING : level;
 }

@@ -663,6 +663,60 @@ static void watched_inputs(void **state)
     assert_decision(&vector, &m, &defaults, false, ACCEL_SLOWER);
 }
 
+/* A call that would gain if its largest input were there says so, and by how much; one that is to bring it runs on the GPU at a loss. */
+static void inputs_that_are_worth_bringing(void **state)
+{
+    struct accel_machine able = machine(DEVICE_READY);
+    struct accel_call thin = product("dgemm", 8000, 16, 8000),
+                      large = product("dgemm", 4000, 4000, 4000);
+    struct accel_call vector = times_vector(8000, 8000);
+    const int64_t bytes = 8LL * 8000 * 8000;
+    (void)state;
+    able.may_bring = true;
+    able.scan_gbps = 300;
+    struct accel_call *const calls[] = {&vector, &thin};
+    for (int i = 0; i < 2; i++) {
+        calls[i]->span[ACCEL_a].ptr = &able;
+        struct accel_machine m = able;
+        const struct accel_decision d = decide_with(calls[i], &m, &defaults, 4);
+        assert_decision(calls[i], &m, &defaults, false, ACCEL_SLOWER);
+        assert_true(d.est_there_ms > 0 && d.est_there_ms < 0.95 * d.est_cpu_ms);
+        const double upload_ms = (double)bytes / able.up_gbps * 1e-6,
+                     scan_ms = (double)bytes / able.scan_gbps * 1e-6;
+        if (i == 0)
+            assert_float_equal(d.est_own_ms - d.est_there_ms, upload_ms - scan_ms, 1e-3);
+        m.brings = 1u << ACCEL_a;
+        const struct accel_decision brings = decide_with(calls[i], &m, &defaults, 4);
+        assert_decision(calls[i], &m, &defaults, true, ACCEL_FASTER);
+        assert_true(brings.est_own_ms == d.est_own_ms && brings.est_there_ms == d.est_there_ms);
+        m.gpu_wait_ms = 1;
+        assert_decision(calls[i], &m, &defaults, false, ACCEL_BUSY);
+        m.gpu_wait_ms = 0;
+        m.full = true;
+        assert_decision(calls[i], &m, &defaults, false, ACCEL_NO_MEMORY);
+        m.brings = 0;
+        assert_true(decide_with(calls[i], &m, &defaults, 4).est_there_ms == 0);
+        m.full = false;
+        m.lost = true;
+        assert_true(decide_with(calls[i], &m, &defaults, 4).est_there_ms == 0);
+        m = able;
+        m.gpu_memory = 5 * bytes - 1; /* it would not stay */
+        assert_true(decide_with(calls[i], &m, &defaults, 4).est_there_ms == 0);
+        m = able;
+        m.may_bring = false;
+        assert_true(decide_with(calls[i], &m, &defaults, 4).est_there_ms == 0);
+        m = able;
+        m.scan_gbps = 2; /* to see that it has not changed takes too long */
+        assert_true(decide_with(calls[i], &m, &defaults, 4).est_there_ms == 0);
+        m = able;
+        m.kept = (struct gpu_kept){.operands = 1u << ACCEL_a, .digested_bytes = bytes};
+        m.digest_gbps = 1; /* there, but not watched */
+        assert_true(decide_with(calls[i], &m, &defaults, 4).est_there_ms > 0);
+    }
+    assert_true(decide_with(&large, &able, &defaults, 4).gpu);
+    assert_true(decide_with(&large, &able, &defaults, 4).est_there_ms == 0);
+}
+
 static void routines_by_name(void **state)
 {
     struct accel_machine ready = machine(DEVICE_READY);
@@ -914,6 +968,7 @@ int main(void)
         cmocka_unit_test(batches_have_schedules),
         cmocka_unit_test(bounds_decide_the_same),
         cmocka_unit_test(watched_inputs),
+        cmocka_unit_test(inputs_that_are_worth_bringing),
         cmocka_unit_test(routines_by_name),
         cmocka_unit_test(fallbacks),
         cmocka_unit_test(pure),

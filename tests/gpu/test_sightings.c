@@ -263,6 +263,24 @@ static void a_watch_ends_with_its_contents_or_its_operand(void **state)
     assert_false(sightings_any_proved());
 }
 
+/* What a watch has proved does not depend on how often it has changed before. */
+static void a_proof_ends_doubt(void **state)
+{
+    const struct accel_span x = matrix_at(4096);
+    const struct sighting_watch w = proved_watch(1);
+    struct gpu_key key;
+    (void)state;
+    digests_of(&x, 100, true);
+    sightings_kept(&x, &w.key);
+    assert_false(sightings_expect(&x, &key));
+    sightings_watched(&x, &w);
+    assert_true(sightings_expect(&x, &key) && gpu_key_is(&key, &w.key));
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(sightings_see(&x), SIGHTING_LOOK);
+    sightings_written(&x, 1);
+    assert_false(sightings_expect(&x, &key));
+}
+
 static void parts_of_what_is_watched_are_found(void **state)
 {
     const struct accel_span x = matrix_at(1 << 20);
@@ -318,6 +336,7 @@ int main(void)
         cmocka_unit_test_setup(what_calls_overwrite_is_left_alone, forget),
         cmocka_unit_test_setup(a_watch_is_given_up_where_writes_are_not_rare, forget),
         cmocka_unit_test_setup(a_watch_ends_with_its_contents_or_its_operand, forget),
+        cmocka_unit_test_setup(a_proof_ends_doubt, forget),
         cmocka_unit_test_setup(parts_of_what_is_watched_are_found, forget),
         cmocka_unit_test_setup(a_fork_has_seen_nothing, forget)};
     return cmocka_run_group_tests(tests, NULL, NULL);

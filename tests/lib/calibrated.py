@@ -53,11 +53,11 @@ def calibrate(path, keys, cpu_ms, gpu_ms, **first):
                keys["gpu"]: gpu_lines(gpu_ms, **first)})
 
 
-def calibrate_slow_copies(path, folder, env, gpu_ms=0.001):
-    """Copies to the GPU are slow, so that with ACCEL_RESIDENT=auto all is kept that comes again, unless kernels are slower. dgemm pays on the GPU;
-    dgemv would, too, if its matrix were there."""
+def calibrate_slow_copies(path, folder, env, gpu_ms=0.001, cpu_ms=10000, vector_ms=1000):
+    """Copies to the GPU are slow, so that with ACCEL_RESIDENT=auto all is kept that comes again, unless kernels are slower. dgemm pays on the GPU, unless
+    the CPU is faster; dgemv, which takes vector_ms, would, too, if its matrix were there."""
     known = keys(folder, env)
-    cpu = lines(10000) + "dgemv 100x100:1000 1000x1000:1000\n"
+    cpu = lines(cpu_ms) + f"dgemv 100x100:{vector_ms} 1000x1000:{vector_ms}\n"
     put(path, {known["blas"]: cpu, known["lapack"]: cpu,
                known["gpu"]: "up_gbps=0.5\ndown_gbps=100\nkernels_ms=0.001\nsolver_ms=0.001\n" + lines(gpu_ms)})
 

@@ -68,6 +68,35 @@
     .endif
 .endm
 
+/* Loads a size with its sign. */
+.macro load_size at, by_value, into
+    .if \at > 8
+        .error "a size of a matrix is expected in a register"
+    .endif
+    .set register, 0
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7
+        .set register, register + 1
+        .if register == \at && \by_value && width64
+            mov \into, x\n
+        .elseif register == \at && \by_value
+            sxtw \into, w\n
+        .elseif register == \at && width64
+            ldr \into, [x\n]
+        .elseif register == \at
+            ldrsw \into, [x\n]
+        .endif
+    .endr
+.endm
+
+.macro compare_product at, other, by_value, most
+    load_size \at, \by_value, x9
+    load_size \other, \by_value, x10
+    mul x9, x9, x10
+    mov x10, \most
+    cmp x9, x10
+    b.hs 9f
+.endm
+
 .macro more_than_one at
     .if \at <= 8
         .error "the number of groups is expected on the stack"

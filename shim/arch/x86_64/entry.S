@@ -41,6 +41,39 @@
     .endif
 .endm
 
+/* Loads a size with its sign, if `at` is `number`, the place of a register. */
+.macro load_size_in number, at, by_value, register, half, into
+    .if \at == \number && \by_value && width64
+        mov %\register, %\into
+    .elseif \at == \number && \by_value
+        movslq %\half, %\into
+    .elseif \at == \number && width64
+        mov (%\register), %\into
+    .elseif \at == \number
+        movslq (%\register), %\into
+    .endif
+.endm
+
+.macro load_size at, by_value, into
+    .if \at > 6
+        .error "a size of a matrix is expected in a register"
+    .endif
+    load_size_in 1, \at, \by_value, rdi, edi, \into
+    load_size_in 2, \at, \by_value, rsi, esi, \into
+    load_size_in 3, \at, \by_value, rdx, edx, \into
+    load_size_in 4, \at, \by_value, rcx, ecx, \into
+    load_size_in 5, \at, \by_value, r8, r8d, \into
+    load_size_in 6, \at, \by_value, r9, r9d, \into
+.endm
+
+.macro compare_product at, other, by_value, most
+    load_size \at, \by_value, r11
+    load_size \other, \by_value, r10
+    imul %r10, %r11
+    cmp $\most, %r11
+    jae 9f
+.endm
+
 .macro more_than_one at
     .if \at <= 6
         .error "the number of groups is expected on the stack"
