@@ -67,17 +67,21 @@ static void *run_thread(void *unused)
     return NULL;
 }
 
-void workers_give(struct workers_task *task)
+bool workers_give(struct workers_task *task)
 {
+    bool has_thread = true;
     pthread_mutex_lock(&lock);
     task->next = NULL;
     *end = task;
     end = &task->next;
     waiting++;
-    if (waiting > idle && threads < WORKERS_MOST && quiet_thread(run_thread, NULL, 0))
-        threads++;
+    if (waiting > idle) {
+        has_thread = threads < WORKERS_MOST && quiet_thread(run_thread, NULL, 0);
+        threads += has_thread;
+    }
     pthread_mutex_unlock(&lock);
     pthread_cond_signal(&tasks_come);
+    return has_thread;
 }
 
 bool workers_take_back(struct workers_task *task)

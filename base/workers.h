@@ -17,9 +17,9 @@ struct workers_task {
     struct workers_task *next;              /* for workers.c alone */
 };
 
-/* Gives a task to a thread. If none can be started, it waits until one has time. The caller blocks signals: a handler must not leave
- * meanwhile. */
-void workers_give(struct workers_task *task);
+/* Gives a task to a thread. If none can be started, it waits until one has time, and this returns false. The caller blocks signals: a handler
+ * must not leave meanwhile. */
+bool workers_give(struct workers_task *task);
 
 /* Returns whether no thread has begun it; then none will. */
 bool workers_take_back(struct workers_task *task);

@@ -19,6 +19,7 @@
 #include "gpu/scheduled.h"
 #include "dispatch/cost/splits.h"
 #include "ops/lapack/in_panels.h"
+#include "ops/lapack/rules.h"
 #include "ops/rules.h"
 #include "ops/op.h"
 #include "report/report.h"
@@ -335,7 +336,12 @@ static void plan_parts(const struct accel_call *call, const struct situation *si
     for (int i = 0; i < also && have > 0; i++)
         device[have++] = part_of(situation->device, call, situation->precision);
     const double host_gbps = split_host_gbps(crew_size() + have);
-    splits_make(&plan->split, call, device, have, host_gbps > fastest ? host_gbps : fastest);
+    const double gbps = host_gbps > fastest ? host_gbps : fastest;
+    plan->factors = accel_cuts_of(call) == 0;
+    if (plan->factors)
+        factors_make(&plan->split, &plan->shared, call, device, have, gbps);
+    else
+        splits_make(&plan->split, call, device, have, gbps);
 }
 
 /* Has further devices started if the call would gain by them: where calls wait for CUDA, at once. */
@@ -358,13 +364,22 @@ static void start_others(const struct accel_call *call, const struct situation *
     }
 }
 
+/* Whether several devices could share the call at all. LAPACK: what is too large for one of them. */
+static bool may_be_shared(const struct accel_call *call, const struct situation *situation)
+{
+    if (accel_uses_solver(call->routine))
+        return lapack_gpu_bytes(call) > (double)situation->device->memory_bytes &&
+               factors_are_shared(call);
+    return accel_cuts_of(call) != 0;
+}
+
 /* Has several devices run the call if it would be done first so. */
 static void consider_several(const struct accel_call *call, struct situation *situation)
 {
     const struct accel_decision *alone = &situation->decision;
     const int count = devices_count();
-    if (count == 1 || !may_choose(alone) || !accel_is_on_host(call) || accel_cuts_of(call) == 0 ||
-        alone->est_own_ms < SPLIT_LEAST_MS)
+    if (count == 1 || !may_choose(alone) || !accel_is_on_host(call) ||
+        !may_be_shared(call, situation) || alone->est_own_ms < SPLIT_LEAST_MS)
         return;
     struct situation several = *situation;
     several.plan = malloc(sizeof *several.plan);

@@ -7,6 +7,8 @@
 #include "base/held_signals.h"
 #include "base/text.h"
 #include "base/workers.h"
+#include "base/forks.h"
+#include "gpu/solver_shared.h"
 #include "report/report.h"
 
 struct team;
@@ -39,10 +41,12 @@ struct team {
     pthread_mutex_t lock;
     pthread_cond_t news, answers; /* for the calling thread; for the others */
     int count;
-    bool on_cpu;   /* the original has computed a part */
-    bool failed;   /* a part, and not for lack of memory alone */
-    bool in_other; /* a part was computed in another precision than native */
-    void *copy;    /* host memory for accel_cut_by_original(), used after a failure alone */
+    bool on_cpu;     /* the original has computed a part */
+    bool failed;     /* a part, and not for lack of memory alone */
+    bool in_other;   /* a part was computed in another precision than native */
+    bool threadless; /* a member of a factorisation could not begin */
+    void *copy;      /* host memory for accel_cut_by_original(), used after a failure alone */
+    struct solver_shared *shared; /* NULL, or the parts are members of this */
     struct member member[SPLIT_MOST];
 };
 
@@ -176,6 +180,8 @@ static void run_member(struct member *m)
 {
     struct team *team = m->team;
     m->status = run_on(m, &m->call, &m->host);
+    if (team->shared && m->status != GPU_OK)
+        solver_shared_stop(team->shared);
     pthread_mutex_lock(&team->lock);
     m->ended = true;
     pthread_cond_signal(&team->news);
@@ -233,8 +239,12 @@ static void run_members(struct team *team)
     sigset_t signals, before;
     signals_but_faults(&signals);
     pthread_sigmask(SIG_BLOCK, &signals, &before);
+    bool all_run = true;
     for (int i = 1; i < team->count; i++)
-        workers_give(&team->member[i].task);
+        all_run &= workers_give(&team->member[i].task);
+    team->threadless = team->shared && !all_run;
+    if (team->threadless) /* members wait for each other */
+        solver_shared_stop(team->shared);
     run_member(&team->member[0]);
     pthread_mutex_lock(&team->lock);
     while (!all_ended(team))
@@ -257,6 +267,7 @@ static struct team *new_team(const struct team_plan *plan, const struct accel_ca
     team->record = record;
     team->caller = pthread_self();
     team->count = plan->split.count;
+    team->shared = plan->factors ? solver_shared_new(&plan->shared) : NULL;
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->news, NULL);
     pthread_cond_init(&team->answers, NULL);
@@ -267,19 +278,23 @@ static struct team *new_team(const struct team_plan *plan, const struct accel_ca
         m->team = team;
         m->device = plan->device[part->device];
         m->ms = part->ms;
-        m->call = accel_cut_part(call, &part->region);
+        m->call = plan->factors ? *call : accel_cut_part(call, &part->region);
         m->host = (struct gpu_host){.original = ask,
                                     .event = host->event ? on_event : NULL,
                                     .steps = host->steps ? on_steps : NULL,
                                     .context = m,
                                     .precision = host->precision,
-                                    .rates = part->rates};
+                                    .rates = part->rates,
+                                    .shared = team->shared,
+                                    .member = i};
     }
     return team;
 }
 
 static void free_team(struct team *team)
 {
+    if (team->shared)
+        solver_shared_free(team->shared);
     free(team->copy);
     pthread_mutex_destroy(&team->lock);
     pthread_cond_destroy(&team->news);
@@ -356,6 +371,53 @@ static enum gpu_status run_team(struct team *team)
     return !team->on_cpu ? GPU_OK : team->failed ? GPU_FINISHED_ELSE : GPU_SHORT_ELSE;
 }
 
+/* ---- Factorisations ---- */
+
+/* Members of one wait for each other with a lane each: two at once could wait for each other's. */
+static pthread_mutex_t one_factorisation = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(one_factorisation);
+
+/* Has the first device do all of it, in panels. */
+static enum gpu_status run_alone(struct team *team)
+{
+    struct member *first = &team->member[0];
+    struct gpu_host host = *team->host;
+    host.original = ask;
+    host.context = first;
+    host.event = first->host.event;
+    host.steps = first->host.steps;
+    const enum gpu_status status = run_on(first, team->call, &host);
+    pass_on(team, first);
+    note_run(team, first, team->call, &host, status);
+    if (gpu_is_finished(status))
+        name_devices(team);
+    return status;
+}
+
+/* The leader has written the result if it has succeeded, whatever has become of the others since. */
+static enum gpu_status run_factorisation(struct team *team)
+{
+    run_members(team);
+    bool in_need = team->threadless, failed = false;
+    for (int i = 0; i < team->count; i++) {
+        struct member *m = &team->member[i];
+        pass_on(team, m);
+        note_run(team, m, &m->call, &m->host, m->status);
+        in_need |= m->status == GPU_NO_MEMORY;
+        failed |= m->status == GPU_ERROR;
+    }
+    const enum gpu_status lead = team->member[0].status;
+    if (lead == GPU_OK) {
+        for (int i = 0; i < team->count; i++)
+            team->member[i].did = true;
+        name_devices(team);
+        return GPU_OK;
+    }
+    if (lead == GPU_LOST || failed)
+        return lead == GPU_LOST ? lead : GPU_ERROR;
+    return in_need ? run_alone(team) : lead;
+}
+
 /* Returns false without memory. */
 static bool take_copy(struct team *team)
 {
@@ -371,8 +433,14 @@ enum gpu_status team_run(const struct team_plan *plan, const struct accel_call *
     struct team *team = new_team(plan, call, host, record);
     if (!team)
         return GPU_NO_MEMORY;
-    const bool ready = take_copy(team);
-    const enum gpu_status status = ready ? run_team(team) : GPU_NO_MEMORY;
+    enum gpu_status status = GPU_NO_MEMORY;
+    if (team->shared) {
+        pthread_mutex_lock(&one_factorisation);
+        status = run_factorisation(team);
+        pthread_mutex_unlock(&one_factorisation);
+    } else if (!plan->factors && take_copy(team)) {
+        status = run_team(team);
+    }
     free_team(team);
     return status;
 }

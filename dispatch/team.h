@@ -8,14 +8,19 @@
 #define ACCEL_TEAM_H
 
 #include "device.h"
-#include "dispatch/cost/split.h"
+#include "dispatch/cost/factors.h"
 #include "report/record.h"
 
 /* A call's split, and the devices that its numbers stand for. */
 struct team_plan {
     struct split split;
+    bool factors; /* LAPACK: the parts are members of a factorisation, which is all or nothing */
+    struct panels_shared shared; /* with factors */
     struct dispatch_device *device[SPLIT_MOST];
 };
+
+/* A factorisation for which a device or the host lacks memory or threads runs on the first device alone, in panels, if that can. If one of its
+ * members fails otherwise, so does the whole: nothing has been written then. One of them runs at a time. */
 
 /* Does what gpu_run() does, with the same meaning of the status and of *host, of which `rates` and `keeps` do not count. A device that fails
  * is left alone from here on, as run.h does it for one. Fills in record->ran and record->gpu, if a device has done a part. */

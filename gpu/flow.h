@@ -29,6 +29,12 @@ struct flow {
     void (*copy_of)(void *context, const struct schedule_step *step, struct flow_copy *copy);
     /* The results of a step have all come down. */
     void (*arrived)(void *context, const struct schedule_step *step);
+    /* NULL, or of a flow that reads what others write: whether an upload's cell is in host memory by now. It is asked again later. */
+    bool (*is_there)(void *context, const struct schedule_step *step);
+    /* With is_there: waits until it may say something else. Returns false if that will not be: the flow ends with GPU_UNSUPPORTED. */
+    bool (*wait)(void *context);
+    /* NULL, or: a step's results are in host memory. */
+    void (*unpacked)(void *context, const struct schedule_step *step);
     /* Puts the kernels of a step on the lane's stream. */
     enum gpu_status (*compute)(void *context, const struct schedule_step *step);
     /* lane_flow()'s: how many downloads have been written to host memory, and of the next one, so many whole columns and rows of the

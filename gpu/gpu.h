@@ -109,6 +109,8 @@ struct gpu_steps {
     int64_t device_bytes, kept_bytes; /* device memory that libaccel has; inputs in it that stay */
 };
 
+struct solver_shared;
+
 /* A running call's link to the layer above. */
 struct gpu_host {
     /* Runs a part of the call on the CPU; no kernel may be writing to its operands. Returns false if that fails: the output is
@@ -134,6 +136,9 @@ struct gpu_host {
      * has computed in native precision, or if there is no memory for its workspace. cuBLAS tells only of GPU_EMULATED. */
     enum gpu_precision precision;
     struct schedule_rates rates; /* of this call, by which its schedule is chosen; 0: not known */
+    /* NULL, or: several devices share the call, of LAPACK, and this one is member number `member` (solver_shared.h). */
+    struct solver_shared *shared;
+    int member;
     /* Filled in by gpu_run(): */
     int64_t up_bytes, down_bytes;
     int64_t kept_bytes; /* of inputs that earlier calls had left on the device */

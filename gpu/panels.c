@@ -102,7 +102,7 @@ static double factor_ms(const struct panels_call *call, const struct schedule_ra
 enum { KERNELS = 3 };
 
 /* Of the triangle on a panel's diagonal, half is computed. */
-static double kernel_ms(const struct panels *p, const struct schedule_rates *rates,
+double panels_kernel_ms(const struct panels *p, const struct schedule_rates *rates,
                         const struct schedule_step *step)
 {
     const struct panels_call *call = &p->call;
@@ -138,7 +138,7 @@ static double step_ms(const void *context, const struct schedule_step *step, dou
 {
     const struct timed *t = context;
     if (step->engine == COMPUTE)
-        return kernel_ms(t->p, t->rates, step);
+        return panels_kernel_ms(t->p, t->rates, step);
     *bytes = copied_bytes(t->p, step);
     return t->rates->copy_ms + *bytes / (step->engine == UP ? t->rates->up : t->rates->down) * 1e-6;
 }

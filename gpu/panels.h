@@ -94,6 +94,10 @@ bool panels_fit(const struct panels_call *call, int64_t memory_bytes);
 struct schedule_cell panels_panel(const struct panels *p, int j);
 struct schedule_cell panels_block(const struct panels *p, const struct schedule_step *step);
 
+/* Returns the milliseconds of a kernel's step: with a block (step->p >= 0) or without. Looks at i, j and p alone. */
+double panels_kernel_ms(const struct panels *p, const struct schedule_rates *rates,
+                        const struct schedule_step *step);
+
 /* Returns how many of a panel's columns are factored: all, except those of a wide matrix beyond its rows. */
 int64_t panels_factored(const struct panels *p, int j);
 

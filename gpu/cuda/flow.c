@@ -120,6 +120,8 @@ static const struct schedule_step *next_step(const struct run *run, int engine)
             return NULL;
     if (engine == UP && run->flow->reads_results && step->after[DOWN] > run->unpacked)
         return NULL;
+    if (engine == UP && run->flow->is_there && !run->flow->is_there(run->flow->context, step))
+        return NULL;
     return step;
 }
 
@@ -244,7 +246,10 @@ static bool handle_item(struct run *run, enum gpu_status *status)
     if (run->handled == run->known_done)
         return false;
     if (run->is_down[run->handled++ % CREW_ITEMS]) {
-        run->unpacked += run->down.parcel[run->down.ended++ % run->down.slots].last;
+        const struct parcel *parcel = &run->down.parcel[run->down.ended++ % run->down.slots];
+        run->unpacked += parcel->last;
+        if (parcel->last && run->flow->unpacked)
+            run->flow->unpacked(run->flow->context, parcel->step);
         return true;
     }
     const struct parcel *parcel = &up->parcel[up->under_way++ % up->slots];
@@ -371,6 +376,8 @@ static enum gpu_status wait_for_any(struct run *run)
         up->ended += status == GPU_OK;
         return status;
     }
+    if (!flies_down && run->flow->wait)
+        return run->flow->wait(run->flow->context) ? GPU_OK : GPU_UNSUPPORTED;
     if (!flies_down)
         return GPU_ERROR; /* the schedule cannot go on */
     status = GPU_CHECK_FINAL(cuEventSynchronize, down->parcel[down->under_way % down->slots].done);

@@ -1,7 +1,7 @@
 #include "device.h"
 #include "migrate.h"
 #include "precision.h"
-#include "gpu/solver.h"
+#include "gpu/solver_shared.h"
 #include "ops/op.h"
 
 #include <string.h>
@@ -127,6 +127,15 @@ static bool only_host_writes(const struct accel_call *call)
     return true;
 }
 
+/* LAPACK: the steps of the whole call, or those of a member of the devices that share it. */
+static enum gpu_status run_steps(struct gpu_work *work, const struct accel_op *op)
+{
+    void (*const in_panels)(struct solver *) = op->in_panels ? op->in_panels->steps : NULL;
+    if (!work->host->shared)
+        return solver_run(work, op->steps, in_panels);
+    return solver_run(work, work->host->member == 0 ? in_panels : solver_shared_help, NULL);
+}
+
 static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *work, bool *well)
 {
     const struct accel_op *op = accel_op_of(work->call->routine);
@@ -143,9 +152,7 @@ static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *
     if (status == GPU_OK && work->host->migrates)
         migrate_operands(work);
     if (status == GPU_OK)
-        status = op->steps
-                     ? solver_run(work, op->steps, op->in_panels ? op->in_panels->steps : NULL)
-                     : op->run(work);
+        status = op->steps ? run_steps(work, op) : op->run(work);
     work->host->set_up = work->host->set_up || work->lane->made;
     work->lane->made = false;
     precision_end(&precision, work, status == GPU_OK);

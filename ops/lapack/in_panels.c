@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "gpu/exchange.h"
-#include "gpu/solver_panels.h"
+#include "gpu/solver_shared.h"
 #include "rules.h"
 
 /* ---- Which jobs ---- */
@@ -245,7 +245,7 @@ static char *factor(struct solver *s, enum panels_kind kind, void *list)
                              .from_ld = a->ld,
                              .list = list};
     job.to = solver_panels_memory(s, job.call.m, job.call.n, job.call.size);
-    solver_panels(s, &job);
+    (s->work->host->shared ? solver_shared_lead : solver_panels)(s, &job);
     return job.to;
 }
 

@@ -14,6 +14,7 @@ from lib.tap import Tap
 tap = Tap()
 BLAS_OF = ["-l", TESTS / "liblacking.so", "-f", "y"]
 MOST = 6 if LONG else 2
+LAPACK = ["-f", "yemv", "-m", 110, "-n", 130, "-k", "@(uniform|well)"]
 # One routine of each kind; of a product, parts that come up and down in several blocks, and results whose old values are read.
 WORKLOADS = {"products": ("random_calls", [*BLAS_OF, "-n", 60, "-s", 11, "-r", "[dz]gemm", "-c", 3, 1], {}),
              "in tiles": ("random_calls", [*BLAS_OF, "-n", 110, "-s", 21, "-r", "dgemm", "-c", 5, 1], {"ACCEL_MEMORY": "100K"}),
@@ -21,6 +22,8 @@ WORKLOADS = {"products": ("random_calls", [*BLAS_OF, "-n", 60, "-s", 11, "-r", "
              "panels": ("random_calls", [*BLAS_OF, "-n", 60, "-s", 21, "-r", "@(dtrmm|ctrsm)", "-c", 5, 1], {}),
              "triangles": ("random_calls", [*BLAS_OF, "-n", 60, "-s", 14, "-r", "@(dsyrk|zher2k|sgemmt)", "-c", 3, 1], {}),
              "symmetric": ("random_calls", [*BLAS_OF, "-n", 60, "-s", 23, "-r", "@(dsymm|chemm)", "-c", 5, 1], {}),
+             "Cholesky": ("random_lapack", [*LAPACK, "-s", 31, "-r", "@(dpotrf|zposv)", "-c", 4], {"ACCEL_MEMORY": "100K"}),
+             "LU": ("random_lapack", [*LAPACK, "-s", 32, "-r", "@(dgetrf|dgesv)", "-c", 3], {"ACCEL_MEMORY": "100K"}),
              "batches": ("random_calls", [*BLAS_OF, "-n", 60, "-s", 23, "-r", "dgemm_batch_strided", "-c", 16, 1], {})}
 GOOD = {"gpu0", "gpu1", "gpu0+gpu1", "gpu0+cpu", "gpu1+cpu", "gpu0+gpu1+cpu", "cpu"}
 

@@ -154,8 +154,10 @@ static int is_served_by_mps(void)
 int device_attribute(CUdevice_attribute attribute, CUdevice device)
 {
     for (int i = 0; i < settings.attributes; i++)
-        if (settings.attribute[i].which == (int)attribute)
-            return settings.attribute[i].value;
+        if (settings.attribute[i].which == (int)attribute) {
+            const int last = settings.attribute[i].values - 1;
+            return settings.attribute[i].value[device < last ? device : last];
+        }
     switch ((int)attribute) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
         return 9;

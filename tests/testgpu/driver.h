@@ -42,7 +42,7 @@ struct settings {
     int cublas_minor; /* 0: its own */
     int devices;
     struct attribute_setting {
-        int which, value;
+        int which, values, value[DEVICES_MAX];
     } attribute[ATTRIBUTES_MAX + 1];
     int attributes;
     /* By physical number: */

@@ -5,8 +5,9 @@
  *   TESTGPU_DEVICES     how many, default 1; CUDA_VISIBLE_DEVICES chooses among them by number
  *   TESTGPU_MEMORY      bytes,...: of device 0, 1, ..., with K, M or G; default 1G
  *   TESTGPU_NAME        name,...: of device 0, 1, ..., default "Test GPU"
- *   TESTGPU_ATTRIBUTES  NUMBER=VALUE,...: what cuDeviceGetAttribute() answers of these, rather than
- *                       what an H100 has; the numbers are cuda.h's
+ *   TESTGPU_ATTRIBUTES  NUMBER=VALUE[/VALUE...],...: what cuDeviceGetAttribute() answers of these, rather than
+ *                       what an H100 has; the numbers are cuda.h's, the values of device 0, 1, ...: the last
+ *                       one holds for all further devices, too
  *   TESTGPU_CUBLAS_MINOR  1 to 99: the minor version of cuBLAS, and what that version can do
  *   TESTGPU_MODES       MODE,...: of device 0, 1, ...: default; exclusive; taken (exclusive, and another
  *                       process has it); prohibited; failing; full (there is no memory for a context)
@@ -223,7 +224,7 @@ static void read_all_cards(void)
     read_cards("TESTGPU_MODES", "", read_mode, false);
 }
 
-/* NUMBER=VALUE,... */
+/* NUMBER=VALUE[/VALUE...],... */
 static void read_attributes(void)
 {
     const char *text = getenv("TESTGPU_ATTRIBUTES");
@@ -234,8 +235,10 @@ static void read_attributes(void)
         one->which = (int)strtol(at, &end, 10);
         if (end == at || *end != '=' || settings.attributes++ == ATTRIBUTES_MAX)
             refuse("TESTGPU_ATTRIBUTES", text);
-        at = end + 1;
-        one->value = (int)strtol(at, &end, 10);
+        do {
+            at = end + 1;
+            one->value[one->values++] = (int)strtol(at, &end, 10);
+        } while (*end == '/' && end != at && one->values < DEVICES_MAX);
         if (end == at || (*end != ',' && *end != '\0'))
             refuse("TESTGPU_ATTRIBUTES", text);
         at = *end == ',' ? end + 1 : end;

@@ -6,10 +6,12 @@ touched. The log has the bytes that went up and down. What cannot be had in pane
 
 import re
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 from lib.log import lines_for, parse_log, said
 from lib.programs import LONG, LOG, PLAIN, TEST_GPU, start
+from lib.split import several
 from lib.tap import Tap
 
 tap = Tap()
@@ -40,7 +42,7 @@ def exceeds(fields, memory):
     return rows * number(fields, "n") * SIZES[fields["sym"][0]] > 1024 * memory
 
 
-def same_as_native(name, program, arguments, memory, extra={}):
+def same_as_native(name, program, arguments, memory, extra={}, ran=("gpu0",)):
     native, native_cases, _ = run(program, arguments, PLAIN)
     done, cases, lines = run(program, arguments, {**TEST_GPU, **LOG, "ACCEL_MEMORY": f"{memory}K", **extra})
     wrong = [line for line in done.stderr.splitlines() if line.startswith("wrong: ")]
@@ -48,7 +50,7 @@ def same_as_native(name, program, arguments, memory, extra={}):
     other = [f"{case} | {native_cases.get(case)} | {info}" for case, info in cases.items() if native_cases.get(case) != info]
     tap.ok(cases and len(cases) == len(native_cases) and not other, f"{name}: INFO as without libaccel", *other[:5])
     tap.ok(not said(done), f"{name}: nothing to say", *said(done))
-    return [f for f in lines if f["ran"] == "gpu0" and exceeds(f, memory)], lines
+    return [f for f in lines if f["ran"] in ran and exceeds(f, memory)], lines
 
 
 LARGE = "@(uniform|well)"
@@ -76,6 +78,19 @@ tap.ok(large, "delays: on the GPU")
 done, _, lines = run("random_lapack", ["-m", 60, "-n", 80, "-c", 1, "-r", "[dz]@(potrf|gesv)", "-k", LARGE, 8], {**TEST_GPU, **LOG, "ACCEL_MEMORY": "80K"})
 tap.ok(done.returncode == 0, "8 threads: right", done.stdout[-200:], *[line for line in done.stderr.splitlines() if line.startswith("wrong: ")][:5])
 tap.ok([f for f in lines if f["ran"] == "gpu0"] and {f["why"] for f in lines} <= {"forced", "no_memory"}, "8 threads: on the GPU, or no memory for it")
+
+# Several devices share a factorisation, and what begins with one: two, and three of unequal speed.
+for name, devices, attributes in (("two devices", 2, "16=1,13=1"), ("three unequal devices", 3, "16=1,13=3/2/4")):
+    places, kinds = Counter(), set()
+    for dtype, size in SIZES.items():
+        kilobytes = 72 * size // 4
+        for arguments in (["-m", 150, "-n", 200, "-c", more, "-k", LARGE], ["-n", 200, "-s", 100, "-c", 2 * more]):
+            large, _ = same_as_native(f"{name}, {dtype}{' every kind' if '-s' in arguments else ''}", "random_lapack", ["-r", dtype + "@(potrf|posv|getrf|gesv)", *arguments], kilobytes,
+                                      {**several(devices), "TESTGPU_ATTRIBUTES": attributes, "ACCEL_MEMORY": f"{kilobytes}K"}, ("gpu0+gpu1", "gpu0+gpu1+gpu2", "gpu0+gpu2", "gpu1+gpu2"))
+            places += Counter(f["ran"] for f in large)
+            kinds |= {(f["sym"].rstrip("_")[1:], f.get("args", "")) for f in large}
+    tap.ok({name for name, _ in kinds} == {"potrf", "posv", "getrf", "gesv"} and {"U", "L"} < {args for _, args in kinds} and (devices == 2 or places["gpu0+gpu1+gpu2"]),
+           f"{name}: each routine was shared, of both triangles", places, kinds)
 
 # Eigenvalues and singular values cannot be had in panels.
 _, lines = same_as_native("what needs the whole matrix", "random_lapack", ["-n", 60, "-c", 2, "-r", "d@(syevd|gesdd|potri|sytrf)", "-k", "well"], 8)
