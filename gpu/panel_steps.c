@@ -23,7 +23,7 @@ static struct array array_at(const struct panel_steps *k, gpu_address at, struct
 
 struct array panel_steps_panel(const struct panel_steps *k, int j)
 {
-    const int place = j % k->panels->buffers;
+    const int place = (k->shared ? panels_shared_ordinal(k->shared, j) : j) % k->panels->buffers;
     return array_at(k, k->panel + (gpu_address)(place * k->panels->panel_bytes),
                     panel_steps_stored(k, panels_panel(k->panels, j)));
 }
@@ -115,12 +115,25 @@ static void factor_cholesky(struct solver *s, bool across, struct array c)
           across ? beyond(c, order) : below(c, order));
 }
 
+/* laswp takes int: the lower halves of cuSOLVER's int64 (devices are little-endian). */
+static void take_swaps(struct panel_steps *k, int j)
+{
+    const struct array pivots = panel_steps_list(k, j);
+    if (solver_is_well(k->s))
+        solver_note(k->s,
+                    lane_copy(k->s->work->lane,
+                              solver_part(k->swaps, k->panels->first[j], 0, pivots.rows, 1).ptr, 1,
+                              pivots.ptr, 2, 1, pivots.rows, sizeof(int32_t)));
+}
+
 /* L is a block of a panel that has been factored; its exchanges come before its first block. */
 static void update_lu(struct panel_steps *k, const struct schedule_step *step, struct array c,
                       struct array l)
 {
     const int64_t from = k->panels->first[step->i], row = k->panels->call.m - l.rows;
     const int64_t exchanged = panels_factored(k->panels, step->i);
+    if (step->p == 0 && k->shared && k->shared->owner[step->i] != k->member)
+        take_swaps(k, step->i);
     if (step->p == 0)
         solver_laswp(k->s, below(c, from), solver_part(k->swaps, from, 0, exchanged, 1), 1,
                      exchanged);
@@ -129,17 +142,11 @@ static void update_lu(struct panel_steps *k, const struct schedule_step *step, s
     product(k->s, 'N', 'N', below(l, l.cols), u, below(c, row + l.cols));
 }
 
-/* laswp takes int: the lower halves of cuSOLVER's int64 (devices are little-endian). */
 static void factor_lu(struct panel_steps *k, const struct schedule_step *step, struct array c)
 {
-    struct solver *s = k->s;
-    const struct array pivots = panel_steps_list(k, step->j);
-    solver_getrf(s, below(c, k->panels->first[step->j]), pivots);
-    if (solver_is_well(s) && !s->reserve->measuring)
-        solver_note(
-            s, lane_copy(s->work->lane,
-                         solver_part(k->swaps, k->panels->first[step->j], 0, pivots.rows, 1).ptr, 1,
-                         pivots.ptr, 2, 1, pivots.rows, sizeof(int32_t)));
+    solver_getrf(k->s, below(c, k->panels->first[step->j]), panel_steps_list(k, step->j));
+    if (!k->s->reserve->measuring)
+        take_swaps(k, step->j);
 }
 
 /* A block has the columns `col` .. of a triangle, and what is below or above that. */

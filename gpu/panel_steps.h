@@ -4,7 +4,7 @@
 #ifndef ACCEL_PANEL_STEPS_H
 #define ACCEL_PANEL_STEPS_H
 
-#include "panels.h"
+#include "panels_shared.h"
 #include "solver.h"
 
 /* What a sweep does with the panel of right-hand sides, and the letters of BLAS for it. */
@@ -19,6 +19,8 @@ struct panel_steps {
     const struct panels *panels;
     const struct panels_action *action; /* apply: of each sweep */
     bool exchanges;                     /* apply: `swaps` come before the first block */
+    const struct panels_shared *shared; /* NULL: no other device has panels of this matrix */
+    int member;                         /* this device's number there */
     /* On the device: where the panels and blocks are; or in place of both, the whole matrix. */
     gpu_address panel, block;
     struct array whole;

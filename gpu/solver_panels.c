@@ -4,8 +4,6 @@
 #include <stdlib.h>
 
 #include "base/host_memory.h"
-#include "exchange.h"
-#include "flow.h"
 
 /* A job under way. */
 struct run {
@@ -13,141 +11,32 @@ struct run {
     struct panels_job *job;
     struct panels panels;
     struct panel_steps steps;
+    struct panel_copies copies;
     struct solver_reserve reserve;
-    int32_t *info; /* of each panel, once it has come down */
-    struct gpu_scan scan;
     bool refused; /* a panel cannot be factored */
 };
 
-static int64_t size_of(const struct run *r)
-{
-    return r->job->call.size;
-}
+/* ---- Steps ---- */
 
-/* ---- Copies ---- */
-
-static bool is_cholesky(const struct run *r)
-{
-    return r->job->call.kind == PANELS_CHOLESKY;
-}
-
-static bool is_applied(const struct run *r)
-{
-    return r->job->call.kind == PANELS_APPLY;
-}
-
-static struct lane_rectangle rectangle_of(const char *matrix, int64_t ld, int64_t size,
-                                          const struct schedule_cell *cell, const char *name)
-{
-    char *at = (char *)(uintptr_t)matrix + (cell->row + cell->col * ld) * size;
-    struct lane_rectangle rectangle = lane_whole(at, cell->rows, cell->cols, ld, size);
-    rectangle.name = name;
-    return rectangle;
-}
-
-static void note_copy(struct run *r, const struct accel_span *x, bool up, int64_t rows,
-                      int64_t cols, int64_t size)
-{
-    const int64_t bytes = rows * cols * size;
-    *(up ? &r->s->work->host->up_bytes : &r->s->work->host->down_bytes) += bytes;
-    gpu_work_event(r->s->work, up ? GPU_EVENT_H2D : GPU_EVENT_D2H, x, rows, cols, bytes);
-}
-
-/* The operand for pivots or scalars of reflectors; NULL: the call has none. */
-static const struct accel_span *list_operand(const struct run *r)
-{
-    const struct accel_span *x = &r->s->call->span[ACCEL_x];
-    return x->ptr ? x : NULL;
-}
-
-static void copy_panel(struct run *r, const struct schedule_step *step, struct flow_copy *copy)
-{
-    const struct panels_job *job = r->job;
-    const struct schedule_cell cell =
-        panel_steps_stored(&r->steps, panels_panel(&r->panels, step->j));
-    const struct array x = panel_steps_panel(&r->steps, step->j);
-    const bool up = step->engine == SCHEDULE_UP;
-    copy->host = rectangle_of(up ? job->from : job->to, up ? job->from_ld : job->call.m, size_of(r),
-                              &cell, job->x->name);
-    copy->device = x.ptr;
-    copy->device_ld = x.ld;
-    if (is_cholesky(r))
-        copy->host.uplo = job->call.across ? 'U' : 'L';
-    if (!up)
-        return;
-    copy->host.hermitian = is_cholesky(r) && accel_is_complex(r->s->dtype);
-    copy->host.scan = &r->scan;
-    note_copy(r, job->x, true, cell.rows, cell.cols, size_of(r));
-}
-
-/* The panel that the block is of is in host memory, and so is its INFO. */
-static void copy_block(struct run *r, const struct schedule_step *step, struct flow_copy *copy)
-{
-    const struct panels_job *job = r->job;
-    const struct schedule_cell cell = panel_steps_stored(&r->steps, panels_block(&r->panels, step));
-    const struct array x = panel_steps_block(&r->steps, step, step->place);
-    const struct accel_span *span = is_applied(r) ? job->other : job->x;
-    copy->host =
-        rectangle_of(is_applied(r) ? job->factors : job->to,
-                     is_applied(r) ? job->factors_ld : job->call.m, size_of(r), &cell, span->name);
-    copy->device = x.ptr;
-    copy->device_ld = x.ld;
-    r->refused = r->refused || (!is_applied(r) && r->info[step->i] != 0);
-    note_copy(r, span, true, cell.rows, cell.cols, size_of(r));
-}
-
-static void copy_list(const struct run *r, const struct schedule_step *step, struct flow_copy *copy)
-{
-    const struct array list = panel_steps_list(&r->steps, step->j);
-    const int64_t size = (int64_t)accel_dtype_size(list.dtype);
-    copy->host = lane_whole((char *)r->job->list + r->panels.first[step->j] * size, list.rows, 1,
-                            list.rows, size);
-    copy->device = list.ptr;
-    copy->device_ld = list.rows;
-}
-
-static void copy_info(const struct run *r, const struct schedule_step *step, struct flow_copy *copy)
-{
-    copy->host = lane_whole(&r->info[step->j], 1, 1, 1, sizeof(int32_t));
-    copy->device = solver_part(r->steps.infos, step->j, 0, 1, 1).ptr;
-    copy->device_ld = 1;
-}
-
+/* The panel that a block is of is in host memory, and so is its INFO. */
 static void copy_of(void *context, const struct schedule_step *step, struct flow_copy *copy)
 {
-    *copy = (struct flow_copy){.device_ld = 1};
-    switch (step->operand) {
-    case PANELS_PANEL:
-        copy_panel(context, step, copy);
-        break;
-    case PANELS_BLOCK:
-        copy_block(context, step, copy);
-        break;
-    case PANELS_LIST:
-        copy_list(context, step, copy);
-        break;
-    default:
-        copy_info(context, step, copy);
-        break;
-    }
+    struct run *r = context;
+    if (step->operand == PANELS_BLOCK && r->job->call.kind != PANELS_APPLY)
+        r->refused = r->refused || r->copies.info[step->i] != 0;
+    panel_copies_of(&r->copies, step, copy);
 }
 
 static void note_arrival(void *context, const struct schedule_step *step)
 {
     struct run *r = context;
-    const struct schedule_cell cell =
-        panel_steps_stored(&r->steps, panels_panel(&r->panels, step->j));
-    const struct array list = panel_steps_list(&r->steps, step->j);
-    if (step->operand == PANELS_PANEL)
-        note_copy(r, r->job->x, false, cell.rows, cell.cols, size_of(r));
-    else if (step->operand == PANELS_LIST)
-        note_copy(r, list_operand(r), false, 1, list.rows, (int64_t)accel_dtype_size(list.dtype));
+    panel_copies_arrived(&r->copies, step);
 }
 
 static enum gpu_status compute(void *context, const struct schedule_step *step)
 {
     struct run *r = context;
-    if (r->refused || !r->scan.finite)
+    if (r->refused || !r->copies.scan.finite)
         return GPU_UNSUPPORTED;
     panel_steps_put(&r->steps, step);
     return r->s->status;
@@ -238,8 +127,8 @@ static void prepare(struct run *r)
 static void take_host_memory(struct run *r)
 {
     struct solver *s = r->s;
-    r->info = calloc((size_t)r->panels.count, sizeof *r->info);
-    if (!r->info)
+    r->copies.info = calloc((size_t)r->panels.count, sizeof *r->copies.info);
+    if (!r->copies.info)
         solver_note(s, GPU_NO_MEMORY);
 }
 
@@ -249,7 +138,8 @@ static void put_lists(struct run *r)
     const struct panels_job *job = r->job;
     if (job->scalars) {
         solver_put(r->s, r->steps.list, job->scalars);
-        note_copy(r, list_operand(r), true, 1, job->call.order, size_of(r));
+        panel_copies_note(r->s, panel_copies_list_operand(r->s), true, 1, job->call.order,
+                          job->call.size);
     }
     if (!job->pivots)
         return;
@@ -260,24 +150,10 @@ static void put_lists(struct run *r)
         swaps[i] = (int32_t)job->pivots[i];
     if (swaps) {
         solver_put(r->s, r->steps.swaps, swaps);
-        note_copy(r, list_operand(r), true, 1, job->call.order, sizeof *swaps);
+        panel_copies_note(r->s, panel_copies_list_operand(r->s), true, 1, job->call.order,
+                          sizeof *swaps);
     }
     free(swaps);
-}
-
-/* The pivots of a panel count from its diagonal. A panel has the exchanges of those before it, and lacks those after it. */
-static void end_lu(const struct run *r)
-{
-    const struct panels *p = &r->panels;
-    const int64_t count = accel_min(r->job->call.m, r->job->call.n);
-    int64_t *pivots = r->job->list;
-    for (int j = 0; j < p->count; j++)
-        for (int64_t i = p->first[j]; i < accel_min(p->first[j + 1], count); i++)
-            pivots[i] += p->first[j];
-    for (int j = 0; j < p->count; j++)
-        exchange_rows(r->job->to + p->first[j] * r->job->call.m * size_of(r), r->job->call.m,
-                      p->first[j + 1] - p->first[j], size_of(r), pivots, p->first[j + 1], count,
-                      false);
 }
 
 /* ---- The whole ---- */
@@ -286,7 +162,7 @@ static void run_flow(struct run *r)
 {
     struct solver *s = r->s;
     struct flow flow = {.schedule = &r->panels.schedule,
-                        .result_bytes = r->job->call.m * r->job->call.n * size_of(r),
+                        .result_bytes = r->job->call.m * r->job->call.n * r->job->call.size,
                         .reads_results = true,
                         .context = r,
                         .copy_of = copy_of,
@@ -296,18 +172,20 @@ static void run_flow(struct run *r)
         return;
     s->reserve = &r->reserve;
     solver_note(s, lane_flow(s->work->lane, &flow));
-    if (!r->scan.finite)
+    if (!r->copies.scan.finite)
         solver_note(s, GPU_UNSUPPORTED);
     for (int j = 0; solver_is_well(s) && j < r->panels.count; j++)
-        if (r->info[j] != 0)
+        if (r->copies.info[j] != 0)
             solver_note(s, GPU_UNSUPPORTED);
-    s->largest = r->scan.largest > s->largest ? r->scan.largest : s->largest;
+    s->largest = r->copies.scan.largest > s->largest ? r->copies.scan.largest : s->largest;
     s->reserve = NULL;
 }
 
 void solver_panels(struct solver *s, struct panels_job *job)
 {
-    struct run r = {.s = s, .job = job, .scan = gpu_scan_begin(accel_is_double(s->dtype))};
+    struct run r = {.s = s, .job = job};
+    r.copies = (struct panel_copies){
+        .s = s, .job = job, .steps = &r.steps, .scan = gpu_scan_begin(accel_is_double(s->dtype))};
     r.steps = (struct panel_steps){
         .s = s, .panels = &r.panels, .action = job->action, .exchanges = job->pivots != NULL};
     if (job->call.m > INT_MAX || job->call.n > INT_MAX) /* cuSOLVER's laswp and ormqr take int */
@@ -321,8 +199,8 @@ void solver_panels(struct solver *s, struct panels_job *job)
     put_lists(&r);
     run_flow(&r);
     if (solver_is_well(s) && job->call.kind == PANELS_LU)
-        end_lu(&r);
-    free(r.info);
+        panel_copies_end_lu(job, r.panels.first, r.panels.count);
+    free(r.copies.info);
     panels_free(&r.panels);
     if (solver_is_well(s))
         restart(s);

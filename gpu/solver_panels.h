@@ -8,25 +8,7 @@
 #ifndef ACCEL_SOLVER_PANELS_H
 #define ACCEL_SOLVER_PANELS_H
 
-#include "panel_steps.h"
-
-struct panels_job {
-    struct panels_call call;
-    /* The matrix in panels: its operand, where it comes from, and where the result goes. */
-    const struct accel_span *x;
-    const char *from;
-    int64_t from_ld;
-    char *to;
-    /* A result of LU: min(m, n) pivots as LAPACK's, int64_t; of QR: as many scalars of reflectors. */
-    void *list;
-    /* Apply: the other matrix; of LU without transposition its pivots, whose exchanges come first; of QR the scalars. */
-    const struct accel_span *other;
-    const char *factors;
-    int64_t factors_ld;
-    const int64_t *pivots;
-    const void *scalars;
-    struct panels_action action[PANELS_SWEEPS];
-};
+#include "panel_copies.h"
 
 /* Runs a job, and returns when its results are in host memory. Frees the device memory and the workspaces of the steps before, which must
  * no longer be needed. A matrix that is singular or not definite, or has numbers that are not finite, is GPU_UNSUPPORTED. */

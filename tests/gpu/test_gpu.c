@@ -375,8 +375,8 @@ static void right_batch(const struct product *p)
  * use it. */
 static void check_batch(int repeat, int distinct, bool pointers)
 {
-    const struct schedule_rates rates = {2, 2, 120, 16, 0.0001, 0.0001, 0.0001};
-    const struct schedule_rates slow_start = {2, 2, 120, 16, 100, 100, 100};
+    const struct schedule_rates rates = {2, 2, 120, 16, 0.0001, 0.0001, 0.0001, 0};
+    const struct schedule_rates slow_start = {2, 2, 120, 16, 100, 100, 100, 0};
     const double up = 8.0 * (ROWS * DEPTH * distinct + DEPTH * COLS * BATCH + ROWS * COLS * BATCH);
     const double down = 8.0 * ROWS * COLS * BATCH;
     const size_t bytes = (size_t)down;
