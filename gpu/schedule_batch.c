@@ -231,7 +231,7 @@ static void try_group(struct schedule *best, int64_t group, const struct schedul
             return;
         if (!schedule_make_groups(&s, rates, memory_bytes))
             continue;
-        *left -= s.cells[C].cols;
+        *left -= 2.0 * s.cells[C].cols; /* each has several steps */
         if (best->step && best->ms <= s.ms) {
             schedule_free(&s);
         } else {
@@ -241,7 +241,7 @@ static void try_group(struct schedule *best, int64_t group, const struct schedul
     }
 }
 
-/* Groups get smaller until none is faster. Where one kernel is enough, or memory is short, the largest that fit are taken. */
+/* Groups get smaller. Where one kernel is enough, or memory is so short that few fit, the largest ones are taken. */
 bool schedule_make_batch(struct schedule *best, const struct schedule_call *call,
                          const struct schedule_rates *rates, int64_t memory_bytes, double most,
                          double tries)

@@ -26,11 +26,23 @@ static int64_t cell_bytes(const struct schedule *s, int operand)
     return pack_ld(rows, size) * cols * size;
 }
 
-/* Returns the cells of an operand that a schedule may use. */
+/* Returns the cells of a triangle with so many rows. */
+static int64_t triangle_of(int64_t rows)
+{
+    return rows * (rows + 1) / 2;
+}
+
+/* Returns the cells of an operand that a schedule uses: of a triangle, those that it has. */
 static int64_t used_cells(const struct schedule *s, int operand)
 {
-    const int rows = s->cells[operand].rows - (operand == C ? schedule_skipped(s) : 0);
-    return rows * (int64_t)s->cells[operand].cols;
+    const struct schedule_cells cells = s->cells[operand];
+    const enum schedule_kind kind = s->call.kind;
+    if (kind == SCHEDULE_RANK_K && operand == C)
+        return triangle_of(cells.rows) - triangle_of(schedule_skipped(s));
+    if (operand == A && s->call.k > 0 &&
+        (kind == SCHEDULE_SYMMETRIC || schedule_in_panels(&s->call)))
+        return triangle_of(cells.rows);
+    return cells.rows * (int64_t)cells.cols;
 }
 
 /* Each operand has at least `buffers` times what one kernel uses: two cells of a factor of rank-k, else one. */
@@ -77,7 +89,7 @@ static bool choose_places(struct schedule *s, int64_t memory_bytes)
         add_places(s, factor, &left, factor == B ? 2 * (int64_t)s->cells[B].rows : INT32_MAX);
         add_places(s, A, &left, INT32_MAX);
         add_places(s, B, &left, INT32_MAX);
-        add_places(s, C, &left, 4);
+        add_places(s, C, &left, schedule_in_panels(&s->call) ? INT32_MAX : 4);
     }
     s->bytes = 0;
     for (int x = A; x < OPERANDS; x++)
@@ -175,13 +187,14 @@ enum { TRY_TASKS = 8 };
 static void try_sizes(struct schedule *best, const struct schedule *cells,
                       const struct schedule_rates *rates, int64_t memory_bytes, double *left)
 {
-    static const int shares[] = {0, 8, 5, 3};
+    static const int shares[] = {0, 8, 5, 3, 2, 1}; /* the last ones for panels of which few fit */
+    const bool panels = schedule_in_panels(&cells->call);
     const bool small = cells->by.rows <= SMALL_CELL && cells->by.cols <= SMALL_CELL;
     const bool is_one = tasks_of(cells) == 1;
     if (best->step && bound_of(cells, rates) >= best->ms)
         return;
     for (int factor = A; factor <= B; factor++)
-        for (int way = 0; way < 4; way++) {
+        for (int way = 0; way < 6; way++) {
             struct schedule s = *cells;
             s.by.factor = factor;
             s.by.buffers = 2;
@@ -194,7 +207,9 @@ static void try_sizes(struct schedule *best, const struct schedule *cells,
             }
             if (!fits)
                 return;
-            if ((s.whole && factor == B) || (!s.whole && way > 1) || (way > 0 && is_one))
+            /* What is short of memory and not in panels has no shares, but two ways along C and two factors. */
+            const int ways = is_one ? 1 : s.whole ? 4 : panels ? 6 : 2;
+            if (way >= ways || (factor == B && (s.whole || panels)))
                 break;
             *left -= tasks_of(&s) + TRY_TASKS;
             if (schedule_make_one(&s, rates))
@@ -214,11 +229,13 @@ static double bytes_of(const struct schedule_call *call)
 }
 
 /* A schedule has at most so many kernels for each millisecond of the floor, within limits, and where there are few, more: it must be made
- * in a small part of the call's time. If memory is so short that none has so few, the one with the largest cells is taken. */
+ * in a small part of the call's time. Short of memory, large cells send much twice, so the call takes longer, and smaller cells may shorten it
+ * by a third: more is tried. If memory is so short that none has so few, the one with the largest cells is taken. */
 enum {
     TRIED_EACH_MS =
         1000, /* tasks, of all schedules that are tried: they take about a twentieth of the floor */
     TASKS_EACH_MS = 16,
+    TIMES_IF_SHORT = 3, /* more of both */
     FEWEST_TASKS = 16,
     FEW_TASKS = 64,
     MANY_TASKS = 640,
@@ -262,14 +279,31 @@ static double most_tasks(const struct schedule_call *call, const struct schedule
                                              : ms * TASKS_EACH_MS;
 }
 
+/* Returns whether some operands do not fit as wholes. */
+static bool is_short(const struct schedule_call *call, int64_t memory_bytes)
+{
+    const bool half_a = call->kind == SCHEDULE_SYMMETRIC || schedule_in_panels(call);
+    double bytes = 0;
+    if (call->kind == SCHEDULE_BATCH) /* its groups send nothing twice */
+        return false;
+    for (int x = A; x < OPERANDS; x++) {
+        const bool none = call->in_place[x] || (x == B && schedule_in_panels(call)) ||
+                          (x == B && call->kind == SCHEDULE_RANK_K && !call->two);
+        const bool half = x == A ? half_a : x == C && call->kind == SCHEDULE_RANK_K;
+        bytes += none ? 0 : schedule_bytes(call, x) * (half ? 0.5 : 1);
+    }
+    return bytes > (double)memory_bytes;
+}
+
 bool schedule_make(struct schedule *best, const struct schedule_call *call,
                    const struct schedule_rates *rates, int64_t memory_bytes)
 {
     static const int64_t sides[] = {INT32_MAX / 2, 8192, 6144, 4096, 3072, 2048, 1536, 1024,
                                     768,           512,  384,  256,  128,  64,   32,   16};
     const bool shaped = call->kind == SCHEDULE_PRODUCT || call->kind == SCHEDULE_RANK_K;
-    const double limit = most_tasks(call, rates);
-    double left = schedule_floor(call, rates) * TRIED_EACH_MS;
+    const double times = is_short(call, memory_bytes) ? TIMES_IF_SHORT : 1;
+    const double limit = most_tasks(call, rates) * times;
+    double left = schedule_floor(call, rates) * TRIED_EACH_MS * times;
     struct recent recent = {.count = 0};
     *best = (struct schedule){.call = *call};
     if (call->kind == SCHEDULE_BATCH)

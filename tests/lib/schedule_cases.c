@@ -214,9 +214,10 @@ bool schedule_judge(const struct schedule_case *c, const struct schedule_link *l
     struct schedule_times *times = &judged->times;
     *times = schedule_simulate(&judged->schedule, &judged->rates);
     judged->longest = schedule_floor(call, &judged->rates);
+    judged->once = larger(bound_of(call, &judged->rates), judged->longest);
     if (!judged->schedule.whole)
         judged->longest =
             larger(judged->longest, times->bytes[SCHEDULE_UP] / judged->rates.up * 1e-6);
-    judged->bound = larger(bound_of(call, &judged->rates), judged->longest);
+    judged->bound = larger(judged->once, judged->longest);
     return true;
 }

@@ -29,6 +29,7 @@ struct schedule_judged {
         longest; /* of the engines: bytes up, down, and operations at the rate of the whole call; bytes as sent where memory is short */
     double
         bound; /* longest or more: no schedule is faster, or where memory is short, none that sends so much */
+    double once; /* no schedule is faster, whatever the memory */
 };
 
 /* Makes the schedule of a case. part: the memory over the operands' bytes; 0: as much as it likes. Returns false on a failure. */
