@@ -536,7 +536,7 @@ step_calibrate() {
     fi
 }
 
-# ---- libsvm and liblinear ----
+# ---- libsvm, liblinear, FNN ----
 
 # pair_value NAME TEXT: the value in "name value" pairs.
 pair_value() { sed -n "s/.*\b$1 \([^ ]*\).*/\1/p" <<< "$2"; }
@@ -620,12 +620,13 @@ SETS
 }
 
 step_ml() {
-    local images=$work/images labels=$work/labels samples=4000 rows=1000000 all=60000 predicted=10000 right=8000
-    [ -z "$few" ] || samples=300 rows=2000 all=270 predicted=20 right=12
+    local images=$work/images labels=$work/labels samples=4000 rows=1000000 all=60000 predicted=10000 right=8000 queries=50
+    [ -z "$few" ] || samples=300 rows=2000 all=270 predicted=20 right=12 queries=20
     gzip -dc "$kit/data/train-images-idx3-ubyte.gz" > "$images" && gzip -dc "$kit/data/train-labels-idx1-ubyte.gz" > "$labels"
     ml_check "svm_$samples" svm_train "" svm "$images" "$labels" $samples 200 10 0.02
     ml_check "linear_$rows" train "" linear $rows 100 2
     ml_check "svm_$all" svm_train $right svm "$images" "$labels" $all $predicted
+    ml_check "knn_$all" get_KNNX_brute "" knn "$images" $all $queries 5 "$kit/lib/FNN/libs/FNN.so" "$build/proof/libR.so"
     check_sets # last: what the CPU needs for them is not known
     rm -f "$images" "$labels"
 }

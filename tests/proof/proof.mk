@@ -1,7 +1,7 @@
 # What scripts/gpu-proof runs beside libaccel: the C tests, which are built on the machine itself, and its own programs.
 
 PROOF          := $(BUILD)/proof
-PROOF_PROGRAMS := $(addprefix $(PROOF)/,measure time_calls time_repeats time_ml ending lapack_rules)
+PROOF_PROGRAMS := $(addprefix $(PROOF)/,measure time_calls time_repeats time_ml ending lapack_rules libR.so)
 PROOF_TESTS    := $(addprefix $(TESTS)/,random_calls random_calls64 steps liblacking.so liblacking64.so cuda_program \
                     random_lapack random_lapack64 fortran_calls lapacke device_lapack) $(UNIT_TESTS)
 
@@ -19,7 +19,10 @@ $(addprefix $(PROOF)/,time_calls time_repeats ending lapack_rules): $(PROOF)/%: 
 # Debian has svm.h in a folder of its own.
 $(PROOF)/time_ml: tests/proof/time_ml.c
 	@mkdir -p $(@D)
-	$(CC) $(TEST_FLAGS) -isystem /usr/include/libsvm -o $@ $< -l:libsvm.so.3 -l:liblinear.so.4 -lm
+	$(CC) $(TEST_FLAGS) -isystem /usr/include/libsvm -o $@ $< -l:libsvm.so.3 -l:liblinear.so.4 -lm -ldl
+$(PROOF)/libR.so: tests/proof/r.c
+	@mkdir -p $(@D)
+	$(CC) $(TEST_FLAGS) -fPIC -shared -Wl,-soname,libR.so -o $@ $<
 
 # What scripts/gpu-proof takes along to a machine without a network.
 gpu-bundle:

@@ -48,7 +48,7 @@ def check_bundle(path):
         with tarfile.open(fileobj=archive.extractfile("payload.tar.xz")) as payload:
             names = {m.name.removeprefix("./") for m in [*archive, *payload]}
     wanted = ["bin/make", "lib/libopenblas.so.0", "lib/libopenblas64.so.0", "lib/libblas.so.3", "lib/liblapack.so.3", "lib/liblapacke.so.3",
-              "lib/libgfortran.so.5", "lib/libsvm.so.3", "lib/liblinear.so.4", "data/train-images-idx3-ubyte.gz", "data/letter.xz", "data/shuttle.xz", "data/spam.xz",
+              "lib/libgfortran.so.5", "lib/libsvm.so.3", "lib/liblinear.so.4", "lib/FNN/libs/FNN.so", "lib/FNN/DESCRIPTION", "data/train-images-idx3-ubyte.gz", "data/letter.xz", "data/shuttle.xz", "data/spam.xz",
                "lib/libcmocka.so", "include/cmocka.h", "include/xxhash.h", "blas/xdblat3", "blas/cblas_xzblat2",
               "blas/cblas_xzblat2.in", "lapack/list", "lapack/xlintstd", "lapack/xeigtstz", "licenses/libopenblas0-pthread"]
     tap.ok(not set(wanted) - names, "it has libraries, headers, make and the reference programs", *sorted(set(wanted) - names))
@@ -88,7 +88,10 @@ def check_report(folder, done, report):
     tap.ok(all(sets.values()) and {status for status, _ in trained.values()} == {"ok"}, "libsvm and liblinear train, also on rows of letter, Shuttle and spam", trained)
     many = re.match(r"train_ms [\d.]+ classes 10 vectors (\d+) .* right (\d+) ", trained.get("svm_270", ("", ""))[1])
     tap.ok(many and int(many[1]) >= 256 and int(many[2]) >= 12, "as of all of Fashion-MNIST, of samples the predictions are counted, which the GPU makes", trained.get("svm_270"))
-    tap.ok(all(report["measures"][f"{name}_train_{side}"]["value"] > 0 for name in sets for side in ("cpu", "libaccel")), "and their times are measures")
+    nearest = re.match(r"predict_ms .* distances (\S+) hash (\d+); with libaccel predict_ms .* distances (\S+) hash (\d+)", trained.get("knn_270", ("", ""))[1])
+    tap.ok(nearest and nearest[1] == nearest[3] and nearest[2] == nearest[4], "FNN finds the same neighbours on the GPU, to the last bit", trained.get("knn_270"))
+    tap.ok(all(report["measures"][f"{name}_{side}"]["value"] > 0 for name in [*(f"{name}_train" for name in sets), "svm_300_predict", "knn_270_predict"] for side in ("cpu", "libaccel")),
+           "and their times are measures")
     repeats = {c["check"]: (c["status"], int(re.search(r"(\d+) calls of 12", c["note"])[1])) for c in report["checks"] if c["step"] == "repeats"}
     tap.ok({name: status for name, (status, _) in repeats.items()} == {f"{routine} 512 {setting}": "ok" for routine in ("dgemv", "dgemm") for setting in ("off", "hash", "auto")}
            and all(kept == 0 if name.endswith("off") else kept >= 9 for name, (_, kept) in repeats.items() if not name.endswith("auto")),

@@ -1,5 +1,5 @@
 /*
- * time_ml: an ordinary program that trains and predicts with libsvm or liblinear.
+ * time_ml: an ordinary program that trains and predicts with libsvm or liblinear, or finds nearest neighbours with FNN.
  *     time_ml svm IMAGES LABELS COUNT PREDICTED [C [GAMMA]]
  *         COUNT samples of two IDX files (http://yann.lecun.com/exdb/mnist: big-endian, after headers of 16 and 8 bytes), pixels divided by
  *         255: svm_train by RBF, then svm_predict_values and its label for the first PREDICTED samples.
@@ -8,9 +8,13 @@
  *         same steps as libsvm without it, so that models agree in their support vectors, too.
  *     time_ml linear ROWS FEATURES SOLVER
  *         dense random rows with two classes: train.
+ *     time_ml knn IMAGES COUNT QUERIES K FNN LIBR
+ *         the K nearest of COUNT samples to each of the first QUERIES, by get_KNNX_brute() of R's package FNN, whose object FNN is; LIBR: a
+ *         libR.so.
  * Prints one line of "name value" pairs: train_ms, what the model is like, predict_ms, and sums that tell models apart. Exit status 1,
  * with a line on stderr, if a file cannot be read or memory is short.
  */
+#include <dlfcn.h>
 #include <linear.h>
 #include <math.h>
 #include <stdbool.h>
@@ -208,6 +212,51 @@ static void train_linear(int rows, int features, int solver)
     free_and_destroy_model(&model);
 }
 
+/* ---- Nearest neighbours ---- */
+
+typedef void get_knnx(const double *points, const double *queries, const int *k,
+                      const int *features, const int *count, const int *query_count, int *index,
+                      double *distance);
+
+static get_knnx *open_fnn(const char *fnn, const char *libr)
+{
+    get_knnx *function;
+    void *handle = dlopen(libr, RTLD_NOW | RTLD_LOCAL) ? dlopen(fnn, RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *found = handle ? dlsym(handle, "get_KNNX_brute") : NULL;
+    if (!found)
+        fail(dlerror());
+    memcpy(&function, &found, sizeof function);
+    return function;
+}
+
+/* FNV-1a, less than 2^31: each bit of the results counts. */
+static uint64_t hash_of(uint64_t hash, const void *data, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        hash = (hash ^ ((const unsigned char *)data)[i]) * 16777619 % 2147483648;
+    return hash;
+}
+
+static void find_neighbours(const char *images, int count, int queries, int k, get_knnx *find)
+{
+    const int features = PIXELS;
+    const size_t numbers = (size_t)count * PIXELS, results = (size_t)queries * (size_t)k;
+    unsigned char *pixels = read_file(images, 16, numbers);
+    double *points = memory(numbers, sizeof *points), *distance = memory(results, sizeof *distance);
+    int *index = memory(results, sizeof *index);
+    double sum = 0;
+    for (size_t i = 0; i < numbers; i++)
+        points[i] = pixels[i] / 255.0;
+    const double start = accel_now_ms();
+    find(points, points, &k, &features, &count, &queries, index, distance);
+    const double ms = accel_now_ms() - start;
+    for (size_t i = 0; i < results; i++)
+        sum += distance[i];
+    const uint64_t hash = hash_of(hash_of(2166136, index, results * sizeof *index), distance,
+                                  results * sizeof *distance);
+    printf("predict_ms %.3f distances %.9g hash %llu\n", ms, sum, (unsigned long long)hash);
+}
+
 int main(int argc, char **argv)
 {
     if (argc >= 6 && strcmp(argv[1], "svm") == 0)
@@ -218,9 +267,12 @@ int main(int argc, char **argv)
                   argc > 5 ? atof(argv[5]) : 1, argc > 6 ? atof(argv[6]) : 0.1);
     else if (argc == 5 && strcmp(argv[1], "linear") == 0)
         train_linear(atoi(argv[2]), atoi(argv[3]), atoi(argv[4]));
+    else if (argc == 8 && strcmp(argv[1], "knn") == 0 && atoi(argv[4]) <= atoi(argv[3]))
+        find_neighbours(argv[2], atoi(argv[3]), atoi(argv[4]), atoi(argv[5]),
+                        open_fnn(argv[6], argv[7]));
     else
         fail(
             "expected: svm IMAGES LABELS COUNT PREDICTED [C [GAMMA]], text FILE COUNT PREDICTED [C "
-            "[GAMMA]], or linear ROWS FEATURES SOLVER");
+            "[GAMMA]], linear ROWS FEATURES SOLVER, or knn IMAGES COUNT QUERIES K FNN LIBR");
     return 0;
 }
