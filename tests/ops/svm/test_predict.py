@@ -108,6 +108,14 @@ for options in ([], ["-t", "0"], ["-s", "2"], ["-s", "3"], ["-b", "1"], ["-s", "
     stays = predict(ask, {**ON_GPU, "ACCEL_CPU": name})[0]
     tap.ok({(line["ran"], line["why"]) for line in predictions(stays)} == {("cpu", "user")} and not said(stays), f"ACCEL_CPU={name}: it stays", stays.stderr[-300:])
 
+# accel diff runs them with libaccel and without, and counts their decisions.
+for symbol, calls, program, file in (("svm_train", 1, ["svm-train", HEART, place("compared")], "compared"),
+                                     ("svm_predict", 270, ["svm-predict", HEART, place("compared"), place("labels")], "labels")):
+    done = start(str(BUILD / "accel"), "diff", "--expect", f"{symbol} on gpu == {calls}", "--output", place(file), "--", *program,
+                 env={key: value for key, value in TEST_GPU.items() if key != "LD_PRELOAD"})
+    tap.ok(done.returncode == 0 and f"expect {symbol} on gpu == {calls}: ok" in done.stdout and f"{file} (text): ok" in done.stdout,
+           f"accel diff: {symbol} makes the same file", done.stdout, done.stderr)
+
 # Forwarded: what is small, what is turned off.
 auto = {**ON_GPU, "ACCEL_POLICY": "auto"}
 start("/usr/bin/svm-train", "-q", "-c", "1", HEART, place("model"))
