@@ -16,6 +16,13 @@
 static atomic_int started; /* devices in use */
 static atomic_bool dead;   /* this is the child of a fork, where CUDA does not work */
 
+static atomic_uint starts; /* that have begun, and that have ended */
+
+unsigned cuda_starts(void)
+{
+    return atomic_load(&starts);
+}
+
 bool cuda_is_started(void)
 {
     return atomic_load(&started) > 0;
@@ -352,6 +359,7 @@ struct gpu_device *gpu_start(const struct gpu_config *config, char why[GPU_FAILU
         return NULL;
     }
     struct cuda_device *device = make();
+    atomic_fetch_add(&starts, 1);
     failure_begin(&outer);
     const char *reason = device ? start(device, config) : "no memory";
     if (reason) {
@@ -366,6 +374,7 @@ struct gpu_device *gpu_start(const struct gpu_config *config, char why[GPU_FAILU
         atomic_fetch_or(&used, bit_of(device->common.info.index));
         atomic_fetch_add(&started, 1);
     }
+    atomic_fetch_add(&starts, 1);
     failure_end(&outer);
     ending_leave();
     return device ? &device->common : NULL;

@@ -49,6 +49,9 @@ bool gpu_memory_is_short(void);
 bool cuda_is_started(void);
 bool cuda_is_dead(void);
 
+/* Returns a number that changes when gpu_start() begins and when it ends: odd in between, when contexts may be active that are ours. */
+unsigned cuda_starts(void);
+
 /* For gpu_device_functions: in run.c, place.c and measure.c. */
 enum gpu_status cuda_run(struct gpu_device *device, const struct accel_call *call,
                          struct gpu_host *host);

@@ -89,6 +89,7 @@ static bool any_context_active(void)
 bool gpu_program_uses_cuda(unsigned long long loads)
 {
     CUcontext context = NULL;
+    const unsigned starts = cuda_starts();
     if (cuda_is_dead())
         return false;
     if (cuda_is_started()) {
@@ -101,7 +102,9 @@ bool gpu_program_uses_cuda(unsigned long long loads)
     /* We have not opened CUDA yet: asks the program's own copy, if it has one. */
     if (!find_program_driver(loads) || !ending_enter())
         return false;
-    bool uses = (program.get_current(&context) == CUDA_SUCCESS && context) || any_context_active();
+    bool uses = program.get_current(&context) == CUDA_SUCCESS && context;
+    /* One that is active may be ours, if another thread starts CUDA just now. */
+    uses = uses || (starts % 2 == 0 && any_context_active() && cuda_starts() == starts);
     ending_leave();
     return uses;
 }

@@ -161,7 +161,7 @@ else:
     quiet = start("again", "vectors", 12, env={**NOW, "ACCEL_LOG": "0", "TESTGPU_REPORT": f"{folder.name}/report"})
     fine(quiet, "the same without a log")
     tap.ok(re.search(r"kernels .*gemv=10\b", Path(f"{folder.name}/report").read_text()), "the third of twelve brings it, so that ten run on the GPU")
-    done = start("again", "paced", 400, env={**NOW, "ACCEL_REQUIRE": ""})
+    done = start("again", "paced", 300, env={**NOW, "ACCEL_REQUIRE": "", "TESTGPU_START_MS": "100"})
     fine(done, "the GPU is started for them")
     order = brings(lines_for(done, sym="dgemv_"))
     tap.ok(re.fullmatch("c+uk+", order), "and brings the matrix when it is there", order)
