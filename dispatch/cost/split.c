@@ -126,10 +126,16 @@ static double root(double share)
     return share > 0 ? x : 0;
 }
 
-/* Returns the edge behind a share of an extent: long ones lie between whole lines. */
+/* Long parts are whole lines. */
+static int64_t line_of(int64_t extent, int parts)
+{
+    return extent >= 128 * (int64_t)parts ? 64 : 1;
+}
+
+/* Returns the edge behind a share of an extent. */
 static int64_t edge(int64_t extent, int parts, double share)
 {
-    const int64_t line = extent >= 128 * (int64_t)parts ? 64 : 1;
+    const int64_t line = line_of(extent, parts);
     const int64_t lines = (int64_t)((double)extent * share / (double)line + 0.5);
     return accel_min(extent, lines * line);
 }
@@ -203,17 +209,55 @@ static void shift_weights(struct plan *p)
     }
 }
 
-/* Keeps the best division of some whose parts are more and more even. */
-static void balance(struct plan *p, bool exact, int rounds)
+/* Returns a part's time with one more line, about. */
+static double ms_with(const struct plan *p, int i, int64_t line)
+{
+    const struct accel_region *r = &p->split.part[i].region;
+    const double have = (double)accel_max(1, p->strips == p->parts ? r->cols : r->rows);
+    return p->split.part[i].ms * (1 + (double)line / have);
+}
+
+/* Moves one line of the result from the part that takes longest to the one that takes the shortest time with it. */
+static void move_line(struct plan *p)
+{
+    const int64_t extent = p->strips == p->parts ? p->whole.cols : p->whole.rows,
+                  line = line_of(extent, p->parts);
+    int longest = 0, shortest = 0;
+    double all = 0;
+    for (int i = 0; i < p->parts; i++) {
+        all += p->weight[i];
+        longest = p->split.part[i].ms > p->split.part[longest].ms ? i : longest;
+        shortest = ms_with(p, i, line) < ms_with(p, shortest, line) ? i : shortest;
+    }
+    const double weight = least(all * (double)line / (double)extent, p->weight[longest] / 2);
+    p->weight[shortest] += weight;
+    p->weight[longest] -= weight;
+}
+
+static bool is_better(struct plan *p, struct plan *best, bool exact)
+{
+    lay_out(p);
+    take_times(p, exact);
+    if (!(p->split.ms < best->split.ms))
+        return false;
+    *best = *p;
+    return true;
+}
+
+/* Keeps the best division of some whose parts are more and more even, and moves single lines in that: what the weights cannot tell, because
+ * parts are whole lines. */
+static void balance(struct plan *p, bool exact, int rounds, int lines)
 {
     struct plan best = *p;
     best.split.ms = DBL_MAX;
     for (int round = 0; round < rounds; round++) {
-        lay_out(p);
-        take_times(p, exact);
-        if (p->split.ms < best.split.ms)
-            best = *p;
+        is_better(p, &best, exact);
         shift_weights(p);
+    }
+    *p = best;
+    for (int moved = 0; moved < lines; moved++) {
+        move_line(p);
+        is_better(p, &best, exact);
     }
     *p = best;
 }
@@ -239,8 +283,23 @@ static double sort_devices(struct plan *p, int count)
     return ms[0];
 }
 
-/* How often parts are made more even: by floors; by schedules. */
-enum { ROUNDS = 16, EXACT_ROUNDS = 5 };
+/* Takes the fastest devices. Of a triangle, the slowest of them gets the first rows, which are the shortest: a small share is most of a square
+ * there, and further down a few long rows, which do not fill a device. */
+static void take_devices(struct plan *p, int parts)
+{
+    p->parts = parts;
+    for (int i = 0; p->triangle && i < parts / 2; i++) {
+        const int other = parts - 1 - i, on = p->on[i];
+        const double weight = p->weight[i];
+        p->on[i] = p->on[other];
+        p->on[other] = on;
+        p->weight[i] = p->weight[other];
+        p->weight[other] = weight;
+    }
+}
+
+/* How often parts are made more even, and lines are moved (for each part): by floors; by schedules. */
+enum { ROUNDS = 16, LINES = 2, EXACT_ROUNDS = 5, EXACT_LINES = 4 };
 
 /* Leaves out the empty parts. */
 static void close_ranks(struct split *split, int parts)
@@ -277,16 +336,16 @@ void split_make(struct split *split, const struct accel_call *call,
         for (int strips = by_cols ? parts : 1; strips >= (by_cols && !by_rows ? parts : 1);
              strips--) { /* columns are packed fastest */
             struct plan p = all;
-            p.parts = parts;
+            take_devices(&p, parts);
             p.strips = strips;
             share_links(&p);
-            balance(&p, false, ROUNDS);
+            balance(&p, false, ROUNDS, LINES * parts);
             if (p.split.ms < best.split.ms)
                 best = p;
         }
     if (best.split.ms >= SPLIT_GAIN * split->whole_ms || best.split.count < 2)
         return;
-    balance(&best, true, EXACT_ROUNDS);
+    balance(&best, true, EXACT_ROUNDS, EXACT_LINES);
     double whole_ms = split->whole_ms;
     if (best.split.ms >= SPLIT_GAIN * whole_ms) /* is a schedule of the whole slower, too? */
         whole_ms = schedule_ms(call, &device[all.on[0]], &device[all.on[0]].rates,

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "dispatch/cost/splits.h"
@@ -128,13 +129,92 @@ static double run(const struct accel_call *call, const struct split *split,
 
 /* ---- The rates add up ---- */
 
-/* Of products, the devices' peaks add up to nine tenths. Of the others, the rates that each device reaches alone do, where parts are wide:
- * a panel of some hundred columns, or as many rows of a triangle, does not fill a device, and a slow one may have no part. */
+/* Returns the part of the result that has so many of its rows and columns, with the fewest bytes for its share: the first rows of a
+ * triangle, columns, or a block. *share: of the work. */
+static struct accel_region region_of(const struct accel_call *call, double extent, double *share)
+{
+    const unsigned cuts = accel_cuts_of(call);
+    struct accel_region r = accel_cut_whole(call);
+    const bool by_rows = cuts & (ACCEL_CUT_ROWS | ACCEL_CUT_TRIANGLE),
+               by_cols = cuts & ACCEL_CUT_COLS;
+    r.rows = by_rows ? (int64_t)(extent * (double)r.rows) : r.rows;
+    r.cols = by_cols ? (int64_t)(extent * (double)r.cols) : r.cols;
+    *share = (by_rows && by_cols) || (cuts & ACCEL_CUT_TRIANGLE) ? extent * extent : extent;
+    return r;
+}
+
+/* Returns a time that no schedule of a part is below: of its links and its kernels, at what products of that width reach; of panels of
+ * whole columns, also until the first has come up, and behind the last kernel. */
+static double least_of_part(const struct schedule_call *shape, const struct schedule_rates *rates)
+{
+    const double floor_ms = schedule_floor(shape, rates);
+    double panels_ms = 0;
+    for (int panels = 1; schedule_in_panels(shape) && panels <= 32; panels++) {
+        struct schedule_call one = *shape;
+        one.n = (shape->n + panels - 1) / panels;
+        const double bytes = (double)(one.m * one.n * one.size[SCHEDULE_C]);
+        const double ms = (double)shape->n / (double)one.n *
+                              schedule_compute(&one, rates->half, 1) / rates->compute +
+                          bytes * (1 / rates->up + 1 / rates->down) * 1e-6;
+        panels_ms = panels == 1 || ms < panels_ms ? ms : panels_ms;
+    }
+    return floor_ms > panels_ms ? floor_ms : panels_ms;
+}
+
+/* Returns the greatest share of a call that a device could have done in so many milliseconds. */
+static double share_in(const struct accel_call *call, const struct split_device *device, double ms)
+{
+    double low = 0, high = 1, share = 0;
+    for (int i = 0; i < 24; i++) {
+        const double extent = (low + high) / 2;
+        const struct accel_region region = region_of(call, extent, &share);
+        if (region.rows == 0 || region.cols == 0) {
+            low = extent;
+            continue;
+        }
+        const struct accel_call part = accel_cut_part(call, &region);
+        const struct schedule_call shape = shape_of(&part);
+        *(least_of_part(&shape, &device->rates) <= ms ? &low : &high) = extent;
+    }
+    region_of(call, low, &share);
+    return share;
+}
+
+static double factor_bytes(const struct accel_call *call)
+{
+    double bytes = 0;
+    for (int x = 0; x < ACCEL_SPANS; x++)
+        if (call->span[x].ptr && call->span[x].access == ACCEL_READ)
+            bytes += (double)accel_bytes(&call->span[x]);
+    return bytes;
+}
+
+/* Returns a time that no division of the call is below. */
+static double least_ms(const struct accel_call *call, const struct split_device *device, int count,
+                       double best)
+{
+    double low = 0, high = best,
+           last = 0; /* of a triangle: the last row needs all rows of the factors */
+    for (int i = 0; i < 30; i++) {
+        const double ms = (low + high) / 2;
+        double done = 0;
+        for (int k = 0; k < count; k++)
+            done += share_in(call, &device[k], ms);
+        *(done < 1 ? &low : &high) = ms;
+    }
+    for (int k = 0; k < count && (accel_cuts_of(call) & ACCEL_CUT_TRIANGLE); k++) {
+        const double ms = factor_bytes(call) / device[k].rates.up * 1e-6;
+        last = k == 0 || ms < last ? ms : last;
+    }
+    return low > last ? low : last;
+}
+
+/* The rates that the devices reach alone add up to nine tenths, wherever the bound is above that by a thirtieth. Nowhere does a division take much
+ * longer than the bound. Of products, the devices' peaks add up to nine tenths, too, unless a link is busy for half of the time. */
 static void rates_add_up(void **state)
 {
     static const char *const names[] = {"dgemm",  "dsymm", "dsyrk", "dsyr2k",
                                         "dgemmt", "dtrmm", "dtrsm"};
-    enum { SYMM = 1, GEMMT = 4 };
     int allowed = 0;
     (void)state;
     for (size_t i = 0; i < (size_t)split_machine_count; i++)
@@ -143,7 +223,7 @@ static void rates_add_up(void **state)
             const int count = split_devices_of(&split_machines[i], device);
             struct accel_call call;
             struct split split;
-            double peaks = 0, rates = 0, best = 0, link_ms;
+            double peaks = 0, rates = 0, best = 0, link_ms = INFINITY;
             call_of(&call, names[r], 16384, 16384, 16384);
             split_make(&split, &call, device, count, no_limit);
             for (int k = 0; k < count; k++) {
@@ -152,25 +232,24 @@ static void rates_add_up(void **state)
                 best = best > 0 && best < ms ? best : ms;
                 peaks += device[k].rates.compute * 1e6;
             }
-            if (split.count == 1) { /* the others would bring next to nothing, or not in time */
-                assert_true(best * rates < 1.12 ||
-                            (r == GEMMT && split_machines[i].gflops[0] > 4e4));
-                continue;
+            const double least = least_ms(&call, device, count, best);
+            const double reached_ms = split.count > 1 ? run(&call, &split, device, &link_ms) : best;
+            if (split.count > 1) {
+                covers(&call, &split);
+                assert_true(reached_ms <= best && reached_ms <= split.ms * 1.01);
             }
-            covers(&call, &split);
-            const double ms = run(&call, &split, device, &link_ms);
             const double sum_ms = call.routine->flops(&call) / peaks;
-            assert_true(ms <= best);
-            assert_true(ms <= split.ms * 1.01);
-            /* No device gets its part in time; of a triangle, all must be there before the last block is computed. */
-            if (link_ms > (r <= SYMM ? 0.5 : 0.25) * sum_ms)
-                continue;
-            allowed++;
-            if (ms * rates > 1 / (r <= SYMM ? 0.9 : 0.86) || (r == 0 && sum_ms < 0.9 * ms))
-                fail_msg("%s, %s: %.1f ms, of the rates' sum %.3f, of the peaks' %.3f",
-                         split_machines[i].name, names[r], ms, 1 / (ms * rates), sum_ms / ms);
+            const double reached = 1 / (reached_ms * rates), bound = 1 / (least * rates);
+            const bool may = bound > 0.9 * 1.034;
+            allowed += may;
+            if ((may && reached < 0.9) || reached_ms > 1.42 * least ||
+                (r == 0 && link_ms <= 0.5 * sum_ms && sum_ms < 0.9 * reached_ms))
+                fail_msg(
+                    "%s, %s: %.1f ms, of the rates' sum %.3f, of the peaks' %.3f; a bound: %.3f",
+                    split_machines[i].name, names[r], reached_ms, reached, sum_ms / reached_ms,
+                    bound);
         }
-    assert_true(allowed >= 30);
+    assert_true(allowed >= 55);
 }
 
 /* ---- When a call stays whole ---- */
