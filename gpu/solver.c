@@ -205,11 +205,10 @@ enum gpu_status solver_run(struct gpu_work *work, void (*steps)(struct solver *s
 {
     struct solver s;
     begin(&s, work);
-    if (!accel_is_on_host(work->call))
+    if (!accel_is_on_host(work->call) || !solver_is_well(&s))
         in_panels = NULL;
     if (in_panels && operand_bytes(work) > (double)gpu_info(work->device)->memory_bytes) {
-        if (solver_is_well(&s))
-            in_panels(&s);
+        in_panels(&s);
     } else {
         steps(&s);
         if (in_panels && s.status == GPU_NO_MEMORY && would_fit_in_panels(work))
