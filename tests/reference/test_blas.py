@@ -47,12 +47,13 @@ def tested(output):
     return {name.lower().removeprefix("cblas_") for name in re.findall(r"(\w+)\s+PASSED THE", output)}
 
 
-# Level 3 on three test GPUs, which share what can be divided; results are those of the same bounds.
-for interface, letter in itertools.product(("Fortran", "CBLAS"), "sdcz") if LONG else (("Fortran", "z"), ("CBLAS", "s")):
+# Level 3 on test GPUs that share what can be divided: three, three of unequal speed, and two. Results are those of the same bounds.
+UNEQUAL = {"TESTGPU_ATTRIBUTES": "16=1,13=3/1/2"}
+for (devices, how), interface, letter in itertools.product(((3, {}), (3, UNEQUAL), (2, {})), ("Fortran", "CBLAS"), "sdcz") if LONG else (((3, {}), "Fortran", "z"), ((3, UNEQUAL), "CBLAS", "s"), ((2, {}), "Fortran", "d")):
     path = {"LD_LIBRARY_PATH": f"/usr/lib/x86_64-linux-gnu/{LIBRARIES['OpenBLAS']}"}
-    name = f"three devices, {interface}, level 3, {letter}"
+    name = f"{devices} {'unequal ' if how else ''}devices, {interface}, level 3, {letter}"
     _, native, _ = run(interface, 3, letter, path)
-    code, output, log = run(interface, 3, letter, {**several(3), **path, "ACCEL_LOG_FILE": "log"})
+    code, output, log = run(interface, 3, letter, {**several(devices), **how, **path, "ACCEL_LOG_FILE": "log"})
     lines = parse_log(log)
     shared = sum("+" in line["ran"] for line in lines)
     tap.ok(code == 0 and verdicts(output) == verdicts(native), f"{name}: every test passes",
