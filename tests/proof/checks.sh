@@ -360,6 +360,29 @@ several_job() {
     esac
 }
 
+# solutions_on DEVICES ORDER: a system of a matrix of three times the memory that may be used, solved twice; the program judges the residuals.
+# Prints where the last one ran, and its milliseconds.
+solutions_on() {
+    limited env LD_PRELOAD="$build/libaccel.so" ACCEL_POLICY=gpu ACCEL_START=wait ACCEL_DEVICES="$1" ACCEL_MEMORY=$(($2 * $2 * 8 / 3 / 1024))K ACCEL_LOG=json \
+        ACCEL_LOG_FILE="$folder/log.$1" "$build/tests/steps" "solve:$2:2" > "$folder/out" 2> "$folder/err" || { tail -n 5 "$folder/err" "$folder/out" && return 1; }
+    sed -n 's/.*"sym": *"dgesv_".*"ran": *"\([^"]*\)".*"ms": *\([0-9.]*\).*/\1 \2/p' "$folder/log.$1" | tail -n 1
+}
+
+# factors_job ORDER: LU of a matrix that is too large for one GPU, on all of them.
+factors_job() {
+    local gpus one all
+    gpus=$(limited "$build/accel" doctor --json 2> /dev/null | grep -c '"says": *"gpu[0-9]')
+    [ "$gpus" -gt 1 ] || { echo "the machine has one GPU" && return 3; }
+    one=$(solutions_on auto "$1") || { echo "$one" && return 1; }
+    all=$(solutions_on all "$1") || { echo "$all" && return 1; }
+    echo "dgesv of order $1, in a third of its matrix's memory, $gpus GPUs: ${one#* } ms on ${one% *}, ${all#* } ms on ${all% *}"
+    case $all in
+    *cpu*) return 1 ;;
+    *+*) ;;
+    *) echo "by its figures, this machine's copies are too slow for more than one GPU to be faster" && return 3 ;;
+    esac
+}
+
 # place_job SEED CALLS: random calls whose inputs kernels read in the host's memory, or whose pages move to the GPU.
 place_job() {
     local c2c said="" status=0
@@ -382,7 +405,7 @@ step_shared() {
     local count=20 order=16384
     [ -z "$few" ] || count=2 order=768
     run_jobs "two ranks that take turns" "two_ranks $RANDOM $count ."
-    run_jobs "two ranks by MPS" "mps_job $RANDOM $count" "several GPUs" "several_job $order" "host memory in place" "place_job $RANDOM $count"
+    run_jobs "two ranks by MPS" "mps_job $RANDOM $count" "several GPUs" "several_job $order" "LAPACK over several GPUs" "factors_job $order" "host memory in place" "place_job $RANDOM $count"
 }
 
 # ---- The reference test programs ----

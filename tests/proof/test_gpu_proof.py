@@ -79,8 +79,8 @@ def check_report(folder, done, report):
     tap.ok(all(precise[name][0] == "ok" and re.match(rf"[1-9]\d* calls in {name}, .* 0?\.\d+ of its bound", precise[name][1]) for name in ("emulated", "tf32"))
            and precise["bf16x9"][0] == "not here" and "needs compute capability 10.0" in precise["bf16x9"][1], "precisions that cuBLAS has, and what the machine lacks", precise)
     shared = {c["check"]: (c["status"], c["note"]) for c in report["checks"] if c["step"] == "shared"}
-    tap.ok({name: status for name, (status, _) in shared.items()} == {"two ranks that take turns": "ok", "two ranks by MPS": "ok", "several GPUs": "not here", "host memory in place": "not here"}
-           and re.search(r"calls, 0 wrong; \d+ calls, 0 wrong", shared["two ranks by MPS"][1]) and "one GPU" in shared["several GPUs"][1] and "does not use the host's page tables" in shared["host memory in place"][1],
+    tap.ok({name: status for name, (status, _) in shared.items()} == {"two ranks that take turns": "ok", "two ranks by MPS": "ok", "several GPUs": "not here", "LAPACK over several GPUs": "not here", "host memory in place": "not here"}
+           and re.search(r"calls, 0 wrong; \d+ calls, 0 wrong", shared["two ranks by MPS"][1]) and "one GPU" in shared["several GPUs"][1] and "one GPU" in shared["LAPACK over several GPUs"][1] and "does not use the host's page tables" in shared["host memory in place"][1],
            "two ranks on one GPU, also by MPS, and what the machine lacks", shared)
     trained = {c["check"]: (c["status"], c["note"]) for c in report["checks"] if c["step"] == "ml"}
     sets = {name: re.match(rf"train_ms [\d.]+ classes {classes} vectors \d+ .*; with libaccel train_ms ", trained.get(name, ("", ""))[1]) is not None
@@ -183,6 +183,8 @@ def check_several(folder):
     found = [(c["status"], c["note"]) for c in report["checks"] if c["check"] == "several GPUs"]
     tap.ok(len(found) == 1 and found[0][0] == "ok" and re.match(r"dgemm of order \d+, 2 GPUs: [\d.]+ ms on gpu0, [\d.]+ ms on gpu0\+gpu1", found[0][1]),
            "two GPUs share products", found, done.stdout[-600:])
+    found = [(c["status"], c["note"]) for c in report["checks"] if c["check"] == "LAPACK over several GPUs"]
+    tap.ok(len(found) == 1 and found[0][0] == "ok" and re.search(r"2 GPUs: [\d.]+ ms on gpu0, [\d.]+ ms on gpu0\+gpu1", found[0][1]), "two GPUs share a factorisation", found, done.stdout[-600:])
 
 
 def check_refusals(folder):
