@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "about.h"
 #include "called.h"
@@ -311,11 +312,22 @@ static struct split_device part_of(const struct dispatch_device *device,
 {
     struct cost_curves *const curves = atomic_load(&device->curves);
     struct split_device part = {cost_schedule_rates(curves, call, gain_of(call, curves, precision)),
-                                device->memory_bytes};
+                                device->memory_bytes, 0};
     part.rates.compute /= device->sharers;
     part.rates.up /= device->sharers;
     part.rates.down /= device->sharers;
     return part;
+}
+
+/* Returns a number for the device's port: that of the first one of some that has the same; 0: it has none that is known. */
+static int port_of(const struct dispatch_device *device, struct dispatch_device *const *others,
+                   int count)
+{
+    const char *port = gpu_info(device_gpu(device))->port;
+    int i = 0;
+    while (i < count && strcmp(port, gpu_info(device_gpu(others[i]))->port) != 0)
+        i++;
+    return port[0] ? i + 1 : 0;
 }
 
 /* Divides the call over the devices that may have a part; also: so many more devices like the situation's own. */
@@ -330,6 +342,7 @@ static void plan_parts(const struct accel_call *call, const struct situation *si
         if (!may_have_part(call, situation, next))
             continue;
         device[have] = part_of(next, call, situation->precision);
+        device[have].port = port_of(next, plan->device, have);
         fastest = fastest > device[have].rates.up ? fastest : device[have].rates.up;
         plan->device[have++] = next;
     }

@@ -10,6 +10,7 @@
 #ifndef ACCEL_GPU_H
 #define ACCEL_GPU_H
 
+#include "base/pci.h"
 #include "ops/call.h"
 #include "nominal.h"
 #include "precision.h"
@@ -51,6 +52,8 @@ struct gpu_info {
     /* Its kernels reach the program's memory by the host's own page tables (Grace and its like): where it is, whoever allocated it. */
     bool host_page_tables;
     bool integrated; /* its memory is the host's */
+    char port
+        [PCI_PORT_BYTES]; /* the PCI root port that leads to it (base/pci.h); empty: it has a link of its own, as far as is known */
 };
 
 enum gpu_status {

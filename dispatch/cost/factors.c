@@ -55,15 +55,11 @@ static bool share(struct panels_shared *shared, struct panels_device member[SPLI
                   const struct panels_call *call, const struct split_device *device,
                   const int order[SPLIT_MOST], int count, double host_gbps)
 {
-    double up = 0, down = 0;
+    struct schedule_rates rates[SPLIT_MOST];
+    split_links(rates, device, order, count, host_gbps);
     for (int i = 0; i < count; i++) {
         member[i] = member_of(call, &device[order[i]]);
-        up += member[i].rates.up;
-        down += member[i].rates.down;
-    }
-    for (int i = 0; i < count; i++) {
-        member[i].rates.up *= host_gbps < up ? host_gbps / up : 1;
-        member[i].rates.down *= host_gbps < down ? host_gbps / down : 1;
+        member[i].rates = rates[i];
     }
     return panels_share(shared, call, member, count);
 }

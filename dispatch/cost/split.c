@@ -100,20 +100,51 @@ static double least(double a, double b)
     return a < b ? a : b;
 }
 
+/* Sets the sums, and the fastest, of the links of those that share a device's port. */
+static void sum_port(const struct split_device *device, const int *on, int count, int port,
+                     struct schedule_rates *sum, struct schedule_rates *most)
+{
+    *sum = *most = (struct schedule_rates){.up = 0};
+    for (int i = 0; i < count; i++) {
+        const struct schedule_rates *r = &device[on[i]].rates;
+        if (device[on[i]].port != port)
+            continue;
+        sum->up += r->up;
+        sum->down += r->down;
+        most->up = most->up < r->up ? r->up : most->up;
+        most->down = most->down < r->down ? r->down : most->down;
+    }
+}
+
+void split_links(struct schedule_rates *rates, const struct split_device *device, const int *on,
+                 int count, double host_gbps)
+{
+    double up = 0, down = 0;
+    for (int i = 0; i < count; i++) {
+        struct schedule_rates sum, most;
+        rates[i] = device[on[i]].rates;
+        if (device[on[i]].port > 0) {
+            sum_port(device, on, count, device[on[i]].port, &sum, &most);
+            rates[i].up *= most.up / sum.up;
+            rates[i].down *= most.down / sum.down;
+        }
+        up += rates[i].up;
+        down += rates[i].down;
+    }
+    for (int i = 0; i < count; i++) {
+        rates[i].up *= least(1, host_gbps / up);
+        rates[i].down *= least(1, host_gbps / down);
+    }
+}
+
 /* Sets what each part's device copies at while all of them copy. */
 static void share_links(struct plan *p)
 {
-    double up = 0, down = 0;
+    struct schedule_rates rates[SPLIT_MOST];
+    split_links(rates, p->device, p->on, p->parts, p->host_gbps);
     for (int i = 0; i < p->parts; i++) {
-        up += p->device[p->on[i]].rates.up;
-        down += p->device[p->on[i]].rates.down;
-    }
-    for (int i = 0; i < p->parts; i++) {
-        struct schedule_rates *rates = &p->split.part[i].rates;
         p->split.part[i].device = p->on[i];
-        *rates = p->device[p->on[i]].rates;
-        rates->up *= least(1, p->host_gbps / up);
-        rates->down *= least(1, p->host_gbps / down);
+        p->split.part[i].rates = rates[i];
     }
 }
 

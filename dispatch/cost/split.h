@@ -17,6 +17,7 @@ enum { SPLIT_MOST = 16 };
 struct split_device {
     struct schedule_rates rates; /* for this call: cost_schedule_rates() */
     int64_t memory_bytes;        /* that may be used */
+    int port; /* devices with the same one share a link, as fast as the fastest of theirs; 0: it has one of its own */
 };
 
 struct split_part {
@@ -44,6 +45,11 @@ struct split {
  * faster than the best single device by SPLIT_GAIN. */
 void split_make(struct split *split, const struct accel_call *call,
                 const struct split_device *device, int count, double host_gbps);
+
+/* Sets what each of some devices, device[on[0]] .. device[on[count - 1]], copies at while all of them copy: its own rate, or its share of a link
+ * that several have, or of what the host packs. */
+void split_links(struct schedule_rates *rates, const struct split_device *device, const int *on,
+                 int count, double host_gbps);
 
 /* Returns the 10^9 bytes a second that so many threads pack, nominally. */
 double split_host_gbps(int threads);

@@ -26,7 +26,7 @@ struct facts {
     int64_t shape[11], operand[SCHEDULE_OPERANDS]; /* of the whole call's schedule */
     struct schedule_sharing sharing[SCHEDULE_OPERANDS];
     double per_term;
-    int64_t memory[SPLIT_MOST];
+    int64_t memory[SPLIT_MOST], port[SPLIT_MOST];
     double rates[SPLIT_MOST][7], host_gbps;
 };
 
@@ -48,6 +48,7 @@ static void add_device(struct facts *facts, int i, const struct split_device *de
                             r->copy_ms, r->kernel_ms, r->wait_ms};
     memcpy(facts->rates[i], rates, sizeof rates);
     facts->memory[i] = device->memory_bytes;
+    facts->port[i] = device->port;
 }
 
 static struct gpu_key key_of(const struct accel_call *call, const struct split_device *device,

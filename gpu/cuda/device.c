@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pci.h"
 #include "base/crew.h"
 #include "gpu/choose.h"
 #include "gpu/ending.h"
@@ -266,6 +267,9 @@ static const char *open_device(struct cuda_device *device, const struct gpu_conf
                          : (int64_t)((double)total * config->memory_share / info->sharers);
     info->memory_bytes = device->budget;
     info->integrated = cuda_attribute(device->number, CU_DEVICE_ATTRIBUTE_INTEGRATED) > 0;
+    pci_root_port(pci_devices, cuda_attribute(device->number, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID),
+                  cuda_attribute(device->number, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID),
+                  cuda_attribute(device->number, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID), info->port);
     info->host_page_tables =
         cuda_attribute(device->number,
                        CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES) > 0;

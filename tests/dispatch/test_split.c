@@ -347,6 +347,33 @@ static void host_is_shared(void **state)
     assert_true(up > 29.9 && up < 30.1);
 }
 
+/* Devices behind one port copy together as fast as one. Others do not lose by that. */
+static void port_is_shared(void **state)
+{
+    struct split_device device[] = {split_device_of(2000, 25), split_device_of(2000, 25),
+                                    split_device_of(2000, 25), split_device_of(2000, 10)};
+    const int on[] = {3, 2, 1, 0};
+    struct schedule_rates rates[4];
+    struct accel_call call;
+    struct split split, apart;
+    (void)state;
+    device[0].port = device[1].port = device[3].port = 1;
+    split_links(rates, device, on, 4, no_limit);
+    assert_true(rates[1].up == 25 && rates[1].down == 25);
+    assert_true(rates[0].up + rates[2].up + rates[3].up > 24.99 &&
+                rates[0].up + rates[2].up + rates[3].up < 25.01 && rates[2].up == rates[3].up);
+    split_links(rates, device, on, 4, 20);
+    assert_true(rates[0].up + rates[1].up + rates[2].up + rates[3].up < 20.01);
+    /* What two copy in the same time as one stays on one; with links of their own, they share it. */
+    call_of(&call, "dgemm", 16384, 16384, 64);
+    split_make(&split, &call, device, 2, no_limit);
+    assert_int_equal(split.count, 1);
+    splits_make(&split, &call, device, 2, no_limit);
+    device[1].port = 2;
+    splits_make(&apart, &call, device, 2, no_limit); /* what is remembered depends on it */
+    assert_true(split.count == 1 && apart.count == 2);
+}
+
 /* A device with little memory gets what it can do in tiles; where it can do nothing, the others do it. */
 static void little_memory(void **state)
 {
@@ -402,7 +429,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rates_add_up),   cmocka_unit_test(whole_where_that_is_faster),
         cmocka_unit_test(unequal_parts),  cmocka_unit_test(remembered_as_found),
-        cmocka_unit_test(host_is_shared), cmocka_unit_test(little_memory),
-        cmocka_unit_test(any_shape)};
+        cmocka_unit_test(host_is_shared), cmocka_unit_test(port_is_shared),
+        cmocka_unit_test(little_memory),  cmocka_unit_test(any_shape)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ const int split_machine_count = (int)(sizeof split_machines / sizeof *split_mach
 
 struct split_device split_device_of(double gflops, double gbps)
 {
-    struct split_device device = {schedule_nominal, INT64_C(80) << 30};
+    struct split_device device = {schedule_nominal, INT64_C(80) << 30, 0};
     device.rates.compute = gflops;
     device.rates.up = device.rates.down = gbps;
     return device;
