@@ -128,6 +128,23 @@ for fault, name in {"pthread_create:1+": "no thread can be started: the calling 
     done = start("steps", "dgemm:300:3", env=several(3, **plant, PLANT=fault))
     tap.ok(right(done) and places(done) == {"gpu0+gpu1+gpu2": 3} and not said(done), name, done.returncode, done.stdout, done.stderr[-800:])
 
+# ---- A factorisation that is too large for one ----
+
+small = {"ACCEL_MEMORY": "600K"}  # a matrix of order 500 has 2 MB
+for devices, expected in ((2, "gpu0+gpu1"), (3, "gpu0+gpu1+gpu2")):
+    done = start("steps", "solve:500:3", env=several(devices, **small))
+    seen = {(line["ran"], line["up_mb"], line["down_mb"]) for line in lines_for(done)}
+    tap.ok(right(done) and {ran for ran, _, _ in seen} == {expected} and len(seen) == 1 and not said(done), f"LU of a matrix above the memory of one: {expected}, the same each time", seen,
+           *said(done))
+# The factors and the pivots (int64) come down once; so does the solution.
+tap.ok({round(float(down) * 1e6, -3) for _, _, down in seen} == {round(500 * 500 * 8 + 500 * 8 + 500 * 8, -3)}, "each element comes down once", seen)
+done = start("steps", "solve:500:3", env=several(3, **small, **plant, PLANT="pthread_create:1+"))
+tap.ok(right(done) and places(done) == {"gpu0": 3} and not said(done), "no thread can be started: the first one does it alone", places(done), done.stderr[-800:])
+done = start("steps", "solve:500:1", "solvers:4:500:8", env=several(2, **small))
+tap.ok(right(done) and set(places(done)) <= {"gpu0+gpu1", "gpu0", "gpu1", "cpu"} and places(done)["gpu0+gpu1"] > 4, "four threads with one each: one at a time is shared", places(done), *said(done))
+done = start("steps", "solve:200:3", env=several(2, **small))
+tap.ok(right(done) and "+" not in "".join(places(done)), "one that fits stays on one", places(done))
+
 # ---- Forks and cancellation meanwhile ----
 
 if RUNTIME:
