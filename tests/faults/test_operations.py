@@ -5,9 +5,11 @@ runs. Operands in host memory, whole and in tiles, and in device memory. Types t
 
 import re
 import sys
+import tempfile
 from collections import namedtuple
 
 from faults import GPU, Fault, Outcome, ended_well, judge, plan, record, report_on, run, sweep, table, uses
+from lib.calibrated import calibrate_in_core
 from lib.log import parse_log
 from lib.programs import TESTS
 from lib.tap import Tap
@@ -20,6 +22,8 @@ LAPACK_OF = ["-f", "tyesmv", "-k", "@(uniform|well)"]
 # More than fits on the device at once: operands go through in tiles, panels, strips or loads. Too little for less than two of them,
 # enough for one.
 TILES = {"gemm_batch": (60, "60K"), **dict.fromkeys("gemv symv hemv trmv trsv ger gerc syr her syr2 her2".split(), (150, "40K"))}
+# LAPACK's operations whose matrix comes up in panels while it is factored, if the link is slow: calibrate_in_core().
+IN_CORE = ("potrf", "posv", "getrf", "gesv", "geqrf", "gels")
 # LAPACK's operations that take a matrix above the device's memory in panels: the least and the greatest size, and the memory in KB, in
 # single precision.
 PANELS = {**dict.fromkeys("potrf posv potrs getrf gesv getrs trtrs".split(), (105, 125, 38)), **dict.fromkeys(("geqrf", "gels"), (170, 190, 108))}
@@ -162,6 +166,22 @@ def lapack_op_in_panels(tap, op, routine):
         check(tap, f"{op} in panels, {routine}", op, found, 3, expected=found[1].stdout.splitlines()[-1])
 
 
+def lapack_op_in_core(tap, op, routine):
+    """A matrix that fits, and comes up while it is factored. Whatever fails, nothing has been written."""
+    with tempfile.TemporaryDirectory() as folder:
+        model = f"{folder}/model"
+        calibrate_in_core(model, folder, {})
+        arguments = [*LAPACK_OF, "-c", 1, "-m", 130, "-n", 160, "-r", routine]
+        def several(done, report, lines):
+            mine = [f for f in lines if f["sym"].rstrip("_") == routine and f["why"] != "workspace_query"]
+            return mine and len(on_gpu(mine)) == len(mine) and report.calls.get("cusolverDnX" + {"posv": "potrf", "gesv": "getrf", "gels": "geqrf"}.get(op, op), 0) >= 3
+        found = pick(lambda seed: Workload("random_lapack", [*arguments, "-s", seed], {"ACCEL_MODEL": model, "ACCEL_CPU": "blas2:*,blas3:*"}), several)
+        if tap.ok(found[0], f"{op}: {routine} runs on the GPU while its matrix comes up"):
+            both = found[2]
+            both.text = re.sub(r"(testgpu leaked .*)host_allocations=\d+(.*) events=\d+", r"\1host_allocations=2\2 events=71", both.text)
+            check(tap, f"{op} while it comes up, {routine}", op, found, 3, expected=found[1].stdout.splitlines()[-1])
+
+
 def lapack_op(tap, number, op, routines):
     routine = routines[number % len(routines)]
     own = lambda lines: [f for f in lines if f["sym"].rstrip("_") == routine]
@@ -179,6 +199,8 @@ def lapack_op(tap, number, op, routines):
     check(tap, f"{op}, {routine}", op, found, 4, start_up=number == 0, expected=found[1].stdout.splitlines()[-1])
     if op in PANELS:
         lapack_op_in_panels(tap, op, routines[(number + 1) % len(routines)])
+    if op in IN_CORE:
+        lapack_op_in_core(tap, op, routines[(number + 2) % len(routines)])
     workload = Workload("device_lapack", ["d" + routine[1:]], {})
     done, baseline, lines = decisions(workload)
     if "combinations" in done.stdout:
