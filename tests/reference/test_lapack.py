@@ -16,6 +16,7 @@ from lib.log import summaries
 from lib.programs import BUILD, LONG, NO_GPU, SHIM, TEST_GPU, clean_env
 from lib.table import routine_table
 from lib.tap import Tap
+from outputs import complete, reports, value_less, verdicts
 
 ALL = "--all" in sys.argv[1:]
 CHOSEN = set(sys.argv[1:]) - {"--all"}
@@ -46,29 +47,6 @@ def run(library, letter, name, env):
     return done.returncode, re.sub(r"(?m)^.*Total time used.*\n", "", done.stdout), table
 
 
-def verdicts(output):
-    """What is tested -> how many of its tests failed, and were run."""
-    found = Counter()
-    passed = r"All tests for (?:the )?(.*?) +passed(?: the threshold)?(?: \( *(\d+) tests run)?"
-    for what, number in re.findall(passed, output):
-        found[what.removesuffix(" routines"), "run"] += int(number or 1)
-    for what, failed, number in re.findall(r"(?m)^ *(.*?): +(\d+) +out of +(\d+)", output):
-        found[what, "failed"] += int(failed)
-        found[what, "run"] += int(number)
-    found["error exits", "run"] = output.count("passed the tests of the error exits")
-    return +found
-
-
-def value_less(line):
-    return re.sub(r"(=|\bis) *[-+.\dDE*NaInfity]+$", r"\1", line.strip())
-
-
-def reports(output):
-    """The lines about single tests, less the values, and about error exits."""
-    marks = r"\*{3}|test ?\( *\d|result +\d|failed test|Failure in|returned|INFO|error exits"
-    return Counter(value_less(line) for line in output.splitlines() if re.search(marks, line))
-
-
 def unequal(output):
     """Of the tests of ?geev, those that want the same bits with and without vectors: with left ones it is the CPU's."""
     part = output.partition("EV -- ")[2].partition("EV: ")[0]
@@ -84,10 +62,6 @@ def worst(output):
     """The largest error, in units of the precision."""
     found = re.search(r"largest test error += +(\S+)", output)
     return float(found[1].replace("D", "E")) if found else float("inf")
-
-
-def complete(output):
-    return "End of tests" in output
 
 
 def parse(table):
