@@ -54,12 +54,13 @@ bool resident_may(const struct accel_call *call, const struct accel_span *x)
            accel_is_read(call, x) && !accel_adds_nothing(call);
 }
 
-static struct gpu_key digest_of(const struct accel_span *x)
+/* from: the operand, or its triangle, perhaps with a scan, which takes longer. */
+static struct gpu_key digest_of(const struct accel_span *x, const struct lane_rectangle *from)
 {
-    const struct lane_rectangle all = lane_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
     const double start = accel_now_ms();
-    const struct gpu_key key = staging_digest(&all, gpu_device_ld(x->rows, x->dtype));
-    measure(&digests, gpu_digest_gbps(), accel_bytes(x), accel_now_ms() - start);
+    const struct gpu_key key = staging_digest(from, gpu_device_ld(x->rows, x->dtype));
+    if (!from->scan && !from->uplo)
+        measure(&digests, gpu_digest_gbps(), accel_bytes(x), accel_now_ms() - start);
     return key;
 }
 
@@ -80,11 +81,14 @@ static bool found_unchanged(struct gpu_work *work, const struct accel_span *x,
 }
 
 /* Digests an operand that is watched, which ties the watch to its contents. */
-static struct gpu_key digest_and_prove(const struct accel_span *x, struct sighting_watch *w)
+static struct gpu_key digest_and_prove(const struct accel_span *x,
+                                       const struct lane_rectangle *from, struct sighting_watch *w)
 {
     struct tracked_proof proof;
     tracked_prove(x, &proof);
-    w->key = digest_of(x);
+    w->key = digest_of(x, from);
+    if (from->scan)
+        w->seen = *from->scan;
     w->edges = proof.edges;
     w->proved = tracked_is_proved(&proof);
     return w->key;
@@ -92,18 +96,18 @@ static struct gpu_key digest_and_prove(const struct accel_span *x, struct sighti
 
 /* Looks for its contents. Begins to watch it before, so that the digest proves what is in it: unless it has changed of late, or its watch
  * has just shown that it was written to; then behind the digest that finds it, so that the next one proves something. */
-static bool found_by_digest(struct gpu_work *work, const struct accel_span *x, bool written,
-                            gpu_address *memory)
+static bool found_by_digest(struct gpu_work *work, const struct accel_span *x,
+                            const struct lane_rectangle *from, bool written, gpu_address *memory)
 {
     bool may;
     struct gpu_key expected;
     struct sighting_watch w = sightings_watch(x, &may);
-    may = may && work->host->tracks;
+    may = may && work->host->tracks && x->access == ACCEL_READ;
     const bool begins = may && !w.watch && !written && sightings_expect(x, &expected);
     if (begins)
         w.watch = tracked_begin(x);
     const bool proves = w.watch && !w.proved && work->host->tracks;
-    const struct gpu_key key = proves ? digest_and_prove(x, &w) : digest_of(x);
+    const struct gpu_key key = proves ? digest_and_prove(x, from, &w) : digest_of(x, from);
     const bool found = gpu_work_find(work, &key, memory);
     if (found && (begins ? w.watch != 0 : proves && w.proved))
         sightings_watched(x, &w);
@@ -145,9 +149,11 @@ static bool found(struct gpu_work *work, const struct accel_span *x, gpu_address
 {
     bool may;
     const struct sighting_watch w = sightings_watch(x, &may);
+    const struct lane_rectangle all = lane_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
     if (work->host->tracks && found_unchanged(work, x, &w, memory))
         return true;
-    return work->host->digests && !work->host->relies && found_by_digest(work, x, w.proved, memory);
+    return work->host->digests && !work->host->relies &&
+           found_by_digest(work, x, &all, w.proved, memory);
 }
 
 /* Returns the watch of an operand that is about to go up. That of a product with a vector begins now, as no digest is taken later. */
@@ -197,7 +203,8 @@ struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
 enum gpu_status resident_keep(struct gpu_work *work, const struct accel_span *x, gpu_address memory,
                               const struct resident *r)
 {
-    const struct sighting_watch proved = {r->watch, true, r->key, r->edges};
+    const struct sighting_watch proved = {
+        .watch = r->watch, .proved = true, .key = r->key, .edges = r->edges};
     const enum gpu_status status = gpu_work_keep(work, memory, &r->key);
     if (status == GPU_OK)
         sightings_kept(x, &r->key);
@@ -224,6 +231,19 @@ static bool may_at(const struct accel_call *call, const struct accel_span *x,
            accel_bytes(x) >= GPU_STAYS_BYTES;
 }
 
+/* What the scan of a matrix has seen, whose watch has proved it unchanged, it would see again. Those that calls overwrite are not watched. */
+static bool found_at(struct gpu_work *work, const struct accel_span *part,
+                     const struct lane_rectangle *from, gpu_address *memory)
+{
+    bool may;
+    const struct sighting_watch w = sightings_watch(part, &may);
+    if (work->host->tracks && found_unchanged(work, part, &w, memory)) {
+        gpu_scan_add(from->scan, &w.seen);
+        return true;
+    }
+    return found_by_digest(work, part, from, w.proved, memory);
+}
+
 struct resident resident_look_at(struct gpu_work *work, const struct accel_span *x,
                                  const struct lane_rectangle *from, gpu_address *memory)
 {
@@ -233,8 +253,7 @@ struct resident resident_look_at(struct gpu_work *work, const struct accel_span 
     const struct accel_span part = part_of(x, from->uplo);
     enum sighting how = sightings_see(&part);
     if (how == SIGHTING_LOOK) {
-        const struct gpu_key key = staging_digest(from, gpu_device_ld(x->rows, x->dtype));
-        r.here = gpu_work_find(work, &key, memory);
+        r.here = found_at(work, &part, from, memory);
         how = sightings_looked(&part, r.here);
     }
     r.digests = how == SIGHTING_KEEP;
@@ -279,6 +298,28 @@ enum gpu_status resident_keep_result(struct gpu_work *work, const struct accel_s
     return status;
 }
 
+/* Adds an operand of LAPACK that a call only reads: all of it, or a triangle, as an earlier call has left it there. */
+static void add_kept_at(struct gpu_kept *kept, struct gpu_device *device,
+                        const struct accel_call *call, int operand)
+{
+    static const char triangles[] = {0, 'L', 'U', 'l', 'u'};
+    const struct accel_span *x = &call->span[operand];
+    struct gpu_key key;
+    bool may;
+    if (!x->ptr || x->access != ACCEL_READ || x->inc || x->place != ACCEL_HOST ||
+        accel_bytes(x) < GPU_STAYS_BYTES)
+        return;
+    for (size_t i = 0; i < sizeof triangles; i++) {
+        const struct accel_span part = part_of(x, triangles[i]);
+        if (!sightings_expect(&part, &key) || !device->functions->has_kept(device, &key))
+            continue;
+        *(sightings_watch(&part, &may).proved ? &kept->watched_bytes : &kept->digested_bytes) +=
+            accel_bytes(x);
+        kept->operands |= 1u << operand;
+        return;
+    }
+}
+
 struct gpu_kept gpu_kept(struct gpu_device *device, const struct accel_call *call)
 {
     struct gpu_kept kept = {.operands = 0};
@@ -288,6 +329,8 @@ struct gpu_kept gpu_kept(struct gpu_device *device, const struct accel_call *cal
         const struct accel_span *x = &call->span[i];
         struct accel_span larger;
         int64_t row, col;
+        if (accel_uses_solver(call->routine))
+            add_kept_at(&kept, device, call, i);
         if (!resident_may(call, x))
             continue;
         const struct sighting_watch around = sightings_around(x, &larger, &row, &col);

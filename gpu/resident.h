@@ -38,8 +38,8 @@ struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
 enum gpu_status resident_keep(struct gpu_work *work, const struct accel_span *x, gpu_address memory,
                               const struct resident *r);
 
-/* The same two for an operand of LAPACK, which is not watched for writes. `from` says what of it is meant: all of it, or a triangle; if it is
- * here, from->scan has seen it. */
+/* The same two for an operand of LAPACK, which is watched for writes if the call only reads it. `from` says what of it is meant: all of it, or a
+ * triangle; if it is here, from->scan has seen it, or what it saw when the contents were proved counts. */
 struct resident resident_look_at(struct gpu_work *work, const struct accel_span *x,
                                  const struct lane_rectangle *from, gpu_address *memory);
 enum gpu_status resident_keep_at(struct gpu_work *work, const struct accel_span *x, char uplo,

@@ -7,6 +7,7 @@
 #define ACCEL_SIGHTINGS_H
 
 #include "digest.h"
+#include "scan.h"
 #include "ops/call.h"
 
 enum sighting {
@@ -43,6 +44,7 @@ struct sighting_watch {
     bool
         proved; /* it had contents `key`, and at its edges `edges`, when it was digested behind the watch's begin */
     struct gpu_key key, edges;
+    struct gpu_scan seen; /* of an operand of LAPACK: what a scan of those contents has seen */
 };
 
 /* Returns how it is watched; *may: whether it may be, if it is not. */

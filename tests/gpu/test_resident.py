@@ -145,6 +145,20 @@ else:
     off = start("again", "vector", 12, env={**AUTO, "ACCEL_POLICY": "auto", "ACCEL_RESIDENT": "hash"})
     tap.ok({f["ran"] for f in lines_for(off, sym="dgemv_")} == {"cpu"}, "by digests alone, they stay on the CPU")
 
+    # ---- Factors of LAPACK that are only read ----
+    done, without = (start("again", "solves", 12, env={**AUTO, **more}) for more in ({}, {"ACCEL_RESIDENT": "off"}))
+    fine(done, "what uses factors again and again")
+    tap.ok(done.stdout == without.stdout, "results are the same, bit for bit, as those without", done.stdout[-300:])
+    for name in ("dgetrs_", "dpotrs_", "dormqr_"):
+        calls = lines_for(done, sym=name)
+        found = "".join("-+"[number(f, "kept_mb") > 1.5 and number(f, "up_mb") < 0.1] for f in calls)
+        tap.ok(re.fullmatch("[-+]{2}[+]{4}-[-+][+]{4}", found), f"{name}: the factors are found, but for the call behind a change", found)
+        if name != "dormqr_":  # whose estimate has no copies here
+            tap.ok(number(calls[5], "est_gpu_ms") < number(calls[7], "est_gpu_ms") - 0.5, f"{name}: the estimate knows that they are there, and when it does not",
+                   *[f["est_gpu_ms"] for f in calls])
+    fine(start("again", "sealed", 9, env=AUTO), "factors that nobody has written to are not read")
+    tap.ok(start("again", "sealed", 9, env=HASH).returncode == -signal.SIGSEGV, "a digest would read them")
+
     # ---- Calls that bring their matrix ----
     brings = lambda lines: "".join("c" if f["ran"] == "cpu" else "u" if number(f, "up_mb") > 1.5 else "k" if number(f, "kept_mb") > 1.5 else "?" for f in lines)
     for what, count in (("vectors", 8), ("thin", 8)):
