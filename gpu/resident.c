@@ -87,7 +87,8 @@ static struct gpu_key digest_and_prove(const struct accel_span *x,
     struct tracked_proof proof;
     tracked_prove(x, &proof);
     w->key = digest_of(x, from);
-    if (from->scan)
+    w->scanned = from->scan != NULL;
+    if (w->scanned)
         w->seen = *from->scan;
     w->edges = proof.edges;
     w->proved = tracked_is_proved(&proof);
@@ -106,7 +107,8 @@ static bool found_by_digest(struct gpu_work *work, const struct accel_span *x,
     const bool begins = may && !w.watch && !written && sightings_expect(x, &expected);
     if (begins)
         w.watch = tracked_begin(x);
-    const bool proves = w.watch && !w.proved && work->host->tracks;
+    const bool lacks = !w.proved || (from->scan && !w.scanned);
+    const bool proves = w.watch && lacks && work->host->tracks;
     const struct gpu_key key = proves ? digest_and_prove(x, from, &w) : digest_of(x, from);
     const bool found = gpu_work_find(work, &key, memory);
     if (found && (begins ? w.watch != 0 : proves && w.proved))
@@ -237,11 +239,11 @@ static bool found_at(struct gpu_work *work, const struct accel_span *part,
 {
     bool may;
     const struct sighting_watch w = sightings_watch(part, &may);
-    if (work->host->tracks && found_unchanged(work, part, &w, memory)) {
+    if (work->host->tracks && w.scanned && found_unchanged(work, part, &w, memory)) {
         gpu_scan_add(from->scan, &w.seen);
         return true;
     }
-    return found_by_digest(work, part, from, w.proved, memory);
+    return found_by_digest(work, part, from, w.proved && w.scanned, memory);
 }
 
 struct resident resident_look_at(struct gpu_work *work, const struct accel_span *x,

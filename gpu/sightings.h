@@ -44,7 +44,8 @@ struct sighting_watch {
     bool
         proved; /* it had contents `key`, and at its edges `edges`, when it was digested behind the watch's begin */
     struct gpu_key key, edges;
-    struct gpu_scan seen; /* of an operand of LAPACK: what a scan of those contents has seen */
+    bool scanned;         /* by a call of LAPACK, when it was proved: */
+    struct gpu_scan seen; /* in those contents */
 };
 
 /* Returns how it is watched; *may: whether it may be, if it is not. */

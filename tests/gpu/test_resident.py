@@ -156,6 +156,12 @@ else:
         if name != "dormqr_":  # whose estimate has no copies here
             tap.ok(number(calls[5], "est_gpu_ms") < number(calls[7], "est_gpu_ms") - 0.5, f"{name}: the estimate knows that they are there, and when it does not",
                    *[f["est_gpu_ms"] for f in calls])
+    # The watch of a matrix that products have proved unchanged says nothing of NaNs.
+    done, without = (start("again", "lu", 6, env={**AUTO, **more}) for more in ({}, {"ACCEL_RESIDENT": "off"}))
+    fine(done, "a matrix that products and solutions read")
+    tap.ok(done.stdout == without.stdout and {f["why"] for f in lines_for(done)} == {"forced"}, "results are the same, bit for bit, as those without", done.stdout[-300:])
+    found = "".join("-+"[number(f, "kept_mb") > 1.5] for f in lines_for(done))
+    tap.ok(found == "--" + "+" * 16, "all of them find it", found)
     fine(start("again", "sealed", 9, env=AUTO), "factors that nobody has written to are not read")
     tap.ok(start("again", "sealed", 9, env=HASH).returncode == -signal.SIGSEGV, "a digest would read them")
 
