@@ -249,20 +249,14 @@ struct plan {
 
 static struct schedule_step *add(struct plan *plan, int engine, int i, int j, int number)
 {
-    struct schedule *s = &plan->p->schedule;
-    if (s->count == plan->room) {
-        const int room = plan->room ? 2 * plan->room : 64;
-        struct schedule_step *grown = realloc(s->step, (size_t)room * sizeof *grown);
-        if (!grown) {
-            plan->short_of_memory = true;
-            return NULL;
-        }
-        s->step = grown;
-        plan->room = room;
+    struct schedule_step *step = schedule_add(&plan->p->schedule, &plan->room, engine);
+    if (!step) {
+        plan->short_of_memory = true;
+        return NULL;
     }
-    struct schedule_step *step = &s->step[s->count++];
-    *step = (struct schedule_step){.engine = (uint8_t)engine, .i = i, .j = j, .p = number};
-    s->steps[engine]++;
+    step->i = i;
+    step->j = j;
+    step->p = number;
     return step;
 }
 

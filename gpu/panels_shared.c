@@ -212,18 +212,12 @@ struct plan {
 /* Steps of copies wait for so many kernels and downloads, kernels for all uploads before. Returns NULL without memory. */
 static struct schedule_step *add(struct plan *plan, int engine, int i, int j, int number)
 {
-    struct schedule *s = &plan->part->schedule;
-    if (s->count == plan->room) {
-        const int room = plan->room ? 2 * plan->room : 64;
-        struct schedule_step *grown = realloc(s->step, (size_t)room * sizeof *grown);
-        if (!grown)
-            return NULL;
-        s->step = grown;
-        plan->room = room;
+    struct schedule_step *step = schedule_add(&plan->part->schedule, &plan->room, engine);
+    if (step) {
+        step->i = i;
+        step->j = j;
+        step->p = number;
     }
-    struct schedule_step *step = &s->step[s->count++];
-    *step = (struct schedule_step){.engine = (uint8_t)engine, .i = i, .j = j, .p = number};
-    s->steps[engine]++;
     return step;
 }
 

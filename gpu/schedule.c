@@ -254,6 +254,22 @@ void schedule_free(struct schedule *s)
     s->step = NULL;
 }
 
+struct schedule_step *schedule_add(struct schedule *s, int *room, int engine)
+{
+    if (s->count == *room) {
+        const int more = *room ? 2 * *room : 64;
+        struct schedule_step *grown = realloc(s->step, (size_t)more * sizeof *grown);
+        if (!grown)
+            return NULL;
+        s->step = grown;
+        *room = more;
+    }
+    struct schedule_step *step = &s->step[s->count++];
+    *step = (struct schedule_step){.engine = (uint8_t)engine};
+    s->steps[engine]++;
+    return step;
+}
+
 bool schedule_leave_out(struct schedule *s, int operand)
 {
     int32_t *left = malloc((size_t)(s->steps[UP] + 1) * sizeof *left); /* of the first uploads */

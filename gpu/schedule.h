@@ -125,6 +125,10 @@ void schedule_free(struct schedule *s);
  * bit. Returns false, and changes nothing, if there is no host memory. */
 bool schedule_leave_out(struct schedule *s, int operand);
 
+/* Adds a step, of which only the engine is set, to a schedule that is made step by step. *room: for how many there is memory, at first 0. Returns NULL
+ * if there is no more host memory. */
+struct schedule_step *schedule_add(struct schedule *s, int *room, int engine);
+
 /* What a simulation tells, in milliseconds and bytes. */
 struct schedule_times {
     double ms, busy[SCHEDULE_ENGINES]; /* each engine's own work */
