@@ -37,7 +37,7 @@ def subsets(devices):
     return [[i for i in range(devices) if number >> i & 1] for number in range(1, 1 << devices)]
 
 
-count = 60 if LONG else 12
+count = 60 if LONG else 20
 for seed, (interface, devices) in enumerate({"fortran": 2, "cblas-row": 3, "cblas-column": 5, "no-lengths": 3}.items()):
     right(f"{interface}, {devices} devices", devices, ["-i", interface, "-s", 100 + seed], count)
 right("ILP64", 3, ["-i", "fortran", "-s", 200], count, program="random_calls64", lacking="liblacking64.so")
