@@ -56,10 +56,13 @@ static bool is_feasible(const struct svm_training *training, const struct svm_cl
     return training->nu * (least + most) / 2 <= least;
 }
 
-/* Sets the C of each class. Returns false without memory, and if a weight is for no class, or makes no sense: libsvm warns. */
+/* Sets the C of each class. Returns false without memory, and if a weight is for no class, or makes no sense: libsvm warns. Weights that
+ * are not there are libsvm's to read. */
 static bool weigh_classes(const struct libsvm_parameter *p, const struct svm_classes *classes,
                           double **class_c)
 {
+    if (p->nr_weight > 0 && (!p->weight_label || !p->weight))
+        return false;
     double *c = malloc((size_t)classes->count * sizeof *c);
     *class_c = c;
     for (int i = 0; c && i < classes->count; i++)
