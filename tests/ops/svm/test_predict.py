@@ -81,6 +81,17 @@ stays = [line for line in range(plain.stdout.count("\n")) if line not in (0, 6)]
 tap.ok(all(plain.stdout.splitlines()[i] == device.stdout.splitlines()[i] for i in stays) and len(lines_for(device, why="unsupported")) == 18,
        "it gets libsvm's own answer", device.stdout, device.stderr)
 
+# A function under the name svm_predict that is not libsvm's: the log has the function of libsvm's that it calls.
+for program, where in {"own_predict": "the program", "own_predict_hidden": "the program, among no dynamic symbols", "own_predict_elsewhere": "another library"}.items():
+    plain, device, bits = (start(program, env=env) for env in (PLAIN, ON_GPU, {**NO_GPU, **LOG}))
+    values = re.findall(r"(?m)^own (.*)\nlibsvm's (.*)\nvalue (.*)$", plain.stdout)
+    tap.ok(plain.returncode == 0 and len(values) == 2 and all(float(own) == 10 * float(theirs) != 0 and theirs == value for own, theirs, value in values),
+           f"a svm_predict of {where}: plain", plain.stdout, plain.stderr)
+    for done, ran in ((device, "gpu0"), (bits, "cpu")):
+        same = is_near(plain.stdout, done.stdout) if ran == "gpu0" else plain.stdout == done.stdout
+        tap.ok(same and [line["sym"] for line in predictions(done, ran=ran)] == [VALUES, LABEL, VALUES] * 2, f"a svm_predict of {where}: libsvm's functions are in the log, {ran}",
+               plain.stdout, done.stdout, done.stderr)
+
 # A sign that rounding decides is libsvm's; a regression has none.
 plain, device = start("predict_calls", "even"), start("predict_calls", "even", env=ON_GPU)
 tap.ok(plain.stdout.splitlines()[:3] == device.stdout.splitlines()[:3] and is_near(plain.stdout, device.stdout)
