@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -B
 """What comes in between a call: handlers that call BLAS themselves, on the thread's stack and on alternate ones; and threads that are
-cancelled, at a point of their own and at any time. With the reference BLAS, which itself can be interrupted like that."""
+cancelled, at a point of their own and at any time. With the reference BLAS, which itself can be interrupted like that, and with GSL, whose calls a handler
+also leaves."""
 
 import os
 import statistics
@@ -38,6 +39,25 @@ with tempfile.TemporaryDirectory() as folder:
             estimates = [float(line["est_cpu_ms"]) for line in lines if "est_cpu_ms" in line and line["m"] == "48"]
             tap.ok(estimates[-1] < 10 * statistics.median(estimates), f"{name}, {mode}: nor are they thought to compute on",
                    estimates[-1], statistics.median(estimates))
+
+# ---- GSL ----
+
+    for what, name in {"deferred": WHAT["deferred"], "async": WHAT["async"], "jump": "a handler that leaves by siglongjmp"}.items():
+        if UNDER_TSAN and what != "deferred":
+            tap.skip(f"GSL, {name}", "ThreadSanitizer's runtime may not be left at any time")
+            continue
+        modes = {"without libaccel": {}, "ACCEL=0": {**SHIM, "ACCEL": "0"}, "no GPU": NO_GPU}
+        if what != "jump":  # out of a driver or libaccel, it would leave locks held
+            modes |= {"no GPU, logged": {**NO_GPU, **LOG}, "test GPU": TEST_GPU, "test GPU, logged": {**TEST_GPU, **LOG}}
+        for mode, env in modes.items():
+            Path(log).unlink(missing_ok=True)
+            done = start("gsl_interrupts", what, COUNT // 3, env={**env, **REFERENCE, "ACCEL_LOG_FILE": log}, timeout=300)
+            tap.ok(done.returncode == 0 and f"{COUNT // 3} times, 0 wrong\n" == done.stdout, f"GSL, {name}, {mode}", done.returncode, done.stdout, done.stderr)
+            if "logged" in mode:
+                calls = [(line["sym"], line["ran"]) for line in parse_log(Path(log).read_text()) if "why" in line and line["sym"].startswith("gsl")]
+                ran = "gpu0" if "test GPU" in mode else "cpu"
+                tap.ok(len(calls) > COUNT // 3 and set(calls) == {("gsl_linalg_cholesky_decomp1", ran)}, f"GSL, {name}, {mode}: {len(calls)} calls: {ran}", *set(calls))
+
 # ---- A handler that calls a name for the first time, while the thread that it has interrupted holds a lock of libaccel's ----
 
 if RUNTIME:
