@@ -1,12 +1,22 @@
 # Packages, from the release tarball (make dist): see docs/packages.md. DISTDIR is where they go.
 .PHONY: deb wheel rpm check-packages
-# They are built in folders of their own, with the compiler that this one has found.
-deb wheel rpm: export NVCC := $(if $(findstring /,$(NVCC)),$(abspath $(NVCC)),$(NVCC))
+# They have the kernels of gpu/own/, unless NVCC is given as empty: where no nvcc is found, NVIDIA's wheel of it is fetched first.
+ifeq ($(origin NVCC):$(strip $(NVCC)),file:)
+FETCH_NVCC := BUILD=$(BUILD) scripts/install-deps compiler
+PACKAGES_NVCC := $(BUILD)/cuda-compiler/bin/nvcc
+else
+PACKAGES_NVCC := $(NVCC)
+endif
+# They are built in folders of their own.
+deb wheel rpm: export NVCC := $(if $(findstring /,$(PACKAGES_NVCC)),$(abspath $(PACKAGES_NVCC)),$(PACKAGES_NVCC))
 deb:
+	$(FETCH_NVCC)
 	packaging/make-deb $(DISTDIR)
 wheel:
+	$(FETCH_NVCC)
 	packaging/make-wheel $(DISTDIR)
 rpm:
+	$(FETCH_NVCC)
 	packaging/make-rpm $(DISTDIR)
 
 # Builds the packages, and installs and runs them in bare systems of their own (PACKAGES=... some of the tests). Needs root, and mount namespaces.

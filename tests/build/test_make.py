@@ -12,7 +12,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from lib.programs import BUILD, ROOT
+from lib.log import parse_log
+from lib.programs import BUILD, LOG, LONG, ROOT, TEST_GPU, start
 from lib.tap import Tap
 
 MARKS = {"CPPFLAGS": "-DMARK_CPP", "CFLAGS": "-O1 -DMARK_C", "LDFLAGS": "-Wl,--defsym=mark=0x77,-z,now"}
@@ -29,7 +30,7 @@ tap = Tap()
 
 def make(*arguments, cwd=ROOT, **settings):
     # What a make that runs this test has been given is not for this one.
-    lost = {"BUILD", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "CHECK", "WERROR", *MARKS}
+    lost = {"BUILD", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "CHECK", "WERROR", "NVCC", *MARKS}
     done = subprocess.run(["make", *map(str, arguments)], cwd=cwd, env={k: v for k, v in os.environ.items() if k not in lost} | settings, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     return done.stdout.replace("\\\n", " "), done.returncode
@@ -151,6 +152,38 @@ try:
     tap.ok(status == 0 and len(commands(output)) > 100, "the library and the tool are built where there is nothing of CUDA", output[-300:])
     output, status = make("-n", f"BUILD={scratch}/none", "CUDA_HOME=", "CUDA_INCLUDE=", "testgpu")
     tap.ok("scripts/install-deps headers" in output, "what the tests need of it is named, with what fetches it", output[-300:])
+
+    # ---- The compiler of the kernels ----
+
+    bare = {"PATH": "/usr/bin:/bin", "CUDA_HOME": "/nonexistent"}
+    fetched = scratch / "fetched/cuda-compiler/bin/nvcc"
+    for target in ("deb", "wheel", "rpm"):
+        output, status = make("-n", f"BUILD={scratch}/fetched", target, **bare)
+        tap.ok(status == 0 and 0 <= output.find(f"BUILD={scratch}/fetched scripts/install-deps compiler\n") < output.find(f"packaging/make-{target}"),
+               f"make {target} fetches an nvcc where there is none", output[-300:])
+        output, status = make("-n", f"BUILD={scratch}/fetched", "NVCC=", target, **bare)
+        tap.ok(status == 0 and "install-deps" not in output, f"make {target} NVCC= does not", output[-300:])
+    fetched.parent.mkdir(parents=True)
+    fetched.write_text("#!/bin/sh\n")
+    output, _ = make("-n", f"BUILD={scratch}/fetched", f"{scratch}/fetched/gpu/own/own.fatbin", **bare)
+    tap.ok(f"scripts/compile-kernels '{fetched}'" in output, "make finds the one that has been fetched", output[-300:])
+
+    # Kernels that are left out: one line of the build, and a reason in the log.
+    left_out = "compile-kernels: no nvcc: kernels of our own (gpu/own/) are left out"
+    output, status = make(f"BUILD={scratch}", mark, "NVCC=", "all")
+    tap.ok(status == 0 and output.count("left out") == 1 and left_out in output, "no nvcc: a line says that the kernels are left out", output[-600:])
+    done = start("svm_calls", "rand", env={**TEST_GPU, **LOG, "LD_PRELOAD": str(scratch / "libaccel.so")})
+    plain = start("svm_calls", "rand")
+    told = [(line["sym"], line["ran"], line["why"]) for line in parse_log(done.stderr) if "sym" in line]
+    tap.ok(done.stdout == plain.stdout and ("svm_train", "cpu", "unsupported") in told and {line[1:] for line in told} == {("cpu", "unsupported")},
+           "libsvm computes then, bit for bit, and the log says unsupported", *set(told), done.stderr[-600:])
+    output, status = make(f"BUILD={scratch}", mark, "NVCC=/bin/false", "all")
+    tap.ok(status == 0 and output.count("left out") == 1 and "compile-kernels: /bin/false does not work" in output, "nor does an nvcc that fails stop the build", output[-600:])
+    if LONG:
+        output = subprocess.run(["scripts/install-deps", "compiler"], cwd=ROOT, env={**os.environ, **bare, "BUILD": f"{scratch}/real"}, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        made, status = make(f"BUILD={scratch}/real", "OWN_ARCHITECTURES=80", f"{scratch}/real/gpu/own/own.fatbin", **bare)
+        image = scratch / "real/gpu/own/own.fatbin"
+        tap.ok(output.returncode == status == 0 and image.stat().st_size > 10000, "NVIDIA's wheel of nvcc, from PyPI, compiles the kernels", output.stdout[-300:], made[-300:])
 
     # ---- Installation ----
 
