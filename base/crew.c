@@ -279,16 +279,21 @@ int crew_allowed(void)
     return allowed;
 }
 
+/* With the lock. Returns how many threads the caller is to wake. */
+static int call_threads(const struct crew_job *job)
+{
+    const int most = ready();
+    int called = 0;
+    for (; calls < most && calls < job->open - job->claimed; called++)
+        calls++;
+    return called;
+}
+
 void crew_open(struct crew_job *job, int64_t open)
 {
-    int called = 0;
     lock_job(job);
     job->open = open;
-    const int most = job->helped ? ready() : 0;
-    while (calls < most && calls < open - job->claimed) {
-        calls++;
-        called++;
-    }
+    int called = job->helped ? call_threads(job) : 0;
     unlock_job(job);
     while (called-- > 0)
         pthread_cond_signal(&calls_come);

@@ -224,7 +224,7 @@ static int first_cpu; /* of those that the test may use */
 
 static void bind_to_first_cpu(void)
 {
-    static cpu_set_t one;
+    cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(first_cpu, &one);
     must(syscall(SYS_sched_setaffinity, 0, sizeof one, &one) == 0);
