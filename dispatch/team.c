@@ -382,6 +382,7 @@ static enum gpu_status run_alone(struct team *team)
 {
     struct member *first = &team->member[0];
     struct gpu_host host = *team->host;
+    host.up_bytes = host.down_bytes = 0; /* note_run() adds them up */
     host.original = ask;
     host.context = first;
     host.event = first->host.event;

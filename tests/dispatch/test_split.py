@@ -55,11 +55,11 @@ for devices, expected in {"2,0": "gpu0+gpu2", "1": "gpu1", "auto": "gpu0"}.items
 
 with tempfile.TemporaryDirectory() as folder:
     done = start("steps", "dgemm:300:2", env=several(3, ACCEL_TRACE=folder + "/trace"))
-    events = json.loads(Path(folder, "trace").read_text())
-    events = events["traceEvents"] if isinstance(events, dict) else events
-    rows = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    trace = json.loads(Path(folder, "trace").read_text())
+    trace = trace["traceEvents"] if isinstance(trace, dict) else trace
+    rows = {e["tid"]: e["args"]["name"] for e in trace if e["name"] == "thread_name"}
     sent = defaultdict(float)
-    for e in events:
+    for e in trace:
         if e["ph"] == "X" and e.get("cat") in ("up", "down"):
             sent[rows[e["tid"]], e["name"]] += e["args"]["mb"]
     expected = {}
@@ -67,7 +67,7 @@ with tempfile.TemporaryDirectory() as folder:
         expected |= {(f"gpu{i}: up", "a"): 2 * 0.72, (f"gpu{i}: up", "b"): 2 * 0.24, (f"gpu{i}: down", "c"): 2 * 0.24}
     tap.ok(right(done) and {k: round(v, 4) for k, v in sent.items()} == {k: round(v, 4) for k, v in expected.items()},
            "bytes of each operand to each device, in the trace", dict(sent))
-    calls = [e for e in events if e.get("cat") == "call"]
+    calls = [e for e in trace if e.get("cat") == "call"]
     tap.ok(len(calls) == 2 and all(e["args"]["ran"] == "gpu0+gpu1+gpu2" for e in calls), "the trace has one call for each")
 
 # ---- Verification ----
@@ -140,6 +140,9 @@ for devices, expected in ((2, "gpu0+gpu1"), (3, "gpu0+gpu1+gpu2")):
 tap.ok({round(float(down) * 1e6, -3) for _, _, down in seen} == {round(500 * 500 * 8 + 500 * 8 + 500 * 8, -3)}, "each element comes down once", seen)
 done = start("steps", "solve:500:3", env=several(3, **small, **plant, PLANT="pthread_create:1+"))
 tap.ok(right(done) and places(done) == {"gpu0": 3} and not said(done), "no thread can be started: the first one does it alone", places(done), done.stderr[-800:])
+done = start("steps", "solve:500:1", env=several(3, **small, **plant, PLANT="pthread_create:1+", ACCEL_LOG="2"))
+moved, total = sum(float(move["mb"]) for move in events(done.stderr, "h2d")), [float(line["up_mb"]) for line in lines_for(done)]
+tap.ok(right(done) and len(total) == 1 and abs(total[0] - moved) < 1e-3 * moved, "what went up before and then counts once", moved, total)
 done = start("steps", "solve:500:1", "solvers:4:500:8", env=several(2, **small))
 tap.ok(right(done) and set(places(done)) <= {"gpu0+gpu1", "gpu0", "gpu1", "cpu"} and places(done)["gpu0+gpu1"] > 4, "four threads with one each: one at a time is shared", places(done), *said(done))
 done = start("steps", "solve:200:3", env=several(2, **small))
