@@ -318,13 +318,20 @@ static void take_measured_rates(struct cost_curves *p, const struct accel_routin
         model_take_rates(curve, &its);
 }
 
+/* Returns whether calls of a routine may have simulated times, which measured ones correct. */
+static bool is_simulated(const struct accel_routine *routine)
+{
+    const struct accel_op *op = accel_op_of(routine);
+    return op->scheduled || op->in_panels;
+}
+
 /* Under the lock. */
 static void make_curve(struct cost_curves *p, uint32_t index)
 {
     const struct accel_routine *routine = &accel_routines[index];
     struct model_curve *curve = &p->curve[index];
     enum made made = NOMINAL;
-    if (p->device && accel_op_of(routine)->scheduled)
+    if (p->device && is_simulated(routine))
         p->schedule[index].ms[MODEL_CALL] = p->schedule_ratio;
     if (p->device)
         model_nominal_gpu(curve, routine, &p->rates);
@@ -375,7 +382,7 @@ void cost_borrow(struct accel_machine *machine, struct cost_curves *device,
     struct cost_curves *cpu = cpu_of(library, threads), *gpu = device_of(device);
     machine->cpu_curve = curve_of(cpu, index);
     machine->gpu_curve = curve_of(gpu, index);
-    if (gpu && accel_op_of(routine)->scheduled)
+    if (gpu && is_simulated(routine))
         machine->schedule_curve = &gpu->schedule[index];
     if (gpu) {
         machine->up_gbps = gpu->up_gbps;

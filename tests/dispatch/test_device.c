@@ -15,6 +15,7 @@
 #include "dispatch/run.h"
 #include "gpu/device.h"
 #include "gpu/scheduled.h"
+#include "ops/lapack/in_panels.h"
 #include "ops/shape.h"
 
 enum { N = 512 };
@@ -273,6 +274,37 @@ static void schedules_learn_their_times(void **state)
     assert_memory_equal(&rates, &after, sizeof rates);
 }
 
+/* So are those of LAPACK in panels: of a matrix that fits and comes up while it is factored, and of one above the memory. */
+static void panels_learn_their_times(void **state)
+{
+    static const char *const names[] = {"dpotrf", "dgetrf", "dgeqrf", "dgesv"};
+    static const double times[] = {0.5, 4, 2};
+    const int64_t size[ACCEL_DIMENSIONS] = {8192, 8192, 8192, 1};
+    (void)state;
+    for (size_t r = 0; r < sizeof names / sizeof *names; r++)
+        for (int above = 0; above < 2; above++) {
+            struct dispatch_device *const on = &device[above]; /* each learns for itself */
+            struct cost_curves *const its = atomic_load(&on->curves);
+            struct accel_call call;
+            shape_typical(&call, routine(names[r]), size);
+            for (int i = 0; i < ACCEL_SPANS; i++)
+                if (call.span[i].access)
+                    call.span[i].ptr = (void *)(uintptr_t)(0x1000000000 * (i + 1));
+            on->memory_bytes = (int64_t)(above ? 256 : 2048) << 20; /* the matrix has 512 MB */
+            const double before = estimate_on(on, &call);
+            const struct schedule_rates rates = cost_schedule_rates(its, &call, 1);
+            const double simulated = lapack_panels_ms(&call, &rates, on->memory_bytes);
+            assert_true(simulated > 0 && fabs(simulated / before - 1) < 0.01);
+            for (int i = 0; i < 3; i++) {
+                for (int call_number = 0; call_number < 60; call_number++)
+                    cost_learn_gpu(its, &call, on->memory_bytes, times[i] * before);
+                assert_true(fabs(estimate_on(on, &call) / (times[i] * before) - 1) < 0.02);
+            }
+            const struct schedule_rates after = cost_schedule_rates(its, &call, 1);
+            assert_memory_equal(&rates, &after, sizeof rates);
+        }
+}
+
 static void each_has_its_own_warm_routines(void **state)
 {
     const struct timespec pause = {0, 10000000};
@@ -364,6 +396,7 @@ int main(void)
         ON_BOTH(each_is_named_and_computes),
         ON_BOTH(each_has_its_own_curves),
         ON_BOTH(schedules_learn_their_times),
+        ON_BOTH(panels_learn_their_times),
         ON_BOTH(each_has_its_own_warm_routines),
         ON_BOTH(each_has_its_own_contention),
         ON_BOTH(each_has_its_own_lost_call_sites),
