@@ -1,9 +1,14 @@
 /* Prints, of schedules in virtual time, the link, the call, the memory, the milliseconds, and their ratios to the longest engine and to the
  * bound: tests/lib/schedule_cases.h. With the argument `splits`, of calls on several devices: the machine, the call, the devices that share
- * it, the milliseconds, and their ratio to the time at the sum of all devices' rates: tests/lib/split_cases.h. */
+ * it, the milliseconds, and their ratio to the time at the sum of all devices' rates: tests/lib/split_cases.h. With `panels`, of LAPACK's
+ * factorisations of matrices that fit: the link, the call, the milliseconds in panels, and their ratios to one copy up and one kernel, and to
+ * the longest engine; and the microseconds of CPU time to choose the panels the first time, and to find the choice again. */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "gpu/panels.h"
+#include "ops/lapack/in_panels.h"
 #include "ops/op.h"
 #include "tests/lib/schedule_cases.h"
 #include "tests/lib/split_cases.h"
@@ -30,10 +35,56 @@ static int print_splits(void)
     return 0;
 }
 
+static double cpu_us(void)
+{
+    return 1e6 / CLOCKS_PER_SEC * (double)clock();
+}
+
+/* Prints nothing of a matrix that comes up as a whole: no panels are faster. */
+static void print_factorisation(const struct schedule_link *link, const char *name,
+                                const struct panels_call *panels,
+                                const struct schedule_rates *rates)
+{
+    enum { AGAIN = 1000 };
+    const double start = cpu_us(), ms = panels_in_core_ms(panels, rates), chosen = cpu_us();
+    for (int i = 0; i < AGAIN; i++)
+        panels_in_core_ms(panels, rates);
+    const double again = (cpu_us() - chosen) / AGAIN;
+    if (ms >= 0)
+        printf("%s|%s %d|%.4f|%.4f|%.4f|%.3f|%.3f\n", link->name, name, (int)panels->n, ms,
+               ms / panels_whole_ms(panels, rates), ms / panels_floor(panels, rates),
+               chosen - start, again);
+}
+
+static int print_panels(void)
+{
+    static const struct {
+        const char *name;
+        enum panels_kind kind;
+    } factored[] = {
+        {"dpotrf", PANELS_CHOLESKY}, {"dgetrf", PANELS_LU}, {"dgeqrf", PANELS_QR}};
+    for (int l = 0; l < schedule_link_count; l++)
+        for (size_t r = 0; r < sizeof factored / sizeof *factored; r++)
+            for (int64_t n = 1024; n <= 16384; n *= 2) {
+                struct accel_call call;
+                if (!split_call_of(&call, factored[r].name, n, n, n))
+                    return 1;
+                const struct accel_op *op = accel_op_of(call.routine);
+                const struct panels_call panels = lapack_factoring(&call, factored[r].kind);
+                struct schedule_rates rates = schedule_links[l].rates;
+                rates.compute *= op->nominal.gpu_share;
+                rates.column_ms = op->nominal.gpu_step_ms;
+                print_factorisation(&schedule_links[l], factored[r].name, &panels, &rates);
+            }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "splits") == 0)
         return print_splits();
+    if (argc > 1 && strcmp(argv[1], "panels") == 0)
+        return print_panels();
     static const double parts[] = {0, 0.4};
     for (int l = 0; l < schedule_link_count; l++)
         for (int c = 0; c < schedule_case_count; c++)
