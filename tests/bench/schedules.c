@@ -61,8 +61,7 @@ static int print_panels(void)
     static const struct {
         const char *name;
         enum panels_kind kind;
-    } factored[] = {
-        {"dpotrf", PANELS_CHOLESKY}, {"dgetrf", PANELS_LU}, {"dgeqrf", PANELS_QR}};
+    } factored[] = {{"dpotrf", PANELS_CHOLESKY}, {"dgetrf", PANELS_LU}, {"dgeqrf", PANELS_QR}};
     for (int l = 0; l < schedule_link_count; l++)
         for (size_t r = 0; r < sizeof factored / sizeof *factored; r++)
             for (int64_t n = 1024; n <= 16384; n *= 2) {
