@@ -113,21 +113,27 @@ static uint64_t add(const struct accel_span *x)
     return watch;
 }
 
+/* With the lock. Returns an operand that a call reads; NULL if it has not been seen before: now it has been. *left: the watch that the caller is
+ * to end without the lock, or 0. */
+static struct seen *meet(const struct accel_span *x, uint64_t *left)
+{
+    struct seen *seen = find(x);
+    *left = seen ? 0 : add(x);
+    if (seen)
+        seen->used = ++now;
+    return seen;
+}
+
 enum sighting sightings_see(const struct accel_span *x)
 {
     enum sighting how = SIGHTING_PLAIN;
-    uint64_t left = 0;
+    uint64_t left;
     pthread_mutex_lock(&lock);
-    struct seen *seen = find(x);
-    if (!seen) {
-        left = add(x);
-    } else {
-        seen->used = ++now;
-        if (seen->rest > 0 && !seen->watch.proved)
-            seen->rest--;
-        else
-            how = seen->kept ? SIGHTING_LOOK : SIGHTING_KEEP;
-    }
+    struct seen *seen = meet(x, &left);
+    if (seen && seen->rest > 0 && !seen->watch.proved)
+        seen->rest--;
+    else if (seen)
+        how = seen->kept ? SIGHTING_LOOK : SIGHTING_KEEP;
     pthread_mutex_unlock(&lock);
     written_leave(left);
     return how;
@@ -338,14 +344,11 @@ enum sighting_step sightings_miss(const struct accel_span *x, double gain_ms, do
                                   double bring_ms, uint64_t *watch)
 {
     enum sighting_step step = SIGHTING_WAIT;
-    uint64_t left = 0;
+    uint64_t left;
     *watch = 0;
     pthread_mutex_lock(&lock);
-    struct seen *seen = find(x);
-    if (!seen) {
-        left = add(x);
-    } else {
-        seen->used = ++now;
+    struct seen *seen = meet(x, &left);
+    if (seen) {
         seen->missed_ms += gain_ms;
         *watch = seen->watch.watch;
         if (*watch && seen->missed_ms >= bring_ms) {

@@ -62,7 +62,7 @@ static enum gpu_status run(struct gpu_work *work)
     return solver_run(work, decompose, NULL);
 }
 
-/* The values do not rise, and none is negative, but for rounding. */
+/* Singular values descend, and none is negative. Rounding may break both by a little. */
 static void judge_order(struct test *t, double size)
 {
     const struct accel_span *values = &t->call->span[ACCEL_x];
