@@ -63,8 +63,10 @@ def interrupted(env, log=None):
             time.sleep(0.3)
         process.send_signal(signal.SIGINT)
         output += process.stdout.readline()
-    rest, _ = process.communicate(timeout=300)
-    return output + rest, process.returncode, amid
+    # Not communicate(): that reads past what readline() has in its buffer.
+    process.stdin.close()
+    output += process.stdout.read()
+    return output, process.wait(), amid
 
 
 with tempfile.TemporaryDirectory(prefix="accel-knn-faults-") as folder:
