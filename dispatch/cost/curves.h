@@ -1,0 +1,90 @@
+/*
+ * The curves behind cost.h: one for each routine, on each CPU library with its threads and on each device. Only files of dispatch/cost/ include
+ * this. Thread-safe except for the start; a curve that may change is read under curves_lock.
+ */
+#ifndef ACCEL_CURVES_H
+#define ACCEL_CURVES_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "calibration.h"
+#include "cost.h"
+#include "model.h"
+
+/* Of a CPU library with a number of threads, or of a device. A curve is made at its first use. */
+struct cost_curves {
+    char key[CALIBRATION_KEY_BYTES];
+    bool device;
+    bool measured; /* the calibration has a section for it: */
+    struct calibration_section section;
+    double threads_ratio; /* the section's threads / threads */
+    bool learned;
+    atomic_bool probed;
+    struct model_rates rates; /* for curves that the calibration lacks */
+    /* of a device: */
+    double up_gbps, down_gbps;
+    double place_gbps; /* 0: its kernels do not reach the host's memory */
+    bool one_memory;
+    double gain[GPU_PRECISIONS]; /* in operations a second over native precision */
+    struct cost_first first;
+    double schedule_ratio; /* by how much calls took longer than their schedules say, calibrated */
+    /* of a CPU library: */
+    const struct dispatch_library *library; /* NULL: cpu_beyond */
+    int threads;
+    /* by routine: */
+    _Atomic unsigned char *made;  /* enum curve_made */
+    struct model_curve *schedule; /* of a device: see model_work_of_time() */
+    struct model_curve curve[];
+};
+
+/* Calibrated curves change only with ACCEL_LEARN=1. */
+enum curve_made { CURVE_NOT_MADE, CURVE_NOMINAL, CURVE_CALIBRATED };
+
+/* Held for writing while curves are made or changed; for reading by a borrower of curves that may change. */
+extern pthread_rwlock_t curves_lock;
+
+/* Take curves_lock for reading, and give it back if this thread has it so. */
+void curves_hold(void);
+void curves_let_go(void);
+
+/* What cost_start() was given; written by it alone, before any other thread is there. */
+extern struct cost_with {
+    const struct accel_settings *settings;
+    int cores;
+    bool learning;
+} cost_with;
+
+/* Returns new curves, which nothing frees, none of them made; NULL without memory. */
+struct cost_curves *curves_new(struct model_rates rates);
+
+/* Returns the curves of a CPU library with this number of threads; NULL without memory. At most CURVES_CPU_MOST pairs have their own. */
+enum { CURVES_CPU_MOST = 64 };
+struct cost_curves *curves_of_cpu(const struct dispatch_library *library, int threads);
+
+/* Returns one of these, by a number from 0; NULL: there are no more. */
+struct cost_curves *curves_of_cpu_at(int number);
+
+/* Scales all rates, so that products in double precision reach `gflops`. Under curves_lock. */
+void curves_scale_rates(struct model_rates *rates, double gflops);
+
+/* Makes a routine's curve anew. Under curves_lock. */
+void curves_make(struct cost_curves *p, uint32_t index);
+
+/* Returns a routine's curve, made if it was not; an empty one if p is NULL. Takes curves_lock. */
+const struct model_curve *curves_routine(struct cost_curves *p, uint32_t index);
+
+/* Returns whether measured calls change a routine's curve, which has been made; p may be NULL. */
+bool curves_learn(const struct cost_curves *p, uint32_t index);
+
+/* Returns whether calls of a routine may have simulated times, which measured ones correct. */
+bool curves_are_simulated(const struct accel_routine *routine);
+
+/* Returns the device's curves, or if it is NULL a fast GPU's. These are not the calibration's, which may be another machine's, and must not
+ * keep the device from being started. NULL without memory. */
+struct cost_curves *curves_of_device(struct cost_curves *device);
+
+/* Returns the value of the section, or `otherwise` if it has none. */
+double curves_value_or(const struct cost_curves *p, const char *name, double otherwise);
+
+#endif

@@ -1,0 +1,140 @@
+#define _GNU_SOURCE
+#include "curves.h"
+
+#include <string.h>
+
+#include "in_use.h"
+#include "known_gpus.h"
+
+static struct cost_curves *_Atomic fast_gpu; /* see cost.h */
+
+/* cuSOLVER is three libraries of more than 200 MB; opening them takes half a second, if they are in the page cache, to several. A
+ * routine's first call loads its kernels (CUDA's lazy loading) from an open library, in some tens of milliseconds. */
+static const struct cost_first nominal_first = {.kernels_ms = 50, .solver_ms = 500};
+
+static struct cost_curves *new_device(struct model_rates rates)
+{
+    struct cost_curves *p = curves_new(rates);
+    if (!p)
+        return NULL;
+    p->device = true;
+    p->up_gbps = p->down_gbps = MODEL_COPY_GBPS;
+    for (int i = 0; i < GPU_PRECISIONS; i++)
+        p->gain[i] = 1;
+    p->first = nominal_first;
+    p->schedule_ratio = 1;
+    return p;
+}
+
+struct cost_curves *curves_of_device(struct cost_curves *device)
+{
+    struct cost_curves *p = device ? device : atomic_load(&fast_gpu);
+    if (p)
+        return p;
+    pthread_rwlock_wrlock(&curves_lock);
+    p = atomic_load(&fast_gpu);
+    if (!p)
+        atomic_store(&fast_gpu, p = new_device(model_gpu_rates()));
+    pthread_rwlock_unlock(&curves_lock);
+    return p;
+}
+
+struct cost_first cost_first_calls(const struct cost_curves *device)
+{
+    return device ? device->first : nominal_first;
+}
+
+double cost_precision_gain(const struct cost_curves *device, enum gpu_precision precision)
+{
+    return device ? device->gain[precision] : 1;
+}
+
+double curves_value_or(const struct cost_curves *p, const char *name, double otherwise)
+{
+    double value = calibration_section_value(&p->section, name);
+    return value > 0 ? value : otherwise;
+}
+
+/* Sets the rates of a device: the known GPU's, and over them the calibration's. */
+static void set_rates(struct cost_curves *p, const struct known_gpu *known)
+{
+    if (known) {
+        const double peaks[2] = {1e3 * known->tflops[0], 1e3 * known->tflops[1]};
+        p->rates = model_rates_of_peaks(peaks, known->memory_gbps);
+        p->up_gbps = known->up_gbps;
+        p->down_gbps = known->down_gbps;
+        nominal_gains(p->gain, peaks, 1e3 * known->tensor[0], 1e3 * known->tensor[1],
+                      1e3 * known->tensor[2]);
+    }
+    if (p->measured) {
+        p->up_gbps = curves_value_or(p, "up_gbps", p->up_gbps);
+        p->down_gbps = curves_value_or(p, "down_gbps", p->down_gbps);
+        if (p->place_gbps > 0)
+            p->place_gbps = curves_value_or(p, "place_gbps", p->place_gbps);
+        p->first.kernels_ms = curves_value_or(p, "kernels_ms", p->first.kernels_ms);
+        p->first.solver_ms = curves_value_or(p, "solver_ms", p->first.solver_ms);
+        p->schedule_ratio = curves_value_or(p, calibration_schedule_ratio, 1);
+        for (int i = GPU_NATIVE + 1; i < GPU_PRECISIONS; i++)
+            p->gain[i] = curves_value_or(p, calibration_gain_names[i], p->gain[i]);
+    }
+}
+
+static void choose_svd(struct gpu_device *gpu, const struct cost_curves *p)
+{
+    enum gpu_svd algorithm[GPU_SVD_OCTAVES];
+    for (int i = 0; i < 2 * ACCEL_DTYPES; i++) {
+        enum accel_dtype dtype = (enum accel_dtype)(i / 2);
+        if (!calibration_section_svd(&p->section, dtype, i % 2, algorithm))
+            continue;
+        for (int octave = 0; octave < GPU_SVD_OCTAVES; octave++)
+            gpu_svd_choose(gpu, dtype, i % 2, octave, algorithm[octave]);
+    }
+}
+
+struct cost_curves *cost_curves_of(struct gpu_device *gpu)
+{
+    const struct gpu_info *info = gpu_info(gpu);
+    struct cost_curves *p =
+        new_device(model_rates_of_peaks(info->nominal.gflops, info->nominal.memory_gbps));
+    if (!p)
+        return NULL;
+    p->up_gbps = p->down_gbps = info->nominal.copy_gbps;
+    p->place_gbps = info->nominal.place_gbps;
+    p->one_memory = info->integrated;
+    memcpy(p->gain, info->nominal.gain, sizeof p->gain);
+    pthread_rwlock_wrlock(&curves_lock);
+    const struct calibration *const file = in_use_open();
+    calibration_gpu_key(p->key, info->name, info->cuda_version, info->cublas_version);
+    p->measured = file->text && calibration_find(file, p->key, false, &p->section);
+    if (file->text && !p->measured)
+        in_use_lacks(p->key);
+    pthread_rwlock_unlock(&curves_lock);
+    if (p->measured) {
+        choose_svd(gpu, p);
+        gpu_set_piece(gpu, (int64_t)(1024 * curves_value_or(p, "piece_kb", 0)));
+    }
+    set_rates(p, known_gpu_whole(info->name));
+    return p;
+}
+
+bool cost_is_measured(const struct cost_curves *device)
+{
+    return device && device->measured;
+}
+
+struct cost_curves *cost_curves_named(const char *name, int64_t *memory_bytes)
+{
+    const struct known_gpu *card = known_gpu_find(name);
+    const struct known_gpu slice = card ? known_gpu_slice(card, name) : (struct known_gpu){0};
+    struct cost_curves *p = new_device(model_gpu_rates());
+    if (!p)
+        return NULL;
+    pthread_rwlock_wrlock(&curves_lock);
+    const struct calibration *const file = in_use_open();
+    p->measured = file->text && calibration_find_gpu(file, name, &p->section);
+    pthread_rwlock_unlock(&curves_lock);
+    *memory_bytes = (int64_t)(slice.memory_gb * 1e9);
+    p->place_gbps = card ? known_gpu_place_gbps(card) : 0;
+    set_rates(p, card ? &slice : NULL);
+    return p->measured || card ? p : NULL; /* without either, p stays mapped: once a process */
+}

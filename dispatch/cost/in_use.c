@@ -1,0 +1,92 @@
+#define _GNU_SOURCE
+#include "in_use.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "base/say.h"
+#include "calibration.h"
+#include "cost.h"
+
+static const struct accel_settings *settings;
+static bool quiet;
+static bool opened;
+static struct calibration file;
+
+void in_use_start(const struct accel_settings *with, bool be_quiet)
+{
+    settings = with;
+    quiet = be_quiet;
+}
+
+void in_use_lacks(const char *key)
+{
+    static bool said;
+    if (said || quiet)
+        return;
+    said = true;
+    accel_say("the calibration %s has nothing for %s: built-in figures are used; `accel calibrate` "
+              "measures this machine",
+              settings->model, key);
+}
+
+/* Once; not with ACCEL_LEARN=1, which makes the file at the end. */
+static void say_missing(void)
+{
+    static atomic_bool said;
+    if (!quiet && settings->model_given && !settings->learn && !atomic_exchange(&said, true))
+        accel_say("no calibration at %s (ACCEL_MODEL); built-in figures are used (run `accel "
+                  "calibrate`)",
+                  settings->model);
+}
+
+/* Without a GPU the file is not opened, but the user's wrong path is still worth a message. */
+void cost_complain(void)
+{
+    if (settings->model_given && access(settings->model, F_OK) != 0 &&
+        (errno == ENOENT || errno == ENOTDIR))
+        say_missing();
+}
+
+static void open_file(void)
+{
+    char key[CALIBRATION_KEY_BYTES];
+    struct calibration_section section;
+    if (!settings->model)
+        return;
+    const char *wrong = calibration_open(&file, settings->model);
+    /* HOME stays another user's in programs that change the user: no complaint. */
+    bool expected = wrong == calibration_closed && !settings->model_given;
+    if (wrong == calibration_missing)
+        say_missing();
+    else if (wrong && !quiet && !expected)
+        accel_say("the calibration %s is not used: %s", settings->model, wrong);
+    if (!file.text)
+        return;
+    if (!calibration_has_sections(&file)) { /* nothing that was measured is lost */
+        calibration_close(&file);
+        if (!quiet && settings->log != ACCEL_LOG_OFF)
+            accel_say("the calibration %s is empty; built-in figures are used (run `accel "
+                      "calibrate`)",
+                      settings->model);
+        return;
+    }
+    calibration_cpu_prefix(key);
+    if (!calibration_find(&file, key, true, &section))
+        in_use_lacks(key + 1);
+}
+
+const struct calibration *in_use_open(void)
+{
+    if (!opened) {
+        opened = true;
+        open_file();
+    }
+    return &file;
+}
+
+const struct calibration *in_use(void)
+{
+    return &file;
+}

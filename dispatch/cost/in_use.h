@@ -1,0 +1,23 @@
+/*
+ * The calibration in use: the file that the settings name, opened at the first call that wants it, and what is said of it on stderr.
+ * Called under curves_lock (curves.h), except where it says otherwise.
+ */
+#ifndef ACCEL_IN_USE_H
+#define ACCEL_IN_USE_H
+
+#include "calibration_file.h"
+#include "dispatch/settings.h"
+
+/* Call it once, before anything else. quiet: nothing is said. The settings stay. Needs no lock. */
+void in_use_start(const struct accel_settings *settings, bool quiet);
+
+/* Opens the file at the first call, and says what is wrong with it. Returns it; its text is NULL if there is none. It stays open. */
+const struct calibration *in_use_open(void);
+
+/* Returns the same without opening it: text is NULL before that. */
+const struct calibration *in_use(void);
+
+/* Says once that the calibration lacks the section of this key: the file of another machine lacks all of them. */
+void in_use_lacks(const char *key);
+
+#endif

@@ -1,0 +1,168 @@
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grown.h"
+#include "base/say.h"
+#include "curves.h"
+#include "gpu/scheduled.h"
+#include "ops/lapack/in_panels.h"
+#include "probe.h"
+
+/* Returns the call's work if the curves of its routine may learn. */
+static bool work_to_learn(struct cost_curves *p, const struct accel_call *call,
+                          struct model_work *work)
+{
+    const uint32_t index = (uint32_t)(call->routine - accel_routines);
+    curves_routine(p, index);
+    if (!curves_learn(p, index))
+        return false;
+    model_work_of(call, p->device, work);
+    return true;
+}
+
+static void learn(struct cost_curves *p, struct model_curve *curve, const struct model_work *work,
+                  double ms)
+{
+    pthread_rwlock_wrlock(&curves_lock);
+    model_learn(curve, work, ms);
+    p->learned = true;
+    pthread_rwlock_unlock(&curves_lock);
+}
+
+void cost_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
+                    int threads, double ms)
+{
+    struct cost_curves *const p = curves_of_cpu(library, threads);
+    struct model_work work;
+    if (work_to_learn(p, call, &work))
+        learn(p, &p->curve[call->routine - accel_routines], &work, ms);
+}
+
+/* Returns the milliseconds that the schedule of a call says; negative: copies and kernels are added. */
+static double schedule_ms(struct cost_curves *p, const struct accel_call *call,
+                          int64_t memory_bytes)
+{
+    struct scheduled scheduled;
+    const bool panels = lapack_has_panels(call);
+    if (!panels && !scheduled_is_divided(call, &scheduled))
+        return -1;
+    const struct schedule_rates rates = cost_schedule_rates(p, call, 1);
+    return panels ? lapack_panels_ms(call, &rates, memory_bytes)
+                  : scheduled_ms(call, &scheduled, &rates, memory_bytes, 0);
+}
+
+void cost_learn_gpu(struct cost_curves *p, const struct accel_call *call, int64_t memory_bytes,
+                    double ms)
+{
+    const uint32_t index = (uint32_t)(call->routine - accel_routines);
+    struct model_work work;
+    if (!work_to_learn(p, call, &work))
+        return;
+    const double simulated = schedule_ms(p, call, memory_bytes);
+    if (simulated > 0) {
+        const struct model_work time =
+            model_work_of_time(&work, simulated + p->curve[index].ms[MODEL_CALL]);
+        learn(p, &p->schedule[index], &time, ms);
+        return;
+    }
+    /* A curve is without the copies; a call faster than their estimate leaves a tenth. */
+    const double left = ms - model_copies_ms(&work, p->up_gbps, p->down_gbps);
+    learn(p, &p->curve[index], &work, left > ms / 10 ? left : ms / 10);
+}
+
+void cost_probe(const struct dispatch_library *library, int threads)
+{
+    struct cost_curves *p = curves_of_cpu(library, threads);
+    if (!cost_with.learning || !p || atomic_load_explicit(&p->probed, memory_order_relaxed) ||
+        atomic_exchange(&p->probed, true))
+        return;
+    const double gflops = probe_gflops(library, threads);
+    if (!(gflops > 0))
+        return;
+    pthread_rwlock_wrlock(&curves_lock);
+    curves_scale_rates(&p->rates, gflops);
+    /* A curve that real calls have corrected meanwhile stays. */
+    for (uint32_t i = 0; i < accel_routine_count; i++)
+        if (atomic_load(&p->made[i]) == CURVE_NOMINAL && p->curve[i].points == 0)
+            curves_make(p, i);
+    pthread_rwlock_unlock(&curves_lock);
+}
+
+/* ---- ACCEL_LEARN=1: back to the file ---- */
+
+/* Writes the whole section, with the unchanged curves. */
+static bool compose(struct grown *body, struct cost_curves *p)
+{
+    *body = (struct grown){NULL, 0, 0, false};
+    if (p->device) {
+        calibration_put_value(body, "up_gbps", p->up_gbps);
+        calibration_put_value(body, "down_gbps", p->down_gbps);
+        if (p->measured)
+            calibration_put_value(body, "piece_kb",
+                                  curves_value_or(p, "piece_kb", GPU_PIECE_USUAL / 1024));
+        if (p->place_gbps > 0)
+            calibration_put_value(body, "place_gbps", p->place_gbps);
+        calibration_put_value(body, "kernels_ms", p->first.kernels_ms);
+        calibration_put_value(body, "solver_ms", p->first.solver_ms);
+        calibration_put_value(body, calibration_schedule_ratio,
+                              p->schedule_ratio * model_ratio(p->schedule, accel_routine_count));
+    }
+    if (p->device && p->measured) {
+        for (int i = GPU_NATIVE + 1; i < GPU_PRECISIONS; i++)
+            if (curves_value_or(p, calibration_gain_names[i], 0) > 0)
+                calibration_put_value(body, calibration_gain_names[i], p->gain[i]);
+        calibration_put_svd(body, &p->section);
+    }
+    for (uint32_t i = 0; i < accel_routine_count; i++) {
+        if (atomic_load(&p->made[i]) == CURVE_NOT_MADE)
+            curves_make(p, i);
+        calibration_put_curve(body, &accel_routines[i], &p->curve[i]);
+    }
+    return !body->failed && body->length > 0;
+}
+
+static bool is_among(const char *key, const char *const *keys, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    return false;
+}
+
+void cost_end(struct cost_curves *const *device, int devices)
+{
+    enum { MOST = CURVES_CPU_MOST + COST_DEVICES };
+    const char *keys[MOST], *bodies[MOST];
+    struct grown body[MOST];
+    int count = 0;
+    if (!cost_with.settings || !cost_with.settings->learn || !cost_with.settings->model ||
+        pthread_rwlock_trywrlock(&curves_lock) != 0)
+        return;
+    int cpus = 0;
+    while (curves_of_cpu_at(cpus))
+        cpus++;
+    for (int i = 0; i < cpus + devices; i++) {
+        struct cost_curves *p = i < cpus ? curves_of_cpu_at(i) : device[i - cpus];
+        if (!p || !p->learned || is_among(p->key, keys, count))
+            continue;
+        if (p->threads_ratio > 0 && p->threads_ratio != 1)
+            continue; /* its points come from another section */
+        if (compose(&body[count], p)) {
+            keys[count] = p->key;
+            bodies[count] = body[count].text;
+            count++;
+        } else {
+            free(body[count].text);
+        }
+    }
+    const char *wrong =
+        count > 0 ? calibration_put(cost_with.settings->model, keys, bodies, count, false) : NULL;
+    if (wrong)
+        accel_say("what was learned is not kept in %s: %s (%s)", cost_with.settings->model, wrong,
+                  strerrordesc_np(errno));
+    for (int i = 0; i < count; i++)
+        free(body[i].text);
+    pthread_rwlock_unlock(&curves_lock);
+}
