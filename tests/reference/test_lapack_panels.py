@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 """The reference LAPACK test programs of linear equations and least squares, unchanged, on the test GPU, with OpenBLAS's LAPACK as the original:
-with so little memory that their largest matrices, of order 132, go through it in panels; and with all of them on the device, while their panels
-come up through a slow link. In double precision; with TEST_LONG=1, in all four types. (With least squares, cuSOLVER's workspaces would not leave
+with so little memory that their largest matrices, of order 132, go through it in panels; the same on several devices, which share the panels; and
+with all of them on the device, while their panels come up through a slow link. In double precision; with TEST_LONG=1, in all four types. (With least squares, cuSOLVER's workspaces would not leave
 room for panels of so small a matrix in less memory than its own.)"""
 
 import subprocess
@@ -14,6 +14,7 @@ from inputs import panels_data
 from lib.calibrated import calibrate_in_core
 from lib.log import parse_log
 from lib.programs import BUILD, LONG, TEST_GPU, clean_env
+from lib.split import several
 from lib.tap import Tap
 from outputs import complete, reports, verdicts
 
@@ -49,8 +50,9 @@ def panels_of(log, memory):
         for f in parse_log(line) if " ran=" in line else ():
             many = beyond(f, memory) if memory else since > 1
             routine = f["sym"].rstrip("_")[1:]
-            if f["ran"] == "gpu0" and many:
+            if f["ran"].startswith("gpu") and many:
                 found[routine] += 1
+                found[routine, "shared"] += "+" in f["ran"]
             if f["why"] == "error" or f["why"] == "no_memory" and routine in FACTORED.split():
                 refused[routine, f["why"]] += 1
             since = 0
@@ -64,13 +66,18 @@ def check(job):
 
 SOLVING, FACTORED = "GE PO TR".split(), "getrf gesv getrs potrf posv potrs trtrs"
 jobs = []
+SHARED = "getrf gesv potrf posv"
 for letter in "sdcz" if LONG else "d":
-    jobs += [(letter, SOLVING, {"ACCEL_MEMORY": f"{116 * SIZES[letter] // 8}K", "ACCEL_LOG": "1"}),
+    little = {"ACCEL_MEMORY": f"{116 * SIZES[letter] // 8}K", "ACCEL_LOG": "1"}
+    for devices, speeds in ((2, "1"), (3, "3/1/2")) if LONG else ((2, "1"),):
+        jobs.append((letter, SOLVING, {**several(devices), "TESTGPU_ATTRIBUTES": f"16=1,13={speeds}", **little}))
+    jobs += [(letter, SOLVING, little),
              (letter, [*SOLVING, "QR", "LS"], {"ACCEL_MODEL": model, "ACCEL_LOG": "2"})]
 with ThreadPoolExecutor(2) as pool:
     for (letter, paths, env), (native, _), (done, log) in pool.map(check, jobs):
         memory = int(env.get("ACCEL_MEMORY", "0K")[:-1]) * 1024
-        label = f"{letter}, {'a matrix above the memory' if memory else 'while it comes up'}"
+        devices = env.get("TESTGPU_DEVICES", "")
+        label = f"{letter}, {'a matrix above the memory' if memory else 'while it comes up'}{devices and f' of {devices} devices'}"
         tap.ok(native.returncode == done.returncode == 0 and complete(native.stdout) and complete(done.stdout), f"{label}: runs", done.stdout[-600:])
         passed, got = verdicts(native.stdout), verdicts(done.stdout)
         worse = [f"{' '.join(key)}: {got[key]}, not {passed[key]}" for key in passed | got
@@ -81,5 +88,8 @@ with ThreadPoolExecutor(2) as pool:
         wanted = FACTORED if memory else "getrf gesv potrf posv geqrf gels"
         missing = [routine for routine in wanted.split() if not found[routine]]
         tap.ok(not missing, f"{label}: each routine ran in panels", *missing, found)
+        if devices:
+            alone = [routine for routine in SHARED.split() if not found[routine, "shared"]]
+            tap.ok(not alone, f"{label}: the devices shared each that can be", *alone, found)
         tap.ok(not refused, f"{label}: nothing is refused", *refused.items())
 tap.done()
