@@ -1,0 +1,116 @@
+/* Decisions of calls whose inputs are on the device, or would be worth bringing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tests/lib/decide_cases.h"
+
+/* A slim product pays if its matrix is on the device, unless it takes as long to see that it is unchanged. */
+static void kept_inputs(void **state)
+{
+    struct accel_machine m = machine(DEVICE_READY);
+    struct accel_call call = product("dgemm", 8000, 16, 8000);
+    const double bytes = 8.0 * 8000 * 8000;
+    const struct accel_decision brought = decide_with(&call, &m, &defaults, 8);
+    (void)state;
+    assert_false(brought.gpu);
+    m.kept = (struct gpu_kept){.operands = 1u << ACCEL_a, .digested_bytes = (int64_t)bytes};
+    m.digest_gbps = 80;
+    const struct accel_decision kept = decide_with(&call, &m, &defaults, 8);
+    assert_true(kept.gpu);
+    const double saved = bytes / m.up_gbps * 1e-6 - bytes / 80 * 1e-6;
+    assert_in_range((int64_t)(1e6 * (brought.est_own_ms - kept.est_own_ms)),
+                    (int64_t)(1e6 * saved) - 2, (int64_t)(1e6 * saved) + 2);
+    m.digest_gbps = 20;
+    assert_false(decide_with(&call, &m, &defaults, 8).gpu);
+}
+
+/* A matrix that the kernel knows to be unchanged is not even read: then a product by a vector pays, as it does not by a digest, which reads
+ * what the CPU would. */
+static void watched_inputs(void **state)
+{
+    struct accel_machine m = machine(DEVICE_READY);
+    struct accel_call call = product("dgemm", 8000, 16, 8000);
+    struct accel_call vector = times_vector(8000, 8000);
+    const int64_t bytes = 8LL * 8000 * 8000;
+    (void)state;
+    m.kept.watched_bytes = bytes;
+    m.digest_gbps = 20;
+    m.scan_gbps = 300;
+    assert_true(decide_with(&call, &m, &defaults, 8).gpu);
+    assert_true(decide_with(&vector, &m, &defaults, 8).gpu);
+    m.scan_gbps = 10;
+    assert_false(decide_with(&vector, &m, &defaults, 8).gpu);
+    m.scan_gbps = 300;
+    m.kept = (struct gpu_kept){.digested_bytes = bytes};
+    m.digest_gbps = 300;
+    assert_decision(&vector, &m, &defaults, false, ACCEL_SLOWER);
+    m.kept = (struct gpu_kept){.watched_bytes = bytes - 1}; /* another operand */
+    assert_decision(&vector, &m, &defaults, false, ACCEL_SLOWER);
+}
+
+/* A call that would gain if its largest input were there says so, and by how much; one that is to bring it runs on the GPU at a loss. */
+static void inputs_that_are_worth_bringing(void **state)
+{
+    struct accel_machine able = machine(DEVICE_READY);
+    struct accel_call thin = product("dgemm", 8000, 16, 8000),
+                      large = product("dgemm", 4000, 4000, 4000);
+    struct accel_call vector = times_vector(8000, 8000);
+    const int64_t bytes = 8LL * 8000 * 8000;
+    (void)state;
+    able.may_bring = true;
+    able.scan_gbps = 300;
+    struct accel_call *const calls[] = {&vector, &thin};
+    for (int i = 0; i < 2; i++) {
+        calls[i]->span[ACCEL_a].ptr = &able;
+        struct accel_machine m = able;
+        const struct accel_decision d = decide_with(calls[i], &m, &defaults, 4);
+        assert_decision(calls[i], &m, &defaults, false, ACCEL_SLOWER);
+        assert_true(d.est_there_ms > 0 && d.est_there_ms < 0.95 * d.est_cpu_ms);
+        const double upload_ms = (double)bytes / able.up_gbps * 1e-6,
+                     scan_ms = (double)bytes / able.scan_gbps * 1e-6;
+        if (i == 0)
+            assert_float_equal(d.est_own_ms - d.est_there_ms, upload_ms - scan_ms, 1e-3);
+        m.brings = 1u << ACCEL_a;
+        const struct accel_decision brings = decide_with(calls[i], &m, &defaults, 4);
+        assert_decision(calls[i], &m, &defaults, true, ACCEL_FASTER);
+        assert_true(brings.est_own_ms == d.est_own_ms && brings.est_there_ms == d.est_there_ms);
+        m.gpu_wait_ms = 1;
+        assert_decision(calls[i], &m, &defaults, false, ACCEL_BUSY);
+        m.gpu_wait_ms = 0;
+        m.full = true;
+        assert_decision(calls[i], &m, &defaults, false, ACCEL_NO_MEMORY);
+        m.brings = 0;
+        assert_true(decide_with(calls[i], &m, &defaults, 4).est_there_ms == 0);
+        m.full = false;
+        m.lost = true;
+        assert_true(decide_with(calls[i], &m, &defaults, 4).est_there_ms == 0);
+        m = able;
+        m.gpu_memory = 5 * bytes - 1; /* it would not stay */
+        assert_true(decide_with(calls[i], &m, &defaults, 4).est_there_ms == 0);
+        m = able;
+        m.may_bring = false;
+        assert_true(decide_with(calls[i], &m, &defaults, 4).est_there_ms == 0);
+        m = able;
+        m.scan_gbps = 2; /* to see that it has not changed takes too long */
+        assert_true(decide_with(calls[i], &m, &defaults, 4).est_there_ms == 0);
+        m = able;
+        m.kept = (struct gpu_kept){.operands = 1u << ACCEL_a, .digested_bytes = bytes};
+        m.digest_gbps = 1; /* there, but not watched */
+        assert_true(decide_with(calls[i], &m, &defaults, 4).est_there_ms > 0);
+    }
+    assert_true(decide_with(&large, &able, &defaults, 4).gpu);
+    assert_true(decide_with(&large, &able, &defaults, 4).est_there_ms == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kept_inputs),
+        cmocka_unit_test(watched_inputs),
+        cmocka_unit_test(inputs_that_are_worth_bringing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,62 @@
+#include "decide_cases.h"
+
+const struct accel_settings defaults = {.on = true, .memory_share = 0.8};
+
+struct accel_call product(const char *name, int64_t m, int64_t n, int64_t k)
+{
+    struct accel_call call = {.routine = routine(name),
+                              .blas.size = {m, n, k},
+                              .blas.flag = {'N', 'N'},
+                              .batch = 1,
+                              .parts = 1};
+    call.blas.scalar[ACCEL_alpha].re = 1;
+    call.span[ACCEL_a] =
+        (struct accel_span){.rows = m, .cols = k, .ld = m > 0 ? m : 1, .access = ACCEL_READ};
+    call.span[ACCEL_b] =
+        (struct accel_span){.rows = k, .cols = n, .ld = k > 0 ? k : 1, .access = ACCEL_READ};
+    call.span[ACCEL_c] =
+        (struct accel_span){.rows = m, .cols = n, .ld = m > 0 ? m : 1, .access = ACCEL_READWRITE};
+    for (int i = 0; i < 3; i++)
+        call.span[i].dtype = call.routine->dtype;
+    return call;
+}
+
+struct accel_call times_vector(int64_t m, int64_t n)
+{
+    struct accel_call call = {.routine = routine("dgemv"),
+                              .blas.size = {m, n, 0},
+                              .blas.flag = {[ACCEL_trans] = 'N'},
+                              .batch = 1,
+                              .parts = 1};
+    call.blas.scalar[ACCEL_alpha].re = call.blas.scalar[ACCEL_beta].re = 1;
+    call.span[ACCEL_a] = (struct accel_span){
+        .rows = m, .cols = n, .ld = m, .dtype = ACCEL_FLOAT64, .access = ACCEL_READ};
+    call.span[ACCEL_x] = (struct accel_span){
+        .rows = 1, .cols = n, .ld = 1, .inc = 1, .dtype = ACCEL_FLOAT64, .access = ACCEL_READ};
+    call.span[ACCEL_y] = (struct accel_span){
+        .rows = 1, .cols = m, .ld = 1, .inc = 1, .dtype = ACCEL_FLOAT64, .access = ACCEL_READWRITE};
+    return call;
+}
+
+struct accel_machine machine(enum device_state state)
+{
+    struct accel_machine m;
+    accel_machine_init(&m, NULL, NULL);
+    m.gpu = state;
+    m.gpu_memory = (int64_t)1 << 34;
+    return m;
+}
+
+struct accel_decision decide_with(const struct accel_call *call,
+                                  const struct accel_machine *machine,
+                                  const struct accel_settings *settings, int threads)
+{
+    struct accel_machine m = *machine;
+    struct model_curve cpu, gpu;
+    const struct model_rates cpu_rates = model_cpu_rates(threads), gpu_rates = model_gpu_rates();
+    model_nominal_cpu(&cpu, call->routine, &cpu_rates);
+    model_nominal_gpu(&gpu, call->routine, &gpu_rates);
+    m.cpu_curve = &cpu;
+    m.gpu_curve = &gpu;
+    return accel_decide(call, &m, settings);
+}
