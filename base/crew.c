@@ -368,3 +368,13 @@ static void forget_all(void)
     give_way = (struct give_way){.most = 0};
 }
 FORKS_CHILD(forget_all);
+
+void crew_do(struct crew_job *job, int64_t items, bool helped)
+{
+    crew_begin(job, helped);
+    for (int64_t done = 0; done < items; done = crew_done(job)) {
+        crew_open(job, items - done < CREW_ITEMS ? items : done + CREW_ITEMS);
+        crew_finish(job, done + 1);
+    }
+    crew_end(job);
+}

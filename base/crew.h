@@ -61,4 +61,7 @@ bool crew_help(struct crew_job *job);
 /* Does open items, and waits for those that other threads have begun, until the first `done` items are done. They must be open. */
 void crew_finish(struct crew_job *job, int64_t done);
 
+/* Does a whole job of so many items, from its begin to its end. */
+void crew_do(struct crew_job *job, int64_t items, bool helped);
+
 #endif

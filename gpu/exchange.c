@@ -15,6 +15,11 @@ struct exchange {
 
 enum { EXCHANGED_COLUMNS = 16 };
 
+/* The crew helps with matrices from this size on. */
+enum { HELPED_BYTES = 1 << 20 };
+
+/* ---- Rows ---- */
+
 static void exchange_two(char *column, int64_t size, int64_t i, int64_t j)
 {
     char kept[16], *x = column + i * size, *y = column + j * size;
@@ -55,10 +60,36 @@ void exchange_rows(char *matrix, int64_t rows, int64_t cols, int64_t size, const
     const int64_t items = (cols + EXCHANGED_COLUMNS - 1) / EXCHANGED_COLUMNS;
     if (first >= last)
         return;
-    crew_begin(&job, rows * cols * size >= 1 << 20);
-    for (int64_t done = 0; done < items; done = crew_done(&job)) {
-        crew_open(&job, accel_min(items, done + CREW_ITEMS));
-        crew_finish(&job, done + 1);
+    crew_do(&job, items, rows * cols * size >= HELPED_BYTES);
+}
+
+/* ---- Columns ---- */
+
+enum { EXCHANGED_BYTES = 16 << 10 }; /* of a column, at a time */
+
+/* Some rows of all columns. */
+static void exchange_in_rows(void *context, int64_t number)
+{
+    const struct exchange *e = context;
+    char kept[EXCHANGED_BYTES];
+    const int64_t bytes = e->rows * e->size, begin = number * EXCHANGED_BYTES;
+    const size_t some = (size_t)accel_min(bytes - begin, EXCHANGED_BYTES);
+    for (int64_t j = e->last; j-- > e->first;) {
+        char *x = e->matrix + j * bytes + begin,
+             *y = e->matrix + (e->pivots[j] - 1) * bytes + begin;
+        if (x == y)
+            continue;
+        memcpy(kept, x, some);
+        memcpy(x, y, some);
+        memcpy(y, kept, some);
     }
-    crew_end(&job);
+}
+
+void exchange_columns_back(char *matrix, int64_t rows, int64_t cols, int64_t size,
+                           const int64_t *pivots)
+{
+    struct exchange e = {matrix, rows, cols, size, pivots, 0, cols, true};
+    struct crew_job job = {.item = exchange_in_rows, .context = &e};
+    const int64_t items = (rows * size + EXCHANGED_BYTES - 1) / EXCHANGED_BYTES;
+    crew_do(&job, items, rows * cols * size >= HELPED_BYTES);
 }

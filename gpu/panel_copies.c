@@ -25,6 +25,12 @@ void panel_copies_note(struct solver *s, const struct accel_span *x, bool up, in
     gpu_work_event(s->work, up ? GPU_EVENT_H2D : GPU_EVENT_D2H, x, rows, cols, bytes);
 }
 
+/* The leading dimension of the result. */
+static int64_t packed_ld(const struct panels_job *job)
+{
+    return job->call.across ? job->call.n : job->call.m;
+}
+
 static void copy_panel(struct panel_copies *c, const struct schedule_step *step,
                        struct flow_copy *copy)
 {
@@ -33,11 +39,11 @@ static void copy_panel(struct panel_copies *c, const struct schedule_step *step,
         panel_steps_stored(c->steps, panels_panel(c->steps->panels, step->j));
     const struct array x = panel_steps_panel(c->steps, step->j);
     const bool up = step->engine == SCHEDULE_UP, cholesky = job->call.kind == PANELS_CHOLESKY;
-    copy->host = rectangle_of(up ? job->from : job->to, up ? job->from_ld : job->call.m,
+    copy->host = rectangle_of(up ? job->from : job->to, up ? job->from_ld : packed_ld(job),
                               job->call.size, &cell, job->x->name);
     copy->device = x.ptr;
     copy->device_ld = x.ld;
-    if (cholesky)
+    if (cholesky || job->call.triangle)
         copy->host.uplo = job->call.across ? 'U' : 'L';
     if (!up)
         return;
@@ -52,12 +58,16 @@ static void copy_block(struct panel_copies *c, const struct schedule_step *step,
     const struct panels_job *job = c->job;
     const bool applied = job->call.kind == PANELS_APPLY;
     const struct schedule_cell cell =
-        panel_steps_stored(c->steps, panels_block(c->steps->panels, step));
+        panel_steps_stored_block(c->steps, panels_block(c->steps->panels, step));
     const struct array x = panel_steps_block(c->steps, step, step->place);
     const struct accel_span *span = applied ? job->other : job->x;
     copy->host =
-        rectangle_of(applied ? job->factors : job->to, applied ? job->factors_ld : job->call.m,
+        rectangle_of(applied ? job->factors : job->to, applied ? job->factors_ld : packed_ld(job),
                      job->call.size, &cell, span->name);
+    if (applied)
+        copy->host.uplo = job->reads;
+    if (applied && job->scans)
+        copy->host.scan = &c->scan;
     copy->device = x.ptr;
     copy->device_ld = x.ld;
     panel_copies_note(c->s, span, true, cell.rows, cell.cols, job->call.size);

@@ -17,10 +17,14 @@ struct panels_job {
     char *to;
     /* A result of LU: min(m, n) pivots as LAPACK's, int64_t; of QR: as many scalars of reflectors. */
     void *list;
-    /* Apply: the other matrix; of LU without transposition its pivots, whose exchanges come first; of QR the scalars. */
+    /* Apply: the other matrix; of LU without transposition its pivots, whose exchanges come first; of QR the scalars. reads: what is read
+     * of a block, from its diagonal on: U, L, u, l as struct lane_rectangle has them; 0: all of it. scans: numbers that are not finite end
+     * the call. */
     const struct accel_span *other;
     const char *factors;
     int64_t factors_ld;
+    char reads;
+    bool scans;
     const int64_t *pivots;
     const void *scalars;
     struct panels_action action[PANELS_SWEEPS];

@@ -6,10 +6,26 @@ static const struct accel_complex one = {1, 0}, minus_one = {-1, 0};
 
 /* ---- Where things are ---- */
 
+static bool is_applied(const struct panel_steps *k)
+{
+    return k->panels->call.kind == PANELS_APPLY;
+}
+
+static struct schedule_cell turned_if(bool across, struct schedule_cell cell)
+{
+    return across ? (struct schedule_cell){cell.col, cell.row, cell.cols, cell.rows} : cell;
+}
+
 struct schedule_cell panel_steps_stored(const struct panel_steps *k, struct schedule_cell cell)
 {
-    return k->panels->call.across ? (struct schedule_cell){cell.col, cell.row, cell.cols, cell.rows}
-                                  : cell;
+    return turned_if(k->panels->call.across, cell);
+}
+
+struct schedule_cell panel_steps_stored_block(const struct panel_steps *k,
+                                              struct schedule_cell cell)
+{
+    const struct panels_call *call = &k->panels->call;
+    return turned_if(is_applied(k) ? call->other_across : call->across, cell);
 }
 
 /* A cell by itself, or as a part of the whole matrix. */
@@ -32,17 +48,12 @@ struct array panel_steps_block(const struct panel_steps *k, const struct schedul
                                int place)
 {
     return array_at(k, k->block + (gpu_address)(place * k->panels->block_bytes),
-                    panel_steps_stored(k, panels_block(k->panels, step)));
+                    panel_steps_stored_block(k, panels_block(k->panels, step)));
 }
 
 struct array panel_steps_list(const struct panel_steps *k, int j)
 {
     return solver_part(k->list, k->panels->first[j], 0, panels_factored(k->panels, j), 1);
-}
-
-static bool is_applied(const struct panel_steps *k)
-{
-    return k->panels->call.kind == PANELS_APPLY;
 }
 
 /* ---- BLAS ---- */
@@ -52,13 +63,20 @@ static struct gpu_tile tile_of(struct array x)
     return (struct gpu_tile){x.ptr, x.ld};
 }
 
-static void product(struct solver *s, char transa, char transb, struct array a, struct array b,
-                    struct array c)
+/* C := C + alpha op(A) op(B) */
+static void add_product(struct solver *s, struct accel_complex alpha, char transa, char transb,
+                        struct array a, struct array b, struct array c)
 {
     const int64_t k = transa == 'N' ? a.cols : a.rows;
     if (solver_is_well(s) && c.rows > 0 && c.cols > 0 && k > 0)
-        solver_note(s, kernel_gemm(s->work, transa, transb, c.rows, c.cols, k, minus_one,
-                                   tile_of(a), tile_of(b), one, tile_of(c)));
+        solver_note(s, kernel_gemm(s->work, transa, transb, c.rows, c.cols, k, alpha, tile_of(a),
+                                   tile_of(b), one, tile_of(c)));
+}
+
+static void product(struct solver *s, char transa, char transb, struct array a, struct array b,
+                    struct array c)
+{
+    add_product(s, minus_one, transa, transb, a, b, c);
 }
 
 static void solve(struct solver *s, char side, char uplo, char trans, char diag, struct array a,
@@ -149,46 +167,106 @@ static void factor_lu(struct panel_steps *k, const struct schedule_step *step, s
         take_swaps(k, step->j);
 }
 
-/* A block has the columns `col` .. of a triangle, and what is below or above that. */
-static void solve_by_block(struct solver *s, const struct panels_action *action, int64_t col,
-                           struct array x, struct array t)
+/* ---- What blocks of another matrix do ---- */
+
+/* The parts that a block of a triangle consists of, and those of the panel that they meet: rows, or columns if it is seen transposed. */
+struct meeting {
+    const struct panels_action *action;
+    bool across;
+    struct array diagonal,
+        other; /* of the block: the triangle on its diagonal, and what is below or above that */
+    struct array mine, rest; /* of the panel */
+};
+
+/* Rows from `first` on, or columns. */
+static struct array lines(bool across, struct array x, int64_t first, int64_t count)
 {
-    const bool lower = action->uplo == 'L';
-    const int64_t k = t.cols;
-    const struct array diagonal = lower ? t : below(t, col),
-                       other = lower ? below(t, k) : solver_part(t, 0, 0, col, k);
-    const struct array mine = solver_part(x, col, 0, k, x.cols);
-    const struct array rest =
-        lower ? solver_part(x, col + k, 0, other.rows, x.cols) : solver_part(x, 0, 0, col, x.cols);
-    if (action->trans == 'N') {
-        solve(s, 'L', action->uplo, 'N', action->diag, diagonal, mine);
-        product(s, 'N', 'N', other, mine, rest);
+    return across ? solver_part(x, 0, first, x.rows, count)
+                  : solver_part(x, first, 0, count, x.cols);
+}
+
+/* x: some columns of the panel, which begins in row `top` of the matrix; the block begins in that of its diagonal, or in the first one. */
+static struct meeting meet(const struct panels_call *call, const struct panels_action *action,
+                           struct schedule_cell block, int64_t top, struct array x, struct array t)
+{
+    const bool above = block.row < block.col, turned = call->other_across;
+    const int64_t behind = block.col + block.cols, first = above ? top : behind,
+                  others = above ? block.col - top : block.rows - block.cols;
+    return (struct meeting){
+        .action = action,
+        .across = call->across,
+        .diagonal = lines(turned, t, block.col - block.row, block.cols),
+        .other = lines(turned, t, above ? top : block.cols, others),
+        .mine = lines(call->across, x, block.col - top, block.cols),
+        .rest = lines(call->across, x, first - top, others),
+    };
+}
+
+/* to := to + alpha op(T) from, with the block's part beside its diagonal. */
+static void add_other(struct solver *s, const struct meeting *m, struct accel_complex alpha,
+                      char trans, struct array from, struct array to)
+{
+    if (m->across)
+        add_product(s, alpha, 'N', trans, from, m->other, to);
+    else
+        add_product(s, alpha, trans, 'N', m->other, from, to);
+}
+
+static void solve_by_diagonal(struct solver *s, const struct meeting *m)
+{
+    const struct panels_action *action = m->action;
+    solve(s, m->across ? 'R' : 'L', action->uplo, action->trans, action->diag, m->diagonal,
+          m->mine);
+}
+
+static void solve_by_block(struct solver *s, const struct meeting *m)
+{
+    if (m->action->trans == 'N') {
+        solve_by_diagonal(s, m);
+        add_other(s, m, minus_one, 'N', m->mine, m->rest);
     } else {
-        product(s, action->trans, 'N', other, rest, mine);
-        solve(s, 'L', action->uplo, action->trans, action->diag, diagonal, mine);
+        add_other(s, m, minus_one, m->action->trans, m->rest, m->mine);
+        solve_by_diagonal(s, m);
     }
+}
+
+/* By a transposed lower triangle, from its first block on: what is below a block has not been multiplied yet. */
+static void multiply_by_block(struct solver *s, const struct meeting *m)
+{
+    const struct panels_action *action = m->action;
+    if (solver_is_well(s) && m->mine.rows > 0 && m->mine.cols > 0)
+        solver_note(s, kernel_trmm(s->work, m->across ? 'R' : 'L', action->uplo, action->trans,
+                                   action->diag, m->mine.rows, m->mine.cols, one,
+                                   tile_of(m->diagonal), tile_of(m->mine)));
+    add_other(s, m, one, action->trans, m->rest, m->mine);
 }
 
 static void apply_block(struct panel_steps *k, const struct schedule_step *step, struct array x,
                         struct array t)
 {
+    const struct panels_call *call = &k->panels->call;
     const struct panels_action *action = &k->action[step->i];
-    const int64_t col = panels_block(k->panels, step).col;
-    if (action->reflects) {
-        solver_ormqr(k->s, 'L', action->trans, t, solver_part(k->list, col, 0, t.cols, 1),
-                     below(x, col));
+    const struct schedule_cell block = panels_block(k->panels, step);
+    const struct panels_columns changed = panels_changed(k->panels, step);
+    if (k->exchanges && step->first)
+        solver_laswp(k->s, x, k->swaps, 1, call->order);
+    x = lines(!call->across, x, changed.first, changed.end - changed.first);
+    if (action->deed == PANELS_REFLECTS) {
+        solver_ormqr(k->s, call->across ? 'R' : 'L', action->trans, t,
+                     solver_part(k->list, block.col, 0, t.cols, 1),
+                     call->across ? beyond(x, block.col) : below(x, block.col));
         return;
     }
-    if (k->exchanges && step->first)
-        solver_laswp(k->s, x, k->swaps, 1, k->panels->call.order);
-    solve_by_block(k->s, action, col, x, t);
+    const struct meeting m = meet(call, action, block, panels_panel(k->panels, step->j).row, x, t);
+    (action->deed == PANELS_SOLVES ? solve_by_block : multiply_by_block)(k->s, &m);
 }
 
 /* Steps of cuSOLVER that need workspaces. */
 static bool needs_work(const struct panel_steps *k, const struct schedule_step *step)
 {
-    return step->engine == SCHEDULE_COMPUTE && (step->p < 0 || k->panels->call.kind == PANELS_QR ||
-                                                (is_applied(k) && k->action[step->i].reflects));
+    return step->engine == SCHEDULE_COMPUTE &&
+           (step->p < 0 || k->panels->call.kind == PANELS_QR ||
+            (is_applied(k) && k->action[step->i].deed == PANELS_REFLECTS));
 }
 
 static void factor_panel(struct panel_steps *k, const struct schedule_step *step, struct array c)

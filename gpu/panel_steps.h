@@ -7,9 +7,10 @@
 #include "panels_shared.h"
 #include "solver.h"
 
-/* What a sweep does with the panel of right-hand sides, and the letters of BLAS for it. */
+/* What a sweep does with the panel, and the letters of BLAS for it. A panel that is seen transposed is on the other side of Q or the triangle. */
+enum panels_deed { PANELS_SOLVES, PANELS_MULTIPLIES, PANELS_REFLECTS };
 struct panels_action {
-    bool reflects; /* by Q, else solves by a triangle */
+    enum panels_deed deed;
     char uplo, trans, diag;
 };
 
@@ -34,8 +35,11 @@ struct array panel_steps_panel(const struct panel_steps *k, int j);
 struct array panel_steps_block(const struct panel_steps *k, const struct schedule_step *step,
                                int place);
 
-/* Return a cell as it is stored, and the part of the list that belongs to a panel. */
+/* Return a cell of the matrix in panels as it is stored, one of the matrix that blocks are of, and the part of the list that belongs to a
+ * panel. */
 struct schedule_cell panel_steps_stored(const struct panel_steps *k, struct schedule_cell cell);
+struct schedule_cell panel_steps_stored_block(const struct panel_steps *k,
+                                              struct schedule_cell cell);
 struct array panel_steps_list(const struct panel_steps *k, int j);
 
 /* Takes memory for the lists that are not there. has_scalars: some are applied. */

@@ -16,24 +16,34 @@ enum { BLOCKS = 2, BLOCK_COLUMNS = 1024 };
 
 /* ---- Shapes ---- */
 
-static int64_t bytes_of(const struct panels_call *call, int64_t rows, int64_t cols)
+static int64_t bytes_of(int64_t size, bool across, int64_t rows, int64_t cols)
 {
-    return (call->across ? pack_ld(cols, call->size) * rows : pack_ld(rows, call->size) * cols) *
-           call->size;
+    return (across ? pack_ld(cols, size) * rows : pack_ld(rows, size) * cols) * size;
 }
 
-/* Returns the most columns of so many rows that fit: whole lines of an upper triangle, and products like multiples of 64. */
-static int64_t widest(const struct panels_call *call, int64_t rows, int64_t bytes)
+/* Returns the most columns of so many rows that fit: whole lines of what is seen transposed, and products like multiples of 64. */
+static int64_t widest(int64_t size, bool across, int64_t rows, int64_t bytes)
 {
-    const int64_t line = call->across ? 64 / call->size : 1;
-    const int64_t ld = call->across ? rows : pack_ld(rows, call->size);
-    const int64_t cols = bytes / (ld * call->size);
+    const int64_t line = across ? 64 / size : 1, ld = across ? rows : pack_ld(rows, size);
+    const int64_t cols = bytes / (ld * size);
     return cols >= 64 ? cols / 64 * 64 : cols >= line ? cols / line * line : cols;
+}
+
+/* Whether blocks are seen transposed. */
+static bool blocks_across(const struct panels_call *call)
+{
+    return call->kind == PANELS_APPLY ? call->other_across : call->across;
+}
+
+/* Whether panels begin at their diagonals, and the blocks that change them in the same row. */
+static bool is_triangle(const struct panels_call *call)
+{
+    return call->kind == PANELS_CHOLESKY || call->triangle;
 }
 
 static int64_t rows_at(const struct panels_call *call, int64_t col)
 {
-    return call->kind == PANELS_CHOLESKY ? call->m - col : call->m;
+    return is_triangle(call) ? call->m - col : call->m;
 }
 
 /* The columns that have reflectors or pivots. */
@@ -55,34 +65,53 @@ struct schedule_cell panels_panel(const struct panels *p, int j)
     return (struct schedule_cell){p->call.m - rows, col, rows, p->first[j + 1] - col};
 }
 
-/* Returns the columns that have blocks: of a panel, or of the whole matrix that is applied. */
-static int64_t source_columns(const struct panels *p, int i)
+/* Returns the columns that come up in blocks: those of panel i; or of the other matrix, those of sweep i that change panel j. */
+static struct panels_columns source_columns(const struct panels *p, int i, int j)
 {
-    return p->call.kind == PANELS_APPLY ? p->call.order : panels_factored(p, i);
+    if (p->call.kind != PANELS_APPLY)
+        return (struct panels_columns){p->first[i], p->first[i] + panels_factored(p, i)};
+    const struct panels_sweep *sweep = &p->call.sweep[i];
+    const int64_t order = p->call.order;
+    return (struct panels_columns){sweep->from_panel ? accel_min(order, p->first[j]) : 0,
+                                   sweep->to_panel ? accel_min(order, p->first[j + 1]) : order};
 }
 
 /* Returns the columns of a panel's blocks, as they come up for panel j; i: the panel that they are of. */
 static int64_t block_columns(const struct panels *p, int i, int j)
 {
+    const struct panels_call *call = &p->call;
     if (p->in_core)
-        return accel_max(1, source_columns(p, i));
-    const int64_t rows = p->call.kind == PANELS_CHOLESKY ? p->call.m - p->first[j]
-                         : p->call.kind == PANELS_APPLY  ? p->call.m
-                                                         : p->call.m - p->first[i];
-    return accel_max(
-        1, accel_min(BLOCK_COLUMNS, widest(&p->call, accel_max(1, rows), p->block_bytes)));
+        return accel_max(1, panels_factored(p, i));
+    const int64_t rows = is_triangle(call)            ? call->m - p->first[j]
+                         : call->kind == PANELS_APPLY ? call->m
+                                                      : call->m - p->first[i];
+    return accel_max(1, accel_min(BLOCK_COLUMNS, widest(call->size, blocks_across(call),
+                                                        accel_max(1, rows), p->block_bytes)));
 }
 
 struct schedule_cell panels_block(const struct panels *p, const struct schedule_step *step)
 {
     const struct panels_call *call = &p->call;
-    const int64_t most = block_columns(p, step->i, step->j), before = step->p * most;
-    const int64_t cols = accel_min(most, source_columns(p, step->i) - before);
-    const int64_t col = before + (call->kind == PANELS_APPLY ? 0 : p->first[step->i]);
+    const struct panels_columns source = source_columns(p, step->i, step->j);
+    const int64_t most = block_columns(p, step->i, step->j), col = source.first + step->p * most;
+    const int64_t cols = accel_min(most, source.end - col);
     if (call->kind == PANELS_APPLY && call->sweep[step->i].above)
         return (struct schedule_cell){0, col, col + cols, cols};
     const int64_t row = call->kind == PANELS_CHOLESKY ? p->first[step->j] : col;
     return (struct schedule_cell){row, col, call->m - row, cols};
+}
+
+struct panels_columns panels_changed(const struct panels *p, const struct schedule_step *step)
+{
+    const struct schedule_cell block = panels_block(p, step);
+    const int64_t first = p->first[step->j], cols = p->first[step->j + 1] - first;
+    const bool apply = p->call.kind == PANELS_APPLY;
+    struct panels_columns changed = {0, cols};
+    if (apply && p->call.sweep[step->i].from_panel)
+        changed.end = accel_min(cols, block.col + block.cols - first);
+    if (apply && p->call.sweep[step->i].to_panel)
+        changed.first = accel_max(0, block.col - first);
+    return changed;
 }
 
 /* ---- Times ---- */
@@ -106,18 +135,21 @@ double panels_kernel_ms(const struct panels *p, const struct schedule_rates *rat
                         const struct schedule_step *step)
 {
     const struct panels_call *call = &p->call;
-    const double twice = call->kind == PANELS_QR ? 2 : 1,
-                 width = (double)panels_panel(p, step->j).cols,
-                 triangle = call->kind == PANELS_CHOLESKY ? width / 2 : 0;
+    const bool reflects =
+        call->kind == PANELS_QR || (call->kind == PANELS_APPLY && call->sweep[step->i].reflects);
+    const double twice = reflects ? 2 : 1;
     if (step->p >= 0) {
         const struct schedule_cell block = panels_block(p, step);
-        const double cols = (double)block.cols;
+        const struct panels_columns changed = panels_changed(p, step);
+        const double cols = (double)block.cols, width = (double)(changed.end - changed.first),
+                     triangle = call->kind == PANELS_CHOLESKY ? width / 2 : 0;
         return KERNELS * rates->kernel_ms +
                schedule_product_ms(
                    rates, twice * call->per_term * ((double)block.rows - triangle) * cols * width,
                    width < cols ? width : cols);
     }
-    return factor_ms(call, rates, (double)(call->m - p->first[step->j]), width);
+    return factor_ms(call, rates, (double)(call->m - p->first[step->j]),
+                     (double)panels_panel(p, step->j).cols);
 }
 
 static double copied_bytes(const struct panels *p, const struct schedule_step *step)
@@ -143,16 +175,35 @@ static double step_ms(const void *context, const struct schedule_step *step, dou
     return t->rates->copy_ms + *bytes / (step->engine == UP ? t->rates->up : t->rates->down) * 1e-6;
 }
 
+/* Returns the multiply-adds of a sweep: a column of the panels meets all columns of the other matrix, those before it, or those from it on. */
+static double sweep_terms(const struct panels_call *call, const struct panels_sweep *sweep)
+{
+    const double m = (double)call->m, n = (double)call->n, k = (double)call->order;
+    const bool part = sweep->to_panel || sweep->from_panel;
+    /* The sum over the columns of how many they meet, and of the squares of that. */
+    const double met = part ? n * k - k * k / 2 : n * k,
+                 squares = part ? n * k * k - 2 * k * k * k / 3 : n * k * k;
+    return sweep->reflects ? 2 * m * met - squares : squares / 2;
+}
+
+static double applied_terms(const struct panels_call *call)
+{
+    double terms = 0;
+    for (int i = 0; i < call->sweeps; i++)
+        terms += sweep_terms(call, &call->sweep[i]);
+    return terms;
+}
+
 double panels_floor(const struct panels_call *call, const struct schedule_rates *rates)
 {
     const double m = (double)call->m, n = (double)call->n, mn = m < n ? m : n;
-    const double share = call->kind == PANELS_CHOLESKY ? 0.5 : 1;
+    const double share = is_triangle(call) ? 0.5 : 1;
     const double elements =
         share * m * n + (call->kind == PANELS_APPLY ? m * (double)call->order / 2 : 0);
     const double terms =
         call->kind == PANELS_CHOLESKY ? n * n * n / 6
         : call->kind == PANELS_APPLY
-            ? (double)call->sweeps * (double)call->order * (double)call->order * n / 2
+            ? applied_terms(call)
             : mn * (m * n - (m + n) * mn / 2 + mn * mn / 3) * (call->kind == PANELS_QR ? 2 : 1);
     const double up = elements * (double)call->size / rates->up * 1e-6,
                  down = share * m * n * (double)call->size / rates->down * 1e-6,
@@ -164,13 +215,15 @@ double panels_floor(const struct panels_call *call, const struct schedule_rates 
 /* Large triangles come up in strips: little beside them does (strips.h). */
 static double triangle_share(const struct panels_call *call)
 {
-    return call->m * call->n * call->size < STRIPED_BYTES ? 1 : 0.5 + 0.5 / STRIPS;
+    return !is_triangle(call) || call->m * call->n * call->size < STRIPED_BYTES
+               ? 1
+               : 0.5 + 0.5 / STRIPS;
 }
 
 double panels_whole_ms(const struct panels_call *call, const struct schedule_rates *rates)
 {
     const double m = (double)call->m, n = (double)call->n, order = (double)call->order;
-    const double share = call->kind == PANELS_CHOLESKY ? triangle_share(call) : 1;
+    const double share = triangle_share(call);
     const double up = rates->copy_ms + share * m * n * (double)call->size / rates->up * 1e-6;
     if (call->kind != PANELS_APPLY)
         return up + rates->wait_ms + factor_ms(call, rates, m, n);
@@ -181,7 +234,7 @@ double panels_whole_ms(const struct panels_call *call, const struct schedule_rat
 
 double panels_down_ms(const struct panels_call *call, const struct schedule_rates *rates)
 {
-    const double share = call->kind == PANELS_CHOLESKY ? triangle_share(call) : 1;
+    const double share = triangle_share(call);
     return rates->copy_ms +
            share * (double)call->m * (double)call->n * (double)call->size / rates->down * 1e-6;
 }
@@ -194,8 +247,8 @@ static bool divide(struct panels *p)
     int64_t col = 0;
     p->count = 0;
     while (col < p->call.n) {
-        const int64_t left = p->call.n - col,
-                      cols = widest(&p->call, rows_at(&p->call, col), p->panel_bytes);
+        const int64_t left = p->call.n - col, cols = widest(p->call.size, p->call.across,
+                                                            rows_at(&p->call, col), p->panel_bytes);
         if (p->count == PANELS_MOST || cols < accel_min(left, PANELS_LEAST_COLUMNS))
             return false;
         p->first[p->count++] = col;
@@ -228,11 +281,14 @@ static bool divide_memory(struct panels *p, const struct panels_call *call, int 
     p->call = *call;
     p->in_core = false;
     p->buffers = buffers;
+    const int64_t size = call->size;
+    const bool across = blocks_across(call);
     p->block_bytes = accel_min(memory_bytes / share / 64 * 64,
-                               bytes_of(call, call->m, accel_min(BLOCK_COLUMNS, columns)));
+                               bytes_of(size, across, call->m, accel_min(BLOCK_COLUMNS, columns)));
     p->panel_bytes = (memory_bytes - BLOCKS * p->block_bytes) / buffers / 64 * 64;
-    p->panel_bytes = accel_min(p->panel_bytes, bytes_of(call, call->m, call->n));
-    return widest(call, call->m, p->block_bytes) >= accel_min(PANELS_LEAST_COLUMNS, columns) &&
+    p->panel_bytes = accel_min(p->panel_bytes, bytes_of(size, call->across, call->m, call->n));
+    return widest(size, across, call->m, p->block_bytes) >=
+               accel_min(PANELS_LEAST_COLUMNS, columns) &&
            divide(p);
 }
 
@@ -312,7 +368,8 @@ static bool add_blocks(struct plan *plan, int j)
     const int sources = apply ? p->call.sweeps : j;
     bool first = true;
     for (int i = 0; i < sources; i++) {
-        const int64_t columns = block_columns(p, i, j), all = source_columns(p, i);
+        const struct panels_columns source = source_columns(p, i, j);
+        const int64_t columns = block_columns(p, i, j), all = source.end - source.first;
         const int blocks = (int)((all + columns - 1) / columns);
         for (int b = 0; b < blocks; b++, first = false)
             if (!add_block(plan, i, j, apply && p->call.sweep[i].backwards ? blocks - 1 - b : b,
@@ -412,12 +469,15 @@ static struct gpu_key key_of(const struct panels_call *call, const struct schedu
     struct {
         int64_t call[9];
         double rates[9];
-    } words = {{call->kind, call->across, call->m, call->n, call->order, call->sweeps, call->size,
-                memory_bytes, 0},
+    } words = {{call->kind, call->across + 2 * call->other_across + 4 * call->triangle, call->m,
+                call->n, call->order, call->sweeps, call->size, memory_bytes, 0},
                {rates->up, rates->down, rates->compute, rates->half, rates->copy_ms,
                 rates->kernel_ms, rates->wait_ms, rates->column_ms, call->per_term}};
-    for (int i = 0; i < call->sweeps; i++)
-        words.call[8] = 4 * words.call[8] + 2 * call->sweep[i].backwards + call->sweep[i].above;
+    for (int i = 0; i < call->sweeps; i++) {
+        const struct panels_sweep *sweep = &call->sweep[i];
+        words.call[8] = 32 * words.call[8] + 16 * sweep->reflects + 8 * sweep->from_panel +
+                        4 * sweep->to_panel + 2 * sweep->backwards + sweep->above;
+    }
     return gpu_digest_columns((const char *)&words, sizeof words, 1, sizeof words);
 }
 

@@ -31,14 +31,20 @@ struct panels_sweep {
     bool backwards; /* from the last block on */
     bool
         above; /* a block has the rows from the first one to its diagonal; else those from there to the last one */
+    /* Of the other matrix, only the columns from the panel's first one on, or up to its last one: those beside them do not change it. */
+    bool from_panel, to_panel;
+    bool reflects; /* which takes twice the operations */
 };
 
 enum { PANELS_SWEEPS = 2 };
 
 struct panels_call {
     enum panels_kind kind;
-    bool across;   /* Cholesky: an upper triangle, which is seen transposed; m = n */
-    int64_t m, n;  /* of the matrix that is in panels */
+    bool across; /* the matrix in panels is seen transposed: of Cholesky an upper triangle; m = n */
+    bool other_across; /* apply: so is the other one */
+    bool
+        triangle; /* apply: of both matrices the lower triangle; a panel begins at its diagonal, and each sweep there; m = n = order */
+    int64_t m, n; /* of the matrix that is in panels */
     int64_t order; /* apply: the columns of the other matrix, at most m; it has m rows */
     int sweeps;    /* apply */
     struct panels_sweep sweep[PANELS_SWEEPS];
@@ -90,9 +96,18 @@ double panels_down_ms(const struct panels_call *call, const struct schedule_rate
 /* Returns whether there is a schedule for so much memory. */
 bool panels_fit(const struct panels_call *call, int64_t memory_bytes);
 
-/* Return where a panel and a block are in their matrices; of an upper triangle, transposed. */
+/* Return where a panel and a block are in their matrices, as they are seen. */
 struct schedule_cell panels_panel(const struct panels *p, int j);
 struct schedule_cell panels_block(const struct panels *p, const struct schedule_step *step);
+
+/* Columns [first, end). */
+struct panels_columns {
+    int64_t first, end;
+};
+
+/* Returns the columns of its panel that a block changes, from the panel's first one: of a sweep that has a part of the other matrix, those on
+ * one side of the diagonal are zeros that stay, or not wanted. */
+struct panels_columns panels_changed(const struct panels *p, const struct schedule_step *step);
 
 /* Returns the milliseconds of a kernel's step: with a block (step->p >= 0) or without. Looks at i, j and p alone. */
 double panels_kernel_ms(const struct panels *p, const struct schedule_rates *rates,

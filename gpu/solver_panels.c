@@ -136,6 +136,8 @@ static void take_host_memory(struct run *r)
 static void put_lists(struct run *r)
 {
     const struct panels_job *job = r->job;
+    if (job->scalars && job->scans && solver_is_well(r->s))
+        gpu_scan_numbers(&r->copies.scan, job->scalars, job->call.order * job->call.size);
     if (job->scalars) {
         solver_put(r->s, r->steps.list, job->scalars);
         panel_copies_note(r->s, panel_copies_list_operand(r->s), true, 1, job->call.order,
@@ -206,15 +208,26 @@ void solver_panels(struct solver *s, struct panels_job *job)
         restart(s);
 }
 
-void *solver_panels_memory(struct solver *s, int64_t rows, int64_t cols, int64_t size)
+static void *take_memory(struct solver *s, void *(*take)(int64_t bytes), int64_t rows, int64_t cols,
+                         int64_t size)
 {
     int64_t bytes;
     void *memory = NULL;
     if (!solver_is_well(s))
         return NULL;
     if (accel_mul(rows, cols, &bytes) && accel_mul(bytes, size, &bytes))
-        memory = host_memory_take(bytes);
+        memory = take(bytes);
     if (!memory)
         solver_note(s, GPU_NO_MEMORY);
     return memory;
+}
+
+void *solver_panels_memory(struct solver *s, int64_t rows, int64_t cols, int64_t size)
+{
+    return take_memory(s, host_memory_take, rows, cols, size);
+}
+
+void *solver_panels_zeros(struct solver *s, int64_t rows, int64_t cols, int64_t size)
+{
+    return take_memory(s, host_memory_take_zeros, rows, cols, size);
 }

@@ -17,7 +17,8 @@ void solver_panels(struct solver *s, struct panels_job *job);
 /* Returns the device memory that a call takes besides panels and blocks, about: cuSOLVER says it only when it is asked. */
 int64_t solver_panels_reserve(const struct panels_call *call);
 
-/* Returns host memory for a packed result; on a failure notes that, and returns NULL. */
+/* Return host memory for a packed result, uninitialised or with zeros; on a failure note that, and return NULL. */
 void *solver_panels_memory(struct solver *s, int64_t rows, int64_t cols, int64_t size);
+void *solver_panels_zeros(struct solver *s, int64_t rows, int64_t cols, int64_t size);
 
 #endif

@@ -60,5 +60,7 @@ const struct accel_op op_posv = {TRIANGLE, .is_empty = lapack_has_no_matrix, .st
                                  .in_panels = &lapack_potrf_in_panels, .check = check_posv};
 const struct accel_op op_potrs = {LAPACK_SOLVES, DEFINITE, .steps = run_potrs,
                                   .in_panels = &lapack_potrs_in_panels, .check = check_potrs};
-const struct accel_op op_potri = {TRIANGLE, .steps = run_potri, .check = check_potri};
-const struct accel_op op_lauum = {TRIANGLE, .steps = run_lauum, .check = check_lauum};
+const struct accel_op op_potri = {TRIANGLE, .steps = run_potri,
+                                  .in_panels = &lapack_potri_in_panels, .check = check_potri};
+const struct accel_op op_lauum = {TRIANGLE, .steps = run_lauum,
+                                  .in_panels = &lapack_lauum_in_panels, .check = check_lauum};

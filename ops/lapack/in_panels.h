@@ -1,6 +1,6 @@
 /*
- * LAPACK's calls that can go through the device in panels (gpu/panels.h): factorisations, and solutions by their factors, of a matrix that is
- * larger than its memory; factorisations of one that fits. Pure functions, except the steps.
+ * LAPACK's calls that can go through the device in panels (gpu/panels.h): factorisations, and what is made of their factors, of a matrix that
+ * is larger than its memory; factorisations of one that fits. Pure functions, except the steps.
  */
 #ifndef ACCEL_LAPACK_IN_PANELS_H
 #define ACCEL_LAPACK_IN_PANELS_H
@@ -28,7 +28,8 @@ struct panels_call lapack_factoring(const struct accel_call *call, enum panels_k
 
 /* For the operations: each says which jobs it consists of, and runs them. */
 extern const struct lapack_panels lapack_potrf_in_panels, lapack_potrs_in_panels,
-    lapack_getrf_in_panels, lapack_getrs_in_panels, lapack_geqrf_in_panels, lapack_gels_in_panels,
-    lapack_trtrs_in_panels;
+    lapack_getrf_in_panels, lapack_getrs_in_panels, lapack_trtrs_in_panels, lapack_geqrf_in_panels,
+    lapack_orgqr_in_panels, lapack_ormqr_in_panels, lapack_gels_in_panels, lapack_trtri_in_panels,
+    lapack_potri_in_panels, lapack_lauum_in_panels, lapack_getri_in_panels;
 
 #endif

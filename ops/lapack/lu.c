@@ -60,6 +60,9 @@ const struct accel_op op_gesv = {LAPACK_BLOCKS, .is_empty = lapack_has_no_matrix
                                  .check = check_gesv};
 const struct accel_op op_getrs = {LAPACK_SOLVES, .definite = 1 << ACCEL_a, .steps = run_getrs,
                                   .in_panels = &lapack_getrs_in_panels, .check = check_getrs};
-const struct accel_op op_getri = {LAPACK_BLOCKS, .definite = 1 << ACCEL_a,
-                                  .workspace = lapack_n_workspace, .steps = run_getri,
+const struct accel_op op_getri = {LAPACK_BLOCKS,
+                                  .definite = 1 << ACCEL_a,
+                                  .workspace = lapack_n_workspace,
+                                  .steps = run_getri,
+                                  .in_panels = &lapack_getri_in_panels,
                                   .check = check_getri};

@@ -75,7 +75,9 @@ const struct accel_op op_orgqr = {LAPACK_REFLECTS,
                                   .workspace = lapack_n_workspace,
                                   .is_supported = orgqr_is_supported,
                                   .steps = run_orgqr,
+                                  .in_panels = &lapack_orgqr_in_panels,
                                   .check = check_orgqr};
 const struct accel_op op_ormqr = {LAPACK_REFLECTS,      .reflectors = true,
                                   .fault = ormqr_fault, .workspace = ormqr_workspace,
-                                  .steps = run_ormqr,   .check = check_ormqr};
+                                  .steps = run_ormqr,   .in_panels = &lapack_ormqr_in_panels,
+                                  .check = check_ormqr};

@@ -37,6 +37,9 @@ static void run_trtri(struct solver *s)
 
 const struct accel_op op_trtrs = {LAPACK_SOLVES, .definite = 1 << ACCEL_a, .steps = run_trtrs,
                                   .in_panels = &lapack_trtrs_in_panels, .check = check_trtrs};
-const struct accel_op op_trtri = {LAPACK_BLOCKS, .definite = 1 << ACCEL_a,
-                                  .triangles = 1 << ACCEL_a, .steps = run_trtri,
+const struct accel_op op_trtri = {LAPACK_BLOCKS,
+                                  .definite = 1 << ACCEL_a,
+                                  .triangles = 1 << ACCEL_a,
+                                  .steps = run_trtri,
+                                  .in_panels = &lapack_trtri_in_panels,
                                   .check = check_trtri};

@@ -26,7 +26,10 @@ TILES = {"gemm_batch": (60, "60K"), **dict.fromkeys("gemv symv hemv trmv trsv ge
 IN_CORE = ("potrf", "posv", "getrf", "gesv", "geqrf", "gels")
 # LAPACK's operations that take a matrix above the device's memory in panels: the least and the greatest size, and the memory in KB, in
 # single precision.
-PANELS = {**dict.fromkeys("potrf posv potrs getrf gesv getrs trtrs".split(), (105, 125, 38)), **dict.fromkeys(("geqrf", "gels"), (170, 190, 108))}
+PANELS = {**dict.fromkeys("potrf posv potrs getrf gesv getrs trtrs potri trtri getri lauum".split(), (105, 125, 38)),
+          **dict.fromkeys("geqrf orgqr ormqr gels".split(), (170, 190, 108))}
+# Wide matrices go another way than others.
+WIDE = ("gels",)
 SEEDS = range(1, 60)
 
 
@@ -152,18 +155,22 @@ def in_panels(routine, op):
     return lambda seed: Workload("random_lapack", [*arguments, "-s", seed], {"ACCEL_MEMORY": f"{memory}K", "ACCEL_CPU": "blas2:*,blas3:*"})
 
 
-def lapack_op_in_panels(tap, op, routine):
+def is_wide(fields):
+    return int(fields.get("m", 0)) < int(fields["n"])
+
+
+def lapack_op_in_panels(tap, op, routine, wide=False):
     """A matrix above the device's memory. Whatever fails, nothing has been written, so no program is stopped."""
     def several(done, report, lines):
         mine = [f for f in lines if f["sym"].rstrip("_") == routine and f["why"] != "workspace_query"]
-        return mine and len(on_gpu(mine)) == len(mine) and report.calls.get("cuMemcpyDtoHAsync_v2", 0) >= 4 and max(
+        return mine and len(on_gpu(mine)) == len(mine) and (op not in WIDE or {wide} == set(map(is_wide, mine))) and report.calls.get("cuMemcpyDtoHAsync_v2", 0) >= 4 and max(
             float(f["up_mb"]) for f in mine) * 1e3 > PANELS[op][2]
     found = pick(in_panels(routine, op), several)
-    if tap.ok(found[0], f"{op}: {routine} runs on the GPU in panels"):
+    if tap.ok(found[0], f"{op}: {routine} runs on the GPU in panels{', wide' * wide}"):
         # Where the first ring cannot be had, its job uses the other one, and the next job has the first: both stay, as they may.
         both = found[2]
         both.text = re.sub(r"(testgpu leaked .*)host_allocations=\d+(.*) events=\d+", r"\1host_allocations=2\2 events=71", both.text)
-        check(tap, f"{op} in panels, {routine}", op, found, 3, expected=found[1].stdout.splitlines()[-1])
+        check(tap, f"{op} in panels, {routine}{', wide' * wide}", op, found, 3, expected=found[1].stdout.splitlines()[-1])
 
 
 def lapack_op_in_core(tap, op, routine):
@@ -198,7 +205,8 @@ def lapack_op(tap, number, op, routines):
     # INFO of each call is in the last line.
     check(tap, f"{op}, {routine}", op, found, 4, start_up=number == 0, expected=found[1].stdout.splitlines()[-1])
     if op in PANELS:
-        lapack_op_in_panels(tap, op, routines[(number + 1) % len(routines)])
+        for wide in (False, True) if op in WIDE else (False,):
+            lapack_op_in_panels(tap, op, routines[(number + 1) % len(routines)], wide)
     if op in IN_CORE:
         lapack_op_in_core(tap, op, routines[(number + 2) % len(routines)])
     workload = Workload("device_lapack", ["d" + routine[1:]], {})

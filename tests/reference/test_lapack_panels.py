@@ -64,7 +64,7 @@ def check(job):
     return job, run(letter, paths, {}), run(letter, paths, {**GPU, **env})
 
 
-SOLVING, FACTORED = "GE PO TR".split(), "getrf gesv getrs potrf posv potrs trtrs"
+SOLVING, FACTORED = "GE PO TR".split(), "getrf gesv getrs getri potrf posv potrs potri trtrs trtri"
 jobs = []
 SHARED = "getrf gesv potrf posv"
 for letter in "sdcz" if LONG else "d":
