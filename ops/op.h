@@ -174,6 +174,8 @@ struct accel_op {
     void (*steps)(struct solver *s);
     const struct lapack_panels
         *in_panels; /* NULL: what exceeds the device's memory stays on the CPU */
+    /* Why the device must have the whole matrix at once, as docs/limits.md has it; NULL: there is in_panels, or `moves`, or no `steps`. */
+    const char *whole;
 
     /* ---- Judging a result: cpu_ref/ ---- */
     void (*equation)(struct equation *e, const struct equation_source *from); /* BLAS */

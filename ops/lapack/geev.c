@@ -111,6 +111,7 @@ static void check_geev(struct test *t)
 const struct accel_op op_geev = {
     .group = ACCEL_LAPACK,
     .iterates = true,
+    .whole = LAPACK_CONDENSES,
     .nominal = {.cpu_share = 0.15,
                 .gpu_share = 0.01,
                 .gpu_step_ms = 0.2}, /* the Hessenberg form, and QR steps that hardly fill a GPU */

@@ -59,11 +59,12 @@ static void run_sytrs(struct solver *s)
 
 #define TRIANGLE LAPACK_BLOCKS, .triangles = 1 << ACCEL_a
 
-const struct accel_op op_sytrf = {TRIANGLE, .steps = run_sytrf, .check = check_sytrf};
+const struct accel_op op_sytrf = {TRIANGLE, .steps = run_sytrf, .whole = LAPACK_PIVOTS_BOTH_SIDES,
+                                  .check = check_sytrf};
 const struct accel_op op_sysv = {TRIANGLE, .is_empty = lapack_has_no_matrix, .steps = run_sytrf,
-                                 .check = check_sysv};
+                                 .whole = LAPACK_PIVOTS_BOTH_SIDES, .check = check_sysv};
 const struct accel_op op_sytrs = {LAPACK_SOLVES, .definite = 1 << ACCEL_a, .steps = run_sytrs,
-                                  .check = check_sytrs};
+                                  .whole = LAPACK_PIVOTS_BOTH_SIDES, .check = check_sytrs};
 const struct accel_op op_hetrf = {TRIANGLE, .hermitian = true, .check = check_sytrf};
 const struct accel_op op_hesv = {TRIANGLE, .hermitian = true, .is_empty = lapack_has_no_matrix,
                                  .check = check_sysv};

@@ -37,6 +37,12 @@ double lapack_gpu_bytes(const struct accel_call *call);
 
 /* ---- For the operations ---- */
 
+/* Reasons for op->whole. */
+#define LAPACK_CONDENSES                                                                           \
+    "each column of the condensed form takes a product with all that is left of the matrix"
+#define LAPACK_PIVOTS_BOTH_SIDES                                                                   \
+    "symmetric pivoting exchanges rows and columns across the whole triangle"
+
 /* Nominal figures of operations that multiply blocks, solve for right-hand sides, reflect columns, and iterate. Half of an
  * iteration is products of a matrix with a vector. */
 #define LAPACK_BLOCKS                                                                              \
@@ -46,7 +52,7 @@ double lapack_gpu_bytes(const struct accel_call *call);
 #define LAPACK_REFLECTS                                                                            \
     .group = ACCEL_LAPACK, .nominal = {.cpu_share = 0.5, .gpu_share = 0.4, .gpu_step_ms = 0.008}
 #define LAPACK_ITERATES                                                                            \
-    .group = ACCEL_LAPACK, .iterates = true,                                                       \
+    .group = ACCEL_LAPACK, .iterates = true, .whole = LAPACK_CONDENSES,                            \
     .nominal = {.cpu_share = 0.15, .gpu_share = 0.03, .gpu_step_ms = 0.06}
 
 /* The largest side of a square matrix, and of any, that memory could hold. Within these limits, no length overflows. */
