@@ -100,19 +100,15 @@ static int64_t other_bytes(const struct run *r)
            4096;
 }
 
-/* Makes a schedule for the device's memory, then for what is free of it, less what the pool may round up, and last for half of that, and so
- * on: other threads and programs take memory meanwhile. */
+/* Makes a schedule for the device's memory, then for what there is of it. */
 static void prepare(struct run *r)
 {
     struct solver *s = r->s;
     const struct schedule_rates *rates =
         s->work->host->rates.up > 0 ? &s->work->host->rates : &schedule_nominal;
     int64_t available = gpu_info(s->work->device)->memory_bytes;
-    for (int attempt = 0; attempt < 6 && solver_is_well(s); attempt++) {
-        if (attempt == 1)
-            gpu_work_trim(s->work);
-        if (attempt > 0)
-            available = attempt == 1 ? gpu_work_available(s->work) / 9 * 8 : available / 2;
+    for (int attempt = 0; attempt < WORK_ATTEMPTS && solver_is_well(s); attempt++) {
+        available = gpu_work_room(s->work, attempt, available);
         if (!plan(r, rates, available - other_bytes(r)))
             break;
         take_device_memory(r);

@@ -186,11 +186,12 @@ static void take_device_memory(struct run *r)
     const int64_t info_bytes = p->count * (int64_t)sizeof(int32_t);
     r->steps.list = (struct array){.ptr = 0}; /* an attempt before may have had one */
     panel_steps_take_lists(&r->steps, false);
-    if (solver_is_well(s)) /* panels without a diagonal are not factored */
-        solver_note(s, gpu_work_zero(s->work, r->steps.infos.ptr, info_bytes));
     r->steps.panel = solver_work(s, (size_t)(p->buffers * p->panel_bytes)).ptr;
     r->steps.block = solver_work(s, (size_t)(2 * p->block_bytes)).ptr;
     panel_steps_take_reserve(&r->steps, &r->reserve);
+    /* Panels without a diagonal are not factored. Only now: what an attempt without memory gives back must not be written any more. */
+    if (solver_is_well(s))
+        solver_note(s, gpu_work_zero(s->work, r->steps.infos.ptr, info_bytes));
 }
 
 /* Vectors take a little, and each block that the pool gives is a whole number of its units. */
@@ -207,8 +208,7 @@ static bool make_steps(struct run *r, int64_t memory_bytes)
                               memory_bytes - other_bytes(r) - (int64_t)r->reserve.device_bytes);
 }
 
-/* Makes the steps for the device's memory, then for what is free of it, less what the pool may round up, and last for three quarters of that:
- * other threads and programs take memory meanwhile. */
+/* Makes the steps for the device's memory, then for what there is of it. */
 static void prepare(struct run *r)
 {
     struct solver *s = r->s;
@@ -216,11 +216,8 @@ static void prepare(struct run *r)
     const bool has_room = make_steps(r, available);
     if (has_room)
         panel_steps_measure(&r->steps, &r->reserve);
-    for (int attempt = 0; has_room && attempt < 3 && solver_is_well(s); attempt++) {
-        if (attempt == 1)
-            gpu_work_trim(s->work);
-        if (attempt > 0)
-            available = attempt == 1 ? gpu_work_available(s->work) / 9 * 8 : available / 4 * 3;
+    for (int attempt = 0; has_room && attempt < WORK_ATTEMPTS && solver_is_well(s); attempt++) {
+        available = gpu_work_room(s->work, attempt, available);
         if (!make_steps(r, available))
             break;
         take_device_memory(r);

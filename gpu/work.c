@@ -25,7 +25,7 @@ int64_t gpu_work_room(const struct gpu_work *work, int attempt, int64_t before)
 {
     if (attempt == 2)
         gpu_work_trim(work);
-    return attempt == 0 ? before : attempt < 3 ? gpu_work_available(work) / 9 * 8 : before / 2;
+    return attempt == 0 ? before : attempt < 3 ? gpu_work_available(work) / 9 * 8 : before / 4 * 3;
 }
 
 enum gpu_status gpu_work_give_back(struct gpu_work *work)

@@ -68,9 +68,10 @@ void gpu_work_forget(struct gpu_work *work, const struct gpu_key *key);
 
 /* Returns how many bytes a call should try to take: at its first attempt those of `before`, without asking the driver how much is free; then
  * what is available, less an eighth, by which the pool may round a block up. That may fail because an idle block is larger than needed,
- * so the third attempt is the same without idle blocks. Other threads and programs take memory meanwhile: then half of `before`,
- * the attempt's before this one. */
-enum { WORK_ATTEMPTS = 8 };
+ * so the third attempt is the same without idle blocks. Other threads and programs take memory meanwhile, and of small blocks the
+ * pool rounds up more: then three quarters of `before`, the attempt's before this one. No kernel or copy may use what an attempt took when
+ * that is dropped. */
+enum { WORK_ATTEMPTS = 12 };
 int64_t gpu_work_room(const struct gpu_work *work, int attempt, int64_t before);
 
 /* Return the bytes that could be taken; free the blocks that other calls have left. */
