@@ -288,7 +288,7 @@ static bool divide_memory(struct panels *p, const struct panels_call *call, int 
     p->panel_bytes = (memory_bytes - BLOCKS * p->block_bytes) / buffers / 64 * 64;
     p->panel_bytes = accel_min(p->panel_bytes, bytes_of(size, call->across, call->m, call->n));
     return widest(size, across, call->m, p->block_bytes) >=
-               accel_min(PANELS_LEAST_COLUMNS, columns) &&
+               accel_min(PANELS_LEAST_BLOCK_COLUMNS, columns) &&
            divide(p);
 }
 

@@ -52,8 +52,9 @@ struct panels_call {
     double per_term; /* real operations for each multiply-add */
 };
 
-/* More than these, or narrower ones than the other, are not worth it: what has to come up again grows with their number. */
-enum { PANELS_MOST = 128, PANELS_LEAST_COLUMNS = 8 };
+/* More panels than these, or narrower ones than the other, are not worth it: what has to come up again grows with their number. A block may be
+ * narrower: of a tall matrix, what blocks leave makes panels wider, and kernels on a narrow block are faster than its upload. */
+enum { PANELS_MOST = 128, PANELS_LEAST_COLUMNS = 8, PANELS_LEAST_BLOCK_COLUMNS = 2 };
 
 struct panels {
     struct panels_call call;

@@ -86,18 +86,23 @@ static void take_device_memory(struct run *r)
     panel_steps_take_reserve(&r->steps, &r->reserve);
 }
 
+/* Pivots and scalars: at most so many bytes for each column that has them. */
+static int64_t list_bytes(const struct panels_call *call)
+{
+    const int64_t columns = call->kind == PANELS_APPLY ? call->order : call->n;
+    return call->kind == PANELS_CHOLESKY ? 0 : 16 * accel_min(call->m, columns);
+}
+
 int64_t solver_panels_reserve(const struct panels_call *call)
 {
-    const int64_t list = call->kind == PANELS_CHOLESKY ? 0 : 16, columns = 16;
-    return call->m * (columns * call->size + list);
+    const int64_t columns = 16;
+    return columns * call->m * call->size + list_bytes(call);
 }
 
 /* Vectors take a little, and each block that the pool gives is a whole number of its units. */
 static int64_t other_bytes(const struct run *r)
 {
-    return solver_panels_reserve(&(struct panels_call){
-               .kind = r->job->call.kind, .m = r->job->call.m, .n = r->job->call.n}) +
-           4096;
+    return list_bytes(&r->job->call) + 4096;
 }
 
 /* Makes a schedule for the device's memory, then for what there is of it. */

@@ -304,6 +304,28 @@ static void large_matrices(void **unused)
     }
 }
 
+/* Blocks of a narrow and tall matrix leave room for its panels. */
+static void narrow_matrices(void **unused)
+{
+    static const struct {
+        int64_t m, n, memory;
+        int most; /* panels */
+    } cases[] = {
+        {200000000, 64, (int64_t)40 << 30, 4},  /* 102 GB */
+        {40000000, 500, (int64_t)11 << 30, 24}, /* 160 GB */
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct panels_call call = {
+            .kind = PANELS_QR, .m = cases[i].m, .n = cases[i].n, .size = 8, .per_term = 2};
+        struct panels p;
+        assert_true(panels_make(&p, &call, &schedule_nominal, cases[i].memory));
+        replay(&p);
+        assert_true(p.count <= cases[i].most);
+        panels_free(&p);
+    }
+}
+
 static void too_little_memory(void **unused)
 {
     const struct panels_call call = {
@@ -472,10 +494,10 @@ static void near_the_bound(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_calls),   cmocka_unit_test(traffic),
-        cmocka_unit_test(large_matrices), cmocka_unit_test(too_little_memory),
-        cmocka_unit_test(near_the_bound), cmocka_unit_test(in_core),
-        cmocka_unit_test(pays_in_core),
+        cmocka_unit_test(random_calls),      cmocka_unit_test(traffic),
+        cmocka_unit_test(large_matrices),    cmocka_unit_test(narrow_matrices),
+        cmocka_unit_test(too_little_memory), cmocka_unit_test(near_the_bound),
+        cmocka_unit_test(in_core),           cmocka_unit_test(pays_in_core),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

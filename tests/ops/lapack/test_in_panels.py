@@ -86,6 +86,11 @@ for name, program, memory, sizes, wanted in (
     tap.ok(on_gpu >= set(wanted.split()), f"{name}: each routine ran on the GPU with a matrix above its memory", *sorted(set(wanted.split()) - on_gpu))
     tap.ok(again, f"{name}: most of a matrix went up several times")
 
+# A matrix that fits, but not its inverse beside it.
+_, lines = same_as_native("an inverse that does not fit beside the matrix", "random_lapack", ["-m", 60, "-n", 64, "-c", 2 * more, "-r", "d@(getri)", "-k", LARGE], 45)
+tap.ok([f for f in lines if f["sym"] == "dgetri_" and f["ran"] == "gpu0" and float(f["up_mb"]) * 1e6 > 1.5 * 8 * number(f, "n") ** 2],
+       "an inverse that does not fit beside the matrix: in panels", *lines[:4])
+
 # Copies and kernels in random order between the streams.
 large, _ = same_as_native("delays", "random_lapack", ["-m", 95, "-n", 110, "-c", 1, "-r", "d@(potrf|getrf|gesv|getri|potri|lauum)", "-k", LARGE], 60, {"TESTGPU_DELAY_US": "100"})
 tap.ok(large, "delays: on the GPU")
