@@ -160,7 +160,9 @@ static void estimate(struct accel_decision *decision, const struct accel_call *c
     decision->est_cpu_ms = machine->cpu_slowdown * model_ms(machine->cpu_curve, &work);
     if (accel_op_of(call->routine)->effort)
         model_work_of(call, true, &work);
-    decision->est_own_ms = own_ms(call, machine, work, &choice, decision->est_cpu_ms);
+    decision->est_own_ms = machine->composed_ms > 0
+                               ? machine->composed_ms
+                               : own_ms(call, machine, work, &choice, decision->est_cpu_ms);
     decision->est_gpu_ms = decision->est_own_ms + machine->gpu_wait_ms;
 }
 
@@ -235,8 +237,9 @@ static enum accel_why obstacle(const struct accel_call *call, const struct accel
         return ACCEL_VERIFY_FAILED;
     if (machine->failed)
         return ACCEL_ERROR;
-    /* BLAS runs in tiles, and some of LAPACK in panels. */
-    if (exceeds_memory(call, machine) && !lapack_fits_in_panels(call, machine->gpu_memory))
+    /* BLAS runs in tiles, and some of LAPACK in panels, or by calls of these. */
+    if (exceeds_memory(call, machine) && !lapack_fits_in_panels(call, machine->gpu_memory) &&
+        !(machine->composed_ms > 0))
         return ACCEL_NO_MEMORY;
     return ACCEL_WHYS;
 }

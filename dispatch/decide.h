@@ -35,6 +35,8 @@ struct accel_machine {
     double gpu_slowdown; /* >= 1: processes share the device */
     double
         gpu_share; /* <= 1: of its time that the call takes, because other devices compute parts of it */
+    double
+        composed_ms; /* of a call that exceeds its memory, by inner calls; 0: it is not so done */
     double gpu_wait_ms;  /* until the device has done the calls of others */
     double gpu_first_ms; /* to load kernels and libraries, for the first call of a routine */
     bool lost; /* calls from this call site were slower on the GPU than the CPU would have been */

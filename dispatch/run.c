@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "composed.h"
 #include "copies.h"
 #include "precision.h"
 #include "refusals.h"
@@ -64,8 +65,8 @@ static void judge(const struct accel_record *record, const struct situation *sit
         regret_note(&situation->device->regret, situation->site, ms, decision->est_cpu_ms);
     bool alone = decision->est_gpu_ms == decision->est_own_ms; /* it had the device for itself */
     /* The cost model knows uploads, not what takes the place of one; one device; and the times of native precision. */
-    if (alone && !situation->plan && record->kept_bytes == 0 && decision->placed == 0 &&
-        situation->precision == GPU_NATIVE &&
+    if (alone && !situation->plan && !(situation->composed_ms > 0) && record->kept_bytes == 0 &&
+        decision->placed == 0 && situation->precision == GPU_NATIVE &&
         (verdict != REGRET_EARLY || ms < decision->est_own_ms))
         cost_learn_gpu(atomic_load(&situation->device->curves), record->call,
                        situation->device->memory_bytes, ms);
@@ -130,7 +131,9 @@ static enum gpu_status run_and_note(const struct situation *situation,
     enum gpu_status status;
     record->start_ms = accel_now_ms();
     record->gpu_calls[0] = atomic_fetch_add(&under_way, 1) + 1;
-    if (situation->plan) {
+    if (situation->composed_ms > 0) {
+        status = composed_run(call, situation, host, record);
+    } else if (situation->plan) {
         status = team_run(situation->plan, call, host, record);
     } else {
         const int number = contention_enter_gpu(&device->contention, record->decision.est_own_ms);
@@ -144,8 +147,8 @@ static enum gpu_status run_and_note(const struct situation *situation,
     record->kept_bytes = host->kept_bytes;
     if (!record->gpu)
         record->gpu = gpu_info(device_gpu(device));
-    if (situation->plan)
-        return status; /* team_run() has said where it ran */
+    if (situation->plan || situation->composed_ms > 0)
+        return status; /* they have said where it ran */
     if (status == GPU_OK)
         record->ran = device->name;
     else if (gpu_is_finished(status))
@@ -190,7 +193,7 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
     const enum gpu_status status = run_and_note(situation, call, &host, record);
     if (precision_asked(settings, call->routine) != GPU_NATIVE && gpu_is_finished(status))
         record->precision = gpu_precision_names[host.precision];
-    if (status == GPU_OK && !situation->plan)
+    if (status == GPU_OK && !situation->plan && !(situation->composed_ms > 0))
         warm_note(device, call->routine);
     device_tidy(device);
     const bool finished = gpu_is_finished(status);
@@ -208,7 +211,7 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
     } else if (status != GPU_OK && stands) {
         record->why = why_of[status];
     }
-    if (!situation->plan)
+    if (!situation->plan && !(situation->composed_ms > 0))
         left_alone_by_status(device, call, &host, status);
     return finished && stands;
 }

@@ -6,6 +6,7 @@
 
 #include "about.h"
 #include "called.h"
+#include "composed.h"
 #include "complaints.h"
 #include "copies.h"
 #include "decide.h"
@@ -176,6 +177,7 @@ static enum device_state decide_now(const struct accel_call *call, struct situat
         machine.lost = regret_lost(&device->regret, situation->site);
         machine.full = full_for(&device->full, call);
     }
+    machine.composed_ms = situation->composed_ms;
     if (!adapts)
         machine.gpu_first_ms = warm_counted_ms(device, call->routine);
     machine.distrusted = left_alone_has(&device->left_alone, call->routine, LEFT_WRONG);
@@ -428,6 +430,25 @@ static enum device_state choose_device(struct accel_call *call, struct situation
     return DEVICE_READY;
 }
 
+/* ---- Inner calls ---- */
+
+void survey_inner(const struct accel_call *call, struct situation *situation)
+{
+    if (decide_now(call, situation) == DEVICE_READY)
+        consider_several(call, situation);
+}
+
+/* Has a call that no device takes as a whole done by inner calls, if it can be. */
+static void consider_composed(const struct accel_call *call, struct situation *situation)
+{
+    if (situation->decision.why != ACCEL_NO_MEMORY || situation->decision.gpu ||
+        !composed_may_be(call) || !device_state_is_known(device_state(situation->device)))
+        return;
+    situation->composed_ms = composed_estimate(call, situation);
+    if (situation->composed_ms > 0)
+        decide_now(call, situation);
+}
+
 /* ---- The start ---- */
 
 static void keep_on_cpu(struct situation *situation, enum accel_why why)
@@ -456,8 +477,10 @@ static void see_to_gpu(struct accel_call *call, struct situation *situation)
         if (!copies_host_can_read(call)) /* whether they are in our context is known only now */
             gpu_locate(device_gpu(device), call->span, ACCEL_SPANS, call->batch);
         const enum device_state then = decide_now(call, situation);
-        if (then == DEVICE_READY)
+        if (then == DEVICE_READY) {
             consider_several(call, situation);
+            consider_composed(call, situation);
+        }
     } else if (decision->gpu) {
         device_note_gain(device, decision->est_cpu_ms - (situation->brings ? decision->est_there_ms
                                                                            : decision->est_own_ms));
@@ -592,6 +615,7 @@ void survey(struct accel_call *call, const struct dispatch_caller *caller,
     situation->site = adapts ? regret_key(caller->site, call) : 0;
     const enum device_state then = choose_device(call, situation, decide_now(call, situation));
     const bool starting = device_state_is_open(then);
+    consider_composed(call, situation);
     if (then == DEVICE_ESTIMATED)
         return;
     see_to_matrix(call, caller, situation);

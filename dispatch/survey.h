@@ -19,6 +19,7 @@ struct situation {
     uint64_t site; /* a regret_key(); 0: the past of this call site does not matter */
     struct accel_decision decision;
     struct team_plan *plan;       /* for the run on several devices; NULL: on `device` alone */
+    double composed_ms;           /* > 0: it is done by inner calls (composed.h), in so much time */
     enum gpu_precision precision; /* that the GPU is to compute in */
     struct accel_offer offer;     /* only where decisions are reported */
     struct schedule_rates rates;  /* of the call's schedule on the device; up = 0: not known */
@@ -50,6 +51,10 @@ bool survey_is_trifle(const struct accel_call *call, const struct dispatch_calle
 /* Decides, and has CUDA started if that would pay. situation_drop_plan() ends what this begins. */
 void survey(struct accel_call *call, const struct dispatch_caller *caller,
             struct situation *situation);
+
+/* Decides an inner call of a composition for the situation's device, or several that share it, whose estimate is in the decision.
+ * situation_drop_plan() ends what this begins. */
+void survey_inner(const struct accel_call *call, struct situation *situation);
 
 /* Frees the plan for several devices, if there is one: the call runs on one, or on the CPU. */
 void situation_drop_plan(struct situation *situation);

@@ -29,4 +29,9 @@ bool verify_restore(const struct verification *verification, const struct accel_
 /* Frees the saved operands. */
 void verify_end(struct verification *verification);
 
+/* Returns whether the results of a call of LAPACK are within the bounds of rounding (cpu_ref/verify.h), which are in other memory than its operands:
+ * `done` is the call with those. False also if they cannot be judged. All is in host memory. */
+bool verify_apart(struct gpu_device *gpu, const struct accel_call *call,
+                  const struct accel_call *done);
+
 #endif

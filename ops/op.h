@@ -15,6 +15,7 @@ struct gpu_work;
 struct scheduled;
 struct solver;
 struct lapack_sizes;
+struct composition;
 struct panels_call;
 struct equation;
 struct equation_source;
@@ -174,8 +175,12 @@ struct accel_op {
     void (*steps)(struct solver *s);
     const struct lapack_panels
         *in_panels; /* NULL: what exceeds the device's memory stays on the CPU */
-    /* Why the device must have the whole matrix at once, as docs/limits.md has it; NULL: there is in_panels, or `moves`, or no `steps`. */
+    /* Why the device must have the whole matrix at once, as docs/limits.md has it; NULL: there is in_panels or compose, or `moves`, or no `steps`. */
     const char *whole;
+    /* LAPACK: what exceeds that, all operands in host memory, by inner calls (compose.h). *done: the call with results in memory of its own, which
+     * composition_free() frees; the operands are only read. NULL: not so. */
+    enum gpu_status (*compose)(struct composition *c, const struct accel_call *call,
+                               struct accel_call *done);
 
     /* ---- Judging a result: cpu_ref/ ---- */
     void (*equation)(struct equation *e, const struct equation_source *from); /* BLAS */

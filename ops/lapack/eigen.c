@@ -4,6 +4,7 @@
 #include "cpu_ref/checks.h"
 #include "gpu/solver.h"
 #include "rules.h"
+#include "spectral.h"
 
 #include <float.h>
 #include <math.h>
@@ -202,8 +203,10 @@ static void trim_to_found(struct accel_call *call)
     LAPACK_ITERATES, .hermitian = true, .triangles = 1 << ACCEL_b, .definite = 1 << ACCEL_b,       \
                      .fault = itype_fault, .check = check_sygv
 
-const struct accel_op op_syev = {OF_ONE, .workspace = syev_workspace, .steps = run_syev};
-const struct accel_op op_syevd = {OF_ONE, .workspace = syevd_workspace, .steps = run_syev};
+const struct accel_op op_syev = {OF_ONE, .workspace = syev_workspace, .steps = run_syev,
+                                 .compose = spectral_compose};
+const struct accel_op op_syevd = {OF_ONE, .workspace = syevd_workspace, .steps = run_syev,
+                                  .compose = spectral_compose};
 const struct accel_op op_syevr = {OF_ONE, .workspace = syevr_workspace, .steps = run_syevr,
                                   .trim = trim_to_found};
 const struct accel_op op_syevx = {OF_ONE, .workspace = syevx_workspace, .steps = run_syevx,

@@ -1,0 +1,255 @@
+#define _GNU_SOURCE
+#include "packed.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "base/host_memory.h"
+
+static int64_t size_of(enum accel_dtype dtype)
+{
+    return (int64_t)accel_dtype_size(dtype);
+}
+
+/* ---- Memory ---- */
+
+struct packed_memory packed_take(int64_t bytes, bool untouchable)
+{
+    struct packed_memory memory = {.bytes = bytes, .untouchable = untouchable};
+    if (untouchable) {
+        void *const at = mmap(NULL, (size_t)bytes, PROT_NONE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        memory.ptr = at == MAP_FAILED ? NULL : at;
+    } else {
+        memory.ptr = host_memory_take(bytes);
+    }
+    return memory;
+}
+
+void packed_free(struct packed_memory *memory)
+{
+    if (memory->ptr && memory->untouchable)
+        munmap(memory->ptr, (size_t)memory->bytes);
+    else
+        free(memory->ptr);
+    memory->ptr = NULL;
+}
+
+struct packed packed_at(char *ptr, int64_t rows, int64_t cols, enum accel_dtype dtype)
+{
+    return (struct packed){ptr, rows, cols, accel_max(rows, 1), dtype};
+}
+
+static char *element(struct packed x, int64_t row, int64_t col)
+{
+    return x.ptr + (col * x.ld + row) * size_of(x.dtype);
+}
+
+struct packed packed_columns(struct packed x, int64_t col, int64_t cols)
+{
+    return (struct packed){element(x, 0, col), x.rows, cols, x.ld, x.dtype};
+}
+
+/* ---- Elements ---- */
+
+double packed_real(const char *reals, enum accel_dtype dtype, int64_t i)
+{
+    return accel_is_double(dtype) ? ((const double *)(const void *)reals)[i]
+                                  : (double)((const float *)(const void *)reals)[i];
+}
+
+void packed_set_real(char *reals, enum accel_dtype dtype, int64_t i, double value)
+{
+    if (accel_is_double(dtype))
+        ((double *)(void *)reals)[i] = value;
+    else
+        ((float *)(void *)reals)[i] = (float)value;
+}
+
+/* Real numbers in an element. */
+static int parts_of(enum accel_dtype dtype)
+{
+    return accel_is_complex(dtype) ? 2 : 1;
+}
+
+double packed_diagonal(struct packed x, int64_t i)
+{
+    return packed_real(element(x, i, i), x.dtype, 0);
+}
+
+void packed_shift_diagonal(struct packed x, double shift)
+{
+    for (int64_t i = 0; i < x.cols; i++) {
+        char *const at = element(x, i, i);
+        packed_set_real(at, x.dtype, 0, packed_real(at, x.dtype, 0) + shift);
+        if (parts_of(x.dtype) == 2)
+            packed_set_real(at, x.dtype, 1, 0);
+    }
+}
+
+double packed_trace(struct packed x)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < x.cols; i++)
+        sum += packed_diagonal(x, i);
+    return sum;
+}
+
+/* ---- Passes ---- */
+
+/* Writes one element and its mirror image, both times `factor`. */
+static void put_both(struct packed to, struct packed from, int64_t row, int64_t col, double factor)
+{
+    const char *const at = element(from, row, col);
+    char *const here = element(to, row, col), *const there = element(to, col, row);
+    const double re = factor * packed_real(at, from.dtype, 0);
+    packed_set_real(here, to.dtype, 0, re);
+    packed_set_real(there, to.dtype, 0, re);
+    if (parts_of(from.dtype) == 2) {
+        const double im = factor * packed_real(at, from.dtype, 1);
+        packed_set_real(here, to.dtype, 1, im);
+        packed_set_real(there, to.dtype, 1, -im);
+    }
+}
+
+/* In blocks: of two matrices, one is read or written across its columns. */
+enum { BLOCK = 32 };
+
+static void mirror_block(struct packed to, struct packed from, int64_t row, int64_t col,
+                         double factor)
+{
+    const int64_t rows = accel_min(row + BLOCK, from.rows),
+                  cols = accel_min(col + BLOCK, from.cols);
+    for (int64_t j = col; j < cols; j++)
+        for (int64_t i = row == col ? j + 1 : row; i < rows; i++)
+            put_both(to, from, i, j, factor);
+}
+
+static void mirror_block_of_upper(struct packed to, struct packed from, int64_t row, int64_t col,
+                                  double factor)
+{
+    const int64_t rows = accel_min(row + BLOCK, from.rows),
+                  cols = accel_min(col + BLOCK, from.cols);
+    for (int64_t j = col; j < cols; j++)
+        for (int64_t i = row; i < (row == col ? j : rows); i++)
+            put_both(to, from, i, j, factor);
+}
+
+void packed_mirror(struct packed to, struct packed from, char uplo, double shift, double factor)
+{
+    for (int64_t j = 0; j < from.cols; j += BLOCK)
+        for (int64_t i = j; i < from.rows; i += BLOCK) {
+            if (uplo == 'L')
+                mirror_block(to, from, i, j, factor);
+            else
+                mirror_block_of_upper(to, from, j, i, factor);
+        }
+    for (int64_t i = 0; i < from.cols; i++) {
+        packed_set_real(element(to, i, i), to.dtype, 0,
+                        factor * (packed_diagonal(from, i) - shift));
+        if (parts_of(to.dtype) == 2)
+            packed_set_real(element(to, i, i), to.dtype, 1, 0);
+    }
+}
+
+/* What `count` real numbers add. */
+static void add_norms(struct packed_norms *norms, const char *at, enum accel_dtype dtype,
+                      int64_t count)
+{
+    double square = 0, largest = norms->largest, rest = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const double x = packed_real(at, dtype, i), size = x < 0 ? -x : x;
+        square += x * x;
+        largest = size > largest ? size : largest;
+        rest += x - x; /* NaN if x is not finite */
+    }
+    norms->square += square;
+    norms->largest = largest;
+    norms->finite = norms->finite && rest == 0;
+}
+
+struct packed_norms packed_norms_of(struct packed x, char uplo, double shift)
+{
+    struct packed_norms beside = {.finite = true}, diagonal = {.finite = true};
+    const int parts = parts_of(x.dtype);
+    double shifted = 0;
+    for (int64_t j = 0; j < x.cols; j++) {
+        const int64_t first = uplo == 'L' ? j + 1 : 0, last = uplo == 'L' ? x.rows : j;
+        add_norms(&beside, element(x, first, j), x.dtype, (last - first) * parts);
+        add_norms(&diagonal, element(x, j, j), x.dtype, 1);
+        const double d = packed_diagonal(x, j) - shift;
+        shifted += d * d;
+    }
+    return (struct packed_norms){.square = 2 * beside.square + shifted,
+                                 .largest = beside.largest > diagonal.largest ? beside.largest
+                                                                              : diagonal.largest,
+                                 .finite = beside.finite && diagonal.finite};
+}
+
+double packed_square(struct packed x)
+{
+    struct packed_norms norms = {.finite = true};
+    for (int64_t j = 0; j < x.cols; j++)
+        add_norms(&norms, element(x, 0, j), x.dtype, x.rows * parts_of(x.dtype));
+    return norms.square;
+}
+
+void packed_copy(struct packed to, struct packed from)
+{
+    for (int64_t j = 0; j < from.cols; j++)
+        memcpy(element(to, 0, j), element(from, 0, j), (size_t)(from.rows * size_of(from.dtype)));
+}
+
+void packed_divide_by_gaps(struct packed x, const char *low, const char *high, double most)
+{
+    const int parts = parts_of(x.dtype);
+    for (int64_t j = 0; j < x.cols; j++)
+        for (int64_t i = 0; i < x.rows; i++) {
+            char *const at = element(x, i, j);
+            const double gap = packed_real(high, x.dtype, j) - packed_real(low, x.dtype, i);
+            double size = 0;
+            for (int part = 0; part < parts; part++) {
+                const double value = packed_real(at, x.dtype, part);
+                size += value < 0 ? -value : value;
+            }
+            const bool little = gap > 0 && size <= most * gap;
+            for (int part = 0; part < parts; part++)
+                packed_set_real(at, x.dtype, part,
+                                little ? packed_real(at, x.dtype, part) / gap : 0);
+        }
+}
+
+void packed_identity(struct packed x)
+{
+    for (int64_t j = 0; j < x.cols; j++) {
+        memset(element(x, 0, j), 0, (size_t)(x.rows * size_of(x.dtype)));
+        packed_set_real(element(x, j, j), x.dtype, 0, 1);
+    }
+}
+
+/* Sebastiano Vigna's splitmix64. */
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+void packed_random(struct packed x, double most, uint64_t *state)
+{
+    for (int64_t j = 0; j < x.cols; j++)
+        for (int64_t i = 0; i < x.rows * parts_of(x.dtype); i++)
+            packed_set_real(element(x, 0, j), x.dtype, i,
+                            most * ((double)(next_random(state) >> 11) * 0x1p-52 - 1));
+}
+
+void packed_swap_columns(struct packed x, int64_t i, int64_t j)
+{
+    char *const a = element(x, 0, i), *const b = element(x, 0, j);
+    for (int64_t k = 0; k < x.rows * parts_of(x.dtype); k++) {
+        const double kept = packed_real(a, x.dtype, k);
+        packed_set_real(a, x.dtype, k, packed_real(b, x.dtype, k));
+        packed_set_real(b, x.dtype, k, kept);
+    }
+}

@@ -1,0 +1,73 @@
+/*
+ * Matrices of our own in host memory, and passes over them: column-major, of one of BLAS's four types. Functions of their arguments,
+ * thread-safe.
+ */
+#ifndef ACCEL_LAPACK_PACKED_H
+#define ACCEL_LAPACK_PACKED_H
+
+#include "ops/call.h"
+
+/* rows x cols elements, ld from one column to the next. It does not own its memory. */
+struct packed {
+    char *ptr;
+    int64_t rows, cols, ld;
+    enum accel_dtype dtype;
+};
+
+/* Memory that packed_free() frees. */
+struct packed_memory {
+    char *ptr; /* NULL: there is none */
+    int64_t bytes;
+    bool untouchable;
+};
+
+/* Takes memory; untouchable: addresses alone, for calls that are only estimated. */
+struct packed_memory packed_take(int64_t bytes, bool untouchable);
+void packed_free(struct packed_memory *memory);
+
+/* Returns the matrix of this shape at ptr, without gaps. */
+struct packed packed_at(char *ptr, int64_t rows, int64_t cols, enum accel_dtype dtype);
+
+/* Returns `cols` columns from `col` on. */
+struct packed packed_columns(struct packed x, int64_t col, int64_t cols);
+
+/* Returns the real part of diagonal element i; adds to that of each, and makes their imaginary parts 0. */
+double packed_diagonal(struct packed x, int64_t i);
+void packed_shift_diagonal(struct packed x, double shift);
+
+double packed_trace(struct packed x);
+
+/* Reads or writes a real vector of the type's precision. */
+double packed_real(const char *reals, enum accel_dtype dtype, int64_t i);
+void packed_set_real(char *reals, enum accel_dtype dtype, int64_t i, double value);
+
+/* Makes `to` the whole Hermitian matrix whose triangle uplo is in `from`, minus `shift` on the diagonal, times `factor`. LAPACK ignores the imaginary
+ * parts of the diagonal. */
+void packed_mirror(struct packed to, struct packed from, char uplo, double shift, double factor);
+
+/* What is in a triangle. */
+struct packed_norms {
+    double
+        square; /* of the Frobenius norm of the whole Hermitian matrix, minus `shift` on the diagonal */
+    double largest; /* magnitude of a real or imaginary part, without the shift */
+    bool finite;
+};
+struct packed_norms packed_norms_of(struct packed x, char uplo, double shift);
+
+/* The square of the Frobenius norm of all elements. */
+double packed_square(struct packed x);
+
+/* Copies a matrix of the same shape. */
+void packed_copy(struct packed to, struct packed from);
+
+/* Divides each element by high[column] - low[row], the real vectors' gaps; makes those 0 that would become larger than `most`. */
+void packed_divide_by_gaps(struct packed x, const char *low, const char *high, double most);
+
+/* Makes it the identity; fills it with random numbers in [-most, most], both parts of complex ones. */
+void packed_identity(struct packed x);
+void packed_random(struct packed x, double most, uint64_t *state);
+
+/* Exchanges two columns. */
+void packed_swap_columns(struct packed x, int64_t i, int64_t j);
+
+#endif
