@@ -200,25 +200,6 @@ void packed_copy(struct packed to, struct packed from)
         memcpy(element(to, 0, j), element(from, 0, j), (size_t)(from.rows * size_of(from.dtype)));
 }
 
-void packed_divide_by_gaps(struct packed x, const char *low, const char *high, double most)
-{
-    const int parts = parts_of(x.dtype);
-    for (int64_t j = 0; j < x.cols; j++)
-        for (int64_t i = 0; i < x.rows; i++) {
-            char *const at = element(x, i, j);
-            const double gap = packed_real(high, x.dtype, j) - packed_real(low, x.dtype, i);
-            double size = 0;
-            for (int part = 0; part < parts; part++) {
-                const double value = packed_real(at, x.dtype, part);
-                size += value < 0 ? -value : value;
-            }
-            const bool little = gap > 0 && size <= most * gap;
-            for (int part = 0; part < parts; part++)
-                packed_set_real(at, x.dtype, part,
-                                little ? packed_real(at, x.dtype, part) / gap : 0);
-        }
-}
-
 void packed_identity(struct packed x)
 {
     for (int64_t j = 0; j < x.cols; j++) {

@@ -60,9 +60,6 @@ double packed_square(struct packed x);
 /* Copies a matrix of the same shape. */
 void packed_copy(struct packed to, struct packed from);
 
-/* Divides each element by high[column] - low[row], the real vectors' gaps; makes those 0 that would become larger than `most`. */
-void packed_divide_by_gaps(struct packed x, const char *low, const char *high, double most);
-
 /* Makes it the identity; fills it with random numbers in [-most, most], both parts of complex ones. */
 void packed_identity(struct packed x);
 void packed_random(struct packed x, double most, uint64_t *state);
