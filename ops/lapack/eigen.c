@@ -200,17 +200,17 @@ static void trim_to_found(struct accel_call *call)
 
 #define OF_ONE LAPACK_ITERATES, .hermitian = true, .check = check_syev
 #define OF_TWO                                                                                     \
-    LAPACK_ITERATES, .hermitian = true, .triangles = 1 << ACCEL_b, .definite = 1 << ACCEL_b,       \
-                     .fault = itype_fault, .check = check_sygv
+    LAPACK_ITERATES, .whole = LAPACK_CONDENSES, .hermitian = true, .triangles = 1 << ACCEL_b,      \
+                     .definite = 1 << ACCEL_b, .fault = itype_fault, .check = check_sygv
 
 const struct accel_op op_syev = {OF_ONE, .workspace = syev_workspace, .steps = run_syev,
                                  .compose = spectral_compose};
 const struct accel_op op_syevd = {OF_ONE, .workspace = syevd_workspace, .steps = run_syev,
                                   .compose = spectral_compose};
 const struct accel_op op_syevr = {OF_ONE, .workspace = syevr_workspace, .steps = run_syevr,
-                                  .trim = trim_to_found};
+                                  .whole = LAPACK_CONDENSES, .trim = trim_to_found};
 const struct accel_op op_syevx = {OF_ONE, .workspace = syevx_workspace, .steps = run_syevx,
-                                  .trim = trim_to_found};
+                                  .whole = LAPACK_CONDENSES, .trim = trim_to_found};
 const struct accel_op op_sygv = {OF_TWO, .workspace = syev_workspace, .steps = run_sygv};
 const struct accel_op op_sygvd = {OF_TWO, .workspace = syevd_workspace, .steps = run_sygv};
 const struct accel_op op_sygvx = {OF_TWO, .workspace = sygvx_workspace, .steps = run_sygvx,

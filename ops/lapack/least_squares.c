@@ -245,8 +245,8 @@ static bool has_right_sides(const struct accel_call *call)
 }
 
 #define BY_VALUES                                                                                  \
-    LAPACK_ITERATES, .is_empty = lapack_has_no_matrix, .is_supported = has_right_sides,            \
-                     .check = check_gelss
+    LAPACK_ITERATES, .whole = LAPACK_CONDENSES, .is_empty = lapack_has_no_matrix,                  \
+                     .is_supported = has_right_sides, .check = check_gelss
 
 const struct accel_op op_gels = {LAPACK_REFLECTS, .workspace = gels_workspace, .steps = run_gels,
                                  .in_panels = &lapack_gels_in_panels, .check = check_gels};

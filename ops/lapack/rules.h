@@ -52,7 +52,7 @@ double lapack_gpu_bytes(const struct accel_call *call);
 #define LAPACK_REFLECTS                                                                            \
     .group = ACCEL_LAPACK, .nominal = {.cpu_share = 0.5, .gpu_share = 0.4, .gpu_step_ms = 0.008}
 #define LAPACK_ITERATES                                                                            \
-    .group = ACCEL_LAPACK, .iterates = true, .whole = LAPACK_CONDENSES,                            \
+    .group = ACCEL_LAPACK, .iterates = true,                                                       \
     .nominal = {.cpu_share = 0.15, .gpu_share = 0.03, .gpu_step_ms = 0.06}
 
 /* The largest side of a square matrix, and of any, that memory could hold. Within these limits, no length overflows. */

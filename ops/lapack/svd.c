@@ -145,9 +145,12 @@ static struct accel_lengths gesdd_workspace(const struct lapack_sizes *x)
                                   x->is_complex ? gesdd_rwork(jobz, x->mn, x->mx) : 0, 0};
 }
 
-const struct accel_op op_gesvd = {LAPACK_ITERATES, .fault = gesvd_fault,
-                                  .workspace = gesvd_workspace, .steps = run_svd,
-                                  .check = check_gesvd};
-const struct accel_op op_gesdd = {LAPACK_ITERATES, .sample = ACCEL_SAMPLE_SVD,
-                                  .workspace = gesdd_workspace, .steps = run_svd,
+const struct accel_op op_gesvd = {LAPACK_ITERATES,      .whole = LAPACK_CONDENSES,
+                                  .fault = gesvd_fault, .workspace = gesvd_workspace,
+                                  .steps = run_svd,     .check = check_gesvd};
+const struct accel_op op_gesdd = {LAPACK_ITERATES,
+                                  .whole = LAPACK_CONDENSES,
+                                  .sample = ACCEL_SAMPLE_SVD,
+                                  .workspace = gesdd_workspace,
+                                  .steps = run_svd,
                                   .check = check_gesvd};

@@ -85,7 +85,7 @@ copied = dict(re.findall(r"(h2d|d2h)_bytes=(\d+)", text))
 line = lines[0] if len(lines) == 1 else {}
 for direction, key in ("h2d", "up_mb"), ("d2h", "down_mb"):
     share = float(line.get(key, 0)) * 1e6 / int(copied.get(direction, 1))
-    tap.ok(0.99 < share < 1.01, f"{key} is what the device has seen", line.get(key), copied.get(direction))
+    tap.ok(0.9 < share < 1.001, f"{key} is what the device has seen of inner calls", line.get(key), copied.get(direction))
 tap.ok(not [f for f in parse_log(done.stderr) if f["sym"] not in ("dsyevd_",)], "inner calls have no line of their own")
 faults = [line for line in text.splitlines() if line.startswith("testgpu fault ")]
 tap.ok(not faults, "no misuse of the device", *faults[:3])

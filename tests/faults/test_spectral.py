@@ -1,0 +1,63 @@
+#!/usr/bin/python3 -B
+"""Eigenvalues of a matrix above the device's memory, by calls of Level 3 and Cholesky factors, on one device and on two that share these: each call of
+CUDA, cuBLAS and cuSOLVER made to fail, at its first, second, … use: once, for good, with an error after which that device fails; without memory; a
+device lost at each copy and kernel. The results are right, whoever computes them, the call has one line, and what has failed is left alone."""
+
+import re
+from collections import Counter
+
+from faults import GPU, QUICK, Fault, Outcome, plan, report_on, run, sweep, uses
+from lib.log import parse_log, said
+from lib.programs import LONG
+from lib.split import several
+from lib.tap import Tap
+
+tap = Tap()
+MOST = 4 if LONG else 2
+CALLS = ["-f", "tyesmv", "-m", 100, "-n", 110, "-s", 5, "-k", "well", "-c", 1, "-r"]
+GOOD = {"gpu0", "gpu1", "gpu0+gpu1", "gpu0+cpu", "gpu1+cpu", "gpu0+gpu1+cpu", "cpu"}
+DEVICES = {"one device": (GPU, "@(dsyevd|cheev)", 2, {"gpu0"}), "two devices": ({**several(2), **QUICK}, "dsyevd", 1, {"gpu0+gpu1"})}
+
+
+def decisions(done):
+    return [line for line in parse_log(done.stderr) if re.search("ev", line["sym"]) and line["why"] != "workspace_query"]
+
+
+def judge(fault, done, report, calls):
+    def wrong(why):
+        return Outcome(fault, "wrong", f"{fault.plant}: {why} (status {done.returncode}) {done.stdout[-200:]} {said(done)[-3:]}", 0)
+
+    if done.returncode != 0 or ", 0 wrong" not in done.stdout:
+        return wrong("not the right results")
+    if report.misuse or not report.text:
+        return wrong(f"misuse of CUDA: {report.misuse[:2]}")
+    lines = decisions(done)
+    if len(lines) != calls or {line["ran"] for line in lines} - GOOD:
+        return wrong(f"{len(lines)} lines of {calls}: {Counter(line['ran'] for line in lines)}")
+    if report.fired == 0:
+        return Outcome(fault, "missed", fault.plant, 0)
+    spoken = said(done)
+    if len(set(spoken)) < len(spoken):
+        return wrong("a message comes twice")
+    elsewhere = sum(line["why"] in ("error", "no_memory", "no_gpu", "unsupported") for line in lines)
+    return Outcome(fault, "recovered" if elsewhere or spoken else "absorbed", "", sum("+cpu" in line["ran"] for line in lines))
+
+
+for name, (env, routines, calls, places) in DEVICES.items():
+    env = {**env, "ACCEL_MEMORY": "110K"}
+    done, baseline = run("random_lapack", [*CALLS, routines], env)
+    lines = decisions(done)
+    tap.ok(done.returncode == 0 and len(lines) == calls and {line["ran"] for line in lines} == places and not said(done), f"{name}: without a fault", done.stdout[-400:], *lines, *said(done)[:3])
+    faults = list(plan(baseline, MOST))
+    faults += [Fault("lost", f"async:{n}=CUDA_ERROR_{code}", "async", True) for n in uses(baseline.operations(), 40 if LONG else 6)
+               for code in ("LAUNCH_FAILED", "ECC_UNCORRECTABLE")]
+
+    def attempt(fault):
+        try:
+            ended, report = run("random_lapack", [*CALLS, routines], {**env, "TESTGPU_FAIL": fault.plant})
+        except Exception as error:  # it hangs
+            return Outcome(fault, "wrong", f"{fault.plant}: {error}", 0)
+        return judge(fault, ended, report, calls)
+
+    report_on(tap, f"eigenvalues above the memory, {name}", "eigenvalues above the memory", sweep(faults, attempt))
+tap.done()
