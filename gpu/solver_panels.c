@@ -57,11 +57,12 @@ static void restart(struct solver *s)
     s->reserve = NULL;
 }
 
-/* Makes a schedule for so much memory, and the workspaces that it needs. */
+/* Makes a schedule for so much memory, and the workspaces that it needs. With less memory, it may be one that needs larger workspaces: then they
+ * get some more than that. */
 static bool plan(struct run *r, const struct schedule_rates *rates, int64_t available)
 {
     int64_t reserved = 0;
-    for (int attempt = 0; attempt < 4 && solver_is_well(r->s); attempt++) {
+    for (int attempt = 0; attempt < 8 && solver_is_well(r->s); attempt++) {
         panels_free(&r->panels);
         if (!panels_make(&r->panels, &r->job->call, rates, available - reserved))
             return false;
@@ -71,6 +72,8 @@ static bool plan(struct run *r, const struct schedule_rates *rates, int64_t avai
         if ((int64_t)r->reserve.device_bytes <= reserved)
             return true;
         reserved = (int64_t)r->reserve.device_bytes;
+        if (attempt > 0)
+            reserved += reserved / 8;
     }
     return false;
 }

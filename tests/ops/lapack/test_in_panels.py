@@ -86,6 +86,10 @@ for name, program, memory, sizes, wanted in (
     tap.ok(on_gpu >= set(wanted.split()), f"{name}: each routine ran on the GPU with a matrix above its memory", *sorted(set(wanted.split()) - on_gpu))
     tap.ok(again, f"{name}: most of a matrix went up several times")
 
+# With less memory for panels, another schedule is the fastest, whose workspaces are larger.
+_, lines = same_as_native("workspaces that grow", "random_lapack", ["-m", 125, "-n", 125, "-c", 2, "-r", "z@(potrf)", "-k", LARGE], 232)
+tap.ok(lines and {f["why"] for f in lines} == {"forced"}, "workspaces that grow: on the GPU", *lines[:4])
+
 # A matrix that fits, but not its inverse beside it.
 _, lines = same_as_native("an inverse that does not fit beside the matrix", "random_lapack", ["-m", 60, "-n", 64, "-c", 2 * more, "-r", "d@(getri)", "-k", LARGE], 45)
 tap.ok([f for f in lines if f["sym"] == "dgetri_" and f["ran"] == "gpu0" and float(f["up_mb"]) * 1e6 > 1.5 * 8 * number(f, "n") ** 2],
