@@ -44,6 +44,12 @@ static bool is_triangle(const struct blocks *b)
     return b->scheduled.call.kind == SCHEDULE_RANK_K;
 }
 
+/* Returns the triangle of C that is computed; 0: all of it is. */
+static char triangle_of(const struct blocks *b)
+{
+    return !is_triangle(b) ? 0 : b->scheduled.operand[C].across ? 'U' : 'L';
+}
+
 /* Returns whether finished blocks must be kept aside while the original computes the others. It computes any panel alone, if that has its
  * old values. */
 static bool needs_aside(const struct blocks *b)
@@ -61,7 +67,7 @@ static struct lane_rectangle rectangle_of(const struct blocks *b, int operand,
                                          cell->cols, x->ld, gpu_size_of(x));
     r.name = x->name;
     if (operand == C && is_triangle(b) && cell->row == cell->col)
-        r.uplo = b->scheduled.operand[C].across ? 'U' : 'L';
+        r.uplo = triangle_of(b);
     return r;
 }
 
@@ -87,6 +93,8 @@ static void copy_of(void *blocks, const struct schedule_step *step, struct flow_
                            b->memory[step->operand] +
                                (gpu_address)(step->place * b->schedule.place_bytes[step->operand]),
                            gpu_device_ld(cell.rows, b->scheduled.operand[step->operand].x->dtype)};
+    if (step->engine == SCHEDULE_DOWN)
+        copy->host.digest = staying_digest(&b->result, cell.row, cell.col);
     if (step->engine != SCHEDULE_UP)
         return;
     copy->host.uplo = 0;
@@ -103,6 +111,13 @@ static int unit_of(const struct blocks *b)
     return b->scheduled.call.kind == SCHEDULE_SYMMETRIC ? b->schedule.cells[C].rows : 1;
 }
 
+/* Has a finished cell of C stay on the device, if C is to stay there. */
+static enum gpu_status stay(struct blocks *b, int i, int j)
+{
+    const struct schedule_cell cell = stored(b, C, i, j);
+    return staying_add(&b->result, b->work, cell.row, cell.col, blocks_tile(b, C, i, j));
+}
+
 /* The caller may read a result in place as soon as we return: waits when a unit is finished. */
 static enum gpu_status compute_step(void *blocks, const struct schedule_step *step)
 {
@@ -110,26 +125,13 @@ static enum gpu_status compute_step(void *blocks, const struct schedule_step *st
     if (step->first)
         note_place(b, C, schedule_result_row(&b->schedule, step), step->j, step->place);
     enum gpu_status status = b->compute(b, step);
+    if (status == GPU_OK && step->last)
+        status = stay(b, schedule_result_row(&b->schedule, step), step->j);
     if (status != GPU_OK || !step->last || !b->schedule.call.in_place[C] ||
         ++b->finished % unit_of(b) != 0)
         return status;
     status = gpu_work_settle(b->work);
     b->settled += status == GPU_OK ? unit_of(b) : 0;
-    return status;
-}
-
-/* The result of a call that is one kernel comes down as a whole, and is digested on its way if it is to stay. */
-static enum gpu_status download_result(struct blocks *b, const struct flow_copy *copy,
-                                       struct flow *flow)
-{
-    struct resident *r = &b->resident[C];
-    struct lane_rectangle to = copy->host;
-    if (!to.uplo)
-        *r = resident_begin_result(b->work, b->scheduled.operand[C].x);
-    to.digest = r->digests ? &r->key : NULL;
-    const enum gpu_status status = lane_download(b->work->lane, &to, copy->device, copy->device_ld,
-                                                 &flow->done_cols, &flow->done_rows);
-    r->digested = r->digests && status == GPU_OK;
     return status;
 }
 
@@ -151,7 +153,8 @@ static enum gpu_status run_in_one(struct blocks *b, struct flow *flow)
         else if (b->scheduled.keeps_old)
             status = lane_download_whole(b->work->lane, &copy.host, copy.device, copy.device_ld);
         else
-            status = download_result(b, &copy, flow);
+            status = lane_download(b->work->lane, &copy.host, copy.device, copy.device_ld,
+                                   &flow->done_cols, &flow->done_rows);
         if (status == GPU_OK && step->engine == SCHEDULE_DOWN)
             note_copy(b, step);
     }
@@ -286,9 +289,16 @@ static bool is_same(const struct accel_span *x, const struct accel_span *y)
     return x && y && x->ptr == y->ptr && x->rows == y->rows && x->cols == y->cols && x->ld == y->ld;
 }
 
-/* Returns whether calls gain that find an operand there, and the first of them at least what the call loses that brings it. The schedule
- * may hide its upload behind kernels. But nothing hides the look at it, nor its way up as a whole. */
-static bool keeping_pays(const struct blocks *b, const struct schedule_rates *rates, int operand)
+/* What is worth while with an operand. */
+struct worth {
+    bool look; /* a look for it: a call gains that finds it there */
+    bool
+        bring; /* its way up as a whole: so much that this is at least what the call loses that brings it */
+};
+
+/* The schedule may hide an operand's upload behind kernels. But nothing hides the look at it, nor its way up as a whole. */
+static struct worth worth_of(const struct blocks *b, const struct schedule_rates *rates,
+                             int operand)
 {
     struct schedule s = {.count = 0};
     double without = 0;
@@ -296,7 +306,7 @@ static bool keeping_pays(const struct blocks *b, const struct schedule_rates *ra
     const double bytes = (double)accel_bytes(x);
     const bool is_there = resident_is_proved(b->work, x);
     if (!b->work->host->weighs || b->work->host->brings & 1u << (x - b->work->call->span))
-        return true;
+        return (struct worth){true, true};
     bool made =
         choices_make(&s, &b->scheduled.call, rates, gpu_info(b->work->device)->memory_bytes);
     const double with = s.ms;
@@ -307,7 +317,8 @@ static bool keeping_pays(const struct blocks *b, const struct schedule_rates *ra
     const double loss = is_there ? 0 : without + bytes / rates->up * 1e-6 - with;
     const double look_gbps = is_there ? gpu_scan_gbps() : gpu_digest_gbps();
     const double gain = with - without - bytes / look_gbps * 1e-6;
-    return made && gain > 0 && loss <= gain;
+    const bool brings = made && gain > 0 && loss <= gain;
+    return (struct worth){brings || (made && gain > 0 && resident_is_result(b->work, x)), brings};
 }
 
 /* One that is to be kept goes up as a whole, before the schedule begins: what a call keeps is digested in one piece. If both factors are the
@@ -325,12 +336,16 @@ static enum gpu_status bring_residents(struct blocks *b, const struct schedule_r
         struct resident *r = &b->resident[i];
         const int64_t ld = x ? gpu_device_ld(x->rows, x->dtype) : 0;
         if (!x || gpu_in_place(x) || !kernels_fit(ld) || !resident_may(b->work->call, x) ||
-            !b->work->host->keeps || !keeping_pays(b, rates, i))
+            !b->work->host->keeps)
+            continue;
+        const struct worth worth = worth_of(b, rates, i);
+        if (!worth.look)
             continue;
         const bool again = i > A && b->stays[A] && is_same(x, b->scheduled.operand[A].x);
         gpu_address memory = b->whole[A].ptr;
         *r = again ? (struct resident){.here = b->resident[A].here}
                    : resident_look(b->work, x, &memory);
+        r->digests = r->digests && worth.bring;
         if (r->digests)
             status = gpu_work_take(b->work, ld * x->cols * gpu_size_of(x), &memory);
         b->stays[i] = again || r->here || (r->digests && status == GPU_OK);
@@ -385,8 +400,39 @@ static void keep_residents(struct blocks *b)
     for (int i = A; i < C; i++)
         if (b->resident[i].digested)
             resident_keep(b->work, b->scheduled.operand[i].x, b->whole[i].ptr, &b->resident[i]);
-    if (b->resident[C].digested)
-        resident_keep_result(b->work, b->scheduled.operand[C].x, b->memory[C], &b->resident[C]);
+    staying_keep(&b->result, b->work);
+}
+
+/* Returns whether C's cells are where they would be in one matrix, when all are finished. */
+static bool is_one_matrix(const struct blocks *b)
+{
+    const struct schedule *s = &b->schedule;
+    const struct accel_span *c = b->scheduled.operand[C].x;
+    const int64_t ld = gpu_device_ld(c->rows, c->dtype), size = gpu_size_of(c);
+    bool is = true;
+    for (int n = 0; is && n < s->count; n++) {
+        const struct schedule_step *step = &s->step[n];
+        if (step->engine != SCHEDULE_DOWN)
+            continue;
+        const struct schedule_cell cell = stored(b, C, step->i, step->j);
+        is = gpu_device_ld(cell.rows, c->dtype) == ld &&
+             step->place * s->place_bytes[C] == (cell.row + cell.col * ld) * size;
+    }
+    return is;
+}
+
+/* Begins to keep the result of a call, unless it is in place, or comes down without a digest. */
+static enum gpu_status begin_result(struct blocks *b)
+{
+    const struct schedule *s = &b->schedule;
+    const bool in_one = s->steps[SCHEDULE_COMPUTE] == 1;
+    const struct schedule_cell first = stored(b, C, 0, 0);
+    const struct gpu_cells cells = {in_one ? 0 : first.rows, in_one ? 0 : first.cols};
+    if (s->steps[SCHEDULE_DOWN] == 0 || b->work->call->batch > 1 || schedule_skipped(s) > 0 ||
+        (in_one && b->scheduled.keeps_old))
+        return GPU_OK;
+    return staying_begin(&b->result, b->work, b->scheduled.operand[C].x, triangle_of(b), cells,
+                         is_one_matrix(b) ? b->memory[C] : 0);
 }
 
 /* ---- Memory ---- */
@@ -472,6 +518,8 @@ static enum gpu_status run_prepared(struct blocks *b)
     if (b->scheduled.call.k == 0)
         status = kernel_zeros(b->work, accel_max(block.rows, block.cols), &b->zeros);
     if (status == GPU_OK)
+        status = begin_result(b);
+    if (status == GPU_OK)
         status = send_residents(b);
     if (status == GPU_OK)
         status = s->steps[SCHEDULE_COMPUTE] == 1 ? run_in_one(b, &flow)
@@ -502,6 +550,9 @@ enum gpu_status blocks_run(struct blocks *b)
     int64_t cells = 0;
     if (!describe_operands(b))
         return GPU_UNSUPPORTED;
+    struct accel_span written = *b->scheduled.operand[C].x;
+    written.triangle = triangle_of(b);
+    resident_forget(b->work, &written);
     enum gpu_status status = prepare(b);
     if (status != GPU_OK) {
         schedule_free(&b->schedule);
@@ -516,6 +567,7 @@ enum gpu_status blocks_run(struct blocks *b)
     }
     const bool ready = prepare_for_failure(b) && b->place[A];
     status = ready ? run_prepared(b) : GPU_NO_MEMORY;
+    staying_end(&b->result);
     free(b->old[0]);
     free(b->old[1]);
     free(b->aside);

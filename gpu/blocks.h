@@ -11,6 +11,7 @@
 #include "kernels.h"
 #include "scheduled.h"
 #include "bringing.h"
+#include "staying.h"
 
 struct blocks {
     struct gpu_work *work;
@@ -23,7 +24,8 @@ struct blocks {
     /* blocks.c's: */
     struct schedule schedule;
     gpu_address memory[SCHEDULE_OPERANDS];
-    struct resident resident[SCHEDULE_OPERANDS]; /* C's: of a result that comes down in one piece */
+    struct resident resident[SCHEDULE_OPERANDS];
+    struct staying result;
     bool stays[SCHEDULE_OPERANDS]; /* an operand stays on the device, or has stayed there */
     /* Operands that are on the device before the schedule begins. */
     struct gpu_tile whole[SCHEDULE_OPERANDS];

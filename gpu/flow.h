@@ -25,7 +25,7 @@ struct flow {
      * columns of its rows; those of download number n in old[n % 2]. */
     char *old[2];
     /* Describes a step that copies a cell. copy->host.scan may look at what goes up; it has seen a cell before the step that waits for
-     * the cell is put on its stream. */
+     * the cell is put on its stream. copy->host.digest: of what comes down; the pieces' digests are joined to what is there. */
     void (*copy_of)(void *context, const struct schedule_step *step, struct flow_copy *copy);
     /* The results of a step have all come down. */
     void (*arrived)(void *context, const struct schedule_step *step);

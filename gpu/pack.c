@@ -227,6 +227,21 @@ struct pack_rows pack_rows_of(const struct lane_rectangle *r, const struct pack_
     return rows;
 }
 
+struct gpu_key pack_digest(const struct lane_rectangle *r, const struct pack_piece *piece,
+                           const char *first, int64_t ld)
+{
+    struct gpu_key digest = {{0, 0}};
+    if (!r->uplo)
+        return gpu_digest_columns(first, piece->rows * r->size, piece->cols, ld * r->size);
+    for (int64_t col = 0; col < piece->cols; col++) {
+        const struct pack_rows rows = pack_rows_of(r, piece, col);
+        const int64_t bytes = (rows.last - rows.first) * r->size;
+        const char *at = first + (col * ld + rows.first) * r->size;
+        digest = gpu_digest_join(digest, gpu_digest_columns(at, bytes, 1, bytes));
+    }
+    return digest;
+}
+
 static void pack_triangle(char *packed, const struct lane_rectangle *r,
                           const struct pack_piece *piece, int64_t packed_ld)
 {

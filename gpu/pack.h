@@ -67,6 +67,10 @@ struct pack_rows {
 struct pack_rows pack_rows_of(const struct lane_rectangle *r, const struct pack_piece *piece,
                               int64_t col);
 
+/* Returns the digest of a piece that begins at `first`, whose columns begin `ld` elements apart; of a triangle, of what is stored of it. */
+struct gpu_key pack_digest(const struct lane_rectangle *r, const struct pack_piece *piece,
+                           const char *first, int64_t ld);
+
 /* Copy a piece from host memory to `packed`, and back. The host memory may be aligned in any way. pack_to_host() writes only
  * elements of the triangle, if there is one. */
 void pack_from_host(char *packed, const struct lane_rectangle *r, const struct pack_piece *piece,

@@ -58,7 +58,10 @@ bool resident_may(const struct accel_call *call, const struct accel_span *x)
 static struct gpu_key digest_of(const struct accel_span *x, const struct lane_rectangle *from)
 {
     const double start = accel_now_ms();
-    const struct gpu_key key = staging_digest(from, gpu_device_ld(x->rows, x->dtype));
+    const struct gpu_cells cells = sightings_cells(x);
+    const struct gpu_key key = cells.rows > 0
+                                   ? staging_digest_cells(from, &cells)
+                                   : staging_digest(from, gpu_device_ld(x->rows, x->dtype));
     if (!from->scan && !from->uplo)
         measure(&digests, gpu_digest_gbps(), accel_bytes(x), accel_now_ms() - start);
     return key;
@@ -151,11 +154,52 @@ static bool found(struct gpu_work *work, const struct accel_span *x, gpu_address
 {
     bool may;
     const struct sighting_watch w = sightings_watch(x, &may);
-    const struct lane_rectangle all = lane_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
+    struct lane_rectangle all = lane_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
+    all.uplo = x->triangle;
     if (work->host->tracks && found_unchanged(work, x, &w, memory))
         return true;
     return work->host->digests && !work->host->relies &&
            found_by_digest(work, x, &all, w.proved, memory);
+}
+
+/* An operand, of which a triangle alone may count. */
+static struct accel_span part_of(const struct accel_span *x, char uplo)
+{
+    struct accel_span part = *x;
+    part.triangle = uplo;
+    return part;
+}
+
+/* Returns the triangle that a call of BLAS reads of an operand, if it reads no more of it; else 0. */
+static char triangle_of(const struct accel_call *call, const struct accel_span *x)
+{
+    const char uplo = call->blas.flag[ACCEL_uplo];
+    const bool reads_triangle =
+        x == &call->span[ACCEL_a] && accel_op_of(call->routine)->triangles == 0;
+    return reads_triangle && (uplo == 'L' || uplo == 'U') ? uplo : 0;
+}
+
+/* An earlier call may have left the triangle alone that this one reads. */
+static bool found_as_triangle(struct gpu_work *work, const struct accel_span *x,
+                              gpu_address *memory)
+{
+    const struct accel_span part = part_of(x, triangle_of(work->call, x));
+    struct gpu_key key;
+    if (!work->host->digests || !part.triangle || !sightings_expect_result(&part, &key) ||
+        sightings_see(&part) != SIGHTING_LOOK)
+        return false;
+    const bool here = found(work, &part, memory);
+    sightings_looked(&part, here);
+    return here;
+}
+
+bool resident_is_result(const struct gpu_work *work, const struct accel_span *x)
+{
+    const struct accel_span part = part_of(x, triangle_of(work->call, x));
+    struct gpu_key key;
+    return work->host->digests &&
+           (sightings_expect_result(x, &key) || sightings_expect_result(&part, &key)) &&
+           work->device->functions->has_kept(work->device, &key);
 }
 
 /* Returns the watch of an operand that is about to go up. That of a product with a vector begins now, as no digest is taken later. */
@@ -184,7 +228,8 @@ struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
     enum sighting how = SIGHTING_KEEP;
     if (!work->host->keeps || !resident_may(work->call, x))
         return r;
-    if (work->host->tracks && found_in_larger(work, x, memory))
+    if ((work->host->tracks && found_in_larger(work, x, memory)) ||
+        found_as_triangle(work, x, memory))
         return (struct resident){.here = true};
     if (work->host->brings & 1u << (x - work->call->span))
         sightings_bring(x);
@@ -213,14 +258,6 @@ enum gpu_status resident_keep(struct gpu_work *work, const struct accel_span *x,
     if (status == GPU_OK && r->proved)
         sightings_watched(x, &proved);
     return status;
-}
-
-/* An operand, of which a triangle alone may count. */
-static struct accel_span part_of(const struct accel_span *x, char uplo)
-{
-    struct accel_span part = *x;
-    part.triangle = uplo;
-    return part;
 }
 
 /* A scan reads the numbers where they are. */
@@ -269,34 +306,40 @@ enum gpu_status resident_keep_at(struct gpu_work *work, const struct accel_span 
     return resident_keep(work, &part, memory, r);
 }
 
-/* Of Level 3 and LAPACK, a rectangle in host memory. */
+/* Of Level 3 and LAPACK, a matrix in host memory. */
 static bool result_may(const struct accel_call *call, const struct accel_span *x)
 {
     const enum accel_op_group group = accel_op_of(call->routine)->group;
     return (group == ACCEL_LEVEL_3 || accel_uses_solver(call->routine)) && x->inc == 0 &&
-           !x->triangle && x->place == ACCEL_HOST && call->batch == 1 &&
-           accel_bytes(x) >= GPU_STAYS_BYTES;
+           x->place == ACCEL_HOST && call->batch == 1 && accel_bytes(x) >= GPU_STAYS_BYTES;
+}
+
+/* LAPACK's inputs, which its results overwrite, may come again. */
+void resident_forget(struct gpu_work *work, const struct accel_span *x)
+{
+    struct gpu_key old;
+    if (work->host->digests && result_may(work->call, x) && !accel_is_lapack(work->call->routine) &&
+        sightings_write(x, &old))
+        gpu_work_forget(work, &old);
 }
 
 struct resident resident_begin_result(struct gpu_work *work, const struct accel_span *x)
 {
     struct resident r = {.here = false};
-    struct gpu_key old;
     if (!work->host->digests || !result_may(work->call, x))
         return r;
-    /* LAPACK's inputs, which its results overwrite, may come again. */
-    if (!accel_is_lapack(work->call->routine) && sightings_write(x, &old))
-        gpu_work_forget(work, &old);
+    resident_forget(work, x);
     r.digests = sightings_want_results();
     return r;
 }
 
 enum gpu_status resident_keep_result(struct gpu_work *work, const struct accel_span *x,
-                                     gpu_address memory, const struct resident *r)
+                                     gpu_address memory, struct gpu_cells cells,
+                                     const struct resident *r)
 {
     const enum gpu_status status = gpu_work_keep(work, memory, &r->key);
     if (status == GPU_OK)
-        sightings_kept_result(x, &r->key);
+        sightings_kept_result(x, &r->key, cells);
     return status;
 }
 
@@ -336,12 +379,14 @@ struct gpu_kept gpu_kept(struct gpu_device *device, const struct accel_call *cal
         if (!resident_may(call, x))
             continue;
         const struct sighting_watch around = sightings_around(x, &larger, &row, &col);
+        const struct accel_span part = part_of(x, triangle_of(call, x));
+        const bool triangle = part.triangle && sightings_expect_result(&part, &key);
         if (around.watch)
             key = around.key;
-        if ((!around.watch && !sightings_expect(x, &key)) ||
+        if ((!around.watch && !triangle && !sightings_expect(x, &key)) ||
             !device->functions->has_kept(device, &key))
             continue;
-        const bool watched = around.watch || sightings_watch(x, &may).proved;
+        const bool watched = around.watch || sightings_watch(triangle ? &part : x, &may).proved;
         *(watched ? &kept.watched_bytes : &kept.digested_bytes) += accel_bytes(x);
         kept.operands |= 1u << i;
     }

@@ -1,7 +1,7 @@
 /*
  * Inputs and results that stay in device memory from one call to the next. They are known by their content: before a copy on the device takes the
  * place of an upload, the program's memory is read and digested in the same call, so whoever has written to it, by whatever way, is
- * noticed. The key of a kept copy is the digest of the very bytes that went up (lane_rectangle.digest). See sightings.h for what is kept.
+ * noticed. The key of a kept copy is the digest of the very bytes that went up, or came down (lane_rectangle.digest). See sightings.h for what is kept.
  *
  * One that a digest has found unchanged is no longer read, where the kernel proves that nobody has written to its pages (tracked.h): they are
  * armed before that digest, whose contents are what stays proved. The matrix of a product with a vector is armed before it goes up (bringing.h).
@@ -29,6 +29,9 @@ bool resident_may(const struct accel_call *call, const struct accel_span *x);
 /* Returns whether an operand's watch has proved something: it is probably on the device, and a scan is enough to know. */
 bool resident_is_proved(const struct gpu_work *work, const struct accel_span *x);
 
+/* Returns whether an operand is a result that is on the device: unless the program has changed it, a look will find it. */
+bool resident_is_result(const struct gpu_work *work, const struct accel_span *x);
+
 /* Looks for an operand on the device, as far as that is worth it. *memory: where it is, with leading dimension gpu_device_ld(). The host's
  * setting decides whether anything is kept. */
 struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
@@ -45,10 +48,13 @@ struct resident resident_look_at(struct gpu_work *work, const struct accel_span 
 enum gpu_status resident_keep_at(struct gpu_work *work, const struct accel_span *x, char uplo,
                                  gpu_address memory, const struct resident *r);
 
-/* A result of a call that comes down from one block of memory: begins it, and keeps it once the call is done. Its copy on the device is what
- * the program has then; what had been kept for its place is forgotten. */
+/* A result of a call, of which x->triangle alone comes down, if that is not 0: forgets what had been kept for its place, whose memory the
+ * call may need; begins it; and keeps it once the call is done. cells: in which it was digested on its way down. Its copy on the device is what the
+ * program has then. */
+void resident_forget(struct gpu_work *work, const struct accel_span *x);
 struct resident resident_begin_result(struct gpu_work *work, const struct accel_span *x);
 enum gpu_status resident_keep_result(struct gpu_work *work, const struct accel_span *x,
-                                     gpu_address memory, const struct resident *r);
+                                     gpu_address memory, struct gpu_cells cells,
+                                     const struct resident *r);
 
 #endif

@@ -35,6 +35,7 @@ static struct seen {
         rest; /* MISS for each miss, less 1 for each hit; calls that do not digest it, from now on */
     uint64_t used; /* 0: the entry is free */
     struct gpu_key key;
+    struct gpu_cells cells; /* by which that is the digest */
     struct sighting_watch watch;
     bool is_result;   /* a call has written what is kept */
     bool found;       /* since it was kept */
@@ -175,21 +176,24 @@ bool sightings_write(const struct accel_span *x, struct gpu_key *old)
 }
 
 /* With the lock. */
-static void keep(struct seen *seen, const struct gpu_key *key, bool is_result)
+static void keep(struct seen *seen, const struct gpu_key *key, struct gpu_cells cells,
+                 bool is_result)
 {
     seen->kept = true;
     seen->key = *key;
+    seen->cells = cells;
     seen->is_result = is_result;
     seen->found = false;
 }
 
-void sightings_kept_result(const struct accel_span *x, const struct gpu_key *key)
+void sightings_kept_result(const struct accel_span *x, const struct gpu_key *key,
+                           struct gpu_cells cells)
 {
     uint64_t left = 0;
     pthread_mutex_lock(&lock);
     if (!find(x))
         left = add(x);
-    keep(find(x), key, true);
+    keep(find(x), key, cells, true);
     unread += unread < UNREAD_MOST;
     pthread_mutex_unlock(&lock);
     written_leave(left);
@@ -200,7 +204,7 @@ void sightings_kept(const struct accel_span *x, const struct gpu_key *key)
     pthread_mutex_lock(&lock);
     struct seen *seen = find(x);
     if (seen)
-        keep(seen, key, false);
+        keep(seen, key, (struct gpu_cells){0, 0}, false);
     pthread_mutex_unlock(&lock);
 }
 
@@ -233,6 +237,28 @@ bool sightings_expect(const struct accel_span *x, struct gpu_key *key)
         *key = seen->key;
     pthread_mutex_unlock(&lock);
     return expected;
+}
+
+bool sightings_expect_result(const struct accel_span *x, struct gpu_key *key)
+{
+    pthread_mutex_lock(&lock);
+    const struct seen *seen = find(x);
+    const bool expected = seen && seen->kept && seen->is_result && seen->rest == 0;
+    if (expected)
+        *key = seen->key;
+    pthread_mutex_unlock(&lock);
+    return expected;
+}
+
+struct gpu_cells sightings_cells(const struct accel_span *x)
+{
+    struct gpu_cells cells = {0, 0};
+    pthread_mutex_lock(&lock);
+    const struct seen *seen = find(x);
+    if (seen && seen->kept)
+        cells = seen->cells;
+    pthread_mutex_unlock(&lock);
+    return cells;
 }
 
 /* ---- Watches ---- */

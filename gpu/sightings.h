@@ -6,8 +6,7 @@
 #ifndef ACCEL_SIGHTINGS_H
 #define ACCEL_SIGHTINGS_H
 
-#include "digest.h"
-#include "scan.h"
+#include "cells.h"
 #include "ops/call.h"
 
 enum sighting {
@@ -26,9 +25,16 @@ bool sightings_want_results(void);
 /* Notes that a call writes an operand, as its result. Returns whether what it had is kept, under *old. */
 bool sightings_write(const struct accel_span *x, struct gpu_key *old);
 
-/* Note that it is kept, under this key: an input; a result. */
-void sightings_kept_result(const struct accel_span *x, const struct gpu_key *key);
+/* Note that it is kept, under this key: an input, digested as one piece; a result, which came down in these cells. */
 void sightings_kept(const struct accel_span *x, const struct gpu_key *key);
+void sightings_kept_result(const struct accel_span *x, const struct gpu_key *key,
+                           struct gpu_cells cells);
+
+/* Returns by which cells a digest of it is to be compared with what is kept, none if nothing is: see struct gpu_cells. */
+struct gpu_cells sightings_cells(const struct accel_span *x);
+
+/* Returns whether what a call has written is kept of it, under *key; not if it has changed of late. */
+bool sightings_expect_result(const struct accel_span *x, struct gpu_key *key);
 
 /* Notes whether its contents were on the device, after SIGHTING_LOOK. If they were not, returns SIGHTING_KEEP the first time; if that
  * happens often, SIGHTING_PLAIN, and it is not digested for a while. */

@@ -176,7 +176,7 @@ static void keep_results(struct solver *s)
     for (int i = 0; i < s->results; i++)
         if (s->result[i].resident.digests)
             resident_keep_result(s->work, s->result[i].to, s->result[i].from.ptr,
-                                 &s->result[i].resident);
+                                 (struct gpu_cells){0, 0}, &s->result[i].resident);
 }
 
 void solver_drop_results(struct solver *s)

@@ -8,8 +8,8 @@
 #ifndef ACCEL_STAGING_H
 #define ACCEL_STAGING_H
 
+#include "cells.h"
 #include "gpu.h"
-#include "pack.h"
 
 /* An address in device memory, wide enough for every kind of device. */
 typedef unsigned long long gpu_address;
@@ -33,6 +33,11 @@ enum gpu_status lane_upload(struct gpu_lane *lane, gpu_address device, int64_t d
 /* Returns the digest that lane_upload() gives for a whole rectangle with these elements, or for its triangle: from->digest. Reads them once,
  * or with from->scan, which wants them aligned, twice; the crew helps. */
 struct gpu_key staging_digest(const struct lane_rectangle *from, int64_t device_ld);
+
+/* The same for a matrix that has come down in cells, each digested by lane_flow() (flow_copy.host.digest, 0 at first): their digests, by their
+ * numbers, joined to cells_shape(). */
+struct gpu_key staging_digest_cells(const struct lane_rectangle *from,
+                                    const struct gpu_cells *cells);
 
 /* Copies device memory to a rectangle, in stream order. Returns when the rectangle is written; to->digest is then the one that
  * lane_upload() would give for it, of what has come down. On a failure, *done_cols whole

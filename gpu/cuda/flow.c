@@ -8,8 +8,6 @@
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
 
-enum { PIECES = 16 }; /* of a large cell */
-
 /* What is in a slot of the ring. */
 struct parcel {
     struct flow_copy copy;
@@ -20,6 +18,7 @@ struct parcel {
     const struct schedule_step *step;
     bool first, last; /* piece of its step */
     struct gpu_scan seen;
+    struct gpu_key digest; /* of what has come down, if that is asked for */
 };
 
 /* Copies in one direction: pieces pass from one count to the next, in their order. */
@@ -154,18 +153,16 @@ static enum gpu_status end_step(struct run *run, int engine)
                      stream_of(run, engine));
 }
 
-/* Begins a step that copies a cell: describes its pieces. A column that fits a slot is not divided. */
+/* Begins a step that copies a cell: describes its pieces. A digest depends on them, so those of copies that are digested are the usual ones. */
 static void begin_copy(struct run *run, struct direction *d, const struct schedule_step *step)
 {
     struct flow *flow = run->flow;
     d->step = step;
     find_next(run, step->engine, run->next[step->engine] + 1);
     flow->copy_of(flow->context, step, &d->copy);
-    const int64_t column = d->copy.device_ld * d->copy.host.size;
-    int64_t bytes = column * d->copy.host.cols / PIECES;
-    bytes = bytes < lane_least_piece(run->lane) ? lane_least_piece(run->lane) : bytes;
-    bytes = bytes < column ? column : bytes;
-    d->piece_bytes = bytes < LANE_SLOT_BYTES ? bytes : LANE_SLOT_BYTES;
+    d->piece_bytes =
+        lane_cell_piece(&d->copy.host, d->copy.device_ld,
+                        d->copy.host.digest ? GPU_PIECE_USUAL : lane_least_piece(run->lane));
     d->piece = 0;
     d->pieces = pack_count(&d->copy.host, d->copy.device_ld, d->piece_bytes);
     d->copy.host.streamed = flow->result_bytes >= LANE_STREAMED_BYTES;
@@ -225,6 +222,8 @@ static void do_item(void *context, int64_t number)
         pack_to_host(&parcel->copy.host, &parcel->piece, parcel->memory, parcel->copy.device_ld);
     else
         pack_from_host(parcel->memory, &from, &parcel->piece, parcel->copy.device_ld);
+    if (down && from.digest) /* of our own copy, to which the program does not write */
+        parcel->digest = pack_digest(&from, &parcel->piece, parcel->memory, parcel->copy.device_ld);
 }
 
 static void open_item(struct run *run, bool down, int64_t number)
@@ -247,6 +246,9 @@ static bool handle_item(struct run *run, enum gpu_status *status)
         return false;
     if (run->is_down[run->handled++ % CREW_ITEMS]) {
         const struct parcel *parcel = &run->down.parcel[run->down.ended++ % run->down.slots];
+        struct gpu_key *digest = parcel->copy.host.digest;
+        if (digest)
+            *digest = gpu_digest_join(*digest, parcel->digest);
         run->unpacked += parcel->last;
         if (parcel->last && run->flow->unpacked)
             run->flow->unpacked(run->flow->context, parcel->step);

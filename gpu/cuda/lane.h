@@ -90,6 +90,18 @@ void lane_release(struct gpu_lane *lane, bool broken);
 /* Returns the least bytes of a piece of a copy: see gpu_set_piece(). None is larger than a slot. */
 int64_t lane_least_piece(const struct gpu_lane *lane);
 
+/* Returns the bytes of a piece of a schedule's cell, at least `least`. A column that fits a slot is not divided. */
+enum { LANE_CELL_PIECES = 16 }; /* of a large cell */
+static inline int64_t lane_cell_piece(const struct lane_rectangle *cell, int64_t device_ld,
+                                      int64_t least)
+{
+    const int64_t column = device_ld * cell->size;
+    int64_t bytes = column * cell->cols / LANE_CELL_PIECES;
+    bytes = bytes < least ? least : bytes;
+    bytes = bytes < column ? column : bytes;
+    return bytes < LANE_SLOT_BYTES ? bytes : LANE_SLOT_BYTES;
+}
+
 /* Makes the slots of a ring ready. */
 enum gpu_status lane_prepare_ring(struct lane_ring *ring, int slots);
 

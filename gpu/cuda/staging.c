@@ -74,6 +74,7 @@ struct transfer {
         *landed; /* what comes down is here already; NULL: it goes through slots of the ring */
     struct lane_ring *ring;
     int first, slots, helpers;
+    const struct gpu_cells *cells; /* of a matrix that is digested by them */
     struct gpu_scan seen[CREW_ITEMS];
     struct gpu_key digest[CREW_ITEMS]; /* of the pieces that are read, in turn */
     struct crew_job job;
@@ -154,21 +155,11 @@ static enum gpu_status choose_ring(struct transfer *t)
     return status;
 }
 
-/* Digests a piece that begins here; of a triangle, what is stored of it. */
+/* Digests a piece that begins here. */
 static void digest_piece(struct transfer *t, int64_t number, const struct pack_piece *piece,
                          const char *first, int64_t ld)
 {
-    const int64_t size = t->host.size;
-    struct gpu_key digest = {{0, 0}};
-    if (!t->host.uplo)
-        digest = gpu_digest_columns(first, piece->rows * size, piece->cols, ld * size);
-    for (int64_t col = 0; t->host.uplo && col < piece->cols; col++) {
-        const struct pack_rows rows = pack_rows_of(&t->host, piece, col);
-        const int64_t bytes = (rows.last - rows.first) * size;
-        const char *at = first + (col * ld + rows.first) * size;
-        digest = gpu_digest_join(digest, gpu_digest_columns(at, bytes, 1, bytes));
-    }
-    t->digest[number % CREW_ITEMS] = digest;
+    t->digest[number % CREW_ITEMS] = pack_digest(&t->host, piece, first, ld);
 }
 
 /* Returns the digest of a rectangle before its first piece: its shape's. */
@@ -288,41 +279,95 @@ enum gpu_status lane_upload(struct gpu_lane *lane, CUdeviceptr device, int64_t d
 
 /* ---- Without a copy ---- */
 
+static const char *host_of(const struct lane_rectangle *r, const struct pack_piece *piece)
+{
+    return r->host + (piece->col * r->ld + piece->row) * r->size;
+}
+
+/* Looks at the numbers of a piece, if that is asked for. */
+static void scan_piece(struct gpu_scan *seen, const struct lane_rectangle *r,
+                       const struct pack_piece *piece)
+{
+    for (int64_t col = 0; r->scan && col < piece->cols; col++) {
+        const struct pack_rows rows = pack_rows_of(r, piece, col);
+        gpu_scan_numbers(seen, host_of(r, piece) + (col * r->ld + rows.first) * r->size,
+                         (rows.last - rows.first) * r->size);
+    }
+}
+
+/* Returns what the item's scan begins with. */
+static struct gpu_scan *begin_scan(struct transfer *t, int64_t number)
+{
+    struct gpu_scan *seen = &t->seen[number % CREW_ITEMS];
+    if (t->host.scan)
+        *seen = gpu_scan_begin(t->host.scan->is_double);
+    return seen;
+}
+
 static void digest_item(void *transfer, int64_t number)
 {
     struct transfer *t = transfer;
     const struct pack_piece piece = piece_of(t, number);
-    const char *first = t->host.host + (piece.col * t->host.ld + piece.row) * t->host.size;
-    digest_piece(t, number, &piece, first, t->host.ld);
-    if (!t->host.scan)
-        return;
-    struct gpu_scan *seen = &t->seen[number % CREW_ITEMS];
-    *seen = gpu_scan_begin(t->host.scan->is_double);
-    for (int64_t col = 0; col < piece.cols; col++) {
-        const struct pack_rows rows = pack_rows_of(&t->host, &piece, col);
-        gpu_scan_numbers(seen, first + (col * t->host.ld + rows.first) * t->host.size,
-                         (rows.last - rows.first) * t->host.size);
+    digest_piece(t, number, &piece, host_of(&t->host, &piece), t->host.ld);
+    scan_piece(begin_scan(t, number), &t->host, &piece);
+}
+
+/* Digests a cell as lane_flow() does that brings it down, in the pieces of that copy. */
+static void digest_cell(void *transfer, int64_t number)
+{
+    struct transfer *t = transfer;
+    const struct lane_rectangle cell = cells_at(&t->host, t->cells, number);
+    const int64_t ld = pack_ld(cell.rows, cell.size);
+    const int64_t bytes = lane_cell_piece(&cell, ld, GPU_PIECE_USUAL);
+    const int64_t pieces = pack_count(&cell, ld, bytes);
+    struct gpu_scan *seen = begin_scan(t, number);
+    struct gpu_key digest = {{0, 0}};
+    for (int64_t i = 0; i < pieces; i++) {
+        const struct pack_piece piece = pack_piece(&cell, ld, bytes, i);
+        digest =
+            gpu_digest_join(digest, pack_digest(&cell, &piece, host_of(&cell, &piece), cell.ld));
+        scan_piece(seen, &cell, &piece);
     }
+    t->digest[number % CREW_ITEMS] = digest;
+}
+
+/* Has the crew do the items of a job that has begun, and joins their digests to t->host.digest. */
+static void digest_items(struct transfer *t)
+{
+    int64_t joined = 0;
+    while (joined < t->count) {
+        crew_open(&t->job, t->count < joined + CREW_ITEMS ? t->count : joined + CREW_ITEMS);
+        crew_finish(&t->job, joined + 1);
+        for (const int64_t done = crew_done(&t->job); joined < done; joined++) {
+            if (t->host.scan)
+                gpu_scan_add(t->host.scan, &t->seen[joined % CREW_ITEMS]);
+            join_digest(t, joined);
+        }
+    }
+    crew_end(&t->job);
 }
 
 struct gpu_key staging_digest(const struct lane_rectangle *from, int64_t device_ld)
 {
     struct gpu_key digest;
     struct transfer t = {.host = *from, .device_ld = device_ld};
-    int64_t joined = 0;
     t.host.digest = &digest;
     digest = digest_of_shape(&t);
     begin_job(&t, digest_item);
-    while (joined < t.count) {
-        crew_open(&t.job, t.count < joined + CREW_ITEMS ? t.count : joined + CREW_ITEMS);
-        crew_finish(&t.job, joined + 1);
-        for (const int64_t done = crew_done(&t.job); joined < done; joined++) {
-            if (t.host.scan)
-                gpu_scan_add(t.host.scan, &t.seen[joined % CREW_ITEMS]);
-            join_digest(&t, joined);
-        }
-    }
-    crew_end(&t.job);
+    digest_items(&t);
+    return digest;
+}
+
+struct gpu_key staging_digest_cells(const struct lane_rectangle *from,
+                                    const struct gpu_cells *cells)
+{
+    struct gpu_key digest = cells_shape(from, cells);
+    struct transfer t = {
+        .host = *from, .device_ld = pack_ld(from->rows, from->size), .cells = cells};
+    t.host.digest = &digest;
+    begin_job(&t, digest_cell);
+    t.count = cells_count(from, cells);
+    digest_items(&t);
     return digest;
 }
 

@@ -16,7 +16,8 @@ ENV = {**GPU, "ACCEL_RESIDENT": "hash"}
 
 tap = Tap()
 for name, arguments, more in (("ample memory", ["many", 40], {}), ("little memory", ["many", 40], {"ACCEL_MEMORY": "4M"}),
-                              ("two threads", ["threads", 6], {}), ("results", ["chain", 12], {}), ("LAPACK", ["factors", 3], {}),
+                              ("two threads", ["threads", 6], {}), ("results", ["chain", 12], {}), ("blocks", ["blocks", 2], {}),
+                              ("triangles", ["triangles", 2], {}), ("LAPACK", ["factors", 3], {}),
                               ("vectors", ["vectors", 12], {"ACCEL_RESIDENT": "auto"})):
     env = {**ENV, **more}
     done, baseline = run("again", arguments, env)

@@ -71,6 +71,27 @@ for how, env in (("hash", HASH), ("auto", AUTO)):
     allocations = int(re.search(r"name=cuMemAlloc\w* n=(\d+)", Path(f"{folder.name}/report").read_text())[1])
     tap.ok(len(lines_for(done)) == 40 and allocations < 28, f"{how}: they are no longer kept after some", allocations)
 
+# ---- Results that come down in blocks, and triangles ----
+
+result, slim = 3.92, 0.224
+finds = lambda f: number(f, "kept_mb") >= result and number(f, "up_mb") <= slim
+for how, env, room in (("hash", HASH, True), ("auto", AUTO, True), ("little memory", {**HASH, "ACCEL_MEMORY": "16M"}, False),
+                       ("tiles", {**HASH, "ACCEL_MEMORY": "5M"}, False)):
+    rounds = 8
+    for what, calls, readers, changed in (("blocks", 9, (1, 2, 4, 6, 8), (1, 8)), ("triangles", 7, (1, 2, 3, 5, 6), (1, 2, 3))):
+        done, without = (start("again", what, rounds, env={**env, **more}) for more in ({}, {"ACCEL_RESIDENT": "off"}))
+        fine(done, f"{what}, {how}: results that others read")
+        lines = lines_for(done)
+        tap.ok(done.stdout == without.stdout and [f["ran"] for f in lines] == [f["ran"] for f in lines_for(without)] and not kept(lines_for(without)),
+               "they are the same, bit for bit, as those without", done.stdout[-300:], without.stderr[-300:])
+        if not room:
+            continue
+        # Every fourth time, the program changes what is read.
+        missing = [i for i, f in enumerate(lines) if i % calls in readers and not (i // calls % 4 == 3 and i % calls in changed) and not finds(f)]
+        tap.ok(not missing and len(lines) == rounds * calls, "the next calls find them on the GPU, and send no more than their own operands", *[lines[i] for i in missing])
+        stale = [f for i, f in enumerate(lines) if i // calls % 4 == 3 and i % calls in changed[:1] and finds(f)]
+        tap.ok(not stale, "unless the program has changed them", *stale)
+
 # ---- LAPACK ----
 
 for how, env in (("hash", HASH), ("auto", AUTO)):
@@ -106,8 +127,13 @@ NOW = {**AUTO, "ACCEL_POLICY": "auto", "ACCEL_REQUIRE": "gpu"}  # calls that wou
 WAYS = "store read thread process_vm_writev fork during mremap munmap madvise free mprotect mem huge O_DIRECT realloc malloc shared mix".split()
 untracked = events(start("again", "unread", 4, env=AUTO).stderr, "untracked")
 for how, env, rounds, more in (("digests", HASH, 2000 if LONG else 100, ()), ("watched", AUTO, 2000 if LONG else 60, ("fresh",)),
-                               ("vectors", AUTO, 2000 if LONG else 60, ("fresh", "vector")), ("brought", NOW, 2000 if LONG else 60, ("fresh", "vector"))):
+                               ("vectors", AUTO, 2000 if LONG else 60, ("fresh", "vector")), ("brought", NOW, 2000 if LONG else 60, ("fresh", "vector")),
+                               ("results", HASH, 1000 if LONG else 20, ("result",)), ("results, watched", AUTO, 1000 if LONG else 20, ("fresh", "result")),
+                               ("triangles", HASH, 1000 if LONG else 20, ("triangle",)), ("triangles, watched", AUTO, 1000 if LONG else 20, ("fresh", "triangle")),
+                               ("triangles, vectors", AUTO, 1000 if LONG else 20, ("fresh", "triangle", "vector"))):
     for number_of, way in enumerate(WAYS):
+        if not LONG and rounds == 20 and number_of % 3 != len(how) % 3:
+            continue
         if UNDER_TSAN and way == "during":
             tap.skip(way, "it is a race")
             continue

@@ -145,7 +145,7 @@ static bool write_result(const struct accel_span *x, uint64_t number)
     sightings_write(x, &old);
     const bool digests = sightings_want_results();
     if (digests)
-        sightings_kept_result(x, &key);
+        sightings_kept_result(x, &key, (struct gpu_cells){0, 0});
     return digests;
 }
 
@@ -162,6 +162,29 @@ static void a_result_is_looked_for_at_once(void **state)
     assert_true(sightings_write(&x, &old));
     assert_true(old.word[0] == 7);
     assert_int_equal(see(&x, false), SIGHTING_KEEP); /* not the old one */
+}
+
+/* Who reads it is to digest it as it was digested on its way down. */
+static void a_result_has_its_cells(void **state)
+{
+    const struct accel_span x = matrix_at(4096);
+    struct accel_span triangle = x;
+    const struct gpu_key key = {{5, 6}};
+    struct gpu_key kept = {{0, 0}};
+    (void)state;
+    triangle.triangle = 'U';
+    assert_false(sightings_expect_result(&x, &kept));
+    sightings_kept_result(&x, &key, (struct gpu_cells){64, 32});
+    sightings_kept_result(&triangle, &kept, (struct gpu_cells){16, 16});
+    assert_true(sightings_cells(&x).rows == 64 && sightings_cells(&x).cols == 32);
+    assert_true(sightings_cells(&triangle).rows == 16);
+    assert_true(sightings_expect_result(&x, &kept) && kept.word[0] == 5);
+    assert_int_equal(see(&x, true), SIGHTING_LOOK); /* it is brought again, as one piece */
+    assert_true(sightings_cells(&x).rows == 0);
+    assert_false(sightings_expect_result(&x, &kept));
+    sightings_write(&triangle, &kept);
+    assert_false(sightings_expect_result(&triangle, &kept));
+    assert_true(sightings_cells(&triangle).rows == 0);
 }
 
 static void results_that_nobody_reads_are_not_kept(void **state)
@@ -332,6 +355,7 @@ int main(void)
         cmocka_unit_test_setup(what_stays_is_found_again, forget),
         cmocka_unit_test_setup(the_latest_have_room, forget),
         cmocka_unit_test_setup(a_result_is_looked_for_at_once, forget),
+        cmocka_unit_test_setup(a_result_has_its_cells, forget),
         cmocka_unit_test_setup(results_that_nobody_reads_are_not_kept, forget),
         cmocka_unit_test_setup(what_calls_overwrite_is_left_alone, forget),
         cmocka_unit_test_setup(a_watch_is_given_up_where_writes_are_not_rare, forget),

@@ -320,6 +320,64 @@ static void every_number_is_looked_at(void **state)
     with_device(scan_numbers, 8, 1000);
 }
 
+/* ---- Digests by cells ---- */
+
+static struct gpu_key digest_of(struct lane_rectangle from, char *host, int64_t ld,
+                                struct gpu_cells cells)
+{
+    from.host = host;
+    from.ld = ld;
+    return staging_digest_cells(&from, &cells);
+}
+
+static bool is_same(struct gpu_key x, struct gpu_key y)
+{
+    return gpu_key_is(&x, &y);
+}
+
+/* A digest says what the elements are, wherever they are, and nothing of what is beside them. */
+static void digest_cells(void)
+{
+    unsigned seed = (unsigned)cpus;
+    for (int i = 0; i < 60; i++) {
+        const int64_t size = 4 << below(&seed, 3), ld = 1 + below(&seed, 900);
+        struct gpu_cells by = {1 + below(&seed, 200), 1 + below(&seed, 200)};
+        struct lane_rectangle all = lane_whole(NULL, 1 + below(&seed, ld), 1, ld, size);
+        struct gpu_scan scan = gpu_scan_begin(true);
+        all.cols = 1 + below(&seed, 900);
+        all.uplo = "\0\0UL"[below(&seed, 4)];
+        if (all.uplo)
+            all.cols = all.rows, by.cols = by.rows;
+        char *here = bytes_of(ld * all.cols * size, 3), *there = bytes_of(ld * all.cols * size, 4);
+        for (int64_t col = 0; col < all.cols; col++)
+            memcpy(there + col * all.rows * size, here + col * ld * size,
+                   (size_t)(all.rows * size));
+        const struct gpu_key key = digest_of(all, here, ld, by);
+        must(is_same(key, digest_of(all, there, all.rows, by)));
+        must(!is_same(key, digest_of(all, here, ld, (struct gpu_cells){by.rows + 1, by.cols + 1})));
+        const int64_t row = below(&seed, ld), col = below(&seed, all.cols);
+        const bool counts = row < all.rows && belongs(&all, row, col);
+        here[(row + col * ld) * size + below(&seed, size)] ^= 16;
+        must(is_same(key, digest_of(all, here, ld, by)) == !counts);
+        if (size == 8) {
+            all.scan = &scan;
+            for (int64_t j = 0; j < ld * all.cols; j++) /* what it was made of may be none */
+                ((double *)here)[j] = j == row + col * ld ? (double)NAN : 1;
+            digest_of(all, here, ld, by);
+            must(scan.finite == !counts);
+        }
+        free(here);
+        free(there);
+    }
+}
+
+static void every_byte_of_a_cell_is_digested(void **state)
+{
+    (void)state;
+    with_device(digest_cells, 1, 1000);
+    with_device(digest_cells, 8, 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -328,6 +386,7 @@ int main(void)
         cmocka_unit_test(little_pinned_memory_is_enough),
         cmocka_unit_test(threads_copy_at_once_beside_forks),
         cmocka_unit_test(every_number_is_looked_at),
+        cmocka_unit_test(every_byte_of_a_cell_is_digested),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
