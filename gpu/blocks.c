@@ -13,7 +13,10 @@ enum { A = SCHEDULE_A, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
 /* A cell as it is stored in its operand. */
 static struct schedule_cell stored(const struct blocks *b, int operand, int i, int j)
 {
-    const struct schedule_cell cell = schedule_cell_of(&b->schedule, operand, i, j);
+    const int64_t head = b->schedule.call.head, gap = b->scheduled.gap;
+    struct schedule_cell cell = schedule_cell_of(&b->schedule, operand, i, j);
+    cell.row += head > 0 && cell.row >= head ? gap : 0;
+    cell.col += operand == C && head > 0 && cell.col >= head ? gap : 0;
     return b->scheduled.operand[operand].across
                ? (struct schedule_cell){cell.col, cell.row, cell.cols, cell.rows}
                : cell;

@@ -16,9 +16,9 @@ _Static_assert(sizeof(struct chosen) <= MEMO_BYTES, "a choice is remembered as a
 static struct gpu_key key_of(const struct schedule_call *call, const struct schedule_rates *rates,
                              int64_t memory_bytes)
 {
-    const int64_t of_call[] = {call->kind,   call->two,  call->up,       call->reads,
-                               call->m,      call->n,    call->k,        call->most,
-                               call->widest, call->skip, call->products, memory_bytes};
+    const int64_t of_call[] = {call->kind, call->two,   call->one_way,  call->up,    call->reads,
+                               call->m,    call->n,     call->k,        call->most,  call->widest,
+                               call->head, call->omits, call->products, memory_bytes};
     const double of_rates[] = {rates->up,      rates->down,      rates->compute, rates->half,
                                rates->copy_ms, rates->kernel_ms, rates->wait_ms, call->per_term};
     struct {

@@ -21,9 +21,18 @@ static int pieces(int64_t all, int64_t step)
     return (int)((all + step - 1) / step);
 }
 
-int schedule_skipped(const struct schedule *s)
+int schedule_head(const struct schedule *s)
 {
-    return s->call.skip > 0 ? pieces(s->call.skip, s->by.rows) : 0;
+    return s->call.head > 0 ? pieces(s->call.head, s->by.rows) : 0;
+}
+
+bool schedule_computes(const struct schedule *s, int i, int j)
+{
+    const int head = schedule_head(s);
+    if (s->call.kind != SCHEDULE_RANK_K)
+        return true;
+    const unsigned block = i < head ? SCHEDULE_HEAD : j < head ? SCHEDULE_BETWEEN : SCHEDULE_TAIL;
+    return j <= i && !(s->call.omits & block);
 }
 
 /* Sets where cell number i of an extent begins, and how long it is, if cells are `step` long, and a new one begins at `edge`. */
@@ -47,8 +56,8 @@ struct schedule_cell schedule_cell_of(const struct schedule *s, int operand, int
                                                                     : s->by.rows;
     const int64_t cols = operand == C || across ? s->by.cols : s->by.depth;
     struct schedule_cell cell;
-    span_of(all_rows, across ? 0 : call->skip, rows, i, &cell.row, &cell.rows);
-    span_of(all_cols, operand == C ? call->skip : 0, cols, j, &cell.col, &cell.cols);
+    span_of(all_rows, across ? 0 : call->head, rows, i, &cell.row, &cell.rows);
+    span_of(all_cols, operand == C ? call->head : 0, cols, j, &cell.col, &cell.cols);
     return cell;
 }
 
@@ -59,6 +68,11 @@ int schedule_sources(const struct schedule *s, int i, int j, int p,
     int count = 0;
     if (s->call.k == 0)
         return 0;
+    if (s->call.one_way) {
+        source[count++] = (struct schedule_source){A, s->call.up ? j : i, p};
+        source[count++] = (struct schedule_source){B, s->call.up ? i : j, p};
+        return count;
+    }
     source[count++] = kind == SCHEDULE_SYMMETRIC && p > i ? (struct schedule_source){A, p, i}
                                                           : (struct schedule_source){A, i, p};
     if (kind == SCHEDULE_PRODUCT || kind == SCHEDULE_SYMMETRIC)
@@ -76,8 +90,7 @@ void schedule_set_cells(struct schedule *s)
 {
     const struct schedule_call *call = &s->call;
     const bool rank_k = call->kind == SCHEDULE_RANK_K;
-    const int skipped = schedule_skipped(s);
-    const int rows = skipped + pieces(call->m - call->skip, s->by.rows);
+    const int rows = schedule_head(s) + pieces(call->m - call->head, s->by.rows);
     const int cols = rank_k ? rows : pieces(call->n, s->by.cols);
     const int depths = call->k > 0 ? pieces(call->k, s->by.depth) : 0;
     s->cells[A] = (struct schedule_cells){rows, depths};
@@ -196,15 +209,17 @@ struct schedule_times schedule_simulate(const struct schedule *s,
 /* Returns how much of a triangle is computed. */
 static double computed_share(const struct schedule_call *call)
 {
-    const double skipped = call->m > 0 ? (double)call->skip / (double)call->m : 0;
-    return 1 - skipped * skipped;
+    const double head = call->m > 0 ? (double)call->head / (double)call->m : 0, tail = 1 - head;
+    return 1 - (call->omits & SCHEDULE_HEAD ? head * head : 0) -
+           (call->omits & SCHEDULE_BETWEEN ? 2 * head * tail : 0) -
+           (call->omits & SCHEDULE_TAIL ? tail * tail : 0);
 }
 
 double schedule_whole_ms(const struct schedule_call *call, const struct schedule_rates *rates)
 {
     const bool batch = call->kind == SCHEDULE_BATCH;
     struct schedule s = {.call = *call, .by = {call->m, batch ? call->products : call->n, call->k}};
-    s.call.skip = 0;
+    s.call.head = 0;
     return rates->kernel_ms +
            computed_share(call) * (schedule_kernel_ms(&s, rates, 0, 0, 0) - rates->kernel_ms);
 }
@@ -228,12 +243,31 @@ double schedule_bytes(const struct schedule_call *call, int operand)
     return rows * cols * matrices_of(call, operand) * (double)call->size[operand];
 }
 
+int64_t schedule_needed(const struct schedule_call *call, int operand, int64_t head, int64_t tail)
+{
+    const bool at_rows = (operand == A) != call->up; /* else at C's columns */
+    const unsigned of_head = SCHEDULE_HEAD | (at_rows ? 0 : SCHEDULE_BETWEEN);
+    const unsigned of_tail = SCHEDULE_TAIL | (at_rows ? SCHEDULE_BETWEEN : 0);
+    if (!call->one_way)
+        return head + tail;
+    return (~call->omits & of_head ? head : 0) + (~call->omits & of_tail ? tail : 0);
+}
+
+/* Returns which share of a factor of rank-k is needed. */
+static double needed_share(const struct schedule_call *call, int operand)
+{
+    const int64_t needed = schedule_needed(call, operand, call->head, call->m - call->head);
+    return call->m > 0 ? (double)needed / (double)call->m : 1;
+}
+
 double schedule_floor(const struct schedule_call *call, const struct schedule_rates *rates)
 {
     const bool square = schedule_in_panels(call) || call->kind == SCHEDULE_SYMMETRIC;
     const bool triangle = call->kind == SCHEDULE_RANK_K;
-    const double a = schedule_bytes(call, A) * (square ? 0.5e-6 : 1e-6);
-    const double b = triangle                   ? (call->two ? a : 0)
+    const double a =
+        schedule_bytes(call, A) * (square ? 0.5e-6 : 1e-6) * (triangle ? needed_share(call, A) : 1);
+    const double b = triangle && call->two ? schedule_bytes(call, A) * 1e-6 * needed_share(call, B)
+                     : triangle            ? 0
                      : schedule_in_panels(call) ? 0
                                                 : schedule_bytes(call, B) * 1e-6;
     const double c = schedule_bytes(call, C) * (triangle ? 0.5e-6 : 1e-6) * computed_share(call);

@@ -15,6 +15,10 @@
 enum schedule_engine { SCHEDULE_UP, SCHEDULE_COMPUTE, SCHEDULE_DOWN, SCHEDULE_ENGINES };
 enum schedule_operand { SCHEDULE_A, SCHEDULE_B, SCHEDULE_C, SCHEDULE_OPERANDS };
 
+/* The blocks of a triangle whose rows, and so its columns, are two groups: the triangle of the first group, the rectangle of the second
+ * one's rows and the first one's columns, and the triangle of the second. */
+enum schedule_blocks { SCHEDULE_HEAD = 1, SCHEDULE_BETWEEN = 2, SCHEDULE_TAIL = 4 };
+
 enum schedule_kind {
     SCHEDULE_PRODUCT,   /* A is m x k, B is k x n, C is m x n */
     SCHEDULE_SYMMETRIC, /* A is the lower triangle of an m x m matrix, B and C are m x n; k = m */
@@ -36,11 +40,14 @@ struct schedule_sharing {
 struct schedule_call {
     enum schedule_kind kind;
     bool two;
-    bool up;         /* multiply and solve: A is an upper triangle */
+    bool one_way;    /* rank-k of two factors: C is the triangle of A B' alone */
+    bool up;         /* multiply and solve: A is an upper triangle; one way: C is that of B A' */
     bool reads;      /* C goes up, too: always so if it is overwritten and k > 0 */
     int64_t m, n, k; /* k = 0: only C is scaled */
-    /* Rank-k: so many rows of C, the first, are not computed, fewer than m; 0 if C is on the device. */
-    int64_t skip;
+    /* Rank-k: rows come in two groups, the first `head` of them, fewer than m, and the others. Of C, blocks between these groups may not be
+     * computed, as bits. Both are 0 if C is on the device. */
+    int64_t head;
+    unsigned omits;
     /* The most rows, columns and depth of a product's block, and the most columns of a panel; below 64 or a multiple of it; 0: any. */
     int64_t most, widest;
     /* A batch: its products, a group has at most `widest` of them. */
@@ -151,8 +158,11 @@ int64_t schedule_matrix_bytes(const struct schedule_call *call, int operand);
 /* A batch: returns where the matrix of product number i, of a group, is in the operand's memory, in bytes. */
 int64_t schedule_matrix_at(const struct schedule *s, int operand, int group, int64_t product);
 
-/* Rank-k: returns how many rows of C's cells are not computed: those before call.skip, where a new cell begins. */
-int schedule_skipped(const struct schedule *s);
+/* Rank-k: returns how many rows of C's cells are those of its first group; behind it a new cell begins. */
+int schedule_head(const struct schedule *s);
+
+/* Returns whether a cell of C is computed. */
+bool schedule_computes(const struct schedule *s, int i, int j);
 
 /* Returns the place and size of an operand's cell. A batch's cell number j has the matrices from `col` on, as many as columns, with as many
  * elements as rows; matrix number r is that of product r * repeat. */

@@ -9,14 +9,14 @@ enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERA
 
 /* ---- Places ---- */
 
-/* Returns the bytes that an operand's largest cell has on the device: the first one, or the first that is not skipped. */
+/* Returns the bytes that an operand's largest cell has on the device: the first one, or the first of the second group of rows. */
 static int64_t cell_bytes(const struct schedule *s, int operand)
 {
-    const int skipped = schedule_skipped(s);
+    const int head = schedule_head(s);
     struct schedule_cell cell = schedule_cell_of(s, operand, 0, 0);
-    if (skipped > 0) {
+    if (head > 0) {
         const struct schedule_cell other =
-            schedule_cell_of(s, operand, skipped, operand == C ? skipped : 0);
+            schedule_cell_of(s, operand, head, operand == C ? head : 0);
         cell.rows = accel_max(cell.rows, other.rows);
         cell.cols = accel_max(cell.cols, other.cols);
     }
@@ -32,13 +32,26 @@ static int64_t triangle_of(int64_t rows)
     return rows * (rows + 1) / 2;
 }
 
+/* Returns the cells of C that a rank-k schedule computes. */
+static int64_t computed_cells(const struct schedule *s)
+{
+    const unsigned omits = s->call.omits;
+    const int64_t head = schedule_head(s), tail = s->cells[C].rows - head;
+    return (omits & SCHEDULE_HEAD ? 0 : triangle_of(head)) +
+           (omits & SCHEDULE_BETWEEN ? 0 : head * tail) +
+           (omits & SCHEDULE_TAIL ? 0 : triangle_of(tail));
+}
+
 /* Returns the cells of an operand that a schedule uses: of a triangle, those that it has. */
 static int64_t used_cells(const struct schedule *s, int operand)
 {
     const struct schedule_cells cells = s->cells[operand];
     const enum schedule_kind kind = s->call.kind;
     if (kind == SCHEDULE_RANK_K && operand == C)
-        return triangle_of(cells.rows) - triangle_of(schedule_skipped(s));
+        return computed_cells(s);
+    if (kind == SCHEDULE_RANK_K)
+        return schedule_needed(&s->call, operand, schedule_head(s), cells.rows - schedule_head(s)) *
+               cells.cols;
     if (operand == A && s->call.k > 0 &&
         (kind == SCHEDULE_SYMMETRIC || schedule_in_panels(&s->call)))
         return triangle_of(cells.rows);
@@ -149,15 +162,15 @@ static void keep_better(struct schedule *best, struct schedule *s)
 
 /* ---- The search ---- */
 
-/* Returns the kernels: at most so many, of a triangle about half. */
+/* Returns the kernels: at most so many, of a triangle those of its cells. */
 static double tasks_of(const struct schedule *s)
 {
+    if (s->call.kind == SCHEDULE_RANK_K)
+        return (double)computed_cells(s) * schedule_depths(s);
     const double most = (double)s->cells[A].rows * s->cells[C].cols * schedule_depths(s);
-    const bool half = s->call.kind == SCHEDULE_RANK_K || schedule_in_panels(&s->call);
     const double diagonal =
         s->call.k > 0 ? s->cells[C].cols * (double)s->cells[A].cols : (double)s->cells[A].rows;
-    const int skipped = schedule_skipped(s);
-    return half ? (most + diagonal - skipped * (skipped + 1.0) * schedule_depths(s)) / 2 : most;
+    return schedule_in_panels(&s->call) ? (most + diagonal) / 2 : most;
 }
 
 enum { SMALL_CELL = 64 };

@@ -74,27 +74,31 @@ static bool goes_up(const struct plan *plan, int operand)
 
 static void wish(struct plan *plan, int i, int j, int p)
 {
-    if (plan->s->call.kind == SCHEDULE_RANK_K && (j > i || i < schedule_skipped(plan->s)))
+    if (!schedule_computes(plan->s, i, j))
         return;
     plan->task[plan->tasks++] = (struct task){.i = i, .j = j, .p = p, .next = -1};
 }
 
-/* Tiles of C in growing squares from its first one: with each row and column of tiles that A and B bring, as many as can be had. */
+/* Tiles of C in growing squares from its first one: with each row and column of tiles that A and B bring, as many as can be had. Of a
+ * triangle of which only the rectangle between two groups is computed: that. */
 static void wish_in_squares(struct plan *plan, int from, int to)
 {
     const struct schedule_cells *c = &plan->s->cells[C];
-    const int turns = c->rows > c->cols ? c->rows : c->cols;
+    const bool between = plan->s->call.omits == (SCHEDULE_HEAD | SCHEDULE_TAIL);
+    const int top = between ? schedule_head(plan->s) : 0;
+    const int all_rows = c->rows - top, all_cols = between ? top : c->cols;
+    const int turns = all_rows > all_cols ? all_rows : all_cols;
     int rows = 0, cols = 0;
     for (int turn = 1; turn <= turns; turn++) {
-        const int new_rows = (c->rows * turn + turns - 1) / turns;
-        const int new_cols = (c->cols * turn + turns - 1) / turns;
+        const int new_rows = (all_rows * turn + turns - 1) / turns;
+        const int new_cols = (all_cols * turn + turns - 1) / turns;
         for (int p = from; p < to; p++) {
             for (int j = 0; j < cols; j++)
                 for (int i = rows; i < new_rows; i++)
-                    wish(plan, i, j, p);
+                    wish(plan, top + i, j, p);
             for (int j = cols; j < new_cols; j++)
                 for (int i = 0; i < new_rows; i++)
-                    wish(plan, i, j, p);
+                    wish(plan, top + i, j, p);
         }
         rows = new_rows;
         cols = new_cols;
@@ -123,7 +127,7 @@ static void wish_in_tiles(struct plan *plan)
         for (int at = 0; at < inner; at++) {
             const int y = x % 2 ? inner - 1 - at : at, i = along_rows ? x : y;
             const int j = along_rows ? y : x;
-            if (plan->s->call.kind == SCHEDULE_RANK_K && (j > i || i < schedule_skipped(plan->s)))
+            if (!schedule_computes(plan->s, i, j))
                 continue;
             for (int p = 0; p < depths; p++)
                 wish(plan, i, j, turn % 2 ? depths - 1 - p : p);

@@ -28,6 +28,9 @@ struct schedule_times schedule_time(const struct schedule *s, schedule_step_ms *
 /* Returns the bytes of an operand as a whole matrix, or of all of a batch's matrices. */
 double schedule_bytes(const struct schedule_call *call, int operand);
 
+/* Rank-k: returns how many of a factor's lines, or cells, are needed, if there are so many in either group. */
+int64_t schedule_needed(const struct schedule_call *call, int operand, int64_t head, int64_t tail);
+
 /* Returns the milliseconds of a call that one kernel computes, on the device. */
 double schedule_whole_ms(const struct schedule_call *call, const struct schedule_rates *rates);
 

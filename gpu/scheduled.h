@@ -19,6 +19,8 @@ struct scheduled {
     } operand[SCHEDULE_OPERANDS];
     /* Device memory that the kernels need besides; a batch: first for pointers to its matrices, if they are not a stride apart. */
     int64_t own_bytes[SCHEDULED_OWN];
+    /* Rank-k: so many rows of its operands, and columns of C, lie between the first call.head ones and the others. */
+    int64_t gap;
     bool keeps_old; /* a panel's old values must be kept until it is whole */
 };
 

@@ -11,14 +11,22 @@ enum accel_cuts {
     ACCEL_CUT_ROWS = 1, /* between rows of the result */
     ACCEL_CUT_COLS = 2,
     ACCEL_CUT_PRODUCTS = 4, /* between the products of a batch */
-    /* Between rows of a lower triangle, or columns of an upper one. A part has call->blas.skip, so no original can compute it. */
+    /* Into blocks of a triangle. A part has call->blas.head, gap and omits, so no original can compute it. */
     ACCEL_CUT_TRIANGLE = 8
 };
 
-/* A part of a result: rows and columns of the matrix that the call writes. Of a batch, `cols` products from `col` on; of a triangle, `rows`
- * rows from `row` on, or columns of an upper one, and 1 column. */
+/* A part of a result: rows and columns of the matrix that the call writes. Of a batch, `cols` products from `col` on. Of a lower triangle, two
+ * groups of lines: `cols` from `col` on, which may be none, then `rows` from `row` on, and blocks between these groups; an upper triangle is
+ * seen as its mirror image. */
 struct accel_region {
     int64_t row, col, rows, cols;
+    int64_t blocks; /* of a triangle: those that the part has, as bits; else 0 */
+};
+enum accel_blocks {
+    ACCEL_BLOCK_HEAD = 1,    /* the triangle of the first group */
+    ACCEL_BLOCK_BETWEEN = 2, /* the second group's rows of the first group's columns */
+    ACCEL_BLOCK_TAIL = 4,    /* the triangle of the second group */
+    ACCEL_BLOCKS = 7
 };
 
 /* Returns the places where a call may be cut, as bits; 0: it is whole. */
@@ -30,7 +38,7 @@ struct accel_region accel_cut_whole(const struct accel_call *call);
 /* Returns the call that computes a part. Its operands are in the caller's memory, as those of the whole. */
 struct accel_call accel_cut_part(const struct accel_call *call, const struct accel_region *region);
 
-/* No original computes a part of a triangle: it gets a copy of the leading triangle up to the part, and the part comes back from there. */
+/* No original computes a part of a triangle: it gets a copy of the triangle around the part, and the part comes back from there. */
 
 /* Returns the bytes of host memory that this takes for any part of the call; 0: originals compute its parts themselves. */
 int64_t accel_cut_copy_bytes(const struct accel_call *call);

@@ -7,6 +7,7 @@
 #include "model.h"
 #include "ops/op.h"
 #include "ops/shape.h"
+#include "triangle.h"
 
 /* What it takes to hand a part to another thread, and to wait for it. */
 #define HAND_MS 0.05
@@ -81,13 +82,15 @@ static double schedule_ms(const struct accel_call *call, const struct split_devi
 
 /* ---- Devices and their weights ---- */
 
-/* A way to divide a call: strips of columns, each divided by rows. */
+/* A way to divide a call: strips of columns, each divided by rows; or a triangle's grid. */
 struct plan {
     const struct accel_call *call;
     const struct split_device *device;
     struct accel_region whole;
     bool triangle;
     int parts, strips; /* part i is in strip i % strips */
+    int groups;        /* of a triangle's grid; 0: it is cut between rows */
+    int64_t edge[TRIANGLE_GROUPS + 1];
     int on[SPLIT_MOST];
     double weight[SPLIT_MOST];
     double host_gbps;
@@ -177,10 +180,19 @@ static int64_t edge_of_rows(const struct plan *p, int parts, double share)
     return edge(p->whole.rows, parts, p->triangle ? root(share) : share);
 }
 
+static void lay_out_grid(struct plan *p)
+{
+    struct accel_region region[SPLIT_MOST];
+    triangle_lay_out(region, p->parts, p->edge);
+    for (int i = 0; i < p->parts; i++)
+        p->split.part[i].region = region[i];
+}
+
 /* Divides the result by the weights. Parts may be empty. */
 static void lay_out(struct plan *p)
 {
     const struct accel_region whole = p->whole;
+    const int64_t below = ACCEL_BLOCK_BETWEEN | ACCEL_BLOCK_TAIL; /* the rows before */
     double all = 0, before = 0;
     for (int i = 0; i < p->parts; i++)
         all += p->weight[i];
@@ -197,8 +209,10 @@ static void lay_out(struct plan *p)
             const bool lowest = i + p->strips >= p->parts;
             above += p->weight[i];
             const int64_t bottom = lowest ? whole.rows : edge_of_rows(p, stacked, above / width);
-            p->split.part[i].region = (struct accel_region){row, col, accel_max(0, bottom - row),
-                                                            accel_max(0, end - col)};
+            const int64_t rows = accel_max(0, bottom - row);
+            p->split.part[i].region =
+                p->triangle ? (struct accel_region){row, 0, rows, row, below}
+                            : (struct accel_region){row, col, rows, accel_max(0, end - col), 0};
         }
         before += width;
     }
@@ -206,7 +220,8 @@ static void lay_out(struct plan *p)
 
 static bool is_empty(const struct split_part *part)
 {
-    return part->region.rows == 0 || part->region.cols == 0;
+    const struct accel_region *r = &part->region;
+    return r->rows == 0 || (r->cols == 0 && r->blocks == 0);
 }
 
 /* Sets the parts' times, and that of all. exact: by schedules. */
@@ -267,7 +282,10 @@ static void move_line(struct plan *p)
 
 static bool is_better(struct plan *p, struct plan *best, bool exact)
 {
-    lay_out(p);
+    if (p->groups > 0)
+        lay_out_grid(p);
+    else
+        lay_out(p);
     take_times(p, exact);
     if (!(p->split.ms < best->split.ms))
         return false;
@@ -289,6 +307,28 @@ static void balance(struct plan *p, bool exact, int rounds, int lines)
     for (int moved = 0; moved < lines; moved++) {
         move_line(p);
         is_better(p, &best, exact);
+    }
+    *p = best;
+}
+
+/* Moves the edges of a grid's groups to and fro, by shorter and shorter ways, as long as that makes the call shorter. */
+static void balance_grid(struct plan *p, bool exact, int64_t way, int tries)
+{
+    const int64_t line = line_of(p->whole.rows, p->groups);
+    struct plan best = *p;
+    best.split.ms = DBL_MAX;
+    is_better(p, &best, exact);
+    while (way > 0 && tries > 0) {
+        bool moved = false;
+        for (int at = 1; at < p->groups; at++)
+            for (int sign = -1; sign <= 1 && tries > 0; sign += 2, tries--) {
+                *p = best;
+                p->edge[at] += sign * way;
+                if (p->edge[at - 1] <= p->edge[at] && p->edge[at] <= p->edge[at + 1])
+                    moved |= is_better(p, &best, exact);
+            }
+        if (!moved)
+            way = way > line ? accel_max(line, way / 2 / line * line) : 0;
     }
     *p = best;
 }
@@ -319,7 +359,7 @@ static double sort_devices(struct plan *p, int count)
 static void take_devices(struct plan *p, int parts)
 {
     p->parts = parts;
-    for (int i = 0; p->triangle && i < parts / 2; i++) {
+    for (int i = 0; p->triangle && p->groups == 0 && i < parts / 2; i++) {
         const int other = parts - 1 - i, on = p->on[i];
         const double weight = p->weight[i];
         p->on[i] = p->on[other];
@@ -331,6 +371,71 @@ static void take_devices(struct plan *p, int parts)
 
 /* How often parts are made more even, and lines are moved (for each part): by floors; by schedules. */
 enum { ROUNDS = 16, LINES = 2, EXACT_ROUNDS = 5, EXACT_LINES = 4 };
+
+/* How often a grid's edges are moved, first by one of so many parts of the rows; by schedules. */
+enum { MOVES = 100, WAY = 8, EXACT_MOVES = 8, EXACT_WAY = 64 };
+
+/* Grids whose floors differ by less count as equal. */
+#define ABOUT 1.03
+
+/* A triangle's rows are looked at, too, unless their floor is so many times that of a grid. */
+#define FAR 1.25
+
+static void keep_shorter(struct plan *best, const struct plan *p)
+{
+    if (p->split.ms < best->split.ms)
+        *best = *p;
+}
+
+/* Look, by floors, for the best division of a call over some of so many devices: in strips and between rows; of a triangle, in a grid.
+ * *best: as all, without a division. */
+static void find_strips(struct plan *best, const struct plan *all, int count, bool by_rows,
+                        bool by_cols)
+{
+    for (int parts = 2; parts <= count; parts++)
+        for (int strips = by_cols ? parts : 1; strips >= (by_cols && !by_rows ? parts : 1);
+             strips--) { /* columns are packed fastest */
+            struct plan p = *all;
+            take_devices(&p, parts);
+            p.strips = strips;
+            share_links(&p);
+            balance(&p, false, ROUNDS, LINES * parts);
+            keep_shorter(best, &p);
+        }
+}
+
+static void find_grid(struct plan *best, const struct plan *all, int count)
+{
+    for (int parts = 2; parts <= count; parts++) {
+        struct plan p = *all;
+        p.groups = triangle_groups(parts);
+        if (p.groups == 0)
+            continue;
+        for (int i = 0; i < p.groups; i++)
+            p.edge[i] = edge(p.whole.rows, p.groups, (double)i / p.groups);
+        p.edge[p.groups] = p.whole.rows;
+        take_devices(&p, parts);
+        share_links(&p);
+        balance_grid(&p, false, edge(p.whole.rows, p.groups, 1.0 / WAY), MOVES);
+        if (p.split.ms < ABOUT * best->split.ms) /* each of more parts has less to do */
+            *best = p;
+    }
+}
+
+/* Makes the parts of both kinds even by their schedules, and returns the better one: floors tell little of how soon a part's last blocks come
+ * down. One whose floor is far above the other's is not looked at. */
+static struct plan better_by_schedules(struct plan *strips, struct plan *grid)
+{
+    const bool near = strips->split.ms < FAR * grid->split.ms;
+    if (grid->split.ms < strips->split.ms)
+        balance_grid(grid, true, edge(grid->whole.rows, grid->groups, 1.0 / EXACT_WAY),
+                     EXACT_MOVES);
+    else
+        grid->split.ms = DBL_MAX;
+    if (near)
+        balance(strips, true, EXACT_ROUNDS, EXACT_LINES);
+    return near && strips->split.ms < grid->split.ms ? *strips : *grid;
+}
 
 /* Leaves out the empty parts. */
 static void close_ranks(struct split *split, int parts)
@@ -356,27 +461,19 @@ void split_make(struct split *split, const struct accel_call *call,
                        .whole = accel_cut_whole(call),
                        .triangle = (cuts & ACCEL_CUT_TRIANGLE) != 0,
                        .host_gbps = host_gbps};
-    struct plan best = all;
     split->whole_ms = sort_devices(&all, count);
-    best.split.ms = DBL_MAX;
     if (split->whole_ms < SPLIT_LEAST_MS)
         return;
     while (LEAST_PAIR_MS * count * count > split->whole_ms) /* the fastest ones stay */
         count--;
-    for (int parts = 2; parts <= count; parts++)
-        for (int strips = by_cols ? parts : 1; strips >= (by_cols && !by_rows ? parts : 1);
-             strips--) { /* columns are packed fastest */
-            struct plan p = all;
-            take_devices(&p, parts);
-            p.strips = strips;
-            share_links(&p);
-            balance(&p, false, ROUNDS, LINES * parts);
-            if (p.split.ms < best.split.ms)
-                best = p;
-        }
-    if (best.split.ms >= SPLIT_GAIN * split->whole_ms || best.split.count < 2)
+    all.split.ms = DBL_MAX;
+    struct plan best = all, grid = all;
+    find_strips(&best, &all, count, by_rows, by_cols);
+    if (all.triangle)
+        find_grid(&grid, &all, count);
+    if (least(best.split.ms, grid.split.ms) >= SPLIT_GAIN * split->whole_ms)
         return;
-    balance(&best, true, EXACT_ROUNDS, EXACT_LINES);
+    best = better_by_schedules(&best, &grid);
     double whole_ms = split->whole_ms;
     if (best.split.ms >= SPLIT_GAIN * whole_ms) /* is a schedule of the whole slower, too? */
         whole_ms = schedule_ms(call, &device[all.on[0]], &device[all.on[0]].rates,

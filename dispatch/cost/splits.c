@@ -23,7 +23,7 @@ FORKS_LOCK(lock);
 /* All that a split depends on. */
 struct facts {
     int64_t routine, batch, cuts, size[ACCEL_DIMENSIONS], dtype[ACCEL_SPANS], read[ACCEL_SPANS];
-    int64_t shape[11], operand[SCHEDULE_OPERANDS]; /* of the whole call's schedule */
+    int64_t shape[13], operand[SCHEDULE_OPERANDS]; /* of the whole call's schedule */
     struct schedule_sharing sharing[SCHEDULE_OPERANDS];
     double per_term;
     int64_t memory[SPLIT_MOST], port[SPLIT_MOST];
@@ -32,8 +32,8 @@ struct facts {
 
 static void add_schedule(struct facts *facts, const struct schedule_call *s)
 {
-    const int64_t shape[] = {s->kind, s->two,  s->up,     s->reads, s->m,       s->n,
-                             s->k,    s->most, s->widest, s->skip,  s->products};
+    const int64_t shape[] = {s->kind, s->two,  s->one_way, s->up,   s->reads, s->m,       s->n,
+                             s->k,    s->most, s->widest,  s->head, s->omits, s->products};
     memcpy(facts->shape, shape, sizeof shape);
     facts->per_term = s->per_term;
     for (int x = 0; x < SCHEDULE_OPERANDS; x++)

@@ -154,9 +154,11 @@ struct blas_arguments {
     bool conjugated;
     struct accel_complex scalar[ACCEL_SCALARS];
     int64_t before; /* products in the groups before this one */
-    /* A part that cut.h makes of a triangular result: the order of its leading triangle, which belongs to other parts and is not written.
-     * No original has such an argument. Else 0. */
-    int64_t skip;
+    /* A part that cut.h makes of a triangular result: its rows, and so its columns, are the first `head` ones and those behind `gap` further
+     * ones; between these two groups, the blocks `omits` (bits of enum accel_blocks) are other parts', and are not written. No original has
+     * such arguments. Else 0. */
+    int64_t head, gap;
+    unsigned omits;
     /* The caller's value, by argument: a number or a flag's letter, in arrays this group's; the address
      * of workspace and INFO. */
     int64_t given[ACCEL_ARGS_MAX];

@@ -6,6 +6,7 @@
 
 #include "blas.h"
 #include "gpu/blocks.h"
+#include "ops/cut.h"
 
 /* cuBLAS has no gemmt. Its triangles are halved down to blocks of this order, which are computed whole. */
 #define WHOLE_BLOCK 256
@@ -139,6 +140,11 @@ static enum gpu_status beside(const struct rank_k *g, int64_t m, int64_t n, int6
     return status;
 }
 
+static struct part factor_at(const struct blocks *b, int factor, int row, int p)
+{
+    return (struct part){blocks_tile(b, factor, row, p), b->scheduled.operand[factor].across};
+}
+
 /* Adds a block of k to a block of C. The schedule sees a lower triangle: an upper one is its mirror image. */
 static enum gpu_status compute(const struct blocks *b, const struct schedule_step *step)
 {
@@ -154,12 +160,19 @@ static enum gpu_status compute(const struct blocks *b, const struct schedule_ste
                                                   rows.rows, beta, b->zeros, c)
                           : kernel_scale(g->work, rows.rows, cols.rows, beta, b->zeros, c);
     for (int i = A; i <= (g->two ? B : A); i++) {
-        at_row[i] = (struct part){blocks_tile(b, i, row, step->p), b->scheduled.operand[i].across};
-        at_col[i] = (struct part){blocks_tile(b, i, col, step->p), b->scheduled.operand[i].across};
+        if (row == col || !g->general || i == A)
+            at_row[i] = factor_at(b, i, row, step->p);
+        if (row != col && (!g->general || i == B))
+            at_col[i] = factor_at(b, i, col, step->p);
     }
     return row == col ? triangle(g, rows.rows, rows.cols, at_row, beta, c)
                       : beside(g, rows.rows, cols.rows, rows.cols, at_row, at_col, beta, c);
 }
+
+_Static_assert(ACCEL_BLOCK_HEAD == (int)SCHEDULE_HEAD &&
+                   ACCEL_BLOCK_BETWEEN == (int)SCHEDULE_BETWEEN &&
+                   ACCEL_BLOCK_TAIL == (int)SCHEDULE_TAIL,
+               "a schedule omits the blocks that a part does");
 
 /* Of gemmt, op(B)' is seen as a factor like op(A). */
 static void describe(const struct accel_call *call, struct scheduled *l, bool two, bool general)
@@ -167,16 +180,20 @@ static void describe(const struct accel_call *call, struct scheduled *l, bool tw
     const struct accel_span *c = &call->span[ACCEL_c];
     const bool across_a = call->blas.flag[general ? ACCEL_transa : ACCEL_trans] != 'N';
     const bool across_b = general ? call->blas.flag[ACCEL_transb] == 'N' : across_a;
-    const int64_t n = call->blas.size[ACCEL_n];
+    const int64_t n = call->blas.size[ACCEL_n] - call->blas.gap;
     const int64_t k = accel_adds_nothing(call) ? 0 : call->blas.size[ACCEL_k];
     l->call = (struct schedule_call){.kind = SCHEDULE_RANK_K,
                                      .two = two,
+                                     .one_way = general,
+                                     .up = general && call->blas.flag[ACCEL_uplo] != 'L',
                                      .m = n,
                                      .n = n,
                                      .k = k,
-                                     .skip = call->blas.skip,
+                                     .head = call->blas.head,
+                                     .omits = call->blas.omits,
                                      .per_term = (accel_is_complex(c->dtype) ? 8 : 2) /
                                                  (general ? 2.0 : 1.0)};
+    l->gap = call->blas.gap;
     l->operand[C] = (struct scheduled_operand){c, call->blas.flag[ACCEL_uplo] != 'L'};
     if (k > 0)
         l->operand[A] = (struct scheduled_operand){&call->span[ACCEL_a], across_a};

@@ -10,7 +10,7 @@ from pathlib import Path
 from lib.calibrated import AUTO, calibrate, keys
 from lib.log import events, lines_for, parse_json, said
 from lib.programs import LOG, RUNTIME, SHIM, TESTS, UNDER_TSAN, start
-from lib.split import several
+from lib.split import behind_slow_links, several
 from lib.tap import Tap
 
 tap = Tap()
@@ -69,6 +69,27 @@ with tempfile.TemporaryDirectory() as folder:
            "bytes of each operand to each device, in the trace", dict(sent))
     calls = [e for e in trace if e.get("cat") == "call"]
     tap.ok(len(calls) == 2 and all(e["args"]["ran"] == "gpu0+gpu1+gpu2" for e in calls), "the trace has one call for each")
+
+# ---- A triangle's grid: each device gets the lines of the factor that its part has ----
+
+# So many groups of lines there are; a part has two of them.
+for devices, groups in ((3, 3), (6, 4), (8, 4)):
+    with tempfile.TemporaryDirectory() as folder:
+        n = 64 * groups
+        done = start("steps", f"dsyrk:{n}:2", env=behind_slow_links(devices, folder, ACCEL_TRACE=folder + "/trace"))
+        trace = json.loads(Path(folder, "trace").read_text())
+        trace = trace["traceEvents"] if isinstance(trace, dict) else trace
+        rows = {e["tid"]: e["args"]["name"] for e in trace if e["name"] == "thread_name"}
+        sent, back = defaultdict(float), 0
+        for e in trace:
+            if e["ph"] == "X" and e.get("cat") == "up":
+                sent[rows[e["tid"]], e["name"]] += e["args"]["mb"]
+            elif e["ph"] == "X" and e.get("cat") == "down":
+                back += e["args"]["mb"]
+        lines = 2 * 64 * n * 8e-6
+        tap.ok(right(done) and len(sent) == devices and {name for _, name in sent} == {"a"} and all(abs(mb - 2 * lines) < 1e-3 * mb for mb in sent.values()),
+               f"dsyrk on {devices} devices: two of {groups} groups of lines go to each, once", done.stdout, dict(sent), places(done), done.stderr[-500:])
+        tap.ok(back <= 2 * n * n * 8e-6 * 1.001, "each element comes down once", back)
 
 # ---- Verification ----
 

@@ -248,6 +248,16 @@ static void replay_batch(const struct schedule *s)
     }
 }
 
+/* Whether a triangle's cell is to be computed, by the place of its first element. */
+static bool is_of_triangle(const struct schedule *s, int i, int j)
+{
+    const int64_t row = schedule_cell_of(s, SCHEDULE_C, i, 0).row, head = s->call.head;
+    const int64_t col = schedule_cell_of(s, SCHEDULE_C, 0, j).col;
+    return col <= row && !(s->call.omits & SCHEDULE_HEAD && row < head) &&
+           !(s->call.omits & SCHEDULE_BETWEEN && row >= head && col < head) &&
+           !(s->call.omits & SCHEDULE_TAIL && col >= head);
+}
+
 static void replay(const struct schedule *s)
 {
     struct replay r = {.s = s};
@@ -281,8 +291,7 @@ static void replay(const struct schedule *s)
     assert_memory_equal(r.done, s->steps, sizeof r.done);
     for (int c = 0; c < cells[SCHEDULE_C]; c++) {
         const int row = c % s->cells[SCHEDULE_C].rows, col = c / s->cells[SCHEDULE_C].rows;
-        const bool beyond =
-            s->call.kind == SCHEDULE_RANK_K && (row < col || row < schedule_skipped(s));
+        const bool beyond = s->call.kind == SCHEDULE_RANK_K && !is_of_triangle(s, row, col);
         assert_int_equal(r.downs[c], !beyond && !s->call.in_place[SCHEDULE_C]);
         if (!schedule_in_panels(&s->call))
             assert_int_equal(r.kernels[c], beyond ? 0 : products_of(s));
@@ -341,14 +350,14 @@ static void leave_out(struct schedule *s, int operand)
     replay(s);
 }
 
-/* The cells of A are C's rows, one behind the other, and a new one begins where rows are not skipped any more. */
+/* The cells of A are C's rows, one behind the other, and a new one begins with the second group of rows. */
 static void rows_are_covered(const struct schedule *s)
 {
     int64_t next = 0;
     for (int i = 0; s->call.k > 0 && i < s->cells[SCHEDULE_A].rows; i++) {
         const struct schedule_cell a = schedule_cell_of(s, SCHEDULE_A, i, 0);
         assert_true(a.row == next && a.rows > 0);
-        assert_true(i != schedule_skipped(s) || s->call.skip == 0 || a.row == s->call.skip);
+        assert_true(i != schedule_head(s) || s->call.head == 0 || a.row == s->call.head);
         next += a.rows;
     }
     assert_true(s->call.k == 0 || next == s->call.m);
@@ -376,6 +385,8 @@ static void make_batch(struct schedule_call *call)
 static void odd_shapes(void **state)
 {
     static const int64_t sizes[] = {1, 7, 64, 65, 300, 1111};
+    static const unsigned omits[] = {0, SCHEDULE_HEAD, SCHEDULE_TAIL, SCHEDULE_BETWEEN,
+                                     SCHEDULE_HEAD | SCHEDULE_TAIL};
     (void)state;
     srand(5);
     for (int n = 0; n < 3000; n++) {
@@ -404,7 +415,10 @@ static void odd_shapes(void **state)
         for (int x = 0; x < SCHEDULE_OPERANDS; x++)
             call.in_place[x] = rand() % 4 == 0;
         if (call.kind == SCHEDULE_RANK_K && !call.in_place[SCHEDULE_C] && rand() % 2)
-            call.skip = rand() % call.m;
+            call.head = rand() % call.m;
+        call.one_way = call.kind == SCHEDULE_RANK_K && call.two && rand() % 2;
+        if (call.head > 0)
+            call.omits = omits[rand() % 5];
         if (call.kind == SCHEDULE_BATCH)
             make_batch(&call);
         const int64_t memory = rand() % 3 ? INT64_MAX : (int64_t)(rand() % 2000 + 100) << 10;

@@ -4,10 +4,11 @@ or touched, in all interfaces and types, in tiles, from several threads."""
 
 import collections
 import re
+import tempfile
 
 from lib.log import lines_for, said
 from lib.programs import LONG, TESTS, start
-from lib.split import several
+from lib.split import behind_slow_links, several
 from lib.table import routine_table
 from lib.tap import Tap
 
@@ -33,6 +34,11 @@ def right(name, devices, arguments, count, threads=1, program="random_calls", la
     shared.update(routine(line) for line in lines_for(done) if "+" in line["ran"])
 
 
+def unexpected(done):
+    """The calibration has nothing for CPUs."""
+    return [line for line in said(done) if "has nothing for " not in line]
+
+
 def subsets(devices):
     return [[i for i in range(devices) if number >> i & 1] for number in range(1, 1 << devices)]
 
@@ -45,6 +51,20 @@ right("larger", 3, ["-i", "fortran", "-n", 110, "-s", 300], 20 if LONG else 2)
 right("tiles", 3, ["-i", "cblas-row", "-n", 110, "-s", 400], 20 if LONG else 2, ACCEL_MEMORY="200K")
 right("late and in any order", 3, ["-n", 60, "-s", 500], 20 if LONG else 3, TESTGPU_DELAY_US="500")
 right("8 threads", 2, ["-n", 60, "-s", 600], 10 if LONG else 2, threads=8)
+# ---- Triangles in grids: links so slow that parts which need few lines are faster ----
+
+with tempfile.TemporaryDirectory() as folder:
+    grid = behind_slow_links(8, folder)
+    grid = {key: grid[key] for key in ("ACCEL_MODEL", "TESTGPU_ATTRIBUTES")}
+    for devices, size, extra in ((3, 60, {}), (4, 60, {}), (5, 60, {}), (8, 60, {}), (13, 60, {}), (6, 120, {"ACCEL_MEMORY": "100K"}), (3, 120, {"ACCEL_MEMORY": "100K"})):
+        TRIANGLES = "[sdcz]@(gemmt|gemmtr|syrk|herk|syr2k|her2k)"
+        done = start("random_calls", "-l", TESTS / "liblacking.so", "-f", "y", "-r", TRIANGLES, "-n", size, "-s", 700 + devices, "-c", 20 if LONG else 4, 1,
+                     env=several(devices, TESTGPU_REPORT="/dev/stderr", **{**grid, **extra}), timeout=600)
+        parts = collections.Counter(line["ran"].count("+") + 1 for line in lines_for(done))
+        tap.ok(done.returncode == 0 and re.search(r"^\d+ calls, 0 wrong$", done.stdout, re.M) and "testgpu faults n=0" in done.stderr and not unexpected(done),
+               f"triangles on {devices} devices behind slow links {extra}", done.returncode, done.stdout[-600:], *said(done))
+        tap.ok(parts.total() - parts[1] >= 35, "most are shared", parts)
+
 few = {name: shared[name] for name in DIVIDED if shared[name] < 8}
 tap.ok(len(DIVIDED) == 49 and not few, "calls of each routine were shared", few, len(DIVIDED))
 tap.done()
