@@ -338,21 +338,21 @@ mps_job() {
     two_ranks "$1" "$2" 1
 }
 
-# products_on DEVICES ORDER: exact products, each compared. Prints where the last one ran, and its milliseconds.
+# products_on DEVICES ORDER ROUTINE: exact products, each compared. Prints where the last one ran, and its milliseconds.
 products_on() {
     limited env LD_PRELOAD="$build/libaccel.so" ACCEL_POLICY=gpu ACCEL_START=wait ACCEL_DEVICES="$1" ACCEL_LOG=json ACCEL_LOG_FILE="$folder/log.$1" \
-        "$build/tests/steps" "dgemm:$2:4" > "$folder/out" 2> "$folder/err" || { tail -n 5 "$folder/err" "$folder/out" && return 1; }
-    sed -n 's/.*"sym": *"dgemm_".*"ran": *"\([^"]*\)".*"ms": *\([0-9.]*\).*/\1 \2/p' "$folder/log.$1" | tail -n 1
+        "$build/tests/steps" "$3:$2:4" > "$folder/out" 2> "$folder/err" || { tail -n 5 "$folder/err" "$folder/out" && return 1; }
+    sed -n 's/.*"sym": *"'"$3"'_".*"ran": *"\([^"]*\)".*"ms": *\([0-9.]*\).*/\1 \2/p' "$folder/log.$1" | tail -n 1
 }
 
-# several_job ORDER: products that all GPUs of the machine share.
+# several_job ORDER ROUTINE: products that all GPUs of the machine share.
 several_job() {
     local gpus one all
     gpus=$(limited "$build/accel" doctor --json 2> /dev/null | grep -c '"says": *"gpu[0-9]')
     [ "$gpus" -gt 1 ] || { echo "the machine has one GPU" && return 3; }
-    one=$(products_on auto "$1") || { echo "$one" && return 1; }
-    all=$(products_on all "$1") || { echo "$all" && return 1; }
-    echo "dgemm of order $1, $gpus GPUs: ${one#* } ms on ${one% *}, ${all#* } ms on ${all% *}"
+    one=$(products_on auto "$1" "$2") || { echo "$one" && return 1; }
+    all=$(products_on all "$1" "$2") || { echo "$all" && return 1; }
+    echo "$2 of order $1, $gpus GPUs: ${one#* } ms on ${one% *}, ${all#* } ms on ${all% *}"
     case $all in
     *+cpu* | cpu*) return 1 ;;
     *+*) ;;
@@ -405,7 +405,7 @@ step_shared() {
     local count=20 order=16384
     [ -z "$few" ] || count=2 order=768
     run_jobs "two ranks that take turns" "two_ranks $RANDOM $count ."
-    run_jobs "two ranks by MPS" "mps_job $RANDOM $count" "several GPUs" "several_job $order" "LAPACK over several GPUs" "factors_job $order" "host memory in place" "place_job $RANDOM $count"
+    run_jobs "two ranks by MPS" "mps_job $RANDOM $count" "several GPUs" "several_job $order dgemm" "triangles over several GPUs" "several_job $order dsyrk" "LAPACK over several GPUs" "factors_job $order" "host memory in place" "place_job $RANDOM $count"
 }
 
 # ---- The reference test programs ----

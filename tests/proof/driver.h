@@ -14,6 +14,7 @@
 #define DRIVER_REQUIRED(F)                                                                         \
     F(cuInit)                                                                                      \
     F(cuDriverGetVersion)                                                                          \
+    F(cuDeviceGetCount)                                                                            \
     F(cuDeviceGet)                                                                                 \
     F(cuDeviceGetName)                                                                             \
     F(cuDeviceTotalMem)                                                                            \
@@ -40,6 +41,9 @@
     F(cuGetErrorName)
 /* NULL where the driver lacks it. */
 #define DRIVER_OPTIONAL(F)                                                                         \
+    F(cuDeviceCanAccessPeer)                                                                       \
+    F(cuCtxEnablePeerAccess)                                                                       \
+    F(cuMemcpyPeerAsync)                                                                           \
     F(cuMemHostRegister)                                                                           \
     F(cuMemHostUnregister)                                                                         \
     F(cuModuleLoadData)                                                                            \

@@ -193,6 +193,7 @@ int main(int argc, char **argv)
     measure_staged_copies(options.quick);
     measure_own_copies(options.quick);
     measure_pinning(options.quick);
+    measure_peers(options.quick);
     measure_launches(options.quick);
     measure_products(options.quick);
     measure_solver(options.quick);

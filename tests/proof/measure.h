@@ -19,6 +19,7 @@ void measure_copies(bool quick);
 void measure_staged_copies(bool quick);
 void measure_own_copies(bool quick);
 void measure_pinning(bool quick);
+void measure_peers(bool quick);
 void measure_launches(bool quick);
 void measure_products(bool quick);
 void measure_solver(bool quick);

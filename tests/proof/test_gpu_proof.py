@@ -79,7 +79,7 @@ def check_report(folder, done, report):
     tap.ok(all(precise[name][0] == "ok" and re.match(rf"[1-9]\d* calls in {name}, .* 0?\.\d+ of its bound", precise[name][1]) for name in ("emulated", "tf32"))
            and precise["bf16x9"][0] == "not here" and "needs compute capability 10.0" in precise["bf16x9"][1], "precisions that cuBLAS has, and what the machine lacks", precise)
     shared = {c["check"]: (c["status"], c["note"]) for c in report["checks"] if c["step"] == "shared"}
-    tap.ok({name: status for name, (status, _) in shared.items()} == {"two ranks that take turns": "ok", "two ranks by MPS": "ok", "several GPUs": "not here", "LAPACK over several GPUs": "not here", "host memory in place": "not here"}
+    tap.ok({name: status for name, (status, _) in shared.items()} == {"two ranks that take turns": "ok", "two ranks by MPS": "ok", "several GPUs": "not here", "triangles over several GPUs": "not here", "LAPACK over several GPUs": "not here", "host memory in place": "not here"}
            and re.search(r"calls, 0 wrong; \d+ calls, 0 wrong", shared["two ranks by MPS"][1]) and "one GPU" in shared["several GPUs"][1] and "one GPU" in shared["LAPACK over several GPUs"][1] and "does not use the host's page tables" in shared["host memory in place"][1],
            "two ranks on one GPU, also by MPS, and what the machine lacks", shared)
     trained = {c["check"]: (c["status"], c["note"]) for c in report["checks"] if c["step"] == "ml"}
@@ -179,12 +179,25 @@ def check_agreement():
 
 
 def check_several(folder):
-    done, report = proof(folder, "--test-gpu", BUILD / "testgpu", "--only", "shared", env={"PATH": f"{folder}/bin:/usr/bin:/bin", "TESTGPU_DEVICES": "2"})
+    """On slow GPUs: whatever the host copies, the second one is worth it."""
+    done, report = proof(folder, "--test-gpu", BUILD / "testgpu", "--only", "shared", env={"PATH": f"{folder}/bin:/usr/bin:/bin", "TESTGPU_DEVICES": "2", "TESTGPU_ATTRIBUTES": "16=1,13=1"})
     found = [(c["status"], c["note"]) for c in report["checks"] if c["check"] == "several GPUs"]
     tap.ok(len(found) == 1 and found[0][0] == "ok" and re.match(r"dgemm of order \d+, 2 GPUs: [\d.]+ ms on gpu0, [\d.]+ ms on gpu0\+gpu1", found[0][1]),
            "two GPUs share products", found, done.stdout[-600:])
+    found = [(c["status"], c["note"]) for c in report["checks"] if c["check"] == "triangles over several GPUs"]
+    tap.ok(len(found) == 1 and found[0][0] == "ok" and re.match(r"dsyrk of order \d+, 2 GPUs: [\d.]+ ms on gpu0, [\d.]+ ms on gpu0\+gpu1", found[0][1]),
+           "two GPUs share a triangle", found, done.stdout[-600:])
     found = [(c["status"], c["note"]) for c in report["checks"] if c["check"] == "LAPACK over several GPUs"]
     tap.ok(len(found) == 1 and found[0][0] == "ok" and re.search(r"2 GPUs: [\d.]+ ms on gpu0, [\d.]+ ms on gpu0\+gpu1", found[0][1]), "two GPUs share a factorisation", found, done.stdout[-600:])
+
+
+def check_peers():
+    """The rate from one GPU to another that may use its memory; else why there is none."""
+    for settings, said in (({"TESTGPU_DEVICES": "3", "TESTGPU_PEER_GBPS": "4"}, {f"peer_{pair}": r"[23]\.\d+\tGB/s" for pair in ("0_1", "0_2", "1_2")}),
+                           ({"TESTGPU_DEVICES": "2"}, {"peer_0_1": "-\tthese GPUs cannot reach each other's memory"}), ({}, {"peer_0_1": "-\tthe machine has one GPU"})):
+        done = subprocess.run([BUILD / "proof/measure", "--quick"], env={**os.environ, "ACCEL_CUDA_DIR": str(BUILD / "testgpu"), **settings}, stdout=subprocess.PIPE, text=True)
+        lines = dict(line.split("\t", 1) for line in done.stdout.splitlines() if line.startswith("peer"))
+        tap.ok(done.returncode == 0 and set(lines) == set(said) and all(re.fullmatch(said[name], lines[name]) for name in said), f"copies between GPUs: {settings}", lines)
 
 
 def check_refusals(folder):
@@ -215,6 +228,7 @@ with tempfile.TemporaryDirectory() as name:
         check_host_memory(folder, BUILD / "testgpu")
         check_failures(folder, BUILD / "testgpu")
         check_several(folder)
+        check_peers()
         check_agreement()
         check_refusals(folder)
 tap.done()

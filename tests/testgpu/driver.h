@@ -40,6 +40,8 @@ enum device_mode {
 
 struct settings {
     int cublas_minor; /* 0: its own */
+    bool peers;       /* devices reach each other */
+    double peer_gbps;
     int devices;
     struct attribute_setting {
         int which, values, value[DEVICES_MAX];
@@ -137,6 +139,8 @@ struct operation;
 /* On this device. */
 void speed_of_copy(CUdevice device, struct operation *operation, enum engine engine, size_t bytes);
 void speed_of_kernel(CUdevice device, struct operation *operation, const struct testgpu_cost *cost);
+/* From another device; straight: not by way of the host, which takes the time of a copy up and one down. */
+void speed_of_peer_copy(CUdevice device, struct operation *operation, size_t bytes, bool straight);
 /* With the lock, which is let go meanwhile: wait until the engine is there, which gives the
  * operation's start, and until the operation has lasted as long as it should. */
 int64_t speed_begin(CUstream stream, const struct operation *operation);
@@ -156,6 +160,9 @@ struct CUctx_st {
     CUstream legacy;
     size_t taken; /* memory of library handles */
     int running;  /* copies and kernels at this moment */
+    /* Contexts whose memory this one may use: */
+    CUcontext peer[DEVICES_MAX];
+    int peers;
 };
 extern struct testgpu_pool contexts;
 void context_fail(CUcontext context, CUresult code);

@@ -35,6 +35,8 @@
  *   TESTGPU_DOWN_GBPS   and back
  *   TESTGPU_LAUNCH_US   each kernel, copy and fill lasts so much longer than the rates make it, a routine of
  *                       cuSOLVER for each kernel of its chain; default 0
+ *   TESTGPU_PEER_GBPS   10^9 bytes a second from one device to another that may use its memory; 0: at once. Without it, no device
+ *                       can reach another one's memory
  *   TESTGPU_GFLOPS      rate,...: of device 0, 1, ..., 10^9 operations a second on real numbers of double precision, twice as many
  *                       on those of single precision. A multiplication and an addition of complex
  *                       numbers have 8. Device memory moves a byte in the time of 4 operations: a kernel
@@ -273,6 +275,9 @@ void settings_read(void)
     settings.scales = number_up_to("TESTGPU_SCALES", 0, 1) != 0;
     settings.early_end = number("TESTGPU_EXIT_EARLY", 0, false) != 0;
     settings.cublas_minor = (int)number_up_to("TESTGPU_CUBLAS_MINOR", 0, 99);
+    const char *peers = getenv("TESTGPU_PEER_GBPS");
+    settings.peers = peers != NULL && *peers != '\0';
+    settings.peer_gbps = decimal("TESTGPU_PEER_GBPS");
     read_attributes();
     read_all_cards();
     settings.report = path_setting("TESTGPU_REPORT");

@@ -88,6 +88,15 @@ void speed_of_copy(CUdevice device, struct operation *operation, enum engine eng
     set_duration(operation, engine, rate != 0 ? (double)bytes / rate : 0);
 }
 
+void speed_of_peer_copy(CUdevice device, struct operation *operation, size_t bytes, bool straight)
+{
+    const struct card *card = card_of(device);
+    const double up = card->up_gbps != 0 ? (double)bytes / card->up_gbps : 0;
+    const double down = card->down_gbps != 0 ? (double)bytes / card->down_gbps : 0;
+    const double peer = settings.peer_gbps != 0 ? (double)bytes / settings.peer_gbps : 0;
+    set_duration(operation, ENGINE_UP, straight ? peer : up + down);
+}
+
 void speed_of_kernel(CUdevice device, struct operation *operation, const struct testgpu_cost *cost)
 {
     const double gflops = card_of(device)->gflops;
