@@ -424,14 +424,14 @@ static bool is_one_matrix(const struct blocks *b)
     return is;
 }
 
-/* Begins to keep the result of a call, unless it is in place, or comes down without a digest. */
+/* Begins to keep the result of a call, unless it is in place, a part of one that devices share, or comes down without a digest. */
 static enum gpu_status begin_result(struct blocks *b)
 {
     const struct schedule *s = &b->schedule;
     const bool in_one = s->steps[SCHEDULE_COMPUTE] == 1;
     const struct schedule_cell first = stored(b, C, 0, 0);
     const struct gpu_cells cells = {in_one ? 0 : first.rows, in_one ? 0 : first.cols};
-    if (s->steps[SCHEDULE_DOWN] == 0 || b->work->call->batch > 1 || schedule_skipped(s) > 0 ||
+    if (s->steps[SCHEDULE_DOWN] == 0 || b->work->call->batch > 1 || s->call.head > 0 ||
         (in_one && b->scheduled.keeps_old))
         return GPU_OK;
     return staying_begin(&b->result, b->work, b->scheduled.operand[C].x, triangle_of(b), cells,

@@ -304,6 +304,15 @@ static void lapack_above_the_memory(void **state)
     struct accel_call eigen = factorisation("dsyevd", 20000, 20000);
     small.gpu_memory = accel_bytes(&eigen.span[ACCEL_a]) / 2;
     assert_decision(&eigen, &small, &defaults, false, ACCEL_NO_MEMORY);
+    /* By inner calls, it goes where their sum is less than the CPU's time. */
+    const double cpu_ms = decide_with(&eigen, &small, &defaults, 4).est_cpu_ms;
+    small.composed_ms = cpu_ms / 2;
+    const struct accel_decision composed = decide_with(&eigen, &small, &defaults, 4);
+    assert_true(composed.gpu && composed.why == ACCEL_FASTER);
+    assert_true(composed.est_own_ms == small.composed_ms);
+    small.composed_ms = 2 * cpu_ms;
+    const struct accel_decision slower = decide_with(&eigen, &small, &defaults, 4);
+    assert_true(!slower.gpu && slower.why == ACCEL_SLOWER);
 }
 
 /* A matrix that fits comes up while it is factored: its estimate is less than the sum of copies and kernels, where the copies take long enough,
