@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "blocks_rest.h"
 #include "choices.h"
 #include "flow.h"
 #include "ops/shape.h"
@@ -53,12 +54,17 @@ static char triangle_of(const struct blocks *b)
     return !is_triangle(b) ? 0 : b->scheduled.operand[C].across ? 'U' : 'L';
 }
 
-/* Returns whether finished blocks must be kept aside while the original computes the others. It computes any panel alone, if that has its
- * old values. */
+/* Returns whether finished blocks must be kept aside while the original computes the others. */
 static bool needs_aside(const struct blocks *b)
 {
     return b->scheduled.call.kind != SCHEDULE_PRODUCT && !schedule_in_panels(&b->scheduled.call) &&
            !b->scheduled.call.in_place[C];
+}
+
+/* The host memory for what the original needs after a failure. */
+static int64_t aside_bytes(const struct blocks *b)
+{
+    return needs_aside(b) ? accel_bytes(b->scheduled.operand[C].x) : rest_bytes(b);
 }
 
 /* Of a triangle's cell on the diagonal, its triangle alone comes down. */
@@ -108,10 +114,13 @@ static void copy_of(void *blocks, const struct schedule_step *step, struct flow_
 /* ---- Steps ---- */
 
 /* Returns the blocks of C, one after the other, that make a unit: the original can compute it without the others. Those of a symmetric
- * product are panels; a triangle is one block where it is in place. */
+ * product, and those that are overwritten in place, are panels; a triangle is one block where it is in place. */
 static int unit_of(const struct blocks *b)
 {
-    return b->scheduled.call.kind == SCHEDULE_SYMMETRIC ? b->schedule.cells[C].rows : 1;
+    const struct schedule_call *call = &b->scheduled.call;
+    const bool panels = call->kind == SCHEDULE_SYMMETRIC ||
+                        (schedule_in_panels(call) && call->in_place[C] && call->k > 0);
+    return panels ? b->schedule.cells[C].rows : 1;
 }
 
 /* Has a finished cell of C stay on the device, if C is to stay there. */
@@ -126,10 +135,10 @@ static enum gpu_status compute_step(void *blocks, const struct schedule_step *st
 {
     struct blocks *b = blocks;
     if (step->first)
-        note_place(b, C, schedule_result_row(&b->schedule, step), step->j, step->place);
+        note_place(b, C, step->i, step->j, step->place);
     enum gpu_status status = b->compute(b, step);
     if (status == GPU_OK && step->last)
-        status = stay(b, schedule_result_row(&b->schedule, step), step->j);
+        status = stay(b, step->i, step->j);
     if (status != GPU_OK || !step->last || !b->schedule.call.in_place[C] ||
         ++b->finished % unit_of(b) != 0)
         return status;
@@ -193,7 +202,7 @@ static bool rest_by_original(const struct blocks *b, const struct flow *flow)
         if (step->engine != SCHEDULE_COMPUTE || !step->last || number++ < flow->written ||
             number % unit_of(b) != 0)
             continue;
-        struct schedule_cell cell = stored(b, C, schedule_result_row(s, step), step->j);
+        struct schedule_cell cell = stored(b, C, step->i, step->j);
         if (unit_of(b) > 1 && b->scheduled.operand[C].across)
             cell.col = 0, cell.cols = b->scheduled.operand[C].x->cols;
         else if (unit_of(b) > 1)
@@ -239,8 +248,8 @@ static void move_written(const struct blocks *b, const struct flow *flow, bool b
     }
 }
 
-/* Puts the old values back of a panel that was overwritten in part. */
-static void undo_panel(const struct blocks *b, struct flow *flow)
+/* Puts the old values back of a cell that was overwritten in part. */
+static void undo_cell(const struct blocks *b, struct flow *flow)
 {
     const struct schedule *s = &b->schedule;
     for (int n = 0, number = 0; n < s->count; n++) {
@@ -265,6 +274,13 @@ static bool all_by_original(const struct blocks *b, const struct flow *flow)
     return done;
 }
 
+static bool finish_by_original(const struct blocks *b, const struct flow *flow)
+{
+    return schedule_in_panels(&b->schedule.call) && b->schedule.call.k > 0 ? rest_of_panels(b, flow)
+           : needs_aside(b) ? all_by_original(b, flow)
+                            : rest_by_original(b, flow);
+}
+
 /* Returns the status for gpu_run() after a failure: nothing was written, or the original has done the rest, or neither, because a kernel
  * may have changed a result that is in place. A result that does not depend on its old values can be computed anew, once no kernel
  * writes to it. Has a stack frame of its own: the parts of calls in it are large, and a call that succeeds needs none. */
@@ -275,12 +291,12 @@ after_failure(const struct blocks *b, struct flow *flow, enum gpu_status status)
     if (status == GPU_LOST)
         return status;
     if (flow->old[0])
-        undo_panel(b, flow);
+        undo_cell(b, flow);
     if (!damaged && flow->written == 0 && flow->done_cols == 0 && flow->done_rows == 0)
         return status;
     if (damaged && (b->scheduled.call.reads || lane_wait(b->work->lane) != GPU_OK))
         return GPU_LOST;
-    if (!(needs_aside(b) ? all_by_original(b, flow) : rest_by_original(b, flow)))
+    if (!finish_by_original(b, flow))
         return GPU_LOST;
     return status == GPU_ERROR ? GPU_FINISHED_ELSE : GPU_SHORT_ELSE;
 }
@@ -540,12 +556,13 @@ static bool prepare_for_failure(struct blocks *b)
     const struct accel_span *c = b->scheduled.operand[C].x;
     const struct schedule_cell block = schedule_cell_of(&b->schedule, C, 0, 0);
     const size_t bytes = (size_t)(block.rows * block.cols * gpu_size_of(c));
+    const int64_t aside = aside_bytes(b);
     const bool keeps_old = b->scheduled.keeps_old && b->schedule.steps[SCHEDULE_COMPUTE] > 1;
-    if (needs_aside(b))
-        b->aside = malloc((size_t)accel_bytes(c));
+    if (aside > 0)
+        b->aside = malloc((size_t)aside);
     for (int i = 0; keeps_old && i < 2; i++)
         b->old[i] = malloc(bytes);
-    return (b->aside || !needs_aside(b)) && ((b->old[0] && b->old[1]) || !keeps_old);
+    return (b->aside || aside == 0) && ((b->old[0] && b->old[1]) || !keeps_old);
 }
 
 enum gpu_status blocks_run(struct blocks *b)

@@ -1,7 +1,7 @@
 /*
  * Runs an operation of Level 3 by a schedule (schedule.h): in one piece on the lane's stream if it is small, else in blocks while
  * operands still go up and results come down (flow.h). After a failure, finished blocks stay, and the program's original computes the
- * others; of one that was overwritten in part, the old values are put back first.
+ * others; of one that was overwritten in part, the old values are put back first (blocks_rest.h, of panels).
  *
  * An operation says which kernels add a block's product; scheduled.h, what the schedule's operands are.
  */
@@ -30,8 +30,8 @@ struct blocks {
     /* Operands that are on the device before the schedule begins. */
     struct gpu_tile whole[SCHEDULE_OPERANDS];
     int32_t *place[SCHEDULE_OPERANDS]; /* of each cell */
-    char *aside;           /* host memory for finished blocks, used after a failure alone */
-    char *old[2];          /* host memory for a panel's old values each */
+    char *aside;  /* host memory for what the original needs after a failure, used then alone */
+    char *old[2]; /* host memory for a cell's old values each */
     int finished, settled; /* blocks of a result in place: computed; there for certain */
 };
 

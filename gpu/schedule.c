@@ -11,14 +11,14 @@ const struct schedule_rates schedule_nominal = {25, 25, 10e3, 128, 0.002, 0.005,
 
 /* ---- Cells ---- */
 
-int schedule_result_row(const struct schedule *s, const struct schedule_step *step)
-{
-    return schedule_in_panels(&s->call) ? 0 : step->i;
-}
-
 static int pieces(int64_t all, int64_t step)
 {
     return (int)((all + step - 1) / step);
+}
+
+bool schedule_ascends(const struct schedule_call *call)
+{
+    return (call->kind == SCHEDULE_SOLVE) != call->up;
 }
 
 int schedule_head(const struct schedule *s)
@@ -51,9 +51,7 @@ struct schedule_cell schedule_cell_of(const struct schedule *s, int operand, int
     const bool across = operand == B && call->kind != SCHEDULE_RANK_K; /* its rows are along k */
     const int64_t all_rows = across ? call->k : call->m;
     const int64_t all_cols = operand == C || across ? call->n : call->k;
-    const int64_t rows = across                                     ? s->by.depth
-                         : operand == C && schedule_in_panels(call) ? call->m
-                                                                    : s->by.rows;
+    const int64_t rows = across ? s->by.depth : s->by.rows;
     const int64_t cols = operand == C || across ? s->by.cols : s->by.depth;
     struct schedule_cell cell;
     span_of(all_rows, across ? 0 : call->head, rows, i, &cell.row, &cell.rows);
@@ -77,6 +75,8 @@ int schedule_sources(const struct schedule *s, int i, int j, int p,
                                                           : (struct schedule_source){A, i, p};
     if (kind == SCHEDULE_PRODUCT || kind == SCHEDULE_SYMMETRIC)
         source[count++] = (struct schedule_source){B, p, j};
+    else if (schedule_in_panels(&s->call) && p != i)
+        source[count++] = (struct schedule_source){C, p, j};
     for (int factor = A; kind == SCHEDULE_RANK_K && factor <= (s->call.two ? B : A); factor++) {
         if (factor == B)
             source[count++] = (struct schedule_source){B, i, p};
@@ -95,7 +95,7 @@ void schedule_set_cells(struct schedule *s)
     const int depths = call->k > 0 ? pieces(call->k, s->by.depth) : 0;
     s->cells[A] = (struct schedule_cells){rows, depths};
     s->cells[B] = (struct schedule_cells){0, 0};
-    s->cells[C] = (struct schedule_cells){schedule_in_panels(call) ? 1 : rows, cols};
+    s->cells[C] = (struct schedule_cells){rows, cols};
     if (rank_k && call->two)
         s->cells[B] = s->cells[A];
     else if (!rank_k && !schedule_in_panels(call))

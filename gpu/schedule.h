@@ -23,8 +23,9 @@ enum schedule_kind {
     SCHEDULE_PRODUCT,   /* A is m x k, B is k x n, C is m x n */
     SCHEDULE_SYMMETRIC, /* A is the lower triangle of an m x m matrix, B and C are m x n; k = m */
     SCHEDULE_RANK_K, /* A is n x k, C the lower triangle of A A', m = n; with two factors, B is n x k: C is that of A B' + B A' */
-    /* A is a triangle of order m, C is m x n, and is overwritten, in panels of whole columns; k = m, and there is no B. A block of C
-     * on A's diagonal comes before the others of its row if it is multiplied, after them if it is solved. */
+    /* A is a triangle of order m, C is m x n, and is overwritten; k = m, and there is no B. C is divided into panels of whole columns, which do
+     * not depend on each other, and a panel into cells of rows, which do. A block of C on A's diagonal comes before the others of its row if
+     * it is multiplied, after them if it is solved. */
     SCHEDULE_MULTIPLY, /* by A C */
     SCHEDULE_SOLVE,    /* by inv(A) C */
     /* Many products of A m x k, B k x n and C m x n, in groups: a cell is the matrices of an operand that a group brings, one behind the
@@ -59,7 +60,7 @@ struct schedule_call {
     bool in_place[SCHEDULE_OPERANDS]; /* on the device already */
 };
 
-/* Returns whether C is overwritten, and comes down in panels of whole columns. */
+/* Returns whether C is overwritten in panels of whole columns. */
 static inline bool schedule_in_panels(const struct schedule_call *call)
 {
     return call->kind == SCHEDULE_MULTIPLY || call->kind == SCHEDULE_SOLVE;
@@ -79,8 +80,8 @@ struct schedule_rates {
 
 struct schedule_step {
     uint8_t engine, operand; /* of the cell that is copied */
-    /* A kernel adds the product number p to the cell (i, j) of C, or to the rows of A's cell (i, p) of panel j. A copy is of the
-     * operand's cell (i, j). */
+    /* A kernel adds the product number p to the cell (i, j) of C; in panels, one with the cell (p, j) of C, or if p is i, it multiplies or
+     * solves by A's cell on the diagonal. A copy is of the operand's cell (i, j). */
     int32_t i, j, p;
     int32_t place; /* of the cell that is copied, or of C's, in the operand's memory */
     bool first;    /* the cell of C has not been computed yet */
@@ -146,8 +147,8 @@ struct schedule_times {
 struct schedule_times schedule_simulate(const struct schedule *s,
                                         const struct schedule_rates *rates);
 
-/* Returns the row of the cell of C that a kernel writes to, or a download brings. */
-int schedule_result_row(const struct schedule *s, const struct schedule_step *step);
+/* Returns whether the cells of a panel are finished from the first to the last one, or from the last to the first one. */
+bool schedule_ascends(const struct schedule_call *call);
 
 /* A batch: returns a group's first product, or for the number behind the last group, that of all; and the bytes of an operand's matrix on the
  * device. An operand with one place has all of its matrices there, and each goes up with the first group that uses it; of the others, a
@@ -171,7 +172,7 @@ struct schedule_cell {
 };
 struct schedule_cell schedule_cell_of(const struct schedule *s, int operand, int i, int j);
 
-/* Sets the cells that a kernel reads besides C's: of which operand, and which. Returns their number. */
+/* Sets the cells that a kernel reads besides the one of C that it writes: of which operand, and which. Returns their number. */
 struct schedule_source {
     int operand, i, j;
 };

@@ -62,7 +62,10 @@ static int64_t used_cells(const struct schedule *s, int operand)
 static int fewest_places(const struct schedule *s, int operand, int buffers)
 {
     const int64_t cells = used_cells(s, operand);
-    const int wanted = buffers * (s->call.kind == SCHEDULE_RANK_K && operand != C ? 2 : 1);
+    const int each = s->call.kind == SCHEDULE_RANK_K && operand != C ? 2
+                     : schedule_in_panels(&s->call) && operand == C  ? s->cells[C].rows
+                                                                     : 1;
+    const int wanted = buffers * each;
     return cells < wanted ? (int)cells : wanted;
 }
 

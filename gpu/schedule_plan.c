@@ -10,6 +10,7 @@ enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
 struct cell {
     int upload;    /* the number of its (last) upload, from 1 on; 0: it needs none */
     int used;      /* the number of the last kernel that uses it, from 1 on */
+    bool begun;    /* C: a kernel has changed it */
     int left;      /* C: kernels that it lacks */
     int came_down; /* the number of its download, from 1 on */
     int place;     /* -1: none */
@@ -33,6 +34,7 @@ struct plan {
     struct task *task;
     int tasks;
     int *order;           /* of the tasks */
+    int *panel;           /* of each panel of C, the kernels that it lacks */
     int *upload, uploads; /* cells, in the order in which tasks wish for them */
     int done[SCHEDULE_ENGINES];
 };
@@ -44,7 +46,7 @@ static int index_of(const struct plan *plan, int operand, int i, int j)
 
 static int result_of(const struct plan *plan, const struct task *task)
 {
-    return index_of(plan, C, schedule_in_panels(&plan->s->call) ? 0 : task->i, task->j);
+    return index_of(plan, C, task->i, task->j);
 }
 
 static int operand_of(const struct plan *plan, int cell)
@@ -139,7 +141,8 @@ static void wish_in_tiles(struct plan *plan)
 static void wish_for_row(struct plan *plan, int number, int j)
 {
     const int blocks = plan->s->cells[A].rows;
-    const bool solve = plan->s->call.kind == SCHEDULE_SOLVE, ascends = solve != plan->s->call.up;
+    const bool solve = plan->s->call.kind == SCHEDULE_SOLVE;
+    const bool ascends = schedule_ascends(&plan->s->call);
     const int i = ascends ? number : blocks - 1 - number;
     if (!solve)
         wish(plan, i, j, i);
@@ -161,7 +164,8 @@ static void wish_for_panels(struct plan *plan)
             wish_for_row(plan, number, j);
     for (int j = together; j < panels; j++)
         if (plan->s->call.k == 0)
-            wish(plan, 0, j, 0);
+            for (int i = 0; i < blocks; i++)
+                wish(plan, i, j, 0);
         else
             for (int number = 0; number < blocks; number++)
                 wish_for_row(plan, number, j);
@@ -184,6 +188,7 @@ static void number_uploads(struct plan *plan)
         }
         struct cell *c = &plan->cell[cell[count - 1]];
         c->left++;
+        plan->panel[task->j]++;
         c->used = task->ready > c->used ? task->ready : c->used; /* for number_tiles() */
     }
     for (int t = 0; t < plan->tasks; t++)
@@ -316,6 +321,16 @@ static struct schedule_step *add_step(struct plan *plan, int engine)
     return step;
 }
 
+/* Returns whether a cell of C, or of a panel that is overwritten any of its cells, is not finished. */
+static bool is_needed(const struct plan *plan, int operand, int cell)
+{
+    if (operand != C)
+        return false;
+    return schedule_in_panels(&plan->s->call)
+               ? plan->panel[(cell - plan->base[C]) / plan->s->cells[C].rows] > 0
+               : plan->cell[cell].left > 0;
+}
+
 /* Gives a cell a place: a free one, or that of the cell that was used longest ago, of C a finished one. Says in `after` what must be
  * done before it is overwritten. Returns false if there is none. */
 static bool take_place(struct plan *plan, int operand, int cell, int32_t after[SCHEDULE_ENGINES])
@@ -327,7 +342,7 @@ static bool take_place(struct plan *plan, int operand, int cell, int32_t after[S
     }
     const int victim = plan->oldest[operand];
     struct cell *old = victim >= 0 ? &plan->cell[victim] : NULL;
-    if (!old || old->left > 0 || old->used > plan->done[COMPUTE])
+    if (!old || is_needed(plan, operand, victim) || old->used > plan->done[COMPUTE])
         return false;
     unlink_cell(plan, operand, victim);
     x->place = old->place;
@@ -376,11 +391,13 @@ static bool add_task(struct plan *plan, const struct task *task)
     int cell[SCHEDULE_SOURCES + 1];
     const int count = cells_of_task(plan, task, cell);
     struct cell *c = &plan->cell[cell[count - 1]];
-    kernel.first = c->used == 0;
+    kernel.first = !c->begun;
+    c->begun = true;
     for (int n = 0; n < count; n++)
         if (!bring_cell(plan, cell[n], &kernel))
             return false;
     kernel.last = --c->left == 0;
+    plan->panel[task->j]--;
     kernel.place = c->place;
     c->used = plan->done[COMPUTE] + 1;
     *add_step(plan, COMPUTE) = kernel;
@@ -388,7 +405,7 @@ static bool add_task(struct plan *plan, const struct task *task)
         return true;
     struct schedule_step *down = add_step(plan, DOWN);
     down->operand = C;
-    down->i = schedule_in_panels(&plan->s->call) ? 0 : task->i;
+    down->i = task->i;
     down->j = task->j;
     down->place = c->place;
     down->after[COMPUTE] = plan->done[COMPUTE];
@@ -430,8 +447,9 @@ bool schedule_make_one(struct schedule *s, const struct schedule_rates *rates)
     plan.cell = calloc((size_t)plan.cells, sizeof *plan.cell);
     plan.task = malloc(tasks * sizeof *plan.task);
     plan.order = malloc(tasks * sizeof *plan.order);
+    plan.panel = calloc((size_t)s->cells[C].cols, sizeof *plan.panel);
     plan.upload = malloc((size_t)plan.cells * sizeof *plan.upload);
-    bool made = plan.cell && plan.task && plan.order && plan.upload;
+    bool made = plan.cell && plan.task && plan.order && plan.panel && plan.upload;
     if (made) {
         if (schedule_in_panels(&s->call))
             wish_for_panels(&plan);
@@ -447,6 +465,7 @@ bool schedule_make_one(struct schedule *s, const struct schedule_rates *rates)
     free(plan.cell);
     free(plan.task);
     free(plan.order);
+    free(plan.panel);
     free(plan.upload);
     if (made)
         s->ms = schedule_simulate(s, rates).ms;

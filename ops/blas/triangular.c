@@ -1,7 +1,7 @@
 /*
  * trmm, trsm: a triangle A at one side of a rectangle, which is overwritten, by a schedule: panels of the rectangle, of columns if A is at
- * the left, of rows if it is at the right, and blocks of A; those of the other triangle are never read. Panels do not depend on each
- * other.
+ * the left, of rows if it is at the right, divided into cells, and blocks of A; those of the other triangle are never read. Panels do not
+ * depend on each other.
  */
 #include "blas.h"
 #include "gpu/blocks.h"
@@ -9,12 +9,6 @@
 enum { A = SCHEDULE_A, OUT = SCHEDULE_C };
 
 static const struct accel_complex zero = {0, 0}, one = {1, 0}, minus_one = {-1, 0};
-
-/* A step's rows of a panel, or columns if A is at the right. */
-static struct gpu_tile slice(const struct blocks *b, struct gpu_tile panel, bool left, int64_t at)
-{
-    return gpu_tile_from(b->work, panel, left ? at : 0, left ? 0 : at);
-}
 
 /* Returns whether a step is the first one that changes its rows: trmm begins with the diagonal, trsm with the block of A's first row, or of
  * its last one, that is solved before all others. */
@@ -26,7 +20,7 @@ static bool is_first(const struct blocks *b, const struct schedule_step *step)
                : step->p == (b->scheduled.call.up ? last : 0);
 }
 
-/* Multiplies or solves a block of A on the diagonal and its rows of a panel, or adds the product with other rows, which trmm has not
+/* Multiplies or solves a block of A on the diagonal and a cell of a panel, or adds the product with another cell, which trmm has not
  * overwritten yet, and trsm has solved. */
 static enum gpu_status compute(const struct blocks *b, const struct schedule_step *step)
 {
@@ -36,19 +30,18 @@ static enum gpu_status compute(const struct blocks *b, const struct schedule_ste
     const bool left = side == 'L', solve = b->scheduled.call.kind == SCHEDULE_SOLVE;
     const struct accel_complex alpha = call->blas.scalar[ACCEL_alpha];
     const struct accel_complex scale = is_first(b, step) ? alpha : one; /* of the old values */
-    const struct gpu_tile panel = blocks_tile(b, OUT, 0, step->j);
-    const struct schedule_cell out = schedule_cell_of(&b->schedule, OUT, 0, step->j);
+    const struct gpu_tile y = blocks_tile(b, OUT, step->i, step->j);
+    const struct schedule_cell out = schedule_cell_of(&b->schedule, OUT, step->i, step->j);
     if (b->scheduled.call.k == 0)
         return kernel_scale(b->work, left ? out.rows : out.cols, left ? out.cols : out.rows, zero,
-                            b->zeros, panel);
+                            b->zeros, y);
     const struct schedule_cell block = schedule_cell_of(&b->schedule, A, step->i, step->p);
     const struct gpu_tile a = blocks_tile(b, A, step->i, step->p);
-    const struct gpu_tile y = slice(b, panel, left, block.row),
-                          x = slice(b, panel, left, block.col);
     const int64_t m = left ? block.rows : out.cols, n = left ? out.cols : block.rows;
     if (step->i == step->p)
         return solve ? kernel_trsm(b->work, side, uplo, trans, diag, m, n, scale, a, y)
                      : kernel_trmm(b->work, side, uplo, trans, diag, m, n, scale, a, y);
+    const struct gpu_tile x = blocks_tile(b, OUT, step->p, step->j);
     const struct accel_complex factor = solve ? minus_one : alpha;
     return left ? kernel_gemm(b->work, trans, 'N', m, n, block.cols, factor, a, x, scale, y)
                 : kernel_gemm(b->work, 'N', trans, m, n, block.cols, factor, x, a, scale, y);

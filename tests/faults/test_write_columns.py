@@ -1,12 +1,12 @@
 #!/usr/bin/python3 -B
 """Results of symm, trmm, trsm, syrk and ger that take their input's place come straight to it, in whole columns, or in panels of
-columns or rows. A device that fails on the way leaves what is not there to the CPU, which finds its input untouched, or put back."""
+columns or rows, these in cells. A device that fails on the way leaves what is not there to the CPU, which finds its input untouched, or put back."""
 
 from faults import GPU, Fault, judge, report_on, run, sweep
 from lib.log import parse_log
 from lib.tap import Tap
 
-CASES = "dsymm dtrmm dtrsm dtrmm-L dtrsm-L dtrmm-R dtrsm-R dger dsyrk-L dsyrk-U".split()
+CASES = "dsymm dtrmm dtrsm dtrmm-L dtrsm-L dtrmm-R dtrsm-R dtrsm-T dger dsyrk-L dsyrk-U".split()
 
 tap = Tap()
 for case in CASES:

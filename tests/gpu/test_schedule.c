@@ -81,11 +81,32 @@ static void result(struct replay *r, const struct schedule_step *step, int c)
     r->used[SCHEDULE_C][step->place] = r->done[SCHEDULE_COMPUTE];
 }
 
-/* Returns the kernels that a cell of C needs. */
-static int products_of(const struct schedule *s)
+/* Returns the kernels that a cell of C in row i needs. */
+static int products_of(const struct schedule *s, int i)
 {
     const int depths = s->call.k > 0 ? s->cells[SCHEDULE_A].cols : 1;
-    return schedule_in_panels(&s->call) ? depths * (depths + 1) / 2 : depths;
+    const bool triangle = schedule_in_panels(&s->call) && s->call.k > 0;
+    return !triangle ? depths : s->call.up ? depths - i : i + 1;
+}
+
+/* A cell of a panel is multiplied before the cells that it needs change, and solved after them. */
+static void other_cell(const struct replay *r, const struct schedule_step *step)
+{
+    const struct schedule *s = r->s;
+    const int p = cell(s, SCHEDULE_C, step->p, step->j), i = cell(s, SCHEDULE_C, step->i, step->j);
+    if (step->p != step->i)
+        assert_int_equal(r->kernels[p],
+                         s->call.kind == SCHEDULE_SOLVE ? products_of(s, step->p) : 0);
+    else
+        assert_int_equal(r->kernels[i],
+                         s->call.kind == SCHEDULE_SOLVE ? products_of(s, step->i) - 1 : 0);
+}
+
+/* Of a panel that is overwritten in place, nobody has the old values: the one before it is finished. */
+static void one_panel_in_place(const struct replay *r, const struct schedule_step *step)
+{
+    for (int i = 0; step->j > 0 && i < r->s->cells[SCHEDULE_C].rows; i++)
+        assert_int_equal(r->kernels[cell(r->s, SCHEDULE_C, i, step->j - 1)], products_of(r->s, i));
 }
 
 static void kernel(struct replay *r, const struct schedule_step *step)
@@ -93,7 +114,7 @@ static void kernel(struct replay *r, const struct schedule_step *step)
     const struct schedule *s = r->s;
     struct schedule_source source[SCHEDULE_SOURCES];
     const int count = schedule_sources(s, step->i, step->j, step->p, source);
-    const int c = cell(s, SCHEDULE_C, schedule_in_panels(&s->call) ? 0 : step->i, step->j);
+    const int c = cell(s, SCHEDULE_C, step->i, step->j);
     for (int n = 0; n < count; n++) {
         const int x = source[n].operand, at = cell(s, x, source[n].i, source[n].j);
         int place = 0;
@@ -106,9 +127,10 @@ static void kernel(struct replay *r, const struct schedule_step *step)
         r->used[x][place] = r->done[SCHEDULE_COMPUTE];
     }
     assert_int_equal(step->first, r->kernels[c] == 0);
-    /* Of a panel that is overwritten in place, nobody has the old values. */
-    if (schedule_in_panels(&s->call) && s->call.in_place[SCHEDULE_C] && step->first && step->j > 0)
-        assert_int_equal(r->kernels[c - 1], products_of(s));
+    if (schedule_in_panels(&s->call) && s->call.k > 0)
+        other_cell(r, step);
+    if (schedule_in_panels(&s->call) && s->call.in_place[SCHEDULE_C])
+        one_panel_in_place(r, step);
     if (!s->call.in_place[SCHEDULE_C])
         result(r, step, c);
     r->kernels[c]++;
@@ -286,15 +308,14 @@ static void replay(const struct schedule *s)
         else if (step->engine == SCHEDULE_COMPUTE)
             kernel(&r, step);
         else
-            download(&r, step, products_of(s));
+            download(&r, step, products_of(s, step->i));
     }
     assert_memory_equal(r.done, s->steps, sizeof r.done);
     for (int c = 0; c < cells[SCHEDULE_C]; c++) {
         const int row = c % s->cells[SCHEDULE_C].rows, col = c / s->cells[SCHEDULE_C].rows;
         const bool beyond = s->call.kind == SCHEDULE_RANK_K && !is_of_triangle(s, row, col);
         assert_int_equal(r.downs[c], !beyond && !s->call.in_place[SCHEDULE_C]);
-        if (!schedule_in_panels(&s->call))
-            assert_int_equal(r.kernels[c], beyond ? 0 : products_of(s));
+        assert_int_equal(r.kernels[c], beyond ? 0 : products_of(s, row));
     }
     for (int x = 0; x < SCHEDULE_OPERANDS; x++)
         for (int at = 0; s->whole && at < cells[x]; at++)
@@ -533,6 +554,7 @@ static void one_kernel(void **state)
 
 struct farther {
     int from_bound; /* than 1.05 times a bound that no schedule is below, and the first and the last tile */
+    int in_panels;    /* of these, the calls that are overwritten in panels */
     int from_longest; /* than 1.20 times the longest engine, of order 2048 and more */
     double over;      /* the mean of times over the bound of one that sends nothing twice */
 };
@@ -540,32 +562,36 @@ struct farther {
 /* Counts the schedules that are so far from what they are compared with. */
 static struct farther count_far(double part)
 {
-    struct farther far = {0, 0, 0};
+    struct farther far = {0, 0, 0, 0};
     for (int l = 0; l < schedule_link_count; l++)
         for (int c = 0; c < schedule_case_count; c++) {
             struct schedule_judged judged;
             assert_true(schedule_judge(&schedule_cases[c], &schedule_links[l], part, &judged));
             const struct schedule_times *times = &judged.times;
             assert_true(times->ms >= judged.bound);
-            far.from_bound += times->ms > 1.05 * judged.bound + times->first + times->last;
+            const bool from_bound = times->ms > 1.05 * judged.bound + times->first + times->last;
+            far.from_bound += from_bound;
+            far.in_panels += from_bound && schedule_in_panels(&schedule_cases[c].call);
             far.from_longest +=
                 schedule_cases[c].call.m >= 2048 && times->ms > 1.20 * judged.longest;
             far.over += times->ms / judged.once / (schedule_link_count * schedule_case_count);
             schedule_free(&judged.schedule);
         }
-    print_message("%d, %d, %.4f\n", far.from_bound, far.from_longest, far.over);
+    print_message("%d, %d, %d, %.4f\n", far.from_bound, far.in_panels, far.from_longest, far.over);
     return far;
 }
 
-/* Of 124, as many as there are: if there is one more, a schedule has got worse. Those of the bound are at most 1.12 times as far. Of the
- * longest engine's, uploads and kernels take about equally long, or a result of order 2048 comes in few and small kernels. */
+/* Of 124, as many as there are: if there is one more, a schedule has got worse. Those of the bound are at most 1.12 times as far, in panels
+ * 1.23 times: there the bound knows nothing of the kernels that wait for each other. Of the longest engine's, uploads and kernels take about
+ * equally long, or a result of order 2048 comes in few and small kernels. */
 static void ample_memory(void **state)
 {
     const struct farther far = count_far(0);
     (void)state;
-    assert_in_range(far.from_bound, 0, 23);
-    assert_in_range(far.from_longest, 0, 35);
-    assert_true(far.over < 1.143);
+    assert_in_range(far.from_bound - far.in_panels, 0, 13);
+    assert_in_range(far.in_panels, 0, 12);
+    assert_in_range(far.from_longest, 0, 30);
+    assert_true(far.over < 1.138);
 }
 
 /* Here the first two are by what a schedule sends: one that sends less is faster, and may be farther from that. The last one tells how fast
@@ -575,8 +601,8 @@ static void short_of_memory(void **state)
     const struct farther far = count_far(0.4);
     (void)state;
     assert_in_range(far.from_bound, 0, 34);
-    assert_in_range(far.from_longest, 0, 25);
-    assert_true(far.over < 1.254);
+    assert_in_range(far.from_longest, 0, 18);
+    assert_true(far.over < 1.243);
 }
 
 int main(void)

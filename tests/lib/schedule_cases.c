@@ -88,6 +88,10 @@ static double larger(double a, double b)
  * of k has a rows of A and b columns of B, and a b of its products can be computed: over many blocks the average is at most what the
  * corners of [rows, 1] x [cols, 1] span. If C goes up, at most sqrt(a b c) of the work is possible with such shares of A, B and C
  * (Loomis and Whitney, "An inequality related to the isoperimetric inequality", 1949).
+ *
+ * Of what is overwritten by a triangle, the first rows that are solved need the triangle above them and themselves; the rows that are
+ * multiplied first need the longest rows of A, and whole columns of C. Such a share of the work needs at least the same share of A; and of
+ * each column of C more than that share, since a kernel needs its own rows and the other factor's.
  */
 struct lanes {
     enum schedule_kind kind;
@@ -116,6 +120,8 @@ static double mixed(const double x[4], const double y[4], double most)
 /* Returns how much of the work is possible at a time, if such a part of C is finished. */
 static double possible_work(const struct lanes *l, double now, double rows, double cols)
 {
+    if (l->kind == SCHEDULE_MULTIPLY)
+        return now / l->up;
     if (l->c > 0)
         return smaller(now / l->up, sqrt(now / 3 / l->a * (now / 3 / l->b) * (now / 3 / l->c)));
     if (l->kind == SCHEDULE_SYMMETRIC)
@@ -133,15 +139,16 @@ static bool is_possible(const struct lanes *l, double now, double finished, doub
     if (l->kind == SCHEDULE_BATCH) /* products need all of an A that is one for all */
         return (finished <= 0 || now >= l->a + l->c * finished) &&
                l->c * computed <= larger(0, now - l->a);
-    if (l->kind == SCHEDULE_SOLVE || l->kind == SCHEDULE_MULTIPLY) /* columns need all of A */
-        return finished > 0 ? now >= l->a + l->c * finished && computed <= (now - l->a) / l->c
-                            : computed <= now / l->up;
+    if (l->kind == SCHEDULE_SOLVE)
+        return l->a * finished * finished + l->c * finished <= now && computed <= now / l->up;
     for (int i = 0; i < STEPS; i++) {
         /* At least so many rows, at most those of the next turn. */
         const double rows = finished + (1 - finished) * i / STEPS;
         const double cols = finished / (finished + (1 - finished) * (i + 1) / STEPS);
-        const double of_a = l->kind == SCHEDULE_SYMMETRIC ? (2 - rows) * rows : rows;
-        if (l->a * of_a + l->b * cols + l->c * finished <= now &&
+        const bool square = l->kind == SCHEDULE_SYMMETRIC || l->kind == SCHEDULE_MULTIPLY;
+        const double of_a = square ? (2 - rows) * rows : rows;
+        const double of_c = l->kind == SCHEDULE_MULTIPLY ? cols : finished;
+        if (l->a * of_a + l->b * cols + l->c * of_c <= now &&
             computed <= possible_work(l, now, rows, cols))
             return true;
     }
