@@ -59,7 +59,7 @@ static struct gpu_key digest_of(const struct accel_span *x, const struct lane_re
 {
     const double start = accel_now_ms();
     const struct gpu_cells cells = sightings_cells(x);
-    const struct gpu_key key = cells.rows > 0
+    const struct gpu_key key = cells.cols > 0
                                    ? staging_digest_cells(from, &cells)
                                    : staging_digest(from, gpu_device_ld(x->rows, x->dtype));
     if (!from->scan && !from->uplo)
@@ -260,12 +260,24 @@ enum gpu_status resident_keep(struct gpu_work *work, const struct accel_span *x,
     return status;
 }
 
+/* Of a Hermitian matrix, zeros go up as the imaginary parts of the diagonal: its digest is that of the program's memory if they are zeros there. */
+static bool has_real_diagonal(const struct accel_span *x)
+{
+    static const char zeros[8];
+    const int64_t half = gpu_size_of(x) / 2;
+    bool is_real = true;
+    for (int64_t i = 0; is_real && i < accel_min(x->rows, x->cols); i++)
+        is_real = memcmp((const char *)gpu_element(x, i, i) + half, zeros, (size_t)half) == 0;
+    return is_real;
+}
+
 /* A scan reads the numbers where they are. */
 static bool may_at(const struct accel_call *call, const struct accel_span *x,
                    const struct lane_rectangle *from)
 {
     return accel_uses_solver(call->routine) && x->inc == 0 && x->place == ACCEL_HOST &&
-           !from->hermitian && from->rows == x->rows && from->cols == x->cols &&
+           (!from->hermitian || has_real_diagonal(x)) && from->rows == x->rows &&
+           from->cols == x->cols &&
            (uintptr_t)x->ptr % accel_dtype_size(accel_real_dtype(x->dtype)) == 0 &&
            accel_bytes(x) >= GPU_STAYS_BYTES;
 }
@@ -343,7 +355,7 @@ enum gpu_status resident_keep_result(struct gpu_work *work, const struct accel_s
     return status;
 }
 
-/* Adds an operand of LAPACK that a call only reads: all of it, or a triangle, as an earlier call has left it there. */
+/* Adds an operand of LAPACK that a call reads: all of it, or a triangle, as an earlier call has left it there. */
 static void add_kept_at(struct gpu_kept *kept, struct gpu_device *device,
                         const struct accel_call *call, int operand)
 {
@@ -351,7 +363,7 @@ static void add_kept_at(struct gpu_kept *kept, struct gpu_device *device,
     const struct accel_span *x = &call->span[operand];
     struct gpu_key key;
     bool may;
-    if (!x->ptr || x->access != ACCEL_READ || x->inc || x->place != ACCEL_HOST ||
+    if (!x->ptr || x->access == ACCEL_WRITE || x->inc || x->place != ACCEL_HOST ||
         accel_bytes(x) < GPU_STAYS_BYTES)
         return;
     for (size_t i = 0; i < sizeof triangles; i++) {

@@ -129,12 +129,13 @@ static void begin(struct solver *s, struct gpu_work *work)
 
 /* ---- Down ---- */
 
-void solver_get_named(struct solver *s, void *to, struct array from, const char *name,
+void solver_get_named(struct solver *s, void *to, struct array from, const char *name, char uplo,
                       struct gpu_key *digest)
 {
     struct lane_rectangle there =
         lane_whole(to, from.rows, from.cols, from.rows, solver_element(from));
     there.name = name;
+    there.uplo = uplo;
     there.digest = digest;
     int64_t done_cols, done_rows;
     if (solver_is_well(s))
@@ -144,7 +145,7 @@ void solver_get_named(struct solver *s, void *to, struct array from, const char 
 
 void solver_get(struct solver *s, void *to, struct array from)
 {
-    solver_get_named(s, to, from, NULL, NULL);
+    solver_get_named(s, to, from, NULL, 0, NULL);
 }
 
 bool solver_has_succeeded(struct solver *s)

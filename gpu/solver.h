@@ -11,7 +11,7 @@
 #define ACCEL_SOLVER_H
 
 #include "kernels.h"
-#include "resident.h"
+#include "staying.h"
 
 /* A matrix on the device; a vector is one column. */
 struct array {
@@ -30,7 +30,7 @@ struct result {
     void *
         staged; /* its elements, packed, in memory of our own on the host; NULL: not yet, or never */
     int64_t copied; /* bytes that have come down */
-    struct resident resident;
+    struct staying staying;
 };
 
 /* A copy of an input that is to stay on the device. */

@@ -52,10 +52,11 @@ void solver_return_packed(struct solver *s, const struct accel_span *to, int64_t
         free(packed);
 }
 
+/* memory: for strips, or 0. */
 static enum gpu_status download_rectangle(struct solver *s, const struct lane_rectangle *to,
-                                          struct array from, bool *written, int64_t *bytes)
+                                          struct array from, gpu_address memory, bool *written,
+                                          int64_t *bytes)
 {
-    const gpu_address memory = strips_memory(s, to);
     int64_t done_cols, done_rows;
     if (memory)
         return strips_download(s, to, from, memory, written, bytes);
@@ -95,15 +96,23 @@ static bool is_input(const struct result *r)
     return r->to->access != ACCEL_WRITE;
 }
 
-/* Begins a result that could stay on the device: a whole operand, of which nothing is left out. Returns what gets its digest, or NULL. */
-static struct gpu_key *begin_result(struct solver *s, struct result *r)
+/* Begins a result that could stay on the device: a whole operand, or a triangle of it with its diagonal. striped: it comes down in strips. Returns what
+ * gets its digest, or NULL. */
+static struct gpu_key *begin_result(struct solver *s, struct result *r, bool striped)
 {
     const struct array from = r->from;
-    if (r->integers || r->uplo || from.rows != r->to->rows || from.cols != r->to->cols ||
-        from.ld != gpu_device_ld(from.rows, from.dtype) || from.dtype != r->to->dtype)
+    const struct lane_rectangle to = place_of(r);
+    const struct gpu_cells whole = {0, 0};
+    if (r->integers || r->uplo == 'u' || r->uplo == 'l' || from.rows != r->to->rows ||
+        from.cols != r->to->cols || from.ld != gpu_device_ld(from.rows, from.dtype) ||
+        from.dtype != r->to->dtype)
         return NULL;
-    r->resident = resident_begin_result(s->work, r->to);
-    return r->resident.digests ? &r->resident.key : NULL;
+    solver_note(s, staying_begin(&r->staying, s->work, r->to, r->uplo,
+                                 striped ? strips_cells(&to) : whole, from.ptr));
+    if (solver_is_well(s))
+        solver_note(s,
+                    staying_add(&r->staying, s->work, 0, 0, (struct gpu_tile){from.ptr, from.ld}));
+    return staying_digest(&r->staying, 0, 0);
 }
 
 /* Writes a large result to its place. Results that overwrite inputs come last: until then the original can still run the call. */
@@ -114,10 +123,14 @@ static void write_in_place(struct solver *s, struct result *r)
     if (is_staged(r) || !solver_is_well(s))
         return;
     r->copied = 0;
-    to.digest = begin_result(s, r);
-    enum gpu_status status = download_rectangle(s, &to, r->from, &written, &r->copied);
+    const gpu_address strip = strips_memory(s, &to);
+    to.digest = begin_result(s, r, strip != 0);
+    const enum gpu_status status =
+        solver_is_well(s) ? download_rectangle(s, &to, r->from, strip, &written, &r->copied)
+                          : s->status;
     s->touched = s->touched || (is_input(r) && written);
-    solver_note(s, status != GPU_OK && s->touched ? GPU_LOST : status);
+    if (status != GPU_OK)
+        s->status = s->touched ? GPU_LOST : status;
 }
 
 /* Makes integers of the program's type of int64, in place. */
@@ -156,7 +169,7 @@ static void stage(struct solver *s, struct result *r)
     r->staged = malloc((size_t)bytes_of(r) + 1);
     if (!r->staged)
         solver_note(s, GPU_NO_MEMORY);
-    solver_get_named(s, r->staged, r->from, r->to->name, begin_result(s, r));
+    solver_get_named(s, r->staged, r->from, r->to->name, r->uplo, begin_result(s, r, false));
     r->copied = bytes_of(r);
 }
 
@@ -174,9 +187,7 @@ static void write_staged(struct solver *s, const struct result *r)
 static void keep_results(struct solver *s)
 {
     for (int i = 0; i < s->results; i++)
-        if (s->result[i].resident.digests)
-            resident_keep_result(s->work, s->result[i].to, s->result[i].from.ptr,
-                                 (struct gpu_cells){0, 0}, &s->result[i].resident);
+        staying_keep(&s->result[i].staying, s->work);
 }
 
 void solver_drop_results(struct solver *s)

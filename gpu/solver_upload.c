@@ -34,7 +34,7 @@ static char *read_on_host(struct solver *s, const struct accel_span *x, int64_t 
 static enum gpu_status upload_rectangle(struct solver *s, struct array to,
                                         const struct lane_rectangle *from, int64_t *bytes)
 {
-    const gpu_address memory = strips_memory(s, from);
+    const gpu_address memory = from->digest ? 0 : strips_memory(s, from);
     if (memory)
         return strips_upload(s, to, from, memory, bytes);
     *bytes += from->rows * from->cols * from->size;

@@ -1,5 +1,6 @@
 #include "staying.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include "kernels.h"
@@ -13,6 +14,13 @@ static int64_t order_of(const struct staying *s)
     return s->cells.rows > 0 ? accel_min(s->cells.rows, s->all.rows) : s->all.rows;
 }
 
+/* Returns whether the copies of cells are within the sizes that lane_copy() and kernel_pack_triangle() take. */
+static bool can_copy(const struct staying *s, int64_t ld)
+{
+    const int64_t widest = INT_MAX / 16, longest = 65535;
+    return ld <= widest && (!s->all.uplo || (s->all.rows == s->all.cols && order_of(s) <= longest));
+}
+
 /* Takes the memory for copies of cells. Without it, the result does not stay. */
 static enum gpu_status take_memory(struct staying *s, struct gpu_work *work)
 {
@@ -20,7 +28,7 @@ static enum gpu_status take_memory(struct staying *s, struct gpu_work *work)
                   bytes = ld * s->all.cols * s->all.size;
     const int64_t order = order_of(s), packed = order * (order + 1) / 2 * s->all.size;
     enum gpu_status status = GPU_NO_MEMORY;
-    if (kernels_fit(ld) && gpu_work_available(work) / ROOM >= bytes)
+    if (can_copy(s, ld) && gpu_work_available(work) / ROOM >= bytes)
         status = gpu_work_take(work, bytes, &s->memory);
     if (status == GPU_OK && s->all.uplo)
         status = gpu_work_take(work, packed, &s->packed);

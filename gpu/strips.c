@@ -13,11 +13,16 @@ static int64_t strip_columns(const struct lane_rectangle *all)
     return (all->cols + STRIPS - 1) / STRIPS;
 }
 
+struct gpu_cells strips_cells(const struct lane_rectangle *all)
+{
+    return (struct gpu_cells){0, strip_columns(all)};
+}
+
 gpu_address strips_memory(struct solver *s, const struct lane_rectangle *all)
 {
     const int64_t whole = all->rows * all->cols * all->size,
                   bytes = gpu_device_ld(all->rows, s->dtype) * strip_columns(all) * all->size;
-    if (!all->uplo || all->digest || whole < STRIPED_BYTES)
+    if (!all->uplo || whole < STRIPED_BYTES)
         return 0;
     if (bytes <= s->strip_bytes)
         return s->strip;
@@ -31,13 +36,9 @@ gpu_address strips_memory(struct solver *s, const struct lane_rectangle *all)
 /* Returns the strip that begins with column `col`, and in *row its first row. */
 static struct lane_rectangle strip_of(const struct lane_rectangle *all, int64_t col, int64_t *row)
 {
-    struct lane_rectangle strip = *all;
-    strip.cols = accel_min(strip_columns(all), all->cols - col);
+    const struct gpu_cells strips = strips_cells(all);
     *row = is_lower(all) ? accel_min(col, all->rows) : 0;
-    strip.rows = is_lower(all) ? all->rows - *row : accel_min(all->rows, col + strip.cols);
-    strip.diagonal = is_lower(all) ? 0 : col;
-    strip.host += (*row + col * all->ld) * all->size;
-    return strip;
+    return cells_at(all, &strips, col / strips.cols);
 }
 
 static gpu_address element_of(struct array x, int64_t row, int64_t col)
@@ -71,10 +72,15 @@ enum gpu_status strips_download(struct solver *s, const struct lane_rectangle *a
                                 int64_t *bytes)
 {
     struct gpu_lane *lane = s->work->lane;
+    const struct gpu_cells strips = strips_cells(all);
     enum gpu_status status = GPU_OK;
+    if (all->digest)
+        *all->digest = cells_shape(all, &strips);
     for (int64_t col = 0; status == GPU_OK && col < all->cols; col += strip_columns(all)) {
         int64_t row, done_cols = 0, done_rows = 0;
-        const struct lane_rectangle strip = strip_of(all, col, &row);
+        struct gpu_key digest;
+        struct lane_rectangle strip = strip_of(all, col, &row);
+        strip.digest = all->digest ? &digest : NULL;
         const int64_t ld = gpu_device_ld(strip.rows, from.dtype);
         if (strip.rows == 0)
             break;
@@ -83,6 +89,8 @@ enum gpu_status strips_download(struct solver *s, const struct lane_rectangle *a
         if (status == GPU_OK)
             status = lane_download(lane, &strip, memory, ld, &done_cols, &done_rows);
         *written = *written || done_cols > 0 || done_rows > 0;
+        if (status == GPU_OK && all->digest)
+            *all->digest = gpu_digest_join(*all->digest, digest);
         *bytes += strip.rows * strip.cols * strip.size;
     }
     return status;

@@ -111,17 +111,30 @@ static char *memory_of(const struct transfer *t, int64_t number)
     return t->ring->memory + (int64_t)place_of(t, number) * LANE_SLOT_BYTES;
 }
 
-/* A column that fits a slot is not divided. A digest depends on the pieces, so the threads that there are do not change those. */
-static int64_t choose_piece(const struct transfer *t, int64_t bytes)
+/* A column that fits a slot is not divided. */
+static int64_t piece_of_at_least(int64_t least, const struct lane_rectangle *r, int64_t device_ld)
 {
-    int64_t piece = bytes / PIECES, column = t->device_ld * t->host.size;
-    const int64_t least = t->host.digest || !t->lane ? GPU_PIECE_USUAL : lane_least_piece(t->lane);
+    const int64_t column = device_ld * r->size;
+    int64_t piece = bytes_of(r, device_ld) / PIECES;
     if (piece < least)
         piece = least;
     if (piece < column)
         piece = column;
-    const bool alone = t->helpers == 0 && !t->host.digest;
-    return alone || piece > LANE_SLOT_BYTES ? LANE_SLOT_BYTES : piece;
+    return piece > LANE_SLOT_BYTES ? LANE_SLOT_BYTES : piece;
+}
+
+/* A digest depends on the pieces, so the threads that there are do not change those. */
+static int64_t digested_piece(const struct lane_rectangle *r, int64_t device_ld)
+{
+    return piece_of_at_least(GPU_PIECE_USUAL, r, device_ld);
+}
+
+static int64_t choose_piece(const struct transfer *t)
+{
+    if (t->host.digest || (!t->lane && t->helpers > 0))
+        return digested_piece(&t->host, t->device_ld);
+    return t->helpers > 0 ? piece_of_at_least(lane_least_piece(t->lane), &t->host, t->device_ld)
+                          : LANE_SLOT_BYTES;
 }
 
 /* Begins the job of a transfer. Its members above piece_bytes are set. */
@@ -131,7 +144,7 @@ static void begin_job(struct transfer *t, void (*item)(void *, int64_t))
     t->job = (struct crew_job){.item = item, .context = t};
     t->helpers = crew_begin(&t->job, bytes >= HELPED_BYTES);
     t->host.streamed = bytes >= LANE_STREAMED_BYTES;
-    t->piece_bytes = choose_piece(t, bytes);
+    t->piece_bytes = choose_piece(t);
     t->count = pack_count(&t->host, t->device_ld, t->piece_bytes);
 }
 
@@ -163,9 +176,9 @@ static void digest_piece(struct transfer *t, int64_t number, const struct pack_p
 }
 
 /* Returns the digest of a rectangle before its first piece: its shape's. */
-static struct gpu_key digest_of_shape(const struct transfer *t)
+static struct gpu_key digest_of_shape(const struct lane_rectangle *r, int64_t device_ld)
 {
-    const int64_t shape[] = {t->host.rows, t->host.cols, t->host.size, t->device_ld, t->host.uplo};
+    const int64_t shape[] = {r->rows, r->cols, r->size, device_ld, r->uplo};
     return gpu_digest_columns((const char *)shape, sizeof shape, 1, sizeof shape);
 }
 
@@ -263,7 +276,7 @@ enum gpu_status lane_upload(struct gpu_lane *lane, CUdeviceptr device, int64_t d
     begin_job(&t, pack_item);
     enum gpu_status status = choose_ring(&t);
     if (t.host.digest)
-        *t.host.digest = digest_of_shape(&t);
+        *t.host.digest = digest_of_shape(&t.host, t.device_ld);
     while (status == GPU_OK && sent < t.count) {
         status = open_slots(&t, &opened, sent);
         if (status != GPU_OK)
@@ -312,16 +325,18 @@ static void digest_item(void *transfer, int64_t number)
     scan_piece(begin_scan(t, number), &t->host, &piece);
 }
 
-/* Digests a cell as lane_flow() does that brings it down, in the pieces of that copy. */
+/* Digests a cell as lane_flow() does that brings it down, or a strip as lane_download() does, in the pieces of that copy. */
 static void digest_cell(void *transfer, int64_t number)
 {
     struct transfer *t = transfer;
     const struct lane_rectangle cell = cells_at(&t->host, t->cells, number);
     const int64_t ld = pack_ld(cell.rows, cell.size);
-    const int64_t bytes = lane_cell_piece(&cell, ld, GPU_PIECE_USUAL);
+    const bool is_strip = t->cells->rows == 0;
+    const int64_t bytes =
+        is_strip ? digested_piece(&cell, ld) : lane_cell_piece(&cell, ld, GPU_PIECE_USUAL);
     const int64_t pieces = pack_count(&cell, ld, bytes);
     struct gpu_scan *seen = begin_scan(t, number);
-    struct gpu_key digest = {{0, 0}};
+    struct gpu_key digest = is_strip ? digest_of_shape(&cell, ld) : (struct gpu_key){{0, 0}};
     for (int64_t i = 0; i < pieces; i++) {
         const struct pack_piece piece = pack_piece(&cell, ld, bytes, i);
         digest =
@@ -352,7 +367,7 @@ struct gpu_key staging_digest(const struct lane_rectangle *from, int64_t device_
     struct gpu_key digest;
     struct transfer t = {.host = *from, .device_ld = device_ld};
     t.host.digest = &digest;
-    digest = digest_of_shape(&t);
+    digest = digest_of_shape(&t.host, t.device_ld);
     begin_job(&t, digest_item);
     digest_items(&t);
     return digest;
@@ -429,7 +444,7 @@ enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle
     begin_job(&t, unpack_item);
     enum gpu_status status = choose_ring(&t);
     if (t.host.digest)
-        *t.host.digest = digest_of_shape(&t);
+        *t.host.digest = digest_of_shape(&t.host, t.device_ld);
     if (status == GPU_OK)
         status = bring_down(&t, &arrived);
     if (arrived > 0) {

@@ -13,11 +13,12 @@ from lib.programs import LONG, TESTS, start
 from lib.tap import Tap
 
 ENV = {**GPU, "ACCEL_RESIDENT": "hash"}
+OVER_16_MB = "LAPACK's triangles over 16 MB"  # a program is stopped whose matrix is half overwritten
 
 tap = Tap()
 for name, arguments, more in (("ample memory", ["many", 40], {}), ("little memory", ["many", 40], {"ACCEL_MEMORY": "4M"}),
                               ("two threads", ["threads", 6], {}), ("results", ["chain", 12], {}), ("blocks", ["blocks", 2], {}),
-                              ("triangles", ["triangles", 2], {}), ("LAPACK", ["factors", 3], {}),
+                              ("triangles", ["triangles", 2], {}), ("LAPACK", ["factors", 3], {}), (OVER_16_MB, ["cholesky", 2], {}),
                               ("vectors", ["vectors", 12], {"ACCEL_RESIDENT": "auto"})):
     env = {**ENV, **more}
     done, baseline = run("again", arguments, env)
@@ -27,9 +28,9 @@ for name, arguments, more in (("ample memory", ["many", 40], {}), ("little memor
 
     def attempt(fault):
         done, report = run("again", arguments, {**env, "TESTGPU_FAIL": fault.plant})
-        return judge(fault, done, report, baseline, "0 calls wrong")
+        return judge(fault, done, report, baseline, "0 calls wrong", may_stop=name == OVER_16_MB)
 
-    report_on(tap, name, "kept operands", sweep(list(plan(baseline, 12 if LONG else 4)), attempt))
+    report_on(tap, name, "kept operands", sweep(list(plan(baseline, 12 if LONG else 2 if name == OVER_16_MB else 4)), attempt))
 
 # ---- The kernel's record of writes ----
 
