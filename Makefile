@@ -131,7 +131,7 @@ $(BUILD)/base/version.o: $(BUILD)/version.flags
 # With -fno-math-errno an optimising compiler takes an instruction for a square root, so that libm is not needed. -O3: loops over
 # columns gain from vectors.
 $(call object_of,$(CPU_REF_SOURCES)): SHIM_CFLAGS += -O3
-$(call object_of,$(foreach library,$(OPS_LIBRARIES),$(call sources,$(library)))): SHIM_CFLAGS += -O2
+$(call object_of,$(foreach library,$(OPS_LIBRARIES),$(call sources,$(library))) $(wildcard ops/lapack/spectral*.c)): SHIM_CFLAGS += -O2
 $(call object_of,$(OPS_SOURCES) $(CPU_REF_SOURCES)): SHIM_CFLAGS += -fno-math-errno
 
 # $(call tables,FOLDER,EXTRA): rules for the files that are made from the tables and from those of the folders EXTRA, in
