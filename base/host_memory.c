@@ -155,17 +155,17 @@ int64_t host_memory_available(void)
     return host_memory_below("");
 }
 
-static bool has_room(int64_t bytes)
+bool host_memory_has(double bytes)
 {
-    return bytes <= host_memory_available() / 8 * 7;
+    return bytes <= (double)(host_memory_available() / 8 * 7);
 }
 
 void *host_memory_take(int64_t bytes)
 {
-    return has_room(bytes) ? malloc((size_t)bytes + 1) : NULL;
+    return host_memory_has((double)bytes) ? malloc((size_t)bytes + 1) : NULL;
 }
 
 void *host_memory_take_zeros(int64_t bytes)
 {
-    return has_room(bytes) ? calloc((size_t)bytes + 1, 1) : NULL;
+    return host_memory_has((double)bytes) ? calloc((size_t)bytes + 1, 1) : NULL;
 }

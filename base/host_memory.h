@@ -16,7 +16,10 @@ int64_t host_memory_available(void);
 /* The same, of the files below a folder in place of "/". */
 int64_t host_memory_below(const char *root);
 
-/* Returns malloc(bytes); NULL also if that is more than seven eighths of what is available. The caller frees it. */
+/* Returns whether so many bytes are at most seven eighths of what is available. */
+bool host_memory_has(double bytes);
+
+/* Returns malloc(bytes); NULL also if host_memory_has() says no. The caller frees it. */
 void *host_memory_take(int64_t bytes);
 /* The same of calloc(): pages of zeros, which a large block gets from the kernel when they are touched. */
 void *host_memory_take_zeros(int64_t bytes);

@@ -16,8 +16,13 @@ enum schedule_engine { SCHEDULE_UP, SCHEDULE_COMPUTE, SCHEDULE_DOWN, SCHEDULE_EN
 enum schedule_operand { SCHEDULE_A, SCHEDULE_B, SCHEDULE_C, SCHEDULE_OPERANDS };
 
 /* The blocks of a triangle whose rows, and so its columns, are two groups: the triangle of the first group, the rectangle of the second
- * one's rows and the first one's columns, and the triangle of the second. */
-enum schedule_blocks { SCHEDULE_HEAD = 1, SCHEDULE_BETWEEN = 2, SCHEDULE_TAIL = 4 };
+ * one's rows and the first one's columns, and the triangle of the second; all of them. */
+enum schedule_blocks {
+    SCHEDULE_HEAD = 1,
+    SCHEDULE_BETWEEN = 2,
+    SCHEDULE_TAIL = 4,
+    SCHEDULE_BLOCKS = 7
+};
 
 enum schedule_kind {
     SCHEDULE_PRODUCT,   /* A is m x k, B is k x n, C is m x n */

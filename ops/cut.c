@@ -14,7 +14,7 @@ struct accel_region accel_cut_whole(const struct accel_call *call)
     if (accel_cuts_of(call) & ACCEL_CUT_PRODUCTS)
         return (struct accel_region){0, 0, 1, call->batch, 0};
     if (accel_cuts_of(call) & ACCEL_CUT_TRIANGLE)
-        return (struct accel_region){0, 0, call->blas.size[ACCEL_n], 0, ACCEL_BLOCK_TAIL};
+        return (struct accel_region){0, 0, call->blas.size[ACCEL_n], 0, SCHEDULE_TAIL};
     for (int i = 0; i < ACCEL_SPANS; i++)
         if (call->span[i].ptr && (call->span[i].access & ACCEL_WRITE))
             return (struct accel_region){0, 0, call->span[i].rows, call->span[i].cols, 0};
@@ -31,7 +31,7 @@ static struct accel_call part_of_triangle(const struct accel_call *call,
     if (region->cols > 0) {
         part.blas.head = region->cols;
         part.blas.gap = region->row - region->col - region->cols;
-        part.blas.omits = ACCEL_BLOCKS & ~(unsigned)region->blocks;
+        part.blas.omits = SCHEDULE_BLOCKS & ~(unsigned)region->blocks;
     }
     return part;
 }
@@ -67,9 +67,9 @@ static void move_part(const struct accel_call *part, char *packed, bool back)
 {
     const struct accel_span *c = &part->span[ACCEL_c];
     const int64_t head = part->blas.head, tail = head + part->blas.gap;
-    const bool lower = c->triangle == 'L', has_head = !(part->blas.omits & ACCEL_BLOCK_HEAD),
-               has_between = !(part->blas.omits & ACCEL_BLOCK_BETWEEN),
-               has_tail = !(part->blas.omits & ACCEL_BLOCK_TAIL);
+    const bool lower = c->triangle == 'L', has_head = !(part->blas.omits & SCHEDULE_HEAD),
+               has_between = !(part->blas.omits & SCHEDULE_BETWEEN),
+               has_tail = !(part->blas.omits & SCHEDULE_TAIL);
     for (int64_t j = 0; j < head; j++) {
         if (has_head)
             move_rows(c, j, lower ? j : 0, lower ? head : j + 1, packed, back);

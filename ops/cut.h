@@ -5,6 +5,7 @@
 #define ACCEL_CUT_H
 
 #include "call.h"
+#include "gpu/schedule.h"
 
 /* Where an operation says that calls may be cut (op->cuts): so that no part needs what another one writes. */
 enum accel_cuts {
@@ -20,13 +21,8 @@ enum accel_cuts {
  * seen as its mirror image. */
 struct accel_region {
     int64_t row, col, rows, cols;
-    int64_t blocks; /* of a triangle: those that the part has, as bits; else 0 */
-};
-enum accel_blocks {
-    ACCEL_BLOCK_HEAD = 1,    /* the triangle of the first group */
-    ACCEL_BLOCK_BETWEEN = 2, /* the second group's rows of the first group's columns */
-    ACCEL_BLOCK_TAIL = 4,    /* the triangle of the second group */
-    ACCEL_BLOCKS = 7
+    int64_t
+        blocks; /* of a triangle: those that the part has, as bits of enum schedule_blocks; else 0 */
 };
 
 /* Returns the places where a call may be cut, as bits; 0: it is whole. */

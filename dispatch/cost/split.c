@@ -192,7 +192,7 @@ static void lay_out_grid(struct plan *p)
 static void lay_out(struct plan *p)
 {
     const struct accel_region whole = p->whole;
-    const int64_t below = ACCEL_BLOCK_BETWEEN | ACCEL_BLOCK_TAIL; /* the rows before */
+    const int64_t below = SCHEDULE_BETWEEN | SCHEDULE_TAIL; /* the rows before */
     double all = 0, before = 0;
     for (int i = 0; i < p->parts; i++)
         all += p->weight[i];

@@ -19,10 +19,10 @@ static struct accel_region part_of(const int64_t *edge, int upper, int lower, un
 {
     struct accel_region r = {edge[lower], edge[upper], edge[lower + 1] - edge[lower],
                              edge[upper + 1] - edge[upper], blocks};
-    if (r.rows == 0 && blocks & ACCEL_BLOCK_HEAD)
-        return (struct accel_region){r.col, 0, r.cols, 0, ACCEL_BLOCK_TAIL};
+    if (r.rows == 0 && blocks & SCHEDULE_HEAD)
+        return (struct accel_region){r.col, 0, r.cols, 0, SCHEDULE_TAIL};
     if (r.cols == 0 || r.rows == 0)
-        r.blocks &= ACCEL_BLOCK_TAIL;
+        r.blocks &= SCHEDULE_TAIL;
     if (r.cols == 0 && r.blocks == 0)
         r.rows = 0;
     return r;
@@ -36,16 +36,16 @@ void triangle_lay_out(struct accel_region *region, int parts, const int64_t *edg
     for (int with = 1; with >= 0; with--) /* the pairs that have a group's triangle, too */
         for (int lower = 1; lower < groups; lower++)
             for (int upper = 0; upper < lower; upper++) {
-                unsigned blocks = ACCEL_BLOCK_BETWEEN;
+                unsigned blocks = SCHEDULE_BETWEEN;
                 if (lower == upper + 1 && upper >= alone)
-                    blocks |= ACCEL_BLOCK_HEAD;
+                    blocks |= SCHEDULE_HEAD;
                 if (lower == groups - 1 && upper == 0 && lower >= alone)
-                    blocks |= ACCEL_BLOCK_TAIL;
-                if ((blocks != ACCEL_BLOCK_BETWEEN) == with)
+                    blocks |= SCHEDULE_TAIL;
+                if ((blocks != SCHEDULE_BETWEEN) == with)
                     region[count++] = part_of(edge, upper, lower, blocks);
             }
     for (int first = 0; first < alone && first + 1 < groups; first += 2)
-        region[count++] = part_of(edge, first, first + 1, ACCEL_BLOCK_HEAD | ACCEL_BLOCK_TAIL);
+        region[count++] = part_of(edge, first, first + 1, SCHEDULE_HEAD | SCHEDULE_TAIL);
     if (alone > groups)
-        region[count] = part_of(last, 0, 1, ACCEL_BLOCK_HEAD); /* its group number 1 is empty */
+        region[count] = part_of(last, 0, 1, SCHEDULE_HEAD); /* its group number 1 is empty */
 }

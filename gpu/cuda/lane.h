@@ -90,16 +90,21 @@ void lane_release(struct gpu_lane *lane, bool broken);
 /* Returns the least bytes of a piece of a copy: see gpu_set_piece(). None is larger than a slot. */
 int64_t lane_least_piece(const struct gpu_lane *lane);
 
-/* Returns the bytes of a piece of a schedule's cell, at least `least`. A column that fits a slot is not divided. */
-enum { LANE_CELL_PIECES = 16 }; /* of a large cell */
+/* Returns the bytes of a piece, if a copy has so many of them and each is at least `least`. A column that fits a slot is not divided. */
+static inline int64_t lane_piece(const struct lane_rectangle *r, int64_t device_ld, int pieces,
+                                 int64_t least)
+{
+    const int64_t column = device_ld * r->size;
+    const int64_t bytes = accel_max(column, accel_max(least, column * r->cols / pieces));
+    return accel_min(bytes, LANE_SLOT_BYTES);
+}
+
+/* The same of a schedule's cell. */
+enum { LANE_CELL_PIECES = 16 }; /* of a large one */
 static inline int64_t lane_cell_piece(const struct lane_rectangle *cell, int64_t device_ld,
                                       int64_t least)
 {
-    const int64_t column = device_ld * cell->size;
-    int64_t bytes = column * cell->cols / LANE_CELL_PIECES;
-    bytes = bytes < least ? least : bytes;
-    bytes = bytes < column ? column : bytes;
-    return bytes < LANE_SLOT_BYTES ? bytes : LANE_SLOT_BYTES;
+    return lane_piece(cell, device_ld, LANE_CELL_PIECES, least);
 }
 
 /* Makes the slots of a ring ready. */

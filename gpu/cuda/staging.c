@@ -111,29 +111,17 @@ static char *memory_of(const struct transfer *t, int64_t number)
     return t->ring->memory + (int64_t)place_of(t, number) * LANE_SLOT_BYTES;
 }
 
-/* A column that fits a slot is not divided. */
-static int64_t piece_of_at_least(int64_t least, const struct lane_rectangle *r, int64_t device_ld)
-{
-    const int64_t column = device_ld * r->size;
-    int64_t piece = bytes_of(r, device_ld) / PIECES;
-    if (piece < least)
-        piece = least;
-    if (piece < column)
-        piece = column;
-    return piece > LANE_SLOT_BYTES ? LANE_SLOT_BYTES : piece;
-}
-
 /* A digest depends on the pieces, so the threads that there are do not change those. */
 static int64_t digested_piece(const struct lane_rectangle *r, int64_t device_ld)
 {
-    return piece_of_at_least(GPU_PIECE_USUAL, r, device_ld);
+    return lane_piece(r, device_ld, PIECES, GPU_PIECE_USUAL);
 }
 
 static int64_t choose_piece(const struct transfer *t)
 {
     if (t->host.digest || (!t->lane && t->helpers > 0))
         return digested_piece(&t->host, t->device_ld);
-    return t->helpers > 0 ? piece_of_at_least(lane_least_piece(t->lane), &t->host, t->device_ld)
+    return t->helpers > 0 ? lane_piece(&t->host, t->device_ld, PIECES, lane_least_piece(t->lane))
                           : LANE_SLOT_BYTES;
 }
 

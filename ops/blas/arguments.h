@@ -155,7 +155,7 @@ struct blas_arguments {
     struct accel_complex scalar[ACCEL_SCALARS];
     int64_t before; /* products in the groups before this one */
     /* A part that cut.h makes of a triangular result: its rows, and so its columns, are the first `head` ones and those behind `gap` further
-     * ones; between these two groups, the blocks `omits` (bits of enum accel_blocks) are other parts', and are not written. No original has
+     * ones; between these two groups, the blocks `omits` (bits of enum schedule_blocks) are other parts', and are not written. No original has
      * such arguments. Else 0. */
     int64_t head, gap;
     unsigned omits;

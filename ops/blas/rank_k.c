@@ -6,7 +6,6 @@
 
 #include "blas.h"
 #include "gpu/blocks.h"
-#include "ops/cut.h"
 
 /* cuBLAS has no gemmt. Its triangles are halved down to blocks of this order, which are computed whole. */
 #define WHOLE_BLOCK 256
@@ -168,11 +167,6 @@ static enum gpu_status compute(const struct blocks *b, const struct schedule_ste
     return row == col ? triangle(g, rows.rows, rows.cols, at_row, beta, c)
                       : beside(g, rows.rows, cols.rows, rows.cols, at_row, at_col, beta, c);
 }
-
-_Static_assert(ACCEL_BLOCK_HEAD == (int)SCHEDULE_HEAD &&
-                   ACCEL_BLOCK_BETWEEN == (int)SCHEDULE_BETWEEN &&
-                   ACCEL_BLOCK_TAIL == (int)SCHEDULE_TAIL,
-               "a schedule omits the blocks that a part does");
 
 /* Of gemmt, op(B)' is seen as a factor like op(A). */
 static void describe(const struct accel_call *call, struct scheduled *l, bool two, bool general)

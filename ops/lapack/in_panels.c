@@ -61,7 +61,8 @@ static double above_memory_ms(const struct accel_call *call, const struct panels
     return sum;
 }
 
-/* The matrix comes up while it is factored; all else comes behind that. What is turned first comes up as a whole. */
+/* The matrix comes up while the device factors it; the other jobs follow. Negative: it comes up as a whole, because panels are not faster, or
+ * because the host makes its adjoint first. */
 static double in_core_ms(const struct accel_call *call, const struct panels_call *jobs, int count,
                          const struct schedule_rates *rates)
 {

@@ -214,8 +214,7 @@ static void examine(struct spectral *s, struct packed a, char uplo)
 /* Whether the host has memory for the first division, and for one of a half within it. */
 static bool has_memory(const struct spectral *s)
 {
-    const double wanted = 4.0 * (double)s->order * (double)s->order * (double)s->size;
-    return wanted <= (double)(host_memory_available() / 8 * 7);
+    return host_memory_has(4.0 * (double)s->order * (double)s->order * (double)s->size);
 }
 
 enum gpu_status spectral_compose(struct composition *c, const struct accel_call *call,

@@ -2,7 +2,8 @@
 
 #include <math.h>
 
-#include "ops/op.h"
+#include "base/text.h"
+#include "ops/names.h"
 #include "ops/shape.h"
 
 /* ---- Inner calls ---- */
@@ -10,12 +11,13 @@
 /* Returns the routine of this name behind the type's letter; NULL: there is none. */
 static const struct accel_routine *routine_of(const char *name, enum accel_dtype dtype)
 {
-    static const char letter[] = "sdcz";
-    for (uint32_t i = 0; i < accel_routine_count; i++)
-        if (accel_routines[i].name[0] == letter[dtype] && accel_routines[i].dtype == dtype &&
-            strcmp(accel_routines[i].name + 1, name) == 0)
-            return &accel_routines[i];
-    return NULL;
+    char symbol[16];
+    struct accel_text text;
+    text_start(&text, symbol, sizeof symbol);
+    text_char(&text, "sdcz"[dtype]);
+    text_string(&text, name);
+    text_end(&text);
+    return accel_name_called(symbol);
 }
 
 struct accel_call spectral_begin(const struct spectral *s, const char *real, const char *hermitian,
@@ -98,9 +100,10 @@ struct quintic {
 };
 
 /*
- * The first three come nearest to 1 on [l, 1]; l = 0.06, 0.238, 0.711 (I. Amsel and others, The Polar Express, arXiv:2505.16932, section 3). The first
- * two are divided by a little more than their largest value, so that they stay below 1. What is below l grows by p'(0). `keeps` has p(1) = 1, p'(1) = 0,
- * so that what is near 1 stays there, and the rest grows; `settles` is the Newton-Schulz iteration of order 3.
+ * The first three are the polynomials that come nearest to 1 on [l, 1], for l = 0.06, 0.238, 0.711 (I. Amsel and others, The Polar Express,
+ * arXiv:2505.16932, section 3). The coefficients of the first two are divided by a little more than the polynomial's largest value, so that no eigenvalue
+ * passes 1. An eigenvalue far below l grows by the factor a. `keeps` has p(1) = 1 and p'(1) = 0: eigenvalues near 1 stay there, smaller ones grow.
+ * `settles` is the Newton-Schulz iteration of order 3.
  */
 static const struct quintic grows = {4.007904581244506, -10.69517922516186, 7.685278635933325},
                             nears = {3.3332097572516663, -6.373217086652549, 4.038011321416849},

@@ -45,9 +45,9 @@ static int64_t first_of(const struct accel_call *call, const struct accel_call *
 /* Of a triangle, the elements of a part; the lines that it has. */
 static int64_t elements_of(const struct accel_region *r)
 {
-    return (r->blocks & ACCEL_BLOCK_HEAD ? r->cols * (r->cols + 1) / 2 : 0) +
-           (r->blocks & ACCEL_BLOCK_BETWEEN ? r->rows * r->cols : 0) +
-           (r->blocks & ACCEL_BLOCK_TAIL ? r->rows * (r->rows + 1) / 2 : 0);
+    return (r->blocks & SCHEDULE_HEAD ? r->cols * (r->cols + 1) / 2 : 0) +
+           (r->blocks & SCHEDULE_BETWEEN ? r->rows * r->cols : 0) +
+           (r->blocks & SCHEDULE_TAIL ? r->rows * (r->rows + 1) / 2 : 0);
 }
 
 static bool has_element(const struct accel_region *r, int64_t i, int64_t j)
@@ -56,9 +56,9 @@ static bool has_element(const struct accel_region *r, int64_t i, int64_t j)
                j_head = j >= r->col && j < r->col + r->cols;
     const bool i_tail = i >= r->row && i < r->row + r->rows,
                j_tail = j >= r->row && j < r->row + r->rows;
-    return (i_head && j_head && r->blocks & ACCEL_BLOCK_HEAD) ||
-           (i_tail && j_head && r->blocks & ACCEL_BLOCK_BETWEEN) ||
-           (i_tail && j_tail && r->blocks & ACCEL_BLOCK_TAIL);
+    return (i_head && j_head && r->blocks & SCHEDULE_HEAD) ||
+           (i_tail && j_head && r->blocks & SCHEDULE_BETWEEN) ||
+           (i_tail && j_tail && r->blocks & SCHEDULE_TAIL);
 }
 
 /* The parts of a triangle are calls on the lines that they have, and have as many elements as the whole; random elements, and those at the parts'
@@ -77,7 +77,7 @@ static void covers_triangle(const struct accel_call *call, const struct split *s
         assert_int_equal(col, row);
         assert_int_equal(part.blas.size[ACCEL_n], r->row + r->rows - row);
         assert_int_equal(part.blas.head, r->cols);
-        assert_true(part.blas.omits == (r->cols > 0 ? ACCEL_BLOCKS & ~(unsigned)r->blocks : 0));
+        assert_true(part.blas.omits == (r->cols > 0 ? SCHEDULE_BLOCKS & ~(unsigned)r->blocks : 0));
         assert_int_equal(part.blas.size[ACCEL_n] - part.blas.gap, r->rows + r->cols);
         all += elements_of(r);
         for (int k = 0; k < i; k++)
@@ -162,10 +162,10 @@ static double alone(const struct accel_call *call, const struct split_device *de
 static double needed_bytes(const struct accel_call *part, int operand, const struct accel_region *r)
 {
     const struct accel_span *x = &part->span[operand];
-    const int64_t at_rows = (r->blocks & ACCEL_BLOCK_HEAD ? r->cols : 0) +
-                            (r->blocks & (ACCEL_BLOCK_BETWEEN | ACCEL_BLOCK_TAIL) ? r->rows : 0);
-    const int64_t at_cols = (r->blocks & (ACCEL_BLOCK_HEAD | ACCEL_BLOCK_BETWEEN) ? r->cols : 0) +
-                            (r->blocks & ACCEL_BLOCK_TAIL ? r->rows : 0);
+    const int64_t at_rows = (r->blocks & SCHEDULE_HEAD ? r->cols : 0) +
+                            (r->blocks & (SCHEDULE_BETWEEN | SCHEDULE_TAIL) ? r->rows : 0);
+    const int64_t at_cols = (r->blocks & (SCHEDULE_HEAD | SCHEDULE_BETWEEN) ? r->cols : 0) +
+                            (r->blocks & SCHEDULE_TAIL ? r->rows : 0);
     const struct schedule_call shape = shape_of(part);
     if (shape.kind != SCHEDULE_RANK_K)
         return (double)accel_bytes(x);
