@@ -211,6 +211,24 @@ def record(row, outcomes):
             out.write(json.dumps(line) + "\n")
 
 
+def amiss(fault, done, report, lines, calls, places, spoken):
+    """Of a program that compares its results, and whose calls have a line each: an Outcome if something is wrong that a fault must not do, or if
+    the fault was not met; else None. places: where a call may run; spoken: what libaccel says."""
+    def wrong(why):
+        return Outcome(fault, "wrong", f"{fault.plant}: {why} (status {done.returncode}) {done.stdout[-200:]} {said(done)[-3:]}", 0)
+
+    if done.returncode != 0 or ", 0 wrong" not in done.stdout:
+        return wrong("not the right results")
+    if report.misuse or not report.text:
+        return wrong(f"misuse of CUDA: {report.misuse[:2]}")
+    ran = Counter(line["ran"] for line in lines)
+    if len(lines) != calls or set(ran) - places:
+        return wrong(f"{len(lines)} lines of {calls}: {ran}")
+    if report.fired == 0:
+        return Outcome(fault, "missed", fault.plant, 0)
+    return wrong("a message comes twice") if len(set(spoken)) < len(spoken) else None
+
+
 def report_on(tap, name, row, outcomes, least=20):
     """The tests of a sweep, and its line in the table. Returns what was counted."""
     count = Counter(o.what for o in outcomes)

@@ -4,9 +4,8 @@ CUDA, cuBLAS and cuSOLVER made to fail, at its first, second, … use: once, for
 device lost at each copy and kernel. The results are right, whoever computes them, the call has one line, and what has failed is left alone."""
 
 import re
-from collections import Counter
 
-from faults import GPU, QUICK, Fault, Outcome, plan, report_on, run, sweep, uses
+from faults import GPU, QUICK, Fault, Outcome, amiss, plan, report_on, run, sweep, uses
 from lib.log import parse_log, said
 from lib.programs import LONG
 from lib.split import several
@@ -24,21 +23,10 @@ def decisions(done):
 
 
 def judge(fault, done, report, calls):
-    def wrong(why):
-        return Outcome(fault, "wrong", f"{fault.plant}: {why} (status {done.returncode}) {done.stdout[-200:]} {said(done)[-3:]}", 0)
-
-    if done.returncode != 0 or ", 0 wrong" not in done.stdout:
-        return wrong("not the right results")
-    if report.misuse or not report.text:
-        return wrong(f"misuse of CUDA: {report.misuse[:2]}")
-    lines = decisions(done)
-    if len(lines) != calls or {line["ran"] for line in lines} - GOOD:
-        return wrong(f"{len(lines)} lines of {calls}: {Counter(line['ran'] for line in lines)}")
-    if report.fired == 0:
-        return Outcome(fault, "missed", fault.plant, 0)
-    spoken = said(done)
-    if len(set(spoken)) < len(spoken):
-        return wrong("a message comes twice")
+    lines, spoken = decisions(done), said(done)
+    outcome = amiss(fault, done, report, lines, calls, GOOD, spoken)
+    if outcome:
+        return outcome
     elsewhere = sum(line["why"] in ("error", "no_memory", "no_gpu", "unsupported") for line in lines)
     return Outcome(fault, "recovered" if elsewhere or spoken else "absorbed", "", sum("+cpu" in line["ran"] for line in lines))
 

@@ -6,7 +6,7 @@ complete, and what has failed is left alone afterwards."""
 import tempfile
 from collections import Counter
 
-from faults import QUICK, Fault, Outcome, plan, report_on, run, sweep, uses
+from faults import QUICK, Fault, Outcome, amiss, plan, report_on, run, sweep, uses
 from lib.log import parse_log, said
 from lib.programs import LONG, TESTS
 from lib.split import behind_slow_links, several
@@ -44,27 +44,17 @@ def told(done):
 
 def judge(fault, done, report, names, calls):
     """The results are right and complete, each call has one line, and the lines say of each failure what it was."""
-    def wrong(why):
-        return Outcome(fault, "wrong", f"{fault.plant}: {why} (status {done.returncode}) {done.stdout[-200:]} {said(done)[-3:]}", 0)
-
-    if done.returncode != 0 or ", 0 wrong" not in done.stdout:
-        return wrong("not the right results")
-    if report.misuse or not report.text:
-        return wrong(f"misuse of CUDA: {report.misuse[:2]}")
     lines = [line for line in parse_log(done.stderr) if line["sym"] in names]  # an original may call others
-    if len(lines) != calls or {line["ran"] for line in lines} - GOOD:
-        return wrong(f"{len(lines)} lines of {calls}: {Counter(line['ran'] for line in lines)}")
-    if report.fired == 0:
-        return Outcome(fault, "missed", fault.plant, 0)
     spoken = told(done)
-    if len(set(spoken)) < len(spoken):
-        return wrong("a message comes twice")
+    outcome = amiss(fault, done, report, lines, calls, GOOD, spoken)
+    if outcome:
+        return outcome
     reasons = Counter(line["why"] for line in lines)
     elsewhere = reasons["error"] + reasons["no_memory"] + reasons["no_gpu"] + reasons["unsupported"]
     # A device that is left alone has no further part.
     for gpu in ("gpu0", "gpu1", "gpu2"):
         if any(f"accel: {gpu} is left alone" in line for line in spoken) and gpu in lines[-1]["ran"] and len(lines) > 20:
-            return wrong(f"{gpu} goes on")
+            return Outcome(fault, "wrong", f"{fault.plant}: {gpu} goes on {spoken[-3:]}", 0)
     kept = sum(line["ran"].endswith("+cpu") for line in lines)
     return Outcome(fault, "recovered" if elsewhere or spoken else "absorbed", "", kept)
 
