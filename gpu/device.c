@@ -31,6 +31,13 @@ bool gpu_measure_copies(struct gpu_device *device, double *up_gbps, double *down
     return device->functions->measure_copies(device, up_gbps, down_gbps);
 }
 
+double gpu_peer_gbps(struct gpu_device *reader, struct gpu_device *owner)
+{
+    if (reader == owner || reader->functions != owner->functions || !reader->functions->peer_gbps)
+        return 0;
+    return reader->functions->peer_gbps(reader, owner);
+}
+
 const int64_t gpu_piece_sizes[GPU_PIECES] = {GPU_PIECE_USUAL / 2, GPU_PIECE_USUAL,
                                              2 * GPU_PIECE_USUAL, 4 * GPU_PIECE_USUAL};
 

@@ -279,6 +279,12 @@ int64_t gpu_piece(const struct gpu_device *device);
  * Returns false on a failure. */
 bool gpu_measure_copies(struct gpu_device *device, double *up_gbps, double *down_gbps);
 
+/* Returns the rate, in 10^9 bytes a second, at which a device copies from another one's memory that has been taken by gpu_work_take_lent();
+ * 0: it cannot, or not rightly, or something fails, which says nothing of either device. Measured at the first question (some
+ * milliseconds, and as much memory of each as two copies of 32 MB at most), again if memory was short; then the same for as long as both
+ * devices stay. Rounded to a power of 2 or sqrt(2) times one, so that runs on one machine plan alike. */
+double gpu_peer_gbps(struct gpu_device *reader, struct gpu_device *owner);
+
 /* cuSOLVER's algorithms for singular values: QR iteration (Xgesvd), polar decomposition (Xgesvdp), Jacobi rotations (gesvdj).
  * Which is the fastest depends on the device, the type and the order. */
 enum gpu_svd { GPU_SVD_GESVD, GPU_SVD_GESVDP, GPU_SVD_GESVDJ, GPU_SVDS };

@@ -54,6 +54,9 @@ int64_t gpu_device_ld(int64_t rows, enum accel_dtype dtype);
 
 /* Takes device memory for the call. Returns GPU_NO_MEMORY if there is too little, GPU_UNSUPPORTED beyond WORK_BLOCKS blocks. */
 enum gpu_status gpu_work_take(struct gpu_work *work, int64_t bytes, gpu_address *memory);
+/* The same of memory that other devices of the process may read: those for which gpu_peer_gbps() has said so, and until the call gives it
+ * back. Returns GPU_UNSUPPORTED, too, if the device has no such memory. gpu_work_keep() does nothing with it. */
+enum gpu_status gpu_work_take_lent(struct gpu_work *work, int64_t bytes, gpu_address *memory);
 /* Puts zeros in device memory, in stream order. */
 enum gpu_status gpu_work_zero(struct gpu_work *work, gpu_address memory, int64_t bytes);
 

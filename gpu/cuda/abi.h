@@ -20,6 +20,7 @@ typedef struct CUfunc_st *CUfunction;
 typedef struct CUevent_st *CUevent;
 typedef struct CUstream_st *CUstream;
 typedef struct CUarray_st *CUarray;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
 
 /* Functions of which the driver has several versions: the one that has the types above. All drivers of CUDA 12 and 13 have it. */
 #define cuDeviceTotalMem          cuDeviceTotalMem_v2
@@ -32,6 +33,7 @@ typedef struct CUarray_st *CUarray;
 #define cuMemFree                 cuMemFree_v2
 #define cuMemcpyHtoDAsync         cuMemcpyHtoDAsync_v2
 #define cuMemcpyDtoHAsync         cuMemcpyDtoHAsync_v2
+#define cuMemcpyDtoDAsync         cuMemcpyDtoDAsync_v2
 #define cuMemcpy2DAsync           cuMemcpy2DAsync_v2
 #define cuMemcpyHtoD              cuMemcpyHtoD_v2
 #define cuMemcpyDtoH              cuMemcpyDtoH_v2
@@ -76,6 +78,7 @@ typedef enum {
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
     CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO = 87,
     CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES = 100,
+    CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
     CU_DEVICE_ATTRIBUTE_MPS_ENABLED = 133,
 } CUdevice_attribute;
 
@@ -145,6 +148,42 @@ typedef struct {
     size_t WidthInBytes;
     size_t Height;
 } CUDA_MEMCPY2D;
+
+typedef enum {
+    CU_MEM_ALLOCATION_TYPE_PINNED = 1,
+} CUmemAllocationType;
+
+typedef enum {
+    CU_MEM_HANDLE_TYPE_NONE = 0,
+} CUmemAllocationHandleType;
+
+typedef enum {
+    CU_MEM_LOCATION_TYPE_DEVICE = 1,
+} CUmemLocationType;
+
+typedef enum {
+    CU_MEM_ACCESS_FLAGS_PROT_NONE = 0,
+    CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3,
+} CUmemAccess_flags;
+
+typedef struct {
+    CUmemLocationType type;
+    int id;
+} CUmemLocation;
+
+typedef struct {
+    CUmemLocation location;
+    CUmemAccess_flags flags;
+} CUmemAccessDesc;
+
+/* A memory pool, as CUDA 12.0 has it: newer headers name parts of what is reserved, all of which may be 0. */
+typedef struct {
+    CUmemAllocationType allocType;
+    CUmemAllocationHandleType handleTypes;
+    CUmemLocation location;
+    void *win32SecurityAttributes;
+    unsigned char reserved[64];
+} CUmemPoolProps;
 
 /* ---- cuBLAS and cuSOLVER ---- */
 

@@ -315,11 +315,21 @@ static void forget(struct cuda_device *device)
         free(device);
 }
 
+static void end_lending(struct cuda_device *device)
+{
+    struct gpu_scope scope;
+    if (!device->pool.lending.stream || gpu_enter(device, &scope) != GPU_OK)
+        return;
+    lending_close(&device->pool.lending);
+    gpu_leave(&scope);
+}
+
 static void stop(struct gpu_device *device)
 {
     struct cuda_device *own = cuda_device_of(device);
     idle_forget(own);
     trim(device);
+    end_lending(own);
     own_end(own);
     CUDA(cuDevicePrimaryCtxRelease)(own->number);
     atomic_fetch_and(&used, ~bit_of(device->info.index));
@@ -342,6 +352,7 @@ static const struct gpu_device_functions functions = {.run = cuda_run,
                                                       .fetch = cuda_fetch,
                                                       .store = cuda_store,
                                                       .measure_copies = cuda_measure_copies,
+                                                      .peer_gbps = cuda_peer_gbps,
                                                       .trim = trim,
                                                       .stop = stop};
 
@@ -372,6 +383,7 @@ struct gpu_device *gpu_start(const struct gpu_config *config, char why[GPU_FAILU
         device = NULL;
     } else {
         device->common.functions = &functions;
+        device->start = atomic_load(&starts);
         pool_begin(device);
         lanes_begin(device);
         own_begin(device);

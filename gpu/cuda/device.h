@@ -7,19 +7,30 @@
 #define ACCEL_CUDA_DEVICE_H
 
 #include "check.h"
+#include "gpu/choose.h"
 #include "gpu/device.h"
 #include "lane.h"
 #include "own.h"
 #include "pool.h"
 
+/* How fast a device reads another one's lent memory. */
+struct peer_rate {
+    unsigned start; /* of the other one; 0: not known */
+    double gbps;    /* 0: it does not */
+    double again;   /* when to ask again, in milliseconds of the clock; 0: never */
+};
+
 struct cuda_device {
     struct gpu_device common; /* must be the first member */
     CUdevice number;
+    unsigned start;    /* a number that no other device of the process has or has had */
     CUcontext context; /* the primary one, shared with the program if it uses the runtime API */
     int64_t budget;    /* bytes of the device's memory that we may use */
     struct lanes lanes;
     struct pool pool;
     struct own own;
+    struct peer_rate
+        peer[CHOICE_MAX]; /* to this device's memory, by the other one's number: for peer_rate.c */
     /* For idle.c: */
     atomic_bool watched;
     struct cuda_device *next_watched;
@@ -52,12 +63,13 @@ bool cuda_is_dead(void);
 /* Returns a number that changes when gpu_start() begins and when it ends: odd in between, when contexts may be active that are ours. */
 unsigned cuda_starts(void);
 
-/* For gpu_device_functions: in run.c, place.c and measure.c. */
+/* For gpu_device_functions: in run.c, place.c, measure.c and peer_rate.c. */
 enum gpu_status cuda_run(struct gpu_device *device, const struct accel_call *call,
                          struct gpu_host *host);
 void cuda_locate(struct gpu_device *device, struct accel_span *spans, int count, int64_t batch);
 bool cuda_fetch(struct gpu_device *device, void *host, const struct accel_span *x);
 bool cuda_store(struct gpu_device *device, const struct accel_span *x, const void *host);
 bool cuda_measure_copies(struct gpu_device *device, double *up_gbps, double *down_gbps);
+double cuda_peer_gbps(struct gpu_device *reader, struct gpu_device *owner);
 
 #endif

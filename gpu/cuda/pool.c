@@ -21,10 +21,12 @@ void pool_begin(struct cuda_device *device)
 {
     pthread_mutex_init(&device->pool.lock, NULL);
     pthread_cond_init(&device->pool.freed, NULL);
+    lending_begin(&device->pool.lending, device->number);
 }
 
 void pool_end(struct cuda_device *device)
 {
+    lending_end(&device->pool.lending);
     pthread_cond_destroy(&device->pool.freed);
     pthread_mutex_destroy(&device->pool.lock);
 }
@@ -52,7 +54,10 @@ static void free_block(struct pool *pool, int i)
     pthread_mutex_unlock(&pool->lock);
     if (x.kept)
         sightings_gone(&x.key);
-    CUDA(cuMemFree)(x.ptr); /* fails only with the device itself, as the next call will find */
+    if (x.lent)
+        lending_give_back(&pool->lending, x.ptr);
+    else
+        CUDA(cuMemFree)(x.ptr); /* fails only with the device itself, as the next call will find */
     pthread_mutex_lock(&pool->lock);
     pool->leaving -= x.bytes;
     pool->total -= x.bytes;
@@ -127,12 +132,13 @@ static void ask_for_free(struct pool *pool)
     pool->free_at = accel_now_ms();
 }
 
-static struct pool_block *best_idle(struct pool *pool, int64_t bytes)
+static struct pool_block *best_idle(struct pool *pool, int64_t bytes, bool lent)
 {
     struct pool_block *best = NULL;
     for (int i = 0; i < pool->count; i++)
-        if (pool->block[i].users == 0 && !pool->block[i].kept && pool->block[i].bytes >= bytes &&
-            pool->block[i].bytes <= 2 * bytes && (!best || pool->block[i].bytes < best->bytes))
+        if (pool->block[i].users == 0 && !pool->block[i].kept && pool->block[i].lent == lent &&
+            pool->block[i].bytes >= bytes && pool->block[i].bytes <= 2 * bytes &&
+            (!best || pool->block[i].bytes < best->bytes))
             best = &pool->block[i];
     return best;
 }
@@ -144,24 +150,26 @@ static bool has_room_for(const struct cuda_device *device, int64_t bytes)
 }
 
 /* With the lock, which it releases meanwhile: has the driver allocate a new block, in use. */
-static enum gpu_status allocate(struct pool *pool, int64_t bytes, CUdeviceptr *ptr)
+static enum gpu_status allocate(struct pool *pool, int64_t bytes, bool lent, CUdeviceptr *ptr)
 {
     pool->total += bytes;
     pool->coming++;
     pthread_mutex_unlock(&pool->lock);
-    enum gpu_status status = GPU_CHECK(cuMemAlloc, ptr, (size_t)bytes);
+    enum gpu_status status =
+        lent ? lending_take(&pool->lending, bytes, ptr) : GPU_CHECK(cuMemAlloc, ptr, (size_t)bytes);
     pthread_mutex_lock(&pool->lock);
     pool->coming--;
     if (status == GPU_OK)
-        pool->block[pool->count++] = (struct pool_block){.ptr = *ptr, .bytes = bytes, .users = 1};
+        pool->block[pool->count++] =
+            (struct pool_block){.ptr = *ptr, .bytes = bytes, .users = 1, .lent = lent};
     else
         pool->total -= bytes;
     return status;
 }
 
 /* With the lock. */
-static enum gpu_status get_new(struct cuda_device *device, int64_t bytes, CUdeviceptr *ptr,
-                               bool *grew)
+static enum gpu_status get_new(struct cuda_device *device, int64_t bytes, bool lent,
+                               CUdeviceptr *ptr, bool *grew)
 {
     struct pool *pool = &device->pool;
     while (!has_room_for(device, bytes) && free_next(pool))
@@ -173,17 +181,18 @@ static enum gpu_status get_new(struct cuda_device *device, int64_t bytes, CUdevi
     *grew = true;
     /* Blocks that are given back may have gone before the driver refuses us. */
     const bool more = pool->count > 0 || pool->leaving > 0;
-    enum gpu_status status = allocate(pool, bytes, ptr);
+    enum gpu_status status = allocate(pool, bytes, lent, ptr);
     if (status == GPU_NO_MEMORY && (more || pool->count > 0 || pool->leaving > 0)) {
         free_idle(pool);
-        status = has_room_for(device, bytes) ? allocate(pool, bytes, ptr) : GPU_NO_MEMORY;
+        status = has_room_for(device, bytes) ? allocate(pool, bytes, lent, ptr) : GPU_NO_MEMORY;
     }
     if (status == GPU_OK)
         ask_for_free(pool);
     return status;
 }
 
-enum gpu_status pool_get(struct cuda_device *device, int64_t bytes, CUdeviceptr *block, bool *grew)
+static enum gpu_status get(struct cuda_device *device, int64_t bytes, bool lent, CUdeviceptr *block,
+                           bool *grew)
 {
     struct pool *pool = &device->pool;
     enum gpu_status status = GPU_OK;
@@ -192,19 +201,30 @@ enum gpu_status pool_get(struct cuda_device *device, int64_t bytes, CUdeviceptr 
         return GPU_NO_MEMORY;
     bytes = round_size(bytes);
     pthread_mutex_lock(&pool->lock);
-    struct pool_block *found = best_idle(pool, bytes);
+    struct pool_block *found = best_idle(pool, bytes, lent);
     if (found) {
         found->users = 1;
         pool->idle -= found->bytes;
         *block = found->ptr;
     } else {
         CUdeviceptr ptr = 0;
-        status = get_new(device, bytes, &ptr, grew);
+        status = get_new(device, bytes, lent, &ptr, grew);
         if (status == GPU_OK)
             *block = ptr;
     }
     pthread_mutex_unlock(&pool->lock);
     return status;
+}
+
+enum gpu_status pool_get(struct cuda_device *device, int64_t bytes, CUdeviceptr *block, bool *grew)
+{
+    return get(device, bytes, false, block, grew);
+}
+
+enum gpu_status pool_get_lent(struct cuda_device *device, int64_t bytes, CUdeviceptr *block,
+                              bool *grew)
+{
+    return get(device, bytes, true, block, grew);
 }
 
 void pool_put(struct cuda_device *device, CUdeviceptr block)
@@ -268,7 +288,7 @@ void pool_keep(struct cuda_device *device, CUdeviceptr block, const struct gpu_k
     pthread_mutex_lock(&pool->lock);
     const bool there = find_kept(pool, key);
     for (int i = 0; i < pool->count && !there; i++)
-        if (pool->block[i].ptr == block) {
+        if (pool->block[i].ptr == block && !pool->block[i].lent) {
             pool->block[i].kept = true;
             pool->block[i].key = *key;
         }

@@ -11,6 +11,7 @@
 
 #include "cuda_api.h"
 #include "gpu/work.h"
+#include "lending.h"
 
 struct cuda_device;
 
@@ -26,6 +27,7 @@ struct pool {
         int64_t bytes;
         int users;         /* calls that have it; more than one only of a kept block */
         double idle_since; /* in milliseconds of the clock, if it has no user */
+        bool lent;         /* other devices may use it */
         bool kept;         /* its contents stay, under the key */
         struct gpu_key key;
     } block[POOL_BLOCKS];
@@ -34,6 +36,7 @@ struct pool {
     int64_t total, idle, leaving;
     int64_t free_bytes; /* the driver's free memory when it was asked last */
     double free_at;     /* when that was, in milliseconds of the clock */
+    struct lending lending;
 };
 
 /* Make a new device's pool, empty; and end it when no block is left. The device is zero elsewhere; needs no context. Not
@@ -45,6 +48,11 @@ void pool_end(struct cuda_device *device);
  * no more. *grew: whether the driver was asked for a new block. */
 enum gpu_status pool_get(struct cuda_device *device, int64_t bytes, CUdeviceptr *block, bool *grew);
 
+/* The same of memory that other devices may use, those that lending_open_to() has been called for. Returns GPU_UNSUPPORTED if the device has
+ * none. Such a block goes to nobody who does not ask for one. */
+enum gpu_status pool_get_lent(struct cuda_device *device, int64_t bytes, CUdeviceptr *block,
+                              bool *grew);
+
 /* Finds a block that is kept under a key, and takes it; others may have it at the same time, and none may write to it. Returns false if
  * there is none. */
 bool pool_find(struct cuda_device *device, const struct gpu_key *key, CUdeviceptr *block);
@@ -53,7 +61,8 @@ bool pool_find(struct cuda_device *device, const struct gpu_key *key, CUdevicept
 bool pool_has(struct cuda_device *device, const struct gpu_key *key);
 
 /* Keeps a block that the caller has, under a key, which tells its contents: when it is put back it stays idle for longer than others,
- * though not where memory is short, and pool_get() does not give it to anybody. Does nothing if there is one with this key. */
+ * though not where memory is short, and pool_get() does not give it to anybody. Does nothing if there is one with this key,
+ * nor with lent memory. */
 void pool_keep(struct cuda_device *device, CUdeviceptr block, const struct gpu_key *key);
 
 /* Does not keep any more what is kept under a key. */

@@ -6,18 +6,32 @@
 
 #include <string.h>
 
-enum gpu_status gpu_work_take(struct gpu_work *work, int64_t bytes, gpu_address *memory)
+typedef enum gpu_status pool_getter(struct cuda_device *device, int64_t bytes, CUdeviceptr *block,
+                                    bool *grew);
+
+static enum gpu_status take(struct gpu_work *work, pool_getter *get, int64_t bytes,
+                            gpu_address *memory)
 {
     bool grew;
     if (work->blocks == WORK_BLOCKS)
         return GPU_UNSUPPORTED;
-    enum gpu_status status = pool_get(work->lane->device, bytes, memory, &grew);
+    enum gpu_status status = get(work->lane->device, bytes, memory, &grew);
     if (status != GPU_OK)
         return status;
     work->block[work->blocks++] = *memory;
     if (grew)
         gpu_work_event(work, GPU_EVENT_ALLOCATE, NULL, 0, 0, bytes);
     return GPU_OK;
+}
+
+enum gpu_status gpu_work_take(struct gpu_work *work, int64_t bytes, gpu_address *memory)
+{
+    return take(work, pool_get, bytes, memory);
+}
+
+enum gpu_status gpu_work_take_lent(struct gpu_work *work, int64_t bytes, gpu_address *memory)
+{
+    return take(work, pool_get_lent, bytes, memory);
 }
 
 enum gpu_status gpu_work_zero(struct gpu_work *work, gpu_address memory, int64_t bytes)

@@ -63,7 +63,8 @@ def comparison(abi, rows, declared):
     lines += [f'_Static_assert(__builtin_types_compatible_p(our_{name}, nvidias_{name}), "{name}");' for name in plain]
     for body, name in structs:
         lines.append(f'_Static_assert(sizeof(our_{name}) == sizeof(nvidias_{name}) && _Alignof(our_{name}) == _Alignof(nvidias_{name}), "{name}");')
-        for member in re.findall(r"(\w+)(?:\[\d+\])?;", body):
+        # What old headers reserve, newer ones have names for.
+        for member in [m for m in re.findall(r"(\w+)(?:\[\d+\])?;", body) if m != "reserved"]:
             lines.append(f'_Static_assert(offsetof(our_{name}, {member}) == offsetof(nvidias_{name}, {member}) && '
                          f'sizeof(((our_{name} *)0)->{member}) == sizeof(((nvidias_{name} *)0)->{member}), "{name}.{member}");')
     return "\n".join(lines) + "\n", len(values), len(types)

@@ -95,6 +95,7 @@ void context_end(CUcontext context)
             graph->alive = false;
     }
     memory_end_of_context(context);
+    mempools_end_of_context(context);
     devices[context->device].used -= context->taken;
     context->taken = 0;
     context->object.alive = false;

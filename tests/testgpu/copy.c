@@ -2,7 +2,7 @@
 #include <string.h>
 #include "driver.h"
 
-enum { PITCH_MAX = 0x7fffffff, ALWAYS_MOVED = 256 << 10 };
+enum { PITCH_MAX = 0x7fffffff, ALWAYS_MOVED = 256 << 10, ENDS_MOVED = 4 << 10 };
 
 struct side {
     bool device;
@@ -20,6 +20,14 @@ static size_t extent(const struct side *side, size_t width, size_t rows)
     return width == 0 || rows == 0 ? 0 : (rows - 1) * side->pitch + width;
 }
 
+/* Whether it goes from one device to another. */
+static bool is_between_devices(const struct copy *copy)
+{
+    const int from = copy->from.device ? memory_device_of(copy->from.address) : -1;
+    const int to = copy->to.device ? memory_device_of(copy->to.address) : -1;
+    return from >= 0 && to >= 0 && from != to;
+}
+
 static void count(const struct copy *copy)
 {
     uint64_t bytes = (uint64_t)copy->width * copy->rows;
@@ -32,6 +40,8 @@ static void count(const struct copy *copy)
         copied.host_to_device += bytes;
     else
         copied.host_to_host += bytes;
+    if (is_between_devices(copy))
+        copied.between_devices += bytes;
     testgpu_unlock();
 }
 
@@ -67,6 +77,11 @@ static CUresult run_copy(struct testgpu_run *run, void *argument)
     bool moves = is_moved(copy->width * copy->rows);
     for (size_t row = 0; row < copy->rows && moves; row++)
         memmove(to + row * copy->to.pitch, from + row * copy->from.pitch, copy->width);
+    if (!moves && copy->rows == 1 && is_between_devices(copy)) {
+        const size_t last = copy->width - ENDS_MOVED;
+        memmove(to, from, ENDS_MOVED);
+        memmove(to + last, from + last, ENDS_MOVED);
+    }
     count(copy);
     return CUDA_SUCCESS;
 }
@@ -113,7 +128,9 @@ static void set_speed(struct operation *operation, const struct copy *copy, bool
     size_t bytes = copy->width * copy->rows;
     struct testgpu_cost inside = {.bytes = 2 * (double)bytes};
     const CUdevice device = testgpu_current()->device;
-    if (copy->from.device && copy->to.device)
+    if (is_between_devices(copy))
+        speed_of_peer_copy(device, operation, bytes, true);
+    else if (copy->from.device && copy->to.device)
         speed_of_kernel(device, operation, &inside);
     else if (copy->from.device)
         speed_of_copy(device, operation, ENGINE_DOWN, pageable ? bytes * 36 / 10 : bytes);

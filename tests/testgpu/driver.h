@@ -84,6 +84,8 @@ void settings_path(const char *pattern, char *path, size_t size);
 uint64_t random_next(uint64_t *state);
 /* Waits up to so long; without the lock. */
 void random_pause(uint64_t *state, unsigned longest_us);
+/* The same of the calling thread's own, as long as an operation may be late. Without the lock. */
+void random_delay(void);
 /* Waits as long as TESTGPU_WAKE_US says; with the lock, which others may take meanwhile. */
 void wake_up_late(void);
 
@@ -118,6 +120,7 @@ void append_line(int file, const char *format, ...) __attribute__((format(printf
 
 struct copied {
     uint64_t host_to_device, device_to_host, device_to_device, host_to_host, migrated;
+    uint64_t between_devices; /* of those from device to device */
 };
 extern struct copied copied;
 
@@ -199,19 +202,43 @@ struct allocation {
     char *backing; /* where the bytes really are */
     size_t mapped;
     CUcontext context;
-    bool viewed;   /* a kernel has used it at its own address */
-    unsigned pins; /* running operations that touch it */
+    CUmemoryPool pool;   /* NULL: of none */
+    bool is_there, ends; /* of a pool: its allocation has run; its end is on a stream */
+    bool viewed;         /* a kernel has used it at its own address */
+    unsigned pins;       /* running operations that touch it */
     bool ending;
     unsigned long long id;
     struct allocation *next;
 };
 extern struct allocation *allocations;
 struct allocation *allocation_at(uintptr_t address);
+/* With the lock. Memory of a device, and of a pool unless that is NULL; NULL: there is none. Its end, which waits for what runs. */
+struct allocation *memory_allocate(int device, size_t bytes, CUmemoryPool pool);
+void memory_end(struct allocation *a);
+/* With the lock: whether there is memory of the pool. */
+bool memory_is_of_pool(CUmemoryPool pool);
+/* The device that an address of device memory is of; -1: it is of none. */
+int memory_device_of(uintptr_t address);
 /* Whether kernels reach the host's memory there by the host's page tables alone. Without the lock. */
 struct testgpu_run;
 bool memory_is_hosts(const struct testgpu_run *run, uintptr_t address);
 void memory_reserve(struct device *device, size_t memory);
 void memory_end_of_context(CUcontext context);
+
+/* mempool.c */
+struct CUmemPoolHandle_st {
+    struct testgpu_object object;
+    int device;
+    bool open_to[DEVICES_MAX];
+    size_t unused; /* bytes of the device that its freed memory still has */
+};
+extern struct testgpu_pool mempools;
+/* With the lock. */
+void mempools_release(void);
+void mempools_end_of_context(CUcontext context);
+
+/* peer.c */
+bool peers_reach(CUdevice device, CUdevice peer);
 
 /* stream.c */
 struct operation {

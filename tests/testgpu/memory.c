@@ -44,12 +44,17 @@ void memory_reserve(struct device *device, size_t memory)
     }
 }
 
-bool testgpu_is_device_address(const void *address)
+int memory_device_of(uintptr_t address)
 {
     for (int i = 0; i < device_count; i++)
-        if ((uintptr_t)address >= devices[i].base && (uintptr_t)address < devices[i].end)
-            return true;
-    return false;
+        if (address >= devices[i].base && address < devices[i].end)
+            return i;
+    return -1;
+}
+
+bool testgpu_is_device_address(const void *address)
+{
+    return memory_device_of((uintptr_t)address) >= 0;
 }
 
 /* With the lock. An address at the very end of an allocation is still its own. */
@@ -157,7 +162,9 @@ static size_t view_bytes(const struct allocation *a)
 /* With the lock. */
 static void allocation_end(struct allocation *a)
 {
-    if (a->kind == MEMORY_DEVICE)
+    if (a->kind == MEMORY_DEVICE && a->pool != NULL)
+        a->pool->unused += round_up(a->bytes, ALIGNMENT);
+    else if (a->kind == MEMORY_DEVICE)
         devices[a->context->device].used -= round_up(a->bytes, ALIGNMENT);
     struct allocation **link = &allocations;
     while (*link != a)
@@ -173,13 +180,21 @@ static void allocation_end(struct allocation *a)
 }
 
 /* With the lock, which is let go while running operations leave the allocation. */
-static void allocation_free(struct allocation *a)
+void memory_end(struct allocation *a)
 {
     a->ending = true;
     while (a->pins > 0 && !driver.exiting)
         progress_await();
     if (a->pins == 0)
         allocation_end(a);
+}
+
+bool memory_is_of_pool(CUmemoryPool pool)
+{
+    struct allocation *a = allocations;
+    while (a != NULL && a->pool != pool)
+        a = a->next;
+    return a != NULL;
 }
 
 /* With the lock. */
@@ -218,19 +233,33 @@ static uintptr_t place(struct device *device, size_t bytes)
     return start;
 }
 
-static CUresult allocate_device(CUdeviceptr *address, size_t bytes)
+struct allocation *memory_allocate(int number, size_t bytes, CUmemoryPool pool)
 {
-    const int number = testgpu_current()->device;
     struct device *device = &devices[number];
-    const size_t memory = card_of(number)->memory;
-    if (bytes > memory || round_up(bytes, ALIGNMENT) > memory - device->used)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    const size_t memory = card_of(number)->memory, unused = pool != NULL ? pool->unused : 0;
+    if (bytes > memory || round_up(bytes, ALIGNMENT) > memory - device->used + unused)
+        return NULL;
     uintptr_t start = place(device, bytes);
     struct allocation *a = start != 0 ? allocation_new(MEMORY_DEVICE, start, bytes) : NULL;
     if (a == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return NULL;
     device->used += round_up(bytes, ALIGNMENT);
-    *address = start;
+    a->pool = pool;
+    if (pool != NULL) {
+        const size_t again =
+            unused < round_up(bytes, ALIGNMENT) ? unused : round_up(bytes, ALIGNMENT);
+        pool->unused -= again;
+        device->used -= again;
+    }
+    return a;
+}
+
+static CUresult allocate_device(CUdeviceptr *address, size_t bytes)
+{
+    const struct allocation *a = memory_allocate(testgpu_current()->device, bytes, NULL);
+    if (a == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *address = a->address;
     return CUDA_SUCCESS;
 }
 
@@ -285,7 +314,7 @@ CUresult CUDAAPI cuMemFree(CUdeviceptr address)
     CUresult code = CUDA_SUCCESS;
     testgpu_lock();
     struct allocation *a = allocation_at((uintptr_t)address);
-    if (a == NULL || a->address != address || a->ending ||
+    if (a == NULL || a->address != address || a->ending || a->ends ||
         (a->kind != MEMORY_DEVICE && a->kind != MEMORY_MANAGED)) {
         testgpu_fault("free_of_unknown_pointer", "address=%#llx", address);
         code = CUDA_ERROR_INVALID_VALUE;
@@ -295,7 +324,8 @@ CUresult CUDAAPI cuMemFree(CUdeviceptr address)
     } else {
         a->ending = true;
         streams_await(testgpu_current());
-        allocation_free(a);
+        memory_end(a);
+        mempools_release();
     }
     testgpu_unlock();
     cost_of_memory(0);
@@ -346,7 +376,7 @@ CUresult CUDAAPI cuMemFreeHost(void *address)
         a->ending = true;
         if (streams_await_host(a->address, a->address + a->bytes))
             testgpu_fault("host_memory_freed_in_use", "address=%p: a queued copy uses it", address);
-        allocation_free(a);
+        memory_end(a);
     }
     testgpu_unlock();
     cost_of_memory(0);
@@ -390,7 +420,7 @@ CUresult CUDAAPI cuMemHostUnregister(void *address)
         a->ending = true;
         if (streams_await_host(a->address, a->address + a->bytes))
             testgpu_fault("host_memory_freed_in_use", "address=%p: a queued copy uses it", address);
-        allocation_free(a);
+        memory_end(a);
     }
     testgpu_unlock();
     cost_of_memory(0);
@@ -482,6 +512,20 @@ bool testgpu_scales(void)
     return settings.scales;
 }
 
+/* Why what runs in a context may not use the memory; NULL: it may. With the lock. */
+static const char *forbidden(const struct allocation *a, CUcontext context)
+{
+    if (a->kind != MEMORY_DEVICE)
+        return NULL;
+    if (a->pool != NULL)
+        return !a->is_there                         ? "pool_memory_too_early"
+               : !a->pool->open_to[context->device] ? "pool_memory_without_access"
+                                                    : NULL;
+    return a->context == context                   ? NULL
+           : a->context->device != context->device ? "pointer_of_another_device"
+                                                   : "pointer_of_another_context";
+}
+
 void *testgpu_reach(struct testgpu_run *run, CUdeviceptr address, size_t bytes)
 {
     char *reached = NULL;
@@ -501,10 +545,8 @@ void *testgpu_reach(struct testgpu_run *run, CUdeviceptr address, size_t bytes)
         testgpu_fault("illegal_address",
                       "address=%#llx bytes=%zu: leaves its allocation of %zu bytes at %#llx",
                       address, bytes, a->bytes, (unsigned long long)a->address);
-    } else if (a->kind == MEMORY_DEVICE && a->context != run->context) {
-        testgpu_fault(a->context->device != run->context->device ? "pointer_of_another_device"
-                                                                 : "pointer_of_another_context",
-                      "address=%#llx", address);
+    } else if (forbidden(a, run->context) != NULL) {
+        testgpu_fault(forbidden(a, run->context), "address=%#llx", address);
     } else {
         pin(run, a);
         reached = a->kind == MEMORY_DEVICE ? a->backing + (start - a->address) : (char *)start;

@@ -2,7 +2,7 @@
 #include <string.h>
 #include "driver.h"
 
-static bool reach_each_other(CUdevice device, CUdevice peer)
+bool peers_reach(CUdevice device, CUdevice peer)
 {
     return settings.peers && device != peer;
 }
@@ -14,7 +14,7 @@ CUresult CUDAAPI cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
         TESTGPU_RETURN(CUDA_ERROR_INVALID_VALUE);
     if (!device_is(device) || !device_is(peer))
         TESTGPU_RETURN(CUDA_ERROR_INVALID_DEVICE);
-    *can = reach_each_other(device, peer);
+    *can = peers_reach(device, peer);
     TESTGPU_RETURN(CUDA_SUCCESS);
 }
 
@@ -54,7 +54,7 @@ static CUresult allow(CUcontext peer, unsigned flags)
         return CUDA_ERROR_INVALID_VALUE;
     if (!context_is(peer, TESTGPU_ALIVE) || peer == own)
         return CUDA_ERROR_INVALID_CONTEXT;
-    if (!reach_each_other(own->device, peer->device))
+    if (!peers_reach(own->device, peer->device))
         return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     if (place_of(own, peer) < own->peers)
         return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
@@ -125,6 +125,7 @@ static CUresult run_copy(struct testgpu_run *run, void *argument)
         memmove(to, from, copy->bytes);
     testgpu_lock();
     copied.device_to_device += copy->bytes;
+    copied.between_devices += copy->bytes;
     testgpu_unlock();
     return CUDA_SUCCESS;
 }

@@ -22,7 +22,7 @@ static CUresult attribute(void *data, CUpointer_attribute which, CUdeviceptr add
     bool host = a != NULL && (a->kind == MEMORY_PINNED || a->kind == MEMORY_REGISTERED);
     switch (which) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-        PUT(CUcontext, a != NULL ? a->context : NULL);
+        PUT(CUcontext, a != NULL && a->pool == NULL ? a->context : NULL);
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         PUT(unsigned int, a == NULL ? 0 : host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
@@ -44,7 +44,7 @@ static CUresult attribute(void *data, CUpointer_attribute which, CUdeviceptr add
         PUT(unsigned int, a != NULL && a->kind == MEMORY_MANAGED);
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-        PUT(int, a != NULL ? a->context->device : 0);
+        PUT(int, a == NULL ? 0 : a->pool != NULL ? a->pool->device : a->context->device);
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
         PUT(CUdeviceptr, a != NULL ? a->address : 0);

@@ -176,12 +176,13 @@ static void print_living(int file, bool failed)
     append_line(file,
                 "testgpu %s device_bytes=%zu device_allocations=%zu host_allocations=%zu "
                 "streams=%zu events=%zu handles=%zu contexts=%zu managed_bytes=%zu "
-                "managed_allocations=%zu registered=%zu graphs=%zu modules=%zu\n",
+                "managed_allocations=%zu registered=%zu graphs=%zu modules=%zu pools=%zu\n",
                 failed ? "lost" : "leaked", living.device_bytes, living.device, living.host,
                 count_objects("streams", failed), count_objects("events", failed),
                 count_objects("handles", failed), count_objects("contexts", failed),
                 living.managed_bytes, living.managed, living.registered,
-                count_objects("graphs", failed), count_objects("modules", failed));
+                count_objects("graphs", failed), count_objects("modules", failed),
+                count_objects("pools", failed));
 }
 
 static void print_kernels(int file)
@@ -206,6 +207,9 @@ static void print_report(int file)
         (unsigned long long)copied.device_to_device, (unsigned long long)copied.host_to_host);
     if (copied.migrated > 0)
         append_line(file, "testgpu migrated bytes=%llu\n", (unsigned long long)copied.migrated);
+    if (copied.between_devices > 0)
+        append_line(file, "testgpu between_devices bytes=%llu\n",
+                    (unsigned long long)copied.between_devices);
     print_kernels(file);
     if (speed_is_set())
         append_line(file, "testgpu lasted kernels_us=%llu up_us=%llu down_us=%llu\n",

@@ -36,7 +36,7 @@
  *   TESTGPU_LAUNCH_US   each kernel, copy and fill lasts so much longer than the rates make it, a routine of
  *                       cuSOLVER for each kernel of its chain; default 0
  *   TESTGPU_PEER_GBPS   10^9 bytes a second from one device to another that may use its memory; 0: at once. Without it, no device
- *                       can reach another one's memory
+ *                       can reach another one's memory. TESTGPU_ATTRIBUTES=115=0: there are no memory pools
  *   TESTGPU_GFLOPS      rate,...: of device 0, 1, ..., 10^9 operations a second on real numbers of double precision, twice as many
  *                       on those of single precision. A multiplication and an addition of complex
  *                       numbers have 8. Device memory moves a byte in the time of 4 operations: a kernel
@@ -59,7 +59,7 @@
  *   TESTGPU_HELPER      a path: each call of cuBLAS and cuSOLVER that puts a kernel on a stream, or makes a handle,
  *                       opens this library and closes it
  *   TESTGPU_DATA        0: kernels compute nothing but what tells of success, and copies and fills
- *                       of more than 256 KiB move nothing, for sizes that the machine has no time or
+ *                       of more than 256 KiB move nothing, between devices both ends alone, for sizes that the machine has no time or
  *                       memory for. Device and pinned memory is then zero at first; there is no image of kernels. Default 1
  *   TESTGPU_PAGEABLE    1: copies of host memory that is not pinned are slower, and none is asynchronous. 2: they are as copies of pinned
  *                       memory. Default 0: as 1, and asynchronous copies of such memory are a misuse
@@ -328,6 +328,11 @@ void testgpu_linger(void)
         struct timespec pause = {.tv_nsec = 1000};
         nanosleep(&pause, NULL);
     }
+}
+
+void random_delay(void)
+{
+    random_pause(thread_random(), settings.delay_us);
 }
 
 void wake_up_late(void)

@@ -157,7 +157,7 @@ void speed_end(CUstream stream, const struct operation *operation, int64_t start
 
 bool speed_is_set(void)
 {
-    bool set = settings.launch_us != 0 || settings.busy != 0;
+    bool set = settings.launch_us != 0 || settings.busy != 0 || settings.peer_gbps != 0;
     for (int i = 0; i < settings.devices && !set; i++) {
         const struct card *card = &settings.card[i];
         set = card->up_gbps != 0 || card->down_gbps != 0 || card->gflops != 0;

@@ -218,6 +218,7 @@ CUresult operation_wait(struct operation *operation, CUcontext context)
 {
     while (operation != NULL && !operation->finished && !driver.exiting)
         progress_await();
+    mempools_release();
     wake_up_late();
     return driver.exiting ? CUDA_ERROR_DEINITIALIZED : context_error(context);
 }

@@ -1,0 +1,240 @@
+/* How fast one device reads another one's lent memory (lending.h), and whether what arrives is right. */
+#define _GNU_SOURCE
+#include "base/clock.h"
+#include "base/forks.h"
+#include "device.h"
+
+#include <pthread.h>
+
+#define COPY_BYTES  ((int64_t)32 << 20) /* an eighth of a millisecond at 256 GB/s */
+#define LEAST_BYTES ((int64_t)64 << 10)
+#define MOST_GBPS   8192.0 /* where copies take no time */
+#define AGAIN_MS    10000  /* memory was short */
+enum { ATTEMPTS = 4 };     /* the first one warms up */
+
+/* Both ends of the memory are looked at, which differ, and have other bytes before each copy. */
+enum { END_BYTES = 4096, SENT = 0xa5, BEFORE = 0x3c };
+
+struct way {
+    struct cuda_device *reader, *owner;
+    CUdeviceptr from, to;
+    int64_t bytes;
+    unsigned char *seen; /* pinned: the ends that have arrived */
+    CUevent begin, end;
+    float best_ms;
+    bool is_right;
+    bool is_quiet; /* no copy is under way */
+};
+
+typedef enum gpu_status way_step(struct way *way);
+
+static enum gpu_status in_context(struct cuda_device *device, way_step *step, struct way *way)
+{
+    struct gpu_scope scope;
+    enum gpu_status status = gpu_enter(device, &scope);
+    if (status == GPU_OK) {
+        status = step(way);
+        gpu_leave(&scope);
+    }
+    return status;
+}
+
+static CUdeviceptr last_end(CUdeviceptr memory, const struct way *way)
+{
+    return memory + (CUdeviceptr)(way->bytes - END_BYTES);
+}
+
+static enum gpu_status mark_ends(CUdeviceptr memory, const struct way *way, unsigned char value,
+                                 CUstream stream)
+{
+    enum gpu_status status = GPU_CHECK(cuMemsetD8Async, memory, value, END_BYTES, stream);
+    if (status == GPU_OK)
+        status = GPU_CHECK(cuMemsetD8Async, last_end(memory, way), (unsigned char)(value + 1),
+                           END_BYTES, stream);
+    return status;
+}
+
+/* ---- Of the owner ---- */
+
+static enum gpu_status lend(struct way *way)
+{
+    struct lending *lending = &way->owner->pool.lending;
+    bool grew;
+    enum gpu_status status = lending_open_to(lending, way->reader->number);
+    if (status == GPU_OK)
+        status = pool_get_lent(way->owner, way->bytes, &way->from, &grew);
+    if (status == GPU_OK)
+        status = mark_ends(way->from, way, SENT, lending->stream);
+    if (status == GPU_OK)
+        status = GPU_CHECK_FINAL(cuStreamSynchronize, lending->stream);
+    return status;
+}
+
+static enum gpu_status take_back(struct way *way)
+{
+    /* Its own work on the memory may have failed. */
+    if (GPU_CHECK_FINAL(cuStreamSynchronize, way->owner->pool.lending.stream) == GPU_OK)
+        pool_put(way->owner, way->from);
+    pool_settle(way->owner);
+    return GPU_OK;
+}
+
+/* ---- Of the reader ---- */
+
+static bool is_all(const unsigned char *byte, unsigned char value)
+{
+    for (int i = 0; i < END_BYTES; i++)
+        if (byte[i] != value)
+            return false;
+    return true;
+}
+
+/* Copies once, and keeps the time if it is the best. */
+static enum gpu_status copy_once(struct way *way, CUstream stream, bool counts)
+{
+    float ms = 0;
+    enum gpu_status status = mark_ends(way->to, way, BEFORE, stream);
+    if (status == GPU_OK)
+        status = GPU_CHECK(cuEventRecord, way->begin, stream);
+    if (status == GPU_OK)
+        status = GPU_CHECK(cuMemcpyDtoDAsync, way->to, way->from, (size_t)way->bytes, stream);
+    if (status == GPU_OK)
+        status = GPU_CHECK(cuEventRecord, way->end, stream);
+    if (status == GPU_OK)
+        status = GPU_CHECK(cuMemcpyDtoHAsync, way->seen, way->to, END_BYTES, stream);
+    if (status == GPU_OK)
+        status = GPU_CHECK(cuMemcpyDtoHAsync, way->seen + END_BYTES, last_end(way->to, way),
+                           END_BYTES, stream);
+    if (status == GPU_OK)
+        status = GPU_CHECK_FINAL(cuStreamSynchronize, stream);
+    if (status == GPU_OK)
+        status = GPU_CHECK_FINAL(cuEventElapsedTime, &ms, way->begin, way->end);
+    if (status != GPU_OK)
+        return status;
+    way->is_right =
+        way->is_right && is_all(way->seen, SENT) && is_all(way->seen + END_BYTES, SENT + 1);
+    if (counts && ms < way->best_ms)
+        way->best_ms = ms;
+    return GPU_OK;
+}
+
+static enum gpu_status copy_all(struct way *way)
+{
+    const CUstream stream = way->reader->pool.lending.stream;
+    void *seen = NULL;
+    enum gpu_status status = GPU_CHECK(cuMemHostAlloc, &seen, 2 * END_BYTES, 0);
+    way->seen = seen;
+    if (status == GPU_OK)
+        status = GPU_CHECK(cuEventCreate, &way->begin, CU_EVENT_DEFAULT);
+    if (status == GPU_OK)
+        status = GPU_CHECK(cuEventCreate, &way->end, CU_EVENT_DEFAULT);
+    for (int i = 0; status == GPU_OK && i < ATTEMPTS && way->is_right; i++)
+        status = copy_once(way, stream, i > 0);
+    way->is_quiet = GPU_CHECK_FINAL(cuStreamSynchronize, stream) == GPU_OK;
+    return status;
+}
+
+static void let_go(struct way *way)
+{
+    if (way->begin)
+        CUDA(cuEventDestroy)(way->begin);
+    if (way->end)
+        CUDA(cuEventDestroy)(way->end);
+    if (way->seen && way->is_quiet)
+        CUDA(cuMemFreeHost)(way->seen);
+}
+
+/* As calls do: the reader's memory is lent, too, where the owner reaches it. */
+static enum gpu_status read_lent(struct way *way)
+{
+    bool grew;
+    if (!CUDA(cuEventElapsedTime))
+        return GPU_UNSUPPORTED;
+    enum gpu_status status = lending_open_to(&way->reader->pool.lending, way->owner->number);
+    if (status != GPU_OK && status != GPU_UNSUPPORTED)
+        return status;
+    status = pool_get_lent(way->reader, way->bytes, &way->to, &grew);
+    if (status != GPU_OK)
+        return status;
+    status = copy_all(way);
+    let_go(way);
+    if (way->is_quiet)
+        pool_put(way->reader, way->to);
+    pool_settle(way->reader);
+    return status;
+}
+
+/* ---- Both ---- */
+
+/* The measured memory is small beside what the process may use. */
+static int64_t copy_bytes(const struct cuda_device *one, const struct cuda_device *other)
+{
+    const int64_t least = accel_min(one->budget, other->budget);
+    return accel_min(COPY_BYTES, least / 4 / END_BYTES * END_BYTES);
+}
+
+static enum gpu_status measure(struct way *way)
+{
+    way->bytes = copy_bytes(way->reader, way->owner);
+    if (way->bytes < LEAST_BYTES)
+        return GPU_UNSUPPORTED;
+    enum gpu_status status = in_context(way->owner, lend, way);
+    if (status == GPU_OK)
+        status = in_context(way->reader, read_lent, way);
+    if (way->from && way->is_quiet)
+        in_context(way->owner, take_back, way);
+    return status == GPU_OK && !way->is_right ? GPU_UNSUPPORTED : status;
+}
+
+static double rounded(double gbps)
+{
+    const double quarter = 1.189207115002721, three_quarters = 1.681792830507429; /* of a power */
+    double power = 1;
+    while (2 * power <= gbps)
+        power *= 2;
+    while (power > gbps)
+        power /= 2;
+    const double rest = gbps / power;
+    return power * (rest < quarter ? 1 : rest < three_quarters ? 1.4142135623730951 : 2);
+}
+
+static double rate_of(const struct way *way)
+{
+    const double megabytes = (double)way->bytes * 1e-6;
+    const double ms = (double)way->best_ms;
+    return ms * MOST_GBPS > megabytes ? rounded(megabytes / ms) : MOST_GBPS;
+}
+
+static pthread_mutex_t measuring = PTHREAD_MUTEX_INITIALIZER; /* one at a time is the true rate */
+FORKS_LOCK(measuring);
+
+/* With the lock. What fails here is no failure of a device: one that is broken is found so by the next call. */
+static struct peer_rate ask(struct cuda_device *reader, struct cuda_device *owner)
+{
+    struct way way = {
+        .reader = reader, .owner = owner, .best_ms = 1e30f, .is_right = true, .is_quiet = true};
+    struct peer_rate rate = {.start = owner->start};
+    struct failure outer;
+    failure_begin(&outer);
+    const enum gpu_status status = measure(&way);
+    failure_end(&outer);
+    if (status == GPU_OK)
+        rate.gbps = rate_of(&way);
+    else if (status == GPU_NO_MEMORY)
+        rate.again = accel_now_ms() + AGAIN_MS;
+    return rate;
+}
+
+double cuda_peer_gbps(struct gpu_device *reader, struct gpu_device *owner)
+{
+    struct cuda_device *own = cuda_device_of(reader), *other = cuda_device_of(owner);
+    struct peer_rate *known = &own->peer[other->common.info.index % CHOICE_MAX];
+    if (cuda_is_dead())
+        return 0;
+    pthread_mutex_lock(&measuring);
+    if (known->start != other->start || (known->again > 0 && accel_now_ms() > known->again))
+        *known = ask(own, other);
+    const double gbps = known->gbps;
+    pthread_mutex_unlock(&measuring);
+    return gbps;
+}

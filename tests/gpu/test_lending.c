@@ -1,0 +1,424 @@
+/*
+ * Memory that other devices may use, and how fast they read it, on the test GPU: see gpu/cuda/lending.h. With an argument the program is
+ * what test_lending.py runs: both rates, then a product on each device.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gpu/cuda/device.h"
+#include "ops/names.h"
+#include "ops/shape.h"
+#include "tests/lib/devices.h"
+
+enum { N = 48, BUDGET = 16 << 20, SMALL = 1 << 20, LARGE = 4 << 20 };
+
+static struct gpu_device *device[2];
+static struct cuda_device *own[2];
+static __typeof__(cuda_api) real;
+
+static bool start_one(int i)
+{
+    device[i] =
+        start_device(tested_gpu(),
+                     (struct gpu_config){.memory_bytes = BUDGET, .devices = &i, .device_count = 1});
+    own[i] = cuda_device_of(device[i]);
+    return device[i] != NULL;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    const bool both = start_one(0) && start_one(1);
+    real = cuda_api;
+    return both ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    cuda_api = real;
+    gpu_stop(device[0]);
+    gpu_stop(device[1]);
+    return 0;
+}
+
+/* ---- A product of small whole numbers, which is exact ---- */
+
+static bool refuse(void *context, const struct accel_call *part)
+{
+    (void)context;
+    (void)part;
+    return false;
+}
+
+static bool computes(struct gpu_device *on)
+{
+    static double a[N * N], b[N * N], c[N * N];
+    const int64_t size[ACCEL_DIMENSIONS] = {N, N, N, 0};
+    struct gpu_host host = {.original = refuse};
+    struct accel_call call;
+    shape_typical(&call, accel_name_routine((uint32_t)accel_name_find("dgemm_")), size);
+    for (int i = 0; i < N * N; i++) {
+        a[i] = i % 7 - 3;
+        b[i] = 1;
+        c[i] = 0;
+    }
+    call.span[ACCEL_a].ptr = a;
+    call.span[ACCEL_b].ptr = b;
+    call.span[ACCEL_c].ptr = c;
+    call.blas.flag[ACCEL_transa] = call.blas.flag[ACCEL_transb] = 'N';
+    call.blas.scalar[ACCEL_alpha] = (struct accel_complex){1, 0};
+    call.blas.scalar[ACCEL_beta] = (struct accel_complex){0, 0};
+    bool right = gpu_run(on, &call, &host) == GPU_OK;
+    for (int i = 0; i < N && right; i++) {
+        double sum = 0;
+        for (int k = 0; k < N; k++)
+            sum += a[k * N + i];
+        right = c[i] == sum && c[(N - 1) * N + i] == sum;
+    }
+    return right;
+}
+
+static void assert_both_are_well(void)
+{
+    for (int i = 0; i < 2; i++) {
+        assert_false(gpu_has_failure(device[i]));
+        assert_true(computes(device[i]));
+    }
+}
+
+/* ---- The rate ---- */
+
+static atomic_int copies, pools;
+
+static CUresult count_copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    copies++;
+    return real.cuMemcpyDtoDAsync_p(to, from, bytes, stream);
+}
+
+static CUresult count_pool(CUmemoryPool *pool, const CUmemPoolProps *properties)
+{
+    pools++;
+    return real.cuMemPoolCreate_p(pool, properties);
+}
+
+static void count_calls(void)
+{
+    copies = pools = 0;
+    CUDA(cuMemcpyDtoDAsync) = count_copy;
+    CUDA(cuMemPoolCreate) = count_pool;
+}
+
+/* TESTGPU_PEER_GBPS is a little more than the step: what is measured is a little less. */
+static const double expected = 0.5;
+
+static void the_rate_is_measured_once(void **state)
+{
+    (void)state;
+    count_calls();
+    assert_true(gpu_peer_gbps(device[0], device[1]) == expected);
+    const int once = copies;
+    assert_true(once > 1 && gpu_peer_gbps(device[0], device[1]) == expected);
+    assert_int_equal(copies, once);
+    assert_true(gpu_peer_gbps(device[1], device[0]) == expected);
+    assert_int_equal(copies, 2 * once);
+    assert_int_equal(pools, 2);
+    assert_true(gpu_peer_gbps(device[0], device[0]) == 0);
+    assert_both_are_well();
+}
+
+static void *ask(void *reader)
+{
+    const intptr_t i = (intptr_t)reader;
+    static double rate[2];
+    rate[i] = gpu_peer_gbps(device[i], device[!i]);
+    return &rate[i];
+}
+
+static void threads_ask_at_once(void **state)
+{
+    pthread_t thread[4];
+    void *rate;
+    (void)state;
+    count_calls();
+    for (intptr_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, ask, (void *)(i % 2)), 0);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pthread_join(thread[i], &rate), 0);
+        assert_true(*(double *)rate == expected);
+    }
+    assert_int_equal(pools, 2);
+    assert_both_are_well();
+}
+
+/* The pool of one that has been started again is another one. */
+static void a_new_device_is_measured_anew(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_true(gpu_peer_gbps(device[0], device[1]) == expected);
+        gpu_stop(device[i]);
+        assert_true(start_one(i));
+        count_calls();
+        assert_true(gpu_peer_gbps(device[0], device[1]) == expected);
+        assert_true(copies > 1 && pools == 1);
+    }
+    assert_both_are_well();
+}
+
+/* ---- No rate ---- */
+
+static CUresult is_out_of_reach(int *can, CUdevice reader, CUdevice peer)
+{
+    (void)reader;
+    (void)peer;
+    *can = 0;
+    return CUDA_SUCCESS;
+}
+
+static CUresult has_no_pools(int *value, CUdevice_attribute which, CUdevice number)
+{
+    *value = 0;
+    return which == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
+               ? CUDA_SUCCESS
+               : real.cuDeviceGetAttribute_p(value, which, number);
+}
+
+/* As drivers have done (lending.h). */
+static CUresult copy_nothing(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    (void)to;
+    (void)from;
+    (void)bytes;
+    (void)stream;
+    copies++;
+    return CUDA_SUCCESS;
+}
+
+static CUresult copy_all_but_the_end(CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                                     CUstream stream)
+{
+    copies++;
+    return real.cuMemcpyDtoDAsync_p(to, from, bytes - 1, stream);
+}
+
+static void assert_no_rate(int copied)
+{
+    copies = 0;
+    assert_true(gpu_peer_gbps(device[0], device[1]) == 0);
+    cuda_api = real; /* it is remembered */
+    assert_true(gpu_peer_gbps(device[0], device[1]) == 0);
+    assert_int_equal(copies, copied);
+    assert_both_are_well();
+}
+
+static void out_of_reach(void **state)
+{
+    (void)state;
+    CUDA(cuDeviceCanAccessPeer) = is_out_of_reach;
+    assert_no_rate(0);
+}
+
+static void without_pools(void **state)
+{
+    (void)state;
+    CUDA(cuDeviceGetAttribute) = has_no_pools;
+    assert_no_rate(0);
+}
+
+static void an_old_driver(void **state)
+{
+    (void)state;
+    CUDA(cuMemPoolSetAccess) = NULL;
+    assert_no_rate(0);
+}
+
+static void nothing_arrives(void **state)
+{
+    (void)state;
+    CUDA(cuMemcpyDtoDAsync) = copy_nothing;
+    assert_no_rate(1);
+}
+
+static void not_all_arrives(void **state)
+{
+    (void)state;
+    CUDA(cuMemcpyDtoDAsync) = copy_all_but_the_end;
+    assert_no_rate(1);
+}
+
+/* ---- Blocks ---- */
+
+static CUdeviceptr take(int i, int64_t bytes, bool lent)
+{
+    struct gpu_scope scope;
+    CUdeviceptr block = 0;
+    bool grew;
+    assert_int_equal(gpu_enter(own[i], &scope), GPU_OK);
+    const enum gpu_status status = (lent ? pool_get_lent : pool_get)(own[i], bytes, &block, &grew);
+    gpu_leave(&scope);
+    assert_true(status == (block ? GPU_OK : GPU_NO_MEMORY));
+    return block;
+}
+
+static int64_t free_memory(int i, bool trimmed)
+{
+    struct gpu_scope scope;
+    size_t left = 0, all;
+    assert_int_equal(gpu_enter(own[i], &scope), GPU_OK);
+    if (trimmed)
+        pool_trim(own[i]);
+    assert_int_equal(CUDA(cuMemGetInfo)(&left, &all), CUDA_SUCCESS);
+    gpu_leave(&scope);
+    return (int64_t)left;
+}
+
+static void lent_blocks_are_for_lending(void **state)
+{
+    const struct gpu_key key = {{7, 1}};
+    CUdeviceptr found;
+    (void)state;
+    const CUdeviceptr lent = take(0, SMALL, true);
+    pool_keep(own[0], lent, &key);
+    assert_false(pool_find(own[0], &key, &found));
+    pool_put(own[0], lent);
+    const CUdeviceptr other = take(0, SMALL, false);
+    assert_true(other && other != lent);
+    pool_put(own[0], other);
+    assert_true(take(0, SMALL, true) == lent);
+    assert_true(take(0, SMALL, false) == other);
+    pool_put(own[0], lent);
+    pool_put(own[0], other);
+}
+
+static void they_count_and_go_back(void **state)
+{
+    (void)state;
+    const int64_t before = free_memory(0, true);
+    const CUdeviceptr lent = take(0, LARGE, true);
+    assert_int_equal(free_memory(0, true), before - LARGE);
+    assert_true(own[0]->pool.total == LARGE && take(0, BUDGET - LARGE + 1, false) == 0 &&
+                take(0, BUDGET - LARGE + 1, true) == 0);
+    pool_put(own[0], lent);
+    assert_true(own[0]->pool.total == LARGE && own[0]->pool.idle == LARGE);
+    const CUdeviceptr other = take(0, BUDGET, false); /* it makes room */
+    assert_true(other != 0);
+    pool_put(own[0], other);
+    assert_int_equal(free_memory(0, true), before);
+    assert_int_equal(own[0]->pool.total, 0);
+}
+
+static void a_call_takes_them(void **state)
+{
+    struct gpu_host host = {.original = refuse};
+    struct gpu_work work = {.host = &host, .device = device[0]};
+    struct gpu_scope scope;
+    gpu_address lent = 0, other = 0, refused = 0;
+    (void)state;
+    assert_int_equal(gpu_enter(own[0], &scope), GPU_OK);
+    assert_int_equal(lane_acquire(own[0], &work.lane), GPU_OK);
+    assert_int_equal(gpu_work_take_lent(&work, SMALL, &lent), GPU_OK);
+    assert_int_equal(gpu_work_take(&work, SMALL, &other), GPU_OK);
+    assert_int_equal(gpu_work_take_lent(&work, BUDGET, &refused), GPU_NO_MEMORY);
+    assert_true(own[0]->pool.block[0].lent && !own[0]->pool.block[1].lent);
+    assert_int_equal(gpu_work_give_back(&work), GPU_OK);
+    assert_true(own[0]->pool.idle == 2 * SMALL && work.blocks == 0);
+    lane_release(work.lane, false);
+    gpu_leave(&scope);
+}
+
+static CUresult refuse_memory(CUdeviceptr *block, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+    (void)block;
+    (void)bytes;
+    (void)pool;
+    (void)stream;
+    return CUDA_ERROR_NOT_PERMITTED;
+}
+
+/* From then on: a call need not try again. */
+static void a_device_without_them_says_so(void **state)
+{
+    struct gpu_scope scope;
+    CUdeviceptr block;
+    bool grew;
+    (void)state;
+    CUDA(cuMemAllocFromPoolAsync) = refuse_memory;
+    assert_int_equal(gpu_enter(own[0], &scope), GPU_OK);
+    assert_int_equal(pool_get_lent(own[0], SMALL, &block, &grew), GPU_UNSUPPORTED);
+    cuda_api = real;
+    assert_int_equal(pool_get_lent(own[0], SMALL, &block, &grew), GPU_UNSUPPORTED);
+    assert_int_equal(own[0]->pool.total, 0);
+    gpu_leave(&scope);
+    assert_both_are_well();
+}
+
+/* Short of memory is not for good. */
+static void a_full_device_is_asked_again(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const CUdeviceptr all = take(i, BUDGET, false);
+        assert_true(all && gpu_peer_gbps(device[0], device[1]) == 0);
+        pool_put(own[i], all);
+        assert_true(gpu_peer_gbps(device[0], device[1]) == 0); /* not each time */
+        own[0]->peer[1].again = 1;
+    }
+    assert_true(gpu_peer_gbps(device[0], device[1]) == expected);
+    assert_both_are_well();
+}
+
+/* ---- For test_lending.py ---- */
+
+static int run(const char *until)
+{
+    if (begin(NULL) != 0)
+        return 2;
+    if (strcmp(until, "start") == 0)
+        return 0;
+    for (int i = 0; i < 2; i++)
+        printf("rate %g\n", gpu_peer_gbps(device[i], device[!i]));
+    if (strcmp(until, "rates") == 0)
+        return 0;
+    for (int i = 0; i < 2; i++)
+        printf("%s\n", gpu_has_failure(device[i]) ? gpu_failure(device[i])
+                       : computes(device[i])      ? "well"
+                                                  : "wrong");
+    end(NULL);
+    return 0;
+}
+
+int main(int count, char **arguments)
+{
+    if (count == 2)
+        return run(arguments[1]);
+    /* The library, which is not loaded yet, reads them as it comes. */
+    setenv("TESTGPU_DEVICES", "2", 1);
+    setenv("TESTGPU_PEER_GBPS", "0.52", 1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_rate_is_measured_once, begin, end),
+        cmocka_unit_test_setup_teardown(threads_ask_at_once, begin, end),
+        cmocka_unit_test_setup_teardown(a_new_device_is_measured_anew, begin, end),
+        cmocka_unit_test_setup_teardown(out_of_reach, begin, end),
+        cmocka_unit_test_setup_teardown(without_pools, begin, end),
+        cmocka_unit_test_setup_teardown(an_old_driver, begin, end),
+        cmocka_unit_test_setup_teardown(nothing_arrives, begin, end),
+        cmocka_unit_test_setup_teardown(not_all_arrives, begin, end),
+        cmocka_unit_test_setup_teardown(lent_blocks_are_for_lending, begin, end),
+        cmocka_unit_test_setup_teardown(they_count_and_go_back, begin, end),
+        cmocka_unit_test_setup_teardown(a_call_takes_them, begin, end),
+        cmocka_unit_test_setup_teardown(a_device_without_them_says_so, begin, end),
+        cmocka_unit_test_setup_teardown(a_full_device_is_asked_again, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
