@@ -20,6 +20,7 @@ struct scenario {
 
 extern const struct scenario memory_scenarios[];
 extern const struct scenario peer_scenarios[];
+extern const struct scenario mempool_scenarios[];
 extern const struct scenario stream_scenarios[];
 extern const struct scenario fault_scenarios[];
 extern const struct scenario blas_scenarios[];
