@@ -23,7 +23,7 @@ struct way {
     CUevent begin, end;
     float best_ms;
     bool is_right;
-    bool is_quiet; /* no copy is under way */
+    bool is_quiet; /* nothing that uses the memory is under way */
 };
 
 typedef enum gpu_status way_step(struct way *way);
@@ -54,6 +54,12 @@ static enum gpu_status mark_ends(CUdeviceptr memory, const struct way *way, unsi
     return status;
 }
 
+/* Returns whether nothing is under way any more on a stream, which work has been put on with this status: GPU_OK if that has been waited for. */
+static bool is_quiet(CUstream stream, enum gpu_status status)
+{
+    return status == GPU_OK || GPU_CHECK_FINAL(cuStreamSynchronize, stream) == GPU_OK;
+}
+
 /* ---- Of the owner ---- */
 
 static enum gpu_status lend(struct way *way)
@@ -67,14 +73,13 @@ static enum gpu_status lend(struct way *way)
         status = mark_ends(way->from, way, SENT, lending->stream);
     if (status == GPU_OK)
         status = GPU_CHECK_FINAL(cuStreamSynchronize, lending->stream);
+    way->is_quiet = !way->from || is_quiet(lending->stream, status);
     return status;
 }
 
 static enum gpu_status take_back(struct way *way)
 {
-    /* Its own work on the memory may have failed. */
-    if (GPU_CHECK_FINAL(cuStreamSynchronize, way->owner->pool.lending.stream) == GPU_OK)
-        pool_put(way->owner, way->from);
+    pool_put(way->owner, way->from);
     pool_settle(way->owner);
     return GPU_OK;
 }
@@ -130,7 +135,7 @@ static enum gpu_status copy_all(struct way *way)
         status = GPU_CHECK(cuEventCreate, &way->end, CU_EVENT_DEFAULT);
     for (int i = 0; status == GPU_OK && i < ATTEMPTS && way->is_right; i++)
         status = copy_once(way, stream, i > 0);
-    way->is_quiet = GPU_CHECK_FINAL(cuStreamSynchronize, stream) == GPU_OK;
+    way->is_quiet = is_quiet(stream, status);
     return status;
 }
 
@@ -211,8 +216,7 @@ FORKS_LOCK(measuring);
 /* With the lock. What fails here is no failure of a device: one that is broken is found so by the next call. */
 static struct peer_rate ask(struct cuda_device *reader, struct cuda_device *owner)
 {
-    struct way way = {
-        .reader = reader, .owner = owner, .best_ms = 1e30f, .is_right = true, .is_quiet = true};
+    struct way way = {.reader = reader, .owner = owner, .best_ms = 1e30f, .is_right = true};
     struct peer_rate rate = {.start = owner->start};
     struct failure outer;
     failure_begin(&outer);

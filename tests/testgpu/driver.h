@@ -215,8 +215,6 @@ struct allocation *allocation_at(uintptr_t address);
 /* With the lock. Memory of a device, and of a pool unless that is NULL; NULL: there is none. Its end, which waits for what runs. */
 struct allocation *memory_allocate(int device, size_t bytes, CUmemoryPool pool);
 void memory_end(struct allocation *a);
-/* With the lock: whether there is memory of the pool. */
-bool memory_is_of_pool(CUmemoryPool pool);
 /* The device that an address of device memory is of; -1: it is of none. */
 int memory_device_of(uintptr_t address);
 /* Whether kernels reach the host's memory there by the host's page tables alone. Without the lock. */

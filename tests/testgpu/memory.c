@@ -189,14 +189,6 @@ void memory_end(struct allocation *a)
         allocation_end(a);
 }
 
-bool memory_is_of_pool(CUmemoryPool pool)
-{
-    struct allocation *a = allocations;
-    while (a != NULL && a->pool != pool)
-        a = a->next;
-    return a != NULL;
-}
-
 /* With the lock. */
 void memory_end_of_context(CUcontext context)
 {

@@ -195,8 +195,14 @@ static int pool_leaks(void)
 static int pool_destroyed_in_use(void)
 {
     struct fixture_pool f;
+    CUdeviceptr more;
     CHECK(begin_pool(&f) == 0);
     OK(cuMemPoolDestroy(f.pool));
+    CHECK(cuMemAllocFromPoolAsync(&more, BYTES, f.pool, f.stream) == CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemsetD8Async(f.memory, 0, BYTES, f.stream));
+    OK(cuMemFreeAsync(f.memory, f.stream));
+    OK(cuStreamSynchronize(f.stream));
+    CHECK(available() == (8 << 20));
     return 0;
 }
 
@@ -337,8 +343,8 @@ const struct scenario mempool_scenarios[] = {
      {"leaked device_bytes=1048576 device_allocations=1", "modules=0 pools=1\n"}},
     {"pool_destroyed_in_use",
      pool_destroyed_in_use,
-     {0},
-     {"fault what=pool_destroyed_in_use", "faults n=1\n"}},
+     {"TESTGPU_MEMORY=8M"},
+     {"fault what=destroyed_pool", "faults n=1\n", "leaked device_bytes=0"}},
     {"pool_in_capture", pool_in_capture, {0}, {"fault what=pool_in_capture", "faults n=1\n"}},
     {"pool_failures",
      pool_failures,
