@@ -283,24 +283,6 @@ static int64_t free_memory(int i, bool trimmed)
     return (int64_t)left;
 }
 
-static void lent_blocks_are_for_lending(void **state)
-{
-    const struct gpu_key key = {{7, 1}};
-    CUdeviceptr found;
-    (void)state;
-    const CUdeviceptr lent = take(0, SMALL, true);
-    pool_keep(own[0], lent, &key);
-    assert_false(pool_find(own[0], &key, &found));
-    pool_put(own[0], lent);
-    const CUdeviceptr other = take(0, SMALL, false);
-    assert_true(other && other != lent);
-    pool_put(own[0], other);
-    assert_true(take(0, SMALL, true) == lent);
-    assert_true(take(0, SMALL, false) == other);
-    pool_put(own[0], lent);
-    pool_put(own[0], other);
-}
-
 static void they_count_and_go_back(void **state)
 {
     (void)state;
@@ -414,7 +396,6 @@ int main(int count, char **arguments)
         cmocka_unit_test_setup_teardown(an_old_driver, begin, end),
         cmocka_unit_test_setup_teardown(nothing_arrives, begin, end),
         cmocka_unit_test_setup_teardown(not_all_arrives, begin, end),
-        cmocka_unit_test_setup_teardown(lent_blocks_are_for_lending, begin, end),
         cmocka_unit_test_setup_teardown(they_count_and_go_back, begin, end),
         cmocka_unit_test_setup_teardown(a_call_takes_them, begin, end),
         cmocka_unit_test_setup_teardown(a_device_without_them_says_so, begin, end),

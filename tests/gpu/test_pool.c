@@ -287,6 +287,52 @@ static void what_is_kept_stays_for_seconds(void **state)
     assert_int_equal(find(1), 0);
 }
 
+/* ---- Memory that other devices may use ---- */
+
+static CUdeviceptr get_lent(int64_t bytes)
+{
+    CUdeviceptr block = 0;
+    bool grew;
+    const enum gpu_status status = pool_get_lent(device, bytes, &block, &grew);
+    if (status == GPU_UNSUPPORTED && is_real_gpu())
+        skip(); /* of a virtual GPU's driver, for one */
+    return status == GPU_OK ? block : 0;
+}
+
+static void what_is_lent_is_for_lending(void **state)
+{
+    const struct gpu_key key = {{7, 1}};
+    CUdeviceptr found;
+    (void)state;
+    const CUdeviceptr lent = get_lent(SMALL);
+    pool_keep(device, lent, &key);
+    assert_true(lent && !pool_find(device, &key, &found));
+    pool_put(device, lent);
+    const CUdeviceptr other = get(SMALL);
+    assert_true(other && other != lent);
+    pool_put(device, other);
+    assert_true(get_lent(SMALL) == lent && get(SMALL) == other);
+    pool_put(device, lent);
+    pool_put(device, other);
+}
+
+/* The budget is that of all blocks; the driver's free memory that of the blocks that are left. */
+static void what_is_lent_counts_and_gives_way(void **state)
+{
+    (void)state;
+    const CUdeviceptr lent = get_lent(LARGE);
+    assert_true(lent && !get(BUDGET - LARGE + 1) && !get_lent(BUDGET - LARGE + 1));
+    pool_put(device, lent);
+    assert_true(device->pool.idle == device->pool.total && device->pool.total >= LARGE);
+    const CUdeviceptr block = get(LARGE);
+    assert_true(block && block != lent);
+    assert_int_equal(device->pool.count, 1);
+    pool_put(device, block);
+    let_pass(1000);
+    assert_false(pool_give_back(device));
+    assert_int_equal(device->pool.total, 0);
+}
+
 static int start(void **state)
 {
     *state = start_device(tested_gpu(), (struct gpu_config){.memory_bytes = BUDGET});
@@ -307,6 +353,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_kept_gives_way, begin, end),
         cmocka_unit_test_setup_teardown(the_last_used_stay, begin, end),
         cmocka_unit_test_setup_teardown(what_is_kept_stays_for_seconds, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_lent_is_for_lending, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_lent_counts_and_gives_way, begin, end),
     };
     return cmocka_run_group_tests(tests, start, stop_device);
 }

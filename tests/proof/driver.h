@@ -44,6 +44,11 @@
     F(cuDeviceCanAccessPeer)                                                                       \
     F(cuCtxEnablePeerAccess)                                                                       \
     F(cuMemcpyPeerAsync)                                                                           \
+    F(cuMemPoolCreate)                                                                             \
+    F(cuMemPoolDestroy)                                                                            \
+    F(cuMemPoolSetAccess)                                                                          \
+    F(cuMemAllocFromPoolAsync)                                                                     \
+    F(cuMemFreeAsync)                                                                              \
     F(cuMemHostRegister)                                                                           \
     F(cuMemHostUnregister)                                                                         \
     F(cuModuleLoadData)                                                                            \

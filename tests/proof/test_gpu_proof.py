@@ -192,9 +192,13 @@ def check_several(folder):
 
 
 def check_peers():
-    """The rate from one GPU to another that may use its memory; else why there is none."""
-    for settings, said in (({"TESTGPU_DEVICES": "3", "TESTGPU_PEER_GBPS": "4"}, {f"peer_{pair}": r"[23]\.\d+\tGB/s" for pair in ("0_1", "0_2", "1_2")}),
-                           ({"TESTGPU_DEVICES": "2"}, {"peer_0_1": "-\tthese GPUs cannot reach each other's memory"}), ({}, {"peer_0_1": "-\tthe machine has one GPU"})):
+    """The rates from one GPU to another that may use its memory, a pool or all of it; else why there is none."""
+    for settings, said in (({"TESTGPU_DEVICES": "3", "TESTGPU_PEER_GBPS": "4"},
+                            {f"{kind}_{pair}": r"[123]\.\d+\tGB/s" for kind in ("peer", "peer_pool") for pair in ("0_1", "0_2", "1_2")}),
+                           ({"TESTGPU_DEVICES": "2"}, {kind + "_0_1": "-\tthese GPUs cannot reach each other's memory" for kind in ("peer", "peer_pool")}),
+                           ({"TESTGPU_DEVICES": "2", "TESTGPU_PEER_GBPS": "4", "TESTGPU_ATTRIBUTES": "115=0"},
+                            {"peer_0_1": r"[123]\.\d+\tGB/s", "peer_pool_0_1": r"-\tcuMemPoolCreate: CUDA_ERROR_NOT_SUPPORTED"}),
+                           ({}, {"peer_0_1": "-\tthe machine has one GPU"})):
         done = subprocess.run([BUILD / "proof/measure", "--quick"], env={**os.environ, "ACCEL_CUDA_DIR": str(BUILD / "testgpu"), **settings}, stdout=subprocess.PIPE, text=True)
         lines = dict(line.split("\t", 1) for line in done.stdout.splitlines() if line.startswith("peer"))
         tap.ok(done.returncode == 0 and set(lines) == set(said) and all(re.fullmatch(said[name], lines[name]) for name in said), f"copies between GPUs: {settings}", lines)
