@@ -29,8 +29,7 @@ struct cuda_device {
     struct lanes lanes;
     struct pool pool;
     struct own own;
-    struct peer_rate
-        peer[CHOICE_MAX]; /* to this device's memory, by the other one's number: for peer_rate.c */
+    struct peer_rate peer[CHOICE_MAX]; /* by the other one's CUDA ordinal: for peer_rate.c */
     /* For idle.c: */
     atomic_bool watched;
     struct cuda_device *next_watched;

@@ -383,6 +383,30 @@ static void a_device_without_them_says_so(void **state)
     assert_both_are_well();
 }
 
+static CUresult fail_to_wait(CUstream stream)
+{
+    (void)stream;
+    CUDA(cuStreamSynchronize) = real.cuStreamSynchronize_p;
+    return CUDA_ERROR_UNKNOWN;
+}
+
+static void a_device_that_does_not_answer_has_failed(void **state)
+{
+    struct gpu_scope scope;
+    CUdeviceptr block = 0;
+    bool grew;
+    (void)state;
+    const int64_t before = free_memory(0, true);
+    CUDA(cuStreamSynchronize) = fail_to_wait;
+    assert_int_equal(gpu_enter(own[0], &scope), GPU_OK);
+    assert_int_equal(pool_get_lent(own[0], SMALL, &block, &grew), GPU_ERROR);
+    assert_int_equal(own[0]->pool.total, 0);
+    assert_int_equal(pool_get_lent(own[0], SMALL, &block, &grew), GPU_OK);
+    gpu_leave(&scope);
+    pool_put(own[0], block);
+    assert_int_equal(free_memory(0, true), before);
+}
+
 /* Short of memory is not for good. */
 static void a_full_device_is_asked_again(void **state)
 {
@@ -439,6 +463,7 @@ int main(int count, char **arguments)
         cmocka_unit_test_setup_teardown(they_count_and_go_back, begin, end),
         cmocka_unit_test_setup_teardown(a_call_takes_them, begin, end),
         cmocka_unit_test_setup_teardown(a_device_without_them_says_so, begin, end),
+        cmocka_unit_test_setup_teardown(a_device_that_does_not_answer_has_failed, begin, end),
         cmocka_unit_test_setup_teardown(a_full_device_is_asked_again, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
