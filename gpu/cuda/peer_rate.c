@@ -98,6 +98,8 @@ static bool is_all(const unsigned char *byte, unsigned char value)
 static enum gpu_status copy_once(struct way *way, CUstream stream, bool counts)
 {
     float ms = 0;
+    if (gpu_is_gone())
+        return GPU_ERROR; /* exit() waits for us */
     enum gpu_status status = mark_ends(way->to, way, BEFORE, stream);
     if (status == GPU_OK)
         status = GPU_CHECK(cuEventRecord, way->begin, stream);
