@@ -144,6 +144,7 @@ static enum gpu_status run_and_note(const struct situation *situation,
     record->ms = accel_now_ms() - record->start_ms;
     record->up_bytes = host->up_bytes;
     record->down_bytes = host->down_bytes;
+    record->peer_bytes = host->peer_bytes;
     record->kept_bytes = host->kept_bytes;
     if (!record->gpu)
         record->gpu = gpu_info(device_gpu(device));

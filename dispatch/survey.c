@@ -13,13 +13,12 @@
 #include "devices.h"
 #include "hold.h"
 #include "precision.h"
+#include "several.h"
 #include "small.h"
-#include "base/crew.h"
 #include "base/forks.h"
 #include "base/written.h"
 #include "dispatch/cost/cost.h"
 #include "gpu/scheduled.h"
-#include "dispatch/cost/splits.h"
 #include "ops/lapack/in_panels.h"
 #include "ops/lapack/rules.h"
 #include "ops/rules.h"
@@ -38,6 +37,7 @@ void survey_start(const struct accel_settings *with, int cores_there, bool may_a
     settings = with;
     cores = cores_there;
     adapts = may_adapt;
+    several_start(with, may_adapt);
 }
 
 struct dispatch_attention survey_attention(const struct dispatch_device *device)
@@ -97,14 +97,6 @@ static void see_what_is_kept(const struct accel_call *call, struct situation *si
     }
 }
 
-/* Returns by how much the device's operations are faster in a precision. The gain is gemm's: a triangle's solution, for one, has steps that no
- * precision makes faster. */
-static double gain_of(const struct accel_call *call, const struct cost_curves *curves,
-                      enum gpu_precision precision)
-{
-    return accel_product_kind(call) == GPU_OTHERS ? 1 : cost_precision_gain(curves, precision);
-}
-
 /* Sets the precision, and what the device's rates are in it. */
 static void see_rates(const struct accel_call *call, struct situation *situation,
                       struct accel_machine *machine)
@@ -112,7 +104,7 @@ static void see_rates(const struct accel_call *call, struct situation *situation
     struct cost_curves *const curves = atomic_load(&situation->device->curves);
     struct scheduled scheduled;
     situation->precision = precision_of(settings, situation->device, call);
-    machine->gpu_gain = gain_of(call, curves, situation->precision);
+    machine->gpu_gain = precision_gain(curves, call, situation->precision);
     situation->rates = (struct schedule_rates){.up = 0};
     if (!accel_call_fault(call) &&
         (accel_op_of(call->routine)->scheduled ? scheduled_is_divided(call, &scheduled)
@@ -289,122 +281,21 @@ void situation_drop_plan(struct situation *situation)
     situation->plan = NULL;
 }
 
-/* Whether a device may have a part now, next to the situation's own. Of those that are ready, where decisions may depend on the course of
- * the program, only one that has nothing else to do. One whose kernels are cold is warmed up meanwhile. */
-static bool may_have_part(const struct accel_call *call, const struct situation *situation,
-                          struct dispatch_device *device)
-{
-    if (device_state(device) != DEVICE_READY ||
-        left_alone_has(&device->left_alone, call->routine, LEFT_WRONG) ||
-        left_alone_has(&device->left_alone, call->routine, LEFT_FAILED) ||
-        precision_of(settings, device, call) != situation->precision ||
-        !atomic_load(&device->curves))
-        return false;
-    if (!adapts)
-        return true;
-    if (!warm_is(device, call->routine))
-        warm_ask(device, call->routine);
-    return warm_is(device, call->routine) && !full_for(&device->full, call) &&
-           contention_gpu_ms(&device->contention) == 0;
-}
-
-/* What the device could do for the call. Processes that share it have their shares of it. */
-static struct split_device part_of(const struct dispatch_device *device,
-                                   const struct accel_call *call, enum gpu_precision precision)
-{
-    struct cost_curves *const curves = atomic_load(&device->curves);
-    struct split_device part = {cost_schedule_rates(curves, call, gain_of(call, curves, precision)),
-                                device->memory_bytes, 0};
-    part.rates.compute /= device->sharers;
-    part.rates.up /= device->sharers;
-    part.rates.down /= device->sharers;
-    return part;
-}
-
-/* Returns a number for the device's port: that of the first one of some that has the same; 0: it has none that is known. */
-static int port_of(const struct dispatch_device *device, struct dispatch_device *const *others,
-                   int count)
-{
-    const char *port = gpu_info(device_gpu(device))->port;
-    int i = 0;
-    while (i < count && strcmp(port, gpu_info(device_gpu(others[i]))->port) != 0)
-        i++;
-    return port[0] ? i + 1 : 0;
-}
-
-/* Divides the call over the devices that may have a part; also: so many more devices like the situation's own. */
-static void plan_parts(const struct accel_call *call, const struct situation *situation, int count,
-                       int also, struct team_plan *plan)
-{
-    struct split_device device[SPLIT_MOST];
-    double fastest = 0;
-    int have = 0;
-    for (int i = 0; i < count; i++) {
-        struct dispatch_device *const next = devices_at(i);
-        if (!may_have_part(call, situation, next))
-            continue;
-        device[have] = part_of(next, call, situation->precision);
-        device[have].port = port_of(next, plan->device, have);
-        fastest = fastest > device[have].rates.up ? fastest : device[have].rates.up;
-        plan->device[have++] = next;
-    }
-    for (int i = 0; i < also && have > 0; i++)
-        device[have++] = part_of(situation->device, call, situation->precision);
-    const double host_gbps = split_host_gbps(crew_size() + have);
-    const double gbps = host_gbps > fastest ? host_gbps : fastest;
-    plan->factors = accel_cuts_of(call) == 0;
-    if (plan->factors)
-        factors_make(&plan->split, &plan->shared, call, device, have, gbps);
-    else
-        splits_make(&plan->split, call, device, have, gbps);
-}
-
-/* Has further devices started if the call would gain by them: where calls wait for CUDA, at once. */
-static void start_others(const struct accel_call *call, const struct situation *situation,
-                         int count, struct team_plan *plan)
-{
-    int open = 0;
-    for (int i = 0; i < count; i++)
-        open += device_state(devices_at(i)) == DEVICE_UNTRIED;
-    if (open == 0)
-        return;
-    plan_parts(call, situation, count, open, plan);
-    for (int i = 0; plan->split.count > 1 && i < count; i++) {
-        if (device_state(devices_at(i)) != DEVICE_UNTRIED)
-            continue;
-        if (adapts)
-            device_note_gain(devices_at(i), plan->split.whole_ms - plan->split.ms);
-        else
-            device_start_now(devices_at(i), DEVICE_SOME_SECONDS);
-    }
-}
-
-/* Whether several devices could share the call at all. LAPACK: what is too large for one of them. */
-static bool may_be_shared(const struct accel_call *call, const struct situation *situation)
-{
-    if (accel_uses_solver(call->routine))
-        return lapack_gpu_bytes(call) > (double)situation->device->memory_bytes &&
-               factors_are_shared(call);
-    return accel_cuts_of(call) != 0;
-}
-
 /* Has several devices run the call if it would be done first so. */
 static void consider_several(const struct accel_call *call, struct situation *situation)
 {
     const struct accel_decision *alone = &situation->decision;
-    const int count = devices_count();
-    if (count == 1 || !may_choose(alone) || !accel_is_on_host(call) ||
-        !may_be_shared(call, situation) || alone->est_own_ms < SPLIT_LEAST_MS)
+    if (devices_count() == 1 || !may_choose(alone) || !accel_is_on_host(call) ||
+        !several_may_share(call, situation) || alone->est_own_ms < SPLIT_LEAST_MS)
         return;
     struct situation several = *situation;
     several.plan = malloc(sizeof *several.plan);
     if (!several.plan)
         return;
-    start_others(call, situation, count, several.plan);
-    plan_parts(call, situation, count, 0, several.plan);
-    if (several.plan->split.count > 1)
+    const bool shared = several_plan(call, situation, several.plan);
+    if (shared)
         decide_now(call, &several);
-    if (several.plan->split.count > 1 && several.decision.gpu &&
+    if (shared && several.decision.gpu &&
         several.decision.est_own_ms < SPLIT_GAIN * alone->est_own_ms)
         *situation = several;
     else

@@ -1,6 +1,7 @@
 #include "team.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,8 @@
 #include "base/text.h"
 #include "base/workers.h"
 #include "base/forks.h"
+#include "gpu/peers.h"
+#include "gpu/scheduled.h"
 #include "gpu/solver_shared.h"
 #include "report/report.h"
 
@@ -47,6 +50,7 @@ struct team {
     bool threadless; /* a member of a factorisation could not begin */
     void *copy;      /* host memory for accel_cut_by_original(), used after a failure alone */
     struct solver_shared *shared; /* NULL, or the parts are members of this */
+    struct peers *peers;          /* NULL, or they lend each other operands' cells */
     struct member member[SPLIT_MOST];
 };
 
@@ -107,6 +111,7 @@ static void note_run(struct team *team, struct member *m, const struct accel_cal
     m->did = m->did || gpu_is_finished(status);
     team->host->up_bytes += host->up_bytes;
     team->host->down_bytes += host->down_bytes;
+    team->host->peer_bytes += host->peer_bytes;
     team->host->set_up = team->host->set_up || host->set_up;
     if (status == GPU_OK)
         warm_note(m->device, call->routine);
@@ -176,12 +181,19 @@ static bool ask(void *context, const struct accel_call *part)
     return answer;
 }
 
+static int member_number(const struct member *m)
+{
+    return (int)(m - m->team->member);
+}
+
 static void run_member(struct member *m)
 {
     struct team *team = m->team;
     m->status = run_on(m, &m->call, &m->host);
     if (team->shared && m->status != GPU_OK)
         solver_shared_stop(team->shared);
+    if (team->peers) /* it may not have come to that */
+        peers_leave(team->peers, member_number(m), true);
     pthread_mutex_lock(&team->lock);
     m->ended = true;
     pthread_cond_signal(&team->news);
@@ -245,6 +257,8 @@ static void run_members(struct team *team)
     team->threadless = team->shared && !all_run;
     if (team->threadless) /* members wait for each other */
         solver_shared_stop(team->shared);
+    if (team->peers && !all_run)
+        peers_stop(team->peers);
     run_member(&team->member[0]);
     pthread_mutex_lock(&team->lock);
     while (!all_ended(team))
@@ -252,6 +266,59 @@ static void run_members(struct team *team)
             pthread_cond_wait(&team->news, &team->lock);
     pthread_mutex_unlock(&team->lock);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* ---- Cells that the parts lend each other ---- */
+
+/* Adds a member's cells, by the schedule of which the plan says that its part's be made. */
+static bool add_cells(struct peers *peers, const struct member *m, const struct split_part *part)
+{
+    struct scheduled scheduled;
+    struct schedule s = {.count = 0};
+    if (!scheduled_describe(&m->call, &scheduled))
+        return false;
+    memcpy(scheduled.call.lent, part->lent, sizeof part->lent);
+    const int64_t bytes = gpu_info(device_gpu(m->device))->memory_bytes;
+    const bool added = schedule_make_by(&s, &part->by, &scheduled.call, &part->rates,
+                                        scheduled_memory(&scheduled, bytes)) &&
+                       peers_add(peers, member_number(m), &scheduled, &s, part->rates.up);
+    schedule_free(&s);
+    return added;
+}
+
+static bool is_lent(const struct split_part *part)
+{
+    bool any = false;
+    for (int x = 0; x < SCHEDULE_OPERANDS; x++)
+        any |= part->lent[x] > 0;
+    return any;
+}
+
+/* Without memory, each part brings all of its operands up. */
+static void plan_peers(struct team *team, const struct team_plan *plan)
+{
+    int cells = 0;
+    bool added = true;
+    team->peers = peers_new(team->count);
+    for (int i = 0; team->peers && i < team->count; i++) {
+        const struct split_part *part = &plan->split.part[i];
+        if (is_lent(part)) {
+            added = added && add_cells(team->peers, &team->member[i], part);
+            team->member[i].host.peers = team->peers;
+        } else {
+            peers_leave(team->peers, i, true);
+        }
+    }
+    if (team->peers && added) {
+        cells = peers_deal(team->peers);
+        peers_set_ahead(team->peers, plan->split.ahead);
+    }
+    if (cells == 0 && team->peers) {
+        peers_free(team->peers);
+        team->peers = NULL;
+        for (int i = 0; i < team->count; i++)
+            team->member[i].host.peers = NULL;
+    }
 }
 
 /* ---- The whole ---- */
@@ -295,6 +362,8 @@ static void free_team(struct team *team)
 {
     if (team->shared)
         solver_shared_free(team->shared);
+    if (team->peers)
+        peers_free(team->peers);
     free(team->copy);
     pthread_mutex_destroy(&team->lock);
     pthread_cond_destroy(&team->news);
@@ -428,6 +497,19 @@ static bool take_copy(struct team *team)
     return bytes == 0 || team->copy;
 }
 
+/* Members that lend wait for each other, too; but further calls bring all of their operands up, and wait for nobody. */
+static enum gpu_status run_parts(struct team *team, const struct team_plan *plan)
+{
+    static atomic_flag one_lends = ATOMIC_FLAG_INIT;
+    const bool lends = !atomic_flag_test_and_set(&one_lends);
+    if (lends)
+        plan_peers(team, plan);
+    const enum gpu_status status = run_team(team);
+    if (lends)
+        atomic_flag_clear(&one_lends);
+    return status;
+}
+
 enum gpu_status team_run(const struct team_plan *plan, const struct accel_call *call,
                          struct gpu_host *host, struct accel_record *record)
 {
@@ -440,7 +522,7 @@ enum gpu_status team_run(const struct team_plan *plan, const struct accel_call *
         status = run_factorisation(team);
         pthread_mutex_unlock(&one_factorisation);
     } else if (!plan->factors && take_copy(team)) {
-        status = run_team(team);
+        status = run_parts(team, plan);
     }
     free_team(team);
     return status;

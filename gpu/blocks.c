@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "blocks_lent.h"
 #include "blocks_rest.h"
 #include "choices.h"
 #include "flow.h"
@@ -11,16 +12,9 @@ enum { A = SCHEDULE_A, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
 
 /* ---- Cells ---- */
 
-/* A cell as it is stored in its operand. */
 static struct schedule_cell stored(const struct blocks *b, int operand, int i, int j)
 {
-    const int64_t head = b->schedule.call.head, gap = b->scheduled.gap;
-    struct schedule_cell cell = schedule_cell_of(&b->schedule, operand, i, j);
-    cell.row += head > 0 && cell.row >= head ? gap : 0;
-    cell.col += operand == C && head > 0 && cell.col >= head ? gap : 0;
-    return b->scheduled.operand[operand].across
-               ? (struct schedule_cell){cell.col, cell.row, cell.cols, cell.rows}
-               : cell;
+    return scheduled_stored(&b->scheduled, &b->schedule, operand, i, j);
 }
 
 struct gpu_tile blocks_tile(const struct blocks *b, int operand, int i, int j)
@@ -81,15 +75,20 @@ static struct lane_rectangle rectangle_of(const struct blocks *b, int operand,
 }
 
 /* Notes a copy in the call's record. */
-static void note_copy(void *blocks, const struct schedule_step *step)
+static void note_event(const struct blocks *b, const struct schedule_step *step,
+                       enum gpu_event_kind kind, int64_t *all_bytes)
 {
-    const struct blocks *b = blocks;
     const struct accel_span *x = b->scheduled.operand[step->operand].x;
     const struct schedule_cell cell = stored(b, step->operand, step->i, step->j);
     const int64_t bytes = cell.rows * cell.cols * gpu_size_of(x);
-    const bool up = step->engine == SCHEDULE_UP;
-    *(up ? &b->work->host->up_bytes : &b->work->host->down_bytes) += bytes;
-    gpu_work_event(b->work, up ? GPU_EVENT_H2D : GPU_EVENT_D2H, x, cell.rows, cell.cols, bytes);
+    *all_bytes += bytes;
+    gpu_work_event(b->work, kind, x, cell.rows, cell.cols, bytes);
+}
+
+static void note_down(void *blocks, const struct schedule_step *step)
+{
+    const struct blocks *b = blocks;
+    note_event(b, step, GPU_EVENT_D2H, &b->work->host->down_bytes);
 }
 
 /* Describes the copy of a cell, and notes one up in the call's record. */
@@ -97,18 +96,22 @@ static void copy_of(void *blocks, const struct schedule_step *step, struct flow_
 {
     struct blocks *b = blocks;
     const struct schedule_cell cell = stored(b, step->operand, step->i, step->j);
-    *copy =
-        (struct flow_copy){rectangle_of(b, step->operand, &cell),
-                           b->memory[step->operand] +
-                               (gpu_address)(step->place * b->schedule.place_bytes[step->operand]),
-                           gpu_device_ld(cell.rows, b->scheduled.operand[step->operand].x->dtype)};
+    *copy = (struct flow_copy){
+        .host = rectangle_of(b, step->operand, &cell),
+        .device = b->memory[step->operand] +
+                  (gpu_address)(step->place * b->schedule.place_bytes[step->operand]),
+        .device_ld = gpu_device_ld(cell.rows, b->scheduled.operand[step->operand].x->dtype)};
     if (step->engine == SCHEDULE_DOWN)
         copy->host.digest = staying_digest(&b->result, cell.row, cell.col);
     if (step->engine != SCHEDULE_UP)
         return;
     copy->host.uplo = 0;
+    copy->lent = lent_cell(b, step);
     note_place(b, step->operand, step->i, step->j, step->place);
-    note_copy(b, step);
+    if (copy->lent)
+        note_event(b, step, GPU_EVENT_PEER, &b->work->host->peer_bytes);
+    else
+        note_event(b, step, GPU_EVENT_H2D, &b->work->host->up_bytes);
 }
 
 /* ---- Steps ---- */
@@ -168,7 +171,7 @@ static enum gpu_status run_in_one(struct blocks *b, struct flow *flow)
             status = lane_download(b->work->lane, &copy.host, copy.device, copy.device_ld,
                                    &flow->done_cols, &flow->done_rows);
         if (status == GPU_OK && step->engine == SCHEDULE_DOWN)
-            note_copy(b, step);
+            note_down(b, step);
     }
     return status;
 }
@@ -459,8 +462,9 @@ static enum gpu_status begin_result(struct blocks *b)
 /* Makes the schedule as if all operands came from the host, so that the result does not depend on what is on the device. */
 static bool make_schedule(struct blocks *b, const struct schedule_rates *rates, int64_t available)
 {
-    bool made = choices_make(&b->schedule, &b->scheduled.call, rates,
-                             scheduled_memory(&b->scheduled, available));
+    const int64_t memory_bytes = scheduled_memory(&b->scheduled, available);
+    bool made = lent_schedule(b, rates, memory_bytes) ||
+                choices_make(&b->schedule, &b->scheduled.call, rates, memory_bytes);
     for (int i = A; made && i < C; i++)
         made = !b->stays[i] || schedule_leave_out(&b->schedule, i);
     return made;
@@ -472,7 +476,7 @@ static enum gpu_status take_memory(struct blocks *b, enum gpu_status status)
     for (int x = A; status == GPU_OK && x < OPERANDS; x++) {
         const int64_t bytes = b->schedule.places[x] * b->schedule.place_bytes[x];
         if (bytes > 0)
-            status = gpu_work_take(b->work, bytes, &b->memory[x]);
+            status = lent_take(b, x, bytes, &b->memory[x]);
     }
     for (int i = 0; status == GPU_OK && i < SCHEDULED_OWN; i++)
         if (b->scheduled.own_bytes[i] > 0)
@@ -531,7 +535,7 @@ static enum gpu_status run_prepared(struct blocks *b)
                         .context = b,
                         .old = {b->old[0], b->old[1]},
                         .copy_of = copy_of,
-                        .arrived = note_copy,
+                        .arrived = note_down,
                         .compute = compute_step};
     enum gpu_status status = GPU_OK;
     if (b->scheduled.call.k == 0)
@@ -541,8 +545,11 @@ static enum gpu_status run_prepared(struct blocks *b)
     if (status == GPU_OK)
         status = send_residents(b);
     if (status == GPU_OK)
+        lent_begin(b, &flow);
+    if (status == GPU_OK)
         status = s->steps[SCHEDULE_COMPUTE] == 1 ? run_in_one(b, &flow)
                                                  : lane_flow(b->work->lane, &flow);
+    lent_leave(b, status == GPU_OK); /* nobody waits for what others do after a failure */
     flow.written += b->settled;
     if (status != GPU_OK)
         return after_failure(b, &flow, status);
@@ -568,6 +575,7 @@ static bool prepare_for_failure(struct blocks *b)
 enum gpu_status blocks_run(struct blocks *b)
 {
     int64_t cells = 0;
+    b->peers = b->work->host->peers;
     if (!describe_operands(b))
         return GPU_UNSUPPORTED;
     struct accel_span written = *b->scheduled.operand[C].x;

@@ -22,6 +22,7 @@ struct blocks {
     gpu_address own[SCHEDULED_OWN];
     gpu_address zeros; /* of the length of a block's longer side, if k is 0: see kernel_zeros() */
     /* blocks.c's: */
+    struct peers *peers; /* see blocks_lent.h */
     struct schedule schedule;
     gpu_address memory[SCHEDULE_OPERANDS];
     struct resident resident[SCHEDULE_OPERANDS];

@@ -13,6 +13,8 @@ struct flow_copy {
     struct lane_rectangle host;
     gpu_address device;
     int64_t device_ld;
+    gpu_address
+        lent; /* another device's memory, from which it comes, packed in the same way; 0: it comes from the host's */
 };
 
 struct flow {
@@ -29,10 +31,13 @@ struct flow {
     void (*copy_of)(void *context, const struct schedule_step *step, struct flow_copy *copy);
     /* The results of a step have all come down. */
     void (*arrived)(void *context, const struct schedule_step *step);
-    /* NULL, or of a flow that reads what others write: whether an upload's cell is in host memory by now. It is asked again later. */
+    /* NULL, or of a flow that reads what others write: whether an upload's cell is there by now. It is asked again later. */
     bool (*is_there)(void *context, const struct schedule_step *step);
     /* With is_there: waits until it may say something else. Returns false if that will not be: the flow ends with GPU_UNSUPPORTED. */
     bool (*wait)(void *context);
+    /* NULL, or: an upload is complete. Others wait for that, and this flow perhaps for theirs: as long as uploads are under way, it waits for
+     * nothing for longer than `wait` does. */
+    void (*came_up)(void *context, const struct schedule_step *step);
     /* NULL, or: a step's results are in host memory. */
     void (*unpacked)(void *context, const struct schedule_step *step);
     /* Puts the kernels of a step on the lane's stream. */

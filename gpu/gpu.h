@@ -85,6 +85,7 @@ enum gpu_event_kind {
     GPU_EVENT_D2H,      /* device to host */
     GPU_EVENT_IN_PLACE, /* used where it is: device memory, managed memory, or the host's */
     GPU_EVENT_MIGRATE,  /* pages of host memory are moved to the device */
+    GPU_EVENT_PEER,     /* from one device to another: a cell of an operand */
     GPU_EVENT_KEPT,     /* an operand, or a tile of one, that was on the device already */
     GPU_EVENT_ALLOCATE  /* the memory pool grew */
 };
@@ -112,6 +113,7 @@ struct gpu_steps {
     int64_t device_bytes, kept_bytes; /* device memory that libaccel has; inputs in it that stay */
 };
 
+struct peers;
 struct solver_shared;
 
 /* A running call's link to the layer above. */
@@ -141,9 +143,12 @@ struct gpu_host {
     struct schedule_rates rates; /* of this call, by which its schedule is chosen; 0: not known */
     /* NULL, or: several devices share the call, of LAPACK, and this one is member number `member` (solver_shared.h). */
     struct solver_shared *shared;
+    /* NULL, or: of Level 3, and these lend each other cells of its operands (peers.h). */
+    struct peers *peers;
     int member;
     /* Filled in by gpu_run(): */
     int64_t up_bytes, down_bytes;
+    int64_t peer_bytes; /* from other devices */
     int64_t kept_bytes; /* of inputs that earlier calls had left on the device */
     bool set_up; /* the call made handles or copies that later ones use, or waited for a library */
     enum gpu_blame blame;            /* on GPU_ERROR, GPU_FINISHED_ELSE, GPU_LOST */

@@ -85,7 +85,8 @@ static void copy_of(void *products, const struct schedule_step *step, struct flo
     const struct schedule_cell cell = schedule_cell_of(&p->schedule, x, 0, step->j);
     const struct gpu_tile at =
         matrix_of(p, x, step->j, cell.col * p->scheduled.call.sharing[x].repeat);
-    *copy = (struct flow_copy){rectangle_of(p, x, &cell), at.ptr, at.ld};
+    *copy =
+        (struct flow_copy){.host = rectangle_of(p, x, &cell), .device = at.ptr, .device_ld = at.ld};
     if (step->engine == SCHEDULE_UP)
         note_copy(products, step);
 }

@@ -7,7 +7,7 @@
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE };
 
-const struct schedule_rates schedule_nominal = {25, 25, 10e3, 128, 0.002, 0.005, 0.01, 0};
+const struct schedule_rates schedule_nominal = {25, 25, 10e3, 128, 0.002, 0.005, 0.01, 0, 0};
 
 /* ---- Cells ---- */
 
@@ -109,12 +109,27 @@ int schedule_depths(const struct schedule *s)
 
 /* ---- Times ---- */
 
+/* Returns the milliseconds of so many bytes of an operand on their way up, without what each copy takes besides. */
+static double up_ms(const struct schedule_call *call, const struct schedule_rates *rates,
+                    int operand, double bytes)
+{
+    const double lent = call->lent[operand];
+    return lent > 0 ? bytes * ((1 - lent) / rates->up + lent / rates->peer) * 1e-6
+                    : bytes / rates->up * 1e-6;
+}
+
+static double bytes_of(const struct schedule *s, int operand, int i, int j)
+{
+    const struct schedule_cell cell = schedule_cell_of(s, operand, i, j);
+    return (double)cell.rows * (double)cell.cols * (double)s->call.size[operand];
+}
+
 double schedule_copy_ms(const struct schedule *s, const struct schedule_rates *rates, int engine,
                         int operand, int i, int j)
 {
-    const struct schedule_cell cell = schedule_cell_of(s, operand, i, j);
-    const double bytes = (double)cell.rows * (double)cell.cols * (double)s->call.size[operand];
-    return rates->copy_ms + bytes / (engine == UP ? rates->up : rates->down) * 1e-6;
+    const double bytes = bytes_of(s, operand, i, j);
+    return rates->copy_ms +
+           (engine == UP ? up_ms(&s->call, rates, operand, bytes) : bytes / rates->down * 1e-6);
 }
 
 double schedule_product_ms(const struct schedule_rates *rates, double terms, double shortest)
@@ -157,8 +172,9 @@ static double step_ms(const void *context, const struct schedule_step *step, dou
     const struct timed *t = context;
     if (step->engine == COMPUTE)
         return schedule_kernel_ms(t->s, t->rates, step->i, step->j, step->p);
-    const struct schedule_cell cell = schedule_cell_of(t->s, step->operand, step->i, step->j);
-    *bytes = (double)cell.rows * (double)cell.cols * (double)t->s->call.size[step->operand];
+    *bytes = bytes_of(t->s, step->operand, step->i, step->j);
+    if (step->engine == UP)
+        *bytes *= 1 - t->s->call.lent[step->operand];
     return schedule_copy_ms(t->s, t->rates, step->engine, step->operand, step->i, step->j);
 }
 
@@ -199,11 +215,31 @@ struct schedule_times schedule_time(const struct schedule *s, schedule_step_ms *
     return times;
 }
 
+/* Returns by how much all is later where operands are lent: the first cells come from the host's memory, whoever brings them up, and before
+ * another one's has come up, there is nothing to copy from it. */
+static double lag_ms(const struct schedule *s, const struct schedule_rates *rates)
+{
+    double bytes = 0;
+    for (int x = A; x < OPERANDS; x++)
+        bytes += s->call.lent[x] > 0 ? bytes_of(s, x, 0, 0) : 0;
+    return bytes / rates->up * 1e-6;
+}
+
 struct schedule_times schedule_simulate(const struct schedule *s,
                                         const struct schedule_rates *rates)
 {
     const struct timed timed = {s, rates};
-    return schedule_time(s, step_ms, &timed, rates->wait_ms);
+    struct schedule_times times = schedule_time(s, step_ms, &timed, rates->wait_ms);
+    const double lag = lag_ms(s, rates);
+    times.first += lag;
+    times.ms += lag;
+    for (int n = 0; n < s->count; n++) {
+        const struct schedule_step *step = &s->step[n];
+        const double lent = step->engine == UP ? s->call.lent[step->operand] : 0;
+        if (lent > 0)
+            times.lent_bytes += lent * bytes_of(s, step->operand, step->i, step->j);
+    }
+    return times;
 }
 
 /* Returns how much of a triangle is computed. */
@@ -260,6 +296,18 @@ static double needed_share(const struct schedule_call *call, int operand)
     return call->m > 0 ? (double)needed / (double)call->m : 1;
 }
 
+/* Returns the time of what goes up of all operands. */
+static double up_of_all(const struct schedule_call *call, const struct schedule_rates *rates,
+                        const double amount[OPERANDS])
+{
+    double own = 0, lent = 0;
+    for (int x = A; x < OPERANDS; x++) {
+        own += amount[x] * (1 - call->lent[x]);
+        lent += amount[x] * call->lent[x];
+    }
+    return own / rates->up + (lent > 0 ? lent / rates->peer : 0);
+}
+
 double schedule_floor(const struct schedule_call *call, const struct schedule_rates *rates)
 {
     const bool square = schedule_in_panels(call) || call->kind == SCHEDULE_SYMMETRIC;
@@ -271,9 +319,9 @@ double schedule_floor(const struct schedule_call *call, const struct schedule_ra
                      : schedule_in_panels(call) ? 0
                                                 : schedule_bytes(call, B) * 1e-6;
     const double c = schedule_bytes(call, C) * (triangle ? 0.5e-6 : 1e-6) * computed_share(call);
-    const double up = ((call->in_place[A] ? 0 : a) + (call->in_place[B] ? 0 : b) +
-                       (call->reads && !call->in_place[C] ? c : 0)) /
-                      rates->up;
+    const double bytes[] = {call->in_place[A] ? 0 : a, call->in_place[B] ? 0 : b,
+                            call->reads && !call->in_place[C] ? c : 0};
+    const double up = up_of_all(call, rates, bytes);
     const double down = (call->in_place[C] ? 0 : c) / rates->down;
     const double compute = schedule_whole_ms(call, rates) - rates->kernel_ms;
     const double longest = up > down ? up : down;

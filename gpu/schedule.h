@@ -63,6 +63,9 @@ struct schedule_call {
     int64_t size[SCHEDULE_OPERANDS];  /* bytes of an element */
     bool across[SCHEDULE_OPERANDS];   /* is stored transposed */
     bool in_place[SCHEDULE_OPERANDS]; /* on the device already */
+    /* The share of an operand's bytes that come from other devices' memory, at rates->peer; 0: none. Which cells those are, is not said here: each
+     * cell's copy takes the average. */
+    double lent[SCHEDULE_OPERANDS];
 };
 
 /* Returns whether C is overwritten in panels of whole columns. */
@@ -81,6 +84,7 @@ struct schedule_rates {
     double copy_ms, kernel_ms, wait_ms;
     /* LAPACK: what each column of a panel that is factored takes besides, since the columns wait for each other. */
     double column_ms;
+    double peer; /* 10^9 bytes a second from another device's memory; 0: there is no such way */
 };
 
 struct schedule_step {
@@ -134,6 +138,9 @@ bool schedule_make_by(struct schedule *s, const struct schedule_choice *choice,
                       int64_t memory_bytes);
 void schedule_free(struct schedule *s);
 
+/* Returns whether there is a place for each cell of an operand that is used, so that none is brought up twice. */
+bool schedule_brings_once(const struct schedule *s, int operand);
+
 /* Leaves out the uploads of an operand that is on the device as a whole. The kernels stay as they are, and so does the result, bit for
  * bit. Returns false, and changes nothing, if there is no host memory. */
 bool schedule_leave_out(struct schedule *s, int operand);
@@ -147,7 +154,8 @@ struct schedule_times {
     double ms, busy[SCHEDULE_ENGINES]; /* each engine's own work */
     double first;                      /* until the first kernel starts */
     double last;                       /* from the end of the kernel before the last to the end */
-    double bytes[SCHEDULE_ENGINES];
+    double bytes[SCHEDULE_ENGINES];    /* up: from host memory */
+    double lent_bytes;                 /* from other devices' memory */
 };
 struct schedule_times schedule_simulate(const struct schedule *s,
                                         const struct schedule_rates *rates);

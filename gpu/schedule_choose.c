@@ -58,6 +58,11 @@ static int64_t used_cells(const struct schedule *s, int operand)
     return cells.rows * (int64_t)cells.cols;
 }
 
+bool schedule_brings_once(const struct schedule *s, int operand)
+{
+    return s->places[operand] >= used_cells(s, operand);
+}
+
 /* Each operand has at least `buffers` times what one kernel uses: two cells of a factor of rank-k, else one. */
 static int fewest_places(const struct schedule *s, int operand, int buffers)
 {

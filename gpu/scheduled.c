@@ -147,6 +147,18 @@ bool scheduled_is_divided(const struct accel_call *call, struct scheduled *l)
     return scheduled_describe(call, l) && may_exist(l) && !schedule_stays_whole(&l->call);
 }
 
+struct schedule_cell scheduled_stored(const struct scheduled *l, const struct schedule *s,
+                                      int operand, int i, int j)
+{
+    const int64_t head = s->call.head;
+    struct schedule_cell cell = schedule_cell_of(s, operand, i, j);
+    cell.row += head > 0 && cell.row >= head ? l->gap : 0;
+    cell.col += operand == C && head > 0 && cell.col >= head ? l->gap : 0;
+    return l->operand[operand].across
+               ? (struct schedule_cell){cell.col, cell.row, cell.cols, cell.rows}
+               : cell;
+}
+
 int64_t scheduled_memory(const struct scheduled *l, int64_t device_bytes)
 {
     for (int i = 0; i < SCHEDULED_OWN; i++)

@@ -32,6 +32,10 @@ bool scheduled_describe(const struct accel_call *call, struct scheduled *schedul
  * allows. */
 bool scheduled_is_divided(const struct accel_call *call, struct scheduled *scheduled);
 
+/* Returns a cell of the call's schedule as it is stored in its operand. */
+struct schedule_cell scheduled_stored(const struct scheduled *scheduled, const struct schedule *s,
+                                      int operand, int i, int j);
+
 /* Returns what the schedule's cells may have of the device's memory. */
 int64_t scheduled_memory(const struct scheduled *scheduled, int64_t device_bytes);
 

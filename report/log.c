@@ -105,6 +105,8 @@ static void put_fields(struct line *line, const struct accel_record *record)
         line_decimal(line, "up_mb", (double)record->up_bytes * 1e-6);
         line_decimal(line, "down_mb", (double)record->down_bytes * 1e-6);
     }
+    if (record->peer_bytes)
+        line_decimal(line, "peer_mb", (double)record->peer_bytes * 1e-6);
     if (record->kept_bytes)
         line_decimal(line, "kept_mb", (double)record->kept_bytes * 1e-6);
     if (record->in.gpu_calls)
@@ -156,7 +158,8 @@ static void put_event(const struct accel_record *record, const struct gpu_event 
     static const char *const names[] = {
         [GPU_EVENT_H2D] = "h2d",           [GPU_EVENT_D2H] = "d2h",
         [GPU_EVENT_IN_PLACE] = "in_place", [GPU_EVENT_MIGRATE] = "migrate",
-        [GPU_EVENT_KEPT] = "kept",         [GPU_EVENT_ALLOCATE] = "allocate"};
+        [GPU_EVENT_PEER] = "peer",         [GPU_EVENT_KEPT] = "kept",
+        [GPU_EVENT_ALLOCATE] = "allocate"};
     struct line line;
     put_banner(false);
     begin(&line, false);

@@ -109,7 +109,8 @@ void factors_make(struct split *split, struct panels_shared *shared, const struc
         *shared = one;
         split->ms = one.ms;
         for (int i = 0; i < some; i++)
-            split->part[i] = (struct split_part){order[i], {0}, member[i].rates, one.ms};
+            split->part[i] =
+                (struct split_part){.device = order[i], .rates = member[i].rates, .ms = one.ms};
     }
     if (split->ms >= SPLIT_GAIN * best_ms)
         return;

@@ -2,11 +2,11 @@
 
 #include <float.h>
 
-#include "gpu/choices.h"
-#include "gpu/scheduled.h"
-#include "model.h"
+#include "lending.h"
 #include "ops/op.h"
 #include "ops/shape.h"
+#include "part_ms.h"
+#include "together.h"
 #include "triangle.h"
 
 /* What it takes to hand a part to another thread, and to wait for it. */
@@ -23,63 +23,6 @@ double split_host_gbps(int threads)
     return THREAD_GBPS * threads;
 }
 
-/* ---- A part's time ---- */
-
-/* Returns a time that the call is not below on the device. */
-static double floor_ms(const struct accel_call *call, const struct schedule_rates *rates)
-{
-    struct scheduled scheduled;
-    return scheduled_describe(call, &scheduled) ? schedule_floor(&scheduled.call, rates) : 0;
-}
-
-/* Returns the cell's size nearest to `step` that divides a size evenly, long ones into whole lines. */
-static int64_t fitted(int64_t all, int64_t step)
-{
-    const int64_t cells = accel_max(1, (all + step / 2) / step);
-    const int64_t each = accel_max(1, (all + cells - 1) / cells);
-    return each < 64 || cells == 1 ? each : (each + 63) / 64 * 64;
-}
-
-/* Returns a choice that suits a part as another one suits its own. */
-static struct schedule_choice fit(struct schedule_choice choice, const struct schedule_call *shape)
-{
-    const bool triangle = shape->kind == SCHEDULE_RANK_K;
-    choice.rows = fitted(shape->m, choice.rows);
-    choice.cols = triangle ? choice.rows : fitted(shape->n, choice.cols);
-    if (shape->widest > 0)
-        choice.cols = accel_min(choice.cols, shape->widest);
-    choice.depth =
-        triangle || shape->kind == SCHEDULE_PRODUCT ? fitted(shape->k, choice.depth) : choice.rows;
-    return choice;
-}
-
-/* Returns the time of a call's schedule. *choice: what it is made by; where that is not set, chooses it. To choose takes a twentieth of the
- * part's time, so one part does it for all. DBL_MAX: there is no schedule. */
-static double schedule_ms(const struct accel_call *call, const struct split_device *device,
-                          const struct schedule_rates *rates, struct schedule_choice *choice)
-{
-    struct scheduled scheduled;
-    struct schedule s = {.ms = 0};
-    if (!scheduled_describe(call, &scheduled))
-        return DBL_MAX;
-    if (call->batch > 1) {
-        const double ms = scheduled_ms(call, &scheduled, rates, device->memory_bytes, 0);
-        return ms > 0 ? ms : DBL_MAX;
-    }
-    const struct schedule_call shape = scheduled.call;
-    const bool chosen = choice->rows > 0;
-    const struct schedule_choice by = chosen ? fit(*choice, &shape) : *choice;
-    bool made = chosen && schedule_make_by(&s, &by, &shape, rates, device->memory_bytes);
-    if (!made)
-        made = choices_make(&s, &shape, rates, device->memory_bytes);
-    if (!made)
-        return DBL_MAX;
-    const double ms = s.ms;
-    *choice = s.by;
-    schedule_free(&s);
-    return ms;
-}
-
 /* ---- Devices and their weights ---- */
 
 /* A way to divide a call: strips of columns, each divided by rows; or a triangle's grid. */
@@ -88,6 +31,7 @@ struct plan {
     const struct split_device *device;
     struct accel_region whole;
     bool triangle;
+    int fewest;        /* parts that are looked at */
     int parts, strips; /* part i is in strip i % strips */
     int groups;        /* of a triangle's grid; 0: it is cut between rows */
     int64_t edge[TRIANGLE_GROUPS + 1];
@@ -95,6 +39,8 @@ struct plan {
     double weight[SPLIT_MOST];
     double host_gbps;
     struct schedule_choice choice; /* of all parts' schedules; zero: not chosen yet */
+    struct schedule_choice common; /* the same where they lend each other operands */
+    unsigned never;                /* operands that they do not, as bits */
     struct split split;
 };
 
@@ -218,26 +164,51 @@ static void lay_out(struct plan *p)
     }
 }
 
-static bool is_empty(const struct split_part *part)
+/* Sets the parts' times where they lend each other operands, by schedules of which all are made by one choice. Returns the operands that may not be
+ * lent, because a part's device has no room for all of their cells, as bits. */
+static unsigned take_lent_times(struct plan *p)
 {
-    const struct accel_region *r = &part->region;
-    return r->rows == 0 || (r->cols == 0 && r->blocks == 0);
-}
-
-/* Sets the parts' times, and that of all. exact: by schedules. */
-static void take_times(struct plan *p, bool exact)
-{
-    p->split.ms = 0;
-    p->split.count = 0;
+    unsigned never = 0;
     for (int i = 0; i < p->parts; i++) {
         struct split_part *part = &p->split.part[i];
         part->ms = 0;
-        if (is_empty(part))
+        if (!split_is_empty(part)) {
+            const struct accel_call call = accel_cut_part(p->call, &part->region);
+            never |= lending_ms(part, &call, p->device[part->device].memory_bytes, &p->common);
+        }
+    }
+    return never;
+}
+
+/* Sets the parts' times. exact: by schedules. */
+static void take_parts_times(struct plan *p, bool exact)
+{
+    while (lending_find(p->split.part, p->parts, p->call, p->never) && exact) {
+        const unsigned never = take_lent_times(p);
+        if (never == 0)
+            return;
+        p->never |= never;
+    }
+    for (int i = 0; i < p->parts; i++) {
+        struct split_part *part = &p->split.part[i];
+        part->ms = 0;
+        if (split_is_empty(part))
             continue;
         const struct accel_call call = accel_cut_part(p->call, &part->region);
-        part->ms = exact ? schedule_ms(&call, &p->device[part->device], &part->rates, &p->choice)
-                         : floor_ms(&call, &part->rates);
-        p->split.count++;
+        part->ms = exact ? part_ms(&call, &p->device[part->device], &part->rates, &p->choice)
+                         : part_floor_ms(&call, &part->rates, part->lent);
+    }
+}
+
+/* Sets the parts' times, and that of all. */
+static void take_times(struct plan *p, bool exact)
+{
+    take_parts_times(p, exact);
+    p->split.ms = 0;
+    p->split.count = 0;
+    for (int i = 0; i < p->parts; i++) {
+        const struct split_part *part = &p->split.part[i];
+        p->split.count += !split_is_empty(part);
         p->split.ms = p->split.ms < part->ms ? part->ms : p->split.ms;
     }
     p->split.ms += HAND_MS * (p->split.count - 1);
@@ -340,7 +311,7 @@ static double sort_devices(struct plan *p, int count)
 {
     double ms[SPLIT_MOST];
     for (int i = 0; i < count; i++) {
-        const double own = floor_ms(p->call, &p->device[i].rates);
+        const double own = part_floor_ms(p->call, &p->device[i].rates, NULL);
         int at = i;
         for (; at > 0 && ms[at - 1] > own; at--) {
             ms[at] = ms[at - 1];
@@ -392,7 +363,7 @@ static void keep_shorter(struct plan *best, const struct plan *p)
 static void find_strips(struct plan *best, const struct plan *all, int count, bool by_rows,
                         bool by_cols)
 {
-    for (int parts = 2; parts <= count; parts++)
+    for (int parts = all->fewest; parts <= count; parts++)
         for (int strips = by_cols ? parts : 1; strips >= (by_cols && !by_rows ? parts : 1);
              strips--) { /* columns are packed fastest */
             struct plan p = *all;
@@ -406,7 +377,7 @@ static void find_strips(struct plan *best, const struct plan *all, int count, bo
 
 static void find_grid(struct plan *best, const struct plan *all, int count)
 {
-    for (int parts = 2; parts <= count; parts++) {
+    for (int parts = all->fewest; parts <= count; parts++) {
         struct plan p = *all;
         p.groups = triangle_groups(parts);
         if (p.groups == 0)
@@ -442,46 +413,95 @@ static void close_ranks(struct split *split, int parts)
 {
     int count = 0;
     for (int i = 0; i < parts; i++)
-        if (!is_empty(&split->part[i]))
+        if (!split_is_empty(&split->part[i]))
             split->part[count++] = split->part[i];
     split->count = count;
+}
+
+/* Looks for the best division over so many devices. Its split has no parts if none can be worth it. */
+static struct plan find(const struct plan *all, int count)
+{
+    const unsigned cuts = accel_cuts_of(all->call);
+    const bool by_rows = cuts & (ACCEL_CUT_ROWS | ACCEL_CUT_TRIANGLE);
+    const bool by_cols = cuts & (ACCEL_CUT_COLS | ACCEL_CUT_PRODUCTS);
+    struct plan best = *all, grid = *all;
+    find_strips(&best, all, count, by_rows, by_cols);
+    if (all->triangle)
+        find_grid(&grid, all, count);
+    if (least(best.split.ms, grid.split.ms) >= SPLIT_GAIN * all->split.whole_ms)
+        return *all;
+    best = better_by_schedules(&best, &grid);
+    close_ranks(&best.split, best.parts);
+    return best;
+}
+
+static bool lends(const struct split *split)
+{
+    bool any = false;
+    for (int i = 0; i < split->count; i++)
+        any |= split_lends(&split->part[i]);
+    return any;
+}
+
+static bool may_lend(const struct split_device *device, int count)
+{
+    int peers = 0;
+    for (int i = 0; i < count; i++)
+        peers += device[i].rates.peer > 0;
+    return peers > 1;
+}
+
+/* Looks for a better division with loans: over some devices, and over all of them. By their floors, fewer do as well where the host's memory is the limit;
+ * but each of more has less to do when the last cells have come up. A part's own schedule does not know how long it waits for others, so all are simulated
+ * together. */
+static void find_with_loans(struct plan *best, const struct plan *all, int count)
+{
+    for (int fewest = 2;; fewest = count) {
+        struct plan p = *all;
+        p.fewest = fewest;
+        p = find(&p, count);
+        if (lends(&p.split) && together_ms(&p.split, all->call, all->device)) {
+            p.split.ms += HAND_MS * (p.split.count - 1);
+            keep_shorter(best, &p);
+        }
+        if (fewest == count || p.split.count == count)
+            return;
+    }
 }
 
 void split_make(struct split *split, const struct accel_call *call,
                 const struct split_device *device, int count, double host_gbps)
 {
     const unsigned cuts = accel_cuts_of(call);
-    const bool by_rows = cuts & (ACCEL_CUT_ROWS | ACCEL_CUT_TRIANGLE);
-    const bool by_cols = cuts & (ACCEL_CUT_COLS | ACCEL_CUT_PRODUCTS);
+    const int devices = count;
     *split = (struct split){.count = 1};
     if (cuts == 0 || count < 2)
         return;
     struct plan all = {.call = call,
+                       .fewest = 2,
                        .device = device,
                        .whole = accel_cut_whole(call),
                        .triangle = (cuts & ACCEL_CUT_TRIANGLE) != 0,
                        .host_gbps = host_gbps};
-    split->whole_ms = sort_devices(&all, count);
+    split->whole_ms = all.split.whole_ms = sort_devices(&all, count);
     if (split->whole_ms < SPLIT_LEAST_MS)
         return;
     while (LEAST_PAIR_MS * count * count > split->whole_ms) /* the fastest ones stay */
         count--;
     all.split.ms = DBL_MAX;
-    struct plan best = all, grid = all;
-    find_strips(&best, &all, count, by_rows, by_cols);
-    if (all.triangle)
-        find_grid(&grid, &all, count);
-    if (least(best.split.ms, grid.split.ms) >= SPLIT_GAIN * split->whole_ms)
-        return;
-    best = better_by_schedules(&best, &grid);
+    struct plan apart = all;
+    apart.never = ~0u;
+    struct plan best = find(&apart, count);
+    if (may_lend(device, devices))
+        find_with_loans(&best, &all, count);
     double whole_ms = split->whole_ms;
-    if (best.split.ms >= SPLIT_GAIN * whole_ms) /* is a schedule of the whole slower, too? */
-        whole_ms = schedule_ms(call, &device[all.on[0]], &device[all.on[0]].rates,
-                               &(struct schedule_choice){0});
+    if (best.split.count > 1 &&
+        best.split.ms >= SPLIT_GAIN * whole_ms) /* is a schedule of the whole slower, too? */
+        whole_ms = part_ms(call, &device[all.on[0]], &device[all.on[0]].rates,
+                           &(struct schedule_choice){0});
     if (best.split.ms >= SPLIT_GAIN * whole_ms || best.split.count < 2)
         return;
     *split = best.split;
     split->whole_ms =
         whole_ms < DBL_MAX ? whole_ms : best.split.ms; /* no device has memory for it */
-    close_ranks(split, best.parts);
 }

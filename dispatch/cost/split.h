@@ -4,7 +4,8 @@
  *
  * Every device runs its part by a schedule of its own (gpu/schedule.h). Their copies share what the host's threads can pack and unpack, so
  * each device copies at its own rate, or at its share of the host's. Every operand of a part crosses the host's memory once for each
- * device that needs it.
+ * device that needs it; or once in all, where devices copy from each other faster: then one of them brings each cell up, and the others have
+ * it from there (lending.h).
  */
 #ifndef ACCEL_SPLIT_H
 #define ACCEL_SPLIT_H
@@ -15,21 +16,39 @@
 enum { SPLIT_MOST = 16 };
 
 struct split_device {
-    struct schedule_rates rates; /* for this call: cost_schedule_rates() */
-    int64_t memory_bytes;        /* that may be used */
+    /* For this call: cost_schedule_rates(). rates.peer: from the memory of any other device of the call, or 0. */
+    struct schedule_rates rates;
+    int64_t memory_bytes; /* that may be used */
     int port; /* devices with the same one share a link, as fast as the fastest of theirs; 0: it has one of its own */
 };
 
 struct split_part {
     int device;
     struct accel_region region;
-    struct schedule_rates rates; /* while the others copy, too */
-    double ms;                   /* simulated */
+    struct schedule_rates rates;    /* while the others copy, too */
+    double lent[SCHEDULE_OPERANDS]; /* see schedule_call: by other parts' devices */
+    struct schedule_choice
+        by; /* with any of that: what its schedule must be made by, so that all parts have the same cells */
+    double ms; /* simulated */
 };
+
+/* Returns whether a division has left nothing for it. */
+static inline bool split_is_empty(const struct split_part *part)
+{
+    const struct accel_region *r = &part->region;
+    return r->rows == 0 || (r->cols == 0 && r->blocks == 0);
+}
+
+/* Returns whether other parts' devices bring up anything of it. */
+static inline bool split_lends(const struct split_part *part)
+{
+    return part->lent[SCHEDULE_A] > 0 || part->lent[SCHEDULE_B] > 0;
+}
 
 struct split {
     int count; /* parts, each on a device of its own; 1: the call stays whole */
     struct split_part part[SPLIT_MOST];
+    int ahead; /* parts bring up cells that they lend so many before those that they copy: see peers_order() */
     double ms;       /* until the last part is done */
     double whole_ms; /* no device is faster with the whole call */
 };

@@ -27,7 +27,7 @@ struct facts {
     struct schedule_sharing sharing[SCHEDULE_OPERANDS];
     double per_term;
     int64_t memory[SPLIT_MOST], port[SPLIT_MOST];
-    double rates[SPLIT_MOST][7], host_gbps;
+    double rates[SPLIT_MOST][8], host_gbps;
 };
 
 static void add_schedule(struct facts *facts, const struct schedule_call *s)
@@ -45,7 +45,7 @@ static void add_device(struct facts *facts, int i, const struct split_device *de
 {
     const struct schedule_rates *r = &device->rates;
     const double rates[] = {r->up,      r->down,      r->compute, r->half,
-                            r->copy_ms, r->kernel_ms, r->wait_ms};
+                            r->copy_ms, r->kernel_ms, r->wait_ms, r->peer};
     memcpy(facts->rates[i], rates, sizeof rates);
     facts->memory[i] = device->memory_bytes;
     facts->port[i] = device->port;

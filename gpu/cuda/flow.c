@@ -164,7 +164,7 @@ static void begin_copy(struct run *run, struct direction *d, const struct schedu
         lane_cell_piece(&d->copy.host, d->copy.device_ld,
                         d->copy.host.digest ? GPU_PIECE_USUAL : lane_least_piece(run->lane));
     d->piece = 0;
-    d->pieces = pack_count(&d->copy.host, d->copy.device_ld, d->piece_bytes);
+    d->pieces = d->copy.lent ? 1 : pack_count(&d->copy.host, d->copy.device_ld, d->piece_bytes);
     d->copy.host.streamed = flow->result_bytes >= LANE_STREAMED_BYTES;
 }
 
@@ -172,7 +172,9 @@ static struct parcel *next_parcel(struct direction *d)
 {
     struct parcel *parcel = &d->parcel[d->begun++ % d->slots];
     parcel->copy = d->copy;
-    parcel->piece = pack_piece(&d->copy.host, d->copy.device_ld, d->piece_bytes, d->piece);
+    parcel->piece = d->copy.lent
+                        ? (struct pack_piece){0, d->copy.host.cols, 0, d->copy.host.rows}
+                        : pack_piece(&d->copy.host, d->copy.device_ld, d->piece_bytes, d->piece);
     parcel->step = d->step;
     parcel->old = NULL;
     parcel->first = d->piece == 0;
@@ -194,7 +196,8 @@ static enum gpu_status put_copy(struct run *run, const struct direction *d,
     enum gpu_status status = parcel->first ? await_others(run, parcel->step) : GPU_OK;
     lane_copies(run->lane, d->stream, kind, &copy->host);
     if (status == GPU_OK)
-        status = d == &run->up
+        status = copy->lent ? GPU_CHECK(cuMemcpyDtoDAsync, device, copy->lent, bytes, d->stream)
+                 : d == &run->up
                      ? GPU_CHECK(cuMemcpyHtoDAsync, device, parcel->memory, bytes, d->stream)
                      : GPU_CHECK(cuMemcpyDtoHAsync, parcel->memory, device, bytes, d->stream);
     if (parcel->last)
@@ -206,12 +209,15 @@ static enum gpu_status put_copy(struct run *run, const struct direction *d,
 
 /* ---- The crew's items ---- */
 
+/* One that is lent is an item only to keep its place among the others. */
 static void do_item(void *context, int64_t number)
 {
     struct run *run = context;
     const bool down = run->is_down[number % CREW_ITEMS];
     struct parcel *parcel = &(down ? &run->down : &run->up)->parcel[run->slot[number % CREW_ITEMS]];
     struct lane_rectangle from = parcel->copy.host;
+    if (parcel->copy.lent)
+        return;
     if (from.scan) {
         parcel->seen = gpu_scan_begin(from.scan->is_double);
         from.scan = &parcel->seen;
@@ -270,13 +276,22 @@ static bool is_done(enum gpu_status *status, const struct parcel *parcel)
     return *status == GPU_OK;
 }
 
+/* Frees the slot of a piece that is on the device. */
+static void end_up(struct run *run)
+{
+    const struct parcel *parcel = &run->up.parcel[run->up.ended++ % run->up.slots];
+    if (parcel->last && run->flow->came_up)
+        run->flow->came_up(run->flow->context, parcel->step);
+}
+
 /* Lets a piece be packed if a slot is free. */
 static bool feed_up(struct run *run, enum gpu_status *status)
 {
     struct direction *up = &run->up;
-    while (up->ended < up->under_way && up->begun - up->ended == up->slots &&
+    while (up->ended < up->under_way &&
+           (run->flow->came_up || up->begun - up->ended == up->slots) &&
            is_done(status, &up->parcel[up->ended % up->slots]))
-        up->ended++;
+        end_up(run);
     if (*status != GPU_OK || up->begun - up->ended == up->slots)
         return *status != GPU_OK;
     if (!up->step || up->piece == up->pieces) {
@@ -373,9 +388,13 @@ static enum gpu_status wait_for_any(struct run *run)
         crew_finish(&run->job, run->handled + 1);
         return GPU_OK;
     }
+    if (run->flow->came_up &&
+        (up->ended < up->under_way || run->put[UP] < run->flow->schedule->steps[UP]))
+        return run->flow->wait(run->flow->context) ? GPU_OK : GPU_UNSUPPORTED;
     if (up->ended < up->under_way && (up->begun - up->ended == up->slots || !flies_down)) {
         status = GPU_CHECK_FINAL(cuEventSynchronize, up->parcel[up->ended % up->slots].done);
-        up->ended += status == GPU_OK;
+        if (status == GPU_OK)
+            end_up(run);
         return status;
     }
     if (!flies_down && run->flow->wait)
@@ -401,6 +420,9 @@ static enum gpu_status run_steps(struct run *run)
             continue;
         status = wait_for_any(run);
     }
+    /* What has come down has waited for all that has come up. */
+    while (status == GPU_OK && run->flow->came_up && run->up.ended < run->up.under_way)
+        end_up(run);
     return status;
 }
 
@@ -435,6 +457,9 @@ static enum gpu_status run_flow(struct run *run)
     const bool comes_down = run->flow->schedule->steps[DOWN] > 0;
     if (status == GPU_OK && !comes_down)
         status = GPU_CHECK_FINAL(cuStreamSynchronize, run->up.stream); /* the ring is free then */
+    else if (status != GPU_OK &&
+             run->flow->came_up) /* or has failed: no copy is left that reads lent memory */
+        CUDA(cuStreamSynchronize)(run->up.stream);
     run->lane->quiet = run->lane->quiet || (status == GPU_OK && comes_down);
     run->lane->aside = status != GPU_OK;
     return status;

@@ -13,26 +13,43 @@
 #include "tests/lib/schedule_cases.h"
 #include "tests/lib/split_cases.h"
 
+/* peer_gbps: between the devices; 0: they do not lend each other anything. */
+static bool print_split(const struct split_machine *machine, const char *name, double peer_gbps,
+                        double host_gbps)
+{
+    struct split_device device[SPLIT_MOST];
+    const int count = split_devices_of(machine, device);
+    struct accel_call call;
+    struct split split;
+    double peaks = 0;
+    if (!split_call_of(&call, name, 16384, 16384, 16384))
+        return false;
+    for (int k = 0; k < count; k++) {
+        device[k].rates.peer = peer_gbps;
+        peaks += device[k].rates.compute * 1e6;
+    }
+    split_make(&split, &call, device, count, host_gbps);
+    const double ms = split.count > 1 ? split.ms : split.whole_ms;
+    printf("%s%s%s|%s 16384|%d of %d devices|%.4f|%.4f\n", machine->name,
+           peer_gbps > 0 ? " with NVLink" : "", host_gbps < SPLIT_NO_LIMIT ? ", slow host" : "",
+           name, split.count, count, ms, ms * peaks / call.routine->flops(&call));
+    return true;
+}
+
+/* Also of H100 with NVLink, and behind a host that packs 45 GB/s for all of them. */
 static int print_splits(void)
 {
     static const char *const names[] = {"dgemm", "dsymm", "dsyrk", "dtrsm"};
+    bool printed = true;
     for (int i = 0; i < split_machine_count; i++)
         for (size_t r = 0; r < sizeof names / sizeof *names; r++) {
-            struct split_device device[SPLIT_MOST];
-            const int count = split_devices_of(&split_machines[i], device);
-            struct accel_call call;
-            struct split split;
-            double peaks = 0;
-            if (!split_call_of(&call, names[r], 16384, 16384, 16384))
-                return 1;
-            split_make(&split, &call, device, count, SPLIT_NO_LIMIT);
-            for (int k = 0; k < count; k++)
-                peaks += device[k].rates.compute * 1e6;
-            const double ms = split.count > 1 ? split.ms : split.whole_ms;
-            printf("%s|%s 16384|%d of %d devices|%.4f|%.4f\n", split_machines[i].name, names[r],
-                   split.count, count, ms, ms * peaks / call.routine->flops(&call));
+            const struct split_machine *machine = &split_machines[i];
+            printed = printed && print_split(machine, names[r], 0, SPLIT_NO_LIMIT);
+            for (int way = 0; strstr(machine->name, "H100") && way < 3; way++)
+                printed = printed && print_split(machine, names[r], way == 0 ? 0 : 300,
+                                                 way == 1 ? SPLIT_NO_LIMIT : 45);
         }
-    return 0;
+    return printed ? 0 : 1;
 }
 
 static double cpu_us(void)

@@ -217,7 +217,7 @@ def amiss(fault, done, report, lines, calls, places, spoken):
     def wrong(why):
         return Outcome(fault, "wrong", f"{fault.plant}: {why} (status {done.returncode}) {done.stdout[-200:]} {said(done)[-3:]}", 0)
 
-    if done.returncode != 0 or ", 0 wrong" not in done.stdout:
+    if done.returncode != 0 or " 0 wrong" not in done.stdout:
         return wrong("not the right results")
     if report.misuse or not report.text:
         return wrong(f"misuse of CUDA: {report.misuse[:2]}")

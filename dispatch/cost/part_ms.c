@@ -1,0 +1,63 @@
+#include "part_ms.h"
+
+#include <float.h>
+#include <string.h>
+
+#include "gpu/choices.h"
+#include "gpu/scheduled.h"
+
+double part_floor_ms(const struct accel_call *call, const struct schedule_rates *rates,
+                     const double lent[SCHEDULE_OPERANDS])
+{
+    struct scheduled scheduled;
+    if (!scheduled_describe(call, &scheduled))
+        return 0;
+    if (lent)
+        memcpy(scheduled.call.lent, lent, sizeof scheduled.call.lent);
+    return schedule_floor(&scheduled.call, rates);
+}
+
+/* Returns the cell's size nearest to `step` that divides a size evenly, long ones into whole lines. */
+static int64_t fitted(int64_t all, int64_t step)
+{
+    const int64_t cells = accel_max(1, (all + step / 2) / step);
+    const int64_t each = accel_max(1, (all + cells - 1) / cells);
+    return each < 64 || cells == 1 ? each : (each + 63) / 64 * 64;
+}
+
+struct schedule_choice part_fit(struct schedule_choice choice, const struct schedule_call *shape)
+{
+    const bool triangle = shape->kind == SCHEDULE_RANK_K;
+    choice.rows = fitted(shape->m, choice.rows);
+    choice.cols = triangle ? choice.rows : fitted(shape->n, choice.cols);
+    if (shape->widest > 0)
+        choice.cols = accel_min(choice.cols, shape->widest);
+    choice.depth =
+        triangle || shape->kind == SCHEDULE_PRODUCT ? fitted(shape->k, choice.depth) : choice.rows;
+    return choice;
+}
+
+double part_ms(const struct accel_call *call, const struct split_device *device,
+               const struct schedule_rates *rates, struct schedule_choice *choice)
+{
+    struct scheduled scheduled;
+    struct schedule s = {.ms = 0};
+    if (!scheduled_describe(call, &scheduled))
+        return DBL_MAX;
+    if (call->batch > 1) {
+        const double ms = scheduled_ms(call, &scheduled, rates, device->memory_bytes, 0);
+        return ms > 0 ? ms : DBL_MAX;
+    }
+    const struct schedule_call shape = scheduled.call;
+    const bool chosen = choice->rows > 0;
+    const struct schedule_choice by = chosen ? part_fit(*choice, &shape) : *choice;
+    bool made = chosen && schedule_make_by(&s, &by, &shape, rates, device->memory_bytes);
+    if (!made)
+        made = choices_make(&s, &shape, rates, device->memory_bytes);
+    if (!made)
+        return DBL_MAX;
+    const double ms = s.ms;
+    *choice = s.by;
+    schedule_free(&s);
+    return ms;
+}

@@ -1,0 +1,150 @@
+#include "several.h"
+
+#include <string.h>
+
+#include "base/crew.h"
+#include "devices.h"
+#include "dispatch/cost/cost.h"
+#include "dispatch/cost/splits.h"
+#include "ops/lapack/in_panels.h"
+#include "ops/lapack/rules.h"
+#include "precision.h"
+
+static const struct accel_settings *settings;
+static bool adapts;
+
+void several_start(const struct accel_settings *with, bool may_adapt)
+{
+    settings = with;
+    adapts = may_adapt;
+}
+
+/* Whether a device may have a part now, next to the situation's own. Of those that are ready, where decisions may depend on the course of
+ * the program, only one that has nothing else to do. One whose kernels are cold is warmed up meanwhile. */
+static bool may_have_part(const struct accel_call *call, const struct situation *situation,
+                          struct dispatch_device *device)
+{
+    if (device_state(device) != DEVICE_READY ||
+        left_alone_has(&device->left_alone, call->routine, LEFT_WRONG) ||
+        left_alone_has(&device->left_alone, call->routine, LEFT_FAILED) ||
+        precision_of(settings, device, call) != situation->precision ||
+        !atomic_load(&device->curves))
+        return false;
+    if (!adapts)
+        return true;
+    if (!warm_is(device, call->routine))
+        warm_ask(device, call->routine);
+    return warm_is(device, call->routine) && !full_for(&device->full, call) &&
+           contention_gpu_ms(&device->contention) == 0;
+}
+
+/* What the device could do for the call. Processes that share it have their shares of it. */
+static struct split_device part_of(const struct dispatch_device *device,
+                                   const struct accel_call *call, enum gpu_precision precision)
+{
+    struct cost_curves *const curves = atomic_load(&device->curves);
+    struct split_device part = {
+        cost_schedule_rates(curves, call, precision_gain(curves, call, precision)),
+        device->memory_bytes, 0};
+    part.rates.compute /= device->sharers;
+    part.rates.up /= device->sharers;
+    part.rates.down /= device->sharers;
+    return part;
+}
+
+/* Returns a number for the device's port: that of the first one of some that has the same; 0: it has none that is known. */
+static int port_of(const struct dispatch_device *device, struct dispatch_device *const *others,
+                   int count)
+{
+    const char *port = gpu_info(device_gpu(device))->port;
+    int i = 0;
+    while (i < count && strcmp(port, gpu_info(device_gpu(others[i]))->port) != 0)
+        i++;
+    return port[0] ? i + 1 : 0;
+}
+
+/* Devices say only after a measurement how fast they copy from each other: it takes some milliseconds for each pair, once. */
+#define PEERS_LEAST_MS 10
+
+/* Returns the slowest rate at which a device copies from another one; 0: from one of them it cannot. */
+static double peer_of(struct dispatch_device *const *device, int count, int own)
+{
+    double slowest = 0;
+    for (int i = 0; i < count; i++) {
+        if (i == own)
+            continue;
+        const double gbps = gpu_peer_gbps(device_gpu(device[own]), device_gpu(device[i]));
+        if (!(gbps > 0))
+            return 0;
+        slowest = slowest > 0 && slowest < gbps ? slowest : gbps;
+    }
+    return slowest;
+}
+
+/* Divides the call over the devices that may have a part; also: so many more devices like the situation's own. */
+static void plan_parts(const struct accel_call *call, const struct situation *situation, int count,
+                       int also, struct team_plan *plan)
+{
+    struct split_device device[SPLIT_MOST];
+    double fastest = 0;
+    int have = 0;
+    for (int i = 0; i < count; i++) {
+        struct dispatch_device *const next = devices_at(i);
+        if (!may_have_part(call, situation, next))
+            continue;
+        device[have] = part_of(next, call, situation->precision);
+        device[have].port = port_of(next, plan->device, have);
+        fastest = fastest > device[have].rates.up ? fastest : device[have].rates.up;
+        plan->device[have++] = next;
+    }
+    plan->factors = accel_cuts_of(call) == 0;
+    const bool may_lend = !plan->factors && call->batch == 1 && also == 0 &&
+                          situation->decision.est_own_ms >= PEERS_LEAST_MS;
+    for (int i = 0; i < have && may_lend; i++)
+        device[i].rates.peer = peer_of(plan->device, have, i);
+    for (int i = 0; i < also && have > 0; i++)
+        device[have++] = part_of(situation->device, call, situation->precision);
+    const double host_gbps = split_host_gbps(crew_size() + have);
+    const double gbps = host_gbps > fastest ? host_gbps : fastest;
+    if (plan->factors)
+        factors_make(&plan->split, &plan->shared, call, device, have, gbps);
+    else
+        splits_make(&plan->split, call, device, have, gbps);
+}
+
+/* Has further devices started if the call would gain by them: where calls wait for CUDA, at once. */
+static void start_others(const struct accel_call *call, const struct situation *situation,
+                         int count, struct team_plan *plan)
+{
+    int open = 0;
+    for (int i = 0; i < count; i++)
+        open += device_state(devices_at(i)) == DEVICE_UNTRIED;
+    if (open == 0)
+        return;
+    plan_parts(call, situation, count, open, plan);
+    for (int i = 0; plan->split.count > 1 && i < count; i++) {
+        if (device_state(devices_at(i)) != DEVICE_UNTRIED)
+            continue;
+        if (adapts)
+            device_note_gain(devices_at(i), plan->split.whole_ms - plan->split.ms);
+        else
+            device_start_now(devices_at(i), DEVICE_SOME_SECONDS);
+    }
+}
+
+bool several_may_share(const struct accel_call *call, const struct situation *situation)
+{
+    if (accel_uses_solver(call->routine))
+        return lapack_gpu_bytes(call) > (double)situation->device->memory_bytes &&
+               factors_are_shared(call);
+    return accel_cuts_of(call) != 0;
+}
+
+bool several_plan(const struct accel_call *call, const struct situation *situation,
+                  struct team_plan *plan)
+{
+    const int count = devices_count();
+    start_others(call, situation, count, plan);
+    plan_parts(call, situation, count, 0, plan);
+    return plan->split.count > 1;
+}

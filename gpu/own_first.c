@@ -1,0 +1,102 @@
+#include "own_first.h"
+
+#include <stdlib.h>
+
+enum { UP = SCHEDULE_UP };
+
+/* While the steps are put in their new order. */
+struct order {
+    const struct schedule *s;
+    const struct own_first *cell;
+    int *step; /* of each upload, its step */
+    int32_t *
+        until; /* so many uploads, in the new order, are done when the first i, in the old one, are */
+    bool *brought; /* of each upload */
+    struct numbered {
+        int32_t number;
+        int upload;
+    } * own; /* by their numbers */
+    int owns, next_own;
+    struct schedule_step *to;
+    int count, uploads;
+};
+
+static void put_upload(struct order *o, int upload)
+{
+    if (o->brought[upload])
+        return;
+    o->brought[upload] = true;
+    o->to[o->count++] = o->s->step[o->step[upload]];
+    o->until[upload + 1] = ++o->uploads;
+}
+
+/* Brings up own cells with lower numbers. */
+static void put_own(struct order *o, int below)
+{
+    for (; o->next_own < o->owns && o->own[o->next_own].number < below; o->next_own++)
+        put_upload(o, o->own[o->next_own].upload);
+}
+
+static void put_steps(struct order *o, int ahead)
+{
+    for (int n = 0, upload = 0; n < o->s->count; n++) {
+        const struct schedule_step *step = &o->s->step[n];
+        if (step->engine != UP) {
+            o->to[o->count] = *step;
+            o->to[o->count++].after[UP] = o->until[step->after[UP]];
+            continue;
+        }
+        const struct own_first *cell = &o->cell[upload];
+        if (cell->number >= 0 && !cell->own)
+            put_own(o, cell->number + ahead);
+        put_upload(o, upload);
+        if (o->until[upload + 1] < o->until[upload])
+            o->until[upload + 1] = o->until[upload];
+        upload++;
+    }
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const struct numbered *x = a, *y = b;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static void find_uploads(struct order *o)
+{
+    int upload = 0;
+    for (int n = 0; n < o->s->count; n++) {
+        if (o->s->step[n].engine != UP)
+            continue;
+        if (o->cell[upload].number >= 0 && o->cell[upload].own)
+            o->own[o->owns++] = (struct numbered){o->cell[upload].number, upload};
+        o->step[upload++] = n;
+    }
+    qsort(o->own, (size_t)o->owns, sizeof *o->own, compare_numbers);
+}
+
+bool own_first_order(struct schedule *s, const struct own_first *cell, int ahead)
+{
+    const size_t uploads = (size_t)s->steps[UP] + 1;
+    struct order o = {.s = s,
+                      .cell = cell,
+                      .step = malloc(uploads * sizeof *o.step),
+                      .until = calloc(uploads, sizeof *o.until),
+                      .brought = calloc(uploads, sizeof *o.brought),
+                      .own = malloc(uploads * sizeof *o.own),
+                      .to = malloc((size_t)s->count * sizeof *o.to)};
+    const bool can = o.step && o.until && o.brought && o.own && o.to;
+    if (can) {
+        find_uploads(&o);
+        put_steps(&o, ahead);
+        free(s->step);
+        s->step = o.to;
+    } else {
+        free(o.to);
+    }
+    free(o.step);
+    free(o.until);
+    free(o.brought);
+    free(o.own);
+    return can;
+}

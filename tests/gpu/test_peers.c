@@ -1,0 +1,336 @@
+/*
+ * Cells that several devices of a call lend each other: each has one owner, they are dealt out evenly, and members that go through their schedules at
+ * any pace, leave early or fail neither wait for each other for ever nor read memory that its owner no longer has.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "gpu/peers.h"
+#include "ops/cut.h"
+#include "ops/shape.h"
+#include "tests/lib/routine.h"
+
+enum { MEMBERS = 4, ROUNDS = 100 };
+
+static const struct schedule_rates rates = {20, 15, 5e3, 128, 0.002, 0.005, 0.01, 0, 300};
+
+/* The parts of a product: each has some of its columns, and all need A. */
+struct parts {
+    struct accel_call call[MEMBERS];
+    struct scheduled scheduled[MEMBERS];
+    struct schedule schedule[MEMBERS];
+    int count;
+};
+
+static void make_parts(struct parts *parts, int count, const double up_gbps[], struct peers *peers)
+{
+    struct accel_call call;
+    const int64_t size[ACCEL_DIMENSIONS] = {1024, 1024, 1024, 0};
+    const struct schedule_choice by = {.rows = 128, .cols = 128, .depth = 128, .buffers = 2};
+    shape_typical(&call, routine("dgemm"), size);
+    for (int i = 0; i < ACCEL_SPANS; i++) /* nobody looks there */
+        call.span[i].ptr = (void *)((uintptr_t)(i + 1) << 32);
+    parts->count = count;
+    for (int i = 0; i < count; i++) {
+        const struct accel_region columns = {0, i * 1024 / count, 1024, 1024 / count, 0};
+        parts->call[i] = accel_cut_part(&call, &columns);
+        assert_true(scheduled_describe(&parts->call[i], &parts->scheduled[i]));
+        parts->scheduled[i].call.lent[SCHEDULE_A] = 1 - 1.0 / count;
+        assert_true(schedule_make_by(&parts->schedule[i], &by, &parts->scheduled[i].call, &rates,
+                                     INT64_MAX));
+        assert_true(peers_add(peers, i, &parts->scheduled[i], &parts->schedule[i], up_gbps[i]));
+    }
+}
+
+static void free_parts(struct parts *parts)
+{
+    for (int i = 0; i < parts->count; i++)
+        schedule_free(&parts->schedule[i]);
+}
+
+/* ---- Dealing ---- */
+
+/* Of whom each of A's cells is, by the order in which the first member brings them up. Fails if somebody brings up what is another one's. */
+static int owners_of(const struct parts *parts, struct peers *peers, int *owner)
+{
+    int cells = 0;
+    for (int n = 0; n < parts->schedule[0].count; n++) {
+        const struct schedule_step *step = &parts->schedule[0].step[n];
+        if (step->engine != SCHEDULE_UP || step->operand != SCHEDULE_A)
+            continue;
+        const struct peers_cell cell =
+            peers_cell_of(&parts->scheduled[0], &parts->schedule[0], step);
+        owner[cells] = -1;
+        for (int m = 0; m < parts->count; m++) {
+            assert_true(peers_may_have(peers, m, &cell)); /* none has begun: nobody waits */
+            assert_true(peers_find(peers, m, &cell) == 0);
+        }
+        for (int m = 0; m < parts->count; m++)
+            peers_lend(peers, m, &cell, (gpu_address)m + 1); /* the owner's counts */
+        for (int m = 0; m < parts->count; m++) {
+            const gpu_address lent = peers_find(peers, m, &cell);
+            assert_true(lent == 0 || owner[cells] < 0 || owner[cells] == (int)lent - 1);
+            owner[cells] = lent ? (int)lent - 1 : owner[cells];
+        }
+        cells++;
+    }
+    return cells;
+}
+
+static void cells_are_dealt_out(void **state)
+{
+    const double even[] = {20, 20, 20, 20}, uneven[] = {30, 10};
+    int owner[64], of[MEMBERS] = {0};
+    struct parts parts;
+    (void)state;
+    struct peers *peers = peers_new(4);
+    make_parts(&parts, 4, even, peers);
+    assert_int_equal(peers_deal(peers), 64);
+    assert_int_equal(owners_of(&parts, peers, owner), 64);
+    for (int n = 0; n < 64; n++) { /* soon each of them has some */
+        assert_in_range(owner[n], 0, 3);
+        of[owner[n]]++;
+        for (int m = 0; m < 4; m++)
+            assert_in_range(of[m], n / 4, n / 4 + 1);
+    }
+    free_parts(&parts);
+    peers_free(peers);
+    peers = peers_new(2);
+    make_parts(&parts, 2, uneven, peers);
+    assert_int_equal(peers_deal(peers), 64);
+    assert_int_equal(owners_of(&parts, peers, owner), 64);
+    of[0] = 0;
+    for (int n = 0; n < 64; n++)
+        of[0] += owner[n] == 0;
+    assert_int_equal(of[0], 48); /* by their rates */
+    free_parts(&parts);
+    peers_free(peers);
+}
+
+static void what_one_member_needs_is_nobodys(void **state)
+{
+    const double up_gbps[] = {20, 20};
+    struct parts parts;
+    (void)state;
+    struct peers *peers = peers_new(2);
+    make_parts(&parts, 2, up_gbps, peers);
+    assert_int_equal(peers_deal(peers), 64);
+    for (int n = 0; n < parts.schedule[1].count; n++) {
+        const struct schedule_step *step = &parts.schedule[1].step[n];
+        if (step->engine != SCHEDULE_UP || step->operand == SCHEDULE_A)
+            continue;
+        const struct peers_cell cell = peers_cell_of(&parts.scheduled[1], &parts.schedule[1], step);
+        assert_true(peers_may_have(peers, 1, &cell));
+        assert_true(peers_find(peers, 1, &cell) == 0);
+    }
+    free_parts(&parts);
+    peers_free(peers);
+    peers = peers_new(2); /* no cells at all */
+    assert_int_equal(peers_deal(peers), 0);
+    peers_free(peers);
+}
+
+/* ---- Members that run ---- */
+
+enum { LATE = 4 }; /* so many cells are on their way up, at most */
+
+static const char right = 1, gone = 2;
+
+struct runner {
+    struct peers *peers;
+    const struct parts *parts;
+    int member;
+    unsigned random;
+    int leaves_at; /* after so many uploads it fails; -1: it never begins; INT32_MAX: it ends well */
+    char *memory;
+    atomic_int *wrong;
+    int brought, borrowed;
+};
+
+static unsigned next_random(struct runner *r, unsigned below)
+{
+    r->random = r->random * 1664525 + 1013904223;
+    return (r->random >> 8) % below;
+}
+
+/* The cells that are on their way up arrive in their order. */
+struct arrivals {
+    const struct schedule_step *step[LATE];
+    int count;
+};
+
+static void arrive(struct runner *r, struct arrivals *a)
+{
+    const struct schedule_step *step = a->step[0];
+    const struct peers_cell cell =
+        peers_cell_of(&r->parts->scheduled[r->member], &r->parts->schedule[r->member], step);
+    r->memory[step->place] = right;
+    peers_lend(r->peers, r->member, &cell, (gpu_address)(uintptr_t)&r->memory[step->place]);
+    memmove(&a->step[0], &a->step[1], (size_t)--a->count * sizeof a->step[0]);
+}
+
+static void bring(struct runner *r, struct arrivals *a, const struct schedule_step *step)
+{
+    if (a->count == LATE)
+        arrive(r, a);
+    a->step[a->count++] = step;
+    r->brought++;
+}
+
+static void get_cell(struct runner *r, struct arrivals *a, const struct schedule_step *step)
+{
+    const struct peers_cell cell =
+        peers_cell_of(&r->parts->scheduled[r->member], &r->parts->schedule[r->member], step);
+    while (!peers_may_have(r->peers, r->member, &cell)) {
+        while (a->count > 0)
+            arrive(r, a);
+        peers_wait(r->peers);
+    }
+    const gpu_address lent = peers_find(r->peers, r->member, &cell);
+    if (!lent) {
+        bring(r, a, step);
+        return;
+    }
+    if (next_random(r, 8) == 0)
+        usleep(next_random(r, 60));
+    atomic_fetch_add(r->wrong, *(const volatile char *)(uintptr_t)lent != right);
+    r->borrowed++;
+}
+
+static void *run_member(void *runner)
+{
+    struct runner *r = runner;
+    struct arrivals arrivals = {.count = 0};
+    const struct schedule *s = &r->parts->schedule[r->member];
+    usleep(next_random(r, 200));
+    if (r->leaves_at >= 0 && peers_join(r->peers, r->member)) {
+        for (int n = 0, ups = 0; n < s->count && ups < r->leaves_at; n++) {
+            if (s->step[n].engine != SCHEDULE_UP || s->step[n].operand != SCHEDULE_A)
+                continue;
+            get_cell(r, &arrivals, &s->step[n]);
+            ups++;
+        }
+        while (r->leaves_at == INT32_MAX && arrivals.count > 0)
+            arrive(r, &arrivals);
+    }
+    peers_leave(r->peers, r->member, r->leaves_at == INT32_MAX);
+    memset(r->memory, gone, (size_t)s->places[SCHEDULE_A]);
+    return NULL;
+}
+
+/* Runs all members to their ends. Returns the cells that were brought up by any, or -1 if one read what was not lent any more. */
+static int run_all(unsigned random, int count, const int leaves_at[MEMBERS], int borrowed[MEMBERS])
+{
+    const double up_gbps[] = {20, 10, 20, 15};
+    pthread_t thread[MEMBERS];
+    struct runner runner[MEMBERS];
+    atomic_int wrong = 0;
+    struct parts parts;
+    int brought = 0;
+    struct peers *peers = peers_new(count);
+    make_parts(&parts, count, up_gbps, peers);
+    assert_int_equal(peers_deal(peers), 64);
+    for (int m = 0; m < count; m++) {
+        runner[m] = (struct runner){peers,
+                                    &parts,
+                                    m,
+                                    random + 77u * (unsigned)m,
+                                    leaves_at[m],
+                                    calloc(1, (size_t)parts.schedule[m].places[SCHEDULE_A]),
+                                    &wrong,
+                                    0,
+                                    0};
+        assert_int_equal(pthread_create(&thread[m], NULL, run_member, &runner[m]), 0);
+    }
+    for (int m = 0; m < count; m++) {
+        pthread_join(thread[m], NULL);
+        brought += runner[m].brought;
+        borrowed[m] = runner[m].borrowed;
+    }
+    for (int m = 0; m < count; m++)
+        free(runner[m].memory);
+    free_parts(&parts);
+    peers_free(peers);
+    return atomic_load(&wrong) ? -1 : brought;
+}
+
+static void each_cell_comes_up_once(void **state)
+{
+    const int all_well[] = {INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX};
+    int borrowed[MEMBERS];
+    (void)state;
+    for (unsigned round = 0; round < ROUNDS; round++)
+        for (int count = 2; count <= MEMBERS; count++) {
+            assert_int_equal(run_all(round * 1000 + 3, count, all_well, borrowed), 64);
+            for (int m = 0; m < count; m++)
+                assert_in_range(borrowed[m], 1, 63);
+        }
+}
+
+static void nobody_waits_for_those_who_have_left(void **state)
+{
+    int borrowed[MEMBERS], some_borrowed = 0;
+    (void)state;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct runner random = {.random = round};
+        int leaves_at[MEMBERS];
+        for (int m = 0; m < MEMBERS; m++) {
+            const unsigned fate = next_random(&random, 3);
+            leaves_at[m] = fate == 0   ? INT32_MAX
+                           : fate == 1 ? (int)next_random(&random, 65)
+                                       : -(int)next_random(&random, 2);
+        }
+        assert_true(run_all(round, MEMBERS, leaves_at, borrowed) >= 0);
+        for (int m = 0; m < MEMBERS; m++)
+            some_borrowed += borrowed[m];
+    }
+    assert_true(some_borrowed > ROUNDS);
+}
+
+/* One of them has no thread: those that have come already go their own way. */
+static void *join_and_leave(void *peers)
+{
+    const bool together = peers_join(peers, 0);
+    peers_leave(peers, 0, true);
+    return together ? peers : NULL;
+}
+
+static void all_may_go_their_own_way(void **state)
+{
+    struct parts parts;
+    const double up_gbps[] = {20, 20};
+    pthread_t thread;
+    void *together = NULL;
+    (void)state;
+    struct peers *peers = peers_new(2);
+    make_parts(&parts, 2, up_gbps, peers);
+    assert_int_equal(peers_deal(peers), 64);
+    assert_int_equal(pthread_create(&thread, NULL, join_and_leave, peers), 0);
+    usleep(1000);
+    peers_stop(peers);
+    pthread_join(thread, &together);
+    assert_null(together);
+    assert_false(peers_join(peers, 1));
+    peers_leave(peers, 1, true);
+    peers_leave(peers, 1, true); /* the second time does nothing */
+    free_parts(&parts);
+    peers_free(peers);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(cells_are_dealt_out),
+                                       cmocka_unit_test(what_one_member_needs_is_nobodys),
+                                       cmocka_unit_test(each_cell_comes_up_once),
+                                       cmocka_unit_test(nobody_waits_for_those_who_have_left),
+                                       cmocka_unit_test(all_may_go_their_own_way)};
+    return cmocka_run_group_tests_name("peers", tests, NULL, NULL);
+}
