@@ -263,11 +263,12 @@ enum {
     MOST_TASKS = 1 << 16
 };
 
-/* Copies and kernels of a small call take about as long as to start them. After a failure, a result in place that is computed in parts would
- * be lost. */
+/* Copies and kernels of a small call take about as long as to start them; but of what devices lend each other, each brings some cells up. After a failure, a result
+ * in place that is computed in parts would be lost. */
 bool schedule_stays_whole(const struct schedule_call *call)
 {
-    return bytes_of(call) < DIVIDED_BYTES || call->in_place[C];
+    const bool lends = call->lent[A] > 0 || call->lent[B] > 0;
+    return (bytes_of(call) < DIVIDED_BYTES && !lends) || call->in_place[C];
 }
 
 enum { ASPECTS = 4, DEPTHS = 2, RECENT = ASPECTS * DEPTHS };

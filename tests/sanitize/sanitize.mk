@@ -11,7 +11,7 @@ ASAN_CHECK := $(if $(filter file,$(origin CHECK)),tests/sanitize/test_training.p
 # Under ThreadSanitizer: what has threads, and none of the programs whose own libraries it would judge.
 TSAN_CHECK := $(if $(filter file,$(origin CHECK)),tests/unit/run tests/sanitize/test_threads.py tests/sanitize/test_training.py \
                 tests/shim/test_scopes.py tests/shim/test_hardening.py tests/dispatch/test_devices.py tests/dispatch/test_start.py \
-                tests/dispatch/test_several.py tests/dispatch/test_split.py,$(CHECK))
+                tests/dispatch/test_several.py tests/dispatch/test_split.py tests/dispatch/test_peers.py,$(CHECK))
 
 .PHONY: sanitize asan tsan
 sanitize:
