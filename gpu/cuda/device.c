@@ -315,12 +315,12 @@ static void forget(struct cuda_device *device)
         free(device);
 }
 
-static void end_lending(struct cuda_device *device)
+static void end_lent_memory(struct cuda_device *device)
 {
     struct gpu_scope scope;
     if (!device->pool.lending.stream || gpu_enter(device, &scope) != GPU_OK)
         return;
-    lending_close(&device->pool.lending);
+    lent_memory_close(&device->pool.lending);
     gpu_leave(&scope);
 }
 
@@ -329,7 +329,7 @@ static void stop(struct gpu_device *device)
     struct cuda_device *own = cuda_device_of(device);
     idle_forget(own);
     trim(device);
-    end_lending(own);
+    end_lent_memory(own);
     own_end(own);
     CUDA(cuDevicePrimaryCtxRelease)(own->number);
     atomic_fetch_and(&used, ~bit_of(device->info.index));

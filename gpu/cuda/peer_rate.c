@@ -1,4 +1,4 @@
-/* How fast one device reads another one's lent memory (lending.h), and whether what arrives is right. */
+/* How fast one device reads another one's lent memory (lent_memory.h), and whether what arrives is right. */
 #define _GNU_SOURCE
 #include "base/clock.h"
 #include "base/forks.h"
@@ -64,9 +64,9 @@ static bool is_quiet(CUstream stream, enum gpu_status status)
 
 static enum gpu_status lend(struct way *way)
 {
-    struct lending *lending = &way->owner->pool.lending;
+    struct lent_memory *lending = &way->owner->pool.lending;
     bool grew;
-    enum gpu_status status = lending_open_to(lending, way->reader->number);
+    enum gpu_status status = lent_memory_open_to(lending, way->reader->number);
     if (status == GPU_OK)
         status = pool_get_lent(way->owner, way->bytes, &way->from, &grew);
     if (status == GPU_OK)
@@ -157,7 +157,7 @@ static enum gpu_status read_lent(struct way *way)
     bool grew;
     if (!CUDA(cuEventElapsedTime))
         return GPU_UNSUPPORTED;
-    enum gpu_status status = lending_open_to(&way->reader->pool.lending, way->owner->number);
+    enum gpu_status status = lent_memory_open_to(&way->reader->pool.lending, way->owner->number);
     if (status != GPU_OK && status != GPU_UNSUPPORTED)
         return status;
     status = pool_get_lent(way->reader, way->bytes, &way->to, &grew);

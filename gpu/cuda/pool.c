@@ -21,12 +21,12 @@ void pool_begin(struct cuda_device *device)
 {
     pthread_mutex_init(&device->pool.lock, NULL);
     pthread_cond_init(&device->pool.freed, NULL);
-    lending_begin(&device->pool.lending, device->number);
+    lent_memory_begin(&device->pool.lending, device->number);
 }
 
 void pool_end(struct cuda_device *device)
 {
-    lending_end(&device->pool.lending);
+    lent_memory_end(&device->pool.lending);
     pthread_cond_destroy(&device->pool.freed);
     pthread_mutex_destroy(&device->pool.lock);
 }
@@ -55,7 +55,7 @@ static void free_block(struct pool *pool, int i)
     if (x.kept)
         sightings_gone(&x.key);
     if (x.lent)
-        lending_give_back(&pool->lending, x.ptr);
+        lent_memory_give_back(&pool->lending, x.ptr);
     else
         CUDA(cuMemFree)(x.ptr); /* fails only with the device itself, as the next call will find */
     pthread_mutex_lock(&pool->lock);
@@ -155,8 +155,8 @@ static enum gpu_status allocate(struct pool *pool, int64_t bytes, bool lent, CUd
     pool->total += bytes;
     pool->coming++;
     pthread_mutex_unlock(&pool->lock);
-    enum gpu_status status =
-        lent ? lending_take(&pool->lending, bytes, ptr) : GPU_CHECK(cuMemAlloc, ptr, (size_t)bytes);
+    enum gpu_status status = lent ? lent_memory_take(&pool->lending, bytes, ptr)
+                                  : GPU_CHECK(cuMemAlloc, ptr, (size_t)bytes);
     pthread_mutex_lock(&pool->lock);
     pool->coming--;
     if (status == GPU_OK)

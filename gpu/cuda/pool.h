@@ -11,7 +11,7 @@
 
 #include "cuda_api.h"
 #include "gpu/work.h"
-#include "lending.h"
+#include "lent_memory.h"
 
 struct cuda_device;
 
@@ -36,7 +36,7 @@ struct pool {
     int64_t total, idle, leaving;
     int64_t free_bytes; /* the driver's free memory when it was asked last */
     double free_at;     /* when that was, in milliseconds of the clock */
-    struct lending lending;
+    struct lent_memory lending;
 };
 
 /* Make a new device's pool, empty; and end it when no block is left. The device is zero elsewhere; needs no context. Not
@@ -48,7 +48,7 @@ void pool_end(struct cuda_device *device);
  * no more. *grew: whether the driver was asked for a new block. */
 enum gpu_status pool_get(struct cuda_device *device, int64_t bytes, CUdeviceptr *block, bool *grew);
 
-/* The same of memory that other devices may use, those that lending_open_to() has been called for. Returns GPU_UNSUPPORTED if the device has
+/* The same of memory that other devices may use, those that lent_memory_open_to() has been called for. Returns GPU_UNSUPPORTED if the device has
  * none. Such a block goes to nobody who does not ask for one. */
 enum gpu_status pool_get_lent(struct cuda_device *device, int64_t bytes, CUdeviceptr *block,
                               bool *grew);

@@ -192,7 +192,7 @@ step_unit() {
     for source in tests/*/test_*.c tests/*/*/test_*.c; do # an old build folder may have programs without a source
         program=$build/tests/$(basename "$source" .c)
         case $program in
-        */test_cuda_api | */test_two_devices | */test_lending | */test_device) continue ;; # these need the test GPU
+        */test_cuda_api | */test_two_devices | */test_lent_memory | */test_device) continue ;; # these need the test GPU
         */test_gpu) list+=("test_gpu" "unit_job $program $driver") ;;
         *) [[ $source == tests/testgpu/* ]] || list+=("${program##*/}" "unit_job $program") ;;
         esac

@@ -1,14 +1,14 @@
-#include "lending.h"
+#include "lent_memory.h"
 
 #include "check.h"
 
-void lending_begin(struct lending *lending, CUdevice number)
+void lent_memory_begin(struct lent_memory *lending, CUdevice number)
 {
     pthread_mutex_init(&lending->lock, NULL);
     lending->number = number;
 }
 
-void lending_end(struct lending *lending)
+void lent_memory_end(struct lent_memory *lending)
 {
     pthread_mutex_destroy(&lending->lock);
 }
@@ -31,7 +31,7 @@ static enum gpu_status status_of(CUresult result)
 }
 
 /* With the lock. */
-static enum gpu_status make_pool(struct lending *lending)
+static enum gpu_status make_pool(struct lent_memory *lending)
 {
     const CUmemPoolProps properties = {
         .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -55,7 +55,7 @@ static enum gpu_status make_pool(struct lending *lending)
     return status;
 }
 
-static enum gpu_status prepare(struct lending *lending)
+static enum gpu_status prepare(struct lent_memory *lending)
 {
     enum gpu_status status = GPU_OK;
     pthread_mutex_lock(&lending->lock);
@@ -68,14 +68,14 @@ static enum gpu_status prepare(struct lending *lending)
     return status;
 }
 
-static void refuse(struct lending *lending)
+static void refuse(struct lent_memory *lending)
 {
     pthread_mutex_lock(&lending->lock);
     lending->is_refused = true;
     pthread_mutex_unlock(&lending->lock);
 }
 
-void lending_close(struct lending *lending)
+void lent_memory_close(struct lent_memory *lending)
 {
     if (lending->pool)
         CUDA(cuMemPoolDestroy)(lending->pool);
@@ -87,7 +87,7 @@ void lending_close(struct lending *lending)
 
 /* ---- Its memory ---- */
 
-enum gpu_status lending_open_to(struct lending *lending, CUdevice reader)
+enum gpu_status lent_memory_open_to(struct lent_memory *lending, CUdevice reader)
 {
     const CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = reader},
                                     .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -102,7 +102,7 @@ enum gpu_status lending_open_to(struct lending *lending, CUdevice reader)
     return status;
 }
 
-enum gpu_status lending_take(struct lending *lending, int64_t bytes, CUdeviceptr *memory)
+enum gpu_status lent_memory_take(struct lent_memory *lending, int64_t bytes, CUdeviceptr *memory)
 {
     CUdeviceptr taken = 0;
     enum gpu_status status = prepare(lending);
@@ -123,7 +123,7 @@ enum gpu_status lending_take(struct lending *lending, int64_t bytes, CUdeviceptr
 }
 
 /* The driver's functions fail only with the device itself, as the next call will find. */
-void lending_give_back(struct lending *lending, CUdeviceptr memory)
+void lent_memory_give_back(struct lent_memory *lending, CUdeviceptr memory)
 {
     CUDA(cuMemFreeAsync)(memory, lending->stream);
     CUDA(cuStreamSynchronize)(lending->stream);

@@ -13,8 +13,8 @@
  * also known (pull request 3112 there: Turing, driver 590.48) that cuMemcpyPeerAsync() into such memory may write nothing, and say nothing. So
  * peer_rate.c copies as calls do, looks at what has arrived, and measures: a way that is wrong or goes by the host is not used.
  */
-#ifndef ACCEL_LENDING_H
-#define ACCEL_LENDING_H
+#ifndef ACCEL_LENT_MEMORY_H
+#define ACCEL_LENT_MEMORY_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -23,8 +23,8 @@
 #include "cuda_api.h"
 #include "gpu/gpu.h"
 
-/* Of a device. For lending.c alone, but for the stream: once there is lent memory, a stream of the device's that nobody else uses for long. */
-struct lending {
+/* Of a device. For lent_memory.c alone, but for the stream: once there is lent memory, a stream of the device's that nobody else uses for long. */
+struct lent_memory {
     pthread_mutex_t lock; /* while the pool is made */
     CUdevice number;
     CUmemoryPool pool; /* NULL until it is needed */
@@ -33,23 +33,23 @@ struct lending {
 };
 
 /* Make a device's, without a pool, and end it; need no context. Not thread-safe. */
-void lending_begin(struct lending *lending, CUdevice number);
-void lending_end(struct lending *lending);
+void lent_memory_begin(struct lent_memory *lending, CUdevice number);
+void lent_memory_end(struct lent_memory *lending);
 
-/* All below are thread-safe but for lending_close(); the device's context must be current. */
+/* All below are thread-safe but for lent_memory_close(); the device's context must be current. */
 
 /* Lets another device use the memory of this one's pool, what is taken later, too. Returns GPU_UNSUPPORTED if it cannot reach it, or if there
  * is no such memory; GPU_NO_MEMORY, which may pass. Neither is noted as a failure. */
-enum gpu_status lending_open_to(struct lending *lending, CUdevice reader);
+enum gpu_status lent_memory_open_to(struct lent_memory *lending, CUdevice reader);
 
 /* Takes memory, which any stream of the device may use. Returns GPU_NO_MEMORY; GPU_UNSUPPORTED if the device has no such memory, from then on
  * each time; GPU_ERROR if the device does not answer. */
-enum gpu_status lending_take(struct lending *lending, int64_t bytes, CUdeviceptr *memory);
+enum gpu_status lent_memory_take(struct lent_memory *lending, int64_t bytes, CUdeviceptr *memory);
 
 /* Gives it back to the driver. No work that uses it may be pending on any stream, of any device. */
-void lending_give_back(struct lending *lending, CUdeviceptr memory);
+void lent_memory_give_back(struct lent_memory *lending, CUdeviceptr memory);
 
 /* Destroys the pool; all of its memory has been given back. */
-void lending_close(struct lending *lending);
+void lent_memory_close(struct lent_memory *lending);
 
 #endif

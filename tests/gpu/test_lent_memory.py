@@ -18,7 +18,7 @@ def run(until, **env):
     """(what the program did, its rates, what it says of each device, the test GPU's report)"""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report")
-        done = start(str(TESTS / "test_lending"), until, env={**ENV, **env, "TESTGPU_REPORT": str(report)}, timeout=60)
+        done = start(str(TESTS / "test_lent_memory"), until, env={**ENV, **env, "TESTGPU_REPORT": str(report)}, timeout=60)
         lines = done.stdout.splitlines()
         rates = [float(line.split()[1]) for line in lines if line.startswith("rate ")]
         return done, rates, [line for line in lines if not line.startswith("rate ")], report.read_text() if report.exists() else ""

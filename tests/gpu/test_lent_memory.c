@@ -1,6 +1,6 @@
 /*
- * Memory that other devices may use, and how fast they read it, on the test GPU: see gpu/cuda/lending.h. With an argument the program is
- * what test_lending.py runs: both rates, then a product on each device.
+ * Memory that other devices may use, and how fast they read it, on the test GPU: see gpu/cuda/lent_memory.h. With an argument the program is
+ * what test_lent_memory.py runs: both rates, then a product on each device.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -232,7 +232,7 @@ static CUresult has_no_pools(int *value, CUdevice_attribute which, CUdevice numb
                : real.cuDeviceGetAttribute_p(value, which, number);
 }
 
-/* As drivers have done (lending.h). */
+/* As drivers have done (lent_memory.h). */
 static CUresult copy_nothing(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     (void)to;
@@ -422,7 +422,7 @@ static void a_full_device_is_asked_again(void **state)
     assert_both_are_well();
 }
 
-/* ---- For test_lending.py ---- */
+/* ---- For test_lent_memory.py ---- */
 
 static int run(const char *until)
 {
