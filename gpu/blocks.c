@@ -513,8 +513,10 @@ static bool describe_operands(struct blocks *b)
 {
     if (!scheduled_describe(b->work->call, &b->scheduled))
         return false;
-    if (b->work->largest < INT64_MAX)
+    if (b->work->largest < INT64_MAX) {
         b->scheduled.call.most = b->work->largest;
+        lent_leave(b, true); /* its cells are others than those of the plan */
+    }
     for (int x = A; x < OPERANDS; x++) {
         const struct accel_span *operand = b->scheduled.operand[x].x;
         if (!b->scheduled.call.in_place[x])

@@ -298,10 +298,12 @@ void peers_stop(struct peers *peers)
 bool peers_join(struct peers *peers, int member)
 {
     pthread_mutex_lock(&peers->lock);
-    enter_state(peers, member, INSIDE);
-    while (any_in(peers, member, BEFORE) && !peers->stopped)
+    const bool may = peers->state[member] == BEFORE && !peers->stopped;
+    if (may)
+        enter_state(peers, member, INSIDE);
+    while (may && any_in(peers, member, BEFORE) && !peers->stopped)
         pthread_cond_wait(&peers->news, &peers->lock);
-    const bool together = any_in(peers, member, INSIDE) && !peers->stopped;
+    const bool together = may && any_in(peers, member, INSIDE) && !peers->stopped;
     pthread_mutex_unlock(&peers->lock);
     return together;
 }

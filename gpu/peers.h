@@ -66,7 +66,8 @@ int peers_number(const struct peers *peers, const struct peers_cell *cell, int *
 /* Returns whether it lends or borrows an operand's cells. */
 bool peers_have(const struct peers *peers, int member, int operand);
 
-/* Begins: waits until all have begun or left. Returns whether there is anybody else. A member that does not begin must leave. */
+/* Begins: waits until all have begun or left. Returns whether there is anybody else; false for one that has left. A member that does not begin must
+ * leave. */
 bool peers_join(struct peers *peers, int member);
 
 /* Returns whether a member can have a cell now: it brings it up, or its owner lends it. If not, ask again after peers_wait(). */

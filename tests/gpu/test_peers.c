@@ -321,6 +321,7 @@ static void all_may_go_their_own_way(void **state)
     assert_false(peers_join(peers, 1));
     peers_leave(peers, 1, true);
     peers_leave(peers, 1, true); /* the second time does nothing */
+    assert_false(peers_join(peers, 1));
     free_parts(&parts);
     peers_free(peers);
 }
