@@ -4,6 +4,7 @@
 
 #include "blocks_lent.h"
 #include "blocks_rest.h"
+#include "blocks_stay.h"
 #include "choices.h"
 #include "flow.h"
 #include "ops/shape.h"
@@ -42,8 +43,7 @@ static bool is_triangle(const struct blocks *b)
     return b->scheduled.call.kind == SCHEDULE_RANK_K;
 }
 
-/* Returns the triangle of C that is computed; 0: all of it is. */
-static char triangle_of(const struct blocks *b)
+char blocks_triangle(const struct blocks *b)
 {
     return !is_triangle(b) ? 0 : b->scheduled.operand[C].across ? 'U' : 'L';
 }
@@ -70,7 +70,7 @@ static struct lane_rectangle rectangle_of(const struct blocks *b, int operand,
                                          cell->cols, x->ld, gpu_size_of(x));
     r.name = x->name;
     if (operand == C && is_triangle(b) && cell->row == cell->col)
-        r.uplo = triangle_of(b);
+        r.uplo = blocks_triangle(b);
     return r;
 }
 
@@ -304,159 +304,6 @@ after_failure(const struct blocks *b, struct flow *flow, enum gpu_status status)
     return status == GPU_ERROR ? GPU_FINISHED_ELSE : GPU_SHORT_ELSE;
 }
 
-/* ---- Operands that stay on the device, or have stayed there ---- */
-
-static bool is_same(const struct accel_span *x, const struct accel_span *y)
-{
-    return x && y && x->ptr == y->ptr && x->rows == y->rows && x->cols == y->cols && x->ld == y->ld;
-}
-
-/* What is worth while with an operand. */
-struct worth {
-    bool look; /* a look for it: a call gains that finds it there */
-    bool
-        bring; /* its way up as a whole: so much that this is at least what the call loses that brings it */
-};
-
-/* The schedule may hide an operand's upload behind kernels. But nothing hides the look at it, nor its way up as a whole. */
-static struct worth worth_of(const struct blocks *b, const struct schedule_rates *rates,
-                             int operand)
-{
-    struct schedule s = {.count = 0};
-    double without = 0;
-    const struct accel_span *x = b->scheduled.operand[operand].x;
-    const double bytes = (double)accel_bytes(x);
-    const bool is_there = resident_is_proved(b->work, x);
-    if (!b->work->host->weighs || b->work->host->brings & 1u << (x - b->work->call->span))
-        return (struct worth){true, true};
-    bool made =
-        choices_make(&s, &b->scheduled.call, rates, gpu_info(b->work->device)->memory_bytes);
-    const double with = s.ms;
-    made = made && schedule_leave_out(&s, operand);
-    if (made)
-        without = schedule_simulate(&s, rates).ms;
-    schedule_free(&s);
-    const double loss = is_there ? 0 : without + bytes / rates->up * 1e-6 - with;
-    const double look_gbps = is_there ? gpu_scan_gbps() : gpu_digest_gbps();
-    const double gain = with - without - bytes / look_gbps * 1e-6;
-    const bool brings = made && gain > 0 && loss <= gain;
-    return (struct worth){brings || (made && gain > 0 && resident_is_result(b->work, x)), brings};
-}
-
-/* One that is to be kept goes up as a whole, before the schedule begins: what a call keeps is digested in one piece. If both factors are the
- * same matrix, it is there once. */
-static enum gpu_status bring_residents(struct blocks *b, const struct schedule_rates *rates)
-{
-    enum gpu_status status = GPU_OK;
-    int64_t all = 0;
-    for (int i = A; i < OPERANDS; i++)
-        all += b->scheduled.operand[i].x ? accel_bytes(b->scheduled.operand[i].x) : 0;
-    if (all > gpu_info(b->work->device)->memory_bytes)
-        return GPU_OK;
-    for (int i = A; status == GPU_OK && i < C; i++) {
-        const struct accel_span *x = b->scheduled.operand[i].x;
-        struct resident *r = &b->resident[i];
-        const int64_t ld = x ? gpu_device_ld(x->rows, x->dtype) : 0;
-        if (!x || gpu_in_place(x) || !kernels_fit(ld) || !resident_may(b->work->call, x) ||
-            !b->work->host->keeps)
-            continue;
-        const struct worth worth = worth_of(b, rates, i);
-        if (!worth.look)
-            continue;
-        const bool again = i > A && b->stays[A] && is_same(x, b->scheduled.operand[A].x);
-        gpu_address memory = b->whole[A].ptr;
-        *r = again ? (struct resident){.here = b->resident[A].here}
-                   : resident_look(b->work, x, &memory);
-        r->digests = r->digests && worth.bring;
-        if (r->digests)
-            status = gpu_work_take(b->work, ld * x->cols * gpu_size_of(x), &memory);
-        b->stays[i] = again || r->here || (r->digests && status == GPU_OK);
-        b->whole[i] = (struct gpu_tile){memory, ld};
-    }
-    return status;
-}
-
-/* Goes on without them: memory is short. */
-static void leave_residents(struct blocks *b)
-{
-    for (int i = A; i < C; i++) {
-        b->resident[i] = (struct resident){.here = false};
-        b->stays[i] = false;
-    }
-}
-
-/* Sends up what is to be kept. */
-static enum gpu_status send_residents(struct blocks *b)
-{
-    enum gpu_status status = GPU_OK;
-    for (int i = A; status == GPU_OK && i < C; i++) {
-        const struct accel_span *x = b->scheduled.operand[i].x;
-        struct resident *r = &b->resident[i];
-        if (!b->stays[i])
-            continue;
-        const int64_t bytes = accel_bytes(x);
-        if (r->here) {
-            b->work->host->kept_bytes += bytes;
-            gpu_work_event(b->work, GPU_EVENT_KEPT, x, x->rows, x->cols, bytes);
-        }
-        if (!r->digests)
-            continue;
-        struct lane_rectangle from = lane_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
-        from.digest = &r->key;
-        from.name = x->name;
-        struct bringing bringing = bringing_begin(x, r);
-        status = lane_upload(b->work->lane, b->whole[i].ptr, b->whole[i].ld, &from);
-        bringing_end(&bringing, r);
-        r->digested = status == GPU_OK;
-        if (!r->digested)
-            break;
-        b->work->host->up_bytes += bytes;
-        gpu_work_event(b->work, GPU_EVENT_H2D, x, x->rows, x->cols, bytes);
-    }
-    return status;
-}
-
-/* Keeps what is worth it, after the call. A failure to do so is the device's, and the next call's. */
-static void keep_residents(struct blocks *b)
-{
-    for (int i = A; i < C; i++)
-        if (b->resident[i].digested)
-            resident_keep(b->work, b->scheduled.operand[i].x, b->whole[i].ptr, &b->resident[i]);
-    staying_keep(&b->result, b->work);
-}
-
-/* Returns whether C's cells are where they would be in one matrix, when all are finished. */
-static bool is_one_matrix(const struct blocks *b)
-{
-    const struct schedule *s = &b->schedule;
-    const struct accel_span *c = b->scheduled.operand[C].x;
-    const int64_t ld = gpu_device_ld(c->rows, c->dtype), size = gpu_size_of(c);
-    bool is = true;
-    for (int n = 0; is && n < s->count; n++) {
-        const struct schedule_step *step = &s->step[n];
-        if (step->engine != SCHEDULE_DOWN)
-            continue;
-        const struct schedule_cell cell = stored(b, C, step->i, step->j);
-        is = gpu_device_ld(cell.rows, c->dtype) == ld &&
-             step->place * s->place_bytes[C] == (cell.row + cell.col * ld) * size;
-    }
-    return is;
-}
-
-/* Begins to keep the result of a call, unless it is in place, a part of one that devices share, or comes down without a digest. */
-static enum gpu_status begin_result(struct blocks *b)
-{
-    const struct schedule *s = &b->schedule;
-    const bool in_one = s->steps[SCHEDULE_COMPUTE] == 1;
-    const struct schedule_cell first = stored(b, C, 0, 0);
-    const struct gpu_cells cells = {in_one ? 0 : first.rows, in_one ? 0 : first.cols};
-    if (s->steps[SCHEDULE_DOWN] == 0 || b->work->call->batch > 1 || s->call.head > 0 ||
-        (in_one && b->scheduled.keeps_old))
-        return GPU_OK;
-    return staying_begin(&b->result, b->work, b->scheduled.operand[C].x, triangle_of(b), cells,
-                         is_one_matrix(b) ? b->memory[C] : 0);
-}
-
 /* ---- Memory ---- */
 
 /* Makes the schedule as if all operands came from the host, so that the result does not depend on what is on the device. */
@@ -483,7 +330,7 @@ static enum gpu_status take_memory(struct blocks *b, enum gpu_status status)
             status = gpu_work_take(b->work, b->scheduled.own_bytes[i], &b->own[i]);
     if (status == GPU_NO_MEMORY) {
         gpu_work_drop(b->work);
-        leave_residents(b);
+        stay_leave(b);
     }
     return status;
 }
@@ -497,7 +344,7 @@ static enum gpu_status prepare(struct blocks *b)
     int64_t available = gpu_info(b->work->device)->memory_bytes;
     for (int attempt = 0; attempt < WORK_ATTEMPTS && status == GPU_NO_MEMORY; attempt++) {
         available = gpu_work_room(b->work, attempt, available);
-        status = attempt == 0 ? bring_residents(b, rates) : GPU_OK;
+        status = attempt == 0 ? stay_bring(b, rates) : GPU_OK;
         schedule_free(&b->schedule);
         if (status == GPU_OK && !make_schedule(b, rates, available))
             return GPU_NO_MEMORY;
@@ -543,9 +390,9 @@ static enum gpu_status run_prepared(struct blocks *b)
     if (b->scheduled.call.k == 0)
         status = kernel_zeros(b->work, accel_max(block.rows, block.cols), &b->zeros);
     if (status == GPU_OK)
-        status = begin_result(b);
+        status = stay_begin_result(b);
     if (status == GPU_OK)
-        status = send_residents(b);
+        status = stay_send(b);
     if (status == GPU_OK)
         lent_begin(b, &flow);
     if (status == GPU_OK)
@@ -555,7 +402,7 @@ static enum gpu_status run_prepared(struct blocks *b)
     flow.written += b->settled;
     if (status != GPU_OK)
         return after_failure(b, &flow, status);
-    keep_residents(b);
+    stay_keep(b);
     return status;
 }
 
@@ -581,7 +428,7 @@ enum gpu_status blocks_run(struct blocks *b)
     if (!describe_operands(b))
         return GPU_UNSUPPORTED;
     struct accel_span written = *b->scheduled.operand[C].x;
-    written.triangle = triangle_of(b);
+    written.triangle = blocks_triangle(b);
     resident_forget(b->work, &written);
     enum gpu_status status = prepare(b);
     if (status != GPU_OK) {

@@ -39,6 +39,9 @@ struct blocks {
 /* Runs the work's call, which has a result that is not empty. Returns the status for gpu_run(). */
 enum gpu_status blocks_run(struct blocks *b);
 
+/* Returns the triangle of C that is computed, U or L; 0: all of it is. */
+char blocks_triangle(const struct blocks *b);
+
 /* Returns where a cell is. */
 struct gpu_tile blocks_tile(const struct blocks *b, int operand, int i, int j);
 
