@@ -1,10 +1,12 @@
 #include "several.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/crew.h"
 #include "devices.h"
 #include "dispatch/cost/cost.h"
+#include "dispatch/cost/lending.h"
 #include "dispatch/cost/splits.h"
 #include "ops/lapack/in_panels.h"
 #include "ops/lapack/rules.h"
@@ -63,22 +65,28 @@ static int port_of(const struct dispatch_device *device, struct dispatch_device 
     return port[0] ? i + 1 : 0;
 }
 
-/* Devices say only after a measurement how fast they copy from each other: it takes some milliseconds for each pair, once. */
+/* Devices say only after a measurement how fast they copy from each other: it takes a millisecond or some for each pair, once. */
 #define PEERS_LEAST_MS 10
 
-/* Returns the slowest rate at which a device copies from another one; 0: from one of them it cannot. */
-static double peer_of(struct dispatch_device *const *device, int count, int own)
+/* Sets the slowest rate at which each device copies from another one. If one copies from another no faster than from the host, where all of them
+ * copy, none lends anything, and no further pair is measured. */
+static void see_peers(struct split_device *device, struct dispatch_device *const *its, int count,
+                      double host_gbps)
 {
-    double slowest = 0;
     for (int i = 0; i < count; i++) {
-        if (i == own)
-            continue;
-        const double gbps = gpu_peer_gbps(device_gpu(device[own]), device_gpu(device[i]));
-        if (!(gbps > 0))
-            return 0;
-        slowest = slowest > 0 && slowest < gbps ? slowest : gbps;
+        struct schedule_rates *rates = &device[i].rates;
+        const double share = host_gbps / count, up = rates->up < share ? rates->up : share;
+        for (int j = 0; j < count; j++) {
+            const double gbps =
+                i == j ? INFINITY : gpu_peer_gbps(device_gpu(its[i]), device_gpu(its[j]));
+            rates->peer = j == 0 || gbps < rates->peer ? gbps : rates->peer;
+            if (gbps > LENDING_GAIN * up)
+                continue;
+            for (int x = 0; x < count; x++)
+                device[x].rates.peer = 0;
+            return;
+        }
     }
-    return slowest;
 }
 
 /* Divides the call over the devices that may have a part; also: so many more devices like the situation's own. */
@@ -100,12 +108,13 @@ static void plan_parts(const struct accel_call *call, const struct situation *si
     plan->factors = accel_cuts_of(call) == 0;
     const bool may_lend = !plan->factors && call->batch == 1 && also == 0 &&
                           situation->decision.est_own_ms >= PEERS_LEAST_MS;
-    for (int i = 0; i < have && may_lend; i++)
-        device[i].rates.peer = peer_of(plan->device, have, i);
+    const int ready = have;
     for (int i = 0; i < also && have > 0; i++)
         device[have++] = part_of(situation->device, call, situation->precision);
     const double host_gbps = split_host_gbps(crew_size() + have);
     const double gbps = host_gbps > fastest ? host_gbps : fastest;
+    if (may_lend && ready > 1)
+        see_peers(device, plan->device, ready, gbps);
     if (plan->factors)
         factors_make(&plan->split, &plan->shared, call, device, have, gbps);
     else

@@ -3,12 +3,14 @@
 has it. What the log says of it, that results are right whatever the routine, and what becomes of it where devices cannot reach each
 other, lack memory or threads, or have several calls at once."""
 
+import re
 import tempfile
 from collections import Counter
+from pathlib import Path
 
 from lib.log import events, lines_for, parse_json, said
 from lib.programs import LONG, SHIM, TESTS, UNDER_TSAN, start
-from lib.split import behind_slow_links
+from lib.split import behind_slow_links, several
 from lib.tap import Tap
 
 tap = Tap()
@@ -76,6 +78,11 @@ for devices, routines in ((3, "dgemmt"), (3, "zher2k"), (3, "dsyrk")) if not LON
 without = lines_for(start("steps", "dgemm:512:1", env=behind_slow_links(2, links.name)))[0]["up_mb"]
 done = start("steps", "dgemm:512:2", env={**peers(2), "TESTGPU_ATTRIBUTES": "115=0"})
 tap.ok(right(done) and {line["up_mb"] for line in lines_for(done)} == {without}, "a driver without such memory", *lines_for(done), *said(done))
+with tempfile.TemporaryDirectory() as folder:
+    for gbps, pairs in (("5", 1), ("0", 6)):
+        done = start("steps", "dgemm:512:2", env=several(3, TESTGPU_PEER_GBPS=gbps, TESTGPU_REPORT=f"{folder}/{pairs}"))
+        between = int(re.search(r"^testgpu between_devices bytes=(\d+)$", Path(folder, str(pairs)).read_text(), re.M)[1]) - sum(round(float(line.get("peer_mb", 0)) * 1e6) for line in lines_for(done))
+        tap.ok(right(done) and len(lines_for(done)) == 2 and abs(between / (pairs * 4 * (32 << 20)) - 1) < 0.05, f"{gbps} GB/s between devices (0: at once): so many measurements, {pairs}, are made once", between, *lines_for(done))
 done = start("steps", "dgemm:512:2", env=peers(2, TESTGPU_MEMORY="1G,3M"))
 tap.ok(right(done) and len(lines_for(done)) == 2, "little memory on one", *lines_for(done), *said(done))
 done = start("steps", "threads:4:512:6", env=peers(2))
