@@ -1,7 +1,6 @@
 #include "team.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -268,6 +267,12 @@ static void run_members(struct team *team)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+/* ---- Members that wait for each other ---- */
+
+/* Those of a factorisation, and those that lend, with a lane each: those of two calls at once could wait for each other's. */
+static pthread_mutex_t one_waits = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(one_waits);
+
 /* ---- Cells that the parts lend each other ---- */
 
 /* Adds a member's cells, by the schedule of which the plan says that its part's be made. */
@@ -286,14 +291,6 @@ static bool add_cells(struct peers *peers, const struct member *m, const struct 
     return added;
 }
 
-static bool is_lent(const struct split_part *part)
-{
-    bool any = false;
-    for (int x = 0; x < SCHEDULE_OPERANDS; x++)
-        any |= part->lent[x] > 0;
-    return any;
-}
-
 /* Without memory, each part brings all of its operands up. */
 static void plan_peers(struct team *team, const struct team_plan *plan)
 {
@@ -302,7 +299,7 @@ static void plan_peers(struct team *team, const struct team_plan *plan)
     team->peers = peers_new(team->count);
     for (int i = 0; team->peers && i < team->count; i++) {
         const struct split_part *part = &plan->split.part[i];
-        if (is_lent(part)) {
+        if (split_lends(part)) {
             added = added && add_cells(team->peers, &team->member[i], part);
             team->member[i].host.peers = team->peers;
         } else {
@@ -442,10 +439,6 @@ static enum gpu_status run_team(struct team *team)
 
 /* ---- Factorisations ---- */
 
-/* Members of one wait for each other with a lane each: two at once could wait for each other's. */
-static pthread_mutex_t one_factorisation = PTHREAD_MUTEX_INITIALIZER;
-FORKS_LOCK(one_factorisation);
-
 /* Has the first device do all of it, in panels. */
 static enum gpu_status run_alone(struct team *team)
 {
@@ -497,16 +490,16 @@ static bool take_copy(struct team *team)
     return bytes == 0 || team->copy;
 }
 
-/* Members that lend wait for each other, too; but further calls bring all of their operands up, and wait for nobody. */
+/* Where other members wait for each other, these do not: they bring all of their operands up, in the same cells, so that kernels round alike. */
 static enum gpu_status run_parts(struct team *team, const struct team_plan *plan)
 {
-    static atomic_flag one_lends = ATOMIC_FLAG_INIT;
-    const bool lends = !atomic_flag_test_and_set(&one_lends);
-    if (lends)
-        plan_peers(team, plan);
+    plan_peers(team, plan);
+    const bool lends = team->peers && pthread_mutex_trylock(&one_waits) == 0;
+    if (team->peers && !lends)
+        peers_stop(team->peers);
     const enum gpu_status status = run_team(team);
     if (lends)
-        atomic_flag_clear(&one_lends);
+        pthread_mutex_unlock(&one_waits);
     return status;
 }
 
@@ -518,9 +511,9 @@ enum gpu_status team_run(const struct team_plan *plan, const struct accel_call *
         return GPU_NO_MEMORY;
     enum gpu_status status = GPU_NO_MEMORY;
     if (team->shared) {
-        pthread_mutex_lock(&one_factorisation);
+        pthread_mutex_lock(&one_waits);
         status = run_factorisation(team);
-        pthread_mutex_unlock(&one_factorisation);
+        pthread_mutex_unlock(&one_waits);
     } else if (!plan->factors && take_copy(team)) {
         status = run_parts(team, plan);
     }

@@ -290,7 +290,7 @@ static void enter_state(struct peers *peers, int member, enum state state)
 void peers_stop(struct peers *peers)
 {
     pthread_mutex_lock(&peers->lock);
-    peers->stopped = true;
+    peers->stopped |= any_in(peers, -1, BEFORE);
     pthread_cond_broadcast(&peers->news);
     pthread_mutex_unlock(&peers->lock);
 }

@@ -43,8 +43,8 @@ int peers_deal(struct peers *peers);
 /* Sets how far ahead members bring up their own cells: see peers_order(). If it is not set, as many as there are members. */
 void peers_set_ahead(struct peers *peers, int ahead);
 
-/* All members go another way, because one of them does not run beside the others. None has joined yet but for those that wait for that one. Thread-safe, as what
- * follows. */
+/* All members go another way, because one of them does not run beside the others: those that wait for it in peers_join() do so no longer. Does
+ * nothing once all have begun or left: then nobody waits for any that has not, and cells may be lent. Thread-safe, as what follows. */
 void peers_stop(struct peers *peers);
 
 /* Of a member, on its thread: */

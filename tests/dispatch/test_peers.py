@@ -89,9 +89,11 @@ with tempfile.TemporaryDirectory() as folder:
         tap.ok(right(done) and len(lines_for(done)) == 2 and abs(between / (pairs * 4 * (32 << 20)) - 1) < 0.05, f"{gbps} GB/s between devices (0: at once): so many measurements, {pairs}, are made once", between, *lines_for(done))
 done = start("steps", "dgemm:512:2", env=peers(2, TESTGPU_MEMORY="1G,3M"))
 tap.ok(right(done) and len(lines_for(done)) == 2, "little memory on one", *lines_for(done), *said(done))
-done = start("steps", "threads:4:512:6", env=peers(2))
+done = start("steps", "threads:4:512:6", env=peers(2, ACCEL_LOG="2"))
 sent = Counter(line.get("up_mb") for line in lines_for(done) if line["ran"] == "gpu0+gpu1")
 tap.ok(right(done) and sent.total() > 10 and set(sent) == {"4.194", without}, "four threads: one call at a time lends, the others wait for nobody", sent, *said(done))
+cells = Counter((move["operand"], move["rows"], move["cols"]) for move in events(done.stderr, "h2d"))
+tap.ok(len(cells) == 2, "all of them have the same cells, so that results do not depend on which calls lend", cells)
 if UNDER_TSAN:
     tap.skip("no threads", "libplant stands before ThreadSanitizer's runtime, which has not started when it is called")
 else:

@@ -326,12 +326,52 @@ static void all_may_go_their_own_way(void **state)
     peers_free(peers);
 }
 
+struct leaving {
+    struct peers *peers;
+    atomic_bool other_began, left;
+};
+
+static void *join_and_end(void *context)
+{
+    struct leaving *l = context;
+    peers_join(l->peers, 0);
+    while (!atomic_load(&l->other_began))
+        usleep(100);
+    peers_leave(l->peers, 0, true);
+    atomic_store(&l->left, true);
+    return NULL;
+}
+
+/* A member that has nothing to lend finds no thread, when the others have begun. */
+static void those_that_have_begun_stay(void **state)
+{
+    struct parts parts;
+    const double up_gbps[] = {20, 20, 20};
+    pthread_t thread;
+    (void)state;
+    struct leaving leaving = {.peers = peers_new(3)};
+    make_parts(&parts, 3, up_gbps, leaving.peers);
+    assert_int_equal(peers_deal(leaving.peers), 64);
+    peers_leave(leaving.peers, 2, true);
+    assert_int_equal(pthread_create(&thread, NULL, join_and_end, &leaving), 0);
+    assert_true(peers_join(leaving.peers, 1));
+    peers_stop(leaving.peers);
+    atomic_store(&leaving.other_began, true);
+    usleep(20000);
+    assert_false(atomic_load(&leaving.left)); /* member 1 may read its memory */
+    peers_leave(leaving.peers, 1, true);
+    pthread_join(thread, NULL);
+    free_parts(&parts);
+    peers_free(leaving.peers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(cells_are_dealt_out),
                                        cmocka_unit_test(what_one_member_needs_is_nobodys),
                                        cmocka_unit_test(each_cell_comes_up_once),
                                        cmocka_unit_test(nobody_waits_for_those_who_have_left),
-                                       cmocka_unit_test(all_may_go_their_own_way)};
+                                       cmocka_unit_test(all_may_go_their_own_way),
+                                       cmocka_unit_test(those_that_have_begun_stay)};
     return cmocka_run_group_tests_name("peers", tests, NULL, NULL);
 }
