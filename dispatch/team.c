@@ -1,6 +1,7 @@
 #include "team.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,14 +139,20 @@ static bool by_original(void *context, const struct accel_call *part)
     return accel_cut_by_original(part, team->copy, team->host->original, team->host->context);
 }
 
+/* Returns whether a member's device is well, and may compute such calls. */
+static bool may_go_on(const struct member *m, const struct accel_call *call)
+{
+    return device_state(m->device) == DEVICE_READY &&
+           !left_alone_has(&m->device->left_alone, call->routine, LEFT_FAILED);
+}
+
 /* Has another device compute a part of the call, or else the original. */
 static bool finish_elsewhere(struct team *team, const struct member *failing,
                              const struct accel_call *part)
 {
     for (int i = 0; i < team->count; i++) {
         struct member *m = &team->member[i];
-        if (m == failing || device_state(m->device) != DEVICE_READY ||
-            left_alone_has(&m->device->left_alone, part->routine, LEFT_FAILED))
+        if (m == failing || !may_go_on(m, part))
             continue;
         struct gpu_host host = {.original = by_original,
                                 .context = team,
@@ -266,12 +273,6 @@ static void run_members(struct team *team)
     pthread_mutex_unlock(&team->lock);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
-
-/* ---- Members that wait for each other ---- */
-
-/* Those of a factorisation, and those that lend, with a lane each: those of two calls at once could wait for each other's. */
-static pthread_mutex_t one_waits = PTHREAD_MUTEX_INITIALIZER;
-FORKS_LOCK(one_waits);
 
 /* ---- Cells that the parts lend each other ---- */
 
@@ -439,22 +440,40 @@ static enum gpu_status run_team(struct team *team)
 
 /* ---- Factorisations ---- */
 
-/* Has the first device do all of it, in panels. */
-static enum gpu_status run_alone(struct team *team)
+/* Members of one wait for each other with a lane each: many at once could wait for each other's. */
+static pthread_mutex_t one_factorisation = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(one_factorisation);
+
+/* Has one device do all of it, in panels. */
+static enum gpu_status run_alone(struct team *team, struct member *m)
 {
-    struct member *first = &team->member[0];
     struct gpu_host host = *team->host;
     host.up_bytes = host.down_bytes = 0; /* note_run() adds them up */
     host.original = ask;
-    host.context = first;
-    host.event = first->host.event;
-    host.steps = first->host.steps;
-    const enum gpu_status status = run_on(first, team->call, &host);
-    pass_on(team, first);
-    note_run(team, first, team->call, &host, status);
+    host.context = m;
+    host.event = m->host.event;
+    host.steps = m->host.steps;
+    const enum gpu_status status = run_on(m, team->call, &host);
+    pass_on(team, m);
+    note_run(team, m, team->call, &host, status);
     if (gpu_is_finished(status))
         name_devices(team);
     return status;
+}
+
+/* The members have left the matrix as it was: has the first device that is well do all of it, and if that fails, the next one. Returns
+ * GPU_ERROR if there is none. */
+static enum gpu_status run_on_any(struct team *team)
+{
+    for (int i = 0; i < team->count; i++) {
+        struct member *m = &team->member[i];
+        if (!may_go_on(m, team->call))
+            continue;
+        const enum gpu_status status = run_alone(team, m);
+        if (status != GPU_ERROR)
+            return status;
+    }
+    return GPU_ERROR;
 }
 
 /* The leader has written the result if it has succeeded, whatever has become of the others since. */
@@ -476,9 +495,7 @@ static enum gpu_status run_factorisation(struct team *team)
         name_devices(team);
         return GPU_OK;
     }
-    if (lead == GPU_LOST || failed)
-        return lead == GPU_LOST ? lead : GPU_ERROR;
-    return in_need ? run_alone(team) : lead;
+    return lead != GPU_LOST && (failed || in_need) ? run_on_any(team) : lead;
 }
 
 /* Returns false without memory. */
@@ -490,16 +507,18 @@ static bool take_copy(struct team *team)
     return bytes == 0 || team->copy;
 }
 
-/* Where other members wait for each other, these do not: they bring all of their operands up, in the same cells, so that kernels round alike. */
+/* Members that lend wait for each other with a lane each, so those of one call at a time do. Those of others bring all of their operands up, in the
+ * same cells, so that kernels round alike. No lock: a fork would wait for the whole call. */
 static enum gpu_status run_parts(struct team *team, const struct team_plan *plan)
 {
+    static atomic_flag one_lends = ATOMIC_FLAG_INIT;
     plan_peers(team, plan);
-    const bool lends = team->peers && pthread_mutex_trylock(&one_waits) == 0;
+    const bool lends = team->peers && !atomic_flag_test_and_set(&one_lends);
     if (team->peers && !lends)
         peers_stop(team->peers);
     const enum gpu_status status = run_team(team);
     if (lends)
-        pthread_mutex_unlock(&one_waits);
+        atomic_flag_clear(&one_lends);
     return status;
 }
 
@@ -511,9 +530,9 @@ enum gpu_status team_run(const struct team_plan *plan, const struct accel_call *
         return GPU_NO_MEMORY;
     enum gpu_status status = GPU_NO_MEMORY;
     if (team->shared) {
-        pthread_mutex_lock(&one_waits);
+        pthread_mutex_lock(&one_factorisation);
         status = run_factorisation(team);
-        pthread_mutex_unlock(&one_waits);
+        pthread_mutex_unlock(&one_factorisation);
     } else if (!plan->factors && take_copy(team)) {
         status = run_parts(team, plan);
     }

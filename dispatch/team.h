@@ -19,8 +19,8 @@ struct team_plan {
     struct dispatch_device *device[SPLIT_MOST];
 };
 
-/* A factorisation for which a device or the host lacks memory or threads runs on the first device alone, in panels, if that can. If one of its
- * members fails otherwise, so does the whole: nothing has been written then. One of them runs at a time. */
+/* If a device fails in a factorisation, or a device or the host lacks memory or threads for it, the first device that is well does all of it, in
+ * panels, if it can: nothing has been written then. One of them runs at a time. */
 
 /* Does what gpu_run() does, with the same meaning of the status and of *host, of which `rates` and `keeps` do not count. A device that fails
  * is left alone from here on, as run.h does it for one. Fills in record->ran and record->gpu, if a device has done a part. */

@@ -4,10 +4,11 @@ that device fails; without memory; one device lost at each copy and kernel. The 
 complete, and what has failed is left alone afterwards."""
 
 import tempfile
+from collections import Counter
 
 from faults import run
 from lib.log import parse_log, said
-from lib.programs import TESTS
+from lib.programs import LONG, TESTS
 from lib.split import behind_slow_links
 from lib.tap import Tap
 from shared_calls import break_each, env_of
@@ -46,6 +47,17 @@ for n in range(1, points + 1):
         wrong.append((n, ran, *said(done)))
 tap.ok(points >= 10 and not wrong, f"one device is lost at each of {points} copies and kernels: the other computes its part and all later calls, the CPU none",
        *wrong[:5])
+SMALL = {"ACCEL_MEMORY": "600K"}  # LU of a matrix of 2 MB is shared
+_, baseline = run("steps", ["solve:500:1"], env_of(SMALL))
+ran, wrong = Counter(), []
+for n in range(1, baseline.operations() + 1, 1 if LONG else 17):
+    done, report = run("steps", ["solve:500:1"], {**env_of(SMALL), "TESTGPU_FAIL": f"async:{n}=CUDA_ERROR_LAUNCH_FAILED"})
+    if report.fired == 0:  # the number of copies varies a little
+        continue
+    ran.update(line["ran"] for line in parse_log(done.stderr) if line["sym"] == "dgesv_")
+    if done.returncode or " 0 wrong" not in done.stdout or len([line for line in said(done) if "is left alone" in line]) != 1:
+        wrong.append((n, done.stdout, *said(done)))
+tap.ok(not wrong and set(ran) == {"gpu0", "gpu1"} and ran.total() > 30, f"one device is lost in a factorisation at {ran.total()} copies and kernels: the other one does all of it", ran, *wrong[:3])
 done, report = run("steps", ["dgemm:256:4"], {**env_of({}), "TESTGPU_FAIL": "cublasDgemm_v2_64:3+"})
 ran = [line["ran"] for line in parse_log(done.stderr)]
 tap.ok(done.returncode == 0 and " 0 wrong" in done.stdout and ran[0] == "gpu0+gpu1" and ran[-1] == "cpu", "both fail: the CPU computes", ran, *said(done))
