@@ -1,7 +1,6 @@
 #include "team.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -274,6 +273,12 @@ static void run_members(struct team *team)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+/* ---- Members that wait for each other ---- */
+
+/* Those of a factorisation, and those that lend, with a lane each: those of two calls at once could wait for each other's. */
+static pthread_mutex_t one_waits = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(one_waits);
+
 /* ---- Cells that the parts lend each other ---- */
 
 /* Adds a member's cells, by the schedule of which the plan says that its part's be made. */
@@ -440,10 +445,6 @@ static enum gpu_status run_team(struct team *team)
 
 /* ---- Factorisations ---- */
 
-/* Members of one wait for each other with a lane each: many at once could wait for each other's. */
-static pthread_mutex_t one_factorisation = PTHREAD_MUTEX_INITIALIZER;
-FORKS_LOCK(one_factorisation);
-
 /* Has one device do all of it, in panels. */
 static enum gpu_status run_alone(struct team *team, struct member *m)
 {
@@ -507,18 +508,16 @@ static bool take_copy(struct team *team)
     return bytes == 0 || team->copy;
 }
 
-/* Members that lend wait for each other with a lane each, so those of one call at a time do. Those of others bring all of their operands up, in the
- * same cells, so that kernels round alike. No lock: a fork would wait for the whole call. */
+/* Where other members wait for each other, these do not: they bring all of their operands up, in the same cells, so that kernels round alike. */
 static enum gpu_status run_parts(struct team *team, const struct team_plan *plan)
 {
-    static atomic_flag one_lends = ATOMIC_FLAG_INIT;
     plan_peers(team, plan);
-    const bool lends = team->peers && !atomic_flag_test_and_set(&one_lends);
+    const bool lends = team->peers && pthread_mutex_trylock(&one_waits) == 0;
     if (team->peers && !lends)
         peers_stop(team->peers);
     const enum gpu_status status = run_team(team);
     if (lends)
-        atomic_flag_clear(&one_lends);
+        pthread_mutex_unlock(&one_waits);
     return status;
 }
 
@@ -530,9 +529,9 @@ enum gpu_status team_run(const struct team_plan *plan, const struct accel_call *
         return GPU_NO_MEMORY;
     enum gpu_status status = GPU_NO_MEMORY;
     if (team->shared) {
-        pthread_mutex_lock(&one_factorisation);
+        pthread_mutex_lock(&one_waits);
         status = run_factorisation(team);
-        pthread_mutex_unlock(&one_factorisation);
+        pthread_mutex_unlock(&one_waits);
     } else if (!plan->factors && take_copy(team)) {
         status = run_parts(team, plan);
     }

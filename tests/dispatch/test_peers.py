@@ -83,10 +83,11 @@ without = lines_for(start("steps", "dgemm:512:1", env=behind_slow_links(2, links
 done = start("steps", "dgemm:512:2", env={**peers(2), "TESTGPU_ATTRIBUTES": "115=0"})
 tap.ok(right(done) and {line["up_mb"] for line in lines_for(done)} == {without}, "a driver without such memory", *lines_for(done), *said(done))
 with tempfile.TemporaryDirectory() as folder:
-    for gbps, pairs in (("5", 1), ("0", 6)):
-        done = start("steps", "dgemm:512:2", env=several(3, TESTGPU_PEER_GBPS=gbps, TESTGPU_REPORT=f"{folder}/{pairs}"))
+    # 5 GB/s are less than devices with fast links bring up; with slow ones, any rate is more.
+    for pairs, env in ((1, several(3, TESTGPU_PEER_GBPS="5")), (6, peers(3))):
+        done = start("steps", "dgemm:512:2", env={**env, "TESTGPU_REPORT": f"{folder}/{pairs}"})
         between = int(re.search(r"^testgpu between_devices bytes=(\d+)$", Path(folder, str(pairs)).read_text(), re.M)[1]) - sum(round(float(line.get("peer_mb", 0)) * 1e6) for line in lines_for(done))
-        tap.ok(right(done) and len(lines_for(done)) == 2 and abs(between / (pairs * 4 * (32 << 20)) - 1) < 0.05, f"{gbps} GB/s between devices (0: at once): so many measurements, {pairs}, are made once", between, *lines_for(done))
+        tap.ok(right(done) and len(lines_for(done)) == 2 and abs(between / (pairs * 4 * (32 << 20)) - 1) < 0.05, f"of six pairs of devices, {pairs} measured, once", between, *lines_for(done))
 done = start("steps", "dgemm:512:2", env=peers(2, TESTGPU_MEMORY="1G,3M"))
 tap.ok(right(done) and len(lines_for(done)) == 2, "little memory on one", *lines_for(done), *said(done))
 done = start("steps", "threads:4:512:6", env=peers(2, ACCEL_LOG="2"))
