@@ -71,8 +71,10 @@ DISPATCH_SOURCES := $(call sources,report dispatch dispatch/cost)
 SHIM_SOURCES     := $(call sources,shim shim/elf shim/arch/$(ARCH))
 CPU_REF_SOURCES  := $(call sources,cpu_ref)
 object_of         = $(patsubst %,$(BUILD)/%.o,$(basename $(1)))
-# The layers whose data a program's start touches come first: see shim/start.ld.
-OBJECTS := $(call object_of,$(BASE_SOURCES) $(SHIM_SOURCES) $(DISPATCH_SOURCES) $(GPU_SOURCES) $(OPS_SOURCES) $(CPU_REF_SOURCES))
+# What a program's start touches comes first, of gpu/ and ops/ these files: see shim/start.ld.
+STARTING := gpu/cuda/place.c gpu/precision.c ops/names.c
+OBJECTS  := $(call object_of,$(BASE_SOURCES) $(SHIM_SOURCES) $(DISPATCH_SOURCES) $(STARTING) \
+              $(filter-out $(STARTING),$(GPU_SOURCES) $(OPS_SOURCES)) $(CPU_REF_SOURCES))
 # All objects that export nothing, for the tool and the tests.
 LAYERS  := $(BUILD)/layers.a
 EXPORTS := $(addprefix $(BUILD)/shim/,shim.o elf/hooks.o arch/$(ARCH)/entry.o)
