@@ -1,13 +1,13 @@
 /*
- * Several devices for one call: which of them may have a part now, and what they could do for it (dispatch/cost/split.h divides it). Thread-safe but for
- * the start.
+ * Several devices for one call. This file says which devices may have a part of it now, and how fast each of them is; dispatch/cost/split.h divides the
+ * call by that. several_start() is called once, before any other thread calls; the other functions are thread-safe.
  */
 #ifndef ACCEL_SEVERAL_H
 #define ACCEL_SEVERAL_H
 
 #include "survey.h"
 
-/* As survey_start(). */
+/* Gets the settings, which stay, and whether decisions may depend on the course of the program: see survey_start(). */
 void several_start(const struct accel_settings *settings, bool adapts);
 
 /* Returns whether several devices could share a call at all. LAPACK: what is too large for one of them. */

@@ -297,11 +297,14 @@ static bool add_cells(struct peers *peers, const struct member *m, const struct 
     return added;
 }
 
-/* Without memory, each part brings all of its operands up. */
+/* If nothing is lent, or without memory, each part brings all of its operands up. */
 static void plan_peers(struct team *team, const struct team_plan *plan)
 {
+    _Static_assert((int)PEERS_MOST >= (int)SPLIT_MOST, "a table has all parts of a call");
     int cells = 0;
     bool added = true;
+    if (!split_any_lends(&plan->split))
+        return;
     team->peers = peers_new(team->count);
     for (int i = 0; team->peers && i < team->count; i++) {
         const struct split_part *part = &plan->split.part[i];

@@ -46,8 +46,10 @@ static struct peers_cell cell_of(const struct blocks *b, const struct schedule_s
 static bool is_there(void *blocks, const struct schedule_step *step)
 {
     const struct blocks *b = blocks;
+    if (!has(b, step->operand))
+        return true;
     const struct peers_cell cell = cell_of(b, step);
-    return !has(b, step->operand) || peers_may_have(b->peers, b->work->host->member, &cell);
+    return peers_may_have(b->peers, b->work->host->member, &cell);
 }
 
 static bool wait(void *blocks)
@@ -60,17 +62,20 @@ static bool wait(void *blocks)
 static void came_up(void *blocks, const struct schedule_step *step)
 {
     const struct blocks *b = blocks;
+    if (!has(b, step->operand))
+        return;
     const struct peers_cell cell = cell_of(b, step);
-    if (has(b, step->operand))
-        peers_lend(b->peers, b->work->host->member, &cell,
-                   b->memory[step->operand] +
-                       (gpu_address)(step->place * b->schedule.place_bytes[step->operand]));
+    peers_lend(b->peers, b->work->host->member, &cell,
+               b->memory[step->operand] +
+                   (gpu_address)(step->place * b->schedule.place_bytes[step->operand]));
 }
 
 gpu_address lent_cell(const struct blocks *b, const struct schedule_step *step)
 {
+    if (!has(b, step->operand))
+        return 0;
     const struct peers_cell cell = cell_of(b, step);
-    return has(b, step->operand) ? peers_find(b->peers, b->work->host->member, &cell) : 0;
+    return peers_find(b->peers, b->work->host->member, &cell);
 }
 
 /* ---- Beginning and end ---- */

@@ -43,8 +43,8 @@ int peers_deal(struct peers *peers);
 /* Sets how far ahead members bring up their own cells: see peers_order(). If it is not set, as many as there are members. */
 void peers_set_ahead(struct peers *peers, int ahead);
 
-/* All members go another way, because one of them does not run beside the others: those that wait for it in peers_join() do so no longer. Does
- * nothing once all have begun or left: then nobody waits for any that has not, and cells may be lent. Thread-safe, as what follows. */
+/* Has all members go another way, because one of them does not run beside the others. Members that wait for that one in peers_join() go on, and
+ * peers_join() returns false. If all members have begun or left already, nobody waits, and this does nothing. Thread-safe, as what follows. */
 void peers_stop(struct peers *peers);
 
 /* Of a member, on its thread: */
@@ -80,8 +80,9 @@ void peers_lend(struct peers *peers, int member, const struct peers_cell *cell, 
 /* Waits until another member has news, for a tenth of a millisecond at most. */
 void peers_wait(struct peers *peers);
 
-/* Ends: no copy of the member's from another one's memory is pending. well: all of its cells that have not been lent will not be needed, or will
- * be brought up by others, but those that have been lent are right. Waits until nobody reads from its memory any more. Does nothing the second time. */
+/* Ends a member's part. None of its copies from other members' memory may be pending. well: the cells that it has lent are right; else nobody
+ * reads them from now on. Cells that it has not lent, others bring up by themselves. Returns when nobody reads from its memory any more. Does nothing
+ * the second time. */
 void peers_leave(struct peers *peers, int member, bool well);
 
 #endif

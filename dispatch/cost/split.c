@@ -435,14 +435,6 @@ static struct plan find(const struct plan *all, int count)
     return best;
 }
 
-static bool lends(const struct split *split)
-{
-    bool any = false;
-    for (int i = 0; i < split->count; i++)
-        any |= split_lends(&split->part[i]);
-    return any;
-}
-
 static bool may_lend(const struct split_device *device, int count)
 {
     int peers = 0;
@@ -460,7 +452,7 @@ static void find_with_loans(struct plan *best, const struct plan *all, int count
         struct plan p = *all;
         p.fewest = fewest;
         p = find(&p, count);
-        if (lends(&p.split) && together_ms(&p.split, all->call, all->device)) {
+        if (split_any_lends(&p.split) && together_ms(&p.split, all->call, all->device)) {
             p.split.ms += HAND_MS * (p.split.count - 1);
             keep_shorter(best, &p);
         }

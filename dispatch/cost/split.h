@@ -53,6 +53,15 @@ struct split {
     double whole_ms; /* no device is faster with the whole call */
 };
 
+/* Returns whether parts lend each other anything. */
+static inline bool split_any_lends(const struct split *split)
+{
+    bool any = false;
+    for (int i = 0; i < split->count; i++)
+        any |= split_lends(&split->part[i]);
+    return any;
+}
+
 /* Another device must bring so much: the estimates are not exact. */
 #define SPLIT_GAIN 0.95
 

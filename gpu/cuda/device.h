@@ -23,7 +23,7 @@ struct peer_rate {
 struct cuda_device {
     struct gpu_device common; /* must be the first member */
     CUdevice number;
-    unsigned start;    /* a number that no other device of the process has or has had */
+    unsigned start;    /* tells it from devices that were started earlier with its ordinal */
     CUcontext context; /* the primary one, shared with the program if it uses the runtime API */
     int64_t budget;    /* bytes of the device's memory that we may use */
     struct lanes lanes;

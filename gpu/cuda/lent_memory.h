@@ -23,20 +23,21 @@
 #include "cuda_api.h"
 #include "gpu/gpu.h"
 
-/* Of a device. For lent_memory.c alone, but for the stream: once there is lent memory, a stream of the device's that nobody else uses for long. */
+/* What a device has for its lent memory. lent_memory.c uses these members; peer_rate.c uses the stream, too, for its copies. */
 struct lent_memory {
     pthread_mutex_t lock; /* while the pool is made */
     CUdevice number;
     CUmemoryPool pool; /* NULL until it is needed */
-    CUstream stream;   /* the order of its allocations */
-    bool is_refused;   /* the driver has no such memory for this device */
+    CUstream
+        stream; /* of the device: puts allocations and their ends in order; NULL until there is a pool */
+    bool is_refused; /* the driver has no such memory for this device */
 };
 
 /* Make a device's, without a pool, and end it; need no context. Not thread-safe. */
 void lent_memory_begin(struct lent_memory *lending, CUdevice number);
 void lent_memory_end(struct lent_memory *lending);
 
-/* All below are thread-safe but for lent_memory_close(); the device's context must be current. */
+/* For the functions below, the device's context must be current. Several threads may call them at once; but lent_memory_close() must be the last call. */
 
 /* Lets another device use the memory of this one's pool, what is taken later, too. Returns GPU_UNSUPPORTED if it cannot reach it, or if there
  * is no such memory; GPU_NO_MEMORY, which may pass. Neither is noted as a failure. */
@@ -46,7 +47,7 @@ enum gpu_status lent_memory_open_to(struct lent_memory *lending, CUdevice reader
  * each time; GPU_ERROR if the device does not answer. */
 enum gpu_status lent_memory_take(struct lent_memory *lending, int64_t bytes, CUdeviceptr *memory);
 
-/* Gives it back to the driver. No work that uses it may be pending on any stream, of any device. */
+/* Gives memory back to the driver. No work that uses it may be pending on any stream, of any device. */
 void lent_memory_give_back(struct lent_memory *lending, CUdeviceptr memory);
 
 /* Destroys the pool; all of its memory has been given back. */

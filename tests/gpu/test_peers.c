@@ -138,6 +138,49 @@ static void what_one_member_needs_is_nobodys(void **state)
     peers_free(peers);
 }
 
+/* The schedule that a member runs by has the order that the plan simulates: before another one's cell it has begun its own ones with numbers that are less than
+ * `ahead` larger. */
+static void members_run_in_the_planned_order(void **state)
+{
+    enum { AHEAD = 8 };
+    const double even[] = {20, 20, 20, 20};
+    struct parts parts;
+    int early = 0;
+    (void)state;
+    struct peers *peers = peers_new(4);
+    make_parts(&parts, 4, even, peers);
+    assert_int_equal(peers_deal(peers), 64);
+    peers_set_ahead(peers, AHEAD);
+    for (int m = 0; m < 4; m++) {
+        struct schedule s = {.count = 0};
+        int begun[64] = {0}, owned = 0;
+        assert_true(peers_schedule(peers, m, &parts.scheduled[m], &rates, INT64_MAX, &s));
+        for (int pass = 0; pass < 2; pass++) /* first, which are its own */
+            for (int n = 0; n < s.count; n++) {
+                int owner = -1;
+                if (s.step[n].engine != SCHEDULE_UP || s.step[n].operand != SCHEDULE_A)
+                    continue;
+                const struct peers_cell cell = peers_cell_of(&parts.scheduled[m], &s, &s.step[n]);
+                const int number = peers_number(peers, &cell, &owner);
+                assert_in_range(number, 0, 63);
+                if (owner == m) {
+                    owned += pass == 0;
+                    begun[number] = pass + 1;
+                    continue;
+                }
+                for (int i = 0; pass == 1 && i < number + AHEAD && i < 64; i++) {
+                    assert_int_not_equal(begun[i], 1); /* its own, and not begun */
+                    early += begun[i] == 2 && i > number;
+                }
+            }
+        assert_int_equal(owned, 16);
+        schedule_free(&s);
+    }
+    assert_true(early > 0);
+    free_parts(&parts);
+    peers_free(peers);
+}
+
 /* ---- Members that run ---- */
 
 enum { LATE = 4 }; /* so many cells are on their way up, at most */
@@ -369,6 +412,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(cells_are_dealt_out),
                                        cmocka_unit_test(what_one_member_needs_is_nobodys),
+                                       cmocka_unit_test(members_run_in_the_planned_order),
                                        cmocka_unit_test(each_cell_comes_up_once),
                                        cmocka_unit_test(nobody_waits_for_those_who_have_left),
                                        cmocka_unit_test(all_may_go_their_own_way),

@@ -1,7 +1,8 @@
 /*
- * Memory pools of the driver: memory whose allocation and end have their place in a stream, and which other devices may use that the pool
- * is open to. Stricter than a driver: memory is a fault where its allocation or its end has not come yet, or a device touches it without
- * access. What has been freed counts as the device's until something has been waited for, or the pool is trimmed.
+ * Memory pools of the driver. An allocation from a pool, and its end, have their place in a stream. Devices to which the pool is open may use its
+ * memory. This is stricter than a driver: an operation fails if it touches memory whose allocation has not run yet, or whose end is on a
+ * stream already, or if its device has no access. A pool keeps the memory that the program has freed, which the device lacks meanwhile, until the program
+ * waits for work of the device, or trims the pool.
  */
 #include <string.h>
 #include "driver.h"
@@ -45,7 +46,7 @@ static bool is_zero(const unsigned char *byte, size_t bytes)
     return bytes == 0;
 }
 
-/* Without the lock. What follows the location must be zero, whatever a version of CUDA calls it. */
+/* Without the lock. The bytes of the structure behind `location` must be zero: in CUDA 12.0 they are reserved, later versions give some of them names. */
 static CUresult check_properties(const CUmemPoolProps *properties)
 {
     if (properties == NULL || properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
