@@ -16,22 +16,83 @@ struct sum {
     bool left_open;    /* a zero of the other triangle is multiplied with NaN or Inf */
 };
 
-static void add_product(struct sum *sum, const struct product *product, int64_t inner, int64_t row,
-                        int64_t col)
+/* Elements are judged in tiles: what a tile needs of a factor is read once, a piece of its lines (rows of X, columns of Y) at a time. */
+enum { TILE = 8, PIECE = 16 };
+
+struct line {
+    value element[PIECE];
+    bool is_empty[PIECE], has_empty;
+};
+
+struct tile {
+    int64_t row, col, rows, cols;
+    struct sum sum[TILE][TILE];
+};
+
+static void read_line(struct line *line, const struct factor *x, bool is_row, int64_t number,
+                      int64_t from, int64_t count)
 {
-    value part = 0;
-    long double scale = 0;
-    for (int64_t p = 0; p < inner; p++) {
-        value x = factor_element(&product->x, row, p), y = factor_element(&product->y, p, col);
-        if (factor_is_empty(&product->x, row, p) || factor_is_empty(&product->y, p, col)) {
-            sum->left_open = sum->left_open || !is_finite(x) || !is_finite(y);
+    line->has_empty = false;
+    for (int64_t p = 0; p < count; p++) {
+        const int64_t row = is_row ? number : from + p, col = is_row ? from + p : number;
+        line->element[p] = factor_element(x, row, col);
+        line->is_empty[p] = factor_is_empty(x, row, col);
+        line->has_empty = line->has_empty || line->is_empty[p];
+    }
+}
+
+/* Adds the products of two lines of real numbers without empty elements. */
+static void add_real(struct sum *sum, const struct line *x, const struct line *y, int64_t count)
+{
+    long double part = creall(sum->value), scale = sum->scale;
+    for (int64_t p = 0; p < count; p++) {
+        const long double z = creall(x->element[p]) * creall(y->element[p]);
+        part += z;
+        scale += fabsl(z);
+    }
+    sum->value = part;
+    sum->scale = scale;
+}
+
+static void add_lines(struct sum *sum, const struct line *x, const struct line *y, int64_t count)
+{
+    for (int64_t p = 0; p < count; p++) {
+        const value a = x->element[p], b = y->element[p];
+        if (x->is_empty[p] || y->is_empty[p]) {
+            sum->left_open = sum->left_open || !is_finite(a) || !is_finite(b);
             continue;
         }
-        part += x * y;
-        scale += magnitude(x) * magnitude(y);
+        sum->value += a * b;
+        sum->scale += magnitude(a) * magnitude(b);
     }
-    sum->value += product->alpha * part;
-    sum->scale += magnitude(product->alpha) * scale;
+}
+
+static void add_product(struct tile *tile, const struct product *product, int64_t inner)
+{
+    const bool real =
+        !accel_is_complex(product->x.stored.dtype) && !accel_is_complex(product->y.stored.dtype);
+    struct sum part[TILE][TILE] = {{{0}}};
+    struct line x[TILE], y[TILE];
+    for (int64_t from = 0; from < inner; from += PIECE) {
+        const int64_t count = inner - from < PIECE ? inner - from : PIECE;
+        for (int64_t i = 0; i < tile->rows; i++)
+            read_line(&x[i], &product->x, true, tile->row + i, from, count);
+        for (int64_t j = 0; j < tile->cols; j++)
+            read_line(&y[j], &product->y, false, tile->col + j, from, count);
+        for (int64_t i = 0; i < tile->rows; i++)
+            for (int64_t j = 0; j < tile->cols; j++)
+                if (real && !x[i].has_empty && !y[j].has_empty)
+                    add_real(&part[i][j], &x[i], &y[j], count);
+                else
+                    add_lines(&part[i][j], &x[i], &y[j], count);
+    }
+    for (int64_t i = 0; i < tile->rows; i++)
+        for (int64_t j = 0; j < tile->cols; j++) {
+            struct sum *sum = &tile->sum[i][j];
+            sum->value += product->alpha * part[i][j].value;
+            sum->scale += magnitude(product->alpha) * part[i][j].scale;
+            sum->left_open = sum->left_open || part[i][j].left_open;
+        }
 }
 
 /* A product below the smallest normal number has an absolute error of up to eps times that number (the distance of two subnormal
@@ -44,13 +105,34 @@ static long double underflow_of(const struct equation *e)
     return steps * smallest;
 }
 
-static struct sum right_hand_side(const struct equation *e, value before, int64_t row, int64_t col)
+static bool is_judged(const struct equation *e, int64_t row, int64_t col)
 {
-    struct sum sum = {e->beta * before, magnitude(e->beta) * magnitude(before), false};
+    return !e->uplo || in_triangle(e->uplo, row, col);
+}
+
+/* What the element was, as far as it enters the result. */
+static value old_element(const struct equation *e, int64_t row, int64_t col)
+{
+    if (!e->solve && e->beta == 0)
+        return 0;
+    const value old = stored_element(&e->before, row, col);
+    return !e->solve && e->real_diagonal && row == col ? creall(old) : old;
+}
+
+/* Computes the right-hand sides of a tile's elements that are judged. */
+static void compute(struct tile *tile, const struct equation *e)
+{
+    const long double underflow = underflow_of(e);
+    for (int64_t i = 0; i < tile->rows; i++)
+        for (int64_t j = 0; j < tile->cols; j++) {
+            if (!is_judged(e, tile->row + i, tile->col + j))
+                continue;
+            const value old = old_element(e, tile->row + i, tile->col + j);
+            tile->sum[i][j] =
+                (struct sum){e->beta * old, magnitude(e->beta) * magnitude(old) + underflow, false};
+        }
     for (int i = 0; i < e->products; i++)
-        add_product(&sum, &e->product[i], e->inner, row, col);
-    sum.scale += underflow_of(e);
-    return sum;
+        add_product(tile, &e->product[i], e->inner);
 }
 
 static double ratio_of(value got, const struct sum *expected, enum accel_dtype dtype)
@@ -70,44 +152,69 @@ static bool is_line_finite(const struct equation *e, int64_t row, int64_t col)
 }
 
 /* A NaN or Inf of B reaches the elements that depend on it, or all of its line. */
-static double solution_ratio(const struct equation *e, int64_t row, int64_t col)
+static double solution_ratio(const struct equation *e, int64_t row, int64_t col,
+                             const struct sum *rest)
 {
     value got = stored_element(&e->out, row, col);
-    struct sum rest = right_hand_side(e, stored_element(&e->before, row, col), row, col);
-    if (is_finite(rest.value))
-        return ratio_of(0, &rest, e->out.dtype);
+    if (is_finite(rest->value))
+        return ratio_of(0, rest, e->out.dtype);
     return is_finite(got) || is_line_finite(e, row, col) ? INFINITY : 0;
 }
 
-static double element_ratio(const struct equation *e, int64_t row, int64_t col)
+static double element_ratio(const struct equation *e, int64_t row, int64_t col,
+                            const struct sum *sum)
 {
     bool real = e->real_diagonal && row == col;
     bool nothing_to_do = (e->products == 0 || e->inner == 0) && e->beta == 1;
-    value old = e->beta == 0 ? 0 : stored_element(&e->before, row, col);
     value got = stored_element(&e->out, row, col);
+    struct sum expected = *sum;
     if (real && isfinite(creall(got)) && !nothing_to_do && cimagl(got) != 0)
         return INFINITY;
     if (real) {
         got = creall(got);
-        old = creall(old);
-    }
-    struct sum expected = right_hand_side(e, old, row, col);
-    if (real)
         expected.value = creall(expected.value);
+    }
     if (is_finite(got) && is_finite(expected.value))
         return ratio_of(got, &expected, e->out.dtype);
     bool as_expected = is_finite(got) == is_finite(expected.value);
     return as_expected || (expected.left_open && !is_finite(got)) ? 0 : INFINITY;
 }
 
+static double tile_ratio(const struct equation *e, struct tile *tile)
+{
+    double worst = 0;
+    compute(tile, e);
+    for (int64_t i = 0; i < tile->rows; i++)
+        for (int64_t j = 0; j < tile->cols; j++) {
+            const int64_t row = tile->row + i, col = tile->col + j;
+            if (!is_judged(e, row, col))
+                continue;
+            double ratio = e->solve ? solution_ratio(e, row, col, &tile->sum[i][j])
+                                    : element_ratio(e, row, col, &tile->sum[i][j]);
+            if (!(ratio <= worst))
+                worst = ratio;
+        }
+    return worst;
+}
+
+/* A triangle's tiles that have nothing of it are passed over. */
+static bool is_beside(const struct equation *e, const struct tile *tile)
+{
+    return e->uplo == 'U'   ? tile->row >= tile->col + tile->cols
+           : e->uplo == 'L' ? tile->col >= tile->row + tile->rows
+                            : false;
+}
+
 static double product_ratio(const struct equation *e)
 {
     double worst = 0;
-    for (int64_t col = 0; col < e->cols; col++)
-        for (int64_t row = 0; row < e->rows; row++) {
-            if (e->uplo && !in_triangle(e->uplo, row, col))
-                continue;
-            double ratio = e->solve ? solution_ratio(e, row, col) : element_ratio(e, row, col);
+    for (int64_t col = 0; col < e->cols; col += TILE)
+        for (int64_t row = 0; row < e->rows; row += TILE) {
+            struct tile tile = {.row = row,
+                                .col = col,
+                                .rows = e->rows - row < TILE ? e->rows - row : TILE,
+                                .cols = e->cols - col < TILE ? e->cols - col : TILE};
+            double ratio = is_beside(e, &tile) ? 0 : tile_ratio(e, &tile);
             if (!(ratio <= worst))
                 worst = ratio;
         }

@@ -22,6 +22,7 @@
 #include "gpu/cuda/device.h"
 #include "tests/lib/devices.h"
 #include "tests/lib/in_child.h"
+#include "tests/lib/long.h"
 
 /* ---- A copy up and down ---- */
 
@@ -183,8 +184,7 @@ static void copy(unsigned seed, bool fails)
     gpu_set_piece(&device->common, gpu_piece_sizes[seed % GPU_PIECES]);
     gpu_set_piece(&device->common, 300 << 10); /* there is no such size */
     must(gpu_piece(&device->common) == gpu_piece_sizes[seed % GPU_PIECES]);
-    const char *is_long = getenv("TEST_LONG");
-    const int rounds = is_long && strcmp(is_long, "1") == 0 ? 100 : 10;
+    const int rounds = test_is_long() ? 100 : 10;
     for (int i = 0; i < rounds; i++)
         go_up_and_down(lane, &seed, fails);
     lane_release(lane, false);

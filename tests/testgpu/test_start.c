@@ -186,7 +186,7 @@ const struct scenario start_scenarios[] = {
     {"start", start, {"TESTGPU_START_MS=1000"}, {0}},
     {"start_with_a_context", start_with_a_context, {"TESTGPU_START_MS=300"}, {0}},
     {"end_in_init", end_in_init, {"TESTGPU_START_MS=600000"}, {"fault what=exit_while_called"}},
-    {"end_in_retain", end_in_retain, {"TESTGPU_START_MS=600000"}, {"fault what=exit_while_called"}},
+    {"end_in_retain", end_in_retain, {"TESTGPU_START_MS=30000"}, {"fault what=exit_while_called"}},
     {"load", load, {0}, {"!testgpu lasted"}},
     {"load_takes_time", load_takes_time, {0}, {0}},
     {"bad_settings", bad_settings, {0}, {0}},
