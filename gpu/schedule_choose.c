@@ -86,7 +86,7 @@ static double bytes_of(const struct schedule_call *call)
  * in a small part of the call's time. Short of memory, large cells send much twice, so the call takes longer, and smaller cells may shorten it
  * by a third: more is tried. If memory is so short that none has so few, the one with the largest cells is taken. */
 enum {
-    /* Kernels and steps of all schedules that are tried: they take about a twentieth of the floor. */
+    /* Kernels and steps of all schedules that are tried: they take about a twentieth of the call's time. */
     TRIED_EACH_MS = 1500,
     TASKS_EACH_MS = 16,
     TIMES_IF_SHORT = 3, /* more of both */
@@ -96,7 +96,7 @@ enum {
     MOST_TASKS = 1 << 16
 };
 
-/* The share of tries for a grid of sizes; the others refine the best of these. */
+/* The share of tries for a grid of sizes, by the floor; others refine the best of these. */
 #define IN_GRID 0.6
 
 /* Copies and kernels of a small call take about as long as to start them; but of what devices lend each other, each brings some cells up. After a failure, a result
@@ -408,10 +408,12 @@ bool schedule_make(struct schedule *best, const struct schedule_call *call,
     try_grid(&search, call, is_scarce);
     if (!best->step)
         try_grid(&search, call, true);
-    search.left += tries * (1 - IN_GRID);
-    if (best->step && !schedule_stays_whole(call))
+    if (!best->step)
+        return false;
+    search.left += best->ms * TRIED_EACH_MS * times - tries * IN_GRID;
+    if (!schedule_stays_whole(call))
         refine(&search);
-    return best->step != NULL;
+    return true;
 }
 
 bool schedule_make_by(struct schedule *s, const struct schedule_choice *choice,
