@@ -585,7 +585,7 @@ static struct farther count_far(double part)
     return far;
 }
 
-/* Of 124, as many as there are: if there is one more, a schedule has got worse. Those of the bound are at most 1.12 times as far, in panels
+/* Of 124, as many as there are: if there is one more, a schedule has got worse. Those of the bound are at most 1.14 times as far, in panels
  * 1.22 times: there the bound knows nothing of the kernels that wait for each other. Of the longest engine's, uploads and kernels take about
  * equally long, or a result of order 2048 comes in few and small kernels. */
 static void ample_memory(void **state)
