@@ -270,7 +270,7 @@ static void try_grid(struct search *search, const struct schedule_call *call, bo
                 return;
             if (!coarse && !finer)
                 continue;
-            set_sizes(&s, side, 1 << aspect, side * deeper / 2);
+            set_sizes(&s, side, 1 << aspect, accel_min(side * deeper / 2, sides[0][0]));
             if (is_new(search, &s.by) &&
                 schedule_tasks(&s) <= (search->best->step ? search->limit : MOST_TASKS))
                 try_cells(search, &s);
