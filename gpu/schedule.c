@@ -215,9 +215,7 @@ struct schedule_times schedule_time(const struct schedule *s, schedule_step_ms *
     return times;
 }
 
-/* Returns by how much all is later where operands are lent: the first cells come from the host's memory, whoever brings them up, and before
- * another one's has come up, there is nothing to copy from it. */
-static double lag_ms(const struct schedule *s, const struct schedule_rates *rates)
+double schedule_lag_ms(const struct schedule *s, const struct schedule_rates *rates)
 {
     double bytes = 0;
     for (int x = A; x < OPERANDS; x++)
@@ -230,7 +228,7 @@ struct schedule_times schedule_simulate(const struct schedule *s,
 {
     const struct timed timed = {s, rates};
     struct schedule_times times = schedule_time(s, step_ms, &timed, rates->wait_ms);
-    const double lag = lag_ms(s, rates);
+    const double lag = schedule_lag_ms(s, rates);
     times.first += lag;
     times.ms += lag;
     for (int n = 0; n < s->count; n++) {

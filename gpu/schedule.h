@@ -103,11 +103,11 @@ struct schedule_choice {
     /* How many rows and columns of C, and how much of k, a cell has; the last ones may have fewer. The triangles' rows and columns are
      * those of C's rows. A batch: `cols` products are a group. */
     int64_t rows, cols, depth;
-    /* Of the sixteenths of k, or of C's panels, that come first; a batch: so many groups at either end are half, a quarter … of the others. */
+    /* Of the sixteenths of k, or of C's panels, that come first (short of memory: of k if C is kept); a batch: so many groups at either end are half, a quarter … of the others. */
     int share;
     bool along_rows; /* short of memory: tiles of C come by rows, not by columns */
-    int factor;      /* short of memory: the operand that gets the most of it */
-    int buffers;     /* each operand has at least so many times what a kernel uses */
+    int factor; /* short of memory: the operand that gets the most of it; C: tiles of it come together, while its factors go by */
+    int buffers; /* each operand has at least so many times what a kernel uses */
 };
 
 struct schedule {

@@ -231,7 +231,7 @@ static void try_group(struct schedule *best, int64_t group, const struct schedul
             return;
         if (!schedule_make_groups(&s, rates, memory_bytes))
             continue;
-        *left -= 2.0 * s.cells[C].cols; /* each has several steps */
+        *left -= s.count + s.cells[C].cols;
         if (best->step && best->ms <= s.ms) {
             schedule_free(&s);
         } else {

@@ -1,122 +1,10 @@
 #include "schedule_plan.h"
 
-#include <string.h>
+#include <float.h>
 
-#include "pack.h"
 #include "ops/call.h"
 
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
-
-/* ---- Places ---- */
-
-/* Returns the bytes that an operand's largest cell has on the device: the first one, or the first of the second group of rows. */
-static int64_t cell_bytes(const struct schedule *s, int operand)
-{
-    const int head = schedule_head(s);
-    struct schedule_cell cell = schedule_cell_of(s, operand, 0, 0);
-    if (head > 0) {
-        const struct schedule_cell other =
-            schedule_cell_of(s, operand, head, operand == C ? head : 0);
-        cell.rows = accel_max(cell.rows, other.rows);
-        cell.cols = accel_max(cell.cols, other.cols);
-    }
-    const bool across = s->call.across[operand];
-    const int64_t size = s->call.size[operand];
-    const int64_t rows = across ? cell.cols : cell.rows, cols = across ? cell.rows : cell.cols;
-    return pack_ld(rows, size) * cols * size;
-}
-
-/* Returns the cells of a triangle with so many rows. */
-static int64_t triangle_of(int64_t rows)
-{
-    return rows * (rows + 1) / 2;
-}
-
-/* Returns the cells of C that a rank-k schedule computes. */
-static int64_t computed_cells(const struct schedule *s)
-{
-    const unsigned omits = s->call.omits;
-    const int64_t head = schedule_head(s), tail = s->cells[C].rows - head;
-    return (omits & SCHEDULE_HEAD ? 0 : triangle_of(head)) +
-           (omits & SCHEDULE_BETWEEN ? 0 : head * tail) +
-           (omits & SCHEDULE_TAIL ? 0 : triangle_of(tail));
-}
-
-/* Returns the cells of an operand that a schedule uses: of a triangle, those that it has. */
-static int64_t used_cells(const struct schedule *s, int operand)
-{
-    const struct schedule_cells cells = s->cells[operand];
-    const enum schedule_kind kind = s->call.kind;
-    if (kind == SCHEDULE_RANK_K && operand == C)
-        return computed_cells(s);
-    if (kind == SCHEDULE_RANK_K)
-        return schedule_needed(&s->call, operand, schedule_head(s), cells.rows - schedule_head(s)) *
-               cells.cols;
-    if (operand == A && s->call.k > 0 &&
-        (kind == SCHEDULE_SYMMETRIC || schedule_in_panels(&s->call)))
-        return triangle_of(cells.rows);
-    return cells.rows * (int64_t)cells.cols;
-}
-
-bool schedule_brings_once(const struct schedule *s, int operand)
-{
-    return s->places[operand] >= used_cells(s, operand);
-}
-
-/* Each operand has at least `buffers` times what one kernel uses: two cells of a factor of rank-k, else one. */
-static int fewest_places(const struct schedule *s, int operand, int buffers)
-{
-    const int64_t cells = used_cells(s, operand);
-    const int each = s->call.kind == SCHEDULE_RANK_K && operand != C ? 2
-                     : schedule_in_panels(&s->call) && operand == C  ? s->cells[C].rows
-                                                                     : 1;
-    const int wanted = buffers * each;
-    return cells < wanted ? (int)cells : wanted;
-}
-
-/* Gives an operand as many places as it can use of what is left, at most so many. */
-static void add_places(struct schedule *s, int operand, int64_t *left, int64_t at_most)
-{
-    const int64_t cells = used_cells(s, operand);
-    if (s->place_bytes[operand] == 0)
-        return;
-    const int64_t wanted =
-        accel_min(accel_min(cells, at_most) - s->places[operand], *left / s->place_bytes[operand]);
-    if (wanted <= 0)
-        return;
-    s->places[operand] += (int)wanted;
-    *left -= wanted * s->place_bytes[operand];
-}
-
-/* Chooses places for the cells. Returns false if the least do not fit. */
-static bool choose_places(struct schedule *s, int64_t memory_bytes)
-{
-    const int factor = s->by.factor;
-    int64_t left = memory_bytes, all = 0;
-    for (int x = A; x < OPERANDS; x++) {
-        const int64_t cells = used_cells(s, x);
-        s->place_bytes[x] = s->call.in_place[x] || cells == 0 ? 0 : cell_bytes(s, x);
-        s->places[x] = s->place_bytes[x] > 0 ? fewest_places(s, x, s->by.buffers) : 0;
-        left -= s->places[x] * s->place_bytes[x];
-        all += cells * s->place_bytes[x];
-    }
-    s->whole = all <= memory_bytes;
-    if (left < 0)
-        return false;
-    if (s->whole) {
-        for (int x = A; x < OPERANDS; x++)
-            add_places(s, x, &left, INT32_MAX);
-    } else {
-        add_places(s, factor, &left, factor == B ? 2 * (int64_t)s->cells[B].rows : INT32_MAX);
-        add_places(s, A, &left, INT32_MAX);
-        add_places(s, B, &left, INT32_MAX);
-        add_places(s, C, &left, schedule_in_panels(&s->call) ? INT32_MAX : 4);
-    }
-    s->bytes = 0;
-    for (int x = A; x < OPERANDS; x++)
-        s->bytes += s->places[x] * s->place_bytes[x];
-    return true;
-}
 
 /* ---- Sizes ---- */
 
@@ -134,6 +22,17 @@ static int64_t even(int64_t all, int64_t step, int64_t longest)
     return (each + line - 1) / line * line;
 }
 
+/* The device's BLAS may have 32-bit sizes. */
+static int64_t longest_of(const struct schedule_call *call)
+{
+    return call->most > 0 ? accel_min(call->most, 1 << 30) : 1 << 30;
+}
+
+static int64_t widest_of(const struct schedule_call *call)
+{
+    return call->widest > 0 ? call->widest : longest_of(call);
+}
+
 /* Sets the cells' sizes: tiles of about side x side / aspect, longer where C is narrow. */
 static void set_sizes(struct schedule *s, int64_t side, int64_t aspect, int64_t depth)
 {
@@ -141,14 +40,11 @@ static void set_sizes(struct schedule *s, int64_t side, int64_t aspect, int64_t 
     const int64_t rows = accel_max(side, side * side / accel_max(call->n, 1));
     const int64_t cols =
         accel_max(accel_max(side, side * side / accel_max(call->m, 1)) / aspect, 1);
-    /* The device's BLAS may have 32-bit sizes. */
-    const int64_t longest = call->most > 0 ? accel_min(call->most, 1 << 30) : 1 << 30;
+    const int64_t longest = longest_of(call);
     s->by.rows = even(call->m, call->kind == SCHEDULE_PRODUCT ? rows : side, longest);
     if (call->kind == SCHEDULE_RANK_K && call->in_place[C])
         s->by.rows = accel_max(call->m, 1); /* one block: a part of it could not be computed anew */
-    s->by.cols = call->kind == SCHEDULE_RANK_K
-                     ? s->by.rows
-                     : even(call->n, cols, call->widest > 0 ? call->widest : longest);
+    s->by.cols = call->kind == SCHEDULE_RANK_K ? s->by.rows : even(call->n, cols, widest_of(call));
     s->by.depth = call->kind == SCHEDULE_PRODUCT || call->kind == SCHEDULE_RANK_K
                       ? even(call->k,
                              accel_max(depth, depth * depth /
@@ -158,35 +54,10 @@ static void set_sizes(struct schedule *s, int64_t side, int64_t aspect, int64_t 
     schedule_set_cells(s);
 }
 
-static void keep_better(struct schedule *best, struct schedule *s)
-{
-    if (best->step && best->ms <= s->ms) {
-        schedule_free(s);
-        return;
-    }
-    schedule_free(best);
-    *best = *s;
-}
-
-/* ---- The search ---- */
-
-/* Returns the kernels: at most so many, of a triangle those of its cells. */
-static double tasks_of(const struct schedule *s)
-{
-    if (s->call.kind == SCHEDULE_RANK_K)
-        return (double)computed_cells(s) * schedule_depths(s);
-    const double most = (double)s->cells[A].rows * s->cells[C].cols * schedule_depths(s);
-    const double diagonal =
-        s->call.k > 0 ? s->cells[C].cols * (double)s->cells[A].cols : (double)s->cells[A].rows;
-    return schedule_in_panels(&s->call) ? (most + diagonal) / 2 : most;
-}
-
-enum { SMALL_CELL = 64 };
-
 /* Returns a time that no schedule with these cells is below: the kernels one after the other, or a copy of all cells. */
 static double bound_of(const struct schedule *s, const struct schedule_rates *rates)
 {
-    const double tasks = tasks_of(s) * (s->call.kind == SCHEDULE_PRODUCT ? 1 : 0.9);
+    const double tasks = schedule_tasks(s) * (s->call.kind == SCHEDULE_PRODUCT ? 1 : 0.9);
     const double copies = (double)s->cells[A].rows * s->cells[A].cols * 0.5 * rates->copy_ms;
     const double floor = schedule_floor(&s->call, rates);
     const struct schedule full = {.call = s->call, .by = {s->call.m, s->call.n, s->call.k}};
@@ -198,44 +69,6 @@ static double bound_of(const struct schedule *s, const struct schedule_rates *ra
     const double kernels =
         (schedule_whole_ms(&s->call, rates) - rates->kernel_ms) / slower + tasks * rates->kernel_ms;
     return kernels > floor + copies ? kernels : floor + copies;
-}
-
-/* Trying one schedule takes about as long as so many of its tasks. */
-enum { TRY_TASKS = 8 };
-
-/* Tries schedules of these cells: where memory is short, with either factor kept, by columns and by rows of tiles. Only small cells that
- * would not fit else have one place: then nothing is filled while it is used. left: so many tasks may be tried; less those that were. */
-static void try_sizes(struct schedule *best, const struct schedule *cells,
-                      const struct schedule_rates *rates, int64_t memory_bytes, double *left)
-{
-    static const int shares[] = {0, 8, 5, 3, 2, 1}; /* the last ones for panels of which few fit */
-    const bool panels = schedule_in_panels(&cells->call);
-    const bool small = cells->by.rows <= SMALL_CELL && cells->by.cols <= SMALL_CELL;
-    const bool is_one = tasks_of(cells) == 1;
-    if (best->step && bound_of(cells, rates) >= best->ms)
-        return;
-    for (int factor = A; factor <= B; factor++)
-        for (int way = 0; way < 6; way++) {
-            struct schedule s = *cells;
-            s.by.factor = factor;
-            s.by.buffers = 2;
-            s.by.share = shares[way];
-            s.by.along_rows = way;
-            bool fits = choose_places(&s, memory_bytes);
-            if (!fits && small) {
-                s.by.buffers = 1;
-                fits = choose_places(&s, memory_bytes);
-            }
-            if (!fits)
-                return;
-            /* What is short of memory and not in panels has no shares, but two ways along C and two factors. */
-            const int ways = is_one ? 1 : s.whole ? 4 : panels ? 6 : 2;
-            if (way >= ways || (factor == B && (s.whole || panels)))
-                break;
-            *left -= tasks_of(&s) + TRY_TASKS;
-            if (schedule_make_one(&s, rates))
-                keep_better(best, &s);
-        }
 }
 
 /* A call that moves fewer bytes is one kernel: packing and copying it takes about as long as to start them. */
@@ -253,8 +86,8 @@ static double bytes_of(const struct schedule_call *call)
  * in a small part of the call's time. Short of memory, large cells send much twice, so the call takes longer, and smaller cells may shorten it
  * by a third: more is tried. If memory is so short that none has so few, the one with the largest cells is taken. */
 enum {
-    TRIED_EACH_MS =
-        1000, /* tasks, of all schedules that are tried: they take about a twentieth of the floor */
+    /* Kernels and steps of all schedules that are tried: they take about a twentieth of the call's time. */
+    TRIED_EACH_MS = 1500,
     TASKS_EACH_MS = 16,
     TIMES_IF_SHORT = 3, /* more of both */
     FEWEST_TASKS = 16,
@@ -263,30 +96,15 @@ enum {
     MOST_TASKS = 1 << 16
 };
 
+/* The share of tries for a grid of sizes, by the floor; others refine the best of these. */
+#define IN_GRID 0.6
+
 /* Copies and kernels of a small call take about as long as to start them; but of what devices lend each other, each brings some cells up. After a failure, a result
  * in place that is computed in parts would be lost. */
 bool schedule_stays_whole(const struct schedule_call *call)
 {
     const bool lends = call->lent[A] > 0 || call->lent[B] > 0;
     return (bytes_of(call) < DIVIDED_BYTES && !lends) || call->in_place[C];
-}
-
-enum { ASPECTS = 4, DEPTHS = 2, RECENT = ASPECTS * DEPTHS };
-
-/* The cells' sizes that came last: large ones are often the same. */
-struct recent {
-    int64_t size[RECENT][3];
-    int count;
-};
-
-static bool is_new(struct recent *recent, const struct schedule *s)
-{
-    const int64_t size[] = {s->by.rows, s->by.cols, s->by.depth};
-    for (int n = 0; n < RECENT; n++)
-        if (memcmp(recent->size[n], size, sizeof size) == 0)
-            return false;
-    memcpy(recent->size[recent->count++ % RECENT], size, sizeof size);
-    return true;
 }
 
 static double most_tasks(const struct schedule_call *call, const struct schedule_rates *rates)
@@ -317,32 +135,285 @@ static bool is_short(const struct schedule_call *call, int64_t memory_bytes)
     return bytes > (double)memory_bytes;
 }
 
+/* ---- Trying ---- */
+
+/* Trying one schedule takes about as long as so many of its kernels. */
+enum { TRY_TASKS = 20, REMEMBERED = 128 };
+
+struct search {
+    struct schedule *best; /* has no steps before there is one */
+    const struct schedule_rates *rates;
+    int64_t memory_bytes;
+    double limit;               /* the most kernels of a schedule */
+    double left;                /* so many kernels and steps may be tried */
+    uint32_t tried[REMEMBERED]; /* marks of the last choices */
+};
+
+/* Returns whether a choice is not one of the last; then it is from now on. */
+static bool is_new(struct search *search, const struct schedule_choice *by)
+{
+    const int64_t word[] = {by->rows,       by->cols,   by->depth,  by->share,
+                            by->along_rows, by->factor, by->buffers};
+    uint64_t digest = 0;
+    for (size_t n = 0; n < sizeof word / sizeof *word; n++) {
+        digest = (digest ^ (uint64_t)word[n]) * 0x9e3779b97f4a7c15;
+        digest ^= digest >> 29;
+    }
+    uint32_t *place = &search->tried[digest % REMEMBERED];
+    const uint32_t mark = (uint32_t)(digest >> 32) | 1;
+    if (*place == mark)
+        return false;
+    *place = mark;
+    return true;
+}
+
+/* Makes a schedule of these cells and places, if there is time. Returns whether it is the best one, and keeps that. */
+static bool try_places(struct search *search, struct schedule *s)
+{
+    struct schedule *best = search->best;
+    const double tasks = schedule_tasks(s) + TRY_TASKS;
+    if (best->step && tasks > search->left)
+        return false;
+    const bool made = schedule_make_one(s, search->rates, best->step ? best->ms : DBL_MAX);
+    search->left -= tasks + s->count;
+    if (!made)
+        return false;
+    if (best->step && best->ms <= s->ms) {
+        schedule_free(s);
+        return false;
+    }
+    schedule_free(best);
+    *best = *s;
+    return true;
+}
+
+/* ---- The grid ---- */
+
+/* What is tried with the same cells: see struct schedule_choice. */
+struct order {
+    int share;
+    bool along_rows;
+    int factor;
+};
+static const struct order of_whole[] = {{0, false, A}, {8, false, A}};
+static const struct order of_panels[] = {{0, false, A}, {8, false, A}};
+static const struct order of_tiles[] = {{0, false, A}, {0, true, A}, {0, false, B}, {0, true, B}};
+static const struct order of_triangle[] = {
+    {0, false, A}, {0, true, A}, {12, false, C}, {12, true, C}};
+
+/* Only small cells that would not fit else have one place: then nothing is filled while it is used. Panels have several in any case. */
+enum { SMALL_CELL = 64 };
+
+static bool may_have_one(const struct schedule_call *call, const struct schedule_choice *by)
+{
+    return schedule_in_panels(call) || (by->rows <= SMALL_CELL && by->cols <= SMALL_CELL);
+}
+
+/* Tries some schedules of these cells. */
+static void try_cells(struct search *search, const struct schedule *cells)
+{
+    const struct schedule_call *call = &cells->call;
+    struct schedule s = *cells;
+    s.by.buffers = schedule_in_panels(call) ? 1 : 2;
+    if (search->best->step && bound_of(cells, search->rates) >= search->best->ms)
+        return;
+    if (!schedule_choose_places(&s, search->memory_bytes)) {
+        s.by.buffers = 1;
+        if (!may_have_one(call, &s.by) || !schedule_choose_places(&s, search->memory_bytes))
+            return;
+    }
+    const bool panels = schedule_in_panels(call), triangle = call->kind == SCHEDULE_RANK_K;
+    const struct order *order = s.whole    ? of_whole
+                                : panels   ? of_panels
+                                : triangle ? of_triangle
+                                           : of_tiles;
+    const int orders = schedule_tasks(cells) == 1 ? 1 : s.whole || panels ? 2 : 4;
+    for (int n = 0; n < orders; n++) {
+        struct schedule next = *cells;
+        next.by.buffers = s.by.buffers;
+        next.by.share = order[n].share;
+        next.by.along_rows = order[n].along_rows;
+        next.by.factor = order[n].factor;
+        if (schedule_choose_places(&next, search->memory_bytes) && is_new(search, &next.by))
+            try_places(search, &next);
+    }
+}
+
+/* Where so many kernels and steps may be tried, there is time for a finer grid. */
+enum { ASPECTS = 4, MANY_TRIES = 12000 };
+
+/* Tries cells of many sizes, large ones first. Where memory is scarce, more depends on which cells just fit. */
+static void try_grid(struct search *search, const struct schedule_call *call, bool is_scarce)
+{
+    const bool finer = is_scarce || search->left > MANY_TRIES;
+    static const int64_t sides[][2] = {{INT32_MAX / 2, 8192},
+                                       {6144, 4096},
+                                       {3072, 2048},
+                                       {1536, 1024},
+                                       {768, 512},
+                                       {384, 256},
+                                       {192, 128},
+                                       {96, 64},
+                                       {48, 32},
+                                       {24, 16}};
+    const bool triangle = call->kind == SCHEDULE_RANK_K;
+    const int aspects = triangle ? 1 : ASPECTS;
+    const int depths = triangle ? (is_scarce ? 2 : 3) : call->kind == SCHEDULE_PRODUCT ? 2 : 1;
+    for (int n = 0; n < 2 * (int)(sizeof sides / sizeof *sides); n++)
+        for (int shape = 0; shape < aspects * depths; shape++) {
+            struct schedule s = {.call = *call};
+            const int64_t side = sides[n / 2][n % 2];
+            const int aspect = shape / depths;
+            const bool coarse = (n == 0 || n % 2 == 1) && aspect != 2;
+            const int64_t deeper = triangle && shape == 1 ? 8 : shape % depths == 0 ? 2 : 1;
+            if (search->best->step && (schedule_stays_whole(call) || search->left <= 0))
+                return;
+            if (!coarse && !finer)
+                continue;
+            set_sizes(&s, side, 1 << aspect, accel_min(side * deeper / 2, sides[0][0]));
+            if (is_new(search, &s.by) &&
+                schedule_tasks(&s) <= (search->best->step ? search->limit : MOST_TASKS))
+                try_cells(search, &s);
+        }
+}
+
+/* ---- Refinement ---- */
+
+/* How sizes change together: 1 is larger, -1 smaller. */
+struct move {
+    int rows, cols, depth;
+};
+
+/* By how much: times up / down, or times down / up. */
+struct scale {
+    int64_t up, down;
+};
+
+/* Cells stay equally long, so that parts of a call on several devices (part_fit()) can have the same. */
+static int64_t moved(int64_t size, int direction, struct scale scale, int64_t all, int64_t longest)
+{
+    if (direction == 0 || all == 0)
+        return size;
+    const int64_t cells = (all + size - 1) / size - direction;
+    const int64_t to = direction > 0 ? size * scale.up / scale.down : size * scale.down / scale.up;
+    const int64_t next = even(all, accel_max(to, 1), longest);
+    return next != size ? next : even(all, accel_max(all / accel_max(cells, 1), 1), longest);
+}
+
+static struct schedule_choice moved_choice(const struct schedule *s, struct move move,
+                                           struct scale scale)
+{
+    const struct schedule_call *call = &s->call;
+    const int64_t longest = longest_of(call);
+    struct schedule_choice by = s->by;
+    by.rows = moved(by.rows, move.rows, scale, call->m, longest);
+    by.cols = call->kind == SCHEDULE_RANK_K
+                  ? by.rows
+                  : moved(by.cols, move.cols, scale, call->n, widest_of(call));
+    by.depth = call->kind == SCHEDULE_PRODUCT || call->kind == SCHEDULE_RANK_K
+                   ? moved(by.depth, move.depth, scale, call->k, longest)
+                   : by.rows;
+    return by;
+}
+
+/* Returns whether a choice is better than the best one, which it then is. */
+static bool is_better(struct search *search, const struct schedule_choice *by)
+{
+    struct schedule s = {.call = search->best->call, .by = *by};
+    if (search->left <= 0 || !is_new(search, by))
+        return false;
+    if (!may_have_one(&s.call, by))
+        s.by.buffers = (int)accel_max(2, by->buffers);
+    schedule_set_cells(&s);
+    return schedule_tasks(&s) <= 2 * search->limit &&
+           bound_of(&s, search->rates) < search->best->ms &&
+           schedule_choose_places(&s, search->memory_bytes) && try_places(search, &s);
+}
+
+static bool try_moves(struct search *search, struct scale scale)
+{
+    static const struct move moves[] = {{-1, 0, 0}, {0, -1, 0}, {0, 0, -1},  {1, 0, 0},
+                                        {0, 1, 0},  {0, 0, 1},  {-1, -1, 0}, {1, 1, 0},
+                                        {1, -1, 0}, {-1, 1, 0}, {-1, -1, 1}, {1, 1, -1}};
+    bool better = false;
+    for (size_t n = 0; n < sizeof moves / sizeof *moves; n++) {
+        struct schedule_choice by = moved_choice(search->best, moves[n], scale);
+        for (; is_better(search, &by); better = true)
+            by = moved_choice(search->best, moves[n], scale);
+    }
+    return better;
+}
+
+static bool try_shares(struct search *search)
+{
+    static const int steps[] = {-1, 1, -2, 2, -4, 4, -8, 8};
+    bool better = false;
+    for (size_t n = 0; n < sizeof steps / sizeof *steps; n++) {
+        struct schedule_choice by = search->best->by;
+        by.share = (int)accel_min(16, accel_max(0, by.share + steps[n]));
+        better = is_better(search, &by) || better;
+    }
+    return better;
+}
+
+/* Short of memory: tries what else could stay. */
+static bool try_keeping(struct search *search)
+{
+    const struct schedule_call *call = &search->best->call;
+    const int other = call->kind == SCHEDULE_RANK_K ? C : B;
+    bool better = false;
+    for (int buffers = 1; buffers <= 3; buffers++) {
+        struct schedule_choice by = search->best->by;
+        by.buffers = buffers;
+        better = is_better(search, &by) || better;
+    }
+    for (int way = 1; way < 4 && !schedule_in_panels(call); way++) {
+        struct schedule_choice by = search->best->by;
+        by.along_rows = by.along_rows != (way % 2 == 1);
+        by.factor = way < 2 ? by.factor : by.factor == A ? other : A;
+        better = is_better(search, &by) || better;
+    }
+    return better;
+}
+
+/* Changes the best choice as long as that helps, by much first, then by less. */
+static void refine(struct search *search)
+{
+    static const struct scale scales[] = {{2, 1}, {3, 2}, {5, 4}, {9, 8}};
+    for (size_t n = 0; n < sizeof scales / sizeof *scales && search->left > 0;) {
+        const struct schedule *best = search->best;
+        bool better = try_moves(search, scales[n]);
+        if (best->whole || schedule_in_panels(&best->call) || best->by.factor == C)
+            better = try_shares(search) || better;
+        if (!best->whole)
+            better = try_keeping(search) || better;
+        n += !better;
+    }
+}
+
 bool schedule_make(struct schedule *best, const struct schedule_call *call,
                    const struct schedule_rates *rates, int64_t memory_bytes)
 {
-    static const int64_t sides[] = {INT32_MAX / 2, 8192, 6144, 4096, 3072, 2048, 1536, 1024,
-                                    768,           512,  384,  256,  128,  64,   32,   16};
-    const bool shaped = call->kind == SCHEDULE_PRODUCT || call->kind == SCHEDULE_RANK_K;
-    const double times = is_short(call, memory_bytes) ? TIMES_IF_SHORT : 1;
-    const double limit = most_tasks(call, rates) * times;
-    double left = schedule_floor(call, rates) * TRIED_EACH_MS * times;
-    struct recent recent = {.count = 0};
+    const bool is_scarce = is_short(call, memory_bytes);
+    const double times = is_scarce ? TIMES_IF_SHORT : 1;
+    const double tries = schedule_floor(call, rates) * TRIED_EACH_MS * times;
+    struct search search = {.best = best,
+                            .rates = rates,
+                            .memory_bytes = memory_bytes,
+                            .limit = most_tasks(call, rates) * times,
+                            .left = tries * IN_GRID};
     *best = (struct schedule){.call = *call};
     if (call->kind == SCHEDULE_BATCH)
-        return schedule_make_batch(best, call, rates, memory_bytes, limit, left);
-    for (int n = 0; n < (int)(sizeof sides / sizeof *sides); n++)
-        for (int aspect = 0; aspect < (call->kind == SCHEDULE_RANK_K ? 1 : ASPECTS); aspect++)
-            for (int deeper = 1; deeper <= (shaped ? DEPTHS : 1); deeper++) {
-                struct schedule s = {.call = *call};
-                if (best->step && (schedule_stays_whole(call) || left <= 0))
-                    return true;
-                set_sizes(&s, sides[n], 1 << aspect, accel_max(sides[n] / deeper, 1));
-                if (!is_new(&recent, &s))
-                    continue;
-                if (tasks_of(&s) <= (best->step ? limit : MOST_TASKS))
-                    try_sizes(best, &s, rates, memory_bytes, &left);
-            }
-    return best->step != NULL;
+        return schedule_make_batch(best, call, rates, memory_bytes, search.limit, tries);
+    try_grid(&search, call, is_scarce);
+    if (!best->step)
+        try_grid(&search, call, true);
+    if (!best->step)
+        return false;
+    search.left += best->ms * TRIED_EACH_MS * times - tries * IN_GRID;
+    if (!schedule_stays_whole(call))
+        refine(&search);
+    return true;
 }
 
 bool schedule_make_by(struct schedule *s, const struct schedule_choice *choice,
@@ -353,5 +424,5 @@ bool schedule_make_by(struct schedule *s, const struct schedule_choice *choice,
     if (call->kind == SCHEDULE_BATCH)
         return schedule_make_groups(s, rates, memory_bytes);
     schedule_set_cells(s);
-    return choose_places(s, memory_bytes) && schedule_make_one(s, rates);
+    return schedule_choose_places(s, memory_bytes) && schedule_make_one(s, rates, DBL_MAX);
 }

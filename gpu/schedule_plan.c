@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schedule_clock.h"
+
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
 
@@ -11,6 +13,7 @@ struct cell {
     int upload;    /* the number of its (last) upload, from 1 on; 0: it needs none */
     int used;      /* the number of the last kernel that uses it, from 1 on */
     bool begun;    /* C: a kernel has changed it */
+    bool sent;     /* has come up once */
     int left;      /* C: kernels that it lacks */
     int came_down; /* the number of its download, from 1 on */
     int place;     /* -1: none */
@@ -20,14 +23,14 @@ struct cell {
 
 struct task {
     int i, j, p;
-    int ready; /* the uploads that must be there */
-    int rank;  /* of its cell of C */
-    int next;  /* the next one with the same `ready`; -1: none */
+    int ready;                             /* the uploads that must be there */
+    int rank;                              /* of its cell of C */
+    int next;                              /* the next one with the same `ready`; -1: none */
+    int cell[SCHEDULE_SOURCES + 1], cells; /* that it uses, that of C last */
 };
 
 struct plan {
     struct schedule *s;
-    const struct schedule_rates *rates;
     int base[OPERANDS], cells;
     struct cell *cell;
     int oldest[OPERANDS], newest[OPERANDS], taken[OPERANDS];
@@ -36,7 +39,8 @@ struct plan {
     int *order;           /* of the tasks */
     int *panel;           /* of each panel of C, the kernels that it lacks */
     int *upload, uploads; /* cells, in the order in which tasks wish for them */
-    int done[SCHEDULE_ENGINES];
+    struct schedule_clock clock;
+    double at_most; /* milliseconds: a schedule that takes longer is not made to the end */
 };
 
 static int index_of(const struct plan *plan, int operand, int i, int j)
@@ -44,9 +48,9 @@ static int index_of(const struct plan *plan, int operand, int i, int j)
     return plan->base[operand] + i + j * plan->s->cells[operand].rows;
 }
 
-static int result_of(const struct plan *plan, const struct task *task)
+static int result_of(const struct task *task)
 {
-    return index_of(plan, C, task->i, task->j);
+    return task->cell[task->cells - 1];
 }
 
 static int operand_of(const struct plan *plan, int cell)
@@ -54,16 +58,14 @@ static int operand_of(const struct plan *plan, int cell)
     return cell < plan->base[B] ? A : cell < plan->base[C] ? B : C;
 }
 
-/* Sets the cells that a task uses, that of C last, and returns their number. */
-static int cells_of_task(const struct plan *plan, const struct task *task,
-                         int cell[SCHEDULE_SOURCES + 1])
+static void set_cells_of(const struct plan *plan, struct task *task)
 {
     struct schedule_source source[SCHEDULE_SOURCES];
     const int count = schedule_sources(plan->s, task->i, task->j, task->p, source);
     for (int n = 0; n < count; n++)
-        cell[n] = index_of(plan, source[n].operand, source[n].i, source[n].j);
-    cell[count] = result_of(plan, task);
-    return count + 1;
+        task->cell[n] = index_of(plan, source[n].operand, source[n].i, source[n].j);
+    task->cell[count] = index_of(plan, C, task->i, task->j);
+    task->cells = count + 1;
 }
 
 static bool goes_up(const struct plan *plan, int operand)
@@ -117,39 +119,86 @@ static void wish_for_product(struct plan *plan)
     wish_in_squares(plan, first, depths);
 }
 
-/* One tile of C after the other, to and fro, so that the cells that were used last are used next. */
-static void wish_in_tiles(struct plan *plan)
+/* Sets the tiles of C, by columns or rows, to and fro, so that the cells that were used last are used next. Returns how many there are. */
+static int number_tiles(struct plan *plan, int *tile)
 {
     const struct schedule_cells *c = &plan->s->cells[C];
     const bool along_rows = plan->s->by.along_rows && !plan->s->call.in_place[C];
     const int outer = along_rows ? c->rows : c->cols, inner = along_rows ? c->cols : c->rows;
-    const int depths = schedule_depths(plan->s);
-    int turn = 0;
+    int tiles = 0;
     for (int x = 0; x < outer; x++)
         for (int at = 0; at < inner; at++) {
             const int y = x % 2 ? inner - 1 - at : at, i = along_rows ? x : y;
             const int j = along_rows ? y : x;
-            if (!schedule_computes(plan->s, i, j))
-                continue;
-            for (int p = 0; p < depths; p++)
-                wish(plan, i, j, turn % 2 ? depths - 1 - p : p);
-            turn++;
+            if (schedule_computes(plan->s, i, j))
+                tile[tiles++] = i + j * c->rows;
         }
+    return tiles;
+}
+
+/* Returns how many tiles of C come together: one, or if C is kept, as many as have places, and if these are not all, less those that come
+ * down meanwhile. */
+static int tiles_together(const struct plan *plan, int tiles)
+{
+    enum { COMING_DOWN = 2 };
+    const struct schedule *s = plan->s;
+    if (s->by.factor != C || s->call.in_place[C])
+        return 1;
+    return s->places[C] >= tiles            ? tiles
+           : s->places[C] > 2 * COMING_DOWN ? s->places[C] - COMING_DOWN
+                                            : 1;
+}
+
+/* Of tiles that come together, a share of k first, so that A and B go by; then the rest of one tile after the other, to and fro. */
+static void wish_in_tiles(struct plan *plan)
+{
+    const int rows = plan->s->cells[C].rows, depths = schedule_depths(plan->s);
+    const int *tile = plan->order;
+    const int tiles = number_tiles(plan, plan->order), together = tiles_together(plan, tiles);
+    const int first = together > 1 ? depths * plan->s->by.share / 16 : 0;
+    for (int begin = 0; begin < tiles; begin += together) {
+        const int end = begin + together < tiles ? begin + together : tiles;
+        for (int p = 0; p < first; p++)
+            for (int n = begin; n < end; n++) {
+                const int t = p % 2 ? begin + end - 1 - n : n;
+                wish(plan, tile[t] % rows, tile[t] / rows, p);
+            }
+        for (int n = begin; n < end; n++)
+            for (int p = first; p < depths; p++)
+                wish(plan, tile[n] % rows, tile[n] / rows, n % 2 ? first + depths - 1 - p : p);
+    }
+}
+
+/* Returns the kernels of a row of blocks, of those that are finished one after the other. */
+static int kernels_of_row(const struct plan *plan, int row)
+{
+    return plan->s->call.kind == SCHEDULE_SOLVE ? row + 1 : plan->s->cells[A].rows - row;
 }
 
 /* Multiply computes a row of blocks before those that it needs, solve after them. */
-static void wish_for_row(struct plan *plan, int number, int j)
+static void wish_in_row(struct plan *plan, int row, int number, int j)
 {
-    const int blocks = plan->s->cells[A].rows;
-    const bool solve = plan->s->call.kind == SCHEDULE_SOLVE;
+    const int last = plan->s->cells[A].rows - 1;
+    const int other = plan->s->call.kind == SCHEDULE_SOLVE ? number : row + number;
     const bool ascends = schedule_ascends(&plan->s->call);
-    const int i = ascends ? number : blocks - 1 - number;
-    if (!solve)
-        wish(plan, i, j, i);
-    for (int n = solve ? 0 : number + 1; n < (solve ? number : blocks); n++)
-        wish(plan, i, j, ascends ? n : blocks - 1 - n);
-    if (solve)
-        wish(plan, i, j, i);
+    wish(plan, ascends ? row : last - row, j, ascends ? other : last - other);
+}
+
+/* A row of blocks of the first panels in growing squares, as a product's tiles: with each cell of A and of C, as many kernels as can be had. */
+static void wish_for_row(struct plan *plan, int row, int panels)
+{
+    const int kernels = kernels_of_row(plan, row), turns = kernels > panels ? kernels : panels;
+    int number = 0, joined = 0;
+    for (int turn = 1; turn <= turns; turn++) {
+        const int numbers = (kernels * turn + turns - 1) / turns;
+        const int join = (panels * turn + turns - 1) / turns;
+        for (; number < numbers; number++)
+            for (int j = 0; j < joined; j++)
+                wish_in_row(plan, row, number, j);
+        for (; joined < join; joined++)
+            for (int n = 0; n < number; n++)
+                wish_in_row(plan, row, n, joined);
+    }
 }
 
 /* Some panels of C together, while A comes; then one panel after the other. In place, only one at a time: of others that have begun, nobody
@@ -159,40 +208,47 @@ static void wish_for_panels(struct plan *plan)
     const int blocks = plan->s->cells[A].rows, panels = plan->s->cells[C].cols;
     const bool one_by_one = plan->s->call.k == 0 || plan->s->call.in_place[C];
     const int together = one_by_one ? 0 : (panels * plan->s->by.share + 15) / 16;
-    for (int number = 0; number < blocks && together > 0; number++)
-        for (int j = 0; j < together; j++)
-            wish_for_row(plan, number, j);
+    for (int row = 0; row < blocks && together > 0; row++)
+        wish_for_row(plan, row, together);
     for (int j = together; j < panels; j++)
-        if (plan->s->call.k == 0)
-            for (int i = 0; i < blocks; i++)
-                wish(plan, i, j, 0);
-        else
-            for (int number = 0; number < blocks; number++)
-                wish_for_row(plan, number, j);
+        for (int row = 0; row < blocks; row++)
+            for (int n = 0; n < (plan->s->call.k == 0 ? 1 : kernels_of_row(plan, row)); n++)
+                if (plan->s->call.k == 0)
+                    wish(plan, row, j, 0);
+                else
+                    wish_in_row(plan, row, n, j);
+}
+
+static double up_ms(struct plan *plan, int cell)
+{
+    const int operand = operand_of(plan, cell), at = cell - plan->base[operand];
+    const int rows = plan->s->cells[operand].rows;
+    return clock_copy_ms(&plan->clock, UP, operand, at % rows, at / rows);
 }
 
 /* Numbers the uploads as the tasks wish for them, and the tiles of C by when they can be finished. */
 static void number_uploads(struct plan *plan)
 {
-    int cell[SCHEDULE_SOURCES + 1];
     for (int t = 0; t < plan->tasks; t++) {
         struct task *task = &plan->task[t];
-        const int count = cells_of_task(plan, task, cell);
-        for (int n = 0; n < count; n++) {
-            struct cell *x = &plan->cell[cell[n]];
-            if (x->upload == 0 && goes_up(plan, operand_of(plan, cell[n]))) {
-                plan->upload[plan->uploads] = cell[n];
+        set_cells_of(plan, task);
+        for (int n = 0; n < task->cells; n++) {
+            struct cell *x = &plan->cell[task->cell[n]];
+            if (x->upload == 0 && goes_up(plan, operand_of(plan, task->cell[n]))) {
+                plan->upload[plan->uploads] = task->cell[n];
                 x->upload = ++plan->uploads;
+                plan->clock.left[UP] += up_ms(plan, task->cell[n]);
             }
             task->ready = task->ready > x->upload ? task->ready : x->upload;
         }
-        struct cell *c = &plan->cell[cell[count - 1]];
+        struct cell *c = &plan->cell[result_of(task)];
         c->left++;
         plan->panel[task->j]++;
-        c->used = task->ready > c->used ? task->ready : c->used; /* for number_tiles() */
+        c->used = task->ready > c->used ? task->ready : c->used; /* for its rank */
+        plan->clock.left[COMPUTE] += clock_kernel_ms(&plan->clock, task->i, task->j, task->p);
     }
     for (int t = 0; t < plan->tasks; t++)
-        plan->task[t].rank = plan->cell[result_of(plan, &plan->task[t])].used;
+        plan->task[t].rank = plan->cell[result_of(&plan->task[t])].used;
     for (int n = 0; n < plan->cells; n++)
         plan->cell[n].used = 0;
 }
@@ -277,15 +333,12 @@ static bool order_by_arrival(struct plan *plan)
             for (int t = list[arrived]; t >= 0; t = plan->task[t].next)
                 if (--waits[t] == 0)
                     push(&heap, t);
-            if (arrived < plan->uploads) {
-                const int cell = plan->upload[arrived], operand = operand_of(plan, cell);
-                const int at = cell - plan->base[operand], rows = s->cells[operand].rows;
-                arrival += schedule_copy_ms(s, plan->rates, UP, operand, at % rows, at / rows);
-            }
+            if (arrived < plan->uploads)
+                arrival += up_ms(plan, plan->upload[arrived]);
         }
         const int t = pop(&heap);
         const struct task *task = &plan->task[t];
-        now += schedule_kernel_ms(s, plan->rates, task->i, task->j, task->p);
+        now += clock_kernel_ms(&plan->clock, task->i, task->j, task->p);
         plan->order[issued++] = t;
         if (follower[t] >= 0 && --waits[follower[t]] == 0)
             push(&heap, follower[t]);
@@ -312,12 +365,11 @@ static void link_newest(struct plan *plan, int operand, int cell)
     plan->newest[operand] = cell;
 }
 
-static struct schedule_step *add_step(struct plan *plan, int engine)
+static struct schedule_step *add_step(const struct plan *plan, int engine)
 {
     struct schedule *s = plan->s;
     struct schedule_step *step = &s->step[s->count++];
     *step = (struct schedule_step){.engine = (uint8_t)engine};
-    plan->done[engine]++;
     return step;
 }
 
@@ -342,7 +394,7 @@ static bool take_place(struct plan *plan, int operand, int cell, int32_t after[S
     }
     const int victim = plan->oldest[operand];
     struct cell *old = victim >= 0 ? &plan->cell[victim] : NULL;
-    if (!old || is_needed(plan, operand, victim) || old->used > plan->done[COMPUTE])
+    if (!old || is_needed(plan, operand, victim) || old->used > plan->clock.done[COMPUTE])
         return false;
     unlink_cell(plan, operand, victim);
     x->place = old->place;
@@ -371,7 +423,11 @@ static bool bring_cell(struct plan *plan, int cell, struct schedule_step *kernel
             step->j = at / rows;
             step->place = x->place;
             memcpy(step->after, after, sizeof after);
-            x->upload = plan->done[UP];
+            const double ms = up_ms(plan, cell);
+            clock_do(&plan->clock, step, ms);
+            plan->clock.left[UP] -= x->sent ? 0 : ms;
+            x->sent = true;
+            x->upload = plan->clock.done[UP];
         } else {
             kernel->after[DOWN] = after[DOWN];
         }
@@ -379,38 +435,41 @@ static bool bring_cell(struct plan *plan, int cell, struct schedule_step *kernel
         unlink_cell(plan, operand, cell);
     }
     link_newest(plan, operand, cell);
-    x->used = plan->done[COMPUTE] + 1; /* keeps its place until then */
+    x->used = plan->clock.done[COMPUTE] + 1; /* keeps its place until then */
     if (kernel->after[UP] < x->upload)
         kernel->after[UP] = x->upload;
     return true;
 }
 
+/* Returns false if there are too few places, or the schedule takes too long. */
 static bool add_task(struct plan *plan, const struct task *task)
 {
     struct schedule_step kernel = {.engine = COMPUTE, .i = task->i, .j = task->j, .p = task->p};
-    int cell[SCHEDULE_SOURCES + 1];
-    const int count = cells_of_task(plan, task, cell);
-    struct cell *c = &plan->cell[cell[count - 1]];
+    struct cell *c = &plan->cell[result_of(task)];
     kernel.first = !c->begun;
     c->begun = true;
-    for (int n = 0; n < count; n++)
-        if (!bring_cell(plan, cell[n], &kernel))
+    for (int n = 0; n < task->cells; n++)
+        if (!bring_cell(plan, task->cell[n], &kernel))
             return false;
     kernel.last = --c->left == 0;
     plan->panel[task->j]--;
     kernel.place = c->place;
-    c->used = plan->done[COMPUTE] + 1;
+    const double ms = clock_kernel_ms(&plan->clock, task->i, task->j, task->p);
     *add_step(plan, COMPUTE) = kernel;
-    if (!kernel.last || plan->s->call.in_place[C])
-        return true;
-    struct schedule_step *down = add_step(plan, DOWN);
-    down->operand = C;
-    down->i = task->i;
-    down->j = task->j;
-    down->place = c->place;
-    down->after[COMPUTE] = plan->done[COMPUTE];
-    c->came_down = plan->done[DOWN];
-    return true;
+    clock_do(&plan->clock, &kernel, ms);
+    plan->clock.left[COMPUTE] -= ms;
+    c->used = plan->clock.done[COMPUTE];
+    if (kernel.last && !plan->s->call.in_place[C]) {
+        struct schedule_step *down = add_step(plan, DOWN);
+        down->operand = C;
+        down->i = task->i;
+        down->j = task->j;
+        down->place = c->place;
+        down->after[COMPUTE] = plan->clock.done[COMPUTE];
+        clock_do(&plan->clock, down, clock_copy_ms(&plan->clock, DOWN, C, down->i, down->j));
+        c->came_down = plan->clock.done[DOWN];
+    }
+    return clock_least(&plan->clock) <= plan->at_most;
 }
 
 /* Makes the steps of the tasks in their order. */
@@ -421,29 +480,52 @@ static bool make_steps(struct plan *plan)
     const size_t room =
         s->whole ? (size_t)(plan->tasks + plan->uploads + s->cells[C].rows * s->cells[C].cols)
                  : (size_t)(plan->tasks * per_task);
+    double *ends = malloc((room + 1) * SCHEDULE_ENGINES * sizeof *ends);
     s->step = malloc(room * sizeof *s->step);
+    bool made = s->step && ends;
     for (int n = 0; n < plan->cells; n++) {
         plan->cell[n].place = -1;
         plan->cell[n].upload = 0;
     }
     for (int x = A; x < OPERANDS; x++)
         plan->oldest[x] = plan->newest[x] = -1;
-    for (int n = 0; s->step && n < plan->tasks; n++)
-        if (!add_task(plan, &plan->task[plan->order[n]]))
-            return false;
-    memcpy(s->steps, plan->done, sizeof s->steps);
-    return s->step != NULL;
+    for (int e = 0; made && e < SCHEDULE_ENGINES; e++) {
+        plan->clock.end[e] = ends + (room + 1) * (size_t)e;
+        plan->clock.end[e][0] = 0;
+    }
+    for (int n = 0; made && n < plan->tasks; n++)
+        made = add_task(plan, &plan->task[plan->order[n]]);
+    memcpy(s->steps, plan->clock.done, sizeof s->steps);
+    free(ends);
+    return made;
 }
 
-bool schedule_make_one(struct schedule *s, const struct schedule_rates *rates)
+/* Adds what comes behind the last kernel to what is left, and returns whether a schedule with these cells may be fast enough. */
+static bool may_be_fast(struct plan *plan)
 {
-    struct plan plan = {.s = s, .rates = rates};
+    const struct schedule *s = plan->s;
+    const int row = s->cells[C].rows - 1, col = s->cells[C].cols - 1, p = schedule_depths(s) - 1;
+    double first = 0;
+    for (int n = 0; plan->tasks > 0 && n < plan->task[0].ready; n++)
+        first += up_ms(plan, plan->upload[n]);
+    const double last = s->call.in_place[C] ? 0 : clock_copy_ms(&plan->clock, DOWN, C, row, col);
+    plan->clock.left[COMPUTE] += last;
+    plan->clock.left[UP] += last + clock_kernel_ms(&plan->clock, row, col, p);
+    return first + plan->clock.left[COMPUTE] <= plan->at_most &&
+           plan->clock.left[UP] <= plan->at_most;
+}
+
+bool schedule_make_one(struct schedule *s, const struct schedule_rates *rates, double at_most)
+{
+    const double lag = schedule_lag_ms(s, rates);
+    struct plan plan = {.s = s, .at_most = at_most - lag};
     const size_t tasks =
         (size_t)s->cells[A].rows * (size_t)s->cells[C].cols * (size_t)schedule_depths(s);
     for (int x = A; x < OPERANDS; x++) {
         plan.base[x] = plan.cells;
         plan.cells += s->cells[x].rows * s->cells[x].cols;
     }
+    clock_set(&plan.clock, s, rates);
     plan.cell = calloc((size_t)plan.cells, sizeof *plan.cell);
     plan.task = malloc(tasks * sizeof *plan.task);
     plan.order = malloc(tasks * sizeof *plan.order);
@@ -460,7 +542,8 @@ bool schedule_make_one(struct schedule *s, const struct schedule_rates *rates)
         number_uploads(&plan);
         for (int t = 0; t < plan.tasks; t++)
             plan.order[t] = t;
-        made = (!s->whole || s->call.in_place[C] || order_by_arrival(&plan)) && make_steps(&plan);
+        made = may_be_fast(&plan) &&
+               (!s->whole || s->call.in_place[C] || order_by_arrival(&plan)) && make_steps(&plan);
     }
     free(plan.cell);
     free(plan.task);
@@ -468,7 +551,7 @@ bool schedule_make_one(struct schedule *s, const struct schedule_rates *rates)
     free(plan.panel);
     free(plan.upload);
     if (made)
-        s->ms = schedule_simulate(s, rates).ms;
+        s->ms = plan.clock.ms + lag;
     else
         schedule_free(s);
     return made;

@@ -13,6 +13,12 @@ void schedule_set_cells(struct schedule *s);
 /* Returns how many blocks of k there are; 1 if C is only scaled. */
 int schedule_depths(const struct schedule *s);
 
+/* Returns how many kernels there are, of those of panels about. */
+double schedule_tasks(const struct schedule *s);
+
+/* Chooses places for the cells that are set, by s->by. Returns false if the least do not fit. */
+bool schedule_choose_places(struct schedule *s, int64_t memory_bytes);
+
 /* Return the milliseconds of a cell's copy, and of a kernel. The diagonal of a triangle costs half; of two factors, both products count. C
  * alone is scaled in no time. */
 double schedule_copy_ms(const struct schedule *s, const struct schedule_rates *rates, int engine,
@@ -47,8 +53,12 @@ bool schedule_make_groups(struct schedule *s, const struct schedule_rates *rates
 /* Returns a batch's cell: see schedule_cell_of(). */
 struct schedule_cell schedule_group_cell(const struct schedule *s, int operand, int group);
 
+/* Returns by how much all is later where operands are lent: the first cells come from the host's memory, whoever brings them up, and before
+ * another one's has come up, there is nothing to copy from it. */
+double schedule_lag_ms(const struct schedule *s, const struct schedule_rates *rates);
+
 /* Makes the steps for the cells and places that are set, and simulates them. Returns false, with nothing to give back, if there are too few
- * places, or no host memory. */
-bool schedule_make_one(struct schedule *s, const struct schedule_rates *rates);
+ * places, or no host memory, or if the schedule takes more milliseconds than so many. */
+bool schedule_make_one(struct schedule *s, const struct schedule_rates *rates, double at_most);
 
 #endif

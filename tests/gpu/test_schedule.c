@@ -341,6 +341,7 @@ static void every_order_is_allowed_and_complete(void **state)
                 assert_true(
                     schedule_judge(&schedule_cases[c], &schedule_links[l], parts[p], &judged));
                 replay(&judged.schedule);
+                assert_true(judged.times.ms == judged.schedule.ms);
                 schedule_free(&judged.schedule);
             }
 }
@@ -447,6 +448,8 @@ static void odd_shapes(void **state)
             continue;
         assert_true(s.bytes <= memory);
         replay(&s);
+        assert_true(schedule_simulate(&s, &schedule_links[n % schedule_link_count].rates).ms ==
+                    s.ms);
         if (call.kind != SCHEDULE_BATCH)
             rows_are_covered(&s);
         if (call.kind == SCHEDULE_PRODUCT && call.most > 0)
@@ -489,6 +492,7 @@ static void check_choices(const struct schedule_call *call, const struct schedul
     }
     assert_true(schedule_make_by(&again, &once.by, call, rates, memory));
     are_same(&once, &again);
+    assert_true(schedule_simulate(&once, rates).ms == once.ms);
     schedule_free(&again);
     schedule_free(&once);
 }
@@ -581,17 +585,17 @@ static struct farther count_far(double part)
     return far;
 }
 
-/* Of 124, as many as there are: if there is one more, a schedule has got worse. Those of the bound are at most 1.12 times as far, in panels
- * 1.23 times: there the bound knows nothing of the kernels that wait for each other. Of the longest engine's, uploads and kernels take about
+/* Of 124, as many as there are: if there is one more, a schedule has got worse. Those of the bound are at most 1.14 times as far, in panels
+ * 1.22 times: there the bound knows nothing of the kernels that wait for each other. Of the longest engine's, uploads and kernels take about
  * equally long, or a result of order 2048 comes in few and small kernels. */
 static void ample_memory(void **state)
 {
     const struct farther far = count_far(0);
     (void)state;
-    assert_in_range(far.from_bound - far.in_panels, 0, 13);
-    assert_in_range(far.in_panels, 0, 12);
-    assert_in_range(far.from_longest, 0, 30);
-    assert_true(far.over < 1.138);
+    assert_in_range(far.from_bound - far.in_panels, 0, 12);
+    assert_in_range(far.in_panels, 0, 14);
+    assert_in_range(far.from_longest, 0, 23);
+    assert_true(far.over < 1.127);
 }
 
 /* Here the first two are by what a schedule sends: one that sends less is faster, and may be farther from that. The last one tells how fast
@@ -600,9 +604,9 @@ static void short_of_memory(void **state)
 {
     const struct farther far = count_far(0.4);
     (void)state;
-    assert_in_range(far.from_bound, 0, 34);
-    assert_in_range(far.from_longest, 0, 18);
-    assert_true(far.over < 1.243);
+    assert_in_range(far.from_bound, 0, 26);
+    assert_in_range(far.from_longest, 0, 16);
+    assert_true(far.over < 1.197);
 }
 
 int main(void)

@@ -216,8 +216,8 @@ bool schedule_judge(const struct schedule_case *c, const struct schedule_link *l
                                  (double)call->size[0];
     judged->rates = link->rates;
     judged->rates.compute *= c->single ? 2 * link->single : 1;
-    if (!schedule_make(&judged->schedule, call, &judged->rates,
-                       part > 0 ? (int64_t)(all * part) : INT64_MAX))
+    judged->memory_bytes = part > 0 ? (int64_t)(all * part) : INT64_MAX;
+    if (!schedule_make(&judged->schedule, call, &judged->rates, judged->memory_bytes))
         return false;
     struct schedule_times *times = &judged->times;
     *times = schedule_simulate(&judged->schedule, &judged->rates);

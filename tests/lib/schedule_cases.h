@@ -24,6 +24,7 @@ extern const int schedule_link_count;
 struct schedule_judged {
     struct schedule schedule;
     struct schedule_rates rates;
+    int64_t memory_bytes;
     struct schedule_times times;
     double
         longest; /* of the engines: bytes up, down, and operations at the rate of the whole call; bytes as sent where memory is short */

@@ -1,0 +1,39 @@
+/*
+ * The virtual time of a schedule while it is made, step by step: the same as schedule_simulate() finds afterwards, and sooner, since cells of
+ * the same size take the same time. Knows at any step that a schedule cannot be done by a certain time any more.
+ */
+#ifndef ACCEL_SCHEDULE_CLOCK_H
+#define ACCEL_SCHEDULE_CLOCK_H
+
+#include "schedule.h"
+
+/* Cells of an extent by their length: those before a group's edge, the last one before it, and the last one of all. */
+enum { CLOCK_EDGES = 3 };
+
+/* Milliseconds, looked up where they are asked for the first time; 0: not yet. The last index: on the diagonal. */
+struct schedule_clock {
+    const struct schedule *s;
+    const struct schedule_rates *rates;
+    int head;
+    double kernel[CLOCK_EDGES][CLOCK_EDGES][CLOCK_EDGES][2];
+    double copy[2][SCHEDULE_OPERANDS][CLOCK_EDGES][CLOCK_EDGES][2]; /* down, up */
+    double *end[SCHEDULE_ENGINES]; /* [i]: when an engine's step number i ends; [0] is 0 */
+    int done[SCHEDULE_ENGINES];
+    double left[SCHEDULE_ENGINES]; /* that steps to come take at least; set by the caller */
+    double ms;                     /* when the last step ends */
+};
+
+/* Starts at 0. The schedule's cells are set. */
+void clock_set(struct schedule_clock *clock, const struct schedule *s,
+               const struct schedule_rates *rates);
+
+double clock_copy_ms(struct schedule_clock *clock, int engine, int operand, int i, int j);
+double clock_kernel_ms(struct schedule_clock *clock, int i, int j, int p);
+
+/* Does a step that takes so long. clock->end has memory for it, and what it waits for has been done. */
+void clock_do(struct schedule_clock *clock, const struct schedule_step *step, double ms);
+
+/* Returns a time that the whole schedule is not below. */
+double clock_least(const struct schedule_clock *clock);
+
+#endif
