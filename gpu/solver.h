@@ -67,8 +67,6 @@ struct solver {
     int inputs_kept;
     bool touched;      /* a result has overwritten an input */
     void *host;        /* the workspace on the host, or NULL */
-    gpu_address strip; /* memory for a strip of a triangle, or 0 */
-    int64_t strip_bytes;
     struct solver_reserve
         *reserve; /* or NULL: each step takes its workspaces, and waits for INFO */
 };
