@@ -1,7 +1,8 @@
 #include "pieces.h"
 
-/* Copies of shorter columns would be slower for it: a copy engine begins anew with each. */
-enum { TRIMMED_COLUMN = 4096 };
+/* A copy engine begins anew with each column of a 2D copy: where columns are shorter than this, or a triangle has fewer pieces, more is lost so than
+ * is saved. */
+enum { TRIMMED_COLUMN = 2048, TRIMMED_PIECES = 4 };
 
 int64_t pieces_bytes(const struct lane_rectangle *r, int64_t device_ld, int pieces, int64_t least)
 {
@@ -25,7 +26,7 @@ bool pieces_trim(int64_t rows, int64_t cols, int64_t size)
 {
     const int64_t column = pack_ld(rows, size) * size;
     return column >= TRIMMED_COLUMN && column <= LANE_SLOT_BYTES &&
-           column * cols >= 4 * GPU_PIECE_USUAL;
+           column * cols >= TRIMMED_PIECES * GPU_PIECE_USUAL;
 }
 
 static int64_t sent(const struct lane_rectangle *r, int64_t device_ld, int64_t piece_bytes)
