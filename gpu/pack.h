@@ -29,7 +29,7 @@ struct lane_rectangle {
     bool backwards;   /* the pieces begin with the last column */
     /* Of a triangle, pieces have the rows alone that one of their columns has: what is beside them on the device stays. A column fits a piece. */
     bool trimmed;
-    bool streamed;    /* unpacking writes past the caches, which do not hold so much */
+    bool streamed; /* unpacking writes past the caches, which do not hold so much */
 };
 
 /* Returns a whole rectangle that no scan looks at. */

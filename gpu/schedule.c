@@ -120,7 +120,7 @@ static double whole_bytes(const struct schedule *s, int operand, int i, int j)
 static bool is_triangle(const struct schedule *s, int operand, int i, int j)
 {
     const enum schedule_kind kind = s->call.kind;
-    const int triangle = kind == SCHEDULE_RANK_K                                     ? C
+    const int triangle = kind == SCHEDULE_RANK_K                                      ? C
                          : kind == SCHEDULE_SYMMETRIC || schedule_in_panels(&s->call) ? A
                                                                                       : OPERANDS;
     return operand == triangle && i == j;

@@ -133,8 +133,7 @@ void solver_get_rectangle(struct solver *s, const struct lane_rectangle *to, str
 {
     int64_t done_cols, done_rows;
     if (solver_is_well(s))
-        solver_note(s,
-                    lane_download(s->work->lane, to, from.ptr, from.ld, &done_cols, &done_rows));
+        solver_note(s, lane_download(s->work->lane, to, from.ptr, from.ld, &done_cols, &done_rows));
 }
 
 void solver_get(struct solver *s, void *to, struct array from)

@@ -107,10 +107,10 @@ static void write_in_place(struct solver *s, struct result *r)
         return;
     to.digest = begin_result(s, r);
     r->copied = pieces_matrix_sent(&to, r->from.ld);
-    const enum gpu_status status = solver_is_well(s)
-                                       ? lane_download(s->work->lane, &to, r->from.ptr, r->from.ld,
-                                                       &done_cols, &done_rows)
-                                       : s->status;
+    const enum gpu_status status =
+        solver_is_well(s)
+            ? lane_download(s->work->lane, &to, r->from.ptr, r->from.ld, &done_cols, &done_rows)
+            : s->status;
     s->touched = s->touched || (is_input(r) && (done_cols > 0 || done_rows > 0));
     if (status != GPU_OK)
         s->status = s->touched ? GPU_LOST : status;

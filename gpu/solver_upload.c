@@ -35,8 +35,7 @@ static enum gpu_status upload_rectangle(struct solver *s, struct array to,
                                         const struct lane_rectangle *from)
 {
     const int64_t bytes = ((from->cols - 1) * to.ld + from->rows) * from->size;
-    const enum gpu_status status =
-        from->trimmed ? gpu_work_zero(s->work, to.ptr, bytes) : GPU_OK;
+    const enum gpu_status status = from->trimmed ? gpu_work_zero(s->work, to.ptr, bytes) : GPU_OK;
     return status == GPU_OK ? lane_upload(s->work->lane, to.ptr, to.ld, from) : status;
 }
 

@@ -160,11 +160,10 @@ static void begin_copy(struct run *run, struct direction *d, const struct schedu
     d->step = step;
     find_next(run, step->engine, run->next[step->engine] + 1);
     flow->copy_of(flow->context, step, &d->copy);
-    d->piece_bytes =
-        d->copy.host.digest || d->copy.host.trimmed
-            ? pieces_of_cell(&d->copy.host, d->copy.device_ld)
-            : pieces_bytes(&d->copy.host, d->copy.device_ld, PIECES_OF_CELL,
-                           lane_least_piece(run->lane));
+    d->piece_bytes = d->copy.host.digest || d->copy.host.trimmed
+                         ? pieces_of_cell(&d->copy.host, d->copy.device_ld)
+                         : pieces_bytes(&d->copy.host, d->copy.device_ld, PIECES_OF_CELL,
+                                        lane_least_piece(run->lane));
     d->piece = 0;
     d->pieces = d->copy.lent ? 1 : pack_count(&d->copy.host, d->copy.device_ld, d->piece_bytes);
     d->copy.host.streamed = flow->result_bytes >= LANE_STREAMED_BYTES;

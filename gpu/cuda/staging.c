@@ -108,9 +108,9 @@ static int64_t choose_piece(const struct transfer *t)
 {
     if (t->host.digest || t->host.trimmed || (!t->lane && t->helpers > 0))
         return pieces_of_matrix(&t->host, t->device_ld);
-    return t->helpers > 0 ? pieces_bytes(&t->host, t->device_ld, PIECES_OF_MATRIX,
-                                         lane_least_piece(t->lane))
-                          : LANE_SLOT_BYTES;
+    return t->helpers > 0
+               ? pieces_bytes(&t->host, t->device_ld, PIECES_OF_MATRIX, lane_least_piece(t->lane))
+               : LANE_SLOT_BYTES;
 }
 
 /* Begins the job of a transfer. Its members above piece_bytes are set. */

@@ -39,9 +39,9 @@ static int64_t follow(const struct lane_rectangle *r, int64_t ld, int64_t piece_
         for (int64_t col = 0; col < piece.cols; col++) {
             const struct pack_rows in = pack_rows_of(r, &piece, col),
                                    all = pack_rows_of(&square, &whole, col);
-            assert_true(in.first == in.last ? all.first == all.last
-                                            : piece.row + in.first == all.first &&
-                                                  piece.row + in.last == all.last);
+            assert_true(in.first == in.last
+                            ? all.first == all.last
+                            : piece.row + in.first == all.first && piece.row + in.last == all.last);
         }
         elements += piece.rows * piece.cols;
     }
@@ -70,8 +70,9 @@ static void pieces_have_the_triangle(void **state)
 
 static void schedules_count_what_is_sent(void **state)
 {
-    static const int64_t orders[] = {1,   7,    255,  256,  361,  362,  511,   512,   513,   700,
-                                     704, 1024, 1408, 1409, 2048, 5000, 16384, 65536, 131073, 300000};
+    static const int64_t orders[] = {1,    7,    255,   256,   361,    362,   511,
+                                     512,  513,  700,   704,   1024,   1408,  1409,
+                                     2048, 5000, 16384, 65536, 131073, 300000};
     (void)state;
     for (size_t n = 0; n < sizeof orders / sizeof *orders; n++)
         for (int64_t size = 4; size <= 16; size *= 2) {
