@@ -8,6 +8,7 @@
 #include "choices.h"
 #include "flow.h"
 #include "ops/shape.h"
+#include "pieces.h"
 
 enum { A = SCHEDULE_A, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
 
@@ -43,6 +44,22 @@ static bool is_triangle(const struct blocks *b)
     return b->scheduled.call.kind == SCHEDULE_RANK_K;
 }
 
+/* Returns the triangle of an operand that the kernels read or write alone; 0: all of it. */
+static char triangle_of(const struct blocks *b, int operand)
+{
+    const struct schedule_call *call = &b->scheduled.call;
+    if (operand == C)
+        return blocks_triangle(b);
+    return operand == A && (call->kind == SCHEDULE_SYMMETRIC || schedule_in_panels(call))
+               ? b->work->call->blas.flag[ACCEL_uplo]
+               : 0;
+}
+
+static bool is_in_one(const struct blocks *b)
+{
+    return b->schedule.steps[SCHEDULE_COMPUTE] == 1;
+}
+
 char blocks_triangle(const struct blocks *b)
 {
     return !is_triangle(b) ? 0 : b->scheduled.operand[C].across ? 'U' : 'L';
@@ -61,7 +78,8 @@ static int64_t aside_bytes(const struct blocks *b)
     return needs_aside(b) ? accel_bytes(b->scheduled.operand[C].x) : rest_bytes(b);
 }
 
-/* Of a triangle's cell on the diagonal, its triangle alone comes down. */
+/* Of a triangle's cell on the diagonal, its triangle alone is copied, as far as that pays (pieces.h): what is beside it on the device is of no
+ * use to any kernel. */
 static struct lane_rectangle rectangle_of(const struct blocks *b, int operand,
                                           const struct schedule_cell *cell)
 {
@@ -69,18 +87,23 @@ static struct lane_rectangle rectangle_of(const struct blocks *b, int operand,
     struct lane_rectangle r = lane_whole(gpu_element(x, cell->row, cell->col), cell->rows,
                                          cell->cols, x->ld, gpu_size_of(x));
     r.name = x->name;
-    if (operand == C && is_triangle(b) && cell->row == cell->col)
-        r.uplo = blocks_triangle(b);
+    if (cell->row == cell->col && cell->rows == cell->cols)
+        r.uplo = triangle_of(b, operand);
+    r.trimmed = r.uplo && pieces_trim(r.rows, r.cols, r.size);
     return r;
 }
 
-/* Notes a copy in the call's record. */
+/* Notes a copy in the call's record. From another device a cell comes as a whole. */
 static void note_event(const struct blocks *b, const struct schedule_step *step,
                        enum gpu_event_kind kind, int64_t *all_bytes)
 {
     const struct accel_span *x = b->scheduled.operand[step->operand].x;
     const struct schedule_cell cell = stored(b, step->operand, step->i, step->j);
-    const int64_t bytes = cell.rows * cell.cols * gpu_size_of(x);
+    const struct lane_rectangle r = rectangle_of(b, step->operand, &cell);
+    const int64_t ld = gpu_device_ld(cell.rows, x->dtype);
+    const int64_t bytes = kind == GPU_EVENT_PEER ? cell.rows * cell.cols * r.size
+                          : is_in_one(b)         ? pieces_matrix_sent(&r, ld)
+                                                 : pieces_cell_sent(&r, ld);
     *all_bytes += bytes;
     gpu_work_event(b->work, kind, x, cell.rows, cell.cols, bytes);
 }
@@ -105,7 +128,8 @@ static void copy_of(void *blocks, const struct schedule_step *step, struct flow_
         copy->host.digest = staying_digest(&b->result, cell.row, cell.col);
     if (step->engine != SCHEDULE_UP)
         return;
-    copy->host.uplo = 0;
+    if (!copy->host.trimmed)
+        copy->host.uplo = 0; /* a square is packed faster as such */
     copy->lent = lent_cell(b, step);
     note_place(b, step->operand, step->i, step->j, step->place);
     if (copy->lent)
@@ -396,8 +420,7 @@ static enum gpu_status run_prepared(struct blocks *b)
     if (status == GPU_OK)
         lent_begin(b, &flow);
     if (status == GPU_OK)
-        status = s->steps[SCHEDULE_COMPUTE] == 1 ? run_in_one(b, &flow)
-                                                 : lane_flow(b->work->lane, &flow);
+        status = is_in_one(b) ? run_in_one(b, &flow) : lane_flow(b->work->lane, &flow);
     lent_leave(b, status == GPU_OK); /* nobody waits for what others do after a failure */
     flow.written += b->settled;
     if (status != GPU_OK)

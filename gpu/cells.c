@@ -7,8 +7,6 @@ static int64_t parts(int64_t all, int64_t step)
 
 int64_t cells_count(const struct lane_rectangle *all, const struct gpu_cells *by)
 {
-    if (by->rows == 0)
-        return parts(all->cols, by->cols);
     return parts(all->rows, by->rows) * parts(all->cols, by->cols);
 }
 
@@ -23,29 +21,14 @@ static bool is_lower(const struct lane_rectangle *all)
     return all->uplo == 'L' || all->uplo == 'l';
 }
 
-/* Returns a strip of a triangle: its rows are those from the diagonal on, or up to it. */
-static struct lane_rectangle strip_at(const struct lane_rectangle *all, int64_t cols,
-                                      int64_t number)
-{
-    const int64_t col = number * cols;
-    const int64_t row = !is_lower(all) ? 0 : col < all->rows ? col : all->rows;
-    const int64_t end = col + cols < all->cols ? col + cols : all->cols;
-    struct lane_rectangle strip = *all;
-    strip.cols = end - col;
-    strip.rows = is_lower(all) ? all->rows - row : end < all->rows ? end : all->rows;
-    strip.diagonal = is_lower(all) ? 0 : col;
-    strip.host += (row + col * all->ld) * all->size;
-    return strip;
-}
-
 struct lane_rectangle cells_at(const struct lane_rectangle *all, const struct gpu_cells *by,
                                int64_t number)
 {
-    if (by->rows == 0)
-        return strip_at(all, by->cols, number);
     const int64_t down = parts(all->rows, by->rows);
     const int64_t row = number % down * by->rows, col = number / down * by->cols;
     struct lane_rectangle cell = *all;
+    cell.trimmed =
+        false; /* a digest does not depend on it, and the column of a large cell may not fit a piece */
     cell.host += (row + col * all->ld) * all->size;
     cell.rows = all->rows - row < by->rows ? all->rows - row : by->rows;
     cell.cols = all->cols - col < by->cols ? all->cols - col : by->cols;

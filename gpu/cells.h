@@ -7,14 +7,13 @@
 
 #include "pack.h"
 
-/* The rows and columns of a cell, in elements; the last ones may have fewer. A triangle's are as long as wide. rows = 0: cells are strips of a
- * triangle, whole columns of what is stored of it (strips.h). Both 0: the matrix is digested as one piece. */
+/* The rows and columns of a cell, in elements; the last ones may have fewer. A triangle's are as long as wide. 0: the matrix is digested as one
+ * piece. */
 struct gpu_cells {
     int64_t rows, cols;
 };
 
-/* Returns how many cells a matrix has, also those beside its triangle; and the number of the cell that begins with element (row, col), if cells are
- * no strips. */
+/* Returns how many cells a matrix has, also those beside its triangle; and the number of the cell that begins with element (row, col). */
 int64_t cells_count(const struct lane_rectangle *all, const struct gpu_cells *by);
 int64_t cells_number(const struct lane_rectangle *all, const struct gpu_cells *by, int64_t row,
                      int64_t col);

@@ -19,6 +19,24 @@ int64_t pack_count(const struct lane_rectangle *r, int64_t packed_ld, int64_t pi
     return (r->cols + fit / packed_ld - 1) / (fit / packed_ld);
 }
 
+static bool is_lower(const struct lane_rectangle *r)
+{
+    return r->uplo == 'L' || r->uplo == 'l';
+}
+
+/* Leaves out rows that no column has. */
+static struct pack_piece trim(const struct lane_rectangle *r, struct pack_piece piece)
+{
+    const int64_t first = piece.col + r->diagonal, last = first + piece.cols;
+    if (is_lower(r)) {
+        piece.row = first < 0 ? 0 : least(first, r->rows);
+        piece.rows = r->rows - piece.row;
+    } else {
+        piece.rows = last < 0 ? 0 : least(last, r->rows);
+    }
+    return piece;
+}
+
 struct pack_piece pack_piece(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes,
                              int64_t number)
 {
@@ -27,16 +45,23 @@ struct pack_piece pack_piece(const struct lane_rectangle *r, int64_t packed_ld, 
     const int64_t parts = whole ? 1 : (r->rows + fit - 1) / fit, most = whole ? fit / packed_ld : 1;
     const int64_t before = number / parts * most, row = number % parts * fit;
     const int64_t cols = least(most, r->cols - before);
-    return (struct pack_piece){.col = r->backwards ? r->cols - before - cols : before,
-                               .cols = cols,
-                               .row = row,
-                               .rows = whole ? r->rows : least(fit, r->rows - row)};
+    const struct pack_piece piece = {.col = r->backwards ? r->cols - before - cols : before,
+                                     .cols = cols,
+                                     .row = row,
+                                     .rows = whole ? r->rows : least(fit, r->rows - row)};
+    return r->trimmed ? trim(r, piece) : piece;
 }
 
 int64_t pack_ld(int64_t rows, int64_t size)
 {
     const int64_t line = 64 / size;
     return rows < line ? rows : (rows + line - 1) / line * line;
+}
+
+int64_t pack_slot_ld(const struct lane_rectangle *r, const struct pack_piece *piece,
+                     int64_t device_ld)
+{
+    return r->trimmed ? least(pack_ld(piece->rows, r->size), device_ld) : device_ld;
 }
 
 int64_t pack_bytes(const struct pack_piece *piece, const struct lane_rectangle *r,
@@ -220,7 +245,7 @@ struct pack_rows pack_rows_of(const struct lane_rectangle *r, const struct pack_
     struct pack_rows rows = {0, piece->rows};
     if (r->uplo == 'U' || r->uplo == 'u')
         rows.last = diagonal + (r->uplo == 'U');
-    if (r->uplo == 'L' || r->uplo == 'l')
+    if (is_lower(r))
         rows.first = diagonal + (r->uplo == 'l');
     rows.first = rows.first < 0 ? 0 : least(rows.first, piece->rows);
     rows.last = rows.last < rows.first ? rows.first : least(rows.last, piece->rows);

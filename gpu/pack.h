@@ -27,7 +27,9 @@ struct lane_rectangle {
     void *const *array;
     int64_t diagonal; /* the row of the triangle's diagonal in the first column */
     bool backwards;   /* the pieces begin with the last column */
-    bool streamed;    /* unpacking writes past the caches, which do not hold so much */
+    /* Of a triangle, pieces have the rows alone that one of their columns has: what is beside them on the device stays. A column fits a piece. */
+    bool trimmed;
+    bool streamed; /* unpacking writes past the caches, which do not hold so much */
 };
 
 /* Returns a whole rectangle that no scan looks at. */
@@ -49,6 +51,16 @@ struct pack_piece {
 int64_t pack_count(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes);
 struct pack_piece pack_piece(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes,
                              int64_t number);
+
+/* Returns whether nothing of the piece's columns is left to other pieces behind it. */
+static inline bool pack_ends_columns(const struct lane_rectangle *r, const struct pack_piece *piece)
+{
+    return r->trimmed || piece->row + piece->rows == r->rows;
+}
+
+/* Returns the leading dimension of a piece in its slot, if it is device_ld on the device: a trimmed one's is that of its own rows. */
+int64_t pack_slot_ld(const struct lane_rectangle *r, const struct pack_piece *piece,
+                     int64_t device_ld);
 
 /* Returns the leading dimension of a packed copy on the device, of elements of `size` bytes: whole 64-byte lines, except for columns that are
  * shorter than one. */

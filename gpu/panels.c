@@ -5,8 +5,7 @@
 
 #include "ops/call.h"
 #include "memo.h"
-#include "pack.h"
-#include "strips.h"
+#include "pieces.h"
 #include "schedule_plan.h"
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
@@ -212,12 +211,11 @@ double panels_floor(const struct panels_call *call, const struct schedule_rates 
     return longest > compute ? longest : compute;
 }
 
-/* Large triangles come up in strips: little beside them does (strips.h). */
+/* Of a large triangle, little besides comes up (pieces.h). */
 static double triangle_share(const struct panels_call *call)
 {
-    return !is_triangle(call) || call->m * call->n * call->size < STRIPED_BYTES
-               ? 1
-               : 0.5 + 0.5 / STRIPS;
+    const double square = (double)call->m * (double)call->m * (double)call->size;
+    return is_triangle(call) ? (double)pieces_triangle_sent(call->m, call->size) / square : 1;
 }
 
 double panels_whole_ms(const struct panels_call *call, const struct schedule_rates *rates)

@@ -145,8 +145,9 @@ bool peers_add(struct peers *peers, int member, const struct scheduled *part,
         if (step->engine != SCHEDULE_UP || !peers_have(peers, member, step->operand))
             continue;
         const struct peers_cell cell = peers_cell_of(part, s, step);
-        const struct wish wish = {cell, cell.rows * cell.cols * s->call.size[step->operand], member,
-                                  position++};
+        const struct wish wish = {cell,
+                                  (int64_t)schedule_cell_bytes(s, step->operand, step->i, step->j),
+                                  member, position++};
         if (!add_wish(peers, &wish))
             return false;
     }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "ops/call.h"
+#include "pieces.h"
 
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE };
@@ -109,27 +110,47 @@ int schedule_depths(const struct schedule *s)
 
 /* ---- Times ---- */
 
-/* Returns the milliseconds of so many bytes of an operand on their way up, without what each copy takes besides. */
-static double up_ms(const struct schedule_call *call, const struct schedule_rates *rates,
-                    int operand, double bytes)
-{
-    const double lent = call->lent[operand];
-    return lent > 0 ? bytes * ((1 - lent) / rates->up + lent / rates->peer) * 1e-6
-                    : bytes / rates->up * 1e-6;
-}
-
-static double bytes_of(const struct schedule *s, int operand, int i, int j)
+/* Returns a cell's bytes, which come from another device. */
+static double whole_bytes(const struct schedule *s, int operand, int i, int j)
 {
     const struct schedule_cell cell = schedule_cell_of(s, operand, i, j);
     return (double)cell.rows * (double)cell.cols * (double)s->call.size[operand];
 }
 
+static bool is_triangle(const struct schedule *s, int operand, int i, int j)
+{
+    const enum schedule_kind kind = s->call.kind;
+    const int triangle = kind == SCHEDULE_RANK_K                                      ? C
+                         : kind == SCHEDULE_SYMMETRIC || schedule_in_panels(&s->call) ? A
+                                                                                      : OPERANDS;
+    return operand == triangle && i == j;
+}
+
+double schedule_cell_bytes(const struct schedule *s, int operand, int i, int j)
+{
+    const struct schedule_cell cell = schedule_cell_of(s, operand, i, j);
+    return is_triangle(s, operand, i, j) && cell.rows == cell.cols
+               ? (double)pieces_triangle_sent(cell.rows, s->call.size[operand])
+               : whole_bytes(s, operand, i, j);
+}
+
+/* Returns the milliseconds of a cell on its way up, without what each copy takes besides. */
+static double up_ms(const struct schedule *s, const struct schedule_rates *rates, int operand,
+                    int i, int j)
+{
+    const double lent = s->call.lent[operand], bytes = schedule_cell_bytes(s, operand, i, j);
+    return lent > 0 ? (bytes * (1 - lent) / rates->up +
+                       whole_bytes(s, operand, i, j) * lent / rates->peer) *
+                          1e-6
+                    : bytes / rates->up * 1e-6;
+}
+
 double schedule_copy_ms(const struct schedule *s, const struct schedule_rates *rates, int engine,
                         int operand, int i, int j)
 {
-    const double bytes = bytes_of(s, operand, i, j);
-    return rates->copy_ms +
-           (engine == UP ? up_ms(&s->call, rates, operand, bytes) : bytes / rates->down * 1e-6);
+    return rates->copy_ms + (engine == UP
+                                 ? up_ms(s, rates, operand, i, j)
+                                 : schedule_cell_bytes(s, operand, i, j) / rates->down * 1e-6);
 }
 
 double schedule_product_ms(const struct schedule_rates *rates, double terms, double shortest)
@@ -172,7 +193,7 @@ static double step_ms(const void *context, const struct schedule_step *step, dou
     const struct timed *t = context;
     if (step->engine == COMPUTE)
         return schedule_kernel_ms(t->s, t->rates, step->i, step->j, step->p);
-    *bytes = bytes_of(t->s, step->operand, step->i, step->j);
+    *bytes = schedule_cell_bytes(t->s, step->operand, step->i, step->j);
     if (step->engine == UP)
         *bytes *= 1 - t->s->call.lent[step->operand];
     return schedule_copy_ms(t->s, t->rates, step->engine, step->operand, step->i, step->j);
@@ -219,7 +240,7 @@ double schedule_lag_ms(const struct schedule *s, const struct schedule_rates *ra
 {
     double bytes = 0;
     for (int x = A; x < OPERANDS; x++)
-        bytes += s->call.lent[x] > 0 ? bytes_of(s, x, 0, 0) : 0;
+        bytes += s->call.lent[x] > 0 ? schedule_cell_bytes(s, x, 0, 0) : 0;
     return bytes / rates->up * 1e-6;
 }
 
@@ -235,7 +256,7 @@ struct schedule_times schedule_simulate(const struct schedule *s,
         const struct schedule_step *step = &s->step[n];
         const double lent = step->engine == UP ? s->call.lent[step->operand] : 0;
         if (lent > 0)
-            times.lent_bytes += lent * bytes_of(s, step->operand, step->i, step->j);
+            times.lent_bytes += lent * whole_bytes(s, step->operand, step->i, step->j);
     }
     return times;
 }

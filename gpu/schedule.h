@@ -185,6 +185,10 @@ struct schedule_cell {
 };
 struct schedule_cell schedule_cell_of(const struct schedule *s, int operand, int i, int j);
 
+/* Returns the bytes of a cell that cross the link: of one on the diagonal of a triangle, little more than the triangle (pieces.h). From another
+ * device, all of it comes. */
+double schedule_cell_bytes(const struct schedule *s, int operand, int i, int j);
+
 /* Sets the cells that a kernel reads besides the one of C that it writes: of which operand, and which. Returns their number. */
 struct schedule_source {
     int operand, i, j;

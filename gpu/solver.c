@@ -129,23 +129,18 @@ static void begin(struct solver *s, struct gpu_work *work)
 
 /* ---- Down ---- */
 
-void solver_get_named(struct solver *s, void *to, struct array from, const char *name, char uplo,
-                      struct gpu_key *digest)
+void solver_get_rectangle(struct solver *s, const struct lane_rectangle *to, struct array from)
 {
-    struct lane_rectangle there =
-        lane_whole(to, from.rows, from.cols, from.rows, solver_element(from));
-    there.name = name;
-    there.uplo = uplo;
-    there.digest = digest;
     int64_t done_cols, done_rows;
     if (solver_is_well(s))
-        solver_note(
-            s, lane_download(s->work->lane, &there, from.ptr, from.ld, &done_cols, &done_rows));
+        solver_note(s, lane_download(s->work->lane, to, from.ptr, from.ld, &done_cols, &done_rows));
 }
 
 void solver_get(struct solver *s, void *to, struct array from)
 {
-    solver_get_named(s, to, from, NULL, 0, NULL);
+    const struct lane_rectangle there =
+        lane_whole(to, from.rows, from.cols, from.rows, solver_element(from));
+    solver_get_rectangle(s, &there, from);
 }
 
 bool solver_has_succeeded(struct solver *s)

@@ -65,10 +65,8 @@ struct solver {
     int results;
     struct kept_input kept[ACCEL_SPANS];
     int inputs_kept;
-    bool touched;      /* a result has overwritten an input */
-    void *host;        /* the workspace on the host, or NULL */
-    gpu_address strip; /* memory for a strip of a triangle, or 0 */
-    int64_t strip_bytes;
+    bool touched; /* a result has overwritten an input */
+    void *host;   /* the workspace on the host, or NULL */
     struct solver_reserve
         *reserve; /* or NULL: each step takes its workspaces, and waits for INFO */
 };

@@ -52,8 +52,6 @@ static void restart(struct solver *s)
     gpu_work_drop(s->work);
     free(s->host);
     s->host = NULL;
-    s->strip = 0;
-    s->strip_bytes = 0;
     s->reserve = NULL;
 }
 

@@ -21,9 +21,8 @@ struct lane_rectangle solver_rectangle(const struct accel_span *x);
 bool solver_bring(struct solver *s, struct array to, const struct accel_span *x, char uplo,
                   bool hermitian, bool only_to_stay);
 
-/* Does solver_get(). name: of the operand, or NULL; uplo: 0, or a triangle alone; digest: gets that of the array or triangle, or NULL. */
-void solver_get_named(struct solver *s, void *to, struct array from, const char *name, char uplo,
-                      struct gpu_key *digest);
+/* Does solver_get(), to a rectangle of the array's shape. */
+void solver_get_rectangle(struct solver *s, const struct lane_rectangle *to, struct array from);
 
 /* Gives the results to the program, at the end: if all is well. Frees what is staged. */
 void solver_deliver(struct solver *s);

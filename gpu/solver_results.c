@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "strips.h"
+#include "pieces.h"
 
 /* Returns whether the result has been added; then its `staged` is freed with the solver. */
 static bool add_result(struct solver *s, struct result result)
@@ -52,21 +52,6 @@ void solver_return_packed(struct solver *s, const struct accel_span *to, int64_t
         free(packed);
 }
 
-/* memory: for strips, or 0. */
-static enum gpu_status download_rectangle(struct solver *s, const struct lane_rectangle *to,
-                                          struct array from, gpu_address memory, bool *written,
-                                          int64_t *bytes)
-{
-    int64_t done_cols, done_rows;
-    if (memory)
-        return strips_download(s, to, from, memory, written, bytes);
-    *bytes += to->rows * to->cols * to->size;
-    const enum gpu_status status =
-        lane_download(s->work->lane, to, from.ptr, from.ld, &done_cols, &done_rows);
-    *written = done_cols > 0 || done_rows > 0;
-    return status;
-}
-
 /* Returns a result's place in host memory. */
 static struct lane_rectangle place_of(const struct result *r)
 {
@@ -75,6 +60,7 @@ static struct lane_rectangle place_of(const struct result *r)
     to.cols = r->from.cols;
     to.name = r->to->name;
     to.uplo = r->uplo;
+    to.trimmed = to.uplo && pieces_trim(to.rows, to.cols, to.size);
     return to;
 }
 
@@ -96,19 +82,16 @@ static bool is_input(const struct result *r)
     return r->to->access != ACCEL_WRITE;
 }
 
-/* Begins a result that could stay on the device: a whole operand, or a triangle of it with its diagonal. striped: it comes down in strips. Returns what
- * gets its digest, or NULL. */
-static struct gpu_key *begin_result(struct solver *s, struct result *r, bool striped)
+/* Begins a result that could stay on the device: a whole operand, or a triangle of it with its diagonal. Returns what gets its digest, or NULL. */
+static struct gpu_key *begin_result(struct solver *s, struct result *r)
 {
     const struct array from = r->from;
-    const struct lane_rectangle to = place_of(r);
     const struct gpu_cells whole = {0, 0};
     if (r->integers || r->uplo == 'u' || r->uplo == 'l' || from.rows != r->to->rows ||
         from.cols != r->to->cols || from.ld != gpu_device_ld(from.rows, from.dtype) ||
         from.dtype != r->to->dtype)
         return NULL;
-    solver_note(s, staying_begin(&r->staying, s->work, r->to, r->uplo,
-                                 striped ? strips_cells(&to) : whole, from.ptr));
+    solver_note(s, staying_begin(&r->staying, s->work, r->to, r->uplo, whole, from.ptr));
     if (solver_is_well(s))
         solver_note(s,
                     staying_add(&r->staying, s->work, 0, 0, (struct gpu_tile){from.ptr, from.ld}));
@@ -119,16 +102,16 @@ static struct gpu_key *begin_result(struct solver *s, struct result *r, bool str
 static void write_in_place(struct solver *s, struct result *r)
 {
     struct lane_rectangle to = place_of(r);
-    bool written = false;
+    int64_t done_cols = 0, done_rows = 0;
     if (is_staged(r) || !solver_is_well(s))
         return;
-    r->copied = 0;
-    const gpu_address strip = strips_memory(s, &to);
-    to.digest = begin_result(s, r, strip != 0);
+    to.digest = begin_result(s, r);
+    r->copied = pieces_matrix_sent(&to, r->from.ld);
     const enum gpu_status status =
-        solver_is_well(s) ? download_rectangle(s, &to, r->from, strip, &written, &r->copied)
-                          : s->status;
-    s->touched = s->touched || (is_input(r) && written);
+        solver_is_well(s)
+            ? lane_download(s->work->lane, &to, r->from.ptr, r->from.ld, &done_cols, &done_rows)
+            : s->status;
+    s->touched = s->touched || (is_input(r) && (done_cols > 0 || done_rows > 0));
     if (status != GPU_OK)
         s->status = s->touched ? GPU_LOST : status;
 }
@@ -169,8 +152,13 @@ static void stage(struct solver *s, struct result *r)
     r->staged = malloc((size_t)bytes_of(r) + 1);
     if (!r->staged)
         solver_note(s, GPU_NO_MEMORY);
-    solver_get_named(s, r->staged, r->from, r->to->name, r->uplo, begin_result(s, r, false));
-    r->copied = bytes_of(r);
+    struct lane_rectangle to = place_of(r);
+    to.host = r->staged;
+    to.ld = to.rows;
+    to.size = solver_element(r->from);
+    to.digest = begin_result(s, r);
+    r->copied = pieces_matrix_sent(&to, r->from.ld);
+    solver_get_rectangle(s, &to, r->from);
 }
 
 static void write_staged(struct solver *s, const struct result *r)

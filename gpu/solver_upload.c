@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "strips.h"
+#include "pieces.h"
 
 struct lane_rectangle solver_rectangle(const struct accel_span *x)
 {
@@ -30,15 +30,13 @@ static char *read_on_host(struct solver *s, const struct accel_span *x, int64_t 
     return *copy;
 }
 
-/* Copies a rectangle up, a triangle with zeros beside it; adds to *bytes what has gone. */
+/* Copies a rectangle up, a triangle with zeros beside it, which do not come from the host if it is trimmed. */
 static enum gpu_status upload_rectangle(struct solver *s, struct array to,
-                                        const struct lane_rectangle *from, int64_t *bytes)
+                                        const struct lane_rectangle *from)
 {
-    const gpu_address memory = from->digest ? 0 : strips_memory(s, from);
-    if (memory)
-        return strips_upload(s, to, from, memory, bytes);
-    *bytes += from->rows * from->cols * from->size;
-    return lane_upload(s->work->lane, to.ptr, to.ld, from);
+    const int64_t bytes = ((from->cols - 1) * to.ld + from->rows) * from->size;
+    const enum gpu_status status = from->trimmed ? gpu_work_zero(s->work, to.ptr, bytes) : GPU_OK;
+    return status == GPU_OK ? lane_upload(s->work->lane, to.ptr, to.ld, from) : status;
 }
 
 /* ---- Whole operands ---- */
@@ -87,7 +85,6 @@ static bool upload_columns(struct solver *s, struct array to, const struct accel
                            struct lane_rectangle from, bool only_to_stay)
 {
     struct gpu_scan scan = gpu_scan_begin(accel_is_double(s->dtype));
-    int64_t bytes = 0;
     gpu_address kept = 0;
     bool leaves = false;
     void *copy;
@@ -96,6 +93,7 @@ static bool upload_columns(struct solver *s, struct array to, const struct accel
     from.host = read_on_host(s, x, &from.ld, &copy);
     from.name = x->name;
     from.scan = &scan;
+    from.trimmed = from.uplo && pieces_trim(from.rows, from.cols, from.size);
     struct resident r = {.here = false};
     if (solver_is_well(s)) {
         if (to.ld == gpu_device_ld(x->rows, x->dtype)) /* not a part of another array */
@@ -106,8 +104,8 @@ static bool upload_columns(struct solver *s, struct array to, const struct accel
         from.digest = r.digests ? &r.key : NULL;
         if (r.here)
             copy_kept(s, to, x, kept);
-        else if (solver_note(s, upload_rectangle(s, to, &from, &bytes)))
-            note_uploaded(s, x, from.rows, from.cols, bytes);
+        else if (solver_note(s, upload_rectangle(s, to, &from)))
+            note_uploaded(s, x, from.rows, from.cols, pieces_matrix_sent(&from, to.ld));
         if (solver_is_well(s) && r.digests)
             copy_to_keep(s, to, x, from.uplo, &r);
         s->largest = scan.largest > s->largest ? scan.largest : s->largest;

@@ -121,18 +121,19 @@ static bool time_upload(struct parts *p, int number, const struct schedule_step 
     const struct member *m = &p->member[number];
     const struct schedule *s = &m->schedule;
     const struct schedule_cell at = schedule_cell_of(s, step->operand, step->i, step->j);
-    const double bytes = (double)at.rows * (double)at.cols * (double)s->call.size[step->operand];
+    const double whole = (double)at.rows * (double)at.cols * (double)s->call.size[step->operand];
     const struct peers_cell key = peers_cell_of(&m->scheduled, s, step);
     int owner = number;
     *cell = m->part->lent[step->operand] > 0 ? peers_number(p->peers, &key, &owner) : -1;
     if (*cell >= 0 && owner != number) {
         const double there = p->up_at[*cell];
         *start = *start > there ? *start : there;
-        *ms = m->part->rates.copy_ms + bytes / m->part->rates.peer * 1e-6;
+        *ms = m->part->rates.copy_ms + whole / m->part->rates.peer * 1e-6;
         *cell = -1;
         return there >= 0;
     }
-    *ms = m->part->rates.copy_ms + bytes / m->part->rates.up * 1e-6;
+    *ms = m->part->rates.copy_ms +
+          schedule_cell_bytes(s, step->operand, step->i, step->j) / m->part->rates.up * 1e-6;
     return true;
 }
 

@@ -153,16 +153,17 @@ static enum gpu_status end_step(struct run *run, int engine)
                      stream_of(run, engine));
 }
 
-/* Begins a step that copies a cell: describes its pieces. A digest depends on them, so those of copies that are digested are the usual ones. */
+/* Begins a step that copies a cell: describes its pieces. */
 static void begin_copy(struct run *run, struct direction *d, const struct schedule_step *step)
 {
     struct flow *flow = run->flow;
     d->step = step;
     find_next(run, step->engine, run->next[step->engine] + 1);
     flow->copy_of(flow->context, step, &d->copy);
-    d->piece_bytes =
-        lane_cell_piece(&d->copy.host, d->copy.device_ld,
-                        d->copy.host.digest ? GPU_PIECE_USUAL : lane_least_piece(run->lane));
+    d->piece_bytes = d->copy.host.digest || d->copy.host.trimmed
+                         ? pieces_of_cell(&d->copy.host, d->copy.device_ld)
+                         : pieces_bytes(&d->copy.host, d->copy.device_ld, PIECES_OF_CELL,
+                                        lane_least_piece(run->lane));
     d->piece = 0;
     d->pieces = d->copy.lent ? 1 : pack_count(&d->copy.host, d->copy.device_ld, d->piece_bytes);
     d->copy.host.streamed = flow->result_bytes >= LANE_STREAMED_BYTES;
@@ -188,18 +189,19 @@ static enum gpu_status put_copy(struct run *run, const struct direction *d,
                                 const struct parcel *parcel)
 {
     const struct flow_copy *copy = &parcel->copy;
-    const CUdeviceptr device =
-        copy->device + (CUdeviceptr)pack_offset(&parcel->piece, &copy->host, copy->device_ld);
-    const size_t bytes = (size_t)pack_bytes(&parcel->piece, &copy->host, copy->device_ld);
+    const struct pack_piece *piece = &parcel->piece;
     const enum gpu_step_kind kind = d == &run->up ? GPU_STEP_UP : GPU_STEP_DOWN;
     run->lane->aside = true;
     enum gpu_status status = parcel->first ? await_others(run, parcel->step) : GPU_OK;
-    lane_copies(run->lane, d->stream, kind, &copy->host);
-    if (status == GPU_OK)
-        status = copy->lent ? GPU_CHECK(cuMemcpyDtoDAsync, device, copy->lent, bytes, d->stream)
-                 : d == &run->up
-                     ? GPU_CHECK(cuMemcpyHtoDAsync, device, parcel->memory, bytes, d->stream)
-                     : GPU_CHECK(cuMemcpyDtoHAsync, parcel->memory, device, bytes, d->stream);
+    if (parcel->first)
+        lane_copies(run->lane, d->stream, kind, &copy->host,
+                    pieces_cell_sent(&copy->host, copy->device_ld));
+    if (status == GPU_OK && copy->lent)
+        status = GPU_CHECK(cuMemcpyDtoDAsync, copy->device, copy->lent,
+                           (size_t)pack_bytes(piece, &copy->host, copy->device_ld), d->stream);
+    else if (status == GPU_OK)
+        status = lane_copy_piece(d->stream, d == &run->up, &copy->host, piece, parcel->memory,
+                                 copy->device, copy->device_ld);
     if (parcel->last)
         timing_end(run->lane, d->stream, kind);
     if (status == GPU_OK)
@@ -216,6 +218,7 @@ static void do_item(void *context, int64_t number)
     const bool down = run->is_down[number % CREW_ITEMS];
     struct parcel *parcel = &(down ? &run->down : &run->up)->parcel[run->slot[number % CREW_ITEMS]];
     struct lane_rectangle from = parcel->copy.host;
+    const int64_t ld = pack_slot_ld(&from, &parcel->piece, parcel->copy.device_ld);
     if (parcel->copy.lent)
         return;
     if (from.scan) {
@@ -225,11 +228,11 @@ static void do_item(void *context, int64_t number)
     if (parcel->old && down)
         pack_from_host(parcel->old, &parcel->copy.host, &parcel->piece, parcel->copy.host.rows);
     if (down)
-        pack_to_host(&parcel->copy.host, &parcel->piece, parcel->memory, parcel->copy.device_ld);
+        pack_to_host(&parcel->copy.host, &parcel->piece, parcel->memory, ld);
     else
-        pack_from_host(parcel->memory, &from, &parcel->piece, parcel->copy.device_ld);
+        pack_from_host(parcel->memory, &from, &parcel->piece, ld);
     if (down && from.digest) /* of our own copy, to which the program does not write */
-        parcel->digest = pack_digest(&from, &parcel->piece, parcel->memory, parcel->copy.device_ld);
+        parcel->digest = pack_digest(&from, &parcel->piece, parcel->memory, ld);
 }
 
 static void open_item(struct run *run, bool down, int64_t number)
@@ -356,7 +359,7 @@ static void take_arrived(struct run *run)
     const struct parcel *parcel = &down->parcel[down->under_way % down->slots];
     const struct lane_rectangle *to = &parcel->copy.host;
     const struct pack_piece *piece = &parcel->piece;
-    const bool whole = piece->row + piece->rows == to->rows;
+    const bool whole = pack_ends_columns(to, piece);
     open_item(run, true, down->under_way++);
     flow->written += parcel->last;
     if (parcel->last)

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "cuda_api.h"
+#include "gpu/pieces.h"
 #include "gpu/schedule.h"
 #include "gpu/staging.h"
 #include "timing.h"
@@ -18,7 +19,6 @@ struct cuda_device;
 
 /* A thread alone packs into the narrow ring. The wide ring serves the whole crew (base/crew.h), and panels that must arrive at once, in
  * whole lines (tiles_panel()). Both fit the last-level cache. */
-#define LANE_SLOT_BYTES    (1 << 20)
 #define LANE_NARROW_SLOTS  4
 #define LANE_WIDE_SLOTS    18
 #define LANE_LANDING_BYTES (LANE_WIDE_SLOTS * LANE_SLOT_BYTES)
@@ -90,38 +90,25 @@ void lane_release(struct gpu_lane *lane, bool broken);
 /* Returns the least bytes of a piece of a copy: see gpu_set_piece(). None is larger than a slot. */
 int64_t lane_least_piece(const struct gpu_lane *lane);
 
-/* Returns the bytes of a piece, if a copy has so many of them and each is at least `least`. A column that fits a slot is not divided. */
-static inline int64_t lane_piece(const struct lane_rectangle *r, int64_t device_ld, int pieces,
-                                 int64_t least)
-{
-    const int64_t column = device_ld * r->size;
-    const int64_t bytes = accel_max(column, accel_max(least, column * r->cols / pieces));
-    return accel_min(bytes, LANE_SLOT_BYTES);
-}
-
-/* The same of a schedule's cell. */
-enum { LANE_CELL_PIECES = 16 }; /* of a large one */
-static inline int64_t lane_cell_piece(const struct lane_rectangle *cell, int64_t device_ld,
-                                      int64_t least)
-{
-    return lane_piece(cell, device_ld, LANE_CELL_PIECES, least);
-}
-
 /* Makes the slots of a ring ready. */
 enum gpu_status lane_prepare_ring(struct lane_ring *ring, int slots);
 
-/* Begin a step of the call, if it is timed: one of kernels; one that copies a rectangle, with its first piece. */
+/* Puts the copy of a piece on a stream: up from its slot, or down to it. */
+enum gpu_status lane_copy_piece(CUstream stream, bool up, const struct lane_rectangle *r,
+                                const struct pack_piece *piece, char *slot, CUdeviceptr device,
+                                int64_t device_ld);
+
+/* Begin a step of the call, if it is timed: one of kernels; one that copies a rectangle of so many bytes, with its first piece. */
 static inline void lane_computes(struct gpu_lane *lane)
 {
     if (lane->timing.on)
         timing_begin(lane, lane->stream, &(struct gpu_step){.kind = GPU_STEP_COMPUTE});
 }
 static inline void lane_copies(struct gpu_lane *lane, CUstream stream, enum gpu_step_kind kind,
-                               const struct lane_rectangle *r)
+                               const struct lane_rectangle *r, int64_t bytes)
 {
     if (lane->timing.on)
-        timing_begin(lane, stream,
-                     &(struct gpu_step){kind, r->name, r->rows * r->cols * r->size, 0, 0});
+        timing_begin(lane, stream, &(struct gpu_step){kind, r->name, bytes, 0, 0});
 }
 
 /* Return the stream and the handles, to put something on the stream: with a handle, kernels. */

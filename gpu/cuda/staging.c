@@ -58,10 +58,8 @@ static enum gpu_status wait_slot(struct gpu_lane *lane, const struct lane_ring *
 
 /* ---- A transfer ---- */
 
-/* Threads help with copies of at least this: one thread takes several times as long for it as to wake another up. The pieces of a large copy
- * are so many that packing and copies overlap. */
+/* Threads help with copies of at least this: one thread takes several times as long for it as to wake another up. */
 #define HELPED_BYTES (1 << 20)
-enum { PIECES = 64 };
 
 /* A copy of a rectangle to the device or back, in pieces. Threads pack and unpack them; the calling one alone uses CUDA. */
 struct transfer {
@@ -91,11 +89,6 @@ static struct pack_piece piece_of(const struct transfer *t, int64_t number)
     return pack_piece(&t->host, t->device_ld, t->piece_bytes, number);
 }
 
-static CUdeviceptr device_of(const struct transfer *t, const struct pack_piece *piece)
-{
-    return t->device + (CUdeviceptr)pack_offset(piece, &t->host, t->device_ld);
-}
-
 static int place_of(const struct transfer *t, int64_t number)
 {
     return (int)((t->first + number) % t->slots);
@@ -111,18 +104,13 @@ static char *memory_of(const struct transfer *t, int64_t number)
     return t->ring->memory + (int64_t)place_of(t, number) * LANE_SLOT_BYTES;
 }
 
-/* A digest depends on the pieces, so the threads that there are do not change those. */
-static int64_t digested_piece(const struct lane_rectangle *r, int64_t device_ld)
-{
-    return lane_piece(r, device_ld, PIECES, GPU_PIECE_USUAL);
-}
-
 static int64_t choose_piece(const struct transfer *t)
 {
-    if (t->host.digest || (!t->lane && t->helpers > 0))
-        return digested_piece(&t->host, t->device_ld);
-    return t->helpers > 0 ? lane_piece(&t->host, t->device_ld, PIECES, lane_least_piece(t->lane))
-                          : LANE_SLOT_BYTES;
+    if (t->host.digest || t->host.trimmed || (!t->lane && t->helpers > 0))
+        return pieces_of_matrix(&t->host, t->device_ld);
+    return t->helpers > 0
+               ? pieces_bytes(&t->host, t->device_ld, PIECES_OF_MATRIX, lane_least_piece(t->lane))
+               : LANE_SLOT_BYTES;
 }
 
 /* Begins the job of a transfer. Its members above piece_bytes are set. */
@@ -189,18 +177,45 @@ static void end_transfer(struct transfer *t, int64_t pieces)
     t->ring->next = place_of(t, pieces);
 }
 
-/* Puts a copy of a piece on the stream: up from its slot, or down to it. marked: with an event of its own. */
+enum gpu_status lane_copy_piece(CUstream stream, bool up, const struct lane_rectangle *r,
+                                const struct pack_piece *piece, char *slot, CUdeviceptr device,
+                                int64_t device_ld)
+{
+    const CUdeviceptr there = device + (CUdeviceptr)pack_offset(piece, r, device_ld);
+    const size_t bytes = (size_t)pack_bytes(piece, r, device_ld);
+    const size_t slot_pitch = (size_t)(pack_slot_ld(r, piece, device_ld) * r->size),
+                 device_pitch = (size_t)(device_ld * r->size);
+    if (!r->trimmed)
+        return up ? GPU_CHECK(cuMemcpyHtoDAsync, there, slot, bytes, stream)
+                  : GPU_CHECK(cuMemcpyDtoHAsync, slot, there, bytes, stream);
+    const CUDA_MEMCPY2D plane = {
+        .srcMemoryType = up ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
+        .srcHost = up ? slot : NULL,
+        .srcDevice = up ? 0 : there,
+        .srcPitch = up ? slot_pitch : device_pitch,
+        .dstMemoryType = up ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST,
+        .dstHost = up ? NULL : slot,
+        .dstDevice = up ? there : 0,
+        .dstPitch = up ? device_pitch : slot_pitch,
+        .WidthInBytes = (size_t)(piece->rows * r->size),
+        .Height = (size_t)piece->cols,
+    };
+    if (piece->rows == 0) /* columns that the triangle does not have */
+        return GPU_OK;
+    return GPU_CHECK(cuMemcpy2DAsync, &plane, stream);
+}
+
+/* Puts the copy of a piece on the stream. marked: with an event of its own. */
 static enum gpu_status put_copy(struct transfer *t, int64_t number, bool up, bool marked)
 {
     struct gpu_lane *lane = t->lane;
     struct lane_slot *slot = slot_of(t, number);
     const struct pack_piece piece = piece_of(t, number);
-    const CUdeviceptr device = device_of(t, &piece);
-    const size_t bytes = (size_t)pack_bytes(&piece, &t->host, t->device_ld);
-    lane_copies(lane, lane->stream, up ? GPU_STEP_UP : GPU_STEP_DOWN, &t->host);
-    enum gpu_status status =
-        up ? GPU_CHECK(cuMemcpyHtoDAsync, device, memory_of(t, number), bytes, lane_stream(lane))
-           : GPU_CHECK(cuMemcpyDtoHAsync, memory_of(t, number), device, bytes, lane_stream(lane));
+    if (number == 0)
+        lane_copies(lane, lane->stream, up ? GPU_STEP_UP : GPU_STEP_DOWN, &t->host,
+                    pieces_matrix_sent(&t->host, t->device_ld));
+    enum gpu_status status = lane_copy_piece(lane_stream(lane), up, &t->host, &piece,
+                                             memory_of(t, number), t->device, t->device_ld);
     if (number == t->count - 1)
         timing_end(lane, lane->stream, up ? GPU_STEP_UP : GPU_STEP_DOWN);
     slot->copy = ++lane->copies;
@@ -218,14 +233,15 @@ static void pack_item(void *transfer, int64_t number)
 {
     struct transfer *t = transfer;
     const struct pack_piece piece = piece_of(t, number);
+    const int64_t ld = pack_slot_ld(&t->host, &piece, t->device_ld);
     struct lane_rectangle from = t->host;
     if (from.scan) {
         from.scan = &t->seen[place_of(t, number)];
         *from.scan = gpu_scan_begin(t->host.scan->is_double);
     }
-    pack_from_host(memory_of(t, number), &from, &piece, t->device_ld);
+    pack_from_host(memory_of(t, number), &from, &piece, ld);
     if (t->host.digest) /* of our own copy, to which the program does not write */
-        digest_piece(t, number, &piece, memory_of(t, number), t->device_ld);
+        digest_piece(t, number, &piece, memory_of(t, number), ld);
 }
 
 /* Lets pieces be packed whose slots are free; waits for a slot if a thread would have nothing to do. */
@@ -313,18 +329,15 @@ static void digest_item(void *transfer, int64_t number)
     scan_piece(begin_scan(t, number), &t->host, &piece);
 }
 
-/* Digests a cell as lane_flow() does that brings it down, or a strip as lane_download() does, in the pieces of that copy. */
+/* Digests a cell as lane_flow() does that brings it down, in the pieces of that copy. */
 static void digest_cell(void *transfer, int64_t number)
 {
     struct transfer *t = transfer;
     const struct lane_rectangle cell = cells_at(&t->host, t->cells, number);
-    const int64_t ld = pack_ld(cell.rows, cell.size);
-    const bool is_strip = t->cells->rows == 0;
-    const int64_t bytes =
-        is_strip ? digested_piece(&cell, ld) : lane_cell_piece(&cell, ld, GPU_PIECE_USUAL);
-    const int64_t pieces = pack_count(&cell, ld, bytes);
+    const int64_t ld = pack_ld(cell.rows, cell.size), bytes = pieces_of_cell(&cell, ld),
+                  pieces = pack_count(&cell, ld, bytes);
     struct gpu_scan *seen = begin_scan(t, number);
-    struct gpu_key digest = is_strip ? digest_of_shape(&cell, ld) : (struct gpu_key){{0, 0}};
+    struct gpu_key digest = {{0, 0}};
     for (int64_t i = 0; i < pieces; i++) {
         const struct pack_piece piece = pack_piece(&cell, ld, bytes, i);
         digest =
@@ -382,9 +395,10 @@ static void unpack_item(void *transfer, int64_t number)
     const struct pack_piece piece = piece_of(t, number);
     const char *packed =
         t->landed ? t->landed + pack_offset(&piece, &t->host, t->device_ld) : memory_of(t, number);
-    pack_to_host(&t->host, &piece, packed, t->device_ld);
+    const int64_t ld = t->landed ? t->device_ld : pack_slot_ld(&t->host, &piece, t->device_ld);
+    pack_to_host(&t->host, &piece, packed, ld);
     if (t->host.digest)
-        digest_piece(t, number, &piece, packed, t->device_ld);
+        digest_piece(t, number, &piece, packed, ld);
 }
 
 /* Waits until a piece is in its slot. Nothing is on the stream after the last one. */
@@ -438,7 +452,7 @@ enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle
     if (arrived > 0) {
         const struct pack_piece last = piece_of(&t, arrived - 1);
         const int64_t before = to->backwards ? to->cols - last.col - last.cols : last.col;
-        const bool whole = last.row + last.rows == to->rows;
+        const bool whole = pack_ends_columns(to, &last);
         *done_cols = whole ? before + last.cols : before;
         *done_rows = whole ? 0 : last.row + last.rows;
     }
@@ -500,7 +514,7 @@ enum gpu_status lane_download_whole(struct gpu_lane *lane, const struct lane_rec
         return status;
     if (!landing)
         return download_aside(lane, to, device, device_ld);
-    lane_copies(lane, lane->stream, GPU_STEP_DOWN, to);
+    lane_copies(lane, lane->stream, GPU_STEP_DOWN, to, to->rows * to->cols * to->size);
     status = GPU_CHECK(cuMemcpyDtoHAsync, landing, device, (size_t)bytes, lane_stream(lane));
     timing_end(lane, lane->stream, GPU_STEP_DOWN);
     if (status == GPU_OK)

@@ -13,10 +13,13 @@ for case in CASES:
     done, baseline = run("columns", [case], GPU)
     tap.ok(done.returncode == 0 and [f["ran"] for f in parse_log(done.stderr)] == ["gpu0"], f"{case}: right on the GPU", done.stdout, done.stderr[-500:])
     down, waits = baseline.calls.get("cuMemcpyDtoHAsync_v2", 0), baseline.calls.get("cuEventSynchronize", 0)
-    tap.ok(down > 1, f"{case}: the result comes down in {down} pieces")
+    planes = baseline.calls.get("cuMemcpy2DAsync_v2", 0)  # of triangles: up and down
+    tap.ok(down + planes > 1, f"{case}: the result comes down in several of {down} and {planes} pieces")
     faults = [Fault(kind, f"cuMemcpyDtoHAsync:{n}{code}", "cuMemcpyDtoHAsync", True) for n in range(1, down + 1)
               for kind, code in (("once", ""), ("sticky", "=CUDA_ERROR_LAUNCH_FAILED"), ("no memory", "=CUDA_ERROR_OUT_OF_MEMORY"))]
     faults += [Fault("once", f"cuEventSynchronize:{n}", "cuEventSynchronize", True) for n in range(1, waits + 1)]
+    faults += [Fault(kind, f"cuMemcpy2DAsync:{n}{code}", "cuMemcpy2DAsync", True) for n in range(1, planes + 1)
+               for kind, code in (("once", ""), ("sticky", "=CUDA_ERROR_LAUNCH_FAILED"), ("no memory", "=CUDA_ERROR_OUT_OF_MEMORY"))]
     faults += [Fault("once", "cuStreamSynchronize:1", "cuStreamSynchronize", True)]
     faults += [Fault("lost", f"async:{n}=CUDA_ERROR_ECC_UNCORRECTABLE", "async", True) for n in range(1, baseline.operations() + 1)]
     begun = []

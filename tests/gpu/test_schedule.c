@@ -585,17 +585,17 @@ static struct farther count_far(double part)
     return far;
 }
 
-/* Of 124, as many as there are: if there is one more, a schedule has got worse. Those of the bound are at most 1.14 times as far, in panels
- * 1.22 times: there the bound knows nothing of the kernels that wait for each other. Of the longest engine's, uploads and kernels take about
+/* Of 124, as many as there are: if there is one more, a schedule has got worse. Those of the bound are at most 1.07 times as far, in panels
+ * 1.17 times: there the bound knows nothing of the kernels that wait for each other. Of the longest engine's, uploads and kernels take about
  * equally long, or a result of order 2048 comes in few and small kernels. */
 static void ample_memory(void **state)
 {
     const struct farther far = count_far(0);
     (void)state;
-    assert_in_range(far.from_bound - far.in_panels, 0, 12);
-    assert_in_range(far.in_panels, 0, 14);
-    assert_in_range(far.from_longest, 0, 23);
-    assert_true(far.over < 1.127);
+    assert_in_range(far.from_bound - far.in_panels, 0, 10);
+    assert_in_range(far.in_panels, 0, 6);
+    assert_in_range(far.from_longest, 0, 19);
+    assert_true(far.over < 1.114);
 }
 
 /* Here the first two are by what a schedule sends: one that sends less is faster, and may be farther from that. The last one tells how fast
@@ -604,9 +604,9 @@ static void short_of_memory(void **state)
 {
     const struct farther far = count_far(0.4);
     (void)state;
-    assert_in_range(far.from_bound, 0, 26);
-    assert_in_range(far.from_longest, 0, 16);
-    assert_true(far.over < 1.197);
+    assert_in_range(far.from_bound, 0, 27);
+    assert_in_range(far.from_longest, 0, 20);
+    assert_true(far.over < 1.184);
 }
 
 int main(void)

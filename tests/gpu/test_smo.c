@@ -240,7 +240,8 @@ static void rows_come_and_go(void **state)
 {
     (void)state;
     int evicted = 0;
-    for (int kind = 0; kind < KINDS; kind += test_is_long() ? 1 : 3) { /* sparse vectors, and others */
+    for (int kind = 0; kind < KINDS;
+         kind += test_is_long() ? 1 : 3) { /* sparse vectors, and others */
         const struct smo_kernel kernel = kernels[(kind + 2) % KERNELS];
         struct data *d = make_data(100, 4);
         struct made *ours = make_kind((enum kind)kind, 0, 100, d->label, 1);

@@ -61,6 +61,7 @@ static struct shape choose_shape(unsigned *seed)
     s.host.backwards = below(seed, 2);
     s.device_ld = rows + below(seed, 2) * below(seed, 40);
     s.bytes = (ld * (cols - 1) + rows) * size;
+    s.host.trimmed = s.host.uplo && s.device_ld * size <= LANE_SLOT_BYTES && cols % 4 != 0;
     return s;
 }
 
@@ -101,6 +102,13 @@ static CUresult fail_later(void *to, CUdeviceptr from, size_t bytes, CUstream st
     if (atomic_fetch_sub(&copies_left, 1) <= 0)
         return CUDA_ERROR_INVALID_VALUE;
     return real.cuMemcpyDtoHAsync_p(to, from, bytes, stream);
+}
+
+static CUresult fail_plane_later(const CUDA_MEMCPY2D *plane, CUstream stream)
+{
+    if (plane->dstMemoryType == CU_MEMORYTYPE_HOST && atomic_fetch_sub(&copies_left, 1) <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    return real.cuMemcpy2DAsync_p(plane, stream);
 }
 
 /* Of a whole rectangle, it is that of the elements alone, wherever they are. */
@@ -226,6 +234,7 @@ static void every_byte_comes_to_its_place(void **state)
 static void fail_copies(void)
 {
     CUDA(cuMemcpyDtoHAsync) = fail_later;
+    CUDA(cuMemcpy2DAsync) = fail_plane_later;
     copy(7, true);
     cuda_api = real;
 }

@@ -71,10 +71,12 @@ static bool order(const struct peers *peers, struct member *m, int number,
     return m->cell && m->owner;
 }
 
-static double bytes_of(const struct schedule *s, const struct schedule_step *step)
+/* Of a cell that comes from another device, all; else what crosses the link. */
+static double bytes_of(const struct schedule *s, const struct schedule_step *step, bool lent)
 {
     const struct schedule_cell cell = schedule_cell_of(s, step->operand, step->i, step->j);
-    return (double)cell.rows * (double)cell.cols * (double)s->call.size[step->operand];
+    return lent ? (double)cell.rows * (double)cell.cols * (double)s->call.size[step->operand]
+                : schedule_cell_bytes(s, step->operand, step->i, step->j);
 }
 
 /* Returns a step's end, if it may start so early. */
@@ -84,14 +86,14 @@ static double end_of(struct running *r, const struct schedule_step *step, double
     const struct schedule_rates *rates = &r->part->rates;
     if (step->engine == SCHEDULE_COMPUTE)
         return start + schedule_kernel_ms(s, rates, step->i, step->j, step->p);
-    const double bytes = bytes_of(s, step) * 1e-6;
+    const double bytes = bytes_of(s, step, false) * 1e-6;
     if (step->engine == SCHEDULE_DOWN)
         return start + rates->copy_ms + bytes / rates->down;
     const int upload = r->upload++, cell = r->m->cell[upload];
     if (cell < 0 || r->m->owner[upload] == r->number)
         return start + rates->copy_ms + bytes / rates->up;
     start = start > r->there[cell] ? start : r->there[cell];
-    return start + rates->copy_ms + bytes / rates->peer;
+    return start + rates->copy_ms + bytes_of(s, step, true) * 1e-6 / rates->peer;
 }
 
 /* Simulates a part, if the cells of the others are there when the last round says so. Sets when its own are. Returns its end; negative: no
@@ -147,7 +149,7 @@ static void add_bytes(struct lent_times *times, const struct running *r)
         if (s->step[n].engine != UP)
             continue;
         const bool own = r->m->cell[upload] < 0 || r->m->owner[upload] == r->number;
-        *(own ? &times->host_bytes : &times->lent_bytes) += bytes_of(s, &s->step[n]);
+        *(own ? &times->host_bytes : &times->lent_bytes) += bytes_of(s, &s->step[n], !own);
         upload++;
     }
 }

@@ -135,9 +135,8 @@ for direction, key in ("h2d", "up_mb"), ("d2h", "down_mb"):
 tap.ok(float(line.get("down_mb", 0)) * 1e6 < 0.65 * n * n * 8, "of a triangle's panels, what is above the diagonal does not come down", line.get("down_mb"))
 tap.ok(not faults, "no misuse of the device", *faults[:3])
 
-# With memory for all of it, the triangle alone goes up, in panels, and comes down, in strips; with memory for little else, the whole goes up
-# and comes down.
-for memory, shares in ("400M", {"up_mb": (0.5, 0.7), "down_mb": (0.5, 0.55)}), ("24M", {"up_mb": (1, 1), "down_mb": (1, 1)}):
+# With memory for all of it, little more than the triangle goes up, in panels, and comes down; with memory for little else, too, as one piece.
+for memory, shares in ("400M", {"up_mb": (0.5, 0.7), "down_mb": (0.5, 0.51)}), ("24M", {"up_mb": (0.5, 0.51), "down_mb": (0.5, 0.51)}):
     done = start("write_back", "dpotrf", env={**TEST_GPU, **LOG, **QUICK, "ACCEL_MEMORY": memory})
     (line,) = lines_for(done, sym="dpotrf_", ran="gpu0") or [{}]
     for key, (least, most) in shares.items():

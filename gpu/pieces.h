@@ -1,0 +1,37 @@
+/*
+ * How copies through slots are divided into pieces, and what of a triangle crosses the link. Pure functions.
+ *
+ * A trimmed triangle (struct lane_rectangle) goes in pieces of whole columns, each without the rows that none of its columns has: a 2D copy,
+ * of columns of some KB. In P pieces 1 / P of the square around it crosses besides the half.
+ */
+#ifndef ACCEL_PIECES_H
+#define ACCEL_PIECES_H
+
+#include "gpu.h"
+#include "pack.h"
+
+#define LANE_SLOT_BYTES (1 << 20)
+
+/* A large matrix has so many pieces, if they are not larger than a slot then: so packing and copies overlap. */
+enum { PIECES_OF_MATRIX = 64, PIECES_OF_CELL = 16 };
+
+/* Returns the bytes of a piece, if a copy has so many of them and each is at least `least`. A column that fits a slot is not divided. Pieces of a
+ * triangle begin with whole 64-byte lines, if so many columns fit a slot. */
+int64_t pieces_bytes(const struct lane_rectangle *r, int64_t device_ld, int pieces, int64_t least);
+
+/* The same of copies that are digested, and of trimmed ones: neither other threads nor the device change their pieces. matrix: those of
+ * lane_upload() and lane_download(); cell: those of lane_flow(). */
+int64_t pieces_of_matrix(const struct lane_rectangle *r, int64_t device_ld);
+int64_t pieces_of_cell(const struct lane_rectangle *r, int64_t device_ld);
+
+/* Returns whether a triangle of so many rows and columns is to be trimmed. Others are so small that more and shorter copies gain nothing, or have
+ * columns that do not fit a slot. */
+bool pieces_trim(int64_t rows, int64_t cols, int64_t size);
+
+/* Return the bytes that cross the link, without what lies between columns: of a rectangle, trimmed or not, by lane_upload() or
+ * lane_download(), or by lane_flow(); of a cell on a triangle's diagonal, trimmed if it is to be. */
+int64_t pieces_matrix_sent(const struct lane_rectangle *r, int64_t device_ld);
+int64_t pieces_cell_sent(const struct lane_rectangle *r, int64_t device_ld);
+int64_t pieces_triangle_sent(int64_t order, int64_t size);
+
+#endif

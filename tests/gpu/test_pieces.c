@@ -1,0 +1,100 @@
+/*
+ * The pieces of copies: those of a trimmed triangle have each of its elements once, fit slots, begin where those of the whole square do, and cross
+ * the link with little besides; and what the schedules count is what is sent.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "gpu/pieces.h"
+
+static struct lane_rectangle triangle_of(int64_t rows, int64_t cols, int64_t size, char uplo)
+{
+    struct lane_rectangle r = lane_whole(NULL, rows, cols, rows + 3, size);
+    r.uplo = uplo;
+    r.trimmed = pieces_trim(rows, cols, size);
+    return r;
+}
+
+/* Follows the pieces and returns the elements that they have. */
+static int64_t follow(const struct lane_rectangle *r, int64_t ld, int64_t piece_bytes)
+{
+    struct lane_rectangle square = *r;
+    int64_t elements = 0, next = 0;
+    square.trimmed = false;
+    for (int64_t i = 0; i < pack_count(r, ld, piece_bytes); i++) {
+        const struct pack_piece piece = pack_piece(r, ld, piece_bytes, i),
+                                whole = pack_piece(&square, ld, piece_bytes, i);
+        assert_true(piece.col == whole.col && piece.cols == whole.cols);
+        assert_int_equal(piece.col, next);
+        next += piece.cols;
+        const int64_t slot_ld = pack_slot_ld(r, &piece, ld);
+        assert_true(slot_ld >= piece.rows && slot_ld <= ld);
+        assert_true(piece.rows == 0 || pack_bytes(&piece, r, slot_ld) <= LANE_SLOT_BYTES);
+        assert_true(pack_ends_columns(r, &piece));
+        for (int64_t col = 0; col < piece.cols; col++) {
+            const struct pack_rows in = pack_rows_of(r, &piece, col),
+                                   all = pack_rows_of(&square, &whole, col);
+            assert_true(in.first == in.last
+                            ? all.first == all.last
+                            : piece.row + in.first == all.first && piece.row + in.last == all.last);
+        }
+        elements += piece.rows * piece.cols;
+    }
+    assert_int_equal(next, r->cols);
+    return elements;
+}
+
+/* Triangles of any shape, as LAPACK has them; both ways, and with their diagonal or without. */
+static void pieces_have_the_triangle(void **state)
+{
+    static const int64_t sizes[] = {4, 8, 16};
+    int trimmed = 0;
+    (void)state;
+    srand(3);
+    for (int n = 0; n < 300; n++) {
+        const int64_t size = sizes[n % 3], rows = 1 + rand() % 2000, cols = 1 + rand() % 2000;
+        const struct lane_rectangle r = triangle_of(rows, cols, size, "ULul"[rand() % 4]);
+        const int64_t ld = pack_ld(rows, size);
+        assert_int_equal(follow(&r, ld, pieces_of_matrix(&r, ld)) * size,
+                         pieces_matrix_sent(&r, ld));
+        assert_int_equal(follow(&r, ld, pieces_of_cell(&r, ld)) * size, pieces_cell_sent(&r, ld));
+        trimmed += r.trimmed;
+    }
+    assert_true(trimmed > 100 && trimmed < 290);
+}
+
+static void schedules_count_what_is_sent(void **state)
+{
+    static const int64_t orders[] = {1,    7,    255,   256,   361,    362,   511,
+                                     512,  513,  700,   704,   1024,   1408,  1409,
+                                     2048, 5000, 16384, 65536, 131073, 300000};
+    (void)state;
+    for (size_t n = 0; n < sizeof orders / sizeof *orders; n++)
+        for (int64_t size = 4; size <= 16; size *= 2) {
+            const int64_t order = orders[n], ld = pack_ld(order, size),
+                          sent = pieces_triangle_sent(order, size);
+            const struct lane_rectangle lower = triangle_of(order, order, size, 'L'),
+                                        upper = triangle_of(order, order, size, 'U');
+            assert_int_equal(pieces_cell_sent(&lower, ld), sent);
+            assert_int_equal(pieces_cell_sent(&upper, ld), sent);
+            const double share = (double)sent / size / (double)order / (double)order;
+            assert_true(lower.trimmed ? share > 0.5 && share <= 0.625 + 1e-9 : share > 1 - 1e-9);
+            assert_true(order < 1024 || ld * size > LANE_SLOT_BYTES || share < 0.55);
+            assert_true(lower.trimmed == (ld * size >= 2048 && ld * order * size >= 1 << 20 &&
+                                          ld * size <= LANE_SLOT_BYTES));
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pieces_have_the_triangle),
+        cmocka_unit_test(schedules_count_what_is_sent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
