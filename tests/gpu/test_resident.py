@@ -45,6 +45,8 @@ for how, env in (("hash", HASH), ("auto", AUTO), ("hash, log level 2", {**HASH, 
     for i, (with_it, plainly) in enumerate(zip(lines_for(done), lines_for(without))):
         saved = number(plainly, "up_mb") - number(with_it, "up_mb")
         operand = 1.5488  # 440² doubles, or as many bytes
+        if with_it["sym"] in ("dsymm_", "dtrmm_", "dtrsm_"):  # of a triangle that is not to stay, little more than the triangle goes up: A is what is not B
+            saved = operand - (number(with_it, "up_mb") - int(with_it["m"]) * int(with_it["n"]) * 8e-6)
         if i % CALLS >= 2 and (saved < 0.99 * operand or abs(saved - number(with_it, "kept_mb")) > 0.01 * operand):
             bad.append(f"call {i % CALLS + 1}: {with_it}")
     tap.ok(not bad and len(lines_for(done)) == len(plain), f"{how}: from the third call on, less than a hundredth of an operand goes up", *bad)

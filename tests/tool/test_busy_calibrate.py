@@ -57,9 +57,12 @@ with tempfile.TemporaryDirectory() as folder:
         library = Path(folder, f"libslow{slow}.so")
         subprocess.run(["gcc", "-shared", "-fPIC", f"-DSLOW={slow}", "-x", "c", "-", "-o", library], input=SOURCE, text=True, check=True)
         model = Path(folder, f"model{slow}")
-        done = calibrate(folder, "--library", library, "--output", model, seconds=4)
-        found = calls(model, "dgemm") if model.exists() else {}
-        kept = found.get("48x48x48")
+        for _ in range(3):  # other processes may leave too little time for measuring it again
+            done = calibrate(folder, "--library", library, "--output", model, seconds=4)
+            found = calls(model, "dgemm") if model.exists() else {}
+            kept = found.get("48x48x48")
+            if says or kept is not None:
+                break
         tap.ok(done.returncode == 0 and "800x25x25" in found and (kept is None if says else kept is not None and kept < 50),
                f"a 48x48 that takes 60 ms {'always' if says else 'at first'} is {'left out' if says else 'measured again'}", done.stderr, found)
         tap.ok(("left out, as larger ones" in done.stdout) == says or not says, "and that is said" if says else "nothing more is said", done.stdout)
