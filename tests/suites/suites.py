@@ -1,6 +1,17 @@
 """What is run of each suite. Paths are below site-packages."""
 
-# Tests that call BLAS, for `make test-all`: about six minutes in all. `make test` takes those of NumPy.
+# For `make test`: every routine of LAPACK that NumPy has, and each way to a product.
+SHORT = {
+    "numpy": [
+        "numpy/linalg/tests/test_linalg.py",
+        "numpy/_core/tests/test_multiarray.py::TestDot",
+        "numpy/_core/tests/test_multiarray.py::TestMatmul",
+        "numpy/_core/tests/test_multiarray.py::TestInner",
+        "numpy/_core/tests/test_multithreading.py",
+    ],
+}
+
+# Tests that call BLAS, for `make test-all`: about six minutes in all.
 SMALL = {
     "numpy": [
         "numpy/linalg",
