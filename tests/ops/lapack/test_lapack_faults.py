@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 """[workload…] LAPACK while CUDA fails: each CUDA, cuBLAS and cuSOLVER call made to fail in turn, once and for good, short of memory and
-while it runs; with TEST_LONG=1 three times as many of them. Every result is right, every INFO as without a fault, the program goes on, one line says why."""
+while it runs; with TEST_LONG=1 four times as many of them. Every result is right, every INFO as without a fault, the program goes on, one line says why."""
 
 import re
 import sys
