@@ -102,7 +102,6 @@ def check(tap, name, argv, products):
     plain = run(argv, {})
     if not tap.ok(plain.rc == 0 and results(plain.stdout), f"{name}: runs", plain.stderr, plain.stdout):
         return
-    same_bytes(tap, f"{name}, again", plain, run(argv, {}))
     one = run(argv, {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"})
     floor = {row[0]: row[1] for row in compare(plain, one)}
 

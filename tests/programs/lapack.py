@@ -96,7 +96,6 @@ def check(tap, name, argv, expected, extra):
     if not tap.ok(plain.rc == 0 and cases, f"{name}: runs", plain.stderr[-3000:]):
         return
     floor = max(residuals(tap, name, plain.stdout).values(), default=0.0)
-    same_bytes(tap, f"{name}, again", plain, run(argv, {**ONE_THREAD, **extra}))
 
     for label, env in (("no GPU", NO_GPU), ("ACCEL=0", {**SHIM, "ACCEL": "0"})):
         silent = run(argv, {**ONE_THREAD, **extra, **env, "ACCEL_LOG": "0"})

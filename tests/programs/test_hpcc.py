@@ -85,8 +85,6 @@ def main():
     tap = Tap()
     plain, text = hpcc({})
     passed(tap, "hpcc", plain, text)
-    again, _ = hpcc({})
-    same_bytes(tap, "hpcc, again", plain, again)
 
     for label, env in (("no GPU", NO_GPU), ("ACCEL=0", {**SHIM, "ACCEL": "0"})):
         silent, text = hpcc({**env, "ACCEL_LOG": "0"})

@@ -1,7 +1,8 @@
 #!/usr/bin/python3 -B
 """scripts/gpu-bundle and scripts/gpu-proof, on the test GPU and in an empty environment: the bundle has what a bare machine needs; the
 report has all parts, and its ratios are those of its measurements; what fails is in it, makes the exit status 1, and
-stops nothing else; what is refused is refused in one line."""
+stops nothing else; what is refused is refused in one line. With TEST_LONG=1 all steps; else those from which the report is made, and one
+that proves, on a bundle that is hardly compressed."""
 
 import json
 import os
@@ -12,10 +13,11 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from lib.programs import BUILD, ROOT
+from lib.programs import BUILD, LONG, ROOT
 from lib.tap import Tap
 
-STEPS = "build device unit measure random precision shared blas lapack sanitizer calibrate ml repeats panels timings".split()
+STEPS = ("build device unit measure random precision shared blas lapack sanitizer calibrate ml repeats panels timings" if LONG
+         else "build measure blas panels timings").split()
 CALLS = {c: x for x, c in enumerate("dgemm sgemm zgemm dsyrk dtrsm dgetrf dpotrf dgeqrf dsyevd dgesdd".split())}
 # Of an order n: operations over n cubed, elements read and written over n squared, bytes of an element.
 WORK = {"dgemm": (2, 2, 1, 8), "sgemm": (2, 2, 1, 4), "zgemm": (8, 2, 1, 16), "dsyrk": (1, 1, 0.5, 8), "dgetrf": (2 / 3, 1, 1, 8)}
@@ -29,7 +31,7 @@ tap = Tap()
 
 def proof(folder, *arguments, env={}):
     """gpu-proof in an environment of its own; its results go to folder/out."""
-    full = {"PATH": "/usr/bin:/bin", "HOME": str(folder), **{k: os.environ[k] for k in ("CUDA_HOME",) if k in os.environ}, **env}
+    full = {"PATH": "/usr/bin:/bin", "HOME": str(folder), **{k: os.environ[k] for k in ("CUDA_HOME", "OWN_ARCHITECTURES") if k in os.environ}, **env}
     done = subprocess.run([str(ROOT / "scripts/gpu-proof"), "--quick", "--seed", "1", "--seconds", "3000", "--build", str(BUILD), "--bundle", str(folder / "bundle.tar"),
                            "--out", str(folder / "out"), *map(str, arguments)], env=full, cwd=folder, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=3000)
@@ -42,7 +44,8 @@ def near(a, b):
 
 
 def check_bundle(path):
-    tap.ok(path.stat().st_size < 60e6, "the bundle has less than 60 MB", path.stat().st_size)
+    if LONG:
+        tap.ok(path.stat().st_size < 60e6, "the bundle has less than 60 MB", path.stat().st_size)
     with tarfile.open(path) as archive:
         manifest = archive.extractfile("manifest").read().decode()
         with tarfile.open(fileobj=archive.extractfile("payload.tar.xz")) as payload:
@@ -72,7 +75,27 @@ def check_report(folder, done, report):
     tap.ok("write_tracking" in report["measures"], "write tracking is judged", *report["measures"])
     tap.ok({(t["routine"], t["n"]) for t in report["timings"]} == {(c, n) for c in CALLS for n in (64, 128)}, "every call is timed",
            *[(t["routine"], t["n"]) for t in report["timings"]])
+    blas = {c["check"]: c["status"] for c in report["checks"] if c["step"] == "blas"}
+    tap.ok(blas == {"xdblat3": "ok", "cblas_xdblat3": "ok"}, "the reference programs pass", blas)
     tap.ok("NVBLAS" in {c["check"] for c in report["checks"] if c["status"] == "not here"}, "NVBLAS, which needs a real GPU, is said to be missing")
+    if LONG:
+        check_proofs(report)
+    solved = [f"cusolver_{routine}_{n}" for routine in ("dgetrf", "dpotrf", "dgeqrf") for n in (64, 128)]
+    tap.ok(all(report["measures"][name]["value"] > 0 for name in solved), "cuSOLVER is timed on matrices that are on the device")
+    panels = {name: report["measures"].get(name, {}).get("value") for name in ("dpotrf_256_whole", "dpotrf_256_in_panels", "dpotrf_in_panels_rate")}
+    tap.ok(all(panels.values()) and abs(panels["dpotrf_in_panels_rate"] / (100 * panels["dpotrf_256_whole"] / panels["dpotrf_256_in_panels"]) - 1) < 0.01,
+           "dpotrf in half the memory of its matrix, beside one that fits", panels)
+    check_numbers(report)
+    names = sorted(p.name for p in (folder / "out").iterdir())
+    tap.ok(len(names) <= 9 and ("accel.model" in names) == LONG and "gpu-proof.log" in names, "few files, the calibration among them where one is made", *names)
+    text = next((folder / "out").glob("Test-GPU-*.md")).read_text()
+    rows = re.findall(r"(?m)^\| `(\w+)` \| (\d+) \|", text)
+    tap.ok(len(rows) == len(report["timings"]), "a row for each call in the Markdown table", *rows)
+    tap.ok(all(re.search(rf"(?m)^{c} +128 ", done.stdout) for c in CALLS), "and on the terminal")
+
+
+def check_proofs(report):
+    """Of the steps that the long form alone has."""
     device = {c["check"]: c["status"] for c in report["checks"] if c["step"] == "device"}
     tap.ok(len(device) == 8 and set(device.values()) == {"ok"}, "first calls, exits, k = 0, n = 1, storage, info and capture", device)
     precise = {c["check"]: (c["status"], c["note"]) for c in report["checks"] if c["step"] == "precision"}
@@ -96,18 +119,6 @@ def check_report(folder, done, report):
     tap.ok({name: status for name, (status, _) in repeats.items()} == {f"{routine} 512 {setting}": "ok" for routine in ("dgemv", "dgemm") for setting in ("off", "hash", "auto")}
            and all(kept == 0 if name.endswith("off") else kept >= 9 for name, (_, kept) in repeats.items() if not name.endswith("auto")),
            "calls by the same matrix, with and without residency", repeats)
-    solved = [f"cusolver_{routine}_{n}" for routine in ("dgetrf", "dpotrf", "dgeqrf") for n in (64, 128)]
-    tap.ok(all(report["measures"][name]["value"] > 0 for name in solved), "cuSOLVER is timed on matrices that are on the device")
-    panels = {name: report["measures"].get(name, {}).get("value") for name in ("dpotrf_256_whole", "dpotrf_256_in_panels", "dpotrf_in_panels_rate")}
-    tap.ok(all(panels.values()) and abs(panels["dpotrf_in_panels_rate"] / (100 * panels["dpotrf_256_whole"] / panels["dpotrf_256_in_panels"]) - 1) < 0.01,
-           "dpotrf in half the memory of its matrix, beside one that fits", panels)
-    check_numbers(report)
-    names = sorted(p.name for p in (folder / "out").iterdir())
-    tap.ok(len(names) <= 9 and "accel.model" in names and "gpu-proof.log" in names, "few files, the calibration among them", *names)
-    text = next((folder / "out").glob("Test-GPU-*.md")).read_text()
-    rows = re.findall(r"(?m)^\| `(\w+)` \| (\d+) \|", text)
-    tap.ok(len(rows) == len(report["timings"]), "a row for each call in the Markdown table", *rows)
-    tap.ok(all(re.search(rf"(?m)^{c} +128 ", done.stdout) for c in CALLS), "and on the terminal")
 
 
 def check_numbers(report):
@@ -150,12 +161,13 @@ def check_host_memory(folder, test_gpu):
 
 def check_failures(folder, test_gpu):
     # From the ninth on, one element of each result is wrong.
-    done, report = proof(folder, "--test-gpu", test_gpu, "--only", "random,blas", env={"TESTGPU_WRONG": "9+"})
+    step, check, rest = ("random", "fortran", "blas") if LONG else ("blas", "xdblat3", "panels")
+    done, report = proof(folder, "--test-gpu", test_gpu, "--only", f"{step},{rest}", env={"TESTGPU_WRONG": "9+"})
     failed = [(c["step"], c["check"]) for c in report["checks"] if c["status"] == "failed"]
     steps = {s["step"]: s["status"] for s in report["steps"]}
-    tap.ok(done.returncode == 1 and ("random", "fortran") in failed and steps.get("random") == "failed", "wrong results: exit status 1, and which", done.returncode, failed)
-    tap.ok(list(steps) == ["build", "random", "blas"], "and the rest goes on", steps)
-    tap.ok("failed: random: fortran" in done.stdout and (folder / "out/failures.log").exists(), "what failed is said at the end", done.stdout[-800:])
+    tap.ok(done.returncode == 1 and (step, check) in failed and steps.get(step) == "failed", "wrong results: exit status 1, and which", done.returncode, failed)
+    tap.ok(list(steps) == ["build", step, rest], "and the rest goes on", steps)
+    tap.ok(f"failed: {step}: {check}" in done.stdout and (folder / "out/failures.log").exists(), "what failed is said at the end", done.stdout[-800:])
 
     done, report = proof(folder, "--test-gpu", test_gpu, "--only", "blas", env={"TESTGPU_FAIL": "cuStreamCreate:1+"})
     failed = [c["note"] for c in report["checks"] if c["step"] == "blas" and c["status"] == "failed"]
@@ -198,7 +210,7 @@ def check_peers():
                            ({"TESTGPU_DEVICES": "2"}, {kind + "_0_1": "-\tthese GPUs cannot reach each other's memory" for kind in ("peer", "peer_pool")}),
                            ({"TESTGPU_DEVICES": "2", "TESTGPU_PEER_GBPS": "4", "TESTGPU_ATTRIBUTES": "115=0"},
                             {"peer_0_1": r"[123]\.\d+\tGB/s", "peer_pool_0_1": r"-\tcuMemPoolCreate: CUDA_ERROR_NOT_SUPPORTED"}),
-                           ({}, {"peer_0_1": "-\tthe machine has one GPU"})):
+                           ({}, {"peer_0_1": "-\tthe machine has one GPU"}))[:4 if LONG else 1]:
         done = subprocess.run([BUILD / "proof/measure", "--quick"], env={**os.environ, "ACCEL_CUDA_DIR": str(BUILD / "testgpu"), **settings}, stdout=subprocess.PIPE, text=True)
         lines = dict(line.split("\t", 1) for line in done.stdout.splitlines() if line.startswith("peer"))
         tap.ok(done.returncode == 0 and set(lines) == set(said) and all(re.fullmatch(said[name], lines[name]) for name in said), f"copies between GPUs: {settings}", lines)
@@ -214,7 +226,7 @@ def check_refusals(folder):
 with tempfile.TemporaryDirectory() as name:
     folder = Path(name)
     (folder / "out").mkdir()
-    packed = subprocess.run([str(ROOT / "scripts/gpu-bundle"), str(folder / "bundle.tar")], env={**os.environ, "BUILD": str(BUILD)},
+    packed = subprocess.run([str(ROOT / "scripts/gpu-bundle"), *([] if LONG else ["--quick"]), str(folder / "bundle.tar")], env={**os.environ, "BUILD": str(BUILD)},
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if tap.ok(packed.returncode == 0, "the bundle is packed", packed.stdout):
         commit = check_bundle(folder / "bundle.tar")
@@ -226,12 +238,13 @@ with tempfile.TemporaryDirectory() as name:
         service = folder / "bin/nvidia-cuda-mps-control"
         service.write_text('#!/bin/sh\nif [ "$1" = -d ]; then touch "$CUDA_MPS_PIPE_DIRECTORY/control"; else read -r word && [ "$word" = quit ] && rm "$CUDA_MPS_PIPE_DIRECTORY/control"; fi\n')
         service.chmod(0o755)
-        done, report = proof(folder, "--test-gpu", BUILD / "testgpu", env={"PATH": f"{folder}/bin:/usr/bin:/bin"})
+        done, report = proof(folder, "--test-gpu", BUILD / "testgpu", *([] if LONG else ["--only", ",".join(STEPS)]), env={"PATH": f"{folder}/bin:/usr/bin:/bin"})
         check_report(folder, done, report)
         tap.ok(report["machine"]["commit"] == commit, "the commit is the bundle's where its sources are the same", commit, report["machine"]["commit"])
-        check_host_memory(folder, BUILD / "testgpu")
         check_failures(folder, BUILD / "testgpu")
-        check_several(folder)
+        if LONG:
+            check_host_memory(folder, BUILD / "testgpu")
+            check_several(folder)
         check_peers()
         check_agreement()
         check_refusals(folder)

@@ -6,6 +6,7 @@ from pathlib import Path
 INPUTS = ["?test", "?test_rfp", "sep", "svd", "?ed", "?sg"]
 OTHERS = ["se2", "nep", "?ec", "?gg", "?gd", "?sb", "?bal", "?bak", "?gbal", "?gbak", "?bb", "glm", "gqr", "gsv", "csd",
           "lse"]
+KINDS = {"GE": "4 5 8", "PO": "2 4 6"}
 PROGRAMS = {"?test": "LIN/xlintst", "?test_rfp": "LIN/xlintstrf"}
 
 
@@ -46,12 +47,15 @@ def data(testing, name, letter, stock=False):
     return "\n".join(lines) + "\n"
 
 
-def panels_data(testing, letter, paths):
-    """What a program of linear equations reads so that matrices are as large as it allows, of these paths alone."""
+def panels_data(testing, letter, paths, many=True):
+    """What a program of linear equations reads so that matrices are as large as it allows, of these paths alone; few of them: square ones of
+    one order, and of general and of definite ones a well-conditioned, a singular and an ill-conditioned kind."""
     lines = (Path(testing) / f"{letter}test.in").read_text().splitlines()
     lines = lines[:16] + [p for p in lines[16:] if p[1:3] in paths]
-    shrink(lines, 1, "0 1 2 125 132")
-    shrink(lines, 3, "0 1 2 125 132")
+    if not many:
+        lines = [part for line in lines for part in ([f"{line[:3]}    3", KINDS[line[1:3]]] if line[1:3] in KINDS else [line])]
+    shrink(lines, 1, "0 1 2 125 132" if many else "1 125")
+    shrink(lines, 3, "0 1 2 125 132" if many else "1 125")
     shrink(lines, 5, "15")
     shrink(lines, 7, "20", "0")
     shrink(lines, 10, "50")

@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 """The reference LAPACK test programs of linear equations and least squares, unchanged, on the test GPU, with OpenBLAS's LAPACK as the original:
 with so little memory that their largest matrices, of order 132, go through it in panels; and with all of them on the device, while their panels
-come up through a slow link. In double precision; with TEST_LONG=1, in all four types, and the panels on several devices, too, which share them.
+come up through a slow link. In double precision and with fewer sizes; with TEST_LONG=1, in all four types, with more of them, and the panels on several devices, too, which share them.
 (With least squares, cuSOLVER's workspaces would not leave room for panels of so small a matrix in less memory than its own.)"""
 
 import subprocess
@@ -20,7 +20,8 @@ from outputs import complete, reports, verdicts
 
 TESTING = BUILD / "lapack/TESTING"
 SIZES = {"s": 4, "d": 8, "c": 8, "z": 16}
-GPU = {**TEST_GPU, "TESTGPU_DELAY_US": "0", "ACCEL_LOG_FILE": "log"}
+# BLAS, whose calls by the programs are most, is other tests' matter.
+GPU = {**TEST_GPU, "TESTGPU_DELAY_US": "0", "ACCEL_LOG_FILE": "log", "ACCEL_CPU": "blas2:*,blas3:*"}
 folder = tempfile.TemporaryDirectory()
 model = f"{folder.name}/model"
 calibrate_in_core(model, folder.name, {"OPENBLAS_NUM_THREADS": "1"})
@@ -30,7 +31,7 @@ tap = Tap()
 def run(letter, paths, env):
     with tempfile.TemporaryDirectory() as own:
         full = {**clean_env(own), **env, "LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/openblas-pthread", "OPENBLAS_NUM_THREADS": "1"}
-        done = subprocess.run([TESTING / f"LIN/xlintst{letter}"], input=panels_data(TESTING, letter, paths), stdout=subprocess.PIPE,
+        done = subprocess.run([TESTING / f"LIN/xlintst{letter}"], input=panels_data(TESTING, letter, paths, LONG), stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, cwd=own, env=full, text=True, errors="replace", timeout=1800)
         log = Path(own, "log")
         return done, log.read_text() if log.exists() else ""
@@ -72,7 +73,7 @@ for letter in "sdcz" if LONG else "d":
     for devices, speeds in ((2, "1"), (3, "3/1/2")) if LONG else ():
         jobs.append((letter, SOLVING, {**several(devices), "TESTGPU_ATTRIBUTES": f"16=1,13={speeds}", **little}))
     jobs += [(letter, SOLVING, little),
-             (letter, [*SOLVING, "QR", "LS"], {"ACCEL_MODEL": model, "ACCEL_LOG": "2"})]
+             (letter, [*SOLVING, "QR", "LS"] if LONG else ["GE", "PO", "QR", "LS"], {"ACCEL_MODEL": model, "ACCEL_LOG": "2"})]
 with ThreadPoolExecutor(2) as pool:
     for (letter, paths, env), (native, _), (done, log) in pool.map(check, jobs):
         memory = int(env.get("ACCEL_MEMORY", "0K")[:-1]) * 1024

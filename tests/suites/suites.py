@@ -1,6 +1,31 @@
 """What is run of each suite. Paths are below site-packages."""
 
-# Tests that call BLAS, for `make test-all`: about six minutes in all. `make test` takes those of NumPy.
+# For `make test`: every routine of LAPACK that NumPy has, and each way to a product; not those that take most (norms and condition numbers, which
+# are made of these routines, and dot products of 2^31 elements).
+SHORT = {
+    "numpy": [
+        "numpy/linalg/tests/test_linalg.py::TestSolve",
+        "numpy/linalg/tests/test_linalg.py::TestInv",
+        "numpy/linalg/tests/test_linalg.py::TestDet",
+        "numpy/linalg/tests/test_linalg.py::TestEig",
+        "numpy/linalg/tests/test_linalg.py::TestEigh",
+        "numpy/linalg/tests/test_linalg.py::TestSVD",
+        "numpy/linalg/tests/test_linalg.py::TestLstsq",
+        "numpy/linalg/tests/test_linalg.py::TestQR",
+        "numpy/linalg/tests/test_linalg.py::TestCholesky",
+        "numpy/linalg/tests/test_linalg.py::TestMultiDot",
+        "numpy/_core/tests/test_multiarray.py::TestDot::test_all",
+        "numpy/_core/tests/test_multiarray.py::TestDot::test_vecobject",
+        "numpy/_core/tests/test_multiarray.py::TestDot::test_dot_2args",
+        "numpy/_core/tests/test_multiarray.py::TestDot::test_dot_array_order",
+        "numpy/_core/tests/test_multiarray.py::TestDot::test_accelerate_framework_sgemv_fix",
+        "numpy/_core/tests/test_multiarray.py::TestMatmul",
+        "numpy/_core/tests/test_multiarray.py::TestInner",
+        "numpy/_core/tests/test_multithreading.py",
+    ],
+}
+
+# Tests that call BLAS, for `make test-all`: about six minutes in all.
 SMALL = {
     "numpy": [
         "numpy/linalg",

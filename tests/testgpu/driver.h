@@ -15,7 +15,8 @@ enum { DEVICES_MAX = 16 };
 
 struct driver {
     pthread_mutex_t lock;
-    pthread_cond_t progress;    /* an operation ended, work arrived, a pin was dropped */
+    pthread_cond_t
+        progress; /* an operation ended, a pin was dropped; where speeds are set, work arrived */
     _Atomic unsigned long news; /* how often there was such progress */
     bool initialised;
     bool forked;
@@ -269,6 +270,8 @@ struct CUstream_st {
     int priority;
     bool legacy;
     bool working; /* its thread runs */
+    pthread_cond_t
+        arrived; /* work for its thread, or the end; all zero at first, as the initialiser is */
     struct operation *first, *last;
     struct operation *latest; /* the newest operation, finished or not */
     bool settled;             /* the host has waited for the newest one */
@@ -294,6 +297,9 @@ void stream_end(CUstream stream);
 bool stream_idle(const struct CUstream_st *stream);
 size_t streams_pending(void);
 void streams_await(CUcontext context);
+/* Every stream's thread looks again; and in a child, which has none of these threads. */
+void streams_wake(void);
+void streams_forked(void);
 bool streams_await_host(uintptr_t address, uintptr_t end);
 
 /* event.c */

@@ -76,6 +76,7 @@ static void after_fork_in_child(void)
 {
     fault_locks(false);
     pthread_cond_init(&driver.progress, NULL);
+    streams_forked();
     driver.kernels = 0;
     if (driver.initialised) {
         driver.forked = true;
@@ -93,6 +94,7 @@ static void end(void)
     if (!driver.exiting) {
         driver.exiting = true;
         progress_made();
+        streams_wake();
         report_write();
     }
     testgpu_unlock();

@@ -112,6 +112,35 @@ static void execute(CUstream stream, struct operation *operation, int64_t start)
         context_fail(context, code);
 }
 
+/* Work for one stream is no news for the threads of the others, of which a program may have many: they sleep on. */
+static void work_await(CUstream stream)
+{
+    if (speed_is_set())
+        progress_await();
+    else
+        pthread_cond_wait(&stream->arrived, &driver.lock);
+}
+
+static void work_arrived(CUstream stream)
+{
+    if (speed_is_set())
+        progress_made();
+    else
+        pthread_cond_signal(&stream->arrived);
+}
+
+void streams_wake(void)
+{
+    for (size_t i = 0; i < streams.used; i++)
+        pthread_cond_signal(&((CUstream)testgpu_object_at(&streams, i))->arrived);
+}
+
+void streams_forked(void)
+{
+    for (size_t i = 0; i < streams.used; i++)
+        pthread_cond_init(&((CUstream)testgpu_object_at(&streams, i))->arrived, NULL);
+}
+
 static void *work(void *argument)
 {
     CUstream stream = argument;
@@ -124,7 +153,7 @@ static void *work(void *argument)
         if (operation == NULL) {
             if (!stream->object.alive)
                 break;
-            progress_await();
+            work_await(stream);
             continue;
         }
         if (!ready(operation)) {
@@ -210,7 +239,7 @@ CUresult stream_put(CUstream stream, struct operation *operation, struct operati
         *kept = operation;
         operation->references++;
     }
-    progress_made();
+    work_arrived(stream);
     return CUDA_SUCCESS;
 }
 
@@ -305,7 +334,7 @@ void stream_end(CUstream stream)
 {
     capture_abandon(stream);
     stream->object.alive = false;
-    progress_made();
+    work_arrived(stream);
 }
 
 static CUresult check_alive(CUstream stream)

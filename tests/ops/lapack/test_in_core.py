@@ -2,7 +2,7 @@
 """LAPACK on matrices that fit on the device, behind a link so slow that their panels come up while those before them are factored. Random calls,
 with every flag, all four types, both integer widths, every kind of matrix, with NaN and Inf: the same INFO as without libaccel, every residual
 within the bound of LAPACK's own tests, nothing else touched. Kernels run before all has come up, nothing comes down before the last one, and
-each byte moves once. What stays on the device for a later call changes no bit."""
+each byte moves once. What stays on the device for a later call changes no bit. With TEST_LONG=1 in all types, and more calls."""
 
 import re
 import tempfile
@@ -59,7 +59,8 @@ def same_as_native(name, program, arguments, extra={}):
 
 
 more = 6 if LONG else 1
-for program, dtypes in ("random_lapack", "sdcz"), ("random_lapack64", "sdcz" if LONG else "z"):
+# In the short form a real type and, by 64-bit integers, a complex one.
+for program, dtypes in ("random_lapack", "sdcz" if LONG else "d"), ("random_lapack64", "sdcz" if LONG else "c"):
     for dtype in dtypes:
         routines = f"{dtype}@({'|'.join(ROUTINES)})"
         most = same_as_native(f"{program}, {dtype}", program, ["-m", 120, "-n", 200, "-c", 2 * more, "-r", routines, "-k", "@(uniform|well)"])

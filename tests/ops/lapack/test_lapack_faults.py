@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 """[workload…] LAPACK while CUDA fails: each CUDA, cuBLAS and cuSOLVER call made to fail in turn, once and for good, short of memory and
-while it runs. Every result is right, every INFO as without a fault, the program goes on, one line says why."""
+while it runs; with TEST_LONG=1 four times as many of them. Every result is right, every INFO as without a fault, the program goes on, one line says why."""
 
 import re
 import sys
@@ -8,14 +8,15 @@ import tempfile
 from pathlib import Path
 
 from lib.log import lines_for, said
-from lib.programs import PLAIN, TEST_GPU, start
+from lib.programs import LONG, PLAIN, TEST_GPU, start
 from lib.tap import Tap
 
 tap = Tap()
 # What OpenBLAS 0.3.21 itself gets wrong: cases.h. Its threads change the rounding, and here nothing else.
 PROVIDER = ["-f", "tyesmv", "-c", 1, "-k", "@(uniform|well)"]
 QUICK = {"OPENBLAS_NUM_THREADS": "1", "TESTGPU_DELAY_US": "0"}
-# The last number: every which call is made to fail.
+# The last number: every which call is made to fail; in the short form each SPARSER-th of those.
+SPARSER = 1 if LONG else 4
 WORKLOADS = {
     "LU": (["-n", 30, "-s", 3, "-r", "[dc]@(getr[fis]|gesv|laswp|gecon)"], {}, 9),
     "Cholesky, triangular": (["-n", 30, "-s", 4, "-r", "[sz]@(po*|tr*|lauum|lacpy)"], {}, 11),
@@ -72,19 +73,19 @@ for workload, (arguments, extra, step) in WORKLOADS.items():
     def faults(name, faults):
         return sweep(f"{workload}, {name}", expected, arguments, extra, faults)
 
-    numbers = range(1, total + 1, step)
+    numbers = range(1, total + 1, step * SPARSER)
     faults("the n-th call, once", [f"*:{n}" for n in numbers])
     faults("from the n-th call on", [f"*:{n}+" for n in list(numbers)[::2]])
     # Of each function of the libraries a call in the middle; the solvers' own ways to fail.
-    faults("each function", [f"{f}:{n // 2 + 1}" for f, n in calls.items() if f.startswith("cu") and "_v2" not in f])
+    faults("each function", [f"{f}:{n // 2 + 1}" for f, n in calls.items() if f.startswith("cu") and "_v2" not in f][::SPARSER])
     solvers = [f for f in calls if f.startswith("cusolverDn") and not re.search("Create|Destroy|SetStream", f)]
     faults("a solver without memory, or without this type",
            [f"{f}:1{more}=CUSOLVER_STATUS_{status}" for f in solvers
-            for more in ("", "+") for status in ("ALLOC_FAILED", "NOT_SUPPORTED", "INTERNAL_ERROR")][::5])
-    faults("out of memory", [f"cuMemAlloc:{n}" for n in range(1, calls["cuMemAlloc_v2"] + 1, calls["cuMemAlloc_v2"] // 6 + 1)] +
+            for more in ("", "+") for status in ("ALLOC_FAILED", "NOT_SUPPORTED", "INTERNAL_ERROR")][::5 * SPARSER])
+    faults("out of memory", [f"cuMemAlloc:{n}" for n in range(1, calls["cuMemAlloc_v2"] + 1, calls["cuMemAlloc_v2"] // (6 // SPARSER) + 1)] +
            ["cuMemAlloc:1+", "cuMemAlloc:3+", "cuMemHostAlloc:1", "cuMemHostAlloc:1+", "cusolverDnCreate:1", "cusolverDnCreate:1+"])
     for code in ("CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_ECC_UNCORRECTABLE"):
-        faults(f"{code} while it runs", [f"async:{n}={code}" for n in range(1, operations + 5, operations // 8 + 1)])
+        faults(f"{code} while it runs", [f"async:{n}={code}" for n in range(1, operations + 5, operations // (8 // SPARSER) + 1)])
 
 # With 8 threads under way when the device fails.
 native = start("random_lapack", *PROVIDER, "-n", 24, "-r", "d*", 8, env={**PLAIN, **QUICK})

@@ -63,7 +63,7 @@ for options in (("-v", "3"), ("-s", "3", "-v", "3"), ("-s", "2", "-v", "3")) if 
     tap.ok(same.stdout == plain.stdout, f"svm-train {said}, no GPU: the same", same.stdout)
 
 # Each with a few of libsvm's own kinds, kernels and parameters.
-for options in ((), ("-s", "1", "-n", "0.3"), ("-s", "2"), ("-s", "3"), ("-s", "4"), ("-t", "0"), ("-t", "1"), ("-b", "1"), ("-v", "3"))[::1 if LONG else 3]:
+for options in ((), ("-s", "1", "-n", "0.3"), ("-s", "2"), ("-s", "3"), ("-s", "4"), ("-t", "0"), ("-t", "1"), ("-b", "1"), ("-v", "3"))[::1 if LONG else 4]:
     done = train("verified", "-q", *options, env={**ON_GPU, "ACCEL_VERIFY": "all", "ACCEL_VERIFY_ACTION": "abort"})
     line, = lines_for(done, ran="gpu0") or [{}]
     tap.ok(done.returncode == 0 and 0 < float(line.get("verify", -1)) <= 1, f"svm-train {' '.join(options)}: verified", line, done.stderr)
@@ -94,8 +94,8 @@ if LONG:
     compare(VENV_PYTHON, 3, range(200), 1)
     compare(DEBIAN_PYTHON, 2, range(200), 0.01)
 else:
-    compare(DEBIAN_PYTHON, 1, (0, 1, 122, 156), 1)
-    compare(VENV_PYTHON, 3, range(3), 1)
+    compare(DEBIAN_PYTHON, 1, (0, 122), 1)
+    compare(VENV_PYTHON, 3, (1,), 1)
 
 folder.cleanup()
 tap.done()
