@@ -1,7 +1,7 @@
 #include "pieces.h"
 
-/* A copy engine begins anew with each column of a 2D copy: where columns are shorter than this, or a triangle has fewer pieces, more is lost so than
- * is saved. */
+/* A copy engine begins anew with each column of a 2D copy: where columns are shorter than this, or a triangle has fewer pieces, more may be lost so than
+ * is saved. No device has measured it yet: scripts/gpu-proof does (pitched_up_2048, …). */
 enum { TRIMMED_COLUMN = 2048, TRIMMED_PIECES = 4 };
 
 int64_t pieces_bytes(const struct lane_rectangle *r, int64_t device_ld, int pieces, int64_t least)

@@ -30,6 +30,7 @@
     F(cuMemcpyHtoDAsync)                                                                           \
     F(cuMemcpyDtoHAsync)                                                                           \
     F(cuMemcpyDtoDAsync)                                                                           \
+    F(cuMemcpy2DAsync)                                                                             \
     F(cuMemsetD8Async)                                                                             \
     F(cuStreamCreate)                                                                              \
     F(cuStreamDestroy)                                                                             \

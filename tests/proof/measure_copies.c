@@ -1,6 +1,6 @@
 /*
- * Copies between host and device: of pinned memory, one way and both, of pageable memory as the driver makes them, and what
- * pinning costs. And a copy within the device, for the rate of its memory.
+ * Copies between host and device: of pinned memory, one way and both, and by columns, as those of triangles are (gpu/pieces.h); of pageable
+ * memory as the driver makes them, and what pinning costs. And a copy within the device, for the rate of its memory.
  */
 #include "driver.h"
 #include "base/clock.h"
@@ -72,6 +72,46 @@ static void report_rate(const char *name, double ms, size_t bytes)
         report_missing(name, "");
 }
 
+/* Each column of a 2D copy has so many bytes; on the device, columns are PITCH bytes apart. */
+enum { PITCH = 1 << 15 };
+
+/* Milliseconds of the best of some 2D copies; negative for a failure. */
+static double pitched_ms(struct pair *p, bool up, size_t column)
+{
+    const CUDA_MEMCPY2D plane = {.srcMemoryType = up ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
+                                 .srcHost = up ? p->host[0] : NULL,
+                                 .srcDevice = up ? 0 : p->device[0],
+                                 .srcPitch = up ? column : PITCH,
+                                 .dstMemoryType = up ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST,
+                                 .dstHost = up ? NULL : p->host[0],
+                                 .dstDevice = up ? p->device[0] : 0,
+                                 .dstPitch = up ? PITCH : column,
+                                 .WidthInBytes = column,
+                                 .Height = p->size / PITCH};
+    double best = -1;
+    for (int i = 0; i < ATTEMPTS; i++) {
+        const double start = accel_now_ms();
+        if (!CUDA_OK(cuMemcpy2DAsync, &plane, p->stream[0]) ||
+            !CUDA_OK(cuStreamSynchronize, p->stream[0]))
+            return -1;
+        const double ms = accel_now_ms() - start;
+        if (i > 0 && (best < 0 || ms < best))
+            best = ms;
+    }
+    return best;
+}
+
+/* How short a column may be, so that a triangle's copies without what is beside it are the shorter ones. */
+static void measure_pitched(struct pair *p)
+{
+    char name[64];
+    for (size_t column = 512; column <= 8192; column *= 2)
+        for (int up = 1; up >= 0; up--) {
+            snprintf(name, sizeof name, "pitched_%s_%zu", up ? "up" : "down", column);
+            report_rate(name, pitched_ms(p, up, column), p->size / PITCH * column);
+        }
+}
+
 static void measure_pinned(bool quick)
 {
     struct pair p;
@@ -87,6 +127,7 @@ static void measure_pinned(bool quick)
         } else {
             report_missing("small_copy_up", "");
         }
+        measure_pitched(&p);
     } else {
         report_missing("pinned_up", "");
     }

@@ -24,6 +24,7 @@ WORK = {"dgemm": (2, 2, 1, 8), "sgemm": (2, 2, 1, 4), "zgemm": (8, 2, 1, 16), "d
 MEASURES = ["start_driver", "start_context", "start_cublas_load", "start_cublas_handle", "pinned_up", "pinned_down", "pinned_both",
             "pageable_up", "pageable_down", "device_memory", "pin_small_pages", "pin_huge_pages", "fill_and_wait", "sgemm_peak", "dgemm_peak",
             "zgemm_peak", *(f"staged_{way}_{threads}_threads" for way in ("up", "down") for threads in (1, 2, 4, 8, 16)),
+            *(f"pitched_{way}_{512 << i}" for way in ("up", "down") for i in range(5)),
             *(f"libaccel_{way}{shape}" for way in ("up", "down") for shape in ("", "_columns", "_1_mib"))]
 
 tap = Tap()
