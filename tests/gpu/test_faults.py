@@ -10,7 +10,7 @@ from lib.log import lines_for, said
 from lib.programs import LONG, TEST_GPU, TESTS, start
 from lib.tap import Tap
 
-SPARSER = 1 if LONG else 4
+SPARSER = 1 if LONG else 10
 tap = Tap()
 PROVIDER = ["-f", "y"]  # what OpenBLAS 0.3.21 itself gets wrong: calls.c
 LACKING = ["-l", TESTS / "liblacking.so", *PROVIDER]

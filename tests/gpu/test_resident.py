@@ -139,8 +139,8 @@ for how, env, found in (("auto", {**AUTO, "ACCEL_MODEL": f"{folder.name}/slow"},
 NOW = {**AUTO, "ACCEL_POLICY": "auto", "ACCEL_REQUIRE": "gpu"}  # calls that would gain wait for the GPU's start
 WAYS = "store read thread process_vm_writev fork during mremap munmap madvise free mprotect mem huge O_DIRECT realloc malloc shared mix".split()
 untracked = events(start("again", "unread", 4, env=AUTO).stderr, "untracked")
-for how, env, rounds, more in (("digests", HASH, 2000 if LONG else 100, ()), ("watched", AUTO, 2000 if LONG else 60, ("fresh",)),
-                               ("vectors", AUTO, 2000 if LONG else 60, ("fresh", "vector")), ("brought", NOW, 2000 if LONG else 60, ("fresh", "vector")),
+for how, env, rounds, more in (("digests", HASH, 2000 if LONG else 40, ()), ("watched", AUTO, 2000 if LONG else 24, ("fresh",)),
+                               ("vectors", AUTO, 2000 if LONG else 24, ("fresh", "vector")), ("brought", NOW, 2000 if LONG else 24, ("fresh", "vector")),
                                ("results", HASH, 1000 if LONG else 20, ("result",)), ("results, watched", AUTO, 1000 if LONG else 20, ("fresh", "result")),
                                ("triangles", HASH, 1000 if LONG else 20, ("triangle",)), ("triangles, watched", AUTO, 1000 if LONG else 20, ("fresh", "triangle")),
                                ("triangles, vectors", AUTO, 1000 if LONG else 20, ("fresh", "triangle", "vector"))):
@@ -274,7 +274,7 @@ done = start("again", "skinny", 3, env={**HASH, "TESTGPU_FAIL": "cuMemAlloc:4,cu
 fine(done, "memory that runs out behind a matrix that was found")
 tap.ok([f["ran"] for f in lines_for(done)] == ["gpu0"] * 6 and [number(f, "kept_mb") > 0 for f in lines_for(done)][2:4] == [True, False],
        "the call goes on with a new copy", done.stderr[-600:])
-done = start("again", "threads", 300 if LONG else 60, env=HASH)
+done = start("again", "threads", 300 if LONG else 30, env=HASH)
 fine(done, "two threads, with one matrix that both read")
 tap.ok(len(kept(lines_for(done))) > 60, "they find it", len(kept(lines_for(done))))
 done = start("again", "fork", 30 if LONG else 6, env=HASH)
