@@ -273,7 +273,9 @@ static double computed_share(const struct schedule_call *call)
 double schedule_whole_ms(const struct schedule_call *call, const struct schedule_rates *rates)
 {
     const bool batch = call->kind == SCHEDULE_BATCH;
-    struct schedule s = {.call = *call, .by = {call->m, batch ? call->products : call->n, call->k}};
+    struct schedule s = {
+        .call = *call,
+        .by = {.rows = call->m, .cols = batch ? call->products : call->n, .depth = call->k}};
     s.call.head = 0;
     return rates->kernel_ms +
            computed_share(call) * (schedule_kernel_ms(&s, rates, 0, 0, 0) - rates->kernel_ms);

@@ -60,7 +60,8 @@ static double bound_of(const struct schedule *s, const struct schedule_rates *ra
     const double tasks = schedule_tasks(s) * (s->call.kind == SCHEDULE_PRODUCT ? 1 : 0.9);
     const double copies = (double)s->cells[A].rows * s->cells[A].cols * 0.5 * rates->copy_ms;
     const double floor = schedule_floor(&s->call, rates);
-    const struct schedule full = {.call = s->call, .by = {s->call.m, s->call.n, s->call.k}};
+    const struct schedule full = {.call = s->call,
+                                  .by = {.rows = s->call.m, .cols = s->call.n, .depth = s->call.k}};
     const int64_t depth = s->call.k > 0 ? s->by.depth : 1;
     const double shortest = (double)accel_min(accel_min(s->by.rows, s->by.cols), depth);
     const double whole = (double)accel_min(accel_min(full.by.rows, full.by.cols),
