@@ -16,11 +16,6 @@ int64_t cells_number(const struct lane_rectangle *all, const struct gpu_cells *b
     return row / by->rows + col / by->cols * parts(all->rows, by->rows);
 }
 
-static bool is_lower(const struct lane_rectangle *all)
-{
-    return all->uplo == 'L' || all->uplo == 'l';
-}
-
 struct lane_rectangle cells_at(const struct lane_rectangle *all, const struct gpu_cells *by,
                                int64_t number)
 {
@@ -34,7 +29,7 @@ struct lane_rectangle cells_at(const struct lane_rectangle *all, const struct gp
     cell.cols = all->cols - col < by->cols ? all->cols - col : by->cols;
     if (all->uplo && row != col) {
         cell.uplo = 0;
-        cell.rows = (row > col) == is_lower(all) ? cell.rows : 0;
+        cell.rows = (row > col) == pack_is_lower(all) ? cell.rows : 0;
     }
     return cell;
 }

@@ -19,16 +19,11 @@ int64_t pack_count(const struct lane_rectangle *r, int64_t packed_ld, int64_t pi
     return (r->cols + fit / packed_ld - 1) / (fit / packed_ld);
 }
 
-static bool is_lower(const struct lane_rectangle *r)
-{
-    return r->uplo == 'L' || r->uplo == 'l';
-}
-
 /* Leaves out rows that no column has. */
 static struct pack_piece trim(const struct lane_rectangle *r, struct pack_piece piece)
 {
     const int64_t first = piece.col + r->diagonal, last = first + piece.cols;
-    if (is_lower(r)) {
+    if (pack_is_lower(r)) {
         piece.row = first < 0 ? 0 : least(first, r->rows);
         piece.rows = r->rows - piece.row;
     } else {
@@ -245,7 +240,7 @@ struct pack_rows pack_rows_of(const struct lane_rectangle *r, const struct pack_
     struct pack_rows rows = {0, piece->rows};
     if (r->uplo == 'U' || r->uplo == 'u')
         rows.last = diagonal + (r->uplo == 'U');
-    if (is_lower(r))
+    if (pack_is_lower(r))
         rows.first = diagonal + (r->uplo == 'l');
     rows.first = rows.first < 0 ? 0 : least(rows.first, piece->rows);
     rows.last = rows.last < rows.first ? rows.first : least(rows.last, piece->rows);

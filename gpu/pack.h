@@ -52,6 +52,12 @@ int64_t pack_count(const struct lane_rectangle *r, int64_t packed_ld, int64_t pi
 struct pack_piece pack_piece(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes,
                              int64_t number);
 
+/* Returns whether it is a lower triangle, with its diagonal or without. */
+static inline bool pack_is_lower(const struct lane_rectangle *r)
+{
+    return r->uplo == 'L' || r->uplo == 'l';
+}
+
 /* Returns whether nothing of the piece's columns is left to other pieces behind it. */
 static inline bool pack_ends_columns(const struct lane_rectangle *r, const struct pack_piece *piece)
 {

@@ -1,8 +1,8 @@
 /*
  * How copies through slots are divided into pieces, and what of a triangle crosses the link. Pure functions.
  *
- * A trimmed triangle (struct lane_rectangle) goes in pieces of whole columns, each without the rows that none of its columns has: a 2D copy,
- * of columns of some KB. In P pieces 1 / P of the square around it crosses besides the half.
+ * A trimmed triangle (struct lane_rectangle) goes in pieces of whole columns. A piece leaves out the rows that none of its columns has, so it is a
+ * 2D copy. With P equal pieces, the half of the square crosses the link, and 1 / (2 P) of it besides.
  */
 #ifndef ACCEL_PIECES_H
 #define ACCEL_PIECES_H

@@ -212,10 +212,10 @@ static void wish_for_panels(struct plan *plan)
         wish_for_row(plan, row, together);
     for (int j = together; j < panels; j++)
         for (int row = 0; row < blocks; row++)
-            for (int n = 0; n < (plan->s->call.k == 0 ? 1 : kernels_of_row(plan, row)); n++)
-                if (plan->s->call.k == 0)
-                    wish(plan, row, j, 0);
-                else
+            if (plan->s->call.k == 0)
+                wish(plan, row, j, 0);
+            else
+                for (int n = 0; n < kernels_of_row(plan, row); n++)
                     wish_in_row(plan, row, n, j);
 }
 

@@ -1,6 +1,6 @@
 /*
- * What makes schedules (schedule.h, panels.h): one by a choice of its cells and places (schedule_plan.c), the search for the best choice
- * (schedule_choose.c), and virtual time (schedule.c). Pure functions.
+ * What makes schedules (schedule.h, panels.h): one by a choice of its cells (schedule_plan.c), which have places on the device
+ * (schedule_places.c); the search for the best choice (schedule_choose.c); and virtual time (schedule.c, and schedule_clock.h while one is made). Pure functions.
  */
 #ifndef ACCEL_SCHEDULE_PLAN_H
 #define ACCEL_SCHEDULE_PLAN_H

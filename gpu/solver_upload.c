@@ -30,7 +30,7 @@ static char *read_on_host(struct solver *s, const struct accel_span *x, int64_t 
     return *copy;
 }
 
-/* Copies a rectangle up, a triangle with zeros beside it, which do not come from the host if it is trimmed. */
+/* Copies a rectangle up; of a triangle, there are zeros beside it then. A trimmed one's zeros are set on the device. */
 static enum gpu_status upload_rectangle(struct solver *s, struct array to,
                                         const struct lane_rectangle *from)
 {

@@ -183,11 +183,11 @@ enum gpu_status lane_copy_piece(CUstream stream, bool up, const struct lane_rect
 {
     const CUdeviceptr there = device + (CUdeviceptr)pack_offset(piece, r, device_ld);
     const size_t bytes = (size_t)pack_bytes(piece, r, device_ld);
-    const size_t slot_pitch = (size_t)(pack_slot_ld(r, piece, device_ld) * r->size),
-                 device_pitch = (size_t)(device_ld * r->size);
     if (!r->trimmed)
         return up ? GPU_CHECK(cuMemcpyHtoDAsync, there, slot, bytes, stream)
                   : GPU_CHECK(cuMemcpyDtoHAsync, slot, there, bytes, stream);
+    const size_t slot_pitch = (size_t)(pack_slot_ld(r, piece, device_ld) * r->size),
+                 device_pitch = (size_t)(device_ld * r->size);
     const CUDA_MEMCPY2D plane = {
         .srcMemoryType = up ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
         .srcHost = up ? slot : NULL,

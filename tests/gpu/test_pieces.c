@@ -85,6 +85,7 @@ static void schedules_count_what_is_sent(void **state)
             const double share = (double)sent / size / (double)order / (double)order;
             assert_true(lower.trimmed ? share > 0.5 && share <= 0.625 + 1e-9 : share > 1 - 1e-9);
             assert_true(order < 1024 || ld * size > LANE_SLOT_BYTES || share < 0.55);
+            assert_true(!lower.trimmed || order * order * size < 4 << 20 || share <= 0.54);
             assert_true(lower.trimmed == (ld * size >= 2048 && ld * order * size >= 1 << 20 &&
                                           ld * size <= LANE_SLOT_BYTES));
         }

@@ -25,6 +25,12 @@ void measure_products(bool quick);
 void measure_solver(bool quick);
 void measure_tracking(bool quick);
 
+/* Returns the shorter time; best < 0: there is none yet. */
+static inline double measure_best(double best, double ms)
+{
+    return best < 0 || ms < best ? ms : best;
+}
+
 /* Memory of the host, aligned to 2 MiB and with every page touched; huge: whether the kernel is asked for huge pages.
  * NULL where there is none. */
 void *touched_memory(size_t size, bool huge);

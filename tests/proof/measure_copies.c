@@ -58,8 +58,8 @@ static double copy_ms(struct pair *p, int directions, size_t size)
             !CUDA_OK(cuStreamSynchronize, p->stream[1]))
             return -1;
         double ms = accel_now_ms() - start;
-        if (i > 0 && (best < 0 || ms < best))
-            best = ms;
+        if (i > 0)
+            best = measure_best(best, ms);
     }
     return best;
 }
@@ -95,8 +95,8 @@ static double pitched_ms(struct pair *p, bool up, size_t column)
             !CUDA_OK(cuStreamSynchronize, p->stream[0]))
             return -1;
         const double ms = accel_now_ms() - start;
-        if (i > 0 && (best < 0 || ms < best))
-            best = ms;
+        if (i > 0)
+            best = measure_best(best, ms);
     }
     return best;
 }
@@ -155,8 +155,8 @@ static void measure_device_memory(bool quick)
         good = CUDA_OK(cuMemcpyDtoDAsync, p.device[1], p.device[0], size, p.stream[0]) &&
                CUDA_OK(cuStreamSynchronize, p.stream[0]);
         const double ms = accel_now_ms() - start;
-        if (i > 0 && (best < 0 || ms < best))
-            best = ms;
+        if (i > 0)
+            best = measure_best(best, ms);
     }
     report_rate("device_memory", good ? best : -1, 2 * size);
     for (int i = 0; i < 2; i++)
@@ -179,8 +179,8 @@ static void measure_pageable(bool quick)
         good = good && CUDA_OK(cuMemcpyDtoH, host, device, size);
         double ms[2] = {up - start, accel_now_ms() - up};
         for (int d = 0; d < 2; d++)
-            if (i > 0 && (best[d] < 0 || ms[d] < best[d]))
-                best[d] = ms[d];
+            if (i > 0)
+                best[d] = measure_best(best[d], ms[d]);
     }
     if (good) {
         report_rate("pageable_up", best[0], size);

@@ -146,8 +146,8 @@ static double product_rate(const struct product *p, char type, int n)
         if (!multiply(p, type, n) || !CUDA_OK(cuStreamSynchronize, p->stream))
             return -1;
         double ms = accel_now_ms() - start;
-        if (i > 0 && (best < 0 || ms < best))
-            best = ms;
+        if (i > 0)
+            best = measure_best(best, ms);
     }
     return (type == 'z' ? 8 : 2) * 1e-6 * n * (double)n * n / best;
 }

@@ -59,8 +59,8 @@ static double copy_ms(const struct ends *e, size_t size)
             !CUDA_OK(cuStreamSynchronize, e->stream))
             return -1;
         const double ms = accel_now_ms() - start;
-        if (i > 0 && (best < 0 || ms < best))
-            best = ms;
+        if (i > 0)
+            best = measure_best(best, ms);
     }
     return best;
 }
@@ -153,8 +153,8 @@ static double pool_copy_ms(const struct pools *p, size_t size)
             !CUDA_OK(cuStreamSynchronize, p->stream[1]))
             return -1;
         const double ms = accel_now_ms() - start;
-        if (i > 0 && (best < 0 || ms < best))
-            best = ms;
+        if (i > 0)
+            best = measure_best(best, ms);
     }
     return best;
 }

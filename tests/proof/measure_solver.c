@@ -88,8 +88,7 @@ static double factor_ms(struct solver *s, const struct factorisation *f)
         const double ms = accel_now_ms() - start;
         if (!CUDA_OK(cuMemcpyDtoH, &info, s->info, sizeof info) || info != 0)
             return -1;
-        if (best < 0 || ms < best)
-            best = ms; /* the first one warms up */
+        best = measure_best(best, ms); /* the first one warms up */
     }
     return best;
 }

@@ -152,8 +152,8 @@ static double transfer_ms(struct transfer *t, int threads)
         double start = accel_now_ms();
         pthread_barrier_wait(&barrier);
         double ms = accel_now_ms() - start;
-        if (pass > 0 && (best < 0 || ms < best))
-            best = ms;
+        if (pass > 0)
+            best = measure_best(best, ms);
     }
     for (int i = 0; i < threads; i++)
         pthread_join(stagers[i].thread, NULL);
