@@ -124,8 +124,9 @@ static double own_ms(const struct accel_call *call, const struct accel_machine *
 {
     const double digested = (double)machine->kept.digested_bytes;
     const double watched = (double)machine->kept.watched_bytes;
-    const double besides = machine->gpu_first_ms +
-                           (digested / machine->digest_gbps + watched / machine->scan_gbps) * 1e-6;
+    const double read = digested - (double)machine->kept.beside_bytes;
+    const double besides =
+        machine->gpu_first_ms + (read / machine->digest_gbps + watched / machine->scan_gbps) * 1e-6;
     const unsigned there = machine->kept.operands | choice->placed;
     work.up_bytes -= digested + watched + choice->bytes;
     work.up_bytes = work.up_bytes > 0 ? work.up_bytes : 0;
@@ -192,7 +193,10 @@ static double there_ms(const struct accel_call *call, const struct accel_machine
         (is_digested && machine->kept.digested_bytes < bytes))
         return 0;
     there.kept.operands |= 1u << operand;
-    there.kept.digested_bytes -= is_digested ? bytes : 0;
+    if (is_digested) { /* what is beside it is not counted apart any more */
+        there.kept.digested_bytes -= bytes;
+        there.kept.beside_bytes = 0;
+    }
     there.kept.watched_bytes += bytes;
     const double ms = accel_estimate_gpu_ms(call, &there, settings);
     return ms < GAIN * cpu_ms ? ms : 0;

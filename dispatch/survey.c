@@ -87,7 +87,7 @@ static void see_what_is_kept(const struct accel_call *call, struct situation *si
     situation->tracks = may_track;
     machine->may_bring = may_track && adapts;
     machine->brings = situation->brings;
-    if (situation->keeps && adapts && call->batch == 1 && machine->gpu == DEVICE_READY &&
+    if (situation->keeps && adapts && call->batch > 0 && machine->gpu == DEVICE_READY &&
         !accel_call_fault(call))
         machine->kept = gpu_kept(device_gpu(situation->device), call);
     machine->keeps = situation->keeps && settings->resident == ACCEL_RESIDENT_HASH;

@@ -336,9 +336,10 @@ static bool make_schedule(struct blocks *b, const struct schedule_rates *rates, 
     const int64_t memory_bytes = scheduled_memory(&b->scheduled, available);
     bool made = lent_schedule(b, rates, memory_bytes) ||
                 choices_make(&b->schedule, &b->scheduled.call, rates, memory_bytes);
-    for (int i = A; made && i < C; i++)
-        made = !b->stays[i] || schedule_leave_out(&b->schedule, i);
-    return made;
+    for (int i = A; i < C; i++)
+        if (b->factors.factor[i].stays)
+            b->whole[i] = b->factors.factor[i].at;
+    return made && factors_leave_out(&b->factors, &b->schedule);
 }
 
 /* Takes memory for all operands, or for none. */
@@ -354,7 +355,7 @@ static enum gpu_status take_memory(struct blocks *b, enum gpu_status status)
             status = gpu_work_take(b->work, b->scheduled.own_bytes[i], &b->own[i]);
     if (status == GPU_NO_MEMORY) {
         gpu_work_drop(b->work);
-        stay_leave(b);
+        factors_leave(&b->factors);
     }
     return status;
 }
@@ -368,7 +369,7 @@ static enum gpu_status prepare(struct blocks *b)
     int64_t available = gpu_info(b->work->device)->memory_bytes;
     for (int attempt = 0; attempt < WORK_ATTEMPTS && status == GPU_NO_MEMORY; attempt++) {
         available = gpu_work_room(b->work, attempt, available);
-        status = attempt == 0 ? stay_bring(b, rates) : GPU_OK;
+        status = attempt == 0 ? factors_bring(&b->factors, rates) : GPU_OK;
         schedule_free(&b->schedule);
         if (status == GPU_OK && !make_schedule(b, rates, available))
             return GPU_NO_MEMORY;
@@ -416,7 +417,7 @@ static enum gpu_status run_prepared(struct blocks *b)
     if (status == GPU_OK)
         status = stay_begin_result(b);
     if (status == GPU_OK)
-        status = stay_send(b);
+        status = factors_send(&b->factors);
     if (status == GPU_OK)
         lent_begin(b, &flow);
     if (status == GPU_OK)
@@ -425,7 +426,8 @@ static enum gpu_status run_prepared(struct blocks *b)
     flow.written += b->settled;
     if (status != GPU_OK)
         return after_failure(b, &flow, status);
-    stay_keep(b);
+    factors_keep(&b->factors);
+    staying_keep(&b->result, b->work);
     return status;
 }
 
@@ -448,6 +450,7 @@ enum gpu_status blocks_run(struct blocks *b)
 {
     int64_t cells = 0;
     b->peers = b->work->host->peers;
+    b->factors = (struct factors){.work = b->work, .scheduled = &b->scheduled};
     if (!describe_operands(b))
         return GPU_UNSUPPORTED;
     struct accel_span written = *b->scheduled.operand[C].x;

@@ -8,9 +8,9 @@
 #ifndef ACCEL_BLOCKS_H
 #define ACCEL_BLOCKS_H
 
+#include "factors.h"
 #include "kernels.h"
 #include "scheduled.h"
-#include "bringing.h"
 #include "staying.h"
 
 struct blocks {
@@ -25,12 +25,10 @@ struct blocks {
     struct peers *peers; /* see blocks_lent.h */
     struct schedule schedule;
     gpu_address memory[SCHEDULE_OPERANDS];
-    struct resident resident[SCHEDULE_OPERANDS];
+    struct factors factors;
     struct staying result;
-    bool stays[SCHEDULE_OPERANDS]; /* an operand stays on the device, or has stayed there */
-    /* Operands that are on the device before the schedule begins. */
-    struct gpu_tile whole[SCHEDULE_OPERANDS];
-    int32_t *place[SCHEDULE_OPERANDS]; /* of each cell */
+    struct gpu_tile whole[SCHEDULE_OPERANDS]; /* operands that are on the device as a whole */
+    int32_t *place[SCHEDULE_OPERANDS];        /* of each cell */
     char *aside;  /* host memory for what the original needs after a failure, used then alone */
     char *old[2]; /* host memory for a cell's old values each */
     int finished, settled; /* blocks of a result in place: computed; there for certain */

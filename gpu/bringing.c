@@ -32,7 +32,7 @@ bool gpu_is_worth_bringing(const struct accel_call *call, double gain_ms, double
     uint64_t watch;
     if (operand < 0)
         return false;
-    const struct accel_span *x = &call->span[operand];
+    const struct accel_span part = resident_part(call, &call->span[operand]), *x = &part;
     const double arm_ms = ARM_MS + (double)accel_bytes(x) / ARM_GBPS * 1e-6;
     switch (sightings_miss(x, gain_ms, arm_ms, bring_ms, &watch)) {
     case SIGHTING_ARM:
@@ -52,11 +52,11 @@ bool gpu_is_worth_bringing(const struct accel_call *call, double gain_ms, double
 
 /* ---- On the way up ---- */
 
-struct bringing bringing_begin(const struct accel_span *x, const struct resident *r)
+struct bringing bringing_begin(const struct resident *r)
 {
     struct bringing bringing = {.proves = r->watch != 0};
     if (bringing.proves)
-        tracked_prove(x, &bringing.proof);
+        tracked_prove(&r->part, &bringing.proof);
     return bringing;
 }
 

@@ -17,8 +17,8 @@ struct bringing {
     struct tracked_proof proof;
 };
 
-/* Around the upload of an operand that is to be kept: ties its watch, r->watch, to what goes up. */
-struct bringing bringing_begin(const struct accel_span *x, const struct resident *r);
+/* Around the upload of a part that is to be kept: ties its watch, r->watch, to what goes up. */
+struct bringing bringing_begin(const struct resident *r);
 void bringing_end(struct bringing *bringing, struct resident *r);
 
 #endif

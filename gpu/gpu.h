@@ -248,6 +248,7 @@ enum gpu_status gpu_run(struct gpu_device *device, const struct accel_call *call
 struct gpu_kept {
     unsigned operands;
     int64_t digested_bytes, watched_bytes;
+    int64_t beside_bytes; /* of A, if it is a triangle: beside that, where a digest does not read */
 };
 
 /* Returns those that gpu_run() would find of a valid call, as far as is known without a look; and the rates, in 10^9 bytes a second, at

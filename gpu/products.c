@@ -20,12 +20,29 @@ static bool is_in_place(const struct products *p, int operand)
     return p->schedule.call.in_place[operand];
 }
 
+static bool stays(const struct products *p, int operand)
+{
+    return operand < C && p->factors.factor[operand].stays;
+}
+
+/* Returns where the matrix of a product is, of an operand that stays on the device, or has stayed there. */
+static struct gpu_tile kept_matrix_of(const struct products *p, int operand, int64_t product)
+{
+    const struct schedule_sharing *sharing = &p->scheduled.call.sharing[operand];
+    const int64_t number = product / sharing->repeat % sharing->distinct;
+    struct gpu_tile at = p->factors.factor[operand].at;
+    at.ptr += (gpu_address)(number * schedule_matrix_bytes(&p->scheduled.call, operand));
+    return at;
+}
+
 /* Returns where the matrix of a product, which is in a group, is on the device. */
 static struct gpu_tile matrix_of(const struct products *p, int operand, int group, int64_t product)
 {
     const struct accel_span *x = p->scheduled.operand[operand].x;
     if (!x) /* zeros, m x 1 and 1 x n */
         return (struct gpu_tile){p->zeros, operand == A ? p->work->call->blas.size[ACCEL_m] : 1};
+    if (stays(p, operand))
+        return kept_matrix_of(p, operand, product);
     if (is_in_place(p, operand))
         return (struct gpu_tile){(gpu_address)(uintptr_t)accel_matrix_of(x, product), x->ld};
     return (struct gpu_tile){
@@ -38,7 +55,7 @@ static int64_t stride_of(const struct products *p, int operand)
     const struct accel_span *x = p->scheduled.operand[operand].x;
     if (!x)
         return 0;
-    if (is_in_place(p, operand))
+    if (is_in_place(p, operand) && !stays(p, operand))
         return x->stride;
     return p->scheduled.call.sharing[operand].distinct == 1
                ? 0
@@ -230,6 +247,13 @@ static enum gpu_status run_each_alone(struct products *p)
 
 /* ---- Memory ---- */
 
+static enum gpu_status drop(struct products *p)
+{
+    gpu_work_drop(p->work);
+    factors_leave(&p->factors);
+    return GPU_NO_MEMORY;
+}
+
 /* Takes memory for all, or for none. */
 static enum gpu_status take_memory(struct products *p)
 {
@@ -240,9 +264,21 @@ static enum gpu_status take_memory(struct products *p)
             status = gpu_work_take(p->work, s->places[x] * s->place_bytes[x], &p->memory[x]);
     if (status == GPU_OK && p->scheduled.own_bytes[0] > 0)
         status = gpu_work_take(p->work, p->scheduled.own_bytes[0], &p->pointers);
-    if (status == GPU_NO_MEMORY)
-        gpu_work_drop(p->work);
-    return status;
+    return status == GPU_NO_MEMORY ? drop(p) : status;
+}
+
+/* Makes a schedule as if all operands came from the host, and takes memory for it. *made: there is one. */
+static enum gpu_status make_schedule(struct products *p, const struct schedule_rates *rates,
+                                     int64_t available, bool brings, bool *made)
+{
+    enum gpu_status status = brings ? factors_bring(&p->factors, rates) : GPU_OK;
+    *made = true;
+    if (status != GPU_OK)
+        return status == GPU_NO_MEMORY ? drop(p) : status;
+    *made = choices_make(&p->schedule, &p->scheduled.call, rates,
+                         scheduled_memory(&p->scheduled, available)) &&
+            factors_leave_out(&p->factors, &p->schedule);
+    return *made ? take_memory(p) : drop(p);
 }
 
 /* Makes a schedule, and takes memory for it. *alone: the products are to run one by one, and nothing has been taken. */
@@ -253,15 +289,17 @@ static enum gpu_status prepare(struct products *p, bool *alone)
     enum gpu_status status = GPU_NO_MEMORY;
     int64_t available = gpu_info(p->work->device)->memory_bytes;
     for (int attempt = 0; attempt < WORK_ATTEMPTS && status == GPU_NO_MEMORY; attempt++) {
+        bool made;
         available = gpu_work_room(p->work, attempt, available);
         schedule_free(&p->schedule);
-        *alone = scheduled_runs_alone(&p->scheduled, rates, available) ||
-                 !choices_make(&p->schedule, &p->scheduled.call, rates,
-                               scheduled_memory(&p->scheduled, available));
-        status = *alone ? GPU_OK : take_memory(p);
+        if (scheduled_runs_alone(&p->scheduled, rates, available))
+            break;
+        status = make_schedule(p, rates, available, attempt == 0, &made);
+        if (!made)
+            break;
     }
-    *alone = *alone || status == GPU_NO_MEMORY;
-    return status == GPU_NO_MEMORY ? GPU_OK : status;
+    *alone = status == GPU_NO_MEMORY;
+    return *alone ? GPU_OK : status;
 }
 
 /* Sends up where the matrices of all products are. */
@@ -300,6 +338,8 @@ static enum gpu_status run_prepared(struct products *p)
     enum gpu_status status = GPU_OK;
     if (p->scheduled.call.k == 0)
         status = kernel_zeros(p->work, accel_max(size[ACCEL_m], size[ACCEL_n]), &p->zeros);
+    if (status == GPU_OK)
+        status = factors_send(&p->factors);
     if (status == GPU_OK && p->pointers)
         status = send_pointers(p);
     if (status == GPU_OK)
@@ -307,12 +347,16 @@ static enum gpu_status run_prepared(struct products *p)
                      ? run_in_order(p, &flow)
                      : lane_flow(p->work->lane, &flow);
     flow.written += p->settled;
-    return status == GPU_OK ? status : after_failure(p, &flow, status);
+    if (status != GPU_OK)
+        return after_failure(p, &flow, status);
+    factors_keep(&p->factors);
+    return status;
 }
 
 enum gpu_status products_run(struct products *p)
 {
     bool alone = false;
+    p->factors = (struct factors){.work = p->work, .scheduled = &p->scheduled};
     if (!scheduled_describe(p->work->call, &p->scheduled))
         return GPU_UNSUPPORTED;
     enum gpu_status status = prepare(p, &alone);
@@ -321,7 +365,7 @@ enum gpu_status products_run(struct products *p)
     } else if (status == GPU_OK) {
         for (int x = A; x < OPERANDS; x++) {
             const struct accel_span *operand = p->scheduled.operand[x].x;
-            if (is_in_place(p, x))
+            if (is_in_place(p, x) && !stays(p, x))
                 gpu_work_event(p->work, GPU_EVENT_IN_PLACE, operand, operand->rows,
                                products_of(p) * operand->cols,
                                products_of(p) * accel_bytes(operand));

@@ -6,8 +6,8 @@
 #ifndef ACCEL_PRODUCTS_H
 #define ACCEL_PRODUCTS_H
 
+#include "factors.h"
 #include "kernels.h"
-#include "scheduled.h"
 
 struct products_group {
     int64_t count;
@@ -27,6 +27,7 @@ struct products {
     struct scheduled scheduled;
     /* products.c's: */
     struct schedule schedule;
+    struct factors factors;
     gpu_address memory[SCHEDULE_OPERANDS], zeros;
     gpu_address pointers; /* three for each product: all of A, of B, of C */
     int settled;          /* groups of a result in place that are there for certain */

@@ -8,6 +8,8 @@
 #include "device.h"
 #include "ops/op.h"
 #include "ops/shape.h"
+#include "pieces.h"
+#include "scheduled.h"
 #include "sightings.h"
 #include "tracked.h"
 
@@ -46,13 +48,56 @@ static void measure(_Atomic double *rate, double known, int64_t bytes, double ms
                           memory_order_relaxed);
 }
 
-bool resident_may(const struct accel_call *call, const struct accel_span *x)
+/* ---- What may stay ---- */
+
+/* An operand, of which a triangle alone may count. */
+static struct accel_span part_of(const struct accel_span *x, char uplo)
+{
+    struct accel_span part = *x;
+    part.triangle = uplo;
+    return part;
+}
+
+/* Returns the triangle that a call of BLAS reads of an operand, if it reads no more of it; else 0. */
+static char triangle_of(const struct accel_call *call, const struct accel_span *x)
+{
+    const char uplo = call->blas.flag[ACCEL_uplo];
+    const bool reads_triangle = x == &call->span[ACCEL_a] && x->rows == x->cols &&
+                                accel_op_of(call->routine)->triangles == 0;
+    return reads_triangle && (uplo == 'L' || uplo == 'U') ? uplo : 0;
+}
+
+struct accel_span resident_part(const struct accel_call *call, const struct accel_span *x)
 {
     const enum accel_op_group group = accel_op_of(call->routine)->group;
-    return (group == ACCEL_LEVEL_3 || group == ACCEL_LEVEL_2) && x->ptr && x->inc == 0 &&
-           x->access == ACCEL_READ && x->place == ACCEL_HOST && accel_bytes(x) >= GPU_STAYS_BYTES &&
+    struct accel_span part = {.ptr = NULL};
+    if ((group != ACCEL_LEVEL_3 && group != ACCEL_BATCH && group != ACCEL_LEVEL_2) || !x->ptr ||
+        x->inc != 0 || x->place != ACCEL_HOST)
+        return part;
+    if (call->batch == 1)
+        return part_of(x, triangle_of(call, x));
+    scheduled_side_by_side(x, call->batch, &part);
+    return part;
+}
+
+struct lane_rectangle resident_rectangle(const struct accel_span *part)
+{
+    struct lane_rectangle r =
+        lane_whole(part->ptr, part->rows, part->cols, part->ld, gpu_size_of(part));
+    r.name = part->name;
+    r.uplo = part->triangle;
+    r.trimmed = r.uplo && pieces_trim(r.rows, r.cols, r.size);
+    return r;
+}
+
+bool resident_may(const struct accel_call *call, const struct accel_span *x)
+{
+    const struct accel_span part = resident_part(call, x);
+    return part.ptr && x->access == ACCEL_READ && accel_bytes(&part) >= GPU_STAYS_BYTES &&
            accel_is_read(call, x) && !accel_adds_nothing(call);
 }
+
+/* ---- Looks ---- */
 
 /* from: the operand, or its triangle, perhaps with a scan, which takes longer. */
 static struct gpu_key digest_of(const struct accel_span *x, const struct lane_rectangle *from)
@@ -154,51 +199,41 @@ static bool found(struct gpu_work *work, const struct accel_span *x, gpu_address
 {
     bool may;
     const struct sighting_watch w = sightings_watch(x, &may);
-    struct lane_rectangle all = lane_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
-    all.uplo = x->triangle;
+    const struct lane_rectangle all = resident_rectangle(x);
     if (work->host->tracks && found_unchanged(work, x, &w, memory))
         return true;
     return work->host->digests && !work->host->relies &&
            found_by_digest(work, x, &all, w.proved, memory);
 }
 
-/* An operand, of which a triangle alone may count. */
-static struct accel_span part_of(const struct accel_span *x, char uplo)
+/* Returns whether something is on the device that is probably what an operand, or its triangle, has now. */
+static bool is_expected(struct gpu_device *device, const struct accel_span *part,
+                        struct gpu_key *key)
 {
-    struct accel_span part = *x;
-    part.triangle = uplo;
-    return part;
+    return sightings_expect(part, key) && device->functions->has_kept(device, key);
 }
 
-/* Returns the triangle that a call of BLAS reads of an operand, if it reads no more of it; else 0. */
-static char triangle_of(const struct accel_call *call, const struct accel_span *x)
+/* An earlier call may have left all of a matrix of which this one reads a triangle. */
+static bool found_as_all(struct gpu_work *work, const struct accel_span *part,
+                         const struct accel_span *all, gpu_address *memory)
 {
-    const char uplo = call->blas.flag[ACCEL_uplo];
-    const bool reads_triangle =
-        x == &call->span[ACCEL_a] && accel_op_of(call->routine)->triangles == 0;
-    return reads_triangle && (uplo == 'L' || uplo == 'U') ? uplo : 0;
-}
-
-/* An earlier call may have left the triangle alone that this one reads. */
-static bool found_as_triangle(struct gpu_work *work, const struct accel_span *x,
-                              gpu_address *memory)
-{
-    const struct accel_span part = part_of(x, triangle_of(work->call, x));
     struct gpu_key key;
-    if (!work->host->digests || !part.triangle || !sightings_expect_result(&part, &key) ||
-        sightings_see(&part) != SIGHTING_LOOK)
+    bool may;
+    if (!part->triangle || !is_expected(work->device, all, &key) ||
+        (!work->host->digests && !(work->host->tracks && sightings_watch(all, &may).proved)) ||
+        sightings_see(all) != SIGHTING_LOOK)
         return false;
-    const bool here = found(work, &part, memory);
-    sightings_looked(&part, here);
+    const bool here = found(work, all, memory);
+    sightings_looked(all, here);
     return here;
 }
 
 bool resident_is_result(const struct gpu_work *work, const struct accel_span *x)
 {
-    const struct accel_span part = part_of(x, triangle_of(work->call, x));
+    const struct accel_span part = resident_part(work->call, x), all = part_of(&part, 0);
     struct gpu_key key;
     return work->host->digests &&
-           (sightings_expect_result(x, &key) || sightings_expect_result(&part, &key)) &&
+           (sightings_expect_result(&all, &key) || sightings_expect_result(&part, &key)) &&
            work->device->functions->has_kept(work->device, &key);
 }
 
@@ -217,8 +252,10 @@ static uint64_t watch_of(struct gpu_work *work, const struct accel_span *x)
 
 bool resident_is_proved(const struct gpu_work *work, const struct accel_span *x)
 {
+    const struct accel_span part = resident_part(work->call, x), all = part_of(&part, 0);
     bool may;
-    return work->host->tracks && sightings_watch(x, &may).proved;
+    return work->host->tracks &&
+           (sightings_watch(&part, &may).proved || sightings_watch(&all, &may).proved);
 }
 
 struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
@@ -228,35 +265,36 @@ struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
     enum sighting how = SIGHTING_KEEP;
     if (!work->host->keeps || !resident_may(work->call, x))
         return r;
-    if ((work->host->tracks && found_in_larger(work, x, memory)) ||
-        found_as_triangle(work, x, memory))
-        return (struct resident){.here = true};
+    r.part = resident_part(work->call, x);
+    const struct accel_span all = part_of(&r.part, 0);
+    if ((work->host->tracks && found_in_larger(work, &all, memory)) ||
+        found_as_all(work, &r.part, &all, memory))
+        return (struct resident){.part = all, .here = true};
     if (work->host->brings & 1u << (x - work->call->span))
-        sightings_bring(x);
+        sightings_bring(&r.part);
     else if (work->host->digests || resident_is_proved(work, x) ||
              accel_only_moves(work->call->routine))
-        how = sightings_see(x);
+        how = sightings_see(&r.part);
     else
         return r; /* no later call would find it */
     if (how == SIGHTING_LOOK) {
-        r.here = found(work, x, memory);
-        how = sightings_looked(x, r.here);
+        r.here = found(work, &r.part, memory);
+        how = sightings_looked(&r.part, r.here);
     }
     r.digests = how == SIGHTING_KEEP && !work->host->relies;
-    r.watch = r.digests ? watch_of(work, x) : 0;
+    r.watch = r.digests ? watch_of(work, &r.part) : 0;
     return r;
 }
 
-enum gpu_status resident_keep(struct gpu_work *work, const struct accel_span *x, gpu_address memory,
-                              const struct resident *r)
+enum gpu_status resident_keep(struct gpu_work *work, gpu_address memory, const struct resident *r)
 {
     const struct sighting_watch proved = {
         .watch = r->watch, .proved = true, .key = r->key, .edges = r->edges};
     const enum gpu_status status = gpu_work_keep(work, memory, &r->key);
     if (status == GPU_OK)
-        sightings_kept(x, &r->key);
+        sightings_kept(&r->part, &r->key);
     if (status == GPU_OK && r->proved)
-        sightings_watched(x, &proved);
+        sightings_watched(&r->part, &proved);
     return status;
 }
 
@@ -301,21 +339,14 @@ struct resident resident_look_at(struct gpu_work *work, const struct accel_span 
     struct resident r = {.here = false};
     if (!work->host->digests || !may_at(work->call, x, from))
         return r;
-    const struct accel_span part = part_of(x, from->uplo);
-    enum sighting how = sightings_see(&part);
+    r.part = part_of(x, from->uplo);
+    enum sighting how = sightings_see(&r.part);
     if (how == SIGHTING_LOOK) {
-        r.here = found_at(work, &part, from, memory);
-        how = sightings_looked(&part, r.here);
+        r.here = found_at(work, &r.part, from, memory);
+        how = sightings_looked(&r.part, r.here);
     }
     r.digests = how == SIGHTING_KEEP;
     return r;
-}
-
-enum gpu_status resident_keep_at(struct gpu_work *work, const struct accel_span *x, char uplo,
-                                 gpu_address memory, const struct resident *r)
-{
-    const struct accel_span part = part_of(x, uplo);
-    return resident_keep(work, &part, memory, r);
 }
 
 /* Of Level 3 and LAPACK, a matrix in host memory. */
@@ -355,6 +386,17 @@ enum gpu_status resident_keep_result(struct gpu_work *work, const struct accel_s
     return status;
 }
 
+/* Adds an operand, of which a part is there. */
+static void add_kept(struct gpu_kept *kept, int operand, const struct accel_span *part,
+                     bool watched)
+{
+    const int64_t bytes = accel_bytes(part);
+    *(watched ? &kept->watched_bytes : &kept->digested_bytes) += bytes;
+    if (!watched && operand == ACCEL_a && part->triangle && part->rows == part->cols)
+        kept->beside_bytes = part->rows * (part->rows - 1) / 2 * gpu_size_of(part);
+    kept->operands |= 1u << operand;
+}
+
 /* Adds an operand of LAPACK that a call reads: all of it, or a triangle, as an earlier call has left it there. */
 static void add_kept_at(struct gpu_kept *kept, struct gpu_device *device,
                         const struct accel_call *call, int operand)
@@ -368,39 +410,40 @@ static void add_kept_at(struct gpu_kept *kept, struct gpu_device *device,
         return;
     for (size_t i = 0; i < sizeof triangles; i++) {
         const struct accel_span part = part_of(x, triangles[i]);
-        if (!sightings_expect(&part, &key) || !device->functions->has_kept(device, &key))
+        if (!is_expected(device, &part, &key))
             continue;
-        *(sightings_watch(&part, &may).proved ? &kept->watched_bytes : &kept->digested_bytes) +=
-            accel_bytes(x);
-        kept->operands |= 1u << operand;
+        add_kept(kept, operand, &part, sightings_watch(&part, &may).proved);
         return;
     }
+}
+
+/* Adds one of Level 2 or 3: a part of what is there; all of it, even if the call reads a triangle; or that. */
+static void add_kept_of(struct gpu_kept *kept, struct gpu_device *device,
+                        const struct accel_call *call, int operand)
+{
+    const struct accel_span part = resident_part(call, &call->span[operand]),
+                            all = part_of(&part, 0);
+    struct accel_span larger;
+    struct gpu_key key;
+    int64_t row, col;
+    bool may;
+    const struct sighting_watch around = sightings_around(&all, &larger, &row, &col);
+    if (around.watch && device->functions->has_kept(device, &around.key))
+        add_kept(kept, operand, &all, true);
+    else if (is_expected(device, &all, &key))
+        add_kept(kept, operand, &all, sightings_watch(&all, &may).proved);
+    else if (part.triangle && is_expected(device, &part, &key))
+        add_kept(kept, operand, &part, sightings_watch(&part, &may).proved);
 }
 
 struct gpu_kept gpu_kept(struct gpu_device *device, const struct accel_call *call)
 {
     struct gpu_kept kept = {.operands = 0};
-    struct gpu_key key;
-    bool may;
     for (int i = 0; i < ACCEL_SPANS; i++) {
-        const struct accel_span *x = &call->span[i];
-        struct accel_span larger;
-        int64_t row, col;
         if (accel_uses_solver(call->routine))
             add_kept_at(&kept, device, call, i);
-        if (!resident_may(call, x))
-            continue;
-        const struct sighting_watch around = sightings_around(x, &larger, &row, &col);
-        const struct accel_span part = part_of(x, triangle_of(call, x));
-        const bool triangle = part.triangle && sightings_expect_result(&part, &key);
-        if (around.watch)
-            key = around.key;
-        if ((!around.watch && !triangle && !sightings_expect(x, &key)) ||
-            !device->functions->has_kept(device, &key))
-            continue;
-        const bool watched = around.watch || sightings_watch(triangle ? &part : x, &may).proved;
-        *(watched ? &kept.watched_bytes : &kept.digested_bytes) += accel_bytes(x);
-        kept.operands |= 1u << i;
+        if (resident_may(call, &call->span[i]))
+            add_kept_of(&kept, device, call, i);
     }
     return kept;
 }

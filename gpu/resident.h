@@ -13,6 +13,8 @@
 
 /* An input of a call under way. */
 struct resident {
+    struct accel_span
+        part; /* what of it stays: see resident_part(); or all of it, if that is here */
     bool
         here; /* `memory` of the operand is a copy from an earlier call, which nobody may write to */
     bool digests;  /* it is to be digested on its way, up or down */
@@ -23,7 +25,14 @@ struct resident {
     struct gpu_key edges;
 };
 
-/* Returns whether an operand is one that could stay: a matrix in host memory that the call only reads, not a small one. */
+/* Returns what may stay of an operand of Level 2 or 3 that is a matrix in host memory, as one matrix: the triangle, if the call reads no more of it
+ * (accel_span.triangle); of a batch, its matrices side by side. ptr is NULL if nothing may. */
+struct accel_span resident_part(const struct accel_call *call, const struct accel_span *x);
+
+/* Returns the rectangle that goes up of such a part; in device memory, zeros are beside a triangle: see gpu_work_upload(). */
+struct lane_rectangle resident_rectangle(const struct accel_span *part);
+
+/* Returns whether an operand is one that could stay: a part that the call only reads, not a small one. */
 bool resident_may(const struct accel_call *call, const struct accel_span *x);
 
 /* Returns whether an operand's watch has proved something: it is probably on the device, and a scan is enough to know. */
@@ -37,16 +46,13 @@ bool resident_is_result(const struct gpu_work *work, const struct accel_span *x)
 struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
                               gpu_address *memory);
 
-/* Keeps a digested operand, which the call has brought to `memory`. The call's work is done, and it has not failed. */
-enum gpu_status resident_keep(struct gpu_work *work, const struct accel_span *x, gpu_address memory,
-                              const struct resident *r);
+/* Keeps r->part of an operand, digested, which the call has brought to `memory`. The call's work is done, and it has not failed. */
+enum gpu_status resident_keep(struct gpu_work *work, gpu_address memory, const struct resident *r);
 
-/* The same two for an operand of LAPACK, which is watched for writes if the call only reads it. `from` says what of it is meant: all of it, or a
+/* The same look for an operand of LAPACK, which is watched for writes if the call only reads it. `from` says what of it is meant: all of it, or a
  * triangle; if it is here, from->scan has seen it, or what it saw when the contents were proved counts. */
 struct resident resident_look_at(struct gpu_work *work, const struct accel_span *x,
                                  const struct lane_rectangle *from, gpu_address *memory);
-enum gpu_status resident_keep_at(struct gpu_work *work, const struct accel_span *x, char uplo,
-                                 gpu_address memory, const struct resident *r);
 
 /* A result of a call, of which x->triangle alone comes down, if that is not 0: forgets what had been kept for its place, whose memory the
  * call may need; begins it; and keeps it once the call is done. cells: in which it was digested on its way down. Its copy on the device is what the

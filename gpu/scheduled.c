@@ -41,6 +41,27 @@ static struct schedule_sharing sharing_of(const struct accel_span *x, int64_t ba
     return (struct schedule_sharing){repeat, runs};
 }
 
+bool scheduled_side_by_side(const struct accel_span *x, int64_t batch, struct accel_span *all)
+{
+    const struct schedule_sharing sharing = sharing_of(x, batch);
+    struct accel_span one = *x;
+    int64_t step, bytes;
+    bool is = x->inc == 0 && accel_mul(x->ld, x->cols, &step) &&
+              accel_mul(step, gpu_size_of(x), &bytes) &&
+              accel_mul(x->cols, sharing.distinct, &one.cols) &&
+              (x->array || sharing.distinct == 1 || x->stride == step);
+    for (int64_t i = 1; is && x->array && i < sharing.distinct; i++)
+        is = (uintptr_t)x->array[i * sharing.repeat] ==
+             (uintptr_t)x->array[0] + (uintptr_t)(i * bytes);
+    one.ptr = accel_matrix_of(x, 0);
+    one.stride = 0;
+    one.array = NULL;
+    is = is && accel_extent(&one, 1) >= 0;
+    if (is)
+        *all = one;
+    return is;
+}
+
 /* Returns whether a stride leads from matrix to matrix. */
 static bool is_strided(const struct scheduled *l, int operand)
 {

@@ -35,8 +35,6 @@ struct result {
 
 /* A copy of an input that is to stay on the device. */
 struct kept_input {
-    const struct accel_span *x;
-    char uplo;
     gpu_address memory;
     struct resident resident;
 };

@@ -30,15 +30,6 @@ static char *read_on_host(struct solver *s, const struct accel_span *x, int64_t 
     return *copy;
 }
 
-/* Copies a rectangle up; of a triangle, there are zeros beside it then. A trimmed one's zeros are set on the device. */
-static enum gpu_status upload_rectangle(struct solver *s, struct array to,
-                                        const struct lane_rectangle *from)
-{
-    const int64_t bytes = ((from->cols - 1) * to.ld + from->rows) * from->size;
-    const enum gpu_status status = from->trimmed ? gpu_work_zero(s->work, to.ptr, bytes) : GPU_OK;
-    return status == GPU_OK ? lane_upload(s->work->lane, to.ptr, to.ld, from) : status;
-}
-
 /* ---- Whole operands ---- */
 
 static void note_uploaded(struct solver *s, const struct accel_span *x, int64_t rows, int64_t cols,
@@ -64,11 +55,10 @@ static void copy_kept(struct solver *s, struct array to, const struct accel_span
 enum { KEEP_ROOM = 4 };
 
 /* Takes a copy of an input that has gone up, before the steps overwrite it. Without room it does not stay. */
-static void copy_to_keep(struct solver *s, struct array from, const struct accel_span *x, char uplo,
-                         const struct resident *r)
+static void copy_to_keep(struct solver *s, struct array from, const struct resident *r)
 {
     const int64_t bytes = from.ld * from.cols * solver_element(from);
-    struct kept_input kept = {x, uplo, 0, *r};
+    struct kept_input kept = {0, *r};
     if (s->inputs_kept == ACCEL_SPANS || s->work->blocks > WORK_BLOCKS / 2 ||
         gpu_work_available(s->work) / KEEP_ROOM < bytes ||
         gpu_work_take(s->work, bytes, &kept.memory) != GPU_OK)
@@ -104,10 +94,10 @@ static bool upload_columns(struct solver *s, struct array to, const struct accel
         from.digest = r.digests ? &r.key : NULL;
         if (r.here)
             copy_kept(s, to, x, kept);
-        else if (solver_note(s, upload_rectangle(s, to, &from)))
+        else if (solver_note(s, gpu_work_upload(s->work, (struct gpu_tile){to.ptr, to.ld}, &from)))
             note_uploaded(s, x, from.rows, from.cols, pieces_matrix_sent(&from, to.ld));
         if (solver_is_well(s) && r.digests)
-            copy_to_keep(s, to, x, from.uplo, &r);
+            copy_to_keep(s, to, &r);
         s->largest = scan.largest > s->largest ? scan.largest : s->largest;
         /* LAPACK's answers to NaNs are its own: when an iteration ends, the pivot, INFO. */
         if (!scan.finite)
@@ -239,6 +229,5 @@ void solver_refuse_extremes(struct solver *s)
 void solver_keep_inputs(struct solver *s)
 {
     for (int i = 0; i < s->inputs_kept; i++)
-        resident_keep_at(s->work, s->kept[i].x, s->kept[i].uplo, s->kept[i].memory,
-                         &s->kept[i].resident);
+        resident_keep(s->work, s->kept[i].memory, &s->kept[i].resident);
 }

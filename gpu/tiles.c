@@ -1,6 +1,7 @@
 #include "tiles.h"
 
 #include "ops/shape.h"
+#include "pieces.h"
 
 /* ---- Memory ---- */
 
@@ -143,10 +144,14 @@ enum gpu_status tiles_load(struct tiles *t, int part, int64_t row, int64_t col, 
         return GPU_OK;
     struct lane_rectangle from = rectangle_of(x, row, col, rows, cols);
     from.name = x->name;
-    from.digest = p->resident.digests ? &p->resident.key : NULL;
-    struct bringing bringing = bringing_begin(x, &p->resident);
+    if (p->resident.digests) {
+        from = resident_rectangle(&p->resident.part);
+        from.digest = &p->resident.key;
+        bytes = pieces_matrix_sent(&from, at->ld);
+    }
+    struct bringing bringing = bringing_begin(&p->resident);
     enum gpu_status status =
-        lane_upload(t->work->lane, at->ptr, x->inc ? from.rows : at->ld, &from);
+        gpu_work_upload(t->work, (struct gpu_tile){at->ptr, x->inc ? from.rows : at->ld}, &from);
     bringing_end(&bringing, &p->resident);
     if (status == GPU_OK) {
         p->resident.digested = p->resident.digests;
@@ -288,7 +293,7 @@ static void keep_residents(struct tiles *t)
     for (int i = 0; i < TILE_PARTS; i++) {
         struct tile_part *p = &t->part[i];
         if (p->resident.digested)
-            resident_keep(t->work, p->x, p->memory, &p->resident);
+            resident_keep(t->work, p->memory, &p->resident);
     }
 }
 

@@ -60,6 +60,15 @@ enum gpu_status gpu_work_take_lent(struct gpu_work *work, int64_t bytes, gpu_add
 /* Puts zeros in device memory, in stream order. */
 enum gpu_status gpu_work_zero(struct gpu_work *work, gpu_address memory, int64_t bytes);
 
+/* Copies a rectangle up, in stream order; of a triangle, there are zeros beside it then. A trimmed one's zeros are set on the device. */
+static inline enum gpu_status gpu_work_upload(struct gpu_work *work, struct gpu_tile to,
+                                              const struct lane_rectangle *from)
+{
+    const int64_t bytes = ((from->cols - 1) * to.ld + from->rows) * from->size;
+    const enum gpu_status status = from->trimmed ? gpu_work_zero(work, to.ptr, bytes) : GPU_OK;
+    return status == GPU_OK ? lane_upload(work->lane, to.ptr, to.ld, from) : status;
+}
+
 /* Finds device memory that has been kept under a key, for reading, and holds it for this call. Returns false if there is none. */
 bool gpu_work_find(struct gpu_work *work, const struct gpu_key *key, gpu_address *memory);
 /* Keeps memory that the call has taken, under a key that tells its contents: waits until they are there. It stays until memory is

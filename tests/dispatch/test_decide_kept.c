@@ -23,6 +23,12 @@ static void kept_inputs(void **state)
     const double saved = bytes / m.up_gbps * 1e-6 - bytes / 80 * 1e-6;
     assert_in_range((int64_t)(1e6 * (brought.est_own_ms - kept.est_own_ms)),
                     (int64_t)(1e6 * saved) - 2, (int64_t)(1e6 * saved) + 2);
+    m.kept.beside_bytes = (int64_t)bytes / 2; /* a digest of a triangle reads that alone */
+    const struct accel_decision triangle = decide_with(&call, &m, &defaults, 8);
+    const double read = bytes / 2 / 80 * 1e-6;
+    assert_in_range((int64_t)(1e6 * (kept.est_own_ms - triangle.est_own_ms)),
+                    (int64_t)(1e6 * read) - 2, (int64_t)(1e6 * read) + 2);
+    m.kept.beside_bytes = 0;
     m.digest_gbps = 20;
     assert_false(decide_with(&call, &m, &defaults, 8).gpu);
 }

@@ -167,8 +167,8 @@ static void what_goes_up_is_tied_to_the_watch(void **state)
     const struct accel_span *a = &call.span[ACCEL_a];
     (void)state;
     for (int i = 0; i < 3; i++) {
-        struct resident r = {.watch = i == 2 ? 0 : tracked_begin(a)};
-        struct bringing bringing = bringing_begin(a, &r);
+        struct resident r = {.part = *a, .watch = i == 2 ? 0 : tracked_begin(a)};
+        struct bringing bringing = bringing_begin(&r);
         if (i == 1)
             *(volatile double *)a->ptr += 1;
         bringing_end(&bringing, &r);

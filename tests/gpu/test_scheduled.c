@@ -225,12 +225,57 @@ static void rates_and_times(void **state)
     assert_true(rate > rates.compute * (1 - 1e-9) && rate < rates.compute * (1 + 1e-9));
 }
 
+/* Matrices of a batch that are one matrix in memory: a stride apart, behind each other's pointers, or one for all. */
+static void matrices_side_by_side(void **state)
+{
+    enum { PRODUCTS = 6, ROWS = 3, COLS = 2, LD = 4, STEP = COLS * LD };
+    static double memory[PRODUCTS * STEP + 1];
+    void *array[PRODUCTS];
+    const struct accel_span x = {.ptr = memory,
+                                 .rows = ROWS,
+                                 .cols = COLS,
+                                 .ld = LD,
+                                 .stride = STEP,
+                                 .dtype = ACCEL_FLOAT64};
+    struct accel_span all, other = x;
+    (void)state;
+    assert_true(scheduled_side_by_side(&x, PRODUCTS, &all));
+    assert_true(all.ptr == memory && all.rows == ROWS && all.cols == PRODUCTS * COLS);
+    assert_true(all.ld == LD && all.stride == 0 && !all.array);
+    other.stride = 0;
+    assert_true(scheduled_side_by_side(&other, PRODUCTS, &all) && all.cols == COLS);
+    other.stride = STEP + 1;
+    assert_false(scheduled_side_by_side(&other, PRODUCTS, &all));
+    other.cols = INT64_MAX / 4;
+    other.stride = other.cols * LD;
+    assert_false(scheduled_side_by_side(&other, PRODUCTS, &all));
+    other = x;
+    other.array = array;
+    for (int repeat = 1; repeat <= PRODUCTS; repeat++) {
+        for (int i = 0; i < PRODUCTS; i++)
+            array[i] = memory + i / repeat * STEP;
+        other.ptr = array[0];
+        assert_true(scheduled_side_by_side(&other, PRODUCTS, &all) && !all.array);
+        assert_int_equal(all.cols, (PRODUCTS + repeat - 1) / repeat * COLS);
+    }
+    for (int i = 0; i < PRODUCTS; i++)
+        array[i] = memory + i % 3 * STEP;
+    assert_true(scheduled_side_by_side(&other, PRODUCTS, &all) && all.cols == 3 * COLS);
+    for (int i = 0; i < PRODUCTS; i++)
+        array[i] = memory + i * STEP + (i > 3);
+    assert_false(scheduled_side_by_side(&other, PRODUCTS, &all));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_routine_is_described), cmocka_unit_test(products_share_matrices),
-        cmocka_unit_test(times_of_batches),           cmocka_unit_test(some_calls_are_not_divided),
-        cmocka_unit_test(sizes_without_end),          cmocka_unit_test(rates_and_times),
+        cmocka_unit_test(every_routine_is_described),
+        cmocka_unit_test(matrices_side_by_side),
+        cmocka_unit_test(products_share_matrices),
+        cmocka_unit_test(times_of_batches),
+        cmocka_unit_test(some_calls_are_not_divided),
+        cmocka_unit_test(sizes_without_end),
+        cmocka_unit_test(rates_and_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
