@@ -10,7 +10,7 @@
 int gpu_operand_to_bring(const struct accel_call *call)
 {
     int largest = -1;
-    for (int i = 0; i < ACCEL_SPANS; i++)
+    for (int i = 0; call->batch == 1 && i < ACCEL_SPANS; i++)
         if (resident_may(call, &call->span[i]) &&
             (largest < 0 || accel_bytes(&call->span[i]) > accel_bytes(&call->span[largest])))
             largest = i;

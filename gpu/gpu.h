@@ -260,7 +260,7 @@ double gpu_scan_gbps(void);
 /* A matrix with fewer bytes does not stay on the device: it is up before a digest of it would be known. */
 #define GPU_STAYS_BYTES ((int64_t)1 << 20)
 
-/* Returns a valid call's largest input that may stay on the device, an enum accel_matrix; -1: there is none. */
+/* Returns a valid call's largest input that may stay on the device, an enum accel_matrix; -1: there is none, or it is a batch. */
 int gpu_operand_to_bring(const struct accel_call *call);
 
 /* Notes that a valid call runs on the CPU and would have taken gain_ms less, > 0, if that input had been on the device, known by the kernel's

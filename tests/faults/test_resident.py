@@ -18,7 +18,7 @@ OVER_16_MB = "LAPACK's triangles over 16 MB"  # a program is stopped whose matri
 tap = Tap()
 for name, arguments, more in (("ample memory", ["many", 40], {}), ("little memory", ["many", 40], {"ACCEL_MEMORY": "4M"}),
                               ("two threads", ["threads", 6], {}), ("results", ["chain", 12], {}), ("blocks", ["blocks", 2], {}),
-                              ("triangles", ["triangles", 2], {}), ("LAPACK", ["factors", 3], {}), (OVER_16_MB, ["cholesky", 2], {}),
+                              ("triangles", ["triangles", 2], {}), ("batches", ["batches", 4], {}), ("LAPACK", ["factors", 3], {}), (OVER_16_MB, ["cholesky", 2], {}),
                               ("vectors", ["vectors", 12], {"ACCEL_RESIDENT": "auto"})):
     env = {**ENV, **more}
     done, baseline = run("again", arguments, env)

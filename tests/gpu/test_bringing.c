@@ -160,6 +160,8 @@ static void the_largest_input_of_what_may_stay(void **state)
     product = by_vector("dgemm", memory, N);
     product.span[ACCEL_b].cols = 2 * N;
     assert_int_equal(gpu_operand_to_bring(&product), ACCEL_b);
+    product.batch = 2;
+    assert_int_equal(gpu_operand_to_bring(&product), -1);
 }
 
 static void what_goes_up_is_tied_to_the_watch(void **state)

@@ -123,6 +123,17 @@ for how, env in (("hash", HASH), ("auto", AUTO)):
                abs(number(plainly[4 * k + i], "up_mb") - number(lines[4 * k + i], "up_mb") - found) > 0.01]
         tap.ok(not bad, f"call {i + 1} of a round: matrices that are side by side, or one for all, stay", *bad)
 
+# ---- Random calls on few matrices ----
+
+for seed in range(1, 13) if LONG else (3, 4):
+    for how, env in (("hash", HASH), ("auto", AUTO)):
+        seeded = {**env, "AGAIN_SEED": str(seed)}
+        done, without = (start("again", "mixed", 600 if LONG else 120, env={**seeded, **more}) for more in ({}, {"ACCEL_RESIDENT": "off"}))
+        found = len(kept(lines_for(done)))
+        tap.ok(done.returncode == 0 and done.stdout == without.stdout and not kept(lines_for(without)) and "gpu0" in {f["ran"] for f in lines_for(done)} and
+               found > (40 if LONG else 10), f"{how}: random calls {seed} have the same results, bit for bit, as without; {found} found an operand on the GPU",
+               done.returncode, *[f"{a} | {b}" for a, b in zip(done.stdout.splitlines(), without.stdout.splitlines()) if a != b][:1], done.stderr[-300:])
+
 # ---- LAPACK ----
 
 for how, env in (("hash", HASH), ("auto", AUTO)):
