@@ -31,16 +31,17 @@ static int64_t long_groups(const struct schedule *s)
     return (all + group_of(s) - 1) / group_of(s);
 }
 
+/* The search asks often: without a division. */
 int64_t schedule_group_start(const struct schedule *s, int group)
 {
     const int share = s->by.share;
-    const int64_t all = s->call.products, at_end = short_products(s, share);
-    const int64_t left = long_groups(s) + 2 * share - group; /* groups from this one on */
+    const int left = s->cells[C].cols - group; /* groups from this one on */
+    const int64_t all = s->call.products;
     if (group <= share)
         return accel_min(short_products(s, group), all);
     if (left <= share)
-        return all - short_products(s, (int)accel_max(left, 0));
-    return at_end + (group - share) * group_of(s);
+        return all - short_products(s, left > 0 ? left : 0);
+    return short_products(s, share) + (group - share) * group_of(s);
 }
 
 /* ---- Matrices ---- */
@@ -59,10 +60,16 @@ static bool all_are_there(const struct schedule *s, int operand)
     return s->places[operand] == 1;
 }
 
+/* Returns the number of a product's matrix, without those that come in turn. The search asks often, mostly for 1. */
+static int64_t run_of(const struct schedule_sharing *x, int64_t product)
+{
+    return x->repeat == 1 ? product : product / x->repeat;
+}
+
 /* Returns how many matrices the first products use. */
 static int64_t used_by(const struct schedule_sharing *x, int64_t products)
 {
-    return accel_min(x->distinct, (products + x->repeat - 1) / x->repeat);
+    return accel_min(x->distinct, run_of(x, products + x->repeat - 1));
 }
 
 struct schedule_cell schedule_group_cell(const struct schedule *s, int operand, int group)
@@ -77,8 +84,8 @@ struct schedule_cell schedule_group_cell(const struct schedule *s, int operand, 
         cell.col = used_by(x, first);
         cell.cols = used_by(x, end) - cell.col;
     } else {
-        cell.col = first / x->repeat;
-        cell.cols = accel_min(x->distinct, (end - 1) / x->repeat + 1 - cell.col);
+        cell.col = run_of(x, first);
+        cell.cols = accel_min(x->distinct, run_of(x, end - 1) + 1 - cell.col);
     }
     return cell;
 }
