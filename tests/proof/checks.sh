@@ -241,6 +241,29 @@ random_lapack_job() {
     all_on_gpu > /dev/null
 }
 
+# stays_job SEED CALLS: random calls on a few matrices, whose operands stay on the device or do not: the same results, bit for bit, within the bounds of
+# verification.
+stays_job() {
+    local setting
+    for setting in off hash auto; do
+        limited env LD_PRELOAD="$build/libaccel.so" ACCEL_POLICY=gpu ACCEL_RESIDENT=$setting ACCEL_VERIFY=all ACCEL_LOG=1 ACCEL_LOG_FILE="$folder/$setting.log" \
+            OPENBLAS_NUM_THREADS=1 AGAIN_SEED="$1" "$build/tests/again" mixed "$2" > "$folder/$setting" || return 1
+    done
+    awk '{ for (i = 1; i <= NF; i++) {
+               if ($i ~ /^ran=gpu/) gpu++
+               if ($i ~ /^kept_mb=/) kept[FILENAME]++
+               if ($i ~ /^verify=/ && substr($i, 8) + 0 > 1) { print "wrong: " $0; wrong++ } } }
+         END { hash = kept[ARGV[2]] + 0; off = kept[ARGV[1]] + 0
+               print gpu + 0 " calls on the GPU, " wrong + 0 " wrong, " hash " found an operand there"
+               exit wrong || !gpu || !hash || off }' "$folder/off.log" "$folder/hash.log" "$folder/auto.log" > "$folder/calls" || { cat "$folder/calls" && return 1; }
+    for setting in hash auto; do
+        cmp -s "$folder/off" "$folder/$setting" && continue
+        echo "seed $1, $setting: other results than without: $(diff "$folder/off" "$folder/$setting" | sed -n 2p)"
+        return 1
+    done
+    cat "$folder/calls"
+}
+
 # Programs with memory of their own on the device.
 device_job() {
     limited env LD_PRELOAD="$build/libaccel.so $driver" ACCEL_POLICY=gpu ACCEL_SUMMARY=json ACCEL_LOG_FILE="$folder/table" \
@@ -257,6 +280,7 @@ step_random() {
     [ -z "$few" ] || count=3 lapack=1 larger=40 largest=100
     # Those that take longest first. -f: what Debian's OpenBLAS is known to get wrong.
     list+=("device memory" "device_job cuda_program -f y -c $((few ? 1 : 5))"
+        "operands that stay" "stays_job $RANDOM $((few ? 60 : 200))"
         "device memory, LAPACK" "device_job device_lapack"
         "Fortran calls" "device_job fortran_calls"
         "LAPACKE" lapacke_job

@@ -3,7 +3,7 @@
 PROOF          := $(BUILD)/proof
 PROOF_PROGRAMS := $(addprefix $(PROOF)/,measure time_calls time_repeats time_ml ending lapack_rules libR.so)
 PROOF_TESTS    := $(addprefix $(TESTS)/,random_calls random_calls64 steps liblacking.so liblacking64.so cuda_program \
-                    random_lapack random_lapack64 fortran_calls lapacke device_lapack) $(UNIT_TESTS)
+                    random_lapack random_lapack64 fortran_calls lapacke device_lapack again) $(UNIT_TESTS)
 
 .PHONY: proof-programs gpu-bundle
 proof-programs: $(PROOF_PROGRAMS) $(PROOF_TESTS)

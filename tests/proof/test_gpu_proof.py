@@ -99,6 +99,9 @@ def check_proofs(report):
     """Of the steps that the long form alone has."""
     device = {c["check"]: c["status"] for c in report["checks"] if c["step"] == "device"}
     tap.ok(len(device) == 8 and set(device.values()) == {"ok"}, "first calls, exits, k = 0, n = 1, storage, info and capture", device)
+    stays = next((c for c in report["checks"] if c["step"] == "random" and c["check"] == "operands that stay"), {})
+    tap.ok(stays.get("status") == "ok" and re.match(r"[1-9]\d* calls on the GPU, 0 wrong, [1-9]\d* found an operand there", stays["note"]),
+           "random calls on few matrices, whose results do not depend on what stays", stays)
     precise = {c["check"]: (c["status"], c["note"]) for c in report["checks"] if c["step"] == "precision"}
     tap.ok(all(precise[name][0] == "ok" and re.match(rf"[1-9]\d* calls in {name}, .* 0?\.\d+ of its bound", precise[name][1]) for name in ("emulated", "tf32"))
            and precise["bf16x9"][0] == "not here" and "needs compute capability 10.0" in precise["bf16x9"][1], "precisions that cuBLAS has, and what the machine lacks", precise)
