@@ -59,6 +59,8 @@ def clean_env(home):
     env.update(HOME=home, XDG_RUNTIME_DIR=BUSY.name, LC_ALL="C.UTF-8", PYTHONHASHSEED="0", PYTHONDONTWRITEBYTECODE="1")
     # Two threads everywhere: the number of threads changes the rounding.
     env.update(OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2")
+    # Threads that wait for work sleep. By default they spin, for milliseconds behind each product, and take the CPUs from other tests.
+    env.update(OPENBLAS_THREAD_TIMEOUT="4", OMP_WAIT_POLICY="passive")
     return env
 
 
