@@ -1,15 +1,13 @@
 """What is run of each suite. Paths are below site-packages."""
 
 # For `make test`: every routine of LAPACK that NumPy has, and each way to a product; not those that take most (norms and condition numbers, which
-# are made of these routines, and dot products of 2^31 elements).
+# are made of these routines, and dot products of 2^31 elements). Of the tests of stacked matrices, which make ten thousand calls each, that of one routine.
+NOT_STACKED = ("test_sq_cases", "test_empty_sq_cases", "test_generalized_empty_sq_cases", "test_types")
 SHORT = {
     "numpy": [
         "numpy/linalg/tests/test_linalg.py::TestSolve",
-        "numpy/linalg/tests/test_linalg.py::TestInv",
-        "numpy/linalg/tests/test_linalg.py::TestDet",
-        "numpy/linalg/tests/test_linalg.py::TestEig",
+        *(f"numpy/linalg/tests/test_linalg.py::{name}::{test}" for name in ("TestInv", "TestDet", "TestEig", "TestSVD") for test in NOT_STACKED),
         "numpy/linalg/tests/test_linalg.py::TestEigh",
-        "numpy/linalg/tests/test_linalg.py::TestSVD",
         "numpy/linalg/tests/test_linalg.py::TestLstsq",
         "numpy/linalg/tests/test_linalg.py::TestQR",
         "numpy/linalg/tests/test_linalg.py::TestCholesky",
