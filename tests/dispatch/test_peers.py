@@ -61,8 +61,8 @@ for n, devices in ((384, 3), (1024, 6)):
 
 # ---- All kinds of operands ----
 
-for case in ("dsymm-L", "dtrmm-L", "dtrsm-L", "dtrmm-R", "dtrsm-R", "dtrsm-T"):
-    for devices in (2, 3, 4):
+for first, case in enumerate(("dsymm-L", "dtrmm-L", "dtrsm-L", "dtrmm-R", "dtrsm-R", "dtrsm-T")):
+    for devices in (2, 3, 4) if LONG else (2 + first % 3,):
         done = start("columns", case, env=peers(devices, ACCEL_LOG="2"))
         seen = moved(done)
         tap.ok(right(done) and seen.get(("h2d", "a"), 0) > 0 and seen.get(("peer", "a")) == (devices - 1) * seen["h2d", "a"],

@@ -25,8 +25,18 @@ def key_that_is_missed(folder, sections, step, env):
     return re.search(r" has nothing for (.*): built-in", said(done)[0]).group(1)
 
 
+known = {}
+
+
 def keys(folder, env={}):
-    """The keys of the libraries that the programs call, with the threads of env, and of the test GPU."""
+    """The keys of the libraries that the programs call, with the threads of env, and of the test GPU. A test asks its programs once."""
+    asked = tuple(sorted(env.items()))
+    if asked not in known:
+        known[asked] = ask_for_keys(folder, env)
+    return known[asked]
+
+
+def ask_for_keys(folder, env):
     cpu = key_that_is_missed(folder, {'[gpu "none"]': ""}, "dgemm:400:1", env)
     nothing = {f'[{cpu} threads=0 library="none"]': ""}
     blas = key_that_is_missed(folder, nothing, "dgemm:400:1", env)
@@ -56,14 +66,14 @@ def calibrate(path, keys, cpu_ms, gpu_ms, **first):
 def calibrate_slow_copies(path, folder, env, gpu_ms=0.001, cpu_ms=10000, vector_ms=1000):
     """Copies to the GPU are slow, so that with ACCEL_RESIDENT=auto all is kept that comes again, unless kernels are slower. dgemm pays on the GPU, unless
     the CPU is faster; dgemv, which takes vector_ms, would, too, if its matrix were there."""
-    known = keys(folder, env)
+    found = keys(folder, env)
     cpu = lines(cpu_ms) + f"dgemv 100x100:{vector_ms} 1000x1000:{vector_ms}\n"
-    put(path, {known["blas"]: cpu, known["lapack"]: cpu,
-               known["gpu"]: "up_gbps=0.5\ndown_gbps=100\nkernels_ms=0.001\nsolver_ms=0.001\n" + lines(gpu_ms)})
+    put(path, {found["blas"]: cpu, found["lapack"]: cpu,
+               found["gpu"]: "up_gbps=0.5\ndown_gbps=100\nkernels_ms=0.001\nsolver_ms=0.001\n" + lines(gpu_ms)})
 
 
 def calibrate_in_core(path, folder, env):
     """Copies to the GPU are so slow that the panels of a small matrix of LAPACK come up while those before them are factored."""
-    known = keys(folder, env)
-    put(path, {known["blas"]: "", known["lapack"]: "",
-               known["gpu"]: "up_gbps=0.1\ndown_gbps=0.1\nkernels_ms=0.001\nsolver_ms=0.001\n" + lines(2)})
+    found = keys(folder, env)
+    put(path, {found["blas"]: "", found["lapack"]: "",
+               found["gpu"]: "up_gbps=0.1\ndown_gbps=0.1\nkernels_ms=0.001\nsolver_ms=0.001\n" + lines(2)})
