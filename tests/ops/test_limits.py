@@ -27,7 +27,7 @@ def run(part, env={}):
 
 # ---- Scaling by beta: operands in device memory, where the CPU cannot do it ----
 
-done = start("cuda_program", "-l", LACKING, "-f", "y", "-n", 4, "-c", 24, env=GPU)
+done = start("cuda_program", "-l", LACKING, "-f", "y", "-n", 4, "-c", 24 if LONG else 8, env=GPU)
 tap.ok(done.returncode == 0 and "0 calls wrong" in done.stdout, "scaling: every routine with k = 0 or alpha = 0", done.returncode, done.stdout,
        done.stderr[-800:])
 scaled = collections.Counter(re.sub(r"_(64_)?$", "", f["sym"]) for f in lines_for(done, k="0") if f["ran"] == "gpu0" and "0" not in (f.get("m"), f["n"]))

@@ -49,6 +49,7 @@ struct extent {
     uint64_t end;
     int64_t entry;
     bool result;
+    size_t next_result; /* by address, of those behind this one */
 };
 
 static int by_address(const void *one, const void *other)
@@ -57,16 +58,18 @@ static int by_address(const void *one, const void *other)
     return (x->matrix.address > y->matrix.address) - (x->matrix.address < y->matrix.address);
 }
 
-static bool meet(const struct extent *one, const struct extent *other)
+/* Inputs may overlap each other, and all entries may have the same ones: an input is compared with results alone. */
+static void check_extents(struct extent *extents, size_t count)
 {
-    return (one->result || other->result) && matrices_overlap(&one->matrix, &other->matrix);
-}
-
-static void check_extents(const struct extent *extents, size_t count)
-{
+    for (size_t i = count, next = count; i-- > 0;) {
+        extents[i].next_result = next;
+        next = extents[i].result ? i : next;
+    }
     for (size_t i = 0; i < count; i++)
-        for (size_t j = i + 1; j < count && extents[j].matrix.address < extents[i].end; j++)
-            if (meet(&extents[i], &extents[j])) {
+        for (size_t j = extents[i].result ? i + 1 : extents[i].next_result;
+             j < count && extents[j].matrix.address < extents[i].end;
+             j = extents[i].result ? j + 1 : extents[j].next_result)
+            if (matrices_overlap(&extents[i].matrix, &extents[j].matrix)) {
                 testgpu_fault("overlapping_matrices", "%#llx of entry %lld, %#llx of entry %lld",
                               extents[i].matrix.address, (long long)extents[i].entry,
                               extents[j].matrix.address, (long long)extents[j].entry);
@@ -93,7 +96,7 @@ static void check_entries_apart(const struct blas_call *x, const struct arrays *
             if (is_touched(&one, matrices[l]))
                 extents[count++] =
                     (struct extent){*matrices[l], matrices[l]->address + matrix_bytes(matrices[l]),
-                                    i, matrices[l] == &one.c};
+                                    i, matrices[l] == &one.c, 0};
     }
     qsort(extents, count, sizeof *extents, by_address);
     check_extents(extents, count);
