@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 from lib.log import lines_for, parse_log, said
-from lib.programs import BUILD, LOG, NO_GPU, TEST_GPU, TESTS, UNDER_TSAN, clean_env, start
+from lib.programs import BUILD, LOG, LONG, NO_GPU, TEST_GPU, TESTS, UNDER_TSAN, clean_env, start
 from lib.tap import Tap
 
 tap = Tap()
@@ -218,7 +218,7 @@ for mode, env in MODES.items():
 REFERENCE = {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/blas:/usr/lib/x86_64-linux-gnu/blas64"}
 for mode, env in {"without libaccel": {}, "no GPU": NO_GPU, "no GPU, logged": {**NO_GPU, **LOG, "ACCEL_POLICY": "cpu"}, "test GPU": MODES["test GPU"],
                   "test GPU, logged": {**MODES["test GPU"], **LOG, "ACCEL_LOG_FILE": folder + "/log.%p"}}.items():
-    done = start("turmoil", 2500, TESTS, env={**env, **REFERENCE}, timeout=300)
+    done = start("turmoil", 2500 if LONG else 1000, TESTS, env={**env, **REFERENCE}, timeout=300)
     did = [int(n) for n in re.findall(r": (\d+), 0 wrong", done.stdout)]
     own = [line for line in done.stderr.splitlines() if not line.startswith("accel ")]
     tap.ok(done.returncode == 0 and len(did) == 4 and min(did) > 5 and not own, f"threads, fork, dlopen and dlclose at once, {mode}",

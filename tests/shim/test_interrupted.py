@@ -3,17 +3,16 @@
 cancelled, at a point of their own and at any time. With the reference BLAS, which itself can be interrupted like that, and with GSL, whose calls a handler
 also leaves."""
 
-import os
 import statistics
 import tempfile
 from pathlib import Path
 
 from lib.log import parse_log
-from lib.programs import LOG, NO_GPU, RUNTIME, SHIM, TEST_GPU, TESTS, UNDER_TSAN, start
+from lib.programs import LOG, LONG, NO_GPU, RUNTIME, SHIM, TEST_GPU, TESTS, UNDER_TSAN, start
 from lib.tap import Tap
 
 tap = Tap()
-COUNT = 3000 if os.environ.get("TEST_LONG") else 300
+COUNT = 3000 if LONG else 120
 REFERENCE = {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/blas:/usr/lib/x86_64-linux-gnu/blas64", "TESTGPU_DELAY_US": "0"}
 WHAT = {"handler": "a handler that calls BLAS", "above": "the same on an alternate stack above the thread's", "below": "and below it",
         "deferred": "pthread_cancel, deferred", "async": "pthread_cancel at any time"}

@@ -93,16 +93,16 @@ def name_of_end(code):
     return signal.Signals(-code).name if code < 0 else f"exit status {code}"
 
 
-def run_session(mode, paths, folder, options=(), only=None, limit=600, root=SITE):
+def run_session(mode, paths, folder, options=(), only=None, limit=600, root=SITE, hypothesis=True):
     """Runs pytest on these files, folders or classes below root, and once more for what is left after each crash. A
-    test that did not end has the signal's name as its outcome."""
+    test that did not end has the signal's name as its outcome. hypothesis: pytest's plug-in of that name, which takes most of pytest's start."""
     folder = Path(folder)
     folder.mkdir(parents=True)
     record, output = folder / "record", folder / "output"
     record.touch()
     crashes = {}
     command = [VENV_PYTHON, "-m", "pytest", "-c", os.devnull, "--rootdir", str(root), "-p", "record",
-               "-p", "no:cacheprovider", "--continue-on-collection-errors", "--hypothesis-seed=0", "-q", "--tb=short",
+               "-p", "no:cacheprovider", "--continue-on-collection-errors", *["--hypothesis-seed=0"] * hypothesis, "-q", "--tb=short",
                *options, *[str(root / path) for path in paths]]
     if only is not None:
         (folder / "only").write_text("\n".join(only) + "\n")
@@ -114,6 +114,8 @@ def run_session(mode, paths, folder, options=(), only=None, limit=600, root=SITE
                    "PATH": f"{Path(VENV_PYTHON).parent}:{os.environ['PATH']}",
                    "ACCEL_SUITES_RECORD": str(record), "ACCEL_LOG_FILE": str(folder / "log.%p"),
                    "TESTGPU_REPORT": str(folder / "testgpu.%p")}
+            if not hypothesis:
+                env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
             if only is not None:
                 env["ACCEL_SUITES_ONLY"] = str(folder / "only")
             process = subprocess.Popen(command, cwd=home, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out,

@@ -53,7 +53,7 @@ test_other.py::test_gone  # not in this run
 def check(folder, **options):
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
-        check_suite(Tap(), "it", folder=folder / "out", root=folder, exceptions=folder / "exceptions", **options)
+        check_suite(Tap(), "it", folder=folder / "out", root=folder, exceptions=folder / "exceptions", hypothesis=False, **options)
     return text.getvalue()
 
 

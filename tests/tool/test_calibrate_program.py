@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 """accel calibrate -- PROGRAM: measures the libraries that the program calls, with its numbers of threads, so that the program
-finds each in the calibration; a line and the exit status say what goes wrong."""
+finds each in the calibration; a line and the exit status say what goes wrong. With TEST_LONG=1 one more program."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lib.calibrated import AUTO, put
 from lib.log import said
-from lib.programs import BUILD, LOG, TESTS, start
+from lib.programs import BUILD, LOG, LONG, TESTS, start
 from lib.tap import Tap
 
 ACCEL = str(BUILD / "accel")
@@ -59,7 +59,7 @@ with tempfile.TemporaryDirectory() as folder:
     # Each program finds all its sections; if one is removed, it misses exactly that one.
     for name, command, libraries in (
             ("Debian's NumPy", [DEBIAN, "-c", SOLVE], {(r"libblas\.so", 2), (r"liblapack\.so", 2)}),
-            ("NumPy's wheel", [VENV, "-c", SOLVE], {("libscipy_openblas64_-", 2)}),
+            *([("NumPy's wheel", [VENV, "-c", SOLVE], {("libscipy_openblas64_-", 2)})] if LONG else []),
             ("the wheels of NumPy and SciPy", [VENV, "-c", SCIPY], {("libscipy_openblas64_-", 2), ("libscipy_openblas-", 2)}),
             ("a C program", [str(TESTS / "steps"), "dgemm:400:1", "solve:400:1"], {(r"libblas\.so", 2), (r"liblapack\.so", 2)}),
             ("one thread", ["/usr/bin/env", "OPENBLAS_NUM_THREADS=1", DEBIAN, "-c", PRODUCT], {(r"libblas\.so", 1)}),
@@ -75,12 +75,14 @@ with tempfile.TemporaryDirectory() as folder:
         measured = re.findall(r"(?m)^accel: (\S+) is measured: called as \w+, integers of (32|64) bits, (\d) threads?$", done.stderr)
         tap.ok(len(measured) == len(cpu) and "is run, to see which libraries it calls" in done.stderr and
                len(said(done)) == 1 + len(cpu) and all(bits == ("64" if "64_" in path else "32") for path, bits, _ in measured), f"{name}: it is said", done.stderr)
-        tap.ok(missed(command, model) == [], f"{name}: it finds all that it looks for", *missed(command, model))
+        lacking = missed(command, model)
+        tap.ok(lacking == [], f"{name}: it finds all that it looks for", *lacking)
         for key in cpu:
             less = f"{folder}/less"
             nothing = re.sub(r"threads=\d+ library=.*", 'threads=1 library="none"]', key)
             put(less, {**{k: sections[k] for k in sections if k != key}, nothing: ""})
-            tap.ok(missed(command, less) == [key], f"{name}: without a section it misses that one", key, *missed(command, less))
+            lacking = missed(command, less)
+            tap.ok(lacking == [key], f"{name}: without a section it misses that one", key, *lacking)
 
     # A program that changes its number of threads.
     model = Path(folder, "fewer")
