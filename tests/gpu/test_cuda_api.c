@@ -54,7 +54,7 @@ static void test_a_loaded_library_waits_for_forks(void **state)
     while (!is_loading())
         usleep(10000);
     linker_before_fork(maps_not);
-    usleep(4500000);
+    usleep(1500000);
     atomic_store(&forked, true);
     linker_after_fork();
     assert_int_equal(pthread_join(thread, &reason), 0);
@@ -67,6 +67,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_loaded_library_waits_for_forks),
     };
-    setenv("TESTGPU_LOAD_MS", "4000", 1);
+    setenv("TESTGPU_LOAD_MS", "1000", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -225,7 +225,7 @@ static void every_byte_comes_to_its_place(void **state)
 {
     static const int numbers[] = {1, 2, 4, 8};
     (void)state;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i += test_is_long() ? 1 : 3)
         with_device(copy_shapes, numbers[i], 1000);
     with_device(copy_shapes, 8, 0); /* no thread can be started */
     with_device(copy_shapes, 8, 2);

@@ -13,6 +13,7 @@
 #include "ops/op.h"
 #include "ops/shape.h"
 #include "ops/rules.h"
+#include "tests/lib/long.h"
 #include "tests/lib/residual.h"
 #include "tests/lib/routine.h"
 
@@ -367,7 +368,7 @@ static void judge(const struct problem *p, int which, const struct accel_call *d
 static void divides_every_spectrum(void **state)
 {
     (void)state;
-    for (int i = 0; i < SPECTRA * ACCEL_DTYPES * 4; i++) {
+    for (int i = 0; i < SPECTRA * ACCEL_DTYPES * 4; i += test_is_long() ? 1 : 7) {
         const int which = i % SPECTRA, flags = i / SPECTRA / ACCEL_DTYPES;
         struct problem p;
         struct accel_call done;
@@ -431,7 +432,7 @@ static void passes_failures_on(void **state)
     (void)state;
     for (int f = 0; f < 3; f++) {
         enum gpu_status status = GPU_ERROR;
-        for (int i = 0; status != GPU_OK || i < 20; i++) {
+        for (int i = 0; status != GPU_OK || i < 20; i += test_is_long() ? 1 : 3) {
             struct problem p;
             struct accel_call done;
             struct runner r = {.most = 70, .fails_at = i, .failure = failures[f]};
