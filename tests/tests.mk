@@ -75,11 +75,12 @@ $(OF_CUDA) $(call of_obj,$(FIXTURES)/calls/cuda_program.c $(wildcard tests/proof
 -include $(addsuffix .headers,$(TEST_PROGRAMS) $(PROOF_PROGRAMS) $(REGRET)/record $(REGRET)/replay) \
     $(wildcard $(foreach folder,$(BUILD)/obj/tests $(BUILD)/obj64/tests,$(addsuffix /*.headers,$(folder)/* $(folder)/*/*)))
 
-# One prove run, two at a time, those that take longest first; at its end, what has failed. CHECK=... for some of it.
+# One prove run, those that take longest first; at its end, what has failed. CHECK=... for some of it. Three at a time, for two cores: many tests wait for
+# what is slow on purpose.
 # TEST_LONG=1, which `make test-all` sets, asks tests that have a short form and a long one for the long one; tests/ci/parts
 # lists them, and which tests `make test` has not at all.
 # make faults, make regress, make browser, make check-packages, make tsan and make test-arm64 have their own.
-LONGEST_TESTS := tests/unit/run tests/tool/test_calibrate.py tests/tool/test_calibrate_program.py tests/ops/test_calls.py tests/shim/test_behaviour.py
+LONGEST_TESTS := tests/unit/run tests/tool/test_calibrate.py tests/dispatch/test_load.py tests/dispatch/test_start.py tests/gpu/test_resident.py tests/gpu/test_faults.py tests/tool/test_calibrate_program.py
 ALL_TESTS     := $(LONGEST_TESTS) $(filter-out $(LONGEST_TESTS) tests/faults/% tests/packages/% tests/regress/% tests/sanitize/% tests/browser/% tests/arm64/%,$(wildcard tests/*/test_*.py tests/*/*/test_*.py)) tests/style/run
 TESTS_NOT_OFTEN := $(shell awk -F ' *[|] *' '$$2 == "none" && $$3 ~ /^tests\// { print $$3 }' tests/ci/parts)
 TEST_LONG     ?=
@@ -88,7 +89,7 @@ CHECK         ?= $(if $(filter 1,$(TEST_LONG)),$(ALL_TESTS),$(filter-out $(TESTS
 check: all test-programs testgpu
 	rm -rf $(BUILD)/tap
 	mkdir -p $(BUILD)/tap
-	BUILD=$(BUILD) TEST_LONG=$(TEST_LONG) PERL_TEST_HARNESS_DUMP_TAP=$(BUILD)/tap prove -j2 --timer $(CHECK) || { \
+	BUILD=$(BUILD) TEST_LONG=$(TEST_LONG) PERL_TEST_HARNESS_DUMP_TAP=$(BUILD)/tap prove -j3 --timer $(CHECK) || { \
 	    find $(BUILD)/tap -type f -exec awk '/^not ok/ { print FILENAME ": " $$0 } !/^#/ { failed = /^not ok/ } /^#/ && failed' {} +; \
 	    exit 1; }
 

@@ -15,14 +15,14 @@ def shrink(lines, at, *values):
     lines[at:at + 1 + len(values)] = [str(len(values[0].split())), *values]
 
 
-def data(testing, name, letter, stock=False):
-    """What a program reads: the stock input in the folder `testing`, or less."""
+def data(testing, name, letter, stock=False, paths="GE PO SY HE TR QR LS"):
+    """What a program reads: the stock input in the folder `testing`, or less. paths: of linear equations."""
     lines = (Path(testing) / f"{name.replace('?', letter)}.in").read_text().splitlines()
     if stock:
         pass
     elif name == "?test":
         # The paths that call routines of the table.
-        lines = lines[:16] + [p for p in lines[16:] if p[1:3] in "GE PO SY HE TR QR LS".split()]
+        lines = lines[:16] + [p for p in lines[16:] if p[1:3] in paths.split()]
         shrink(lines, 1, "0 1 2 5 33")
         shrink(lines, 3, "0 1 2 5 33")
         shrink(lines, 5, "1 7")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 """The reference LAPACK test programs, unchanged, under libaccel: on the test GPU, without a GPU and with ACCEL=0, with
-OpenBLAS's LAPACK in double precision, linear equations also in complex numbers, and with TEST_LONG=1 in all types and with the reference one, too, as the original. Without arguments, sizes and paths are fewer than in the stock
+OpenBLAS's LAPACK in double precision, symmetric and Hermitian linear equations also in complex numbers, and with TEST_LONG=1 in all types and with the reference one, too, as the original. Without arguments, sizes and paths are fewer than in the stock
 inputs; with --all, every stock input is run as it is (an hour). Further arguments choose: OpenBLAS d svd."""
 
 import re
@@ -41,7 +41,7 @@ def run(library, letter, name, env):
     path = ":".join(f"/usr/lib/x86_64-linux-gnu/{folder}" for folder in LIBRARIES[library])
     with tempfile.TemporaryDirectory() as folder:
         full = {**clean_env(folder), **env, "LD_LIBRARY_PATH": path, "OPENBLAS_NUM_THREADS": "1"}
-        done = subprocess.run([f"{program}{letter}"], input=data(TESTING, name, letter, ALL), stdout=subprocess.PIPE,
+        done = subprocess.run([f"{program}{letter}"], input=data(TESTING, name, letter, ALL, **({"paths": "SY HE"} if letter == "c" and not WHOLE else {})), stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, cwd=folder, env=full, text=True, errors="replace", timeout=3600)
         log = Path(folder, "log")
         table = log.read_text() if log.exists() else ""
