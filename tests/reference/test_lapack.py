@@ -41,7 +41,7 @@ def run(library, letter, name, env):
     path = ":".join(f"/usr/lib/x86_64-linux-gnu/{folder}" for folder in LIBRARIES[library])
     with tempfile.TemporaryDirectory() as folder:
         full = {**clean_env(folder), **env, "LD_LIBRARY_PATH": path, "OPENBLAS_NUM_THREADS": "1"}
-        done = subprocess.run([f"{program}{letter}"], input=data(TESTING, name, letter, ALL, **({"paths": "SY HE"} if letter == "c" and not WHOLE else {})), stdout=subprocess.PIPE,
+        done = subprocess.run([f"{program}{letter}"], input=data(TESTING, name, letter, ALL, not WHOLE), stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, cwd=folder, env=full, text=True, errors="replace", timeout=3600)
         log = Path(folder, "log")
         table = log.read_text() if log.exists() else ""
